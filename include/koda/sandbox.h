@@ -1,0 +1,461 @@
+/*
+ * koda-sandbox: file operations and commands of a coding agent, in a sandbox.
+ *
+ * The order of use:
+ *
+ *	koda_policy_for_agent()            or koda_policy_new(), rules, koda_policy_freeze()
+ *	koda_session_open()                a root, a mode or a policy, somebody who approves
+ *	koda_slot_acquire()                one worker process, confined to the policy
+ *	koda_fs_write(), koda_fs_edit()... or koda_call(), koda_call_async()
+ *	koda_slot_release(), koda_session_close(), koda_policy_free()
+ *
+ * Threads: a session and everything acquired from it belong to one thread at a time; there is no
+ * lock inside. Different sessions may be used by different threads at once. A frozen policy is
+ * immutable and may be shared.
+ *
+ * Signals and processes: no function raises SIGPIPE, changes a signal's disposition or mask, or
+ * waits for children that are not the library's own. After fork() the child may only close (which
+ * frees memory and leaves the parent's workers alone); every other call there fails.
+ *
+ * Strings that name paths are bytes without NUL; nothing requires UTF-8.
+ */
+#ifndef KODA_SANDBOX_H
+#define KODA_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KODA_API __attribute__((visibility("default")))
+#else
+#define KODA_API
+#endif
+
+#define KODA_DIGEST_BYTES 32 /* BLAKE2b-256 */
+
+struct ev_loop; /* libev's, for embedders that own one */
+struct koda_policy;
+struct koda_session;
+struct koda_slot;
+struct koda_approval;
+
+KODA_API const char *koda_version(void);
+
+/* ---- errors: by value, nothing to free ---- */
+
+enum koda_code {
+	KODA_OK = 0,
+	KODA_INVALID = 1,       /* the request makes no sense: an empty path, a NUL, '..' where nothing is */
+	KODA_POLICY_DENIED = 2, /* the policy forbids it; rule says which rule */
+	KODA_NOT_APPROVED = 3,  /* somebody was asked and did not say yes, or there was nobody to ask */
+	KODA_CONFLICT = 4,      /* the file is not what the caller thinks it is */
+	KODA_IO = 5,            /* the kernel said no; errnum says why */
+	KODA_TOO_LARGE = 6,
+	KODA_UNKNOWN = 7,       /* a worker died and nobody can tell any more whether it happened */
+	KODA_TIMEOUT = 8,       /* not done in time, and not done at all */
+	KODA_WORKER = 9,        /* the worker failed more often than it may */
+	KODA_PROTOCOL = 10,     /* a peer broke the protocol */
+	KODA_UNSUPPORTED = 11,  /* this machine cannot enforce or do it */
+	KODA_INTERNAL = 12,     /* out of memory or descriptors, or misuse of the library */
+};
+
+#define KODA_MESSAGE_MAX 640
+#define KODA_PATH_SHOWN_MAX 1024
+
+struct koda_error {
+	enum koda_code code;
+	int errnum;                     /* the kernel's reason, or 0 */
+	char rule[64];                  /* the rule that decided, or "" */
+	char path[KODA_PATH_SHOWN_MAX]; /* what it is about, or "" (cut if longer) */
+	char message[KODA_MESSAGE_MAX]; /* one sentence */
+};
+
+/* "policy_denied", "conflict" ...: stable names for programs. */
+KODA_API const char *koda_code_name(enum koda_code code);
+
+/* ---- policies ---- */
+
+enum koda_mode {
+	KODA_PLAN = 1,
+	KODA_SAFE = 2,
+	KODA_AUTO = 3,
+};
+
+enum koda_trust {
+	KODA_TRUST_AUTO = 1,    /* mutations happen */
+	KODA_TRUST_REQUIRE = 2, /* each one is approved by somebody */
+	KODA_TRUST_FORBID = 3,  /* none happens */
+};
+
+enum koda_list {
+	KODA_DENY_READ = 0,
+	KODA_ALLOW_READ_WITHIN_DENY,
+	KODA_ALLOW_WRITE,
+	KODA_DENY_WRITE_WITHIN_ALLOW,
+	KODA_ALLOWED_DOMAINS,
+	KODA_DENIED_DOMAINS,
+	KODA_N_LISTS,
+};
+
+enum koda_flag {
+	KODA_ALLOW_GIT_CONFIG = 0,
+	KODA_ANY_DOMAIN,
+	KODA_ALLOW_LOCAL_BINDING,
+	KODA_WEAKER_MACOS_ISOLATION,
+	KODA_N_FLAGS,
+};
+
+enum koda_limit {
+	KODA_CPU_TIME_SECS = 0,
+	KODA_WALL_TIME_SECS,
+	KODA_MAX_RSS_BYTES,
+	KODA_MAX_OPEN_FDS,
+	KODA_MAX_OUTPUT_BYTES,
+	KODA_MAX_PROCESSES,
+	KODA_MAX_FILE_BYTES,
+	KODA_N_LIMITS,
+};
+
+/* A policy without a rule: reads are open, nothing may be written or reached. NULL: out of memory. */
+KODA_API struct koda_policy *koda_policy_new(void);
+
+/* The policy of a mode for a project: the one table of dials. Not frozen yet: rules may be added. */
+KODA_API struct koda_policy *koda_policy_for_agent(
+    enum koda_mode mode, const char *root, struct koda_error *err);
+
+/*
+ * Add to a list, which then is present. A path must be absolute; a domain is a name, or "*." and a
+ * name for exactly one more label, with an optional ":port". A refused rule leaves the policy as it
+ * was and says why. All of these fail on a frozen policy. 0, or -1 with *err set.
+ */
+KODA_API int koda_policy_add(
+    struct koda_policy *policy, enum koda_list list, const char *rule, struct koda_error *err);
+/* Make a list present and, so far, empty: it permits nothing, where an absent one inherits. */
+KODA_API int koda_policy_add_none(
+    struct koda_policy *policy, enum koda_list list, struct koda_error *err);
+KODA_API int koda_policy_set_flag(
+    struct koda_policy *policy, enum koda_flag flag, bool value, struct koda_error *err);
+KODA_API int koda_policy_set_limit(
+    struct koda_policy *policy, enum koda_limit limit, uint64_t value, struct koda_error *err);
+KODA_API int koda_policy_set_depth(
+    struct koda_policy *policy, unsigned depth, struct koda_error *err);
+KODA_API int koda_policy_set_trust(
+    struct koda_policy *policy, enum koda_trust trust, struct koda_error *err);
+KODA_API int koda_policy_set_mitm(
+    struct koda_policy *policy, const char *ca_bundle, struct koda_error *err);
+KODA_API int koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain,
+    const char *path, struct koda_error *err);
+
+/*
+ * Check the whole and make it immutable. Paths are made canonical here, once: what a rule means
+ * does not change when somebody turns a directory into a link later. Freezing twice is no error.
+ */
+KODA_API int koda_policy_freeze(struct koda_policy *policy, struct koda_error *err);
+
+/* What both allow, frozen. Both must be frozen. Never wider than either. */
+KODA_API struct koda_policy *koda_policy_compose(
+    const struct koda_policy *parent, const struct koda_policy *child, struct koda_error *err);
+
+KODA_API bool koda_policy_equal(const struct koda_policy *a, const struct koda_policy *b);
+
+/* One call a value, in the order of the schema; an absent list gets no call, an empty one gets one
+ * with value NULL. Stops when fn returns non-zero and returns that. */
+typedef int koda_policy_visit_fn(void *data, const char *section, const char *field, const char *value);
+KODA_API int koda_policy_visit(
+    const struct koda_policy *policy, koda_policy_visit_fn *fn, void *data);
+
+/* Readable text, one field a line; free() it. NULL: out of memory. */
+KODA_API char *koda_policy_print(const struct koda_policy *policy);
+
+KODA_API void koda_policy_free(struct koda_policy *policy);
+
+/* ---- operations ---- */
+
+enum koda_op_kind {
+	KODA_OP_PING = 1,
+	KODA_OP_READ,
+	KODA_OP_WRITE,
+	KODA_OP_EDIT,
+	KODA_OP_STAT,
+	KODA_OP_LIST,
+	KODA_OP_MKDIR,
+	KODA_OP_REMOVE,
+	KODA_OP_RENAME,
+	KODA_OP_EXPLAIN,
+};
+
+enum koda_op_flags {
+	KODA_DIGEST = 1 << 0,    /* read, stat, write: answer with the digest of the content */
+	KODA_DURABLE = 1 << 1,   /* mutations: on disk when the call returns */
+	KODA_PARENTS = 1 << 2,   /* mkdir: missing parents too, and an existing directory is no error */
+	KODA_RECURSIVE = 1 << 3, /* remove: a directory with all below it */
+	KODA_OVERWRITE = 1 << 4, /* rename: replace what is there */
+	KODA_DRY_RUN = 1 << 5,   /* mutations: judge and describe, change nothing, ask nobody */
+};
+
+enum koda_access {
+	KODA_READ_ACCESS = 1,
+	KODA_WRITE_ACCESS = 2,
+};
+
+struct koda_edit {
+	const void *old_text;
+	size_t old_len;
+	const void *new_text;
+	size_t new_len;
+	bool all; /* else old_text must occur exactly once */
+};
+
+/* What to do. Zero-initialise; only kind and path are needed everywhere. The library copies what it
+ * needs before the call returns. */
+struct koda_op {
+	enum koda_op_kind kind;
+	unsigned flags;      /* enum koda_op_flags */
+	const char *path;    /* absolute, or relative to the root; rename: from */
+	const char *to;      /* rename */
+	const void *data;    /* write */
+	size_t len;          /* write */
+	int fd;              /* write: if above 0, a memfd sealed against writing, growing and shrinking,
+	                        instead of data; it stays the caller's */
+	uint64_t offset;     /* read */
+	uint64_t max;        /* read: at most so many bytes; 0: all */
+	const struct koda_edit *edits;
+	size_t n_edits;
+	const uint8_t *if_digest; /* mutations: KODA_DIGEST_BYTES, or NULL */
+	bool if_absent;           /* write: only create */
+	enum koda_access access;  /* explain */
+	unsigned timeout_ms;      /* 0: the session's */
+};
+
+enum koda_file_type {
+	KODA_FILE_NONE = 0,
+	KODA_FILE_REGULAR = 1,
+	KODA_FILE_DIRECTORY = 2,
+	KODA_FILE_SYMLINK = 3,
+	KODA_FILE_OTHER = 4,
+};
+
+struct koda_entry {
+	const char *name;
+	enum koda_file_type type;
+	uint64_t size;
+};
+
+/* What came of it. Zero where it does not apply. Everything it points to is its own:
+ * koda_result_done() when finished, on failure too (it is then empty). */
+struct koda_result {
+	const char *path;      /* canonical: where the operation really landed */
+	const char *to;        /* rename */
+	enum koda_file_type type; /* stat; mutations: of what was there before */
+	uint64_t size;         /* of the file; mutations: after */
+	uint64_t size_before;
+	uint32_t mode;
+	int64_t mtime_ns;
+	uint64_t links;
+	const char *target;    /* stat: of a symbolic link */
+	bool has_digest, has_digest_before;
+	uint8_t digest[KODA_DIGEST_BYTES];
+	uint8_t digest_before[KODA_DIGEST_BYTES];
+	const uint8_t *data;   /* read, unless fd is a descriptor */
+	size_t len;
+	int fd;                /* read above 64 KiB: open for reading at any offset with pread(); else -1 */
+	uint64_t replacements;
+	const uint64_t *lines; /* dry run of an edit: line of the first match of each replacement */
+	size_t n_lines;
+	bool created;
+	bool recovered;        /* the worker died on the way; it happened all the same, once */
+	const struct koda_entry *entries; /* list, sorted by bytes */
+	size_t n_entries;
+	uint64_t hidden;       /* list: entries that the policy hides */
+	bool allowed;          /* explain */
+	const char *rule;
+	const char *reason;
+	const char *const *hops; /* the links that were followed */
+	size_t n_hops;
+	void *priv;
+};
+
+KODA_API void koda_result_done(struct koda_result *result);
+
+/* ---- sessions and slots ---- */
+
+/* A mutation that the policy wants approved, as the worker found it. Valid until it is answered. */
+struct koda_question {
+	enum koda_op_kind kind;
+	enum koda_mode mode;
+	const char *path;       /* canonical */
+	const char *to;         /* rename */
+	enum koda_file_type type; /* of what is there now */
+	uint64_t size_before, size_after;
+	const void *data;       /* write, when it was given as bytes */
+	size_t len;
+	const struct koda_edit *edits;
+	const uint64_t *lines;
+	size_t n_edits;
+	uint64_t replacements;
+	uint64_t entries;       /* remove: names that would go */
+	struct koda_approval *approval;
+};
+
+/*
+ * Asked before each mutation when the policy's trust is KODA_TRUST_REQUIRE. Answer with
+ * koda_approval_answer(), once: before returning, or, for koda_call_async() only, at any later
+ * time. A synchronous call whose question is still open when the callback returns is not approved.
+ * The answer binds what was shown: the worker acts only if path and content are still the same.
+ */
+typedef void koda_approve_fn(void *data, const struct koda_question *question);
+KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
+
+enum koda_event_kind {
+	KODA_EVENT_SPAWN = 1,   /* a worker was started */
+	KODA_EVENT_DEATH = 2,   /* a worker died that was not asked to */
+	KODA_EVENT_DEGRADED = 3 /* less is enforced than this version can: said once a session */
+};
+typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
+
+struct koda_session_options {
+	uint32_t version; /* KODA_SESSION_OPTIONS_INIT sets it */
+	const char *root; /* an existing directory */
+	enum koda_mode mode;
+	const struct koda_policy *policy; /* NULL: koda_policy_for_agent(mode, root) */
+	koda_approve_fn *approve;         /* NULL: nobody to ask, which means no */
+	koda_event_fn *event;
+	void *data;           /* for both */
+	struct ev_loop *loop; /* NULL: the library has its own, see koda_session_dispatch() */
+	const char *helper_dir; /* NULL: found from where the library or program is installed */
+	unsigned timeout_ms;  /* 0: 30 s */
+	unsigned max_slots;   /* 0: 128 */
+	unsigned max_idle;    /* workers kept warm; 0: 8 */
+};
+#define KODA_SESSION_OPTIONS_VERSION 1
+#define KODA_SESSION_OPTIONS_INIT                                                                  \
+	{                                                                                          \
+		.version = KODA_SESSION_OPTIONS_VERSION                                            \
+	}
+
+KODA_API struct koda_session *koda_session_open(
+    const struct koda_session_options *options, struct koda_error *err);
+
+/* Ends every worker. Calls still under way are answered with KODA_WORKER first. */
+KODA_API void koda_session_close(struct koda_session *session);
+
+/*
+ * Run the library's own loop: waits at most timeout_ms (-1: no limit) for something to happen and
+ * handles it; callbacks of koda_call_async() are called from here (or from the caller's loop, never
+ * from inside koda_call_async()). Returns the number of calls still under way, -1 on an error.
+ */
+KODA_API int koda_session_dispatch(
+    struct koda_session *session, int timeout_ms, struct koda_error *err);
+
+/* A descriptor that polls readable when koda_session_dispatch(session, 0) has something to do, for
+ * embedding in any loop. Only with the library's own loop. */
+KODA_API int koda_session_fd(const struct koda_session *session);
+
+/* The session's policy, frozen; the session's. */
+KODA_API const struct koda_policy *koda_session_policy(const struct koda_session *session);
+
+struct koda_stats {
+	uint64_t slots;    /* acquired now */
+	uint64_t workers;  /* processes now, idle ones included */
+	uint64_t spawns;
+	uint64_t respawns; /* after a death */
+	uint64_t calls;
+	uint64_t refusals; /* by the policy or by whoever approves */
+	uint64_t recovered; /* mutations whose outcome had to be found out */
+};
+KODA_API void koda_session_stats(const struct koda_session *session, struct koda_stats *ret);
+
+/*
+ * A slot: a worker of its own. child narrows the session's policy (compose); NULL: as it is. A warm
+ * worker with the same policy, root and mode is checked with a round trip before it is handed out.
+ */
+KODA_API struct koda_slot *koda_slot_acquire(
+    struct koda_session *session, const struct koda_policy *child, struct koda_error *err);
+KODA_API void koda_slot_release(struct koda_slot *slot);
+
+/* What the worker reported when it confined itself. */
+struct koda_enforcement {
+	unsigned landlock_abi;
+	bool seccomp;
+	bool mount_view;
+};
+KODA_API void koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret);
+KODA_API const struct koda_policy *koda_slot_policy(const struct koda_slot *slot);
+/* The process that serves the slot now; -1 if none does. For display and tests. */
+KODA_API int koda_slot_pid(const struct koda_slot *slot);
+
+/* Do it and wait for it. 0 with *ret filled, or -1 with *err set and *ret empty. */
+KODA_API int koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *ret,
+    struct koda_error *err);
+
+/* err is NULL on success. result is the callee's to read until it returns, not to keep. */
+typedef void koda_done_fn(
+    void *data, const struct koda_result *result, const struct koda_error *err);
+KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
+    void *data, struct koda_error *err);
+
+/* ---- what this machine can do ---- */
+
+struct koda_capability {
+	const char *name;
+	bool available;
+	bool needed_for_auto;
+	const char *detail;
+	const char *remedy; /* "" when available */
+};
+typedef int koda_capability_fn(void *data, const struct koda_capability *capability);
+/* Tries each one for real, in a child process. Stops when fn returns non-zero and returns that. */
+KODA_API int koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data);
+
+/* ---- the usual operations in a line ---- */
+
+static inline int
+koda_fs_read(struct koda_slot *slot, const char *path, struct koda_result *ret, struct koda_error *err)
+{
+	struct koda_op op;
+
+	memset(&op, 0, sizeof(op));
+	op.kind = KODA_OP_READ;
+	op.path = path;
+	return koda_call(slot, &op, ret, err);
+}
+
+static inline int
+koda_fs_write(struct koda_slot *slot, const char *path, const void *data, size_t len,
+    struct koda_result *ret, struct koda_error *err)
+{
+	struct koda_op op;
+
+	memset(&op, 0, sizeof(op));
+	op.kind = KODA_OP_WRITE;
+	op.path = path;
+	op.data = data;
+	op.len = len;
+	return koda_call(slot, &op, ret, err);
+}
+
+static inline int
+koda_fs_edit(struct koda_slot *slot, const char *path, const struct koda_edit *edits,
+    size_t n_edits, struct koda_result *ret, struct koda_error *err)
+{
+	struct koda_op op;
+
+	memset(&op, 0, sizeof(op));
+	op.kind = KODA_OP_EDIT;
+	op.path = path;
+	op.edits = edits;
+	op.n_edits = n_edits;
+	return koda_call(slot, &op, ret, err);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
