@@ -136,7 +136,7 @@ frame_fill(struct frame_stream *fs, bool block, struct koda_error *err)
 	do {
 		n = recvmsg(fs->fd, &msg, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+	if (n < 0 && errno == EAGAIN)
 		return 0;
 	/* A peer that was killed with our bytes unread resets the connection: that is its end too. */
 	if (n == 0 || (n < 0 && errno == ECONNRESET)) {
@@ -207,7 +207,7 @@ frame_flush(struct frame_stream *fs, bool block, struct koda_error *err)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && !block)
+		if (n < 0 && errno == EAGAIN && !block)
 			return 0;
 		if (n < 0)
 			return err_set(err, KODA_IO, errno, "send");
@@ -249,7 +249,7 @@ frame_flush_with_fd(
 			n = sendmsg(fs->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 			sent_fd = n > 0;
 		}
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+		if (n < 0 && errno == EAGAIN) {
 			struct pollfd pfd = { .fd = fs->fd, .events = POLLOUT };
 			int r = poll(&pfd, 1, timeout_ms);
 
