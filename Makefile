@@ -1,0 +1,73 @@
+# The few words a person types; 'make help' lists them. meson and ninja do the work, in build/.
+
+BUILD  := build
+PREFIX ?= /usr/local
+MESON  := $(firstword $(wildcard /usr/bin/meson) meson)
+
+# An absolute prefix, also for 'make install PREFIX=out'.
+prefix := $(abspath $(PREFIX))
+
+FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
+
+.PHONY: all setup setup-dev build demo test lint fuzz soak bench install clean help
+.NOTPARALLEL:
+
+all: build
+
+help:
+	@echo 'make           build into build/'
+	@echo 'make setup     install the Debian packages that are missing (through sudo when not root)'
+	@echo 'make demo      set up, build, and show it at work'
+	@echo 'make test      set up, build, and run every test'
+	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
+	@echo 'make bench     measure, beside a baseline in the same run'
+	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
+	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
+	@echo 'make soak      kill workers under load for SOAK_SECONDS=$(SOAK_SECONDS)'
+	@echo 'make clean     remove what was built'
+
+setup:
+	@tools/setup build
+
+setup-dev:
+	@tools/setup build dev
+
+$(BUILD)/build.ninja:
+	@tools/setup --check build
+	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@mv $(BUILD).log $(BUILD)/meson-setup.log
+
+build: $(BUILD)/build.ninja
+	@$(MESON) compile -C $(BUILD)
+
+demo: setup build
+	@rm -rf $(BUILD)/stage
+	@DESTDIR='$(CURDIR)/$(BUILD)/stage' $(MESON) install -C $(BUILD) --no-rebuild --quiet
+	@bindir=$$(tools/build-option $(BUILD) prefix)/bin && \
+	    PATH="$(CURDIR)/$(BUILD)/stage$$bindir:$$PATH" examples/demo.sh
+
+test: setup
+	@tools/in-reachable-tree tools/test $(BUILD)
+
+lint: setup-dev build
+	@tools/lint $(BUILD)
+
+fuzz: setup-dev
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
+soak: setup build
+	@KODA_SOAK_SECONDS=$(SOAK_SECONDS) tools/in-reachable-tree \
+	    tools/test $(BUILD) --suite chaos --timeout-multiplier 0
+
+bench: setup
+	@tools/bench build-bench
+
+install: $(BUILD)/build.ninja
+	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
+	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
+	@$(MESON) compile -C $(BUILD)
+	@$(MESON) install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-ci-*
