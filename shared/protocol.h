@@ -1,15 +1,29 @@
-/* What both ends of a worker's socket have to agree on besides the schema. */
+/*
+ * What host and worker have to agree on beside the schema: the version, and the sizes at which a
+ * message changes its form. Both sides check against the same names.
+ */
 #ifndef KODA_SHARED_PROTOCOL_H
 #define KODA_SHARED_PROTOCOL_H
 
-/* Host and helpers ship together; a mismatch is an installation gone wrong and a clear error. */
-#define PROTOCOL_VERSION 1
+/* Host and helpers ship together: any change to proto/ or docs/PROTOCOL.md counts this up, and a
+ * mismatch (a half-finished upgrade) is a clear error in the first frame. */
+#define KODA_PROTOCOL_VERSION 1u
 
-#define PROTOCOL_FD   3 /* the worker's end of the socketpair */
-#define TOKEN_BYTES   8
-#define INLINE_MAX    (64u << 10)  /* more content than this travels as a descriptor */
-#define PAGE_MAX      (512u << 10) /* payload of a listing's frame, and of content where none can be passed */
-#define EDIT_BYTES_MAX (256u << 20) /* a file that is edited is held in memory, twice */
-#define REPLACEMENTS_MAX 1024       /* in one edit; keeps a frame's unpacking bounded */
+/* Up to here content travels in the frame; above, as a descriptor. Copying is cheaper than passing a
+ * descriptor and mapping it until about here. */
+#define INLINE_MAX (64u << 10)
+
+/* One page of a list, and of a file whose descriptor is never passed (FUSE): half a frame, so that
+ * what goes with it always fits. */
+#define PAGE_MAX (512u << 10)
+
+/* An edit holds the file before and after in memory. */
+#define EDIT_BYTES_MAX (256u << 20)
+
+/* Files that carry this worker's unfinished work: TEMP_PREFIX, 16 hex digits of the token, '-', the
+ * request's id in decimal. */
+#define TEMP_PREFIX    ".koda-"
+#define TOKEN_BYTES    8
+#define TEMP_NAME_SIZE (sizeof(TEMP_PREFIX) + 2 * TOKEN_BYTES + 1 + 20)
 
 #endif
