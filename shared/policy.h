@@ -69,7 +69,8 @@ int policy_domain_check(const char *pattern, struct koda_error *err);
 /* Lower-case, without a trailing dot: in place, after policy_domain_check. */
 void policy_domain_normalise(char *pattern);
 
-/* The whole: bounds, enums, every rule. What the worker holds against the bytes it got. */
+/* The whole: bounds, enums, every rule; paths have to be canonical text and domains normalised, since
+ * any other would never match. What the worker holds against the bytes it got. */
 int policy_check(const struct policy *p, struct koda_error *err);
 
 /* What both allow. See the header of policy.c for each field's rule and why it never widens. */
@@ -77,6 +78,14 @@ int policy_compose(const struct policy *parent, const struct policy *child, stru
     struct koda_error *err);
 
 bool policy_equal(const struct policy *a, const struct policy *b);
+
+/* May that place be read, by deny_read and its holes alone? The longest rule that names the place
+ * decides, deny on a tie. *ret_rule (may be NULL) is its text, NULL when none names it. */
+bool policy_reads(const struct policy *p, const char *path, const char **ret_rule);
+
+/* Does the (checked, normalised) pattern name that host and port? A pattern without a port means 80
+ * and 443 where it allows; where it denies, any_port, it means all of them. */
+bool policy_domain_matches(const char *pattern, const char *host, unsigned port, bool any_port);
 
 /* min(max(depth, POLICY_DEPTH_MIN), POLICY_DEPTH_MAX) */
 unsigned policy_effective_depth(const struct policy *p);
