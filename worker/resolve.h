@@ -14,6 +14,7 @@
 #define KODA_WORKER_RESOLVE_H
 
 #include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "shared/bytes.h"
@@ -46,14 +47,24 @@ struct place {
 	size_t n_hops;
 };
 
+/* The length of `name` alone, without what is missing below it. */
+static inline size_t
+place_name_len(const struct place *pl)
+{
+	return *pl->missing == '\0' ? strlen(pl->name) : (size_t)(pl->missing - pl->name) - 1;
+}
+
 void place_init(struct place *pl);
 void place_done(struct place *pl);
 
 /*
  * 0 with *ret filled (caller's to place_done), also when the last component or a whole tail of
- * directories does not exist: then target_fd is -1. -1 with *err set and nothing to release: KODA_INVALID
+ * directories does not exist: then target_fd is -1. -1 with *err set: KODA_INVALID
  * ('..' above the root or behind a missing directory, an empty or over-long path), KODA_IO (not a
- * directory, no permission), KODA_POLICY_DENIED (too many links or a cycle; a magic link of proc).
+ * directory, no permission), KODA_POLICY_DENIED (too many links or a cycle, rule "link_depth"; a magic
+ * link of proc, rule "magic_link"). Then ret names what it failed at (path, "" when there is nothing to
+ * name) and the hops so far, no descriptors: whoever may not read that must not learn why it failed.
+ * place_done in any case.
  *
  * A relative path starts at the root and may not climb above it; an absolute one starts at "/".
  */

@@ -1,0 +1,156 @@
+#include "shared/lockdown.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shared/cleanup.h"
+
+/* The kernel's interface up to ABI 7, ours because the distribution's header ends at 2. */
+#define LL_CREATE_VERSION  (1u << 0)
+#define LL_PATH_BENEATH    1
+#define LL_FS_EXECUTE      (UINT64_C(1) << 0)
+#define LL_FS_WRITE_FILE   (UINT64_C(1) << 1)
+#define LL_FS_READ_FILE    (UINT64_C(1) << 2)
+#define LL_FS_READ_DIR     (UINT64_C(1) << 3)
+#define LL_FS_REMOVE_DIR   (UINT64_C(1) << 4)
+#define LL_FS_REMOVE_FILE  (UINT64_C(1) << 5)
+#define LL_FS_MAKE_CHAR    (UINT64_C(1) << 6)
+#define LL_FS_MAKE_DIR     (UINT64_C(1) << 7)
+#define LL_FS_MAKE_REG     (UINT64_C(1) << 8)
+#define LL_FS_MAKE_SOCK    (UINT64_C(1) << 9)
+#define LL_FS_MAKE_FIFO    (UINT64_C(1) << 10)
+#define LL_FS_MAKE_BLOCK   (UINT64_C(1) << 11)
+#define LL_FS_MAKE_SYM     (UINT64_C(1) << 12)
+#define LL_FS_REFER        (UINT64_C(1) << 13) /* ABI 2 */
+#define LL_FS_TRUNCATE     (UINT64_C(1) << 14) /* ABI 3 */
+#define LL_FS_IOCTL_DEV    (UINT64_C(1) << 15) /* ABI 5 */
+#define LL_NET_BIND_TCP    (UINT64_C(1) << 0)  /* ABI 4 */
+#define LL_NET_CONNECT_TCP (UINT64_C(1) << 1)
+#define LL_SCOPE_ABSTRACT  (UINT64_C(1) << 0)  /* ABI 6 */
+#define LL_SCOPE_SIGNAL    (UINT64_C(1) << 1)
+
+#define ABI_REFER    2
+#define ABI_TRUNCATE 3
+#define ABI_NET      4
+#define ABI_IOCTL    5
+#define ABI_SCOPE    6
+
+struct ll_ruleset {
+	uint64_t handled_fs, handled_net, scoped;
+};
+
+struct ll_path_beneath {
+	uint64_t allowed;
+	int32_t parent_fd;
+} __attribute__((packed));
+
+unsigned
+lockdown_landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LL_CREATE_VERSION);
+
+	return abi > 0 ? (unsigned)abi : 0;
+}
+
+int
+lockdown_process(struct koda_error *err)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "no_new_privs");
+	/* Nobody of the same user may read its memory or take its descriptors. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "become non-dumpable");
+	if (setrlimit(RLIMIT_CORE, &none) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "no core");
+	return 0;
+}
+
+int
+lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct rlimit now;
+		rlim_t value = (rlim_t)limits[i].value;
+
+		if (getrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0)
+			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d", limits[i].resource);
+		if (now.rlim_max > value)
+			now.rlim_max = value;
+		if (now.rlim_cur > now.rlim_max)
+			now.rlim_cur = now.rlim_max;
+		if (setrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0)
+			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d", limits[i].resource);
+	}
+	return 0;
+}
+
+/* Every right that this kernel can refuse but reading. What is handled and never granted (execute, links,
+ * sockets, FIFOs, devices) is nowhere to be had any more. */
+static uint64_t
+handled_fs(unsigned abi)
+{
+	uint64_t rights = LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE |
+	    LL_FS_MAKE_CHAR | LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_SOCK | LL_FS_MAKE_FIFO |
+	    LL_FS_MAKE_BLOCK | LL_FS_MAKE_SYM;
+
+	if (abi >= ABI_REFER)
+		rights |= LL_FS_REFER;
+	if (abi >= ABI_TRUNCATE)
+		rights |= LL_FS_TRUNCATE;
+	if (abi >= ABI_IOCTL)
+		rights |= LL_FS_IOCTL_DEV;
+	return rights;
+}
+
+int
+lockdown_landlock(
+    const int *writable, size_t n, unsigned abi, unsigned *ret_abi, struct koda_error *err)
+{
+	struct ll_ruleset set = { .handled_fs = handled_fs(abi) };
+	const uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
+	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_REFER;
+	cleanup_close int ruleset = -1;
+
+	if (abi == 0) {
+		*ret_abi = 0;
+		return 0;
+	}
+	if (abi >= ABI_NET)
+		set.handled_net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
+	if (abi >= ABI_SCOPE)
+		set.scoped = LL_SCOPE_ABSTRACT | LL_SCOPE_SIGNAL;
+	/* Older kernels take a larger struct when what they do not know is zero. */
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0);
+	if (ruleset < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock ruleset");
+	for (size_t i = 0; i < n; i++) {
+		const struct ll_path_beneath beneath = { changes & set.handled_fs, writable[i] };
+
+		if (syscall(SYS_landlock_add_rule, ruleset, LL_PATH_BENEATH, &beneath, 0) < 0)
+			return err_set(err, KODA_UNSUPPORTED, errno, "Landlock rule");
+	}
+	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock");
+	*ret_abi = abi;
+	return 0;
+}
+
+int
+lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err)
+{
+	const struct sock_fprog prog = { .len = (unsigned short)n,
+		.filter = (struct sock_filter *)(uintptr_t)filter };
+
+	if (n == 0 || n > BPF_MAXINSNS)
+		return err_set(err, KODA_INTERNAL, 0, "seccomp filter of %zu instructions", n);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "seccomp");
+	return 0;
+}
