@@ -1,0 +1,347 @@
+#include "host/cli/args.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+const struct opt_spec opt_specs[N_OPTS] = {
+	[OPT_MODE]      = { "--mode", 0, "MODE", "plan, safe or auto; the default is safe" },
+	[OPT_ROOT]      = { "--root", 0, "DIR", "the project; the default is the current directory" },
+	[OPT_JSON]      = { "--json", 0, NULL, "print one JSON object, also for errors" },
+	[OPT_VERBOSE]   = { "--verbose", 'v', NULL, "tell what happens to the workers" },
+	[OPT_HELP]      = { "--help", 'h', NULL, "explain this command" },
+	[OPT_VERSION]   = { "--version", 0, NULL, "print the version" },
+	[OPT_OFFSET]    = { "--offset", 0, "N", "start at byte N" },
+	[OPT_MAX]       = { "--max", 0, "N", "at most N bytes" },
+	[OPT_DIGEST]    = { "--digest", 0, NULL, "tell the BLAKE2b-256 of the whole file" },
+	[OPT_OLD]       = { "--old", 0, "TEXT", "replace TEXT, which must occur exactly once ..." },
+	[OPT_NEW]       = { "--new", 0, "TEXT", "... by TEXT; --old and --new may be repeated" },
+	[OPT_ALL]       = { "--all", 0, NULL, "replace each occurrence of the --old before it" },
+	[OPT_PARENTS]   = { "--parents", 'p', NULL, "make missing parents; existing is no error" },
+	[OPT_RECURSIVE] = { "--recursive", 'r', NULL, "a directory with all below it" },
+	[OPT_OVERWRITE] = { "--overwrite", 'f', NULL, "replace what is there" },
+	[OPT_IF_ABSENT] = { "--if-absent", 0, NULL, "only create; fail if something is there" },
+	[OPT_IF_DIGEST] = { "--if-digest", 0, "HEX", "only if the file has this BLAKE2b-256" },
+	[OPT_DURABLE]   = { "--durable", 0, NULL, "on disk before it is reported as done" },
+	[OPT_DRY_RUN]   = { "--dry-run", 0, NULL, "judge and describe, change nothing" },
+};
+/* clang-format on */
+
+static const char *const mode_names[] = {
+	[KODA_PLAN] = "plan",
+	[KODA_SAFE] = "safe",
+	[KODA_AUTO] = "auto",
+};
+
+const char *
+args_mode_name(enum koda_mode mode)
+{
+	return mode_names[mode];
+}
+
+/* A word longer than this is no misspelt name of ours. */
+#define NAME_LEN_MAX 32
+
+/* How many letters have to be put in, left out or exchanged. */
+static unsigned
+distance(const char *a, const char *b)
+{
+	unsigned row[NAME_LEN_MAX + 1];
+	size_t n = strlen(b);
+
+	if (strlen(a) > NAME_LEN_MAX || n > NAME_LEN_MAX)
+		return NAME_LEN_MAX;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 0; a[i] != '\0'; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i + 1;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned best = diagonal + (a[i] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[n];
+}
+
+const char *
+args_closest(const char *word, const char *const *names, size_t n)
+{
+	unsigned best = NAME_LEN_MAX;
+	const char *ret = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned d;
+
+		if (names[i] == NULL)
+			continue;
+		d = distance(word, names[i]);
+		/* A third of the letters: 'lst' is list, 'cat' is nothing of ours. */
+		if (d < best && d * 3 <= strlen(names[i]) + 1) {
+			best = d;
+			ret = names[i];
+		}
+	}
+	return ret;
+}
+
+__attribute__((format(printf, 2, 3))) static int
+fail(char why[ARGS_WHY_MAX], const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, ARGS_WHY_MAX, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+static int
+parse_number(const char *name, const char *text, uint64_t min, uint64_t *ret,
+    char why[ARGS_WHY_MAX])
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : (end = NULL, 0);
+	if (end == NULL || *end != '\0' || errno != 0 || value > INT64_MAX)
+		return fail(why, "%s wants a number of bytes, not '%s'", name, text);
+	if (value < min)
+		return fail(why, "%s must be at least %llu", name, (unsigned long long)min);
+	*ret = value;
+	return 0;
+}
+
+static int
+hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static int
+parse_digest(const char *text, uint8_t ret[KODA_DIGEST_BYTES], char why[ARGS_WHY_MAX])
+{
+	uint8_t digest[KODA_DIGEST_BYTES];
+
+	for (size_t i = 0; i < sizeof(digest); i++) {
+		int high = hex_value(text[2 * i]);
+		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
+
+		if (low < 0)
+			return fail(why,
+			    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
+		digest[i] = (uint8_t)(high << 4 | low);
+	}
+	if (text[2 * sizeof(digest)] != '\0')
+		return fail(why,
+		    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
+	memcpy(ret, digest, sizeof(digest));
+	return 0;
+}
+
+static int
+parse_mode(const char *text, enum koda_mode *ret, char why[ARGS_WHY_MAX])
+{
+	const char *near;
+
+	for (size_t i = KODA_PLAN; i <= KODA_AUTO; i++) {
+		if (strcmp(text, mode_names[i]) == 0) {
+			*ret = (enum koda_mode)i;
+			return 0;
+		}
+	}
+	near = args_closest(text, mode_names, sizeof(mode_names) / sizeof(mode_names[0]));
+	if (near != NULL)
+		return fail(why, "unknown mode '%s', did you mean '%s'?", text, near);
+	return fail(why, "unknown mode '%s': there are plan, safe and auto", text);
+}
+
+/* The last pair that --old opened, or NULL. */
+static struct koda_edit *
+last_edit(struct args *args)
+{
+	return args->n_edits > 0 ? &args->edits[args->n_edits - 1] : NULL;
+}
+
+static int
+take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
+{
+	const char *name = opt_specs[opt].name;
+	struct koda_edit *edit = last_edit(args);
+
+	/* Two values of one option are a mistake, and for --mode a dangerous one to guess about. */
+	if (args_has(args, opt) && opt_specs[opt].value != NULL && opt != OPT_OLD && opt != OPT_NEW)
+		return fail(why, "%s is given twice", name);
+	args->given |= OPT_BIT(opt);
+
+	switch (opt) {
+	case OPT_MODE:
+		return parse_mode(value, &args->mode, why);
+	case OPT_ROOT:
+		args->root = value;
+		return 0;
+	case OPT_OFFSET:
+		return parse_number(name, value, 0, &args->offset, why);
+	case OPT_MAX:
+		return parse_number(name, value, 1, &args->max, why);
+	case OPT_IF_DIGEST:
+		return parse_digest(value, args->if_digest, why);
+	case OPT_OLD:
+		if (edit != NULL && edit->new_text == NULL)
+			return fail(why, "--old is given twice without a --new between");
+		edit = &args->edits[args->n_edits++];
+		edit->old_text = value;
+		edit->old_len = strlen(value);
+		return 0;
+	case OPT_NEW:
+		if (edit == NULL || edit->new_text != NULL)
+			return fail(why, "--new belongs behind the --old that it replaces");
+		edit->new_text = value;
+		edit->new_len = strlen(value);
+		return 0;
+	case OPT_ALL:
+		if (edit == NULL)
+			return fail(why, "--all belongs behind the --old that it is about");
+		edit->all = true;
+		return 0;
+	case OPT_JSON:
+	case OPT_VERBOSE:
+	case OPT_HELP:
+	case OPT_VERSION:
+	case OPT_DIGEST:
+	case OPT_PARENTS:
+	case OPT_RECURSIVE:
+	case OPT_OVERWRITE:
+	case OPT_IF_ABSENT:
+	case OPT_DURABLE:
+	case OPT_DRY_RUN:
+	case N_OPTS:
+		return 0;
+	}
+	return 0;
+}
+
+static int
+unknown_option(const char *name, char why[ARGS_WHY_MAX])
+{
+	const char *names[N_OPTS], *near;
+
+	for (size_t i = 0; i < N_OPTS; i++)
+		names[i] = opt_specs[i].name;
+	near = args_closest(name, names, N_OPTS);
+	if (near != NULL)
+		return fail(why, "unknown option '%s', did you mean '%s'?", name, near);
+	return fail(why, "unknown option '%s'", name);
+}
+
+/* --name, --name VALUE or --name=VALUE at argv[*i]; *i is left on the last argument used. */
+static int
+parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_MAX])
+{
+	const char *arg = argv[*i], *equals = strchr(arg, '=');
+	size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
+	const char *value = equals != NULL ? equals + 1 : NULL;
+	char shown[NAME_LEN_MAX + 1];
+
+	for (size_t opt = 0; opt < N_OPTS; opt++) {
+		const struct opt_spec *spec = &opt_specs[opt];
+
+		if (strlen(spec->name) != len || memcmp(spec->name, arg, len) != 0)
+			continue;
+		if (spec->value == NULL && value != NULL)
+			return fail(why, "%s takes no value", spec->name);
+		if (spec->value != NULL && value == NULL) {
+			if (*i + 1 >= argc)
+				return fail(why, "%s wants a value: %s", spec->name, spec->value);
+			value = argv[++*i];
+		}
+		return take(args, (enum opt)opt, value, why);
+	}
+	snprintf(shown, sizeof(shown), "%.*s", (int)len, arg);
+	return unknown_option(shown, why);
+}
+
+/* -r or -rp: no short option takes a value. */
+static int
+parse_short(const char *arg, struct args *args, char why[ARGS_WHY_MAX])
+{
+	for (const char *p = arg + 1; *p != '\0'; p++) {
+		size_t opt = 0;
+
+		while (opt < N_OPTS && opt_specs[opt].letter != *p)
+			opt++;
+		if (opt == N_OPTS)
+			return fail(why, "unknown option '%s'", arg);
+		if (take(args, (enum opt)opt, NULL, why) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A mistake before --json must still be told as JSON. */
+static void
+look_for_json(int argc, char **argv, int from, struct args *args)
+{
+	for (int i = from; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], opt_specs[OPT_JSON].name) == 0)
+			args->given |= OPT_BIT(OPT_JSON);
+	}
+}
+
+int
+args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX])
+{
+	bool options = true;
+	int i, r = 0;
+
+	*ret = (struct args){ .mode = KODA_SAFE, .root = "." };
+	ret->words = calloc((size_t)argc + 1, sizeof(*ret->words));
+	ret->edits = calloc((size_t)argc + 1, sizeof(*ret->edits));
+	if (ret->words == NULL || ret->edits == NULL)
+		return fail(why, "out of memory");
+
+	for (i = 1; i < argc && r == 0; i++) {
+		const char *arg = argv[i];
+
+		if (!options || arg[0] != '-' || arg[1] == '\0')
+			ret->words[ret->n_words++] = argv[i];
+		else if (strcmp(arg, "--") == 0)
+			options = false;
+		else if (arg[1] == '-')
+			r = parse_long(argc, argv, &i, ret, why);
+		else
+			r = parse_short(arg, ret, why);
+	}
+	if (r == 0 && ret->n_edits > 0 && last_edit(ret)->new_text == NULL)
+		r = fail(why, "--old wants a --new behind it");
+	if (r < 0 && options)
+		look_for_json(argc, argv, i, ret);
+	return r;
+}
+
+void
+args_done(struct args *args)
+{
+	free(args->words);
+	free(args->edits);
+	args->words = NULL;
+	args->edits = NULL;
+}

@@ -1,0 +1,83 @@
+/*
+ * The command line as data: which words, which options, with what values. Says what is wrong with
+ * it; prints nothing and opens nothing.
+ */
+#ifndef KODA_CLI_ARGS_H
+#define KODA_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/koda/sandbox.h"
+
+enum opt {
+	OPT_MODE,
+	OPT_ROOT,
+	OPT_JSON,
+	OPT_VERBOSE,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_OFFSET,
+	OPT_MAX,
+	OPT_DIGEST,
+	OPT_OLD,
+	OPT_NEW,
+	OPT_ALL,
+	OPT_PARENTS,
+	OPT_RECURSIVE,
+	OPT_OVERWRITE,
+	OPT_IF_ABSENT,
+	OPT_IF_DIGEST,
+	OPT_DURABLE,
+	OPT_DRY_RUN,
+	N_OPTS,
+};
+
+#define OPT_BIT(opt) (1u << (opt))
+#define OPT_COMMON                                                                                 \
+	(OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_VERBOSE) |        \
+	    OPT_BIT(OPT_HELP) | OPT_BIT(OPT_VERSION))
+#define OPT_MUTATION (OPT_BIT(OPT_IF_DIGEST) | OPT_BIT(OPT_DURABLE) | OPT_BIT(OPT_DRY_RUN))
+
+struct opt_spec {
+	const char *name;  /* with its dashes */
+	char letter;       /* 0: none */
+	const char *value; /* what it takes, for the help; NULL: nothing */
+	const char *help;
+};
+extern const struct opt_spec opt_specs[N_OPTS];
+
+struct args {
+	unsigned given; /* OPT_BIT of each option seen */
+	enum koda_mode mode;
+	const char *root;
+	uint64_t offset, max;
+	uint8_t if_digest[KODA_DIGEST_BYTES];
+	struct koda_edit *edits; /* in the order given; the texts are argv's */
+	size_t n_edits;
+	char **words; /* what is no option, in order; the strings are argv's */
+	size_t n_words;
+};
+
+#define ARGS_WHY_MAX 512
+
+/*
+ * Options may stand anywhere; "--" ends them. 0 with *ret filled (args_done() it), or -1 with one
+ * sentence in why; ret->given then tells what was seen so far, --json looked up to the end.
+ */
+int args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX]);
+void args_done(struct args *args);
+
+static inline bool
+args_has(const struct args *args, enum opt opt)
+{
+	return args->given & OPT_BIT(opt);
+}
+
+const char *args_mode_name(enum koda_mode mode);
+
+/* Of the n names the one that `word` was probably meant to be, or NULL. */
+const char *args_closest(const char *word, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * koda-sandbox: the library's first user. The table of commands, the way from words to a row, and
+ * the help, which is made from the same rows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/cli/command.h"
+#include "host/cli/output.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+/* clang-format off */
+static const struct command commands[] = {
+	{ "fs", "read", "PATH", 1, OPT_BIT(OPT_OFFSET) | OPT_BIT(OPT_MAX) | OPT_BIT(OPT_DIGEST),
+	    "copy a file to standard output",
+	    "The content comes byte for byte; with --digest the digest is a line on standard error. "
+	    "With --json\nit is a string, base64 where it is not UTF-8, of at most 64 MiB.",
+	    NULL, cmd_read },
+	{ "fs", "write", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_IF_ABSENT) | OPT_BIT(OPT_DIGEST),
+	    "make standard input the content of a file",
+	    "Creates or replaces the file, and missing directories; a reader sees the old content or the "
+	    "new one.",
+	    "read the file again before you replace it", cmd_write },
+	{ "fs", "edit", "PATH --old TEXT --new TEXT [--all] ...", 1,
+	    OPT_MUTATION | OPT_BIT(OPT_OLD) | OPT_BIT(OPT_NEW) | OPT_BIT(OPT_ALL) | OPT_BIT(OPT_DIGEST),
+	    "replace text in a file",
+	    "Replacements are applied in order, each to what the one before left; all happen or none.",
+	    "read the file again; a longer --old says which occurrence, --all means each",
+	    cmd_edit },
+	{ "fs", "stat", "PATH", 1, OPT_BIT(OPT_DIGEST),
+	    "tell what a name is", "A symbolic link is not followed.", NULL, cmd_stat },
+	{ "fs", "list", "PATH", 1, 0,
+	    "list a directory", "What the policy hides is counted, not listed.", NULL, cmd_list },
+	{ "fs", "mkdir", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_PARENTS),
+	    "make a directory", "", "--parents takes a directory that is there already", cmd_mkdir },
+	{ "fs", "rm", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_RECURSIVE),
+	    "remove a file, a link or a directory", "A symbolic link is removed, not its target.",
+	    "read the file again before you remove it", cmd_rm },
+	{ "fs", "mv", "FROM TO", 2, OPT_MUTATION | OPT_BIT(OPT_OVERWRITE),
+	    "rename or move", "TO is the new name itself, also when a directory is there.",
+	    "--overwrite replaces what is there", cmd_mv },
+	{ "explain", "read", "PATH", 1, 0,
+	    "tell whether a path may be read, and why", "The status is 0 if so and 3 if not.", NULL,
+	    cmd_explain_read },
+	{ "explain", "write", "PATH", 1, 0,
+	    "tell whether a path may be changed, and why", "The status is 0 if so and 3 if not.", NULL,
+	    cmd_explain_write },
+	{ NULL, "policy", "", 0, 0,
+	    "print the policy that the mode means for the project", "", NULL, cmd_policy },
+	{ NULL, "doctor", "", 0, 0,
+	    "tell what this machine can enforce",
+	    "The status is 0 when all is there that file operations in auto mode need, else 1.", NULL,
+	    cmd_doctor },
+};
+/* clang-format on */
+
+static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
+				  "approved, 4 conflict, 125 sandbox failed.\n";
+
+static bool
+same_group(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool
+is_group(const char *word)
+{
+	for (size_t i = 0; i < N(commands); i++) {
+		if (commands[i].group != NULL && strcmp(commands[i].group, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+static const struct command *
+find(const char *group, const char *name)
+{
+	for (size_t i = 0; i < N(commands); i++) {
+		if (same_group(commands[i].group, group) && strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int
+unknown_command(const struct cli *cli, const char *group, const char *word)
+{
+	const char *names[N(commands) + 3], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < N(commands); i++) {
+		if (same_group(commands[i].group, group))
+			names[n++] = commands[i].name;
+	}
+	if (group == NULL) {
+		names[n++] = "fs";
+		names[n++] = "explain";
+		names[n++] = "help";
+	}
+	near = args_closest(word, names, n);
+	if (near != NULL)
+		return output_usage(cli, "unknown command '%s%s%s', did you mean '%s'?",
+		    group != NULL ? group : "", group != NULL ? " " : "", word, near);
+	/* 'koda-sandbox read x': the word is right, the group is missing. */
+	for (size_t i = 0; group == NULL && i < N(commands); i++) {
+		if (commands[i].group != NULL && strcmp(commands[i].name, word) == 0)
+			return output_usage(cli, "unknown command '%s', did you mean '%s %s'?",
+			    word, commands[i].group, word);
+	}
+	return output_usage(cli, "unknown command '%s%s%s'", group != NULL ? group : "",
+	    group != NULL ? " " : "", word);
+}
+
+/*
+ * The row that the words name, in cli->command; cli->words is then what is behind them. Without a
+ * row and without an error (*ret_group, or nothing at all was named) the caller shows help.
+ */
+static int
+choose(struct cli *cli, char **words, const char **ret_group)
+{
+	*ret_group = NULL;
+	cli->words = words;
+	if (words[0] == NULL)
+		return EXIT_DONE;
+	if (!is_group(words[0])) {
+		cli->command = find(NULL, words[0]);
+		cli->words = words + 1;
+		return cli->command != NULL ? EXIT_DONE : unknown_command(cli, NULL, words[0]);
+	}
+	*ret_group = words[0];
+	if (words[1] == NULL)
+		return EXIT_DONE;
+	cli->command = find(words[0], words[1]);
+	cli->words = words + 2;
+	return cli->command != NULL ? EXIT_DONE : unknown_command(cli, words[0], words[1]);
+}
+
+static void
+print_options(FILE *f, unsigned opts)
+{
+	for (size_t i = 0; i < N_OPTS; i++) {
+		const struct opt_spec *spec = &opt_specs[i];
+		char left[40];
+
+		if ((opts & OPT_BIT(i)) == 0)
+			continue;
+		if (spec->letter != 0)
+			snprintf(left, sizeof(left), "-%c, %s", spec->letter, spec->name);
+		else
+			snprintf(left, sizeof(left), "    %s%s%s", spec->name,
+			    spec->value != NULL ? " " : "", spec->value != NULL ? spec->value : "");
+		fprintf(f, "  %-22s %s\n", left, spec->help);
+	}
+}
+
+static void
+print_command_help(FILE *f, const struct command *command)
+{
+	fprintf(f, "usage: koda-sandbox %s%s%s%s%s [OPTION]...\n\n%s.\n",
+	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
+	    command->name, command->synopsis[0] != '\0' ? " " : "", command->synopsis,
+	    command->brief);
+	if (command->help[0] != '\0')
+		fprintf(f, "%s\n", command->help);
+	fputs("\n", f);
+	print_options(f, command->opts);
+	print_options(f, OPT_COMMON);
+	fprintf(f, "      %-18s %s\n\n%s", "--", "what follows is no option", status_help);
+}
+
+/* group NULL: everything. */
+static void
+print_overview(FILE *f, const char *group)
+{
+	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
+	    group != NULL ? group : "[fs|explain]");
+	for (size_t i = 0; i < N(commands); i++) {
+		char left[40];
+
+		if (group != NULL && !same_group(commands[i].group, group))
+			continue;
+		snprintf(left, sizeof(left), "%s%s%s",
+		    commands[i].group != NULL ? commands[i].group : "",
+		    commands[i].group != NULL ? " " : "", commands[i].name);
+		fprintf(f, "  %-22s %s\n", left, commands[i].brief);
+	}
+	if (group == NULL)
+		fprintf(f, "  %-22s %s\n", "help COMMAND", "explain a command");
+	fputs("\n", f);
+	print_options(f, OPT_COMMON);
+	fprintf(f, "\n%s", status_help);
+}
+
+static int
+show_help(const struct cli *cli, const char *group)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = args_has(&cli->args, OPT_JSON) ? open_memstream(&text, &size) : stdout;
+	json_t *object;
+	int status;
+
+	if (f == NULL)
+		output_no_memory();
+	if (cli->command != NULL)
+		print_command_help(f, cli->command);
+	else
+		print_overview(f, group);
+	if (f == stdout)
+		return output_done(EXIT_DONE);
+	if (fclose(f) != 0)
+		output_no_memory();
+	object = output_object();
+	json_object_set_new(object, "help", json_stringn(text, size));
+	status = output_json(object);
+	free(text);
+	return status;
+}
+
+static int
+show_version(const struct cli *cli)
+{
+	json_t *object;
+
+	if (!args_has(&cli->args, OPT_JSON)) {
+		printf("koda-sandbox %s\n", koda_version());
+		return output_done(EXIT_DONE);
+	}
+	object = output_object();
+	json_object_set_new(object, "version", json_string(koda_version()));
+	return output_json(object);
+}
+
+/* Does the row take these options and so many words? */
+static int
+check(const struct cli *cli)
+{
+	const struct command *command = cli->command;
+	unsigned strange = cli->args.given & ~(command->opts | OPT_COMMON);
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_OPTS; i++) {
+		if (strange & OPT_BIT(i))
+			return output_usage(cli, "%s does not take %s", command->name,
+			    opt_specs[i].name);
+	}
+	while (cli->words[n] != NULL)
+		n++;
+	if (n < command->n_words)
+		return output_usage(cli, "%s wants %s", command->name, command->synopsis);
+	if (n > command->n_words)
+		return output_usage(cli, "%s: what is '%s' for? Quote a name that has spaces",
+		    command->name, cli->words[command->n_words]);
+	return EXIT_DONE;
+}
+
+static int
+run(struct cli *cli)
+{
+	char **words = cli->args.words;
+	const char *group;
+	bool help = args_has(&cli->args, OPT_HELP);
+	int status;
+
+	if (args_has(&cli->args, OPT_VERSION))
+		return show_version(cli);
+	if (words[0] != NULL && strcmp(words[0], "help") == 0) {
+		help = true;
+		words++;
+	}
+	status = choose(cli, words, &group);
+	if (status != EXIT_DONE)
+		return status;
+	if (help)
+		return show_help(cli, group);
+	if (cli->command == NULL && group != NULL)
+		return output_usage(cli, "%s: which command?", group);
+	if (cli->command == NULL)
+		return output_usage(cli, "which command?");
+	status = check(cli);
+	return status != EXIT_DONE ? status : cli->command->run(cli);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct cli cli = { 0 };
+	char why[ARGS_WHY_MAX];
+	int status;
+
+	output_init();
+	if (args_parse(argc, argv, &cli.args, why) < 0)
+		status = output_usage(&cli, "%s", why);
+	else
+		status = run(&cli);
+	args_done(&cli.args);
+	return status;
+}
