@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-dev build demo test lint fuzz soak bench install clean help
+.PHONY: all setup setup-dev build demo test lint format fuzz soak bench install clean help
 .NOTPARALLEL:
 
 all: build
@@ -23,6 +23,7 @@ help:
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure, beside a baseline in the same run'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
+	@echo 'make format    let clang-format have its way'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
 	@echo 'make soak      kill workers under load for SOAK_SECONDS=$(SOAK_SECONDS)'
 	@echo 'make clean     remove what was built'
@@ -52,6 +53,9 @@ test: setup
 
 lint: setup-dev build
 	@tools/lint $(BUILD)
+
+format:
+	@tools/list-files | grep -zE '\.[ch]$$' | xargs -0 clang-format -i
 
 fuzz: setup-dev
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
