@@ -1,0 +1,89 @@
+#include "host/trust.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/defaults.h"
+#include "shared/cleanup.h"
+
+struct dials {
+	enum koda_trust trust;
+	bool writes;  /* the root may be written */
+	bool network; /* the developer's domains may be reached */
+	uint8_t depth;
+};
+
+/* clang-format off */
+static const struct dials modes[] = {
+	[KODA_PLAN] = { KODA_TRUST_FORBID,  false, false, 3 },
+	[KODA_SAFE] = { KODA_TRUST_REQUIRE, true,  true,  5 },
+	[KODA_AUTO] = { KODA_TRUST_AUTO,    true,  true,  10 },
+};
+
+/* The same in every mode. Memory and processor time: a compiler's are not foreseeable. */
+static const struct {
+	enum koda_limit limit;
+	uint64_t value;
+} limits[] = {
+	{ KODA_WALL_TIME_SECS,   60 },
+	{ KODA_MAX_PROCESSES,    1024 },
+	{ KODA_MAX_FILE_BYTES,   4ull << 30 },
+	{ KODA_MAX_OPEN_FDS,     4096 },
+	{ KODA_MAX_OUTPUT_BYTES, 2u << 20 },
+};
+/* clang-format on */
+
+static int
+add_below(struct policy_list *list, const char *root, const char *name, struct koda_error *err)
+{
+	cleanup_free char *path = NULL;
+
+	if (asprintf(&path, "%s%s", strcmp(root, "/") == 0 ? "" : root, name) < 0) {
+		path = NULL;
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	}
+	return policy_path_check(path, err) < 0 ? -1 : policy_list_add(list, path, err);
+}
+
+int
+policy_for_agent(
+    enum koda_mode mode, const char *root, struct policy *ret, struct koda_error *err)
+{
+	cleanup(policy_done) struct policy p;
+	cleanup_free char *real = NULL;
+	const struct dials *dials;
+
+	policy_init(&p);
+	if ((size_t)mode >= N_ELEMENTS(modes) || modes[mode].trust == 0)
+		return err_set(err, KODA_INVALID, 0, "there is no mode %d", (int)mode);
+	if (root == NULL)
+		return err_set(err, KODA_INVALID, 0, "there is no root");
+	dials = &modes[mode];
+	if (root[0] != '\0')
+		real = realpath(root, NULL);
+	if (real != NULL)
+		root = real;
+	if (policy_path_check(root, err) < 0)
+		return err_wrap(err, "root");
+
+	p.list[KODA_ALLOW_WRITE].present = true;
+	if (dials->writes && policy_list_add(&p.list[KODA_ALLOW_WRITE], root, err) < 0)
+		return -1;
+	for (size_t i = 0; default_git_pair[i] != NULL; i++) {
+		if (add_below(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, default_git_pair[i], err) < 0)
+			return -1;
+	}
+	p.list[KODA_ALLOWED_DOMAINS].present = true;
+	for (size_t i = 0; dials->network && default_domains[i] != NULL; i++) {
+		if (policy_list_add(&p.list[KODA_ALLOWED_DOMAINS], default_domains[i], err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < N_ELEMENTS(limits); i++)
+		p.limit[limits[i].limit] = (struct policy_limit){ true, limits[i].value };
+	p.flag[KODA_ALLOW_LOCAL_BINDING] = true;
+	p.depth = dials->depth;
+	p.trust = dials->trust;
+	*ret = p;
+	policy_init(&p);
+	return 0;
+}
