@@ -17,6 +17,9 @@
  * what goes with it always fits. */
 #define PAGE_MAX (512u << 10)
 
+/* In one edit: bounds what a frame unpacks into. */
+#define REPLACEMENTS_MAX 1024
+
 /* An edit holds the file before and after in memory. */
 #define EDIT_BYTES_MAX (256u << 20)
 

@@ -266,6 +266,7 @@ struct koda_result {
 	size_t len;
 	int fd;                /* read above 64 KiB: open for reading at any offset with pread(); else -1 */
 	uint64_t replacements;
+	uint64_t removed;      /* remove: names that went */
 	const uint64_t *lines; /* dry run of an edit: line of the first match of each replacement */
 	size_t n_lines;
 	bool created;

@@ -1,0 +1,649 @@
+#include "host/session.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "host/helpers.h"
+#include "host/trust.h"
+#include "shared/cleanup.h"
+
+#define TIMEOUT_MS_DEFAULT 30000
+#define SLOTS_DEFAULT      128
+#define IDLE_DEFAULT       8
+#define LEAVING_MS         2000 /* how long closing waits for killed workers to be gone */
+#define EVENTS_AT_ONCE     32
+
+struct session_watch {
+	ev_io io;
+	ev_timer timer;
+};
+
+/* ---- whose session it is ---- */
+
+static int
+check_here(const struct koda_session *ses, struct koda_error *err)
+{
+	if (*ses->here == 1)
+		return 0;
+	return err_set(err, KODA_INTERNAL, 0,
+	    "this session belongs to the process that opened it, not to its forked child");
+}
+
+/* ---- what slots tell ---- */
+
+void
+session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
+{
+	char text[KODA_MESSAGE_MAX];
+	va_list ap;
+
+	if (ses->event == NULL)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	ses->event(ses->data, kind, text);
+}
+
+void
+session_adopt(struct koda_session *ses, struct child *child)
+{
+	struct child *more;
+
+	if (child_gone(child, 0))
+		return;
+	more = realloc(ses->leaving, (ses->n_leaving + 1) * sizeof(*more));
+	if (more == NULL) {
+		child_gone(child, LEAVING_MS);
+		return;
+	}
+	ses->leaving = more;
+	ses->leaving[ses->n_leaving++] = *child;
+	child->pidfd = -1;
+}
+
+static void
+reap_leaving(struct koda_session *ses, int timeout_ms)
+{
+	for (size_t i = 0; i < ses->n_leaving;) {
+		if (child_gone(&ses->leaving[i], timeout_ms))
+			ses->leaving[i] = ses->leaving[--ses->n_leaving];
+		else
+			i++;
+	}
+}
+
+/* ---- the loop ---- */
+
+static void
+set_timer(struct koda_session *ses, uint64_t at)
+{
+	struct itimerspec its = { 0 };
+
+	if (at == ses->timer_at)
+		return;
+	ses->timer_at = at;
+	if (at != UINT64_MAX) {
+		its.it_value.tv_sec = (time_t)(at / 1000000000);
+		its.it_value.tv_nsec = (long)(at % 1000000000);
+		if (at == 0)
+			its.it_value.tv_nsec = 1; /* zero would disarm it */
+	}
+	timerfd_settime(ses->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+void
+session_call_finished(struct koda_session *ses, struct call *c)
+{
+	if (c->done == NULL)
+		return;
+	c->slot = NULL;
+	c->next = NULL;
+	if (ses->done_tail != NULL)
+		ses->done_tail->next = c;
+	else
+		ses->done_head = c;
+	ses->done_tail = c;
+	/* It may have come to pass inside a synchronous call: the loop has to hear of it. */
+	if (!ses->dispatching)
+		set_timer(ses, 0);
+}
+
+static void
+watch(struct koda_session *ses, struct koda_slot *slot, int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = slot };
+
+	if (slot->watched_fd == fd && slot->watched_events == events)
+		return;
+	/* A closed descriptor has left the set by itself; its number may be somebody else's now. */
+	if (slot->watched_fd >= 0 && slot->watched_fd != fd)
+		epoll_ctl(ses->epoll_fd, EPOLL_CTL_DEL, slot->watched_fd, NULL);
+	if (fd >= 0 && (slot->watched_fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
+		epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+	slot->watched_fd = fd;
+	slot->watched_events = events;
+}
+
+void
+session_rearm(struct koda_session *ses, struct koda_slot *slot)
+{
+	uint32_t events;
+	uint64_t at;
+	int fd;
+
+	slot_wait_for(slot, &fd, &events, &at);
+	watch(ses, slot, fd, events);
+	if (at < ses->timer_at)
+		set_timer(ses, at);
+}
+
+static void
+rearm_all(struct koda_session *ses)
+{
+	uint64_t first = ses->done_head != NULL ? 0 : UINT64_MAX;
+
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
+		uint32_t events;
+		uint64_t at;
+		int fd;
+
+		if (slot->watched_fd < 0 && slot->n_calls == 0)
+			continue;
+		slot_wait_for(slot, &fd, &events, &at);
+		watch(ses, slot, fd, events);
+		if (at < first)
+			first = at;
+	}
+	set_timer(ses, first);
+}
+
+static void
+deliver(struct koda_session *ses)
+{
+	struct call *c;
+
+	while ((c = ses->done_head) != NULL) {
+		ses->done_head = c->next;
+		if (ses->done_head == NULL)
+			ses->done_tail = NULL;
+		ses->n_async--;
+		c->done(c->data, &c->result, c->err.code == KODA_OK ? NULL : &c->err);
+		call_done(c);
+		free(c);
+	}
+}
+
+/* Everything that can be done without waiting. */
+static void
+work(struct koda_session *ses)
+{
+	struct epoll_event ev[EVENTS_AT_ONCE];
+	uint64_t expirations;
+	int n;
+
+	if (ses->dispatching)
+		return; /* called from one of its own callbacks */
+	ses->dispatching = true;
+	n = epoll_wait(ses->epoll_fd, ev, EVENTS_AT_ONCE, 0);
+	for (int i = 0; i < n; i++) {
+		struct koda_slot *slot = ev[i].data.ptr;
+
+		if (slot == NULL) {
+			if (read(ses->timer_fd, &expirations, sizeof(expirations)) > 0)
+				ses->timer_at = UINT64_MAX;
+			continue;
+		}
+		slot_read(slot, false);
+	}
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		if (slot->n_calls > 0 || slot->state == SLOT_DYING)
+			slot_tick(slot);
+	deliver(ses);
+	if (ses->n_leaving > 0)
+		reap_leaving(ses, 0);
+	rearm_all(ses);
+	ses->dispatching = false;
+}
+
+static void
+on_ready(struct ev_loop *loop, ev_io *io, int revents)
+{
+	work(io->data);
+}
+
+static void
+on_timeout(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+}
+
+int
+koda_session_fd(const struct koda_session *ses)
+{
+	return ses->epoll_fd;
+}
+
+int
+koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_error *err)
+{
+	if (check_here(ses, err) < 0)
+		return -1;
+	if (!ses->own_loop)
+		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
+	if (ses->n_async == 0 && timeout_ms < 0)
+		return 0;
+	if (timeout_ms > 0) {
+		ev_now_update(ses->loop);
+		ev_timer_set(&ses->watch->timer, timeout_ms / 1000.0, 0.0);
+		ev_timer_start(ses->loop, &ses->watch->timer);
+	}
+	ev_run(ses->loop, timeout_ms == 0 ? EVRUN_NOWAIT : EVRUN_ONCE);
+	ev_timer_stop(ses->loop, &ses->watch->timer);
+	return (int)ses->n_async;
+}
+
+/* ---- opening and closing ---- */
+
+static int
+open_loop(struct koda_session *ses, struct ev_loop *loop, struct koda_error *err)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
+
+	ses->timer_at = UINT64_MAX;
+	ses->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	ses->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (ses->epoll_fd < 0 || ses->timer_fd < 0 ||
+	    epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, ses->timer_fd, &ev) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "event loop");
+	ses->watch = calloc(1, sizeof(*ses->watch));
+	ses->own_loop = loop == NULL;
+	/* No default loop (an embedder's may be it) and nothing from the environment. */
+	ses->loop = loop != NULL ? loop : ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
+	if (ses->watch == NULL || ses->loop == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "event loop");
+	ev_io_init(&ses->watch->io, on_ready, ses->epoll_fd, EV_READ);
+	ses->watch->io.data = ses;
+	ev_timer_init(&ses->watch->timer, on_timeout, 0.0, 0.0);
+	ev_io_start(ses->loop, &ses->watch->io);
+	return 0;
+}
+
+static char *
+find_home(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd pw, *found = NULL;
+	char buf[4096], *real;
+
+	if (home == NULL || home[0] != '/') {
+		home = NULL;
+		if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) == 0 && found != NULL &&
+		    pw.pw_dir != NULL && pw.pw_dir[0] == '/')
+			home = pw.pw_dir;
+	}
+	/* Without one the places below it are still known by name at any depth. */
+	real = home == NULL ? NULL : realpath(home, NULL);
+	return real != NULL ? real : strdup(home == NULL ? "" : home);
+}
+
+static int
+open_root(struct koda_session *ses, const char *root, struct koda_error *err)
+{
+	struct stat st;
+
+	if (root == NULL || root[0] == '\0')
+		return err_set(err, KODA_INVALID, 0, "a session needs a root");
+	ses->root = realpath(root, NULL);
+	if (ses->root == NULL || stat(ses->root, &st) < 0)
+		return err_set(err, KODA_INVALID, errno, "root '%s'", root);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, KODA_INVALID, 0, "root '%s' is not a directory", root);
+	ses->root_dev = st.st_dev;
+	ses->root_ino = st.st_ino;
+	return 0;
+}
+
+static int
+open_policy(struct koda_session *ses, const struct koda_session_options *o, struct koda_error *err)
+{
+	if (o->policy != NULL) {
+		if (!koda_policy_frozen(o->policy))
+			return err_set(err, KODA_INVALID, 0, "the policy is not frozen");
+		ses->policy = koda_policy_ref(o->policy);
+		return 0;
+	}
+	ses->policy = koda_policy_for_agent(ses->mode, ses->root, err);
+	return ses->policy == NULL ? -1 : koda_policy_freeze(ses->policy, err);
+}
+
+static int
+open_session(struct koda_session *ses, const struct koda_session_options *o, struct koda_error *err)
+{
+	ses->here = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ses->here == MAP_FAILED) {
+		ses->here = NULL;
+		return err_set(err, KODA_INTERNAL, errno, "session");
+	}
+	if (madvise(ses->here, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "MADV_WIPEONFORK");
+	*ses->here = 1;
+	if (sodium_init() < 0)
+		return err_set(err, KODA_UNSUPPORTED, 0, "libsodium cannot be used");
+	if (o->mode != KODA_PLAN && o->mode != KODA_SAFE && o->mode != KODA_AUTO)
+		return err_set(err, KODA_INVALID, 0, "no such mode: %d", (int)o->mode);
+	ses->mode = o->mode;
+	ses->approve = o->approve;
+	ses->event = o->event;
+	ses->data = o->data;
+	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
+	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
+	ses->max_idle = o->max_idle != 0 ? o->max_idle : IDLE_DEFAULT;
+	/* The helper first: nothing in the project has a say in where it is. */
+	if (helpers_find(o->helper_dir, "koda-fs-worker", ses->worker_path, err) < 0 ||
+	    open_root(ses, o->root, err) < 0 || open_policy(ses, o, err) < 0)
+		return -1;
+	ses->home = find_home();
+	if (ses->home == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	return open_loop(ses, o->loop, err);
+}
+
+struct koda_session *
+koda_session_open(const struct koda_session_options *options, struct koda_error *err)
+{
+	struct koda_session *ses;
+
+	err_clear(err);
+	if (options == NULL || options->version != KODA_SESSION_OPTIONS_VERSION) {
+		err_set(err, KODA_INVALID, 0,
+		    "session options of an unknown version: start from KODA_SESSION_OPTIONS_INIT");
+		return NULL;
+	}
+	ses = calloc(1, sizeof(*ses));
+	if (ses == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "session");
+		return NULL;
+	}
+	ses->epoll_fd = ses->timer_fd = -1;
+	if (open_session(ses, options, err) < 0) {
+		koda_session_close(ses);
+		return NULL;
+	}
+	return ses;
+}
+
+static void
+unlink_slot(struct koda_session *ses, struct koda_slot *slot)
+{
+	if (slot->prev != NULL)
+		slot->prev->next = slot->next;
+	else
+		ses->slots = slot->next;
+	if (slot->next != NULL)
+		slot->next->prev = slot->prev;
+	if (slot->acquired)
+		ses->n_acquired--;
+	else
+		ses->n_idle--;
+}
+
+static void
+drop_slot(struct koda_session *ses, struct koda_slot *slot)
+{
+	unlink_slot(ses, slot);
+	if (slot->watched_fd >= 0)
+		watch(ses, slot, -1, 0);
+	slot_free(slot);
+}
+
+/* In a forked child: what is ours alone is freed, the parent's workers are not touched. The slots'
+ * descriptors are closed, their processes are not ours to signal. */
+static void
+abandon(struct koda_session *ses)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
+		if (slot->child.pidfd >= 0)
+			close(slot->child.pidfd);
+		slot->child.pidfd = -1;
+		slot->state = SLOT_DOWN;
+		slot->watched_fd = -1; /* the epoll set is shared with the parent */
+	}
+	for (size_t i = 0; i < ses->n_leaving; i++)
+		close(ses->leaving[i].pidfd);
+	ses->n_leaving = 0;
+	ses->dispatching = true; /* so that the timer, shared too, stays as it is */
+}
+
+void
+koda_session_close(struct koda_session *ses)
+{
+	bool here;
+
+	if (ses == NULL)
+		return;
+	here = ses->here == NULL || *ses->here == 1;
+	if (!here)
+		abandon(ses);
+	while (ses->slots != NULL)
+		drop_slot(ses, ses->slots);
+	if (here)
+		deliver(ses);
+	reap_leaving(ses, LEAVING_MS);
+	free(ses->leaving);
+	if (ses->watch != NULL && ses->loop != NULL && here)
+		ev_io_stop(ses->loop, &ses->watch->io);
+	if (ses->own_loop && ses->loop != NULL)
+		ev_loop_destroy(ses->loop);
+	free(ses->watch);
+	if (ses->epoll_fd >= 0)
+		close(ses->epoll_fd);
+	if (ses->timer_fd >= 0)
+		close(ses->timer_fd);
+	koda_policy_free(ses->policy);
+	free(ses->root);
+	free(ses->home);
+	if (ses->here != NULL)
+		munmap(ses->here, (size_t)sysconf(_SC_PAGESIZE));
+	free(ses);
+}
+
+const struct koda_policy *
+koda_session_policy(const struct koda_session *ses)
+{
+	return ses->policy;
+}
+
+void
+koda_session_stats(const struct koda_session *ses, struct koda_stats *ret)
+{
+	*ret = ses->stats;
+	ret->slots = ses->n_acquired;
+	ret->workers = 0;
+	for (const struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		ret->workers += slot->state == SLOT_STARTING || slot->state == SLOT_UP;
+}
+
+/* ---- the pool ---- */
+
+static int
+ping(struct koda_slot *slot, struct koda_error *err)
+{
+	const struct koda_op op = { .kind = KODA_OP_PING, .timeout_ms = SLOT_READY_MS };
+	struct koda_result none;
+	int r = koda_call(slot, &op, &none, err);
+
+	koda_result_done(&none);
+	return r;
+}
+
+/* The key is the whole policy; root and mode are the session's. */
+static struct koda_slot *
+find_idle(struct koda_session *ses, const struct koda_policy *policy)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		if (!slot->acquired && koda_policy_equal(slot->policy, policy))
+			return slot;
+	return NULL;
+}
+
+static void
+mark_acquired(struct koda_session *ses, struct koda_slot *slot, bool acquired)
+{
+	if (slot->acquired == acquired)
+		return;
+	slot->acquired = acquired;
+	ses->n_acquired += acquired ? 1 : -1;
+	ses->n_idle += acquired ? -1 : 1;
+}
+
+static struct koda_slot *
+add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+{
+	struct koda_slot *slot;
+
+	if (ses->n_acquired >= ses->max_slots) {
+		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
+		    ses->max_slots);
+		return NULL;
+	}
+	slot = slot_new(ses, policy, err);
+	if (slot == NULL)
+		return NULL;
+	slot->next = ses->slots;
+	if (ses->slots != NULL)
+		ses->slots->prev = slot;
+	ses->slots = slot;
+	ses->n_idle++;
+	return slot;
+}
+
+struct koda_slot *
+koda_slot_acquire(
+    struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
+{
+	struct koda_policy *policy;
+	struct koda_slot *slot;
+
+	err_clear(err);
+	if (check_here(ses, err) < 0)
+		return NULL;
+	policy = child == NULL ? koda_policy_ref(ses->policy) :
+				 koda_policy_compose(ses->policy, child, err);
+	if (policy == NULL)
+		return NULL;
+	slot = find_idle(ses, policy);
+	if (slot == NULL)
+		slot = add_slot(ses, policy, err);
+	koda_policy_free(policy);
+	if (slot == NULL)
+		return NULL;
+	mark_acquired(ses, slot, true);
+	/* Cold, it starts the worker; warm, it finds out that one died in its sleep and replaces it. */
+	if (ping(slot, err) < 0) {
+		drop_slot(ses, slot);
+		return NULL;
+	}
+	return slot;
+}
+
+void
+koda_slot_release(struct koda_slot *slot)
+{
+	struct koda_session *ses;
+
+	if (slot == NULL)
+		return;
+	ses = slot->ses;
+	/* What is still under way would be answered to nobody: such a worker is not handed on. */
+	if (*ses->here != 1 || slot->state != SLOT_UP || slot->n_calls > 0 || ses->n_idle >= ses->max_idle)
+		drop_slot(ses, slot);
+	else
+		mark_acquired(ses, slot, false);
+}
+
+void
+koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret)
+{
+	*ret = slot->enforcement;
+}
+
+const struct koda_policy *
+koda_slot_policy(const struct koda_slot *slot)
+{
+	return slot->policy;
+}
+
+int
+koda_slot_pid(const struct koda_slot *slot)
+{
+	return slot->state == SLOT_STARTING || slot->state == SLOT_UP ? (int)slot->child.pid : -1;
+}
+
+/* ---- calls ---- */
+
+int
+koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *ret,
+    struct koda_error *err)
+{
+	struct call c;
+
+	memset(&c, 0, offsetof(struct call, err));
+	c.err.code = KODA_OK;
+	c.err.message[0] = '\0';
+	memset(ret, 0, sizeof(*ret));
+	ret->fd = -1;
+	if (check_here(slot->ses, err) < 0 || slot_submit(slot, op, &c, err) < 0)
+		return -1;
+	slot_run(slot, &c);
+	if (slot->watched_fd >= 0)
+		session_rearm(slot->ses, slot);
+	if (c.err.code != KODA_OK) {
+		if (err != NULL)
+			*err = c.err;
+		call_done(&c);
+		return -1;
+	}
+	*ret = c.result;
+	c.result = (struct koda_result){ .fd = -1 };
+	call_done(&c);
+	return 0;
+}
+
+int
+koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done, void *data,
+    struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	struct call *c;
+
+	if (check_here(ses, err) < 0)
+		return -1;
+	if (done == NULL)
+		return err_set(err, KODA_INVALID, 0, "an asynchronous call without a callback");
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "call");
+	c->done = done;
+	c->data = data;
+	if (slot_submit(slot, op, c, err) < 0) {
+		free(c);
+		return -1;
+	}
+	ses->n_async++;
+	slot_advance(slot);
+	session_rearm(ses, slot);
+	return 0;
+}

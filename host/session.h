@@ -1,0 +1,61 @@
+/*
+ * A session: a root, a mode, a policy, somebody to ask, and the slots. Owns the loop: one epoll set
+ * with every slot's descriptor and one timer, which libev (the caller's or ours) watches as a whole.
+ */
+#ifndef KODA_HOST_SESSION_H
+#define KODA_HOST_SESSION_H
+
+#include <sys/types.h>
+
+#include "host/slot.h"
+#include "shared/bytes.h"
+
+struct ev_loop;
+
+struct koda_session {
+	uint8_t *here; /* a page that is wiped by fork: 1 in the process that opened the session */
+	char *root;
+	dev_t root_dev;
+	ino_t root_ino;
+	char *home;
+	enum koda_mode mode;
+	struct koda_policy *policy;
+	koda_approve_fn *approve;
+	koda_event_fn *event;
+	void *data;
+	unsigned timeout_ms, max_slots, max_idle;
+	char worker_path[PATH_LEN_MAX + 1];
+
+	struct koda_slot *slots; /* acquired and idle */
+	size_t n_idle, n_acquired;
+	struct call *done_head, *done_tail; /* asynchronous calls to be told of */
+	size_t n_async;
+	struct child *leaving; /* killed processes that were not gone yet */
+	size_t n_leaving;
+	bool said_degraded;
+	bool dispatching;
+	struct koda_stats stats;
+
+	int epoll_fd, timer_fd;
+	uint64_t timer_at;
+	struct ev_loop *loop;
+	bool own_loop;
+	struct session_watch *watch;
+};
+
+uint64_t now_ns(void);
+
+/* For the slots. */
+void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void session_call_finished(struct koda_session *ses, struct call *c);
+/* The slot's state changed outside of the loop: watch for what it waits for now. */
+void session_rearm(struct koda_session *ses, struct koda_slot *slot);
+/* A killed process that somebody has to wait for; the session does when it has time. */
+void session_adopt(struct koda_session *ses, struct child *child);
+
+/* approve.c: put the question for a preview that has come back. */
+void approve_ask(struct koda_session *ses, struct call *c);
+void approve_done(struct call *c);
+
+#endif

@@ -1,0 +1,976 @@
+#include "host/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/session.h"
+#include "shared/cleanup.h"
+#include "shared/lockdown.h"
+
+#define NS_PER_MS      UINT64_C(1000000)
+#define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
+
+uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t
+in_ms(uint64_t ms)
+{
+	return now_ns() + ms * NS_PER_MS;
+}
+
+/* ---- the line of calls ---- */
+
+static void
+line_append(struct koda_slot *slot, struct call *c)
+{
+	c->next = NULL;
+	c->prev = slot->tail;
+	if (slot->tail != NULL)
+		slot->tail->next = c;
+	else
+		slot->head = c;
+	slot->tail = c;
+	slot->n_calls++;
+}
+
+static void
+line_remove(struct koda_slot *slot, struct call *c)
+{
+	if (c->prev != NULL)
+		c->prev->next = c->next;
+	else
+		slot->head = c->next;
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	else
+		slot->tail = c->prev;
+	c->prev = c->next = NULL;
+	slot->n_calls--;
+}
+
+static void
+set_state(struct call *c, enum call_state state)
+{
+	struct koda_slot *slot = c->slot;
+
+	slot->n_queued -= c->state == CALL_QUEUED;
+	slot->n_recovering -= c->state == CALL_RECOVER || c->state == CALL_RECOVERING;
+	c->state = state;
+	slot->n_queued += c->state == CALL_QUEUED;
+	slot->n_recovering += c->state == CALL_RECOVER || c->state == CALL_RECOVERING;
+}
+
+static void
+forget_wreck(struct call *c)
+{
+	packed_done(&c->prepared);
+	c->committed = c->has_verdict = c->has_digest_now = false;
+	c->recoveries = 0;
+}
+
+void
+call_done(struct call *c)
+{
+	packed_done(&c->request);
+	packed_done(&c->page);
+	packed_done(&c->prepared);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	approve_done(c);
+	koda_result_done(&c->result);
+}
+
+/* The one place where a call ends. err NULL: with its result. */
+static void
+finish(struct call *c, const struct koda_error *err)
+{
+	struct koda_slot *slot = c->slot;
+
+	set_state(c, CALL_DONE);
+	line_remove(slot, c);
+	if (err != NULL) {
+		c->err = *err;
+		koda_result_done(&c->result);
+		if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
+			slot->ses->stats.refusals++;
+	}
+	session_call_finished(slot->ses, c);
+}
+
+static void __attribute__((format(printf, 4, 5)))
+fail(struct call *c, enum koda_code code, int errnum, const char *fmt, ...)
+{
+	struct koda_error err;
+	char text[KODA_MESSAGE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	err_set(&err, code, errnum, "%s", text);
+	finish(c, &err);
+}
+
+static void
+fail_all(struct koda_slot *slot, const struct koda_error *err)
+{
+	while (slot->head != NULL)
+		finish(slot->head, err);
+}
+
+/* ---- submitting ---- */
+
+/* Content that does not fit a frame, where nobody can change it any more. */
+static int
+seal_content(const struct koda_op *op, struct koda_error *err)
+{
+	const int want = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+	const uint8_t *p = op->data;
+	cleanup_close int fd = -1;
+	size_t left = op->len;
+
+	if (op->fd > 0) {
+		int seals = fcntl(op->fd, F_GET_SEALS);
+
+		if (seals < 0 || (seals & want) != want) {
+			err_set(err, KODA_INVALID, 0,
+			    "the content's descriptor is not a memfd sealed against writing, growing "
+			    "and shrinking");
+			return -1;
+		}
+		fd = fcntl(op->fd, F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			err_set(err, KODA_INTERNAL, errno, "duplicate the content's descriptor");
+		return take_fd(&fd);
+	}
+	fd = memfd_create("koda-content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0) {
+		err_set(err, KODA_INTERNAL, errno, "memfd_create");
+		return -1;
+	}
+	while (left > 0) {
+		ssize_t n = write(fd, p, left);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			err_set(err, KODA_INTERNAL, errno, "hold the content");
+			return -1;
+		}
+		p += n;
+		left -= (size_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS, want | F_SEAL_SEAL) < 0) {
+		err_set(err, KODA_INTERNAL, errno, "seal the content");
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+int
+slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c, struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	bool descriptor = op->kind == KODA_OP_WRITE && (op->fd > 0 || op->len > INLINE_MAX);
+
+	if (slot->n_calls >= SLOT_CALLS_MAX)
+		return err_set(err, KODA_INTERNAL, 0, "%d calls are outstanding on this slot",
+		    SLOT_CALLS_MAX);
+	if (marshal_check(op, err) < 0)
+		return -1;
+	c->kind = op->kind;
+	c->preview = marshal_is_mutation(op->kind) && (op->flags & KODA_DRY_RUN) == 0 &&
+	    koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE;
+	c->fd = -1;
+	c->result.fd = -1;
+	if (descriptor && (c->fd = seal_content(op, err)) < 0)
+		return -1;
+	c->id = slot->next_id;
+	if (marshal_request(op, c->id, descriptor, c->preview, &c->request, err) < 0) {
+		call_done(c);
+		return -1;
+	}
+	slot->next_id++;
+	c->timeout_ms = op->timeout_ms != 0 ? op->timeout_ms : ses->timeout_ms;
+	c->deadline = in_ms(c->timeout_ms);
+	c->slot = slot;
+	c->state = CALL_DONE;
+	set_state(c, CALL_QUEUED);
+	line_append(slot, c);
+	ses->stats.calls++;
+	return 0;
+}
+
+/* ---- the worker's life ---- */
+
+static void
+stop_worker(struct koda_slot *slot)
+{
+	child_kill(&slot->child);
+	slot->state = SLOT_DYING;
+	slot->state_deadline = in_ms(SLOT_GONE_MS);
+}
+
+static void
+give_up(struct koda_slot *slot, const struct koda_error *why)
+{
+	slot->failure = *why;
+	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP) {
+		/* No mutation can be under way: the worker has not been told of any, or is not trusted to
+		 * have acted. What it may have done is asked of nobody any more. */
+		child_kill(&slot->child);
+		frame_done(&slot->fs);
+		session_adopt(slot->ses, &slot->child);
+	}
+	slot->state = SLOT_FAILED;
+	fail_all(slot, &slot->failure);
+}
+
+static int
+queue_seal(struct koda_slot *slot, struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Seal seal = KODA__SEAL__INIT;
+	const uint8_t *packed;
+	size_t len;
+
+	packed = koda_policy_packed(slot->policy, &len);
+	randombytes_buf(slot->token, sizeof(slot->token));
+	seal.protocol = KODA_PROTOCOL_VERSION;
+	seal.policy = (ProtobufCBinaryData){ len, (uint8_t *)packed };
+	seal.mode = (Koda__Mode)ses->mode;
+	seal.root = (ProtobufCBinaryData){ strlen(ses->root), (uint8_t *)ses->root };
+	seal.root_dev = ses->root_dev;
+	seal.root_ino = ses->root_ino;
+	seal.home = (ProtobufCBinaryData){ strlen(ses->home), (uint8_t *)ses->home };
+	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, slot->token };
+	req.id = slot->seal_id = slot->next_id++;
+	req.op_case = KODA__REQUEST__OP_SEAL;
+	req.seal = &seal;
+	return message_queue(&slot->fs, &req.base, err) < 0 ? -1 : 0;
+}
+
+static int
+start_worker(struct koda_slot *slot, struct koda_error *err)
+{
+	struct timeval tick = { .tv_sec = RECEIVE_TICK_S };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "socketpair");
+	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
+	if (spawn_helper(slot->ses->worker_path, pair[1], &slot->child, err) < 0) {
+		close(pair[0]);
+		close(pair[1]);
+		return -1;
+	}
+	close(pair[1]);
+	frame_init(&slot->fs, pair[0]);
+	slot->broken = slot->answered = false;
+	slot->state = SLOT_STARTING;
+	slot->state_deadline = in_ms(SLOT_READY_MS);
+	slot->ses->stats.spawns++;
+	slot->ses->stats.respawns += slot->ever_up;
+	session_event(slot->ses, KODA_EVENT_SPAWN, "worker %d started", (int)slot->child.pid);
+	if (queue_seal(slot, err) < 0)
+		return -1;
+	frame_flush(&slot->fs, false, NULL); /* an error shows as a death */
+	return 0;
+}
+
+static uint64_t
+backoff_ns(unsigned barren)
+{
+	return barren < 2 ? 0 : (SLOT_BACKOFF_MS * NS_PER_MS) << (2 * (barren - 2));
+}
+
+/* A mutation whose verdict cannot be had any more. */
+static void
+unknown(struct call *c)
+{
+	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown", after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
+	struct koda_result would = { .fd = -1 };
+	struct koda_error err;
+
+	if (c->has_digest_now)
+		sodium_bin2hex(now, sizeof(now), c->digest_now, KODA_DIGEST_BYTES);
+	if (c->prepared.len > 0 &&
+	    marshal_prepared_result(&c->prepared, c->kind, &would, NULL) == 0 && would.has_digest)
+		sodium_bin2hex(after, sizeof(after), would.digest, KODA_DIGEST_BYTES);
+	err_set(&err, KODA_UNKNOWN, 0,
+	    "the worker died and others changed '%s' since: nobody can tell whether it happened (digest it "
+	    "would have: %s, digest now: %s); read the file and decide",
+	    would.path == NULL ? "the file" : would.path, after, now);
+	if (would.path != NULL)
+		err_about(&err, would.path, NULL);
+	koda_result_done(&would);
+	finish(c, &err);
+}
+
+/* Certainly nothing happened: again, unless it is to blame or out of time. */
+static void
+did_not_happen(struct call *c)
+{
+	forget_wreck(c);
+	if (c->timed_out) {
+		fail(c, KODA_TIMEOUT, 0, "not done within %u ms, and not done at all", c->timeout_ms);
+	} else if (c->deaths >= CALL_DEATHS_MAX) {
+		fail(c, KODA_WORKER, 0, "the worker died %u times at this request; it did not happen",
+		    c->deaths);
+	} else {
+		/* In its old place: what was asked in an order happens in that order. */
+		set_state(c, CALL_QUEUED);
+	}
+}
+
+/* The worker is gone (or will never act again) and its socket has been read to the end. */
+static void
+sort_calls(struct koda_slot *slot)
+{
+	struct call *c, *next;
+	bool found_culprit = false;
+
+	for (c = slot->head; c != NULL; c = next) {
+		next = c->next;
+		if (c->state == CALL_SENT) {
+			/* It works in order: the first without an answer was in its hands. */
+			c->deaths += !found_culprit;
+			found_culprit = true;
+			if (marshal_is_mutation(c->kind) && !c->preview) {
+				c->wreck_id = c->id;
+				set_state(c, CALL_RECOVER);
+			} else {
+				did_not_happen(c);
+			}
+		} else if (c->state == CALL_RECOVERING) {
+			found_culprit = true;
+			set_state(c, CALL_RECOVER);
+			if (++c->recoveries < CALL_RECOVER_MAX)
+				continue;
+			if (c->prepared.len > 0 &&
+			    !(c->has_verdict && c->verdict.happened == KODA__HAPPENED__DID_NOT_HAPPEN))
+				unknown(c);
+			else
+				did_not_happen(c);
+		}
+	}
+}
+
+static void receive_frames(struct koda_slot *slot);
+
+static void
+bury(struct koda_slot *slot, bool gone)
+{
+	struct koda_error err;
+	char how[64];
+
+	while (!slot->broken && frame_fill(&slot->fs, false, NULL) > 0)
+		receive_frames(slot);
+	frame_done(&slot->fs);
+	slot->barren = slot->answered ? 0 : slot->barren + 1;
+	session_event(slot->ses, KODA_EVENT_DEATH, "worker %d %s", (int)slot->child.pid,
+	    gone ? child_end(&slot->child, how, sizeof(how)) : "hangs in the kernel");
+	if (!gone)
+		session_adopt(slot->ses, &slot->child);
+	slot->state = SLOT_DOWN;
+	slot->not_before = now_ns() + backoff_ns(slot->barren);
+	sort_calls(slot);
+	if (slot->barren >= SLOT_BARREN_MAX) {
+		err_set(&err, KODA_WORKER, 0,
+		    "the worker died %u times in a row without an answer; this slot is given up",
+		    slot->barren);
+		give_up(slot, &err);
+	}
+}
+
+/* ---- replies ---- */
+
+static void
+protocol_error(struct koda_slot *slot, const struct koda_error *err)
+{
+	slot->broken = true;
+	session_event(slot->ses, KODA_EVENT_DEATH, "worker %d is not to be trusted: %s",
+	    (int)slot->child.pid, err->message);
+	stop_worker(slot);
+}
+
+static int
+on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *err)
+{
+	const Koda__Ready *ready = reply->ready;
+	struct koda_session *ses = slot->ses;
+
+	if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
+		struct koda_result none = { .fd = -1 };
+		struct koda_error why;
+
+		marshal_result(KODA_OP_PING, reply, -1, &none, &why);
+		err_wrap(&why, "the worker cannot start");
+		give_up(slot, &why);
+		return 0;
+	}
+	if (reply->result_case != KODA__REPLY__RESULT_READY)
+		return err_set(err, KODA_PROTOCOL, 0, "the worker's first reply is not Ready");
+	if (ready->protocol != KODA_PROTOCOL_VERSION) {
+		struct koda_error why;
+
+		err_set(&why, KODA_UNSUPPORTED, 0,
+		    "the worker speaks protocol %u and this library %u: install both from one build",
+		    ready->protocol, KODA_PROTOCOL_VERSION);
+		give_up(slot, &why);
+		return 0;
+	}
+	if (ready->policy_digest.len != KODA_DIGEST_BYTES ||
+	    sodium_memcmp(ready->policy_digest.data, koda_policy_digest(slot->policy),
+		KODA_DIGEST_BYTES) != 0)
+		return err_set(err, KODA_PROTOCOL, 0, "the worker has another policy than it was given");
+	slot->enforcement = (struct koda_enforcement){
+		.landlock_abi = ready->enforcement->landlock_abi,
+		.seccomp = ready->enforcement->seccomp,
+		.mount_view = ready->enforcement->mount_view,
+	};
+	if (slot->enforcement.landlock_abi < LOCKDOWN_ABI_FULL || !slot->enforcement.seccomp) {
+		struct koda_error why;
+
+		err_set(&why, KODA_UNSUPPORTED, 0,
+		    "this kernel does not confine the worker in full (Landlock ABI %u, %u needed; seccomp %s): "
+		    "%s", slot->enforcement.landlock_abi, LOCKDOWN_ABI_FULL,
+		    slot->enforcement.seccomp ? "yes" : "no",
+		    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or Linux 6.2 or newer" :
+					     "the worker's own checks still hold");
+		if (ses->mode == KODA_AUTO) {
+			give_up(slot, &why);
+			return 0;
+		}
+		if (!ses->said_degraded)
+			session_event(ses, KODA_EVENT_DEGRADED, "%s", why.message);
+		ses->said_degraded = true;
+	}
+	slot->state = SLOT_UP;
+	slot->ever_up = true;
+	return 0;
+}
+
+static int
+keep_verdict(struct call *c, const Koda__Verdict *v, struct koda_error *err)
+{
+	if (v->has_digest_now && v->digest_now.len != KODA_DIGEST_BYTES)
+		return err_set(err, KODA_PROTOCOL, 0, "a digest of another length");
+	if (c->has_verdict && c->verdict.happened != v->happened)
+		return err_set(err, KODA_PROTOCOL, 0, "a verdict that changes");
+	koda__verdict__init(&c->verdict);
+	c->verdict.happened = v->happened;
+	c->has_verdict = true;
+	c->has_digest_now = v->has_digest_now;
+	if (v->has_digest_now)
+		memcpy(c->digest_now, v->digest_now.data, KODA_DIGEST_BYTES);
+	return 0;
+}
+
+static void
+on_recovered(struct call *c)
+{
+	struct koda_error err;
+
+	c->slot->ses->stats.recovered++;
+	switch ((int)c->verdict.happened) {
+	case KODA__HAPPENED__HAPPENED:
+		if (marshal_prepared_result(&c->prepared, c->kind, &c->result, &err) < 0) {
+			finish(c, &err);
+			return;
+		}
+		c->result.recovered = true;
+		finish(c, NULL);
+		break;
+	case KODA__HAPPENED__DID_NOT_HAPPEN:
+		did_not_happen(c);
+		break;
+	default:
+		unknown(c);
+	}
+}
+
+static int
+on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t len,
+    struct koda_error *err)
+{
+	if (reply->result_case == KODA__REPLY__RESULT_VERDICT) {
+		if (c->state != CALL_RECOVERING)
+			return err_set(err, KODA_PROTOCOL, 0, "a Verdict that nobody asked for");
+		return keep_verdict(c, reply->verdict, err);
+	}
+	if (c->state != CALL_SENT || c->preview || !marshal_is_mutation(c->kind))
+		return err_set(err, KODA_PROTOCOL, 0, "progress of what cannot have any");
+	if (reply->result_case == KODA__REPLY__RESULT_COMMITTED) {
+		if (c->kind != KODA_OP_REMOVE || c->prepared.len == 0 || c->committed)
+			return err_set(err, KODA_PROTOCOL, 0, "Committed out of order");
+		c->committed = true;
+		return 0;
+	}
+	if (c->prepared.len > 0)
+		return err_set(err, KODA_PROTOCOL, 0, "Prepared twice");
+	if (marshal_check_prepared(c->kind, reply->prepared, err) < 0)
+		return -1;
+	c->prepared.data = malloc(len);
+	if (c->prepared.data == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "Prepared");
+	memcpy(c->prepared.data, frame, len);
+	c->prepared.len = len;
+	return 0;
+}
+
+/* Again with the rest of a listing, or of content that comes in pieces. */
+static int
+next_page(struct call *c, struct koda_error *err)
+{
+	struct koda_slot *slot = c->slot;
+
+	packed_done(&c->page);
+	if (now_ns() >= c->deadline)
+		return err_set(err, KODA_TIMEOUT, 0, "not done within %u ms", c->timeout_ms);
+	c->id = slot->next_id++;
+	if (marshal_again(&c->request, MARSHAL_NEXT_PAGE, c->id, &c->result, &c->page, err) < 0)
+		return -1;
+	line_remove(slot, c);
+	set_state(c, CALL_QUEUED);
+	line_append(slot, c);
+	return 0;
+}
+
+static int
+on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *err)
+{
+	struct koda_slot *slot = c->slot;
+	cleanup_close int fd = fd_;
+	struct koda_error why = { 0 };
+	int r;
+
+	slot->answered = true;
+	if (c->state == CALL_RECOVERING) {
+		if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
+			/* The successor may not, or cannot, look there. */
+			if (c->prepared.len == 0)
+				did_not_happen(c);
+			else
+				unknown(c);
+			return 0;
+		}
+		if (reply->result_case != KODA__REPLY__RESULT_RECOVERED)
+			return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Recover's");
+		if (keep_verdict(c, reply->recovered, err) < 0)
+			return -1;
+		if (c->verdict.happened == KODA__HAPPENED__HAPPENED && c->prepared.len == 0)
+			return err_set(err, KODA_PROTOCOL, 0, "what was not prepared has not happened");
+		on_recovered(c);
+		return 0;
+	}
+	r = marshal_result(c->kind, reply, take_fd(&fd), &c->result, &why);
+	if (r < 0 && why.code == KODA_PROTOCOL) {
+		*err = why;
+		return -1;
+	}
+	if (r == 1 && (r = next_page(c, &why)) == 0)
+		return 0;
+	if (r < 0)
+		finish(c, &why);
+	else if (c->preview)
+		approve_ask(slot->ses, c);
+	else
+		finish(c, NULL);
+	return 0;
+}
+
+static int
+on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_error *err)
+{
+	cleanup_close int fd = -1;
+	Koda__Reply *reply;
+	struct call *c;
+
+	arena_reset(&slot->arena);
+	reply = (Koda__Reply *)message_unpack(&koda__reply__descriptor, frame, len, &slot->arena, err);
+	if (reply == NULL)
+		return -1;
+	if (reply->result_case == KODA__REPLY__RESULT_READ && reply->read->has_descriptor &&
+	    reply->read->descriptor)
+		fd = frame_take_fd(&slot->fs);
+	if (slot->state == SLOT_DYING && reply->id == slot->seal_id)
+		return 0;
+	if (slot->state == SLOT_STARTING) {
+		if (reply->id != slot->seal_id)
+			return err_set(err, KODA_PROTOCOL, 0, "a reply before Ready");
+		return on_ready(slot, reply, err);
+	}
+	for (c = slot->head; c != NULL; c = c->next)
+		if (c->id == reply->id && (c->state == CALL_SENT || c->state == CALL_RECOVERING))
+			break;
+	if (c == NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "a reply to nothing (id %llu)",
+		    (unsigned long long)reply->id);
+	switch ((int)reply->result_case) {
+	case KODA__REPLY__RESULT__NOT_SET:
+		return err_set(err, KODA_PROTOCOL, 0, "an empty reply");
+	case KODA__REPLY__RESULT_PREPARED:
+	case KODA__REPLY__RESULT_COMMITTED:
+	case KODA__REPLY__RESULT_VERDICT:
+		return on_progress(c, reply, frame, len, err);
+	default:
+		return on_final(c, reply, take_fd(&fd), err);
+	}
+}
+
+static void
+receive_frames(struct koda_slot *slot)
+{
+	struct koda_error err = { 0 };
+	const uint8_t *frame;
+	size_t len;
+	int r = 0;
+
+	while (!slot->broken && slot->state != SLOT_FAILED && slot->fs.fd >= 0 &&
+	    (r = frame_next(&slot->fs, &frame, &len, &err)) > 0)
+		if ((r = on_reply(slot, frame, len, &err)) < 0)
+			break;
+	if (r == 0 && slot->fs.fd >= 0 && slot->fs.in_start == slot->fs.in_end &&
+	    frame_fds_waiting(&slot->fs) > 0)
+		r = err_set(&err, KODA_PROTOCOL, 0, "a descriptor that belongs to nothing");
+	if (r < 0 && slot->state != SLOT_FAILED)
+		protocol_error(slot, &err);
+}
+
+void
+slot_read(struct koda_slot *slot, bool block)
+{
+	struct koda_error err;
+	int r;
+
+	if (slot->state != SLOT_STARTING && slot->state != SLOT_UP)
+		return;
+	r = frame_fill(&slot->fs, block, &err);
+	if (r > 0)
+		receive_frames(slot);
+	else if (r < 0 && err.code == KODA_PROTOCOL && !slot->fs.eof)
+		protocol_error(slot, &err);
+	else if (r < 0)
+		stop_worker(slot);
+}
+
+/* ---- sending ---- */
+
+/* 1: sent; 0: later; -1: the worker is in the way. */
+static int
+send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_error *err)
+{
+	struct pollfd pfd = { .fd = slot->fs.fd, .events = POLLOUT };
+	uint8_t *to;
+
+	/* With room, a small frame and its descriptor go out in one piece; so wait for room first. */
+	if (fd >= 0 && (frame_flush(&slot->fs, false, err) <= 0 || poll(&pfd, 1, 0) <= 0))
+		return 0;
+	to = frame_reserve(&slot->fs, p->len, err);
+	if (to == NULL)
+		return -1;
+	memcpy(to, p->data, p->len);
+	if (fd >= 0)
+		return frame_flush_with_fd(&slot->fs, p->len + 4, fd, RECEIVE_TICK_S * 1000, err) < 0 ? -1 : 1;
+	return 1;
+}
+
+static int
+send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
+{
+	struct wreck wreck = { .request = c->wreck_id, .token = c->token, .prepared = &c->prepared,
+		.committed = c->committed, .verdict = c->has_verdict ? &c->verdict : NULL };
+	struct packed p;
+	int r;
+
+	c->id = slot->next_id++;
+	if (marshal_recover(&c->request, c->id, &wreck, &p, err) < 0)
+		return -1;
+	r = send_packed(slot, &p, -1, err);
+	packed_done(&p);
+	if (r > 0)
+		set_state(c, CALL_RECOVERING);
+	return r;
+}
+
+static void
+send_calls(struct koda_slot *slot)
+{
+	struct call *c, *next;
+	struct koda_error err;
+	int r = 1;
+
+	/* What became of the wrecks is settled before anything new is done to the same files. */
+	for (c = slot->head; r > 0 && slot->n_recovering > 0 && c != NULL; c = c->next)
+		if (c->state == CALL_RECOVER)
+			r = send_recover(slot, c, &err);
+	for (c = slot->head; r > 0 && slot->n_recovering == 0 && slot->n_queued > 0 && c != NULL;
+	     c = next) {
+		next = c->next;
+		if (c->state != CALL_QUEUED)
+			continue;
+		r = send_packed(slot, c->page.len > 0 ? &c->page : &c->request, c->fd, &err);
+		if (r <= 0)
+			break;
+		memcpy(c->token, slot->token, TOKEN_BYTES);
+		set_state(c, CALL_SENT);
+		if (frame_pending(&slot->fs) > PAGE_MAX)
+			break;
+	}
+	/* A peer that is gone shows when its socket is read to the end. */
+	if (r >= 0)
+		frame_flush(&slot->fs, false, NULL);
+	else
+		stop_worker(slot);
+}
+
+/* ---- time ---- */
+
+static void
+check_deadlines(struct koda_slot *slot)
+{
+	uint64_t now = now_ns();
+	struct call *c, *next;
+	bool stuck = false;
+
+	if (slot->state == SLOT_STARTING && now >= slot->state_deadline)
+		stuck = true;
+	for (c = slot->head; c != NULL; c = next) {
+		next = c->next;
+		if (c->state == CALL_ASKING || c->timed_out || now < c->deadline)
+			continue;
+		if (c->state == CALL_QUEUED) {
+			fail(c, KODA_TIMEOUT, 0, "not begun within %u ms", c->timeout_ms);
+			continue;
+		}
+		c->timed_out = true;
+		/* Finding out gets a time of its own, once. */
+		c->deadline = now + (SLOT_READY_MS + SLOT_GONE_MS) * NS_PER_MS;
+		stuck = true;
+	}
+	if (stuck && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
+		stop_worker(slot);
+	/* The successor hangs at it too. */
+	for (c = slot->head; c != NULL; c = next) {
+		next = c->next;
+		if (!c->timed_out || now < c->deadline)
+			continue;
+		if (c->state == CALL_RECOVERING && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
+			stop_worker(slot);
+		if (c->prepared.len > 0)
+			unknown(c);
+		else
+			did_not_happen(c);
+	}
+}
+
+void
+slot_advance(struct koda_slot *slot)
+{
+	struct koda_error err;
+
+	for (;;) {
+		switch (slot->state) {
+		case SLOT_FAILED:
+			fail_all(slot, &slot->failure);
+			return;
+		case SLOT_DOWN:
+			if (slot->n_queued == 0 && slot->n_recovering == 0)
+				return;
+			if (now_ns() < slot->not_before) {
+				check_deadlines(slot);
+				return;
+			}
+			if (start_worker(slot, &err) < 0)
+				give_up(slot, &err);
+			break;
+		case SLOT_DYING:
+			if (child_gone(&slot->child, 0))
+				bury(slot, true);
+			else if (now_ns() >= slot->state_deadline)
+				bury(slot, false);
+			else
+				return;
+			break;
+		case SLOT_STARTING:
+			return;
+		case SLOT_UP:
+			if (slot->n_queued > 0 || slot->n_recovering > 0 || frame_pending(&slot->fs) > 0)
+				send_calls(slot);
+			if (slot->state == SLOT_UP)
+				return;
+			break;
+		}
+	}
+}
+
+void
+slot_tick(struct koda_slot *slot)
+{
+	check_deadlines(slot);
+	slot_advance(slot);
+}
+
+void
+slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, uint64_t *ret_time)
+{
+	uint64_t t = UINT64_MAX;
+
+	*ret_fd = -1;
+	*ret_events = 0;
+	for (const struct call *c = slot->head; c != NULL; c = c->next)
+		if (c->state != CALL_ASKING && c->deadline < t)
+			t = c->deadline;
+	switch (slot->state) {
+	case SLOT_STARTING:
+		if (slot->state_deadline < t)
+			t = slot->state_deadline;
+		/* fallthrough */
+	case SLOT_UP:
+		*ret_fd = slot->fs.fd;
+		*ret_events = EPOLLIN;
+		if (frame_pending(&slot->fs) > 0 ||
+		    (slot->state == SLOT_UP && slot->n_queued > 0 && slot->n_recovering == 0))
+			*ret_events |= EPOLLOUT;
+		break;
+	case SLOT_DYING:
+		*ret_fd = slot->child.pidfd;
+		*ret_events = EPOLLIN;
+		if (slot->state_deadline < t)
+			t = slot->state_deadline;
+		break;
+	case SLOT_DOWN:
+		if (slot->n_calls > 0 && slot->not_before < t)
+			t = slot->not_before;
+		break;
+	case SLOT_FAILED:
+		break;
+	}
+	*ret_time = t;
+}
+
+void
+slot_run(struct koda_slot *slot, struct call *c)
+{
+	/* The usual case: it is sent at once, and the first thing to come is its reply. */
+	slot_advance(slot);
+	while (c->state != CALL_DONE) {
+		uint64_t until, now;
+		struct pollfd pfd;
+		uint32_t events;
+		int fd, ms;
+
+		if (slot->state == SLOT_UP && frame_pending(&slot->fs) == 0 && slot->n_queued == 0 &&
+		    c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
+			slot_read(slot, true);
+			slot_advance(slot);
+			if (c->state == CALL_DONE)
+				return;
+			slot_tick(slot);
+			continue;
+		}
+		slot_wait_for(slot, &fd, &events, &until);
+		now = now_ns();
+		ms = until == UINT64_MAX      ? -1 :
+		    until <= now              ? 0 :
+		    until - now > 60000000000 ? 60000 :
+						(int)((until - now) / NS_PER_MS + 1);
+		pfd = (struct pollfd){ .fd = fd,
+			.events = (short)((events & EPOLLIN ? POLLIN : 0) | (events & EPOLLOUT ? POLLOUT : 0)) };
+		poll(&pfd, 1, ms);
+		if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
+			slot_read(slot, false);
+		slot_tick(slot);
+	}
+}
+
+/* ---- approval ---- */
+
+void
+slot_answer(struct call *c, bool yes)
+{
+	struct koda_slot *slot = c->slot;
+	struct koda_error err;
+	struct packed act;
+
+	if (!yes) {
+		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->err.message[0] != '\0' ? c->err.message : "not approved");
+		err_about(&err, c->result.path, "trust");
+		finish(c, &err);
+		return;
+	}
+	c->id = slot->next_id++;
+	if (marshal_again(&c->request, MARSHAL_ACT, c->id, &c->result, &act, &err) < 0) {
+		finish(c, &err);
+		return;
+	}
+	packed_done(&c->request);
+	c->request = act;
+	c->preview = false;
+	koda_result_done(&c->result);
+	c->deadline = in_ms(c->timeout_ms);
+	line_remove(slot, c);
+	set_state(c, CALL_QUEUED);
+	line_append(slot, c);
+}
+
+/* ---- the slot itself ---- */
+
+struct koda_slot *
+slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+{
+	struct koda_slot *slot = calloc(1, sizeof(*slot));
+
+	if (slot == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "slot");
+		return NULL;
+	}
+	slot->ses = ses;
+	slot->policy = koda_policy_ref(policy);
+	slot->state = SLOT_DOWN;
+	slot->child.pidfd = -1;
+	slot->fs.fd = -1;
+	slot->watched_fd = -1;
+	slot->next_id = 1;
+	arena_init(&slot->arena);
+	return slot;
+}
+
+void
+slot_free(struct koda_slot *slot)
+{
+	struct koda_error err;
+
+	err_set(&err, KODA_WORKER, 0, "the slot was closed before this was answered; whether it happened is not known");
+	fail_all(slot, &err);
+	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)
+		child_kill(&slot->child);
+	if (slot->child.pidfd >= 0)
+		session_adopt(slot->ses, &slot->child);
+	frame_done(&slot->fs);
+	arena_done(&slot->arena);
+	koda_policy_free(slot->policy);
+	free(slot);
+}

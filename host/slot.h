@@ -1,0 +1,123 @@
+/*
+ * A slot: one worker process at a time, and the calls that it owes. Sends, receives, notices deaths and
+ * deadlines, buries, respawns within a budget, finds out through the successor what became of mutations,
+ * and answers every call exactly once.
+ *
+ * One machine serves synchronous and asynchronous use: slot_advance moves it as far as it goes without
+ * waiting, slot_read takes what the worker sent, slot_wait_for says what to wait for. What to do is
+ * decided here; nobody else touches the socket.
+ *
+ *	DOWN -> STARTING (Seal sent) -> UP -> DYING (killed or ended; not yet gone) -> DOWN
+ *	any -> FAILED (for good: budget spent, or the worker cannot enforce what is asked)
+ */
+#ifndef KODA_HOST_SLOT_H
+#define KODA_HOST_SLOT_H
+
+#include "host/marshal.h"
+#include "host/policy_api.h"
+#include "shared/frame.h"
+#include "shared/protocol.h"
+#include "shared/spawn.h"
+
+#define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
+#define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
+#define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
+#define SLOT_BARREN_MAX  5    /* deaths in a row without one answer between: the slot fails */
+#define SLOT_BACKOFF_MS  10   /* doubled with each of those but the first */
+#define CALL_DEATHS_MAX  2    /* a request that was being worked on in so many deaths is given up */
+#define CALL_RECOVER_MAX 3    /* and so is finding out what became of it */
+
+enum call_state {
+	CALL_QUEUED,     /* not sent to the worker that lives now */
+	CALL_SENT,
+	CALL_RECOVER,    /* its worker died: the successor is to be asked what became of it */
+	CALL_RECOVERING, /* asked */
+	CALL_ASKING,     /* somebody is thinking about it */
+	CALL_DONE,
+};
+
+struct call {
+	struct call *prev, *next; /* of the slot, in the order in which they were (or will be) sent */
+	struct koda_slot *slot;   /* NULL once it is done and the slot is gone */
+	enum koda_op_kind kind;
+	enum call_state state;
+	uint64_t id;
+	struct packed request;
+	struct packed page; /* what is sent instead, for the next page */
+	int fd;             /* content that goes with it, or -1 */
+	uint64_t deadline;  /* ns */
+	unsigned timeout_ms;
+	bool preview;       /* this is the dry run; it will be asked about */
+	bool timed_out;
+	unsigned deaths, recoveries;
+
+	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
+	uint64_t wreck_id;          /* id under which that worker knew it */
+	struct packed prepared;
+	bool committed, has_verdict;
+	Koda__Verdict verdict; /* digest_now is not kept here */
+	uint8_t digest_now[KODA_DIGEST_BYTES];
+	bool has_digest_now;
+
+	struct koda_approval *approval;
+	koda_done_fn *done; /* NULL: synchronous */
+	void *data;
+	struct koda_result result;
+	struct koda_error err;
+};
+
+enum slot_state {
+	SLOT_DOWN,
+	SLOT_STARTING,
+	SLOT_UP,
+	SLOT_DYING,
+	SLOT_FAILED,
+};
+
+struct koda_slot {
+	struct koda_slot *prev, *next; /* of the session */
+	struct koda_session *ses;
+	struct koda_policy *policy; /* a reference */
+	bool acquired;
+	enum slot_state state;
+	struct child child;
+	struct frame_stream fs;
+	uint8_t token[TOKEN_BYTES];
+	uint64_t next_id, seal_id;
+	struct call *head, *tail;
+	size_t n_calls, n_queued, n_recovering;
+	bool broken;     /* the worker broke the protocol: what is left in its socket is not read */
+	bool answered;   /* this worker answered something */
+	bool ever_up;
+	unsigned barren;
+	uint64_t not_before, state_deadline;
+	int watched_fd;  /* in the session's epoll set, or -1 */
+	uint32_t watched_events;
+	struct koda_enforcement enforcement;
+	struct koda_error failure;
+	struct arena arena;
+};
+
+struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err);
+/* Kills the worker and answers what is outstanding with KODA_WORKER. Does not wait. */
+void slot_free(struct koda_slot *slot);
+
+/* Fill in a call and put it in line. On -1 nothing is in line. */
+int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c, struct koda_error *err);
+void call_done(struct call *c);
+
+/* Wait until c is CALL_DONE. */
+void slot_run(struct koda_slot *slot, struct call *c);
+
+void slot_advance(struct koda_slot *slot);
+/* slot_advance, with a look at the clock: deadlines. */
+void slot_tick(struct koda_slot *slot);
+/* Take what is there, once. block: wait up to a second for it. */
+void slot_read(struct koda_slot *slot, bool block);
+/* What would move the slot on: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
+void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, uint64_t *ret_time);
+
+/* The answer to CALL_ASKING. */
+void slot_answer(struct call *c, bool yes);
+
+#endif
