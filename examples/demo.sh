@@ -1,0 +1,124 @@
+#!/bin/bash
+# demo.sh [KODA-SANDBOX]: what koda-sandbox does, shown on a project that is gone afterwards.
+# Fails when anything that it claims does not hold.
+set -uo pipefail
+
+koda=${1:-koda-sandbox}
+if ! koda=$(command -v -- "$koda"); then
+	echo "demo: cannot find ${1:-koda-sandbox}" >&2
+	exit 2
+fi
+koda=$(realpath -- "$koda")
+
+bold='' green='' red='' dim='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+	bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+scratch=$(mktemp -d) || exit 2
+scratch=$(realpath -- "$scratch")
+cleanup() {
+	# An edit may be under way, its worker stopped by us.
+	if [ -n "${editor:-}" ]; then
+		kill -9 "$editor" ${worker:+"$worker"} 2>/dev/null
+	fi
+	rm -rf -- "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+export NO_COLOR=1 # the sentences are coloured here
+
+failures=0
+title() {
+	printf '\n%s%s%s\n' "$bold" "$*" "$plain"
+}
+good() {
+	printf '  %sok%s   %s\n' "$green" "$plain" "$*"
+}
+bad() {
+	printf '  %sFAIL%s %s\n' "$red" "$plain" "$*"
+	failures=$((failures + 1))
+}
+expect() { # WHAT COMMAND...
+	local what=$1
+	shift
+	if "$@"; then good "$what"; else bad "$what"; fi
+}
+# The command is shown as one would type it.
+fs() {
+	printf '  %s$ koda-sandbox --mode auto fs %s%s\n' "$dim" "$*" "$plain" >&2
+	"$koda" --mode auto fs "$@"
+}
+refused() { # WHAT STAYS-AWAY FS-ARGUMENTS...
+	local what=$1 path=$2 sentence
+	shift 2
+	if sentence=$(echo 'stolen' | fs "$@" 2>"$scratch/refusal"); then
+		bad "$what: it was let through"
+		return
+	fi
+	sentence=$(grep -m 1 '^koda-sandbox: ' "$scratch/refusal")
+	grep -v '^koda-sandbox: \|^  try: ' "$scratch/refusal"
+	printf '       %s\n' "$sentence"
+	if [ -e "$path" ]; then bad "$what: refused, and yet it is there"; else good "$what: refused"; fi
+}
+
+mkdir -p "$scratch/project/.git/hooks" "$scratch/outside"
+echo 'ref: refs/heads/main' >"$scratch/project/.git/HEAD"
+ln -s ../outside "$scratch/project/notes"
+cd "$scratch/project" || exit 2
+
+title 'Files are written and edited by a worker that is confined to the project.'
+printf 'int main(void) { return 1; }\n' | fs write src/main.c || bad 'the write failed'
+fs edit src/main.c --old 'return 1' --new 'return 0' || bad 'the edit failed'
+expect 'what was written is what is there' \
+	test "$(fs read src/main.c)" = 'int main(void) { return 0; }'
+
+title 'What leaves the project is refused, whatever it looks like.'
+refused "a path with '..'" "$scratch/loot" write ../loot
+refused 'a symbolic link to the outside' "$scratch/outside/loot" write notes/loot
+refused 'a git hook, which git would run' .git/hooks/pre-commit write .git/hooks/pre-commit
+
+title 'A worker is killed in the middle of an edit of 64 MiB.'
+{
+	yes 'one of the many lines of a big file' | head -c 67108864
+	printf '\ncounter:\n'
+} | fs write big.txt || bad 'the write failed'
+caught=
+for _ in 1 2 3 4 5; do
+	"$koda" --mode auto --verbose fs edit big.txt --old 'counter:' --new 'counter: +1' \
+		>"$scratch/stdout" 2>"$scratch/stderr" &
+	editor=$!
+	# The temporary file stands beside the target for as long as it is being written.
+	until compgen -G '.koda-*' >/dev/null || ! kill -0 "$editor" 2>/dev/null; do :; done
+	worker=$(sed -n 's/^koda-sandbox: worker ready: \([0-9]*\).*/\1/p' "$scratch/stderr")
+	if [ -n "$worker" ] && kill -STOP "$worker" 2>/dev/null && compgen -G '.koda-*' >/dev/null; then
+		caught=1
+	fi
+	if [ -n "$caught" ]; then
+		printf '       worker %s stands still with %s of the new file written\n' "$worker" \
+			"$(du -h --apparent-size .koda-* | cut -f 1)"
+	fi
+	[ -z "$worker" ] || kill -KILL "$worker" 2>/dev/null
+	wait "$editor"
+	status=$?
+	editor='' worker=''
+	[ -z "$caught" ] || break
+	# The edit was faster than we: once more from the beginning.
+	"$koda" --mode auto fs edit big.txt --old 'counter: +1' --new 'counter:' 2>/dev/null
+done
+expect 'the worker was caught in the act and killed' test -n "$caught"
+sed -n 's/^koda-sandbox: \(worker .*\)/       \1/p' "$scratch/stderr"
+expect 'the edit was reported as done' test "$status" -eq 0
+expect 'one worker died' test "$(grep -c '^koda-sandbox: worker died: ' "$scratch/stderr")" -eq 1
+expect 'another took its place' \
+	test "$(grep -c '^koda-sandbox: worker started: ' "$scratch/stderr")" -eq 2
+expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: +1'
+expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $((67108864 + 13))
+expect 'nothing is left behind' test -z "$(compgen -G '.koda-*')"
+
+if [ "$failures" -gt 0 ]; then
+	title "$failures of these did not hold."
+	exit 1
+fi
+title 'All of it held.'
