@@ -91,7 +91,7 @@ for _ in 1 2 3 4 5; do
 	editor=$!
 	# The temporary file stands beside the target for as long as it is being written.
 	until compgen -G '.koda-*' >/dev/null || ! kill -0 "$editor" 2>/dev/null; do :; done
-	worker=$(sed -n 's/^koda-sandbox: worker ready: \([0-9]*\).*/\1/p' "$scratch/stderr")
+	worker=$(sed -n 's/^koda-sandbox: worker \([0-9]*\) is ready.*/\1/p' "$scratch/stderr")
 	if [ -n "$worker" ] && kill -STOP "$worker" 2>/dev/null && compgen -G '.koda-*' >/dev/null; then
 		caught=1
 	fi
@@ -110,9 +110,9 @@ done
 expect 'the worker was caught in the act and killed' test -n "$caught"
 sed -n 's/^koda-sandbox: \(worker .*\)/       \1/p' "$scratch/stderr"
 expect 'the edit was reported as done' test "$status" -eq 0
-expect 'one worker died' test "$(grep -c '^koda-sandbox: worker died: ' "$scratch/stderr")" -eq 1
+expect 'one worker died' test "$(grep -c '^koda-sandbox: worker [0-9]* killed by SIGKILL' "$scratch/stderr")" -eq 1
 expect 'another took its place' \
-	test "$(grep -c '^koda-sandbox: worker started: ' "$scratch/stderr")" -eq 2
+	test "$(grep -c '^koda-sandbox: worker [0-9]* started' "$scratch/stderr")" -eq 2
 expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: +1'
 expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $((67108864 + 13))
 expect 'nothing is left behind' test -z "$(compgen -G '.koda-*')"

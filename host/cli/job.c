@@ -81,19 +81,11 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 {
 	const struct job *job = data;
 
-	switch (kind) {
-	case KODA_EVENT_SPAWN:
-		if (args_has(&job->cli->args, OPT_VERBOSE))
-			output_note("worker started", text);
-		return;
-	case KODA_EVENT_DEATH:
-		if (args_has(&job->cli->args, OPT_VERBOSE))
-			output_note("worker died", text);
-		return;
-	case KODA_EVENT_DEGRADED:
+	/* Less enforcement is never silent; the rest is for who wants to know. */
+	if (kind == KODA_EVENT_DEGRADED)
 		output_note("warning", text);
-		return;
-	}
+	else if (args_has(&job->cli->args, OPT_VERBOSE))
+		output_note(NULL, text);
 }
 
 static void
@@ -203,9 +195,9 @@ tell_enforcement(const struct job *job)
 	if (!args_has(&job->cli->args, OPT_VERBOSE))
 		return;
 	koda_slot_enforcement(job->slot, &enforcement);
-	snprintf(text, sizeof(text), "%d (Landlock %u, seccomp %s)", koda_slot_pid(job->slot),
-	    enforcement.landlock_abi, enforcement.seccomp ? "yes" : "no");
-	output_note("worker ready", text);
+	snprintf(text, sizeof(text), "worker %d is ready: Landlock ABI %u, seccomp %s",
+	    koda_slot_pid(job->slot), enforcement.landlock_abi, enforcement.seccomp ? "yes" : "no");
+	output_note(NULL, text);
 }
 
 int

@@ -2,6 +2,7 @@
  * koda-sandbox: the library's first user. The table of commands, the way from words to a row, and
  * the help, which is made from the same rows.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,10 +160,10 @@ print_options(FILE *f, unsigned opts)
 static void
 print_command_help(FILE *f, const struct command *command)
 {
-	fprintf(f, "usage: koda-sandbox %s%s%s%s%s [OPTION]...\n\n%s.\n",
+	fprintf(f, "usage: koda-sandbox %s%s%s%s%s [OPTION]...\n\n%c%s.\n",
 	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
 	    command->name, command->synopsis[0] != '\0' ? " " : "", command->synopsis,
-	    command->brief);
+	    toupper((unsigned char)command->brief[0]), command->brief + 1);
 	if (command->help[0] != '\0')
 		fprintf(f, "%s\n", command->help);
 	fputs("\n", f);

@@ -28,7 +28,7 @@ bool output_colour(int fd);
 int output_error(const struct cli *cli, const struct koda_error *err, const char *remedy);
 /* The command line is wrong. Returns EXIT_USAGE. */
 int output_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A line on standard error that is no error. */
+/* A line on standard error that is no error. kind: "warning", or NULL. */
 void output_note(const char *kind, const char *text);
 
 /* {"ok": true}, to be added to. */
