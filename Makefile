@@ -45,8 +45,7 @@ build: $(BUILD)/build.ninja
 demo: setup build
 	@rm -rf $(BUILD)/stage
 	@DESTDIR='$(CURDIR)/$(BUILD)/stage' $(MESON) install -C $(BUILD) --no-rebuild --quiet
-	@bindir=$$(tools/build-option $(BUILD) prefix)/bin && \
-	    PATH="$(CURDIR)/$(BUILD)/stage$$bindir:$$PATH" examples/demo.sh
+	@examples/demo.sh "$(CURDIR)/$(BUILD)/stage$$(tools/build-option $(BUILD) prefix)/bin/koda-sandbox"
 
 test: setup
 	@tools/in-reachable-tree tools/test $(BUILD)
