@@ -21,7 +21,7 @@ help:
 	@echo 'make demo      set up, build, and show it at work'
 	@echo 'make test      set up, build, and run every test'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
-	@echo 'make bench     measure, beside a baseline in the same run'
+	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    let clang-format have its way'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
@@ -65,6 +65,7 @@ soak: setup build
 
 bench: setup
 	@tools/bench build-bench
+	@mkdir -p $(BUILD) && cp build-bench/bench.json $(BUILD)/bench.json
 
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
