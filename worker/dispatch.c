@@ -1,0 +1,30 @@
+#include "shared/cleanup.h"
+#include "worker/op.h"
+#include "worker/session.h"
+
+/* The whole attack surface of a worker: a request without a row does not exist. */
+/* clang-format off */
+static const struct op ops[] = {
+	[KODA__REQUEST__OP_SEAL]     = { "seal",     OP_UNSEALED, op_seal     },
+	[KODA__REQUEST__OP_PING]     = { "ping",     0,           op_ping     },
+	[KODA__REQUEST__OP_SHUTDOWN] = { "shutdown", 0,           op_shutdown },
+	[KODA__REQUEST__OP_READ]     = { "read",     0,           op_read     },
+	[KODA__REQUEST__OP_WRITE]    = { "write",    0,           op_write    },
+	[KODA__REQUEST__OP_EDIT]     = { "edit",     0,           op_edit     },
+	[KODA__REQUEST__OP_STAT]     = { "stat",     0,           op_stat     },
+	[KODA__REQUEST__OP_LIST]     = { "list",     0,           op_list     },
+	[KODA__REQUEST__OP_MKDIR]    = { "mkdir",    0,           op_mkdir    },
+	[KODA__REQUEST__OP_REMOVE]   = { "remove",   0,           op_remove   },
+	[KODA__REQUEST__OP_RENAME]   = { "rename",   0,           op_rename   },
+	[KODA__REQUEST__OP_EXPLAIN]  = { "explain",  0,           op_explain  },
+	[KODA__REQUEST__OP_RECOVER]  = { "recover",  0,           op_recover  },
+};
+/* clang-format on */
+
+const struct op *
+dispatch_op(Koda__Request__OpCase op_case)
+{
+	size_t i = (size_t)op_case;
+
+	return i < N_ELEMENTS(ops) && ops[i].run != NULL ? &ops[i] : NULL;
+}

@@ -1,0 +1,50 @@
+/*
+ * koda-fs-worker: the file operations of one slot, expendable. Takes nothing from argv or the
+ * environment; the host's socket is descriptor 3, and all that it is to know comes from there.
+ */
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "worker/session.h"
+
+#define HOST_FD 3
+
+static bool
+is_host_socket(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(int);
+	int domain, type;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain != AF_UNIX)
+		return false;
+	len = sizeof(int);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
+		return false;
+	len = sizeof(peer);
+	return getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 1 || !is_host_socket(HOST_FD)) {
+		static const char why[] =
+		    "koda-fs-worker: started by koda-sandbox, with its socket as descriptor 3\n";
+
+		return write(2, why, sizeof(why) - 1) < 0 ? 1 : 1;
+	}
+	/* Nothing that the host forgot to close is this process's to use. */
+	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+		return 1;
+	/* Its own process: a write past the file size limit is an error to report, not a death. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	return session_run(HOST_FD);
+}

@@ -1,0 +1,197 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "shared/cleanup.h"
+#include "shared/lockdown.h"
+#include "worker/say.h"
+#include "worker/session.h"
+
+/* Which filter: a test's variant of this program brings one that lets it stop itself. */
+#ifndef KODA_WORKER_FILTER
+#define KODA_WORKER_FILTER "worker/worker_filter.h"
+#endif
+#include KODA_WORKER_FILTER
+
+/* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
+#define FDS_MAX 256
+/* An edit holds three times EDIT_BYTES_MAX at worst. */
+#define DATA_MAX (UINT64_C(1) << 30)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_SHADOW 1 /* which is terabytes of data to the kernel */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_SHADOW 1
+#endif
+#endif
+
+static char *
+text_of(ProtobufCBinaryData bytes)
+{
+	return strndup(bytes.data == NULL ? "" : (const char *)bytes.data, bytes.len);
+}
+
+/* Never through a link: the root is the directory that the host meant, or there is no session. */
+static int
+open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS };
+	struct resolver *res = &ses->res;
+	cleanup_close int slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), probe = -1;
+	struct statfs fs;
+	struct stat st;
+
+	if (slash < 0)
+		return err_set(err, KODA_IO, errno, "open '/'");
+	probe = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
+	res->no_openat2 = probe < 0 && (errno == ENOSYS || errno == EPERM);
+	res->root = "/";
+	res->root_fd = slash;
+	res->root_fd = resolve_canonical_dir(res, ses->root, strlen(ses->root));
+	res->root = ses->root;
+	if (res->root_fd < 0 || fstat(res->root_fd, &st) < 0)
+		return say(err, errno == ELOOP || errno == ENOTDIR ? KODA_INVALID : KODA_IO, errno,
+		    "open the root", ses->root);
+	res->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (res->proc_fd < 0 || fstatfs(res->proc_fd, &fs) < 0 ||
+	    (unsigned long)fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(err, KODA_UNSUPPORTED, 0, "no /proc: cannot tell where a file is");
+	if (st.st_dev != seal->root_dev || st.st_ino != seal->root_ino)
+		return say(err, KODA_INVALID, 0, "not the directory that was meant:", ses->root);
+	if (resolve_verify(res, res->root_fd, ses->root, strlen(ses->root), err) < 0) {
+		err->code = KODA_INVALID;
+		return -1;
+	}
+	return 0;
+}
+
+/*
+ * The directories in which Landlock lets this process change anything. A rule that names a file stands for
+ * its directory, because a file is replaced by a new one beside it: the policy still says which name. What
+ * does not exist cannot be named to Landlock, and so cannot be made unless something above it may be written.
+ */
+static int
+open_writable(struct session *ses, int **ret, size_t *ret_n, struct koda_error *err)
+{
+	const struct policy_list *list = &ses->policy.list[KODA_ALLOW_WRITE];
+	cleanup_free int *fds = calloc(list->n + 1, sizeof(*fds));
+	size_t n = 0;
+
+	if (fds == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "writable directories");
+	/* Nothing is written here: the kernel may know that too. */
+	if (ses->who.mode == KODA_PLAN || ses->policy.trust == KODA_TRUST_FORBID)
+		goto out;
+	for (size_t i = 0; i < list->n; i++) {
+		const char *path = list->v[i];
+		size_t len = strlen(path);
+		bool covered = false;
+		int fd;
+
+		for (size_t k = 0; k < list->n && !covered; k++)
+			covered = k != i && path_is_inside(path, list->v[k]) &&
+			    (strcmp(path, list->v[k]) != 0 || k < i);
+		fd = resolve_canonical_dir(&ses->res, path, len);
+		if (fd < 0 && errno == ENOTDIR) {
+			while (len > 0 && path[len - 1] != '/')
+				len--;
+			fd = resolve_canonical_dir(&ses->res, path, len > 1 ? len - 1 : 0);
+		}
+		/* A descriptor for each would be needed at once: no more than have to be. */
+		if (fd >= 0 && covered) {
+			close(fd);
+			continue;
+		}
+		if (fd >= 0)
+			fds[n++] = fd;
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+			return say(err, KODA_INTERNAL, errno, "open", path);
+	}
+out:
+	*ret = take_ptr(&fds);
+	*ret_n = n;
+	return 0;
+}
+
+static int
+confine(struct session *ses, Koda__Enforcement *ret, struct koda_error *err)
+{
+	const struct lockdown_limit limits[] = {
+		{ RLIMIT_NOFILE, FDS_MAX },
+#ifndef WITH_SHADOW
+		{ RLIMIT_DATA, DATA_MAX },
+#endif
+		{ RLIMIT_FSIZE, ses->max_file_bytes },
+	};
+	cleanup_free int *writable = NULL;
+	size_t n = 0;
+	unsigned abi = 0;
+	int r;
+
+	if (open_writable(ses, &writable, &n, err) < 0)
+		return -1;
+	r = lockdown_process(err);
+	if (r == 0)
+		r = lockdown_landlock(writable, n, lockdown_landlock_abi(), &abi, err);
+	while (n > 0)
+		close(writable[--n]);
+	if (r == 0)
+		r = lockdown_limits(limits, N_ELEMENTS(limits), err);
+	if (r == 0)
+		r = lockdown_seccomp(worker_filter, N_ELEMENTS(worker_filter), err);
+	ret->landlock_abi = abi;
+	ret->seccomp = r == 0;
+	ret->mount_view = false;
+	return r;
+}
+
+int
+op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
+{
+	const Koda__Seal *seal = req->seal;
+	struct {
+		Koda__Ready ready;
+		Koda__Enforcement enforcement;
+		uint8_t digest[KODA_DIGEST_BYTES];
+	} *ret = session_alloc(ses, sizeof(*ret), err);
+
+	if (ret == NULL)
+		return -1;
+	koda__ready__init(&ret->ready);
+	koda__enforcement__init(&ret->enforcement);
+	if (seal->protocol != KODA_PROTOCOL_VERSION)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the worker speaks protocol %u and the host %u: they were not installed together",
+		    KODA_PROTOCOL_VERSION, seal->protocol);
+	if (policy_unpack(seal->policy.data, seal->policy.len, &ses->policy, err) < 0)
+		return -1;
+	ses->root = text_of(seal->root);
+	ses->home = text_of(seal->home);
+	if (ses->root == NULL || ses->home == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
+	memcpy(ses->token, seal->token.data, sizeof(ses->token));
+	ses->who = (struct access_subject){ &ses->policy, (enum koda_mode)seal->mode, ses->home };
+	ses->res.depth = policy_effective_depth(&ses->policy);
+	if (ses->policy.limit[KODA_MAX_FILE_BYTES].set)
+		ses->max_file_bytes = ses->policy.limit[KODA_MAX_FILE_BYTES].value;
+	if (open_root(ses, seal, err) < 0)
+		return -1;
+	policy_digest(seal->policy.data, seal->policy.len, ret->digest);
+	if (confine(ses, &ret->enforcement, err) < 0)
+		return -1;
+	ses->sealed = true;
+	ret->ready.protocol = KODA_PROTOCOL_VERSION;
+	ret->ready.policy_digest = bytes_of(ret->digest, sizeof(ret->digest));
+	ret->ready.enforcement = &ret->enforcement;
+	rep->result_case = KODA__REPLY__RESULT_READY;
+	rep->ready = &ret->ready;
+	return 0;
+}

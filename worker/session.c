@@ -1,0 +1,366 @@
+#include "worker/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "shared/cleanup.h"
+
+/* A host that has started us says so at once; somebody else's socket never does. */
+#define SEAL_TIMEOUT_MS 10000
+/* How long a wait may last before we ask whether our host still lives: a process that was forked off it
+ * can hold the other end open, and then its death is no end of stream. */
+#define HOST_CHECK_SECS 5
+/* A descriptor's reply waits this long for a host that takes nothing. */
+#define FD_TIMEOUT_MS 60000
+/* Replies of many small requests leave together, but not more than this is held back. */
+#define QUEUE_MAX (256u << 10)
+
+static bool
+host_gone(const struct session *ses)
+{
+	return getppid() != ses->parent;
+}
+
+/* Send all that is queued, however long the host takes, as long as it lives. */
+static int
+session_flush(struct session *ses, struct koda_error *err)
+{
+	while (frame_pending(&ses->fs) > 0) {
+		if (frame_flush(&ses->fs, true, err) >= 0)
+			continue;
+		if (err->errnum != EAGAIN || host_gone(ses))
+			return -1;
+	}
+	return 0;
+}
+
+void *
+session_alloc(struct session *ses, size_t size, struct koda_error *err)
+{
+	void *p = arena_alloc(&ses->arena, size);
+
+	if (p == NULL)
+		err_set(err, KODA_INTERNAL, ENOMEM, "request %llu", (unsigned long long)ses->id);
+	return p;
+}
+
+int
+session_take_fd(struct session *ses, struct koda_error *err)
+{
+	int fd = frame_take_fd(&ses->fs);
+
+	if (fd < 0)
+		err_set(err, KODA_PROTOCOL, 0, "a descriptor is announced and did not come");
+	return fd;
+}
+
+/* ---- judging ---- */
+
+struct disk {
+	struct session *ses;
+	const struct place *at;
+};
+
+static bool
+disk_has(void *data, const char *path, size_t dir_len, const char *name)
+{
+	const struct disk *disk = data;
+	const struct place *at = disk->at;
+	cleanup_close int dir = -1;
+	struct stat st;
+	int fd;
+
+	/* The place's own directory is held already: the answer is of what is acted on. */
+	if (at->parent_fd >= 0 && at->name > at->path &&
+	    dir_len == (at->name == at->path + 1 ? 0 : (size_t)(at->name - at->path) - 1) &&
+	    memcmp(path, at->path, dir_len) == 0) {
+		fd = at->parent_fd;
+	} else {
+		fd = dir = resolve_canonical_dir(&disk->ses->res, path, dir_len);
+		/* What cannot be looked at may well hold it; what is not there cannot. */
+		if (fd < 0)
+			return errno != ENOENT && errno != ENOTDIR;
+	}
+	return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    (errno != ENOENT && errno != ENOTDIR);
+}
+
+struct access_verdict
+session_judge(struct session *ses, enum access_op op, const struct place *at,
+    const char **ret_where, enum access_op *ret_op)
+{
+	struct disk data = { ses, at };
+	const struct access_disk disk = { &data, disk_has };
+	const enum access_op hop_op = op == ACCESS_OP_READ ? ACCESS_OP_HOP : ACCESS_OP_HOP_CHANGE;
+	struct access_verdict verdict;
+
+	*ret_op = hop_op;
+	for (size_t i = 0; i < at->n_hops; i++) {
+		*ret_where = at->hop[i];
+		verdict = access_judge(&ses->who, hop_op, at->hop[i], &disk);
+		if (!verdict.allowed)
+			return verdict;
+	}
+	*ret_op = op;
+	*ret_where = at->path;
+	return access_judge(&ses->who, op, at->path, &disk);
+}
+
+int
+session_judge_path(struct session *ses, enum access_op op, const struct place *near,
+    const char *path, struct koda_error *err)
+{
+	struct disk data = { ses, near };
+	const struct access_disk disk = { &data, disk_has };
+	struct access_verdict verdict = access_judge(&ses->who, op, path, &disk);
+
+	return verdict.allowed ? 0 : access_refuse(err, &ses->who, op, path, verdict);
+}
+
+int
+session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enum access_op op,
+    struct place *ret, struct koda_error *err)
+{
+	const char *where;
+	enum access_op judged;
+	struct access_verdict verdict;
+	int r = resolve(&ses->res, path.data, path.len, flags, ret, err);
+
+	/* There is nothing to judge in what has no place. */
+	if (r < 0 && (ret->path[0] == '\0' || err->code == KODA_INVALID || err->code == KODA_INTERNAL))
+		return -1;
+	verdict = session_judge(ses, op, ret, &where, &judged);
+	if (!verdict.allowed)
+		return access_refuse(err, &ses->who, judged, where, verdict);
+	return r;
+}
+
+int
+session_verify_parent(struct session *ses, const struct place *at, struct koda_error *err)
+{
+	return resolve_verify(&ses->res, at->parent_fd, at->path,
+	    at->name <= at->path + 1 ? 0 : (size_t)(at->name - at->path) - 1, err);
+}
+
+int
+session_verify_target(struct session *ses, const struct place *at, struct koda_error *err)
+{
+	return resolve_verify(&ses->res, at->target_fd, at->path, strlen(at->path), err);
+}
+
+/* ---- replies ---- */
+
+static int
+queue_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
+{
+	rep->id = ses->id;
+	return message_queue(&ses->fs, &rep->base, err) < 0 ? -1 : 0;
+}
+
+static int
+queue_error(struct session *ses, const struct koda_error *why, struct koda_error *err)
+{
+	Koda__Error msg = KODA__ERROR__INIT;
+	Koda__Reply rep = KODA__REPLY__INIT;
+
+	msg.code = (Koda__ErrorCode)why->code;
+	msg.has_errnum = why->errnum != 0;
+	msg.errnum = (uint32_t)why->errnum;
+	msg.message = bytes_of(why->message, strlen(why->message));
+	msg.has_path = why->path[0] != '\0';
+	msg.path = bytes_of(why->path, strlen(why->path));
+	msg.has_rule = why->rule[0] != '\0';
+	msg.rule = bytes_of(why->rule, strlen(why->rule));
+	rep.result_case = KODA__REPLY__RESULT_ERROR;
+	rep.error = &msg;
+	return queue_reply(ses, &rep, err);
+}
+
+/* A milestone: out before the next step is taken. */
+static int
+send_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
+{
+	return queue_reply(ses, rep, err) < 0 ? -1 : session_flush(ses, err);
+}
+
+int
+session_prepared(struct session *ses, Koda__Prepared *prepared, struct koda_error *err)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+
+	rep.result_case = KODA__REPLY__RESULT_PREPARED;
+	rep.prepared = prepared;
+	return send_now(ses, &rep, err);
+}
+
+int
+session_committed(struct session *ses, struct koda_error *err)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+	Koda__Committed msg = KODA__COMMITTED__INIT;
+
+	rep.result_case = KODA__REPLY__RESULT_COMMITTED;
+	rep.committed = &msg;
+	return send_now(ses, &rep, err);
+}
+
+int
+session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *err)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+
+	rep.result_case = KODA__REPLY__RESULT_VERDICT;
+	rep.verdict = verdict;
+	return send_now(ses, &rep, err);
+}
+
+/* ---- the loop ---- */
+
+static int
+queue_result(struct session *ses, Koda__Reply *rep, struct koda_error *err)
+{
+	struct koda_error why;
+	size_t before = frame_pending(&ses->fs);
+
+	if (queue_reply(ses, rep, &why) < 0)
+		return queue_error(ses, &why, err);
+	if (ses->send_fd < 0)
+		return 0;
+	return frame_flush_with_fd(&ses->fs, frame_pending(&ses->fs) - before, ses->send_fd,
+	    FD_TIMEOUT_MS, err);
+}
+
+/* One frame. -1: the conversation is over, and *err (if it has a code) is still to be told. */
+static int
+serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *err)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+	const Koda__Request *req;
+	const struct op *op;
+	int r;
+
+	ses->id = 0;
+	req = (const Koda__Request *)message_unpack(
+	    &koda__request__descriptor, data, len, &ses->arena, err);
+	if (req == NULL)
+		return -1;
+	ses->id = req->id;
+	if (valid_request(req, err) < 0)
+		return -1;
+	op = dispatch_op(req->op_case);
+	if (op == NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "there is no operation %d", (int)req->op_case);
+	if (((op->flags & OP_UNSEALED) != 0) == ses->sealed)
+		return err_set(err, KODA_PROTOCOL, 0,
+		    ses->sealed ? "%s: sealed already" : "%s: not sealed yet", op->name);
+	r = op->run(ses, req, &rep, err);
+	if (r < 0 && (!ses->sealed || err->code == KODA_PROTOCOL))
+		return -1;
+	if (r < 0) {
+		struct koda_error why = *err;
+
+		return queue_error(ses, &why, err);
+	}
+	return queue_result(ses, &rep, err);
+}
+
+static void
+forget_request(struct session *ses)
+{
+	place_done(&ses->at);
+	place_done(&ses->to);
+	close_at(&ses->send_fd);
+	arena_reset(&ses->arena);
+}
+
+/* Work off all that has arrived. 0, or -1 with *err set. */
+static int
+serve_arrived(struct session *ses, struct koda_error *err)
+{
+	const uint8_t *data;
+	size_t len;
+	int r;
+
+	while (!ses->ended && (r = frame_next(&ses->fs, &data, &len, err)) != 0) {
+		if (r > 0)
+			r = serve(ses, data, len, err);
+		else
+			ses->id = 0;
+		forget_request(ses);
+		if (r < 0)
+			return -1;
+		if (frame_pending(&ses->fs) > QUEUE_MAX && session_flush(ses, err) < 0)
+			return -1;
+	}
+	/* One may wait for the rest of its frame; what no frame can claim any more came with the wrong one. */
+	if (frame_fds_waiting(&ses->fs) > (ses->fs.in_start != ses->fs.in_end ? 1 : 0)) {
+		ses->id = 0;
+		return err_set(err, KODA_PROTOCOL, 0, "a descriptor that no request announces");
+	}
+	return 0;
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Returns the exit status. */
+static int
+session_loop(struct session *ses, struct koda_error *err)
+{
+	const int64_t deadline = now_ms() + SEAL_TIMEOUT_MS;
+
+	for (;;) {
+		int r = frame_fill(&ses->fs, true, err);
+
+		if (r < 0)
+			return ses->fs.eof && err->code == KODA_IO ? 0 : 1;
+		if (r == 0 && (host_gone(ses) || (!ses->sealed && now_ms() > deadline)))
+			return 1;
+		if (serve_arrived(ses, err) < 0) {
+			struct koda_error why = *err;
+
+			/* Best effort: who broke the protocol may not be listening either. */
+			if (why.code != KODA_IO && queue_error(ses, &why, err) == 0)
+				session_flush(ses, err);
+			return 1;
+		}
+		if (session_flush(ses, err) < 0)
+			return 1;
+		if (ses->ended)
+			return 0;
+	}
+}
+
+int
+session_run(int fd)
+{
+	const struct timeval check = { .tv_sec = HOST_CHECK_SECS };
+	/* Kept for as long as the process lives: nothing of it is released at the end. */
+	static struct session ses;
+	struct koda_error err;
+
+	frame_init(&ses.fs, fd);
+	arena_init(&ses.arena);
+	place_init(&ses.at);
+	place_init(&ses.to);
+	policy_init(&ses.policy);
+	ses.send_fd = -1;
+	ses.res.root_fd = ses.res.proc_fd = -1;
+	ses.max_file_bytes = UINT64_MAX;
+	ses.parent = getppid();
+	ses.umask = umask(0);
+	umask(ses.umask);
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &check, sizeof(check)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &check, sizeof(check)) < 0)
+		return 1;
+	return session_loop(&ses, &err);
+}

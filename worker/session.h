@@ -1,0 +1,96 @@
+/*
+ * One worker's conversation with its host: sealed once, then requests in, replies out, until the
+ * stream ends. Knows frames, the order of things and who is at the other end; what a request does is
+ * in op_*.c, by the table in dispatch.c.
+ */
+#ifndef KODA_WORKER_SESSION_H
+#define KODA_WORKER_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/worker.pb-c.h"
+#include "shared/access.h"
+#include "shared/frame.h"
+#include "shared/message.h"
+#include "shared/protocol.h"
+#include "worker/resolve.h"
+
+struct session {
+	struct frame_stream fs;
+	struct arena arena;     /* of the request under way, and of its reply */
+	bool sealed, ended;
+	uint64_t id;            /* of the request under way, 0 before one is understood */
+	struct place at, to;    /* what it is about; kept until its reply is packed */
+	int send_fd;            /* goes with its reply */
+	struct policy policy;
+	struct access_subject who;
+	struct resolver res;
+	char *root, *home;
+	uint8_t token[TOKEN_BYTES];
+	mode_t umask;
+	uint64_t max_file_bytes;
+	pid_t parent;           /* who started us: somebody else, and the host is gone */
+};
+
+/* What a row of the dispatch table says about an operation. */
+enum op_flags {
+	OP_UNSEALED = 1 << 0, /* before the seal, and only then */
+};
+
+struct op {
+	const char *name; /* as in docs/PROTOCOL.md */
+	unsigned flags;
+	/* 0 with the reply's body in rep, living as long as the arena and the places; or -1. */
+	int (*run)(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+};
+
+/* The row of a request, NULL if it does not exist. */
+const struct op *dispatch_op(Koda__Request__OpCase op_case);
+
+/* Does every value in it make sense? What does not is no user's mistake, but a broken host: -1 with
+ * KODA_PROTOCOL. */
+int valid_request(const Koda__Request *req, struct koda_error *err);
+
+/* Serve the host at fd until it is done. Returns the exit status. */
+int session_run(int fd);
+
+/* ---- for the operations ---- */
+
+#define bytes_of(ptr, n) ((ProtobufCBinaryData){ (n), (uint8_t *)(uintptr_t)(ptr) })
+
+/* Zeroed, and valid until the reply is packed. NULL with *err set. */
+void *session_alloc(struct session *ses, size_t size, struct koda_error *err);
+
+/*
+ * Resolve, judge the hops, judge the place: 0, or -1 with *err set. When it cannot even be resolved, and
+ * the policy would not have let its name be read, that is what is said. The result is ses->at or
+ * ses->to, released after the reply.
+ */
+int session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enum access_op op,
+    struct place *ret, struct koda_error *err);
+/* The first half of it, and the second; refused_hop (may be NULL) is where it ended. */
+struct access_verdict session_judge(struct session *ses, enum access_op op, const struct place *at,
+    const char **ret_where, enum access_op *ret_op);
+
+/* Judge one more path that is not asked for but made (directories). */
+int session_judge_path(
+    struct session *ses, enum access_op op, const struct place *near, const char *path, struct koda_error *err);
+
+/* Is the text that was judged still where the descriptor is? For changes: the directory. */
+int session_verify_parent(struct session *ses, const struct place *at, struct koda_error *err);
+int session_verify_target(struct session *ses, const struct place *at, struct koda_error *err);
+
+/* Tell the host how far the request came, now. -1: nobody heard it, so nothing may happen. */
+int session_prepared(struct session *ses, Koda__Prepared *prepared, struct koda_error *err);
+int session_committed(struct session *ses, struct koda_error *err);
+int session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *err);
+
+/* The descriptor that came with the request under way; the caller's. */
+int session_take_fd(struct session *ses, struct koda_error *err);
+
+/* Check itself and confine itself by the first request. In seal.c. */
+int op_seal(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+
+#endif

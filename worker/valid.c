@@ -1,0 +1,164 @@
+#include <string.h>
+
+#include "shared/cleanup.h"
+#include "worker/session.h"
+
+/* message_check knows types and enums; this knows sense, once, before any operation sees it. What a user can
+ * get wrong (an empty path, one that is too long) is left to who can tell him so. */
+
+static int
+broken(struct koda_error *err, const char *what)
+{
+	return err_set(err, KODA_PROTOCOL, 0, "%s makes no sense", what);
+}
+
+/* The kernel would stop at a NUL, and act on another path than the one that was judged. */
+static bool
+is_path(ProtobufCBinaryData path)
+{
+	return memchr(path.data == NULL ? (const uint8_t *)"" : path.data, '\0', path.len) == NULL;
+}
+
+static bool
+is_guard(const Koda__Guard *guard)
+{
+	return guard == NULL ||
+	    ((!guard->has_digest || guard->digest.len == KODA_DIGEST_BYTES) &&
+		(!guard->has_path || (guard->path.len > 0 && is_path(guard->path))));
+}
+
+/* A canonical path: what a worker itself once said. */
+static bool
+is_canonical(ProtobufCBinaryData path)
+{
+	const uint8_t *p = path.data, *end = path.data + path.len;
+
+	if (path.len == 0 || path.len > PATH_LEN_MAX || *p != '/' || !is_path(path))
+		return false;
+	if (path.len == 1)
+		return true;
+	while (p < end) {
+		const uint8_t *slash = memchr(p + 1, '/', (size_t)(end - p - 1));
+		size_t k = (size_t)((slash == NULL ? end : slash) - p) - 1;
+
+		if (k == 0 || k > NAME_LEN_MAX || (k == 1 && p[1] == '.') ||
+		    (k == 2 && p[1] == '.' && p[2] == '.'))
+			return false;
+		p += 1 + k;
+	}
+	return true;
+}
+
+static int
+valid_seal(const Koda__Seal *m, struct koda_error *err)
+{
+	if (m->policy.len > POLICY_PACKED_MAX)
+		return broken(err, "seal.policy");
+	if (!is_canonical(m->root))
+		return broken(err, "seal.root");
+	if (m->home.len > 0 && !is_canonical(m->home))
+		return broken(err, "seal.home");
+	if (m->token.len != TOKEN_BYTES)
+		return broken(err, "seal.token");
+	return 0;
+}
+
+static int
+valid_write(const Koda__Write *m, struct koda_error *err)
+{
+	const bool by_fd = m->has_descriptor && m->descriptor;
+
+	if (!is_path(m->path))
+		return broken(err, "write.path");
+	if ((bool)m->has_content == by_fd)
+		return broken(err, "write.content");
+	return is_guard(m->guard) ? 0 : broken(err, "write.guard");
+}
+
+static int
+valid_rename(const Koda__Rename *m, struct koda_error *err)
+{
+	if (!is_path(m->from) || !is_path(m->to))
+		return broken(err, "rename.from or to");
+	if (m->has_guard_to && (m->guard_to.len == 0 || !is_path(m->guard_to)))
+		return broken(err, "rename.guard_to");
+	return is_guard(m->guard) ? 0 : broken(err, "rename.guard");
+}
+
+static int
+valid_list(const Koda__List *m, struct koda_error *err)
+{
+	if (!is_path(m->path))
+		return broken(err, "list.path");
+	if (m->has_after && !is_path(m->after))
+		return broken(err, "list.after");
+	return 0;
+}
+
+static int
+valid_recover(const Koda__Recover *m, struct koda_error *err)
+{
+	const Koda__Prepared *p = m->prepared;
+
+	if (m->request == 0)
+		return broken(err, "recover.request");
+	if (m->token.len != TOKEN_BYTES)
+		return broken(err, "recover.token");
+	if (!is_path(m->path))
+		return broken(err, "recover.path");
+	if (p == NULL)
+		return m->has_committed && m->committed ? broken(err, "recover.committed") : 0;
+	if (!is_canonical(p->place) || p->place.len == 1)
+		return broken(err, "recover.prepared.place");
+	if (p->has_to != (m->kind == KODA__KIND__KIND_RENAME))
+		return broken(err, "recover.prepared.to");
+	if (p->has_to && (!is_canonical(p->to) || p->to.len == 1))
+		return broken(err, "recover.prepared.to");
+	return 0;
+}
+
+static int
+path_only(ProtobufCBinaryData path, const Koda__Guard *guard, struct koda_error *err)
+{
+	if (!is_path(path))
+		return broken(err, "path");
+	return is_guard(guard) ? 0 : broken(err, "guard");
+}
+
+int
+valid_request(const Koda__Request *req, struct koda_error *err)
+{
+	if (req->id == 0)
+		return broken(err, "id");
+	switch (req->op_case) {
+	case KODA__REQUEST__OP_SEAL:
+		return valid_seal(req->seal, err);
+	case KODA__REQUEST__OP_PING:
+	case KODA__REQUEST__OP_SHUTDOWN:
+		return 0;
+	case KODA__REQUEST__OP_READ:
+		return path_only(req->read->path, NULL, err);
+	case KODA__REQUEST__OP_WRITE:
+		return valid_write(req->write, err);
+	case KODA__REQUEST__OP_EDIT:
+		return path_only(req->edit->path, req->edit->guard, err);
+	case KODA__REQUEST__OP_STAT:
+		return path_only(req->stat->path, NULL, err);
+	case KODA__REQUEST__OP_LIST:
+		return valid_list(req->list, err);
+	case KODA__REQUEST__OP_MKDIR:
+		return path_only(req->mkdir->path, req->mkdir->guard, err);
+	case KODA__REQUEST__OP_REMOVE:
+		return path_only(req->remove->path, req->remove->guard, err);
+	case KODA__REQUEST__OP_RENAME:
+		return valid_rename(req->rename, err);
+	case KODA__REQUEST__OP_EXPLAIN:
+		return path_only(req->explain->path, NULL, err);
+	case KODA__REQUEST__OP_RECOVER:
+		return valid_recover(req->recover, err);
+	case KODA__REQUEST__OP__NOT_SET:
+	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
+		break;
+	}
+	return broken(err, "a request without an operation");
+}
