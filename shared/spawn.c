@@ -18,21 +18,19 @@
 static int
 prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, int fd)
 {
-	sigset_t none, all;
+	sigset_t none;
 	int r;
 
 	sigemptyset(&none);
-	sigfillset(&all);
 	if ((r = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0)) != 0 ||
 	    (r = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0)) != 0 ||
 	    (r = posix_spawn_file_actions_adddup2(actions, 1, 2)) != 0 ||
 	    (r = posix_spawn_file_actions_adddup2(actions, fd, HELPER_FD)) != 0 ||
 	    (r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_FD + 1)) != 0 ||
-	    (r = posix_spawnattr_setsigmask(attr, &none)) != 0 ||
-	    (r = posix_spawnattr_setsigdefault(attr, &all)) != 0)
+	    (r = posix_spawnattr_setsigmask(attr, &none)) != 0)
 		return r;
-	return posix_spawnattr_setflags(
-	    attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+	/* Handlers go with the exec; what the embedder ignores may stay ignored. */
+	return posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 }
 
 int

@@ -1,7 +1,7 @@
 /*
  * Start a helper: exec of an absolute path with exactly the descriptors it is given, an empty
- * environment, a session of its own (a Ctrl-C at the terminal is not for it), default signals, and
- * standard descriptors on /dev/null. Never a bare fork: the embedder may have threads.
+ * environment, a session of its own (a Ctrl-C at the terminal is not for it), an empty signal mask,
+ * and standard descriptors on /dev/null. Never a bare fork: the embedder may have threads.
  */
 #ifndef KODA_SHARED_SPAWN_H
 #define KODA_SHARED_SPAWN_H
