@@ -1,0 +1,7 @@
+#include "include/koda/sandbox.h"
+
+const char *
+koda_version(void)
+{
+	return KODA_VERSION; /* meson.build's */
+}
