@@ -357,12 +357,10 @@ sort_calls(struct koda_slot *slot)
 			/* It works in order: the first without an answer was in its hands. */
 			c->deaths += !found_culprit;
 			found_culprit = true;
-			if (marshal_is_mutation(c->kind) && !c->preview) {
-				c->wreck_id = c->id;
+			if (marshal_is_mutation(c->kind) && !c->preview)
 				set_state(c, CALL_RECOVER);
-			} else {
+			else
 				did_not_happen(c);
-			}
 		} else if (c->state == CALL_RECOVERING) {
 			found_culprit = true;
 			set_state(c, CALL_RECOVER);
@@ -623,7 +621,8 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 		return on_ready(slot, reply, err);
 	}
 	for (c = slot->head; c != NULL; c = c->next)
-		if (c->id == reply->id && (c->state == CALL_SENT || c->state == CALL_RECOVERING))
+		if ((c->state == CALL_SENT && c->id == reply->id) ||
+		    (c->state == CALL_RECOVERING && c->recover_id == reply->id))
 			break;
 	if (c == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply to nothing (id %llu)",
@@ -700,13 +699,13 @@ send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_
 static int
 send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
 {
-	struct wreck wreck = { .request = c->wreck_id, .token = c->token, .prepared = &c->prepared,
+	struct wreck wreck = { .request = c->id, .token = c->token, .prepared = &c->prepared,
 		.committed = c->committed, .verdict = c->has_verdict ? &c->verdict : NULL };
 	struct packed p;
 	int r;
 
-	c->id = slot->next_id++;
-	if (marshal_recover(&c->request, c->id, &wreck, &p, err) < 0)
+	c->recover_id = slot->next_id++;
+	if (marshal_recover(&c->request, c->recover_id, &wreck, &p, err) < 0)
 		return -1;
 	r = send_packed(slot, &p, -1, err);
 	packed_done(&p);

@@ -41,7 +41,7 @@ struct call {
 	struct koda_slot *slot;   /* NULL once it is done and the slot is gone */
 	enum koda_op_kind kind;
 	enum call_state state;
-	uint64_t id;
+	uint64_t id, recover_id; /* the request's own stays the same when it is sent again */
 	struct packed request;
 	struct packed page; /* what is sent instead, for the next page */
 	int fd;             /* content that goes with it, or -1 */
@@ -52,7 +52,6 @@ struct call {
 	unsigned deaths, recoveries;
 
 	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
-	uint64_t wreck_id;          /* id under which that worker knew it */
 	struct packed prepared;
 	bool committed, has_verdict;
 	Koda__Verdict verdict; /* digest_now is not kept here */
