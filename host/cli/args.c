@@ -46,33 +46,35 @@ args_mode_name(enum koda_mode mode)
 /* A word longer than this is no misspelt name of ours. */
 #define NAME_LEN_MAX 32
 
-/* How many letters have to be put in, left out or exchanged. */
+/* How many letters have to be put in, left out, exchanged or swapped with their neighbour. */
 static unsigned
 distance(const char *a, const char *b)
 {
-	unsigned row[NAME_LEN_MAX + 1];
-	size_t n = strlen(b);
+	unsigned d[NAME_LEN_MAX + 1][NAME_LEN_MAX + 1];
+	size_t m = strlen(a), n = strlen(b);
 
-	if (strlen(a) > NAME_LEN_MAX || n > NAME_LEN_MAX)
+	if (m > NAME_LEN_MAX || n > NAME_LEN_MAX)
 		return NAME_LEN_MAX;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 0; a[i] != '\0'; i++) {
-		unsigned diagonal = row[0];
+	for (size_t i = 0; i <= m; i++) {
+		for (size_t j = 0; j <= n; j++) {
+			unsigned best;
 
-		row[0] = (unsigned)i + 1;
-		for (size_t j = 1; j <= n; j++) {
-			unsigned best = diagonal + (a[i] != b[j - 1]);
-
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = row[j];
-			row[j] = best;
+			if (i == 0 || j == 0) {
+				d[i][j] = (unsigned)(i + j);
+				continue;
+			}
+			best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			if (d[i - 1][j] + 1 < best)
+				best = d[i - 1][j] + 1;
+			if (d[i][j - 1] + 1 < best)
+				best = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
 		}
 	}
-	return row[n];
+	return d[m][n];
 }
 
 const char *

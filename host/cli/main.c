@@ -17,7 +17,7 @@ static const struct command commands[] = {
 	{ "fs", "read", "PATH", 1, OPT_BIT(OPT_OFFSET) | OPT_BIT(OPT_MAX) | OPT_BIT(OPT_DIGEST),
 	    "copy a file to standard output",
 	    "The content comes byte for byte; with --digest the digest is a line on standard error. "
-	    "With --json\nit is a string, base64 where it is not UTF-8, of at most 64 MiB.",
+	    "With --json\nit is a string, base64 where it is not text in UTF-8, of at most 64 MiB.",
 	    NULL, cmd_read },
 	{ "fs", "write", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_IF_ABSENT) | OPT_BIT(OPT_DIGEST),
 	    "make standard input the content of a file",

@@ -187,7 +187,8 @@ show_json_path(json_t *object, const char *key, const char *path)
 void
 show_json_content(json_t *object, const void *data, size_t len)
 {
-	bool text = show_is_utf8(data, len);
+	/* U+0000 is JSON, and yet many a reader cuts or refuses it. */
+	bool text = show_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
 
 	json_object_set_new(object, "encoding", json_string(text ? "utf-8" : "base64"));
 	json_object_set_new(object, "content",

@@ -27,7 +27,7 @@ bool show_is_utf8(const void *data, size_t len);
 json_t *show_json_lossy(const void *data, size_t len);
 /* Set key to the path and, if that lost something, key_base64 to its bytes. */
 void show_json_path(json_t *object, const char *key, const char *path);
-/* Set "content" and "encoding" (utf-8 or base64). */
+/* Set "content" and "encoding": utf-8, or base64 for what is not, or has a NUL. */
 void show_json_content(json_t *object, const void *data, size_t len);
 
 #define SHOW_DIGEST_SIZE (2 * KODA_DIGEST_BYTES + 1)

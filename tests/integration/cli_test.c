@@ -740,13 +740,13 @@ test_json_details(void **state)
 static void
 test_host_error(void **state)
 {
-	char lonely[PATH_MAX + 16];
+	char lonely[PATH_MAX + 32];
 	struct run r = { .bin = lonely }, j = { .bin = lonely };
 	json_t *o;
 
 	/* A program whose worker was not installed with it. */
-	snprintf(lonely, sizeof(lonely), "%s/lonely", prefix);
-	shell("mkdir \"$1\" && cp \"$2/bin/koda-sandbox\" \"$1\"", lonely, prefix, NULL);
+	snprintf(lonely, sizeof(lonely), "%s/far/away/from/it", prefix);
+	shell("mkdir -p \"$1\" && cp \"$2/bin/koda-sandbox\" \"$1\"", lonely, prefix, NULL);
 	put_text("file", "x");
 	run(&r, "fs", "read", "file", NULL);
 	ended(&r, 125);
@@ -1292,8 +1292,8 @@ make_installation(void **state)
 	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL)
 		return -1;
 	shell(
-	    "cd '%s' && mkdir -p bin libexec/koda-sandbox && cp '%s/host/cli/koda-sandbox' bin && "
-	    "cp '%s/koda-fs-worker' libexec/koda-sandbox",
+	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
+	    "cp \"$3/koda-fs-worker\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_HELPER_DIR);
 	return 0;
 }
