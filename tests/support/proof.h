@@ -1,6 +1,6 @@
 /*
  * What the property, race, chaos and escape tests share: a directory of one's own, files in it, random
- * numbers that can be had again, a session on the workers as they are built.
+ * numbers that can be had again.
  */
 #ifndef KODA_TESTS_SUPPORT_PROOF_H
 #define KODA_TESTS_SUPPORT_PROOF_H
@@ -295,41 +295,5 @@ proof_temps(const char *path)
 {
 	return proof_temps_at(AT_FDCWD, path);
 }
-
-/* ---- sessions ---- */
-
-#ifdef KODA_TEST_HELPER_DIR
-
-/* Never returns without one. policy may be NULL: that of the mode. */
-static proof_unused struct koda_session *
-proof_session(const char *root, enum koda_mode mode, const struct koda_policy *policy,
-    const char *helper_dir)
-{
-	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	struct koda_session *ses;
-	struct koda_error err;
-
-	options.root = root;
-	options.mode = mode;
-	options.policy = policy;
-	options.helper_dir = helper_dir != NULL ? helper_dir : KODA_TEST_HELPER_DIR;
-	ses = koda_session_open(&options, &err);
-	if (ses == NULL)
-		fail_msg("session: %s", err.message);
-	return ses;
-}
-
-static proof_unused struct koda_slot *
-proof_slot(struct koda_session *ses)
-{
-	struct koda_error err;
-	struct koda_slot *slot = koda_slot_acquire(ses, NULL, &err);
-
-	if (slot == NULL)
-		fail_msg("slot: %s", err.message);
-	return slot;
-}
-
-#endif
 
 #endif

@@ -1,0 +1,582 @@
+/*
+ * seed FOLDER: write the first inputs of every fuzz target, one folder a target: each message with each of its
+ * fields, and the shapes that broke parsers elsewhere. What fuzzing finds is added to the corpus by hand, when it
+ * is a crash; this makes the rest again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fuzz/fuzz.h"
+#include "proto/worker.pb-c.h"
+#include "shared/cleanup.h"
+#include "shared/policy.h"
+#include "shared/protocol.h"
+
+static const char *folder;
+
+#define bin(text)    ((ProtobufCBinaryData){ sizeof(text) - 1, (uint8_t *)(uintptr_t)(text) })
+#define bin_n(p, n)  ((ProtobufCBinaryData){ (n), (uint8_t *)(uintptr_t)(p) })
+#define TEXT_OF(lit) (lit), sizeof(lit) - 1
+
+static const uint8_t digest[KODA_DIGEST_BYTES] = { 1, 2, 3 };
+
+static void
+save(const char *target, const char *name, const void *data, size_t len)
+{
+	char path[4096];
+	cleanup_close int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, target);
+	must(mkdir(path, 0755) == 0 || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	must(fd >= 0 && write(fd, data, len) == (ssize_t)len);
+}
+
+static void
+save_message(const char *name, const ProtobufCMessage *msg)
+{
+	size_t len = protobuf_c_message_get_packed_size(msg);
+	cleanup_free uint8_t *data = malloc(len + 5);
+	const bool request = msg->descriptor == &koda__request__descriptor;
+
+	must(data != NULL && protobuf_c_message_pack(msg, data + 5) == len);
+	save("message", name, data + 5, len);
+	save(request ? "valid" : "marshal", name, data + 5, len);
+	data[0] = (uint8_t)len; /* how it is cut */
+	for (unsigned i = 0; i < 4; i++)
+		data[1 + i] = (uint8_t)(len >> (24 - 8 * i));
+	if (len < 300)
+		save("frame", name, data, len + 5);
+}
+
+/* ---- requests ---- */
+
+#define REQUEST(lower, UPPER, Type)                                                                \
+	Koda__Request req = KODA__REQUEST__INIT;                                                   \
+	Type m;                                                                                    \
+	req.id = 7;                                                                                \
+	req.op_case = KODA__REQUEST__OP_##UPPER;                                                   \
+	req.lower = &m;                                                                            \
+	koda__##lower##__init(&m)
+
+static void
+seed_simple(void)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Ping ping = KODA__PING__INIT;
+	Koda__Shutdown bye = KODA__SHUTDOWN__INIT;
+
+	req.id = 1;
+	req.op_case = KODA__REQUEST__OP_PING;
+	req.ping = &ping;
+	save_message("ping", &req.base);
+	req.id = UINT64_MAX;
+	req.op_case = KODA__REQUEST__OP_SHUTDOWN;
+	req.shutdown = &bye;
+	save_message("shutdown", &req.base);
+}
+
+static void
+seed_seal(const uint8_t *policy, size_t len)
+{
+	REQUEST(seal, SEAL, Koda__Seal);
+
+	m.protocol = KODA_PROTOCOL_VERSION;
+	m.policy = bin_n(policy, len);
+	m.mode = KODA__MODE__MODE_AUTO;
+	m.root = bin("/home/u/p");
+	m.root_dev = 1;
+	m.root_ino = 2;
+	m.home = bin("/home/u");
+	m.token = bin("12345678");
+	save_message("seal", &req.base);
+	m.root = bin("/home/u/../p");
+	save_message("seal-dotdot", &req.base);
+	m.token = bin("123456789");
+	save_message("seal-long-token", &req.base);
+}
+
+static void
+seed_read(void)
+{
+	REQUEST(read, READ, Koda__Read);
+
+	m.path = bin("src/main.c");
+	save_message("read", &req.base);
+	m.has_offset = m.has_max = m.has_digest = m.digest = true;
+	m.offset = UINT64_MAX;
+	m.max = 1;
+	save_message("read-all-fields", &req.base);
+	m.path = bin("a\0b");
+	save_message("read-nul", &req.base);
+	m.path = bin("");
+	save_message("read-empty", &req.base);
+}
+
+static void
+seed_write(void)
+{
+	Koda__Guard guard = KODA__GUARD__INIT;
+	REQUEST(write, WRITE, Koda__Write);
+
+	m.path = bin("a/b");
+	m.has_content = true;
+	m.content = bin("text\n");
+	save_message("write", &req.base);
+	guard.has_digest = guard.has_path = guard.has_absent = guard.absent = true;
+	guard.digest = bin_n(digest, sizeof(digest));
+	guard.path = bin("/home/u/p/a/b");
+	m.guard = &guard;
+	m.has_durable = m.durable = m.has_digest = m.digest = m.has_dry_run = m.dry_run = true;
+	save_message("write-all-fields", &req.base);
+	m.has_descriptor = m.descriptor = true;
+	save_message("write-both", &req.base);
+	m.has_content = false;
+	guard.digest.len = 3;
+	save_message("write-short-digest", &req.base);
+}
+
+static void
+seed_edit(void)
+{
+	Koda__Replacement one = KODA__REPLACEMENT__INIT, two = KODA__REPLACEMENT__INIT;
+	Koda__Replacement *both[] = { &one, &two };
+	REQUEST(edit, EDIT, Koda__Edit);
+
+	m.path = bin("a");
+	m.replacement = both;
+	m.n_replacement = 2;
+	one.old = bin("old");
+	one.new_ = bin("new");
+	two.old = bin("");
+	two.new_ = bin("\xff");
+	two.has_all = two.all = true;
+	save_message("edit", &req.base);
+}
+
+static void
+seed_rest(void)
+{
+	{
+		REQUEST(stat, STAT, Koda__Stat);
+
+		m.path = bin("a/");
+		m.has_digest = m.digest = true;
+		save_message("stat", &req.base);
+	}
+	{
+		REQUEST(list, LIST, Koda__List);
+
+		m.path = bin(".");
+		m.has_after = true;
+		m.after = bin("name");
+		save_message("list", &req.base);
+	}
+	{
+		REQUEST(mkdir, MKDIR, Koda__Mkdir);
+
+		m.path = bin("a/b/c");
+		m.has_parents = m.parents = true;
+		save_message("mkdir", &req.base);
+	}
+	{
+		REQUEST(remove, REMOVE, Koda__Remove);
+
+		m.path = bin("/tmp/a");
+		m.has_recursive = m.recursive = true;
+		save_message("remove", &req.base);
+	}
+	{
+		REQUEST(rename, RENAME, Koda__Rename);
+
+		m.from = bin("a");
+		m.to = bin("b");
+		m.has_overwrite = m.overwrite = m.has_guard_to = true;
+		m.guard_to = bin("/home/u/p/b");
+		save_message("rename", &req.base);
+	}
+	{
+		REQUEST(explain, EXPLAIN, Koda__Explain);
+
+		m.path = bin(".git/config");
+		m.access = KODA__ACCESS__ACCESS_WRITE;
+		save_message("explain", &req.base);
+	}
+}
+
+static void
+fill_prepared(Koda__Prepared *prepared, Koda__Outcome *outcome)
+{
+	koda__prepared__init(prepared);
+	koda__outcome__init(outcome);
+	prepared->place = bin("/home/u/p/a");
+	prepared->has_temp = true;
+	prepared->temp = bin(".koda-0123456789abcdef-7");
+	prepared->dev = 1;
+	prepared->ino = 2;
+	prepared->outcome = outcome;
+	outcome->path = bin("/home/u/p/a");
+	outcome->has_size = true;
+	outcome->size = 5;
+}
+
+static void
+seed_recover(void)
+{
+	Koda__Prepared prepared;
+	Koda__Outcome outcome;
+	Koda__Verdict verdict = KODA__VERDICT__INIT;
+	REQUEST(recover, RECOVER, Koda__Recover);
+
+	m.request = 6;
+	m.token = bin("12345678");
+	m.path = bin("a");
+	m.kind = KODA__KIND__KIND_WRITE;
+	save_message("recover", &req.base);
+	fill_prepared(&prepared, &outcome);
+	m.prepared = &prepared;
+	verdict.happened = KODA__HAPPENED__HAPPENED;
+	m.verdict = &verdict;
+	m.has_committed = m.committed = true;
+	save_message("recover-all-fields", &req.base);
+	prepared.temp = bin("../../x");
+	save_message("recover-temp-elsewhere", &req.base);
+	prepared.temp = bin("");
+	prepared.place = bin("/");
+	save_message("recover-root", &req.base);
+}
+
+/* ---- replies ---- */
+
+#define REPLY(lower, UPPER, Type, init)                                                            \
+	Koda__Reply rep = KODA__REPLY__INIT;                                                       \
+	Type m;                                                                                    \
+	rep.id = 7;                                                                                \
+	rep.result_case = KODA__REPLY__RESULT_##UPPER;                                             \
+	rep.lower = &m;                                                                            \
+	koda__##init##__init(&m)
+
+static void
+seed_replies(void)
+{
+	{
+		REPLY(error, ERROR, Koda__Error, error);
+
+		m.code = KODA__ERROR_CODE__POLICY_DENIED;
+		m.message = bin("refused \x1b[31m\xe2\x80\xae");
+		m.has_errnum = m.has_path = m.has_rule = true;
+		m.errnum = 13;
+		m.path = bin("/a");
+		m.rule = bin("deny_read");
+		save_message("reply-error", &rep.base);
+	}
+	{
+		Koda__Enforcement enforcement = KODA__ENFORCEMENT__INIT;
+		REPLY(ready, READY, Koda__Ready, ready);
+
+		m.protocol = 1;
+		m.policy_digest = bin_n(digest, sizeof(digest));
+		m.enforcement = &enforcement;
+		enforcement.landlock_abi = 5;
+		enforcement.seccomp = true;
+		save_message("reply-ready", &rep.base);
+	}
+	{
+		REPLY(pong, PONG, Koda__Pong, pong);
+
+		save_message("reply-pong", &rep.base);
+	}
+	{
+		REPLY(read, READ, Koda__ReadReply, read_reply);
+
+		m.path = bin("/a");
+		m.size = 3;
+		m.has_content = true;
+		m.content = bin("abc");
+		save_message("reply-read", &rep.base);
+		m.has_more = m.more = m.has_digest = true;
+		m.digest = bin_n(digest, sizeof(digest));
+		m.size = 1u << 20;
+		save_message("reply-read-more", &rep.base);
+		m.has_descriptor = m.descriptor = true;
+		m.has_content = m.has_more = false;
+		save_message("reply-read-descriptor", &rep.base);
+	}
+	{
+		uint64_t lines[] = { 1, UINT64_MAX };
+		REPLY(outcome, OUTCOME, Koda__Outcome, outcome);
+
+		m.path = bin("/home/u/p/a");
+		save_message("reply-outcome", &rep.base);
+		m.has_created = m.created = m.has_size = m.has_size_before = m.has_replacements = true;
+		m.size = 9;
+		m.line = lines;
+		m.n_line = 2;
+		m.has_type = m.has_to = m.has_entries = m.has_digest = m.has_digest_before = true;
+		m.type = KODA__FILE_TYPE__FILE_REGULAR;
+		m.to = bin("/home/u/p/b");
+		m.digest = m.digest_before = bin_n(digest, sizeof(digest));
+		save_message("reply-outcome-all-fields", &rep.base);
+		m.path = bin("relative");
+		save_message("reply-outcome-relative", &rep.base);
+	}
+	{
+		REPLY(stat, STAT, Koda__StatReply, stat_reply);
+
+		m.path = bin("/a");
+		m.type = KODA__FILE_TYPE__FILE_SYMLINK;
+		m.mtime_ns = INT64_MIN;
+		m.has_target = true;
+		m.target = bin("../x");
+		save_message("reply-stat", &rep.base);
+	}
+	{
+		Koda__Entry a = KODA__ENTRY__INIT, b = KODA__ENTRY__INIT;
+		Koda__Entry *entries[] = { &a, &b };
+		REPLY(list, LIST, Koda__ListReply, list_reply);
+
+		a.name = bin("a");
+		a.type = KODA__FILE_TYPE__FILE_DIRECTORY;
+		b.name = bin("b");
+		b.type = KODA__FILE_TYPE__FILE_OTHER;
+		m.path = bin("/d");
+		m.entry = entries;
+		m.n_entry = 2;
+		m.has_more = m.more = m.has_hidden = true;
+		m.hidden = 3;
+		save_message("reply-list", &rep.base);
+		a.name = bin("b/c");
+		save_message("reply-list-bad-name", &rep.base);
+		a.name = bin("c");
+		save_message("reply-list-unsorted", &rep.base);
+	}
+	{
+		ProtobufCBinaryData hops[] = { bin("/l"), bin("/m") };
+		REPLY(explained, EXPLAINED, Koda__Explained, explained);
+
+		m.path = bin("/a");
+		m.rule = bin("default");
+		m.reason = bin("no rule denies reading it");
+		m.hop = hops;
+		m.n_hop = 2;
+		save_message("reply-explained", &rep.base);
+	}
+	{
+		Koda__Outcome outcome;
+		REPLY(prepared, PREPARED, Koda__Prepared, prepared);
+
+		fill_prepared(&m, &outcome);
+		save_message("reply-prepared", &rep.base);
+		m.has_temp = false;
+		m.has_to = true;
+		m.to = bin("/home/u/p/b");
+		save_message("reply-prepared-rename", &rep.base);
+	}
+	{
+		REPLY(recovered, RECOVERED, Koda__Verdict, verdict);
+
+		m.happened = KODA__HAPPENED__CANNOT_TELL;
+		m.has_digest_now = true;
+		m.digest_now = bin_n(digest, sizeof(digest));
+		save_message("reply-recovered", &rep.base);
+	}
+}
+
+/* ---- what is no message ---- */
+
+static void
+seed_broken(void)
+{
+	/* Each as a message of its own, and within a frame. */
+	static const struct {
+		const char *name, *data;
+		size_t len;
+	} messages[] = {
+		{ "empty", TEXT_OF("") },
+		{ "unknown-field", TEXT_OF("\x08\x01\xfa\x01\x01x") },
+		{ "scalar-twice", TEXT_OF("\x08\x01\x08\x02\x1a\x00") },
+		{ "oneof-twice", TEXT_OF("\x08\x01\x1a\x00\x22\x00") },
+		{ "no-id", TEXT_OF("\x1a\x00") },
+		{ "no-op", TEXT_OF("\x08\x01") },
+		{ "endless-varint", TEXT_OF("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") },
+		{ "length-beyond", TEXT_OF("\x08\x01\x2a\x7f\x0a") },
+		{ "group", TEXT_OF("\x08\x01\x1b\x1c") },
+		{ "nested", TEXT_OF("\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72") },
+		{ "field-0", TEXT_OF("\x00\x01") },
+	};
+	static const struct {
+		const char *name, *data;
+		size_t len;
+	} frames[] = {
+		{ "length-max", TEXT_OF("\x00\xff\xff\xff\xff") },
+		{ "length-0", TEXT_OF("\x01\x00\x00\x00\x00") },
+		{ "length-limit", TEXT_OF("\x00\x00\x10\x00\x00x") },
+		{ "length-limit-1", TEXT_OF("\x02\x00\x10\x00\x01x") },
+		{ "three", TEXT_OF("\x03\0\0\0\1a\0\0\0\2bb\0\0\0\3ccc") },
+		{ "three-and-half", TEXT_OF("\x01\0\0\0\1a\0\0\0\2bb\0\0\0\3c") },
+		{ "half-a-length", TEXT_OF("\x01\0\0") },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(messages); i++) {
+		save("message", messages[i].name, messages[i].data, messages[i].len);
+		save("valid", messages[i].name, messages[i].data, messages[i].len);
+		save("marshal", messages[i].name, messages[i].data, messages[i].len);
+	}
+	for (size_t i = 0; i < N_ELEMENTS(frames); i++)
+		save("frame", frames[i].name, frames[i].data, frames[i].len);
+}
+
+/* ---- policies ---- */
+
+static void
+save_policies(const char *name, const struct policy *a, const struct policy *b)
+{
+	cleanup_free uint8_t *first = NULL, *second = NULL, *both = NULL;
+	struct koda_error err;
+	size_t n = 0, k = 0;
+
+	must(policy_pack(a, &first, &n, &err) == 0);
+	must(policy_pack(b, &second, &k, &err) == 0);
+	must(n < 65536);
+	both = malloc(2 + n + k);
+	must(both != NULL);
+	both[0] = (uint8_t)(n >> 8);
+	both[1] = (uint8_t)n;
+	memcpy(both + 2, first, n);
+	memcpy(both + 2 + n, second, k);
+	save("policy", name, both, 2 + n + k);
+	save("message", name, first, n);
+}
+
+static void
+add(struct policy *p, enum koda_list list, const char *rule)
+{
+	must(policy_list_add(&p->list[list], rule, NULL) == 0);
+}
+
+static void
+seed_policies(void)
+{
+	struct policy none, full, reads;
+	cleanup_free uint8_t *packed = NULL;
+	struct koda_error err;
+	size_t len;
+
+	policy_init(&none);
+	policy_init(&full);
+	policy_init(&reads);
+	add(&full, KODA_ALLOW_WRITE, "/home/u/p");
+	add(&full, KODA_ALLOW_WRITE, "/tmp");
+	add(&full, KODA_DENY_WRITE_WITHIN_ALLOW, "/home/u/p/.git/config");
+	add(&full, KODA_DENY_READ, "/home/u/p/secret");
+	add(&full, KODA_ALLOW_READ_WITHIN_DENY, "/home/u/p/secret/open");
+	add(&full, KODA_ALLOWED_DOMAINS, "github.com");
+	add(&full, KODA_ALLOWED_DOMAINS, "*.github.com:443");
+	add(&full, KODA_DENIED_DOMAINS, "x");
+	full.flag[KODA_ALLOW_LOCAL_BINDING] = true;
+	full.limit[KODA_MAX_FILE_BYTES].set = true;
+	full.limit[KODA_MAX_FILE_BYTES].value = 4096;
+	full.depth = 10;
+	full.trust = KODA_TRUST_REQUIRE;
+	full.ca_bundle = strdup("/etc/ca.pem");
+	must(full.ca_bundle != NULL);
+	add(&reads, KODA_DENY_READ, "/home");
+	add(&reads, KODA_ALLOW_READ_WITHIN_DENY, "/home/u/p");
+	add(&reads, KODA_ALLOW_WRITE, "/home/u");
+	reads.flag[KODA_ANY_DOMAIN] = reads.flag[KODA_ALLOW_GIT_CONFIG] = true;
+	reads.list[KODA_ALLOWED_DOMAINS].present = true;
+	save_policies("none-none", &none, &none);
+	save_policies("full-none", &full, &none);
+	save_policies("full-reads", &full, &reads);
+	save_policies("reads-full", &reads, &full);
+	must(policy_pack(&full, &packed, &len, &err) == 0);
+	seed_seal(packed, len);
+	save("policy", "cut", packed, len / 2);
+	policy_done(&none);
+	policy_done(&full);
+	policy_done(&reads);
+}
+
+/* ---- texts ---- */
+
+static void
+seed_texts(void)
+{
+	static const struct {
+		const char *target, *name, *data;
+		size_t len;
+	} texts[] = {
+		{ "domain", "plain", TEXT_OF("github.com\ngithub.com") },
+		{ "domain", "wildcard", TEXT_OF("*.GitHub.com.\na.github.com") },
+		{ "domain", "wildcard-two", TEXT_OF("*.github.com\na.b.github.com") },
+		{ "domain", "suffix", TEXT_OF("github.com\nevilgithub.com") },
+		{ "domain", "port", TEXT_OF("example.org:8443\nexample.org") },
+		{ "domain", "port-0", TEXT_OF("example.org:0") },
+		{ "domain", "port-large", TEXT_OF("example.org:65536") },
+		{ "domain", "star-only", TEXT_OF("*") },
+		{ "domain", "star-inside", TEXT_OF("a.*.com") },
+		{ "domain", "ip", TEXT_OF("127.0.0.1\n127.0.0.1") },
+		{ "domain", "ip-odd", TEXT_OF("0x7f.1") },
+		{ "domain", "ip6", TEXT_OF("[::1]:80") },
+		{ "domain", "idn", TEXT_OF("ex\xc3\xa4mple.org") },
+		{ "domain", "dots", TEXT_OF("a..b") },
+		{ "domain", "userinfo", TEXT_OF("a@b.c") },
+		{ "domain", "long-label",
+		    TEXT_OF("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.org") },
+		{ "resolve", "plain", TEXT_OF("a/b/f") },
+		{ "resolve", "dots", TEXT_OF("./a//./b/../b/f") },
+		{ "resolve", "up", TEXT_OF("../out/f") },
+		{ "resolve", "up-by-link", TEXT_OF("a/up/out/f") },
+		{ "resolve", "up-by-link-and-more", TEXT_OF("a/up/../../../../..") },
+		{ "resolve", "link", TEXT_OF("l/f") },
+		{ "resolve", "link-slash", TEXT_OF("l/") },
+		{ "resolve", "over", TEXT_OF("a/over/f/") },
+		{ "resolve", "loop", TEXT_OF("loop/x") },
+		{ "resolve", "gone", TEXT_OF("gone/x/../y") },
+		{ "resolve", "absolute", TEXT_OF("/etc/../usr/bin/") },
+		{ "resolve", "absolute-link", TEXT_OF("abs/etc/passwd") },
+		{ "resolve", "missing", TEXT_OF("x/y/z/") },
+		{ "resolve", "missing-dots", TEXT_OF("x/./y/...") },
+		{ "resolve", "through-file", TEXT_OF("f/x") },
+		{ "resolve", "nul", TEXT_OF("a\0b") },
+		{ "resolve", "odd-bytes", TEXT_OF("\xff\xfe\x1b[31m\xe2\x80\xae/\xc0\xaf/\n") },
+		{ "resolve", "empty", TEXT_OF("") },
+		{ "resolve", "slashes", TEXT_OF("////") },
+	};
+	char name[PATH_MAX];
+
+	for (size_t i = 0; i < N_ELEMENTS(texts); i++)
+		save(texts[i].target, texts[i].name, texts[i].data, texts[i].len);
+	memset(name, 'n', sizeof(name));
+	save("resolve", "long-name", name, 256);
+	save("resolve", "longest-name", name, 255);
+	for (size_t i = 200; i < sizeof(name); i += 200)
+		name[i] = '/';
+	save("resolve", "longest-path", name, 4095);
+	save("resolve", "long-path", name, 4096);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: seed FOLDER\n");
+		return 2;
+	}
+	folder = argv[1];
+	seed_simple();
+	seed_read();
+	seed_write();
+	seed_edit();
+	seed_rest();
+	seed_recover();
+	seed_replies();
+	seed_broken();
+	seed_policies();
+	seed_texts();
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* A session and a slot on the workers as they are built, for tests that use the library. */
+#ifndef KODA_TESTS_SUPPORT_PROOF_SESSION_H
+#define KODA_TESTS_SUPPORT_PROOF_SESSION_H
+
+#include "include/koda/sandbox.h"
+#include "tests/support/proof.h"
+
+/* Never returns without one. policy may be NULL: that of the mode. */
+static proof_unused struct koda_session *
+proof_session(const char *root, enum koda_mode mode, const struct koda_policy *policy,
+    const char *helper_dir)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	struct koda_session *ses;
+	struct koda_error err;
+
+	options.root = root;
+	options.mode = mode;
+	options.policy = policy;
+	options.helper_dir = helper_dir != NULL ? helper_dir : KODA_TEST_HELPER_DIR;
+	ses = koda_session_open(&options, &err);
+	if (ses == NULL)
+		fail_msg("session: %s", err.message);
+	return ses;
+}
+
+static proof_unused struct koda_slot *
+proof_slot(struct koda_session *ses)
+{
+	struct koda_error err;
+	struct koda_slot *slot = koda_slot_acquire(ses, NULL, &err);
+
+	if (slot == NULL)
+		fail_msg("slot: %s", err.message);
+	return slot;
+}
+
+#endif
