@@ -45,9 +45,17 @@ expect() { # WHAT COMMAND...
 	shift
 	if "$@"; then good "$what"; else bad "$what"; fi
 }
-# The command is shown as one would type it.
+# The command is shown as one would type it, also where its output is taken.
+exec 3>&1
 fs() {
-	printf '  %s$ koda-sandbox --mode auto fs %s%s\n' "$dim" "$*" "$plain" >&2
+	local word line='koda-sandbox --mode auto fs'
+	for word; do
+		case $word in
+		*[!a-zA-Z0-9_./+-]*) line+=" '$word'" ;;
+		*) line+=" $word" ;;
+		esac
+	done
+	printf '  %s$ %s%s\n' "$dim" "$line" "$plain" >&3
 	"$koda" --mode auto fs "$@"
 }
 refused() { # WHAT STAYS-AWAY FS-ARGUMENTS...
@@ -58,7 +66,6 @@ refused() { # WHAT STAYS-AWAY FS-ARGUMENTS...
 		return
 	fi
 	sentence=$(grep -m 1 '^koda-sandbox: ' "$scratch/refusal")
-	grep -v '^koda-sandbox: \|^  try: ' "$scratch/refusal"
 	printf '       %s\n' "$sentence"
 	if [ -e "$path" ]; then bad "$what: refused, and yet it is there"; else good "$what: refused"; fi
 }
@@ -110,7 +117,8 @@ done
 expect 'the worker was caught in the act and killed' test -n "$caught"
 sed -n 's/^koda-sandbox: \(worker .*\)/       \1/p' "$scratch/stderr"
 expect 'the edit was reported as done' test "$status" -eq 0
-expect 'one worker died' test "$(grep -c '^koda-sandbox: worker [0-9]* killed by SIGKILL' "$scratch/stderr")" -eq 1
+expect 'one worker died' \
+	test "$(grep -c '^koda-sandbox: worker [0-9]* killed by SIGKILL' "$scratch/stderr")" -eq 1
 expect 'another took its place' \
 	test "$(grep -c '^koda-sandbox: worker [0-9]* started' "$scratch/stderr")" -eq 2
 expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: +1'
