@@ -35,10 +35,9 @@ main(int argc, char **argv)
 {
 	(void)argv;
 	if (argc != 1 || !is_host_socket(HOST_FD)) {
-		static const char why[] =
-		    "koda-fs-worker: started by koda-sandbox, with its socket as descriptor 3\n";
-
-		return write(2, why, sizeof(why) - 1) < 0 ? 1 : 1;
+		fputs("koda-fs-worker: started by koda-sandbox, with its socket as descriptor 3\n",
+		    stderr);
+		return 1;
 	}
 	/* Nothing that the host forgot to close is this process's to use. */
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)

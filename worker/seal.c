@@ -12,12 +12,8 @@
 #include "shared/lockdown.h"
 #include "worker/say.h"
 #include "worker/session.h"
+#include "worker/worker_filter.h"
 
-/* Which filter: a test's variant of this program brings one that lets it stop itself. */
-#ifndef KODA_WORKER_FILTER
-#define KODA_WORKER_FILTER "worker/worker_filter.h"
-#endif
-#include KODA_WORKER_FILTER
 
 /* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
 #define FDS_MAX 256
