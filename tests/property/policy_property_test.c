@@ -1,0 +1,363 @@
+/*
+ * Random policies over a small tree of places and hosts, so that rules meet often. Each property also
+ * counts how often it had something to say: one that is never put to the test fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/access.h"
+#include "shared/cleanup.h"
+
+#define PAIRS  25000
+#define PLACES 8 /* asked of each pair: 200,000 draws */
+#define FEWER  (PAIRS / 5) /* where the other side is the same policy */
+
+static uint64_t seed = 0x6b6f6461; /* KODA_TEST_SEED overrides */
+static uint64_t rng;
+
+static unsigned
+draw(unsigned below)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
+}
+
+#define PICK(table) (table)[draw(N_ELEMENTS(table))]
+
+static const char *
+draw_path(bool place)
+{
+	static const char *const names[] = { "a", "b", "ab", "a", "b", ".git", "config" };
+	static char path[64];
+	/* A place is deep enough not to be refused as a top-level one; a rule may be "/". */
+	unsigned depth = place ? 2 + draw(3) : draw(4);
+
+	strcpy(path, depth == 0 ? "/" : "");
+	while (depth-- > 0) {
+		strcat(path, "/");
+		strcat(path, PICK(names));
+	}
+	return path;
+}
+
+static const char *
+draw_pattern(void)
+{
+	static const char *const names[] = { "t", "a.t", "b.t", "x.a.t", "y.a.t", "*.t", "*.a.t",
+		"*.x.a.t", "10.0.0.1", "[::1]" };
+	static const char *const ports[] = { "", "", "", ":80", ":443", ":22" };
+	static char pattern[64];
+
+	snprintf(pattern, sizeof(pattern), "%s%s", PICK(names), PICK(ports));
+	return pattern;
+}
+
+static const char *
+draw_host(unsigned *port)
+{
+	static const char *const hosts[] = { "t", "a.t", "b.t", "x.a.t", "y.a.t", "z.a.t", "w.x.a.t",
+		"c.t", "10.0.0.1", "[::1]", "ba.t" };
+	static const unsigned ports[] = { 80, 443, 443, 22, 8080 };
+
+	*port = PICK(ports);
+	return PICK(hosts);
+}
+
+static void
+draw_policy(struct policy *p)
+{
+	policy_init(p);
+	for (size_t i = 0; i < KODA_N_LISTS; i++) {
+		struct policy_list *l = &p->list[i];
+		unsigned n = draw(5);
+
+		if (n == 4) /* absent */
+			continue;
+		l->present = true;
+		while (n-- > 0)
+			assert_int_equal(policy_list_add(l,
+					     i >= KODA_ALLOWED_DOMAINS ? draw_pattern()
+								       : draw_path(false),
+					     NULL),
+			    0);
+	}
+	for (size_t i = 0; i < KODA_N_FLAGS; i++)
+		p->flag[i] = draw(4) == 0;
+	for (size_t i = 0; i < KODA_N_LIMITS; i++)
+		p->limit[i] = (struct policy_limit){ draw(2) != 0, draw(4) };
+	for (size_t i = 0; i < KODA_N_LIMITS; i++) {
+		if (!p->limit[i].set)
+			p->limit[i].value = 0;
+	}
+	p->depth = (uint8_t)draw(256);
+	p->trust = draw(8) == 0 ? KODA_TRUST_FORBID
+	    : draw(2) == 0      ? KODA_TRUST_REQUIRE
+				: KODA_TRUST_AUTO;
+	if (draw(4) == 0) {
+		p->ca_bundle = strdup(draw_path(true));
+		p->sockets = calloc(1, sizeof(*p->sockets));
+		assert_non_null(p->sockets);
+		p->sockets[0] =
+		    (struct policy_socket){ strdup(draw_pattern()), strdup(draw_path(true)) };
+		p->n_sockets = 1;
+	}
+	assert_int_equal(policy_check(p, NULL), 0);
+}
+
+/* What an absent list of a child means: it inherits, so by itself it refuses nothing. */
+static void
+as_child(const struct policy *p, struct policy *ret)
+{
+	assert_int_equal(policy_copy(ret, p, NULL), 0);
+	if (!p->list[KODA_ALLOW_WRITE].present)
+		assert_int_equal(policy_list_add(&ret->list[KODA_ALLOW_WRITE], "/", NULL), 0);
+	if (!p->list[KODA_ALLOWED_DOMAINS].present)
+		ret->flag[KODA_ANY_DOMAIN] = true;
+}
+
+static bool
+may(const struct policy *p, enum access_op op, const char *path)
+{
+	struct access_subject who = { p, KODA_AUTO, "" };
+
+	return access_judge(&who, op, path, NULL).allowed;
+}
+
+static void
+print_list(const char *side, const struct policy *p)
+{
+	for (size_t i = 0; i < KODA_N_LISTS; i++) {
+		print_message("# %s %s%s:", side, policy_list_name[i],
+		    p->list[i].present ? "" : " (absent)");
+		for (size_t k = 0; k < p->list[i].n; k++)
+			print_message(" %s", p->list[i].v[k]);
+		print_message("\n");
+	}
+	print_message("# %s git %d any %d trust %d\n", side, p->flag[KODA_ALLOW_GIT_CONFIG],
+	    p->flag[KODA_ANY_DOMAIN], (int)p->trust);
+}
+
+static void
+broken(const char *what, const char *where, unsigned port, const struct policy *p,
+    const struct policy *c, const struct policy *r)
+{
+	print_list("parent", p);
+	print_list("child", c);
+	print_list("composed", r);
+	fail_msg("%s: %s %u (seed %#llx)", what, where, port, (unsigned long long)seed);
+}
+
+/* ---- what the composition allows, both sides allow ---- */
+
+static void
+compose_never_widens(void **state)
+{
+	static const enum access_op ops[] = { ACCESS_OP_READ, ACCESS_OP_WRITE, ACCESS_OP_RENAME_TO,
+		ACCESS_OP_HOP_CHANGE };
+	size_t reads = 0, holes = 0, writes = 0, reached = 0;
+
+	for (size_t i = 0; i < PAIRS; i++) {
+		cleanup(policy_done) struct policy p, c, eff, r;
+
+		draw_policy(&p);
+		draw_policy(&c);
+		as_child(&c, &eff);
+		assert_int_equal(policy_compose(&p, &c, &r, NULL), 0);
+		assert_int_equal(policy_check(&r, NULL), 0);
+		for (size_t k = 0; k < PLACES; k++) {
+			const char *path = draw_path(true), *host, *by;
+			unsigned port;
+
+			for (size_t o = 0; o < N_ELEMENTS(ops); o++) {
+				if (!may(&r, ops[o], path))
+					continue;
+				if (!may(&p, ops[o], path) || !may(&eff, ops[o], path))
+					broken(ops[o] == ACCESS_OP_READ ? "read" : "change", path, 0,
+					    &p, &c, &r);
+				reads += ops[o] == ACCESS_OP_READ;
+				writes += ops[o] == ACCESS_OP_WRITE;
+			}
+			holes += policy_reads(&r, path, &by) && by != NULL;
+			host = draw_host(&port);
+			if (!access_host(&r, host, port))
+				continue;
+			if (!access_host(&p, host, port) || !access_host(&eff, host, port))
+				broken("host", host, port, &p, &c, &r);
+			reached++;
+		}
+		for (size_t k = 0; k < KODA_N_LIMITS; k++) {
+			uint64_t pv = p.limit[k].set ? p.limit[k].value : UINT64_MAX;
+			uint64_t cv = c.limit[k].set ? c.limit[k].value : UINT64_MAX;
+
+			assert_true((r.limit[k].set ? r.limit[k].value : UINT64_MAX) ==
+			    (pv < cv ? pv : cv));
+		}
+	}
+	print_message("# %zu reads, %zu by a hole, %zu writes, %zu hosts were allowed\n", reads, holes,
+	    writes, reached);
+	assert_true(reads > PAIRS / 4 && holes > PAIRS / 100);
+	assert_true(writes > PAIRS / 10 && reached > PAIRS / 10);
+}
+
+/* ---- and it refuses no change and no host that both allow (reading may become narrower) ---- */
+
+static void
+compose_is_the_intersection(void **state)
+{
+	size_t writes = 0, reached = 0;
+
+	for (size_t i = 0; i < PAIRS; i++) {
+		cleanup(policy_done) struct policy p, c, eff, r;
+		bool inherits_everything;
+
+		draw_policy(&p);
+		draw_policy(&c);
+		as_child(&c, &eff);
+		assert_int_equal(policy_compose(&p, &c, &r, NULL), 0);
+		/* A parent's any_domain does not pass to a child that does not say so too. */
+		inherits_everything = p.flag[KODA_ANY_DOMAIN] &&
+		    !c.list[KODA_ALLOWED_DOMAINS].present && !c.flag[KODA_ANY_DOMAIN];
+		for (size_t k = 0; k < PLACES; k++) {
+			const char *path = draw_path(true), *host;
+			unsigned port;
+
+			if (may(&p, ACCESS_OP_WRITE, path) && may(&eff, ACCESS_OP_WRITE, path) &&
+			    policy_reads(&r, path, NULL)) {
+				if (!may(&r, ACCESS_OP_WRITE, path))
+					broken("lost write", path, 0, &p, &c, &r);
+				writes++;
+			}
+			host = draw_host(&port);
+			if (!inherits_everything && access_host(&p, host, port) &&
+			    access_host(&eff, host, port)) {
+				if (!access_host(&r, host, port))
+					broken("lost host", host, port, &p, &c, &r);
+				reached++;
+			}
+		}
+	}
+	assert_true(writes > PAIRS / 10 && reached > PAIRS / 10);
+}
+
+/* ---- compose(p, p) is p ---- */
+
+static void
+compose_with_itself_changes_nothing(void **state)
+{
+	size_t refused = 0, allowed = 0;
+
+	for (size_t i = 0; i < FEWER; i++) {
+		cleanup(policy_done) struct policy p, r, again;
+
+		draw_policy(&p);
+		assert_int_equal(policy_compose(&p, &p, &r, NULL), 0);
+		for (size_t k = 0; k < PLACES; k++) {
+			const char *path = draw_path(true), *host;
+			unsigned port;
+
+			for (int op = ACCESS_OP_READ; op <= ACCESS_OP_HOP_CHANGE; op++) {
+				bool want = may(&p, (enum access_op)op, path);
+
+				if (may(&r, (enum access_op)op, path) != want)
+					broken("itself", path, (unsigned)op, &p, &p, &r);
+				*(want ? &allowed : &refused) += 1;
+			}
+			host = draw_host(&port);
+			if (access_host(&p, host, port) != access_host(&r, host, port))
+				broken("itself", host, port, &p, &p, &r);
+		}
+		/* Once a hole that a deny of the same place closes has gone, not even the text changes. */
+		assert_int_equal(policy_compose(&r, &r, &again, NULL), 0);
+		if (!policy_equal(&r, &again))
+			broken("text", "", 0, &r, &r, &again);
+	}
+	assert_true(refused > FEWER && allowed > FEWER);
+}
+
+/* ---- what is packed is what is unpacked ---- */
+
+static void
+pack_and_unpack_round_trip(void **state)
+{
+	for (size_t i = 0; i < FEWER; i++) {
+		cleanup(policy_done) struct policy p, q;
+		cleanup_free uint8_t *bytes = NULL, *again = NULL;
+		struct koda_error err = { 0 };
+		size_t len, again_len;
+
+		draw_policy(&p);
+		policy_init(&q);
+		assert_int_equal(policy_pack(&p, &bytes, &len, &err), 0);
+		if (policy_unpack(bytes, len, &q, &err) < 0)
+			fail_msg("%s (seed %#llx)", err.message, (unsigned long long)seed);
+		if (!policy_equal(&p, &q))
+			broken("round trip", "", 0, &p, &q, &q);
+		assert_int_equal(policy_pack(&q, &again, &again_len, NULL), 0);
+		assert_int_equal(len, again_len);
+		assert_memory_equal(bytes, again, len);
+	}
+}
+
+/* Random changes of good bytes: an error, or a policy that is sound and packs again. Never a crash. */
+static void
+unpack_survives_spoilt_bytes(void **state)
+{
+	size_t good = 0, bad = 0;
+
+	for (size_t i = 0; i < FEWER; i++) {
+		cleanup(policy_done) struct policy p, q;
+		cleanup_free uint8_t *bytes = NULL, *again = NULL;
+		size_t len, again_len;
+
+		draw_policy(&p);
+		policy_init(&q);
+		assert_int_equal(policy_pack(&p, &bytes, &len, NULL), 0);
+		for (unsigned n = 1 + draw(3); n > 0; n--)
+			bytes[draw((unsigned)len)] = (uint8_t)draw(256);
+		if (policy_unpack(bytes, len, &q, NULL) < 0) {
+			bad++;
+			continue;
+		}
+		assert_int_equal(policy_check(&q, NULL), 0);
+		assert_int_equal(policy_pack(&q, &again, &again_len, NULL), 0);
+		good++;
+	}
+	print_message("# of %d spoilt policies %zu were refused\n", FEWER, bad);
+	assert_true(bad > FEWER / 4 && good > 0);
+}
+
+static int
+reseed(void **state)
+{
+	rng = seed;
+	return 0;
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(compose_never_widens, reseed),
+		cmocka_unit_test_setup(compose_is_the_intersection, reseed),
+		cmocka_unit_test_setup(compose_with_itself_changes_nothing, reseed),
+		cmocka_unit_test_setup(pack_and_unpack_round_trip, reseed),
+		cmocka_unit_test_setup(unpack_survives_spoilt_bytes, reseed),
+	};
+	const char *given = getenv("KODA_TEST_SEED");
+
+	if (given != NULL)
+		seed = strtoull(given, NULL, 0);
+	if (seed == 0)
+		seed = 1; /* the generator's only fixed point */
+	print_message("# seed %#llx\n", (unsigned long long)seed);
+	return cmocka_run_group_tests_name("policy_property", tests, NULL, NULL);
+}
