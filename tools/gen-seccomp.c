@@ -98,6 +98,10 @@ worker_rules(bool sanitize, bool test)
 		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)fcntls[i], 0)),
 		    "fcntl");
+	/* fdopendir() makes sure of it; taking it off would matter only to an exec, which there is none of. */
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
+		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
+	    "fcntl");
 	/* No memory that is run: what is mapped now is all the code there will be. */
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),

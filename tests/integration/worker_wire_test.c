@@ -1,0 +1,1241 @@
+/*
+ * A real koda-fs-worker, driven over raw frames: what docs/PROTOCOL.md promises about its side of the socket,
+ * one case a test. Nothing of the host's is linked in between.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#include "proto/worker.pb-c.h"
+#include "shared/cleanup.h"
+#include "shared/frame.h"
+#include "shared/message.h"
+#include "shared/policy.h"
+#include "shared/protocol.h"
+
+#define must(x)                                                                                    \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			fail_msg("%s: %s", #x, strerror(errno));                                   \
+	} while (0)
+
+static const uint8_t token[TOKEN_BYTES] = { 1, 2, 3, 4, 5, 6, 7, 0xab };
+#define TEMP_OF_TOKEN ".koda-01020304050607ab-"
+
+/* ---- a directory of one's own ---- */
+
+struct world {
+	char base[PATH_MAX / 4], root[PATH_MAX / 4 + 16], out[PATH_MAX / 4 + 16];
+};
+static struct world world;
+
+static const char *
+in(const char *dir, const char *name)
+{
+	static char buf[8][PATH_MAX];
+	static unsigned i;
+	char *p = buf[i++ % 8];
+
+	snprintf(p, PATH_MAX, "%s/%s", dir, name);
+	return p;
+}
+
+#define R(name) in(world.root, (name))
+#define O(name) in(world.out, (name))
+
+static void
+put_file(const char *path, const void *data, size_t len)
+{
+	cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	must(fd >= 0);
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+
+		must(n > 0);
+		data = (const char *)data + n;
+		len -= (size_t)n;
+	}
+}
+
+static void
+put_text(const char *path, const char *text)
+{
+	put_file(path, text, strlen(text));
+}
+
+static void
+assert_text(const char *path, const char *text)
+{
+	char buf[4096];
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	n = read(fd, buf, sizeof(buf) - 1);
+	must(n >= 0);
+	buf[n < 0 ? 0 : n] = '\0';
+	assert_string_equal(buf, text);
+}
+
+static bool
+exists(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+/* How many names a directory has, and whether one of them is a temporary one. */
+static unsigned
+names_in(const char *dir, bool *ret_temp)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	unsigned n = 0;
+
+	must(d != NULL);
+	*ret_temp = false;
+	while ((e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		n++;
+		*ret_temp |= strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0;
+	}
+	closedir(d);
+	return n;
+}
+
+static void
+assert_no_temp(const char *dir)
+{
+	bool temp;
+
+	names_in(dir, &temp);
+	assert_false(temp);
+}
+
+static void
+remove_all(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	struct stat st;
+
+	chmod(path, 0700);
+	if (d == NULL)
+		d = opendir(path);
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		const char *p;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		p = in(path, e->d_name);
+		if (lstat(p, &st) == 0 && S_ISDIR(st.st_mode)) {
+			char *copy = strdup(p);
+
+			remove_all(copy);
+			free(copy);
+		} else {
+			unlink(p);
+		}
+	}
+	if (d != NULL)
+		closedir(d);
+	rmdir(path);
+}
+
+static int
+world_make(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char path[PATH_MAX / 8];
+	char *real;
+
+	snprintf(path, sizeof(path), "%s/wire.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	must(mkdtemp(path) != NULL);
+	real = realpath(path, NULL);
+	must(real != NULL);
+	snprintf(world.base, sizeof(world.base), "%s", real);
+	free(real);
+	snprintf(world.root, sizeof(world.root), "%s/root", world.base);
+	snprintf(world.out, sizeof(world.out), "%s/out", world.base);
+	must(mkdir(world.root, 0755) == 0 && mkdir(world.out, 0755) == 0);
+	umask(022);
+	return 0;
+}
+
+static int
+world_remove(void **state)
+{
+	remove_all(world.base);
+	return 0;
+}
+
+/* ---- a worker ---- */
+
+struct worker {
+	pid_t pid;
+	struct frame_stream fs;
+	struct arena arena;
+	uint64_t id;
+	bool prepared, committed, verdict; /* seen before the last final reply */
+	uint8_t *milestone[3];  /* packed Prepared, Committed, Verdict */
+	size_t milestone_len[3];
+	int fd; /* of the last reply */
+	const Koda__Reply *reply;
+};
+
+struct setup {
+	const char *program; /* NULL: the worker itself */
+	Koda__Mode mode;
+	const char *deny_read, *deny_write;
+	bool no_write;
+	uint64_t max_file;
+	uint32_t protocol;
+	bool wrong_ino;
+};
+
+static void
+worker_start(struct worker *w, const char *program)
+{
+	int sv[2];
+
+	*w = (struct worker){ .id = 1, .fd = -1 };
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == 0);
+	w->pid = fork();
+	must(w->pid >= 0);
+	if (w->pid == 0) {
+		if (sv[1] == 3)
+			fcntl(3, F_SETFD, 0);
+		else
+			dup2(sv[1], 3);
+		execl(program, program, (char *)NULL);
+		_exit(127);
+	}
+	close(sv[1]);
+	frame_init(&w->fs, sv[0]);
+	arena_init(&w->arena);
+}
+
+static int
+worker_status(struct worker *w)
+{
+	int status;
+
+	while (waitpid(w->pid, &status, 0) < 0)
+		must(errno == EINTR);
+	w->pid = 0;
+	return status;
+}
+
+static void
+assert_exits(struct worker *w, int code)
+{
+	int status = worker_status(w);
+
+	if (WIFSIGNALED(status))
+		fail_msg("killed by signal %d", WTERMSIG(status));
+	assert_int_equal(WEXITSTATUS(status), code);
+}
+
+static void
+worker_end(struct worker *w)
+{
+	for (size_t i = 0; i < 3; i++)
+		free(w->milestone[i]);
+	close_at(&w->fd);
+	frame_done(&w->fs);
+	arena_done(&w->arena);
+	if (w->pid > 0) {
+		int status = worker_status(w);
+
+		/* A worker that breaks its own filter must not pass for one that ended. */
+		if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+			fail_msg("the worker was killed by signal %d", WTERMSIG(status));
+	}
+}
+
+static void
+send_request(struct worker *w, Koda__Request *req)
+{
+	struct koda_error err = { 0 };
+
+	if (req->id == 0)
+		req->id = w->id++;
+	if (message_queue(&w->fs, &req->base, &err) < 0 || frame_flush(&w->fs, true, &err) != 1)
+		fail_msg("%s", err.message);
+}
+
+/* The next reply of any kind; NULL at the end of the stream. */
+static const Koda__Reply *
+next_reply(struct worker *w)
+{
+	struct koda_error err = { 0 };
+	const uint8_t *data;
+	size_t len;
+	int r;
+
+	while ((r = frame_next(&w->fs, &data, &len, &err)) == 0)
+		if (frame_fill(&w->fs, true, &err) < 0)
+			return NULL;
+	if (r < 0)
+		fail_msg("%s", err.message);
+	w->reply = (const Koda__Reply *)message_unpack(
+	    &koda__reply__descriptor, data, len, &w->arena, &err);
+	if (w->reply == NULL)
+		fail_msg("%s", err.message);
+	return w->reply;
+}
+
+static void
+keep_milestone(struct worker *w, unsigned i, const ProtobufCMessage *msg)
+{
+	free(w->milestone[i]);
+	w->milestone_len[i] = protobuf_c_message_get_packed_size(msg);
+	w->milestone[i] = malloc(w->milestone_len[i] + 1);
+	must(w->milestone[i] != NULL);
+	protobuf_c_message_pack(msg, w->milestone[i]);
+}
+
+/* The final reply to `id`, remembering what came before it. NULL at the end of the stream. */
+static const Koda__Reply *
+final_reply(struct worker *w, uint64_t id)
+{
+	const Koda__Reply *rep;
+
+	w->prepared = w->committed = w->verdict = false;
+	while ((rep = next_reply(w)) != NULL) {
+		assert_int_equal(rep->id, id);
+		if (rep->result_case == KODA__REPLY__RESULT_PREPARED) {
+			w->prepared = true;
+			keep_milestone(w, 0, &rep->prepared->base);
+		} else if (rep->result_case == KODA__REPLY__RESULT_COMMITTED) {
+			assert_true(w->prepared);
+			w->committed = true;
+		} else if (rep->result_case == KODA__REPLY__RESULT_VERDICT) {
+			w->verdict = true;
+			keep_milestone(w, 2, &rep->verdict->base);
+		} else {
+			break;
+		}
+	}
+	close_at(&w->fd);
+	if (rep != NULL && rep->result_case == KODA__REPLY__RESULT_READ && rep->read->descriptor) {
+		w->fd = frame_take_fd(&w->fs);
+		assert_true(w->fd >= 0);
+	}
+	assert_int_equal(frame_fds_waiting(&w->fs), 0);
+	return rep;
+}
+
+static const Koda__Reply *
+call(struct worker *w, Koda__Request *req)
+{
+	const Koda__Reply *rep;
+
+	arena_reset(&w->arena);
+	send_request(w, req);
+	rep = final_reply(w, req->id);
+	if (rep == NULL)
+		fail_msg("the worker ended instead of answering");
+	return rep;
+}
+
+static ProtobufCBinaryData
+bytes(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
+static void
+add(struct policy *p, enum koda_list list, const char *rule)
+{
+	must(policy_list_add(&p->list[list], rule, NULL) == 0);
+}
+
+/* The first request, filled; packed is the caller's to free. */
+static void
+make_seal(const struct setup *setup, Koda__Request *req, Koda__Seal *seal, uint8_t **packed)
+{
+	struct policy policy;
+	struct koda_error err = { 0 };
+	struct stat st;
+	size_t len;
+
+	policy_init(&policy);
+	if (!setup->no_write)
+		add(&policy, KODA_ALLOW_WRITE, world.root);
+	else
+		policy.list[KODA_ALLOW_WRITE].present = true;
+	if (setup->deny_read != NULL)
+		add(&policy, KODA_DENY_READ, setup->deny_read);
+	if (setup->deny_write != NULL)
+		add(&policy, KODA_DENY_WRITE_WITHIN_ALLOW, setup->deny_write);
+	policy.limit[KODA_MAX_FILE_BYTES].set = setup->max_file > 0;
+	policy.limit[KODA_MAX_FILE_BYTES].value = setup->max_file;
+	if (policy_pack(&policy, packed, &len, &err) < 0)
+		fail_msg("%s", err.message);
+	policy_done(&policy);
+	must(stat(world.root, &st) == 0);
+
+	koda__seal__init(seal);
+	koda__request__init(req);
+	seal->protocol = setup->protocol != 0 ? setup->protocol : KODA_PROTOCOL_VERSION;
+	seal->policy = (ProtobufCBinaryData){ len, *packed };
+	seal->mode = setup->mode != 0 ? setup->mode : KODA__MODE__MODE_AUTO;
+	seal->root = bytes(world.root);
+	seal->root_dev = st.st_dev;
+	seal->root_ino = st.st_ino + (setup->wrong_ino ? 1 : 0);
+	seal->home = bytes("/nonexistent-home");
+	seal->token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	req->op_case = KODA__REQUEST__OP_SEAL;
+	req->seal = seal;
+}
+
+static const char *
+program(const char *variant)
+{
+	return variant == NULL ? KODA_TEST_HELPER_DIR "/koda-fs-worker" :
+	                         in(KODA_TEST_VARIANT_DIR, variant);
+}
+
+/* Started and sealed. */
+static void
+worker_open(struct worker *w, const struct setup *setup)
+{
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+	const Koda__Reply *rep;
+
+	worker_start(w, program(setup->program));
+	make_seal(setup, &req, &seal, &packed);
+	rep = call(w, &req);
+	if (rep->result_case == KODA__REPLY__RESULT_ERROR)
+		fail_msg("seal: %.*s", (int)rep->error->message.len,
+		    (const char *)rep->error->message.data);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_READY);
+}
+
+static const struct setup plain = { 0 };
+
+#define REQUEST(w, case_, field, Type, type)                                                       \
+	Koda__Request req = KODA__REQUEST__INIT;                                                   \
+	Koda__##Type msg;                                                                          \
+	koda__##type##__init(&msg);                                                                \
+	req.op_case = KODA__REQUEST__OP_##case_;                                                   \
+	req.field = &msg
+
+static void
+assert_error(const Koda__Reply *rep, Koda__ErrorCode code)
+{
+	if (rep->result_case != KODA__REPLY__RESULT_ERROR)
+		fail_msg("answered with %d and not with an error", rep->result_case);
+	if (rep->error->code != code)
+		fail_msg("error %d instead of %d: %.*s", rep->error->code, code,
+		    (int)rep->error->message.len, (const char *)rep->error->message.data);
+}
+
+static void
+assert_errnum(const Koda__Reply *rep, int errnum)
+{
+	assert_error(rep, KODA__ERROR_CODE__IO);
+	assert_int_equal(rep->error->errnum, errnum);
+}
+
+static void
+assert_rule(const Koda__Reply *rep, const char *rule)
+{
+	assert_error(rep, KODA__ERROR_CODE__POLICY_DENIED);
+	assert_true(rep->error->has_rule);
+	if (rep->error->rule.len != strlen(rule) ||
+	    memcmp(rep->error->rule.data, rule, strlen(rule)) != 0)
+		fail_msg("rule %.*s instead of %s", (int)rep->error->rule.len,
+		    (const char *)rep->error->rule.data, rule);
+}
+
+static const Koda__Outcome *
+outcome_of(const Koda__Reply *rep)
+{
+	if (rep->result_case == KODA__REPLY__RESULT_ERROR)
+		fail_msg("error %d: %.*s", rep->error->code, (int)rep->error->message.len,
+		    (const char *)rep->error->message.data);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_OUTCOME);
+	return rep->outcome;
+}
+
+static void
+assert_bytes(ProtobufCBinaryData got, const char *want)
+{
+	if (got.len != strlen(want) || memcmp(got.data, want, got.len) != 0)
+		fail_msg("'%.*s' instead of '%s'", (int)got.len, (const char *)got.data, want);
+}
+
+static const Koda__Reply *
+do_write(struct worker *w, const char *path, const char *text)
+{
+	REQUEST(w, WRITE, write, Write, write);
+
+	msg.path = bytes(path);
+	msg.has_content = true;
+	msg.content = bytes(text);
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_read(struct worker *w, const char *path)
+{
+	REQUEST(w, READ, read, Read, read);
+
+	msg.path = bytes(path);
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_edit(struct worker *w, const char *path, const char *old, const char *new, bool all, bool dry)
+{
+	Koda__Replacement one = KODA__REPLACEMENT__INIT, *list[] = { &one };
+	REQUEST(w, EDIT, edit, Edit, edit);
+
+	one.old = bytes(old);
+	one.new_ = bytes(new);
+	one.has_all = one.all = all;
+	msg.path = bytes(path);
+	msg.n_replacement = 1;
+	msg.replacement = list;
+	msg.has_dry_run = msg.dry_run = dry;
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_stat(struct worker *w, const char *path)
+{
+	REQUEST(w, STAT, stat, Stat, stat);
+
+	msg.path = bytes(path);
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_mkdir(struct worker *w, const char *path, bool parents)
+{
+	REQUEST(w, MKDIR, mkdir, Mkdir, mkdir);
+
+	msg.path = bytes(path);
+	msg.has_parents = msg.parents = parents;
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_remove(struct worker *w, const char *path, bool recursive)
+{
+	REQUEST(w, REMOVE, remove, Remove, remove);
+
+	msg.path = bytes(path);
+	msg.has_recursive = msg.recursive = recursive;
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_rename(struct worker *w, const char *from, const char *to, bool overwrite)
+{
+	REQUEST(w, RENAME, rename, Rename, rename);
+
+	msg.from = bytes(from);
+	msg.to = bytes(to);
+	msg.has_overwrite = msg.overwrite = overwrite;
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_list(struct worker *w, const char *path, const char *after)
+{
+	REQUEST(w, LIST, list, List, list);
+
+	msg.path = bytes(path);
+	msg.has_after = after != NULL;
+	if (after != NULL)
+		msg.after = bytes(after);
+	return call(w, &req);
+}
+
+static const Koda__Reply *
+do_ping(struct worker *w)
+{
+	REQUEST(w, PING, ping, Ping, ping);
+
+	return call(w, &req);
+}
+
+/* ---- order ---- */
+
+static void
+test_seal(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+	uint8_t digest[KODA_DIGEST_BYTES];
+	const Koda__Reply *rep;
+
+	worker_start(&w, program(NULL));
+	make_seal(&plain, &req, &seal, &packed);
+	rep = call(&w, &req);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_READY);
+	assert_int_equal(rep->ready->protocol, KODA_PROTOCOL_VERSION);
+	policy_digest(packed, seal.policy.len, digest);
+	assert_int_equal(rep->ready->policy_digest.len, sizeof(digest));
+	assert_memory_equal(rep->ready->policy_digest.data, digest, sizeof(digest));
+	assert_true(rep->ready->enforcement->seccomp);
+	assert_false(rep->ready->enforcement->mount_view);
+}
+
+static void
+test_ping_before_seal(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	worker_start(&w, program(NULL));
+	assert_error(do_ping(&w), KODA__ERROR_CODE__PROTOCOL);
+	assert_null(next_reply(&w));
+	assert_exits(&w, 1);
+}
+
+static void
+test_seal_twice(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+
+	worker_open(&w, &plain);
+	make_seal(&plain, &req, &seal, &packed);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+}
+
+static void
+test_other_protocol(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+	const struct setup setup = { .protocol = KODA_PROTOCOL_VERSION + 1 };
+
+	worker_start(&w, program(NULL));
+	make_seal(&setup, &req, &seal, &packed);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__UNSUPPORTED);
+	assert_exits(&w, 1);
+}
+
+static void
+test_other_root(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+	const struct setup setup = { .wrong_ino = true };
+
+	worker_start(&w, program(NULL));
+	make_seal(&setup, &req, &seal, &packed);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__INVALID);
+	assert_exits(&w, 1);
+}
+
+static void
+test_root_is_link(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Seal seal;
+	cleanup_free uint8_t *packed = NULL;
+	char link[PATH_MAX];
+
+	snprintf(link, sizeof(link), "%s/link", world.base);
+	must(symlink(world.root, link) == 0);
+	worker_start(&w, program(NULL));
+	make_seal(&plain, &req, &seal, &packed);
+	seal.root = bytes(link);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__INVALID);
+	assert_exits(&w, 1);
+}
+
+static void
+test_pipelined(void **state)
+{
+	enum { N = 200 };
+	cleanup(worker_end) struct worker w;
+	struct koda_error err = { 0 };
+	uint64_t first;
+
+	worker_open(&w, &plain);
+	first = w.id;
+	for (unsigned i = 0; i < N; i++) {
+		REQUEST(&w, PING, ping, Ping, ping);
+
+		req.id = w.id++;
+		must(message_queue(&w.fs, &req.base, &err) > 0);
+	}
+	must(frame_flush(&w.fs, true, &err) == 1);
+	for (unsigned i = 0; i < N; i++) {
+		const Koda__Reply *rep = next_reply(&w);
+
+		assert_non_null(rep);
+		assert_int_equal(rep->id, first + i);
+		assert_int_equal(rep->result_case, KODA__REPLY__RESULT_PONG);
+	}
+}
+
+static void
+test_shutdown(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	REQUEST(&w, SHUTDOWN, shutdown, Shutdown, shutdown);
+
+	worker_open(&w, &plain);
+	assert_int_equal(call(&w, &req)->result_case, KODA__REPLY__RESULT_DONE);
+	assert_null(next_reply(&w));
+	assert_exits(&w, 0);
+}
+
+static void
+test_end_of_stream(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	worker_open(&w, &plain);
+	must(shutdown(w.fs.fd, SHUT_WR) == 0);
+	assert_null(next_reply(&w));
+	assert_exits(&w, 0);
+}
+
+static void
+test_end_within_frame(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	worker_open(&w, &plain);
+	must(send(w.fs.fd, "\0\0\0\x10half", 8, MSG_NOSIGNAL) == 8);
+	must(shutdown(w.fs.fd, SHUT_WR) == 0);
+	while (next_reply(&w) != NULL)
+		;
+	assert_exits(&w, 1);
+}
+
+/* Raw bytes that a correct host never sends: each ends the worker, which says why first. */
+/* clang-format off */
+static const struct {
+	const char *label, *data;
+	size_t len;
+} broken[] = {
+	{ "length zero",                 "\0\0\0\0",                             4 },
+	{ "length above the limit",      "\0\x10\0\x01",                         4 },
+	{ "length of 4 GiB",             "\xff\xff\xff\xff",                     4 },
+	{ "not protobuf",                "\0\0\0\x03\xff\xff\xff",               7 },
+	{ "unknown operation",           "\0\0\0\x05\x08\x09\xfa\x01\0",         9 },
+	{ "no operation",                "\0\0\0\x02\x08\x09",                   6 },
+	{ "id zero",                     "\0\0\0\x04\x08\0\x1a\0",               8 },
+	{ "no id",                       "\0\0\0\x02\x1a\0",                     6 },
+	{ "id twice",                    "\0\0\0\x06\x08\x09\x08\x09\x1a\0",     10 },
+	{ "two operations",              "\0\0\0\x06\x08\x09\x1a\0\x22\0",       10 },
+	{ "unknown field in ping",       "\0\0\0\x06\x08\x09\x1a\x02\x08\x01",   10 },
+	{ "read without a path",         "\0\0\0\x04\x08\x09\x2a\0",             8 },
+	{ "NUL in a path",               "\0\0\0\x09\x08\x09\x2a\x05\x0a\x03" "a\0b", 13 },
+	{ "write with no content",       "\0\0\0\x07\x08\x09\x32\x03\x0a\x01" "a",    11 },
+	{ "explain of no access",        "\0\0\0\x09\x08\x09\x6a\x05\x0a\x01" "a\x10\x09", 13 },
+};
+/* clang-format on */
+
+static void
+test_broken(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+
+	world_make(NULL);
+	worker_open(&w, &plain);
+	must(send(w.fs.fd, broken[i].data, broken[i].len, MSG_NOSIGNAL) == (ssize_t)broken[i].len);
+	rep = next_reply(&w);
+	assert_non_null(rep);
+	assert_error(rep, KODA__ERROR_CODE__PROTOCOL);
+	assert_null(next_reply(&w));
+	assert_exits(&w, 1);
+	world_remove(NULL);
+}
+
+static void
+send_with_fd(struct worker *w, Koda__Request *req, int fd)
+{
+	struct koda_error err = { 0 };
+	ssize_t n;
+
+	if (req->id == 0)
+		req->id = w->id++;
+	n = message_queue(&w->fs, &req->base, &err);
+	must(n > 0);
+	if (frame_flush_with_fd(&w->fs, (size_t)n, fd, -1, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+static void
+test_unexpected_descriptor(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	REQUEST(&w, PING, ping, Ping, ping);
+	const Koda__Reply *rep;
+
+	worker_open(&w, &plain);
+	send_with_fd(&w, &req, 0);
+	rep = next_reply(&w);
+	if (rep != NULL && rep->result_case == KODA__REPLY__RESULT_PONG)
+		rep = next_reply(&w);
+	assert_non_null(rep);
+	assert_error(rep, KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+}
+
+static void
+test_missing_descriptor(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	REQUEST(&w, WRITE, write, Write, write);
+
+	worker_open(&w, &plain);
+	msg.path = bytes("a");
+	msg.has_descriptor = msg.descriptor = true;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+}
+
+/* A process that was forked off the host keeps the other end open: no end of stream ever comes. */
+static void
+test_host_gone(void **state)
+{
+	int sv[2], up[2], status;
+	pid_t host, worker;
+	struct pollfd pfd;
+	char c;
+
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == 0);
+	must(pipe(up) == 0);
+	host = fork();
+	must(host >= 0);
+	if (host == 0) {
+		worker = fork();
+		if (worker == 0) {
+			dup2(sv[1], 3);
+			/* The pipe ends when the worker does. */
+			fcntl(up[1], F_DUPFD, 2);
+			dup2(up[1], 2);
+			execl(program(NULL), program(NULL), (char *)NULL);
+			_exit(127);
+		}
+		_exit(worker > 0 ? 0 : 1);
+	}
+	close(up[1]);
+	close(sv[1]);
+	must(waitpid(host, &status, 0) == host && status == 0);
+	pfd = (struct pollfd){ .fd = up[0], .events = POLLIN };
+	assert_int_equal(poll(&pfd, 1, 20000), 1);
+	assert_int_equal(read(up[0], &c, 1), 0);
+	close(up[0]);
+	close(sv[0]);
+}
+
+/* ---- write ---- */
+
+static void
+test_write_creates(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Outcome *out;
+	struct stat st;
+	bool temp;
+
+	worker_open(&w, &plain);
+	out = outcome_of(do_write(&w, "a.txt", "hello"));
+	assert_true(out->created);
+	assert_int_equal(out->size, 5);
+	assert_false(out->has_size_before);
+	assert_false(out->has_type);
+	assert_bytes(out->path, R("a.txt"));
+	assert_true(w.prepared);
+	assert_text(R("a.txt"), "hello");
+	must(stat(R("a.txt"), &st) == 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(names_in(world.root, &temp), 1);
+}
+
+static void
+test_write_prepared(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Prepared *p;
+	struct stat st;
+
+	worker_open(&w, &plain);
+	outcome_of(do_write(&w, "a", "1"));
+	p = koda__prepared__unpack(NULL, w.milestone_len[0], w.milestone[0]);
+	assert_non_null(p);
+	must(stat(R("a"), &st) == 0);
+	assert_int_equal(p->dev, st.st_dev);
+	assert_int_equal(p->ino, st.st_ino);
+	assert_bytes(p->place, R("a"));
+	assert_bytes(p->temp, TEMP_OF_TOKEN "2");
+	assert_int_equal(p->outcome->size, 1);
+	koda__prepared__free_unpacked(p, NULL);
+}
+
+static void
+test_write_replaces(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Outcome *out;
+	struct stat before, after;
+	char value[8] = "";
+
+	put_text(R("a"), "old text");
+	must(chmod(R("a"), 0751) == 0);
+	must(setxattr(R("a"), "user.koda", "kept", 4, 0) == 0 || errno == EOPNOTSUPP);
+	must(link(R("a"), R("other")) == 0);
+	must(stat(R("a"), &before) == 0);
+	worker_open(&w, &plain);
+	out = outcome_of(do_write(&w, R("a"), "new"));
+	assert_false(out->created);
+	assert_int_equal(out->size_before, 8);
+	assert_int_equal(out->type, KODA__FILE_TYPE__FILE_REGULAR);
+	assert_text(R("a"), "new");
+	/* Replaced and not written to: the other name keeps what it had. */
+	assert_text(R("other"), "old text");
+	must(stat(R("a"), &after) == 0);
+	assert_int_equal(after.st_mode & 07777, 0751);
+	assert_int_not_equal(after.st_ino, before.st_ino);
+	if (getxattr(R("other"), "user.koda", value, sizeof(value)) == 4) {
+		memset(value, 0, sizeof(value));
+		assert_int_equal(getxattr(R("a"), "user.koda", value, sizeof(value)), 4);
+		assert_string_equal(value, "kept");
+	}
+}
+
+static void
+test_write_missing_directories(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	struct stat st;
+
+	worker_open(&w, &plain);
+	outcome_of(do_write(&w, "d/e/f/a", "deep"));
+	assert_text(R("d/e/f/a"), "deep");
+	must(stat(R("d/e"), &st) == 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	must(stat(R("d/e/f/a"), &st) == 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_no_temp(world.root);
+}
+
+static void
+test_write_by_descriptor(void **state)
+{
+	enum { SIZE = 5 << 20 };
+	cleanup(worker_end) struct worker w;
+	cleanup_close int fd = memfd_create("content", MFD_ALLOW_SEALING);
+	cleanup_close int result = -1;
+	REQUEST(&w, WRITE, write, Write, write);
+	uint8_t *data = malloc(SIZE + 3), *got = malloc(SIZE + 3);
+	const Koda__Outcome *out;
+	uint8_t digest[KODA_DIGEST_BYTES];
+
+	must(data != NULL && got != NULL && fd >= 0);
+	for (size_t i = 0; i < SIZE + 3; i++)
+		data[i] = (uint8_t)(i * 7 + i / 4096);
+	must(write(fd, data, SIZE + 3) == SIZE + 3);
+	must(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0);
+	worker_open(&w, &plain);
+	msg.path = bytes("big");
+	msg.has_descriptor = msg.descriptor = true;
+	msg.has_digest = msg.digest = true;
+	send_with_fd(&w, &req, fd);
+	out = outcome_of(final_reply(&w, req.id));
+	assert_int_equal(out->size, SIZE + 3);
+	crypto_generichash(digest, sizeof(digest), data, SIZE + 3, NULL, 0);
+	assert_memory_equal(out->digest.data, digest, sizeof(digest));
+	result = open(R("big"), O_RDONLY);
+	must(result >= 0 && read(result, got, SIZE + 3) == SIZE + 3);
+	assert_memory_equal(got, data, SIZE + 3);
+	free(data);
+	free(got);
+}
+
+static void
+test_write_unsealed_descriptor(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	cleanup_close int fd = memfd_create("content", MFD_ALLOW_SEALING);
+	REQUEST(&w, WRITE, write, Write, write);
+
+	must(fd >= 0 && write(fd, "x", 1) == 1);
+	must(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0);
+	worker_open(&w, &plain);
+	msg.path = bytes("a");
+	msg.has_descriptor = msg.descriptor = true;
+	send_with_fd(&w, &req, fd);
+	assert_error(final_reply(&w, req.id), KODA__ERROR_CODE__INVALID);
+	assert_false(exists(R("a")));
+	assert_int_equal(do_ping(&w)->result_case, KODA__REPLY__RESULT_PONG);
+}
+
+static void
+test_write_through_link(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	must(mkdir(R("d"), 0755) == 0 && symlink("d/real", R("l")) == 0);
+	put_text(R("d/real"), "old");
+	worker_open(&w, &plain);
+	assert_bytes(outcome_of(do_write(&w, "l", "new"))->path, R("d/real"));
+	assert_text(R("d/real"), "new");
+	must(symlink("d/gone", R("dangling")) == 0);
+	outcome_of(do_write(&w, "dangling", "made"));
+	assert_text(R("d/gone"), "made");
+}
+
+static void
+test_write_outside(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	bool temp;
+
+	must(symlink(world.out, R("l")) == 0 && symlink(O("new"), R("m")) == 0);
+	worker_open(&w, &plain);
+	assert_rule(do_write(&w, O("x"), "no"), "allow_write");
+	assert_rule(do_write(&w, "l/x", "no"), "allow_write");
+	assert_rule(do_write(&w, "m", "no"), "allow_write");
+	assert_rule(do_write(&w, "l/d/e/x", "no"), "allow_write");
+	assert_error(do_write(&w, "../out/x", "no"), KODA__ERROR_CODE__INVALID);
+	assert_int_equal(names_in(world.out, &temp), 0);
+}
+
+static void
+test_write_refused_kinds(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	struct stat st;
+
+	must(mkdir(R("d"), 0755) == 0 && mkfifo(R("fifo"), 0644) == 0);
+	put_text(R("ro"), "keep");
+	put_text(R("f"), "file");
+	must(chmod(R("ro"), 0444) == 0);
+	worker_open(&w, &plain);
+	assert_errnum(do_write(&w, "d", "x"), EISDIR);
+	assert_errnum(do_write(&w, ".", "x"), EISDIR);
+	assert_errnum(do_write(&w, "fifo", "x"), 0);
+	assert_errnum(do_write(&w, "f/x", "x"), ENOTDIR);
+	assert_error(do_write(&w, "d/new/", "x"), KODA__ERROR_CODE__INVALID);
+	assert_error(do_write(&w, "", "x"), KODA__ERROR_CODE__INVALID);
+	if (geteuid() != 0)
+		assert_errnum(do_write(&w, "ro", "x"), EACCES);
+	must(lstat(R("fifo"), &st) == 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_no_temp(world.root);
+}
+
+static void
+test_write_too_large(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct setup setup = { .max_file = 4 };
+
+	put_text(R("a"), "old");
+	worker_open(&w, &setup);
+	assert_error(do_write(&w, "a", "12345"), KODA__ERROR_CODE__TOO_LARGE);
+	assert_text(R("a"), "old");
+	outcome_of(do_write(&w, "a", "1234"));
+	assert_text(R("a"), "1234");
+}
+
+static void
+test_write_guards(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	uint8_t digest[KODA_DIGEST_BYTES];
+	Koda__Guard guard = KODA__GUARD__INIT;
+	REQUEST(&w, WRITE, write, Write, write);
+
+	put_text(R("a"), "old");
+	worker_open(&w, &plain);
+	crypto_generichash(digest, sizeof(digest), (const uint8_t *)"old", 3, NULL, 0);
+	msg.path = bytes("a");
+	msg.has_content = true;
+	msg.content = bytes("one");
+	msg.guard = &guard;
+
+	guard.has_absent = guard.absent = true;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
+	assert_text(R("a"), "old");
+
+	guard.has_absent = false;
+	guard.has_digest = true;
+	guard.digest = (ProtobufCBinaryData){ sizeof(digest), digest };
+	guard.has_path = true;
+	guard.path = bytes(O("a"));
+	req.id = 0;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
+	guard.path = bytes(R("a"));
+	req.id = 0;
+	outcome_of(call(&w, &req));
+	assert_text(R("a"), "one");
+
+	/* The same digest again: it is another content by now. */
+	req.id = 0;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
+	/* And of nothing. */
+	msg.path = bytes("b");
+	guard.has_path = false;
+	req.id = 0;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
+	assert_false(exists(R("b")));
+	guard.has_digest = false;
+	guard.has_absent = guard.absent = true;
+	req.id = 0;
+	outcome_of(call(&w, &req));
+	assert_text(R("b"), "one");
+	assert_no_temp(world.root);
+}
+
+static void
+test_dry_runs(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	bool temp;
+	const Koda__Outcome *out;
+
+	put_text(R("a"), "one\ntwo\n");
+	must(mkdir(R("d"), 0755) == 0);
+	put_text(R("d/x"), "x");
+	worker_open(&w, &plain);
+	{
+		REQUEST(&w, WRITE, write, Write, write);
+
+		msg.path = bytes("new/deep");
+		msg.has_content = true;
+		msg.content = bytes("text");
+		msg.has_dry_run = msg.dry_run = true;
+		out = outcome_of(call(&w, &req));
+		assert_true(out->created);
+		assert_int_equal(out->size, 4);
+		assert_false(w.prepared);
+	}
+	out = outcome_of(do_edit(&w, "a", "two", "2", false, true));
+	assert_int_equal(out->n_line, 1);
+	assert_int_equal(out->line[0], 2);
+	assert_int_equal(out->size, 6);
+	{
+		REQUEST(&w, REMOVE, remove, Remove, remove);
+
+		msg.path = bytes("d");
+		msg.has_recursive = msg.recursive = true;
+		msg.has_dry_run = msg.dry_run = true;
+		assert_int_equal(outcome_of(call(&w, &req))->entries, 2);
+	}
+	{
+		REQUEST(&w, MKDIR, mkdir, Mkdir, mkdir);
+
+		msg.path = bytes("m");
+		msg.has_dry_run = msg.dry_run = true;
+		assert_true(outcome_of(call(&w, &req))->created);
+	}
+	{
+		REQUEST(&w, RENAME, rename, Rename, rename);
+
+		msg.from = bytes("a");
+		msg.to = bytes("b");
+		msg.has_dry_run = msg.dry_run = true;
+		assert_bytes(outcome_of(call(&w, &req))->to, R("b"));
+	}
+	assert_int_equal(names_in(world.root, &temp), 2);
+	assert_text(R("a"), "one\ntwo\n");
+	assert_text(R("d/x"), "x");
+}
+
+/* What a full disk looks like from a worker: the kernel takes a part of it. */
+static void
+test_write_fails_halfway(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct rlimit limit = { 4096, 4096 };
+	char *text = malloc((32 << 10) + 1);
+
+	must(text != NULL);
+	memset(text, 'x', 32 << 10);
+	text[32 << 10] = '\0';
+	put_text(R("a"), "old");
+	worker_open(&w, &plain);
+	must(prlimit(w.pid, RLIMIT_FSIZE, &limit, NULL) == 0);
+	assert_errnum(do_write(&w, "a", text), EFBIG);
+	assert_text(R("a"), "old");
+	assert_errnum(do_write(&w, "d/e/new", text), EFBIG);
+	assert_false(exists(R("d")));
+	assert_no_temp(world.root);
+	assert_int_equal(do_ping(&w)->result_case, KODA__REPLY__RESULT_PONG);
+	free(text);
+}
+
+//MORE
+#define CASE(name)                                                                                 \
+	{                                                                                          \
+		#name, test_##name, world_make, world_remove, NULL                                 \
+	}
+
+int
+main(void)
+{
+	static const struct CMUnitTest cases[] = {
+		CASE(seal), CASE(ping_before_seal), CASE(seal_twice), CASE(other_protocol),
+		CASE(other_root), CASE(root_is_link), CASE(pipelined), CASE(shutdown),
+		CASE(end_of_stream), CASE(end_within_frame), CASE(unexpected_descriptor),
+		CASE(missing_descriptor), CASE(host_gone),
+		CASE(write_creates), CASE(write_prepared), CASE(write_replaces),
+		CASE(write_missing_directories), CASE(write_by_descriptor),
+		CASE(write_unsealed_descriptor), CASE(write_through_link), CASE(write_outside),
+		CASE(write_refused_kinds), CASE(write_too_large), CASE(write_guards),
+		CASE(dry_runs), CASE(write_fails_halfway),
+		//CASES
+	};
+	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken)];
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		tests[i] = cases[i];
+	for (size_t i = 0; i < N_ELEMENTS(broken); i++)
+		tests[N_ELEMENTS(cases) + i] = (struct CMUnitTest){ broken[i].label, test_broken, NULL,
+			NULL, (void *)(uintptr_t)i };
+	return cmocka_run_group_tests_name("worker_wire", tests, NULL, NULL);
+}
