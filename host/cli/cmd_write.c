@@ -31,6 +31,7 @@ failed(const struct cli *cli, enum koda_code code, int errnum, const char *what)
 {
 	struct koda_error err = { .code = code, .errnum = errnum };
 
+	snprintf(err.path, sizeof(err.path), "%s", cli->words[0]);
 	if (errnum != 0)
 		snprintf(err.message, sizeof(err.message), "%s: %s", what, strerror(errnum));
 	else
