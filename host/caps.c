@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,15 +24,6 @@ has_openat2(void)
 	cleanup_close int fd = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
 
 	return fd >= 0;
-}
-
-/* Asks whether the action exists; installs nothing. */
-static bool
-has_seccomp(void)
-{
-	const uint32_t action = SECCOMP_RET_KILL_PROCESS;
-
-	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 static bool
@@ -60,7 +50,7 @@ caps_probe(struct caps *ret)
 	*ret = (struct caps){
 		.openat2 = has_openat2(),
 		.landlock_abi = lockdown_landlock_abi(),
-		.seccomp = has_seccomp(),
+		.seccomp = lockdown_seccomp_available(),
 		.pidfd = has_pidfd(),
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,

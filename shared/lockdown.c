@@ -142,6 +142,14 @@ lockdown_landlock(
 	return 0;
 }
 
+bool
+lockdown_seccomp_available(void)
+{
+	const uint32_t action = SECCOMP_RET_KILL_PROCESS;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
 int
 lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err)
 {

@@ -37,6 +37,9 @@ int lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_e
 int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
     struct koda_error *err);
 
+/* Has this kernel filters that can kill a process? Installs nothing. */
+bool lockdown_seccomp_available(void);
+
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
 
