@@ -529,6 +529,7 @@ resolve(const struct resolver *r, const uint8_t *path, size_t len, unsigned flag
 	if (resolve_walk(r, (const char *)path, len, flags, ret, err) < 0) {
 		close_at(&ret->parent_fd);
 		close_at(&ret->target_fd);
+		ret->parent_fd = ret->target_fd = -1;
 		return -1;
 	}
 	return 0;

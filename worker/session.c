@@ -127,7 +127,13 @@ session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enu
 	const char *where;
 	enum access_op judged;
 	struct access_verdict verdict;
-	int r = resolve(&ses->res, path.data, path.len, flags, ret, err);
+	struct koda_error dropped;
+	int r;
+
+	/* What failed decides what is told, also when nobody wants to know. */
+	if (err == NULL)
+		err = &dropped;
+	r = resolve(&ses->res, path.data, path.len, flags, ret, err);
 
 	/* There is nothing to judge in what has no place. */
 	if (r < 0 && (ret->path[0] == '\0' || err->code == KODA_INVALID || err->code == KODA_INTERNAL))
