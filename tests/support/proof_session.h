@@ -5,6 +5,14 @@
 #include "include/koda/sandbox.h"
 #include "tests/support/proof.h"
 
+/* Deaths are said, so that one that nobody expected can be understood. */
+static proof_unused void
+proof_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind != KODA_EVENT_SPAWN && getenv("KODA_TEST_QUIET") == NULL)
+		fprintf(stderr, "# event %d: %s\n", (int)kind, text);
+}
+
 /* Never returns without one. policy may be NULL: that of the mode. */
 static proof_unused struct koda_session *
 proof_session(const char *root, enum koda_mode mode, const struct koda_policy *policy,
@@ -17,6 +25,7 @@ proof_session(const char *root, enum koda_mode mode, const struct koda_policy *p
 	options.root = root;
 	options.mode = mode;
 	options.policy = policy;
+	options.event = proof_event;
 	options.helper_dir = helper_dir != NULL ? helper_dir : KODA_TEST_HELPER_DIR;
 	ses = koda_session_open(&options, &err);
 	if (ses == NULL)
