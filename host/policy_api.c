@@ -147,8 +147,8 @@ domain_copy(const char *domain, struct koda_error *err)
 }
 
 int
-koda_policy_add(
-    struct koda_policy *policy, enum koda_list which, const char *rule, struct koda_error *err)
+koda_policy_add(struct koda_policy *policy, enum koda_list which, const char *rule,
+    struct koda_error *err)
 {
 	struct policy_list *list = list_to_change(policy, which, err);
 	cleanup_free char *domain = NULL;
@@ -174,8 +174,8 @@ koda_policy_add_none(struct koda_policy *policy, enum koda_list which, struct ko
 }
 
 int
-koda_policy_set_flag(
-    struct koda_policy *policy, enum koda_flag flag, bool value, struct koda_error *err)
+koda_policy_set_flag(struct koda_policy *policy, enum koda_flag flag, bool value,
+    struct koda_error *err)
 {
 	if (changeable(policy, err) < 0)
 		return -1;
@@ -186,8 +186,8 @@ koda_policy_set_flag(
 }
 
 int
-koda_policy_set_limit(
-    struct koda_policy *policy, enum koda_limit limit, uint64_t value, struct koda_error *err)
+koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit, uint64_t value,
+    struct koda_error *err)
 {
 	if (changeable(policy, err) < 0)
 		return -1;
@@ -203,7 +203,8 @@ koda_policy_set_depth(struct koda_policy *policy, unsigned depth, struct koda_er
 	if (changeable(policy, err) < 0)
 		return -1;
 	if (depth > UINT8_MAX)
-		return err_set(err, KODA_INVALID, 0, "a depth of %u is more than %u", depth, UINT8_MAX);
+		return err_set(err, KODA_INVALID, 0, "a depth of %u is more than %u", depth,
+		    UINT8_MAX);
 	policy->p.depth = (uint8_t)depth;
 	return 0;
 }
@@ -235,8 +236,8 @@ koda_policy_set_mitm(struct koda_policy *policy, const char *ca_bundle, struct k
 }
 
 int
-koda_policy_add_mitm_socket(
-    struct koda_policy *policy, const char *domain, const char *path, struct koda_error *err)
+koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain, const char *path,
+    struct koda_error *err)
 {
 	cleanup_free char *name = NULL, *copy = NULL;
 	struct policy_socket *sockets;
@@ -250,13 +251,15 @@ koda_policy_add_mitm_socket(
 		return -1;
 	for (size_t i = 0; i < p->n_sockets; i++) {
 		if (strcmp(p->sockets[i].domain, name) == 0)
-			return err_set(err, KODA_INVALID, 0, "there is a socket for '%s' already", name);
+			return err_set(err, KODA_INVALID, 0, "there is a socket for '%s' already",
+			    name);
 	}
 	if (p->n_sockets >= POLICY_RULES_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "the policy has more than %d sockets",
 		    POLICY_RULES_MAX);
 	copy = strdup(path);
-	sockets = copy != NULL ? reallocarray(p->sockets, p->n_sockets + 1, sizeof(*sockets)) : NULL;
+	sockets =
+	    copy != NULL ? reallocarray(p->sockets, p->n_sockets + 1, sizeof(*sockets)) : NULL;
 	if (sockets == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 	p->sockets = sockets;
@@ -294,7 +297,8 @@ clean_text(const char *path, char *ret)
 }
 
 static int
-path_refuse(struct koda_error *err, enum koda_code code, int errnum, const char *path, const char *why)
+path_refuse(struct koda_error *err, enum koda_code code, int errnum, const char *path,
+    const char *why)
 {
 	char shown[256];
 
@@ -304,9 +308,9 @@ path_refuse(struct koda_error *err, enum koda_code code, int errnum, const char 
 }
 
 /*
- * Where the path leads now, with the components that are missing behind it. Component by component and
- * with links followed by hand, because realpath() gives up at the first that is missing, a dangling
- * link's target among them.
+ * Where the path leads now, with the components that are missing behind it. Component by component
+ * and with links followed by hand, because realpath() gives up at the first that is missing, a
+ * dangling link's target among them.
  */
 static int
 canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
@@ -352,12 +356,14 @@ canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
 			missing = true;
 		} else if (S_ISLNK(st.st_mode)) {
 			if (++links > LINKS_MAX)
-				return path_refuse(err, KODA_INVALID, ELOOP, path, "cannot be resolved");
+				return path_refuse(err, KODA_INVALID, ELOOP, path,
+				    "cannot be resolved");
 			got = readlink(ret, target, sizeof(target));
 			if (got < 0)
 				return path_refuse(err, KODA_IO, errno, path, "cannot be resolved");
 			if (got == 0 || (size_t)got + strlen(rest) + 2 > sizeof(next))
-				return path_refuse(err, KODA_INVALID, ENAMETOOLONG, path, "is too long");
+				return path_refuse(err, KODA_INVALID, ENAMETOOLONG, path,
+				    "is too long");
 			memcpy(next, target, (size_t)got);
 			strcpy(next + got, rest);
 			if (target[0] == '/')
@@ -376,8 +382,8 @@ canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
 }
 
 static int
-freeze_paths(
-    const struct policy_list *from, bool denies, struct policy_list *ret, struct koda_error *err)
+freeze_paths(const struct policy_list *from, bool denies, struct policy_list *ret,
+    struct koda_error *err)
 {
 	char canonical[PATH_MAX], written[PATH_MAX];
 
@@ -448,8 +454,8 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 }
 
 struct koda_policy *
-koda_policy_compose(
-    const struct koda_policy *parent, const struct koda_policy *child, struct koda_error *err)
+koda_policy_compose(const struct koda_policy *parent, const struct koda_policy *child,
+    struct koda_error *err)
 {
 	cleanup(free_policy) struct koda_policy *policy = NULL;
 

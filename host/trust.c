@@ -46,8 +46,7 @@ add_below(struct policy_list *list, const char *root, const char *name, struct k
 }
 
 int
-policy_for_agent(
-    enum koda_mode mode, const char *root, struct policy *ret, struct koda_error *err)
+policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, struct koda_error *err)
 {
 	cleanup(policy_done) struct policy p;
 	cleanup_free char *real = NULL;
@@ -70,7 +69,8 @@ policy_for_agent(
 	if (dials->writes && policy_list_add(&p.list[KODA_ALLOW_WRITE], root, err) < 0)
 		return -1;
 	for (size_t i = 0; default_git_pair[i] != NULL; i++) {
-		if (add_below(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, default_git_pair[i], err) < 0)
+		if (add_below(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, default_git_pair[i],
+			err) < 0)
 			return -1;
 	}
 	p.list[KODA_ALLOWED_DOMAINS].present = true;

@@ -36,8 +36,8 @@ access_rule_name(enum access_rule rule)
 /* Longer than every name that protects something; what folds to more is none of them. */
 #define FOLD_MAX 24
 
-/* Characters that a case-insensitive directory of ext4 drops (Unicode's default ignorable ones): there
- * '.g<U+200B>it' is '.git'. */
+/* Characters that a case-insensitive directory of ext4 drops (Unicode's default ignorable ones):
+ * there '.g<U+200B>it' is '.git'. */
 static bool
 is_ignorable(uint32_t c)
 {
@@ -179,7 +179,7 @@ struct walk {
 	const char *path;
 	size_t start, len; /* of the component; its directory is path[0 .. start - 1) */
 	bool last;
-	char name[FOLD_MAX], before[FOLD_MAX], before2[FOLD_MAX]; /* folded: it and those before it */
+	char name[FOLD_MAX], before[FOLD_MAX], before2[FOLD_MAX]; /* folded: it, those before it */
 };
 
 static bool
@@ -224,7 +224,8 @@ is_system_place(const char *path, const char *home)
 	if (home != NULL && home[0] != '\0' && strcmp(path, home) == 0)
 		return true;
 	/* A shell's pattern that nobody expanded. */
-	return strcmp(path + len - 2, "/*") == 0 || (len >= 3 && strcmp(path + len - 3, "/\\*") == 0);
+	return strcmp(path + len - 2, "/*") == 0 ||
+	    (len >= 3 && strcmp(path + len - 3, "/\\*") == 0);
 }
 
 static const char *
@@ -244,8 +245,9 @@ koda_place(enum access_op op, const char *path)
 /* ---- git ---- */
 
 /*
- * Which places hold configuration or hooks is a matter of levels: .git/hooks is one, .git/refs/heads/hooks
- * is a branch. Below modules a submodule's name may have any components, so every level may be one.
+ * Which places hold configuration or hooks is a matter of levels: .git/hooks is one,
+ * .git/refs/heads/hooks is a branch. Below modules a submodule's name may have any components, so
+ * every level may be one.
  */
 enum git_level {
 	GIT_OUTSIDE,
@@ -302,9 +304,9 @@ git_below(const struct walk *w, enum git_level *level)
 }
 
 /*
- * A git directory needs no such name: HEAD, objects and refs make one (a bare repository, a submodule's),
- * and git, run anywhere below it, reads its config. So neither may configuration get into what has that
- * shape, nor may what has configuration get that shape.
+ * A git directory needs no such name: HEAD, objects and refs make one (a bare repository, a
+ * submodule's), and git, run anywhere below it, reads its config. So neither may configuration get
+ * into what has that shape, nor may what has configuration get that shape.
  */
 static const char *
 git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
@@ -329,9 +331,9 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	commondir = HAS("commondir");
 	if (executable != NULL && access_is_git_dir(head, objects, refs, commondir))
 		return executable;
-	if (executable != NULL && strcmp(executable, "commondir") == 0 && head)
-		return executable;
-	if (piece == NULL || (op != ACCESS_OP_WRITE && op != ACCESS_OP_MKDIR && op != ACCESS_OP_RENAME_TO))
+	if (piece == NULL)
+		return NULL;
+	if (op != ACCESS_OP_WRITE && op != ACCESS_OP_MKDIR && op != ACCESS_OP_RENAME_TO)
 		return NULL;
 	if (access_is_git_dir(head, objects, refs, commondir))
 		return NULL; /* it is one already: nothing new */
@@ -341,7 +343,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	commondir = commondir || strcmp(w->name, "commondir") == 0;
 	if (!access_is_git_dir(head, objects, refs, commondir))
 		return NULL;
-	/* With a commondir the configuration is somewhere else, in what need not look like anything. */
+	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
 	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks"))
 		return piece;
 	return NULL;
@@ -358,8 +360,8 @@ git_place(enum access_op op, const char *path, const struct access_disk *disk)
 
 	while (walk_next(&w)) {
 		if (strcmp(w.name, ".git") == 0) {
-			/* An empty directory of that name is harmless. A file names another git directory,
-			 * and taking one away makes room for it. */
+			/* An empty directory of that name is harmless. A file names another git
+			 * directory, and taking one away makes room for it. */
 			if (w.last && op != ACCESS_OP_MKDIR)
 				return ".git";
 			level = GIT_DIR;
@@ -491,9 +493,10 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 	if (who->home != NULL && who->home[0] == '/') {
 		if (path_is_inside(who->home, path))
 			return refused(ACCESS_RULE_TREE, "the home directory");
-		/* home/.config is refused although the database need not be there: this is text only. */
+		/* home/.config is refused though there need not be a database: this is text only. */
 		if (path_is_inside(path, who->home)) {
-			const char *rest = strcmp(who->home, "/") == 0 ? path : path + strlen(who->home);
+			const char *rest =
+			    strcmp(who->home, "/") == 0 ? path : path + strlen(who->home);
 
 			if (strcmp(rest, "/.config") == 0)
 				return refused(ACCESS_RULE_TREE, ".config/koda/db");
@@ -626,9 +629,9 @@ access_refuse(struct koda_error *err, const struct access_subject *who, enum acc
 	if (err == NULL)
 		return -1;
 	show(shown, sizeof(shown), path);
-	err_set(err, KODA_POLICY_DENIED, 0, "refused to %s '%s': %s (rule %s, mode %s)", op_words(op),
-	    shown, access_reason(who, op, v, reason, sizeof(reason)), access_rule_name(v.rule),
-	    mode_name(who->mode));
+	err_set(err, KODA_POLICY_DENIED, 0, "refused to %s '%s': %s (rule %s, mode %s)",
+	    op_words(op), shown, access_reason(who, op, v, reason, sizeof(reason)),
+	    access_rule_name(v.rule), mode_name(who->mode));
 	return err_about(err, path, access_rule_name(v.rule));
 }
 

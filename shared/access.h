@@ -6,13 +6,14 @@
  * The order of the rules, the first that speaks decides:
  *   1. fully denied places (koda's own database), proc and other windows into processes: nothing
  *   2. for reading: the longest of deny_read and its holes, deny on a tie; otherwise allowed
- *   3. for anything that changes: forbidden by trust; what may not be read may not be changed either
- *      (a replace would need its metadata, a digest would tell of it); dangerous system places;
- *      .koda/agents and .koda/skills at any depth; git configuration and hooks at any depth unless
- *      allow_git_config; deny_write_within_allow; and then allow_write has to name it.
+ *   3. for anything that changes: forbidden by trust and by Plan mode; what may not be read may not
+ *      be changed either (a replace would need its metadata, a digest would tell of it); dangerous
+ *      system places; .koda/agents and .koda/skills at any depth; git configuration and hooks at any
+ *      depth unless allow_git_config; deny_write_within_allow; and then allow_write has to name it.
  *
- * Names that protect something (.git, .koda, hooks, config ...) are compared folded as a case-insensitive
- * file system would fold them: on another one that refuses a few harmless names, on such a one it is needed.
+ * Names that protect something (.git, .koda, hooks, config ...) are compared folded as a
+ * case-insensitive file system would fold them: on another one that refuses a few harmless names,
+ * on such a one it is needed. The policy's own paths are compared byte by byte.
  */
 #ifndef KODA_SHARED_ACCESS_H
 #define KODA_SHARED_ACCESS_H
@@ -23,14 +24,14 @@
 #include "shared/policy.h"
 
 enum access_op {
-	ACCESS_OP_READ,        /* read, stat, list */
-	ACCESS_OP_WRITE,       /* create or replace a file of that name, with what the agent says in it */
+	ACCESS_OP_READ,  /* read, stat, list */
+	ACCESS_OP_WRITE, /* create or replace a file of that name, with what the agent says in it */
 	ACCESS_OP_MKDIR,
-	ACCESS_OP_REMOVE,      /* the name goes away; directories: see access_tree */
+	ACCESS_OP_REMOVE,      /* the name goes away; directories: see access_judge_tree */
 	ACCESS_OP_RENAME_FROM, /* the same */
 	ACCESS_OP_RENAME_TO,   /* something unknown appears under that name */
 	ACCESS_OP_HOP,         /* a link at that place was followed on the way to a read */
-	ACCESS_OP_HOP_CHANGE,  /* the same, on the way to a change: allow_write need not name the link */
+	ACCESS_OP_HOP_CHANGE, /* the same, on the way to a change: allow_write need not name the link */
 };
 
 /* Rules by their stable names, as `rule` in errors: "deny_read", "allow_write", "git_config" ... */
@@ -46,7 +47,7 @@ enum access_rule {
 	ACCESS_RULE_KODA_PLACE,     /* "koda_place" */
 	ACCESS_RULE_GIT_CONFIG,     /* "git_config" */
 	ACCESS_RULE_DENY_WRITE,     /* "deny_write_within_allow" */
-	ACCESS_RULE_TREE,           /* "protected_below": a directory with something protected in it */
+	ACCESS_RULE_TREE, /* "protected_below": a directory with something protected in it */
 };
 const char *access_rule_name(enum access_rule rule);
 
@@ -76,13 +77,15 @@ struct access_verdict access_judge(const struct access_subject *who, enum access
 /*
  * May the directory `path` be moved or removed with all below it, as far as the policy's text tells?
  * Refused when a rule that denies, or a protected place by name, lies beneath. The worker walks the
- * disk for the rest and asks access_protected_name for each directory it meets.
+ * disk for the rest and asks access_protected_entry for each entry it meets.
  */
-struct access_verdict access_judge_tree(const struct access_subject *who, enum access_op op, const char *path);
+struct access_verdict access_judge_tree(const struct access_subject *who, enum access_op op,
+    const char *path);
 
 /* Is an entry of that name, below a directory that is moved or removed, a reason to refuse? (.git of any
  * type, agents or skills within a .koda) parent_name is the name of the directory it is in. */
-bool access_protected_entry(const struct access_subject *who, const char *parent_name, const char *name);
+bool access_protected_entry(const struct access_subject *who, const char *parent_name,
+    const char *name);
 
 /* Do these entries make a directory a git directory, for git? */
 bool access_is_git_dir(bool head, bool objects, bool refs, bool commondir);

@@ -24,7 +24,8 @@ static const char *const code_names[] = {
 const char *
 koda_code_name(enum koda_code code)
 {
-	size_t i = (size_t)code; /* a value from elsewhere may be none of them, also a negative one */
+	size_t i =
+	    (size_t)code; /* a value from elsewhere may be none of them, also a negative one */
 
 	return i < sizeof(code_names) / sizeof(code_names[0]) ? code_names[i] : "internal";
 }
@@ -71,7 +72,8 @@ err_set(struct koda_error *err, enum koda_code code, int errnum, const char *fmt
 	if (err == NULL)
 		return -1;
 	if (errnum != 0) {
-		reason = strerrordesc_np(errnum); /* unlike strerror: static, the same in every locale */
+		reason =
+		    strerrordesc_np(errnum); /* unlike strerror: static, the same in every locale */
 		if (reason == NULL)
 			reason = "unknown error";
 	}

@@ -1,24 +1,26 @@
 /*
- * Why compose never widens, field by field. `x may` means: a side permits x.
+ * Why compose never widens, field by field.
  *
- * - denies (deny_read, deny_write_within_allow, denied_domains): the union. What one side denies stays
- *   denied.
- * - read holes: one is kept if both sides permit reading at exactly that place. Say the result permits
- *   x. Either no deny of the union names x, then no deny of either side does; or the longest hole h that
- *   names x is longer than every deny that names x. All rules that name x are ancestors of one another,
- *   so the denies of a side that name x are the same as those that name h, and they are shorter than h.
- *   That side permits h, so it has none of them, or a hole g at or above h that is longer than all
- *   of them: g names x too. So that side permits x.
- * - allow_write: the places that a rule of the parent and one of the child name, which is the longer of the
- *   two when one is inside the other. An absent child inherits. An absent parent permits nothing: so does the result.
- * - allowed_domains with any_domain: the allowed set is A = any ? everything : list. The result's any is
- *   the AND; its list is within both sets: PxC, C's list only where the parent's set is everything, P's list
- *   only where the child's is. An absent child list inherits: that is the parent's list alone.
- * - flags: AND. Limits: minimum, set beats unset. Trust: the strictest. mitm: the parent's, for it says
- *   who may look into the traffic. Depth: the maximum; it bounds work, every hop is judged.
+ * - denies (deny_read, deny_write_within_allow, denied_domains): the union. What one side denies
+ *   stays denied.
+ * - read holes: one is kept if both sides permit reading at exactly that place. Say the result
+ *   permits x. Either no deny of the union names x, then none of either side does; or the longest
+ *   hole h that names x is longer than every deny that names x. All rules that name x are ancestors
+ *   of one another, so the denies of a side that name x are those that name h, and they are shorter
+ *   than h. That side permits h, so it has no such deny, or a hole at or above h that is longer
+ *   than all of them, and that hole names x too. So that side permits x.
+ * - allow_write: what a rule of the parent and one of the child both name, which is the longer of
+ *   the two when one is inside the other. An absent child inherits. An absent parent permits
+ *   nothing, so does the result.
+ * - allowed_domains with any_domain: the allowed set of a side is any ? everything : list. The
+ *   result's any is the AND; its list lies within both sets: PxC, C's list only where the parent's
+ *   set is everything, P's list only where the child's is. An absent child list inherits: that is
+ *   the parent's list alone.
+ * - flags: AND. Limits: minimum, set beats unset. Trust: the strictest. mitm: the parent's, for it
+ *   says who may look into the traffic. Depth: the maximum; it bounds work, every hop is judged.
  *
- * The composition of a policy with itself is that policy: what both lists have literally comes first, in
- * the parent's order, and an intersection that something in the result covers is left out.
+ * The composition of a policy with itself is that policy: what both lists have literally comes
+ * first, in the parent's order, and an intersection that something in the result covers is left out.
  */
 #include "shared/policy.h"
 
@@ -125,8 +127,8 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 	if (list_has(list, rule))
 		return 0;
 	if (list->n >= POLICY_RULES_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "a list of the policy has more than %d rules",
-		    POLICY_RULES_MAX);
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "a list of the policy has more than %d rules", POLICY_RULES_MAX);
 	copy = strdup(rule);
 	if (copy == NULL)
 		return no_memory(err);
@@ -262,7 +264,8 @@ policy_path_check(const char *path, struct koda_error *err)
 	}
 	if (path[0] != '/') {
 		bytes_show(shown, sizeof(shown), path, strlen(path));
-		return err_set(err, KODA_INVALID, 0, "the path '%s' of a rule is not absolute", shown);
+		return err_set(err, KODA_INVALID, 0, "the path '%s' of a rule is not absolute",
+		    shown);
 	}
 	return 0;
 }
@@ -276,7 +279,8 @@ is_canonical_text(const char *path)
 	for (const char *s = path; *s == '/';) {
 		size_t len = strcspn(s + 1, "/");
 
-		if (len == 0 || (len == 1 && s[1] == '.') || (len == 2 && s[1] == '.' && s[2] == '.'))
+		if (len == 0 || (len == 1 && s[1] == '.') ||
+		    (len == 2 && s[1] == '.' && s[2] == '.'))
 			return false;
 		s += 1 + len;
 		if (*s == '\0')
@@ -357,7 +361,7 @@ port_parse(const char *s, unsigned *ret)
 	return NULL;
 }
 
-/* Would some resolver take a name with that last label for a number? inet_aton() takes 0x7f.1 and 2130706433. */
+/* Would some resolver take a name with that last label for a number? inet_aton() takes 0x7f.1. */
 static bool
 ends_in_number(const char *label, size_t len)
 {
@@ -396,7 +400,7 @@ name_parse(const char *name, size_t len, bool wildcard)
 			if (name[i] == '/')
 				return "it is a host name that is wanted, not an address with a path";
 			if ((unsigned char)name[i] >= 0x80)
-				return "only ASCII is allowed: write an international name in its xn-- form";
+				return "only ASCII is allowed: an international name has an xn-- form";
 			if (!is_ldh(name[i]))
 				return "it has a character that no host name has";
 			continue;
@@ -440,7 +444,8 @@ address6_parse(const char *s, struct domain *d, const char **ret_rest)
 	if (inet_pton(AF_INET6, text, &addr) != 1)
 		return "it has no IPv6 address between the brackets";
 	/* One address, one text: the proxy compares texts. */
-	if (inet_ntop(AF_INET6, &addr, again, sizeof(again)) == NULL || strcasecmp(text, again) != 0)
+	if (inet_ntop(AF_INET6, &addr, again, sizeof(again)) == NULL ||
+	    strcasecmp(text, again) != 0)
 		return "its IPv6 address is not in the shortest form";
 	d->name = s;
 	d->len = (size_t)(end + 1 - s);
@@ -494,7 +499,8 @@ policy_domain_check(const char *pattern, struct koda_error *err)
 	if (why == NULL)
 		return 0;
 	bytes_show(shown, sizeof(shown), pattern, strlen(pattern));
-	return err_set(err, KODA_INVALID, 0, "the domain '%s' of a rule is refused: %s", shown, why);
+	return err_set(err, KODA_INVALID, 0, "the domain '%s' of a rule is refused: %s", shown,
+	    why);
 }
 
 void
@@ -572,8 +578,6 @@ domain_intersect(const struct domain *a, const struct domain *b, char ret[PATTER
 	} else if (!domain_names(wide, narrow->name, narrow->len)) {
 		return false;
 	}
-	if (a->port != 0 && b->port != 0 && a->port != b->port)
-		return false;
 	port = a->port != 0 ? a->port : b->port;
 	if (port != 0 && (!port_in(a->port, port) || !port_in(b->port, port)))
 		return false;
@@ -601,7 +605,8 @@ rule_refuse(struct koda_error *err, size_t list, const char *rule, const char *w
 	char shown[256];
 
 	bytes_show(shown, sizeof(shown), rule, strlen(rule));
-	return err_set(err, KODA_INVALID, 0, "policy: %s '%s': %s", policy_list_name[list], shown, why);
+	return err_set(err, KODA_INVALID, 0, "policy: %s '%s': %s", policy_list_name[list], shown,
+	    why);
 }
 
 int
@@ -766,7 +771,8 @@ compose_domains(struct policy *ret, const struct policy *p, const struct policy 
 		if (domain_parse(pl->v[i], &dp) != NULL)
 			continue;
 		for (size_t k = 0; k < cl->n; k++) {
-			if (domain_parse(cl->v[k], &dc) != NULL || !domain_intersect(&dp, &dc, both))
+			if (domain_parse(cl->v[k], &dc) != NULL ||
+			    !domain_intersect(&dp, &dc, both))
 				continue;
 			if (add_domain(list, both, err) < 0)
 				return -1;
@@ -902,8 +908,8 @@ policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_
 
 	len = protobuf_c_message_get_packed_size(&msg.base);
 	if (len > POLICY_PACKED_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "the policy has %zu bytes, more than %u", len,
-		    POLICY_PACKED_MAX);
+		return err_set(err, KODA_TOO_LARGE, 0, "the policy has %zu bytes, more than %u",
+		    len, POLICY_PACKED_MAX);
 	packed = malloc(len);
 	if (packed == NULL)
 		return no_memory(err);

@@ -18,8 +18,8 @@
 #include "shared/err.h"
 
 #define POLICY_DEPTH_DEFAULT 3
-#define POLICY_DEPTH_MIN     8  /* fewer links than this are found in ordinary trees */
-#define POLICY_DEPTH_MAX     40 /* the kernel's own limit */
+#define POLICY_DEPTH_MIN     8    /* fewer links than this are found in ordinary trees */
+#define POLICY_DEPTH_MAX     40   /* the kernel's own limit */
 #define POLICY_RULES_MAX     4096 /* per list: a policy has to fit a frame beside the rest of Seal */
 #define POLICY_PACKED_MAX    (512u << 10)
 

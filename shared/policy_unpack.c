@@ -1,4 +1,4 @@
-/* Packed bytes -> policy. Of its own, so that only the programs that are handed a policy can read one. */
+/* Packed bytes -> policy. Of its own, so that only programs that are handed a policy can read one. */
 #include <string.h>
 
 #include "proto/policy.pb-c.h"
@@ -68,9 +68,11 @@ static int
 fs_take(struct policy *p, const Koda__FsPolicy *fs, struct koda_error *err)
 {
 	if (paths_take(&p->list[KODA_DENY_READ], fs->deny_read, err) < 0 ||
-	    paths_take(&p->list[KODA_ALLOW_READ_WITHIN_DENY], fs->allow_read_within_deny, err) < 0 ||
+	    paths_take(&p->list[KODA_ALLOW_READ_WITHIN_DENY], fs->allow_read_within_deny, err) <
+		0 ||
 	    paths_take(&p->list[KODA_ALLOW_WRITE], fs->allow_write, err) < 0 ||
-	    paths_take(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], fs->deny_write_within_allow, err) < 0)
+	    paths_take(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], fs->deny_write_within_allow, err) <
+		0)
 		return -1;
 	p->flag[KODA_ALLOW_GIT_CONFIG] = fs->has_allow_git_config && fs->allow_git_config;
 	if (fs->has_mandatory_deny_search_depth) {
@@ -90,7 +92,8 @@ net_take(struct policy *p, const Koda__NetPolicy *net, struct koda_error *err)
 	    domains_take(&p->list[KODA_DENIED_DOMAINS], net->denied_domains, err) < 0)
 		return -1;
 	p->flag[KODA_ANY_DOMAIN] = net->has_any_domain && net->any_domain;
-	p->flag[KODA_ALLOW_LOCAL_BINDING] = net->has_allow_local_binding && net->allow_local_binding;
+	p->flag[KODA_ALLOW_LOCAL_BINDING] =
+	    net->has_allow_local_binding && net->allow_local_binding;
 	p->flag[KODA_WEAKER_MACOS_ISOLATION] =
 	    net->has_weaker_macos_isolation && net->weaker_macos_isolation;
 	return net->mitm != NULL ? mitm_take(p, net->mitm, err) : 0;
@@ -123,7 +126,8 @@ policy_unpack(const uint8_t *data, size_t len, struct policy *ret, struct koda_e
 	if (len > POLICY_PACKED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "policy: %zu bytes, more than %u", len,
 		    POLICY_PACKED_MAX);
-	msg = (const Koda__Policy *)message_unpack(&koda__policy__descriptor, data, len, &arena, err);
+	msg =
+	    (const Koda__Policy *)message_unpack(&koda__policy__descriptor, data, len, &arena, err);
 	if (msg == NULL)
 		return err_wrap(err, "policy");
 	if (msg->fs != NULL && fs_take(&p, msg->fs, err) < 0)

@@ -16,7 +16,7 @@
 #include "shared/cleanup.h"
 
 #define PAIRS  25000
-#define PLACES 8 /* asked of each pair: 200,000 draws */
+#define PLACES 8           /* asked of each pair: 200,000 draws */
 #define FEWER  (PAIRS / 5) /* where the other side is the same policy */
 
 static uint64_t seed = 0x6b6f6461; /* KODA_TEST_SEED overrides */
@@ -64,8 +64,8 @@ draw_pattern(void)
 static const char *
 draw_host(unsigned *port)
 {
-	static const char *const hosts[] = { "t", "a.t", "b.t", "x.a.t", "y.a.t", "z.a.t", "w.x.a.t",
-		"c.t", "10.0.0.1", "[::1]", "ba.t" };
+	static const char *const hosts[] = { "t", "a.t", "b.t", "x.a.t", "y.a.t", "z.a.t",
+		"w.x.a.t", "c.t", "10.0.0.1", "[::1]", "ba.t" };
 	static const unsigned ports[] = { 80, 443, 443, 22, 8080 };
 
 	*port = PICK(ports);
@@ -181,8 +181,8 @@ compose_never_widens(void **state)
 				if (!may(&r, ops[o], path))
 					continue;
 				if (!may(&p, ops[o], path) || !may(&eff, ops[o], path))
-					broken(ops[o] == ACCESS_OP_READ ? "read" : "change", path, 0,
-					    &p, &c, &r);
+					broken(ops[o] == ACCESS_OP_READ ? "read" : "change", path,
+					    0, &p, &c, &r);
 				reads += ops[o] == ACCESS_OP_READ;
 				writes += ops[o] == ACCESS_OP_WRITE;
 			}
@@ -202,8 +202,8 @@ compose_never_widens(void **state)
 			    (pv < cv ? pv : cv));
 		}
 	}
-	print_message("# %zu reads, %zu by a hole, %zu writes, %zu hosts were allowed\n", reads, holes,
-	    writes, reached);
+	print_message("# %zu reads, %zu by a hole, %zu writes, %zu hosts were allowed\n", reads,
+	    holes, writes, reached);
 	assert_true(reads > PAIRS / 4 && holes > PAIRS / 100);
 	assert_true(writes > PAIRS / 10 && reached > PAIRS / 10);
 }

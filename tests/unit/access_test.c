@@ -63,34 +63,52 @@ disk_has(void *data, const char *path, size_t dir_len, const char *name)
 
 static const char *const disk[] = {
 	/* a bare repository */
-	"/p/bare/HEAD", "/p/bare/objects", "/p/bare/refs", "/p/bare/config", "/p/bare/hooks",
+	"/p/bare/HEAD",
+	"/p/bare/objects",
+	"/p/bare/refs",
+	"/p/bare/config",
+	"/p/bare/hooks",
 	/* one without configuration */
-	"/p/plain/HEAD", "/p/plain/objects", "/p/plain/refs",
+	"/p/plain/HEAD",
+	"/p/plain/objects",
+	"/p/plain/refs",
 	/* almost one, with configuration */
-	"/p/conf/HEAD", "/p/conf/objects", "/p/conf/config",
-	"/p/hook/objects", "/p/hook/refs", "/p/hook/hooks",
-	"/p/wtconf/HEAD", "/p/wtconf/refs", "/p/wtconf/config.worktree",
+	"/p/conf/HEAD",
+	"/p/conf/objects",
+	"/p/conf/config",
+	"/p/hook/objects",
+	"/p/hook/refs",
+	"/p/hook/hooks",
+	"/p/wtconf/HEAD",
+	"/p/wtconf/refs",
+	"/p/wtconf/config.worktree",
 	/* almost one, without */
-	"/p/almost/HEAD", "/p/almost/objects",
+	"/p/almost/HEAD",
+	"/p/almost/objects",
 	/* a worktree's administration that is not one yet */
-	"/p/common/commondir", "/p/head/HEAD",
+	"/p/common/commondir",
+	"/p/head/HEAD",
 	/* an ordinary project with such names */
-	"/p/app/config", "/p/app/hooks", "/p/app/objects",
+	"/p/app/config",
+	"/p/app/hooks",
+	"/p/app/objects",
 	/* a repository hidden among references */
-	"/p/sly/.git/refs/heads/HEAD", "/p/sly/.git/refs/heads/objects", "/p/sly/.git/refs/heads/refs",
+	"/p/sly/.git/refs/heads/HEAD",
+	"/p/sly/.git/refs/heads/objects",
+	"/p/sly/.git/refs/heads/refs",
 	NULL,
 };
 
 /* ---- judge ---- */
 
-#define R  ACCESS_OP_READ
-#define W  ACCESS_OP_WRITE
-#define MK ACCESS_OP_MKDIR
-#define RM ACCESS_OP_REMOVE
-#define RF ACCESS_OP_RENAME_FROM
-#define RT ACCESS_OP_RENAME_TO
-#define H  ACCESS_OP_HOP
-#define HC ACCESS_OP_HOP_CHANGE
+#define R            ACCESS_OP_READ
+#define W            ACCESS_OP_WRITE
+#define MK           ACCESS_OP_MKDIR
+#define RM           ACCESS_OP_REMOVE
+#define RF           ACCESS_OP_RENAME_FROM
+#define RT           ACCESS_OP_RENAME_TO
+#define H            ACCESS_OP_HOP
+#define HC           ACCESS_OP_HOP_CHANGE
 #define OK_DEFAULT   true, ACCESS_RULE_DEFAULT_READ
 #define OK_HOLE      true, ACCESS_RULE_READ_HOLE
 #define OK_WRITE     true, ACCESS_RULE_ALLOW_WRITE
@@ -452,8 +470,7 @@ allow_git_config_opens_git_and_nothing_else(void **state)
 	assert_true(access_judge(&who, RT, "/p/.git", &on).allowed);
 	assert_false(access_judge(&who, W, "/p/.koda/agents/x", &on).allowed);
 	add(KODA_DENY_WRITE_WITHIN_ALLOW, "/p/.git/config");
-	assert_int_equal(
-	    access_judge(&who, W, "/p/.git/config", &on).rule, ACCESS_RULE_DENY_WRITE);
+	assert_int_equal(access_judge(&who, W, "/p/.git/config", &on).rule, ACCESS_RULE_DENY_WRITE);
 }
 
 static void
@@ -481,6 +498,7 @@ static const struct {
 	{ "tree: deny_write below", "/p/a", false },
 	{ "tree: deny_read below", "/p/private/open", false },
 	{ "tree: the root itself", "/p", false },
+	{ "tree: a root without a deny in it", "/etc", false },
 	{ "tree: above a root", "/q", false },
 	{ "tree: /", "/", false },
 	{ "tree: the home directory", HOME, false },
@@ -633,14 +651,14 @@ reasons_of_what_is_allowed(void **state)
 	struct access_subject who = { &policy, KODA_SAFE, HOME };
 	char buf[256];
 
-	assert_string_equal(
-	    access_reason(&who, R, access_judge(&who, R, "/x/y", NULL), buf, sizeof(buf)),
-	    "no rule denies reading it");
-	assert_string_equal(access_reason(&who, R, access_judge(&who, R, "/p/private/open", NULL), buf,
+	assert_string_equal(access_reason(&who, R, access_judge(&who, R, "/x/y", NULL), buf,
 				sizeof(buf)),
+	    "no rule denies reading it");
+	assert_string_equal(access_reason(&who, R, access_judge(&who, R, "/p/private/open", NULL),
+				buf, sizeof(buf)),
 	    "allow_read_within_deny names '/p/private/open'");
-	assert_string_equal(
-	    access_reason(&who, W, access_judge(&who, W, "/p/x", NULL), buf, sizeof(buf)),
+	assert_string_equal(access_reason(&who, W, access_judge(&who, W, "/p/x", NULL), buf,
+				sizeof(buf)),
 	    "allow_write names '/p'");
 }
 
@@ -671,6 +689,8 @@ static const struct {
 	{ "host: wildcard is not the name itself", "w.test", 443, false, true },
 	{ "host: suffix without the dot", "evilw.test", 443, false, true },
 	{ "host: prefix", "a.test.evil", 443, false, true },
+	{ "host: something behind the wildcard's name", "x.w.test.evil", 443, false, true },
+	{ "host: half of the wildcard's name", "x.w.te", 443, false, true },
 	{ "host: empty first label", ".w.test", 443, false, true },
 	{ "host: denied", "bad.w.test", 443, false, false },
 	{ "host: denied on every port", "bad.w.test", 8080, false, false },
@@ -742,7 +762,10 @@ main(void)
 
 #define TABLE(rows, label_of, fn)                                                                  \
 	for (uintptr_t i = 0; i < N_ELEMENTS(rows); i++)                                           \
-	tests[n++] = (struct CMUnitTest){ label_of, fn, setup, teardown, (void *)i }
+		tests[n++] = (struct CMUnitTest)                                                   \
+		{                                                                                  \
+			label_of, fn, setup, teardown, (void *)i                                   \
+		}
 	for (; n < N_ELEMENTS(single); n++)
 		tests[n] = single[n];
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)

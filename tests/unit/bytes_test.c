@@ -113,7 +113,10 @@ static const struct {
 	{ "show: arabic letter mark", S("\xd8\x9cx"), "\\u{61c}x" },
 	{ "show: zero width space", S(".g\xe2\x80\x8bit"), ".g\\u{200b}it" },
 	{ "show: byte order mark", S("\xef\xbb\xbfx"), "\\u{feff}x" },
-	{ "show: soft hyphen", S("a\xc2\xad" "b"), "a\\u{ad}b" },
+	{ "show: soft hyphen",
+	    S("a\xc2\xad"
+	      "b"),
+	    "a\\u{ad}b" },
 	{ "show: line separator", S("\xe2\x80\xa8"), "\\u{2028}" },
 	{ "show: tag characters", S("\xf3\xa0\x81\x81"), "\\u{e0041}" },
 	{ "show: lone continuation", S("\x80x"), "\\x80x" },
@@ -174,7 +177,8 @@ main(void)
 		tests[n++] =
 		    (struct CMUnitTest){ insides[i].label, inside_case, NULL, NULL, (void *)i };
 	for (uintptr_t i = 0; i < N_ELEMENTS(shows); i++)
-		tests[n++] = (struct CMUnitTest){ shows[i].label, show_case, NULL, NULL, (void *)i };
+		tests[n++] =
+		    (struct CMUnitTest){ shows[i].label, show_case, NULL, NULL, (void *)i };
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(check_lengths);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(show_room);
 	assert_int_equal(n, N_ELEMENTS(tests));

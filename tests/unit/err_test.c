@@ -164,7 +164,7 @@ every_code_has_a_name_of_its_own(void **state)
 	assert_string_equal(koda_code_name(KODA_POLICY_DENIED), "policy_denied");
 	assert_string_equal(koda_code_name(KODA_CONFLICT), "conflict");
 	assert_string_equal(koda_code_name((enum koda_code)1000), "internal");
-	assert_string_equal(koda_code_name((enum koda_code)-1), "internal");
+	assert_string_equal(koda_code_name((enum koda_code) - 1), "internal");
 }
 
 int

@@ -272,7 +272,7 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	REFUSED(koda_policy_add(policy, KODA_DENIED_DOMAINS, "a..b", &err));
 	REFUSED(koda_policy_add(policy, KODA_DENIED_DOMAINS, NULL, &err));
 	REFUSED(koda_policy_add(policy, KODA_N_LISTS, "/x", &err));
-	REFUSED(koda_policy_add(policy, (enum koda_list)-1, "/x", &err));
+	REFUSED(koda_policy_add(policy, (enum koda_list) - 1, "/x", &err));
 	REFUSED(koda_policy_add_none(policy, KODA_N_LISTS, &err));
 	REFUSED(koda_policy_set_flag(policy, KODA_N_FLAGS, true, &err));
 	REFUSED(koda_policy_set_limit(policy, KODA_N_LIMITS, 1, &err));
@@ -363,8 +363,8 @@ compose_wants_both_frozen_and_gives_frozen(void **state)
 	assert_true(koda_policy_frozen(both));
 	assert_true(koda_policy_equal(both, policy));
 	assert_false(koda_policy_equal(both, child));
-	assert_memory_equal(
-	    koda_policy_digest(both), koda_policy_digest(policy), KODA_DIGEST_BYTES);
+	assert_memory_equal(koda_policy_digest(both), koda_policy_digest(policy),
+	    KODA_DIGEST_BYTES);
 	koda_policy_free(both);
 	koda_policy_free(child);
 }
@@ -388,7 +388,8 @@ an_owner_more_keeps_it(void **state)
 	again = koda_policy_ref(policy);
 	assert_ptr_equal(again, policy);
 	koda_policy_free(policy);
-	assert_string_equal(list_of(again, KODA_DENY_READ)->v[0], "/x"); /* under ASan: still there */
+	assert_string_equal(list_of(again, KODA_DENY_READ)->v[0],
+	    "/x"); /* under ASan: still there */
 }
 
 static void
@@ -474,8 +475,8 @@ main(void)
 	for (; n < N_ELEMENTS(single); n++)
 		tests[n] = single[n];
 	for (uintptr_t i = 0; i < N_ELEMENTS(freezes); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ freezes[i].label, freeze_case, setup, teardown, (void *)i };
+		tests[n++] = (struct CMUnitTest){ freezes[i].label, freeze_case, setup, teardown,
+			(void *)i };
 	for (uintptr_t i = 0; i < N_ELEMENTS(unfreezable); i++)
 		tests[n++] = (struct CMUnitTest){ unfreezable[i].label, unfreezable_case, setup,
 			teardown, (void *)i };

@@ -40,8 +40,8 @@ list_text(const struct policy *p, enum koda_list list)
 		return "absent";
 	text[0] = '\0';
 	for (size_t i = 0; i < p->list[list].n; i++)
-		n += (size_t)snprintf(
-		    text + n, sizeof(text) - n, "%s%s", i > 0 ? "," : "", p->list[list].v[i]);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i > 0 ? "," : "",
+		    p->list[list].v[i]);
 	return text;
 }
 
@@ -438,8 +438,7 @@ compose_case(void **state)
 	c.flag[KODA_ANY_DOMAIN] = composes[i].child_any;
 	compose(&p, &c, &r);
 	assert_string_equal(list_text(&r, composes[i].list), composes[i].want);
-	assert_int_equal(
-	    r.flag[KODA_ANY_DOMAIN], composes[i].parent_any && composes[i].child_any);
+	assert_int_equal(r.flag[KODA_ANY_DOMAIN], composes[i].parent_any && composes[i].child_any);
 	assert_int_equal(policy_check(&r, NULL), 0);
 }
 
@@ -1077,24 +1076,30 @@ names_are_those_of_the_schema(void **state)
 	for (size_t i = 0; i < KODA_N_LISTS; i++) {
 		bool fs = i < KODA_ALLOWED_DOMAINS;
 
-		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(
-		    fs ? &koda__fs_policy__descriptor : &koda__net_policy__descriptor,
+		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(fs
+			? &koda__fs_policy__descriptor
+			: &koda__net_policy__descriptor,
 		    policy_list_name[i]));
 	}
 	for (size_t i = 0; i < KODA_N_FLAGS; i++)
-		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(
-		    i == KODA_ALLOW_GIT_CONFIG ? &koda__fs_policy__descriptor
-					       : &koda__net_policy__descriptor,
-		    policy_flag_name[i]));
+		assert_non_null(
+		    protobuf_c_message_descriptor_get_field_by_name(i == KODA_ALLOW_GIT_CONFIG
+			    ? &koda__fs_policy__descriptor
+			    : &koda__net_policy__descriptor,
+			policy_flag_name[i]));
 	for (size_t i = 0; i < KODA_N_LIMITS; i++)
-		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(
-		    &koda__limits__descriptor, policy_limit_name[i]));
+		assert_non_null(
+		    protobuf_c_message_descriptor_get_field_by_name(&koda__limits__descriptor,
+			policy_limit_name[i]));
 	assert_int_equal(koda__limits__descriptor.n_fields, KODA_N_LIMITS);
 }
 
 #define TABLE(rows, fn)                                                                            \
 	for (uintptr_t i = 0; i < N_ELEMENTS(rows); i++)                                           \
-	tests[n++] = (struct CMUnitTest){ rows[i].label, fn, NULL, NULL, (void *)i }
+		tests[n++] = (struct CMUnitTest)                                                   \
+		{                                                                                  \
+			rows[i].label, fn, NULL, NULL, (void *)i                                   \
+		}
 
 int
 main(void)
@@ -1106,7 +1111,8 @@ main(void)
 		cmocka_unit_test(an_empty_message_is_the_default_policy),
 		cmocka_unit_test(presence_survives_packing),
 		cmocka_unit_test(compose_with_default_child_is_identity_for_parent_denies),
-		cmocka_unit_test(compose_with_default_parent_keeps_child_denies_and_drops_its_allows),
+		cmocka_unit_test(
+		    compose_with_default_parent_keeps_child_denies_and_drops_its_allows),
 		cmocka_unit_test(compose_unions_denies_so_child_can_add_restrictions),
 		cmocka_unit_test(compose_union_dedupes_overlapping_denies),
 		cmocka_unit_test(compose_drops_child_allow_writes_so_child_cannot_widen),

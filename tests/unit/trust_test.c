@@ -161,7 +161,7 @@ static const struct {
 	{ "refused: relative root that is not there", KODA_SAFE, "no/such/root" },
 	{ "refused: mode 0", (enum koda_mode)0, "/" },
 	{ "refused: mode 4", (enum koda_mode)4, "/" },
-	{ "refused: mode -1", (enum koda_mode)-1, "/" },
+	{ "refused: mode -1", (enum koda_mode) - 1, "/" },
 };
 
 static void
