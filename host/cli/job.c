@@ -123,7 +123,9 @@ static int
 fill_op(struct job *job, enum koda_op_kind kind)
 {
 	const struct args *args = &job->cli->args;
-	int status = place_word(job, job->cli->words[0], &job->path);
+	/* fs list alone may do without. */
+	const char *word = job->cli->words[0] != NULL ? job->cli->words[0] : ".";
+	int status = place_word(job, word, &job->path);
 
 	if (status == EXIT_DONE && kind == KODA_OP_RENAME)
 		status = place_word(job, job->cli->words[1], &job->to);

@@ -32,8 +32,8 @@ static const struct command commands[] = {
 	    cmd_edit },
 	{ "fs", "stat", "PATH", 1, OPT_BIT(OPT_DIGEST),
 	    "tell what a name is", "A symbolic link is not followed.", NULL, cmd_stat },
-	{ "fs", "list", "PATH", 1, 0,
-	    "list a directory", "What the policy hides is counted, not listed.", NULL, cmd_list },
+	{ "fs", "list", "[PATH]", 1, 0,
+	    "list a directory", "Without PATH the current one. What the policy hides is counted, not listed.", NULL, cmd_list },
 	{ "fs", "mkdir", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_PARENTS),
 	    "make a directory", "", "--parents takes a directory that is there already", cmd_mkdir },
 	{ "fs", "rm", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_RECURSIVE),
@@ -250,7 +250,7 @@ check(const struct cli *cli)
 	}
 	while (cli->words[n] != NULL)
 		n++;
-	if (n < command->n_words)
+	if (n < command->n_words && command->synopsis[0] != '[')
 		return output_usage(cli, "%s wants %s", command->name, command->synopsis);
 	if (n > command->n_words)
 		return output_usage(cli, "%s: what is '%s' for? Quote a name that has spaces",

@@ -570,6 +570,7 @@ static const struct ending endings[] = {
 	{ "done: edit", 0, NULL, { "fs", "edit", "file", "--old", "one", "--new", "two", "--mode", "auto" } },
 	{ "done: stat", 0, NULL, { "fs", "stat", "file", "--digest" } },
 	{ "done: list", 0, NULL, { "fs", "list", "." } },
+	{ "done: list the current directory", 0, NULL, { "fs", "list" } },
 	{ "done: mkdir", 0, NULL, { "--mode", "auto", "fs", "mkdir", "-p", "a/b" } },
 	{ "done: rm", 0, NULL, { "--mode", "auto", "fs", "rm", "file" } },
 	{ "done: rm -r", 0, NULL, { "--mode", "auto", "fs", "rm", "-r", "full" } },
