@@ -314,7 +314,7 @@ static const struct {
 	{ W,  "/p/.g\xe2\x80\x8cit/config", NO_GIT },        /* zero width non-joiner */
 	{ W,  "/p/.gi\xc2\xadt/config", NO_GIT },            /* soft hyphen */
 	{ W,  "/p/\xef\xbb\xbf.git/config", NO_GIT },        /* byte order mark */
-	{ W,  "/p/.git\xe2\x80\xae/config", NO_GIT },        /* bidi override */
+	{ W,  "/p/.git\xe2\x80\xae\xe2\x80\xac/config", NO_GIT },        /* bidi override */
 	{ W,  "/p/.git\xf3\xa0\x80\x81/config", NO_GIT },    /* tag character */
 	{ W,  "/p/.git/con\xef\xac\x81g", NO_GIT },          /* fi ligature */
 	{ W,  "/p/.git/hoo\xe2\x84\xaas/x", NO_GIT },        /* Kelvin sign */
@@ -587,8 +587,8 @@ static const struct {
 	{ H, KODA_SAFE, "/proc/self",
 	    "refused to follow the link '/proc/self': what is in /proc belongs to processes, not to the "
 	    "project (rule process_window, mode safe)" },
-	{ W, KODA_SAFE, "/secret/\x1b[2J\xe2\x80\xae",
-	    "refused to write '/secret/\\x1b[2J\\u{202e}': deny_read names '/secret', and what may not be "
+	{ W, KODA_SAFE, "/secret/\x1b[2J\xe2\x80\xae\xe2\x80\xac",
+	    "refused to write '/secret/\\x1b[2J\\u{202e}\\u{202c}': deny_read names '/secret', and what may not be "
 	    "read may not be changed (rule deny_read, mode safe)" },
 };
 

@@ -108,8 +108,9 @@ static const struct {
 	{ "show: newline, tab, NUL, DEL", S("a\nb\tc\0d\x7f"), "a\\x0ab\\x09c\\x00d\\x7f" },
 	{ "show: escape sequence", S("\x1b]52;c;eA==\x07"), "\\x1b]52;c;eA==\\x07" },
 	{ "show: C1 control as UTF-8", S("\xc2\x9b"), "\\u{9b}" },
-	{ "show: bidi override", S("a\xe2\x80\xaetxt.exe"), "a\\u{202e}txt.exe" },
-	{ "show: bidi isolate", S("\xe2\x81\xa6x"), "\\u{2066}x" },
+	{ "show: bidi override", S("a\xe2\x80\xaetxt.exe\xe2\x80\xac"),
+	    "a\\u{202e}txt.exe\\u{202c}" },
+	{ "show: bidi isolate", S("\xe2\x81\xa6x\xe2\x81\xa9"), "\\u{2066}x\\u{2069}" },
 	{ "show: arabic letter mark", S("\xd8\x9cx"), "\\u{61c}x" },
 	{ "show: zero width space", S(".g\xe2\x80\x8bit"), ".g\\u{200b}it" },
 	{ "show: byte order mark", S("\xef\xbb\xbfx"), "\\u{feff}x" },
@@ -142,8 +143,8 @@ show_case(void **state)
 static void
 show_room(void **state)
 {
-	static const char text[] = "ab\n\xe2\x82\xac\xe2\x80\xae!";
-	static const char want[] = "ab\\x0a\xe2\x82\xac\\u{202e}!";
+	static const char text[] = "ab\n\xe2\x82\xac\xe2\x80\x8b!";
+	static const char want[] = "ab\\x0a\xe2\x82\xac\\u{200b}!";
 	static const size_t ends[] = { 0, 1, 2, 6, 9, 17, 18 };
 	char buf[64];
 

@@ -16,24 +16,24 @@
 
 /* ---- a directory of its own for each test: real/, link -> real, dangling -> real/later ---- */
 
-static char dir[PATH_MAX / 2];
+static char dir[PATH_MAX];
 static struct koda_policy *policy;
 
 static const char *
 in_dir(const char *name)
 {
-	static char path[4][PATH_MAX];
+	static char path[4][PATH_MAX + 64];
 	static unsigned turn;
 	char *p = path[turn++ % N_ELEMENTS(path)];
 
-	snprintf(p, PATH_MAX, "%s%s", dir, name);
+	snprintf(p, sizeof(path[0]), "%s%s", dir, name);
 	return p;
 }
 
 static int
 setup(void **state)
 {
-	char name[PATH_MAX / 2 - 16];
+	char name[PATH_MAX];
 	const char *tmp = getenv("TMPDIR");
 
 	snprintf(name, sizeof(name), "%s/policy.XXXXXX", tmp != NULL ? tmp : "/tmp");
