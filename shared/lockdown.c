@@ -91,7 +91,7 @@ lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error
 	return 0;
 }
 
-/* Every right that this kernel can refuse but reading. What is handled and never granted (execute, links,
+/* Every right that this kernel can refuse but reading. What is handled and never granted (execute,
  * sockets, FIFOs, devices) is nowhere to be had any more. */
 static uint64_t
 handled_fs(unsigned abi)
@@ -114,8 +114,10 @@ lockdown_landlock(
     const int *writable, size_t n, unsigned abi, unsigned *ret_abi, struct koda_error *err)
 {
 	struct ll_ruleset set = { .handled_fs = handled_fs(abi) };
+	/* A link that is there cannot be renamed, not even to be removed, without the right to make one. What
+	 * makes new ones is a system call that no filter of ours lets through. */
 	const uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
-	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_REFER;
+	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_MAKE_SYM | LL_FS_REFER;
 	cleanup_close int ruleset = -1;
 
 	if (abi == 0) {

@@ -37,8 +37,8 @@ static const char *const worker_calls[] = {
 	"fchmod", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
-	/* the process */
-	"clock_gettime", "getrandom", "getppid", "getpid", "gettid", "futex", "rt_sigreturn",
+	/* the process; glibc's qsort asks how much memory there is */
+	"sysinfo", "clock_gettime", "getrandom", "getppid", "getpid", "gettid", "futex", "rt_sigreturn",
 	"rt_sigprocmask", "exit", "exit_group", "restart_syscall",
 };
 

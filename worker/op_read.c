@@ -59,7 +59,7 @@ read_inline(struct session *ses, int fd, uint64_t offset, size_t want, Koda__Rea
 	/* What was announced and what is sent have to agree, also for files that know no size. */
 	if ((size_t)got < want && offset + (uint64_t)got < msg->size)
 		msg->size = offset + (uint64_t)got;
-	if (offset + (uint64_t)got > msg->size)
+	if (got > 0 && offset + (uint64_t)got > msg->size)
 		msg->size = offset + (uint64_t)got;
 	msg->has_content = true;
 	msg->content = bytes_of(buf, (size_t)got);

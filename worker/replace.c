@@ -367,5 +367,6 @@ stage_done(struct stage *s)
 		tree_remove(s->at->parent_fd, s->temp);
 	s->made = false;
 	close_at(&s->sync_fd);
+	s->sync_fd = -1;
 	errno = saved;
 }

@@ -279,6 +279,7 @@ forget_request(struct session *ses)
 	place_done(&ses->at);
 	place_done(&ses->to);
 	close_at(&ses->send_fd);
+	ses->send_fd = -1;
 	arena_reset(&ses->arena);
 }
 

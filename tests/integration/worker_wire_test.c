@@ -19,7 +19,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -343,6 +342,7 @@ final_reply(struct worker *w, uint64_t id)
 		}
 	}
 	close_at(&w->fd);
+	w->fd = -1;
 	if (rep != NULL && rep->result_case == KODA__REPLY__RESULT_READ && rep->read->descriptor) {
 		w->fd = frame_take_fd(&w->fs);
 		assert_true(w->fd >= 0);
@@ -1208,7 +1208,950 @@ test_write_fails_halfway(void **state)
 	free(text);
 }
 
-//MORE
+
+/* ---- edit ---- */
+
+static void
+test_edit(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Outcome *out;
+	uint8_t before[KODA_DIGEST_BYTES], after[KODA_DIGEST_BYTES];
+
+	put_text(R("a"), "one two one");
+	must(chmod(R("a"), 0600) == 0);
+	worker_open(&w, &plain);
+	crypto_generichash(before, sizeof(before), (const uint8_t *)"one two one", 11, NULL, 0);
+	crypto_generichash(after, sizeof(after), (const uint8_t *)"one 2 one", 9, NULL, 0);
+	out = outcome_of(do_edit(&w, "a", "two", "2", false, false));
+	assert_true(w.prepared);
+	assert_int_equal(out->replacements, 1);
+	assert_int_equal(out->size_before, 11);
+	assert_int_equal(out->size, 9);
+	assert_memory_equal(out->digest_before.data, before, sizeof(before));
+	assert_memory_equal(out->digest.data, after, sizeof(after));
+	assert_int_equal(out->n_line, 0);
+	assert_text(R("a"), "one 2 one");
+	assert_int_equal(outcome_of(do_edit(&w, "a", "one", "1", true, false))->replacements, 2);
+	assert_text(R("a"), "1 2 1");
+	outcome_of(do_edit(&w, "a", "1 2 1", "", false, false));
+	assert_text(R("a"), "");
+	assert_no_temp(world.root);
+}
+
+static void
+test_edit_in_order(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Replacement a = KODA__REPLACEMENT__INIT, b = KODA__REPLACEMENT__INIT, *list[] = { &a, &b };
+	REQUEST(&w, EDIT, edit, Edit, edit);
+
+	put_text(R("a"), "x\ny\nz\n");
+	worker_open(&w, &plain);
+	a.old = bytes("y");
+	a.new_ = bytes("p\nq");
+	b.old = bytes("q");
+	b.new_ = bytes("r");
+	msg.path = bytes("a");
+	msg.n_replacement = 2;
+	msg.replacement = list;
+	msg.has_dry_run = msg.dry_run = true;
+	outcome_of(call(&w, &req));
+	assert_int_equal(w.reply->outcome->n_line, 2);
+	assert_int_equal(w.reply->outcome->line[0], 2);
+	assert_int_equal(w.reply->outcome->line[1], 3);
+	msg.dry_run = false;
+	req.id = 0;
+	outcome_of(call(&w, &req));
+	assert_text(R("a"), "x\np\nr\nz\n");
+	/* The second does not apply: nor does the first. */
+	a.old = bytes("x");
+	a.new_ = bytes("X");
+	b.old = bytes("gone");
+	req.id = 0;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
+	assert_text(R("a"), "x\np\nr\nz\n");
+}
+
+static void
+test_edit_refused(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+
+	put_text(R("a"), "aaa b b");
+	must(mkdir(R("d"), 0755) == 0);
+	worker_open(&w, &plain);
+	rep = do_edit(&w, "a", "x", "y", false, false);
+	assert_error(rep, KODA__ERROR_CODE__CONFLICT);
+	assert_non_null(memmem(rep->error->message.data, rep->error->message.len, "0 times", 7));
+	rep = do_edit(&w, "a", "b", "y", false, false);
+	assert_error(rep, KODA__ERROR_CODE__CONFLICT);
+	assert_non_null(memmem(rep->error->message.data, rep->error->message.len, "2 times", 7));
+	/* Two that overlap are two. */
+	assert_error(do_edit(&w, "a", "aa", "y", false, false), KODA__ERROR_CODE__CONFLICT);
+	assert_error(do_edit(&w, "a", "", "y", false, false), KODA__ERROR_CODE__INVALID);
+	assert_error(do_edit(&w, "a", "b", "b", true, false), KODA__ERROR_CODE__INVALID);
+	assert_errnum(do_edit(&w, "gone", "b", "c", true, false), ENOENT);
+	assert_errnum(do_edit(&w, "d", "b", "c", true, false), EISDIR);
+	assert_rule(do_edit(&w, O("x"), "b", "c", true, false), "allow_write");
+	assert_text(R("a"), "aaa b b");
+}
+
+/* Two workers edit one file at once: no edit is lost, whoever comes first. */
+static void
+test_edit_by_two(void **state)
+{
+	enum { EACH = 100 };
+	struct worker w[2];
+	uint64_t last[2];
+	char text[4 * EACH + 16] = "";
+
+	for (unsigned i = 0; i < 2 * EACH; i++)
+		sprintf(text + strlen(text), "%03u,", i);
+	put_text(R("a"), text);
+	for (unsigned k = 0; k < 2; k++)
+		worker_open(&w[k], &plain);
+	for (unsigned i = 0; i < EACH; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			Koda__Replacement one = KODA__REPLACEMENT__INIT, *list[] = { &one };
+			char old[8], new[8];
+			REQUEST(&w[k], EDIT, edit, Edit, edit);
+
+			sprintf(old, "%03u,", 2 * i + k);
+			sprintf(new, "x%02u,", i % 100);
+			one.old = bytes(old);
+			one.new_ = bytes(new);
+			msg.path = bytes("a");
+			msg.n_replacement = 1;
+			msg.replacement = list;
+			send_request(&w[k], &req);
+			last[k] = req.id;
+		}
+	for (unsigned k = 0; k < 2; k++) {
+		for (uint64_t id = last[k] - EACH + 1; id <= last[k]; id++) {
+			const Koda__Reply *rep = final_reply(&w[k], id);
+
+			assert_non_null(rep);
+			outcome_of(rep);
+		}
+		worker_end(&w[k]);
+	}
+	text[0] = '\0';
+	for (unsigned i = 0; i < EACH; i++)
+		sprintf(text + strlen(text), "x%02u,x%02u,", i % 100, i % 100);
+	assert_text(R("a"), text);
+}
+
+/* ---- read, stat, list, explain ---- */
+
+static void
+test_read(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+	REQUEST(&w, READ, read, Read, read);
+	uint8_t digest[KODA_DIGEST_BYTES];
+
+	put_text(R("a"), "0123456789");
+	put_text(R("empty"), "");
+	must(symlink("a", R("l")) == 0);
+	worker_open(&w, &plain);
+	rep = do_read(&w, "l");
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_READ);
+	assert_bytes(rep->read->path, R("a"));
+	assert_bytes(rep->read->content, "0123456789");
+	assert_int_equal(rep->read->size, 10);
+	msg.path = bytes("a");
+	msg.has_offset = msg.has_max = msg.has_digest = msg.digest = true;
+	msg.offset = 3;
+	msg.max = 4;
+	rep = call(&w, &req);
+	assert_bytes(rep->read->content, "3456");
+	assert_int_equal(rep->read->size, 10);
+	crypto_generichash(digest, sizeof(digest), (const uint8_t *)"0123456789", 10, NULL, 0);
+	assert_memory_equal(rep->read->digest.data, digest, sizeof(digest));
+	msg.offset = 100;
+	req.id = 0;
+	rep = call(&w, &req);
+	assert_int_equal(rep->read->content.len, 0);
+	assert_int_equal(rep->read->size, 10);
+	rep = do_read(&w, "empty");
+	assert_true(rep->read->has_content);
+	assert_int_equal(rep->read->content.len, 0);
+	assert_int_equal(rep->read->size, 0);
+}
+
+static void
+test_read_large(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+	uint8_t *data = malloc(INLINE_MAX + 1), *got = malloc(INLINE_MAX + 1);
+
+	must(data != NULL && got != NULL);
+	for (size_t i = 0; i < INLINE_MAX + 1; i++)
+		data[i] = (uint8_t)(i * 31 + i / 256);
+	put_file(R("inline"), data, INLINE_MAX);
+	put_file(R("fd"), data, INLINE_MAX + 1);
+	worker_open(&w, &plain);
+	rep = do_read(&w, "inline");
+	assert_true(rep->read->has_content);
+	assert_int_equal(rep->read->content.len, INLINE_MAX);
+	assert_memory_equal(rep->read->content.data, data, INLINE_MAX);
+	rep = do_read(&w, "fd");
+	assert_false(rep->read->has_content);
+	assert_true(rep->read->descriptor);
+	assert_int_equal(rep->read->size, INLINE_MAX + 1);
+	assert_int_equal(fcntl(w.fd, F_GETFL) & (O_ACCMODE | O_PATH), O_RDONLY);
+	assert_int_equal(pread(w.fd, got, INLINE_MAX + 1, 0), INLINE_MAX + 1);
+	assert_memory_equal(got, data, INLINE_MAX + 1);
+	/* It works on behind a descriptor. */
+	assert_int_equal(do_ping(&w)->result_case, KODA__REPLY__RESULT_PONG);
+	free(data);
+	free(got);
+}
+
+static void
+test_read_refused(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	struct setup setup = { .deny_read = O("secret") };
+	char *secret = strdup(O("secret"));
+
+	setup.deny_read = secret;
+	must(mkdir(O("secret"), 0755) == 0 && mkfifo(R("fifo"), 0644) == 0);
+	put_text(O("secret/key"), "key");
+	put_text(O("open"), "open");
+	must(symlink(O("secret"), R("l")) == 0);
+	must(mknod(R("sock"), S_IFSOCK | 0600, 0) == 0);
+	worker_open(&w, &setup);
+	assert_bytes(do_read(&w, O("open"))->read->content, "open");
+	assert_rule(do_read(&w, O("secret/key")), "deny_read");
+	assert_rule(do_read(&w, "l/key"), "deny_read");
+	/* Whether it is there, and what it is, is a secret too. */
+	assert_rule(do_read(&w, O("secret/gone")), "deny_read");
+	assert_rule(do_read(&w, "l/key/x"), "deny_read");
+	assert_rule(do_stat(&w, O("secret/key")), "deny_read");
+	assert_rule(do_list(&w, "l", NULL), "deny_read");
+	assert_errnum(do_read(&w, "fifo"), 0);
+	assert_errnum(do_read(&w, "sock"), 0);
+	assert_errnum(do_read(&w, "/dev/zero"), 0);
+	assert_errnum(do_read(&w, "."), EISDIR);
+	assert_errnum(do_read(&w, "gone"), ENOENT);
+	assert_error(do_read(&w, "/dev/fd/3"), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_read(&w, "/proc/self/root/etc/passwd"), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_read(&w, "/proc/1/environ"), KODA__ERROR_CODE__POLICY_DENIED);
+	free(secret);
+}
+
+static void
+test_stat(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+	struct stat st;
+	REQUEST(&w, STAT, stat, Stat, stat);
+
+	put_text(R("a"), "text");
+	must(chmod(R("a"), 0640) == 0 && symlink("a", R("l")) == 0);
+	must(stat(R("a"), &st) == 0);
+	worker_open(&w, &plain);
+	msg.path = bytes("a");
+	msg.has_digest = msg.digest = true;
+	rep = call(&w, &req);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_STAT);
+	assert_int_equal(rep->stat->type, KODA__FILE_TYPE__FILE_REGULAR);
+	assert_int_equal(rep->stat->size, 4);
+	assert_int_equal(rep->stat->mode, 0640);
+	assert_int_equal(rep->stat->links, 1);
+	assert_int_equal(
+	    rep->stat->mtime_ns, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+	assert_true(rep->stat->has_digest);
+	msg.path = bytes("l");
+	req.id = 0;
+	rep = call(&w, &req);
+	assert_int_equal(rep->stat->type, KODA__FILE_TYPE__FILE_SYMLINK);
+	assert_bytes(rep->stat->target, "a");
+	assert_bytes(rep->stat->path, R("l"));
+	assert_false(rep->stat->has_digest);
+	assert_errnum(do_stat(&w, "gone"), ENOENT);
+}
+
+static void
+test_list(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	char *secret = strdup(R("secret"));
+	const struct setup setup = { .deny_read = secret };
+	const Koda__Reply *rep;
+
+	put_text(R("b"), "four");
+	put_text(R("B"), "");
+	put_text(R("a\xff"), "");
+	put_text(R("secret"), "x");
+	must(mkdir(R("dir"), 0755) == 0 && symlink("b", R("l")) == 0 && mkfifo(R("p"), 0600) == 0);
+	worker_open(&w, &setup);
+	rep = do_list(&w, ".", NULL);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_LIST);
+	assert_int_equal(rep->list->n_entry, 6);
+	assert_int_equal(rep->list->hidden, 1);
+	assert_false(rep->list->more);
+	assert_bytes(rep->list->entry[0]->name, "B");
+	assert_bytes(rep->list->entry[1]->name, "a\xff");
+	assert_bytes(rep->list->entry[2]->name, "b");
+	assert_int_equal(rep->list->entry[2]->size, 4);
+	assert_int_equal(rep->list->entry[2]->type, KODA__FILE_TYPE__FILE_REGULAR);
+	assert_int_equal(rep->list->entry[3]->type, KODA__FILE_TYPE__FILE_DIRECTORY);
+	assert_int_equal(rep->list->entry[3]->size, 0);
+	assert_int_equal(rep->list->entry[4]->type, KODA__FILE_TYPE__FILE_SYMLINK);
+	assert_int_equal(rep->list->entry[5]->type, KODA__FILE_TYPE__FILE_OTHER);
+	rep = do_list(&w, ".", "b");
+	assert_int_equal(rep->list->n_entry, 3);
+	assert_errnum(do_list(&w, "b", NULL), ENOTDIR);
+	free(secret);
+}
+
+static void
+test_list_pages(void **state)
+{
+	enum { N = 3000 };
+	cleanup(worker_end) struct worker w;
+	char after[NAME_MAX + 1] = "", name[NAME_MAX + 1];
+	unsigned seen = 0, pages = 0;
+	const Koda__Reply *rep;
+
+	for (unsigned i = 0; i < N; i++) {
+		memset(name, 'n', 250);
+		sprintf(name + 240, "%06u", i);
+		put_text(R(name), "");
+	}
+	worker_open(&w, &plain);
+	do {
+		rep = do_list(&w, "", NULL);
+		assert_error(rep, KODA__ERROR_CODE__INVALID);
+		rep = do_list(&w, ".", pages == 0 ? NULL : after);
+		assert_int_equal(rep->result_case, KODA__REPLY__RESULT_LIST);
+		for (size_t i = 0; i < rep->list->n_entry; i++) {
+			ProtobufCBinaryData n = rep->list->entry[i]->name;
+
+			snprintf(name, sizeof(name), "%.*s", (int)n.len, (const char *)n.data);
+			assert_true(strcmp(after, name) < 0);
+			strcpy(after, name);
+			seen++;
+		}
+		pages++;
+	} while (rep->list->more && pages < 10);
+	assert_int_equal(seen, N);
+	assert_true(pages > 1);
+}
+
+static void
+test_explain(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+	REQUEST(&w, EXPLAIN, explain, Explain, explain);
+
+	must(symlink(world.out, R("l")) == 0);
+	worker_open(&w, &plain);
+	msg.path = bytes("l/x");
+	msg.access = KODA__ACCESS__ACCESS_WRITE;
+	rep = call(&w, &req);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_EXPLAINED);
+	assert_false(rep->explained->allowed);
+	assert_bytes(rep->explained->path, O("x"));
+	assert_bytes(rep->explained->rule, "allow_write");
+	assert_true(rep->explained->reason.len > 0);
+	assert_int_equal(rep->explained->n_hop, 1);
+	assert_bytes(rep->explained->hop[0], R("l"));
+	msg.path = bytes("new/file");
+	req.id = 0;
+	assert_true(call(&w, &req)->explained->allowed);
+	msg.access = KODA__ACCESS__ACCESS_READ;
+	msg.path = bytes("l/x");
+	req.id = 0;
+	assert_true(call(&w, &req)->explained->allowed);
+}
+
+/* ---- mkdir, remove, rename ---- */
+
+static void
+test_mkdir(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	struct stat st;
+
+	put_text(R("f"), "");
+	must(symlink("d", R("l")) == 0);
+	worker_open(&w, &plain);
+	assert_true(outcome_of(do_mkdir(&w, "d/", false))->created);
+	assert_true(w.prepared);
+	must(stat(R("d"), &st) == 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	assert_error(do_mkdir(&w, "d", false), KODA__ERROR_CODE__CONFLICT);
+	assert_false(outcome_of(do_mkdir(&w, "d", true))->created);
+	assert_error(do_mkdir(&w, "f", true), KODA__ERROR_CODE__CONFLICT);
+	assert_error(do_mkdir(&w, "l", true), KODA__ERROR_CODE__CONFLICT);
+	assert_errnum(do_mkdir(&w, "x/y/z", false), ENOENT);
+	assert_true(outcome_of(do_mkdir(&w, "x/y/z", true))->created);
+	must(stat(R("x/y/z"), &st) == 0 && S_ISDIR(st.st_mode));
+	assert_rule(do_mkdir(&w, O("d"), false), "allow_write");
+	assert_no_temp(world.root);
+}
+
+static void
+test_remove(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Outcome *out;
+
+	put_text(R("f"), "text");
+	put_text(O("keep"), "keep");
+	must(mkdir(R("d"), 0755) == 0 && mkdir(R("d/e"), 0755) == 0 && mkdir(R("empty"), 0755) == 0);
+	put_text(R("d/e/x"), "x");
+	must(symlink(world.out, R("d/e/l")) == 0 && symlink(world.out, R("l")) == 0);
+	must(mkfifo(R("p"), 0600) == 0);
+	worker_open(&w, &plain);
+	out = outcome_of(do_remove(&w, "f", false));
+	assert_true(w.prepared && w.committed);
+	assert_int_equal(out->entries, 1);
+	assert_int_equal(out->size_before, 4);
+	assert_false(exists(R("f")));
+	assert_errnum(do_remove(&w, "f", false), ENOENT);
+	outcome_of(do_remove(&w, "l", true));
+	assert_false(exists(R("l")));
+	assert_errnum(do_remove(&w, "d", false), ENOTEMPTY);
+	assert_errnum(do_remove(&w, "p", false), 0);
+	outcome_of(do_remove(&w, "empty", false));
+	assert_false(exists(R("empty")));
+	out = outcome_of(do_remove(&w, "d", true));
+	assert_int_equal(out->entries, 4);
+	assert_int_equal(out->type, KODA__FILE_TYPE__FILE_DIRECTORY);
+	assert_false(exists(R("d")));
+	assert_text(O("keep"), "keep");
+	assert_error(do_remove(&w, ".", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_remove(&w, world.base, true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_rule(do_remove(&w, O("keep"), false), "allow_write");
+	assert_no_temp(world.root);
+}
+
+static void
+test_protected_below(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	char *denied = strdup(R("r/sub/no"));
+	const struct setup setup = { .deny_write = denied };
+
+	must(mkdir(R("g"), 0755) == 0 && mkdir(R("g/.git"), 0755) == 0);
+	must(mkdir(R("k"), 0755) == 0 && mkdir(R("k/.koda"), 0755) == 0 &&
+	    mkdir(R("k/.koda/agents"), 0755) == 0);
+	must(mkdir(R("bare"), 0755) == 0 && mkdir(R("bare/objects"), 0755) == 0 &&
+	    mkdir(R("bare/refs"), 0755) == 0);
+	put_text(R("bare/HEAD"), "ref: refs/heads/x\n");
+	must(mkdir(R("w"), 0755) == 0 && rename(R("bare"), R("w/bare")) == 0);
+	must(mkdir(R("r"), 0755) == 0 && mkdir(R("r/sub"), 0755) == 0);
+	put_text(R("r/sub/no"), "x");
+	worker_open(&w, &setup);
+	assert_error(do_remove(&w, "g", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_rename(&w, "g", "h", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_remove(&w, "k", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_rename(&w, "w", "v", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_remove(&w, "w", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_remove(&w, "r", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_rename(&w, "r", "s", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_true(exists(R("g/.git")) && exists(R("k/.koda/agents")) && exists(R("w/bare/HEAD")));
+	assert_text(R("r/sub/no"), "x");
+	free(denied);
+}
+
+/* What could be removed only in part is not begun. */
+static void
+test_remove_unwritable(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	must(mkdir(R("d"), 0755) == 0 && mkdir(R("d/ro"), 0755) == 0);
+	put_text(R("d/a"), "a");
+	put_text(R("d/ro/b"), "b");
+	must(chmod(R("d/ro"), 0555) == 0);
+	worker_open(&w, &plain);
+	if (geteuid() == 0)
+		return; /* root writes to any directory */
+	assert_errnum(do_remove(&w, "d", true), EACCES);
+	assert_false(w.prepared);
+	assert_text(R("d/a"), "a");
+	assert_text(R("d/ro/b"), "b");
+}
+
+static void
+test_rename(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Outcome *out;
+
+	put_text(R("a"), "a");
+	put_text(R("b"), "b");
+	must(mkdir(R("d"), 0755) == 0 && mkdir(R("d/e"), 0755) == 0 && mkdir(R("t"), 0755) == 0);
+	must(symlink("a", R("l")) == 0);
+	worker_open(&w, &plain);
+	assert_error(do_rename(&w, "a", "b", false), KODA__ERROR_CODE__CONFLICT);
+	assert_text(R("b"), "b");
+	out = outcome_of(do_rename(&w, "a", "t/c", false));
+	assert_true(w.prepared);
+	assert_bytes(out->path, R("a"));
+	assert_bytes(out->to, R("t/c"));
+	assert_text(R("t/c"), "a");
+	assert_false(exists(R("a")));
+	outcome_of(do_rename(&w, "t/c", "b", true));
+	assert_text(R("b"), "a");
+	outcome_of(do_rename(&w, "d", "t/moved", false));
+	assert_true(exists(R("t/moved/e")));
+	outcome_of(do_rename(&w, "l", "m", false));
+	assert_true(exists(R("m")));
+	assert_errnum(do_rename(&w, "gone", "x", false), ENOENT);
+	assert_errnum(do_rename(&w, "b", "no/such/x", false), ENOENT);
+	assert_errnum(do_rename(&w, "b", "new/", false), ENOTDIR);
+	assert_errnum(do_rename(&w, "t", "t/moved/in", false), EINVAL);
+	assert_rule(do_rename(&w, "b", O("x"), false), "allow_write");
+	assert_error(do_rename(&w, ".", "x", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_text(R("b"), "a");
+}
+
+static void
+test_plan_changes_nothing(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct setup setup = { .mode = KODA__MODE__MODE_PLAN, .no_write = true };
+	bool temp;
+
+	put_text(R("a"), "a");
+	worker_open(&w, &setup);
+	assert_bytes(do_read(&w, "a")->read->content, "a");
+	assert_error(do_write(&w, "a", "b"), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_edit(&w, "a", "a", "b", false, false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_mkdir(&w, "d", true), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_remove(&w, "a", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_error(do_rename(&w, "a", "b", false), KODA__ERROR_CODE__POLICY_DENIED);
+	assert_int_equal(names_in(world.root, &temp), 1);
+	assert_text(R("a"), "a");
+}
+
+static void
+test_durable(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	worker_open(&w, &plain);
+	{
+		REQUEST(&w, WRITE, write, Write, write);
+
+		msg.path = bytes("d/e/f");
+		msg.has_content = true;
+		msg.content = bytes("text");
+		msg.has_durable = msg.durable = true;
+		outcome_of(call(&w, &req));
+	}
+	assert_text(R("d/e/f"), "text");
+	{
+		REQUEST(&w, RENAME, rename, Rename, rename);
+
+		msg.from = bytes("d/e/f");
+		msg.to = bytes("g");
+		msg.has_durable = msg.durable = true;
+		outcome_of(call(&w, &req));
+	}
+	{
+		REQUEST(&w, REMOVE, remove, Remove, remove);
+
+		msg.path = bytes("d");
+		msg.has_recursive = msg.recursive = msg.has_durable = msg.durable = true;
+		outcome_of(call(&w, &req));
+	}
+	assert_text(R("g"), "text");
+	assert_false(exists(R("d")));
+}
+
+/* ---- death and recovery ---- */
+
+enum step { STEP_NONE, STEP_WRITE, STEP_WRITE_DEEP, STEP_EDIT, STEP_MKDIR, STEP_REMOVE, STEP_REMOVE_TREE,
+	STEP_REMOVE_DIR, STEP_RENAME };
+
+static const struct {
+	const char *label;
+	unsigned stop;        /* the pause point at which it is killed */
+	enum step step;
+	Koda__Happened want;
+} deaths[] = {
+	{ "write, empty temporary file", 1, STEP_WRITE, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "write, before Prepared", 2, STEP_WRITE, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "write, Prepared", 3, STEP_WRITE, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "write, renamed", 4, STEP_WRITE, KODA__HAPPENED__HAPPENED },
+	{ "deep write, empty directory", 1, STEP_WRITE_DEEP, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "deep write, before Prepared", 2, STEP_WRITE_DEEP, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "deep write, Prepared", 3, STEP_WRITE_DEEP, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "deep write, renamed", 4, STEP_WRITE_DEEP, KODA__HAPPENED__HAPPENED },
+	{ "edit, Prepared", 3, STEP_EDIT, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "edit, renamed", 4, STEP_EDIT, KODA__HAPPENED__HAPPENED },
+	{ "mkdir, before Prepared", 2, STEP_MKDIR, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "mkdir, Prepared", 3, STEP_MKDIR, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "mkdir, renamed", 4, STEP_MKDIR, KODA__HAPPENED__HAPPENED },
+	{ "remove, Prepared", 3, STEP_REMOVE, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "remove, renamed", 4, STEP_REMOVE, KODA__HAPPENED__HAPPENED },
+	{ "remove, Committed", 5, STEP_REMOVE, KODA__HAPPENED__HAPPENED },
+	{ "remove a tree, Prepared", 3, STEP_REMOVE_TREE, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "remove a tree, renamed", 4, STEP_REMOVE_TREE, KODA__HAPPENED__HAPPENED },
+	{ "remove a tree, Committed", 5, STEP_REMOVE_TREE, KODA__HAPPENED__HAPPENED },
+	{ "remove an empty directory, renamed", 4, STEP_REMOVE_DIR, KODA__HAPPENED__HAPPENED },
+	{ "rename, Prepared", 3, STEP_RENAME, KODA__HAPPENED__DID_NOT_HAPPEN },
+	{ "rename, renamed", 4, STEP_RENAME, KODA__HAPPENED__HAPPENED },
+};
+
+static const struct {
+	Koda__Kind kind;
+	const char *path, *made, *gone; /* what is there when it happened, and what is not */
+} steps[] = {
+	[STEP_WRITE] = { KODA__KIND__KIND_WRITE, "a", NULL, NULL },
+	[STEP_WRITE_DEEP] = { KODA__KIND__KIND_WRITE, "new/deep/file", "new/deep/file", NULL },
+	[STEP_EDIT] = { KODA__KIND__KIND_EDIT, "a", NULL, NULL },
+	[STEP_MKDIR] = { KODA__KIND__KIND_MKDIR, "made", "made", NULL },
+	[STEP_REMOVE] = { KODA__KIND__KIND_REMOVE, "a", NULL, "a" },
+	[STEP_REMOVE_TREE] = { KODA__KIND__KIND_REMOVE, "tree", NULL, "tree" },
+	[STEP_REMOVE_DIR] = { KODA__KIND__KIND_REMOVE, "empty", NULL, "empty" },
+	[STEP_RENAME] = { KODA__KIND__KIND_RENAME, "a", "b", "a" },
+};
+
+/* Send the step's request to a worker that stops on the way, and kill it there. */
+static uint64_t
+die_in_step(struct worker *w, enum step step)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Write wr = KODA__WRITE__INIT;
+	Koda__Edit ed = KODA__EDIT__INIT;
+	Koda__Mkdir mk = KODA__MKDIR__INIT;
+	Koda__Remove rm = KODA__REMOVE__INIT;
+	Koda__Rename mv = KODA__RENAME__INIT;
+	Koda__Replacement one = KODA__REPLACEMENT__INIT, *list[] = { &one };
+	int status;
+
+	switch (step) {
+	case STEP_NONE:
+		fail();
+		break;
+	case STEP_WRITE:
+	case STEP_WRITE_DEEP:
+		req.op_case = KODA__REQUEST__OP_WRITE;
+		req.write = &wr;
+		wr.path = bytes(steps[step].path);
+		wr.has_content = true;
+		wr.content = bytes("new");
+		break;
+	case STEP_EDIT:
+		req.op_case = KODA__REQUEST__OP_EDIT;
+		req.edit = &ed;
+		ed.path = bytes(steps[step].path);
+		one.old = bytes("old");
+		one.new_ = bytes("new");
+		ed.n_replacement = 1;
+		ed.replacement = list;
+		break;
+	case STEP_MKDIR:
+		req.op_case = KODA__REQUEST__OP_MKDIR;
+		req.mkdir = &mk;
+		mk.path = bytes(steps[step].path);
+		break;
+	case STEP_REMOVE:
+	case STEP_REMOVE_TREE:
+	case STEP_REMOVE_DIR:
+		req.op_case = KODA__REQUEST__OP_REMOVE;
+		req.remove = &rm;
+		rm.path = bytes(steps[step].path);
+		rm.has_recursive = rm.recursive = step == STEP_REMOVE_TREE;
+		break;
+	case STEP_RENAME:
+		req.op_case = KODA__REQUEST__OP_RENAME;
+		req.rename = &mv;
+		mv.from = bytes(steps[step].path);
+		mv.to = bytes("b");
+		break;
+	}
+	send_request(w, &req);
+	must(waitpid(w->pid, &status, WUNTRACED) == w->pid);
+	if (!WIFSTOPPED(status))
+		fail_msg("the worker did not stop but ended with %#x", status);
+	must(kill(w->pid, SIGKILL) == 0);
+	assert_null(final_reply(w, req.id));
+	return req.id;
+}
+
+static void
+fill_recover(const struct worker *dead, uint64_t id, enum step step, Koda__Recover *msg)
+{
+	koda__recover__init(msg);
+	msg->request = id;
+	msg->token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	msg->path = bytes(steps[step].path);
+	msg->kind = steps[step].kind;
+	msg->has_recursive = msg->recursive = step == STEP_REMOVE_TREE;
+	if (dead->prepared) {
+		msg->prepared =
+		    koda__prepared__unpack(NULL, dead->milestone_len[0], dead->milestone[0]);
+		assert_non_null(msg->prepared);
+	}
+	msg->has_committed = msg->committed = dead->committed;
+}
+
+static void
+make_things(void)
+{
+	put_text(R("a"), "old");
+	must(mkdir(R("tree"), 0755) == 0 && mkdir(R("tree/sub"), 0755) == 0);
+	must(mkdir(R("empty"), 0755) == 0);
+	put_text(R("tree/sub/x"), "x");
+}
+
+static void
+assert_state(enum step step, bool happened)
+{
+	if (steps[step].made != NULL)
+		assert_int_equal(exists(R(steps[step].made)), happened);
+	if (steps[step].gone != NULL)
+		assert_int_equal(exists(R(steps[step].gone)), !happened);
+	if (step == STEP_WRITE || step == STEP_EDIT)
+		assert_text(R("a"), happened ? "new" : "old");
+	if (step == STEP_REMOVE_TREE && !happened)
+		assert_text(R("tree/sub/x"), "x");
+	assert_no_temp(world.root);
+}
+
+static void
+test_death(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	cleanup(worker_end) struct worker dead, w;
+	char variant[32];
+	const struct setup stopping = { .program = variant };
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Recover msg;
+	const Koda__Reply *rep;
+	uint64_t id;
+
+	snprintf(variant, sizeof(variant), "koda-fs-worker-stop%u", deaths[i].stop);
+	world_make(NULL);
+	make_things();
+	worker_open(&dead, &stopping);
+	id = die_in_step(&dead, deaths[i].step);
+	assert_int_equal(dead.prepared, deaths[i].stop >= 3);
+	assert_int_equal(dead.committed, deaths[i].stop >= 5);
+	fill_recover(&dead, id, deaths[i].step, &msg);
+	req.op_case = KODA__REQUEST__OP_RECOVER;
+	req.recover = &msg;
+
+	/* The first successor dies between verdict and clean-up, the second finishes. */
+	{
+		cleanup(worker_end) struct worker first;
+		const struct setup stop6 = { .program = "koda-fs-worker-stop6" };
+		int status;
+
+		worker_open(&first, &stop6);
+		send_request(&first, &req);
+		must(waitpid(first.pid, &status, WUNTRACED) == first.pid);
+		assert_true(WIFSTOPPED(status));
+		must(kill(first.pid, SIGKILL) == 0);
+		assert_null(final_reply(&first, req.id));
+		assert_true(first.verdict);
+		msg.verdict = koda__verdict__unpack(NULL, first.milestone_len[2], first.milestone[2]);
+		assert_int_equal(msg.verdict->happened, deaths[i].want);
+	}
+	worker_open(&w, &plain);
+	req.id = 0;
+	rep = call(&w, &req);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_RECOVERED);
+	assert_int_equal(rep->recovered->happened, deaths[i].want);
+	assert_false(w.verdict);
+	assert_state(deaths[i].step, deaths[i].want == KODA__HAPPENED__HAPPENED);
+	koda__verdict__free_unpacked(msg.verdict, NULL);
+	if (msg.prepared != NULL)
+		koda__prepared__free_unpacked(msg.prepared, NULL);
+	world_remove(NULL);
+}
+
+static void
+test_recover_says_verdict_first(void **state)
+{
+	cleanup(worker_end) struct worker dead, w;
+	const struct setup stopping = { .program = "koda-fs-worker-stop3" };
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Recover msg;
+	const Koda__Reply *rep;
+
+	make_things();
+	worker_open(&dead, &stopping);
+	fill_recover(&dead, die_in_step(&dead, STEP_EDIT), STEP_EDIT, &msg);
+	msg.prepared = koda__prepared__unpack(NULL, dead.milestone_len[0], dead.milestone[0]);
+	req.op_case = KODA__REQUEST__OP_RECOVER;
+	req.recover = &msg;
+
+	/* Somebody else has replaced the file, and the temporary one is gone: nobody can tell. */
+	unlink(R("x"));
+	put_text(R("b"), "third");
+	must(rename(R("b"), R("a")) == 0);
+	{
+		char temp[PATH_MAX];
+
+		snprintf(temp, sizeof(temp), "%s/%.*s", world.root, (int)msg.prepared->temp.len,
+		    (const char *)msg.prepared->temp.data);
+		must(unlink(temp) == 0);
+	}
+	worker_open(&w, &plain);
+	rep = call(&w, &req);
+	assert_true(w.verdict);
+	assert_int_equal(rep->recovered->happened, KODA__HAPPENED__CANNOT_TELL);
+	assert_true(rep->recovered->has_digest_now);
+	assert_text(R("a"), "third");
+
+	/* A temporary name that the request never had is nobody's to remove. */
+	put_text(R("precious"), "mine");
+	msg.prepared->temp = bytes("precious");
+	req.id = 0;
+	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	assert_text(R("precious"), "mine");
+	assert_exits(&w, 1);
+}
+
+/* A directory that had to be empty got something in after its name went: it comes back. */
+static void
+test_recover_puts_back(void **state)
+{
+	cleanup(worker_end) struct worker dead, w;
+	const struct setup stopping = { .program = "koda-fs-worker-stop4" };
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Recover msg;
+	char temp[PATH_MAX];
+
+	make_things();
+	worker_open(&dead, &stopping);
+	fill_recover(&dead, die_in_step(&dead, STEP_REMOVE_DIR), STEP_REMOVE_DIR, &msg);
+	snprintf(temp, sizeof(temp), "%s/%.*s/late", world.root, (int)msg.prepared->temp.len,
+	    (const char *)msg.prepared->temp.data);
+	put_text(temp, "late");
+	req.op_case = KODA__REQUEST__OP_RECOVER;
+	req.recover = &msg;
+	worker_open(&w, &plain);
+	assert_int_equal(call(&w, &req)->recovered->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
+	assert_text(R("empty/late"), "late");
+	assert_no_temp(world.root);
+	koda__prepared__free_unpacked(msg.prepared, NULL);
+}
+
+/* While a worker stops at its steps, a reader sees the old file or the new one. */
+static void
+test_nobody_sees_half(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	char variant[32];
+	const struct setup stopping = { .program = variant };
+	REQUEST(&w, WRITE, write, Write, write);
+
+	for (unsigned stop = 1; stop <= 4; stop++) {
+		int status;
+
+		put_text(R("a"), "old");
+		snprintf(variant, sizeof(variant), "koda-fs-worker-stop%u", stop);
+		worker_open(&w, &stopping);
+		msg.path = bytes("a");
+		msg.has_content = true;
+		msg.content = bytes("new");
+		req.id = 0;
+		send_request(&w, &req);
+		must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+		assert_text(R("a"), stop < 4 ? "old" : "new");
+		must(kill(w.pid, SIGCONT) == 0);
+		outcome_of(final_reply(&w, req.id));
+		assert_text(R("a"), "new");
+		assert_no_temp(world.root);
+		if (stop < 4)
+			worker_end(&w);
+	}
+}
+
+/* The directory goes elsewhere between judging and acting: nothing is written there. */
+static void
+test_directory_moved_away(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct setup stopping = { .program = "koda-fs-worker-stop3" };
+	REQUEST(&w, WRITE, write, Write, write);
+	int status;
+	bool temp;
+
+	must(mkdir(R("d"), 0755) == 0);
+	worker_open(&w, &stopping);
+	msg.path = bytes("d/a");
+	msg.has_content = true;
+	msg.content = bytes("new");
+	send_request(&w, &req);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	must(rename(R("d"), O("d")) == 0);
+	must(kill(w.pid, SIGCONT) == 0);
+	assert_error(final_reply(&w, req.id), KODA__ERROR_CODE__CONFLICT);
+	assert_false(exists(O("d/a")));
+	names_in(O("d"), &temp);
+}
+
+/* Somebody changes the file between the edit's reading and its rename: the edit is not applied to what it did
+ * not see, and his change is not lost. */
+static void
+test_edit_changed_meanwhile(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct setup stopping = { .program = "koda-fs-worker-stop3" };
+	Koda__Replacement one = KODA__REPLACEMENT__INIT, *list[] = { &one };
+	REQUEST(&w, EDIT, edit, Edit, edit);
+	int status;
+
+	put_text(R("a"), "old");
+	worker_open(&w, &stopping);
+	one.old = bytes("old");
+	one.new_ = bytes("new");
+	msg.path = bytes("a");
+	msg.n_replacement = 1;
+	msg.replacement = list;
+	send_request(&w, &req);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	put_text(R("a"), "his");
+	must(kill(w.pid, SIGCONT) == 0);
+	assert_error(final_reply(&w, req.id), KODA__ERROR_CODE__CONFLICT);
+	assert_text(R("a"), "his");
+	assert_no_temp(world.root);
+}
+
+/* The missing directory appears while the worker builds it: its file goes into the one that is there. */
+static void
+test_somebody_was_faster(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const struct setup stopping = { .program = "koda-fs-worker-stop3" };
+	REQUEST(&w, WRITE, write, Write, write);
+	int status;
+
+	worker_open(&w, &stopping);
+	msg.path = bytes("d/a");
+	msg.has_content = true;
+	msg.content = bytes("mine");
+	send_request(&w, &req);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	must(mkdir(R("d"), 0755) == 0);
+	put_text(R("d/b"), "his");
+	must(kill(w.pid, SIGCONT) == 0);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	must(kill(w.pid, SIGCONT) == 0);
+	outcome_of(final_reply(&w, req.id));
+	assert_text(R("d/a"), "mine");
+	assert_text(R("d/b"), "his");
+	assert_no_temp(world.root);
+}
+
 #define CASE(name)                                                                                 \
 	{                                                                                          \
 		#name, test_##name, world_make, world_remove, NULL                                 \
@@ -1227,9 +2170,14 @@ main(void)
 		CASE(write_unsealed_descriptor), CASE(write_through_link), CASE(write_outside),
 		CASE(write_refused_kinds), CASE(write_too_large), CASE(write_guards),
 		CASE(dry_runs), CASE(write_fails_halfway),
-		//CASES
+		CASE(edit), CASE(edit_in_order), CASE(edit_refused), CASE(edit_by_two),
+		CASE(read), CASE(read_large), CASE(read_refused), CASE(stat), CASE(list),
+		CASE(list_pages), CASE(explain), CASE(mkdir), CASE(remove), CASE(protected_below),
+		CASE(remove_unwritable), CASE(rename), CASE(plan_changes_nothing), CASE(durable),
+		CASE(recover_says_verdict_first), CASE(recover_puts_back), CASE(nobody_sees_half),
+		CASE(directory_moved_away), CASE(edit_changed_meanwhile), CASE(somebody_was_faster),
 	};
-	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken)];
+	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + N_ELEMENTS(deaths)];
 
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -1237,5 +2185,8 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(broken); i++)
 		tests[N_ELEMENTS(cases) + i] = (struct CMUnitTest){ broken[i].label, test_broken, NULL,
 			NULL, (void *)(uintptr_t)i };
+	for (size_t i = 0; i < N_ELEMENTS(deaths); i++)
+		tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + i] = (struct CMUnitTest){
+			deaths[i].label, test_death, NULL, NULL, (void *)(uintptr_t)i };
 	return cmocka_run_group_tests_name("worker_wire", tests, NULL, NULL);
 }
