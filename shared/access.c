@@ -258,8 +258,11 @@ enum git_level {
 	GIT_OTHER,
 };
 
+/* The directories of a rebase hold a list of commands that `git rebase --continue` goes on with. */
+static const char *const git_executable_dirs[] = { "hooks", "rebase-merge", "rebase-apply", NULL };
+
 static const char *const git_executable[] = { "config", "config.worktree", "config.lock", "hooks",
-	"commondir", "gitdir", NULL };
+	"rebase-merge", "rebase-apply", "commondir", "gitdir", NULL };
 
 bool
 access_is_git_dir(bool head, bool objects, bool refs, bool commondir)
@@ -321,7 +324,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	/* A write makes the directories that are missing: so a piece can be one of those. */
 	if (!w->last && strcmp(w->name, "objects") != 0 && strcmp(w->name, "refs") != 0)
 		piece = NULL;
-	if (!w->last && strcmp(w->name, "hooks") != 0)
+	if (!w->last && one_of(w->name, git_executable_dirs) == NULL)
 		executable = NULL;
 	if (disk == NULL || (piece == NULL && executable == NULL))
 		return NULL;
@@ -344,7 +347,8 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	if (!access_is_git_dir(head, objects, refs, commondir))
 		return NULL;
 	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
-	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks"))
+	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks") ||
+	    HAS("rebase-merge") || HAS("rebase-apply"))
 		return piece;
 	return NULL;
 #undef HAS
