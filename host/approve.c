@@ -4,25 +4,48 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "host/session.h"
 
 struct koda_approval {
-	struct call *call;
+	struct call *call;  /* NULL: it has ended without waiting for the answer */
 	struct arena arena; /* holds the request that the question points into */
+	void *content;      /* of a large write, mapped; it is sealed, so nobody can change it */
+	size_t content_len;
 	struct koda_question question;
-	bool asking;   /* the callback is running */
+	struct koda_result seen; /* what the question points into, once the call has ended */
+	bool asking; /* the callback is running */
 	bool answered, yes;
 };
+
+static void
+approval_free(struct koda_approval *a)
+{
+	if (a->content != NULL)
+		munmap(a->content, a->content_len);
+	koda_result_done(&a->seen);
+	arena_done(&a->arena);
+	free(a);
+}
 
 void
 approve_done(struct call *c)
 {
-	if (c->approval == NULL)
+	struct koda_approval *a = c->approval;
+
+	if (a == NULL)
 		return;
-	arena_done(&c->approval->arena);
-	free(c->approval);
 	c->approval = NULL;
+	a->call = NULL;
+	if (!a->asking && (a->answered || c->done == NULL)) {
+		approval_free(a);
+		return;
+	}
+	/* Whoever still thinks about it will answer, and that must not be a step into the void. */
+	a->seen = c->result;
+	c->result = (struct koda_result){ .fd = -1 };
 }
 
 static int
@@ -43,6 +66,26 @@ fill_edits(struct koda_question *q, const Koda__Edit *m, struct arena *arena)
 	return 0;
 }
 
+static int
+map_content(struct koda_approval *a, int fd)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(fd, &st) < 0)
+		return -1;
+	if (st.st_size == 0)
+		return 0;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED)
+		return -1;
+	a->content = p;
+	a->content_len = (size_t)st.st_size;
+	a->question.data = p;
+	a->question.len = a->content_len;
+	return 0;
+}
+
 static struct koda_approval *
 approval_new(struct koda_session *ses, struct call *c)
 {
@@ -53,6 +96,7 @@ approval_new(struct koda_session *ses, struct call *c)
 		return NULL;
 	arena_init(&a->arena);
 	a->call = c;
+	a->seen.fd = -1;
 	c->approval = a;
 	req = marshal_unpack_request(&c->request, &a->arena);
 	if (req == NULL)
@@ -74,6 +118,8 @@ approval_new(struct koda_session *ses, struct call *c)
 		a->question.data = req->write->content.data;
 		a->question.len = req->write->content.len;
 	}
+	if (c->fd >= 0 && map_content(a, c->fd) < 0)
+		return NULL;
 	if (req->op_case == KODA__REQUEST__OP_EDIT) {
 		if (c->result.n_lines != req->edit->n_replacement)
 			a->question.lines = NULL;
@@ -93,31 +139,52 @@ settle(struct koda_approval *a)
 	slot_answer(c, yes);
 }
 
+static void
+refuse(struct call *c, const char *why)
+{
+	static const char *const modes[] = { [KODA_PLAN] = "Plan", [KODA_SAFE] = "Safe",
+		[KODA_AUTO] = "Auto" };
+	char shown[384];
+
+	bytes_show(shown, sizeof(shown), c->result.path, strlen(c->result.path));
+	err_set(&c->err, KODA_NOT_APPROVED, 0, "'%s': the %s mode's policy wants each change approved, and %s",
+	    shown, modes[c->slot->ses->mode], why);
+}
+
 void
 approve_ask(struct koda_session *ses, struct call *c)
 {
+	const bool sync = c->done == NULL;
 	struct koda_approval *a;
 
 	if (ses->approve == NULL) {
-		err_set(&c->err, KODA_NOT_APPROVED, 0,
-		    "this mode wants each change approved, and there is nobody to ask");
+		refuse(c, "there is nobody to ask");
 		slot_answer(c, false);
 		return;
 	}
 	a = approval_new(ses, c);
 	if (a == NULL) {
+		if (c->approval != NULL)
+			c->approval->answered = true; /* nobody has seen it */
 		approve_done(c);
-		err_set(&c->err, KODA_NOT_APPROVED, 0, "out of memory before anybody could be asked");
+		refuse(c, "memory is too short to ask");
 		slot_answer(c, false);
 		return;
 	}
-	c->state = CALL_ASKING; /* from CALL_SENT: no count changes */
 	a->asking = true;
 	ses->approve(ses->data, &a->question);
 	a->asking = false;
-	if (!a->answered && c->done == NULL) {
-		err_set(&c->err, KODA_NOT_APPROVED, 0, "nobody answered");
+	if (a->call == NULL) {
+		/* It ended while somebody was asked: its slot failed in a call from there. */
+		if (a->answered || sync)
+			approval_free(a);
+		return;
+	}
+	if (!a->answered && sync) {
+		refuse(c, "nobody answered");
 		a->answered = true;
+	} else if (a->answered && !a->yes) {
+		refuse(c, "this one was not");
 	}
 	if (a->answered)
 		settle(a);
@@ -126,7 +193,9 @@ approve_ask(struct koda_session *ses, struct call *c)
 void
 koda_approval_answer(struct koda_approval *approval, bool yes)
 {
-	struct koda_slot *slot = approval->call->slot;
+	struct call *c = approval->call;
+	struct koda_session *ses;
+	struct koda_slot *slot;
 
 	if (approval->answered)
 		return;
@@ -134,7 +203,19 @@ koda_approval_answer(struct koda_approval *approval, bool yes)
 	approval->yes = yes;
 	if (approval->asking)
 		return; /* approve_ask goes on when the callback has returned */
+	if (c == NULL) {
+		approval_free(approval);
+		return;
+	}
+	slot = c->slot;
+	ses = slot->ses;
+	if (*ses->here != 1)
+		return; /* the parent's question */
+	if (!yes)
+		refuse(c, "this one was not");
 	settle(approval);
+	session_enter(ses);
 	slot_advance(slot);
-	session_rearm(slot->ses, slot);
+	session_rearm(ses, slot);
+	session_leave(ses);
 }

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "shared/bytes.h"
@@ -14,8 +14,6 @@
 
 #define LIST_ENTRIES_MAX (1u << 20) /* what a worker can make the host hold; ten times the largest seen */
 #define READ_PAGED_MAX   (256u << 20) /* the same, for content that cannot come as a descriptor */
-#define FUSE_MAGIC 0x65735546
-#define PROC_MAGIC 0x9fa0
 
 _Static_assert((int)KODA_INVALID == KODA__ERROR_CODE__INVALID &&
 	(int)KODA_INTERNAL == KODA__ERROR_CODE__INTERNAL &&
@@ -94,6 +92,13 @@ marshal_check(const struct koda_op *op, struct koda_error *err)
 		return err_set(err, KODA_INVALID, 0, "no such operation: %d", (int)op->kind);
 	}
 	return check_path("the path", op->path, err);
+}
+
+static void
+close_file(FILE **f)
+{
+	if (*f != NULL)
+		fclose(*f);
 }
 
 static ProtobufCBinaryData
@@ -433,6 +438,7 @@ marshal_recover(const struct packed *request, uint64_t id, const struct wreck *w
 
 struct chunk {
 	struct chunk *next;
+	size_t size;
 	max_align_t data[];
 };
 
@@ -444,10 +450,36 @@ keep(struct koda_result *ret, const void *data, size_t len)
 	if (c == NULL)
 		return NULL;
 	c->next = ret->priv;
+	c->size = len;
 	ret->priv = c;
 	if (len > 0 && data != NULL)
 		memcpy(c->data, data, len);
 	((char *)c->data)[len] = '\0';
+	return c->data;
+}
+
+/* What keep() returned (or NULL), with room for len bytes. Doubles: a reply may come in any number of
+ * pages, and each of them must not cost a copy of all before it. */
+static void *
+keep_more(struct koda_result *ret, const void *old, size_t len)
+{
+	struct chunk **at = (struct chunk **)&ret->priv, *c;
+	size_t size;
+
+	if (old == NULL)
+		return keep(ret, NULL, len);
+	while ((void *)(*at)->data != old)
+		at = &(*at)->next;
+	if (len <= (*at)->size)
+		return (*at)->data;
+	size = (*at)->size < len / 2 ? len : (*at)->size * 2;
+	if (size < len)
+		size = len;
+	c = realloc(*at, sizeof(*c) + size + 1);
+	if (c == NULL)
+		return NULL;
+	c->size = size;
+	*at = c;
 	return c->data;
 }
 
@@ -516,16 +548,6 @@ keep_digest(protobuf_c_boolean has, const ProtobufCBinaryData *b, bool *ret_has,
 	return 0;
 }
 
-/* An error's texts go to terminals and models: what could steer those is made harmless here. */
-static void
-copy_text(char *dst, size_t size, const ProtobufCBinaryData *b)
-{
-	size_t n = b->len < size - 1 ? b->len : size - 1;
-
-	for (size_t i = 0; i < n; i++)
-		dst[i] = b->data[i] < 0x20 || b->data[i] == 0x7f ? '?' : (char)b->data[i];
-	dst[n] = '\0';
-}
 
 static int
 take_error(const Koda__Error *e, struct koda_error *err)
@@ -535,37 +557,68 @@ take_error(const Koda__Error *e, struct koda_error *err)
 
 	if (e->code == KODA__ERROR_CODE__PROTOCOL)
 		return broken(err, "it does not understand us");
-	copy_text(out.message, sizeof(out.message), &e->message);
+	/* They go to terminals and models: what could steer those is made visible here. */
+	bytes_show(out.message, sizeof(out.message), e->message.data, e->message.len);
 	if (e->has_path)
-		copy_text(out.path, sizeof(out.path), &e->path);
+		bytes_show(out.path, sizeof(out.path), e->path.data, e->path.len);
 	if (e->has_rule)
-		copy_text(out.rule, sizeof(out.rule), &e->rule);
+		bytes_show(out.rule, sizeof(out.rule), e->rule.data, e->rule.len);
 	if (err != NULL)
 		*err = out;
 	return -1;
 }
 
 /*
+ * Is the mount one whose files somebody's program serves (FUSE), or proc? Read from the table of mounts:
+ * to ask the file system itself would be to wait for that program. A mount that is not in it belongs to
+ * another namespace, or to none, and is not known to be harmless.
+ */
+static bool
+is_served_by_others(uint64_t mnt_id)
+{
+	cleanup(close_file) FILE *f = fopen("/proc/self/mountinfo", "re");
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+
+	while (f != NULL && getline(&line, &size, f) > 0) {
+		const char *type;
+
+		if (strtoull(line, NULL, 10) != mnt_id)
+			continue;
+		type = strstr(line, " - ");
+		if (type == NULL)
+			break;
+		type += 3;
+		return strncmp(type, "fuse", 4) == 0 || strncmp(type, "virtiofs ", 9) == 0 ||
+		    strncmp(type, "proc ", 5) == 0;
+	}
+	return true;
+}
+
+/*
  * A descriptor from a worker that may have been taken over: only a regular file, for reading, that the
  * kernel itself serves (a FUSE file system could be the worker's accomplice and stall us for ever, a
- * file of proc could be a window into a process) and of the size that was said.
+ * file of proc could be a window into a process) and of the size that was said. Nothing here waits for
+ * a file system.
  */
 static int
 check_descriptor(int fd, uint64_t size, struct koda_error *err)
 {
-	struct stat st;
-	struct statfs fs;
+	struct statx st;
 	int flags = fcntl(fd, F_GETFL);
 
-	if (flags < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+	if (flags < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE | STATX_MNT_ID,
+		&st) < 0 ||
+	    (st.stx_mask & STATX_MNT_ID) == 0)
 		return broken(err, "a descriptor that cannot be looked at");
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_PATH) != 0)
 		return broken(err, "a descriptor that is not for reading alone");
-	if (!S_ISREG(st.st_mode))
+	if (!S_ISREG(st.stx_mode))
 		return broken(err, "a descriptor of something else than a file");
-	if ((unsigned long)fs.f_type == FUSE_MAGIC || fs.f_type == PROC_MAGIC)
+	if (is_served_by_others(st.stx_mnt_id))
 		return broken(err, "a descriptor on FUSE or proc");
-	if ((uint64_t)st.st_size != size)
+	if (st.stx_size != size)
 		return err_set(err, KODA_CONFLICT, 0, "the file changed while it was opened");
 	return 0;
 }
@@ -596,11 +649,9 @@ take_read(const Koda__ReadReply *m, int *fd, struct koda_result *ret, struct kod
 	if (old + m->content.len > READ_PAGED_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "a file on FUSE of more than %u bytes: read it in parts", READ_PAGED_MAX);
-	data = keep(ret, NULL, old + m->content.len);
+	data = keep_more(ret, ret->data, old + m->content.len);
 	if (data == NULL)
 		return no_memory(err);
-	if (old > 0)
-		memcpy(data, ret->data, old);
 	if (m->content.len > 0)
 		memcpy(data + old, m->content.data, m->content.len);
 	ret->data = data;
@@ -611,10 +662,13 @@ take_read(const Koda__ReadReply *m, int *fd, struct koda_result *ret, struct kod
 }
 
 static int
-take_outcome(const Koda__Outcome *m, struct koda_result *ret, struct koda_error *err)
+take_outcome(
+    enum koda_op_kind kind, const Koda__Outcome *m, struct koda_result *ret, struct koda_error *err)
 {
 	uint64_t *lines;
 
+	if ((kind == KODA_OP_RENAME) != m->has_to)
+		return broken(err, "a destination where none belongs, or none");
 	if (keep_path(ret, &m->path, &ret->path, err) < 0 ||
 	    (m->has_to && keep_path(ret, &m->to, &ret->to, err) < 0) ||
 	    keep_digest(m->has_digest, &m->digest, &ret->has_digest, ret->digest, err) < 0 ||
@@ -673,11 +727,10 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 		return broken(err, "more, but nothing now");
 	if (n > LIST_ENTRIES_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "more than %u entries", LIST_ENTRIES_MAX);
-	entries = keep(ret, NULL, n * sizeof(*entries));
+	entries = keep_more(ret, ret->entries, n * sizeof(*entries));
 	if (entries == NULL)
 		return no_memory(err);
-	if (ret->n_entries > 0)
-		memcpy(entries, ret->entries, ret->n_entries * sizeof(*entries));
+	ret->entries = entries; /* the old ones may be gone */
 	for (size_t i = 0; i < m->n_entry; i++) {
 		const Koda__Entry *e = m->entry[i];
 		struct koda_entry *to = &entries[ret->n_entries + i];
@@ -693,7 +746,6 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 			return broken(err, "names out of order");
 	}
 	ret->type = KODA_FILE_DIRECTORY;
-	ret->entries = entries;
 	ret->n_entries = n;
 	ret->hidden = m->has_hidden ? m->hidden : 0;
 	return m->has_more && m->more;
@@ -772,19 +824,34 @@ marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct
 	case KODA_OP_RENAME:
 		break;
 	}
-	return take_outcome(reply->outcome, ret, err);
+	return take_outcome(kind, reply->outcome, ret, err);
+}
+
+int
+marshal_check_preview(enum koda_op_kind kind, const struct koda_result *seen, struct koda_error *err)
+{
+	if (kind != KODA_OP_MKDIR && seen->type == KODA_FILE_REGULAR && !seen->has_digest_before)
+		return broken(err, "a preview that does not say what it is of");
+	return 0;
 }
 
 int
 marshal_check_prepared(enum koda_op_kind kind, const Koda__Prepared *p, struct koda_error *err)
 {
 	bool rename = kind == KODA_OP_RENAME;
+	struct koda_result would = { .fd = -1 };
+	int r;
 
 	if (path_check(p->place.data, p->place.len, NULL) < 0 || p->place.data[0] != '/' ||
 	    (p->has_temp && !is_name(&p->temp)) || p->has_temp == rename || p->has_to != rename ||
 	    (p->has_to && (path_check(p->to.data, p->to.len, NULL) < 0 || p->to.data[0] != '/')))
 		return broken(err, "a Prepared that makes no sense");
-	return 0;
+	/* Now, while the worker can still be called to account: later it is the only witness. */
+	if (p->outcome->n_line > 0)
+		return broken(err, "lines in a Prepared");
+	r = take_outcome(kind, p->outcome, &would, err);
+	koda_result_done(&would);
+	return r;
 }
 
 int
@@ -799,5 +866,5 @@ marshal_prepared_result(const struct packed *prepared, enum koda_op_kind kind,
 	    &koda__reply__descriptor, prepared->data, prepared->len, &arena, err);
 	if (reply == NULL)
 		return -1;
-	return take_outcome(reply->prepared->outcome, ret, err);
+	return take_outcome(kind, reply->prepared->outcome, ret, err);
 }

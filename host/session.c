@@ -32,13 +32,24 @@ struct session_watch {
 
 /* ---- whose session it is ---- */
 
-static int
-check_here(const struct koda_session *ses, struct koda_error *err)
+int
+session_check(const struct koda_session *ses, struct koda_error *err)
 {
-	if (*ses->here == 1)
-		return 0;
-	return err_set(err, KODA_INTERNAL, 0,
-	    "this session belongs to the process that opened it, not to its forked child");
+	if (*ses->here != 1)
+		return err_set(err, KODA_INTERNAL, 0,
+		    "this session belongs to the process that opened it, not to its forked child");
+	if (ses->closing)
+		return err_set(err, KODA_INTERNAL, 0, "this session is being closed");
+	/* An event is told in the middle of what it is about. */
+	if (ses->in_event)
+		return err_set(err, KODA_INTERNAL, 0, "called from inside the event callback");
+	return 0;
+}
+
+void
+session_enter(struct koda_session *ses)
+{
+	ses->depth++;
 }
 
 /* ---- what slots tell ---- */
@@ -54,7 +65,11 @@ session_event(struct koda_session *ses, enum koda_event_kind kind, const char *f
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	ses->in_event = true;
+	ses->depth++;
 	ses->event(ses->data, kind, text);
+	ses->depth--;
+	ses->in_event = false;
 }
 
 void
@@ -74,11 +89,16 @@ session_adopt(struct koda_session *ses, struct child *child)
 	child->pidfd = -1;
 }
 
+/* Waits at most timeout_ms for all of them together. */
 static void
 reap_leaving(struct koda_session *ses, int timeout_ms)
 {
+	const uint64_t until = now_ns() + (uint64_t)timeout_ms * 1000000;
+
 	for (size_t i = 0; i < ses->n_leaving;) {
-		if (child_gone(&ses->leaving[i], timeout_ms))
+		uint64_t now = timeout_ms > 0 ? now_ns() : until;
+
+		if (child_gone(&ses->leaving[i], now < until ? (int)((until - now) / 1000000) : 0))
 			ses->leaving[i] = ses->leaving[--ses->n_leaving];
 		else
 			i++;
@@ -128,13 +148,19 @@ watch(struct koda_session *ses, struct koda_slot *slot, int fd, uint32_t events)
 
 	if (slot->watched_fd == fd && slot->watched_events == events)
 		return;
-	/* A closed descriptor has left the set by itself; its number may be somebody else's now. */
 	if (slot->watched_fd >= 0 && slot->watched_fd != fd)
 		epoll_ctl(ses->epoll_fd, EPOLL_CTL_DEL, slot->watched_fd, NULL);
 	if (fd >= 0 && (slot->watched_fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
 		epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 	slot->watched_fd = fd;
 	slot->watched_events = events;
+}
+
+void
+session_unwatch(struct koda_session *ses, struct koda_slot *slot)
+{
+	if (slot->watched_fd >= 0)
+		watch(ses, slot, -1, 0);
 }
 
 void
@@ -170,12 +196,16 @@ rearm_all(struct koda_session *ses)
 	set_timer(ses, first);
 }
 
+/* Only what is done by now: who asks again from each callback gets its turn, not the whole loop. */
 static void
 deliver(struct koda_session *ses)
 {
+	const struct call *last = ses->done_tail;
 	struct call *c;
+	bool more = true;
 
-	while ((c = ses->done_head) != NULL) {
+	while (more && (c = ses->done_head) != NULL) {
+		more = c != last;
 		ses->done_head = c->next;
 		if (ses->done_head == NULL)
 			ses->done_tail = NULL;
@@ -197,6 +227,7 @@ work(struct koda_session *ses)
 	if (ses->dispatching)
 		return; /* called from one of its own callbacks */
 	ses->dispatching = true;
+	session_enter(ses);
 	n = epoll_wait(ses->epoll_fd, ev, EVENTS_AT_ONCE, 0);
 	for (int i = 0; i < n; i++) {
 		struct koda_slot *slot = ev[i].data.ptr;
@@ -209,13 +240,16 @@ work(struct koda_session *ses)
 		slot_read(slot, false);
 	}
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
-		if (slot->n_calls > 0 || slot->state == SLOT_DYING)
+		if (slot->n_calls > 0 || slot->state == SLOT_DYING) {
 			slot_tick(slot);
+			slot_ask(slot);
+		}
 	deliver(ses);
 	if (ses->n_leaving > 0)
 		reap_leaving(ses, 0);
 	rearm_all(ses);
 	ses->dispatching = false;
+	session_leave(ses);
 }
 
 static void
@@ -238,10 +272,14 @@ koda_session_fd(const struct koda_session *ses)
 int
 koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 {
-	if (check_here(ses, err) < 0)
+	int n;
+
+	if (session_check(ses, err) < 0)
 		return -1;
 	if (!ses->own_loop)
 		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
+	if (ses->dispatching)
+		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
 	if (ses->n_async == 0 && timeout_ms < 0)
 		return 0;
 	if (timeout_ms > 0) {
@@ -249,9 +287,11 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 		ev_timer_set(&ses->watch->timer, timeout_ms / 1000.0, 0.0);
 		ev_timer_start(ses->loop, &ses->watch->timer);
 	}
+	session_enter(ses);
 	ev_run(ses->loop, timeout_ms == 0 ? EVRUN_NOWAIT : EVRUN_ONCE);
 	ev_timer_stop(ses->loop, &ses->watch->timer);
-	return (int)ses->n_async;
+	n = (int)ses->n_async;
+	return session_leave(ses) ? 0 : n;
 }
 
 /* ---- opening and closing ---- */
@@ -404,8 +444,6 @@ static void
 drop_slot(struct koda_session *ses, struct koda_slot *slot)
 {
 	unlink_slot(ses, slot);
-	if (slot->watched_fd >= 0)
-		watch(ses, slot, -1, 0);
 	slot_free(slot);
 }
 
@@ -427,6 +465,38 @@ abandon(struct koda_session *ses)
 	ses->dispatching = true; /* so that the timer, shared too, stays as it is */
 }
 
+static void
+forget_done(struct koda_session *ses)
+{
+	struct call *c;
+
+	while ((c = ses->done_head) != NULL) {
+		ses->done_head = c->next;
+		call_done(c);
+		free(c);
+	}
+}
+
+bool
+session_leave(struct koda_session *ses)
+{
+	struct koda_slot *slot, *next;
+
+	if (--ses->depth > 0)
+		return false;
+	if (ses->closing) {
+		koda_session_close(ses);
+		return true;
+	}
+	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
+		next = slot->next;
+		if (slot->doomed)
+			drop_slot(ses, slot);
+	}
+	ses->n_doomed = 0;
+	return false;
+}
+
 void
 koda_session_close(struct koda_session *ses)
 {
@@ -435,15 +505,22 @@ koda_session_close(struct koda_session *ses)
 	if (ses == NULL)
 		return;
 	here = ses->here == NULL || *ses->here == 1;
+	ses->closing = true;
+	if (here && ses->depth > 0)
+		return; /* from inside a callback: session_leave does it */
 	if (!here)
 		abandon(ses);
+	ses->depth++; /* what is answered now may call release or close */
 	while (ses->slots != NULL)
 		drop_slot(ses, ses->slots);
 	if (here)
 		deliver(ses);
+	else
+		forget_done(ses);
 	reap_leaving(ses, LEAVING_MS);
 	free(ses->leaving);
-	if (ses->watch != NULL && ses->loop != NULL && here)
+	/* In a child too: that is memory only until its loop runs, which then must not know us. */
+	if (ses->watch != NULL && ses->loop != NULL)
 		ev_io_stop(ses->loop, &ses->watch->io);
 	if (ses->own_loop && ses->loop != NULL)
 		ev_loop_destroy(ses->loop);
@@ -494,7 +571,7 @@ static struct koda_slot *
 find_idle(struct koda_session *ses, const struct koda_policy *policy)
 {
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
-		if (!slot->acquired && koda_policy_equal(slot->policy, policy))
+		if (!slot->acquired && !slot->doomed && koda_policy_equal(slot->policy, policy))
 			return slot;
 	return NULL;
 }
@@ -512,14 +589,8 @@ mark_acquired(struct koda_session *ses, struct koda_slot *slot, bool acquired)
 static struct koda_slot *
 add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
 {
-	struct koda_slot *slot;
+	struct koda_slot *slot = slot_new(ses, policy, err);
 
-	if (ses->n_acquired >= ses->max_slots) {
-		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
-		    ses->max_slots);
-		return NULL;
-	}
-	slot = slot_new(ses, policy, err);
 	if (slot == NULL)
 		return NULL;
 	slot->next = ses->slots;
@@ -536,23 +607,32 @@ koda_slot_acquire(
 {
 	struct koda_policy *policy;
 	struct koda_slot *slot;
+	int r;
 
 	err_clear(err);
-	if (check_here(ses, err) < 0)
+	if (session_check(ses, err) < 0)
 		return NULL;
 	policy = child == NULL ? koda_policy_ref(ses->policy) :
 				 koda_policy_compose(ses->policy, child, err);
 	if (policy == NULL)
 		return NULL;
-	slot = find_idle(ses, policy);
-	if (slot == NULL)
+	if (ses->n_acquired >= ses->max_slots) {
+		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
+		    ses->max_slots);
+		slot = NULL;
+	} else if ((slot = find_idle(ses, policy)) == NULL) {
 		slot = add_slot(ses, policy, err);
+	}
 	koda_policy_free(policy);
 	if (slot == NULL)
 		return NULL;
 	mark_acquired(ses, slot, true);
 	/* Cold, it starts the worker; warm, it finds out that one died in its sleep and replaces it. */
-	if (ping(slot, err) < 0) {
+	session_enter(ses);
+	r = ping(slot, err);
+	if (session_leave(ses))
+		return NULL; /* closed from inside the event callback; *err is of the ping */
+	if (r < 0) {
 		drop_slot(ses, slot);
 		return NULL;
 	}
@@ -567,10 +647,15 @@ koda_slot_release(struct koda_slot *slot)
 	if (slot == NULL)
 		return;
 	ses = slot->ses;
+	if (*ses->here != 1 || ses->closing || slot->doomed)
+		return; /* closing the session frees it; in a forked child the worker is the parent's */
 	/* What is still under way would be answered to nobody: such a worker is not handed on. */
-	if (*ses->here != 1 || slot->state != SLOT_UP || slot->n_calls > 0 || ses->n_idle >= ses->max_idle)
-		drop_slot(ses, slot);
-	else
+	if (slot->state != SLOT_UP || slot->n_calls > 0 || ses->n_idle >= ses->max_idle) {
+		slot->doomed = true;
+		ses->n_doomed++;
+		session_enter(ses);
+		session_leave(ses);
+	} else
 		mark_acquired(ses, slot, false);
 }
 
@@ -605,11 +690,13 @@ koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *
 	c.err.message[0] = '\0';
 	memset(ret, 0, sizeof(*ret));
 	ret->fd = -1;
-	if (check_here(slot->ses, err) < 0 || slot_submit(slot, op, &c, err) < 0)
+	if (session_check(slot->ses, err) < 0 || slot_submit(slot, op, &c, err) < 0)
 		return -1;
+	session_enter(slot->ses);
 	slot_run(slot, &c);
-	if (slot->watched_fd >= 0)
+	if (slot->watched_fd >= 0 || slot->n_calls > 0)
 		session_rearm(slot->ses, slot);
+	session_leave(slot->ses);
 	if (c.err.code != KODA_OK) {
 		if (err != NULL)
 			*err = c.err;
@@ -629,7 +716,7 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 	struct koda_session *ses = slot->ses;
 	struct call *c;
 
-	if (check_here(ses, err) < 0)
+	if (session_check(ses, err) < 0)
 		return -1;
 	if (done == NULL)
 		return err_set(err, KODA_INVALID, 0, "an asynchronous call without a callback");
@@ -643,7 +730,9 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 		return -1;
 	}
 	ses->n_async++;
+	session_enter(ses);
 	slot_advance(slot);
 	session_rearm(ses, slot);
+	session_leave(ses);
 	return 0;
 }

@@ -27,9 +27,11 @@ struct koda_session {
 	char worker_path[PATH_LEN_MAX + 1];
 
 	struct koda_slot *slots; /* acquired and idle */
-	size_t n_idle, n_acquired;
+	size_t n_idle, n_acquired, n_doomed;
 	struct call *done_head, *done_tail; /* asynchronous calls to be told of */
 	size_t n_async;
+	unsigned depth;          /* of our functions that callbacks are called from, one in another */
+	bool in_event, closing;  /* closing: asked for from inside a callback, or on the way */
 	struct child *leaving; /* killed processes that were not gone yet */
 	size_t n_leaving;
 	bool said_degraded;
@@ -49,10 +51,18 @@ uint64_t now_ns(void);
 void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void session_call_finished(struct koda_session *ses, struct call *c);
+/* Its descriptor is about to be closed: stop watching it. */
+void session_unwatch(struct koda_session *ses, struct koda_slot *slot);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */
 void session_rearm(struct koda_session *ses, struct koda_slot *slot);
 /* A killed process that somebody has to wait for; the session does when it has time. */
 void session_adopt(struct koda_session *ses, struct child *child);
+
+/* Around whatever may call back. After session_leave has returned true the session is gone. */
+void session_enter(struct koda_session *ses);
+bool session_leave(struct koda_session *ses);
+/* May the library be called in this process, and from here? */
+int session_check(const struct koda_session *ses, struct koda_error *err);
 
 /* approve.c: put the question for a preview that has come back. */
 void approve_ask(struct koda_session *ses, struct call *c);

@@ -84,7 +84,13 @@ forget_wreck(struct call *c)
 {
 	packed_done(&c->prepared);
 	c->committed = c->has_verdict = c->has_digest_now = false;
-	c->recoveries = 0;
+	c->recoveries = c->prepares = 0;
+}
+
+static bool
+changes_something(const struct call *c)
+{
+	return marshal_is_mutation(c->kind) && !c->preview;
 }
 
 void
@@ -106,6 +112,9 @@ finish(struct call *c, const struct koda_error *err)
 {
 	struct koda_slot *slot = c->slot;
 
+	slot->n_unasked -= c->unasked;
+	c->unasked = false;
+	approve_done(c);
 	set_state(c, CALL_DONE);
 	line_remove(slot, c);
 	if (err != NULL) {
@@ -131,11 +140,19 @@ fail(struct call *c, enum koda_code code, int errnum, const char *fmt, ...)
 	finish(c, &err);
 }
 
+static void unknown(struct call *c);
+
 static void
 fail_all(struct koda_slot *slot, const struct koda_error *err)
 {
-	while (slot->head != NULL)
-		finish(slot->head, err);
+	while (slot->head != NULL) {
+		struct call *c = slot->head;
+
+		if (changes_something(c) && c->state != CALL_QUEUED && c->prepared.len > 0)
+			unknown(c);
+		else
+			finish(c, err);
+	}
 }
 
 /* ---- submitting ---- */
@@ -205,7 +222,8 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c, st
 	c->result.fd = -1;
 	if (descriptor && (c->fd = seal_content(op, err)) < 0)
 		return -1;
-	c->id = slot->next_id;
+	c->id = c->request_id = slot->next_id;
+	c->max = op->kind == KODA_OP_READ ? op->max : 0;
 	if (marshal_request(op, c->id, descriptor, c->preview, &c->request, err) < 0) {
 		call_done(c);
 		return -1;
@@ -239,6 +257,7 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 		/* No mutation can be under way: the worker has not been told of any, or is not trusted to
 		 * have acted. What it may have done is asked of nobody any more. */
 		child_kill(&slot->child);
+		session_unwatch(slot->ses, slot);
 		frame_done(&slot->fs);
 		session_adopt(slot->ses, &slot->child);
 	}
@@ -287,7 +306,7 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	}
 	close(pair[1]);
 	frame_init(&slot->fs, pair[0]);
-	slot->broken = slot->answered = false;
+	slot->broken = slot->answered = false; /* frame_init: nothing of the last one is left */
 	slot->state = SLOT_STARTING;
 	slot->state_deadline = in_ms(SLOT_READY_MS);
 	slot->ses->stats.spawns++;
@@ -311,6 +330,7 @@ unknown(struct call *c)
 {
 	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown", after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
 	struct koda_result would = { .fd = -1 };
+	char shown[384]; /* leaves room for both digests in the sentence */
 	struct koda_error err;
 
 	if (c->has_digest_now)
@@ -318,10 +338,14 @@ unknown(struct call *c)
 	if (c->prepared.len > 0 &&
 	    marshal_prepared_result(&c->prepared, c->kind, &would, NULL) == 0 && would.has_digest)
 		sodium_bin2hex(after, sizeof(after), would.digest, KODA_DIGEST_BYTES);
+	if (would.path == NULL)
+		snprintf(shown, sizeof(shown), "the file");
+	else
+		bytes_show(shown, sizeof(shown), would.path, strlen(would.path));
 	err_set(&err, KODA_UNKNOWN, 0,
-	    "the worker died and others changed '%s' since: nobody can tell whether it happened (digest it "
-	    "would have: %s, digest now: %s); read the file and decide",
-	    would.path == NULL ? "the file" : would.path, after, now);
+	    "the worker died, and by what is at '%s' now nobody can tell whether it happened (digest it "
+	    "would have: %s, digest now: %s); read it and decide",
+	    shown, after, now);
 	if (would.path != NULL)
 		err_about(&err, would.path, NULL);
 	koda_result_done(&would);
@@ -344,10 +368,57 @@ did_not_happen(struct call *c)
 	}
 }
 
+static void
+on_recovered(struct call *c)
+{
+	struct koda_error err;
+
+	c->slot->ses->stats.recovered++;
+	switch ((int)c->verdict.happened) {
+	case KODA__HAPPENED__HAPPENED:
+		if (marshal_prepared_result(&c->prepared, c->kind, &c->result, &err) < 0) {
+			finish(c, &err);
+			return;
+		}
+		c->result.recovered = true;
+		finish(c, NULL);
+		break;
+	case KODA__HAPPENED__DID_NOT_HAPPEN:
+		did_not_happen(c);
+		break;
+	default:
+		unknown(c);
+	}
+}
+
+/* No more is to be found out: by what is known. */
+static void
+settle(struct call *c)
+{
+	if (c->has_verdict)
+		on_recovered(c);
+	else if (c->prepared.len > 0)
+		unknown(c);
+	else
+		did_not_happen(c);
+}
+
+/* A worker that breaks the protocol may have acted without saying so, and one that hangs in the kernel
+ * may act yet: what it had in its hands is neither asked for again nor called undone. */
+static void
+forsake(struct call *c, const char *why)
+{
+	fail(c, KODA_UNKNOWN, 0,
+	    "%s while this was under way: nobody can tell whether it happened; look and decide", why);
+}
+
 /* The worker is gone (or will never act again) and its socket has been read to the end. */
 static void
-sort_calls(struct koda_slot *slot)
+sort_calls(struct koda_slot *slot, bool gone)
 {
+	const char *odd = slot->broken ? "the worker broke the protocol" :
+	    gone                       ? NULL :
+					 "the worker was killed but hangs in the kernel";
 	struct call *c, *next;
 	bool found_culprit = false;
 
@@ -357,20 +428,24 @@ sort_calls(struct koda_slot *slot)
 			/* It works in order: the first without an answer was in its hands. */
 			c->deaths += !found_culprit;
 			found_culprit = true;
-			if (marshal_is_mutation(c->kind) && !c->preview)
+			if (changes_something(c) && odd != NULL) {
+				forsake(c, odd);
+			} else if (changes_something(c)) {
 				set_state(c, CALL_RECOVER);
-			else
+			} else {
+				/* Nothing that such a worker said is kept, also no earlier page. */
+				if (slot->broken) {
+					packed_done(&c->page);
+					koda_result_done(&c->result);
+					c->id = c->request_id;
+				}
 				did_not_happen(c);
+			}
 		} else if (c->state == CALL_RECOVERING) {
 			found_culprit = true;
 			set_state(c, CALL_RECOVER);
-			if (++c->recoveries < CALL_RECOVER_MAX)
-				continue;
-			if (c->prepared.len > 0 &&
-			    !(c->has_verdict && c->verdict.happened == KODA__HAPPENED__DID_NOT_HAPPEN))
-				unknown(c);
-			else
-				did_not_happen(c);
+			if (++c->recoveries >= CALL_RECOVER_MAX)
+				settle(c);
 		}
 	}
 }
@@ -383,17 +458,22 @@ bury(struct koda_slot *slot, bool gone)
 	struct koda_error err;
 	char how[64];
 
-	while (!slot->broken && frame_fill(&slot->fs, false, NULL) > 0)
+	for (int i = 0; !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
 		receive_frames(slot);
+	session_unwatch(slot->ses, slot);
 	frame_done(&slot->fs);
 	slot->barren = slot->answered ? 0 : slot->barren + 1;
-	session_event(slot->ses, KODA_EVENT_DEATH, "worker %d %s", (int)slot->child.pid,
-	    gone ? child_end(&slot->child, how, sizeof(how)) : "hangs in the kernel");
+	if (slot->broken)
+		session_event(slot->ses, KODA_EVENT_DEATH, "worker %d broke the protocol and was killed: %s",
+		    (int)slot->child.pid, slot->failure.message);
+	else
+		session_event(slot->ses, KODA_EVENT_DEATH, "worker %d %s", (int)slot->child.pid,
+		    gone ? child_end(&slot->child, how, sizeof(how)) : "hangs in the kernel");
 	if (!gone)
 		session_adopt(slot->ses, &slot->child);
 	slot->state = SLOT_DOWN;
 	slot->not_before = now_ns() + backoff_ns(slot->barren);
-	sort_calls(slot);
+	sort_calls(slot, gone);
 	if (slot->barren >= SLOT_BARREN_MAX) {
 		err_set(&err, KODA_WORKER, 0,
 		    "the worker died %u times in a row without an answer; this slot is given up",
@@ -408,8 +488,7 @@ static void
 protocol_error(struct koda_slot *slot, const struct koda_error *err)
 {
 	slot->broken = true;
-	session_event(slot->ses, KODA_EVENT_DEATH, "worker %d is not to be trusted: %s",
-	    (int)slot->child.pid, err->message);
+	slot->failure = *err;
 	stop_worker(slot);
 }
 
@@ -477,6 +556,8 @@ keep_verdict(struct call *c, const Koda__Verdict *v, struct koda_error *err)
 		return err_set(err, KODA_PROTOCOL, 0, "a digest of another length");
 	if (c->has_verdict && c->verdict.happened != v->happened)
 		return err_set(err, KODA_PROTOCOL, 0, "a verdict that changes");
+	if (v->happened == KODA__HAPPENED__HAPPENED && c->prepared.len == 0)
+		return err_set(err, KODA_PROTOCOL, 0, "what was not prepared has not happened");
 	koda__verdict__init(&c->verdict);
 	c->verdict.happened = v->happened;
 	c->has_verdict = true;
@@ -484,29 +565,6 @@ keep_verdict(struct call *c, const Koda__Verdict *v, struct koda_error *err)
 	if (v->has_digest_now)
 		memcpy(c->digest_now, v->digest_now.data, KODA_DIGEST_BYTES);
 	return 0;
-}
-
-static void
-on_recovered(struct call *c)
-{
-	struct koda_error err;
-
-	c->slot->ses->stats.recovered++;
-	switch ((int)c->verdict.happened) {
-	case KODA__HAPPENED__HAPPENED:
-		if (marshal_prepared_result(&c->prepared, c->kind, &c->result, &err) < 0) {
-			finish(c, &err);
-			return;
-		}
-		c->result.recovered = true;
-		finish(c, NULL);
-		break;
-	case KODA__HAPPENED__DID_NOT_HAPPEN:
-		did_not_happen(c);
-		break;
-	default:
-		unknown(c);
-	}
 }
 
 static int
@@ -518,7 +576,7 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 			return err_set(err, KODA_PROTOCOL, 0, "a Verdict that nobody asked for");
 		return keep_verdict(c, reply->verdict, err);
 	}
-	if (c->state != CALL_SENT || c->preview || !marshal_is_mutation(c->kind))
+	if (c->state != CALL_SENT || !changes_something(c))
 		return err_set(err, KODA_PROTOCOL, 0, "progress of what cannot have any");
 	if (reply->result_case == KODA__REPLY__RESULT_COMMITTED) {
 		if (c->kind != KODA_OP_REMOVE || c->prepared.len == 0 || c->committed)
@@ -526,10 +584,12 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 		c->committed = true;
 		return 0;
 	}
-	if (c->prepared.len > 0)
-		return err_set(err, KODA_PROTOCOL, 0, "Prepared twice");
+	/* Again when somebody was faster and it began anew; the last one counts. */
+	if (c->committed || ++c->prepares > PREPARED_MAX)
+		return err_set(err, KODA_PROTOCOL, 0, "Prepared too often");
 	if (marshal_check_prepared(c->kind, reply->prepared, err) < 0)
 		return -1;
+	packed_done(&c->prepared);
 	c->prepared.data = malloc(len);
 	if (c->prepared.data == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "Prepared");
@@ -556,6 +616,15 @@ next_page(struct call *c, struct koda_error *err)
 	return 0;
 }
 
+/* Not asked from here: whoever is asked may call us, and we are in the middle of what a worker sent. */
+static void
+set_asking(struct call *c)
+{
+	set_state(c, CALL_ASKING);
+	c->unasked = true;
+	c->slot->n_unasked++;
+}
+
 static int
 on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *err)
 {
@@ -567,33 +636,34 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 	slot->answered = true;
 	if (c->state == CALL_RECOVERING) {
 		if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
-			/* The successor may not, or cannot, look there. */
-			if (c->prepared.len == 0)
-				did_not_happen(c);
-			else
-				unknown(c);
+			/* The successor may not, or cannot, look there (any more). */
+			settle(c);
 			return 0;
 		}
 		if (reply->result_case != KODA__REPLY__RESULT_RECOVERED)
 			return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Recover's");
 		if (keep_verdict(c, reply->recovered, err) < 0)
 			return -1;
-		if (c->verdict.happened == KODA__HAPPENED__HAPPENED && c->prepared.len == 0)
-			return err_set(err, KODA_PROTOCOL, 0, "what was not prepared has not happened");
 		on_recovered(c);
 		return 0;
 	}
 	r = marshal_result(c->kind, reply, take_fd(&fd), &c->result, &why);
+	if (r >= 0 && c->max > 0 && c->result.len > c->max)
+		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was asked for");
+	if (r >= 0 && c->preview)
+		r = marshal_check_preview(c->kind, &c->result, &why);
 	if (r < 0 && why.code == KODA_PROTOCOL) {
 		*err = why;
 		return -1;
 	}
+	if (r == 1 && c->max > 0 && c->result.len == c->max)
+		r = 0; /* 0 more would mean all */
 	if (r == 1 && (r = next_page(c, &why)) == 0)
 		return 0;
 	if (r < 0)
 		finish(c, &why);
 	else if (c->preview)
-		approve_ask(slot->ses, c);
+		set_asking(c);
 	else
 		finish(c, NULL);
 	return 0;
@@ -624,6 +694,9 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 		if ((c->state == CALL_SENT && c->id == reply->id) ||
 		    (c->state == CALL_RECOVERING && c->recover_id == reply->id))
 			break;
+	/* What was given up while the worker was being killed may still be answered. */
+	if (c == NULL && slot->state == SLOT_DYING && reply->id > 0 && reply->id < slot->next_id)
+		return 0;
 	if (c == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply to nothing (id %llu)",
 		    (unsigned long long)reply->id);
@@ -774,14 +847,12 @@ check_deadlines(struct koda_slot *slot)
 	/* The successor hangs at it too. */
 	for (c = slot->head; c != NULL; c = next) {
 		next = c->next;
-		if (!c->timed_out || now < c->deadline)
+		/* Sent: the worker is being killed; what it did is known when it is buried. */
+		if (!c->timed_out || now < c->deadline || c->state == CALL_SENT)
 			continue;
 		if (c->state == CALL_RECOVERING && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
 			stop_worker(slot);
-		if (c->prepared.len > 0)
-			unknown(c);
-		else
-			did_not_happen(c);
+		settle(c);
 	}
 }
 
@@ -806,6 +877,9 @@ slot_advance(struct koda_slot *slot)
 				give_up(slot, &err);
 			break;
 		case SLOT_DYING:
+			/* Out of the set before it is closed: a forked child of the embedder may hold it open,
+			 * and then it would stay there and name a slot that is gone. */
+			session_unwatch(slot->ses, slot);
 			if (child_gone(&slot->child, 0))
 				bury(slot, true);
 			else if (now_ns() >= slot->state_deadline)
@@ -861,12 +935,14 @@ slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, u
 			t = slot->state_deadline;
 		break;
 	case SLOT_DOWN:
-		if (slot->n_calls > 0 && slot->not_before < t)
+		if (slot->n_queued + slot->n_recovering > 0 && slot->not_before < t)
 			t = slot->not_before;
 		break;
 	case SLOT_FAILED:
 		break;
 	}
+	if (slot->n_unasked > 0)
+		t = 0;
 	*ret_time = t;
 }
 
@@ -885,6 +961,7 @@ slot_run(struct koda_slot *slot, struct call *c)
 		    c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
 			slot_read(slot, true);
 			slot_advance(slot);
+			slot_ask(slot);
 			if (c->state == CALL_DONE)
 				return;
 			slot_tick(slot);
@@ -902,10 +979,25 @@ slot_run(struct koda_slot *slot, struct call *c)
 		if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
 			slot_read(slot, false);
 		slot_tick(slot);
+		slot_ask(slot);
 	}
 }
 
 /* ---- approval ---- */
+
+void
+slot_ask(struct koda_slot *slot)
+{
+	while (slot->n_unasked > 0) {
+		struct call *c = slot->head;
+
+		while (!c->unasked)
+			c = c->next;
+		c->unasked = false;
+		slot->n_unasked--;
+		approve_ask(slot->ses, c);
+	}
+}
 
 void
 slot_answer(struct call *c, bool yes)
@@ -915,12 +1007,12 @@ slot_answer(struct call *c, bool yes)
 	struct packed act;
 
 	if (!yes) {
-		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->err.message[0] != '\0' ? c->err.message : "not approved");
+		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->err.message);
 		err_about(&err, c->result.path, "trust");
 		finish(c, &err);
 		return;
 	}
-	c->id = slot->next_id++;
+	c->id = c->request_id = slot->next_id++;
 	if (marshal_again(&c->request, MARSHAL_ACT, c->id, &c->result, &act, &err) < 0) {
 		finish(c, &err);
 		return;
@@ -963,11 +1055,13 @@ slot_free(struct koda_slot *slot)
 	struct koda_error err;
 
 	err_set(&err, KODA_WORKER, 0, "the slot was closed before this was answered; whether it happened is not known");
-	fail_all(slot, &err);
+	while (slot->head != NULL)
+		finish(slot->head, &err);
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)
 		child_kill(&slot->child);
 	if (slot->child.pidfd >= 0)
 		session_adopt(slot->ses, &slot->child);
+	session_unwatch(slot->ses, slot);
 	frame_done(&slot->fs);
 	arena_done(&slot->arena);
 	koda_policy_free(slot->policy);

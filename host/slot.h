@@ -23,16 +23,17 @@
 #define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
 #define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
 #define SLOT_BARREN_MAX  5    /* deaths in a row without one answer between: the slot fails */
-#define SLOT_BACKOFF_MS  10   /* doubled with each of those but the first */
+#define SLOT_BACKOFF_MS  10   /* from the second of those on, four times as long with each */
 #define CALL_DEATHS_MAX  2    /* a request that was being worked on in so many deaths is given up */
 #define CALL_RECOVER_MAX 3    /* and so is finding out what became of it */
+#define BURY_READS_MAX   1024 /* of what a dead worker's socket may hold, a page at a time */
 
 enum call_state {
 	CALL_QUEUED,     /* not sent to the worker that lives now */
 	CALL_SENT,
 	CALL_RECOVER,    /* its worker died: the successor is to be asked what became of it */
 	CALL_RECOVERING, /* asked */
-	CALL_ASKING,     /* somebody is thinking about it */
+	CALL_ASKING,     /* somebody is thinking about it, or will be asked as soon as that is safe */
 	CALL_DONE,
 };
 
@@ -42,14 +43,17 @@ struct call {
 	enum koda_op_kind kind;
 	enum call_state state;
 	uint64_t id, recover_id; /* the request's own stays the same when it is sent again */
+	uint64_t request_id;     /* in `request`, when `id` is of a later page */
 	struct packed request;
 	struct packed page; /* what is sent instead, for the next page */
 	int fd;             /* content that goes with it, or -1 */
 	uint64_t deadline;  /* ns */
 	unsigned timeout_ms;
 	bool preview;       /* this is the dry run; it will be asked about */
+	bool unasked;       /* and that is to be done yet */
 	bool timed_out;
-	unsigned deaths, recoveries;
+	uint64_t max;       /* read: what was asked for at most, 0: all */
+	unsigned deaths, recoveries, prepares;
 
 	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
 	struct packed prepared;
@@ -84,8 +88,9 @@ struct koda_slot {
 	uint8_t token[TOKEN_BYTES];
 	uint64_t next_id, seal_id;
 	struct call *head, *tail;
-	size_t n_calls, n_queued, n_recovering;
+	size_t n_calls, n_queued, n_recovering, n_unasked;
 	bool broken;     /* the worker broke the protocol: what is left in its socket is not read */
+	bool doomed;     /* released from inside a callback */
 	bool answered;   /* this worker answered something */
 	bool ever_up;
 	unsigned barren;
@@ -93,7 +98,7 @@ struct koda_slot {
 	int watched_fd;  /* in the session's epoll set, or -1 */
 	uint32_t watched_events;
 	struct koda_enforcement enforcement;
-	struct koda_error failure;
+	struct koda_error failure; /* of a broken worker: what it did; for good in SLOT_FAILED */
 	struct arena arena;
 };
 
@@ -116,6 +121,8 @@ void slot_read(struct koda_slot *slot, bool block);
 /* What would move the slot on: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
 void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, uint64_t *ret_time);
 
+/* Put the questions that have come up since. Calls back, so nobody may be in the middle of something. */
+void slot_ask(struct koda_slot *slot);
 /* The answer to CALL_ASKING. */
 void slot_answer(struct call *c, bool yes);
 

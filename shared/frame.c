@@ -92,7 +92,8 @@ make_room(struct frame_stream *fs, struct koda_error *err)
 static int
 take_control(struct frame_stream *fs, struct msghdr *msg, struct koda_error *err)
 {
-	bool too_many = (msg->msg_flags & MSG_CTRUNC) != 0;
+	bool cut = (msg->msg_flags & MSG_CTRUNC) != 0, too_many = false;
+	size_t came = 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
 		size_t n;
@@ -100,6 +101,7 @@ take_control(struct frame_stream *fs, struct msghdr *msg, struct koda_error *err
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		came += n;
 		for (size_t i = 0; i < n; i++) {
 			int fd;
 
@@ -112,7 +114,10 @@ take_control(struct frame_stream *fs, struct msghdr *msg, struct koda_error *err
 			}
 		}
 	}
-	if (too_many)
+	/* Cut although there was room for it: it is this process that can hold no more. */
+	if (cut && came < FRAME_FDS_MAX)
+		return err_set(err, KODA_INTERNAL, EMFILE, "receive a descriptor");
+	if (cut || too_many)
 		return err_set(err, KODA_PROTOCOL, 0, "more than %d descriptors at once",
 		    FRAME_FDS_MAX);
 	return 0;
@@ -133,10 +138,10 @@ frame_fill(struct frame_stream *fs, bool block, struct koda_error *err)
 	if (make_room(fs, err) < 0)
 		return -1;
 	iov = (struct iovec){ fs->in + fs->in_end, fs->in_size - fs->in_end };
-	do {
-		n = recvmsg(fs->fd, &msg, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
-	} while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EAGAIN)
+	n = recvmsg(fs->fd, &msg, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
+	/* Interrupted is not waited for again here: SO_RCVTIMEO would start anew with each signal, and who
+	 * gets them often enough would never look at the clock. */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	/* A peer that was killed with our bytes unread resets the connection: that is its end too. */
 	if (n == 0 || (n < 0 && errno == ECONNRESET)) {
@@ -148,7 +153,7 @@ frame_fill(struct frame_stream *fs, bool block, struct koda_error *err)
 	if (n < 0)
 		return err_set(err, KODA_IO, errno, "receive");
 	fs->in_end += (size_t)n;
-	return msg.msg_controllen > 0 && take_control(fs, &msg, err) < 0 ? -1 : 1;
+	return take_control(fs, &msg, err) < 0 ? -1 : 1;
 }
 
 uint8_t *
@@ -170,6 +175,13 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 		}
 	}
 	need = fs->out_end + HEADER + len;
+	/* Nobody may have caught up for long: what is sent gives its room back. */
+	if (need > fs->out_size && fs->out_start > 0) {
+		memmove(fs->out, fs->out + fs->out_start, fs->out_end - fs->out_start);
+		fs->out_end -= fs->out_start;
+		fs->out_start = 0;
+		need = fs->out_end + HEADER + len;
+	}
 	if (need > fs->out_size) {
 		size_t size = fs->out_size == 0 ? OUT_START : fs->out_size;
 

@@ -46,7 +46,7 @@ int frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len, st
 
 /*
  * Read once what the socket has. block false: MSG_DONTWAIT. Returns 1 when something came, 0 when
- * nothing is there (or SO_RCVTIMEO ran out), and -1 with *err set: KODA_IO with errnum 0 on end of
+ * nothing is there (or SO_RCVTIMEO ran out, or a signal came), and -1 with *err set: KODA_IO with errnum 0 on end of
  * stream between frames, KODA_PROTOCOL on end of stream inside a frame or too many descriptors.
  */
 int frame_fill(struct frame_stream *fs, bool block, struct koda_error *err);

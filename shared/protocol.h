@@ -23,6 +23,9 @@
 /* An edit holds the file before and after in memory. */
 #define EDIT_BYTES_MAX (256u << 20)
 
+/* How often one request may be Prepared: it begins anew when somebody was faster. */
+#define PREPARED_MAX 8
+
 /* Files that carry this worker's unfinished work: TEMP_PREFIX, 16 hex digits of the token, '-', the
  * request's id in decimal. */
 #define TEMP_PREFIX    ".koda-"

@@ -111,11 +111,13 @@ guard_compare(const Koda__Guard *guard, const struct place *at,
 
 int
 guard_digest(struct session *ses, const Koda__Guard *guard, const struct place *at, int fd,
-    struct outcome *out, struct koda_error *err)
+    bool dry, struct outcome *out, struct koda_error *err)
 {
 	cleanup_close int opened = -1;
 
-	if (guard == NULL || !guard->has_digest)
+	/* A dry run says what it is of, so that whoever approves it can bind the act to that. */
+	if ((guard == NULL || !guard->has_digest) &&
+	    !(dry && at->target_fd >= 0 && S_ISREG(at->st.st_mode)))
 		return 0;
 	if (fd < 0)
 		fd = opened = resolve_reopen(&ses->res, at->target_fd, O_RDONLY | O_NOCTTY);

@@ -25,7 +25,7 @@ int refuse_special(const struct place *at, const char *verb, struct koda_error *
 /* Everything in a guard but the digest; and the digest, of what is at the place, into out. */
 int guard_check(const Koda__Guard *guard, const struct place *at, struct koda_error *err);
 int guard_digest(struct session *ses, const Koda__Guard *guard, const struct place *at, int fd,
-    struct outcome *out, struct koda_error *err);
+    bool dry, struct outcome *out, struct koda_error *err);
 int guard_compare(const Koda__Guard *guard, const struct place *at,
     const uint8_t digest[KODA_DIGEST_BYTES], struct koda_error *err);
 

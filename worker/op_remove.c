@@ -112,6 +112,7 @@ op_remove(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 {
 	const Koda__Remove *ask = req->remove;
 	const bool recursive = ask->has_recursive && ask->recursive;
+	const bool dry = ask->has_dry_run && ask->dry_run;
 	struct place *at = &ses->at;
 	struct outcome *out;
 	uint64_t entries = 0;
@@ -126,13 +127,13 @@ op_remove(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	    (S_ISDIR(at->st.st_mode) && check_directory(ses, recursive, &entries, err) < 0))
 		return -1;
 	out = outcome_new(ses, at, err);
-	if (out == NULL || guard_digest(ses, ask->guard, at, -1, out, err) < 0)
+	if (out == NULL || guard_digest(ses, ask->guard, at, -1, dry, out, err) < 0)
 		return -1;
 	out->msg.has_entries = true;
 	out->msg.entries = entries + 1;
 	rep->result_case = KODA__REPLY__RESULT_OUTCOME;
 	rep->outcome = &out->msg;
-	if (ask->has_dry_run && ask->dry_run)
+	if (dry)
 		return 0;
 	return remove_place(ses, ask, out, err);
 }

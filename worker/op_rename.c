@@ -103,6 +103,7 @@ op_rename(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 {
 	const Koda__Rename *ask = req->rename;
 	const bool overwrite = ask->has_overwrite && ask->overwrite;
+	const bool dry = ask->has_dry_run && ask->dry_run;
 	struct place *from = &ses->at, *to = &ses->to;
 	const unsigned flags = RESOLVE_PARENT | RESOLVE_LINK_ITSELF;
 	struct outcome *out;
@@ -119,7 +120,7 @@ op_rename(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	if (check_from(ses, err) < 0 || check_to(ses, overwrite, err) < 0)
 		return -1;
 	out = outcome_new(ses, from, err);
-	if (out == NULL || guard_digest(ses, ask->guard, from, -1, out, err) < 0)
+	if (out == NULL || guard_digest(ses, ask->guard, from, -1, dry, out, err) < 0)
 		return -1;
 	out->msg.has_to = true;
 	out->msg.to = bytes_of(to->path, strlen(to->path));
@@ -127,7 +128,7 @@ op_rename(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	out->msg.created = to->target_fd < 0;
 	rep->result_case = KODA__REPLY__RESULT_OUTCOME;
 	rep->outcome = &out->msg;
-	if (ask->has_dry_run && ask->dry_run)
+	if (dry)
 		return 0;
 	return move(ses, ask, out, err);
 }

@@ -76,6 +76,7 @@ try_write(struct session *ses, const Koda__Write *ask, const struct content *con
     Koda__Reply *rep, struct koda_error *err)
 {
 	const bool guarded = ask->guard != NULL && ask->guard->has_digest;
+	const bool dry = ask->has_dry_run && ask->dry_run;
 	struct place *at = &ses->at;
 	cleanup_close int held = -1;
 	struct outcome *out;
@@ -88,11 +89,11 @@ try_write(struct session *ses, const Koda__Write *ask, const struct content *con
 	out = outcome_new(ses, at, err);
 	if (out == NULL)
 		return -1;
-	if (guarded) {
+	if (guarded || (dry && at->target_fd >= 0)) {
 		r = open_to_change(ses, at, &held, err);
 		if (r != 0)
 			return r;
-		if (guard_digest(ses, ask->guard, at, held, out, err) < 0)
+		if (guard_digest(ses, ask->guard, at, held, dry, out, err) < 0)
 			return -1;
 	}
 	out->msg.has_created = true;
@@ -103,7 +104,7 @@ try_write(struct session *ses, const Koda__Write *ask, const struct content *con
 		return -1;
 	rep->result_case = KODA__REPLY__RESULT_OUTCOME;
 	rep->outcome = &out->msg;
-	if (ask->has_dry_run && ask->dry_run)
+	if (dry)
 		return 0;
 
 	const struct change change = {

@@ -1,0 +1,393 @@
+/*
+ * Exactly once. A worker that stops itself at a known step is killed there; its successor is an ordinary
+ * one. What was asked for has then happened once, and the caller was told the truth, whether it waited
+ * or had itself called back.
+ */
+#include <pthread.h>
+
+#include "tests/support/hosting.h"
+
+enum action { WRITE_OLD, WRITE_NEW, WRITE_DEEP, EDIT, MKDIR, MKDIR_DEEP, REMOVE_FILE, REMOVE_DIR, REMOVE_TREE, RENAME };
+
+static const char *const action_name[] = { "replace", "create", "create with missing directories", "edit",
+	"mkdir", "mkdir with parents", "remove a file", "remove a directory", "remove a tree", "rename" };
+
+/* Where each action can be stopped, and from where on it has happened. 1 temporary file made, 2 written,
+ * 3 prepared, 4 acted, 5 committed. */
+static const struct {
+	enum action action;
+	int first, last, happened;
+} spans[] = {
+	{ WRITE_OLD, 1, 4, 4 },
+	{ WRITE_NEW, 1, 4, 4 },
+	{ WRITE_DEEP, 1, 4, 4 },
+	{ EDIT, 1, 4, 4 },
+	{ MKDIR, 3, 4, 4 },
+	{ MKDIR_DEEP, 3, 4, 4 },
+	{ REMOVE_FILE, 3, 5, 4 },
+	{ REMOVE_DIR, 3, 5, 4 },
+	{ REMOVE_TREE, 3, 5, 4 },
+	{ RENAME, 3, 4, 4 },
+};
+
+struct one {
+	enum action action;
+	int point;
+	bool happened; /* at that point */
+	bool sync;     /* koda_call() instead of koda_call_async() */
+	bool twice;    /* its successor is stopped and killed in Recover */
+	char name[96];
+};
+
+static void
+arrange(const struct fixture *f, enum action action)
+{
+	put_text(f, "old", "one two");
+	put_text(f, "bystander", "still here");
+	if (action == REMOVE_DIR || action == REMOVE_TREE)
+		assert_int_equal(mkdir(at(f, "dir"), 0755), 0);
+	if (action == REMOVE_TREE) {
+		assert_int_equal(mkdir(at(f, "dir/sub"), 0755), 0);
+		put_text(f, "dir/a", "a");
+		put_text(f, "dir/sub/b", "b");
+	}
+}
+
+static struct koda_op
+op_for(enum action action)
+{
+	/* Twice would show: 'two' becomes 'two two'. */
+	static const struct koda_edit edit = { "two", 3, "two two!", 8, false };
+
+	switch (action) {
+	case WRITE_OLD:
+		return WRITE("old", "replaced", .flags = KODA_DIGEST);
+	case WRITE_NEW:
+		return WRITE("new", "made", .if_absent = true);
+	case WRITE_DEEP:
+		return WRITE("x/y/z", "deep");
+	case EDIT:
+		return (struct koda_op){ .kind = KODA_OP_EDIT, .path = "old", .edits = &edit, .n_edits = 1 };
+	case MKDIR:
+		return (struct koda_op){ .kind = KODA_OP_MKDIR, .path = "made" };
+	case MKDIR_DEEP:
+		return (struct koda_op){ .kind = KODA_OP_MKDIR, .path = "p/q/r", .flags = KODA_PARENTS };
+	case REMOVE_FILE:
+		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "old" };
+	case REMOVE_DIR:
+		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "dir" };
+	case REMOVE_TREE:
+		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "dir", .flags = KODA_RECURSIVE };
+	case RENAME:
+		break;
+	}
+	return (struct koda_op){ .kind = KODA_OP_RENAME, .path = "old", .to = "moved" };
+}
+
+static void
+check_done(const struct fixture *f, enum action action)
+{
+	struct stat st;
+
+	switch (action) {
+	case WRITE_OLD:
+		assert_string_equal(get_text(f, "old"), "replaced");
+		break;
+	case WRITE_NEW:
+		assert_string_equal(get_text(f, "new"), "made");
+		break;
+	case WRITE_DEEP:
+		assert_string_equal(get_text(f, "x/y/z"), "deep");
+		break;
+	case EDIT:
+		assert_string_equal(get_text(f, "old"), "one two two!");
+		break;
+	case MKDIR:
+	case MKDIR_DEEP:
+		assert_int_equal(stat(at(f, action == MKDIR ? "made" : "p/q/r"), &st), 0);
+		assert_true(S_ISDIR(st.st_mode));
+		break;
+	case REMOVE_FILE:
+		assert_false(exists(f, "old"));
+		break;
+	case REMOVE_DIR:
+	case REMOVE_TREE:
+		assert_false(exists(f, "dir"));
+		break;
+	case RENAME:
+		assert_false(exists(f, "old"));
+		assert_string_equal(get_text(f, "moved"), "one two");
+		break;
+	}
+	assert_string_equal(get_text(f, "bystander"), "still here");
+	assert_int_equal(count_temps(f), 0);
+}
+
+/* Who kills a worker once it has stopped itself, and says what comes after it. */
+struct killer {
+	const struct fixture *f;
+	int pid;
+	bool stopped;
+};
+
+static void *
+kill_when_stopped(void *data)
+{
+	struct killer *k = data;
+
+	k->stopped = wait_for_state(k->pid, 'T');
+	put_real_worker(k->f);
+	kill(k->pid, SIGKILL);
+	return NULL;
+}
+
+static void
+run_sync(struct fixture *f, const struct koda_op *op, struct answer *a)
+{
+	struct killer k = { f, koda_slot_pid(f->slot), false };
+	struct koda_result result;
+	struct koda_error err = { 0 };
+	pthread_t thread;
+
+	memset(a, 0, sizeof(*a));
+	assert_int_equal(pthread_create(&thread, NULL, kill_when_stopped, &k), 0);
+	if (koda_call(f->slot, op, &result, &err) == 0)
+		on_answer(a, &result, NULL);
+	else
+		on_answer(a, NULL, &err);
+	koda_result_done(&result);
+	pthread_join(thread, NULL);
+	assert_true(k.stopped);
+}
+
+static void
+run_async(struct fixture *f, const struct koda_op *op, bool twice, struct answer *a)
+{
+	struct koda_error err;
+	int pid = koda_slot_pid(f->slot), next = -1;
+
+	start_call(f->slot, op, a);
+	assert_true(wait_for_state(pid, 'T'));
+	if (twice)
+		put_stopping_worker(f, 6);
+	else
+		put_real_worker(f);
+	kill(pid, SIGKILL);
+	if (twice) {
+		for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end;) {
+			assert_true(koda_session_dispatch(f->ses, 10, &err) >= 0);
+			next = koda_slot_pid(f->slot);
+			if (next > 0 && next != pid && process_state(next) == 'T')
+				break;
+		}
+		assert_int_equal(process_state(next), 'T');
+		assert_false(a->done);
+		put_real_worker(f);
+		kill(next, SIGKILL);
+	}
+	wait_answer(f->ses, a);
+}
+
+static void
+killed_at(void **state)
+{
+	const struct one *one = *state;
+	const struct koda_op op = op_for(one->action);
+	struct koda_stats stats;
+	struct koda_error err;
+	struct fixture f;
+	struct answer a;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, one->point);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	arrange(&f, one->action);
+	if (one->sync)
+		run_sync(&f, &op, &a);
+	else
+		run_async(&f, &op, one->twice, &a);
+	assert_code(&a.err, KODA_OK);
+	assert_int_equal(a.times, 1);
+	check_done(&f, one->action);
+	assert_int_equal(a.recovered, one->happened);
+	koda_session_stats(f.ses, &stats);
+	assert_int_equal(stats.recovered, 1);
+	assert_int_equal(stats.respawns, one->twice ? 2 : 1);
+	/* And the slot is as good as new. */
+	assert_code((do_call(f.slot, &WRITE("after", "x"), &err), &err), KODA_OK);
+	fixture_end(&f);
+}
+
+/* Somebody else puts a file of his own where the worker had just put ours. */
+static void
+nobody_can_tell(void **state)
+{
+	struct koda_error err;
+	struct fixture f;
+	struct answer a;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 4);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "old", "one two");
+	pid = koda_slot_pid(f.slot);
+	start_call(f.slot, &WRITE("old", "ours", .flags = KODA_DIGEST), &a);
+	assert_true(wait_for_state(pid, 'T'));
+	assert_string_equal(get_text(&f, "old"), "ours");
+	put_text(&f, "theirs", "theirs");
+	assert_int_equal(rename(at(&f, "theirs"), at(&f, "old")), 0);
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	wait_answer(f.ses, &a);
+	assert_code(&a.err, KODA_UNKNOWN);
+	assert_string_equal(a.err.path, at(&f, "old"));
+	/* It says both digests: 64 hexadecimal digits each. */
+	assert_non_null(strstr(a.err.message, "digest now: "));
+	assert_true(strspn(strstr(a.err.message, "digest now: ") + 12, "0123456789abcdef") == 64);
+	assert_true(strspn(strstr(a.err.message, "would have: ") + 12, "0123456789abcdef") == 64);
+	assert_string_equal(get_text(&f, "old"), "theirs");
+	assert_code((do_call(f.slot, &STAT("old"), &err), &err), KODA_OK);
+	fixture_end(&f);
+}
+
+/* Calls that were in line behind the one that died keep their order. */
+static void
+order_survives(void **state)
+{
+	struct koda_edit edit[4];
+	char text[4][2][8];
+	struct answer a[5];
+	struct koda_op op;
+	struct fixture f;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 2 + (int)(uintptr_t)*state);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "chain", "0");
+	pid = koda_slot_pid(f.slot);
+	for (int i = 0; i < 4; i++) {
+		snprintf(text[i][0], sizeof(text[i][0]), "%d", i);
+		snprintf(text[i][1], sizeof(text[i][1]), "%d", i + 1);
+		edit[i] = (struct koda_edit){ text[i][0], 1, text[i][1], 1, false };
+		op = (struct koda_op){ .kind = KODA_OP_EDIT, .path = "chain", .edits = &edit[i], .n_edits = 1 };
+		start_call(f.slot, &op, &a[i]);
+	}
+	start_call(f.slot, &(struct koda_op){ .kind = KODA_OP_READ, .path = "chain" }, &a[4]);
+	assert_true(wait_for_state(pid, 'T'));
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	for (int i = 0; i < 5; i++)
+		wait_answer(f.ses, &a[i]);
+	for (int i = 0; i < 4; i++) {
+		assert_code(&a[i].err, KODA_OK);
+		assert_int_equal(a[i].times, 1);
+		if (i > 0)
+			assert_true(a[i].order > a[i - 1].order);
+	}
+	assert_string_equal(get_text(&f, "chain"), "4");
+	assert_int_equal(count_temps(&f), 0);
+	fixture_end(&f);
+}
+
+/* A large write goes by descriptor: it is there for the second worker too. */
+static void
+content_by_descriptor(void **state)
+{
+	static char big[300000];
+	struct answer a;
+	struct fixture f;
+	struct stat st;
+	int pid;
+
+	memset(big, 'x', sizeof(big));
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 3);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	pid = koda_slot_pid(f.slot);
+	start_call(f.slot,
+	    &(struct koda_op){ .kind = KODA_OP_WRITE, .path = "big", .data = big, .len = sizeof(big) }, &a);
+	assert_true(wait_for_state(pid, 'T'));
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	wait_answer(f.ses, &a);
+	assert_code(&a.err, KODA_OK);
+	assert_false(a.recovered);
+	assert_int_equal(stat(at(&f, "big"), &st), 0);
+	assert_int_equal(st.st_size, sizeof(big));
+	assert_int_equal(count_temps(&f), 0);
+	fixture_end(&f);
+}
+
+/* A request that kills every worker that takes it up is given up, and nothing is left of it. */
+static void
+two_deaths(void **state)
+{
+	struct koda_error err;
+	struct fixture f;
+	struct answer a;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 3);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "old", "one two");
+	start_call(f.slot, &WRITE("old", "never"), &a);
+	pid = koda_slot_pid(f.slot);
+	assert_true(wait_for_state(pid, 'T'));
+	kill(pid, SIGKILL);
+	/* The next one is of the same kind. */
+	for (uint64_t end = clock_ms() + PATIENCE_MS; !a.done && clock_ms() < end;) {
+		assert_true(koda_session_dispatch(f.ses, 10, &err) >= 0);
+		if (koda_slot_pid(f.slot) > 0 && process_state(koda_slot_pid(f.slot)) == 'T') {
+			put_real_worker(&f);
+			kill(koda_slot_pid(f.slot), SIGKILL);
+		}
+	}
+	assert_true(a.done);
+	assert_code(&a.err, KODA_WORKER);
+	assert_non_null(strstr(a.err.message, "did not happen"));
+	assert_string_equal(get_text(&f, "old"), "one two");
+	assert_int_equal(count_temps(&f), 0);
+	fixture_end(&f);
+}
+
+int
+main(void)
+{
+	static struct one ones[128];
+	struct CMUnitTest tests[N_ELEMENTS(ones) + 8];
+	size_t n = 0, k;
+
+	for (size_t i = 0; i < N_ELEMENTS(spans); i++) {
+		for (int point = spans[i].first; point <= spans[i].last; point++) {
+			for (int how = 0; how < 3; how++) {
+				struct one *one = &ones[n];
+
+				*one = (struct one){ spans[i].action, point, point >= spans[i].happened,
+					how == 1, how == 2, "" };
+				snprintf(one->name, sizeof(one->name), "%s, killed at %d%s",
+				    action_name[spans[i].action], point,
+				    how == 1     ? ", waiting" :
+					how == 2 ? ", and again in Recover" :
+					           "");
+				tests[n] = (struct CMUnitTest){ one->name, killed_at, NULL, NULL, one };
+				n++;
+			}
+		}
+	}
+	k = n;
+	tests[k++] = (struct CMUnitTest){ "somebody else was there", nobody_can_tell, NULL, NULL, NULL };
+	for (uintptr_t i = 0; i < 3; i++)
+		tests[k++] = (struct CMUnitTest){ "calls in line keep their order", order_survives, NULL, NULL,
+			(void *)i };
+	tests[k++] = (struct CMUnitTest){ "content by descriptor", content_by_descriptor, NULL, NULL, NULL };
+	tests[k++] = (struct CMUnitTest){ "two deaths", two_deaths, NULL, NULL, NULL };
+	return _cmocka_run_group_tests("recover", tests, k, NULL, NULL);
+}
