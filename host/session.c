@@ -27,7 +27,6 @@
 
 struct session_watch {
 	ev_io io;
-	ev_timer timer;
 };
 
 /* ---- whose session it is ---- */
@@ -112,7 +111,9 @@ set_timer(struct koda_session *ses, uint64_t at)
 {
 	struct itimerspec its = { 0 };
 
-	if (at == ses->timer_at)
+	/* Deadlines move with each call: one that is set already and comes too early is cheaper than setting
+	 * it each time. */
+	if (at == ses->timer_at || (at > ses->timer_at && at != UINT64_MAX))
 		return;
 	ses->timer_at = at;
 	if (at != UINT64_MAX) {
@@ -216,9 +217,9 @@ deliver(struct koda_session *ses)
 	}
 }
 
-/* Everything that can be done without waiting. */
+/* Wait at most timeout_ms (-1: no limit) for something, and do all that can be done then. */
 static void
-work(struct koda_session *ses)
+work(struct koda_session *ses, int timeout_ms)
 {
 	struct epoll_event ev[EVENTS_AT_ONCE];
 	uint64_t expirations;
@@ -228,7 +229,7 @@ work(struct koda_session *ses)
 		return; /* called from one of its own callbacks */
 	ses->dispatching = true;
 	session_enter(ses);
-	n = epoll_wait(ses->epoll_fd, ev, EVENTS_AT_ONCE, 0);
+	n = epoll_wait(ses->epoll_fd, ev, EVENTS_AT_ONCE, timeout_ms);
 	for (int i = 0; i < n; i++) {
 		struct koda_slot *slot = ev[i].data.ptr;
 
@@ -245,6 +246,10 @@ work(struct koda_session *ses)
 			slot_ask(slot);
 		}
 	deliver(ses);
+	/* What was asked for from there goes out together. */
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		if (slot->n_queued > 0)
+			slot_advance(slot);
 	if (ses->n_leaving > 0)
 		reap_leaving(ses, 0);
 	rearm_all(ses);
@@ -255,12 +260,7 @@ work(struct koda_session *ses)
 static void
 on_ready(struct ev_loop *loop, ev_io *io, int revents)
 {
-	work(io->data);
-}
-
-static void
-on_timeout(struct ev_loop *loop, ev_timer *timer, int revents)
-{
+	work(io->data, 0);
 }
 
 int
@@ -276,20 +276,14 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 
 	if (session_check(ses, err) < 0)
 		return -1;
-	if (!ses->own_loop)
+	if (ses->loop != NULL)
 		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
 	if (ses->dispatching)
 		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
 	if (ses->n_async == 0 && timeout_ms < 0)
 		return 0;
-	if (timeout_ms > 0) {
-		ev_now_update(ses->loop);
-		ev_timer_set(&ses->watch->timer, timeout_ms / 1000.0, 0.0);
-		ev_timer_start(ses->loop, &ses->watch->timer);
-	}
 	session_enter(ses);
-	ev_run(ses->loop, timeout_ms == 0 ? EVRUN_NOWAIT : EVRUN_ONCE);
-	ev_timer_stop(ses->loop, &ses->watch->timer);
+	work(ses, timeout_ms);
 	n = (int)ses->n_async;
 	return session_leave(ses) ? 0 : n;
 }
@@ -307,15 +301,14 @@ open_loop(struct koda_session *ses, struct ev_loop *loop, struct koda_error *err
 	if (ses->epoll_fd < 0 || ses->timer_fd < 0 ||
 	    epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, ses->timer_fd, &ev) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "event loop");
+	if (loop == NULL)
+		return 0;
 	ses->watch = calloc(1, sizeof(*ses->watch));
-	ses->own_loop = loop == NULL;
-	/* No default loop (an embedder's may be it) and nothing from the environment. */
-	ses->loop = loop != NULL ? loop : ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL);
-	if (ses->watch == NULL || ses->loop == NULL)
+	if (ses->watch == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "event loop");
+	ses->loop = loop;
 	ev_io_init(&ses->watch->io, on_ready, ses->epoll_fd, EV_READ);
 	ses->watch->io.data = ses;
-	ev_timer_init(&ses->watch->timer, on_timeout, 0.0, 0.0);
 	ev_io_start(ses->loop, &ses->watch->io);
 	return 0;
 }
@@ -520,10 +513,8 @@ koda_session_close(struct koda_session *ses)
 	reap_leaving(ses, LEAVING_MS);
 	free(ses->leaving);
 	/* In a child too: that is memory only until its loop runs, which then must not know us. */
-	if (ses->watch != NULL && ses->loop != NULL)
+	if (ses->loop != NULL)
 		ev_io_stop(ses->loop, &ses->watch->io);
-	if (ses->own_loop && ses->loop != NULL)
-		ev_loop_destroy(ses->loop);
 	free(ses->watch);
 	if (ses->epoll_fd >= 0)
 		close(ses->epoll_fd);
@@ -731,7 +722,9 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 	}
 	ses->n_async++;
 	session_enter(ses);
-	slot_advance(slot);
+	/* An idle worker begins at once; for a busy one more may come that can go out with this. */
+	if (slot->n_calls == 1)
+		slot_advance(slot);
 	session_rearm(ses, slot);
 	session_leave(ses);
 	return 0;

@@ -40,8 +40,7 @@ struct koda_session {
 
 	int epoll_fd, timer_fd;
 	uint64_t timer_at;
-	struct ev_loop *loop;
-	bool own_loop;
+	struct ev_loop *loop; /* the caller's, or NULL: then the epoll set is all there is */
 	struct session_watch *watch;
 };
 

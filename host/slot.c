@@ -21,6 +21,7 @@
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
+#define SEND_BUFFER    (512 << 10) /* a deep queue of small writes fits, and is taken off in a few reads */
 
 uint64_t
 now_ns(void)
@@ -299,6 +300,8 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "socketpair");
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
+	/* As far as the kernel lets us: less only means more wake-ups. */
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
 	if (spawn_helper(slot->ses->worker_path, pair[1], &slot->child, err) < 0) {
 		close(pair[0]);
 		close(pair[1]);
