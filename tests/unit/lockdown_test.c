@@ -1,0 +1,266 @@
+/* Each measure for real, in a child that tries what it forbids. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shared/cleanup.h"
+#include "shared/lockdown.h"
+
+static char base[256];
+static int inside, outside; /* O_PATH */
+
+/* The number of the line that was not as it should be; 0 is success. */
+#define expect(x)                                                                                  \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			_exit(__LINE__ % 251 + 1);                                                 \
+	} while (0)
+
+static int
+in_child(void (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fn();
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		assert_int_equal(errno, EINTR);
+	return status;
+}
+
+static void
+assert_child(void (*fn)(void))
+{
+	int status = in_child(fn);
+
+	if (status != 0)
+		fail_msg("the child ended with %#x (line %% 251 is %d)", status,
+		    WEXITSTATUS(status) - 1);
+}
+
+static void
+child_process(void)
+{
+	struct rlimit core;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+	expect(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
+	expect(getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0 && core.rlim_max == 0);
+}
+
+static void
+test_process(void **state)
+{
+	assert_child(child_process);
+}
+
+static void
+child_limits(void)
+{
+	const struct lockdown_limit down[] = { { RLIMIT_NOFILE, 64 }, { RLIMIT_FSIZE, 4096 } };
+	const struct lockdown_limit up[] = { { RLIMIT_NOFILE, 128 }, { RLIMIT_FSIZE, UINT64_MAX } };
+	struct rlimit rl;
+
+	expect(lockdown_limits(down, N_ELEMENTS(down), NULL) == 0);
+	expect(getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur == 64 && rl.rlim_max == 64);
+	/* Lower stays. */
+	expect(lockdown_limits(up, N_ELEMENTS(up), NULL) == 0);
+	expect(getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur == 64 && rl.rlim_max == 64);
+	expect(getrlimit(RLIMIT_FSIZE, &rl) == 0 && rl.rlim_cur == 4096 && rl.rlim_max == 4096);
+}
+
+static void
+test_limits(void **state)
+{
+	assert_child(child_limits);
+}
+
+static bool
+refused(int r)
+{
+	return r < 0 && (errno == EACCES || errno == EPERM || errno == EXDEV);
+}
+
+static void
+child_landlock(void)
+{
+	unsigned abi = 0;
+	int fd;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_landlock(&inside, 1, lockdown_landlock_abi(), &abi, NULL) == 0);
+	expect(abi == lockdown_landlock_abi());
+	/* What the directory allows. */
+	fd = openat(inside, "new", O_WRONLY | O_CREAT | O_EXCL, 0644);
+	expect(fd >= 0 && write(fd, "x", 1) == 1);
+	expect(renameat(inside, "new", inside, "f") == 0);
+	expect(mkdirat(inside, "d", 0755) == 0 && renameat(inside, "f", inside, "d/f") == 0);
+	expect(unlinkat(inside, "d/f", 0) == 0 && unlinkat(inside, "d", AT_REMOVEDIR) == 0);
+	expect(renameat(inside, "link", inside, "link2") == 0);
+	/* Reading, anywhere. */
+	expect(openat(outside, "keep", O_RDONLY) >= 0);
+	/* Nothing else. */
+	expect(refused(openat(outside, "keep", O_WRONLY)));
+	expect(refused(openat(outside, "new", O_WRONLY | O_CREAT, 0644)));
+	expect(refused(mkdirat(outside, "d", 0755)));
+	expect(refused(unlinkat(outside, "keep", 0)));
+	expect(refused(renameat(outside, "keep", inside, "keep")));
+	expect(refused(symlinkat("x", outside, "l")));
+	expect(refused(mknodat(inside, "p", S_IFIFO | 0600, 0)));
+	expect(refused(mknodat(inside, "s", S_IFSOCK | 0600, 0)));
+	expect(refused(execl("/bin/true", "true", (char *)NULL)));
+	if (abi >= 3)
+		expect(refused(truncate("/proc/self/fd/0", 0)) || errno == EINVAL || errno == ENOENT);
+	if (abi >= 4) {
+		const struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(9),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		int s = socket(AF_INET, SOCK_STREAM, 0);
+
+		expect(s >= 0 && refused(connect(s, (const struct sockaddr *)&sa, sizeof(sa))));
+	}
+	if (abi >= 6)
+		expect(refused(kill(getppid(), 0)));
+}
+
+static void
+test_landlock(void **state)
+{
+	if (lockdown_landlock_abi() == 0)
+		skip();
+	assert_child(child_landlock);
+}
+
+static void
+child_no_landlock(void)
+{
+	unsigned abi = 77;
+
+	/* A kernel that has none: said, and nothing pretended. */
+	expect(lockdown_landlock(&inside, 1, 0, &abi, NULL) == 0 && abi == 0);
+	expect(openat(outside, "free", O_WRONLY | O_CREAT, 0644) >= 0);
+	expect(unlinkat(outside, "free", 0) == 0);
+}
+
+static void
+test_no_landlock(void **state)
+{
+	assert_child(child_no_landlock);
+}
+
+static void
+child_older_landlock(void)
+{
+	unsigned abi = 0;
+
+	/* Each ABI on this kernel, as an older one would be asked: the request must be one that it takes. */
+	expect(lockdown_process(NULL) == 0);
+	for (unsigned want = 1; want <= lockdown_landlock_abi(); want++)
+		expect(lockdown_landlock(&inside, 1, want, &abi, NULL) == 0 && abi == want);
+	expect(refused(openat(outside, "new", O_WRONLY | O_CREAT, 0644)));
+}
+
+static void
+test_older_landlock(void **state)
+{
+	if (lockdown_landlock_abi() == 0)
+		skip();
+	assert_child(child_older_landlock);
+}
+
+static void
+child_seccomp(void)
+{
+	/* clang-format off */
+	const struct sock_filter no_getppid[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	/* clang-format on */
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_seccomp(no_getppid, 0, NULL) < 0);
+	expect(lockdown_seccomp(no_getppid, N_ELEMENTS(no_getppid), NULL) == 0);
+	expect(getpid() > 0);
+	getppid();
+}
+
+static void
+test_seccomp(void **state)
+{
+	int status = in_child(child_seccomp);
+
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+static int
+make_world(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char path[512];
+
+	snprintf(base, sizeof(base), "%s/lockdown.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	if (mkdtemp(base) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/in", base);
+	if (mkdir(path, 0755) < 0 || (inside = open(path, O_PATH | O_CLOEXEC)) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/out", base);
+	if (mkdir(path, 0755) < 0 || (outside = open(path, O_PATH | O_CLOEXEC)) < 0)
+		return -1;
+	return symlinkat("x", inside, "link") < 0 ||
+	        close(openat(outside, "keep", O_WRONLY | O_CREAT, 0644)) < 0 ? -1 : 0;
+}
+
+static int
+remove_world(void **state)
+{
+	unlinkat(inside, "link2", 0);
+	unlinkat(inside, "link", 0);
+	unlinkat(outside, "keep", 0);
+	unlinkat(inside, "f", 0);
+	rmdir(strcat(strcpy((char[300]){ 0 }, base), "/in"));
+	rmdir(strcat(strcpy((char[300]){ 0 }, base), "/out"));
+	return rmdir(base);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_landlock),
+		cmocka_unit_test(test_no_landlock),
+		cmocka_unit_test(test_older_landlock),
+		cmocka_unit_test(test_seccomp),
+	};
+
+	return cmocka_run_group_tests_name("lockdown", tests, make_world, remove_world);
+}
