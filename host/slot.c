@@ -479,8 +479,11 @@ bury(struct koda_slot *slot, bool gone)
 	sort_calls(slot, gone);
 	if (slot->barren >= SLOT_BARREN_MAX) {
 		err_set(&err, KODA_WORKER, 0,
-		    "the worker died %u times in a row without an answer; this slot is given up",
-		    slot->barren);
+		    "the worker died %u times in a row without an answer (%s); this slot is given up",
+		    slot->barren,
+		    slot->broken ? slot->failure.message :
+			gone     ? child_end(&slot->child, how, sizeof(how)) :
+				   "hangs in the kernel");
 		give_up(slot, &err);
 	}
 }
