@@ -578,6 +578,12 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
     struct koda_error *err)
 {
 	if (reply->result_case == KODA__REPLY__RESULT_VERDICT) {
+		/* It was not done after all, and is undone next: there will be no trace to ask about. */
+		if (c->state == CALL_SENT && c->prepared.len > 0 && !c->committed &&
+		    reply->verdict->happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
+			packed_done(&c->prepared);
+			return 0;
+		}
 		if (c->state != CALL_RECOVERING)
 			return err_set(err, KODA_PROTOCOL, 0, "a Verdict that nobody asked for");
 		return keep_verdict(c, reply->verdict, err);

@@ -197,13 +197,15 @@ change_perform(struct session *ses, const struct change *c, struct koda_error *e
 	    say_prepared(ses, c, &s, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_PREPARED);
-	if (session_verify_parent(ses, c->at, err) < 0)
-		return -1;
-	if (c->same && !still_the_same(c->at))
-		return say(err, KODA_CONFLICT, 0, "changed meanwhile:", c->at->path);
-	r = stage_commit(&s, exclusive, err);
-	if (r != 0)
+	r = session_verify_parent(ses, c->at, err);
+	if (r == 0 && c->same && !still_the_same(c->at))
+		r = say(err, KODA_CONFLICT, 0, "changed meanwhile:", c->at->path);
+	if (r == 0)
+		r = stage_commit(&s, exclusive, err);
+	if (r != 0) {
+		session_not_done(ses);
 		return r;
+	}
 	PAUSE_POINT(PAUSE_ACTED);
 	if (stage_sync(&s) < 0)
 		return say(err, KODA_UNKNOWN, errno,

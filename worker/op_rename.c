@@ -66,6 +66,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	const unsigned flags = ask->has_overwrite && ask->overwrite ? 0 : RENAME_NOREPLACE;
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	cleanup_close int sync_from = -1, sync_to = -1;
+	int r;
 
 	if (sync_dir(from->parent_fd, durable, &sync_from, from, err) < 0 ||
 	    sync_dir(to->parent_fd, durable, &sync_to, to, err) < 0)
@@ -79,11 +80,16 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	if (session_prepared(ses, &prepared, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_PREPARED);
-	if (session_verify_parent(ses, from, err) < 0 || session_verify_parent(ses, to, err) < 0)
-		return -1;
-	if (renameat2(from->parent_fd, from->name, to->parent_fd, to->name, flags) < 0)
-		return say(err, errno == EEXIST && flags != 0 ? KODA_CONFLICT : KODA_IO, errno,
+	r = session_verify_parent(ses, from, err);
+	if (r == 0)
+		r = session_verify_parent(ses, to, err);
+	if (r == 0 && renameat2(from->parent_fd, from->name, to->parent_fd, to->name, flags) < 0)
+		r = say(err, errno == EEXIST && flags != 0 ? KODA_CONFLICT : KODA_IO, errno,
 		    "rename to", to->path);
+	if (r < 0) {
+		session_not_done(ses);
+		return -1;
+	}
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
 		/* Something else was put under the old name meanwhile, and nobody has judged that. */

@@ -223,6 +223,16 @@ session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *
 	return send_now(ses, &rep, err);
 }
 
+void
+session_not_done(struct session *ses)
+{
+	Koda__Verdict msg = KODA__VERDICT__INIT;
+	struct koda_error dropped;
+
+	msg.happened = KODA__HAPPENED__DID_NOT_HAPPEN;
+	session_verdict(ses, &msg, &dropped);
+}
+
 /* ---- the loop ---- */
 
 static int

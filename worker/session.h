@@ -86,6 +86,9 @@ int session_verify_target(struct session *ses, const struct place *at, struct ko
 int session_prepared(struct session *ses, Koda__Prepared *prepared, struct koda_error *err);
 int session_committed(struct session *ses, struct koda_error *err);
 int session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *err);
+/* What was Prepared did not happen, and what is left of it goes away now: once it has, nobody could tell any
+ * more. Whoever does not hear it is gone. */
+void session_not_done(struct session *ses);
 
 /* The descriptor that came with the request under way; the caller's. */
 int session_take_fd(struct session *ses, struct koda_error *err);

@@ -12,7 +12,7 @@
 
 #define OPS         3000
 #define SLOTS       8
-#define OUTSTANDING 24
+#define OUTSTANDING 12
 #define FILES       5
 #define TREES       3
 #define BATCH       400 /* changes between two looks at the disk */
@@ -471,7 +471,7 @@ maybe_kill(struct run *run)
 	struct lane *lane = &run->lane[rng_below(&run->rng, SLOTS)];
 	int pid = koda_slot_pid(lane->slot);
 
-	if (rng_below(&run->rng, 3) != 0 || lane->outstanding == 0 || pid <= 0)
+	if (rng_below(&run->rng, 3) == 0 || lane->outstanding == 0 || pid <= 0)
 		return;
 	if (lane->answers == lane->answers_at_kill) {
 		if (lane->kills_in_a_row >= 2)
