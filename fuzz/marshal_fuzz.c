@@ -65,7 +65,7 @@ as_answer_to(enum koda_op_kind kind, const uint8_t *data, size_t size, bool with
 				must_make_sense(kind, &result);
 		}
 	} else if (reply != NULL) {
-		r = marshal_result(kind, reply, with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1,
+		r = marshal_result(kind, reply, with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1, &arena,
 		    &result, &err);
 		must(r >= -1 && r <= 1);
 		if (r < 0)

@@ -12,6 +12,7 @@
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
 
+#define KEEP_COPY_MAX    4096 /* copying less is cheaper than not copying it */
 #define LIST_ENTRIES_MAX (1u << 20) /* what a worker can make the host hold; ten times the largest seen */
 #define READ_PAGED_MAX   (256u << 20) /* the same, for content that cannot come as a descriptor */
 
@@ -439,6 +440,7 @@ marshal_recover(const struct packed *request, uint64_t id, const struct wreck *w
 struct chunk {
 	struct chunk *next;
 	size_t size;
+	void *taken; /* a block of the arena that the reply was unpacked into, or NULL */
 	max_align_t data[];
 };
 
@@ -451,6 +453,7 @@ keep(struct koda_result *ret, const void *data, size_t len)
 		return NULL;
 	c->next = ret->priv;
 	c->size = len;
+	c->taken = NULL;
 	ret->priv = c;
 	if (len > 0 && data != NULL)
 		memcpy(c->data, data, len);
@@ -493,6 +496,7 @@ koda_result_done(struct koda_result *result)
 	while (c != NULL) {
 		struct chunk *next = c->next;
 
+		free(c->taken);
 		free(c);
 		c = next;
 	}
@@ -623,8 +627,25 @@ check_descriptor(int fd, uint64_t size, struct koda_error *err)
 	return 0;
 }
 
+/* All the content in one piece: its block of the arena becomes the result's. 0, or -1 when it has none. */
 static int
-take_read(const Koda__ReadReply *m, int *fd, struct koda_result *ret, struct koda_error *err)
+keep_content(struct koda_result *ret, struct arena *arena, ProtobufCBinaryData content)
+{
+	uint8_t *none = keep(ret, NULL, 0);
+
+	if (none == NULL || arena == NULL)
+		return -1;
+	((struct chunk *)ret->priv)->taken = arena_take(arena, content.data);
+	if (((struct chunk *)ret->priv)->taken == NULL)
+		return -1;
+	ret->data = content.data;
+	ret->len = content.len;
+	return 0;
+}
+
+static int
+take_read(const Koda__ReadReply *m, int *fd, struct arena *arena, struct koda_result *ret,
+    struct koda_error *err)
 {
 	size_t old = ret->len;
 	uint8_t *data;
@@ -649,6 +670,9 @@ take_read(const Koda__ReadReply *m, int *fd, struct koda_result *ret, struct kod
 	if (old + m->content.len > READ_PAGED_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "a file on FUSE of more than %u bytes: read it in parts", READ_PAGED_MAX);
+	if (old == 0 && !(m->has_more && m->more) && m->content.len > KEEP_COPY_MAX &&
+	    keep_content(ret, arena, m->content) == 0)
+		return 0;
 	data = keep_more(ret, ret->data, old + m->content.len);
 	if (data == NULL)
 		return no_memory(err);
@@ -797,8 +821,8 @@ expected(enum koda_op_kind kind)
 }
 
 int
-marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct koda_result *ret,
-    struct koda_error *err)
+marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct arena *arena,
+    struct koda_result *ret, struct koda_error *err)
 {
 	cleanup_close int fd = fd_;
 
@@ -810,7 +834,7 @@ marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct
 	case KODA_OP_PING:
 		return 0;
 	case KODA_OP_READ:
-		return take_read(reply->read, &fd, ret, err);
+		return take_read(reply->read, &fd, arena, ret, err);
 	case KODA_OP_STAT:
 		return take_stat(reply->stat, ret, err);
 	case KODA_OP_LIST:

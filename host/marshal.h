@@ -58,8 +58,8 @@ int marshal_recover(const struct packed *request, uint64_t id, const struct wrec
  * keeps what came so far), -1 with *err set: KODA_PROTOCOL when the reply breaks the protocol (the worker
  * is not to be trusted any more), anything else when it is the operation that failed.
  */
-int marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd, struct koda_result *ret,
-    struct koda_error *err);
+int marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd, struct arena *arena,
+    struct koda_result *ret, struct koda_error *err);
 
 /* The outcome that a Prepared announced, as the result it has become. */
 int marshal_prepared_result(const struct packed *prepared, enum koda_op_kind kind,

@@ -508,7 +508,7 @@ on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *er
 		struct koda_result none = { .fd = -1 };
 		struct koda_error why;
 
-		marshal_result(KODA_OP_PING, reply, -1, &none, &why);
+		marshal_result(KODA_OP_PING, reply, -1, NULL, &none, &why);
 		err_wrap(&why, "the worker cannot start");
 		give_up(slot, &why);
 		return 0;
@@ -659,7 +659,7 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		on_recovered(c);
 		return 0;
 	}
-	r = marshal_result(c->kind, reply, take_fd(&fd), &c->result, &why);
+	r = marshal_result(c->kind, reply, take_fd(&fd), &slot->arena, &c->result, &why);
 	if (r >= 0 && c->max > 0 && c->result.len > c->max)
 		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was asked for");
 	if (r >= 0 && c->preview)

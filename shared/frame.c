@@ -10,6 +10,7 @@
 #define HEADER     4
 #define IN_START   4096        /* what an idle stream keeps */
 #define IN_READ    (64u << 10) /* what a busy one asks for at once */
+#define IN_KEEP    (2 * IN_READ) /* what it keeps: a whole reply with content inline, and what is around it */
 #define OUT_START  4096
 
 void
@@ -65,7 +66,7 @@ make_room(struct frame_stream *fs, struct koda_error *err)
 	size_t want = IN_START;
 	uint8_t *in;
 
-	if (have == 0 && fs->in_size > IN_READ) {
+	if (have == 0 && fs->in_size > IN_KEEP) {
 		free(fs->in);
 		fs->in = NULL;
 		fs->in_size = 0;
@@ -168,7 +169,7 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 	}
 	if (fs->out_start == fs->out_end) {
 		fs->out_start = fs->out_end = 0;
-		if (fs->out_size > IN_READ && HEADER + len <= OUT_START) {
+		if (fs->out_size > IN_KEEP && HEADER + len <= OUT_START) {
 			free(fs->out);
 			fs->out = NULL;
 			fs->out_size = 0;

@@ -38,6 +38,20 @@ arena_alloc(struct arena *a, size_t size)
 	return big->data;
 }
 
+void *
+arena_take(struct arena *a, const void *p)
+{
+	for (struct arena_big **at = &a->big; *at != NULL; at = &(*at)->next) {
+		struct arena_big *big = *at;
+
+		if ((const void *)big->data != p)
+			continue;
+		*at = big->next;
+		return big;
+	}
+	return NULL;
+}
+
 /* protobuf-c writes all that it asks for, so what it gets need not be zeroed: a 64 KiB content would
  * be touched twice. */
 static void *

@@ -29,6 +29,9 @@ void arena_init(struct arena *a);
 void arena_reset(struct arena *a); /* everything allocated from it is gone; keeps a small block */
 void arena_done(struct arena *a);
 void *arena_alloc(struct arena *a, size_t size); /* zeroed, or NULL */
+/* Large content is not copied once more: if p, which was allocated from here, has a block of its own, that
+ * block is the caller's now and lives until he gives it to free(). NULL if it has none. */
+void *arena_take(struct arena *a, const void *p);
 
 /* Is this a well-formed message of that type and nothing more? 0, or -1 with KODA_PROTOCOL. */
 int message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len,
