@@ -61,7 +61,7 @@ fuzz: setup-dev
 
 soak: setup build
 	@KODA_SOAK_SECONDS=$(SOAK_SECONDS) tools/in-reachable-tree \
-	    tools/test $(BUILD) --suite chaos --timeout-multiplier 0
+	    tools/test $(BUILD) --suite soak --timeout-multiplier 0
 
 bench: setup
 	@tools/bench build-bench
