@@ -24,11 +24,15 @@
 void
 temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint64_t id)
 {
-	int n = snprintf(ret, TEMP_NAME_SIZE, TEMP_PREFIX);
+	static const char digits[] = "0123456789abcdef";
+	char hex[2 * TOKEN_BYTES + 1];
 
-	for (size_t i = 0; i < TOKEN_BYTES; i++, n += 2)
-		snprintf(ret + n, 3, "%02x", token[i]);
-	snprintf(ret + n, TEMP_NAME_SIZE - (size_t)n, "-%llu", (unsigned long long)id);
+	for (size_t i = 0; i < TOKEN_BYTES; i++) {
+		hex[2 * i] = digits[token[i] >> 4];
+		hex[2 * i + 1] = digits[token[i] & 15];
+	}
+	hex[2 * TOKEN_BYTES] = '\0';
+	snprintf(ret, TEMP_NAME_SIZE, TEMP_PREFIX "%s-%llu", hex, (unsigned long long)id);
 }
 
 int64_t
