@@ -1305,7 +1305,7 @@ test_edit_by_two(void **state)
 	enum { EACH = 100 };
 	struct worker w[2];
 	uint64_t last[2];
-	char text[4 * EACH + 16] = "";
+	char text[4 * 2 * EACH + 16] = "";
 
 	for (unsigned i = 0; i < 2 * EACH; i++)
 		sprintf(text + strlen(text), "%03u,", i);
