@@ -492,9 +492,11 @@ resolve_walk(const struct resolver *r, const char *path, size_t len, unsigned fl
 	const bool relative = path[0] != '/';
 
 	pl->wants_dir = false;
-	w.rest = w.p = strndup(path, len);
+	w.rest = w.p = malloc(len + 1);
 	if (w.rest == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "look up a path");
+	memcpy(w.rest, path, len);
+	w.rest[len] = '\0';
 	w.asked = len;
 	if (relative) {
 		strcpy(pl->path, r->root);

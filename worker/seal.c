@@ -31,7 +31,14 @@
 static char *
 text_of(ProtobufCBinaryData bytes)
 {
-	return strndup(bytes.data == NULL ? "" : (const char *)bytes.data, bytes.len);
+	char *text = malloc(bytes.len + 1);
+
+	if (text == NULL)
+		return NULL;
+	if (bytes.len > 0)
+		memcpy(text, bytes.data, bytes.len);
+	text[bytes.len] = '\0';
+	return text;
 }
 
 /* Never through a link: the root is the directory that the host meant, or there is no session. */
