@@ -14,24 +14,6 @@
 
 #define HOST_FD 3
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_LEAK_CHECK 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_LEAK_CHECK 1
-#endif
-#endif
-#ifdef WITH_LEAK_CHECK
-/* The check at the end traces this process, which it has made impossible; the unit tests look for leaks. */
-int __lsan_is_turned_off(void);
-
-int
-__lsan_is_turned_off(void)
-{
-	return 1;
-}
-#endif
-
 static bool
 is_host_socket(int fd)
 {
