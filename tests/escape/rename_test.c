@@ -43,7 +43,7 @@ static const struct attack attacks[] = {
 	{ "git-nested-rename: removed with what it lies in", { "d root/n", "d root/n/.git", "f root/n/.git/config" },
 		{ { REMOVE_ALL, "n", NULL }, { WRITE, "n/.git/config", NULL } }, .evil = "root/n/.git/config" },
 	{ "koda-agents: by a rename of the directory", { NULL },
-		{ { WRITE, "a/x.md", NULL }, { RENAME, "a", ".koda/agents" } }, .evil = "root/.koda/agents/x.md" },
+		{ { MKDIR, ".koda", NULL }, { WRITE, "a/x.md", NULL }, { RENAME, "a", ".koda/agents" } }, .evil = "root/.koda/agents/x.md" },
 	{ "koda-agents: into an existing .koda", { "d root/.koda" },
 		{ { WRITE, "a/x.md", NULL }, { RENAME, "a", ".koda/agents" } }, .evil = "root/.koda/agents/x.md" },
 	{ "koda-agents: .koda made by a rename", { NULL },

@@ -28,7 +28,7 @@ static const struct attack attacks[] = {
 	{ "symlink-dir-new: move something out below it", { "l ../out root/dir" },
 		{ { RENAME, "file", "dir/new" } }, .outside = true },
 	{ "symlink-dir-new: move over a file below it", { "l ../out root/dir" },
-		{ { RENAME, "file", "dir/canary" } }, .outside = true },
+		{ { WRITE, "file", NULL }, { RENAME, "file", "dir/canary" } }, .outside = true },
 	{ "symlink-dir-new: take something from below it", { "l ../out root/dir" },
 		{ { RENAME, "dir/canary", "mine" } }, .outside = true },
 	{ "symlink-in-repo: read what is denied through a file's link", { "l private/key root/readme" },
