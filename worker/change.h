@@ -6,7 +6,7 @@
 #include "worker/session.h"
 
 /* Somebody else was faster so often: a directory that comes and goes is nobody's work. */
-#define CHANGE_TRIES 8
+#define CHANGE_TRIES PREPARED_MAX
 /* The same for those who wait for one another at one file: each round one of them is done. */
 #define LOCK_TRIES 64
 

@@ -135,6 +135,19 @@ list_attributes(const char *path, char *first, char **ret_big)
 	return *ret_big == NULL ? -1 : listxattr(path, *ret_big, XATTR_BYTES_MAX);
 }
 
+/* Has the directory handed an access control list to what was made in it? */
+static bool
+got_acl(int fd)
+{
+	char names[XATTR_LIST_FIRST];
+	ssize_t n = flistxattr(fd, names, sizeof(names));
+
+	for (ssize_t i = 0; i < n; i += (ssize_t)strlen(names + i) + 1)
+		if (strcmp(names + i, ACL_NAME) == 0)
+			return true;
+	return n < 0 && errno == ERANGE;
+}
+
 static int
 copy_attributes(int to, int target_fd)
 {
@@ -158,9 +171,9 @@ copy_attributes(int to, int target_fd)
 			return -1;
 	}
 	/* A default list of the directory would let people in whom the old file did not know. */
-	if (!acl && fremovexattr(to, ACL_NAME) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
-		return -1;
-	return 0;
+	if (acl || !got_acl(to) || fremovexattr(to, ACL_NAME) == 0)
+		return 0;
+	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
 }
 
 /* Owner, attributes, mode; in this order, because each may undo the ones behind it. */
@@ -189,20 +202,6 @@ static int
 make_file(int dir_fd, const char *name, mode_t mode)
 {
 	return openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-}
-
-/* Does the directory hand an access control list to what is made in it? Then the kernel alone knows the right
- * mode of a new file, and has to be given the whole one at once. */
-static bool
-got_acl(int fd)
-{
-	char names[XATTR_LIST_FIRST];
-	ssize_t n = flistxattr(fd, names, sizeof(names));
-
-	for (ssize_t i = 0; i < n; i += (ssize_t)strlen(names + i) + 1)
-		if (strcmp(names + i, ACL_NAME) == 0)
-			return true;
-	return n < 0 && errno == ERANGE;
 }
 
 static int
@@ -236,6 +235,7 @@ new_file(struct stage *s, int dir_fd, const char *name, const struct content *co
 
 	if (fd >= 0 && dir_fd == at->parent_fd)
 		s->made = true;
+	/* The kernel alone knows what such a list makes of a new file's mode, when it is given all of it. */
 	if (fd >= 0 && at->target_fd < 0 && got_acl(fd)) {
 		close_at(&fd);
 		fd = unlinkat(dir_fd, name, 0) < 0 ? -1 : make_file(dir_fd, name, 0666);

@@ -171,7 +171,7 @@ world_make(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
 	char path[PATH_MAX / 8];
-	char *real;
+	char *real = NULL;
 
 	snprintf(path, sizeof(path), "%s/wire.XXXXXX", tmp != NULL ? tmp : "/tmp");
 	must(mkdtemp(path) != NULL);

@@ -370,7 +370,7 @@ make_root(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
 	char path[PATH_MAX / 8];
-	char *real;
+	char *real = NULL;
 
 	snprintf(path, sizeof(path), "%s/replace.XXXXXX", tmp != NULL ? tmp : "/tmp");
 	must(mkdtemp(path) != NULL && (real = realpath(path, NULL)) != NULL);

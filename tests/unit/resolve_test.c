@@ -344,7 +344,7 @@ make_tree(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
 	char path[PATH_MAX / 8], name[32], target[32];
-	char *real;
+	char *real = NULL;
 	static char root[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/resolve.XXXXXX", tmp != NULL ? tmp : "/tmp");
