@@ -25,7 +25,7 @@ help:
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    let clang-format have its way'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
-	@echo 'make soak      kill workers under load for SOAK_SECONDS=$(SOAK_SECONDS)'
+	@echo 'make soak      kill workers, and race them, under load for SOAK_SECONDS=$(SOAK_SECONDS) each'
 	@echo 'make clean     remove what was built'
 
 setup:
