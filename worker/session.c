@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -15,6 +16,8 @@
 #define HOST_CHECK_SECS 5
 /* A descriptor's reply waits this long for a host that takes nothing. */
 #define FD_TIMEOUT_MS 60000
+/* What is larger than a frame of inline content comes from the kernel and goes back to it. */
+#define MMAP_FROM (128 << 10)
 /* Replies of many small requests leave together, but not more than this is held back. */
 #define QUEUE_MAX (256u << 10)
 
@@ -342,6 +345,9 @@ session_loop(struct session *ses, struct koda_error *err)
 			return ses->fs.eof && err->code == KODA_IO ? 0 : 1;
 		if (r == 0 && (host_gone(ses) || (!ses->sealed && now_ms() > deadline)))
 			return 1;
+		/* Nobody has asked for anything for a while: others may have the memory. */
+		if (r == 0)
+			malloc_trim(0);
 		if (serve_arrived(ses, err) < 0) {
 			struct koda_error why = *err;
 
@@ -365,6 +371,10 @@ session_run(int fd)
 	static struct session ses;
 	struct koda_error err;
 
+	/* Fixed, so that what one large request took goes back at once: left to itself, malloc would learn from
+	 * it to keep as much for ever. */
+	mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+	mallopt(M_TRIM_THRESHOLD, 2 * MMAP_FROM);
 	frame_init(&ses.fs, fd);
 	arena_init(&ses.arena);
 	place_init(&ses.at);
