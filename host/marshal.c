@@ -736,7 +736,7 @@ static bool
 is_name(const ProtobufCBinaryData *b)
 {
 	return b->len > 0 && b->len <= NAME_LEN_MAX && memchr(b->data, '\0', b->len) == NULL &&
-	    memchr(b->data, '/', b->len) == NULL;
+	    memchr(b->data, '/', b->len) == NULL && (b->len > 2 || memcmp(b->data, "..", b->len) != 0);
 }
 
 static int

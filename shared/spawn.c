@@ -118,8 +118,10 @@ child_end(const struct child *c, char *buf, size_t size)
 	case CLD_KILLED:
 	case CLD_DUMPED:
 		name = sigabbrev_np(c->status);
-		snprintf(buf, size, "killed by %s%s", name == NULL ? "signal " : "SIG",
-		    name == NULL ? "" : name);
+		if (name != NULL)
+			snprintf(buf, size, "killed by SIG%s", name);
+		else
+			snprintf(buf, size, "killed by signal %d", c->status);
 		break;
 	default:
 		return "gone";
