@@ -1,5 +1,5 @@
-/* A domain pattern, and (behind a newline) a host: what is accepted has the strict grammar, stays so when it is
- * normalised, and matches only what it names. */
+/* A domain pattern, and (behind a newline) a host: what is accepted has the strict grammar,
+ * stays so when it is normalised, and matches only what it names. */
 #include "fuzz/fuzz.h"
 #include "shared/policy.h"
 

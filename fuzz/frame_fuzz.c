@@ -1,6 +1,6 @@
 /*
- * Any bytes, in any chunks, through a real socket. The frames that come out are held against a reader that
- * has all of the bytes at once. First byte of the input: how the rest is cut.
+ * Any bytes, in any chunks, through a real socket. The frames that come out are held against a
+ * reader that has all of the bytes at once. First byte of the input: how the rest is cut.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -31,7 +31,8 @@ frame_plainly(const uint8_t *data, size_t size, size_t *at, const uint8_t **ret,
 	return 1;
 }
 
-/* All frames that are complete. 0, or -1 when the stream is out of step, as the plain reader says too. */
+/* All frames that are complete. 0, or -1 when the stream is out of step, as the plain reader
+ * says too. */
 static int
 take_frames(struct frame_stream *fs, const uint8_t *data, size_t arrived, size_t *at)
 {

@@ -1,4 +1,5 @@
-/* What every target has: libFuzzer's entry points, and a check that holds in a release build too. */
+/* What every target has: libFuzzer's entry points, and a check that holds in a release build
+ * too. */
 #ifndef KODA_FUZZ_FUZZ_H
 #define KODA_FUZZ_FUZZ_H
 
@@ -13,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define must(condition)                                                                            \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);  \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__,          \
+			    #condition);                                                           \
 			abort();                                                                   \
 		}                                                                                  \
 	} while (0)

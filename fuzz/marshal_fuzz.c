@@ -1,6 +1,6 @@
 /*
- * A worker's reply is untrusted: any bytes as Reply, taken for the answer to every kind of call. What the
- * embedder then gets makes sense, and nothing of it belongs to the frame.
+ * A worker's reply is untrusted: any bytes as Reply, taken for the answer to every kind of call.
+ * What the embedder then gets makes sense, and nothing of it belongs to the frame.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -59,14 +59,15 @@ as_answer_to(enum koda_op_kind kind, const uint8_t *data, size_t size, bool with
 		if (marshal_check_prepared(kind, reply->prepared, &err) == 0) {
 			struct packed packed = { copy, size };
 
-			must(memchr(reply->prepared->place.data, '\0', reply->prepared->place.len) == NULL);
+			must(memchr(reply->prepared->place.data, '\0',
+				 reply->prepared->place.len) == NULL);
 			r = marshal_prepared_result(&packed, kind, &result, &err);
 			if (r == 0)
 				must_make_sense(kind, &result);
 		}
 	} else if (reply != NULL) {
-		r = marshal_result(kind, reply, with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1, &arena,
-		    &result, &err);
+		r = marshal_result(kind, reply,
+		    with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1, &arena, &result, &err);
 		must(r >= -1 && r <= 1);
 		if (r < 0)
 			must(err.code != KODA_OK && strlen(err.message) < sizeof(err.message));

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a packed policy. What is taken passes policy_check, packs to the same policy again, composes with
- * others to something that no more is allowed by than by either, and judges without stumbling.
- * Input: length of the first policy in two bytes, that policy, the second one.
+ * Any bytes as a packed policy. What is taken passes policy_check, packs to the same policy again,
+ * composes with others to something that no more is allowed by than by either, and judges without
+ * stumbling. Input: length of the first policy in two bytes, that policy, the second one.
  */
 #include "fuzz/fuzz.h"
 #include "shared/access.h"
@@ -11,7 +11,8 @@ static const char *const places[] = { "/", "/proc/self/environ", "/home/u", "/ho
 	"/home/u/p/src/main.c", "/home/u/p/.git/config", "/home/u/p/.GIT/hooks/pre-commit",
 	"/home/u/p/secret/key", "/home/u/p/secret/open/x", "/home/u/.config/koda/db/x",
 	"/home/u/p/.koda/agents/a", "/tmp/x", "/home/u/p/a/HEAD", "/home/u/p/a/config" };
-static const char *const hosts[] = { "github.com", "a.github.com", "a.b.github.com", "x", "127.0.0.1" };
+static const char *const hosts[] = { "github.com", "a.github.com", "a.b.github.com", "x",
+	"127.0.0.1" };
 static const unsigned ports[] = { 22, 80, 443, 8080 };
 
 static bool
@@ -52,8 +53,10 @@ must_not_widen(const struct policy *both, const struct policy *one, enum koda_mo
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		for (int op = ACCESS_OP_READ; op <= ACCESS_OP_HOP_CHANGE; op++) {
-			struct access_verdict n = access_judge(&narrow, (enum access_op)op, places[i], &disk);
-			struct access_verdict w = access_judge(&wide, (enum access_op)op, places[i], &disk);
+			struct access_verdict n =
+			    access_judge(&narrow, (enum access_op)op, places[i], &disk);
+			struct access_verdict w =
+			    access_judge(&wide, (enum access_op)op, places[i], &disk);
 			struct koda_error err;
 
 			must(!n.allowed || w.allowed);
@@ -73,7 +76,8 @@ must_not_widen(const struct policy *both, const struct policy *one, enum koda_mo
 	}
 }
 
-/* What is absent in a child it inherits: then it is as if the child had said what its parent says. */
+/* What is absent in a child it inherits: then it is as if the child had said what its parent
+ * says. */
 static void
 inherit(struct policy *child, const struct policy *parent, enum koda_list list)
 {

@@ -1,6 +1,6 @@
 /*
- * Without libFuzzer: run the target over every file of the folders that are named, so that each seed and each
- * past crash stays a test. No file at all is a failure.
+ * Without libFuzzer: run the target over every file of the folders that are named, so that each
+ * seed and each past crash stays a test. No file at all is a failure.
  */
 #include <dirent.h>
 #include <errno.h>

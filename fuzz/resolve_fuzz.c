@@ -1,6 +1,7 @@
 /*
- * Any bytes as a path: checked, shown, and resolved (which opens nothing but with O_PATH) in a small tree with
- * links in it, with openat2 and without. Both ways find the same; what is found is canonical text.
+ * Any bytes as a path: checked, shown, and resolved (which opens nothing but with O_PATH) in a
+ * small tree with links in it, with openat2 and without. Both ways find the same; what is found is
+ * canonical text.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,9 +17,9 @@ static struct resolver resolver = { .depth = 40 };
 static void
 remove_tree(void)
 {
-	static const char *const below[] = { "root/a/b/f", "root/a/b", "root/a/up", "root/a/over", "root/a",
-		"root/f", "root/l", "root/loop", "root/pool", "root/gone", "root/abs", "root", "out/f",
-		"out" };
+	static const char *const below[] = { "root/a/b/f", "root/a/b", "root/a/up", "root/a/over",
+		"root/a", "root/f", "root/l", "root/loop", "root/pool", "root/gone", "root/abs",
+		"root", "out/f", "out" };
 	char path[512];
 
 	for (size_t i = 0; i < N_ELEMENTS(below); i++) {
@@ -36,7 +37,8 @@ make_tree(void)
 	char path[512];
 
 #define AT(name) (snprintf(path, sizeof(path), "%s/%s", base, (name)), path)
-	snprintf(path, sizeof(path), "%s/resolve.XXXXXX", tmp != NULL && strlen(tmp) < 90 ? tmp : "/tmp");
+	snprintf(path, sizeof(path), "%s/resolve.XXXXXX",
+	    tmp != NULL && strlen(tmp) < 90 ? tmp : "/tmp");
 	must(mkdtemp(path) != NULL);
 	real = realpath(path, NULL);
 	must(real != NULL && strlen(real) < sizeof(base));
@@ -77,7 +79,8 @@ static void
 check_shown(const uint8_t *data, size_t size)
 {
 	char big[4096], small[24];
-	size_t n = bytes_show(big, sizeof(big), data, size), m = bytes_show(small, sizeof(small), data, size);
+	size_t n = bytes_show(big, sizeof(big), data, size),
+	       m = bytes_show(small, sizeof(small), data, size);
 
 	must(n == m && bytes_show(NULL, 0, data, size) == n);
 	must(strlen(big) <= n && (n >= sizeof(big) || strlen(big) == n));
@@ -109,7 +112,8 @@ resolve_both(const uint8_t *data, size_t size, unsigned flags)
 			must(a.parent_fd >= 0 && b.parent_fd >= 0 && strcmp(a.name, b.name) == 0 &&
 			    strcmp(a.missing, b.missing) == 0);
 	} else {
-		must(a.target_fd == -1 && a.parent_fd == -1 && b.target_fd == -1 && b.parent_fd == -1);
+		must(a.target_fd == -1 && a.parent_fd == -1 && b.target_fd == -1 &&
+		    b.parent_fd == -1);
 		must(err_a.message[0] != '\0');
 	}
 	place_done(&a);

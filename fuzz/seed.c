@@ -1,7 +1,7 @@
 /*
- * seed FOLDER: write the first inputs of every fuzz target, one folder a target: each message with each of its
- * fields, and the shapes that broke parsers elsewhere. What fuzzing finds is added to the corpus by hand, when it
- * is a crash; this makes the rest again.
+ * seed FOLDER: write the first inputs of every fuzz target, one folder a target: each message with
+ * each of its fields, and the shapes that broke parsers elsewhere. What fuzzing finds is added to
+ * the corpus by hand, when it is a crash; this makes the rest again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -312,7 +312,8 @@ seed_replies(void)
 
 		m.path = bin("/home/u/p/a");
 		save_message("reply-outcome", &rep.base);
-		m.has_created = m.created = m.has_size = m.has_size_before = m.has_replacements = true;
+		m.has_created = m.created = m.has_size = m.has_size_before = m.has_replacements =
+		    true;
 		m.size = 9;
 		m.line = lines;
 		m.n_line = 2;
@@ -405,7 +406,8 @@ seed_broken(void)
 		{ "endless-varint", TEXT_OF("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") },
 		{ "length-beyond", TEXT_OF("\x08\x01\x2a\x7f\x0a") },
 		{ "group", TEXT_OF("\x08\x01\x1b\x1c") },
-		{ "nested", TEXT_OF("\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72") },
+		{ "nested",
+		    TEXT_OF("\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72\x72") },
 		{ "field-0", TEXT_OF("\x00\x01") },
 	};
 	static const struct {
@@ -526,7 +528,8 @@ seed_texts(void)
 		{ "domain", "dots", TEXT_OF("a..b") },
 		{ "domain", "userinfo", TEXT_OF("a@b.c") },
 		{ "domain", "long-label",
-		    TEXT_OF("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.org") },
+		    TEXT_OF(
+			"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.org") },
 		{ "resolve", "plain", TEXT_OF("a/b/f") },
 		{ "resolve", "dots", TEXT_OF("./a//./b/../b/f") },
 		{ "resolve", "up", TEXT_OF("../out/f") },

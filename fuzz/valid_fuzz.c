@@ -1,5 +1,5 @@
-/* The worker's edge: what is neither refused by message_check nor by valid_request goes to an operation, so it
- * has to have a row, an id, and paths that the kernel would not cut short. */
+/* The worker's edge: what is neither refused by message_check nor by valid_request goes to an
+ * operation, so it has to have a row, an id, and paths that the kernel would not cut short. */
 #include "fuzz/fuzz.h"
 #include "worker/session.h"
 
@@ -95,8 +95,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > FRAME_MAX)
 		return 0;
 	arena_init(&arena);
-	req = (const Koda__Request *)message_unpack(
-	    &koda__request__descriptor, data, size, &arena, &err);
+	req = (const Koda__Request *)message_unpack(&koda__request__descriptor, data, size, &arena,
+	    &err);
 	if (req != NULL) {
 		int r = valid_request(req, &err);
 

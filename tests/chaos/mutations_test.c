@@ -1,7 +1,8 @@
 /*
- * Many changes over eight slots while their workers are killed at any moment. Afterwards the disk is what a model
- * says that only believes the answers: what was answered with success is there exactly once (lines are numbered),
- * what was answered with an error is not there, and nothing unfinished is left.
+ * Many changes over eight slots while their workers are killed at any moment. Afterwards the disk
+ * is what a model says that only believes the answers: what was answered with success is there
+ * exactly once (lines are numbered), what was answered with an error is not there, and nothing
+ * unfinished is left.
  *
  * KODA_CHAOS_OPS: how many changes in all. KODA_SOAK_SECONDS: for how long in all instead.
  */
@@ -134,9 +135,9 @@ model_drop_tree(struct model *m, const char *path)
 /* ---- a change ---- */
 
 enum act {
-	WRITE,        /* whole new content, as it is or too large for a frame */
-	WRITE_NEW,    /* only where nothing is */
-	APPEND,       /* one more numbered line, by an edit */
+	WRITE,     /* whole new content, as it is or too large for a frame */
+	WRITE_NEW, /* only where nothing is */
+	APPEND,    /* one more numbered line, by an edit */
 	REMOVE,
 	RENAME,
 	RENAME_OVER,
@@ -146,8 +147,8 @@ enum act {
 	N_ACTS,
 };
 
-static const char *const act_names[] = { "write", "write new", "append", "remove", "rename", "rename over",
-	"mkdir", "remove tree", "write shared" };
+static const char *const act_names[] = { "write", "write new", "append", "remove", "rename",
+	"rename over", "mkdir", "remove tree", "write shared" };
 
 struct lane;
 
@@ -189,8 +190,9 @@ struct run {
 static void
 say_change(const struct change *c, const char *what)
 {
-	fail_msg("%s %s (%s), number %llu in slot %u: %s (answered: %d %s)", act_names[c->act], c->path,
-	    c->to, (unsigned long long)c->number, c->lane->index, what, (int)c->code, c->message);
+	fail_msg("%s %s (%s), number %llu in slot %u: %s (answered: %d %s)", act_names[c->act],
+	    c->path, c->to, (unsigned long long)c->number, c->lane->index, what, (int)c->code,
+	    c->message);
 }
 
 /* Could it be done, by what the model knows? */
@@ -235,7 +237,8 @@ apply(struct model *m, const struct change *c)
 		model_put(m, c->path, c->text);
 		break;
 	case APPEND:
-		if (asprintf(&text, "%.*s%s" END, (int)(strlen(f->text) - strlen(END)), f->text, c->line) < 0)
+		if (asprintf(&text, "%.*s%s" END, (int)(strlen(f->text) - strlen(END)), f->text,
+			c->line) < 0)
 			fail();
 		free(f->text);
 		f->text = text;
@@ -342,7 +345,8 @@ any_file(struct lane *lane, char ret[96])
 	struct rng *r = &lane->run->rng;
 
 	if (rng_below(r, 3) == 0)
-		snprintf(ret, 96, "s%u/t%u/a/f%u", lane->index, rng_below(r, TREES), rng_below(r, 2));
+		snprintf(ret, 96, "s%u/t%u/a/f%u", lane->index, rng_below(r, TREES),
+		    rng_below(r, 2));
 	else if (rng_below(r, 4) == 0)
 		snprintf(ret, 96, "common/s%u-%u", lane->index, rng_below(r, 2));
 	else
@@ -352,8 +356,8 @@ any_file(struct lane *lane, char ret[96])
 static void
 send_one(struct lane *lane)
 {
-	static const enum act odds[] = { WRITE, WRITE, WRITE_NEW, APPEND, APPEND, APPEND, APPEND, APPEND, REMOVE,
-		RENAME, RENAME_OVER, MKDIR, REMOVE_TREE, WRITE_SHARED };
+	static const enum act odds[] = { WRITE, WRITE, WRITE_NEW, APPEND, APPEND, APPEND, APPEND,
+		APPEND, REMOVE, RENAME, RENAME_OVER, MKDIR, REMOVE_TREE, WRITE_SHARED };
 	struct run *run = lane->run;
 	struct rng *r = &run->rng;
 	struct change *c = calloc(1, sizeof(*c));
@@ -366,15 +370,16 @@ send_one(struct lane *lane)
 	c->lane = lane;
 	c->number = ++run->sent;
 	c->act = odds[rng_below(r, N_ELEMENTS(odds))];
-	snprintf(c->line, sizeof(c->line), "line %llu of slot %u\n", (unsigned long long)c->number, lane->index);
+	snprintf(c->line, sizeof(c->line), "line %llu of slot %u\n", (unsigned long long)c->number,
+	    lane->index);
 	any_file(lane, c->path);
 	any_file(lane, c->to);
 	op.path = c->path;
 	switch (c->act) {
 	case WRITE_SHARED:
 		/* The numbers let every slot meet the others where nothing is yet. */
-		snprintf(c->path, sizeof(c->path), "shared/%llu/x/s%u", (unsigned long long)(c->number / 64) % 20,
-		    lane->index);
+		snprintf(c->path, sizeof(c->path), "shared/%llu/x/s%u",
+		    (unsigned long long)(c->number / 64) % 20, lane->index);
 		/* fall through */
 	case WRITE:
 	case WRITE_NEW:
@@ -455,7 +460,8 @@ compare(struct run *run)
 	for (size_t i = 0; i < m->n_dirs; i++) {
 		struct stat st;
 
-		if (stat(proof_path("%s/%s", run->root, m->dir[i]), &st) < 0 || !S_ISDIR(st.st_mode))
+		if (stat(proof_path("%s/%s", run->root, m->dir[i]), &st) < 0 ||
+		    !S_ISDIR(st.st_mode))
 			fail_msg("directory '%s' is not there", m->dir[i]);
 	}
 	assert_int_equal(proof_temps(run->root), 0);
@@ -464,7 +470,8 @@ compare(struct run *run)
 
 /* ---- the test ---- */
 
-/* Never so often in a row that a slot has to give up what it was doing for good: that is another test. */
+/* Never so often in a row that a slot has to give up what it was doing for good: that is another
+ * test. */
 static void
 maybe_kill(struct run *run)
 {
@@ -569,11 +576,13 @@ chaos(const char *worker)
 	compare(&run);
 
 	koda_session_stats(run.ses, &stats);
-	fprintf(stderr, "# %llu changes, %llu kills, %llu respawns, %llu recovered, %llu found to have happened, "
-			"%llu impossible, %llu given up\n",
-	    (unsigned long long)run.sent, (unsigned long long)run.kills, (unsigned long long)stats.respawns,
-	    (unsigned long long)stats.recovered, (unsigned long long)run.recovered,
-	    (unsigned long long)run.refused, (unsigned long long)run.given_up);
+	fprintf(stderr,
+	    "# %llu changes, %llu kills, %llu respawns, %llu recovered, %llu found to have happened, "
+	    "%llu impossible, %llu given up\n",
+	    (unsigned long long)run.sent, (unsigned long long)run.kills,
+	    (unsigned long long)stats.respawns, (unsigned long long)stats.recovered,
+	    (unsigned long long)run.recovered, (unsigned long long)run.refused,
+	    (unsigned long long)run.given_up);
 	for (int i = 0; i < N_ACTS; i++) {
 		if (run.done[i] == 0)
 			fail_msg("never done: %s", act_names[i]);

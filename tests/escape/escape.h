@@ -1,7 +1,8 @@
 /*
- * Attacks as data: what is there before, what an agent asks for step by step, and what must not come of it. Each is
- * carried out twice in a new world: by a tool that does what it is told with the C library, where it has to
- * succeed, or it is no attack; and by a slot, where it has to fail, and the slot has to be as good as before.
+ * Attacks as data: what is there before, what an agent asks for step by step, and what must not
+ * come of it. Each is carried out twice in a new world: by a tool that does what it is told with
+ * the C library, where it has to succeed, or it is no attack; and by a slot, where it has to fail,
+ * and the slot has to be as good as before.
  */
 #ifndef KODA_TESTS_ESCAPE_ESCAPE_H
 #define KODA_TESTS_ESCAPE_ESCAPE_H
@@ -22,9 +23,9 @@
 
 enum verb {
 	END = 0,
-	WRITE,   /* a: path, b: content (NULL: EVIL) */
+	WRITE, /* a: path, b: content (NULL: EVIL) */
 	READ,
-	EDIT,    /* a: path; "mark" becomes b (NULL: EVIL) */
+	EDIT, /* a: path; "mark" becomes b (NULL: EVIL) */
 	STAT,
 	LIST,
 	MKDIR,
@@ -39,24 +40,26 @@ struct step {
 };
 
 /*
- * Paths: from the root; '@' is the directory that holds the root and what is outside; '%p' is the attacked process.
+ * Paths: from the root; '@' is the directory that holds the root and what is outside; '%p' is the
+ * attacked process.
  *
- * The world: @/root, @/root/file (mark), @/root/private/key (SECRET, deny_read) with the readable hole
- * @/root/private/open, @/out/canary, @/out/d/canary, @/home.
+ * The world: @/root, @/root/file (mark), @/root/private/key (SECRET, deny_read) with the readable
+ * hole @/root/private/open, @/out/canary, @/out/d/canary, @/home.
  */
 struct attack {
 	const char *name;
-	/* "d path", "f path" (mark), "e path" (empty), "l target path", "h old new", "p path" (FIFO), "s path"
-	 * (socket): paths from @ */
+	/* "d path", "f path" (mark), "e path" (empty), "l target path", "h old new", "p path"
+	 * (FIFO), "s path" (socket): paths from @ */
 	const char *setup[SETUP_MAX];
 	struct step step[STEPS_MAX];
 	/* What must not be: any of these. */
-	bool outside;         /* anything outside of the root changed */
-	bool secret;          /* SECRET or a name beside it was seen */
-	bool hangs;           /* it never comes to an end */
-	const char *evil;     /* that file (from @) has EVIL in it; with '+': all of these have, or exist */
-	bool done;            /* the slot may do it: it does it so that no harm is done */
-	enum koda_mode mode;  /* 0: auto */
+	bool outside; /* anything outside of the root changed */
+	bool secret;  /* SECRET or a name beside it was seen */
+	bool hangs;   /* it never comes to an end */
+	const char
+	    *evil; /* that file (from @) has EVIL in it; with '+': all of these have, or exist */
+	bool done; /* the slot may do it: it does it so that no harm is done */
+	enum koda_mode mode; /* 0: auto */
 };
 
 struct world {
@@ -97,7 +100,8 @@ setup_one(const char *line)
 		break;
 	case 'l':
 		if (first[0] == '@')
-			snprintf(first, sizeof(first), "%s%.*s", world.base, (int)(space - what) - 1, what + 1);
+			snprintf(first, sizeof(first), "%s%.*s", world.base,
+			    (int)(space - what) - 1, what + 1);
 		assert_int_equal(symlink(first, at_base(space + 1)), 0);
 		break;
 	case 'h':
@@ -125,10 +129,10 @@ sum_outside(void)
 static void
 world_make(const struct attack *a)
 {
-	static const char *const common[] = { "d root", "f root/file", "d root/sub", "d root/private",
-		"d root/private/open", "f root/private/open/note", "d out", "f out/canary", "d out/d",
-		"f out/d/canary", "d home", "f home/.bashrc", "d home/.config", "d home/.config/koda",
-		"d home/.config/koda/db" };
+	static const char *const common[] = { "d root", "f root/file", "d root/sub",
+		"d root/private", "d root/private/open", "f root/private/open/note", "d out",
+		"f out/canary", "d out/d", "f out/d/canary", "d home", "f home/.bashrc",
+		"d home/.config", "d home/.config/koda", "d home/.config/koda/db" };
 
 	proof_mkdtemp(world.base);
 	snprintf(world.root, sizeof(world.root), "%s", at_base("root"));
@@ -141,7 +145,8 @@ world_make(const struct attack *a)
 	world.outside = sum_outside();
 	world.hung = false;
 	world.refused = 0;
-	world.seen = mmap(NULL, SEEN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	world.seen =
+	    mmap(NULL, SEEN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(world.seen != MAP_FAILED);
 }
 
@@ -382,7 +387,8 @@ slot_step(struct koda_slot *slot, const struct step *s)
 		saw(err.message, strlen(err.message));
 		if (err.code == KODA_TIMEOUT)
 			world.hung = true;
-		if (err.code == KODA_WORKER || err.code == KODA_PROTOCOL || err.code == KODA_INTERNAL)
+		if (err.code == KODA_WORKER || err.code == KODA_PROTOCOL ||
+		    err.code == KODA_INTERNAL)
 			fail_msg("%s: %s", op.path, err.message);
 		return;
 	}
@@ -405,8 +411,9 @@ escape_policy(enum koda_mode mode)
 	if (p == NULL)
 		fail_msg("policy: %s", err.message);
 	assert_int_equal(koda_policy_add(p, KODA_DENY_READ, at_base("root/private"), &err), 0);
-	assert_int_equal(
-	    koda_policy_add(p, KODA_ALLOW_READ_WITHIN_DENY, at_base("root/private/open"), &err), 0);
+	assert_int_equal(koda_policy_add(p, KODA_ALLOW_READ_WITHIN_DENY,
+			     at_base("root/private/open"), &err),
+	    0);
 	assert_int_equal(koda_policy_freeze(p, &err), 0);
 	return p;
 }

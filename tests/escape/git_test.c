@@ -1,11 +1,15 @@
 /*
- * Everything by which the user's next git command would run what an agent wrote. .git in all its forms, and a
- * directory that becomes a repository piece by piece, in every order.
+ * Everything by which the user's next git command would run what an agent wrote. .git in all its
+ * forms, and a directory that becomes a repository piece by piece, in every order.
  */
 #include "tests/escape/escape.h"
 
-#define REPO "d root/.git", "f root/.git/HEAD", "d root/.git/objects", "d root/.git/refs", "f root/.git/config"
-#define BARE "d root/bare", "f root/bare/HEAD", "d root/bare/objects", "d root/bare/refs", "f root/bare/config"
+#define REPO                                                                                       \
+	"d root/.git", "f root/.git/HEAD", "d root/.git/objects", "d root/.git/refs",              \
+	    "f root/.git/config"
+#define BARE                                                                                       \
+	"d root/bare", "f root/bare/HEAD", "d root/bare/objects", "d root/bare/refs",              \
+	    "f root/bare/config"
 #define FSMONITOR "[core]\n\tfsmonitor = EVIL\n"
 
 /* clang-format off */
@@ -169,13 +173,14 @@ assemble(void)
 			unsigned at[4], steps = 0;
 
 			order(k, at);
-			snprintf(labels[n], sizeof(labels[n]), "git-assembled: %s, order %u%u%u%u", kinds[i].name,
-			    at[0], at[1], at[2], at[3]);
+			snprintf(labels[n], sizeof(labels[n]), "git-assembled: %s, order %u%u%u%u",
+			    kinds[i].name, at[0], at[1], at[2], at[3]);
 			a->name = labels[n++];
 			memcpy(a->setup, prepared, sizeof(prepared));
 			a->evil = kinds[i].evil;
 			if (kinds[i].piece[3].verb == RENAME)
-				a->step[steps++] = (struct step){ WRITE, "prepared/evil", FSMONITOR };
+				a->step[steps++] =
+				    (struct step){ WRITE, "prepared/evil", FSMONITOR };
 			for (unsigned j = 0; j < 4; j++)
 				a->step[steps++] = kinds[i].piece[at[j]];
 		}
@@ -184,7 +189,8 @@ assemble(void)
 	for (unsigned k = 0; k < 2; k++) {
 		struct attack *a = &assembled[n];
 
-		snprintf(labels[n], sizeof(labels[n]), "git-assembled: commondir %s", k == 0 ? "last" : "first");
+		snprintf(labels[n], sizeof(labels[n]), "git-assembled: commondir %s",
+		    k == 0 ? "last" : "first");
 		a->name = labels[n++];
 		a->step[k] = (struct step){ WRITE, "b/HEAD", "ref: refs/heads/main\n" };
 		a->step[1 - k] = (struct step){ WRITE, "b/commondir", "EVIL\n" };

@@ -1,7 +1,9 @@
 /* Moving things, or what they lie in, until a name is free or a rule no longer names them. */
 #include "tests/escape/escape.h"
 
-#define REPO "d root/.git", "f root/.git/HEAD", "d root/.git/objects", "d root/.git/refs", "f root/.git/config"
+#define REPO                                                                                       \
+	"d root/.git", "f root/.git/HEAD", "d root/.git/objects", "d root/.git/refs",              \
+	    "f root/.git/config"
 
 /* clang-format off */
 static const struct attack attacks[] = {

@@ -1,7 +1,8 @@
 /*
- * What a user, an agent or a disk can do wrong, through the whole library: each says what it is about, changes nothing,
- * leaves nothing behind, and the slot is as good as before. What only a broken host can send (frames that are cut,
- * over-long, garbage, out of order) is in worker_wire_test.c.
+ * What a user, an agent or a disk can do wrong, through the whole library: each says what it is
+ * about, changes nothing, leaves nothing behind, and the slot is as good as before. What only a
+ * broken host can send (frames that are cut, over-long, garbage, out of order) is in
+ * worker_wire_test.c.
  */
 #include <sched.h>
 #include <sys/mman.h>
@@ -34,7 +35,8 @@ struct input {
 	enum koda_code code;
 	int errnum;
 	const char *says[3]; /* parts of the sentence */
-	/* "d path", "f path" (mark), "e path", "l target path", "p path", "s path", "m mode path", "z path" (sparse) */
+	/* "d path", "f path" (mark), "e path", "l target path", "p path", "s path", "m mode
+	 * path", "z path" (sparse) */
 	const char *setup[SETUP_MAX];
 	const char *rule;
 };
@@ -177,7 +179,8 @@ world_make(const char *const *setup)
 		setup_one(setup[i]);
 	for (unsigned i = 0; i < 41; i++)
 		assert_int_equal(symlink(i == 40 ? "dir" : proof_path(CHAIN "-%u", i + 1),
-				     in_root(proof_path(CHAIN "-%u", i))), 0);
+				     in_root(proof_path(CHAIN "-%u", i))),
+		    0);
 }
 
 struct host {
@@ -249,11 +252,12 @@ static void
 check_error(const struct input *in, unsigned bit, const struct koda_error *err)
 {
 	if (err->code != in->code || err->errnum != in->errnum)
-		fail_msg("operation %u: %s, errno %d: %s", bit, koda_code_name(err->code), err->errnum,
-		    err->message);
+		fail_msg("operation %u: %s, errno %d: %s", bit, koda_code_name(err->code),
+		    err->errnum, err->message);
 	for (size_t i = 0; i < N_ELEMENTS(in->says) && in->says[i] != NULL; i++) {
 		if (strstr(err->message, in->says[i]) == NULL)
-			fail_msg("operation %u: '%s' does not say '%s'", bit, err->message, in->says[i]);
+			fail_msg("operation %u: '%s' does not say '%s'", bit, err->message,
+			    in->says[i]);
 	}
 	if (in->rule != NULL)
 		assert_string_equal(err->rule, in->rule);
@@ -286,7 +290,8 @@ check_input(void **state)
 		if (proof_sum(base) != before)
 			fail_msg("operation %u changed something", bit);
 		op.flags = KODA_DRY_RUN;
-		if ((bit & (W | E | M | D | N | TO)) != 0 && koda_call(h.slot, &op, &res, &err) == 0) {
+		if ((bit & (W | E | M | D | N | TO)) != 0 &&
+		    koda_call(h.slot, &op, &res, &err) == 0) {
 			/* What only the act itself can find out. */
 			if (err.errnum != EACCES && err.errnum != ENOSPC)
 				fail_msg("operation %u can be done, says a dry run", bit);
@@ -584,8 +589,8 @@ static char *said; /* by the process, shared */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
-			snprintf(said, 1024, "line %d: %s (%d %d %s; errno %d)", __LINE__, #condition,   \
-			    (int)err.code, err.errnum, err.message, errno);                          \
+			snprintf(said, 1024, "line %d: %s (%d %d %s; errno %d)", __LINE__,         \
+			    #condition, (int)err.code, err.errnum, err.message, errno);            \
 			_exit(1);                                                                  \
 		}                                                                                  \
 	} while (0)
@@ -660,7 +665,8 @@ full_disk(void)
 
 		if (koda_fs_write(h.slot, name, large, sizeof(large), &res, &err) < 0) {
 			expect(err.code == KODA_IO && err.errnum == ENOSPC);
-			expect(strstr(err.message, name) != NULL && strstr(err.message, "No space") != NULL);
+			expect(strstr(err.message, name) != NULL &&
+			    strstr(err.message, "No space") != NULL);
 			expect(!proof_exists(in_root(name)));
 			expect(i > 0 && i < 4);
 			break;
@@ -668,7 +674,8 @@ full_disk(void)
 		koda_result_done(&res);
 	}
 	expect(koda_fs_write(h.slot, "file", large, sizeof(large), &res, &err) == -1);
-	expect(err.code == KODA_IO && err.errnum == ENOSPC && strstr(err.message, "/file'") != NULL);
+	expect(
+	    err.code == KODA_IO && err.errnum == ENOSPC && strstr(err.message, "/file'") != NULL);
 	expect(koda_fs_edit(h.slot, "file", &edit, 1, &res, &err) == -1);
 	expect(err.code == KODA_IO && err.errnum == ENOSPC);
 	expect(koda_fs_write(h.slot, "a/b/c", large, sizeof(large), &res, &err) == -1);
@@ -712,7 +719,10 @@ read_only(void)
 		expect(koda_call(h.slot, &op, &res, &err) == -1);
 		expect(err.code == KODA_IO && err.errnum == EROFS);
 		expect(strstr(err.message, "Read-only") != NULL);
-		expect(strstr(err.message, new ? "/new'" : changes[i] == N ? "/moved'" : "/there'") != NULL);
+		expect(strstr(err.message,
+			   new                   ? "/new'"
+			       : changes[i] == N ? "/moved'"
+						 : "/there'") != NULL);
 	}
 	expect(koda_fs_read(h.slot, "file", &res, &err) == 0);
 	koda_result_done(&res);

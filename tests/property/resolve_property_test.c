@@ -1,8 +1,8 @@
 /*
- * worker/resolve against a model that is slow and obviously right: a tree in memory, where '..' is a
- * pointer to the parent, and a list of what is still to do. Over random trees with links that are
- * really on the disk, each random path has to have the same outcome in both, and the kernel, asked for the
- * same path, has to be at the same file.
+ * worker/resolve against a model that is slow and obviously right: a tree in memory, where '..' is
+ * a pointer to the parent, and a list of what is still to do. Over random trees with links that are
+ * really on the disk, each random path has to have the same outcome in both, and the kernel, asked
+ * for the same path, has to be at the same file.
  */
 #include "tests/support/proof.h"
 
@@ -257,9 +257,9 @@ any_steps(struct rng *r, char *buf, size_t size, bool mostly_down)
 		size_t len = strlen(buf);
 
 		snprintf(buf + len, size - len, "%s%s", step,
-		    i + 1 < n                 ? (rng_below(r, 10) == 0 ? "//" : "/") :
-			rng_below(r, 8) == 0 ? "/" :
-					       "");
+		    i + 1 < n                  ? (rng_below(r, 10) == 0 ? "//" : "/")
+			: rng_below(r, 8) == 0 ? "/"
+					       : "");
 	}
 }
 
@@ -376,7 +376,8 @@ fd_path(int fd, char *ret)
 static void
 check_place(const struct answer *a, const struct place *pl, const struct variant *v)
 {
-	static const mode_t modes[] = { [DIRECTORY] = S_IFDIR, [REGULAR] = S_IFREG, [LINK] = S_IFLNK };
+	static const mode_t
+	    modes[] = { [DIRECTORY] = S_IFDIR, [REGULAR] = S_IFREG, [LINK] = S_IFLNK };
 	char now[PATH_MAX];
 
 	assert_string_equal(pl->path, a->path);
@@ -470,7 +471,8 @@ check_variant(void **state)
 			got = verdict_of(ret, &pl, &err);
 			tally[want.verdict]++;
 			if (got != want.verdict || (ret == 0 && strcmp(pl.path, want.path) != 0))
-				fail_msg("'%s' below '%s', depth %u: %s '%s', but the model says %s '%s'",
+				fail_msg(
+				    "'%s' below '%s', depth %u: %s '%s', but the model says %s '%s'",
 				    path, root, r.depth, verdict_names[got], pl.path,
 				    verdict_names[want.verdict], want.path);
 			if (ret < 0) {

@@ -1,8 +1,8 @@
 /*
- * Another process turns directories into links and back, and moves them about, as fast as it can, while the
- * worker reads, writes, edits, makes, removes and renames below them. What is outside never changes, and what may
- * not be read is never read. The same race against a tool that checks a path and then opens it is lost at once:
- * so this shows something.
+ * Another process turns directories into links and back, and moves them about, as fast as it can,
+ * while the worker reads, writes, edits, makes, removes and renames below them. What is outside
+ * never changes, and what may not be read is never read. The same race against a tool that checks a
+ * path and then opens it is lost at once: so this shows something.
  *
  * KODA_RACE_OPS: how many operations. KODA_SOAK_SECONDS: for how long instead.
  */
@@ -19,13 +19,13 @@
 #define SLOTS       2
 #define NAIVE_SECS  30
 
-#define CANARY "CANARY: nobody writes here, and what is kept is not read\n"
-#define DENIED "DENIED: inside of the root, and not to be read\n"
+#define CANARY  "CANARY: nobody writes here, and what is kept is not read\n"
+#define DENIED  "DENIED: inside of the root, and not to be read\n"
 #define GUARDED "GUARDED: to be read by everybody, to be written by nobody\n"
 
 /* Links that stand in for directories, and where they lead from the root. */
-static const char *const leads_to[] = { "../kept", "../open", "secret", "guarded", "x1", "../root/x0/..",
-	"../kept/d" };
+static const char *const leads_to[] = { "../kept", "../open", "secret", "guarded", "x1",
+	"../root/x0/..", "../kept/d" };
 
 struct world {
 	char base[PATH_MAX], root[PATH_MAX];
@@ -50,9 +50,9 @@ at(const struct world *w, const char *name)
 static void
 world_make(struct world *w)
 {
-	static const char *const dirs[] = { "kept", "kept/d", "kept/d/e", "open", "open/d", "open/d/e",
-		"away", "root", "root/secret", "root/secret/d", "root/guarded", "root/guarded/d",
-		"root/m", "root/m/d", "root/plain" };
+	static const char *const dirs[] = { "kept", "kept/d", "kept/d/e", "open", "open/d",
+		"open/d/e", "away", "root", "root/secret", "root/secret/d", "root/guarded",
+		"root/guarded/d", "root/m", "root/m/d", "root/plain" };
 	static const struct {
 		const char *dir, *text;
 	} kinds[] = { { "kept", CANARY }, { "open", GUARDED }, { "root/secret", DENIED },
@@ -95,7 +95,8 @@ struct attacker {
 	volatile uint64_t *turns;
 };
 
-/* One of the two places of a directory and its link: exchanged. What the worker has taken away is put back. */
+/* One of the two places of a directory and its link: exchanged. What the worker has taken away
+ * is put back. */
 static bool
 turn_about(struct rng *r, int root, int away)
 {
@@ -126,7 +127,8 @@ swap_file(struct rng *r, int root)
 	if (symlinkat(targets[rng_below(r, N_ELEMENTS(targets))], root, "plain/.link") < 0)
 		return false;
 	if (rng_below(r, 2) == 0) {
-		int fd = openat(root, link, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		int fd =
+		    openat(root, link, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 
 		if (fd >= 0)
 			close(fd);
@@ -142,7 +144,8 @@ move_about(struct rng *r, int root, int away)
 	static const char *const places[] = { "m", "n", "plain/m" };
 	const char *from = places[rng_below(r, N_ELEMENTS(places))];
 	const char *to = places[rng_below(r, N_ELEMENTS(places))];
-	int from_dir = rng_below(r, 3) == 0 ? away : root, to_dir = rng_below(r, 3) == 0 ? away : root;
+	int from_dir = rng_below(r, 3) == 0 ? away : root,
+	    to_dir = rng_below(r, 3) == 0 ? away : root;
 
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 1 /* RENAME_NOREPLACE */) == 0;
 }
@@ -156,7 +159,8 @@ attacker_start(struct attacker *a, const struct world *w, uint64_t seed)
 	pid_t parent = getpid();
 
 	assert_true(root >= 0 && away >= 0);
-	a->turns = mmap(NULL, sizeof(*a->turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	a->turns = mmap(NULL, sizeof(*a->turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	    -1, 0);
 	assert_true(a->turns != MAP_FAILED);
 	a->pid = fork();
 	assert_true(a->pid >= 0);
@@ -164,9 +168,9 @@ attacker_start(struct attacker *a, const struct world *w, uint64_t seed)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (getppid() == parent) {
 			unsigned x = rng_below(&r, 10);
-			bool done = x < 6 ? turn_about(&r, root, away) :
-			    x < 8         ? swap_file(&r, root) :
-					    move_about(&r, root, away);
+			bool done = x < 6 ? turn_about(&r, root, away)
+			    : x < 8       ? swap_file(&r, root)
+					  : move_about(&r, root, away);
 
 			if (done)
 				__atomic_add_fetch(a->turns, 1, __ATOMIC_RELAXED);
@@ -193,7 +197,8 @@ static uint64_t seed;
 
 /* ---- a tool that checks and then opens ---- */
 
-/* Is that below the root, and not in what is kept from us? As careful as a path can be looked at. */
+/* Is that below the root, and not in what is kept from us? As careful as a path can be looked
+ * at. */
 static bool
 naive_check(const struct world *w, const char *path, bool to_write)
 {
@@ -241,7 +246,8 @@ naive_write_loses(void **state)
 			lost = write(fd, "agent\n", 6) == 6 && !world_is_whole(&w);
 	}
 	attacker_stop(&a);
-	fprintf(stderr, "# checked, then opened: lost after %llu tries\n", (unsigned long long)tries);
+	fprintf(stderr, "# checked, then opened: lost after %llu tries\n",
+	    (unsigned long long)tries);
 	assert_true(lost);
 	proof_rmtree(w.base);
 }
@@ -315,13 +321,15 @@ shot_done(void *data, const struct koda_result *res, const struct koda_error *er
 	if (err != NULL) {
 		run->failed[err->code]++;
 		run->refused += err->code == KODA_POLICY_DENIED;
-		/* Somebody else's thing was in the way when it was to be put back: then nobody can tell. */
+		/* Somebody else's thing was in the way when it was to be put back: then nobody
+		 * can tell. */
 		if (err->code == KODA_UNKNOWN && run->failed[KODA_UNKNOWN] == 1)
 			fprintf(stderr, "# the first of the unknown: %s\n", err->message);
 		if (tells_secret(err->message, strlen(err->message)))
 			must_not(run, shot, "an error tells content");
-		if (err->code != KODA_POLICY_DENIED && err->code != KODA_IO && err->code != KODA_CONFLICT &&
-		    err->code != KODA_INVALID && err->code != KODA_UNKNOWN)
+		if (err->code != KODA_POLICY_DENIED && err->code != KODA_IO &&
+		    err->code != KODA_CONFLICT && err->code != KODA_INVALID &&
+		    err->code != KODA_UNKNOWN)
 			must_not(run, shot, err->message);
 		return;
 	}
@@ -332,15 +340,16 @@ shot_done(void *data, const struct koda_result *res, const struct koda_error *er
 	if (shot->kind == KODA_OP_STAT && res->type == KODA_FILE_REGULAR &&
 	    (res->size == sizeof(CANARY) - 1 || res->size == sizeof(DENIED) - 1))
 		must_not(run, shot, "looked at what may not be read");
-	if (shot->kind == KODA_OP_EDIT && (res->size_before == sizeof(CANARY) - 1 ||
-					      res->size_before == sizeof(DENIED) - 1))
+	if (shot->kind == KODA_OP_EDIT &&
+	    (res->size_before == sizeof(CANARY) - 1 || res->size_before == sizeof(DENIED) - 1))
 		must_not(run, shot, "edited what may not be read");
 }
 
 static void
 any_place(struct rng *r, char ret[64], bool file)
 {
-	static const char *const in_dir[] = { "f", "d/f", "g", "new", "d/new", "p/q/new", "d/../f", "m/f" };
+	static const char *const in_dir[] = { "f", "d/f", "g", "new", "d/new", "p/q/new", "d/../f",
+		"m/f" };
 	static const char *const dirs[] = { "d", "newdir", "p/q", "d/e", "", "m" };
 	unsigned x = rng_below(r, 12);
 	char dir[32];
@@ -360,9 +369,9 @@ any_place(struct rng *r, char ret[64], bool file)
 static void
 shoot(struct run *run)
 {
-	static const enum koda_op_kind kinds[] = { KODA_OP_READ, KODA_OP_READ, KODA_OP_READ, KODA_OP_WRITE,
-		KODA_OP_WRITE, KODA_OP_WRITE, KODA_OP_EDIT, KODA_OP_EDIT, KODA_OP_MKDIR, KODA_OP_REMOVE,
-		KODA_OP_RENAME, KODA_OP_STAT, KODA_OP_LIST };
+	static const enum koda_op_kind kinds[] = { KODA_OP_READ, KODA_OP_READ, KODA_OP_READ,
+		KODA_OP_WRITE, KODA_OP_WRITE, KODA_OP_WRITE, KODA_OP_EDIT, KODA_OP_EDIT,
+		KODA_OP_MKDIR, KODA_OP_REMOVE, KODA_OP_RENAME, KODA_OP_STAT, KODA_OP_LIST };
 	struct rng *r = &run->rng;
 	struct shot *shot = calloc(1, sizeof(*shot));
 	const bool up = rng_below(r, 2) == 0;
@@ -373,7 +382,8 @@ shoot(struct run *run)
 	assert_non_null(shot);
 	shot->run = run;
 	shot->kind = op.kind;
-	any_place(r, shot->path, op.kind != KODA_OP_MKDIR && op.kind != KODA_OP_LIST && rng_below(r, 8) != 0);
+	any_place(r, shot->path,
+	    op.kind != KODA_OP_MKDIR && op.kind != KODA_OP_LIST && rng_below(r, 8) != 0);
 	any_place(r, shot->to, rng_below(r, 2) == 0);
 	op.path = shot->path;
 	op.flags = rng_below(r, 2) == 0 ? KODA_DIGEST | KODA_PARENTS | KODA_OVERWRITE : 0;
@@ -406,8 +416,8 @@ refill(struct run *run)
 		for (size_t k = 0; k < N_ELEMENTS(names); k++) {
 			struct koda_result res;
 
-			if (koda_fs_write(run->slot[0],
-				proof_path("x%zu/%s", i, names[k]), "inside again\n", 13, &res, &err) == 0)
+			if (koda_fs_write(run->slot[0], proof_path("x%zu/%s", i, names[k]),
+				"inside again\n", 13, &res, &err) == 0)
 				koda_result_done(&res);
 		}
 	}
@@ -422,8 +432,9 @@ race_policy(const struct world *w)
 	assert_non_null(p);
 	assert_int_equal(koda_policy_add(p, KODA_DENY_READ, at(w, "kept"), &err), 0);
 	assert_int_equal(koda_policy_add(p, KODA_DENY_READ, at(w, "root/secret"), &err), 0);
-	assert_int_equal(
-	    koda_policy_add(p, KODA_DENY_WRITE_WITHIN_ALLOW, at(w, "root/guarded"), &err), 0);
+	assert_int_equal(koda_policy_add(p, KODA_DENY_WRITE_WITHIN_ALLOW, at(w, "root/guarded"),
+			     &err),
+	    0);
 	assert_int_equal(koda_policy_freeze(p, &err), 0);
 	return p;
 }
@@ -466,27 +477,31 @@ worker_wins(void **state)
 	koda_session_close(ses);
 	koda_policy_free(policy);
 
-	fprintf(stderr, "# %llu operations, %llu turns; read %llu write %llu edit %llu stat %llu list %llu "
-			"mkdir %llu remove %llu rename %llu; refused %llu io %llu conflict %llu unknown %llu\n",
+	fprintf(stderr,
+	    "# %llu operations, %llu turns; read %llu write %llu edit %llu stat %llu list %llu "
+	    "mkdir %llu remove %llu rename %llu; refused %llu io %llu conflict %llu unknown %llu\n",
 	    (unsigned long long)run.answered, (unsigned long long)turns,
 	    (unsigned long long)run.done[KODA_OP_READ], (unsigned long long)run.done[KODA_OP_WRITE],
 	    (unsigned long long)run.done[KODA_OP_EDIT], (unsigned long long)run.done[KODA_OP_STAT],
 	    (unsigned long long)run.done[KODA_OP_LIST], (unsigned long long)run.done[KODA_OP_MKDIR],
-	    (unsigned long long)run.done[KODA_OP_REMOVE], (unsigned long long)run.done[KODA_OP_RENAME],
-	    (unsigned long long)run.refused, (unsigned long long)run.failed[KODA_IO],
-	    (unsigned long long)run.failed[KODA_CONFLICT], (unsigned long long)run.failed[KODA_UNKNOWN]);
+	    (unsigned long long)run.done[KODA_OP_REMOVE],
+	    (unsigned long long)run.done[KODA_OP_RENAME], (unsigned long long)run.refused,
+	    (unsigned long long)run.failed[KODA_IO], (unsigned long long)run.failed[KODA_CONFLICT],
+	    (unsigned long long)run.failed[KODA_UNKNOWN]);
 	if (run.broken[0] != '\0')
 		fail_msg("%s", run.broken);
 	assert_true(world_is_whole(&run.w));
 	assert_int_equal(run.answered, run.sent);
-	/* No worker fell over, and there was a race: things were done, things were refused, things moved. */
+	/* No worker fell over, and there was a race: things were done, things were refused,
+	 * things moved. */
 	assert_int_equal(stats.respawns, 0);
 	assert_true(turns > run.sent / 20);
 	assert_true(run.failed[KODA_UNKNOWN] <= 10 + run.sent / 500);
 	assert_true(run.refused > run.sent / 50);
 	for (int kind = KODA_OP_READ; kind <= KODA_OP_RENAME; kind++) {
 		if (run.done[kind] * 1000 < run.sent)
-			fail_msg("operation %d was hardly ever done: nothing is shown about it", kind);
+			fail_msg("operation %d was hardly ever done: nothing is shown about it",
+			    kind);
 	}
 	proof_rmtree(run.w.base);
 }

@@ -1,6 +1,6 @@
 /*
- * What the property, race, chaos and escape tests share: a directory of one's own, files in it, random
- * numbers that can be had again.
+ * What the property, race, chaos and escape tests share: a directory of one's own, files in it,
+ * random numbers that can be had again.
  */
 #ifndef KODA_TESTS_SUPPORT_PROOF_H
 #define KODA_TESTS_SUPPORT_PROOF_H
@@ -69,8 +69,7 @@ proof_seed(void)
 	uint64_t seed;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	seed = proof_number(
-	    "KODA_TEST_SEED", (uint64_t)ts.tv_sec * 1000003 + (uint64_t)ts.tv_nsec);
+	seed = proof_number("KODA_TEST_SEED", (uint64_t)ts.tv_sec * 1000003 + (uint64_t)ts.tv_nsec);
 	fprintf(stderr, "# KODA_TEST_SEED=%llu\n", (unsigned long long)seed);
 	return seed;
 }
