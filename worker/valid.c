@@ -31,10 +31,11 @@ is_guard(const Koda__Guard *guard)
 static bool
 is_canonical(ProtobufCBinaryData path)
 {
-	const uint8_t *p = path.data, *end = path.data + path.len;
+	const uint8_t *p = path.data, *end;
 
 	if (path.len == 0 || path.len > PATH_LEN_MAX || *p != '/' || !is_path(path))
 		return false;
+	end = p + path.len;
 	if (path.len == 1)
 		return true;
 	while (p < end) {
