@@ -60,7 +60,7 @@ line_of(const struct text *t, const uint8_t *p)
 	return line;
 }
 
-/* Apply one replacement: *t becomes another text. */
+/* Apply one replacement: *t becomes another text. ret_line may be NULL: counting lines takes a while. */
 static int
 apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i, uint64_t *ret_line,
     uint64_t *total, struct koda_error *err)
@@ -83,7 +83,8 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 		    n > 1 ? n : 2);
 		return edit_error(err, at, KODA_CONFLICT, i, why);
 	}
-	*ret_line = line_of(t, first);
+	if (ret_line != NULL)
+		*ret_line = line_of(t, first);
 	*total += n;
 	len = t->len - n * rep->old.len;
 	if (rep->new_.len > 0 && n > (EDIT_BYTES_MAX - (len < EDIT_BYTES_MAX ? len : EDIT_BYTES_MAX)) / rep->new_.len)
@@ -175,7 +176,8 @@ edit_text(struct session *ses, const Koda__Edit *ask, struct text *t, struct out
 		return -1;
 	out->msg.size_before = t->len;
 	for (size_t i = 0; i < ask->n_replacement; i++)
-		if (apply(ses, t, ask->replacement[i], i, &lines[i], &out->msg.replacements, err) < 0)
+		if (apply(ses, t, ask->replacement[i], i, dry ? &lines[i] : NULL,
+			&out->msg.replacements, err) < 0)
 			return -1;
 	if (t->len > ses->max_file_bytes)
 		return say(err, KODA_TOO_LARGE, 0, "more bytes than the policy lets a file have:",
