@@ -17,10 +17,16 @@ must_not_pass(int fd)
 {
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) < 0)
-		return true;
-	return (unsigned long)fs.f_type == FUSE_SUPER_MAGIC ||
+	return fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type == FUSE_SUPER_MAGIC ||
 	    (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
+}
+
+static bool
+is_on_proc(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
 }
 
 /* At most `want` bytes from offset; fewer when the file has become shorter. */
@@ -94,6 +100,12 @@ check_readable(struct session *ses, struct koda_error *err)
 		return say(err, KODA_IO, EISDIR, "read", at->path);
 	if (refuse_special(at, "read", err) < 0)
 		return -1;
+	/* The judge knows proc by its usual name; in a chroot's tree it is mounted under another. */
+	if (at->st.st_size == 0 && is_on_proc(at->target_fd)) {
+		const struct access_verdict no = { false, ACCESS_RULE_PROCESS_WINDOW, NULL };
+
+		return access_refuse(err, &ses->who, ACCESS_OP_READ, at->path, no);
+	}
 	return session_verify_target(ses, at, err);
 }
 
