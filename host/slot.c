@@ -852,7 +852,7 @@ check_deadlines(struct koda_slot *slot)
 		c->timed_out = true;
 		/* Finding out gets a time of its own, once. */
 		c->deadline = now + (SLOT_READY_MS + SLOT_GONE_MS) * NS_PER_MS;
-		stuck = true;
+		stuck = stuck || c->state == CALL_SENT;
 	}
 	if (stuck && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
 		stop_worker(slot);

@@ -358,11 +358,83 @@ two_deaths(void **state)
 	fixture_end(&f);
 }
 
+/* Nobody kills it but the host, when its time is up: what had happened then is told as done, late; what had not
+ * is undone, and the caller told that. */
+static void
+hangs_at(void **state)
+{
+	const struct one *one = *state;
+	struct koda_op op = op_for(one->action);
+	struct koda_error err;
+	struct fixture f;
+	struct answer a;
+	uint64_t began;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, one->point);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	arrange(&f, one->action);
+	if (one->twice)
+		put_stopping_worker(&f, 6);
+	else
+		put_real_worker(&f);
+	op.timeout_ms = 300;
+	began = clock_ms();
+	if (one->sync) {
+		struct koda_result result;
+
+		memset(&a, 0, sizeof(a));
+		if (koda_call(f.slot, &op, &result, &err) == 0)
+			on_answer(&a, &result, NULL);
+		else
+			on_answer(&a, NULL, &err);
+		koda_result_done(&result);
+	} else {
+		start_call(f.slot, &op, &a);
+		wait_answer(f.ses, &a);
+	}
+	/* Its time, and the time to find out; when that hangs too, seven seconds more. */
+	assert_true(clock_ms() - began >= 290);
+	assert_true(clock_ms() - began < (one->twice ? 9500 : 2500));
+	put_real_worker(&f);
+	if (one->happened) {
+		assert_code(&a.err, KODA_OK);
+		assert_true(a.recovered);
+		check_done(&f, one->action);
+	} else {
+		assert_code(&a.err, KODA_TIMEOUT);
+		assert_non_null(strstr(a.err.message, "not done at all"));
+		if (one->action == REMOVE_TREE)
+			assert_true(exists(&f, "dir/a") && exists(&f, "dir/sub/b"));
+		else
+			assert_string_equal(get_text(&f, "old"), "one two");
+		assert_int_equal(count_temps(&f), 0);
+	}
+	assert_code((do_call(f.slot, &WRITE("after", "x"), &err), &err), KODA_OK);
+	fixture_end(&f);
+}
+
+static struct one hangs[] = {
+	{ WRITE_OLD, 1, false, false, false, "replace, hangs at 1" },
+	{ WRITE_OLD, 2, false, true, false, "replace, hangs at 2, waiting" },
+	{ WRITE_OLD, 3, false, false, false, "replace, hangs at 3" },
+	{ WRITE_OLD, 4, true, true, false, "replace, hangs at 4, waiting" },
+	{ WRITE_OLD, 4, true, false, true, "replace, hangs at 4, and its successor too" },
+	{ EDIT, 3, false, false, false, "edit, hangs at 3" },
+	{ EDIT, 4, true, false, false, "edit, hangs at 4" },
+	{ REMOVE_TREE, 3, false, false, false, "remove a tree, hangs at 3" },
+	{ REMOVE_TREE, 4, true, false, false, "remove a tree, hangs at 4" },
+	{ REMOVE_TREE, 5, true, false, false, "remove a tree, hangs at 5" },
+	{ RENAME, 3, false, false, false, "rename, hangs at 3" },
+	{ RENAME, 4, true, false, false, "rename, hangs at 4" },
+};
+
 int
 main(void)
 {
 	static struct one ones[128];
-	struct CMUnitTest tests[N_ELEMENTS(ones) + 8];
+	struct CMUnitTest tests[N_ELEMENTS(ones) + N_ELEMENTS(hangs) + 8];
 	size_t n = 0, k;
 
 	for (size_t i = 0; i < N_ELEMENTS(spans); i++) {
@@ -387,6 +459,8 @@ main(void)
 	for (uintptr_t i = 0; i < 3; i++)
 		tests[k++] = (struct CMUnitTest){ "calls in line keep their order", order_survives, NULL, NULL,
 			(void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(hangs); i++)
+		tests[k++] = (struct CMUnitTest){ hangs[i].name, hangs_at, NULL, NULL, &hangs[i] };
 	tests[k++] = (struct CMUnitTest){ "content by descriptor", content_by_descriptor, NULL, NULL, NULL };
 	tests[k++] = (struct CMUnitTest){ "two deaths", two_deaths, NULL, NULL, NULL };
 	return _cmocka_run_group_tests("recover", tests, k, NULL, NULL);
