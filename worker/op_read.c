@@ -140,10 +140,14 @@ op_read(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	if (want > INLINE_MAX && !must_not_pass(fd)) {
 		msg->has_descriptor = msg->descriptor = true;
 	} else {
-		if (want > PAGE_MAX)
+		const bool more = want > PAGE_MAX;
+
+		if (more)
 			want = PAGE_MAX;
 		if (read_inline(ses, fd, ask->offset, (size_t)want, msg, err) < 0)
 			return -1;
+		/* Shorter than a page: it has ended meanwhile. */
+		msg->has_more = msg->more = more && msg->content.len == want;
 	}
 	if (ask->has_digest && ask->digest && read_digest(ses, fd, msg, err) < 0)
 		return -1;
