@@ -603,6 +603,9 @@ koda_slot_acquire(
 	err_clear(err);
 	if (session_check(ses, err) < 0)
 		return NULL;
+	/* Who never runs the loop must not collect the dead workers of released slots. */
+	if (ses->n_leaving > 0)
+		reap_leaving(ses, 0);
 	policy = child == NULL ? koda_policy_ref(ses->policy) :
 				 koda_policy_compose(ses->policy, child, err);
 	if (policy == NULL)
