@@ -17,7 +17,7 @@ put_back(const struct place *at, const char *temp, struct koda_error *err, const
 	char shown[512];
 
 	bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
-	if (renameat2(at->parent_fd, temp, at->parent_fd, at->name, RENAME_NOREPLACE) == 0)
+	if (tree_rename_new(at->parent_fd, temp, at->parent_fd, at->name) == 0)
 		err_set(err, KODA_IO, error, "%s '%s'", what, shown);
 	else
 		err_set(err, KODA_UNKNOWN, error,
@@ -76,7 +76,7 @@ remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out, 
 	PAUSE_POINT(PAUSE_PREPARED);
 	if (session_verify_parent(ses, at, err) < 0)
 		return -1;
-	if (renameat2(at->parent_fd, at->name, at->parent_fd, temp, RENAME_NOREPLACE) < 0)
+	if (tree_rename_new(at->parent_fd, at->name, at->parent_fd, temp) < 0)
 		return say(err, KODA_IO, errno, "remove", at->path);
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(at->parent_fd, temp, &at->st)) {

@@ -9,6 +9,7 @@
 #include "worker/op.h"
 #include "worker/pause.h"
 #include "worker/say.h"
+#include "worker/tree.h"
 
 static int
 check_from(struct session *ses, struct koda_error *err)
@@ -63,7 +64,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 {
 	const struct place *from = &ses->at, *to = &ses->to;
 	const bool durable = ask->has_durable && ask->durable;
-	const unsigned flags = ask->has_overwrite && ask->overwrite ? 0 : RENAME_NOREPLACE;
+	const bool overwrite = ask->has_overwrite && ask->overwrite;
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	cleanup_close int sync_from = -1, sync_to = -1;
 	int r;
@@ -83,8 +84,10 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	r = session_verify_parent(ses, from, err);
 	if (r == 0)
 		r = session_verify_parent(ses, to, err);
-	if (r == 0 && renameat2(from->parent_fd, from->name, to->parent_fd, to->name, flags) < 0)
-		r = say(err, errno == EEXIST && flags != 0 ? KODA_CONFLICT : KODA_IO, errno,
+	if (r == 0 &&
+	    (overwrite ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0) :
+			 tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
+		r = say(err, errno == EEXIST && !overwrite ? KODA_CONFLICT : KODA_IO, errno,
 		    "rename to", to->path);
 	if (r < 0) {
 		session_not_done(ses);
@@ -93,8 +96,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
 		/* Something else was put under the old name meanwhile, and nobody has judged that. */
-		if (renameat2(to->parent_fd, to->name, from->parent_fd, from->name,
-			RENAME_NOREPLACE) < 0)
+		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
 			return say(err, KODA_UNKNOWN, errno, "something else was moved to", to->path);
 		return say(err, KODA_CONFLICT, 0, "is something else by now:", from->path);
 	}

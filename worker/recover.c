@@ -181,8 +181,7 @@ clean_up(struct session *ses, const struct recovery *r, Koda__Happened happened)
 		if (ours && happened == KODA__HAPPENED__HAPPENED)
 			tree_remove(r->place.dir_fd, r->temp);
 		else if (ours)
-			renameat2(r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name,
-			    RENAME_NOREPLACE);
+			tree_rename_new(r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name);
 	} else if (ask->kind != KODA__KIND__KIND_RENAME && r->place.dir_fd >= 0 &&
 	    happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 		tree_remove(r->place.dir_fd, r->temp);

@@ -346,8 +346,8 @@ stage_commit(struct stage *s, bool exclusive, struct koda_error *err)
 	char name[NAME_LEN_MAX + 1];
 
 	snprintf(name, sizeof(name), "%.*s", (int)place_name_len(at), at->name);
-	if (renameat2(at->parent_fd, s->temp, at->parent_fd, name,
-		exclusive ? RENAME_NOREPLACE : 0) == 0) {
+	if ((exclusive ? tree_rename_new(at->parent_fd, s->temp, at->parent_fd, name) :
+			 renameat2(at->parent_fd, s->temp, at->parent_fd, name, 0)) == 0) {
 		s->made = false;
 		return 0;
 	}

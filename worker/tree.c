@@ -224,3 +224,17 @@ tree_remove(int dir_fd, const char *name)
 		return -1;
 	return remove_directory(dir_fd, name, 0);
 }
+
+int
+tree_rename_new(int from_dir, const char *from, int to_dir, const char *to)
+{
+	struct stat st;
+
+	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -1;
+	if (fstatat(to_dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		errno = EEXIST;
+	return errno == ENOENT ? renameat2(from_dir, from, to_dir, to, 0) : -1;
+}

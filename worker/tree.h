@@ -27,4 +27,11 @@ int tree_is_empty(int dir_fd);
  * (of the first) when something is left. Nothing there: 0. */
 int tree_remove(int dir_fd, const char *name);
 
+/*
+ * Rename without replacing anything: -1 with EEXIST when there is something. On a file system that cannot
+ * promise that (FUSE, older NFS) it looks first: what somebody else makes in between is then replaced,
+ * if it is a file.
+ */
+int tree_rename_new(int from_dir, const char *from, int to_dir, const char *to);
+
 #endif
