@@ -4,8 +4,10 @@
  * never changes, and what may not be read is never read. The same race against a tool that checks a
  * path and then opens it is lost at once: so this shows something.
  *
- * KODA_RACE_OPS: how many operations. KODA_SOAK_SECONDS: for how long instead.
+ * KODA_RACE_OPS: how many operations in all. KODA_SOAK_SECONDS: for how long in all instead.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -440,11 +442,11 @@ race_policy(const struct world *w)
 }
 
 static void
-worker_wins(void **state)
+race(enum koda_mode mode)
 {
 	struct run run = { .rng = { seed + 2 } };
-	const double soak = (double)proof_number("KODA_SOAK_SECONDS", 0);
-	const uint64_t ops = soak > 0 ? UINT64_MAX : proof_number("KODA_RACE_OPS", OPS);
+	const double soak = (double)proof_number("KODA_SOAK_SECONDS", 0) / 2;
+	const uint64_t ops = soak > 0 ? UINT64_MAX : proof_number("KODA_RACE_OPS", OPS) / 2;
 	const double until = proof_seconds() + (soak > 0 ? soak : 1e9);
 	struct koda_session *ses;
 	struct koda_policy *policy;
@@ -456,7 +458,7 @@ worker_wins(void **state)
 	world_make(&run.w);
 	policy = race_policy(&run.w);
 	attacker_start(&a, &run.w, seed);
-	ses = proof_session(run.w.root, KODA_AUTO, policy, NULL);
+	ses = proof_session(run.w.root, mode, policy, NULL);
 	for (size_t i = 0; i < SLOTS; i++)
 		run.slot[i] = proof_slot(ses);
 	while (run.sent < ops && proof_seconds() < until && run.broken[0] == '\0') {
@@ -506,13 +508,43 @@ worker_wins(void **state)
 	proof_rmtree(run.w.base);
 }
 
+static void
+worker_wins(void **state)
+{
+	race(KODA_AUTO);
+}
+
+/*
+ * On a kernel that does not know Landlock, Safe still starts: what the worker checks itself has to be
+ * enough. From here on this process, and what it starts, is on such a kernel.
+ */
+static void
+worker_wins_without_landlock(void **state)
+{
+	/* clang-format off */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	/* clang-format on */
+	struct sock_fprog filter = { .len = N_ELEMENTS(code), .filter = code };
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+	assert_int_equal(syscall(SYS_landlock_create_ruleset, NULL, 0, 1), -1);
+	assert_int_equal(errno, ENOSYS);
+	race(KODA_SAFE);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(naive_write_loses),
-		cmocka_unit_test(naive_read_loses),
+		cmocka_unit_test(naive_write_loses), cmocka_unit_test(naive_read_loses),
 		cmocka_unit_test(worker_wins),
+		cmocka_unit_test(worker_wins_without_landlock), /* the last: it stays so */
 	};
 
 	seed = proof_seed();
