@@ -202,7 +202,10 @@ assemble(void)
 int
 main(void)
 {
-	int failed = run_attacks("git", attacks, N_ELEMENTS(attacks));
+	static struct attack all[N_ELEMENTS(attacks) + N_ELEMENTS(assembled)];
+	size_t n = assemble();
 
-	return failed + run_attacks("git, assembled", assembled, assemble());
+	memcpy(all, attacks, sizeof(attacks));
+	memcpy(all + N_ELEMENTS(attacks), assembled, n * sizeof(assembled[0]));
+	return run_attacks("git", all, N_ELEMENTS(attacks) + n);
 }
