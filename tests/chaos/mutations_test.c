@@ -162,7 +162,7 @@ struct change {
 	char line[LINE_MAX_];
 	bool answered;
 	enum koda_code code; /* KODA_OK: it says it was done */
-	char message[256];
+	char message[KODA_MESSAGE_MAX];
 	bool recovered;
 };
 
@@ -274,25 +274,20 @@ settle(struct lane *lane)
 		struct change *c = lane->first;
 		bool possible = is_possible(&run->model, c);
 
-		switch (c->code) {
-		case KODA_OK:
+		if (c->code == KODA_OK) {
 			if (!possible)
 				say_change(c, "cannot have been done");
 			apply(&run->model, c);
 			run->done[c->act]++;
 			run->recovered += c->recovered;
-			break;
-		case KODA_WORKER:
+		} else if (c->code == KODA_WORKER) {
 			/* Its workers died twice under it. It says that it did not happen. */
 			run->given_up++;
-			break;
-		case KODA_IO:
-		case KODA_CONFLICT:
+		} else if (c->code == KODA_IO || c->code == KODA_CONFLICT) {
 			if (possible)
 				say_change(c, "could have been done");
 			run->refused++;
-			break;
-		default:
+		} else {
 			say_change(c, "is no answer that can be");
 		}
 		lane->first = c->next;

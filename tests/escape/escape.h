@@ -85,7 +85,7 @@ setup_one(const char *line)
 	const char *what = line + 2, *space = strrchr(what, ' ');
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	cleanup_close int fd = -1;
-	char first[PATH_MAX];
+	char first[2 * PATH_MAX];
 
 	snprintf(first, sizeof(first), "%.*s", space != NULL ? (int)(space - what) : 0, what);
 	switch (line[0]) {
@@ -485,7 +485,7 @@ static int
 run_attacks(const char *group, const struct attack *attacks, size_t n)
 {
 	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
-	cleanup_free void *all = tests;
+	int failed;
 
 	if (tests == NULL)
 		return 1;
@@ -493,7 +493,9 @@ run_attacks(const char *group, const struct attack *attacks, size_t n)
 	for (size_t i = 0; i < n; i++)
 		tests[i] = (struct CMUnitTest){ attacks[i].name, run_attack, NULL, NULL,
 			(void *)(uintptr_t)&attacks[i] };
-	return _cmocka_run_group_tests(group, tests, n, NULL, NULL);
+	failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
+	free(tests);
+	return failed;
 }
 
 #endif

@@ -273,7 +273,7 @@ any_path(struct tree *t, struct rng *r, char *buf, size_t size, bool mostly_down
 	if (x < 3) {
 		/* Absolute: from the directory that holds inside and outside, or one of the two. */
 		tree_path(t, x == 0 ? t->base : x == 1 ? t->root : t->out, from, sizeof(from));
-		snprintf(buf, size, "%s/", from);
+		assert_true((size_t)snprintf(buf, size, "%s/", from) < size);
 	}
 	any_steps(r, buf + strlen(buf), size - strlen(buf), mostly_down);
 }
