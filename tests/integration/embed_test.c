@@ -121,7 +121,9 @@ in_the_child(struct fixture *f, struct koda_slot *second)
 	CHILD_CHECK(koda_call_async(f->slot, &PING(), on_answer, NULL, &err) == -1);
 	CHILD_CHECK(koda_slot_acquire(f->ses, NULL, &err) == NULL);
 	CHILD_CHECK(koda_session_dispatch(f->ses, 0, &err) == -1);
+	/* One that is idle, and one that has a call under way. */
 	koda_slot_release(second);
+	koda_slot_release(f->slot);
 	koda_session_close(f->ses);
 	_exit(0);
 }

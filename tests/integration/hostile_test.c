@@ -306,6 +306,35 @@ pages_are_held_once(void **state)
 	fixture_end(&f);
 }
 
+/* What it had said before it was found out is not part of what its successor answers. */
+static void
+nothing_of_it_is_kept(void **state)
+{
+	struct koda_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	fixture_open(&f);
+	put_text(&f, "f", "old");
+	put_behaviour(&f, "half-true");
+	slot = fixture_acquire(&f);
+	put_real_worker(&f);
+	check_sound(&f, slot);
+
+	put_behaviour(&f, "list-then-lie");
+	slot = fixture_acquire(&f);
+	put_real_worker(&f);
+	if (koda_call(slot, &op_list, &result, &err) < 0)
+		fail_msg("%s", err.message);
+	assert_string_equal(result.path, f.root);
+	assert_int_equal(result.n_entries, 1);
+	assert_string_equal(result.entries[0].name, "f");
+	koda_result_done(&result);
+	fixture_end(&f);
+}
+
 static int approvals;
 
 static void
@@ -357,7 +386,7 @@ int
 main(void)
 {
 	static char name[N_ELEMENTS(cases)][2][96], start_name[N_ELEMENTS(starts)][64];
-	struct CMUnitTest tests[2 * N_ELEMENTS(cases) + N_ELEMENTS(starts) + 3];
+	struct CMUnitTest tests[2 * N_ELEMENTS(cases) + N_ELEMENTS(starts) + 4];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -375,6 +404,7 @@ main(void)
 	tests[n++] = (struct CMUnitTest){ "pages are held once", pages_are_held_once, NULL, NULL, NULL };
 	tests[n++] = (struct CMUnitTest){ "a preview that binds nothing", preview_binds_nothing, NULL, NULL,
 		NULL };
+	tests[n++] = (struct CMUnitTest){ "nothing of it is kept", nothing_of_it_is_kept, NULL, NULL, NULL };
 	tests[n++] = (struct CMUnitTest){ "prepared and dies", prepared_and_dies, NULL, NULL, NULL };
 	return _cmocka_run_group_tests("hostile", tests, n, NULL, NULL);
 }

@@ -191,6 +191,8 @@ send_page(uint64_t id)
 	Koda__Entry entry = KODA__ENTRY__INIT, *entries[] = { &entry };
 	char name[32];
 
+	if (is("list-then-lie") && n > 0)
+		strcpy(behaviour, "list-slash");
 	snprintf(name, sizeof(name), "%020llu", n++);
 	rep.id = id;
 	rep.result_case = KODA__REPLY__RESULT_LIST;
@@ -223,6 +225,10 @@ send_content(uint64_t id, bool more)
 	read.has_content = true;
 	read.content = (ProtobufCBinaryData){ sizeof(content), content };
 	read.has_more = read.more = more;
+	if (is("half-true")) {
+		read.has_digest = true;
+		read.digest = text("too short");
+	}
 	send_reply(&rep);
 }
 
@@ -347,7 +353,8 @@ misbehave(const Koda__Request *req)
 		send_reply(&rep);
 	} else if (strncmp(behaviour, "list-", 5) == 0) {
 		send_page(req->id);
-	} else if (is("more-for-ever") || is("too-much") || is("relative-path") || is("nul-in-path")) {
+	} else if (is("more-for-ever") || is("too-much") || is("relative-path") || is("nul-in-path") ||
+	    is("half-true")) {
 		send_content(req->id, is("more-for-ever"));
 	} else if (is("fd-absent")) {
 		send_read(req->id, "/etc/passwd", -1, 1);
