@@ -82,7 +82,7 @@ a_list(Koda__Reply *rep)
 	list_reply.path = (ProtobufCBinaryData)TEXT("/a");
 	for (int i = 0; i < 3; i++) {
 		koda__entry__init(&entries[i]);
-		entries[i].name = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t)("x\0y\0z" + 2 * i) };
+		entries[i].name = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t)&"xyz"[i] };
 		entries[i].type = KODA__FILE_TYPE__FILE_REGULAR;
 	}
 	list_reply.n_entry = 3;
