@@ -1,6 +1,6 @@
 /*
- * A real koda-fs-worker, driven over raw frames: what docs/PROTOCOL.md promises about its side of the socket,
- * one case a test. Nothing of the host's is linked in between.
+ * A real koda-fs-worker, driven over raw frames: what docs/PROTOCOL.md promises about its side of
+ * the socket, one case a test. Nothing of the host's is linked in between.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -201,7 +201,7 @@ struct worker {
 	struct arena arena;
 	uint64_t id;
 	bool prepared, committed, verdict; /* seen before the last final reply */
-	uint8_t *milestone[3];  /* packed Prepared, Committed, Verdict */
+	uint8_t *milestone[3];             /* packed Prepared, Committed, Verdict */
 	size_t milestone_len[3];
 	int fd; /* of the last reply */
 	const Koda__Reply *reply;
@@ -302,8 +302,8 @@ next_reply(struct worker *w)
 			return NULL;
 	if (r < 0)
 		fail_msg("%s", err.message);
-	w->reply = (const Koda__Reply *)message_unpack(
-	    &koda__reply__descriptor, data, len, &w->arena, &err);
+	w->reply = (const Koda__Reply *)message_unpack(&koda__reply__descriptor, data, len,
+	    &w->arena, &err);
 	if (w->reply == NULL)
 		fail_msg("%s", err.message);
 	return w->reply;
@@ -418,8 +418,8 @@ make_seal(const struct setup *setup, Koda__Request *req, Koda__Seal *seal, uint8
 static const char *
 program(const char *variant)
 {
-	return variant == NULL ? KODA_TEST_HELPER_DIR "/koda-fs-worker" :
-	                         in(KODA_TEST_VARIANT_DIR, variant);
+	return variant == NULL ? KODA_TEST_HELPER_DIR "/koda-fs-worker"
+			       : in(KODA_TEST_VARIANT_DIR, variant);
 }
 
 /* Started and sealed. */
@@ -1208,7 +1208,6 @@ test_write_fails_halfway(void **state)
 	free(text);
 }
 
-
 /* ---- edit ---- */
 
 static void
@@ -1243,7 +1242,8 @@ static void
 test_edit_in_order(void **state)
 {
 	cleanup(worker_end) struct worker w;
-	Koda__Replacement a = KODA__REPLACEMENT__INIT, b = KODA__REPLACEMENT__INIT, *list[] = { &a, &b };
+	Koda__Replacement a = KODA__REPLACEMENT__INIT, b = KODA__REPLACEMENT__INIT,
+			  *list[] = { &a, &b };
 	REQUEST(&w, EDIT, edit, Edit, edit);
 
 	put_text(R("a"), "x\ny\nz\n");
@@ -1465,8 +1465,8 @@ test_stat(void **state)
 	assert_int_equal(rep->stat->size, 4);
 	assert_int_equal(rep->stat->mode, 0640);
 	assert_int_equal(rep->stat->links, 1);
-	assert_int_equal(
-	    rep->stat->mtime_ns, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+	assert_int_equal(rep->stat->mtime_ns,
+	    (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
 	assert_true(rep->stat->has_digest);
 	msg.path = bytes("l");
 	req.id = 0;
@@ -1608,7 +1608,8 @@ test_remove(void **state)
 
 	put_text(R("f"), "text");
 	put_text(O("keep"), "keep");
-	must(mkdir(R("d"), 0755) == 0 && mkdir(R("d/e"), 0755) == 0 && mkdir(R("empty"), 0755) == 0);
+	must(
+	    mkdir(R("d"), 0755) == 0 && mkdir(R("d/e"), 0755) == 0 && mkdir(R("empty"), 0755) == 0);
 	put_text(R("d/e/x"), "x");
 	must(symlink(world.out, R("d/e/l")) == 0 && symlink(world.out, R("l")) == 0);
 	must(mkfifo(R("p"), 0600) == 0);
@@ -1774,12 +1775,21 @@ test_durable(void **state)
 
 /* ---- death and recovery ---- */
 
-enum step { STEP_NONE, STEP_WRITE, STEP_WRITE_DEEP, STEP_EDIT, STEP_MKDIR, STEP_REMOVE, STEP_REMOVE_TREE,
-	STEP_REMOVE_DIR, STEP_RENAME };
+enum step {
+	STEP_NONE,
+	STEP_WRITE,
+	STEP_WRITE_DEEP,
+	STEP_EDIT,
+	STEP_MKDIR,
+	STEP_REMOVE,
+	STEP_REMOVE_TREE,
+	STEP_REMOVE_DIR,
+	STEP_RENAME
+};
 
 static const struct {
 	const char *label;
-	unsigned stop;        /* the pause point at which it is killed */
+	unsigned stop; /* the pause point at which it is killed */
 	enum step step;
 	Koda__Happened want;
 } deaths[] = {
@@ -1960,7 +1970,8 @@ test_death(void **state)
 		must(kill(first.pid, SIGKILL) == 0);
 		assert_null(final_reply(&first, req.id));
 		assert_true(first.verdict);
-		msg.verdict = koda__verdict__unpack(NULL, first.milestone_len[2], first.milestone[2]);
+		msg.verdict =
+		    koda__verdict__unpack(NULL, first.milestone_len[2], first.milestone[2]);
 		assert_int_equal(msg.verdict->happened, deaths[i].want);
 	}
 	worker_open(&w, &plain);
@@ -2099,8 +2110,8 @@ test_directory_moved_away(void **state)
 	names_in(O("d"), &temp);
 }
 
-/* Somebody changes the file between the edit's reading and its rename: the edit is not applied to what it did
- * not see, and his change is not lost. */
+/* Somebody changes the file between the edit's reading and its rename: the edit is not applied
+ * to what it did not see, and his change is not lost. */
 static void
 test_edit_changed_meanwhile(void **state)
 {
@@ -2126,7 +2137,8 @@ test_edit_changed_meanwhile(void **state)
 	assert_no_temp(world.root);
 }
 
-/* The missing directory appears while the worker builds it: its file goes into the one that is there. */
+/* The missing directory appears while the worker builds it: its file goes into the one that is
+ * there. */
 static void
 test_somebody_was_faster(void **state)
 {
@@ -2152,30 +2164,133 @@ test_somebody_was_faster(void **state)
 	assert_no_temp(world.root);
 }
 
+/* Begun anew, and dead before it is Prepared again: the first Prepared was taken back before its
+ * traces went. */
+static void
+test_died_after_somebody_was_faster(void **state)
+{
+	cleanup(worker_end) struct worker w, next;
+	const struct setup stopping = { .program = "koda-fs-worker-stop2" };
+	Koda__Request again = KODA__REQUEST__INIT;
+	Koda__Recover recover;
+	Koda__Verdict *verdict;
+	REQUEST(&w, WRITE, write, Write, write);
+	int status;
+
+	worker_open(&w, &stopping);
+	msg.path = bytes("d/a");
+	msg.has_content = true;
+	msg.content = bytes("mine");
+	send_request(&w, &req);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	must(mkdir(R("d"), 0755) == 0);
+	must(kill(w.pid, SIGCONT) == 0);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	must(kill(w.pid, SIGKILL) == 0);
+	assert_null(final_reply(&w, req.id));
+	assert_true(w.prepared && w.verdict);
+	verdict = koda__verdict__unpack(NULL, w.milestone_len[2], w.milestone[2]);
+	assert_non_null(verdict);
+	assert_int_equal(verdict->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
+	koda__verdict__free_unpacked(verdict, NULL);
+
+	koda__recover__init(&recover);
+	recover.request = req.id;
+	recover.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	recover.path = msg.path;
+	recover.kind = KODA__KIND__KIND_WRITE;
+	again.op_case = KODA__REQUEST__OP_RECOVER;
+	again.recover = &recover;
+	worker_open(&next, &plain);
+	assert_int_equal(call(&next, &again)->recovered->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
+	assert_no_temp(world.root);
+	assert_int_equal(access(R("d/a"), F_OK), -1);
+}
+
+/* What was never prepared is cleaned up as far as its path still leads anywhere. */
+static void
+test_recover_of_a_path_that_leads_nowhere(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Recover msg;
+
+	must(symlink("loop", R("loop")) == 0);
+	koda__recover__init(&msg);
+	msg.request = 7;
+	msg.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	msg.path = bytes("loop/x");
+	msg.kind = KODA__KIND__KIND_WRITE;
+	req.op_case = KODA__REQUEST__OP_RECOVER;
+	req.recover = &msg;
+	worker_open(&w, &plain);
+	assert_int_equal(call(&w, &req)->recovered->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
+	req.id = 0;
+	msg.path = bytes("");
+	assert_int_equal(call(&w, &req)->recovered->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
+}
+
 #define CASE(name)                                                                                 \
 	{                                                                                          \
-		#name, test_##name, world_make, world_remove, NULL                                 \
+#name, test_##name, world_make, world_remove, NULL                                 \
 	}
 
 int
 main(void)
 {
 	static const struct CMUnitTest cases[] = {
-		CASE(seal), CASE(ping_before_seal), CASE(seal_twice), CASE(other_protocol),
-		CASE(other_root), CASE(root_is_link), CASE(pipelined), CASE(shutdown),
-		CASE(end_of_stream), CASE(end_within_frame), CASE(unexpected_descriptor),
-		CASE(missing_descriptor), CASE(host_gone),
-		CASE(write_creates), CASE(write_prepared), CASE(write_replaces),
-		CASE(write_missing_directories), CASE(write_by_descriptor),
-		CASE(write_unsealed_descriptor), CASE(write_through_link), CASE(write_outside),
-		CASE(write_refused_kinds), CASE(write_too_large), CASE(write_guards),
-		CASE(dry_runs), CASE(write_fails_halfway),
-		CASE(edit), CASE(edit_in_order), CASE(edit_refused), CASE(edit_by_two),
-		CASE(read), CASE(read_large), CASE(read_refused), CASE(stat), CASE(list),
-		CASE(list_pages), CASE(explain), CASE(mkdir), CASE(remove), CASE(protected_below),
-		CASE(remove_unwritable), CASE(rename), CASE(plan_changes_nothing), CASE(durable),
-		CASE(recover_says_verdict_first), CASE(recover_puts_back), CASE(nobody_sees_half),
-		CASE(directory_moved_away), CASE(edit_changed_meanwhile), CASE(somebody_was_faster),
+		CASE(seal),
+		CASE(ping_before_seal),
+		CASE(seal_twice),
+		CASE(other_protocol),
+		CASE(other_root),
+		CASE(root_is_link),
+		CASE(pipelined),
+		CASE(shutdown),
+		CASE(end_of_stream),
+		CASE(end_within_frame),
+		CASE(unexpected_descriptor),
+		CASE(missing_descriptor),
+		CASE(host_gone),
+		CASE(write_creates),
+		CASE(write_prepared),
+		CASE(write_replaces),
+		CASE(write_missing_directories),
+		CASE(write_by_descriptor),
+		CASE(write_unsealed_descriptor),
+		CASE(write_through_link),
+		CASE(write_outside),
+		CASE(write_refused_kinds),
+		CASE(write_too_large),
+		CASE(write_guards),
+		CASE(dry_runs),
+		CASE(write_fails_halfway),
+		CASE(edit),
+		CASE(edit_in_order),
+		CASE(edit_refused),
+		CASE(edit_by_two),
+		CASE(read),
+		CASE(read_large),
+		CASE(read_refused),
+		CASE(stat),
+		CASE(list),
+		CASE(list_pages),
+		CASE(explain),
+		CASE(mkdir),
+		CASE(remove),
+		CASE(protected_below),
+		CASE(remove_unwritable),
+		CASE(rename),
+		CASE(plan_changes_nothing),
+		CASE(durable),
+		CASE(recover_says_verdict_first),
+		CASE(recover_puts_back),
+		CASE(nobody_sees_half),
+		CASE(directory_moved_away),
+		CASE(edit_changed_meanwhile),
+		CASE(somebody_was_faster),
+		CASE(died_after_somebody_was_faster),
+		CASE(recover_of_a_path_that_leads_nowhere),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + N_ELEMENTS(deaths)];
 
@@ -2183,10 +2298,11 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
 		tests[i] = cases[i];
 	for (size_t i = 0; i < N_ELEMENTS(broken); i++)
-		tests[N_ELEMENTS(cases) + i] = (struct CMUnitTest){ broken[i].label, test_broken, NULL,
-			NULL, (void *)(uintptr_t)i };
+		tests[N_ELEMENTS(cases) + i] = (struct CMUnitTest){ broken[i].label, test_broken,
+			NULL, NULL, (void *)(uintptr_t)i };
 	for (size_t i = 0; i < N_ELEMENTS(deaths); i++)
-		tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + i] = (struct CMUnitTest){
-			deaths[i].label, test_death, NULL, NULL, (void *)(uintptr_t)i };
+		tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + i] =
+		    (struct CMUnitTest){ deaths[i].label, test_death, NULL, NULL,
+			    (void *)(uintptr_t)i };
 	return cmocka_run_group_tests_name("worker_wire", tests, NULL, NULL);
 }
