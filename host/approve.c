@@ -16,7 +16,7 @@ struct koda_approval {
 	size_t content_len;
 	struct koda_question question;
 	struct koda_result seen; /* what the question points into, once the call has ended */
-	bool asking; /* the callback is running */
+	bool asking;             /* the callback is running */
 	bool answered, yes;
 };
 
@@ -142,13 +142,14 @@ settle(struct koda_approval *a)
 static void
 refuse(struct call *c, const char *why)
 {
-	static const char *const modes[] = { [KODA_PLAN] = "Plan", [KODA_SAFE] = "Safe",
-		[KODA_AUTO] = "Auto" };
+	static const char
+	    *const modes[] = { [KODA_PLAN] = "Plan", [KODA_SAFE] = "Safe", [KODA_AUTO] = "Auto" };
 	char shown[384];
 
 	bytes_show(shown, sizeof(shown), c->result.path, strlen(c->result.path));
-	err_set(&c->err, KODA_NOT_APPROVED, 0, "'%s': the %s mode's policy wants each change approved, and %s",
-	    shown, modes[c->slot->ses->mode], why);
+	err_set(&c->err, KODA_NOT_APPROVED, 0,
+	    "'%s': the %s mode's policy wants each change approved, and %s", shown,
+	    modes[c->slot->ses->mode], why);
 }
 
 void

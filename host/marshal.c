@@ -12,9 +12,10 @@
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
 
-#define KEEP_COPY_MAX    4096 /* copying less is cheaper than not copying it */
-#define LIST_ENTRIES_MAX (1u << 20) /* what a worker can make the host hold; ten times the largest seen */
-#define READ_PAGED_MAX   (256u << 20) /* the same, for content that cannot come as a descriptor */
+#define KEEP_COPY_MAX 4096 /* copying less is cheaper than not copying it */
+#define LIST_ENTRIES_MAX                                                                           \
+	(1u << 20) /* what a worker can make the host hold; ten times the largest seen */
+#define READ_PAGED_MAX (256u << 20) /* the same, for content that cannot come as a descriptor */
 
 _Static_assert((int)KODA_INVALID == KODA__ERROR_CODE__INVALID &&
 	(int)KODA_INTERNAL == KODA__ERROR_CODE__INTERNAL &&
@@ -122,7 +123,8 @@ pack(const Koda__Request *req, struct packed *ret, struct koda_error *err)
 
 	if (len > FRAME_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
-		    "a request of %zu bytes: the limit is %u (write the file instead)", len, FRAME_MAX);
+		    "a request of %zu bytes: the limit is %u (write the file instead)", len,
+		    FRAME_MAX);
 	data = malloc(len);
 	if (data == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
@@ -270,8 +272,8 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 	case KODA_OP_EXPLAIN:
 		BEGIN(explain, EXPLAIN);
 		p->u.explain.path = path;
-		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE :
-									KODA__ACCESS__ACCESS_READ;
+		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE
+								      : KODA__ACCESS__ACCESS_READ;
 		break;
 	}
 #undef BEGIN
@@ -288,8 +290,8 @@ marshal_request(const struct koda_op *op, uint64_t id, bool descriptor, bool dry
 	arena_init(&arena);
 	koda__request__init(&parts.req);
 	parts.req.id = id;
-	if (build_request(&parts, op, descriptor, dry_run || (op->flags & KODA_DRY_RUN) != 0, &arena,
-		err) < 0)
+	if (build_request(&parts, op, descriptor, dry_run || (op->flags & KODA_DRY_RUN) != 0,
+		&arena, err) < 0)
 		return -1;
 	return pack(&parts.req, ret, err);
 }
@@ -297,8 +299,8 @@ marshal_request(const struct koda_op *op, uint64_t id, bool descriptor, bool dry
 Koda__Request *
 marshal_unpack_request(const struct packed *request, struct arena *arena)
 {
-	return (Koda__Request *)message_unpack(
-	    &koda__request__descriptor, request->data, request->len, arena, NULL);
+	return (Koda__Request *)message_unpack(&koda__request__descriptor, request->data,
+	    request->len, arena, NULL);
 }
 
 /* Each mutation names its guard and its dry_run; the rest have neither. */
@@ -312,11 +314,11 @@ act_on(Koda__Request *req, Koda__Guard ***ret_guard)
 		return true
 
 	switch ((int)req->op_case) {
-	ACT(WRITE, write);
-	ACT(EDIT, edit);
-	ACT(MKDIR, mkdir);
-	ACT(REMOVE, remove);
-	ACT(RENAME, rename);
+		ACT(WRITE, write);
+		ACT(EDIT, edit);
+		ACT(MKDIR, mkdir);
+		ACT(REMOVE, remove);
+		ACT(RENAME, rename);
 	default:
 		return false;
 	}
@@ -552,7 +554,6 @@ keep_digest(protobuf_c_boolean has, const ProtobufCBinaryData *b, bool *ret_has,
 	return 0;
 }
 
-
 static int
 take_error(const Koda__Error *e, struct koda_error *err)
 {
@@ -612,8 +613,8 @@ check_descriptor(int fd, uint64_t size, struct koda_error *err)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 ||
-	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE | STATX_MNT_ID,
-		&st) < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		STATX_TYPE | STATX_SIZE | STATX_MNT_ID, &st) < 0 ||
 	    (st.stx_mask & STATX_MNT_ID) == 0)
 		return broken(err, "a descriptor that cannot be looked at");
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_PATH) != 0)
@@ -686,8 +687,8 @@ take_read(const Koda__ReadReply *m, int *fd, struct arena *arena, struct koda_re
 }
 
 static int
-take_outcome(
-    enum koda_op_kind kind, const Koda__Outcome *m, struct koda_result *ret, struct koda_error *err)
+take_outcome(enum koda_op_kind kind, const Koda__Outcome *m, struct koda_result *ret,
+    struct koda_error *err)
 {
 	uint64_t *lines;
 
@@ -736,7 +737,8 @@ static bool
 is_name(const ProtobufCBinaryData *b)
 {
 	return b->len > 0 && b->len <= NAME_LEN_MAX && memchr(b->data, '\0', b->len) == NULL &&
-	    memchr(b->data, '/', b->len) == NULL && (b->len > 2 || memcmp(b->data, "..", b->len) != 0);
+	    memchr(b->data, '/', b->len) == NULL &&
+	    (b->len > 2 || memcmp(b->data, "..", b->len) != 0);
 }
 
 static int
@@ -852,7 +854,8 @@ marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct
 }
 
 int
-marshal_check_preview(enum koda_op_kind kind, const struct koda_result *seen, struct koda_error *err)
+marshal_check_preview(enum koda_op_kind kind, const struct koda_result *seen,
+    struct koda_error *err)
 {
 	if (kind != KODA_OP_MKDIR && seen->type == KODA_FILE_REGULAR && !seen->has_digest_before)
 		return broken(err, "a preview that does not say what it is of");
@@ -886,8 +889,8 @@ marshal_prepared_result(const struct packed *prepared, enum koda_op_kind kind,
 	Koda__Reply *reply;
 
 	arena_init(&arena);
-	reply = (Koda__Reply *)message_unpack(
-	    &koda__reply__descriptor, prepared->data, prepared->len, &arena, err);
+	reply = (Koda__Reply *)message_unpack(&koda__reply__descriptor, prepared->data,
+	    prepared->len, &arena, err);
 	if (reply == NULL)
 		return -1;
 	return take_outcome(kind, reply->prepared->outcome, ret, err);

@@ -39,7 +39,8 @@ int marshal_again(const struct packed *request, enum marshal_change change, uint
 Koda__Request *marshal_unpack_request(const struct packed *request, struct arena *arena);
 
 /* Does a preview say enough for MARSHAL_ACT to bind what was shown? */
-int marshal_check_preview(enum koda_op_kind kind, const struct koda_result *seen, struct koda_error *err);
+int marshal_check_preview(enum koda_op_kind kind, const struct koda_result *seen,
+    struct koda_error *err);
 
 /* What a dead worker left of a mutation. */
 struct wreck {

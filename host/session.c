@@ -151,7 +151,8 @@ watch(struct koda_session *ses, struct koda_slot *slot, int fd, uint32_t events)
 		return;
 	if (slot->watched_fd >= 0 && slot->watched_fd != fd)
 		epoll_ctl(ses->epoll_fd, EPOLL_CTL_DEL, slot->watched_fd, NULL);
-	if (fd >= 0 && (slot->watched_fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
+	if (fd >= 0 &&
+	    (slot->watched_fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
 		epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 	slot->watched_fd = fd;
 	slot->watched_events = events;
@@ -593,8 +594,7 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 }
 
 struct koda_slot *
-koda_slot_acquire(
-    struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
+koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
 {
 	struct koda_policy *policy;
 	struct koda_slot *slot;
@@ -606,8 +606,8 @@ koda_slot_acquire(
 	/* Who never runs the loop must not collect the dead workers of released slots. */
 	if (ses->n_leaving > 0)
 		reap_leaving(ses, 0);
-	policy = child == NULL ? koda_policy_ref(ses->policy) :
-				 koda_policy_compose(ses->policy, child, err);
+	policy = child == NULL ? koda_policy_ref(ses->policy)
+			       : koda_policy_compose(ses->policy, child, err);
 	if (policy == NULL)
 		return NULL;
 	if (ses->n_acquired >= ses->max_slots) {

@@ -30,9 +30,9 @@ struct koda_session {
 	size_t n_idle, n_acquired, n_doomed;
 	struct call *done_head, *done_tail; /* asynchronous calls to be told of */
 	size_t n_async;
-	unsigned depth;          /* of our functions that callbacks are called from, one in another */
-	bool in_event, closing;  /* closing: asked for from inside a callback, or on the way */
-	struct child *leaving; /* killed processes that were not gone yet */
+	unsigned depth; /* of our functions that callbacks are called from, one in another */
+	bool in_event, closing; /* closing: asked for from inside a callback, or on the way */
+	struct child *leaving;  /* killed processes that were not gone yet */
 	size_t n_leaving;
 	bool said_degraded;
 	bool dispatching;

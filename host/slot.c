@@ -21,7 +21,8 @@
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
-#define SEND_BUFFER    (512 << 10) /* a deep queue of small writes fits, and is taken off in a few reads */
+#define SEND_BUFFER                                                                                \
+	(512 << 10) /* a deep queue of small writes fits, and is taken off in a few reads */
 
 uint64_t
 now_ns(void)
@@ -206,7 +207,8 @@ seal_content(const struct koda_op *op, struct koda_error *err)
 }
 
 int
-slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c, struct koda_error *err)
+slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
+    struct koda_error *err)
 {
 	struct koda_session *ses = slot->ses;
 	bool descriptor = op->kind == KODA_OP_WRITE && (op->fd > 0 || op->len > INLINE_MAX);
@@ -331,7 +333,8 @@ backoff_ns(unsigned barren)
 static void
 unknown(struct call *c)
 {
-	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown", after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
+	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown",
+					 after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
 	struct koda_result would = { .fd = -1 };
 	char shown[384]; /* leaves room for both digests in the sentence */
 	struct koda_error err;
@@ -361,10 +364,11 @@ did_not_happen(struct call *c)
 {
 	forget_wreck(c);
 	if (c->timed_out) {
-		fail(c, KODA_TIMEOUT, 0, "not done within %u ms, and not done at all", c->timeout_ms);
+		fail(c, KODA_TIMEOUT, 0, "not done within %u ms, and not done at all",
+		    c->timeout_ms);
 	} else if (c->deaths >= CALL_DEATHS_MAX) {
-		fail(c, KODA_WORKER, 0, "the worker died %u times at this request; it did not happen",
-		    c->deaths);
+		fail(c, KODA_WORKER, 0,
+		    "the worker died %u times at this request; it did not happen", c->deaths);
 	} else {
 		/* In its old place: what was asked in an order happens in that order. */
 		set_state(c, CALL_QUEUED);
@@ -412,16 +416,17 @@ static void
 forsake(struct call *c, const char *why)
 {
 	fail(c, KODA_UNKNOWN, 0,
-	    "%s while this was under way: nobody can tell whether it happened; look and decide", why);
+	    "%s while this was under way: nobody can tell whether it happened; look and decide",
+	    why);
 }
 
 /* The worker is gone (or will never act again) and its socket has been read to the end. */
 static void
 sort_calls(struct koda_slot *slot, bool gone)
 {
-	const char *odd = slot->broken ? "the worker broke the protocol" :
-	    gone                       ? NULL :
-					 "the worker was killed but hangs in the kernel";
+	const char *odd = slot->broken ? "the worker broke the protocol"
+	    : gone                     ? NULL
+				       : "the worker was killed but hangs in the kernel";
 	struct call *c, *next;
 	bool found_culprit = false;
 
@@ -461,14 +466,16 @@ bury(struct koda_slot *slot, bool gone)
 	struct koda_error err;
 	char how[64];
 
-	for (int i = 0; !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
+	for (int i = 0;
+	     !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
 		receive_frames(slot);
 	session_unwatch(slot->ses, slot);
 	frame_done(&slot->fs);
 	slot->barren = slot->answered ? 0 : slot->barren + 1;
 	if (slot->broken)
-		session_event(slot->ses, KODA_EVENT_DEATH, "worker %d broke the protocol and was killed: %s",
-		    (int)slot->child.pid, slot->failure.message);
+		session_event(slot->ses, KODA_EVENT_DEATH,
+		    "worker %d broke the protocol and was killed: %s", (int)slot->child.pid,
+		    slot->failure.message);
 	else
 		session_event(slot->ses, KODA_EVENT_DEATH, "worker %d %s", (int)slot->child.pid,
 		    gone ? child_end(&slot->child, how, sizeof(how)) : "hangs in the kernel");
@@ -481,9 +488,9 @@ bury(struct koda_slot *slot, bool gone)
 		err_set(&err, KODA_WORKER, 0,
 		    "the worker died %u times in a row without an answer (%s); this slot is given up",
 		    slot->barren,
-		    slot->broken ? slot->failure.message :
-			gone     ? child_end(&slot->child, how, sizeof(how)) :
-				   "hangs in the kernel");
+		    slot->broken ? slot->failure.message
+			: gone   ? child_end(&slot->child, how, sizeof(how))
+				 : "hangs in the kernel");
 		give_up(slot, &err);
 	}
 }
@@ -527,7 +534,8 @@ on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *er
 	if (ready->policy_digest.len != KODA_DIGEST_BYTES ||
 	    sodium_memcmp(ready->policy_digest.data, koda_policy_digest(slot->policy),
 		KODA_DIGEST_BYTES) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "the worker has another policy than it was given");
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the worker has another policy than it was given");
 	slot->enforcement = (struct koda_enforcement){
 		.landlock_abi = ready->enforcement->landlock_abi,
 		.seccomp = ready->enforcement->seccomp,
@@ -538,10 +546,12 @@ on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *er
 
 		err_set(&why, KODA_UNSUPPORTED, 0,
 		    "this kernel does not confine the worker in full (Landlock ABI %u, %u needed; seccomp %s): "
-		    "%s", slot->enforcement.landlock_abi, LOCKDOWN_ABI_FULL,
+		    "%s",
+		    slot->enforcement.landlock_abi, LOCKDOWN_ABI_FULL,
 		    slot->enforcement.seccomp ? "yes" : "no",
-		    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or Linux 6.2 or newer" :
-					     "the worker's own checks still hold");
+		    ses->mode == KODA_AUTO
+			? "Auto does not start; use --mode safe, or Linux 6.2 or newer"
+			: "the worker's own checks still hold");
 		if (ses->mode == KODA_AUTO) {
 			give_up(slot, &why);
 			return 0;
@@ -653,7 +663,8 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 			return 0;
 		}
 		if (reply->result_case != KODA__REPLY__RESULT_RECOVERED)
-			return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Recover's");
+			return err_set(err, KODA_PROTOCOL, 0,
+			    "a reply of another kind than Recover's");
 		if (keep_verdict(c, reply->recovered, err) < 0)
 			return -1;
 		on_recovered(c);
@@ -689,7 +700,8 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 	struct call *c;
 
 	arena_reset(&slot->arena);
-	reply = (Koda__Reply *)message_unpack(&koda__reply__descriptor, frame, len, &slot->arena, err);
+	reply =
+	    (Koda__Reply *)message_unpack(&koda__reply__descriptor, frame, len, &slot->arena, err);
 	if (reply == NULL)
 		return -1;
 	if (reply->result_case == KODA__REPLY__RESULT_READ && reply->read->has_descriptor &&
@@ -777,15 +789,21 @@ send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_
 		return -1;
 	memcpy(to, p->data, p->len);
 	if (fd >= 0)
-		return frame_flush_with_fd(&slot->fs, p->len + 4, fd, RECEIVE_TICK_S * 1000, err) < 0 ? -1 : 1;
+		return frame_flush_with_fd(&slot->fs, p->len + 4, fd, RECEIVE_TICK_S * 1000, err) <
+			0
+		    ? -1
+		    : 1;
 	return 1;
 }
 
 static int
 send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
 {
-	struct wreck wreck = { .request = c->id, .token = c->token, .prepared = &c->prepared,
-		.committed = c->committed, .verdict = c->has_verdict ? &c->verdict : NULL };
+	struct wreck wreck = { .request = c->id,
+		.token = c->token,
+		.prepared = &c->prepared,
+		.committed = c->committed,
+		.verdict = c->has_verdict ? &c->verdict : NULL };
 	struct packed p;
 	int r;
 
@@ -862,7 +880,8 @@ check_deadlines(struct koda_slot *slot)
 		/* Sent: the worker is being killed; what it did is known when it is buried. */
 		if (!c->timed_out || now < c->deadline || c->state == CALL_SENT)
 			continue;
-		if (c->state == CALL_RECOVERING && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
+		if (c->state == CALL_RECOVERING &&
+		    (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
 			stop_worker(slot);
 		settle(c);
 	}
@@ -902,7 +921,8 @@ slot_advance(struct koda_slot *slot)
 		case SLOT_STARTING:
 			return;
 		case SLOT_UP:
-			if (slot->n_queued > 0 || slot->n_recovering > 0 || frame_pending(&slot->fs) > 0)
+			if (slot->n_queued > 0 || slot->n_recovering > 0 ||
+			    frame_pending(&slot->fs) > 0)
 				send_calls(slot);
 			if (slot->state == SLOT_UP)
 				return;
@@ -969,8 +989,8 @@ slot_run(struct koda_slot *slot, struct call *c)
 		uint32_t events;
 		int fd, ms;
 
-		if (slot->state == SLOT_UP && frame_pending(&slot->fs) == 0 && slot->n_queued == 0 &&
-		    c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
+		if (slot->state == SLOT_UP && frame_pending(&slot->fs) == 0 &&
+		    slot->n_queued == 0 && c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
 			slot_read(slot, true);
 			slot_advance(slot);
 			slot_ask(slot);
@@ -981,12 +1001,13 @@ slot_run(struct koda_slot *slot, struct call *c)
 		}
 		slot_wait_for(slot, &fd, &events, &until);
 		now = now_ns();
-		ms = until == UINT64_MAX      ? -1 :
-		    until <= now              ? 0 :
-		    until - now > 60000000000 ? 60000 :
-						(int)((until - now) / NS_PER_MS + 1);
+		ms = until == UINT64_MAX        ? -1
+		    : until <= now              ? 0
+		    : until - now > 60000000000 ? 60000
+						: (int)((until - now) / NS_PER_MS + 1);
 		pfd = (struct pollfd){ .fd = fd,
-			.events = (short)((events & EPOLLIN ? POLLIN : 0) | (events & EPOLLOUT ? POLLOUT : 0)) };
+			.events = (short)((events & EPOLLIN ? POLLIN : 0) |
+			    (events & EPOLLOUT ? POLLOUT : 0)) };
 		poll(&pfd, 1, ms);
 		if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
 			slot_read(slot, false);
@@ -1066,7 +1087,8 @@ slot_free(struct koda_slot *slot)
 {
 	struct koda_error err;
 
-	err_set(&err, KODA_WORKER, 0, "the slot was closed before this was answered; whether it happened is not known");
+	err_set(&err, KODA_WORKER, 0,
+	    "the slot was closed before this was answered; whether it happened is not known");
 	while (slot->head != NULL)
 		finish(slot->head, &err);
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)

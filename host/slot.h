@@ -29,17 +29,18 @@
 #define BURY_READS_MAX   1024 /* of what a dead worker's socket may hold, a page at a time */
 
 enum call_state {
-	CALL_QUEUED,     /* not sent to the worker that lives now */
+	CALL_QUEUED, /* not sent to the worker that lives now */
 	CALL_SENT,
 	CALL_RECOVER,    /* its worker died: the successor is to be asked what became of it */
 	CALL_RECOVERING, /* asked */
-	CALL_ASKING,     /* somebody is thinking about it, or will be asked as soon as that is safe */
+	CALL_ASKING, /* somebody is thinking about it, or will be asked as soon as that is safe */
 	CALL_DONE,
 };
 
 struct call {
-	struct call *prev, *next; /* of the slot, in the order in which they were (or will be) sent */
-	struct koda_slot *slot;   /* NULL once it is done and the slot is gone */
+	struct call *prev,
+	    *next;              /* of the slot, in the order in which they were (or will be) sent */
+	struct koda_slot *slot; /* NULL once it is done and the slot is gone */
 	enum koda_op_kind kind;
 	enum call_state state;
 	uint64_t id, recover_id; /* the request's own stays the same when it is sent again */
@@ -49,10 +50,10 @@ struct call {
 	int fd;             /* content that goes with it, or -1 */
 	uint64_t deadline;  /* ns */
 	unsigned timeout_ms;
-	bool preview;       /* this is the dry run; it will be asked about */
-	bool unasked;       /* and that is to be done yet */
+	bool preview; /* this is the dry run; it will be asked about */
+	bool unasked; /* and that is to be done yet */
 	bool timed_out;
-	uint64_t max;       /* read: what was asked for at most, 0: all */
+	uint64_t max; /* read: what was asked for at most, 0: all */
 	unsigned deaths, recoveries, prepares;
 
 	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
@@ -89,25 +90,27 @@ struct koda_slot {
 	uint64_t next_id, seal_id;
 	struct call *head, *tail;
 	size_t n_calls, n_queued, n_recovering, n_unasked;
-	bool broken;     /* the worker broke the protocol: what is left in its socket is not read */
-	bool doomed;     /* released from inside a callback */
-	bool answered;   /* this worker answered something */
+	bool broken;   /* the worker broke the protocol: what is left in its socket is not read */
+	bool doomed;   /* released from inside a callback */
+	bool answered; /* this worker answered something */
 	bool ever_up;
 	unsigned barren;
 	uint64_t not_before, state_deadline;
-	int watched_fd;  /* in the session's epoll set, or -1 */
+	int watched_fd; /* in the session's epoll set, or -1 */
 	uint32_t watched_events;
 	struct koda_enforcement enforcement;
 	struct koda_error failure; /* of a broken worker: what it did; for good in SLOT_FAILED */
 	struct arena arena;
 };
 
-struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err);
+struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
+    struct koda_error *err);
 /* Kills the worker and answers what is outstanding with KODA_WORKER. Does not wait. */
 void slot_free(struct koda_slot *slot);
 
 /* Fill in a call and put it in line. On -1 nothing is in line. */
-int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c, struct koda_error *err);
+int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
+    struct koda_error *err);
 void call_done(struct call *c);
 
 /* Wait until c is CALL_DONE. */
@@ -119,7 +122,8 @@ void slot_tick(struct koda_slot *slot);
 /* Take what is there, once. block: wait up to a second for it. */
 void slot_read(struct koda_slot *slot, bool block);
 /* What would move the slot on: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
-void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, uint64_t *ret_time);
+void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events,
+    uint64_t *ret_time);
 
 /* Put the questions that have come up since. Calls back, so nobody may be in the middle of something. */
 void slot_ask(struct koda_slot *slot);

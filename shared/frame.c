@@ -7,11 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEADER     4
-#define IN_START   4096        /* what an idle stream keeps */
-#define IN_READ    (64u << 10) /* what a busy one asks for at once */
-#define IN_KEEP    (2 * IN_READ) /* what it keeps: a whole reply with content inline, and what is around it */
-#define OUT_START  4096
+#define HEADER   4
+#define IN_START 4096        /* what an idle stream keeps */
+#define IN_READ  (64u << 10) /* what a busy one asks for at once */
+#define IN_KEEP                                                                                    \
+	(2 * IN_READ) /* what it keeps: a whole reply with content inline, and what is around it */
+#define OUT_START 4096
 
 void
 frame_init(struct frame_stream *fs, int fd)
@@ -47,8 +48,8 @@ frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len, struct
 		return 0;
 	len = get_length(fs->in + fs->in_start);
 	if (len == 0 || len > FRAME_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "frame of %u bytes: the limit is 1 to %u", len,
-		    FRAME_MAX);
+		return err_set(err, KODA_PROTOCOL, 0, "frame of %u bytes: the limit is 1 to %u",
+		    len, FRAME_MAX);
 	if (have - HEADER < len)
 		return 0;
 	*ret = fs->in + fs->in_start + HEADER;
@@ -132,7 +133,9 @@ frame_fill(struct frame_stream *fs, bool block, struct koda_error *err)
 		char space[CMSG_SPACE(FRAME_FDS_MAX * sizeof(int))];
 	} control;
 	struct iovec iov;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof(control) };
 	ssize_t n;
 
@@ -164,7 +167,8 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 	uint8_t *p;
 
 	if (len == 0 || len > FRAME_MAX) {
-		err_set(err, KODA_TOO_LARGE, 0, "message of %zu bytes: the limit is %u", len, FRAME_MAX);
+		err_set(err, KODA_TOO_LARGE, 0, "message of %zu bytes: the limit is %u", len,
+		    FRAME_MAX);
 		return NULL;
 	}
 	if (fs->out_start == fs->out_end) {
@@ -230,8 +234,8 @@ frame_flush(struct frame_stream *fs, bool block, struct koda_error *err)
 }
 
 int
-frame_flush_with_fd(
-    struct frame_stream *fs, size_t len, int send_fd, int timeout_ms, struct koda_error *err)
+frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeout_ms,
+    struct koda_error *err)
 {
 	size_t whole = fs->out_end;
 	union {
@@ -239,7 +243,9 @@ frame_flush_with_fd(
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec iov;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof(control) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	bool sent_fd = false;
@@ -256,7 +262,8 @@ frame_flush_with_fd(
 		/* What was queued earlier goes alone, so that the descriptor arrives with its frame. */
 		if (before > 0 || sent_fd) {
 			n = send(fs->fd, fs->out + fs->out_start,
-			    before > 0 ? before : whole - fs->out_start, MSG_NOSIGNAL | MSG_DONTWAIT);
+			    before > 0 ? before : whole - fs->out_start,
+			    MSG_NOSIGNAL | MSG_DONTWAIT);
 		} else {
 			iov = (struct iovec){ fs->out + fs->out_start, whole - fs->out_start };
 			n = sendmsg(fs->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);

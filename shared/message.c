@@ -187,7 +187,8 @@ same_oneof(const ProtobufCFieldDescriptor *a, const ProtobufCFieldDescriptor *b)
 /* Our schema has no repeated scalars that are packed by default (proto2), so a repeated field is one
  * tag an element. seen has one bit a field: no message of ours has more than 64. */
 static int
-check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth, struct koda_error *err)
+check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth,
+    struct koda_error *err)
 {
 	uint64_t seen = 0;
 
@@ -215,9 +216,8 @@ check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth, 
 			for (size_t k = 0; k < desc->n_fields; k++)
 				if ((seen & UINT64_C(1) << k) != 0 &&
 				    same_oneof(field, desc->fields + k))
-					return err_set(err, KODA_PROTOCOL, 0,
-					    "%s: both %s and %s", desc->short_name,
-					    desc->fields[k].name, field->name);
+					return err_set(err, KODA_PROTOCOL, 0, "%s: both %s and %s",
+					    desc->short_name, desc->fields[k].name, field->name);
 		seen |= UINT64_C(1) << i;
 
 		switch (tag & 7) {
@@ -254,8 +254,8 @@ check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth, 
 }
 
 int
-message_check(
-    const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len, struct koda_error *err)
+message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len,
+    struct koda_error *err)
 {
 	return check_message(desc, (struct wire){ data, data + len }, 1, err);
 }

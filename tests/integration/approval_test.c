@@ -36,7 +36,8 @@ ask(void *data, const struct koda_question *q)
 	snprintf(a->to, sizeof(a->to), "%s", q->to == NULL ? "" : q->to);
 	a->len = q->len;
 	if (q->data != NULL)
-		memcpy(a->content, q->data, q->len < sizeof(a->content) ? q->len : sizeof(a->content));
+		memcpy(a->content, q->data,
+		    q->len < sizeof(a->content) ? q->len : sizeof(a->content));
 	a->n_edits = q->n_edits;
 	a->size_before = q->size_before;
 	a->size_after = q->size_after;
@@ -72,10 +73,11 @@ start_asking(struct fixture *f, struct asked *a)
 }
 
 static const struct koda_edit edit_two = { "two", 3, "2", 1, false };
-#define EDIT(p) ((struct koda_op){ .kind = KODA_OP_EDIT, .path = (p), .edits = &edit_two, .n_edits = 1 })
+#define EDIT(p)                                                                                    \
+	((struct koda_op){ .kind = KODA_OP_EDIT, .path = (p), .edits = &edit_two, .n_edits = 1 })
 #define REMOVE(p, ...) ((struct koda_op){ .kind = KODA_OP_REMOVE, .path = (p), ##__VA_ARGS__ })
-#define RENAME(p, q) ((struct koda_op){ .kind = KODA_OP_RENAME, .path = (p), .to = (q) })
-#define MKDIR(p) ((struct koda_op){ .kind = KODA_OP_MKDIR, .path = (p) })
+#define RENAME(p, q)   ((struct koda_op){ .kind = KODA_OP_RENAME, .path = (p), .to = (q) })
+#define MKDIR(p)       ((struct koda_op){ .kind = KODA_OP_MKDIR, .path = (p) })
 
 static void
 nobody_there(void **state)
@@ -133,7 +135,8 @@ says_yes(void **state)
 	assert_code((do_call(f.slot, &WRITE("dir/x", "x"), &err), &err), KODA_OK);
 	assert_code((do_call(f.slot, &RENAME("made", "dir/y"), &err), &err), KODA_OK);
 	assert_string_equal(a.to, at(&f, "dir/y"));
-	assert_code((do_call(f.slot, &REMOVE("dir", .flags = KODA_RECURSIVE), &err), &err), KODA_OK);
+	assert_code((do_call(f.slot, &REMOVE("dir", .flags = KODA_RECURSIVE), &err), &err),
+	    KODA_OK);
 	assert_int_equal(a.entries, 3);
 	assert_false(exists(&f, "dir"));
 	assert_int_equal(symlink("f", at(&f, "link")), 0);
@@ -145,8 +148,10 @@ says_yes(void **state)
 	memset(big, 'b', sizeof(big));
 	a.times = 0;
 	assert_code((do_call(f.slot,
-			 &(struct koda_op){
-			     .kind = KODA_OP_WRITE, .path = "big", .data = big, .len = sizeof(big) },
+			 &(struct koda_op){ .kind = KODA_OP_WRITE,
+			     .path = "big",
+			     .data = big,
+			     .len = sizeof(big) },
 			 &err),
 			&err),
 	    KODA_OK);
@@ -177,7 +182,8 @@ says_no(void **state)
 	/* Reading asks nobody. */
 	assert_code((do_call(f.slot, &STAT("f"), &err), &err), KODA_OK);
 	/* Nor does what is only tried, nor what cannot be. */
-	assert_code((do_call(f.slot, &WRITE("f", "new", .flags = KODA_DRY_RUN), &err), &err), KODA_OK);
+	assert_code((do_call(f.slot, &WRITE("f", "new", .flags = KODA_DRY_RUN), &err), &err),
+	    KODA_OK);
 	assert_code((do_call(f.slot, &REMOVE("nothing"), &err), &err), KODA_IO);
 	assert_int_equal(a.times, N_ELEMENTS(ops));
 	assert_string_equal(get_text(&f, "f"), "one\ntwo\n");
@@ -235,34 +241,40 @@ static const struct {
 	{ "edit, content changes",
 	    { .kind = KODA_OP_EDIT, .path = "f", .edits = &edit_two, .n_edits = 1 }, change_content,
 	    KODA_CONFLICT },
-	{ "remove, content changes", { .kind = KODA_OP_REMOVE, .path = "f" }, change_content, KODA_CONFLICT },
-	{ "rename, content changes", { .kind = KODA_OP_RENAME, .path = "f", .to = "g" }, change_content,
+	{ "remove, content changes", { .kind = KODA_OP_REMOVE, .path = "f" }, change_content,
 	    KODA_CONFLICT },
-	{ "write, file is gone", { .kind = KODA_OP_WRITE, .path = "f", .data = "x", .len = 1 }, remove_it,
+	{ "rename, content changes", { .kind = KODA_OP_RENAME, .path = "f", .to = "g" },
+	    change_content, KODA_CONFLICT },
+	{ "write, file is gone", { .kind = KODA_OP_WRITE, .path = "f", .data = "x", .len = 1 },
+	    remove_it, KODA_CONFLICT },
+	{ "write, file is a directory",
+	    { .kind = KODA_OP_WRITE, .path = "f", .data = "x", .len = 1 }, turn_into_directory,
+	    KODA_OK /* any refusal */ },
+	{ "remove, file is a directory", { .kind = KODA_OP_REMOVE, .path = "f" },
+	    turn_into_directory, KODA_CONFLICT },
+	{ "create, somebody was faster",
+	    { .kind = KODA_OP_WRITE, .path = "new", .data = "x", .len = 1 }, make_it,
 	    KODA_CONFLICT },
-	{ "write, file is a directory", { .kind = KODA_OP_WRITE, .path = "f", .data = "x", .len = 1 },
-	    turn_into_directory, KODA_OK /* any refusal */ },
-	{ "remove, file is a directory", { .kind = KODA_OP_REMOVE, .path = "f" }, turn_into_directory,
+	{ "mkdir, somebody was faster", { .kind = KODA_OP_MKDIR, .path = "new" }, make_it,
 	    KODA_CONFLICT },
-	{ "create, somebody was faster", { .kind = KODA_OP_WRITE, .path = "new", .data = "x", .len = 1 },
+	{ "rename, destination appears", { .kind = KODA_OP_RENAME, .path = "f", .to = "new" },
 	    make_it, KODA_CONFLICT },
-	{ "mkdir, somebody was faster", { .kind = KODA_OP_MKDIR, .path = "new" }, make_it, KODA_CONFLICT },
-	{ "rename, destination appears", { .kind = KODA_OP_RENAME, .path = "f", .to = "new" }, make_it,
+	{ "write, link leads elsewhere",
+	    { .kind = KODA_OP_WRITE, .path = "link", .data = "x", .len = 1 }, retarget,
 	    KODA_CONFLICT },
-	{ "write, link leads elsewhere", { .kind = KODA_OP_WRITE, .path = "link", .data = "x", .len = 1 },
-	    retarget, KODA_CONFLICT },
 	{ "edit, link leads elsewhere",
 	    { .kind = KODA_OP_EDIT, .path = "link", .edits = &edit_two, .n_edits = 1 }, retarget,
 	    KODA_CONFLICT },
 	{ "write, parent leads elsewhere",
-	    { .kind = KODA_OP_WRITE, .path = "dir/f", .data = "x", .len = 1 }, swap_parent, KODA_CONFLICT },
+	    { .kind = KODA_OP_WRITE, .path = "dir/f", .data = "x", .len = 1 }, swap_parent,
+	    KODA_CONFLICT },
 	{ "create, parent leads elsewhere",
 	    { .kind = KODA_OP_WRITE, .path = "dir/new", .data = "x", .len = 1 }, swap_parent,
 	    KODA_CONFLICT },
-	{ "mkdir, parent leads elsewhere", { .kind = KODA_OP_MKDIR, .path = "dir/new" }, swap_parent,
-	    KODA_CONFLICT },
-	{ "rename to, parent leads elsewhere", { .kind = KODA_OP_RENAME, .path = "f", .to = "dir/new" },
+	{ "mkdir, parent leads elsewhere", { .kind = KODA_OP_MKDIR, .path = "dir/new" },
 	    swap_parent, KODA_CONFLICT },
+	{ "rename to, parent leads elsewhere",
+	    { .kind = KODA_OP_RENAME, .path = "f", .to = "dir/new" }, swap_parent, KODA_CONFLICT },
 };
 
 static void
@@ -471,7 +483,8 @@ refused_is_not_asked(void **state)
 	struct fixture f;
 
 	start_asking(&f, &a);
-	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err), KODA_POLICY_DENIED);
+	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err),
+	    KODA_POLICY_DENIED);
 	assert_code((do_call(f.slot, &WRITE(".git/config", "x"), &err), &err), KODA_POLICY_DENIED);
 	assert_int_equal(a.times, 0);
 	fixture_end(&f);
@@ -484,8 +497,10 @@ main(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
-		tests[n++] = (struct CMUnitTest){ changes[i].label, changed_meanwhile, NULL, NULL, (void *)i };
-#define ADD(label, fn, data) tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(data) }
+		tests[n++] = (struct CMUnitTest){ changes[i].label, changed_meanwhile, NULL, NULL,
+			(void *)i };
+#define ADD(label, fn, data)                                                                       \
+	tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(data) }
 	ADD("nobody there", nobody_there, 0);
 	ADD("yes", says_yes, 0);
 	ADD("no", says_no, 0);

@@ -236,7 +236,8 @@ host_killed(void **state)
 		if (held == 0)
 			for (;;)
 				pause();
-		if (write(report[1], pids, sizeof(pids)) < 0 || write(report[1], &held, sizeof(held)) < 0)
+		if (write(report[1], pids, sizeof(pids)) < 0 ||
+		    write(report[1], &held, sizeof(held)) < 0)
 			_exit(1);
 		for (;;)
 			pause();
@@ -297,8 +298,10 @@ nothing_is_left(void **state)
 			assert_true(result.fd >= 0);
 			koda_result_done(&result);
 			assert_code((do_call(f.slot,
-					 &(struct koda_op){ .kind = KODA_OP_WRITE, .path = "big",
-					     .data = big, .len = sizeof(big) },
+					 &(struct koda_op){ .kind = KODA_OP_WRITE,
+					     .path = "big",
+					     .data = big,
+					     .len = sizeof(big) },
 					 &err),
 					&err),
 			    KODA_OK);

@@ -12,10 +12,17 @@
 
 static const struct koda_op op_read = { .kind = KODA_OP_READ, .path = "f" };
 static const struct koda_op op_read_some = { .kind = KODA_OP_READ, .path = "f", .max = 10 };
-static const struct koda_op op_read_short = { .kind = KODA_OP_READ, .path = "f", .timeout_ms = 500 };
+static const struct koda_op op_read_short = { .kind = KODA_OP_READ,
+	.path = "f",
+	.timeout_ms = 500 };
 static const struct koda_op op_list = { .kind = KODA_OP_LIST, .path = "." };
-static const struct koda_op op_list_short = { .kind = KODA_OP_LIST, .path = ".", .timeout_ms = 700 };
-static const struct koda_op op_write = { .kind = KODA_OP_WRITE, .path = "f", .data = "new", .len = 3 };
+static const struct koda_op op_list_short = { .kind = KODA_OP_LIST,
+	.path = ".",
+	.timeout_ms = 700 };
+static const struct koda_op op_write = { .kind = KODA_OP_WRITE,
+	.path = "f",
+	.data = "new",
+	.len = 3 };
 static const struct koda_op op_remove = { .kind = KODA_OP_REMOVE, .path = "f" };
 
 static const struct {
@@ -167,7 +174,8 @@ misbehaves_meanwhile(void **state)
 	slot = fixture_acquire(&f);
 	start_call(slot, cases[i].op, &bad);
 	start_call(bystander, &op_read, &good);
-	for (uint64_t end = clock_ms() + PATIENCE_MS; !(bad.done && good.done) && clock_ms() < end;) {
+	for (uint64_t end = clock_ms() + PATIENCE_MS;
+	     !(bad.done && good.done) && clock_ms() < end;) {
 		assert_true(koda_session_dispatch(f.ses, 100, &err) >= 0);
 		if (good.done && !bad.done) {
 			assert_code(&good.err, KODA_OK);
@@ -394,17 +402,22 @@ main(void)
 		    (int)cases[i].op->kind);
 		snprintf(name[i][1], sizeof(name[i][1]), "%s, meanwhile", name[i][0]);
 		tests[n++] = (struct CMUnitTest){ name[i][0], misbehaves, NULL, NULL, (void *)i };
-		tests[n++] = (struct CMUnitTest){ name[i][1], misbehaves_meanwhile, NULL, NULL, (void *)i };
+		tests[n++] =
+		    (struct CMUnitTest){ name[i][1], misbehaves_meanwhile, NULL, NULL, (void *)i };
 	}
 	for (size_t i = 0; i < N_ELEMENTS(starts); i++) {
 		snprintf(start_name[i], sizeof(start_name[i]), "%s, mode %d", starts[i].behaviour,
 		    (int)starts[i].mode);
-		tests[n++] = (struct CMUnitTest){ start_name[i], starts_badly, NULL, NULL, (void *)i };
+		tests[n++] =
+		    (struct CMUnitTest){ start_name[i], starts_badly, NULL, NULL, (void *)i };
 	}
-	tests[n++] = (struct CMUnitTest){ "pages are held once", pages_are_held_once, NULL, NULL, NULL };
-	tests[n++] = (struct CMUnitTest){ "a preview that binds nothing", preview_binds_nothing, NULL, NULL,
-		NULL };
-	tests[n++] = (struct CMUnitTest){ "nothing of it is kept", nothing_of_it_is_kept, NULL, NULL, NULL };
-	tests[n++] = (struct CMUnitTest){ "prepared and dies", prepared_and_dies, NULL, NULL, NULL };
+	tests[n++] =
+	    (struct CMUnitTest){ "pages are held once", pages_are_held_once, NULL, NULL, NULL };
+	tests[n++] = (struct CMUnitTest){ "a preview that binds nothing", preview_binds_nothing,
+		NULL, NULL, NULL };
+	tests[n++] =
+	    (struct CMUnitTest){ "nothing of it is kept", nothing_of_it_is_kept, NULL, NULL, NULL };
+	tests[n++] =
+	    (struct CMUnitTest){ "prepared and dies", prepared_and_dies, NULL, NULL, NULL };
 	return _cmocka_run_group_tests("hostile", tests, n, NULL, NULL);
 }

@@ -116,7 +116,8 @@ child_cannot_widen(void **state)
 	assert_code(&err, KODA_INVALID); /* not frozen */
 	assert_int_equal(koda_policy_freeze(wide, &err), 0);
 	f.slot = acquire(&f, wide);
-	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err), KODA_POLICY_DENIED);
+	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err),
+	    KODA_POLICY_DENIED);
 	assert_code((do_call(f.slot, &WRITE("x", "x"), &err), &err), KODA_OK);
 	f.slot = acquire(&f, narrow);
 	assert_code((do_call(f.slot, &WRITE("y", "x"), &err), &err), KODA_POLICY_DENIED);
@@ -171,7 +172,8 @@ counters(void **state)
 
 	fixture_start(&f, KODA_AUTO);
 	assert_code((do_call(f.slot, &WRITE("x", "x"), &err), &err), KODA_OK);
-	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err), KODA_POLICY_DENIED);
+	assert_code((do_call(f.slot, &WRITE("/etc/koda-test", "x"), &err), &err),
+	    KODA_POLICY_DENIED);
 	assert_code((do_call(f.slot, &STAT("nothing"), &err), &err), KODA_IO);
 	assert_code((do_call(f.slot, &STAT(""), &err), &err), KODA_INVALID);
 	kill(koda_slot_pid(f.slot), SIGKILL);

@@ -7,10 +7,22 @@
 
 #include "tests/support/hosting.h"
 
-enum action { WRITE_OLD, WRITE_NEW, WRITE_DEEP, EDIT, MKDIR, MKDIR_DEEP, REMOVE_FILE, REMOVE_DIR, REMOVE_TREE, RENAME };
+enum action {
+	WRITE_OLD,
+	WRITE_NEW,
+	WRITE_DEEP,
+	EDIT,
+	MKDIR,
+	MKDIR_DEEP,
+	REMOVE_FILE,
+	REMOVE_DIR,
+	REMOVE_TREE,
+	RENAME
+};
 
-static const char *const action_name[] = { "replace", "create", "create with missing directories", "edit",
-	"mkdir", "mkdir with parents", "remove a file", "remove a directory", "remove a tree", "rename" };
+static const char *const action_name[] = { "replace", "create", "create with missing directories",
+	"edit", "mkdir", "mkdir with parents", "remove a file", "remove a directory",
+	"remove a tree", "rename" };
 
 /* Where each action can be stopped, and from where on it has happened. 1 temporary file made, 2 written,
  * 3 prepared, 4 acted, 5 committed. */
@@ -67,17 +79,24 @@ op_for(enum action action)
 	case WRITE_DEEP:
 		return WRITE("x/y/z", "deep");
 	case EDIT:
-		return (struct koda_op){ .kind = KODA_OP_EDIT, .path = "old", .edits = &edit, .n_edits = 1 };
+		return (struct koda_op){ .kind = KODA_OP_EDIT,
+			.path = "old",
+			.edits = &edit,
+			.n_edits = 1 };
 	case MKDIR:
 		return (struct koda_op){ .kind = KODA_OP_MKDIR, .path = "made" };
 	case MKDIR_DEEP:
-		return (struct koda_op){ .kind = KODA_OP_MKDIR, .path = "p/q/r", .flags = KODA_PARENTS };
+		return (struct koda_op){ .kind = KODA_OP_MKDIR,
+			.path = "p/q/r",
+			.flags = KODA_PARENTS };
 	case REMOVE_FILE:
 		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "old" };
 	case REMOVE_DIR:
 		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "dir" };
 	case REMOVE_TREE:
-		return (struct koda_op){ .kind = KODA_OP_REMOVE, .path = "dir", .flags = KODA_RECURSIVE };
+		return (struct koda_op){ .kind = KODA_OP_REMOVE,
+			.path = "dir",
+			.flags = KODA_RECURSIVE };
 	case RENAME:
 		break;
 	}
@@ -274,7 +293,10 @@ order_survives(void **state)
 		snprintf(text[i][0], sizeof(text[i][0]), "%d", i);
 		snprintf(text[i][1], sizeof(text[i][1]), "%d", i + 1);
 		edit[i] = (struct koda_edit){ text[i][0], 1, text[i][1], 1, false };
-		op = (struct koda_op){ .kind = KODA_OP_EDIT, .path = "chain", .edits = &edit[i], .n_edits = 1 };
+		op = (struct koda_op){ .kind = KODA_OP_EDIT,
+			.path = "chain",
+			.edits = &edit[i],
+			.n_edits = 1 };
 		start_call(f.slot, &op, &a[i]);
 	}
 	start_call(f.slot, &(struct koda_op){ .kind = KODA_OP_READ, .path = "chain" }, &a[4]);
@@ -311,7 +333,11 @@ content_by_descriptor(void **state)
 	f.slot = fixture_acquire(&f);
 	pid = koda_slot_pid(f.slot);
 	start_call(f.slot,
-	    &(struct koda_op){ .kind = KODA_OP_WRITE, .path = "big", .data = big, .len = sizeof(big) }, &a);
+	    &(struct koda_op){ .kind = KODA_OP_WRITE,
+		.path = "big",
+		.data = big,
+		.len = sizeof(big) },
+	    &a);
 	assert_true(wait_for_state(pid, 'T'));
 	put_real_worker(&f);
 	kill(pid, SIGKILL);
@@ -442,26 +468,29 @@ main(void)
 			for (int how = 0; how < 3; how++) {
 				struct one *one = &ones[n];
 
-				*one = (struct one){ spans[i].action, point, point >= spans[i].happened,
-					how == 1, how == 2, "" };
+				*one = (struct one){ spans[i].action, point,
+					point >= spans[i].happened, how == 1, how == 2, "" };
 				snprintf(one->name, sizeof(one->name), "%s, killed at %d%s",
 				    action_name[spans[i].action], point,
-				    how == 1     ? ", waiting" :
-					how == 2 ? ", and again in Recover" :
-					           "");
-				tests[n] = (struct CMUnitTest){ one->name, killed_at, NULL, NULL, one };
+				    how == 1       ? ", waiting"
+					: how == 2 ? ", and again in Recover"
+						   : "");
+				tests[n] =
+				    (struct CMUnitTest){ one->name, killed_at, NULL, NULL, one };
 				n++;
 			}
 		}
 	}
 	k = n;
-	tests[k++] = (struct CMUnitTest){ "somebody else was there", nobody_can_tell, NULL, NULL, NULL };
+	tests[k++] =
+	    (struct CMUnitTest){ "somebody else was there", nobody_can_tell, NULL, NULL, NULL };
 	for (uintptr_t i = 0; i < 3; i++)
-		tests[k++] = (struct CMUnitTest){ "calls in line keep their order", order_survives, NULL, NULL,
-			(void *)i };
+		tests[k++] = (struct CMUnitTest){ "calls in line keep their order", order_survives,
+			NULL, NULL, (void *)i };
 	for (size_t i = 0; i < N_ELEMENTS(hangs); i++)
 		tests[k++] = (struct CMUnitTest){ hangs[i].name, hangs_at, NULL, NULL, &hangs[i] };
-	tests[k++] = (struct CMUnitTest){ "content by descriptor", content_by_descriptor, NULL, NULL, NULL };
+	tests[k++] =
+	    (struct CMUnitTest){ "content by descriptor", content_by_descriptor, NULL, NULL, NULL };
 	tests[k++] = (struct CMUnitTest){ "two deaths", two_deaths, NULL, NULL, NULL };
 	return _cmocka_run_group_tests("recover", tests, k, NULL, NULL);
 }

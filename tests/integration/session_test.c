@@ -81,7 +81,8 @@ root_is_replaced(void **state)
 static void
 each_operation(void **state)
 {
-	static const struct koda_edit edits[] = { { "a", 1, "b", 1, true }, { "bb", 2, "c", 1, false } };
+	static const struct koda_edit edits[] = { { "a", 1, "b", 1, true },
+		{ "bb", 2, "c", 1, false } };
 	struct koda_result r;
 	struct koda_error err;
 	struct fixture f;
@@ -129,7 +130,9 @@ each_operation(void **state)
 	assert_string_equal(r.to, at(&f, "dir/g"));
 	koda_result_done(&r);
 
-	op = (struct koda_op){ .kind = KODA_OP_EXPLAIN, .path = "/etc/x", .access = KODA_WRITE_ACCESS };
+	op = (struct koda_op){ .kind = KODA_OP_EXPLAIN,
+		.path = "/etc/x",
+		.access = KODA_WRITE_ACCESS };
 	assert_int_equal(koda_call(f.slot, &op, &r, &err), 0);
 	assert_false(r.allowed);
 	assert_true(r.reason[0] != '\0' && r.rule[0] != '\0');
@@ -164,7 +167,8 @@ pages(void **state)
 	assert_int_equal(mkdir(at(&f, "many"), 0755), 0);
 	for (int i = 0; i < N; i++) {
 		snprintf(name, sizeof(name), "many/%0200d", i);
-		assert_int_equal(close(open(at(&f, name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)), 0);
+		assert_int_equal(close(open(at(&f, name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644)),
+		    0);
 	}
 	if (koda_call(f.slot, &op, &r, &err) < 0)
 		fail_msg("%s", err.message);
@@ -230,7 +234,10 @@ senseless_requests(void **state)
 		{ .kind = KODA_OP_WRITE, .path = "f", .len = 3 },
 		{ .kind = KODA_OP_WRITE, .path = "f", .fd = 999999 },
 	};
-	struct koda_op big = { .kind = KODA_OP_EDIT, .path = "f", .edits = too_many, .n_edits = 1100 };
+	struct koda_op big = { .kind = KODA_OP_EDIT,
+		.path = "f",
+		.edits = too_many,
+		.n_edits = 1100 };
 	struct koda_error err;
 	struct fixture f;
 	int pid;

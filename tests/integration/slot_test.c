@@ -14,8 +14,12 @@ deadline(void **state)
 		{ { .kind = KODA_OP_READ, .path = "f", .timeout_ms = 300 }, 290, 1500 },
 		{ { .kind = KODA_OP_READ, .path = "f", .timeout_ms = 2300 }, 2290, 4500 },
 		{ { .kind = KODA_OP_LIST, .path = ".", .timeout_ms = 300 }, 290, 1500 },
-		{ { .kind = KODA_OP_WRITE, .path = "f", .data = "new", .len = 3, .timeout_ms = 300 }, 290,
-		    1500 },
+		{ { .kind = KODA_OP_WRITE,
+		      .path = "f",
+		      .data = "new",
+		      .len = 3,
+		      .timeout_ms = 300 },
+		    290, 1500 },
 		{ { .kind = KODA_OP_REMOVE, .path = "f", .timeout_ms = 300 }, 290, 1500 },
 	};
 	size_t i = (uintptr_t)*state;

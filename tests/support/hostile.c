@@ -74,7 +74,9 @@ send_with_fds(const void *data, size_t len, const int *fds, size_t n)
 		char space[CMSG_SPACE(16 * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)data, len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
@@ -98,8 +100,7 @@ send_reply_with_fds(const Koda__Reply *rep, const int *fds, size_t n)
 	send_with_fds(buf, len + 4, fds, n);
 }
 
-static void __attribute__((noreturn))
-hang(void)
+static void __attribute__((noreturn)) hang(void)
 {
 	for (;;)
 		pause();
@@ -125,7 +126,8 @@ on_seal(const Koda__Request *req)
 	enforcement.landlock_abi = is("weak") ? 1 : 5;
 	enforcement.seccomp = !is("no-seccomp");
 	ready.protocol = KODA_PROTOCOL_VERSION + is("other-version");
-	ready.policy_digest = (ProtobufCBinaryData){ is("short-digest") ? 31 : sizeof(digest), digest };
+	ready.policy_digest =
+	    (ProtobufCBinaryData){ is("short-digest") ? 31 : sizeof(digest), digest };
 	ready.enforcement = &enforcement;
 	rep.id = req->id + is("wrong-first-id");
 	rep.result_case = KODA__REPLY__RESULT_READY;
@@ -220,7 +222,7 @@ send_content(uint64_t id, bool more)
 	rep.read = &read;
 	read.path = text(is("relative-path") ? "etc" : "/etc");
 	if (is("nul-in-path"))
-		read.path = (ProtobufCBinaryData){ 4, (uint8_t *)(uintptr_t)"/a\0b" };
+		read.path = (ProtobufCBinaryData){ 4, (uint8_t *)(uintptr_t) "/a\0b" };
 	read.size = 1u << 30;
 	read.has_content = true;
 	read.content = (ProtobufCBinaryData){ sizeof(content), content };
@@ -347,14 +349,15 @@ misbehave(const Koda__Request *req)
 		rep.result_case = KODA__REPLY__RESULT_ERROR;
 		rep.error = &error;
 		error.code = KODA__ERROR_CODE__IO;
-		error.message = text("\x1b[2J\xc2\x9b" "1m\xe2\x80\xae");
+		error.message = text("\x1b[2J\xc2\x9b"
+				     "1m\xe2\x80\xae");
 		error.has_path = true;
 		error.path = text("/a\nb");
 		send_reply(&rep);
 	} else if (strncmp(behaviour, "list-", 5) == 0) {
 		send_page(req->id);
-	} else if (is("more-for-ever") || is("too-much") || is("relative-path") || is("nul-in-path") ||
-	    is("half-true")) {
+	} else if (is("more-for-ever") || is("too-much") || is("relative-path") ||
+	    is("nul-in-path") || is("half-true")) {
 		send_content(req->id, is("more-for-ever"));
 	} else if (is("fd-absent")) {
 		send_read(req->id, "/etc/passwd", -1, 1);
@@ -405,8 +408,9 @@ main(void)
 	frame_init(&fs, 3);
 	for (;;) {
 		while (frame_next(&fs, &frame, &len, &err) > 0) {
-			const Koda__Request *req = (const Koda__Request *)message_unpack(
-			    &koda__request__descriptor, frame, len, &arena, &err);
+			const Koda__Request *req =
+			    (const Koda__Request *)message_unpack(&koda__request__descriptor, frame,
+				len, &arena, &err);
 
 			if (req == NULL)
 				return 5;

@@ -291,7 +291,8 @@ on_answer(void *data, const struct koda_result *result, const struct koda_error 
 	a->n_entries = result->n_entries;
 	a->len = result->len;
 	if (result->data != NULL)
-		memcpy(a->data, result->data, result->len < sizeof(a->data) ? result->len : sizeof(a->data));
+		memcpy(a->data, result->data,
+		    result->len < sizeof(a->data) ? result->len : sizeof(a->data));
 }
 
 static UNUSED void
@@ -318,8 +319,8 @@ wait_answer(struct koda_session *ses, const struct answer *a)
 #define assert_code(err, want)                                                                     \
 	do {                                                                                       \
 		if ((err)->code != (want))                                                         \
-			fail_msg("%s, not %s: %s", koda_code_name((err)->code), koda_code_name(want), \
-			    (err)->code == KODA_OK ? "" : (err)->message);                         \
+			fail_msg("%s, not %s: %s", koda_code_name((err)->code),                    \
+			    koda_code_name(want), (err)->code == KODA_OK ? "" : (err)->message);   \
 	} while (0)
 
 /* Do it and wait, in a line: the code. */
@@ -336,7 +337,10 @@ do_call(struct koda_slot *slot, const struct koda_op *op, struct koda_error *err
 }
 
 #define WRITE(p, text, ...)                                                                        \
-	((struct koda_op){ .kind = KODA_OP_WRITE, .path = (p), .data = (text), .len = strlen(text), \
+	((struct koda_op){ .kind = KODA_OP_WRITE,                                                  \
+	    .path = (p),                                                                           \
+	    .data = (text),                                                                        \
+	    .len = strlen(text),                                                                   \
 	    ##__VA_ARGS__ })
 #define STAT(p, ...) ((struct koda_op){ .kind = KODA_OP_STAT, .path = (p), ##__VA_ARGS__ })
 #define PING(...)    ((struct koda_op){ .kind = KODA_OP_PING, ##__VA_ARGS__ })

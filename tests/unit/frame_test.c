@@ -65,7 +65,9 @@ push_with_fds(struct pair *p, const void *data, size_t len, const int *fds, size
 		char space[CMSG_SPACE(16 * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)data, len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
@@ -192,7 +194,8 @@ largest(void **state)
 	memcpy(big, "\0\x10\0\0", 4);
 	for (int i = 0; i < 2; i++) {
 		for (sent = 0; (r = frame_next(&p->fs, &data, &len, &err)) == 0;) {
-			ssize_t n = send(p->peer, big + sent, FRAME_MAX + 4 - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+			ssize_t n = send(p->peer, big + sent, FRAME_MAX + 4 - sent,
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
 
 			sent += n > 0 ? (size_t)n : 0;
 			assert_true(frame_fill(&p->fs, false, &err) >= 0);
@@ -490,7 +493,8 @@ main(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(bad_lengths); i++)
-		tests[n++] = (struct CMUnitTest){ bad_lengths[i].label, bad_length, NULL, NULL, (void *)i };
+		tests[n++] =
+		    (struct CMUnitTest){ bad_lengths[i].label, bad_length, NULL, NULL, (void *)i };
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, set_up, tear_down, NULL }
 	ADD(byte_by_byte);
 	ADD(many_at_once);

@@ -117,8 +117,8 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	static const char *const names[] = { "helper", "link", "not-executable", "everybodys", "dangling",
-		"koda-no-such-helper" };
+	static const char *const names[] = { "helper", "link", "not-executable", "everybodys",
+		"dangling", "koda-no-such-helper" };
 
 	for (size_t i = 0; i < N_ELEMENTS(names); i++)
 		unlink(in(names[i]));

@@ -19,7 +19,10 @@
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
 
-#define TEXT(s) { sizeof(s) - 1, (uint8_t *)(uintptr_t)(s) }
+#define TEXT(s)                                                                                    \
+	{                                                                                          \
+		sizeof(s) - 1, (uint8_t *)(uintptr_t)(s)                                           \
+	}
 
 static uint8_t digest32[33] = "0123456789abcdef0123456789abcdef";
 static uint8_t page[PAGE_MAX + 2];
@@ -82,7 +85,7 @@ a_list(Koda__Reply *rep)
 	list_reply.path = (ProtobufCBinaryData)TEXT("/a");
 	for (int i = 0; i < 3; i++) {
 		koda__entry__init(&entries[i]);
-		entries[i].name = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t)&"xyz"[i] };
+		entries[i].name = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t) & "xyz"[i] };
 		entries[i].type = KODA__FILE_TYPE__FILE_REGULAR;
 	}
 	list_reply.n_entry = 3;
@@ -136,7 +139,8 @@ LIE(read_over_long, a_read, read_reply.path = (ProtobufCBinaryData)TEXT(over_lon
 LIE(read_long_name, a_read, read_reply.path = (ProtobufCBinaryData)TEXT(long_name))
 LIE(read_nothing, a_read, read_reply.has_content = false)
 LIE(read_page_too_long, a_read, read_reply.content = (ProtobufCBinaryData)TEXT(page))
-LIE(read_more_of_nothing, a_read, read_reply.has_more = read_reply.more = true; read_reply.content.len = 0)
+LIE(read_more_of_nothing, a_read, read_reply.has_more = read_reply.more = true;
+    read_reply.content.len = 0)
 LIE(read_short_digest, a_read, read_reply.has_digest = true;
     read_reply.digest = (ProtobufCBinaryData){ 31, digest32 })
 LIE(read_long_digest, a_read, read_reply.has_digest = true;
@@ -146,7 +150,8 @@ LIE(read_absent_descriptor, a_read, read_reply.has_content = false;
 LIE(read_both, a_read, read_reply.has_descriptor = read_reply.descriptor = true)
 LIE(outcome_relative, an_outcome, outcome.path = (ProtobufCBinaryData)TEXT("a"))
 LIE(outcome_to, an_outcome, outcome.has_to = true; outcome.to = (ProtobufCBinaryData)TEXT("/b"))
-LIE(outcome_to_relative, an_outcome, outcome.has_to = true; outcome.to = (ProtobufCBinaryData)TEXT("b"))
+LIE(outcome_to_relative, an_outcome, outcome.has_to = true;
+    outcome.to = (ProtobufCBinaryData)TEXT("b"))
 LIE(outcome_digest, an_outcome, outcome.has_digest = true;
     outcome.digest = (ProtobufCBinaryData){ 31, digest32 })
 LIE(outcome_digest_before, an_outcome, outcome.has_digest_before = true;
@@ -155,7 +160,8 @@ static uint64_t many_lines[REPLACEMENTS_MAX + 1];
 LIE(outcome_lines, an_outcome, outcome.n_line = REPLACEMENTS_MAX + 1; outcome.line = many_lines)
 LIE(stat_target_nul, a_stat, stat_reply.has_target = true;
     stat_reply.target = (ProtobufCBinaryData)TEXT("a\0b"))
-LIE(stat_empty_target, a_stat, stat_reply.has_target = true; stat_reply.target = (ProtobufCBinaryData){ 0 })
+LIE(stat_empty_target, a_stat, stat_reply.has_target = true;
+    stat_reply.target = (ProtobufCBinaryData){ 0 })
 LIE(list_slash, a_list, entries[1].name = (ProtobufCBinaryData)TEXT("y/"))
 LIE(list_nul, a_list, entries[1].name = (ProtobufCBinaryData)TEXT("y\0"))
 LIE(list_empty_name, a_list, entries[0].name = (ProtobufCBinaryData)TEXT(""))
@@ -164,7 +170,8 @@ LIE(list_dotdot, a_list, entries[0].name = (ProtobufCBinaryData)TEXT(".."))
 LIE(list_long_name, a_list, entries[2].name = (ProtobufCBinaryData)TEXT(long_name))
 LIE(list_disorder, a_list, entries[0].name = (ProtobufCBinaryData)TEXT("z"))
 LIE(list_twice, a_list, entries[1].name = (ProtobufCBinaryData)TEXT("x"))
-LIE(list_more_of_nothing, a_list, list_reply.n_entry = 0; list_reply.has_more = list_reply.more = true)
+LIE(list_more_of_nothing, a_list, list_reply.n_entry = 0;
+    list_reply.has_more = list_reply.more = true)
 LIE(list_nothing, a_list, list_reply.n_entry = 0)
 LIE(explained_rule, an_explanation, explained.rule = (ProtobufCBinaryData)TEXT("a\0"))
 LIE(explained_reason, an_explanation, explained.reason = (ProtobufCBinaryData)TEXT("\0"))
@@ -191,7 +198,8 @@ static const struct lie lies[] = {
 	{ "read: more, but nothing now", KODA_OP_READ, read_more_of_nothing, "nothing now" },
 	{ "read: digest of 31 bytes", KODA_OP_READ, read_short_digest, "digest" },
 	{ "read: digest of 33 bytes", KODA_OP_READ, read_long_digest, "digest" },
-	{ "read: a descriptor that did not come", KODA_OP_READ, read_absent_descriptor, "did not come" },
+	{ "read: a descriptor that did not come", KODA_OP_READ, read_absent_descriptor,
+	    "did not come" },
 	{ "read: content and descriptor", KODA_OP_READ, read_both, "twice" },
 	{ "write: relative path", KODA_OP_WRITE, outcome_relative, "path" },
 	{ "write: a destination", KODA_OP_WRITE, outcome_to, "destination" },
@@ -440,7 +448,8 @@ read_pages(void **state)
 		assert_int_equal(result.data[i], "abc"[i % 3]);
 	/* A descriptor in the middle of it is none. */
 	read_absent_descriptor(&rep);
-	assert_int_equal(marshal_result(KODA_OP_READ, &rep, for_reading(), NULL, &result, &err), -1);
+	assert_int_equal(marshal_result(KODA_OP_READ, &rep, for_reading(), NULL, &result, &err),
+	    -1);
 	koda_result_done(&result);
 }
 
@@ -470,7 +479,8 @@ error_texts(void **state)
 	assert_string_equal(err.rule, "allow\\x07write");
 
 	memset(big, 'x', sizeof(big));
-	error.message = error.path = error.rule = (ProtobufCBinaryData){ sizeof(big), (uint8_t *)big };
+	error.message = error.path = error.rule =
+	    (ProtobufCBinaryData){ sizeof(big), (uint8_t *)big };
 	assert_int_equal(marshal_result(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
 	assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
 	assert_int_equal(strlen(err.path), sizeof(err.path) - 1);
@@ -505,8 +515,14 @@ again(const struct koda_op *op, enum marshal_change change, const struct koda_re
 static void
 act_is_bound(void **state)
 {
-	struct koda_op op = { .kind = KODA_OP_WRITE, .path = "a", .data = "x", .len = 1, .flags = KODA_DURABLE };
-	struct koda_result seen = { .path = "/p/a", .type = KODA_FILE_REGULAR, .has_digest_before = true };
+	struct koda_op op = { .kind = KODA_OP_WRITE,
+		.path = "a",
+		.data = "x",
+		.len = 1,
+		.flags = KODA_DURABLE };
+	struct koda_result seen = { .path = "/p/a",
+		.type = KODA_FILE_REGULAR,
+		.has_digest_before = true };
 	const Koda__Guard *guard;
 	struct arena arena;
 	Koda__Request *req;
@@ -519,7 +535,8 @@ act_is_bound(void **state)
 	assert_true(req->write->durable);
 	guard = req->write->guard;
 	assert_non_null(guard);
-	assert_true(guard->has_path && guard->path.len == 4 && memcmp(guard->path.data, "/p/a", 4) == 0);
+	assert_true(
+	    guard->has_path && guard->path.len == 4 && memcmp(guard->path.data, "/p/a", 4) == 0);
 	assert_true(guard->has_digest && guard->digest.len == KODA_DIGEST_BYTES);
 	assert_memory_equal(guard->digest.data, seen.digest_before, KODA_DIGEST_BYTES);
 	assert_false(guard->has_absent && guard->absent);
@@ -546,7 +563,8 @@ act_is_bound(void **state)
 static void
 next_pages(void **state)
 {
-	const struct koda_entry names[] = { { "a", KODA_FILE_REGULAR, 0 }, { "b", KODA_FILE_REGULAR, 0 } };
+	const struct koda_entry names[] = { { "a", KODA_FILE_REGULAR, 0 },
+		{ "b", KODA_FILE_REGULAR, 0 } };
 	struct koda_result seen = { .entries = names, .n_entries = 2, .len = 30 };
 	struct koda_op op = { .kind = KODA_OP_LIST, .path = "d" };
 	struct arena arena;
@@ -554,7 +572,8 @@ next_pages(void **state)
 
 	arena_init(&arena);
 	req = again(&op, MARSHAL_NEXT_PAGE, &seen, &arena);
-	assert_true(req->list->has_after && req->list->after.len == 1 && req->list->after.data[0] == 'b');
+	assert_true(
+	    req->list->has_after && req->list->after.len == 1 && req->list->after.data[0] == 'b');
 	op = (struct koda_op){ .kind = KODA_OP_READ, .path = "d", .offset = 100, .max = 50 };
 	req = again(&op, MARSHAL_NEXT_PAGE, &seen, &arena);
 	assert_int_equal(req->read->offset, 130);
@@ -677,7 +696,10 @@ too_large_for_a_frame(void **state)
 {
 	static char text[FRAME_MAX];
 	const struct koda_edit edit = { text, sizeof(text), "x", 1, false };
-	const struct koda_op op = { .kind = KODA_OP_EDIT, .path = "a", .edits = &edit, .n_edits = 1 };
+	const struct koda_op op = { .kind = KODA_OP_EDIT,
+		.path = "a",
+		.edits = &edit,
+		.n_edits = 1 };
 	struct koda_error err;
 	struct packed ret;
 
@@ -694,8 +716,8 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++)
 		tests[n++] = (struct CMUnitTest){ lies[i].label, check_lie, NULL, NULL, (void *)i };
 	for (size_t i = 0; i < N_ELEMENTS(descriptors); i++)
-		tests[n++] = (struct CMUnitTest){ descriptors[i].label, check_descriptor, NULL, NULL,
-			(void *)i };
+		tests[n++] = (struct CMUnitTest){ descriptors[i].label, check_descriptor, NULL,
+			NULL, (void *)i };
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, NULL, NULL, NULL }
 	ADD(needless_descriptor);
 	ADD(list_pages);

@@ -15,8 +15,8 @@
 #include "shared/cleanup.h"
 #include "shared/message.h"
 
-#define REQUEST (&koda__request__descriptor)
-#define REPLY   (&koda__reply__descriptor)
+#define REQUEST  (&koda__request__descriptor)
+#define REPLY    (&koda__reply__descriptor)
 #define BYTES(s) (const uint8_t *)(s), sizeof(s) - 1
 
 /* Field 1 is id, 3 is ping, 5 is read {1 path, 2 offset, 3 max, 4 digest}, 13 is explain {1 path, 2 access}. */
@@ -30,25 +30,32 @@ static const struct {
 	{ "ping", REQUEST, BYTES("\x08\x01\x1a\x00"), NULL },
 	{ "fields in another order", REQUEST, BYTES("\x1a\x00\x08\x01"), NULL },
 	{ "no member of the oneof", REQUEST, BYTES("\x08\x01"), NULL },
-	{ "an id of ten bytes", REQUEST, BYTES("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x1a\x00"), NULL },
+	{ "an id of ten bytes", REQUEST,
+	    BYTES("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x1a\x00"), NULL },
 	{ "a path", REQUEST, BYTES("\x08\x01\x2a\x03\x0a\x01/"), NULL },
 	{ "explain", REQUEST, BYTES("\x08\x01\x6a\x05\x0a\x01/\x10\x02"), NULL },
 
 	{ "nothing", REQUEST, BYTES(""), "id: missing" },
 	{ "id missing", REQUEST, BYTES("\x1a\x00"), "id: missing" },
-	{ "required field of a member missing", REQUEST, BYTES("\x08\x01\x2a\x00"), "path: missing" },
+	{ "required field of a member missing", REQUEST, BYTES("\x08\x01\x2a\x00"),
+	    "path: missing" },
 	{ "required field within missing", REPLY, BYTES("\x08\x01\x1a\x02\x08\x01"), "missing" },
 	{ "unknown field", REQUEST, BYTES("\x08\x01\xf8\x01\x01"), "unknown field 31" },
 	{ "unknown field within", REQUEST, BYTES("\x08\x01\x1a\x02\x08\x01"), "unknown field 1" },
 	{ "field 0", REQUEST, BYTES("\x00\x01"), "malformed" },
-	{ "a huge field number", REQUEST, BYTES("\x08\x01\xf8\xff\xff\xff\x0f\x01"), "unknown field" },
+	{ "a huge field number", REQUEST, BYTES("\x08\x01\xf8\xff\xff\xff\x0f\x01"),
+	    "unknown field" },
 	{ "a scalar twice", REQUEST, BYTES("\x08\x01\x08\x01\x1a\x00"), "id: given twice" },
-	{ "a scalar twice within", REQUEST, BYTES("\x08\x01\x2a\x06\x0a\x01/\x0a\x01/"), "path: given twice" },
+	{ "a scalar twice within", REQUEST, BYTES("\x08\x01\x2a\x06\x0a\x01/\x0a\x01/"),
+	    "path: given twice" },
 	{ "a message twice", REQUEST, BYTES("\x08\x01\x1a\x00\x1a\x00"), "given twice" },
-	{ "two members of the oneof", REQUEST, BYTES("\x08\x01\x1a\x00\x22\x00"), "both ping and shutdown" },
-	{ "another wire type", REQUEST, BYTES("\x09\x01\x00\x00\x00\x00\x00\x00\x00"), "of another type" },
+	{ "two members of the oneof", REQUEST, BYTES("\x08\x01\x1a\x00\x22\x00"),
+	    "both ping and shutdown" },
+	{ "another wire type", REQUEST, BYTES("\x09\x01\x00\x00\x00\x00\x00\x00\x00"),
+	    "of another type" },
 	{ "a group", REQUEST, BYTES("\x08\x01\x1b\x1c"), "of another type" },
-	{ "a varint where a message belongs", REQUEST, BYTES("\x08\x01\x18\x00"), "of another type" },
+	{ "a varint where a message belongs", REQUEST, BYTES("\x08\x01\x18\x00"),
+	    "of another type" },
 	{ "a varint of eleven bytes", REQUEST,
 	    BYTES("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01\x1a\x00"), "out of range" },
 	{ "a varint above 64 bits", REQUEST,
@@ -59,7 +66,8 @@ static const struct {
 	{ "a length beyond the member", REQUEST, BYTES("\x08\x01\x2a\x03\x0a\x02/"), "cut off" },
 	{ "a length of all ones", REQUEST,
 	    BYTES("\x08\x01\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "cut off" },
-	{ "an enum of no such value", REQUEST, BYTES("\x08\x01\x6a\x05\x0a\x01/\x10\x03"), "out of range" },
+	{ "an enum of no such value", REQUEST, BYTES("\x08\x01\x6a\x05\x0a\x01/\x10\x03"),
+	    "out of range" },
 	{ "an enum of 0", REQUEST, BYTES("\x08\x01\x6a\x05\x0a\x01/\x10\x00"), "out of range" },
 	{ "an enum that would be cut to a good one", REQUEST,
 	    BYTES("\x08\x01\x6a\x09\x0a\x01/\x10\x82\x80\x80\x80\x10"), "out of range" },
@@ -99,7 +107,10 @@ check_case(void **state)
 /* No message of ours can nest that deep, so one that can is made up. */
 static const ProtobufCMessageDescriptor nested;
 static const ProtobufCFieldDescriptor nested_fields[] = {
-	{ .name = "inner", .id = 1, .label = PROTOBUF_C_LABEL_OPTIONAL, .type = PROTOBUF_C_TYPE_MESSAGE,
+	{ .name = "inner",
+	    .id = 1,
+	    .label = PROTOBUF_C_LABEL_OPTIONAL,
+	    .type = PROTOBUF_C_TYPE_MESSAGE,
 	    .descriptor = &nested },
 };
 static const unsigned nested_index[] = { 0 };
@@ -154,7 +165,7 @@ fill(const ProtobufCMessageDescriptor *desc, struct arena *arena, ProtobufCMessa
 			fill(inner, arena, m);
 			memcpy(at, &m, sizeof(m));
 		} else if (f->type == PROTOBUF_C_TYPE_BYTES) {
-			ProtobufCBinaryData b = { 2, (uint8_t *)(uintptr_t)"/x" };
+			ProtobufCBinaryData b = { 2, (uint8_t *)(uintptr_t) "/x" };
 
 			memcpy(at, &b, sizeof(b));
 		} else if (f->type == PROTOBUF_C_TYPE_ENUM) {
@@ -186,7 +197,8 @@ each_kind(const ProtobufCMessageDescriptor *desc)
 		arena_init(&second);
 		msg = arena_alloc(&arena, desc->sizeof_message);
 		fill(desc, &arena, msg);
-		inner = arena_alloc(&arena, ((const ProtobufCMessageDescriptor *)f->descriptor)->sizeof_message);
+		inner = arena_alloc(&arena,
+		    ((const ProtobufCMessageDescriptor *)f->descriptor)->sizeof_message);
 		fill(f->descriptor, &arena, inner);
 		memcpy((uint8_t *)msg + f->offset, &inner, sizeof(inner));
 		memcpy((uint8_t *)msg + f->quantifier_offset, &op_case, sizeof(op_case));
@@ -208,7 +220,8 @@ each_kind(const ProtobufCMessageDescriptor *desc)
 				arena_reset(&second);
 				back = message_unpack(desc, part, cut, &second, &err);
 				assert_non_null(back);
-				memcpy(&op_case, (uint8_t *)back + f->quantifier_offset, sizeof(op_case));
+				memcpy(&op_case, (uint8_t *)back + f->quantifier_offset,
+				    sizeof(op_case));
 				assert_int_equal(op_case, 0);
 			}
 			free(part);
@@ -286,7 +299,7 @@ queued(void **state)
 	req.id = 7;
 	req.op_case = KODA__REQUEST__OP_WRITE;
 	req.write = &write;
-	write.path = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t)"x" };
+	write.path = (ProtobufCBinaryData){ 1, (uint8_t *)(uintptr_t) "x" };
 	r = message_queue(&fs, &req.base, &err);
 	assert_true(r > 4);
 	assert_int_equal(frame_pending(&fs), r);
@@ -304,7 +317,8 @@ main(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] = (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
+		tests[n++] =
+		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, NULL, NULL, NULL }
 	ADD(nested_too_deep);
 	ADD(each_request);

@@ -77,9 +77,11 @@ its_descriptors(void **state)
 	int forgotten = open("/dev/zero", O_RDONLY), high = fcntl(forgotten, F_DUPFD, 300);
 
 	assert_true(forgotten >= 0 && high >= 300);
-	expect("for f in /proc/self/fd/*; do n=${f##*/}; [ -e $f ] && [ $n != 255 ] && all+=\"$n \"; done; echo -n \"$all\" >&3",
+	expect(
+	    "for f in /proc/self/fd/*; do n=${f##*/}; [ -e $f ] && [ $n != 255 ] && all+=\"$n \"; done; echo -n \"$all\" >&3",
 	    "0 1 2 3 ");
-	expect("readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 >&3", "/dev/null\n/dev/null\n/dev/null\n");
+	expect("readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 >&3",
+	    "/dev/null\n/dev/null\n/dev/null\n");
 	close(forgotten);
 	close(high);
 }
