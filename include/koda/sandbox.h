@@ -308,7 +308,11 @@ struct koda_question {
  * Asked before each mutation when the policy's trust is KODA_TRUST_REQUIRE. Answer with
  * koda_approval_answer(), once: before returning, or, for koda_call_async() only, at any later
  * time. A synchronous call whose question is still open when the callback returns is not approved.
- * The answer binds what was shown: the worker acts only if path and content are still the same.
+ * The answer binds what was shown: the worker acts only if path and content are still the same (of a
+ * directory: the path and that it is one; of a link: the path).
+ *
+ * The callback may make calls, on the same slot too. When a call ends while its question is open (its slot
+ * is released, the session closed), the question still wants its one answer, which then changes nothing.
  */
 typedef void koda_approve_fn(void *data, const struct koda_question *question);
 KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
@@ -318,6 +322,8 @@ enum koda_event_kind {
 	KODA_EVENT_DEATH = 2,   /* a worker died that was not asked to */
 	KODA_EVENT_DEGRADED = 3 /* less is enforced than this version can: said once a session */
 };
+/* To look only: every call from inside it fails. A release or close from inside any callback is done when the
+ * function that called back returns. */
 typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
 
 struct koda_session_options {
