@@ -338,6 +338,10 @@ bind_to_preview(Koda__Request *req, Koda__Guard *fresh, const struct koda_result
 	}
 	(*guard)->has_path = true;
 	(*guard)->path = bin_str(seen->path);
+	if (seen->type != KODA_FILE_NONE) {
+		(*guard)->has_type = true;
+		(*guard)->type = (Koda__FileType)seen->type;
+	}
 	if (seen->has_digest_before) {
 		(*guard)->has_digest = true;
 		(*guard)->digest = bin(seen->digest_before, KODA_DIGEST_BYTES);

@@ -12,8 +12,8 @@
 
 /* Another worker holds the lock for as long as one edit takes. Somebody else may hold it for ever, and
  * must not stop us: the file is compared once more before it is replaced. */
-#define LOCK_WAIT_MS  2
-#define LOCK_WAITS    200
+#define LOCK_WAIT_MS 2
+#define LOCK_WAITS   200
 
 Koda__FileType
 file_type_of(mode_t mode)
@@ -87,13 +87,16 @@ guard_check(const Koda__Guard *guard, const struct place *at, struct koda_error 
 {
 	if (guard == NULL)
 		return 0;
-	if (guard->has_path && (guard->path.len != strlen(at->path) ||
-				   memcmp(guard->path.data, at->path, guard->path.len) != 0))
+	if (guard->has_path &&
+	    (guard->path.len != strlen(at->path) ||
+		memcmp(guard->path.data, at->path, guard->path.len) != 0))
 		return conflict(err, at, "that path means another place by now:");
 	if (guard->has_absent && guard->absent && at->target_fd >= 0)
 		return conflict(err, at, "there is something already at");
-	if (guard->has_digest && at->target_fd < 0)
+	if ((guard->has_digest || guard->has_type) && at->target_fd < 0)
 		return conflict(err, at, "there is nothing any more at");
+	if (guard->has_type && file_type_of(at->st.st_mode) != guard->type)
+		return conflict(err, at, "that is of another type by now:");
 	if (guard->has_digest && !S_ISREG(at->st.st_mode))
 		return conflict(err, at, "that is no regular file any more:");
 	return 0;
@@ -169,7 +172,8 @@ open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct 
 /* ---- the change ---- */
 
 static int
-say_prepared(struct session *ses, const struct change *c, const struct stage *s, struct koda_error *err)
+say_prepared(struct session *ses, const struct change *c, const struct stage *s,
+    struct koda_error *err)
 {
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	const struct place *at = c->at;

@@ -223,6 +223,13 @@ turn_into_directory(const struct fixture *f)
 }
 
 static void
+turn_into_file(const struct fixture *f)
+{
+	assert_int_equal(rename(at(f, "empty"), at(f, "aside")), 0);
+	put_text(f, "empty", "not empty at all");
+}
+
+static void
 swap_parent(const struct fixture *f)
 {
 	assert_int_equal(rename(at(f, "dir"), at(f, "dir.old")), 0);
@@ -259,6 +266,10 @@ static const struct {
 	    KODA_CONFLICT },
 	{ "rename, destination appears", { .kind = KODA_OP_RENAME, .path = "f", .to = "new" },
 	    make_it, KODA_CONFLICT },
+	{ "remove, directory is a file", { .kind = KODA_OP_REMOVE, .path = "empty" },
+	    turn_into_file, KODA_CONFLICT },
+	{ "rename, directory is a file", { .kind = KODA_OP_RENAME, .path = "empty", .to = "g" },
+	    turn_into_file, KODA_CONFLICT },
 	{ "write, link leads elsewhere",
 	    { .kind = KODA_OP_WRITE, .path = "link", .data = "x", .len = 1 }, retarget,
 	    KODA_CONFLICT },
@@ -291,6 +302,7 @@ changed_meanwhile(void **state)
 	assert_int_equal(symlink("f", at(&f, "link")), 0);
 	assert_int_equal(mkdir(at(&f, "dir"), 0755), 0);
 	assert_int_equal(mkdir(at(&f, "other.dir"), 0755), 0);
+	assert_int_equal(mkdir(at(&f, "empty"), 0755), 0);
 	put_text(&f, "dir/f", "one\ntwo\n");
 	put_text(&f, "other.dir/f", "one\ntwo\n");
 	do_call(f.slot, &changes[i].op, &err);
@@ -304,6 +316,8 @@ changed_meanwhile(void **state)
 	assert_false(exists(&f, "other.dir/new") || exists(&f, "g"));
 	if (changes[i].meanwhile == change_content)
 		assert_string_equal(get_text(&f, "f"), "one\ntwo, but not the same\n");
+	else if (changes[i].meanwhile == turn_into_file)
+		assert_string_equal(get_text(&f, "empty"), "not empty at all");
 	else if (changes[i].meanwhile == make_it)
 		assert_string_equal(get_text(&f, "new"), "somebody else's");
 	else if (changes[i].meanwhile == turn_into_directory)
