@@ -97,7 +97,7 @@ for _ in 1 2 3 4 5; do
 		>"$scratch/stdout" 2>"$scratch/stderr" &
 	editor=$!
 	# The temporary file stands beside the target for as long as it is being written.
-	until compgen -G '.koda-*' >/dev/null || ! kill -0 "$editor" 2>/dev/null; do :; done
+	until { file=$(compgen -G '.koda-*') && [ -s "$file" ]; } || ! kill -0 "$editor" 2>/dev/null; do :; done
 	worker=$(sed -n 's/^koda-sandbox: worker \([0-9]*\) is ready.*/\1/p' "$scratch/stderr")
 	if [ -n "$worker" ] && kill -STOP "$worker" 2>/dev/null && compgen -G '.koda-*' >/dev/null; then
 		caught=1
