@@ -323,6 +323,13 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	return 0;
 }
 
+/* What the machine is short of now it may have again for the next call. */
+static bool
+passes(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == EAGAIN || errnum == ENOMEM;
+}
+
 static uint64_t
 backoff_ns(unsigned barren)
 {
@@ -904,9 +911,14 @@ slot_advance(struct koda_slot *slot)
 				check_deadlines(slot);
 				return;
 			}
-			if (start_worker(slot, &err) < 0)
+			if (start_worker(slot, &err) == 0)
+				break;
+			if (!passes(err.errnum)) {
 				give_up(slot, &err);
-			break;
+				break;
+			}
+			fail_all(slot, &err);
+			return;
 		case SLOT_DYING:
 			/* Out of the set before it is closed: a forked child of the embedder may hold it open,
 			 * and then it would stay there and name a slot that is gone. */

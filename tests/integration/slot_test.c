@@ -1,4 +1,5 @@
 /* A slot's life with real workers: deadlines, deaths while idle and busy, the budget of restarts. */
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #include "tests/support/hosting.h"
@@ -209,6 +210,34 @@ deaths_with_answers_between(void **state)
 	fixture_end(&f);
 }
 
+/* No descriptor to start a worker with: the call says so, and the slot serves the next one. */
+static void
+short_of_descriptors(void **state)
+{
+	struct rlimit old, tight;
+	struct koda_error err;
+	struct fixture f;
+	int pid, probe;
+
+	fixture_start(&f, KODA_AUTO);
+	pid = koda_slot_pid(f.slot);
+	kill(pid, SIGKILL);
+	assert_code((do_call(f.slot, &PING(), &err), &err), KODA_OK);
+	kill(koda_slot_pid(f.slot), SIGKILL);
+	probe = open("/", O_PATH | O_CLOEXEC);
+	close(probe);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	tight = old;
+	tight.rlim_cur = (rlim_t)probe;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	do_call(f.slot, &WRITE("f", "x"), &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(err.errnum, EMFILE);
+	assert_false(exists(&f, "f"));
+	assert_code((do_call(f.slot, &WRITE("f", "x"), &err), &err), KODA_OK);
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -225,5 +254,6 @@ main(void)
 	ADD(reads_are_repeated);
 	ADD(helper_goes_away);
 	ADD(deaths_with_answers_between);
+	ADD(short_of_descriptors);
 	return _cmocka_run_group_tests("slot", tests, n, NULL, NULL);
 }
