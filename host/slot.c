@@ -457,9 +457,12 @@ sort_calls(struct koda_slot *slot, bool gone)
 				did_not_happen(c);
 			}
 		} else if (c->state == CALL_RECOVERING) {
+			/* The first without an answer was in its hands here too: the others were not even begun,
+			 * and who gives them up leaves their temporary files. */
+			c->recoveries += !found_culprit;
 			found_culprit = true;
 			set_state(c, CALL_RECOVER);
-			if (++c->recoveries >= CALL_RECOVER_MAX)
+			if (c->recoveries >= CALL_RECOVER_MAX)
 				settle(c);
 		}
 	}
