@@ -66,7 +66,8 @@ static int
 tell(const struct report *r, const char *name, bool available, bool needed, const char *detail,
     const char *remedy)
 {
-	const struct koda_capability c = { name, available, needed, detail, available ? "" : remedy };
+	const struct koda_capability c = { name, available, needed, detail,
+		available ? "" : remedy };
 
 	return r->fn(r->data, &c);
 }
@@ -102,7 +103,8 @@ tell_worker(const struct report *r, const char *helper_dir)
 	koda_session_close(ses);
 	rmdir(dir);
 	return tell(r, "worker", full, true, detail,
-	    slot != NULL ? "see the capabilities above" : "install koda-sandbox again: make install");
+	    slot != NULL ? "see the capabilities above"
+			 : "install koda-sandbox again: make install");
 }
 
 int
@@ -122,12 +124,13 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 		 "a kernel with CONFIG_SECCOMP_FILTER")) != 0 ||
 	    (stop = tell(&r, "pidfd", caps.pidfd, true, "processes are signalled without races",
 		 "Linux 5.4 or newer")) != 0 ||
-	    (stop = tell(&r, "memfd", caps.memfd_seals, true, "bulk content is sealed before it is passed",
-		 "Linux 3.17 or newer")) != 0 ||
+	    (stop = tell(&r, "memfd", caps.memfd_seals, true,
+		 "bulk content is sealed before it is passed", "Linux 3.17 or newer")) != 0 ||
 	    (stop = tell(&r, "proc", caps.proc, true, "/proc/self/fd names what a descriptor is",
 		 "mount /proc")) != 0 ||
 	    (stop = tell(&r, "openat2", caps.openat2, false,
-		 caps.openat2 ? "paths resolve in one call" : "paths are walked step by step, slower",
+		 caps.openat2 ? "paths resolve in one call"
+			      : "paths are walked step by step, slower",
 		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0)
 		return stop;
 	return tell_worker(&r, helper_dir);

@@ -49,7 +49,8 @@ check_program(const char *path, struct koda_error *err)
 	if (!S_ISREG(st.st_mode) || access(path, X_OK) < 0)
 		return err_set(err, KODA_UNSUPPORTED, 0, "helper '%s' is not a program", path);
 	if ((st.st_mode & S_IWOTH) != 0)
-		return err_set(err, KODA_UNSUPPORTED, 0, "helper '%s' can be written by everybody", path);
+		return err_set(err, KODA_UNSUPPORTED, 0, "helper '%s' can be written by everybody",
+		    path);
 	return 0;
 }
 
@@ -65,7 +66,8 @@ helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], stru
 
 	if (dir != NULL) {
 		if (dir[0] != '/')
-			return err_set(err, KODA_INVALID, 0, "helper_dir '%s' is not absolute", dir);
+			return err_set(err, KODA_INVALID, 0, "helper_dir '%s' is not absolute",
+			    dir);
 		if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 			return err_set(err, KODA_INVALID, ENAMETOOLONG, "helper_dir");
 		real = realpath(path, NULL);

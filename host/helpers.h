@@ -12,6 +12,7 @@
  * dir NULL: <where we are>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/. Writes the
  * absolute path of the program; refuses one that others than its owner and root can replace.
  */
-int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], struct koda_error *err);
+int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
+    struct koda_error *err);
 
 #endif

@@ -42,7 +42,8 @@ void frame_done(struct frame_stream *fs);
  * next call of frame_fill or frame_done; 0 if there is none yet; -1 with *err set (KODA_PROTOCOL) on a
  * length above FRAME_MAX or zero. After -1 the stream is out of step and must be given up.
  */
-int frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len, struct koda_error *err);
+int frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len,
+    struct koda_error *err);
 
 /*
  * Read once what the socket has. block false: MSG_DONTWAIT. Returns 1 when something came, 0 when

@@ -31,7 +31,7 @@
 #define LL_FS_IOCTL_DEV    (UINT64_C(1) << 15) /* ABI 5 */
 #define LL_NET_BIND_TCP    (UINT64_C(1) << 0)  /* ABI 4 */
 #define LL_NET_CONNECT_TCP (UINT64_C(1) << 1)
-#define LL_SCOPE_ABSTRACT  (UINT64_C(1) << 0)  /* ABI 6 */
+#define LL_SCOPE_ABSTRACT  (UINT64_C(1) << 0) /* ABI 6 */
 #define LL_SCOPE_SIGNAL    (UINT64_C(1) << 1)
 
 #define ABI_REFER    2
@@ -80,13 +80,15 @@ lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error
 		rlim_t value = (rlim_t)limits[i].value;
 
 		if (getrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0)
-			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d", limits[i].resource);
+			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d",
+			    limits[i].resource);
 		if (now.rlim_max > value)
 			now.rlim_max = value;
 		if (now.rlim_cur > now.rlim_max)
 			now.rlim_cur = now.rlim_max;
 		if (setrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0)
-			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d", limits[i].resource);
+			return err_set(err, KODA_UNSUPPORTED, errno, "limit %d",
+			    limits[i].resource);
 	}
 	return 0;
 }
@@ -110,8 +112,8 @@ handled_fs(unsigned abi)
 }
 
 int
-lockdown_landlock(
-    const int *writable, size_t n, unsigned abi, unsigned *ret_abi, struct koda_error *err)
+lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
+    struct koda_error *err)
 {
 	struct ll_ruleset set = { .handled_fs = handled_fs(abi) };
 	/* A link that is there cannot be renamed, not even to be removed, without the right to make one. What

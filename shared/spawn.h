@@ -12,7 +12,7 @@
 #include "shared/err.h"
 
 struct child {
-	pid_t pid;  /* for display only: everything else goes by pidfd */
+	pid_t pid; /* for display only: everything else goes by pidfd */
 	int pidfd;
 	int code, status; /* of waitid, once it is gone; code 0: somebody else reaped it */
 };

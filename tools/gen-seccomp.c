@@ -23,6 +23,7 @@
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
+/* clang-format off */
 /* openat2 cannot be looked into (its flags are behind a pointer); Landlock holds what openat may do. */
 static const char *const worker_calls[] = {
 	/* The socket; no call here makes another, and this one is connected: sendto goes to its peer
@@ -52,6 +53,8 @@ static const char *const sanitize_calls[] = {
 	"process_vm_readv", "sched_getaffinity", "uname", "ioctl", "fcntl", "writev", "nanosleep",
 	"clock_nanosleep", "arch_prctl", "set_robust_list", "rseq",
 };
+
+/* clang-format on */
 
 static scmp_filter_ctx ctx;
 
@@ -119,7 +122,8 @@ print(const char *name)
 	must(seccomp_export_bpf(ctx, fd), "export");
 	must(lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0, "memfd");
 	printf("/* Made by gen-seccomp. */\n#include <linux/filter.h>\n\n"
-	       "static const struct sock_filter %s_filter[] = {\n", name);
+	       "static const struct sock_filter %s_filter[] = {\n",
+	    name);
 	while (read(fd, &code, sizeof(code)) == (ssize_t)sizeof(code)) {
 		printf("\t{ 0x%04x, %u, %u, 0x%08x },\n", code.code, code.jt, code.jf, code.k);
 		n++;

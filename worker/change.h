@@ -31,7 +31,8 @@ int guard_compare(const Koda__Guard *guard, const struct place *at,
 
 /* Open what is to be changed for reading, and be the only one of us who changes it. *ret_fd is the
  * caller's. 0; 1 when it was replaced while we waited (start again); -1 with *err set. */
-int open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct koda_error *err);
+int open_to_change(struct session *ses, const struct place *at, int *ret_fd,
+    struct koda_error *err);
 
 /* Does the place's name still lead to what was found there? */
 bool still_the_same(const struct place *at);

@@ -8,7 +8,8 @@
 #include "worker/tree.h"
 
 int
-move_check_root(struct session *ses, const char *verb, const struct place *at, struct koda_error *err)
+move_check_root(struct session *ses, const char *verb, const struct place *at,
+    struct koda_error *err)
 {
 	char what[64];
 

@@ -5,7 +5,8 @@
 #include "worker/session.h"
 
 /* The root, and what holds it, stays where it is. */
-int move_check_root(struct session *ses, const char *verb, const struct place *at, struct koda_error *err);
+int move_check_root(struct session *ses, const char *verb, const struct place *at,
+    struct koda_error *err);
 
 /* May this directory go, with all below it? By the policy's text, and (ret_entries not NULL) by looking
  * through all of it. */

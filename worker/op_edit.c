@@ -62,8 +62,8 @@ line_of(const struct text *t, const uint8_t *p)
 
 /* Apply one replacement: *t becomes another text. ret_line may be NULL: counting lines takes a while. */
 static int
-apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i, uint64_t *ret_line,
-    uint64_t *total, struct koda_error *err)
+apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i,
+    uint64_t *ret_line, uint64_t *total, struct koda_error *err)
 {
 	const struct place *at = &ses->at;
 	const bool all = rep->has_all && rep->all;
@@ -87,8 +87,10 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 		*ret_line = line_of(t, first);
 	*total += n;
 	len = t->len - n * rep->old.len;
-	if (rep->new_.len > 0 && n > (EDIT_BYTES_MAX - (len < EDIT_BYTES_MAX ? len : EDIT_BYTES_MAX)) / rep->new_.len)
-		return edit_error(err, at, KODA_TOO_LARGE, i, "the result is more than an edit can hold");
+	if (rep->new_.len > 0 &&
+	    n > (EDIT_BYTES_MAX - (len < EDIT_BYTES_MAX ? len : EDIT_BYTES_MAX)) / rep->new_.len)
+		return edit_error(err, at, KODA_TOO_LARGE, i,
+		    "the result is more than an edit can hold");
 	len += n * rep->new_.len;
 	data = malloc(len > 0 ? len : 1);
 	if (data == NULL)
@@ -180,8 +182,8 @@ edit_text(struct session *ses, const Koda__Edit *ask, struct text *t, struct out
 			&out->msg.replacements, err) < 0)
 			return -1;
 	if (t->len > ses->max_file_bytes)
-		return say(err, KODA_TOO_LARGE, 0, "more bytes than the policy lets a file have:",
-		    ses->at.path);
+		return say(err, KODA_TOO_LARGE, 0,
+		    "more bytes than the policy lets a file have:", ses->at.path);
 	digest_bytes(t->data, t->len, out->digest);
 	out->msg.has_replacements = true;
 	out->msg.has_digest = out->msg.has_digest_before = true;
@@ -243,7 +245,8 @@ op_edit(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	int r = 1;
 
 	if (ask->path.len > 0 && ask->path.data[ask->path.len - 1] == '/')
-		return err_set(err, KODA_INVALID, 0, "edit: a path that ends in '/' names a directory");
+		return err_set(err, KODA_INVALID, 0,
+		    "edit: a path that ends in '/' names a directory");
 	for (int i = 0; r == 1 && i < LOCK_TRIES; i++) {
 		place_done(&ses->at);
 		r = try_edit(ses, ask, rep, err);

@@ -25,8 +25,9 @@ op_explain(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 		op == ACCESS_OP_WRITE ? RESOLVE_PARENT : 0, at, err) < 0) {
 		place_done(at);
 		/* The same refusal that the operation itself would get. */
-		return session_place(ses, ask->path, 0, op, at, err) < 0 ? -1 :
-		    err_set(err, KODA_CONFLICT, 0, "changed meanwhile");
+		return session_place(ses, ask->path, 0, op, at, err) < 0
+		    ? -1
+		    : err_set(err, KODA_CONFLICT, 0, "changed meanwhile");
 	}
 	verdict = session_judge(ses, op, at, &where, &judged);
 	koda__explained__init(msg);

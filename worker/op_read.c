@@ -119,8 +119,7 @@ op_read(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	uint64_t want = ask->has_max && ask->max > 0 ? ask->max : UINT64_MAX, left;
 	cleanup_close int fd = -1;
 
-	if (msg == NULL ||
-	    session_place(ses, ask->path, 0, ACCESS_OP_READ, &ses->at, err) < 0 ||
+	if (msg == NULL || session_place(ses, ask->path, 0, ACCESS_OP_READ, &ses->at, err) < 0 ||
 	    check_readable(ses, err) < 0)
 		return -1;
 	if (ask->has_offset && ask->offset > INT64_MAX - FRAME_MAX)

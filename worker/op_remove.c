@@ -12,7 +12,8 @@
 #include "worker/tree.h"
 
 static int
-put_back(const struct place *at, const char *temp, struct koda_error *err, const char *what, int error)
+put_back(const struct place *at, const char *temp, struct koda_error *err, const char *what,
+    int error)
 {
 	char shown[512];
 
@@ -43,15 +44,17 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	if (session_committed(ses, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_COMMITTED);
-	r = S_ISDIR(at->st.st_mode) && !recursive ? unlinkat(at->parent_fd, temp, AT_REMOVEDIR) :
-	                                            tree_remove(at->parent_fd, temp);
+	r = S_ISDIR(at->st.st_mode) && !recursive ? unlinkat(at->parent_fd, temp, AT_REMOVEDIR)
+						  : tree_remove(at->parent_fd, temp);
 	if (r < 0)
-		return put_back(at, temp, err, recursive ? "could remove only a part of" : "remove", errno);
+		return put_back(at, temp, err, recursive ? "could remove only a part of" : "remove",
+		    errno);
 	return 0;
 }
 
 static int
-remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out, struct koda_error *err)
+remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
+    struct koda_error *err)
 {
 	const struct place *at = &ses->at;
 	const bool recursive = ask->has_recursive && ask->recursive;
@@ -117,8 +120,8 @@ op_remove(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	struct outcome *out;
 	uint64_t entries = 0;
 
-	if (session_place(ses, ask->path, RESOLVE_PARENT | RESOLVE_LINK_ITSELF, ACCESS_OP_REMOVE, at,
-		err) < 0 ||
+	if (session_place(ses, ask->path, RESOLVE_PARENT | RESOLVE_LINK_ITSELF, ACCESS_OP_REMOVE,
+		at, err) < 0 ||
 	    move_check_root(ses, "remove", at, err) < 0 || guard_check(ask->guard, at, err) < 0)
 		return -1;
 	if (at->target_fd < 0)

@@ -55,8 +55,7 @@ sync_dir(int parent_fd, bool durable, int *ret, const struct place *at, struct k
 	if (!durable)
 		return 0;
 	*ret = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret >= 0 ? 0 :
-	                   say(err, KODA_IO, errno, "open to sync the directory of", at->path);
+	return *ret >= 0 ? 0 : say(err, KODA_IO, errno, "open to sync the directory of", at->path);
 }
 
 static int
@@ -85,8 +84,8 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	if (r == 0)
 		r = session_verify_parent(ses, to, err);
 	if (r == 0 &&
-	    (overwrite ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0) :
-			 tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
+	    (overwrite ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0)
+		       : tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
 		r = say(err, errno == EEXIST && !overwrite ? KODA_CONFLICT : KODA_IO, errno,
 		    "rename to", to->path);
 	if (r < 0) {
@@ -97,7 +96,8 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
 		/* Something else was put under the old name meanwhile, and nobody has judged that. */
 		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
-			return say(err, KODA_UNKNOWN, errno, "something else was moved to", to->path);
+			return say(err, KODA_UNKNOWN, errno, "something else was moved to",
+			    to->path);
 		return say(err, KODA_CONFLICT, 0, "is something else by now:", from->path);
 	}
 	if ((sync_to >= 0 && fsync(sync_to) < 0) || (sync_from >= 0 && fsync(sync_from) < 0))
@@ -122,9 +122,11 @@ op_rename(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	    move_check_root(ses, "rename over", to, err) < 0 ||
 	    guard_check(ask->guard, from, err) < 0)
 		return -1;
-	if (ask->has_guard_to && (ask->guard_to.len != strlen(to->path) ||
-				     memcmp(ask->guard_to.data, to->path, ask->guard_to.len) != 0))
-		return say(err, KODA_CONFLICT, 0, "that path means another place by now:", to->path);
+	if (ask->has_guard_to &&
+	    (ask->guard_to.len != strlen(to->path) ||
+		memcmp(ask->guard_to.data, to->path, ask->guard_to.len) != 0))
+		return say(err, KODA_CONFLICT, 0,
+		    "that path means another place by now:", to->path);
 	if (check_from(ses, err) < 0 || check_to(ses, overwrite, err) < 0)
 		return -1;
 	out = outcome_new(ses, from, err);

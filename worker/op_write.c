@@ -26,7 +26,8 @@ write_check(struct session *ses, const struct content *content, struct koda_erro
 			return say(err, KODA_IO, errno, "write", at->path);
 	}
 	if (content->len > ses->max_file_bytes)
-		return say(err, KODA_TOO_LARGE, 0, "more bytes than the policy lets a file have:", at->path);
+		return say(err, KODA_TOO_LARGE, 0,
+		    "more bytes than the policy lets a file have:", at->path);
 	return 0;
 }
 
@@ -142,7 +143,8 @@ op_write(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct
 		content.len = (size_t)size;
 	}
 	if (ask->path.len > 0 && ask->path.data[ask->path.len - 1] == '/')
-		return err_set(err, KODA_INVALID, 0, "write: a path that ends in '/' names a directory");
+		return err_set(err, KODA_INVALID, 0,
+		    "write: a path that ends in '/' names a directory");
 	for (int i = 0; r == 1 && i < LOCK_TRIES; i++) {
 		place_done(&ses->at);
 		r = try_write(ses, ask, &content, rep, err);

@@ -105,15 +105,15 @@ decide(const struct recovery *r)
 	if (r->ask->kind == KODA__KIND__KIND_RENAME) {
 		if (spot_is(&r->to, r->to.name, p))
 			return KODA__HAPPENED__HAPPENED;
-		return spot_is(&r->place, r->place.name, p) ? KODA__HAPPENED__DID_NOT_HAPPEN :
-		                                              KODA__HAPPENED__CANNOT_TELL;
+		return spot_is(&r->place, r->place.name, p) ? KODA__HAPPENED__DID_NOT_HAPPEN
+							    : KODA__HAPPENED__CANNOT_TELL;
 	}
 	if (spot_is(&r->place, r->place.name, p))
 		return KODA__HAPPENED__HAPPENED;
 	/* Also with another inode: then the worker had begun again, which it does only when the first try
 	 * had failed. */
-	return spot_has(&r->place, r->temp) ? KODA__HAPPENED__DID_NOT_HAPPEN :
-	                                      KODA__HAPPENED__CANNOT_TELL;
+	return spot_has(&r->place, r->temp) ? KODA__HAPPENED__DID_NOT_HAPPEN
+					    : KODA__HAPPENED__CANNOT_TELL;
 }
 
 static enum access_op
@@ -221,14 +221,16 @@ digest_now(struct session *ses, const struct recovery *r, Koda__Verdict *msg)
 /* Prepared was said by a worker that may have been taken over: it is held against the policy like a request,
  * and its temporary name against the one that it must have had. */
 static int
-check_prepared(struct session *ses, const struct recovery *r, bool *ret_allowed, struct koda_error *err)
+check_prepared(struct session *ses, const struct recovery *r, bool *ret_allowed,
+    struct koda_error *err)
 {
 	const Koda__Prepared *p = r->ask->prepared;
 	char text[PATH_LEN_MAX + 1];
 
-	if (p->has_temp && (p->temp.len != strlen(r->temp) ||
-			       memcmp(p->temp.data, r->temp, p->temp.len) != 0))
-		return err_set(err, KODA_PROTOCOL, 0, "recover: not the temporary name of that request");
+	if (p->has_temp &&
+	    (p->temp.len != strlen(r->temp) || memcmp(p->temp.data, r->temp, p->temp.len) != 0))
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "recover: not the temporary name of that request");
 	snprintf(text, sizeof(text), "%.*s", (int)p->place.len, (const char *)p->place.data);
 	*ret_allowed = session_judge_path(ses, op_of(r->ask->kind), &ses->at, text, NULL) == 0;
 	if (p->has_to && *ret_allowed) {
@@ -243,8 +245,8 @@ int
 op_recover(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
 	const Koda__Recover *ask = req->recover;
-	cleanup(recovery_done) struct recovery r = { .ask = ask, .place.dir_fd = -1,
-		.to.dir_fd = -1 };
+	cleanup(
+	    recovery_done) struct recovery r = { .ask = ask, .place.dir_fd = -1, .to.dir_fd = -1 };
 	Koda__Verdict *msg = session_alloc(ses, sizeof(*msg), err);
 	bool allowed = true;
 

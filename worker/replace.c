@@ -209,8 +209,8 @@ fill_file(int fd, const struct place *at, const struct content *content, const s
     bool own_mode, const struct stage_how *how, const char **ret_what)
 {
 	*ret_what = "write";
-	if ((content->fd >= 0 ? copy_all(fd, content->fd, content->len) :
-	                        write_all(fd, content->data, content->len)) < 0)
+	if ((content->fd >= 0 ? copy_all(fd, content->fd, content->len)
+			      : write_all(fd, content->data, content->len)) < 0)
 		return -1;
 	*ret_what = "keep mode, owner and attributes of";
 	if (at->target_fd >= 0) {
@@ -346,8 +346,8 @@ stage_commit(struct stage *s, bool exclusive, struct koda_error *err)
 	char name[NAME_LEN_MAX + 1];
 
 	snprintf(name, sizeof(name), "%.*s", (int)place_name_len(at), at->name);
-	if ((exclusive ? tree_rename_new(at->parent_fd, s->temp, at->parent_fd, name) :
-			 renameat2(at->parent_fd, s->temp, at->parent_fd, name, 0)) == 0) {
+	if ((exclusive ? tree_rename_new(at->parent_fd, s->temp, at->parent_fd, name)
+		       : renameat2(at->parent_fd, s->temp, at->parent_fd, name, 0)) == 0) {
 		s->made = false;
 		return 0;
 	}

@@ -24,10 +24,10 @@ struct content {
 struct stage {
 	const struct place *at; /* what it is for; parent_fd is where it is made */
 	char temp[TEMP_NAME_SIZE];
-	bool made;              /* the temporary name is ours to remove */
-	dev_t dev;              /* of what has it */
+	bool made; /* the temporary name is ours to remove */
+	dev_t dev; /* of what has it */
 	ino_t ino;
-	int sync_fd;            /* durable: the directory that is to be synced after the rename */
+	int sync_fd; /* durable: the directory that is to be synced after the rename */
 };
 
 #define STAGE_EMPTY                                                                                \
@@ -46,8 +46,9 @@ void temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint6
  * Make it. content NULL: a directory. When at->target_fd is a file, its mode, owner and attributes are
  * handed on; otherwise the mode is 0666 or 0777 less umask. -1 with *err set and nothing left behind.
  */
-int stage_make(struct stage *s, const struct place *at, const uint8_t token[TOKEN_BYTES], uint64_t id,
-    const struct content *content, const struct stage_how *how, struct koda_error *err);
+int stage_make(struct stage *s, const struct place *at, const uint8_t token[TOKEN_BYTES],
+    uint64_t id, const struct content *content, const struct stage_how *how,
+    struct koda_error *err);
 
 /*
  * Give it its name. exclusive: only if nothing has it. Returns 0; 1 when exclusive and somebody was faster;

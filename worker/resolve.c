@@ -83,8 +83,8 @@ open_plain_walk(const struct resolver *r, char *buf)
 
 	if (rel != NULL && strcmp(rel, ".") == 0)
 		return openat(r->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = rel != NULL ? fcntl(r->root_fd, F_DUPFD_CLOEXEC, 3) :
-	                   open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = rel != NULL ? fcntl(r->root_fd, F_DUPFD_CLOEXEC, 3)
+			 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	while (fd >= 0 && *p != '\0') {
 		char *slash = strchr(p, '/');
 		int next;
@@ -118,8 +118,8 @@ resolve_canonical_dir(const struct resolver *r, const char *path, size_t len)
 }
 
 int
-resolve_verify(
-    const struct resolver *r, int fd, const char *path, size_t len, struct koda_error *err)
+resolve_verify(const struct resolver *r, int fd, const char *path, size_t len,
+    struct koda_error *err)
 {
 	char name[FD_NAME_SIZE], now[PATH_LEN_MAX + 32];
 	ssize_t n;
@@ -195,7 +195,8 @@ plain_text(const struct resolver *r, const char *path, size_t len, struct place 
 /* One openat2, and one openat more when the parent is wanted too. 0: done. 1: not so simple; the walk
  * has to find out what it is, and says it. */
 static int
-resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned flags, struct place *pl)
+resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned flags,
+    struct place *pl)
 {
 	const bool itself = (flags & RESOLVE_LINK_ITSELF) != 0;
 	const char *rel;
@@ -324,7 +325,8 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 	ssize_t n;
 
 	if (pl->n_hops >= depth) {
-		say(err, KODA_POLICY_DENIED, 0, "more links than can be proved to end, at", pl->path);
+		say(err, KODA_POLICY_DENIED, 0, "more links than can be proved to end, at",
+		    pl->path);
 		return err_about(err, pl->path, "link_depth");
 	}
 	if (fstatfs(fd, &fs) < 0)
@@ -364,7 +366,8 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 
 /* One name below cur: enter it, follow it, or end there. *ret_end: the place is found. */
 static int
-walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end, struct koda_error *err)
+walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
+    struct koda_error *err)
 {
 	struct place *pl = w->pl;
 	cleanup_close int fd = -1;

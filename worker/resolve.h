@@ -21,11 +21,11 @@
 #include "shared/err.h"
 
 struct resolver {
-	int root_fd;     /* O_PATH */
+	int root_fd;      /* O_PATH */
 	const char *root; /* canonical text of it */
-	unsigned depth;  /* links in one resolution; more are refused as not provable */
-	int proc_fd;     /* /proc/self/fd, for reopening what an O_PATH descriptor names */
-	bool no_openat2; /* the kernel has none (or hides it): walk always */
+	unsigned depth;   /* links in one resolution; more are refused as not provable */
+	int proc_fd;      /* /proc/self/fd, for reopening what an O_PATH descriptor names */
+	bool no_openat2;  /* the kernel has none (or hides it): walk always */
 };
 
 /* The last component itself is not followed when it is a link (remove, rename, mkdir, stat). */
@@ -37,12 +37,13 @@ struct resolver {
 
 struct place {
 	char path[PATH_LEN_MAX + 1]; /* canonical; names missing directories too */
-	int parent_fd;   /* O_PATH: the directory that holds `name`, as deep as it exists; -1 if not asked for */
+	int parent_fd; /* O_PATH: the directory that holds `name`, as deep as it exists; -1 if not asked for */
 	const char *name; /* points into path: the first component below parent_fd */
-	const char *missing; /* points into path: what is missing below name, "" if only name is or nothing */
-	int target_fd;   /* O_PATH of what path names; -1 when it does not exist */
-	struct stat st;  /* of target_fd */
-	bool wants_dir;  /* the asked path ended in a slash */
+	const char *
+	    missing; /* points into path: what is missing below name, "" if only name is or nothing */
+	int target_fd;               /* O_PATH of what path names; -1 when it does not exist */
+	struct stat st;              /* of target_fd */
+	bool wants_dir;              /* the asked path ended in a slash */
 	char *hop[RESOLVE_HOPS_MAX]; /* canonical path of each link followed, oldest first */
 	size_t n_hops;
 };

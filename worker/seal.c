@@ -14,7 +14,6 @@
 #include "worker/session.h"
 #include "worker/worker_filter.h"
 
-
 /* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
 #define FDS_MAX 256
 /* An edit holds three times EDIT_BYTES_MAX at worst. */

@@ -139,7 +139,8 @@ session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enu
 	r = resolve(&ses->res, path.data, path.len, flags, ret, err);
 
 	/* There is nothing to judge in what has no place. */
-	if (r < 0 && (ret->path[0] == '\0' || err->code == KODA_INVALID || err->code == KODA_INTERNAL))
+	if (r < 0 &&
+	    (ret->path[0] == '\0' || err->code == KODA_INVALID || err->code == KODA_INTERNAL))
 		return -1;
 	verdict = session_judge(ses, op, ret, &where, &judged);
 	if (!verdict.allowed)
@@ -262,8 +263,8 @@ serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *e
 	int r;
 
 	ses->id = 0;
-	req = (const Koda__Request *)message_unpack(
-	    &koda__request__descriptor, data, len, &ses->arena, err);
+	req = (const Koda__Request *)message_unpack(&koda__request__descriptor, data, len,
+	    &ses->arena, err);
 	if (req == NULL)
 		return -1;
 	ses->id = req->id;
@@ -271,7 +272,8 @@ serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *e
 		return -1;
 	op = dispatch_op(req->op_case);
 	if (op == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "there is no operation %d", (int)req->op_case);
+		return err_set(err, KODA_PROTOCOL, 0, "there is no operation %d",
+		    (int)req->op_case);
 	if (((op->flags & OP_UNSEALED) != 0) == ses->sealed)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    ses->sealed ? "%s: sealed already" : "%s: not sealed yet", op->name);

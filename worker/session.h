@@ -19,11 +19,11 @@
 
 struct session {
 	struct frame_stream fs;
-	struct arena arena;     /* of the request under way, and of its reply */
+	struct arena arena; /* of the request under way, and of its reply */
 	bool sealed, ended;
-	uint64_t id;            /* of the request under way, 0 before one is understood */
-	struct place at, to;    /* what it is about; kept until its reply is packed */
-	int send_fd;            /* goes with its reply */
+	uint64_t id;         /* of the request under way, 0 before one is understood */
+	struct place at, to; /* what it is about; kept until its reply is packed */
+	int send_fd;         /* goes with its reply */
 	struct policy policy;
 	struct access_subject who;
 	struct resolver res;
@@ -31,7 +31,7 @@ struct session {
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
-	pid_t parent;           /* who started us: somebody else, and the host is gone */
+	pid_t parent; /* who started us: somebody else, and the host is gone */
 };
 
 /* What a row of the dispatch table says about an operation. */
@@ -75,8 +75,8 @@ struct access_verdict session_judge(struct session *ses, enum access_op op, cons
     const char **ret_where, enum access_op *ret_op);
 
 /* Judge one more path that is not asked for but made (directories). */
-int session_judge_path(
-    struct session *ses, enum access_op op, const struct place *near, const char *path, struct koda_error *err);
+int session_judge_path(struct session *ses, enum access_op op, const struct place *near,
+    const char *path, struct koda_error *err);
 
 /* Is the text that was judged still where the descriptor is? For changes: the directory. */
 int session_verify_parent(struct session *ses, const struct place *at, struct koda_error *err);

@@ -132,8 +132,7 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	if (depth > TREE_DEPTH_MAX)
 		return not_provable(c, "too deep to look through");
 	d = open_dir(dir_fd, name);
-	if (d == NULL ||
-	    statx(dirfd(d), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
+	if (d == NULL || statx(dirfd(d), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
 		return say(c->err, KODA_IO, errno, "look through", c->path);
 	/* Below the top only: what is mounted there belongs to somebody else, and would not move along. */
 	if (depth > 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
@@ -197,9 +196,9 @@ remove_directory(int dir_fd, const char *name, unsigned depth)
 			break;
 		}
 		while ((e = next_entry(d)) != NULL) {
-			int r = is_directory(d, e) ?
-			    remove_directory(dirfd(d), e->d_name, depth + 1) :
-			    unlinkat(dirfd(d), e->d_name, 0);
+			int r = is_directory(d, e)
+			    ? remove_directory(dirfd(d), e->d_name, depth + 1)
+			    : unlinkat(dirfd(d), e->d_name, 0);
 
 			if (r == 0)
 				progress = true;

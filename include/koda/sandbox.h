@@ -51,21 +51,21 @@ KODA_API const char *koda_version(void);
 
 enum koda_code {
 	KODA_OK = 0,
-	KODA_INVALID = 1,       /* the request makes no sense: an empty path, a NUL, '..' where nothing is */
+	KODA_INVALID = 1,       /* the request makes no sense: an empty path, for example */
 	KODA_POLICY_DENIED = 2, /* the policy forbids it; rule says which rule */
-	KODA_NOT_APPROVED = 3,  /* somebody was asked and did not say yes, or there was nobody to ask */
+	KODA_NOT_APPROVED = 3,  /* nobody said yes, or there was nobody to ask */
 	KODA_CONFLICT = 4,      /* the file is not what the caller thinks it is */
 	KODA_IO = 5,            /* the kernel said no; errnum says why */
 	KODA_TOO_LARGE = 6,
-	KODA_UNKNOWN = 7,       /* a worker died and nobody can tell any more whether it happened */
-	KODA_TIMEOUT = 8,       /* not done in time, and not done at all */
-	KODA_WORKER = 9,        /* the worker failed more often than it may */
-	KODA_PROTOCOL = 10,     /* a peer broke the protocol */
-	KODA_UNSUPPORTED = 11,  /* this machine cannot enforce or do it */
-	KODA_INTERNAL = 12,     /* out of memory or descriptors, or misuse of the library */
+	KODA_UNKNOWN = 7,      /* a worker died and nobody can tell any more whether it happened */
+	KODA_TIMEOUT = 8,      /* not done in time, and not done at all */
+	KODA_WORKER = 9,       /* the worker failed more often than it may */
+	KODA_PROTOCOL = 10,    /* a peer broke the protocol */
+	KODA_UNSUPPORTED = 11, /* this machine cannot enforce or do it */
+	KODA_INTERNAL = 12,    /* out of memory or descriptors, or misuse of the library */
 };
 
-#define KODA_MESSAGE_MAX 640
+#define KODA_MESSAGE_MAX    640
 #define KODA_PATH_SHOWN_MAX 1024
 
 struct koda_error {
@@ -126,29 +126,29 @@ enum koda_limit {
 KODA_API struct koda_policy *koda_policy_new(void);
 
 /* The policy of a mode for a project: the one table of dials. Not frozen yet: rules may be added. */
-KODA_API struct koda_policy *koda_policy_for_agent(
-    enum koda_mode mode, const char *root, struct koda_error *err);
+KODA_API struct koda_policy *koda_policy_for_agent(enum koda_mode mode, const char *root,
+    struct koda_error *err);
 
 /*
  * Add to a list, which then is present. A path must be absolute; a domain is a name, or "*." and a
  * name for exactly one more label, with an optional ":port". A refused rule leaves the policy as it
  * was and says why. All of these fail on a frozen policy. 0, or -1 with *err set.
  */
-KODA_API int koda_policy_add(
-    struct koda_policy *policy, enum koda_list list, const char *rule, struct koda_error *err);
+KODA_API int koda_policy_add(struct koda_policy *policy, enum koda_list list, const char *rule,
+    struct koda_error *err);
 /* Make a list present and, so far, empty: it permits nothing, where an absent one inherits. */
-KODA_API int koda_policy_add_none(
-    struct koda_policy *policy, enum koda_list list, struct koda_error *err);
-KODA_API int koda_policy_set_flag(
-    struct koda_policy *policy, enum koda_flag flag, bool value, struct koda_error *err);
-KODA_API int koda_policy_set_limit(
-    struct koda_policy *policy, enum koda_limit limit, uint64_t value, struct koda_error *err);
-KODA_API int koda_policy_set_depth(
-    struct koda_policy *policy, unsigned depth, struct koda_error *err);
-KODA_API int koda_policy_set_trust(
-    struct koda_policy *policy, enum koda_trust trust, struct koda_error *err);
-KODA_API int koda_policy_set_mitm(
-    struct koda_policy *policy, const char *ca_bundle, struct koda_error *err);
+KODA_API int koda_policy_add_none(struct koda_policy *policy, enum koda_list list,
+    struct koda_error *err);
+KODA_API int koda_policy_set_flag(struct koda_policy *policy, enum koda_flag flag, bool value,
+    struct koda_error *err);
+KODA_API int koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit,
+    uint64_t value, struct koda_error *err);
+KODA_API int koda_policy_set_depth(struct koda_policy *policy, unsigned depth,
+    struct koda_error *err);
+KODA_API int koda_policy_set_trust(struct koda_policy *policy, enum koda_trust trust,
+    struct koda_error *err);
+KODA_API int koda_policy_set_mitm(struct koda_policy *policy, const char *ca_bundle,
+    struct koda_error *err);
 KODA_API int koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain,
     const char *path, struct koda_error *err);
 
@@ -159,16 +159,17 @@ KODA_API int koda_policy_add_mitm_socket(struct koda_policy *policy, const char 
 KODA_API int koda_policy_freeze(struct koda_policy *policy, struct koda_error *err);
 
 /* What both allow, frozen. Both must be frozen. Never wider than either. */
-KODA_API struct koda_policy *koda_policy_compose(
-    const struct koda_policy *parent, const struct koda_policy *child, struct koda_error *err);
+KODA_API struct koda_policy *koda_policy_compose(const struct koda_policy *parent,
+    const struct koda_policy *child, struct koda_error *err);
 
 KODA_API bool koda_policy_equal(const struct koda_policy *a, const struct koda_policy *b);
 
 /* One call a value, in the order of the schema; an absent list gets no call, an empty one gets one
  * with value NULL. Stops when fn returns non-zero and returns that. */
-typedef int koda_policy_visit_fn(void *data, const char *section, const char *field, const char *value);
-KODA_API int koda_policy_visit(
-    const struct koda_policy *policy, koda_policy_visit_fn *fn, void *data);
+typedef int koda_policy_visit_fn(void *data, const char *section, const char *field,
+    const char *value);
+KODA_API int koda_policy_visit(const struct koda_policy *policy, koda_policy_visit_fn *fn,
+    void *data);
 
 /* Readable text, one field a line; free() it. NULL: out of memory. */
 KODA_API char *koda_policy_print(const struct koda_policy *policy);
@@ -191,9 +192,10 @@ enum koda_op_kind {
 };
 
 enum koda_op_flags {
-	KODA_DIGEST = 1 << 0,    /* read, stat, write: answer with the digest of the content */
-	KODA_DURABLE = 1 << 1,   /* mutations: on disk when the call returns */
-	KODA_PARENTS = 1 << 2,   /* mkdir: missing parents too, and an existing directory is no error */
+	KODA_DIGEST = 1 << 0,  /* read, stat, write: answer with the digest of the content */
+	KODA_DURABLE = 1 << 1, /* mutations: on disk when the call returns */
+	KODA_PARENTS =
+	    1 << 2, /* mkdir: missing parents too, and an existing directory is no error */
 	KODA_RECURSIVE = 1 << 3, /* remove: a directory with all below it */
 	KODA_OVERWRITE = 1 << 4, /* rename: replace what is there */
 	KODA_DRY_RUN = 1 << 5,   /* mutations: judge and describe, change nothing, ask nobody */
@@ -216,15 +218,15 @@ struct koda_edit {
  * needs before the call returns. */
 struct koda_op {
 	enum koda_op_kind kind;
-	unsigned flags;      /* enum koda_op_flags */
-	const char *path;    /* absolute, or relative to the root; rename: from */
-	const char *to;      /* rename */
-	const void *data;    /* write */
-	size_t len;          /* write */
-	int fd;              /* write: if above 0, a memfd sealed against writing, growing and shrinking,
+	unsigned flags;   /* enum koda_op_flags */
+	const char *path; /* absolute, or relative to the root; rename: from */
+	const char *to;   /* rename */
+	const void *data; /* write */
+	size_t len;       /* write */
+	int fd; /* write: if above 0, a memfd sealed against writing, growing and shrinking,
 	                        instead of data; it stays the caller's */
-	uint64_t offset;     /* read */
-	uint64_t max;        /* read: at most so many bytes; 0: all */
+	uint64_t offset; /* read */
+	uint64_t max;    /* read: at most so many bytes; 0: all */
 	const struct koda_edit *edits;
 	size_t n_edits;
 	const uint8_t *if_digest; /* mutations: KODA_DIGEST_BYTES, or NULL */
@@ -250,31 +252,31 @@ struct koda_entry {
 /* What came of it. Zero where it does not apply. Everything it points to is its own:
  * koda_result_done() when finished, on failure too (it is then empty). */
 struct koda_result {
-	const char *path;      /* canonical: where the operation really landed */
-	const char *to;        /* rename */
+	const char *path;         /* canonical: where the operation really landed */
+	const char *to;           /* rename */
 	enum koda_file_type type; /* stat; mutations: of what was there before */
-	uint64_t size;         /* of the file; mutations: after */
+	uint64_t size;            /* of the file; mutations: after */
 	uint64_t size_before;
 	uint32_t mode;
 	int64_t mtime_ns;
 	uint64_t links;
-	const char *target;    /* stat: of a symbolic link */
+	const char *target; /* stat: of a symbolic link */
 	bool has_digest, has_digest_before;
 	uint8_t digest[KODA_DIGEST_BYTES];
 	uint8_t digest_before[KODA_DIGEST_BYTES];
-	const uint8_t *data;   /* read, unless fd is a descriptor */
+	const uint8_t *data; /* read, unless fd is a descriptor */
 	size_t len;
-	int fd;                /* read above 64 KiB: open for reading at any offset with pread(); else -1 */
+	int fd; /* read above 64 KiB: open for reading at any offset with pread(); else -1 */
 	uint64_t replacements;
 	uint64_t removed;      /* remove: names that went */
 	const uint64_t *lines; /* dry run of an edit: line of the first match of each replacement */
 	size_t n_lines;
 	bool created;
-	bool recovered;        /* the worker died on the way; it happened all the same, once */
+	bool recovered; /* the worker died on the way; it happened all the same, once */
 	const struct koda_entry *entries; /* list, sorted by bytes */
 	size_t n_entries;
-	uint64_t hidden;       /* list: entries that the policy hides */
-	bool allowed;          /* explain */
+	uint64_t hidden; /* list: entries that the policy hides */
+	bool allowed;    /* explain */
 	const char *rule;
 	const char *reason;
 	const char *const *hops; /* the links that were followed */
@@ -290,17 +292,17 @@ KODA_API void koda_result_done(struct koda_result *result);
 struct koda_question {
 	enum koda_op_kind kind;
 	enum koda_mode mode;
-	const char *path;       /* canonical */
-	const char *to;         /* rename */
+	const char *path;         /* canonical */
+	const char *to;           /* rename */
 	enum koda_file_type type; /* of what is there now */
 	uint64_t size_before, size_after;
-	const void *data;       /* write, when it was given as bytes */
+	const void *data; /* write, when it was given as bytes */
 	size_t len;
 	const struct koda_edit *edits;
 	const uint64_t *lines;
 	size_t n_edits;
 	uint64_t replacements;
-	uint64_t entries;       /* remove: names that would go */
+	uint64_t entries; /* remove: names that would go */
 	struct koda_approval *approval;
 };
 
@@ -333,12 +335,12 @@ struct koda_session_options {
 	const struct koda_policy *policy; /* NULL: koda_policy_for_agent(mode, root) */
 	koda_approve_fn *approve;         /* NULL: nobody to ask, which means no */
 	koda_event_fn *event;
-	void *data;           /* for both */
-	struct ev_loop *loop; /* NULL: the library has its own, see koda_session_dispatch() */
+	void *data;             /* for both */
+	struct ev_loop *loop;   /* NULL: the library has its own, see koda_session_dispatch() */
 	const char *helper_dir; /* NULL: found from where the library or program is installed */
-	unsigned timeout_ms;  /* 0: 30 s */
-	unsigned max_slots;   /* 0: 128 */
-	unsigned max_idle;    /* workers kept warm; 0: 8 */
+	unsigned timeout_ms;    /* 0: 30 s */
+	unsigned max_slots;     /* 0: 128 */
+	unsigned max_idle;      /* workers kept warm; 0: 8 */
 };
 #define KODA_SESSION_OPTIONS_VERSION 1
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
@@ -346,8 +348,8 @@ struct koda_session_options {
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
 	}
 
-KODA_API struct koda_session *koda_session_open(
-    const struct koda_session_options *options, struct koda_error *err);
+KODA_API struct koda_session *koda_session_open(const struct koda_session_options *options,
+    struct koda_error *err);
 
 /* Ends every worker. Calls still under way are answered with KODA_WORKER first. */
 KODA_API void koda_session_close(struct koda_session *session);
@@ -357,8 +359,8 @@ KODA_API void koda_session_close(struct koda_session *session);
  * handles it; callbacks of koda_call_async() are called from here (or from the caller's loop, never
  * from inside koda_call_async()). Returns the number of calls still under way, -1 on an error.
  */
-KODA_API int koda_session_dispatch(
-    struct koda_session *session, int timeout_ms, struct koda_error *err);
+KODA_API int koda_session_dispatch(struct koda_session *session, int timeout_ms,
+    struct koda_error *err);
 
 /* A descriptor that polls readable when koda_session_dispatch(session, 0) has something to do, for
  * embedding in any loop. Only with the library's own loop. */
@@ -368,12 +370,12 @@ KODA_API int koda_session_fd(const struct koda_session *session);
 KODA_API const struct koda_policy *koda_session_policy(const struct koda_session *session);
 
 struct koda_stats {
-	uint64_t slots;    /* acquired now */
-	uint64_t workers;  /* processes now, idle ones included */
+	uint64_t slots;   /* acquired now */
+	uint64_t workers; /* processes now, idle ones included */
 	uint64_t spawns;
 	uint64_t respawns; /* after a death */
 	uint64_t calls;
-	uint64_t refusals; /* by the policy or by whoever approves */
+	uint64_t refusals;  /* by the policy or by whoever approves */
 	uint64_t recovered; /* mutations whose outcome had to be found out */
 };
 KODA_API void koda_session_stats(const struct koda_session *session, struct koda_stats *ret);
@@ -382,8 +384,8 @@ KODA_API void koda_session_stats(const struct koda_session *session, struct koda
  * A slot: a worker of its own. child narrows the session's policy (compose); NULL: as it is. A warm
  * worker with the same policy, root and mode is checked with a round trip before it is handed out.
  */
-KODA_API struct koda_slot *koda_slot_acquire(
-    struct koda_session *session, const struct koda_policy *child, struct koda_error *err);
+KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
+    const struct koda_policy *child, struct koda_error *err);
 KODA_API void koda_slot_release(struct koda_slot *slot);
 
 /* What the worker reported when it confined itself. */
@@ -402,8 +404,8 @@ KODA_API int koda_call(struct koda_slot *slot, const struct koda_op *op, struct 
     struct koda_error *err);
 
 /* err is NULL on success. result is the callee's to read until it returns, not to keep. */
-typedef void koda_done_fn(
-    void *data, const struct koda_result *result, const struct koda_error *err);
+typedef void koda_done_fn(void *data, const struct koda_result *result,
+    const struct koda_error *err);
 KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
     void *data, struct koda_error *err);
 
@@ -423,7 +425,8 @@ KODA_API int koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *d
 /* ---- the usual operations in a line ---- */
 
 static inline int
-koda_fs_read(struct koda_slot *slot, const char *path, struct koda_result *ret, struct koda_error *err)
+koda_fs_read(struct koda_slot *slot, const char *path, struct koda_result *ret,
+    struct koda_error *err)
 {
 	struct koda_op op;
 

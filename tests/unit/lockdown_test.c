@@ -134,9 +134,11 @@ child_landlock(void)
 	expect(refused(mknodat(inside, "s", S_IFSOCK | 0600, 0)));
 	expect(refused(execl("/bin/true", "true", (char *)NULL)));
 	if (abi >= 3)
-		expect(refused(truncate("/proc/self/fd/0", 0)) || errno == EINVAL || errno == ENOENT);
+		expect(
+		    refused(truncate("/proc/self/fd/0", 0)) || errno == EINVAL || errno == ENOENT);
 	if (abi >= 4) {
-		const struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(9),
+		const struct sockaddr_in sa = { .sin_family = AF_INET,
+			.sin_port = htons(9),
 			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		int s = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -235,7 +237,9 @@ make_world(void **state)
 	if (mkdir(path, 0755) < 0 || (outside = open(path, O_PATH | O_CLOEXEC)) < 0)
 		return -1;
 	return symlinkat("x", inside, "link") < 0 ||
-	        close(openat(outside, "keep", O_WRONLY | O_CREAT, 0644)) < 0 ? -1 : 0;
+		close(openat(outside, "keep", O_WRONLY | O_CREAT, 0644)) < 0
+	    ? -1
+	    : 0;
 }
 
 static int

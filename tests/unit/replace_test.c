@@ -92,8 +92,8 @@ place(const char *name, struct place *ret)
 
 /* 0, 1 or -1 as stage_commit; -2 when it could not even be made. */
 static int
-replace(const char *name, const struct content *content, const struct stage_how *how, bool exclusive,
-    struct koda_error *err)
+replace(const char *name, const struct content *content, const struct stage_how *how,
+    bool exclusive, struct koda_error *err)
 {
 	cleanup(place_done) struct place at;
 	cleanup(stage_done) struct stage s = STAGE_EMPTY;
@@ -176,7 +176,7 @@ test_attributes(void **state)
 }
 
 /* An access control list as the kernel stores it: version, then (tag, permissions, id) each. */
-#define ACL(...) ((const uint16_t[]){ 2, 0, __VA_ARGS__ })
+#define ACL(...)                 ((const uint16_t[]){ 2, 0, __VA_ARGS__ })
 #define ACL_ENTRY(tag, perm, id) (tag), (perm), (uint16_t)(id), (uint16_t)((uint32_t)(id) >> 16)
 #define ACL_FOR(perm)                                                                              \
 	ACL(ACL_ENTRY(1, 6, -1), ACL_ENTRY(2, perm, 1234), ACL_ENTRY(4, 4, -1),                    \
@@ -192,8 +192,8 @@ test_acl_is_kept(void **state)
 	if (setxattr(in_root("a"), "system.posix_acl_access", ACL_FOR(4), ACL_BYTES, 0) < 0)
 		skip();
 	assert_int_equal(replace_text("a", "new"), 0);
-	assert_int_equal(
-	    getxattr(in_root("a"), "system.posix_acl_access", got, sizeof(got)), ACL_BYTES);
+	assert_int_equal(getxattr(in_root("a"), "system.posix_acl_access", got, sizeof(got)),
+	    ACL_BYTES);
 	assert_memory_equal(got, ACL_FOR(4), ACL_BYTES);
 }
 
@@ -400,17 +400,27 @@ remove_root(void **state)
 
 #define CASE(name)                                                                                 \
 	{                                                                                          \
-		#name, test_##name, make_root, remove_root, NULL                                   \
+#name, test_##name, make_root, remove_root, NULL                                   \
 	}
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(new_file), CASE(empty_file), CASE(mode), CASE(attributes), CASE(acl_is_kept),
-		CASE(default_acl_lets_nobody_in), CASE(hard_link), CASE(exclusive),
-		CASE(missing_directories), CASE(missing_appears), CASE(memfd), CASE(no_room),
-		CASE(tree_remove), CASE(owner),
+		CASE(new_file),
+		CASE(empty_file),
+		CASE(mode),
+		CASE(attributes),
+		CASE(acl_is_kept),
+		CASE(default_acl_lets_nobody_in),
+		CASE(hard_link),
+		CASE(exclusive),
+		CASE(missing_directories),
+		CASE(missing_appears),
+		CASE(memfd),
+		CASE(no_room),
+		CASE(tree_remove),
+		CASE(owner),
 	};
 
 	signal(SIGXFSZ, SIG_IGN);

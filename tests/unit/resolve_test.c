@@ -200,8 +200,9 @@ check_case(size_t i)
 		assert_int_equal(pl.st.st_mode & S_IFMT, cases[i].type);
 		must(lstat(pl.path, &st) == 0);
 		assert_int_equal(st.st_ino, pl.st.st_ino);
-		assert_int_equal(
-		    resolve_verify(&resolver, pl.target_fd, pl.path, strlen(pl.path), NULL), 0);
+		assert_int_equal(resolve_verify(&resolver, pl.target_fd, pl.path, strlen(pl.path),
+				     NULL),
+		    0);
 		assert_int_equal(fcntl(pl.target_fd, F_GETFL) & O_PATH, O_PATH);
 	} else {
 		assert_string_equal(pl.missing, cases[i].missing);
@@ -280,15 +281,18 @@ test_verify(void **state)
 	must(mkdir(at("@/root/here"), 0755) == 0);
 	fd = resolve_canonical_dir(&resolver, at("@/root/here"), strlen(at("@/root/here")));
 	assert_true(fd >= 0);
-	assert_int_equal(
-	    resolve_verify(&resolver, fd, at("@/root/here"), strlen(at("@/root/here")), &err), 0);
+	assert_int_equal(resolve_verify(&resolver, fd, at("@/root/here"), strlen(at("@/root/here")),
+			     &err),
+	    0);
 	must(rename(at("@/root/here"), at("@/out/there")) == 0);
-	assert_int_equal(
-	    resolve_verify(&resolver, fd, at("@/root/here"), strlen(at("@/root/here")), &err), -1);
+	assert_int_equal(resolve_verify(&resolver, fd, at("@/root/here"), strlen(at("@/root/here")),
+			     &err),
+	    -1);
 	assert_int_equal(err.code, KODA_CONFLICT);
 	must(rmdir(at("@/out/there")) == 0);
-	assert_int_equal(
-	    resolve_verify(&resolver, fd, at("@/out/there"), strlen(at("@/out/there")), &err), -1);
+	assert_int_equal(resolve_verify(&resolver, fd, at("@/out/there"), strlen(at("@/out/there")),
+			     &err),
+	    -1);
 	/* A link in a path that claims to be link-free. */
 	moved = resolve_canonical_dir(&resolver, at("@/root/l-d"), strlen(at("@/root/l-d")));
 	assert_int_equal(moved, -1);
@@ -301,8 +305,7 @@ test_reopen(void **state)
 	cleanup_close int fd = -1;
 	char c;
 
-	assert_int_equal(
-	    resolve(&resolver, (const uint8_t *)"d/e/g", 5, 0, &pl, NULL), 0);
+	assert_int_equal(resolve(&resolver, (const uint8_t *)"d/e/g", 5, 0, &pl, NULL), 0);
 	/* Itself, and not what has its name by now. */
 	must(rename(at("@/root/d/e/g"), at("@/root/d/e/other")) == 0);
 	fd = resolve_reopen(&resolver, pl.target_fd, O_RDONLY);
@@ -411,8 +414,8 @@ main(void)
 			(void *)(uintptr_t)i };
 		n++;
 		snprintf(labels[n], sizeof(labels[n]), "%s (walk)", cases[i].label);
-		tests[n] = (struct CMUnitTest){ labels[n], test_walk, NULL, NULL,
-			(void *)(uintptr_t)i };
+		tests[n] =
+		    (struct CMUnitTest){ labels[n], test_walk, NULL, NULL, (void *)(uintptr_t)i };
 		n++;
 	}
 	tests[n++] = (struct CMUnitTest){ "over-long", test_over_long, NULL, NULL, NULL };
