@@ -22,6 +22,10 @@ Koda__FileType file_type_of(mode_t mode);
 /* 0 for what Read, Write, Remove and Rename handle; -1 saying what it is. */
 int refuse_special(const struct place *at, const char *verb, struct koda_error *err);
 
+/* A rename needs no permission on what it replaces; a write does, and so do we. */
+int may_write(const struct session *ses, const struct place *at, const char *verb,
+    struct koda_error *err);
+
 /* Everything in a guard but the digest; and the digest, of what is at the place, into out. */
 int guard_check(const Koda__Guard *guard, const struct place *at, struct koda_error *err);
 int guard_digest(struct session *ses, const Koda__Guard *guard, const struct place *at, int fd,

@@ -155,10 +155,8 @@ edit_check(struct session *ses, const Koda__Edit *ask, struct koda_error *err)
 		return say(err, KODA_IO, ENOENT, "edit", at->path);
 	if (S_ISDIR(at->st.st_mode))
 		return say(err, KODA_IO, EISDIR, "edit", at->path);
-	if (refuse_special(at, "edit", err) < 0)
+	if (refuse_special(at, "edit", err) < 0 || may_write(ses, at, "edit", err) < 0)
 		return -1;
-	if (faccessat(at->target_fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
-		return say(err, KODA_IO, errno, "edit", at->path);
 	if ((uint64_t)at->st.st_size > EDIT_BYTES_MAX)
 		return say(err, KODA_TOO_LARGE, 0, "more than an edit can hold:", at->path);
 	return 0;

@@ -19,11 +19,8 @@ write_check(struct session *ses, const struct content *content, struct koda_erro
 	if (at->target_fd >= 0) {
 		if (S_ISDIR(at->st.st_mode))
 			return say(err, KODA_IO, EISDIR, "write", at->path);
-		if (refuse_special(at, "write", err) < 0)
+		if (refuse_special(at, "write", err) < 0 || may_write(ses, at, "write", err) < 0)
 			return -1;
-		/* A rename needs no permission on what it replaces; a write does. */
-		if (faccessat(at->target_fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
-			return say(err, KODA_IO, errno, "write", at->path);
 	}
 	if (content->len > ses->max_file_bytes)
 		return say(err, KODA_TOO_LARGE, 0,

@@ -149,7 +149,7 @@ got_acl(int fd)
 }
 
 static int
-copy_attributes(int to, int target_fd)
+copy_attributes(int to, bool to_has_acl, int target_fd)
 {
 	char from[32], first[XATTR_LIST_FIRST];
 	cleanup_free char *big = NULL, *value = NULL;
@@ -157,8 +157,9 @@ copy_attributes(int to, int target_fd)
 	bool acl = false;
 	ssize_t n;
 
-	/* By this name an O_PATH descriptor can be asked, and without leave to read the file. */
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", target_fd);
+	/* By this name an O_PATH descriptor can be asked, and without leave to read the file. It is relative to
+	 * /proc/self/fd, where this process is: three steps less each time. */
+	snprintf(from, sizeof(from), "%d", target_fd);
 	n = list_attributes(from, first, &big);
 	if (n < 0)
 		return -1;
@@ -171,14 +172,14 @@ copy_attributes(int to, int target_fd)
 			return -1;
 	}
 	/* A default list of the directory would let people in whom the old file did not know. */
-	if (acl || !got_acl(to) || fremovexattr(to, ACL_NAME) == 0)
+	if (acl || !to_has_acl || fremovexattr(to, ACL_NAME) == 0)
 		return 0;
 	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
 }
 
 /* Owner, attributes, mode; in this order, because each may undo the ones behind it. */
 static int
-dress_as(int fd, const struct stat *now, int target_fd, const struct stat *old)
+dress_as(int fd, const struct stat *now, bool has_acl, int target_fd, const struct stat *old)
 {
 	mode_t mode = old->st_mode & 07777;
 
@@ -193,9 +194,10 @@ dress_as(int fd, const struct stat *now, int target_fd, const struct stat *old)
 		if (now->st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) < 0)
 			mode &= mode << 3 | ~(mode_t)S_IRWXG;
 	}
-	if (copy_attributes(fd, target_fd) < 0)
+	if (copy_attributes(fd, has_acl, target_fd) < 0)
 		return -1;
-	return fchmod(fd, mode);
+	/* A list that came or went may have changed the mode; otherwise it was made with the right one. */
+	return !has_acl && (now->st_mode & 07777) == mode ? 0 : fchmod(fd, mode);
 }
 
 static int
@@ -204,9 +206,16 @@ make_file(int dir_fd, const char *name, mode_t mode)
 	return openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
+/* What a new file was given by its directory and by us, before anything is in it. */
+struct made {
+	struct stat st;
+	bool has_acl;
+	bool own_mode; /* the kernel has chosen it */
+};
+
 static int
-fill_file(int fd, const struct place *at, const struct content *content, const struct stat *st,
-    bool own_mode, const struct stage_how *how, const char **ret_what)
+fill_file(int fd, const struct place *at, const struct content *content, const struct made *made,
+    const struct stage_how *how, const char **ret_what)
 {
 	*ret_what = "write";
 	if ((content->fd >= 0 ? copy_all(fd, content->fd, content->len)
@@ -214,13 +223,48 @@ fill_file(int fd, const struct place *at, const struct content *content, const s
 		return -1;
 	*ret_what = "keep mode, owner and attributes of";
 	if (at->target_fd >= 0) {
-		if (dress_as(fd, st, at->target_fd, &at->st) < 0)
+		if (dress_as(fd, &made->st, made->has_acl, at->target_fd, &at->st) < 0)
 			return -1;
-	} else if (!own_mode && fchmod(fd, 0666 & ~how->umask) < 0) {
+	} else if (!made->own_mode && fchmod(fd, 0666 & ~how->umask) < 0) {
 		return -1;
 	}
 	*ret_what = "sync";
 	return how->durable ? fsync(fd) : 0;
+}
+
+/*
+ * Empty, and for nobody but us to read until it is dressed; unless it is already as private as the file that
+ * it will replace: then it needs no dressing, which costs as much as writing a small file.
+ */
+static int
+make_temp(const struct place *at, int dir_fd, const char *name, bool *ret_there, struct made *ret)
+{
+	const bool replaces =
+	    at->target_fd >= 0 && (at->st.st_mode & (S_ISUID | S_ISGID | S_ISVTX)) == 0;
+	cleanup_close int fd = make_file(dir_fd, name, replaces ? at->st.st_mode & 0777 : 0600);
+
+	if (fd < 0)
+		return -1;
+	*ret_there = true;
+	if (fstat(fd, &ret->st) < 0)
+		return -1;
+	ret->has_acl = got_acl(fd);
+	ret->own_mode = false;
+	if (replaces &&
+	    (ret->has_acl || ret->st.st_uid != at->st.st_uid || ret->st.st_gid != at->st.st_gid)) {
+		if (fchmod(fd, 0600) < 0)
+			return -1;
+		ret->st.st_mode = S_IFREG | 0600;
+	}
+	/* The kernel alone knows what such a list makes of a new file's mode, when it is given all of it. */
+	if (ret->has_acl && at->target_fd < 0) {
+		close_at(&fd);
+		fd = unlinkat(dir_fd, name, 0) < 0 ? -1 : make_file(dir_fd, name, 0666);
+		if (fd < 0 || fstat(fd, &ret->st) < 0)
+			return -1;
+		ret->own_mode = true;
+	}
+	return take_fd(&fd);
 }
 
 static int
@@ -228,27 +272,22 @@ new_file(struct stage *s, int dir_fd, const char *name, const struct content *co
     const struct stage_how *how, struct koda_error *err)
 {
 	const struct place *at = s->at;
-	cleanup_close int fd = make_file(dir_fd, name, 0600);
-	bool own_mode = false;
+	struct made made;
 	const char *what;
-	struct stat st;
+	cleanup_close int fd = -1;
+	bool there = false;
 
-	if (fd >= 0 && dir_fd == at->parent_fd)
+	fd = make_temp(at, dir_fd, name, &there, &made);
+	if (there && dir_fd == at->parent_fd)
 		s->made = true;
-	/* The kernel alone knows what such a list makes of a new file's mode, when it is given all of it. */
-	if (fd >= 0 && at->target_fd < 0 && got_acl(fd)) {
-		close_at(&fd);
-		fd = unlinkat(dir_fd, name, 0) < 0 ? -1 : make_file(dir_fd, name, 0666);
-		own_mode = true;
-	}
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return say(err, KODA_IO, errno, "make a temporary file beside", at->path);
 	PAUSE_POINT(PAUSE_TEMP_MADE);
-	if (fill_file(fd, at, content, &st, own_mode, how, &what) < 0)
+	if (fill_file(fd, at, content, &made, how, &what) < 0)
 		return say(err, KODA_IO, errno, what, at->path);
 	if (dir_fd == at->parent_fd) {
-		s->dev = st.st_dev;
-		s->ino = st.st_ino;
+		s->dev = made.st.st_dev;
+		s->ino = made.st.st_ino;
 	}
 	return 0;
 }

@@ -64,7 +64,7 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 		    "open the root", ses->root);
 	res->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (res->proc_fd < 0 || fstatfs(res->proc_fd, &fs) < 0 ||
-	    (unsigned long)fs.f_type != PROC_SUPER_MAGIC)
+	    (unsigned long)fs.f_type != PROC_SUPER_MAGIC || fchdir(res->proc_fd) < 0)
 		return err_set(err, KODA_UNSUPPORTED, 0, "no /proc: cannot tell where a file is");
 	if (st.st_dev != seal->root_dev || st.st_ino != seal->root_ino)
 		return say(err, KODA_INVALID, 0, "not the directory that was meant:", ses->root);

@@ -385,6 +385,7 @@ session_run(int fd)
 	ses.send_fd = -1;
 	ses.res.root_fd = ses.res.proc_fd = -1;
 	ses.max_file_bytes = UINT64_MAX;
+	ses.euid = geteuid();
 	ses.parent = getppid();
 	ses.umask = umask(0);
 	umask(ses.umask);

@@ -31,6 +31,7 @@ struct session {
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
+	uid_t euid;
 	pid_t parent; /* who started us: somebody else, and the host is gone */
 };
 
