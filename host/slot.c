@@ -311,6 +311,8 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	}
 	close(pair[1]);
 	frame_init(&slot->fs, pair[0]);
+	slot->record_fd = -1;
+	slot->record_asked = false;
 	slot->broken = slot->answered = false; /* frame_init: nothing of the last one is left */
 	slot->state = SLOT_STARTING;
 	slot->state_deadline = in_ms(SLOT_READY_MS);
@@ -469,6 +471,7 @@ sort_calls(struct koda_slot *slot, bool gone)
 }
 
 static void receive_frames(struct koda_slot *slot);
+static void read_record(struct koda_slot *slot);
 
 static void
 bury(struct koda_slot *slot, bool gone)
@@ -479,6 +482,7 @@ bury(struct koda_slot *slot, bool gone)
 	for (int i = 0;
 	     !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
 		receive_frames(slot);
+	read_record(slot);
 	session_unwatch(slot->ses, slot);
 	frame_done(&slot->fs);
 	slot->barren = slot->answered ? 0 : slot->barren + 1;
@@ -599,9 +603,10 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 {
 	if (reply->result_case == KODA__REPLY__RESULT_VERDICT) {
 		/* It was not done after all, and is undone next: there will be no trace to ask about. */
-		if (c->state == CALL_SENT && c->prepared.len > 0 && !c->committed &&
+		if (c->state == CALL_SENT && c->prepared.len > 0 &&
 		    reply->verdict->happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 			packed_done(&c->prepared);
+			c->committed = false;
 			return 0;
 		}
 		if (c->state != CALL_RECOVERING)
@@ -724,6 +729,11 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 			return err_set(err, KODA_PROTOCOL, 0, "a reply before Ready");
 		return on_ready(slot, reply, err);
 	}
+	if (slot->record_fd >= 0 && reply->id == slot->record_id) {
+		if (reply->result_case == KODA__REPLY__RESULT_DONE)
+			return 0;
+		return err_set(err, KODA_PROTOCOL, 0, "no answer to Record");
+	}
 	for (c = slot->head; c != NULL; c = c->next)
 		if ((c->state == CALL_SENT && c->id == reply->id) ||
 		    (c->state == CALL_RECOVERING && c->recover_id == reply->id))
@@ -744,6 +754,64 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 	default:
 		return on_final(c, reply, take_fd(&fd), err);
 	}
+}
+
+/* What the dead worker left in the record: the progress of the last change that it began, as frames. By now
+ * nobody can change it; what it says is as little to be trusted as what came through the socket. */
+static int
+take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_error *err)
+{
+	while (left > 4) {
+		size_t len = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+		struct call *c = slot->head;
+		Koda__Reply *reply;
+
+		if (len == 0 || len > left - 4)
+			break;
+		arena_reset(&slot->arena);
+		reply = (Koda__Reply *)message_unpack(&koda__reply__descriptor, p + 4, len,
+		    &slot->arena, err);
+		if (reply == NULL)
+			return -1;
+		if (reply->result_case != KODA__REPLY__RESULT_PREPARED &&
+		    reply->result_case != KODA__REPLY__RESULT_COMMITTED &&
+		    reply->result_case != KODA__REPLY__RESULT_VERDICT)
+			return err_set(err, KODA_PROTOCOL, 0, "an answer in the record");
+		while (c != NULL && !(c->state == CALL_SENT && c->id == reply->id))
+			c = c->next;
+		if (c == NULL)
+			return 0; /* it has been answered since */
+		if (on_progress(c, reply, p + 4, len, err) < 0)
+			return -1;
+		p += 4 + len;
+		left -= 4 + len;
+	}
+	return left == 0 ? 0 : err_set(err, KODA_PROTOCOL, 0, "a record that breaks off");
+}
+
+static void
+read_record(struct koda_slot *slot)
+{
+	cleanup_close int fd = slot->record_fd;
+	cleanup_free uint8_t *frames = NULL;
+	struct koda_error err;
+	uint64_t used = 0;
+
+	slot->record_fd = -1;
+	if (fd < 0 || slot->broken)
+		return;
+	if (pread(fd, &used, sizeof(used), offsetof(struct record, used)) != sizeof(used) ||
+	    used > sizeof(((struct record *)NULL)->frames))
+		err_set(&err, KODA_PROTOCOL, 0, "a record of no size");
+	else if (used == 0)
+		return;
+	else if ((frames = malloc(used)) == NULL ||
+	    pread(fd, frames, used, offsetof(struct record, frames)) != (ssize_t)used)
+		err_set(&err, KODA_INTERNAL, ENOMEM, "read what the worker left");
+	else if (take_record(slot, frames, used, &err) == 0)
+		return;
+	slot->broken = true;
+	slot->failure = err;
 }
 
 static void
@@ -806,6 +874,33 @@ send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_
 	return 1;
 }
 
+/* Before the first change that a worker is asked for. Without one it says the same through the socket. */
+static int
+send_record(struct koda_slot *slot, struct koda_error *err)
+{
+	cleanup_close int fd = memfd_create("koda-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Record record = KODA__RECORD__INIT;
+	uint8_t buf[32];
+	struct packed p = { buf, 0 };
+	int r;
+
+	slot->record_asked = true;
+	if (fd < 0 || ftruncate(fd, RECORD_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return 1;
+	req.id = slot->record_id = slot->next_id++;
+	req.op_case = KODA__REQUEST__OP_RECORD;
+	req.record = &record;
+	p.len = koda__request__pack(&req, buf);
+	r = send_packed(slot, &p, fd, err);
+	if (r > 0)
+		slot->record_fd = take_fd(&fd);
+	else
+		slot->record_asked = false;
+	return r;
+}
+
 static int
 send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
 {
@@ -843,6 +938,9 @@ send_calls(struct koda_slot *slot)
 		next = c->next;
 		if (c->state != CALL_QUEUED)
 			continue;
+		if (changes_something(c) && !slot->record_asked &&
+		    (r = send_record(slot, &err)) <= 0)
+			break;
 		r = send_packed(slot, c->page.len > 0 ? &c->page : &c->request, c->fd, &err);
 		if (r <= 0)
 			break;
@@ -1091,6 +1189,7 @@ slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 	slot->state = SLOT_DOWN;
 	slot->child.pidfd = -1;
 	slot->fs.fd = -1;
+	slot->record_fd = -1;
 	slot->watched_fd = -1;
 	slot->next_id = 1;
 	arena_init(&slot->arena);
@@ -1111,6 +1210,7 @@ slot_free(struct koda_slot *slot)
 	if (slot->child.pidfd >= 0)
 		session_adopt(slot->ses, &slot->child);
 	session_unwatch(slot->ses, slot);
+	close_at(&slot->record_fd);
 	frame_done(&slot->fs);
 	arena_done(&slot->arena);
 	koda_policy_free(slot->policy);

@@ -87,7 +87,9 @@ struct koda_slot {
 	struct child child;
 	struct frame_stream fs;
 	uint8_t token[TOKEN_BYTES];
-	uint64_t next_id, seal_id;
+	uint64_t next_id, seal_id, record_id;
+	int record_fd; /* shared with the worker, see struct record; or -1 */
+	bool record_asked;
 	struct call *head, *tail;
 	size_t n_calls, n_queued, n_recovering, n_unasked;
 	bool broken;   /* the worker broke the protocol: what is left in its socket is not read */

@@ -5,6 +5,8 @@
 #ifndef KODA_SHARED_PROTOCOL_H
 #define KODA_SHARED_PROTOCOL_H
 
+#include <stdint.h>
+
 /* Host and helpers ship together: any change to proto/ or docs/PROTOCOL.md counts this up, and a
  * mismatch (a half-finished upgrade) is a clear error in the first frame. */
 #define KODA_PROTOCOL_VERSION 1u
@@ -19,6 +21,18 @@
 
 /* In one edit: bounds what a frame unpacks into. */
 #define REPLACEMENTS_MAX 1024
+
+/*
+ * The record: a memfd of RECORD_BYTES, sealed against growing and shrinking, that host and worker share. What
+ * a worker says ahead of a reply (Prepared, Committed, Verdict) is for the case that it dies, so it is left
+ * here instead of waking the host each time: frames, one behind the other, all of one request. A death at
+ * any instruction leaves them whole, because `used` counts a frame only when it is all there.
+ */
+#define RECORD_BYTES (192u << 10) /* PREPARED_MAX times the longest Prepared, and what follows it */
+struct record {
+	uint64_t used;
+	uint8_t frames[RECORD_BYTES - sizeof(uint64_t)];
+};
 
 /* An edit holds the file before and after in memory. */
 #define EDIT_BYTES_MAX (256u << 20)

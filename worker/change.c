@@ -200,6 +200,13 @@ say_prepared(struct session *ses, const struct change *c, const struct stage *s,
 	return session_prepared(ses, &prepared, err);
 }
 
+static void
+close_for_good(int *fd)
+{
+	close_at(fd);
+	*fd = -1;
+}
+
 int
 change_perform(struct session *ses, const struct change *c, struct koda_error *err)
 {
@@ -209,15 +216,23 @@ change_perform(struct session *ses, const struct change *c, struct koda_error *e
 	const bool exclusive = c->exclusive || c->content == NULL || *c->at->missing != '\0';
 	int r;
 
+	if (ses->prepares++ == PREPARED_MAX)
+		return say(err, KODA_CONFLICT, 0, "others change it without end:", c->at->path);
 	if (stage_make(&s, c->at, ses->token, ses->id, c->content, &how, err) < 0 ||
 	    say_prepared(ses, c, &s, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_PREPARED);
 	r = session_verify_parent(ses, c->at, err);
 	if (r == 0 && c->same && !still_the_same(c->at))
-		r = say(err, KODA_CONFLICT, 0, "changed meanwhile:", c->at->path);
-	if (r == 0)
+		r = 1;
+	/* With nobody holding it what is replaced goes in the rename and not behind it, in one transaction of
+	 * the file system. Who has waited for its lock finds out that it is gone, as we would have. */
+	if (r == 0) {
+		close_for_good(&ses->at.target_fd);
+		if (c->held != NULL)
+			close_for_good(c->held);
 		r = stage_commit(&s, exclusive, err);
+	}
 	if (r != 0) {
 		session_not_done(ses);
 		return r;

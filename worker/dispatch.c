@@ -18,6 +18,7 @@ static const struct op ops[] = {
 	[KODA__REQUEST__OP_RENAME]   = { "rename",   0,           op_rename   },
 	[KODA__REQUEST__OP_EXPLAIN]  = { "explain",  0,           op_explain  },
 	[KODA__REQUEST__OP_RECOVER]  = { "recover",  0,           op_recover  },
+	[KODA__REQUEST__OP_RECORD]   = { "record",   0,           op_record   },
 };
 /* clang-format on */
 

@@ -16,5 +16,6 @@ int op_remove(struct session *, const Koda__Request *, Koda__Reply *, struct kod
 int op_rename(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_explain(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_recover(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_record(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

@@ -83,8 +83,13 @@ must_go_back(const struct recovery *r)
 static Koda__Happened
 decide_remove(const struct recovery *r)
 {
+	/* There again: put back because it could not be taken apart, or new and by chance with the number of
+	 * the one that is gone. */
 	if (r->ask->has_committed && r->ask->committed)
-		return KODA__HAPPENED__HAPPENED;
+		return spot_is(&r->place, r->place.name, r->ask->prepared) &&
+			!spot_has(&r->place, r->temp)
+		    ? KODA__HAPPENED__CANNOT_TELL
+		    : KODA__HAPPENED__HAPPENED;
 	if (spot_is(&r->place, r->temp, r->ask->prepared))
 		return must_go_back(r) ? KODA__HAPPENED__DID_NOT_HAPPEN : KODA__HAPPENED__HAPPENED;
 	/* There still, or somebody else has removed it. */
@@ -180,7 +185,8 @@ clean_up(struct session *ses, const struct recovery *r, Koda__Happened happened)
 	if (ask->kind == KODA__KIND__KIND_REMOVE) {
 		if (ours && happened == KODA__HAPPENED__HAPPENED)
 			tree_remove(r->place.dir_fd, r->temp);
-		else if (ours)
+		else if (spot_has(&r->place, r->temp))
+			/* Also what somebody had put under the name just before it was moved: not ours to remove. */
 			tree_rename_new(r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name);
 	} else if (ask->kind != KODA__KIND__KIND_RENAME && r->place.dir_fd >= 0 &&
 	    happened == KODA__HAPPENED__DID_NOT_HAPPEN) {

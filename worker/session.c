@@ -189,10 +189,35 @@ queue_error(struct session *ses, const struct koda_error *why, struct koda_error
 	return queue_reply(ses, &rep, err);
 }
 
-/* A milestone: out before the next step is taken. */
+/* A milestone: where the host finds it, before the next step is taken. */
+static int
+record_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
+{
+	struct record *record = ses->record;
+	uint64_t used = ses->recorded == ses->id ? record->used : 0;
+	size_t len;
+
+	rep->id = ses->id;
+	len = koda__reply__get_packed_size(rep);
+	if (len > sizeof(record->frames) - 4 || used > sizeof(record->frames) - 4 - len)
+		return err_set(err, KODA_INTERNAL, 0, "the record is full");
+	/* What it says of an earlier request is needed until the answer to that is out. */
+	if (used == 0 && session_flush(ses, err) < 0)
+		return -1;
+	ses->recorded = ses->id;
+	__atomic_store_n(&record->used, used, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < 4; i++)
+		record->frames[used + i] = (uint8_t)(len >> (24 - 8 * i));
+	koda__reply__pack(rep, record->frames + used + 4);
+	__atomic_store_n(&record->used, used + 4 + len, __ATOMIC_RELEASE);
+	return 0;
+}
+
 static int
 send_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
+	if (ses->record != NULL)
+		return record_now(ses, rep, err);
 	return queue_reply(ses, rep, err) < 0 ? -1 : session_flush(ses, err);
 }
 
@@ -296,6 +321,7 @@ forget_request(struct session *ses)
 	close_at(&ses->send_fd);
 	ses->send_fd = -1;
 	arena_reset(&ses->arena);
+	ses->prepares = 0;
 }
 
 /* Work off all that has arrived. 0, or -1 with *err set. */

@@ -31,6 +31,9 @@ struct session {
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
+	struct record *record; /* shared with the host; NULL: there is none */
+	unsigned prepares;     /* of this request */
+	uint64_t recorded;     /* the request that it is about */
 	uid_t euid;
 	pid_t parent; /* who started us: somebody else, and the host is gone */
 };

@@ -136,6 +136,7 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		return valid_seal(req->seal, err);
 	case KODA__REQUEST__OP_PING:
 	case KODA__REQUEST__OP_SHUTDOWN:
+	case KODA__REQUEST__OP_RECORD:
 		return 0;
 	case KODA__REQUEST__OP_READ:
 		return path_only(req->read->path, NULL, err);

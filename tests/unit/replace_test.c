@@ -385,7 +385,9 @@ make_root(void **state)
 	free(real);
 	resolver.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	resolver.proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return resolver.root_fd >= 0 && resolver.proc_fd >= 0 ? 0 : -1;
+	/* As the worker does when it is sealed. */
+	return resolver.root_fd >= 0 && resolver.proc_fd >= 0 && fchdir(resolver.proc_fd) == 0 ? 0
+											       : -1;
 }
 
 static int
