@@ -80,6 +80,13 @@ static const struct {
 	{ "prepared-slash", &op_write, KODA_UNKNOWN, "broke the protocol" },
 	{ "prepared-for-ever", &op_write, KODA_UNKNOWN, "broke the protocol" },
 	{ "outcome-to", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-garbage", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-no-size", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-torn", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-zero", &op_remove, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-answer", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-prepared-slash", &op_write, KODA_UNKNOWN, "broke the protocol" },
+	{ "record-refused", &op_write, KODA_UNKNOWN, "broke the protocol" },
 };
 
 static void

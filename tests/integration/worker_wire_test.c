@@ -822,6 +822,82 @@ test_unexpected_descriptor(void **state)
 	assert_exits(&w, 1);
 }
 
+/* ---- the record ---- */
+
+static int
+make_record(off_t size, int seals)
+{
+	int fd = memfd_create("record", MFD_ALLOW_SEALING);
+
+	must(fd >= 0 && ftruncate(fd, size) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
+	return fd;
+}
+
+static void
+test_record(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	cleanup_close int fd = make_record(RECORD_BYTES, F_SEAL_GROW | F_SEAL_SHRINK);
+	struct record *record = mmap(NULL, RECORD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REQUEST(&w, RECORD, record, Record, record);
+	Koda__Reply *left;
+	size_t len;
+
+	must(record != MAP_FAILED);
+	worker_open(&w, &plain);
+	send_with_fd(&w, &req, fd);
+	assert_int_equal(final_reply(&w, req.id)->result_case, KODA__REPLY__RESULT_DONE);
+	/* What is said ahead of the answer stands there, and not on the socket. */
+	assert_int_equal(do_mkdir(&w, "fresh", false)->result_case, KODA__REPLY__RESULT_OUTCOME);
+	assert_false(w.prepared);
+	assert_true(record->used > 4);
+	len = (size_t)record->frames[2] << 8 | record->frames[3];
+	assert_int_equal(record->used, len + 4);
+	left = koda__reply__unpack(NULL, len, record->frames + 4);
+	assert_non_null(left);
+	assert_int_equal(left->result_case, KODA__REPLY__RESULT_PREPARED);
+	koda__reply__free_unpacked(left, NULL);
+	/* The next change begins it anew. */
+	assert_int_equal(do_remove(&w, "fresh", false)->result_case, KODA__REPLY__RESULT_OUTCOME);
+	assert_false(w.committed);
+	left = koda__reply__unpack(NULL, (size_t)record->frames[2] << 8 | record->frames[3],
+	    record->frames + 4);
+	assert_non_null(left);
+	assert_string_equal(strrchr((char *)left->prepared->place.data, '/'), "/fresh");
+	koda__reply__free_unpacked(left, NULL);
+	assert_true(record->used > len + 4); /* and Committed */
+	/* There is one for life. */
+	req.id = 0;
+	send_with_fd(&w, &req, fd);
+	assert_error(next_reply(&w), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+	munmap(record, RECORD_BYTES);
+}
+
+static void
+test_no_record(void **state)
+{
+	static const struct {
+		off_t size;
+		int seals;
+	} odd[] = {
+		{ RECORD_BYTES, F_SEAL_GROW },
+		{ RECORD_BYTES, F_SEAL_SHRINK },
+		{ 4096, F_SEAL_GROW | F_SEAL_SHRINK },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(odd); i++) {
+		cleanup(worker_end) struct worker w;
+		cleanup_close int fd = make_record(odd[i].size, odd[i].seals);
+		REQUEST(&w, RECORD, record, Record, record);
+
+		worker_open(&w, &plain);
+		send_with_fd(&w, &req, fd);
+		assert_error(next_reply(&w), KODA__ERROR_CODE__PROTOCOL);
+		assert_exits(&w, 1);
+	}
+}
+
 static void
 test_missing_descriptor(void **state)
 {
@@ -2251,6 +2327,8 @@ main(void)
 		CASE(end_within_frame),
 		CASE(unexpected_descriptor),
 		CASE(missing_descriptor),
+		CASE(record),
+		CASE(no_record),
 		CASE(host_gone),
 		CASE(write_creates),
 		CASE(write_prepared),

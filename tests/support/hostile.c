@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 static char behaviour[64];
 static struct frame_stream fs;
 static struct koda_error err;
+static struct record *record;
 
 static bool
 is(const char *what)
@@ -370,6 +372,69 @@ misbehave(const Koda__Request *req)
 	}
 }
 
+/* What a liar may leave behind for those who bury it. */
+static void
+misuse_record(const Koda__Request *req)
+{
+	static const uint8_t answer[] = { 0, 0, 0, 4, 0x08, 0x01, 0x1a, 0x00 };
+
+	if (record == NULL)
+		return;
+	if (is("record-garbage")) {
+		memset(record->frames, 0xff, 64);
+		record->used = 64;
+	} else if (is("record-no-size")) {
+		record->used = UINT64_MAX;
+	} else if (is("record-torn")) {
+		record->frames[3] = 200;
+		record->used = 100;
+	} else if (is("record-zero")) {
+		record->used = sizeof(record->frames);
+	} else if (is("record-answer")) {
+		memcpy(record->frames, answer, sizeof(answer));
+		record->used = sizeof(answer);
+	} else if (is("record-prepared-slash")) {
+		Koda__Reply rep = KODA__REPLY__INIT;
+		Koda__Prepared prepared = KODA__PREPARED__INIT;
+		Koda__Outcome outcome = KODA__OUTCOME__INIT;
+		size_t len;
+
+		rep.id = req->id;
+		rep.result_case = KODA__REPLY__RESULT_PREPARED;
+		rep.prepared = &prepared;
+		outcome.path = prepared.place = text("/a");
+		prepared.has_temp = true;
+		prepared.temp = text("../b");
+		prepared.outcome = &outcome;
+		len = koda__reply__pack(&rep, record->frames + 4);
+		record->frames[3] = (uint8_t)len;
+		record->used = len + 4;
+	}
+}
+
+static void
+take_record(const Koda__Request *req)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+	Koda__Done done = KODA__DONE__INIT;
+	int fd = frame_take_fd(&fs);
+	void *p = mmap(NULL, RECORD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	Koda__Pong pong = KODA__PONG__INIT;
+
+	if (p == MAP_FAILED)
+		_exit(6);
+	record = p;
+	close(fd);
+	rep.id = req->id;
+	rep.result_case = KODA__REPLY__RESULT_DONE;
+	rep.done = &done;
+	if (is("record-refused")) {
+		rep.result_case = KODA__REPLY__RESULT_PONG;
+		rep.pong = &pong;
+	}
+	send_reply(&rep);
+}
+
 static void
 serve(const Koda__Request *req)
 {
@@ -390,7 +455,14 @@ serve(const Koda__Request *req)
 		rep.pong = &pong;
 		send_reply(&rep);
 		break;
+	case KODA__REQUEST__OP_RECORD:
+		take_record(req);
+		break;
 	default:
+		if (strncmp(behaviour, "record-", 7) == 0) {
+			misuse_record(req);
+			_exit(0);
+		}
 		misbehave(req);
 	}
 }
