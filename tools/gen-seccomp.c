@@ -30,7 +30,7 @@ static const char *const worker_calls[] = {
 	 * whatever address it has. What is allowed whole the kernel remembers, and asks no filter. */
 	"recvmsg", "sendmsg", "sendto", "poll", "ppoll",
 	/* descriptors */
-	"read", "write", "pread64", "pwrite64", "close", "lseek", "ftruncate", "fsync", "fdatasync",
+	"read", "write", "sendfile", "pread64", "pwrite64", "close", "lseek", "ftruncate", "fsync", "fdatasync",
 	"flock",
 	/* names */
 	"openat", "openat2", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",

