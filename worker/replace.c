@@ -17,9 +17,9 @@
 /* The kernel's XATTR_LIST_MAX and XATTR_SIZE_MAX: what is larger is not there. */
 #define XATTR_BYTES_MAX (64u << 10)
 /* What most files' list of attributes fits in. */
-/* Where content cannot go from file to file: stays in the cache. */
-#define COPY_PIECE       (256u << 10)
 #define XATTR_LIST_FIRST 512
+/* Where content cannot go from file to file: stays in the cache. */
+#define COPY_PIECE (256u << 10)
 
 void
 temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint64_t id)
