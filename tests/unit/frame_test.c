@@ -365,6 +365,9 @@ starved(void **state)
 	struct koda_error err;
 	int r;
 
+	/* valgrind has descriptors of its own and another limit. */
+	if (getenv("LD_PRELOAD") != NULL && strstr(getenv("LD_PRELOAD"), "vgpreload") != NULL)
+		return;
 	push_with_fds(p, "\0\0\0\1a", 5, &p->peer, 1);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
 	low = old;
