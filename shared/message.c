@@ -126,8 +126,9 @@ get_varint(struct wire *w, uint64_t *ret)
 		v |= (uint64_t)(b & 0x7f) << shift;
 		if ((b & 0x80) == 0) {
 			*ret = v;
-			/* the tenth byte has room for one bit only */
-			return shift == 63 && b > 1 ? -1 : 0;
+			/* The tenth byte has room for one bit only; a zero behind others says nothing, and
+			 * whether it may stand there is read differently by different parsers. */
+			return (shift == 63 && b > 1) || (shift > 0 && b == 0) ? -1 : 0;
 		}
 	}
 	return -1;
