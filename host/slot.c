@@ -756,8 +756,27 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 	}
 }
 
-/* What the dead worker left in the record: the progress of the last change that it began, as frames. By now
- * nobody can change it; what it says is as little to be trusted as what came through the socket. */
+static int
+left_behind(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t len,
+    struct koda_error *err)
+{
+	if (!marshal_is_mutation(c->kind))
+		return err_set(err, KODA_PROTOCOL, 0, "a record of what changes nothing");
+	switch ((int)reply->result_case) {
+	case KODA__REPLY__RESULT_PREPARED:
+	case KODA__REPLY__RESULT_COMMITTED:
+	case KODA__REPLY__RESULT_VERDICT:
+		return on_progress(c, reply, frame, len, err);
+	case KODA__REPLY__RESULT_OUTCOME:
+	case KODA__REPLY__RESULT_ERROR:
+		return on_final(c, reply, -1, err); /* was still to be sent */
+	default:
+		return err_set(err, KODA_PROTOCOL, 0, "in the record what does not belong there");
+	}
+}
+
+/* What the dead worker left in the record: the progress of its last changes and the answers that were still
+ * to be sent, as frames. By now nobody can change it; what it says is as little to be trusted as what came through the socket. */
 static int
 take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_error *err)
 {
@@ -773,15 +792,10 @@ take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_e
 		    &slot->arena, err);
 		if (reply == NULL)
 			return -1;
-		if (reply->result_case != KODA__REPLY__RESULT_PREPARED &&
-		    reply->result_case != KODA__REPLY__RESULT_COMMITTED &&
-		    reply->result_case != KODA__REPLY__RESULT_VERDICT)
-			return err_set(err, KODA_PROTOCOL, 0, "an answer in the record");
 		while (c != NULL && !(c->state == CALL_SENT && c->id == reply->id))
 			c = c->next;
-		if (c == NULL)
-			return 0; /* it has been answered since */
-		if (on_progress(c, reply, p + 4, len, err) < 0)
+		/* NULL: it has been answered. */
+		if (c != NULL && left_behind(c, reply, p + 4, len, err) < 0)
 			return -1;
 		p += 4 + len;
 		left -= 4 + len;

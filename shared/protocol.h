@@ -25,7 +25,8 @@
 /*
  * The record: a memfd of RECORD_BYTES, sealed against growing and shrinking, that host and worker share. What
  * a worker says ahead of a reply (Prepared, Committed, Verdict) is for the case that it dies, so it is left
- * here instead of waking the host each time: frames, one behind the other, all of one request. A death at
+ * here instead of waking the host each time: frames, one behind the other, of the requests since the last answer
+ * went out. A death at
  * any instruction leaves them whole, because `used` counts a frame only when it is all there.
  */
 #define RECORD_BYTES (192u << 10) /* PREPARED_MAX times the longest Prepared, and what follows it */

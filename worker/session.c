@@ -20,6 +20,10 @@
 #define MMAP_FROM (128 << 10)
 /* Replies of many small requests leave together, but not more than this is held back. */
 #define QUEUE_MAX (256u << 10)
+/* Nor for more than so many requests: waking the host costs a tenth of a small write. */
+#define REPLIES_HELD_MAX 16
+/* What one request may need of the record is left free for it when it begins. */
+#define RECORD_BEGIN_MAX (RECORD_BYTES / 8)
 
 static bool
 host_gone(const struct session *ses)
@@ -37,6 +41,7 @@ session_flush(struct session *ses, struct koda_error *err)
 		if (err->errnum != EAGAIN || host_gone(ses))
 			return -1;
 	}
+	ses->unrecorded = false;
 	return 0;
 }
 
@@ -163,11 +168,58 @@ session_verify_target(struct session *ses, const struct place *at, struct koda_e
 
 /* ---- replies ---- */
 
+/* One frame more in the record; -1 when it is full. */
+static int
+record_append(struct record *record, uint64_t used, const Koda__Reply *rep)
+{
+	size_t len = koda__reply__get_packed_size(rep);
+
+	if (len > sizeof(record->frames) - 4 || used > sizeof(record->frames) - 4 - len)
+		return -1;
+	for (size_t i = 0; i < 4; i++)
+		record->frames[used + i] = (uint8_t)(len >> (24 - 8 * i));
+	koda__reply__pack(rep, record->frames + used + 4);
+	__atomic_store_n(&record->used, used + 4 + len, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/*
+ * Into the record, where the host looks when we are dead. It holds what belongs to answers that are not out
+ * yet, so it begins anew when none is held; and it keeps the order of what was done only if it has all of
+ * it, so answers that are not in it go out first.
+ */
+static int
+record_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
+{
+	struct record *record = ses->record;
+	uint64_t used = record->used;
+
+	rep->id = ses->id;
+	if (ses->recorded != ses->id) {
+		if ((used > RECORD_BEGIN_MAX || ses->unrecorded) && session_flush(ses, err) < 0)
+			return -1;
+		if (frame_pending(&ses->fs) == 0)
+			used = 0;
+		ses->recorded = ses->id;
+		__atomic_store_n(&record->used, used, __ATOMIC_RELEASE);
+	}
+	if (record_append(record, used, rep) < 0)
+		return err_set(err, KODA_INTERNAL, 0, "the record is full");
+	return 0;
+}
+
 static int
 queue_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
+	/* Until it is out a death must not lose it: what comes next may hide the traces of what was done. */
+	const bool recorded =
+	    ses->record != NULL && ses->changes && record_reply(ses, rep, NULL) == 0;
+
 	rep->id = ses->id;
-	return message_queue(&ses->fs, &rep->base, err) < 0 ? -1 : 0;
+	if (message_queue(&ses->fs, &rep->base, err) < 0)
+		return -1;
+	ses->unrecorded |= !recorded;
+	return 0;
 }
 
 static int
@@ -191,33 +243,10 @@ queue_error(struct session *ses, const struct koda_error *why, struct koda_error
 
 /* A milestone: where the host finds it, before the next step is taken. */
 static int
-record_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
-{
-	struct record *record = ses->record;
-	uint64_t used = ses->recorded == ses->id ? record->used : 0;
-	size_t len;
-
-	rep->id = ses->id;
-	len = koda__reply__get_packed_size(rep);
-	if (len > sizeof(record->frames) - 4 || used > sizeof(record->frames) - 4 - len)
-		return err_set(err, KODA_INTERNAL, 0, "the record is full");
-	/* What it says of an earlier request is needed until the answer to that is out. */
-	if (used == 0 && session_flush(ses, err) < 0)
-		return -1;
-	ses->recorded = ses->id;
-	__atomic_store_n(&record->used, used, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < 4; i++)
-		record->frames[used + i] = (uint8_t)(len >> (24 - 8 * i));
-	koda__reply__pack(rep, record->frames + used + 4);
-	__atomic_store_n(&record->used, used + 4 + len, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int
 send_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
 	if (ses->record != NULL)
-		return record_now(ses, rep, err);
+		return record_reply(ses, rep, err);
 	return queue_reply(ses, rep, err) < 0 ? -1 : session_flush(ses, err);
 }
 
@@ -302,6 +331,7 @@ serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *e
 	if (((op->flags & OP_UNSEALED) != 0) == ses->sealed)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    ses->sealed ? "%s: sealed already" : "%s: not sealed yet", op->name);
+	ses->changes = (op->flags & OP_CHANGES) != 0;
 	r = op->run(ses, req, &rep, err);
 	if (r < 0 && (!ses->sealed || err->code == KODA_PROTOCOL))
 		return -1;
@@ -328,6 +358,7 @@ forget_request(struct session *ses)
 static int
 serve_arrived(struct session *ses, struct koda_error *err)
 {
+	unsigned held = 0;
 	const uint8_t *data;
 	size_t len;
 	int r;
@@ -340,7 +371,10 @@ serve_arrived(struct session *ses, struct koda_error *err)
 		forget_request(ses);
 		if (r < 0)
 			return -1;
-		if (frame_pending(&ses->fs) > QUEUE_MAX && session_flush(ses, err) < 0)
+		if (++held < REPLIES_HELD_MAX && frame_pending(&ses->fs) <= QUEUE_MAX)
+			continue;
+		held = 0;
+		if (session_flush(ses, err) < 0)
 			return -1;
 	}
 	/* One may wait for the rest of its frame; what no frame can claim any more came with the wrong one. */

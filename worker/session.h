@@ -33,6 +33,8 @@ struct session {
 	uint64_t max_file_bytes;
 	struct record *record; /* shared with the host; NULL: there is none */
 	unsigned prepares;     /* of this request */
+	bool changes;          /* this request does, or would */
+	bool unrecorded;       /* answers are held that are not in the record */
 	uint64_t recorded;     /* the request that it is about */
 	uid_t euid;
 	pid_t parent; /* who started us: somebody else, and the host is gone */
@@ -41,6 +43,7 @@ struct session {
 /* What a row of the dispatch table says about an operation. */
 enum op_flags {
 	OP_UNSEALED = 1 << 0, /* before the seal, and only then */
+	OP_CHANGES = 1 << 1,  /* something may be another afterwards */
 };
 
 struct op {

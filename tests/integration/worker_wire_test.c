@@ -852,7 +852,7 @@ test_record(void **state)
 	assert_false(w.prepared);
 	assert_true(record->used > 4);
 	len = (size_t)record->frames[2] << 8 | record->frames[3];
-	assert_int_equal(record->used, len + 4);
+	assert_true(record->used > len + 4); /* and the answer, until it is out */
 	left = koda__reply__unpack(NULL, len, record->frames + 4);
 	assert_non_null(left);
 	assert_int_equal(left->result_case, KODA__REPLY__RESULT_PREPARED);
@@ -867,7 +867,6 @@ test_record(void **state)
 	assert_memory_equal(left->prepared->place.data + left->prepared->place.len - 6, "/fresh",
 	    6);
 	koda__reply__free_unpacked(left, NULL);
-	assert_true(record->used > len + 4); /* and Committed */
 	/* There is one for life. */
 	req.id = 0;
 	send_with_fd(&w, &req, fd);
