@@ -200,13 +200,6 @@ say_prepared(struct session *ses, const struct change *c, const struct stage *s,
 	return session_prepared(ses, &prepared, err);
 }
 
-static void
-close_for_good(int *fd)
-{
-	close_at(fd);
-	*fd = -1;
-}
-
 int
 change_perform(struct session *ses, const struct change *c, struct koda_error *err)
 {
@@ -226,11 +219,10 @@ change_perform(struct session *ses, const struct change *c, struct koda_error *e
 	if (r == 0 && c->same && !still_the_same(c->at))
 		r = 1;
 	/* With nobody holding it what is replaced goes in the rename and not behind it, in one transaction of
-	 * the file system. Who has waited for its lock finds out that it is gone, as we would have. */
+	 * the file system. (Who edits holds it, for its lock: others wait their turn until it is replaced.) */
 	if (r == 0) {
-		close_for_good(&ses->at.target_fd);
-		if (c->held != NULL)
-			close_for_good(c->held);
+		close_at(&ses->at.target_fd);
+		ses->at.target_fd = -1;
 		r = stage_commit(&s, exclusive, err);
 	}
 	if (r != 0) {

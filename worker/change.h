@@ -51,7 +51,6 @@ struct change {
 	bool durable;
 	bool exclusive; /* never replace */
 	bool same;      /* only what was read may be replaced */
-	int *held;      /* from open_to_change, or NULL; closed before the rename */
 };
 /* Make it, say Prepared, give it its name. 0; 1 when somebody made what was missing (start again, or a
  * conflict: the caller's choice); -1 with *err set. */

@@ -232,7 +232,6 @@ try_edit(struct session *ses, const Koda__Edit *ask, Koda__Reply *rep, struct ko
 		.outcome = &out->msg,
 		.durable = ask->has_durable && ask->durable,
 		.same = true,
-		.held = &fd,
 	};
 	return change_perform(ses, &change, err);
 }

@@ -112,7 +112,6 @@ try_write(struct session *ses, const Koda__Write *ask, const struct content *con
 		.durable = ask->has_durable && ask->durable,
 		.exclusive = ask->guard != NULL && ask->guard->has_absent && ask->guard->absent,
 		.same = guarded,
-		.held = &held,
 	};
 	r = change_perform(ses, &change, err);
 	if (r == 1 && change.exclusive && *at->missing == '\0')
