@@ -2071,12 +2071,12 @@ test_recover_says_verdict_first(void **state)
 	const struct setup stopping = { .program = "koda-fs-worker-stop3" };
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Recover msg;
+	ProtobufCBinaryData temp_name;
 	const Koda__Reply *rep;
 
 	make_things();
 	worker_open(&dead, &stopping);
 	fill_recover(&dead, die_in_step(&dead, STEP_EDIT), STEP_EDIT, &msg);
-	msg.prepared = koda__prepared__unpack(NULL, dead.milestone_len[0], dead.milestone[0]);
 	req.op_case = KODA__REQUEST__OP_RECOVER;
 	req.recover = &msg;
 
@@ -2100,9 +2100,12 @@ test_recover_says_verdict_first(void **state)
 
 	/* A temporary name that the request never had is nobody's to remove. */
 	put_text(R("precious"), "mine");
+	temp_name = msg.prepared->temp;
 	msg.prepared->temp = bytes("precious");
 	req.id = 0;
 	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	msg.prepared->temp = temp_name;
+	koda__prepared__free_unpacked(msg.prepared, NULL);
 	assert_text(R("precious"), "mine");
 	assert_exits(&w, 1);
 }
