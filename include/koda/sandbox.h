@@ -7,6 +7,7 @@
  *	koda_session_open()                a root, a mode or a policy, somebody who approves
  *	koda_slot_acquire()                one worker process, confined to the policy
  *	koda_fs_write(), koda_fs_edit()... or koda_call(), koda_call_async()
+ *	koda_run(), or koda_command_start(), koda_command_wait(), koda_command_free()
  *	koda_slot_release(), koda_session_close(), koda_policy_free()
  *
  * Threads: a session and everything acquired from it belong to one thread at a time; there is no
@@ -189,6 +190,7 @@ enum koda_op_kind {
 	KODA_OP_REMOVE,
 	KODA_OP_RENAME,
 	KODA_OP_EXPLAIN,
+	KODA_OP_RUN, /* in questions only: see koda_command_start() */
 };
 
 enum koda_op_flags {
@@ -302,7 +304,10 @@ struct koda_question {
 	const uint64_t *lines;
 	size_t n_edits;
 	uint64_t replacements;
-	uint64_t entries; /* remove: names that would go */
+	uint64_t entries;        /* remove: names that would go */
+	const char *const *argv; /* run */
+	const char *cwd;         /* run */
+	const char *const *env;  /* run: what was added to the environment; or NULL */
 	struct koda_approval *approval;
 };
 
@@ -341,8 +346,12 @@ struct koda_session_options {
 	unsigned timeout_ms;    /* 0: 30 s */
 	unsigned max_slots;     /* 0: 128 */
 	unsigned max_idle;      /* workers kept warm; 0: 8 */
+	/* Slots run commands too: each has a kernel sandbox, which its worker is started in. In Auto opening
+	 * fails with KODA_UNSUPPORTED where that does not work on this machine; in Plan and Safe it is said
+	 * (KODA_EVENT_DEGRADED) and slots do file operations only. */
+	bool commands;
 };
-#define KODA_SESSION_OPTIONS_VERSION 1
+#define KODA_SESSION_OPTIONS_VERSION 2
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
@@ -392,7 +401,7 @@ KODA_API void koda_slot_release(struct koda_slot *slot);
 struct koda_enforcement {
 	unsigned landlock_abi;
 	bool seccomp;
-	bool mount_view;
+	bool mount_view; /* it lives in the slot's kernel sandbox */
 };
 KODA_API void koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret);
 KODA_API const struct koda_policy *koda_slot_policy(const struct koda_slot *slot);
@@ -408,6 +417,139 @@ typedef void koda_done_fn(void *data, const struct koda_result *result,
     const struct koda_error *err);
 KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
     void *data, struct koda_error *err);
+
+/* ---- commands ---- */
+
+/*
+ * What to run. Zero-initialise; argv or shell is needed. All of it is copied before the call returns. The
+ * descriptors are duplicated: they stay the caller's.
+ */
+struct koda_command_options {
+	const char *const *argv; /* ends with NULL; argv[0] is looked up in the sandbox's PATH */
+	const char *shell;       /* instead of argv: given to sh -c */
+	const char *cwd;         /* within the view; NULL: the root */
+	/* Added to the environment, "NAME=value", ends with NULL; or NULL. It is otherwise made from nothing
+	 * (koda_environment). */
+	const char *const *env;
+	/* 0: nothing to read. Else what the command reads from and prints to, as it is. */
+	int stdin_fd;
+	/* 0: captured, at most max_output bytes each (head and tail are kept). */
+	int stdout_fd, stderr_fd;
+	bool tty;        /* stdin_fd is a terminal: make it the command's own */
+	bool background; /* ends when the last process that it started does, not with its first */
+	bool approved;   /* somebody has said yes to exactly this already: do not ask again */
+	unsigned timeout_ms; /* 0: the policy's; never above it, nor above 300 s */
+	uint64_t max_output; /* 0: the policy's; never above it */
+};
+
+enum koda_limit_hit {
+	KODA_HIT_NONE = 0,
+	KODA_HIT_WALL_TIME,
+	KODA_HIT_CPU_TIME,
+	KODA_HIT_FILE_SIZE,
+	KODA_HIT_MEMORY,
+	KODA_HIT_PROCESSES,
+	KODA_HIT_OUTPUT, /* some was left out; the command went on */
+};
+/* "wall_time_secs" ...: the policy's name of it; "" for none. */
+KODA_API const char *koda_limit_hit_name(enum koda_limit_hit hit);
+
+struct koda_output {
+	const char *head; /* the first half of what fits, all of it when nothing was left out */
+	size_t head_len;
+	const char *tail; /* what came last */
+	size_t tail_len;
+	uint64_t left_out; /* bytes between the two */
+	uint64_t total;
+};
+
+enum koda_violation_kind {
+	KODA_VIOLATION_FILE_READ = 0,
+	KODA_VIOLATION_FILE_WRITE,
+	KODA_VIOLATION_NETWORK_OUTBOUND,
+	KODA_VIOLATION_PROCESS_EXEC,
+	KODA_VIOLATION_OTHER,
+	KODA_N_VIOLATION_KINDS,
+};
+/* "file_read" ... */
+KODA_API const char *koda_violation_kind_name(enum koda_violation_kind kind);
+
+struct koda_violation {
+	enum koda_violation_kind kind;
+	const char *target;  /* "" when not known */
+	const char *command; /* the first word, or the shell text; "" for a file operation */
+	const char *rule;    /* "" when not known */
+	const char *detail;  /* one sentence, or "" */
+	double time;         /* seconds since the epoch */
+	bool certain;        /* seen by the sandbox itself, not guessed from what was printed */
+};
+
+/* What came of it; koda_command_result_done() when finished. */
+struct koda_command_result {
+	int status;              /* exit code; 128 + signal when a signal ended it */
+	int signal;              /* 0: it exited */
+	enum koda_limit_hit hit; /* the limit that ended it, or that it ran into */
+	struct koda_output out, err;
+	uint64_t wall_us, user_us, system_us, max_rss_kib;
+	uint64_t left_behind; /* processes that it had started and that were ended with it */
+	const struct koda_violation *violations;
+	size_t n_violations;
+	void *priv;
+};
+KODA_API void koda_command_result_done(struct koda_command_result *result);
+
+struct koda_command;
+
+/*
+ * Start it. In Safe (trust require) the approve callback is asked first, with kind KODA_OP_RUN, unless
+ * `approved`. NULL with *err set: nothing was run. done (or NULL) is called from the loop, once, when the
+ * result is there; koda_command_free() stays the caller's to call.
+ */
+typedef void koda_command_done_fn(void *data, struct koda_command *command);
+KODA_API struct koda_command *koda_command_start(struct koda_slot *slot,
+    const struct koda_command_options *options, koda_command_done_fn *done, void *data,
+    struct koda_error *err);
+
+/* Runs the loop for at most timeout_ms (-1: no limit). 1: it is over; 0: not yet; -1 with *err set. */
+KODA_API int koda_command_wait(struct koda_command *command, int timeout_ms,
+    struct koda_error *err);
+
+/* The signal to its first process's group (to its foreground group, with a tty). */
+KODA_API int koda_command_signal(struct koda_command *command, int signo, struct koda_error *err);
+/* SIGTERM to all of it, after a grace SIGKILL. It is over when koda_command_wait says so. */
+KODA_API void koda_command_end(struct koda_command *command);
+
+/* What was captured so far, of one that is under way. Valid until the next call on the slot. */
+KODA_API void koda_command_output(const struct koda_command *command, struct koda_output *ret_out,
+    struct koda_output *ret_err);
+
+/* After it is over: 0 with *ret filled, or -1 with *err set (the sandbox died under it; nobody knows how far
+ * it came). Once; what *ret points to is its own. */
+KODA_API int koda_command_result(struct koda_command *command, struct koda_command_result *ret,
+    struct koda_error *err);
+/* Ends it first if need be. */
+KODA_API void koda_command_free(struct koda_command *command);
+
+/* Start, wait, result. */
+KODA_API int koda_run(struct koda_slot *slot, const struct koda_command_options *options,
+    struct koda_command_result *ret, struct koda_error *err);
+
+/* The slot's last hundred violations, oldest first; fn returning non-zero stops, and that is returned. */
+typedef int koda_violation_fn(void *data, const struct koda_violation *violation);
+KODA_API int koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data);
+/* The block that is shown to a model behind the command's standard error; free() it. NULL: none. */
+KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
+
+/* What a command's environment is made of: fn is called for each name that is passed on, and for each that is
+ * held back because its value carries credentials (passed false). argv0 chooses the tool's own list. */
+typedef int koda_environment_fn(void *data, const char *name, const char *value, bool passed);
+KODA_API int koda_environment(const char *argv0, koda_environment_fn *fn, void *data);
+
+/* The arguments that the sandbox of such a session is built with, one a call, with a comment ("" for none).
+ * Starts nothing. */
+typedef int koda_argument_fn(void *data, const char *argument, const char *comment);
+KODA_API int koda_sandbox_arguments(const char *root, enum koda_mode mode,
+    const struct koda_policy *policy, koda_argument_fn *fn, void *data, struct koda_error *err);
 
 /* ---- what this machine can do ---- */
 

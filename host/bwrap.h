@@ -1,0 +1,49 @@
+/*
+ * The coarse view and the namespaces -> bubblewrap's arguments. Pure: no fork, no I/O; golden files test it.
+ * The only place that knows bubblewrap's flags.
+ *
+ * Whatever a command line of another user could show is not in it: bwrap gets this through --args FD, so argv has
+ * a number only.
+ */
+#ifndef KODA_HOST_BWRAP_H
+#define KODA_HOST_BWRAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/err.h"
+
+struct bwrap_writable {
+	const char *path; /* where it appears */
+	int fd; /* an O_PATH descriptor of it that bwrap inherits (--bind-fd); -1: by path */
+};
+
+struct bwrap_input {
+	const struct bwrap_writable *writable;
+	size_t n_writable;
+	/* Directories that have to be seen, read-only, although they are in a place that a private file system
+	 * covers (/tmp, /run): where the root is, when nothing in it may be written. */
+	const char *const *shown;
+	size_t n_shown;
+	const char *quarantine; /* on the host, or NULL; appears as BWRAP_QUARANTINE */
+	int stage2_fd;          /* the program; run as /proc/self/fd/N */
+	unsigned uid;           /* for the runtime directory /run/user/N */
+};
+
+#define BWRAP_QUARANTINE "/run/koda/quarantine"
+
+struct bwrap_arguments {
+	char **v;       /* arguments, without argv[0]; ends with NULL */
+	char **comment; /* one for each, "" for none: `policy` prints them */
+	size_t n;
+};
+
+/* 0 with *ret the caller's, or -1 with *err set. Everything but the program and its arguments: what --args takes. */
+int bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret,
+    struct koda_error *err);
+void bwrap_arguments_done(struct bwrap_arguments *a);
+
+/* Private file systems of the view, outermost first; NULL at the end. */
+extern const char *const bwrap_private[];
+
+#endif

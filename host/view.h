@@ -1,0 +1,79 @@
+/*
+ * What a command of a slot sees, as a plan: a pure function of the policy, the mode, the root, the home and the
+ * places that a worker found (Scan). Two parts, because two programs carry it out:
+ *
+ *  - the coarse view, which bwrap builds (host/bwrap.h): everything read-only, private temporary directories, and
+ *    the directories in which commands may write;
+ *  - the plan, which stage2 mounts by descriptor on top of it: pins, read-only places, hidden places and their holes.
+ *
+ * Who decides is shared/access: a path that the plan leaves writable is one that access_judge would let be written,
+ * except for the package caches, which commands write and file operations do not. One table of cases tests both.
+ */
+#ifndef KODA_HOST_VIEW_H
+#define KODA_HOST_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "shared/policy.h"
+
+struct view_place {
+	enum view_place_kind {
+		VIEW_PLACE_GIT_DIR,
+		VIEW_PLACE_PROTECTED,
+		VIEW_PLACE_RULE,
+	} kind;
+	const char *path;
+	dev_t dev;
+	ino_t ino;
+	bool directory;
+};
+
+struct view_input {
+	const struct policy *policy;
+	enum koda_mode mode;
+	const char *root, *home; /* canonical; home "" if there is none */
+	/* Caches that exist, canonical: those of default_caches that the host found (view_find_caches). */
+	const char *const *caches;
+	size_t n_caches;
+	const struct view_place *places;
+	size_t n_places;
+};
+
+enum view_mount_kind {
+	VIEW_PIN = 1, /* the numbers are those of proto/stage2.proto */
+	VIEW_READ_ONLY = 2,
+	VIEW_HIDE = 3,
+	VIEW_HOLE = 4,
+};
+
+struct view_mount {
+	enum view_mount_kind kind;
+	char *path;
+	dev_t dev; /* 0: whatever is there */
+	ino_t ino;
+	const char *why; /* the rule, for violations and `policy`: static, or the policy's */
+};
+
+struct view {
+	char **writable; /* canonical, none inside another; outermost first */
+	size_t n_writable;
+	struct view_mount *mount; /* what contains comes first */
+	size_t n_mounts;
+};
+
+/* 0 with *ret the caller's, or -1 with *err set. */
+int view_plan(const struct view_input *in, struct view *ret, struct koda_error *err);
+void view_done(struct view *v);
+
+/* May a command change what is at path, by the plan alone? (path in a private file system: true.) For `explain`,
+ * violations and the table of cases. ret_why may be NULL. */
+bool view_writes(const struct view *v, const char *path, const char **ret_why);
+bool view_shows(const struct view *v, const char *path, const char **ret_why);
+
+/* The one thing here that touches the disk: the caches of default_caches below home that are directories of this user
+ * and lead nowhere else than below home. *ret is an array of strings, each and itself the caller's to free. */
+int view_find_caches(const char *home, char ***ret, size_t *ret_n, struct koda_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Every connect() of a command arrives here as a seccomp notification. The address is copied once, the socket is taken
+ * by pidfd_getfd, and it is we who connect, on the copy of the descriptor with the copy of the address: there is nothing
+ * left for another thread to swap. The caller is never told to go on by itself.
+ *
+ * IPv4, IPv6, netlink and abstract addresses: the slot's network namespace holds nothing but the slot. A path: its
+ * socket is opened O_PATH as the caller sees it (its root and working directory), has to be bound in this network
+ * namespace (unix_diag, by device and inode), and is connected to through that descriptor. Anything else is EPERM.
+ *
+ * Never blocks the loop: a connection that is not there at once waits in a table of CONNECT_PENDING_MAX.
+ */
+#ifndef KODA_STAGE2_CONNECT_H
+#define KODA_STAGE2_CONNECT_H
+
+#include "stage2/stage2.h"
+
+#define CONNECT_PENDING_MAX 512 /* beyond: EAGAIN to the caller */
+
+/* Takes the listener that the template's filter gave. */
+struct connect_guard *connect_new(int listener_fd, struct koda_error *err);
+int connect_fd(const struct connect_guard *g);
+/* A notification, or several: answer what can be answered. */
+void connect_ready(struct stage2 *s);
+/* What waits: descriptors for poll (at most max), and the time until the next retry in ms (-1: none). */
+struct pollfd;
+size_t connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max,
+    int *ret_timeout_ms);
+void connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n);
+
+#endif

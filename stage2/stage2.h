@@ -1,0 +1,58 @@
+/*
+ * koda-sandbox-stage2: pid 1 of a slot's sandbox. One loop, no thread; what each part does is in its header:
+ *
+ *	main      argv, the control socket, confinement of itself, loop
+ *	orders    one frame in, what it asks for done, one frame out
+ *	view      mounts of the plan, by descriptor
+ *	watch     mountinfo (a place of the plan was replaced outside), inotify (a missing place appeared)
+ *	template  the process that commands descend from: Landlock domain, seccomp filter, keyring, no capability
+ *	exec      one command: its reaper, limits, descriptors, execve
+ *	reap      who died, who is told; ending a command until nothing of it is left
+ *	connect   connections to sockets, judged: own ones yes, the host's no
+ *
+ * It is trusted by the host to carry out orders, and it is root of nothing but its own user namespace
+ * (CAP_SYS_ADMIN to mount, CAP_SYS_PTRACE to answer notifications). Commands share its pid namespace: it is not
+ * dumpable, so nobody reads it; pid 1 cannot be signalled by what it has no handler for.
+ */
+#ifndef KODA_STAGE2_STAGE2_H
+#define KODA_STAGE2_STAGE2_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/stage2.pb-c.h"
+#include "shared/err.h"
+#include "shared/frame.h"
+#include "shared/message.h"
+
+#define STAGE2_COMMANDS_MAX 256  /* at once, background ones included */
+#define STAGE2_MOUNTS_MAX   4096 /* of a plan: bounds what one order makes us do */
+
+struct view;
+struct watch;
+struct template;
+struct connect_guard;
+struct commands;
+
+struct stage2 {
+	struct frame_stream fs; /* the host */
+	struct arena arena;
+	bool booted;
+	int proc_fd; /* /proc of this pid namespace */
+	struct view *view;
+	struct watch *watch;
+	struct template *template;
+	struct commands *commands;
+	struct connect_guard *guard;
+};
+
+/* Queue a report; it is flushed at the end of the loop's turn. The host being gone is the end of everything. */
+void stage2_report(struct stage2 *s, const Koda__Report *report);
+void stage2_failed(struct stage2 *s, uint64_t id, Koda__FailedStep step, int errnum,
+    const char *what);
+void stage2_event(struct stage2 *s, Koda__EventKind kind, const char *target, uint64_t stopped_us,
+    uint64_t ended);
+
+#endif
