@@ -36,9 +36,10 @@ struct bwrap_arguments {
 	char **v;       /* arguments, without argv[0]; ends with NULL */
 	char **comment; /* one for each, "" for none: `policy` prints them */
 	size_t n;
+	size_t n_options; /* of them go through --args FD; the rest, "--" and the program, on the command line */
 };
 
-/* 0 with *ret the caller's, or -1 with *err set. Everything but the program and its arguments: what --args takes. */
+/* 0 with *ret the caller's, or -1 with *err set. */
 int bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret,
     struct koda_error *err);
 void bwrap_arguments_done(struct bwrap_arguments *a);
