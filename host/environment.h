@@ -18,9 +18,10 @@ struct environment_input {
 	const char *const *extra; /* the caller's, or NULL; replaces what is there */
 	const char *const *argv;  /* of the command; NULL: `shell` */
 	const char *shell;
-	const char *root; /* PWD */
+	const char *root; /* PWD; NULL: none */
 	unsigned uid;
-	/* Is that a directory that commands can write? */
+	/* Is that a directory that commands can write, and that is there for them? (Of a private /tmp: it
+	 * itself; what the host has in its own is not.) NULL: the private ones are all there is. */
 	bool (*writable)(void *data, const char *path);
 	void *data;
 };
@@ -39,6 +40,9 @@ void environment_done(struct environment *e);
 /* The word by which the tool's list is chosen: the last component of the first word, "" when that is an
  * assignment, a parenthesis or nothing. */
 const char *environment_tool(const char *shell, char *buf, size_t size);
+
+/* The i-th of all names that may ever be passed on, tools' included; NULL beyond. For whoever checks the lists. */
+const char *environment_listed(size_t i);
 
 /* Would the value tell somebody a password? scheme://user:password@host. */
 bool environment_has_credentials(const char *value);
