@@ -1,0 +1,745 @@
+#include "stage2/connect.h"
+
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <linux/magic.h>
+#include <linux/netlink.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "shared/bytes.h"
+#include "shared/cleanup.h"
+
+/* Newer than Debian 12's headers. */
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS      SECCOMP_IOW(4, __u64)
+#endif
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+#define ZFS_SUPER_MAGIC 0x2fc12fc1
+
+/* In one turn of the loop: what else waits (the host's orders first of all) is looked at in between. */
+#define CONNECT_TURN_MAX 32
+/* One process may have so many connections waiting: the rest of the table is for the others. */
+#define CONNECT_PENDING_PER_PROCESS 64
+/* Descriptors that orders, commands and the plan need beside those of the table. */
+#define CONNECT_FDS_LEFT 512
+/* The longest that one connect() can hold the loop up: only when another thread takes O_NONBLOCK away meanwhile. */
+#define CONNECT_SLICE_MS 5
+/* A full backlog is tried again after 1, 2, 4 ... ms: the kernel tells nobody that there is room. */
+#define CONNECT_RETRY_MAX_MS 64
+/* A caller that was killed leaves its entry behind for at most that long. */
+#define CONNECT_ALIVE_MS 500
+/* Sockets of the slot that are looked at for one connection; a slot with more cannot connect by path. */
+#define CONNECT_SOCKETS_MAX 65536
+/* Reports of refused connections: whoever tries in a loop is not to fill the host's socket. */
+#define CONNECT_EVENTS_PER_SECOND 16
+
+#define DIAG_BUFFER (32u << 10) /* the kernel fills no more at once */
+
+enum { NOT_NOW = 1, /* it waits in the table */ GONE, /* nobody waits for an answer */ };
+
+struct pending {
+	uint64_t id;
+	pid_t tid, tgid;
+	int socket;
+	bool ready;              /* POLLOUT tells; else it is tried again */
+	uint64_t next, deadline; /* ms */
+	unsigned delay;          /* ms */
+	int late;                /* what SO_SNDTIMEO says when it runs out */
+	int target;              /* what the address names by /proc/self/fd, or -1 */
+	struct sockaddr_storage addr;
+	socklen_t len;
+};
+
+struct connect_guard {
+	int listener, diag;
+	uint32_t seq;
+	uint64_t netns;
+	dev_t private_dev[4];
+	size_t n_private;
+	struct pending *pending; /* by age */
+	size_t n, size, max;
+	uint64_t second; /* in which `events` were reported */
+	unsigned events;
+};
+
+/* A connection that is asked for. */
+struct attempt {
+	struct connect_guard *g;
+	uint64_t id;
+	pid_t tid;
+	int pidfd, cwd, socket, target; /* -1, or ours */
+	int domain, type, flags;
+	struct sockaddr_storage addr;
+	socklen_t len;
+};
+
+static void
+attempt_done(struct attempt *a)
+{
+	close_at(&a->pidfd);
+	close_at(&a->cwd);
+	close_at(&a->socket);
+	close_at(&a->target);
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void
+on_alarm(int signo)
+{
+	/* Only to interrupt connect(). */
+}
+
+/* The network namespace a socket belongs to; 0 if the kernel does not tell. */
+static uint64_t
+netns_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) < 0)
+		return 0;
+	return cookie;
+}
+
+struct connect_guard *
+connect_new(int listener_fd, struct koda_error *err)
+{
+	static const char *const private_dirs[] = { "/tmp", "/var/tmp", "/dev/shm", "/run" };
+	cleanup_close int listener = listener_fd, diag = -1;
+	struct sigaction action = { .sa_handler = on_alarm }; /* no SA_RESTART: that is the point */
+	struct rlimit files;
+	struct connect_guard *g;
+	struct stat root, st;
+	uint64_t netns;
+	sigset_t set;
+
+	diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (diag < 0) {
+		err_set(err, KODA_UNSUPPORTED, errno, "open the list of sockets (unix_diag)");
+		return NULL;
+	}
+	netns = netns_of(diag);
+	if (netns == 0) {
+		err_set(err, KODA_UNSUPPORTED, errno, "tell network namespaces apart");
+		return NULL;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	if (sigaction(SIGALRM, &action, NULL) < 0 || sigprocmask(SIG_UNBLOCK, &set, NULL) < 0 ||
+	    getrlimit(RLIMIT_NOFILE, &files) < 0 || stat("/", &root) < 0) {
+		err_set(err, KODA_IO, errno, "prepare for connections");
+		return NULL;
+	}
+	g = calloc(1, sizeof(*g));
+	if (g == NULL) {
+		err_set(err, KODA_IO, ENOMEM, "prepare for connections");
+		return NULL;
+	}
+	/* Two descriptors each, and commands must not be able to use up what the orders need. */
+	g->max = CONNECT_PENDING_MAX;
+	if (files.rlim_cur < CONNECT_FDS_LEFT + 2 * CONNECT_PENDING_MAX)
+		g->max = files.rlim_cur <= CONNECT_FDS_LEFT
+		    ? 16
+		    : (size_t)(files.rlim_cur - CONNECT_FDS_LEFT) / 2;
+	for (size_t i = 0; i < N_ELEMENTS(private_dirs); i++)
+		if (stat(private_dirs[i], &st) == 0 && st.st_dev != root.st_dev)
+			g->private_dev[g->n_private++] = st.st_dev;
+	g->netns = netns;
+	/* Halves the time of a connection where there is it (Linux 6.6). */
+	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	g->listener = take_fd(&listener);
+	g->diag = take_fd(&diag);
+	return g;
+}
+
+int
+connect_fd(const struct connect_guard *g)
+{
+	return g->listener;
+}
+
+static void
+answer(const struct connect_guard *g, uint64_t id, int error)
+{
+	struct seccomp_notif_resp resp = { .id = id, .error = error };
+
+	/* It fails when the caller was killed: then there is nobody to tell. */
+	(void)ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+}
+
+static bool
+still_asked(const struct connect_guard *g, uint64_t id)
+{
+	return ioctl(g->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+static void
+report_refused(struct stage2 *s, const char *target)
+{
+	struct connect_guard *g = s->guard;
+	uint64_t second = now_ms() / 1000;
+
+	if (g->second != second) {
+		g->second = second;
+		g->events = 0;
+	}
+	if (g->events++ < CONNECT_EVENTS_PER_SECOND)
+		stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, target, 0, 0);
+}
+
+/* Of which process is that thread? -1 when it is gone. */
+static pid_t
+tgid_of(pid_t tid)
+{
+	char path[64], text[1024];
+	cleanup_close int fd = -1;
+	const char *at;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	/* The name comes before it, and a name has its newlines escaped. */
+	at = strstr(text, "\nTgid:");
+	return at != NULL ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : -1;
+}
+
+/* A descriptor through which the descriptors of that thread can be had, or -errno. */
+static int
+open_caller(pid_t tid)
+{
+	pid_t tgid;
+	int fd;
+
+	fd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+	if (fd >= 0 || errno != EINVAL)
+		return fd >= 0 ? fd : -errno;
+	/* Before Linux 6.9 there are only processes: good for a thread that has no descriptors of its own. */
+	tgid = tgid_of(tid);
+	if (tgid < 0)
+		return -ESRCH;
+	if (tgid != tid && syscall(SYS_kcmp, tid, tgid, KCMP_FILES, 0, 0) != 0)
+		return -EPERM;
+	fd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	return fd >= 0 ? fd : -errno;
+}
+
+static bool
+is_path(const struct attempt *a)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->addr;
+
+	return a->addr.ss_family == AF_UNIX && a->len > offsetof(struct sockaddr_un, sun_path) &&
+	    a->len <= sizeof(*un) && un->sun_path[0] != '\0';
+}
+
+/* Everything that is taken from the caller, once, in the kernel's own order of errors. 0, -errno or GONE. */
+static int
+take_arguments(struct attempt *a, const struct seccomp_data *data)
+{
+	int len = (int)data->args[2], r = 0;
+	socklen_t size = sizeof(int);
+	char path[64];
+
+	a->pidfd = open_caller(a->tid);
+	if (a->pidfd < 0)
+		return a->pidfd == -ESRCH ? GONE : -EPERM;
+	if (len < 0 || len > (int)sizeof(a->addr)) {
+		r = -EINVAL;
+	} else if (len > 0) {
+		struct iovec to = { &a->addr, (size_t)len };
+		struct iovec from = { (void *)(uintptr_t)data->args[1], (size_t)len };
+		ssize_t n = process_vm_readv(a->tid, &to, 1, &from, 1, 0);
+
+		if (n < 0 && errno == ESRCH)
+			return GONE;
+		if (n != len)
+			r = n < 0 && errno != EFAULT ? -EPERM : -EFAULT;
+		a->len = (socklen_t)len;
+	}
+	if (r == 0 && is_path(a) && ((struct sockaddr_un *)&a->addr)->sun_path[0] != '/') {
+		snprintf(path, sizeof(path), "/proc/%d/cwd", a->tid);
+		a->cwd = open(path, O_PATH | O_CLOEXEC);
+		if (a->cwd < 0)
+			r = errno == ENOENT ? -ENOENT : -EPERM;
+	}
+	/* What was opened by number belongs to the caller if it is still waiting now. */
+	if (!still_asked(a->g, a->id))
+		return GONE;
+	a->socket = (int)syscall(SYS_pidfd_getfd, a->pidfd, (int)data->args[0], 0);
+	if (a->socket < 0)
+		return errno == EBADF                    ? -EBADF
+		    : errno == EMFILE || errno == ENFILE ? -EAGAIN
+							 : -EPERM;
+	if (r < 0)
+		return r;
+	if (getsockopt(a->socket, SOL_SOCKET, SO_DOMAIN, &a->domain, &size) < 0 ||
+	    getsockopt(a->socket, SOL_SOCKET, SO_TYPE, &a->type, &size) < 0)
+		return -errno;
+	a->flags = fcntl(a->socket, F_GETFL);
+	return a->flags < 0 ? -errno : 0;
+}
+
+/*
+ * unix_diag and the file system have to mean the same inode by the same numbers. The kernel tells 32 bits of the
+ * inode's number, so it has to have no more on that file system, for the socket asked for and for any that could be
+ * taken for it; and the superblock's device, which on btrfs and overlayfs is not what stat() says. Elsewhere a
+ * socket of the host could be dressed up as one of the slot, so there nothing is reached by path: the slot's private
+ * directories are tmpfs.
+ */
+static bool
+numbers_are_exact(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	if (st->st_ino > UINT32_MAX || fstatfs(fd, &fs) < 0)
+		return false;
+	switch ((unsigned long)fs.f_type) {
+	case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
+	case F2FS_SUPER_MAGIC:
+		return true;
+	case TMPFS_MAGIC: /* counted from 1: beyond 32 bits after four thousand million files */
+	case RAMFS_MAGIC:
+	case ZFS_SUPER_MAGIC:
+		return true;
+	case XFS_SUPER_MAGIC:
+		/* A number is made of the block's and the place in it: at most 16 to a block, and rounded up
+		 * to a power of two for each allocation group. */
+		return fs.f_blocks < (UINT32_MAX / 16 / 2);
+	default:
+		return false;
+	}
+}
+
+/* Does one of the sockets in this answer lie on (dev, ino)? */
+static bool
+socket_matches(const struct nlmsghdr *msg, uint32_t dev, uint32_t ino)
+{
+	const struct unix_diag_msg *diag = NLMSG_DATA(msg);
+	int left = (int)msg->nlmsg_len - (int)NLMSG_LENGTH(sizeof(*diag));
+
+	for (const struct nlattr *at = (const struct nlattr *)(diag + 1);
+	     left >= (int)sizeof(*at) && at->nla_len >= sizeof(*at) && at->nla_len <= left;
+	     left -= (int)NLA_ALIGN(at->nla_len),
+				 at = (const struct nlattr *)((const char *)at +
+				     NLA_ALIGN(at->nla_len))) {
+		struct unix_diag_vfs vfs;
+
+		if (at->nla_type != UNIX_DIAG_VFS || at->nla_len < sizeof(*at) + sizeof(vfs))
+			continue;
+		memcpy(&vfs, at + 1, sizeof(vfs));
+		return vfs.udiag_vfs_dev == dev && vfs.udiag_vfs_ino == ino;
+	}
+	return false;
+}
+
+/* Is a socket in one of these states bound to that inode, in the slot's network namespace? 1, 0, -errno. */
+static int
+bound_here(struct connect_guard *g, unsigned states, const struct stat *st, bool *ret_in_parts)
+{
+	/* The kernel's dev_t, as its MKDEV makes it. */
+	uint32_t dev = major(st->st_dev) << 20 | minor(st->st_dev), ino = (uint32_t)st->st_ino;
+	_Alignas(struct nlmsghdr) static uint8_t buf[DIAG_BUFFER]; /* one loop, no thread */
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req req;
+	} ask = { .head = { sizeof(ask), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, ++g->seq,
+		      0 },
+		.req = { .sdiag_family = AF_UNIX,
+		    .udiag_states = states,
+		    .udiag_show = UDIAG_SHOW_VFS } };
+	size_t seen = 0;
+	int parts = 0, found = 0;
+
+	if (send(g->diag, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
+		return -EIO;
+	/* To its end, also when it was found: what is left would be the next question's answer. */
+	for (;;) {
+		ssize_t n = recv(g->diag, buf, sizeof(buf), 0);
+		const struct nlmsghdr *msg;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || seen > CONNECT_SOCKETS_MAX)
+			return -EIO;
+		*ret_in_parts = ++parts > 2; /* the end is a part of its own */
+		for (size_t at = 0; at + sizeof(*msg) <= (size_t)n;
+		     at += NLMSG_ALIGN((size_t)msg->nlmsg_len)) {
+			msg = (const struct nlmsghdr *)(buf + at);
+			if (msg->nlmsg_len < sizeof(*msg) || msg->nlmsg_len > (size_t)n - at)
+				return -EIO;
+			if (msg->nlmsg_seq != g->seq)
+				continue;
+			if (msg->nlmsg_type == NLMSG_DONE)
+				return found;
+			if (msg->nlmsg_type == NLMSG_ERROR)
+				return -EIO;
+			seen++;
+			if (found == 0 && socket_matches(msg, dev, ino))
+				found = 1;
+		}
+	}
+}
+
+static int
+diag_anew(struct connect_guard *g)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+	if (fd < 0)
+		return -1;
+	close(g->diag);
+	g->diag = fd;
+	return 0;
+}
+
+/* The same; an answer in several parts can miss one that was there all the time: asked twice. */
+static bool
+is_bound_here(struct connect_guard *g, unsigned states, const struct stat *st)
+{
+	bool in_parts = false;
+	int r = bound_here(g, states, st, &in_parts);
+
+	if (r == 0 && in_parts)
+		r = bound_here(g, states, st, &in_parts);
+	if (r < 0 && diag_anew(g) < 0)
+		return false;
+	return r == 1;
+}
+
+static bool
+is_private(const struct connect_guard *g, dev_t dev)
+{
+	for (size_t i = 0; i < g->n_private; i++)
+		if (g->private_dev[i] == dev)
+			return true;
+	return false;
+}
+
+/*
+ * The socket that a path names, if it is one of the slot's: then a->target holds it and a->addr names that. 0 or
+ * -errno, and the host is told. The commands' root is ours: nothing of the slot could have changed its own.
+ */
+static int
+take_target(struct stage2 *s, struct attempt *a)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)&a->addr;
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+	char path[sizeof(un->sun_path) + 1] = { 0 }, link[32], name[PATH_LEN_MAX + 1];
+	size_t len = a->len - offsetof(struct sockaddr_un, sun_path);
+	struct stat st;
+	bool exact;
+	ssize_t n;
+
+	memcpy(path, un->sun_path, len);
+	/* /proc/self is somebody else for us, and what is behind its links is not for a path to find. */
+	a->target =
+	    (int)syscall(SYS_openat2, a->cwd >= 0 ? a->cwd : AT_FDCWD, path, &how, sizeof(how));
+	if (a->target < 0)
+		return errno == ENOSYS                   ? -EPERM
+		    : errno == EMFILE || errno == ENFILE ? -EAGAIN
+							 : -errno;
+	if (fstat(a->target, &st) < 0)
+		return -EPERM;
+	if (!S_ISSOCK(st.st_mode))
+		return -ECONNREFUSED;
+	exact = numbers_are_exact(a->target, &st);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", a->target);
+	if (exact && is_bound_here(a->g, 1u << 10 /* TCP_LISTEN */, &st)) {
+		memset(un->sun_path, 0, sizeof(un->sun_path));
+		strcpy(un->sun_path, link);
+		a->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(link) + 1);
+		return 0;
+	}
+	/* Left over by one of the slot's own, or not listening yet: as the kernel would say, since programs
+	 * take that for the sign that they may remove it. Of the host's sockets they must not think so. */
+	if (is_private(a->g, st.st_dev) ||
+	    (exact && is_bound_here(a->g, 1u << 7 /* TCP_CLOSE */, &st)))
+		return -ECONNREFUSED;
+	n = readlink(link, name, sizeof(name) - 1);
+	name[n < 0 ? 0 : n] = '\0';
+	report_refused(s, n > 0 ? name : path);
+	return -EPERM;
+}
+
+/*
+ * connect(), at once. Whether it may wait is a matter of the open file, which is the caller's too: O_NONBLOCK is set
+ * for the call and taken back; and because another thread of the caller's could take it away in that moment, a timer
+ * gets us out. Datagram sockets never wait. 0 or -errno.
+ */
+static int
+connect_now(int fd, int type, int flags, const struct sockaddr_storage *addr, socklen_t len)
+{
+	static const struct itimerval
+	    never = { 0 },
+	    soon = {
+		    .it_interval.tv_usec =
+			CONNECT_SLICE_MS * 1000, /* again, if the first came before the call */
+		    .it_value.tv_usec = CONNECT_SLICE_MS * 1000,
+	    };
+	bool blocking = (flags & O_NONBLOCK) == 0;
+	int r;
+
+	if (type == SOCK_DGRAM || type == SOCK_RAW)
+		return connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : 0;
+	if (blocking && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	setitimer(ITIMER_REAL, &soon, NULL);
+	r = connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : 0;
+	/* Over loopback it is there by now, and the second call is what the socket's state needs to know it. */
+	if (blocking && (r == -EINPROGRESS || r == -EINTR))
+		r = connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : 0;
+	setitimer(ITIMER_REAL, &never, NULL);
+	if (blocking)
+		fcntl(fd, F_SETFL, flags);
+	return r;
+}
+
+/* Does a blocking caller have to wait after that? */
+static bool
+has_to_wait(int domain, int r)
+{
+	return domain == AF_UNIX ? r == -EAGAIN || r == -EINTR
+				 : r == -EINPROGRESS || r == -EALREADY || r == -EINTR;
+}
+
+static int
+wait_in_table(struct attempt *a)
+{
+	struct connect_guard *g = a->g;
+	struct timeval tv = { 0 };
+	socklen_t size = sizeof(tv);
+	struct pending *p;
+	size_t same = 0;
+	pid_t tgid = tgid_of(a->tid);
+
+	for (size_t i = 0; i < g->n; i++)
+		same += g->pending[i].tgid == tgid;
+	if (g->n >= g->max || same >= CONNECT_PENDING_PER_PROCESS)
+		return -EAGAIN;
+	if (g->n == g->size) {
+		size_t bigger = g->size != 0 ? g->size * 2 : 8;
+		struct pending *more = reallocarray(g->pending, bigger, sizeof(*more));
+
+		if (more == NULL)
+			return -EAGAIN;
+		g->pending = more;
+		g->size = bigger;
+	}
+	(void)getsockopt(a->socket, SOL_SOCKET, SO_SNDTIMEO, &tv, &size);
+	p = &g->pending[g->n++];
+	*p = (struct pending){ .id = a->id,
+		.tid = a->tid,
+		.tgid = tgid,
+		.ready = a->domain != AF_UNIX,
+		.delay = 1,
+		.deadline = UINT64_MAX,
+		.late = a->domain == AF_UNIX ? -EAGAIN : -EINPROGRESS,
+		.addr = a->addr,
+		.len = a->len };
+	p->next = now_ms() + (p->ready ? CONNECT_ALIVE_MS : p->delay);
+	if (tv.tv_sec > 0 || tv.tv_usec > 0)
+		p->deadline = now_ms() + (uint64_t)tv.tv_sec * 1000 + (uint64_t)tv.tv_usec / 1000;
+	p->socket = take_fd(&a->socket);
+	p->target = take_fd(&a->target);
+	return NOT_NOW;
+}
+
+/* 0, -errno: the answer. NOT_NOW, GONE: none. */
+static int
+serve(struct stage2 *s, const struct seccomp_notif *req)
+{
+	cleanup(attempt_done) struct attempt a = { .g = s->guard,
+		.id = req->id,
+		.tid = (pid_t)req->pid,
+		.pidfd = -1,
+		.cwd = -1,
+		.socket = -1,
+		.target = -1 };
+	int r;
+
+	if (req->data.nr != SYS_connect)
+		return -ENOSYS;
+	if (a.tid == 0) /* not of our process namespace */
+		return -EPERM;
+	r = take_arguments(&a, &req->data);
+	if (r != 0)
+		return r;
+	/* One that the host handed in as standard input is connected to where the host is, once it is asked to. */
+	if (netns_of(a.socket) != s->guard->netns) {
+		report_refused(s, "a socket of the host");
+		return -EPERM;
+	}
+	switch (a.domain) {
+	case AF_UNIX:
+		if (a.type != SOCK_STREAM && a.type != SOCK_SEQPACKET)
+			return -EPERM; /* it could be sent from to any path afterwards */
+		if (is_path(&a)) {
+			r = take_target(s, &a);
+			if (r < 0)
+				return r;
+		}
+		break;
+	case AF_INET:
+	case AF_INET6:
+	case AF_NETLINK:
+		break; /* an address of another family is the kernel's to refuse: the socket is what it is */
+	default:
+		return -EPERM; /* not every family is divided by network namespaces */
+	}
+	r = connect_now(a.socket, a.type, a.flags, &a.addr, a.len);
+	if ((a.flags & O_NONBLOCK) == 0 && a.type != SOCK_DGRAM && a.type != SOCK_RAW &&
+	    has_to_wait(a.domain, r))
+		return wait_in_table(&a);
+	return r == -EINTR ? (a.domain == AF_UNIX ? -EAGAIN : -EINPROGRESS) : r;
+}
+
+void
+connect_ready(struct stage2 *s)
+{
+	/* The kernel writes as much as it has; ours may be an older one's. */
+	union {
+		struct seccomp_notif req;
+		uint8_t room[512];
+	} in;
+	struct pollfd pfd = { .fd = s->guard->listener, .events = POLLIN };
+
+	/* RECV would wait where there is nothing, so it is asked before; for the first the loop has. */
+	for (int i = 0; i < CONNECT_TURN_MAX; i++) {
+		int r;
+
+		if (i > 0 && (poll(&pfd, 1, 0) != 1 || (pfd.revents & POLLIN) == 0))
+			return;
+		memset(&in, 0, sizeof(in));
+		if (ioctl(s->guard->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.req) < 0)
+			continue; /* killed in between */
+		r = serve(s, &in.req);
+		if (r <= 0)
+			answer(s->guard, in.req.id, r);
+	}
+}
+
+size_t
+connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, int *ret_timeout_ms)
+{
+	uint64_t first = UINT64_MAX, now;
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct pending *p = &g->pending[i];
+
+		if (p->next < first)
+			first = p->next;
+		if (p->deadline < first)
+			first = p->deadline;
+		if (p->ready && n < max)
+			ret[n++] = (struct pollfd){ .fd = p->socket, .events = POLLOUT };
+	}
+	*ret_timeout_ms = -1;
+	if (first != UINT64_MAX) {
+		now = now_ms();
+		*ret_timeout_ms = first > now ? (int)(first - now) : 0;
+	}
+	return n;
+}
+
+/* Is there an answer for this one now? It is sent then. */
+static bool
+progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
+{
+	int domain = p->ready ? AF_INET : AF_UNIX, flags, r;
+
+	if (!ready && now < p->next && now < p->deadline)
+		return false;
+	if (!still_asked(g, p->id))
+		return true;
+	if (ready || !p->ready) {
+		flags = fcntl(p->socket, F_GETFL);
+		r = flags < 0 ? -errno
+			      : connect_now(p->socket, SOCK_STREAM, flags, &p->addr, p->len);
+		if (!has_to_wait(domain, r)) {
+			answer(g, p->id, r);
+			return true;
+		}
+	}
+	if (now >= p->deadline) {
+		answer(g, p->id, p->late);
+		return true;
+	}
+	if (p->ready) {
+		p->next = now + CONNECT_ALIVE_MS;
+	} else {
+		p->delay = p->delay < CONNECT_RETRY_MAX_MS ? p->delay * 2 : CONNECT_RETRY_MAX_MS;
+		p->next = now + p->delay;
+	}
+	return false;
+}
+
+void
+connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
+{
+	struct connect_guard *g = s->guard;
+	uint64_t now;
+	size_t kept = 0;
+
+	if (g->n == 0)
+		return;
+	now = now_ms();
+	for (size_t i = 0; i < g->n; i++) {
+		struct pending *p = &g->pending[i];
+		bool ready = false;
+
+		for (size_t k = 0; p->ready && k < n && !ready; k++)
+			ready = fds[k].fd == p->socket && fds[k].revents != 0;
+		if (progress(g, p, ready, now)) {
+			close_at(&p->socket);
+			close_at(&p->target);
+			continue;
+		}
+		if (kept != i)
+			g->pending[kept] = *p;
+		kept++;
+	}
+	g->n = kept;
+}
