@@ -28,6 +28,11 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_IF_DIGEST] = { "--if-digest", 0, "HEX", "only if the file has this BLAKE2b-256" },
 	[OPT_DURABLE]   = { "--durable", 0, NULL, "on disk before it is reported as done" },
 	[OPT_DRY_RUN]   = { "--dry-run", 0, NULL, "judge and describe, change nothing" },
+	[OPT_COMMAND]   = { "--command", 'c', "SHELL", "a command line, for sh -c" },
+	[OPT_TIMEOUT]   = { "--timeout", 0, "SECONDS", "end it after so long; never later than the policy's" },
+	[OPT_TTY]       = { "--tty", 0, NULL, "give it a terminal of its own, whatever ours are" },
+	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "give it pipes, also where ours is a terminal" },
+	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
 };
 /* clang-format on */
 
@@ -123,6 +128,31 @@ parse_number(const char *name, const char *text, uint64_t min, uint64_t *ret,
 	if (value < min)
 		return fail(why, "%s must be at least %llu", name, (unsigned long long)min);
 	*ret = value;
+	return 0;
+}
+
+/* Seconds with up to three places: "90", "0.5". What is longer than any policy lets it be is cut down there. */
+#define TIMEOUT_MAX_SECS 86400
+
+static int
+parse_seconds(const char *name, const char *text, unsigned *ret, char why[ARGS_WHY_MAX])
+{
+	unsigned long secs = 0, ms = 0, place = 100;
+	const char *p = text;
+
+	if (!isdigit((unsigned char)*p))
+		return fail(why, "%s wants a number of seconds, not '%s'", name, text);
+	for (; isdigit((unsigned char)*p); p++)
+		if ((secs = secs * 10 + (unsigned long)(*p - '0')) > TIMEOUT_MAX_SECS)
+			return fail(why, "%s must be at most %d", name, TIMEOUT_MAX_SECS);
+	if (*p == '.')
+		for (p++; isdigit((unsigned char)*p); p++, place /= 10)
+			ms += (unsigned long)(*p - '0') * place;
+	if (*p != '\0')
+		return fail(why, "%s wants a number of seconds, not '%s'", name, text);
+	if (secs == 0 && ms == 0)
+		return fail(why, "%s must be above 0", name);
+	*ret = (unsigned)(secs * 1000 + ms);
 	return 0;
 }
 
@@ -224,6 +254,11 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 			return fail(why, "--all belongs behind the --old that it is about");
 		edit->all = true;
 		return 0;
+	case OPT_COMMAND:
+		args->command = value;
+		return 0;
+	case OPT_TIMEOUT:
+		return parse_seconds(name, value, &args->timeout_ms, why);
 	case OPT_JSON:
 	case OPT_VERBOSE:
 	case OPT_HELP:
@@ -235,6 +270,9 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_IF_ABSENT:
 	case OPT_DURABLE:
 	case OPT_DRY_RUN:
+	case OPT_TTY:
+	case OPT_NO_TTY:
+	case OPT_NO_SANDBOX:
 	case N_OPTS:
 		return 0;
 	}
@@ -281,10 +319,12 @@ parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_M
 	return unknown_option(shown, why);
 }
 
-/* -r or -rp: no short option takes a value. */
+/* -r, -rp, -c VALUE or -cVALUE; *i is left on the last argument used. */
 static int
-parse_short(const char *arg, struct args *args, char why[ARGS_WHY_MAX])
+parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_MAX])
 {
+	const char *arg = argv[*i];
+
 	for (const char *p = arg + 1; *p != '\0'; p++) {
 		size_t opt = 0;
 
@@ -292,10 +332,24 @@ parse_short(const char *arg, struct args *args, char why[ARGS_WHY_MAX])
 			opt++;
 		if (opt == N_OPTS)
 			return fail(why, "unknown option '%s'", arg);
+		if (opt_specs[opt].value != NULL) {
+			if (p[1] != '\0')
+				return take(args, (enum opt)opt, p + 1, why);
+			if (*i + 1 >= argc)
+				return fail(why, "-%c wants a value: %s", *p, opt_specs[opt].value);
+			return take(args, (enum opt)opt, argv[++*i], why);
+		}
 		if (take(args, (enum opt)opt, NULL, why) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+/* The words so far are "run" and the name of what it runs. */
+static bool
+command_begins(const struct args *args)
+{
+	return args->n_words == 2 && strcmp(args->words[0], "run") == 0;
 }
 
 /* A mistake before --json must still be told as JSON. */
@@ -323,14 +377,17 @@ args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX])
 	for (i = 1; i < argc && r == 0; i++) {
 		const char *arg = argv[i];
 
-		if (!options || arg[0] != '-' || arg[1] == '\0')
+		if (!options || arg[0] != '-' || arg[1] == '\0') {
 			ret->words[ret->n_words++] = argv[i];
-		else if (strcmp(arg, "--") == 0)
+			if (command_begins(ret))
+				options = false;
+		} else if (strcmp(arg, "--") == 0) {
 			options = false;
-		else if (arg[1] == '-')
+		} else if (arg[1] == '-') {
 			r = parse_long(argc, argv, &i, ret, why);
-		else
-			r = parse_short(arg, ret, why);
+		} else {
+			r = parse_short(argc, argv, &i, ret, why);
+		}
 	}
 	if (r == 0 && ret->n_edits > 0 && last_edit(ret)->new_text == NULL)
 		r = fail(why, "--old wants a --new behind it");

@@ -31,6 +31,11 @@ enum opt {
 	OPT_IF_DIGEST,
 	OPT_DURABLE,
 	OPT_DRY_RUN,
+	OPT_COMMAND,
+	OPT_TIMEOUT,
+	OPT_TTY,
+	OPT_NO_TTY,
+	OPT_NO_SANDBOX,
 	N_OPTS,
 };
 
@@ -56,6 +61,8 @@ struct args {
 	uint8_t if_digest[KODA_DIGEST_BYTES];
 	struct koda_edit *edits; /* in the order given; the texts are argv's */
 	size_t n_edits;
+	const char *command; /* -c */
+	unsigned timeout_ms;
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;
 };
@@ -63,7 +70,8 @@ struct args {
 #define ARGS_WHY_MAX 512
 
 /*
- * Options may stand anywhere; "--" ends them. 0 with *ret filled (args_done() it), or -1 with one
+ * Options may stand anywhere; "--" ends them, and so does the first word of the command that `run` is
+ * to run: what is behind that is the command's own. 0 with *ret filled (args_done() it), or -1 with one
  * sentence in why; ret->given then tells what was seen so far, --json looked up to the end.
  */
 int args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX]);

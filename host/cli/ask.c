@@ -224,6 +224,8 @@ verb_of(const struct koda_question *q)
 		return "remove";
 	case KODA_OP_RENAME:
 		return "move";
+	case KODA_OP_RUN:
+		return "run in";
 	case KODA_OP_PING:
 	case KODA_OP_READ:
 	case KODA_OP_STAT:
@@ -234,16 +236,64 @@ verb_of(const struct koda_question *q)
 	return NULL;
 }
 
+/* As a shell would have to be told it, in one line and with nothing raw. */
+static void
+print_word(FILE *f, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "%+,-./:=@_";
+
+	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+		fputs(word, f);
+		return;
+	}
+	fputc('\'', f);
+	for (size_t len; *word != '\0'; word += len) {
+		len = strcspn(word, "'");
+		show(f, word, len, 0);
+		if (word[len] == '\'') {
+			fputs("'\\''", f);
+			len++;
+		}
+	}
+	fputc('\'', f);
+}
+
+static void
+print_command(FILE *f, bool colour, const struct koda_question *q)
+{
+	const char *const *argv = q->argv;
+
+	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
+		fputs("    with ", f);
+		print_word(f, q->env[i]);
+		fputc('\n', f);
+	}
+	/* A script has lines, and they are read as lines. */
+	if (argv[0] != NULL && strcmp(argv[0], "sh") == 0 && argv[1] != NULL &&
+	    strcmp(argv[1], "-c") == 0 && argv[2] != NULL && argv[3] == NULL) {
+		fputs("    sh -c\n", f);
+		print_lines(f, colour, text_of(argv[2], strlen(argv[2])), 1, &new_style);
+		return;
+	}
+	fputs("   ", f);
+	for (size_t i = 0; argv[i] != NULL; i++) {
+		fputc(' ', f);
+		print_word(f, argv[i]);
+	}
+	fputc('\n', f);
+}
+
 /* False: nobody can be asked about that. */
 static bool
 print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
 {
 	const char *verb = verb_of(q);
 
-	if (verb == NULL)
+	if (verb == NULL || (q->kind == KODA_OP_RUN && (q->argv == NULL || q->cwd == NULL)))
 		return false;
 	fprintf(f, "koda-sandbox: %s ", verb);
-	print_path(f, colour, q->path);
+	print_path(f, colour, q->kind == KODA_OP_RUN ? q->cwd : q->path);
 	if (q->kind == KODA_OP_RENAME && q->to != NULL) {
 		fputs(" to ", f);
 		print_path(f, colour, q->to);
@@ -270,6 +320,8 @@ print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_qu
 		print_preview(f, colour, q->data, q->len, q->len);
 	else if (q->kind == KODA_OP_WRITE && ask->preview_len > 0)
 		print_preview(f, colour, ask->preview, ask->preview_len, ask->preview_of);
+	if (q->kind == KODA_OP_RUN)
+		print_command(f, colour, q);
 	fputs("Allow this? [y/N] ", f);
 	return fflush(f) == 0 && !ferror(f);
 }
@@ -298,8 +350,8 @@ read_yes(int tty)
 	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
 }
 
-void
-ask_user(struct ask *ask, const struct koda_question *question)
+bool
+ask_yes(struct ask *ask, const struct koda_question *question)
 {
 	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	bool yes = false;
@@ -308,8 +360,7 @@ ask_user(struct ask *ask, const struct koda_question *question)
 
 	if (tty < 0) {
 		ask->nobody = true;
-		koda_approval_answer(question->approval, false);
-		return;
+		return false;
 	}
 	copy = fcntl(tty, F_DUPFD_CLOEXEC, 3);
 	f = copy >= 0 ? fdopen(copy, "w") : NULL;
@@ -323,5 +374,11 @@ ask_user(struct ask *ask, const struct koda_question *question)
 		fclose(f);
 	}
 	close(tty);
-	koda_approval_answer(question->approval, yes);
+	return yes;
+}
+
+void
+ask_user(struct ask *ask, const struct koda_question *question)
+{
+	koda_approval_answer(question->approval, ask_yes(ask, question));
 }

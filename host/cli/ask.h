@@ -19,7 +19,10 @@ struct ask {
 	unsigned long long preview_of;
 };
 
-/* Ask and answer. Anything but a clear yes is no. */
+/* Anything but a clear yes is no. */
+bool ask_yes(struct ask *ask, const struct koda_question *question);
+
+/* Ask, and answer it. */
 void ask_user(struct ask *ask, const struct koda_question *question);
 
 /* As differences of lines, each replacement with the line it begins in where lines[] tells. */

@@ -10,7 +10,12 @@ enum exit_status {
 	EXIT_USAGE = 2,
 	EXIT_REFUSED = 3, /* by the policy, or by whoever was asked */
 	EXIT_CONFLICT = 4,
-	EXIT_HOST = 125, /* the sandbox itself failed; as env(1) and timeout(1) do */
+	/* run and shell: else it is the command's own, 128 + the number when a signal ended it. */
+	EXIT_SETUP = 88,      /* the kernel sandbox could not be built: nothing was run */
+	EXIT_TIMED_OUT = 124, /* as timeout(1) */
+	EXIT_HOST = 125,      /* the sandbox itself failed; as env(1) and timeout(1) do */
+	EXIT_NOT_RUN = 126,   /* the command was found and could not be executed; as a shell */
+	EXIT_NOT_FOUND = 127,
 };
 
 struct command;
@@ -21,12 +26,14 @@ struct cli {
 	char **words;                  /* behind the command's own */
 };
 
+#define WORDS_ANY SIZE_MAX
+
 struct command {
 	const char *group; /* "fs"; NULL: the name stands alone */
 	const char *name;
 	const char *synopsis; /* its words */
-	size_t n_words;
-	unsigned opts; /* OPT_BITs beside OPT_COMMON */
+	size_t n_words;       /* at most; WORDS_ANY: as many as there are */
+	unsigned opts;        /* OPT_BITs beside OPT_COMMON */
 	const char *brief;
 	const char *help;                  /* more sentences, or "" */
 	const char *conflict_remedy;       /* what to do about KODA_CONFLICT, or NULL */
@@ -43,6 +50,10 @@ int cmd_rm(const struct cli *cli);
 int cmd_mv(const struct cli *cli);
 int cmd_explain_read(const struct cli *cli);
 int cmd_explain_write(const struct cli *cli);
+int cmd_run(const struct cli *cli);
+int cmd_shell(const struct cli *cli);
+int cmd_quarantine_list(const struct cli *cli);
+int cmd_quarantine_restore(const struct cli *cli);
 int cmd_policy(const struct cli *cli);
 int cmd_doctor(const struct cli *cli);
 

@@ -23,9 +23,8 @@ job_find_root(const struct cli *cli, char **ret)
 	return output_error(cli, &err, NULL);
 }
 
-/* What of path is below dir, both canonical: "" for dir itself, NULL for anything else. */
-static const char *
-below(const char *path, const char *dir)
+const char *
+job_below(const char *path, const char *dir)
 {
 	size_t len = strlen(dir);
 
@@ -71,7 +70,7 @@ place_word(const struct job *job, const char *word, char **ret)
 		    word);
 		return output_error(job->cli, &err, "an absolute path");
 	}
-	inside = below(job->cwd, job->root);
+	inside = job_below(job->cwd, job->root);
 	*ret = join(inside != NULL ? inside : job->cwd, word);
 	return EXIT_DONE;
 }
@@ -233,7 +232,7 @@ job_end(struct job *job)
 const char *
 job_shown(const struct job *job, const char *path)
 {
-	const char *inside = job->cwd != NULL ? below(path, job->cwd) : NULL;
+	const char *inside = job->cwd != NULL ? job_below(path, job->cwd) : NULL;
 
 	return inside != NULL && inside[0] != '\0' ? inside : path;
 }

@@ -39,6 +39,9 @@ const char *job_shown(const struct job *job, const char *path);
  * nothing. Returns the exit status. */
 int job_tell_mutation(const struct job *job, const char *done, const char *would);
 
+/* What of path is below dir, both canonical: "" for dir itself, NULL for anything else. */
+const char *job_below(const char *path, const char *dir);
+
 /* The canonical directory that --root names; EXIT_DONE with *ret the caller's, or the status. */
 int job_find_root(const struct cli *cli, char **ret);
 

@@ -48,17 +48,39 @@ static const struct command commands[] = {
 	{ "explain", "write", "PATH", 1, 0,
 	    "tell whether a path may be changed, and why", "The status is 0 if so and 3 if not.", NULL,
 	    cmd_explain_write },
+	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
+	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
+	    OPT_BIT(OPT_NO_SANDBOX),
+	    "run a command in the kernel sandbox",
+	    "It can change what the policy lets it change, and reach no process, socket or network outside.\n"
+	    "Input, output and signals pass through; where standard input and output are a terminal it has one\n"
+	    "of its own. In safe mode a command is asked for, unless it is typed at a terminal. What it was\n"
+	    "refused is told behind its standard error. With --json its output is captured.\n\n"
+	    "Status: the command's, 128 + n when signal n ended it; 124 its time was over, 125 the host failed,\n"
+	    "126 it could not be executed, 127 not found, 88 the sandbox could not be built, 3 not approved.",
+	    NULL, cmd_run },
+	{ NULL, "shell", "", 0,
+	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
+	    "open a shell in the kernel sandbox", "The shell is $SHELL, if /etc/shells has it, else /bin/sh.",
+	    NULL, cmd_shell },
 	{ NULL, "policy", "", 0, 0,
-	    "print the policy that the mode means for the project", "", NULL, cmd_policy },
+	    "print the policy that the mode means for the project",
+	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
+	    cmd_policy },
 	{ NULL, "doctor", "", 0, 0,
 	    "tell what this machine can enforce",
-	    "The status is 0 when all is there that file operations in auto mode need, else 1.", NULL,
-	    cmd_doctor },
+	    "The status is 0 when all is there that auto mode needs, else 1.", NULL, cmd_doctor },
 };
 /* clang-format on */
 
 static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
 				  "approved, 4 conflict, 125 sandbox failed.\n";
+/* Of the commands whose status is somebody else's, their own help tells it. */
+static bool
+has_own_status(const struct command *command)
+{
+	return command->run == cmd_run || command->run == cmd_shell;
+}
 
 static bool
 same_group(const char *a, const char *b)
@@ -148,11 +170,10 @@ print_options(FILE *f, unsigned opts)
 
 		if ((opts & OPT_BIT(i)) == 0)
 			continue;
-		if (spec->letter != 0)
-			snprintf(left, sizeof(left), "-%c, %s", spec->letter, spec->name);
-		else
-			snprintf(left, sizeof(left), "    %s%s%s", spec->name,
-			    spec->value != NULL ? " " : "", spec->value != NULL ? spec->value : "");
+		snprintf(left, sizeof(left), "%c%c%s %s%s%s", spec->letter != 0 ? '-' : ' ',
+		    spec->letter != 0 ? spec->letter : ' ', spec->letter != 0 ? "," : " ",
+		    spec->name, spec->value != NULL ? " " : "",
+		    spec->value != NULL ? spec->value : "");
 		fprintf(f, "  %-22s %s\n", left, spec->help);
 	}
 }
@@ -169,7 +190,9 @@ print_command_help(FILE *f, const struct command *command)
 	fputs("\n", f);
 	print_options(f, command->opts);
 	print_options(f, OPT_COMMON);
-	fprintf(f, "      %-18s %s\n\n%s", "--", "what follows is no option", status_help);
+	fprintf(f, "      %-18s %s\n", "--", "what follows is no option");
+	if (!has_own_status(command))
+		fprintf(f, "\n%s", status_help);
 }
 
 /* group NULL: everything. */
@@ -250,9 +273,9 @@ check(const struct cli *cli)
 	}
 	while (cli->words[n] != NULL)
 		n++;
-	if (n < command->n_words && command->synopsis[0] != '[')
+	if (command->n_words != WORDS_ANY && n < command->n_words && command->synopsis[0] != '[')
 		return output_usage(cli, "%s wants %s", command->name, command->synopsis);
-	if (n > command->n_words)
+	if (command->n_words != WORDS_ANY && n > command->n_words)
 		return output_usage(cli, "%s: what is '%s' for? Quote a name that has spaces",
 		    command->name, cli->words[command->n_words]);
 	return EXIT_DONE;

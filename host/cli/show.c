@@ -143,8 +143,8 @@ show_json_lossy(const void *data, size_t len)
 	return ret;
 }
 
-static json_t *
-json_base64(const void *data, size_t len)
+json_t *
+show_json_base64(const void *data, size_t len)
 {
 	static const char digits[] =
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -181,7 +181,7 @@ show_json_path(json_t *object, const char *key, const char *path)
 	if (show_is_utf8(path, len))
 		return;
 	snprintf(other, sizeof(other), "%s_base64", key);
-	json_object_set_new(object, other, json_base64(path, len));
+	json_object_set_new(object, other, show_json_base64(path, len));
 }
 
 void
@@ -192,7 +192,7 @@ show_json_content(json_t *object, const void *data, size_t len)
 
 	json_object_set_new(object, "encoding", json_string(text ? "utf-8" : "base64"));
 	json_object_set_new(object, "content",
-	    text ? json_stringn_nocheck(data, len) : json_base64(data, len));
+	    text ? json_stringn_nocheck(data, len) : show_json_base64(data, len));
 }
 
 void

@@ -25,6 +25,8 @@ bool show_is_utf8(const void *data, size_t len);
 
 /* Any bytes as a JSON string, what is not UTF-8 replaced by U+FFFD. */
 json_t *show_json_lossy(const void *data, size_t len);
+/* The bytes in base64. */
+json_t *show_json_base64(const void *data, size_t len);
 /* Set key to the path and, if that lost something, key_base64 to its bytes. */
 void show_json_path(json_t *object, const char *key, const char *path);
 /* Set "content" and "encoding": utf-8, or base64 for what is not, or has a NUL. */

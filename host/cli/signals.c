@@ -1,0 +1,56 @@
+#include "host/cli/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static sigset_t before;
+
+int
+signals_open(void)
+{
+	static const int ours[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH,
+		SIGUSR1, SIGUSR2 };
+	sigset_t set, blocked;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		struct sigaction action;
+
+		/* One that is blocked is kept even when it is ignored. */
+		if (sigaction(ours[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, ours[i]);
+	}
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -1;
+	blocked = set;
+	sigaddset(&blocked, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	return fd;
+}
+
+int
+signals_next(int fd)
+{
+	struct signalfd_siginfo info;
+	ssize_t n;
+
+	do {
+		n = read(fd, &info, sizeof(info));
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+void
+signals_close(int *fd)
+{
+	if (*fd < 0)
+		return;
+	close(*fd);
+	*fd = -1;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
