@@ -7,10 +7,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "host/command.h"
 #include "host/session.h"
 
 struct koda_approval {
-	struct call *call;  /* NULL: it has ended without waiting for the answer */
+	struct call *call; /* NULL: it has ended without waiting for the answer, or it is */
+	struct koda_command *command;
 	struct arena arena; /* holds the request that the question points into */
 	void *content;      /* of a large write, mapped; it is sealed, so nobody can change it */
 	size_t content_len;
@@ -139,17 +141,21 @@ settle(struct koda_approval *a)
 	slot_answer(c, yes);
 }
 
+static const char *const mode_names[] = {
+	[KODA_PLAN] = "Plan",
+	[KODA_SAFE] = "Safe",
+	[KODA_AUTO] = "Auto",
+};
+
 static void
 refuse(struct call *c, const char *why)
 {
-	static const char
-	    *const modes[] = { [KODA_PLAN] = "Plan", [KODA_SAFE] = "Safe", [KODA_AUTO] = "Auto" };
 	char shown[384];
 
 	bytes_show(shown, sizeof(shown), c->result.path, strlen(c->result.path));
 	err_set(&c->err, KODA_NOT_APPROVED, 0,
 	    "'%s': the %s mode's policy wants each change approved, and %s", shown,
-	    modes[c->slot->ses->mode], why);
+	    mode_names[c->slot->ses->mode], why);
 }
 
 void
@@ -191,6 +197,84 @@ approve_ask(struct koda_session *ses, struct call *c)
 		settle(a);
 }
 
+/* ---- commands ---- */
+
+static void
+refuse_command(struct koda_command *c, const char *why)
+{
+	char shown[384];
+
+	bytes_show(shown, sizeof(shown), c->name, strlen(c->name));
+	err_set(&c->error, KODA_NOT_APPROVED, 0,
+	    "'%s' was not run: the %s mode's policy wants each command approved, and %s", shown,
+	    mode_names[c->slot->ses->mode], why);
+}
+
+void
+approve_command_done(struct koda_command *c)
+{
+	struct koda_approval *a = c->approval;
+
+	if (a == NULL)
+		return;
+	c->approval = NULL;
+	a->command = NULL;
+	if (!a->asking && a->answered)
+		approval_free(a);
+}
+
+static void
+settle_command(struct koda_approval *a)
+{
+	struct koda_command *c = a->command;
+	bool yes = a->yes;
+
+	approve_command_done(c);
+	command_answer(c, yes);
+}
+
+void
+approve_ask_command(struct koda_session *ses, struct koda_command *c)
+{
+	struct koda_approval *a = ses->approve == NULL ? NULL : calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		refuse_command(c,
+		    ses->approve == NULL ? "there is nobody to ask" : "memory is too short to ask");
+		command_answer(c, false);
+		return;
+	}
+	arena_init(&a->arena);
+	a->seen.fd = -1;
+	a->command = c;
+	c->approval = a;
+	a->question = (struct koda_question){
+		.kind = KODA_OP_RUN,
+		.mode = ses->mode,
+		.path = c->cwd,
+		.argv = (const char *const *)c->argv,
+		.cwd = c->cwd,
+		.env = (const char *const *)c->added,
+		.approval = a,
+	};
+	a->asking = true;
+	ses->approve(ses->data, &a->question);
+	a->asking = false;
+	if (a->command == NULL) {
+		if (a->answered || c->sync)
+			approval_free(a);
+		return;
+	}
+	if (!a->answered && c->sync) {
+		refuse_command(c, "nobody answered");
+		a->answered = true;
+	} else if (a->answered && !a->yes) {
+		refuse_command(c, "this one was not");
+	}
+	if (a->answered)
+		settle_command(a);
+}
+
 void
 koda_approval_answer(struct koda_approval *approval, bool yes)
 {
@@ -204,6 +288,17 @@ koda_approval_answer(struct koda_approval *approval, bool yes)
 	approval->yes = yes;
 	if (approval->asking)
 		return; /* approve_ask goes on when the callback has returned */
+	if (approval->command != NULL) {
+		ses = approval->command->slot->ses;
+		if (*ses->here != 1)
+			return; /* the parent's question */
+		if (!yes)
+			refuse_command(approval->command, "this one was not");
+		session_enter(ses);
+		settle_command(approval);
+		session_leave(ses);
+		return;
+	}
 	if (c == NULL) {
 		approval_free(approval);
 		return;

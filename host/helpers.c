@@ -91,3 +91,30 @@ helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], stru
 	strcpy(ret, real);
 	return 0;
 }
+
+int
+helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
+{
+	/* Never by PATH: a project's directory may stand first in it. */
+	static const char *const places[] = { "/usr/bin/bwrap", "/bin/bwrap",
+		"/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap" };
+	struct stat st;
+
+	for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+		if (stat(places[i], &st) < 0)
+			continue;
+		if (check_program(places[i], err) < 0)
+			return -1;
+		/* With other rights than ours it could be made to do things that we could not. */
+		if ((st.st_mode & (S_ISUID | S_ISGID)) != 0)
+			return err_set(err, KODA_UNSUPPORTED, 0,
+			    "'%s' is set-user-id: user namespaces are what it is needed for here "
+			    "(chmod u-s %s)",
+			    places[i], places[i]);
+		strcpy(ret, places[i]);
+		return 0;
+	}
+	return err_set(err, KODA_UNSUPPORTED, 0,
+	    "bubblewrap is not installed: apt install bubblewrap, dnf install bubblewrap or pacman -S "
+	    "bubblewrap");
+}

@@ -15,4 +15,7 @@
 int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
     struct koda_error *err);
 
+/* bubblewrap, in one of the places that a system has it in. Not set-user-id. */
+int helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err);
+
 #endif

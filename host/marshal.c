@@ -45,6 +45,7 @@ marshal_is_mutation(enum koda_op_kind kind)
 	case KODA_OP_STAT:
 	case KODA_OP_LIST:
 	case KODA_OP_EXPLAIN:
+	case KODA_OP_RUN:
 		break;
 	}
 	return false;
@@ -90,6 +91,7 @@ marshal_check(const struct koda_op *op, struct koda_error *err)
 	case KODA_OP_MKDIR:
 	case KODA_OP_REMOVE:
 		break;
+	case KODA_OP_RUN: /* koda_command_start() */
 	default:
 		return err_set(err, KODA_INVALID, 0, "no such operation: %d", (int)op->kind);
 	}
@@ -274,6 +276,8 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 		p->u.explain.path = path;
 		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE
 								      : KODA__ACCESS__ACCESS_READ;
+		break;
+	case KODA_OP_RUN: /* is no request */
 		break;
 	}
 #undef BEGIN
@@ -821,6 +825,7 @@ expected(enum koda_op_kind kind)
 	case KODA_OP_MKDIR:
 	case KODA_OP_REMOVE:
 	case KODA_OP_RENAME:
+	case KODA_OP_RUN:
 		break;
 	}
 	return KODA__REPLY__RESULT_OUTCOME;
@@ -852,6 +857,7 @@ marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct
 	case KODA_OP_MKDIR:
 	case KODA_OP_REMOVE:
 	case KODA_OP_RENAME:
+	case KODA_OP_RUN:
 		break;
 	}
 	return take_outcome(kind, reply->outcome, ret, err);

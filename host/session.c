@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +14,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "host/command.h"
 #include "host/helpers.h"
+#include "host/home.h"
+#include "host/protect.h"
 #include "host/trust.h"
 #include "shared/cleanup.h"
 
@@ -142,27 +144,41 @@ session_call_finished(struct koda_session *ses, struct call *c)
 		set_timer(ses, 0);
 }
 
-static void
-watch(struct koda_session *ses, struct koda_slot *slot, int fd, uint32_t events)
+void
+session_forget_calls(struct koda_session *ses, const void *data, koda_done_fn *instead)
 {
-	struct epoll_event ev = { .events = events, .data.ptr = slot };
-
-	if (slot->watched_fd == fd && slot->watched_events == events)
-		return;
-	if (slot->watched_fd >= 0 && slot->watched_fd != fd)
-		epoll_ctl(ses->epoll_fd, EPOLL_CTL_DEL, slot->watched_fd, NULL);
-	if (fd >= 0 &&
-	    (slot->watched_fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
-		epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
-	slot->watched_fd = fd;
-	slot->watched_events = events;
+	for (struct call *c = ses->done_head; data != NULL && c != NULL; c = c->next)
+		if (c->data == data)
+			c->done = instead;
 }
 
 void
-session_unwatch(struct koda_session *ses, struct koda_slot *slot)
+session_watch(struct koda_session *ses, struct source *source, int fd, uint32_t events)
 {
-	if (slot->watched_fd >= 0)
-		watch(ses, slot, -1, 0);
+	struct epoll_event ev = { .events = events, .data.ptr = source };
+
+	if (source->fd == fd && source->events == events)
+		return;
+	if (source->fd >= 0 && source->fd != fd)
+		epoll_ctl(ses->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	if (fd >= 0 && (source->fd != fd || epoll_ctl(ses->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0))
+		epoll_ctl(ses->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+	source->fd = fd;
+	source->events = events;
+}
+
+void
+session_unwatch(struct koda_session *ses, struct source *source)
+{
+	if (source->fd >= 0)
+		session_watch(ses, source, -1, 0);
+}
+
+void
+session_wake_at(struct koda_session *ses, uint64_t at)
+{
+	if (at < ses->timer_at)
+		set_timer(ses, at);
 }
 
 void
@@ -173,7 +189,7 @@ session_rearm(struct koda_session *ses, struct koda_slot *slot)
 	int fd;
 
 	slot_wait_for(slot, &fd, &events, &at);
-	watch(ses, slot, fd, events);
+	session_watch(ses, &slot->source, fd, events);
 	if (at < ses->timer_at)
 		set_timer(ses, at);
 }
@@ -181,17 +197,19 @@ session_rearm(struct koda_session *ses, struct koda_slot *slot)
 static void
 rearm_all(struct koda_session *ses)
 {
-	uint64_t first = ses->done_head != NULL ? 0 : UINT64_MAX;
+	uint64_t first = ses->done_head != NULL || ses->over != NULL ? 0 : UINT64_MAX;
 
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
 		uint32_t events;
 		uint64_t at;
 		int fd;
 
-		if (slot->watched_fd < 0 && slot->n_calls == 0)
+		if (slot->sandbox != NULL && (at = sandbox_next_time(slot->sandbox)) < first)
+			first = at;
+		if (slot->source.fd < 0 && slot->n_calls == 0)
 			continue;
 		slot_wait_for(slot, &fd, &events, &at);
-		watch(ses, slot, fd, events);
+		session_watch(ses, &slot->source, fd, events);
 		if (at < first)
 			first = at;
 	}
@@ -218,6 +236,20 @@ deliver(struct koda_session *ses)
 	}
 }
 
+/* The same of commands. */
+static void
+deliver_commands(struct koda_session *ses)
+{
+	struct koda_command *c;
+
+	while ((c = ses->over) != NULL) {
+		ses->over = c->next;
+		c->next = NULL;
+		c->ses = NULL;
+		c->done(c->data, c); /* which may free it, or others that are in line */
+	}
+}
+
 /* Wait at most timeout_ms (-1: no limit) for something, and do all that can be done then. */
 static void
 work(struct koda_session *ses, int timeout_ms)
@@ -232,21 +264,25 @@ work(struct koda_session *ses, int timeout_ms)
 	session_enter(ses);
 	n = epoll_wait(ses->epoll_fd, ev, EVENTS_AT_ONCE, timeout_ms);
 	for (int i = 0; i < n; i++) {
-		struct koda_slot *slot = ev[i].data.ptr;
+		struct source *source = ev[i].data.ptr;
 
-		if (slot == NULL) {
-			if (read(ses->timer_fd, &expirations, sizeof(expirations)) > 0)
-				ses->timer_at = UINT64_MAX;
-			continue;
-		}
-		slot_read(slot, false);
+		/* What one of them has ended is still there, but may not be watched any more. */
+		if (source != NULL && source->fd >= 0)
+			source->ready(source);
+		else if (source == NULL &&
+		    read(ses->timer_fd, &expirations, sizeof(expirations)) > 0)
+			ses->timer_at = UINT64_MAX;
 	}
-	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
+		if (slot->sandbox != NULL)
+			sandbox_tick(slot->sandbox);
 		if (slot->n_calls > 0 || slot->state == SLOT_DYING) {
 			slot_tick(slot);
 			slot_ask(slot);
 		}
+	}
 	deliver(ses);
+	deliver_commands(ses);
 	/* What was asked for from there goes out together. */
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
 		if (slot->n_queued > 0)
@@ -256,6 +292,43 @@ work(struct koda_session *ses, int timeout_ms)
 	rearm_all(ses);
 	ses->dispatching = false;
 	session_leave(ses);
+}
+
+int
+session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err)
+{
+	if (ses->dispatching)
+		return err_set(err, KODA_INVALID, 0, "waited for from inside a callback");
+	work(ses, timeout_ms);
+	return 0;
+}
+
+void
+session_command_over(struct koda_session *ses, struct koda_command *c)
+{
+	struct koda_command **end = &ses->over;
+
+	ses->n_commands--;
+	if (c->done == NULL)
+		return;
+	c->ses = ses;
+	c->next = NULL;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = c;
+	if (!ses->dispatching)
+		set_timer(ses, 0);
+}
+
+void
+session_command_forget(struct koda_session *ses, struct koda_command *c)
+{
+	struct koda_command **at = &ses->over;
+
+	while (*at != NULL && *at != c)
+		at = &(*at)->next;
+	if (*at == c)
+		*at = c->next;
 }
 
 static void
@@ -281,11 +354,11 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
 	if (ses->dispatching)
 		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
-	if (ses->n_async == 0 && timeout_ms < 0)
+	if (ses->n_async + ses->n_commands == 0 && timeout_ms < 0)
 		return 0;
 	session_enter(ses);
 	work(ses, timeout_ms);
-	n = (int)ses->n_async;
+	n = (int)(ses->n_async + ses->n_commands);
 	return session_leave(ses) ? 0 : n;
 }
 
@@ -312,24 +385,6 @@ open_loop(struct koda_session *ses, struct ev_loop *loop, struct koda_error *err
 	ses->watch->io.data = ses;
 	ev_io_start(ses->loop, &ses->watch->io);
 	return 0;
-}
-
-static char *
-find_home(void)
-{
-	const char *home = getenv("HOME");
-	struct passwd pw, *found = NULL;
-	char buf[4096], *real;
-
-	if (home == NULL || home[0] != '/') {
-		home = NULL;
-		if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) == 0 && found != NULL &&
-		    pw.pw_dir != NULL && pw.pw_dir[0] == '/')
-			home = pw.pw_dir;
-	}
-	/* Without one the places below it are still known by name at any depth. */
-	real = home == NULL ? NULL : realpath(home, NULL);
-	return real != NULL ? real : strdup(home == NULL ? "" : home);
 }
 
 static int
@@ -362,6 +417,32 @@ open_policy(struct koda_session *ses, const struct koda_session_options *o, stru
 	return ses->policy == NULL ? -1 : koda_policy_freeze(ses->policy, err);
 }
 
+/* Without commands then, and said so; in Auto not at all. */
+bool
+session_degrade(struct koda_session *ses, const struct koda_error *why)
+{
+	if (ses->mode == KODA_AUTO)
+		return false;
+	if (ses->commands)
+		session_event(ses, KODA_EVENT_DEGRADED,
+		    "no kernel sandbox, so no commands, file operations only: %s", why->message);
+	ses->commands = false;
+	return true;
+}
+
+static int
+find_helpers(struct koda_session *ses, const struct koda_session_options *o, struct koda_error *err)
+{
+	if (helpers_find(o->helper_dir, "koda-fs-worker", ses->worker_path, err) < 0)
+		return -1;
+	ses->commands = o->commands;
+	if (!ses->commands)
+		return 0;
+	if (helpers_find(o->helper_dir, "koda-sandbox-stage2", ses->stage2_path, err) < 0)
+		return -1;
+	return helpers_find_bwrap(ses->bwrap_path, err) < 0 && !session_degrade(ses, err) ? -1 : 0;
+}
+
 static int
 open_session(struct koda_session *ses, const struct koda_session_options *o, struct koda_error *err)
 {
@@ -385,11 +466,11 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
 	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
 	ses->max_idle = o->max_idle != 0 ? o->max_idle : IDLE_DEFAULT;
-	/* The helper first: nothing in the project has a say in where it is. */
-	if (helpers_find(o->helper_dir, "koda-fs-worker", ses->worker_path, err) < 0 ||
-	    open_root(ses, o->root, err) < 0 || open_policy(ses, o, err) < 0)
+	/* The helpers first: nothing in the project has a say in where they are. */
+	if (find_helpers(ses, o, err) < 0 || open_root(ses, o->root, err) < 0 ||
+	    open_policy(ses, o, err) < 0)
 		return -1;
-	ses->home = find_home();
+	ses->home = home_find();
 	if (ses->home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
 	return open_loop(ses, o->loop, err);
@@ -451,7 +532,9 @@ abandon(struct koda_session *ses)
 			close(slot->child.pidfd);
 		slot->child.pidfd = -1;
 		slot->state = SLOT_DOWN;
-		slot->watched_fd = -1; /* the epoll set is shared with the parent */
+		slot->source.fd = -1; /* the epoll set is shared with the parent */
+		if (slot->sandbox != NULL)
+			sandbox_abandon(slot->sandbox);
 	}
 	for (size_t i = 0; i < ses->n_leaving; i++)
 		close(ses->leaving[i].pidfd);
@@ -507,10 +590,12 @@ koda_session_close(struct koda_session *ses)
 	ses->depth++; /* what is answered now may call release or close */
 	while (ses->slots != NULL)
 		drop_slot(ses, ses->slots);
-	if (here)
+	if (here) {
 		deliver(ses);
-	else
+		deliver_commands(ses);
+	} else {
 		forget_done(ses);
+	}
 	reap_leaving(ses, LEAVING_MS);
 	free(ses->leaving);
 	/* In a child too: that is memory only until its loop runs, which then must not know us. */
@@ -590,6 +675,10 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 		ses->slots->prev = slot;
 	ses->slots = slot;
 	ses->n_idle++;
+	if (ses->commands && (slot->sandbox = sandbox_new(slot, err)) == NULL) {
+		drop_slot(ses, slot);
+		return NULL;
+	}
 	return slot;
 }
 
@@ -624,6 +713,8 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	/* Cold, it starts the worker; warm, it finds out that one died in its sleep and replaces it. */
 	session_enter(ses);
 	r = ping(slot, err);
+	if (r == 0 && slot->sandbox != NULL)
+		r = protect_prepare(slot->sandbox, err);
 	if (session_leave(ses))
 		return NULL; /* closed from inside the event callback; *err is of the ping */
 	if (r < 0) {
@@ -643,8 +734,10 @@ koda_slot_release(struct koda_slot *slot)
 	ses = slot->ses;
 	if (*ses->here != 1 || ses->closing || slot->doomed)
 		return; /* closing the session frees it; in a forked child the worker is the parent's */
-	/* What is still under way would be answered to nobody: such a worker is not handed on. */
-	if (slot->state != SLOT_UP || slot->n_calls > 0 || ses->n_idle >= ses->max_idle) {
+	/* What is still under way would be answered to nobody: such a worker is not handed on.
+	 * Nor is a sandbox: what commands left in its private places is not for the next. */
+	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->sandbox != NULL ||
+	    ses->n_idle >= ses->max_idle) {
 		slot->doomed = true;
 		ses->n_doomed++;
 		session_enter(ses);
@@ -688,7 +781,7 @@ koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *
 		return -1;
 	session_enter(slot->ses);
 	slot_run(slot, &c);
-	if (slot->watched_fd >= 0 || slot->n_calls > 0)
+	if (slot->source.fd >= 0 || slot->n_calls > 0)
 		session_rearm(slot->ses, slot);
 	session_leave(slot->ses);
 	if (c.err.code != KODA_OK) {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "host/slot.h"
+#include "host/source.h"
 #include "shared/bytes.h"
 
 struct ev_loop;
@@ -25,6 +26,10 @@ struct koda_session {
 	void *data;
 	unsigned timeout_ms, max_slots, max_idle;
 	char worker_path[PATH_LEN_MAX + 1];
+	bool commands; /* slots have a kernel sandbox */
+	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
+	struct koda_command *over; /* ended, their callback is to be called; by next */
+	size_t n_commands;         /* not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
@@ -50,8 +55,20 @@ uint64_t now_ns(void);
 void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void session_call_finished(struct koda_session *ses, struct call *c);
-/* Its descriptor is about to be closed: stop watching it. */
-void session_unwatch(struct koda_session *ses, struct koda_slot *slot);
+/* Of those finished and not told yet, those that would tell `data` tell `instead`. */
+void session_forget_calls(struct koda_session *ses, const void *data, koda_done_fn *instead);
+/* The kernel sandbox does not work here: go on without (true, and it is said), or not (Auto). */
+bool session_degrade(struct koda_session *ses, const struct koda_error *why);
+
+/* Watch the source's descriptor for these events; fd -1: not any more (before it is closed). */
+void session_watch(struct koda_session *ses, struct source *source, int fd, uint32_t events);
+void session_unwatch(struct koda_session *ses, struct source *source);
+/* Somebody wants a look at the clock then. */
+void session_wake_at(struct koda_session *ses, uint64_t at);
+void session_command_over(struct koda_session *ses, struct koda_command *c);
+void session_command_forget(struct koda_session *ses, struct koda_command *c);
+/* One turn of the loop, for who waits. -1: from inside a callback of it. */
+int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */
 void session_rearm(struct koda_session *ses, struct koda_slot *slot);
 /* A killed process that somebody has to wait for; the session does when it has time. */
@@ -66,5 +83,8 @@ int session_check(const struct koda_session *ses, struct koda_error *err);
 /* approve.c: put the question for a preview that has come back. */
 void approve_ask(struct koda_session *ses, struct call *c);
 void approve_done(struct call *c);
+/* The same for a command; answered by command_answer. */
+void approve_ask_command(struct koda_session *ses, struct koda_command *c);
+void approve_command_done(struct koda_command *c);
 
 #endif

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/bwrap.h"
+#include "host/sandbox.h"
 #include "host/session.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
@@ -242,6 +244,24 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
 	return 0;
 }
 
+void
+slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
+    struct call *c)
+{
+	c->kind = OP_OURS;
+	c->fd = -1;
+	c->result.fd = -1;
+	c->id = c->request_id = slot->next_id++;
+	c->request = *request;
+	*request = (struct packed){ 0 };
+	c->timeout_ms = timeout_ms;
+	c->deadline = in_ms(timeout_ms);
+	c->slot = slot;
+	c->state = CALL_DONE;
+	set_state(c, CALL_QUEUED);
+	line_append(slot, c);
+}
+
 /* ---- the worker's life ---- */
 
 static void
@@ -260,7 +280,7 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 		/* No mutation can be under way: the worker has not been told of any, or is not trusted to
 		 * have acted. What it may have done is asked of nobody any more. */
 		child_kill(&slot->child);
-		session_unwatch(slot->ses, slot);
+		session_unwatch(slot->ses, &slot->source);
 		frame_done(&slot->fs);
 		session_adopt(slot->ses, &slot->child);
 	}
@@ -287,10 +307,29 @@ queue_seal(struct koda_slot *slot, struct koda_error *err)
 	seal.root_ino = ses->root_ino;
 	seal.home = (ProtobufCBinaryData){ strlen(ses->home), (uint8_t *)ses->home };
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, slot->token };
+	if (slot->sandbox != NULL && slot->sandbox->quarantine != NULL) {
+		seal.has_quarantine = true;
+		seal.quarantine =
+		    (ProtobufCBinaryData){ strlen(BWRAP_QUARANTINE), (uint8_t *)BWRAP_QUARANTINE };
+	}
 	req.id = slot->seal_id = slot->next_id++;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &seal;
 	return message_queue(&slot->fs, &req.base, err) < 0 ? -1 : 0;
+}
+
+static int
+spawn_worker(struct koda_slot *slot, int fd, struct koda_error *err)
+{
+	if (slot->sandbox != NULL) {
+		if (sandbox_start_worker(slot->sandbox, fd, &slot->child, err) == 0)
+			return 0;
+		if (err->code != KODA_UNSUPPORTED || !session_degrade(slot->ses, err))
+			return -1;
+		sandbox_free(slot->sandbox);
+		slot->sandbox = NULL;
+	}
+	return spawn_helper(slot->ses->worker_path, fd, &slot->child, err);
 }
 
 static int
@@ -304,7 +343,7 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
 	/* As far as the kernel lets us: less only means more wake-ups. */
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
-	if (spawn_helper(slot->ses->worker_path, pair[1], &slot->child, err) < 0) {
+	if (spawn_worker(slot, pair[1], err) < 0) {
 		close(pair[0]);
 		close(pair[1]);
 		return -1;
@@ -483,7 +522,7 @@ bury(struct koda_slot *slot, bool gone)
 	     !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
 		receive_frames(slot);
 	read_record(slot);
-	session_unwatch(slot->ses, slot);
+	session_unwatch(slot->ses, &slot->source);
 	frame_done(&slot->fs);
 	slot->barren = slot->answered ? 0 : slot->barren + 1;
 	if (slot->broken)
@@ -553,7 +592,7 @@ on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *er
 	slot->enforcement = (struct koda_enforcement){
 		.landlock_abi = ready->enforcement->landlock_abi,
 		.seccomp = ready->enforcement->seccomp,
-		.mount_view = ready->enforcement->mount_view,
+		.mount_view = slot->sandbox != NULL,
 	};
 	if (slot->enforcement.landlock_abi < LOCKDOWN_ABI_FULL || !slot->enforcement.seccomp) {
 		struct koda_error why;
@@ -685,7 +724,14 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		on_recovered(c);
 		return 0;
 	}
-	r = marshal_result(c->kind, reply, take_fd(&fd), &slot->arena, &c->result, &why);
+	if (c->take != NULL && reply->result_case != KODA__REPLY__RESULT_ERROR) {
+		if (c->take(c->take_data, reply, err) < 0)
+			return -1;
+		finish(c, NULL);
+		return 0;
+	}
+	r = marshal_result(c->take != NULL ? KODA_OP_PING : c->kind, reply, take_fd(&fd),
+	    &slot->arena, &c->result, &why);
 	if (r >= 0 && c->max > 0 && c->result.len > c->max)
 		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was asked for");
 	if (r >= 0 && c->preview)
@@ -1037,7 +1083,7 @@ slot_advance(struct koda_slot *slot)
 		case SLOT_DYING:
 			/* Out of the set before it is closed: a forked child of the embedder may hold it open,
 			 * and then it would stay there and name a slot that is gone. */
-			session_unwatch(slot->ses, slot);
+			session_unwatch(slot->ses, &slot->source);
 			if (child_gone(&slot->child, 0))
 				bury(slot, true);
 			else if (now_ns() >= slot->state_deadline)
@@ -1189,6 +1235,12 @@ slot_answer(struct call *c, bool yes)
 
 /* ---- the slot itself ---- */
 
+static void
+on_ready_source(struct source *source)
+{
+	slot_read((struct koda_slot *)source, false);
+}
+
 struct koda_slot *
 slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
 {
@@ -1204,10 +1256,15 @@ slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 	slot->child.pidfd = -1;
 	slot->fs.fd = -1;
 	slot->record_fd = -1;
-	slot->watched_fd = -1;
+	slot->source = (struct source){ .ready = on_ready_source, .fd = -1 };
 	slot->next_id = 1;
 	arena_init(&slot->arena);
 	return slot;
+}
+
+static void
+tell_nobody(void *data, const struct koda_result *result, const struct koda_error *err)
+{
 }
 
 void
@@ -1215,6 +1272,11 @@ slot_free(struct koda_slot *slot)
 {
 	struct koda_error err;
 
+	/* Those of our own would tell a sandbox that is freed here. */
+	for (struct call *c = slot->head; c != NULL; c = c->next)
+		if (c->take != NULL && c->done != NULL)
+			c->done = tell_nobody;
+	session_forget_calls(slot->ses, slot->sandbox, tell_nobody);
 	err_set(&err, KODA_WORKER, 0,
 	    "the slot was closed before this was answered; whether it happened is not known");
 	while (slot->head != NULL)
@@ -1223,7 +1285,8 @@ slot_free(struct koda_slot *slot)
 		child_kill(&slot->child);
 	if (slot->child.pidfd >= 0)
 		session_adopt(slot->ses, &slot->child);
-	session_unwatch(slot->ses, slot);
+	sandbox_free(slot->sandbox);
+	session_unwatch(slot->ses, &slot->source);
 	close_at(&slot->record_fd);
 	frame_done(&slot->fs);
 	arena_done(&slot->arena);

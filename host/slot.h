@@ -15,6 +15,7 @@
 
 #include "host/marshal.h"
 #include "host/policy_api.h"
+#include "host/source.h"
 #include "shared/frame.h"
 #include "shared/protocol.h"
 #include "shared/spawn.h"
@@ -66,6 +67,9 @@ struct call {
 	struct koda_approval *approval;
 	koda_done_fn *done; /* NULL: synchronous */
 	void *data;
+	/* A request of our own (Scan, Compare): takes over what the reply says; -1 breaks the protocol. */
+	int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err);
+	void *take_data;
 	struct koda_result result;
 	struct koda_error err;
 };
@@ -79,6 +83,7 @@ enum slot_state {
 };
 
 struct koda_slot {
+	struct source source;          /* the worker's socket, or its pidfd; first */
 	struct koda_slot *prev, *next; /* of the session */
 	struct koda_session *ses;
 	struct koda_policy *policy; /* a reference */
@@ -98,8 +103,7 @@ struct koda_slot {
 	bool ever_up;
 	unsigned barren;
 	uint64_t not_before, state_deadline;
-	int watched_fd; /* in the session's epoll set, or -1 */
-	uint32_t watched_events;
+	struct sandbox *sandbox; /* what the worker is started in; NULL: it is started directly */
 	struct koda_enforcement enforcement;
 	struct koda_error failure; /* of a broken worker: what it did; for good in SLOT_FAILED */
 	struct arena arena;
@@ -114,6 +118,11 @@ void slot_free(struct koda_slot *slot);
 int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
     struct koda_error *err);
 void call_done(struct call *c);
+
+/* A request of our own; consumes *request, whose id has to be slot->next_id. */
+#define OP_OURS ((enum koda_op_kind)1000)
+void slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
+    struct call *c);
 
 /* Wait until c is CALL_DONE. */
 void slot_run(struct koda_slot *slot, struct call *c);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,10 +14,11 @@
 
 #include "shared/cleanup.h"
 
-#define HELPER_FD 3
+#define FIRST_FD 3
 
 static int
-prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, int fd)
+prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, const int *fds, size_t n_fds,
+    int stderr_fd)
 {
 	sigset_t none;
 	int r;
@@ -24,38 +26,36 @@ prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, int fd)
 	sigemptyset(&none);
 	if ((r = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0)) != 0 ||
 	    (r = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0)) != 0 ||
-	    (r = posix_spawn_file_actions_adddup2(actions, 1, 2)) != 0 ||
-	    (r = posix_spawn_file_actions_adddup2(actions, fd, HELPER_FD)) != 0 ||
-	    (r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_FD + 1)) != 0 ||
+	    (r = posix_spawn_file_actions_adddup2(actions, stderr_fd >= 0 ? stderr_fd : 1, 2)) != 0)
+		return r;
+	for (size_t i = 0; i < n_fds; i++) {
+		if ((r = posix_spawn_file_actions_adddup2(actions, fds[i], FIRST_FD + (int)i)) != 0)
+			return r;
+	}
+	if ((r = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + (int)n_fds)) != 0 ||
 	    (r = posix_spawnattr_setsigmask(attr, &none)) != 0)
 		return r;
 	/* Handlers go with the exec; what the embedder ignores may stay ignored. */
 	return posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 }
 
-int
-spawn_helper(const char *path, int fd, struct child *ret, struct koda_error *err)
+static int
+start(const char *path, char *const argv[], const int *fds, size_t n_fds, int stderr_fd,
+    struct child *ret, struct koda_error *err)
 {
-	const char *name = strrchr(path, '/');
-	char *argv[] = { (char *)(name == NULL ? path : name + 1), NULL };
 	char *envp[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	cleanup_close int high = -1;
 	pid_t pid;
 	int r, pidfd;
 
-	/* dup2 onto itself would keep CLOEXEC, and 0 to 2 are replaced first. */
-	high = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + 1);
-	if (high < 0)
-		return err_set(err, KODA_INTERNAL, errno, "duplicate a descriptor");
 	if ((r = posix_spawn_file_actions_init(&actions)) != 0)
 		return err_set(err, KODA_INTERNAL, r, "start '%s'", path);
 	if ((r = posix_spawnattr_init(&attr)) != 0) {
 		posix_spawn_file_actions_destroy(&actions);
 		return err_set(err, KODA_INTERNAL, r, "start '%s'", path);
 	}
-	r = prepare(&actions, &attr, high);
+	r = prepare(&actions, &attr, fds, n_fds, stderr_fd);
 	if (r == 0)
 		r = posix_spawn(&pid, path, &actions, &attr, argv, envp);
 	posix_spawnattr_destroy(&attr);
@@ -74,6 +74,43 @@ spawn_helper(const char *path, int fd, struct child *ret, struct koda_error *err
 	}
 	*ret = (struct child){ .pid = pid, .pidfd = pidfd };
 	return 0;
+}
+
+int
+spawn_program(const char *path, char *const argv[], const int *fds, size_t n_fds, int stderr_fd,
+    struct child *ret, struct koda_error *err)
+{
+	cleanup_free int *high = NULL;
+	cleanup_close int high_err = -1;
+	size_t n = 0;
+	int r = -1;
+
+	if (n_fds == 0 || n_fds > SPAWN_FDS_MAX)
+		return err_set(err, KODA_INTERNAL, 0, "%zu descriptors for '%s'", n_fds, path);
+	if ((high = calloc(n_fds, sizeof(*high))) == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "start '%s'", path);
+	/* dup2 onto itself would keep CLOEXEC, and 0 to 2 and the targets are replaced on the way. */
+	if (stderr_fd >= 0)
+		high_err = fcntl(stderr_fd, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
+	while ((stderr_fd < 0 || high_err >= 0) && n < n_fds &&
+	    (high[n] = fcntl(fds[n], F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds)) >= 0)
+		n++;
+	if (n == n_fds)
+		r = start(path, argv, high, n_fds, high_err, ret, err);
+	else
+		err_set(err, KODA_INTERNAL, errno, "duplicate a descriptor");
+	while (n > 0)
+		close(high[--n]);
+	return r;
+}
+
+int
+spawn_helper(const char *path, int fd, struct child *ret, struct koda_error *err)
+{
+	const char *name = strrchr(path, '/');
+	char *argv[] = { (char *)(name == NULL ? path : name + 1), NULL };
+
+	return spawn_program(path, argv, &fd, 1, -1, ret, err);
 }
 
 void

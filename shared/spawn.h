@@ -20,6 +20,12 @@ struct child {
 /* fd becomes descriptor 3 of the child and stays the caller's. argv0 is all of argv. */
 int spawn_helper(const char *path, int fd, struct child *ret, struct koda_error *err);
 
+#define SPAWN_FDS_MAX 4096 /* of one child: each writable directory of a policy is one */
+
+/* The same with arguments: fds[i] becomes descriptor 3 + i, and fd 2 is stderr_fd unless that is -1. */
+int spawn_program(const char *path, char *const argv[], const int *fds, size_t n_fds, int stderr_fd,
+    struct child *ret, struct koda_error *err);
+
 void child_kill(const struct child *c);
 
 /* Is it gone? Reaps it if so. timeout_ms -1 waits. An embedder that reaped it first is no error. */

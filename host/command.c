@@ -1,0 +1,858 @@
+#include "host/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "host/bwrap.h"
+#include "host/environment.h"
+#include "host/protect.h"
+#include "host/stderr_parse.h"
+#include "shared/cleanup.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define SLICE_MS  1000 /* of a wait without limit */
+
+extern char **environ;
+
+const char *
+koda_limit_hit_name(enum koda_limit_hit hit)
+{
+	static const char *const names[] = {
+		[KODA_HIT_NONE] = "",
+		[KODA_HIT_WALL_TIME] = "wall_time_secs",
+		[KODA_HIT_CPU_TIME] = "cpu_time_secs",
+		[KODA_HIT_FILE_SIZE] = "max_file_bytes",
+		[KODA_HIT_MEMORY] = "max_rss_bytes",
+		[KODA_HIT_PROCESSES] = "max_processes",
+		[KODA_HIT_OUTPUT] = "max_output_bytes",
+	};
+
+	return (size_t)hit < N_ELEMENTS(names) ? names[hit] : "";
+}
+
+/* ---- copies of what was asked for ---- */
+
+static void
+free_strings(char **v)
+{
+	for (size_t i = 0; v != NULL && v[i] != NULL; i++)
+		free(v[i]);
+	free(v);
+}
+
+static char **
+copy_strings(const char *const *v)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (v != NULL && v[n] != NULL)
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy != NULL && i < n; i++) {
+		copy[i] = strdup(v[i]);
+		if (copy[i] == NULL) {
+			free_strings(copy);
+			return NULL;
+		}
+	}
+	return copy;
+}
+
+static size_t
+strings_size(char *const *v)
+{
+	size_t size = 0;
+
+	for (; v != NULL && *v != NULL; v++)
+		size += strlen(*v) + 8; /* its frame */
+	return size;
+}
+
+static void
+close_fds(struct koda_command *c)
+{
+	for (int i = 0; i < 3; i++) {
+		close_at(&c->fd[i]);
+		c->fd[i] = -1;
+	}
+}
+
+static void
+command_destroy(struct koda_command *c)
+{
+	close_fds(c);
+	capture_done(&c->out.capture);
+	capture_done(&c->err.capture);
+	free(c->violations);
+	free_strings(c->argv);
+	free_strings(c->env);
+	free_strings(c->added);
+	free(c->cwd);
+	free(c->name);
+	free(c);
+}
+
+static bool
+writable(void *data, const char *path)
+{
+	const struct sandbox *sb = data;
+
+	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
+		if (path_is_inside(path, bwrap_private[i]) && strcmp(bwrap_private[i], "/run") != 0)
+			return true;
+	}
+	return view_writes(&sb->view, path, NULL);
+}
+
+static int
+fill_strings(struct koda_command *c, const struct koda_command_options *o, struct koda_error *err)
+{
+	const char *const shell[] = { "sh", "-c", o->shell, NULL };
+	const struct koda_session *ses = c->slot->ses;
+	cleanup(environment_done) struct environment env = { 0 };
+	const struct environment_input in = { .host = (const char *const *)environ,
+		.extra = o->env,
+		.argv = o->shell == NULL ? o->argv : NULL,
+		.shell = o->shell,
+		.root = ses->root,
+		.uid = (unsigned)getuid(),
+		.writable = writable,
+		.data = c->sb };
+
+	if ((o->shell == NULL) == (o->argv == NULL))
+		return err_set(err, KODA_INVALID, 0, "a command is either argv or shell text");
+	if (o->shell == NULL && o->argv[0] == NULL)
+		return err_set(err, KODA_INVALID, 0, "a command without a word");
+	c->argv = copy_strings(o->shell != NULL ? shell : o->argv);
+	c->added = o->env == NULL ? NULL : copy_strings(o->env);
+	c->cwd = strdup(o->cwd != NULL ? o->cwd : ses->root);
+	c->name = strdup(o->shell != NULL ? o->shell : o->argv[0]);
+	if (c->argv == NULL || (o->env != NULL && c->added == NULL) || c->cwd == NULL ||
+	    c->name == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "command");
+	if (c->cwd[0] != '/')
+		return err_set(err, KODA_INVALID, 0, "the directory '%s' is not absolute", c->cwd);
+	if (environment_make(&in, &env, err) < 0)
+		return -1;
+	c->env = env.v;
+	env.v = NULL;
+	if (strings_size(c->argv) + strings_size(c->env) > COMMAND_ARGS_MAX)
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "arguments and environment of more than %u bytes", COMMAND_ARGS_MAX);
+	return 0;
+}
+
+static void on_output(struct source *source);
+
+static int
+fill_fd(struct koda_command *c, int i, int given, struct command_output *out,
+    struct koda_error *err)
+{
+	if (given > 0)
+		c->fd[i] = fcntl(given, F_DUPFD_CLOEXEC, 3);
+	else if (out == NULL)
+		c->fd[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	else
+		return capture_open(&out->capture, c->max_output, &c->fd[i], err);
+	if (c->fd[i] < 0)
+		return err_set(err, given > 0 && errno == EBADF ? KODA_INVALID : KODA_INTERNAL,
+		    errno, "the command's descriptor %d", i);
+	return 0;
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static int
+fill_command(struct koda_command *c, const struct koda_command_options *o, struct koda_error *err)
+{
+	const struct policy *p = koda_policy_get(c->slot->policy);
+	const struct policy_limit *wall = &p->limit[KODA_WALL_TIME_SECS];
+	const struct policy_limit *output = &p->limit[KODA_MAX_OUTPUT_BYTES];
+	uint64_t ms = o->timeout_ms;
+
+	if (wall->set)
+		ms = least(ms,
+		    wall->value > COMMAND_WALL_MAX_MS ? COMMAND_WALL_MAX_MS : wall->value * 1000);
+	c->timeout_ms = (unsigned)least(ms, COMMAND_WALL_MAX_MS);
+	c->max_output = o->max_output;
+	if (output->set)
+		c->max_output = least(c->max_output, output->value);
+	if (c->max_output == 0)
+		c->max_output = 2u << 20;
+	c->background = o->background;
+	c->tty = o->tty;
+	if (o->tty && o->stdin_fd <= 0)
+		return err_set(err, KODA_INVALID, 0, "a tty is the command's standard input");
+	if (fill_strings(c, o, err) < 0 || fill_fd(c, 0, o->stdin_fd, NULL, err) < 0 ||
+	    fill_fd(c, 1, o->stdout_fd, &c->out, err) < 0 ||
+	    fill_fd(c, 2, o->stderr_fd, &c->err, err) < 0)
+		return -1;
+	return 0;
+}
+
+/* ---- over ---- */
+
+static void
+unlink_command(struct koda_command *c)
+{
+	struct sandbox *sb = c->sb;
+
+	if (c->prev != NULL)
+		c->prev->next = c->next;
+	else
+		sb->commands = c->next;
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	c->prev = c->next = NULL;
+	sb->n_commands--;
+}
+
+/* The one place where a command ends. */
+static void
+over(struct koda_command *c)
+{
+	struct koda_session *ses = c->slot->ses;
+
+	approve_command_done(c);
+	close_fds(c);
+	session_unwatch(ses, &c->out.source);
+	session_unwatch(ses, &c->err.source);
+	unlink_command(c);
+	c->state = COMMAND_OVER;
+	c->sb = NULL;
+	c->slot = NULL;
+	session_command_over(ses, c); /* which keeps c->ses only if there is a callback to come */
+}
+
+static void
+fail_with(struct koda_command *c, const struct koda_error *why)
+{
+	c->error = *why;
+	over(c);
+}
+
+void
+command_lost(struct koda_command *c, const struct koda_error *why)
+{
+	struct koda_error err;
+
+	if (c->state == COMMAND_COMPARING) {
+		protect_forget(c->sb, c);
+		over(c);
+		return;
+	}
+	if (c->state == COMMAND_ASKING)
+		err_set(&err, KODA_WORKER, 0, "it was not run: %s", why->message);
+	else
+		err_set(&err, KODA_UNKNOWN, 0,
+		    "its sandbox ended under the command: nobody knows how far it came (%s)",
+		    why->message);
+	fail_with(c, &err);
+}
+
+/* ---- what it printed, and what that tells ---- */
+
+static void
+on_output(struct source *source)
+{
+	struct command_output *out = (struct command_output *)source;
+	struct koda_session *ses;
+
+	if (out->command->slot == NULL)
+		return;
+	ses = out->command->slot->ses;
+	if (!capture_read(&out->capture))
+		session_unwatch(ses, &out->source);
+}
+
+static int
+on_denial(void *data, const struct denial *d)
+{
+	struct koda_command *c = data;
+	struct koda_violation v = { .kind = d->kind,
+		.target = d->target,
+		.command = c->name,
+		.rule = "",
+		.detail = "",
+		.certain = false };
+
+	/* What the view would have let it do was refused by somebody else: file modes, mostly. */
+	if (d->target[0] != '\0' && d->kind == KODA_VIOLATION_FILE_WRITE &&
+	    view_writes(&c->sb->view, d->target, &v.rule))
+		return 0;
+	if (d->target[0] != '\0' && d->kind == KODA_VIOLATION_FILE_READ &&
+	    view_shows(&c->sb->view, d->target, &v.rule))
+		return 0;
+	if (v.rule == NULL)
+		v.rule = "";
+	violations_record(&c->sb->violations, &v);
+	return 0;
+}
+
+static void
+scan_stderr(struct koda_command *c)
+{
+	struct koda_output out;
+
+	capture_get(&c->err.capture, &out);
+	if (out.head_len > SCAN_STDERR_MAX)
+		out.head_len = SCAN_STDERR_MAX;
+	if (out.tail_len > SCAN_STDERR_MAX) {
+		out.tail += out.tail_len - SCAN_STDERR_MAX;
+		out.tail_len = SCAN_STDERR_MAX;
+	}
+	stderr_parse(out.head, out.head_len, on_denial, c);
+	stderr_parse(out.tail, out.tail_len, on_denial, c);
+}
+
+static void
+compared(void *data)
+{
+	struct koda_command *c = data;
+
+	c->violations =
+	    violations_since(&c->sb->violations, c->seen_violations, &c->result.n_violations);
+	over(c);
+}
+
+/* Everything of it is gone. What is left in the pipes is all there will be, whoever else holds them. */
+static void
+drain(struct koda_command *c, struct command_output *out)
+{
+	uint64_t before;
+
+	do {
+		before = out->capture.total;
+	} while (
+	    out->capture.fd >= 0 && capture_read(&out->capture) && out->capture.total != before);
+	session_unwatch(c->slot->ses, &out->source);
+	close_at(&out->capture.fd);
+	out->capture.fd = -1;
+}
+
+static enum koda_limit_hit
+limit_hit(const struct koda_command *c)
+{
+	const struct policy *p = koda_policy_get(c->slot->policy);
+	const struct policy_limit *cpu = &p->limit[KODA_CPU_TIME_SECS];
+	uint64_t used = (c->result.user_us + c->result.system_us) / 1000000;
+
+	if (c->timed_out)
+		return KODA_HIT_WALL_TIME;
+	if (c->result.signal == SIGXCPU ||
+	    (c->result.signal == SIGKILL && cpu->set && used >= cpu->value))
+		return KODA_HIT_CPU_TIME;
+	if (c->result.signal == SIGXFSZ)
+		return KODA_HIT_FILE_SIZE;
+	return KODA_HIT_NONE;
+}
+
+static void
+on_exited(struct koda_command *c, const Koda__Exited *e)
+{
+	struct koda_error err;
+	struct koda_output out, text;
+
+	c->ended_at = now_ns();
+	drain(c, &c->out);
+	drain(c, &c->err);
+	if (e->reaper_lost) {
+		err_set(&err, KODA_UNKNOWN, 0,
+		    "the command killed what waited for it: how it ended is not known; nothing of it is left");
+		fail_with(c, &err);
+		return;
+	}
+	c->result.signal = (int)e->signal;
+	c->result.status = e->signal != 0 ? 128 + (int)e->signal : (int)e->code;
+	c->result.wall_us = (c->ended_at - c->started_at) / 1000;
+	c->result.user_us = e->user_us;
+	c->result.system_us = e->system_us;
+	c->result.max_rss_kib = e->max_rss_kib;
+	c->result.left_behind = e->killed;
+	c->result.hit = limit_hit(c);
+	capture_get(&c->out.capture, &out);
+	capture_get(&c->err.capture, &text);
+	if (c->result.hit == KODA_HIT_NONE && (out.left_out > 0 || text.left_out > 0))
+		c->result.hit = KODA_HIT_OUTPUT;
+	scan_stderr(c);
+	c->state = COMMAND_COMPARING;
+	if (protect_compare(c->sb, c->name, compared, c, &err) < 0)
+		fail_with(c, &err);
+}
+
+static void
+on_failed(struct koda_command *c, const Koda__Failed *f)
+{
+	char shown[384];
+	struct koda_error err;
+
+	bytes_show(shown, sizeof(shown), f->what.data, f->what.len);
+	switch ((int)f->step) {
+	case KODA__FAILED_STEP__FAILED_STEP_EXEC:
+		err_set(&err, KODA_IO, f->errnum, "run '%s'",
+		    shown[0] != '\0' ? shown : c->argv[0]);
+		break;
+	case KODA__FAILED_STEP__FAILED_STEP_CWD:
+		err_set(&err, KODA_IO, f->errnum, "go to '%s'", shown[0] != '\0' ? shown : c->cwd);
+		/* Not to be taken for a command that was not found. */
+		err.code = KODA_INVALID;
+		break;
+	case KODA__FAILED_STEP__FAILED_STEP_FORK:
+		err_set(&err, KODA_INTERNAL, f->errnum, "the sandbox cannot make a process");
+		break;
+	default:
+		err_set(&err, KODA_UNSUPPORTED, f->errnum, "the command was not run: %s",
+		    shown[0] != '\0' ? shown : "the sandbox could not prepare it");
+	}
+	fail_with(c, &err);
+}
+
+void
+command_report(struct koda_command *c, const Koda__Report *r)
+{
+	switch ((int)r->report_case) {
+	case KODA__REPORT__REPORT_STARTED:
+		c->started = true;
+		break;
+	case KODA__REPORT__REPORT_EXITED:
+		on_exited(c, r->exited);
+		break;
+	case KODA__REPORT__REPORT_FAILED:
+		on_failed(c, r->failed);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- orders ---- */
+
+static ProtobufCBinaryData
+text_of(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
+static ProtobufCBinaryData *
+texts_of(char *const *v, size_t *ret_n)
+{
+	ProtobufCBinaryData *list;
+	size_t n = 0;
+
+	while (v[n] != NULL)
+		n++;
+	list = calloc(n + 1, sizeof(*list));
+	for (size_t i = 0; list != NULL && i < n; i++)
+		list[i] = text_of(v[i]);
+	*ret_n = n;
+	return list;
+}
+
+static size_t
+fill_limits(const struct policy *p, Koda__ResourceLimit *limits)
+{
+	static const struct {
+		enum koda_limit limit;
+		uint32_t resource;
+		uint64_t grace;
+	} rows[] = {
+		{ KODA_CPU_TIME_SECS, RLIMIT_CPU, CPU_GRACE_SECS },
+		{ KODA_MAX_RSS_BYTES, RLIMIT_DATA, 0 },
+		{ KODA_MAX_OPEN_FDS, RLIMIT_NOFILE, 0 },
+		{ KODA_MAX_PROCESSES, RLIMIT_NPROC, 0 },
+		{ KODA_MAX_FILE_BYTES, RLIMIT_FSIZE, 0 },
+	};
+	size_t n = 0;
+
+	koda__resource_limit__init(&limits[n]);
+	limits[n++].resource = RLIMIT_CORE;
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		const struct policy_limit *limit = &p->limit[rows[i].limit];
+
+		if (!limit->set)
+			continue;
+		koda__resource_limit__init(&limits[n]);
+		limits[n].resource = rows[i].resource;
+		limits[n].soft = limit->value;
+		limits[n].hard = limit->value + rows[i].grace;
+		n++;
+	}
+	return n;
+}
+
+static int
+send_exec(struct koda_command *c, struct koda_error *err)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Exec exec = KODA__EXEC__INIT;
+	Koda__ResourceLimit limits[8], *list[8];
+	cleanup_free ProtobufCBinaryData *argv = texts_of(c->argv, &exec.n_argv);
+	cleanup_free ProtobufCBinaryData *env = texts_of(c->env, &exec.n_env);
+	int r;
+
+	if (argv == NULL || env == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "command");
+	exec.argv = argv;
+	exec.env = env;
+	exec.cwd = text_of(c->cwd);
+	exec.n_limit = fill_limits(koda_policy_get(c->slot->policy), limits);
+	for (size_t i = 0; i < exec.n_limit; i++)
+		list[i] = &limits[i];
+	exec.limit = list;
+	exec.has_tty = exec.tty = c->tty;
+	exec.has_background = exec.background = c->background;
+	order.order_case = KODA__ORDER__ORDER_EXEC;
+	order.exec = &exec;
+	r = sandbox_send(c->sb, &order, c->fd, 3, err);
+	c->id = order.id;
+	close_fds(c); /* theirs now: the end of what is printed is the end of it */
+	return r;
+}
+
+static int
+run(struct koda_command *c, struct koda_error *err)
+{
+	struct koda_slot *slot = c->slot;
+	const struct koda_op ping = { .kind = KODA_OP_PING };
+	struct koda_result none;
+	int r;
+
+	/* Whatever died since the last command is built again: sandbox, worker, view. */
+	if (!c->sb->up || slot->state != SLOT_UP) {
+		r = koda_call(slot, &ping, &none, err);
+		koda_result_done(&none);
+		if (r < 0)
+			return -1;
+	}
+	if (slot->sandbox == NULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the kernel sandbox does not work any more");
+	if (protect_prepare(c->sb, err) < 0 || send_exec(c, err) < 0)
+		return -1;
+	c->state = COMMAND_RUNNING;
+	c->started_at = now_ns();
+	c->deadline = c->started_at + c->timeout_ms * NS_PER_MS;
+	if (c->background && c->sb->compare_at == 0)
+		c->sb->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
+	if (c->out.capture.fd >= 0)
+		session_watch(slot->ses, &c->out.source, c->out.capture.fd, EPOLLIN);
+	if (c->err.capture.fd >= 0)
+		session_watch(slot->ses, &c->err.source, c->err.capture.fd, EPOLLIN);
+	session_wake_at(slot->ses, c->deadline);
+	return 0;
+}
+
+static void
+order_signal(struct koda_command *c, int signo, bool all)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Signal msg = KODA__SIGNAL__INIT;
+
+	msg.command = c->id;
+	msg.signo = (uint32_t)signo;
+	msg.has_all = msg.all = all;
+	order.order_case = KODA__ORDER__ORDER_SIGNAL;
+	order.signal = &msg;
+	sandbox_send(c->sb, &order, NULL, 0, NULL);
+}
+
+static void
+order_end(struct koda_command *c)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__End msg = KODA__END__INIT;
+
+	msg.command = c->id;
+	order.order_case = KODA__ORDER__ORDER_END;
+	order.end = &msg;
+	sandbox_send(c->sb, &order, NULL, 0, NULL);
+}
+
+void
+command_tick(struct koda_command *c, uint64_t now)
+{
+	struct koda_error err;
+
+	if (c->state != COMMAND_RUNNING)
+		return;
+	if (!c->ending && now >= c->deadline) {
+		c->timed_out = true;
+		koda_command_end(c);
+	}
+	if (c->kill_at != 0 && now >= c->kill_at) {
+		/* The second time even the sandbox does not manage to. */
+		if (c->deadline == UINT64_MAX) {
+			err_set(&err, KODA_WORKER, 0, "the sandbox could not end a command");
+			sandbox_kill(c->sb, &err);
+			return;
+		}
+		c->deadline = UINT64_MAX;
+		c->kill_at = now + SANDBOX_ANSWER_MS * NS_PER_MS;
+		order_end(c);
+	}
+}
+
+uint64_t
+command_next_time(const struct koda_command *c)
+{
+	if (c->state != COMMAND_RUNNING)
+		return UINT64_MAX;
+	return c->ending ? c->kill_at : c->deadline;
+}
+
+/* ---- the public calls ---- */
+
+static struct koda_command *
+command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
+{
+	struct koda_command *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->slot = slot;
+	c->sb = slot->sandbox;
+	c->fd[0] = c->fd[1] = c->fd[2] = -1;
+	c->out = (struct command_output){ { on_output, -1, 0 }, c, { .fd = -1 } };
+	c->err = (struct command_output){ { on_output, -1, 0 }, c, { .fd = -1 } };
+	c->done = done;
+	c->data = data;
+	c->seen_violations = slot->sandbox->violations.recorded;
+	return c;
+}
+
+static void
+link_command(struct koda_command *c)
+{
+	struct sandbox *sb = c->sb;
+
+	c->next = sb->commands;
+	if (sb->commands != NULL)
+		sb->commands->prev = c;
+	sb->commands = c;
+	sb->n_commands++;
+	c->slot->ses->n_commands++;
+}
+
+void
+command_answer(struct koda_command *c, bool yes)
+{
+	struct koda_error err;
+
+	if (c->state != COMMAND_ASKING)
+		return;
+	if (!yes)
+		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->error.message);
+	else
+		c->error = (struct koda_error){ 0 };
+	if (!yes || run(c, &err) < 0)
+		fail_with(c, &err);
+}
+
+static struct koda_command *
+start(struct koda_slot *slot, const struct koda_command_options *o, koda_command_done_fn *done,
+    void *data, bool sync, struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	struct koda_command *c;
+	bool ask;
+
+	err_clear(err);
+	if (session_check(ses, err) < 0)
+		return NULL;
+	if (slot->sandbox == NULL) {
+		err_set(err, KODA_UNSUPPORTED, 0, "%s",
+		    ses->commands
+			? "the kernel sandbox does not work: no command is run without it"
+			: "this session was opened without commands, or the kernel sandbox "
+			  "does not work here; no command is run without it");
+		return NULL;
+	}
+	c = command_new(slot, done, data);
+	if (c == NULL || fill_command(c, o, err) < 0) {
+		if (c == NULL)
+			err_set(err, KODA_INTERNAL, ENOMEM, "command");
+		else
+			command_destroy(c);
+		return NULL;
+	}
+	c->sync = sync;
+	ask = koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE && !o->approved;
+	c->state = COMMAND_ASKING;
+	link_command(c);
+	session_enter(ses);
+	if (ask)
+		approve_ask_command(ses, c);
+	else
+		command_answer(c, true);
+	if (c->state == COMMAND_OVER && c->error.code != KODA_OK) {
+		if (err != NULL)
+			*err = c->error;
+		koda_command_free(c);
+		c = NULL;
+	}
+	session_leave(ses);
+	return c;
+}
+
+struct koda_command *
+koda_command_start(struct koda_slot *slot, const struct koda_command_options *options,
+    koda_command_done_fn *done, void *data, struct koda_error *err)
+{
+	return start(slot, options, done, data, false, err);
+}
+
+int
+koda_command_wait(struct koda_command *c, int timeout_ms, struct koda_error *err)
+{
+	const uint64_t until =
+	    timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	while (c->state != COMMAND_OVER) {
+		uint64_t now = timeout_ms <= 0 ? 0 : now_ns();
+		int ms = timeout_ms < 0 ? SLICE_MS
+		    : now >= until      ? 0
+					: (int)((until - now) / NS_PER_MS + 1);
+
+		if (session_check(c->slot->ses, err) < 0 ||
+		    session_turn(c->slot->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
+			return -1;
+		if (c->state != COMMAND_OVER && timeout_ms >= 0 && now_ns() >= until)
+			return 0;
+	}
+	return 1;
+}
+
+int
+koda_command_signal(struct koda_command *c, int signo, struct koda_error *err)
+{
+	if (c->state != COMMAND_RUNNING)
+		return err_set(err, KODA_INVALID, ESRCH, "the command does not run");
+	if (signo <= 0 || signo >= NSIG)
+		return err_set(err, KODA_INVALID, 0, "there is no signal %d", signo);
+	order_signal(c, signo, false);
+	return 0;
+}
+
+void
+koda_command_end(struct koda_command *c)
+{
+	if (c->state == COMMAND_ASKING)
+		command_answer(c, false);
+	if (c->state != COMMAND_RUNNING || c->ending)
+		return;
+	c->ending = true;
+	c->kill_at = now_ns() + COMMAND_GRACE_MS * NS_PER_MS;
+	order_signal(c, SIGTERM, true);
+	session_wake_at(c->slot->ses, c->kill_at);
+}
+
+void
+koda_command_output(const struct koda_command *c, struct koda_output *ret_out,
+    struct koda_output *ret_err)
+{
+	capture_get((struct capture *)(uintptr_t)&c->out.capture, ret_out);
+	capture_get((struct capture *)(uintptr_t)&c->err.capture, ret_err);
+}
+
+/* What the result's text and violations live in. */
+struct kept {
+	struct capture out, err;
+	struct koda_violation *violations;
+};
+
+int
+koda_command_result(struct koda_command *c, struct koda_command_result *ret, struct koda_error *err)
+{
+	struct kept *kept;
+
+	memset(ret, 0, sizeof(*ret));
+	if (c->state != COMMAND_OVER)
+		return err_set(err, KODA_INVALID, 0, "the command is not over");
+	if (c->error.code != KODA_OK) {
+		if (err != NULL)
+			*err = c->error;
+		return -1;
+	}
+	kept = calloc(1, sizeof(*kept));
+	if (kept == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "result");
+	kept->out = c->out.capture;
+	kept->err = c->err.capture;
+	kept->violations = take_ptr(&c->violations);
+	capture_none(&c->out.capture);
+	capture_none(&c->err.capture);
+	*ret = c->result;
+	ret->violations = kept->violations;
+	err_set(&c->error, KODA_INVALID, 0, "the result has been taken");
+	capture_get(&kept->out, &ret->out);
+	capture_get(&kept->err, &ret->err);
+	ret->priv = kept;
+	return 0;
+}
+
+void
+koda_command_result_done(struct koda_command_result *result)
+{
+	struct kept *kept = result->priv;
+
+	if (kept != NULL) {
+		capture_done(&kept->out);
+		capture_done(&kept->err);
+		free(kept->violations);
+	}
+	free(kept);
+	memset(result, 0, sizeof(*result));
+}
+
+void
+koda_command_free(struct koda_command *c)
+{
+	struct koda_error err;
+
+	if (c == NULL)
+		return;
+	if (c->state == COMMAND_OVER) {
+		if (c->ses != NULL)
+			session_command_forget(c->ses, c);
+	} else if (*c->slot->ses->here != 1) {
+		unlink_command(c); /* the parent's */
+	} else {
+		c->done = NULL;
+		/* Nobody waits for it any more: at once, and without asking whether it minds. */
+		if (c->state == COMMAND_RUNNING)
+			order_end(c);
+		protect_forget(c->sb, c);
+		err_set(&err, KODA_WORKER, 0, "given up");
+		fail_with(c, &err);
+	}
+	command_destroy(c);
+}
+
+int
+koda_run(struct koda_slot *slot, const struct koda_command_options *options,
+    struct koda_command_result *ret, struct koda_error *err)
+{
+	struct koda_command *c = start(slot, options, NULL, NULL, true, err);
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if (c == NULL)
+		return -1;
+	r = koda_command_wait(c, -1, err);
+	if (r > 0)
+		r = koda_command_result(c, ret, err);
+	koda_command_free(c);
+	return r < 0 ? -1 : 0;
+}

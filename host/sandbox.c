@@ -1,0 +1,715 @@
+#include "host/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/bwrap.h"
+#include "host/command.h"
+#include "host/home.h"
+#include "host/protect.h"
+#include "host/state.h"
+#include "shared/cleanup.h"
+#include "shared/lockdown.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* As spawn_program numbers them. */
+enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
+
+#define SAID_MAX 400 /* of what bwrap said, in a message */
+
+/* ---- what it is built from ---- */
+
+static int
+plan_without_places(struct sandbox *sb, struct koda_error *err)
+{
+	struct koda_session *ses = sb->slot->ses;
+	const struct view_input in = { .policy = koda_policy_get(sb->slot->policy),
+		.mode = ses->mode,
+		.root = ses->root,
+		.home = ses->home,
+		.caches = (const char *const *)sb->caches,
+		.n_caches = sb->n_caches };
+
+	view_done(&sb->view);
+	return view_plan(&in, &sb->view, err);
+}
+
+static int
+fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, size_t n_writable,
+    struct bwrap_arguments *ret, struct koda_error *err)
+{
+	const char *shown[] = { sb->slot->ses->root };
+	const struct bwrap_input in = { .writable = writable,
+		.n_writable = n_writable,
+		.shown = shown,
+		.n_shown = 1,
+		.quarantine = sb->quarantine,
+		.stage2_fd = FD_STAGE2,
+		.uid = (unsigned)getuid() };
+
+	return bwrap_arguments(&in, ret, err);
+}
+
+/* What --args reads: each argument and its NUL, but for the program. */
+static int
+arguments_file(const struct bwrap_arguments *a, struct koda_error *err)
+{
+	cleanup_close int fd = memfd_create("koda-bwrap", MFD_CLOEXEC);
+
+	if (fd < 0) {
+		err_set(err, KODA_INTERNAL, errno, "memfd_create");
+		return -1;
+	}
+	for (size_t i = 0; i < a->n_options; i++) {
+		size_t len = strlen(a->v[i]) + 1;
+
+		if (write(fd, a->v[i], len) != (ssize_t)len) {
+			err_set(err, KODA_INTERNAL, errno, "sandbox arguments");
+			return -1;
+		}
+	}
+	if (lseek(fd, 0, SEEK_SET) < 0) {
+		err_set(err, KODA_INTERNAL, errno, "sandbox arguments");
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+static void
+close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close_at(&fds[i]);
+}
+
+/* ---- its death ---- */
+
+static void
+read_said(const struct sandbox *sb, char *buf, size_t size)
+{
+	ssize_t n = sb->said_fd < 0 ? 0 : pread(sb->said_fd, buf, size - 1, 0);
+	char *line;
+
+	buf[n > 0 ? n : 0] = '\0';
+	line = strchr(buf, '\n');
+	if (line != NULL)
+		*line = '\0';
+}
+
+static void
+forget(struct sandbox *sb)
+{
+	session_unwatch(sb->slot->ses, &sb->source);
+	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
+	if (sb->bwrap.pidfd >= 0) {
+		child_kill(&sb->bwrap);
+		session_adopt(sb->slot->ses, &sb->bwrap);
+		if (sb->bwrap.pidfd >= 0)
+			close(sb->bwrap.pidfd);
+		sb->bwrap.pidfd = -1;
+	}
+	close_at(&sb->said_fd);
+	sb->said_fd = -1;
+	sb->up = false;
+}
+
+void
+sandbox_kill(struct sandbox *sb, const struct koda_error *why)
+{
+	if (!sb->up)
+		return;
+	session_event(sb->slot->ses, KODA_EVENT_DEATH, "the sandbox of a slot is gone: %s",
+	    why->message);
+	forget(sb);
+	while (sb->commands != NULL)
+		command_lost(sb->commands, why);
+}
+
+/* ---- reports ---- */
+
+static void
+on_event(struct sandbox *sb, const Koda__Event *e)
+{
+	cleanup_free char *target = strndup((const char *)e->target.data, e->target.len);
+	struct koda_violation v = { .kind = KODA_VIOLATION_OTHER,
+		.target = target == NULL ? "" : target,
+		.command = sb->commands != NULL ? sb->commands->name : "",
+		.rule = "",
+		.detail = "",
+		.certain = true };
+
+	switch ((int)e->kind) {
+	case KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED:
+		v.kind = KODA_VIOLATION_NETWORK_OUTBOUND;
+		v.rule = "host_socket";
+		v.detail = "a socket of the host is not for commands";
+		break;
+	case KODA__EVENT_KIND__EVENT_KIND_REMOUNTED:
+		v.rule = "replaced_outside";
+		v.detail = "somebody outside replaced a protected place; it is protected again";
+		break;
+	case KODA__EVENT_KIND__EVENT_KIND_LOST:
+		v.rule = "replaced_outside";
+		v.detail = "somebody outside removed or replaced a protected place";
+		break;
+	case KODA__EVENT_KIND__EVENT_KIND_APPEARED:
+		/* The comparison says what it is, and moves it if it was planted. */
+		sb->compare_at = 1;
+		session_wake_at(sb->slot->ses, 0);
+		return;
+	default:
+		return;
+	}
+	violations_record(&sb->violations, &v);
+}
+
+static struct koda_command *
+find_command(const struct sandbox *sb, uint64_t id)
+{
+	struct koda_command *c = sb->commands;
+
+	while (c != NULL && (c->state != COMMAND_RUNNING || c->id != id))
+		c = c->next;
+	return c;
+}
+
+/* What somebody waits for right now. */
+struct waiting {
+	uint64_t id;
+	bool wants_fd;
+	int fd;
+	Koda__Report *report;
+};
+
+static int
+on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct waiting *w,
+    struct koda_error *err)
+{
+	struct koda_command *c;
+	Koda__Report *r;
+
+	arena_reset(&sb->arena);
+	r = (Koda__Report *)message_unpack(&koda__report__descriptor, frame, len, &sb->arena, err);
+	if (r == NULL)
+		return -1;
+	if (r->report_case == KODA__REPORT__REPORT__NOT_SET)
+		return err_set(err, KODA_PROTOCOL, 0, "an empty report");
+	if (r->report_case == KODA__REPORT__REPORT_EVENT && r->id == 0) {
+		on_event(sb, r->event);
+		return 0;
+	}
+	if (w != NULL && r->id == w->id) {
+		if (w->wants_fd && r->report_case == KODA__REPORT__REPORT_WORKER_STARTED)
+			w->fd = frame_take_fd(&sb->fs);
+		w->report = r;
+		return 0;
+	}
+	c = find_command(sb, r->id);
+	if (c != NULL)
+		command_report(c, r);
+	else if (r->id == 0 || r->id >= sb->next_id)
+		return err_set(err, KODA_PROTOCOL, 0, "a report about nothing (id %llu)",
+		    (unsigned long long)r->id);
+	return 0;
+}
+
+/* -1: it is out of step, or has ended. */
+static int
+take_reports(struct sandbox *sb, struct waiting *w, struct koda_error *err)
+{
+	const uint8_t *frame;
+	size_t len;
+	int r = 0;
+
+	while (sb->fs.fd >= 0 && (w == NULL || w->report == NULL) &&
+	    (r = frame_next(&sb->fs, &frame, &len, err)) > 0)
+		if ((r = on_report(sb, frame, len, w, err)) < 0)
+			break;
+	if (r == 0 && frame_fds_waiting(&sb->fs) > 0 && sb->fs.in_start == sb->fs.in_end)
+		r = err_set(err, KODA_PROTOCOL, 0, "a descriptor that belongs to nothing");
+	return r < 0 ? -1 : 0;
+}
+
+static void
+explain_end(struct sandbox *sb, struct koda_error *err)
+{
+	char said[SAID_MAX], how[64];
+	bool gone = child_gone(&sb->bwrap, 200); /* its last words come before it goes */
+
+	read_said(sb, said, sizeof(said));
+	if (said[0] != '\0')
+		err_set(err, KODA_WORKER, 0, "%s", said);
+	else
+		err_set(err, KODA_WORKER, 0, "bwrap %s",
+		    gone ? child_end(&sb->bwrap, how, sizeof(how)) : "closed its socket");
+}
+
+static void
+on_readable(struct source *source)
+{
+	struct sandbox *sb = (struct sandbox *)source;
+	struct koda_error err;
+	int r;
+
+	if (!sb->up)
+		return;
+	do {
+		r = frame_fill(&sb->fs, false, &err);
+		if (r > 0)
+			r = take_reports(sb, NULL, &err) < 0 ? -2 : 1;
+	} while (r > 0 && sb->up);
+	if (r == -1)
+		explain_end(sb, &err);
+	if (r < 0 && sb->up)
+		sandbox_kill(sb, &err);
+}
+
+/* ---- orders ---- */
+
+static int
+queue_order(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds,
+    struct koda_error *err)
+{
+	ssize_t len;
+
+	order->id = sb->next_id++;
+	len = message_queue(&sb->fs, &order->base, err);
+	if (len < 0)
+		return -1;
+	if (n_fds > 0)
+		return frame_flush_with_fds(&sb->fs, (size_t)len, fds, n_fds, SANDBOX_ANSWER_MS,
+		    err);
+	return frame_flush(&sb->fs, true, err) < 0 ? -1 : 0;
+}
+
+int
+sandbox_send(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds,
+    struct koda_error *err)
+{
+	if (!sb->up)
+		return err_set(err, KODA_WORKER, 0, "the sandbox is gone");
+	return queue_order(sb, order, fds, n_fds, err);
+}
+
+/* Ask, and wait for the answer to exactly this; what else comes meanwhile is taken. The report lives until the
+ * next one. */
+static int
+ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int timeout_ms,
+    struct waiting *w, struct koda_error *err)
+{
+	const uint64_t until = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	if (queue_order(sb, order, fds, n_fds, err) < 0)
+		return -1;
+	w->id = order->id;
+	w->fd = -1;
+	w->report = NULL;
+	for (;;) {
+		struct pollfd pfd = { .fd = sb->fs.fd, .events = POLLIN };
+		uint64_t now;
+		int r;
+
+		if (take_reports(sb, w, err) < 0)
+			return -1;
+		if (w->report != NULL)
+			break;
+		now = now_ns();
+		if (now >= until)
+			return err_set(err, KODA_WORKER, 0,
+			    "the sandbox did not answer within %d s", timeout_ms / 1000);
+		r = poll(&pfd, 1, (int)((until - now) / NS_PER_MS + 1));
+		if (r > 0 && (r = frame_fill(&sb->fs, false, err)) < 0) {
+			if (err->code != KODA_PROTOCOL || sb->fs.eof)
+				explain_end(sb, err);
+			return -1;
+		}
+	}
+	if (w->report->report_case == KODA__REPORT__REPORT_FAILED) {
+		const Koda__Failed *f = w->report->failed;
+
+		err_set(err, KODA_UNSUPPORTED, f->errnum, "the sandbox cannot be set up: %.*s",
+		    (int)f->what.len, (const char *)f->what.data);
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- booting ---- */
+
+/* What may be written, by descriptor: no link on the way, so what a rule named when it was made is what is opened.
+ * What is not there cannot be written, and is not missed. */
+static int
+open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fds, size_t *n_fds,
+    struct koda_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sb->view.n_writable; i++) {
+		int fd = state_open_directory(sb->view.writable[i], err);
+
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0)
+			return -1;
+		fds[*n_fds] = fd;
+		writable[n++] =
+		    (struct bwrap_writable){ sb->view.writable[i], FD_CONTROL + (int)*n_fds };
+		(*n_fds)++;
+	}
+	return (int)n;
+}
+
+static int
+spawn(struct sandbox *sb, struct koda_error *err)
+{
+	struct koda_session *ses = sb->slot->ses;
+	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
+	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
+	char *argv[] = { name, option, number, end, program, NULL };
+	size_t max = sb->view.n_writable, n_fds = FD_WRITABLE - FD_CONTROL;
+	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
+	cleanup_free int *fds = calloc(n_fds + max, sizeof(*fds));
+	int pair[2] = { -1, -1 }, n, r = -1;
+
+	if (fds == NULL || writable == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	for (size_t i = 0; i < n_fds + max; i++)
+		fds[i] = -1;
+	snprintf(number, sizeof(number), "%d", FD_ARGUMENTS);
+	snprintf(program, sizeof(program), "/proc/self/fd/%d", FD_STAGE2);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "socketpair");
+	fds[0] = pair[1];
+	fds[FD_STAGE2 - FD_CONTROL] = open(ses->stage2_path, O_RDONLY | O_CLOEXEC);
+	if (fds[FD_STAGE2 - FD_CONTROL] < 0)
+		err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", ses->stage2_path);
+	else if ((n = open_writable(sb, writable, fds, &n_fds, err)) >= 0 &&
+	    fill_arguments(sb, writable, (size_t)n, &arguments, err) == 0 &&
+	    (fds[FD_ARGUMENTS - FD_CONTROL] = arguments_file(&arguments, err)) >= 0) {
+		close_at(&sb->said_fd);
+		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
+		r = spawn_program(ses->bwrap_path, argv, fds, n_fds, sb->said_fd, &sb->bwrap, err);
+	}
+	close_all(fds, n_fds);
+	if (r < 0) {
+		close(pair[0]);
+		return -1;
+	}
+	frame_init(&sb->fs, pair[0]);
+	sb->next_id = 1;
+	sb->boots++;
+	return 0;
+}
+
+static ProtobufCBinaryData
+text(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
+static int
+send_boot(struct sandbox *sb, struct koda_error *err)
+{
+	static const char *const always[] = { "/tmp", "/var/tmp", "/dev" };
+	struct koda_session *ses = sb->slot->ses;
+	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 1;
+	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Boot boot = KODA__BOOT__INIT;
+	ProtobufCBinaryData runtime;
+	struct waiting w = { 0 };
+	char dir[32];
+
+	if (writable == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	snprintf(dir, sizeof(dir), "/run/user/%u", (unsigned)getuid());
+	runtime = text(dir);
+	for (size_t i = 0; i < sb->view.n_writable; i++)
+		writable[n++] = text(sb->view.writable[i]);
+	for (size_t i = 0; i < N_ELEMENTS(always); i++)
+		writable[n++] = text(always[i]);
+	writable[n++] = runtime;
+	boot.protocol = KODA_PROTOCOL_VERSION;
+	boot.root = text(ses->root);
+	boot.writable = writable;
+	boot.n_writable = n;
+	boot.local_binding = koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_LOCAL_BINDING];
+	boot.make_dir = &runtime;
+	boot.n_make_dir = 1;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &boot;
+	if (ask(sb, &order, NULL, 0, SANDBOX_BOOT_MS, &w, err) < 0)
+		return -1;
+	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
+		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
+	if (w.report->booted->protocol != KODA_PROTOCOL_VERSION)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
+		    "one build",
+		    w.report->booted->protocol, KODA_PROTOCOL_VERSION);
+	sb->landlock_abi = w.report->booted->landlock_abi;
+	sb->connect_guard = w.report->booted->connect_guard;
+	if (!w.report->booted->seccomp || !sb->connect_guard ||
+	    sb->landlock_abi < LOCKDOWN_ABI_FULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "this kernel does not confine commands in full (Landlock ABI %u, %u needed; seccomp %s, "
+		    "notification of connections %s)",
+		    sb->landlock_abi, LOCKDOWN_ABI_FULL, w.report->booted->seccomp ? "yes" : "no",
+		    sb->connect_guard ? "yes" : "no");
+	return 0;
+}
+
+int
+sandbox_boot(struct sandbox *sb, struct koda_error *err)
+{
+	if (sb->up)
+		return 0;
+	if (spawn(sb, err) < 0)
+		return -1;
+	if (send_boot(sb, err) < 0) {
+		/* That it ends before it is up is the machine's doing, not a command's. */
+		if (err->code == KODA_WORKER || err->code == KODA_IO)
+			err->code = KODA_UNSUPPORTED;
+		forget(sb);
+		return err_wrap(err,
+		    "the kernel sandbox does not start ('koda-sandbox doctor' says more)");
+	}
+	sb->up = true;
+	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);
+	return 0;
+}
+
+int
+sandbox_start_worker(struct sandbox *sb, int socket, struct child *ret, struct koda_error *err)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__StartWorker start = KODA__START_WORKER__INIT;
+	struct waiting w = { .wants_fd = true, .fd = -1 };
+	cleanup_close int program = -1;
+	int fds[2];
+
+	if (sandbox_boot(sb, err) < 0)
+		return -1;
+	program = open(sb->slot->ses->worker_path, O_RDONLY | O_CLOEXEC);
+	if (program < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'",
+		    sb->slot->ses->worker_path);
+	fds[0] = socket;
+	fds[1] = program;
+	order.order_case = KODA__ORDER__ORDER_START_WORKER;
+	order.start_worker = &start;
+	if (ask(sb, &order, fds, 2, SANDBOX_ANSWER_MS, &w, err) < 0 || w.fd < 0) {
+		close_at(&w.fd);
+		if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
+			err_set(err, KODA_PROTOCOL, 0, "no worker was started");
+		sandbox_kill(sb, err);
+		err->errnum = EAGAIN; /* it is built anew for the next call */
+		return err_wrap(err, "start the worker in the sandbox");
+	}
+	*ret = (struct child){ .pid = w.report->worker_started->pid, .pidfd = w.fd };
+	return 0;
+}
+
+int
+sandbox_mount(struct sandbox *sb, struct koda_error *err)
+{
+	size_t n = sb->view.n_mounts;
+	cleanup_free Koda__Mount *mounts = calloc(n + 1, sizeof(*mounts));
+	cleanup_free Koda__Mount **list = calloc(n + 1, sizeof(*list));
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Mounts msg = KODA__MOUNTS__INIT;
+	struct waiting w = { 0 };
+
+	if (mounts == NULL || list == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "view");
+	for (size_t i = 0; i < n; i++) {
+		const struct view_mount *m = &sb->view.mount[i];
+
+		koda__mount__init(&mounts[i]);
+		mounts[i].kind = (Koda__MountKind)m->kind;
+		mounts[i].path = text(m->path);
+		mounts[i].has_dev = mounts[i].has_ino = m->ino != 0;
+		mounts[i].dev = (uint64_t)m->dev;
+		mounts[i].ino = (uint64_t)m->ino;
+		list[i] = &mounts[i];
+	}
+	msg.mount = list;
+	msg.n_mount = n;
+	order.order_case = KODA__ORDER__ORDER_MOUNTS;
+	order.mounts = &msg;
+	if (ask(sb, &order, NULL, 0, SANDBOX_ANSWER_MS, &w, err) < 0 ||
+	    w.report->report_case != KODA__REPORT__REPORT_MOUNTED) {
+		if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
+			err_set(err, KODA_PROTOCOL, 0, "the plan was not mounted");
+		/* A view that cannot be trusted is none. */
+		sandbox_kill(sb, err);
+		return err_wrap(err, "protect the project");
+	}
+	return 0;
+}
+
+/* ---- time ---- */
+
+uint64_t
+sandbox_next_time(const struct sandbox *sb)
+{
+	uint64_t first = sb->compare_at != 0 ? sb->compare_at : UINT64_MAX;
+
+	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next) {
+		uint64_t at = command_next_time(c);
+
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+void
+sandbox_tick(struct sandbox *sb)
+{
+	const uint64_t now = now_ns();
+	struct koda_command *c, *next;
+
+	if (sb->compare_at != 0 && now >= sb->compare_at) {
+		bool background = false;
+
+		for (c = sb->commands; c != NULL; c = c->next)
+			background |= c->background && c->state == COMMAND_RUNNING;
+		sb->compare_at = background ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
+		if (sb->up)
+			protect_compare(sb, sb->commands != NULL ? sb->commands->name : "", NULL,
+			    NULL, NULL);
+	}
+	for (c = sb->commands; c != NULL; c = next) {
+		next = c->next;
+		command_tick(c, now);
+	}
+}
+
+/* ---- the object ---- */
+
+struct sandbox *
+sandbox_new(struct koda_slot *slot, struct koda_error *err)
+{
+	struct sandbox *sb = calloc(1, sizeof(*sb));
+
+	if (sb == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+		return NULL;
+	}
+	sb->slot = slot;
+	sb->source = (struct source){ .ready = on_readable, .fd = -1 };
+	sb->bwrap.pidfd = sb->said_fd = -1;
+	sb->fs.fd = -1;
+	arena_init(&sb->arena);
+	violations_init(&sb->violations, VIOLATIONS_MAX);
+	sb->protect = protect_new();
+	if (sb->protect == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+		sandbox_free(sb);
+		return NULL;
+	}
+	if (view_find_caches(slot->ses->home, &sb->caches, &sb->n_caches, err) < 0 ||
+	    state_quarantine(slot->ses->root, slot->ses->home, &sb->quarantine, err) < 0 ||
+	    plan_without_places(sb, err) < 0) {
+		sandbox_free(sb);
+		return NULL;
+	}
+	return sb;
+}
+
+void
+sandbox_free(struct sandbox *sb)
+{
+	struct koda_error why;
+
+	if (sb == NULL)
+		return;
+	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
+	if (sb->up) {
+		forget(sb);
+		while (sb->commands != NULL)
+			command_lost(sb->commands, &why);
+	}
+	while (sb->commands != NULL)
+		command_lost(sb->commands, &why);
+	forget(sb);
+	protect_free(sb->protect);
+	view_done(&sb->view);
+	violations_done(&sb->violations);
+	for (size_t i = 0; i < sb->n_caches; i++)
+		free(sb->caches[i]);
+	free(sb->caches);
+	state_quarantine_done(sb->quarantine);
+	arena_done(&sb->arena);
+	free(sb);
+}
+
+void
+sandbox_abandon(struct sandbox *sb)
+{
+	close_at(&sb->bwrap.pidfd);
+	sb->bwrap.pidfd = -1;
+	sb->source.fd = -1;
+	for (struct koda_command *c = sb->commands; c != NULL; c = c->next)
+		c->out.source.fd = c->err.source.fd = -1;
+}
+
+int
+koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data)
+{
+	const struct koda_violation *v;
+	int stop = 0;
+
+	for (size_t i = 0; slot->sandbox != NULL && stop == 0 &&
+	     (v = violations_at(&slot->sandbox->violations, i)) != NULL;
+	     i++)
+		stop = fn(data, v);
+	return stop;
+}
+
+int
+koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_policy *policy,
+    koda_argument_fn *fn, void *data, struct koda_error *err)
+{
+	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
+	struct koda_session ses = { .root = (char *)(uintptr_t)root, .mode = mode };
+	struct koda_slot slot = { .ses = &ses, .policy = (struct koda_policy *)(uintptr_t)policy };
+	struct sandbox sb = { .slot = &slot };
+	struct bwrap_writable *writable = NULL;
+	int r = -1;
+
+	if (policy == NULL || !koda_policy_frozen(policy))
+		return err_set(err, KODA_INVALID, 0, "the policy is not frozen");
+	ses.home = home_find();
+	if (ses.home == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	sb.quarantine = state_quarantine_path(ses.root, ses.home);
+	if (view_find_caches(ses.home, &sb.caches, &sb.n_caches, err) == 0 &&
+	    plan_without_places(&sb, err) == 0 &&
+	    (writable = calloc(sb.view.n_writable + 1, sizeof(*writable))) != NULL) {
+		for (size_t i = 0; i < sb.view.n_writable; i++)
+			writable[i] = (struct bwrap_writable){ sb.view.writable[i], -1 };
+		r = fill_arguments(&sb, writable, sb.view.n_writable, &arguments, err);
+		for (size_t i = 0; r == 0 && i < arguments.n; i++)
+			r = fn(data, arguments.v[i], arguments.comment[i]);
+	}
+	free(writable);
+	view_done(&sb.view);
+	for (size_t i = 0; i < sb.n_caches; i++)
+		free(sb.caches[i]);
+	free(sb.caches);
+	free(sb.quarantine);
+	free(ses.home);
+	return r;
+}
