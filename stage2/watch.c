@@ -1,0 +1,803 @@
+#include "stage2/watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#include "shared/bytes.h"
+#include "shared/cleanup.h"
+#include "stage2/view.h"
+
+/* Until every process has noticed that it is stopped; who has not by then sits in the kernel and will. */
+#define STOP_WAIT_US 10000
+/* The event comes when a rename on the host begins; until it is through the name is not there. A file that was
+ * removed for good costs this time. */
+#define REPAIR_WAIT_US 10000
+#define REPAIR_STEP_US 100
+
+#define EVENTS_BUFFER (16u << 10) /* in one turn of the loop */
+
+#define DIR_MASK                                                                                   \
+	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |     \
+	    IN_ONLYDIR)
+
+/* A directory in which names of the plan are, or the way to them begins. */
+struct dir {
+	int wd;
+	size_t first; /* place + 1, 0: none */
+};
+
+/* Of the entry of the plan with the same number. */
+struct place {
+	size_t dir;       /* + 1, 0: not watched */
+	size_t next;      /* of the same directory, + 1 */
+	const char *name; /* what to look for there: points into the entry's path */
+	size_t name_len;
+	bool lost; /* it was mounted, and what was there has gone away */
+	bool told; /* that it has appeared */
+	bool touched;
+};
+
+struct watch {
+	int mountinfo, inotify;
+	struct place *place;
+	size_t n_places;
+	struct dir *dir;
+	size_t n_dirs, dirs_size;
+};
+
+struct watch *
+watch_new(struct koda_error *err)
+{
+	cleanup_close int mountinfo = -1, inotify = -1;
+	struct watch *w;
+
+	mountinfo = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (mountinfo < 0) {
+		err_set(err, KODA_IO, errno, "open the list of mounts");
+		return NULL;
+	}
+	inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (inotify < 0) {
+		err_set(err, KODA_IO, errno, "watch directories");
+		return NULL;
+	}
+	w = calloc(1, sizeof(*w));
+	if (w == NULL) {
+		err_set(err, KODA_IO, ENOMEM, "watch directories");
+		return NULL;
+	}
+	w->mountinfo = take_fd(&mountinfo);
+	w->inotify = take_fd(&inotify);
+	return w;
+}
+
+int
+watch_mountinfo_fd(const struct watch *w)
+{
+	return w->mountinfo;
+}
+
+int
+watch_inotify_fd(const struct watch *w)
+{
+	return w->inotify;
+}
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/*
+ * The directories.
+ */
+
+/* The directory with that watch, made if need be. Its number + 1, or 0. */
+static size_t
+dir_of(struct watch *w, int wd)
+{
+	for (size_t i = 0; i < w->n_dirs; i++)
+		if (w->dir[i].wd == wd)
+			return i + 1;
+	for (size_t i = 0; i < w->n_dirs; i++)
+		if (w->dir[i].wd < 0 && w->dir[i].first == 0) {
+			w->dir[i].wd = wd;
+			return i + 1;
+		}
+	if (w->n_dirs == w->dirs_size) {
+		size_t bigger = w->dirs_size != 0 ? w->dirs_size * 2 : 16;
+		struct dir *more = reallocarray(w->dir, bigger, sizeof(*more));
+
+		if (more == NULL)
+			return 0;
+		w->dir = more;
+		w->dirs_size = bigger;
+	}
+	w->dir[w->n_dirs] = (struct dir){ .wd = wd };
+	return ++w->n_dirs;
+}
+
+static void
+unhook(struct watch *w, size_t i)
+{
+	struct place *p = &w->place[i];
+	size_t *at;
+
+	if (p->dir == 0)
+		return;
+	for (at = &w->dir[p->dir - 1].first; *at != i + 1; at = &w->place[*at - 1].next)
+		;
+	*at = p->next;
+	p->dir = p->next = 0;
+}
+
+/* Give up the watches that nobody needs any more. */
+static void
+prune(struct watch *w)
+{
+	for (size_t i = 0; i < w->n_dirs; i++)
+		if (w->dir[i].wd >= 0 && w->dir[i].first == 0) {
+			inotify_rm_watch(w->inotify, w->dir[i].wd);
+			w->dir[i].wd = -1;
+		}
+}
+
+/*
+ * Watch the nearest directory that is there on the way to the entry. A limit of the kernel's on watches leaves an
+ * entry without: then the comparison after the command is what notices.
+ */
+static void
+hook(struct watch *w, const struct view *v, size_t i)
+{
+	const char *path = v->entry[i].path;
+	char dir[PATH_LEN_MAX + 1];
+	struct place *p = &w->place[i];
+	size_t len = strlen(path), end;
+	size_t tries = 0;
+
+	unhook(w, i);
+	if (len == 0 || len >= sizeof(dir) || path[0] != '/')
+		return;
+	/* From the parent upwards; and down again when what was missing has come meanwhile. */
+	for (end = len; end > 0 && tries <= PATH_LEN_MAX; tries++) {
+		size_t slash = end;
+		struct stat st;
+		int wd;
+
+		while (path[slash - 1] != '/')
+			slash--;
+		memcpy(dir, path, slash);
+		dir[slash > 1 ? slash - 1 : 1] = '\0';
+		wd = inotify_add_watch(w->inotify, dir, DIR_MASK);
+		if (wd < 0) {
+			if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+				return;
+			end = slash - 1;
+			continue;
+		}
+		memcpy(dir, path, end);
+		dir[end] = '\0';
+		if (end < len && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+		    access(dir, R_OK) == 0) {
+			end = end + 1 + strcspn(path + end + 1, "/");
+			(void)dir_of(w, wd); /* for prune() */
+			continue;
+		}
+		p->dir = dir_of(w, wd);
+		if (p->dir == 0)
+			return;
+		p->name = path + slash;
+		p->name_len = end - slash;
+		p->next = w->dir[p->dir - 1].first;
+		w->dir[p->dir - 1].first = i + 1;
+		return;
+	}
+}
+
+/* What is at the entry's path now. */
+enum at { AT_NOTHING, AT_OURS, AT_OTHER };
+
+static enum at
+look(const struct view *v, const struct view_entry *e)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, e->path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
+		/* Where we may not look, as the user that we are, no command may either. */
+		return errno == ENOENT || errno == ENOTDIR || !e->there ? AT_NOTHING : AT_OURS;
+	if (e->there && st.stx_mnt_id == (uint64_t)e->mount_id)
+		return AT_OURS;
+	/* The plan may cover what it covers once more. */
+	for (const struct view_entry *o = v->entry; e->there && o < v->entry + v->n; o++)
+		if (o->there && st.stx_mnt_id == (uint64_t)o->mount_id &&
+		    strcmp(o->path, e->path) == 0)
+			return AT_OURS;
+	return AT_OTHER;
+}
+
+void
+watch_plan(struct watch *w, const struct view *v)
+{
+	struct place *place = calloc(v->n != 0 ? v->n : 1, sizeof(*place));
+
+	for (size_t i = 0; i < w->n_dirs; i++)
+		if (w->dir[i].wd >= 0)
+			inotify_rm_watch(w->inotify, w->dir[i].wd);
+	w->n_dirs = 0;
+	free(w->place);
+	w->place = place;
+	w->n_places = place != NULL ? v->n : 0;
+	for (size_t i = 0; i < w->n_places; i++)
+		hook(w, v, i);
+	/* What came between the mounts and the watches. */
+	for (size_t i = 0; i < w->n_places; i++)
+		w->place[i].touched = true;
+}
+
+/*
+ * Processes.
+ */
+
+struct process {
+	pid_t pid, parent;
+	char state;
+	bool stopped; /* before we did */
+};
+
+struct processes {
+	struct process *v;
+	size_t n, size;
+	bool partial; /* memory is short */
+};
+
+static void
+processes_done(struct processes *all)
+{
+	free(all->v);
+}
+
+static ssize_t
+read_file(int dir, const char *name, char *buf, size_t size)
+{
+	cleanup_close int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		return -1;
+	buf[n] = '\0';
+	return n;
+}
+
+/* State, parent and number of threads of what /proc has under that name. */
+static bool
+read_stat(int dir, const char *name, char *ret_state, pid_t *ret_parent, long *ret_threads)
+{
+	char path[64], buf[1024];
+	const char *at;
+	int parent;
+
+	snprintf(path, sizeof(path), "%.16s/stat", name);
+	if (read_file(dir, path, buf, sizeof(buf)) <= 0)
+		return false;
+	at = strrchr(buf, ')'); /* the name may hold anything, what follows does not */
+	if (at == NULL)
+		return false;
+	if (sscanf(at + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld",
+		ret_state, &parent, ret_threads) != 3)
+		return false;
+	*ret_parent = parent;
+	return true;
+}
+
+/* Does it run nothing of its own any more? D: it is in the kernel, and stops when it comes out. */
+static bool
+is_still(char state)
+{
+	return strchr("TtZXxD", state) != NULL;
+}
+
+static DIR *
+open_dir(int at, const char *path)
+{
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (dir == NULL)
+		close_at(&fd);
+	return dir;
+}
+
+static void
+close_dir(DIR **dir)
+{
+	if (*dir != NULL)
+		closedir(*dir);
+}
+
+static bool
+threads_are_still(int proc, const char *pid)
+{
+	cleanup(close_dir) DIR *dir = NULL;
+	const struct dirent *d;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%.16s/task", pid);
+	dir = open_dir(proc, path);
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		char state;
+		pid_t parent;
+		long threads;
+
+		if (d->d_name[0] != '.' &&
+		    read_stat(dirfd(dir), d->d_name, &state, &parent, &threads) && !is_still(state))
+			return false;
+	}
+	return true;
+}
+
+/* Everything but us. False: some run on. */
+static bool
+list(int proc, struct processes *ret)
+{
+	cleanup(close_dir) DIR *dir = open_dir(proc, ".");
+	const struct dirent *d;
+	bool still = true;
+
+	ret->n = 0;
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		struct process p = { 0 };
+		long threads = 1;
+
+		if (d->d_name[0] < '0' || d->d_name[0] > '9' || strcmp(d->d_name, "1") == 0)
+			continue;
+		if (!read_stat(proc, d->d_name, &p.state, &p.parent, &threads))
+			continue;
+		p.pid = (pid_t)strtol(d->d_name, NULL, 10);
+		if (!is_still(p.state) || (threads > 1 && !threads_are_still(proc, d->d_name)))
+			still = false;
+		if (ret->n == ret->size) {
+			size_t bigger = ret->size != 0 ? ret->size * 2 : 64;
+			struct process *more = reallocarray(ret->v, bigger, sizeof(*more));
+
+			if (more == NULL) {
+				ret->partial = true;
+				return true;
+			}
+			ret->v = more;
+			ret->size = bigger;
+		}
+		ret->v[ret->n++] = p;
+	}
+	return still;
+}
+
+/*
+ * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
+ * running has taken it. (Asking before stopping would miss who is stopped in between.)
+ */
+static bool
+was_stopped(int proc, const struct process *p)
+{
+	char path[64], buf[4096];
+	const char *at;
+
+	/* A tracer's business: its child has taken what there was, or will. */
+	if (p->state != 'T')
+		return false;
+	snprintf(path, sizeof(path), "%d/status", p->pid);
+	if (read_file(proc, path, buf, sizeof(buf)) <= 0)
+		return false;
+	at = strstr(buf, "\nShdPnd:");
+	return at != NULL &&
+	    (strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
+}
+
+static void
+stop_all(int proc, struct processes *ret)
+{
+	uint64_t until = now_us() + STOP_WAIT_US;
+
+	/* One call, before anything is looked at: also nobody is born meanwhile. */
+	kill(-1, SIGSTOP);
+	while (!list(proc, ret) && now_us() < until)
+		sched_yield();
+	for (size_t i = 0; i < ret->n; i++)
+		ret->v[i].stopped = was_stopped(proc, &ret->v[i]);
+}
+
+static void
+let_go_on(const struct processes *all)
+{
+	if (all->partial || all->n == 0) {
+		kill(-1, SIGCONT);
+		return;
+	}
+	/* Children before their parents, so that no shell finds its job stopped. */
+	for (size_t i = all->n; i > 0; i--)
+		if (!all->v[i - 1].stopped)
+			kill(all->v[i - 1].pid, SIGCONT);
+}
+
+/*
+ * What was replaced, and who holds it.
+ */
+
+struct replaced {
+	size_t entry;
+	uint64_t dev[2], ino[2]; /* before, and now */
+	bool directory;          /* now */
+	bool content;            /* its content is protected, not only its name */
+};
+
+struct replacements {
+	struct replaced *v;
+	size_t n;
+};
+
+static void
+replacements_done(struct replacements *r)
+{
+	free(r->v);
+}
+
+static bool
+is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino)
+{
+	for (size_t i = 0; i < all->n; i++)
+		for (int k = 0; k < 2; k++)
+			if (all->v[i].content && ino != 0 && all->v[i].ino[k] == ino &&
+			    all->v[i].dev[k] == dev)
+				return true;
+	return false;
+}
+
+/* Does that path lie in a directory that was replaced, on a mount that is not the one we put there? */
+static bool
+is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (v->entry[i].there && (uint64_t)v->entry[i].mount_id == mount)
+			return false;
+	for (size_t i = 0; i < all->n; i++)
+		if (all->v[i].content && all->v[i].directory &&
+		    path_is_inside(path, v->entry[all->v[i].entry].path))
+			return true;
+	return false;
+}
+
+/*
+ * Is this descriptor (or working directory) a way to change what is protected now, around our mount? link is its name
+ * in proc; where it says how it was opened, `says`.
+ */
+static bool
+is_way_around(const struct view *v, const struct replacements *all, int dir, const char *name,
+    bool says)
+{
+	char path[PATH_LEN_MAX + 1];
+	struct statx st;
+	struct stat link;
+	ssize_t n;
+
+	if (statx(dir, name, AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
+		return false;
+	if (S_ISDIR(st.stx_mode)) {
+		n = readlinkat(dir, name, path, sizeof(path) - 1);
+		if (n <= 0)
+			return false;
+		path[n] = '\0';
+		return is_around(v, all, path, st.stx_mnt_id);
+	}
+	if (!S_ISREG(st.stx_mode) || !says || fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (link.st_mode & S_IWUSR) == 0)
+		return false;
+	if (is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino))
+		return true;
+	n = readlinkat(dir, name, path, sizeof(path) - 1);
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	return is_around(v, all, path, st.stx_mnt_id);
+}
+
+static bool
+holds_descriptor(const struct view *v, const struct replacements *all, int proc, const char *fds)
+{
+	cleanup(close_dir) DIR *dir = open_dir(proc, fds);
+	const struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (d->d_name[0] != '.' && is_way_around(v, all, dirfd(dir), d->d_name, true))
+			return true;
+	return false;
+}
+
+/* A shared mapping of it. It does not show whether the file was open for writing: it is taken for that. */
+static bool
+holds_mapping(const struct replacements *all, int proc, pid_t pid)
+{
+	char name[64], *line = NULL;
+	size_t size = 0;
+	bool holds = false;
+	FILE *maps;
+	int fd;
+
+	snprintf(name, sizeof(name), "%d/maps", pid);
+	fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
+	maps = fd >= 0 ? fdopen(fd, "r") : NULL;
+	if (maps == NULL) {
+		close_at(&fd);
+		return false;
+	}
+	while (!holds && getline(&line, &size, maps) > 0) {
+		unsigned long long ino;
+		unsigned maj, min;
+		char perms[5];
+
+		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu", perms, &maj, &min, &ino) != 4 ||
+		    perms[3] != 's')
+			continue;
+		for (size_t i = 0; i < all->n && !holds; i++)
+			for (int k = 0; k < 2; k++)
+				/* Of an unnamed device (btrfs, overlayfs) the numbers here are others. */
+				if (all->v[i].content && ino != 0 && all->v[i].ino[k] == ino &&
+				    (all->v[i].dev[k] == makedev(maj, min) || maj == 0))
+					holds = true;
+	}
+	free(line);
+	fclose(maps);
+	return holds;
+}
+
+static bool
+holds(const struct view *v, const struct replacements *all, int proc, const struct process *p)
+{
+	cleanup(close_dir) DIR *tasks = NULL;
+	const struct dirent *d;
+	char name[64], pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", p->pid);
+	snprintf(name, sizeof(name), "%d/fd", p->pid);
+	if (holds_descriptor(v, all, proc, name) || holds_mapping(all, proc, p->pid))
+		return true;
+	snprintf(name, sizeof(name), "%d/cwd", p->pid);
+	if (is_way_around(v, all, proc, name, false))
+		return true;
+	/* Threads may have descriptors and working directories of their own. */
+	snprintf(name, sizeof(name), "%d/task", p->pid);
+	tasks = open_dir(proc, name);
+	while (tasks != NULL && (d = readdir(tasks)) != NULL) {
+		long tid = strtol(d->d_name, NULL, 10);
+
+		if (tid <= 0 || tid == p->pid)
+			continue;
+		if (syscall(SYS_kcmp, p->pid, tid, KCMP_FILES, 0, 0) != 0) {
+			snprintf(name, sizeof(name), "%s/task/%ld/fd", pid, tid);
+			if (holds_descriptor(v, all, proc, name))
+				return true;
+		}
+		if (syscall(SYS_kcmp, p->pid, tid, KCMP_FS, 0, 0) != 0) {
+			snprintf(name, sizeof(name), "%s/task/%ld/cwd", pid, tid);
+			if (is_way_around(v, all, proc, name, false))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* SIGKILL for who holds it. What has us for its parent is ours: worker, template, reapers. */
+static uint64_t
+end_holders(const struct view *v, const struct replacements *all, int proc,
+    const struct processes *who)
+{
+	uint64_t ended = 0;
+
+	for (size_t i = 0; i < who->n; i++) {
+		const struct process *p = &who->v[i];
+
+		if (p->parent == 1 || strchr("ZXx", p->state) != NULL || !holds(v, all, proc, p))
+			continue;
+		if (kill(p->pid, SIGKILL) == 0)
+			ended++;
+	}
+	return ended;
+}
+
+/*
+ * Mending.
+ */
+
+static bool
+is_damaged(const struct watch *w, const struct view *v, size_t i)
+{
+	const struct view_entry *e = &v->entry[i];
+	enum at at;
+
+	if (!e->there && !(i < w->n_places && w->place[i].lost))
+		return false;
+	at = look(v, e);
+	return e->there ? at != AT_OURS : at != AT_NOTHING;
+}
+
+static bool
+any_damaged(const struct watch *w, const struct view *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (is_damaged(w, v, i))
+			return true;
+	return false;
+}
+
+static bool
+collect(const struct watch *w, const struct view *v, struct replacements *ret)
+{
+	ret->v = calloc(v->n, sizeof(*ret->v));
+	if (ret->v == NULL)
+		return false;
+	for (size_t i = 0; i < v->n; i++)
+		if (is_damaged(w, v, i))
+			ret->v[ret->n++] = (struct replaced){ .entry = i,
+				.dev = { v->entry[i].mounted_dev },
+				.ino = { v->entry[i].mounted_ino },
+				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN };
+	return true;
+}
+
+static void
+repair(struct stage2 *s, const struct replacements *gone)
+{
+	uint64_t until = now_us() + REPAIR_WAIT_US;
+	const struct timespec step = { 0, REPAIR_STEP_US * 1000 };
+	struct koda_error err = { 0 };
+	size_t lost;
+
+	for (;;) {
+		/* What came back after it was lost is for the view what was mounted and is not any more. */
+		for (size_t i = 0; i < gone->n; i++) {
+			struct view_entry *e = &s->view->entry[gone->v[i].entry];
+
+			if (e->there)
+				continue;
+			e->there = true;
+			e->mount_id = -1;
+		}
+		lost = 0;
+		if (view_repair(s->view, &lost, &err) < 0)
+			_exit(1); /* nobody knows any more what is writable: everything ends */
+		if (lost == 0 || now_us() >= until)
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
+/* The whole of it: stop, mount, end, go on, report. */
+static void
+mend(struct stage2 *s)
+{
+	cleanup(processes_done) struct processes all = { 0 };
+	cleanup(replacements_done) struct replacements gone = { 0 };
+	struct watch *w = s->watch;
+	struct view *v = s->view;
+	uint64_t begun = now_us(), took, ended;
+
+	stop_all(s->proc_fd, &all);
+	if (!collect(w, v, &gone))
+		_exit(1);
+	repair(s, &gone);
+	for (size_t i = 0; i < gone.n; i++) {
+		const struct view_entry *e = &v->entry[gone.v[i].entry];
+		struct stat st;
+
+		if (!e->there)
+			continue;
+		gone.v[i].dev[1] = e->mounted_dev;
+		gone.v[i].ino[1] = e->mounted_ino;
+		gone.v[i].directory = lstat(e->path, &st) == 0 && S_ISDIR(st.st_mode);
+	}
+	ended = end_holders(v, &gone, s->proc_fd, &all);
+	let_go_on(&all);
+	took = now_us() - begun;
+	for (size_t i = 0; i < gone.n; i++) {
+		size_t n = gone.v[i].entry;
+		const struct view_entry *e = &v->entry[n];
+
+		stage2_event(s,
+		    e->there ? KODA__EVENT_KIND__EVENT_KIND_REMOUNTED
+			     : KODA__EVENT_KIND__EVENT_KIND_LOST,
+		    e->path, took, i == 0 ? ended : 0);
+		if (n < w->n_places) {
+			w->place[n].lost = !e->there;
+			w->place[n].told = false;
+			hook(w, v, n);
+		}
+	}
+}
+
+void
+watch_mounts_changed(struct stage2 *s)
+{
+	/* Our own mounting says so too. */
+	if (any_damaged(s->watch, s->view))
+		mend(s);
+}
+
+static void
+touch(struct watch *w, const struct inotify_event *event)
+{
+	bool all = (event->mask & IN_Q_OVERFLOW) != 0;
+	bool self = (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF)) != 0;
+	size_t len = event->len > 0 ? strlen(event->name) : 0;
+
+	for (size_t d = 0; d < w->n_dirs; d++) {
+		if (!all && w->dir[d].wd != event->wd)
+			continue;
+		for (size_t i = w->dir[d].first; i != 0; i = w->place[i - 1].next) {
+			struct place *p = &w->place[i - 1];
+
+			if (all || self ||
+			    (p->name_len == len && memcmp(p->name, event->name, len) == 0))
+				p->touched = true;
+		}
+		if (!self)
+			continue;
+		/* It is another directory's business from now on, or nobody's. Who was here hooks anew. */
+		if ((event->mask & IN_IGNORED) == 0)
+			inotify_rm_watch(w->inotify, w->dir[d].wd);
+		w->dir[d].wd = -1;
+	}
+}
+
+void
+watch_appeared(struct stage2 *s)
+{
+	_Alignas(struct inotify_event) uint8_t buf[EVENTS_BUFFER];
+	struct watch *w = s->watch;
+	ssize_t n = read(w->inotify, buf, sizeof(buf));
+	bool damaged = false;
+
+	for (ssize_t at = 0; at < n;) {
+		const struct inotify_event *event = (const struct inotify_event *)(buf + at);
+
+		touch(w, event);
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	for (size_t i = 0; i < w->n_places; i++) {
+		const struct view_entry *e = &s->view->entry[i];
+		struct place *p = &w->place[i];
+
+		if (!p->touched)
+			continue;
+		p->touched = false;
+		hook(w, s->view, i);
+		if (e->there || p->lost) {
+			damaged = damaged || is_damaged(w, s->view, i);
+			continue;
+		}
+		if (look(s->view, e) == AT_NOTHING) {
+			p->told = false;
+		} else if (!p->told) {
+			p->told = true;
+			stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_APPEARED, e->path, 0, 0);
+		}
+	}
+	prune(w);
+	if (damaged)
+		mend(s);
+}
