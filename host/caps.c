@@ -3,6 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +14,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/helpers.h"
+#include "host/remedy.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
@@ -42,6 +49,81 @@ has_memfd_seals(void)
 	return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
 
+/* seccomp(SECCOMP_GET_ACTION_AVAIL) would tell the same. */
+static bool
+has_seccomp_notify(void)
+{
+	cleanup_close int fd = open("/proc/sys/kernel/seccomp/actions_avail", O_RDONLY | O_CLOEXEC);
+	char text[256] = "";
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	return n > 0 && strstr(text, "user_notif") != NULL;
+}
+
+static const struct {
+	const char *name;
+	int flag;
+} namespaces[] = {
+	/* First: it gives the right to make the others, unless a security module takes it away. */
+	{ "user", CLONE_NEWUSER },
+	{ "mount", CLONE_NEWNS },
+	{ "pid", CLONE_NEWPID },
+	{ "net", CLONE_NEWNET },
+	{ "ipc", CLONE_NEWIPC },
+	{ "uts", CLONE_NEWUTS },
+};
+
+/* In a child of its own, by system calls alone: whoever embeds us may have threads. It makes no SIGCHLD. */
+static void
+probe_namespaces(struct caps *ret)
+{
+	int status = 0;
+	size_t failed;
+	pid_t pid;
+
+	for (failed = 0; failed < N_ELEMENTS(namespaces); failed++) {
+		pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
+		if (pid == 0) {
+			for (size_t i = 0; i <= failed; i++) {
+				if (unshare(namespaces[i].flag) < 0)
+					syscall(SYS_exit_group, errno < 255 ? errno : 255);
+			}
+			syscall(SYS_exit_group, 0);
+		}
+		if (pid < 0)
+			status = errno;
+		else if (waitpid(pid, &status, __WALL) == pid)
+			status = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+		else
+			status = errno;
+		if (status != 0)
+			break;
+	}
+	if (status == 0)
+		return;
+	ret->namespace = namespaces[failed].name;
+	ret->namespace_errnum = status;
+}
+
+/* Is the group that we are in ours to make others in? */
+static bool
+has_cgroup(void)
+{
+	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+	char text[4096] = "", path[4200], *group;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (n <= 0 || (group = strstr(text, "0::/")) == NULL)
+		return false;
+	group += strlen("0::");
+	group[strcspn(group, "\n")] = '\0';
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cgroup.procs", group);
+	if (access(path, W_OK) < 0)
+		return false;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s", group);
+	return access(path, W_OK) == 0;
+}
+
 void
 caps_probe(struct caps *ret)
 {
@@ -54,7 +136,10 @@ caps_probe(struct caps *ret)
 		.pidfd = has_pidfd(),
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,
+		.seccomp_notify = has_seccomp_notify(),
+		.cgroup = has_cgroup(),
 	};
+	probe_namespaces(ret);
 }
 
 struct report {
@@ -107,21 +192,160 @@ tell_worker(const struct report *r, const char *helper_dir)
 			 : "install koda-sandbox again: make install");
 }
 
+/* What it says about itself: "bubblewrap 0.8.0"; "" if nothing within a second. */
+static void
+ask_version(const char *path, char *ret, size_t size)
+{
+	char *const argv[] = { (char *)"bwrap", (char *)"--version", NULL };
+	char *const env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int fds[2], status;
+	struct pollfd p;
+	pid_t pid;
+	ssize_t n = 0;
+
+	ret[0] = '\0';
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return;
+	if (posix_spawn_file_actions_init(&actions) == 0) {
+		posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+		posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+		posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_RDWR, 0);
+		if (posix_spawn(&pid, path, &actions, NULL, argv, env) == 0) {
+			p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+			if (poll(&p, 1, 1000) > 0)
+				n = read(fds[0], ret, size - 1);
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+		}
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+static int
+tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
+{
+	char path[PATH_LEN_MAX + 1] = "", version[64], detail[PATH_LEN_MAX + 80],
+				 remedy[REMEDY_MAX];
+	struct koda_error err;
+	struct stat st;
+
+	if (helpers_find_bwrap(path, &err) == 0) {
+		ask_version(path, version, sizeof(version));
+		snprintf(detail, sizeof(detail), "%s: %s", path,
+		    version[0] != '\0' ? version : "it does not say its version");
+		return tell(r, "bubblewrap", version[0] != '\0', true, detail,
+		    remedy_install_bubblewrap(facts));
+	}
+	/* It is there, and not as it should be: the sentence has the command. */
+	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(facts));
+	if (stat("/usr/bin/bwrap", &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) != 0)
+		snprintf(remedy, sizeof(remedy), "sudo chmod ug-s /usr/bin/bwrap");
+	return tell(r, "bubblewrap", false, true, err.message, remedy);
+}
+
+static int
+tell_namespaces(const struct report *r, const struct caps *caps, const struct remedy_facts *facts)
+{
+	bool users = caps->namespace == NULL || strcmp(caps->namespace, "user") != 0;
+	const char *remedy = "", *why = "";
+	char detail[256];
+	int stop;
+
+	if (caps->namespace != NULL)
+		remedy = remedy_namespaces(facts, caps->namespace_errnum, &why);
+	snprintf(detail, sizeof(detail), "%s%s%s", users ? "can be made" : why, users ? "" : ": ",
+	    users ? "" : strerror(caps->namespace_errnum));
+	if ((stop = tell(r, "user_namespaces", users, true, detail, remedy)) != 0 || !users)
+		return stop;
+	if (caps->namespace != NULL)
+		snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", caps->namespace, why,
+		    strerror(caps->namespace_errnum));
+	return tell(r, "namespaces", caps->namespace == NULL, true,
+	    caps->namespace == NULL ? "mount, pid, net, ipc and uts can be made" : detail, remedy);
+}
+
+static double
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* The real thing again: every namespace, the view, stage2, the worker in it, and a command. */
+static int
+tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
+    const struct remedy_facts *facts)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct koda_command_options command = { .argv = argv, .approved = true };
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[] = "/tmp/koda-doctor-XXXXXX", detail[KODA_MESSAGE_MAX + 64];
+	struct koda_command_result result = { 0 };
+	struct koda_enforcement enforced = { 0 };
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	const char *remedy, *why;
+	struct koda_error err = { 0 };
+	double start = seconds();
+	bool works = false;
+
+	if (mkdtemp(dir) == NULL)
+		return tell(r, "sandbox", false, true, "cannot make a directory to try it in",
+		    "make /tmp writable");
+	options.root = dir;
+	options.mode = KODA_AUTO; /* the mode that accepts no less */
+	options.helper_dir = helper_dir;
+	options.commands = true;
+	if ((ses = koda_session_open(&options, &err)) != NULL &&
+	    (slot = koda_slot_acquire(ses, NULL, &err)) != NULL &&
+	    koda_run(slot, &command, &result, &err) == 0) {
+		koda_slot_enforcement(slot, &enforced);
+		works = result.status == 0 && enforced.mount_view;
+		snprintf(detail, sizeof(detail),
+		    "a command in it: %s (status %d), in %.0f ms from nothing",
+		    works ? "ran" : "did not run", result.status, (seconds() - start) * 1e3);
+	} else {
+		snprintf(detail, sizeof(detail), "%s", err.message);
+	}
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	koda_session_close(ses);
+	rmdir(dir);
+	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
+	remedy = "see the capabilities above";
+	if (caps->namespace == NULL)
+		remedy = facts->container
+		    ? remedy_namespaces(facts, 0, &why)
+		    : "if all above is there, install koda-sandbox again: make install";
+	return tell(r, "sandbox", works, true, detail, remedy);
+}
+
 int
 koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 {
 	const struct report r = { fn, data };
+	struct remedy_facts facts;
 	struct caps caps;
 	char detail[96];
 	int stop;
 
 	caps_probe(&caps);
+	remedy_look(&facts);
 	snprintf(detail, sizeof(detail), "ABI %u (%u or newer is in full)", caps.landlock_abi,
 	    LOCKDOWN_ABI_FULL);
 	if ((stop = tell(&r, "landlock", caps.landlock_abi >= LOCKDOWN_ABI_FULL, true, detail,
 		 "Linux 6.2 or newer with landlock in the kernel's lsm= list")) != 0 ||
 	    (stop = tell(&r, "seccomp", caps.seccomp, true, "kills on a forbidden system call",
 		 "a kernel with CONFIG_SECCOMP_FILTER")) != 0 ||
+	    (stop = tell(&r, "seccomp_notify", caps.seccomp_notify, true,
+		 "connections of commands are judged", "Linux 5.9 or newer")) != 0 ||
 	    (stop = tell(&r, "pidfd", caps.pidfd, true, "processes are signalled without races",
 		 "Linux 5.4 or newer")) != 0 ||
 	    (stop = tell(&r, "memfd", caps.memfd_seals, true,
@@ -131,7 +355,14 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 	    (stop = tell(&r, "openat2", caps.openat2, false,
 		 caps.openat2 ? "paths resolve in one call"
 			      : "paths are walked step by step, slower",
-		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0)
+		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0 ||
+	    (stop = tell_namespaces(&r, &caps, &facts)) != 0 ||
+	    (stop = tell_bubblewrap(&r, &facts)) != 0 ||
+	    (stop = tell(&r, "cgroup", caps.cgroup, false,
+		 caps.cgroup ? "ours: limits can hold for all processes of a slot together"
+			     : "not ours to divide: limits hold for each process",
+		 "systemd-run --user --scope -p Delegate=yes koda-sandbox ...")) != 0 ||
+	    (stop = tell_worker(&r, helper_dir)) != 0)
 		return stop;
-	return tell_worker(&r, helper_dir);
+	return tell_sandbox(&r, helper_dir, &caps, &facts);
 }

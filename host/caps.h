@@ -14,6 +14,10 @@ struct caps {
 	bool pidfd;
 	bool memfd_seals;
 	bool proc;
+	bool seccomp_notify;
+	const char *namespace; /* the one that could not be made, NULL: all can */
+	int namespace_errnum;
+	bool cgroup; /* ours to divide */
 };
 
 /* By system calls without lasting effect on this process. */

@@ -72,8 +72,9 @@ cmd_doctor(const struct cli *cli)
 		doctor.fit = false;
 	status = doctor.fit ? EXIT_DONE : EXIT_FAILED;
 	if (doctor.list == NULL) {
-		puts(doctor.fit ? "Everything that file operations in auto mode need is there."
-				: "Auto mode will refuse file operations on this machine.");
+		puts(doctor.fit
+			? "Everything that auto mode needs is there."
+			: "Something that auto mode needs is not there: it will refuse to start.");
 		return output_done(status);
 	} else {
 		json_t *object = output_object();
