@@ -185,7 +185,10 @@ fill_command(struct koda_command *c, const struct koda_command_options *o, struc
 	if (wall->set)
 		ms = least(ms,
 		    wall->value > COMMAND_WALL_MAX_MS ? COMMAND_WALL_MAX_MS : wall->value * 1000);
-	c->timeout_ms = (unsigned)least(ms, COMMAND_WALL_MAX_MS);
+	c->untimed = o->interactive && o->timeout_ms == 0;
+	if (o->interactive)
+		ms = o->timeout_ms;
+	c->timeout_ms = (unsigned)(o->interactive ? ms : least(ms, COMMAND_WALL_MAX_MS));
 	c->max_output = o->max_output;
 	if (output->set)
 		c->max_output = least(c->max_output, output->value);
@@ -195,6 +198,8 @@ fill_command(struct koda_command *c, const struct koda_command_options *o, struc
 	c->tty = o->tty;
 	if (o->tty && o->stdin_fd <= 0)
 		return err_set(err, KODA_INVALID, 0, "a tty is the command's standard input");
+	if (o->interactive && !o->tty)
+		return err_set(err, KODA_INVALID, 0, "interactive without a tty");
 	if (fill_strings(c, o, err) < 0 || fill_fd(c, 0, o->stdin_fd, NULL, err) < 0 ||
 	    fill_fd(c, 1, o->stdout_fd, &c->out, err) < 0 ||
 	    fill_fd(c, 2, o->stderr_fd, &c->err, err) < 0)
@@ -277,33 +282,47 @@ on_output(struct source *source)
 		session_unwatch(ses, &out->source);
 }
 
+/* Whose text is searched. */
+struct scan {
+	struct sandbox *sb;
+	const char *command, *cwd;
+	koda_violation_fn *fn;
+	void *data;
+	int stopped;
+};
+
 static int
-on_denial(void *data, const struct denial *d)
+on_denial(void *data, const struct denial *found)
 {
-	struct koda_command *c = data;
-	struct koda_violation v = { .kind = d->kind,
-		.target = d->target,
-		.command = c->name,
+	struct scan *scan = data;
+	struct violations *ring = &scan->sb->violations;
+	struct denial d = *found;
+	struct koda_violation v = { .kind = d.kind,
+		.target = d.target,
+		.command = scan->command,
 		.rule = "",
 		.detail = "",
 		.certain = false };
 
 	/* What the view would have let it do was refused by somebody else: file modes, mostly. */
-	if (d->target[0] != '\0' && d->kind == KODA_VIOLATION_FILE_WRITE &&
-	    view_writes(&c->sb->view, d->target, &v.rule))
+	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
 		return 0;
-	if (d->target[0] != '\0' && d->kind == KODA_VIOLATION_FILE_READ &&
-	    view_shows(&c->sb->view, d->target, &v.rule))
-		return 0;
+	if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_WRITE)
+		view_writes(&scan->sb->view, d.target, &v.rule);
+	else if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_READ)
+		view_shows(&scan->sb->view, d.target, &v.rule);
 	if (v.rule == NULL)
 		v.rule = "";
-	violations_record(&c->sb->violations, &v);
-	return 0;
+	violations_record(ring, &v);
+	if (scan->fn != NULL && ring->n > 0)
+		scan->stopped = scan->fn(scan->data, violations_at(ring, ring->n - 1));
+	return scan->stopped;
 }
 
 static void
 scan_stderr(struct koda_command *c)
 {
+	struct scan scan = { .sb = c->sb, .command = c->name, .cwd = c->cwd };
 	struct koda_output out;
 
 	capture_get(&c->err.capture, &out);
@@ -313,8 +332,23 @@ scan_stderr(struct koda_command *c)
 		out.tail += out.tail_len - SCAN_STDERR_MAX;
 		out.tail_len = SCAN_STDERR_MAX;
 	}
-	stderr_parse(out.head, out.head_len, on_denial, c);
-	stderr_parse(out.tail, out.tail_len, on_denial, c);
+	stderr_parse(out.head, out.head_len, on_denial, &scan);
+	stderr_parse(out.tail, out.tail_len, on_denial, &scan);
+}
+
+int
+koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
+    const char *text, size_t len, koda_violation_fn *fn, void *data)
+{
+	struct scan scan = { .sb = slot->sandbox,
+		.command = command,
+		.cwd = cwd,
+		.fn = fn,
+		.data = data };
+
+	if (slot->sandbox != NULL)
+		stderr_parse(text, len, on_denial, &scan);
+	return scan.stopped;
 }
 
 static void
@@ -521,25 +555,53 @@ send_exec(struct koda_command *c, struct koda_error *err)
 	return r;
 }
 
+/* Sandbox, worker and view are there: whatever died since the last command is built again. */
+static int
+make_ready(struct koda_slot *slot, struct koda_error *err)
+{
+	const struct koda_op ping = { .kind = KODA_OP_PING };
+	struct koda_result none;
+	int r = 0;
+
+	if (!slot->sandbox->up || slot->state != SLOT_UP) {
+		r = koda_call(slot, &ping, &none, err);
+		koda_result_done(&none);
+	}
+	if (r == 0 && slot->sandbox == NULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the kernel sandbox does not work any more");
+	return r < 0 ? -1 : protect_prepare(slot->sandbox, err);
+}
+
+int
+koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const char *path,
+    bool *ret_allowed, const char **ret_rule, struct koda_error *err)
+{
+	const char *rule = NULL;
+	int r;
+
+	if (session_check(slot->ses, err) < 0)
+		return -1;
+	if (slot->sandbox == NULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "without the kernel sandbox no command runs");
+	session_enter(slot->ses);
+	r = make_ready(slot, err);
+	if (r == 0 && access == KODA_WRITE_ACCESS)
+		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
+	else if (r == 0)
+		*ret_allowed = view_shows(&slot->sandbox->view, path, &rule);
+	session_leave(slot->ses);
+	*ret_rule = rule != NULL ? rule : "";
+	return r;
+}
+
 static int
 run(struct koda_command *c, struct koda_error *err)
 {
 	struct koda_slot *slot = c->slot;
-	const struct koda_op ping = { .kind = KODA_OP_PING };
-	struct koda_result none;
-	int r;
 
-	/* Whatever died since the last command is built again: sandbox, worker, view. */
-	if (!c->sb->up || slot->state != SLOT_UP) {
-		r = koda_call(slot, &ping, &none, err);
-		koda_result_done(&none);
-		if (r < 0)
-			return -1;
-	}
-	if (slot->sandbox == NULL)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "the kernel sandbox does not work any more");
-	if (protect_prepare(c->sb, err) < 0 || send_exec(c, err) < 0)
+	if (make_ready(slot, err) < 0 || send_exec(c, err) < 0)
 		return -1;
 	c->state = COMMAND_RUNNING;
 	c->started_at = now_ns();
@@ -550,7 +612,8 @@ run(struct koda_command *c, struct koda_error *err)
 		session_watch(slot->ses, &c->out.source, c->out.capture.fd, EPOLLIN);
 	if (c->err.capture.fd >= 0)
 		session_watch(slot->ses, &c->err.source, c->err.capture.fd, EPOLLIN);
-	session_wake_at(slot->ses, c->deadline);
+	if (!c->untimed)
+		session_wake_at(slot->ses, c->deadline);
 	return 0;
 }
 
@@ -587,7 +650,7 @@ command_tick(struct koda_command *c, uint64_t now)
 
 	if (c->state != COMMAND_RUNNING)
 		return;
-	if (!c->ending && now >= c->deadline) {
+	if (!c->ending && !c->untimed && now >= c->deadline) {
 		c->timed_out = true;
 		koda_command_end(c);
 	}
@@ -609,7 +672,9 @@ command_next_time(const struct koda_command *c)
 {
 	if (c->state != COMMAND_RUNNING)
 		return UINT64_MAX;
-	return c->ending ? c->kill_at : c->deadline;
+	if (c->ending)
+		return c->kill_at;
+	return c->untimed ? UINT64_MAX : c->deadline;
 }
 
 /* ---- the public calls ---- */

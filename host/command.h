@@ -36,7 +36,7 @@ struct koda_command {
 	struct sandbox *sb;
 	enum command_state state;
 	uint64_t id; /* of its Exec */
-	bool started, background, tty, sync;
+	bool started, background, tty, untimed, sync;
 	char **argv, **env, **added; /* added: by the caller, for the question */
 	char *cwd, *name;            /* name: for violations */
 	int fd[3];                   /* -1 once they are sent */

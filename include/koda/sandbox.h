@@ -438,6 +438,8 @@ struct koda_command_options {
 	bool tty;        /* stdin_fd is a terminal: make it the command's own */
 	bool background; /* ends when the last process that it started does, not with its first */
 	bool approved;   /* somebody has said yes to exactly this already: do not ask again */
+	/* With tty only: a person sits before it and ends it. The policy's wall time does not, timeout_ms does. */
+	bool interactive;
 	unsigned timeout_ms; /* 0: the policy's; never above it, nor above 300 s */
 	uint64_t max_output; /* 0: the policy's; never above it */
 };
@@ -537,6 +539,17 @@ KODA_API int koda_run(struct koda_slot *slot, const struct koda_command_options 
 /* The slot's last hundred violations, oldest first; fn returning non-zero stops, and that is returned. */
 typedef int koda_violation_fn(void *data, const struct koda_violation *violation);
 KODA_API int koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data);
+/*
+ * For who gave a command descriptors of his own: have the text that it printed searched for refusals, as captured
+ * output is. What is found is recorded, as uncertain, and fn is called for each (it may be NULL). command and cwd:
+ * what it was. Returns what fn returned to stop, else 0; without a kernel sandbox nothing is found.
+ */
+KODA_API int koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
+    const char *text, size_t len, koda_violation_fn *fn, void *data);
+/* May a command of this slot read, or change, what is at the canonical path, by the sandbox's view alone? *ret_rule:
+ * the rule that decides, or "". The worker's own answer is KODA_OP_EXPLAIN. */
+KODA_API int koda_slot_explain_command(struct koda_slot *slot, enum koda_access access,
+    const char *path, bool *ret_allowed, const char **ret_rule, struct koda_error *err);
 /* The block that is shown to a model behind the command's standard error; free() it. NULL: none. */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
 
