@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/bytes.h"
 #include "shared/cleanup.h"
 
 const char *const bwrap_private[] = { "/dev/shm", "/run", "/tmp", "/var/tmp", NULL };
@@ -131,6 +132,19 @@ add_bind(struct bwrap_arguments *a, const struct bind *bind, struct koda_error *
 	    err);
 }
 
+/* By a private file system, and by nothing that may be written. */
+static bool
+is_covered(const struct bwrap_input *in, const char *path)
+{
+	bool covered = false;
+
+	for (size_t i = 0; bwrap_private[i] != NULL; i++)
+		covered = covered || path_is_inside(path, bwrap_private[i]);
+	for (size_t i = 0; i < in->n_writable; i++)
+		covered = covered && !path_is_inside(path, in->writable[i].path);
+	return covered;
+}
+
 static int
 add_binds(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
 {
@@ -149,7 +163,8 @@ add_binds(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_e
 	}
 	qsort(bind, n, sizeof(*bind), by_path);
 	for (size_t i = 0; i < n; i++) {
-		if (add_bind(a, &bind[i], err) < 0)
+		if ((bind[i].writable || is_covered(in, bind[i].path)) &&
+		    add_bind(a, &bind[i], err) < 0)
 			return -1;
 	}
 	return 0;

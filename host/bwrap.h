@@ -22,7 +22,7 @@ struct bwrap_input {
 	const struct bwrap_writable *writable;
 	size_t n_writable;
 	/* Directories that have to be seen, read-only, although they are in a place that a private file system
-	 * covers (/tmp, /run): where the root is, when nothing in it may be written. */
+	 * covers (/tmp, /run): where the root is, when nothing in it may be written. Others are left out. */
 	const char *const *shown;
 	size_t n_shown;
 	const char *quarantine; /* on the host, or NULL; appears as BWRAP_QUARANTINE */
@@ -36,7 +36,8 @@ struct bwrap_arguments {
 	char **v;       /* arguments, without argv[0]; ends with NULL */
 	char **comment; /* one for each, "" for none: `policy` prints them */
 	size_t n;
-	size_t n_options; /* of them go through --args FD; the rest, "--" and the program, on the command line */
+	size_t
+	    n_options; /* of them go through --args FD; the rest, "--" and the program, on the command line */
 };
 
 /* 0 with *ret the caller's, or -1 with *err set. */

@@ -310,16 +310,16 @@ path_refuse(struct koda_error *err, enum koda_code code, int errnum, const char 
 /*
  * Where the path leads now, with the components that are missing behind it. Component by component
  * and with links followed by hand, because realpath() gives up at the first that is missing, a
- * dangling link's target among them.
+ * dangling link's target among them. known: canonical, of the rule before: it is not looked at again.
  */
 static int
-canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
+canonicalise(const char *path, char known[PATH_MAX], char ret[PATH_MAX], struct koda_error *err)
 {
 	char todo[2 * PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
 	const char *rest = todo;
 	bool missing = false;
 	unsigned links = 0;
-	size_t n = 0; /* of ret, which has no slash at its end */
+	size_t n = 0, there = 0; /* of ret, which has no slash at its end; of what is there of it */
 
 	strcpy(todo, path);
 	ret[0] = '\0';
@@ -346,10 +346,11 @@ canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
 		ret[n] = '/';
 		memcpy(ret + n + 1, name, len);
 		ret[n + 1 + len] = '\0';
-		if (missing) {
+		if (missing || (known[0] != '\0' && path_is_inside(known, ret))) {
 			n += 1 + len;
 			continue;
 		}
+		there = n;
 		if (lstat(ret, &st) < 0) {
 			if (errno != ENOENT && errno != ENOTDIR)
 				return path_refuse(err, KODA_IO, errno, path, "cannot be resolved");
@@ -378,38 +379,53 @@ canonicalise(const char *path, char ret[PATH_MAX], struct koda_error *err)
 	if (n == 0)
 		ret[n++] = '/';
 	ret[n] = '\0';
+	if (!missing)
+		there = n;
+	memcpy(known, ret, there);
+	known[there] = '\0';
 	return 0;
 }
 
 static int
-freeze_paths(const struct policy_list *from, bool denies, struct policy_list *ret,
+freeze_paths(const struct policy_list *from, enum koda_list which, struct policy_list *ret,
     struct koda_error *err)
 {
-	char canonical[PATH_MAX], written[PATH_MAX];
+	const bool denies = which == KODA_DENY_READ || which == KODA_DENY_WRITE_WITHIN_ALLOW;
+	char canonical[PATH_MAX], written[PATH_MAX], known[PATH_MAX] = "";
 
 	ret->present = from->present;
 	for (size_t i = 0; i < from->n; i++) {
-		if (canonicalise(from->v[i], canonical, err) < 0)
+		struct koda_error why = { 0 };
+		bool leads = canonicalise(from->v[i], known, canonical, &why) == 0;
+
+		/* Where we may not look, or where nobody gets, nothing is changed through that name: it holds
+		 * as it is written. Reading is denied in full or not at all. */
+		if (!leads &&
+		    (which != KODA_DENY_WRITE_WITHIN_ALLOW ||
+			(why.errnum != EACCES && why.errnum != ELOOP))) {
+			if (err != NULL)
+				*err = why;
 			return -1;
+		}
 		/* A deny of what is a link now stays one when it is something else later. */
 		clean_text(from->v[i], written);
 		if (denies && policy_list_add(ret, written, err) < 0)
 			return -1;
-		if (policy_list_add(ret, canonical, err) < 0)
+		if (leads && policy_list_add(ret, canonical, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 static int
-list_swap(struct policy *p, enum koda_list which, bool denies, struct koda_error *err)
+list_swap(struct policy *p, enum koda_list which, struct koda_error *err)
 {
 	struct policy old;
 
 	policy_init(&old);
 	old.list[which] = p->list[which];
 	p->list[which] = (struct policy_list){ 0 };
-	if (freeze_paths(&old.list[which], denies, &p->list[which], err) < 0) {
+	if (freeze_paths(&old.list[which], which, &p->list[which], err) < 0) {
 		policy_done(&old);
 		return err_wrap(err, "%s", policy_list_name[which]);
 	}
@@ -440,11 +456,10 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 		return 0;
 	if (policy_copy(&old, &policy->p, err) < 0)
 		return -1;
-	if (list_swap(&policy->p, KODA_DENY_READ, true, err) < 0 ||
-	    list_swap(&policy->p, KODA_ALLOW_READ_WITHIN_DENY, false, err) < 0 ||
-	    list_swap(&policy->p, KODA_ALLOW_WRITE, false, err) < 0 ||
-	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, true, err) < 0 ||
-	    seal(policy, err) < 0) {
+	if (list_swap(&policy->p, KODA_DENY_READ, err) < 0 ||
+	    list_swap(&policy->p, KODA_ALLOW_READ_WITHIN_DENY, err) < 0 ||
+	    list_swap(&policy->p, KODA_ALLOW_WRITE, err) < 0 ||
+	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 || seal(policy, err) < 0) {
 		policy_done(&policy->p); /* as it was: the caller may mend it */
 		policy->p = old;
 		return -1;

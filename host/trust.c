@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "host/defaults.h"
+#include "host/home.h"
+#include "shared/bytes.h"
 #include "shared/cleanup.h"
 
 struct dials {
@@ -34,22 +36,53 @@ static const struct {
 /* clang-format on */
 
 static int
-add_below(struct policy_list *list, const char *root, const char *name, struct koda_error *err)
+add_below(struct policy_list *list, const char *dir, const char *name, struct koda_error *err)
 {
 	cleanup_free char *path = NULL;
 
-	if (asprintf(&path, "%s%s", strcmp(root, "/") == 0 ? "" : root, name) < 0) {
+	if (asprintf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < 0) {
 		path = NULL;
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 	}
 	return policy_path_check(path, err) < 0 ? -1 : policy_list_add(list, path, err);
 }
 
+/* Can anything below home/name be writable at all? By the root's rule, or as a cache. */
+static bool
+is_reached(const char *home, const char *name, const char *root)
+{
+	char path[PATH_LEN_MAX + 1];
+
+	for (size_t i = 0; default_caches[i] != NULL; i++) {
+		size_t len = strlen(default_caches[i]);
+
+		if (strncmp(name, default_caches[i], len) == 0 && name[len] == '/')
+			return true;
+	}
+	return (size_t)snprintf(path, sizeof(path), "%s/%s", home, name) >= sizeof(path) ||
+	    path_is_inside(path, root) || path_is_inside(root, path);
+}
+
+/* What is not reached is left out: each rule is packed, checked and compared with every path. */
+static int
+add_protected(struct policy_list *list, const char *root, const char *home, struct koda_error *err)
+{
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		if ((d->where & DEFAULT_PROJECT) != 0 && add_below(list, root, d->name, err) < 0)
+			return -1;
+		if ((d->where & DEFAULT_HOME) != 0 && home[0] != '\0' &&
+		    is_reached(strcmp(home, "/") == 0 ? "" : home, d->name, root) &&
+		    add_below(list, home, d->name, err) < 0)
+			return err_wrap(err, "home directory");
+	}
+	return 0;
+}
+
 int
 policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, struct koda_error *err)
 {
 	cleanup(policy_done) struct policy p;
-	cleanup_free char *real = NULL;
+	cleanup_free char *real = NULL, *home = NULL;
 	const struct dials *dials;
 
 	policy_init(&p);
@@ -68,11 +101,11 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 	p.list[KODA_ALLOW_WRITE].present = true;
 	if (dials->writes && policy_list_add(&p.list[KODA_ALLOW_WRITE], root, err) < 0)
 		return -1;
-	for (size_t i = 0; default_git_pair[i] != NULL; i++) {
-		if (add_below(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, default_git_pair[i],
-			err) < 0)
-			return -1;
-	}
+	home = home_find();
+	if (home == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	if (add_protected(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
+		return -1;
 	p.list[KODA_ALLOWED_DOMAINS].present = true;
 	for (size_t i = 0; dials->network && default_domains[i] != NULL; i++) {
 		if (policy_list_add(&p.list[KODA_ALLOWED_DOMAINS], default_domains[i], err) < 0)

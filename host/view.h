@@ -6,8 +6,12 @@
  *    the directories in which commands may write;
  *  - the plan, which stage2 mounts by descriptor on top of it: pins, read-only places, hidden places and their holes.
  *
- * Who decides is shared/access: a path that the plan leaves writable is one that access_judge would let be written,
- * except for the package caches, which commands write and file operations do not. One table of cases tests both.
+ * Who decides is shared/access: a path that the plan leaves writable is one that access_judge would let be written.
+ * One table of cases tests both. They differ on purpose in
+ *  - the package caches and the private temporary directories, which commands write and file operations do not;
+ *  - holes of deny_read: commands read there only;
+ *  - `dir` of a protected `dir/name`: a mount of its own, so a command can neither move nor replace it;
+ *  - git directories by name and shape: those that are there (Scan) are in the plan, later ones are the comparison's.
  */
 #ifndef KODA_HOST_VIEW_H
 #define KODA_HOST_VIEW_H
@@ -42,7 +46,9 @@ struct view_input {
 };
 
 enum view_mount_kind {
-	VIEW_PIN = 1, /* the numbers are those of proto/stage2.proto */
+	/* The numbers are those of proto/stage2.proto. A pin of a writable directory below what is hidden: what was there
+	 * before, as it was. */
+	VIEW_PIN = 1,
 	VIEW_READ_ONLY = 2,
 	VIEW_HIDE = 3,
 	VIEW_HOLE = 4,
@@ -53,14 +59,18 @@ struct view_mount {
 	char *path;
 	dev_t dev; /* 0: whatever is there */
 	ino_t ino;
-	const char *why; /* the rule, for violations and `policy`: static, or the policy's */
+	const char *why; /* the rule's name, as in errors (access_rule_name); static */
 };
 
 struct view {
 	char **writable; /* canonical, none inside another; outermost first */
 	size_t n_writable;
+	/* Nothing in them may be written, but they have to be seen although a private file system covers them. */
+	char **shown;
+	size_t n_shown;
 	struct view_mount *mount; /* what contains comes first */
 	size_t n_mounts;
+	const char *otherwise; /* the rule because of which all else is not written; static */
 };
 
 /* 0 with *ret the caller's, or -1 with *err set. */
@@ -71,6 +81,9 @@ void view_done(struct view *v);
  * violations and the table of cases. ret_why may be NULL. */
 bool view_writes(const struct view *v, const char *path, const char **ret_why);
 bool view_shows(const struct view *v, const char *path, const char **ret_why);
+/* Is that a directory (if it is one) that is there for commands to write in? Of the private ones: themselves only. For
+ * TMPDIR and PATH (host/environment). */
+bool view_has(const struct view *v, const char *path);
 
 /* The one thing here that touches the disk: the caches of default_caches below home that are directories of this user
  * and lead nowhere else than below home. *ret is an array of strings, each and itself the caller's to free. */

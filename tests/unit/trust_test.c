@@ -75,7 +75,6 @@ dials(void **state)
 		assert_string_equal(l->v[0], root);
 
 	l = &p.list[KODA_DENY_WRITE_WITHIN_ALLOW];
-	assert_int_equal(l->n, 2);
 	snprintf(git, sizeof(git), "%s/.git/hooks", root);
 	assert_string_equal(l->v[0], git);
 	snprintf(git, sizeof(git), "%s/.git/config", root);
@@ -100,6 +99,177 @@ dials(void **state)
 	assert_false(p.limit[KODA_CPU_TIME_SECS].set);
 	assert_false(p.limit[KODA_MAX_RSS_BYTES].set);
 	assert_null(p.ca_bundle);
+}
+
+static bool
+denies(const struct policy *p, const char *dir, const char *name)
+{
+	const struct policy_list *l = &p->list[KODA_DENY_WRITE_WITHIN_ALLOW];
+	char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	for (size_t i = 0; i < l->n; i++) {
+		if (strcmp(l->v[i], path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- what the host would run ---- */
+
+static const char *
+home_of_test(void)
+{
+	static char home[PATH_MAX];
+
+	assert_non_null(realpath(getenv("HOME"), home));
+	return home;
+}
+
+static void
+each_row_of_the_project_is_a_rule(void **state)
+{
+	cleanup(policy_done) struct policy p;
+	size_t n = 0;
+
+	derive(KODA_AUTO, root, &p);
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		if ((d->where & DEFAULT_PROJECT) == 0)
+			continue;
+		n++;
+		if (!denies(&p, root, d->name))
+			fail_msg("no rule for '%s'", d->name);
+	}
+	assert_true(n > 20);
+}
+
+static void
+rows_of_the_home_directory_where_something_is_writable(void **state)
+{
+	static const char *const in_caches[] = { ".cargo/bin", ".cargo/env", ".cargo/config.toml" };
+	const char *home = home_of_test();
+	cleanup(policy_done) struct policy p, all;
+
+	/* The root is elsewhere: its caches are what commands can write. */
+	derive(KODA_AUTO, root, &p);
+	for (size_t i = 0; i < N_ELEMENTS(in_caches); i++)
+		assert_true(denies(&p, home, in_caches[i]));
+	assert_false(denies(&p, home, ".bashrc"));
+	assert_false(denies(&p, home, ".ssh"));
+
+	derive(KODA_AUTO, home, &all);
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		if (!denies(&all, home, d->name))
+			fail_msg("no rule for '%s'", d->name);
+	}
+	policy_done(&all);
+
+	/* What contains the home directory reaches it too. */
+	derive(KODA_AUTO, "/", &all);
+	assert_true(denies(&all, home, ".bashrc"));
+	assert_true(denies(&all, home, ".ssh"));
+	policy_done(&all);
+}
+
+static void
+a_root_within_a_protected_place_is_not_writable(void **state)
+{
+	struct access_subject who = { .mode = KODA_AUTO, .home = home_of_test() };
+	cleanup(policy_done) struct policy p;
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/.ssh/project", who.home);
+	derive(KODA_AUTO, path, &p);
+	who.policy = &p;
+	strcat(path, "/x");
+	assert_false(access_judge(&who, ACCESS_OP_WRITE, path, NULL).allowed);
+}
+
+static void
+no_home_no_rows(void **state)
+{
+	cleanup_free char *home = strdup(getenv("HOME"));
+	cleanup(policy_done) struct policy p;
+
+	assert_int_equal(setenv("HOME", "/no/such/home", 1), 0);
+	derive(KODA_AUTO, root, &p);
+	assert_true(denies(&p, "/no/such/home", ".cargo/bin"));
+	assert_int_equal(setenv("HOME", home, 1), 0);
+}
+
+static const struct {
+	const char *label, *path; /* below the root */
+	bool allowed;
+} edits[] = {
+	{ "edit: a source file", "src/main.c", true },
+	{ "edit: .gitignore", ".gitignore", true },
+	{ "edit: .gitattributes", ".gitattributes", true },
+	{ "edit: a workflow", ".github/workflows/ci.yml", true },
+	{ "edit: package.json", "package.json", true },
+	{ "edit: Makefile", "Makefile", true },
+	{ "edit: .env", ".env", true },
+	{ "edit: .tool-versions", ".tool-versions", true },
+	{ "edit: .editorconfig", ".editorconfig", true },
+	{ "edit: a project's .cargo/config.toml", ".cargo/config.toml", true },
+	{ "edit: .npmrc of the project", ".npmrc", true },
+	{ "edit: bin/", "bin/tool", true },
+	{ "edit: .vscodeignore", ".vscodeignore", true },
+	{ "edit: .ssh of a project is nobody's", ".ssh/config", true },
+	{ "edit: AGENTS.md", "AGENTS.md", true },
+	{ "refused: a hook", ".git/hooks/pre-commit", false },
+	{ "refused: .mcp.json", ".mcp.json", false },
+	{ "refused: .vscode", ".vscode/tasks.json", false },
+	{ "refused: .idea", ".idea/workspace.xml", false },
+	{ "refused: .envrc", ".envrc", false },
+	{ "refused: .husky", ".husky/pre-commit", false },
+	{ "refused: lefthook", "lefthook.yml", false },
+	{ "refused: .claude", ".claude/settings.json", false },
+	{ "refused: .cursor", ".cursor/mcp.json", false },
+	{ "refused: .gemini", ".gemini/settings.json", false },
+	{ "refused: .codex", ".codex/config.toml", false },
+	{ "refused: .gitmodules", ".gitmodules", false },
+	{ "refused: .gitconfig", ".gitconfig", false },
+	{ "refused: .bashrc", ".bashrc", false },
+	{ "refused: .zshenv", ".zshenv", false },
+};
+
+static void
+edit_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	cleanup(policy_done) struct policy p;
+	struct access_subject who = { &p, KODA_AUTO, "" };
+	struct access_verdict v;
+	char path[PATH_MAX + 64];
+
+	derive(KODA_AUTO, root, &p);
+	snprintf(path, sizeof(path), "%s/%s", root, edits[i].path);
+	v = access_judge(&who, ACCESS_OP_WRITE, path, NULL);
+	assert_int_equal(v.allowed, edits[i].allowed);
+	/* The directory that it is in goes with it. */
+	if (!edits[i].allowed && strchr(edits[i].path, '/') != NULL) {
+		*strrchr(path, '/') = '\0';
+		v = access_judge(&who, ACCESS_OP_RENAME_FROM, path, NULL);
+		assert_false(
+		    v.allowed && access_judge_tree(&who, ACCESS_OP_RENAME_FROM, path).allowed);
+	}
+}
+
+static void
+rows_are_names(void **state)
+{
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "/p/%s", d->name);
+		assert_int_equal(policy_path_check(path, NULL), 0);
+		assert_true(d->name[0] != '/' && d->name[strlen(d->name) - 1] != '/');
+		assert_null(strstr(path, "//"));
+		assert_true(d->where >= DEFAULT_PROJECT && d->where <= DEFAULT_BOTH);
+		assert_true(d->reason[0] != '\0');
+		for (const struct default_place *e = default_protected; e != d; e++)
+			assert_false(strcmp(d->name, e->name) == 0 && (d->where & e->where) != 0);
+	}
 }
 
 static void
@@ -247,9 +417,15 @@ main(void)
 		cmocka_unit_test(the_file_system_as_root),
 		cmocka_unit_test(default_domains_are_rules),
 		cmocka_unit_test(what_a_mode_reaches),
+		cmocka_unit_test(rows_are_names),
+		cmocka_unit_test(each_row_of_the_project_is_a_rule),
+		cmocka_unit_test(rows_of_the_home_directory_where_something_is_writable),
+		cmocka_unit_test(a_root_within_a_protected_place_is_not_writable),
+		cmocka_unit_test(no_home_no_rows),
 		cmocka_unit_test(a_child_can_only_narrow),
 	};
-	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad)];
+	struct CMUnitTest
+	    tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad) + N_ELEMENTS(edits)];
 	size_t n = 0;
 
 	for (; n < N_ELEMENTS(single); n++)
@@ -258,5 +434,8 @@ main(void)
 		tests[n++] = (struct CMUnitTest){ modes[i].label, dials, NULL, NULL, (void *)i };
 	for (uintptr_t i = 0; i < N_ELEMENTS(bad); i++)
 		tests[n++] = (struct CMUnitTest){ bad[i].label, bad_case, NULL, NULL, (void *)i };
+	for (uintptr_t i = 0; i < N_ELEMENTS(edits); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ edits[i].label, edit_case, NULL, NULL, (void *)i };
 	return cmocka_run_group_tests_name("trust", tests, make_root, remove_root);
 }
