@@ -183,6 +183,8 @@ fixture_prepare(struct fixture *f, enum koda_mode mode)
 	assert_int_equal(mkdir(f->root, 0755), 0);
 	assert_int_equal(mkdir(f->helpers, 0755), 0);
 	put_real_worker(f);
+	snprintf(dir, sizeof(dir), "%s/koda-sandbox-stage2", f->helpers);
+	assert_int_equal(symlink(KODA_TEST_STAGE2, dir), 0);
 	f->options = (struct koda_session_options)KODA_SESSION_OPTIONS_INIT;
 	f->options.root = f->root;
 	f->options.mode = mode;

@@ -1,0 +1,521 @@
+/* Commands through the library: the real bwrap, stage2 and worker. */
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "tests/support/hosting.h"
+
+static void
+start_with(struct fixture *f, enum koda_mode mode, const struct koda_policy *policy)
+{
+	fixture_prepare(f, mode);
+	f->options.commands = true;
+	f->options.policy = policy;
+	fixture_open(f);
+	f->slot = fixture_acquire(f);
+}
+
+static void
+run_options(struct fixture *f, const struct koda_command_options *o,
+    struct koda_command_result *ret)
+{
+	struct koda_error err;
+
+	if (koda_run(f->slot, o, ret, &err) < 0)
+		fail_msg("%s: %s", o->shell != NULL ? o->shell : o->argv[0], err.message);
+}
+
+static void
+run_shell(struct fixture *f, const char *shell, struct koda_command_result *ret)
+{
+	const struct koda_command_options o = { .shell = shell };
+
+	run_options(f, &o, ret);
+}
+
+static void
+expect(struct fixture *f, const char *shell, int status, const char *out)
+{
+	struct koda_command_result r;
+
+	run_shell(f, shell, &r);
+	if (r.status != status ||
+	    (out != NULL &&
+		(r.out.head_len != strlen(out) || memcmp(r.out.head, out, r.out.head_len) != 0)))
+		fail_msg("%s: status %d, out '%.*s', err '%.*s'", shell, r.status,
+		    (int)r.out.head_len, r.out.head == NULL ? "" : r.out.head, (int)r.err.head_len,
+		    r.err.head == NULL ? "" : r.err.head);
+	koda_command_result_done(&r);
+}
+
+static void
+statuses(void **state)
+{
+	struct koda_command_result r;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f, "true", 0, "");
+	expect(&f, "exit 7", 7, "");
+	expect(&f, "kill -9 $$", 137, NULL);
+	expect(&f, "echo out; echo err >&2", 0, "out\n");
+	expect(&f, "cat", 0, "");
+	expect(&f, "pwd", 0, NULL);
+	run_shell(&f, "echo out; echo err >&2; exit 3", &r);
+	assert_int_equal(r.status, 3);
+	assert_int_equal(r.signal, 0);
+	assert_int_equal(r.err.head_len, 4);
+	assert_memory_equal(r.err.head, "err\n", 4);
+	assert_true(r.wall_us > 0);
+	koda_command_result_done(&r);
+	fixture_end(&f);
+}
+
+static void
+not_run(void **state)
+{
+	static const struct {
+		const char *argv[3];
+		int errnum;
+	} rows[] = {
+		{ { "no-such-program" }, ENOENT },
+		{ { "/no/such/program" }, ENOENT },
+		{ { "/etc/passwd" }, EACCES },
+		{ { "/tmp" }, EACCES },
+	};
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		const struct koda_command_options o = { .argv = rows[i].argv };
+
+		assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+		assert_code(&err, KODA_IO);
+		assert_int_equal(err.errnum, rows[i].errnum);
+	}
+	{
+		const char *argv[] = { "true", NULL };
+		const struct koda_command_options o = { .argv = argv, .cwd = "/no/such" };
+
+		assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+		assert_code(&err, KODA_INVALID);
+	}
+	{
+		const struct koda_command_options o = { 0 };
+
+		assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+		assert_code(&err, KODA_INVALID);
+	}
+	expect(&f, "true", 0, "");
+	fixture_end(&f);
+}
+
+/* One slot, one view: what one command leaves the next finds, and the worker sees the project alike. */
+static void
+one_view(void **state)
+{
+	struct koda_result res;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f, "echo a > /tmp/left && echo b > here", 0, "");
+	expect(&f, "cat /tmp/left here", 0, "a\nb\n");
+	assert_string_equal(get_text(&f, "here"), "b\n");
+	if (koda_fs_write(f.slot, "there", "c\n", 2, &res, &err) < 0)
+		fail_msg("%s", err.message);
+	koda_result_done(&res);
+	expect(&f, "cat there", 0, "c\n");
+	expect(&f, "echo x > /etc/x || exit 9", 9, NULL);
+	fixture_end(&f);
+}
+
+static void
+background(void **state)
+{
+	const struct koda_command_options server = { .shell = "touch up; sleep 1000",
+		.background = true };
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	c = koda_command_start(f.slot, &server, NULL, NULL, &err);
+	if (c == NULL)
+		fail_msg("%s", err.message);
+	expect(&f, "while ! test -e up; do :; done; pgrep -x sleep > /dev/null", 0, "");
+	assert_int_equal(koda_command_wait(c, 0, &err), 0);
+	koda_command_end(c);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	expect(&f, "pgrep -x sleep", 1, "");
+	koda_command_free(c);
+
+	/* What is given up is ended too. */
+	c = koda_command_start(f.slot, &server, NULL, NULL, &err);
+	assert_non_null(c);
+	koda_command_free(c);
+	expect(&f, "for i in $(seq 1000); do pgrep -x sleep >/dev/null || exit 0; done; exit 1", 0,
+	    "");
+	fixture_end(&f);
+}
+
+static void
+leftovers(void **state)
+{
+	struct koda_command_result r;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	run_shell(&f, "(setsid sleep 1000 &) ; sleep 1000 & true", &r);
+	assert_int_equal(r.status, 0);
+	assert_true(r.left_behind >= 2);
+	koda_command_result_done(&r);
+	expect(&f, "pgrep -x sleep", 1, "");
+	fixture_end(&f);
+}
+
+static void
+deadline(void **state)
+{
+	const struct koda_command_options o = {
+		.shell = "echo before; trap '' TERM; while :; do sleep 0.01; done",
+		.timeout_ms = 200
+	};
+	struct koda_command_result r;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	run_options(&f, &o, &r);
+	assert_int_equal(r.hit, KODA_HIT_WALL_TIME);
+	assert_string_equal(koda_limit_hit_name(r.hit), "wall_time_secs");
+	assert_int_equal(r.signal, SIGKILL);
+	assert_int_equal(r.out.head_len, 7);
+	koda_command_result_done(&r);
+	fixture_end(&f);
+}
+
+static void
+flood(void **state)
+{
+	const struct koda_command_options o = { .shell = "yes | head -c 50000000; echo the end" };
+	struct koda_command_result r;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	run_options(&f, &o, &r);
+	assert_int_equal(r.status, 0);
+	assert_int_equal(r.hit, KODA_HIT_OUTPUT);
+	assert_int_equal(r.out.total, 50000008);
+	assert_int_equal(r.out.head_len + r.out.tail_len, 2u << 20);
+	assert_int_equal(r.out.left_out, 50000008 - (2u << 20));
+	assert_memory_equal(r.out.tail + r.out.tail_len - 8, "the end\n", 8);
+	koda_command_result_done(&r);
+	fixture_end(&f);
+}
+
+static void
+limits(void **state)
+{
+	struct koda_policy *p;
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	p = koda_policy_for_agent(KODA_AUTO, f.root, &err);
+	assert_non_null(p);
+	assert_int_equal(koda_policy_set_limit(p, KODA_CPU_TIME_SECS, 1, &err), 0);
+	assert_int_equal(koda_policy_set_limit(p, KODA_MAX_OPEN_FDS, 64, &err), 0);
+	assert_int_equal(koda_policy_set_limit(p, KODA_MAX_FILE_BYTES, 4096, &err), 0);
+	assert_int_equal(koda_policy_freeze(p, &err), 0);
+	f.options.policy = p;
+	f.options.commands = true;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	expect(&f, "ulimit -n; ulimit -c", 0, "64\n0\n");
+	run_shell(&f, "while :; do :; done", &r);
+	assert_int_equal(r.signal, SIGXCPU);
+	assert_int_equal(r.hit, KODA_HIT_CPU_TIME);
+	koda_command_result_done(&r);
+	run_shell(&f, "exec head -c 8192 /dev/zero > big", &r);
+	assert_int_equal(r.signal, SIGXFSZ);
+	assert_int_equal(r.hit, KODA_HIT_FILE_SIZE);
+	koda_command_result_done(&r);
+	fixture_end(&f);
+	koda_policy_free(p);
+}
+
+static void
+environment(void **state)
+{
+	static const char *const extra[] = { "EXTRA=yes", NULL };
+	const struct koda_command_options o = { .shell = "echo $EXTRA-$OPENAI_API_KEY",
+		.env = extra };
+	struct koda_command_result r;
+	struct fixture f;
+
+	setenv("OPENAI_API_KEY", "secret", 1);
+	start_with(&f, KODA_AUTO, NULL);
+	run_options(&f, &o, &r);
+	assert_int_equal(r.out.head_len, 5);
+	assert_memory_equal(r.out.head, "yes-\n", 5);
+	koda_command_result_done(&r);
+	fixture_end(&f);
+	unsetenv("OPENAI_API_KEY");
+}
+
+/* ---- deaths ---- */
+
+static void
+wait_gone(int pid)
+{
+	assert_true(wait_for_state(pid, 0));
+}
+
+static void
+worker_dies(void **state)
+{
+	struct koda_stats stats;
+	struct fixture f;
+	int pid;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f, "echo kept > /tmp/kept", 0, "");
+	/* Its number is the sandbox's. */
+	expect(&f, "kill -9 $(pgrep -f koda-fs-worker) 2>/dev/null; true", 0, "");
+	pid = koda_slot_pid(f.slot);
+	assert_true(pid > 0);
+	expect(&f, "cat /tmp/kept", 0, "kept\n");
+	koda_session_stats(f.ses, &stats);
+	assert_int_equal(stats.respawns, 0); /* a command cannot signal it */
+	fixture_end(&f);
+}
+
+static int
+child_of(int parent)
+{
+	char path[64], text[64];
+	cleanup_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	return atoi(text);
+}
+
+/* bwrap is our child, stage2 bwrap's. */
+static void
+sandbox_dies(void **state)
+{
+	const bool init = *state != NULL;
+	const struct koda_command_options o = { .shell = "sleep 1000" };
+	struct koda_command_result r;
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+	int bwrap, stage2;
+
+	start_with(&f, KODA_AUTO, NULL);
+	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+	assert_non_null(c);
+	bwrap = child_of(getpid());
+	stage2 = child_of(bwrap);
+	assert_true(bwrap > 0 && stage2 > 0);
+	assert_int_equal(kill(init ? stage2 : bwrap, SIGKILL), 0);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	assert_int_equal(koda_command_result(c, &r, &err), -1);
+	assert_code(&err, KODA_UNKNOWN);
+	koda_command_free(c);
+	wait_gone(stage2);
+	expect(&f, "echo again", 0, "again\n");
+	fixture_end(&f);
+}
+
+static void
+nothing_is_left(void **state)
+{
+	const struct koda_command_options o = { .shell = "setsid sleep 1000 & sleep 1000",
+		.background = true };
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+	int bwrap, stage2;
+
+	start_with(&f, KODA_AUTO, NULL);
+	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+	assert_non_null(c);
+	bwrap = child_of(getpid());
+	stage2 = child_of(bwrap);
+	koda_slot_release(f.slot);
+	wait_gone(stage2); /* a pid namespace ends with its init, and only after all in it */
+	koda_command_free(c);
+	fixture_end(&f);
+}
+
+/* ---- approval ---- */
+
+static int asked;
+static bool answer_yes;
+
+static void
+on_question(void *data, const struct koda_question *q)
+{
+	asked++;
+	assert_int_equal(q->kind, KODA_OP_RUN);
+	assert_string_equal(q->argv[0], "sh");
+	assert_string_equal(q->argv[2], "echo hello");
+	koda_approval_answer(q->approval, answer_yes);
+}
+
+static void
+approval(void **state)
+{
+	const struct koda_command_options o = { .shell = "echo hello" };
+	struct koda_command_options approved = o;
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_SAFE);
+	f.options.commands = true;
+	f.options.approve = on_question;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	answer_yes = false;
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_NOT_APPROVED);
+	answer_yes = true;
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), 0);
+	koda_command_result_done(&r);
+	assert_int_equal(asked, 2);
+	approved.approved = true;
+	assert_int_equal(koda_run(f.slot, &approved, &r, &err), 0);
+	koda_command_result_done(&r);
+	assert_int_equal(asked, 2);
+	fixture_end(&f);
+}
+
+static void
+plan_reads(void **state)
+{
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_PLAN);
+	put_text(&f, "a", "text\n");
+	f.options.commands = true;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	expect(&f, "cat a", 0, "text\n");
+	expect(&f, "echo x > a || exit 9", 9, NULL);
+	assert_string_equal(get_text(&f, "a"), "text\n");
+	fixture_end(&f);
+}
+
+/* ---- what commands plant ---- */
+
+static int
+count_violation(void *data, const struct koda_violation *v)
+{
+	int *n = data;
+
+	*n += strcmp(v->rule, "planted") == 0;
+	return 0;
+}
+
+static void
+planted(void **state)
+{
+	struct fixture f;
+	int n = 0;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f,
+	    "git init -q . && echo 'touch harm' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
+	    0, "");
+	assert_false(exists(&f, ".git/hooks/pre-commit"));
+	assert_true(exists(&f, ".git/HEAD"));
+	koda_slot_violations(f.slot, count_violation, &n);
+	assert_true(n >= 1);
+	/* From now on it is mounted. */
+	expect(&f, "echo x > .git/hooks/pre-commit || exit 9", 9, NULL);
+	fixture_end(&f);
+}
+
+static void
+no_commands(void **state)
+{
+	const struct koda_command_options o = { .shell = "true" };
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_start(&f, KODA_AUTO);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_UNSUPPORTED);
+	fixture_end(&f);
+}
+
+static void
+on_done(void *data, struct koda_command *c)
+{
+	(*(int *)data)++;
+}
+
+static void
+asynchronous(void **state)
+{
+	const struct koda_command_options o = { .shell = "echo hello" };
+	struct koda_command *c[8];
+	struct koda_error err;
+	struct fixture f;
+	int done = 0;
+
+	start_with(&f, KODA_AUTO, NULL);
+	for (int i = 0; i < 8; i++)
+		assert_non_null(c[i] = koda_command_start(f.slot, &o, on_done, &done, &err));
+	while (koda_session_dispatch(f.ses, PATIENCE_MS, &err) > 0)
+		;
+	assert_int_equal(done, 8);
+	for (int i = 0; i < 8; i++) {
+		struct koda_command_result r;
+
+		assert_int_equal(koda_command_result(c[i], &r, &err), 0);
+		assert_int_equal(r.status, 0);
+		assert_int_equal(r.out.head_len, 6);
+		koda_command_result_done(&r);
+		koda_command_free(c[i]);
+	}
+	fixture_end(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(not_run),
+		cmocka_unit_test(one_view),
+		cmocka_unit_test(background),
+		cmocka_unit_test(leftovers),
+		cmocka_unit_test(deadline),
+		cmocka_unit_test(flood),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(environment),
+		cmocka_unit_test(worker_dies),
+		cmocka_unit_test_prestate(sandbox_dies, NULL),
+		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
+		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(approval),
+		cmocka_unit_test(plan_reads),
+		cmocka_unit_test(planted),
+		cmocka_unit_test(no_commands),
+		cmocka_unit_test(asynchronous),
+	};
+
+	return cmocka_run_group_tests_name("commands", tests, NULL, NULL);
+}
