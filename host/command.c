@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "host/bwrap.h"
 #include "host/environment.h"
 #include "host/protect.h"
 #include "host/stderr_parse.h"
@@ -105,11 +104,7 @@ writable(void *data, const char *path)
 {
 	const struct sandbox *sb = data;
 
-	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
-		if (path_is_inside(path, bwrap_private[i]) && strcmp(bwrap_private[i], "/run") != 0)
-			return true;
-	}
-	return view_writes(&sb->view, path, NULL);
+	return view_has(&sb->view, path);
 }
 
 static int

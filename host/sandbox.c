@@ -48,11 +48,10 @@ static int
 fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, size_t n_writable,
     struct bwrap_arguments *ret, struct koda_error *err)
 {
-	const char *shown[] = { sb->slot->ses->root };
 	const struct bwrap_input in = { .writable = writable,
 		.n_writable = n_writable,
-		.shown = shown,
-		.n_shown = 1,
+		.shown = (const char *const *)sb->view.shown,
+		.n_shown = sb->view.n_shown,
 		.quarantine = sb->quarantine,
 		.stage2_fd = FD_STAGE2,
 		.uid = (unsigned)getuid() };
