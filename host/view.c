@@ -329,10 +329,11 @@ plan_reading(const struct view_input *in, struct view *v, struct koda_error *err
 		    add_mount(v, VIEW_HOLE, holes->v[i], NULL, ACCESS_RULE_READ_HOLE, err) < 0)
 			return -1;
 	}
-	/* They may be written, so they may be read: there is a hole for them. */
+	/* They may be written, so they may be read: there is a hole for them, or they are in one. */
 	for (size_t i = 0; i < v->n_writable; i++) {
 		if (is_below_deny(in->policy, v->writable[i]) &&
-		    add_mount(v, VIEW_PIN, v->writable[i], NULL, ACCESS_RULE_ALLOW_WRITE, err) < 0)
+		    add_mount(v, VIEW_WRITABLE_HOLE, v->writable[i], NULL, ACCESS_RULE_ALLOW_WRITE,
+			err) < 0)
 			return -1;
 	}
 	for (size_t i = 0; in->home[0] == '/' && default_hidden[i] != NULL; i++) {
@@ -403,14 +404,13 @@ strength(const struct view_mount *m)
 {
 	switch (m->kind) {
 	case VIEW_PIN:
-		if (strcmp(m->why, access_rule_name(ACCESS_RULE_TREE)) == 0)
-			return 0;
-		/* The others pin; this one is a writable directory below what is hidden. */
-		return strcmp(m->why, access_rule_name(ACCESS_RULE_ALLOW_WRITE)) != 0 ? 1 : 4;
+		return strcmp(m->why, access_rule_name(ACCESS_RULE_TREE)) == 0 ? 0 : 1;
 	case VIEW_READ_ONLY:
 		return 2;
 	case VIEW_HOLE:
 		return 3;
+	case VIEW_WRITABLE_HOLE:
+		return 4;
 	case VIEW_HIDE:
 		return 5;
 	}
@@ -493,16 +493,6 @@ answer(bool yes, const char *why, const char **ret_why)
 	return yes;
 }
 
-static bool
-is_writable_again(const struct view *v, const struct view_mount *m)
-{
-	for (size_t i = 0; i < v->n_writable; i++) {
-		if (m->kind == VIEW_PIN && strcmp(v->writable[i], m->path) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool
 view_writes(const struct view *v, const char *path, const char **ret_why)
 {
@@ -522,7 +512,7 @@ view_writes(const struct view *v, const char *path, const char **ret_why)
 
 		if (!path_is_inside(path, m->path))
 			continue;
-		if (is_writable_again(v, m)) {
+		if (m->kind == VIEW_WRITABLE_HOLE) {
 			yes = true;
 			why = m->why;
 		} else if (m->kind != VIEW_PIN || strcmp(path, m->path) == 0) {
@@ -542,8 +532,8 @@ view_shows(const struct view *v, const char *path, const char **ret_why)
 	for (size_t i = 0; is_of_host(v, path) && i < v->n_mounts; i++) {
 		const struct view_mount *m = &v->mount[i];
 
-		if (!path_is_inside(path, m->path) ||
-		    (m->kind != VIEW_HIDE && m->kind != VIEW_HOLE && !is_writable_again(v, m)))
+		if (!path_is_inside(path, m->path) || m->kind == VIEW_PIN ||
+		    m->kind == VIEW_READ_ONLY)
 			continue;
 		yes = m->kind != VIEW_HIDE;
 		why = m->why;

@@ -46,12 +46,11 @@ struct view_input {
 };
 
 enum view_mount_kind {
-	/* The numbers are those of proto/stage2.proto. A pin of a writable directory below what is hidden: what was there
-	 * before, as it was. */
-	VIEW_PIN = 1,
+	VIEW_PIN = 1, /* the numbers are those of proto/stage2.proto */
 	VIEW_READ_ONLY = 2,
 	VIEW_HIDE = 3,
 	VIEW_HOLE = 4,
+	VIEW_WRITABLE_HOLE = 5,
 };
 
 struct view_mount {

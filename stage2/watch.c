@@ -656,7 +656,8 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 			ret->v[ret->n++] = (struct replaced){ .entry = i,
 				.dev = { v->entry[i].mounted_dev },
 				.ino = { v->entry[i].mounted_ino },
-				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN };
+				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN &&
+				    v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE };
 	return true;
 }
 
