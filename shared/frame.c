@@ -234,32 +234,35 @@ frame_flush(struct frame_stream *fs, bool block, struct koda_error *err)
 }
 
 int
-frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeout_ms,
-    struct koda_error *err)
+frame_flush_with_fds(struct frame_stream *fs, size_t len, const int *send_fds, size_t n_fds,
+    int timeout_ms, struct koda_error *err)
 {
 	size_t whole = fs->out_end;
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(FRAME_FDS_MAX * sizeof(int))];
 	} control = { 0 };
 	struct iovec iov;
 	struct msghdr msg = { .msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		.msg_controllen = CMSG_SPACE(n_fds * sizeof(int)) };
+	struct cmsghdr *c;
 	bool sent_fd = false;
 
+	if (n_fds == 0 || n_fds > FRAME_FDS_MAX)
+		return err_set(err, KODA_INTERNAL, 0, "%zu descriptors with a frame", n_fds);
+	c = CMSG_FIRSTHDR(&msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &send_fd, sizeof(int));
+	c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(c), send_fds, n_fds * sizeof(int));
 
 	while (fs->out_start < whole) {
 		size_t before = whole - len > fs->out_start ? whole - len - fs->out_start : 0;
 		ssize_t n;
 
-		/* What was queued earlier goes alone, so that the descriptor arrives with its frame. */
+		/* What was queued earlier goes alone, so that the descriptors arrive with their frame. */
 		if (before > 0 || sent_fd) {
 			n = send(fs->fd, fs->out + fs->out_start,
 			    before > 0 ? before : whole - fs->out_start,
@@ -286,6 +289,13 @@ frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeou
 		fs->out_start += (size_t)n;
 	}
 	return 0;
+}
+
+int
+frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeout_ms,
+    struct koda_error *err)
+{
+	return frame_flush_with_fds(fs, len, &send_fd, 1, timeout_ms, err);
 }
 
 size_t

@@ -67,6 +67,9 @@ int frame_flush(struct frame_stream *fs, bool block, struct koda_error *err);
  * send_fd, which stays the caller's. Blocks, waiting at most timeout_ms (-1: no limit) for room. */
 int frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeout_ms,
     struct koda_error *err);
+/* The same with n of them, at most FRAME_FDS_MAX, which arrive in this order. */
+int frame_flush_with_fds(struct frame_stream *fs, size_t len, const int *send_fds, size_t n,
+    int timeout_ms, struct koda_error *err);
 
 size_t frame_fds_waiting(const struct frame_stream *fs);
 /* The oldest waiting descriptor, the caller's from now on; -1 if there is none. */

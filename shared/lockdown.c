@@ -1,10 +1,13 @@
 #include "shared/lockdown.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +42,9 @@
 #define ABI_NET      4
 #define ABI_IOCTL    5
 #define ABI_SCOPE    6
+
+#define FILTER_NEW_LISTENER       (1u << 3)
+#define FILTER_WAIT_KILLABLE_RECV (1u << 5) /* Linux 5.19 */
 
 struct ll_ruleset {
 	uint64_t handled_fs, handled_net, scoped;
@@ -111,14 +117,32 @@ handled_fs(unsigned abi)
 	return rights;
 }
 
+static int
+add_rule(int ruleset, int fd, uint64_t rights, struct koda_error *err)
+{
+	/* The kernel refuses what a file cannot have. */
+	const uint64_t of_file =
+	    LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE | LL_FS_IOCTL_DEV;
+	struct ll_path_beneath beneath = { rights, fd };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock rule");
+	if (!S_ISDIR(st.st_mode))
+		beneath.allowed &= of_file;
+	if (syscall(SYS_landlock_add_rule, ruleset, LL_PATH_BENEATH, &beneath, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock rule");
+	return 0;
+}
+
 int
-lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
-    struct koda_error *err)
+lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
+    unsigned *ret_abi, struct koda_error *err)
 {
 	struct ll_ruleset set = { .handled_fs = handled_fs(abi) };
 	/* A link that is there cannot be renamed, not even to be removed, without the right to make one. What
-	 * makes new ones is a system call that no filter of ours lets through. */
-	const uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
+	 * makes new ones is a system call that no filter of a worker lets through. */
+	uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
 	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_MAKE_SYM | LL_FS_REFER;
 	cleanup_close int ruleset = -1;
 
@@ -126,23 +150,52 @@ lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi
 		*ret_abi = 0;
 		return 0;
 	}
+	if ((allow & LOCKDOWN_EXECUTE) != 0)
+		set.handled_fs &= ~LL_FS_EXECUTE;
+	if ((allow & LOCKDOWN_SPECIAL) != 0)
+		changes |= LL_FS_MAKE_SOCK | LL_FS_MAKE_FIFO | LL_FS_IOCTL_DEV;
 	if (abi >= ABI_NET)
-		set.handled_net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
+		set.handled_net = ((allow & LOCKDOWN_TCP_BIND) != 0 ? 0 : LL_NET_BIND_TCP) |
+		    ((allow & LOCKDOWN_TCP_CONNECT) != 0 ? 0 : LL_NET_CONNECT_TCP);
 	if (abi >= ABI_SCOPE)
 		set.scoped = LL_SCOPE_ABSTRACT | LL_SCOPE_SIGNAL;
 	/* Older kernels take a larger struct when what they do not know is zero. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0);
 	if (ruleset < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock ruleset");
-	for (size_t i = 0; i < n; i++) {
-		const struct ll_path_beneath beneath = { changes & set.handled_fs, writable[i] };
-
-		if (syscall(SYS_landlock_add_rule, ruleset, LL_PATH_BENEATH, &beneath, 0) < 0)
-			return err_set(err, KODA_UNSUPPORTED, errno, "Landlock rule");
-	}
+	for (size_t i = 0; i < n; i++)
+		if (add_rule(ruleset, writable[i], changes & set.handled_fs, err) < 0)
+			return -1;
 	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock");
 	*ret_abi = abi;
+	return 0;
+}
+
+int
+lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
+    struct koda_error *err)
+{
+	return lockdown_landlock_allowing(0, writable, n, abi, ret_abi, err);
+}
+
+int
+lockdown_capabilities(struct koda_error *err)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    syscall(SYS_capset, &header, none) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "drop capabilities");
+	return 0;
+}
+
+int
+lockdown_keyring(struct koda_error *err)
+{
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return err_set(err, KODA_UNSUPPORTED, errno, "session keyring");
 	return 0;
 }
 
@@ -154,15 +207,38 @@ lockdown_seccomp_available(void)
 	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-int
-lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err)
+/* A descriptor or 0, or -errno. */
+static int
+install(const struct sock_filter *filter, size_t n, unsigned flags)
 {
 	const struct sock_fprog prog = { .len = (unsigned short)n,
 		.filter = (struct sock_filter *)(uintptr_t)filter };
+	long r;
 
 	if (n == 0 || n > BPF_MAXINSNS)
-		return err_set(err, KODA_INTERNAL, 0, "seccomp filter of %zu instructions", n);
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "seccomp");
+		return -E2BIG;
+	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	return r < 0 ? -errno : (int)r;
+}
+
+int
+lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err)
+{
+	int r = install(filter, n, 0);
+
+	return r < 0 ? err_set(err, KODA_UNSUPPORTED, -r, "seccomp") : 0;
+}
+
+int
+lockdown_seccomp_listening(const struct sock_filter *filter, size_t n, int *ret,
+    struct koda_error *err)
+{
+	int r = install(filter, n, FILTER_NEW_LISTENER | FILTER_WAIT_KILLABLE_RECV);
+
+	if (r == -EINVAL)
+		r = install(filter, n, FILTER_NEW_LISTENER);
+	if (r < 0)
+		return err_set(err, KODA_UNSUPPORTED, -r, "seccomp with a listener");
+	*ret = r;
 	return 0;
 }

@@ -37,10 +37,30 @@ int lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_e
 int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
     struct koda_error *err);
 
+/* What lockdown_landlock_allowing lets be done all the same. */
+#define LOCKDOWN_EXECUTE     (1u << 0) /* programs, anywhere */
+#define LOCKDOWN_SPECIAL     (1u << 1) /* below `writable`: sockets, FIFOs, and ioctl of devices */
+#define LOCKDOWN_TCP_CONNECT (1u << 2)
+#define LOCKDOWN_TCP_BIND    (1u << 3)
+
+/* The same for more than a worker does. A descriptor in `writable` may be one of a file then. */
+int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
+    unsigned *ret_abi, struct koda_error *err);
+
+/* No capability, and none that an exec would give back (with no_new_privs). */
+int lockdown_capabilities(struct koda_error *err);
+
+/* A new, empty session keyring instead of the one that was inherited. A kernel without keys has none to inherit. */
+int lockdown_keyring(struct koda_error *err);
+
 /* Has this kernel filters that can kill a process? Installs nothing. */
 bool lockdown_seccomp_available(void);
 
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
+/* One that asks: *ret is the listener, close-on-exec. Where the kernel can, only a fatal signal interrupts who waits
+ * for an answer once it was read. */
+int lockdown_seccomp_listening(const struct sock_filter *filter, size_t n, int *ret,
+    struct koda_error *err);
 
 #endif

@@ -3,10 +3,12 @@
  *
  *	main      argv, the control socket, confinement of itself, loop
  *	orders    one frame in, what it asks for done, one frame out
+ *	worker    the slot's koda-fs-worker
  *	view      mounts of the plan, by descriptor
  *	watch     mountinfo (a place of the plan was replaced outside), inotify (a missing place appeared)
  *	template  the process that commands descend from: Landlock domain, seccomp filter, keyring, no capability
  *	exec      one command: its reaper, limits, descriptors, execve
+ *	procs     all that run here; stopping and going on
  *	reap      who died, who is told; ending a command until nothing of it is left
  *	connect   connections to sockets, judged: own ones yes, the host's no
  *
@@ -40,6 +42,7 @@ struct stage2 {
 	struct frame_stream fs; /* the host */
 	struct arena arena;
 	bool booted;
+	bool ending; /* what is queued is sent, and that is all */
 	int proc_fd; /* /proc of this pid namespace */
 	struct view *view;
 	struct watch *watch;

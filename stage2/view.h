@@ -15,6 +15,7 @@ struct view_entry {
 	char *path;
 	uint64_t dev, ino;                 /* 0: whatever is there */
 	bool there;                        /* mounted now */
+	bool directory;                    /* what was covered */
 	uint64_t mounted_dev, mounted_ino; /* what was covered */
 	int mount_id;                      /* of our mount, to find it in mountinfo */
 };
@@ -22,7 +23,12 @@ struct view_entry {
 struct view {
 	struct view_entry *entry;
 	size_t n;
+	int hidden_fd; /* what is seen in hidden places: VIEW_HIDDEN */
 };
+
+/* A small file system with an empty directory and an empty file, which are what a hidden place shows. It has to be
+ * mounted somewhere: only what is can be cloned (before Linux 6.15). */
+#define VIEW_HIDDEN "/run/koda/hidden"
 
 /* unshare(CLONE_NEWNS) and all propagation off. Once. */
 struct view *view_new(struct koda_error *err);
@@ -31,8 +37,9 @@ struct view *view_new(struct koda_error *err);
  * view cannot be trusted any more: then stage2 ends. Copies the plan. */
 int view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_error *err);
 
-/* Mount again what somebody outside made disappear. Returns the number of entries repaired; *ret_lost of those that
- * are not there any more or that are something else now. */
+/* Mount again what somebody outside made disappear. It need not be the inode of the plan any more (that is what a file
+ * that was replaced is not), but of the same type. Returns the number of entries repaired; *ret_lost of those that are
+ * not there any more or that are something else now. -1 as above. */
 int view_repair(struct view *v, size_t *ret_lost, struct koda_error *err);
 
 #endif

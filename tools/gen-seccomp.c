@@ -1,5 +1,5 @@
 /*
- * gen-seccomp worker [--sanitize] [--test]: print a seccomp filter as a C header, an array
+ * gen-seccomp worker|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
  * worker_filter of struct sock_filter. Run at build time, so that the programs that are confined
  * carry the instructions and not libseccomp (loading a prebuilt filter is also 200 us cheaper).
  *
@@ -12,13 +12,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
@@ -35,6 +43,8 @@ static const char *const worker_calls[] = {
 	/* names */
 	"openat", "openat2", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",
 	"faccessat", "faccessat2", "mkdirat", "unlinkat", "renameat", "renameat2",
+	/* what commands plant (Scan) */
+	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
 	/* what a replaced file hands on */
 	"fchmod", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
@@ -111,28 +121,442 @@ worker_rules(bool sanitize, bool test)
 	    "mprotect");
 }
 
+/*
+ * The filter of commands. What no library writes for us: "allowed but for these values of the low 32 bits, else that
+ * error". So the names come from libseccomp, and the instructions from here.
+ *
+ * A call that libseccomp does not know is one that nobody has judged: ENOSYS, which is what its callers are prepared
+ * for. What it knows is allowed unless it stands here.
+ */
+#define REFUSE_EPERM  (SECCOMP_RET_ERRNO | EPERM)
+#define REFUSE_ENOSYS (SECCOMP_RET_ERRNO | ENOSYS)
+
+/* clang-format off */
+static const char *const refused_calls[] = {
+	/* the mount API, and what leads out of the view */
+	"mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick",
+	"mount_setattr", "chroot", "setns", "name_to_handle_at", "open_by_handle_at",
+	/* keys are the user's, not the namespace's */
+	"keyctl", "add_key", "request_key",
+	/* the parts of the kernel that are broken into most */
+	"bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "create_module", "init_module",
+	"finit_module", "delete_module", "query_module", "get_kernel_syms", "fanotify_init", "fanotify_mark",
+	"modify_ldt", "vm86", "vm86old", "lookup_dcookie", "uselib", "nfsservctl",
+	/* the machine */
+	"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "syslog", "settimeofday", "clock_settime",
+	"clock_adjtime", "adjtimex", "stime", "vhangup", "iopl", "ioperm", "sethostname", "setdomainname",
+};
+
+/* As if the kernel had not been built with them: their callers have another way. Flags of clone3 are behind a
+ * pointer; io_uring makes system calls that no filter sees. */
+static const char *const missing_calls[] = {
+	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register",
+};
+/* clang-format on */
+
+#define CODE_MAX 4096
+#define NR_MAX   1024 /* more than any table has; the ones above are ENOSYS */
+
+static struct sock_filter code[CODE_MAX];
+static size_t n_code;
+
 static void
-print(const char *name)
+emit(uint16_t op, uint32_t k, uint8_t jt, uint8_t jf)
 {
-	struct sock_filter code;
+	if (n_code == CODE_MAX)
+		must(-E2BIG, "filter");
+	code[n_code++] = (struct sock_filter){ op, jt, jf, k };
+}
+
+static void
+ret(uint32_t action)
+{
+	emit(BPF_RET | BPF_K, action, 0, 0);
+}
+
+/* The kernel cuts an int or an unsigned off its argument: what is above must not make a value another one. */
+static void
+load_low(unsigned arg)
+{
+	uint32_t at = (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t));
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	at += sizeof(uint32_t);
+#endif
+	emit(BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
+}
+
+static void
+load_high(unsigned arg)
+{
+	load_low(arg);
+	code[n_code - 1].k ^= sizeof(uint32_t);
+}
+
+/* What is loaded now: equal to this, that is what comes of it; else go on. */
+static void
+if_equal(uint32_t value, uint32_t action)
+{
+	emit(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+	ret(action);
+}
+
+static void
+if_not_equal(uint32_t value, uint32_t action)
+{
+	emit(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
+	ret(action);
+}
+
+static void
+if_any(uint32_t bits, uint32_t action)
+{
+	emit(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
+	ret(action);
+}
+
+#define SOCK_KIND              0xf /* the kernel's SOCK_TYPE_MASK; flags are above */
+#define NETLINK_ROUTE_PROTOCOL 0
+
+/* Stream and sequenced packets go through connect. A datagram would need none (nor would SOCK_RAW, which is the same
+ * for this family). */
+static void
+unix_kind(void)
+{
+	load_low(1);
+	emit(BPF_ALU | BPF_AND | BPF_K, SOCK_KIND, 0, 0);
+	if_equal(SOCK_STREAM, SECCOMP_RET_ALLOW);
+	if_equal(SOCK_SEQPACKET, SECCOMP_RET_ALLOW);
+	ret(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+}
+
+static void
+check_socket(void)
+{
+	size_t unix_jump, inet_jump, inet6_jump, stream_jump;
+
+	load_low(0);
+	unix_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 0);
+	inet_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 0, 0);
+	inet6_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 0);
+	if_not_equal(AF_NETLINK, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	/* getifaddrs() */
+	load_low(2);
+	if_equal(NETLINK_ROUTE_PROTOCOL, SECCOMP_RET_ALLOW);
+	ret(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+
+	code[unix_jump].jt = (uint8_t)(n_code - unix_jump - 1);
+	unix_kind();
+
+	/* TCP and UDP and nothing else: MPTCP binds past Landlock, and the others nobody needs on a loopback. */
+	code[inet_jump].jt = (uint8_t)(n_code - inet_jump - 1);
+	code[inet6_jump].jt = (uint8_t)(n_code - inet6_jump - 1);
+	load_low(1);
+	emit(BPF_ALU | BPF_AND | BPF_K, SOCK_KIND, 0, 0);
+	stream_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 0, 0);
+	if_not_equal(SOCK_DGRAM, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	load_low(2);
+	if_equal(0, SECCOMP_RET_ALLOW);
+	if_equal(IPPROTO_UDP, SECCOMP_RET_ALLOW);
+	ret(SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+	code[stream_jump].jt = (uint8_t)(n_code - stream_jump - 1);
+	load_low(2);
+	if_equal(0, SECCOMP_RET_ALLOW);
+	if_equal(IPPROTO_TCP, SECCOMP_RET_ALLOW);
+	ret(SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+}
+
+static void
+check_socketpair(void)
+{
+	load_low(0);
+	if_not_equal(AF_UNIX, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	unix_kind();
+}
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+#define NEW_NAMESPACES                                                                             \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	    CLONE_NEWPID | CLONE_NEWNET)
+
+static void
+check_clone(void)
+{
+	load_low(0); /* its signal is where CLONE_NEWTIME would be */
+	if_any(NEW_NAMESPACES, REFUSE_EPERM);
+	ret(SECCOMP_RET_ALLOW);
+}
+
+static void
+check_unshare(void)
+{
+	load_low(0);
+	if_any(NEW_NAMESPACES | CLONE_NEWTIME, REFUSE_EPERM);
+	ret(SECCOMP_RET_ALLOW);
+}
+
+static void
+check_ioctl(void)
+{
+	load_low(1);
+	/* Input for somebody else's terminal; another line discipline; its output for us. */
+	if_equal(TIOCSTI, REFUSE_EPERM);
+	if_equal(TIOCLINUX, REFUSE_EPERM);
+	if_equal(TIOCSETD, REFUSE_EPERM);
+	if_equal(TIOCCONS, REFUSE_EPERM);
+	ret(SECCOMP_RET_ALLOW);
+}
+
+/* Landlock does not keep a command from the worker's and our own limits and priorities: only its own. */
+static void
+check_prlimit(void)
+{
+	load_low(0);
+	if_equal(0, SECCOMP_RET_ALLOW);
+	load_low(2);
+	if_not_equal(0, REFUSE_EPERM);
+	load_high(2);
+	if_not_equal(0, REFUSE_EPERM);
+	ret(SECCOMP_RET_ALLOW);
+}
+
+static void
+check_own_pid(void)
+{
+	load_low(0);
+	if_equal(0, SECCOMP_RET_ALLOW);
+	ret(REFUSE_EPERM);
+}
+
+/* PRIO_PROCESS 0, PRIO_PGRP 1; PRIO_USER is everybody here. IOPRIO_WHO_ counts from 1. */
+static void
+check_who(uint32_t first)
+{
+	load_low(1);
+	if_not_equal(0, REFUSE_EPERM);
+	load_low(0);
+	if_equal(first, SECCOMP_RET_ALLOW);
+	if_equal(first + 1, SECCOMP_RET_ALLOW);
+	ret(REFUSE_EPERM);
+}
+
+static void
+check_setpriority(void)
+{
+	check_who(0);
+}
+
+static void
+check_ioprio_set(void)
+{
+	check_who(1);
+}
+
+static void
+check_personality(void)
+{
+	load_low(0);
+	if_equal(PER_LINUX, SECCOMP_RET_ALLOW);
+	if_equal(PER_LINUX32, SECCOMP_RET_ALLOW);
+	if_equal(UNAME26, SECCOMP_RET_ALLOW);
+	if_equal(UNAME26 | PER_LINUX32, SECCOMP_RET_ALLOW);
+	if_equal(ADDR_NO_RANDOMIZE, SECCOMP_RET_ALLOW); /* gdb */
+	if_equal(0xffffffff, SECCOMP_RET_ALLOW);        /* asks */
+	ret(REFUSE_EPERM);
+}
+
+static void
+ask(void)
+{
+	ret(SECCOMP_RET_USER_NOTIF);
+}
+
+static void
+refuse_listen(void)
+{
+	ret(SECCOMP_RET_ERRNO | EACCES);
+}
+
+static const struct {
+	const char *name;
+	void (*emit)(void);
+	bool closed_only;
+} checked_calls[] = {
+	{ "clone", check_clone, false }, { "unshare", check_unshare, false },
+	{ "socket", check_socket, false }, { "socketpair", check_socketpair, false },
+	{ "connect", ask, false }, { "ioctl", check_ioctl, false },
+	{ "prlimit64", check_prlimit, false }, { "sched_setaffinity", check_own_pid, false },
+	{ "sched_setscheduler", check_own_pid, false }, { "sched_setparam", check_own_pid, false },
+	{ "sched_setattr", check_own_pid, false }, { "setpriority", check_setpriority, false },
+	{ "ioprio_set", check_ioprio_set, false }, { "personality", check_personality, false },
+	{ "listen", refuse_listen, true }, /* it binds what nothing has bound */
+};
+
+/* A leaf of the search: what comes of calls first to the next leaf's. */
+struct span {
+	int first;
+	uint32_t action;
+	void (*emit)(void);
+};
+
+/* Binary search; each leaf ends with a return, so there is nothing to join again. Jumps of the search may be longer
+ * than the 8 bits that a condition has. */
+static void
+emit_spans(const struct span *s, size_t n)
+{
+	size_t half = n / 2, at;
+
+	if (n == 1) {
+		if (s->emit != NULL)
+			s->emit();
+		else
+			ret(s->action);
+		return;
+	}
+	emit(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)s[half].first, 0, 1);
+	at = n_code;
+	emit(BPF_JMP | BPF_JA, 0, 0, 0);
+	emit_spans(s, half);
+	code[at].k = (uint32_t)(n_code - at - 1);
+	emit_spans(s + half, n - half);
+}
+
+static int
+number_of(const char *name)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+
+	if (nr == __NR_SCMP_ERROR)
+		must(-EINVAL, name);
+	return nr;
+}
+
+/* What AUDIT_ARCH_ this is, and where x32's numbers begin. */
+static uint32_t
+native_arch(void)
+{
+#if defined(__x86_64__)
+	return SCMP_ARCH_X86_64;
+#else
+	return seccomp_arch_native();
+#endif
+}
+
+static void
+command_rules(bool closed)
+{
+	static struct span span[NR_MAX + 2];
+	struct span nr_is[NR_MAX];
+	size_t n = 0;
+
+	for (int nr = 0; nr < NR_MAX; nr++) {
+		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+
+		nr_is[nr] =
+		    (struct span){ nr, name != NULL ? SECCOMP_RET_ALLOW : REFUSE_ENOSYS, NULL };
+		free(name);
+	}
+	for (size_t i = 0; i < N_ELEMENTS(refused_calls); i++)
+		if (number_of(refused_calls[i]) >= 0)
+			nr_is[number_of(refused_calls[i])].action = REFUSE_EPERM;
+	for (size_t i = 0; i < N_ELEMENTS(missing_calls); i++)
+		if (number_of(missing_calls[i]) >= 0)
+			nr_is[number_of(missing_calls[i])].action = REFUSE_ENOSYS;
+	for (size_t i = 0; i < N_ELEMENTS(checked_calls); i++)
+		if (number_of(checked_calls[i].name) >= 0 &&
+		    (closed || !checked_calls[i].closed_only))
+			nr_is[number_of(checked_calls[i].name)].emit = checked_calls[i].emit;
+	for (int nr = 0; nr < NR_MAX; nr++)
+		if (n == 0 || nr_is[nr].emit != NULL || span[n - 1].emit != NULL ||
+		    span[n - 1].action != nr_is[nr].action)
+			span[n++] = nr_is[nr];
+	span[n++] = (struct span){ NR_MAX, REFUSE_ENOSYS, NULL };
+
+	/* The 32-bit calls, and x32's, have numbers of their own that mean something else. */
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	if_not_equal(native_arch(), SECCOMP_RET_KILL_PROCESS);
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+#if defined(__x86_64__)
+	/* -1 is what a tracer puts in for a call that it has skipped. */
+	if_equal(0xffffffff, REFUSE_ENOSYS);
+	emit(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+	ret(SECCOMP_RET_KILL_PROCESS);
+#endif
+	emit_spans(span, n);
+}
+
+static void
+print_instruction(const struct sock_filter *f)
+{
+	printf("\t{ 0x%04x, %u, %u, 0x%08x },\n", f->code, f->jt, f->jf, f->k);
+}
+
+static void
+print_begin(const char *name)
+{
+	printf("/* Made by gen-seccomp. */\n#include <linux/filter.h>\n\n"
+	       "static const struct sock_filter %s_filter[] = {\n",
+	    name);
+}
+
+static void
+print_end(void)
+{
+	printf("};\n");
+	if (fflush(stdout) != 0 || ferror(stdout))
+		must(-EIO, "stdout");
+}
+
+/* What libseccomp has made of the rules. */
+static void
+print_context(const char *name)
+{
+	struct sock_filter f;
 	int fd = memfd_create("filter", MFD_CLOEXEC);
 	size_t n = 0;
 
 	must(fd < 0 ? -errno : 0, "memfd");
 	must(seccomp_export_bpf(ctx, fd), "export");
 	must(lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0, "memfd");
-	printf("/* Made by gen-seccomp. */\n#include <linux/filter.h>\n\n"
-	       "static const struct sock_filter %s_filter[] = {\n",
-	    name);
-	while (read(fd, &code, sizeof(code)) == (ssize_t)sizeof(code)) {
-		printf("\t{ 0x%04x, %u, %u, 0x%08x },\n", code.code, code.jt, code.jf, code.k);
+	print_begin(name);
+	while (read(fd, &f, sizeof(f)) == (ssize_t)sizeof(f)) {
+		print_instruction(&f);
 		n++;
 	}
-	printf("};\n");
 	if (n == 0)
 		must(-EIO, "export");
-	if (fflush(stdout) != 0 || ferror(stdout))
-		must(-EIO, "stdout");
+	print_end();
+}
+
+static void
+worker_filter(bool sanitize, bool test)
+{
+	ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (ctx == NULL)
+		must(-ENOMEM, "filter");
+	/* x32 and the 32-bit calls have numbers of their own that mean something else. */
+	must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
+	/* A binary search: a call late in the list costs as little as an early one. */
+	must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimise");
+	worker_rules(sanitize, test);
+	print_context("worker");
+	seccomp_release(ctx);
+}
+
+static void
+command_filter(const char *name, bool closed)
+{
+	command_rules(closed);
+	print_begin(name);
+	for (size_t i = 0; i < n_code; i++)
+		print_instruction(&code[i]);
+	print_end();
 }
 
 int
@@ -140,10 +564,6 @@ main(int argc, char **argv)
 {
 	bool sanitize = false, test = false;
 
-	if (argc < 2 || strcmp(argv[1], "worker") != 0) {
-		fprintf(stderr, "usage: gen-seccomp worker [--sanitize] [--test]\n");
-		return 2;
-	}
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--sanitize") == 0) {
 			sanitize = true;
@@ -154,15 +574,17 @@ main(int argc, char **argv)
 			return 2;
 		}
 	}
-	ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	if (ctx == NULL)
-		must(-ENOMEM, "filter");
-	/* x32 and the 32-bit calls have numbers of their own that mean something else. */
-	must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
-	/* A binary search: a call late in the list costs as little as an early one. */
-	must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimise");
-	worker_rules(sanitize, test);
-	print(argv[1]);
-	seccomp_release(ctx);
+	if (argc >= 2 && strcmp(argv[1], "worker") == 0) {
+		worker_filter(sanitize, test);
+	} else if (argc == 2 && strcmp(argv[1], "command") == 0) {
+		command_filter("command", false);
+	} else if (argc == 2 && strcmp(argv[1], "command_closed") == 0) {
+		command_filter("command_closed", true);
+	} else {
+		fprintf(stderr,
+		    "usage: gen-seccomp worker [--sanitize] [--test]\n"
+		    "       gen-seccomp command|command_closed\n");
+		return 2;
+	}
 	return 0;
 }

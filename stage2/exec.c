@@ -1,0 +1,446 @@
+#include "stage2/exec.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "shared/cleanup.h"
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+#define SHELL        "/bin/sh"
+
+/* What they need is a few hundred bytes and the kernel's structures for wait4; path lookup is in the slot. */
+#define STACK_SIZE (16u << 10)
+struct stacks {
+	char reaper[STACK_SIZE] __attribute__((aligned(16)));
+	char command[STACK_SIZE] __attribute__((aligned(16)));
+};
+
+/*
+ * System calls without errno, which the processes that share this memory would take from each other. The sanitizers
+ * know nothing of such processes: with them, and where nobody has written the few lines of assembler, each has a copy
+ * of its own.
+ */
+#if defined(__SANITIZE_ADDRESS__)
+#define COPIED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define COPIED 1
+#endif
+#endif
+
+#if defined(__x86_64__)
+static inline long
+raw(long nr, long a, long b, long c, long d)
+{
+	long r;
+	register long r10 __asm__("r10") = d;
+
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return r;
+}
+#elif defined(__aarch64__)
+static inline long
+raw(long nr, long a, long b, long c, long d)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+	return x0;
+}
+#else
+#undef COPIED
+#define COPIED 1
+static inline long
+raw(long nr, long a, long b, long c, long d)
+{
+	long r = syscall(nr, a, b, c, d);
+
+	return r < 0 ? -errno : r;
+}
+#endif
+
+#ifdef COPIED
+#define SHARE_MEMORY 0
+#else
+#define SHARE_MEMORY CLONE_VM
+#endif
+
+#define P(p) ((long)(uintptr_t)(p))
+
+/* The kernel's, not the C library's: a set of 64 signals, and what rt_sigaction takes. */
+#define KERNEL_SIGSET_SIZE 8
+
+struct exec_slot *
+exec_slots_new(struct koda_error *err)
+{
+	/* Pages come into being when they are written. */
+	void *p = mmap(NULL, STAGE2_COMMANDS_MAX * sizeof(struct exec_slot), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED) {
+		err_set(err, KODA_INTERNAL, errno, "memory for commands");
+		return NULL;
+	}
+	return p;
+}
+
+static bool
+is_string(const ProtobufCBinaryData *b)
+{
+	return b->len == 0 || memchr(b->data, '\0', b->len) == NULL;
+}
+
+const char *
+exec_valid(const Koda__Exec *order)
+{
+	if (order->n_argv == 0)
+		return "no argument";
+	if (order->n_argv > EXEC_STRINGS_MAX || order->n_env > EXEC_STRINGS_MAX)
+		return "too many arguments or variables";
+	for (size_t i = 0; i < order->n_argv; i++)
+		if (!is_string(&order->argv[i]))
+			return "an argument with a NUL";
+	for (size_t i = 0; i < order->n_env; i++)
+		if (!is_string(&order->env[i]))
+			return "a variable with a NUL";
+	if (order->cwd.len == 0 || order->cwd.len >= PATH_MAX || order->cwd.data[0] != '/' ||
+	    !is_string(&order->cwd))
+		return "a working directory that is no absolute path";
+	if (order->n_limit > EXEC_LIMITS_MAX)
+		return "too many limits";
+	for (size_t i = 0; i < order->n_limit; i++)
+		if (order->limit[i]->resource >= RLIM_NLIMITS ||
+		    order->limit[i]->soft > order->limit[i]->hard)
+			return "a limit that is none";
+	return NULL;
+}
+
+/* Room in the slot. */
+static void *
+put(struct exec_slot *slot, const void *data, size_t len, size_t size)
+{
+	size_t at = (slot->used + 15) & ~(size_t)15;
+	char *p = slot->data + at;
+
+	if (at > EXEC_DATA || size > EXEC_DATA - at)
+		return NULL;
+	slot->used = at + size;
+	if (len > 0)
+		memcpy(p, data, len);
+	return p;
+}
+
+static char *
+put_string(struct exec_slot *slot, const ProtobufCBinaryData *b)
+{
+	char *p = slot->data + slot->used;
+
+	if (b->len >= EXEC_DATA - slot->used)
+		return NULL;
+	slot->used += b->len + 1;
+	if (b->len > 0)
+		memcpy(p, b->data, b->len);
+	p[b->len] = '\0';
+	return p;
+}
+
+static char **
+put_vector(struct exec_slot *slot, const ProtobufCBinaryData *b, size_t n)
+{
+	/* One more in front: "/bin/sh" before a script that does not say what runs it. */
+	char **v = put(slot, NULL, 0, (n + 2) * sizeof(*v));
+
+	if (v == NULL)
+		return NULL;
+	v++;
+	for (size_t i = 0; i < n; i++) {
+		v[i] = put_string(slot, &b[i]);
+		if (v[i] == NULL)
+			return NULL;
+	}
+	v[n] = NULL;
+	return v;
+}
+
+/* A limit that is lower already stays; ours are those that the command would inherit. */
+static int
+put_limit(struct exec_slot *slot, const Koda__ResourceLimit *want)
+{
+	struct exec_limit *l = &slot->limit[slot->n_limits];
+	struct rlimit64 now;
+
+	l->resource = (int)want->resource;
+	if (prlimit64(0, (__rlimit_resource_t)l->resource, NULL, &now) < 0)
+		return -1;
+	l->value.rlim_max = want->hard < now.rlim_max ? want->hard : now.rlim_max;
+	l->value.rlim_cur = want->soft < l->value.rlim_max ? want->soft : l->value.rlim_max;
+	slot->n_limits++;
+	return 0;
+}
+
+int
+exec_fill(struct exec_slot *slot, const Koda__Exec *order)
+{
+	slot->tty = order->has_tty && order->tty;
+	slot->background = order->has_background && order->background;
+	slot->n_limits = 0;
+	slot->used = 0;
+	slot->errnum = slot->status = 0;
+	slot->left = false;
+	slot->reaper = 0;
+	slot->command = 0;
+	slot->step = 0;
+	slot->state = EXEC_ORDERED;
+	for (size_t i = 0; i < order->n_limit; i++)
+		if (put_limit(slot, order->limit[i]) < 0)
+			return -1;
+	slot->argv = put_vector(slot, order->argv, order->n_argv);
+	slot->envp = put_vector(slot, order->env, order->n_env);
+	slot->cwd = put_string(slot, &order->cwd);
+	if (slot->argv == NULL || slot->envp == NULL || slot->cwd == NULL)
+		return -1;
+	slot->path = DEFAULT_PATH;
+	for (char **e = slot->envp; *e != NULL; e++)
+		if (strncmp(*e, "PATH=", 5) == 0) {
+			slot->path = *e + 5;
+			break;
+		}
+	return 0;
+}
+
+void
+exec_clear(struct exec_slot *slot)
+{
+	const size_t from =
+	    64u << 10; /* what an ordinary environment needs stays for the next one */
+
+	if (slot->used > from)
+		madvise((char *)slot + from, sizeof(*slot) - from, MADV_REMOVE);
+	slot->used = 0;
+}
+
+/* ---- the command, before it is one: shares memory, waited for by its reaper ---- */
+
+static _Noreturn void
+leave(int status)
+{
+	for (;;)
+		raw(SYS_exit_group, status, 0, 0, 0);
+}
+
+static _Noreturn void
+fail(struct exec_slot *slot, Koda__FailedStep step, long r)
+{
+	slot->errnum = (int)-r;
+	slot->step = (int)step;
+	leave(127);
+}
+
+/* Returns only when it did not work. A script without a first line that names its program is one for the shell, as
+ * execvp and every shell have it. */
+static long
+try(struct exec_slot *slot, const char *file)
+{
+	long r = raw(SYS_execve, P(file), P(slot->argv), P(slot->envp), 0);
+
+	if (r == -ENOEXEC) {
+		char **v = slot->argv - 1, *first = slot->argv[0];
+
+		v[0] = (char *)(uintptr_t)SHELL;
+		v[1] = (char *)(uintptr_t)file;
+		r = raw(SYS_execve, P(SHELL), P(v), P(slot->envp), 0);
+		v[1] = first;
+	}
+	return r;
+}
+
+static long
+try_path(struct exec_slot *slot)
+{
+	const char *name = slot->argv[0], *dir = slot->path, *end;
+	size_t name_len = strlen(name);
+	bool refused = false;
+
+	if (name_len == 0)
+		return -ENOENT;
+	if (strchr(name, '/') != NULL)
+		return try(slot, name);
+	for (;; dir = end + 1) {
+		size_t len;
+		long r;
+
+		end = strchrnul(dir, ':');
+		len = (size_t)(end - dir);
+		if (len + 1 + name_len < sizeof(slot->candidate)) {
+			char *p = slot->candidate;
+
+			memcpy(p, dir, len);
+			p += len;
+			if (len > 0)
+				*p++ = '/';
+			memcpy(p, name, name_len + 1);
+			r = try(slot, slot->candidate);
+			if (r == -EACCES)
+				refused = true;
+			else if (r != -ENOENT && r != -ENOTDIR && r != -ESTALE && r != -ENODEV &&
+			    r != -ETIMEDOUT && r != -ELOOP && r != -ENAMETOOLONG)
+				return r;
+		}
+		if (*end == '\0')
+			return refused ? -EACCES : -ENOENT;
+	}
+}
+
+static int
+become_command(void *data)
+{
+	struct exec_slot *slot = data;
+	const uint64_t no_signals = 0;
+	long r;
+
+	/* So that a signal to its group is for it alone, and its terminal is its own. */
+	r = raw(SYS_setsid, 0, 0, 0, 0);
+	if (r < 0)
+		fail(slot, KODA__FAILED_STEP__FAILED_STEP_FORK, r);
+	if (slot->tty) {
+		r = raw(SYS_ioctl, 0, TIOCSCTTY, 0, 0);
+		if (r < 0)
+			fail(slot, KODA__FAILED_STEP__FAILED_STEP_TTY, r);
+	}
+	r = raw(SYS_chdir, P(slot->cwd), 0, 0, 0);
+	if (r < 0)
+		fail(slot, KODA__FAILED_STEP__FAILED_STEP_CWD, r);
+	for (size_t i = 0; i < slot->n_limits; i++) {
+		r = raw(SYS_prlimit64, 0, slot->limit[i].resource, P(&slot->limit[i].value), 0);
+		if (r < 0)
+			fail(slot, KODA__FAILED_STEP__FAILED_STEP_LIMITS, r);
+	}
+	/* Handlers there are none, so what execve leaves is the default of each. */
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, P(&no_signals), 0, KERNEL_SIGSET_SIZE);
+	r = try_path(slot);
+	fail(slot, KODA__FAILED_STEP__FAILED_STEP_EXEC, r);
+}
+
+/* ---- the reaper ---- */
+
+struct launch {
+	struct exec_slot *slot;
+	struct stacks *stacks;
+};
+
+/* Of a shell that ends before what it has started: that is not waited for here. pid 1 finds it. */
+static int
+become_reaper(void *data)
+{
+	const struct launch launch = *(struct launch *)data;
+	struct exec_slot *slot = launch.slot;
+	bool command_ended = false;
+	long pid;
+
+	if (raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0) < 0)
+		leave(1);
+	/* It is suspended until there has been an execve, or none will be. */
+	pid = clone(become_command, launch.stacks->command + STACK_SIZE,
+	    SHARE_MEMORY | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, slot, &slot->command);
+	raw(SYS_close_range, 0, ~0u, 0, 0);
+	if (pid < 0) {
+		slot->errnum = errno;
+		slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
+		leave(1);
+	}
+	slot->state = EXEC_LAUNCHED;
+	for (;;) {
+		int status;
+		long r = raw(SYS_wait4, -1, P(&status), __WALL, 0);
+
+		if (r == -EINTR)
+			continue;
+		if (r < 0)
+			break; /* ECHILD: of a background command, too, nothing is left */
+		if (r != pid)
+			continue;
+		command_ended = true;
+		slot->status = status;
+		if (!slot->background)
+			break;
+	}
+	if (command_ended)
+		slot->state = EXEC_DONE;
+	leave(0);
+}
+
+/* ---- the template ---- */
+
+/* The slot that is asked for, and its descriptors as 0, 1 and 2: they are the lowest free ones. */
+static bool
+receive(int fd, struct exec_request *ret)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(3 * sizeof(int))];
+	} control;
+	struct iovec iov = { ret, sizeof(*ret) };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	ssize_t n;
+	int fds[3];
+
+	do {
+		n = recvmsg(fd, &msg, 0);
+	} while (n < 0 && errno == EINTR);
+	c = n == (ssize_t)sizeof(*ret) ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (c == NULL || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(fds)))
+		return false;
+	memcpy(fds, CMSG_DATA(c), sizeof(fds));
+	return fds[0] == 0 && fds[1] == 1 && fds[2] == 2 && ret->slot < STAGE2_COMMANDS_MAX;
+}
+
+_Noreturn void
+exec_serve(int fd, struct exec_slot *slots)
+{
+	struct stacks *stacks = mmap(NULL, STAGE2_COMMANDS_MAX * sizeof(*stacks),
+	    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	static struct launch launch[STAGE2_COMMANDS_MAX];
+	struct exec_request req;
+
+	if (stacks == MAP_FAILED)
+		_exit(1);
+	while (receive(fd, &req)) {
+		struct exec_slot *slot = &slots[req.slot];
+		struct launch *l = &launch[req.slot];
+
+		*l = (struct launch){ slot, &stacks[req.slot] };
+		/* Its parent is ours: what of a command the template must not have to do with. pid 1 knows it
+		 * before it has run. */
+		if (clone(become_reaper, l->stacks->reaper + STACK_SIZE,
+			SHARE_MEMORY | CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD, l,
+			&slot->reaper) < 0) {
+			slot->errnum = errno;
+			slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
+			/* No child of pid 1 will tell it. */
+			while (send(fd, &req, sizeof(req), MSG_NOSIGNAL) < 0 && errno == EINTR)
+				;
+		}
+		syscall(SYS_close_range, 0, 2, 0);
+	}
+	_exit(0);
+}

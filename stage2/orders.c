@@ -1,0 +1,360 @@
+#include "stage2/orders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shared/cleanup.h"
+#include "shared/protocol.h"
+#include "stage2/connect.h"
+#include "stage2/procs.h"
+#include "stage2/reap.h"
+#include "stage2/template.h"
+#include "stage2/view.h"
+#include "stage2/watch.h"
+#include "stage2/worker.h"
+
+#define BOOT_PATHS_MAX 1024 /* roots, allow_write and private places: some dozens */
+
+/* A host that does not take a descriptor for so long is none. */
+#define SEND_FD_TIMEOUT_MS 10000
+
+/* Absolute, and in the one form that a path has: no empty component, no "." and "..", no slash at the end. */
+static bool
+is_canonical(const ProtobufCBinaryData *b)
+{
+	const char *p = (const char *)b->data;
+
+	if (b->len == 0 || b->len >= PATH_MAX || p[0] != '/' || memchr(p, '\0', b->len) != NULL)
+		return false;
+	if (b->len == 1)
+		return true;
+	for (size_t at = 1; at <= b->len;) {
+		const char *slash = memchr(p + at, '/', b->len - at);
+		size_t len = slash == NULL ? b->len - at : (size_t)(slash - p) - at;
+
+		if (len == 0 || len > NAME_MAX || (len == 1 && p[at] == '.') ||
+		    (len == 2 && p[at] == '.' && p[at + 1] == '.'))
+			return false;
+		at += len + 1;
+	}
+	return true;
+}
+
+static bool
+all_canonical(const ProtobufCBinaryData *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_canonical(&b[i]))
+			return false;
+	return true;
+}
+
+/* ---- is it one: what is wrong, or NULL ---- */
+
+static const char *
+valid_boot(const Koda__Order *order)
+{
+	const Koda__Boot *b = order->boot;
+
+	if (b->n_writable > BOOT_PATHS_MAX || b->n_make_dir > BOOT_PATHS_MAX)
+		return "too many paths";
+	if (!is_canonical(&b->root) || !all_canonical(b->writable, b->n_writable) ||
+	    !all_canonical(b->make_dir, b->n_make_dir))
+		return "a path that is not canonical";
+	return NULL;
+}
+
+static const char *
+valid_mounts(const Koda__Order *order)
+{
+	const Koda__Mounts *m = order->mounts;
+
+	if (m->n_mount > STAGE2_MOUNTS_MAX)
+		return "too many mounts";
+	for (size_t i = 0; i < m->n_mount; i++) {
+		if (!is_canonical(&m->mount[i]->path) || m->mount[i]->path.len == 1)
+			return "a path that is not canonical";
+		if (m->mount[i]->has_dev != m->mount[i]->has_ino)
+			return "half an inode";
+	}
+	return NULL;
+}
+
+static const char *
+valid_start_worker(const Koda__Order *order)
+{
+	return NULL;
+}
+
+static const char *
+valid_exec(const Koda__Order *order)
+{
+	return exec_valid(order->exec);
+}
+
+static const char *
+valid_signal(const Koda__Order *order)
+{
+	if (order->signal->signo < 1 || order->signal->signo > 64)
+		return "no signal";
+	return NULL;
+}
+
+static const char *
+valid_end(const Koda__Order *order)
+{
+	return NULL;
+}
+
+/* ---- do it ---- */
+
+static void
+fail(struct stage2 *s, const Koda__Order *order, Koda__FailedStep step,
+    const struct koda_error *err)
+{
+	stage2_failed(s, order->id, step, err->errnum, err->message);
+}
+
+/* With all above it. What is there already stays as it is. */
+static int
+make_dir(const ProtobufCBinaryData *path, struct koda_error *err)
+{
+	char p[PATH_MAX];
+
+	memcpy(p, path->data, path->len);
+	p[path->len] = '\0';
+	for (char *slash = strchr(p + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(p, 0755) < 0 && errno != EEXIST)
+			return err_set(err, KODA_INTERNAL, errno, "make '%s'", p);
+		*slash = '/';
+	}
+	if (mkdir(p, 0700) < 0 && errno != EEXIST)
+		return err_set(err, KODA_INTERNAL, errno, "make '%s'", p);
+	return 0;
+}
+
+struct fds {
+	int *v;
+	size_t n;
+};
+
+static void
+fds_done(struct fds *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		close(f->v[i]);
+	free(f->v);
+}
+
+/* What is not there is nowhere to write to. */
+static int
+open_writable(const Koda__Boot *b, struct fds *ret, struct koda_error *err)
+{
+	ret->v = calloc(b->n_writable + 1, sizeof(*ret->v));
+	if (ret->v == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "writable places");
+	for (size_t i = 0; i < b->n_writable; i++) {
+		char path[PATH_MAX];
+		int fd;
+
+		memcpy(path, b->writable[i].data, b->writable[i].len);
+		path[b->writable[i].len] = '\0';
+		fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0)
+			ret->v[ret->n++] = fd;
+		else if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+			return err_set(err, KODA_INTERNAL, errno, "open '%s'", path);
+	}
+	return 0;
+}
+
+static void
+do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	const Koda__Boot *b = order->boot;
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Booted booted = KODA__BOOTED__INIT;
+	cleanup(fds_done) struct fds writable = { 0 };
+	cleanup_close int listener = -1;
+	struct koda_error err = { 0 };
+
+	/* From here on a failure is one of the slot: it is answered, and then everything ends. */
+	s->ending = true;
+	if (b->protocol != KODA_PROTOCOL_VERSION) {
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EPROTO,
+		    "protocol version");
+		return;
+	}
+	s->view = view_new(&err);
+	for (size_t i = 0; s->view != NULL && i < b->n_make_dir; i++)
+		if (make_dir(&b->make_dir[i], &err) < 0) {
+			fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+			return;
+		}
+	s->watch = s->view == NULL ? NULL : watch_new(&err);
+	if (s->watch == NULL || open_writable(b, &writable, &err) < 0) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		return;
+	}
+	s->commands = commands_new(&err);
+	s->template = s->commands == NULL ? NULL
+					  : template_new(commands_slots(s->commands), writable.v,
+						writable.n, b->local_binding, &listener, &err);
+	s->guard = s->template == NULL ? NULL : connect_new(take_fd(&listener), &err);
+	if (s->guard == NULL) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		return;
+	}
+	s->booted = true;
+	s->ending = false;
+	report.id = order->id;
+	report.report_case = KODA__REPORT__REPORT_BOOTED;
+	report.booted = &booted;
+	booted.protocol = KODA_PROTOCOL_VERSION;
+	booted.landlock_abi = s->template->landlock_abi;
+	booted.seccomp = true;
+	booted.connect_guard = true;
+	stage2_report(s, &report);
+}
+
+static void
+do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Mounted mounted = KODA__MOUNTED__INIT;
+	cleanup_free ProtobufCBinaryData *missing = NULL;
+	struct procs before = PROCS_EMPTY;
+	struct koda_error err = { 0 };
+	bool stop = commands_any(s->commands);
+	int r;
+
+	/* Between the former plan and this one there is none. */
+	if (stop && procs_stop(s->proc_fd, &before) < 0) {
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_VIEW, errno, "stop");
+		s->ending = true;
+		return;
+	}
+	r = view_mount(s->view, order->mounts->mount, order->mounts->n_mount, &err);
+	missing = calloc(s->view->n + 1, sizeof(*missing));
+	if (r < 0 || missing == NULL) {
+		/* Nobody goes on in a view of which nobody knows what it protects. */
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		s->ending = true;
+		return;
+	}
+	if (stop)
+		procs_go_on(s->proc_fd, &before);
+	procs_done(&before);
+	watch_plan(s->watch, s->view);
+	report.id = order->id;
+	report.report_case = KODA__REPORT__REPORT_MOUNTED;
+	report.mounted = &mounted;
+	mounted.missing = missing;
+	for (size_t i = 0; i < s->view->n; i++)
+		if (!s->view->entry[i].there)
+			missing[mounted.n_missing++] =
+			    (ProtobufCBinaryData){ strlen(s->view->entry[i].path),
+				    (uint8_t *)s->view->entry[i].path };
+	stage2_report(s, &report);
+}
+
+static void
+do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__WorkerStarted started = KODA__WORKER_STARTED__INIT;
+	cleanup_close int pidfd = -1;
+	ssize_t len;
+	pid_t pid;
+
+	if (worker_start(fds[1], fds[0], &pid, &pidfd) < 0) {
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_EXEC, errno, "worker");
+		return;
+	}
+	commands_worker(s->commands, pid);
+	report.id = order->id;
+	report.report_case = KODA__REPORT__REPORT_WORKER_STARTED;
+	report.worker_started = &started;
+	started.pid = pid;
+	len = message_queue(&s->fs, &report.base, NULL);
+	if (len < 0 ||
+	    frame_flush_with_fd(&s->fs, (size_t)len, pidfd, SEND_FD_TIMEOUT_MS, NULL) < 0)
+		_exit(1);
+}
+
+static void
+do_exec(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	commands_exec(s, order->id, order->exec, fds);
+}
+
+static void
+do_signal(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	commands_signal(s, order->id, order->signal);
+}
+
+static void
+do_end(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	commands_end(s, order->id, order->end);
+}
+
+/* ---- which ---- */
+
+#define FDS_MAX 3
+
+static const struct {
+	size_t n_fds;
+	bool first; /* before there is anything else */
+	const char *(*valid)(const Koda__Order *);
+	void (*run)(struct stage2 *, const Koda__Order *, const int *fds);
+} orders[] = {
+	[KODA__ORDER__ORDER_BOOT] = { 0, true, valid_boot, do_boot },
+	[KODA__ORDER__ORDER_MOUNTS] = { 0, false, valid_mounts, do_mounts },
+	[KODA__ORDER__ORDER_START_WORKER] = { 2, false, valid_start_worker, do_start_worker },
+	[KODA__ORDER__ORDER_EXEC] = { 3, false, valid_exec, do_exec },
+	[KODA__ORDER__ORDER_SIGNAL] = { 0, false, valid_signal, do_signal },
+	[KODA__ORDER__ORDER_END] = { 0, false, valid_end, do_end },
+};
+
+int
+orders_handle(struct stage2 *s, const uint8_t *data, size_t len, struct koda_error *err)
+{
+	const Koda__Order *order = (const Koda__Order *)message_unpack(&koda__order__descriptor,
+	    data, len, &s->arena, err);
+	int fds[FDS_MAX] = { -1, -1, -1 };
+	const char *wrong;
+	size_t kind, n;
+
+	if (order == NULL)
+		return -1;
+	kind = (size_t)order->order_case;
+	if (kind >= N_ELEMENTS(orders) || orders[kind].run == NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "an order for nothing");
+	n = orders[kind].n_fds;
+	/* They came with its first byte; more may be those of the next one. */
+	if (frame_fds_waiting(&s->fs) < n)
+		return err_set(err, KODA_PROTOCOL, 0, "an order without its descriptors");
+	wrong = order->id == 0 ? "no id" : orders[kind].valid(order);
+	if (wrong != NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "an order with %s", wrong);
+	for (size_t i = 0; i < n; i++)
+		fds[i] = frame_take_fd(&s->fs);
+	if (orders[kind].first == s->booted)
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_ORDER,
+		    s->booted ? EEXIST : EAGAIN, "");
+	else
+		orders[kind].run(s, order, fds);
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	arena_reset(&s->arena);
+	return 0;
+}

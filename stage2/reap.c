@@ -1,0 +1,564 @@
+#include "stage2/reap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "shared/cleanup.h"
+#include "stage2/procs.h"
+#include "stage2/template.h"
+
+/* A command that starts at once is told of when it ends, or when this has gone by: the reaper need not wake anybody. */
+#define LAUNCH_TICK_MS     1
+#define LAUNCH_TICK_MAX_MS 50
+/* What was killed tells by SIGCHLD that it is gone; what has become ours meanwhile does not. */
+#define LEFT_TICK_MS 10
+/* Killing what is there so often without an end: something forks faster than it is found. Then everything is stopped. */
+#define ROUNDS_MAX 3
+
+struct command {
+	bool used;
+	uint64_t id;
+	bool told;   /* Started */
+	bool ending; /* by order */
+	bool over;   /* its reaper is gone: what is left is ended */
+	bool own;    /* status is its own */
+	int status;
+	uint64_t pending; /* signals that came before it had begun */
+	uint64_t user_us, system_us, max_rss, killed;
+};
+
+struct commands {
+	struct exec_slot *slots;
+	struct command command[STAGE2_COMMANDS_MAX];
+	unsigned end;    /* no command in use from here on */
+	unsigned over;   /* how many are */
+	unsigned untold; /* not told of, not over */
+	unsigned rounds;
+	int launch_tick;
+	bool left;       /* there were strangers when we last looked */
+	int children_fd; /* /proc/1/task/1/children, or -1 */
+	pid_t worker;
+	struct procs procs;
+};
+
+struct commands *
+commands_new(struct koda_error *err)
+{
+	cleanup_free struct commands *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "commands");
+		return NULL;
+	}
+	c->slots = exec_slots_new(err);
+	if (c->slots == NULL)
+		return NULL;
+	c->launch_tick = LAUNCH_TICK_MS;
+	c->children_fd = -1;
+	return take_ptr(&c);
+}
+
+struct exec_slot *
+commands_slots(struct commands *c)
+{
+	return c->slots;
+}
+
+void
+commands_worker(struct commands *c, pid_t pid)
+{
+	/* From now on it is a stranger, should it not be dead yet. */
+	if (c->worker > 0)
+		kill(c->worker, SIGKILL);
+	c->worker = pid;
+}
+
+bool
+commands_any(const struct commands *c)
+{
+	return c->end > 0;
+}
+
+static struct command *
+by_id(struct commands *c, uint64_t id)
+{
+	for (unsigned i = 0; i < c->end; i++)
+		if (c->command[i].used && c->command[i].id == id)
+			return &c->command[i];
+	return NULL;
+}
+
+static struct exec_slot *
+slot_of(struct commands *c, const struct command *cmd)
+{
+	return &c->slots[cmd - c->command];
+}
+
+/* ---- orders ---- */
+
+void
+commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int fds[3])
+{
+	struct commands *c = s->commands;
+	unsigned i = 0;
+
+	if (by_id(c, id) != NULL) {
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EEXIST, "command");
+		return;
+	}
+	while (i < STAGE2_COMMANDS_MAX && c->command[i].used)
+		i++;
+	if (i == STAGE2_COMMANDS_MAX) {
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EAGAIN, "commands");
+		return;
+	}
+	if (exec_fill(&c->slots[i], order) < 0) {
+		exec_clear(&c->slots[i]);
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG, "");
+		return;
+	}
+	if (template_exec(s->template, i, fds) < 0) {
+		exec_clear(&c->slots[i]);
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_FORK, errno, "template");
+		return;
+	}
+	c->command[i] = (struct command){ .used = true, .id = id };
+	c->untold++;
+	c->launch_tick = LAUNCH_TICK_MS;
+	if (i >= c->end)
+		c->end = i + 1;
+}
+
+/* To its processes, or to those of them that are of one group (0: all). How many. */
+static unsigned
+signal_tree(struct stage2 *s, const struct exec_slot *slot, pid_t group, int signo)
+{
+	struct procs *p = &s->commands->procs;
+	unsigned n = 0;
+
+	if (procs_read(s->proc_fd, p) < 0)
+		return 0;
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].mark = p->v[i].pid == slot->reaper;
+	procs_mark_descent(p);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].mark && p->v[i].pid != slot->reaper &&
+		    (group == 0 || p->v[i].group == group) && kill(p->v[i].pid, signo) == 0)
+			n++;
+	return n;
+}
+
+/* Did anybody get it? */
+static bool
+send_signal(struct stage2 *s, const struct exec_slot *slot, int signo, bool all)
+{
+	pid_t group = slot->command;
+	struct proc first;
+
+	if (all)
+		return signal_tree(s, slot, 0, signo) > 0;
+	if (slot->tty && procs_one(s->proc_fd, group, &first) && first.foreground > 0)
+		group = first.foreground;
+	/* Its number is taken as long as it is not waited for. After that only who descends from it is meant. */
+	if (slot->state == EXEC_DONE)
+		return signal_tree(s, slot, group, signo) > 0;
+	return kill(-group, signo) == 0;
+}
+
+void
+commands_signal(struct stage2 *s, uint64_t id, const Koda__Signal *order)
+{
+	struct command *cmd = by_id(s->commands, order->command);
+	struct exec_slot *slot = cmd == NULL ? NULL : slot_of(s->commands, cmd);
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Delivered delivered = KODA__DELIVERED__INIT;
+
+	if (cmd != NULL && !cmd->over && slot->state == EXEC_ORDERED)
+		cmd->pending |= UINT64_C(1) << (order->signo - 1);
+	else if (cmd == NULL || cmd->over ||
+	    !send_signal(s, slot, (int)order->signo, order->has_all && order->all)) {
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH, "command");
+		return;
+	}
+	report.id = id;
+	report.report_case = KODA__REPORT__REPORT_DELIVERED;
+	report.delivered = &delivered;
+	stage2_report(s, &report);
+}
+
+void
+commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
+{
+	struct command *cmd = by_id(s->commands, order->command);
+
+	if (cmd == NULL) {
+		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH, "command");
+		return;
+	}
+	/* Its processes become ours then, and are ended one by one. Without its reaper yet: as soon as it has one. */
+	cmd->ending = true;
+	if (!cmd->over && slot_of(s->commands, cmd)->reaper > 0)
+		kill(slot_of(s->commands, cmd)->reaper, SIGKILL);
+}
+
+/* ---- who died ---- */
+
+static void
+tell_started(struct stage2 *s, struct command *cmd)
+{
+	struct exec_slot *slot = slot_of(s->commands, cmd);
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Started started = KODA__STARTED__INIT;
+
+	cmd->told = true;
+	report.id = cmd->id;
+	report.report_case = KODA__REPORT__REPORT_STARTED;
+	report.started = &started;
+	started.pid = slot->command;
+	stage2_report(s, &report);
+	for (int signo = 1; cmd->pending != 0; signo++, cmd->pending >>= 1)
+		if ((cmd->pending & 1) != 0 && !cmd->over)
+			send_signal(s, slot, signo, false);
+}
+
+static void
+tell_end(struct stage2 *s, struct command *cmd)
+{
+	struct exec_slot *slot = slot_of(s->commands, cmd);
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Exited exited = KODA__EXITED__INIT;
+
+	if (slot->step != 0) {
+		stage2_failed(s, cmd->id, (Koda__FailedStep)slot->step, slot->errnum, "");
+		return;
+	}
+	if (!cmd->told)
+		tell_started(s, cmd);
+	report.id = cmd->id;
+	report.report_case = KODA__REPORT__REPORT_EXITED;
+	report.exited = &exited;
+	exited.reaper_lost = !cmd->own && !cmd->ending;
+	if (!cmd->own)
+		exited.signal = SIGKILL;
+	else if (WIFSIGNALED(cmd->status))
+		exited.signal = (uint32_t)WTERMSIG(cmd->status);
+	else
+		exited.code = (uint32_t)WEXITSTATUS(cmd->status);
+	exited.user_us = cmd->user_us;
+	exited.system_us = cmd->system_us;
+	exited.max_rss_kib = cmd->max_rss;
+	exited.killed = cmd->killed;
+	stage2_report(s, &report);
+}
+
+static uint64_t
+microseconds(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * 1000000 + (uint64_t)tv->tv_usec;
+}
+
+static void
+add_usage(struct command *cmd, const struct rusage *ru)
+{
+	cmd->user_us += microseconds(&ru->ru_utime);
+	cmd->system_us += microseconds(&ru->ru_stime);
+	if ((uint64_t)ru->ru_maxrss > cmd->max_rss)
+		cmd->max_rss = (uint64_t)ru->ru_maxrss;
+}
+
+static struct command *
+by_reaper(struct commands *c, pid_t pid)
+{
+	for (unsigned i = 0; i < c->end; i++)
+		if (c->command[i].used && !c->command[i].over && c->slots[i].reaper == pid)
+			return &c->command[i];
+	return NULL;
+}
+
+static void
+be_over(struct commands *c, struct command *cmd)
+{
+	struct exec_slot *slot = slot_of(c, cmd);
+
+	cmd->over = true;
+	c->over++;
+	if (!cmd->told)
+		c->untold--;
+	if (slot->state == EXEC_DONE) {
+		cmd->own = true;
+		cmd->status = slot->status;
+	}
+}
+
+/* Of a command whose reaper is gone. Which one's cannot always be said: then it is the first's. */
+static void
+stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru)
+{
+	struct command *first = NULL;
+
+	for (unsigned i = 0; i < c->end; i++) {
+		struct command *cmd = &c->command[i];
+
+		if (!cmd->used || (!cmd->over && c->slots[i].command != pid))
+			continue;
+		if (c->slots[i].command == pid && !cmd->own) {
+			/* It may have ended by itself while its reaper was being ended. */
+			if (cmd->ending) {
+				cmd->own = true;
+				cmd->status = status;
+			}
+			add_usage(cmd, ru);
+			return;
+		}
+		if (first == NULL)
+			first = cmd;
+	}
+	if (first == NULL)
+		return;
+	add_usage(first, ru);
+	first->killed++;
+}
+
+static void
+reap(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+	struct command *cmd;
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &ru)) > 0) {
+		cmd = by_reaper(c, pid);
+		if (WIFSTOPPED(status)) {
+			/* A command can stop them (the worker: below Landlock's ABI 6). It gains nothing. */
+			if (cmd != NULL || pid == c->worker || pid == s->template->pid)
+				kill(pid, SIGCONT);
+			continue;
+		}
+		if (cmd != NULL) {
+			be_over(c, cmd);
+			add_usage(cmd, &ru);
+		} else if (s->template != NULL && pid == s->template->pid) {
+			/* No command can be started any more; the host makes another slot. */
+			fputs("koda-sandbox-stage2: the template died\n", stderr);
+			_exit(1);
+		} else if (pid == c->worker) {
+			c->worker = 0;
+		} else {
+			stranger_died(c, pid, status, &ru);
+		}
+	}
+}
+
+/* ---- what is left ---- */
+
+/* Ours and known. *ret_unsure: there is a reaper whose number is not known yet, so one who is not may be it. */
+static bool
+is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
+{
+	const struct commands *c = s->commands;
+
+	if (pid == s->template->pid || pid == c->worker)
+		return true;
+	for (unsigned i = 0; i < c->end; i++) {
+		pid_t reaper;
+
+		if (!c->command[i].used || c->command[i].over)
+			continue;
+		reaper = c->slots[i].reaper;
+		if (reaper == pid)
+			return true;
+		if (reaper == 0 && c->slots[i].step == 0)
+			*ret_unsure = true;
+	}
+	return false;
+}
+
+/*
+ * The kernel's list of our children, which only we shorten (by waiting) and which grows at its end: so it is whole.
+ * Returns 1 if one of them is a stranger, 0 if none is, -1 if that cannot be said now.
+ */
+static int
+strangers_in_list(struct stage2 *s)
+{
+	char buf[4096];
+	bool unsure = false, strange = false;
+	off_t at = 0;
+	long pid = 0;
+	ssize_t n;
+
+	while ((n = pread(s->commands->children_fd, buf, sizeof(buf), at)) > 0) {
+		at += n;
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] >= '0' && buf[i] <= '9') {
+				pid = pid * 10 + (buf[i] - '0');
+			} else if (pid != 0) {
+				strange = strange || !is_known(s, (pid_t)pid, &unsure);
+				pid = 0;
+			}
+		}
+	}
+	if (n < 0)
+		return -1;
+	return !strange ? 0 : unsure ? -1 : 1;
+}
+
+/* Those that are ours and unknown, and what descends from them. */
+static int
+mark_strangers(struct stage2 *s, struct procs *p)
+{
+	bool unsure = false, strange = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		p->v[i].mark = p->v[i].parent == 1 && !is_known(s, p->v[i].pid, &unsure);
+		strange = strange || p->v[i].mark;
+	}
+	procs_mark_descent(p);
+	return !strange ? 0 : unsure ? -1 : 1;
+}
+
+static int
+find_strangers(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+
+	if (c->children_fd < 0)
+		c->children_fd = openat(s->proc_fd, "1/task/1/children", O_RDONLY | O_CLOEXEC);
+	if (c->children_fd >= 0)
+		return strangers_in_list(s);
+	/* A kernel without that list: is one in /proc? Who appears meanwhile descends from one that is there. */
+	if (procs_read(s->proc_fd, &c->procs) < 0)
+		return -1;
+	return mark_strangers(s, &c->procs);
+}
+
+static void
+kill_marked(const struct procs *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].mark)
+			kill(p->v[i].pid, SIGKILL);
+}
+
+/* All at once: who is stopped forks no more. */
+static void
+kill_stopped(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+	struct procs before = PROCS_EMPTY;
+
+	if (procs_stop(s->proc_fd, &before) == 0 && procs_read(s->proc_fd, &c->procs) == 0 &&
+	    mark_strangers(s, &c->procs) > 0)
+		kill_marked(&c->procs);
+	procs_go_on(s->proc_fd, &before);
+	procs_done(&before);
+}
+
+static void
+end_strangers(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+
+	if (++c->rounds > ROUNDS_MAX) {
+		kill_stopped(s);
+		return;
+	}
+	if (procs_read(s->proc_fd, &c->procs) == 0 && mark_strangers(s, &c->procs) > 0)
+		kill_marked(&c->procs);
+}
+
+static void
+tell_over(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+
+	for (unsigned i = 0; i < c->end; i++) {
+		struct command *cmd = &c->command[i];
+
+		if (!cmd->used || !cmd->over)
+			continue;
+		tell_end(s, cmd);
+		exec_clear(&c->slots[i]);
+		cmd->used = false;
+		c->over--;
+	}
+	while (c->end > 0 && !c->command[c->end - 1].used)
+		c->end--;
+}
+
+/* Those that run and have not been said to; and what was ordered before there was a reaper. */
+static void
+look_at_untold(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+
+	for (unsigned i = 0; i < c->end && c->untold > 0; i++) {
+		struct command *cmd = &c->command[i];
+
+		if (!cmd->used || cmd->over || cmd->told)
+			continue;
+		if (cmd->ending && c->slots[i].reaper > 0)
+			kill(c->slots[i].reaper, SIGKILL);
+		if (c->slots[i].state == EXEC_ORDERED || c->slots[i].step != 0)
+			continue;
+		c->untold--;
+		tell_started(s, cmd);
+	}
+}
+
+void
+commands_look(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+	int strange;
+
+	reap(s);
+	look_at_untold(s);
+	c->left = false;
+	if (c->over == 0)
+		return;
+	strange = find_strangers(s);
+	if (strange == 0) {
+		c->rounds = 0;
+		tell_over(s);
+		return;
+	}
+	c->left = true;
+	if (strange > 0)
+		end_strangers(s);
+}
+
+void
+commands_not_begun(struct stage2 *s)
+{
+	struct commands *c = s->commands;
+	struct exec_request req;
+
+	while (recv(s->template->fd, &req, sizeof(req), MSG_DONTWAIT) == (ssize_t)sizeof(req))
+		if (req.slot < c->end && c->command[req.slot].used && !c->command[req.slot].over)
+			be_over(c, &c->command[req.slot]);
+	commands_look(s);
+}
+
+int
+commands_timeout(struct commands *c)
+{
+	int tick = -1;
+
+	if (c->untold > 0) {
+		tick = c->launch_tick;
+		if (c->launch_tick < LAUNCH_TICK_MAX_MS)
+			c->launch_tick *= 2;
+	}
+	if (c->left && (tick < 0 || tick > LEFT_TICK_MS))
+		tick = LEFT_TICK_MS;
+	return tick;
+}
