@@ -258,11 +258,61 @@ enum git_level {
 	GIT_OTHER,
 };
 
-/* The directories of a rebase hold a list of commands that `git rebase --continue` goes on with. */
-static const char *const git_executable_dirs[] = { "hooks", "rebase-merge", "rebase-apply", NULL };
+static const struct name {
+	const char *name;
+	enum access_name means;
+	/* In a git directory: git runs, or follows, what stands in it. */
+	bool executable, directory;
+} names[] = {
+	{ ".git", ACCESS_NAME_GIT, false, false },
+	{ "head", ACCESS_NAME_HEAD, false, false },
+	{ "objects", ACCESS_NAME_OBJECTS, false, true },
+	{ "refs", ACCESS_NAME_REFS, false, true },
+	{ "commondir", ACCESS_NAME_COMMONDIR, true, false },
+	{ "config", ACCESS_NAME_CONFIG, true, false },
+	{ "config.worktree", ACCESS_NAME_CONFIG, true, false },
+	{ "config.lock", ACCESS_NAME_CONFIG_LOCK, true, false },
+	{ "hooks", ACCESS_NAME_HOOKS, true, true },
+	/* The directories of a rebase hold a list of commands that `git rebase --continue` goes on with. */
+	{ "rebase-merge", ACCESS_NAME_REBASE, true, true },
+	{ "rebase-apply", ACCESS_NAME_REBASE, true, true },
+	{ "gitdir", ACCESS_NAME_GITDIR, true, false },
+	{ "alternates", ACCESS_NAME_ALTERNATES, false, false },
+	{ "http-alternates", ACCESS_NAME_ALTERNATES, false, false },
+	{ ".koda", ACCESS_NAME_KODA, false, true },
+	{ "agents", ACCESS_NAME_STEERING, false, true },
+	{ "skills", ACCESS_NAME_STEERING, false, true },
+};
 
-static const char *const git_executable[] = { "config", "config.worktree", "config.lock", "hooks",
-	"rebase-merge", "rebase-apply", "commondir", "gitdir", NULL };
+static const struct name *
+name_of(const char *folded)
+{
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		if (strcmp(folded, names[i].name) == 0)
+			return &names[i];
+	}
+	return NULL;
+}
+
+enum access_name
+access_name_of(const char *name)
+{
+	char folded[FOLD_MAX];
+	const struct name *as;
+
+	fold(name, strlen(name), folded);
+	as = name_of(folded);
+	return as != NULL ? as->means : ACCESS_NAME_OTHER;
+}
+
+/* The name because of which git would run something, or NULL. */
+static const char *
+git_executable(const char *folded)
+{
+	const struct name *as = name_of(folded);
+
+	return as != NULL && as->executable ? as->name : NULL;
+}
 
 bool
 access_is_git_dir(bool head, bool objects, bool refs, bool commondir)
@@ -288,8 +338,8 @@ git_below(const struct walk *w, enum git_level *level)
 		*level = GIT_DIR;
 		return NULL;
 	case GIT_DIR:
-		if (one_of(w->name, git_executable) != NULL)
-			return one_of(w->name, git_executable);
+		if (git_executable(w->name) != NULL)
+			return git_executable(w->name);
 		if (one_of(w->name, data) != NULL)
 			*level = GIT_DATA;
 		else if (strcmp(w->name, "modules") == 0)
@@ -301,7 +351,7 @@ git_below(const struct walk *w, enum git_level *level)
 		return NULL;
 	case GIT_MODULES:
 	case GIT_OTHER:
-		return one_of(w->name, git_executable);
+		return git_executable(w->name);
 	}
 	return ".git";
 }
@@ -315,7 +365,7 @@ static const char *
 git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
 {
 	static const char *const pieces[] = { "head", "objects", "refs", "commondir", NULL };
-	const char *executable = one_of(w->name, git_executable);
+	const char *executable = git_executable(w->name);
 	const char *piece = one_of(w->name, pieces);
 	bool head, objects, refs, commondir;
 	size_t dir_len = w->start - 1;
@@ -324,7 +374,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	/* A write makes the directories that are missing: so a piece can be one of those. */
 	if (!w->last && strcmp(w->name, "objects") != 0 && strcmp(w->name, "refs") != 0)
 		piece = NULL;
-	if (!w->last && one_of(w->name, git_executable_dirs) == NULL)
+	if (!w->last && executable != NULL && !name_of(w->name)->directory)
 		executable = NULL;
 	if (disk == NULL || (piece == NULL && executable == NULL))
 		return NULL;

@@ -87,6 +87,27 @@ struct access_verdict access_judge_tree(const struct access_subject *who, enum a
 bool access_protected_entry(const struct access_subject *who, const char *parent_name,
     const char *name);
 
+/* What a name says by itself, folded: for who walks a tree and cannot judge each path of it. */
+enum access_name {
+	ACCESS_NAME_OTHER,
+	ACCESS_NAME_GIT, /* .git */
+	/* What makes a directory a git directory. */
+	ACCESS_NAME_HEAD,
+	ACCESS_NAME_OBJECTS,
+	ACCESS_NAME_REFS,
+	ACCESS_NAME_COMMONDIR,
+	/* What a git directory can have that makes git run something. */
+	ACCESS_NAME_CONFIG, /* config.worktree too */
+	ACCESS_NAME_CONFIG_LOCK,
+	ACCESS_NAME_HOOKS,
+	ACCESS_NAME_REBASE,     /* rebase-merge, rebase-apply */
+	ACCESS_NAME_GITDIR,     /* of a worktree: where its .git is */
+	ACCESS_NAME_ALTERNATES, /* in objects/info; http-alternates too */
+	ACCESS_NAME_KODA,       /* .koda */
+	ACCESS_NAME_STEERING,   /* agents, skills: in .koda */
+};
+enum access_name access_name_of(const char *name);
+
 /* Do these entries make a directory a git directory, for git? */
 bool access_is_git_dir(bool head, bool objects, bool refs, bool commondir);
 

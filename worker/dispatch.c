@@ -19,6 +19,8 @@ static const struct op ops[] = {
 	[KODA__REQUEST__OP_EXPLAIN]  = { "explain",  0,           op_explain  },
 	[KODA__REQUEST__OP_RECOVER]  = { "recover",  0,           op_recover  },
 	[KODA__REQUEST__OP_RECORD]   = { "record",   0,           op_record   },
+	[KODA__REQUEST__OP_SCAN]     = { "scan",     0,           op_scan     },
+	[KODA__REQUEST__OP_COMPARE]  = { "compare",  0,           op_compare  },
 };
 /* clang-format on */
 

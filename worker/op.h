@@ -17,5 +17,7 @@ int op_rename(struct session *, const Koda__Request *, Koda__Reply *, struct kod
 int op_explain(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_recover(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_record(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_scan(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_compare(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

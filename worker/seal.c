@@ -81,18 +81,18 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
  * does not exist cannot be named to Landlock, and so cannot be made unless something above it may be written.
  */
 static int
-open_writable(struct session *ses, int **ret, size_t *ret_n, struct koda_error *err)
+open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *ret_n,
+    struct koda_error *err)
 {
 	const struct policy_list *list = &ses->policy.list[KODA_ALLOW_WRITE];
-	cleanup_free int *fds = calloc(list->n + 1, sizeof(*fds));
+	cleanup_free int *fds = calloc(list->n + seal->n_commands_write + 1, sizeof(*fds));
+	/* Nothing is written here: the kernel may know that too. */
+	const bool none = ses->who.mode == KODA_PLAN || ses->policy.trust == KODA_TRUST_FORBID;
 	size_t n = 0;
 
 	if (fds == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "writable directories");
-	/* Nothing is written here: the kernel may know that too. */
-	if (ses->who.mode == KODA_PLAN || ses->policy.trust == KODA_TRUST_FORBID)
-		goto out;
-	for (size_t i = 0; i < list->n; i++) {
+	for (size_t i = 0; i < list->n && !none; i++) {
 		const char *path = list->v[i];
 		size_t len = strlen(path);
 		bool covered = false;
@@ -117,14 +117,28 @@ open_writable(struct session *ses, int **ret, size_t *ret_n, struct koda_error *
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return say(err, KODA_INTERNAL, errno, "open", path);
 	}
-out:
+	/* What commands plant where no file operation may write has to be taken away all the same. */
+	for (size_t i = 0; i < seal->n_commands_write; i++) {
+		int fd = resolve_canonical_dir(&ses->res,
+		    (const char *)seal->commands_write[i].data, seal->commands_write[i].len);
+
+		if (fd >= 0)
+			fds[n++] = fd;
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+			return err_set(err, KODA_INTERNAL, errno, "open a writable directory");
+	}
+	if (ses->quarantine_fd >= 0) {
+		fds[n] = fcntl(ses->quarantine_fd, F_DUPFD_CLOEXEC, 3);
+		if (fds[n++] < 0)
+			return err_set(err, KODA_INTERNAL, errno, "open the quarantine");
+	}
 	*ret = take_ptr(&fds);
 	*ret_n = n;
 	return 0;
 }
 
 static int
-confine(struct session *ses, Koda__Enforcement *ret, struct koda_error *err)
+confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, struct koda_error *err)
 {
 	const struct lockdown_limit limits[] = {
 		{ RLIMIT_NOFILE, FDS_MAX },
@@ -138,7 +152,7 @@ confine(struct session *ses, Koda__Enforcement *ret, struct koda_error *err)
 	unsigned abi = 0;
 	int r;
 
-	if (open_writable(ses, &writable, &n, err) < 0)
+	if (open_writable(ses, seal, &writable, &n, err) < 0)
 		return -1;
 	r = lockdown_process(err);
 	if (r == 0)
@@ -186,8 +200,14 @@ op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		ses->max_file_bytes = ses->policy.limit[KODA_MAX_FILE_BYTES].value;
 	if (open_root(ses, seal, err) < 0)
 		return -1;
+	if (seal->has_quarantine) {
+		ses->quarantine_fd = resolve_canonical_dir(&ses->res,
+		    (const char *)seal->quarantine.data, seal->quarantine.len);
+		if (ses->quarantine_fd < 0)
+			return err_set(err, KODA_INVALID, errno, "open the quarantine");
+	}
 	policy_digest(seal->policy.data, seal->policy.len, ret->digest);
-	if (confine(ses, &ret->enforcement, err) < 0)
+	if (confine(ses, seal, &ret->enforcement, err) < 0)
 		return -1;
 	ses->sealed = true;
 	ret->ready.protocol = KODA_PROTOCOL_VERSION;

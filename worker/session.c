@@ -444,6 +444,7 @@ session_run(int fd)
 	policy_init(&ses.policy);
 	ses.send_fd = -1;
 	ses.res.root_fd = ses.res.proc_fd = -1;
+	ses.quarantine_fd = -1;
 	ses.max_file_bytes = UINT64_MAX;
 	ses.euid = geteuid();
 	ses.parent = getppid();

@@ -36,6 +36,9 @@ struct session {
 	bool changes;          /* this request does, or would */
 	bool unrecorded;       /* answers are held that are not in the record */
 	uint64_t recorded;     /* the request that it is about */
+	int quarantine_fd;     /* O_PATH; -1: what was planted is only told */
+	struct scan *scan;     /* NULL before the first Scan */
+	bool scanned;          /* the last of the Scans that begin it was answered */
 	uid_t euid;
 	pid_t parent; /* who started us: somebody else, and the host is gone */
 };

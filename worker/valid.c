@@ -50,6 +50,14 @@ is_canonical(ProtobufCBinaryData path)
 	return true;
 }
 
+static bool
+are_canonical(const ProtobufCBinaryData *path, size_t n)
+{
+	while (n > 0 && is_canonical(path[n - 1]))
+		n--;
+	return n == 0;
+}
+
 static int
 valid_seal(const Koda__Seal *m, struct koda_error *err)
 {
@@ -61,6 +69,11 @@ valid_seal(const Koda__Seal *m, struct koda_error *err)
 		return broken(err, "seal.home");
 	if (m->token.len != TOKEN_BYTES)
 		return broken(err, "seal.token");
+	if (m->has_quarantine && (!is_canonical(m->quarantine) || m->quarantine.len == 1))
+		return broken(err, "seal.quarantine");
+	if (m->n_commands_write > SCAN_ROOTS_MAX ||
+	    !are_canonical(m->commands_write, m->n_commands_write))
+		return broken(err, "seal.commands_write");
 	return 0;
 }
 
@@ -119,6 +132,21 @@ valid_recover(const Koda__Recover *m, struct koda_error *err)
 }
 
 static int
+valid_scan(const Koda__Scan *m, struct koda_error *err)
+{
+	if (m->n_below > SCAN_ROOTS_MAX || !are_canonical(m->below, m->n_below))
+		return broken(err, "scan.below");
+	for (size_t i = 0; i < m->n_known; i++) {
+		if (!is_canonical(m->known[i]->path))
+			return broken(err, "scan.known");
+	}
+	if (m->has_next && m->next &&
+	    (m->n_below > 0 || m->n_known > 0 || m->has_resumed || m->has_more))
+		return broken(err, "scan.next");
+	return 0;
+}
+
+static int
 path_only(ProtobufCBinaryData path, const Koda__Guard *guard, struct koda_error *err)
 {
 	if (!is_path(path))
@@ -158,6 +186,10 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		return path_only(req->explain->path, NULL, err);
 	case KODA__REQUEST__OP_RECOVER:
 		return valid_recover(req->recover, err);
+	case KODA__REQUEST__OP_SCAN:
+		return valid_scan(req->scan, err);
+	case KODA__REQUEST__OP_COMPARE:
+		return 0;
 	case KODA__REQUEST__OP__NOT_SET:
 	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
 		break;

@@ -1,0 +1,29 @@
+#include "worker/op.h"
+#include "worker/scan_reply.h"
+
+int
+op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
+{
+	const Koda__Compare *ask = req->compare;
+	Koda__Compared *msg = session_alloc(ses, sizeof(*msg), err);
+	struct scan *sc = ses->scan;
+	size_t used = 0;
+
+	if (msg == NULL)
+		return -1;
+	if (sc == NULL || !ses->scanned)
+		return err_set(err, KODA_INVALID, 0, "nothing was scanned");
+	/* What was found is told to its end before anything else is looked for. */
+	if (!scan_has_more(sc) && scan_compare(sc, ask->has_mounted && ask->mounted, err) < 0)
+		return -1;
+	koda__compared__init(msg);
+	if (scan_changes(ses, sc, &msg->change, &msg->n_change, &used, err) < 0 ||
+	    scan_places(ses, sc, &msg->place, &msg->n_place, used, err) < 0)
+		return -1;
+	msg->watched = scan_watched(sc);
+	msg->has_cut = msg->cut = scan_cut(sc);
+	msg->has_more = msg->more = scan_has_more(sc);
+	rep->result_case = KODA__REPLY__RESULT_COMPARED;
+	rep->compared = msg;
+	return 0;
+}
