@@ -287,6 +287,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	const struct koda_command_options command = { .argv = argv, .approved = true };
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 	char dir[] = "/tmp/koda-doctor-XXXXXX", detail[KODA_MESSAGE_MAX + 64];
+	char path[PATH_LEN_MAX + 1];
 	struct koda_command_result result = { 0 };
 	struct koda_enforcement enforced = { 0 };
 	struct koda_session *ses = NULL;
@@ -320,7 +321,10 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	rmdir(dir);
 	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
 	remedy = "see the capabilities above";
-	if (caps->namespace == NULL)
+	if (helpers_find(helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
+	    helpers_find(helper_dir, "koda-fs-worker", path, NULL) < 0)
+		remedy = "install koda-sandbox again: make install";
+	else if (caps->namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
 		remedy = facts->container
 		    ? remedy_namespaces(facts, 0, &why)
 		    : "if all above is there, install koda-sandbox again: make install";

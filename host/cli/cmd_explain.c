@@ -7,8 +7,22 @@
 #include "host/cli/output.h"
 #include "host/cli/show.h"
 
+/* What a command may do there, which is not always what the worker does: package caches are for commands. */
+struct for_command {
+	bool known, allowed;
+	const char *rule;
+	struct koda_error err; /* why it is not known */
+};
+
+static void
+ask_command(const struct job *job, struct for_command *ret)
+{
+	ret->known = koda_slot_explain_command(job->slot, job->op.access, job->result.path,
+			 &ret->allowed, &ret->rule, &ret->err) == 0;
+}
+
 static int
-tell_json(const struct job *job)
+tell_json(const struct job *job, const struct for_command *command)
 {
 	const struct koda_result *result = &job->result;
 	json_t *object = output_object(), *hops = json_array();
@@ -28,6 +42,16 @@ tell_json(const struct job *job)
 		json_array_append_new(hops, hop);
 	}
 	json_object_set_new(object, "hops", hops);
+	if (command->known) {
+		json_t *answer = json_object();
+
+		json_object_set_new(answer, "allowed", json_boolean(command->allowed));
+		json_object_set_new(answer, "rule",
+		    show_json_lossy(command->rule, strlen(command->rule)));
+		json_object_set_new(object, "command", answer);
+	} else {
+		json_object_set_new(object, "command", json_null());
+	}
 	return output_json(object);
 }
 
@@ -40,7 +64,7 @@ line(const char *name, const char *value)
 }
 
 static int
-tell_plain(const struct job *job)
+tell_plain(const struct job *job, const struct for_command *command)
 {
 	const struct koda_result *result = &job->result;
 	bool colour = output_colour(STDOUT_FILENO);
@@ -52,20 +76,34 @@ tell_plain(const struct job *job)
 	line("path", result->path);
 	for (size_t i = 0; i < result->n_hops; i++)
 		line("link", result->hops[i]);
+	printf("%-9s", "command");
+	if (command->known)
+		fputs(command->allowed ? "allowed" : "refused", stdout);
+	else
+		show_string(stdout, command->err.message);
+	if (command->known && command->rule[0] != '\0') {
+		fputs(", ", stdout);
+		show_string(stdout, command->rule);
+	}
+	putchar('\n');
 	return output_done(EXIT_DONE);
 }
 
 static int
 explain(const struct cli *cli, enum koda_access access)
 {
+	struct for_command command = { .rule = "" };
 	struct job job;
 	int status = job_begin(&job, cli, KODA_OP_EXPLAIN);
 
 	job.op.access = access;
 	if (status == EXIT_DONE)
 		status = job_run(&job);
-	if (status == EXIT_DONE)
-		status = args_has(&cli->args, OPT_JSON) ? tell_json(&job) : tell_plain(&job);
+	if (status == EXIT_DONE) {
+		ask_command(&job, &command);
+		status = args_has(&cli->args, OPT_JSON) ? tell_json(&job, &command)
+							: tell_plain(&job, &command);
+	}
 	if (status == EXIT_DONE && !job.result.allowed)
 		status = EXIT_REFUSED;
 	job_end(&job);

@@ -1,7 +1,8 @@
-/* policy: what a mode means for a project. Starts no worker. */
+/* policy: what a mode means for a project, and how the sandbox of its commands is built. Starts nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/cli/job.h"
 #include "host/cli/output.h"
@@ -67,20 +68,69 @@ add_value(void *data, const char *section, const char *field, const char *value)
 }
 
 static int
+add_argument(void *data, const char *argument, const char *comment)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "argument", show_json_lossy(argument, strlen(argument)));
+	if (comment[0] != '\0')
+		json_object_set_new(object, "comment", show_json_lossy(comment, strlen(comment)));
+	json_array_append_new(data, object);
+	return 0;
+}
+
+/* An option and its operands in a line, and the reason before them. */
+struct listing {
+	bool colour, begun;
+};
+
+static int
+print_argument(void *data, const char *argument, const char *comment)
+{
+	struct listing *listing = data;
+	bool option = strncmp(argument, "--", 2) == 0;
+
+	if (listing->begun)
+		putchar(option ? '\n' : ' ');
+	if (comment[0] != '\0') {
+		if (!option && listing->begun)
+			putchar('\n');
+		fputs(listing->colour ? "\033[2m  # " : "  # ", stdout);
+		show_string(stdout, comment);
+		puts(listing->colour ? "\033[0m" : "");
+	}
+	fputs(option ? "  " : "", stdout);
+	show_string(stdout, argument);
+	listing->begun = true;
+	return 0;
+}
+
+static int
 tell_json(const struct cli *cli, const char *root, const struct koda_policy *policy)
 {
+	json_t *arguments = json_array();
+	struct koda_error err = { 0 };
 	json_t *object = output_object(), *fields = json_object();
 
 	json_object_set_new(object, "mode", json_string(args_mode_name(cli->args.mode)));
 	show_json_path(object, "root", root);
 	koda_policy_visit(policy, add_value, fields);
 	json_object_set_new(object, "policy", fields);
+	if (koda_sandbox_arguments(root, cli->args.mode, policy, add_argument, arguments, &err) <
+	    0) {
+		json_decref(object);
+		json_decref(arguments);
+		return output_error(cli, &err, NULL);
+	}
+	json_object_set_new(object, "sandbox", arguments);
 	return output_json(object);
 }
 
 static int
-tell_plain(const struct koda_policy *policy)
+tell_plain(const struct cli *cli, const char *root, const struct koda_policy *policy)
 {
+	struct listing listing = { .colour = output_colour(STDOUT_FILENO) };
+	struct koda_error err = { 0 };
 	char *text = koda_policy_print(policy), *line = text;
 
 	if (text == NULL)
@@ -93,6 +143,13 @@ tell_plain(const struct koda_policy *policy)
 		line += len + (line[len] == '\n');
 	}
 	free(text);
+	puts(
+	    "\n# The sandbox of commands is built by bwrap with these, and what is read-only or hidden\n"
+	    "# below a directory that can be written is mounted in it afterwards:");
+	if (koda_sandbox_arguments(root, cli->args.mode, policy, print_argument, &listing, &err) <
+	    0)
+		return output_error(cli, &err, NULL);
+	putchar('\n');
 	return output_done(EXIT_DONE);
 }
 
@@ -112,7 +169,7 @@ cmd_policy(const struct cli *cli)
 	else if (args_has(&cli->args, OPT_JSON))
 		status = tell_json(cli, root, policy);
 	else
-		status = tell_plain(policy);
+		status = tell_plain(cli, root, policy);
 	koda_policy_free(policy);
 	free(root);
 	return status;

@@ -28,6 +28,7 @@ struct run {
 	char *cwd;  /* the root, or below it */
 	const char *const *argv;
 	const char *shell; /* instead of argv */
+	bool interactive;  /* a person's shell */
 	struct ask ask;
 	struct koda_session *session;
 	struct koda_slot *slot;
@@ -108,7 +109,8 @@ tell(const struct run *run, enum stage stage, struct koda_error *err)
 		snprintf(err->message, sizeof(err->message),
 		    "the command was not run: in safe mode each one is approved on the terminal, "
 		    "and there is nobody to ask");
-		remedy = "run it in a terminal, or with --mode auto";
+		remedy = has(run, OPT_NO_SANDBOX) ? "run it in a terminal"
+						  : "run it in a terminal, or with --mode auto";
 	} else if (err->code == KODA_UNKNOWN) {
 		remedy = "look at what it has done before you run it again";
 	}
@@ -286,7 +288,9 @@ start(struct run *run)
 	struct koda_command_options options = { 0 };
 	struct koda_error err = { 0 };
 
-	if (streams_open(s, wanted_tty(run), has(run, OPT_JSON), may_pass_file, run) < 0)
+	/* In a shell a person reads what is refused to whom. */
+	if (streams_open(s, wanted_tty(run), has(run, OPT_JSON), !run->interactive, may_pass_file,
+		run) < 0)
 		return tell_errno(run, "pipes and terminals");
 	options.argv = run->argv;
 	options.shell = run->shell;
@@ -295,6 +299,7 @@ start(struct run *run)
 	options.stdout_fd = s->capture ? 0 : s->give[1];
 	options.stderr_fd = s->capture ? 0 : s->give[2];
 	options.tty = s->tty;
+	options.interactive = run->interactive && s->tty;
 	options.timeout_ms = args->timeout_ms;
 	/* Who typed it wants it. */
 	options.approved = isatty(STDIN_FILENO);
@@ -410,6 +415,18 @@ attend(struct run *run, int signals)
 	}
 }
 
+/* The result's, and what the text tells that was not captured: all that there is of the slot. */
+static void
+report_violations(const struct run *run)
+{
+	const struct heard *heard = &run->streams.heard;
+	const char *name = run->shell != NULL ? run->shell : run->argv[0];
+
+	koda_slot_scan_output(run->slot, name, run->cwd, heard->head, heard->head_len, NULL, NULL);
+	koda_slot_scan_output(run->slot, name, run->cwd, heard->tail, heard->tail_len, NULL, NULL);
+	run_report_violations(run->slot);
+}
+
 static int
 finish(struct run *run)
 {
@@ -422,7 +439,7 @@ finish(struct run *run)
 		return tell(run, STAGE_COMMAND, &err);
 	status = result.hit == KODA_HIT_WALL_TIME ? EXIT_TIMED_OUT : result.status;
 	if (!has(run, OPT_JSON)) {
-		run_report_violations(&result);
+		report_violations(run);
 		run_report_limit(&result);
 		if (run->streams.lost != 0 && run->streams.lost != EPIPE) {
 			errno = run->streams.lost;
@@ -470,9 +487,9 @@ run_in_sandbox(struct run *run)
 }
 
 static int
-run_it(const struct cli *cli, const char *const *argv, const char *shell)
+run_it(const struct cli *cli, const char *const *argv, const char *shell, bool interactive)
 {
-	struct run run = { .cli = cli, .argv = argv, .shell = shell };
+	struct run run = { .cli = cli, .argv = argv, .shell = shell, .interactive = interactive };
 	int status;
 
 	streams_init(&run.streams);
@@ -513,10 +530,10 @@ cmd_run(const struct cli *cli)
 		return output_usage(cli, "a command line with -c and the command '%s': one of them",
 		    cli->words[0]);
 	if (args_has(&cli->args, OPT_COMMAND))
-		return run_it(cli, NULL, cli->args.command);
+		return run_it(cli, NULL, cli->args.command, false);
 	if (cli->words[0] == NULL)
 		return output_usage(cli, "run what? -c 'COMMAND LINE', or -- COMMAND ARGUMENT...");
-	return run_it(cli, (const char *const *)cli->words, NULL);
+	return run_it(cli, (const char *const *)cli->words, NULL, false);
 }
 
 /* $SHELL, if the system lists it as one: anything could stand there. */
@@ -546,5 +563,5 @@ cmd_shell(const struct cli *cli)
 		return status;
 	if (args_has(&cli->args, OPT_JSON))
 		return output_usage(cli, "a shell is for a person, --json for a program");
-	return run_it(cli, argv, NULL);
+	return run_it(cli, argv, NULL, true);
 }

@@ -150,7 +150,7 @@ job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 	struct koda_error err = { 0 };
 	int status;
 
-	*job = (struct job){ .cli = cli, .result.fd = -1 };
+	*job = (struct job){ .cli = cli, .result.fd = -1, .commands = kind == KODA_OP_EXPLAIN };
 	status = job_find_root(cli, &job->root);
 	if (status != EXIT_DONE)
 		return status;
@@ -169,7 +169,14 @@ job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 	options.approve = on_question;
 	options.event = on_event;
 	options.data = job;
+	options.commands = job->commands;
 	job->session = koda_session_open(&options, &err);
+	/* The answer about file operations does not depend on it. */
+	if (job->session == NULL && err.code == KODA_UNSUPPORTED && job->commands) {
+		output_note("warning", err.message);
+		options.commands = job->commands = false;
+		job->session = koda_session_open(&options, &err);
+	}
 	return job->session != NULL ? EXIT_DONE : output_error(cli, &err, NULL);
 }
 

@@ -15,6 +15,7 @@ struct job {
 	char *root; /* canonical */
 	char *cwd;  /* canonical, NULL when there is none any more */
 	struct ask ask;
+	bool commands; /* what commands may do is asked for, too */
 	struct koda_session *session;
 	struct koda_slot *slot;
 	char *path, *to; /* what op points to */

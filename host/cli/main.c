@@ -43,10 +43,12 @@ static const struct command commands[] = {
 	    "rename or move", "TO is the new name itself, also when a directory is there.",
 	    "--overwrite replaces what is there", cmd_mv },
 	{ "explain", "read", "PATH", 1, 0,
-	    "tell whether a path may be read, and why", "The status is 0 if so and 3 if not.", NULL,
+	    "tell whether a path may be read, and why",
+	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
 	    cmd_explain_read },
 	{ "explain", "write", "PATH", 1, 0,
-	    "tell whether a path may be changed, and why", "The status is 0 if so and 3 if not.", NULL,
+	    "tell whether a path may be changed, and why",
+	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
 	    cmd_explain_write },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
@@ -63,6 +65,13 @@ static const struct command commands[] = {
 	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
 	    "open a shell in the kernel sandbox", "The shell is $SHELL, if /etc/shells has it, else /bin/sh.",
 	    NULL, cmd_shell },
+	{ "quarantine", "list", "", 0, 0,
+	    "list what commands planted and was taken away",
+	    "Git hooks and settings, mostly, that a tool on the host would have run. Oldest first.", NULL,
+	    cmd_quarantine_list },
+	{ "quarantine", "restore", "NAME", 1, 0,
+	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
+	    cmd_quarantine_restore },
 	{ NULL, "policy", "", 0, 0,
 	    "print the policy that the mode means for the project",
 	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
@@ -111,7 +120,7 @@ find(const char *group, const char *name)
 static int
 unknown_command(const struct cli *cli, const char *group, const char *word)
 {
-	const char *names[N(commands) + 3], *near;
+	const char *names[N(commands) + 4], *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < N(commands); i++) {
@@ -121,6 +130,7 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 	if (group == NULL) {
 		names[n++] = "fs";
 		names[n++] = "explain";
+		names[n++] = "quarantine";
 		names[n++] = "help";
 	}
 	near = args_closest(word, names, n);
@@ -181,10 +191,14 @@ print_options(FILE *f, unsigned opts)
 static void
 print_command_help(FILE *f, const struct command *command)
 {
-	fprintf(f, "usage: koda-sandbox %s%s%s%s%s [OPTION]...\n\n%c%s.\n",
+	bool options_first = command->n_words == WORDS_ANY;
+
+	fprintf(f, "usage: koda-sandbox %s%s%s%s%s%s%s\n\n%c%s.\n",
 	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
-	    command->name, command->synopsis[0] != '\0' ? " " : "", command->synopsis,
-	    toupper((unsigned char)command->brief[0]), command->brief + 1);
+	    command->name, options_first ? " [OPTION]..." : "",
+	    command->synopsis[0] != '\0' ? " " : "", command->synopsis,
+	    options_first ? "" : " [OPTION]...", toupper((unsigned char)command->brief[0]),
+	    command->brief + 1);
 	if (command->help[0] != '\0')
 		fprintf(f, "%s\n", command->help);
 	fputs("\n", f);
@@ -200,7 +214,7 @@ static void
 print_overview(FILE *f, const char *group)
 {
 	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
-	    group != NULL ? group : "[fs|explain]");
+	    group != NULL ? group : "[fs|explain|quarantine]");
 	for (size_t i = 0; i < N(commands); i++) {
 		char left[40];
 

@@ -8,15 +8,33 @@
 #include "host/cli/output.h"
 #include "host/cli/show.h"
 
-void
-run_report_violations(const struct koda_command_result *result)
+#define VIOLATIONS_MAX 100 /* as many as a slot keeps */
+
+struct violations {
+	struct koda_violation list[VIOLATIONS_MAX]; /* the slot's */
+	size_t n;
+};
+
+static int
+on_violation(void *data, const struct koda_violation *violation)
 {
+	struct violations *all = data;
+
+	all->list[all->n++] = *violation;
+	return all->n == VIOLATIONS_MAX;
+}
+
+void
+run_report_violations(const struct koda_slot *slot)
+{
+	struct violations all = { .n = 0 };
 	bool colour = output_colour(STDERR_FILENO);
 	char *block, *line;
 
-	if (result->n_violations == 0)
+	koda_slot_violations(slot, on_violation, &all);
+	if (all.n == 0)
 		return;
-	block = koda_violations_render(result->violations, result->n_violations);
+	block = koda_violations_render(all.list, all.n);
 	if (block == NULL)
 		output_no_memory();
 	for (line = block; *line != '\0';) {

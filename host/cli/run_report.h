@@ -13,8 +13,9 @@ struct run_subject {
 	const char *cwd;
 };
 
-/* The block for a model, on standard error; nothing when there is none. */
-void run_report_violations(const struct koda_command_result *result);
+/* The block for a model, on standard error, of all that the slot's sandbox refused; nothing when there
+ * is none. */
+void run_report_violations(const struct koda_slot *slot);
 /* The object. Returns the exit status of having printed it. */
 int run_report_json(const struct run_subject *subject, const struct koda_command_result *result);
 /* --verbose: before it starts, and after it. */

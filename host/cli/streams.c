@@ -15,6 +15,8 @@
 /* What a pipe takes without making us wait when it can be written at all. */
 #define WRITE_MAX 4096
 
+_Static_assert(STREAMS_CHUNK <= HEARD_HALF, "what is read at once fits behind what is kept");
+
 #define MEMORY_DEVICES 1 /* the major number of these: */
 
 /* Devices that everybody has and that lead nowhere. */
@@ -88,26 +90,73 @@ open_input(struct streams *s, streams_may_pass_fn *may_pass, void *data)
 	return open_pipe(1, &s->in.to, &s->give[0]);
 }
 
-static int
-open_output(struct streams *s, int fd, struct pump *pump, enum streams_tty tty)
+static bool
+is_device(int fd)
 {
-	bool terminal = isatty(fd);
+	struct stat st;
 
-	if (s->slave >= 0 && (terminal || (tty == STREAMS_TTY_ALWAYS && fd == STDOUT_FILENO))) {
-		s->give[fd] = duplicate(s->slave);
-		return s->give[fd] < 0 ? -1 : 0;
-	}
-	if (!terminal && can_pass(fd, NULL, NULL)) {
-		s->give[fd] = duplicate(fd);
-		return s->give[fd] < 0 ? -1 : 0;
-	}
-	pump->to = fd;
-	pump->terminal_output = terminal;
-	return open_pipe(0, &pump->from, &s->give[fd]);
+	return fstat(fd, &st) == 0 && is_harmless_device(&st);
+}
+
+static bool
+are_one_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	    x.st_ino == y.st_ino;
 }
 
 static int
-open_terminal(struct streams *s, enum streams_tty tty)
+give(struct streams *s, int as, int fd)
+{
+	s->give[as] = duplicate(fd);
+	return s->give[as] < 0 ? -1 : 0;
+}
+
+static int
+open_pump(struct streams *s, int fd, struct pump *pump, bool heard)
+{
+	pump->to = fd;
+	pump->heard = heard;
+	pump->terminal_output = isatty(fd);
+	return open_pipe(0, &pump->from, &s->give[fd]);
+}
+
+static bool
+has_terminal(const struct streams *s, int fd, enum streams_tty tty)
+{
+	return s->slave >= 0 && (isatty(fd) || (tty == STREAMS_TTY_ALWAYS && fd == STDOUT_FILENO));
+}
+
+static int
+open_outputs(struct streams *s, enum streams_tty tty, bool hear)
+{
+	bool apart = isatty(STDOUT_FILENO) || is_device(STDOUT_FILENO) ||
+	    !are_one_file(STDOUT_FILENO, STDERR_FILENO);
+
+	if (has_terminal(s, STDOUT_FILENO, tty) && give(s, STDOUT_FILENO, s->slave) < 0)
+		return -1;
+	if (has_terminal(s, STDERR_FILENO, tty) && give(s, STDERR_FILENO, s->slave) < 0)
+		return -1;
+	if (s->give[1] < 0 && s->give[2] < 0 && hear && !apart)
+		return open_pump(s, STDOUT_FILENO, &s->out, true) < 0 ||
+			give(s, STDERR_FILENO, s->give[1]) < 0
+		    ? -1
+		    : 0;
+	if (s->give[1] < 0 &&
+	    (can_pass(STDOUT_FILENO, NULL, NULL) ? give(s, STDOUT_FILENO, STDOUT_FILENO)
+						 : open_pump(s, STDOUT_FILENO, &s->out, false)) < 0)
+		return -1;
+	if (s->give[2] >= 0)
+		return 0;
+	if (is_device(STDERR_FILENO) || (!hear && can_pass(STDERR_FILENO, NULL, NULL)))
+		return give(s, STDERR_FILENO, STDERR_FILENO);
+	return open_pump(s, STDERR_FILENO, &s->err, hear);
+}
+
+static int
+open_terminal(struct streams *s, enum streams_tty tty, bool hear)
 {
 	bool output = isatty(STDOUT_FILENO) || isatty(STDERR_FILENO);
 	struct pty pty;
@@ -137,6 +186,7 @@ open_terminal(struct streams *s, enum streams_tty tty)
 	s->out.from = s->master;
 	s->out.to = s->tty || isatty(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
 	s->out.terminal_output = isatty(s->out.to);
+	s->out.heard = hear;
 	return 0;
 }
 
@@ -144,7 +194,7 @@ static void
 empty_pump(struct pump *p)
 {
 	p->from = p->to = -1;
-	p->terminal_output = p->ended = p->lost = false;
+	p->terminal_output = p->ended = p->heard = p->lost = false;
 	p->escapes = (struct escapes){ 0 };
 	p->data = NULL;
 	p->at = p->len = 0;
@@ -156,6 +206,7 @@ streams_init(struct streams *s)
 	s->capture = s->tty = s->line_open = false;
 	s->master = s->slave = s->terminal = -1;
 	s->lost = 0;
+	s->heard = (struct heard){ 0 };
 	empty_pump(&s->in);
 	empty_pump(&s->out);
 	empty_pump(&s->err);
@@ -164,8 +215,8 @@ streams_init(struct streams *s)
 }
 
 int
-streams_open(struct streams *s, enum streams_tty tty, bool capture, streams_may_pass_fn *may_pass,
-    void *data)
+streams_open(struct streams *s, enum streams_tty tty, bool capture, bool hear,
+    streams_may_pass_fn *may_pass, void *data)
 {
 	s->capture = capture;
 	for (int fd = 2; fd >= 0; fd--) {
@@ -174,10 +225,9 @@ streams_open(struct streams *s, enum streams_tty tty, bool capture, streams_may_
 	}
 	if (capture)
 		return open_input(s, may_pass, data);
-	if (open_terminal(s, tty) < 0 || open_input(s, may_pass, data) < 0 ||
-	    open_output(s, STDOUT_FILENO, &s->out, tty) < 0)
+	if (open_terminal(s, tty, hear) < 0 || open_input(s, may_pass, data) < 0)
 		return -1;
-	return open_output(s, STDERR_FILENO, &s->err, tty);
+	return open_outputs(s, tty, hear);
 }
 
 static void
@@ -215,6 +265,9 @@ streams_done(struct streams *s)
 	free(s->in.data);
 	free(s->out.data);
 	free(s->err.data);
+	free(s->heard.head);
+	free(s->heard.tail);
+	s->heard = (struct heard){ 0 };
 	s->in.data = s->out.data = s->err.data = NULL;
 }
 
@@ -315,6 +368,31 @@ end_input(struct streams *s)
 }
 
 static void
+hear(struct heard *h, const char *data, size_t len)
+{
+	size_t n = HEARD_HALF - h->head_len;
+
+	if (h->head == NULL) {
+		h->head = output_alloc(HEARD_HALF);
+		h->tail = output_alloc(2 * HEARD_HALF);
+	}
+	if (n > len)
+		n = len;
+	memcpy(h->head + h->head_len, data, n);
+	h->head_len += n;
+	data += n;
+	len -= n;
+	if (h->tail_len + len > 2 * HEARD_HALF) {
+		size_t keep = h->tail_len < HEARD_HALF ? h->tail_len : HEARD_HALF;
+
+		memmove(h->tail, h->tail + h->tail_len - keep, keep);
+		h->tail_len = keep;
+	}
+	memcpy(h->tail + h->tail_len, data, len);
+	h->tail_len += len;
+}
+
+static void
 read_some(struct streams *s, struct pump *p, bool over)
 {
 	ssize_t n;
@@ -327,6 +405,8 @@ read_some(struct streams *s, struct pump *p, bool over)
 	n = read(p->from, p->data + p->at, STREAMS_CHUNK);
 	if (n < 0 && (errno == EINTR || (errno == EAGAIN && !over)))
 		return;
+	if (n > 0 && p->heard)
+		hear(&s->heard, p->data + p->at, (size_t)n);
 	if (n > 0 && p->lost)
 		return;
 	if (n > 0 && p->terminal_output) {

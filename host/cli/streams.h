@@ -2,7 +2,9 @@
  * A command's standard input, output and error: which descriptors it is given for ours, and the bytes
  * that have to be carried between the two.
  *
- *	a pipe, a file, /dev/null      is passed on as it is: nothing to carry
+ *	a pipe, a file, /dev/null      is passed on as it is: nothing to carry. But standard error is carried,
+ *	                               to be searched for refusals, and standard output with it when the two
+ *	                               are one file, in which their order is to stay
  *	a socket, any other device     a pipe, and we carry: a socket could hand over descriptors
  *	a terminal                     never itself: whoever holds it reads every key that is typed later
  *
@@ -30,12 +32,21 @@ enum streams_tty {
 
 #define STREAMS_CHUNK 65536
 
+/* What was carried, as far as it is searched for refusals: its beginning and its end. */
+#define HEARD_HALF (128u << 10)
+
+struct heard {
+	char *head, *tail; /* HEARD_HALF, and twice that */
+	size_t head_len, tail_len;
+};
+
 /* One direction of one stream. */
 struct pump {
 	int from, to;         /* from -1: there is nothing to carry (any more) */
 	bool terminal_output; /* to a person's terminal: through escapes_filter() */
 	bool ended;           /* from has ended; what is in data is still to be written */
-	bool lost;            /* nobody takes it any more: read and dropped */
+	bool heard;
+	bool lost; /* nobody takes it any more: read and dropped */
 	struct escapes escapes;
 	size_t at, len;
 	char *data; /* STREAMS_CHUNK + ESCAPES_HELD_MAX, once there is something to carry */
@@ -53,6 +64,7 @@ struct streams {
 	int terminal;   /* the user's, -1: there is none among the three */
 	bool line_open; /* the last byte typed for it ended no line */
 	struct pump in, out, err;
+	struct heard heard;
 	int lost; /* errno of the first write to our standard output or error that failed, or 0 */
 };
 
@@ -64,8 +76,9 @@ struct streams {
 typedef bool streams_may_pass_fn(void *data, int fd);
 
 void streams_init(struct streams *s);
-/* 0, or -1 with errno; streams_done() in either case. */
-int streams_open(struct streams *s, enum streams_tty tty, bool capture,
+/* hear: keep what is printed to standard error, or to a terminal. 0, or -1 with errno; streams_done() in
+ * either case. */
+int streams_open(struct streams *s, enum streams_tty tty, bool capture, bool hear,
     streams_may_pass_fn *may_pass, void *data);
 /* The command has been started: what it was given is closed here. */
 void streams_given(struct streams *s);

@@ -564,6 +564,23 @@ typedef int koda_argument_fn(void *data, const char *argument, const char *comme
 KODA_API int koda_sandbox_arguments(const char *root, enum koda_mode mode,
     const struct koda_policy *policy, koda_argument_fn *fn, void *data, struct koda_error *err);
 
+/* ---- what commands planted, and was taken away ---- */
+
+struct koda_quarantined {
+	const char *name; /* in the quarantine: for koda_quarantine_restore() */
+	const char *path; /* where it was */
+	const char *rule; /* why it was taken away */
+	const char *type; /* "file", "directory", "link" or "special" */
+	double time;      /* seconds since the epoch */
+};
+/* Of this root, oldest first. Returns what fn returned to stop, else 0; -1 with *err set. */
+typedef int koda_quarantined_fn(void *data, const struct koda_quarantined *one);
+KODA_API int koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data,
+    struct koda_error *err);
+/* Put it back where it was, if nothing is there now (KODA_CONFLICT). For the user, who has looked at it: what it
+ * makes a tool of the host do is why it was taken away. */
+KODA_API int koda_quarantine_restore(const char *root, const char *name, struct koda_error *err);
+
 /* ---- what this machine can do ---- */
 
 struct koda_capability {
