@@ -113,7 +113,10 @@ make_hidden(struct koda_error *err)
 	if (mkdirat(fs, "directory", 0555) < 0 ||
 	    (file = openat(fs, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0)) < 0 ||
 	    (dir = openat(fs, "directory", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-	    fchmod(dir, 0555) < 0 || attach(fs, at) < 0 || make_read_only(fs, 0) < 0)
+	    fchmod(dir, 0555) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "what hides in '%s'", VIEW_HIDDEN);
+	close(take_fd(&file)); /* nothing is made read-only that somebody writes */
+	if (attach(fs, at) < 0 || make_read_only(fs, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "mount '%s'", VIEW_HIDDEN);
 	return take_fd(&fs);
 }
