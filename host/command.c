@@ -139,6 +139,7 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		return -1;
 	c->env = env.v;
 	env.v = NULL;
+	env.n = 0;
 	if (strings_size(c->argv) + strings_size(c->env) > COMMAND_ARGS_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "arguments and environment of more than %u bytes", COMMAND_ARGS_MAX);
