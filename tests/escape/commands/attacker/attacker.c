@@ -1,0 +1,467 @@
+/* The table of words, and those of files and processes. */
+#include "tests/escape/commands/attacker/attacker.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/cleanup.h"
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE (1 << 1)
+#endif
+#ifndef RENAME_WHITEOUT
+#define RENAME_WHITEOUT (1 << 2)
+#endif
+
+/* A handshake that takes longer than this has failed. */
+#define PATIENCE_MS 10000
+/* How long a race is tried once the host has done its part. */
+#define RACE_MS 300
+
+int
+failed(const char *what)
+{
+	fprintf(stderr, "attacker: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static long
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void
+blink(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+int
+linger_main(int argc, char **argv)
+{
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sig != SIGSEGV && sig != SIGBUS)
+			signal(sig, SIG_IGN);
+	}
+	for (;;)
+		pause();
+}
+
+void
+become_linger(void)
+{
+	linger_main(0, NULL);
+	_exit(1);
+}
+
+/* ---- words ---- */
+
+/* wait FILE [MS]: until it is there. */
+static int
+wait_main(int argc, char **argv)
+{
+	long end = now_ms() + (argc > 2 ? atol(argv[2]) : PATIENCE_MS);
+
+	while (access(argv[1], F_OK) != 0) {
+		if (now_ms() > end)
+			return 1;
+		blink();
+	}
+	return 0;
+}
+
+/* gone FILE [MS]: until it is not there. */
+static int
+gone_main(int argc, char **argv)
+{
+	long end = now_ms() + (argc > 2 ? atol(argv[2]) : PATIENCE_MS);
+	struct stat st;
+
+	while (lstat(argv[1], &st) == 0) {
+		if (now_ms() > end)
+			return 1;
+		blink();
+	}
+	return 0;
+}
+
+static bool
+is_marked(const char *file, const char *mark)
+{
+	char text[4096];
+	const char *last;
+	ssize_t n;
+	cleanup_close int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || (n = read(fd, text, sizeof(text) - 1)) <= 1)
+		return false;
+	text[n] = '\0';
+	last = memrchr(text, '\0', (size_t)n - 1);
+	return strcmp(last == NULL ? text : last + 1, mark) == 0;
+}
+
+/* The mark is its last argument. Whose first thread is gone shows it in the others only. */
+static bool
+is_lingering(const char *pid, const char *mark)
+{
+	char path[2 * NAME_MAX + 32];
+	const struct dirent *d;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	if ((dir = opendir(path)) == NULL)
+		return false;
+	while (!found && (d = readdir(dir)) != NULL) {
+		if (d->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/task/%s/cmdline", pid, d->d_name);
+		found = is_marked(path, mark);
+	}
+	closedir(dir);
+	return found;
+}
+
+static int
+count_lingering(const char *mark, bool show)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *d;
+	int n = 0;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		if (d->d_name[0] < '1' || d->d_name[0] > '9' || !is_lingering(d->d_name, mark))
+			continue;
+		n++;
+		if (show)
+			printf("%s\n", d->d_name);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return n;
+}
+
+/* lingering MARK [N]: the processes that have it, one a line; 0 when there are N of them or more. */
+static int
+lingering_main(int argc, char **argv)
+{
+	return count_lingering(argv[1], true) >= (argc > 2 ? atoi(argv[2]) : 1) ? 0 : 1;
+}
+
+/* appear MARK [N]: until that many linger. */
+static int
+appear_main(int argc, char **argv)
+{
+	long end = now_ms() + PATIENCE_MS;
+	int n = argc > 2 ? atoi(argv[2]) : 1;
+
+	while (count_lingering(argv[1], false) < n) {
+		if (now_ms() > end)
+			return 1;
+		blink();
+	}
+	return 0;
+}
+
+/* vanish MARK MS: until nobody lingers; 1 when somebody still does. */
+static int
+vanish_main(int argc, char **argv)
+{
+	long end = now_ms() + atol(argv[2]);
+
+	while (count_lingering(argv[1], false) > 0) {
+		if (now_ms() > end)
+			return 1;
+		blink();
+	}
+	return 0;
+}
+
+/* exchange A B */
+static int
+exchange_main(int argc, char **argv)
+{
+	return syscall(SYS_renameat2, AT_FDCWD, argv[1], AT_FDCWD, argv[2], RENAME_EXCHANGE) == 0
+	    ? 0
+	    : failed("exchange");
+}
+
+/* whiteout FROM TO: move, leaving a device behind. */
+static int
+whiteout_main(int argc, char **argv)
+{
+	return syscall(SYS_renameat2, AT_FDCWD, argv[1], AT_FDCWD, argv[2], RENAME_WHITEOUT) == 0
+	    ? 0
+	    : failed("whiteout");
+}
+
+/* spin FILE TEXT STOP: append TEXT as soon as that works; give up a little after STOP has appeared. */
+static int
+spin_main(int argc, char **argv)
+{
+	long end = now_ms() + PATIENCE_MS, stop = 0;
+
+	for (unsigned i = 0; now_ms() < end; i++) {
+		int fd = open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC);
+
+		if (fd >= 0) {
+			ssize_t n = write(fd, argv[2], strlen(argv[2]));
+
+			close(fd);
+			if (n > 0)
+				return 0;
+		}
+		if (i % 64 != 0)
+			continue;
+		if (stop == 0 && access(argv[3], F_OK) == 0)
+			stop = now_ms() + RACE_MS;
+		if (stop != 0 && now_ms() > stop)
+			break;
+	}
+	return 1;
+}
+
+/* spinread FILE STOP: print what can be read of it, again and again. */
+static int
+spinread_main(int argc, char **argv)
+{
+	long end = now_ms() + PATIENCE_MS, stop = 0;
+
+	while (now_ms() < end) {
+		int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+		char text[512];
+		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+		if (n > 0 && write(STDOUT_FILENO, text, (size_t)n) != n)
+			return 1;
+		if (fd >= 0)
+			close(fd);
+		if (stop == 0 && access(argv[2], F_OK) == 0)
+			stop = now_ms() + RACE_MS;
+		if (stop != 0 && now_ms() > stop)
+			break;
+	}
+	return 0;
+}
+
+static void
+raise_limit(int which)
+{
+	struct rlimit lim;
+
+	if (getrlimit(which, &lim) < 0)
+		return;
+	lim.rlim_max = RLIM_INFINITY;
+	if (setrlimit(which, &lim) < 0)
+		getrlimit(which, &lim);
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(which, &lim);
+}
+
+/* many N MARK: so many processes that linger, as far as it gets. */
+static int
+many_main(int argc, char **argv)
+{
+	int n = atoi(argv[1]);
+
+	raise_limit(RLIMIT_NPROC);
+	for (int i = 0; i < n; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			become_linger();
+		if (pid < 0)
+			return failed("fork");
+	}
+	return 0;
+}
+
+/* open N MARK: so many descriptors, as far as it gets; then linger. */
+static int
+open_main(int argc, char **argv)
+{
+	int n = atoi(argv[1]);
+
+	raise_limit(RLIMIT_NOFILE);
+	while (n-- > 0 && open("/dev/null", O_RDONLY) >= 0) // NOLINT(android-cloexec-open)
+		;
+	become_linger();
+}
+
+/* eat BYTES FILE: so much memory, touched; then tell by the file and wait. */
+static int
+eat_main(int argc, char **argv)
+{
+	size_t len = (size_t)atol(argv[1]);
+	char *p;
+
+	raise_limit(RLIMIT_DATA);
+	raise_limit(RLIMIT_AS);
+	if ((p = malloc(len)) == NULL)
+		return failed("malloc");
+	memset(p, 'x', len);
+	if (open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0)
+		return failed(argv[2]);
+	for (;;)
+		pause();
+}
+
+/* grow FILE SIZE: a file of that length. */
+static int
+grow_main(int argc, char **argv)
+{
+	cleanup_close int fd = -1;
+	off_t size = atol(argv[2]);
+
+	raise_limit(RLIMIT_FSIZE);
+	signal(SIGXFSZ, SIG_IGN);
+	if ((fd = open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) < 0)
+		return failed(argv[1]);
+	return ftruncate(fd, size) < 0 && pwrite(fd, "x", 1, size - 1) < 0 ? failed("grow") : 0;
+}
+
+/* daemon COMMAND...: in a session of its own, nobody's child. */
+static int
+daemon_main(int argc, char **argv)
+{
+	if (fork() != 0)
+		return 0;
+	setsid();
+	if (fork() != 0)
+		_exit(0);
+	execvp(argv[1], argv + 1);
+	_exit(127);
+}
+
+/* breed FILE MS MARK: a chain of processes each of which lives only until its child does, hard to catch; the last one
+ * makes the file and lingers. */
+static int
+breed_main(int argc, char **argv)
+{
+	long end = now_ms() + atol(argv[2]);
+
+	if (fork() != 0)
+		return 0;
+	while (now_ms() < end) {
+		setsid();
+		if (fork() > 0)
+			_exit(0);
+	}
+	close(open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	become_linger();
+}
+
+/* leaderless MARK: the first thread is gone, another one goes on. */
+static int
+leaderless_child(void *arg)
+{
+	linger_main(0, NULL);
+	return 0;
+}
+
+static int
+leaderless_main(int argc, char **argv)
+{
+	static char stack[65536];
+
+	if (fork() != 0)
+		return 0;
+	setsid();
+	if (clone(leaderless_child, stack + sizeof(stack),
+		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+		NULL) < 0)
+		return failed("clone");
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+/* stopped MARK: one that is stopped and one that is not. */
+static int
+stopped_main(int argc, char **argv)
+{
+	pid_t pid;
+
+	if (fork() != 0)
+		return 0;
+	setsid();
+	if ((pid = fork()) == 0)
+		become_linger();
+	kill(pid, SIGSTOP);
+	become_linger();
+}
+
+static const struct {
+	const char *name;
+	int min; /* arguments */
+	applet_fn *fn;
+} applets[] = {
+	{ "appear", 1, appear_main },
+	{ "breed", 3, breed_main },
+	{ "daemon", 1, daemon_main },
+	{ "eat", 2, eat_main },
+	{ "exchange", 2, exchange_main },
+	{ "gone", 1, gone_main },
+	{ "grow", 2, grow_main },
+	{ "hold", 2, hold_main },
+	{ "inet", 4, inet_main },
+	{ "key", 1, key_main },
+	{ "kill", 2, kill_main },
+	{ "leaderless", 1, leaderless_main },
+	{ "limit", 1, limit_main },
+	{ "linger", 1, linger_main },
+	{ "lingering", 1, lingering_main },
+	{ "many", 2, many_main },
+	{ "mq", 2, mq_main },
+	{ "msg", 2, msg_main },
+	{ "nice", 1, nice_main },
+	{ "ns", 2, ns_main },
+	{ "open", 2, open_main },
+	{ "peek", 2, peek_main },
+	{ "poke", 4, poke_main },
+	{ "scan", 1, scan_main },
+	{ "sem", 2, sem_main },
+	{ "serve", 2, serve_main },
+	{ "shm", 2, shm_main },
+	{ "spin", 3, spin_main },
+	{ "spinread", 2, spinread_main },
+	{ "squat", 2, squat_main },
+	{ "stopped", 1, stopped_main },
+	{ "swap", 3, swap_main },
+	{ "sync", 1, sync_main },
+	{ "tiocsti", 2, tiocsti_main },
+	{ "unix", 3, unix_main },
+	{ "userns", 2, userns_main },
+	{ "vanish", 2, vanish_main },
+	{ "wait", 1, wait_main },
+	{ "whiteout", 2, whiteout_main },
+};
+
+int
+main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < N_ELEMENTS(applets); i++) {
+		if (strcmp(argv[1], applets[i].name) == 0 && argc - 2 >= applets[i].min)
+			return applets[i].fn(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "attacker: no such word, or not enough after it: %s\n",
+	    argc > 1 ? argv[1] : "");
+	return 2;
+}

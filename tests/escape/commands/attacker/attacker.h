@@ -1,0 +1,29 @@
+/*
+ * What an attack does where a shell cannot, one word each: attacker WORD ARGUMENTS. Nothing here knows whether it is
+ * sandboxed. It exits 0 when the kernel let it, which no judge asks for: harm is judged outside.
+ */
+#ifndef KODA_TESTS_ATTACKER_H
+#define KODA_TESTS_ATTACKER_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+typedef int applet_fn(int argc, char **argv);
+
+/* serve.c: the host's side */
+applet_fn serve_main, sync_main;
+/* reach.c: sockets */
+applet_fn unix_main, inet_main, swap_main, squat_main;
+/* others.c: other processes, IPC */
+applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm_main, sem_main,
+    msg_main, mq_main, key_main, tiocsti_main;
+/* kernel.c: namespaces, mounts and what else the kernel offers */
+applet_fn ns_main, userns_main, hold_main;
+
+/* Says what failed and why; 1. */
+int failed(const char *what);
+/* linger MARK: waits to be killed, deaf to what can be ignored. The host knows it by its last argument. */
+applet_fn linger_main;
+void become_linger(void) __attribute__((noreturn));
+
+#endif
