@@ -1,0 +1,1204 @@
+/*
+ * What a command leaves behind for the host to run, and what becomes of it: a real koda-fs-worker over raw frames, real
+ * git on the host's side. Each plant is shown to work before it is compared, or it would prove nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/worker.pb-c.h"
+#include "shared/cleanup.h"
+#include "shared/frame.h"
+#include "shared/message.h"
+#include "shared/policy.h"
+#include "shared/protocol.h"
+
+#define must(x)                                                                                    \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			fail_msg("%s: %s", #x, strerror(errno));                                   \
+	} while (0)
+
+#define CHANGES_MAX 64
+#define PLACES_MAX  4096
+
+static char base[PATH_MAX / 4], root[PATH_MAX / 2], quarantine[PATH_MAX / 2];
+/* On another file system than TMPDIR; "" if it is not made. */
+static char elsewhere[64];
+
+/* ---- the host's side ---- */
+
+/* A script in the root: what a command does, or what a user does on the host. */
+static int
+sh(const char *script)
+{
+	int status;
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		if (chdir(root) < 0 || null < 0)
+			_exit(126);
+		dup2(null, 0);
+		dup2(null, 1);
+		if (getenv("KODA_TEST_VERBOSE") == NULL)
+			dup2(null, 2);
+		execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		must(errno == EINTR);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void
+must_sh(const char *script)
+{
+	int r = sh(script);
+
+	if (r != 0)
+		fail_msg("exit %d: %s", r, script);
+}
+
+/* Has somebody's tool run what was planted? */
+static bool
+is_run_by(const char *trigger)
+{
+	char path[PATH_MAX];
+	bool run;
+
+	snprintf(path, sizeof(path), "%s/pwned", base);
+	unlink(path);
+	sh(trigger);
+	run = access(path, F_OK) == 0;
+	unlink(path);
+	return run;
+}
+
+static int
+world_make(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char path[PATH_MAX / 8], pwned[PATH_MAX];
+	cleanup_free char *real = NULL;
+
+	snprintf(path, sizeof(path), "%s/scan.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	must(mkdtemp(path) != NULL);
+	real = realpath(path, NULL);
+	must(real != NULL);
+	snprintf(base, sizeof(base), "%s", real);
+	snprintf(root, sizeof(root), "%s/root", base);
+	snprintf(quarantine, sizeof(quarantine), "%s/quarantine", base);
+	snprintf(pwned, sizeof(pwned), "%s/pwned", base);
+	must(mkdir(root, 0755) == 0 && mkdir(quarantine, 0700) == 0);
+	setenv("BASE", base, 1);
+	setenv("ROOT", root, 1);
+	setenv("PWNED", pwned, 1);
+	elsewhere[0] = '\0';
+	umask(022);
+	return 0;
+}
+
+static int
+world_remove(void **state)
+{
+	char line[2 * PATH_MAX];
+
+	snprintf(line, sizeof(line), "chmod -R u+rwX '%s'; cd / && rm -rf '%s'", base, base);
+	must_sh(line);
+	if (elsewhere[0] != '\0') {
+		snprintf(line, sizeof(line), "cd / && rm -rf '%s'", elsewhere);
+		must_sh(line);
+	}
+	return 0;
+}
+
+/* ---- a worker ---- */
+
+struct worker {
+	pid_t pid;
+	struct frame_stream fs;
+	struct arena arena;
+	uint64_t id;
+	const Koda__Reply *reply;
+};
+
+struct how {
+	const char *sysctl, *value; /* of its user namespace, before it begins */
+	const char *quarantine;     /* "" : none; NULL: the world's */
+	bool git_config;
+};
+static const struct how plain = { 0 };
+
+static const char *const rules[] = { ".envrc", ".vscode", ".mcp.json", ".husky", "deep/er/.rc" };
+
+static ProtobufCBinaryData
+bytes(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
+static const Koda__Reply *
+call(struct worker *w, Koda__Request *req)
+{
+	struct koda_error err = { 0 };
+	const uint8_t *data;
+	size_t len;
+	int r;
+
+	arena_reset(&w->arena);
+	req->id = w->id++;
+	if (message_queue(&w->fs, &req->base, &err) < 0 || frame_flush(&w->fs, true, &err) != 1)
+		fail_msg("%s", err.message);
+	while ((r = frame_next(&w->fs, &data, &len, &err)) == 0)
+		if (frame_fill(&w->fs, true, &err) < 0) {
+			int status = 0;
+
+			waitpid(w->pid, &status, 0);
+			w->pid = 0;
+			fail_msg("the worker ended (status 0x%x)", status);
+		}
+	must(r == 1);
+	w->reply = (const Koda__Reply *)message_unpack(&koda__reply__descriptor, data, len,
+	    &w->arena, &err);
+	if (w->reply == NULL)
+		fail_msg("%s", err.message);
+	assert_int_equal(w->reply->id, req->id);
+	if (w->reply->result_case == KODA__REPLY__RESULT_ERROR)
+		fail_msg("error %d: %.*s", w->reply->error->code, (int)w->reply->error->message.len,
+		    (const char *)w->reply->error->message.data);
+	return w->reply;
+}
+
+static void
+seal(struct worker *w, const struct how *how)
+{
+	static const uint8_t token[TOKEN_BYTES] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Seal msg = KODA__SEAL__INIT;
+	struct policy policy;
+	struct koda_error err;
+	struct stat st;
+	cleanup_free uint8_t *packed = NULL;
+	char path[PATH_MAX];
+	size_t len;
+
+	policy_init(&policy);
+	must(policy_list_add(&policy.list[KODA_ALLOW_WRITE], root, NULL) == 0);
+	for (size_t i = 0; i < N_ELEMENTS(rules); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, rules[i]);
+		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
+	}
+	policy.flag[KODA_ALLOW_GIT_CONFIG] = how->git_config;
+	must(policy_pack(&policy, &packed, &len, &err) == 0);
+	policy_done(&policy);
+	must(stat(root, &st) == 0);
+	msg.protocol = KODA_PROTOCOL_VERSION;
+	msg.policy = (ProtobufCBinaryData){ len, packed };
+	msg.mode = KODA__MODE__MODE_AUTO;
+	msg.root = bytes(root);
+	msg.root_dev = st.st_dev;
+	msg.root_ino = st.st_ino;
+	msg.home = bytes(getenv("HOME"));
+	msg.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	msg.has_quarantine = how->quarantine == NULL || how->quarantine[0] != '\0';
+	msg.quarantine = bytes(how->quarantine != NULL ? how->quarantine : quarantine);
+	req.op_case = KODA__REQUEST__OP_SEAL;
+	req.seal = &msg;
+	assert_int_equal(call(w, &req)->result_case, KODA__REPLY__RESULT_READY);
+}
+
+static void
+worker_start(struct worker *w, const struct how *how)
+{
+	int sv[2];
+
+	*w = (struct worker){ .id = 1 };
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == 0);
+	w->pid = fork();
+	must(w->pid >= 0);
+	if (w->pid == 0) {
+		if (how->sysctl != NULL) {
+			int fd;
+
+			if (unshare(CLONE_NEWUSER) < 0)
+				_exit(77);
+			fd = open(how->sysctl, O_WRONLY | O_CLOEXEC);
+			if (fd < 0 || write(fd, how->value, strlen(how->value)) < 0)
+				_exit(78);
+		}
+		if (sv[1] == 3)
+			fcntl(3, F_SETFD, 0);
+		else
+			dup2(sv[1], 3);
+		execl(KODA_TEST_HELPER_DIR "/koda-fs-worker", "koda-fs-worker", (char *)NULL);
+		_exit(127);
+	}
+	close(sv[1]);
+	frame_init(&w->fs, sv[0]);
+	arena_init(&w->arena);
+	seal(w, how);
+}
+
+static void
+worker_end(struct worker *w)
+{
+	int status = 0;
+
+	frame_done(&w->fs);
+	arena_done(&w->arena);
+	if (w->pid > 0)
+		while (waitpid(w->pid, &status, 0) < 0)
+			must(errno == EINTR);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		fail_msg("the worker ended with status 0x%x", status);
+}
+
+/* ---- what it says ---- */
+
+struct said {
+	struct {
+		Koda__ChangeKind kind;
+		char path[PATH_MAX], quarantined[64], detail[256], rule[64];
+	} change[CHANGES_MAX];
+	size_t n_changes;
+	struct {
+		Koda__PlaceKind kind;
+		char path[PATH_MAX];
+		Koda__Place place; /* but for the path */
+	} * place;
+	size_t n_places;
+	bool watched, cut;
+};
+static struct said said;
+
+static void
+text_of(char *ret, size_t size, ProtobufCBinaryData b)
+{
+	snprintf(ret, size, "%.*s", (int)b.len, (const char *)b.data);
+}
+
+/* Paths are told below the root, as a person would name them. */
+static void
+take_path(char ret[PATH_MAX], ProtobufCBinaryData b)
+{
+	char full[PATH_MAX];
+
+	text_of(full, sizeof(full), b);
+	if (strncmp(full, root, strlen(root)) != 0 || full[strlen(root)] != '/')
+		fail_msg("%s is not below the root", full);
+	snprintf(ret, PATH_MAX, "%s", full + strlen(root) + 1);
+}
+
+static void
+take_places(Koda__Place **place, size_t n)
+{
+	said.place = said.place != NULL ? said.place : calloc(PLACES_MAX, sizeof(*said.place));
+	must(said.place != NULL);
+	for (size_t i = 0; i < n && said.n_places < PLACES_MAX; i++, said.n_places++) {
+		take_path(said.place[said.n_places].path, place[i]->path);
+		said.place[said.n_places].kind = place[i]->kind;
+		said.place[said.n_places].place = *place[i];
+	}
+}
+
+static void
+scan(struct worker *w)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Scan msg = KODA__SCAN__INIT;
+	ProtobufCBinaryData below = bytes(root);
+	const Koda__Scanned *got;
+
+	said.n_changes = said.n_places = 0;
+	msg.below = &below;
+	msg.n_below = 1;
+	req.op_case = KODA__REQUEST__OP_SCAN;
+	req.scan = &msg;
+	do {
+		got = call(w, &req)->scanned;
+		assert_int_equal(w->reply->result_case, KODA__REPLY__RESULT_SCANNED);
+		take_places(got->place, got->n_place);
+		said.watched = got->watched;
+		said.cut = got->cut;
+		msg.n_below = 0;
+		msg.has_next = msg.next = true;
+	} while (got->more);
+}
+
+static void
+compare_with(struct worker *w, bool mounted)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Compare msg = KODA__COMPARE__INIT;
+	const Koda__Compared *got;
+
+	said.n_changes = said.n_places = 0;
+	msg.has_mounted = msg.mounted = mounted;
+	req.op_case = KODA__REQUEST__OP_COMPARE;
+	req.compare = &msg;
+	do {
+		got = call(w, &req)->compared;
+		assert_int_equal(w->reply->result_case, KODA__REPLY__RESULT_COMPARED);
+		for (size_t i = 0; i < got->n_change && said.n_changes < CHANGES_MAX; i++) {
+			size_t k = said.n_changes++;
+
+			said.change[k].kind = got->change[i]->kind;
+			take_path(said.change[k].path, got->change[i]->path);
+			text_of(said.change[k].quarantined, sizeof(said.change[k].quarantined),
+			    got->change[i]->quarantined);
+			text_of(said.change[k].detail, sizeof(said.change[k].detail),
+			    got->change[i]->detail);
+			text_of(said.change[k].rule, sizeof(said.change[k].rule),
+			    got->change[i]->rule);
+		}
+		take_places(got->place, got->n_place);
+		said.watched = got->watched;
+		said.cut = got->cut;
+	} while (got->more);
+}
+
+static void
+compare(struct worker *w)
+{
+	compare_with(w, false);
+}
+
+static int
+change_of(const char *path)
+{
+	for (size_t i = 0; i < said.n_changes; i++) {
+		if (strcmp(said.change[i].path, path) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void
+assert_change(const char *path, Koda__ChangeKind kind)
+{
+	int i = change_of(path);
+
+	if (i < 0) {
+		for (size_t k = 0; k < said.n_changes; k++)
+			print_message("# %d %s (%s)\n", said.change[k].kind, said.change[k].path,
+			    said.change[k].detail);
+		fail_msg("nothing is said of %s", path);
+	}
+	if (said.change[i].kind != kind)
+		fail_msg("%s: %d instead of %d (%s)", path, said.change[i].kind, kind,
+		    said.change[i].detail);
+}
+
+static void
+assert_no_change(void)
+{
+	for (size_t k = 0; k < said.n_changes; k++)
+		print_message("# %d %s (%s)\n", said.change[k].kind, said.change[k].path,
+		    said.change[k].detail);
+	assert_int_equal(said.n_changes, 0);
+}
+
+static int
+place_of(const char *path)
+{
+	for (size_t i = 0; i < said.n_places; i++) {
+		if (strcmp(said.place[i].path, path) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void
+assert_place(const char *path, Koda__PlaceKind kind)
+{
+	int i = place_of(path);
+
+	if (i < 0)
+		fail_msg("%s is no place", path);
+	assert_int_equal(said.place[i].kind, kind);
+}
+
+/* ---- plants ---- */
+
+#define HOOK "'#!/bin/sh\\ntouch \"$PWNED\"\\n'"
+/* In a configuration: run by `git ... st`. */
+#define ALIAS(dir) "git -C " dir " config alias.st '!touch \"$PWNED\"' && "
+#define REPO                                                                                       \
+	"git init -q . && echo a >a && git add a && git commit -qm a && echo b >a && git commit -qam b && "
+
+static const struct plant {
+	const char *label;
+	const char *before;  /* on the host, before Scan */
+	const char *plant;   /* by the command */
+	const char *trigger; /* on the host: runs what was planted */
+	const char *path;
+	Koda__ChangeKind kind;
+	const char *after; /* on the host: what has to work all the same */
+} plants[] = {
+	{ "hook where there were none", REPO "rm -rf .git/hooks",
+	    "mkdir .git/hooks && printf " HOOK
+	    " >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
+	    "git commit -q --allow-empty -m x", ".git/hooks/pre-commit",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git commit -q --allow-empty -m y" },
+	{ "hooks directory moved in", REPO "rm -rf .git/hooks",
+	    "mkdir h && printf " HOOK " >h/pre-commit && chmod +x h/pre-commit && mv h .git/hooks",
+	    "git commit -q --allow-empty -m x", ".git/hooks/pre-commit",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git commit -q --allow-empty -m y" },
+	{ "hooks as a link", REPO "rm -rf .git/hooks",
+	    "mkdir h && printf " HOOK
+	    " >h/pre-commit && chmod +x h/pre-commit && ln -s ../h .git/hooks",
+	    "git commit -q --allow-empty -m x", ".git/hooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git commit -q --allow-empty -m y" },
+	{ "hooks directory that may not be changed", REPO "rm -rf .git/hooks",
+	    "mkdir .git/hooks && printf " HOOK
+	    " >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && chmod 555 .git/hooks",
+	    "git commit -q --allow-empty -m x", ".git/hooks/pre-commit",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git commit -q --allow-empty -m y" },
+	{ "fsmonitor in a new repository", ":",
+	    "git init -q new && git -C new config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git -C new status", "new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED,
+	    "git -C new status && git -C new commit -q --allow-empty -m x" },
+	{ "repository where the project had none", ":", "git init -q . && " ALIAS(".") ":",
+	    "git st", ".git/config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git status" },
+	{ "hook of a nested new repository", REPO ":",
+	    "git init -q new && printf " HOOK
+	    " >new/.git/hooks/pre-commit && chmod +x new/.git/hooks/pre-commit",
+	    "git -C new commit -q --allow-empty -m x", "new/.git/hooks/pre-commit",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git -C new commit -q --allow-empty -m y && test -e new/.git/hooks/pre-commit.sample" },
+	{ "bare repository by its shape", REPO ":", "git init -q --bare docs && " ALIAS("docs") ":",
+	    "git -C docs st", "docs/config", KODA__CHANGE_KIND__CHANGE_DISARMED,
+	    "git clone -q docs back" },
+	{ "bare repository piece by piece", "mkdir -p d/objects d/refs",
+	    "printf '[alias]\\n st = !touch \"$PWNED\"\\n[core]\\n bare = true\\n' >d/config && "
+	    "echo ref: refs/heads/main >d/HEAD",
+	    "git -C d st", "d/config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C d rev-parse" },
+	{ "gitfile that leads outside", "mkdir sub",
+	    "git init -q \"$BASE/far\" && " ALIAS(
+		"\"$BASE/far\"") "echo \"gitdir: $BASE/far/.git\" >sub/.git",
+	    "git -C sub st", "sub/.git", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ ".git as a link", "mkdir sub",
+	    "git init -q \"$BASE/far\" && " ALIAS(
+		"\"$BASE/far\"") "ln -s \"$BASE/far/.git\" sub/.git",
+	    "git -C sub st", "sub/.git", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "commondir that leads outside", ":",
+	    "git init -q \"$BASE/far\" && " ALIAS(
+		"\"$BASE/far\"") "mkdir d && "
+				 "echo ref: refs/heads/main >d/HEAD && echo \"$BASE/far/.git\" >d/commondir",
+	    "git --git-dir=d st", "d/commondir", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "configuration of a submodule",
+	    "git init -q lib && git -C lib commit -q --allow-empty -m x",
+	    "git init -q top && git -C top -c protocol.file.allow=always submodule -q add ../lib sub && "
+	    "git -C top/sub config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git -C top status", "top/.git/modules/sub/config", KODA__CHANGE_KIND__CHANGE_DISARMED,
+	    "git -C top status && git -C top/sub status && "
+	    "test \"$(git -C top/sub rev-parse --show-toplevel)\" = \"$ROOT/top/sub\"" },
+	{ "worktree of a configuration elsewhere", ":",
+	    "git init -q new && echo 'touch \"$PWNED\"' >new/.profile && git -C new add . && "
+	    "git -C new commit -qm x && mkdir \"$BASE/homelike\" && "
+	    "git -C new config core.worktree \"$BASE/homelike\"",
+	    "git -C new checkout -q -f; sh \"$BASE/homelike/.profile\"; rm -rf \"$BASE/homelike/.profile\"",
+	    "new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C new status" },
+	{ "config.worktree", REPO "git config extensions.worktreeConfig true",
+	    "git config --worktree core.fsmonitor 'touch \"$PWNED\";:'", "git status",
+	    ".git/config.worktree", KODA__CHANGE_KIND__CHANGE_DISARMED, "git status" },
+	{ "alias in a file that include.path names", REPO "git config include.path ../inc",
+	    "printf '[alias]\\n st = !touch \"$PWNED\"\\n' >inc", "git st", "inc",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "file that includeIf names below a link",
+	    REPO "mkdir conf && ln -s conf c && git config 'includeIf.gitdir:**.path' ../c/inc",
+	    "printf '[alias]\\n st = !touch \"$PWNED\"\\n' >conf/inc", "git st", "conf/inc",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "link on the way to what includeIf names",
+	    REPO "mkdir conf && ln -s conf c && git config 'includeIf.gitdir:**.path' ../c/inc",
+	    "mkdir evil && printf '[alias]\\n st = !touch \"$PWNED\"\\n' >evil/inc && "
+	    "ln -sfn evil c",
+	    "git st", "c", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "directory that core.hooksPath names", REPO "git config core.hooksPath .githooks",
+	    "mkdir .githooks && printf " HOOK
+	    " >.githooks/pre-commit && chmod +x .githooks/pre-commit",
+	    "git commit -q --allow-empty -m x", ".githooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git commit -q --allow-empty -m y" },
+	{ "directory that the user's core.hooksPath names",
+	    REPO "git config --global core.hooksPath .myhooks",
+	    "mkdir .myhooks && printf " HOOK
+	    " >.myhooks/pre-commit && chmod +x .myhooks/pre-commit",
+	    "git commit -q --allow-empty -m x", ".myhooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git commit -q --allow-empty -m y; git config --global --unset core.hooksPath" },
+	{ "program that a filter names",
+	    REPO
+	    "git config filter.x.clean './tools/clean %f' && echo '*.t filter=x' >.gitattributes",
+	    "mkdir tools && printf " HOOK " >tools/clean && chmod +x tools/clean && echo t >a.t",
+	    "git add a.t", "tools/clean", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "list of a rebase with a command", REPO ":",
+	    "GIT_SEQUENCE_EDITOR='printf \"break\\nexec touch \\\"$PWNED\\\"\\n\" >' git rebase -q -i HEAD~1",
+	    "git rebase --continue", ".git/rebase-merge", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git status" },
+	{ "a rule's file", ":", "echo 'touch \"$PWNED\"' >.envrc", ". ./.envrc", ".envrc",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "a rule's directory, renamed in", ":",
+	    "mkdir v && echo 'touch \"$PWNED\"' >v/tasks.json && mv v .vscode",
+	    ". ./.vscode/tasks.json", ".vscode", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "a rule's file, renamed in", ":", "echo 'touch \"$PWNED\"' >x && mv x .mcp.json",
+	    ". ./.mcp.json", ".mcp.json", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "a rule's directory, as a link", ":",
+	    "mkdir h && echo 'touch \"$PWNED\"' >h/pre-commit && ln -s h .husky",
+	    ". ./.husky/pre-commit", ".husky", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "a link on the way to a rule", ":",
+	    "mkdir -p x/er && echo 'touch \"$PWNED\"' >x/er/.rc && ln -s x deep", ". ./deep/er/.rc",
+	    "deep", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "directories on the way to a rule", ":",
+	    "mkdir -p x/er && echo 'touch \"$PWNED\"' >x/er/.rc && mv x deep", ". ./deep/er/.rc",
+	    "deep/er/.rc", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "an agent", ":", "mkdir -p a/.koda/agents && echo 'touch \"$PWNED\"' >a/.koda/agents/x",
+	    ". a/.koda/agents/x", "a/.koda/agents", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "a skill in what was there", "mkdir .koda",
+	    "mkdir skills && echo 'touch \"$PWNED\"' >skills/x && mv skills .koda",
+	    ". .koda/skills/x", ".koda/skills", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "agents by renaming what holds them", "mkdir -p k/agents",
+	    "echo 'touch \"$PWNED\"' >k/agents/x && mv k .koda", ". .koda/agents/x", ".koda/agents",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "shape that a renamed file completes",
+	    "git init -q --bare store && mv store/HEAD store/was && rm store/config",
+	    "cd store && printf '[alias]\\n st = !touch \"$PWNED\"\\n[core]\\n bare = true\\n' >config && mv was HEAD",
+	    "git -C store st", "store/config", KODA__CHANGE_KIND__CHANGE_DISARMED,
+	    "git -C store rev-parse" },
+	{ "deep", ":",
+	    "d=x; for i in 1 2 3 4 5 6 7 8 9 0; do d=$d/aa/bb/cc/dd/ee/ff; done; mkdir -p $d && "
+	    "git init -q $d/r && git -C $d/r config alias.st '!touch \"$PWNED\"' && echo $d >path",
+	    "git -C $(cat path)/r st",
+	    "x/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/"
+	    "ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/ff/aa/bb/cc/dd/ee/"
+	    "ff/r/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, NULL },
+	{ "a name with a newline and no UTF-8", ":",
+	    "d=$(printf 'a\\nb\\377 \"c') && git init -q \"$d\" && git -C \"$d\" config alias.st '!touch \"$PWNED\"'",
+	    "git -C \"$(printf 'a\\nb\\377 \"c')\" st", "a\nb\377 \"c/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, NULL },
+	{ "ignored by git", REPO "echo node_modules >.gitignore",
+	    "mkdir -p node_modules/m && git init -q node_modules/m && " ALIAS("node_modules/m") ":",
+	    "git -C node_modules/m st", "node_modules/m/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, NULL },
+	{ "made elsewhere and moved in", ":",
+	    "mkdir q && git init -q q/r && " ALIAS("q/r") "mv q/r dest", "git -C dest st",
+	    "dest/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C dest status" },
+	{ "within git's own directory", REPO ":",
+	    "git init -q .git/objects/info/r && " ALIAS(".git/objects/info/r") ":",
+	    "git -C .git/objects/info/r st", ".git/objects/info/r/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, NULL },
+	{ "configuration that no parser takes", ":",
+	    "git init -q new && echo '[alias' >>new/.git/config", NULL, "new/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C new status" },
+	{ "configuration that is a link", ":",
+	    "git init -q new && " ALIAS(
+		"new") "mv new/.git/config c && ln -s ../../c new/.git/config",
+	    "git -C new st", "new/.git/config", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git -C new status" },
+	{ "configuration that is a FIFO", ":",
+	    "git init -q new && rm new/.git/config && mkfifo new/.git/config", NULL,
+	    "new/.git/config", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git -C new status" },
+	{ "remote of a helper", ":",
+	    "git init -q new && git -C new remote add o 'ext::sh -c \"touch $PWNED\"'",
+	    "GIT_ALLOW_PROTOCOL=ext git -C new fetch o", "new/.git/config",
+	    KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C new status" },
+	{ "bare repository that is the root", ":", "git init -q --bare . && " ALIAS(".") ":",
+	    "git st", "config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git rev-parse" },
+};
+
+static void
+check_plant(const struct plant *p, const struct how *how)
+{
+	struct worker w;
+
+	must_sh(p->before);
+	worker_start(&w, how);
+	scan(&w);
+	assert_int_equal(said.watched, how->sysctl == NULL);
+	compare(&w);
+	assert_no_change();
+	must_sh(p->plant);
+	if (p->trigger != NULL && !is_run_by(p->trigger))
+		fail_msg("it does no harm to begin with");
+	compare(&w);
+	assert_change(p->path, p->kind);
+	if (p->trigger != NULL && is_run_by(p->trigger))
+		fail_msg("it still does harm");
+	if (p->after != NULL)
+		must_sh(p->after);
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+static void
+check_watched(void **state)
+{
+	check_plant(&plants[(uintptr_t)*state], &plain);
+}
+
+/* The kernel has no watch left for the third directory. */
+static const struct how few_watches = { .sysctl = "/proc/sys/user/max_inotify_watches",
+	.value = "2" };
+static const struct how no_instance = { .sysctl = "/proc/sys/user/max_inotify_instances",
+	.value = "0" };
+
+static void
+check_unwatched(void **state)
+{
+	check_plant(&plants[(uintptr_t)*state], &no_instance);
+}
+
+/* ---- what has to go on working ---- */
+
+static const struct {
+	const char *label, *before, *command, *after;
+} harmless[] = {
+	{ "clone", "git init -q src && git -C src commit -q --allow-empty -m x",
+	    "git clone -q src dst && git -C dst checkout -q -b topic",
+	    "git -C dst fetch -q && git -C dst commit -q --allow-empty -m y && "
+	    "git -C dst push -q origin topic && git -C dst branch -q other && "
+	    "test -e dst/.git/hooks/pre-commit.sample && "
+	    "test \"$(git -C dst config remote.origin.url)\" = \"$ROOT/src\"" },
+	{ "init", ":", "git init -q x && git -C x commit -q --allow-empty -m x",
+	    "git -C x status" },
+	{ "commit, branch and merge", REPO ":",
+	    "git checkout -q -b t && echo c >c && git add c && git commit -qm c && "
+	    "git checkout -q - && git merge -q t && git branch -d t && git gc -q && git tag v1",
+	    "git fsck && git log" },
+	{ "worktree", REPO ":", "git worktree add -q wt && git -C wt commit -q --allow-empty -m x",
+	    "git -C wt status && git worktree list && git worktree remove wt" },
+	{ "submodule", REPO "git init -q lib && git -C lib commit -q --allow-empty -m x",
+	    "git -c protocol.file.allow=always submodule -q add \"$ROOT/lib\" sub && git commit -qm sub",
+	    "git submodule status && git -C sub log && git -C sub status" },
+	{ "clone that shares", "git init -q src && git -C src commit -q --allow-empty -m x",
+	    "git clone -q -s src dst", "git -C dst log && git -C dst fsck" },
+	{ "rebase that stopped", REPO ":",
+	    "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; test -d .git/rebase-merge",
+	    "git rebase -q --continue && git log" },
+	{ "files by the hundred", ":",
+	    "mkdir -p a/b/c && for i in 1 2 3 4 5 6 7 8 9; do for k in 1 2 3 4 5 6 7 8 9; do "
+	    "echo x >a/b/f$i$k; mkdir a/b/c/d$i$k; done; done; rm -r a/b/c",
+	    "test -e a/b/f99" },
+	{ "names that only look like it", "mkdir hooks config agents",
+	    "echo x >hooks/pre-commit; echo x >config/config; mkdir agents/skills; echo >HEAD; "
+	    "mkdir objects; echo x >.gitignore; echo x >commondir",
+	    "test -e hooks/pre-commit && test -e config/config && test -e commondir" },
+};
+
+static void
+check_harmless(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	struct worker w;
+
+	must_sh(harmless[i].before);
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh(harmless[i].command);
+	compare(&w);
+	assert_no_change();
+	must_sh(harmless[i].after);
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* ---- places ---- */
+
+static void
+test_places(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO
+	    "git config core.hooksPath .husky/_ && mkdir -p .husky/_ tools && "
+	    "echo x >tools/f && git config core.fsmonitor 'sh tools/f --x' && "
+	    "git config include.path ../inc && echo '[user]' >inc && "
+	    "git worktree add -q wt && git init -q --bare deep/bare && "
+	    "mkdir -p .koda/agents .vscode && echo x >.envrc && echo x >ordinary && "
+	    "git init -q with/alt && echo \"$ROOT/.git/objects\" >with/alt/.git/objects/info/alternates");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_true(said.watched);
+	assert_false(said.cut);
+	assert_place(".git", KODA__PLACE_KIND__PLACE_GIT_DIR);
+	assert_place(".git/config", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place(".git/hooks", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place(".git/worktrees/wt", KODA__PLACE_KIND__PLACE_GIT_DIR);
+	assert_place(".git/worktrees/wt/commondir", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("wt/.git", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("deep/bare", KODA__PLACE_KIND__PLACE_GIT_DIR);
+	assert_place("deep/bare/config", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("with/alt/.git/objects/info/alternates", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("tools/f", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("inc", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place(".husky", KODA__PLACE_KIND__PLACE_RULE);
+	assert_place(".koda", KODA__PLACE_KIND__PLACE_GIT_DIR);
+	assert_place(".koda/agents", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place(".vscode", KODA__PLACE_KIND__PLACE_RULE);
+	assert_place(".envrc", KODA__PLACE_KIND__PLACE_RULE);
+	assert_int_equal(place_of("ordinary"), -1);
+	assert_int_equal(place_of(".git/HEAD"), -1);
+	assert_int_equal(place_of(".git/objects"), -1);
+	worker_end(&w);
+}
+
+static void
+test_allow_git_config(void **state)
+{
+	const struct how how = { .git_config = true };
+	struct worker w;
+
+	must_sh(REPO ":");
+	worker_start(&w, &how);
+	scan(&w);
+	assert_int_equal(said.n_places, 0);
+	must_sh("git config alias.st '!true' && git init -q new && echo x >.envrc");
+	compare(&w);
+	assert_int_equal(said.n_changes, 1);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
+/* What a command made is told to be mounted; once it is, a change is somebody else's. */
+static void
+test_new_repository(void **state)
+{
+	struct worker w;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git init -q new");
+	compare(&w);
+	assert_no_change();
+	assert_place("new/.git", KODA__PLACE_KIND__PLACE_GIT_DIR);
+	assert_place("new/.git/config", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("new/.git/hooks", KODA__PLACE_KIND__PLACE_PROTECTED);
+	/* Not mounted yet: a command that runs on may still do it. */
+	must_sh("git -C new config alias.st '!true'");
+	compare(&w);
+	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	compare_with(&w, true);
+	assert_no_change();
+	must_sh("git -C new config alias.st '!true'");
+	compare(&w);
+	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	must_sh("git -C new config alias.st");
+	worker_end(&w);
+}
+
+/* Whoever holds what was kept open writes to nothing. */
+static void
+test_held_open(void **state)
+{
+	struct worker w;
+	cleanup_close int fd = -1;
+	char path[PATH_MAX];
+
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git init -q new");
+	snprintf(path, sizeof(path), "%s/new/.git/config", root);
+	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	must(fd >= 0);
+	compare(&w);
+	assert_no_change();
+	must(write(fd, "[alias]\n st = !true\n", 20) == 20);
+	must(sh("git -C new config alias.st") != 0);
+	worker_end(&w);
+}
+
+static void
+test_outside(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO "echo x >.envrc && mkdir .vscode");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git config alias.st '!true' && echo y >e && mv e .envrc && rmdir .vscode");
+	compare(&w);
+	assert_int_equal(said.n_changes, 3);
+	assert_change(".git/config", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	assert_change(".vscode", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	must_sh("git config alias.st && test \"$(cat .envrc)\" = y");
+	compare(&w);
+	assert_no_change();
+	/* What is gone may be planted. */
+	must_sh("mkdir .vscode");
+	compare(&w);
+	assert_change(".vscode", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
+/* ---- quarantine ---- */
+
+static void
+assert_manifest(const char *dir, const char *path, const char *type)
+{
+	char name[PATH_MAX], buf[4096], full[PATH_MAX];
+	cleanup_close int fd = -1;
+	ssize_t n;
+	bool seen_path = false, seen_type = false;
+
+	snprintf(name, sizeof(name), "%s/%s/manifest", dir, said.change[0].quarantined);
+	snprintf(full, sizeof(full), "path %s/%s", root, path);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	must(fd >= 0);
+	n = read(fd, buf, sizeof(buf));
+	assert_true(n > 0 && buf[n - 1] == '\0');
+	assert_string_equal(buf, "koda-quarantine 1");
+	for (const char *p = buf; p < buf + n; p += strlen(p) + 1) {
+		seen_path |= strcmp(p, full) == 0;
+		seen_type |= strncmp(p, "type ", 5) == 0 && strcmp(p + 5, type) == 0;
+	}
+	assert_true(seen_path && seen_type);
+}
+
+static void
+check_quarantine(const char *dir)
+{
+	const struct how how = { .quarantine = dir };
+	struct worker w;
+	char line[PATH_MAX * 2];
+
+	worker_start(&w, &how);
+	scan(&w);
+	must_sh("mkdir -p .vscode/a && echo text >.vscode/a/f && chmod 755 .vscode/a/f && "
+		"ln -s /etc/passwd .vscode/link && mkfifo .vscode/fifo");
+	compare(&w);
+	assert_int_equal(said.n_changes, 1);
+	assert_change(".vscode", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_string_equal(said.change[0].rule, "deny_write_within_allow");
+	assert_manifest(dir, ".vscode", "directory");
+	snprintf(line, sizeof(line),
+	    "test ! -e .vscode && test -x '%s/%s/what/a/f' && test \"$(cat '%s/%s/what/a/f')\" = text && "
+	    "test -z \"$(ls -A)\"",
+	    dir, said.change[0].quarantined, dir, said.change[0].quarantined);
+	must_sh(line);
+	must_sh("ln -s /etc/passwd .envrc");
+	compare(&w);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_manifest(dir, ".envrc", "link");
+	must_sh("test ! -L .envrc");
+	worker_end(&w);
+}
+
+static void
+test_quarantine_here(void **state)
+{
+	check_quarantine(quarantine);
+}
+
+static void
+test_quarantine_on_another_file_system(void **state)
+{
+	struct stat here, there;
+
+	snprintf(elsewhere, sizeof(elsewhere), "/dev/shm/koda-scan.XXXXXX");
+	must(mkdtemp(elsewhere) != NULL);
+	must(stat(root, &here) == 0 && stat(elsewhere, &there) == 0);
+	assert_true(here.st_dev != there.st_dev);
+	check_quarantine(elsewhere);
+}
+
+static void
+test_too_much_to_copy(void **state)
+{
+	struct how how = { 0 };
+	struct worker w;
+	char line[PATH_MAX];
+
+	snprintf(elsewhere, sizeof(elsewhere), "/dev/shm/koda-scan.XXXXXX");
+	must(mkdtemp(elsewhere) != NULL);
+	how.quarantine = elsewhere;
+	worker_start(&w, &how);
+	scan(&w);
+	must_sh("mkdir .vscode && truncate -s 65M .vscode/big");
+	compare(&w);
+	assert_change(".vscode", KODA__CHANGE_KIND__CHANGE_ASIDE);
+	snprintf(line, sizeof(line), "test ! -e .vscode && test -e '%s/big'",
+	    said.change[0].detail);
+	must_sh(line);
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+static void
+test_no_quarantine(void **state)
+{
+	const struct how how = { .quarantine = "" };
+	struct worker w;
+
+	worker_start(&w, &how);
+	scan(&w);
+	must_sh("echo x >.envrc && git init -q new && git -C new config alias.st '!true'");
+	compare(&w);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_LEFT);
+	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_LEFT);
+	must_sh("test -e .envrc && git -C new config alias.st");
+	/* Once is enough. */
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* ---- what watches cannot tell ---- */
+
+static void
+test_overflow(void **state)
+{
+	struct worker w;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	/* Beyond the kernel's queue, whose length is the machine's. */
+	must_sh("n=$(cat /proc/sys/fs/inotify/max_queued_events); mkdir many && cd many && "
+		"i=0; while [ $i -lt $n ]; do : >a$i; : >b$i; i=$((i + 1)); done; cd .. && "
+		"git init -q late && git -C late config alias.st '!touch \"$PWNED\"'");
+	assert_true(is_run_by("git -C late st"));
+	compare(&w);
+	assert_change("late/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	assert_true(said.watched);
+	assert_false(is_run_by("git -C late st"));
+	/* And events count again. */
+	must_sh("echo x >.envrc");
+	compare(&w);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
+static void
+test_few_watches(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a/b/c/d");
+	worker_start(&w, &few_watches);
+	scan(&w);
+	assert_false(said.watched);
+	must_sh(
+	    "git init -q a/b/c/d/r && git -C a/b/c/d/r config alias.st '!true' && echo x >.envrc");
+	compare(&w);
+	assert_int_equal(said.n_changes, 2);
+	assert_change("a/b/c/d/r/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	for (unsigned i = 0; i < 40; i++) {
+		compare(&w);
+		assert_no_change();
+	}
+	worker_end(&w);
+}
+
+static void
+test_unlistable(void **state)
+{
+	struct worker w;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git init -q d && git -C d config alias.st '!touch \"$PWNED\"' && chmod 311 d");
+	assert_true(is_run_by("git -C d st"));
+	compare(&w);
+	assert_change("d", KODA__CHANGE_KIND__CHANGE_LEFT);
+	must_sh("chmod 755 d");
+	compare(&w);
+	assert_change("d/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	assert_false(is_run_by("git -C d st"));
+	worker_end(&w);
+}
+
+static void
+test_moved_known(void **state)
+{
+	struct worker w;
+
+	must_sh("git init -q a/r && git -C a/r config alias.st '!true'");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("mv a b");
+	compare(&w);
+	assert_no_change();
+	assert_place("b/r/.git/config", KODA__PLACE_KIND__PLACE_PROTECTED);
+	must_sh("git -C b/r config alias.st && git -C b/r config alias.st '!false'");
+	compare(&w);
+	assert_change("b/r/.git/config", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	worker_end(&w);
+}
+
+/* A directory that was watched keeps being watched under its new name. */
+static void
+test_moved_directory(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a/b/c");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("mv a/b x");
+	compare(&w);
+	assert_no_change();
+	must_sh("git init -q x/c/r && git -C x/c/r config alias.st '!true'");
+	compare(&w);
+	assert_change("x/c/r/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	must_sh(
+	    "rm -rf x && mkdir -p x/c && git init -q x/c/r && git -C x/c/r config alias.st '!true'");
+	compare(&w);
+	assert_change("x/c/r/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	worker_end(&w);
+}
+
+/* ---- after a worker's death ---- */
+
+static void
+test_resume(void **state)
+{
+	struct worker w;
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Scan msg = KODA__SCAN__INIT;
+	ProtobufCBinaryData below = bytes(root);
+	Koda__Place *known[64];
+	char full[64][PATH_MAX];
+	size_t n;
+
+	must_sh(REPO "git config alias.st '!true' && printf " HOOK
+		     " >.git/hooks/pre-commit && echo x >.envrc && ln -s /etc .git/link");
+	worker_start(&w, &plain);
+	scan(&w);
+	n = said.n_places;
+	assert_true(n > 3 && n < 64);
+	kill(w.pid, SIGKILL);
+	waitpid(w.pid, NULL, 0);
+	w.pid = 0;
+	frame_done(&w.fs);
+	arena_done(&w.arena);
+	must_sh("echo x >.mcp.json && git init -q new && git -C new config alias.st '!true'");
+	for (size_t i = 0; i < n; i++) {
+		known[i] = &said.place[i].place;
+		snprintf(full[i], PATH_MAX, "%s/%s", root, said.place[i].path);
+		known[i]->path = bytes(full[i]);
+	}
+	worker_start(&w, &plain);
+	req.op_case = KODA__REQUEST__OP_SCAN;
+	req.scan = &msg;
+	/* In two parts. */
+	msg.known = known;
+	msg.n_known = 2;
+	msg.has_more = msg.more = true;
+	assert_int_equal(call(&w, &req)->scanned->n_place, 0);
+	msg.known = known + 2;
+	msg.n_known = n - 2;
+	msg.has_more = false;
+	msg.below = &below;
+	msg.n_below = 1;
+	msg.has_resumed = msg.resumed = true;
+	assert_int_equal(call(&w, &req)->scanned->n_place, 0);
+	compare(&w);
+	assert_int_equal(said.n_changes, 2);
+	assert_change(".mcp.json", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	must_sh("git config alias.st && test -e .git/hooks/pre-commit && test -e .envrc");
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* ---- races ---- */
+
+/* Somebody puts other things in the place of what is taken away, all the time: none of them is what was meant, what is
+ * outside stays, and in the end nothing is left. */
+static void
+test_swapping(void **state)
+{
+	struct worker w;
+	pid_t pid;
+
+	must_sh("mkdir out \"$BASE/out\" && echo keep >\"$BASE/out/file\" && echo keep >out/file");
+	worker_start(&w, &plain);
+	scan(&w);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		if (chdir(root) < 0)
+			_exit(1);
+		for (;;) {
+			int fd = open("f", O_WRONLY | O_CREAT, 0644);
+
+			close(fd);
+			rename("f", ".envrc");
+			if (symlink("../out", "l") == 0)
+				rename("l", ".envrc");
+			mkdir("d", 0755);
+			rename("d", ".vscode");
+			if (symlink("out", "l") == 0)
+				rename("l", ".vscode");
+			unlink(".vscode");
+		}
+	}
+	for (unsigned i = 0; i < 200; i++)
+		compare(&w);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	compare(&w);
+	compare(&w);
+	assert_no_change();
+	must_sh("test ! -L .envrc && test ! -e .envrc && test ! -L .vscode && test ! -e .vscode && "
+		"test \"$(cat \"$BASE/out/file\")\" = keep && test \"$(cat out/file)\" = keep");
+	worker_end(&w);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, world_make, world_remove)
+
+int
+main(void)
+{
+	const struct CMUnitTest single[] = { TEST(places), TEST(allow_git_config),
+		TEST(new_repository), TEST(held_open), TEST(outside), TEST(quarantine_here),
+		TEST(quarantine_on_another_file_system), TEST(too_much_to_copy),
+		TEST(no_quarantine), TEST(overflow), TEST(few_watches), TEST(unlistable),
+		TEST(moved_known), TEST(moved_directory), TEST(resume), TEST(swapping) };
+	static struct CMUnitTest
+	    tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) + N_ELEMENTS(single)];
+	static char label[N_ELEMENTS(plants)][160];
+	size_t n = 0;
+
+	setenv("GIT_AUTHOR_NAME", "a", 1);
+	setenv("GIT_AUTHOR_EMAIL", "a@example.org", 1);
+	setenv("GIT_COMMITTER_NAME", "a", 1);
+	setenv("GIT_COMMITTER_EMAIL", "a@example.org", 1);
+	setenv("GIT_CONFIG_NOSYSTEM", "1", 1);
+	setenv("GIT_EDITOR", "true", 1);
+	for (size_t i = 0; i < N_ELEMENTS(plants); i++) {
+		tests[n++] = (struct CMUnitTest){ plants[i].label, check_watched, world_make,
+			world_remove, (void *)i };
+		snprintf(label[i], sizeof(label[i]), "unwatched: %s", plants[i].label);
+		tests[n++] = (struct CMUnitTest){ label[i], check_unwatched, world_make,
+			world_remove, (void *)i };
+	}
+	for (size_t i = 0; i < N_ELEMENTS(harmless); i++)
+		tests[n++] = (struct CMUnitTest){ harmless[i].label, check_harmless, world_make,
+			world_remove, (void *)i };
+	memcpy(tests + n, single, sizeof(single));
+	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
+}
