@@ -94,14 +94,15 @@ outermost(char **v, size_t *n)
 	*n = kept;
 }
 
-/* May anything in the directory be written, apart from the question whether allow_write names it? */
+/* May anything in the directory be written, apart from the question whether allow_write names it? Asked for a name that
+ * no rule has; if one does, the answer is no. */
 static int
 is_open(const struct access_subject *who, const char *dir, bool *ret, struct koda_error *err)
 {
 	cleanup_free char *path = NULL;
 	struct access_verdict v;
 
-	if (asprintf(&path, "%s/x", dir) < 0) {
+	if (asprintf(&path, "%s/\001", dir) < 0) {
 		path = NULL;
 		return no_memory(err);
 	}
