@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-dev build demo test lint format fuzz soak bench install clean help
+.PHONY: all setup setup-dev build demo test lint format fuzz soak bench bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -22,6 +22,7 @@ help:
 	@echo 'make test      set up, build, and run every test'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
+	@echo 'make bench-peers   the same for srt, codex (from npm) and firejail, as far as they can be had'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    let clang-format have its way'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
@@ -66,6 +67,9 @@ soak: setup build
 bench: setup
 	@tools/bench build-bench
 	@mkdir -p $(BUILD) && cp build-bench/bench.json $(BUILD)/bench.json
+
+bench-peers: setup
+	@tools/bench-peers build-bench
 
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \

@@ -2,8 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <signal.h>
+#include <poll.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,6 +181,97 @@ floor_spawn(const char *program)
 		return -1;
 	}
 	return 0;
+}
+
+/* out, err: what those are, or -1: as they are. */
+static int
+start(const char *const *argv, const char *dir, int out, int err, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	int r;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	if (out >= 0)
+		posix_spawn_file_actions_adddup2(&actions, out, 1);
+	if (err >= 0)
+		posix_spawn_file_actions_adddup2(&actions, err, 2);
+	if (dir != NULL)
+		posix_spawn_file_actions_addchdir_np(&actions, dir);
+	r = posix_spawnp(ret, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r == 0)
+		return 0;
+	fprintf(stderr, "%s: %s\n", argv[0], strerror(r));
+	return -1;
+}
+
+static int
+end(const char *name, pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) == pid && status == 0)
+		return 0;
+	fprintf(stderr, "%s: failed\n", name);
+	return -1;
+}
+
+int
+floor_run(const char *const *argv, const char *dir)
+{
+	pid_t pid;
+
+	return start(argv, dir, -1, -1, &pid) < 0 ? -1 : end(argv[0], pid);
+}
+
+/* *ret_got bytes are in ret already. */
+static bool
+drain(int fd, char *ret, size_t size, size_t *ret_got)
+{
+	static char sink[64u << 10];
+	size_t room = size - *ret_got;
+	ssize_t n = room > 0 ? read(fd, ret + *ret_got, room) : read(fd, sink, sizeof(sink));
+
+	if (n > 0 && room > 0)
+		*ret_got += (size_t)n;
+	return n > 0;
+}
+
+int
+floor_capture(const char *const *argv, const char *dir, char *ret, size_t size)
+{
+	cleanup_close int out = -1, err = -1;
+	int to[2], from[2], r;
+	struct pollfd pfd[2];
+	size_t got = 0, none = 0;
+	pid_t pid;
+
+	if (pipe2(to, O_CLOEXEC) < 0)
+		return complain("pipe");
+	out = to[0];
+	if (pipe2(from, O_CLOEXEC) < 0) {
+		close(to[1]);
+		return complain("pipe");
+	}
+	err = from[0];
+	r = start(argv, dir, to[1], from[1], &pid);
+	close(to[1]);
+	close(from[1]);
+	if (r < 0)
+		return -1;
+	pfd[0] = (struct pollfd){ out, POLLIN, 0 };
+	pfd[1] = (struct pollfd){ err, POLLIN, 0 };
+	while (pfd[0].fd >= 0 || pfd[1].fd >= 0) {
+		if (poll(pfd, 2, -1) < 0)
+			return complain("poll");
+		if (pfd[0].revents != 0 && !drain(out, ret, size - 1, &got))
+			pfd[0].fd = -1;
+		if (pfd[1].revents != 0 && !drain(err, NULL, 0, &none))
+			pfd[1].fd = -1;
+	}
+	ret[got] = '\0';
+	return end(argv[0], pid);
 }
 
 int

@@ -34,6 +34,13 @@ int floor_edit(const char *name, const char *from, const char *to);
 /* posix_spawn and waitpid. */
 int floor_spawn(const char *program);
 
+/* The same found in PATH, with arguments, in that directory (NULL: here), and nothing to read. */
+int floor_run(const char *const *argv, const char *dir);
+
+/* floor_run with standard output and error each read through a pipe until their end. The first of what came on standard
+ * output is kept, as a string. */
+int floor_capture(const char *const *argv, const char *dir, char *ret, size_t size);
+
 /* openat2(RESOLVE_BENEATH, O_PATH) and close. */
 int floor_resolve(int dir, const char *path);
 

@@ -1,0 +1,24 @@
+/* The table on standard output, and the same as JSON. */
+#ifndef KODA_BENCH_REPORT_H
+#define KODA_BENCH_REPORT_H
+
+#include <stdio.h>
+
+#include "bench/bench.h"
+
+struct result {
+	bool ran[2]; /* pinned, free */
+	struct outcome outcome[2];
+};
+
+void report_head(void);
+void report_row(const struct row *row, const struct result *r);
+void report_value(const struct value *value);
+
+/* Between json_begin, which keeps f, and json_end, which closes it. A row that did not run is left out. */
+void json_begin(FILE *f);
+void json_row(const struct row *row, const struct result *r);
+void json_value(const struct value *value);
+void json_end(void);
+
+#endif
