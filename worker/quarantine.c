@@ -244,6 +244,21 @@ is_seen(int dir_fd, const char *name, const struct stat *seen)
 	    st.st_ino == seen->st_ino;
 }
 
+/* A FIFO, socket or device has no content to keep; and to rename it would take the right to make one. */
+static int
+drop_special(struct quarantine *q, int dir_fd, const char *name, const char *path, const char *rule,
+    const struct stat *seen, struct quarantined *ret)
+{
+	cleanup(entry_done) struct entry e = ENTRY_EMPTY;
+
+	if (!is_seen(dir_fd, name, seen))
+		return 1;
+	if (entry_make(q, path, rule, seen->st_mode, &e, ret->name) < 0 ||
+	    record(&e, "dropped", "/" WHAT) < 0)
+		return -1;
+	return unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT ? 0 : -1;
+}
+
 int
 quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *path,
     const char *rule, const struct stat *seen, struct quarantined *ret)
@@ -257,6 +272,8 @@ quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *
 		errno = ENOENT;
 		return -1;
 	}
+	if (!S_ISREG(seen->st_mode) && !S_ISDIR(seen->st_mode) && !S_ISLNK(seen->st_mode))
+		return drop_special(q, dir_fd, name, path, rule, seen, ret);
 	do {
 		quarantine_temp_name(q, ret->aside, sizeof(ret->aside));
 		r = tree_rename_new(dir_fd, name, dir_fd, ret->aside);
