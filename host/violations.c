@@ -85,7 +85,7 @@ violations_done(struct violations *v)
 void
 violations_record(struct violations *v, const struct koda_violation *one)
 {
-	struct koda_violation *at;
+	struct koda_violation *at, copy;
 	struct timespec ts;
 	char *block;
 
@@ -94,13 +94,14 @@ violations_record(struct violations *v, const struct koda_violation *one)
 	block = malloc(strings_size(one));
 	if (block == NULL)
 		return;
+	copy = copy_to(one, block); /* first: it may be the one that falls out */
 	if (v->n == v->capacity) {
 		free((void *)(uintptr_t)v->ring[v->start].target);
 		v->start = (v->start + 1) % v->capacity;
 		v->n--;
 	}
 	at = &v->ring[(v->start + v->n) % v->capacity];
-	*at = copy_to(one, block);
+	*at = copy;
 	if ((size_t)at->kind >= N_ELEMENTS(kinds))
 		at->kind = KODA_VIOLATION_OTHER;
 	if (at->time == 0) {
