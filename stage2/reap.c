@@ -221,7 +221,8 @@ tell_started(struct stage2 *s, struct command *cmd)
 	report.id = cmd->id;
 	report.report_case = KODA__REPORT__REPORT_STARTED;
 	report.started = &started;
-	started.pid = slot->command;
+	/* It may have been ended before it was there. */
+	started.pid = slot->command != 0 ? slot->command : slot->reaper;
 	stage2_report(s, &report);
 	for (int signo = 1; cmd->pending != 0; signo++, cmd->pending >>= 1)
 		if ((cmd->pending & 1) != 0 && !cmd->over)

@@ -147,6 +147,9 @@ is_ours(const struct view *v, int id)
 	for (size_t i = 0; i < v->n; i++)
 		if (v->entry[i].there && v->entry[i].mount_id == id)
 			return true;
+	for (size_t i = 0; i < v->n_former; i++)
+		if (v->former[i] == id)
+			return true;
 	return false;
 }
 
@@ -178,26 +181,33 @@ static int
 find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 {
 	cleanup_free char *line = NULL;
-	struct place *places = calloc(v->n + 1, sizeof(*places));
-	size_t size = 0, n = 0;
+	size_t line_size = 0, size = 0, n = 0;
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	bool bad = f == NULL || places == NULL;
+	struct place *places = NULL;
+	bool bad = f == NULL;
 
-	while (!bad && n < v->n && getline(&line, &size, f) > 0) {
-		char *path;
+	while (!bad && getline(&line, &line_size, f) > 0) {
+		char *path = NULL;
 		int id;
 
 		/* id parent major:minor root path ... */
 		if (sscanf(line, "%d %*d %*s %*s %ms", &id, &path) != 2) {
 			bad = true;
-			break;
-		}
-		if (!is_ours(v, id)) {
+		} else if (!is_ours(v, id)) {
 			free(path);
-			continue;
+		} else {
+			if (n == size) {
+				struct place *more = realloc(places, (size += 64) * sizeof(*more));
+
+				bad = more == NULL;
+				places = bad ? places : more;
+			}
+			unescape(path);
+			if (bad)
+				free(path);
+			else
+				places[n++] = (struct place){ id, path };
 		}
-		unescape(path);
-		places[n++] = (struct place){ id, path };
 	}
 	if (f != NULL) {
 		bad = bad || ferror(f);
@@ -250,8 +260,10 @@ forget(struct view *v)
 	for (size_t i = 0; i < v->n; i++)
 		free(v->entry[i].path);
 	free(v->entry);
+	free(v->former);
 	v->entry = NULL;
-	v->n = 0;
+	v->former = NULL;
+	v->n = v->n_former = 0;
 }
 
 /* ---- mount ---- */
@@ -554,6 +566,22 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_err
 
 /* ---- repair ---- */
 
+/* It is not where the plan wants it, but it may be mounted all the same: a new plan has to know of it. */
+static int
+keep_former(struct view *v, const struct view_entry *e)
+{
+	int *more;
+
+	if (e->mount_id < 0)
+		return 0;
+	more = realloc(v->former, (v->n_former + 1) * sizeof(*more));
+	if (more == NULL)
+		return -1;
+	v->former = more;
+	v->former[v->n_former++] = e->mount_id;
+	return 0;
+}
+
 /* Is it, or what the plan puts on the same place after it, what is seen there? */
 static bool
 is_mounted(const struct view *v, const struct view_entry *e)
@@ -584,6 +612,11 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 	p.again = true;
 	for (size_t i = 0; i < v->n; i++)
 		p.todo[i] = v->entry[i].there && !is_mounted(v, &v->entry[i]);
+	for (size_t i = 0; i < v->n; i++)
+		if (p.todo[i] && keep_former(v, &v->entry[i]) < 0) {
+			pass_done(&p, v->n);
+			return err_set(err, KODA_INTERNAL, ENOMEM, "plan");
+		}
 	r = mount_todo(v, &p, err);
 	for (size_t i = 0; i < v->n; i++) {
 		repaired += p.todo[i] && v->entry[i].there;

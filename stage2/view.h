@@ -23,6 +23,9 @@ struct view_entry {
 struct view {
 	struct view_entry *entry;
 	size_t n;
+	int *
+	    former; /* mounts that are not where they were: somebody outside has moved them, or they are gone */
+	size_t n_former;
 	int hidden_fd; /* what is seen in hidden places: VIEW_HIDDEN */
 };
 

@@ -1,0 +1,1774 @@
+/*
+ * A real bwrap with a real koda-sandbox-stage2 as its init, driven over the wire: what proto/stage2.proto promises, one
+ * case a test. Nothing of the host's is linked in between. What a command is to try that no shell can, this program
+ * tries itself when it is started with the name of it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/keyctl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/stage2.pb-c.h"
+#include "proto/worker.pb-c.h"
+#include "shared/cleanup.h"
+#include "shared/frame.h"
+#include "shared/message.h"
+#include "shared/policy.h"
+#include "shared/protocol.h"
+#include "tests/support/proof.h"
+
+#define STAGE2      KODA_TEST_BUILD_DIR "/stage2/koda-sandbox-stage2"
+#define WORKER      KODA_TEST_BUILD_DIR "/worker/koda-fs-worker"
+#define PATIENCE_MS 20000
+#define HELD_MAX    256
+
+static char self[PATH_MAX];
+
+/* ---- a slot ---- */
+
+struct held {
+	Koda__Report *report;
+};
+
+struct box {
+	pid_t bwrap;
+	struct frame_stream fs;
+	uint64_t id;
+	unsigned landlock_abi;
+	char base[PATH_MAX], root[PATH_MAX + 16];
+	struct held held[HELD_MAX]; /* for somebody else */
+	size_t n_held;
+};
+
+static struct box box;
+
+static const char *
+in_root(const char *name)
+{
+	return proof_path("%s/%s", box.root, name);
+}
+
+static void
+free_report(Koda__Report *r)
+{
+	protobuf_c_message_free_unpacked(&r->base, NULL);
+}
+
+static void
+start_bwrap(void)
+{
+	int pair[2], program = open(STAGE2, O_RDONLY);
+	char name[32], uid_dir[64];
+
+	snprintf(uid_dir, sizeof(uid_dir), "/run/user");
+	assert_true(program >= 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	box.bwrap = fork();
+	assert_true(box.bwrap >= 0);
+	if (box.bwrap == 0) {
+		/* clang-format off */
+		const char *const argv[] = { "bwrap", "--unshare-user", "--unshare-pid", "--unshare-net",
+			"--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns",
+			"--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+			"--cap-add", "CAP_SYS_PTRACE", "--clearenv", "--ro-bind", "/", "/", "--dev", "/dev",
+			"--proc", "/proc", "--perms", "1777", "--tmpfs", "/dev/shm", "--tmpfs", "/run",
+			"--perms", "1777", "--tmpfs", "/tmp", "--perms", "1777", "--tmpfs", "/var/tmp",
+			"--ro-bind-try", KODA_TEST_BUILD_DIR, KODA_TEST_BUILD_DIR,
+			"--bind", box.base, box.base, "--", name, NULL };
+		/* clang-format on */
+		int high = fcntl(program, F_DUPFD, 20);
+
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", high);
+		dup2(pair[1], 3);
+		close(4);
+		execvp("bwrap", (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	close(program);
+	close(pair[1]);
+	frame_init(&box.fs, fcntl(pair[0], F_DUPFD_CLOEXEC, 10));
+	close(pair[0]);
+}
+
+static void
+send_order(Koda__Order *order, const int *fds, size_t n)
+{
+	struct koda_error err = { 0 };
+	ssize_t len;
+
+	if (order->id == 0)
+		order->id = ++box.id;
+	len = message_queue(&box.fs, &order->base, &err);
+	assert_true(len > 0);
+	if (n == 0 ? frame_flush(&box.fs, true, &err) < 0
+		   : frame_flush_with_fds(&box.fs, (size_t)len, fds, n, PATIENCE_MS, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+/* NULL: stage2 is gone, or silent for so long. */
+static Koda__Report *
+next_report(int timeout_ms)
+{
+	struct koda_error err = { 0 };
+	const uint8_t *data;
+	Koda__Report *r;
+	size_t len;
+
+	for (;;) {
+		struct pollfd p = { box.fs.fd, POLLIN, 0 };
+
+		if (frame_next(&box.fs, &data, &len, &err) == 1) {
+			assert_int_equal(message_check(&koda__report__descriptor, data, len, &err),
+			    0);
+			r = koda__report__unpack(NULL, len, data);
+			assert_non_null(r);
+			return r;
+		}
+		if (poll(&p, 1, timeout_ms) <= 0 || frame_fill(&box.fs, true, &err) < 0)
+			return NULL;
+	}
+}
+
+/* The next one that names it. Others are kept. */
+static Koda__Report *
+await(uint64_t id)
+{
+	for (size_t i = 0; i < box.n_held; i++) {
+		Koda__Report *r = box.held[i].report;
+
+		if (r->id != id)
+			continue;
+		memmove(box.held + i, box.held + i + 1, (--box.n_held - i) * sizeof(box.held[0]));
+		return r;
+	}
+	for (;;) {
+		Koda__Report *r = next_report(PATIENCE_MS);
+
+		if (r == NULL)
+			fail_msg("no report for %llu", (unsigned long long)id);
+		if (r->id == id)
+			return r;
+		assert_true(box.n_held < HELD_MAX);
+		box.held[box.n_held++].report = r;
+	}
+}
+
+static void
+assert_failed(uint64_t id, Koda__FailedStep step, int errnum)
+{
+	Koda__Report *r = await(id);
+
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_FAILED);
+	assert_int_equal(r->failed->step, step);
+	assert_int_equal(r->failed->errnum, errnum);
+	free_report(r);
+}
+
+static ProtobufCBinaryData
+bytes(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
+static void
+boot(bool local_binding)
+{
+	char runtime[64];
+	ProtobufCBinaryData writable[] = { bytes(box.root), bytes("/tmp"), bytes("/var/tmp"),
+		bytes("/dev"), bytes("/dev/shm"), bytes("/proc"), bytes("/nowhere/at/all") };
+	ProtobufCBinaryData make[1];
+	Koda__Boot b = KODA__BOOT__INIT;
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Report *r;
+
+	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)getuid());
+	make[0] = bytes(runtime);
+	b.protocol = KODA_PROTOCOL_VERSION;
+	b.root = bytes(box.root);
+	b.n_writable = N_ELEMENTS(writable);
+	b.writable = writable;
+	b.n_make_dir = 1;
+	b.make_dir = make;
+	b.local_binding = local_binding;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &b;
+	send_order(&order, NULL, 0);
+	r = await(order.id);
+	if (r->report_case == KODA__REPORT__REPORT_FAILED)
+		fail_msg("boot: step %d, errno %d, %.*s", (int)r->failed->step, r->failed->errnum,
+		    (int)r->failed->what.len, r->failed->what.data);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_BOOTED);
+	assert_int_equal(r->booted->protocol, KODA_PROTOCOL_VERSION);
+	assert_true(r->booted->seccomp);
+	assert_true(r->booted->connect_guard);
+	box.landlock_abi = r->booted->landlock_abi;
+	free_report(r);
+}
+
+static int
+unbooted(void **state)
+{
+	memset(&box, 0, sizeof(box));
+	proof_mkdtemp(box.base);
+	snprintf(box.root, sizeof(box.root), "%s/project", box.base);
+	assert_int_equal(mkdir(box.root, 0755), 0);
+	start_bwrap();
+	return 0;
+}
+
+static int
+booted(void **state)
+{
+	unbooted(state);
+	boot(true);
+	return 0;
+}
+
+static int
+booted_closed(void **state)
+{
+	unbooted(state);
+	boot(false);
+	return 0;
+}
+
+/* It ends within patience; its status. */
+static int
+end_of(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), status = -1;
+	struct pollfd p = { pidfd, POLLIN, 0 };
+
+	assert_true(pidfd >= 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	close(pidfd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static int
+tear_down(void **state)
+{
+	for (size_t i = 0; i < box.n_held; i++)
+		free_report(box.held[i].report);
+	frame_done(&box.fs);
+	if (box.bwrap > 0)
+		end_of(box.bwrap);
+	proof_rmtree(box.base);
+	return 0;
+}
+
+/* ---- a command ---- */
+
+struct command {
+	uint64_t id;
+	pid_t pid;
+	int out; /* what it prints, both streams */
+};
+
+struct options {
+	const char *cwd, *path;
+	bool background, tty;
+	int in; /* 0: /dev/null */
+	size_t n_limits;
+	Koda__ResourceLimit **limits;
+};
+
+static const struct options plain;
+
+static struct command
+begin_v(const struct options *o, const char *const *argv)
+{
+	ProtobufCBinaryData args[16], env[3];
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Exec e = KODA__EXEC__INIT;
+	struct command c = { .pid = -1 };
+	char path[PATH_MAX];
+	int out[2], fds[3];
+
+	while (argv[e.n_argv] != NULL) {
+		assert_true(e.n_argv < N_ELEMENTS(args));
+		args[e.n_argv] = bytes(argv[e.n_argv]);
+		e.n_argv++;
+	}
+	snprintf(path, sizeof(path), "PATH=%s", o->path != NULL ? o->path : "/usr/bin:/bin");
+	env[0] = bytes(path);
+	env[1] = bytes("LC_ALL=C");
+	env[2] = bytes("ASAN_OPTIONS=detect_leaks=0");
+	e.argv = args;
+	e.env = env;
+	e.n_env = N_ELEMENTS(env);
+	e.cwd = bytes(o->cwd != NULL ? o->cwd : box.root);
+	e.has_background = o->background;
+	e.background = o->background;
+	e.has_tty = o->tty;
+	e.tty = o->tty;
+	e.n_limit = o->n_limits;
+	e.limit = o->limits;
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	fds[0] = o->in != 0 ? o->in : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	fds[1] = fds[2] = out[1];
+	order.order_case = KODA__ORDER__ORDER_EXEC;
+	order.exec = &e;
+	send_order(&order, fds, 3);
+	if (o->in == 0)
+		close(fds[0]);
+	close(out[1]);
+	c.id = order.id;
+	c.out = out[0];
+	return c;
+}
+
+static struct command
+begin_sh(const struct options *o, const char *script)
+{
+	return begin_v(o, (const char *const[]){ "/bin/sh", "-c", script, NULL });
+}
+
+static void
+started(struct command *c)
+{
+	Koda__Report *r = await(c->id);
+
+	if (r->report_case == KODA__REPORT__REPORT_FAILED)
+		fail_msg("step %d errno %d", (int)r->failed->step, r->failed->errnum);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_STARTED);
+	c->pid = r->started->pid;
+	assert_true(c->pid > 1);
+	free_report(r);
+}
+
+struct result {
+	unsigned code, signal;
+	uint64_t killed, user_us, max_rss;
+	bool reaper_lost;
+	char text[8192];
+};
+
+/* All it prints until nobody can print any more. */
+static void
+drain(struct command *c, struct result *ret)
+{
+	size_t n = 0;
+	ssize_t r;
+
+	while ((r = read(c->out, ret->text + n, sizeof(ret->text) - 1 - n)) > 0)
+		n += (size_t)r;
+	ret->text[n] = '\0';
+	close(c->out);
+}
+
+static struct result
+ended(struct command *c)
+{
+	struct result res = { 0 };
+	Koda__Report *r;
+
+	if (c->pid < 0)
+		started(c);
+	r = await(c->id);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_EXITED);
+	res.code = r->exited->code;
+	res.signal = r->exited->signal;
+	res.killed = r->exited->killed;
+	res.user_us = r->exited->user_us;
+	res.max_rss = r->exited->max_rss_kib;
+	res.reaper_lost = r->exited->reaper_lost;
+	free_report(r);
+	drain(c, &res);
+	return res;
+}
+
+static struct result
+run_sh(const struct options *o, const char *script)
+{
+	struct command c = begin_sh(o, script);
+
+	return ended(&c);
+}
+
+/* A line that it prints, once it does. */
+static void
+read_line(const struct command *c, char *line, size_t size)
+{
+	size_t n = 0;
+
+	while (n + 1 < size && (n == 0 || line[n - 1] != '\n')) {
+		struct pollfd p = { c->out, POLLIN, 0 };
+
+		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+		assert_int_equal(read(c->out, line + n, 1), 1);
+		n++;
+	}
+	line[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static uint64_t
+send_signal(uint64_t command, int signo, bool all)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Signal sig = KODA__SIGNAL__INIT;
+
+	sig.command = command;
+	sig.signo = (uint32_t)signo;
+	sig.has_all = true;
+	sig.all = all;
+	order.order_case = KODA__ORDER__ORDER_SIGNAL;
+	order.signal = &sig;
+	send_order(&order, NULL, 0);
+	return order.id;
+}
+
+static void
+delivered(uint64_t id)
+{
+	Koda__Report *r = await(id);
+
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_DELIVERED);
+	free_report(r);
+}
+
+static uint64_t
+send_end(uint64_t command)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__End end = KODA__END__INIT;
+
+	end.command = command;
+	order.order_case = KODA__ORDER__ORDER_END;
+	order.end = &end;
+	send_order(&order, NULL, 0);
+	return order.id;
+}
+
+/* How many processes there are inside, besides stage2, the template, and who looks (a reaper, a shell). */
+static unsigned
+others_inside(void)
+{
+	struct result r = run_sh(&plain, "set -- /proc/[0-9]*; echo $#");
+
+	return (unsigned)strtoul(r.text, NULL, 10) - 4;
+}
+
+/* ---- simple ones ---- */
+
+static const struct {
+	const char *label, *script;
+	unsigned code, signal;
+	const char *text;
+} scripts[] = {
+	{ "true", "true", 0, 0, "" },
+	{ "false", "false", 1, 0, "" },
+	{ "exit status", "exit 42", 42, 0, "" },
+	{ "signal", "kill -SEGV $$", 0, SIGSEGV, "" },
+	{ "both streams", "echo a; echo b >&2", 0, 0, "a\nb\n" },
+	{ "environment from nothing", "/usr/bin/env | grep -v -e PWD -e ASAN -e _=", 0, 0,
+	    "PATH=/usr/bin:/bin\nLC_ALL=C\n" },
+	{ "descriptors 0, 1 and 2", "exec 2>/dev/null; ls /proc/self/fd | tr '\\n' ' '", 0, 0,
+	    "0 1 2 3 " }, /* 3: the directory that ls reads */
+	{ "a pipeline", "seq 1 1000 | sort -n | tail -1", 0, 0, "1000\n" },
+	{ "own /tmp", "t=$(mktemp) && echo x > $t && cat $t", 0, 0, "x\n" },
+	{ "runtime directory", "stat -c %a /run/user/$(id -u)", 0, 0, "700\n" },
+	{ "a session of its own", "set -- $(cat /proc/$$/stat); test $5 = $$ && test $6 = $$", 0, 0,
+	    "" },
+	{ "signals as by default", "grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\t\\n'", 0,
+	    0, "SigBlk:0000000000000000SigIgn:0000000000000000" },
+	{ "no privilege",
+	    "grep -E 'Cap(Inh|Prm|Eff|Amb)|NoNew|^Seccomp:' /proc/self/status | tr -d '\\t\\n'", 0,
+	    0,
+	    "CapInh:0000000000000000CapPrm:0000000000000000CapEff:0000000000000000"
+	    "CapAmb:0000000000000000NoNewPrivs:1Seccomp:2" },
+	{ "no core", "ulimit -Hc", 0, 0, "0\n" },
+	{ "writes below the root", "echo x > f && mkdir d && mv f d/g && rm -r d", 0, 0, "" },
+	{ "nothing outside it",
+	    "{ echo x > /etc/f; } 2>/dev/null || { mkdir /usr/d; } 2>/dev/null || echo no", 0, 0,
+	    "no\n" },
+	{ "a FIFO and a link", "mkfifo p && ln -s p l && test -p l && rm p l", 0, 0, "" },
+	{ "job control of its own",
+	    "exec bash -c 'set -m; sleep 100 & kill %1; wait %1 2>/dev/null; test $? = 143'", 0, 0,
+	    "" },
+	{ "pid 1 cannot be signalled", "kill -0 1 2>/dev/null || echo no", 0, 0, "no\n" },
+	{ "pid 1 cannot be read",
+	    "cat /proc/1/environ /proc/1/maps 2>/dev/null || echo no; readlink /proc/1/exe || echo no",
+	    0, 0, "no\nno\n" },
+	{ "the template cannot be read",
+	    "grep -l koda-template /proc/*/comm | head -1 | xargs dirname | { read d; cat $d/maps 2>/dev/null || "
+	    "echo no; }",
+	    0, 0, "no\n" },
+	{ "no user namespace", "unshare -U true 2>/dev/null || echo no", 0, 0, "no\n" },
+	{ "children of a loop", "for i in $(seq 1 200); do /bin/true; done; echo done", 0, 0,
+	    "done\n" },
+};
+
+static void
+script(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	struct result r = run_sh(&plain, scripts[i].script);
+
+	if (strcmp(r.text, scripts[i].text) != 0)
+		fail_msg("printed '%s', not '%s'", r.text, scripts[i].text);
+	assert_int_equal(r.code, scripts[i].code);
+	assert_int_equal(r.signal, scripts[i].signal);
+	assert_false(r.reaper_lost);
+}
+
+/* ---- what a command tries: this program, inside ---- */
+
+static int
+no_ns_clone(unsigned long flags)
+{
+	long pid = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0)
+		waitpid((pid_t)pid, NULL, 0);
+	return pid < 0 ? -errno : 0;
+}
+
+static int
+as_result(long r)
+{
+	return r < 0 ? -errno : 0;
+}
+
+static int
+try_call(const char *name)
+{
+	struct rlimit rl = { 64, 64 };
+	uint64_t zeros[16] = { 0 };
+	int pair[2];
+
+	if (strcmp(name, "unshare user") == 0)
+		return as_result(unshare(CLONE_NEWUSER));
+	if (strcmp(name, "unshare files") == 0)
+		return as_result(unshare(CLONE_FILES));
+	if (strcmp(name, "clone user") == 0)
+		return no_ns_clone(CLONE_NEWUSER);
+	if (strcmp(name, "clone mount, high bits") == 0)
+		return no_ns_clone(CLONE_NEWNS | 1ul << 40);
+	if (strcmp(name, "clone") == 0)
+		return no_ns_clone(0);
+	if (strcmp(name, "clone3") == 0)
+		return as_result(syscall(SYS_clone3, zeros, 64));
+	if (strcmp(name, "mount") == 0)
+		return as_result(syscall(SYS_mount, "x", "/tmp", "tmpfs", 0, NULL));
+	if (strcmp(name, "open_tree") == 0)
+		return as_result(syscall(SYS_open_tree, AT_FDCWD, "/", 1));
+	if (strcmp(name, "fsopen") == 0)
+		return as_result(syscall(SYS_fsopen, "tmpfs", 0));
+	if (strcmp(name, "keyctl") == 0)
+		return as_result(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 0));
+	if (strcmp(name, "add_key") == 0)
+		return as_result(syscall(SYS_add_key, "user", "k", "v", 1, -3));
+	if (strcmp(name, "bpf") == 0)
+		return as_result(syscall(SYS_bpf, 0, zeros, sizeof(zeros)));
+	if (strcmp(name, "perf") == 0)
+		return as_result(syscall(SYS_perf_event_open, zeros, 0, -1, -1, 0));
+	if (strcmp(name, "io_uring") == 0)
+		return as_result(syscall(SYS_io_uring_setup, 8, zeros));
+	if (strcmp(name, "userfaultfd") == 0)
+		return as_result(syscall(SYS_userfaultfd, 0));
+	if (strcmp(name, "unknown") == 0)
+		return as_result(syscall(463));
+	if (strcmp(name, "unknown, far") == 0)
+		return as_result(syscall(5000));
+	if (strcmp(name, "unix dgram") == 0)
+		return as_result(socket(AF_UNIX, SOCK_DGRAM, 0));
+	if (strcmp(name, "unix raw") == 0)
+		return as_result(socket(AF_UNIX, SOCK_RAW, 0));
+	if (strcmp(name, "unix stream") == 0)
+		return as_result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (strcmp(name, "unix seqpacket") == 0)
+		return as_result(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0));
+	if (strcmp(name, "pair dgram") == 0)
+		return as_result(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+	if (strcmp(name, "pair dgram, high bits") == 0)
+		return as_result(
+		    syscall(SYS_socketpair, AF_UNIX | 1ul << 33, SOCK_DGRAM | 1ul << 32, 0, pair));
+	if (strcmp(name, "pair stream") == 0)
+		return as_result(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	if (strcmp(name, "tcp") == 0)
+		return as_result(socket(AF_INET, SOCK_STREAM, 0));
+	if (strcmp(name, "tcp6") == 0)
+		return as_result(socket(AF_INET6, SOCK_STREAM, IPPROTO_TCP));
+	if (strcmp(name, "udp") == 0)
+		return as_result(socket(AF_INET, SOCK_DGRAM, 0));
+	if (strcmp(name, "mptcp") == 0)
+		return as_result(socket(AF_INET, SOCK_STREAM, 262));
+	if (strcmp(name, "mptcp, high bits") == 0)
+		return as_result(syscall(SYS_socket, AF_INET, SOCK_STREAM, 262 | 1ul << 32));
+	if (strcmp(name, "raw") == 0)
+		return as_result(socket(AF_INET, SOCK_RAW, 1));
+	if (strcmp(name, "icmp") == 0)
+		return as_result(socket(AF_INET, SOCK_DGRAM, 1));
+	if (strcmp(name, "packet") == 0)
+		return as_result(socket(AF_PACKET, SOCK_RAW, 0));
+	if (strcmp(name, "vsock") == 0)
+		return as_result(socket(AF_VSOCK, SOCK_STREAM, 0));
+	if (strcmp(name, "alg") == 0)
+		return as_result(socket(AF_ALG, SOCK_SEQPACKET, 0));
+	if (strcmp(name, "netlink route") == 0)
+		return as_result(socket(AF_NETLINK, SOCK_RAW, 0));
+	if (strcmp(name, "netlink diag") == 0)
+		return as_result(socket(AF_NETLINK, SOCK_RAW, 4));
+	if (strcmp(name, "tiocsti") == 0)
+		return as_result(ioctl(0, TIOCSTI, "x"));
+	if (strcmp(name, "tiocsti, high bits") == 0)
+		return as_result(syscall(SYS_ioctl, 0, TIOCSTI | 1ul << 32, "x"));
+	if (strcmp(name, "tioclinux") == 0)
+		return as_result(ioctl(0, TIOCLINUX, "\3"));
+	if (strcmp(name, "limit of pid 1") == 0)
+		return as_result(prlimit(1, RLIMIT_NOFILE, &rl, NULL));
+	if (strcmp(name, "limits of pid 1, asked") == 0)
+		return as_result(prlimit(1, RLIMIT_NOFILE, NULL, &rl)) == -EPERM ? -EPERM : 0;
+	if (strcmp(name, "own limit") == 0)
+		return as_result(prlimit(0, RLIMIT_NOFILE, &rl, NULL));
+	if (strcmp(name, "priority of pid 1") == 0)
+		return as_result(setpriority(PRIO_PROCESS, 1, 19));
+	if (strcmp(name, "priority of all") == 0)
+		return as_result(setpriority(PRIO_USER, 0, 19));
+	if (strcmp(name, "own priority") == 0)
+		return as_result(setpriority(PRIO_PROCESS, 0, 5));
+	if (strcmp(name, "affinity of pid 1") == 0)
+		return as_result(syscall(SYS_sched_setaffinity, 1, sizeof(zeros), zeros));
+	if (strcmp(name, "io priority of all") == 0)
+		return as_result(syscall(SYS_ioprio_set, 3, 0, 3 << 13));
+	if (strcmp(name, "personality") == 0)
+		return as_result(syscall(SYS_personality, 0x0400000));
+	if (strcmp(name, "chroot") == 0)
+		return as_result(chroot("/tmp"));
+	if (strcmp(name, "setns") == 0)
+		return as_result(setns(open("/proc/self/ns/net", O_RDONLY), 0));
+	if (strcmp(name, "listen") == 0) {
+		int s = socket(AF_INET, SOCK_STREAM, 0);
+
+		return as_result(listen(s, 1));
+	}
+	if (strcmp(name, "bind") == 0) {
+		const struct sockaddr_in sa = { .sin_family = AF_INET,
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		int s = socket(AF_INET, SOCK_STREAM, 0);
+
+		return as_result(bind(s, (const struct sockaddr *)&sa, sizeof(sa)));
+	}
+	return -EDOM; /* there is no such case */
+}
+
+static const struct {
+	const char *name;
+	int want;
+} calls[] = {
+	{ "unshare user", EPERM },
+	{ "unshare files", 0 },
+	{ "clone user", EPERM },
+	{ "clone mount, high bits", EPERM },
+	{ "clone", 0 },
+	{ "clone3", ENOSYS },
+	{ "mount", EPERM },
+	{ "open_tree", EPERM },
+	{ "fsopen", EPERM },
+	{ "keyctl", EPERM },
+	{ "add_key", EPERM },
+	{ "bpf", EPERM },
+	{ "perf", EPERM },
+	{ "io_uring", ENOSYS },
+	{ "userfaultfd", EPERM },
+	{ "unknown", ENOSYS },
+	{ "unknown, far", ENOSYS },
+	{ "unix dgram", EAFNOSUPPORT },
+	{ "unix raw", EAFNOSUPPORT },
+	{ "unix stream", 0 },
+	{ "unix seqpacket", 0 },
+	{ "pair dgram", EAFNOSUPPORT },
+	{ "pair dgram, high bits", EAFNOSUPPORT },
+	{ "pair stream", 0 },
+	{ "tcp", 0 },
+	{ "tcp6", 0 },
+	{ "udp", 0 },
+	{ "mptcp", EPROTONOSUPPORT },
+	{ "mptcp, high bits", EPROTONOSUPPORT },
+	{ "raw", EAFNOSUPPORT },
+	{ "icmp", EPROTONOSUPPORT },
+	{ "packet", EAFNOSUPPORT },
+	{ "vsock", EAFNOSUPPORT },
+	{ "alg", EAFNOSUPPORT },
+	{ "netlink route", 0 },
+	{ "netlink diag", EAFNOSUPPORT },
+	{ "tiocsti", EPERM },
+	{ "tiocsti, high bits", EPERM },
+	{ "tioclinux", EPERM },
+	{ "limit of pid 1", EPERM },
+	{ "own limit", 0 },
+	{ "priority of pid 1", EPERM },
+	{ "priority of all", EPERM },
+	{ "own priority", 0 },
+	{ "affinity of pid 1", EPERM },
+	{ "io priority of all", EPERM },
+	{ "personality", EPERM },
+	{ "chroot", EPERM },
+	{ "setns", EPERM },
+	{ "listen", 0 },
+	{ "bind", 0 },
+};
+
+static void
+assert_call(const char *name, int want)
+{
+	struct command c = begin_v(&plain, (const char *const[]){ self, "--try", name, NULL });
+	struct result r = ended(&c);
+
+	assert_int_equal(r.signal, 0);
+	if ((int)r.code != want)
+		fail_msg("%s: %s, not %s", name, strerror((int)r.code), strerror(want));
+}
+
+static void
+call(void **state)
+{
+	size_t i = (uintptr_t)*state;
+
+	assert_call(calls[i].name, calls[i].want);
+}
+
+static void
+closed_has_no_listener(void **state)
+{
+	assert_call("listen", EACCES);
+	assert_call("mptcp", EPROTONOSUPPORT);
+	assert_call("unix stream", 0);
+	if (box.landlock_abi >= 4)
+		assert_call("bind", EACCES);
+}
+
+static void
+x32_is_killed(void **state)
+{
+#if defined(__x86_64__)
+	struct command c = begin_v(&plain, (const char *const[]){ self, "--x32", NULL });
+	struct result r = ended(&c);
+
+	assert_int_equal(r.signal, SIGSYS);
+#else
+	skip();
+#endif
+}
+
+/* ---- not started ---- */
+
+static void
+assert_not_started(const struct options *o, const char *argv0, Koda__FailedStep step, int errnum)
+{
+	struct command c = begin_v(o, (const char *const[]){ argv0, NULL });
+	struct result r = { 0 };
+
+	assert_failed(c.id, step, errnum);
+	drain(&c, &r);
+	assert_string_equal(r.text, "");
+}
+
+static void
+not_found(void **state)
+{
+	struct options o = { .path = proof_path("%s/a:%s/b:%s", box.root, box.root, box.root) };
+
+	assert_not_started(&plain, "/no/such/program", KODA__FAILED_STEP__FAILED_STEP_EXEC, ENOENT);
+	assert_not_started(&plain, "no-such-program", KODA__FAILED_STEP__FAILED_STEP_EXEC, ENOENT);
+	assert_not_started(&plain, "", KODA__FAILED_STEP__FAILED_STEP_EXEC, ENOENT);
+	proof_put(in_root("plain"), "echo no\n");
+	assert_not_started(&plain, in_root("plain"), KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
+	assert_not_started(&o, "plain", KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
+	assert_not_started(&plain, box.root, KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
+	/* And the slot goes on. */
+	assert_int_equal(run_sh(&plain, "true").code, 0);
+}
+
+static void
+looked_up(void **state)
+{
+	struct options o = { .path = proof_path("%s/a::%s/b", box.root, box.root) };
+	struct command c;
+	struct result r;
+
+	proof_mkdir(in_root("a"));
+	proof_mkdir(in_root("b"));
+	/* One that may not be executed does not hide the next; a script without a first line is the shell's. */
+	proof_put(in_root("a/prog"), "echo a\n");
+	proof_put(in_root("b/prog"), "echo \"$0 $1\"\n");
+	assert_int_equal(chmod(in_root("b/prog"), 0755), 0);
+	c = begin_v(&o, (const char *const[]){ "prog", "one", NULL });
+	r = ended(&c);
+	assert_string_equal(r.text, proof_path("%s one\n", in_root("b/prog")));
+	/* An empty component is the working directory. */
+	proof_put(in_root("prog"), "#!/bin/sh\necho here\n");
+	assert_int_equal(chmod(in_root("prog"), 0755), 0);
+	c = begin_v(&o, (const char *const[]){ "prog", NULL });
+	r = ended(&c);
+	assert_string_equal(r.text, "here\n");
+}
+
+static void
+working_directory(void **state)
+{
+	struct options o = { .cwd = "/usr/lib" };
+	struct result r = run_sh(&o, "pwd -P");
+
+	assert_string_equal(r.text, "/usr/lib\n");
+	o.cwd = in_root("none");
+	assert_not_started(&o, "/bin/true", KODA__FAILED_STEP__FAILED_STEP_CWD, ENOENT);
+	proof_put(in_root("file"), "");
+	o.cwd = in_root("file");
+	assert_not_started(&o, "/bin/true", KODA__FAILED_STEP__FAILED_STEP_CWD, ENOTDIR);
+}
+
+static void
+no_terminal(void **state)
+{
+	struct options o = { .tty = true };
+
+	assert_not_started(&o, "/bin/true", KODA__FAILED_STEP__FAILED_STEP_TTY, ENOTTY);
+}
+
+static void
+terminal(void **state)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct options o = { .tty = true };
+	struct command c;
+	struct result r;
+
+	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	o.in = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(o.in >= 0);
+	c = begin_sh(&o,
+	    "set -- $(cat /proc/$$/stat); test $6 = $$ && test $7 != 0 && test $8 = $$ && : > /dev/tty && "
+	    "echo yes");
+	r = ended(&c);
+	assert_string_equal(r.text, "yes\n");
+	/* Ctrl-C, and a signal to the foreground: a job that is not the shell. */
+	c = begin_sh(&o,
+	    "set -m; trap 'echo shell' INT; (trap 'echo job; exit 3' INT; sleep 100 & echo up; wait)"
+	    "; echo $?");
+	{
+		char line[64];
+
+		started(&c);
+		read_line(&c, line, sizeof(line));
+		assert_string_equal(line, "up");
+		delivered(send_signal(c.id, SIGINT, false));
+		r = ended(&c);
+		assert_non_null(strstr(r.text, "job\n"));
+		assert_null(strstr(r.text, "shell\n"));
+	}
+	close(o.in);
+	close(master);
+}
+
+static void
+limits(void **state)
+{
+	Koda__ResourceLimit l[3] = { KODA__RESOURCE_LIMIT__INIT, KODA__RESOURCE_LIMIT__INIT,
+		KODA__RESOURCE_LIMIT__INIT };
+	Koda__ResourceLimit *all[3] = { &l[0], &l[1], &l[2] };
+	struct options o = { .n_limits = 3, .limits = all };
+	struct result r;
+
+	l[0].resource = RLIMIT_NOFILE;
+	l[0].soft = 50;
+	l[0].hard = 60;
+	l[1].resource = RLIMIT_FSIZE;
+	l[1].soft = l[1].hard = 4096;
+	l[2].resource = RLIMIT_CORE; /* it is lower, and stays */
+	l[2].soft = l[2].hard = UINT64_MAX;
+	r = run_sh(&o, "ulimit -Sn; ulimit -Hn; ulimit -Hc; head -c 8192 /dev/zero > big; echo $?");
+	assert_non_null(strstr(r.text, "50\n60\n0\n"));
+	assert_int_equal(proof_exists(in_root("big")), 1);
+	assert_null(strstr(r.text, "\n0\n0\n"));
+	/* Of that command alone. */
+	r = run_sh(&plain, "ulimit -Sn; head -c 8192 /dev/zero > big; echo $?");
+	assert_null(strstr(r.text, "50\n"));
+	assert_non_null(strstr(r.text, "\n0\n"));
+	/* CPU time ends it. */
+	l[0].resource = RLIMIT_CPU;
+	l[0].soft = 1;
+	l[0].hard = 2;
+	o.n_limits = 1;
+	r = run_sh(&o, "while :; do :; done");
+	assert_int_equal(r.signal, SIGXCPU);
+	assert_true(r.user_us > 500000);
+}
+
+/* ---- what stays and what does not ---- */
+
+static void
+leftovers_are_ended(void **state)
+{
+	/* In the background, as a daemon of its own session, below another one, deaf to signals. */
+	struct result r = run_sh(&plain,
+	    "sleep 1000 & "
+	    "(setsid sh -c 'setsid sleep 1000 & setsid sleep 1000 &' &) ; "
+	    "sh -c \"trap '' TERM HUP INT; sh -c 'sleep 1000 & sleep 1000' & sleep 1000\" & "
+	    "sleep 0.1; exit 7");
+
+	assert_int_equal(r.code, 7);
+	assert_false(r.reaper_lost);
+	assert_true(r.killed >= 6);
+	assert_int_equal(others_inside(), 0);
+}
+
+static void
+background_stays(void **state)
+{
+	struct options o = { .background = true };
+	struct command c = begin_sh(&o, "(setsid sleep 1000 &) ; echo up");
+	struct result r;
+	char line[64];
+
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	assert_string_equal(line, "up");
+	/* Other commands come and go, it stays. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(run_sh(&plain, "true").code, 0);
+	assert_int_equal(others_inside(), 2); /* its reaper, the sleep */
+	/* Until its last process has ended. */
+	delivered(send_signal(c.id, SIGTERM, true));
+	r = ended(&c);
+	assert_int_equal(r.code, 0);
+	assert_int_equal(r.killed, 0);
+	assert_int_equal(others_inside(), 0);
+}
+
+static void
+reaper_killed(void **state)
+{
+	struct command other = begin_sh(&plain, "echo up; exec sleep 1000"), c;
+	struct result r;
+	char line[64];
+
+	started(&other);
+	read_line(&other, line, sizeof(line));
+	c = begin_sh(&plain, "sleep 1000 & setsid sleep 1000 & kill -9 $PPID; sleep 1000");
+	r = ended(&c);
+	assert_true(r.reaper_lost);
+	assert_int_equal(r.signal, SIGKILL);
+	assert_true(r.killed >= 1);
+	assert_int_equal(others_inside(), 2);
+	/* The other one has not noticed. */
+	send_end(other.id);
+	r = ended(&other);
+	assert_false(r.reaper_lost);
+	assert_int_equal(others_inside(), 0);
+}
+
+static void
+reaper_stopped(void **state)
+{
+	struct result r = run_sh(&plain, "kill -STOP $PPID; exit 5");
+
+	assert_int_equal(r.code, 5);
+}
+
+static void
+fork_storm(void **state)
+{
+	Koda__ResourceLimit l = KODA__RESOURCE_LIMIT__INIT;
+	Koda__ResourceLimit *all[1] = { &l };
+	struct options o = { .background = true, .n_limits = 1, .limits = all };
+	struct command c;
+	struct result r;
+	char line[64];
+
+	l.resource = RLIMIT_NPROC;
+	l.soft = l.hard = 300;
+	c = begin_v(&o, (const char *const[]){ self, "--storm", NULL });
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	assert_string_equal(line, "up");
+	send_end(c.id);
+	r = ended(&c);
+	assert_int_equal(r.signal, SIGKILL);
+	assert_false(r.reaper_lost);
+	assert_int_equal(others_inside(), 0);
+}
+
+static void
+end_of_a_tree(void **state)
+{
+	struct options o = { .background = true };
+	struct command c = begin_sh(&o,
+	    "sh -c 'sh -c \"setsid sh -c \\\"sleep 1000 & echo up; sleep 1000\\\" & sleep 1000\" & sleep 1000'");
+	struct result r;
+	char line[64];
+
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	send_end(c.id);
+	r = ended(&c);
+	assert_int_equal(r.signal, SIGKILL);
+	assert_false(r.reaper_lost);
+	assert_true(r.killed >= 4);
+	assert_int_equal(others_inside(), 0);
+	/* Once more: it is gone. */
+	assert_failed(send_end(c.id), KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH);
+	assert_failed(send_signal(c.id, SIGTERM, false), KODA__FAILED_STEP__FAILED_STEP_ORDER,
+	    ESRCH);
+}
+
+/* It may end by itself, be ended, or have been gone: each time there is one answer for it, and at most one for End. */
+static void
+end_meanwhile(void **state)
+{
+	for (int i = 0; i < 100; i++) {
+		struct command c = begin_sh(&plain, i % 2 == 0 ? "exit 3" : "sleep 0.001; exit 3");
+		uint64_t end;
+		Koda__Report *r;
+		struct result res;
+
+		if (i % 3 == 0)
+			started(&c);
+		end = send_end(c.id);
+		res = ended(&c);
+		assert_false(res.reaper_lost);
+		assert_true(res.signal == SIGKILL || res.code == 3);
+		/* Whatever had to be said of the End was said before this. */
+		assert_failed(send_signal(c.id, SIGTERM, true),
+		    KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH);
+		for (size_t k = 0; k < box.n_held; k++) {
+			r = box.held[k].report;
+			assert_int_equal(r->id, end);
+			assert_int_equal(r->report_case, KODA__REPORT__REPORT_FAILED);
+			free_report(r);
+		}
+		box.n_held = 0;
+	}
+	assert_int_equal(others_inside(), 0);
+}
+
+static void
+signal_before_it_began(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		struct command c = begin_sh(&plain, "sleep 1000");
+		struct result r;
+
+		delivered(send_signal(c.id, SIGTERM, false));
+		r = ended(&c);
+		assert_int_equal(r.signal, SIGTERM);
+	}
+}
+
+static void
+commands_signal_each_other(void **state)
+{
+	struct command c = begin_sh(&plain, "echo $$; exec sleep 1000");
+	char line[64];
+	struct result r;
+
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	assert_int_equal(strtol(line, NULL, 10), c.pid);
+	r = run_sh(&plain, proof_path("kill -USR1 %d", (int)c.pid));
+	assert_int_equal(r.code, 0);
+	r = ended(&c);
+	assert_int_equal(r.signal, SIGUSR1);
+}
+
+static void
+many_at_once(void **state)
+{
+	struct command c[40];
+
+	for (size_t i = 0; i < N_ELEMENTS(c); i++)
+		c[i] = begin_sh(&plain, proof_path("sleep 0.1 & wait; exit %zu", i));
+	for (size_t i = 0; i < N_ELEMENTS(c); i++) {
+		struct result r = ended(&c[i]);
+
+		assert_int_equal(r.code, i);
+		assert_int_equal(r.killed, 0);
+	}
+}
+
+static void
+large_order(void **state)
+{
+	static char big[100000];
+	const char *argv[8] = { "/bin/sh", "-c", "shift 3; echo ${#1} $#", "sh", "", "", NULL,
+		NULL };
+	struct command c;
+	struct result r;
+
+	memset(big, 'x', sizeof(big) - 1);
+	argv[4] = argv[5] = argv[6] = big;
+	/* sh: $0 is "sh"; three of them are arguments, two are shifted away with it. */
+	argv[2] = "echo ${#1} $#";
+	c = begin_v(&plain, argv);
+	r = ended(&c);
+	assert_string_equal(r.text, "99999 3\n");
+	r = run_sh(&plain, "echo small");
+	assert_string_equal(r.text, "small\n");
+}
+
+/* ---- the view ---- */
+
+struct mount {
+	Koda__MountKind kind;
+	const char *path;
+	bool check; /* give dev and ino, as they are now */
+	ino_t wrong;
+};
+
+#define PIN       KODA__MOUNT_KIND__MOUNT_KIND_PIN
+#define READ_ONLY KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY
+#define HIDE      KODA__MOUNT_KIND__MOUNT_KIND_HIDE
+#define HOLE      KODA__MOUNT_KIND__MOUNT_KIND_HOLE
+
+/* What was missing, one path a line. */
+static const char *
+mounts(const struct mount *plan, size_t n)
+{
+	static char text[4096];
+	Koda__Mount m[32], *list[32];
+	Koda__Mounts all = KODA__MOUNTS__INIT;
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Report *r;
+
+	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+
+		koda__mount__init(&m[i]);
+		list[i] = &m[i];
+		m[i].kind = plan[i].kind;
+		m[i].path = bytes(plan[i].path);
+		if (plan[i].check) {
+			assert_int_equal(lstat(plan[i].path, &st), 0);
+			m[i].has_dev = m[i].has_ino = true;
+			m[i].dev = st.st_dev;
+			m[i].ino = st.st_ino + plan[i].wrong;
+		}
+	}
+	all.n_mount = n;
+	all.mount = list;
+	order.order_case = KODA__ORDER__ORDER_MOUNTS;
+	order.mounts = &all;
+	send_order(&order, NULL, 0);
+	r = await(order.id);
+	if (r->report_case == KODA__REPORT__REPORT_FAILED)
+		fail_msg("mounts: errno %d, %.*s", r->failed->errnum, (int)r->failed->what.len,
+		    r->failed->what.data);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_MOUNTED);
+	text[0] = '\0';
+	for (size_t i = 0; i < r->mounted->n_missing; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%.*s\n",
+		    (int)r->mounted->missing[i].len, r->mounted->missing[i].data);
+	free_report(r);
+	return text;
+}
+
+static void
+make_project(void)
+{
+	static const char *const dirs[] = { ".git", ".git/hooks", "sub", "sub/deep", "secret",
+		"secret/in", "secret/in/deeper", "secret/other", "a \n\\b" };
+	static const char *const files[] = { ".git/config", ".git/hooks/pre-commit", "sub/deep/f",
+		"secret/key", "secret/in/open", "secret/in/deeper/closed", "secret/other/x", "env",
+		"a \n\\b/f" };
+
+	for (size_t i = 0; i < N_ELEMENTS(dirs); i++)
+		proof_mkdir(in_root(dirs[i]));
+	for (size_t i = 0; i < N_ELEMENTS(files); i++)
+		proof_put(in_root(files[i]), "content\n");
+}
+
+static void
+pins_and_read_only(void **state)
+{
+	struct result r;
+
+	make_project();
+	{
+		const struct mount plan[] = { { PIN, in_root(".git"), true, 0 },
+			{ READ_ONLY, in_root(".git/hooks"), true, 0 },
+			{ READ_ONLY, in_root(".git/config"), false, 0 },
+			{ READ_ONLY, in_root("a \n\\b"), true, 0 } };
+
+		assert_string_equal(mounts(plan, N_ELEMENTS(plan)), "");
+	}
+	r = run_sh(&plain,
+	    "exec 2>/dev/null\n"
+	    "mv .git x || echo 1\n mv .git/hooks .git/h || echo 2\n rm -rf .git/hooks || echo 3\n"
+	    "{ echo x > .git/hooks/new; } || echo 4\n { echo x >> .git/config; } || echo 5\n"
+	    "mv .git/config .git/c || echo 6\n echo y > y; mv y .git/config || echo 7\n"
+	    "chmod 777 .git/config || echo 8\n ln .git/config .git/l || echo 9\n"
+	    "cat .git/config; echo z > .git/index && cat .git/index\n"
+	    "{ echo x > a*/f; } || echo 10\n");
+	assert_string_equal(r.text, "1\n2\n3\n4\n5\n6\n7\n8\n9\ncontent\nz\n10\n");
+	assert_true(proof_holds(in_root(".git/config"), "content\n"));
+	assert_true(proof_holds(in_root(".git/hooks/pre-commit"), "content\n"));
+}
+
+static void
+hidden_and_holes(void **state)
+{
+	struct result r;
+
+	make_project();
+	{
+		const struct mount plan[] = { { HIDE, in_root("secret"), true, 0 },
+			{ HOLE, in_root("secret/in"), true, 0 },
+			{ HIDE, in_root("secret/in/deeper/closed"), true, 0 },
+			{ HOLE, in_root("secret/key"), true, 0 },
+			{ HIDE, in_root("sub/deep"), true, 0 }, { HIDE, in_root("env"), true, 0 } };
+
+		assert_string_equal(mounts(plan, N_ELEMENTS(plan)), "");
+	}
+	r = run_sh(&plain,
+	    "exec 2>/dev/null\n"
+	    "ls -A secret sub/deep | tr '\\n' ' '; echo; stat -c '%a %F' secret sub/deep env\n"
+	    "cat secret/in/open secret/key; cat secret/in/deeper/closed || echo 1\n"
+	    "cat env || echo 2\n { echo x > env; } || echo 3\n { echo x > secret/new; } || echo 4\n"
+	    "{ echo x > secret/in/open; } || echo 5\n { echo x > secret/key; } || echo 6\n"
+	    "mkdir secret/in/d || echo 7\n mv secret s || echo 8\n chmod 777 secret env || echo 9\n"
+	    "rm -rf secret sub/deep || echo 10\n rmdir secret/other || echo 11\n"
+	    "cat /run/koda/hidden/file || echo 12\n { echo > /run/koda/hidden/x; } || echo 13\n");
+	assert_string_equal(r.text,
+	    "secret: in key  sub/deep: \n555 directory\n555 directory\n0 regular empty file\n"
+	    "content\ncontent\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n");
+	assert_true(proof_holds(in_root("secret/other/x"), "content\n"));
+	assert_true(proof_holds(in_root("secret/in/open"), "content\n"));
+	assert_true(proof_holds(in_root("env"), "content\n"));
+}
+
+static void
+hole_in_a_hole(void **state)
+{
+	struct result r;
+
+	make_project();
+	{
+		const struct mount plan[] = { { HIDE, in_root("secret"), false, 0 },
+			{ HOLE, in_root("secret/in"), false, 0 },
+			{ HIDE, in_root("secret/in/deeper"), false, 0 },
+			{ HOLE, in_root("secret/in/deeper/closed"), false, 0 } };
+
+		assert_string_equal(mounts(plan, N_ELEMENTS(plan)), "");
+	}
+	r = run_sh(&plain, "find secret -type f | sort; cat secret/in/deeper/closed");
+	assert_string_equal(r.text, "secret/in/deeper/closed\nsecret/in/open\ncontent\n");
+}
+
+static void
+missing_places(void **state)
+{
+	struct result r;
+	char want[4096];
+
+	make_project();
+	assert_int_equal(symlink(".git", in_root("link")), 0);
+	{
+		const struct mount plan[] = { { READ_ONLY, in_root(".mcp.json"), false, 0 },
+			{ READ_ONLY, in_root(".git/config"), true, 1 }, /* another inode */
+			{ READ_ONLY, in_root("link"), false, 0 },
+			{ READ_ONLY, in_root("link/hooks"), false, 0 },
+			{ READ_ONLY, in_root("env/x"), false, 0 },
+			{ HIDE, in_root("secret"), true, 0 },
+			{ READ_ONLY, in_root("secret/key"), false, 0 },
+			{ HOLE, in_root("secret/none"), false, 0 } };
+
+		snprintf(want, sizeof(want), "%s\n%s\n%s\n%s\n%s\n%s\n%s\n", plan[0].path,
+		    plan[1].path, plan[2].path, plan[3].path, plan[4].path, plan[6].path,
+		    plan[7].path);
+		assert_string_equal(mounts(plan, N_ELEMENTS(plan)), want);
+	}
+	r = run_sh(&plain, "echo x >> .git/config; ls -A secret");
+	assert_string_equal(r.text, "");
+	assert_true(proof_holds(in_root(".git/config"), "content\nx\n"));
+}
+
+static void
+second_plan(void **state)
+{
+	struct options o = { .background = true };
+	struct command c;
+	struct result r;
+	char line[64];
+	struct mount first[4], second[1];
+
+	make_project();
+	first[0] = (struct mount){ PIN, in_root(".git"), true, 0 };
+	first[1] = (struct mount){ READ_ONLY, in_root(".git/hooks"), true, 0 };
+	first[2] = (struct mount){ HIDE, in_root("secret"), true, 0 };
+	first[3] = (struct mount){ HOLE, in_root("secret/in"), true, 0 };
+	second[0] = (struct mount){ READ_ONLY, in_root("sub"), true, 0 };
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(mounts(first, N_ELEMENTS(first)), "");
+		assert_string_equal(mounts(second, N_ELEMENTS(second)), "");
+	}
+	/* Nothing of the first is left, also where somebody has moved it on the host; and while a command runs. */
+	c = begin_sh(&o, "echo up; exec sleep 1000");
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	assert_string_equal(mounts(first, N_ELEMENTS(first)), "");
+	assert_int_equal(rename(in_root("secret"), in_root("moved")), 0);
+	assert_string_equal(mounts(second, N_ELEMENTS(second)), "");
+	r = run_sh(&plain,
+	    "grep -c -e secret -e moved -e .git /proc/self/mountinfo; cat moved/key;"
+	    "echo x > .git/hooks/new && mv .git g && echo yes; { echo x > sub/y; } 2>/dev/null || echo no");
+	assert_string_equal(r.text, "0\ncontent\nyes\nno\n");
+	/* It was stopped, and goes on. */
+	delivered(send_signal(c.id, SIGTERM, false));
+	r = ended(&c);
+	assert_int_equal(r.signal, SIGTERM);
+}
+
+static void
+stopped_stays_stopped(void **state)
+{
+	struct options o = { .background = true };
+	struct command c = begin_sh(&o, "echo $$; kill -STOP $$; echo went on");
+	struct mount plan[1];
+	struct result r;
+	char line[64];
+
+	make_project();
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	do {
+		r = run_sh(&plain, proof_path("set -- $(cat /proc/%s/stat); echo $3", line));
+	} while (strcmp(r.text, "T\n") != 0);
+	plan[0] = (struct mount){ PIN, in_root(".git"), true, 0 };
+	assert_string_equal(mounts(plan, 1), "");
+	r = run_sh(&plain, proof_path("set -- $(cat /proc/%s/stat); echo $3", line));
+	assert_string_equal(r.text, "T\n");
+	delivered(send_signal(c.id, SIGCONT, false));
+	r = ended(&c);
+	assert_string_equal(r.text, "went on\n");
+}
+
+static void
+host_replaces_a_file(void **state)
+{
+	struct mount plan[2];
+	Koda__Report *r;
+	struct result res;
+
+	make_project();
+	plan[0] = (struct mount){ PIN, in_root(".git"), true, 0 };
+	plan[1] = (struct mount){ READ_ONLY, in_root(".git/config"), true, 0 };
+	assert_string_equal(mounts(plan, 2), "");
+	proof_put(in_root(".git/config.lock"), "from the host\n");
+	assert_int_equal(rename(in_root(".git/config.lock"), in_root(".git/config")), 0);
+	r = await(0);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_EVENT);
+	assert_int_equal(r->event->kind, KODA__EVENT_KIND__EVENT_KIND_REMOUNTED);
+	free_report(r);
+	res = run_sh(&plain, "cat .git/config; { echo x > .git/config; } 2>/dev/null || echo no");
+	assert_string_equal(res.text, "from the host\nno\n");
+}
+
+/* ---- the worker ---- */
+
+static struct frame_stream worker;
+
+static int
+start_worker(void)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__StartWorker w = KODA__START_WORKER__INIT;
+	cleanup_close int program = open(WORKER, O_RDONLY | O_CLOEXEC);
+	Koda__Report *r;
+	int pair[2], fds[2], pidfd;
+
+	assert_true(program >= 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	fds[0] = pair[1];
+	fds[1] = program;
+	order.order_case = KODA__ORDER__ORDER_START_WORKER;
+	order.start_worker = &w;
+	send_order(&order, fds, 2);
+	close(pair[1]);
+	frame_init(&worker, pair[0]);
+	r = await(order.id);
+	if (r->report_case == KODA__REPORT__REPORT_FAILED)
+		fail_msg("worker: errno %d", r->failed->errnum);
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_WORKER_STARTED);
+	assert_int_equal(frame_fds_waiting(&box.fs), 1);
+	pidfd = frame_take_fd(&box.fs);
+	free_report(r);
+	return pidfd;
+}
+
+static void
+seal_worker(void)
+{
+	static const uint8_t token[TOKEN_BYTES] = { 1 };
+	Koda__Seal seal = KODA__SEAL__INIT;
+	Koda__Request req = KODA__REQUEST__INIT;
+	cleanup_free uint8_t *packed = NULL;
+	struct koda_error err = { 0 };
+	const uint8_t *data;
+	Koda__Reply *reply;
+	struct policy policy;
+	struct stat st;
+	size_t len;
+
+	policy_init(&policy);
+	assert_int_equal(policy_list_add(&policy.list[KODA_ALLOW_WRITE], box.root, &err), 0);
+	assert_int_equal(policy_pack(&policy, &packed, &len, &err), 0);
+	policy_done(&policy);
+	assert_int_equal(stat(box.root, &st), 0);
+	seal.protocol = KODA_PROTOCOL_VERSION;
+	seal.policy = (ProtobufCBinaryData){ len, packed };
+	seal.mode = KODA__MODE__MODE_AUTO;
+	seal.root = bytes(box.root);
+	seal.root_dev = st.st_dev;
+	seal.root_ino = st.st_ino;
+	seal.home = bytes("/nonexistent-home");
+	seal.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
+	req.id = 1;
+	req.op_case = KODA__REQUEST__OP_SEAL;
+	req.seal = &seal;
+	assert_true(message_queue(&worker, &req.base, &err) > 0);
+	assert_int_equal(frame_flush(&worker, true, &err), 1);
+	while (frame_next(&worker, &data, &len, &err) == 0)
+		assert_int_equal(frame_fill(&worker, true, &err), 1);
+	reply = koda__reply__unpack(NULL, len, data);
+	assert_non_null(reply);
+	if (reply->result_case != KODA__REPLY__RESULT_READY)
+		fail_msg("the worker is not ready: %.*s",
+		    reply->error != NULL ? (int)reply->error->message.len : 0,
+		    reply->error != NULL ? (const char *)reply->error->message.data : "");
+	protobuf_c_message_free_unpacked(&reply->base, NULL);
+}
+
+static void
+gone(int pidfd)
+{
+	struct pollfd p = { pidfd, POLLIN, 0 };
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+}
+
+static void
+worker_inside(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		int pidfd = start_worker();
+
+		seal_worker();
+		/* No command can end it, from Landlock's ABI 6 on. */
+		if (box.landlock_abi >= 6) {
+			struct result r = run_sh(&plain,
+			    "p=$(grep -l koda-fs-worker /proc/[0-9]*/comm | sed 's/[^0-9]//g'); test -n \"$p\" && "
+			    "kill -0 $p 2>/dev/null || echo no");
+
+			assert_string_equal(r.text, "no\n");
+		}
+		assert_int_equal(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0), 0);
+		gone(pidfd);
+		close(pidfd);
+		frame_done(&worker);
+	}
+	assert_int_equal(others_inside(), 0);
+}
+
+/* ---- the end of it ---- */
+
+/* Descriptors of all that are below this one, as the host sees them. */
+static size_t
+pidfds_below(pid_t pid, int *ret, size_t max)
+{
+	cleanup_close int fd =
+	    open(proof_path("/proc/%d/task/%d/children", (int)pid, (int)pid), O_RDONLY | O_CLOEXEC);
+	char text[4096], *save = NULL;
+	ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	size_t n = 0;
+
+	text[got > 0 ? got : 0] = '\0';
+	for (char *p = strtok_r(text, " ", &save); p != NULL && n < max;
+	     p = strtok_r(NULL, " ", &save)) {
+		pid_t child = (pid_t)strtol(p, NULL, 10);
+		int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+
+		if (pidfd < 0)
+			continue;
+		ret[n++] = pidfd;
+		n += pidfds_below(child, ret + n, max - n);
+	}
+	return n;
+}
+
+static void
+host_goes_away(void **state)
+{
+	struct options o = { .background = true };
+	struct command c =
+	    begin_sh(&o, "trap '' TERM HUP INT; (setsid sleep 1000 &); sleep 1000 & echo up; wait");
+	int pidfd = start_worker(), all[64];
+	char line[64];
+	size_t n;
+
+	started(&c);
+	read_line(&c, line, sizeof(line));
+	n = pidfds_below(box.bwrap, all, N_ELEMENTS(all));
+	assert_true(n >= 7); /* stage2, template, reaper, shell, two sleeps, worker */
+	frame_done(&box.fs);
+	for (size_t i = 0; i < n; i++) {
+		gone(all[i]);
+		close(all[i]);
+	}
+	gone(pidfd);
+	close(pidfd);
+	frame_done(&worker);
+	close(c.out);
+	assert_true(WIFEXITED(end_of(box.bwrap)));
+	box.bwrap = 0;
+}
+
+static void
+template_killed(void **state)
+{
+	struct command c = begin_sh(&plain,
+	    "kill -9 $(grep -l koda-template /proc/[0-9]*/comm | sed 's/[^0-9]//g' | "
+	    "head -1); sleep 1000");
+	int status;
+
+	/* A command harms itself: the host sees the end of the slot. */
+	status = end_of(box.bwrap);
+	box.bwrap = 0;
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	close(c.out);
+}
+
+/* ---- orders that are none ---- */
+
+static const struct {
+	const char *label;
+	size_t len;
+	const char *bytes;
+} malformed[] = {
+	{ "an empty message", 6, "\0\0\0\2\x08\1" }, /* an id and no order */
+	{ "a length of nothing", 4, "\0\0\0\0" },
+	{ "a length of too much", 4, "\x7f\0\0\0" },
+	{ "no message", 8, "\0\0\0\4\xff\xff\xff\xff" },
+	{ "an unknown field", 8, "\0\0\0\4\x08\1\x78\1" },
+	{ "two orders", 14, "\0\0\0\x0a\x08\1\x22\0\x3a\2\x08\1\x22\0" },
+	{ "End of nothing", 8, "\0\0\0\4\x08\1\x3a\0" },
+	{ "an id of 0", 10, "\0\0\0\6\x08\0\x3a\2\x08\1" },
+	{ "a worker without descriptors", 8, "\0\0\0\4\x08\1\x22\0" },
+	{ "signal 0", 12, "\0\0\0\x08\x08\1\x32\4\x08\1\x10\0" },
+	{ "signal 65", 12, "\0\0\0\x08\x08\1\x32\4\x08\1\x10\x41" },
+	{ "a mount of a relative path", 14, "\0\0\0\x0a\x08\1\x1a\6\x0a\4\x08\1\x12\0" },
+	{ "a mount with ..", 19, "\0\0\0\x0f\x08\1\x1a\x0b\x0a\x09\x08\1\x12\5/a/.." },
+	{ "a mount with a slash at the end", 17, "\0\0\0\x0d\x08\1\x1a\x09\x0a\7\x08\1\x12\3/a/" },
+};
+
+static void
+malformed_order(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	int status;
+
+	assert_int_equal(send(box.fs.fd, malformed[i].bytes, malformed[i].len, MSG_NOSIGNAL),
+	    (ssize_t)malformed[i].len);
+	status = end_of(box.bwrap);
+	box.bwrap = 0;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+static void
+bad_exec(void **state)
+{
+	static const char *const kinds[] = { "no argv", "NUL", "relative cwd", "limit" };
+
+	for (size_t i = 0; i < N_ELEMENTS(kinds); i++) {
+		ProtobufCBinaryData arg = bytes("/bin/true");
+		Koda__ResourceLimit l = KODA__RESOURCE_LIMIT__INIT, *limit = &l;
+		Koda__Order order = KODA__ORDER__INIT;
+		Koda__Exec e = KODA__EXEC__INIT;
+		cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (i > 0) {
+			unbooted(state);
+			boot(true);
+		}
+		e.argv = &arg;
+		e.n_argv = i == 0 ? 0 : 1;
+		if (i == 1)
+			arg = (ProtobufCBinaryData){ 10, (uint8_t *)(uintptr_t) "/bin/tru\0e" };
+		e.cwd = bytes(i == 2 ? "tmp" : "/");
+		l.resource = 77;
+		e.limit = &limit;
+		e.n_limit = i == 3;
+		order.order_case = KODA__ORDER__ORDER_EXEC;
+		order.exec = &e;
+		send_order(&order, (const int[]){ null, null, null }, 3);
+		assert_int_equal(WEXITSTATUS(end_of(box.bwrap)), 1);
+		box.bwrap = 0;
+		if (i + 1 < N_ELEMENTS(kinds))
+			tear_down(state);
+	}
+}
+
+static void
+before_boot(void **state)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Mounts all = KODA__MOUNTS__INIT;
+	Koda__Boot b = KODA__BOOT__INIT;
+
+	order.order_case = KODA__ORDER__ORDER_MOUNTS;
+	order.mounts = &all;
+	send_order(&order, NULL, 0);
+	assert_failed(order.id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EAGAIN);
+	boot(true);
+	/* Once. */
+	b.protocol = KODA_PROTOCOL_VERSION;
+	b.root = bytes(box.root);
+	b.local_binding = true;
+	order = (Koda__Order)KODA__ORDER__INIT;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &b;
+	send_order(&order, NULL, 0);
+	assert_failed(order.id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EEXIST);
+	assert_int_equal(run_sh(&plain, "true").code, 0);
+}
+
+static void
+another_protocol(void **state)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Boot b = KODA__BOOT__INIT;
+
+	b.protocol = KODA_PROTOCOL_VERSION + 1;
+	b.root = bytes(box.root);
+	b.local_binding = true;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &b;
+	send_order(&order, NULL, 0);
+	assert_failed(order.id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EPROTO);
+	assert_int_equal(WEXITSTATUS(end_of(box.bwrap)), 1);
+	box.bwrap = 0;
+}
+
+static void
+not_as_a_program(void **state)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		dup2(null, 2);
+		execl(STAGE2, STAGE2, (char *)NULL);
+		_exit(99);
+	}
+	assert_int_equal(WEXITSTATUS(end_of(pid)), 1);
+}
+
+/* ---- inside ---- */
+
+static int
+be_inside(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "--try") == 0)
+		return -try_call(argv[2]);
+	if (argc == 2 && strcmp(argv[1], "--x32") == 0) {
+		syscall(0x40000000 | 39);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "--storm") == 0) {
+		/* Each forks all the time, and leaves its parent. */
+		if (write(1, "up\n", 3) != 3)
+			return 1;
+		for (;;) {
+			pid_t pid = fork();
+
+			if (pid > 0 && fork() != 0)
+				_exit(0);
+			setsid();
+		}
+	}
+	fprintf(stderr, "what is %s?\n", argv[1]);
+	return 99;
+}
+
+#define SLOT(fn)                                                                                   \
+	{                                                                                          \
+#fn, fn, booted, tear_down, NULL                                                   \
+	}
+#define CLOSED(fn)                                                                                 \
+	{                                                                                          \
+#fn, fn, booted_closed, tear_down, NULL                                            \
+	}
+#define RAW(fn)                                                                                    \
+	{                                                                                          \
+#fn, fn, unbooted, tear_down, NULL                                                 \
+	}
+
+int
+main(int argc, char **argv)
+{
+	/* clang-format off */
+	const struct CMUnitTest slots[] = {
+		CLOSED(closed_has_no_listener), SLOT(x32_is_killed),
+		SLOT(not_found), SLOT(looked_up), SLOT(working_directory), SLOT(no_terminal), SLOT(terminal),
+		SLOT(limits), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
+		SLOT(reaper_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),
+		SLOT(signal_before_it_began), SLOT(commands_signal_each_other), SLOT(many_at_once),
+		SLOT(large_order), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole),
+		SLOT(missing_places), SLOT(second_plan), SLOT(stopped_stays_stopped),
+		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(host_goes_away), SLOT(template_killed),
+		SLOT(bad_exec), RAW(before_boot), RAW(another_protocol), RAW(not_as_a_program),
+	};
+	/* clang-format on */
+	struct CMUnitTest simple[N_ELEMENTS(scripts) + N_ELEMENTS(calls)];
+	struct CMUnitTest bad[N_ELEMENTS(malformed)];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t n = 0;
+	int failed;
+
+	if (argc > 1)
+		return be_inside(argc, argv);
+	if (len <= 0)
+		return 1;
+	self[len] = '\0';
+	/* One slot serves all of these, one after the other. */
+	for (size_t i = 0; i < N_ELEMENTS(scripts); i++)
+		simple[n++] =
+		    (struct CMUnitTest){ scripts[i].label, script, NULL, NULL, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(calls); i++)
+		simple[n++] = (struct CMUnitTest){ calls[i].name, call, NULL, NULL, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(malformed); i++)
+		bad[i] = (struct CMUnitTest){ malformed[i].label, malformed_order, unbooted,
+			tear_down, (void *)i };
+	failed = cmocka_run_group_tests_name("commands", simple, booted, tear_down);
+	failed += cmocka_run_group_tests_name("slots", slots, NULL, NULL);
+	failed += cmocka_run_group_tests_name("malformed orders", bad, NULL, NULL);
+	return failed;
+}
