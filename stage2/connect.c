@@ -645,11 +645,11 @@ connect_ready(struct stage2 *s)
 	} in;
 	struct pollfd pfd = { .fd = s->guard->listener, .events = POLLIN };
 
-	/* RECV would wait where there is nothing, so it is asked before; for the first the loop has. */
-	for (int i = 0; i < CONNECT_TURN_MAX; i++) {
+	/* RECV would wait where there is nothing. */
+	for (int i = 0; i < CONNECT_TURN_MAX && poll(&pfd, 1, 0) == 1; i++) {
 		int r;
 
-		if (i > 0 && (poll(&pfd, 1, 0) != 1 || (pfd.revents & POLLIN) == 0))
+		if ((pfd.revents & POLLIN) == 0)
 			return;
 		memset(&in, 0, sizeof(in));
 		if (ioctl(s->guard->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.req) < 0)

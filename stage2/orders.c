@@ -249,10 +249,10 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 		s->ending = true;
 		return;
 	}
+	watch_plan(s->watch, s->view);
 	if (stop)
 		procs_go_on(s->proc_fd, &before);
 	procs_done(&before);
-	watch_plan(s->watch, s->view);
 	report.id = order->id;
 	report.report_case = KODA__REPORT__REPORT_MOUNTED;
 	report.mounted = &mounted;

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 
 /* Until every process has noticed that it is stopped; who has not by then sits in the kernel and will. */
 #define STOP_WAIT_US 10000
+#define STOP_STEP_US 20
 /* The event comes when a rename on the host begins; until it is through the name is not there. A file that was
  * removed for good costs this time. */
 #define REPAIR_WAIT_US 10000
@@ -242,11 +242,11 @@ watch_plan(struct watch *w, const struct view *v)
 	free(w->place);
 	w->place = place;
 	w->n_places = place != NULL ? v->n : 0;
-	for (size_t i = 0; i < w->n_places; i++)
+	for (size_t i = 0; i < w->n_places; i++) {
 		hook(w, v, i);
-	/* What came between the mounts and the watches. */
-	for (size_t i = 0; i < w->n_places; i++)
-		w->place[i].touched = true;
+		/* There, and not what the plan means: it is among those that are said to be missing. */
+		place[i].told = !v->entry[i].there && look(v, &v->entry[i]) != AT_NOTHING;
+	}
 }
 
 /*
@@ -413,12 +413,14 @@ was_stopped(int proc, const struct process *p)
 static void
 stop_all(int proc, struct processes *ret)
 {
+	const struct timespec step = { 0, STOP_STEP_US * 1000 };
 	uint64_t until = now_us() + STOP_WAIT_US;
 
 	/* One call, before anything is looked at: also nobody is born meanwhile. */
 	kill(-1, SIGSTOP);
+	/* Asleep, not yielding: who is to stop may need this processor to notice. */
 	while (!list(proc, ret) && now_us() < until)
-		sched_yield();
+		nanosleep(&step, NULL);
 	for (size_t i = 0; i < ret->n; i++)
 		ret->v[i].stopped = was_stopped(proc, &ret->v[i]);
 }
@@ -469,17 +471,22 @@ is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino)
 	return false;
 }
 
-/* Does that path lie in a directory that was replaced, on a mount that is not the one we put there? */
+/* Does that path lie in a directory that was replaced, on a mount that is not what we put there or into it? */
 static bool
 is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount)
 {
-	for (size_t i = 0; i < v->n; i++)
-		if (v->entry[i].there && (uint64_t)v->entry[i].mount_id == mount)
-			return false;
-	for (size_t i = 0; i < all->n; i++)
-		if (all->v[i].content && all->v[i].directory &&
-		    path_is_inside(path, v->entry[all->v[i].entry].path))
+	for (size_t i = 0; i < all->n; i++) {
+		const char *dir = v->entry[all->v[i].entry].path;
+		bool ours = false;
+
+		if (!all->v[i].content || !all->v[i].directory || !path_is_inside(path, dir))
+			continue;
+		for (size_t k = 0; k < v->n && !ours; k++)
+			ours = v->entry[k].there && (uint64_t)v->entry[k].mount_id == mount &&
+			    path_is_inside(v->entry[k].path, dir);
+		if (!ours)
 			return true;
+	}
 	return false;
 }
 
@@ -657,7 +664,8 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 				.dev = { v->entry[i].mounted_dev },
 				.ino = { v->entry[i].mounted_ino },
 				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN &&
-				    v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE };
+				    v->entry[i].kind !=
+					KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE };
 	return true;
 }
 
@@ -752,9 +760,13 @@ touch(struct watch *w, const struct inotify_event *event)
 		for (size_t i = w->dir[d].first; i != 0; i = w->place[i - 1].next) {
 			struct place *p = &w->place[i - 1];
 
-			if (all || self ||
-			    (p->name_len == len && memcmp(p->name, event->name, len) == 0))
-				p->touched = true;
+			if (!all && !self &&
+			    (p->name_len != len || memcmp(p->name, event->name, len) != 0))
+				continue;
+			p->touched = true;
+			/* Gone and here again is one look: it is another one than what was told of. */
+			if (!all && !self)
+				p->told = false;
 		}
 		if (!self)
 			continue;

@@ -13,7 +13,7 @@
 #include "stage2/stage2.h"
 
 struct watch *watch_new(struct koda_error *err);
-/* The plan changed: watch for what is missing in it now. */
+/* The plan changed: watch for what is missing in it now. To be called before anybody goes on in the new view. */
 void watch_plan(struct watch *w, const struct view *v);
 /* Descriptors to poll: mountinfo (POLLPRI) and inotify (POLLIN). */
 int watch_mountinfo_fd(const struct watch *w);

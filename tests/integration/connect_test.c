@@ -1,0 +1,782 @@
+/*
+ * Connections of commands: to the slot's own sockets as outside, to the host's not at all. The judgement is made
+ * outside, by listeners of the host that count who came.
+ */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/un.h>
+
+#include "tests/support/stage2.h"
+
+/* ---- what a command does; its exit status is 0 or the errno it got ---- */
+
+static void
+unix_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_len)
+{
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	/* "@name": abstract */
+	snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
+	*ret_len = sizeof(*ret);
+	if (path[0] == '@') {
+		ret->sun_path[0] = '\0';
+		*ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	}
+}
+
+static int
+type_of(const char *name)
+{
+	return strcmp(name, "seqpacket") == 0 ? SOCK_SEQPACKET
+	    : strcmp(name, "datagram") == 0   ? SOCK_DGRAM
+					      : SOCK_STREAM;
+}
+
+static int
+listen_unix(int type, const char *path, int backlog)
+{
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un;
+	socklen_t len;
+
+	unix_address(path, &un, &len);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&un, len) < 0 || listen(fd, backlog) < 0)
+		return -1;
+	return fd;
+}
+
+static int
+connect_unix(int type, const char *path)
+{
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0), saved;
+	struct sockaddr_un un;
+	socklen_t len;
+
+	if (fd < 0)
+		return -1;
+	unix_address(path, &un, &len);
+	if (connect(fd, (struct sockaddr *)&un, len) == 0)
+		return fd;
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+/* One byte from one end to the other. */
+static int
+talk(int client, int listener)
+{
+	int server = accept(listener, NULL, NULL);
+	char c = 0;
+
+	if (server < 0 || write(client, "x", 1) != 1 || read(server, &c, 1) != 1 || c != 'x')
+		return EBADMSG;
+	close(server);
+	return 0;
+}
+
+/* own TYPE BIND CONNECT: both ends in one command */
+static int
+do_own(char **arg)
+{
+	int type = type_of(arg[0]), listener = listen_unix(type, arg[1], 4), client;
+
+	if (listener < 0)
+		return errno;
+	client = connect_unix(type, arg[2]);
+	return client < 0 ? errno : talk(client, listener);
+}
+
+static int
+do_connect(char **arg)
+{
+	return connect_unix(type_of(arg[0]), arg[1]) < 0 ? errno : 0;
+}
+
+static int
+do_tcp(char **arg)
+{
+	int family = strcmp(arg[0], "4") == 0 ? AF_INET : AF_INET6;
+	struct sockaddr_storage at = { .ss_family = (sa_family_t)family };
+	socklen_t len =
+	    family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	int listener = socket(family, SOCK_STREAM, 0), client = socket(family, SOCK_STREAM, 0);
+	struct pollfd pfd;
+
+	if (family == AF_INET)
+		((struct sockaddr_in *)&at)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else
+		((struct sockaddr_in6 *)&at)->sin6_addr = in6addr_loopback;
+	if (listener < 0 || client < 0 || bind(listener, (struct sockaddr *)&at, len) < 0 ||
+	    listen(listener, 4) < 0 || getsockname(listener, (struct sockaddr *)&at, &len) < 0)
+		return errno;
+	if (strcmp(arg[1], "blocking") == 0) {
+		if (connect(client, (struct sockaddr *)&at, len) < 0)
+			return errno;
+		/* Its state is that of a connected socket, and its flags are what they were. */
+		if (connect(client, (struct sockaddr *)&at, len) == 0 || errno != EISCONN ||
+		    (fcntl(client, F_GETFL) & O_NONBLOCK) != 0)
+			return EBADE;
+	} else {
+		fcntl(client, F_SETFL, O_NONBLOCK);
+		if (connect(client, (struct sockaddr *)&at, len) == 0 || errno != EINPROGRESS)
+			return EBADE;
+		pfd = (struct pollfd){ .fd = client, .events = POLLOUT };
+		if (poll(&pfd, 1, PATIENCE_MS) != 1 ||
+		    connect(client, (struct sockaddr *)&at, len) < 0)
+			return errno;
+	}
+	return talk(client, listener);
+}
+
+static int
+do_refused_port(char **arg)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons(1),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	return connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? errno : 0;
+}
+
+static int
+do_socket(char **arg)
+{
+	return socket(AF_UNIX, type_of(arg[0]), 0) < 0 ? 1 : 0;
+}
+
+/* Bound and not listening (yet); then its file alone. */
+static int
+do_stale(char **arg)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), first, second;
+	struct sockaddr_un un;
+	socklen_t len;
+
+	unix_address(arg[0], &un, &len);
+	if (bind(fd, (struct sockaddr *)&un, len) < 0)
+		return errno;
+	first = connect_unix(SOCK_STREAM, arg[0]) < 0 ? errno : 0;
+	close(fd);
+	second = connect_unix(SOCK_STREAM, arg[0]) < 0 ? errno : 0;
+	return first == ECONNREFUSED ? second : EBADE;
+}
+
+/* What the kernel says to arguments that make no sense. */
+static int
+do_nonsense(char **arg)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), inet = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = "own" };
+	const struct sockaddr *at = (struct sockaddr *)&un;
+	int null = open("/dev/null", O_RDWR);
+	const struct {
+		int fd;
+		const void *at;
+		socklen_t len;
+		int want;
+	} calls[] = {
+		{ 999, at, sizeof(un), EBADF },
+		{ null, at, sizeof(un), ENOTSOCK },
+		{ fd, at, 0, EINVAL },
+		{ fd, at, (socklen_t)-1, EINVAL },
+		{ fd, at, sizeof(struct sockaddr_storage) + 1, EINVAL },
+		{ fd, at, sizeof(un) + 1, EINVAL },
+		{ fd, (const void *)8, sizeof(un), EFAULT },
+		{ inet, at, sizeof(struct sockaddr_in), EAFNOSUPPORT },
+		{ fd, &(struct sockaddr_in){ .sin_family = AF_INET }, sizeof(struct sockaddr_in),
+		    EINVAL },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(calls); i++)
+		if (connect(calls[i].fd, calls[i].at, calls[i].len) == 0 ||
+		    errno != calls[i].want) {
+			fprintf(stderr, "# call %zu: %s\n", i, strerror(errno));
+			return (int)i + 1;
+		}
+	return 0;
+}
+
+/* A backlog that is full: who may not wait hears so, who may gets through when there is room. */
+static int
+do_backlog(char **arg)
+{
+	int listener = listen_unix(SOCK_STREAM, "backlog", 0), fd, r, status, ready[2];
+	struct timeval limit = { .tv_usec = 20000 };
+	struct sockaddr_un un;
+	socklen_t len;
+	pid_t pid;
+	char c;
+
+	unix_address("backlog", &un, &len);
+	if (listener < 0 || connect_unix(SOCK_STREAM, "backlog") < 0 || pipe(ready) < 0)
+		return errno;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (connect(fd, (struct sockaddr *)&un, len) == 0 || errno != EAGAIN)
+		return EBADE;
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (struct sockaddr *)&un, len) == 0 || errno != EAGAIN)
+		return EBADE;
+	/* A child that is killed while it waits leaves nothing behind that counts. */
+	pid = fork();
+	if (pid == 0)
+		_exit(connect_unix(SOCK_STREAM, "backlog") < 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	pid = fork();
+	if (pid == 0) {
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		_exit(connect_unix(SOCK_STREAM, "backlog") < 0 ? errno : 0);
+	}
+	if (read(ready[0], &c, 1) != 1)
+		return EBADMSG;
+	/* Not before there is room. */
+	for (int i = 0; i < 50; i++) {
+		if (waitpid(pid, &status, WNOHANG) != 0)
+			return EBADE;
+		guest_blink();
+	}
+	r = accept(listener, NULL, NULL);
+	if (r < 0 || waitpid(pid, &status, 0) != pid)
+		return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EBADE;
+}
+
+static void *
+wait_in_backlog(void *arg)
+{
+	atomic_int *refused = arg;
+
+	if (connect_unix(SOCK_STREAM, "crowd") < 0 && errno == EAGAIN)
+		atomic_fetch_add(refused, 1);
+	return NULL;
+}
+
+/* One process may not have all of the places where one waits. */
+static int
+do_crowd(char **arg)
+{
+	int listener = listen_unix(SOCK_STREAM, "crowd", 0);
+	static atomic_int refused;
+	pthread_t thread;
+
+	if (listener < 0 || connect_unix(SOCK_STREAM, "crowd") < 0)
+		return errno;
+	for (int i = 0; i < 100; i++)
+		if (pthread_create(&thread, NULL, wait_in_backlog, &refused) != 0)
+			return EAGAIN;
+	while (atomic_load(&refused) < 100 - 64)
+		guest_blink();
+	/* Somebody else's turn comes all the same. */
+	return do_own(
+	    (char *[]){ (char[]){ "stream" }, (char[]){ "beside" }, (char[]){ "beside" } });
+}
+
+/* Standard input is a socket of the host's: it must not be connected anew to where the host is. */
+static int
+do_inherited(char **arg)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)atoi(arg[0])),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	(void)connect(0, &none, sizeof(none));
+	return connect(0, (struct sockaddr *)&at, sizeof(at)) < 0 ? errno : 0;
+}
+
+/* ---- swapping: everything that a command can change while its connection is judged ---- */
+
+static struct {
+	struct sockaddr_un un;
+	char own[64], host[64];
+	atomic_int fd;
+	atomic_bool over;
+} swap;
+
+static void *
+swap_address(void *arg)
+{
+	while (!atomic_load(&swap.over)) {
+		memcpy(swap.un.sun_path, swap.host, sizeof(swap.host));
+		atomic_signal_fence(memory_order_seq_cst); /* or the first is none at all */
+		memcpy(swap.un.sun_path, swap.own, sizeof(swap.own));
+		atomic_signal_fence(memory_order_seq_cst);
+	}
+	return NULL;
+}
+
+static void *
+swap_link(void *arg)
+{
+	while (!atomic_load(&swap.over)) {
+		if (symlink("own", "next") < 0 || rename("next", "link") < 0 ||
+		    symlink("host", "next") < 0 || rename("next", "link") < 0)
+			break;
+	}
+	return NULL;
+}
+
+static void *
+swap_descriptor(void *arg)
+{
+	/* What stands at that number: a socket, a file, another kind of socket. */
+	while (!atomic_load(&swap.over)) {
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0), inet = socket(AF_INET, SOCK_STREAM, 0);
+
+		dup2(inet, atomic_load(&swap.fd));
+		dup2(fd, atomic_load(&swap.fd));
+		fcntl(atomic_load(&swap.fd), F_SETFL, O_NONBLOCK);
+		fcntl(atomic_load(&swap.fd), F_SETFL, 0);
+		close(fd);
+		close(inet);
+	}
+	return NULL;
+}
+
+static void *
+accept_all(void *arg)
+{
+	int fd;
+
+	while ((fd = accept((int)(intptr_t)arg, NULL, NULL)) >= 0)
+		close(fd);
+	return NULL;
+}
+
+/* swap LINK TRIES: 0 if any of the connections was made */
+static int
+do_swap(char **arg)
+{
+	bool by_link = strcmp(arg[0], "link") == 0;
+	int listener = listen_unix(SOCK_STREAM, "own", 64), made = 0;
+	pthread_t thread;
+
+	if (listener < 0)
+		return errno;
+	snprintf(swap.own, sizeof(swap.own), "own");
+	snprintf(swap.host, sizeof(swap.host), "host");
+	swap.un.sun_family = AF_UNIX;
+	snprintf(swap.un.sun_path, sizeof(swap.un.sun_path), by_link ? "link" : "own");
+	atomic_store(&swap.fd, fcntl(socket(AF_UNIX, SOCK_STREAM, 0), F_DUPFD, 500));
+	if (by_link && symlink("own", "link") < 0)
+		return errno;
+	must(pthread_create(&thread, NULL, accept_all, (void *)(intptr_t)listener) == 0);
+	must(pthread_create(&thread, NULL, by_link ? swap_link : swap_address, NULL) == 0);
+	if (!by_link)
+		must(pthread_create(&thread, NULL, swap_descriptor, NULL) == 0);
+	for (int i = atoi(arg[1]); i > 0; i--) {
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		/* By turns on the number that is swapped and on one of our own. */
+		if (connect(i % 2 == 0 && !by_link ? atomic_load(&swap.fd) : fd,
+			(struct sockaddr *)&swap.un, sizeof(swap.un)) == 0)
+			made++;
+		close(fd);
+	}
+	_exit(made > 0 ? 0 : 1);
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	return (*(const uint64_t *)a > *(const uint64_t *)b) -
+	    (*(const uint64_t *)a < *(const uint64_t *)b);
+}
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* latency: how long a connection takes, p50 and p99, for who wants to know (no test does) */
+static int
+do_latency(char **arg)
+{
+	enum { N = 5000 };
+	static uint64_t took[N];
+	struct sockaddr_storage at[2] = { { .ss_family = AF_UNIX }, { .ss_family = AF_INET } };
+	socklen_t len[2] = { sizeof(struct sockaddr_un), sizeof(struct sockaddr_in) };
+
+	snprintf(((struct sockaddr_un *)&at[0])->sun_path, 64, "latency");
+	((struct sockaddr_in *)&at[1])->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int k = 0; k < 2; k++) {
+		int listener = socket(at[k].ss_family, SOCK_STREAM, 0);
+
+		if (bind(listener, (struct sockaddr *)&at[k], len[k]) < 0 ||
+		    listen(listener, 16) < 0 ||
+		    getsockname(listener, (struct sockaddr *)&at[k], &len[k]) < 0)
+			return errno;
+		for (int i = 0; i < N; i++) {
+			int fd = socket(at[k].ss_family, SOCK_STREAM, 0);
+
+			took[i] = clock_ns();
+			if (connect(fd, (struct sockaddr *)&at[k], len[k]) < 0)
+				return errno;
+			took[i] = clock_ns() - took[i];
+			close(accept(listener, NULL, NULL));
+			close(fd);
+		}
+		qsort(took, N, sizeof(took[0]), by_number);
+		fprintf(stderr, "# connect %s: p50 %.1f us, p99 %.1f us\n",
+		    k == 0 ? "AF_UNIX" : "AF_INET", (double)took[N / 2] / 1000,
+		    (double)took[N / 100 * 99] / 1000);
+	}
+	unlink("latency");
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(char **arg);
+} guest_does[] = {
+	{ "own", do_own },
+	{ "connect", do_connect },
+	{ "tcp", do_tcp },
+	{ "refused-port", do_refused_port },
+	{ "socket", do_socket },
+	{ "stale", do_stale },
+	{ "nonsense", do_nonsense },
+	{ "backlog", do_backlog },
+	{ "crowd", do_crowd },
+	{ "inherited", do_inherited },
+	{ "swap", do_swap },
+	{ "latency", do_latency },
+};
+
+static int
+be_guest(char **arg)
+{
+	for (size_t i = 0; i < N_ELEMENTS(guest_does); i++)
+		if (strcmp(arg[0], guest_does[i].name) == 0)
+			return guest_does[i].run(arg + 1);
+	return ENOSYS;
+}
+
+/* ---- outside ---- */
+
+#define SWAP_TRIES         "20000"
+#define SWAP_OUTSIDE       4000 /* what a backlog may be by default */
+#define SWAP_OUTSIDE_TRIES "4000"
+
+static struct guest guest;
+static int host_listener = -1; /* at "host" in the project */
+
+static int
+up(void **state)
+{
+	guest_up(&guest);
+	/* Bound by its relative name: a path of the host's may be too long for an address. */
+	must(chdir(guest.root) == 0);
+	/* Nobody accepts while others try, so there is room for all of them. */
+	host_listener = listen_unix(SOCK_STREAM, "host", SWAP_OUTSIDE);
+	must(host_listener >= 0);
+	must(symlink("host", "to_host") == 0 && symlink("o5", "to_o5") == 0);
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	must(chdir("/") == 0);
+	close(host_listener);
+	guest_down(&guest);
+	return 0;
+}
+
+/* How many have come. */
+static int
+came(int listener)
+{
+	struct pollfd pfd = { .fd = listener, .events = POLLIN };
+	int n = 0, fd;
+
+	while (poll(&pfd, 1, 0) == 1 && (fd = accept(listener, NULL, NULL)) >= 0) {
+		close(fd);
+		n++;
+	}
+	return n;
+}
+
+/* clang-format off */
+static const struct {
+	const char *label, *arg[6];
+	int want, outside; /* the errno inside; the same without a sandbox, -1: not tried */
+} cases[] = {
+	{ "own socket, relative path",     { "own", "stream", "o1", "o1" }, 0, 0 },
+	{ "own socket, through a dot path", { "own", "stream", "o2", "./../project/o2" }, 0, 0 },
+	{ "own socket, seqpacket",         { "own", "seqpacket", "o3", "o3" }, 0, 0 },
+	{ "own socket, abstract",          { "own", "stream", "@koda-connect-test", "@koda-connect-test" }, 0, 0 },
+	{ "own socket in the private /tmp", { "own", "stream", "/tmp/o4", "/tmp/o4" }, 0, -1 },
+	{ "own socket, through a link",    { "own", "stream", "o5", "to_o5" }, 0, 0 },
+	{ "no such socket",                { "connect", "stream", "missing" }, ENOENT, ENOENT },
+	{ "a file that is no socket",      { "connect", "stream", "guest" }, ECONNREFUSED, ECONNREFUSED },
+	{ "own socket left over in /tmp",  { "stale", "/tmp/stale" }, ECONNREFUSED, -1 },
+	{ "loopback, IPv4",                { "tcp", "4", "blocking" }, 0, 0 },
+	{ "loopback, IPv6",                { "tcp", "6", "blocking" }, 0, -1 },
+	{ "loopback, IPv4, without waiting", { "tcp", "4", "later" }, 0, 0 },
+	{ "loopback, IPv6, without waiting", { "tcp", "6", "later" }, 0, -1 },
+	{ "a port where nobody listens",   { "refused-port" }, ECONNREFUSED, ECONNREFUSED },
+	{ "arguments that make no sense",  { "nonsense" }, 0, 0 },
+	{ "a full backlog",                { "backlog" }, 0, 0 },
+	{ "more than may wait",            { "crowd" }, 0, -1 },
+	{ "a datagram socket",             { "socket", "datagram" }, 1, 0 },
+	{ "the host's socket",             { "connect", "stream", "host" }, EPERM, 0 },
+	{ "the host's socket, through a link", { "connect", "stream", "to_host" }, EPERM, 0 },
+	{ "the host's socket, of another type", { "connect", "seqpacket", "host" }, EPERM, EPROTOTYPE },
+};
+/* clang-format on */
+
+/* The same outside, in a process of its own: otherwise it tests nothing. */
+static int
+outside(const char *const *arg)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(be_guest((char **)(uintptr_t)arg));
+	must(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int
+inside(const char *const *arg)
+{
+	const char *argv[8] = { "" };
+
+	for (size_t i = 0; arg[i] != NULL; i++)
+		argv[i + 1] = arg[i];
+	return guest_run(&guest, argv);
+}
+
+static void
+remove_sockets(void)
+{
+	static const char *const name[] = { "o1", "o2", "o3", "o5", "backlog", "crowd", "beside",
+		"own", "link", "next" };
+
+	for (size_t i = 0; i < N_ELEMENTS(name); i++)
+		unlink(name[i]);
+}
+
+static void
+check_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	bool at_host = strstr(cases[i].label, "the host's") != NULL;
+
+	remove_sockets();
+	came(host_listener);
+	if (cases[i].outside >= 0) {
+		assert_int_equal(outside(cases[i].arg), cases[i].outside);
+		if (at_host && cases[i].outside == 0)
+			assert_int_equal(came(host_listener), 1);
+		remove_sockets();
+	}
+	guest_forget_events(&guest);
+	assert_int_equal(inside(cases[i].arg), cases[i].want);
+	assert_int_equal(came(host_listener), 0);
+	if (at_host)
+		guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED,
+		    guest_path(&guest, "host"));
+}
+
+static void
+full_path(void **state)
+{
+	char host[PATH_MAX];
+
+	/* Where the project is so deep that no address holds it there is nothing to try. */
+	snprintf(host, sizeof(host), "%s/host", guest.root);
+	if (strlen(host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		skip();
+	unlink("full");
+	assert_int_equal(inside((const char *[]){ "own", "stream", "full",
+			     guest_path(&guest, "full"), NULL }),
+	    0);
+	assert_int_equal(outside((const char *[]){ "connect", "stream", host, NULL }), 0);
+	assert_int_equal(came(host_listener), 1);
+	assert_int_equal(inside((const char *[]){ "connect", "stream", host, NULL }), EPERM);
+	assert_int_equal(came(host_listener), 0);
+}
+
+/* What one command listens on another one reaches. */
+static void
+from_another_command(void **state)
+{
+	static const char script[] =
+	    "import socket; s = socket.socket(socket.AF_UNIX); s.bind('/tmp/served'); s.listen(); "
+	    "print('up', flush=True); s.accept()";
+	int out[2];
+	uint64_t server;
+	char c;
+
+	if (access("/usr/bin/python3", X_OK) != 0)
+		skip();
+	must(pipe2(out, O_CLOEXEC) == 0);
+	server = guest_start(&guest, -1, out[1], false,
+	    (const char *[]){ "/usr/bin/python3", "-c", script, NULL });
+	close(out[1]);
+	must(read(out[0], &c, 1) == 1);
+	close(out[0]);
+	assert_int_equal(inside((const char *[]){ "connect", "stream", "/tmp/served", NULL }), 0);
+	assert_int_equal(guest_wait(&guest, server).code, 0);
+}
+
+static void
+made_later(void **state)
+{
+	int listener;
+
+	unlink("later");
+	listener = listen_unix(SOCK_STREAM, "later", 4);
+	must(listener >= 0);
+	assert_int_equal(outside((const char *[]){ "connect", "stream", "later", NULL }), 0);
+	assert_int_equal(came(listener), 1);
+	guest_forget_events(&guest);
+	assert_int_equal(inside((const char *[]){ "connect", "stream", "later", NULL }), EPERM);
+	assert_int_equal(came(listener), 0);
+	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED,
+	    guest_path(&guest, "later"));
+	/* A socket of the slot's in its place is another one. */
+	close(listener);
+	unlink("later");
+	assert_int_equal(inside((const char *[]){ "own", "stream", "later", "later", NULL }), 0);
+}
+
+static void
+abstract(void **state)
+{
+	char name[64];
+	int listener;
+
+	snprintf(name, sizeof(name), "@koda-host-%d", (int)getpid());
+	listener = listen_unix(SOCK_STREAM, name, 4);
+	must(listener >= 0);
+	assert_int_equal(outside((const char *[]){ "connect", "stream", name, NULL }), 0);
+	assert_int_equal(came(listener), 1);
+	assert_int_equal(inside((const char *[]){ "connect", "stream", name, NULL }), ECONNREFUSED);
+	assert_int_equal(came(listener), 0);
+	close(listener);
+}
+
+static void
+inherited_socket(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status;
+	struct guest_exit e;
+	char port[16];
+	pid_t pid;
+
+	must(bind(listener, (struct sockaddr *)&at, len) == 0 && listen(listener, 4) == 0 &&
+	    getsockname(listener, (struct sockaddr *)&at, &len) == 0);
+	snprintf(port, sizeof(port), "%u", ntohs(at.sin_port));
+	/* Connected, as a service's standard input is, and connected anew. */
+	must(connect(client, (struct sockaddr *)&at, sizeof(at)) == 0);
+	assert_int_equal(came(listener), 1);
+	pid = fork();
+	if (pid == 0) {
+		dup2(client, 0);
+		_exit(do_inherited((char *[]){ port }));
+	}
+	must(waitpid(pid, &status, 0) == pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(came(listener), 1);
+	guest_forget_events(&guest);
+	e = guest_wait(&guest,
+	    guest_start(&guest, client, -1, false,
+		(const char *[]){ "", "inherited", port, NULL }));
+	assert_int_equal(e.code, EPERM);
+	assert_int_equal(came(listener), 0);
+	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, "a socket of the host");
+	close(client);
+	close(listener);
+}
+
+static void
+swapped(void **state)
+{
+	const char *how = *state;
+	const char *arg[] = { "swap", how, SWAP_TRIES, NULL };
+
+	remove_sockets();
+	came(host_listener);
+	/* Without the guard it gets there, whichever of them it was. */
+	assert_int_equal(outside((const char *[]){ "swap", how, SWAP_OUTSIDE_TRIES, NULL }), 0);
+	assert_true(came(host_listener) > 0);
+	remove_sockets();
+	assert_int_equal(inside(arg), 0);
+	assert_int_equal(came(host_listener), 0);
+}
+
+static void
+runtime(void **state)
+{
+	static const char *const program[][4] = {
+		{ "/usr/bin/python3", "-c",
+		    "import asyncio\n"
+		    "async def main():\n"
+		    "    s = await asyncio.start_unix_server(lambda r, w: w.close(), '/tmp/a.sock')\n"
+		    "    r, w = await asyncio.open_unix_connection('/tmp/a.sock')\n"
+		    "    assert await r.read() == b''\n"
+		    "    t = await asyncio.start_server(lambda r, w: w.close(), '127.0.0.1', 0)\n"
+		    "    r, w = await asyncio.open_connection(*t.sockets[0].getsockname())\n"
+		    "    assert await r.read() == b''\n"
+		    "asyncio.run(main())\n" },
+		{ "/usr/bin/python3", "-c",
+		    "from multiprocessing.managers import SyncManager\n"
+		    "m = SyncManager(); m.start(); d = m.dict(); d[1] = 2; assert d[1] == 2\n"
+		    "m.shutdown()\n" },
+		{ "/usr/bin/node", "-e",
+		    "const net = require('net');"
+		    "const s = net.createServer(c => c.end('x')).listen('/tmp/n.sock', () =>"
+		    "  net.connect('/tmp/n.sock').on('data', () => {"
+		    "    const t = net.createServer(c => c.end('y')).listen(0, '127.0.0.1', () =>"
+		    "      net.connect(t.address().port, '127.0.0.1').on('data', () => process.exit(0)))"
+		    "  }).on('error', () => process.exit(1)))" },
+	};
+	size_t i = (uintptr_t)*state;
+
+	if (access(program[i][0], X_OK) != 0)
+		skip();
+	assert_int_equal(guest_run(&guest, program[i]), 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct CMUnitTest others[] = {
+		cmocka_unit_test(full_path),
+		cmocka_unit_test(from_another_command),
+		cmocka_unit_test(made_later),
+		cmocka_unit_test(abstract),
+		cmocka_unit_test(inherited_socket),
+		{ "swapped address and descriptor", swapped, NULL, NULL,
+		    (void *)(uintptr_t) "address" },
+		{ "swapped link", swapped, NULL, NULL, (void *)(uintptr_t) "link" },
+		{ "python asyncio", runtime, NULL, NULL, (void *)0 },
+		{ "python multiprocessing", runtime, NULL, NULL, (void *)1 },
+		{ "node", runtime, NULL, NULL, (void *)2 },
+	};
+	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(others)];
+
+	if (argc > 2 && strcmp(argv[1], GUEST) == 0)
+		return be_guest(argv + 2);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		tests[i] = (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
+	memcpy(tests + N_ELEMENTS(cases), others, sizeof(others));
+	return cmocka_run_group_tests_name("connect", tests, up, down);
+}
