@@ -731,7 +731,11 @@ seen_at(enum what what, const struct stamp *stamp)
 static void
 look_for_targets(struct scan *sc, enum what what, const char *path)
 {
-	if (what == WHAT_CONFIG || what == WHAT_GITFILE || what == WHAT_PIN)
+	/* The project's own configuration is a rule's: by the rule it is protected, by its name it is read. */
+	const bool config = what == WHAT_CONFIG ||
+	    (what == WHAT_RULE && access_name_of(strrchr(path, '/') + 1) == ACCESS_NAME_CONFIG);
+
+	if (config || what == WHAT_GITFILE || what == WHAT_PIN)
 		target_find(sc, path, what == WHAT_GITFILE);
 }
 
