@@ -159,6 +159,56 @@ seed_edit(void)
 }
 
 static void
+seed_scan(void)
+{
+	Koda__Place place = KODA__PLACE__INIT, *list[] = { &place };
+	ProtobufCBinaryData below[] = { bin("/home/u/p"), bin("/home/u/.cache") };
+	{
+		REQUEST(scan, SCAN, Koda__Scan);
+
+		m.below = below;
+		m.n_below = 2;
+		save_message("scan", &req.base);
+		place.kind = KODA__PLACE_KIND__PLACE_PROTECTED;
+		place.path = bin("/home/u/p/.git/config");
+		place.type = KODA__FILE_TYPE__FILE_REGULAR;
+		place.dev = place.ino = place.size = 7;
+		place.mtime_ns = -1;
+		m.known = list;
+		m.n_known = 1;
+		m.has_resumed = m.resumed = m.has_more = m.more = true;
+		save_message("scan-known", &req.base);
+		place.path = bin("/home/../p");
+		save_message("scan-dotdot", &req.base);
+	}
+	{
+		REQUEST(compare, COMPARE, Koda__Compare);
+
+		m.has_mounted = m.mounted = true;
+		save_message("compare", &req.base);
+	}
+}
+
+#define GITCONFIG(name, text) save("gitconfig", name, text, sizeof(text) - 1)
+
+static void
+seed_gitconfig(void)
+{
+	GITCONFIG("clone",
+	    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+	    "[remote \"origin\"]\n\turl = https://example.org/a.git\n"
+	    "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+	    "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n");
+	GITCONFIG("quotes", "[a \"b\\\"c\"] d = \"x # \\t\\\\\" ; e\n f = g\\\n h\r\n");
+	GITCONFIG("key-alone", "\xef\xbb\xbf[core]\nbare");
+	GITCONFIG("old", "[branch.Main]\nremote = -x@y:z\n");
+	GITCONFIG("program", "[alias]\nst = !sh 'a b' \"c\" d;e|f\n[include]\npath=~/x\n");
+	GITCONFIG("broken", "[a \"b\nc = \"d");
+	GITCONFIG("todo", "pick 1 a\nexec make\n# b\n");
+	GITCONFIG("gitfile", "gitdir: ../.git/worktrees/a\n");
+}
+
+static void
 seed_rest(void)
 {
 	{
@@ -512,6 +562,32 @@ seed_texts(void)
 		const char *target, *name, *data;
 		size_t len;
 	} texts[] = {
+		{ "stderr", "gnu",
+		    TEXT_OF(
+			"touch: cannot touch '/a b/c': Permission denied\nls: cannot open directory '/root': Permission denied\n") },
+		{ "stderr", "shell", TEXT_OF("bash: line 1: /etc/a b: Permission denied") },
+		{ "stderr", "dash",
+		    TEXT_OF("sh: 1: cannot create out.txt: Read-only file system") },
+		{ "stderr", "node",
+		    TEXT_OF("Error: EACCES: permission denied, rename '/a' -> '/b'") },
+		{ "stderr", "node-spawn", TEXT_OF("Error: spawn /x/run EACCES") },
+		{ "stderr", "python",
+		    TEXT_OF("PermissionError: [Errno 13] Permission denied: 'x y'") },
+		{ "stderr", "quote-open", TEXT_OF("rm: cannot remove `/a b: Permission denied") },
+		{ "stderr", "quote-wide",
+		    TEXT_OF("rm: \xe2\x80\x98/a b\xe2\x80\x99: Permission denied\xe2\x80") },
+		{ "stderr", "unix",
+		    TEXT_OF("connect to unix:///var/run/docker.sock: permission denied") },
+		{ "stderr", "unix-short", TEXT_OF("unix:// unix:/ :// Permission denied") },
+		{ "stderr", "net",
+		    TEXT_OF("ssh: connect to host example.com port 22: Network is unreachable") },
+		{ "stderr", "net-name", TEXT_OF("curl: (6) Could not resolve host: [::1]:.") },
+		{ "stderr", "colour",
+		    TEXT_OF("\x1b[31mrm: cannot remove '/a'\x1b[0m: Permission denied\x1b[") },
+		{ "stderr", "slash", TEXT_OF("touch: cannot touch '/': Permission denied") },
+		{ "stderr", "reason-first", TEXT_OF("Permission denied") },
+		{ "stderr", "reason-colon", TEXT_OF(": Permission denied") },
+		{ "stderr", "nul", TEXT_OF("cat: /a\0/b: Permission denied") },
 		{ "domain", "plain", TEXT_OF("github.com\ngithub.com") },
 		{ "domain", "wildcard", TEXT_OF("*.GitHub.com.\na.github.com") },
 		{ "domain", "wildcard-two", TEXT_OF("*.github.com\na.b.github.com") },
@@ -576,6 +652,8 @@ main(int argc, char **argv)
 	seed_write();
 	seed_edit();
 	seed_rest();
+	seed_scan();
+	seed_gitconfig();
 	seed_recover();
 	seed_replies();
 	seed_broken();

@@ -193,7 +193,8 @@ relative_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_M
 
 		if (closed == NULL)
 			continue;
-		keep(ret, at + open_quote(at), (size_t)(closed - at) - open_quote(at));
+		if (at[open_quote(at)] != '/')
+			keep(ret, at + open_quote(at), (size_t)(closed - at) - open_quote(at));
 		at = closed;
 	}
 	if (ret[0] != '\0' || reason - line < 4 || strncmp(end, ": ", 2) != 0)
@@ -206,7 +207,8 @@ relative_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_M
 	for (word = end; word > start && word[-1] != ' '; word--)
 		;
 	/* One word, the object of a shell's sentence, or what looks like a path. */
-	if (word == end || strspn(word, "0123456789") == (size_t)(end - word) || *word == '[')
+	if (word == end || *word == '/' || open_quote(word) > 0 ||
+	    strspn(word, "0123456789") == (size_t)(end - word) || *word == '[')
 		return;
 	if (word == start || strncmp(start, "cannot ", 7) == 0 ||
 	    memchr(word, '/', (size_t)(end - word)) != NULL ||

@@ -42,6 +42,7 @@ static const struct {
 	{ "an_unknown_verb_is_other", "frobnicate: /x/y: Permission denied", OTHER, "/x/y", "" },
 	{ "punctuation_is_trimmed", "denied \"/a/b\", Permission denied", OTHER, "/a/b", "" },
 	{ "a_slash_alone_is_no_target", "chmod: / Permission denied", WRITE, "", "" },
+	{ "a_quoted_slash_alone_is_no_target", "touch: cannot touch '/': Permission denied", WRITE, "", "" },
 
 	/* GNU and BSD tools, shells */
 	{ "cp: destination", "cp: cannot create regular file '/usr/bin/x': Permission denied", WRITE, "/usr/bin/x", "" },
