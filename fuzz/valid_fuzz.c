@@ -80,6 +80,17 @@ must_make_sense(const Koda__Request *req)
 			must_be_path(req->recover->prepared->place);
 		}
 		break;
+	case KODA__REQUEST__OP_SCAN:
+		must(req->scan->n_below <= SCAN_ROOTS_MAX);
+		for (size_t i = 0; i < req->scan->n_below; i++) {
+			must(req->scan->below[i].len > 0 && req->scan->below[i].data[0] == '/');
+			must_be_path(req->scan->below[i]);
+		}
+		for (size_t i = 0; i < req->scan->n_known; i++) {
+			must(req->scan->known[i]->path.len > 0);
+			must_be_path(req->scan->known[i]->path);
+		}
+		break;
 	default:
 		break;
 	}

@@ -288,7 +288,7 @@ static const struct name *
 name_of(const char *folded)
 {
 	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
-		if (strcmp(folded, names[i].name) == 0)
+		if (folded[0] == names[i].name[0] && strcmp(folded, names[i].name) == 0)
 			return &names[i];
 	}
 	return NULL;

@@ -855,15 +855,8 @@ candidates_done(struct candidate **list)
 	}
 }
 
-static void
-closedir_at(DIR **d)
-{
-	if (*d != NULL)
-		closedir(*d);
-}
-
 static bool
-is_directory(int dir_fd, const struct dirent *e)
+is_directory(int dir_fd, const struct dirent64 *e)
 {
 	struct stat st;
 
@@ -901,44 +894,63 @@ what_in(const struct scan *sc, const struct candidate *c, bool git, bool koda, b
 	return -1;
 }
 
+/* One entry: a step, a candidate, or nothing to us. */
 static int
-read_directory(struct scan *sc, DIR *d, const char *path, size_t len, uint32_t idx, bool descend,
+take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, size_t len,
+    uint32_t idx, bool descend, struct candidate **ret)
+{
+	const enum access_name means = access_name_of(e->d_name);
+	const bool directory = is_directory(fd, e);
+	const struct guard *guard = NULL;
+	struct candidate *c;
+	bool last = false;
+	size_t k;
+
+	if (sc->node[idx].guards)
+		guard = guard_at(sc, path, len, e->d_name, &last);
+	if (means == ACCESS_NAME_OTHER && guard == NULL)
+		return directory && descend ? add_step(sc, idx, e->d_name, true) : 0;
+	k = strlen(e->d_name) + 1;
+	c = malloc(sizeof(*c) + k);
+	if (c == NULL)
+		return -1;
+	*c = (struct candidate){ *ret, means, guard, last, directory };
+	memcpy(c->name, e->d_name, k);
+	*ret = c;
+	return 0;
+}
+
+/* Without a DIR: it would be two system calls and an allocation more for each of thousands. */
+static int
+read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t idx, bool descend,
     struct candidate **ret)
 {
-	const bool guarded = has_guards(sc, idx, path);
-	struct dirent *e;
+	static _Alignas(struct dirent64) char buf[32 << 10];
 
-	while (errno = 0, (e = readdir(d)) != NULL) {
-		const struct guard *guard = NULL;
-		struct candidate *c;
-		enum access_name means;
-		bool last = false, directory;
-		size_t k;
+	has_guards(sc, idx, path);
+	for (;;) {
+		ssize_t n = getdents64(fd, buf, sizeof(buf));
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (++sc->names > SCAN_NAMES_MAX) {
+		/* What was read is used; a directory that was removed meanwhile has nothing in it. */
+		if (n < 0 && errno != ENOENT)
 			sc->cut = true;
+		if (n <= 0)
 			return 0;
-		}
-		directory = is_directory(dirfd(d), e);
-		means = access_name_of(e->d_name);
-		if (guarded)
-			guard = guard_at(sc, path, len, e->d_name, &last);
-		if (means == ACCESS_NAME_OTHER && guard == NULL) {
-			if (directory && descend && add_step(sc, idx, e->d_name, true) < 0)
+		for (char *p = buf; p < buf + n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(void *)p;
+
+			p += e->d_reclen;
+			if (e->d_name[0] == '.' &&
+			    (e->d_name[1] == '\0' || (e->d_name[1] == '.' && e->d_name[2] == '\0')))
+				continue;
+			if (++sc->names > SCAN_NAMES_MAX) {
+				sc->cut = true;
+				return 0;
+			}
+			if (take_entry(sc, fd, e, path, len, idx, descend, ret) < 0)
 				return -1;
-			continue;
 		}
-		k = strlen(e->d_name) + 1;
-		c = malloc(sizeof(*c) + k);
-		if (c == NULL)
-			return -1;
-		*c = (struct candidate){ *ret, means, guard, last, directory };
-		memcpy(c->name, e->d_name, k);
-		*ret = c;
 	}
-	return 0;
 }
 
 /* Is the directory two levels up one of git's, and this its objects/info? */
@@ -1006,20 +1018,14 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	return 0;
 }
 
-/* Look at the directory behind fd, which is taken. */
 static int
 look(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend)
 {
 	cleanup(candidates_done) struct candidate *list = NULL;
-	cleanup(closedir_at) DIR *d = fdopendir(fd);
 
-	if (d == NULL) {
-		close_at(&fd);
+	if (read_directory(sc, fd, path, len, idx, descend, &list) < 0)
 		return -1;
-	}
-	if (read_directory(sc, d, path, len, idx, descend, &list) < 0)
-		return -1;
-	return use_candidates(sc, idx, dirfd(d), path, len, descend, list);
+	return use_candidates(sc, idx, fd, path, len, descend, list);
 }
 
 /* ---- walking ---- */
@@ -1146,7 +1152,7 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		return -1;
 	if (!is_new && !again)
 		return 0;
-	return look(sc, idx, take_fd(&fd), path, len, true);
+	return look(sc, idx, fd, path, len, true);
 }
 
 static int
@@ -1307,7 +1313,7 @@ look_again(struct scan *sc, uint32_t idx)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
 	if (fstat(fd, &st) < 0 || st.st_dev != sc->node[idx].dev || st.st_ino != sc->node[idx].ino)
 		return 0; /* it was moved; where it is now it has another event */
-	return look(sc, idx, take_fd(&fd), path, len, false);
+	return look(sc, idx, fd, path, len, false);
 }
 
 /* What may still be changed by commands is judged whether or not there was an event: one that had it open needs none
