@@ -1,6 +1,8 @@
 #include "stage2/exec.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -296,8 +298,10 @@ try_path(struct exec_slot *slot)
 				*p++ = '/';
 			memcpy(p, name, name_len + 1);
 			r = try(slot, slot->candidate);
+			/* Where we may not even look there is nothing, as shells say. */
 			if (r == -EACCES)
-				refused = true;
+				refused = refused ||
+				    raw(SYS_faccessat, AT_FDCWD, P(slot->candidate), F_OK, 0) == 0;
 			else if (r != -ENOENT && r != -ENOTDIR && r != -ESTALE && r != -ENODEV &&
 			    r != -ETIMEDOUT && r != -ELOOP && r != -ENAMETOOLONG)
 				return r;

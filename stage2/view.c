@@ -29,6 +29,9 @@
 /* Unmounting what was mounted, again as long as there is some; a mount that was moved away meanwhile is found by then. */
 #define UNMOUNT_TRIES 4
 
+/* Mounts that are not where they were: so many are remembered before it is looked which of them there are. */
+#define FORMER_MAX 256
+
 static int
 sys_open_tree(int fd, const char *path, unsigned flags)
 {
@@ -360,7 +363,7 @@ pass_init(struct pass *p, const struct view *v, struct koda_error *err)
 	for (size_t i = 0; i < v->n; i++) {
 		p->hole_fd[i] = p->hide_fd[i] = -1;
 		p->cover[i] = cover_of(v, i);
-		if (v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HOLE && p->cover[i] >= 0)
+		if (is_hole(&v->entry[i]) && p->cover[i] >= 0)
 			p->holed[p->cover[i]] = true;
 	}
 	return 0;
@@ -566,6 +569,29 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_err
 
 /* ---- repair ---- */
 
+/* Those of them that are mounted at all. */
+static void
+prune_former(struct view *v)
+{
+	struct place *places;
+	size_t n, kept = 0;
+	int r = find_ours(v, &places, &n);
+
+	for (size_t i = 0; r == 0 && i < v->n_former; i++) {
+		bool mounted = false;
+
+		for (size_t k = 0; k < n && !mounted; k++)
+			mounted = places[k].id == v->former[i];
+		if (mounted)
+			v->former[kept++] = v->former[i];
+	}
+	if (r == 0)
+		v->n_former = kept;
+	for (size_t i = 0; i < n; i++)
+		free(places[i].path);
+	free(places);
+}
+
 /* It is not where the plan wants it, but it may be mounted all the same: a new plan has to know of it. */
 static int
 keep_former(struct view *v, const struct view_entry *e)
@@ -574,6 +600,8 @@ keep_former(struct view *v, const struct view_entry *e)
 
 	if (e->mount_id < 0)
 		return 0;
+	if (v->n_former >= FORMER_MAX)
+		prune_former(v);
 	more = realloc(v->former, (v->n_former + 1) * sizeof(*more));
 	if (more == NULL)
 		return -1;
