@@ -9,7 +9,7 @@
 #include "shared/cleanup.h"
 
 #define SCAN_MS       120000       /* a home directory of a million names, cold */
-#define KNOWN_PAGE   (512u << 10) /* of what is told to a successor at once: half a frame */
+#define KNOWN_PAGE    (512u << 10) /* of what is told to a successor at once: half a frame */
 #define COMPARE_TRIES 3
 
 struct waiter {
@@ -380,6 +380,17 @@ is_watching(const struct sandbox *sb)
 	    memcmp(sb->protect->token, sb->slot->token, TOKEN_BYTES) == 0;
 }
 
+/* What is mounted over a repository that a command is just making breaks that command. Until it is done the
+ * comparison guards. */
+static bool
+in_use(const struct sandbox *sb)
+{
+	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next)
+		if (c->state == COMMAND_RUNNING && !c->background)
+			return true;
+	return false;
+}
+
 int
 protect_prepare(struct sandbox *sb, struct koda_error *err)
 {
@@ -391,7 +402,7 @@ protect_prepare(struct sandbox *sb, struct koda_error *err)
 		memcpy(p->token, sb->slot->token, TOKEN_BYTES);
 		p->scanned = true;
 	}
-	if (!p->plan_old && p->mounted_boot == sb->boots)
+	if (p->mounted_boot == sb->boots && (!p->plan_old || in_use(sb)))
 		return 0;
 	if (plan(sb, err) < 0 || sandbox_mount(sb, err) < 0)
 		return -1;
@@ -415,8 +426,6 @@ finish_comparison(struct sandbox *sb)
 	p->now = p->next;
 	p->next = NULL;
 	p->running = false;
-	if (p->plan_old && sb->up && protect_prepare(sb, &err) < 0 && sb->up)
-		sandbox_kill(sb, &err);
 	while (w != NULL) {
 		struct waiter *next = w->next;
 

@@ -18,8 +18,8 @@ void protect_free(struct protect *p);
 /* Have the worker look (anew when it is another worker), plan, mount. Waits. The slot's worker is up. */
 int protect_prepare(struct sandbox *sb, struct koda_error *err);
 
-/* Have it compare. done is called, once, from the loop: what was found is in the slot's violations, and new
- * places are mounted. blame: the command, for the violations. */
+/* Have it compare. done is called, once, from the loop: what was found is in the slot's violations; new
+ * places are mounted before the next command runs. blame: the command, for the violations. */
 typedef void protect_done_fn(void *data);
 int protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, void *data,
     struct koda_error *err);

@@ -109,6 +109,7 @@ static void
 forget(struct sandbox *sb)
 {
 	session_unwatch(sb->slot->ses, &sb->source);
+	session_unwatch(sb->slot->ses, &sb->end.source);
 	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
 	if (sb->bwrap.pidfd >= 0) {
 		child_kill(&sb->bwrap);
@@ -162,7 +163,10 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		v.detail = "somebody outside removed or replaced a protected place";
 		break;
 	case KODA__EVENT_KIND__EVENT_KIND_APPEARED:
-		/* The comparison says what it is, and moves it if it was planted. */
+		/* The comparison says what it is, and moves it if it was planted. A repository that is being made is
+		 * looked at when the command that makes it is done: git would not survive it. */
+		if (target == NULL || strstr(target, "/.git/") != NULL)
+			return;
 		sb->compare_at = 1;
 		session_wake_at(sb->slot->ses, 0);
 		return;
@@ -243,7 +247,10 @@ static void
 explain_end(struct sandbox *sb, struct koda_error *err)
 {
 	char said[SAID_MAX], how[64];
-	bool gone = child_gone(&sb->bwrap, 200); /* its last words come before it goes */
+	bool gone;
+
+	session_unwatch(sb->slot->ses, &sb->end.source); /* before its descriptor is closed */
+	gone = child_gone(&sb->bwrap, 200);              /* its last words come before it goes */
 
 	read_said(sb, said, sizeof(said));
 	if (said[0] != '\0')
@@ -271,6 +278,19 @@ on_readable(struct source *source)
 		explain_end(sb, &err);
 	if (r < 0 && sb->up)
 		sandbox_kill(sb, &err);
+}
+
+/* bwrap waits for stage2 outside; who kills it has not ended stage2, which still has its socket. */
+static void
+on_bwrap_gone(struct source *source)
+{
+	struct sandbox *sb = ((struct sandbox_end *)source)->sb;
+	struct koda_error err;
+
+	if (!sb->up)
+		return;
+	explain_end(sb, &err);
+	sandbox_kill(sb, &err);
 }
 
 /* ---- orders ---- */
@@ -485,6 +505,7 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	}
 	sb->up = true;
 	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);
+	session_watch(sb->slot->ses, &sb->end.source, sb->bwrap.pidfd, EPOLLIN);
 	return 0;
 }
 
@@ -608,6 +629,7 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 	}
 	sb->slot = slot;
 	sb->source = (struct source){ .ready = on_readable, .fd = -1 };
+	sb->end = (struct sandbox_end){ { .ready = on_bwrap_gone, .fd = -1 }, sb };
 	sb->bwrap.pidfd = sb->said_fd = -1;
 	sb->fs.fd = -1;
 	arena_init(&sb->arena);
@@ -649,7 +671,8 @@ sandbox_free(struct sandbox *sb)
 	for (size_t i = 0; i < sb->n_caches; i++)
 		free(sb->caches[i]);
 	free(sb->caches);
-	state_quarantine_done(sb->quarantine);
+	free(
+	    sb->quarantine); /* stays where it is: another slot of this root may have it in its view */
 	arena_done(&sb->arena);
 	free(sb);
 }
@@ -659,7 +682,7 @@ sandbox_abandon(struct sandbox *sb)
 {
 	close_at(&sb->bwrap.pidfd);
 	sb->bwrap.pidfd = -1;
-	sb->source.fd = -1;
+	sb->source.fd = sb->end.source.fd = -1;
 	for (struct koda_command *c = sb->commands; c != NULL; c = c->next)
 		c->out.source.fd = c->err.source.fd = -1;
 }

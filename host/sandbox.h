@@ -19,6 +19,10 @@
 
 struct sandbox {
 	struct source source; /* the control socket; first: a source is cast back */
+	struct sandbox_end {
+		struct source source; /* bwrap's pidfd; first */
+		struct sandbox *sb;
+	} end;
 	struct koda_slot *slot;
 	bool up;
 	struct child bwrap;

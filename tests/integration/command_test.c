@@ -273,25 +273,6 @@ wait_gone(int pid)
 	assert_true(wait_for_state(pid, 0));
 }
 
-static void
-worker_dies(void **state)
-{
-	struct koda_stats stats;
-	struct fixture f;
-	int pid;
-
-	start_with(&f, KODA_AUTO, NULL);
-	expect(&f, "echo kept > /tmp/kept", 0, "");
-	/* Its number is the sandbox's. */
-	expect(&f, "kill -9 $(pgrep -f koda-fs-worker) 2>/dev/null; true", 0, "");
-	pid = koda_slot_pid(f.slot);
-	assert_true(pid > 0);
-	expect(&f, "cat /tmp/kept", 0, "kept\n");
-	koda_session_stats(f.ses, &stats);
-	assert_int_equal(stats.respawns, 0); /* a command cannot signal it */
-	fixture_end(&f);
-}
-
 static int
 child_of(int parent)
 {
@@ -306,6 +287,78 @@ child_of(int parent)
 		return -1;
 	text[n] = '\0';
 	return atoi(text);
+}
+
+/* The child of that name, -1 if there is none. */
+static int
+child_named(int parent, const char *name)
+{
+	char path[64], text[4096];
+	cleanup_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	for (char *p = strtok(text, " "); p != NULL; p = strtok(NULL, " ")) {
+		char comm[32];
+		cleanup_close int at = -1;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", p);
+		at = open(path, O_RDONLY | O_CLOEXEC);
+		n = at < 0 ? -1 : read(at, comm, sizeof(comm) - 1);
+		comm[n > 0 ? n - 1 : 0] = '\0';
+		if (n > 0 && strncmp(comm, name, 15) == 0)
+			return atoi(p);
+	}
+	return -1;
+}
+
+static void
+worker_dies(void **state)
+{
+	static const char kill_it[] = "for p in /proc/[0-9]*; do case $(cat $p/comm) in "
+				      "koda-fs-worker) kill -9 ${p#/proc/}; esac; done; kill -9 1";
+	struct koda_command_result r;
+	struct koda_stats stats;
+	struct fixture f;
+	int bwrap, stage2, worker;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f, "echo kept > /tmp/kept", 0, "");
+	/* A command can name it, but not signal it, nor init. */
+	run_shell(&f, kill_it, &r);
+	koda_command_result_done(&r);
+	koda_session_stats(f.ses, &stats);
+	assert_int_equal(stats.respawns, 0);
+	bwrap = child_named(getpid(), "bwrap");
+	stage2 = child_of(bwrap);
+	worker = child_named(stage2, "koda-fs-worker");
+	assert_true(bwrap > 0 && stage2 > 0 && worker > 0);
+	assert_int_equal(kill(worker, SIGKILL), 0);
+	wait_gone(worker);
+	expect(&f, "cat /tmp/kept", 0, "kept\n");
+	koda_session_stats(f.ses, &stats);
+	assert_int_equal(stats.respawns, 1);
+	assert_int_equal(child_named(stage2, "koda-fs-worker") > 0, 1);
+	fixture_end(&f);
+}
+
+/* What commands descend from is theirs to kill, like each other: it costs them their sandbox. */
+static void
+kills_its_own(void **state)
+{
+	const struct koda_command_options o = { .shell = "kill -9 -1; sleep 1000" };
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_UNKNOWN);
+	expect(&f, "echo again", 0, "again\n");
+	fixture_end(&f);
 }
 
 /* bwrap is our child, stage2 bwrap's. */
@@ -323,7 +376,7 @@ sandbox_dies(void **state)
 	start_with(&f, KODA_AUTO, NULL);
 	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
 	assert_non_null(c);
-	bwrap = child_of(getpid());
+	bwrap = child_named(getpid(), "bwrap");
 	stage2 = child_of(bwrap);
 	assert_true(bwrap > 0 && stage2 > 0);
 	assert_int_equal(kill(init ? stage2 : bwrap, SIGKILL), 0);
@@ -349,7 +402,7 @@ nothing_is_left(void **state)
 	start_with(&f, KODA_AUTO, NULL);
 	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
 	assert_non_null(c);
-	bwrap = child_of(getpid());
+	bwrap = child_named(getpid(), "bwrap");
 	stage2 = child_of(bwrap);
 	koda_slot_release(f.slot);
 	wait_gone(stage2); /* a pid namespace ends with its init, and only after all in it */
@@ -507,6 +560,7 @@ main(void)
 		cmocka_unit_test(limits),
 		cmocka_unit_test(environment),
 		cmocka_unit_test(worker_dies),
+		cmocka_unit_test(kills_its_own),
 		cmocka_unit_test_prestate(sandbox_dies, NULL),
 		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
 		cmocka_unit_test(nothing_is_left),
