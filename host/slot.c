@@ -1283,7 +1283,11 @@ slot_free(struct koda_slot *slot)
 		finish(slot->head, &err);
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)
 		child_kill(&slot->child);
-	if (slot->child.pidfd >= 0)
+	/* In a sandbox it is stage2's child: killed like everything there, and not ours to reap. To wait until the
+	 * kernel has taken its watches apart costs more than all the rest of a short session. */
+	if (slot->child.pidfd >= 0 && slot->sandbox != NULL)
+		close_at(&slot->child.pidfd);
+	else if (slot->child.pidfd >= 0)
 		session_adopt(slot->ses, &slot->child);
 	sandbox_free(slot->sandbox);
 	session_unwatch(slot->ses, &slot->source);

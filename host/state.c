@@ -45,12 +45,15 @@ state_quarantine_path(const char *root, const char *home)
 	return path;
 }
 
-/* mkdir -p, mode 0700, also of what has been removed meanwhile by somebody whose slot closed. */
+/* mkdir -p, mode 0700. */
 static int
 make(const char *path)
 {
-	cleanup_free char *part = strdup(path);
+	cleanup_free char *part = NULL;
 
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	part = strdup(path);
 	if (part == NULL)
 		return -1;
 	for (int again = 0; again < 10; again++) {
@@ -85,19 +88,6 @@ state_quarantine(const char *root, const char *home, char **ret, struct koda_err
 	/* As the kernel will call it: the view is made of canonical paths. */
 	*ret = realpath(path, NULL);
 	return *ret == NULL ? err_set(err, KODA_UNSUPPORTED, errno, "'%s'", path) : 0;
-}
-
-void
-state_quarantine_done(char *path)
-{
-	char *slash;
-
-	if (path == NULL)
-		return;
-	/* Its own, quarantine, koda-sandbox: as long as they are empty. */
-	for (int i = 0; i < 3 && rmdir(path) == 0 && (slash = strrchr(path, '/')) != NULL; i++)
-		*slash = '\0';
-	free(path);
 }
 
 int

@@ -11,10 +11,9 @@
 char *state_quarantine_path(const char *root, const char *home);
 
 /* Make it (0700, each directory ours). *ret is NULL, and that is no error, where there is no home to keep it in:
- * then nothing is moved, only reported. */
+ * then nothing is moved, only reported. It is never removed again: a slot has it mounted, and which ones there are
+ * nobody knows. */
 int state_quarantine(const char *root, const char *home, char **ret, struct koda_error *err);
-/* Frees; an empty one is removed, with the empty directories above it that are ours. NULL is accepted. */
-void state_quarantine_done(char *path);
 
 /* O_PATH, of a canonical path; no link is followed on the way. -1 with *err set. */
 int state_open_directory(const char *path, struct koda_error *err);
