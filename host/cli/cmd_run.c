@@ -34,6 +34,7 @@ struct run {
 	struct koda_slot *slot;
 	struct streams streams;
 	struct koda_command *command;
+	int signals;           /* where they are read, or -1 */
 	unsigned asked_to_end; /* signals that usually end a program */
 	bool ending;
 };
@@ -60,7 +61,9 @@ on_question(void *data, const struct koda_question *question)
 {
 	struct run *run = data;
 
+	signals_suspend(run->signals);
 	ask_user(&run->ask, question);
+	signals_resume(run->signals);
 }
 
 /* ---- how it ends when nothing was run ---- */
@@ -377,7 +380,7 @@ on_signal(struct run *run, int signo)
 
 /* Until the command is over and all that it printed is where it belongs. */
 static int
-attend(struct run *run, int signals)
+attend(struct run *run)
 {
 	struct streams *s = &run->streams;
 	struct koda_error err = { 0 };
@@ -387,7 +390,7 @@ attend(struct run *run, int signals)
 	for (;;) {
 		struct pollfd fds[2 + STREAMS_POLL_MAX] = {
 			{ .fd = koda_session_fd(run->session), .events = POLLIN },
-			{ .fd = signals, .events = POLLIN },
+			{ .fd = run->signals, .events = POLLIN },
 		};
 		size_t n = 2;
 		int r, signo;
@@ -406,7 +409,7 @@ attend(struct run *run, int signals)
 			fds[0].fd = -1;
 		n += streams_poll(s, over, fds + n);
 		poll(fds, n, streams_waits(s) ? BACKGROUND_MS : -1);
-		while ((signo = signals_next(signals)) != 0) {
+		while ((signo = signals_next(run->signals)) != 0) {
 			if (!over)
 				on_signal(run, signo);
 			else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
@@ -460,7 +463,7 @@ finish(struct run *run)
 static int
 run_in_sandbox(struct run *run)
 {
-	int signals = -1, status = open_slot(run);
+	int status = open_slot(run);
 
 	if (status == EXIT_DONE && has(run, OPT_VERBOSE)) {
 		const struct run_subject subject = { run->cli, run->root, run->argv, run->shell,
@@ -468,12 +471,13 @@ run_in_sandbox(struct run *run)
 
 		run_report_environment(&subject);
 	}
-	if (status == EXIT_DONE)
-		status = start(run);
-	if (status == EXIT_DONE && (signals = signals_open()) < 0)
+	/* From before it can have said a word: who answers that with a signal means it, not us. */
+	if (status == EXIT_DONE && (run->signals = signals_open()) < 0)
 		status = tell_errno(run, "signals");
 	if (status == EXIT_DONE)
-		status = attend(run, signals);
+		status = start(run);
+	if (status == EXIT_DONE)
+		status = attend(run);
 	terminal_restore();
 	if (status == EXIT_DONE)
 		status = finish(run);
@@ -482,14 +486,18 @@ run_in_sandbox(struct run *run)
 	streams_done(&run->streams);
 	koda_slot_release(run->slot);
 	koda_session_close(run->session);
-	signals_close(&signals);
+	signals_close(&run->signals);
 	return status;
 }
 
 static int
 run_it(const struct cli *cli, const char *const *argv, const char *shell, bool interactive)
 {
-	struct run run = { .cli = cli, .argv = argv, .shell = shell, .interactive = interactive };
+	struct run run = { .cli = cli,
+		.argv = argv,
+		.shell = shell,
+		.interactive = interactive,
+		.signals = -1 };
 	int status;
 
 	streams_init(&run.streams);

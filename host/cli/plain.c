@@ -68,6 +68,31 @@ now_ms(void)
 	return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+/* execvpe() says EACCES also when it was not allowed to look into a directory of PATH: then there is no
+ * such command, as shells say. */
+static int
+errno_of_exec(const char *name, char *const *env)
+{
+	const char *path = NULL;
+	char candidate[4096];
+
+	if (errno != EACCES || strchr(name, '/') != NULL)
+		return errno;
+	for (; *env != NULL; env++) {
+		if (strncmp(*env, "PATH=", 5) == 0)
+			path = *env + 5;
+	}
+	while (path != NULL && *path != '\0') {
+		size_t len = strcspn(path, ":");
+
+		snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, path, name);
+		if (access(candidate, F_OK) == 0)
+			return EACCES;
+		path += len + (path[len] == ':');
+	}
+	return ENOENT;
+}
+
 /* Only system calls from here: it is a fork. */
 __attribute__((noreturn)) static void
 child(const char *const *argv, char *const *env, const char *cwd, int signals, int report)
@@ -77,7 +102,7 @@ child(const char *const *argv, char *const *env, const char *cwd, int signals, i
 	signals_close(&signals);
 	if (chdir(cwd) == 0)
 		execvpe(argv[0], (char *const *)argv, env);
-	errnum = errno;
+	errnum = errno_of_exec(argv[0], env);
 	if (write(report, &errnum, sizeof(errnum)) < 0)
 		_exit(EXIT_HOST);
 	_exit(EXIT_NOT_RUN);

@@ -4,16 +4,17 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
-static sigset_t before;
+static sigset_t before, blocked;
 
 int
 signals_open(void)
 {
 	static const int ours[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH,
 		SIGUSR1, SIGUSR2 };
-	sigset_t set, blocked;
+	sigset_t set;
 	int fd;
 
 	sigemptyset(&set);
@@ -33,6 +34,20 @@ signals_open(void)
 	return fd;
 }
 
+void
+signals_suspend(int fd)
+{
+	if (fd >= 0)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void
+signals_resume(int fd)
+{
+	if (fd >= 0)
+		sigprocmask(SIG_BLOCK, &blocked, NULL);
+}
+
 int
 signals_next(int fd)
 {
@@ -48,8 +63,16 @@ signals_next(int fd)
 void
 signals_close(int *fd)
 {
+	const struct timespec now = { 0 };
+	sigset_t broken;
+
 	if (*fd < 0)
 		return;
+	/* One that a write of ours has made is dealt with. */
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	while (sigtimedwait(&broken, NULL, &now) > 0)
+		;
 	close(*fd);
 	*fd = -1;
 	sigprocmask(SIG_SETMASK, &before, NULL);

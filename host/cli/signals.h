@@ -9,6 +9,10 @@
  * a write tells EPIPE. */
 int signals_open(void);
 
+/* While the user is asked something: as they were, so that he can end us. */
+void signals_suspend(int fd);
+void signals_resume(int fd);
+
 /* The next one that has come, 0: none. */
 int signals_next(int fd);
 

@@ -1,0 +1,1616 @@
+/*
+ * 'koda-sandbox run' and 'shell' as people and programs use them: real processes, real pipes, real
+ * terminals, the real sandbox. After each case nothing of it may be left: no process, no mount, no file.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "shared/cleanup.h"
+
+#define ARGS_MAX  24
+#define STEPS_MAX 8
+/* A program that hangs fails its test instead of the whole suite. */
+#define HANG_SECONDS 60
+
+static char prefix[PATH_MAX];  /* the installation */
+static char project[PATH_MAX]; /* of one test; also its current directory */
+static char home[PATH_MAX];
+
+/* ---- running it ---- */
+
+struct bytes {
+	char *data;
+	size_t len;
+};
+
+enum end {
+	END_PIPE = 0,
+	END_TERMINAL,
+	END_FILE, /* project/out, project/err; for standard input project/in */
+	END_NULL,
+	END_SOCKET,
+	END_CLOSED,
+	END_NOBODY,    /* a pipe whose reader is gone */
+	END_DIRECTORY, /* standard input */
+	END_OUTPUT,    /* standard error: what standard output is */
+};
+
+/* When that has been said, on whatever channel: do this. */
+struct step {
+	const char *after; /* NULL: at once */
+	const char *type;  /* on the terminal */
+	int signo;
+	unsigned rows, columns; /* the terminal gets this size */
+	bool hang_up;           /* the terminal goes away */
+	bool stop_and_go;       /* wait until it has stopped, look at the terminal, let it go on */
+};
+
+struct run {
+	/* what it is given */
+	enum end in, out, err;
+	const void *input; /* of a pipe */
+	size_t input_len;
+	const char *cwd;  /* NULL: the project */
+	const char *bin;  /* NULL: the installation's */
+	bool controlling; /* the terminal is its controlling one */
+	bool keeps_input; /* what it does not read of the pipe stays there: input_left */
+	struct step steps[STEPS_MAX];
+	/* what came of it */
+	int status;           /* -signal when it was killed */
+	struct bytes said[3]; /* by number: the terminal at 0 */
+	size_t input_left;
+	ino_t out_inode;
+	struct termios before, after;
+};
+
+#define OUT(r) (&(r)->said[1])
+#define ERR(r) (&(r)->said[2])
+#define TTY(r) (&(r)->said[0])
+
+static void
+append(struct bytes *b, const char *data, size_t len)
+{
+	b->data = realloc(b->data, b->len + len + 1);
+	assert_non_null(b->data);
+	memcpy(b->data + b->len, data, len);
+	b->len += len;
+	b->data[b->len] = '\0';
+}
+
+static void
+run_done(struct run *r)
+{
+	for (size_t i = 0; i < 3; i++)
+		free(r->said[i].data);
+}
+
+static int
+open_in_project(const char *name, int flags)
+{
+	char path[2 * PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", project, name);
+	fd = open(path, flags | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* What the child gets as fd; ours, or -1, in *ret_ours. */
+static int
+open_end(const struct run *r, enum end end, int fd, int slave, int *ret_ours)
+{
+	int pair[2];
+
+	*ret_ours = -1;
+	switch (end) {
+	case END_PIPE:
+	case END_NOBODY:
+		assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+		*ret_ours = pair[fd == 0];
+		if (end == END_NOBODY) {
+			close(pair[0]);
+			*ret_ours = -1;
+		}
+		return pair[fd != 0];
+	case END_TERMINAL:
+		return fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	case END_FILE:
+		return fd == 0
+		    ? open_in_project("in", O_RDONLY)
+		    : open_in_project(fd == 1 ? "out" : "err", O_WRONLY | O_CREAT | O_TRUNC);
+	case END_NULL:
+		return open("/dev/null", O_RDWR | O_CLOEXEC);
+	case END_SOCKET:
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		*ret_ours = pair[0];
+		return pair[1];
+	case END_DIRECTORY:
+		return open_in_project(".", O_RDONLY | O_DIRECTORY);
+	case END_CLOSED:
+	case END_OUTPUT:
+		break;
+	}
+	return -1;
+}
+
+static void
+child_main(const struct run *r, char **argv, const int theirs[3], int slave)
+{
+	setsid();
+	if (r->controlling && ioctl(slave, TIOCSCTTY, 0) < 0)
+		_exit(123);
+	for (int i = 0; i < 3; i++) {
+		if (theirs[i] >= 0 && dup2(theirs[i], i) < 0)
+			_exit(123);
+	}
+	if (r->err == END_OUTPUT && dup2(1, 2) < 0)
+		_exit(123);
+	if (r->in == END_CLOSED)
+		close(0);
+	if (r->out == END_CLOSED)
+		close(1);
+	if (r->err == END_CLOSED)
+		close(2);
+	if (chdir(r->cwd != NULL ? r->cwd : project) < 0)
+		_exit(123);
+	setenv("TERM", "dumb", 1);
+	signal(SIGPIPE, SIG_DFL);
+	execv(argv[0], argv);
+	_exit(123);
+}
+
+static void
+drain(int *fd, struct bytes *to)
+{
+	char buf[65536];
+	ssize_t n = read(*fd, buf, sizeof(buf));
+
+	if (n > 0) {
+		append(to, buf, (size_t)n);
+		return;
+	}
+	close(*fd);
+	*fd = -1;
+}
+
+static bool
+was_said(const struct run *r, const char *what)
+{
+	for (size_t i = 0; i < 3; i++) {
+		if (r->said[i].data != NULL && strstr(r->said[i].data, what) != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void
+look_at_stopped(pid_t pid, int slave, const struct run *r)
+{
+	struct termios now;
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(tcgetattr(slave, &now), 0);
+	assert_int_equal(now.c_lflag, r->before.c_lflag);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+}
+
+static void
+take_step(struct run *r, const struct step *step, pid_t pid, int *master, int *slave)
+{
+	if (step->type != NULL)
+		assert_int_equal(write(*master, step->type, strlen(step->type)),
+		    (ssize_t)strlen(step->type));
+	if (step->rows > 0) {
+		const struct winsize size = { .ws_row = (unsigned short)step->rows,
+			.ws_col = (unsigned short)step->columns };
+
+		assert_int_equal(ioctl(*master, TIOCSWINSZ, &size), 0);
+	}
+	if (step->signo != 0)
+		assert_int_equal(kill(pid, step->signo), 0);
+	if (step->stop_and_go)
+		look_at_stopped(pid, *slave, r);
+	if (step->hang_up) {
+		close(*slave);
+		close(*master);
+		*slave = *master = -1;
+	}
+}
+
+/* Until it has ended and said all. */
+static void
+converse(struct run *r, pid_t pid, int pidfd, int in, int out, int err, int *master, int *slave)
+{
+	size_t sent = 0, step = 0;
+	bool running = true;
+
+	if (in >= 0)
+		assert_int_equal(fcntl(in, F_SETFL, O_NONBLOCK), 0);
+	while (running || out >= 0 || err >= 0) {
+		struct pollfd fds[] = {
+			{ .fd = in, .events = POLLOUT },
+			{ .fd = out, .events = POLLIN },
+			{ .fd = err, .events = POLLIN },
+			{ .fd = *master, .events = POLLIN },
+			{ .fd = running ? pidfd : -1, .events = POLLIN },
+		};
+
+		while (step < STEPS_MAX && running &&
+		    (r->steps[step].type != NULL || r->steps[step].signo != 0 ||
+			r->steps[step].rows > 0 || r->steps[step].hang_up ||
+			r->steps[step].stop_and_go) &&
+		    (r->steps[step].after == NULL || was_said(r, r->steps[step].after)))
+			take_step(r, &r->steps[step++], pid, master, slave);
+		fds[3].fd = *master;
+		if (poll(fds, N_ELEMENTS(fds), HANG_SECONDS * 1000) <= 0) {
+			kill(pid, SIGKILL);
+			fail_msg("it hangs, having said: %s%s%s", r->said[0].data, r->said[1].data,
+			    r->said[2].data);
+		}
+		if (in >= 0 && fds[0].revents != 0) {
+			ssize_t n = 0;
+
+			if (sent < r->input_len)
+				n = write(in, (const char *)r->input + sent, r->input_len - sent);
+			if (n > 0)
+				sent += (size_t)n;
+			if ((n < 0 && errno != EAGAIN) || sent == r->input_len) {
+				close(in);
+				in = -1;
+			}
+		}
+		if (out >= 0 && fds[1].revents != 0)
+			drain(&out, OUT(r));
+		if (err >= 0 && fds[2].revents != 0)
+			drain(&err, ERR(r));
+		if (*master >= 0 && fds[3].revents != 0)
+			drain(master, TTY(r));
+		if (fds[4].revents != 0)
+			running = false;
+	}
+	if (in >= 0)
+		close(in);
+	if (step < STEPS_MAX && r->steps[step].after != NULL)
+		fail_msg("never said '%s', but: %s%s%s", r->steps[step].after, r->said[0].data,
+		    r->said[1].data, r->said[2].data);
+}
+
+/* Its last words, and how it left the terminal. */
+static void
+finish_terminal(struct run *r, int master, int slave)
+{
+	if (slave >= 0) {
+		assert_int_equal(tcgetattr(slave, &r->after), 0);
+		close(slave);
+	} else {
+		r->after = r->before;
+	}
+	while (master >= 0)
+		drain(&master, TTY(r));
+}
+
+static void
+run_v(struct run *r, char **argv)
+{
+	int theirs[3], ours[3], master = -1, slave = -1, status, pidfd, input = -1;
+	const struct winsize size = { .ws_row = 33, .ws_col = 101 };
+	struct stat st;
+	pid_t pid;
+
+	if (r->in == END_TERMINAL || r->out == END_TERMINAL || r->err == END_TERMINAL ||
+	    r->controlling) {
+		master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+		assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+		slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		assert_true(slave >= 0);
+		assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+		assert_int_equal(tcgetattr(slave, &r->before), 0);
+	}
+	theirs[0] = open_end(r, r->in, 0, slave, &ours[0]);
+	theirs[1] = open_end(r, r->out, 1, slave, &ours[1]);
+	theirs[2] = open_end(r, r->err, 2, slave, &ours[2]);
+	if (theirs[1] >= 0 && fstat(theirs[1], &st) == 0)
+		r->out_inode = st.st_ino;
+	if (r->keeps_input)
+		input = fcntl(theirs[0], F_DUPFD_CLOEXEC, 3);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		child_main(r, argv, theirs, slave);
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	assert_true(pidfd >= 0);
+	for (int i = 0; i < 3; i++) {
+		if (theirs[i] >= 0)
+			close(theirs[i]);
+	}
+	converse(r, pid, pidfd, ours[0], ours[1], ours[2], &master, &slave);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(pidfd);
+	r->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	finish_terminal(r, master, slave);
+	if (input >= 0) {
+		int n = 0;
+
+		assert_int_equal(ioctl(input, FIONREAD, &n), 0);
+		r->input_left = (size_t)n;
+		close(input);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		if (r->said[i].data == NULL)
+			append(&r->said[i], "", 0);
+	}
+}
+
+/* go(&r, "run", "--", "true", NULL) */
+static void
+go(struct run *r, ...)
+{
+	char program[PATH_MAX + 32], *argv[ARGS_MAX + 2];
+	size_t n = 0;
+	va_list ap;
+
+	snprintf(program, sizeof(program), "%s/koda-sandbox", r->bin != NULL ? r->bin : "");
+	if (r->bin == NULL)
+		snprintf(program, sizeof(program), "%s/bin/koda-sandbox", prefix);
+	argv[n++] = program;
+	va_start(ap, r);
+	do {
+		assert_true(n < N_ELEMENTS(argv));
+		argv[n] = va_arg(ap, char *);
+	} while (argv[n++] != NULL);
+	va_end(ap);
+	run_v(r, argv);
+}
+
+/* A shell's command line, in auto mode. */
+#define GO(r, text) go(r, "run", "--mode", "auto", "-c", text, NULL)
+
+/* With its arguments as $1 and on: names need no quoting. */
+static void
+shell(const char *script, const char *one, const char *two, const char *three)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		execl("/bin/sh", "sh", "-euc", script, "sh", one, two, three, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* ---- looking at what came of it ---- */
+
+static void
+has(const struct bytes *b, const char *what)
+{
+	if (strstr(b->data, what) == NULL)
+		fail_msg("expected '%s' in: %s", what, b->data);
+}
+
+static void
+has_not(const struct bytes *b, const char *what)
+{
+	if (strstr(b->data, what) != NULL)
+		fail_msg("did not expect '%s' in: %s", what, b->data);
+}
+
+static void
+is(const struct bytes *b, const char *what)
+{
+	assert_string_equal(b->data, what);
+}
+
+/* It ended with that, and if not, what did it say? */
+static void
+ended(const struct run *r, int status)
+{
+	if (r->status != status)
+		fail_msg("status %d instead of %d, saying: %s%s%s", r->status, status,
+		    r->said[1].data, r->said[2].data, r->said[0].data);
+	assert_int_equal(r->after.c_lflag, r->before.c_lflag);
+	assert_int_equal(r->after.c_iflag, r->before.c_iflag);
+	assert_int_equal(r->after.c_oflag, r->before.c_oflag);
+}
+
+static json_t *
+parse(const struct run *r)
+{
+	json_error_t e;
+	json_t *ret =
+	    json_loadb(OUT(r)->data, OUT(r)->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+
+	if (ret == NULL)
+		fail_msg("not one JSON object (%s): %s", e.text, OUT(r)->data);
+	assert_true(json_is_object(ret));
+	return ret;
+}
+
+static const char *
+text_at(json_t *o, const char *outer, const char *inner)
+{
+	json_t *v = json_object_get(o, outer);
+
+	return json_string_value(inner != NULL ? json_object_get(v, inner) : v);
+}
+
+static json_int_t
+number_at(json_t *o, const char *outer, const char *inner)
+{
+	json_t *v = json_object_get(o, outer);
+
+	v = inner != NULL ? json_object_get(v, inner) : v;
+	assert_true(json_is_integer(v));
+	return json_integer_value(v);
+}
+
+static void
+put_text(const char *name, const char *text)
+{
+	int fd = open_in_project(name, O_WRONLY | O_CREAT | O_TRUNC);
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void
+file_is(const char *name, const char *text)
+{
+	char have[4096];
+	int fd = open_in_project(name, O_RDONLY);
+	ssize_t n = read(fd, have, sizeof(have) - 1);
+
+	assert_true(n >= 0);
+	have[n] = '\0';
+	assert_string_equal(have, text);
+	close(fd);
+}
+
+/* ---- the exit status ---- */
+
+struct ending {
+	const char *label;
+	int status;
+	const char *says; /* on standard error, or NULL */
+	const char *args[10];
+};
+
+#define AUTO "run", "--mode", "auto"
+
+static const struct ending endings[] = {
+	/* clang-format off */
+	{ "status 0", 0, NULL, { AUTO, "--", "true" } },
+	{ "status 1", 1, NULL, { AUTO, "--", "false" } },
+	{ "status 7, by a shell", 7, NULL, { AUTO, "-c", "exit 7" } },
+	{ "status 255", 255, NULL, { AUTO, "-c", "exit 255" } },
+	{ "the command needs no --", 3, NULL, { AUTO, "sh", "-c", "exit 3" } },
+	{ "-c and its text in one word", 4, NULL, { AUTO, "-cexit 4" } },
+	{ "options of the command are its own", 0, NULL, { AUTO, "test", "--json", "=", "--json" } },
+	{ "SIGKILL", 128 + SIGKILL, NULL, { AUTO, "-c", "kill -KILL $$" } },
+	{ "SIGTERM", 128 + SIGTERM, NULL, { AUTO, "-c", "kill -TERM $$" } },
+	{ "SIGSEGV", 128 + SIGSEGV, NULL, { AUTO, "-c", "kill -SEGV $$" } },
+	{ "its time was over", 124, "wall_time_secs", { AUTO, "--timeout", "0.3", "--", "sleep", "60" } },
+	{ "its time was over, and it does not mind", 124, "wall_time_secs",
+	    { AUTO, "--timeout", "0.2", "-c", "trap '' TERM; while :; do sleep 1; done" } },
+	{ "a file size limit", 128 + SIGXFSZ, "max_file_bytes",
+	    { AUTO, "-c", "ulimit -f 1; exec dd if=/dev/zero of=big bs=4096 count=9 status=none" } },
+	{ "no such command", 127, "No such file", { AUTO, "--", "koda-no-such-command" } },
+	{ "no such command, by path", 127, "No such file", { AUTO, "--", "./koda-no-such-command" } },
+	{ "no such command, in a shell", 127, NULL, { AUTO, "-c", "koda-no-such-command" } },
+	{ "an empty name", 127, "No such file", { AUTO, "--", "" } },
+	{ "not executable", 126, "Permission denied", { AUTO, "--", "./plain" } },
+	{ "a directory", 126, "Permission denied", { AUTO, "--", "/etc" } },
+	{ "a script that does not say for whom", 5, NULL, { AUTO, "--", "./script" } },
+	{ "the root is not there", 125, "the root", { "run", "--root", "missing", "--", "true" } },
+	{ "nobody to ask", 3, "run it in a terminal, or with --mode auto", { "run", "--", "true" } },
+	{ "nobody to ask about no sandbox", 3, "NO SANDBOX", { "run", "--no-sandbox", "--", "true" } },
+	{ "no sandbox in auto", 3, "in auto mode nothing runs without", { AUTO, "--no-sandbox", "--", "true" } },
+	{ "plan asks nobody", 0, NULL, { "run", "--mode", "plan", "--", "true" } },
+	{ "plan changes nothing", 1, "file_write", { "run", "--mode", "plan", "--", "touch", "new" } },
+	{ "usage: nothing", 2, "run what?", { "run" } },
+	{ "usage: -c and a command", 2, "one of them", { "run", "-c", "true", "--", "true" } },
+	{ "usage: -c twice", 2, "twice", { "run", "-c", "true", "-c", "true" } },
+	{ "usage: -c without", 2, "wants a value", { "run", "-c" } },
+	{ "usage: a terminal and none", 2, "at once", { "run", "--tty", "--no-tty", "--", "true" } },
+	{ "usage: JSON on a terminal", 2, "one of them", { "run", "--tty", "--json", "--", "true" } },
+	{ "usage: no time", 2, "above 0", { "run", "--timeout", "0", "--", "true" } },
+	{ "usage: no number", 2, "a number of seconds", { "run", "--timeout", "1s", "--", "true" } },
+	{ "usage: a shell with words", 2, "what is 'ls' for?", { "shell", "ls" } },
+	{ "usage: a shell as JSON", 2, "for a person", { "shell", "--json" } },
+	/* clang-format on */
+};
+
+static void
+test_ending(void **state)
+{
+	const struct ending *e = *state;
+	char program[PATH_MAX + 32], path[2 * PATH_MAX], *argv[ARGS_MAX];
+	struct run r = { .in = END_NULL };
+	size_t n = 0;
+
+	put_text("plain", "echo no\n");
+	put_text("script", "exit 5\n");
+	snprintf(path, sizeof(path), "%s/script", project);
+	assert_int_equal(chmod(path, 0755), 0);
+	snprintf(program, sizeof(program), "%s/bin/koda-sandbox", prefix);
+	argv[n++] = program;
+	for (size_t i = 0; i < N_ELEMENTS(e->args) && e->args[i] != NULL; i++)
+		argv[n++] = (char *)e->args[i];
+	argv[n] = NULL;
+	run_v(&r, argv);
+	ended(&r, e->status);
+	if (e->status != 2)
+		is(OUT(&r), "");
+	if (e->says != NULL && strcmp(e->says, "file_write") == 0)
+		has(ERR(&r), "deny file-write*");
+	else if (e->says != NULL)
+		has(ERR(&r), e->says);
+	else
+		has_not(ERR(&r), "koda-sandbox");
+	run_done(&r);
+}
+
+static void
+test_setup_fails(void **state)
+{
+	char lonely[PATH_MAX + 32];
+	struct run r = { .in = END_NULL, .bin = lonely }, json = { .in = END_NULL, .bin = lonely };
+	struct run safe = { .in = END_TERMINAL, .controlling = true, .bin = lonely };
+	json_t *o;
+
+	/* Installed without stage2: nothing is run. */
+	snprintf(lonely, sizeof(lonely), "%s/scene/half/bin", prefix);
+	shell("mkdir -p \"$1\" \"$1/../libexec/koda-sandbox\"; cp \"$2/bin/koda-sandbox\" \"$1\"; "
+	      "cp \"$2/libexec/koda-sandbox/koda-fs-worker\" \"$1/../libexec/koda-sandbox\"",
+	    lonely, prefix, NULL);
+	go(&r, AUTO, "-c", "echo ran; touch ran", NULL);
+	ended(&r, 88);
+	is(OUT(&r), "");
+	has(ERR(&r), "stage2");
+	go(&json, AUTO, "--json", "-c", "touch ran", NULL);
+	ended(&json, 88);
+	o = parse(&json);
+	assert_string_equal(text_at(json_object_get(o, "error"), "code", NULL), "unsupported");
+	json_decref(o);
+	/* In safe too: what is loud is that it is not there, and no command is run without it. */
+	go(&safe, "run", "-c", "touch ran", NULL);
+	ended(&safe, 88);
+	has(ERR(&safe), "koda-sandbox: ");
+	assert_int_equal(access("ran", F_OK), -1);
+	shell("test ! -e \"$1/ran\"", project, NULL, NULL);
+	run_done(&r);
+	run_done(&json);
+	run_done(&safe);
+}
+
+/* ---- standard input, output and error ---- */
+
+static void
+test_pipes(void **state)
+{
+	struct bytes content = { 0 };
+	struct run r = { 0 };
+	uint32_t x = 1;
+
+	for (size_t i = 0; i < 1000003; i++) {
+		char c;
+
+		x = x * 1664525 + 1013904223;
+		c = (char)(x >> 24);
+		append(&content, &c, 1);
+	}
+	r.input = content.data;
+	r.input_len = content.len;
+	go(&r, AUTO, "--", "cat", NULL);
+	ended(&r, 0);
+	assert_int_equal(OUT(&r)->len, content.len);
+	assert_memory_equal(OUT(&r)->data, content.data, content.len);
+	is(ERR(&r), "");
+	free(content.data);
+	run_done(&r);
+}
+
+static void
+test_pipe_is_passed_on(void **state)
+{
+	struct run r = { .in = END_NULL };
+	char want[32];
+
+	GO(&r, "stat -L -c %i /proc/self/fd/1");
+	ended(&r, 0);
+	snprintf(want, sizeof(want), "%llu\n", (unsigned long long)r.out_inode);
+	is(OUT(&r), want);
+	run_done(&r);
+}
+
+static void
+test_file_is_passed_on(void **state)
+{
+	struct run r = { .in = END_NULL, .out = END_FILE };
+	char want[64];
+
+	GO(&r, "stat -L -c %i /proc/self/fd/1; echo more");
+	ended(&r, 0);
+	snprintf(want, sizeof(want), "%llu\nmore\n", (unsigned long long)r.out_inode);
+	file_is("out", want);
+	run_done(&r);
+}
+
+static void
+test_null_is_passed_on(void **state)
+{
+	struct run r = { .in = END_NULL, .out = END_NULL };
+
+	GO(&r, "test -c /dev/fd/1 && test -c /dev/fd/0 && echo said >&2");
+	ended(&r, 0);
+	is(ERR(&r), "said\n");
+	run_done(&r);
+}
+
+static void
+test_socket_is_not(void **state)
+{
+	struct run r = { .in = END_SOCKET, .out = END_SOCKET, .err = END_SOCKET };
+
+	r.input = "from a socket\n";
+	r.input_len = strlen(r.input);
+	GO(&r, "for i in 0 1 2; do test -p /dev/fd/$i || exit 9; done; cat; echo said >&2");
+	ended(&r, 0);
+	is(OUT(&r), "from a socket\n");
+	is(ERR(&r), "said\n");
+	run_done(&r);
+}
+
+static void
+test_directory_is_not(void **state)
+{
+	struct run r = { .in = END_DIRECTORY };
+
+	GO(&r, "test ! -d /dev/fd/0 && cat");
+	ended(&r, 0);
+	is(OUT(&r), "");
+	run_done(&r);
+}
+
+static void
+test_file_as_input(void **state)
+{
+	struct run plain = { .in = END_FILE }, protected_ = { .in = END_FILE };
+
+	put_text("in", "content\n");
+	GO(&plain, "test -f /dev/fd/0 && cat");
+	ended(&plain, 0);
+	is(OUT(&plain), "content\n");
+
+	/* One that commands may not write they could open again through its descriptor. */
+	shell("cd \"$1\"; mkdir -p .git/hooks; echo hook >.git/hooks/pre-commit; rm in; "
+	      "ln -s .git/hooks/pre-commit in",
+	    project, NULL, NULL);
+	GO(&protected_, "test -p /dev/fd/0 && cat; echo planted >/proc/self/fd/0; true");
+	ended(&protected_, 0);
+	is(OUT(&protected_), "hook\n");
+	file_is(".git/hooks/pre-commit", "hook\n");
+	run_done(&plain);
+	run_done(&protected_);
+}
+
+static void
+test_closed_input(void **state)
+{
+	struct run r = { .in = END_CLOSED };
+
+	go(&r, AUTO, "--", "cat", NULL);
+	ended(&r, 1);
+	has(ERR(&r), "Bad file descriptor");
+	run_done(&r);
+}
+
+static void
+test_closed_output(void **state)
+{
+	struct run r = { .in = END_NULL, .out = END_CLOSED };
+
+	go(&r, AUTO, "--", "/bin/echo", "hello", NULL);
+	ended(&r, 1);
+	has(ERR(&r), "Bad file descriptor");
+	run_done(&r);
+}
+
+static void
+test_input_is_not_eaten(void **state)
+{
+	struct run r = { .input = "for the next\n", .input_len = 13, .keeps_input = true };
+
+	/* 'while read x; do koda-sandbox run ...; done' goes on with the next line. */
+	go(&r, AUTO, "--", "sh", "-c", "read x", NULL);
+	ended(&r, 0);
+	run_done(&r);
+	r = (struct run){ .input = "for the next\n", .input_len = 13, .keeps_input = true };
+	go(&r, AUTO, "--", "true", NULL);
+	ended(&r, 0);
+	assert_int_equal(r.input_left, 13);
+	run_done(&r);
+}
+
+static void
+test_order(void **state)
+{
+	struct run r = { .in = END_NULL, .err = END_OUTPUT }, file = r;
+
+	GO(&r, "for i in 1 2 3; do echo o$i; echo e$i >&2; done; echo x >/etc/koda-test");
+	assert_int_not_equal(r.status, 0);
+	assert_int_equal(strncmp(OUT(&r)->data, "o1\ne1\no2\ne2\no3\ne3\n", 18), 0);
+	has(OUT(&r), "<sandbox_violations>\ndeny file-write* /etc/koda-test\n");
+	file.out = END_FILE;
+	GO(&file, "for i in 1 2 3; do echo o$i; echo e$i >&2; done");
+	ended(&file, 0);
+	file_is("out", "o1\ne1\no2\ne2\no3\ne3\n");
+	run_done(&r);
+	run_done(&file);
+}
+
+static void
+test_reader_gone(void **state)
+{
+	struct run r = { .in = END_NULL, .out = END_NOBODY };
+	struct run both = { .in = END_NULL, .out = END_NOBODY, .err = END_OUTPUT };
+
+	go(&r, AUTO, "--", "yes", NULL);
+	ended(&r, 128 + SIGPIPE);
+	/* Carried by us, and yet it learns of it. */
+	go(&both, AUTO, "--", "yes", NULL);
+	ended(&both, 128 + SIGPIPE);
+	run_done(&r);
+	run_done(&both);
+}
+
+static void
+test_flood(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	GO(&r, "head -c 20000000 /dev/zero >&2; echo done >&2");
+	ended(&r, 0);
+	assert_int_equal(ERR(&r)->len, 20000005);
+	run_done(&r);
+}
+
+/* ---- what was refused ---- */
+
+static void
+test_violations(void **state)
+{
+	struct run r = { .in = END_NULL }, none = { .in = END_NULL };
+
+	GO(&r, "touch /etc/koda-test; echo x >\"$HOME/.bashrc\"; true");
+	ended(&r, 0);
+	has(ERR(&r), "<sandbox_violations>\n");
+	has(ERR(&r), "deny file-write* /etc/koda-test\n");
+	has(ERR(&r), "/.bashrc\n");
+	has(ERR(&r), "</sandbox_violations>\n");
+	is(OUT(&r), "");
+	GO(&none, "ls /etc/koda-test-nothing; echo fine; exit 5");
+	ended(&none, 5);
+	has_not(ERR(&none), "sandbox_violations");
+	run_done(&r);
+	run_done(&none);
+}
+
+/* ---- JSON ---- */
+
+static void
+test_json(void **state)
+{
+	struct run r = { .input = "in\n", .input_len = 3 };
+	json_t *o, *v;
+
+	go(&r, AUTO, "--json", "--", "sh", "-c", "cat; echo bad >&2; touch /etc/koda-test; exit 4",
+	    NULL);
+	ended(&r, 4);
+	is(ERR(&r), "");
+	o = parse(&r);
+	assert_true(json_is_true(json_object_get(o, "ok")));
+	assert_int_equal(number_at(o, "status", NULL), 4);
+	assert_int_equal(number_at(o, "signal", NULL), 0);
+	assert_true(json_is_null(json_object_get(o, "limit")));
+	assert_string_equal(text_at(o, "stdout", "head"), "in\n");
+	assert_string_equal(text_at(o, "stdout", "tail"), "");
+	assert_int_equal(number_at(o, "stdout", "left_out"), 0);
+	assert_int_equal(number_at(o, "stdout", "total"), 3);
+	assert_int_equal(strncmp(text_at(o, "stderr", "head"), "bad\n", 4), 0);
+	v = json_array_get(json_object_get(o, "violations"), 0);
+	assert_string_equal(text_at(v, "kind", NULL), "file_write");
+	assert_string_equal(text_at(v, "target", NULL), "/etc/koda-test");
+	assert_true(json_is_real(json_object_get(v, "time")));
+	assert_true(json_is_false(json_object_get(v, "certain")));
+	assert_true(number_at(o, "usage", "wall_us") > 0);
+	assert_true(number_at(o, "usage", "max_rss_kib") > 0);
+	assert_true(number_at(o, "usage", "user_us") >= 0);
+	assert_true(number_at(o, "usage", "system_us") >= 0);
+	assert_int_equal(number_at(o, "left_behind", NULL), 0);
+	assert_int_equal(json_array_size(json_object_get(o, "command")), 3);
+	assert_string_equal(text_at(o, "root", NULL), project);
+	assert_string_equal(text_at(o, "cwd", NULL), project);
+	assert_string_equal(text_at(o, "mode", NULL), "auto");
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_json_signal(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o;
+
+	go(&r, AUTO, "--json", "-c", "kill -KILL $$", NULL);
+	ended(&r, 137);
+	o = parse(&r);
+	assert_int_equal(number_at(o, "status", NULL), 137);
+	assert_int_equal(number_at(o, "signal", NULL), SIGKILL);
+	assert_string_equal(text_at(o, "signal_name", NULL), "SIGKILL");
+	assert_string_equal(text_at(o, "shell", NULL), "kill -KILL $$");
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_json_timeout(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o;
+
+	go(&r, AUTO, "--json", "--timeout", "0.5", "-c", "echo before; echo there >&2; sleep 60",
+	    NULL);
+	ended(&r, 124);
+	o = parse(&r);
+	assert_string_equal(text_at(o, "limit", NULL), "wall_time_secs");
+	assert_string_equal(text_at(o, "stdout", "head"), "before\n");
+	assert_string_equal(text_at(o, "stderr", "head"), "there\n");
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_json_cut(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o;
+	json_int_t left_out;
+
+	/* Of two bytes each, so that the cut may fall into one. */
+	go(&r, AUTO, "--json", "-c",
+	    "printf first; yes \xc3\xa9\xc3\xa9 | head -c 5000000 | tr -d '\\n'; printf last",
+	    NULL);
+	ended(&r, 0);
+	o = parse(&r);
+	left_out = number_at(o, "stdout", "left_out");
+	assert_true(left_out > 0);
+	assert_string_equal(text_at(o, "limit", NULL), "max_output_bytes");
+	assert_int_equal(strncmp(text_at(o, "stdout", "head"), "first", 5), 0);
+	has(&(struct bytes){ (char *)text_at(o, "stdout", "tail"), 0 }, "last");
+	assert_true(json_is_false(json_object_get(json_object_get(o, "stdout"), "lossy")));
+	assert_true(number_at(o, "stdout", "total") > left_out);
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_json_bytes(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o;
+
+	go(&r, AUTO, "--json", "-c", "printf '\\377\\000x'", NULL);
+	ended(&r, 0);
+	o = parse(&r);
+	assert_true(json_is_true(json_object_get(json_object_get(o, "stdout"), "lossy")));
+	assert_string_equal(text_at(o, "stdout", "head_base64"), "/wB4");
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_json_errors(void **state)
+{
+	static const struct {
+		const char *args[8], *code;
+		int status;
+	} cases[] = {
+		{ { AUTO, "--json", "--", "koda-no-such-command" }, "io", 127 },
+		{ { "run", "--json", "--", "true" }, "not_approved", 3 },
+		{ { "run", "--json" }, "usage", 2 },
+		{ { "run", "--json", "--root", "missing", "--", "true" }, "io", 125 },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		const char *const *a = cases[i].args;
+		struct run r = { .in = END_NULL };
+		json_t *o;
+
+		go(&r, a[0], a[1], a[2], a[3], a[4], a[5], a[6], NULL);
+		ended(&r, cases[i].status);
+		o = parse(&r);
+		assert_true(json_is_false(json_object_get(o, "ok")));
+		assert_string_equal(text_at(json_object_get(o, "error"), "code", NULL),
+		    cases[i].code);
+		json_decref(o);
+		run_done(&r);
+	}
+}
+
+/* ---- what is left, what stays ---- */
+
+static void
+test_left_behind(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o;
+
+	go(&r, AUTO, "--json", "-c", "sleep 1000 & setsid sleep 1000 & echo hi", NULL);
+	ended(&r, 0);
+	o = parse(&r);
+	assert_int_equal(number_at(o, "left_behind", NULL), 2);
+	assert_string_equal(text_at(o, "stdout", "head"), "hi\n");
+	json_decref(o);
+	run_done(&r);
+}
+
+static void
+test_verbose(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	assert_int_equal(setenv("HTTPS_PROXY", "http://user:secret@proxy.example:8080", 1), 0);
+	go(&r, AUTO, "--verbose", "-c", "env", NULL);
+	assert_int_equal(unsetenv("HTTPS_PROXY"), 0);
+	ended(&r, 0);
+	has_not(OUT(&r), "secret");
+	has_not(ERR(&r), "secret");
+	has(ERR(&r), "is ready: Landlock ABI ");
+	has(ERR(&r), " s user and ");
+	run_done(&r);
+}
+
+/* ---- where ---- */
+
+static void
+test_place(void **state)
+{
+	static const char *const names[] = { "sub", "with a space", "qu'ote\"s", "new\nline",
+		"gr\xc3\xbc\xc3\x9f", "bytes\xff\xfe", "$HOME", "-n" };
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		char dir[2 * PATH_MAX], want[2 * PATH_MAX + 2];
+		struct run below = { .in = END_NULL, .cwd = dir };
+		struct run root = { .in = END_NULL, .cwd = dir };
+		struct run elsewhere = { .in = END_NULL, .cwd = "/" };
+
+		snprintf(dir, sizeof(dir), "%s/%s", project, names[i]);
+		assert_int_equal(mkdir(dir, 0755), 0);
+		snprintf(want, sizeof(want), "%s\n", dir);
+		/* Below the root it stays where it is, */
+		go(&below, AUTO, "--root", "..", "-c", "pwd; echo x >new", NULL);
+		ended(&below, 0);
+		is(OUT(&below), want);
+		/* the root may be called anything, */
+		go(&root, AUTO, "-c", "pwd; cat new; echo y >../outside", NULL);
+		shell("test ! -e \"$1/outside\" && rm \"$2/new\"", project, dir, NULL);
+		assert_int_equal(strncmp(OUT(&root)->data, want, strlen(want)), 0);
+		/* and from elsewhere it is where it starts. */
+		go(&elsewhere, AUTO, "--root", dir, "--", "pwd", NULL);
+		ended(&elsewhere, 0);
+		is(OUT(&elsewhere), want);
+		run_done(&below);
+		run_done(&root);
+		run_done(&elsewhere);
+	}
+}
+
+/* ---- signals ---- */
+
+#define WAIT_LOOP "echo ready; while :; do sleep 0.02; done"
+
+static const struct {
+	const char *name;
+	int signo;
+} passed_on[] = {
+	{ "INT", SIGINT },
+	{ "TERM", SIGTERM },
+	{ "HUP", SIGHUP },
+	{ "QUIT", SIGQUIT },
+	{ "USR1", SIGUSR1 },
+	{ "USR2", SIGUSR2 },
+};
+
+static void
+test_signal(void **state)
+{
+	size_t i = (size_t)*state;
+	char text[128];
+	struct run handled = { .in = END_NULL,
+		.steps = { { "ready", .signo = passed_on[i].signo } } };
+	struct run kills = { .in = END_NULL,
+		.steps = { { "ready", .signo = passed_on[i].signo } } };
+
+	snprintf(text, sizeof(text), "trap 'echo got; exit 9' %s; " WAIT_LOOP, passed_on[i].name);
+	GO(&handled, text);
+	ended(&handled, 9);
+	is(OUT(&handled), "ready\ngot\n");
+	GO(&kills, WAIT_LOOP);
+	ended(&kills, 128 + passed_on[i].signo);
+	run_done(&handled);
+	run_done(&kills);
+}
+
+static void
+test_signal_twice(void **state)
+{
+	struct run r = { .in = END_NULL,
+		.steps = { { "ready", .signo = SIGINT }, { "ready", .signo = SIGTERM } } };
+
+	GO(&r, "trap '' INT TERM; " WAIT_LOOP);
+	ended(&r, 128 + SIGKILL);
+	run_done(&r);
+}
+
+static void
+test_killed(void **state)
+{
+	struct run r = { .in = END_NULL, .steps = { { "ready", .signo = SIGKILL } } };
+
+	/* That nothing is left is looked at after each case. */
+	GO(&r, "sleep 1000 & " WAIT_LOOP);
+	ended(&r, -SIGKILL);
+	run_done(&r);
+}
+
+/* ---- terminals ---- */
+
+#define ON_TERMINAL                                                                                \
+	.in = END_TERMINAL, .out = END_TERMINAL, .err = END_TERMINAL, .controlling = true
+
+static void
+test_tty_own(void **state)
+{
+	struct run r = { ON_TERMINAL };
+
+	/* Safe: who types it approves it. */
+	go(&r, "run", "-c",
+	    "test -t 0 && test -t 1 && test -t 2 && stty size && echo through >/dev/tty", NULL);
+	ended(&r, 0);
+	is(TTY(&r), "33 101\r\nthrough\r\n");
+	run_done(&r);
+}
+
+static void
+test_tty_size(void **state)
+{
+	struct run r = { ON_TERMINAL, .steps = { { "ready", .rows = 40, .columns = 120 } } };
+
+	GO(&r, "trap 'stty size; exit 0' WINCH; " WAIT_LOOP);
+	ended(&r, 0);
+	has(TTY(&r), "40 120\r\n");
+	run_done(&r);
+}
+
+static const struct {
+	const char *label, *key;
+	int status;
+} keys[] = {
+	{ "Ctrl-C", "\003", 128 + SIGINT },
+	{ "Ctrl-backslash", "\034", 128 + SIGQUIT },
+};
+
+static void
+test_tty_key(void **state)
+{
+	size_t i = (size_t)*state;
+	struct run r = { ON_TERMINAL, .steps = { { "ready", .type = keys[i].key } } };
+
+	GO(&r, "echo ready; exec sleep 1000");
+	ended(&r, keys[i].status);
+	run_done(&r);
+}
+
+static void
+test_tty_input(void **state)
+{
+	struct run r = { ON_TERMINAL, .steps = { { "ready", .type = "hello\n\004" } } };
+	struct run raw = { ON_TERMINAL, .steps = { { "ready", .type = "\003" } } };
+
+	GO(&r, "echo ready; cat");
+	ended(&r, 0);
+	has(TTY(&r), "hello\r\nhello\r\n");
+	/* Its line discipline decides what a key means, not ours. */
+	GO(&raw,
+	    "stty raw -echo; echo ready; dd bs=1 count=1 status=none | od -An -tx1; stty sane");
+	ended(&raw, 0);
+	has(TTY(&raw), " 03");
+	run_done(&r);
+	run_done(&raw);
+}
+
+static void
+test_tty_drained(void **state)
+{
+	struct run r = { ON_TERMINAL };
+
+	for (size_t i = 0; i < 20; i++) {
+		go(&r, AUTO, "--", "seq", "1", "20000", NULL);
+		ended(&r, 0);
+		assert_true(TTY(&r)->len > 8);
+		assert_string_equal(TTY(&r)->data + TTY(&r)->len - 7, "20000\r\n");
+		assert_int_equal(TTY(&r)->len, 108894 + 20000);
+		run_done(&r);
+		r = (struct run){ ON_TERMINAL };
+	}
+}
+
+static void
+test_tty_signal(void **state)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGSEGV, SIGALRM };
+
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++) {
+		struct run r = { ON_TERMINAL, .steps = { { "ready", .signo = signals[i] } } };
+		bool ours = signals[i] != SIGINT && signals[i] != SIGTERM && signals[i] != SIGHUP;
+
+		/* Passed on; what kills us leaves the terminal as it was all the same. */
+		GO(&r, WAIT_LOOP);
+		ended(&r, ours ? -signals[i] : 128 + signals[i]);
+		run_done(&r);
+	}
+}
+
+static void
+test_tty_stop(void **state)
+{
+	struct run r = { ON_TERMINAL,
+		.steps = { { "ready", .signo = SIGTSTP }, { "ready", .stop_and_go = true },
+		    { "ready", .type = "\003" } } };
+
+	GO(&r, "echo ready; exec sleep 1000");
+	ended(&r, 128 + SIGINT);
+	run_done(&r);
+}
+
+static void
+test_tty_hang_up(void **state)
+{
+	struct run r = { ON_TERMINAL, .steps = { { "ready", .hang_up = true } } };
+
+	GO(&r, WAIT_LOOP);
+	assert_int_not_equal(r.status, 0);
+	run_done(&r);
+}
+
+static void
+test_tty_some(void **state)
+{
+	struct run out = { .out = END_TERMINAL, .err = END_TERMINAL, .controlling = true };
+	struct run in = { .in = END_TERMINAL,
+		.controlling = true,
+		.steps = { { "ready", .type = "line\n\004" } } };
+	struct run err = { .in = END_TERMINAL, .out = END_TERMINAL, .controlling = true };
+
+	out.input = "piped\n";
+	out.input_len = 6;
+	GO(&out, "test ! -t 0 && test -t 1 && test -t 2 && stty size <&1 && cat");
+	ended(&out, 0);
+	is(TTY(&out), "33 101\r\npiped\r\n");
+	/* Of 'run -- make | less' less is who talks to the terminal. */
+	GO(&in, "test ! -t 0 && test ! -t 1 && echo ready && cat");
+	ended(&in, 0);
+	is(OUT(&in), "ready\nline\n");
+	GO(&err, "test -t 0 && test -t 1 && test ! -t 2 && echo apart >&2");
+	ended(&err, 0);
+	is(ERR(&err), "apart\n");
+	run_done(&out);
+	run_done(&in);
+	run_done(&err);
+}
+
+static void
+test_tty_options(void **state)
+{
+	struct run none = { ON_TERMINAL };
+	struct run always = { .input = "line\n", .input_len = 5 };
+	struct run partial = { .input = "no end", .input_len = 6 };
+
+	go(&none, AUTO, "--no-tty", "-c", "test ! -t 0 && test ! -t 1 && test ! -t 2 && echo pipes",
+	    NULL);
+	ended(&none, 0);
+	is(TTY(&none), "pipes\r\n");
+	go(&always, AUTO, "--tty", "-c", "test -t 0 && test -t 1 && stty -echo && cat", NULL);
+	ended(&always, 0);
+	has(OUT(&always), "line\r\n");
+	go(&partial, AUTO, "--tty", "--", "cat", NULL);
+	ended(&partial, 0);
+	has(OUT(&partial), "no end");
+	run_done(&none);
+	run_done(&always);
+	run_done(&partial);
+}
+
+static void
+test_tty_escapes(void **state)
+{
+	struct run r = { ON_TERMINAL }, pipe_ = { .in = END_NULL };
+
+	GO(&r,
+	    "printf '\\033]52;c;ZXZpbA==\\007\\033]0;title\\033\\\\\\033[21t\\033[1;31mred\\033[0m\\n'");
+	ended(&r, 0);
+	is(TTY(&r), "\033[1;31mred\033[0m\r\n");
+	/* Nobody's terminal: nobody's business. */
+	GO(&pipe_, "printf '\\033]0;title\\007'");
+	is(OUT(&pipe_), "\033]0;title\007");
+	run_done(&r);
+	run_done(&pipe_);
+}
+
+static void
+test_shell(void **state)
+{
+	struct run r = { ON_TERMINAL,
+		.steps = { { .type = "PS1=''; echo is-$((40 + 2)); touch made\n" },
+		    { "is-42", .type = "exit 5\n" } } };
+
+	assert_int_equal(setenv("SHELL", "/nowhere/evil-shell", 1), 0);
+	go(&r, "shell", NULL);
+	assert_int_equal(unsetenv("SHELL"), 0);
+	ended(&r, 5);
+	shell("test -e \"$1/made\"", project, NULL, NULL);
+	run_done(&r);
+}
+
+static void
+test_shell_nobody(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	go(&r, "shell", NULL);
+	ended(&r, 3);
+	run_done(&r);
+}
+
+/* ---- asking ---- */
+
+static void
+test_ask(void **state)
+{
+	struct run yes = { .input = "piped\n",
+		.input_len = 6,
+		.controlling = true,
+		.steps = { { "[y/N] ", .type = "y\n" } } };
+	struct run no = { .in = END_NULL,
+		.controlling = true,
+		.steps = { { "[y/N] ", .type = "n\n" } } };
+
+	/* Not typed at the terminal: standard input is not it. But there is somebody to ask. */
+	go(&yes, "run", "--", "cat", "-", NULL);
+	ended(&yes, 0);
+	is(OUT(&yes), "piped\n");
+	has(TTY(&yes), "run in '");
+	has(TTY(&yes), "    cat -\r\n");
+	go(&no, "run", "-c", "touch made\n\033[2Ktouch other", NULL);
+	ended(&no, 3);
+	has(TTY(&no), "touch made");
+	has(TTY(&no), "\\x1b[2Ktouch other");
+	has_not(TTY(&no), "\033");
+	shell("test ! -e \"$1/made\"", project, NULL, NULL);
+	run_done(&yes);
+	run_done(&no);
+}
+
+static void
+test_no_sandbox(void **state)
+{
+	struct run r = { ON_TERMINAL }, late = { ON_TERMINAL }, missing = { ON_TERMINAL };
+	char text[PATH_MAX + 32];
+
+	/* Outside of the root, where no command in the sandbox could. */
+	snprintf(text, sizeof(text), "echo x >'%s/loose'; exit 3", home);
+	go(&r, "run", "--no-sandbox", "-c", text, NULL);
+	ended(&r, 3);
+	has(TTY(&r), "NO SANDBOX");
+	shell("rm \"$1/loose\"", home, NULL, NULL);
+	go(&late, "run", "--no-sandbox", "--timeout", "0.2", "--", "sleep", "60", NULL);
+	ended(&late, 124);
+	go(&missing, "run", "--no-sandbox", "--", "koda-no-such-command", NULL);
+	ended(&missing, 127);
+	run_done(&r);
+	run_done(&late);
+	run_done(&missing);
+}
+
+/* ---- explain, policy ---- */
+
+static void
+test_explain(void **state)
+{
+	static const struct {
+		const char *access, *path;
+		bool worker, command;
+	} cases[] = {
+		{ "write", "file", true, true },
+		{ "write", ".git/hooks/pre-commit", false, false },
+		{ "write", "/etc/passwd", false, false },
+		{ "read", "/etc/passwd", true, true },
+	};
+
+	shell("mkdir -p \"$1/.git/hooks\"; echo 'ref: refs/heads/main' >\"$1/.git/HEAD\"", project,
+	    NULL, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct run r = { .in = END_NULL };
+		json_t *o, *command;
+
+		go(&r, "--json", "--mode", "auto", "explain", cases[i].access, cases[i].path, NULL);
+		ended(&r, cases[i].worker ? 0 : 3);
+		o = parse(&r);
+		command = json_object_get(o, "command");
+		assert_int_equal(json_is_true(json_object_get(o, "allowed")), cases[i].worker);
+		assert_int_equal(json_is_true(json_object_get(command, "allowed")),
+		    cases[i].command);
+		json_decref(o);
+		run_done(&r);
+	}
+}
+
+static void
+test_policy(void **state)
+{
+	struct run plain = { .in = END_NULL }, json = { .in = END_NULL };
+	json_t *o, *argument;
+	bool unshared = false;
+	size_t i;
+
+	go(&plain, "policy", "--mode", "auto", NULL);
+	ended(&plain, 0);
+	has(OUT(&plain), "--ro-bind / /");
+	has(OUT(&plain), "# ");
+	has(OUT(&plain), project);
+	go(&json, "policy", "--mode", "auto", "--json", NULL);
+	ended(&json, 0);
+	o = parse(&json);
+	json_array_foreach(json_object_get(o, "sandbox"), i, argument)
+	{
+		if (strcmp(text_at(argument, "argument", NULL), "--unshare-user") == 0)
+			unshared = true;
+	}
+	assert_true(unshared);
+	json_decref(o);
+	run_done(&plain);
+	run_done(&json);
+}
+
+/* ---- quarantine ---- */
+
+static void
+test_quarantine(void **state)
+{
+	struct run plant = { .in = END_NULL }, list = { .in = END_NULL }, back = { .in = END_NULL };
+	struct run again = { .in = END_NULL }, none = { .in = END_NULL };
+	const char *name;
+	json_t *o, *one;
+
+	GO(&plant,
+	    "mkdir -p new/.git/hooks new/.git/objects new/.git/refs; "
+	    "echo 'ref: refs/heads/main' >new/.git/HEAD; echo evil >new/.git/hooks/pre-commit; "
+	    "chmod +x new/.git/hooks/pre-commit");
+	shell("test ! -e \"$1/new/.git/hooks/pre-commit\"", project, NULL, NULL);
+	go(&list, "quarantine", "list", "--json", NULL);
+	ended(&list, 0);
+	o = parse(&list);
+	one = json_array_get(json_object_get(o, "quarantined"), 0);
+	name = text_at(one, "name", NULL);
+	assert_non_null(name);
+	has(&(struct bytes){ (char *)text_at(one, "path", NULL), 0 }, "/new/.git/hooks");
+	go(&back, "quarantine", "restore", name, NULL);
+	ended(&back, 0);
+	shell(
+	    "test -x \"$1/new/.git/hooks/pre-commit\" && grep -q evil \"$1/new/.git/hooks/pre-commit\"",
+	    project, NULL, NULL);
+	go(&again, "quarantine", "restore", name, NULL);
+	ended(&again, 1);
+	go(&none, "quarantine", "restore", "../../x", NULL);
+	ended(&none, 1);
+	json_decref(o);
+	run_done(&plant);
+	run_done(&list);
+	run_done(&back);
+	run_done(&again);
+	run_done(&none);
+}
+
+/* ---- the scene ---- */
+
+static char *mounts_before;
+
+static char *
+read_all(const char *path)
+{
+	struct bytes b = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	append(&b, "", 0);
+	while (fd >= 0)
+		drain(&fd, &b);
+	return b.data;
+}
+
+static int
+make_installation(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char name[PATH_MAX];
+
+	/* What is orphaned becomes ours, and is waited for. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return -1;
+	signal(SIGPIPE, SIG_IGN);
+	snprintf(name, sizeof(name), "%s/koda-run.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL || chmod(prefix, 0755) < 0)
+		return -1;
+	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
+	shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
+	      "cp \"$2/host/cli/koda-sandbox\" \"$1/bin\" && "
+	      "cp \"$2/worker/koda-fs-worker\" \"$3\" \"$1/libexec/koda-sandbox\"",
+	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
+	setenv("HOME", home, 1);
+	unsetenv("XDG_STATE_HOME");
+	mounts_before = read_all("/proc/self/mountinfo");
+	return 0;
+}
+
+static int
+remove_installation(void **state)
+{
+	free(mounts_before);
+	shell("rm -rf \"$1\"", prefix, NULL, NULL);
+	return 0;
+}
+
+static int
+make_project(void **state)
+{
+	snprintf(project, sizeof(project), "%.*s/scene/project", PATH_MAX - 32, prefix);
+	shell("mkdir -p \"$1\"; echo export A=1 >\"$2/.bashrc\"", project, home, NULL);
+	return 0;
+}
+
+static void
+no_temporary_files(const char *where)
+{
+	DIR *dir = opendir(where);
+	struct dirent *e;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)) != NULL) {
+		if (strncmp(e->d_name, ".koda-", 6) == 0 ||
+		    strncmp(e->d_name, "koda-doctor", 11) == 0)
+			fail_msg("left behind: %s/%s", where, e->d_name);
+	}
+	closedir(dir);
+}
+
+/* Nothing of the case is left; whoever hangs here is what was left. */
+static int
+remove_project(void **state)
+{
+	char *mounts;
+	int status;
+
+	alarm(HANG_SECONDS);
+	while (waitpid(-1, &status, 0) > 0 || errno == EINTR)
+		;
+	alarm(0);
+	mounts = read_all("/proc/self/mountinfo");
+	assert_string_equal(mounts, mounts_before);
+	free(mounts);
+	no_temporary_files(project);
+	no_temporary_files("/tmp");
+	shell("rm -rf \"$1/scene\"; cd \"$2\"; rm -rf .local/state/koda-sandbox; "
+	      "find . -mindepth 1 ! -name .bashrc ! -name .local ! -path ./.local/state",
+	    prefix, home, NULL);
+	return 0;
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, make_project, remove_project)
+
+int
+main(void)
+{
+	const struct CMUnitTest single[] = {
+		TEST(test_setup_fails),
+		TEST(test_pipes),
+		TEST(test_pipe_is_passed_on),
+		TEST(test_file_is_passed_on),
+		TEST(test_null_is_passed_on),
+		TEST(test_socket_is_not),
+		TEST(test_directory_is_not),
+		TEST(test_file_as_input),
+		TEST(test_closed_input),
+		TEST(test_closed_output),
+		TEST(test_input_is_not_eaten),
+		TEST(test_order),
+		TEST(test_reader_gone),
+		TEST(test_flood),
+		TEST(test_violations),
+		TEST(test_json),
+		TEST(test_json_signal),
+		TEST(test_json_timeout),
+		TEST(test_json_cut),
+		TEST(test_json_bytes),
+		TEST(test_json_errors),
+		TEST(test_left_behind),
+		TEST(test_verbose),
+		TEST(test_place),
+		TEST(test_signal_twice),
+		TEST(test_killed),
+		TEST(test_tty_own),
+		TEST(test_tty_size),
+		TEST(test_tty_input),
+		TEST(test_tty_drained),
+		TEST(test_tty_signal),
+		TEST(test_tty_stop),
+		TEST(test_tty_hang_up),
+		TEST(test_tty_some),
+		TEST(test_tty_options),
+		TEST(test_tty_escapes),
+		TEST(test_shell),
+		TEST(test_shell_nobody),
+		TEST(test_ask),
+		TEST(test_no_sandbox),
+		TEST(test_explain),
+		TEST(test_policy),
+		TEST(test_quarantine),
+	};
+	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(endings) + N_ELEMENTS(passed_on) +
+	    N_ELEMENTS(keys)];
+	char labels[N_ELEMENTS(passed_on)][32];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(endings); i++)
+		tests[n++] = (struct CMUnitTest){ endings[i].label, test_ending, make_project,
+			remove_project, (void *)&endings[i] };
+	for (size_t i = 0; i < N_ELEMENTS(passed_on); i++) {
+		snprintf(labels[i], sizeof(labels[i]), "SIG%s is passed on", passed_on[i].name);
+		tests[n++] = (struct CMUnitTest){ labels[i], test_signal, make_project,
+			remove_project, (void *)i };
+	}
+	for (size_t i = 0; i < N_ELEMENTS(keys); i++)
+		tests[n++] = (struct CMUnitTest){ keys[i].label, test_tty_key, make_project,
+			remove_project, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(single); i++)
+		tests[n++] = single[i];
+	return cmocka_run_group_tests_name("run", tests, make_installation, remove_installation);
+}
