@@ -251,7 +251,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	watch_plan(s->watch, s->view);
 	if (stop)
-		procs_go_on(s->proc_fd, &before);
+		procs_go_on(&before);
 	procs_done(&before);
 	report.id = order->id;
 	report.report_case = KODA__REPORT__REPORT_MOUNTED;

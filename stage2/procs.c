@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "shared/cleanup.h"
 
@@ -19,14 +22,15 @@ parse(const char *text, struct proc *ret)
 {
 	const char *p = strrchr(text, ')');
 	int parent, group, session, terminal, foreground;
+	long threads;
 	char state;
 
 	if (p == NULL ||
-	    sscanf(p + 1, " %c %d %d %d %d %d", &state, &parent, &group, &session, &terminal,
-		&foreground) != 6)
+	    sscanf(p + 1, " %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld",
+		&state, &parent, &group, &session, &terminal, &foreground, &threads) != 7)
 		return false;
-	*ret =
-	    (struct proc){ (pid_t)strtol(text, NULL, 10), parent, group, foreground, state, false };
+	*ret = (struct proc){ (pid_t)strtol(text, NULL, 10), parent, group, foreground, state,
+		threads, false };
 	return true;
 }
 
@@ -37,7 +41,7 @@ read_stat(int proc_fd, const char *pid, struct proc *ret)
 	cleanup_close int fd = -1;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%s/stat", pid);
+	snprintf(path, sizeof(path), "%.16s/stat", pid);
 	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
@@ -131,27 +135,116 @@ procs_mark_descent(struct procs *p)
 	}
 }
 
-int
-procs_stop(int proc_fd, struct procs *before)
+/* ---- stopping ---- */
+
+#define STOP_STEP_US 20
+#define STATUS_SIZE  4096
+
+/* Does it run nothing of its own any more? D: it is in the kernel, and stops when it comes out. */
+static bool
+is_still(char state)
 {
-	if (procs_read(proc_fd, before) < 0)
+	return strchr("TtZXxD", state) != NULL;
+}
+
+static bool
+threads_are_still(int proc_fd, pid_t pid)
+{
+	struct procs threads = PROCS_EMPTY;
+	bool still = true;
+	char path[32];
+	int dir;
+
+	snprintf(path, sizeof(path), "%d/task", pid);
+	dir = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return true;
+	if (procs_read(dir, &threads) == 0)
+		for (size_t i = 0; i < threads.n; i++)
+			still = still && is_still(threads.v[i].state);
+	procs_done(&threads);
+	close(dir);
+	return still;
+}
+
+static bool
+all_are_still(int proc_fd, const struct procs *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].pid != 1 &&
+		    (!is_still(p->v[i].state) ||
+			(p->v[i].threads > 1 && !threads_are_still(proc_fd, p->v[i].pid))))
+			return false;
+	return true;
+}
+
+/*
+ * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
+ * running has taken it. (Asking before stopping would miss who is stopped in between.)
+ */
+static bool
+was_stopped(int proc_fd, const struct proc *p)
+{
+	char path[32], text[STATUS_SIZE];
+	cleanup_close int fd = -1;
+	const char *at;
+	ssize_t n;
+
+	/* 't' is its tracer's business: it takes what there was, or will. */
+	if (p->state != 'T')
+		return false;
+	snprintf(path, sizeof(path), "%d/status", p->pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strstr(text, "\nShdPnd:");
+	return at != NULL &&
+	    (strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
+}
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+int
+procs_stop(int proc_fd, struct procs *ret)
+{
+	/* Asleep, not yielding: who is to stop may need this processor to notice. */
+	const struct timespec step = { 0, STOP_STEP_US * 1000 };
+	uint64_t until;
+
+	/* One call, before anything is looked at: also nobody is born meanwhile. */
+	if (kill(-1, SIGSTOP) < 0 && errno != ESRCH)
 		return -1;
-	return kill(-1, SIGSTOP) < 0 && errno != ESRCH ? -1 : 0;
+	until = now_us() + PROCS_STOP_US;
+	for (;;) {
+		if (procs_read(proc_fd, ret) < 0) {
+			/* Better a slot that goes on, also who should not, than one that stands still. */
+			procs_done(ret);
+			kill(-1, SIGCONT);
+			return -1;
+		}
+		if (all_are_still(proc_fd, ret) || now_us() >= until)
+			break;
+		nanosleep(&step, NULL);
+	}
+	for (size_t i = 0; i < ret->n; i++)
+		ret->v[i].mark = was_stopped(proc_fd, &ret->v[i]);
+	return 0;
 }
 
 void
-procs_go_on(int proc_fd, const struct procs *before)
+procs_go_on(const struct procs *p)
 {
-	struct procs now = PROCS_EMPTY;
-
-	/* One that cannot be told from the others goes on with them: better than a slot that stands still. */
-	if (procs_read(proc_fd, &now) < 0)
-		kill(-1, SIGCONT);
-	for (size_t i = 0; i < now.n; i++) {
-		const struct proc *was = find(before, now.v[i].pid);
-
-		if (now.v[i].pid != 1 && (was == NULL || was->state != 'T'))
-			kill(now.v[i].pid, SIGCONT);
-	}
-	procs_done(&now);
+	/* Children before their parents, so that no shell finds its job stopped. */
+	for (size_t i = p->n; i > 0; i--)
+		if (p->v[i - 1].pid != 1 && !p->v[i - 1].mark)
+			kill(p->v[i - 1].pid, SIGCONT);
 }

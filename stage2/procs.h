@@ -13,6 +13,7 @@ struct proc {
 	pid_t pid, parent, group;
 	pid_t foreground; /* group of its terminal; -1: none */
 	char state;       /* as /proc says it */
+	long threads;
 	bool mark;
 };
 
@@ -36,9 +37,13 @@ bool procs_one(int proc_fd, pid_t pid, struct proc *ret);
 /* Mark what descends from those that are marked. */
 void procs_mark_descent(struct procs *p);
 
-/* Stop all; *before is what was there, to know who was stopped already. */
-int procs_stop(int proc_fd, struct procs *before);
-/* Let all go on but those. */
-void procs_go_on(int proc_fd, const struct procs *before);
+/* Until everybody has noticed that he is stopped. Who has not by then waits for a processor, and does nothing of his
+ * own before he has; but a call that he is in may still be carried out. */
+#define PROCS_STOP_US 10000
+
+/* Stop all but us, and then look: *ret is everybody, with a mark on who was stopped before. */
+int procs_stop(int proc_fd, struct procs *ret);
+/* Let all go on but those that are marked. */
+void procs_go_on(const struct procs *p);
 
 #endif

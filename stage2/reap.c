@@ -459,7 +459,7 @@ kill_stopped(struct stage2 *s)
 	if (procs_stop(s->proc_fd, &before) == 0 && procs_read(s->proc_fd, &c->procs) == 0 &&
 	    mark_strangers(s, &c->procs) > 0)
 		kill_marked(&c->procs);
-	procs_go_on(s->proc_fd, &before);
+	procs_go_on(&before);
 	procs_done(&before);
 }
 

@@ -15,11 +15,9 @@
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "stage2/procs.h"
 #include "stage2/view.h"
 
-/* Until every process has noticed that it is stopped; who has not by then sits in the kernel and will. */
-#define STOP_WAIT_US 10000
-#define STOP_STEP_US 20
 /* The event comes when a rename on the host begins; until it is through the name is not there. A file that was
  * removed for good costs this time. */
 #define REPAIR_WAIT_US 10000
@@ -249,71 +247,6 @@ watch_plan(struct watch *w, const struct view *v)
 	}
 }
 
-/*
- * Processes.
- */
-
-struct process {
-	pid_t pid, parent;
-	char state;
-	bool stopped; /* before we did */
-};
-
-struct processes {
-	struct process *v;
-	size_t n, size;
-	bool partial; /* memory is short */
-};
-
-static void
-processes_done(struct processes *all)
-{
-	free(all->v);
-}
-
-static ssize_t
-read_file(int dir, const char *name, char *buf, size_t size)
-{
-	cleanup_close int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -1;
-	n = read(fd, buf, size - 1);
-	if (n < 0)
-		return -1;
-	buf[n] = '\0';
-	return n;
-}
-
-/* State, parent and number of threads of what /proc has under that name. */
-static bool
-read_stat(int dir, const char *name, char *ret_state, pid_t *ret_parent, long *ret_threads)
-{
-	char path[64], buf[1024];
-	const char *at;
-	int parent;
-
-	snprintf(path, sizeof(path), "%.16s/stat", name);
-	if (read_file(dir, path, buf, sizeof(buf)) <= 0)
-		return false;
-	at = strrchr(buf, ')'); /* the name may hold anything, what follows does not */
-	if (at == NULL)
-		return false;
-	if (sscanf(at + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld",
-		ret_state, &parent, ret_threads) != 3)
-		return false;
-	*ret_parent = parent;
-	return true;
-}
-
-/* Does it run nothing of its own any more? D: it is in the kernel, and stops when it comes out. */
-static bool
-is_still(char state)
-{
-	return strchr("TtZXxD", state) != NULL;
-}
-
 static DIR *
 open_dir(int at, const char *path)
 {
@@ -330,112 +263,6 @@ close_dir(DIR **dir)
 {
 	if (*dir != NULL)
 		closedir(*dir);
-}
-
-static bool
-threads_are_still(int proc, const char *pid)
-{
-	cleanup(close_dir) DIR *dir = NULL;
-	const struct dirent *d;
-	char path[64];
-
-	snprintf(path, sizeof(path), "%.16s/task", pid);
-	dir = open_dir(proc, path);
-	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		char state;
-		pid_t parent;
-		long threads;
-
-		if (d->d_name[0] != '.' &&
-		    read_stat(dirfd(dir), d->d_name, &state, &parent, &threads) && !is_still(state))
-			return false;
-	}
-	return true;
-}
-
-/* Everything but us. False: some run on. */
-static bool
-list(int proc, struct processes *ret)
-{
-	cleanup(close_dir) DIR *dir = open_dir(proc, ".");
-	const struct dirent *d;
-	bool still = true;
-
-	ret->n = 0;
-	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		struct process p = { 0 };
-		long threads = 1;
-
-		if (d->d_name[0] < '0' || d->d_name[0] > '9' || strcmp(d->d_name, "1") == 0)
-			continue;
-		if (!read_stat(proc, d->d_name, &p.state, &p.parent, &threads))
-			continue;
-		p.pid = (pid_t)strtol(d->d_name, NULL, 10);
-		if (!is_still(p.state) || (threads > 1 && !threads_are_still(proc, d->d_name)))
-			still = false;
-		if (ret->n == ret->size) {
-			size_t bigger = ret->size != 0 ? ret->size * 2 : 64;
-			struct process *more = reallocarray(ret->v, bigger, sizeof(*more));
-
-			if (more == NULL) {
-				ret->partial = true;
-				return true;
-			}
-			ret->v = more;
-			ret->size = bigger;
-		}
-		ret->v[ret->n++] = p;
-	}
-	return still;
-}
-
-/*
- * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
- * running has taken it. (Asking before stopping would miss who is stopped in between.)
- */
-static bool
-was_stopped(int proc, const struct process *p)
-{
-	char path[64], buf[4096];
-	const char *at;
-
-	/* A tracer's business: its child has taken what there was, or will. */
-	if (p->state != 'T')
-		return false;
-	snprintf(path, sizeof(path), "%d/status", p->pid);
-	if (read_file(proc, path, buf, sizeof(buf)) <= 0)
-		return false;
-	at = strstr(buf, "\nShdPnd:");
-	return at != NULL &&
-	    (strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
-}
-
-static void
-stop_all(int proc, struct processes *ret)
-{
-	const struct timespec step = { 0, STOP_STEP_US * 1000 };
-	uint64_t until = now_us() + STOP_WAIT_US;
-
-	/* One call, before anything is looked at: also nobody is born meanwhile. */
-	kill(-1, SIGSTOP);
-	/* Asleep, not yielding: who is to stop may need this processor to notice. */
-	while (!list(proc, ret) && now_us() < until)
-		nanosleep(&step, NULL);
-	for (size_t i = 0; i < ret->n; i++)
-		ret->v[i].stopped = was_stopped(proc, &ret->v[i]);
-}
-
-static void
-let_go_on(const struct processes *all)
-{
-	if (all->partial || all->n == 0) {
-		kill(-1, SIGCONT);
-		return;
-	}
-	/* Children before their parents, so that no shell finds its job stopped. */
-	for (size_t i = all->n; i > 0; i--)
-		if (!all->v[i - 1].stopped)
-			kill(all->v[i - 1].pid, SIGCONT);
 }
 
 /*
@@ -574,7 +401,7 @@ holds_mapping(const struct replacements *all, int proc, pid_t pid)
 }
 
 static bool
-holds(const struct view *v, const struct replacements *all, int proc, const struct process *p)
+holds(const struct view *v, const struct replacements *all, int proc, const struct proc *p)
 {
 	cleanup(close_dir) DIR *tasks = NULL;
 	const struct dirent *d;
@@ -611,15 +438,15 @@ holds(const struct view *v, const struct replacements *all, int proc, const stru
 
 /* SIGKILL for who holds it. What has us for its parent is ours: worker, template, reapers. */
 static uint64_t
-end_holders(const struct view *v, const struct replacements *all, int proc,
-    const struct processes *who)
+end_holders(const struct view *v, const struct replacements *all, int proc, const struct procs *who)
 {
 	uint64_t ended = 0;
 
 	for (size_t i = 0; i < who->n; i++) {
-		const struct process *p = &who->v[i];
+		const struct proc *p = &who->v[i];
 
-		if (p->parent == 1 || strchr("ZXx", p->state) != NULL || !holds(v, all, proc, p))
+		if (p->pid == 1 || p->parent == 1 || strchr("ZXx", p->state) != NULL ||
+		    !holds(v, all, proc, p))
 			continue;
 		if (kill(p->pid, SIGKILL) == 0)
 			ended++;
@@ -700,15 +527,14 @@ repair(struct stage2 *s, const struct replacements *gone)
 static void
 mend(struct stage2 *s)
 {
-	cleanup(processes_done) struct processes all = { 0 };
+	cleanup(procs_done) struct procs all = PROCS_EMPTY;
 	cleanup(replacements_done) struct replacements gone = { 0 };
 	struct watch *w = s->watch;
 	struct view *v = s->view;
 	uint64_t begun = now_us(), took, ended;
 
-	stop_all(s->proc_fd, &all);
-	if (!collect(w, v, &gone))
-		_exit(1);
+	if (procs_stop(s->proc_fd, &all) < 0 || !collect(w, v, &gone))
+		_exit(1); /* nobody knows any more what is writable: everything ends */
 	repair(s, &gone);
 	for (size_t i = 0; i < gone.n; i++) {
 		const struct view_entry *e = &v->entry[gone.v[i].entry];
@@ -721,7 +547,7 @@ mend(struct stage2 *s)
 		gone.v[i].directory = lstat(e->path, &st) == 0 && S_ISDIR(st.st_mode);
 	}
 	ended = end_holders(v, &gone, s->proc_fd, &all);
-	let_go_on(&all);
+	procs_go_on(&all);
 	took = now_us() - begun;
 	for (size_t i = 0; i < gone.n; i++) {
 		size_t n = gone.v[i].entry;
