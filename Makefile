@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-dev build demo test lint format fuzz soak bench bench-peers install clean help
+.PHONY: all setup setup-dev build demo test attack lint format fuzz soak bench bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -20,6 +20,7 @@ help:
 	@echo 'make setup     install the Debian packages that are missing (through sudo when not root)'
 	@echo 'make demo      set up, build, and show it at work'
 	@echo 'make test      set up, build, and run every test'
+	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
 	@echo 'make bench-peers   the same for srt, codex (from npm) and firejail, as far as they can be had'
@@ -50,6 +51,9 @@ demo: setup build
 
 test: setup
 	@tools/in-reachable-tree tools/test $(BUILD)
+
+attack: setup
+	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)
 
 lint: setup-dev build
 	@tools/lint $(BUILD)

@@ -440,6 +440,7 @@ static const struct {
 	{ "sem", 2, sem_main },
 	{ "serve", 2, serve_main },
 	{ "shm", 2, shm_main },
+	{ "sniff", 2, sniff_main },
 	{ "spin", 3, spin_main },
 	{ "spinread", 2, spinread_main },
 	{ "squat", 2, squat_main },

@@ -13,7 +13,7 @@ typedef int applet_fn(int argc, char **argv);
 /* serve.c: the host's side */
 applet_fn serve_main, sync_main;
 /* reach.c: sockets */
-applet_fn unix_main, inet_main, swap_main, squat_main;
+applet_fn unix_main, inet_main, swap_main, sniff_main, squat_main;
 /* others.c: other processes, IPC */
 applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm_main, sem_main,
     msg_main, mq_main, key_main, tiocsti_main;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/if_ether.h>
 #include <linux/io_uring.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -78,6 +79,9 @@ at_host(struct target *t, const char *host, const char *port, int type)
 	freeaddrinfo(found);
 }
 
+/* What is told to who is reached. */
+static const char *said = TEXT;
+
 /* ---- ways ---- */
 
 static int
@@ -85,7 +89,7 @@ by_connect(const struct target *t, int fd)
 {
 	if (connect(fd, (const struct sockaddr *)&t->addr, t->len) < 0)
 		return failed("connect");
-	(void)!write(fd, TEXT, strlen(TEXT));
+	(void)!write(fd, said, strlen(said));
 	return 0;
 }
 
@@ -405,7 +409,7 @@ unix_main(int argc, char **argv)
 	return failed(how);
 }
 
-/* inet HOW PROTOCOL HOST PORT */
+/* inet HOW PROTOCOL HOST PORT [TEXT] */
 int
 inet_main(int argc, char **argv)
 {
@@ -417,6 +421,8 @@ inet_main(int argc, char **argv)
 	cleanup_close int fd = -1;
 
 	at_host(&t, argv[3], argv[4], type);
+	if (argc > 5)
+		said = argv[5];
 	if (strcmp(how, "int80") == 0)
 		return by_int80(&t);
 	if (strcmp(how, "raw") == 0)
@@ -437,6 +443,30 @@ inet_main(int argc, char **argv)
 		return by_ring(&t, fd);
 	errno = EINVAL;
 	return failed(how);
+}
+
+/* sniff READY WORD: for a second, print what begins with WORD in any packet of the machine. */
+int
+sniff_main(int argc, char **argv)
+{
+	cleanup_close int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	static char packet[65536];
+
+	if (fd < 0)
+		return failed("packet socket");
+	close(open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	while (poll(&wait, 1, 1000) > 0) {
+		ssize_t n = read(fd, packet, sizeof(packet));
+		const char *at =
+		    n <= 0 ? NULL : memmem(packet, (size_t)n, argv[2], strlen(argv[2]));
+
+		if (at != NULL) {
+			printf("%.*s\n", (int)(packet + n - at), at);
+			return 0;
+		}
+	}
+	return 1;
 }
 
 /* squat tcp|abstract WHERE: answer in the host's stead, until killed; WHERE.ready tells when, in the current directory. */
