@@ -18,8 +18,10 @@
 
 #include "shared/err.h"
 
-#define FRAME_MAX     (1u << 20) /* the most one side can make the other allocate */
-#define FRAME_FDS_MAX 4          /* descriptors that may wait; a peer that sends more is in error */
+#define FRAME_MAX (1u << 20) /* the most one side can make the other allocate */
+/* Descriptors that may wait; a peer that sends more is in error. The largest number that goes with one message (three)
+ * twice: those of a frame that is not all here yet, and those of the next one, which came with the rest of it. */
+#define FRAME_FDS_MAX 8
 
 struct frame_stream {
 	int fd;

@@ -198,7 +198,7 @@ boot(bool local_binding)
 {
 	char runtime[64];
 	ProtobufCBinaryData writable[] = { bytes(box.root), bytes("/tmp"), bytes("/var/tmp"),
-		bytes("/dev"), bytes("/dev/shm"), bytes("/proc"), bytes("/nowhere/at/all") };
+		bytes("/dev"), bytes("/dev/shm"), bytes("/nowhere/at/all") };
 	ProtobufCBinaryData make[1];
 	Koda__Boot b = KODA__BOOT__INIT;
 	Koda__Order order = KODA__ORDER__INIT;
@@ -1144,6 +1144,26 @@ large_order(void **state)
 	assert_string_equal(r.text, "small\n");
 }
 
+/* Parts of one order arrive together with the descriptors of the next. */
+static void
+many_large_at_once(void **state)
+{
+	static char big[3][60000];
+	struct command c[60];
+
+	for (size_t i = 0; i < N_ELEMENTS(big); i++)
+		memset(big[i], 'x', i == 0 ? 3000 : i == 1 ? 9000 : sizeof(big[i]) - 1);
+	for (size_t i = 0; i < N_ELEMENTS(c); i++)
+		c[i] = begin_v(&plain,
+		    (const char *const[]){ "/bin/sh", "-c", "exit $(( ${#1} / 1000 ))", "sh",
+			big[i % 3], NULL });
+	for (size_t i = 0; i < N_ELEMENTS(c); i++) {
+		struct result r = ended(&c[i]);
+
+		assert_int_equal(r.code, i % 3 == 0 ? 3 : i % 3 == 1 ? 9 : 59);
+	}
+}
+
 /* ---- the view ---- */
 
 struct mount {
@@ -1788,7 +1808,7 @@ main(int argc, char **argv)
 		SLOT(limits), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
 		SLOT(reaper_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),
 		SLOT(signal_before_it_began), SLOT(commands_signal_each_other), SLOT(many_at_once),
-		SLOT(large_order), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole), SLOT(writable_hole),
+		SLOT(large_order), SLOT(many_large_at_once), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole), SLOT(writable_hole),
 		SLOT(missing_places), SLOT(second_plan), SLOT(stopped_stays_stopped),
 		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(host_goes_away), SLOT(template_killed),
 		SLOT(bad_exec), RAW(before_boot), RAW(another_protocol), RAW(not_as_a_program),

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -476,6 +477,59 @@ with_descriptor(void **state)
 	frame_done(&other);
 }
 
+/* Three of them, in order, and with their frame: neither with what was queued before it nor after it. */
+static void
+with_descriptors(void **state)
+{
+	struct pair *p = *state;
+	struct frame_stream other;
+	const uint8_t *data;
+	struct koda_error err;
+	struct stat want, got;
+	size_t len;
+	int fds[FRAME_FDS_MAX];
+
+	frame_init(&other, take_fd(&p->peer));
+	for (size_t i = 0; i < N_ELEMENTS(fds); i++) {
+		fds[i] = memfd_create("one of them", MFD_CLOEXEC);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(ftruncate(fds[i], (off_t)i), 0);
+	}
+	queue(p, 'a', 10);
+	queue(p, 'd', 10);
+	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, 3, 1000, &err), 0);
+	queue(p, 'b', 10);
+	assert_int_equal(frame_flush(&p->fs, true, &err), 1);
+	for (const char *c = "adb"; *c != '\0'; c++) {
+		while (frame_next(&other, &data, &len, &err) == 0)
+			assert_int_equal(frame_fill(&other, true, &err), 1);
+		assert_int_equal(data[0], *c);
+		/* They may be here before the frame that they belong to, and never after it. */
+		if (*c == 'd')
+			assert_int_equal(frame_fds_waiting(&other), 3);
+		if (*c == 'b')
+			assert_int_equal(frame_fds_waiting(&other), 0);
+		for (size_t i = 0; *c == 'd' && i < 3; i++) {
+			int fd = frame_take_fd(&other);
+
+			assert_int_equal(fstat(fd, &got), 0);
+			assert_int_equal(fstat(fds[i], &want), 0);
+			assert_int_equal(got.st_ino, want.st_ino);
+			close(fd);
+		}
+	}
+	/* As many as may wait; not one more, and not none. */
+	queue(p, 'e', 10);
+	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, 0, 1000, &err), -1);
+	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, FRAME_FDS_MAX + 1, 1000, &err), -1);
+	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, FRAME_FDS_MAX, 1000, &err), 0);
+	assert_int_equal(frame_fill(&other, true, &err), 1);
+	assert_int_equal(frame_fds_waiting(&other), FRAME_FDS_MAX);
+	frame_done(&other);
+	for (size_t i = 0; i < N_ELEMENTS(fds); i++)
+		close(fds[i]);
+}
+
 static void
 with_descriptor_gives_up(void **state)
 {
@@ -492,7 +546,7 @@ with_descriptor_gives_up(void **state)
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(bad_lengths) + 20];
+	struct CMUnitTest tests[N_ELEMENTS(bad_lengths) + 24];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(bad_lengths); i++)
@@ -514,6 +568,7 @@ main(void)
 	ADD(refuses_to_send);
 	ADD(half_sent);
 	ADD(with_descriptor);
+	ADD(with_descriptors);
 	ADD(with_descriptor_gives_up);
 	return _cmocka_run_group_tests("frame", tests, n, NULL, NULL);
 }

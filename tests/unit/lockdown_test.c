@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -156,6 +158,131 @@ test_landlock(void **state)
 	assert_child(child_landlock);
 }
 
+static bool
+binds(void)
+{
+	const struct sockaddr_in sa = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cleanup_close int s = socket(AF_INET, SOCK_STREAM, 0);
+
+	expect(s >= 0);
+	return bind(s, (const struct sockaddr *)&sa, sizeof(sa)) == 0;
+}
+
+/* What a command may and a worker may not. */
+static void
+child_landlock_allowing(void)
+{
+	const unsigned allow = LOCKDOWN_EXECUTE | LOCKDOWN_SPECIAL | LOCKDOWN_TCP_CONNECT;
+	unsigned abi = 0;
+	int status = -1;
+	pid_t pid;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_landlock_allowing(allow, &inside, 1, lockdown_landlock_abi(), &abi, NULL) ==
+	    0);
+	pid = fork();
+	if (pid == 0) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	expect(waitpid(pid, &status, 0) == pid && status == 0);
+	expect(mknodat(inside, "p", S_IFIFO | 0600, 0) == 0 && unlinkat(inside, "p", 0) == 0);
+	expect(mknodat(inside, "s", S_IFSOCK | 0600, 0) == 0 && unlinkat(inside, "s", 0) == 0);
+	expect(refused(mknodat(outside, "p", S_IFIFO | 0600, 0)));
+	expect(refused(openat(outside, "keep", O_WRONLY)));
+	if (abi >= 4) {
+		const struct sockaddr_in sa = { .sin_family = AF_INET,
+			.sin_port = htons(9),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		int s = socket(AF_INET, SOCK_STREAM, 0);
+
+		/* Nobody is there, and that is what stands in its way. */
+		expect(connect(s, (const struct sockaddr *)&sa, sizeof(sa)) < 0 &&
+		    errno == ECONNREFUSED);
+		expect(!binds() && refused(-1));
+	}
+	if (abi >= 6)
+		expect(refused(kill(getppid(), 0)));
+}
+
+static void
+test_landlock_allowing(void **state)
+{
+	if (lockdown_landlock_abi() == 0)
+		skip();
+	assert_child(child_landlock_allowing);
+}
+
+static void
+child_landlock_bind(void)
+{
+	unsigned abi = 0;
+	int file = openat(outside, "keep", O_PATH);
+
+	expect(lockdown_process(NULL) == 0);
+	/* A file among what may be written, too. */
+	expect(lockdown_landlock_allowing(LOCKDOWN_TCP_BIND, &file, 1, lockdown_landlock_abi(),
+		   &abi, NULL) == 0);
+	expect(binds());
+	expect(openat(outside, "keep", O_WRONLY) >= 0);
+	expect(refused(openat(inside, "new", O_WRONLY | O_CREAT, 0644)));
+}
+
+static void
+test_landlock_bind(void **state)
+{
+	if (lockdown_landlock_abi() == 0)
+		skip();
+	assert_child(child_landlock_bind);
+}
+
+static void
+child_capabilities(void)
+{
+	unsigned long long held = ~0ull;
+	char line[128];
+	FILE *f;
+
+	expect(lockdown_capabilities(NULL) == 0);
+	f = fopen("/proc/self/status", "re");
+	expect(f != NULL);
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "CapInh:", 7) == 0 || strncmp(line, "CapPrm:", 7) == 0 ||
+		    strncmp(line, "CapEff:", 7) == 0 || strncmp(line, "CapAmb:", 7) == 0) {
+			held = strtoull(line + 7, NULL, 16);
+			expect(held == 0);
+		}
+	expect(held == 0);
+}
+
+static void
+test_capabilities(void **state)
+{
+	assert_child(child_capabilities);
+}
+
+static void
+child_keyring(void)
+{
+	long before = syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 1), key;
+
+	if (before < 0)
+		_exit(0); /* there are none here */
+	key = syscall(SYS_add_key, "user", "koda-test", "x", 1, KEY_SPEC_SESSION_KEYRING);
+	expect(lockdown_keyring(NULL) == 0);
+	expect(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) != before);
+	expect(key < 0 ||
+	    syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "koda-test", 0) <
+		0);
+}
+
+static void
+test_keyring(void **state)
+{
+	assert_child(child_keyring);
+}
+
 static void
 child_no_landlock(void)
 {
@@ -221,6 +348,44 @@ test_seccomp(void **state)
 	assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
+static void
+child_seccomp_listening(void)
+{
+	/* clang-format off */
+	const struct sock_filter ask_for_getppid[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	/* clang-format on */
+	struct seccomp_notif_resp resp = { 0 };
+	struct seccomp_notif req = { 0 };
+	int listener = -1, status = -1;
+	pid_t pid;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_seccomp_listening(ask_for_getppid, 0, &listener, NULL) < 0);
+	expect(lockdown_seccomp_listening(ask_for_getppid, N_ELEMENTS(ask_for_getppid), &listener,
+		   NULL) == 0);
+	expect(listener >= 0 && (fcntl(listener, F_GETFD) & FD_CLOEXEC) != 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(syscall(SYS_getppid) == 4711 ? 0 : 1);
+	expect(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &req) == 0);
+	expect(req.data.nr == SYS_getppid && req.pid == (uint32_t)pid);
+	resp.id = req.id;
+	resp.val = 4711;
+	expect(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp) == 0);
+	expect(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void
+test_seccomp_listening(void **state)
+{
+	assert_child(child_seccomp_listening);
+}
+
 static int
 make_world(void **state)
 {
@@ -263,7 +428,12 @@ main(void)
 		cmocka_unit_test(test_landlock),
 		cmocka_unit_test(test_no_landlock),
 		cmocka_unit_test(test_older_landlock),
+		cmocka_unit_test(test_landlock_allowing),
+		cmocka_unit_test(test_landlock_bind),
+		cmocka_unit_test(test_capabilities),
+		cmocka_unit_test(test_keyring),
 		cmocka_unit_test(test_seccomp),
+		cmocka_unit_test(test_seccomp_listening),
 	};
 
 	return cmocka_run_group_tests_name("lockdown", tests, make_world, remove_world);
