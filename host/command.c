@@ -399,6 +399,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	drain(c, &c->out);
 	drain(c, &c->err);
 	if (e->reaper_lost) {
+		c->sb->doubtful = true;
 		err_set(&err, KODA_UNKNOWN, 0,
 		    "the command killed what waited for it: how it ended is not known; nothing of it is left");
 		fail_with(c, &err);
@@ -556,9 +557,15 @@ static int
 make_ready(struct koda_slot *slot, struct koda_error *err)
 {
 	const struct koda_op ping = { .kind = KODA_OP_PING };
+	struct koda_error dead;
 	struct koda_result none;
 	int r = 0;
 
+	if (slot->sandbox->doubtful) {
+		slot->sandbox->doubtful = false;
+		if (slot->sandbox->up)
+			sandbox_mount(slot->sandbox, &dead);
+	}
 	if (!slot->sandbox->up || slot->state != SLOT_UP) {
 		r = koda_call(slot, &ping, &none, err);
 		koda_result_done(&none);

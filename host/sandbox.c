@@ -137,6 +137,16 @@ sandbox_kill(struct sandbox *sb, const struct koda_error *why)
 
 /* ---- reports ---- */
 
+static bool
+is_of_git(const char *path)
+{
+	const char *at = strstr(path, "/.git");
+
+	while (at != NULL && at[5] != '/' && at[5] != '\0')
+		at = strstr(at + 1, "/.git");
+	return at != NULL;
+}
+
 static void
 on_event(struct sandbox *sb, const Koda__Event *e)
 {
@@ -165,7 +175,7 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 	case KODA__EVENT_KIND__EVENT_KIND_APPEARED:
 		/* The comparison says what it is, and moves it if it was planted. A repository that is being made is
 		 * looked at when the command that makes it is done: git would not survive it. */
-		if (target == NULL || strstr(target, "/.git/") != NULL)
+		if (target == NULL || is_of_git(target))
 			return;
 		sb->compare_at = 1;
 		session_wake_at(sb->slot->ses, 0);

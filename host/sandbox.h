@@ -25,6 +25,8 @@ struct sandbox {
 	} end;
 	struct koda_slot *slot;
 	bool up;
+	bool
+	    doubtful; /* a command killed more than is its own: ask whether it lives before the next one */
 	struct child bwrap;
 	struct frame_stream fs;
 	struct arena arena;
