@@ -247,7 +247,7 @@ gitconfig_done(struct gitconfig *c)
 /* ---- what is inert ---- */
 
 /*
- * The path of a helper that git would start is in none of these; neither is anything that git's own list of dangerous
+ * Nor is what makes git fetch without being asked to (a partial clone). The path of a helper that git would start is in none of these; neither is anything that git's own list of dangerous
  * things does not have yet. What a value has to be is said where not any value will do.
  */
 enum value {
@@ -286,7 +286,6 @@ static const struct inert {
 	{ "extensions", false, "noop", ANY },
 	{ "extensions", false, "preciousobjects", ANY },
 	{ "extensions", false, "relativeworktrees", ANY },
-	{ "extensions", false, "partialclone", URL },
 	/* config.worktree is looked at like config. */
 	{ "extensions", false, "worktreeconfig", ANY },
 	{ "remote", true, "url", URL },
@@ -296,8 +295,6 @@ static const struct inert {
 	{ "remote", true, "tagopt", ANY },
 	{ "remote", true, "prune", ANY },
 	{ "remote", true, "prunetags", ANY },
-	{ "remote", true, "promisor", ANY },
-	{ "remote", true, "partialclonefilter", ANY },
 	{ "remote", false, "pushdefault", URL },
 	{ "branch", true, "remote", URL },
 	{ "branch", true, "pushremote", URL },

@@ -214,7 +214,7 @@ leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
 	else
 		snprintf(text, sizeof(text), "%s/%s", dir, to);
 	return resolve(scan_resolver(sc), (const uint8_t *)text, strlen(text), 0, at, &err) == 0 &&
-	    at->target_fd >= 0 && S_ISDIR(at->st.st_mode) && scan_holds(sc, at->path);
+	    at->target_fd >= 0 && S_ISDIR(at->st.st_mode) && scan_covers(sc, at->path);
 }
 
 static void

@@ -72,6 +72,10 @@ struct scan {
 	} root[SCAN_ROOTS_MAX];
 	size_t n_roots;
 	bool learning, full, cut, watched, verify, started, git;
+	bool resuming; /* only what was said to be known is */
+	bool partial;  /* there is something that no walk has come to */
+	dev_t quarantine_dev;
+	ino_t quarantine_ino;
 
 	int ifd;
 	struct node *node;
@@ -191,13 +195,24 @@ scan_watched(const struct scan *sc)
 }
 
 bool
-scan_holds(const struct scan *sc, const char *path)
+scan_covers(const struct scan *sc, const char *path)
 {
 	for (size_t i = 0; i < sc->n_roots; i++) {
-		if (path_is_inside(path, sc->root[i].path) && strcmp(path, sc->root[i].path) != 0)
+		if (path_is_inside(path, sc->root[i].path))
 			return true;
 	}
 	return false;
+}
+
+/* In one of the directories, and none of them itself. */
+static bool
+scan_holds(const struct scan *sc, const char *path)
+{
+	for (size_t i = 0; i < sc->n_roots; i++) {
+		if (strcmp(path, sc->root[i].path) == 0)
+			return false;
+	}
+	return scan_covers(sc, path);
 }
 
 static bool
@@ -259,7 +274,7 @@ forget_changes(struct scan *sc)
 bool
 scan_cut(const struct scan *sc)
 {
-	return sc->cut;
+	return sc->cut || sc->partial;
 }
 
 const struct scan_change *
@@ -459,7 +474,6 @@ scan_add_target(struct scan *sc, const char *path, bool link)
 {
 	struct stamp stamp;
 	struct stat st;
-	struct known *k;
 	char dir[PATH_LEN_MAX + 1];
 	size_t n = (size_t)(strrchr(path, '/') - path);
 	cleanup_close int fd = -1;
@@ -473,6 +487,8 @@ scan_add_target(struct scan *sc, const char *path, bool link)
 		return;
 	if (add_guard(sc, path, false) < 0)
 		sc->cut = true;
+	if (sc->resuming)
+		return;
 	memcpy(dir, path, n);
 	dir[n] = '\0';
 	fd = resolve_canonical_dir(sc->res, dir, n);
@@ -480,9 +496,7 @@ scan_add_target(struct scan *sc, const char *path, bool link)
 		return;
 	stamp_of(&st, &stamp);
 	/* A link can be no mount point: a command that puts another in its place has planted it. */
-	k = remember(sc, WHAT_TARGET, path, &stamp, !link);
-	if (!link)
-		tell_place(sc, k);
+	tell_place(sc, remember(sc, WHAT_TARGET, path, &stamp, !link));
 }
 
 /* ---- directories ---- */
@@ -933,7 +947,7 @@ read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t i
 
 		/* What was read is used; a directory that was removed meanwhile has nothing in it. */
 		if (n < 0 && errno != ENOENT)
-			sc->cut = true;
+			sc->partial = true;
 		if (n <= 0)
 			return 0;
 		for (char *p = buf; p < buf + n;) {
@@ -944,7 +958,7 @@ read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t i
 			    (e->d_name[1] == '\0' || (e->d_name[1] == '.' && e->d_name[2] == '\0')))
 				continue;
 			if (++sc->names > SCAN_NAMES_MAX) {
-				sc->cut = true;
+				sc->partial = true;
 				return 0;
 			}
 			if (take_entry(sc, fd, e, path, len, idx, descend, ret) < 0)
@@ -1005,7 +1019,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 			path[len] = '\0';
 			content = true;
 		} else if (what >= 0) {
-			sc->cut = true;
+			sc->partial = true;
 		}
 		if (c->directory && seen == SEEN_OPEN && descend &&
 		    add_step(sc, idx, c->name, true) < 0)
@@ -1101,12 +1115,13 @@ node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int f
 		}
 		*ret_new = true;
 	}
+	/* Watching it anew has made the watch the narrow one. */
+	if (n->content && wd >= 0)
+		watch(sc, fd, true);
 	n->wd = wd;
 	n->dev = st->st_dev;
 	n->ino = st->st_ino;
 	n->round = sc->round;
-	/* The watch was set to the narrow mask again. */
-	n->content = false;
 	return idx;
 }
 
@@ -1129,7 +1144,7 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 			return 0;
 		len = node_path(sc, parent, name, path);
 		if (len == 0 || sc->node[parent].depth >= SCAN_DEPTH_MAX) {
-			sc->cut = true;
+			sc->partial = true;
 			return 0;
 		}
 		root = sc->node[parent].root;
@@ -1146,6 +1161,9 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 	}
 	if (fstat(fd, &st) < 0 ||
 	    (st.st_dev != (parent == NONE ? st.st_dev : sc->node[parent].dev) && is_kernels(fd)))
+		return 0;
+	/* What is in it is kept, not planted; the view keeps commands out of it. */
+	if (st.st_dev == sc->quarantine_dev && st.st_ino == sc->quarantine_ino)
 		return 0;
 	idx = node_for(sc, parent, root, name, fd, &st, &is_new);
 	if (idx == NONE)
@@ -1178,6 +1196,7 @@ walk_all(struct scan *sc)
 {
 	sc->round++;
 	sc->names = 0;
+	sc->partial = false;
 	for (size_t i = 0; i < sc->n_roots; i++) {
 		if (take_step(sc, NONE, (uint8_t)i, "", true) < 0)
 			return -1;
@@ -1367,6 +1386,7 @@ struct scan *
 scan_new(const struct resolver *res, const struct access_subject *who, struct quarantine q)
 {
 	struct scan *sc = calloc(1, sizeof(*sc));
+	struct stat st;
 
 	if (sc == NULL)
 		return NULL;
@@ -1378,6 +1398,10 @@ scan_new(const struct resolver *res, const struct access_subject *who, struct qu
 	sc->guards_round = 1;
 	sc->full = true;
 	sc->git = !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
+	if (q.fd >= 0 && fstat(q.fd, &st) == 0) {
+		sc->quarantine_dev = st.st_dev;
+		sc->quarantine_ino = st.st_ino;
+	}
 	return sc;
 }
 
@@ -1515,6 +1539,18 @@ add_rules(struct scan *sc, struct koda_error *err)
 	return 0;
 }
 
+static void
+find_all_targets(struct scan *sc)
+{
+	for (uint32_t i = 0, n = sc->n_known; i < n && sc->git; i++) {
+		cleanup_free char *path =
+		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
+
+		if (path != NULL)
+			look_for_targets(sc, sc->known[i].what, path);
+	}
+}
+
 int
 scan_learn(struct scan *sc, struct koda_error *err)
 {
@@ -1524,13 +1560,7 @@ scan_learn(struct scan *sc, struct koda_error *err)
 	sc->learning = true;
 	if (walk_all(sc) < 0)
 		return no_memory(err);
-	for (uint32_t i = 0, n = sc->n_known; i < n && sc->git; i++) {
-		cleanup_free char *path =
-		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
-
-		if (path != NULL)
-			look_for_targets(sc, sc->known[i].what, path);
-	}
+	find_all_targets(sc);
 	sc->learning = false;
 	sc->started = true;
 	return 0;
@@ -1542,15 +1572,11 @@ scan_resume(struct scan *sc)
 	struct koda_error dropped;
 
 	if (add_rules(sc, &dropped) < 0)
-		sc->cut = true;
+		sc->partial = true;
 	start_watching(sc);
-	for (uint32_t i = 0, n = sc->n_known; i < n && sc->git; i++) {
-		cleanup_free char *path =
-		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
-
-		if (path != NULL)
-			look_for_targets(sc, sc->known[i].what, path);
-	}
+	sc->resuming = true;
+	find_all_targets(sc);
+	sc->resuming = false;
 	sc->full = true;
 }
 
@@ -1567,6 +1593,15 @@ seal(struct scan *sc)
 		k->sealed = true;
 		sc->unsealed--;
 	}
+}
+
+static void
+forget_steps(struct scan *sc)
+{
+	while (sc->n_steps > 0)
+		free(sc->step[--sc->n_steps].name);
+	while (sc->n_dirty > 0)
+		sc->node[sc->dirty[--sc->n_dirty]].dirty = false;
 }
 
 int
@@ -1586,20 +1621,16 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 	if (mounted)
 		seal(sc);
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
-		const bool all = sc->full;
+		bool walked = false;
 
-		if (sc->watched)
-			r = take_events(sc);
+		r = sc->watched ? take_events(sc) : 0;
 		if (r < 0)
 			return no_memory(err);
 		sc->names = 0;
-		if (sc->full) {
-			while (sc->n_steps > 0)
-				free(sc->step[--sc->n_steps].name);
-			for (size_t k = 0; k < sc->n_dirty; k++)
-				sc->node[sc->dirty[k]].dirty = false;
-			sc->n_dirty = 0;
-			sc->verify = true;
+		/* Watches may give out in the middle of a walk: then what was not reached is looked at at once. */
+		while (sc->full && (!walked || sc->watched)) {
+			forget_steps(sc);
+			sc->verify = walked = true;
 			if (walk_all(sc) < 0)
 				return no_memory(err);
 		}
@@ -1612,10 +1643,12 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 		}
 		if (walk(sc) < 0)
 			return no_memory(err);
+		if (sc->full && !walked)
+			continue;
 		if (sc->verify)
 			verify_known(sc);
 		sc->started = true;
-		if (!sc->watched || (r == 0 && !all))
+		if (!sc->watched || (r == 0 && !walked))
 			break;
 	}
 	return 0;

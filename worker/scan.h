@@ -95,7 +95,7 @@ struct scan_change {
 };
 
 bool scan_watched(const struct scan *sc);
-/* Was something not looked at, the last time? */
+/* Is there something that was not looked at, or not told? */
 bool scan_cut(const struct scan *sc);
 /* The next that was not taken yet, NULL if there is none; the scan's, until the next comparison. */
 const struct scan_change *scan_next_change(struct scan *sc);
@@ -110,8 +110,8 @@ bool scan_has_more(const struct scan *sc);
 struct quarantine *scan_quarantine(struct scan *sc);
 const struct resolver *scan_resolver(const struct scan *sc);
 const struct access_subject *scan_who(const struct scan *sc);
-/* Is that canonical path in a directory that is looked through (and not such a directory itself)? */
-bool scan_holds(const struct scan *sc, const char *path);
+/* Is that canonical path looked through? */
+bool scan_covers(const struct scan *sc, const char *path);
 /* Has the directory at that canonical path the shape of a git directory? */
 bool scan_is_git_dir(const struct scan *sc, const char *path);
 void scan_tell(struct scan *sc, Koda__ChangeKind kind, enum what what, const char *path,

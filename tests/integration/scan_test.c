@@ -687,6 +687,11 @@ static const struct {
 	    "git fsck && git log" },
 	{ "worktree", REPO ":", "git worktree add -q wt && git -C wt commit -q --allow-empty -m x",
 	    "git -C wt status && git worktree list && git worktree remove wt" },
+	{ "worktree of a bare root",
+	    "git init -q --bare . && git symbolic-ref HEAD refs/heads/main",
+	    "t=$(git write-tree) && c=$(git commit-tree -m x $t) && git update-ref refs/heads/main $c && "
+	    "git worktree add -q -b t wt && git -C wt commit -q --allow-empty -m y",
+	    "git -C wt log && git -C wt status" },
 	{ "submodule", "git init -q lib && git -C lib commit -q --allow-empty -m x",
 	    "git init -q top && git -C top -c protocol.file.allow=always submodule -q add "
 	    "\"$ROOT/lib\" sub && git -C top commit -qm sub",
@@ -1013,6 +1018,68 @@ test_few_watches(void **state)
 	worker_end(&w);
 }
 
+/* They give out while a command's directories are looked at. */
+static void
+test_watches_give_out(void **state)
+{
+	const struct how how = { .sysctl = "/proc/sys/user/max_inotify_watches", .value = "12" };
+	struct worker w;
+
+	worker_start(&w, &how);
+	scan(&w);
+	assert_true(said.watched);
+	must_sh("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do mkdir -p a$i/b; done; "
+		"git init -q a3/b/r && git -C a3/b/r config alias.st '!true' && echo x >.envrc && "
+		"mkdir -p a13/.koda/skills");
+	compare(&w);
+	assert_false(said.watched);
+	assert_int_equal(said.n_changes, 3);
+	assert_change("a3/b/r/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a13/.koda/skills", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* Deeper than is looked at: said each time, until it is gone. */
+static void
+test_too_deep(void **state)
+{
+	struct worker w;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_false(said.cut);
+	must_sh("d=.; for i in $(seq 205); do d=$d/d; done; mkdir -p $d");
+	compare(&w);
+	assert_true(said.cut);
+	compare(&w);
+	assert_true(said.cut);
+	worker_end(&w);
+}
+
+static void
+test_quarantine_within(void **state)
+{
+	char inner[PATH_MAX];
+	struct how how = { .quarantine = inner };
+	struct worker w;
+
+	snprintf(inner, sizeof(inner), "%s/state/quarantine", root);
+	must_sh("mkdir -p state/quarantine");
+	worker_start(&w, &how);
+	scan(&w);
+	must_sh(
+	    "mkdir .vscode && git init -q .vscode/r && git -C .vscode/r config alias.st '!true'");
+	compare(&w);
+	assert_int_equal(said.n_changes, 1);
+	compare(&w);
+	assert_no_change();
+	must_sh("git -C state/quarantine/*/what/r config alias.st");
+	worker_end(&w);
+}
+
 static void
 test_unlistable(void **state)
 {
@@ -1170,6 +1237,85 @@ test_swapping(void **state)
 	worker_end(&w);
 }
 
+/* ---- what makes no sense ---- */
+
+static void
+send_bad(struct worker *w, Koda__Request *req, Koda__ErrorCode code)
+{
+	struct koda_error err = { 0 };
+	const uint8_t *data;
+	size_t len;
+	int r;
+
+	arena_reset(&w->arena);
+	req->id = w->id++;
+	must(message_queue(&w->fs, &req->base, &err) > 0 && frame_flush(&w->fs, true, &err) == 1);
+	while ((r = frame_next(&w->fs, &data, &len, &err)) == 0)
+		must(frame_fill(&w->fs, true, &err) >= 0);
+	w->reply = (const Koda__Reply *)message_unpack(&koda__reply__descriptor, data, len,
+	    &w->arena, &err);
+	must(w->reply != NULL);
+	assert_int_equal(w->reply->result_case, KODA__REPLY__RESULT_ERROR);
+	assert_int_equal(w->reply->error->code, code);
+}
+
+static void
+test_order(void **state)
+{
+	struct worker w;
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Scan msg = KODA__SCAN__INIT;
+	Koda__Compare cmp = KODA__COMPARE__INIT;
+
+	worker_start(&w, &plain);
+	req.op_case = KODA__REQUEST__OP_COMPARE;
+	req.compare = &cmp;
+	send_bad(&w, &req, KODA__ERROR_CODE__INVALID);
+	req.op_case = KODA__REQUEST__OP_SCAN;
+	req.scan = &msg;
+	msg.has_next = msg.next = true;
+	send_bad(&w, &req, KODA__ERROR_CODE__INVALID);
+	scan(&w);
+	msg.has_next = false;
+	send_bad(&w, &req, KODA__ERROR_CODE__INVALID);
+	worker_end(&w);
+}
+
+/* A host that says such things is broken: the worker ends. */
+static void
+test_no_sense(void **state)
+{
+	static const char *const below[] = { "", "a", "/a/", "/a/../b", "/a//b" };
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Place place = KODA__PLACE__INIT, *known[] = { &place };
+	int status;
+
+	req.op_case = KODA__REQUEST__OP_SCAN;
+	for (size_t i = 0; i < 2 * N_ELEMENTS(below); i++) {
+		Koda__Scan msg = KODA__SCAN__INIT;
+		ProtobufCBinaryData one = bytes(below[i / 2]);
+		struct worker w;
+
+		req.scan = &msg;
+		if (i % 2 == 0) {
+			msg.below = &one;
+			msg.n_below = 1;
+		} else {
+			place.kind = KODA__PLACE_KIND__PLACE_RULE;
+			place.type = KODA__FILE_TYPE__FILE_REGULAR;
+			place.path = one;
+			msg.known = known;
+			msg.n_known = 1;
+		}
+		worker_start(&w, &plain);
+		send_bad(&w, &req, KODA__ERROR_CODE__PROTOCOL);
+		must(waitpid(w.pid, &status, 0) == w.pid);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+		frame_done(&w.fs);
+		arena_done(&w.arena);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, world_make, world_remove)
 
 int
@@ -1179,7 +1325,9 @@ main(void)
 		TEST(new_repository), TEST(held_open), TEST(outside), TEST(quarantine_here),
 		TEST(quarantine_on_another_file_system), TEST(too_much_to_copy),
 		TEST(no_quarantine), TEST(overflow), TEST(few_watches), TEST(unlistable),
-		TEST(moved_known), TEST(moved_directory), TEST(resume), TEST(swapping) };
+		TEST(moved_known), TEST(moved_directory), TEST(resume), TEST(swapping),
+		TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within), TEST(order),
+		TEST(no_sense) };
 	static struct CMUnitTest
 	    tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) + N_ELEMENTS(single)];
 	static char label[N_ELEMENTS(plants)][160];

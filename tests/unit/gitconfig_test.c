@@ -165,6 +165,8 @@ static const struct {
 	{ "[remote \"o\"]\nuploadpack = x\n", false },
 	{ "[remote \"o\"]\nreceivepack = x\n", false },
 	{ "[remote \"o\"]\nvcs = x\n", false },
+	{ "[remote \"o\"]\npromisor = true\n", false },
+	{ "[extensions]\npartialClone = o\n", false },
 	{ "[remote \"o\"]\nproxy = x\n", false },
 	{ "[branch \"m\"]\nremote = origin\n", true },
 	{ "[branch \"m\"]\nremote = .\n", true },
