@@ -772,6 +772,7 @@ test_suggestions(void **state)
 		{ { "fs", "raed", "x" }, "did you mean 'read'?" },
 		{ { "fs", "lst", "x" }, "did you mean 'list'?" },
 		{ { "polcy" }, "did you mean 'policy'?" },
+		{ { "rnu" }, "did you mean 'run'?" },
 		{ { "read", "x" }, "did you mean 'fs read'?" },
 		{ { "fs", "read", "x", "--ofset" }, "did you mean '--offset'?" },
 		{ { "policy", "--mode", "saef" }, "did you mean 'safe'?" },
@@ -803,6 +804,10 @@ test_help(void **state)
 		{ "fs", "mv" },
 		{ "explain", "read" },
 		{ "explain", "write" },
+		{ "run", NULL },
+		{ "shell", NULL },
+		{ "quarantine", "list" },
+		{ "quarantine", "restore" },
 		{ "policy", NULL },
 		{ "doctor", NULL },
 	};
@@ -930,6 +935,9 @@ test_policy(void **state)
 static void
 test_doctor(void **state)
 {
+	static const char *const rows[] = { "\"landlock\"", "\"seccomp\"", "\"seccomp_notify\"",
+		"\"user_namespaces\"", "\"namespaces\"", "\"bubblewrap\"", "\"cgroup\"",
+		"\"worker\"", "\"sandbox\"" };
 	struct run plain = { 0 }, json = { 0 };
 	json_t *o, *capability;
 	bool fit = true;
@@ -938,13 +946,17 @@ test_doctor(void **state)
 	run(&plain, "doctor", NULL);
 	run(&json, "doctor", "--json", NULL);
 	o = parse(&json);
-	assert_true(json_array_size(json_object_get(o, "capabilities")) > 0);
+	for (i = 0; i < N_ELEMENTS(rows); i++)
+		has(&json.out, rows[i]);
 	json_array_foreach(json_object_get(o, "capabilities"), i, capability)
 	{
 		has(&plain.out, json_string_value(json_object_get(capability, "name")));
 		if (json_is_true(json_object_get(capability, "needed_for_auto")) &&
 		    !json_is_true(json_object_get(capability, "available")))
 			fit = false;
+		/* What is not there has a remedy, what is there needs none. */
+		assert_int_equal(json_is_true(json_object_get(capability, "available")),
+		    json_string_length(json_object_get(capability, "remedy")) == 0);
 	}
 	assert_int_equal(json_is_true(json_object_get(o, "auto_ready")), fit);
 	ended(&plain, fit ? 0 : 1);
@@ -1294,8 +1306,8 @@ make_installation(void **state)
 		return -1;
 	shell(
 	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "cp \"$3/koda-fs-worker\" libexec/koda-sandbox",
-	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_HELPER_DIR);
+	    "cp \"$2/worker/koda-fs-worker\" \"$3\" libexec/koda-sandbox",
+	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	return 0;
 }
 
