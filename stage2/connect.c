@@ -54,12 +54,16 @@
 #define CONNECT_SLICE_MS 5
 /* A full backlog is tried again after 1, 2, 4 ... ms: the kernel tells nobody that there is room. */
 #define CONNECT_RETRY_MAX_MS 64
-/* A caller that was killed leaves its entry behind for at most that long. */
-#define CONNECT_ALIVE_MS 500
+/* A caller that was killed, or has a signal to handle, is noticed after that time. */
+#define CONNECT_ALIVE_MS 100
 /* Sockets of the slot that are looked at for one connection; a slot with more cannot connect by path. */
 #define CONNECT_SOCKETS_MAX 65536
 /* Reports of refused connections: whoever tries in a loop is not to fill the host's socket. */
 #define CONNECT_EVENTS_PER_SECOND 16
+
+#define STATUS_SIZE 4096 /* of /proc/TID/status */
+/* The kernel's ERESTARTSYS: never seen by a program. */
+#define RESTART 512
 
 #define DIAG_BUFFER (32u << 10) /* the kernel fills no more at once */
 
@@ -223,26 +227,41 @@ report_refused(struct stage2 *s, const char *target)
 		stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, target, 0, 0);
 }
 
-/* Of which process is that thread? -1 when it is gone. */
-static pid_t
-tgid_of(pid_t tid)
+static bool
+read_status(pid_t tid, char *ret, size_t size)
 {
-	char path[64], text[1024];
 	cleanup_close int fd = -1;
-	const char *at;
+	char path[64];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	n = read(fd, text, sizeof(text) - 1);
+	n = fd < 0 ? -1 : read(fd, ret, size - 1);
 	if (n <= 0)
-		return -1;
-	text[n] = '\0';
-	/* The name comes before it, and a name has its newlines escaped. */
-	at = strstr(text, "\nTgid:");
-	return at != NULL ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : -1;
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+/* 0 if there is none of that name. The process's own name comes first, and has its newlines escaped. */
+static uint64_t
+status_field(const char *text, const char *name, int base)
+{
+	char line[32];
+	const char *at;
+
+	snprintf(line, sizeof(line), "\n%s:", name);
+	at = strstr(text, line);
+	return at != NULL ? strtoull(at + strlen(line), NULL, base) : 0;
+}
+
+/* Of which process is that thread? -1 when it is gone. */
+static pid_t
+tgid_of(pid_t tid)
+{
+	char text[STATUS_SIZE];
+
+	return read_status(tid, text, sizeof(text)) ? (pid_t)status_field(text, "Tgid", 10) : -1;
 }
 
 /* A descriptor through which the descriptors of that thread can be had, or -errno. */
@@ -684,6 +703,37 @@ connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, i
 	return n;
 }
 
+/*
+ * The filter lets only what kills interrupt a caller, so that no connection is made and lost. One that waits here has
+ * not been made, and may be waited for with an alarm or given up with Ctrl-C: what the kernel would do about a signal
+ * that is pending, or 0.
+ */
+static int
+interrupted(const struct pending *p)
+{
+	static const uint64_t stops = 1ULL << (SIGTSTP - 1) | 1ULL << (SIGTTIN - 1) |
+	    1ULL << (SIGTTOU - 1) | 1ULL << (SIGSTOP - 1);
+	uint64_t own, shared, blocked, ignored, caught, effective;
+	char text[STATUS_SIZE];
+
+	if (!read_status(p->tid, text, sizeof(text)))
+		return 0;
+	own = status_field(text, "SigPnd", 16);
+	shared = status_field(text, "ShdPnd", 16);
+	blocked = status_field(text, "SigBlk", 16);
+	ignored = status_field(text, "SigIgn", 16);
+	caught = status_field(text, "SigCgt", 16);
+	effective = (caught | (stops & ~ignored)) & ~blocked;
+	if (((own | shared) & effective) == 0)
+		return 0;
+	/* To be begun again after the handler, if that is how it was installed. The kernel looks at that only where
+	 * the signal is this thread's for certain. */
+	if (p->deadline == UINT64_MAX &&
+	    ((own & effective) != 0 || status_field(text, "Threads", 10) == 1))
+		return -RESTART;
+	return -EINTR;
+}
+
 /* Is there an answer for this one now? It is sent then. */
 static bool
 progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
@@ -705,6 +755,11 @@ progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
 	}
 	if (now >= p->deadline) {
 		answer(g, p->id, p->late);
+		return true;
+	}
+	r = interrupted(p);
+	if (r != 0) {
+		answer(g, p->id, r);
 		return true;
 	}
 	if (p->ready) {
