@@ -5,6 +5,7 @@
 
 #include "host/defaults.h"
 #include "host/home.h"
+#include "host/programs.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 
@@ -47,19 +48,27 @@ add_below(struct policy_list *list, const char *dir, const char *name, struct ko
 	return policy_path_check(path, err) < 0 ? -1 : policy_list_add(list, path, err);
 }
 
-/* Can anything below home/name be writable at all? By the root's rule, or as a cache. */
+/* Below a cache of the home directory? */
 static bool
-is_reached(const char *home, const char *name, const char *root)
+is_cached(const char *name)
 {
-	char path[PATH_LEN_MAX + 1];
-
 	for (size_t i = 0; default_caches[i] != NULL; i++) {
 		size_t len = strlen(default_caches[i]);
 
 		if (strncmp(name, default_caches[i], len) == 0 && name[len] == '/')
 			return true;
 	}
-	return (size_t)snprintf(path, sizeof(path), "%s/%s", home, name) >= sizeof(path) ||
+	return false;
+}
+
+/* Can anything below home/name be writable at all? By the root's rule, or as a cache. */
+static bool
+is_reached(const char *home, const char *name, const char *root)
+{
+	char path[PATH_LEN_MAX + 1];
+
+	return is_cached(name) ||
+	    (size_t)snprintf(path, sizeof(path), "%s/%s", home, name) >= sizeof(path) ||
 	    path_is_inside(path, root) || path_is_inside(root, path);
 }
 
@@ -74,6 +83,32 @@ add_protected(struct policy_list *list, const char *root, const char *home, stru
 		    is_reached(strcmp(home, "/") == 0 ? "" : home, d->name, root) &&
 		    add_below(list, home, d->name, err) < 0)
 			return err_wrap(err, "home directory");
+	}
+	return 0;
+}
+
+/* What the host finds programs in is not a cache, wherever it is. In the root of a project it is what the project's tools
+ * are made of; if that is the home directory, or has it in it, it is the user's. */
+static int
+add_programs(struct policy_list *list, const char *root, const char *home, struct koda_error *err)
+{
+	cleanup(policy_done) struct policy found;
+	const struct policy_list *dirs = &found.list[KODA_DENY_WRITE_WITHIN_ALLOW];
+	size_t len = strlen(home);
+
+	policy_init(&found);
+	if (home[0] == '\0')
+		return 0;
+	if (programs_find(home, &found.list[KODA_DENY_WRITE_WITHIN_ALLOW], err) < 0)
+		return -1;
+	for (size_t i = 0; i < dirs->n; i++) {
+		const char *dir = dirs->v[i];
+		bool cached = path_is_inside(dir, home) && strcmp(dir, home) != 0 &&
+		    is_cached(dir + (len > 1 ? len : 0) + 1);
+
+		if ((cached || (path_is_inside(home, root) && path_is_inside(dir, home))) &&
+		    strcmp(dir, home) != 0 && policy_list_add(list, dir, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -104,7 +139,8 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 	home = home_find();
 	if (home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
-	if (add_protected(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
+	if (add_protected(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0 ||
+	    add_programs(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
 		return -1;
 	p.list[KODA_ALLOWED_DOMAINS].present = true;
 	for (size_t i = 0; dials->network && default_domains[i] != NULL; i++) {

@@ -109,12 +109,15 @@ derive(const struct shape *s, struct policy *p)
 	struct koda_error err = { 0 };
 
 	if ((s->flags & FULL) != 0) {
-		cleanup_free char *home = strdup(getenv("HOME"));
+		cleanup_free char *home = strdup(getenv("HOME")), *path = strdup(getenv("PATH"));
 
 		assert_int_equal(setenv("HOME", s->home, 1), 0);
+		assert_int_equal(setenv("PATH", "/usr/bin:/bin", 1), 0);
+		assert_int_equal(unsetenv("NPM_CONFIG_PREFIX"), 0);
 		if (policy_for_agent(s->mode, s->root, p, &err) < 0)
 			fail_msg("%s", err.message);
 		assert_int_equal(setenv("HOME", home, 1), 0);
+		assert_int_equal(setenv("PATH", path, 1), 0);
 	} else {
 		policy_init(p);
 	}

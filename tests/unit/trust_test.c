@@ -185,6 +185,70 @@ a_root_within_a_protected_place_is_not_writable(void **state)
 	assert_false(access_judge(&who, ACCESS_OP_WRITE, path, NULL).allowed);
 }
 
+static const struct {
+	const char *label, *npmrc, *path, *rule; /* below the home directory */
+	bool home_is_root, denied;
+} programs[] = {
+	{ "programs: npm's prefix in a cache", "prefix=%s/.npm/global\n", "/usr/bin",
+	    ".npm/global/bin", false, true },
+	{ "programs: its modules", "a=b\n prefix = \"~/.npm/global/\"\r\n", "/usr/bin",
+	    ".npm/global/lib/node_modules", false, true },
+	{ "programs: by variable", "prefix=${HOME}/.cache/npm\n", "/usr/bin", ".cache/npm/bin",
+	    false, true },
+	{ "programs: elsewhere it is read-only anyway", "prefix=~/programs\n", "/usr/bin",
+	    "programs/bin", false, false },
+	{ "programs: unless the home directory is the root", "prefix=~/programs\n", "/usr/bin",
+	    "programs/bin", true, true },
+	{ "programs: something else is set", "prefixes=~/.npm/global\n", "/usr/bin",
+	    ".npm/global/bin", false, false },
+	{ "programs: PATH", "", "/usr/bin:%s/.cache/tools/bin:rel", ".cache/tools/bin", false,
+	    true },
+	{ "programs: PATH, the home directory is the root", "", "%s/tools:/usr/bin", "tools", true,
+	    true },
+	{ "programs: no settings", NULL, "", ".npm/global/bin", false, false },
+};
+
+static void
+programs_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	cleanup_free char *old_path = strdup(getenv("PATH"));
+	const char *home = home_of_test();
+	cleanup(policy_done) struct policy p;
+	char name[PATH_MAX + 16], text[2 * PATH_MAX];
+	FILE *to;
+
+	snprintf(name, sizeof(name), "%s/.npmrc", home);
+	if (programs[i].npmrc != NULL) {
+		const char *at = strstr(programs[i].npmrc, "%s");
+
+		to = fopen(name, "wxe"); /* never somebody's own */
+		assert_non_null(to);
+		if (at != NULL)
+			fprintf(to, "%.*s%s%s", (int)(at - programs[i].npmrc), programs[i].npmrc,
+			    home, at + 2);
+		else
+			fputs(programs[i].npmrc, to);
+		assert_int_equal(fclose(to), 0);
+	}
+	{
+		const char *at = strstr(programs[i].path, "%s");
+
+		if (at != NULL)
+			snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - programs[i].path),
+			    programs[i].path, home, at + 2);
+		else
+			snprintf(text, sizeof(text), "%s", programs[i].path);
+	}
+	assert_int_equal(setenv("PATH", text, 1), 0);
+	derive(KODA_AUTO, programs[i].home_is_root ? home : root, &p);
+	assert_int_equal(setenv("PATH", old_path, 1), 0);
+	if (programs[i].npmrc != NULL)
+		assert_int_equal(unlink(name), 0);
+	assert_int_equal(denies(&p, home, programs[i].rule), programs[i].denied);
+	assert_false(denies(&p, "/usr", "bin"));
+}
+
 static void
 no_home_no_rows(void **state)
 {
@@ -424,8 +488,8 @@ main(void)
 		cmocka_unit_test(no_home_no_rows),
 		cmocka_unit_test(a_child_can_only_narrow),
 	};
-	struct CMUnitTest
-	    tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad) + N_ELEMENTS(edits)];
+	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad) +
+	    N_ELEMENTS(edits) + N_ELEMENTS(programs)];
 	size_t n = 0;
 
 	for (; n < N_ELEMENTS(single); n++)
@@ -437,5 +501,8 @@ main(void)
 	for (uintptr_t i = 0; i < N_ELEMENTS(edits); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ edits[i].label, edit_case, NULL, NULL, (void *)i };
+	for (uintptr_t i = 0; i < N_ELEMENTS(programs); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ programs[i].label, programs_case, NULL, NULL, (void *)i };
 	return cmocka_run_group_tests_name("trust", tests, make_root, remove_root);
 }
