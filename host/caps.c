@@ -142,6 +142,29 @@ caps_probe(struct caps *ret)
 	probe_namespaces(ret);
 }
 
+void
+caps_sandbox_remedy(char *ret, size_t size)
+{
+	char path[PATH_LEN_MAX + 1];
+	struct remedy_facts facts;
+	struct caps caps;
+	const char *why, *remedy;
+
+	caps_probe(&caps);
+	remedy_look(&facts);
+	if (caps.namespace != NULL) {
+		remedy = remedy_namespaces(&facts, caps.namespace_errnum, &why);
+		snprintf(ret, size, "no %s namespaces, %s: %s", caps.namespace, why, remedy);
+	} else if (helpers_find_bwrap(path, NULL) < 0) {
+		snprintf(ret, size, "%s", remedy_install_bubblewrap(&facts));
+	} else if (facts.container) {
+		remedy = remedy_namespaces(&facts, 0, &why);
+		snprintf(ret, size, "%s", remedy);
+	} else {
+		snprintf(ret, size, "look at what 'koda-sandbox doctor' says");
+	}
+}
+
 struct report {
 	koda_capability_fn *fn;
 	void *data;
@@ -238,7 +261,7 @@ tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
 		ask_version(path, version, sizeof(version));
 		snprintf(detail, sizeof(detail), "%s: %s", path,
 		    version[0] != '\0' ? version : "it does not say its version");
-		return tell(r, "bubblewrap", version[0] != '\0', true, detail,
+		return tell(r, "bubblewrap", strncmp(version, "bubblewrap ", 11) == 0, true, detail,
 		    remedy_install_bubblewrap(facts));
 	}
 	/* It is there, and not as it should be: the sentence has the command. */

@@ -23,4 +23,7 @@ struct caps {
 /* By system calls without lasting effect on this process. */
 void caps_probe(struct caps *ret);
 
+/* The kernel sandbox does not start: what this machine lacks for it, and the one command that helps. */
+void caps_sandbox_remedy(char *ret, size_t size);
+
 #endif

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "host/bwrap.h"
+#include "host/caps.h"
 #include "host/command.h"
 #include "host/home.h"
 #include "host/protect.h"
+#include "host/remedy.h"
 #include "host/state.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
@@ -506,12 +508,20 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	if (spawn(sb, err) < 0)
 		return -1;
 	if (send_boot(sb, err) < 0) {
+		char remedy[REMEDY_MAX];
+		size_t len;
+
+		/* It was gone before it could be asked: its own words say more. */
+		if (err->code == KODA_IO)
+			explain_end(sb, err);
 		/* That it ends before it is up is the machine's doing, not a command's. */
-		if (err->code == KODA_WORKER || err->code == KODA_IO)
+		if (err->code == KODA_WORKER)
 			err->code = KODA_UNSUPPORTED;
 		forget(sb);
-		return err_wrap(err,
-		    "the kernel sandbox does not start ('koda-sandbox doctor' says more)");
+		caps_sandbox_remedy(remedy, sizeof(remedy));
+		len = strlen(err->message);
+		snprintf(err->message + len, sizeof(err->message) - len, "; try: %s", remedy);
+		return err_wrap(err, "the kernel sandbox does not start");
 	}
 	sb->up = true;
 	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);

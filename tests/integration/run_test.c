@@ -1538,9 +1538,7 @@ remove_project(void **state)
 	free(mounts);
 	no_temporary_files(project);
 	no_temporary_files("/tmp");
-	shell("rm -rf \"$1/scene\"; cd \"$2\"; rm -rf .local/state/koda-sandbox; "
-	      "find . -mindepth 1 ! -name .bashrc ! -name .local ! -path ./.local/state",
-	    prefix, home, NULL);
+	shell("rm -rf \"$1/scene\" \"$2/.local\"", prefix, home, NULL);
 	return 0;
 }
 
