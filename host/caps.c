@@ -154,12 +154,12 @@ caps_sandbox_remedy(char *ret, size_t size)
 	remedy_look(&facts);
 	if (caps.namespace != NULL) {
 		remedy = remedy_namespaces(&facts, caps.namespace_errnum, &why);
-		snprintf(ret, size, "no %s namespaces, %s: %s", caps.namespace, why, remedy);
+		snprintf(ret, size, "no %s namespaces, %s; try: %s", caps.namespace, why, remedy);
 	} else if (helpers_find_bwrap(path, NULL) < 0) {
-		snprintf(ret, size, "%s", remedy_install_bubblewrap(&facts));
+		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
 	} else if (facts.container) {
 		remedy = remedy_namespaces(&facts, 0, &why);
-		snprintf(ret, size, "%s", remedy);
+		snprintf(ret, size, "try: %s", remedy);
 	} else {
 		snprintf(ret, size, "look at what 'koda-sandbox doctor' says");
 	}

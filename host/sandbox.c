@@ -27,7 +27,8 @@
 /* As spawn_program numbers them. */
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
-#define SAID_MAX 400 /* of what bwrap said, in a message */
+#define WORKER_TRIES 3
+#define SAID_MAX     400 /* of what bwrap said, in a message */
 
 /* ---- what it is built from ---- */
 
@@ -329,7 +330,11 @@ sandbox_send(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fd
 {
 	if (!sb->up)
 		return err_set(err, KODA_WORKER, 0, "the sandbox is gone");
-	return queue_order(sb, order, fds, n_fds, err);
+	if (queue_order(sb, order, fds, n_fds, err) == 0)
+		return 0;
+	if (err != NULL && (err->code == KODA_IO || err->code == KODA_TIMEOUT))
+		err->code = KODA_WORKER; /* whether it is gone or hangs */
+	return -1;
 }
 
 /* Ask, and wait for the answer to exactly this; what else comes meanwhile is taken. The report lives until the
@@ -520,7 +525,7 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 		forget(sb);
 		caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);
-		snprintf(err->message + len, sizeof(err->message) - len, "; try: %s", remedy);
+		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
 		return err_wrap(err, "the kernel sandbox does not start");
 	}
 	sb->up = true;
@@ -529,35 +534,50 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-int
-sandbox_start_worker(struct sandbox *sb, int socket, struct child *ret, struct koda_error *err)
+/* 1: it has died meanwhile, or does now. */
+static int
+try_worker(struct sandbox *sb, const int *fds, struct child *ret, struct koda_error *err)
 {
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__StartWorker start = KODA__START_WORKER__INIT;
 	struct waiting w = { .wants_fd = true, .fd = -1 };
-	cleanup_close int program = -1;
-	int fds[2];
 
-	if (sandbox_boot(sb, err) < 0)
-		return -1;
-	program = open(sb->slot->ses->worker_path, O_RDONLY | O_CLOEXEC);
+	order.order_case = KODA__ORDER__ORDER_START_WORKER;
+	order.start_worker = &start;
+	if (ask(sb, &order, fds, 2, SANDBOX_ANSWER_MS, &w, err) == 0 && w.fd >= 0) {
+		*ret = (struct child){ .pid = w.report->worker_started->pid, .pidfd = w.fd };
+		return 0;
+	}
+	close_at(&w.fd);
+	if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
+		err_set(err, KODA_PROTOCOL, 0, "no worker was started");
+	sandbox_kill(sb, err);
+	if (w.report != NULL)
+		return err_wrap(err, "start the worker in the sandbox");
+	return 1;
+}
+
+int
+sandbox_start_worker(struct sandbox *sb, int socket, struct child *ret, struct koda_error *err)
+{
+	cleanup_close int program = open(sb->slot->ses->worker_path, O_RDONLY | O_CLOEXEC);
+	const int fds[] = { socket, program };
+	int r = 1;
+
 	if (program < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'",
 		    sb->slot->ses->worker_path);
-	fds[0] = socket;
-	fds[1] = program;
-	order.order_case = KODA__ORDER__ORDER_START_WORKER;
-	order.start_worker = &start;
-	if (ask(sb, &order, fds, 2, SANDBOX_ANSWER_MS, &w, err) < 0 || w.fd < 0) {
-		close_at(&w.fd);
-		if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
-			err_set(err, KODA_PROTOCOL, 0, "no worker was started");
-		sandbox_kill(sb, err);
-		err->errnum = EAGAIN; /* it is built anew for the next call */
-		return err_wrap(err, "start the worker in the sandbox");
+	/* That the old one is dead may be known only now. */
+	for (int i = 0; r > 0 && i < WORKER_TRIES; i++) {
+		if (sandbox_boot(sb, err) < 0)
+			return -1;
+		r = try_worker(sb, fds, ret, err);
 	}
-	*ret = (struct child){ .pid = w.report->worker_started->pid, .pidfd = w.fd };
-	return 0;
+	if (r <= 0)
+		return r;
+	err->code = KODA_WORKER;
+	err->errnum = EAGAIN; /* it is built anew for the next call */
+	return err_wrap(err, "the sandbox died %d times under its worker's start", WORKER_TRIES);
 }
 
 int
