@@ -434,7 +434,7 @@ struct out {
 static int
 put(struct out *out, const char *text, size_t len)
 {
-	if (out->len + len > out->size) {
+	if (out->text == NULL || out->len + len > out->size) {
 		size_t size = (out->len + len) * 2 + 256;
 		char *grown = realloc(out->text, size);
 
