@@ -115,8 +115,6 @@ exec_valid(const Koda__Exec *order)
 {
 	if (order->n_argv == 0)
 		return "no argument";
-	if (order->n_argv > EXEC_STRINGS_MAX || order->n_env > EXEC_STRINGS_MAX)
-		return "too many arguments or variables";
 	for (size_t i = 0; i < order->n_argv; i++)
 		if (!is_string(&order->argv[i]))
 			return "an argument with a NUL";

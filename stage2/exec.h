@@ -18,10 +18,10 @@
 
 #include "stage2/stage2.h"
 
-#define EXEC_LIMITS_MAX  RLIM_NLIMITS
-#define EXEC_STRINGS_MAX 65536 /* arguments and variables; a frame's worth of usual ones is less */
-#define EXEC_PAGE        4096  /* what is given back starts at one; larger ones are multiples */
-#define EXEC_DATA        (2u << 20) /* a frame, and a pointer for each string */
+#define EXEC_LIMITS_MAX RLIM_NLIMITS
+#define EXEC_PAGE       4096 /* what is given back starts at one; larger ones are multiples */
+#define EXEC_DATA                                                                                  \
+	(2u << 20) /* a frame, and a pointer for each string of usual length; more is E2BIG */
 
 /* How far a command got; each value is written by one process only, and only ever grows. */
 enum exec_state {

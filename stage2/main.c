@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -211,6 +212,8 @@ main(int argc, char **argv)
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0 ||
 	    fcntl(HOST_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
+	/* It was executed by descriptor: the name would be a number. */
+	prctl(PR_SET_NAME, "koda-stage2");
 	if (lockdown_process(&err) < 0)
 		end(&err);
 	signal(SIGPIPE, SIG_IGN);

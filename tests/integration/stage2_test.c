@@ -1124,6 +1124,42 @@ many_at_once(void **state)
 	}
 }
 
+/* An argument of so many bytes. */
+static struct command
+begin_long(size_t len)
+{
+	cleanup_free char *arg = malloc(len + 1);
+	struct command c;
+
+	assert_non_null(arg);
+	memset(arg, 'x', len);
+	arg[len] = '\0';
+	c = begin_v(&plain, (const char *const[]){ "/bin/true", arg, NULL });
+	close(c.out);
+	return c;
+}
+
+/* So many arguments. */
+static struct command
+begin_many(size_t n)
+{
+	cleanup_free ProtobufCBinaryData *args = calloc(n, sizeof(*args));
+	cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Exec e = KODA__EXEC__INIT;
+
+	assert_non_null(args);
+	for (size_t i = 0; i < n; i++)
+		args[i] = bytes("x");
+	e.argv = args;
+	e.n_argv = n;
+	e.cwd = bytes("/");
+	order.order_case = KODA__ORDER__ORDER_EXEC;
+	order.exec = &e;
+	send_order(&order, (const int[]){ null, null, null }, 3);
+	return (struct command){ .id = order.id };
+}
+
 static void
 large_order(void **state)
 {
@@ -1140,6 +1176,9 @@ large_order(void **state)
 	c = begin_v(&plain, argv);
 	r = ended(&c);
 	assert_string_equal(r.text, "99999 3\n");
+	/* One that no execve takes, and one that we have no room for. */
+	assert_failed(begin_long(200000).id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG);
+	assert_failed(begin_many(300000).id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG);
 	r = run_sh(&plain, "echo small");
 	assert_string_equal(r.text, "small\n");
 }
