@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
@@ -157,7 +159,7 @@ fds_done(struct fds *f)
 static int
 open_writable(const Koda__Boot *b, struct fds *ret, struct koda_error *err)
 {
-	ret->v = calloc(b->n_writable + 1, sizeof(*ret->v));
+	ret->v = calloc(b->n_writable + 2, sizeof(*ret->v)); /* and the terminals */
 	if (ret->v == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "writable places");
 	for (size_t i = 0; i < b->n_writable; i++) {
@@ -172,6 +174,22 @@ open_writable(const Koda__Boot *b, struct fds *ret, struct koda_error *err)
 		else if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
 			return err_set(err, KODA_INTERNAL, errno, "open '%s'", path);
 	}
+	return 0;
+}
+
+/* Landlock looks at where a descriptor that is opened again came from, and from there up: that is outside the view. */
+static int
+add_terminals(int fd, struct fds *writable, struct koda_error *err)
+{
+	struct statfs fs;
+	int copy;
+
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)
+		return err_set(err, KODA_INVALID, ENOTTY, "not where terminals are");
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return err_set(err, KODA_INTERNAL, errno, "terminals");
+	writable->v[writable->n++] = copy;
 	return 0;
 }
 
@@ -199,7 +217,8 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 			return;
 		}
 	s->watch = s->view == NULL ? NULL : watch_new(&err);
-	if (s->watch == NULL || open_writable(b, &writable, &err) < 0) {
+	if (s->watch == NULL || open_writable(b, &writable, &err) < 0 ||
+	    (fds[0] >= 0 && add_terminals(fds[0], &writable, &err) < 0)) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
 	}
@@ -340,6 +359,9 @@ orders_handle(struct stage2 *s, const uint8_t *data, size_t len, struct koda_err
 	if (kind >= N_ELEMENTS(orders) || orders[kind].run == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "an order for nothing");
 	n = orders[kind].n_fds;
+	if (order->order_case == KODA__ORDER__ORDER_BOOT && order->boot->has_terminals &&
+	    order->boot->terminals)
+		n++;
 	/* They came with its first byte; more may be those of the next one. */
 	if (frame_fds_waiting(&s->fs) < n)
 		return err_set(err, KODA_PROTOCOL, 0, "an order without its descriptors");

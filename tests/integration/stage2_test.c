@@ -200,10 +200,12 @@ boot(bool local_binding)
 	ProtobufCBinaryData writable[] = { bytes(box.root), bytes("/tmp"), bytes("/var/tmp"),
 		bytes("/dev"), bytes("/dev/shm"), bytes("/nowhere/at/all") };
 	ProtobufCBinaryData make[1];
+	cleanup_close int terminals = open("/dev/pts", O_PATH | O_CLOEXEC);
 	Koda__Boot b = KODA__BOOT__INIT;
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__Report *r;
 
+	assert_true(terminals >= 0);
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)getuid());
 	make[0] = bytes(runtime);
 	b.protocol = KODA_PROTOCOL_VERSION;
@@ -213,9 +215,10 @@ boot(bool local_binding)
 	b.n_make_dir = 1;
 	b.make_dir = make;
 	b.local_binding = local_binding;
+	b.has_terminals = b.terminals = true;
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &b;
-	send_order(&order, NULL, 0);
+	send_order(&order, &terminals, 1);
 	r = await(order.id);
 	if (r->report_case == KODA__REPORT__REPORT_FAILED)
 		fail_msg("boot: step %d, errno %d, %.*s", (int)r->failed->step, r->failed->errnum,
@@ -873,7 +876,7 @@ terminal(void **state)
 	o.in = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
 	assert_true(o.in >= 0);
 	c = begin_sh(&o,
-	    "set -- $(cat /proc/$$/stat); test $6 = $$ && test $7 != 0 && test $8 = $$ && : > /dev/tty && "
+	    "set -- $(cat /proc/$$/stat); test $6 = $$ && test $7 != 0 && test $8 = $$ && : > /dev/tty && : > /dev/stdin && "
 	    "echo yes");
 	r = ended(&c);
 	assert_string_equal(r.text, "yes\n");
