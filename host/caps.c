@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "host/helpers.h"
+#include "host/home.h"
 #include "host/remedy.h"
+#include "host/state.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
@@ -301,6 +303,19 @@ seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* The directory was there for this one slot; its quarantine, which others keep, would pile up. */
+static void
+forget_quarantine(const char *dir)
+{
+	cleanup_free char *root = realpath(dir, NULL), *home = home_find(), *path = NULL;
+
+	if (root == NULL || home == NULL)
+		return;
+	path = state_quarantine_path(root, home);
+	if (path != NULL)
+		rmdir(path);
+}
+
 /* The real thing again: every namespace, the view, stage2, the worker in it, and a command. */
 static int
 tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
@@ -341,6 +356,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	koda_command_result_done(&result);
 	koda_slot_release(slot);
 	koda_session_close(ses);
+	forget_quarantine(dir);
 	rmdir(dir);
 	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
 	remedy = "see the capabilities above";

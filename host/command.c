@@ -16,6 +16,7 @@
 #include "shared/cleanup.h"
 
 #define NS_PER_MS UINT64_C(1000000)
+#define RUN_TRIES 3
 #define SLICE_MS  1000 /* of a wait without limit */
 
 extern char **environ;
@@ -244,23 +245,44 @@ fail_with(struct koda_command *c, const struct koda_error *why)
 	over(c);
 }
 
-void
-command_lost(struct koda_command *c, const struct koda_error *why)
+static void compared(void *data);
+
+static void
+set_lost(struct koda_command *c, const struct koda_error *why)
+{
+	if (c->state == COMMAND_ASKING)
+		err_set(&c->error, KODA_WORKER, 0, "it was not run: %s", why->message);
+	else if (c->state == COMMAND_RUNNING)
+		err_set(&c->error, KODA_UNKNOWN, 0,
+		    "its sandbox ended under the command: nobody knows how far it came (%s)",
+		    why->message);
+}
+
+static void
+compare(struct koda_command *c)
 {
 	struct koda_error err;
 
-	if (c->state == COMMAND_COMPARING) {
-		protect_forget(c->sb, c);
-		over(c);
-		return;
-	}
-	if (c->state == COMMAND_ASKING)
-		err_set(&err, KODA_WORKER, 0, "it was not run: %s", why->message);
-	else
-		err_set(&err, KODA_UNKNOWN, 0,
-		    "its sandbox ended under the command: nobody knows how far it came (%s)",
-		    why->message);
-	fail_with(c, &err);
+	c->state = COMMAND_COMPARING;
+	if (protect_compare(c->sb, c->name, compared, c, &err) < 0)
+		fail_with(c, &err);
+}
+
+void
+command_lost(struct koda_command *c, const struct koda_error *why)
+{
+	if (c->state != COMMAND_RUNNING)
+		return; /* not begun, or done: what it left is compared by whoever serves next */
+	set_lost(c, why);
+	compare(c);
+}
+
+void
+command_closed(struct koda_command *c, const struct koda_error *why)
+{
+	protect_forget(c->sb, c);
+	set_lost(c, why);
+	over(c);
 }
 
 /* ---- what it printed, and what that tells ---- */
@@ -392,7 +414,6 @@ limit_hit(const struct koda_command *c)
 static void
 on_exited(struct koda_command *c, const Koda__Exited *e)
 {
-	struct koda_error err;
 	struct koda_output out, text;
 
 	c->ended_at = now_ns();
@@ -400,9 +421,9 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	drain(c, &c->err);
 	if (e->reaper_lost) {
 		c->sb->doubtful = true;
-		err_set(&err, KODA_UNKNOWN, 0,
+		err_set(&c->error, KODA_UNKNOWN, 0,
 		    "the command killed what waited for it: how it ended is not known; nothing of it is left");
-		fail_with(c, &err);
+		compare(c);
 		return;
 	}
 	c->result.signal = (int)e->signal;
@@ -418,9 +439,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	if (c->result.hit == KODA_HIT_NONE && (out.left_out > 0 || text.left_out > 0))
 		c->result.hit = KODA_HIT_OUTPUT;
 	scan_stderr(c);
-	c->state = COMMAND_COMPARING;
-	if (protect_compare(c->sb, c->name, compared, c, &err) < 0)
-		fail_with(c, &err);
+	compare(c);
 }
 
 static void
@@ -547,9 +566,11 @@ send_exec(struct koda_command *c, struct koda_error *err)
 	order.order_case = KODA__ORDER__ORDER_EXEC;
 	order.exec = &exec;
 	r = sandbox_send(c->sb, &order, c->fd, 3, err);
+	if (r < 0)
+		return -1;
 	c->id = order.id;
 	close_fds(c); /* theirs now: the end of what is printed is the end of it */
-	return r;
+	return 0;
 }
 
 /* Sandbox, worker and view are there: whatever died since the last command is built again. */
@@ -603,8 +624,19 @@ static int
 run(struct koda_command *c, struct koda_error *err)
 {
 	struct koda_slot *slot = c->slot;
+	int r = -1;
 
-	if (make_ready(slot, err) < 0 || send_exec(c, err) < 0)
+	/* That the sandbox is dead may be known only now; an order that was not taken was not carried out. */
+	for (int i = 0; r < 0 && i < RUN_TRIES; i++) {
+		if (make_ready(slot, err) < 0)
+			return -1;
+		r = send_exec(c, err);
+		if (r < 0 && err->code != KODA_WORKER)
+			return -1;
+		if (r < 0)
+			sandbox_kill(c->sb, err);
+	}
+	if (r < 0)
 		return -1;
 	c->state = COMMAND_RUNNING;
 	c->started_at = now_ns();

@@ -54,9 +54,11 @@ struct koda_command {
 	void *data;
 };
 
-/* For the sandbox: a report about it; the sandbox is gone; time. */
+/* For the sandbox: a report about it; the sandbox is gone, and is built anew to compare what the command left; the slot
+ * is gone; time. */
 void command_report(struct koda_command *c, const Koda__Report *report);
 void command_lost(struct koda_command *c, const struct koda_error *why);
+void command_closed(struct koda_command *c, const struct koda_error *why);
 void command_tick(struct koda_command *c, uint64_t now);
 uint64_t command_next_time(const struct koda_command *c);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "host/bwrap.h"
@@ -134,8 +136,10 @@ sandbox_kill(struct sandbox *sb, const struct koda_error *why)
 	session_event(sb->slot->ses, KODA_EVENT_DEATH, "the sandbox of a slot is gone: %s",
 	    why->message);
 	forget(sb);
-	while (sb->commands != NULL)
-		command_lost(sb->commands, why);
+	for (struct koda_command *c = sb->commands, *next; c != NULL; c = next) {
+		next = c->next;
+		command_lost(c, why);
+	}
 }
 
 /* ---- reports ---- */
@@ -454,12 +458,26 @@ text(const char *s)
 }
 
 static int
+open_terminals(void)
+{
+	int fd = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int
 send_boot(struct sandbox *sb, struct koda_error *err)
 {
 	static const char *const always[] = { "/tmp", "/var/tmp", "/dev" };
 	struct koda_session *ses = sb->slot->ses;
 	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 1;
 	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
+	cleanup_close int terminals = open_terminals();
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__Boot boot = KODA__BOOT__INIT;
 	ProtobufCBinaryData runtime;
@@ -484,7 +502,10 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	boot.n_make_dir = 1;
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &boot;
-	if (ask(sb, &order, NULL, 0, SANDBOX_BOOT_MS, &w, err) < 0)
+	/* Where there are none, no command has one either. */
+	boot.has_terminals = true;
+	boot.terminals = terminals >= 0;
+	if (ask(sb, &order, &terminals, boot.terminals ? 1 : 0, SANDBOX_BOOT_MS, &w, err) < 0)
 		return -1;
 	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
@@ -646,9 +667,8 @@ sandbox_tick(struct sandbox *sb)
 		for (c = sb->commands; c != NULL; c = c->next)
 			background |= c->background && c->state == COMMAND_RUNNING;
 		sb->compare_at = background ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
-		if (sb->up)
-			protect_compare(sb, sb->commands != NULL ? sb->commands->name : "", NULL,
-			    NULL, NULL);
+		protect_compare(sb, sb->commands != NULL ? sb->commands->name : "", NULL, NULL,
+		    NULL);
 	}
 	for (c = sb->commands; c != NULL; c = next) {
 		next = c->next;
@@ -697,14 +717,9 @@ sandbox_free(struct sandbox *sb)
 	if (sb == NULL)
 		return;
 	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
-	if (sb->up) {
-		forget(sb);
-		while (sb->commands != NULL)
-			command_lost(sb->commands, &why);
-	}
-	while (sb->commands != NULL)
-		command_lost(sb->commands, &why);
 	forget(sb);
+	while (sb->commands != NULL)
+		command_closed(sb->commands, &why);
 	protect_free(sb->protect);
 	view_done(&sb->view);
 	violations_done(&sb->violations);

@@ -498,6 +498,27 @@ planted(void **state)
 	fixture_end(&f);
 }
 
+/* Its sandbox's death is not the end of looking at what it left. */
+static void
+planted_and_killed(void **state)
+{
+	const struct koda_command_options o = {
+		.shell = "mkdir -p sub && git init -q sub && "
+			 "echo 'touch harm' > sub/.git/hooks/post-checkout && "
+			 "kill -9 -1; sleep 1000"
+	};
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_UNKNOWN);
+	assert_true(exists(&f, "sub/.git/HEAD"));
+	assert_false(exists(&f, "sub/.git/hooks/post-checkout"));
+	fixture_end(&f);
+}
+
 static void
 no_commands(void **state)
 {
@@ -566,6 +587,7 @@ main(void)
 		cmocka_unit_test(approval),
 		cmocka_unit_test(plan_reads),
 		cmocka_unit_test(planted),
+		cmocka_unit_test(planted_and_killed),
 		cmocka_unit_test(no_commands),
 		cmocka_unit_test(asynchronous),
 	};
