@@ -274,6 +274,7 @@ struct replaced {
 	uint64_t dev[2], ino[2]; /* before, and now */
 	bool directory;          /* now */
 	bool content;            /* its content is protected, not only its name */
+	bool hidden;             /* against reading as well */
 };
 
 struct replacements {
@@ -288,25 +289,27 @@ replacements_done(struct replacements *r)
 }
 
 static bool
-is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino)
+is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino, bool writes)
 {
 	for (size_t i = 0; i < all->n; i++)
 		for (int k = 0; k < 2; k++)
-			if (all->v[i].content && ino != 0 && all->v[i].ino[k] == ino &&
-			    all->v[i].dev[k] == dev)
+			if (all->v[i].content && (writes || all->v[i].hidden) && ino != 0 &&
+			    all->v[i].ino[k] == ino && all->v[i].dev[k] == dev)
 				return true;
 	return false;
 }
 
 /* Does that path lie in a directory that was replaced, on a mount that is not what we put there or into it? */
 static bool
-is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount)
+is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount,
+    bool writes)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const char *dir = v->entry[all->v[i].entry].path;
 		bool ours = false;
 
-		if (!all->v[i].content || !all->v[i].directory || !path_is_inside(path, dir))
+		if (!all->v[i].content || !(writes || all->v[i].hidden) || !all->v[i].directory ||
+		    !path_is_inside(path, dir))
 			continue;
 		for (size_t k = 0; k < v->n && !ours; k++)
 			ours = v->entry[k].there && (uint64_t)v->entry[k].mount_id == mount &&
@@ -326,29 +329,25 @@ is_way_around(const struct view *v, const struct replacements *all, int dir, con
     bool says)
 {
 	char path[PATH_LEN_MAX + 1];
+	bool writes = true; /* through a directory */
 	struct statx st;
 	struct stat link;
 	ssize_t n;
 
 	if (statx(dir, name, AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
 		return false;
-	if (S_ISDIR(st.stx_mode)) {
-		n = readlinkat(dir, name, path, sizeof(path) - 1);
-		if (n <= 0)
-			return false;
-		path[n] = '\0';
-		return is_around(v, all, path, st.stx_mnt_id);
-	}
-	if (!S_ISREG(st.stx_mode) || !says || fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    (link.st_mode & S_IWUSR) == 0)
+	if (S_ISREG(st.stx_mode) && says && fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) == 0)
+		writes = (link.st_mode & S_IWUSR) != 0;
+	else if (!S_ISDIR(st.stx_mode))
 		return false;
-	if (is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino))
+	if (S_ISREG(st.stx_mode) &&
+	    is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, writes))
 		return true;
 	n = readlinkat(dir, name, path, sizeof(path) - 1);
 	if (n <= 0)
 		return false;
 	path[n] = '\0';
-	return is_around(v, all, path, st.stx_mnt_id);
+	return is_around(v, all, path, st.stx_mnt_id, writes);
 }
 
 static bool
@@ -363,7 +362,8 @@ holds_descriptor(const struct view *v, const struct replacements *all, int proc,
 	return false;
 }
 
-/* A shared mapping of it. It does not show whether the file was open for writing: it is taken for that. */
+/* A mapping of it, shared or of what is hidden. Whether the file was open for writing does not show: it is taken for
+ * that. */
 static bool
 holds_mapping(const struct replacements *all, int proc, pid_t pid)
 {
@@ -381,18 +381,27 @@ holds_mapping(const struct replacements *all, int proc, pid_t pid)
 		return false;
 	}
 	while (!holds && getline(&line, &size, maps) > 0) {
-		unsigned long long ino;
-		unsigned maj, min;
-		char perms[5];
+		unsigned long maj, min;
+		uint64_t ino;
+		char *at = strchr(line, ' ');
 
-		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu", perms, &maj, &min, &ino) != 4 ||
-		    perms[3] != 's')
+		/* from-to perms offset maj:min ino path */
+		bool shared;
+
+		if (at == NULL || strlen(at) < sizeof(" rwxs "))
 			continue;
+		shared = at[4] == 's';
+		strtoull(at + 5, &at, 16);
+		maj = strtoul(at, &at, 16);
+		min = *at == ':' ? strtoul(at + 1, &at, 16) : 0;
+		ino = strtoull(at, NULL, 10);
 		for (size_t i = 0; i < all->n && !holds; i++)
 			for (int k = 0; k < 2; k++)
 				/* Of an unnamed device (btrfs, overlayfs) the numbers here are others. */
-				if (all->v[i].content && ino != 0 && all->v[i].ino[k] == ino &&
-				    (all->v[i].dev[k] == makedev(maj, min) || maj == 0))
+				if (all->v[i].content && (shared || all->v[i].hidden) && ino != 0 &&
+				    all->v[i].ino[k] == ino &&
+				    (all->v[i].dev[k] == makedev((unsigned)maj, (unsigned)min) ||
+					maj == 0))
 					holds = true;
 	}
 	free(line);
@@ -491,8 +500,8 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 				.dev = { v->entry[i].mounted_dev },
 				.ino = { v->entry[i].mounted_ino },
 				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN &&
-				    v->entry[i].kind !=
-					KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE };
+				    v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE,
+				.hidden = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE };
 	return true;
 }
 

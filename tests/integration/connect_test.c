@@ -504,7 +504,7 @@ be_guest(char **arg)
 
 /* ---- outside ---- */
 
-#define SWAP_TRIES         "20000"
+#define SWAP_TRIES         "5000"
 #define SWAP_OUTSIDE       4000 /* what a backlog may be by default */
 #define SWAP_OUTSIDE_TRIES "4000"
 
@@ -582,7 +582,7 @@ static const struct {
 static int
 outside(const char *const *arg)
 {
-	int status;
+	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0)

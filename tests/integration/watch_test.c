@@ -52,11 +52,12 @@ do_write_on(char **arg)
 static int
 do_hold(char **arg)
 {
+	bool reads = strcmp(arg[0], "secret") == 0;
 	int fd;
 
 	if (strcmp(arg[1], "spin") == 0)
 		say("u");
-	while ((fd = open(arg[0], O_WRONLY | O_APPEND | O_CLOEXEC)) < 0)
+	while ((fd = open(arg[0], (reads ? O_RDONLY : O_WRONLY | O_APPEND) | O_CLOEXEC)) < 0)
 		;
 	if (strcmp(arg[1], "map") == 0 &&
 	    (mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, open(arg[0], O_RDWR | O_CLOEXEC),
@@ -192,10 +193,11 @@ plan(void)
 		KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY,
 		KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY,
 		KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY,
+		KODA__MOUNT_KIND__MOUNT_KIND_HIDE,
 	};
 	const char *path[] = { guest_path(&guest, ".git"), guest_path(&guest, ".git/config"),
 		guest_path(&guest, ".git/hooks"), guest_path(&guest, ".mcp.json"),
-		guest_path(&guest, "some/where/deep") };
+		guest_path(&guest, "some/where/deep"), guest_path(&guest, "secret") };
 
 	return guest_mount(&guest, kind, path, N_ELEMENTS(kind));
 }
@@ -213,6 +215,7 @@ fresh(void **state)
 	(void)mkdir(".git", 0755);
 	(void)mkdir(".git/hooks", 0755);
 	guest_write_file(".git/config", "[core]\n");
+	guest_write_file("secret", "x");
 	guest_forget_events(&guest);
 	return 0;
 }
@@ -337,7 +340,7 @@ under_fire(void **state)
 		took[i] = e.stopped_us;
 		assert_true(guest_ms() - begun < PATIENCE_MS);
 		/* Whoever was caught with it open is over, so there is a new one. */
-		if (e.ended > 0) {
+		if (e.ended > 0 || guest_is_over(&guest, id)) {
 			exit = guest_wait(&guest, id);
 			assert_int_equal(exit.signal, SIGKILL);
 			id = start("write-on", ".git/config", NULL, -1);
@@ -384,12 +387,13 @@ held_in_between(void **state)
 {
 	const char *what = *state;
 	bool directory = strcmp(what, "hold-directory") == 0;
-	const char *path = directory ? ".git/hooks" : ".git/config";
+	bool secret = strcmp(what, "secret") == 0;
+	const char *path = directory ? ".git/hooks" : secret ? "secret" : ".git/config";
 	uint64_t until = guest_ms() + PATIENCE_MS, id;
 	struct guest_event e = { 0 };
 
 	plan();
-	id = start(what, path, "spin", -1);
+	id = start(secret ? "hold" : what, path, "spin", -1);
 	while (e.ended == 0) {
 		if (guest_ms() > until)
 			fail_msg("it was never faster");
@@ -535,6 +539,8 @@ main(int argc, char **argv)
 		    (void *)(uintptr_t) "hold" },
 		{ "held in between, a directory", held_in_between, fresh, NULL,
 		    (void *)(uintptr_t) "hold-directory" },
+		{ "held in between, to read what is hidden", held_in_between, fresh, NULL,
+		    (void *)(uintptr_t) "secret" },
 		cmocka_unit_test_setup(stopped_stays_stopped, fresh),
 		cmocka_unit_test_setup(appears, fresh),
 		cmocka_unit_test_setup(appears_with_its_directory, fresh),
