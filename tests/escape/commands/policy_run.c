@@ -68,8 +68,9 @@ main(int argc, char **argv)
 	struct koda_command_result result;
 	struct koda_policy *policy;
 	struct koda_session *session;
-	struct koda_slot *slot;
+	struct koda_slot *slot = NULL;
 	struct koda_error err = { .message = "what policy?" };
+	char *told;
 	int i = 2, status;
 
 	if (argc < 4 || (policy = koda_policy_for_agent(KODA_AUTO, argv[1], &err)) == NULL)
@@ -89,6 +90,9 @@ main(int argc, char **argv)
 	if (koda_run(slot, &command, &result, &err) < 0)
 		fail(&err);
 	status = result.status;
+	if ((told = koda_violations_render(result.violations, result.n_violations)) != NULL)
+		fprintf(stderr, "%s\n", told);
+	free(told);
 	koda_command_result_done(&result);
 	koda_slot_release(slot);
 	koda_session_close(session);

@@ -20,6 +20,12 @@ repository() {
 	(cd "$1" && git init -q && echo x >file && git add file && git -c core.hooksPath=/dev/null commit -qm first)
 }
 
+# settle: the user saves, and a moment passes. A mount that the host has detached is noticed and made again within
+# about a millisecond; what happens in that window is for host-*-spin.
+settle() {
+	"$A" wait "$B/never" 50 || :
+}
+
 # ---- for judges: outside, afterwards ----
 
 # The host runs what was planted.
