@@ -1384,6 +1384,20 @@ test_explain(void **state)
 	}
 }
 
+/* It tries the real thing in a directory of its own, of which nothing stays. */
+static void
+test_doctor(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	go(&r, "doctor", NULL);
+	ended(&r, 0);
+	has(OUT(&r), "Everything that auto mode needs is there.");
+	shell("! ls \"$1/.local/state/koda-sandbox/quarantine\" | grep koda-doctor", home, NULL,
+	    NULL);
+	run_done(&r);
+}
+
 static void
 test_policy(void **state)
 {
@@ -1418,6 +1432,8 @@ test_quarantine(void **state)
 {
 	struct run plant = { .in = END_NULL }, list = { .in = END_NULL }, back = { .in = END_NULL };
 	struct run again = { .in = END_NULL }, none = { .in = END_NULL };
+	struct run links = { .in = END_NULL }, list2 = { .in = END_NULL },
+		   back2 = { .in = END_NULL };
 	const char *name;
 	json_t *o, *one;
 
@@ -1442,6 +1458,24 @@ test_quarantine(void **state)
 	ended(&again, 1);
 	go(&none, "quarantine", "restore", "../../x", NULL);
 	ended(&none, 1);
+	/* A link in a directory: kept in the record, as no worker makes links. */
+	GO(&links,
+	    "mkdir -p two/.git/hooks/d two/.git/objects two/.git/refs; "
+	    "echo 'ref: refs/heads/main' >two/.git/HEAD; ln -s ../../evil two/.git/hooks/d/link");
+	go(&list2, "quarantine", "list", "--json", NULL);
+	ended(&list2, 0);
+	json_decref(o);
+	o = parse(&list2);
+	one = json_array_get(json_object_get(o, "quarantined"), 0);
+	assert_non_null(one);
+	assert_string_equal(text_at(one, "type", NULL), "directory");
+	go(&back2, "quarantine", "restore", text_at(one, "name", NULL), NULL);
+	ended(&back2, 0);
+	shell("test \"$(readlink \"$1/two/.git/hooks/d/link\")\" = ../../evil", project, NULL,
+	    NULL);
+	run_done(&links);
+	run_done(&list2);
+	run_done(&back2);
 	json_decref(o);
 	run_done(&plant);
 	run_done(&list);
@@ -1590,6 +1624,7 @@ main(void)
 		TEST(test_no_sandbox),
 		TEST(test_explain),
 		TEST(test_policy),
+		TEST(test_doctor),
 		TEST(test_quarantine),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(endings) + N_ELEMENTS(passed_on) +
