@@ -5,7 +5,12 @@
  *
  * IPv4, IPv6, netlink and abstract addresses: the slot's network namespace holds nothing but the slot. A path: its
  * socket is opened O_PATH as the caller sees it (its root and working directory), has to be bound in this network
- * namespace (unix_diag, by device and inode), and is connected to through that descriptor. Anything else is EPERM.
+ * namespace (unix_diag, by device and inode), and is connected to through that descriptor. Anything else is EPERM,
+ * but in the slot's private directories, where what is not bound has been left over: ECONNREFUSED. On file systems whose
+ * inodes cannot be told apart by what unix_diag says (btrfs, overlayfs, large xfs, network ones) no path is one of ours.
+ * A socket that came from another network namespace, as standard input may, is not connected at all.
+ *
+ * The other side sees us as its peer (SO_PEERCRED: the user is right, the process is 1).
  *
  * Never blocks the loop: a connection that is not there at once waits in a table of CONNECT_PENDING_MAX.
  */
