@@ -269,6 +269,47 @@ forget(struct view *v)
 	v->n = v->n_former = 0;
 }
 
+/* Those of them that are mounted at all. */
+static void
+prune_former(struct view *v)
+{
+	struct place *places;
+	size_t n, kept = 0;
+	int r = find_ours(v, &places, &n);
+
+	for (size_t i = 0; r == 0 && i < v->n_former; i++) {
+		bool mounted = false;
+
+		for (size_t k = 0; k < n && !mounted; k++)
+			mounted = places[k].id == v->former[i];
+		if (mounted)
+			v->former[kept++] = v->former[i];
+	}
+	if (r == 0)
+		v->n_former = kept;
+	for (size_t i = 0; i < n; i++)
+		free(places[i].path);
+	free(places);
+}
+
+/* It is not where the plan wants it, but it may be mounted all the same: a new plan has to know of it. */
+static int
+keep_former(struct view *v, int64_t id)
+{
+	int *more;
+
+	if (id < 0)
+		return 0;
+	if (v->n_former >= FORMER_MAX)
+		prune_former(v);
+	more = realloc(v->former, (v->n_former + 1) * sizeof(*more));
+	if (more == NULL)
+		return -1;
+	v->former = more;
+	v->former[v->n_former++] = (int)id;
+	return 0;
+}
+
 /* ---- mount ---- */
 
 /* What a pass over some of the entries holds. */
@@ -478,7 +519,7 @@ mount_entry(struct view *v, struct pass *p, size_t i)
 	if (attach(mnt, at) < 0)
 		return errno == ENOENT ? 0 : -1; /* removed meanwhile */
 	if (!is_seen(e, mnt))
-		return 0;
+		return keep_former(v, mount_id(mnt));
 	note(e, &st);
 	if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE && S_ISDIR(st.st_mode) && p->holed[i])
 		p->hide_fd[i] = take_fd(&mnt);
@@ -569,47 +610,6 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_err
 
 /* ---- repair ---- */
 
-/* Those of them that are mounted at all. */
-static void
-prune_former(struct view *v)
-{
-	struct place *places;
-	size_t n, kept = 0;
-	int r = find_ours(v, &places, &n);
-
-	for (size_t i = 0; r == 0 && i < v->n_former; i++) {
-		bool mounted = false;
-
-		for (size_t k = 0; k < n && !mounted; k++)
-			mounted = places[k].id == v->former[i];
-		if (mounted)
-			v->former[kept++] = v->former[i];
-	}
-	if (r == 0)
-		v->n_former = kept;
-	for (size_t i = 0; i < n; i++)
-		free(places[i].path);
-	free(places);
-}
-
-/* It is not where the plan wants it, but it may be mounted all the same: a new plan has to know of it. */
-static int
-keep_former(struct view *v, const struct view_entry *e)
-{
-	int *more;
-
-	if (e->mount_id < 0)
-		return 0;
-	if (v->n_former >= FORMER_MAX)
-		prune_former(v);
-	more = realloc(v->former, (v->n_former + 1) * sizeof(*more));
-	if (more == NULL)
-		return -1;
-	v->former = more;
-	v->former[v->n_former++] = e->mount_id;
-	return 0;
-}
-
 /* Is it, or what the plan puts on the same place after it, what is seen there? */
 static bool
 is_mounted(const struct view *v, const struct view_entry *e)
@@ -641,7 +641,7 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 	for (size_t i = 0; i < v->n; i++)
 		p.todo[i] = v->entry[i].there && !is_mounted(v, &v->entry[i]);
 	for (size_t i = 0; i < v->n; i++)
-		if (p.todo[i] && keep_former(v, &v->entry[i]) < 0) {
+		if (p.todo[i] && keep_former(v, v->entry[i].mount_id) < 0) {
 			pass_done(&p, v->n);
 			return err_set(err, KODA_INTERNAL, ENOMEM, "plan");
 		}

@@ -1005,6 +1005,16 @@ reaper_stopped(void **state)
 }
 
 static void
+template_stopped(void **state)
+{
+	struct result r = run_sh(&plain,
+	    "kill -STOP $(grep -l koda-template /proc/[0-9]*/comm | sed 's/[^0-9]//g' | head -1); exit 5");
+
+	assert_int_equal(r.code, 5);
+	assert_int_equal(run_sh(&plain, "exit 6").code, 6);
+}
+
+static void
 fork_storm(void **state)
 {
 	Koda__ResourceLimit l = KODA__RESOURCE_LIMIT__INIT;
@@ -1848,7 +1858,7 @@ main(int argc, char **argv)
 		CLOSED(closed_has_no_listener), SLOT(x32_is_killed),
 		SLOT(not_found), SLOT(looked_up), SLOT(working_directory), SLOT(no_terminal), SLOT(terminal),
 		SLOT(limits), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
-		SLOT(reaper_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),
+		SLOT(reaper_stopped), SLOT(template_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),
 		SLOT(signal_before_it_began), SLOT(commands_signal_each_other), SLOT(many_at_once),
 		SLOT(large_order), SLOT(many_large_at_once), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole), SLOT(writable_hole),
 		SLOT(missing_places), SLOT(second_plan), SLOT(stopped_stays_stopped),
