@@ -460,7 +460,8 @@ on_failed(struct koda_command *c, const Koda__Failed *f)
 		err.code = KODA_INVALID;
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_FORK:
-		err_set(&err, KODA_INTERNAL, f->errnum, "the sandbox cannot make a process");
+		err_set(&err, KODA_WORKER, f->errnum,
+		    "it was not run: the sandbox cannot make a process");
 		break;
 	default:
 		err_set(&err, KODA_UNSUPPORTED, f->errnum, "the command was not run: %s",
