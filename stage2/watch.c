@@ -244,6 +244,9 @@ watch_plan(struct watch *w, const struct view *v)
 		hook(w, v, i);
 		/* There, and not what the plan means: it is among those that are said to be missing. */
 		place[i].told = !v->entry[i].there && look(v, &v->entry[i]) != AT_NOTHING;
+		/* What is to be hidden is hidden when it comes, whoever makes it: a comparison later is too late. */
+		place[i].lost = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE &&
+		    !v->entry[i].there && !place[i].told;
 	}
 }
 
