@@ -1090,9 +1090,12 @@ test_unlistable(void **state)
 	must_sh("git init -q d && git -C d config alias.st '!touch \"$PWNED\"' && chmod 311 d");
 	assert_true(is_run_by("git -C d st"));
 	compare(&w);
-	assert_change("d", KODA__CHANGE_KIND__CHANGE_LEFT);
-	must_sh("chmod 755 d");
-	compare(&w);
+	/* Root lists what it likes. */
+	if (geteuid() != 0) {
+		assert_change("d", KODA__CHANGE_KIND__CHANGE_LEFT);
+		must_sh("chmod 755 d");
+		compare(&w);
+	}
 	assert_change("d/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
 	assert_false(is_run_by("git -C d st"));
 	worker_end(&w);
