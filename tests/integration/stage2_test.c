@@ -1486,6 +1486,7 @@ static void
 host_replaces_a_file(void **state)
 {
 	struct mount plan[2];
+	Koda__EventKind kind;
 	Koda__Report *r;
 	struct result res;
 
@@ -1495,10 +1496,14 @@ host_replaces_a_file(void **state)
 	assert_string_equal(mounts(plan, 2), "");
 	proof_put(in_root(".git/config.lock"), "from the host\n");
 	assert_int_equal(rename(in_root(".git/config.lock"), in_root(".git/config")), 0);
-	r = await(0);
-	assert_int_equal(r->report_case, KODA__REPORT__REPORT_EVENT);
-	assert_int_equal(r->event->kind, KODA__EVENT_KIND__EVENT_KIND_REMOUNTED);
-	free_report(r);
+	/* On a busy machine the rename may take longer than is waited for while all stands still: lost, then found. */
+	do {
+		r = await(0);
+		assert_int_equal(r->report_case, KODA__REPORT__REPORT_EVENT);
+		kind = r->event->kind;
+		free_report(r);
+	} while (kind == KODA__EVENT_KIND__EVENT_KIND_LOST);
+	assert_int_equal(kind, KODA__EVENT_KIND__EVENT_KIND_REMOUNTED);
 	res = run_sh(&plain, "cat .git/config; { echo x > .git/config; } 2>/dev/null || echo no");
 	assert_string_equal(res.text, "from the host\nno\n");
 }
