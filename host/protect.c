@@ -255,7 +255,7 @@ fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 		const char *dir = sb->view.writable[i];
 		bool cache = false;
 
-		for (size_t k = 0; k < sb->n_caches && !cache; k++)
+		for (size_t k = 0; k < sb->n_package_caches && !cache; k++)
 			cache = strcmp(dir, sb->caches[k]) == 0;
 		if (!cache)
 			below[n++] =

@@ -21,6 +21,7 @@
 #include "host/protect.h"
 #include "host/remedy.h"
 #include "host/state.h"
+#include "host/worktree.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
@@ -62,6 +63,31 @@ fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, 
 		.uid = (unsigned)getuid() };
 
 	return bwrap_arguments(&in, ret, err);
+}
+
+static int
+find_caches(struct sandbox *sb, struct koda_error *err)
+{
+	const struct koda_session *ses = sb->slot->ses;
+	char **more, *git;
+
+	if (view_find_caches(ses->home, &sb->caches, &sb->n_caches, err) < 0)
+		return -1;
+	sb->n_package_caches = sb->n_caches;
+	git = worktree_git_dir(ses->root);
+	/* In the project itself it can be written anyway. */
+	if (git == NULL || path_is_inside(git, ses->root)) {
+		free(git);
+		return 0;
+	}
+	more = realloc(sb->caches, (sb->n_caches + 1) * sizeof(*more));
+	if (more == NULL) {
+		free(git);
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	}
+	sb->caches = more;
+	sb->caches[sb->n_caches++] = git;
+	return 0;
 }
 
 /* What --args reads: each argument and its NUL, but for the program. */
@@ -700,7 +726,7 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 		sandbox_free(sb);
 		return NULL;
 	}
-	if (view_find_caches(slot->ses->home, &sb->caches, &sb->n_caches, err) < 0 ||
+	if (find_caches(sb, err) < 0 ||
 	    state_quarantine(slot->ses->root, slot->ses->home, &sb->quarantine, err) < 0 ||
 	    plan_without_places(sb, err) < 0) {
 		sandbox_free(sb);
@@ -772,8 +798,7 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 	if (ses.home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
 	sb.quarantine = state_quarantine_path(ses.root, ses.home);
-	if (view_find_caches(ses.home, &sb.caches, &sb.n_caches, err) == 0 &&
-	    plan_without_places(&sb, err) == 0 &&
+	if (find_caches(&sb, err) == 0 && plan_without_places(&sb, err) == 0 &&
 	    (writable = calloc(sb.view.n_writable + 1, sizeof(*writable))) != NULL) {
 		for (size_t i = 0; i < sb.view.n_writable; i++)
 			writable[i] = (struct bwrap_writable){ sb.view.writable[i], -1 };

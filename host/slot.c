@@ -288,14 +288,21 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 	fail_all(slot, &slot->failure);
 }
 
+static ProtobufCBinaryData
+text_of(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
+
 static int
 queue_seal(struct koda_slot *slot, struct koda_error *err)
 {
 	struct koda_session *ses = slot->ses;
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Seal seal = KODA__SEAL__INIT;
+	ProtobufCBinaryData also[8]; /* three caches and a git directory */
 	const uint8_t *packed;
-	size_t len;
+	size_t len, n = 0;
 
 	packed = koda_policy_packed(slot->policy, &len);
 	randombytes_buf(slot->token, sizeof(slot->token));
@@ -309,9 +316,15 @@ queue_seal(struct koda_slot *slot, struct koda_error *err)
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, slot->token };
 	if (slot->sandbox != NULL && slot->sandbox->quarantine != NULL) {
 		seal.has_quarantine = true;
-		seal.quarantine =
-		    (ProtobufCBinaryData){ strlen(BWRAP_QUARANTINE), (uint8_t *)BWRAP_QUARANTINE };
+		seal.quarantine = text_of(BWRAP_QUARANTINE);
 	}
+	/* What commands write beside the policy's, so that what they plant there can be taken away. */
+	for (size_t i = 0; slot->sandbox != NULL && i < slot->sandbox->n_caches; i++)
+		if (view_writes(&slot->sandbox->view, slot->sandbox->caches[i], NULL) &&
+		    n < N_ELEMENTS(also))
+			also[n++] = text_of(slot->sandbox->caches[i]);
+	seal.commands_write = also;
+	seal.n_commands_write = n;
 	req.id = slot->seal_id = slot->next_id++;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &seal;
