@@ -144,10 +144,14 @@ found(struct scan *sc, enum what what, int dir_fd, const char *path, const char 
 		p.what = what = k->what;
 	if (sc->learning) {
 		if (k == NULL)
-			tell_place(sc, remember(sc, what, path, &stamp, !S_ISLNK(p.st.st_mode)));
+			/* The list of a rebase is written in place, of which no watch tells. */
+			tell_place(sc,
+			    remember(sc, what, path, &stamp,
+				!S_ISLNK(p.st.st_mode) && what != WHAT_REBASE));
 		return seen_at(what, &stamp);
 	}
-	if (k != NULL && same_stamp(what, &k->stamp, &stamp) && (k->sealed || what == WHAT_PIN))
+	if (k != NULL && same_stamp(what, &k->stamp, &stamp) &&
+	    (k->sealed || what == WHAT_PIN || what == WHAT_REBASE))
 		return seen_at(what, &stamp);
 	/* A link that was there: it can be no mount point. */
 	if (k != NULL && S_ISLNK(p.st.st_mode) && same_stamp(what, &k->stamp, &stamp))
