@@ -64,7 +64,12 @@ is_directory(int dir_fd, const struct dirent64 *e)
 static int
 what_in(const struct scan *sc, const struct candidate *c, bool git, bool koda, bool info)
 {
-	if (c->guard != NULL && (c->last || !c->directory))
+	/* Every policy has rules for the project's own .git/config and .git/hooks: what they are for is judged by what is
+	 * in them, so that a `git init` leaves a repository. */
+	const bool gits = sc->git && git && c->last &&
+	    (c->means == ACCESS_NAME_CONFIG || c->means == ACCESS_NAME_HOOKS);
+
+	if (c->guard != NULL && !gits && (c->last || !c->directory))
 		return c->guard->rule ? WHAT_RULE : WHAT_TARGET;
 	if (c->means == ACCESS_NAME_KODA)
 		return c->directory ? WHAT_PIN : WHAT_KODA;

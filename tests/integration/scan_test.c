@@ -148,7 +148,8 @@ struct how {
 };
 static const struct how plain = { 0 };
 
-static const char *const rules[] = { ".envrc", ".vscode", ".mcp.json", ".husky", "deep/er/.rc" };
+static const char *const rules[] = { ".git/config", ".git/hooks", ".envrc", ".vscode", ".mcp.json",
+	".husky", "deep/er/.rc" };
 
 static ProtobufCBinaryData
 bytes(const char *s)
@@ -204,6 +205,8 @@ seal(struct worker *w, const struct how *how)
 	policy_init(&policy);
 	must(policy_list_add(&policy.list[KODA_ALLOW_WRITE], root, NULL) == 0);
 	for (size_t i = 0; i < N_ELEMENTS(rules); i++) {
+		if (how->git_config && strncmp(rules[i], ".git/", 5) == 0)
+			continue;
 		snprintf(path, sizeof(path), "%s/%s", root, rules[i]);
 		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
 	}
@@ -681,6 +684,8 @@ static const struct {
 	    "test \"$(git -C dst config remote.origin.url)\" = \"$ROOT/src\"" },
 	{ "init", ":", "git init -q x && git -C x commit -q --allow-empty -m x",
 	    "git -C x status" },
+	{ "init of the project", ":", "git init -q . && git commit -q --allow-empty -m x",
+	    "git commit -q --allow-empty -m y && test -e .git/hooks/pre-commit.sample && test -s .git/config" },
 	{ "commit, branch and merge", REPO ":",
 	    "git checkout -q -b t && echo c >c && git add c && git commit -qm c && "
 	    "git checkout -q - && git merge -q t && git gc -q && git tag v1",
