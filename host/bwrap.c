@@ -14,6 +14,9 @@ struct argument {
 };
 
 /*
+ * No --die-with-parent: its signal comes when the *thread* ends that started bwrap, which an embedder's may at any time. stage2
+ * watches the host itself.
+ *
  * No --new-session: the host starts bwrap in a session of its own (shared/spawn), without a controlling terminal,
  * and each command gets one of its own from stage2; a setsid here would be one more that nobody is in.
  */
@@ -26,7 +29,6 @@ static const struct argument namespaces[] = {
 	{ { "--unshare-uts" },        "its own host name" },
 	{ { "--unshare-cgroup-try" }, "no path of the host's cgroups" },
 	{ { "--disable-userns" },     "no user namespace inside this one" },
-	{ { "--die-with-parent" },    "it ends when the host does, however that ends" },
 	{ { "--as-pid-1" },           "stage2 is its init: what is orphaned belongs to it" },
 	/* As root bwrap would keep all of them, and let each program that is started have them again. */
 	{ { "--cap-drop", "ALL" },            "capabilities: none but" },

@@ -183,13 +183,20 @@ on_change(struct sandbox *sb, const Koda__Change *change)
 {
 	cleanup_free char *path = strndup((const char *)change->path.data, change->path.len);
 	cleanup_free char *kept = NULL;
-	char detail[KODA_MESSAGE_MAX];
+	char detail[KODA_MESSAGE_MAX], rule[64];
 
 	if (path == NULL)
 		return;
 	if (change->has_quarantined)
 		kept = strndup((const char *)change->quarantined.data, change->quarantined.len);
+	snprintf(rule, sizeof(rule), "%.*s", (int)change->rule.len,
+	    (const char *)change->rule.data);
 	switch ((int)change->kind) {
+	case KODA__CHANGE_KIND__CHANGE_ASIDE:
+		snprintf(detail, sizeof(detail), "planted, and renamed: %.*s",
+		    change->has_detail ? (int)change->detail.len : 0,
+		    change->has_detail ? (const char *)change->detail.data : "");
+		break;
 	case KODA__CHANGE_KIND__CHANGE_QUARANTINED:
 		snprintf(detail, sizeof(detail), "planted, and moved to quarantine as %s",
 		    kept == NULL ? "?" : kept);
@@ -209,7 +216,7 @@ on_change(struct sandbox *sb, const Koda__Change *change)
 		    "changed meanwhile by somebody outside the sandbox; left as it is");
 		return;
 	}
-	note(sb, KODA_VIOLATION_FILE_WRITE, path, "planted", detail);
+	note(sb, KODA_VIOLATION_FILE_WRITE, path, rule, detail);
 }
 
 static int
@@ -342,17 +349,20 @@ plan(struct sandbox *sb, struct koda_error *err)
 		.caches = (const char *const *)sb->caches,
 		.n_caches = sb->n_caches,
 		.places = places,
-		.n_places = p->n };
+		.n_places = 0 };
 	struct view view = { 0 };
 	int r = places == NULL || paths == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "plan") : 0;
 
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		const Koda__Place *from = p->place[i];
 
+		/* Nothing can be mounted on a link itself: only the comparison guards it. */
+		if (from->type == KODA__FILE_TYPE__FILE_SYMLINK)
+			continue;
 		paths[i] = strndup((const char *)from->path.data, from->path.len);
 		if (paths[i] == NULL)
 			r = err_set(err, KODA_INTERNAL, ENOMEM, "plan");
-		places[i] = (struct view_place){
+		places[in.n_places++] = (struct view_place){
 			.kind = from->kind == KODA__PLACE_KIND__PLACE_GIT_DIR ? VIEW_PLACE_GIT_DIR
 			    : from->kind == KODA__PLACE_KIND__PLACE_RULE      ? VIEW_PLACE_RULE
 									 : VIEW_PLACE_PROTECTED,

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -503,7 +504,10 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	struct koda_session *ses = sb->slot->ses;
 	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 1;
 	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
-	cleanup_close int terminals = open_terminals();
+	cleanup_close int terminals = open_terminals(),
+			  own = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	size_t n_fds = 0;
+	int fds[2];
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__Boot boot = KODA__BOOT__INIT;
 	ProtobufCBinaryData runtime;
@@ -529,9 +533,14 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &boot;
 	/* Where there are none, no command has one either. */
-	boot.has_terminals = true;
+	boot.has_terminals = boot.has_host = true;
 	boot.terminals = terminals >= 0;
-	if (ask(sb, &order, &terminals, boot.terminals ? 1 : 0, SANDBOX_BOOT_MS, &w, err) < 0)
+	boot.host = own >= 0;
+	if (boot.terminals)
+		fds[n_fds++] = terminals;
+	if (boot.host)
+		fds[n_fds++] = own;
+	if (ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err) < 0)
 		return -1;
 	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");

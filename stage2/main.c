@@ -131,7 +131,7 @@ serve(struct stage2 *s)
 	}
 }
 
-enum { HOST, CHILDREN, TEMPLATE, MOUNTS, APPEARED, CONNECTS, OTHERS };
+enum { HOST, HOST_PROCESS, CHILDREN, TEMPLATE, MOUNTS, APPEARED, CONNECTS, OTHERS };
 
 static short
 came(const struct pollfd *p)
@@ -152,6 +152,7 @@ loop(struct stage2 *s, int signal_fd)
 		size_t n = 0;
 
 		fds[HOST] = (struct pollfd){ s->fs.fd, POLLIN | (more ? POLLOUT : 0), 0 };
+		fds[HOST_PROCESS] = (struct pollfd){ s->host_fd, POLLIN, 0 };
 		fds[CHILDREN] = (struct pollfd){ signal_fd, POLLIN, 0 };
 		for (int i = TEMPLATE; i < OTHERS; i++)
 			fds[i] = (struct pollfd){ -1, POLLIN, 0 };
@@ -169,6 +170,8 @@ loop(struct stage2 *s, int signal_fd)
 			err_set(&err, KODA_INTERNAL, errno, "poll");
 			end(&err);
 		}
+		if (came(&fds[HOST_PROCESS]) != 0)
+			_exit(0);
 		/* What is not protected any more comes before everything else. */
 		if (came(&fds[MOUNTS]) != 0)
 			watch_mounts_changed(s);
@@ -196,7 +199,7 @@ loop(struct stage2 *s, int signal_fd)
 int
 main(int argc, char **argv)
 {
-	struct stage2 s = { 0 };
+	struct stage2 s = { .host_fd = -1 };
 	struct koda_error err;
 	sigset_t child;
 	int signal_fd;

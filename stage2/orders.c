@@ -193,6 +193,18 @@ add_terminals(int fd, struct fds *writable, struct koda_error *err)
 	return 0;
 }
 
+static bool
+with_terminals(const Koda__Boot *b)
+{
+	return b->has_terminals && b->terminals;
+}
+
+static bool
+with_host(const Koda__Boot *b)
+{
+	return b->has_host && b->host;
+}
+
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
@@ -218,8 +230,15 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		}
 	s->watch = s->view == NULL ? NULL : watch_new(&err);
 	if (s->watch == NULL || open_writable(b, &writable, &err) < 0 ||
-	    (fds[0] >= 0 && add_terminals(fds[0], &writable, &err) < 0)) {
+	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		return;
+	}
+	if (with_host(b))
+		s->host_fd = fcntl(fds[with_terminals(b)], F_DUPFD_CLOEXEC, 3);
+	if (with_host(b) && s->host_fd < 0) {
+		err_set(&err, KODA_INTERNAL, errno, "the host's pidfd");
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_ORDER, &err);
 		return;
 	}
 	s->commands = commands_new(&err);
@@ -359,9 +378,8 @@ orders_handle(struct stage2 *s, const uint8_t *data, size_t len, struct koda_err
 	if (kind >= N_ELEMENTS(orders) || orders[kind].run == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "an order for nothing");
 	n = orders[kind].n_fds;
-	if (order->order_case == KODA__ORDER__ORDER_BOOT && order->boot->has_terminals &&
-	    order->boot->terminals)
-		n++;
+	if (order->order_case == KODA__ORDER__ORDER_BOOT)
+		n += (size_t)with_terminals(order->boot) + (size_t)with_host(order->boot);
 	/* They came with its first byte; more may be those of the next one. */
 	if (frame_fds_waiting(&s->fs) < n)
 		return err_set(err, KODA_PROTOCOL, 0, "an order without its descriptors");

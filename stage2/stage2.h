@@ -40,6 +40,7 @@ struct commands;
 
 struct stage2 {
 	struct frame_stream fs; /* the host */
+	int host_fd;            /* its pidfd, or -1 */
 	struct arena arena;
 	bool booted;
 	bool ending; /* what is queued is sent, and that is all */

@@ -256,14 +256,14 @@ nothing_left(void **state)
 		assert_int_equal(count_entries(getenv("TMPDIR")), temporary);
 }
 
-/* The host itself, with SIGKILL, in the middle of it. */
+/* The host itself, with SIGKILL, in the middle of it; also when a forked child of it lives on with its descriptors. */
 static void
 host_dies(void **state)
 {
 	int init[2] = { 0 }, bwrap[2] = { 0 }, pipes[2], status;
 	struct fixture f;
-	pid_t host;
-	char c;
+	const bool forked = *state != NULL;
+	pid_t host, heir = -1;
 
 	fixture_prepare(&f, KODA_AUTO);
 	f.options.commands = true;
@@ -278,18 +278,25 @@ host_dies(void **state)
 		f.ses = koda_session_open(&f.options, &err);
 		f.slot = f.ses == NULL ? NULL : koda_slot_acquire(f.ses, NULL, &err);
 		if (f.slot != NULL && koda_command_start(f.slot, &o, NULL, NULL, &err) != NULL &&
-		    write(pipes[1], "x", 1) == 1)
-			pause();
+		    (heir = forked ? fork() : 0) >= 0) {
+			if (forked && heir == 0)
+				for (;;)
+					pause();
+			if (write(pipes[1], &heir, sizeof(heir)) == sizeof(heir))
+				pause();
+		}
 		_exit(1);
 	}
-	assert_int_equal(read(pipes[0], &c, 1), 1);
-	assert_int_equal(children(host, bwrap, 2), 1);
+	assert_int_equal(read(pipes[0], &heir, sizeof(heir)), sizeof(heir));
+	assert_true(children(host, bwrap, 2) == (forked ? 2 : 1));
 	assert_int_equal(children(bwrap[0], init, 2), 1);
 	assert_int_equal(kill(host, SIGKILL), 0);
 	assert_int_equal(waitpid(host, &status, 0), host);
 	assert_true(
 	    wait_for_state(init[0], 0)); /* which is gone only after all that it was init of */
 	assert_true(wait_for_state(bwrap[0], 0));
+	if (forked)
+		assert_int_equal(kill(heir, SIGKILL), 0);
 	close(pipes[0]);
 	close(pipes[1]);
 	assert_int_equal(nftw(f.dir, remove_one, 16, FTW_PHYS | FTW_DEPTH), 0);
@@ -302,6 +309,7 @@ main(void)
 		cmocka_unit_test(deaths),
 		cmocka_unit_test(nothing_left),
 		cmocka_unit_test(host_dies),
+		{ "host_dies_forked", host_dies, NULL, NULL, (void *)"" },
 	};
 
 	return cmocka_run_group_tests_name("chaos of commands", tests, NULL, NULL);

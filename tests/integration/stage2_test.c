@@ -92,7 +92,7 @@ start_bwrap(void)
 		/* clang-format off */
 		const char *const argv[] = { "bwrap", "--unshare-user", "--unshare-pid", "--unshare-net",
 			"--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns",
-			"--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+			"--as-pid-1", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
 			"--cap-add", "CAP_SYS_PTRACE", "--clearenv", "--ro-bind", "/", "/", "--dev", "/dev",
 			"--proc", "/proc", "--perms", "1777", "--tmpfs", "/dev/shm", "--tmpfs", "/run",
 			"--perms", "1777", "--tmpfs", "/tmp", "--perms", "1777", "--tmpfs", "/var/tmp",
