@@ -29,8 +29,8 @@
 
 #define PROTOCOL_MPTCP 262 /* IPPROTO_MPTCP */
 #define TEXT           "reached\n"
-/* Tries of a race between the look at an address and its use. */
-#define RACE_TRIES 400
+/* How long a race between the look at an address and its use is tried: some turns of both, on one core too. */
+#define RACE_MS 300
 
 struct target {
 	struct sockaddr_storage addr;
@@ -248,6 +248,15 @@ flip_main(void *arg)
 	return NULL;
 }
 
+static long
+ms_since(const struct timespec *then)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
+}
+
 static void
 serve_own(const char *path)
 {
@@ -274,6 +283,7 @@ swap_main(int argc, char **argv)
 	const char *how = argv[1];
 	char link[PATH_MAX], spare[PATH_MAX];
 	pthread_t thread;
+	struct timespec begun;
 	pid_t swapper = -1;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -296,12 +306,13 @@ swap_main(int argc, char **argv)
 				syscall(SYS_renameat2, AT_FDCWD, link, AT_FDCWD, spare, 2);
 		}
 	}
-	for (int i = 0; i < RACE_TRIES; i++) {
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
 		cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		if (fd >= 0 && connect(fd, (struct sockaddr *)&shared.addr, shared.len) == 0)
 			(void)!write(fd, TEXT, strlen(TEXT));
-	}
+	} while (ms_since(&begun) < RACE_MS);
 	flip.stop = true;
 	if (swapper > 0)
 		kill(swapper, SIGKILL);
