@@ -281,6 +281,8 @@ void
 command_closed(struct koda_command *c, const struct koda_error *why)
 {
 	protect_forget(c->sb, c);
+	if (c->state != COMMAND_ASKING)
+		protect_not_compared(c->sb);
 	set_lost(c, why);
 	over(c);
 }
@@ -932,8 +934,10 @@ koda_command_free(struct koda_command *c)
 	} else {
 		c->done = NULL;
 		/* Nobody waits for it any more: at once, and without asking whether it minds. */
-		if (c->state == COMMAND_RUNNING)
+		if (c->state == COMMAND_RUNNING) {
 			order_end(c);
+			protect_not_compared(c->sb);
+		}
 		protect_forget(c->sb, c);
 		err_set(&err, KODA_WORKER, 0, "given up");
 		fail_with(c, &err);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/baseline.h"
 #include "host/command.h"
+#include "host/state.h"
 #include "shared/cleanup.h"
 
 #define SCAN_MS       120000       /* a home directory of a million names, cold */
@@ -27,6 +29,10 @@ struct protect {
 	bool mounted_news;          /* the worker does not know yet that what it found is mounted */
 	bool plan_old;              /* places came that are not mounted yet */
 	bool said_cut;
+	struct baseline baseline;
+	bool based;   /* the baseline is open, or there is none */
+	bool loading; /* from it: what comes is not news to it */
+	bool left;    /* what a command left was not compared */
 	/* The comparison under way, and who waits for it or for the one after it. */
 	bool running, more;
 	unsigned tries;
@@ -37,7 +43,11 @@ struct protect {
 struct protect *
 protect_new(void)
 {
-	return calloc(1, sizeof(struct protect));
+	struct protect *p = calloc(1, sizeof(*p));
+
+	if (p != NULL)
+		p->baseline = (struct baseline)BASELINE_NONE;
+	return p;
 }
 
 static void
@@ -64,6 +74,7 @@ protect_free(struct protect *p)
 {
 	if (p == NULL)
 		return;
+	baseline_close(&p->baseline, !p->left);
 	forget_places(p);
 	free(p->place);
 	free_waiters(p->now);
@@ -133,7 +144,39 @@ add_place(struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
 	p->place[p->n++] = copy;
 	p->plan_old = true;
+	if (!p->loading)
+		baseline_add(&p->baseline, copy);
 	return 0;
+}
+
+static int
+add_known(void *data, const Koda__Place *place, struct koda_error *err)
+{
+	/* Of another version, or of a file that was cut: what makes no sense is not known. */
+	if (check_place(data, place, NULL) < 0)
+		return 0;
+	return add_place(data, place, err);
+}
+
+/* Where others of the same rules look too; by what decides what a place is. */
+static int
+open_baseline(struct sandbox *sb, struct koda_error *err)
+{
+	struct protect *p = sb->protect;
+	int r;
+
+	p->loading = true;
+	r = baseline_open(&p->baseline,
+	    sb->quarantine == NULL
+		? NULL
+		: state_baseline_path(sb->quarantine, koda_policy_get(sb->slot->policy)),
+	    add_known, sb, err);
+	p->loading = false;
+	if (r < 0)
+		return err_wrap(err, "what was there before commands ran");
+	p->based = true;
+	p->scanned = r > 0;
+	return r;
 }
 
 static void
@@ -271,6 +314,14 @@ fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 	return n;
 }
 
+static bool
+searches(const struct sandbox *sb)
+{
+	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
+
+	return below != NULL && fill_below(sb, below) > 0;
+}
+
 static int
 ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
 {
@@ -405,13 +456,20 @@ int
 protect_prepare(struct sandbox *sb, struct koda_error *err)
 {
 	struct protect *p = sb->protect;
+	int resumed = 0;
 
+	if (!p->based && searches(sb) && (resumed = open_baseline(sb, err)) < 0)
+		return -1;
 	if (!is_watching(sb)) {
 		if (scan(sb, err) < 0)
 			return -1;
 		memcpy(p->token, sb->slot->token, TOKEN_BYTES);
 		p->scanned = true;
+		baseline_ready(&p->baseline);
 	}
+	/* What a host that was killed, or another slot, has let happen and not looked at. */
+	if (resumed > 0 && protect_compare(sb, "a command of another session", NULL, NULL, err) < 0)
+		return -1;
 	if (p->mounted_boot == sb->boots && (!p->plan_old || in_use(sb)))
 		return 0;
 	if (plan(sb, err) < 0 || sandbox_mount(sb, err) < 0)
@@ -535,6 +593,12 @@ protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, vo
 	*end = NULL;
 	free(w);
 	return -1;
+}
+
+void
+protect_not_compared(struct sandbox *sb)
+{
+	sb->protect->left = true;
 }
 
 void

@@ -23,6 +23,8 @@ int protect_prepare(struct sandbox *sb, struct koda_error *err);
 typedef void protect_done_fn(void *data);
 int protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, void *data,
     struct koda_error *err);
+/* What a command left will not be looked at by this slot: the next one has to. */
+void protect_not_compared(struct sandbox *sb);
 /* Whoever waits is gone. */
 void protect_forget(struct sandbox *sb, void *data);
 

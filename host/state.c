@@ -13,6 +13,7 @@
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/policy.h"
 
 #define HASH_BYTES 8
 #define NAME_SHOWN 40 /* of the root's own name, so that a person finds it */
@@ -88,6 +89,32 @@ state_quarantine(const char *root, const char *home, char **ret, struct koda_err
 	/* As the kernel will call it: the view is made of canonical paths. */
 	*ret = realpath(path, NULL);
 	return *ret == NULL ? err_set(err, KODA_UNSUPPORTED, errno, "'%s'", path) : 0;
+}
+
+char *
+state_baseline_path(const char *quarantine, const struct policy *policy)
+{
+	static const enum koda_list lists[] = { KODA_ALLOW_WRITE, KODA_DENY_WRITE_WITHIN_ALLOW };
+	crypto_generichash_state hash;
+	uint8_t digest[HASH_BYTES > crypto_generichash_BYTES_MIN ? HASH_BYTES
+								 : crypto_generichash_BYTES_MIN];
+	const uint8_t git = policy->flag[KODA_ALLOW_GIT_CONFIG];
+	char hex[2 * HASH_BYTES + 1];
+	char *path;
+
+	crypto_generichash_init(&hash, NULL, 0, sizeof(digest));
+	for (size_t i = 0; i < N_ELEMENTS(lists); i++) {
+		const struct policy_list *list = &policy->list[lists[i]];
+
+		for (size_t k = 0; k < list->n; k++)
+			crypto_generichash_update(&hash, (const uint8_t *)list->v[k],
+			    strlen(list->v[k]) + 1);
+		crypto_generichash_update(&hash, (const uint8_t *)"", 1);
+	}
+	crypto_generichash_update(&hash, &git, 1);
+	crypto_generichash_final(&hash, digest, sizeof(digest));
+	sodium_bin2hex(hex, sizeof(hex), digest, HASH_BYTES);
+	return asprintf(&path, "%s.known-%s", quarantine, hex) < 0 ? NULL : path;
 }
 
 int

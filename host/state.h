@@ -15,6 +15,11 @@ char *state_quarantine_path(const char *root, const char *home);
  * nobody knows. */
 int state_quarantine(const char *root, const char *home, char **ret, struct koda_error *err);
 
+/* The file beside a quarantine for what was there before commands of such rules ran (host/baseline). The caller's; NULL: no
+ * memory. */
+struct policy;
+char *state_baseline_path(const char *quarantine, const struct policy *policy);
+
 /* O_PATH, of a canonical path; no link is followed on the way. -1 with *err set. */
 int state_open_directory(const char *path, struct koda_error *err);
 

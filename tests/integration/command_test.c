@@ -1,6 +1,7 @@
 /* Commands through the library: the real bwrap, stage2 and worker. */
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "tests/support/hosting.h"
 
@@ -519,6 +520,61 @@ planted_and_killed(void **state)
 	fixture_end(&f);
 }
 
+/* What the host that was killed could not look at, the next one does; but what was there before stays. */
+static void
+host_killed(void **state)
+{
+	const struct koda_command_options o = {
+		.shell = "cp harm .git/hooks/pre-push 2>/dev/null; "
+			 "git init -q new && cp harm new/.git/hooks/pre-push && "
+			 "touch planted && sleep 1000"
+	};
+	struct koda_error err;
+	struct fixture f;
+	int status;
+	pid_t host;
+
+	fixture_prepare(&f, KODA_AUTO);
+	f.options.commands = true;
+	put_text(&f, "harm", "#!/bin/sh\ntouch harmed\n");
+	assert_int_equal(mkdir(at(&f, "old"), 0755), 0);
+	assert_int_equal(mkdir(at(&f, "old/.git"), 0755), 0);
+	assert_int_equal(mkdir(at(&f, "old/.git/hooks"), 0755), 0);
+	put_text(&f, "old/.git/hooks/pre-push", "the user's own");
+	host = fork();
+	assert_true(host >= 0);
+	if (host == 0) {
+		f.ses = koda_session_open(&f.options, &err);
+		f.slot = f.ses == NULL ? NULL : koda_slot_acquire(f.ses, NULL, &err);
+		if (f.slot != NULL)
+			koda_command_start(f.slot, &o, NULL, NULL, &err);
+		for (;;)
+			pause();
+	}
+	for (uint64_t end = clock_ms() + PATIENCE_MS; !exists(&f, "planted") && clock_ms() < end;
+	     blink())
+		;
+	assert_true(exists(&f, "new/.git/hooks/pre-push"));
+	assert_int_equal(kill(host, SIGKILL), 0);
+	assert_int_equal(waitpid(host, &status, 0), host);
+
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	expect(&f, "true", 0, "");
+	assert_false(exists(&f, "new/.git/hooks/pre-push"));
+	assert_true(exists(&f, "new/.git/HEAD"));
+	assert_string_equal(get_text(&f, "old/.git/hooks/pre-push"), "the user's own");
+	koda_session_close(f.ses);
+
+	/* Looked at and closed: what the user does between two sessions is the user's. */
+	put_text(&f, "new/.git/hooks/pre-push", "the user's, later");
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	expect(&f, "true", 0, "");
+	assert_string_equal(get_text(&f, "new/.git/hooks/pre-push"), "the user's, later");
+	fixture_end(&f);
+}
+
 static void
 no_commands(void **state)
 {
@@ -588,6 +644,7 @@ main(void)
 		cmocka_unit_test(plan_reads),
 		cmocka_unit_test(planted),
 		cmocka_unit_test(planted_and_killed),
+		cmocka_unit_test(host_killed),
 		cmocka_unit_test(no_commands),
 		cmocka_unit_test(asynchronous),
 	};
