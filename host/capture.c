@@ -26,7 +26,8 @@ capture_open(struct capture *c, uint64_t max, int *ret_write, struct koda_error 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "pipe");
 	fcntl(pair[0], F_SETFL, O_NONBLOCK);
-	fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES); /* less only means more wake-ups */
+	/* Less only means more wake-ups. */
+	c->wide = fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES) >= PIPE_BYTES;
 	c->fd = pair[0];
 	c->head_max = (size_t)(max / 2);
 	c->ring_max = (size_t)(max - max / 2);
@@ -123,6 +124,12 @@ capture_read(struct capture *c)
 			return true; /* it was empty, as far as one can say */
 	}
 	return c->fd >= 0;
+}
+
+bool
+capture_floods(const struct capture *c)
+{
+	return c->fd >= 0 && c->wide && c->total > c->head_max + c->ring_max;
 }
 
 static void

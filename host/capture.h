@@ -17,6 +17,7 @@ struct capture {
 	size_t head_len, head_size, head_max;
 	size_t ring_at, ring_size, ring_max; /* ring_at: where the next byte goes */
 	uint64_t total;
+	bool wide; /* the pipe holds as much as was asked for */
 };
 
 /* A pipe; *ret_write is the command's end, the caller's to close when the command has it. */
@@ -26,6 +27,10 @@ void capture_done(struct capture *c);
 
 /* Read what is there, at most a few pipes' worth. false: the end (the descriptor is closed then). */
 bool capture_read(struct capture *c);
+
+/* More has come than is kept, and the pipe has room: what comes is better read seldom and in large pieces, which leaves
+ * the processor to whoever writes it. */
+bool capture_floods(const struct capture *c);
 
 /* Straightens the ring; ret points into c. */
 void capture_get(struct capture *c, struct koda_output *ret);

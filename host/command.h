@@ -27,6 +27,7 @@ struct command_output {
 	struct source source; /* first */
 	struct koda_command *command;
 	struct capture capture;
+	uint64_t resume_at; /* ns: it floods, and is read then; 0: when there is something */
 };
 
 struct koda_command {
