@@ -41,6 +41,10 @@ op_scan(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		if (scan_add_root(sc, path, err) < 0)
 			return -1;
 	}
+	for (size_t i = 0; ses->caches[i] != NULL; i++) {
+		if (scan_add_cache(sc, ses->caches[i], err) < 0)
+			return -1;
+	}
 	for (size_t i = 0; i < ask->n_known; i++) {
 		if (scan_add_known(sc, ask->known[i], err) < 0)
 			return -1;

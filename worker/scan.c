@@ -555,6 +555,10 @@ scan_free(struct scan *sc)
 		free(sc->step[i].name);
 	for (size_t i = 0; i < sc->n_guards; i++)
 		free(sc->guard[i].path);
+	for (size_t i = 0; i < sc->n_caches; i++)
+		free(sc->cache[i]);
+	for (size_t i = 0; i < sc->n_cached; i++)
+		free(sc->cached[i]);
 	for (uint32_t i = 0; i < sc->n_known; i++)
 		free(sc->known[i].path);
 	free(sc->node);
@@ -562,6 +566,7 @@ scan_free(struct scan *sc)
 	free(sc->dirty);
 	free(sc->step);
 	free(sc->guard);
+	free(sc->cached);
 	free(sc->known);
 	free(sc);
 }
@@ -589,6 +594,21 @@ scan_add_root(struct scan *sc, const char *path, struct koda_error *err)
 		return no_memory(err);
 	sc->root[sc->n_roots++].fd = take_fd(&fd);
 	return 0;
+}
+
+int
+scan_add_cache(struct scan *sc, const char *path, struct koda_error *err)
+{
+	if (scan_covers(sc, path))
+		return 0;
+	for (size_t i = 0; i < sc->n_caches; i++) {
+		if (strcmp(path, sc->cache[i]) == 0)
+			return 0;
+	}
+	if (sc->n_caches == SCAN_ROOTS_MAX)
+		return err_set(err, KODA_TOO_LARGE, 0, "too many directories to scan");
+	sc->cache[sc->n_caches] = strdup(path);
+	return sc->cache[sc->n_caches++] == NULL ? no_memory(err) : 0;
 }
 
 static enum what
@@ -690,7 +710,7 @@ scan_learn(struct scan *sc, struct koda_error *err)
 		return -1;
 	start_watching(sc);
 	sc->learning = true;
-	if (walk_all(sc) < 0)
+	if (walk_all(sc) < 0 || judge_cached(sc) < 0)
 		return no_memory(err);
 	find_all_targets(sc);
 	sc->learning = false;
@@ -752,6 +772,8 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 		return no_memory(err);
 	if (mounted)
 		seal(sc);
+	if (judge_cached(sc) < 0)
+		return no_memory(err);
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
 		bool walked = false;
 

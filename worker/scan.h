@@ -74,6 +74,8 @@ void scan_free(struct scan *sc);
 
 /* A directory to look through: canonical. What is not there is left out. */
 int scan_add_root(struct scan *sc, const char *path, struct koda_error *err);
+/* A directory that is not looked through, whatever is in it: only at what rules name there. Roots are added first. */
+int scan_add_cache(struct scan *sc, const char *path, struct koda_error *err);
 /* What an earlier worker found. */
 int scan_add_known(struct scan *sc, const Koda__Place *place, struct koda_error *err);
 

@@ -204,6 +204,93 @@ judge_unsealed(struct scan *sc)
 	return 0;
 }
 
+/* The directory of a rule's path, open for reading; kept for the next one, which is often in the same. */
+struct held {
+	char dir[PATH_LEN_MAX + 1];
+	int fd; /* -1 with why */
+	int why;
+};
+
+static int
+hold(const struct scan *sc, struct held *h, const char *path, size_t len)
+{
+	cleanup_close int fd = -1;
+
+	if (strlen(h->dir) == len && memcmp(h->dir, path, len) == 0)
+		return h->fd;
+	close_at(&h->fd);
+	memcpy(h->dir, path, len);
+	h->dir[len] = '\0';
+	fd = resolve_canonical_dir(sc->res, path, len);
+	h->fd = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->why = errno;
+	return h->fd;
+}
+
+static void
+held_done(struct held *h)
+{
+	close_at(&h->fd);
+}
+
+static int
+judge_cached_path(struct scan *sc, struct held *h, const char *path, size_t cache_len)
+{
+	char part[PATH_LEN_MAX + 1];
+	const char *end = strrchr(path, '/');
+	int fd = hold(sc, h, path, (size_t)(end - path));
+
+	if (fd >= 0 && has_name(fd, end + 1)) {
+		found(sc, WHAT_RULE, fd, path, end + 1);
+		return 0;
+	}
+	if (known_at(sc, path) != NULL)
+		sc->verify = true;
+	if (fd >= 0 || h->why == ENOENT)
+		return 0;
+	if (h->why == EMFILE || h->why == ENFILE || h->why == ENOMEM)
+		return -1;
+	if (h->why == EACCES && !sc->learning)
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
+		    "it cannot be looked at");
+	/* The first thing on the way that is no directory could lead to anything. */
+	snprintf(part, sizeof(part), "%s", path);
+	for (end = path + cache_len; (end = strchr(end + 1, '/')) != NULL;) {
+		struct stat st;
+		char *name;
+
+		part[end - path] = '\0';
+		name = strrchr(part, '/') + 1;
+		fd = hold(sc, h, part, (size_t)(name - part) - 1);
+		if (fd < 0)
+			break;
+		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
+			found(sc, WHAT_RULE, fd, part, name);
+			break;
+		}
+		part[end - path] = '/';
+	}
+	return 0;
+}
+
+/* Caches are not looked through: what is in them is much, and theirs. Only what a rule names is looked at. */
+int
+judge_cached(struct scan *sc)
+{
+	cleanup(held_done) struct held h = { .fd = -1 };
+
+	for (size_t i = 0; i < sc->n_cached; i++) {
+		const char *path = sc->cached[i];
+		size_t len = 0;
+
+		for (size_t k = 0; k < sc->n_caches && len == 0; k++)
+			len = path_is_inside(path, sc->cache[k]) ? strlen(sc->cache[k]) : 0;
+		if (judge_cached_path(sc, &h, path, len) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 void
 verify_known(struct scan *sc)
 {

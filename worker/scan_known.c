@@ -92,6 +92,16 @@ scan_watched(const struct scan *sc)
 	return sc->watched;
 }
 
+static bool
+is_cached(const struct scan *sc, const char *path)
+{
+	for (size_t i = 0; i < sc->n_caches; i++) {
+		if (path_is_inside(path, sc->cache[i]) && strcmp(path, sc->cache[i]) != 0)
+			return true;
+	}
+	return false;
+}
+
 bool
 scan_covers(const struct scan *sc, const char *path)
 {
@@ -309,6 +319,19 @@ tell_place(struct scan *sc, struct known *k)
 
 /* ---- guards ---- */
 
+static int
+add_cached(struct scan *sc, const char *path)
+{
+	for (size_t i = 0; i < sc->n_cached; i++) {
+		if (strcmp(sc->cached[i], path) == 0)
+			return 0;
+	}
+	if (scan_grow(&sc->cached, sc->n_cached, &sc->cached_size, sizeof(*sc->cached)) < 0)
+		return -1;
+	sc->cached[sc->n_cached] = strdup(path);
+	return sc->cached[sc->n_cached++] == NULL ? -1 : 0;
+}
+
 int
 add_guard(struct scan *sc, const char *path, bool rule)
 {
@@ -317,7 +340,8 @@ add_guard(struct scan *sc, const char *path, bool rule)
 			return 0;
 	}
 	if (!scan_holds(sc, path))
-		return 0;
+		return rule && !scan_covers(sc, path) && is_cached(sc, path) ? add_cached(sc, path)
+									     : 0;
 	if (scan_grow(&sc->guard, sc->n_guards, &sc->guards_size, sizeof(*sc->guard)) < 0)
 		return -1;
 	sc->guard[sc->n_guards] = (struct guard){ strdup(path), rule };

@@ -44,6 +44,11 @@ struct scan {
 		int fd; /* O_PATH */
 	} root[SCAN_ROOTS_MAX];
 	size_t n_roots;
+	/* In these commands write too, but only the rules' paths are looked at, one by one. */
+	char *cache[SCAN_ROOTS_MAX];
+	size_t n_caches;
+	char **cached; /* the rules' paths in them */
+	size_t n_cached, cached_size;
 	bool learning; /* what is there is known */
 	bool full;     /* everything has to be walked, events or not */
 	bool cut;      /* there was more to tell, or to know, than there is room for */
@@ -122,5 +127,6 @@ void look_for_targets(struct scan *sc, enum what what, const char *path);
 enum seen found(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name);
 int judge_unsealed(struct scan *sc);
 void verify_known(struct scan *sc);
+int judge_cached(struct scan *sc);
 
 #endif

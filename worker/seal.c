@@ -191,7 +191,13 @@ op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		return -1;
 	ses->root = text_of(seal->root);
 	ses->home = text_of(seal->home);
-	if (ses->root == NULL || ses->home == NULL)
+	ses->caches = calloc(seal->n_commands_write + 1, sizeof(*ses->caches));
+	for (size_t i = 0; ses->caches != NULL && i < seal->n_commands_write; i++) {
+		ses->caches[i] = text_of(seal->commands_write[i]);
+		if (ses->caches[i] == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
+	}
+	if (ses->root == NULL || ses->home == NULL || ses->caches == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
 	memcpy(ses->token, seal->token.data, sizeof(ses->token));
 	ses->who = (struct access_subject){ &ses->policy, (enum koda_mode)seal->mode, ses->home };

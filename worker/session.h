@@ -37,6 +37,7 @@ struct session {
 	bool unrecorded;       /* answers are held that are not in the record */
 	uint64_t recorded;     /* the request that it is about */
 	int quarantine_fd;     /* O_PATH; -1: what was planted is only told */
+	char **caches;         /* Seal.commands_write, until a NULL */
 	struct scan *scan;     /* NULL before the first Scan */
 	bool scanned;          /* the last of the Scans that begin it was answered */
 	uid_t euid;

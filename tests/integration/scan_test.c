@@ -122,12 +122,12 @@ world_remove(void **state)
 {
 	char line[2 * PATH_MAX];
 
-	snprintf(line, sizeof(line), "chmod -R u+rwX '%s'; cd / && rm -rf '%s'", base, base);
-	must_sh(line);
 	if (elsewhere[0] != '\0') {
 		snprintf(line, sizeof(line), "cd / && rm -rf '%s'", elsewhere);
 		must_sh(line);
 	}
+	snprintf(line, sizeof(line), "chmod -R u+rwX '%s'; cd / && rm -rf '%s'", base, base);
+	must_sh(line);
 	return 0;
 }
 
@@ -145,11 +145,14 @@ struct how {
 	const char *sysctl, *value; /* of its user namespace, before it begins */
 	const char *quarantine;     /* "" : none; NULL: the world's */
 	bool git_config;
+	bool cache; /* commands write in $BASE/cache, which is not looked through */
 };
 static const struct how plain = { 0 };
 
 static const char *const rules[] = { ".git/config", ".git/hooks", ".envrc", ".vscode", ".mcp.json",
 	".husky", "deep/er/.rc" };
+
+static const char *const cache_rules[] = { "bin", "env", "x/y/rc" };
 
 static ProtobufCBinaryData
 bytes(const char *s)
@@ -200,6 +203,7 @@ seal(struct worker *w, const struct how *how)
 	struct stat st;
 	cleanup_free uint8_t *packed = NULL;
 	char path[PATH_MAX];
+	ProtobufCBinaryData cache;
 	size_t len;
 
 	policy_init(&policy);
@@ -208,6 +212,10 @@ seal(struct worker *w, const struct how *how)
 		if (how->git_config && strncmp(rules[i], ".git/", 5) == 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", root, rules[i]);
+		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
+	}
+	for (size_t i = 0; how->cache && i < N_ELEMENTS(cache_rules); i++) {
+		snprintf(path, sizeof(path), "%s/cache/%s", base, cache_rules[i]);
 		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
 	}
 	policy.flag[KODA_ALLOW_GIT_CONFIG] = how->git_config;
@@ -224,6 +232,10 @@ seal(struct worker *w, const struct how *how)
 	msg.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
 	msg.has_quarantine = how->quarantine == NULL || how->quarantine[0] != '\0';
 	msg.quarantine = bytes(how->quarantine != NULL ? how->quarantine : quarantine);
+	snprintf(path, sizeof(path), "%s/cache", base);
+	cache = bytes(path);
+	msg.commands_write = &cache;
+	msg.n_commands_write = how->cache ? 1 : 0;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &msg;
 	assert_int_equal(call(w, &req)->result_case, KODA__REPLY__RESULT_READY);
@@ -299,13 +311,18 @@ text_of(char *ret, size_t size, ProtobufCBinaryData b)
 	snprintf(ret, size, "%.*s", (int)b.len, (const char *)b.data);
 }
 
-/* Paths are told below the root, as a person would name them. */
+/* Paths are told below the root, as a person would name them; those in the cache are whole. */
 static void
 take_path(char ret[PATH_MAX], ProtobufCBinaryData b)
 {
-	char full[PATH_MAX];
+	char full[PATH_MAX], cache[PATH_MAX];
 
 	text_of(full, sizeof(full), b);
+	snprintf(cache, sizeof(cache), "%s/cache/", base);
+	if (strncmp(full, cache, strlen(cache)) == 0) {
+		snprintf(ret, PATH_MAX, "%s", full);
+		return;
+	}
 	if (strncmp(full, root, strlen(root)) != 0 || full[strlen(root)] != '/')
 		fail_msg("%s is not below the root", full);
 	snprintf(ret, PATH_MAX, "%s", full + strlen(root) + 1);
@@ -729,6 +746,62 @@ check_harmless(void **state)
 	compare(&w);
 	assert_no_change();
 	must_sh(harmless[i].after);
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* ---- in a cache ---- */
+
+static const struct {
+	const char *label, *before, *command;
+	const char *path; /* in the cache; NULL: nothing is said */
+	const char *after;
+} cached[] = {
+	{ "cached: a rule's file", ":", "echo x >$BASE/cache/env", "env",
+	    "! test -e $BASE/cache/env" },
+	{ "cached: a rule's directory", ":",
+	    "mkdir $BASE/cache/bin && echo x >$BASE/cache/bin/git",
+	    "bin", "! test -e $BASE/cache/bin" },
+	{ "cached: a rule's file as a link", ":", "ln -s nothing $BASE/cache/env", "env",
+	    "! test -h $BASE/cache/env" },
+	{ "cached: deep", ":", "mkdir -p $BASE/cache/x/y && echo x >$BASE/cache/x/y/rc", "x/y/rc",
+	    "! test -e $BASE/cache/x/y/rc" },
+	{ "cached: a link on the way", "mkdir -p $ROOT/e/y && echo x >$ROOT/e/y/rc",
+	    "ln -s $ROOT/e $BASE/cache/x", "x", "! test -e $BASE/cache/x/y/rc" },
+	{ "cached: a link on the way, further down", "mkdir $BASE/cache/x",
+	    "mkdir e && echo x >e/rc && ln -s $ROOT/e $BASE/cache/x/y", "x/y",
+	    "! test -e $BASE/cache/x/y/rc" },
+	{ "cached: beside them", ":",
+	    "mkdir -p $BASE/cache/x/z && echo x >$BASE/cache/file && git init -q $BASE/cache/r",
+	    NULL, "test -e $BASE/cache/file" },
+	{ "cached: what was there", "echo x >$BASE/cache/env", "echo x >$BASE/cache/e", NULL,
+	    "test -e $BASE/cache/env" },
+};
+
+static void
+check_cached(void **state)
+{
+	const struct how how = { .cache = true };
+	const size_t i = (uintptr_t)*state;
+	char path[PATH_MAX];
+	struct worker w;
+
+	must_sh("mkdir $BASE/cache");
+	must_sh(cached[i].before);
+	worker_start(&w, &how);
+	scan(&w);
+	compare(&w);
+	assert_no_change();
+	must_sh(cached[i].command);
+	compare(&w);
+	if (cached[i].path != NULL) {
+		snprintf(path, sizeof(path), "%s/cache/%s", base, cached[i].path);
+		assert_change(path, KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	} else {
+		assert_no_change();
+	}
+	must_sh(cached[i].after);
 	compare(&w);
 	assert_no_change();
 	worker_end(&w);
@@ -1336,8 +1409,8 @@ main(void)
 		TEST(moved_known), TEST(moved_directory), TEST(resume), TEST(swapping),
 		TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within), TEST(order),
 		TEST(no_sense) };
-	static struct CMUnitTest
-	    tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) + N_ELEMENTS(single)];
+	static struct CMUnitTest tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) +
+	    N_ELEMENTS(cached) + N_ELEMENTS(single)];
 	static char label[N_ELEMENTS(plants)][160];
 	size_t n = 0;
 
@@ -1356,6 +1429,9 @@ main(void)
 	}
 	for (size_t i = 0; i < N_ELEMENTS(harmless); i++)
 		tests[n++] = (struct CMUnitTest){ harmless[i].label, check_harmless, world_make,
+			world_remove, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(cached); i++)
+		tests[n++] = (struct CMUnitTest){ cached[i].label, check_cached, world_make,
 			world_remove, (void *)i };
 	memcpy(tests + n, single, sizeof(single));
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
