@@ -66,27 +66,14 @@ copy_program(const char *from, const char *to)
 
 /* ---- where ---- */
 
-/* Ours as `make install` has it: the program finds its helpers from where it is itself. */
+/* Ours as `make install` has it: tools/bench put it there. */
 static void
-install(struct setting *set)
+find_installed(struct setting *set)
 {
-	static const char *const dirs[] = { "prefix", "prefix/bin", "prefix/libexec",
-		"prefix/libexec/koda-sandbox" };
-	static char program[PATH_MAX], helpers[PATH_MAX];
-
-	for (size_t i = 0; i < N_ELEMENTS(dirs); i++)
-		if (mkdir(dirs[i], 0755) < 0)
-			err(1, "%s", dirs[i]);
-	copy_program(KODA_BENCH_BUILD_DIR "/host/cli/koda-sandbox", "prefix/bin/koda-sandbox");
-	copy_program(KODA_BENCH_BUILD_DIR "/worker/koda-fs-worker",
-	    "prefix/libexec/koda-sandbox/koda-fs-worker");
-	copy_program(KODA_BENCH_BUILD_DIR "/stage2/koda-sandbox-stage2",
-	    "prefix/libexec/koda-sandbox/koda-sandbox-stage2");
-	if (realpath("prefix/bin/koda-sandbox", program) == NULL ||
-	    realpath("prefix/libexec/koda-sandbox", helpers) == NULL)
-		err(1, "prefix");
-	set->program = program;
-	set->helpers = helpers;
+	set->program = KODA_BENCH_PROGRAM;
+	set->helpers = KODA_BENCH_HELPER_DIR;
+	if (access(set->program, X_OK) < 0 || access(set->helpers, X_OK) < 0)
+		err(1, "%s (tools/bench installs it)", set->program);
 }
 
 static const char *
@@ -224,7 +211,7 @@ main(int argc, char **argv)
 		{ "peers", required_argument, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *dir = KODA_BENCH_BUILD_DIR "/bench", *only = NULL;
+	const char *dir = KODA_BENCH_DIR, *only = NULL;
 	struct setting set = { 0 };
 	FILE *json = NULL;
 	bool ok;
@@ -256,8 +243,8 @@ main(int argc, char **argv)
 		}
 	}
 	umask(022);
+	find_installed(&set);
 	set.root = make_root(dir);
-	install(&set);
 	report_head();
 	if (json != NULL)
 		json_begin(json);
