@@ -422,6 +422,7 @@ static const struct {
 	{ "grow", 2, grow_main },
 	{ "hold", 2, hold_main },
 	{ "inet", 4, inet_main },
+	{ "keep", 4, keep_main },
 	{ "key", 1, key_main },
 	{ "kill", 2, kill_main },
 	{ "leaderless", 1, leaderless_main },

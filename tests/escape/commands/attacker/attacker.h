@@ -19,6 +19,8 @@ applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm
     msg_main, mq_main, key_main, tiocsti_main;
 /* kernel.c: namespaces, mounts and what else the kernel offers */
 applet_fn ns_main, userns_main, hold_main;
+/* window.c: what a command does while the host replaces a file */
+applet_fn keep_main;
 
 /* Says what failed and why; 1. */
 int failed(const char *what);
