@@ -273,9 +273,10 @@ static const struct name {
 	{ "config.worktree", ACCESS_NAME_CONFIG, true, false },
 	{ "config.lock", ACCESS_NAME_CONFIG_LOCK, true, false },
 	{ "hooks", ACCESS_NAME_HOOKS, true, true },
-	/* The directories of a rebase hold a list of commands that `git rebase --continue` goes on with. */
+	/* What `--continue` goes on with: a list of commands, and the name of a program that merges. */
 	{ "rebase-merge", ACCESS_NAME_REBASE, true, true },
 	{ "rebase-apply", ACCESS_NAME_REBASE, true, true },
+	{ "sequencer", ACCESS_NAME_REBASE, true, true },
 	{ "gitdir", ACCESS_NAME_GITDIR, true, false },
 	{ "alternates", ACCESS_NAME_ALTERNATES, false, false },
 	{ "http-alternates", ACCESS_NAME_ALTERNATES, false, false },
@@ -398,7 +399,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 		return NULL;
 	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
 	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks") ||
-	    HAS("rebase-merge") || HAS("rebase-apply"))
+	    HAS("rebase-merge") || HAS("rebase-apply") || HAS("sequencer"))
 		return piece;
 	return NULL;
 #undef HAS

@@ -443,17 +443,43 @@ judge_alternates(struct scan *sc, struct plant *p)
 	return good && copy != NULL ? keep_fresh(sc, p, text, len) : take_away(sc, p);
 }
 
-/* A rebase that stopped may go on, as long as no step of it is given to a shell. */
+/* It becomes the name of a program: git-merge-STRATEGY, which may well have a slash in it. */
+static bool
+is_strategy(const char *name)
+{
+	static const char *const strategies[] = { "ort", "recursive", "resolve", "octopus", "ours",
+		"subtree" };
+
+	for (size_t i = 0; i < N_ELEMENTS(strategies); i++) {
+		if (strcmp(strategies[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What a series of picks or reverts goes on with: written as a configuration. */
+static bool
+are_options_plain(const char *text, size_t len)
+{
+	struct gitconfig c = { 0 };
+	bool plain = gitconfig_parse(text, len, &c) == 0;
+
+	for (size_t i = 0; i < c.n && plain; i++)
+		plain = strcmp(c.var[i].key, "strategy") != 0 ||
+		    (c.var[i].value != NULL && is_strategy(c.var[i].value));
+	gitconfig_done(&c);
+	return plain;
+}
+
+/* What stopped may go on, as long as no step of it is given to a shell, nor a program of its own merges. */
 static enum plant_end
 judge_rebase(struct scan *sc, struct plant *p)
 {
-	static const char *const strategies[] = { "ort", "recursive", "resolve", "octopus", "ours",
-		"subtree", NULL };
 	cleanup_close int fd =
 	    openat(p->dir_fd, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	cleanup_free char *todo = NULL, *strategy = NULL;
+	cleanup_free char *todo = NULL, *strategy = NULL, *options = NULL;
 	struct stat st;
-	size_t len, i = 0;
+	size_t len;
 
 	if (fd < 0)
 		return take_away(sc, p);
@@ -462,14 +488,14 @@ judge_rebase(struct scan *sc, struct plant *p)
 	todo = plant_read(fd, "git-rebase-todo", GITCONFIG_BYTES_MAX, &st, &len);
 	if (todo == NULL ? errno != ENOENT : !gitconfig_todo_is_plain(todo, len))
 		return take_away(sc, p);
-	/* It becomes the name of a program. */
+	options = plant_read(fd, "opts", SMALL_MAX, &st, &len);
+	if (options == NULL ? errno != ENOENT : !are_options_plain(options, len))
+		return take_away(sc, p);
 	strategy = plant_read(fd, "strategy", SMALL_MAX, &st, &len);
 	if (strategy == NULL)
 		return errno == ENOENT ? PLANT_KEPT : take_away(sc, p);
 	strategy[strcspn(strategy, "\n")] = '\0';
-	while (strategies[i] != NULL && strcmp(strategies[i], strategy) != 0)
-		i++;
-	return strategies[i] != NULL ? PLANT_KEPT : take_away(sc, p);
+	return is_strategy(strategy) ? PLANT_KEPT : take_away(sc, p);
 }
 
 enum plant_end

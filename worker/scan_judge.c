@@ -19,6 +19,7 @@
 static void
 stamp_rebase(int dir_fd, const char *name, struct stamp *stamp)
 {
+	static const char *const also[] = { "strategy", "opts" };
 	char path[NAME_LEN_MAX + 32];
 	struct stat st;
 
@@ -29,9 +30,12 @@ stamp_rebase(int dir_fd, const char *name, struct stamp *stamp)
 		stamp_of(&st, stamp);
 		stamp->mode = mode;
 	}
-	snprintf(path, sizeof(path), "%s/strategy", name);
-	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		stamp->ctime_ns += (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	for (size_t i = 0; i < N_ELEMENTS(also); i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, also[i]);
+		if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			stamp->ctime_ns +=
+			    (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	}
 }
 
 /* A known place that is somewhere else now, because what it is in was moved. */

@@ -574,6 +574,15 @@ static const struct plant {
 	    "git rebase -q -i HEAD~1",
 	    "git rebase --continue", ".git/rebase-merge", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
 	    "git status" },
+	{ "strategy of a series of picks",
+	    REPO
+	    "git checkout -qb t && echo c >a && git commit -qam c && echo d >a && git commit -qam d && "
+	    "git checkout -q - && echo x >a && git commit -qam x",
+	    "git cherry-pick t~1 t; printf '[options]\n\tstrategy = ./x\n' >.git/sequencer/opts && "
+	    "mkdir git-merge-. && printf " HOOK " >git-merge-./x && chmod +x git-merge-./x",
+	    "cp -r . \"$BASE/copy\" && cd \"$BASE/copy\" && git add a && git cherry-pick --continue; "
+	    "rm -rf \"$BASE/copy\"",
+	    ".git/sequencer", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
 	{ "a rule's file", ":", "echo 'touch \"$PWNED\"' >.envrc", ". ./.envrc", ".envrc",
 	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
 	{ "a rule's directory, renamed in", ":",
@@ -723,6 +732,14 @@ static const struct {
 	{ "rebase that stopped", REPO ":",
 	    "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1; test -d .git/rebase-merge",
 	    "git rebase --continue && git log" },
+	{ "series of picks that stopped",
+	    REPO
+	    "git checkout -qb t && echo c >a && git commit -qam c && echo d >a && git commit -qam d && "
+	    "git checkout -q - && echo x >a && git commit -qam x",
+	    "git cherry-pick --strategy=ort -X theirs t~1 t || test -d .git/sequencer || "
+	    "git cherry-pick --strategy=ort t~1 t || test -d .git/sequencer",
+	    "! test -d .git/sequencer || { git checkout -q --theirs a; git add a; "
+	    "git cherry-pick --continue || git cherry-pick --skip; }" },
 	{ "files by the hundred", ":",
 	    "mkdir -p a/b/c && for i in 1 2 3 4 5 6 7 8 9; do for k in 1 2 3 4 5 6 7 8 9; do "
 	    "echo x >a/b/f$i$k; mkdir a/b/c/d$i$k; done; done; rm -r a/b/c",
@@ -760,8 +777,7 @@ static const struct {
 } cached[] = {
 	{ "cached: a rule's file", ":", "echo x >$BASE/cache/env", "env",
 	    "! test -e $BASE/cache/env" },
-	{ "cached: a rule's directory", ":",
-	    "mkdir $BASE/cache/bin && echo x >$BASE/cache/bin/git",
+	{ "cached: a rule's directory", ":", "mkdir $BASE/cache/bin && echo x >$BASE/cache/bin/git",
 	    "bin", "! test -e $BASE/cache/bin" },
 	{ "cached: a rule's file as a link", ":", "ln -s nothing $BASE/cache/env", "env",
 	    "! test -h $BASE/cache/env" },

@@ -265,6 +265,7 @@ static const struct {
 	{ W,  "/p/.git/rebase-merge/git-rebase-todo", NO_GIT },
 	{ W,  "/p/.git/rebase-apply/rebasing", NO_GIT },
 	{ MK, "/p/.git/rebase-merge", NO_GIT },
+	{ W,  "/p/.git/sequencer/opts", NO_GIT },
 	{ W,  "/p/.git/refs/heads/rebase-merge", OK_WRITE },
 	{ RM, "/p/.git/config", NO_GIT },
 	{ RF, "/p/.git/config", NO_GIT },
