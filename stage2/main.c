@@ -110,10 +110,10 @@ serve(struct stage2 *s)
 	struct koda_error err = { 0 };
 	const uint8_t *data;
 	size_t len;
-	int r = 1;
+	int r;
 
-	for (int turn = 0; turn < TURN_MAX && r > 0; turn++) {
-		r = frame_fill(&s->fs, false, &err);
+	for (int turn = 0, more = 1; turn < TURN_MAX && more > 0; turn++) {
+		r = more = frame_fill(&s->fs, false, &err);
 		if (r < 0 && err.code == KODA_IO && err.errnum == 0)
 			_exit(0);
 		if (r < 0)
@@ -127,7 +127,6 @@ serve(struct stage2 *s)
 			frame_flush(&s->fs, true, NULL);
 			_exit(1);
 		}
-		r = 1;
 	}
 }
 

@@ -15,7 +15,7 @@
 #include "stage2/template.h"
 
 /* A command that starts at once is told of when it ends, or when this has gone by: the reaper need not wake anybody. */
-#define LAUNCH_TICK_MS     1
+#define LAUNCH_TICK_MS     5
 #define LAUNCH_TICK_MAX_MS 50
 /* What was killed tells by SIGCHLD that it is gone; what has become ours meanwhile does not. */
 #define LEFT_TICK_MS 10
