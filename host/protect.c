@@ -22,6 +22,9 @@ struct waiter {
 
 struct protect {
 	Koda__Place **place; /* each a copy of its own (protobuf-c's allocator) */
+	/* Of each: it was there before any command ran, or is mounted where nobody was before: no command has changed it
+	 * since it was told. */
+	bool *sure;
 	size_t n, size;
 	uint8_t token[TOKEN_BYTES]; /* of the worker that watches */
 	bool scanned;               /* a worker has, ever */
@@ -77,6 +80,7 @@ protect_free(struct protect *p)
 	baseline_close(&p->baseline, !p->left);
 	forget_places(p);
 	free(p->place);
+	free(p->sure);
 	free_waiters(p->now);
 	free_waiters(p->next);
 	free(p->blame);
@@ -107,7 +111,7 @@ check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_erro
 }
 
 static int
-add_place(struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
+add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_error *err)
 {
 	struct protect *p = sb->protect;
 	size_t len = koda__place__get_packed_size(place);
@@ -122,6 +126,7 @@ add_place(struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
 			/* A newer look at the same. */
 			koda__place__free_unpacked(p->place[i], NULL);
 			p->place[i] = p->place[--p->n];
+			p->sure[i] = p->sure[p->n];
 			break;
 		}
 	}
@@ -130,10 +135,15 @@ add_place(struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
 	if (p->n == p->size) {
 		size_t more = p->size == 0 ? 64 : 2 * p->size;
 		Koda__Place **list = realloc(p->place, more * sizeof(*list));
+		bool *sure_list;
 
 		if (list == NULL)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "places");
 		p->place = list;
+		sure_list = realloc(p->sure, more * sizeof(*sure_list));
+		if (sure_list == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "places");
+		p->sure = sure_list;
 		p->size = more;
 	}
 	if (packed == NULL)
@@ -142,9 +152,10 @@ add_place(struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
 	copy = koda__place__unpack(NULL, len, packed);
 	if (copy == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
+	p->sure[p->n] = sure;
 	p->place[p->n++] = copy;
 	p->plan_old = true;
-	if (!p->loading)
+	if (sure && !p->loading)
 		baseline_add(&p->baseline, copy);
 	return 0;
 }
@@ -155,7 +166,7 @@ add_known(void *data, const Koda__Place *place, struct koda_error *err)
 	/* Of another version, or of a file that was cut: what makes no sense is not known. */
 	if (check_place(data, place, NULL) < 0)
 		return 0;
-	return add_place(data, place, err);
+	return add_place(data, place, true, err);
 }
 
 /* Where others of the same rules look too; by what decides what a place is. */
@@ -212,7 +223,7 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 	if (reply->result_case != KODA__REPLY__RESULT_SCANNED)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Scan's");
 	for (size_t i = 0; i < reply->scanned->n_place; i++) {
-		if (add_place(sb, reply->scanned->place[i], err) < 0)
+		if (add_place(sb, reply->scanned->place[i], !sb->protect->scanned, err) < 0)
 			return -1;
 	}
 	if (reply->scanned->has_cut && reply->scanned->cut)
@@ -272,7 +283,7 @@ take_compared(void *data, const Koda__Reply *reply, struct koda_error *err)
 	for (size_t i = 0; i < reply->compared->n_change; i++)
 		on_change(sb, reply->compared->change[i]);
 	for (size_t i = 0; i < reply->compared->n_place; i++) {
-		if (add_place(sb, reply->compared->place[i], err) < 0)
+		if (add_place(sb, reply->compared->place[i], false, err) < 0)
 			return -1;
 	}
 	if (reply->compared->has_cut && reply->compared->cut)
@@ -344,23 +355,45 @@ ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
 	return c.err.code == KODA_OK ? 0 : err_wrap(err, "look for what is to be protected");
 }
 
+/* What commands may have changed since it was told is found again, and judged. */
+static void
+forget_unsure(struct protect *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (!p->sure[i]) {
+			koda__place__free_unpacked(p->place[i], NULL);
+			continue;
+		}
+		p->sure[kept] = true;
+		p->place[kept++] = p->place[i];
+	}
+	p->n = kept;
+}
+
 static int
 scan(struct sandbox *sb, struct koda_error *err)
 {
 	struct protect *p = sb->protect;
 	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
 	/* What it finds is added while what was known is still being told. */
-	const size_t n_known = p->scanned ? p->n : 0;
-	cleanup_free Koda__Place **known = calloc(n_known + 1, sizeof(*known));
-	size_t told = 0;
+	size_t n_known = 0, told = 0;
+	cleanup_free Koda__Place **known = NULL;
 	Koda__Scan msg = KODA__SCAN__INIT;
 
+	if (p->scanned) {
+		forget_unsure(p);
+		n_known = p->n;
+	}
+	known = calloc(n_known + 1, sizeof(*known));
 	if (below == NULL || known == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
 	msg.n_below = fill_below(sb, below);
 	if (msg.n_below == 0)
 		return 0;
-	memcpy(known, p->place, n_known * sizeof(*known));
+	if (n_known > 0)
+		memcpy(known, p->place, n_known * sizeof(*known));
 	msg.below = below;
 	msg.has_resumed = msg.resumed = p->scanned;
 	do {
@@ -441,13 +474,19 @@ is_watching(const struct sandbox *sb)
 	    memcmp(sb->protect->token, sb->slot->token, TOKEN_BYTES) == 0;
 }
 
-/* What is mounted over a repository that a command is just making breaks that command. Until it is done the
- * comparison guards. */
+/*
+ * What is mounted over a repository that a command is just making breaks that command. What is mounted over a directory
+ * that a command has open, or is in, does not close it to that command, nor to whoever else gets it from there; and what
+ * was planted in it the worker could not take away any more. Until nobody runs, and all of it was looked at, the
+ * comparison guards.
+ */
 static bool
 in_use(const struct sandbox *sb)
 {
+	if (sb->protect->running)
+		return true;
 	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next)
-		if (c->state == COMMAND_RUNNING && !c->background)
+		if (c->state == COMMAND_RUNNING || c->state == COMMAND_COMPARING)
 			return true;
 	return false;
 }
@@ -477,6 +516,11 @@ protect_prepare(struct sandbox *sb, struct koda_error *err)
 	p->plan_old = false;
 	p->mounted_boot = sb->boots;
 	p->mounted_news = true;
+	for (size_t i = 0; i < p->n; i++) {
+		if (!p->sure[i])
+			baseline_add(&p->baseline, p->place[i]);
+		p->sure[i] = true;
+	}
 	return 0;
 }
 

@@ -499,6 +499,48 @@ planted(void **state)
 	fixture_end(&f);
 }
 
+/* Who was in a directory before anything was mounted on it goes on below the mount. */
+static void
+planted_from_below(void **state)
+{
+	static const char *const shells[] = {
+		"git init -q new && cd new/.git/hooks && touch $OLDPWD/ready && "
+		"until test -e $OLDPWD/go; do :; done; "
+		"cp $OLDPWD/harm pre-commit; touch $OLDPWD/planted; sleep 1000",
+		"git init -q new && cd new/.git && touch $OLDPWD/ready && "
+		"until test -e $OLDPWD/go; do :; done; "
+		"cp $OLDPWD/harm hooks/pre-commit; touch $OLDPWD/planted; sleep 1000",
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(shells); i++) {
+		const struct koda_command_options o = { .shell = shells[i], .background = true };
+		struct koda_command *c;
+		struct koda_error err;
+		struct fixture f;
+
+		start_with(&f, KODA_AUTO, NULL);
+		put_text(&f, "harm", "#!/bin/sh\ntouch harmed\n");
+		c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+		if (c == NULL)
+			fail_msg("%s", err.message);
+		expect(&f, "until test -e ready; do :; done", 0, "");
+		/* It is known by now; mounted; and what is mounted was looked at. */
+		for (int k = 0; k < 3; k++)
+			expect(&f, "true", 0, "");
+		expect(&f, "touch go; until test -e planted; do :; done", 0, "");
+		koda_command_end(c);
+		assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+		koda_command_free(c);
+		assert_false(exists(&f, "new/.git/hooks/pre-commit"));
+		expect(&f, "echo x > new/.git/hooks/pre-commit || exit 9", 9, NULL);
+		/* What the user does from now on is the user's. */
+		put_text(&f, "new/.git/hooks/pre-push", "the user's");
+		expect(&f, "true", 0, "");
+		assert_string_equal(get_text(&f, "new/.git/hooks/pre-push"), "the user's");
+		fixture_end(&f);
+	}
+}
+
 /* Its sandbox's death is not the end of looking at what it left. */
 static void
 planted_and_killed(void **state)
@@ -643,6 +685,7 @@ main(void)
 		cmocka_unit_test(approval),
 		cmocka_unit_test(plan_reads),
 		cmocka_unit_test(planted),
+		cmocka_unit_test(planted_from_below),
 		cmocka_unit_test(planted_and_killed),
 		cmocka_unit_test(host_killed),
 		cmocka_unit_test(no_commands),
