@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 #define REPAIR_STEP_US 100
 
 #define EVENTS_BUFFER (16u << 10) /* in one turn of the loop */
+#define FDINFO_SIZE   1024        /* of a socket: five short lines */
 
 #define DIR_MASK                                                                                   \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |     \
@@ -323,6 +325,45 @@ is_around(const struct view *v, const struct replacements *all, const char *path
 	return false;
 }
 
+/* The file system that a link of proc leads to, and how it is mounted there. */
+static int
+mount_of(int dir, const char *name, struct statvfs *ret)
+{
+	cleanup_close int fd = openat(dir, name, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -1 : fstatvfs(fd, ret);
+}
+
+/*
+ * A socket in which descriptors wait to be received: nobody can say which, and who holds it can have them. (Linux 5.6;
+ * before that it does not show.)
+ */
+static bool
+carries(int dir, const char *name)
+{
+	static const char field[] = "scm_fds:";
+	char path[64], *line = NULL;
+	bool some = false;
+	size_t size = 0;
+	FILE *info;
+	int fd;
+
+	snprintf(path, sizeof(path), "../fdinfo/%.16s", name);
+	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	info = fd >= 0 ? fdopen(fd, "r") : NULL;
+	if (info == NULL) {
+		close_at(&fd);
+		return false;
+	}
+	/* To its end: before that come locks, of which there may be as many as somebody wants. */
+	while (!some && getline(&line, &size, info) > 0)
+		some = strncmp(line, field, sizeof(field) - 1) == 0 &&
+		    strtoul(line + sizeof(field) - 1, NULL, 10) > 0;
+	free(line);
+	fclose(info);
+	return some;
+}
+
 /*
  * Is this descriptor (or working directory) a way to change what is protected now, around our mount? link is its name
  * in proc; where it says how it was opened, `says`.
@@ -333,16 +374,19 @@ is_way_around(const struct view *v, const struct replacements *all, int dir, con
 {
 	char path[PATH_LEN_MAX + 1];
 	bool writes = true; /* through a directory */
+	struct statvfs fs;
 	struct statx st;
 	struct stat link;
 	ssize_t n;
 
 	if (statx(dir, name, AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
 		return false;
+	/* However it was opened: what lies on no read-only mount can be opened again, by its number, to be written. */
 	if (S_ISREG(st.stx_mode) && says && fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) == 0)
-		writes = (link.st_mode & S_IWUSR) != 0;
+		writes = (link.st_mode & S_IWUSR) != 0 || mount_of(dir, name, &fs) < 0 ||
+		    (fs.f_flag & ST_RDONLY) == 0;
 	else if (!S_ISDIR(st.stx_mode))
-		return false;
+		return S_ISSOCK(st.stx_mode) && says && carries(dir, name);
 	if (S_ISREG(st.stx_mode) &&
 	    is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, writes))
 		return true;
@@ -368,15 +412,14 @@ holds_descriptor(const struct view *v, const struct replacements *all, int proc,
 /* A mapping of it, shared or of what is hidden. Whether the file was open for writing does not show: it is taken for
  * that. */
 static bool
-holds_mapping(const struct replacements *all, int proc, pid_t pid)
+holds_mapping(const struct replacements *all, int proc, const char *name)
 {
-	char name[64], *line = NULL;
+	char *line = NULL;
 	size_t size = 0;
 	bool holds = false;
 	FILE *maps;
 	int fd;
 
-	snprintf(name, sizeof(name), "%d/maps", pid);
 	fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
 	maps = fd >= 0 ? fdopen(fd, "r") : NULL;
 	if (maps == NULL) {
@@ -413,6 +456,12 @@ holds_mapping(const struct replacements *all, int proc, pid_t pid)
 }
 
 static bool
+is_dead(char state)
+{
+	return strchr("ZXx", state) != NULL;
+}
+
+static bool
 holds(const struct view *v, const struct replacements *all, int proc, const struct proc *p)
 {
 	cleanup(close_dir) DIR *tasks = NULL;
@@ -421,7 +470,10 @@ holds(const struct view *v, const struct replacements *all, int proc, const stru
 
 	snprintf(pid, sizeof(pid), "%d", p->pid);
 	snprintf(name, sizeof(name), "%d/fd", p->pid);
-	if (holds_descriptor(v, all, proc, name) || holds_mapping(all, proc, p->pid))
+	if (holds_descriptor(v, all, proc, name))
+		return true;
+	snprintf(name, sizeof(name), "%d/maps", p->pid);
+	if (holds_mapping(all, proc, name))
 		return true;
 	snprintf(name, sizeof(name), "%d/cwd", p->pid);
 	if (is_way_around(v, all, proc, name, false))
@@ -434,6 +486,10 @@ holds(const struct view *v, const struct replacements *all, int proc, const stru
 
 		if (tid <= 0 || tid == p->pid)
 			continue;
+		/* Of a first thread that has ended there are no mappings. */
+		snprintf(name, sizeof(name), "%s/task/%ld/maps", pid, tid);
+		if (is_dead(p->state) && holds_mapping(all, proc, name))
+			return true;
 		if (syscall(SYS_kcmp, p->pid, tid, KCMP_FILES, 0, 0) != 0) {
 			snprintf(name, sizeof(name), "%s/task/%ld/fd", pid, tid);
 			if (holds_descriptor(v, all, proc, name))
@@ -457,7 +513,8 @@ end_holders(const struct view *v, const struct replacements *all, int proc, cons
 	for (size_t i = 0; i < who->n; i++) {
 		const struct proc *p = &who->v[i];
 
-		if (p->pid == 1 || p->parent == 1 || strchr("ZXx", p->state) != NULL ||
+		/* What its first thread says is not true of the others. */
+		if (p->pid == 1 || p->parent == 1 || (is_dead(p->state) && p->threads <= 1) ||
 		    !holds(v, all, proc, p))
 			continue;
 		if (kill(p->pid, SIGKILL) == 0)
