@@ -16,9 +16,10 @@
 #include "shared/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
+#define SETTLED_US 10000
+
 struct keep {
-	const char *how, *file, *text, *dir;
-	int fd;
+	const char *file, *text, *dir;
 };
 
 static bool
@@ -42,26 +43,36 @@ say(const struct keep *k, const char *name)
 		close(fd);
 }
 
-/* What has been replaced, by a way on which it may be written: no mount that is read-only lies on it. */
+/*
+ * By a way on which it may be written: no mount that is read-only lies on it. Also what is being replaced can be had in
+ * that moment, which is of no use: `look` tells. Without the sandbox it is always there.
+ */
 static int
 get(const struct keep *k, int flags)
 {
-	struct stat before, st;
 	struct statvfs fs;
 
-	if (stat(k->file, &before) < 0)
-		exit(failed("stat"));
-	say(k, "ready");
 	for (unsigned i = 0; i % 64 != 0 || !is_there(k, "go"); i++) {
 		int fd = open(k->file, flags | O_CLOEXEC);
 
-		if (fd >= 0 && fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) == 0 &&
-		    fstat(fd, &st) == 0 && st.st_ino != before.st_ino)
+		/* Only with the rights to it is there nothing more to ask, and no time to be lost. */
+		if (fd >= 0 &&
+		    (flags == O_WRONLY || (fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) == 0)))
 			return fd;
 		if (fd >= 0)
 			close(fd);
 	}
-	exit(1);
+	_exit(1);
+}
+
+/* Is that what has the name, now that everything is mended? */
+static bool
+is_current(const struct keep *k, const struct stat *mine)
+{
+	struct stat st;
+
+	usleep(SETTLED_US);
+	return stat(k->file, &st) == 0 && st.st_ino == mine->st_ino;
 }
 
 static int
@@ -92,22 +103,14 @@ pass(int sock, int fd)
 	return sendmsg(sock, &msg, 0) == 1 ? 0 : -1;
 }
 
-static void
-wait_for(const struct keep *k, const char *name)
-{
-	while (!is_there(k, name))
-		usleep(1000);
-}
-
 /* Appended once it is time, through a descriptor that need not have been opened for it. */
-static void
+static _Noreturn void
 use(const struct keep *k, int fd)
 {
 	char name[64];
 	int again;
 
 	snprintf(name, sizeof(name), "/proc/thread-self/fd/%d", fd);
-	wait_for(k, "go");
 	again = open(name, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (again < 0)
 		failed("open again");
@@ -117,43 +120,90 @@ use(const struct keep *k, int fd)
 	_exit(0);
 }
 
+static _Noreturn void
+keep(const struct keep *k, int flags)
+{
+	struct stat before, mine;
+	int fd;
+
+	if (stat(k->file, &before) < 0)
+		_exit(failed("stat"));
+	say(k, "ready");
+	for (;; close(fd)) {
+		fd = get(k, flags);
+		if (fstat(fd, &mine) == 0 && mine.st_ino != before.st_ino && is_current(k, &mine))
+			break;
+	}
+	say(k, "held");
+	while (!is_there(k, "go"))
+		usleep(1000);
+	use(k, fd);
+}
+
+/* No longer in hand than it takes to send it. */
+static _Noreturn void
+keep_queued(const struct keep *k)
+{
+	ino_t replaced, sent = 0;
+	struct stat st;
+	int pair[2];
+
+	if (stat(k->file, &st) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		_exit(failed("prepare"));
+	replaced = st.st_ino;
+	say(k, "ready");
+	for (unsigned i = 1; i % 64 != 0 || !is_there(k, "go"); i++) {
+		int fd = open(k->file, O_WRONLY | O_CLOEXEC);
+		bool got = fd >= 0 && fstat(fd, &st) == 0 && st.st_ino != replaced &&
+		    st.st_ino != sent && pass(pair[0], fd) == 0;
+
+		if (got)
+			sent = st.st_ino;
+		if (fd >= 0)
+			close(fd);
+		if (got)
+			usleep(SETTLED_US);
+		if ((!got && i % 256 != 0) || stat(k->file, &st) < 0)
+			continue;
+		if (st.st_ino == sent)
+			say(k, "held");
+		replaced = st.st_ino;
+	}
+	while (sent != 0) {
+		int fd = pass(pair[1], -1);
+
+		if (fd < 0 || (fstat(fd, &st) == 0 && st.st_ino == sent))
+			use(k, fd);
+		close(fd);
+	}
+	_exit(1);
+}
+
 static void *
 thread_main(void *arg)
 {
-	const struct keep *k = arg;
-
-	use(k, k->fd);
-	return NULL;
+	/* Until it is seen to have ended. */
+	usleep(SETTLED_US);
+	keep(arg, O_WRONLY);
 }
 
-/* keep HOW FILE TEXT DIR: say so in DIR/ready, get hold of FILE when it is replaced and not protected yet, keep that,
+/* keep HOW FILE TEXT DIR: say so in DIR/ready, get hold of FILE when it is replaced and not protected yet, say DIR/held,
  * and when DIR/go is there append TEXT to it, and say DIR/done. */
 int
 keep_main(int argc, char **argv)
 {
-	struct keep k = { argv[1], argv[2], argv[3], argv[4], -1 };
+	static struct keep k;
 	pthread_t thread;
-	int pair[2];
 
-	if (strcmp(k.how, "queue") == 0) {
-		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-			return failed("socketpair");
-		k.fd = get(&k, O_RDWR);
-		if (pass(pair[0], k.fd) < 0)
-			return failed("pass");
-		close(k.fd);
-		wait_for(k.go);
-		k.fd = pass(pair[1], -1);
-	} else if (strcmp(k.how, "path") == 0) {
-		k.fd = get(&k, O_PATH);
-	} else if (strcmp(k.how, "leaderless") == 0) {
-		k.fd = get(&k, O_RDWR);
-		if (pthread_create(&thread, NULL, thread_main, &k) != 0)
-			return failed("pthread_create");
-		syscall(SYS_exit, 0);
-	} else {
-		k.fd = get(&k, O_RDONLY);
-	}
-	use(&k, k.fd);
+	k = (struct keep){ argv[2], argv[3], argv[4] };
+	if (strcmp(argv[1], "queue") == 0)
+		keep_queued(&k);
+	if (strcmp(argv[1], "path") == 0)
+		keep(&k, O_PATH);
+	if (strcmp(argv[1], "read") == 0)
+		keep(&k, O_RDONLY);
+	if (pthread_create(&thread, NULL, thread_main, &k) != 0)
+		return failed("pthread_create");
+	syscall(SYS_exit, 0);
 	return 0;
 }
