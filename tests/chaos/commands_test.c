@@ -185,7 +185,7 @@ deaths(void **state)
 			slot[i] = NULL;
 		}
 	}
-	print_message("%u done, %u unknown, %u refused\n", t.done, t.unknown, t.refused);
+	print_message("# %u done, %u unknown, %u refused\n", t.done, t.unknown, t.refused);
 	assert_true(t.done > ops / 16);
 	fixture_end(&f);
 }

@@ -1855,6 +1855,18 @@ be_inside(int argc, char **argv)
 #fn, fn, unbooted, tear_down, NULL                                                 \
 	}
 
+static void
+begin_slot(void **state)
+{
+	assert_int_equal(booted(state), 0);
+}
+
+static void
+end_slot(void **state)
+{
+	assert_int_equal(tear_down(state), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -1871,28 +1883,27 @@ main(int argc, char **argv)
 		SLOT(bad_exec), RAW(before_boot), RAW(another_protocol), RAW(not_as_a_program),
 	};
 	/* clang-format on */
-	struct CMUnitTest simple[N_ELEMENTS(scripts) + N_ELEMENTS(calls)];
-	struct CMUnitTest bad[N_ELEMENTS(malformed)];
+	struct CMUnitTest all[N_ELEMENTS(scripts) + N_ELEMENTS(calls) + 2 + N_ELEMENTS(slots) +
+	    N_ELEMENTS(malformed)];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	size_t n = 0;
-	int failed;
 
 	if (argc > 1)
 		return be_inside(argc, argv);
 	if (len <= 0)
 		return 1;
 	self[len] = '\0';
-	/* One slot serves all of these, one after the other. */
+	/* One slot serves all of these, one after the other. One group, because TAP has one plan. */
+	all[n++] = (struct CMUnitTest){ "one slot begins", begin_slot, NULL, NULL, NULL };
 	for (size_t i = 0; i < N_ELEMENTS(scripts); i++)
-		simple[n++] =
-		    (struct CMUnitTest){ scripts[i].label, script, NULL, NULL, (void *)i };
+		all[n++] = (struct CMUnitTest){ scripts[i].label, script, NULL, NULL, (void *)i };
 	for (size_t i = 0; i < N_ELEMENTS(calls); i++)
-		simple[n++] = (struct CMUnitTest){ calls[i].name, call, NULL, NULL, (void *)i };
+		all[n++] = (struct CMUnitTest){ calls[i].name, call, NULL, NULL, (void *)i };
+	all[n++] = (struct CMUnitTest){ "one slot ends", end_slot, NULL, NULL, NULL };
+	for (size_t i = 0; i < N_ELEMENTS(slots); i++)
+		all[n++] = slots[i];
 	for (size_t i = 0; i < N_ELEMENTS(malformed); i++)
-		bad[i] = (struct CMUnitTest){ malformed[i].label, malformed_order, unbooted,
+		all[n++] = (struct CMUnitTest){ malformed[i].label, malformed_order, unbooted,
 			tear_down, (void *)i };
-	failed = cmocka_run_group_tests_name("commands", simple, booted, tear_down);
-	failed += cmocka_run_group_tests_name("slots", slots, NULL, NULL);
-	failed += cmocka_run_group_tests_name("malformed orders", bad, NULL, NULL);
-	return failed;
+	return cmocka_run_group_tests_name("stage2", all, NULL, NULL);
 }
