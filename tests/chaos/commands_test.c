@@ -151,7 +151,7 @@ one_edit(const struct fixture *f, struct koda_slot *slot, unsigned i, unsigned *
 static void
 deaths(void **state)
 {
-	const unsigned ops = number("KODA_CHAOS_OPS", 300);
+	const unsigned ops = number("KODA_CHAOS_OPS", 600);
 	struct koda_slot *slot[SLOTS] = { NULL };
 	unsigned count[SLOTS] = { 0 };
 	struct tally t = { 0 };
@@ -168,7 +168,7 @@ deaths(void **state)
 		put_text(&f, name, "at 0.");
 	}
 	fixture_open(&f);
-	for (unsigned n = 0; n < ops / 4; n++) {
+	for (unsigned n = 0; n < ops / 8; n++) {
 		unsigned i = dice(SLOTS);
 
 		/* A slot whose worker was killed too often gives up: a new one goes on. */
@@ -186,7 +186,7 @@ deaths(void **state)
 		}
 	}
 	print_message("# %u done, %u unknown, %u refused\n", t.done, t.unknown, t.refused);
-	assert_true(t.done > ops / 16);
+	assert_true(t.done > ops / 32);
 	fixture_end(&f);
 }
 
@@ -222,7 +222,7 @@ count_lines(const char *path)
 static void
 nothing_left(void **state)
 {
-	const unsigned runs = number("KODA_CHAOS_OPS", 60) >= 20000 ? 500 : 60;
+	const unsigned runs = number("KODA_CHAOS_OPS", 600) >= 20000 ? 500 : 60;
 	const struct koda_command_options o = { .shell = "echo x > /tmp/y; sleep 1000 & true" };
 	unsigned fds = 0, mounts = 0, temporary = 0;
 	int child[4];
