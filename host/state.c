@@ -125,6 +125,7 @@ state_open_directory(const char *path, struct koda_error *err)
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd < 0)
-		err_set(err, KODA_IO, errno, "open '%s', which commands may write", path);
+		err_set(err, errno == ENOSYS ? KODA_UNSUPPORTED : KODA_IO, errno,
+		    "open '%s', which commands may write", path);
 	return fd;
 }

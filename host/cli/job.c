@@ -143,10 +143,30 @@ fill_op(struct job *job, enum koda_op_kind kind)
 	return EXIT_DONE;
 }
 
+static struct koda_session *
+open_session(struct job *job, struct koda_error *err)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	struct koda_session *ses;
+
+	options.root = job->root;
+	options.mode = job->cli->args.mode;
+	options.approve = on_question;
+	options.event = on_event;
+	options.data = job;
+	options.commands = job->commands;
+	ses = koda_session_open(&options, err);
+	if (ses != NULL || err->code != KODA_UNSUPPORTED || !job->commands)
+		return ses;
+	/* What is to be said of file operations does not depend on it. */
+	output_note("warning", err->message);
+	job->commands = false;
+	return open_session(job, err);
+}
+
 int
 job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 {
-	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 	struct koda_error err = { 0 };
 	int status;
 
@@ -164,19 +184,7 @@ job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 	if (status != EXIT_DONE)
 		return status;
 
-	options.root = job->root;
-	options.mode = cli->args.mode;
-	options.approve = on_question;
-	options.event = on_event;
-	options.data = job;
-	options.commands = job->commands;
-	job->session = koda_session_open(&options, &err);
-	/* The answer about file operations does not depend on it. */
-	if (job->session == NULL && err.code == KODA_UNSUPPORTED && job->commands) {
-		output_note("warning", err.message);
-		options.commands = job->commands = false;
-		job->session = koda_session_open(&options, &err);
-	}
+	job->session = open_session(job, &err);
 	return job->session != NULL ? EXIT_DONE : output_error(cli, &err, NULL);
 }
 
@@ -214,6 +222,14 @@ job_run(struct job *job)
 	struct koda_error err = { 0 };
 
 	job->slot = koda_slot_acquire(job->session, NULL, &err);
+	if (job->slot == NULL && err.code == KODA_UNSUPPORTED && job->commands) {
+		output_note("warning", err.message);
+		koda_session_close(job->session);
+		job->commands = false;
+		job->session = open_session(job, &err);
+		if (job->session != NULL)
+			job->slot = koda_slot_acquire(job->session, NULL, &err);
+	}
 	if (job->slot == NULL)
 		return output_error(job->cli, &err, NULL);
 	tell_enforcement(job);
