@@ -44,8 +44,10 @@
 #endif
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
 
-/* In one turn of the loop: what else waits (the host's orders first of all) is looked at in between. */
+/* In one turn of the loop: what else waits (mounts that somebody outside detached first of all) is looked at in
+ * between. The time is what counts where there are many sockets. */
 #define CONNECT_TURN_MAX 32
+#define CONNECT_TURN_MS  2
 /* One process may have so many connections waiting: the rest of the table is for the others. */
 #define CONNECT_PENDING_PER_PROCESS 64
 /* Descriptors that orders, commands and the plan need beside those of the table. */
@@ -58,6 +60,10 @@
 #define CONNECT_ALIVE_MS 100
 /* Sockets of the slot that are looked at for one connection; a slot with more cannot connect by path. */
 #define CONNECT_SOCKETS_MAX 65536
+/* What looking at them may take of our time. The kernel walks past those that it does not tell of, too: a slot with so
+ * many (some ten thousand) has us busy for the tenth part of the time at most, and its connections by path fail. */
+#define CONNECT_LOOK_US    5000
+#define CONNECT_LOOK_SHARE 10
 /* Reports of refused connections: whoever tries in a loop is not to fill the host's socket. */
 #define CONNECT_EVENTS_PER_SECOND 16
 
@@ -86,6 +92,7 @@ struct connect_guard {
 	int listener, diag;
 	uint32_t seq;
 	uint64_t netns;
+	uint64_t look_from; /* ms; not before */
 	dev_t private_dev[4];
 	size_t n_private;
 	struct pending *pending; /* by age */
@@ -121,6 +128,16 @@ now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Spent by us: others may have the processor for longer than anything here takes. */
+static uint64_t
+own_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static void
@@ -457,11 +474,15 @@ diag_anew(struct connect_guard *g)
 static bool
 is_bound_here(struct connect_guard *g, unsigned states, const struct stat *st)
 {
+	uint64_t begun = own_us(), took;
 	bool in_parts = false;
 	int r = bound_here(g, states, st, &in_parts);
 
 	if (r == 0 && in_parts)
 		r = bound_here(g, states, st, &in_parts);
+	took = own_us() - begun;
+	if (took > CONNECT_LOOK_US)
+		g->look_from = now_ms() + took * CONNECT_LOOK_SHARE / 1000;
 	if (r < 0 && diag_anew(g) < 0)
 		return false;
 	return r == 1;
@@ -491,6 +512,8 @@ take_target(struct stage2 *s, struct attempt *a)
 	bool exact;
 	ssize_t n;
 
+	if (now_ms() < a->g->look_from)
+		return -EAGAIN;
 	memcpy(path, un->sun_path, len);
 	/* /proc/self is somebody else for us, and what is behind its links is not for a path to find. */
 	a->target =
@@ -663,9 +686,10 @@ connect_ready(struct stage2 *s)
 		uint8_t room[512];
 	} in;
 	struct pollfd pfd = { .fd = s->guard->listener, .events = POLLIN };
+	uint64_t until = now_ms() + CONNECT_TURN_MS;
 
 	/* RECV would wait where there is nothing. */
-	for (int i = 0; i < CONNECT_TURN_MAX && poll(&pfd, 1, 0) == 1; i++) {
+	for (int i = 0; i < CONNECT_TURN_MAX && now_ms() < until && poll(&pfd, 1, 0) == 1; i++) {
 		int r;
 
 		if ((pfd.revents & POLLIN) == 0)

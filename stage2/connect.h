@@ -12,7 +12,9 @@
  *
  * The other side sees us as its peer (SO_PEERCRED: the user is right, the process is 1).
  *
- * Never blocks the loop: a connection that is not there at once waits in a table of CONNECT_PENDING_MAX.
+ * Never blocks the loop: a connection that is not there at once waits in a table of CONNECT_PENDING_MAX. And does not keep it
+ * from what is more urgent: in a slot with so many sockets that one is not found quickly, by path there is only EAGAIN for
+ * most of the time.
  */
 #ifndef KODA_STAGE2_CONNECT_H
 #define KODA_STAGE2_CONNECT_H

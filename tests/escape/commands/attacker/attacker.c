@@ -415,6 +415,7 @@ static const struct {
 } applets[] = {
 	{ "appear", 1, appear_main },
 	{ "breed", 3, breed_main },
+	{ "crowd", 1, crowd_main },
 	{ "daemon", 1, daemon_main },
 	{ "eat", 2, eat_main },
 	{ "exchange", 2, exchange_main },

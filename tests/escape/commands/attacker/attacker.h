@@ -20,7 +20,7 @@ applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm
 /* kernel.c: namespaces, mounts and what else the kernel offers */
 applet_fn ns_main, userns_main, hold_main;
 /* window.c: what a command does while the host replaces a file */
-applet_fn keep_main;
+applet_fn keep_main, crowd_main;
 
 /* Says what failed and why; 1. */
 int failed(const char *what);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shared/cleanup.h"
@@ -205,5 +206,48 @@ keep_main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, thread_main, &k) != 0)
 		return failed("pthread_create");
 	syscall(SYS_exit, 0);
+	return 0;
+}
+
+#define CROWD_PROCESSES 50
+#define CROWD_SOCKETS   1000
+#define CROWD_CALLERS   64
+#define CROWD_SECONDS   10 /* outside nobody ends them */
+
+/* crowd PATH: so many sockets that finding one among them takes long, and connections to PATH, which nobody listens on,
+ * all the time. Returns when they are there. */
+int
+crowd_main(int argc, char **argv)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int ready[2], s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char byte;
+
+	strncpy(addr.sun_path, argv[1], sizeof(addr.sun_path) - 1);
+	if (s < 0 || bind(s, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    pipe2(ready, O_CLOEXEC) < 0)
+		return failed("prepare");
+	for (int i = 0; i < CROWD_PROCESSES + CROWD_CALLERS; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return failed("fork");
+		if (pid > 0)
+			continue;
+		for (int n = 0, pair[2]; i < CROWD_PROCESSES && n < CROWD_SOCKETS; n += 2)
+			if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+				break;
+		s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		(void)!write(ready[1], "", 1);
+		alarm(CROWD_SECONDS);
+		for (;;) {
+			if (i < CROWD_PROCESSES)
+				pause();
+			(void)connect(s, (struct sockaddr *)&addr, sizeof(addr));
+		}
+	}
+	for (int i = 0; i < CROWD_PROCESSES + CROWD_CALLERS; i++)
+		if (read(ready[0], &byte, 1) != 1)
+			return 1;
 	return 0;
 }
