@@ -214,15 +214,25 @@ now_us(void)
 }
 
 int
+procs_stop_begin(void)
+{
+	/* One call, before anything is looked at: also nobody is born meanwhile. */
+	return kill(-1, SIGSTOP) < 0 && errno != ESRCH ? -1 : 0;
+}
+
+int
 procs_stop(int proc_fd, struct procs *ret)
+{
+	return procs_stop_begin() < 0 ? -1 : procs_stop_wait(proc_fd, ret);
+}
+
+int
+procs_stop_wait(int proc_fd, struct procs *ret)
 {
 	/* Asleep, not yielding: who is to stop may need this processor to notice. */
 	const struct timespec step = { 0, STOP_STEP_US * 1000 };
 	uint64_t until;
 
-	/* One call, before anything is looked at: also nobody is born meanwhile. */
-	if (kill(-1, SIGSTOP) < 0 && errno != ESRCH)
-		return -1;
 	until = now_us() + PROCS_STOP_US;
 	for (;;) {
 		if (procs_read(proc_fd, ret) < 0) {

@@ -41,8 +41,11 @@ void procs_mark_descent(struct procs *p);
  * own before he has; but a call that he is in may still be carried out. */
 #define PROCS_STOP_US 10000
 
-/* Stop all but us, and then look: *ret is everybody, with a mark on who was stopped before. */
+/* Stop all but us, and then look: *ret is everybody, with a mark on who was stopped before. In two steps for whom there is
+ * something more urgent than that everybody has noticed. */
 int procs_stop(int proc_fd, struct procs *ret);
+int procs_stop_begin(void);
+int procs_stop_wait(int proc_fd, struct procs *ret);
 /* Let all go on but those that are marked. */
 void procs_go_on(const struct procs *p);
 

@@ -602,9 +602,13 @@ mend(struct stage2 *s)
 	struct view *v = s->view;
 	uint64_t begun = now_us(), took, ended;
 
-	if (procs_stop(s->proc_fd, &all) < 0 || !collect(w, v, &gone))
+	/* Those who wake each other up with SIGCONT, or are so many that it takes long to look at them, do not keep us from
+	 * the mounts. */
+	if (procs_stop_begin() < 0 || !collect(w, v, &gone))
 		_exit(1); /* nobody knows any more what is writable: everything ends */
 	repair(s, &gone);
+	if (procs_stop_wait(s->proc_fd, &all) < 0)
+		_exit(1);
 	for (size_t i = 0; i < gone.n; i++) {
 		const struct view_entry *e = &v->entry[gone.v[i].entry];
 		struct stat st;
