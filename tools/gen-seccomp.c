@@ -45,8 +45,8 @@ static const char *const worker_calls[] = {
 	"faccessat", "faccessat2", "mkdirat", "unlinkat", "renameat", "renameat2",
 	/* what commands plant (Scan) */
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	/* what a replaced file hands on */
-	"fchmod", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
+	/* what a replaced file hands on, and what a command took away from itself (Scan) */
+	"fchmod", "fchmodat", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
 	/* the process; glibc's qsort asks how much memory there is */

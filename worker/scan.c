@@ -297,6 +297,32 @@ node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int f
 	return idx;
 }
 
+/* Nobody could list it before any command ran, and it is as it was: the user keeps it so. */
+static bool
+is_users_own(struct scan *sc, uint32_t parent, char *path, const char *name)
+{
+	char *slash = strrchr(path, '/');
+	cleanup_close int up = -1;
+	struct known *k;
+	struct stamp stamp;
+	struct stat st;
+
+	*slash = '\0';
+	up = open_below(sc, sc->node[parent].root, path);
+	*slash = '/';
+	if (up < 0 || fstatat(up, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return sc->learning;
+	stamp_of(&st, &stamp);
+	if (sc->learning) {
+		k = remember(sc, WHAT_PIN, path, &stamp, true);
+		tell_place(sc, k);
+		return true;
+	}
+	k = known_at(sc, path);
+	return k != NULL && same_stamp(WHAT_PIN, &k->stamp, &stamp) &&
+	    k->stamp.ctime_ns == stamp.ctime_ns;
+}
+
 /* One directory of the way; parent NONE: the root itself. */
 static int
 take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool again)
@@ -322,6 +348,11 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		root = sc->node[parent].root;
 	}
 	fd = open_below(sc, root, path);
+	if (fd < 0 && errno == EACCES) {
+		if (parent != NONE && is_users_own(sc, parent, path, name))
+			return 0;
+		fd = open_listed(sc, root, path);
+	}
 	if (fd < 0) {
 		/* Who may not list it cannot find what is in it; whoever knows a name there can. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
@@ -499,7 +530,7 @@ look_again(struct scan *sc, uint32_t idx)
 	len = node_path(sc, idx, NULL, path);
 	if (len == 0)
 		return 0;
-	fd = open_below(sc, sc->node[idx].root, path);
+	fd = open_listed(sc, sc->node[idx].root, path);
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
 	if (fstat(fd, &st) < 0 || st.st_dev != sc->node[idx].dev || st.st_ino != sc->node[idx].ino)
@@ -768,6 +799,7 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 		if (sc->by_wd == NULL && sc->wds == 0 && (sc->round & 15) == 15)
 			start_watching(sc);
 	}
+	make_roots_listable(sc);
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
 		return no_memory(err);
 	if (mounted)

@@ -213,6 +213,7 @@ struct held {
 	char dir[PATH_LEN_MAX + 1];
 	int fd; /* -1 with why */
 	int why;
+	size_t cache_len; /* of the cache that it is in */
 };
 
 static int
@@ -225,9 +226,16 @@ hold(const struct scan *sc, struct held *h, const char *path, size_t len)
 	close_at(&h->fd);
 	memcpy(h->dir, path, len);
 	h->dir[len] = '\0';
-	fd = resolve_canonical_dir(sc->res, path, len);
-	h->fd = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	h->why = errno;
+	for (int i = 0; i < 2; i++) {
+		close_at(&fd);
+		fd = resolve_canonical_dir(sc->res, path, len);
+		h->fd =
+		    fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		h->why = errno;
+		if (h->fd >= 0 || h->why != EACCES || sc->learning ||
+		    !make_listable(sc, h->dir, h->cache_len))
+			break;
+	}
 	return h->fd;
 }
 
@@ -238,7 +246,7 @@ held_done(struct held *h)
 }
 
 static int
-judge_cached_path(struct scan *sc, struct held *h, const char *path, size_t cache_len)
+judge_cached_path(struct scan *sc, struct held *h, const char *path)
 {
 	char part[PATH_LEN_MAX + 1];
 	const char *end = strrchr(path, '/');
@@ -259,7 +267,7 @@ judge_cached_path(struct scan *sc, struct held *h, const char *path, size_t cach
 		    "it cannot be looked at");
 	/* The first thing on the way that is no directory could lead to anything. */
 	snprintf(part, sizeof(part), "%s", path);
-	for (end = path + cache_len; (end = strchr(end + 1, '/')) != NULL;) {
+	for (end = path + h->cache_len; (end = strchr(end + 1, '/')) != NULL;) {
 		struct stat st;
 		char *name;
 
@@ -285,11 +293,11 @@ judge_cached(struct scan *sc)
 
 	for (size_t i = 0; i < sc->n_cached; i++) {
 		const char *path = sc->cached[i];
-		size_t len = 0;
 
-		for (size_t k = 0; k < sc->n_caches && len == 0; k++)
-			len = path_is_inside(path, sc->cache[k]) ? strlen(sc->cache[k]) : 0;
-		if (judge_cached_path(sc, &h, path, len) < 0)
+		h.cache_len = 0;
+		for (size_t k = 0; k < sc->n_caches && h.cache_len == 0; k++)
+			h.cache_len = path_is_inside(path, sc->cache[k]) ? strlen(sc->cache[k]) : 0;
+		if (judge_cached_path(sc, &h, path) < 0)
 			return -1;
 	}
 	return 0;

@@ -112,6 +112,46 @@ node_path(const struct scan *sc, uint32_t idx, const char *name, char ret[PATH_L
 	return len;
 }
 
+/*
+ * Who has a directory may take the right to list it from itself, put something there, and take the right back when
+ * nobody looks any more. False: there was nothing to give back.
+ */
+static bool
+give_back(const struct scan *sc, int fd)
+{
+	char name[16];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 0500) == 0500)
+		return false;
+	/* A descriptor that only names it cannot change its mode; the name of that in proc can. */
+	snprintf(name, sizeof(name), "%d", fd);
+	return fchmodat(sc->res->proc_fd, name, (st.st_mode & 07777) | 0500, 0) == 0;
+}
+
+/* Of a root's own mode no event tells. */
+void
+make_roots_listable(const struct scan *sc)
+{
+	for (size_t i = 0; i < sc->n_roots; i++)
+		give_back(sc, sc->root[i].fd);
+}
+
+/* All the way down, from the one that is path[0..from). */
+bool
+make_listable(const struct scan *sc, const char *path, size_t from)
+{
+	bool made = false;
+
+	for (size_t len = from;; len += 1 + strcspn(path + len + 1, "/")) {
+		cleanup_close int fd = resolve_canonical_dir(sc->res, path, len);
+
+		made |= give_back(sc, fd);
+		if (path[len] == '\0')
+			return made;
+	}
+}
+
 /* For reading, beneath its root, through no link. -1 with errno. */
 int
 open_below(const struct scan *sc, uint8_t root, char *path)
@@ -142,6 +182,22 @@ open_below(const struct scan *sc, uint8_t root, char *path)
 			return step;
 		rel = slash + 1;
 	}
+}
+
+/* The same, with the right to list it given back. */
+int
+open_listed(const struct scan *sc, uint8_t root, char *path)
+{
+	int fd = open_below(sc, root, path);
+
+	/* What could not be listed before any command ran is the user's to keep so. */
+	if (fd >= 0 || errno != EACCES || sc->learning)
+		return fd;
+	if (!make_listable(sc, path, strlen(sc->root[root].path))) {
+		errno = EACCES;
+		return -1;
+	}
+	return open_below(sc, root, path);
 }
 
 /* Everything is forgotten that was watched, and all of it is looked at from now on. */

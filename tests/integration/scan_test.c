@@ -1184,14 +1184,34 @@ test_unlistable(void **state)
 	must_sh("git init -q d && git -C d config alias.st '!touch \"$PWNED\"' && chmod 311 d");
 	assert_true(is_run_by("git -C d st"));
 	compare(&w);
-	/* Root lists what it likes. */
-	if (geteuid() != 0) {
-		assert_change("d", KODA__CHANGE_KIND__CHANGE_LEFT);
-		must_sh("chmod 755 d");
-		compare(&w);
-	}
 	assert_change("d/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
 	assert_false(is_run_by("git -C d st"));
+	/* From within, things can be made whatever may be done from outside; and the root is a directory too. */
+	must_sh("mkdir -p e/f && cd e/f && git init -q g && "
+		"git -C g config alias.st '!touch \"$PWNED\"' && "
+		"chmod 0 $ROOT/e/f && chmod 0 $ROOT/e && chmod 0 $ROOT");
+	compare(&w);
+	assert_change("e/f/g/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	assert_false(is_run_by("git -C e/f/g st"));
+	worker_end(&w);
+}
+
+/* What the user keeps so stays so. */
+static void
+test_users_unlistable(void **state)
+{
+	struct worker w;
+
+	must_sh("git init -q d/r && git -C d/r config alias.st '!true' && chmod 0 d");
+	worker_start(&w, &plain);
+	scan(&w);
+	for (int i = 0; i < 2; i++) {
+		must_sh("mkdir -p x && touch x/.envrc .envrc");
+		compare(&w);
+		assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+		assert_int_equal(said.n_changes, 1);
+	}
+	must_sh("test $(stat -c %a d) = 0 && chmod 755 d && git -C d/r config alias.st");
 	worker_end(&w);
 }
 
@@ -1422,9 +1442,9 @@ main(void)
 		TEST(new_repository), TEST(held_open), TEST(outside), TEST(quarantine_here),
 		TEST(quarantine_on_another_file_system), TEST(too_much_to_copy),
 		TEST(no_quarantine), TEST(overflow), TEST(few_watches), TEST(unlistable),
-		TEST(moved_known), TEST(moved_directory), TEST(resume), TEST(swapping),
-		TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within), TEST(order),
-		TEST(no_sense) };
+		TEST(users_unlistable), TEST(moved_known), TEST(moved_directory), TEST(resume),
+		TEST(swapping), TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within),
+		TEST(order), TEST(no_sense) };
 	static struct CMUnitTest tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) +
 	    N_ELEMENTS(cached) + N_ELEMENTS(single)];
 	static char label[N_ELEMENTS(plants)][160];
