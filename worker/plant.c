@@ -213,8 +213,14 @@ leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
 		snprintf(text, sizeof(text), "%s", to);
 	else
 		snprintf(text, sizeof(text), "%s/%s", dir, to);
-	return resolve(scan_resolver(sc), (const uint8_t *)text, strlen(text), 0, at, &err) == 0 &&
-	    at->target_fd >= 0 && S_ISDIR(at->st.st_mode) && scan_covers(sc, at->path);
+	if (resolve(scan_resolver(sc), (const uint8_t *)text, strlen(text), 0, at, &err) < 0)
+		return false;
+	/* A link can be no mount point: it would lead somewhere else later, to a cache for instance. */
+	for (size_t i = 0; i < at->n_hops; i++) {
+		if (scan_covers(sc, at->hop[i]))
+			return false;
+	}
+	return at->target_fd >= 0 && S_ISDIR(at->st.st_mode) && scan_covers(sc, at->path);
 }
 
 static void

@@ -744,6 +744,7 @@ scan_learn(struct scan *sc, struct koda_error *err)
 	if (walk_all(sc) < 0 || judge_cached(sc) < 0)
 		return no_memory(err);
 	find_all_targets(sc);
+	sc->vast = sc->partial;
 	sc->learning = false;
 	sc->started = true;
 	return 0;
@@ -800,6 +801,9 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 			start_watching(sc);
 	}
 	make_roots_listable(sc);
+	/* What no walk came to has no event any more. Where there was too much to begin with, what was there is not known. */
+	if (sc->partial && !sc->vast)
+		sc->full = true;
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
 		return no_memory(err);
 	if (mounted)

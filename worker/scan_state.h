@@ -57,6 +57,7 @@ struct scan {
 	bool git;      /* what is git's matters */
 	bool resuming; /* only what was said to be known is */
 	bool partial;  /* there is something that no walk has come to */
+	bool vast;     /* there was before any command ran */
 	dev_t quarantine_dev;
 	ino_t quarantine_ino;
 

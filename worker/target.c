@@ -182,8 +182,12 @@ follow(const struct finding *f, const char *dir, int dir_fd, const char *name, b
 	if (gitfile && !gitconfig_gitfile(text, len, &start, &n))
 		return false;
 	text[start + n] = '\0';
-	return n > 0 && find_place(f, dir, text + start, ret) && ret->target_fd >= 0 &&
-	    S_ISDIR(ret->st.st_mode);
+	if (n == 0 || !find_place(f, dir, text + start, ret) || ret->target_fd < 0 ||
+	    !S_ISDIR(ret->st.st_mode))
+		return false;
+	for (size_t i = 0; i < ret->n_hops; i++)
+		scan_add_target(f->sc, ret->hop[i], true);
+	return true;
 }
 
 static void

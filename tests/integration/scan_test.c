@@ -516,6 +516,15 @@ static const struct plant {
 	    "git init -q \"$BASE/far\" && " ALIAS(
 		"\"$BASE/far\"") "echo \"gitdir: $BASE/far/.git\" >sub/.git",
 	    "git -C sub st", "sub/.git", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "gitfile that leads on by a link", "mkdir sub && git init -q --bare d",
+	    "git init -q \"$BASE/far\" && " ALIAS(
+		"\"$BASE/far\"") "ln -s d l && echo 'gitdir: ../l' >sub/.git",
+	    "ln -sfn \"$BASE/far/.git\" l; git -C sub st; ln -sfn d l", "sub/.git",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "link on the way that a gitfile has",
+	    "mkdir sub && git init -q --bare d && ln -s d l && echo 'gitdir: ../l' >sub/.git",
+	    "git init -q \"$BASE/far\" && " ALIAS("\"$BASE/far\"") "ln -sfn \"$BASE/far/.git\" l",
+	    "git -C sub st", "l", KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
 	{ ".git as a link", "mkdir sub",
 	    "git init -q \"$BASE/far\" && " ALIAS(
 		"\"$BASE/far\"") "ln -s \"$BASE/far/.git\" sub/.git",
