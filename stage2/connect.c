@@ -83,6 +83,7 @@ struct pending {
 	uint64_t next, deadline; /* ms */
 	unsigned delay;          /* ms */
 	int late;                /* what SO_SNDTIMEO says when it runs out */
+	bool over;               /* answered */
 	int target;              /* what the address names by /proc/self/fd, or -1 */
 	struct sockaddr_storage addr;
 	socklen_t len;
@@ -97,6 +98,7 @@ struct connect_guard {
 	size_t n_private;
 	struct pending *pending; /* by age */
 	size_t n, size, max;
+	size_t from;     /* whose turn it is */
 	uint64_t second; /* in which `events` were reported */
 	unsigned events;
 };
@@ -799,19 +801,27 @@ void
 connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
 {
 	struct connect_guard *g = s->guard;
-	uint64_t now;
+	uint64_t now, until;
 	size_t kept = 0;
 
 	if (g->n == 0)
 		return;
 	now = now_ms();
-	for (size_t i = 0; i < g->n; i++) {
-		struct pending *p = &g->pending[i];
+	until = now + CONNECT_TURN_MS;
+	/* As many as there is time for: each of them may take CONNECT_SLICE_MS. The next turn begins where this one ends. */
+	for (size_t done = 0; done < g->n && now_ms() < until; done++, g->from++) {
+		struct pending *p = &g->pending[g->from % g->n];
 		bool ready = false;
 
 		for (size_t k = 0; p->ready && k < n && !ready; k++)
 			ready = fds[k].fd == p->socket && fds[k].revents != 0;
-		if (progress(g, p, ready, now)) {
+		p->over = progress(g, p, ready, now);
+	}
+	g->from %= g->n;
+	for (size_t i = 0; i < g->n; i++) {
+		struct pending *p = &g->pending[i];
+
+		if (p->over) {
 			close_at(&p->socket);
 			close_at(&p->target);
 			continue;
