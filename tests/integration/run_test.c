@@ -43,7 +43,7 @@ static char home[PATH_MAX];
 
 struct bytes {
 	char *data;
-	size_t len;
+	size_t len, size;
 };
 
 enum end {
@@ -93,7 +93,10 @@ struct run {
 static void
 append(struct bytes *b, const char *data, size_t len)
 {
-	b->data = realloc(b->data, b->len + len + 1);
+	if (b->len + len + 1 > b->size) {
+		b->size = 2 * (b->len + len + 1);
+		b->data = realloc(b->data, b->size);
+	}
 	assert_non_null(b->data);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
