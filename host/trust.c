@@ -72,6 +72,41 @@ is_reached(const char *home, const char *name, const char *root)
 	    path_is_inside(path, root) || path_is_inside(root, path);
 }
 
+/* Where the user has put a part of what is usually below home. */
+static int
+add_moved(struct policy_list *list, const char *root, const char *name, struct koda_error *err)
+{
+	static const struct {
+		const char *variable, *usually;
+	} moved[] = {
+		{ "XDG_CONFIG_HOME", ".config/" },
+		{ "XDG_DATA_HOME", ".local/share/" },
+		{ "XDG_STATE_HOME", ".local/state/" },
+		{ "XDG_CACHE_HOME", ".cache/" },
+		{ "CARGO_HOME", ".cargo/" },
+		{ "ZDOTDIR", "" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(moved); i++) {
+		const char *dir = getenv(moved[i].variable);
+		const size_t len = strlen(moved[i].usually);
+		cleanup_free char *real = NULL, *path = NULL;
+
+		if (dir == NULL || dir[0] != '/' ||
+		    (len > 0 ? strncmp(name, moved[i].usually, len) : strncmp(name, ".z", 2)) != 0)
+			continue;
+		real = realpath(dir, NULL);
+		if (asprintf(&path, "%s/%s", real != NULL ? real : dir, name + len) < 0) {
+			path = NULL;
+			return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		}
+		if (policy_path_check(path, NULL) == 0 && path_is_inside(path, root) &&
+		    strcmp(path, root) != 0 && policy_list_add(list, path, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* What is not reached is left out: each rule is packed, checked and compared with every path. */
 static int
 add_protected(struct policy_list *list, const char *root, const char *home, struct koda_error *err)
@@ -83,6 +118,8 @@ add_protected(struct policy_list *list, const char *root, const char *home, stru
 		    is_reached(strcmp(home, "/") == 0 ? "" : home, d->name, root) &&
 		    add_below(list, home, d->name, err) < 0)
 			return err_wrap(err, "home directory");
+		if ((d->where & DEFAULT_HOME) != 0 && add_moved(list, root, d->name, err) < 0)
+			return -1;
 	}
 	return 0;
 }
