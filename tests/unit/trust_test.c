@@ -249,6 +249,33 @@ programs_case(void **state)
 	assert_false(denies(&p, "/usr", "bin"));
 }
 
+static const struct {
+	const char *label, *variable, *dir; /* of the root */
+	const char *rule;
+} moved[] = {
+	{ "moved: state", "XDG_STATE_HOME", "/st", "st/koda-sandbox" },
+	{ "moved: configuration", "XDG_CONFIG_HOME", "/c", "c/git" },
+	{ "moved: cache", "XDG_CACHE_HOME", "/cache", "cache/pre-commit" },
+	{ "moved: cargo", "CARGO_HOME", "/cargo", "cargo/config.toml" },
+	{ "moved: zsh", "ZDOTDIR", "", ".zshrc" },
+};
+
+static void
+moved_case(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	cleanup(policy_done) struct policy p, other;
+	char dir[2 * PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%s%s", root, moved[i].dir);
+	assert_int_equal(setenv(moved[i].variable, dir, 1), 0);
+	derive(KODA_AUTO, root, &p);
+	derive(KODA_AUTO, "/usr", &other);
+	assert_int_equal(unsetenv(moved[i].variable), 0);
+	assert_true(denies(&p, root, moved[i].rule));
+	assert_false(denies(&other, root, moved[i].rule));
+}
+
 static void
 no_home_no_rows(void **state)
 {
@@ -489,7 +516,7 @@ main(void)
 		cmocka_unit_test(a_child_can_only_narrow),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad) +
-	    N_ELEMENTS(edits) + N_ELEMENTS(programs)];
+	    N_ELEMENTS(edits) + N_ELEMENTS(programs) + N_ELEMENTS(moved)];
 	size_t n = 0;
 
 	for (; n < N_ELEMENTS(single); n++)
@@ -504,5 +531,8 @@ main(void)
 	for (uintptr_t i = 0; i < N_ELEMENTS(programs); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ programs[i].label, programs_case, NULL, NULL, (void *)i };
+	for (uintptr_t i = 0; i < N_ELEMENTS(moved); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ moved[i].label, moved_case, NULL, NULL, (void *)i };
 	return cmocka_run_group_tests_name("trust", tests, make_root, remove_root);
 }
