@@ -139,6 +139,8 @@ procs_mark_descent(struct procs *p)
 
 #define STOP_STEP_US 20
 #define STATUS_SIZE  4096
+/* What was killed is gone after the next one, and who forks meanwhile does that a few times at most. */
+#define AWAKE_ROUNDS_MAX 64
 
 /* Does it run nothing of its own any more? D: it is in the kernel, and stops when it comes out. */
 static bool
@@ -178,21 +180,15 @@ all_are_still(int proc_fd, const struct procs *p)
 	return true;
 }
 
-/*
- * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
- * running has taken it. (Asking before stopping would miss who is stopped in between.)
- */
+/* Is a SIGSTOP waiting for it? */
 static bool
-was_stopped(int proc_fd, const struct proc *p)
+stop_is_pending(int proc_fd, const struct proc *p)
 {
 	char path[32], text[STATUS_SIZE];
 	cleanup_close int fd = -1;
 	const char *at;
 	ssize_t n;
 
-	/* 't' is its tracer's business: it takes what there was, or will. */
-	if (p->state != 'T')
-		return false;
 	snprintf(path, sizeof(path), "%d/status", p->pid);
 	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -202,6 +198,17 @@ was_stopped(int proc_fd, const struct proc *p)
 	at = strstr(text, "\nShdPnd:");
 	return at != NULL &&
 	    (strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
+}
+
+/*
+ * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
+ * running has taken it. (Asking before stopping would miss who is stopped in between.)
+ */
+static bool
+was_stopped(int proc_fd, const struct proc *p)
+{
+	/* 't' is its tracer's business: it takes what there was, or will. */
+	return p->state == 'T' && stop_is_pending(proc_fd, p);
 }
 
 static uint64_t
@@ -248,6 +255,52 @@ procs_stop_wait(int proc_fd, struct procs *ret)
 	for (size_t i = 0; i < ret->n; i++)
 		ret->v[i].mark = was_stopped(proc_fd, &ret->v[i]);
 	return 0;
+}
+
+/* Those that a command can have woken up and that matter. */
+static size_t
+count_awake(int proc_fd, const struct procs *p, bool (*is_ours)(const struct stage2 *, pid_t),
+    const struct stage2 *s, bool end)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct proc *one = &p->v[i];
+
+		if (one->pid == 1 || (one->parent == 1 && is_ours(s, one->pid)) ||
+		    (is_still(one->state) &&
+			(one->threads <= 1 || threads_are_still(proc_fd, one->pid))))
+			continue;
+		/* It waits for a processor, and stops before it does anything. */
+		if (stop_is_pending(proc_fd, one))
+			continue;
+		n++;
+		if (end)
+			kill(one->pid, SIGKILL);
+	}
+	return n;
+}
+
+int
+procs_stop_wait_for_all(int proc_fd, struct procs *ret,
+    bool (*is_ours)(const struct stage2 *, pid_t), const struct stage2 *s)
+{
+	uint64_t until = now_us() + PROCS_AWAKE_US;
+
+	do {
+		if (procs_stop_wait(proc_fd, ret) < 0)
+			return -1;
+		if (count_awake(proc_fd, ret, is_ours, s, false) == 0)
+			return 0;
+	} while (now_us() < until);
+	for (int round = 0; round < AWAKE_ROUNDS_MAX; round++) {
+		if (count_awake(proc_fd, ret, is_ours, s, true) == 0)
+			return 0;
+		if (procs_stop_wait(proc_fd, ret) < 0)
+			return -1;
+	}
+	errno = EBUSY;
+	return -1;
 }
 
 void

@@ -46,6 +46,13 @@ void procs_mark_descent(struct procs *p);
 int procs_stop(int proc_fd, struct procs *ret);
 int procs_stop_begin(void);
 int procs_stop_wait(int proc_fd, struct procs *ret);
+/* The same, and nobody is awake afterwards: who still is after PROCS_AWAKE_US, and has no SIGSTOP to take, was woken up by
+ * somebody with SIGCONT, and is killed. -1 also when there is no end of them. Whom is_ours speaks for does not matter. */
+/* Of many threads on a busy machine the last one may take some time. */
+#define PROCS_AWAKE_US 1000000
+struct stage2;
+int procs_stop_wait_for_all(int proc_fd, struct procs *ret,
+    bool (*is_ours)(const struct stage2 *, pid_t), const struct stage2 *s);
 /* Let all go on but those that are marked. */
 void procs_go_on(const struct procs *p);
 

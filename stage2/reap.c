@@ -383,6 +383,14 @@ is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
 	return false;
 }
 
+bool
+commands_is_ours(const struct stage2 *s, pid_t pid)
+{
+	bool unsure = false;
+
+	return is_known(s, pid, &unsure) || unsure;
+}
+
 /*
  * The kernel's list of our children, which only we shorten (by waiting) and which grows at its end: so it is whole.
  * Returns 1 if one of them is a stranger, 0 if none is, -1 if that cannot be said now.

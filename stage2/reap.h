@@ -20,6 +20,9 @@ void commands_end(struct stage2 *s, uint64_t id, const Koda__End *order);
 /* The worker, which is nobody's command. One at a time: a former one is ended. */
 void commands_worker(struct commands *c, pid_t pid);
 
+/* The template, the worker, or the reaper of a command that is not over: what no command can be. */
+bool commands_is_ours(const struct stage2 *s, pid_t pid);
+
 /* Is there any? */
 bool commands_any(const struct commands *c);
 

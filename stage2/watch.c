@@ -17,6 +17,7 @@
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 #include "stage2/procs.h"
+#include "stage2/reap.h"
 #include "stage2/view.h"
 
 /* The event comes when a rename on the host begins; until it is through the name is not there. A file that was
@@ -504,9 +505,9 @@ holds(const struct view *v, const struct replacements *all, int proc, const stru
 	return false;
 }
 
-/* SIGKILL for who holds it. What has us for its parent is ours: worker, template, reapers. */
+/* SIGKILL for who holds it. */
 static uint64_t
-end_holders(const struct view *v, const struct replacements *all, int proc, const struct procs *who)
+end_holders(const struct stage2 *s, const struct replacements *all, const struct procs *who)
 {
 	uint64_t ended = 0;
 
@@ -514,8 +515,8 @@ end_holders(const struct view *v, const struct replacements *all, int proc, cons
 		const struct proc *p = &who->v[i];
 
 		/* What its first thread says is not true of the others. */
-		if (p->pid == 1 || p->parent == 1 || (is_dead(p->state) && p->threads <= 1) ||
-		    !holds(v, all, proc, p))
+		if (p->pid == 1 || (p->parent == 1 && commands_is_ours(s, p->pid)) ||
+		    (is_dead(p->state) && p->threads <= 1) || !holds(s->view, all, s->proc_fd, p))
 			continue;
 		if (kill(p->pid, SIGKILL) == 0)
 			ended++;
@@ -607,7 +608,8 @@ mend(struct stage2 *s)
 	if (procs_stop_begin() < 0 || !collect(w, v, &gone))
 		_exit(1); /* nobody knows any more what is writable: everything ends */
 	repair(s, &gone);
-	if (procs_stop_wait(s->proc_fd, &all) < 0)
+	/* Who is awake could hand on what he holds, to a child that is not looked at. */
+	if (procs_stop_wait_for_all(s->proc_fd, &all, commands_is_ours, s) < 0)
 		_exit(1);
 	for (size_t i = 0; i < gone.n; i++) {
 		const struct view_entry *e = &v->entry[gone.v[i].entry];
@@ -619,7 +621,7 @@ mend(struct stage2 *s)
 		gone.v[i].ino[1] = e->mounted_ino;
 		gone.v[i].directory = lstat(e->path, &st) == 0 && S_ISDIR(st.st_mode);
 	}
-	ended = end_holders(v, &gone, s->proc_fd, &all);
+	ended = end_holders(s, &gone, &all);
 	procs_go_on(&all);
 	took = now_us() - begun;
 	for (size_t i = 0; i < gone.n; i++) {
