@@ -23,8 +23,6 @@
  * each write instead, we read a few pages at a time and take the processor from the command for it. */
 #define FLOOD_PAUSE_NS UINT64_C(200000)
 
-extern char **environ;
-
 const char *
 koda_limit_hit_name(enum koda_limit_hit hit)
 {

@@ -96,20 +96,14 @@ static int
 arguments_file(const struct bwrap_arguments *a, struct koda_error *err)
 {
 	cleanup_close int fd = memfd_create("koda-bwrap", MFD_CLOEXEC);
+	cleanup_free char *text = NULL;
+	size_t len = 0;
+	FILE *f = fd < 0 ? NULL : open_memstream(&text, &len);
 
-	if (fd < 0) {
-		err_set(err, KODA_INTERNAL, errno, "memfd_create");
-		return -1;
-	}
-	for (size_t i = 0; i < a->n_options; i++) {
-		size_t len = strlen(a->v[i]) + 1;
-
-		if (write(fd, a->v[i], len) != (ssize_t)len) {
-			err_set(err, KODA_INTERNAL, errno, "sandbox arguments");
-			return -1;
-		}
-	}
-	if (lseek(fd, 0, SEEK_SET) < 0) {
+	for (size_t i = 0; f != NULL && i < a->n_options; i++)
+		fwrite(a->v[i], strlen(a->v[i]) + 1, 1, f);
+	if (f == NULL || fclose(f) != 0 || write(fd, text, len) != (ssize_t)len ||
+	    lseek(fd, 0, SEEK_SET) < 0) {
 		err_set(err, KODA_INTERNAL, errno, "sandbox arguments");
 		return -1;
 	}

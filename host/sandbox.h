@@ -38,7 +38,8 @@ struct sandbox {
 
 	/* The view. */
 	char *quarantine; /* directory on the host, or NULL */
-	char **caches;    /* what commands write beside the policy's: package caches, then a worktree's git directory */
+	char **
+	    caches; /* what commands write beside the policy's: package caches, then a worktree's git directory */
 	size_t n_caches;
 	size_t n_package_caches; /* of them */
 	struct view view;

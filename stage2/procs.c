@@ -26,6 +26,7 @@ parse(const char *text, struct proc *ret)
 	char state;
 
 	if (p == NULL ||
+	    /* NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers */
 	    sscanf(p + 1, " %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld",
 		&state, &parent, &group, &session, &terminal, &foreground, &threads) != 7)
 		return false;

@@ -193,7 +193,7 @@ find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 		char *path = NULL;
 		int id;
 
-		/* id parent major:minor root path ... */
+		/* id parent major:minor root path ... NOLINTNEXTLINE(cert-err34-c): the kernel's own number */
 		if (sscanf(line, "%d %*d %*s %*s %ms", &id, &path) != 2) {
 			bad = true;
 		} else if (!is_ours(v, id)) {

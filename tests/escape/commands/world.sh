@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What every part of an attack may use; its variables are set before it is read (run-attacks).
 #
 #	K where bin/ and libexec/ of the programs are
