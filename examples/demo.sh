@@ -28,6 +28,7 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 export NO_COLOR=1 # the sentences are coloured here
+export XDG_STATE_HOME=$scratch/state # where quarantine is: not among the user's own
 
 failures=0
 title() {
@@ -124,6 +125,23 @@ expect 'another took its place' \
 expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: +1'
 expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $((67108864 + 13))
 expect 'nothing is left behind' test -z "$(compgen -G '.koda-*')"
+
+title 'A command runs in a kernel sandbox, and leaves nothing behind that somebody else would run.'
+command() { # SHELL
+	printf "  %s\$ koda-sandbox run --mode auto -c '%s'%s\n" "$dim" "$1" "$plain"
+	"$koda" run --mode auto -c "$1" 2>"$scratch/stderr"
+}
+echo 'a secret of the host' >"$scratch/outside/canary"
+command 'echo built > out.txt'
+expect 'it writes in the project' test "$(cat out.txt)" = built
+command "echo changed > $scratch/outside/canary"
+sed -n 's/^/       /p' "$scratch/stderr"
+expect 'it does not write outside' test "$(cat "$scratch/outside/canary")" = 'a secret of the host'
+command 'mkdir -p lib/.git/hooks && echo "touch owned" > lib/.git/hooks/post-checkout && mkdir lib/.git/objects lib/.git/refs && echo "ref: refs/heads/main" > lib/.git/HEAD'
+sed -n 's/^/       /p' "$scratch/stderr"
+expect 'the hook that it planted in a new repository is gone' test ! -e lib/.git/hooks/post-checkout
+expect 'and kept, for whoever wants to look' \
+	test "$("$koda" quarantine list | grep -c post-checkout)" -ge 1
 
 if [ "$failures" -gt 0 ]; then
 	title "$failures of these did not hold."

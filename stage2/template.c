@@ -78,14 +78,17 @@ static _Noreturn void
 be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bool local_binding)
 {
 	struct outcome outcome = { 0 };
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	/* The kernel's own form: the C library keeps two signals to itself, and those too may be ignored. */
+	const uint64_t by_default[4] = { 0 };
 	int listener = -1;
 	sigset_t all;
 
 	/* It waits for nobody's signal, and commands unblock what they inherit. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	sigaction(SIGPIPE, &dfl, NULL);
+	/* What our SIGPIPE is, or what the host's parents ignored, is not a command's. */
+	for (int signo = 1; signo <= 64; signo++)
+		syscall(SYS_rt_sigaction, signo, by_default, NULL, sizeof(uint64_t));
 	prctl(PR_SET_NAME, "koda-template");
 	outcome.ok = confine(writable, n, local_binding, &outcome.landlock_abi, &listener,
 			 &outcome.err) == 0;

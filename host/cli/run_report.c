@@ -47,6 +47,18 @@ run_report_violations(const struct koda_slot *slot)
 		line += len + (line[len] == '\n');
 	}
 	free(block);
+	/* What the sandbox itself has seen it can say in words: where something planted went, for example. */
+	for (size_t i = 0; i < all.n; i++) {
+		const struct koda_violation *v = &all.list[i];
+
+		if (v->detail[0] == '\0')
+			continue;
+		fputs("koda-sandbox: '", stderr);
+		show_string(stderr, v->target);
+		fputs("': ", stderr);
+		show_string(stderr, v->detail);
+		fputc('\n', stderr);
+	}
 }
 
 /* Where something was left out a character may have been cut in two: that is no foreign encoding. */

@@ -1636,6 +1636,9 @@ main(void)
 	char labels[N_ELEMENTS(passed_on)][32];
 	size_t n = 0;
 
+	/* Who starts the tests may ignore some (nohup); what is started here begins as a shell would start it. */
+	for (int signo = 1; signo < SIGRTMIN; signo++)
+		signal(signo, SIG_DFL);
 	for (size_t i = 0; i < N_ELEMENTS(endings); i++)
 		tests[n++] = (struct CMUnitTest){ endings[i].label, test_ending, make_project,
 			remove_project, (void *)&endings[i] };
