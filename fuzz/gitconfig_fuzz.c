@@ -21,15 +21,15 @@ must_be_same(const struct gitconfig *before, const struct gitconfig *after)
 	size_t k = 0;
 
 	for (size_t i = 0; i < before->n; i++) {
-		const struct gitconfig_var *a = &before->var[i], *b = &after->var[k];
+		const struct gitconfig_var *a = &before->var[i], *b;
 
 		if (!gitconfig_is_inert(a))
 			continue;
 		must(k < after->n);
+		b = &after->var[k++];
 		must(same(a->section, b->section) && same(a->subsection, b->subsection) &&
 		    same(a->key, b->key) && same(a->value, b->value));
 		must(gitconfig_is_inert(b));
-		k++;
 	}
 	must(k == after->n);
 }

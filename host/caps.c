@@ -182,21 +182,33 @@ tell(const struct report *r, const char *name, bool available, bool needed, cons
 	return r->fn(r->data, &c);
 }
 
+/* Somewhere to try it in. */
+static char *
+make_scratch(char dir[PATH_LEN_MAX + 1])
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (tmp == NULL || tmp[0] != '/' ||
+	    snprintf(dir, PATH_LEN_MAX + 1, "%s/koda-doctor-XXXXXX", tmp) > PATH_LEN_MAX)
+		snprintf(dir, PATH_LEN_MAX + 1, "/tmp/koda-doctor-XXXXXX");
+	return mkdtemp(dir);
+}
+
 /* The real thing: a worker for an empty directory, confined, answering. */
 static int
 tell_worker(const struct report *r, const char *helper_dir)
 {
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	char dir[] = "/tmp/koda-doctor-XXXXXX", detail[KODA_MESSAGE_MAX];
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX];
 	struct koda_enforcement enforced = { 0 };
 	struct koda_session *ses = NULL;
 	struct koda_slot *slot = NULL;
 	struct koda_error err;
 	bool full = false;
 
-	if (mkdtemp(dir) == NULL)
+	if (make_scratch(dir) == NULL)
 		return tell(r, "worker", false, true, "cannot make a directory to try it in",
-		    "make /tmp writable");
+		    "make /tmp, or the directory that TMPDIR names, writable");
 	options.root = dir;
 	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
 	options.helper_dir = helper_dir;
@@ -324,7 +336,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	static const char *const argv[] = { "true", NULL };
 	const struct koda_command_options command = { .argv = argv, .approved = true };
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	char dir[] = "/tmp/koda-doctor-XXXXXX", detail[KODA_MESSAGE_MAX + 64];
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX + 64];
 	char path[PATH_LEN_MAX + 1];
 	struct koda_command_result result = { 0 };
 	struct koda_enforcement enforced = { 0 };
@@ -335,9 +347,9 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	double start = seconds();
 	bool works = false;
 
-	if (mkdtemp(dir) == NULL)
+	if (make_scratch(dir) == NULL)
 		return tell(r, "sandbox", false, true, "cannot make a directory to try it in",
-		    "make /tmp writable");
+		    "make /tmp, or the directory that TMPDIR names, writable");
 	options.root = dir;
 	options.mode = KODA_AUTO; /* the mode that accepts no less */
 	options.helper_dir = helper_dir;
