@@ -346,9 +346,9 @@ struct koda_session_options {
 	unsigned timeout_ms;    /* 0: 30 s */
 	unsigned max_slots;     /* 0: 128 */
 	unsigned max_idle;      /* workers kept warm; 0: 8 */
-	/* Slots run commands too: each has a kernel sandbox, which its worker is started in. In Auto opening
-	 * fails with KODA_UNSUPPORTED where that does not work on this machine; in Plan and Safe it is said
-	 * (KODA_EVENT_DEGRADED) and slots do file operations only. */
+	/* Slots run commands too: each has a kernel sandbox, which its worker is started in. In Auto opening, or
+	 * acquiring a slot, fails with KODA_UNSUPPORTED where that does not work on this machine; in Plan and
+	 * Safe it is said (KODA_EVENT_DEGRADED) and slots do file operations only. */
 	bool commands;
 };
 #define KODA_SESSION_OPTIONS_VERSION 2
