@@ -508,12 +508,6 @@ command_report(struct koda_command *c, const Koda__Report *r)
 
 /* ---- orders ---- */
 
-static ProtobufCBinaryData
-text_of(const char *s)
-{
-	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
-}
-
 static ProtobufCBinaryData *
 texts_of(char *const *v, size_t *ret_n)
 {
@@ -524,7 +518,7 @@ texts_of(char *const *v, size_t *ret_n)
 		n++;
 	list = calloc(n + 1, sizeof(*list));
 	for (size_t i = 0; list != NULL && i < n; i++)
-		list[i] = text_of(v[i]);
+		list[i] = message_text(v[i]);
 	*ret_n = n;
 	return list;
 }
@@ -575,7 +569,7 @@ send_exec(struct koda_command *c, struct koda_error *err)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "command");
 	exec.argv = argv;
 	exec.env = env;
-	exec.cwd = text_of(c->cwd);
+	exec.cwd = message_text(c->cwd);
 	exec.n_limit = fill_limits(koda_policy_get(c->slot->policy), limits);
 	for (size_t i = 0; i < exec.n_limit; i++)
 		list[i] = &limits[i];

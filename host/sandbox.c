@@ -472,12 +472,6 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-static ProtobufCBinaryData
-text(const char *s)
-{
-	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
-}
-
 static int
 open_terminals(void)
 {
@@ -511,14 +505,14 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	if (writable == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
 	snprintf(dir, sizeof(dir), "/run/user/%u", (unsigned)getuid());
-	runtime = text(dir);
+	runtime = message_text(dir);
 	for (size_t i = 0; i < sb->view.n_writable; i++)
-		writable[n++] = text(sb->view.writable[i]);
+		writable[n++] = message_text(sb->view.writable[i]);
 	for (size_t i = 0; i < N_ELEMENTS(always); i++)
-		writable[n++] = text(always[i]);
+		writable[n++] = message_text(always[i]);
 	writable[n++] = runtime;
 	boot.protocol = KODA_PROTOCOL_VERSION;
-	boot.root = text(ses->root);
+	boot.root = message_text(ses->root);
 	boot.writable = writable;
 	boot.n_writable = n;
 	boot.local_binding = koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_LOCAL_BINDING];
@@ -647,7 +641,7 @@ sandbox_mount(struct sandbox *sb, struct koda_error *err)
 
 		koda__mount__init(&mounts[i]);
 		mounts[i].kind = (Koda__MountKind)m->kind;
-		mounts[i].path = text(m->path);
+		mounts[i].path = message_text(m->path);
 		mounts[i].has_dev = mounts[i].has_ino = m->ino != 0;
 		mounts[i].dev = (uint64_t)m->dev;
 		mounts[i].ino = (uint64_t)m->ino;

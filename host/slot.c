@@ -288,12 +288,6 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 	fail_all(slot, &slot->failure);
 }
 
-static ProtobufCBinaryData
-text_of(const char *s)
-{
-	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
-}
-
 static int
 queue_seal(struct koda_slot *slot, struct koda_error *err)
 {
@@ -316,13 +310,13 @@ queue_seal(struct koda_slot *slot, struct koda_error *err)
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, slot->token };
 	if (slot->sandbox != NULL && slot->sandbox->quarantine != NULL) {
 		seal.has_quarantine = true;
-		seal.quarantine = text_of(BWRAP_QUARANTINE);
+		seal.quarantine = message_text(BWRAP_QUARANTINE);
 	}
 	/* What commands write beside the policy's, so that what they plant there can be taken away. */
 	for (size_t i = 0; slot->sandbox != NULL && i < slot->sandbox->n_caches; i++)
 		if (view_writes(&slot->sandbox->view, slot->sandbox->caches[i], NULL) &&
 		    n < N_ELEMENTS(also))
-			also[n++] = text_of(slot->sandbox->caches[i]);
+			also[n++] = message_text(slot->sandbox->caches[i]);
 	seal.commands_write = also;
 	seal.n_commands_write = n;
 	req.id = slot->seal_id = slot->next_id++;

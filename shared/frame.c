@@ -14,6 +14,22 @@
 	(2 * IN_READ) /* what it keeps: a whole reply with content inline, and what is around it */
 #define OUT_START 4096
 
+bool
+frame_is_connected(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(int);
+	int domain, type;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain != AF_UNIX)
+		return false;
+	len = sizeof(int);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
+		return false;
+	len = sizeof(peer);
+	return getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+}
+
 void
 frame_init(struct frame_stream *fs, int fd)
 {

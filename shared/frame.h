@@ -34,6 +34,9 @@ struct frame_stream {
 	bool eof;
 };
 
+/* Is fd what a helper is started with: a connected AF_UNIX stream socket? */
+bool frame_is_connected(int fd);
+
 /* Takes ownership of fd. */
 void frame_init(struct frame_stream *fs, int fd);
 /* Closes everything, waiting descriptors too. */

@@ -9,6 +9,7 @@
 #ifndef KODA_SHARED_MESSAGE_H
 #define KODA_SHARED_MESSAGE_H
 
+#include <string.h>
 #include <sys/types.h>
 
 #include <protobuf-c/protobuf-c.h>
@@ -32,6 +33,13 @@ void *arena_alloc(struct arena *a, size_t size); /* zeroed, or NULL */
 /* Large content is not copied once more: if p, which was allocated from here, has a block of its own, that
  * block is the caller's now and lives until he gives it to free(). NULL if it has none. */
 void *arena_take(struct arena *a, const void *p);
+
+/* Text as a field of bytes, without its NUL; still the caller's. */
+static inline ProtobufCBinaryData
+message_text(const char *s)
+{
+	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
+}
 
 /* Is this a well-formed message of that type and nothing more? 0, or -1 with KODA_PROTOCOL. */
 int message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len,

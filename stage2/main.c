@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,22 +32,6 @@
 
 /* What has come from the host is looked at so often before the others have their turn. */
 #define TURN_MAX 16
-
-static bool
-is_host_socket(int fd)
-{
-	struct sockaddr_storage peer;
-	socklen_t len = sizeof(int);
-	int domain, type;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain != AF_UNIX)
-		return false;
-	len = sizeof(int);
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
-		return false;
-	len = sizeof(peer);
-	return getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
-}
 
 static _Noreturn void
 end(const struct koda_error *err)
@@ -203,7 +186,7 @@ main(int argc, char **argv)
 	sigset_t child;
 	int signal_fd;
 
-	if (argc != 1 || getpid() != 1 || !is_host_socket(HOST_FD)) {
+	if (argc != 1 || getpid() != 1 || !frame_is_connected(HOST_FD)) {
 		fputs(
 		    "koda-sandbox-stage2: started by koda-sandbox as the init of a sandbox, with its "
 		    "socket as descriptor 3\n",

@@ -6,7 +6,6 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,27 +13,11 @@
 
 #define HOST_FD 3
 
-static bool
-is_host_socket(int fd)
-{
-	struct sockaddr_storage peer;
-	socklen_t len = sizeof(int);
-	int domain, type;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || domain != AF_UNIX)
-		return false;
-	len = sizeof(int);
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
-		return false;
-	len = sizeof(peer);
-	return getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
-}
-
 int
 main(int argc, char **argv)
 {
 	(void)argv;
-	if (argc != 1 || !is_host_socket(HOST_FD)) {
+	if (argc != 1 || !frame_is_connected(HOST_FD)) {
 		fputs("koda-fs-worker: started by koda-sandbox, with its socket as descriptor 3\n",
 		    stderr);
 		return 1;
