@@ -9,7 +9,7 @@
 
 /* Host and helpers ship together: any change to proto/ or docs/PROTOCOL.md counts this up, and a
  * mismatch (a half-finished upgrade) is a clear error in the first frame. */
-#define KODA_PROTOCOL_VERSION 2u
+#define KODA_PROTOCOL_VERSION 3u
 
 /* Up to here content travels in the frame; above, as a descriptor. Copying is cheaper than passing a
  * descriptor and mapping it until about here. */
@@ -43,6 +43,10 @@ struct record {
 
 /* How often one request may be Prepared: it begins anew when somebody was faster. */
 #define PREPARED_MAX 8
+
+/* Where the egress proxy is found inside a slot, on 127.0.0.1: the same in every slot, below the ports that the kernel
+ * gives out by itself. */
+#define EGRESS_PORT 28889
 
 /* Files that carry this worker's unfinished work: TEMP_PREFIX, 16 hex digits of the token, '-', the
  * request's id in decimal. */

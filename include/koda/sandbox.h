@@ -190,7 +190,8 @@ enum koda_op_kind {
 	KODA_OP_REMOVE,
 	KODA_OP_RENAME,
 	KODA_OP_EXPLAIN,
-	KODA_OP_RUN, /* in questions only: see koda_command_start() */
+	KODA_OP_RUN,     /* in questions only: see koda_command_start() */
+	KODA_OP_CONNECT, /* in questions only: a command wants to reach a host that no rule names */
 };
 
 enum koda_op_flags {
@@ -308,6 +309,8 @@ struct koda_question {
 	const char *const *argv; /* run */
 	const char *cwd;         /* run */
 	const char *const *env;  /* run: what was added to the environment; or NULL */
+	const char *host;        /* connect: canonical */
+	unsigned port;           /* connect */
 	struct koda_approval *approval;
 };
 
@@ -323,6 +326,18 @@ struct koda_question {
  */
 typedef void koda_approve_fn(void *data, const struct koda_question *question);
 KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
+
+/*
+ * KODA_OP_CONNECT may be answered at any time, also when koda_run() waits: the connection waits as long as its
+ * client does. yes is KODA_SCOPE_ONCE: the connections that wait now. KODA_SCOPE_SESSION, which other questions take as
+ * KODA_SCOPE_ONCE, allows that host and port to every slot of the session whose policy does not deny it.
+ */
+enum koda_scope {
+	KODA_SCOPE_NO = 0,
+	KODA_SCOPE_ONCE,
+	KODA_SCOPE_SESSION,
+};
+KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum koda_scope scope);
 
 enum koda_event_kind {
 	KODA_EVENT_SPAWN = 1,   /* a worker was started */
@@ -350,8 +365,11 @@ struct koda_session_options {
 	 * acquiring a slot, fails with KODA_UNSUPPORTED where that does not work on this machine; in Plan and
 	 * Safe it is said (KODA_EVENT_DEGRADED) and slots do file operations only. */
 	bool commands;
+	/* With commands: end TLS of what commands send, so that each request inside is held to the rules, too. Commands get
+	 * the certificate of a CA whose key never leaves the proxy's memory. A program that pins certificates fails. */
+	bool intercept;
 };
-#define KODA_SESSION_OPTIONS_VERSION 2
+#define KODA_SESSION_OPTIONS_VERSION 3
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
@@ -552,6 +570,45 @@ KODA_API int koda_slot_explain_command(struct koda_slot *slot, enum koda_access 
     const char *path, bool *ret_allowed, const char **ret_rule, struct koda_error *err);
 /* The block that is shown to a model behind the command's standard error; free() it. NULL: none. */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
+
+/* ---- the network ---- */
+
+enum koda_connection_outcome {
+	KODA_CONNECTION_ALLOWED = 1,
+	KODA_CONNECTION_DENIED, /* by a rule, by the address that the name led to, by the TLS name, by who was asked */
+	KODA_CONNECTION_FAILED, /* allowed, and not established or not finished */
+	KODA_CONNECTION_INVALID, /* what the client sent made no sense; host may be "" */
+};
+/* "allowed" ... */
+KODA_API const char *koda_connection_outcome_name(enum koda_connection_outcome outcome);
+
+struct koda_connection {
+	const char *protocol; /* "connect", "socks", "http", "https" (ended by us) */
+	const char *host;     /* canonical */
+	unsigned port;
+	enum koda_connection_outcome outcome;
+	bool open;          /* it goes on; the numbers are those of now */
+	const char *rule;   /* the rule that decided */
+	const char *detail; /* one sentence, or "" */
+	uint64_t up, down;  /* bytes from and to the command */
+	uint64_t duration_us;
+};
+/* What commands of the slot reached, or tried to, oldest first (the last thousand); fn returning non-zero stops, and that
+ * is returned. */
+typedef int koda_connection_fn(void *data, const struct koda_connection *connection);
+KODA_API int koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data);
+
+/* May commands of that policy reach host (a name or an address, with an optional ":port"; without: 443)? Resolves nothing.
+ * *ret_asks: the mode asks the user. ret_reason: one sentence; ret_host: the canonical host. */
+struct koda_host_verdict {
+	bool allowed, asks;
+	const char *rule; /* static */
+	char host[256];
+	unsigned port;
+	char reason[KODA_MESSAGE_MAX];
+};
+KODA_API int koda_explain_host(const struct koda_policy *policy, enum koda_mode mode,
+    const char *host, struct koda_host_verdict *ret, struct koda_error *err);
 
 /* What a command's environment is made of: fn is called for each name that is passed on, and for each that is
  * held back because its value carries credentials (passed false). argv0 chooses the tool's own list. */

@@ -1,0 +1,56 @@
+/*
+ * The host: orders in, reports out, over descriptor 3. What was denied is in the socket before the client is answered, so
+ * the host knows of it when the command ends. The host's end is ours.
+ */
+#ifndef KODA_PROXY_CONTROL_H
+#define KODA_PROXY_CONTROL_H
+
+#include "host/proxy/proxy.h"
+#include "proto/proxy.pb-c.h"
+#include "shared/frame.h"
+
+/* Read and check EgressStart (blocking), fill p; confine (main gives how); answer Ready. Then serve from the loop. */
+struct control *control_new(struct proxy *p, int fd, struct koda_error *err);
+int control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err);
+void control_failed(int fd, const char *why);
+
+/*
+ * A record: one line of what the host is told. From account_new until account_end; `open` ones are told of on EgressSync.
+ */
+struct account {
+	struct account *prev, *next;
+	struct proxy *proxy;
+	uint64_t id, slot;
+	Koda__EgressKind kind;
+	char host[DOMAIN_HOST_MAX + 1];
+	unsigned port;
+	uint64_t up, down; /* counted by who moves the bytes */
+	uint64_t since;    /* us */
+	bool open;
+	char rule[64];
+};
+struct account *account_new(struct proxy *p, uint64_t slot, Koda__EgressKind kind, const char *host,
+    unsigned port);
+/* Established: reported. rule: why it was allowed. */
+void account_open(struct account *r, const char *rule);
+/* Over: reported, and freed. rule NULL: as it was opened. Accepts NULL. */
+void account_end(struct account *r, Koda__EgressOutcome outcome, const char *rule,
+    const char *detail);
+
+/* Questions. One that is open for the same slot, host and port is shared. */
+typedef void ask_fn(void *data, bool yes);
+struct ask;
+/* NULL: too many questions, or somebody said no to it just now. */
+struct ask *ask_start(struct proxy *p, struct listener *l, Koda__EgressKind kind, const char *host,
+    unsigned port, ask_fn *fn, void *data);
+void ask_cancel(struct ask *a);
+/* Has it been allowed for the session? */
+bool ask_granted(const struct proxy *p, const char *host, unsigned port);
+
+/* Have the host connect to the Unix socket of that entry of the policy's socket_map; fd -1: errnum says why. */
+typedef void socket_fn(void *data, int fd, int errnum);
+struct want;
+struct want *want_socket(struct proxy *p, const char *domain, socket_fn *fn, void *data);
+void want_cancel(struct want *w);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * The server name in a TLS ClientHello, which may be split over records in any way, up to HELLO_MAX bytes. Pure.
+ */
+#ifndef KODA_PROXY_HELLO_H
+#define KODA_PROXY_HELLO_H
+
+#include <stddef.h>
+
+#include "shared/domain.h"
+
+#define HELLO_MAX 32768 /* record headers included; post-quantum key shares make some 2 KiB */
+
+enum hello_result {
+	HELLO_INCOMPLETE,
+	HELLO_OK,
+	HELLO_NOT_TLS, /* the first bytes are something else: may be said from the first byte on */
+	HELLO_BAD,     /* TLS, and wrong, or larger than HELLO_MAX */
+};
+
+struct hello {
+	bool has_name;
+	bool
+	    encrypted; /* an encrypted_client_hello (outer) or the old encrypted_server_name is there */
+	char name[DOMAIN_HOST_MAX + 1]; /* canonical */
+};
+
+enum hello_result hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why);
+
+/* A fatal alert, as the client shows it: unrecognized_name. */
+#define HELLO_ALERT_LEN 7
+extern const unsigned char hello_alert[HELLO_ALERT_LEN];
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * The head of an HTTP/1 request or response. Pure, strict (RFC 9112): what two parsers could read in two ways is refused. Not
+ * copied: fields point into the bytes.
+ *
+ * Refused: a bare CR or LF, NUL and other controls, obs-fold, space before ':', an empty or non-token name, a request line that
+ * is not exactly "METHOD SP TARGET SP HTTP/1.x", more than HTTP_FIELDS_MAX fields, two Host, Content-Length that is not one
+ * plain number (a list of equal ones too), Content-Length with Transfer-Encoding, Transfer-Encoding that is not
+ * exactly "chunked" (in a request; in a response also of HTTP/1.0), a body of CONNECT.
+ */
+#ifndef KODA_PROXY_HTTP_H
+#define KODA_PROXY_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/domain.h"
+
+#define HTTP_FIELDS_MAX 128
+
+struct http_text {
+	const char *p;
+	size_t n;
+};
+
+struct http_field {
+	struct http_text name, value; /* value: without white space around it */
+};
+
+enum http_body {
+	HTTP_BODY_NONE,
+	HTTP_BODY_LENGTH,
+	HTTP_BODY_CHUNKED,
+	HTTP_BODY_CLOSE, /* responses: until the connection ends */
+};
+
+enum http_form {
+	HTTP_FORM_AUTHORITY, /* CONNECT host:port */
+	HTTP_FORM_ABSOLUTE,  /* http://host[:port]/path */
+	HTTP_FORM_ORIGIN,    /* /path */
+	HTTP_FORM_ASTERISK,
+};
+
+struct http_head {
+	size_t len;     /* of the whole head, the empty line too */
+	unsigned minor; /* HTTP/1.minor */
+	struct http_field field[HTTP_FIELDS_MAX];
+	size_t n_fields;
+	enum http_body body;
+	uint64_t length; /* of HTTP_BODY_LENGTH */
+	bool keep_alive; /* by version and Connection */
+	bool upgrade;    /* Connection: upgrade, and an Upgrade field */
+	bool expect_continue;
+
+	/* requests */
+	struct http_text method, target;
+	enum http_form form;
+	char host[DOMAIN_HOST_MAX +
+	    1]; /* of the target, canonical; of an origin form: of the Host field */
+	enum domain_kind host_kind;
+	unsigned port; /* 0: origin form whose Host has none */
+	struct http_text
+	    path; /* of an absolute form: what an origin form would say ("/" when empty; query too) */
+	bool has_host_field;
+	bool host_differs; /* absolute form: the Host field names something else */
+
+	/* responses */
+	unsigned status;
+};
+
+enum http_result {
+	HTTP_INCOMPLETE,
+	HTTP_OK,
+	HTTP_BAD, /* *why: one phrase, static */
+};
+
+/* n bytes that begin with a head; a request may be preceded by one empty line, which counts. */
+enum http_result http_request_parse(const void *bytes, size_t n, struct http_head *ret,
+    const char **why);
+/* to_head: it answers a HEAD request; to_connect: a CONNECT. They decide about its body. */
+enum http_result http_response_parse(const void *bytes, size_t n, bool to_head, bool to_connect,
+    struct http_head *ret, const char **why);
+
+bool http_text_is(struct http_text t, const char *lower); /* without regard to case */
+/* The i-th field of that name (lower case), NULL beyond. */
+const struct http_field *http_field(const struct http_head *h, const char *lower, size_t i);
+/* Is it one that ends at the next hop: Connection and what it lists, Keep-Alive, Proxy-*, TE, Trailer, Transfer-Encoding, Upgrade?
+ * Framing and upgrade are written anew by who sends the head on. */
+bool http_is_hop(const struct http_head *h, const struct http_field *f);
+
+#endif
