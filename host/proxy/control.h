@@ -15,7 +15,7 @@ int control_ready(struct control *c, unsigned landlock_abi, struct koda_error *e
 void control_failed(int fd, const char *why);
 
 /*
- * A record: one line of what the host is told. From account_new until account_end; `open` ones are told of on EgressSync.
+ * An account: one line of what the host is told. From account_new until account_end; `open` ones are told of on EgressSync.
  */
 struct account {
 	struct account *prev, *next;
