@@ -14,6 +14,7 @@
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
 #include "stage2/connect.h"
+#include "stage2/netns.h"
 #include "stage2/procs.h"
 #include "stage2/reap.h"
 #include "stage2/template.h"
@@ -69,6 +70,8 @@ valid_boot(const Koda__Order *order)
 	if (!is_canonical(&b->root) || !all_canonical(b->writable, b->n_writable) ||
 	    !all_canonical(b->make_dir, b->n_make_dir))
 		return "a path that is not canonical";
+	if (b->has_egress_port && (b->egress_port == 0 || b->egress_port > UINT16_MAX))
+		return "no port";
 	return NULL;
 }
 
@@ -212,8 +215,9 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Booted booted = KODA__BOOTED__INIT;
 	cleanup(fds_done) struct fds writable = { 0 };
-	cleanup_close int listener = -1;
+	cleanup_close int listener = -1, egress = -1;
 	struct koda_error err = { 0 };
+	ssize_t len;
 
 	/* From here on a failure is one of the slot: it is answered, and then everything ends. */
 	s->ending = true;
@@ -250,6 +254,11 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
+	/* After the template was forked: it is in nobody's descriptors but ours. */
+	if (b->has_egress_port && (egress = netns_listen(b->egress_port, &err)) < 0) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		return;
+	}
 	s->booted = true;
 	s->ending = false;
 	report.id = order->id;
@@ -259,7 +268,14 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	booted.landlock_abi = s->template->landlock_abi;
 	booted.seccomp = true;
 	booted.connect_guard = true;
-	stage2_report(s, &report);
+	if (egress < 0) {
+		stage2_report(s, &report);
+		return;
+	}
+	len = message_queue(&s->fs, &report.base, NULL);
+	if (len < 0 ||
+	    frame_flush_with_fd(&s->fs, (size_t)len, egress, SEND_FD_TIMEOUT_MS, NULL) < 0)
+		_exit(1);
 }
 
 static void

@@ -3,6 +3,7 @@
  *
  *	main      argv, the control socket, confinement of itself, loop
  *	orders    one frame in, what it asks for done, one frame out
+ *	netns     the port of the egress proxy, in the slot's network namespace
  *	worker    the slot's koda-fs-worker
  *	view      mounts of the plan, by descriptor
  *	watch     mountinfo (a place of the plan was replaced outside), inotify (a missing place appeared)

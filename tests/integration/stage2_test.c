@@ -3,6 +3,7 @@
  * case a test. Nothing of the host's is linked in between. What a command is to try that no shell can, this program
  * tries itself when it is started with the name of it.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,7 @@ struct box {
 	struct frame_stream fs;
 	uint64_t id;
 	unsigned landlock_abi;
+	int egress; /* the listening socket that came with Booted */
 	char base[PATH_MAX], root[PATH_MAX + 16];
 	struct held held[HELD_MAX]; /* for somebody else */
 	size_t n_held;
@@ -193,8 +195,9 @@ bytes(const char *s)
 	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
 }
 
-static void
-boot(bool local_binding)
+/* egress_port 0: none. What it answers. */
+static Koda__Report *
+send_boot(bool local_binding, unsigned egress_port)
 {
 	char runtime[64];
 	ProtobufCBinaryData writable[] = { bytes(box.root), bytes("/tmp"), bytes("/var/tmp"),
@@ -203,7 +206,6 @@ boot(bool local_binding)
 	cleanup_close int terminals = open("/dev/pts", O_PATH | O_CLOEXEC);
 	Koda__Boot b = KODA__BOOT__INIT;
 	Koda__Order order = KODA__ORDER__INIT;
-	Koda__Report *r;
 
 	assert_true(terminals >= 0);
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)getuid());
@@ -216,10 +218,19 @@ boot(bool local_binding)
 	b.make_dir = make;
 	b.local_binding = local_binding;
 	b.has_terminals = b.terminals = true;
+	b.has_egress_port = egress_port != 0;
+	b.egress_port = egress_port;
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &b;
 	send_order(&order, &terminals, 1);
-	r = await(order.id);
+	return await(order.id);
+}
+
+static void
+boot_with(bool local_binding, unsigned egress_port)
+{
+	Koda__Report *r = send_boot(local_binding, egress_port);
+
 	if (r->report_case == KODA__REPORT__REPORT_FAILED)
 		fail_msg("boot: step %d, errno %d, %.*s", (int)r->failed->step, r->failed->errnum,
 		    (int)r->failed->what.len, r->failed->what.data);
@@ -229,12 +240,21 @@ boot(bool local_binding)
 	assert_true(r->booted->connect_guard);
 	box.landlock_abi = r->booted->landlock_abi;
 	free_report(r);
+	assert_int_equal(frame_fds_waiting(&box.fs), egress_port != 0);
+	box.egress = frame_take_fd(&box.fs);
+}
+
+static void
+boot(bool local_binding)
+{
+	boot_with(local_binding, 0);
 }
 
 static int
 unbooted(void **state)
 {
 	memset(&box, 0, sizeof(box));
+	box.egress = -1;
 	proof_mkdtemp(box.base);
 	snprintf(box.root, sizeof(box.root), "%s/project", box.base);
 	assert_int_equal(mkdir(box.root, 0755), 0);
@@ -258,6 +278,22 @@ booted_closed(void **state)
 	return 0;
 }
 
+static int
+booted_egress(void **state)
+{
+	unbooted(state);
+	boot_with(true, EGRESS_PORT);
+	return 0;
+}
+
+static int
+booted_egress_closed(void **state)
+{
+	unbooted(state);
+	boot_with(false, EGRESS_PORT);
+	return 0;
+}
+
 /* It ends within patience; its status. */
 static int
 end_of(pid_t pid)
@@ -277,6 +313,7 @@ tear_down(void **state)
 {
 	for (size_t i = 0; i < box.n_held; i++)
 		free_report(box.held[i].report);
+	close_at(&box.egress);
 	frame_done(&box.fs);
 	if (box.bwrap > 0)
 		end_of(box.bwrap);
@@ -567,6 +604,29 @@ as_result(long r)
 	return r < 0 ? -errno : 0;
 }
 
+/* "take v4|any|v6|...": the egress port, for itself, with all that helps to share one. */
+static int
+take_port(const char *name)
+{
+	struct sockaddr_in6 sa6 = { .sin6_family = AF_INET6, .sin6_port = htons(EGRESS_PORT) };
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(EGRESS_PORT) };
+	bool six = strncmp(name, "take v6", 7) == 0;
+	int s = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM, 0), on = 1, off = 0;
+
+	if (strcmp(name, "take v4") == 0)
+		sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (strcmp(name, "take v6, mapped") == 0)
+		inet_pton(AF_INET6, "::ffff:127.0.0.1", &sa6.sin6_addr);
+	if (setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+	    (six && setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0))
+		return -EDOM;
+	if (bind(s, six ? (struct sockaddr *)&sa6 : (struct sockaddr *)&sa,
+		six ? sizeof(sa6) : sizeof(sa)) < 0)
+		return -errno;
+	return as_result(listen(s, 1));
+}
+
 static int
 try_call(const char *name)
 {
@@ -687,6 +747,8 @@ try_call(const char *name)
 
 		return as_result(bind(s, (const struct sockaddr *)&sa, sizeof(sa)));
 	}
+	if (strncmp(name, "take ", 5) == 0)
+		return take_port(name);
 	return -EDOM; /* there is no such case */
 }
 
@@ -774,6 +836,133 @@ closed_has_no_listener(void **state)
 	assert_call("unix stream", 0);
 	if (box.landlock_abi >= 4)
 		assert_call("bind", EACCES);
+}
+
+/* ---- the way out ---- */
+
+/* One who has connected to box.egress; blocking. */
+static int
+accept_egress(void)
+{
+	struct pollfd p = { box.egress, POLLIN, 0 };
+	int fd;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	fd = accept4(box.egress, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* It is in the slot's namespace: what a command connects to there arrives here, and nobody has to be awake for it. */
+static void
+egress_from_inside(void **state)
+{
+	struct command c = begin_sh(&plain,
+	    "exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/28889; echo asked >&3; read a <&3; echo $a'");
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+	struct result r;
+	char buf[6] = "";
+	int fd;
+
+	_Static_assert(EGRESS_PORT == 28889, "the script above");
+	assert_int_equal(getsockname(box.egress, (struct sockaddr *)&at, &len), 0);
+	assert_int_equal(at.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+	assert_int_equal(at.sin_port, htons(EGRESS_PORT));
+	fd = accept_egress();
+	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), 6);
+	assert_memory_equal(buf, "asked\n", 6);
+	assert_int_equal(write(fd, "answered\n", 9), 9);
+	close(fd);
+	r = ended(&c);
+	assert_string_equal(r.text, "answered\n");
+	assert_int_equal(r.code, 0);
+	/* Who takes connections one by one must not be held by one that went away. */
+	assert_true((fcntl(box.egress, F_GETFL) & O_NONBLOCK) != 0);
+	assert_int_equal(accept4(box.egress, NULL, NULL, SOCK_CLOEXEC), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* While nobody accepts they wait, with what they have sent; 300 are more than SOMAXCONN was for long. */
+static void
+egress_waits(void **state)
+{
+	struct command c = begin_sh(&plain,
+	    "exec bash -c 'for i in {1..300}; do exec {fd}<>/dev/tcp/127.0.0.1/28889; echo $i >&$fd; done; echo all'");
+	struct result r = ended(&c);
+
+	assert_string_equal(r.text, "all\n");
+	for (int i = 1; i <= 300; i++) {
+		char buf[8] = "", want[8];
+		int fd = accept_egress();
+
+		snprintf(want, sizeof(want), "%d\n", i);
+		assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), strlen(want));
+		assert_string_equal(buf, want);
+		close(fd);
+	}
+}
+
+static void
+egress_is_not_taken(void **state)
+{
+	assert_call("take v4", EADDRINUSE);
+	assert_call("take any", EADDRINUSE);
+	assert_call("take v6, both", EADDRINUSE);
+	assert_call("take v6, mapped", EADDRINUSE);
+}
+
+/* stage2 keeps none: with the host's own it is gone. Only then may a command have the port. */
+static void
+egress_has_one_owner(void **state)
+{
+	close_at(&box.egress);
+	assert_string_equal(
+	    run_sh(&plain,
+		"exec 2>/dev/null; bash -c 'exec 3<>/dev/tcp/127.0.0.1/28889' || echo refused")
+		.text,
+	    "refused\n");
+	assert_call("take v4", 0);
+}
+
+/* Where nothing may be listened on, the way out is there all the same. */
+static void
+egress_of_a_closed_slot(void **state)
+{
+	closed_has_no_listener(state);
+	assert_call("take v4", box.landlock_abi >= 4 ? EACCES : EADDRINUSE);
+	egress_from_inside(state);
+}
+
+static void
+egress_port_not_to_be_had(void **state)
+{
+	Koda__Report *r = send_boot(true, 1);
+
+	assert_int_equal(r->report_case, KODA__REPORT__REPORT_FAILED);
+	assert_int_equal(r->failed->step, KODA__FAILED_STEP__FAILED_STEP_CONFINE);
+	assert_int_equal(r->failed->errnum, EACCES);
+	free_report(r);
+	assert_int_equal(WEXITSTATUS(end_of(box.bwrap)), 1);
+	box.bwrap = 0;
+}
+
+static void
+egress_port_that_is_none(void **state)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Boot b = KODA__BOOT__INIT;
+
+	b.protocol = KODA_PROTOCOL_VERSION;
+	b.root = bytes(box.root);
+	b.local_binding = true;
+	b.has_egress_port = true;
+	b.egress_port = 65536;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &b;
+	send_order(&order, NULL, 0);
+	assert_int_equal(WEXITSTATUS(end_of(box.bwrap)), 1);
+	box.bwrap = 0;
 }
 
 static void
@@ -1850,6 +2039,10 @@ be_inside(int argc, char **argv)
 	{                                                                                          \
 #fn, fn, booted_closed, tear_down, NULL                                            \
 	}
+#define OUT(fn, closed)                                                                            \
+	{                                                                                          \
+#fn, fn, closed ? booted_egress_closed : booted_egress, tear_down, NULL            \
+	}
 #define RAW(fn)                                                                                    \
 	{                                                                                          \
 #fn, fn, unbooted, tear_down, NULL                                                 \
@@ -1873,6 +2066,9 @@ main(int argc, char **argv)
 	/* clang-format off */
 	const struct CMUnitTest slots[] = {
 		CLOSED(closed_has_no_listener), SLOT(x32_is_killed),
+		OUT(egress_from_inside, false), OUT(egress_waits, false), OUT(egress_is_not_taken, false),
+		OUT(egress_has_one_owner, false), OUT(egress_of_a_closed_slot, true),
+		RAW(egress_port_not_to_be_had), RAW(egress_port_that_is_none),
 		SLOT(not_found), SLOT(looked_up), SLOT(working_directory), SLOT(no_terminal), SLOT(terminal),
 		SLOT(limits), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
 		SLOT(reaper_stopped), SLOT(template_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),

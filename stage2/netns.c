@@ -1,0 +1,44 @@
+#include "stage2/netns.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "shared/cleanup.h"
+
+/* bwrap brings it up before it gives its capabilities away, and we have none to do it. Bound to a loopback that is down,
+ * the port would look right to everybody and answer nobody. */
+static int
+check_loopback(int fd, struct koda_error *err)
+{
+	struct ifreq lo = { .ifr_name = "lo" };
+
+	if (ioctl(fd, SIOCGIFFLAGS, &lo) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "look at the loopback interface");
+	if ((lo.ifr_flags & IFF_UP) == 0)
+		return err_set(err, KODA_UNSUPPORTED, ENETDOWN, "the loopback interface is down");
+	return 0;
+}
+
+int
+netns_listen(unsigned port, struct koda_error *err)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr = { htonl(INADDR_LOOPBACK) } };
+	cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "a socket for port %u", port);
+	if (check_loopback(fd, err) < 0)
+		return -1;
+	/* Neither SO_REUSEADDR nor SO_REUSEPORT: nobody binds it beside us, with whatever options. */
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, NETNS_BACKLOG) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "listen on 127.0.0.1:%u", port);
+	return take_fd(&fd);
+}
