@@ -11,6 +11,8 @@
 struct listener *listener_new(struct proxy *p, uint64_t slot, int fd);
 /* Closes every connection of it. */
 void listener_free(struct listener *l);
+/* The host has caught up (control_congested). */
+void listener_resume(struct listener *l);
 struct listener *listener_find(const struct proxy *p, uint64_t slot);
 
 #endif

@@ -9,9 +9,16 @@
 #include "proto/proxy.pb-c.h"
 #include "shared/frame.h"
 
-/* Read and check EgressStart (blocking), fill p; confine (main gives how); answer Ready. Then serve from the loop. */
-struct control *control_new(struct proxy *p, int fd, struct koda_error *err);
+/* What can be held back for the host: beyond CONGESTED nobody new is accepted; beyond QUEUE the host is none. Those
+ * who are there already can add some reports each. */
+#define CONTROL_CONGESTED (256u << 10)
+#define CONTROL_QUEUE_MAX (8u << 20)
+
+/* Read and check EgressStart (blocking) and fill p, all that comes from it. The caller confines itself, and says so:
+ * control_ready answers Ready and serves from the loop. fd is taken when it succeeds. */
+struct control *control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err);
 int control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err);
+/* Instead of Ready, on the descriptor itself. */
 void control_failed(int fd, const char *why);
 
 /*
@@ -36,6 +43,23 @@ void account_open(struct account *r, const char *rule);
 /* Over: reported, and freed. rule NULL: as it was opened. Accepts NULL. */
 void account_end(struct account *r, Koda__EgressOutcome outcome, const char *rule,
     const char *detail);
+
+/*
+ * The socket may take no more for a while: then who was denied waits for his answer. `fn` once everything is out.
+ */
+typedef void flushed_fn(void *data);
+struct flushed {
+	struct flushed *prev, *next;
+	flushed_fn *fn;
+	void *data;
+	bool waiting;
+};
+/* Try. True: everything is in the socket. */
+bool control_flush(struct proxy *p);
+void control_wait(struct proxy *p, struct flushed *f);
+void control_forget(struct proxy *p, struct flushed *f);
+/* The host is far behind: nobody new is accepted until it is not (listener_resume). */
+bool control_congested(const struct proxy *p);
 
 /* Questions. One that is open for the same slot, host and port is shared. */
 typedef void ask_fn(void *data, bool yes);

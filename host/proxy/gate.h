@@ -46,6 +46,8 @@ struct gate;
 struct gate *gate_start(struct listener *l, Koda__EgressKind kind, const struct target *target,
     unsigned flags, gate_fn *fn, void *data);
 void gate_cancel(struct gate *g);
+/* Does it wait for somebody's answer? Then a client that ends its side has given up. */
+bool gate_asks(const struct gate *g);
 
 /* Refusals that did not come through a gate: reported (outcome INVALID or DENIED) and filled in. */
 void gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *target, int status,

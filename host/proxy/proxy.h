@@ -25,6 +25,15 @@
 
 /* A client's head: what browsers send at most, with their largest cookies. Beyond: 431. */
 #define PROXY_HEAD_MAX 16384
+/* Of one slot; beyond: 503. A browser test has some hundred, a load test of local servers does not come here. */
+#ifndef PROXY_CONNS_MAX
+#define PROXY_CONNS_MAX 4096
+#endif
+/* Questions of one slot at a time: more would be a flood of dialogs. Beyond: refused. */
+#define PROXY_ASKS_MAX 16
+
+/* The times are given by the build of a program that the tests do not want to wait for (tests/variants). */
+#ifndef PROXY_HEAD_SECS
 /* From accept, or from the end of the last request, to the end of a head; of a TLS hello after the tunnel is open. 408. */
 #define PROXY_HEAD_SECS 10.0
 /* Between two requests of a kept-alive connection. */
@@ -35,10 +44,11 @@
 #define PROXY_IDLE_SECS 7200.0
 /* One answer of the user. A client gives up before. */
 #define PROXY_ASK_SECS 120.0
-/* Of one slot; beyond: 503. A browser test has some hundred, a load test of local servers does not come here. */
-#define PROXY_CONNS_MAX 4096
-/* Questions of one slot at a time: more would be a flood of dialogs. Beyond: refused. */
-#define PROXY_ASKS_MAX 16
+#endif
+
+/* What is spoken there is known, and looked into (tunnel.h). */
+#define PROXY_PORT_TLS   443
+#define PROXY_PORT_PLAIN 80
 
 struct control;
 struct resolver;
