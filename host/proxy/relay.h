@@ -19,9 +19,10 @@ enum relay_end {
 typedef void relay_fn(void *data, enum relay_end why);
 struct relay;
 /*
- * Both descriptors are the relay's from now on, and closed by it. up, down: bytes that were read already and go first (to the
- * server, to the client): copied. account's counts grow as bytes are delivered. NULL: no memory, the descriptors are still the
- * caller's.
+ * Both descriptors (non-blocking) are the relay's from now on, and closed by it: with a reset towards whoever has not got its
+ * stream to the end, so that a part is never taken for the whole. up, down: bytes that were read already and go first (to the server, to the
+ * client): copied. account's counts grow as bytes are delivered. The process ignores SIGPIPE (splice raises it). NULL: no
+ * memory, the descriptors are still the caller's.
  */
 struct relay *relay_start(struct proxy *p, int client, int server, const void *up, size_t n_up,
     const void *down, size_t n_down, struct account *account, relay_fn *fn, void *data);
