@@ -9,6 +9,7 @@
 #include "host/trust.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/domain.h"
 
 #define LINKS_MAX 40 /* as the kernel's: more in one path are taken for a cycle */
 
@@ -132,17 +133,17 @@ list_to_change(struct koda_policy *policy, enum koda_list list, struct koda_erro
 }
 
 static char *
-domain_copy(const char *domain, struct koda_error *err)
+domain_copy(const char *domain, enum policy_domain_use use, struct koda_error *err)
 {
 	char *copy;
 
-	if (policy_domain_check(domain, err) < 0)
+	if (policy_domain_check(domain, use, err) < 0)
 		return NULL;
 	copy = strdup(domain);
 	if (copy == NULL)
 		err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 	else
-		policy_domain_normalise(copy);
+		domain_normalise(copy);
 	return copy;
 }
 
@@ -156,7 +157,9 @@ koda_policy_add(struct koda_policy *policy, enum koda_list which, const char *ru
 	if (list == NULL)
 		return -1;
 	if (which == KODA_ALLOWED_DOMAINS || which == KODA_DENIED_DOMAINS) {
-		domain = domain_copy(rule, err);
+		domain = domain_copy(rule,
+		    which == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER,
+		    err);
 		return domain == NULL ? -1 : policy_list_add(list, domain, err);
 	}
 	return policy_path_check(rule, err) < 0 ? -1 : policy_list_add(list, rule, err);
@@ -246,7 +249,7 @@ koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain, cons
 	if (changeable(policy, err) < 0 || policy_path_check(path, err) < 0)
 		return -1;
 	p = &policy->p;
-	name = domain_copy(domain, err);
+	name = domain_copy(domain, POLICY_DOMAIN_OTHER, err);
 	if (name == NULL)
 		return -1;
 	for (size_t i = 0; i < p->n_sockets; i++) {

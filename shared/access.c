@@ -689,26 +689,3 @@ access_refuse(struct koda_error *err, const struct access_subject *who, enum acc
 	    access_rule_name(v.rule), mode_name(who->mode));
 	return err_about(err, path, access_rule_name(v.rule));
 }
-
-/* ---- hosts ---- */
-
-bool
-access_host(const struct policy *p, const char *host, unsigned port)
-{
-	const struct policy_list *denied = &p->list[KODA_DENIED_DOMAINS];
-	const struct policy_list *list = &p->list[KODA_ALLOWED_DOMAINS];
-
-	if (host[0] == '\0' || port == 0 || port > 65535)
-		return false;
-	for (size_t i = 0; i < denied->n; i++) {
-		if (policy_domain_matches(denied->v[i], host, port, true))
-			return false;
-	}
-	if (p->flag[KODA_ANY_DOMAIN])
-		return true;
-	for (size_t i = 0; i < list->n; i++) {
-		if (policy_domain_matches(list->v[i], host, port, false))
-			return true;
-	}
-	return false;
-}

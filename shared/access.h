@@ -118,8 +118,4 @@ int access_refuse(struct koda_error *err, const struct access_subject *who, enum
 const char *access_reason(const struct access_subject *who, enum access_op op,
     struct access_verdict verdict, char *buf, size_t size);
 
-/* Does the policy let (host, port) be reached? host: lower case, no trailing dot. Pure; used by compose's
- * property test now and by the proxy later. */
-bool access_host(const struct policy *p, const char *host, unsigned port);
-
 #endif

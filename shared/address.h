@@ -6,6 +6,7 @@
 #ifndef KODA_SHARED_ADDRESS_H
 #define KODA_SHARED_ADDRESS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -28,6 +29,10 @@ const char *address_class_name(enum address_class c);
 
 /* AF_INET and AF_INET6; any other family is ADDRESS_RESERVED. A scope id on anything but link-local is ignored. */
 enum address_class address_classify(const struct sockaddr *sa);
+
+/* The IPv4 addresses that it carries; how many. */
+#define ADDRESS_CARRIED_MAX 3
+size_t address_carried(const struct sockaddr *sa, struct sockaddr_in ret[ADDRESS_CARRIED_MAX]);
 
 /* Canonical text as a rule and domain_host_parse have it (IPv6 in brackets). */
 void address_text(const struct sockaddr *sa, char ret[DOMAIN_HOST_MAX + 1]);

@@ -1,6 +1,6 @@
 /*
  * Names of hosts: the grammar of a host as a client writes it, and of a pattern as a rule has it; which patterns name a
- * host. Pure. Who decides what follows: access_net (shared/access).
+ * host. Pure. Who decides what follows: egress_judge (shared/egress).
  *
  * A host has one canonical text: a name of letters, digits, '-' and '_', in lower case, without a trailing dot; a dotted
  * quad; or an IPv6 address in brackets in its shortest form. Anything that some resolver would take for an address and
@@ -43,6 +43,10 @@ const char *domain_parse(const char *pattern, struct domain *ret);
 
 /* Lower case, without a trailing dot: in place, after domain_parse. */
 void domain_normalise(char *pattern);
+bool domain_is_normalised(const char *pattern);
+
+/* Is it of an address, IPv4 or IPv6? */
+bool domain_is_address(const struct domain *d);
 
 /* NULL, or what is wrong with these bytes as a host, which need not end with NUL and may hold anything. On success
  * ret is its canonical text. A client's IPv6 address may be in any correct form, with or without brackets where

@@ -14,8 +14,10 @@
  *   nothing, so does the result.
  * - allowed_domains with any_domain: the allowed set of a side is any ? everything : list. The
  *   result's any is the AND; its list lies within both sets: PxC, C's list only where the parent's
- *   set is everything, P's list only where the child's is. An absent child list inherits: that is
- *   the parent's list alone.
+ *   set is everything, P's list only where the child's is. any_domain is every name, with its own TLS
+ *   server name; an address that is not public, or this machine's, it does not open. So where it is one
+ *   side's, any-sni and the addresses of the other are left out, also public ones: whose an address is
+ *   this machine knows, and not the policy. An absent child list inherits: that is the parent's list alone.
  * - flags: AND. Limits: minimum, set beats unset. Trust: the strictest. mitm: the parent's, for it
  *   says who may look into the traffic. Depth: the maximum; it bounds work, every hop is judged.
  *
@@ -24,7 +26,6 @@
  */
 #include "shared/policy.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -33,10 +34,7 @@
 #include "proto/policy.pb-c.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
-
-#define DOMAIN_LEN_MAX  253 /* RFC 1035's 255 octets, as text */
-#define LABEL_LEN_MAX   63
-#define PATTERN_LEN_MAX (DOMAIN_LEN_MAX + sizeof(":65535"))
+#include "shared/domain.h"
 
 const char *const policy_list_name[KODA_N_LISTS] = {
 	[KODA_DENY_READ] = "deny_read",
@@ -70,6 +68,12 @@ static bool
 is_domain_list(enum koda_list list)
 {
 	return list == KODA_ALLOWED_DOMAINS || list == KODA_DENIED_DOMAINS;
+}
+
+static enum policy_domain_use
+domain_use(enum koda_list list)
+{
+	return list == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER;
 }
 
 void
@@ -321,173 +325,8 @@ policy_reads(const struct policy *p, const char *path, const char **ret_rule)
 
 /* ---- rules: domains ---- */
 
-struct domain {
-	const char *name; /* of a wildcard: behind the "*." */
-	size_t len;       /* without a trailing dot */
-	bool wildcard;
-	unsigned port; /* 0: none */
-};
-
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool
-is_ldh(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-	    c == '_';
-}
-
-static const char *
-port_parse(const char *s, unsigned *ret)
-{
-	size_t len = strlen(s);
-	unsigned port = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		if (!is_digit(s[i]))
-			return "its port is no number";
-	}
-	if (len == 0 || len > 5 || s[0] == '0')
-		return "its port is not between 1 and 65535";
-	for (size_t i = 0; i < len; i++)
-		port = port * 10 + (unsigned)(s[i] - '0');
-	if (port > 65535)
-		return "its port is not between 1 and 65535";
-	*ret = port;
-	return NULL;
-}
-
-/* Would some resolver take a name with that last label for a number? inet_aton() takes 0x7f.1. */
-static bool
-ends_in_number(const char *label, size_t len)
-{
-	size_t digits = 0;
-
-	while (digits < len && is_digit(label[digits]))
-		digits++;
-	if (digits == len)
-		return true;
-	if (len < 2 || label[0] != '0' || (label[1] != 'x' && label[1] != 'X'))
-		return false;
-	for (size_t i = 2; i < len; i++) {
-		if (!is_digit(label[i]) && !((label[i] | 0x20) >= 'a' && (label[i] | 0x20) <= 'f'))
-			return false;
-	}
-	return true;
-}
-
-static const char *
-name_parse(const char *name, size_t len, bool wildcard)
-{
-	const char *label = name;
-	char quad[INET_ADDRSTRLEN];
-	struct in_addr addr;
-
-	if (len == 0)
-		return "it has no name";
-	if (len + (wildcard ? 2 : 0) > DOMAIN_LEN_MAX)
-		return "it is longer than a domain name can be";
-	for (size_t i = 0; i <= len; i++) {
-		size_t n = (size_t)(name + i - label);
-
-		if (i < len && name[i] != '.') {
-			if (name[i] == '*')
-				return "a '*' can only be the whole first label";
-			if (name[i] == '/')
-				return "it is a host name that is wanted, not an address with a path";
-			if ((unsigned char)name[i] >= 0x80)
-				return "only ASCII is allowed: an international name has an xn-- form";
-			if (!is_ldh(name[i]))
-				return "it has a character that no host name has";
-			continue;
-		}
-		if (n == 0)
-			return "it has an empty label";
-		if (n > LABEL_LEN_MAX)
-			return "it has a label of more than 63 characters";
-		if (label[0] == '-' || label[n - 1] == '-')
-			return "a label begins or ends with '-'";
-		if (i < len)
-			label = name + i + 1;
-	}
-	if (!ends_in_number(label, (size_t)(name + len - label)))
-		return NULL;
-	if (wildcard)
-		return "a wildcard cannot be of an address";
-	if (len >= sizeof(quad))
-		return "it looks like an address and is none";
-	memcpy(quad, name, len);
-	quad[len] = '\0';
-	/* Four decimal numbers without leading zeros; nothing else that ends in a number is safe. */
-	return inet_pton(AF_INET, quad, &addr) == 1 ? NULL : "it looks like an address and is none";
-}
-
-static const char *
-address6_parse(const char *s, struct domain *d, const char **ret_rest)
-{
-	const char *end = strchr(s, ']');
-	char text[INET6_ADDRSTRLEN], again[INET6_ADDRSTRLEN];
-	struct in6_addr addr;
-	size_t len;
-
-	if (end == NULL)
-		return "it has '[' without ']'";
-	len = (size_t)(end - s - 1);
-	if (len >= sizeof(text))
-		return "it has no IPv6 address between the brackets";
-	memcpy(text, s + 1, len);
-	text[len] = '\0';
-	if (inet_pton(AF_INET6, text, &addr) != 1)
-		return "it has no IPv6 address between the brackets";
-	/* One address, one text: the proxy compares texts. */
-	if (inet_ntop(AF_INET6, &addr, again, sizeof(again)) == NULL ||
-	    strcasecmp(text, again) != 0)
-		return "its IPv6 address is not in the shortest form";
-	d->name = s;
-	d->len = (size_t)(end + 1 - s);
-	*ret_rest = end + 1;
-	return NULL;
-}
-
-/* NULL, or what is wrong with the pattern. */
-static const char *
-domain_parse(const char *s, struct domain *ret)
-{
-	struct domain d = { 0 };
-	const char *rest = "", *why;
-
-	if (s[0] == '\0')
-		return "it is empty";
-	if (strcmp(s, "*") == 0 || strncmp(s, "*:", 2) == 0)
-		return "'*' alone would be every host: that is what any_domain says";
-	if (s[0] == '[') {
-		why = address6_parse(s, &d, &rest);
-	} else {
-		d.wildcard = strncmp(s, "*.", 2) == 0;
-		d.name = d.wildcard ? s + 2 : s;
-		d.len = strcspn(d.name, ":");
-		rest = d.name + d.len;
-		if (*rest == ':' && strchr(rest + 1, ':') != NULL)
-			return "it has two ':' (an IPv6 address is written in brackets)";
-		if (d.len > 1 && d.name[d.len - 1] == '.')
-			d.len--;
-		why = name_parse(d.name, d.len, d.wildcard);
-	}
-	if (why == NULL && *rest == ':')
-		why = port_parse(rest + 1, &d.port);
-	else if (why == NULL && *rest != '\0')
-		why = "it has something behind the address";
-	if (why == NULL)
-		*ret = d;
-	return why;
-}
-
 int
-policy_domain_check(const char *pattern, struct koda_error *err)
+policy_domain_check(const char *pattern, enum policy_domain_use use, struct koda_error *err)
 {
 	char shown[300];
 	struct domain d;
@@ -496,105 +335,13 @@ policy_domain_check(const char *pattern, struct koda_error *err)
 	if (pattern == NULL)
 		return err_set(err, KODA_INVALID, 0, "a rule of the policy: there is no domain");
 	why = domain_parse(pattern, &d);
+	if (why == NULL && d.any_sni && use != POLICY_DOMAIN_ALLOWS)
+		why = "any-sni is for what allows";
 	if (why == NULL)
 		return 0;
 	bytes_show(shown, sizeof(shown), pattern, strlen(pattern));
 	return err_set(err, KODA_INVALID, 0, "the domain '%s' of a rule is refused: %s", shown,
 	    why);
-}
-
-void
-policy_domain_normalise(char *pattern)
-{
-	size_t len;
-
-	for (char *s = pattern; *s != '\0'; s++) {
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s | 0x20);
-	}
-	if (pattern[0] == '[')
-		return;
-	len = strcspn(pattern, ":");
-	if (len > 0 && pattern[len - 1] == '.')
-		memmove(pattern + len - 1, pattern + len, strlen(pattern + len) + 1);
-}
-
-static bool
-is_normalised(const char *pattern)
-{
-	char copy[PATTERN_LEN_MAX + sizeof("*..")];
-
-	if (strlen(pattern) >= sizeof(copy))
-		return false;
-	strcpy(copy, pattern);
-	policy_domain_normalise(copy);
-	return strcmp(copy, pattern) == 0;
-}
-
-/* Does the wildcard "*.<d>" name that host, or the exact d? */
-static bool
-domain_names(const struct domain *d, const char *host, size_t len)
-{
-	const char *dot;
-
-	if (!d->wildcard)
-		return d->len == len && memcmp(d->name, host, len) == 0;
-	dot = memchr(host, '.', len);
-	if (dot == NULL || dot == host)
-		return false;
-	dot++;
-	return d->len == len - (size_t)(dot - host) && memcmp(d->name, dot, d->len) == 0;
-}
-
-static bool
-port_in(unsigned rule, unsigned port)
-{
-	return rule != 0 ? port == rule : port == 80 || port == 443;
-}
-
-bool
-policy_domain_matches(const char *pattern, const char *host, unsigned port, bool any_port)
-{
-	struct domain d;
-
-	if (port == 0 || port > 65535 || domain_parse(pattern, &d) != NULL)
-		return false;
-	if (!(any_port && d.port == 0) && !port_in(d.port, port))
-		return false;
-	return domain_names(&d, host, strlen(host));
-}
-
-/* The pattern that names exactly what both name. False when there is nothing. */
-static bool
-domain_intersect(const struct domain *a, const struct domain *b, char ret[PATTERN_LEN_MAX + 2])
-{
-	const struct domain *narrow = a->wildcard ? b : a, *wide = a->wildcard ? a : b;
-	unsigned port;
-
-	if (narrow->wildcard) {
-		/* One label more than the name: the same name or nothing in common. */
-		if (narrow->len != wide->len || memcmp(narrow->name, wide->name, wide->len) != 0)
-			return false;
-	} else if (!domain_names(wide, narrow->name, narrow->len)) {
-		return false;
-	}
-	port = a->port != 0 ? a->port : b->port;
-	if (port != 0 && (!port_in(a->port, port) || !port_in(b->port, port)))
-		return false;
-	snprintf(ret, PATTERN_LEN_MAX + 2, port != 0 ? "%s%.*s:%u" : "%s%.*s",
-	    narrow->wildcard ? "*." : "", (int)narrow->len, narrow->name, port);
-	return true;
-}
-
-static bool
-domain_covers(const struct domain *wide, const struct domain *d)
-{
-	if (wide->port != d->port && !(wide->port == 0 && port_in(0, d->port)))
-		return false;
-	if (d->wildcard)
-		return wide->wildcard && wide->len == d->len &&
-		    memcmp(wide->name, d->name, d->len) == 0;
-	return domain_names(wide, d->name, d->len);
 }
 
 /* ---- the whole ---- */
@@ -625,9 +372,10 @@ policy_check(const struct policy *p, struct koda_error *err)
 			const char *rule = list->v[k];
 
 			if (is_domain_list((enum koda_list)i)) {
-				if (policy_domain_check(rule, err) < 0)
+				if (policy_domain_check(rule, domain_use((enum koda_list)i), err) <
+				    0)
 					return -1;
-				if (!is_normalised(rule))
+				if (!domain_is_normalised(rule))
 					return rule_refuse(err, i, rule, "it is not in lower case");
 			} else {
 				if (policy_path_check(rule, err) < 0)
@@ -649,10 +397,10 @@ policy_check(const struct policy *p, struct koda_error *err)
 		return err_set(err, KODA_INVALID, 0, "policy: mitm has more than %d sockets",
 		    POLICY_RULES_MAX);
 	for (size_t i = 0; i < p->n_sockets; i++) {
-		if (policy_domain_check(p->sockets[i].domain, err) < 0 ||
+		if (policy_domain_check(p->sockets[i].domain, POLICY_DOMAIN_OTHER, err) < 0 ||
 		    policy_path_check(p->sockets[i].path, err) < 0)
 			return -1;
-		if (!is_normalised(p->sockets[i].domain))
+		if (!domain_is_normalised(p->sockets[i].domain))
 			return err_set(err, KODA_INVALID, 0,
 			    "policy: the domain of a socket is not in lower case");
 	}
@@ -752,6 +500,24 @@ add_domain(struct policy_list *ret, const char *pattern, struct koda_error *err)
 	return policy_list_add(ret, pattern, err);
 }
 
+/* What the other side's any_domain names too. */
+static int
+add_names(struct policy_list *ret, const struct policy_list *from, struct koda_error *err)
+{
+	char name[DOMAIN_PATTERN_MAX + 1];
+	struct domain d, held;
+
+	for (size_t i = 0; i < from->n; i++) {
+		if (domain_parse(from->v[i], &d) != NULL || domain_is_address(&d))
+			continue;
+		held = d;
+		held.any_sni = false;
+		if (domain_intersect(&d, &held, name) && add_domain(ret, name, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int
 compose_domains(struct policy *ret, const struct policy *p, const struct policy *c,
     struct koda_error *err)
@@ -759,7 +525,7 @@ compose_domains(struct policy *ret, const struct policy *p, const struct policy 
 	struct policy_list *list = &ret->list[KODA_ALLOWED_DOMAINS];
 	const struct policy_list *pl = &p->list[KODA_ALLOWED_DOMAINS],
 				 *cl = &c->list[KODA_ALLOWED_DOMAINS];
-	char both[PATTERN_LEN_MAX + 2];
+	char both[DOMAIN_PATTERN_MAX + 1];
 	struct domain dp, dc;
 
 	if (!cl->present)
@@ -778,15 +544,9 @@ compose_domains(struct policy *ret, const struct policy *p, const struct policy 
 				return -1;
 		}
 	}
-	for (size_t i = 0; p->flag[KODA_ANY_DOMAIN] && i < cl->n; i++) {
-		if (add_domain(list, cl->v[i], err) < 0)
-			return -1;
-	}
-	for (size_t i = 0; c->flag[KODA_ANY_DOMAIN] && i < pl->n; i++) {
-		if (add_domain(list, pl->v[i], err) < 0)
-			return -1;
-	}
-	return 0;
+	if (p->flag[KODA_ANY_DOMAIN] && add_names(list, cl, err) < 0)
+		return -1;
+	return c->flag[KODA_ANY_DOMAIN] ? add_names(list, pl, err) : 0;
 }
 
 static struct policy_limit

@@ -1,6 +1,6 @@
 /*
  * The policy's data type: what a trusted host hands to a sandbox. Every field of the schema in one
- * struct, its composition and its packed form. Who decides with it: shared/access. Who derives it
+ * struct, its composition and its packed form. Who decides with it: shared/access, shared/egress. Who derives it
  * from a mode: host/trust.
  *
  * A list has three states: absent (n == 0, !present) inherits in policy_compose and otherwise
@@ -62,12 +62,14 @@ int policy_copy(struct policy *dst, const struct policy *src, struct koda_error 
 /* Append unless it is there already; the list becomes present. Does not judge the rule. */
 int policy_list_add(struct policy_list *list, const char *rule, struct koda_error *err);
 
-/* The rule alone, as somebody wrote it: an absolute path; a domain pattern. KODA_INVALID with why. */
+/* The rule alone, as somebody wrote it: an absolute path; a domain pattern (shared/domain), with " any-sni" only where it
+ * allows. KODA_INVALID with why. */
 int policy_path_check(const char *path, struct koda_error *err);
-int policy_domain_check(const char *pattern, struct koda_error *err);
-
-/* Lower-case, without a trailing dot: in place, after policy_domain_check. */
-void policy_domain_normalise(char *pattern);
+enum policy_domain_use {
+	POLICY_DOMAIN_ALLOWS, /* allowed_domains */
+	POLICY_DOMAIN_OTHER,
+};
+int policy_domain_check(const char *pattern, enum policy_domain_use use, struct koda_error *err);
 
 /* The whole: bounds, enums, every rule; paths have to be canonical text and domains normalised, since
  * any other would never match. What the worker holds against the bytes it got. */
@@ -82,10 +84,6 @@ bool policy_equal(const struct policy *a, const struct policy *b);
 /* May that place be read, by deny_read and its holes alone? The longest rule that names the place
  * decides, deny on a tie. *ret_rule (may be NULL) is its text, NULL when none names it. */
 bool policy_reads(const struct policy *p, const char *path, const char **ret_rule);
-
-/* Does the (checked, normalised) pattern name that host and port? A pattern without a port means 80
- * and 443 where it allows; where it denies, any_port, it means all of them. */
-bool policy_domain_matches(const char *pattern, const char *host, unsigned port, bool any_port);
 
 /* min(max(depth, POLICY_DEPTH_MIN), POLICY_DEPTH_MAX) */
 unsigned policy_effective_depth(const struct policy *p);
