@@ -13,17 +13,19 @@
 enum hello_result {
 	HELLO_INCOMPLETE,
 	HELLO_OK,
-	HELLO_NOT_TLS, /* the first bytes are something else: may be said from the first byte on */
-	HELLO_BAD,     /* TLS, and wrong, or larger than HELLO_MAX */
+	HELLO_NOT_TLS, /* the first byte is not a handshake's: SSLv2's hello too, which has no server name */
+	HELLO_BAD, /* TLS, and wrong, or larger than HELLO_MAX */
 };
 
 struct hello {
 	bool has_name;
 	bool
-	    encrypted; /* an encrypted_client_hello (outer) or the old encrypted_server_name is there */
+	    encrypted; /* an encrypted_client_hello (or what may be one) or the old encrypted_server_name is there */
 	char name[DOMAIN_HOST_MAX + 1]; /* canonical */
 };
 
+/* Begins anew with each piece that came, as http_request_parse does: HELLO_MAX makes that harmless. ret is untouched but by
+ * HELLO_OK; a name that is no host is HELLO_BAD. */
 enum hello_result hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why);
 
 /* A fatal alert, as the client shows it: unrecognized_name. */

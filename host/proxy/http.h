@@ -3,9 +3,13 @@
  * copied: fields point into the bytes.
  *
  * Refused: a bare CR or LF, NUL and other controls, obs-fold, space before ':', an empty or non-token name, a request line that
- * is not exactly "METHOD SP TARGET SP HTTP/1.x", more than HTTP_FIELDS_MAX fields, two Host, Content-Length that is not one
- * plain number (a list of equal ones too), Content-Length with Transfer-Encoding, Transfer-Encoding that is not
- * exactly "chunked" (in a request; in a response also of HTTP/1.0), a body of CONNECT.
+ * is not exactly "METHOD SP TARGET SP HTTP/1.0" or 1.1, a method with small letters, a target with a fragment or with what is
+ * not visible ASCII, or (absolute) with a query and no path, more than HTTP_FIELDS_MAX fields, two Host or one that is no
+ * host, an origin form of HTTP/1.1 without Host, Content-Length that is not one plain number (a list of equal ones too),
+ * Content-Length with Transfer-Encoding, Transfer-Encoding that is not exactly "chunked", or in HTTP/1.0; a body of CONNECT.
+ *
+ * Parsing begins anew with each piece that came: for a head that comes byte by byte that is quadratic, which
+ * PROXY_HEAD_MAX makes cheaper than the reads that it takes.
  */
 #ifndef KODA_PROXY_HTTP_H
 #define KODA_PROXY_HTTP_H
@@ -16,7 +20,8 @@
 
 #include "shared/domain.h"
 
-#define HTTP_FIELDS_MAX 128
+#define HTTP_FIELDS_MAX  128
+#define HTTP_OPTIONS_MAX 16 /* of all Connection fields; browsers send two */
 
 struct http_text {
 	const char *p;
@@ -60,7 +65,7 @@ struct http_head {
 	enum domain_kind host_kind;
 	unsigned port; /* 0: origin form whose Host has none */
 	struct http_text
-	    path; /* of an absolute form: what an origin form would say ("/" when empty; query too) */
+	    path; /* of an absolute form: what an origin form would say ("/" when empty, or OPTIONS' "*"; query too) */
 	bool has_host_field;
 	bool host_differs; /* absolute form: the Host field names something else */
 
@@ -71,7 +76,7 @@ struct http_head {
 enum http_result {
 	HTTP_INCOMPLETE,
 	HTTP_OK,
-	HTTP_BAD, /* *why: one phrase, static */
+	HTTP_BAD, /* *why: one phrase, static. Of *ret nothing is of use but after HTTP_OK */
 };
 
 /* n bytes that begin with a head; a request may be preceded by one empty line, which counts. */
