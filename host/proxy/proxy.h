@@ -41,9 +41,7 @@
 /* Resolve and connect, all addresses together. 504. */
 #define PROXY_DIAL_SECS 10.0
 /* Nothing in either direction: two hours, as TCP's own keep-alive; an ssh session sleeps over lunch. */
-#ifndef PROXY_IDLE_SECS /* a test's is shorter */
 #define PROXY_IDLE_SECS 7200.0
-#endif
 /* One answer of the user. A client gives up before. */
 #define PROXY_ASK_SECS 120.0
 #endif
