@@ -23,7 +23,7 @@ help:
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
-	@echo 'make bench-peers   the same for srt, codex (from npm) and firejail, as far as they can be had'
+	@echo 'make bench-peers   the same for srt, codex, firejail, tinyproxy and squid, as far as they can be had'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    let clang-format have its way'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'

@@ -26,7 +26,7 @@ struct row {
 	struct race race;
 	double reach;      /* of the ratio; 0: reported only */
 	unsigned min;      /* batches, however long they take */
-	double reach_ours; /* of ours, in `unit`; 0: reported only */
+	double reach_ours; /* of ours, in `unit`, instead; 0: reported only */
 };
 
 /* A figure without a floor, of many alike. */
@@ -53,7 +53,7 @@ struct group {
 	const char *(*missing)(const struct row *row);
 };
 
-extern const struct group file_group, command_group, peer_group;
+extern const struct group file_group, command_group, network_group, peer_group, proxy_group;
 
 /* For the peers: command_group's make, and its exec_cold. */
 void command_make(const struct setting *set);

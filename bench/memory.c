@@ -121,6 +121,18 @@ family_of(const struct process *list, size_t n, int pid)
 	return 0;
 }
 
+int
+memory_child(const char *name)
+{
+	cleanup_free struct process *list = NULL;
+	size_t n = read_processes(&list);
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i].parent == getpid() && strncmp(list[i].name, name, 15) == 0)
+			return list[i].pid;
+	return 0;
+}
+
 size_t
 memory_of_families(const char *name, struct memory *ret, size_t max)
 {

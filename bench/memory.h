@@ -20,6 +20,9 @@ struct memory {
 /* Adds the process to *m; what cannot be seen of it makes the sum unknown. */
 void memory_add(struct memory *m, int pid);
 
+/* The first child of this process that is called `name` (at most 15 bytes of it count); 0: there is none. */
+int memory_child(const char *name);
+
 /* Each child of this process that is called `name`, with all that descends from it. Returns how many there are, of
  * which at most max are in ret. */
 size_t memory_of_families(const char *name, struct memory *ret, size_t max);

@@ -73,8 +73,9 @@ reached(const struct row *row, const struct outcome *o, char *ret, size_t size)
 
 	snprintf(ret, size, "-");
 	if (row->reach_ours > 0) {
-		snprintf(ret, size, "<= %.0f", row->reach_ours);
-		return o->ours.p50 * row->scale <= row->reach_ours;
+		snprintf(ret, size, "%s %.0f", rate ? ">=" : "<=", row->reach_ours);
+		return rate ? o->ours.p50 * row->scale >= row->reach_ours
+			    : o->ours.p50 * row->scale <= row->reach_ours;
 	}
 	if (row->reach <= 0)
 		return true;
@@ -108,15 +109,18 @@ report_row(const struct row *row, const struct result *r)
 void
 report_value(const struct value *v)
 {
+	bool small = v->reach > 0 && v->reach < 1;
+	int digits = small ? 2 : 1;
 	char reach[16];
 
 	if (!v->has) {
 		printf("%-18s not to be seen by this user\n", v->name);
 		return;
 	}
-	snprintf(reach, sizeof(reach), "<= %.0f", v->reach);
-	printf("%-18s %-6s%10.1f %10.1f %10s %10s %6s %8s%s\n", v->name, v->unit, v->figure.p50,
-	    v->figure.p99, "-", "-", "-", reach, v->figure.p50 > v->reach ? " *" : "");
+	snprintf(reach, sizeof(reach), "<= %.*f", small ? 2 : 0, v->reach);
+	printf("%-18s %-6s%10.*f %10.*f %10s %10s %6s %8s%s\n", v->name, v->unit, digits,
+	    v->figure.p50, digits, v->figure.p99, "-", "-", "-", reach,
+	    v->figure.p50 > v->reach ? " *" : "");
 }
 
 /* ---- JSON ---- */
@@ -152,7 +156,8 @@ json_row(const struct row *row, const struct result *r)
 	comma = ",\n";
 	json_sides(row, &r->outcome[0]);
 	if (row->reach_ours > 0)
-		fprintf(json, ", \"reach\": {\"ours\": {\"at_most\": %.1f}}", row->reach_ours);
+		fprintf(json, ", \"reach\": {\"ours\": {\"%s\": %.1f}}",
+		    row->race.amount > 0 ? "at_least" : "at_most", row->reach_ours);
 	else if (row->reach > 0)
 		fprintf(json, ", \"reach\": {\"ratio\": {\"%s\": %.3f}}",
 		    row->race.amount > 0 ? "at_least" : "at_most", row->reach);
@@ -178,11 +183,11 @@ json_value(const struct value *v)
 	    v->unit);
 	comma = ",\n";
 	if (v->has)
-		fprintf(json, "{\"p50\": %.1f, \"p99\": %.1f}", v->figure.p50, v->figure.p99);
+		fprintf(json, "{\"p50\": %.3f, \"p99\": %.3f}", v->figure.p50, v->figure.p99);
 	else
 		fprintf(json, "null");
 	fprintf(json,
-	    ", \"floor\": null, \"ratio\": null, \"reach\": {\"ours\": {\"at_most\": %.1f}}}",
+	    ", \"floor\": null, \"ratio\": null, \"reach\": {\"ours\": {\"at_most\": %.2f}}}",
 	    v->reach);
 }
 

@@ -1,6 +1,6 @@
 /*
- * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|commands] [--peers DIR]: what the sandbox costs, beside what
- * the same costs without it in the same run. Fails on nothing but on what does not work.
+ * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|commands|network] [--peers DIR]: what the sandbox
+ * costs, beside what the same costs without it in the same run. Fails on nothing but on what does not work.
  *
  * The ratios that count are taken with everything on one processor: a wake-up across processors
  * costs several times one on the same, and which it is is up to the scheduler. The same with
@@ -250,9 +250,11 @@ main(int argc, char **argv)
 		json_begin(json);
 	if (set.peers != NULL) {
 		ok = run_group(&peer_group, &set, only, json != NULL);
+		ok = run_group(&proxy_group, &set, only, json != NULL) && ok;
 	} else {
 		ok = run_group(&file_group, &set, only, json != NULL);
 		ok = run_group(&command_group, &set, only, json != NULL) && ok;
+		ok = run_group(&network_group, &set, only, json != NULL) && ok;
 	}
 	if (json != NULL)
 		json_end();

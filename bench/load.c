@@ -1,0 +1,441 @@
+/*
+ * bench_load serve | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES | idle SERVER PROXY N:
+ * the server of the network's rows, and its clients: direct, through a proxy (CONNECT), inside of a sandbox and outside,
+ * always this one program. SERVER and PROXY are ports on 127.0.0.1; PROXY 0: direct.
+ *
+ *	serve  prints its port, ends with its standard input. "GET n" is answered with n bytes and the end of the stream,
+ *	       "HOLD n" with n bytes
+ *	conn   N in turn, each 4 KiB and the end: median and 99th percentile of what one took, in ns
+ *	rate   the same, CLIENTS at a time: ns by connection
+ *	bulk   one of so many bytes: ns, from the first byte of the answer asked for to its last
+ *	idle   N that have had their 4 KiB stay open: "ready", then until standard input ends
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/measure.h"
+
+#define ANSWER      4096
+#define CHUNK       (256u << 10)
+#define HEAD_MAX    1024
+#define EVENTS      64
+#define CLIENTS_MAX 1024
+
+static char chunk[CHUNK];
+
+static double
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static struct sockaddr_in
+loopback(unsigned port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+/* Each connection here is one descriptor, and thousands are wanted. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void
+watch(int epoll, int fd, uint32_t events, void *data)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = data };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) < 0)
+		err(1, "epoll");
+}
+
+/* ---- the server ---- */
+
+struct served {
+	int fd;
+	char line[32];
+	size_t n_line;
+	bool asked, hold;
+	uint64_t left;
+};
+
+/* false: it is over. */
+static bool
+serve_more(struct served *s)
+{
+	ssize_t n;
+
+	while (!s->asked) {
+		n = recv(s->fd, s->line + s->n_line, sizeof(s->line) - 1 - s->n_line, 0);
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN;
+		s->n_line += (size_t)n;
+		s->line[s->n_line] = '\0';
+		if (s->line[s->n_line - 1] == '\n') {
+			s->asked = true;
+			s->hold = strncmp(s->line, "HOLD ", 5) == 0;
+			s->left = strtoull(s->line + (s->hold ? 5 : 4), NULL, 10);
+		} else if (s->n_line == sizeof(s->line) - 1) {
+			return false;
+		}
+	}
+	while (s->left > 0) {
+		n = send(s->fd, chunk, s->left < CHUNK ? s->left : CHUNK, MSG_NOSIGNAL);
+		if (n < 0)
+			return errno == EAGAIN;
+		s->left -= (uint64_t)n;
+	}
+	if (!s->hold)
+		return false;
+	n = recv(s->fd, s->line, sizeof(s->line), 0);
+	return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+static void
+accept_all(int epoll, int listener)
+{
+	struct served *s;
+	int fd;
+
+	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		s = calloc(1, sizeof(*s));
+		if (s == NULL)
+			err(1, "connection");
+		s->fd = fd;
+		if (serve_more(s)) {
+			watch(epoll, fd, EPOLLIN | EPOLLOUT | EPOLLET, s);
+		} else {
+			close(fd);
+			free(s);
+		}
+	}
+	if (errno != EAGAIN && errno != ECONNABORTED)
+		err(1, "accept");
+}
+
+static int
+serve(void)
+{
+	struct sockaddr_in at = loopback(0);
+	struct epoll_event events[EVENTS];
+	static struct served listener, input;
+	socklen_t len = sizeof(at);
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	listener.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (epoll < 0 || listener.fd < 0 ||
+	    bind(listener.fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(listener.fd, 4096) < 0 ||
+	    getsockname(listener.fd, (struct sockaddr *)&at, &len) < 0)
+		err(1, "server");
+	watch(epoll, listener.fd, EPOLLIN, &listener);
+	watch(epoll, STDIN_FILENO, EPOLLIN, &input);
+	printf("%u\n", ntohs(at.sin_port));
+	fflush(stdout);
+	for (;;) {
+		int n = epoll_wait(epoll, events, EVENTS, -1);
+
+		for (int i = 0; i < n; i++) {
+			struct served *s = events[i].data.ptr;
+
+			if (s == &input)
+				return 0;
+			if (s == &listener) {
+				accept_all(epoll, listener.fd);
+			} else if (!serve_more(s)) {
+				close(s->fd);
+				free(s);
+			}
+		}
+	}
+}
+
+/* ---- one client ---- */
+
+struct load {
+	unsigned server, proxy;
+	char connect[128], get[32];
+	size_t n_connect, n_get;
+};
+
+static void
+load_init(struct load *l, const char *verb, uint64_t bytes)
+{
+	l->n_connect = (size_t)snprintf(l->connect, sizeof(l->connect),
+	    "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", l->server, l->server);
+	l->n_get =
+	    (size_t)snprintf(l->get, sizeof(l->get), "%s %llu\n", verb, (unsigned long long)bytes);
+}
+
+static void
+say(int fd, const char *text, size_t n)
+{
+	/* A new connection has room for so little. */
+	if (send(fd, text, n, MSG_NOSIGNAL) != (ssize_t)n)
+		err(1, "send");
+}
+
+/* Is the head in buf whole? Ends the program when it is a refusal. */
+static bool
+head_is_whole(const char *buf, size_t n)
+{
+	if (n >= HEAD_MAX - 1)
+		errx(1, "no end of the proxy's answer");
+	if (n < 16 || memcmp(buf + n - 4, "\r\n\r\n", 4) != 0)
+		return false;
+	if (memcmp(buf, "HTTP/1.", 7) != 0 || memcmp(buf + 8, " 200", 4) != 0)
+		errx(1, "refused: %.*s", (int)strcspn(buf, "\r\n"), buf);
+	return true;
+}
+
+static int
+open_one(const struct load *l, int type)
+{
+	struct sockaddr_in at = loopback(l->proxy != 0 ? l->proxy : l->server);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | type, 0);
+
+	if (fd < 0)
+		err(1, "socket");
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 && errno != EINPROGRESS)
+		err(1, "connect");
+	return fd;
+}
+
+/* A connection with the request on it. */
+static int
+ask(const struct load *l)
+{
+	char head[HEAD_MAX];
+	size_t got = 0;
+	ssize_t n;
+	int fd = open_one(l, 0);
+
+	if (l->proxy != 0) {
+		say(fd, l->connect, l->n_connect);
+		do {
+			n = recv(fd, head + got, sizeof(head) - 1 - got, 0);
+			if (n <= 0)
+				err(1, "the proxy ended it");
+			got += (size_t)n;
+			head[got] = '\0';
+		} while (!head_is_whole(head, got));
+	}
+	say(fd, l->get, l->n_get);
+	return fd;
+}
+
+static void
+take(int fd, uint64_t bytes)
+{
+	ssize_t n;
+
+	for (; bytes > 0; bytes -= (uint64_t)n) {
+		n = recv(fd, chunk, bytes < CHUNK ? bytes : CHUNK, 0);
+		if (n <= 0)
+			err(1, "the answer ends early");
+	}
+}
+
+static void
+take_end(int fd)
+{
+	if (recv(fd, chunk, CHUNK, 0) != 0)
+		err(1, "the answer does not end");
+	close(fd);
+}
+
+static int
+conn(struct load *l, size_t n)
+{
+	double *samples = calloc(n, sizeof(*samples));
+	struct figure figure;
+
+	if (samples == NULL)
+		err(1, "samples");
+	load_init(l, "GET", ANSWER);
+	for (size_t i = 0; i < n; i++) {
+		double start = now();
+		int fd = ask(l);
+
+		take(fd, ANSWER);
+		take_end(fd);
+		samples[i] = now() - start;
+	}
+	figure = figure_of(samples, n, false);
+	printf("%.1f %.1f\n", figure.p50, figure.p99);
+	free(samples);
+	return 0;
+}
+
+static int
+bulk(struct load *l, uint64_t bytes)
+{
+	double start;
+	int fd;
+
+	/* What it takes to get there is conn's. */
+	load_init(l, "GET", bytes);
+	start = now();
+	fd = ask(l);
+	take(fd, bytes);
+	printf("%.1f\n", now() - start);
+	take_end(fd);
+	return 0;
+}
+
+static int
+idle(struct load *l, size_t n)
+{
+	char end[16];
+
+	load_init(l, "HOLD", ANSWER);
+	for (size_t i = 0; i < n; i++)
+		take(ask(l), ANSWER);
+	printf("ready\n");
+	fflush(stdout);
+	while (read(STDIN_FILENO, end, sizeof(end)) > 0)
+		;
+	return 0;
+}
+
+/* ---- many clients in one process ---- */
+
+enum step {
+	STEP_CONNECT,
+	STEP_HEAD,
+	STEP_ANSWER,
+};
+
+struct client {
+	int fd;
+	enum step step;
+	char head[HEAD_MAX];
+	size_t got;
+};
+
+static void
+client_begin(struct client *c, const struct load *l, int epoll)
+{
+	c->fd = open_one(l, SOCK_NONBLOCK);
+	c->step = STEP_CONNECT;
+	c->got = 0;
+	watch(epoll, c->fd, EPOLLIN | EPOLLOUT | EPOLLET, c);
+}
+
+static void
+client_say(struct client *c, const struct load *l, bool to_proxy)
+{
+	say(c->fd, to_proxy ? l->connect : l->get, to_proxy ? l->n_connect : l->n_get);
+	c->step = to_proxy ? STEP_HEAD : STEP_ANSWER;
+	c->got = 0;
+}
+
+/* true: the whole answer is there, and its end. */
+static bool
+client_more(struct client *c, const struct load *l, uint32_t events)
+{
+	ssize_t n;
+
+	if (c->step == STEP_CONNECT) {
+		if ((events & EPOLLOUT) == 0)
+			return false;
+		client_say(c, l, l->proxy != 0);
+	}
+	for (;;) {
+		if (c->step == STEP_HEAD)
+			n = recv(c->fd, c->head + c->got, HEAD_MAX - 1 - c->got, 0);
+		else
+			n = recv(c->fd, chunk, CHUNK, 0);
+		if (n < 0 && errno == EAGAIN)
+			return false;
+		if (n < 0 || (n == 0 && (c->step != STEP_ANSWER || c->got != ANSWER)))
+			err(1, "ended after %zu bytes", c->got);
+		if (n == 0)
+			return true;
+		c->got += (size_t)n;
+		c->head[c->step == STEP_HEAD ? c->got : 0] = '\0';
+		if (c->step == STEP_HEAD && head_is_whole(c->head, c->got))
+			client_say(c, l, false);
+	}
+}
+
+static int
+rate(struct load *l, size_t n, size_t clients)
+{
+	static struct client client[CLIENTS_MAX];
+	struct epoll_event events[EVENTS];
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	size_t begun = 0, done = 0;
+	double start = now();
+
+	load_init(l, "GET", ANSWER);
+	if (epoll < 0 || clients > CLIENTS_MAX)
+		err(1, "clients");
+	for (; begun < clients && begun < n; begun++)
+		client_begin(&client[begun], l, epoll);
+	while (done < n) {
+		int got = epoll_wait(epoll, events, EVENTS, 20000);
+
+		if (got <= 0)
+			err(1, "nothing comes any more, after %zu", done);
+		for (int i = 0; i < got; i++) {
+			struct client *c = events[i].data.ptr;
+
+			if (!client_more(c, l, events[i].events))
+				continue;
+			close(c->fd);
+			done++;
+			if (begun++ < n)
+				client_begin(c, l, epoll);
+		}
+	}
+	printf("%.1f\n", (now() - start) / (double)n);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct load load;
+	uint64_t n;
+
+	raise_descriptors();
+	if (argc == 2 && strcmp(argv[1], "serve") == 0)
+		return serve();
+	if (argc < 5 || (n = strtoull(argv[4], NULL, 10)) == 0)
+		return 2;
+	load = (struct load){ .server = (unsigned)atoi(argv[2]), .proxy = (unsigned)atoi(argv[3]) };
+	if (strcmp(argv[1], "conn") == 0)
+		return conn(&load, n);
+	if (strcmp(argv[1], "bulk") == 0)
+		return bulk(&load, n);
+	if (strcmp(argv[1], "idle") == 0)
+		return idle(&load, n);
+	if (strcmp(argv[1], "rate") == 0 && argc == 6)
+		return rate(&load, n, strtoul(argv[5], NULL, 10));
+	return 2;
+}
