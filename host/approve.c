@@ -8,18 +8,22 @@
 #include <sys/stat.h>
 
 #include "host/command.h"
+#include "host/egress.h"
 #include "host/session.h"
 
 struct koda_approval {
 	struct call *call; /* NULL: it has ended without waiting for the answer, or it is */
 	struct koda_command *command;
-	struct arena arena; /* holds the request that the question points into */
-	void *content;      /* of a large write, mapped; it is sealed, so nobody can change it */
+	struct egress_question *connect;
+	char host[DOMAIN_HOST_MAX + 1]; /* of connect, which may be gone before it is answered */
+	struct arena arena;             /* holds the request that the question points into */
+	void *content; /* of a large write, mapped; it is sealed, so nobody can change it */
 	size_t content_len;
 	struct koda_question question;
 	struct koda_result seen; /* what the question points into, once the call has ended */
 	bool asking;             /* the callback is running */
 	bool answered, yes;
+	enum koda_scope scope;
 };
 
 static void
@@ -275,9 +279,65 @@ approve_ask_command(struct koda_session *ses, struct koda_command *c)
 		settle_command(a);
 }
 
+/* ---- hosts ---- */
+
+void
+approve_connect_done(struct egress_question *q)
+{
+	struct koda_approval *a = q->approval;
+
+	if (a == NULL)
+		return;
+	q->approval = NULL;
+	a->connect = NULL;
+	if (!a->asking && a->answered)
+		approval_free(a);
+}
+
+void
+approve_ask_connect(struct koda_session *ses, struct egress_question *q)
+{
+	struct koda_approval *a = ses->approve == NULL ? NULL : calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		egress_answer(q, KODA_SCOPE_NO);
+		return;
+	}
+	arena_init(&a->arena);
+	a->seen.fd = -1;
+	a->connect = q;
+	q->approval = a;
+	memcpy(a->host, q->host, sizeof(a->host));
+	a->question = (struct koda_question){
+		.kind = KODA_OP_CONNECT,
+		.mode = ses->mode,
+		.host = a->host,
+		.port = q->port,
+		.approval = a,
+	};
+	a->asking = true;
+	ses->approve(ses->data, &a->question);
+	a->asking = false;
+	if (a->connect == NULL) {
+		if (a->answered)
+			approval_free(a); /* its slot ended while somebody was asked */
+	} else if (a->answered) {
+		egress_answer(a->connect, a->scope); /* frees both */
+	}
+}
+
+/* ---- answers ---- */
+
 void
 koda_approval_answer(struct koda_approval *approval, bool yes)
 {
+	koda_approval_answer_scope(approval, yes ? KODA_SCOPE_ONCE : KODA_SCOPE_NO);
+}
+
+void
+koda_approval_answer_scope(struct koda_approval *approval, enum koda_scope scope)
+{
+	const bool yes = scope == KODA_SCOPE_ONCE || scope == KODA_SCOPE_SESSION;
 	struct call *c = approval->call;
 	struct koda_session *ses;
 	struct koda_slot *slot;
@@ -286,8 +346,18 @@ koda_approval_answer(struct koda_approval *approval, bool yes)
 		return;
 	approval->answered = true;
 	approval->yes = yes;
+	approval->scope = yes ? scope : KODA_SCOPE_NO;
 	if (approval->asking)
 		return; /* approve_ask goes on when the callback has returned */
+	if (approval->connect != NULL) {
+		ses = approval->connect->ses;
+		if (*ses->here != 1)
+			return; /* the parent's question */
+		session_enter(ses);
+		egress_answer(approval->connect, approval->scope);
+		session_leave(ses);
+		return;
+	}
 	if (approval->command != NULL) {
 		ses = approval->command->slot->ses;
 		if (*ses->here != 1)

@@ -183,11 +183,17 @@ add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_err
 		    "XDG_RUNTIME_DIR, with nothing of the host in it" },
 		err) < 0)
 		return -1;
-	if (in->quarantine == NULL)
+	if (in->quarantine != NULL &&
+	    add_argument(a,
+		&(struct argument){ { "--bind", in->quarantine, BWRAP_QUARANTINE },
+		    "where the worker puts what a command planted; commands may not write there" },
+		err) < 0)
+		return -1;
+	if (in->certificates == NULL)
 		return 0;
 	return add_argument(a,
-	    &(struct argument){ { "--bind", in->quarantine, BWRAP_QUARANTINE },
-		"where the worker puts what a command planted; commands may not write there" },
+	    &(struct argument){ { "--ro-bind", in->certificates, BWRAP_CERTIFICATES },
+		"what commands trust, while the session ends TLS" },
 	    err);
 }
 

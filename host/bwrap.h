@@ -21,16 +21,18 @@ struct bwrap_writable {
 struct bwrap_input {
 	const struct bwrap_writable *writable;
 	size_t n_writable;
-	/* Directories that have to be seen, read-only, although they are in a place that a private file system
+	/* Places that have to be seen, read-only, although they are in a place that a private file system
 	 * covers (/tmp, /run): where the root is, when nothing in it may be written. Others are left out. */
 	const char *const *shown;
 	size_t n_shown;
-	const char *quarantine; /* on the host, or NULL; appears as BWRAP_QUARANTINE */
-	int stage2_fd;          /* the program; run as /proc/self/fd/N */
-	unsigned uid;           /* for the runtime directory /run/user/N */
+	const char *quarantine;   /* on the host, or NULL; appears as BWRAP_QUARANTINE */
+	const char *certificates; /* on the host, or NULL; appears as BWRAP_CERTIFICATES */
+	int stage2_fd;            /* the program; run as /proc/self/fd/N */
+	unsigned uid;             /* for the runtime directory /run/user/N */
 };
 
-#define BWRAP_QUARANTINE "/run/koda/quarantine"
+#define BWRAP_QUARANTINE   "/run/koda/quarantine"
+#define BWRAP_CERTIFICATES "/run/koda/certificates"
 
 struct bwrap_arguments {
 	char **v;       /* arguments, without argv[0]; ends with NULL */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "host/bwrap.h"
 #include "host/environment.h"
 #include "host/protect.h"
 #include "host/stderr_parse.h"
@@ -122,6 +123,11 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		.shell = o->shell,
 		.root = ses->root,
 		.uid = (unsigned)getuid(),
+		.egress_port = EGRESS_PORT,
+		.connect_helper = egress_connect_path(ses),
+		.ca_file = egress_certificates(&c->sb->egress) != NULL
+		    ? BWRAP_CERTIFICATES "/" EGRESS_CERTIFICATES_NAME
+		    : koda_policy_get(c->slot->policy)->ca_bundle,
 		.writable = writable,
 		.data = c->sb };
 
@@ -392,6 +398,8 @@ compared(void *data)
 {
 	struct koda_command *c = data;
 
+	/* What was refused was reported before its client heard of it. */
+	egress_drain(&c->sb->egress, false);
 	c->violations =
 	    violations_since(&c->sb->violations, c->seen_violations, &c->result.n_violations);
 	over(c);

@@ -17,7 +17,8 @@
 
 /*
  * No name here tells a secret by itself: AWS_SHARED_CREDENTIALS_FILE is left out although it is a path only, so that
- * the lists can be held against the shape of names. No proxy of the host: there is no way to it from inside.
+ * the lists can be held against the shape of names. No proxy of the host: there is no way to it from inside, only through
+ * our own.
  */
 /* clang-format off */
 static const char *const base_names[] = {
@@ -361,6 +362,71 @@ pass_places(const struct environment_input *in, struct environment *e, struct ko
 	return put(e, "XDG_RUNTIME_DIR", strlen("XDG_RUNTIME_DIR"), runtime, err);
 }
 
+static bool
+has_name(const char *const *v, const char *name)
+{
+	return value_of(v, name) != NULL;
+}
+
+/* Neither the shell that git gives it to, nor ssh's own % and shell, may read anything else in it. */
+static bool
+is_plain_path(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "+,-./:=@_";
+
+	return path != NULL && path[0] == '/' && path[strspn(path, plain)] == '\0';
+}
+
+static int
+put_all(const char *const *names, const char *value, struct environment *e, struct koda_error *err)
+{
+	for (; *names != NULL; names++) {
+		if (put(e, *names, strlen(*names), value, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The one way out, for each of the ways in which programs are told of a proxy. */
+static int
+put_egress(const struct environment_input *in, struct environment *e, struct koda_error *err)
+{
+	static const char *const http[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+		"https_proxy", NULL };
+	static const char *const all[] = { "ALL_PROXY", "all_proxy", NULL };
+	/* The slot's own loopback, and nothing else: all that is further away is reached by the proxy or not at all. */
+	static const char *const no[] = { "NO_PROXY", "no_proxy", NULL };
+	static const char *const node[] = { "NODE_USE_ENV_PROXY", NULL };
+	static const char *const ssh[] = { "GIT_SSH_COMMAND", NULL };
+	char value[PATH_LEN_MAX + 64];
+
+	if (in->egress_port == 0)
+		return 0;
+	snprintf(value, sizeof(value), "http://127.0.0.1:%u", in->egress_port);
+	if (put_all(http, value, e, err) < 0)
+		return -1;
+	snprintf(value, sizeof(value), "socks5h://127.0.0.1:%u", in->egress_port);
+	if (put_all(all, value, e, err) < 0 || put_all(no, "localhost,127.0.0.1,::1", e, err) < 0 ||
+	    put_all(node, "1", e, err) < 0)
+		return -1;
+	/* ssh knows no proxy. Who has a command of his own for it keeps it. */
+	if (!is_plain_path(in->connect_helper) || has_name(in->extra, "GIT_SSH_COMMAND") ||
+	    has_name(in->extra, "GIT_SSH"))
+		return 0;
+	snprintf(value, sizeof(value), "ssh -o 'ProxyCommand=%s %%h %%p'", in->connect_helper);
+	return put_all(ssh, value, e, err);
+}
+
+static int
+put_certificates(const struct environment_input *in, struct environment *e, struct koda_error *err)
+{
+	static const char *const names[] = { "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS",
+		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", NULL };
+
+	return in->ca_file == NULL ? 0 : put_all(names, in->ca_file, e, err);
+}
+
 static int
 put_extra(const char *const *extra, struct environment *e, struct koda_error *err)
 {
@@ -398,6 +464,7 @@ environment_make(const struct environment_input *in, struct environment *ret,
 		return -1;
 	/* So that a program can tell why something does not work. */
 	if (put(&e, "KODA_SANDBOX", strlen("KODA_SANDBOX"), "1", err) < 0 ||
+	    put_egress(in, &e, err) < 0 || put_certificates(in, &e, err) < 0 ||
 	    put_extra(in->extra, &e, err) < 0)
 		return -1;
 	*ret = e;

@@ -20,6 +20,9 @@ struct environment_input {
 	const char *shell;
 	const char *root; /* PWD; NULL: none */
 	unsigned uid;
+	unsigned egress_port; /* on 127.0.0.1; 0: there is no way out that a variable could name */
+	const char *connect_helper; /* what takes ssh there; NULL or "": none */
+	const char *ca_file;        /* certificates to trust; NULL: the system's */
 	/* Is that a directory that commands can write, and that is there for them? (Of a private /tmp: it
 	 * itself; what the host has in its own is not.) NULL: the private ones are all there is. */
 	bool (*writable)(void *data, const char *path);

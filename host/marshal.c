@@ -46,6 +46,7 @@ marshal_is_mutation(enum koda_op_kind kind)
 	case KODA_OP_LIST:
 	case KODA_OP_EXPLAIN:
 	case KODA_OP_RUN:
+	case KODA_OP_CONNECT:
 		break;
 	}
 	return false;
@@ -92,6 +93,7 @@ marshal_check(const struct koda_op *op, struct koda_error *err)
 	case KODA_OP_REMOVE:
 		break;
 	case KODA_OP_RUN: /* koda_command_start() */
+	case KODA_OP_CONNECT:
 	default:
 		return err_set(err, KODA_INVALID, 0, "no such operation: %d", (int)op->kind);
 	}
@@ -278,6 +280,7 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 								      : KODA__ACCESS__ACCESS_READ;
 		break;
 	case KODA_OP_RUN: /* is no request */
+	case KODA_OP_CONNECT:
 		break;
 	}
 #undef BEGIN
@@ -826,6 +829,7 @@ expected(enum koda_op_kind kind)
 	case KODA_OP_REMOVE:
 	case KODA_OP_RENAME:
 	case KODA_OP_RUN:
+	case KODA_OP_CONNECT:
 		break;
 	}
 	return KODA__REPLY__RESULT_OUTCOME;
@@ -858,6 +862,7 @@ marshal_result(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct
 	case KODA_OP_REMOVE:
 	case KODA_OP_RENAME:
 	case KODA_OP_RUN:
+	case KODA_OP_CONNECT:
 		break;
 	}
 	return take_outcome(kind, reply->outcome, ret, err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,14 +56,26 @@ static int
 fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, size_t n_writable,
     struct bwrap_arguments *ret, struct koda_error *err)
 {
-	const struct bwrap_input in = { .writable = writable,
+	/* What commands are told of, wherever it is. */
+	const char *const files[] = { egress_connect_path(sb->slot->ses),
+		koda_policy_get(sb->slot->policy)->ca_bundle };
+	cleanup_free const char **shown =
+	    calloc(sb->view.n_shown + N_ELEMENTS(files), sizeof(*shown));
+	struct bwrap_input in = { .writable = writable,
 		.n_writable = n_writable,
-		.shown = (const char *const *)sb->view.shown,
-		.n_shown = sb->view.n_shown,
+		.shown = shown,
 		.quarantine = sb->quarantine,
+		.certificates = egress_certificates(&sb->egress),
 		.stage2_fd = FD_STAGE2,
 		.uid = (unsigned)getuid() };
 
+	if (shown == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox arguments");
+	for (size_t i = 0; i < sb->view.n_shown; i++)
+		shown[in.n_shown++] = sb->view.shown[i];
+	for (size_t i = 0; i < N_ELEMENTS(files); i++)
+		if (files[i] != NULL && files[i][0] == '/' && access(files[i], F_OK) == 0)
+			shown[in.n_shown++] = files[i];
 	return bwrap_arguments(&in, ret, err);
 }
 
@@ -136,6 +149,7 @@ forget(struct sandbox *sb)
 {
 	session_unwatch(sb->slot->ses, &sb->source);
 	session_unwatch(sb->slot->ses, &sb->end.source);
+	egress_drop(&sb->egress);
 	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
 	if (sb->bwrap.pidfd >= 0) {
 		child_kill(&sb->bwrap);
@@ -250,7 +264,9 @@ on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct waiting *
 		return 0;
 	}
 	if (w != NULL && r->id == w->id) {
-		if (w->wants_fd && r->report_case == KODA__REPORT__REPORT_WORKER_STARTED)
+		if (w->wants_fd &&
+		    (r->report_case == KODA__REPORT__REPORT_WORKER_STARTED ||
+			r->report_case == KODA__REPORT__REPORT_BOOTED))
 			w->fd = frame_take_fd(&sb->fs);
 		w->report = r;
 		return 0;
@@ -485,6 +501,25 @@ open_terminals(void)
 	return fd;
 }
 
+/* Of its namespace nothing can be said, but what it answers to. */
+static bool
+is_egress_socket(int fd)
+{
+	struct sockaddr_in sin = { 0 };
+	int type = 0, listens = 0;
+	socklen_t len = sizeof(sin);
+
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&sin, &len) < 0 ||
+	    sin.sin_family != AF_INET || sin.sin_port != htons(EGRESS_PORT) ||
+	    sin.sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+		return false;
+	len = sizeof(type);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
+		return false;
+	len = sizeof(listens);
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens != 0;
+}
+
 static int
 send_boot(struct sandbox *sb, struct koda_error *err)
 {
@@ -499,7 +534,8 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__Boot boot = KODA__BOOT__INIT;
 	ProtobufCBinaryData runtime;
-	struct waiting w = { 0 };
+	struct waiting w = { .wants_fd = true, .fd = -1 };
+	cleanup_close int listening = -1;
 	char dir[32];
 
 	if (writable == NULL)
@@ -524,12 +560,16 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	boot.has_terminals = boot.has_host = true;
 	boot.terminals = terminals >= 0;
 	boot.host = own >= 0;
+	/* Also when the policy lets nothing out: who asks is told so, in a sentence. */
+	boot.has_egress_port = true;
+	boot.egress_port = EGRESS_PORT;
 	if (boot.terminals)
 		fds[n_fds++] = terminals;
 	if (boot.host)
 		fds[n_fds++] = own;
 	if (ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err) < 0)
 		return -1;
+	listening = w.fd;
 	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
 	if (w.report->booted->protocol != KODA_PROTOCOL_VERSION)
@@ -546,7 +586,10 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 		    "notification of connections %s)",
 		    sb->landlock_abi, LOCKDOWN_ABI_FULL, w.report->booted->seccomp ? "yes" : "no",
 		    sb->connect_guard ? "yes" : "no");
-	return 0;
+	if (!is_egress_socket(listening))
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the sandbox's socket for the network is none");
+	return egress_serve(&sb->egress, take_fd(&listening), err);
 }
 
 int
@@ -554,8 +597,10 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 {
 	if (sb->up)
 		return 0;
-	if (spawn(sb, err) < 0)
+	if (egress_prepare(&sb->egress, err) < 0 || spawn(sb, err) < 0) {
+		egress_drop(&sb->egress);
 		return -1;
+	}
 	if (send_boot(sb, err) < 0) {
 		char remedy[REMEDY_MAX];
 		size_t len;
@@ -717,6 +762,7 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 	sb->fs.fd = -1;
 	arena_init(&sb->arena);
 	violations_init(&sb->violations, VIOLATIONS_MAX);
+	egress_port_init(&sb->egress, sb);
 	sb->protect = protect_new();
 	if (sb->protect == NULL) {
 		err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
@@ -743,6 +789,7 @@ sandbox_free(struct sandbox *sb)
 	forget(sb);
 	while (sb->commands != NULL)
 		command_closed(sb->commands, &why);
+	egress_port_done(&sb->egress);
 	protect_free(sb->protect);
 	view_done(&sb->view);
 	violations_done(&sb->violations);

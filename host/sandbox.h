@@ -8,6 +8,7 @@
 #ifndef KODA_HOST_SANDBOX_H
 #define KODA_HOST_SANDBOX_H
 
+#include "host/egress.h"
 #include "host/session.h"
 #include "host/view.h"
 #include "host/violations.h"
@@ -48,6 +49,7 @@ struct sandbox {
 	struct koda_command *commands; /* not over yet */
 	size_t n_commands;
 	struct violations violations;
+	struct egress_port egress;
 	uint64_t compare_at; /* ns: the next comparison on account of background commands */
 };
 

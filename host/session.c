@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "host/command.h"
+#include "host/egress.h"
 #include "host/helpers.h"
 #include "host/home.h"
 #include "host/protect.h"
@@ -213,6 +214,8 @@ rearm_all(struct koda_session *ses)
 		if (at < first)
 			first = at;
 	}
+	if (egress_next_time(ses) < first)
+		first = egress_next_time(ses);
 	set_timer(ses, first);
 }
 
@@ -281,6 +284,7 @@ work(struct koda_session *ses, int timeout_ms)
 			slot_ask(slot);
 		}
 	}
+	egress_tick(ses);
 	deliver(ses);
 	deliver_commands(ses);
 	/* What was asked for from there goes out together. */
@@ -440,6 +444,9 @@ find_helpers(struct koda_session *ses, const struct koda_session_options *o, str
 		return 0;
 	if (helpers_find(o->helper_dir, "koda-sandbox-stage2", ses->stage2_path, err) < 0)
 		return -1;
+	if (egress_open(ses, o->helper_dir, err) < 0)
+		return -1;
+	ses->intercept = o->intercept;
 	return helpers_find_bwrap(ses->bwrap_path, err) < 0 && !session_degrade(ses, err) ? -1 : 0;
 }
 
@@ -536,6 +543,7 @@ abandon(struct koda_session *ses)
 		if (slot->sandbox != NULL)
 			sandbox_abandon(slot->sandbox);
 	}
+	egress_abandon(ses);
 	for (size_t i = 0; i < ses->n_leaving; i++)
 		close(ses->leaving[i].pidfd);
 	ses->n_leaving = 0;
@@ -596,6 +604,7 @@ koda_session_close(struct koda_session *ses)
 	} else {
 		forget_done(ses);
 	}
+	egress_close(ses);
 	reap_leaving(ses, LEAVING_MS);
 	free(ses->leaving);
 	/* In a child too: that is memory only until its loop runs, which then must not know us. */

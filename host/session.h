@@ -28,8 +28,10 @@ struct koda_session {
 	char worker_path[PATH_LEN_MAX + 1];
 	bool commands; /* slots have a kernel sandbox */
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
-	struct koda_command *over; /* ended, their callback is to be called; by next */
-	size_t n_commands;         /* not over yet */
+	bool intercept;
+	struct egress_session *egress; /* NULL: without commands */
+	struct koda_command *over;     /* ended, their callback is to be called; by next */
+	size_t n_commands;             /* not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
@@ -86,5 +88,9 @@ void approve_done(struct call *c);
 /* The same for a command; answered by command_answer. */
 void approve_ask_command(struct koda_session *ses, struct koda_command *c);
 void approve_command_done(struct koda_command *c);
+/* The same for a host; answered by egress_answer. */
+struct egress_question;
+void approve_ask_connect(struct koda_session *ses, struct egress_question *q);
+void approve_connect_done(struct egress_question *q);
 
 #endif

@@ -1,0 +1,166 @@
+#include "host/certificates.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/bytes.h"
+#include "shared/cleanup.h"
+
+#define FRESH      "fresh.pem"
+#define BUNDLE_MAX (16u << 20) /* of one file; a system's has a quarter of a megabyte */
+#define PIECE      65536
+
+char *
+certificates_make(struct koda_error *err)
+{
+	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	char dir[PATH_LEN_MAX + 1], *real;
+
+	for (size_t i = 0; i < N_ELEMENTS(bases); i++) {
+		if (bases[i] == NULL || bases[i][0] != '/' ||
+		    snprintf(dir, sizeof(dir), "%s/koda-certificates-XXXXXX", bases[i]) >=
+			(int)sizeof(dir) ||
+		    mkdtemp(dir) == NULL)
+			continue;
+		/* bwrap is given no link. */
+		real = realpath(dir, NULL);
+		if (real != NULL)
+			return real;
+		rmdir(dir);
+	}
+	err_set(err, KODA_UNSUPPORTED, errno, "no directory for the certificates");
+	return NULL;
+}
+
+bool
+certificates_is_pem(const void *data, size_t len)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----\n";
+	static const char end[] = "-----END CERTIFICATE-----\n";
+	const char *p = data;
+
+	if (len < sizeof(begin) - 1 + sizeof(end) - 1 || memcmp(p, begin, sizeof(begin) - 1) != 0 ||
+	    memcmp(p + len - (sizeof(end) - 1), end, sizeof(end) - 1) != 0)
+		return false;
+	for (size_t i = sizeof(begin) - 1; i < len - (sizeof(end) - 1); i++) {
+		if (!isalnum((unsigned char)p[i]) && memchr("+/=\n", p[i], 4) == NULL)
+			return false;
+	}
+	return true;
+}
+
+static int
+write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* -1 with errno. A file that ends without a newline would run into the next one. */
+static int
+append_file(int to, int from)
+{
+	cleanup_free char *buf = malloc(PIECE);
+	size_t total = 0;
+	ssize_t n;
+
+	if (buf == NULL)
+		return -1;
+	while ((n = read(from, buf, PIECE)) > 0) {
+		total += (size_t)n;
+		if (total > BUNDLE_MAX) {
+			errno = EFBIG;
+			return -1;
+		}
+		if (write_all(to, buf, (size_t)n) < 0)
+			return -1;
+	}
+	return n < 0 ? -1 : write_all(to, "\n", 1);
+}
+
+static int
+append_system(int to)
+{
+	static const char *const places[] = { "/etc/ssl/certs/ca-certificates.crt",
+		"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
+
+	for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+		cleanup_close int from = open(places[i], O_RDONLY | O_CLOEXEC);
+
+		if (from >= 0)
+			return append_file(to, from);
+	}
+	return 0; /* a machine that trusts nobody */
+}
+
+static int
+append_bundle(int to, const char *ca_bundle, struct koda_error *err)
+{
+	cleanup_close int from = -1;
+	struct stat st;
+
+	if (ca_bundle == NULL)
+		return 0;
+	/* A FIFO would keep us waiting. */
+	from = open(ca_bundle, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (from < 0 || fstat(from, &st) < 0)
+		return err_set(err, KODA_IO, errno, "ca_bundle '%s'", ca_bundle);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, KODA_INVALID, 0, "ca_bundle '%s' is not a file", ca_bundle);
+	if (append_file(to, from) < 0)
+		return err_set(err, KODA_IO, errno, "ca_bundle '%s'", ca_bundle);
+	return 0;
+}
+
+int
+certificates_write(const char *dir, const char *name, const char *ca_bundle, const void *ca,
+    size_t ca_len, struct koda_error *err)
+{
+	cleanup_close int at = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), to = -1;
+
+	if (at >= 0) {
+		unlinkat(at, FRESH, 0);
+		to = openat(at, FRESH, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+	}
+	if (to < 0)
+		return err_set(err, KODA_IO, errno, "the certificates in '%s'", dir);
+	if (append_bundle(to, ca_bundle, err) < 0)
+		return -1;
+	if (append_system(to) < 0 || write_all(to, ca, ca_len) < 0 ||
+	    renameat(at, FRESH, at, name) < 0)
+		return err_set(err, KODA_IO, errno, "the certificates in '%s'", dir);
+	return 0;
+}
+
+void
+certificates_remove(char *dir, const char *name)
+{
+	cleanup_close int at = -1;
+
+	if (dir == NULL)
+		return;
+	at = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (at >= 0) {
+		unlinkat(at, FRESH, 0);
+		unlinkat(at, name, 0);
+	}
+	rmdir(dir);
+	free(dir);
+}

@@ -1,0 +1,1193 @@
+#include "host/egress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host/certificates.h"
+#include "host/command.h"
+#include "host/connections.h"
+#include "host/helpers.h"
+#include "host/sandbox.h"
+#include "proto/proxy.pb-c.h"
+#include "shared/cleanup.h"
+#include "shared/egress.h"
+#include "shared/lockdown.h"
+#include "shared/message.h"
+#include "shared/upstream.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* Of one turn of the loop: a proxy that never stops reporting does not keep us from everybody else. */
+#define READS_MAX 16
+/* Orders that it has not read: the longest one, and more answers than there are questions. */
+#define PENDING_MAX (FRAME_MAX + (64u << 10))
+/* How long the last words of a process that has closed its socket are waited for. */
+#define GONE_MS 200
+
+enum egress_state {
+	EGRESS_DOWN, /* nobody has needed it, or it died */
+	EGRESS_STARTING,
+	EGRESS_UP,
+	EGRESS_FAILED, /* for good */
+};
+
+/* One policy of a session, and the process that serves it. */
+struct egress {
+	struct source source; /* the control socket; first */
+	struct egress *next;
+	struct koda_session *ses;
+	struct koda_policy *policy; /* a reference */
+	struct egress_port *ports;
+	enum egress_state state;
+	struct child child;
+	struct frame_stream fs;
+	struct arena arena;
+	uint64_t next_slot;
+	uint64_t deadline, not_before; /* ns */
+	unsigned barren;
+	uint64_t sync_sent, synced;
+	struct egress_question *questions;
+	char *certificates;            /* directory, or NULL */
+	char failed[KODA_MESSAGE_MAX]; /* its own last words */
+};
+
+struct grant {
+	char host[DOMAIN_HOST_MAX + 1];
+	unsigned port;
+};
+
+struct egress_session {
+	struct egress *all;
+	char path[PATH_LEN_MAX + 1], connect_path[PATH_LEN_MAX + 1];
+	char *variable[4]; /* as upstream_variables has them; NULL: not set */
+	struct grant *grants;
+	size_t n_grants;
+	bool foreign; /* a forked child */
+};
+
+enum { HTTPS, HTTP, ALL, NO };
+
+/* ---- opening ---- */
+
+/* What is empty is as not set. */
+static int
+copy_variable(const char *upper, const char *lower, char **ret, struct koda_error *err)
+{
+	const char *value = getenv(upper);
+
+	if (value == NULL || value[0] == '\0')
+		value = getenv(lower);
+	if (value == NULL || value[0] == '\0')
+		return 0;
+	if (strlen(value) > UPSTREAM_VALUE_MAX)
+		return err_set(err, KODA_INVALID, 0, "%s has more than %d bytes", upper,
+		    UPSTREAM_VALUE_MAX);
+	*ret = strdup(value);
+	return *ret != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "session");
+}
+
+static int
+read_variables(struct egress_session *es, struct koda_error *err)
+{
+	struct upstream_variables v;
+	struct upstream upstream = { 0 };
+
+	if (copy_variable("HTTPS_PROXY", "https_proxy", &es->variable[HTTPS], err) < 0 ||
+	    copy_variable("HTTP_PROXY", "http_proxy", &es->variable[HTTP], err) < 0 ||
+	    copy_variable("ALL_PROXY", "all_proxy", &es->variable[ALL], err) < 0 ||
+	    copy_variable("NO_PROXY", "no_proxy", &es->variable[NO], err) < 0)
+		return -1;
+	v = (struct upstream_variables){ .https_proxy = es->variable[HTTPS],
+		.http_proxy = es->variable[HTTP],
+		.all_proxy = es->variable[ALL],
+		.no_proxy = es->variable[NO] };
+	if (upstream_parse(&v, &upstream, err) < 0)
+		return err_wrap(err, "commands have no network as it is set up here");
+	upstream_done(&upstream);
+	return 0;
+}
+
+int
+egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error *err)
+{
+	struct egress_session *es = calloc(1, sizeof(*es));
+
+	if (es == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	ses->egress = es;
+	if (helpers_find(helper_dir, "koda-egress-proxy", es->path, err) < 0)
+		return -1;
+	/* Without it all works but ssh. */
+	if (helpers_find(helper_dir, "koda-egress-connect", es->connect_path, NULL) < 0)
+		es->connect_path[0] = '\0';
+	return read_variables(es, err);
+}
+
+const char *
+egress_connect_path(const struct koda_session *ses)
+{
+	return ses->egress != NULL ? ses->egress->connect_path : "";
+}
+
+/* ---- the listening sockets ---- */
+
+static void on_waiting(struct source *source);
+
+/* Nobody serves: the next connection starts somebody, as soon as it may. */
+static void
+watch_ports(struct egress *e)
+{
+	bool wait = e->state == EGRESS_DOWN && now_ns() >= e->not_before;
+
+	for (struct egress_port *p = e->ports; p != NULL; p = p->next) {
+		if (wait && p->fd >= 0)
+			session_watch(e->ses, &p->source, p->fd, EPOLLIN);
+		else
+			session_unwatch(e->ses, &p->source);
+	}
+	if (e->state == EGRESS_DOWN && !wait && e->ports != NULL)
+		session_wake_at(e->ses, e->not_before);
+}
+
+static void
+close_port(struct egress_port *port)
+{
+	session_unwatch(port->egress->ses, &port->source);
+	close_at(&port->fd);
+	port->fd = -1;
+	port->served = false;
+}
+
+static struct egress_port *
+find_port(const struct egress *e, uint64_t slot)
+{
+	struct egress_port *p = e->ports;
+
+	while (p != NULL && p->slot != slot)
+		p = p->next;
+	return p;
+}
+
+/* ---- questions ---- */
+
+static void
+unlink_question(struct egress_question *q)
+{
+	struct egress_question **at = &q->egress->questions;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+}
+
+static void
+free_question(struct egress_question *q)
+{
+	unlink_question(q);
+	approve_connect_done(q);
+	free(q);
+}
+
+/* slot 0: of all. */
+static void
+free_questions(struct egress *e, uint64_t slot)
+{
+	for (struct egress_question *q = e->questions, *next; q != NULL; q = next) {
+		next = q->next;
+		if (slot == 0 || q->slot == slot)
+			free_question(q);
+	}
+}
+
+static bool
+is_granted(const struct egress_session *es, const char *host, unsigned port)
+{
+	for (size_t i = 0; i < es->n_grants; i++)
+		if (es->grants[i].port == port && strcmp(es->grants[i].host, host) == 0)
+			return true;
+	return false;
+}
+
+static bool
+add_grant(struct egress_session *es, const char *host, unsigned port)
+{
+	struct grant *more;
+
+	if (is_granted(es, host, port))
+		return true;
+	if (es->n_grants >= EGRESS_GRANTS_MAX)
+		return false;
+	more = realloc(es->grants, (es->n_grants + 1) * sizeof(*more));
+	if (more == NULL)
+		return false;
+	es->grants = more;
+	snprintf(more[es->n_grants].host, sizeof(more[0].host), "%s", host);
+	more[es->n_grants++].port = port;
+	return true;
+}
+
+/* ---- the process's end ---- */
+
+static void
+stop(struct egress *e)
+{
+	session_unwatch(e->ses, &e->source);
+	frame_done(&e->fs); /* it ends with its socket */
+	child_kill(&e->child);
+	session_adopt(e->ses, &e->child);
+	close_at(&e->child.pidfd);
+	e->child.pidfd = -1;
+	e->state = EGRESS_DOWN;
+	for (struct egress_port *p = e->ports; p != NULL; p = p->next) {
+		p->served = false;
+		if (p->connections != NULL)
+			connections_cut(p->connections, "the egress proxy ended under it");
+	}
+	/* Whoever thinks about one may still say that it is for the session. */
+	for (struct egress_question *q = e->questions, *next; q != NULL; q = next) {
+		next = q->next;
+		q->id = 0;
+		if (q->unasked)
+			free_question(q);
+	}
+}
+
+static uint64_t
+backoff_ns(unsigned barren)
+{
+	return barren < 2 ? 0 : (EGRESS_BACKOFF_MS * NS_PER_MS) << (2 * (barren - 2));
+}
+
+/* It died, or is not to be trusted any more. */
+static void
+lost(struct egress *e, const char *why)
+{
+	bool barren = e->state != EGRESS_UP;
+
+	session_event(e->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
+	stop(e);
+	e->barren = barren ? e->barren + 1 : 0;
+	e->not_before = now_ns() + backoff_ns(e->barren);
+	if (e->barren >= EGRESS_BARREN_MAX) {
+		e->state = EGRESS_FAILED;
+		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
+			close_port(p);
+		session_event(e->ses, KODA_EVENT_DEGRADED,
+		    "commands have no network: the egress proxy does not start (%s)", why);
+	}
+	watch_ports(e);
+}
+
+/* It has closed its socket. */
+static void
+ended(struct egress *e)
+{
+	char how[64], why[KODA_MESSAGE_MAX];
+
+	if (e->failed[0] != '\0')
+		snprintf(why, sizeof(why), "%s", e->failed);
+	else
+		snprintf(why, sizeof(why), "it %s",
+		    child_gone(&e->child, GONE_MS) ? child_end(&e->child, how, sizeof(how))
+						   : "closed its socket");
+	lost(e, why);
+}
+
+/* ---- orders ---- */
+
+/* fd -1: none goes with it. */
+static int
+send_order(struct egress *e, const Koda__EgressOrder *order, int fd, struct koda_error *err)
+{
+	ssize_t len = message_queue(&e->fs, &order->base, err);
+	int r;
+
+	if (len < 0)
+		return -1;
+	r = fd >= 0 ? frame_flush_with_fd(&e->fs, (size_t)len, fd, EGRESS_SYNC_MS, err)
+		    : frame_flush(&e->fs, false, err);
+	if (r < 0)
+		return -1;
+	if (frame_pending(&e->fs) > PENDING_MAX)
+		return err_set(err, KODA_PROTOCOL, 0, "it does not read what it is told");
+	session_watch(e->ses, &e->source, e->fs.fd,
+	    EPOLLIN | (frame_pending(&e->fs) > 0 ? EPOLLOUT : 0));
+	return 0;
+}
+
+/* The same where it is not one of its reports that is being worked on. */
+static void
+order(struct egress *e, const Koda__EgressOrder *one, int fd)
+{
+	struct koda_error err;
+
+	if (send_order(e, one, fd, &err) < 0)
+		lost(e, err.message);
+}
+
+static int
+send_serve(struct egress *e, struct egress_port *port, struct koda_error *err)
+{
+	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
+	Koda__EgressServe serve = KODA__EGRESS_SERVE__INIT;
+
+	serve.slot = port->slot;
+	one.order_case = KODA__EGRESS_ORDER__ORDER_SERVE;
+	one.serve = &serve;
+	if (send_order(e, &one, port->fd, err) < 0)
+		return -1;
+	port->served = true;
+	return 0;
+}
+
+static void
+fill_answer(Koda__EgressOrder *one, Koda__EgressAnswer *answer, uint64_t question,
+    enum koda_scope scope)
+{
+	koda__egress_order__init(one);
+	koda__egress_answer__init(answer);
+	answer->question = question;
+	answer->consent = scope == KODA_SCOPE_SESSION ? KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION
+	    : scope == KODA_SCOPE_ONCE                ? KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE
+						      : KODA__EGRESS_CONSENT__EGRESS_CONSENT_NO;
+	one->order_case = KODA__EGRESS_ORDER__ORDER_ANSWER;
+	one->answer = answer;
+}
+
+static int
+send_answer(struct egress *e, uint64_t question, enum koda_scope scope, struct koda_error *err)
+{
+	Koda__EgressAnswer answer;
+	Koda__EgressOrder one;
+
+	fill_answer(&one, &answer, question, scope);
+	return send_order(e, &one, -1, err);
+}
+
+/* In Safe, by the mode's table; whatever the policy's trust is. */
+static bool
+asks(const struct egress *e)
+{
+	return e->ses->mode == KODA_SAFE && e->ses->approve != NULL;
+}
+
+static int
+send_start(struct egress *e, struct koda_error *err)
+{
+	const struct egress_session *es = e->ses->egress;
+	cleanup_free Koda__EgressGrant *grants = calloc(es->n_grants + 1, sizeof(*grants));
+	cleanup_free Koda__EgressGrant **list =
+	    calloc(es->n_grants + 1, sizeof(Koda__EgressGrant *));
+	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
+	Koda__EgressStart start = KODA__EGRESS_START__INIT;
+	Koda__EgressUpstream upstream = KODA__EGRESS_UPSTREAM__INIT;
+	const uint8_t *packed;
+	size_t len;
+
+	if (grants == NULL || list == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "egress");
+	for (size_t i = 0; i < es->n_grants; i++) {
+		koda__egress_grant__init(&grants[i]);
+		grants[i].host = message_text(es->grants[i].host);
+		grants[i].port = es->grants[i].port;
+		list[i] = &grants[i];
+	}
+	packed = koda_policy_packed(e->policy, &len);
+	start.protocol = KODA_PROTOCOL_VERSION;
+	start.policy = (ProtobufCBinaryData){ len, (uint8_t *)(uintptr_t)packed };
+	start.mode = (Koda__Mode)e->ses->mode;
+	if ((upstream.has_https_proxy = es->variable[HTTPS] != NULL))
+		upstream.https_proxy = message_text(es->variable[HTTPS]);
+	if ((upstream.has_http_proxy = es->variable[HTTP] != NULL))
+		upstream.http_proxy = message_text(es->variable[HTTP]);
+	if ((upstream.has_all_proxy = es->variable[ALL] != NULL))
+		upstream.all_proxy = message_text(es->variable[ALL]);
+	if ((upstream.has_no_proxy = es->variable[NO] != NULL))
+		upstream.no_proxy = message_text(es->variable[NO]);
+	start.upstream = &upstream;
+	start.ask = asks(e);
+	start.intercept = e->ses->intercept;
+	start.grant = list;
+	start.n_grant = es->n_grants;
+	one.order_case = KODA__EGRESS_ORDER__ORDER_START;
+	one.start = &start;
+	return send_order(e, &one, -1, err);
+}
+
+static void
+start(struct egress *e)
+{
+	struct koda_error err;
+	int pair[2];
+
+	e->failed[0] = '\0';
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		err_set(&err, KODA_INTERNAL, errno, "socketpair");
+		lost(e, err.message);
+		return;
+	}
+	frame_init(&e->fs, pair[0]);
+	e->state = EGRESS_STARTING;
+	e->deadline = now_ns() + EGRESS_READY_MS * NS_PER_MS;
+	e->sync_sent = e->synced = 0;
+	if (spawn_helper(e->ses->egress->path, pair[1], &e->child, &err) < 0 ||
+	    send_start(e, &err) < 0)
+		lost(e, err.message);
+	else
+		session_wake_at(e->ses, e->deadline);
+	close(pair[1]);
+	watch_ports(e);
+}
+
+static void
+on_waiting(struct source *source)
+{
+	struct egress *e = ((struct egress_port *)source)->egress;
+
+	if (e->state == EGRESS_DOWN)
+		start(e);
+}
+
+/* ---- reports ---- */
+
+/* A field as text: no NUL, not too long. */
+static int
+take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *what,
+    struct koda_error *err)
+{
+	if (field->len >= size || memchr(field->data, '\0', field->len) != NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a %s that is none", what);
+	memcpy(ret, field->data, field->len);
+	ret[field->len] = '\0';
+	return 0;
+}
+
+/* Canonical, as everything that it judges is. */
+static int
+take_host(char ret[DOMAIN_HOST_MAX + 1], const ProtobufCBinaryData *field, bool may_be_empty,
+    enum domain_kind *ret_kind, struct koda_error *err)
+{
+	ret[0] = '\0';
+	*ret_kind = DOMAIN_NAME;
+	if (field->len == 0 && may_be_empty)
+		return 0;
+	if (domain_host_parse(field->data, field->len, true, ret, ret_kind) != NULL ||
+	    strlen(ret) != field->len || memcmp(ret, field->data, field->len) != 0)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a host that is none");
+	return 0;
+}
+
+/* A slot that it was told of; *ret is NULL when that is gone meanwhile. */
+static int
+take_slot(const struct egress *e, uint64_t slot, struct egress_port **ret, struct koda_error *err)
+{
+	if (slot == 0 || slot >= e->next_slot)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
+	*ret = find_port(e, slot);
+	if (*ret != NULL && !(*ret)->served)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
+	return 0;
+}
+
+static int
+on_ready(struct egress *e, const Koda__EgressReady *r, struct koda_error *err)
+{
+	const unsigned kernel = lockdown_landlock_abi();
+	const unsigned wanted = kernel < LOCKDOWN_ABI_FULL ? kernel : LOCKDOWN_ABI_FULL;
+
+	if (e->state != EGRESS_STARTING)
+		return err_set(err, KODA_PROTOCOL, 0, "it said twice that it is ready");
+	if (r->protocol != KODA_PROTOCOL_VERSION)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "koda-egress-proxy speaks protocol %u and this library %u: install both from "
+		    "one build",
+		    r->protocol, KODA_PROTOCOL_VERSION);
+	if (r->policy_digest.len != KODA_DIGEST_BYTES ||
+	    memcmp(r->policy_digest.data, koda_policy_digest(e->policy), KODA_DIGEST_BYTES) != 0)
+		return err_set(err, KODA_PROTOCOL, 0, "it goes by another policy");
+	if (!r->seccomp || r->landlock_abi < wanted)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "it is not confined (Landlock ABI %u, %u needed; seccomp %s)", r->landlock_abi,
+		    wanted, r->seccomp ? "yes" : "no");
+	if (r->has_ca_certificate != e->ses->intercept ||
+	    (r->has_ca_certificate &&
+		(r->ca_certificate.len > EGRESS_CA_MAX ||
+		    !certificates_is_pem(r->ca_certificate.data, r->ca_certificate.len))))
+		return err_set(err, KODA_PROTOCOL, 0, "what it calls its certificate is none");
+	if (r->has_ca_certificate &&
+	    certificates_write(e->certificates, EGRESS_CERTIFICATES_NAME,
+		koda_policy_get(e->policy)->ca_bundle, r->ca_certificate.data,
+		r->ca_certificate.len, err) < 0)
+		return -1;
+	e->state = EGRESS_UP;
+	e->barren = 0;
+	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
+		if (p->fd >= 0 && send_serve(e, p, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+on_failed(struct egress *e, const Koda__EgressFailed *f)
+{
+	bytes_show(e->failed, sizeof(e->failed), f->why.data, f->why.len);
+	return 0; /* and then it ends */
+}
+
+static void
+record_violation(struct egress_port *port, const char *host, unsigned number, const char *rule,
+    const char *detail)
+{
+	struct sandbox *sb = port->sb;
+	char target[DOMAIN_HOST_MAX + 16], shown_rule[256], shown_detail[EGRESS_SENTENCE_MAX];
+	const struct koda_violation v = { .kind = KODA_VIOLATION_NETWORK_OUTBOUND,
+		.target = target,
+		.command = sb->commands != NULL ? sb->commands->name : "",
+		.rule = shown_rule,
+		.detail = shown_detail,
+		.certain = true };
+
+	snprintf(target, sizeof(target), "%s:%u", host, number);
+	bytes_show(shown_rule, sizeof(shown_rule), rule, strlen(rule));
+	bytes_show(shown_detail, sizeof(shown_detail), detail, strlen(detail));
+	violations_record(&sb->violations, &v);
+}
+
+static const char *
+protocol_name(Koda__EgressKind kind)
+{
+	switch ((int)kind) {
+	case KODA__EGRESS_KIND__EGRESS_KIND_CONNECT:
+		return "connect";
+	case KODA__EGRESS_KIND__EGRESS_KIND_SOCKS:
+		return "socks";
+	case KODA__EGRESS_KIND__EGRESS_KIND_HTTP:
+		return "http";
+	case KODA__EGRESS_KIND__EGRESS_KIND_INTERCEPT:
+		return "https";
+	default:
+		return NULL;
+	}
+}
+
+static int
+on_connection(struct egress *e, const Koda__EgressConnection *m, struct koda_error *err)
+{
+	char host[DOMAIN_HOST_MAX + 1], rule[DOMAIN_PATTERN_MAX + 64],
+	    detail[EGRESS_SENTENCE_MAX + 1];
+	const bool invalid = m->outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID;
+	struct koda_connection one = { .protocol = protocol_name(m->kind),
+		.host = host,
+		.port = m->port,
+		.outcome = (enum koda_connection_outcome)m->outcome,
+		.open = m->open,
+		.rule = rule,
+		.detail = detail,
+		.up = m->up,
+		.down = m->down,
+		.duration_us = m->duration_us };
+	struct egress_port *port;
+	enum domain_kind kind;
+
+	if (take_slot(e, m->slot, &port, err) < 0 ||
+	    take_host(host, &m->host, invalid, &kind, err) < 0 ||
+	    take_text(rule, sizeof(rule), &m->rule, "rule", err) < 0 ||
+	    take_text(detail, sizeof(detail), &m->detail, "sentence", err) < 0)
+		return -1;
+	if (one.protocol == NULL || m->outcome < KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED ||
+	    m->outcome > KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID || m->port > UINT16_MAX ||
+	    (m->port == 0 && !invalid) ||
+	    (m->open && m->outcome != KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED))
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a connection that is none");
+	if (port == NULL)
+		return 0;
+	if (port->connections == NULL)
+		port->connections = connections_new(EGRESS_CONNECTIONS_MAX);
+	if (port->connections != NULL)
+		connections_report(port->connections, m->id, &one);
+	if (one.outcome == KODA_CONNECTION_DENIED)
+		record_violation(port, host, m->port, rule, detail);
+	return 0;
+}
+
+static struct egress_question *
+find_question(const struct egress *e, uint64_t slot, const char *host, unsigned port)
+{
+	struct egress_question *q = e->questions;
+
+	while (q != NULL && (q->slot != slot || q->port != port || strcmp(q->host, host) != 0))
+		q = q->next;
+	return q;
+}
+
+static size_t
+count_questions(const struct egress *e, uint64_t slot)
+{
+	size_t n = 0;
+
+	for (const struct egress_question *q = e->questions; q != NULL; q = q->next)
+		n += q->slot == slot;
+	return n;
+}
+
+static int
+on_ask(struct egress *e, const Koda__EgressAsk *m, struct koda_error *err)
+{
+	char host[DOMAIN_HOST_MAX + 1];
+	struct egress_question *q;
+	struct egress_port *port;
+	enum domain_kind kind;
+
+	if (take_slot(e, m->slot, &port, err) < 0 ||
+	    take_host(host, &m->host, false, &kind, err) < 0)
+		return -1;
+	if (!asks(e) || m->question == 0 || kind != DOMAIN_NAME || m->port == 0 ||
+	    m->port > UINT16_MAX || protocol_name(m->kind) == NULL)
+		return err_set(err, KODA_PROTOCOL, 0, "it asked what is not to be asked");
+	for (q = e->questions; q != NULL; q = q->next)
+		if (q->id == m->question)
+			return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
+	if (port == NULL)
+		return 0;
+	if (is_granted(e->ses->egress, host, m->port))
+		return send_answer(e, m->question, KODA_SCOPE_SESSION, err);
+	q = find_question(e, m->slot, host, m->port);
+	if (q != NULL && q->id != 0)
+		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
+	if (q != NULL) {
+		/* Somebody still thinks about it, on behalf of one who has given up. */
+		q->id = m->question;
+		return 0;
+	}
+	if (count_questions(e, m->slot) >= EGRESS_ASKS_MAX || (q = calloc(1, sizeof(*q))) == NULL)
+		return send_answer(e, m->question, KODA_SCOPE_NO, err);
+	*q = (struct egress_question){ .next = e->questions,
+		.egress = e,
+		.ses = e->ses,
+		.id = m->question,
+		.slot = m->slot,
+		.unasked = true,
+		.port = m->port };
+	memcpy(q->host, host, sizeof(q->host));
+	e->questions = q;
+	session_wake_at(e->ses, 0);
+	return 0;
+}
+
+static void
+on_withdraw(struct egress *e, const Koda__EgressWithdraw *m)
+{
+	for (struct egress_question *q = e->questions; q != NULL; q = q->next) {
+		if (q->id != m->question || m->question == 0)
+			continue;
+		q->id = 0;
+		if (q->unasked)
+			free_question(q);
+		return;
+	}
+}
+
+/* -1 with errno. */
+static int
+connect_socket(const char *path)
+{
+	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cleanup_close int place = -1;
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+
+	if (fd < 0)
+		return -1;
+	if (strlen(path) < sizeof(sun.sun_path)) {
+		strcpy(sun.sun_path, path);
+	} else {
+		place = open(path, O_PATH | O_CLOEXEC);
+		if (place < 0)
+			return -1;
+		snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d", place);
+	}
+	/* A Unix socket is connected at once, or (EAGAIN) there are too many in line. */
+	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
+		return -1;
+	return take_fd(&fd);
+}
+
+static int
+on_want_socket(struct egress *e, const Koda__EgressWantSocket *m, struct koda_error *err)
+{
+	const struct policy *p = koda_policy_get(e->policy);
+	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
+	Koda__EgressSocket answer = KODA__EGRESS_SOCKET__INIT;
+	char domain[DOMAIN_PATTERN_MAX + 1];
+	cleanup_close int fd = -1;
+	const char *path = NULL;
+
+	if (take_text(domain, sizeof(domain), &m->domain, "domain", err) < 0)
+		return -1;
+	for (size_t i = 0; path == NULL && i < p->n_sockets; i++)
+		if (strcmp(p->sockets[i].domain, domain) == 0)
+			path = p->sockets[i].path;
+	if (path == NULL)
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "it wants a socket that the policy does not have");
+	fd = connect_socket(path);
+	answer.id = m->id;
+	answer.errnum = fd >= 0 ? 0 : errno;
+	one.order_case = KODA__EGRESS_ORDER__ORDER_SOCKET;
+	one.socket = &answer;
+	return send_order(e, &one, fd, err);
+}
+
+static int
+on_report(struct egress *e, const uint8_t *frame, size_t len, struct koda_error *err)
+{
+	Koda__EgressReport *r;
+
+	arena_reset(&e->arena);
+	r = (Koda__EgressReport *)message_unpack(&koda__egress_report__descriptor, frame, len,
+	    &e->arena, err);
+	if (r == NULL)
+		return -1;
+	if (r->report_case == KODA__EGRESS_REPORT__REPORT_READY)
+		return on_ready(e, r->ready, err);
+	if (r->report_case == KODA__EGRESS_REPORT__REPORT_FAILED)
+		return on_failed(e, r->failed);
+	if (e->state != EGRESS_UP)
+		return err_set(err, KODA_PROTOCOL, 0, "it reports before it is ready");
+	switch ((int)r->report_case) {
+	case KODA__EGRESS_REPORT__REPORT_CONNECTION:
+		return on_connection(e, r->connection, err);
+	case KODA__EGRESS_REPORT__REPORT_ASK:
+		return on_ask(e, r->ask, err);
+	case KODA__EGRESS_REPORT__REPORT_WITHDRAW:
+		on_withdraw(e, r->withdraw);
+		return 0;
+	case KODA__EGRESS_REPORT__REPORT_WANT_SOCKET:
+		return on_want_socket(e, r->want_socket, err);
+	case KODA__EGRESS_REPORT__REPORT_SYNCED:
+		if (r->synced->number > e->sync_sent || r->synced->number <= e->synced)
+			return err_set(err, KODA_PROTOCOL, 0, "it answers what nobody asked");
+		e->synced = r->synced->number;
+		return 0;
+	default:
+		return err_set(err, KODA_PROTOCOL, 0, "an empty report");
+	}
+}
+
+static int
+take_reports(struct egress *e, struct koda_error *err)
+{
+	const uint8_t *frame;
+	size_t len;
+	int r;
+
+	while ((r = frame_next(&e->fs, &frame, &len, err)) > 0)
+		if (on_report(e, frame, len, err) < 0)
+			return -1;
+	if (r == 0 && frame_fds_waiting(&e->fs) > 0)
+		return err_set(err, KODA_PROTOCOL, 0, "a descriptor from who has none to give");
+	return r;
+}
+
+/* Take what is there. False: all of it was taken, or it is gone. */
+static bool
+receive(struct egress *e)
+{
+	struct koda_error err;
+	int r = 1;
+
+	for (int i = 0; r > 0 && i < READS_MAX; i++) {
+		r = frame_fill(&e->fs, false, &err);
+		if (r > 0 && take_reports(e, &err) < 0) {
+			lost(e, err.message);
+			return false;
+		}
+	}
+	if (r < 0 && e->fs.eof)
+		ended(e);
+	else if (r < 0)
+		lost(e, err.message);
+	return r > 0;
+}
+
+static void
+on_control(struct source *source)
+{
+	struct egress *e = (struct egress *)source;
+	struct koda_error err;
+
+	receive(e);
+	if (e->fs.fd < 0 || (source->events & EPOLLOUT) == 0)
+		return;
+	if (frame_flush(&e->fs, false, &err) < 0)
+		lost(e, err.message);
+	else if (frame_pending(&e->fs) == 0)
+		session_watch(e->ses, &e->source, e->fs.fd, EPOLLIN);
+}
+
+/* Until it has said what there is to say, or for timeout_ms. */
+static bool
+wait_for(struct egress *e, bool (*there)(const struct egress *e), int timeout_ms)
+{
+	const uint64_t until = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	while (e->fs.fd >= 0 && !there(e)) {
+		struct pollfd pfd = { .fd = e->fs.fd, .events = POLLIN };
+		struct koda_error err;
+		uint64_t now = now_ns();
+
+		if (now >= until)
+			return false;
+		if (frame_pending(&e->fs) > 0)
+			pfd.events |= POLLOUT;
+		poll(&pfd, 1, (int)((until - now) / NS_PER_MS + 1));
+		if ((pfd.revents & POLLOUT) != 0 && frame_flush(&e->fs, false, &err) < 0)
+			lost(e, err.message);
+		else if ((pfd.revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+			receive(e);
+	}
+	return there(e);
+}
+
+static bool
+is_up(const struct egress *e)
+{
+	return e->state == EGRESS_UP;
+}
+
+static bool
+is_synced(const struct egress *e)
+{
+	return e->synced == e->sync_sent;
+}
+
+void
+egress_drain(struct egress_port *port, bool sync)
+{
+	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
+	Koda__EgressSync number = KODA__EGRESS_SYNC__INIT;
+	struct egress *e = port->egress;
+
+	if (e == NULL || e->state != EGRESS_UP || !port->served)
+		return;
+	if (!sync) {
+		/* What is not read by then came later than what we came for. */
+		for (int i = 0; i < READS_MAX && e->fs.fd >= 0 && receive(e); i++)
+			;
+		return;
+	}
+	number.number = ++e->sync_sent;
+	one.order_case = KODA__EGRESS_ORDER__ORDER_SYNC;
+	one.sync = &number;
+	order(e, &one, -1);
+	wait_for(e, is_synced, EGRESS_SYNC_MS);
+}
+
+/* ---- slots come and go ---- */
+
+static struct egress *
+egress_new(struct koda_session *ses, struct koda_policy *policy)
+{
+	struct egress *e = calloc(1, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->source = (struct source){ .ready = on_control, .fd = -1 };
+	e->ses = ses;
+	e->policy = koda_policy_ref(policy);
+	e->child.pidfd = -1;
+	e->fs.fd = -1;
+	e->next_slot = 1;
+	arena_init(&e->arena);
+	e->next = ses->egress->all;
+	ses->egress->all = e;
+	return e;
+}
+
+static void
+egress_free(struct egress *e)
+{
+	struct egress **at = &e->ses->egress->all;
+
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	free_questions(e, 0);
+	if (e->fs.fd >= 0)
+		stop(e);
+	if (e->ses->egress->foreign)
+		free(e->certificates);
+	else
+		certificates_remove(e->certificates, EGRESS_CERTIFICATES_NAME);
+	koda_policy_free(e->policy);
+	arena_done(&e->arena);
+	free(e);
+}
+
+void
+egress_port_init(struct egress_port *port, struct sandbox *sb)
+{
+	*port =
+	    (struct egress_port){ .source = { .ready = on_waiting, .fd = -1 }, .fd = -1, .sb = sb };
+}
+
+static struct egress *
+find_egress(struct koda_session *ses, struct koda_policy *policy)
+{
+	struct egress *e = ses->egress->all;
+
+	while (e != NULL && !koda_policy_equal(e->policy, policy))
+		e = e->next;
+	return e != NULL ? e : egress_new(ses, policy);
+}
+
+int
+egress_prepare(struct egress_port *port, struct koda_error *err)
+{
+	struct koda_slot *slot = port->sb->slot;
+	struct egress *e = find_egress(slot->ses, slot->policy);
+
+	if (e == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "egress");
+	port->egress = e;
+	port->slot = e->next_slot++;
+	port->next = e->ports;
+	e->ports = port;
+	if (!slot->ses->intercept)
+		return 0;
+	if (e->certificates == NULL && (e->certificates = certificates_make(err)) == NULL)
+		return -1;
+	if (e->state == EGRESS_DOWN)
+		start(e);
+	if (e->state == EGRESS_STARTING)
+		wait_for(e, is_up, EGRESS_READY_MS);
+	if (e->state != EGRESS_UP)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the egress proxy, which is to end TLS, does not start%s%s",
+		    e->failed[0] != '\0' ? ": " : "", e->failed);
+	return 0;
+}
+
+int
+egress_serve(struct egress_port *port, int fd, struct koda_error *err)
+{
+	struct egress *e = port->egress;
+	struct koda_error why;
+
+	port->fd = fd;
+	if (e->state == EGRESS_FAILED) {
+		close_port(port); /* nobody waits for what will not come */
+		return 0;
+	}
+	if (e->state == EGRESS_UP && send_serve(e, port, &why) < 0)
+		lost(e, why.message);
+	else
+		watch_ports(e);
+	return 0;
+}
+
+void
+egress_drop(struct egress_port *port)
+{
+	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
+	Koda__EgressDrop drop = KODA__EGRESS_DROP__INIT;
+	struct egress *e = port->egress;
+	struct egress_port **at;
+	bool served = port->served;
+
+	if (e == NULL)
+		return;
+	for (at = &e->ports; *at != port; at = &(*at)->next)
+		;
+	*at = port->next;
+	close_port(port);
+	port->egress = NULL;
+	if (port->connections != NULL)
+		connections_cut(port->connections, "its sandbox ended");
+	free_questions(e, port->slot);
+	if (e->fs.fd < 0)
+		return;
+	if (e->ports == NULL) {
+		stop(
+		    e); /* the rest of it goes with the next tick: somebody may be in the middle of it */
+		return;
+	}
+	if (!served)
+		return;
+	drop.slot = port->slot;
+	one.order_case = KODA__EGRESS_ORDER__ORDER_DROP;
+	one.drop = &drop;
+	order(e, &one, -1);
+}
+
+void
+egress_port_done(struct egress_port *port)
+{
+	egress_drop(port);
+	connections_free(port->connections);
+	port->connections = NULL;
+}
+
+const char *
+egress_certificates(const struct egress_port *port)
+{
+	return port->egress != NULL ? port->egress->certificates : NULL;
+}
+
+/* ---- answers, time, the end ---- */
+
+void
+egress_answer(struct egress_question *q, enum koda_scope scope)
+{
+	struct egress *e = q->egress;
+	struct egress_session *es = e->ses->egress;
+	char host[DOMAIN_HOST_MAX + 1];
+	const unsigned port = q->port;
+	Koda__EgressAnswer answer;
+	Koda__EgressOrder one;
+
+	memcpy(host, q->host, sizeof(host));
+	/* For more than we can keep it is the connections that wait now. */
+	if (scope == KODA_SCOPE_SESSION && !add_grant(es, host, port))
+		scope = KODA_SCOPE_ONCE;
+	fill_answer(&one, &answer, q->id, scope);
+	free_question(q);
+	if (answer.question != 0 && e->state == EGRESS_UP)
+		order(e, &one, -1);
+	if (scope != KODA_SCOPE_SESSION)
+		return;
+	/* Whoever else waits for the same. */
+	for (e = es->all; e != NULL; e = e->next) {
+		for (struct egress_question *next = (q = e->questions); q != NULL; q = next) {
+			next = q->next;
+			if (q->port != port || strcmp(q->host, host) != 0)
+				continue;
+			fill_answer(&one, &answer, q->id, scope);
+			free_question(q);
+			if (answer.question != 0 && e->state == EGRESS_UP) {
+				order(e, &one, -1);
+				next = e->questions; /* it may have cost the proxy */
+			}
+		}
+	}
+}
+
+uint64_t
+egress_next_time(const struct koda_session *ses)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (const struct egress *e = ses->egress != NULL ? ses->egress->all : NULL; e != NULL;
+	     e = e->next) {
+		uint64_t at = e->state == EGRESS_STARTING ? e->deadline
+		    : e->state == EGRESS_DOWN && e->ports != NULL && e->not_before > 0
+		    ? e->not_before
+		    : UINT64_MAX;
+
+		for (const struct egress_question *q = e->questions; q != NULL; q = q->next)
+			if (q->unasked)
+				at = 0;
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+static struct egress_question *
+find_unasked(const struct egress_session *es)
+{
+	for (const struct egress *e = es->all; e != NULL; e = e->next)
+		for (struct egress_question *q = e->questions; q != NULL; q = q->next)
+			if (q->unasked)
+				return q;
+	return NULL;
+}
+
+void
+egress_tick(struct koda_session *ses)
+{
+	struct egress_session *es = ses->egress;
+	struct egress_question *q;
+	uint64_t now;
+
+	if (es == NULL || es->all == NULL)
+		return;
+	now = now_ns();
+	for (struct egress *e = es->all, *next; e != NULL; e = next) {
+		next = e->next;
+		if (e->ports == NULL) {
+			egress_free(e);
+			continue;
+		}
+		if (e->state == EGRESS_STARTING && now >= e->deadline)
+			lost(e, "it did not get ready in time");
+		if (e->state == EGRESS_DOWN && e->not_before != 0 && now >= e->not_before) {
+			e->not_before = 0;
+			watch_ports(e);
+		}
+	}
+	while ((q = find_unasked(es)) != NULL) {
+		q->unasked = false;
+		approve_ask_connect(ses, q);
+	}
+}
+
+void
+egress_close(struct koda_session *ses)
+{
+	struct egress_session *es = ses->egress;
+
+	if (es == NULL)
+		return;
+	while (es->all != NULL)
+		egress_free(es->all);
+	for (size_t i = 0; i < N_ELEMENTS(es->variable); i++)
+		free(es->variable[i]);
+	free(es->grants);
+	free(es);
+	ses->egress = NULL;
+}
+
+void
+egress_abandon(struct koda_session *ses)
+{
+	if (ses->egress == NULL)
+		return;
+	ses->egress->foreign = true;
+	for (struct egress *e = ses->egress->all; e != NULL; e = e->next) {
+		e->source.fd = -1; /* the epoll set is shared with the parent */
+		close_at(&e->child.pidfd);
+		e->child.pidfd = -1;
+		frame_done(&e->fs);
+		e->state = EGRESS_FAILED;
+		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
+			p->source.fd = -1;
+	}
+}
+
+KODA_API int
+koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data)
+{
+	const struct koda_connection *one;
+	const struct connections *c;
+	int stopped = 0;
+
+	if (slot->sandbox == NULL)
+		return 0;
+	if (session_check(slot->ses, NULL) == 0)
+		egress_drain(&slot->sandbox->egress, true);
+	c = slot->sandbox->egress.connections;
+	/* More may come, and the oldest go, while the embedder looks. */
+	for (uint64_t i = c != NULL ? connections_first(c) : 0;
+	     c != NULL && stopped == 0 && i < connections_count(c); i++)
+		if ((one = connections_at(c, i)) != NULL)
+			stopped = fn(data, one);
+	return stopped;
+}
