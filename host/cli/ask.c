@@ -15,6 +15,7 @@
 #define SHOWN_LINES_MAX   500 /* of the old and of the new text of one replacement */
 #define PREVIEW_LINES_MAX 20
 #define SHOWN_BYTES_MAX   2000 /* of a line */
+#define COMMAND_BYTES_MAX 200  /* of a command that runs already */
 
 #define BOLD  "\033[1m"
 #define RED   "\033[31m"
@@ -226,6 +227,7 @@ verb_of(const struct koda_question *q)
 		return "move";
 	case KODA_OP_RUN:
 		return "run in";
+	case KODA_OP_CONNECT: /* print_host_question */
 	case KODA_OP_PING:
 	case KODA_OP_READ:
 	case KODA_OP_STAT:
@@ -284,12 +286,37 @@ print_command(FILE *f, bool colour, const struct koda_question *q)
 	fputc('\n', f);
 }
 
+static bool
+print_host_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
+{
+	if (q->host == NULL)
+		return false;
+	/* It runs, and may be in the middle of a line. */
+	fputs("\nkoda-sandbox: ", f);
+	if (ask->command != NULL) {
+		size_t len = strlen(ask->command);
+
+		fputc('\'', f);
+		show(f, ask->command, len < COMMAND_BYTES_MAX ? len : COMMAND_BYTES_MAX, 0);
+		fprintf(f, "%s' ", len > COMMAND_BYTES_MAX ? " ..." : "");
+	} else {
+		fputs("a command ", f);
+	}
+	fprintf(f, "wants to reach '%s", colour ? BOLD : "");
+	show_string(f, q->host);
+	fprintf(f, ":%u%s', which no rule names\n", q->port, colour ? PLAIN : "");
+	fputs("Allow this? [o]nce, for this [s]ession, [N]o ", f);
+	return fflush(f) == 0 && !ferror(f);
+}
+
 /* False: nobody can be asked about that. */
 static bool
 print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
 {
 	const char *verb = verb_of(q);
 
+	if (q->kind == KODA_OP_CONNECT)
+		return print_host_question(f, colour, ask, q);
 	if (verb == NULL || (q->kind == KODA_OP_RUN && (q->argv == NULL || q->cwd == NULL)))
 		return false;
 	fprintf(f, "koda-sandbox: %s ", verb);
@@ -326,11 +353,10 @@ print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_qu
 	return fflush(f) == 0 && !ferror(f);
 }
 
-/* A line of the terminal is "y" or "yes". */
+/* A line of the terminal; what is longer is no yes, whatever it goes on to say. False: there is none. */
 static bool
-read_yes(int tty)
+read_answer(int tty, char *line, size_t size)
 {
-	char line[16];
 	size_t n = 0;
 
 	for (;;) {
@@ -343,24 +369,57 @@ read_yes(int tty)
 			return false; /* an end of file, a hang-up */
 		if (c == '\n')
 			break;
-		if (n < sizeof(line) - 1) /* what is longer is no yes, whatever it goes on to say */
+		if (n < size - 1)
 			line[n++] = c;
 	}
 	line[n] = '\0';
-	return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+	return true;
+}
+
+static enum koda_scope
+read_scope(int tty, enum koda_op_kind kind)
+{
+	static const struct {
+		const char *word;
+		bool of_host;
+		enum koda_scope scope;
+	} answers[] = {
+		{ "y", false, KODA_SCOPE_ONCE },
+		{ "yes", false, KODA_SCOPE_ONCE },
+		{ "o", true, KODA_SCOPE_ONCE },
+		{ "once", true, KODA_SCOPE_ONCE },
+		{ "s", true, KODA_SCOPE_SESSION },
+		{ "session", true, KODA_SCOPE_SESSION },
+	};
+	char line[16];
+
+	if (!read_answer(tty, line, sizeof(line)))
+		return KODA_SCOPE_NO;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		if ((!answers[i].of_host || kind == KODA_OP_CONNECT) &&
+		    strcasecmp(line, answers[i].word) == 0)
+			return answers[i].scope;
+	}
+	return KODA_SCOPE_NO;
 }
 
 bool
 ask_yes(struct ask *ask, const struct koda_question *question)
 {
+	return ask_scope(ask, question) != KODA_SCOPE_NO;
+}
+
+enum koda_scope
+ask_scope(struct ask *ask, const struct koda_question *question)
+{
 	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	bool yes = false;
+	enum koda_scope scope = KODA_SCOPE_NO;
 	int copy;
 	FILE *f;
 
 	if (tty < 0) {
 		ask->nobody = true;
-		return false;
+		return KODA_SCOPE_NO;
 	}
 	copy = fcntl(tty, F_DUPFD_CLOEXEC, 3);
 	f = copy >= 0 ? fdopen(copy, "w") : NULL;
@@ -370,15 +429,15 @@ ask_yes(struct ask *ask, const struct koda_question *question)
 		/* What was typed before the question was read is no answer to it. */
 		tcflush(tty, TCIFLUSH);
 		if (print_question(f, output_colour(tty), ask, question))
-			yes = read_yes(tty);
+			scope = read_scope(tty, question->kind);
 		fclose(f);
 	}
 	close(tty);
-	return yes;
+	return scope;
 }
 
 void
 ask_user(struct ask *ask, const struct koda_question *question)
 {
-	koda_approval_answer(question->approval, ask_yes(ask, question));
+	koda_approval_answer_scope(question->approval, ask_scope(ask, question));
 }

@@ -17,9 +17,11 @@ struct ask {
 	    *preview; /* the beginning of what is written, when the question does not carry it */
 	size_t preview_len;
 	unsigned long long preview_of;
+	const char *command; /* what wants to reach a host: its text, or its first word */
 };
 
-/* Anything but a clear yes is no. */
+/* Anything but a clear yes is no. For the session: a host only. */
+enum koda_scope ask_scope(struct ask *ask, const struct koda_question *question);
 bool ask_yes(struct ask *ask, const struct koda_question *question);
 
 /* Ask, and answer it. */

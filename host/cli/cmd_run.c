@@ -56,14 +56,30 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		output_note(NULL, text);
 }
 
+/* Our terminal is raw while it is ours and the command has its own; and the sizes agree. */
+static void
+adapt_terminal(struct run *run)
+{
+	struct streams *s = &run->streams;
+
+	if (s->tty && isatty(STDIN_FILENO))
+		terminal_raw(STDIN_FILENO);
+	if (s->master >= 0 && s->terminal >= 0)
+		terminal_copy_size(s->terminal, s->master);
+}
+
 static void
 on_question(void *data, const struct koda_question *question)
 {
 	struct run *run = data;
+	const bool raw = terminal_is_raw(); /* a question comes while the command runs, too */
 
+	terminal_restore();
 	signals_suspend(run->signals);
 	ask_user(&run->ask, question);
 	signals_resume(run->signals);
+	if (raw)
+		adapt_terminal(run);
 }
 
 /* ---- how it ends when nothing was run ---- */
@@ -311,18 +327,6 @@ start(struct run *run)
 	return run->command != NULL ? EXIT_DONE : tell(run, STAGE_COMMAND, &err);
 }
 
-/* Our terminal is raw while it is ours and the command has its own; and the sizes agree. */
-static void
-adapt_terminal(struct run *run)
-{
-	struct streams *s = &run->streams;
-
-	if (s->tty && isatty(STDIN_FILENO))
-		terminal_raw(STDIN_FILENO);
-	if (s->master >= 0 && s->terminal >= 0)
-		terminal_copy_size(s->terminal, s->master);
-}
-
 static void
 end(struct run *run)
 {
@@ -452,7 +456,7 @@ finish(struct run *run)
 	if (has(run, OPT_VERBOSE))
 		run_report_times(&result);
 	if (has(run, OPT_JSON)) {
-		printed = run_report_json(&subject, &result);
+		printed = run_report_json(&subject, run->slot, &result);
 		if (printed != EXIT_DONE)
 			status = EXIT_HOST;
 	}
@@ -504,6 +508,7 @@ run_it(const struct cli *cli, const char *const *argv, const char *shell, bool i
 	status = find_place(&run);
 	if (status == EXIT_DONE) {
 		run.ask.base = run.cwd;
+		run.ask.command = shell != NULL ? shell : argv[0];
 		status = has(&run, OPT_NO_SANDBOX) ? run_plain(&run) : run_in_sandbox(&run);
 	}
 	free(run.root);

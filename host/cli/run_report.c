@@ -140,10 +140,32 @@ violations_of(const struct koda_command_result *result)
 	return list;
 }
 
+static int
+on_connection(void *data, const struct koda_connection *c)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "protocol", json_string(c->protocol));
+	set_text(object, "host", c->host);
+	json_object_set_new(object, "port", json_integer((json_int_t)c->port));
+	json_object_set_new(object, "verdict",
+	    json_string(koda_connection_outcome_name(c->outcome)));
+	set_text(object, "rule", c->rule);
+	set_text(object, "detail", c->detail);
+	json_object_set_new(object, "open", json_boolean(c->open));
+	json_object_set_new(object, "bytes_up", json_integer((json_int_t)c->up));
+	json_object_set_new(object, "bytes_down", json_integer((json_int_t)c->down));
+	json_object_set_new(object, "duration_ms",
+	    json_integer((json_int_t)(c->duration_us / 1000)));
+	return json_array_append_new(data, object);
+}
+
 int
-run_report_json(const struct run_subject *subject, const struct koda_command_result *result)
+run_report_json(const struct run_subject *subject, struct koda_slot *slot,
+    const struct koda_command_result *result)
 {
 	json_t *object = output_object(), *command = json_array(), *usage = json_object();
+	json_t *connections = json_array();
 	const char *limit = koda_limit_hit_name(result->hit);
 
 	json_object_set_new(object, "status", json_integer(result->status));
@@ -158,6 +180,8 @@ run_report_json(const struct run_subject *subject, const struct koda_command_res
 	json_object_set_new(object, "stdout", output_of(&result->out));
 	json_object_set_new(object, "stderr", output_of(&result->err));
 	json_object_set_new(object, "violations", violations_of(result));
+	koda_slot_connections(slot, on_connection, connections);
+	json_object_set_new(object, "connections", connections);
 	json_object_set_new(usage, "wall_us", json_integer((json_int_t)result->wall_us));
 	json_object_set_new(usage, "user_us", json_integer((json_int_t)result->user_us));
 	json_object_set_new(usage, "system_us", json_integer((json_int_t)result->system_us));

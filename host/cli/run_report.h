@@ -17,7 +17,8 @@ struct run_subject {
  * is none. */
 void run_report_violations(const struct koda_slot *slot);
 /* The object. Returns the exit status of having printed it. */
-int run_report_json(const struct run_subject *subject, const struct koda_command_result *result);
+int run_report_json(const struct run_subject *subject, struct koda_slot *slot,
+    const struct koda_command_result *result);
 /* --verbose: before it starts, and after it. */
 void run_report_environment(const struct run_subject *subject);
 void run_report_times(const struct koda_command_result *result);
