@@ -135,6 +135,35 @@ add_rule(int ruleset, int fd, uint64_t rights, struct koda_error *err)
 	return 0;
 }
 
+/* `fds` get `rights` of what is handled; nothing else is to be had of it anywhere. */
+static int
+restrict_to(struct ll_ruleset *set, unsigned allow, const int *fds, size_t n, uint64_t rights,
+    unsigned abi, unsigned *ret_abi, struct koda_error *err)
+{
+	cleanup_close int ruleset = -1;
+
+	if (abi == 0) {
+		*ret_abi = 0;
+		return 0;
+	}
+	if (abi >= ABI_NET)
+		set->handled_net = ((allow & LOCKDOWN_TCP_BIND) != 0 ? 0 : LL_NET_BIND_TCP) |
+		    ((allow & LOCKDOWN_TCP_CONNECT) != 0 ? 0 : LL_NET_CONNECT_TCP);
+	if (abi >= ABI_SCOPE)
+		set->scoped = LL_SCOPE_ABSTRACT | LL_SCOPE_SIGNAL;
+	/* Older kernels take a larger struct when what they do not know is zero. */
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, set, sizeof(*set), 0);
+	if (ruleset < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock ruleset");
+	for (size_t i = 0; i < n; i++)
+		if (add_rule(ruleset, fds[i], rights & set->handled_fs, err) < 0)
+			return -1;
+	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock");
+	*ret_abi = abi;
+	return 0;
+}
+
 int
 lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err)
@@ -144,32 +173,22 @@ lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsign
 	 * makes new ones is a system call that no filter of a worker lets through. */
 	uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
 	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_MAKE_SYM | LL_FS_REFER;
-	cleanup_close int ruleset = -1;
 
-	if (abi == 0) {
-		*ret_abi = 0;
-		return 0;
-	}
 	if ((allow & LOCKDOWN_EXECUTE) != 0)
 		set.handled_fs &= ~LL_FS_EXECUTE;
 	if ((allow & LOCKDOWN_SPECIAL) != 0)
 		changes |= LL_FS_MAKE_SOCK | LL_FS_MAKE_FIFO | LL_FS_IOCTL_DEV;
-	if (abi >= ABI_NET)
-		set.handled_net = ((allow & LOCKDOWN_TCP_BIND) != 0 ? 0 : LL_NET_BIND_TCP) |
-		    ((allow & LOCKDOWN_TCP_CONNECT) != 0 ? 0 : LL_NET_CONNECT_TCP);
-	if (abi >= ABI_SCOPE)
-		set.scoped = LL_SCOPE_ABSTRACT | LL_SCOPE_SIGNAL;
-	/* Older kernels take a larger struct when what they do not know is zero. */
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0);
-	if (ruleset < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock ruleset");
-	for (size_t i = 0; i < n; i++)
-		if (add_rule(ruleset, writable[i], changes & set.handled_fs, err) < 0)
-			return -1;
-	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock");
-	*ret_abi = abi;
-	return 0;
+	return restrict_to(&set, allow, writable, n, changes, abi, ret_abi, err);
+}
+
+int
+lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigned abi,
+    unsigned *ret_abi, struct koda_error *err)
+{
+	const uint64_t reads = LL_FS_READ_FILE | LL_FS_READ_DIR;
+	struct ll_ruleset set = { .handled_fs = handled_fs(abi) | reads };
+
+	return restrict_to(&set, allow, readable, n, reads, abi, ret_abi, err);
 }
 
 int

@@ -47,6 +47,13 @@ int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret
 int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err);
 
+/*
+ * The other way round, for a process that has its own files open: reading below `readable` only (directories or files, O_PATH
+ * descriptors, still the caller's), nothing changed, nothing executed; TCP as `allow` says, and the rest as above.
+ */
+int lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigned abi,
+    unsigned *ret_abi, struct koda_error *err);
+
 /* No capability, and none that an exec would give back (with no_new_privs). */
 int lockdown_capabilities(struct koda_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * gen-seccomp worker|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
- * worker_filter of struct sock_filter. Run at build time, so that the programs that are confined
+ * gen-seccomp worker|proxy|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
+ * worker_filter (or the like) of struct sock_filter. Run at build time, so that the programs that are confined
  * carry the instructions and not libseccomp (loading a prebuilt filter is also 200 us cheaper).
  *
  *	--sanitize  adds what the runtimes of ASan and UBSan need
@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -54,6 +55,21 @@ static const char *const worker_calls[] = {
 	"rt_sigprocmask", "exit", "exit_group", "restart_syscall",
 };
 
+/* The proxy: sockets that are connected and accepted, never listened on; files that are read (Landlock holds which). */
+static const char *const proxy_calls[] = {
+	"recvmsg", "sendmsg", "recvfrom", "sendto", "read", "write", "readv", "writev", "splice", "pipe2",
+	"accept4", "connect", "bind", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", "close",
+	/* the loop */
+	"epoll_ctl", "epoll_wait", "epoll_pwait", "poll", "ppoll",
+	/* resolv.conf, hosts, nsswitch.conf, as they are now */
+	"openat", "fstat", "newfstatat", "statx", "lseek", "pread64", "readlink", "readlinkat", "uname",
+	/* memory; mmap, mprotect below */
+	"brk", "munmap", "mremap", "madvise", "mlock", "munlock",
+	/* the process */
+	"clock_gettime", "gettimeofday", "getrandom", "getppid", "getpid", "gettid", "getuid", "geteuid", "getgid", "getegid",
+	"futex", "rt_sigreturn", "rt_sigprocmask", "exit", "exit_group", "restart_syscall", "sysinfo",
+};
+
 static const char *const test_calls[] = { "kill", "tgkill", "nanosleep", "clock_nanosleep" };
 
 /* Reports, symbolising and the leak check at the end, which clones and traces itself. */
@@ -91,6 +107,34 @@ allow(const char *const *names, size_t n)
 	}
 }
 
+/* No memory that is run: what is mapped now is all the code there will be. */
+static void
+no_new_code(void)
+{
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
+	    "mmap");
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
+	    "mprotect");
+}
+
+static void
+allow_fcntls(const int *commands, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)commands[i], 0)),
+		    "fcntl");
+}
+
+static void
+allow_for_sanitizers(void)
+{
+	allow(sanitize_calls, N_ELEMENTS(sanitize_calls));
+	allow((const char *const[]){ "mmap", "mprotect" }, 2);
+}
+
 static void
 worker_rules(bool sanitize, bool test)
 {
@@ -100,25 +144,68 @@ worker_rules(bool sanitize, bool test)
 	if (test)
 		allow(test_calls, N_ELEMENTS(test_calls));
 	if (sanitize) {
-		allow(sanitize_calls, N_ELEMENTS(sanitize_calls));
-		allow((const char *const[]){ "mmap", "mprotect" }, 2);
+		allow_for_sanitizers();
 		return;
 	}
-	for (size_t i = 0; i < N_ELEMENTS(fcntls); i++)
-		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)fcntls[i], 0)),
-		    "fcntl");
+	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
 	/* fdopendir() makes sure of it; taking it off would matter only to an exec, which there is none of. */
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
 		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
 	    "fcntl");
-	/* No memory that is run: what is mapped now is all the code there will be. */
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
-	    "mmap");
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
-	    "mprotect");
+	no_new_code();
+}
+
+#define SOCK_KIND    0xf /* the kernel's SOCK_TYPE_MASK; flags are above */
+#define FAMILIES_MAX 46  /* beyond are none; a library that asks for one of these can do without */
+
+/* TCP and UDP. Sockets of Unix, where services of the host listen, are the host's to connect; glibc tries for one before
+ * it asks for the number of an interface (a name server with a scope), and goes on with another. */
+static void
+proxy_sockets(void)
+{
+	static const struct {
+		int type, protocol;
+	} kinds[] = {
+		{ SOCK_STREAM, 0 },
+		{ SOCK_STREAM, IPPROTO_TCP },
+		{ SOCK_DGRAM, 0 },
+		{ SOCK_DGRAM, IPPROTO_UDP },
+	};
+	static const int families[] = { AF_INET, AF_INET6 };
+
+	for (size_t f = 0; f < N_ELEMENTS(families); f++)
+		for (size_t k = 0; k < N_ELEMENTS(kinds); k++)
+			must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
+				 SCMP_A0_32(SCMP_CMP_EQ, (unsigned)families[f], 0),
+				 SCMP_A1_32(SCMP_CMP_MASKED_EQ, SOCK_KIND, (unsigned)kinds[k].type),
+				 SCMP_A2_32(SCMP_CMP_EQ, (unsigned)kinds[k].protocol, 0)),
+			    "socket");
+	for (unsigned family = 0; family < FAMILIES_MAX; family++)
+		if (family != AF_INET && family != AF_INET6)
+			must(seccomp_rule_add_exact(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT),
+				 SCMP_SYS(socket), 1, SCMP_A0_32(SCMP_CMP_EQ, family, 0)),
+			    "socket");
+}
+
+static void
+proxy_rules(bool sanitize, bool test)
+{
+	static const int fcntls[] = { F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC,
+		F_SETPIPE_SZ, F_GETPIPE_SZ };
+
+	allow(proxy_calls, N_ELEMENTS(proxy_calls));
+	proxy_sockets();
+	if (test)
+		allow(test_calls, N_ELEMENTS(test_calls));
+	if (sanitize) {
+		allow_for_sanitizers();
+		return;
+	}
+	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+		 SCMP_A1_32(SCMP_CMP_EQ, SIOCGIFINDEX, 0)),
+	    "ioctl");
+	no_new_code();
 }
 
 /*
@@ -218,7 +305,6 @@ if_any(uint32_t bits, uint32_t action)
 	ret(action);
 }
 
-#define SOCK_KIND              0xf /* the kernel's SOCK_TYPE_MASK; flags are above */
 #define NETLINK_ROUTE_PROTOCOL 0
 
 /* Stream and sequenced packets go through connect. A datagram would need none (nor would SOCK_RAW, which is the same
@@ -538,7 +624,7 @@ print_context(const char *name)
 }
 
 static void
-worker_filter(bool sanitize, bool test)
+killing_filter(const char *name, void (*rules)(bool sanitize, bool test), bool sanitize, bool test)
 {
 	ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	if (ctx == NULL)
@@ -547,8 +633,8 @@ worker_filter(bool sanitize, bool test)
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
 	/* A binary search: a call late in the list costs as little as an early one. */
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimise");
-	worker_rules(sanitize, test);
-	print_context("worker");
+	rules(sanitize, test);
+	print_context(name);
 	seccomp_release(ctx);
 }
 
@@ -578,14 +664,16 @@ main(int argc, char **argv)
 		}
 	}
 	if (argc >= 2 && strcmp(argv[1], "worker") == 0) {
-		worker_filter(sanitize, test);
+		killing_filter("worker", worker_rules, sanitize, test);
+	} else if (argc >= 2 && strcmp(argv[1], "proxy") == 0) {
+		killing_filter("proxy", proxy_rules, sanitize, test);
 	} else if (argc == 2 && strcmp(argv[1], "command") == 0) {
 		command_filter("command", false);
 	} else if (argc == 2 && strcmp(argv[1], "command_closed") == 0) {
 		command_filter("command_closed", true);
 	} else {
 		fprintf(stderr,
-		    "usage: gen-seccomp worker [--sanitize] [--test]\n"
+		    "usage: gen-seccomp worker|proxy [--sanitize] [--test]\n"
 		    "       gen-seccomp command|command_closed\n");
 		return 2;
 	}

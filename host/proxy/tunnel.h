@@ -5,9 +5,9 @@
  *	                            any_domain: a name that the policy allows). No name, an encrypted one, something else on port 443:
  *	                            refused, with an alert. Then a relay, or, when the host asked for it, an interception
  *	port 80                     plain HTTP, forwarded request by request with Host held to the target
- *	other ports                 whatever it is
+ *	other ports                 whatever it is; also when the server speaks first
  *
- * The server's bytes pass meanwhile; the client's first ones wait until they are known.
+ * Nothing passes before it is known what it is.
  */
 #ifndef KODA_PROXY_TUNNEL_H
 #define KODA_PROXY_TUNNEL_H
