@@ -1,59 +1,136 @@
-/* A domain pattern, and (behind a newline) a host: what is accepted has the strict grammar,
- * stays so when it is normalised, and matches only what it names. */
+/* A domain pattern, and (behind a newline) a host as a client has it: what is accepted has the strict grammar, stays so when
+ * it is normalised, and matches only what it names. */
+#include <arpa/inet.h>
+
 #include "fuzz/fuzz.h"
-#include "shared/policy.h"
+#include "shared/address.h"
 
 static bool
 is_strict(const char *s)
 {
-	for (; *s != '\0'; s++) {
-		if (strchr("abcdefghijklmnopqrstuvwxyz0123456789.-*:_[]", *s) == NULL)
-			return false;
+	return s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-:_[]")] == '\0';
+}
+
+/* What a resolver would take for a number is an address in the one form that all read alike. */
+static void
+must_be_canonical(const char *host, enum domain_kind kind)
+{
+	char again[DOMAIN_HOST_MAX + 1], text[DOMAIN_HOST_MAX + 1];
+	struct sockaddr_storage addr;
+	enum domain_kind same;
+	struct in_addr in;
+	socklen_t len;
+
+	must(host[0] != '\0' && strlen(host) <= DOMAIN_HOST_MAX && is_strict(host));
+	must(domain_host_parse(host, strlen(host), true, again, &same) == NULL);
+	must(strcmp(host, again) == 0 && kind == same);
+	must(address_parse(host, 443, &addr, &len) == (kind != DOMAIN_NAME));
+	if (kind != DOMAIN_NAME) {
+		must(addr.ss_family == (kind == DOMAIN_IPV4 ? AF_INET : AF_INET6));
+		address_text((struct sockaddr *)&addr, text);
+		must(strcmp(text, host) == 0);
+	} else {
+		must(inet_aton(host, &in) == 0 && strpbrk(host, ":[]") == NULL);
+		must(host[strlen(host) - 1] != '.');
 	}
+}
+
+static bool
+take_host(const uint8_t *data, size_t size, char ret[DOMAIN_HOST_MAX + 1])
+{
+	char other[DOMAIN_HOST_MAX + 1];
+	enum domain_kind kind, bare;
+	unsigned port = 0;
+	const char *why = domain_authority_parse(data, size, 0, ret, &kind, &port);
+
+	if (why == NULL) {
+		must_be_canonical(ret, kind);
+		must(port > 0 && port <= 65535);
+	}
+	if (domain_host_parse(data, size, false, other, &bare) == NULL)
+		must_be_canonical(other, bare);
+	why = domain_host_parse(data, size, true, ret, &kind);
+	if (why != NULL) {
+		must(why[0] != '\0');
+		return false;
+	}
+	must_be_canonical(ret, kind);
+	must(strcmp(ret, other) == 0 && kind == bare);
+	/* No byte of it is anything but its own lower case. */
+	must(memchr(data, '\0', size) == NULL);
 	return true;
+}
+
+static void
+must_name_only(const struct domain *d, const char *host)
+{
+	const size_t len = strlen(host);
+
+	if (!domain_matches(d, host, len, 443, false)) {
+		must(!d->wildcard || d->port != 0 || len <= d->len + 1 ||
+		    memchr(host, '.', len - d->len - 1) != NULL ||
+		    memcmp(host + len - d->len, d->name, d->len) != 0 ||
+		    host[len - d->len - 1] != '.');
+		return;
+	}
+	must(d->port == 0 || d->port == 443);
+	must(domain_matches(d, host, len, 443, true));
+	must(len >= d->len && memcmp(host + len - d->len, d->name, d->len) == 0);
+	if (!d->wildcard) {
+		must(len == d->len);
+	} else {
+		/* Exactly one label more. */
+		must(len > d->len + 1 && host[len - d->len - 1] == '.');
+		must(memchr(host, '.', len - d->len - 1) == NULL);
+	}
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct koda_error err;
-	char *pattern, *host, *before;
+	const uint8_t *newline = memchr(data, '\n', size);
+	size_t n = newline != NULL ? (size_t)(newline - data) : size;
+	char host[DOMAIN_HOST_MAX + 1], both[DOMAIN_PATTERN_MAX + 1];
+	char *pattern, *before;
+	struct domain d, again;
+	bool has_host;
 
-	if (size > 2048 || memchr(data, '\0', size) != NULL)
+	if (size == 0 || size > 2048)
 		return 0;
-	pattern = strndup((const char *)data, size);
+	has_host = newline != NULL ? take_host(newline + 1, size - n - 1, host)
+				   : take_host(data, size, host);
+	if (memchr(data, '\0', n) != NULL)
+		return 0;
+	pattern = strndup((const char *)data, n);
 	must(pattern != NULL);
-	host = strchr(pattern, '\n');
-	if (host != NULL)
-		*host++ = '\0';
-	if (policy_domain_check(pattern, &err) < 0) {
-		must(err.code == KODA_INVALID && err.message[0] != '\0');
+	if (domain_parse(pattern, &d) != NULL) {
 		free(pattern);
 		return 0;
 	}
-	policy_domain_normalise(pattern);
-	must(policy_domain_check(pattern, &err) == 0);
-	must(is_strict(pattern));
+	must(strlen(pattern) <= DOMAIN_PATTERN_MAX);
+	domain_normalise(pattern);
+	must(domain_is_normalised(pattern));
+	must(domain_parse(pattern, &d) == NULL);
+	must(pattern[strspn(pattern, "abcdefghijklmnopqrstuvwxyz0123456789.-*:_[] ")] == '\0');
 	before = strdup(pattern);
 	must(before != NULL);
-	policy_domain_normalise(pattern);
+	domain_normalise(pattern);
 	must(strcmp(before, pattern) == 0);
-	if (host != NULL && host[0] != '\0') {
-		size_t len = strcspn(pattern, ":"), host_len = strlen(host);
+	must(domain_covers(&d, &d));
+	must(domain_intersect(&d, &d, both) && strcmp(both, pattern) == 0);
+	must(domain_parse(both, &again) == NULL && again.any_sni == d.any_sni);
+	if (has_host) {
+		char *patterns[] = { pattern };
+		struct domain_set *set = domain_set_new(patterns, 1, NULL);
+		bool any_sni;
 
-		if (policy_domain_matches(pattern, host, 443, false)) {
-			const char *name = pattern[0] == '*' ? pattern + 1 : pattern;
-			size_t k = len - (size_t)(name - pattern);
-
-			must(policy_domain_matches(pattern, host, 443, true));
-			must(host_len >= k && memcmp(host + host_len - k, name, k) == 0);
-			if (name == pattern) {
-				must(host_len == k);
-			} else {
-				/* Exactly one label more. */
-				must(host_len > k && memchr(host, '.', host_len - k) == NULL);
-			}
-		}
+		must(set != NULL);
+		must_name_only(&d, host);
+		must((domain_set_find(set, host, 443, false, &any_sni) == pattern) ==
+		    domain_matches(&d, host, strlen(host), 443, false));
+		must((domain_set_find(set, host, 22, true, &any_sni) == pattern) ==
+		    domain_matches(&d, host, strlen(host), 22, true));
+		domain_set_free(set);
 	}
 	free(before);
 	free(pattern);

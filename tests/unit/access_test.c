@@ -677,70 +677,6 @@ every_rule_has_a_name_of_its_own(void **state)
 	}
 }
 
-/* ---- hosts ---- */
-
-static const struct {
-	const char *label, *host;
-	unsigned port;
-	bool listed, any; /* by the list; with any_domain */
-} hosts[] = {
-	{ "host: exact, 443", "a.test", 443, true, true },
-	{ "host: exact, 80", "a.test", 80, true, true },
-	{ "host: exact, other port", "a.test", 22, false, true },
-	{ "host: rule with port", "b.test", 8443, true, true },
-	{ "host: rule with port, 443", "b.test", 443, false, true },
-	{ "host: wildcard", "x.w.test", 443, true, true },
-	{ "host: wildcard is exactly one label", "x.y.w.test", 443, false, true },
-	{ "host: wildcard is not the name itself", "w.test", 443, false, true },
-	{ "host: suffix without the dot", "evilw.test", 443, false, true },
-	{ "host: prefix", "a.test.evil", 443, false, true },
-	{ "host: something behind the wildcard's name", "x.w.test.evil", 443, false, true },
-	{ "host: half of the wildcard's name", "x.w.te", 443, false, true },
-	{ "host: empty first label", ".w.test", 443, false, true },
-	{ "host: denied", "bad.w.test", 443, false, false },
-	{ "host: denied on every port", "bad.w.test", 8080, false, false },
-	{ "host: denied by wildcard", "x.bad.test", 443, false, false },
-	{ "host: denied on one port", "c.test", 22, false, false },
-	{ "host: not denied on another", "c.test", 443, true, true },
-	{ "host: IPv4", "10.0.0.1", 80, true, true },
-	{ "host: another IPv4", "10.0.0.2", 80, false, true },
-	{ "host: IPv6", "[::1]", 443, true, true },
-	{ "host: port 0", "a.test", 0, false, false },
-	{ "host: port above", "a.test", 65979, false, false },
-	{ "host: no name", "", 443, false, false },
-};
-
-static void
-host_case(void **state)
-{
-	size_t i = (uintptr_t)*state;
-
-	add(KODA_ALLOWED_DOMAINS, "a.test");
-	add(KODA_ALLOWED_DOMAINS, "b.test:8443");
-	add(KODA_ALLOWED_DOMAINS, "*.w.test");
-	add(KODA_ALLOWED_DOMAINS, "c.test");
-	add(KODA_ALLOWED_DOMAINS, "c.test:22");
-	add(KODA_ALLOWED_DOMAINS, "10.0.0.1");
-	add(KODA_ALLOWED_DOMAINS, "[::1]");
-	add(KODA_DENIED_DOMAINS, "bad.w.test");
-	add(KODA_DENIED_DOMAINS, "*.bad.test");
-	add(KODA_DENIED_DOMAINS, "c.test:22");
-	assert_int_equal(access_host(&policy, hosts[i].host, hosts[i].port), hosts[i].listed);
-	policy.flag[KODA_ANY_DOMAIN] = true;
-	assert_int_equal(access_host(&policy, hosts[i].host, hosts[i].port), hosts[i].any);
-}
-
-static void
-no_list_reaches_nothing(void **state)
-{
-	cleanup(policy_done) struct policy p;
-
-	policy_init(&p);
-	assert_false(access_host(&p, "a.test", 443));
-	p.list[KODA_ALLOWED_DOMAINS].present = true;
-	assert_false(access_host(&p, "a.test", 443));
-}
-
 int
 main(void)
 {
@@ -759,10 +695,9 @@ main(void)
 		SINGLE(a_forbidding_policy_outside_plan_names_trust),
 		SINGLE(reasons_of_what_is_allowed),
 		SINGLE(every_rule_has_a_name_of_its_own),
-		SINGLE(no_list_reaches_nothing),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(cases) + N_ELEMENTS(trees) +
-	    N_ELEMENTS(sentences) + N_ELEMENTS(hosts)];
+	    N_ELEMENTS(sentences)];
 	size_t n = 0;
 
 #define TABLE(rows, label_of, fn)                                                                  \
@@ -779,6 +714,5 @@ main(void)
 	TABLE(cases, labels[i], judge_case);
 	TABLE(trees, trees[i].label, tree_case);
 	TABLE(sentences, sentences[i].want, sentence_case);
-	TABLE(hosts, hosts[i].label, host_case);
 	return cmocka_run_group_tests_name("access", tests, NULL, NULL);
 }
