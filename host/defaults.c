@@ -2,18 +2,20 @@
 
 #include <stddef.h>
 
-/* Package registries by wildcard: each has several hosts below its name, and they come and go. */
-const char *const default_domains[] = {
-	"github.com",
-	"api.github.com",
-	"codeload.github.com",
-	"*.githubusercontent.com",
-	"*.npmjs.org",
-	"*.pypi.org",
-	"*.pythonhosted.org",
-	"*.crates.io",
-	"*.docker.io",
-	NULL,
+/* Package registries by wildcard: each has several hosts below its name, and they come and go. Two answer under the name
+ * itself as well. Git speaks SSH with its host, too: what goes through there nobody can look into (SECURITY.md). */
+const struct default_domain default_domains[] = {
+	{ "github.com", false },
+	{ "github.com:22", false },
+	{ "api.github.com", false },
+	{ "codeload.github.com", false },
+	{ "*.githubusercontent.com", false },
+	{ "*.npmjs.org", false },
+	{ "*.pypi.org", true },
+	{ "*.pythonhosted.org", false },
+	{ "*.crates.io", true },
+	{ "*.docker.io", false },
+	{ NULL, false },
 };
 
 const char *const default_caches[] = { ".cargo", ".npm", ".cache", NULL };

@@ -2,8 +2,15 @@
 #ifndef KODA_HOST_DEFAULTS_H
 #define KODA_HOST_DEFAULTS_H
 
-/* What a developer's tools reach in Safe and Auto; NULL at the end. */
-extern const char *const default_domains[];
+#include <stdbool.h>
+
+/* What a developer's tools reach in Safe and Auto; a NULL pattern ends the table. apex: and the name that the wildcard
+ * is of, which it does not name itself. */
+struct default_domain {
+	const char *pattern;
+	bool apex;
+};
+extern const struct default_domain default_domains[];
 
 enum default_where {
 	DEFAULT_PROJECT = 1, /* below a project's root */

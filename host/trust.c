@@ -150,6 +150,17 @@ add_programs(struct policy_list *list, const char *root, const char *home, struc
 	return 0;
 }
 
+static int
+add_domains(struct policy_list *list, struct koda_error *err)
+{
+	for (const struct default_domain *d = default_domains; d->pattern != NULL; d++) {
+		if (policy_list_add(list, d->pattern, err) < 0 ||
+		    (d->apex && policy_list_add(list, d->pattern + strlen("*."), err) < 0))
+			return -1;
+	}
+	return 0;
+}
+
 int
 policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, struct koda_error *err)
 {
@@ -180,10 +191,8 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 	    add_programs(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
 		return -1;
 	p.list[KODA_ALLOWED_DOMAINS].present = true;
-	for (size_t i = 0; dials->network && default_domains[i] != NULL; i++) {
-		if (policy_list_add(&p.list[KODA_ALLOWED_DOMAINS], default_domains[i], err) < 0)
-			return -1;
-	}
+	if (dials->network && add_domains(&p.list[KODA_ALLOWED_DOMAINS], err) < 0)
+		return -1;
 	for (size_t i = 0; i < N_ELEMENTS(limits); i++)
 		p.limit[limits[i].limit] = (struct policy_limit){ true, limits[i].value };
 	p.flag[KODA_ALLOW_LOCAL_BINDING] = true;

@@ -13,6 +13,7 @@
 #include "host/trust.h"
 #include "shared/access.h"
 #include "shared/cleanup.h"
+#include "shared/egress.h"
 
 static char root[PATH_MAX]; /* canonical */
 
@@ -80,8 +81,8 @@ dials(void **state)
 	snprintf(git, sizeof(git), "%s/.git/config", root);
 	assert_string_equal(l->v[1], git);
 
-	while (default_domains[n] != NULL)
-		n++;
+	for (size_t d = 0; default_domains[d].pattern != NULL; d++)
+		n += 1 + default_domains[d].apex;
 	l = &p.list[KODA_ALLOWED_DOMAINS];
 	assert_true(l->present);
 	assert_int_equal(l->n, modes[i].network ? n : 0);
@@ -440,14 +441,27 @@ bad_case(void **state)
 static void
 default_domains_are_rules(void **state)
 {
-	for (size_t i = 0; default_domains[i] != NULL; i++) {
-		char copy[256];
+	for (const struct default_domain *d = default_domains; d->pattern != NULL; d++) {
+		struct domain parsed;
 
-		assert_int_equal(policy_domain_check(default_domains[i], NULL), 0);
-		snprintf(copy, sizeof(copy), "%s", default_domains[i]);
-		policy_domain_normalise(copy);
-		assert_string_equal(copy, default_domains[i]);
+		assert_int_equal(policy_domain_check(d->pattern, POLICY_DOMAIN_ALLOWS, NULL), 0);
+		assert_true(domain_is_normalised(d->pattern));
+		assert_null(domain_parse(d->pattern, &parsed));
+		if (d->apex)
+			assert_true(parsed.wildcard && parsed.port == 0);
 	}
+}
+
+static bool
+reaches(const struct policy *p, const char *host, unsigned port)
+{
+	struct egress_rules *rules = egress_rules_new(p, NULL);
+	enum egress_decision decision;
+
+	assert_non_null(rules);
+	decision = egress_judge(rules, host, DOMAIN_NAME, port).decision;
+	egress_rules_free(rules);
+	return decision == EGRESS_ALLOW;
 }
 
 static void
@@ -457,12 +471,22 @@ what_a_mode_reaches(void **state)
 
 	derive(KODA_PLAN, root, &plan);
 	derive(KODA_SAFE, root, &safe);
-	assert_false(access_host(&plan, "github.com", 443));
-	assert_true(access_host(&safe, "github.com", 443));
-	assert_true(access_host(&safe, "raw.githubusercontent.com", 443));
-	assert_false(access_host(&safe, "github.com", 22));
-	assert_false(access_host(&safe, "gist.github.com", 443));
-	assert_false(access_host(&safe, "example.test", 443));
+	assert_false(reaches(&plan, "github.com", 443));
+	assert_true(reaches(&safe, "github.com", 443));
+	assert_true(reaches(&safe, "raw.githubusercontent.com", 443));
+	/* Git over SSH; and only there. */
+	assert_true(reaches(&safe, "github.com", 22));
+	assert_false(reaches(&plan, "github.com", 22));
+	assert_false(reaches(&safe, "github.com", 8080));
+	assert_false(reaches(&safe, "api.github.com", 22));
+	assert_false(reaches(&safe, "gist.github.com", 443));
+	assert_false(reaches(&safe, "example.test", 443));
+	/* The wildcard's own name only where a registry answers there. */
+	assert_false(reaches(&safe, "githubusercontent.com", 443));
+	for (const struct default_domain *d = default_domains; d->pattern != NULL; d++) {
+		if (strncmp(d->pattern, "*.", 2) == 0)
+			assert_int_equal(reaches(&safe, d->pattern + 2, 443), d->apex);
+	}
 }
 
 /* A child agent's policy: composed with what its parent has. */
@@ -495,7 +519,7 @@ a_child_can_only_narrow(void **state)
 	assert_int_equal(both.trust, KODA_TRUST_FORBID);
 	assert_true(both.list[KODA_ALLOW_WRITE].present);
 	assert_int_equal(both.list[KODA_ALLOW_WRITE].n, 0);
-	assert_false(access_host(&both, "github.com", 443));
+	assert_false(reaches(&both, "github.com", 443));
 }
 
 int
