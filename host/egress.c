@@ -52,7 +52,8 @@ struct egress {
 	struct arena arena;
 	uint64_t next_slot;
 	uint64_t deadline, not_before; /* ns */
-	unsigned barren;
+	unsigned barren, useless;      /* deaths in a row */
+	bool useful;                   /* this one has reported something */
 	uint64_t sync_sent, synced;
 	struct egress_question *questions;
 	char *certificates;            /* directory, or NULL */
@@ -261,29 +262,36 @@ stop(struct egress *e)
 }
 
 static uint64_t
-backoff_ns(unsigned barren)
+backoff_ns(unsigned deaths)
 {
-	return barren < 2 ? 0 : (EGRESS_BACKOFF_MS * NS_PER_MS) << (2 * (barren - 2));
+	if (deaths > EGRESS_BARREN_MAX)
+		deaths = EGRESS_BARREN_MAX;
+	return deaths < 2 ? 0 : (EGRESS_BACKOFF_MS * NS_PER_MS) << (2 * (deaths - 2));
 }
 
-/* It died, or is not to be trusted any more. */
 static void
-lost(struct egress *e, const char *why)
+bury(struct egress *e, bool barren, const char *why)
 {
-	bool barren = e->state != EGRESS_UP;
-
 	session_event(e->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
 	stop(e);
-	e->barren = barren ? e->barren + 1 : 0;
-	e->not_before = now_ns() + backoff_ns(e->barren);
+	e->barren += barren;
+	e->useless = e->useful && !barren ? 0 : e->useless + 1;
+	e->not_before = now_ns() + backoff_ns(e->useless);
 	if (e->barren >= EGRESS_BARREN_MAX) {
 		e->state = EGRESS_FAILED;
 		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 			close_port(p);
 		session_event(e->ses, KODA_EVENT_DEGRADED,
-		    "commands have no network: the egress proxy does not start (%s)", why);
+		    "commands have no network, the egress proxy cannot be used: %s", why);
 	}
 	watch_ports(e);
+}
+
+/* It lies, hangs, or does not start. */
+static void
+lost(struct egress *e, const char *why)
+{
+	bury(e, true, why);
 }
 
 /* It has closed its socket. */
@@ -298,7 +306,7 @@ ended(struct egress *e)
 		snprintf(why, sizeof(why), "it %s",
 		    child_gone(&e->child, GONE_MS) ? child_end(&e->child, how, sizeof(how))
 						   : "closed its socket");
-	lost(e, why);
+	bury(e, e->state != EGRESS_UP, why);
 }
 
 /* ---- orders ---- */
@@ -429,6 +437,7 @@ start(struct egress *e)
 	int pair[2];
 
 	e->failed[0] = '\0';
+	e->useful = false;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		err_set(&err, KODA_INTERNAL, errno, "socketpair");
 		lost(e, err.message);
@@ -528,7 +537,6 @@ on_ready(struct egress *e, const Koda__EgressReady *r, struct koda_error *err)
 		r->ca_certificate.len, err) < 0)
 		return -1;
 	e->state = EGRESS_UP;
-	e->barren = 0;
 	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 		if (p->fd >= 0 && send_serve(e, p, err) < 0)
 			return -1;
@@ -607,6 +615,8 @@ on_connection(struct egress *e, const Koda__EgressConnection *m, struct koda_err
 	    (m->port == 0 && !invalid) ||
 	    (m->open && m->outcome != KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED))
 		return err_set(err, KODA_PROTOCOL, 0, "it reported a connection that is none");
+	e->useful = true;
+	e->barren = 0;
 	if (port == NULL)
 		return 0;
 	if (port->connections == NULL)

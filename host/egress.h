@@ -16,9 +16,12 @@
 #include "host/session.h"
 #include "shared/domain.h"
 
-#define EGRESS_READY_MS        5000 /* spawn to Ready; takes ten, a loaded machine a hundred times that */
-#define EGRESS_BARREN_MAX      5 /* deaths in a row before Ready: no network any more, and it is said */
-#define EGRESS_BACKOFF_MS      10   /* from the second of those on, four times as long with each */
+#define EGRESS_READY_MS 5000 /* spawn to Ready; takes ten, a loaded machine a hundred times that */
+/* Deaths in a row before Ready, or for a lie, without a report of any use between: no network any more, and it is said. */
+#define EGRESS_BARREN_MAX 5
+/* From the second death in a row on that came before a report of any use; four times as long with each, so many times. What
+ * kills it at once, for ever, is not to cost a processor. */
+#define EGRESS_BACKOFF_MS      10
 #define EGRESS_CONNECTIONS_MAX 1024 /* kept for koda_slot_connections, the oldest goes */
 #define EGRESS_SYNC_MS         1000 /* how long a proxy may keep us waiting, for an answer or for room */
 #define EGRESS_GRANTS_MAX      1024 /* "for this session": with a whole policy they fit a frame */

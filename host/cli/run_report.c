@@ -24,6 +24,18 @@ on_violation(void *data, const struct koda_violation *violation)
 	return all->n == VIOLATIONS_MAX;
 }
 
+/* A program that tries again is refused again. */
+static bool
+was_said(const struct violations *all, size_t i)
+{
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(all->list[k].target, all->list[i].target) == 0 &&
+		    strcmp(all->list[k].detail, all->list[i].detail) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 run_report_violations(const struct koda_slot *slot)
 {
@@ -51,11 +63,15 @@ run_report_violations(const struct koda_slot *slot)
 	for (size_t i = 0; i < all.n; i++) {
 		const struct koda_violation *v = &all.list[i];
 
-		if (v->detail[0] == '\0')
+		if (v->detail[0] == '\0' || was_said(&all, i))
 			continue;
-		fputs("koda-sandbox: '", stderr);
-		show_string(stderr, v->target);
-		fputs("': ", stderr);
+		fputs("koda-sandbox: ", stderr);
+		/* A sentence may begin with it. */
+		if (strncmp(v->detail, v->target, strlen(v->target)) != 0) {
+			fputc('\'', stderr);
+			show_string(stderr, v->target);
+			fputs("': ", stderr);
+		}
 		show_string(stderr, v->detail);
 		fputc('\n', stderr);
 	}
