@@ -1,5 +1,6 @@
-/* explain: what would be decided about a path, by which rule, and where the path really leads. */
+/* explain: what would be decided about a path, by which rule, and where the path really leads; about a host. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,14 +64,21 @@ line(const char *name, const char *value)
 	putchar('\n');
 }
 
+static void
+print_verdict(const char *word, bool good)
+{
+	bool colour = output_colour(STDOUT_FILENO);
+
+	printf("%-9s%s%s%s\n", "verdict", colour ? (good ? "\033[32m" : "\033[31m") : "", word,
+	    colour ? "\033[0m" : "");
+}
+
 static int
 tell_plain(const struct job *job, const struct for_command *command)
 {
 	const struct koda_result *result = &job->result;
-	bool colour = output_colour(STDOUT_FILENO);
 
-	printf("%-9s%s%s%s\n", "verdict", colour ? (result->allowed ? "\033[32m" : "\033[31m") : "",
-	    result->allowed ? "allowed" : "refused", colour ? "\033[0m" : "");
+	print_verdict(result->allowed ? "allowed" : "refused", result->allowed);
 	line("rule", result->rule);
 	line("reason", result->reason);
 	line("path", result->path);
@@ -120,4 +128,54 @@ int
 cmd_explain_write(const struct cli *cli)
 {
 	return explain(cli, KODA_WRITE_ACCESS);
+}
+
+/* ---- hosts: no worker, no session ---- */
+
+static int
+tell_host(const struct cli *cli, const struct koda_host_verdict *v)
+{
+	json_t *object;
+
+	if (!args_has(&cli->args, OPT_JSON)) {
+		print_verdict(v->allowed ? "allowed" : v->asks ? "asked" : "refused", v->allowed);
+		line("rule", v->rule);
+		line("reason", v->reason);
+		line("host", v->host);
+		printf("%-9s%u\n", "port", v->port);
+		return output_done(EXIT_DONE);
+	}
+	object = output_object();
+	json_object_set_new(object, "host", json_string(v->host));
+	json_object_set_new(object, "port", json_integer(v->port));
+	json_object_set_new(object, "mode", json_string(args_mode_name(cli->args.mode)));
+	json_object_set_new(object, "allowed", json_boolean(v->allowed));
+	json_object_set_new(object, "asks", json_boolean(v->asks));
+	json_object_set_new(object, "rule", json_string(v->rule));
+	json_object_set_new(object, "reason", json_string(v->reason));
+	return output_json(object);
+}
+
+int
+cmd_explain_net(const struct cli *cli)
+{
+	struct koda_host_verdict verdict = { 0 };
+	struct koda_policy *policy = NULL;
+	struct koda_error err = { 0 };
+	char *root;
+	int status = job_find_root(cli, &root);
+
+	if (status != EXIT_DONE)
+		return status;
+	policy = koda_policy_for_agent(cli->args.mode, root, &err);
+	if (policy == NULL || koda_policy_freeze(policy, &err) < 0 ||
+	    koda_explain_host(policy, cli->args.mode, cli->words[0], &verdict, &err) < 0)
+		status = output_error(cli, &err, NULL);
+	else
+		status = tell_host(cli, &verdict);
+	if (status == EXIT_DONE && !verdict.allowed)
+		status = EXIT_REFUSED;
+	koda_policy_free(policy);
+	free(root);
+	return status;
 }

@@ -50,6 +50,11 @@ static const struct command commands[] = {
 	    "tell whether a path may be changed, and why",
 	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
 	    cmd_explain_write },
+	{ "explain", "net", "HOST[:PORT]", 1, 0,
+	    "tell whether a host may be reached, and why",
+	    "Without a port 443. Nothing is looked up: the addresses that a name leads to are judged when it is\n"
+	    "connected to. The status is 0 if it may be reached, 3 if not, or if the user is asked first.", NULL,
+	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
 	    OPT_BIT(OPT_NO_SANDBOX),

@@ -581,6 +581,11 @@ static const struct ending endings[] = {
 	{ "done: a name that begins with a dash", 0, NULL, { "fs", "--mode", "auto", "write", "--", "-n" } },
 	{ "done: explain read", 0, NULL, { "explain", "read", "file" } },
 	{ "done: explain write", 0, NULL, { "explain", "write", "file", "--mode", "auto" } },
+	{ "done: explain net", 0, NULL, { "explain", "net", "GitHub.com" } },
+	{ "done: explain net with a port", 0, NULL, { "explain", "net", "github.com:22", "--mode", "auto" } },
+	{ "failed: explain net of no host", 1, "invalid", { "explain", "net", "a.test:80:443" } },
+	{ "failed: explain net of half an address", 1, "invalid", { "explain", "net", "127.1" } },
+	{ "usage: explain net of nothing", 2, "usage", { "explain", "net" } },
 	{ "done: policy", 0, NULL, { "policy" } },
 	{ "done: version", 0, NULL, { "--version" } },
 	{ "done: help", 0, NULL, { "--help" } },
@@ -807,6 +812,7 @@ test_help(void **state)
 		{ "fs", "mv" },
 		{ "explain", "read" },
 		{ "explain", "write" },
+		{ "explain", "net" },
 		{ "run", NULL },
 		{ "shell", NULL },
 		{ "quarantine", "list" },
@@ -902,6 +908,61 @@ test_explain(void **state)
 	run_done(&link);
 	run_done(&hook);
 	run_done(&json);
+}
+
+static void
+test_explain_net(void **state)
+{
+	static const struct {
+		const char *mode, *host, *canonical;
+		int port;
+		const char *verdict, *rule, *reason;
+	} cases[] = {
+		{ "auto", "GitHub.COM.", "github.com", 443, "allowed", "allowed_domains",
+		    "judged when it is connected to" },
+		{ "safe", "github.com:22", "github.com", 22, "allowed", "allowed_domains",
+		    "names it" },
+		{ "plan", "github.com", "github.com", 443, "refused", "allowed_domains",
+		    "no network in plan mode" },
+		{ "auto", "evil.example", "evil.example", 443, "refused", "allowed_domains",
+		    "do not try again, ask the user" },
+		{ "safe", "evil.example:8080", "evil.example", 8080, "asked", "allowed_domains",
+		    "is asked for" },
+		{ "safe", "127.0.0.1", "127.0.0.1", 443, "refused", "allowed_domains", "address" },
+		{ "auto", "[0:0::1]:80", "[::1]", 80, "refused", "allowed_domains", "address" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct run plain = { 0 }, json = { 0 };
+		bool allowed = strcmp(cases[i].verdict, "allowed") == 0;
+		char line[64];
+		json_t *o;
+
+		run(&plain, "explain", "net", cases[i].host, "--mode", cases[i].mode, NULL);
+		ended(&plain, allowed ? 0 : 3);
+		snprintf(line, sizeof(line), "verdict  %s\n", cases[i].verdict);
+		has(&plain.out, line);
+		has(&plain.out, cases[i].reason);
+		snprintf(line, sizeof(line), "host     %s\nport     %d\n", cases[i].canonical,
+		    cases[i].port);
+		has(&plain.out, line);
+		run(&json, "explain", "net", cases[i].host, "--json", "--mode", cases[i].mode,
+		    NULL);
+		ended(&json, allowed ? 0 : 3);
+		o = parse(&json);
+		assert_true(json_is_true(json_object_get(o, "ok")));
+		assert_int_equal(json_is_true(json_object_get(o, "allowed")), allowed);
+		assert_int_equal(json_is_true(json_object_get(o, "asks")),
+		    strcmp(cases[i].verdict, "asked") == 0);
+		assert_string_equal(json_string_value(json_object_get(o, "host")),
+		    cases[i].canonical);
+		assert_int_equal(json_integer_value(json_object_get(o, "port")), cases[i].port);
+		assert_string_equal(json_string_value(json_object_get(o, "rule")), cases[i].rule);
+		assert_string_equal(json_string_value(json_object_get(o, "mode")), cases[i].mode);
+		json_decref(o);
+		run_done(&plain);
+		run_done(&json);
+	}
 }
 
 static void
@@ -1356,6 +1417,7 @@ main(void)
 		TEST(test_summary),
 		TEST(test_dry_run),
 		TEST(test_explain),
+		TEST(test_explain_net),
 		TEST(test_policy),
 		TEST(test_doctor),
 		TEST(test_reader_gone),

@@ -271,6 +271,9 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	REFUSED(koda_policy_add(policy, KODA_ALLOWED_DOMAINS, "*", &err));
 	REFUSED(koda_policy_add(policy, KODA_DENIED_DOMAINS, "a..b", &err));
 	REFUSED(koda_policy_add(policy, KODA_DENIED_DOMAINS, NULL, &err));
+	REFUSED(koda_policy_add(policy, KODA_DENIED_DOMAINS, "a.test any-sni", &err));
+	REFUSED(koda_policy_add(policy, KODA_ALLOWED_DOMAINS, "a.test any-snj", &err));
+	REFUSED(koda_policy_add(policy, KODA_ALLOWED_DOMAINS, "127.1", &err));
 	REFUSED(koda_policy_add(policy, KODA_N_LISTS, "/x", &err));
 	REFUSED(koda_policy_add(policy, (enum koda_list) - 1, "/x", &err));
 	REFUSED(koda_policy_add_none(policy, KODA_N_LISTS, &err));
@@ -283,6 +286,7 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	REFUSED(koda_policy_set_mitm(policy, NULL, &err));
 	REFUSED(koda_policy_add_mitm_socket(policy, "*", "/s", &err));
 	REFUSED(koda_policy_add_mitm_socket(policy, "a.test", "s", &err));
+	REFUSED(koda_policy_add_mitm_socket(policy, "a.test any-sni", "/s", &err));
 #undef REFUSED
 	assert_int_equal(koda_policy_add(NULL, KODA_DENY_READ, "/x", NULL), -1);
 	assert_int_equal(koda_policy_freeze(NULL, NULL), -1);
@@ -332,6 +336,57 @@ domains_are_normalised(void **state)
 	add(KODA_ALLOWED_DOMAINS, "example.test:443");
 	assert_int_equal(list_of(policy, KODA_ALLOWED_DOMAINS)->n, 1);
 	assert_string_equal(list_of(policy, KODA_ALLOWED_DOMAINS)->v[0], "example.test:443");
+	add(KODA_ALLOWED_DOMAINS, "Example.TEST. Any-SNI");
+	assert_string_equal(list_of(policy, KODA_ALLOWED_DOMAINS)->v[1], "example.test any-sni");
+	freeze(policy);
+}
+
+/* ---- explain a host ---- */
+
+static void
+hosts_are_explained(void **state)
+{
+	struct koda_host_verdict v;
+	struct koda_error err = { 0 };
+
+	add(KODA_ALLOWED_DOMAINS, "a.test");
+	add(KODA_ALLOWED_DOMAINS, "10.0.0.1:8080");
+	add(KODA_DENIED_DOMAINS, "*.bad.test");
+	freeze(policy);
+#define EXPLAIN(mode, host) assert_int_equal(koda_explain_host(policy, mode, host, &v, &err), 0)
+	EXPLAIN(KODA_AUTO, "A.Test.");
+	assert_true(v.allowed && !v.asks);
+	assert_string_equal(v.host, "a.test");
+	assert_int_equal(v.port, 443);
+	assert_string_equal(v.rule, "allowed_domains");
+	EXPLAIN(KODA_AUTO, "10.0.0.1:8080");
+	assert_true(v.allowed);
+	/* Nothing is looked up, and there is nothing to be. */
+	assert_null(strstr(v.reason, "leads to"));
+	EXPLAIN(KODA_SAFE, "b.test:22");
+	assert_true(!v.allowed && v.asks);
+	assert_non_null(strstr(v.reason, "is asked for"));
+	EXPLAIN(KODA_AUTO, "b.test:22");
+	assert_true(!v.allowed && !v.asks);
+	EXPLAIN(KODA_PLAN, "b.test");
+	assert_true(!v.allowed && !v.asks);
+	/* Neither what is denied nor an address is asked for. */
+	EXPLAIN(KODA_SAFE, "x.bad.test");
+	assert_true(!v.allowed && !v.asks);
+	assert_string_equal(v.rule, "denied_domains");
+	EXPLAIN(KODA_SAFE, "[::1]");
+	assert_true(!v.allowed && !v.asks);
+#undef EXPLAIN
+	v = (struct koda_host_verdict){ .rule = "untouched" };
+	assert_int_equal(koda_explain_host(policy, KODA_AUTO, "u@a.test", &v, &err), -1);
+	assert_int_equal(err.code, KODA_INVALID);
+	assert_non_null(strstr(err.message, "'u@a.test' is no host"));
+	assert_string_equal(v.rule, "untouched");
+	assert_int_equal(koda_explain_host(policy, KODA_AUTO, "", &v, &err), -1);
+	assert_int_equal(koda_explain_host(policy, KODA_AUTO, NULL, &v, &err), -1);
+	assert_int_equal(koda_explain_host(NULL, KODA_AUTO, "a.test", &v, &err), -1);
+	assert_int_equal(koda_explain_host(policy, (enum koda_mode)0, "a.test", &v, &err), -1);
+	assert_int_equal(err.code, KODA_INVALID);
 }
 
 static void
@@ -461,6 +516,7 @@ main(void)
 		SINGLE(what_is_set_is_there),
 		SINGLE(sockets_want_a_ca_bundle),
 		SINGLE(domains_are_normalised),
+		SINGLE(hosts_are_explained),
 		SINGLE(an_odd_path_is_bytes),
 		SINGLE(compose_wants_both_frozen_and_gives_frozen),
 		SINGLE(equal_copes_with_null),
