@@ -157,9 +157,8 @@ refused(int fd, struct answer *a, int status)
 {
 	while (strchr(a->text + a->head, '\n') == NULL && read_more(fd, a) > 0)
 		;
-	fprintf(stderr, "koda-egress-connect: ");
 	if (a->len == a->head)
-		fprintf(stderr, "the proxy answers with %d", status);
+		fprintf(stderr, "koda-egress-connect: the proxy answers with %d", status);
 	for (const char *p = a->text + a->head; *p != '\0' && *p != '\n'; p++)
 		if ((unsigned char)*p >= ' ' && *p != 0x7f)
 			fputc(*p, stderr);
