@@ -53,7 +53,8 @@ struct group {
 	const char *(*missing)(const struct row *row);
 };
 
-extern const struct group file_group, command_group, network_group, peer_group, proxy_group;
+extern const struct group file_group, filter_group, command_group, network_group, peer_group,
+    proxy_group;
 
 /* For the peers: command_group's make, and its exec_cold. */
 void command_make(const struct setting *set);

@@ -122,13 +122,14 @@ family_of(const struct process *list, size_t n, int pid)
 }
 
 int
-memory_child(const char *name)
+memory_child(const char *name, int other)
 {
 	cleanup_free struct process *list = NULL;
 	size_t n = read_processes(&list);
 
 	for (size_t i = 0; i < n; i++)
-		if (list[i].parent == getpid() && strncmp(list[i].name, name, 15) == 0)
+		if (list[i].parent == getpid() && list[i].pid != other &&
+		    strncmp(list[i].name, name, strlen(name)) == 0)
 			return list[i].pid;
 	return 0;
 }

@@ -20,8 +20,8 @@ struct memory {
 /* Adds the process to *m; what cannot be seen of it makes the sum unknown. */
 void memory_add(struct memory *m, int pid);
 
-/* The first child of this process that is called `name` (at most 15 bytes of it count); 0: there is none. */
-int memory_child(const char *name);
+/* A child of this process whose name begins so, and that is not `other`; 0: there is none. */
+int memory_child(const char *name, int other);
 
 /* Each child of this process that is called `name`, with all that descends from it. Returns how many there are, of
  * which at most max are in ret. */

@@ -253,6 +253,7 @@ main(int argc, char **argv)
 		ok = run_group(&proxy_group, &set, only, json != NULL) && ok;
 	} else {
 		ok = run_group(&file_group, &set, only, json != NULL);
+		ok = run_group(&filter_group, &set, only, json != NULL) && ok;
 		ok = run_group(&command_group, &set, only, json != NULL) && ok;
 		ok = run_group(&network_group, &set, only, json != NULL) && ok;
 	}

@@ -1,0 +1,1102 @@
+/*
+ * Commands of several slots talk to servers while their proxies are killed: no host is reached that a rule does not name, no byte
+ * of one connection turns up in another, what comes after a death is served, the other policies' connections do not
+ * break, and nothing is left. And: thousands of clients that send a byte a second do not slow down the others.
+ * KODA_CHAOS_OPS: three times the kills, of which there are at most 1000. KODA_SOAK_SECONDS: for at least so long.
+ * KODA_CHAOS_SEED: which.
+ *
+ * The clients are this program too, as a command of the slot: see client().
+ */
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "shared/protocol.h"
+#include "tests/support/hosting.h"
+
+#define PROGRAM  "egress-client" /* of the project: the view has no other place of the test's */
+#define SERVERS  4               /* the last one no slot may reach */
+#define SLOTS    4
+#define WORKERS  6 /* processes of a command, one connection each at a time */
+#define BULK_MAX (1u << 20)
+#define HOLD     UINT32_MAX /* up: as much as comes */
+
+static uint64_t seed;
+
+static unsigned
+dice(unsigned sides)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(seed >> 33) % sides;
+}
+
+static unsigned
+number(const char *name, unsigned otherwise)
+{
+	const char *text = getenv(name);
+
+	return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
+}
+
+/* ---- what both ends of a connection know ---- */
+
+/* The first byte is no TLS record's. */
+static const char magic[4] = "KODA";
+struct hello {
+	char magic[4];
+	uint32_t slot;
+	uint64_t id;
+	uint32_t up, down; /* bytes behind this, and of the answer */
+	uint64_t check;
+};
+
+static uint64_t
+mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static uint64_t
+hello_check(const struct hello *h)
+{
+	return mix(h->id ^ mix(((uint64_t)h->up << 32 | h->down) + h->slot));
+}
+
+/* Bytes from offset on of what that connection carries up (0) or down (1): of no other one. */
+static void
+pattern(uint64_t id, unsigned way, uint64_t offset, unsigned char *ret, size_t n)
+{
+	for (size_t i = 0; i < n; i++, offset++)
+		ret[i] = (unsigned char)(mix(id * 2 + way + mix(offset / 8)) >> (offset % 8 * 8));
+}
+
+static bool
+is_pattern(uint64_t id, unsigned way, uint64_t offset, const unsigned char *bytes, size_t n)
+{
+	unsigned char want[512];
+
+	for (size_t i = 0, part; i < n; i += part) {
+		part = n - i < sizeof(want) ? n - i : sizeof(want);
+		pattern(id, way, offset + i, want, part);
+		if (memcmp(want, bytes + i, part) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the servers, in one process that the session knows nothing of ---- */
+
+struct counts {
+	unsigned accepted[SERVERS];
+	unsigned whole[SLOTS]; /* connections of which every byte came, both ways */
+	unsigned fresh[SLOTS]; /* of them, that began in this epoch */
+	unsigned epoch;
+	unsigned intruders; /* of a slot that may not come here */
+	unsigned mixed;     /* with bytes that are not its own */
+	unsigned open;
+};
+
+struct served {
+	int fd;
+	unsigned server, epoch;
+	struct hello hello;
+	size_t n_hello;
+	uint64_t got, sent;
+	bool ended; /* by the client */
+};
+
+struct servers {
+	unsigned port[SERVERS];
+	int fd[SERVERS];
+	volatile struct counts *counts; /* shared */
+	pid_t pid;
+	int life; /* its end is theirs */
+};
+
+/* Slots 0 and 1 have the same policy, hence the same proxy. */
+static const unsigned server_of[SLOTS] = { 0, 0, 1, 2 };
+
+static bool
+hello_is_good(const struct served *s, volatile struct counts *counts)
+{
+	if (memcmp(s->hello.magic, magic, sizeof(magic)) != 0 ||
+	    s->hello.check != hello_check(&s->hello) || s->hello.slot >= SLOTS) {
+		counts->mixed++;
+		return false;
+	}
+	if (server_of[s->hello.slot] != s->server) {
+		counts->intruders++;
+		return false;
+	}
+	return true;
+}
+
+static bool
+served_send(struct served *s)
+{
+	unsigned char buf[16384];
+
+	while (s->sent < s->hello.down) {
+		uint64_t left = s->hello.down - s->sent;
+		size_t n = left < sizeof(buf) ? left : sizeof(buf);
+		ssize_t r;
+
+		pattern(s->hello.id, 1, s->sent, buf, n);
+		r = send(s->fd, buf, n, MSG_NOSIGNAL);
+		if (r < 0)
+			return errno == EAGAIN;
+		s->sent += (uint64_t)r;
+	}
+	return true;
+}
+
+/* -1: it is over, or has to be. */
+static int
+served_receive(struct served *s, volatile struct counts *counts)
+{
+	unsigned char buf[65536];
+	ssize_t n;
+
+	while (s->n_hello < sizeof(s->hello)) {
+		n = recv(s->fd, (char *)&s->hello + s->n_hello, sizeof(s->hello) - s->n_hello, 0);
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? 0 : -1;
+		s->n_hello += (size_t)n;
+		if (s->n_hello == sizeof(s->hello) && !hello_is_good(s, counts))
+			return -1;
+	}
+	while (!s->ended) {
+		n = recv(s->fd, buf, sizeof(buf), 0);
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -1;
+		s->ended = n == 0;
+		if (!is_pattern(s->hello.id, 0, s->got, buf, (size_t)n)) {
+			counts->mixed++;
+			return -1;
+		}
+		s->got += (uint64_t)n;
+	}
+	return 0;
+}
+
+/* false: it is over. */
+static bool
+served_more(struct served *s, volatile struct counts *counts)
+{
+	if (served_receive(s, counts) < 0)
+		return false;
+	if (s->n_hello < sizeof(s->hello))
+		return true;
+	/* Of one that is held nothing goes down until all is up. */
+	if (s->hello.up == HOLD && !s->ended)
+		return true;
+	if (!served_send(s))
+		return false;
+	if (!s->ended || s->sent < s->hello.down)
+		return true;
+	if (s->hello.up == HOLD || s->got == s->hello.up) {
+		counts->whole[s->hello.slot]++;
+		counts->fresh[s->hello.slot] += s->epoch == counts->epoch;
+	}
+	return false;
+}
+
+static void
+watch(int epoll, int fd, uint32_t events, void *data)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = data };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) < 0)
+		_exit(1);
+}
+
+static void
+serve_new(const struct servers *sv, unsigned i, int epoll)
+{
+	int fd = accept4(sv->fd[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct served *s = fd < 0 ? NULL : calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return;
+	s->fd = fd;
+	s->server = i;
+	s->epoch = sv->counts->epoch;
+	sv->counts->accepted[i]++;
+	sv->counts->open++;
+	watch(epoll, fd, EPOLLIN | EPOLLOUT | EPOLLET, s);
+}
+
+static void
+serve(const struct servers *sv, int life)
+{
+	static struct served listener[SERVERS], end;
+	struct epoll_event events[64];
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	for (unsigned i = 0; i < SERVERS; i++)
+		watch(epoll, sv->fd[i], EPOLLIN, &listener[i]);
+	watch(epoll, life, EPOLLIN, &end);
+	for (;;) {
+		int n = epoll_wait(epoll, events, N_ELEMENTS(events), -1);
+
+		for (int i = 0; i < n; i++) {
+			struct served *s = events[i].data.ptr;
+
+			if (s == &end)
+				_exit(0);
+			if (s >= listener && s < listener + SERVERS) {
+				serve_new(sv, (unsigned)(s - listener), epoll);
+			} else if (!served_more(s, sv->counts)) {
+				close(s->fd);
+				free(s);
+				sv->counts->open--;
+			}
+		}
+	}
+}
+
+static int
+listen_on_any(unsigned *ret_port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(fd, 1024), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	*ret_port = ntohs(at.sin_port);
+	return fd;
+}
+
+/* Before the session is opened: the child has nothing of it. */
+static void
+servers_start(struct servers *sv)
+{
+	int life[2];
+
+	sv->counts = mmap(NULL, sizeof(*sv->counts), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(sv->counts, MAP_FAILED);
+	assert_int_equal(pipe2(life, O_CLOEXEC), 0);
+	for (unsigned i = 0; i < SERVERS; i++)
+		sv->fd[i] = listen_on_any(&sv->port[i]);
+	sv->pid = fork();
+	assert_true(sv->pid >= 0);
+	if (sv->pid == 0) {
+		close(life[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve(sv, life[0]);
+	}
+	close(life[0]);
+	sv->life = life[1];
+	for (unsigned i = 0; i < SERVERS; i++)
+		close(sv->fd[i]);
+}
+
+static void
+servers_stop(struct servers *sv)
+{
+	int status;
+
+	close(sv->life);
+	assert_int_equal(waitpid(sv->pid, &status, 0), sv->pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(munmap((void *)(uintptr_t)sv->counts, sizeof(*sv->counts)), 0);
+}
+
+/* ---- a client, in a slot ---- */
+
+enum talk {
+	TALK_WHOLE,
+	TALK_CUT, /* it ended early */
+	TALK_DENIED,
+};
+
+/* What must not be. The words are the test's message. */
+static void
+give_up(const char *what)
+{
+	fprintf(stderr, "client: %s (%s)\n", what, strerror(errno));
+	_exit(3);
+}
+
+static int
+client_connect(unsigned port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	/* Whoever serves it now, or nobody yet: it is taken. */
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+	    connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+		give_up("connect");
+	return fd;
+}
+
+/* false: it is cut. */
+static bool
+send_whole(int fd, const void *bytes, size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t r = send(fd, (const char *)bytes + at, n - at, MSG_NOSIGNAL);
+
+		if (r < 0 && errno == EAGAIN)
+			give_up("nobody takes what is sent");
+		if (r < 0)
+			return false;
+		at += (size_t)r;
+	}
+	return true;
+}
+
+/* 0: it is cut, or ends. */
+static size_t
+receive(int fd, void *buf, size_t size)
+{
+	ssize_t n = recv(fd, buf, size, 0);
+
+	if (n < 0 && errno == EAGAIN)
+		give_up("nothing comes");
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* The answer to CONNECT, not a byte more. */
+static enum talk
+tunnel(int fd, unsigned target)
+{
+	char text[1024];
+	size_t got = 0;
+
+	snprintf(text, sizeof(text), "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+	    target, target);
+	if (!send_whole(fd, text, strlen(text)))
+		return TALK_CUT;
+	while (got < 4 || memcmp(text + got - 4, "\r\n\r\n", 4) != 0) {
+		if (got == sizeof(text))
+			give_up("an answer without end");
+		if (receive(fd, text + got, 1) == 0)
+			return TALK_CUT;
+		got++;
+	}
+	if (memcmp(text, "HTTP/1.1 200", 12) == 0)
+		return TALK_WHOLE;
+	if (memcmp(text, "HTTP/1.1 403", 12) == 0)
+		return TALK_DENIED;
+	give_up("an answer that is neither yes nor no");
+	return TALK_CUT;
+}
+
+static enum talk
+receive_pattern(int fd, const struct hello *h)
+{
+	static unsigned char buf[65536];
+	uint64_t got = 0;
+	size_t n;
+
+	while ((n = receive(fd, buf, sizeof(buf))) > 0) {
+		if (got + n > h->down || !is_pattern(h->id, 1, got, buf, n))
+			give_up("bytes of another connection");
+		got += n;
+	}
+	return got == h->down ? TALK_WHOLE : TALK_CUT;
+}
+
+static bool
+send_pattern(int fd, const struct hello *h, uint64_t from, uint64_t n)
+{
+	static unsigned char buf[65536];
+
+	for (uint64_t at = 0, part; at < n; at += part) {
+		part = 1 + dice(sizeof(buf));
+		part = part < n - at ? part : n - at;
+		pattern(h->id, 0, from + at, buf, part);
+		if (!send_whole(fd, buf, part))
+			return false;
+	}
+	return true;
+}
+
+static enum talk
+talk(int fd, struct hello *h)
+{
+	bool sent = true;
+
+	memcpy(h->magic, magic, sizeof(magic));
+	h->id = mix(seed);
+	h->check = hello_check(h);
+	if (!send_whole(fd, h, sizeof(*h)))
+		return TALK_CUT;
+	if (h->up != HOLD) {
+		sent = send_pattern(fd, h, 0, h->up);
+	} else {
+		struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+
+		/* Now and then a little, until the test says that it is enough. */
+		for (uint64_t at = 0; sent && poll(&input, 1, 5) == 0; at += 999)
+			sent = send_pattern(fd, h, at, 999);
+	}
+	if (!sent || shutdown(fd, SHUT_WR) < 0)
+		return TALK_CUT;
+	return receive_pattern(fd, h);
+}
+
+static enum talk
+converse(unsigned slot, unsigned port, bool hold)
+{
+	struct hello h = { .slot = slot };
+	int fd = client_connect(EGRESS_PORT);
+	enum talk t = tunnel(fd, port);
+
+	h.up = hold ? HOLD : dice(4) == 0 ? dice(BULK_MAX) : dice(2000);
+	h.down = dice(4) == 0 ? dice(BULK_MAX) : dice(2000);
+	if (t == TALK_WHOLE)
+		t = talk(fd, &h);
+	close(fd);
+	return t;
+}
+
+/* One connection after the other until standard input ends, one in five to a host that is denied. */
+static int
+worker(unsigned slot, const unsigned *ports, bool hold)
+{
+	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+	unsigned n[3] = { 0 };
+
+	do {
+		bool deny = !hold && dice(5) == 0;
+		/* Of the others': those of other slots, and the one that is nobody's. */
+		unsigned which = (server_of[slot] + 1 + dice(SERVERS - 1)) % SERVERS;
+		enum talk t = converse(slot, ports[deny ? which : server_of[slot]], hold);
+
+		if (t != TALK_CUT && (t == TALK_DENIED) != deny)
+			give_up(deny ? "let through" : "refused");
+		n[t]++;
+	} while (poll(&input, 1, 0) == 0);
+	printf("%u whole, %u cut, %u denied\n", n[TALK_WHOLE], n[TALK_CUT], n[TALK_DENIED]);
+	return 0;
+}
+
+/* client SLOT SEED HOLD PORT...: so many workers; HOLD of them keep their one connection. */
+static int
+client(char **argv)
+{
+	unsigned slot = (unsigned)atoi(argv[0]), hold = (unsigned)atoi(argv[2]), ports[SERVERS];
+	int status, bad = 0;
+
+	for (unsigned i = 0; i < SERVERS; i++)
+		ports[i] = (unsigned)atoi(argv[3 + i]);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			give_up("fork");
+		if (pid == 0) {
+			seed = mix(strtoull(argv[1], NULL, 10) + i);
+			exit(worker(slot, ports, i < hold));
+		}
+	}
+	while (wait(&status) > 0)
+		bad = status != 0 ? 3 : bad;
+	return bad;
+}
+
+/* ---- the session ---- */
+
+struct chaos {
+	struct fixture f;
+	struct servers servers;
+	struct koda_slot *slot[SLOTS];
+	struct koda_command *command[SLOTS];
+	int input[SLOTS]; /* its end is the commands' */
+	unsigned whole[SLOTS], cut[SLOTS], denied[SLOTS];
+	int proxy[SERVERS]; /* by policy, which is by server; 0: not known */
+	unsigned kills;
+};
+
+static void
+put_program(const struct fixture *f)
+{
+	char buf[65536];
+	cleanup_close int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1;
+	ssize_t n;
+
+	to = open(at(f, PROGRAM), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	assert_true(from >= 0 && to >= 0);
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		assert_int_equal(write(to, buf, (size_t)n), n);
+}
+
+static void
+allow(struct koda_policy *p, unsigned port)
+{
+	struct koda_error err;
+	char rule[32];
+
+	snprintf(rule, sizeof(rule), "127.0.0.1:%u", port);
+	if (koda_policy_add(p, KODA_ALLOWED_DOMAINS, rule, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+static struct koda_policy *
+freeze(struct koda_policy *p)
+{
+	struct koda_error err;
+
+	if (koda_policy_freeze(p, &err) < 0)
+		fail_msg("%s", err.message);
+	return p;
+}
+
+/* Its own server and no other one. */
+static struct koda_slot *
+acquire(const struct chaos *c, unsigned server)
+{
+	struct koda_policy *p = koda_policy_new();
+	struct koda_slot *slot;
+	struct koda_error err;
+
+	assert_non_null(p);
+	allow(p, c->servers.port[server]);
+	assert_int_equal(koda_policy_set_flag(p, KODA_ALLOW_LOCAL_BINDING, true, &err), 0);
+	slot = koda_slot_acquire(c->f.ses, freeze(p), &err);
+	if (slot == NULL)
+		fail_msg("acquire: %s", err.message);
+	koda_policy_free(p);
+	return slot;
+}
+
+static void
+chaos_open(struct chaos *c)
+{
+	struct koda_policy *p;
+	struct koda_error err;
+
+	memset(c, 0, sizeof(*c));
+	servers_start(&c->servers);
+	fixture_prepare(&c->f, KODA_AUTO);
+	put_program(&c->f);
+	p = koda_policy_for_agent(KODA_AUTO, c->f.root, &err);
+	assert_non_null(p);
+	for (unsigned i = 0; i < SERVERS - 1; i++)
+		allow(p, c->servers.port[i]);
+	c->f.options.policy = freeze(p);
+	c->f.options.commands = true;
+	fixture_open(&c->f);
+	koda_policy_free(p);
+	for (unsigned i = 0; i < SLOTS; i++)
+		c->slot[i] = acquire(c, server_of[i]);
+}
+
+static struct koda_command *
+start(struct koda_slot *slot, const char *const *argv, int *ret_input)
+{
+	struct koda_command_options o = { .argv = argv, .timeout_ms = 60000 };
+	struct koda_command *command;
+	struct koda_error err;
+	int input[2];
+
+	assert_int_equal(pipe2(input, O_CLOEXEC), 0);
+	o.stdin_fd = input[0];
+	command = koda_command_start(slot, &o, NULL, NULL, &err);
+	if (command == NULL)
+		fail_msg("start: %s", err.message);
+	close(input[0]);
+	*ret_input = input[1];
+	return command;
+}
+
+/* Ends it, and returns what it printed. */
+static char *
+finish(struct koda_command *command, int input)
+{
+	struct koda_command_result r;
+	struct koda_error err;
+	char *text;
+
+	close(input);
+	if (koda_command_wait(command, 2 * PATIENCE_MS, &err) != 1)
+		fail_msg("a command without an end");
+	if (koda_command_result(command, &r, &err) < 0)
+		fail_msg("result: %s", err.message);
+	if (r.status != 0)
+		fail_msg("status %d: %.*s", r.status, (int)r.err.head_len, r.err.head);
+	text = strndup(r.out.head, r.out.head_len);
+	assert_non_null(text);
+	koda_command_result_done(&r);
+	koda_command_free(command);
+	return text;
+}
+
+static void
+start_clients(struct chaos *c, unsigned i)
+{
+	char words[3 + SERVERS][24], program[PATH_MAX];
+	const char *argv[2 + N_ELEMENTS(words) + 1] = { program, "client" };
+
+	snprintf(program, sizeof(program), "%s", at(&c->f, PROGRAM));
+	snprintf(words[0], sizeof(words[0]), "%u", i);
+	snprintf(words[1], sizeof(words[1]), "%u", dice(1u << 30));
+	/* Where nothing is killed, some are open all the time. */
+	snprintf(words[2], sizeof(words[2]), "%u", i == SLOTS - 1 ? WORKERS / 2 : 0);
+	for (unsigned k = 0; k < SERVERS; k++)
+		snprintf(words[3 + k], sizeof(words[0]), "%u", c->servers.port[k]);
+	for (unsigned k = 0; k < N_ELEMENTS(words); k++)
+		argv[2 + k] = words[k];
+	c->command[i] = start(c->slot[i], argv, &c->input[i]);
+}
+
+static void
+finish_clients(struct chaos *c, unsigned i)
+{
+	cleanup_free char *text = finish(c->command[i], c->input[i]);
+	unsigned whole, cut, denied, lines = 0;
+	char *save = NULL;
+
+	for (char *p = strtok_r(text, "\n", &save); p != NULL; p = strtok_r(NULL, "\n", &save)) {
+		assert_int_equal(sscanf(p, "%u whole, %u cut, %u denied", &whole, &cut, &denied),
+		    3);
+		c->whole[i] += whole;
+		c->cut[i] += cut;
+		c->denied[i] += denied;
+		lines++;
+	}
+	assert_int_equal(lines, WORKERS);
+}
+
+/* ---- whom to kill ---- */
+
+#define PROXIES_MAX 8
+
+static size_t
+proxies(int *ret)
+{
+	char path[64], text[4096], *save = NULL;
+	cleanup_close int fd = -1;
+	size_t n = 0;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getpid(), getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[len > 0 ? len : 0] = '\0';
+	for (char *p = strtok_r(text, " ", &save); p != NULL; p = strtok_r(NULL, " ", &save)) {
+		char name[32] = "";
+		cleanup_close int comm = -1;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", p);
+		comm = open(path, O_RDONLY | O_CLOEXEC);
+		if (comm >= 0 && read(comm, name, sizeof(name) - 1) > 0 &&
+		    strncmp(name, "koda-egress", 11) == 0 && process_state(atoi(p)) != 'Z' &&
+		    n < PROXIES_MAX)
+			ret[n++] = atoi(p);
+	}
+	return n;
+}
+
+static bool
+among(int pid, const int *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == pid)
+			return true;
+	return false;
+}
+
+static void
+turn(struct chaos *c)
+{
+	struct koda_error err;
+
+	if (koda_session_dispatch(c->f.ses, 5, &err) < 0)
+		fail_msg("dispatch: %s", err.message);
+}
+
+/* The proxy that is there now and was not then. */
+static int
+new_proxy(struct chaos *c, const int *then, size_t n_then)
+{
+	int now[PROXIES_MAX];
+
+	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end; turn(c)) {
+		size_t n = proxies(now);
+
+		for (size_t i = 0; i < n; i++)
+			if (!among(now[i], then, n_then))
+				return now[i];
+	}
+	fail_msg("no proxy came");
+	return -1;
+}
+
+/* So many more of that slot's connections have come and gone, since this epoch began. */
+static void
+wait_served(struct chaos *c, unsigned slot, unsigned more)
+{
+	volatile unsigned *fresh = &c->servers.counts->fresh[slot];
+	unsigned want = *fresh + more;
+
+	for (uint64_t end = clock_ms() + PATIENCE_MS; *fresh < want; turn(c))
+		if (clock_ms() > end)
+			fail_msg("slot %u is not served any more", slot);
+}
+
+/* It has been served by whom it is killed with: a proxy that dies before it is ready is another story. */
+static void
+kill_proxy(struct chaos *c, unsigned policy, unsigned slot)
+{
+	int then[PROXIES_MAX];
+	size_t n = proxies(then);
+
+	assert_true(among(c->proxy[policy], then, n));
+	assert_int_equal(kill(c->proxy[policy], SIGKILL), 0);
+	c->proxy[policy] = new_proxy(c, then, n);
+	/* From here on nothing comes through the old one. */
+	c->servers.counts->epoch++;
+	wait_served(c, slot, 1);
+	c->kills++;
+}
+
+/* Clients in every slot; the proxies of the first two policies are killed, of the last one never. */
+static void
+round_of(struct chaos *c, unsigned kills)
+{
+	int then[PROXIES_MAX];
+	size_t n;
+
+	for (unsigned i = 0; i < SLOTS; i++) {
+		n = proxies(then);
+		start_clients(c, i);
+		/* The first time, so that it is known whose is whose. */
+		if (c->proxy[server_of[i]] == 0)
+			c->proxy[server_of[i]] = new_proxy(c, then, n);
+		wait_served(c, i, 1);
+	}
+	for (; kills > 0; kills--) {
+		unsigned policy = dice(2), slot = policy == 0 ? dice(2) : 2;
+
+		wait_served(c, slot, dice(8));
+		kill_proxy(c, policy, slot);
+	}
+	for (unsigned i = 0; i < SLOTS; i++)
+		finish_clients(c, i);
+}
+
+/* ---- what was seen ---- */
+
+struct seen {
+	char own[32]; /* host:port that the slot may reach */
+	unsigned own_port, denied, allowed, wrong;
+};
+
+static int
+see_violation(void *data, const struct koda_violation *v)
+{
+	struct seen *seen = data;
+
+	if (v->kind == KODA_VIOLATION_NETWORK_OUTBOUND) {
+		seen->denied++;
+		seen->wrong += strcmp(v->target, seen->own) == 0 || !v->certain;
+	}
+	return 0;
+}
+
+static int
+see_connection(void *data, const struct koda_connection *c)
+{
+	struct seen *seen = data;
+
+	if (c->outcome == KODA_CONNECTION_ALLOWED) {
+		seen->allowed++;
+		seen->wrong += c->port != seen->own_port;
+	}
+	if (c->outcome == KODA_CONNECTION_DENIED)
+		seen->wrong += c->port == seen->own_port;
+	return 0;
+}
+
+static void
+check_seen(const struct chaos *c, unsigned i)
+{
+	struct seen seen = { .own_port = c->servers.port[server_of[i]] };
+
+	snprintf(seen.own, sizeof(seen.own), "127.0.0.1:%u", seen.own_port);
+	assert_int_equal(koda_slot_violations(c->slot[i], see_violation, &seen), 0);
+	assert_int_equal(koda_slot_connections(c->slot[i], see_connection, &seen), 0);
+	assert_int_equal(seen.wrong, 0);
+	assert_true(seen.denied > 0);
+	assert_true(seen.allowed > 0);
+}
+
+static unsigned
+count_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static bool
+has_children(void)
+{
+	char path[64], c;
+	cleanup_close int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getpid(), getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return read(fd, &c, 1) > 0;
+}
+
+/* Everything ends; the servers have nobody left. */
+static void
+chaos_close(struct chaos *c, unsigned fds)
+{
+	volatile struct counts *counts = c->servers.counts;
+
+	fixture_end(&c->f);
+	for (uint64_t end = clock_ms() + PATIENCE_MS; counts->open > 0 && clock_ms() < end;)
+		blink();
+	assert_int_equal(counts->open, 0);
+	assert_int_equal(counts->intruders, 0);
+	assert_int_equal(counts->mixed, 0);
+	assert_int_equal(counts->accepted[SERVERS - 1], 0);
+	servers_stop(&c->servers);
+	assert_false(has_children());
+	assert_int_equal(count_entries("/proc/self/fd"), fds);
+}
+
+static void
+deaths(void **state)
+{
+	const unsigned soak = number("KODA_SOAK_SECONDS", 0) / 2;
+	const unsigned ops = number("KODA_CHAOS_OPS", 600);
+	const unsigned kills = ops < 3000 ? ops / 3 : 1000;
+	const uint64_t until = clock_ms() + 1000 * (uint64_t)soak;
+	const unsigned fds = count_entries("/proc/self/fd");
+	unsigned cut = 0;
+	struct chaos c;
+
+	seed = number("KODA_CHAOS_SEED", 1);
+	chaos_open(&c);
+	while (c.kills < kills || clock_ms() < until)
+		round_of(&c, 50);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		print_message("# slot %u: %u whole, %u cut, %u denied\n", i, c.whole[i], c.cut[i],
+		    c.denied[i]);
+		assert_true(c.whole[i] > 0);
+		assert_true(c.denied[i] > 0);
+		check_seen(&c, i);
+		cut += c.cut[i];
+	}
+	print_message("# %u kills\n", c.kills);
+	/* Chaos that does not happen shows nothing. */
+	assert_true(cut > 0);
+	assert_int_equal(c.cut[SLOTS - 1], 0);
+	chaos_close(&c, fds);
+}
+
+/* ---- slow ones ---- */
+
+#define SLOW  4000 /* of the 4096 that a slot may have, in connections and in descriptors */
+#define QUICK 100
+
+/* slow N PORT: so many connections; most send a byte of a head each second, the others nothing. Who is told that it
+ * took too long comes again. */
+static int
+slow(char **argv)
+{
+	static int fd[SLOW];
+	static size_t sent[SLOW];
+	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+	char head[128], answer[1024];
+	unsigned n = (unsigned)atoi(argv[0]), late = 0;
+
+	snprintf(head, sizeof(head), "CONNECT 127.0.0.1:%s HTTP/1.1\r\nX-Slow: %080d\r\n", argv[1],
+	    0);
+	for (unsigned i = 0; i < n; i++)
+		fd[i] = -1;
+	for (bool first = true;; first = false) {
+		for (unsigned i = 0; i < n; i++) {
+			ssize_t r =
+			    fd[i] < 0 ? 0 : recv(fd[i], answer, sizeof(answer), MSG_DONTWAIT);
+
+			if (fd[i] >= 0 && r < 0 && errno == EAGAIN) {
+				if (i % 4 != 0)
+					send(fd[i], head + sent[i]++, 1,
+					    MSG_NOSIGNAL | MSG_DONTWAIT);
+				continue;
+			}
+			if (r > 0 && memcmp(answer, "HTTP/1.1 408", 12) != 0)
+				give_up("an answer that is not 408");
+			late += r > 0;
+			if (fd[i] >= 0)
+				close(fd[i]);
+			fd[i] = client_connect(EGRESS_PORT);
+			sent[i] = 0;
+		}
+		if (first) {
+			printf("ready\n");
+			fflush(stdout);
+		}
+		if (poll(&input, 1, 1000) != 0)
+			break;
+	}
+	printf("%u late\n", late);
+	return 0;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* quick SLOT PORT: the median of a short conversation, in microseconds. */
+static int
+quick(char **argv)
+{
+	uint64_t took[QUICK];
+
+	for (unsigned i = 0; i < QUICK; i++) {
+		struct hello h = { .slot = (uint32_t)atoi(argv[0]), .up = 100, .down = 4096 };
+		struct timespec from, to;
+		int fd;
+
+		seed = mix(seed + i + 1);
+		clock_gettime(CLOCK_MONOTONIC, &from);
+		fd = client_connect(EGRESS_PORT);
+		if (tunnel(fd, (unsigned)atoi(argv[1])) != TALK_WHOLE || talk(fd, &h) != TALK_WHOLE)
+			give_up("not served");
+		close(fd);
+		clock_gettime(CLOCK_MONOTONIC, &to);
+		took[i] = (uint64_t)((to.tv_sec - from.tv_sec) * 1000000 +
+		    (to.tv_nsec - from.tv_nsec) / 1000);
+	}
+	qsort(took, QUICK, sizeof(took[0]), compare);
+	printf("%llu\n", (unsigned long long)took[QUICK / 2]);
+	return 0;
+}
+
+static unsigned
+median(const struct chaos *c, unsigned slot)
+{
+	char program[PATH_MAX], slot_text[16], port[16];
+	const char *const argv[] = { program, "quick", slot_text, port, NULL };
+	cleanup_free char *text = NULL;
+	struct koda_command *command;
+	int input;
+
+	snprintf(program, sizeof(program), "%s", at(&c->f, PROGRAM));
+	snprintf(slot_text, sizeof(slot_text), "%u", slot);
+	snprintf(port, sizeof(port), "%u", c->servers.port[server_of[slot]]);
+	command = start(c->slot[slot], argv, &input);
+	text = finish(command, input);
+	return (unsigned)atoi(text);
+}
+
+/* KiB of its own, not of files: that may be seen of any process. */
+static long
+memory_of(int pid)
+{
+	unsigned long size, resident, shared;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%lu %lu %lu", &size, &resident, &shared), 3);
+	fclose(f);
+	return (long)(resident - shared) * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Until it has printed that. */
+static void
+wait_output(struct chaos *c, const struct koda_command *command, const char *text)
+{
+	struct koda_output out, err;
+
+	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end; turn(c)) {
+		koda_command_output(command, &out, &err);
+		if (memmem(out.head, out.head_len, text, strlen(text)) != NULL)
+			return;
+	}
+	fail_msg("'%s' does not come: %.*s", text, (int)err.head_len, err.head);
+}
+
+static void
+slow_ones(void **state)
+{
+	const unsigned fds = count_entries("/proc/self/fd");
+	char program[PATH_MAX], many[16], port[16];
+	const char *const argv[] = { program, "slow", many, port, NULL };
+	cleanup_free char *text = NULL;
+	struct koda_command *command;
+	unsigned before, meanwhile, late;
+	int proxy[PROXIES_MAX], input;
+	long memory;
+	struct chaos c;
+
+	chaos_open(&c);
+	before = median(&c, 1);
+	assert_int_equal(proxies(proxy), 1);
+	memory = memory_of(proxy[0]);
+	snprintf(program, sizeof(program), "%s", at(&c.f, PROGRAM));
+	snprintf(many, sizeof(many), "%d", SLOW);
+	snprintf(port, sizeof(port), "%u", c.servers.port[0]);
+	command = start(c.slot[0], argv, &input);
+	wait_output(&c, command, "ready");
+	meanwhile = median(&c, 1);
+	for (uint64_t end = clock_ms() + 12000; clock_ms() < end;)
+		turn(&c); /* the time that a head may take */
+	memory = memory_of(proxy[0]) - memory;
+	meanwhile = (meanwhile + median(&c, 1)) / 2;
+	text = finish(command, input);
+	print_message("# %u us, meanwhile %u us; %ld KiB for %d; %s", before, meanwhile, memory,
+	    SLOW, strstr(text, "\n") + 1);
+	assert_int_equal(sscanf(text, "ready\n%u late", &late), 1);
+	assert_true(late >= SLOW / 2);
+	/* The same as ever, but for what the slow ones' own bytes take of the processor. */
+	assert_true(meanwhile < 10 * before + 5000);
+	assert_true(memory < SLOW * 20);
+	chaos_close(&c, fds);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(deaths),
+		cmocka_unit_test(slow_ones),
+	};
+
+	if (argc == 5 + SERVERS && strcmp(argv[1], "client") == 0)
+		return client(argv + 2);
+	if (argc == 4 && strcmp(argv[1], "slow") == 0)
+		return slow(argv + 2);
+	if (argc == 4 && strcmp(argv[1], "quick") == 0)
+		return quick(argv + 2);
+	return cmocka_run_group_tests_name("chaos of the way out", tests, NULL, NULL);
+}
