@@ -132,7 +132,10 @@ KODA_API struct koda_policy *koda_policy_for_agent(enum koda_mode mode, const ch
 
 /*
  * Add to a list, which then is present. A path must be absolute; a domain is a name, or "*." and a
- * name for exactly one more label, with an optional ":port". A refused rule leaves the policy as it
+ * name for exactly one more label, or an address (IPv6 in brackets, in its shortest form), with an optional
+ * ":port" (without: 80 and 443 where it allows, every port where it denies); in KODA_ALLOWED_DOMAINS with an
+ * optional " any-sni": the server name that a program sends in TLS need not be the host's. An address that is not
+ * public is reached only where a rule names it, KODA_ANY_DOMAIN or not. A refused rule leaves the policy as it
  * was and says why. All of these fail on a frozen policy. 0, or -1 with *err set.
  */
 KODA_API int koda_policy_add(struct koda_policy *policy, enum koda_list list, const char *rule,
