@@ -669,6 +669,80 @@ seed_texts(void)
 	save("resolve", "long-path", name, 4096);
 }
 
+/* What comes over the network. Real hellos of clients lie beside those made here. */
+static void
+seed_proxy(void)
+{
+	static const struct {
+		const char *target, *name, *data;
+		size_t len;
+	} texts[] = {
+		/* clang-format off */
+		/* first byte: 0 request; 1 response, + 2 to HEAD, + 4 to CONNECT */
+		{ "http", "connect", TEXT_OF("\0CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\nProxy-Connection: Keep-Alive\r\n\r\n\x16\x03\x01") },
+		{ "http", "absolute", TEXT_OF("\0GET http://a.test:8080/b?c=d HTTP/1.1\r\nHost: a.test:8080\r\nAccept: */*\r\n\r\n") },
+		{ "http", "absolute6", TEXT_OF("\0GET http://[2001:DB8::1] HTTP/1.1\r\nHost: [2001:db8::1]:80\r\n\r\n") },
+		{ "http", "origin", TEXT_OF("\0\r\nPOST /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello") },
+		{ "http", "chunked", TEXT_OF("\0POST http://a.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n0\r\n\r\n") },
+		{ "http", "upgrade", TEXT_OF("\0GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n") },
+		{ "http", "options", TEXT_OF("\0OPTIONS * HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\n\r\n") },
+		{ "http", "cl-te", TEXT_OF("\0POST http://a.test/ HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n") },
+		{ "http", "cl-cl", TEXT_OF("\0POST http://a.test/ HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n") },
+		{ "http", "te-identity", TEXT_OF("\0POST http://a.test/ HTTP/1.1\r\nTransfer-Encoding: chunked, identity\r\n\r\n") },
+		{ "http", "fold", TEXT_OF("\0GET http://a.test/ HTTP/1.1\r\nA: b\r\n c\r\n\r\n") },
+		{ "http", "lf", TEXT_OF("\0GET http://a.test/ HTTP/1.1\nHost: a.test\n\n") },
+		{ "http", "userinfo", TEXT_OF("\0GET http://a.test@b.test/ HTTP/1.1\r\n\r\n") },
+		{ "http", "preface", TEXT_OF("\0PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") },
+		{ "http", "response-length", TEXT_OF("\1HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello") },
+		{ "http", "response-chunked", TEXT_OF("\1HTTP/1.1 404\r\nTransfer-Encoding: chunked\r\nKeep-Alive: timeout=5\r\n\r\n0\r\n\r\n") },
+		{ "http", "response-close", TEXT_OF("\1HTTP/1.0 200 OK\r\n\r\nhello") },
+		{ "http", "response-101", TEXT_OF("\1HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x00") },
+		{ "http", "response-head", TEXT_OF("\3HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n") },
+		{ "http", "response-connect", TEXT_OF("\5HTTP/1.1 200 Connection established\r\n\r\nSSH-2.0-x\r\n") },
+		/* first byte: the framing (chunked, length, close); then the size of pieces */
+		{ "body", "chunks", TEXT_OF("\0\3" "5\r\nhello\r\n7\r\n, world\r\n0\r\n\r\nGET /") },
+		{ "body", "trailers", TEXT_OF("\0\1" "000A\r\n0123456789\r\n0\r\nA: b\r\nC:\td\r\n\r\n") },
+		{ "body", "empty", TEXT_OF("\0\7" "0\r\n\r\n") },
+		{ "body", "extension", TEXT_OF("\0\3" "5;a=b\r\nhello\r\n0\r\n\r\n") },
+		{ "body", "large", TEXT_OF("\0\3" "7fffffffffffffff\r\nhello") },
+		{ "body", "too-large", TEXT_OF("\0\3" "10000000000000005\r\nhello\r\n0\r\n\r\n") },
+		{ "body", "lf", TEXT_OF("\0\3" "5\nhello\n0\n\n") },
+		{ "body", "length", TEXT_OF("\4\3" "helloGET /") },
+		{ "body", "close", TEXT_OF("\2\3" "hello\r\n\r\n") },
+		/* first byte: which half of it; 5 kinds */
+		{ "socks", "greeting", TEXT_OF("\0\5\2\2\0") },
+		{ "socks", "greeting-login", TEXT_OF("\0\5\1\2") },
+		{ "socks", "name", TEXT_OF("\1\5\1\0\3\6a.test\1\xbb") },
+		{ "socks", "ipv4", TEXT_OF("\1\5\1\0\1\xc0\0\2\1\1\xbb") },
+		{ "socks", "ipv6", TEXT_OF("\1\5\1\0\4\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1\1\xbb") },
+		{ "socks", "bind", TEXT_OF("\1\5\2\0\1\0\0\0\0\0\0") },
+		{ "socks", "nul", TEXT_OF("\1\5\1\0\3\10a.test\0b\1\xbb") },
+		{ "socks", "socks4", TEXT_OF("\1\4\1\1\xbb\1\2\3\4u\0") },
+		{ "socks", "method", TEXT_OF("\x82\5\2") },
+		{ "socks", "logged-in", TEXT_OF("\3\1\0") },
+		{ "socks", "reply", TEXT_OF("\4\5\0\0\1\0\0\0\0\0\0SSH") },
+		{ "socks", "reply-name", TEXT_OF("\4\5\0\0\3\6a.test\1\xbb") },
+		{ "socks", "reply-refused", TEXT_OF("\4\5\5") },
+		/* first byte: the size of records, less one */
+		{ "hello", "split", TEXT_OF("\0\x16\3\1\0\2\1\0\x16\3\1\0\x3e\0\x3c\3\3" "0123456789abcdef0123456789abcdef\0\0\2\x13\1\1\0\0\x11\0\0\0\x0b\0\x09\0\0\6a.test\xff\1") },
+		{ "hello", "encrypted", TEXT_OF("\2\x16\3\1\0\x42\1\0\0\x3e\3\3" "0123456789abcdef0123456789abcdef\0\0\2\x13\1\1\0\0\x13\0\0\0\x0b\0\x09\0\0\6a.test\xfe\x0d\0\0") },
+		{ "hello", "two-names", TEXT_OF("\7\x16\3\1\0\x47\1\0\0\x43\3\3" "0123456789abcdef0123456789abcdef\0\0\2\x13\1\1\0\0\x18\0\0\0\x14\0\x12\0\0\6a.test\0\0\6b.test") },
+		{ "hello", "http", TEXT_OF("\0GET / HTTP/1.1\r\n\r\n") },
+		{ "hello", "sslv2", TEXT_OF("\0\x80\x2e\1\3\1\0\x15\0\0\0\x10") },
+		{ "upstream", "http", TEXT_OF("http://proxy.test:3128/\n\nlocalhost,.a.test\nb.a.test") },
+		{ "upstream", "credentials", TEXT_OF("http://us%40er:p%3a%2f@proxy.test\n\n\na.test") },
+		{ "upstream", "all", TEXT_OF("\nsocks5h://user:word@[2001:db8::1]:1081\n10.0.0.0/8, 192.0.2.1:8443 [::1]:80\n10.1.2.3") },
+		{ "upstream", "plain", TEXT_OF("proxy.test:3128\nsocks://x\n*\na.test") },
+		{ "upstream", "https", TEXT_OF("https://proxy.test\n\n*.a.test:443\na.test") },
+		{ "upstream", "path", TEXT_OF("http://user:se/cret@proxy.test\n\n\na.test") },
+		{ "upstream", "percent", TEXT_OF("http://user:%00%zz%@proxy.test\n\n\na.test") },
+		/* clang-format on */
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(texts); i++)
+		save(texts[i].target, texts[i].name, texts[i].data, texts[i].len);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -689,5 +763,6 @@ main(int argc, char **argv)
 	seed_broken();
 	seed_policies();
 	seed_texts();
+	seed_proxy();
 	return 0;
 }
