@@ -101,9 +101,9 @@ socks_request_parse(const void *bytes, size_t n, struct socks_request *ret)
 	if (len == 0 || (len > 0 && n < 3 + (size_t)len))
 		return SOCKS_INCOMPLETE;
 	*ret = (struct socks_request){ .command = p[1], .atyp = p[3] };
-	/* How long it is nobody knows, and nothing of it is read any more. */
+	/* How long it is nobody knows. */
 	if (len < 0) {
-		ret->len = n;
+		ret->len = 4;
 		return refuse(ret, SOCKS_ADDRESS_TYPE, "an unknown type of address");
 	}
 	ret->len = 3 + (size_t)len;

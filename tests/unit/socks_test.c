@@ -170,13 +170,17 @@ unknown_address_type(void **state)
 
 	for (unsigned type = 0; type < 256; type++) {
 		char text[] = { 5, 1, 0, (char)type };
-		cleanup_free char *copy = exact(text, 4, "");
+		cleanup_free char *copy = exact(text, 4, "\xff");
 		bool known = type == 1 || type == 3 || type == 4;
 
 		assert_int_equal(socks_request_parse(copy, 4, &r),
 		    known ? SOCKS_INCOMPLETE : SOCKS_REFUSE);
-		if (!known)
-			assert_int_equal(r.reply, SOCKS_ADDRESS_TYPE);
+		if (known)
+			continue;
+		assert_int_equal(r.reply, SOCKS_ADDRESS_TYPE);
+		assert_int_equal(socks_request_parse(copy, 5, &r), SOCKS_REFUSE);
+		assert_int_equal(r.reply, SOCKS_ADDRESS_TYPE);
+		assert_int_equal(r.len, 4);
 	}
 }
 
