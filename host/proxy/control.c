@@ -796,9 +796,11 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 		return NULL;
 	}
 	c->proxy = p;
+	p->control = c;
 	frame_init(&c->fs, fd);
 	arena_init(&c->arena);
 	if (first_order(c, ret_intercept, err) < 0) {
+		p->control = NULL;
 		control_free(c);
 		return NULL;
 	}
