@@ -42,6 +42,7 @@ def show(data):
 def raw(text):
     with socket.create_connection(PROXY, SILENCE) as sock:
         sock.sendall(unescape(text))
+        sock.shutdown(socket.SHUT_WR)  # it need not wait for more
         show(receive(sock))
 
 

@@ -62,4 +62,4 @@ ZONE = {
     "nowhere." + WILD + ".search.example": ([SITE], []),
 }
 
-CERTIFIED = ["github.com", "*.github.com", "*." + WILD, "*.npmjs.org", "*.pypi.org", "*.rig.example", "*.example"]
+CERTIFIED = ["github.com", "*.github.com", "*." + WILD, "*.npmjs.org", "*.pypi.org", "*.rig.example", "corp.example", "ask.example", "evil.example"]
