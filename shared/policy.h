@@ -6,7 +6,7 @@
  * A list has three states: absent (n == 0, !present) inherits in policy_compose and otherwise
  * permits nothing; present and empty permits nothing; present.
  *
- * Packing lives in policy.c; unpacking in policy_unpack.c, which only the worker links: a test holds it.
+ * Packing lives in policy.c; unpacking in policy_unpack.c, which only worker and proxy link: a test holds it.
  */
 #ifndef KODA_SHARED_POLICY_H
 #define KODA_SHARED_POLICY_H

@@ -300,6 +300,46 @@ test_no_landlock(void **state)
 	assert_child(child_no_landlock);
 }
 
+/* The other way round: of files only what is read, of sockets only what is connected. */
+static void
+child_landlock_reading(void)
+{
+	unsigned abi = 0;
+	int fd, s;
+
+	fd = openat(outside, "keep", O_RDONLY);
+	expect(fd >= 0);
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, &outside, 1, lockdown_landlock_abi(),
+		   &abi, NULL) == 0);
+	expect(abi == lockdown_landlock_abi());
+	expect(openat(outside, "keep", O_RDONLY) >= 0);
+	expect(openat(outside, ".", O_RDONLY | O_DIRECTORY) >= 0);
+	expect(refused(openat(outside, "keep", O_WRONLY)));
+	expect(refused(openat(outside, "new", O_WRONLY | O_CREAT, 0644)));
+	expect(refused(unlinkat(outside, "keep", 0)));
+	expect(refused(openat(inside, ".", O_RDONLY | O_DIRECTORY)));
+	expect(refused(open("/etc/passwd", O_RDONLY)));
+	expect(refused(execl("/bin/true", "true", (char *)NULL)));
+	if (abi >= 4) {
+		const struct sockaddr_in sa = { .sin_family = AF_INET,
+			.sin_port = htons(9),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+		s = socket(AF_INET, SOCK_STREAM, 0);
+		expect(s >= 0 && !binds());
+		expect(connect(s, (const struct sockaddr *)&sa, sizeof(sa)) == 0 || !refused(-1));
+	}
+}
+
+static void
+test_landlock_reading(void **state)
+{
+	if (lockdown_landlock_abi() == 0)
+		skip();
+	assert_child(child_landlock_reading);
+}
+
 static void
 child_older_landlock(void)
 {
@@ -430,6 +470,7 @@ main(void)
 		cmocka_unit_test(test_older_landlock),
 		cmocka_unit_test(test_landlock_allowing),
 		cmocka_unit_test(test_landlock_bind),
+		cmocka_unit_test(test_landlock_reading),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_keyring),
 		cmocka_unit_test(test_seccomp),
