@@ -218,10 +218,10 @@ egress_address_sentence(char *buf, size_t size, const char *host, unsigned port,
 			    : "it leads to an address that a rule of the policy denies",
 		    rule_denied, mode, remedy_denied);
 	if (class == ADDRESS_PUBLIC)
-		snprintf(why, sizeof(why), "it %s an address of this machine, which no rule names",
+		snprintf(why, sizeof(why), "it %s an address of this machine, which no rule allows",
 		    literal ? "is" : "leads to");
 	else
-		snprintf(why, sizeof(why), "it %s a %s address, which no rule names",
+		snprintf(why, sizeof(why), "it %s a %s address, which no rule allows",
 		    literal ? "is" : "leads to", address_class_name(class));
 	return sentence(buf, size, host, port, why, rule_address, mode,
 	    class == ADDRESS_LOOPBACK

@@ -289,10 +289,10 @@ static const struct {
 	    "allowed_domains, mode safe); use the name of the host, or ask the user" },
 	{ "sentence: address that any_domain does not open", "[::ffff:10.0.0.9]", 443, KODA_AUTO,
 	    true,
-	    "[::ffff:10.0.0.9]:443 is refused: it is a private address, which no rule names (rule "
+	    "[::ffff:10.0.0.9]:443 is refused: it is a private address, which no rule allows (rule "
 	    "address, mode auto); do not try again, ask the user" },
 	{ "sentence: loopback", "127.0.0.1", 8080, KODA_AUTO, true,
-	    "127.0.0.1:8080 is refused: it is a loopback address, which no rule names (rule "
+	    "127.0.0.1:8080 is refused: it is a loopback address, which no rule allows (rule "
 	    "address, mode auto); a server in the sandbox is reached without the proxy, one "
 	    "outside is the user's to allow" },
 	{ "sentence: allowed", "a.test", 443, KODA_AUTO, false,
@@ -325,20 +325,20 @@ static const struct {
 	const char *want;
 } leads[] = {
 	{ "leads: loopback", "a.test", "127.0.0.1", false,
-	    "a.test:443 is refused: it leads to a loopback address, which no rule names (rule "
+	    "a.test:443 is refused: it leads to a loopback address, which no rule allows (rule "
 	    "address, mode auto); a server in the sandbox is reached without the proxy, one "
 	    "outside is the user's to allow" },
 	{ "leads: metadata", "a.test", "[fd00:ec2::254]", false,
-	    "a.test:443 is refused: it leads to a cloud metadata address, which no rule names "
+	    "a.test:443 is refused: it leads to a cloud metadata address, which no rule allows "
 	    "(rule address, mode auto); do not try again, ask the user" },
 	{ "leads: own", "a.test", "8.8.8.8", true,
-	    "a.test:443 is refused: it leads to an address of this machine, which no rule names "
+	    "a.test:443 is refused: it leads to an address of this machine, which no rule allows "
 	    "(rule address, mode auto); do not try again, ask the user" },
 	{ "leads: denied", "a.test", "8.8.8.8", false,
 	    "a.test:443 is refused: it leads to an address that a rule of the policy denies (rule "
 	    "denied_domains, mode auto); do not try again, and do not look for another way to it" },
 	{ "leads: is", "10.0.0.9", "10.0.0.9", false,
-	    "10.0.0.9:443 is refused: it is a private address, which no rule names (rule address, "
+	    "10.0.0.9:443 is refused: it is a private address, which no rule allows (rule address, "
 	    "mode auto); do not try again, ask the user" },
 };
 
