@@ -438,23 +438,28 @@ ask_cancel(struct ask *a)
 	free(q);
 }
 
-bool
-ask_granted(const struct proxy *p, const char *host, unsigned port)
+static bool
+has_grant(const struct control *c, const char *host, unsigned port)
 {
-	const struct control *c = p->control;
-
 	for (size_t i = 0; i < c->n_grants; i++)
 		if (c->grants[i].port == port && strcmp(c->grants[i].host, host) == 0)
 			return true;
 	return false;
 }
 
+bool
+ask_granted(const struct proxy *p, const char *host, unsigned port)
+{
+	return has_grant(p->control, host, port);
+}
+
+/* Also from EgressStart, when the proxy does not have its control yet. */
 static void
 grant(struct control *c, const char *host, unsigned port)
 {
 	struct grant *grants;
 
-	if (c->n_grants >= GRANTS_MAX || ask_granted(c->proxy, host, port))
+	if (c->n_grants >= GRANTS_MAX || has_grant(c, host, port))
 		return;
 	grants = reallocarray(c->grants, c->n_grants + 1, sizeof(*grants));
 	if (grants == NULL)
