@@ -120,10 +120,12 @@ draw_policy(struct policy *p)
 }
 
 /* Each host, and each literal, on each port that is drawn. */
-static const char *const everything[] = { "10.0.0.1 any-sni", "10.0.0.1:22 any-sni", "10.0.0.1:8080 any-sni", "[::1] any-sni",
-	"[::1]:22 any-sni", "[::1]:8080 any-sni", "8.8.8.8 any-sni", "8.8.8.8:22 any-sni", "8.8.8.8:8080 any-sni", "[::ffff:10.0.0.1] any-sni",
-	"[::ffff:10.0.0.1]:22 any-sni", "[::ffff:10.0.0.1]:8080 any-sni", "t any-sni", "t:22 any-sni",
-	"*.t any-sni", "*.t:22 any-sni", "*.a.t any-sni", "*.a.t:22 any-sni", "*.x.a.t any-sni",
+static const char *const everything[] = { "10.0.0.1 any-sni", "10.0.0.1:22 any-sni",
+	"10.0.0.1:8080 any-sni", "[::1] any-sni", "[::1]:22 any-sni", "[::1]:8080 any-sni",
+	"8.8.8.8 any-sni", "8.8.8.8:22 any-sni", "8.8.8.8:8080 any-sni",
+	"[::ffff:10.0.0.1] any-sni", "[::ffff:10.0.0.1]:22 any-sni",
+	"[::ffff:10.0.0.1]:8080 any-sni", "t any-sni", "t:22 any-sni", "*.t any-sni",
+	"*.t:22 any-sni", "*.a.t any-sni", "*.a.t:22 any-sni", "*.x.a.t any-sni",
 	"*.x.a.t:22 any-sni" };
 
 /* What an absent list of a child means: it inherits, so by itself it refuses nothing. */
