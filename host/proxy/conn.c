@@ -14,7 +14,8 @@
 #include "host/proxy/tunnel.h"
 #include "shared/cleanup.h"
 
-/* Accepted at one wake-up, before those who are there have their turn. */
+/* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for
+ * behind the first: what is in the queue is told again. */
 #define ACCEPTS_MAX 64
 /* What is short (descriptors, memory) comes back when somebody ends. */
 #define REST_SECS 0.1
@@ -588,7 +589,7 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct listener *l = w->data;
 
-	for (int i = 0; i < ACCEPTS_MAX; i++) {
+	for (unsigned i = 0; i < l->burst; i++) {
 		int fd;
 
 		if (control_congested(l->proxy)) {
@@ -600,8 +601,10 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 			conn_start(l, fd);
 			continue;
 		}
-		if (errno == EAGAIN)
+		if (errno == EAGAIN) {
+			l->burst = i > 1 ? i : 1;
 			return;
+		}
 		/* A connection that failed in the queue says so by its own error; the next one is behind it. */
 		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS &&
 		    errno != EINVAL)
@@ -611,6 +614,7 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 		ev_timer_start(loop, &l->rest);
 		return;
 	}
+	l->burst = 2 * l->burst < ACCEPTS_MAX ? 2 * l->burst : ACCEPTS_MAX;
 }
 
 static void
@@ -645,6 +649,7 @@ listener_new(struct proxy *p, uint64_t slot, int fd)
 	l->proxy = p;
 	l->slot = slot;
 	l->fd = fd;
+	l->burst = 1;
 	ev_io_init(&l->io, on_connection, fd, EV_READ);
 	ev_timer_init(&l->rest, on_rested, 0, 0);
 	l->io.data = l->rest.data = l;
