@@ -1521,7 +1521,8 @@ make_installation(void **state)
 	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
 	shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
 	      "cp \"$2/host/cli/koda-sandbox\" \"$1/bin\" && "
-	      "cp \"$2/worker/koda-fs-worker\" \"$3\" \"$1/libexec/koda-sandbox\"",
+	      "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" \"$3\" "
+	      "\"$1/libexec/koda-sandbox\"",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	setenv("HOME", home, 1);
 	unsetenv("XDG_STATE_HOME");
