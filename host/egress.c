@@ -303,9 +303,9 @@ ended(struct egress *e)
 	if (e->failed[0] != '\0')
 		snprintf(why, sizeof(why), "%s", e->failed);
 	else
-		snprintf(why, sizeof(why), "it %s",
+		snprintf(why, sizeof(why), "%s",
 		    child_gone(&e->child, GONE_MS) ? child_end(&e->child, how, sizeof(how))
-						   : "closed its socket");
+						   : "it closed its socket");
 	bury(e, e->state != EGRESS_UP, why);
 }
 

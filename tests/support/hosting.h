@@ -164,6 +164,18 @@ put_stopping_worker(const struct fixture *f, int point)
 	put_worker(f, path);
 }
 
+/* And this is what is started as the proxy. */
+static UNUSED void
+put_proxy(const struct fixture *f, const char *program)
+{
+	char fresh[PATH_MAX], name[PATH_MAX];
+
+	snprintf(fresh, sizeof(fresh), "%s/fresh-proxy", f->helpers);
+	snprintf(name, sizeof(name), "%s/koda-egress-proxy", f->helpers);
+	assert_int_equal(symlink(program, fresh), 0);
+	assert_int_equal(rename(fresh, name), 0);
+}
+
 /* A project, and options for a session over it; no session yet. */
 static UNUSED void
 fixture_prepare(struct fixture *f, enum koda_mode mode)
@@ -185,6 +197,9 @@ fixture_prepare(struct fixture *f, enum koda_mode mode)
 	put_real_worker(f);
 	snprintf(dir, sizeof(dir), "%s/koda-sandbox-stage2", f->helpers);
 	assert_int_equal(symlink(KODA_TEST_STAGE2, dir), 0);
+	put_proxy(f, KODA_TEST_PROXY);
+	snprintf(dir, sizeof(dir), "%s/koda-egress-connect", f->helpers);
+	assert_int_equal(symlink(KODA_TEST_CONNECT, dir), 0);
 	f->options = (struct koda_session_options)KODA_SESSION_OPTIONS_INIT;
 	f->options.root = f->root;
 	f->options.mode = mode;
