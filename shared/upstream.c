@@ -321,7 +321,7 @@ upstream_for(const struct upstream *u, const char *host, unsigned port, bool pla
 		if (e->port != 0 && e->port != port)
 			continue;
 		if (!e->is_prefix) {
-			if (!is_literal && names(e, host, len))
+			if (names(e, host, len)) /* never a literal: parse_exception */
 				return NULL;
 		} else if ((is_literal &&
 			       address_prefix_contains(&e->prefix, (struct sockaddr *)&literal)) ||

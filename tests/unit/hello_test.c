@@ -442,6 +442,47 @@ lengths_that_lie(void **state)
 	}
 }
 
+/* Every length is as long as it says, and not what it may be. */
+static const struct {
+	const char *label, *body;
+	size_t len;
+	enum hello_result want;
+} shapes[] = {
+/* clang-format off */
+#define RANDOM "0123456789abcdef0123456789abcdef"
+	{ "no extensions", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\1\0"), HELLO_OK },
+	{ "SSLv3", T("\3\0" RANDOM "\0" "\0\2\x13\1" "\1\0"), HELLO_OK },
+	{ "extensions, empty", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\1\0" "\0\0"), HELLO_OK },
+	{ "a session id of 32", T("\3\3" RANDOM "\x20" RANDOM "\0\2\x13\1" "\1\0"), HELLO_OK },
+	{ "a session id of 33", T("\3\3" RANDOM "\x21" RANDOM "x" "\0\2\x13\1" "\1\0"), HELLO_BAD },
+	{ "no cipher suites", T("\3\3" RANDOM "\0" "\0\0" "\1\0"), HELLO_BAD },
+	{ "half a cipher suite", T("\3\3" RANDOM "\0" "\0\3\x13\1\x13" "\1\0"), HELLO_BAD },
+	{ "no compression methods", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\0"), HELLO_BAD },
+	{ "two compression methods", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\2\0\1"), HELLO_OK },
+	{ "version 2", T("\2\0" RANDOM "\0" "\0\2\x13\1" "\1\0"), HELLO_BAD },
+	{ "half the length of extensions", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\1\0" "\0"), HELLO_BAD },
+	{ "something behind the extensions", T("\3\3" RANDOM "\0" "\0\2\x13\1" "\1\0" "\0\0x"), HELLO_BAD },
+	/* clang-format on */
+};
+
+static void
+shape_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	cleanup_bytes struct bytes m = { NULL, 0 };
+	cleanup_bytes struct bytes one = { NULL, 0 };
+	struct hello h;
+	const char *why;
+
+	put_number(&m, 1, 1);
+	put_number(&m, 3, shapes[i].len);
+	put(&m, shapes[i].body, shapes[i].len);
+	one = in_records(m.p, m.n, m.n, m.n);
+	assert_int_equal(parse(one.p, one.n, &h, &why), shapes[i].want);
+	if (shapes[i].want == HELLO_OK)
+		understands_in_any_records(m.p, m.n, "-", false);
+}
+
 static struct bytes
 large(size_t record)
 {
@@ -504,7 +545,7 @@ int
 main(void)
 {
 	struct CMUnitTest tests[N_ELEMENTS(real) + N_ELEMENTS(names) + N_ELEMENTS(extensions) +
-	    N_ELEMENTS(raw) + 4];
+	    N_ELEMENTS(raw) + N_ELEMENTS(shapes) + 4];
 	size_t n = 0;
 
 #define ADD(cases, run)                                                                            \
@@ -514,6 +555,7 @@ main(void)
 	ADD(names, name_case);
 	ADD(extensions, extension_case);
 	ADD(raw, raw_case);
+	ADD(shapes, shape_case);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(lengths_that_lie);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_large_hello);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_hello_that_is_too_large);

@@ -538,7 +538,7 @@ static void
 hop_by_hop(void **state)
 {
 	static const char text[] =
-	    GET_A "Connection: close, X-One\r\nConnection: x-TWO\r\nX-one: 1\r\n"
+	    GET_A "Connection: close, X-One,X-Thre\r\nConnection: x-TWO,X-Threee\r\nX-one: 1\r\n"
 		  "X-Two: 2\r\nX-Three: 3\r\nKeep-Alive: 5\r\n"
 		  "Proxy-Authorization: Basic eA==\r\nProxy-Connection: close\r\n"
 		  "Proxy: a\r\nTE: trailers\r\nTrailer: a\r\n"
