@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -263,7 +262,8 @@ is_own(const struct sockaddr *sa)
 static struct egress_verdict
 judge(struct dial *d, const struct sockaddr *sa, bool *ret_own)
 {
-	*ret_own = is_own(sa);
+	/* What is not public is refused, or named by a rule, whoever has it. */
+	*ret_own = address_classify(sa) == ADDRESS_PUBLIC && is_own(sa);
 	return egress_judge_address(d->proxy->rules, sa, d->port, *ret_own);
 }
 
@@ -354,36 +354,29 @@ attempt_start(struct dial *d, struct attempt *a, const struct sockaddr *sa)
 {
 	cleanup_close int fd =
 	    socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-	int errnum;
+	int r;
 
 	if (fd < 0) {
 		lost(d, errno);
 		return -1;
 	}
-	if (connect(fd, sa, length_of(sa)) < 0) {
-		struct pollfd pfd = { .fd = fd, .events = POLLOUT };
-
-		if (errno != EINPROGRESS) {
-			lost(d, errno);
-			return -1;
-		}
-		/* On this machine and beside it, it is done by now: no trip through the loop. */
-		if (poll(&pfd, 1, 0) != 1) {
-			a->fd = take_fd(&fd);
-			ev_io_init(&a->io, on_connect, a->fd, EV_WRITE);
-			a->io.data = a;
-			ev_io_start(d->proxy->loop, &a->io);
-			d->running++;
-			return 0;
-		}
-		errnum = error_of(fd);
-		if (errnum != 0) {
-			lost(d, errnum);
-			return -1;
-		}
+	r = connect(fd, sa, length_of(sa));
+	/* On this machine and beside it, it is done by now, and the kernel says so when it is asked again: no trip through
+	 * the loop. */
+	if (r < 0 && errno == EINPROGRESS)
+		r = connect(fd, sa, length_of(sa));
+	if (r < 0 && errno != EALREADY && errno != EISCONN) {
+		lost(d, errno);
+		return -1;
 	}
 	a->fd = take_fd(&fd);
-	return 1;
+	if (r == 0 || errno == EISCONN)
+		return 1;
+	ev_io_init(&a->io, on_connect, a->fd, EV_WRITE);
+	a->io.data = a;
+	ev_io_start(d->proxy->loop, &a->io);
+	d->running++;
+	return 0;
 }
 
 static void

@@ -222,12 +222,12 @@ moved(struct relay *r, struct way *w, size_t n)
 
 /* -1: not now, or never (over). */
 static ssize_t
-put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n)
+put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n, int flags)
 {
 	ssize_t k;
 
 	do
-		k = send(w->to, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		k = send(w->to, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
 	while (k < 0 && errno == EINTR);
 	if (k >= 0)
 		moved(r, w, (size_t)k);
@@ -241,7 +241,7 @@ static bool
 drain(struct relay *r, struct way *w)
 {
 	while (w->len > 0) {
-		ssize_t n = put(r, w, w->buf + w->off, w->len);
+		ssize_t n = put(r, w, w->buf + w->off, w->len, 0);
 
 		if (n < 0)
 			return false;
@@ -308,30 +308,45 @@ fill_pipe(struct relay *r, struct way *w)
 	return 0;
 }
 
+static ssize_t
+get(struct way *w, unsigned char *bytes, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = recv(w->from, bytes, size, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 static size_t
 copy(struct relay *r, struct way *w)
 {
 	unsigned char *bytes = r->pool->copy;
-	ssize_t n, k;
+	ssize_t n = get(w, bytes, COPY_MAX), more = -1, k;
+	int errnum = n < 0 ? errno : 0;
 
-	do
-		n = recv(w->from, bytes, COPY_MAX, MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n == 0)
-		w->eof = true;
-	else if (n < 0 && errno != EAGAIN)
+	/* Who says its last words ends right behind them: asking once more saves a trip through the loop, and the end goes
+	 * out with the words. */
+	if (n > 0 && n < COPY_MAX) {
+		more = get(w, bytes + n, (size_t)(COPY_MAX - n));
+		errnum = more < 0 ? errno : 0;
+		n += more > 0 ? more : 0;
+	}
+	w->eof = n == 0 || more == 0;
+	if (n > 0) {
+		w->bulk = n == COPY_MAX && !w->no_splice;
+		k = put(r, w, bytes, (size_t)n, w->eof ? MSG_MORE : 0);
+		if (!w->over && k < n) {
+			k = k < 0 ? 0 : k;
+			if (!keep(w, bytes + k, (size_t)(n - k)))
+				/* A hole in the stream is worse than its end. */
+				way_dead(r, w, ENOMEM);
+		}
+	}
+	if (errnum != 0 && errnum != EAGAIN && !w->over)
 		way_cut(r, w);
-	if (n <= 0)
-		return 0;
-	w->bulk = n == COPY_MAX && !w->no_splice;
-	k = put(r, w, bytes, (size_t)n);
-	if (w->over || k == n)
-		return (size_t)n;
-	if (k < 0)
-		k = 0;
-	if (!keep(w, bytes + k, (size_t)(n - k)))
-		way_dead(r, w, ENOMEM); /* a hole in the stream is worse than its end */
-	return (size_t)n;
+	return n > 0 ? (size_t)n : 0;
 }
 
 static void
