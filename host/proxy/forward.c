@@ -142,6 +142,8 @@ clear(struct buffer *b)
 static void
 put(struct buffer *b, const void *bytes, size_t n)
 {
+	if (n == 0)
+		return;
 	if (n > room(b, false)) {
 		b->full = true;
 		return;

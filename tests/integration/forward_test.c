@@ -746,18 +746,6 @@ websocket_in_a_tunnel(void **state)
 
 /* ---- much, slow, large ---- */
 
-static uint64_t
-resident(void)
-{
-	unsigned long pages = 0;
-	FILE *f = fopen(proof_path("/proc/%d/statm", (int)proxy.child.pid), "re");
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
-	fclose(f);
-	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 #define LARGE (64u << 20)
 
 /* One side writes, the other reads, as both can. */
@@ -785,15 +773,15 @@ moves(int from, int to, size_t n, uint64_t *most)
 				fail_msg("it ends after %zu", got);
 			got += (size_t)r;
 		}
-		if ((got >> 20) % 16 == 0 && resident() > *most)
-			*most = resident();
+		if ((got >> 20) % 16 == 0 && resident(&proxy) > *most)
+			*most = resident(&proxy);
 	}
 }
 
 static void
 large_bodies(void **state)
 {
-	uint64_t before = resident(), most = 0;
+	uint64_t before = resident(&proxy), most = 0;
 	cleanup_close int c = client_open(false), s = -1;
 
 	says(c, POST "Content-Length: 67108864\r\n\r\n");
@@ -814,7 +802,7 @@ large_bodies(void **state)
 static void
 slow_client(void **state)
 {
-	uint64_t before = resident(), sent = 0;
+	uint64_t before = resident(&proxy), sent = 0;
 	cleanup_close int c = client_open(false), s = -1;
 	static char block[65536];
 	struct pollfd p;
@@ -831,7 +819,7 @@ slow_client(void **state)
 		sent += r > 0 ? (uint64_t)r : 0;
 	}
 	assert_true(sent < LARGE);
-	assert_true(resident() < before + (1u << 20));
+	assert_true(resident(&proxy) < before + (1u << 20));
 }
 
 static void
@@ -848,6 +836,151 @@ slow_origin(void **state)
 		says_bytes(s, answer + i, 1);
 	sees(c, "client", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
 	sees_chunks(c, "client", "abc");
+}
+
+/* ---- what else is known of it ---- */
+
+static void
+is_reported(void **state)
+{
+	const struct rig_connection *r;
+	cleanup_close int c = client_open(false), s = -1;
+
+	rig_sync(&proxy);
+	proxy.taken = proxy.n_got;
+	says(c, GET "\r\n" GET "\r\n");
+	s = origin_accept(origin);
+	for (int i = 0; i < 2; i++) {
+		sees(s, "origin", SEEN "\r\n");
+		says(s, OK);
+		sees(c, "client", OK);
+	}
+	close(take_fd(&c));
+	sees_end(s, "origin");
+	do {
+		r = rig_next(&proxy);
+	} while (!r->open);
+	assert_string_equal(r->host, "127.0.0.1");
+	assert_int_equal(r->port, ORIGIN_PORT);
+	assert_int_equal(r->kind, KODA__EGRESS_KIND__EGRESS_KIND_HTTP);
+	r = rig_next_end(&proxy);
+	assert_int_equal(r->outcome, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED);
+	assert_int_equal(r->up, 2 * strlen(SEEN "\r\n"));
+	assert_int_equal(r->down, 2 * strlen(OK));
+}
+
+/* The slot goes while its clients are in the middle of all that; nobody else's does. */
+static void
+dropped(void **state)
+{
+	cleanup_close int mine = client_open(false);
+	unsigned kept = port;
+	uint64_t slot = rig_serve(&proxy, &port);
+	int idle = client_open(false), up = client_open(false), down = client_open(false);
+	int s[3];
+	char byte;
+
+	says(idle, GET "X");
+	says(up, POST "Content-Length: 100\r\n\r\nsome");
+	s[0] = origin_accept(origin);
+	says(down, GET "\r\n");
+	s[1] = origin_accept(origin);
+	sees(s[1], "origin", SEEN "\r\n");
+	says(s[1], "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome");
+	sees(down, "client", "HTTP/1.1 200 OK\r\n");
+	says(mine, GET "\r\n");
+	s[2] = origin_accept(origin);
+	sees(s[2], "origin", SEEN "\r\n");
+	rig_drop(&proxy, slot);
+	while (recv(idle, &byte, 1, 0) > 0)
+		;
+	while (recv(up, &byte, 1, 0) > 0)
+		;
+	while (recv(down, &byte, 1, 0) > 0)
+		;
+	says(s[2], OK);
+	sees(mine, "client", OK);
+	port = kept;
+	close(idle);
+	close(up);
+	close(down);
+	for (size_t i = 0; i < N_ELEMENTS(s); i++)
+		close(s[i]);
+}
+
+/* The second head is waited for no longer than the first. */
+static void
+slow_head(void **state)
+{
+	static const char *const rules[] = { "127.0.0.1:8001", NULL };
+	const struct rig_options options = { .allowed = rules,
+		.program = KODA_TEST_VARIANT_DIR "/koda-egress-proxy-hasty" };
+	struct rig hasty;
+	unsigned p;
+	char head[4096];
+	int c, s;
+
+	rig_up(&hasty, &options);
+	rig_serve(&hasty, &p);
+	c = rig_client(p);
+	says(c, GET "\r\n");
+	s = origin_accept(origin);
+	sees(s, "origin", SEEN "\r\n");
+	says(s, OK);
+	sees(c, "client", OK);
+	says(c, GET);
+	sees_refusal(c, 408, false, head);
+	sees_end(c, "client");
+	close(c);
+	close(s);
+	rig_down(&hasty);
+}
+
+/* By the user's own proxy: absolute form, its credentials and nobody else's. */
+static void
+users_proxy(void **state)
+{
+	static const char *const rules[] = { "far.test:80", "far.test:81", NULL };
+	const struct rig_options options = { .allowed = rules,
+		.http_proxy = "http://user:secret@127.0.0.1:8001" };
+	struct rig chained;
+	char head[4096];
+	unsigned p;
+	int c, s;
+
+	rig_up(&chained, &options);
+	rig_serve(&chained, &p);
+	c = rig_client(p);
+	says(c,
+	    "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\nProxy-Authorization: Basic bWluZQ==\r\n\r\n");
+	s = origin_accept(origin);
+	sees(s, "user's proxy",
+	    "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n"
+	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
+	says(s, OK);
+	sees(c, "client", OK);
+	/* The same target on the same connection; another one on another. */
+	says(c,
+	    "OPTIONS http://far.test HTTP/1.1\r\nHost: far.test\r\n\r\n"
+	    "GET http://far.test:81/ HTTP/1.1\r\nHost: far.test:81\r\n\r\n");
+	sees(s, "user's proxy",
+	    "OPTIONS http://far.test HTTP/1.1\r\nHost: far.test\r\n"
+	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
+	says(s, OK);
+	sees(c, "client", OK);
+	sees_end(s, "user's proxy");
+	close(s);
+	s = origin_accept(origin);
+	sees(s, "user's proxy",
+	    "GET http://far.test:81/ HTTP/1.1\r\nHost: far.test:81\r\n"
+	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
+	/* That it wants other ones is nothing that a client could answer. */
+	says(s,
+	    "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n");
+	sees_refusal(c, 502, false, head);
+	close(c);
+	close(s);
+	rig_down(&chained);
 }
 
 static void
@@ -887,7 +1020,7 @@ int
 main(void)
 {
 	static struct CMUnitTest tests[N_ELEMENTS(passings) + N_ELEMENTS(refusals) +
-	    N_ELEMENTS(smuggled) + N_ELEMENTS(broken_chunks) + N_ELEMENTS(bad_answers) + 16];
+	    N_ELEMENTS(smuggled) + N_ELEMENTS(broken_chunks) + N_ELEMENTS(bad_answers) + 32];
 	const struct CMUnitTest singles[] = {
 		cmocka_unit_test(in_single_bytes),
 		cmocka_unit_test(pipelined),
@@ -901,6 +1034,10 @@ main(void)
 		cmocka_unit_test(large_bodies),
 		cmocka_unit_test(slow_client),
 		cmocka_unit_test(slow_origin),
+		cmocka_unit_test(is_reported),
+		cmocka_unit_test(dropped),
+		cmocka_unit_test(slow_head),
+		cmocka_unit_test(users_proxy),
 		cmocka_unit_test(head_too_large),
 		cmocka_unit_test(answer_too_large),
 	};

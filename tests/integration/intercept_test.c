@@ -195,7 +195,11 @@ origin_runs(enum origin_kind kind, int listener, int tell)
 		if (fd < 0)
 			_exit(0);
 		if (kind == NO_TLS) {
-			(void)!write(fd, "220 a mail server\r\n", 19);
+			char hello[5];
+
+			/* Who speaks first is no server of TLS, and the tunnel would see that. */
+			(void)!hears(fd, hello, sizeof(hello));
+			says(fd, "500 a mail server\r\n");
 			close(fd);
 		} else {
 			origin_serves(ctx, fd, tell);
@@ -258,6 +262,10 @@ teardown(void **state)
 	}
 	close(seen);
 	unlink(bundle);
+	X509_free(ca);
+	X509_free(stranger);
+	EVP_PKEY_free(ca_key);
+	EVP_PKEY_free(key);
 	return 0;
 }
 
@@ -529,23 +537,11 @@ websocket(void **state)
 	origin_saw();
 }
 
-static uint64_t
-resident(void)
-{
-	unsigned long pages = 0;
-	FILE *f = fopen(proof_path("/proc/%d/statm", (int)proxy.child.pid), "re");
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%*u %lu", &pages), 1);
-	fclose(f);
-	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void
 large_bodies(void **state)
 {
 	static char block[65536];
-	uint64_t before = resident(), most = 0;
+	uint64_t before = resident(&proxy), most = 0;
 	struct client c;
 
 	client_open(&c, "good.test", 443);
@@ -553,14 +549,14 @@ large_bodies(void **state)
 	    "POST /large HTTP/1.1\r\nHost: good.test\r\nContent-Length: 67108864\r\n\r\n");
 	for (size_t n = 0; n < LARGE; n += sizeof(block)) {
 		must(tls_says(c.ssl, block, sizeof(block)));
-		if (n % (8u << 20) == 0 && resident() > most)
-			most = resident();
+		if (n % (8u << 20) == 0 && resident(&proxy) > most)
+			most = resident(&proxy);
 	}
 	client_sees(&c, "HTTP/1.1 200 OK\r\nContent-Length: 67108864\r\n\r\n");
 	for (size_t n = 0; n < LARGE; n += sizeof(block)) {
 		assert_int_equal(tls_hears(c.ssl, block, sizeof(block)), sizeof(block));
-		if (n % (8u << 20) == 0 && resident() > most)
-			most = resident();
+		if (n % (8u << 20) == 0 && resident(&proxy) > most)
+			most = resident(&proxy);
 	}
 	assert_true(most < before + (4u << 20));
 	client_says(&c, GET);
@@ -574,7 +570,7 @@ large_bodies(void **state)
 static void
 many_hosts(void **state)
 {
-	uint64_t before = resident();
+	uint64_t before = resident(&proxy);
 
 	forget();
 	for (unsigned i = 0; i <= MANY_HOSTS; i++) {
@@ -594,7 +590,7 @@ many_hosts(void **state)
 		snprintf(want, sizeof(want), "%s", host);
 		assert_string_equal(next_failure()->host, want);
 	}
-	assert_true(resident() < before + (4u << 20));
+	assert_true(resident(&proxy) < before + (4u << 20));
 	origin_saw_nothing();
 }
 

@@ -154,4 +154,23 @@ sees_reset(int fd, const char *who)
 	assert_int_equal(errno, ECONNRESET);
 }
 
+/* What the program has in memory. 0 where a sanitizer keeps what was freed. */
+static proof_unused uint64_t
+resident(const struct rig *r)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen(proof_path("/proc/%d/statm", (int)r->child.pid), "re");
+
+	must(f != NULL && fscanf(f, "%*u %lu", &pages) == 1);
+	fclose(f);
+#if defined(__SANITIZE_ADDRESS__)
+	return 0;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	return 0;
+#endif
+#endif
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 #endif
