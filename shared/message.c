@@ -258,7 +258,8 @@ int
 message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len,
     struct koda_error *err)
 {
-	return check_message(desc, (struct wire){ data, data + len }, 1, err);
+	/* An empty message may be nowhere at all. */
+	return check_message(desc, (struct wire){ data, len == 0 ? data : data + len }, 1, err);
 }
 
 ProtobufCMessage *

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "host/proxy/ask.h"
 #include "host/proxy/conn.h"
 #include "host/proxy/intercept.h"
+#include "host/proxy/list.h"
 #include "shared/cleanup.h"
 #include "shared/message.h"
 #include "shared/protocol.h"
@@ -21,48 +23,12 @@
 /* What has come is looked at so often before the clients have their turn. */
 #define TURN_MAX 16
 
-/* As many as a user can have said yes to; beyond, a yes is for once. */
-#define GRANTS_MAX 4096
-
-/* A tool that was refused tries again, several times: the user has answered. */
-#define NO_SECS 10.0
-#define NO_MAX  32
-
-struct question {
-	struct question *prev, *next;
-	struct control *control;
-	struct listener *listener;
-	struct ask *asks;
-	uint64_t id;
-	ev_timer timer;
-	char host[DOMAIN_HOST_MAX + 1];
-	unsigned port;
-};
-
-struct ask {
-	struct ask *prev, *next;
-	struct question *question;
-	ask_fn *fn;
-	void *data;
-};
-
 struct want {
 	struct want *prev, *next;
 	struct control *control;
 	uint64_t id;
 	socket_fn *fn;
 	void *data;
-};
-
-struct grant {
-	char host[DOMAIN_HOST_MAX + 1];
-	unsigned port;
-};
-
-struct no {
-	uint64_t slot;
-	struct grant target;
-	ev_tstamp until;
 };
 
 struct control {
@@ -74,33 +40,9 @@ struct control {
 	uint8_t digest[KODA_DIGEST_BYTES];
 	char *upstream[4]; /* the host's variables, which p->upstream was read from */
 	struct account *accounts;
-	struct question *questions;
 	struct want *wants;
 	struct flushed *flushed, *flushed_last; /* in the order in which they came */
-	struct grant *grants;
-	size_t n_grants;
-	struct no no[NO_MAX];
-	size_t next_no;
 };
-
-/* Lists with both ends: first is where the first one is pointed to. */
-#define list_add(first, e)                                                                         \
-	do {                                                                                       \
-		(e)->prev = NULL;                                                                  \
-		(e)->next = (first);                                                               \
-		if ((first) != NULL)                                                               \
-			(first)->prev = (e);                                                       \
-		(first) = (e);                                                                     \
-	} while (0)
-#define list_remove(first, e)                                                                      \
-	do {                                                                                       \
-		if ((e)->next != NULL)                                                             \
-			(e)->next->prev = (e)->prev;                                               \
-		if ((e)->prev != NULL)                                                             \
-			(e)->prev->next = (e)->next;                                               \
-		else                                                                               \
-			(first) = (e)->next;                                                       \
-	} while (0)
 
 static _Noreturn void
 end(const char *why)
@@ -179,6 +121,12 @@ report(struct control *c, const Koda__EgressReport *r, bool now)
 		ev_timer_set(&c->batch, BATCH_SECS, 0);
 		ev_timer_start(c->proxy->loop, &c->batch);
 	}
+}
+
+void
+control_report(struct proxy *p, const Koda__EgressReport *r)
+{
+	report(p->control, r, true);
 }
 
 bool
@@ -297,215 +245,6 @@ sync_accounts(struct control *c, uint64_t number)
 	r.synced = &synced;
 	synced.number = number;
 	report(c, &r, true);
-}
-
-/* ---- questions ---- */
-
-static void
-withdraw(struct control *c, uint64_t id)
-{
-	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;
-	Koda__EgressWithdraw w = KODA__EGRESS_WITHDRAW__INIT;
-
-	r.report_case = KODA__EGRESS_REPORT__REPORT_WITHDRAW;
-	r.withdraw = &w;
-	w.question = id;
-	report(c, &r, true);
-}
-
-static void
-question_take(struct question *q)
-{
-	struct control *c = q->control;
-
-	ev_timer_stop(c->proxy->loop, &q->timer);
-	list_remove(c->questions, q);
-	q->listener->n_asks--;
-}
-
-/* Those who wait may go, and take others with them. */
-static void
-question_answer(struct question *q, bool yes)
-{
-	question_take(q);
-	while (q->asks != NULL) {
-		struct ask *a = q->asks;
-		ask_fn *fn = a->fn;
-		void *data = a->data;
-
-		list_remove(q->asks, a);
-		free(a);
-		fn(data, yes);
-	}
-	free(q);
-}
-
-static void
-on_no_answer(struct ev_loop *loop, ev_timer *w, int events)
-{
-	struct question *q = w->data;
-
-	withdraw(q->control, q->id);
-	question_answer(q, false);
-}
-
-static bool
-said_no(const struct control *c, uint64_t slot, const char *host, unsigned port)
-{
-	for (size_t i = 0; i < NO_MAX; i++)
-		if (c->no[i].slot == slot && c->no[i].target.port == port &&
-		    strcmp(c->no[i].target.host, host) == 0 &&
-		    c->no[i].until > ev_now(c->proxy->loop))
-			return true;
-	return false;
-}
-
-static struct question *
-question_new(struct control *c, struct listener *l, Koda__EgressKind kind, const char *host,
-    unsigned port)
-{
-	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;
-	Koda__EgressAsk msg = KODA__EGRESS_ASK__INIT;
-	struct question *q;
-
-	if (l->n_asks >= PROXY_ASKS_MAX || said_no(c, l->slot, host, port))
-		return NULL;
-	q = calloc(1, sizeof(*q));
-	if (q == NULL)
-		return NULL;
-	q->control = c;
-	q->listener = l;
-	q->id = c->proxy->next_id++;
-	q->port = port;
-	snprintf(q->host, sizeof(q->host), "%s", host);
-	ev_timer_init(&q->timer, on_no_answer, PROXY_ASK_SECS, 0);
-	q->timer.data = q;
-	ev_timer_start(c->proxy->loop, &q->timer);
-	list_add(c->questions, q);
-	l->n_asks++;
-	r.report_case = KODA__EGRESS_REPORT__REPORT_ASK;
-	r.ask = &msg;
-	msg.question = q->id;
-	msg.slot = l->slot;
-	msg.kind = kind;
-	msg.host = message_text(host);
-	msg.port = port;
-	report(c, &r, true);
-	return q;
-}
-
-struct ask *
-ask_start(struct proxy *p, struct listener *l, Koda__EgressKind kind, const char *host,
-    unsigned port, ask_fn *fn, void *data)
-{
-	struct control *c = p->control;
-	struct ask *a = calloc(1, sizeof(*a));
-	struct question *q = c->questions;
-
-	while (q != NULL && (q->listener != l || q->port != port || strcmp(q->host, host) != 0))
-		q = q->next;
-	if (a != NULL && q == NULL)
-		q = question_new(c, l, kind, host, port);
-	if (a == NULL || q == NULL) {
-		free(a);
-		return NULL;
-	}
-	a->question = q;
-	a->fn = fn;
-	a->data = data;
-	list_add(q->asks, a);
-	return a;
-}
-
-void
-ask_cancel(struct ask *a)
-{
-	struct question *q = a->question;
-	struct control *c = q->control;
-	bool open = false;
-
-	list_remove(q->asks, a);
-	free(a);
-	if (q->asks != NULL)
-		return;
-	/* One that is being answered is not in the list any more; question_answer() frees it. */
-	for (const struct question *o = c->questions; o != NULL && !open; o = o->next)
-		open = o == q;
-	if (!open)
-		return;
-	withdraw(c, q->id);
-	question_take(q);
-	free(q);
-}
-
-static bool
-has_grant(const struct control *c, const char *host, unsigned port)
-{
-	for (size_t i = 0; i < c->n_grants; i++)
-		if (c->grants[i].port == port && strcmp(c->grants[i].host, host) == 0)
-			return true;
-	return false;
-}
-
-bool
-ask_granted(const struct proxy *p, const char *host, unsigned port)
-{
-	return has_grant(p->control, host, port);
-}
-
-/* Also from EgressStart, when the proxy does not have its control yet. */
-static void
-grant(struct control *c, const char *host, unsigned port)
-{
-	struct grant *grants;
-
-	if (c->n_grants >= GRANTS_MAX || has_grant(c, host, port))
-		return;
-	grants = reallocarray(c->grants, c->n_grants + 1, sizeof(*grants));
-	if (grants == NULL)
-		return;
-	c->grants = grants;
-	snprintf(grants[c->n_grants].host, sizeof(grants->host), "%s", host);
-	grants[c->n_grants++].port = port;
-}
-
-/* An answer may come when nobody waits any more. */
-static void
-take_answer(struct control *c, const Koda__EgressAnswer *answer)
-{
-	struct question *q = c->questions;
-	struct grant target;
-
-	while (q != NULL && q->id != answer->question)
-		q = q->next;
-	if (q == NULL)
-		return;
-	if (answer->consent == KODA__EGRESS_CONSENT__EGRESS_CONSENT_NO) {
-		struct no *no = &c->no[c->next_no++ % NO_MAX];
-
-		no->slot = q->listener->slot;
-		no->target.port = q->port;
-		memcpy(no->target.host, q->host, sizeof(q->host));
-		no->until = ev_now(c->proxy->loop) + NO_SECS;
-	}
-	if (answer->consent != KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION) {
-		question_answer(q, answer->consent == KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE);
-		return;
-	}
-	/* For every slot: nobody has to answer the same question twice. */
-	memcpy(target.host, q->host, sizeof(q->host));
-	target.port = q->port;
-	grant(c, target.host, target.port);
-	question_answer(q, true);
-	for (;;) {
-		for (q = c->questions; q != NULL; q = q->next)
-			if (q->port == target.port && strcmp(q->host, target.host) == 0)
-				break;
-		if (q == NULL)
-			break;
-		withdraw(c, q->id);
-		question_answer(q, true);
-	}
 }
 
 /* ---- Unix sockets ---- */
@@ -662,7 +401,7 @@ take_start(struct control *c, const Koda__EgressStart *start, bool *ret_intercep
 		    KODA_PROTOCOL_VERSION, start->protocol);
 	if (start->policy.len > POLICY_PACKED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "a policy that is too large");
-	if (start->n_grant > GRANTS_MAX)
+	if (start->n_grant > ASK_GRANTS_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "too many grants");
 	if (policy_unpack(start->policy.data, start->policy.len, &p->policy, err) < 0)
 		return -1;
@@ -674,7 +413,7 @@ take_start(struct control *c, const Koda__EgressStart *start, bool *ret_intercep
 
 		if (!is_granted_host(start->grant[i], host))
 			return err_set(err, KODA_PROTOCOL, 0, "a grant for what is no host");
-		grant(c, host, start->grant[i]->port);
+		ask_grant(p->asks, host, start->grant[i]->port);
 	}
 	if (take_upstream(c, start->upstream, err) < 0)
 		return -1;
@@ -707,7 +446,7 @@ take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error
 	case KODA__EGRESS_ORDER__ORDER_DROP:
 		return drop_slot(c, o->drop, err);
 	case KODA__EGRESS_ORDER__ORDER_ANSWER:
-		take_answer(c, o->answer);
+		ask_answer(c->proxy->asks, o->answer->question, o->answer->consent);
 		return 0;
 	case KODA__EGRESS_ORDER__ORDER_SOCKET:
 		return take_socket(c, o->socket, fd, err);
@@ -763,7 +502,7 @@ control_free(struct control *c)
 	arena_done(&c->arena);
 	for (size_t i = 0; i < N_ELEMENTS(c->upstream); i++)
 		free(c->upstream[i]);
-	free(c->grants);
+	asks_free(take_ptr(&c->proxy->asks));
 	c->fs.fd = -1; /* the caller's: he has to say why */
 	frame_done(&c->fs);
 	free(c);
@@ -801,11 +540,15 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 		return NULL;
 	}
 	c->proxy = p;
-	p->control = c;
 	frame_init(&c->fs, fd);
 	arena_init(&c->arena);
+	p->asks = asks_new(p);
+	if (p->asks == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "start");
+		control_free(c);
+		return NULL;
+	}
 	if (first_order(c, ret_intercept, err) < 0) {
-		p->control = NULL;
 		control_free(c);
 		return NULL;
 	}

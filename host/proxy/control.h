@@ -44,6 +44,9 @@ void account_open(struct account *r, const char *rule);
 void account_end(struct account *r, Koda__EgressOutcome outcome, const char *rule,
     const char *detail);
 
+/* Queue it, and send what can be sent. */
+void control_report(struct proxy *p, const Koda__EgressReport *report);
+
 /*
  * The socket may take no more for a while: then who was denied waits for his answer. `fn` once everything is out.
  */
@@ -60,16 +63,6 @@ void control_wait(struct proxy *p, struct flushed *f);
 void control_forget(struct proxy *p, struct flushed *f);
 /* The host is far behind: nobody new is accepted until it is not (listener_resume). */
 bool control_congested(const struct proxy *p);
-
-/* Questions. One that is open for the same slot, host and port is shared. */
-typedef void ask_fn(void *data, bool yes);
-struct ask;
-/* NULL: too many questions, or somebody said no to it just now. */
-struct ask *ask_start(struct proxy *p, struct listener *l, Koda__EgressKind kind, const char *host,
-    unsigned port, ask_fn *fn, void *data);
-void ask_cancel(struct ask *a);
-/* Has it been allowed for the session? */
-bool ask_granted(const struct proxy *p, const char *host, unsigned port);
 
 /* Have the host connect to the Unix socket of that entry of the policy's socket_map; fd -1: errnum says why. */
 typedef void socket_fn(void *data, int fd, int errnum);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/proxy/ask.h"
+
 /* What allowed a host that no rule names. */
 static const char rule_session[] = "approved for the session";
 static const char rule_asked[] = "approved";

@@ -9,7 +9,7 @@
  *	forward   plain HTTP, request by request; also inside a tunnel to a plain HTTP port, and inside TLS that was ended here
  *	relay     two descriptors, splice
  *	intercept certificates of our own
- *	control   the host
+ *	control   the host; ask: questions to the user, by way of it
  *
  * http, body, socks, hello: bytes -> meaning, pure.
  *
@@ -51,6 +51,7 @@
 #define PROXY_PORT_PLAIN 80
 
 struct control;
+struct asks;
 struct resolver;
 struct relay_pool;
 struct intercept;
@@ -77,6 +78,7 @@ struct proxy {
 	bool ask;
 	struct upstream upstream;
 	struct control *control;
+	struct asks *asks;
 	struct resolver *resolver;
 	struct relay_pool *pool;
 	struct intercept *intercept; /* NULL: off */

@@ -196,7 +196,7 @@ static void
 test_too_large(void **state)
 {
 	unsigned port, open_port = OPEN_PORT;
-	cleanup_close int listening = rig_listen("127.0.0.1", &open_port);
+	int on = rig_listen("127.0.0.1", &open_port);
 	const struct rig_connection *c;
 	uint64_t slot;
 	struct rig r;
@@ -218,6 +218,7 @@ test_too_large(void **state)
 		c = rig_next_end(&r);
 	while (c->outcome == ALLOWED);
 	check_report(c, slot, INVALID, "", 0, "too_large");
+	close(on);
 	rig_down(&r);
 }
 

@@ -314,7 +314,7 @@ rig_start(struct rig *r, const struct rig_options *opt)
 	struct koda_error err = { 0 };
 	struct policy policy;
 	uint8_t *packed = NULL;
-	size_t len;
+	size_t len = 0;
 
 	policy_init(&policy);
 	rig_rules(&policy.list[KODA_ALLOWED_DOMAINS], opt->allowed);
