@@ -143,22 +143,22 @@ read_head(int fd, struct answer *a)
 }
 
 /* "HTTP/1.1 200 ..."; 0: that is no answer. */
-static int
+static long
 status_of(const struct answer *a)
 {
 	if (strncmp(a->text, "HTTP/1.", strlen("HTTP/1.")) != 0 || a->text[8] != ' ')
 		return 0;
-	return atoi(a->text + 9);
+	return strtol(a->text + 9, NULL, 10);
 }
 
 /* The sentence is the body, one line. From a host that commands can reach it comes into somebody's terminal. */
 static int
-refused(int fd, struct answer *a, int status)
+refused(int fd, struct answer *a, long status)
 {
 	while (strchr(a->text + a->head, '\n') == NULL && read_more(fd, a) > 0)
 		;
 	if (a->len == a->head)
-		fprintf(stderr, "koda-egress-connect: the proxy answers with %d", status);
+		fprintf(stderr, "koda-egress-connect: the proxy answers with %ld", status);
 	for (const char *p = a->text + a->head; *p != '\0' && *p != '\n'; p++)
 		if ((unsigned char)*p >= ' ' && *p != 0x7f)
 			fputc(*p, stderr);
@@ -253,7 +253,8 @@ main(int argc, char **argv)
 	static struct answer answer;
 	static struct flow up, down;
 	char *end;
-	int fd, status;
+	long status;
+	int fd;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(stdout);
