@@ -787,7 +787,9 @@ check_fair(void **state)
 	small = (struct run){ .proxy = bulk.proxy };
 	run_start(&bulk, client[0], server[0], NULL, NULL);
 	run_start(&small, c[0], s[0], NULL, NULL);
-	for (int i = 0; i < 100; i++) {
+	while (bulk.account.down < 16 * MIB)
+		ev_run(bulk.proxy->loop, EVRUN_ONCE);
+	for (int i = 0; i < 100 || bulk.account.down < 128 * MIB; i++) {
 		double start = ev_time(), took;
 		char x;
 
