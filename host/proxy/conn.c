@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -137,12 +138,24 @@ refuse(struct conn *c, int status, const char *rule, const char *why)
 	say_refusal(c, &r);
 }
 
+/* why: a phrase of one of the parsers, which does not say what it is about. */
+static void
+refuse_malformed(struct conn *c, const char *why)
+{
+	char sentence[EGRESS_SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence), "the request to the proxy is malformed: %s", why);
+	refuse(c, 400, "malformed", sentence);
+}
+
 static void
 refuse_socks(struct conn *c, unsigned char code, const char *why)
 {
+	char sentence[EGRESS_SENTENCE_MAX];
 	struct refusal r;
 
-	gate_refuse(c->l, c->kind, NULL, 400, "malformed", why, &r);
+	snprintf(sentence, sizeof(sentence), "the SOCKS request is refused: %s", why);
+	gate_refuse(c->l, c->kind, NULL, 400, "malformed", sentence, &r);
 	r.socks = code;
 	say_refusal(c, &r);
 }
@@ -319,7 +332,7 @@ take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
 		return;
 	}
 	if (r == HTTP_BAD) {
-		refuse(c, 400, "malformed", why);
+		refuse_malformed(c, why);
 		return;
 	}
 	switch (head.form) {
@@ -360,7 +373,7 @@ take_socks_request(struct conn *c, const unsigned char *p, size_t n)
 		return;
 	case SOCKS_BAD:
 	case SOCKS_NO_METHOD:
-		refuse_socks(c, SOCKS_FAILURE, "that is no SOCKS request");
+		refuse_socks(c, SOCKS_FAILURE, "it makes no sense");
 		return;
 	}
 }
@@ -544,7 +557,7 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 	if (c->state == CONN_HTTP)
 		refuse(c, 408, "too_slow", "the head of the request did not come in time");
 	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
-		refuse_socks(c, SOCKS_FAILURE, "the request did not come in time");
+		refuse_socks(c, SOCKS_FAILURE, "it did not come in time");
 	else
 		conn_free(c);
 }
