@@ -130,7 +130,8 @@ main(int argc, char **argv)
 		return 1;
 	prctl(PR_SET_NAME, "koda-egress");
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* last words to a stderr that is a file are an error, not another death */
+	/* Last words to a stderr that is a file are an error, not another death. */
+	signal(SIGXFSZ, SIG_IGN);
 	p.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 	if (p.loop == NULL)
 		err_set(&err, KODA_INTERNAL, errno, "event loop");
