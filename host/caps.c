@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,12 +13,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "host/egress.h"
 #include "host/helpers.h"
 #include "host/home.h"
 #include "host/remedy.h"
@@ -166,6 +169,11 @@ caps_sandbox_remedy(char *ret, size_t size)
 		snprintf(ret, size, "look at what 'koda-sandbox doctor' says");
 	}
 }
+
+/* A session with commands says KODA_INVALID of nothing else that doctor gives it. */
+#define REMEDY_VARIABLE "correct that variable, or unset it"
+
+#define EGRESS_TRY_MS 10000 /* a connection on this machine takes one */
 
 struct report {
 	koda_capability_fn *fn;
@@ -372,7 +380,10 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	rmdir(dir);
 	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
 	remedy = "see the capabilities above";
-	if (helpers_find(helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
+	if (err.code == KODA_INVALID)
+		remedy = REMEDY_VARIABLE;
+	else if (helpers_find(helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
+	    helpers_find(helper_dir, "koda-egress-proxy", path, NULL) < 0 ||
 	    helpers_find(helper_dir, "koda-fs-worker", path, NULL) < 0)
 		remedy = "install koda-sandbox again: make install";
 	else if (caps->namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
@@ -380,6 +391,143 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 		    ? remedy_namespaces(facts, 0, &why)
 		    : "if all above is there, install koda-sandbox again: make install";
 	return tell(r, "sandbox", works, true, detail, remedy);
+}
+
+/* A server that nobody else knows. -1: there can be none. */
+static int
+listen_somewhere(unsigned *ret_port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t len = sizeof(in);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) < 0 || listen(fd, 4) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&in, &len) < 0)
+		return -1;
+	*ret_port = ntohs(in.sin_port);
+	return take_fd(&fd);
+}
+
+#define GREETING "koda\n"
+
+static int
+first_line(const struct koda_output *o)
+{
+	const char *end = o->head_len > 0 ? memchr(o->head, '\n', o->head_len) : NULL;
+
+	return (int)(end != NULL ? (size_t)(end - o->head) : o->head_len);
+}
+
+/* Has a command of the slot got what the server says? *ret_refused: was it refused by a rule? */
+static bool
+try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
+    struct koda_error *err)
+{
+	char number[16];
+	const char *const argv[] = { egress_connect_path(slot->ses), "127.0.0.1", number, NULL };
+	const struct koda_command_options options = { .argv = argv,
+		.approved = true,
+		.timeout_ms = EGRESS_TRY_MS };
+	struct koda_command_result result = { 0 };
+	struct koda_command *c;
+	bool reached;
+	int r = 0;
+
+	snprintf(number, sizeof(number), "%u", port);
+	c = koda_command_start(slot, &options, NULL, NULL, err);
+	if (c == NULL)
+		return false;
+	while (r == 0) {
+		cleanup_close int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+
+		if (client >= 0 && send(client, GREETING, strlen(GREETING), MSG_NOSIGNAL) < 0)
+			err_set(err, KODA_IO, errno, "the server that it is tried with");
+		r = koda_command_wait(c, 10, err);
+	}
+	if (r > 0)
+		r = koda_command_result(c, &result, err);
+	reached = r == 0 && result.status == 0 && result.out.head_len == strlen(GREETING) &&
+	    memcmp(result.out.head, GREETING, strlen(GREETING)) == 0;
+	*ret_refused = r == 0 && result.status != 0 && result.n_violations == 1 &&
+	    result.violations[0].kind == KODA_VIOLATION_NETWORK_OUTBOUND;
+	if (r == 0 && !reached)
+		err_set(err, KODA_IO, 0, "a host that a rule names was not reached: %.*s",
+		    first_line(&result.err), result.err.head_len > 0 ? result.err.head : "");
+	koda_command_result_done(&result);
+	koda_command_free(c);
+	return reached;
+}
+
+/* Why the proxy is gone says more than what its client saw of that. */
+static void
+keep_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind != KODA_EVENT_SPAWN)
+		snprintf(data, KODA_MESSAGE_MAX, "%s", text);
+}
+
+/* The whole way out, to a server of our own: one that a rule names is reached, one that none names is refused. */
+static int
+tell_egress(const struct report *r, const char *helper_dir)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX + 64], rule[32];
+	char event[KODA_MESSAGE_MAX] = "";
+	cleanup_close int named = -1, other = -1;
+	unsigned named_port = 0, other_port = 0;
+	struct koda_policy *policy = NULL;
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	struct koda_error err = { 0 };
+	double start = seconds();
+	bool works = false, refused;
+
+	named = listen_somewhere(&named_port);
+	other = listen_somewhere(&other_port);
+	if (named < 0 || other < 0 || make_scratch(dir) == NULL)
+		return tell(r, "egress", false, true, "cannot make a server to try it with",
+		    "bring up the loopback interface: ip link set lo up");
+	snprintf(rule, sizeof(rule), "127.0.0.1:%u", named_port);
+	options.root = dir;
+	options.mode = KODA_AUTO;
+	options.helper_dir = helper_dir;
+	options.commands = true;
+	options.event = keep_event;
+	options.data = event;
+	if ((policy = koda_policy_for_agent(options.mode, dir, &err)) != NULL &&
+	    koda_policy_add(policy, KODA_ALLOWED_DOMAINS, rule, &err) == 0 &&
+	    koda_policy_freeze(policy, &err) == 0) {
+		options.policy = policy;
+		ses = koda_session_open(&options, &err);
+	}
+	if (ses != NULL) {
+		egress_go_directly(ses);
+		slot = koda_slot_acquire(ses, NULL, &err);
+	}
+	if (slot != NULL && egress_connect_path(ses)[0] == '\0') {
+		err_set(&err, KODA_UNSUPPORTED, 0, "koda-egress-connect is not installed");
+	} else if (slot != NULL && try_egress(slot, named, named_port, &refused, &err)) {
+		if (try_egress(slot, other, other_port, &refused, &err) || !refused)
+			err_set(&err, KODA_IO, 0, "a host that no rule names was not refused");
+		else
+			works = true;
+	}
+	snprintf(detail, sizeof(detail),
+	    "a host that a rule names was reached, another refused, in %.0f ms from nothing",
+	    (seconds() - start) * 1e3);
+	koda_slot_release(slot);
+	koda_session_close(ses);
+	koda_policy_free(policy);
+	forget_quarantine(dir);
+	rmdir(dir);
+	return tell(r, "egress", works, true,
+	    works                  ? detail
+		: event[0] != '\0' ? event
+				   : err.message,
+	    err.code == KODA_INVALID
+		? REMEDY_VARIABLE
+		: "if all above is there, install koda-sandbox again: make install");
 }
 
 int
@@ -419,5 +567,7 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 		 "systemd-run --user --scope -p Delegate=yes koda-sandbox ...")) != 0 ||
 	    (stop = tell_worker(&r, helper_dir)) != 0)
 		return stop;
-	return tell_sandbox(&r, helper_dir, &caps, &facts);
+	if ((stop = tell_sandbox(&r, helper_dir, &caps, &facts)) != 0)
+		return stop;
+	return tell_egress(&r, helper_dir);
 }

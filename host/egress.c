@@ -132,6 +132,15 @@ egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error 
 	return read_variables(es, err);
 }
 
+void
+egress_go_directly(struct koda_session *ses)
+{
+	for (size_t i = 0; ses->egress != NULL && i < N_ELEMENTS(ses->egress->variable); i++) {
+		free(ses->egress->variable[i]);
+		ses->egress->variable[i] = NULL;
+	}
+}
+
 const char *
 egress_connect_path(const struct koda_session *ses)
 {

@@ -75,6 +75,9 @@ const char *egress_certificates(const struct egress_port *port);
 /* The program that makes ssh use the proxy; "" if it is not installed. */
 const char *egress_connect_path(const struct koda_session *ses);
 
+/* As if the user had no proxy of his own: for doctor, whose server is on this machine. Before the first slot. */
+void egress_go_directly(struct koda_session *ses);
+
 /* The session closes. */
 void egress_close(struct koda_session *ses);
 /* In a forked child: the proxies are the parent's. */
