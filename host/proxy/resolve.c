@@ -3,6 +3,7 @@
 #include <ares.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,6 +17,9 @@
 /* The second try waits twice as long. One or two servers have had both within PROXY_DIAL_SECS. */
 #define TIMEOUT_MS 1500
 #define TRIES      2
+/* c-ares gives both families together. Where a name server drops questions for one of them, the other one's answer would
+ * wait for the last time-out: so each is asked for by itself, too, when it takes this long, and what comes first is it. */
+#define HURRY_SECS 0.5
 /* A look-up that nobody waits for any more goes on until it is answered: a client that asks and leaves could make any
  * number of them. */
 #define PENDING_MAX 1024
@@ -47,15 +51,25 @@ struct resolver {
 	size_t pending;
 };
 
+/* One question to c-ares, which cannot forget one. */
+struct ask {
+	struct channel *channel;
+	struct resolve *resolve; /* NULL: nobody waits */
+	bool both;
+};
+
+enum { ASK_BOTH, ASK_IPV4, ASK_IPV6, ASKS };
+
 struct resolve {
-	struct ev_loop *loop;
-	struct channel *channel; /* until it is answered */
+	struct resolver *resolver;
+	struct ask *asks[ASKS];
+	char name[DOMAIN_HOST_MAX + 1];
 	unsigned port;
-	resolve_fn *fn; /* NULL: cancelled */
+	resolve_fn *fn;
 	void *data;
-	bool answered;
 	int status;
 	struct ares_addrinfo *info;
+	ev_timer hurry;
 	ev_timer done; /* fed: nobody is called from within c-ares, nor from resolve_start */
 };
 
@@ -290,6 +304,11 @@ why(int status)
 static void
 resolve_free(struct resolve *q)
 {
+	for (size_t i = 0; i < ASKS; i++)
+		if (q->asks[i] != NULL)
+			q->asks[i]->resolve = NULL;
+	ev_timer_stop(q->resolver->loop, &q->hurry);
+	ev_clear_pending(q->resolver->loop, &q->done);
 	ares_freeaddrinfo(q->info);
 	free(q);
 }
@@ -331,58 +350,98 @@ on_done(struct ev_loop *loop, ev_timer *t, int revents)
 static void
 on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 {
-	struct resolve *q = data;
-	struct channel *c = q->channel;
+	struct ask *ask = data;
+	struct channel *c = ask->channel;
 	struct resolver *r = c->resolver;
+	struct resolve *q = ask->resolve;
+	bool both = ask->both;
 
 	r->pending--;
 	c->pending--;
 	/* With ARES_EDESTRUCTION c is on its way already. */
 	if (c->pending == 0 && c != r->channel && status != ARES_EDESTRUCTION)
 		ev_feed_event(r->loop, &c->gone, EV_CUSTOM);
-	q->answered = true;
+	for (size_t i = 0; q != NULL && i < ASKS; i++)
+		if (q->asks[i] == ask)
+			q->asks[i] = NULL;
+	free(ask);
+	/* That one family has nothing says nothing of the other; both say so together. */
+	if (q == NULL || (!both && (info == NULL || info->nodes == NULL))) {
+		ares_freeaddrinfo(info);
+		return;
+	}
+	for (size_t i = 0; i < ASKS; i++)
+		if (q->asks[i] != NULL)
+			take_ptr(&q->asks[i])->resolve = NULL;
+	ev_timer_stop(r->loop, &q->hurry);
 	q->status = status;
 	q->info = info;
-	if (q->fn == NULL)
-		resolve_free(q);
-	else
-		ev_feed_event(r->loop, &q->done, EV_CUSTOM);
+	ev_feed_event(r->loop, &q->done, EV_CUSTOM);
+}
+
+static bool
+ask_for(struct resolve *q, size_t which)
+{
+	static const int families[ASKS] = {
+		[ASK_BOTH] = AF_UNSPEC,
+		[ASK_IPV4] = AF_INET,
+		[ASK_IPV6] = AF_INET6,
+	};
+	const struct ares_addrinfo_hints hints = { .ai_family = families[which],
+		.ai_socktype = SOCK_STREAM };
+	struct resolver *r = q->resolver;
+	struct ask *ask;
+
+	if (r->pending >= PENDING_MAX)
+		return false;
+	ask = calloc(1, sizeof(*ask));
+	if (ask == NULL)
+		return false;
+	ask->channel = r->channel;
+	ask->resolve = q;
+	ask->both = which == ASK_BOTH;
+	q->asks[which] = ask;
+	r->pending++;
+	r->channel->pending++;
+	ares_getaddrinfo(r->channel->ares, q->name, NULL, &hints, on_answer, ask);
+	rearm(r->channel);
+	return true;
+}
+
+static void
+on_hurry(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	struct resolve *q = t->data;
+
+	if (ask_for(q, ASK_IPV4) && q->asks[ASK_BOTH] != NULL)
+		ask_for(q, ASK_IPV6);
 }
 
 struct resolve *
 resolve_start(struct resolver *r, const char *name, unsigned port, resolve_fn *fn, void *data)
 {
-	static const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM };
-	struct resolve *q;
+	struct resolve *q = calloc(1, sizeof(*q));
 
-	if (r->pending >= PENDING_MAX)
-		return NULL;
-	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return NULL;
 	look_again(r);
-	q->loop = r->loop;
-	q->channel = r->channel;
+	q->resolver = r;
+	snprintf(q->name, sizeof(q->name), "%s", name);
 	q->port = port;
 	q->fn = fn;
 	q->data = data;
 	ev_init(&q->done, on_done);
-	q->done.data = q;
-	r->pending++;
-	r->channel->pending++;
-	ares_getaddrinfo(r->channel->ares, name, NULL, &hints, on_answer, q);
-	rearm(r->channel);
-	return q;
+	ev_timer_init(&q->hurry, on_hurry, HURRY_SECS, 0);
+	q->done.data = q->hurry.data = q;
+	ev_timer_start(r->loop, &q->hurry);
+	if (ask_for(q, ASK_BOTH))
+		return q;
+	resolve_free(q);
+	return NULL;
 }
 
 void
 resolve_cancel(struct resolve *q)
 {
-	if (!q->answered) {
-		q->fn = NULL; /* c-ares cannot forget one */
-		return;
-	}
-	ev_clear_pending(q->loop, &q->done);
 	resolve_free(q);
 }

@@ -218,29 +218,33 @@ serve_proxy(int fd, int port)
 
 struct record {
 	const char *name, *a[4], *aaaa[2], *cname;
-	int rcode; /* -1: says nothing */
+	int rcode;  /* -1: says nothing */
+	int silent; /* to questions of that type */
 };
 
 static const struct record zone[] = {
-	{ "ok.example", { WEB }, { WEB6 }, NULL, 0 },
-	{ "v4.example", { WEB }, { NULL }, NULL, 0 },
-	{ "v6.example", { NULL }, { WEB6 }, NULL, 0 },
-	{ "broken6.example", { WEB }, { DARK6 }, NULL, 0 },
-	{ "dark6.example", { NULL }, { DARK6 }, NULL, 0 },
-	{ "private.example", { PRIVATE, "192.168.7.7" }, { "fd00::1" }, NULL, 0 },
-	{ "mixed.example", { PRIVATE, WEB, "127.0.0.1" }, { NULL }, NULL, 0 },
-	{ "loop.example", { "127.0.0.1" }, { "::1" }, NULL, 0 },
-	{ "metadata.example", { "169.254.169.254" }, { NULL }, NULL, 0 },
-	{ "mapped.example", { NULL }, { "::ffff:" PRIVATE }, NULL, 0 },
-	{ "own.example", { OWN }, { NULL }, NULL, 0 },
-	{ "closed.example", { CLOSED }, { NULL }, NULL, 0 },
-	{ "partly.example", { CLOSED, WEB }, { NULL }, NULL, 0 },
-	{ "nowhere.example", { "55.5.5.5" }, { NULL }, NULL, 0 },
-	{ "cname.example", { WEB }, { NULL }, "ok.example", 0 },
-	{ "proxy.example", { PROXY }, { NULL }, NULL, 0 },
-	{ "empty.example", { NULL }, { NULL }, NULL, 0 },
-	{ "fail.example", { NULL }, { NULL }, NULL, 2 },
-	{ "silent.example", { NULL }, { NULL }, NULL, -1 },
+	{ "ok.example", { WEB }, { WEB6 }, NULL, 0, 0 },
+	{ "v4.example", { WEB }, { NULL }, NULL, 0, 0 },
+	{ "v6.example", { NULL }, { WEB6 }, NULL, 0, 0 },
+	{ "broken6.example", { WEB }, { DARK6 }, NULL, 0, 0 },
+	{ "dark6.example", { NULL }, { DARK6 }, NULL, 0, 0 },
+	{ "private.example", { PRIVATE, "192.168.7.7" }, { "fd00::1" }, NULL, 0, 0 },
+	{ "mixed.example", { PRIVATE, WEB, "127.0.0.1" }, { NULL }, NULL, 0, 0 },
+	{ "loop.example", { "127.0.0.1" }, { "::1" }, NULL, 0, 0 },
+	{ "metadata.example", { "169.254.169.254" }, { NULL }, NULL, 0, 0 },
+	{ "mapped.example", { NULL }, { "::ffff:" PRIVATE }, NULL, 0, 0 },
+	{ "own.example", { OWN }, { NULL }, NULL, 0, 0 },
+	{ "closed.example", { CLOSED }, { NULL }, NULL, 0, 0 },
+	{ "partly.example", { CLOSED, WEB }, { NULL }, NULL, 0, 0 },
+	{ "nowhere.example", { "55.5.5.5" }, { NULL }, NULL, 0, 0 },
+	{ "cname.example", { WEB }, { NULL }, "ok.example", 0, 0 },
+	{ "proxy.example", { PROXY }, { NULL }, NULL, 0, 0 },
+	{ "empty.example", { NULL }, { NULL }, NULL, 0, 0 },
+	{ "fail.example", { NULL }, { NULL }, NULL, 2, 0 },
+	{ "silent.example", { NULL }, { NULL }, NULL, -1, 0 },
+	{ "dropped6.example", { WEB }, { NULL }, NULL, 0, 28 },
+	{ "dropped4.example", { NULL }, { WEB6 }, NULL, 0, 1 },
+	{ "dropped.example", { PRIVATE }, { NULL }, NULL, 0, 28 },
 };
 
 static unsigned char *
@@ -285,7 +289,7 @@ answer_query(int fd)
 	size_t i = 12, k = 0;
 	static int rebinds;
 	const struct record *r = NULL;
-	struct record rebind = { "rebind.example", { NULL }, { NULL }, NULL, 0 };
+	struct record rebind = { "rebind.example", { NULL }, { NULL }, NULL, 0, 0 };
 	int type, count = 0;
 
 	if (n < 17)
@@ -308,7 +312,7 @@ answer_query(int fd)
 		rebind.a[0] = type != 1 || rebinds++ == 0 ? WEB : PRIVATE;
 		r = &rebind;
 	}
-	if (r != NULL && r->rcode < 0)
+	if (r != NULL && (r->rcode < 0 || r->silent == type))
 		return;
 	memcpy(out, q, i);
 	out[2] = 0x81;
@@ -701,6 +705,11 @@ static const struct direct {
 	{ "no address", "empty.example", 80, DIAL_DNS, NULL, "no address", 0, 1 },
 	{ "SERVFAIL", "fail.example", 80, DIAL_DNS, NULL, "name server", 0, 8 },
 	{ "no answer", "silent.example", 80, DIAL_TIMEOUT, NULL, "silent.example", 0, 10.5 },
+	{ "questions for IPv6 are dropped", "dropped6.example", 80, DIAL_OK, WEB, NULL, 0, 1.5 },
+	{ "questions for IPv4 are dropped", "dropped4.example", 80, DIAL_OK, "[" WEB6 "]", NULL, 0,
+	    1.5 },
+	{ "dropped, and private", "dropped.example", 80, DIAL_ADDRESS, NULL, "dropped.example", 0,
+	    1.5 },
 	{ "no search list", "ok", 80, DIAL_DNS, NULL, "no such name", 0, 1 },
 };
 
