@@ -423,12 +423,31 @@ starts_case(void **state)
 	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static void
+certificates_are_shown_read_only(void **state)
+{
+	for (int with = 0; with < 2; with++) {
+		const struct bwrap_input in = { .certificates = with ? "/tmp/c" : NULL };
+		cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
+		struct koda_error err = { 0 };
+		bool found = false;
+
+		assert_int_equal(bwrap_arguments(&in, &a, &err), 0);
+		for (size_t i = 2; i < a.n; i++)
+			found |= strcmp(a.v[i], BWRAP_CERTIFICATES) == 0 &&
+			    strcmp(a.v[i - 1], "/tmp/c") == 0 &&
+			    strcmp(a.v[i - 2], "--ro-bind") == 0;
+		assert_int_equal(found, with);
+	}
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest single[] = {
 		cmocka_unit_test(each_option_has_a_comment),
 		cmocka_unit_test(a_relative_place_is_refused),
+		cmocka_unit_test(certificates_are_shown_read_only),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(shapes) + N_ELEMENTS(starts)];
 	size_t n = 0;

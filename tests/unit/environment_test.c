@@ -442,6 +442,92 @@ koda_environment_tells(void **state)
 			table[i].label, fn, NULL, NULL, (void *)i                                  \
 		}
 
+/* BQT-01, BQT-03: the slot's own loopback is all that is not reached through the proxy */
+static void
+the_way_out(void **state)
+{
+	static const char *const want[][2] = {
+		{ "HTTP_PROXY", "http://127.0.0.1:28889" },
+		{ "HTTPS_PROXY", "http://127.0.0.1:28889" },
+		{ "http_proxy", "http://127.0.0.1:28889" },
+		{ "https_proxy", "http://127.0.0.1:28889" },
+		{ "ALL_PROXY", "socks5h://127.0.0.1:28889" },
+		{ "all_proxy", "socks5h://127.0.0.1:28889" },
+		{ "NO_PROXY", "localhost,127.0.0.1,::1" },
+		{ "no_proxy", "localhost,127.0.0.1,::1" },
+		{ "NODE_USE_ENV_PROXY", "1" },
+	};
+	static const char *const extra[] = { "https_proxy=http://mine:1", NULL };
+	cleanup(environment_done) struct environment e = { 0 }, mine = { 0 };
+
+	make((struct environment_input){ .shell = "ls", .egress_port = 28889 }, &e);
+	for (size_t i = 0; i < N_ELEMENTS(want); i++) {
+		if (value(&e, want[i][0]) == NULL)
+			fail_msg("'%s' is not set", want[i][0]);
+		assert_string_equal(value(&e, want[i][0]), want[i][1]);
+	}
+	assert_null(value(&e, "GIT_SSH_COMMAND"));
+	assert_null(value(&e, "SSL_CERT_FILE"));
+	make((struct environment_input){ .shell = "ls", .egress_port = 28889, .extra = extra },
+	    &mine);
+	assert_string_equal(value(&mine, "https_proxy"), "http://mine:1");
+	assert_string_equal(value(&mine, "HTTPS_PROXY"), "http://127.0.0.1:28889");
+}
+
+static void
+the_way_out_of_ssh(void **state)
+{
+	static const struct {
+		const char *helper, *extra, *want;
+	} rows[] = {
+		{ "/opt/koda-1.0/c", NULL, "ssh -o 'ProxyCommand=/opt/koda-1.0/c %h %p'" },
+		{ "/opt/koda/c", "A=1", "ssh -o 'ProxyCommand=/opt/koda/c %h %p'" },
+		{ "/opt/koda/c", "GIT_SSH_COMMAND=ssh -v", "ssh -v" },
+		{ "/opt/koda/c", "GIT_SSH=/usr/bin/plink", NULL },
+		{ "", NULL, NULL },
+		{ NULL, NULL, NULL },
+		{ "/opt/my koda/c", NULL, NULL },
+		{ "/opt/it's/c", NULL, NULL },
+		{ "/opt/100%/c", NULL, NULL },
+		{ "/opt/$HOME/c", NULL, NULL },
+		{ "/opt/a\nb", NULL, NULL },
+		{ "/opt/\\/c", NULL, NULL },
+		{ "opt/c", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		cleanup(environment_done) struct environment e = { 0 };
+		const char *const extra[] = { rows[i].extra, NULL };
+
+		make((struct environment_input){ .shell = "git fetch",
+			 .egress_port = 28889,
+			 .connect_helper = rows[i].helper,
+			 .extra = extra },
+		    &e);
+		if (rows[i].want == NULL)
+			assert_null(value(&e, "GIT_SSH_COMMAND"));
+		else
+			assert_string_equal(value(&e, "GIT_SSH_COMMAND"), rows[i].want);
+	}
+}
+
+/* BQT-02 */
+static void
+certificates(void **state)
+{
+	static const char *const names[] = { "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS",
+		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO" };
+	cleanup(environment_done) struct environment e = { 0 }, none = { 0 };
+
+	make((struct environment_input){ .shell = "ls", .ca_file = "/etc/ours.pem" }, &e);
+	make((struct environment_input){ .shell = "ls" }, &none);
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		assert_string_equal(value(&e, names[i]), "/etc/ours.pem");
+		assert_null(value(&none, names[i]));
+	}
+	assert_null(value(&none, "HTTPS_PROXY"));
+}
+
 int
 main(void)
 {
@@ -455,6 +541,9 @@ main(void)
 		cmocka_unit_test(extra_replaces_and_adds),
 		cmocka_unit_test(extra_has_to_be_an_assignment),
 		cmocka_unit_test(koda_environment_tells),
+		cmocka_unit_test(the_way_out),
+		cmocka_unit_test(the_way_out_of_ssh),
+		cmocka_unit_test(certificates),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(tools) + N_ELEMENTS(extras) +
 	    N_ELEMENTS(credentials) + N_ELEMENTS(paths) + N_ELEMENTS(places)];
