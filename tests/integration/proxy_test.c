@@ -1,5 +1,5 @@
 /* The real proxy: what it lets through, what it answers, what it tells the host, and what it survives. */
-#include <sys/un.h>
+#include <sys/resource.h>
 
 #include "tests/support/proxy.h"
 
@@ -40,6 +40,17 @@ check_report(const struct rig_connection *c, uint64_t slot, int outcome, const c
 }
 
 /* ---- answers ---- */
+
+static int
+say_connect(unsigned port, const char *target)
+{
+	char text[512];
+	int fd = rig_client(port);
+
+	snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
+	rig_say(fd, text);
+	return fd;
+}
 
 #define connect_to(target) "CONNECT " target " HTTP/1.1\r\nHost: " target "\r\n\r\n"
 
@@ -743,17 +754,6 @@ static const struct rig_options asking = { .allowed =
 	.mode = KODA_SAFE,
 	.ask = true };
 
-static int
-say_connect(unsigned port, const char *target)
-{
-	char text[512];
-	int fd = rig_client(port);
-
-	snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
-	rig_say(fd, text);
-	return fd;
-}
-
 static void
 test_ask_once(void **state)
 {
@@ -1025,6 +1025,95 @@ test_silent_clients(void **state)
 	close(served);
 	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
 		close(fd[i]);
+	rig_down(&r);
+}
+
+static size_t
+resident(const struct rig *r)
+{
+	char path[64], text[256];
+	unsigned long all, pages = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)r->child.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	must(n > 0);
+	close(fd);
+	text[n] = '\0';
+	must(sscanf(text, "%lu %lu", &all, &pages) == 2);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+#define IDLE       1000
+#define IDLE_BYTES (24u << 10) /* of each */
+
+static void
+test_idle_tunnels(void **state)
+{
+	static int fd[IDLE], server[IDLE];
+	char buf[4096] = { 0 };
+	size_t before, after;
+	unsigned port;
+	struct rig r;
+
+	rig_up(&r, &usual);
+	rig_serve(&r, &port);
+	before = resident(&r);
+	for (size_t i = 0; i < IDLE; i++) {
+		fd[i] = rig_tunnel(port, "good.test:7000");
+		server[i] = rig_accept(listening);
+		rig_say_bytes(fd[i], buf, sizeof(buf));
+		rig_hear_bytes(server[i], buf, sizeof(buf));
+		rig_say_bytes(server[i], buf, sizeof(buf));
+		rig_hear_bytes(fd[i], buf, sizeof(buf));
+	}
+	rig_sync(&r);
+	after = resident(&r);
+	print_message("# %zu bytes for each idle tunnel\n", (after - before) / IDLE);
+	assert_true((after - before) / IDLE <= IDLE_BYTES);
+	for (size_t i = 0; i < IDLE; i++) {
+		close(fd[i]);
+		close(server[i]);
+	}
+	rig_down(&r);
+}
+
+/* Without a descriptor to spare it waits, and goes on when there is one. */
+static void
+test_descriptors_run_out(void **state)
+{
+	const struct rlimit few = { 24, 24 };
+	unsigned port;
+	struct rig r;
+	size_t opened = 0;
+	int fd[64], served;
+
+	rig_up(&r, &usual);
+	rig_serve(&r, &port);
+	rig_sync(&r);
+	must(prlimit(r.child.pid, RLIMIT_NOFILE, &few, NULL) == 0);
+	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
+		fd[i] = say_connect(port, "127.0.0.1:7000");
+	/* Those who came first are served; all of them cannot be. */
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(rig_hear_head(fd[i]), RIG_OPENED);
+	rig_sync(&r);
+	r.n_got = r.taken = 0;
+	rig_sync(&r); /* those that are open now, once each */
+	for (size_t i = 0; i < r.n_got; i++)
+		opened += r.got[i].open;
+	assert_true(opened < few.rlim_cur / 2);
+	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
+		close(fd[i]);
+	for (;;) {
+		served = say_connect(port, "127.0.0.1:7000");
+		if (strcmp(rig_hear_head(served), RIG_OPENED) == 0)
+			break;
+		close(served);
+	}
+	close(served);
 	rig_down(&r);
 }
 
@@ -1480,6 +1569,8 @@ main(void)
 		tunnels(test_drop),
 		tunnels(test_sync),
 		tunnels(test_silent_clients),
+		tunnels(test_idle_tunnels),
+		tunnels(test_descriptors_run_out),
 		cmocka_unit_test(test_host_that_does_not_read),
 		cmocka_unit_test(test_confined),
 		cmocka_unit_test(test_end_before_start),
