@@ -476,14 +476,15 @@ on_waiting(struct source *source)
 
 /* ---- reports ---- */
 
-/* A field as text: no NUL, not too long. */
+/* A field as text: no NUL, not too long. An empty one has no data. */
 static int
 take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *what,
     struct koda_error *err)
 {
-	if (field->len >= size || memchr(field->data, '\0', field->len) != NULL)
+	if (field->len >= size || (field->len > 0 && memchr(field->data, '\0', field->len) != NULL))
 		return err_set(err, KODA_PROTOCOL, 0, "it reported a %s that is none", what);
-	memcpy(ret, field->data, field->len);
+	if (field->len > 0)
+		memcpy(ret, field->data, field->len);
 	ret[field->len] = '\0';
 	return 0;
 }
