@@ -1370,7 +1370,8 @@ make_installation(void **state)
 		return -1;
 	shell(
 	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" \"$3\" libexec/koda-sandbox",
+	    "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" "
+	    "\"$2/stage2/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	return 0;
 }

@@ -61,6 +61,7 @@ enum end {
 /* When that has been said, on whatever channel: do this. */
 struct step {
 	const char *after; /* NULL: at once */
+	unsigned times;    /* not the first time that it was said, but the n-th; 0: the first */
 	const char *type;  /* on the terminal */
 	int signo;
 	unsigned rows, columns; /* the terminal gets this size */
@@ -200,14 +201,24 @@ drain(int *fd, struct bytes *to)
 	*fd = -1;
 }
 
-static bool
-was_said(const struct run *r, const char *what)
+static unsigned
+times_said(const struct run *r, const char *what)
 {
+	unsigned n = 0;
+
 	for (size_t i = 0; i < 3; i++) {
-		if (r->said[i].data != NULL && strstr(r->said[i].data, what) != NULL)
-			return true;
+		for (const char *at = r->said[i].data;
+		     at != NULL && (at = strstr(at, what)) != NULL; at++)
+			n++;
 	}
-	return false;
+	return n;
+}
+
+static bool
+is_time(const struct run *r, const struct step *step)
+{
+	return step->after == NULL ||
+	    times_said(r, step->after) >= (step->times > 0 ? step->times : 1);
 }
 
 static void
@@ -268,7 +279,7 @@ converse(struct run *r, pid_t pid, int pidfd, int in, int out, int err, int *mas
 		    (r->steps[step].type != NULL || r->steps[step].signo != 0 ||
 			r->steps[step].rows > 0 || r->steps[step].hang_up ||
 			r->steps[step].stop_and_go) &&
-		    (r->steps[step].after == NULL || was_said(r, r->steps[step].after)))
+		    is_time(r, &r->steps[step]))
 			take_step(r, &r->steps[step++], pid, master, slave);
 		fds[3].fd = *master;
 		if (poll(fds, N_ELEMENTS(fds), HANG_SECONDS * 1000) <= 0) {
@@ -1334,6 +1345,114 @@ test_ask(void **state)
 	run_done(&no);
 }
 
+/* ---- the network ---- */
+
+/* By the proxy, also what is this machine: there is nobody at that port, and no rule names it. */
+#define FETCH "curl -s -o /dev/null --noproxy '' -w '%{http_code}\\n' http://localhost:1/"
+
+static void
+test_ask_host(void **state)
+{
+	static const struct {
+		const char *answer;
+		unsigned questions;
+		const char *says; /* of the first one */
+	} rows[] = {
+		/* It leads to this machine, which is refused after all. */
+		{ "o\n", 2, "loopback" },
+		{ "once\n", 2, "loopback" },
+		{ "s\n", 1, "loopback" },
+		{ "n\n", 1, "nobody has approved it" },
+		{ "\n", 1, "nobody has approved it" },
+		{ "yes, all of them\n", 1, "nobody has approved it" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct run r = { .in = END_NULL,
+			.controlling = true,
+			.steps = { { "[y/N] ", .type = "y\n" },
+			    { "[N]o ", .type = rows[i].answer } } };
+
+		if (rows[i].questions > 1)
+			r.steps[2] = (struct step){ "[N]o ", .times = 2, .type = rows[i].answer };
+		go(&r, "run", "-c", FETCH "; " FETCH, NULL);
+		ended(&r, 0);
+		is(OUT(&r), "403\n403\n");
+		has(TTY(&r), FETCH);
+		has(TTY(&r), "wants to reach 'localhost:1'");
+		has(ERR(&r), rows[i].says);
+		assert_int_equal(times_said(&r, "[N]o "), rows[i].questions);
+		run_done(&r);
+	}
+}
+
+/* A refusal is told, once in words, although the command made nothing of it. */
+static void
+test_network(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	GO(&r, FETCH "; " FETCH "; curl -s -o /dev/null https://evil.example; true");
+	ended(&r, 0);
+	is(OUT(&r), "403\n403\n");
+	has(ERR(&r),
+	    "deny network-outbound localhost:1\ndeny network-outbound localhost:1\n"
+	    "deny network-outbound evil.example:443\n");
+	has(ERR(&r), "koda-sandbox: evil.example:443 is refused");
+	assert_int_equal(times_said(&r, "koda-sandbox: localhost:1 is refused"), 1);
+	run_done(&r);
+}
+
+static void
+test_json_network(void **state)
+{
+	struct run r = { .in = END_NULL }, none = { .in = END_NULL };
+	json_t *o, *v;
+
+	go(&r, AUTO, "--json", "-c", FETCH, NULL);
+	ended(&r, 0);
+	o = parse(&r);
+	assert_int_equal(json_array_size(json_object_get(o, "connections")), 1);
+	v = json_array_get(json_object_get(o, "connections"), 0);
+	assert_string_equal(text_at(v, "protocol", NULL), "http");
+	assert_string_equal(text_at(v, "host", NULL), "localhost");
+	assert_int_equal(number_at(v, "port", NULL), 1);
+	assert_string_equal(text_at(v, "verdict", NULL), "denied");
+	assert_string_equal(text_at(v, "rule", NULL), "allowed_domains");
+	assert_int_equal(number_at(v, "bytes_up", NULL), 0);
+	assert_int_equal(number_at(v, "bytes_down", NULL), 0);
+	assert_true(number_at(v, "duration_ms", NULL) >= 0);
+	assert_true(json_is_false(json_object_get(v, "open")));
+	v = json_array_get(json_object_get(o, "violations"), 0);
+	assert_string_equal(text_at(v, "kind", NULL), "network_outbound");
+	assert_string_equal(text_at(v, "target", NULL), "localhost:1");
+	assert_true(json_is_true(json_object_get(v, "certain")));
+	json_decref(o);
+	go(&none, AUTO, "--json", "-c", "true", NULL);
+	o = parse(&none);
+	assert_true(json_is_array(json_object_get(o, "connections")));
+	assert_int_equal(json_array_size(json_object_get(o, "connections")), 0);
+	json_decref(o);
+	run_done(&r);
+	run_done(&none);
+}
+
+/* What cannot be used is said before anything runs; its password is not. */
+static void
+test_upstream(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	setenv("HTTPS_PROXY", "ftp://user:hunter2@proxy.example", 1);
+	GO(&r, "touch ran");
+	unsetenv("HTTPS_PROXY");
+	assert_int_not_equal(r.status, 0);
+	has(ERR(&r), "HTTPS_PROXY");
+	has_not(ERR(&r), "hunter2");
+	shell("test ! -e \"$1/ran\"", project, NULL, NULL);
+	run_done(&r);
+}
+
 static void
 test_no_sandbox(void **state)
 {
@@ -1521,7 +1640,8 @@ make_installation(void **state)
 	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
 	shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
 	      "cp \"$2/host/cli/koda-sandbox\" \"$1/bin\" && "
-	      "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" \"$3\" "
+	      "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" "
+	      "\"$2/stage2/koda-egress-connect\" \"$3\" "
 	      "\"$1/libexec/koda-sandbox\"",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	setenv("HOME", home, 1);
@@ -1626,6 +1746,10 @@ main(void)
 		TEST(test_shell),
 		TEST(test_shell_nobody),
 		TEST(test_ask),
+		TEST(test_ask_host),
+		TEST(test_network),
+		TEST(test_json_network),
+		TEST(test_upstream),
 		TEST(test_no_sandbox),
 		TEST(test_explain),
 		TEST(test_policy),
