@@ -468,7 +468,7 @@ enter(void)
 	put_file("/proc/self/uid_map", text);
 	snprintf(text, sizeof(text), "0 %u 1", gid);
 	put_file("/proc/self/gid_map", text);
-	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	must(mount("", "/", "", MS_REC | MS_PRIVATE, "") == 0);
 
 	must(pipe2(up, O_CLOEXEC) == 0);
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, barrier) == 0);
