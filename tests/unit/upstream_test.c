@@ -121,7 +121,7 @@ value_case(void **state)
 	for (size_t k = 0; k < N_ELEMENTS(ways); k++) {
 		struct upstream u = { .n_except = 77 };
 		struct koda_error err = { 0 };
-		char https[1200], http[1200];
+		char https[1400], http[1400];
 		int r = upstream_parse(&ways[k].v, &u, &err);
 
 		if (want[0] == '!') {
@@ -207,7 +207,7 @@ variables_case(void **state)
 	size_t i = (uintptr_t)*state;
 	struct upstream u;
 	struct koda_error err = { 0 };
-	char text[64];
+	char text[1400];
 	int r = upstream_parse(&variables[i].v, &u, &err);
 
 	if (variables[i].https == NULL) {
