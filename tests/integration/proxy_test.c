@@ -1084,11 +1084,12 @@ test_idle_tunnels(void **state)
 static void
 test_descriptors_run_out(void **state)
 {
+	/* An even number is left, two for each: with an odd one somebody is accepted whose server has none, and told so. */
 	const struct rlimit few = { 24, 24 };
 	unsigned port;
 	struct rig r;
 	size_t opened = 0;
-	int fd[64], served;
+	int fd[64];
 
 	rig_up(&r, &usual);
 	rig_serve(&r, &port);
@@ -1105,15 +1106,14 @@ test_descriptors_run_out(void **state)
 	for (size_t i = 0; i < r.n_got; i++)
 		opened += r.got[i].open;
 	assert_true(opened < few.rlim_cur / 2);
-	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
-		close(fd[i]);
-	for (;;) {
-		served = say_connect(port, "127.0.0.1:7000");
-		if (strcmp(rig_hear_head(served), RIG_OPENED) == 0)
-			break;
-		close(served);
+	/* Each that ends makes room for the next one: all are served in the end. */
+	for (size_t i = 4; i < N_ELEMENTS(fd); i++) {
+		close(fd[i - 4]);
+		close(rig_accept(listening));
+		assert_string_equal(rig_hear_head(fd[i]), RIG_OPENED);
 	}
-	close(served);
+	for (size_t i = N_ELEMENTS(fd) - 4; i < N_ELEMENTS(fd); i++)
+		close(fd[i]);
 	rig_down(&r);
 }
 
