@@ -1046,6 +1046,14 @@ resident(const struct rig *r)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_SHADOW 1 /* which counts as well, and what was freed does for long */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_SHADOW 1
+#endif
+#endif
+
 #define IDLE       1000
 #define IDLE_BYTES (24u << 10) /* of each */
 
@@ -1072,7 +1080,9 @@ test_idle_tunnels(void **state)
 	rig_sync(&r);
 	after = resident(&r);
 	print_message("# %zu bytes for each idle tunnel\n", (after - before) / IDLE);
+#ifndef WITH_SHADOW
 	assert_true((after - before) / IDLE <= IDLE_BYTES);
+#endif
 	for (size_t i = 0; i < IDLE; i++) {
 		close(fd[i]);
 		close(server[i]);
