@@ -95,6 +95,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for i in range(100):
                 self.wfile.write(b"%x\r\n%s\r\n" % (1000, b"%c" % (97 + i % 26) * 1000))
             self.wfile.write(b"0\r\n\r\n")
+        elif path == "/switch":
+            SWITCHED.add(host)
+            self.answer("from now on this name leads elsewhere\n")
         elif path == "/big":
             self.answer(b"0123456789abcdef" * 262144)
         elif path == "/redirect":
@@ -233,7 +236,7 @@ def serve(address, port, secure):
 
 # ---- names ----
 
-ASKED = {}
+SWITCHED = set()
 
 
 def question_of(packet):
@@ -250,8 +253,7 @@ def resolve(packet):
     known = world.ZONE.get(name)
     found = [] if known is None else known[0] if kind == 1 else known[1] if kind == 28 else []
     if found and isinstance(found[0], list):
-        turn = ASKED[name] = ASKED.get(name, -1) + 1
-        found = found[min(turn, len(found) - 1)]
+        found = found[name in SWITCHED]
     family = socket.AF_INET if kind == 1 else socket.AF_INET6
     records = b""
     for text in found:

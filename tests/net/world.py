@@ -25,7 +25,7 @@ PORTS = ((80, False), (443, True), (8080, False), (8443, True), (3128, False))
 WILD = "githubusercontent.com"
 HOSTS = {"hosts." + WILD: SITE}  # /etc/hosts, and no resolver knows it
 
-# name -> (A, AAAA); a list of lists is what is said to one question after the other.
+# name -> (A, AAAA); a list of two lists: the second is said after the name's /switch was asked for.
 ZONE = {
     "github.com": ([SITE], [SITE6]),
     "codeload.github.com": ([SITE], []),
