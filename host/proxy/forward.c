@@ -305,6 +305,9 @@ release(struct forward *f)
 		relay_cancel(f->relay);
 	f->gate = NULL;
 	f->relay = NULL;
+	/* What is broken off is seen as far as it came. */
+	if (f->reset && !f->told.waiting)
+		side_flush(&f->client, &f->client.out, NULL);
 	if (f->told.waiting)
 		control_forget(f->proxy, &f->told);
 	ev_timer_stop(f->proxy->loop, &f->timer);
@@ -575,7 +578,7 @@ find_target(struct forward *f)
 
 	if (h->form == HTTP_FORM_AUTHORITY) {
 		f->client_close = true;
-		refuse(f, NULL, 400, "request",
+		refuse(f, NULL, 400, "malformed",
 		    "CONNECT has to be the first request of its connection", true);
 		return false;
 	}
@@ -596,7 +599,7 @@ find_target(struct forward *f)
 		return true;
 	}
 	if (h->form != HTTP_FORM_ABSOLUTE) {
-		refuse(f, NULL, 400, "request",
+		refuse(f, NULL, 400, "malformed",
 		    "this is a proxy: a request names its target, as in GET http://host/path",
 		    true);
 		return false;
@@ -632,20 +635,20 @@ step_head(struct forward *f)
 	switch (n == 0 ? HTTP_INCOMPLETE : http_request_parse(first(in), n, &f->head, &why)) {
 	case HTTP_INCOMPLETE:
 		if (n >= PROXY_HEAD_MAX)
-			refuse(f, NULL, 431, "request", "the request's head is too large", false);
+			refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
 		else if (f->client.ended)
 			over(f, false);
 		else
 			return false;
 		return true;
 	case HTTP_BAD:
-		refuse(f, NULL, 400, "request", why, false);
+		refuse(f, NULL, 400, "malformed", why, false);
 		return true;
 	case HTTP_OK:
 		break;
 	}
 	if (f->head.len > PROXY_HEAD_MAX) {
-		refuse(f, NULL, 431, "request", "the request's head is too large", false);
+		refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
 		return true;
 	}
 	f->held = true;
@@ -712,7 +715,7 @@ step_up(struct forward *f)
 		} else {
 			/* The server has part of it, and must not take it for the whole. */
 			server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
-			refuse(f, &f->target, 400, "request", why, false);
+			refuse(f, &f->target, 400, "malformed", why, false);
 		}
 		return true;
 	}
@@ -1063,34 +1066,17 @@ reads_server(const struct forward *f)
 	return f->server.s.fd >= 0 && !f->server.ended && f->phase != PHASE_LINGER;
 }
 
+/* Bytes that are here become bytes to send. */
 static bool
-step_once(struct forward *f)
+step_phase(struct forward *f)
 {
-	uint64_t dropped = 0;
-	bool progress = false;
-
-	if (f->phase == PHASE_OVER || f->phase == PHASE_RELAY)
-		return false;
-	if (!f->told.waiting)
-		progress |= side_flush(&f->client, &f->client.out,
-		    f->account != NULL ? &f->account->down : &dropped);
-	progress |=
-	    side_flush(&f->server, &f->server.out, f->account != NULL ? &f->account->up : &dropped);
-	progress |= side_fill(&f->client, f->held);
-	if (reads_server(f))
-		progress |= side_fill(&f->server, false);
-	/* Who asks must be there to be answered. */
-	if (f->client.broken || f->client.mute) {
-		over(f, true);
-		return true;
-	}
 	switch (f->phase) {
 	case PHASE_EXCHANGE:
-		return step_exchange(f) || progress;
+		return step_exchange(f);
 	case PHASE_PUMP:
-		return step_pump(f) || progress;
+		return step_pump(f);
 	case PHASE_LINGER:
-		return step_linger(f) || progress;
+		return step_linger(f);
 	case PHASE_HEAD:
 	case PHASE_GATE:
 	case PHASE_DISCARD:
@@ -1104,14 +1090,36 @@ step_once(struct forward *f)
 		return true;
 	}
 	/* Between requests a server has nothing to say but that it ends. */
-	if (f->server.s.fd >= 0 && (f->server.ended || filled(&f->server.in) > 0)) {
+	if (f->server.s.fd >= 0 && (f->server.ended || filled(&f->server.in) > 0))
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
-		progress = true;
-	}
 	if (f->phase == PHASE_HEAD)
-		return step_head(f) || progress;
-	if (f->phase == PHASE_DISCARD)
-		return step_discard(f) || progress;
+		return step_head(f);
+	return f->phase == PHASE_DISCARD && step_discard(f);
+}
+
+static bool
+step_once(struct forward *f)
+{
+	bool progress;
+
+	if (f->phase == PHASE_OVER || f->phase == PHASE_RELAY)
+		return false;
+	progress = side_fill(&f->client, f->held);
+	if (reads_server(f))
+		progress |= side_fill(&f->server, false);
+	/* Who asks must be there to be answered. */
+	if (f->client.broken || f->client.mute) {
+		over(f, true);
+		return true;
+	}
+	/* A head and what follows it go out together: in pieces the second would wait for an acknowledgement. */
+	if (step_phase(f))
+		return true;
+	if (!f->told.waiting)
+		progress |= side_flush(&f->client, &f->client.out,
+		    f->account != NULL ? &f->account->down : NULL);
+	progress |=
+	    side_flush(&f->server, &f->server.out, f->account != NULL ? &f->account->up : NULL);
 	return progress;
 }
 
@@ -1216,8 +1224,6 @@ step(struct forward *f)
 		ev_timer_stop(f->proxy->loop, &f->timer);
 		return;
 	}
-	if (rounds == ROUNDS_MAX)
-		ev_feed_event(f->proxy->loop, &f->client.io, EV_CUSTOM);
 	set_timer(f, rounds > 0);
 	idle_buffer(&f->client.in);
 	idle_buffer(&f->client.out);
@@ -1230,6 +1236,9 @@ step(struct forward *f)
 		(f->phase == PHASE_PUMP && filled(&f->server.in) > 0));
 	watch(f, &f->server, reads_server(f) && filled(&f->server.in) < BUFFER_SIZE,
 	    filled(&f->server.out) > 0 || (f->phase == PHASE_PUMP && filled(&f->client.in) > 0));
+	/* Last: whoever stops a watcher takes back what it was fed. */
+	if (rounds == ROUNDS_MAX)
+		ev_feed_event(f->proxy->loop, &f->client.io, EV_CUSTOM);
 }
 
 static void
@@ -1257,7 +1266,7 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	}
 	if (f->wait == WAIT_HEAD) {
 		f->client_close = true;
-		refuse(f, NULL, 408, "request", "the request's head took too long", false);
+		refuse(f, NULL, 408, "too_slow", "the request's head took too long", false);
 	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
 		server_failed(f, "nothing has come for hours");
 	} else {

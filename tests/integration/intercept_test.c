@@ -624,7 +624,7 @@ not_http(void **state)
 
 	client_open(&c, "good.test", 443);
 	client_says(&c, "SSH-2.0-OpenSSH_9.2\r\n");
-	client_sees_refusal(&c, 400, "request");
+	client_sees_refusal(&c, 400, "malformed");
 	client_sees_end(&c);
 	client_close(&c);
 	origin_saw_nothing();
