@@ -16,7 +16,7 @@
 #include "shared/cleanup.h"
 
 /* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for
- * behind the first: what is in the queue is told again. */
+ * behind the first: what is in the queue is told again at the next turn, and then it is more that are accepted. */
 #define ACCEPTS_MAX 64
 /* What is short (descriptors, memory) comes back when somebody ends. */
 #define REST_SECS 0.1
@@ -601,7 +601,10 @@ static void
 on_connection(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct listener *l = w->data;
+	const bool again = ev_iteration(loop) == l->turn + 1;
 
+	l->turn = ev_iteration(loop);
+	l->burst = !again ? 1 : 2 * l->burst < ACCEPTS_MAX ? 2 * l->burst : ACCEPTS_MAX;
 	for (unsigned i = 0; i < l->burst; i++) {
 		int fd;
 
@@ -614,10 +617,8 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 			conn_start(l, fd);
 			continue;
 		}
-		if (errno == EAGAIN) {
-			l->burst = i > 1 ? i : 1;
+		if (errno == EAGAIN)
 			return;
-		}
 		/* A connection that failed in the queue says so by its own error; the next one is behind it. */
 		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS &&
 		    errno != EINVAL)
@@ -627,7 +628,6 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 		ev_timer_start(loop, &l->rest);
 		return;
 	}
-	l->burst = 2 * l->burst < ACCEPTS_MAX ? 2 * l->burst : ACCEPTS_MAX;
 }
 
 static void
@@ -662,7 +662,6 @@ listener_new(struct proxy *p, uint64_t slot, int fd)
 	l->proxy = p;
 	l->slot = slot;
 	l->fd = fd;
-	l->burst = 1;
 	ev_io_init(&l->io, on_connection, fd, EV_READ);
 	ev_timer_init(&l->rest, on_rested, 0, 0);
 	l->io.data = l->rest.data = l;

@@ -65,7 +65,8 @@ struct listener {
 	ev_io io;
 	ev_timer
 	    rest; /* accept() failed for want of descriptors or memory: tried again later, never given up */
-	unsigned burst; /* so many may be accepted at the next wake-up */
+	unsigned burst; /* so many were accepted at most when it was its turn, which was that */
+	unsigned turn;
 	struct conn *conns;
 	size_t n_conns, n_asks;
 };
