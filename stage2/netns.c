@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -28,6 +29,7 @@ check_loopback(int fd, struct koda_error *err)
 int
 netns_listen(unsigned port, struct koda_error *err)
 {
+	static const int on = 1;
 	const struct sockaddr_in at = { .sin_family = AF_INET,
 		.sin_port = htons((uint16_t)port),
 		.sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -37,6 +39,10 @@ netns_listen(unsigned port, struct koda_error *err)
 		return err_set(err, KODA_UNSUPPORTED, errno, "a socket for port %u", port);
 	if (check_loopback(fd, err) < 0)
 		return -1;
+	/* What is accepted inherits it from here, also who connects before somebody accepts: set later, it would be missing
+	 * on exactly those, and small pieces would wait for acknowledgements. */
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "TCP_NODELAY");
 	/* Neither SO_REUSEADDR nor SO_REUSEPORT: nobody binds it beside us, with whatever options. */
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, NETNS_BACKLOG) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "listen on 127.0.0.1:%u", port);

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/keyctl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -863,13 +864,16 @@ egress_from_inside(void **state)
 	socklen_t len = sizeof(at);
 	struct result r;
 	char buf[6] = "";
-	int fd;
+	int fd, nodelay = 0;
 
 	_Static_assert(EGRESS_PORT == 28889, "the script above");
 	assert_int_equal(getsockname(box.egress, (struct sockaddr *)&at, &len), 0);
 	assert_int_equal(at.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
 	assert_int_equal(at.sin_port, htons(EGRESS_PORT));
 	fd = accept_egress();
+	len = sizeof(nodelay);
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &len), 0);
+	assert_true(nodelay);
 	assert_int_equal(recv(fd, buf, sizeof(buf), MSG_WAITALL), 6);
 	assert_memory_equal(buf, "asked\n", 6);
 	assert_int_equal(write(fd, "answered\n", 9), 9);
