@@ -9,9 +9,11 @@
 
 #include "shared/cleanup.h"
 
-/* Read and written at once, through one buffer for all. A read that fills it is the sign of bulk. */
-#define COPY_MAX (64u << 10)
-/* A splice that brings less than this is no bulk any more: two system calls either way, and no pipe held. */
+/* Read and written at once, through one buffer for all. A read that brings half of it is the sign of bulk: who is fast enough
+ * to take each segment as it comes gets a little less than 64 KiB at a time, and pays less for it by splice too. */
+#define COPY_MAX  (64u << 10)
+#define COPY_BULK (COPY_MAX / 2)
+/* A splice that brings less than this is no bulk any more: two system calls either way. */
 #define BULK_MIN (16u << 10)
 /* Below half a pipe of this size the cost of a byte rises (measured on loopback); above, nothing is won. */
 #define PIPE_BYTES (1u << 20)
@@ -297,14 +299,15 @@ fill_pipe(struct relay *r, struct way *w)
 		return (size_t)n;
 	}
 	pipe_give(r->pool, w);
-	w->bulk = false;
-	if (n == 0)
+	if (n == 0) {
 		w->eof = true;
-	else if (errno == EINVAL)
-		w->no_splice =
-		    true; /* a kind of socket that has none: copied, from the next read on */
-	else if (errno != EAGAIN)
+	} else if (errno == EINVAL) {
+		/* A kind of socket that has none: copied, from the next read on. */
+		w->no_splice = true;
+		w->bulk = false;
+	} else if (errno != EAGAIN) {
 		way_cut(r, w);
+	}
 	return 0;
 }
 
@@ -328,14 +331,14 @@ copy(struct relay *r, struct way *w)
 
 	/* Who says its last words ends right behind them: asking once more saves a trip through the loop, and the end goes
 	 * out with the words. */
-	if (n > 0 && n < COPY_MAX) {
+	if (n > 0 && n < (ssize_t)COPY_BULK) {
 		more = get(w, bytes + n, (size_t)(COPY_MAX - n));
 		errnum = more < 0 ? errno : 0;
 		n += more > 0 ? more : 0;
 	}
 	w->eof = n == 0 || more == 0;
 	if (n > 0) {
-		w->bulk = n == COPY_MAX && !w->no_splice;
+		w->bulk = n >= (ssize_t)COPY_BULK && !w->no_splice;
 		k = put(r, w, bytes, (size_t)n, w->eof ? MSG_MORE : 0);
 		if (!w->over && k < n) {
 			k = k < 0 ? 0 : k;
@@ -369,8 +372,8 @@ pump(struct relay *r, struct way *w)
 			w->pipe = pipe_take(r);
 		n = w->pipe != NULL ? fill_pipe(r, w) : copy(r, w);
 		turn += n;
-		/* Less than there was room for: it was all. */
-		if (!w->eof && !w->bulk && w->in_pipe == 0)
+		/* Nothing, or less than there was room for: it was all. */
+		if (!w->eof && (n == 0 || (!w->bulk && w->in_pipe == 0)))
 			return;
 	}
 }
