@@ -307,8 +307,8 @@ reason(int status)
 	return "Refused";
 }
 
-static const char *
-mode_name(enum koda_mode mode)
+const char *
+gate_mode_name(enum koda_mode mode)
 {
 	return mode == KODA_PLAN ? "plan" : mode == KODA_SAFE ? "safe" : "auto";
 }
@@ -346,7 +346,7 @@ refusal_text(const struct refusal *r, enum koda_mode mode, bool close, char buf[
 	    r->status == 403      ? "deny"
 		: r->status < 500 ? "invalid"
 				  : "fail",
-	    r->host[0] == '\0' ? "-" : r->host, rule, mode_name(mode),
+	    r->host[0] == '\0' ? "-" : r->host, rule, gate_mode_name(mode),
 	    len + strlen("koda-sandbox: \n"), close ? "close" : "keep-alive", line);
 	return n < 0 ? 0 : n < REFUSAL_TEXT_MAX ? (size_t)n : REFUSAL_TEXT_MAX - 1;
 }

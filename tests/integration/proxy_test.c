@@ -416,6 +416,67 @@ test_server_speaks_first(void **state)
 	rig_down(&r);
 }
 
+static void
+test_wildcard(void **state)
+{
+	unsigned port;
+	struct rig r;
+	int fd;
+
+	rig_up(&r, &usual);
+	rig_serve(&r, &port);
+	fd = rig_tunnel(port, "a.wild.test:7000");
+	close(rig_accept(listening));
+	assert_string_equal(rig_next(&r)->rule, "*.wild.test:7000");
+	close(fd);
+	rig_down(&r);
+}
+
+/* Every name but those that are denied; and a name still leads to no address of this machine unless a rule says so. */
+static void
+test_any_domain(void **state)
+{
+	static const char *const only[] = { "127.0.0.1:7000", NULL };
+	const struct rig_options opt = { .allowed = only, .denied = denied, .any_domain = true };
+	unsigned port;
+	struct rig r;
+	int fd;
+
+	rig_up(&r, &opt);
+	rig_serve(&r, &port);
+	fd = rig_tunnel(port, "unnamed.test:7000");
+	close(rig_accept(listening));
+	assert_string_equal(rig_next(&r)->rule, "any_domain");
+	close(fd);
+	fd = say_connect(port, "private.test:7000");
+	check_head(rig_hear_all(fd), 403, "rule=address;");
+	close(fd);
+	fd = say_connect(port, "unnamed.test:7001");
+	check_head(rig_hear_all(fd), 403, "rule=address;");
+	close(fd);
+	fd = say_connect(port, "bad.test:7000");
+	check_head(rig_hear_all(fd), 403, "rule=denied_domains;");
+	close(fd);
+	rig_down(&r);
+}
+
+/* Nothing is everything to nobody. */
+static void
+test_empty_policy(void **state)
+{
+	const struct rig_options opt = { .mode = KODA_AUTO };
+	unsigned port;
+	struct rig r;
+	int fd;
+
+	rig_up(&r, &opt);
+	rig_serve(&r, &port);
+	fd = say_connect(port, "good.test:443");
+	check_head(rig_hear_all(fd), 403, "rule=allowed_domains;");
+	close(fd);
+	rig_down(&r);
+}
+
 /* ---- SOCKS ---- */
 
 #define greeting "\5\1\0"
@@ -1567,6 +1628,9 @@ main(void)
 		tunnels(test_bytes_behind_the_head),
 		tunnels(test_end_behind_the_head),
 		tunnels(test_server_speaks_first),
+		tunnels(test_wildcard),
+		tunnels(test_any_domain),
+		cmocka_unit_test(test_empty_policy),
 		tunnels(test_socks_slowly),
 		cmocka_unit_test(test_hello_split),
 		cmocka_unit_test(test_plain_in_a_tunnel),
