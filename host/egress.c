@@ -303,19 +303,19 @@ lost(struct egress *e, const char *why)
 	bury(e, true, why);
 }
 
-/* It has closed its socket. */
+/* It has closed its socket. Who does that and stays is not well. */
 static void
 ended(struct egress *e)
 {
+	const bool gone = child_gone(&e->child, GONE_MS);
 	char how[64], why[KODA_MESSAGE_MAX];
 
 	if (e->failed[0] != '\0')
 		snprintf(why, sizeof(why), "%s", e->failed);
 	else
 		snprintf(why, sizeof(why), "%s",
-		    child_gone(&e->child, GONE_MS) ? child_end(&e->child, how, sizeof(how))
-						   : "it closed its socket");
-	bury(e, e->state != EGRESS_UP, why);
+		    gone ? child_end(&e->child, how, sizeof(how)) : "it closed its socket");
+	bury(e, e->state != EGRESS_UP || !gone, why);
 }
 
 /* ---- orders ---- */
@@ -439,6 +439,13 @@ send_start(struct egress *e, struct koda_error *err)
 	return send_order(e, &one, -1, err);
 }
 
+/* What the machine is short of now it may have again for the next connection. */
+static bool
+passes(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == EAGAIN || errnum == ENOMEM;
+}
+
 static void
 start(struct egress *e)
 {
@@ -449,7 +456,7 @@ start(struct egress *e)
 	e->useful = false;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		err_set(&err, KODA_INTERNAL, errno, "socketpair");
-		lost(e, err.message);
+		bury(e, !passes(err.errnum), err.message);
 		return;
 	}
 	frame_init(&e->fs, pair[0]);
@@ -458,7 +465,7 @@ start(struct egress *e)
 	e->sync_sent = e->synced = 0;
 	if (spawn_helper(e->ses->egress->path, pair[1], &e->child, &err) < 0 ||
 	    send_start(e, &err) < 0)
-		lost(e, err.message);
+		bury(e, !passes(err.errnum), err.message);
 	else
 		session_wake_at(e->ses, e->deadline);
 	close(pair[1]);
@@ -995,8 +1002,8 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 	return 0;
 }
 
-int
-egress_serve(struct egress_port *port, int fd, struct koda_error *err)
+void
+egress_serve(struct egress_port *port, int fd)
 {
 	struct egress *e = port->egress;
 	struct koda_error why;
@@ -1004,13 +1011,12 @@ egress_serve(struct egress_port *port, int fd, struct koda_error *err)
 	port->fd = fd;
 	if (e->state == EGRESS_FAILED) {
 		close_port(port); /* nobody waits for what will not come */
-		return 0;
+		return;
 	}
 	if (e->state == EGRESS_UP && send_serve(e, port, &why) < 0)
 		lost(e, why.message);
 	else
 		watch_ports(e);
-	return 0;
 }
 
 void

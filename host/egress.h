@@ -59,8 +59,8 @@ int egress_open(struct koda_session *ses, const char *helper_dir, struct koda_er
 void egress_port_init(struct egress_port *port, struct sandbox *sb);
 /* Before the sandbox is built: what has to be there when it is. */
 int egress_prepare(struct egress_port *port, struct koda_error *err);
-/* It has booted: watch its socket (taken, also on failure). */
-int egress_serve(struct egress_port *port, int fd, struct koda_error *err);
+/* It has booted: watch its socket (taken). */
+void egress_serve(struct egress_port *port, int fd);
 /* The sandbox is gone. What was reported of its connections stays until egress_port_done. */
 void egress_drop(struct egress_port *port);
 void egress_port_done(struct egress_port *port);

@@ -344,8 +344,9 @@ KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum ko
 
 enum koda_event_kind {
 	KODA_EVENT_SPAWN = 1,   /* a worker was started */
-	KODA_EVENT_DEATH = 2,   /* a worker died that was not asked to */
-	KODA_EVENT_DEGRADED = 3 /* less is enforced than this version can: said once a session */
+	KODA_EVENT_DEATH = 2,   /* a worker, a sandbox or a proxy died that was not asked to */
+	/* Less is enforced than this version can: said once a session. Or commands have lost their network: once a policy. */
+	KODA_EVENT_DEGRADED = 3
 };
 /* To look only: every call from inside it fails. A release or close from inside any callback is done when the
  * function that called back returns. */

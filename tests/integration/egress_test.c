@@ -561,7 +561,7 @@ killed_while_many_wait(void **state)
 /* ---- connections as they are told ---- */
 
 struct seen {
-	size_t n;
+	size_t n, n_https;
 	struct koda_connection last;
 	char host[256], rule[64];
 };
@@ -572,6 +572,7 @@ on_connection(void *data, const struct koda_connection *c)
 	struct seen *seen = data;
 
 	seen->n++;
+	seen->n_https += strcmp(c->protocol, "https") == 0;
 	seen->last = *c;
 	snprintf(seen->host, sizeof(seen->host), "%s", c->host);
 	snprintf(seen->rule, sizeof(seen->rule), "%s", c->rule);
@@ -854,19 +855,21 @@ ask_and_die(void **state)
 static void
 ask_and_leave(void **state)
 {
+	struct koda_command *c;
 	struct fixture f;
 
 	start_asking(&f, KODA_SCOPE_NO, true);
-	koda_command_free(NULL);
-	start_command(&f, connect_to("localhost", one.port));
+	c = start_command(&f, connect_to("localhost", one.port));
 	wait_asked(&f, 1);
 	koda_slot_release(f.slot);
+	koda_command_free(c);
 	koda_approval_answer_scope(asked[0], KODA_SCOPE_SESSION);
 	fixture_end(&f);
 	start_asking(&f, KODA_SCOPE_NO, true);
-	start_command(&f, connect_to("localhost", one.port));
+	c = start_command(&f, connect_to("localhost", one.port));
 	wait_asked(&f, 1);
 	fixture_end(&f);
+	koda_command_free(c);
 	koda_approval_answer(asked[0], true);
 }
 
@@ -1055,6 +1058,95 @@ interception(void **state)
 	fixture_end(&f);
 }
 
+/* A server that only the policy's bundle vouches for. It says its port. */
+static const char https_server[] =
+    "import http.server, ssl, sys\n"
+    "class H(http.server.BaseHTTPRequestHandler):\n"
+    "    def do_GET(self):\n"
+    "        self.send_response(200); self.send_header('Content-Length', '5'); self.end_headers()\n"
+    "        self.wfile.write(b'inner')\n"
+    "    def log_message(self, *a): pass\n"
+    "s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)\n"
+    "c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); c.load_cert_chain(sys.argv[1], sys.argv[2])\n"
+    "s.socket = c.wrap_socket(s.socket, server_side=True)\n"
+    "print(s.server_port, flush=True); s.serve_forever()\n";
+
+static unsigned
+https_start(const struct fixture *f, pid_t *ret_pid)
+{
+	char shell[3 * PATH_MAX], cert[PATH_MAX], key[PATH_MAX], text[16] = "";
+	int fds[2];
+
+	snprintf(cert, sizeof(cert), "%s/cert.pem", f->dir);
+	snprintf(key, sizeof(key), "%s/key.pem", f->dir);
+	snprintf(shell, sizeof(shell),
+	    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=t "
+	    "-addext subjectAltName=IP:127.0.0.1 -out '%s' -keyout '%s' 2>/dev/null",
+	    cert, key);
+	assert_int_equal(system(shell), 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	fflush(NULL);
+	*ret_pid = fork();
+	if (*ret_pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(fds[1], 1);
+		execlp("python3", "python3", "-c", https_server, cert, key, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	for (size_t n = 0;
+	     n < sizeof(text) - 1 && read(fds[0], text + n, 1) == 1 && text[n] != '\n';)
+		n++;
+	close(fds[0]);
+	assert_int_not_equal(atoi(text), 0);
+	return (unsigned)atoi(text);
+}
+
+/* The command trusts what it is told to, and sees the proxy's certificate; the request inside is one that is judged. */
+static void
+interception_of_a_command(void **state)
+{
+	struct seen seen = { 0 };
+	char shell[PATH_MAX], cert[PATH_MAX];
+	struct koda_policy *p;
+	struct koda_error err;
+	const char *rule;
+	struct fixture f;
+	unsigned port;
+	pid_t pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	port = https_start(&f, &pid);
+	rule = literal(port);
+	p = policy_with(f.root, KODA_AUTO, &rule, 1);
+	snprintf(cert, sizeof(cert), "%s/cert.pem", f.dir);
+	assert_int_equal(koda_policy_set_mitm(p, cert, &err), 0);
+	freeze(p);
+	f.options.commands = f.options.intercept = true;
+	f.options.policy = p;
+	fixture_open(&f);
+	koda_policy_free(p);
+	f.slot = fixture_acquire(&f);
+	snprintf(shell, sizeof(shell), "curl -sS --noproxy '' https://127.0.0.1:%u/", port);
+	expect_in(f.slot, shell, 0, "inner");
+	snprintf(shell, sizeof(shell),
+	    "curl -s --noproxy '' -o /dev/null -w '%%{http_code}' -H 'Host: evil.example' "
+	    "https://127.0.0.1:%u/",
+	    port);
+	expect_in(f.slot, shell, 0, "403");
+	/* That it was seen at all says who ended TLS. */
+	koda_slot_connections(f.slot, on_connection, &seen);
+	assert_int_equal(seen.n_https, 1);
+	/* Of another process with another key, by who starts after its death. */
+	kill_proxies();
+	expect_in(f.slot, "curl -s -o /dev/null http://evil.example/", 0, "");
+	snprintf(shell, sizeof(shell), "curl -sS --noproxy '' https://127.0.0.1:%u/", port);
+	expect_in(f.slot, shell, 0, "inner");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fixture_end(&f);
+}
+
 /* ---- nothing is left ---- */
 
 static int
@@ -1196,6 +1288,7 @@ static const struct {
 	{ "ask-same", KODA_SAFE, "the same twice", true },
 	{ "want-socket", KODA_AUTO, "does not have", true },
 	{ "synced", KODA_AUTO, "nobody asked", true },
+	{ "quit", KODA_AUTO, "closed its socket", true },
 	{ "die", KODA_AUTO, "exited with 9", false },
 	{ "crash", KODA_AUTO, "SIGABRT", false },
 };
@@ -1356,6 +1449,7 @@ main(void)
 		cmocka_unit_test(upstream_is_never_passed_by),
 		cmocka_unit_test(bundle),
 		cmocka_unit_test(interception),
+		cmocka_unit_test(interception_of_a_command),
 		cmocka_unit_test(open_and_close),
 		cmocka_unit_test(forked),
 		cmocka_unit_test(lies_are_shown_as_they_are),

@@ -264,7 +264,10 @@ misbehave(uint64_t slot)
 		abort();
 	else if (is("silent"))
 		return;
-	else if (is("garbage"))
+	else if (is("quit")) {
+		close(fs.fd);
+		hang();
+	} else if (is("garbage"))
 		send_raw("\0\0\0\10\xff\xff\xff\xff\xff\xff\xff\xff", 12);
 	else if (is("over-long"))
 		send_raw("\xff\xff\xff\xff....", 8);
