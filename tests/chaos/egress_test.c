@@ -1040,7 +1040,7 @@ wait_output(struct chaos *c, const struct koda_command *command, const char *tex
 
 	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end; turn(c)) {
 		koda_command_output(command, &out, &err);
-		if (memmem(out.head, out.head_len, text, strlen(text)) != NULL)
+		if (out.head_len > 0 && memmem(out.head, out.head_len, text, strlen(text)) != NULL)
 			return;
 	}
 	fail_msg("'%s' does not come: %.*s", text, (int)err.head_len, err.head);
