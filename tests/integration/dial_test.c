@@ -22,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -1031,6 +1032,8 @@ check_by_proxy(void **state)
 
 		assert_null(s.result.via);
 		assert_int_equal(fcntl(s.result.fd, F_SETFL, 0), 0);
+		setsockopt(s.result.fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 5 },
+		    sizeof(struct timeval));
 		/* The first byte behind the answer is the next one to be read. */
 		assert_int_equal(recv(s.result.fd, buf, 5, MSG_WAITALL), 5);
 		assert_string_equal(buf, "HELLO");

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -227,6 +228,12 @@ run_done(struct run *run)
 	assert_int_equal(run_child(run), 0);
 	assert_int_equal(run->proxy->pool->n, run->proxy->pool->n_kept);
 	assert_true(run->proxy->pool->n_kept <= PIPES_KEPT);
+	for (const struct pipe *p = run->proxy->pool->kept; p != NULL; p = p->next) {
+		int left = -1; /* would be found in somebody else's stream */
+
+		assert_int_equal(ioctl(p->r, FIONREAD, &left), 0);
+		assert_int_equal(left, 0);
+	}
 	relay_pool_free(run->proxy->pool);
 	ev_timer_stop(run->proxy->loop, &run->guard);
 	ev_loop_destroy(run->proxy->loop);
@@ -575,6 +582,7 @@ check_reset(void **state)
 {
 	bool of_server = (uintptr_t)*state & 1;
 	uint64_t after = (uintptr_t)*state & 2 ? 3 * MIB : 1000;
+	bool speaks = (uintptr_t)*state & 4; /* who stays: so it is a write that fails, often */
 	struct run run;
 	int client[2], server[2];
 
@@ -592,8 +600,8 @@ check_reset(void **state)
 		not_blocking(client[1]);
 		not_blocking(server[1]);
 		peer[of_server].reset_after = after;
-		stays->send = 0;
-		stays->after_eof = true;
+		stays->send = speaks ? UINT64_MAX : 0;
+		stays->after_eof = !speaks;
 		play(peer, MIB, false);
 		_exit(stays->reset && !stays->whole ? 0 : 2);
 	}
@@ -602,6 +610,30 @@ check_reset(void **state)
 	run_start(&run, client[0], server[0], NULL, NULL);
 	ev_run(run.proxy->loop, 0);
 	assert_int_equal(run.why, RELAY_BROKEN);
+	run_done(&run);
+}
+
+/* It is a write that finds out, and takes the error away: the read behind it says "end". */
+static void
+check_reset_written_to(void **state)
+{
+	struct run run;
+	int client[2], server[2];
+	char c;
+
+	run_init(&run);
+	make_pair(TCP, client);
+	make_pair(TCP, server);
+	run_start(&run, client[0], server[0], NULL, NULL);
+	ev_run(run.proxy->loop, EVRUN_NOWAIT);
+	assert_int_equal(write(client[1], "x", 1), 1); /* seen first */
+	reset_on_close(server[1]);
+	close(server[1]);
+	ev_run(run.proxy->loop, 0);
+	assert_int_equal(run.why, RELAY_BROKEN);
+	assert_int_equal(recv(client[1], &c, 1, 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(client[1]);
 	run_done(&run);
 }
 
@@ -812,7 +844,7 @@ check_fair(void **state)
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(transfers) + 32];
+	struct CMUnitTest tests[N_ELEMENTS(transfers) + 64];
 	size_t n = 0;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -830,6 +862,9 @@ main(void)
 	CASE("the server resets early", check_reset, 1);
 	CASE("the client resets in a transfer", check_reset, 2);
 	CASE("the server resets in a transfer", check_reset, 3);
+	CASE("a reset that a write finds", check_reset_written_to, 0);
+	for (size_t i = 0; i < 4; i++)
+		CASE("one resets while both speak", check_reset, 4 | (i & 3));
 	CASE("an answer before the request was read", check_early_answer, 0);
 	CASE("cancelled", check_cancel, 0);
 	CASE("a thousand that say nothing", check_idle_thousand, 0);
