@@ -626,9 +626,9 @@ check_reset_written_to(void **state)
 	make_pair(TCP, server);
 	run_start(&run, client[0], server[0], NULL, NULL);
 	ev_run(run.proxy->loop, EVRUN_NOWAIT);
-	assert_int_equal(write(client[1], "x", 1), 1); /* seen first */
 	reset_on_close(server[1]);
 	close(server[1]);
+	assert_int_equal(write(client[1], "x", 1), 1); /* libev looks at it first */
 	ev_run(run.proxy->loop, 0);
 	assert_int_equal(run.why, RELAY_BROKEN);
 	assert_int_equal(recv(client[1], &c, 1, 0), -1);
