@@ -143,6 +143,18 @@ expect 'the hook that it planted in a new repository is gone' test ! -e lib/.git
 expect 'and kept, for whoever wants to look' \
 	test "$("$koda" quarantine list | grep -c post-checkout)" -ge 1
 
+title 'The only way out goes by name.'
+# curl may not be here; bash speaks enough HTTP for one request.
+cat >ask.sh <<'END'
+exec 3<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}"
+printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
+sed -n 's/^HTTP.* 403/403/p; /is refused/p' <&3
+END
+command 'bash ask.sh http://evil.example/' >"$scratch/stdout"
+sed '2,$s/^/       /' "$scratch/stdout"
+expect 'a host that no rule names is refused, with the reason' grep -q 'evil.example:80 is refused: no rule' "$scratch/stdout"
+expect 'and a violation, although the command ended well' grep -q 'deny network-outbound evil.example:80' "$scratch/stderr"
+
 if [ "$failures" -gt 0 ]; then
 	title "$failures of these did not hold."
 	exit 1
