@@ -377,7 +377,7 @@ receive(int fd, void *buf, size_t size)
 
 /* The answer to CONNECT, not a byte more. */
 static enum talk
-tunnel(int fd, unsigned target)
+tunnel_http(int fd, unsigned target)
 {
 	char text[1024];
 	size_t got = 0;
@@ -399,6 +399,42 @@ tunnel(int fd, unsigned target)
 		return TALK_DENIED;
 	give_up("an answer that is neither yes nor no");
 	return TALK_CUT;
+}
+
+static bool
+receive_whole(int fd, unsigned char *buf, size_t n)
+{
+	for (size_t got = 0, k; got < n; got += k)
+		if ((k = receive(fd, buf + got, n - got)) == 0)
+			return false;
+	return true;
+}
+
+static enum talk
+tunnel_socks(int fd, unsigned target)
+{
+	const unsigned char ask[] = { 5, 1, 0, 1, 127, 0, 0, 1, (unsigned char)(target >> 8),
+		(unsigned char)target };
+	unsigned char answer[10];
+
+	if (!send_whole(fd, "\5\1", 3) || !receive_whole(fd, answer, 2))
+		return TALK_CUT;
+	if (answer[0] != 5 || answer[1] != 0)
+		give_up("no SOCKS");
+	if (!send_whole(fd, ask, sizeof(ask)) || !receive_whole(fd, answer, sizeof(answer)))
+		return TALK_CUT;
+	if (answer[0] == 5 && answer[1] == 0)
+		return TALK_WHOLE;
+	if (answer[0] == 5 && answer[1] == 2)
+		return TALK_DENIED;
+	give_up("an answer that is neither yes nor no");
+	return TALK_CUT;
+}
+
+static enum talk
+tunnel(int fd, unsigned target)
+{
+	return dice(3) == 0 ? tunnel_socks(fd, target) : tunnel_http(fd, target);
 }
 
 static enum talk
@@ -987,7 +1023,8 @@ quick(char **argv)
 		seed = mix(seed + i + 1);
 		clock_gettime(CLOCK_MONOTONIC, &from);
 		fd = client_connect(EGRESS_PORT);
-		if (tunnel(fd, (unsigned)atoi(argv[1])) != TALK_WHOLE || talk(fd, &h) != TALK_WHOLE)
+		if (tunnel_http(fd, (unsigned)atoi(argv[1])) != TALK_WHOLE ||
+		    talk(fd, &h) != TALK_WHOLE)
 			give_up("not served");
 		close(fd);
 		clock_gettime(CLOCK_MONOTONIC, &to);
