@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "host/command.h"
 #include "host/connections.h"
 #include "host/helpers.h"
+#include "host/open_exact.h"
 #include "host/sandbox.h"
 #include "proto/proxy.pb-c.h"
 #include "shared/cleanup.h"
@@ -727,19 +729,19 @@ static int
 connect_socket(const char *path)
 {
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	cleanup_close int place = -1;
+	/* A command that may write there must not choose which socket of the host it is. */
+	cleanup_close int place = open_exact(path, O_PATH);
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct stat st;
 
-	if (fd < 0)
+	if (fd < 0 || place < 0 || fstat(place, &st) < 0)
 		return -1;
-	if (strlen(path) < sizeof(sun.sun_path)) {
-		strcpy(sun.sun_path, path);
-	} else {
-		place = open(path, O_PATH | O_CLOEXEC);
-		if (place < 0)
-			return -1;
-		snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d", place);
+	if (!S_ISSOCK(st.st_mode)) {
+		errno = ENOTSOCK;
+		return -1;
 	}
+	/* A path may be too long for an address, too. */
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d", place);
 	/* A Unix socket is connected at once, or (EAGAIN) there are too many in line. */
 	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
 		return -1;
@@ -1026,10 +1028,12 @@ egress_drop(struct egress_port *port)
 	Koda__EgressDrop drop = KODA__EGRESS_DROP__INIT;
 	struct egress *e = port->egress;
 	struct egress_port **at;
-	bool served = port->served;
+	bool served;
 
 	if (e == NULL)
 		return;
+	egress_drain(port, false); /* of commands that are lost with it, too */
+	served = port->served;
 	for (at = &e->ports; *at != port; at = &(*at)->next)
 		;
 	*at = port->next;
@@ -1159,7 +1163,7 @@ egress_tick(struct koda_session *ses)
 			watch_ports(e);
 		}
 	}
-	while ((q = find_unasked(es)) != NULL) {
+	while (!ses->closing && (q = find_unasked(es)) != NULL) {
 		q->unasked = false;
 		approve_ask_connect(ses, q);
 	}
@@ -1207,7 +1211,9 @@ koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data
 
 	if (slot->sandbox == NULL)
 		return 0;
-	if (session_check(slot->ses, NULL) == 0)
+	/* Whoever is called back from here may release the slot, or close the session. */
+	session_enter(ses);
+	if (session_check(ses, NULL) == 0)
 		egress_drain(&slot->sandbox->egress, true);
 	c = slot->sandbox->egress.connections;
 	/* More may come, and the oldest go, while the embedder looks. */

@@ -873,6 +873,93 @@ ask_and_leave(void **state)
 	koda_approval_answer(asked[0], true);
 }
 
+/* The callback may end what it is asked about. */
+static bool release_session;
+
+static void
+on_question_leave(void *data, const struct koda_question *q)
+{
+	struct fixture *f = data;
+
+	n_asked++;
+	if (release_session)
+		koda_session_close(f->ses);
+	else
+		koda_slot_release(f->slot);
+	koda_approval_answer_scope(q->approval, KODA_SCOPE_SESSION);
+}
+
+static void
+ask_and_leave_from_there(void **state)
+{
+	const char *rule = literal(one.port);
+
+	for (int i = 0; i < 2; i++) {
+		struct koda_command *c;
+		struct koda_policy *p;
+		struct koda_error err;
+		struct fixture f;
+
+		n_asked = 0;
+		release_session = i == 1;
+		fixture_prepare(&f, KODA_SAFE);
+		p = policy_with(f.root, KODA_SAFE, &rule, 1);
+		freeze(p);
+		f.options.commands = true;
+		f.options.policy = p;
+		f.options.approve = on_question_leave;
+		f.options.data = &f;
+		fixture_open(&f);
+		f.slot = fixture_acquire(&f);
+		koda_policy_free(p);
+		c = start_command(&f, connect_to("localhost", one.port));
+		for (uint64_t end = clock_ms() + PATIENCE_MS; n_asked < 1 && clock_ms() < end;)
+			koda_session_dispatch(f.ses, 200, &err);
+		assert_int_equal(n_asked, 1);
+		koda_command_free(c);
+		if (release_session)
+			f.ses = NULL;
+		fixture_end(&f);
+	}
+}
+
+/* "For the session" is said of hosts only: each command is one of its own. */
+static void
+on_command_question(void *data, const struct koda_question *q)
+{
+	assert_int_equal(q->kind, KODA_OP_RUN);
+	n_asked++;
+	koda_approval_answer_scope(q->approval, answer_now);
+}
+
+static void
+scope_of_a_command(void **state)
+{
+	static const enum koda_scope scopes[] = { KODA_SCOPE_SESSION, KODA_SCOPE_ONCE,
+		KODA_SCOPE_NO, (enum koda_scope)17 };
+	const struct koda_command_options o = { .shell = "true" };
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_SAFE);
+	f.options.commands = true;
+	f.options.approve = on_command_question;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	n_asked = 0;
+	for (size_t i = 0; i < N_ELEMENTS(scopes); i++) {
+		answer_now = scopes[i];
+		assert_int_equal(koda_run(f.slot, &o, &r, &err), i < 2 ? 0 : -1);
+		if (i < 2)
+			koda_command_result_done(&r);
+		else
+			assert_code(&err, KODA_NOT_APPROVED);
+		assert_int_equal(n_asked, i + 1);
+	}
+	fixture_end(&f);
+}
+
 static void
 nobody_to_ask(void **state)
 {
@@ -1444,6 +1531,8 @@ main(void)
 		cmocka_unit_test(ask_withdrawn),
 		cmocka_unit_test(ask_and_die),
 		cmocka_unit_test(ask_and_leave),
+		cmocka_unit_test(ask_and_leave_from_there),
+		cmocka_unit_test(scope_of_a_command),
 		cmocka_unit_test(nobody_to_ask),
 		cmocka_unit_test(socket_map),
 		cmocka_unit_test(upstream_is_never_passed_by),
