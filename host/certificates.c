@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/open_exact.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 
@@ -95,6 +96,42 @@ append_file(int to, int from)
 	return n < 0 ? -1 : write_all(to, "\n", 1);
 }
 
+/* Of a file that the policy names: people keep keys beside their certificates, and all that goes here is for commands to
+ * read. Takes from, also on failure. */
+static int
+append_certificates(int to, int from)
+{
+	static const char begin[] = "-----BEGIN ", end[] = "-----END ";
+	FILE *in = fdopen(from, "r");
+	cleanup_free char *line = NULL;
+	size_t size = 0, total = 0;
+	bool ours = false;
+	ssize_t n;
+	int r = 0;
+
+	if (in == NULL) {
+		close(from);
+		return -1;
+	}
+	while (r == 0 && (n = getline(&line, &size, in)) > 0) {
+		total += (size_t)n;
+		if (total > BUNDLE_MAX) {
+			errno = EFBIG;
+			r = -1;
+		}
+		if (strncmp(line, begin, sizeof(begin) - 1) == 0)
+			ours = strstr(line, "CERTIFICATE-----") != NULL;
+		if (r == 0 && ours)
+			r = write_all(to, line, (size_t)n);
+		if (strncmp(line, end, sizeof(end) - 1) == 0)
+			ours = false;
+	}
+	if (ferror(in))
+		r = -1;
+	fclose(in);
+	return r < 0 ? -1 : write_all(to, "\n", 1);
+}
+
 static int
 append_system(int to)
 {
@@ -119,12 +156,12 @@ append_bundle(int to, const char *ca_bundle, struct koda_error *err)
 	if (ca_bundle == NULL)
 		return 0;
 	/* A FIFO would keep us waiting. */
-	from = open(ca_bundle, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	from = open_exact(ca_bundle, O_RDONLY | O_NONBLOCK);
 	if (from < 0 || fstat(from, &st) < 0)
 		return err_set(err, KODA_IO, errno, "ca_bundle '%s'", ca_bundle);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, KODA_INVALID, 0, "ca_bundle '%s' is not a file", ca_bundle);
-	if (append_file(to, from) < 0)
+	if (append_certificates(to, take_fd(&from)) < 0)
 		return err_set(err, KODA_IO, errno, "ca_bundle '%s'", ca_bundle);
 	return 0;
 }

@@ -436,6 +436,35 @@ list_swap(struct policy *p, enum koda_list which, struct koda_error *err)
 	return 0;
 }
 
+/* Of what the host opens or connects to itself. */
+static int
+freeze_place(char **path, struct koda_error *err)
+{
+	char canonical[PATH_MAX], known[PATH_MAX] = "", *copy;
+
+	if (*path == NULL)
+		return 0;
+	if (canonicalise(*path, known, canonical, err) < 0)
+		return -1;
+	copy = strdup(canonical);
+	if (copy == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	free(*path);
+	*path = copy;
+	return 0;
+}
+
+static int
+freeze_mitm(struct policy *p, struct koda_error *err)
+{
+	if (freeze_place(&p->ca_bundle, err) < 0)
+		return err_wrap(err, "ca_bundle");
+	for (size_t i = 0; i < p->n_sockets; i++)
+		if (freeze_place(&p->sockets[i].path, err) < 0)
+			return err_wrap(err, "socket_map");
+	return 0;
+}
+
 /* Check, pack and mark. The rules are canonical already. */
 static int
 seal(struct koda_policy *policy, struct koda_error *err)
@@ -462,7 +491,8 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 	if (list_swap(&policy->p, KODA_DENY_READ, err) < 0 ||
 	    list_swap(&policy->p, KODA_ALLOW_READ_WITHIN_DENY, err) < 0 ||
 	    list_swap(&policy->p, KODA_ALLOW_WRITE, err) < 0 ||
-	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 || seal(policy, err) < 0) {
+	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 ||
+	    freeze_mitm(&policy->p, err) < 0 || seal(policy, err) < 0) {
 		policy_done(&policy->p); /* as it was: the caller may mend it */
 		policy->p = old;
 		return -1;

@@ -1,0 +1,360 @@
+/*
+ * What leads past the egress proxy, or turns the host against itself: places of the policy that commands replace, callbacks
+ * that end what they are told of, forks, shortages, and what an answer of the user covers.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "tests/support/hosting.h"
+
+#define CONNECT KODA_TEST_CONNECT " "
+
+/* ---- services of the host: say who they are ---- */
+
+struct service {
+	pid_t pid;
+	unsigned port;
+};
+
+static void
+service_start(struct service *s, const char *path, const char *name)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(in);
+	int fd = socket(path != NULL ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	if (path != NULL) {
+		assert_true(strlen(path) < sizeof(sun.sun_path));
+		strcpy(sun.sun_path, path);
+		assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	} else {
+		assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+		s->port = ntohs(in.sin_port);
+	}
+	assert_int_equal(listen(fd, 64), 0);
+	fflush(NULL);
+	s->pid = fork();
+	assert_true(s->pid >= 0);
+	if (s->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			int client = accept(fd, NULL, NULL);
+
+			if (client < 0 || send(client, name, strlen(name), MSG_NOSIGNAL) < 0)
+				_exit(1);
+			close(client);
+		}
+	}
+	close(fd);
+}
+
+static void
+service_stop(struct service *s)
+{
+	kill(s->pid, SIGKILL);
+	waitpid(s->pid, NULL, 0);
+}
+
+/* ---- sessions ---- */
+
+static char said[16][KODA_MESSAGE_MAX];
+static size_t n_said;
+
+static void
+on_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind != KODA_EVENT_SPAWN)
+		snprintf(said[n_said++ % N_ELEMENTS(said)], KODA_MESSAGE_MAX, "%s", text);
+}
+
+static void
+open_with(struct fixture *f, struct koda_policy *p)
+{
+	struct koda_error err;
+
+	n_said = 0;
+	memset(said, 0, sizeof(said));
+	if (p != NULL && koda_policy_freeze(p, &err) < 0)
+		fail_msg("%s", err.message);
+	f->options.commands = true;
+	f->options.event = on_event;
+	f->options.policy = p;
+	fixture_open(f);
+	koda_policy_free(p);
+	f->slot = fixture_acquire(f);
+}
+
+static struct koda_policy *
+policy_with(const struct fixture *f, const char *rule)
+{
+	struct koda_error err;
+	struct koda_policy *p = koda_policy_for_agent(f->options.mode, f->root, &err);
+
+	if (p == NULL || (rule != NULL && koda_policy_add(p, KODA_ALLOWED_DOMAINS, rule, &err) < 0))
+		fail_msg("%s", err.message);
+	return p;
+}
+
+/* The first 16 KiB of what it prints, standard error behind; the status. Static. */
+static const char *
+output_of(struct koda_slot *slot, const char *shell, int *ret_status)
+{
+	static char text[65536];
+	const struct koda_command_options o = { .shell = shell, .approved = true };
+	struct koda_command_result r;
+	struct koda_error err;
+	size_t n;
+
+	if (koda_run(slot, &o, &r, &err) < 0)
+		fail_msg("%s: %s", shell, err.message);
+	n = (size_t)snprintf(text, sizeof(text), "%.*s", (int)r.out.head_len,
+	    r.out.head_len == 0 ? "" : (const char *)r.out.head);
+	if (n < sizeof(text))
+		snprintf(text + n, sizeof(text) - n, "%.*s", (int)r.err.head_len,
+		    r.err.head_len == 0 ? "" : (const char *)r.err.head);
+	if (ret_status != NULL)
+		*ret_status = r.status;
+	koda_command_result_done(&r);
+	return text;
+}
+
+static void
+expect(struct koda_slot *slot, const char *shell, const char *want)
+{
+	const char *got = output_of(slot, shell, NULL);
+
+	if (strcmp(got, want) != 0)
+		fail_msg("%s: '%s'", shell, got);
+}
+
+static const char *
+connect_to(const char *host, unsigned port)
+{
+	static char text[PATH_MAX];
+
+	snprintf(text, sizeof(text), CONNECT "%s %u </dev/null", host, port);
+	return text;
+}
+
+/* ---- places that the policy names, and commands may change ---- */
+
+/* The host connects to them for the proxy: not where a command has led the name to. */
+static void
+socket_becomes_a_link(void **state)
+{
+	static const char *const tricks[] = {
+		"rm below/app.sock && ln -s ../../service.sock below/app.sock",
+		"mv below gone && mkdir -p x && ln -s ../linked below",
+		"rm -rf below && mkdir below && ln -s \"$PWD/../service.sock\" below/app.sock",
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(tricks); i++) {
+		char app[PATH_MAX], other[PATH_MAX], linked[PATH_MAX];
+		struct service ours, theirs, third;
+		struct koda_policy *p;
+		struct koda_error err;
+		struct fixture f;
+		const char *text;
+		int status;
+
+		fixture_prepare(&f, KODA_AUTO);
+		assert_int_equal(mkdir(at(&f, "below"), 0755), 0);
+		snprintf(app, sizeof(app), "%s/below/app.sock", f.root);
+		snprintf(other, sizeof(other), "%s/service.sock", f.dir);
+		snprintf(linked, sizeof(linked), "%s/linked", f.dir);
+		assert_int_equal(mkdir(linked, 0755), 0);
+		snprintf(linked, sizeof(linked), "%s/linked/app.sock", f.dir);
+		service_start(&ours, app, "the policy's");
+		service_start(&theirs, other, "another's");
+		service_start(&third, linked, "another's");
+		p = policy_with(&f, "mapped.example:4242");
+		assert_int_equal(koda_policy_set_mitm(p, "/etc/passwd", &err), 0);
+		assert_int_equal(koda_policy_add_mitm_socket(p, "mapped.example", app, &err), 0);
+		open_with(&f, p);
+		expect(f.slot, connect_to("mapped.example", 4242), "the policy's");
+		output_of(f.slot, tricks[i], &status);
+		assert_int_equal(status, 0);
+		text = output_of(f.slot, connect_to("mapped.example", 4242), &status);
+		assert_int_equal(status, 1);
+		assert_null(strstr(text, "another's"));
+		fixture_end(&f);
+		service_stop(&ours);
+		service_stop(&theirs);
+		service_stop(&third);
+	}
+}
+
+/* A link of the user's is one that stays where it led when the policy was made. */
+static void
+socket_behind_a_link(void **state)
+{
+	char path[PATH_MAX], link[PATH_MAX];
+	struct service ours;
+	struct koda_policy *p;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	snprintf(path, sizeof(path), "%s/real.sock", f.dir);
+	snprintf(link, sizeof(link), "%s/link.sock", f.dir);
+	assert_int_equal(symlink(path, link), 0);
+	service_start(&ours, path, "the policy's");
+	p = policy_with(&f, "mapped.example:4242");
+	assert_int_equal(koda_policy_set_mitm(p, "/etc/passwd", &err), 0);
+	assert_int_equal(koda_policy_add_mitm_socket(p, "mapped.example", link, &err), 0);
+	open_with(&f, p);
+	expect(f.slot, connect_to("mapped.example", 4242), "the policy's");
+	fixture_end(&f);
+	service_stop(&ours);
+}
+
+/* The host copies the bundle to where commands read it: nothing else, whatever the name leads to by then. */
+static void
+bundle_becomes_a_link(void **state)
+{
+	static const char *const tricks[] = {
+		"ln -sf ../secret ca.pem",
+		"ln -sf \"$PWD/../secret\" ca.pem",
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(tricks); i++) {
+		struct koda_policy *p, *child;
+		struct koda_slot *later;
+		struct koda_error err;
+		struct fixture f;
+		char shell[3 * PATH_MAX];
+
+		fixture_prepare(&f, KODA_AUTO);
+		/* As client certificates are kept: with the key in the same file. */
+		snprintf(shell, sizeof(shell),
+		    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+		    "-subj /CN=t -out '%s/ca.pem' -keyout '%s/key' 2>/dev/null && "
+		    "cat '%s/ca.pem' '%s/key' >'%s/secret'",
+		    f.root, f.dir, f.root, f.dir, f.dir);
+		assert_int_equal(system(shell), 0);
+		p = policy_with(&f, NULL);
+		assert_int_equal(koda_policy_set_mitm(p, at(&f, "ca.pem"), &err), 0);
+		f.options.intercept = true;
+		open_with(&f, p);
+		expect(f.slot, "grep -c \"PRIVATE KEY\" $SSL_CERT_FILE", "0\n");
+		output_of(f.slot, tricks[i], NULL);
+		/* Another policy, another proxy: the bundle is read once more. */
+		child = koda_policy_new();
+		assert_int_equal(koda_policy_add(child, KODA_DENIED_DOMAINS, "evil.example", &err),
+		    0);
+		assert_int_equal(koda_policy_freeze(child, &err), 0);
+		later = koda_slot_acquire(f.ses, child, &err);
+		koda_policy_free(child);
+		if (later != NULL)
+			expect(later, "grep -c \"PRIVATE KEY\" $SSL_CERT_FILE", "0\n");
+		fixture_end(&f);
+	}
+}
+
+static void
+key_in_the_bundle(void **state)
+{
+	struct koda_policy *p;
+	struct koda_error err;
+	struct fixture f;
+	char shell[3 * PATH_MAX], path[PATH_MAX];
+
+	fixture_prepare(&f, KODA_AUTO);
+	snprintf(path, sizeof(path), "%s/client.pem", f.dir);
+	snprintf(shell, sizeof(shell),
+	    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+	    "-subj /CN=t -out '%s' -keyout '%s/key' 2>/dev/null && cat '%s/key' >>'%s'",
+	    path, f.dir, f.dir, path);
+	assert_int_equal(system(shell), 0);
+	p = policy_with(&f, NULL);
+	assert_int_equal(koda_policy_set_mitm(p, path, &err), 0);
+	f.options.intercept = true;
+	open_with(&f, p);
+	expect(f.slot, "grep -c \"PRIVATE KEY\" $SSL_CERT_FILE", "0\n");
+	expect(f.slot, "head -c 27 $SSL_CERT_FILE", "-----BEGIN CERTIFICATE-----");
+	fixture_end(&f);
+}
+
+/* ---- callbacks that end what they look at ---- */
+
+static struct fixture *looked_at;
+static bool closes;
+static size_t n_looks;
+
+static int
+end_it(void)
+{
+	n_looks++;
+	if (closes)
+		koda_session_close(looked_at->ses);
+	else
+		koda_slot_release(looked_at->slot);
+	return 0;
+}
+
+static int
+end_at_connection(void *data, const struct koda_connection *c)
+{
+	end_it();
+	return strcmp(c->host, "evil.example") != 0;
+}
+
+static int
+end_at_violation(void *data, const struct koda_violation *v)
+{
+	end_it();
+	return strcmp(v->target, "evil.example:80") != 0;
+}
+
+static void
+ended_while_looked_at(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		struct fixture f;
+
+		fixture_prepare(&f, KODA_AUTO);
+		open_with(&f, NULL);
+		output_of(f.slot,
+		    "for i in 1 2 3; do curl -s -o /dev/null http://evil.example/; done", NULL);
+		looked_at = &f;
+		closes = i % 2 == 1;
+		n_looks = 0;
+		if (i < 2)
+			assert_int_equal(koda_slot_connections(f.slot, end_at_connection, NULL), 0);
+		else
+			assert_int_equal(koda_slot_violations(f.slot, end_at_violation, NULL), 0);
+		assert_int_equal(n_looks, 3);
+		if (closes)
+			f.ses = NULL;
+		fixture_end(&f);
+	}
+}
+
+int
+main(void)
+{
+	static const char *const foreign[] = { "HTTPS_PROXY", "https_proxy", "HTTP_PROXY",
+		"http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy" };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(socket_becomes_a_link),
+		cmocka_unit_test(socket_behind_a_link),
+		cmocka_unit_test(bundle_becomes_a_link),
+		cmocka_unit_test(key_in_the_bundle),
+		cmocka_unit_test(ended_while_looked_at),
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(foreign); i++)
+		unsetenv(foreign[i]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
