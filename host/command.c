@@ -382,14 +382,17 @@ int
 koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
     const char *text, size_t len, koda_violation_fn *fn, void *data)
 {
+	struct koda_session *ses = slot->ses;
 	struct scan scan = { .sb = slot->sandbox,
 		.command = command,
 		.cwd = cwd,
 		.fn = fn,
 		.data = data };
 
+	session_enter(ses); /* whoever is called back may release the slot, or close the session */
 	if (slot->sandbox != NULL)
 		stderr_parse(text, len, on_denial, &scan);
+	session_leave(ses);
 	return scan.stopped;
 }
 

@@ -1205,6 +1205,7 @@ egress_abandon(struct koda_session *ses)
 KODA_API int
 koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data)
 {
+	struct koda_session *ses = slot->ses;
 	const struct koda_connection *one;
 	const struct connections *c;
 	int stopped = 0;
@@ -1221,5 +1222,6 @@ koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data
 	     c != NULL && stopped == 0 && i < connections_count(c); i++)
 		if ((one = connections_at(c, i)) != NULL)
 			stopped = fn(data, one);
+	session_leave(ses);
 	return stopped;
 }

@@ -816,13 +816,17 @@ sandbox_abandon(struct sandbox *sb)
 int
 koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data)
 {
+	struct koda_session *ses = slot->ses;
 	const struct koda_violation *v;
 	int stop = 0;
 
+	/* Whoever is called back from here may release the slot, or close the session. */
+	session_enter(ses);
 	for (size_t i = 0; slot->sandbox != NULL && stop == 0 &&
 	     (v = violations_at(&slot->sandbox->violations, i)) != NULL;
 	     i++)
 		stop = fn(data, v);
+	session_leave(ses);
 	return stop;
 }
 
