@@ -274,8 +274,10 @@ gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *targ
 	struct account *a = account_new(l->proxy, l->slot, kind, target == NULL ? "" : target->host,
 	    target == NULL ? 0 : target->port);
 
+	/* What names no host can only be invalid: the host takes any other such report for a lie. */
 	account_end(a,
-	    status == 403       ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED
+	    target == NULL      ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID
+		: status == 403 ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED
 		: status >= 500 ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED
 				: KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID,
 	    rule, why);

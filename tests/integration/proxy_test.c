@@ -1593,17 +1593,23 @@ test_ask_in_vain(void **state)
 static void
 test_too_many(void **state)
 {
+	const struct rig_connection *c;
 	unsigned port;
+	uint64_t slot;
 	struct rig r;
 	int fd[HASTY_CONNS], more;
 
 	rig_up(&r, &hasty);
-	rig_serve(&r, &port);
+	slot = rig_serve(&r, &port);
 	for (int i = 0; i < HASTY_CONNS; i++)
 		fd[i] = rig_tunnel(port, "good.test:7000");
 	more = rig_client(port);
 	check_head(rig_hear_all(more), 503, "fail; host=-; rule=connections;");
 	close(more);
+	rig_sync(&r);
+	while ((c = rig_next(&r))->open)
+		;
+	check_report(c, slot, INVALID, "", 0, "connections");
 	/* Another slot has its own. */
 	rig_serve(&r, &port);
 	close(rig_tunnel(port, "good.test:7000"));

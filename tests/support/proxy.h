@@ -179,6 +179,9 @@ rig_take_connection(struct rig *r, const Koda__EgressConnection *c)
 	struct rig_connection *e;
 
 	must(r->n_got < RIG_REPORTS_MAX);
+	/* The host takes anything else for a lie, and a proxy that lies for none. */
+	must(c->outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID ||
+	    (c->host.len > 0 && c->port > 0));
 	e = &r->got[r->n_got++];
 	*e = (struct rig_connection){ .id = c->id,
 		.slot = c->slot,
