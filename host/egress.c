@@ -305,6 +305,8 @@ lost(struct egress *e, const char *why)
 	bury(e, true, why);
 }
 
+static int take_reports(struct egress *e, struct koda_error *err);
+
 /* It has closed its socket. Who does that and stays is not well. */
 static void
 ended(struct egress *e)
@@ -318,6 +320,27 @@ ended(struct egress *e)
 		snprintf(why, sizeof(why), "%s",
 		    gone ? child_end(&e->child, how, sizeof(how)) : "it closed its socket");
 	bury(e, e->state != EGRESS_UP || !gone, why);
+}
+
+/* It could not be told something, and may have said something before. */
+static void
+read_rest(struct egress *e)
+{
+	for (int i = 0; !e->fs.eof && i < READS_MAX; i++)
+		if (take_reports(e, NULL) < 0 || frame_fill(&e->fs, false, NULL) <= 0)
+			return;
+}
+
+/* What it did, or could not be told: a socket that nobody has any more is a death like others. */
+static void
+broke(struct egress *e, const struct koda_error *err)
+{
+	if (err->code != KODA_IO && !e->fs.eof) {
+		lost(e, err->message);
+		return;
+	}
+	read_rest(e);
+	ended(e);
 }
 
 /* ---- orders ---- */
@@ -349,7 +372,7 @@ order(struct egress *e, const Koda__EgressOrder *one, int fd)
 	struct koda_error err;
 
 	if (send_order(e, one, fd, &err) < 0)
-		lost(e, err.message);
+		broke(e, &err);
 }
 
 static int
@@ -553,8 +576,11 @@ on_ready(struct egress *e, const Koda__EgressReady *r, struct koda_error *err)
 	if (r->has_ca_certificate &&
 	    certificates_write(e->certificates, EGRESS_CERTIFICATES_NAME,
 		koda_policy_get(e->policy)->ca_bundle, r->ca_certificate.data,
-		r->ca_certificate.len, err) < 0)
+		r->ca_certificate.len, err) < 0) {
+		if (err != NULL)
+			err->code = KODA_UNSUPPORTED; /* it is not the proxy's socket that failed */
 		return -1;
+	}
 	e->state = EGRESS_UP;
 	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 		if (p->fd >= 0 && send_serve(e, p, err) < 0)
@@ -835,14 +861,12 @@ receive(struct egress *e)
 	for (int i = 0; r > 0 && i < READS_MAX; i++) {
 		r = frame_fill(&e->fs, false, &err);
 		if (r > 0 && take_reports(e, &err) < 0) {
-			lost(e, err.message);
+			broke(e, &err);
 			return false;
 		}
 	}
-	if (r < 0 && e->fs.eof)
-		ended(e);
-	else if (r < 0)
-		lost(e, err.message);
+	if (r < 0)
+		broke(e, &err);
 	return r > 0;
 }
 
@@ -856,7 +880,7 @@ on_control(struct source *source)
 	if (e->fs.fd < 0 || (source->events & EPOLLOUT) == 0)
 		return;
 	if (frame_flush(&e->fs, false, &err) < 0)
-		lost(e, err.message);
+		broke(e, &err);
 	else if (frame_pending(&e->fs) == 0)
 		session_watch(e->ses, &e->source, e->fs.fd, EPOLLIN);
 }
@@ -878,7 +902,7 @@ wait_for(struct egress *e, bool (*there)(const struct egress *e), int timeout_ms
 			pfd.events |= POLLOUT;
 		poll(&pfd, 1, (int)((until - now) / NS_PER_MS + 1));
 		if ((pfd.revents & POLLOUT) != 0 && frame_flush(&e->fs, false, &err) < 0)
-			lost(e, err.message);
+			broke(e, &err);
 		else if ((pfd.revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 			receive(e);
 	}
@@ -1016,7 +1040,7 @@ egress_serve(struct egress_port *port, int fd)
 		return;
 	}
 	if (e->state == EGRESS_UP && send_serve(e, port, &why) < 0)
-		lost(e, why.message);
+		broke(e, &why);
 	else
 		watch_ports(e);
 }
