@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-dev build demo test attack lint format fuzz soak bench bench-peers install clean help
+.PHONY: all setup setup-test setup-dev build demo test attack lint format fuzz soak bench bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -33,8 +33,11 @@ help:
 setup:
 	@tools/setup build
 
+setup-test:
+	@tools/setup build test
+
 setup-dev:
-	@tools/setup build dev
+	@tools/setup build test dev
 
 $(BUILD)/build.ninja:
 	@tools/setup --check build
@@ -49,7 +52,7 @@ demo: setup build
 	@DESTDIR='$(CURDIR)/$(BUILD)/stage' $(MESON) install -C $(BUILD) --no-rebuild --quiet
 	@examples/demo.sh "$(CURDIR)/$(BUILD)/stage$$(tools/build-option $(BUILD) prefix)/bin/koda-sandbox"
 
-test: setup
+test: setup-test
 	@tools/in-reachable-tree tools/test $(BUILD)
 
 attack: setup

@@ -9,6 +9,7 @@ import http.server
 import io
 import json
 import os
+import shutil
 import socket
 import ssl
 import struct
@@ -404,7 +405,8 @@ def main():
         for address in world.SERVED:
             for port, secure in world.PORTS:
                 serve(address, port, secure)
-        serve_http2()
+        if shutil.which("node"):
+            serve_http2()
         serve_ssh()
     say("serving")
 
