@@ -283,34 +283,6 @@ keep(struct way *w, const unsigned char *bytes, size_t n)
 	return true;
 }
 
-/* Nothing is in the way. Returns how many bytes came, 0: none now, or the end. */
-static size_t
-fill_pipe(struct relay *r, struct way *w)
-{
-	ssize_t n;
-
-	do
-		n = splice(w->from, NULL, w->pipe->w, NULL, w->pipe->size,
-		    SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-	while (n < 0 && errno == EINTR);
-	if (n > 0) {
-		w->in_pipe = (size_t)n;
-		w->bulk = n >= (ssize_t)BULK_MIN;
-		return (size_t)n;
-	}
-	pipe_give(r->pool, w);
-	if (n == 0) {
-		w->eof = true;
-	} else if (errno == EINVAL) {
-		/* A kind of socket that has none: copied, from the next read on. */
-		w->no_splice = true;
-		w->bulk = false;
-	} else if (errno != EAGAIN) {
-		way_cut(r, w);
-	}
-	return 0;
-}
-
 static ssize_t
 get(struct way *w, unsigned char *bytes, size_t size)
 {
@@ -352,6 +324,37 @@ copy(struct relay *r, struct way *w)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Nothing is in the way. Returns how many bytes came, 0: none now, or the end. */
+static size_t
+fill_pipe(struct relay *r, struct way *w)
+{
+	ssize_t n;
+
+	do
+		n = splice(w->from, NULL, w->pipe->w, NULL, w->pipe->size,
+		    SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		w->in_pipe = (size_t)n;
+		w->bulk = n >= (ssize_t)BULK_MIN;
+		return (size_t)n;
+	}
+	pipe_give(r->pool, w);
+	if (n == 0) {
+		/* The end; or a byte that TCP calls urgent, which splice() stops in front of for good. recv() knows, and
+		 * reads past that. */
+		w->bulk = false;
+		return copy(r, w);
+	} else if (errno == EINVAL) {
+		/* A kind of socket that has none: copied, from the next read on. */
+		w->no_splice = true;
+		w->bulk = false;
+	} else if (errno != EAGAIN) {
+		way_cut(r, w);
+	}
+	return 0;
+}
+
 static void
 pump(struct relay *r, struct way *w)
 {
@@ -371,6 +374,9 @@ pump(struct relay *r, struct way *w)
 		if (w->bulk)
 			w->pipe = pipe_take(r);
 		n = w->pipe != NULL ? fill_pipe(r, w) : copy(r, w);
+		/* Woken for nothing: there may be an urgent byte in the way. */
+		if (n == 0 && turn == 0)
+			w->bulk = false;
 		turn += n;
 		/* Nothing, or less than there was room for: it was all. */
 		if (!w->eof && (n == 0 || (!w->bulk && w->in_pipe == 0)))

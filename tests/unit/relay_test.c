@@ -395,6 +395,47 @@ check_first_bytes(void **state)
 	run_done(&run);
 }
 
+/* In the middle of bulk one byte that TCP calls urgent: it is nobody's, and what is behind it goes on. splice() stops in front
+ * of it for good, though the socket is readable, and calls it the end when the sender has ended. */
+static void
+check_urgent(void **state)
+{
+	bool ends = *state != NULL;
+	struct run run;
+	int client[2], server[2];
+
+	run_init(&run);
+	make_pair(TCP, client);
+	make_pair(TCP, server);
+	run.child = fork_child();
+	if (run.child == 0) {
+		static unsigned char buf[MIB];
+		size_t got = 0;
+		ssize_t n = 0;
+
+		close(client[0]);
+		close(server[0]);
+		if (fork() == 0)
+			_exit(send(client[1], buf, MIB, 0) == MIB &&
+				    send(client[1], "!", 1, MSG_OOB) == 1 &&
+				    send(client[1], buf, MIB, 0) == MIB
+				? 0
+				: 3);
+		if (ends)
+			close(client[1]);
+		while (got < 2 * MIB && (n = recv(server[1], buf, sizeof(buf), 0)) > 0)
+			got += (size_t)n;
+		_exit(got == 2 * MIB ? 0 : 4);
+	}
+	close(client[1]);
+	close(server[1]);
+	run_start(&run, client[0], server[0], NULL, NULL);
+	ev_run(run.proxy->loop, 0);
+	assert_true(run.ended);
+	assert_int_equal(run.account.up, 2 * MIB);
+	run_done(&run);
+}
+
 /* Its end comes through while the other direction goes on, and not before all bytes are out. */
 static void
 check_half_close(void **state)
@@ -854,6 +895,8 @@ main(void)
 #define CASE(label, fn, arg)                                                                       \
 	tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(arg) }
 	CASE("bytes that were read before go first", check_first_bytes, 0);
+	CASE("an urgent byte in the middle of bulk", check_urgent, 0);
+	CASE("an urgent byte in the middle of bulk that ends", check_urgent, 1);
 	CASE("the client ends, the server goes on", check_half_close, 0);
 	CASE("the server ends, the client goes on", check_half_close, 1);
 	CASE("a reader that does not read", check_slow_reader, 0);
