@@ -510,7 +510,10 @@ send_head(struct forward *f)
 		put_credentials(b, f->via);
 	put_fields(b, h, false);
 	put_framing(b, h->body, h->length);
-	f->upgrades = h->upgrade && h->minor >= 1 && f->up_over && upgrades(h, b) > 0;
+	/* Not through the user's proxy: one that does not understand 101 passes it on from the target, and would take what
+	 * follows for requests of ours, to anybody. In a tunnel (CONNECT) there is none of that. */
+	f->upgrades =
+	    h->upgrade && h->minor >= 1 && f->up_over && f->via == NULL && upgrades(h, b) > 0;
 	if (f->client_close && !f->upgrades)
 		put_string(b, "Connection: close\r\n");
 	put_string(b, "\r\n");
@@ -610,6 +613,13 @@ find_target(struct forward *f)
 	if (h->host_differs) {
 		refuse(f, &f->target, 400, "host", "Host is not the host of the request's target",
 		    true);
+		return false;
+	}
+	/* Its answer is the request as it came: with Max-Forwards from the user's own proxy, and what we log in there with. */
+	if (f->proxy->upstream.http.has_credentials && h->method.n == 5 &&
+	    memcmp(h->method.p, "TRACE", 5) == 0) {
+		refuse(f, &f->target, 403, "method",
+		    "TRACE does not go through the user's own proxy", true);
 		return false;
 	}
 	return true;

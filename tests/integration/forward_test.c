@@ -983,6 +983,44 @@ users_proxy(void **state)
 	rig_down(&chained);
 }
 
+/* What the user's proxy is told beside the request is not for the client, and to none but the target does the proxy speak for it. */
+static void
+users_proxy_is_not_the_clients(void **state)
+{
+	static const char *const rules[] = { "far.test:80", NULL };
+	const struct rig_options options = { .allowed = rules,
+		.http_proxy = "http://user:secret@127.0.0.1:8001" };
+	struct rig chained;
+	char head[4096];
+	unsigned p;
+	int c, s;
+
+	rig_up(&chained, &options);
+	rig_serve(&chained, &p);
+	c = rig_client(p);
+	/* Whoever answers that shows the request as he got it: with the credentials. */
+	says(c, "TRACE http://far.test/ HTTP/1.1\r\nHost: far.test\r\nMax-Forwards: 0\r\n\r\n");
+	sees_refusal(c, 403, false, head);
+	assert_non_null(strstr(head, "; rule=method;"));
+	nobody_came(origin);
+	/* A proxy that does not know 101 passes it on from the target, and goes on to read requests: then they would be
+	 * the client's own ones, to anybody. So nothing is asked for that would lead there, and nothing taken. */
+	says(c,
+	    "GET http://far.test/ HTTP/1.1\r\nHost: far.test\r\nConnection: Upgrade\r\n"
+	    "Upgrade: websocket\r\n\r\n");
+	s = origin_accept(origin);
+	sees(s, "user's proxy",
+	    "GET http://far.test/ HTTP/1.1\r\nHost: far.test\r\n"
+	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
+	says(s,
+	    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+	sees_refusal(c, 502, false, head);
+	sees_end(s, "user's proxy");
+	close(c);
+	close(s);
+	rig_down(&chained);
+}
+
 static void
 head_too_large(void **state)
 {
@@ -1038,6 +1076,7 @@ main(void)
 		cmocka_unit_test(dropped),
 		cmocka_unit_test(slow_head),
 		cmocka_unit_test(users_proxy),
+		cmocka_unit_test(users_proxy_is_not_the_clients),
 		cmocka_unit_test(head_too_large),
 		cmocka_unit_test(answer_too_large),
 	};
