@@ -934,8 +934,11 @@ deaths(void **state)
 
 	seed = number("KODA_CHAOS_SEED", 1);
 	chaos_open(&c);
-	while (c.kills < kills || clock_ms() < until)
-		round_of(&c, 50);
+	for (round_of(&c, 50); c.kills < kills || clock_ms() < until; round_of(&c, 50)) {
+		/* A slot goes and another one comes, while the proxy of both serves a third. */
+		koda_slot_release(c.slot[1]);
+		c.slot[1] = acquire(&c, server_of[1]);
+	}
 	for (unsigned i = 0; i < SLOTS; i++) {
 		print_message("# slot %u: %u whole, %u cut, %u denied\n", i, c.whole[i], c.cut[i],
 		    c.denied[i]);
