@@ -647,7 +647,7 @@ on_connection(struct egress *e, const Koda__EgressConnection *m, struct koda_err
 		.up = m->up,
 		.down = m->down,
 		.duration_us = m->duration_us };
-	struct egress_port *port;
+	struct egress_port *port = NULL;
 	enum domain_kind kind;
 
 	if (take_slot(e, m->slot, &port, err) < 0 ||
@@ -698,7 +698,7 @@ on_ask(struct egress *e, const Koda__EgressAsk *m, struct koda_error *err)
 {
 	char host[DOMAIN_HOST_MAX + 1];
 	struct egress_question *q;
-	struct egress_port *port;
+	struct egress_port *port = NULL;
 	enum domain_kind kind;
 
 	if (take_slot(e, m->slot, &port, err) < 0 ||
