@@ -957,21 +957,25 @@ deaths(void **state)
 /* ---- slow ones ---- */
 
 #define SLOW  4000 /* of the 4096 that a slot may have, in connections and in descriptors */
+#define FAT   14000
 #define QUICK 100
 
-/* slow N PORT: so many connections; most send a byte of a head each second, the others nothing. Who is told that it
- * took too long comes again. */
+/* slow N PORT: so many connections; most send a byte of a head each second, every second one after almost all that a head
+ * may have, the others nothing. Who is told that it took too long comes again. */
 static int
 slow(char **argv)
 {
 	static int fd[SLOW];
 	static size_t sent[SLOW];
 	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+	static char much[FAT];
 	char head[128], answer[1024];
 	unsigned n = (unsigned)atoi(argv[0]), late = 0;
 
 	snprintf(head, sizeof(head), "CONNECT 127.0.0.1:%s HTTP/1.1\r\nX-Slow: %080d\r\n", argv[1],
 	    0);
+	snprintf(much, sizeof(much), "%sX-Fat: ", head);
+	memset(much + strlen(much), 'x', sizeof(much) - strlen(much));
 	for (unsigned i = 0; i < n; i++)
 		fd[i] = -1;
 	for (bool first = true;; first = false) {
@@ -992,6 +996,8 @@ slow(char **argv)
 				close(fd[i]);
 			fd[i] = client_connect(EGRESS_PORT);
 			sent[i] = 0;
+			if (i % 2 == 1 && !send_whole(fd[i], much, sizeof(much)))
+				give_up("cut");
 		}
 		if (first) {
 			printf("ready\n");
