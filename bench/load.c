@@ -1,10 +1,12 @@
 /*
- * bench_load serve | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES | idle SERVER PROXY N:
+ * bench_load serve | relay SERVER | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES | idle SERVER PROXY N:
  * the server of the network's rows, and its clients: direct, through a proxy (CONNECT), inside of a sandbox and outside,
  * always this one program. SERVER and PROXY are ports on 127.0.0.1; PROXY 0: direct.
  *
  *	serve  prints its port, ends with its standard input. "GET n" is answered with n bytes and the end of the stream,
  *	       "HOLD n" with n bytes
+ *	relay  prints its port, ends with its standard input: the least that a proxy does. Reads what it takes for a head, connects
+ *	       to SERVER whatever it says, answers 200 and copies. No check, no name, no limit, no report
  *	conn   N in turn, each 4 KiB and the end: median and 99th percentile of what one took, in ns
  *	rate   the same, CLIENTS at a time: ns by connection
  *	bulk   one of so many bytes: ns, from the first byte of the answer asked for to its last
@@ -14,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -138,24 +141,34 @@ accept_all(int epoll, int listener)
 }
 
 static int
-serve(void)
+listen_and_say(void)
 {
 	struct sockaddr_in at = loopback(0);
-	struct epoll_event events[EVENTS];
-	static struct served listener, input;
 	socklen_t len = sizeof(at);
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	const int on = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	listener.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (epoll < 0 || listener.fd < 0 ||
-	    bind(listener.fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-	    listen(listener.fd, 4096) < 0 ||
-	    getsockname(listener.fd, (struct sockaddr *)&at, &len) < 0)
+	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+	    bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 4096) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) < 0)
 		err(1, "server");
-	watch(epoll, listener.fd, EPOLLIN, &listener);
-	watch(epoll, STDIN_FILENO, EPOLLIN, &input);
 	printf("%u\n", ntohs(at.sin_port));
 	fflush(stdout);
+	return fd;
+}
+
+static int
+serve(void)
+{
+	struct epoll_event events[EVENTS];
+	static struct served listener, input;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0)
+		err(1, "epoll");
+	listener.fd = listen_and_say();
+	watch(epoll, listener.fd, EPOLLIN, &listener);
+	watch(epoll, STDIN_FILENO, EPOLLIN, &input);
 	for (;;) {
 		int n = epoll_wait(epoll, events, EVENTS, -1);
 
@@ -170,6 +183,116 @@ serve(void)
 				close(s->fd);
 				free(s);
 			}
+		}
+	}
+}
+
+/* ---- the least that a proxy does ---- */
+
+struct side {
+	int fd;
+	struct side *other; /* NULL: no head so far */
+	bool ended;         /* nothing more comes from it */
+	struct side *next;  /* of those to be freed */
+};
+
+static struct side *
+side_new(int epoll, int fd, struct side *other)
+{
+	struct side *s = calloc(1, sizeof(*s));
+
+	if (s == NULL || fd < 0)
+		err(1, "connection");
+	s->fd = fd;
+	s->other = other;
+	watch(epoll, fd, EPOLLIN, s);
+	return s;
+}
+
+static void
+relay_begin(struct side *client, int epoll, const struct sockaddr_in *server)
+{
+	static const char opened[] = "HTTP/1.1 200 OK\r\n\r\n";
+	const int on = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+	    (connect(fd, (const struct sockaddr *)server, sizeof(*server)) < 0 &&
+		errno != EINPROGRESS))
+		err(1, "connect");
+	client->other = side_new(epoll, fd, client);
+	if (send(client->fd, opened, sizeof(opened) - 1, MSG_NOSIGNAL) < 0)
+		err(1, "send");
+}
+
+/* What comes is little, and there is room for it. true: both have ended. */
+static bool
+relay_more(struct side *s, int epoll, const struct sockaddr_in *server)
+{
+	ssize_t n = recv(s->fd, chunk, CHUNK, 0), more = -1;
+
+	if (s->other == NULL && n > 0) {
+		relay_begin(s, epoll, server);
+		return false;
+	}
+	if (n > 0) {
+		more = recv(s->fd, chunk + n, CHUNK - (size_t)n, 0);
+		n += more > 0 ? more : 0;
+		if (send(s->other->fd, chunk, (size_t)n,
+			MSG_NOSIGNAL | (more == 0 ? MSG_MORE : 0)) != n)
+			err(1, "relay");
+	}
+	if (n < 0 || (n > 0 && more != 0) || s->ended)
+		return false;
+	s->ended = true;
+	if (s->other == NULL || s->other->ended)
+		return true;
+	shutdown(s->other->fd, SHUT_WR);
+	epoll_ctl(epoll, EPOLL_CTL_DEL, s->fd, NULL);
+	return false;
+}
+
+static int
+relay(unsigned port)
+{
+	const struct sockaddr_in server = loopback(port);
+	struct epoll_event events[EVENTS];
+	static struct side listener, input;
+	int epoll = epoll_create1(EPOLL_CLOEXEC), fd;
+
+	if (epoll < 0)
+		err(1, "epoll");
+	listener.fd = listen_and_say();
+	watch(epoll, listener.fd, EPOLLIN, &listener);
+	watch(epoll, STDIN_FILENO, EPOLLIN, &input);
+	for (;;) {
+		int n = epoll_wait(epoll, events, EVENTS, -1);
+		struct side *over = NULL;
+
+		for (int i = 0; i < n; i++) {
+			struct side *s = events[i].data.ptr;
+
+			if (s == &input)
+				return 0;
+			if (s == &listener) {
+				while ((fd = accept4(s->fd, NULL, NULL,
+					    SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+					side_new(epoll, fd, NULL);
+			} else if (relay_more(s, epoll, &server)) {
+				s->next = over;
+				over = s;
+			}
+		}
+		/* Not before: both may be among the events. */
+		while (over != NULL) {
+			struct side *s = over;
+
+			over = s->next;
+			if (s->other != NULL)
+				close(s->other->fd);
+			close(s->fd);
+			free(s->other);
+			free(s);
 		}
 	}
 }
@@ -426,6 +549,8 @@ main(int argc, char **argv)
 	raise_descriptors();
 	if (argc == 2 && strcmp(argv[1], "serve") == 0)
 		return serve();
+	if (argc == 3 && strcmp(argv[1], "relay") == 0)
+		return relay((unsigned)atoi(argv[2]));
 	if (argc < 5 || (n = strtoull(argv[4], NULL, 10)) == 0)
 		return 2;
 	load = (struct load){ .server = (unsigned)atoi(argv[2]), .proxy = (unsigned)atoi(argv[3]) };

@@ -1,7 +1,8 @@
 /*
- * What the way out costs: connections and bytes through koda-egress-proxy, beside the same directly over loopback, and
- * (proxy_group) beside other proxies. "inside": the client is a command of a slot, so that its sandbox is in the
- * figures; else client, proxy and server are outside, as they are for the others.
+ * What the way out costs: connections and bytes through koda-egress-proxy, beside the same directly over loopback, beside
+ * the least that a proxy does (relay_*), and (proxy_group) beside other proxies. "inside", and proxy_bulk: the client is
+ * a command of a slot, so that its sandbox is in the figures; else client, proxy and server are outside, as they are
+ * for the others.
  */
 #include <err.h>
 #include <limits.h>
@@ -31,7 +32,7 @@ static struct {
 	const char *root, *helpers, *peers;
 	char tree[PATH_MAX], load[PATH_MAX];
 	bool brief;
-	struct standing server, ours, tinyproxy, squid;
+	struct standing server, relay, ours, tinyproxy, squid;
 	struct koda_session *ses;
 	struct koda_slot *slot;
 	double measured;
@@ -105,6 +106,12 @@ directly(void *data)
 }
 
 static int
+relayed(void *data)
+{
+	return outside(data, w.relay.port);
+}
+
+static int
 ours(void *data)
 {
 	return outside(data, w.ours.port);
@@ -154,6 +161,8 @@ static const struct row rows[] = {
 	{ "proxy_conn",     "us",   1e-3, { ours,   directly, TASK(conn) }, 2.0, 4, 0 },
 	{ "proxy_rate_16",  "1/s",  1,    { ours,   directly, TASK(rate_16), .amount = 1 }, 0, 4, 0 },
 	{ "proxy_rate_64",  "1/s",  1,    { ours,   directly, TASK(rate_64), .amount = 1 }, 0, 4, 0 },
+	{ "relay_conn",     "us",   1e-3, { ours,   relayed,  TASK(conn) }, 0, 4, 0 },
+	{ "relay_rate_16",  "1/s",  1,    { ours,   relayed,  TASK(rate_16), .amount = 1 }, 0, 4, 0 },
 	{ "proxy_bulk",     "MB/s", 1e-6, { inside, directly, TASK(bulk), .amount = 1 }, 0.5, 3, 0 },
 	{ "inside_conn",    "us",   1e-3, { inside, directly, TASK(conn) }, 0, 4, 0 },
 	{ "inside_rate_16", "1/s",  1,    { inside, directly, TASK(rate_16), .amount = 1 }, 0, 4, INSIDE_RATE },
@@ -232,6 +241,7 @@ stop(void)
 	koda_session_close(w.ses);
 	w.ses = NULL;
 	standing_stop(&w.ours);
+	standing_stop(&w.relay);
 	standing_stop(&w.tinyproxy);
 	standing_stop(&w.squid);
 	standing_stop(&w.server);
@@ -240,7 +250,8 @@ stop(void)
 static int
 start_both(void)
 {
-	w.server = w.ours = w.tinyproxy = w.squid = (struct standing)STANDING_EMPTY;
+	w.server = w.relay = w.ours = (struct standing)STANDING_EMPTY;
+	w.tinyproxy = w.squid = w.server;
 	if (server_start(KODA_BENCH_LOAD, &w.server) == 0 &&
 	    egress_start(w.helpers, w.server.port, &w.ours) == 0)
 		return 0;
@@ -253,7 +264,7 @@ start(void)
 {
 	if (start_both() < 0)
 		return -1;
-	if (open_slot() == 0)
+	if (relay_start(KODA_BENCH_LOAD, w.server.port, &w.relay) == 0 && open_slot() == 0)
 		return 0;
 	stop();
 	return -1;

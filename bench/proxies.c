@@ -118,6 +118,19 @@ server_start(const char *load, struct standing *ret)
 	return 0;
 }
 
+int
+relay_start(const char *load, unsigned server, struct standing *ret)
+{
+	char line[16], port[16];
+	const char *const argv[] = { load, "relay", port, NULL };
+
+	snprintf(port, sizeof(port), "%u", server);
+	if (line_start(argv, ret, line, sizeof(line)) < 0)
+		return -1;
+	ret->port = (unsigned)atoi(line);
+	return 0;
+}
+
 /* ---- ours ---- */
 
 static int

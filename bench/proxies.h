@@ -26,6 +26,8 @@ struct standing {
 int line_start(const char *const *argv, struct standing *ret, char *line, size_t size);
 /* The server of `bench_load serve`. */
 int server_start(const char *load, struct standing *ret);
+/* The least that a proxy to that server does, `bench_load relay`. */
+int relay_start(const char *load, unsigned server, struct standing *ret);
 /* helpers: where koda-egress-proxy is. Its policy allows 127.0.0.1:server and nothing else. */
 int egress_start(const char *helpers, unsigned server, struct standing *ret);
 /* peers: where tools/bench-peers unpacked them; files go into dir. */
