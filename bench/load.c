@@ -1,15 +1,15 @@
 /*
- * bench_load serve | relay SERVER | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES | idle SERVER PROXY N:
- * the server of the network's rows, and its clients: direct, through a proxy (CONNECT), inside of a sandbox and outside,
- * always this one program. SERVER and PROXY are ports on 127.0.0.1; PROXY 0: direct.
+ * bench_load serve | relay SERVER | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES |
+ * idle SERVER PROXY N: the server of the network's rows, and its clients: direct, through a proxy (CONNECT), inside of a
+ * sandbox and outside, always this one program. SERVER and PROXY are ports on 127.0.0.1; PROXY 0: direct.
  *
- *	serve  prints its port, ends with its standard input. "GET n" is answered with n bytes and the end of the stream,
- *	       "HOLD n" with n bytes
- *	relay  prints its port, ends with its standard input: the least that a proxy does. Reads what it takes for a head, connects
- *	       to SERVER whatever it says, answers 200 and copies. No check, no name, no limit, no report
+ *	serve  prints its port, ends with its standard input. "GET n" is answered with n bytes and the end of the
+ *	       stream, "HOLD n" with n bytes
+ *	relay  likewise: the least that a proxy does. Reads what it takes for a head, connects to SERVER whatever it
+ *	       says, answers 200 and copies. No check, no name, no limit, no report
  *	conn   N in turn, each 4 KiB and the end: median and 99th percentile of what one took, in ns
  *	rate   the same, CLIENTS at a time: ns by connection
- *	bulk   one of so many bytes: ns, from the first byte of the answer asked for to its last
+ *	bulk   one of so many bytes: ns, from connect() to the last byte
  *	idle   N that have had their 4 KiB stay open: "ready", then until standard input ends
  */
 #include <err.h>
@@ -420,7 +420,6 @@ bulk(struct load *l, uint64_t bytes)
 	double start;
 	int fd;
 
-	/* What it takes to get there is conn's. */
 	load_init(l, "GET", bytes);
 	start = now();
 	fd = ask(l);
