@@ -100,7 +100,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		must(h.name[0] == '\0');
 	}
-	n = join(data, size < HELLO_MAX ? size : HELLO_MAX, message);
+	must(h.len <= size && h.len <= HELLO_MAX);
+	must(parse(data, h.len, &other) == HELLO_OK && other.len == h.len && same(&h, &other));
+	must(parse(data, h.len - 1, &other) == HELLO_INCOMPLETE);
+	n = join(data, h.len, message);
 	len = split(message, n, 1 + (size_t)record, records);
 	part = parse(records, len, &other);
 	must(len > HELLO_MAX ? part == HELLO_BAD : part == HELLO_OK && same(&h, &other));

@@ -164,10 +164,15 @@ message_len(struct part m, size_t *ret)
 	return *ret > HELLO_MAX - RECORD_HEADER ? "a hello that is too large" : NULL;
 }
 
+/* m has all of it. whole: m ends with a record. */
 static enum hello_result
-parse_whole(struct part m, size_t len, struct hello *ret, const char **why)
+parse_whole(struct part m, size_t len, bool whole, struct hello *ret, const char **why)
 {
-	*why = parse_message((struct part){ m.p + MESSAGE_HEADER, len - MESSAGE_HEADER }, ret);
+	if (m.n > len || !whole)
+		*why = "something behind the hello in its record";
+	else
+		*why =
+		    parse_message((struct part){ m.p + MESSAGE_HEADER, len - MESSAGE_HEADER }, ret);
 	return *why == NULL ? HELLO_OK : HELLO_BAD;
 }
 
@@ -191,8 +196,10 @@ parse_split(struct part in, struct hello *ret, const char **why)
 		*why = message_len(m, &len);
 		if (*why != NULL)
 			return HELLO_BAD;
-		if (len > 0 && m.n >= len)
-			return parse_whole(m, len, ret, why);
+		if (len > 0 && m.n >= len) {
+			ret->len = at;
+			return parse_whole(m, len, whole, ret, why);
+		}
 		if (!whole)
 			return HELLO_INCOMPLETE;
 	}
@@ -211,8 +218,9 @@ hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why)
 		*why = message_len(record, &len);
 		if (*why != NULL)
 			return HELLO_BAD;
+		h.len = at;
 		if (len > 0 && record.n >= len)
-			r = parse_whole(record, len, &h, why);
+			r = parse_whole(record, len, whole, &h, why);
 		else
 			r = whole ? parse_split(in, &h, why) : HELLO_INCOMPLETE;
 	}
@@ -223,4 +231,23 @@ hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why)
 	if (r == HELLO_OK)
 		*ret = h;
 	return r;
+}
+
+enum hello_answer
+hello_answer_parse(const void *bytes, size_t n)
+{
+	/* A handshake, 3.x, of any length (0); a ServerHello of any length, 3.3, with a random that is known. */
+	static const unsigned char retry[HELLO_ANSWER_LEN] = { RECORD_HANDSHAKE, 3, 0, 0, 0, 2, 0,
+		0, 0, 3, 3, 0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02,
+		0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e,
+		0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c };
+	const unsigned char *p = bytes;
+
+	for (size_t i = 0; i < n && i < sizeof(retry); i++) {
+		bool any = (i >= 2 && i <= 4) || (i >= 6 && i <= 8);
+
+		if (!any && p[i] != retry[i])
+			return HELLO_ANSWER_OTHER;
+	}
+	return n < sizeof(retry) ? HELLO_ANSWER_INCOMPLETE : HELLO_ANSWER_RETRY;
 }

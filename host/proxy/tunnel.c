@@ -16,7 +16,19 @@
 #define TLS_HANDSHAKE 0x16
 #define TLS_HEADER    5
 #define FIRST_READ    4096 /* a hello, as a rule */
+#define FIRST_ANSWER  16384
 #define DRAIN_MAX     16
+
+#define TLS_CHANGE_CIPHER 0x14
+#define TLS_DATA          0x17
+
+/* A server may want another hello (HelloRetryRequest), and some serve by the name in that one. So who has the right name in the
+ * first one is not let go before the server has answered. */
+enum looking {
+	LOOK_FIRST,
+	LOOK_ANSWER,
+	LOOK_SECOND,
+};
 
 /* Before it is known what the client speaks. Then one of relay, forward and interception has the descriptors. */
 struct tunnel {
@@ -33,6 +45,10 @@ struct tunnel {
 	unsigned char *up; /* read from the client, and not passed on */
 	size_t n_up, up_size;
 	size_t need; /* so many bytes of the client before it is worth looking again */
+	enum looking looking;
+	size_t unsent;                        /* of the hello, which up begins with */
+	unsigned char down[HELLO_ANSWER_LEN]; /* read from the server: too little to know */
+	size_t n_down;
 	struct relay *relay;
 	struct forward *forward;
 	struct interception *interception;
@@ -142,15 +158,21 @@ handed_on(struct tunnel *t)
 }
 
 static void
-start_relay(struct tunnel *t)
+start_relay_with(struct tunnel *t, const void *down, size_t n_down)
 {
 	stop_looking(t);
-	t->relay = relay_start(t->l->proxy, t->client, t->server, t->up, t->n_up, NULL, 0,
+	t->relay = relay_start(t->l->proxy, t->client, t->server, t->up, t->n_up, down, n_down,
 	    t->account, on_relayed, t);
 	if (t->relay == NULL)
 		finish_resources(t);
 	else
 		handed_on(t);
+}
+
+static void
+start_relay(struct tunnel *t)
+{
+	start_relay_with(t, NULL, 0);
 }
 
 static void
@@ -249,14 +271,83 @@ next_record(const unsigned char *p, size_t n)
 }
 
 static void
+set_time(struct tunnel *t, double secs)
+{
+	ev_timer_stop(t->l->proxy->loop, &t->timer);
+	ev_timer_set(&t->timer, secs, 0);
+	ev_timer_start(t->l->proxy->loop, &t->timer);
+}
+
+static void
+watch_server(struct tunnel *t, int events)
+{
+	struct ev_loop *loop = t->l->proxy->loop;
+
+	ev_io_stop(loop, &t->server_io);
+	ev_io_set(&t->server_io, t->server, events);
+	ev_io_start(loop, &t->server_io);
+}
+
+/* The hello goes out, and not a byte of what is behind it. */
+static void
+send_hello(struct tunnel *t)
+{
+	ssize_t n = send(t->server, t->up, t->unsent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	/* What is wrong is said by the next read. */
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		n = (ssize_t)t->unsent;
+	if (n > 0) {
+		t->account->up += (uint64_t)n;
+		t->unsent -= (size_t)n;
+		t->n_up -= (size_t)n;
+		memmove(t->up, t->up + n, t->n_up);
+	}
+	if (t->unsent > 0) {
+		ev_io_stop(t->l->proxy->loop, &t->client_io);
+		watch_server(t, EV_WRITE);
+		return;
+	}
+	ev_io_start(t->l->proxy->loop, &t->client_io);
+	watch_server(t, EV_READ);
+}
+
+static void
+await_answer(struct tunnel *t, size_t hello_len)
+{
+	t->looking = LOOK_ANSWER;
+	t->unsent = hello_len;
+	set_time(t, PROXY_IDLE_SECS);
+	send_hello(t);
+}
+
+/* Where the second hello begins: behind early data, which the server does not take, and a record for show. */
+static size_t
+second_hello(const struct tunnel *t)
+{
+	size_t at = 0;
+
+	while (
+	    t->n_up >= at + TLS_HEADER && (t->up[at] == TLS_CHANGE_CIPHER || t->up[at] == TLS_DATA))
+		at += TLS_HEADER + ((size_t)t->up[at + 3] << 8 | t->up[at + 4]);
+	return at;
+}
+
+static void
 look_at_hello(struct tunnel *t)
 {
+	size_t at = t->looking == LOOK_SECOND ? second_hello(t) : 0;
+	enum hello_result r = HELLO_INCOMPLETE;
 	struct hello hello;
 	const char *why = NULL;
 
-	switch (hello_parse(t->up, t->n_up, &hello, &why)) {
+	/* Of what is to go by, the header may not be all here. */
+	if (t->n_up > at &&
+	    (t->looking == LOOK_FIRST || (t->up[at] != TLS_CHANGE_CIPHER && t->up[at] != TLS_DATA)))
+		r = hello_parse(t->up + at, t->n_up - at, &hello, &why);
+	switch (r) {
 	case HELLO_INCOMPLETE:
-		t->need = next_record(t->up, t->n_up);
+		t->need = at < t->n_up ? at + next_record(t->up + at, t->n_up - at) : at + 1;
 		if (t->need <= t->n_up)
 			t->need = t->n_up + 1;
 		if (t->n_up >= HELLO_MAX)
@@ -276,14 +367,17 @@ look_at_hello(struct tunnel *t)
 		refuse_name(t, why);
 	else if (t->l->proxy->intercept != NULL)
 		start_interception(t);
-	else
+	else if (t->verdict.any_sni || t->looking == LOOK_SECOND)
 		start_relay(t);
+	else
+		await_answer(t, hello.len);
 }
 
 static void
 look(struct tunnel *t)
 {
-	if (t->up[0] == TLS_HANDSHAKE || t->target.port == PROXY_PORT_TLS)
+	if (t->looking == LOOK_SECOND || t->up[0] == TLS_HANDSHAKE ||
+	    t->target.port == PROXY_PORT_TLS)
 		look_at_hello(t);
 	else if (t->target.port == PROXY_PORT_PLAIN)
 		start_forward(t);
@@ -312,14 +406,6 @@ make_room(struct tunnel *t)
 }
 
 static void
-set_time(struct tunnel *t, double secs)
-{
-	ev_timer_stop(t->l->proxy->loop, &t->timer);
-	ev_timer_set(&t->timer, secs, 0);
-	ev_timer_start(t->l->proxy->loop, &t->timer);
-}
-
-static void
 on_client(struct ev_loop *loop, ev_io *w, int events)
 {
 	static unsigned char first[FIRST_READ]; /* an idle tunnel has no buffer */
@@ -337,6 +423,15 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 		n = recv(t->client, t->up + t->n_up, t->up_size - t->n_up, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n == 0 && t->looking == LOOK_ANSWER) {
+		if (t->n_up == 0) { /* no other hello will come */
+			start_relay_with(t, t->down, t->n_down);
+			return;
+		}
+		ev_io_stop(loop, w);
+		set_time(t, PROXY_HEAD_SECS);
+		return;
+	}
 	/* An end without a word: the server may still have something to say, unless it waits for a hello. What was
 	 * said of one is not enough. */
 	if (n == 0 && t->n_up == 0 && !is_known_port(t)) {
@@ -361,15 +456,70 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 		ev_io_stop(loop, &t->server_io);
 		set_time(t, PROXY_HEAD_SECS);
 	}
-	if (t->n_up >= t->need)
+	if (t->looking == LOOK_ANSWER) {
+		if (t->n_up >= HELLO_MAX) /* the rest waits in the socket */
+			ev_io_stop(loop, w);
+	} else if (t->n_up >= t->need) {
+		look(t);
+	}
+}
+
+/* The server's first words, when it was sent a hello. */
+static void
+hear_answer(struct tunnel *t)
+{
+	static unsigned char bytes[FIRST_ANSWER];
+	ssize_t r;
+	size_t n;
+
+	memcpy(bytes, t->down, t->n_down);
+	r = recv(t->server, bytes + t->n_down, sizeof(bytes) - t->n_down, 0);
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (r < 0) {
+		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
+		    "one side broke it off");
+		return;
+	}
+	n = t->n_down + (size_t)r;
+	switch (r == 0 ? HELLO_ANSWER_OTHER : hello_answer_parse(bytes, n)) {
+	case HELLO_ANSWER_INCOMPLETE:
+		memcpy(t->down, bytes, n);
+		t->n_down = n;
+		return;
+	case HELLO_ANSWER_OTHER:
+		start_relay_with(t, bytes, n);
+		return;
+	case HELLO_ANSWER_RETRY:
+		break;
+	}
+	/* Nothing was sent before: there is room. */
+	if (send(t->client, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n) {
+		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
+		    "one side broke it off");
+		return;
+	}
+	t->account->down += n;
+	t->looking = LOOK_SECOND;
+	t->need = 0;
+	set_time(t, PROXY_HEAD_SECS);
+	ev_io_stop(t->l->proxy->loop, &t->server_io);
+	ev_io_start(t->l->proxy->loop, &t->client_io);
+	if (t->n_up > 0)
 		look(t);
 }
 
-/* Who speaks first is a server of something that is not TLS, and the client may wait for it. */
 static void
 on_server(struct ev_loop *loop, ev_io *w, int events)
 {
-	start_relay(w->data);
+	struct tunnel *t = w->data;
+
+	if (t->looking == LOOK_ANSWER && t->unsent > 0)
+		send_hello(t);
+	else if (t->looking == LOOK_ANSWER)
+		hear_answer(t);
+	else /* a server of something that is not TLS, and the client may wait for it */
+		start_relay(t);
 }
 
 static void
@@ -377,7 +527,7 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct tunnel *t = w->data;
 
-	if (t->n_up == 0 && !is_known_port(t))
+	if ((t->n_up == 0 && !is_known_port(t)) || t->looking == LOOK_ANSWER)
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
 		    "nothing came for too long");
 	else

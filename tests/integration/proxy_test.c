@@ -776,6 +776,107 @@ test_hello_split(void **state)
 	rig_down(&r);
 }
 
+/* What a server says who wants another hello, as far as a proxy looks; or one who does not. */
+static size_t
+make_answer(bool retry, unsigned char ret[128])
+{
+	static const unsigned char random[32] = { 0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11,
+		0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+		0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c };
+
+	memset(ret, 0, 128);
+	memcpy(ret, "\x16\3\3\0\x58\2\0\0\x54\3\3", 11);
+	memcpy(ret + 11, random, sizeof(random));
+	ret[42] ^= retry ? 0 : 1;
+	return 5 + 0x58;
+}
+
+static const struct {
+	const char *label;
+	bool retry;
+	const char *second;
+	bool ahead;  /* it is there before the server has answered */
+	bool behind; /* behind early data, and what is there for show */
+	bool slowly; /* the server answers byte by byte */
+	const char *why;
+} seconds[] = {
+	{ "another hello: the same name", true, "good.test", false, false, false, NULL },
+	{ "another hello: another name", true, "other.test", false, false, false, "another one" },
+	{ "another hello: no name", true, NULL, false, false, false, "names no server" },
+	{ "another hello: behind early data", true, "good.test", false, true, false, NULL },
+	{ "another hello: another name behind early data", true, "other.test", false, true, false,
+	    "another one" },
+	{ "another hello: ahead of time", true, "good.test", true, true, false, NULL },
+	{ "another hello: another name ahead of time", true, "other.test", true, false, false,
+	    "another one" },
+	{ "another hello: asked for slowly", true, "other.test", true, true, true, "another one" },
+	{ "no other hello: what is ahead of time goes on", false, "other.test", true, true, false,
+	    NULL },
+	{ "no other hello: slowly", false, "other.test", false, true, true, NULL },
+};
+
+static void
+check_second_hello(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	const struct rig_connection *c;
+	unsigned char bytes[4096], buf[4096], answer[128];
+	unsigned server_port = 443, port;
+	cleanup_close int on = rig_listen("127.0.0.1", &server_port);
+	size_t first = make_hello("good.test", false, bytes), n = first, len;
+	struct rig r;
+	int fd, server;
+
+	if (seconds[i].behind) {
+		memcpy(bytes + n, "\x14\3\3\0\1\1\x17\3\3\0\5early", 16);
+		n += 16;
+	}
+	n += make_hello(seconds[i].second, false, bytes + n);
+	rig_up(&r, &usual);
+	rig_serve(&r, &port);
+	fd = rig_tunnel(port, "good.test:443");
+	server = rig_accept(on);
+	rig_say_bytes(fd, bytes, seconds[i].ahead ? n : first);
+	rig_hear_bytes(server, buf, first);
+	assert_memory_equal(buf, bytes, first);
+	len = make_answer(seconds[i].retry, answer);
+	must(setsockopt(server, IPPROTO_TCP, 1 /* TCP_NODELAY */, &(int){ 1 }, sizeof(int)) == 0);
+	for (size_t k = 0; seconds[i].slowly && k < 43; k++)
+		rig_say_bytes(server, answer + k, 1);
+	if (seconds[i].slowly)
+		rig_say_bytes(server, answer + 43, len - 43);
+	else
+		rig_say_bytes(server, answer, len);
+	rig_hear_bytes(fd, buf, len);
+	assert_memory_equal(buf, answer, len);
+	if (!seconds[i].ahead)
+		for (size_t k = first; k < n; k++)
+			rig_say_bytes(fd, bytes + k, 1);
+	if (seconds[i].why == NULL) {
+		rig_hear_bytes(server, buf, n - first);
+		assert_memory_equal(buf, bytes + first, n - first);
+		rig_say_bytes(server, "more", 4);
+		rig_hear_bytes(fd, buf, 4);
+		close(fd);
+		assert_string_equal(rig_hear_all(server), "");
+		close(server);
+		c = rig_next_end(&r);
+		assert_int_equal(c->outcome, ALLOWED);
+		assert_int_equal(c->up, n);
+		assert_int_equal(c->down, len + 4);
+	} else {
+		rig_hear_bytes(fd, buf, 7);
+		assert_memory_equal(buf, "\x15\3\3\0\2\2\x70", 7);
+		assert_string_equal(rig_hear_all(server), "");
+		c = rig_next_end(&r);
+		check_report(c, c->slot, DENIED, "good.test", 443, "tls_name");
+		assert_non_null(strstr(c->detail, seconds[i].why));
+		close(fd);
+		close(server);
+	}
+	rig_down(&r);
+}
+
 /* In a tunnel to port 80 it is plain HTTP, and Host is held to the target. */
 static void
 test_plain_in_a_tunnel(void **state)
@@ -1662,7 +1763,7 @@ main(void)
 		tunnels(test_too_many),
 	};
 	static struct CMUnitTest tests[N_ELEMENTS(plain) + N_ELEMENTS(answers) + N_ELEMENTS(socks) +
-	    N_ELEMENTS(hellos) + N_ELEMENTS(hostile) + N_ELEMENTS(starts)];
+	    N_ELEMENTS(hellos) + N_ELEMENTS(seconds) + N_ELEMENTS(hostile) + N_ELEMENTS(starts)];
 	size_t n = 0;
 
 #define table(cases, check, setup, teardown)                                                       \
@@ -1673,6 +1774,7 @@ main(void)
 	n += N_ELEMENTS(plain);
 	table(socks, check_socks, listen_open, listen_close);
 	table(hellos, check_hello, NULL, NULL);
+	table(seconds, check_second_hello, NULL, NULL);
 	table(hostile, check_hostile, NULL, NULL);
 	table(starts, check_start, NULL, NULL);
 	rig_enter(hosts);

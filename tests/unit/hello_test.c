@@ -533,6 +533,64 @@ a_hello_that_is_too_large(void **state)
 	assert_int_equal(parse(b.p, b.n, &h, &why), HELLO_BAD);
 }
 
+/* It might be another hello, which a server that asks for one finds there. */
+static void
+something_behind_it(void **state)
+{
+	for (size_t record = 1; record < 200; record++) {
+		cleanup_bytes struct bytes m = message_of(T(SNI));
+		const size_t hello = m.n;
+		cleanup_bytes struct bytes alone = in_records(m.p, m.n, record, record);
+		cleanup_bytes struct bytes both = { NULL, 0 };
+		struct hello h;
+		const char *why;
+
+		assert_int_equal(parse(alone.p, alone.n, &h, &why), HELLO_OK);
+		assert_int_equal(h.len, alone.n);
+		put(&m, "\1\0\0\x02\3\3", 6);
+		both = in_records(m.p, m.n, record, record);
+		if (hello % record == 0) {
+			/* In a record of its own it is looked at by whoever looks on. */
+			assert_int_equal(parse(both.p, both.n, &h, &why), HELLO_OK);
+			assert_int_equal(h.len, alone.n);
+			continue;
+		}
+		assert_int_equal(parse(both.p, both.n, &h, &why), HELLO_BAD);
+		assert_string_equal(why, "something behind the hello in its record");
+	}
+}
+
+static void
+the_answer(void **state)
+{
+	static const unsigned char retry[] = { 22, 3, 3, 0, 0x58, 2, 0, 0, 0x54, 3, 3, 0xcf, 0x21,
+		0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+		0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
+		0x33, 0x9c, 0x20 };
+	static const size_t lengths[] = { 2, 3, 4, 6, 7, 8 };
+
+	for (size_t n = 0; n <= sizeof(retry); n++) {
+		cleanup_bytes struct bytes b = exact(retry, n);
+
+		assert_int_equal(hello_answer_parse(b.p, b.n),
+		    n < HELLO_ANSWER_LEN ? HELLO_ANSWER_INCOMPLETE : HELLO_ANSWER_RETRY);
+	}
+	for (size_t i = 0; i < HELLO_ANSWER_LEN; i++) {
+		cleanup_bytes struct bytes b = exact(retry, sizeof(retry));
+		bool may_differ = false;
+
+		for (size_t k = 0; k < N_ELEMENTS(lengths); k++)
+			may_differ |= lengths[k] == i;
+		b.p[i] ^= 1;
+		assert_int_equal(hello_answer_parse(b.p, b.n),
+		    may_differ ? HELLO_ANSWER_RETRY : HELLO_ANSWER_OTHER);
+		assert_int_equal(hello_answer_parse(b.p, i + 1),
+		    !may_differ                    ? HELLO_ANSWER_OTHER
+			: i + 1 < HELLO_ANSWER_LEN ? HELLO_ANSWER_INCOMPLETE
+						   : HELLO_ANSWER_RETRY);
+	}
+}
+
 static void
 the_alert(void **state)
 {
@@ -545,7 +603,7 @@ int
 main(void)
 {
 	struct CMUnitTest tests[N_ELEMENTS(real) + N_ELEMENTS(names) + N_ELEMENTS(extensions) +
-	    N_ELEMENTS(raw) + N_ELEMENTS(shapes) + 4];
+	    N_ELEMENTS(raw) + N_ELEMENTS(shapes) + 6];
 	size_t n = 0;
 
 #define ADD(cases, run)                                                                            \
@@ -559,6 +617,8 @@ main(void)
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(lengths_that_lie);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_large_hello);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_hello_that_is_too_large);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(something_behind_it);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(the_answer);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(the_alert);
 	return cmocka_run_group_tests_name("hello", tests, NULL, NULL);
 }
