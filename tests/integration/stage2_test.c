@@ -725,7 +725,7 @@ try_call(const char *name)
 	if (strcmp(name, "priority of all") == 0)
 		return as_result(setpriority(PRIO_USER, 0, 19));
 	if (strcmp(name, "own priority") == 0)
-		return as_result(setpriority(PRIO_PROCESS, 0, 5));
+		return as_result(setpriority(PRIO_PROCESS, 0, 19));
 	if (strcmp(name, "affinity of pid 1") == 0)
 		return as_result(syscall(SYS_sched_setaffinity, 1, sizeof(zeros), zeros));
 	if (strcmp(name, "io priority of all") == 0)
