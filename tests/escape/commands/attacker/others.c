@@ -172,7 +172,7 @@ limit_main(int argc, char **argv)
 int
 nice_main(int argc, char **argv)
 {
-	return setpriority(PRIO_PROCESS, (id_t)atoi(argv[1]), 7) < 0 ? failed("setpriority") : 0;
+	return setpriority(PRIO_PROCESS, (id_t)atoi(argv[1]), 19) < 0 ? failed("setpriority") : 0;
 }
 
 /* kill HOW PID */
