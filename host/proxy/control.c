@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "host/proxy/ask.h"
 #include "host/proxy/conn.h"
@@ -35,7 +37,8 @@ struct control {
 	struct proxy *proxy;
 	struct frame_stream fs;
 	struct arena arena;
-	ev_io in, out;
+	ev_io in, out, host;
+	int host_fd;
 	ev_timer batch;
 	uint8_t digest[KODA_DIGEST_BYTES];
 	char *upstream[4]; /* the host's variables, which p->upstream was read from */
@@ -494,6 +497,28 @@ on_in(struct ev_loop *loop, ev_io *w, int events)
 		end("a descriptor that belongs to nothing");
 }
 
+/* A child that the embedder forked may hold the other end of our socket, and what we hold then would outlive its host. */
+static void
+on_host_gone(struct ev_loop *loop, ev_io *w, int events)
+{
+	_exit(0);
+}
+
+static int
+watch_host(struct control *c, struct koda_error *err)
+{
+	const pid_t host = getppid();
+
+	c->host_fd = (int)syscall(SYS_pidfd_open, host, 0);
+	if (c->host_fd < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "watch the host");
+	/* It was the host's when the number was looked at, and is so now: so it was in between. */
+	if (getppid() != host)
+		return err_set(err, KODA_IO, 0, "the host is gone");
+	ev_io_init(&c->host, on_host_gone, c->host_fd, EV_READ);
+	return 0;
+}
+
 /* ---- start ---- */
 
 static void
@@ -503,6 +528,7 @@ control_free(struct control *c)
 	for (size_t i = 0; i < N_ELEMENTS(c->upstream); i++)
 		free(c->upstream[i]);
 	asks_free(take_ptr(&c->proxy->asks));
+	close_at(&c->host_fd);
 	c->fs.fd = -1; /* the caller's: he has to say why */
 	frame_done(&c->fs);
 	free(c);
@@ -540,6 +566,7 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 		return NULL;
 	}
 	c->proxy = p;
+	c->host_fd = -1;
 	frame_init(&c->fs, fd);
 	arena_init(&c->arena);
 	p->asks = asks_new(p);
@@ -548,7 +575,7 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 		control_free(c);
 		return NULL;
 	}
-	if (first_order(c, ret_intercept, err) < 0) {
+	if (watch_host(c, err) < 0 || first_order(c, ret_intercept, err) < 0) {
 		control_free(c);
 		return NULL;
 	}
@@ -580,6 +607,7 @@ control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err)
 	/* Orders before clients: who is dropped is not served any more. */
 	ev_set_priority(&c->in, 1);
 	ev_io_start(c->proxy->loop, &c->in);
+	ev_io_start(c->proxy->loop, &c->host);
 	if (c->fs.in_start != c->fs.in_end) /* what came with the first one tells no event */
 		ev_feed_event(c->proxy->loop, &c->in, EV_READ);
 	return 0;
