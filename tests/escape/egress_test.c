@@ -341,6 +341,90 @@ ended_while_looked_at(void **state)
 	}
 }
 
+/* ---- the host is gone ---- */
+
+/* Processes whose parent we are. */
+static size_t
+children(void)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		char path[300], text[512], *p;
+		cleanup_close int fd = -1;
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+		    (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 ||
+		    (len = read(fd, text, sizeof(text) - 1)) <= 0)
+			continue;
+		text[len] = '\0';
+		p = strrchr(text, ')');
+		n += p != NULL && atoi(p + 4) == getpid();
+	}
+	closedir(dir);
+	return n;
+}
+
+/* An embedder that forks without an exec: its child has the other end of each of our sockets. Then it is killed. */
+static void __attribute__((noreturn)) be_killed(struct fixture *f, int tell)
+{
+	pid_t pid;
+
+	open_with(f, NULL);
+	output_of(f->slot, "curl -s -o /dev/null http://evil.example/", NULL);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		alarm(PATIENCE_MS / 1000 + 10); /* whatever becomes of the test */
+		for (;;)
+			pause();
+	}
+	if (write(tell, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+	raise(SIGKILL);
+	_exit(1);
+}
+
+static void
+host_is_killed_and_its_fork_lives(void **state)
+{
+	pid_t host, forked = -1, gone;
+	struct fixture f;
+	int fds[2];
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	fixture_prepare(&f, KODA_AUTO);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	fflush(NULL);
+	host = fork();
+	if (host == 0)
+		be_killed(&f, fds[1]);
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &forked, sizeof(forked)), sizeof(forked));
+	close(fds[0]);
+	assert_int_equal(waitpid(host, NULL, 0), host);
+	/* All that it had started is ours now, and ends, but the fork. */
+	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end;) {
+		while ((gone = waitpid(-1, NULL, WNOHANG)) > 0)
+			assert_int_not_equal(gone, forked);
+		if (children() == 1)
+			break;
+		blink();
+	}
+	assert_int_equal(children(), 1);
+	kill(forked, SIGKILL);
+	assert_int_equal(waitpid(forked, NULL, 0), forked);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+	f.ses = NULL;
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -352,6 +436,7 @@ main(void)
 		cmocka_unit_test(bundle_becomes_a_link),
 		cmocka_unit_test(key_in_the_bundle),
 		cmocka_unit_test(ended_while_looked_at),
+		cmocka_unit_test(host_is_killed_and_its_fork_lives),
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(foreign); i++)
