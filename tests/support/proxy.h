@@ -136,7 +136,8 @@ struct rig_options {
 	const char *https_proxy, *http_proxy, *all_proxy, *no_proxy, *ca_bundle;
 	const char *grant_host;
 	unsigned grant_port;
-	bool refuse; /* it is expected not to start: rig->failed says why */
+	int send_buffer; /* of its socket to the host, 0: as it is */
+	bool refuse;     /* it is expected not to start: rig->failed says why */
 };
 
 struct rig_connection {
@@ -376,9 +377,8 @@ rig_start(struct rig *r, const struct rig_options *opt)
 		fail_msg("the proxy does not start: %s", r->failed);
 }
 
-/* Spawned, and not a word said. */
 static UNUSED void
-rig_spawn(struct rig *r, const char *program)
+rig_spawn_buffered(struct rig *r, const char *program, int send_buffer)
 {
 	struct koda_error err = { 0 };
 	int pair[2];
@@ -388,6 +388,8 @@ rig_spawn(struct rig *r, const char *program)
 	r->got = calloc(RIG_REPORTS_MAX, sizeof(*r->got));
 	must(r->got != NULL);
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	must(send_buffer == 0 ||
+	    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(int)) == 0);
 	if (spawn_program(program, (char *[]){ (char[]){ "koda-egress-proxy" }, NULL }, &pair[1], 1,
 		STDERR_FILENO, &r->child, &err) < 0)
 		fail_msg("%s: %s", program, err.message);
@@ -395,10 +397,18 @@ rig_spawn(struct rig *r, const char *program)
 	frame_init(&r->fs, pair[0]);
 }
 
+/* Spawned, and not a word said. */
+static UNUSED void
+rig_spawn(struct rig *r, const char *program)
+{
+	rig_spawn_buffered(r, program, 0);
+}
+
 static UNUSED void
 rig_up(struct rig *r, const struct rig_options *opt)
 {
-	rig_spawn(r, opt->program == NULL ? KODA_TEST_PROXY : opt->program);
+	rig_spawn_buffered(r, opt->program == NULL ? KODA_TEST_PROXY : opt->program,
+	    opt->send_buffer);
 	rig_start(r, opt);
 }
 
@@ -510,6 +520,16 @@ rig_answer(struct rig *r, const struct rig_ask *a, Koda__EgressConsent consent)
 	o.order_case = KODA__EGRESS_ORDER__ORDER_ANSWER;
 	o.answer = &answer;
 	rig_send(r, &o, -1);
+}
+
+/* What is in the socket already, and not what comes meanwhile. For a proxy that is stopped. */
+static UNUSED void
+rig_take_all(struct rig *r)
+{
+	struct pollfd pfd = { .fd = r->fs.fd, .events = POLLIN };
+
+	while (poll(&pfd, 1, 0) == 1)
+		rig_turn(r, rig_ms() + PATIENCE_MS);
 }
 
 /* ---- clients and servers ---- */
