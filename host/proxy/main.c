@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -39,11 +40,14 @@ static const struct {
 static int
 open_readable(const char *path, bool its_directory)
 {
-	char real[PATH_MAX];
+	char real[PATH_MAX], dir[PATH_MAX];
 
 	if (realpath(path, real) == NULL)
 		return -1; /* what is not there is not read */
-	return open(its_directory ? dirname(real) : real, O_PATH | O_CLOEXEC);
+	strcpy(dir, real);
+	/* A file in the root directory is read alone: the rest of that is everything. */
+	its_directory = its_directory && strcmp(dirname(dir), "/") != 0;
+	return open(its_directory ? dir : real, O_PATH | O_CLOEXEC);
 }
 
 /* Two descriptors a connection, and pipes: as many as it may have. */
