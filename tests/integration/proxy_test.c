@@ -1254,41 +1254,54 @@ test_idle_tunnels(void **state)
 	rig_down(&r);
 }
 
-/* Without a descriptor to spare it waits, and goes on when there is one. */
-static void
-test_descriptors_run_out(void **state)
+/* False: with that limit somebody was accepted whose server has no descriptor, and told so. */
+static bool
+wait_for_descriptors(rlim_t limit)
 {
-	/* An even number is left, two for each: with an odd one somebody is accepted whose server has none, and told so. */
-	const struct rlimit few = { 24, 24 };
+	const struct rlimit few = { limit, limit };
+	size_t opened = 0, i;
+	bool ok = true;
 	unsigned port;
 	struct rig r;
-	size_t opened = 0;
 	int fd[64];
 
 	rig_up(&r, &usual);
 	rig_serve(&r, &port);
 	rig_sync(&r);
 	must(prlimit(r.child.pid, RLIMIT_NOFILE, &few, NULL) == 0);
-	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
+	for (i = 0; i < N_ELEMENTS(fd); i++)
 		fd[i] = say_connect(port, "127.0.0.1:7000");
 	/* Those who came first are served; all of them cannot be. */
-	for (size_t i = 0; i < 4; i++)
+	for (i = 0; i < 4; i++)
 		assert_string_equal(rig_hear_head(fd[i]), RIG_OPENED);
 	rig_sync(&r);
 	r.n_got = r.taken = 0;
 	rig_sync(&r); /* those that are open now, once each */
-	for (size_t i = 0; i < r.n_got; i++)
+	for (i = 0; i < r.n_got; i++)
 		opened += r.got[i].open;
 	assert_true(opened < few.rlim_cur / 2);
 	/* Each that ends makes room for the next one: all are served in the end. */
-	for (size_t i = 4; i < N_ELEMENTS(fd); i++) {
+	for (i = 4; i < N_ELEMENTS(fd) && ok; i++) {
 		close(fd[i - 4]);
 		close(rig_accept(listening));
-		assert_string_equal(rig_hear_head(fd[i]), RIG_OPENED);
+		ok = strcmp(rig_hear_head(fd[i]), RIG_OPENED) == 0;
 	}
-	for (size_t i = N_ELEMENTS(fd) - 4; i < N_ELEMENTS(fd); i++)
+	for (i -= 4; i < N_ELEMENTS(fd); i++)
 		close(fd[i]);
 	rig_down(&r);
+	return ok;
+}
+
+/* Without a descriptor to spare it waits, and goes on when there is one. Each needs two: one of two limits leaves an even
+ * number. */
+static void
+test_descriptors_run_out(void **state)
+{
+	if (wait_for_descriptors(24))
+		return;
+	listen_close(state); /* with what is left in its queue */
+	listen_open(state);
+	assert_true(wait_for_descriptors(25));
 }
 
 /* Nobody waits for a state that a signal brings about: until it is there. */
