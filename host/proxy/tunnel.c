@@ -239,8 +239,11 @@ refuse_name(struct tunnel *t, const char *why)
 static const char *
 judge_hello(const struct tunnel *t, const struct hello *hello)
 {
-	struct egress_verdict v;
-
+	/* What is denied is denied, whatever else names it. */
+	if (hello->has_name &&
+	    egress_judge(t->l->proxy->rules, hello->name, DOMAIN_NAME, t->target.port).decision ==
+		EGRESS_DENY)
+		return "the TLS server name is one that is denied";
 	if (t->verdict.any_sni)
 		return NULL;
 	if (hello->encrypted)
@@ -250,10 +253,8 @@ judge_hello(const struct tunnel *t, const struct hello *hello)
 		return t->target.kind == DOMAIN_NAME ? "the TLS hello names no server" : NULL;
 	if (strcmp(hello->name, t->target.host) == 0)
 		return NULL;
-	if (strcmp(t->verdict.rule, "any_domain") != 0)
-		return "the TLS server name is another one";
-	v = egress_judge(t->l->proxy->rules, hello->name, DOMAIN_NAME, t->target.port);
-	return v.decision == EGRESS_ALLOW ? NULL : "the TLS server name is one that is denied";
+	return strcmp(t->verdict.rule, "any_domain") == 0 ? NULL
+							  : "the TLS server name is another one";
 }
 
 /* So many bytes until the record that has begun is whole: a hello in tiny pieces is not parsed for each of them. */
