@@ -414,11 +414,19 @@ send_answer(struct egress *e, uint64_t question, enum koda_scope scope, struct k
 	return send_order(e, &one, -1, err);
 }
 
-/* In Safe, by the mode's table; whatever the policy's trust is. */
+/* Whoever may change nothing, not even with approval, is an agent that plans: it gets no more than its rules say, also in a
+ * session whose others ask. */
+static bool
+may_be_granted(const struct egress *e)
+{
+	return e->ses->mode == KODA_SAFE && koda_policy_get(e->policy)->trust != KODA_TRUST_FORBID;
+}
+
+/* In Safe, by the mode's table. */
 static bool
 asks(const struct egress *e)
 {
-	return e->ses->mode == KODA_SAFE && e->ses->approve != NULL;
+	return may_be_granted(e) && e->ses->approve != NULL;
 }
 
 static int
@@ -458,7 +466,7 @@ send_start(struct egress *e, struct koda_error *err)
 	start.ask = asks(e);
 	start.intercept = e->ses->intercept;
 	start.grant = list;
-	start.n_grant = es->n_grants;
+	start.n_grant = may_be_granted(e) ? es->n_grants : 0;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_START;
 	one.start = &start;
 	return send_order(e, &one, -1, err);

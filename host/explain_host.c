@@ -62,7 +62,8 @@ koda_explain_host(const struct koda_policy *policy, enum koda_mode mode, const c
 		return -1;
 	v = egress_judge(rules, verdict.host, kind, verdict.port);
 	verdict.allowed = v.decision == EGRESS_ALLOW;
-	verdict.asks = v.decision == EGRESS_UNNAMED && mode == KODA_SAFE;
+	verdict.asks = v.decision == EGRESS_UNNAMED && mode == KODA_SAFE &&
+	    koda_policy_get(policy)->trust != KODA_TRUST_FORBID;
 	verdict.rule = v.rule;
 	tell(&v, kind, mode, &verdict);
 	*ret = verdict;

@@ -334,6 +334,7 @@ KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
  * KODA_OP_CONNECT may be answered at any time, also when koda_run() waits: the connection waits as long as its
  * client does. yes is KODA_SCOPE_ONCE: the connections that wait now. KODA_SCOPE_SESSION, which other questions take as
  * KODA_SCOPE_ONCE, allows that host and port to every slot of the session whose policy does not deny it.
+ * For a slot whose policy has KODA_TRUST_FORBID nobody is asked, and no such answer counts: it has what its rules name.
  */
 enum koda_scope {
 	KODA_SCOPE_NO = 0,

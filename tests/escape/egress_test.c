@@ -341,6 +341,122 @@ ended_while_looked_at(void **state)
 	}
 }
 
+/* ---- what an answer covers ---- */
+
+static size_t n_asked;
+static enum koda_scope answer;
+static void (*then)(void); /* before the callback returns */
+
+static void
+on_question(void *data, const struct koda_question *q)
+{
+	n_asked++;
+	koda_approval_answer_scope(q->approval, answer);
+	if (then != NULL)
+		then();
+}
+
+static void
+open_asking(struct fixture *f, const struct service *s)
+{
+	char rule[32];
+
+	fixture_prepare(f, KODA_SAFE);
+	f->options.approve = on_question;
+	n_asked = 0;
+	answer = KODA_SCOPE_SESSION;
+	then = NULL;
+	looked_at = f;
+	snprintf(rule, sizeof(rule), "127.0.0.1:%u", s->port);
+	open_with(f, policy_with(f, rule));
+}
+
+/* An agent that only plans, below one that asks: it has no network, and nobody is asked for it. */
+static void
+who_may_do_nothing_is_not_asked_for(void **state)
+{
+	struct koda_policy *plan, *quiet;
+	struct koda_slot *planning, *asking;
+	struct service s;
+	struct koda_error err;
+	struct fixture f;
+	int status;
+
+	service_start(&s, NULL, "reached");
+	open_asking(&f, &s);
+	plan = koda_policy_for_agent(KODA_PLAN, f.root, &err);
+	quiet = koda_policy_new();
+	assert_int_equal(koda_policy_set_trust(quiet, KODA_TRUST_AUTO, &err), 0);
+	assert_int_equal(koda_policy_freeze(plan, &err), 0);
+	assert_int_equal(koda_policy_freeze(quiet, &err), 0);
+	planning = koda_slot_acquire(f.ses, plan, &err);
+	asking = koda_slot_acquire(f.ses, quiet, &err);
+	assert_non_null(planning);
+	assert_non_null(asking);
+	for (int i = 0; i < 2; i++) {
+		output_of(planning, connect_to("localhost", s.port), &status);
+		assert_int_equal(status, 1);
+		assert_int_equal(n_asked, i);
+		expect(asking, connect_to("localhost", s.port), "reached");
+		assert_int_equal(n_asked, 1);
+	}
+	koda_policy_free(plan);
+	koda_policy_free(quiet);
+	fixture_end(&f);
+	service_stop(&s);
+}
+
+static void
+close_session(void)
+{
+	koda_session_close(looked_at->ses);
+}
+
+static void
+release_slot(void)
+{
+	koda_slot_release(looked_at->slot);
+}
+
+static void
+look_at_connections(void)
+{
+	koda_slot_connections(looked_at->slot, end_at_connection, NULL);
+}
+
+/* The session ends, or the slot does, while its command waits for what is being answered. */
+static void
+ended_while_asked(void **state)
+{
+	static void (*const thens[])(void) = { close_session, release_slot, look_at_connections };
+
+	for (size_t i = 0; i < 2 * N_ELEMENTS(thens); i++) {
+		struct koda_command_options o = { .approved = true };
+		struct koda_command *c;
+		struct koda_error err;
+		struct service s;
+		struct fixture f;
+
+		service_start(&s, NULL, "reached");
+		open_asking(&f, &s);
+		answer = i % 2 == 0 ? KODA_SCOPE_SESSION : KODA_SCOPE_NO;
+		then = thens[i / 2];
+		closes = then == look_at_connections;
+		output_of(f.slot, "curl -s -o /dev/null http://198.51.100.1/", NULL);
+		o.shell = connect_to("localhost", s.port);
+		c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+		assert_non_null(c);
+		for (uint64_t end = clock_ms() + PATIENCE_MS; n_asked == 0 && clock_ms() < end;)
+			assert_true(koda_session_dispatch(f.ses, 200, &err) >= 0);
+		assert_int_equal(n_asked, 1);
+		koda_command_free(c);
+		if (then != release_slot)
+			f.ses = NULL;
+		fixture_end(&f);
+		service_stop(&s);
+	}
+}
+
 /* ---- the host is gone ---- */
 
 /* Processes whose parent we are. */
@@ -436,6 +552,8 @@ main(void)
 		cmocka_unit_test(bundle_becomes_a_link),
 		cmocka_unit_test(key_in_the_bundle),
 		cmocka_unit_test(ended_while_looked_at),
+		cmocka_unit_test(who_may_do_nothing_is_not_asked_for),
+		cmocka_unit_test(ended_while_asked),
 		cmocka_unit_test(host_is_killed_and_its_fork_lives),
 	};
 
