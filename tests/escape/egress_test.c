@@ -457,6 +457,111 @@ ended_while_asked(void **state)
 	}
 }
 
+/* ---- shortages, secrets ---- */
+
+static int
+first_free(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+/* At each step of a proxy's start: it is started when there is room again. */
+static void
+no_descriptor_is_left(void **state)
+{
+	struct rlimit whole, few;
+	struct koda_policy *p;
+	struct koda_error err;
+	struct service s;
+	struct fixture f;
+	char path[PATH_MAX];
+
+	fixture_prepare(&f, KODA_AUTO);
+	snprintf(path, sizeof(path), "%s/s", f.dir);
+	service_start(&s, path, "the policy's");
+	p = policy_with(&f, "mapped.example:4242");
+	assert_int_equal(koda_policy_set_mitm(p, "/etc/passwd", &err), 0);
+	assert_int_equal(koda_policy_add_mitm_socket(p, "mapped.example", path, &err), 0);
+	open_with(&f, p);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &whole), 0);
+	for (int more = 0; more < 24; more++) {
+		const struct koda_command_options o = { .shell = connect_to("mapped.example", 4242),
+			.approved = true };
+		/* Started while there is enough, so that it is the proxy that there is too little for. */
+		struct koda_command *c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+		struct koda_command_result r;
+
+		assert_non_null(c);
+		few = whole;
+		few.rlim_cur = (rlim_t)(first_free() + more);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		for (int turn = 0; turn < 3; turn++)
+			assert_true(koda_session_dispatch(f.ses, 20, &err) >= 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &whole), 0);
+		assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+		assert_int_equal(koda_command_result(c, &r, &err), 0);
+		koda_command_result_done(&r);
+		koda_command_free(c);
+		expect(f.slot, connect_to("mapped.example", 4242), "the policy's");
+		if (more % 2 == 0) { /* the next one without a proxy, again */
+			koda_slot_release(f.slot);
+			f.slot = fixture_acquire(&f);
+		}
+	}
+	fixture_end(&f);
+	service_stop(&s);
+}
+
+static int
+tells_no_secret(void *data, const struct koda_connection *c)
+{
+	return strstr(c->detail, "hunter2") != NULL || strstr(c->rule, "hunter2") != NULL;
+}
+
+static int
+violates_no_secret(void *data, const struct koda_violation *v)
+{
+	return strstr(v->detail, "hunter2") != NULL || strstr(v->target, "hunter2") != NULL;
+}
+
+/* What the user's own proxy is given to let him through is told to nobody: not in text, nor where a command could look. */
+static void
+credentials_stay_with_the_proxy(void **state)
+{
+	static const char *const looks[] = { "env", "cat /proc/[0-9]*/environ",
+		"cat /proc/[0-9]*/cmdline", "curl -sSv http://some.github.com/ 2>&1",
+		"curl -sSvk https://github.com/ 2>&1", CONNECT "github.com 443 </dev/null 2>&1",
+		"cat /proc/self/mountinfo" };
+	struct service gone;
+	char value[128];
+	struct fixture f;
+
+	service_start(&gone, NULL, "HTTP/1.1 407 no\r\n\r\n");
+	snprintf(value, sizeof(value), "http://user:hunter2@127.0.0.1:%u", gone.port);
+	fixture_prepare(&f, KODA_AUTO);
+	setenv("HTTPS_PROXY", value, 1);
+	setenv("http_proxy", value, 1);
+	open_with(&f, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(looks); i++) {
+		const char *text = output_of(f.slot, looks[i], NULL);
+
+		assert_null(strstr(text, "hunter2"));
+		assert_null(strstr(text, "dXNlcjpodW50ZXIy")); /* as Basic has it */
+	}
+	assert_int_equal(koda_slot_connections(f.slot, tells_no_secret, NULL), 0);
+	assert_int_equal(koda_slot_violations(f.slot, violates_no_secret, NULL), 0);
+	unsetenv("HTTPS_PROXY");
+	unsetenv("http_proxy");
+	for (size_t i = 0; i < N_ELEMENTS(said); i++)
+		assert_null(strstr(said[i], "hunter2"));
+	fixture_end(&f);
+	service_stop(&gone);
+}
+
 /* ---- the host is gone ---- */
 
 /* Processes whose parent we are. */
@@ -554,6 +659,8 @@ main(void)
 		cmocka_unit_test(ended_while_looked_at),
 		cmocka_unit_test(who_may_do_nothing_is_not_asked_for),
 		cmocka_unit_test(ended_while_asked),
+		cmocka_unit_test(no_descriptor_is_left),
+		cmocka_unit_test(credentials_stay_with_the_proxy),
 		cmocka_unit_test(host_is_killed_and_its_fork_lives),
 	};
 
