@@ -242,11 +242,17 @@ binds_anything(int family)
 	int *k = &known[family == AF_INET6];
 
 	if (*k < 0) {
+		int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		const struct sockaddr_in in = { .sin_family = AF_INET,
 			.sin_addr.s_addr = htonl(0xc0000201) /* 192.0.2.1 */ };
 		const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
 			.sin6_addr.s6_addr = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 } };
 
+		/* Whoever has all descriptors does not decide it for good: until there is one every address is ours. */
+		if (fd < 0 && errno != EAFNOSUPPORT)
+			return false;
+		if (fd >= 0)
+			close(fd);
 		*k = can_bind(family == AF_INET6 ? (const struct sockaddr *)&in6
 						 : (const struct sockaddr *)&in);
 	}
