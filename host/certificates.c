@@ -1,11 +1,13 @@
 #include "host/certificates.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,22 +19,67 @@
 #define BUNDLE_MAX (16u << 20) /* of one file; a system's has a quarter of a megabyte */
 #define PIECE      65536
 
+#define PREFIX "koda-certificates-"
+#define TRIES  3
+
+/* Whoever was killed has left his: nobody holds it any more. */
+static void
+sweep(const char *base, const char *name)
+{
+	DIR *all = opendir(base);
+	const struct dirent *entry;
+	struct stat st;
+
+	while (all != NULL && (entry = readdir(all)) != NULL) {
+		cleanup_close int at = -1;
+
+		if (strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1) != 0)
+			continue;
+		at = openat(dirfd(all), entry->d_name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (at < 0 || fstat(at, &st) < 0 || st.st_uid != geteuid() ||
+		    flock(at, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		unlinkat(at, FRESH, 0);
+		unlinkat(at, name, 0);
+		unlinkat(dirfd(all), entry->d_name, AT_REMOVEDIR);
+	}
+	if (all != NULL)
+		closedir(all);
+}
+
+/* Held; -1: somebody has swept it away before it could be. */
+static int
+hold(const char *dir)
+{
+	cleanup_close int at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (at < 0 || flock(at, LOCK_EX | LOCK_NB) < 0 || fstat(at, &st) < 0 || st.st_nlink == 0)
+		return -1;
+	return take_fd(&at);
+}
+
 char *
-certificates_make(struct koda_error *err)
+certificates_make(const char *name, int *ret_held, struct koda_error *err)
 {
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
 	char dir[PATH_LEN_MAX + 1], *real;
 
-	for (size_t i = 0; i < N_ELEMENTS(bases); i++) {
-		if (bases[i] == NULL || bases[i][0] != '/' ||
-		    snprintf(dir, sizeof(dir), "%s/koda-certificates-XXXXXX", bases[i]) >=
-			(int)sizeof(dir) ||
-		    mkdtemp(dir) == NULL)
+	for (size_t i = 0; i < TRIES * N_ELEMENTS(bases); i++) {
+		const char *base = bases[i / TRIES];
+
+		if (base == NULL || base[0] != '/' ||
+		    snprintf(dir, sizeof(dir), "%s/" PREFIX "XXXXXX", base) >= (int)sizeof(dir))
+			continue;
+		sweep(base, name);
+		if (mkdtemp(dir) == NULL)
 			continue;
 		/* bwrap is given no link. */
 		real = realpath(dir, NULL);
-		if (real != NULL)
+		if (real != NULL && (*ret_held = hold(real)) >= 0)
 			return real;
+		free(real);
 		rmdir(dir);
 	}
 	err_set(err, KODA_UNSUPPORTED, errno, "no directory for the certificates");

@@ -8,8 +8,9 @@
 
 #include "shared/err.h"
 
-/* A directory for it, 0700, in the user's runtime or temporary directory. The caller's; NULL with *err set. */
-char *certificates_make(struct koda_error *err);
+/* A directory for that file, 0700, in the user's runtime or temporary directory. The caller's; NULL with *err set. It is held
+ * by *ret_held, to be closed when it was removed: what nobody holds is a killed host's, and goes when the next is made. */
+char *certificates_make(const char *name, int *ret_held, struct koda_error *err);
 /* Is that one certificate in PEM and nothing more, by its form? */
 bool certificates_is_pem(const void *data, size_t len);
 /* Replace the file. ca_bundle: the policy's, or NULL. */

@@ -58,7 +58,8 @@ struct egress {
 	bool useful;                   /* this one has reported something */
 	uint64_t sync_sent, synced;
 	struct egress_question *questions;
-	char *certificates;            /* directory, or NULL */
+	char *certificates; /* directory, or NULL */
+	int certificates_held;
 	char failed[KODA_MESSAGE_MAX]; /* its own last words */
 };
 
@@ -964,7 +965,7 @@ egress_new(struct koda_session *ses, struct koda_policy *policy)
 	e->ses = ses;
 	e->policy = koda_policy_ref(policy);
 	e->child.pidfd = -1;
-	e->fs.fd = -1;
+	e->fs.fd = e->certificates_held = -1;
 	e->next_slot = 1;
 	arena_init(&e->arena);
 	e->next = ses->egress->all;
@@ -987,6 +988,7 @@ egress_free(struct egress *e)
 		free(e->certificates);
 	else
 		certificates_remove(e->certificates, EGRESS_CERTIFICATES_NAME);
+	close_at(&e->certificates_held);
 	koda_policy_free(e->policy);
 	arena_done(&e->arena);
 	free(e);
@@ -1023,7 +1025,9 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 	e->ports = port;
 	if (!slot->ses->intercept)
 		return 0;
-	if (e->certificates == NULL && (e->certificates = certificates_make(err)) == NULL)
+	if (e->certificates == NULL &&
+	    (e->certificates = certificates_make(EGRESS_CERTIFICATES_NAME, &e->certificates_held,
+		 err)) == NULL)
 		return -1;
 	if (e->state == EGRESS_DOWN)
 		start(e);

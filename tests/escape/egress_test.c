@@ -591,11 +591,27 @@ children(void)
 	return n;
 }
 
+static size_t
+count_certificates(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	DIR *dir = opendir(tmp != NULL ? tmp : "/tmp");
+	struct dirent *entry;
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL)
+		n += strncmp(entry->d_name, "koda-certificates-", 18) == 0;
+	closedir(dir);
+	return n;
+}
+
 /* An embedder that forks without an exec: its child has the other end of each of our sockets. Then it is killed. */
 static void __attribute__((noreturn)) be_killed(struct fixture *f, int tell)
 {
 	pid_t pid;
 
+	f->options.intercept = true;
 	open_with(f, NULL);
 	output_of(f->slot, "curl -s -o /dev/null http://evil.example/", NULL);
 	fflush(NULL);
@@ -642,6 +658,13 @@ host_is_killed_and_its_fork_lives(void **state)
 	assert_int_equal(waitpid(forked, NULL, 0), forked);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+	/* Files cannot end by themselves: the next one takes them away, and its own in the end. */
+	assert_int_equal(count_certificates(), 1);
+	f.options.intercept = true;
+	open_with(&f, NULL);
+	assert_int_equal(count_certificates(), 1);
+	koda_session_close(f.ses);
+	assert_int_equal(count_certificates(), 0);
 	f.ses = NULL;
 	fixture_end(&f);
 }
