@@ -582,20 +582,6 @@ access_protected_entry(const struct access_subject *who, const char *parent_name
 /* ---- sentences ---- */
 
 static const char *
-mode_name(enum koda_mode mode)
-{
-	switch (mode) {
-	case KODA_PLAN:
-		return "plan";
-	case KODA_SAFE:
-		return "safe";
-	case KODA_AUTO:
-		return "auto";
-	}
-	return "unknown";
-}
-
-static const char *
 op_words(enum access_op op)
 {
 	switch (op) {
@@ -686,6 +672,6 @@ access_refuse(struct koda_error *err, const struct access_subject *who, enum acc
 	show(shown, sizeof(shown), path);
 	err_set(err, KODA_POLICY_DENIED, 0, "refused to %s '%s': %s (rule %s, mode %s)",
 	    op_words(op), shown, access_reason(who, op, v, reason, sizeof(reason)),
-	    access_rule_name(v.rule), mode_name(who->mode));
+	    access_rule_name(v.rule), policy_mode_name(who->mode));
 	return err_about(err, path, access_rule_name(v.rule));
 }

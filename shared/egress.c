@@ -131,20 +131,6 @@ egress_judge_address(const struct egress_rules *rules, const struct sockaddr *sa
 
 /* ---- sentences ---- */
 
-static const char *
-mode_name(enum koda_mode mode)
-{
-	switch (mode) {
-	case KODA_PLAN:
-		return "plan";
-	case KODA_SAFE:
-		return "safe";
-	case KODA_AUTO:
-		return "auto";
-	}
-	return "unknown";
-}
-
 /* A model reads this and goes on from there: what it should do is the half that counts. */
 static const char remedy_denied[] = "do not try again, and do not look for another way to it";
 static const char remedy_ask[] = "do not try again, ask the user";
@@ -154,7 +140,7 @@ sentence(char *buf, size_t size, const char *host, unsigned port, const char *wh
     enum koda_mode mode, const char *remedy)
 {
 	int n = snprintf(buf, size, "%s:%u is refused: %s (rule %s, mode %s); %s", host, port, why,
-	    rule, mode_name(mode), remedy);
+	    rule, policy_mode_name(mode), remedy);
 
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size > 0 ? size - 1 : 0;
 }
@@ -166,7 +152,8 @@ allowed_sentence(char *buf, size_t size, const char *host, unsigned port,
 	int n = snprintf(buf, size, "%s:%u is allowed: %s (rule %s, mode %s)%s", host, port,
 	    v->rule == rule_any ? "the policy allows every host that it does not deny"
 				: "a rule of the policy names it",
-	    v->rule, mode_name(mode), v->any_sni ? "; the TLS server name may be another one" : "");
+	    v->rule, policy_mode_name(mode),
+	    v->any_sni ? "; the TLS server name may be another one" : "");
 
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size > 0 ? size - 1 : 0;
 }

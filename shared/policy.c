@@ -76,6 +76,20 @@ domain_use(enum koda_list list)
 	return list == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER;
 }
 
+const char *
+policy_mode_name(enum koda_mode mode)
+{
+	switch (mode) {
+	case KODA_PLAN:
+		return "plan";
+	case KODA_SAFE:
+		return "safe";
+	case KODA_AUTO:
+		return "auto";
+	}
+	return "unknown";
+}
+
 void
 policy_init(struct policy *p)
 {

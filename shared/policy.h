@@ -54,6 +54,9 @@ extern const char *const policy_list_name[KODA_N_LISTS];
 extern const char *const policy_flag_name[KODA_N_FLAGS];
 extern const char *const policy_limit_name[KODA_N_LIMITS];
 
+/* "plan" ...: for sentences. */
+const char *policy_mode_name(enum koda_mode mode);
+
 /* All defaults: nothing present, nothing unlimited is limited, depth 3, trust auto. */
 void policy_init(struct policy *p);
 void policy_done(struct policy *p);

@@ -447,6 +447,8 @@ finish(struct run *run)
 	status = result.hit == KODA_HIT_WALL_TIME ? EXIT_TIMED_OUT : result.status;
 	if (!has(run, OPT_JSON)) {
 		report_violations(run);
+		if (status != 0)
+			run_report_failures(run->slot);
 		run_report_limit(&result);
 		if (run->streams.lost != 0 && run->streams.lost != EPIPE) {
 			errno = run->streams.lost;

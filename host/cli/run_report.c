@@ -77,6 +77,46 @@ run_report_violations(const struct koda_slot *slot)
 	}
 }
 
+#define FAILURES_MAX 8 /* a program that tries many hosts is not all that somebody wants to read */
+
+struct failures {
+	char *detail[FAILURES_MAX];
+	size_t n;
+};
+
+static int
+on_failure(void *data, const struct koda_connection *c)
+{
+	struct failures *all = data;
+
+	/* That the client went away is its own doing. */
+	if (c->outcome != KODA_CONNECTION_FAILED || c->detail[0] == '\0' ||
+	    strcmp(c->rule, "client") == 0)
+		return 0;
+	for (size_t i = 0; i < all->n; i++) {
+		if (strcmp(all->detail[i], c->detail) == 0)
+			return 0;
+	}
+	all->detail[all->n] = strdup(c->detail);
+	if (all->detail[all->n] == NULL)
+		output_no_memory();
+	return ++all->n == FAILURES_MAX;
+}
+
+void
+run_report_failures(struct koda_slot *slot)
+{
+	struct failures all = { .n = 0 };
+
+	koda_slot_connections(slot, on_failure, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		fputs("koda-sandbox: ", stderr);
+		show_string(stderr, all.detail[i]);
+		fputc('\n', stderr);
+		free(all.detail[i]);
+	}
+}
+
 /* Where something was left out a character may have been cut in two: that is no foreign encoding. */
 static size_t
 whole_head(const struct koda_output *o)

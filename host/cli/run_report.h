@@ -16,6 +16,8 @@ struct run_subject {
 /* The block for a model, on standard error, of all that the slot's sandbox refused; nothing when there
  * is none. */
 void run_report_violations(const struct koda_slot *slot);
+/* Connections that were allowed and did not come about, in words: clients tell a number. */
+void run_report_failures(struct koda_slot *slot);
 /* The object. Returns the exit status of having printed it. */
 int run_report_json(const struct run_subject *subject, struct koda_slot *slot,
     const struct koda_command_result *result);

@@ -309,12 +309,6 @@ reason(int status)
 	return "Refused";
 }
 
-const char *
-gate_mode_name(enum koda_mode mode)
-{
-	return mode == KODA_PLAN ? "plan" : mode == KODA_SAFE ? "safe" : "auto";
-}
-
 /* A line of text, whatever led to it: sentences may quote a server. */
 static size_t
 one_line(char *buf, size_t size, const char *text)
@@ -348,7 +342,7 @@ refusal_text(const struct refusal *r, enum koda_mode mode, bool close, char buf[
 	    r->status == 403      ? "deny"
 		: r->status < 500 ? "invalid"
 				  : "fail",
-	    r->host[0] == '\0' ? "-" : r->host, rule, gate_mode_name(mode),
+	    r->host[0] == '\0' ? "-" : r->host, rule, policy_mode_name(mode),
 	    len + strlen("koda-sandbox: \n"), close ? "close" : "keep-alive", line);
 	return n < 0 ? 0 : n < REFUSAL_TEXT_MAX ? (size_t)n : REFUSAL_TEXT_MAX - 1;
 }

@@ -53,9 +53,6 @@ bool gate_asks(const struct gate *g);
 void gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *target, int status,
     const char *rule, const char *why, struct refusal *ret);
 
-/* "auto" ... as sentences have it. */
-const char *gate_mode_name(enum koda_mode mode);
-
 /* "HTTP/1.1 403 Forbidden", Koda-Sandbox header, one line of text. Returns its length. close: Connection: close. */
 #define REFUSAL_TEXT_MAX 2048
 size_t refusal_text(const struct refusal *r, enum koda_mode mode, bool close,

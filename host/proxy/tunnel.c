@@ -224,7 +224,7 @@ refuse_name(struct tunnel *t, const char *why)
 
 	snprintf(sentence, sizeof(sentence),
 	    "%s:%u is refused: %s (rule tls_name, mode %s); connect with the name of that very host, in TLS where TLS is spoken",
-	    t->target.host, t->target.port, why, gate_mode_name(t->l->proxy->mode));
+	    t->target.host, t->target.port, why, policy_mode_name(t->l->proxy->mode));
 	account_end(t->account, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED, "tls_name", sentence);
 	t->account = NULL;
 	if (send(t->client, hello_alert, HELLO_ALERT_LEN, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)

@@ -344,8 +344,8 @@ enum koda_scope {
 KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum koda_scope scope);
 
 enum koda_event_kind {
-	KODA_EVENT_SPAWN = 1,   /* a worker was started */
-	KODA_EVENT_DEATH = 2,   /* a worker, a sandbox or a proxy died that was not asked to */
+	KODA_EVENT_SPAWN = 1, /* a worker was started */
+	KODA_EVENT_DEATH = 2, /* a worker, a sandbox or a proxy died that was not asked to */
 	/* Less is enforced than this version can: said once a session. Or commands have lost their network: once a policy. */
 	KODA_EVENT_DEGRADED = 3
 };
@@ -581,7 +581,7 @@ KODA_API char *koda_violations_render(const struct koda_violation *violations, s
 enum koda_connection_outcome {
 	KODA_CONNECTION_ALLOWED = 1,
 	KODA_CONNECTION_DENIED, /* by a rule, by the address that the name led to, by the TLS name, by who was asked */
-	KODA_CONNECTION_FAILED, /* allowed, and not established or not finished */
+	KODA_CONNECTION_FAILED,  /* allowed, and not established or not finished */
 	KODA_CONNECTION_INVALID, /* what the client sent made no sense; host may be "" */
 };
 /* "allowed" ... */
