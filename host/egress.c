@@ -1,28 +1,20 @@
-#include "host/egress.h"
+#include "host/egress_report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "host/certificates.h"
 #include "host/command.h"
 #include "host/connections.h"
 #include "host/helpers.h"
-#include "host/open_exact.h"
 #include "host/sandbox.h"
-#include "proto/proxy.pb-c.h"
 #include "shared/cleanup.h"
-#include "shared/egress.h"
-#include "shared/lockdown.h"
-#include "shared/message.h"
 #include "shared/upstream.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -33,49 +25,6 @@
 #define PENDING_MAX (FRAME_MAX + (64u << 10))
 /* How long the last words of a process that has closed its socket are waited for. */
 #define GONE_MS 200
-
-enum egress_state {
-	EGRESS_DOWN, /* nobody has needed it, or it died */
-	EGRESS_STARTING,
-	EGRESS_UP,
-	EGRESS_FAILED, /* for good */
-};
-
-/* One policy of a session, and the process that serves it. */
-struct egress {
-	struct source source; /* the control socket; first */
-	struct egress *next;
-	struct koda_session *ses;
-	struct koda_policy *policy; /* a reference */
-	struct egress_port *ports;
-	enum egress_state state;
-	struct child child;
-	struct frame_stream fs;
-	struct arena arena;
-	uint64_t next_slot;
-	uint64_t deadline, not_before; /* ns */
-	unsigned barren, useless;      /* deaths in a row */
-	bool useful;                   /* this one has reported something */
-	uint64_t sync_sent, synced;
-	struct egress_question *questions;
-	char *certificates; /* directory, or NULL */
-	int certificates_held;
-	char failed[KODA_MESSAGE_MAX]; /* its own last words */
-};
-
-struct grant {
-	char host[DOMAIN_HOST_MAX + 1];
-	unsigned port;
-};
-
-struct egress_session {
-	struct egress *all;
-	char path[PATH_LEN_MAX + 1], connect_path[PATH_LEN_MAX + 1];
-	char *variable[4]; /* as upstream_variables has them; NULL: not set */
-	struct grant *grants;
-	size_t n_grants;
-	bool foreign; /* a forked child */
-};
 
 enum { HTTPS, HTTP, ALL, NO };
 
@@ -179,74 +128,6 @@ close_port(struct egress_port *port)
 	port->served = false;
 }
 
-static struct egress_port *
-find_port(const struct egress *e, uint64_t slot)
-{
-	struct egress_port *p = e->ports;
-
-	while (p != NULL && p->slot != slot)
-		p = p->next;
-	return p;
-}
-
-/* ---- questions ---- */
-
-static void
-unlink_question(struct egress_question *q)
-{
-	struct egress_question **at = &q->egress->questions;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
-}
-
-static void
-free_question(struct egress_question *q)
-{
-	unlink_question(q);
-	approve_connect_done(q);
-	free(q);
-}
-
-/* slot 0: of all. */
-static void
-free_questions(struct egress *e, uint64_t slot)
-{
-	for (struct egress_question *q = e->questions, *next; q != NULL; q = next) {
-		next = q->next;
-		if (slot == 0 || q->slot == slot)
-			free_question(q);
-	}
-}
-
-static bool
-is_granted(const struct egress_session *es, const char *host, unsigned port)
-{
-	for (size_t i = 0; i < es->n_grants; i++)
-		if (es->grants[i].port == port && strcmp(es->grants[i].host, host) == 0)
-			return true;
-	return false;
-}
-
-static bool
-add_grant(struct egress_session *es, const char *host, unsigned port)
-{
-	struct grant *more;
-
-	if (is_granted(es, host, port))
-		return true;
-	if (es->n_grants >= EGRESS_GRANTS_MAX)
-		return false;
-	more = realloc(es->grants, (es->n_grants + 1) * sizeof(*more));
-	if (more == NULL)
-		return false;
-	es->grants = more;
-	snprintf(more[es->n_grants].host, sizeof(more[0].host), "%s", host);
-	more[es->n_grants++].port = port;
-	return true;
-}
-
 /* ---- the process's end ---- */
 
 static void
@@ -264,13 +145,7 @@ stop(struct egress *e)
 		if (p->connections != NULL)
 			connections_cut(p->connections, "the egress proxy ended under it");
 	}
-	/* Whoever thinks about one may still say that it is for the session. */
-	for (struct egress_question *q = e->questions, *next; q != NULL; q = next) {
-		next = q->next;
-		q->id = 0;
-		if (q->unasked)
-			free_question(q);
-	}
+	egress_questions_orphan(e);
 }
 
 static uint64_t
@@ -306,8 +181,6 @@ lost(struct egress *e, const char *why)
 	bury(e, true, why);
 }
 
-static int take_reports(struct egress *e, struct koda_error *err);
-
 /* It has closed its socket. Who does that and stays is not well. */
 static void
 ended(struct egress *e)
@@ -328,7 +201,7 @@ static void
 read_rest(struct egress *e)
 {
 	for (int i = 0; !e->fs.eof && i < READS_MAX; i++)
-		if (take_reports(e, NULL) < 0 || frame_fill(&e->fs, false, NULL) <= 0)
+		if (egress_report_take(e, NULL) < 0 || frame_fill(&e->fs, false, NULL) <= 0)
 			return;
 }
 
@@ -346,9 +219,8 @@ broke(struct egress *e, const struct koda_error *err)
 
 /* ---- orders ---- */
 
-/* fd -1: none goes with it. */
-static int
-send_order(struct egress *e, const Koda__EgressOrder *order, int fd, struct koda_error *err)
+int
+egress_send(struct egress *e, const Koda__EgressOrder *order, int fd, struct koda_error *err)
 {
 	ssize_t len = message_queue(&e->fs, &order->base, err);
 	int r;
@@ -366,13 +238,12 @@ send_order(struct egress *e, const Koda__EgressOrder *order, int fd, struct koda
 	return 0;
 }
 
-/* The same where it is not one of its reports that is being worked on. */
-static void
-order(struct egress *e, const Koda__EgressOrder *one, int fd)
+void
+egress_order(struct egress *e, const Koda__EgressOrder *order)
 {
 	struct koda_error err;
 
-	if (send_order(e, one, fd, &err) < 0)
+	if (egress_send(e, order, -1, &err) < 0)
 		broke(e, &err);
 }
 
@@ -385,49 +256,10 @@ send_serve(struct egress *e, struct egress_port *port, struct koda_error *err)
 	serve.slot = port->slot;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_SERVE;
 	one.serve = &serve;
-	if (send_order(e, &one, port->fd, err) < 0)
+	if (egress_send(e, &one, port->fd, err) < 0)
 		return -1;
 	port->served = true;
 	return 0;
-}
-
-static void
-fill_answer(Koda__EgressOrder *one, Koda__EgressAnswer *answer, uint64_t question,
-    enum koda_scope scope)
-{
-	koda__egress_order__init(one);
-	koda__egress_answer__init(answer);
-	answer->question = question;
-	answer->consent = scope == KODA_SCOPE_SESSION ? KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION
-	    : scope == KODA_SCOPE_ONCE                ? KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE
-						      : KODA__EGRESS_CONSENT__EGRESS_CONSENT_NO;
-	one->order_case = KODA__EGRESS_ORDER__ORDER_ANSWER;
-	one->answer = answer;
-}
-
-static int
-send_answer(struct egress *e, uint64_t question, enum koda_scope scope, struct koda_error *err)
-{
-	Koda__EgressAnswer answer;
-	Koda__EgressOrder one;
-
-	fill_answer(&one, &answer, question, scope);
-	return send_order(e, &one, -1, err);
-}
-
-/* Whoever may change nothing, not even with approval, is an agent that plans: it gets no more than its rules say, also in a
- * session whose others ask. */
-static bool
-may_be_granted(const struct egress *e)
-{
-	return e->ses->mode == KODA_SAFE && koda_policy_get(e->policy)->trust != KODA_TRUST_FORBID;
-}
-
-/* In Safe, by the mode's table. */
-static bool
-asks(const struct egress *e)
-{
-	return may_be_granted(e) && e->ses->approve != NULL;
 }
 
 static int
@@ -464,13 +296,23 @@ send_start(struct egress *e, struct koda_error *err)
 	if ((upstream.has_no_proxy = es->variable[NO] != NULL))
 		upstream.no_proxy = message_text(es->variable[NO]);
 	start.upstream = &upstream;
-	start.ask = asks(e);
+	start.ask = egress_asks(e);
 	start.intercept = e->ses->intercept;
 	start.grant = list;
-	start.n_grant = may_be_granted(e) ? es->n_grants : 0;
+	start.n_grant = egress_may_be_granted(e) ? es->n_grants : 0;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_START;
 	one.start = &start;
-	return send_order(e, &one, -1, err);
+	return egress_send(e, &one, -1, err);
+}
+
+int
+egress_up(struct egress *e, struct koda_error *err)
+{
+	e->state = EGRESS_UP;
+	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
+		if (p->fd >= 0 && send_serve(e, p, err) < 0)
+			return -1;
+	return 0;
 }
 
 /* What the machine is short of now it may have again for the next connection. */
@@ -515,351 +357,6 @@ on_waiting(struct source *source)
 		start(e);
 }
 
-/* ---- reports ---- */
-
-/* A field as text: no NUL, not too long. An empty one has no data. */
-static int
-take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *what,
-    struct koda_error *err)
-{
-	if (field->len >= size || (field->len > 0 && memchr(field->data, '\0', field->len) != NULL))
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a %s that is none", what);
-	if (field->len > 0)
-		memcpy(ret, field->data, field->len);
-	ret[field->len] = '\0';
-	return 0;
-}
-
-/* Canonical, as everything that it judges is. */
-static int
-take_host(char ret[DOMAIN_HOST_MAX + 1], const ProtobufCBinaryData *field, bool may_be_empty,
-    enum domain_kind *ret_kind, struct koda_error *err)
-{
-	ret[0] = '\0';
-	*ret_kind = DOMAIN_NAME;
-	if (field->len == 0 && may_be_empty)
-		return 0;
-	if (domain_host_parse(field->data, field->len, true, ret, ret_kind) != NULL ||
-	    strlen(ret) != field->len || memcmp(ret, field->data, field->len) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a host that is none");
-	return 0;
-}
-
-/* A slot that it was told of; *ret is NULL when that is gone meanwhile. */
-static int
-take_slot(const struct egress *e, uint64_t slot, struct egress_port **ret, struct koda_error *err)
-{
-	if (slot == 0 || slot >= e->next_slot)
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
-	*ret = find_port(e, slot);
-	if (*ret != NULL && !(*ret)->served)
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
-	return 0;
-}
-
-static int
-on_ready(struct egress *e, const Koda__EgressReady *r, struct koda_error *err)
-{
-	const unsigned kernel = lockdown_landlock_abi();
-	const unsigned wanted = kernel < LOCKDOWN_ABI_FULL ? kernel : LOCKDOWN_ABI_FULL;
-
-	if (e->state != EGRESS_STARTING)
-		return err_set(err, KODA_PROTOCOL, 0, "it said twice that it is ready");
-	if (r->protocol != KODA_PROTOCOL_VERSION)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "koda-egress-proxy speaks protocol %u and this library %u: install both from "
-		    "one build",
-		    r->protocol, KODA_PROTOCOL_VERSION);
-	if (r->policy_digest.len != KODA_DIGEST_BYTES ||
-	    memcmp(r->policy_digest.data, koda_policy_digest(e->policy), KODA_DIGEST_BYTES) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "it goes by another policy");
-	if (!r->seccomp || r->landlock_abi < wanted)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "it is not confined (Landlock ABI %u, %u needed; seccomp %s)", r->landlock_abi,
-		    wanted, r->seccomp ? "yes" : "no");
-	if (r->has_ca_certificate != e->ses->intercept ||
-	    (r->has_ca_certificate &&
-		(r->ca_certificate.len > EGRESS_CA_MAX ||
-		    !certificates_is_pem(r->ca_certificate.data, r->ca_certificate.len))))
-		return err_set(err, KODA_PROTOCOL, 0, "what it calls its certificate is none");
-	if (r->has_ca_certificate &&
-	    certificates_write(e->certificates, EGRESS_CERTIFICATES_NAME,
-		koda_policy_get(e->policy)->ca_bundle, r->ca_certificate.data,
-		r->ca_certificate.len, err) < 0) {
-		if (err != NULL)
-			err->code = KODA_UNSUPPORTED; /* it is not the proxy's socket that failed */
-		return -1;
-	}
-	e->state = EGRESS_UP;
-	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
-		if (p->fd >= 0 && send_serve(e, p, err) < 0)
-			return -1;
-	return 0;
-}
-
-static int
-on_failed(struct egress *e, const Koda__EgressFailed *f)
-{
-	bytes_show(e->failed, sizeof(e->failed), f->why.data, f->why.len);
-	return 0; /* and then it ends */
-}
-
-static void
-record_violation(struct egress_port *port, const char *host, unsigned number, const char *rule,
-    const char *detail)
-{
-	struct sandbox *sb = port->sb;
-	char target[DOMAIN_HOST_MAX + 16], shown_rule[256], shown_detail[EGRESS_SENTENCE_MAX];
-	const struct koda_violation v = { .kind = KODA_VIOLATION_NETWORK_OUTBOUND,
-		.target = target,
-		.command = sb->commands != NULL ? sb->commands->name : "",
-		.rule = shown_rule,
-		.detail = shown_detail,
-		.certain = true };
-
-	snprintf(target, sizeof(target), "%s:%u", host, number);
-	bytes_show(shown_rule, sizeof(shown_rule), rule, strlen(rule));
-	bytes_show(shown_detail, sizeof(shown_detail), detail, strlen(detail));
-	violations_record(&sb->violations, &v);
-}
-
-static const char *
-protocol_name(Koda__EgressKind kind)
-{
-	switch ((int)kind) {
-	case KODA__EGRESS_KIND__EGRESS_KIND_CONNECT:
-		return "connect";
-	case KODA__EGRESS_KIND__EGRESS_KIND_SOCKS:
-		return "socks";
-	case KODA__EGRESS_KIND__EGRESS_KIND_HTTP:
-		return "http";
-	case KODA__EGRESS_KIND__EGRESS_KIND_INTERCEPT:
-		return "https";
-	default:
-		return NULL;
-	}
-}
-
-static int
-on_connection(struct egress *e, const Koda__EgressConnection *m, struct koda_error *err)
-{
-	char host[DOMAIN_HOST_MAX + 1], rule[DOMAIN_PATTERN_MAX + 64],
-	    detail[EGRESS_SENTENCE_MAX + 1];
-	const bool invalid = m->outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID;
-	struct koda_connection one = { .protocol = protocol_name(m->kind),
-		.host = host,
-		.port = m->port,
-		.outcome = (enum koda_connection_outcome)m->outcome,
-		.open = m->open,
-		.rule = rule,
-		.detail = detail,
-		.up = m->up,
-		.down = m->down,
-		.duration_us = m->duration_us };
-	struct egress_port *port = NULL;
-	enum domain_kind kind;
-
-	if (take_slot(e, m->slot, &port, err) < 0 ||
-	    take_host(host, &m->host, invalid, &kind, err) < 0 ||
-	    take_text(rule, sizeof(rule), &m->rule, "rule", err) < 0 ||
-	    take_text(detail, sizeof(detail), &m->detail, "sentence", err) < 0)
-		return -1;
-	if (one.protocol == NULL || m->outcome < KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED ||
-	    m->outcome > KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID || m->port > UINT16_MAX ||
-	    (m->port == 0 && !invalid) ||
-	    (m->open && m->outcome != KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED))
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a connection that is none");
-	e->useful = true;
-	e->barren = 0;
-	if (port == NULL)
-		return 0;
-	if (port->connections == NULL)
-		port->connections = connections_new(EGRESS_CONNECTIONS_MAX);
-	if (port->connections != NULL)
-		connections_report(port->connections, m->id, &one);
-	if (one.outcome == KODA_CONNECTION_DENIED)
-		record_violation(port, host, m->port, rule, detail);
-	return 0;
-}
-
-static struct egress_question *
-find_question(const struct egress *e, uint64_t slot, const char *host, unsigned port)
-{
-	struct egress_question *q = e->questions;
-
-	while (q != NULL && (q->slot != slot || q->port != port || strcmp(q->host, host) != 0))
-		q = q->next;
-	return q;
-}
-
-static size_t
-count_questions(const struct egress *e, uint64_t slot)
-{
-	size_t n = 0;
-
-	for (const struct egress_question *q = e->questions; q != NULL; q = q->next)
-		n += q->slot == slot;
-	return n;
-}
-
-static int
-on_ask(struct egress *e, const Koda__EgressAsk *m, struct koda_error *err)
-{
-	char host[DOMAIN_HOST_MAX + 1];
-	struct egress_question *q;
-	struct egress_port *port = NULL;
-	enum domain_kind kind;
-
-	if (take_slot(e, m->slot, &port, err) < 0 ||
-	    take_host(host, &m->host, false, &kind, err) < 0)
-		return -1;
-	if (!asks(e) || m->question == 0 || kind != DOMAIN_NAME || m->port == 0 ||
-	    m->port > UINT16_MAX || protocol_name(m->kind) == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "it asked what is not to be asked");
-	for (q = e->questions; q != NULL; q = q->next)
-		if (q->id == m->question)
-			return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
-	if (port == NULL)
-		return 0;
-	if (is_granted(e->ses->egress, host, m->port))
-		return send_answer(e, m->question, KODA_SCOPE_SESSION, err);
-	q = find_question(e, m->slot, host, m->port);
-	if (q != NULL && q->id != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
-	if (q != NULL) {
-		/* Somebody still thinks about it, on behalf of one who has given up. */
-		q->id = m->question;
-		return 0;
-	}
-	if (count_questions(e, m->slot) >= EGRESS_ASKS_MAX || (q = calloc(1, sizeof(*q))) == NULL)
-		return send_answer(e, m->question, KODA_SCOPE_NO, err);
-	*q = (struct egress_question){ .next = e->questions,
-		.egress = e,
-		.ses = e->ses,
-		.id = m->question,
-		.slot = m->slot,
-		.unasked = true,
-		.port = m->port };
-	memcpy(q->host, host, sizeof(q->host));
-	e->questions = q;
-	session_wake_at(e->ses, 0);
-	return 0;
-}
-
-static void
-on_withdraw(struct egress *e, const Koda__EgressWithdraw *m)
-{
-	for (struct egress_question *q = e->questions; q != NULL; q = q->next) {
-		if (q->id != m->question || m->question == 0)
-			continue;
-		q->id = 0;
-		if (q->unasked)
-			free_question(q);
-		return;
-	}
-}
-
-/* -1 with errno. */
-static int
-connect_socket(const char *path)
-{
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A command that may write there must not choose which socket of the host it is. */
-	cleanup_close int place = open_exact(path, O_PATH);
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct stat st;
-
-	if (fd < 0 || place < 0 || fstat(place, &st) < 0)
-		return -1;
-	if (!S_ISSOCK(st.st_mode)) {
-		errno = ENOTSOCK;
-		return -1;
-	}
-	/* A path may be too long for an address, too. */
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d", place);
-	/* A Unix socket is connected at once, or (EAGAIN) there are too many in line. */
-	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
-		return -1;
-	return take_fd(&fd);
-}
-
-static int
-on_want_socket(struct egress *e, const Koda__EgressWantSocket *m, struct koda_error *err)
-{
-	const struct policy *p = koda_policy_get(e->policy);
-	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
-	Koda__EgressSocket answer = KODA__EGRESS_SOCKET__INIT;
-	char domain[DOMAIN_PATTERN_MAX + 1];
-	cleanup_close int fd = -1;
-	const char *path = NULL;
-
-	if (take_text(domain, sizeof(domain), &m->domain, "domain", err) < 0)
-		return -1;
-	for (size_t i = 0; path == NULL && i < p->n_sockets; i++)
-		if (strcmp(p->sockets[i].domain, domain) == 0)
-			path = p->sockets[i].path;
-	if (path == NULL)
-		return err_set(err, KODA_PROTOCOL, 0,
-		    "it wants a socket that the policy does not have");
-	fd = connect_socket(path);
-	answer.id = m->id;
-	answer.errnum = fd >= 0 ? 0 : errno;
-	one.order_case = KODA__EGRESS_ORDER__ORDER_SOCKET;
-	one.socket = &answer;
-	return send_order(e, &one, fd, err);
-}
-
-static int
-on_report(struct egress *e, const uint8_t *frame, size_t len, struct koda_error *err)
-{
-	Koda__EgressReport *r;
-
-	arena_reset(&e->arena);
-	r = (Koda__EgressReport *)message_unpack(&koda__egress_report__descriptor, frame, len,
-	    &e->arena, err);
-	if (r == NULL)
-		return -1;
-	if (r->report_case == KODA__EGRESS_REPORT__REPORT_READY)
-		return on_ready(e, r->ready, err);
-	if (r->report_case == KODA__EGRESS_REPORT__REPORT_FAILED)
-		return on_failed(e, r->failed);
-	if (e->state != EGRESS_UP)
-		return err_set(err, KODA_PROTOCOL, 0, "it reports before it is ready");
-	switch ((int)r->report_case) {
-	case KODA__EGRESS_REPORT__REPORT_CONNECTION:
-		return on_connection(e, r->connection, err);
-	case KODA__EGRESS_REPORT__REPORT_ASK:
-		return on_ask(e, r->ask, err);
-	case KODA__EGRESS_REPORT__REPORT_WITHDRAW:
-		on_withdraw(e, r->withdraw);
-		return 0;
-	case KODA__EGRESS_REPORT__REPORT_WANT_SOCKET:
-		return on_want_socket(e, r->want_socket, err);
-	case KODA__EGRESS_REPORT__REPORT_SYNCED:
-		if (r->synced->number > e->sync_sent || r->synced->number <= e->synced)
-			return err_set(err, KODA_PROTOCOL, 0, "it answers what nobody asked");
-		e->synced = r->synced->number;
-		return 0;
-	default:
-		return err_set(err, KODA_PROTOCOL, 0, "an empty report");
-	}
-}
-
-static int
-take_reports(struct egress *e, struct koda_error *err)
-{
-	const uint8_t *frame;
-	size_t len;
-	int r;
-
-	while ((r = frame_next(&e->fs, &frame, &len, err)) > 0)
-		if (on_report(e, frame, len, err) < 0)
-			return -1;
-	if (r == 0 && frame_fds_waiting(&e->fs) > 0)
-		return err_set(err, KODA_PROTOCOL, 0, "a descriptor from who has none to give");
-	return r;
-}
-
 /* Take what is there. False: all of it was taken, or it is gone. */
 static bool
 receive(struct egress *e)
@@ -869,7 +366,7 @@ receive(struct egress *e)
 
 	for (int i = 0; r > 0 && i < READS_MAX; i++) {
 		r = frame_fill(&e->fs, false, &err);
-		if (r > 0 && take_reports(e, &err) < 0) {
+		if (r > 0 && egress_report_take(e, &err) < 0) {
 			broke(e, &err);
 			return false;
 		}
@@ -946,9 +443,11 @@ egress_drain(struct egress_port *port, bool sync)
 		return;
 	}
 	number.number = ++e->sync_sent;
+	number.has_slot = true;
+	number.slot = port->slot;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_SYNC;
 	one.sync = &number;
-	order(e, &one, -1);
+	egress_order(e, &one);
 	wait_for(e, is_synced, EGRESS_SYNC_MS);
 }
 
@@ -981,7 +480,7 @@ egress_free(struct egress *e)
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
-	free_questions(e, 0);
+	egress_questions_free(e, 0);
 	if (e->fs.fd >= 0)
 		stop(e);
 	if (e->ses->egress->foreign)
@@ -1077,7 +576,7 @@ egress_drop(struct egress_port *port)
 	port->egress = NULL;
 	if (port->connections != NULL)
 		connections_cut(port->connections, "its sandbox ended");
-	free_questions(e, port->slot);
+	egress_questions_free(e, port->slot);
 	if (e->fs.fd < 0)
 		return;
 	if (e->ports == NULL) {
@@ -1090,7 +589,7 @@ egress_drop(struct egress_port *port)
 	drop.slot = port->slot;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_DROP;
 	one.drop = &drop;
-	order(e, &one, -1);
+	egress_order(e, &one);
 }
 
 void
@@ -1107,43 +606,7 @@ egress_certificates(const struct egress_port *port)
 	return port->egress != NULL ? port->egress->certificates : NULL;
 }
 
-/* ---- answers, time, the end ---- */
-
-void
-egress_answer(struct egress_question *q, enum koda_scope scope)
-{
-	struct egress *e = q->egress;
-	struct egress_session *es = e->ses->egress;
-	char host[DOMAIN_HOST_MAX + 1];
-	const unsigned port = q->port;
-	Koda__EgressAnswer answer;
-	Koda__EgressOrder one;
-
-	memcpy(host, q->host, sizeof(host));
-	/* For more than we can keep it is the connections that wait now. */
-	if (scope == KODA_SCOPE_SESSION && !add_grant(es, host, port))
-		scope = KODA_SCOPE_ONCE;
-	fill_answer(&one, &answer, q->id, scope);
-	free_question(q);
-	if (answer.question != 0 && e->state == EGRESS_UP)
-		order(e, &one, -1);
-	if (scope != KODA_SCOPE_SESSION)
-		return;
-	/* Whoever else waits for the same. */
-	for (e = es->all; e != NULL; e = e->next) {
-		for (struct egress_question *next = (q = e->questions); q != NULL; q = next) {
-			next = q->next;
-			if (q->port != port || strcmp(q->host, host) != 0)
-				continue;
-			fill_answer(&one, &answer, q->id, scope);
-			free_question(q);
-			if (answer.question != 0 && e->state == EGRESS_UP) {
-				order(e, &one, -1);
-				next = e->questions; /* it may have cost the proxy */
-			}
-		}
-	}
-}
+/* ---- time, the end ---- */
 
 uint64_t
 egress_next_time(const struct koda_session *ses)
@@ -1166,21 +629,10 @@ egress_next_time(const struct koda_session *ses)
 	return first;
 }
 
-static struct egress_question *
-find_unasked(const struct egress_session *es)
-{
-	for (const struct egress *e = es->all; e != NULL; e = e->next)
-		for (struct egress_question *q = e->questions; q != NULL; q = q->next)
-			if (q->unasked)
-				return q;
-	return NULL;
-}
-
 void
 egress_tick(struct koda_session *ses)
 {
 	struct egress_session *es = ses->egress;
-	struct egress_question *q;
 	uint64_t now;
 
 	if (es == NULL || es->all == NULL)
@@ -1199,10 +651,7 @@ egress_tick(struct koda_session *ses)
 			watch_ports(e);
 		}
 	}
-	while (!ses->closing && (q = find_unasked(es)) != NULL) {
-		q->unasked = false;
-		approve_ask_connect(ses, q);
-	}
+	egress_questions_put(ses);
 }
 
 void

@@ -7,8 +7,8 @@
  * When the session intercepts, the proxy is started before the first slot of its policy is: the certificate of its CA is
  * part of the view.
  *
- * What a proxy reports is checked like a worker's reply; one that lies is killed. Refusals become violations of their slot
- * at once. Nothing here calls the embedder back but egress_tick.
+ * What a proxy reports is taken in by egress_report.c, checked like a worker's reply; one that lies is killed. Refusals
+ * become violations of their slot at once. Nothing here calls the embedder back but egress_tick.
  */
 #ifndef KODA_HOST_EGRESS_H
 #define KODA_HOST_EGRESS_H
@@ -21,12 +21,8 @@
 #define EGRESS_BARREN_MAX 5
 /* From the second death in a row on that came before a report of any use; four times as long with each, so many times. What
  * kills it at once, for ever, is not to cost a processor. */
-#define EGRESS_BACKOFF_MS      10
-#define EGRESS_CONNECTIONS_MAX 1024 /* kept for koda_slot_connections, the oldest goes */
-#define EGRESS_SYNC_MS         1000 /* how long a proxy may keep us waiting, for an answer or for room */
-#define EGRESS_GRANTS_MAX      1024 /* "for this session": with a whole policy they fit a frame */
-#define EGRESS_ASKS_MAX        32 /* of one slot, also those that nobody waits for any more: beyond, no */
-#define EGRESS_CA_MAX          (64u << 10) /* of one certificate */
+#define EGRESS_BACKOFF_MS 10
+#define EGRESS_SYNC_MS    1000 /* how long a proxy may keep us waiting, for an answer or for room */
 
 /* One slot's socket. In struct sandbox. */
 struct egress_port {
