@@ -234,19 +234,28 @@ account_end(struct account *a, Koda__EgressOutcome outcome, const char *rule, co
 	free(a);
 }
 
+/* What EgressSync may lead to has to fit: for each connection of a slot two accounts, of a tunnel and of a request inside. */
+#define REPORT_MAX 512
+_Static_assert(sizeof(((struct account *)NULL)->host) + sizeof(((struct account *)NULL)->rule) +
+	    128 <=
+	REPORT_MAX,
+    "the two texts, and ten numbers with their tags");
+_Static_assert(2ull * PROXY_CONNS_MAX * REPORT_MAX <= CONTROL_QUEUE_MAX / 2,
+    "one slot's accounts are half of what is held back");
+
 static void
-sync_accounts(struct control *c, uint64_t number)
+sync_accounts(struct control *c, const Koda__EgressSync *msg)
 {
 	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;
 	Koda__EgressSynced synced = KODA__EGRESS_SYNCED__INIT;
 
-	for (const struct account *a = c->accounts; a != NULL; a = a->next)
-		if (a->open)
+	for (const struct account *a = c->accounts; a != NULL && msg->has_slot; a = a->next)
+		if (a->open && a->slot == msg->slot)
 			report_account(a, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, true,
 			    a->rule, NULL);
 	r.report_case = KODA__EGRESS_REPORT__REPORT_SYNCED;
 	r.synced = &synced;
-	synced.number = number;
+	synced.number = msg->number;
 	report(c, &r, true);
 }
 
@@ -454,7 +463,7 @@ take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error
 	case KODA__EGRESS_ORDER__ORDER_SOCKET:
 		return take_socket(c, o->socket, fd, err);
 	case KODA__EGRESS_ORDER__ORDER_SYNC:
-		sync_accounts(c, o->sync->number);
+		sync_accounts(c, o->sync);
 		return 0;
 	case KODA__EGRESS_ORDER__ORDER_START:
 	case KODA__EGRESS_ORDER__ORDER__NOT_SET:

@@ -22,7 +22,8 @@ int control_ready(struct control *c, unsigned landlock_abi, struct koda_error *e
 void control_failed(int fd, const char *why);
 
 /*
- * An account: one line of what the host is told. From account_new until account_end; `open` ones are told of on EgressSync.
+ * An account: one line of what the host is told. From account_new until account_end; `open` ones are told of when the
+ * host asks about their slot (EgressSync).
  */
 struct account {
 	struct account *prev, *next;

@@ -1123,9 +1123,10 @@ test_drop(void **state)
 	rig_say(server[1], "z");
 	rig_hear_bytes(fd[1], &byte, 1);
 	close(rig_tunnel(port[1], "good.test:7000"));
-	/* What is open is told, each of its slot. */
+	/* What is open is told, each of its slot; of the one that is gone nothing is. */
 	r.n_got = r.taken = 0;
-	rig_sync(&r);
+	rig_sync_slot(&r, slot[1]);
+	rig_sync_slot(&r, slot[0]);
 	for (size_t i = 0; i < r.n_got; i++)
 		assert_int_equal(r.got[i].slot, slot[1]);
 	assert_true(r.n_got >= 1);
@@ -1142,11 +1143,12 @@ test_sync(void **state)
 {
 	unsigned port;
 	struct rig r;
+	uint64_t slot;
 	char buf[8];
 	int fd, server, open = 0;
 
 	rig_up(&r, &usual);
-	rig_serve(&r, &port);
+	slot = rig_serve(&r, &port);
 	fd = rig_tunnel(port, "good.test:7000");
 	server = rig_accept(listening);
 	rig_say(fd, "12345");
@@ -1155,7 +1157,7 @@ test_sync(void **state)
 	rig_hear_bytes(fd, buf, 3);
 	rig_sync(&r);
 	r.n_got = 0;
-	rig_sync(&r);
+	rig_sync_slot(&r, slot);
 	for (size_t i = 0; i < r.n_got; i++)
 		if (r.got[i].open) {
 			open++;
@@ -1165,6 +1167,42 @@ test_sync(void **state)
 	assert_int_equal(open, 1);
 	close(fd);
 	close(server);
+	rig_down(&r);
+}
+
+/* Who asks about one slot is not told of all: so many reports would be more than is held back for the host. */
+static void
+test_sync_of_one_slot(void **state)
+{
+	enum { SLOTS = 3, TUNNELS = 4 };
+	unsigned port[SLOTS];
+	uint64_t slot[SLOTS];
+	int fd[SLOTS * TUNNELS];
+	struct rig r;
+
+	rig_up(&r, &usual);
+	for (int i = 0; i < SLOTS; i++)
+		slot[i] = rig_serve(&r, &port[i]);
+	for (int i = 0; i < SLOTS * TUNNELS; i++)
+		fd[i] = rig_tunnel(port[i % SLOTS], "good.test:7000");
+	rig_sync(&r); /* that they were opened */
+	for (int i = 0; i < SLOTS; i++) {
+		r.n_got = r.taken = 0;
+		rig_sync_slot(&r, slot[i]);
+		assert_int_equal(r.n_got, TUNNELS);
+		for (size_t k = 0; k < r.n_got; k++) {
+			assert_true(r.got[k].open);
+			assert_int_equal(r.got[k].slot, slot[i]);
+		}
+	}
+	r.n_got = r.taken = 0;
+	rig_sync_slot(&r, slot[SLOTS - 1] + 1); /* nobody's */
+	rig_sync(&r);
+	assert_int_equal(r.n_got, 0);
+	for (int i = 0; i < SLOTS * TUNNELS; i++)
+		close(fd[i]);
+	for (int i = 0; i < SLOTS * TUNNELS; i++)
+		close(rig_accept(listening));
 	rig_down(&r);
 }
 
@@ -1788,6 +1826,7 @@ main(void)
 		cmocka_unit_test(test_ask_flood),
 		tunnels(test_drop),
 		tunnels(test_sync),
+		tunnels(test_sync_of_one_slot),
 		tunnels(test_silent_clients),
 		tunnels(test_idle_tunnels),
 		tunnels(test_descriptors_run_out),

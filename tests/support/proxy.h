@@ -292,20 +292,28 @@ rig_send(struct rig *r, Koda__EgressOrder *o, int fd)
 		fail_msg("order: %s", err.message);
 }
 
-/* All that it had to say until now has been heard. */
+/* All that it had to say until now has been heard, and what that slot has open; 0: of none. */
 static UNUSED void
-rig_sync(struct rig *r)
+rig_sync_slot(struct rig *r, uint64_t slot)
 {
 	Koda__EgressOrder o = KODA__EGRESS_ORDER__INIT;
 	Koda__EgressSync sync = KODA__EGRESS_SYNC__INIT;
 	uint64_t until = rig_ms() + PATIENCE_MS;
 
 	sync.number = ++r->next_sync;
+	sync.has_slot = slot != 0;
+	sync.slot = slot;
 	o.order_case = KODA__EGRESS_ORDER__ORDER_SYNC;
 	o.sync = &sync;
 	rig_send(r, &o, -1);
 	while (r->synced != r->next_sync)
 		rig_turn(r, until);
+}
+
+static UNUSED void
+rig_sync(struct rig *r)
+{
+	rig_sync_slot(r, 0);
 }
 
 static UNUSED ProtobufCBinaryData
