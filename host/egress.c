@@ -445,8 +445,6 @@ egress_drain(struct egress_port *port, bool sync)
 	number.number = ++e->sync_sent;
 	number.has_slot = true;
 	number.slot = port->slot;
-	number.has_slot = true;
-	number.slot = port->slot;
 	one.order_case = KODA__EGRESS_ORDER__ORDER_SYNC;
 	one.sync = &number;
 	egress_order(e, &one);
