@@ -47,6 +47,7 @@ struct talk {
 
 struct dial {
 	struct proxy *proxy;
+	uint64_t slot;
 	char host[DOMAIN_HOST_MAX + 1];
 	enum domain_kind kind;
 	unsigned port;
@@ -762,8 +763,8 @@ go_by_proxy(struct dial *d)
 		race(d, &ss, 1);
 		return;
 	}
-	d->resolve =
-	    resolve_start(d->proxy->resolver, d->via->host, d->via->port, on_proxy_resolved, d);
+	d->resolve = resolve_start(d->proxy->resolver, d->slot, d->via->host, d->via->port,
+	    on_proxy_resolved, d);
 	if (d->resolve == NULL)
 		fail(d, DIAL_RESOURCES, "too many names are being looked up");
 }
@@ -842,7 +843,7 @@ look_up(struct dial *d)
 {
 	struct ev_loop *loop = d->proxy->loop;
 
-	d->resolve = resolve_start(d->proxy->resolver, d->host, d->port, on_resolved, d);
+	d->resolve = resolve_start(d->proxy->resolver, d->slot, d->host, d->port, on_resolved, d);
 	if (d->resolve == NULL) {
 		fail(d, DIAL_RESOURCES, "too many names are being looked up");
 		return;
@@ -892,8 +893,8 @@ on_mapped(void *data, int fd, int errnum)
 /* ---- ---- */
 
 struct dial *
-dial_start(struct proxy *p, const char *host, enum domain_kind kind, unsigned port, bool plain,
-    dial_fn *fn, void *data)
+dial_start(struct proxy *p, uint64_t slot, const char *host, enum domain_kind kind, unsigned port,
+    bool plain, dial_fn *fn, void *data)
 {
 	struct dial *d = calloc(1, sizeof(*d));
 	struct sockaddr_storage ss;
@@ -904,6 +905,7 @@ dial_start(struct proxy *p, const char *host, enum domain_kind kind, unsigned po
 	if (d == NULL)
 		return NULL;
 	d->proxy = p;
+	d->slot = slot;
 	snprintf(d->host, sizeof(d->host), "%s", host);
 	d->kind = kind;
 	d->port = port;

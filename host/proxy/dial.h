@@ -35,9 +35,9 @@ struct dial_result {
 
 typedef void dial_fn(void *data, const struct dial_result *result);
 struct dial;
-/* plain: see above. NULL: no memory. */
-struct dial *dial_start(struct proxy *p, const char *host, enum domain_kind kind, unsigned port,
-    bool plain, dial_fn *fn, void *data);
+/* slot: on whose behalf. plain: see above. NULL: no memory. */
+struct dial *dial_start(struct proxy *p, uint64_t slot, const char *host, enum domain_kind kind,
+    unsigned port, bool plain, dial_fn *fn, void *data);
 void dial_cancel(struct dial *d);
 
 #endif

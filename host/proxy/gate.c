@@ -164,8 +164,8 @@ go(struct gate *g)
 		ev_feed_event(g->l->proxy->loop, &g->answer, EV_CUSTOM);
 		return;
 	}
-	g->dial = dial_start(g->l->proxy, g->target.host, g->target.kind, g->target.port,
-	    (g->flags & GATE_PLAIN) != 0, on_dialed, g);
+	g->dial = dial_start(g->l->proxy, g->l->slot, g->target.host, g->target.kind,
+	    g->target.port, (g->flags & GATE_PLAIN) != 0, on_dialed, g);
 	if (g->dial == NULL)
 		no_memory(g);
 }

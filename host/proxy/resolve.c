@@ -21,8 +21,10 @@
  * wait for the last time-out: so each is asked for by itself, too, when it takes this long, and what comes first is it. */
 #define HURRY_SECS 0.5
 /* A look-up that nobody waits for any more goes on until it is answered: a client that asks and leaves could make any
- * number of them. */
-#define PENDING_MAX 1024
+ * number of them. A slot has at most a third as many as there is room for (alone that is a quarter of all), and
+ * PENDING_SURE whatever the others have. */
+#define PENDING_MAX  1024
+#define PENDING_SURE 16
 
 /* A socket of c-ares. */
 struct watch {
@@ -42,8 +44,16 @@ struct channel {
 	size_t pending;
 };
 
+/* A slot with open questions; they may outlive it. */
+struct asker {
+	struct asker *next;
+	uint64_t slot;
+	size_t pending;
+};
+
 struct resolver {
 	struct ev_loop *loop;
+	struct asker *askers;
 	struct channel *channel;
 	struct channel *old; /* with questions that are still open */
 	struct stat conf;
@@ -54,6 +64,7 @@ struct resolver {
 /* One question to c-ares, which cannot forget one. */
 struct ask {
 	struct channel *channel;
+	struct asker *asker;
 	struct resolve *resolve; /* NULL: nobody waits */
 	bool both;
 };
@@ -63,6 +74,7 @@ enum { ASK_BOTH, ASK_IPV4, ASK_IPV6, ASKS };
 struct resolve {
 	struct resolver *resolver;
 	struct ask *asks[ASKS];
+	uint64_t slot;
 	char name[DOMAIN_HOST_MAX + 1];
 	unsigned port;
 	resolve_fn *fn;
@@ -347,6 +359,45 @@ on_done(struct ev_loop *loop, ev_timer *t, int revents)
 	fn(data, &result);
 }
 
+/* NULL: no memory. asker_put it, unless something is pending. */
+static struct asker *
+asker_of(struct resolver *r, uint64_t slot)
+{
+	struct asker *a = r->askers;
+
+	while (a != NULL && a->slot != slot)
+		a = a->next;
+	if (a != NULL)
+		return a;
+	a = calloc(1, sizeof(*a));
+	if (a == NULL)
+		return NULL;
+	a->slot = slot;
+	a->next = r->askers;
+	r->askers = a;
+	return a;
+}
+
+static bool
+may_ask(const struct resolver *r, const struct asker *a)
+{
+	return a->pending < PENDING_SURE ||
+	    (r->pending < PENDING_MAX && a->pending < (PENDING_MAX - r->pending) / 3);
+}
+
+static void
+asker_put(struct resolver *r, struct asker *a)
+{
+	struct asker **at = &r->askers;
+
+	if (a->pending > 0)
+		return;
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	free(a);
+}
+
 static void
 on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 {
@@ -358,6 +409,8 @@ on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 
 	r->pending--;
 	c->pending--;
+	ask->asker->pending--;
+	asker_put(r, ask->asker);
 	/* With ARES_EDESTRUCTION c is on its way already. */
 	if (c->pending == 0 && c != r->channel && status != ARES_EDESTRUCTION)
 		ev_feed_event(r->loop, &c->gone, EV_CUSTOM);
@@ -390,14 +443,19 @@ ask_for(struct resolve *q, size_t which)
 	const struct ares_addrinfo_hints hints = { .ai_family = families[which],
 		.ai_socktype = SOCK_STREAM };
 	struct resolver *r = q->resolver;
+	struct asker *asker = asker_of(r, q->slot);
 	struct ask *ask;
 
-	if (r->pending >= PENDING_MAX)
+	if (asker == NULL)
 		return false;
-	ask = calloc(1, sizeof(*ask));
-	if (ask == NULL)
+	ask = may_ask(r, asker) ? calloc(1, sizeof(*ask)) : NULL;
+	if (ask == NULL) {
+		asker_put(r, asker);
 		return false;
+	}
 	ask->channel = r->channel;
+	ask->asker = asker;
+	asker->pending++;
 	ask->resolve = q;
 	ask->both = which == ASK_BOTH;
 	q->asks[which] = ask;
@@ -418,7 +476,8 @@ on_hurry(struct ev_loop *loop, ev_timer *t, int revents)
 }
 
 struct resolve *
-resolve_start(struct resolver *r, const char *name, unsigned port, resolve_fn *fn, void *data)
+resolve_start(struct resolver *r, uint64_t slot, const char *name, unsigned port, resolve_fn *fn,
+    void *data)
 {
 	struct resolve *q = calloc(1, sizeof(*q));
 
@@ -426,6 +485,7 @@ resolve_start(struct resolver *r, const char *name, unsigned port, resolve_fn *f
 		return NULL;
 	look_again(r);
 	q->resolver = r;
+	q->slot = slot;
 	snprintf(q->name, sizeof(q->name), "%s", name);
 	q->port = port;
 	q->fn = fn;

@@ -21,8 +21,9 @@ struct resolve_result {
 };
 typedef void resolve_fn(void *data, const struct resolve_result *result);
 struct resolve;
-struct resolve *resolve_start(struct resolver *r, const char *name, unsigned port, resolve_fn *fn,
-    void *data);
+/* slot: on whose behalf; one that asks for too much takes nothing from the others. NULL: it is too much, or no memory. */
+struct resolve *resolve_start(struct resolver *r, uint64_t slot, const char *name, unsigned port,
+    resolve_fn *fn, void *data);
 void resolve_cancel(struct resolve *q);
 
 #endif

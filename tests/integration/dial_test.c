@@ -512,7 +512,11 @@ enter(void)
 
 /* ---- the dialer ---- */
 
+/* A question that nobody answers is over before: two tries, the second one of twice the time. */
+#define GIVEN_UP_SECS 20.0
+
 static struct proxy proxy;
+static uint64_t slot; /* that dials */
 
 struct shot {
 	struct dial *dial;
@@ -569,7 +573,7 @@ shoot_plain(const char *host, unsigned port, bool plain)
 	double start = ev_time();
 
 	assert_null(domain_host_parse(host, strlen(host), true, canonical, &kind));
-	s.dial = dial_start(&proxy, canonical, kind, port, plain, on_dialed, &s);
+	s.dial = dial_start(&proxy, slot, canonical, kind, port, plain, on_dialed, &s);
 	assert_non_null(s.dial);
 	assert_false(s.over);
 	while (!s.over)
@@ -641,6 +645,7 @@ setup(void **state)
 	all_counted();
 	memset(net, 0, sizeof(*net));
 	dial_secs = 10;
+	slot = 1;
 	etc("127.0.0.1 localhost\n", "search example\nnameserver " DNS "\n");
 	before = open_descriptors();
 	proxy.loop = ev_loop_new(EVFLAG_NOSIGMASK);
@@ -817,7 +822,8 @@ check_resolv_conf_meanwhile(void **state)
 {
 	struct shot slow = { 0 }, s;
 
-	slow.dial = dial_start(&proxy, "silent.example", DOMAIN_NAME, 80, false, on_dialed, &slow);
+	slow.dial =
+	    dial_start(&proxy, slot, "silent.example", DOMAIN_NAME, 80, false, on_dialed, &slow);
 	loop_for(1.1);
 	etc("", "nameserver " DNS "\noptions timeout:1\n");
 	s = shoot("ok.example", 80);
@@ -929,8 +935,8 @@ check_cancel(void **state)
 
 				domain_host_parse(hosts[h], strlen(hosts[h]), true, canonical,
 				    &kind);
-				s.dial =
-				    dial_start(&proxy, canonical, kind, 80, false, on_dialed, &s);
+				s.dial = dial_start(&proxy, slot, canonical, kind, 80, false,
+				    on_dialed, &s);
 				ev_timer_init(&guard, on_wake, 0.02, 0.02);
 				ev_timer_start(proxy.loop, &guard);
 				for (int i = 0; i < turns && !s.over; i++)
@@ -946,21 +952,67 @@ check_cancel(void **state)
 	/* teardown counts what is left; c-ares gives up by itself */
 }
 
+/* Who asks and leaves leaves a question behind: so many, and no more. */
 static void
-check_flood(void **state)
+flood(void)
 {
-	/* Who asks and leaves leaves a question behind: so many, and no more. */
-	struct dial *d;
 	struct shot s = { 0 };
 
-	for (int i = 0; i < 3000; i++) {
-		d = dial_start(&proxy, "silent.example", DOMAIN_NAME, 80, false, on_dialed, &s);
+	for (int i = 0; i < 1500; i++) {
+		struct dial *d = dial_start(&proxy, slot, "silent.example", DOMAIN_NAME, 80, false,
+		    on_dialed, &s);
+
 		assert_non_null(d);
 		dial_cancel(d);
 	}
 	assert_false(s.over);
+}
+
+static void
+check_flood(void **state)
+{
+	struct shot s;
+
+	flood();
 	s = shoot("ok.example", 80);
 	assert_int_equal(s.result.error, DIAL_RESOURCES);
+}
+
+/* A name of the hosts file: what else the flood has done to the way to the name server is not what this is about. */
+static bool
+reaches(void)
+{
+	struct shot s = shoot("hosts.example", 80);
+
+	if (s.result.error != DIAL_OK) {
+		assert_int_equal(s.result.error, DIAL_RESOURCES);
+		return false;
+	}
+	close(s.result.fd);
+	return true;
+}
+
+/* However many slots do that, the next one finds room. */
+static void
+check_flood_of_others(void **state)
+{
+	double end;
+
+	etc(WEB " hosts.example\n", "nameserver " DNS "\n");
+	for (slot = 1; slot <= 32; slot++) {
+		assert_true(reaches());
+		flood();
+		assert_false(reaches());
+	}
+	assert_true(reaches());
+	/* What nobody has answered is given up, and is room again. */
+	end = ev_time() + GIVEN_UP_SECS;
+	for (slot = 1; slot <= 32; slot++) {
+		while (!reaches()) {
+			assert_true(ev_time() < end);
+			loop_for(0.05);
+		}
+	}
 }
 
 /* ---- by the user's own proxy ---- */
@@ -1158,6 +1210,7 @@ main(void)
 	CASE("ip_nonlocal_bind", check_nonlocal_bind);
 	CASE("cancelled", check_cancel);
 	CASE("asked and left, many times", check_flood);
+	CASE("asked and left, by other slots", check_flood_of_others);
 	CASE("a silent proxy", check_proxy_silent);
 	CASE("names that only the proxy knows", check_proxy_names_there);
 	CASE("plain HTTP", check_plain);
