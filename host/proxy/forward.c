@@ -1,20 +1,17 @@
 #include "host/proxy/forward.h"
 
-#include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "host/proxy/body.h"
 #include "host/proxy/relay.h"
+#include "host/proxy/rewrite.h"
 #include "shared/cleanup.h"
 
 /* In each direction, before and behind us; there only while bytes are in it. A head is rewritten within it. */
 #define BUFFER_SIZE 32768
 /* Servers' heads are longer than clients' (a policy of what a page may load, many cookies). */
 #define ANSWER_HEAD_MAX (24 * 1024)
-/* What is written around content: a chunk's size, two line ends, the last chunk. */
-#define FRAMING_MAX 40
 /* What is read past so that a connection can be kept after a refusal; beyond, a new one is cheaper. */
 #define DISCARD_MAX 65536
 /* Until the client has read an answer that came early: closing at once would reset it away. */
@@ -152,44 +149,38 @@ put(struct buffer *b, const void *bytes, size_t n)
 	b->end += n;
 }
 
+/* What rewrite wrote behind the end. */
 static void
-put_string(struct buffer *b, const char *s)
+put_written(struct buffer *b, size_t n)
 {
-	put(b, s, strlen(s));
-}
-
-static __attribute__((format(printf, 2, 3))) void
-put_format(struct buffer *b, const char *fmt, ...)
-{
-	char text[DOMAIN_HOST_MAX + 64];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(text))
+	if (n == 0)
 		b->full = true;
-	else
-		put(b, text, (size_t)n);
+	b->end += n;
 }
 
 static void
-put_text(struct buffer *b, struct http_text t)
+put_chunk(struct buffer *b, const char *content, size_t n)
 {
-	put(b, t.p, t.n);
+	size_t size = room(b, false);
+
+	put_written(b, rewrite_chunk(content, n, b->p + b->end, size));
 }
 
 static void
 put_content(struct buffer *b, const char *content, size_t n, bool chunked)
 {
-	if (n == 0)
-		return;
+	if (!chunked)
+		put(b, content, n);
+	else if (n > 0)
+		put_chunk(b, content, n);
+}
+
+/* The end of what was put so. */
+static void
+put_end(struct buffer *b, bool chunked)
+{
 	if (chunked)
-		put_format(b, "%zx\r\n", n);
-	put(b, content, n);
-	if (chunked)
-		put_string(b, "\r\n");
+		put_chunk(b, NULL, 0);
 }
 
 static size_t
@@ -197,7 +188,7 @@ content_room(struct buffer *b)
 {
 	size_t n = room(b, false);
 
-	return n > FRAMING_MAX ? n - FRAMING_MAX : 0;
+	return n > REWRITE_CHUNK_MAX ? n - REWRITE_CHUNK_MAX : 0;
 }
 
 /* ---- sides ---- */
@@ -378,145 +369,23 @@ server_failed(struct forward *f, const char *why)
 
 /* ---- the request's head ---- */
 
-/* What may become of an upgraded connection. h2c would be requests that nobody judges; TLS, a server name that nobody looks at. */
-static bool
-may_become(struct http_text protocol)
-{
-	static const char *const never[] = { "h2c", "h2", "tls" };
-	const char *slash = memchr(protocol.p, '/', protocol.n);
-	struct http_text name = { protocol.p,
-		slash != NULL ? (size_t)(slash - protocol.p) : protocol.n };
-
-	for (size_t i = 0; i < N_ELEMENTS(never); i++) {
-		if (http_text_is(name, never[i]))
-			return false;
-	}
-	return name.n > 0;
-}
-
-/* The protocols of all Upgrade fields that may be asked for, into b when it is not NULL. How many? */
-static size_t
-upgrades(const struct http_head *h, struct buffer *b)
-{
-	const struct http_field *field;
-	size_t found = 0;
-
-	for (size_t i = 0; (field = http_field(h, "upgrade", i)) != NULL; i++) {
-		const char *p = field->value.p, *end = p + field->value.n;
-
-		while (p < end) {
-			const char *comma = memchr(p, ',', (size_t)(end - p));
-			struct http_text t = { p, (size_t)((comma != NULL ? comma : end) - p) };
-
-			p = comma != NULL ? comma + 1 : end;
-			while (t.n > 0 && (t.p[0] == ' ' || t.p[0] == '\t')) {
-				t.p++;
-				t.n--;
-			}
-			while (t.n > 0 && (t.p[t.n - 1] == ' ' || t.p[t.n - 1] == '\t'))
-				t.n--;
-			if (!may_become(t))
-				continue;
-			if (b != NULL) {
-				put_string(b,
-				    found > 0 ? ", " : "Connection: Upgrade\r\nUpgrade: ");
-				put_text(b, t);
-			}
-			found++;
-		}
-	}
-	if (b != NULL && found > 0)
-		put_string(b, "\r\n");
-	return found;
-}
-
-static void
-put_host(struct buffer *b, const struct target *t, bool tls)
-{
-	put_string(b, t->host);
-	if (t->port != (tls ? 443u : 80u))
-		put_format(b, ":%u", t->port);
-}
-
-static void
-put_credentials(struct buffer *b, const struct upstream_proxy *via)
-{
-	char both[sizeof(via->user) + sizeof(via->password)];
-	char text[sodium_base64_ENCODED_LEN(sizeof(both), sodium_base64_VARIANT_ORIGINAL)];
-	int n = snprintf(both, sizeof(both), "%s:%s", via->user, via->password);
-
-	put_string(b, "Proxy-Authorization: Basic ");
-	put_string(b,
-	    sodium_bin2base64(text, sizeof(text), (const unsigned char *)both, (size_t)n,
-		sodium_base64_VARIANT_ORIGINAL));
-	put_string(b, "\r\n");
-	sodium_memzero(both, sizeof(both));
-	sodium_memzero(text, sizeof(text));
-}
-
-/* Fields that go end to end, without those that are written anew. keep_length: a length that is only told of. */
-static void
-put_fields(struct buffer *b, const struct http_head *h, bool keep_length)
-{
-	static const char *const anew[] = { "host", "transfer-encoding", "upgrade",
-		"http2-settings" };
-
-	for (size_t i = 0; i < h->n_fields; i++) {
-		const struct http_field *field = &h->field[i];
-		bool skip = http_is_hop(h, field) ||
-		    (http_text_is(field->name, "content-length") && !keep_length);
-
-		for (size_t k = 0; k < N_ELEMENTS(anew); k++)
-			skip |= http_text_is(field->name, anew[k]);
-		if (skip)
-			continue;
-		put_text(b, field->name);
-		put_string(b, ": ");
-		put_text(b, field->value);
-		put_string(b, "\r\n");
-	}
-}
-
-static void
-put_framing(struct buffer *b, enum http_body kind, uint64_t length)
-{
-	if (kind == HTTP_BODY_CHUNKED)
-		put_string(b, "Transfer-Encoding: chunked\r\n");
-	else if (kind == HTTP_BODY_LENGTH)
-		put_format(b, "Content-Length: %llu\r\n", (unsigned long long)length);
-}
-
 /* Allowed, and there is a connection. */
 static void
 send_head(struct forward *f)
 {
-	const struct http_head *h = &f->head;
+	struct rewrite_request r = {
+		.head = &f->head,
+		.host = f->target.host,
+		.port = f->target.port,
+		.tls = f->client.s.ssl != NULL,
+		.via = f->via,
+		.close = f->client_close,
+	};
 	struct buffer *b = &f->server.out;
-	bool tls = f->client.s.ssl != NULL;
+	size_t size = room(b, false);
 
-	put_text(b, h->method);
-	put_string(b, " ");
-	if (f->via != NULL) {
-		put_string(b, "http://");
-		put_host(b, &f->target, false);
-	}
-	/* Towards a proxy "*" is the absolute form without a path. */
-	if (f->via == NULL || h->path.n != 1 || h->path.p[0] != '*')
-		put_text(b, h->path);
-	put_string(b, " HTTP/1.1\r\nHost: ");
-	put_host(b, &f->target, tls);
-	put_string(b, "\r\n");
-	if (f->via != NULL && f->via->has_credentials)
-		put_credentials(b, f->via);
-	put_fields(b, h, false);
-	put_framing(b, h->body, h->length);
-	/* Not through the user's proxy: one that does not understand 101 passes it on from the target, and would take what
-	 * follows for requests of ours, to anybody. In a tunnel (CONNECT) there is none of that. */
-	f->upgrades =
-	    h->upgrade && h->minor >= 1 && f->up_over && f->via == NULL && upgrades(h, b) > 0;
-	if (f->client_close && !f->upgrades)
-		put_string(b, "Connection: close\r\n");
-	put_string(b, "\r\n");
+	put_written(b, rewrite_request(&r, b->p + b->end, size));
+	f->upgrades = rewrite_upgrades(&r);
 	f->came = false;
 	f->phase = PHASE_EXCHANGE;
 	/* As long as a client's head may be, and a little: it always fits, unless memory is short. */
@@ -734,8 +603,8 @@ step_up(struct forward *f)
 	in->start += taken;
 	if (body_over(&f->up)) {
 		f->up_over = true;
-		if (wanted && f->up_chunked)
-			put_string(&f->server.out, "0\r\n\r\n");
+		if (wanted)
+			put_end(&f->server.out, f->up_chunked);
 	}
 	return taken > 0 || f->up_over;
 }
@@ -771,26 +640,15 @@ no_answer(struct forward *f)
 		    : "the server closed the connection without an answer");
 }
 
-/* The status line, in our version, with the server's own reason. */
-static void
-put_status(struct buffer *b, const char *head)
-{
-	const char *text = head + strlen("HTTP/1.x ");
-
-	put_string(b, "HTTP/1.1 ");
-	put(b, text, (size_t)(strchr(text, '\r') - text));
-	put_string(b, "\r\n");
-}
-
 static void
 pass_informational(struct forward *f, const struct http_head *h)
 {
 	struct buffer *b = &f->client.out;
 
 	if (f->head.minor >= 1) {
-		put_status(b, first(&f->server.in));
-		put_fields(b, h, false);
-		put_string(b, "\r\n");
+		size_t size = room(b, false);
+
+		put_written(b, rewrite_informational(h, first(&f->server.in), b->p + b->end, size));
 	}
 	f->server.in.start += h->len;
 }
@@ -799,19 +657,17 @@ static void
 pass_switch(struct forward *f, const struct http_head *h)
 {
 	struct buffer *b = &f->client.out;
+	size_t size = room(b, false);
 
 	if (!f->upgrades) {
 		server_failed(f, "the server changed the protocol, which nobody asked for");
 		return;
 	}
-	put_status(b, first(&f->server.in));
-	put_fields(b, h, false);
-	if (upgrades(h, b) == 0) {
-		b->start = b->end = 0;
+	if (!rewrite_may_switch(h)) {
 		server_failed(f, "the server changed to a protocol that may not pass");
 		return;
 	}
-	put_string(b, "\r\n");
+	put_written(b, rewrite_switch(h, first(&f->server.in), b->p + b->end, size));
 	f->server.in.start += h->len;
 	if (f->held) {
 		f->client.in.start += f->head.len;
@@ -824,32 +680,27 @@ pass_switch(struct forward *f, const struct http_head *h)
 static void
 pass_answer(struct forward *f, const struct http_head *h)
 {
+	struct rewrite_answer a = {
+		.head = h,
+		.bytes = first(&f->server.in),
+		.to_head = f->is_head,
+		.client_minor = f->head.minor,
+	};
 	struct buffer *b = &f->client.out;
-	enum http_body kind = h->body;
-	bool told = f->is_head || h->status == 304;
+	enum http_body kind = rewrite_framing(h, f->head.minor);
+	size_t size = room(b, false);
 
 	f->server_close = !h->keep_alive || h->body == HTTP_BODY_CLOSE;
 	/* An answer before the end of the request: how it goes on is anybody's guess. */
 	f->client_close |= !f->up_over || (f->kind == FORWARD_FIXED && f->server_close);
-	if (kind == HTTP_BODY_CLOSE)
-		kind = HTTP_BODY_CHUNKED;
-	if (kind == HTTP_BODY_CHUNKED && f->head.minor == 0) {
-		kind = HTTP_BODY_CLOSE;
-		f->client_close = true;
-	}
+	f->client_close |= kind == HTTP_BODY_CLOSE;
 	f->down_chunked = kind == HTTP_BODY_CHUNKED;
-	put_status(b, first(&f->server.in));
-	put_fields(b, h, told && kind == HTTP_BODY_NONE);
-	put_framing(b, kind, h->length);
-	if (f->client_close)
-		put_string(b, "Connection: close\r\n");
-	else if (f->head.minor == 0)
-		put_string(b, "Connection: keep-alive\r\n");
-	put_string(b, "\r\n");
+	a.close = f->client_close;
+	put_written(b, rewrite_answer(&a, b->p + b->end, size));
 	body_init(&f->down, h);
 	f->down_over = body_over(&f->down);
-	if (f->down_over && f->down_chunked)
-		put_string(b, "0\r\n\r\n");
+	if (f->down_over)
+		put_end(b, f->down_chunked);
 	f->server.in.start += h->len;
 	if (f->held) {
 		f->client.in.start += f->head.len;
@@ -924,8 +775,7 @@ step_down(struct forward *f)
 		if (content_room(out) == 0)
 			return false;
 		f->down_over = true;
-		if (f->down_chunked)
-			put_string(out, "0\r\n\r\n");
+		put_end(out, f->down_chunked);
 		return true;
 	}
 	most = content_room(out);
@@ -940,8 +790,7 @@ step_down(struct forward *f)
 	in->start += taken;
 	if (body_over(&f->down)) {
 		f->down_over = true;
-		if (f->down_chunked)
-			put_string(out, "0\r\n\r\n");
+		put_end(out, f->down_chunked);
 	}
 	return taken > 0 || f->down_over;
 }

@@ -11,7 +11,7 @@
  *	intercept certificates of our own
  *	control   the host; ask: questions to the user, by way of it
  *
- * http, body, socks, hello: bytes -> meaning, pure.
+ * http, body, socks, hello: bytes -> meaning, pure. rewrite: heads, the other way.
  *
  * Callbacks: a function that takes (fn, data) never calls fn before it has returned, and never after its cancel.
  */
