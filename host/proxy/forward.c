@@ -668,6 +668,10 @@ pass_switch(struct forward *f, const struct http_head *h)
 		return;
 	}
 	put_written(b, rewrite_switch(h, first(&f->server.in), b->p + b->end, size));
+	if (b->full) {
+		over(f, true);
+		return;
+	}
 	f->server.in.start += h->len;
 	if (f->held) {
 		f->client.in.start += f->head.len;
