@@ -30,10 +30,16 @@
 #define CLIENT_BUFFER (256 << 10)
 /* So many beyond PROXY_CONNS_MAX are told why; of more nobody reads it anyway. */
 #define REFUSED_MAX 64
+/* They are told in what they speak, and that is seen by their first byte: on its way, it is here by then. */
+#define REFUSED_SECS 0.1
 
 #define SOCKS4_VERSION  4
 #define SOCKS4_REJECTED 91
 #define TLS_HANDSHAKE   0x16
+
+static const unsigned char socks_accepted[] = { SOCKS_VERSION, 0 };
+static const unsigned char socks_no_method[] = { SOCKS_VERSION, 0xff };
+static const unsigned char socks4_rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
 
 enum state {
 	CONN_FIRST, /* not a byte so far */
@@ -49,6 +55,7 @@ struct conn {
 	struct conn *prev, *next;
 	struct listener *l;
 	enum state state;
+	bool surplus; /* beyond PROXY_CONNS_MAX */
 	int fd;
 	ev_io io;
 	ev_timer timer;
@@ -385,8 +392,6 @@ take_socks_request(struct conn *c, const unsigned char *p, size_t n)
 static void
 take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 {
-	static const unsigned char accepted[] = { SOCKS_VERSION, 0 },
-				   none[] = { SOCKS_VERSION, 0xff };
 	struct refusal r;
 	size_t len = 0;
 
@@ -399,7 +404,7 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 	case SOCKS_NO_METHOD:
 		gate_refuse(c->l, c->kind, NULL, 400, "malformed",
 		    "SOCKS with authentication: there is none here", &r);
-		say_last(c, none, sizeof(none));
+		say_last(c, socks_no_method, sizeof(socks_no_method));
 		return;
 	case SOCKS_BAD:
 	case SOCKS_REFUSE:
@@ -407,7 +412,8 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 		conn_free(c);
 		return;
 	}
-	if (send(c->fd, accepted, sizeof(accepted), MSG_NOSIGNAL) != sizeof(accepted)) {
+	if (send(c->fd, socks_accepted, sizeof(socks_accepted), MSG_NOSIGNAL) !=
+	    sizeof(socks_accepted)) {
 		conn_free(c);
 		return;
 	}
@@ -423,18 +429,55 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 static void
 take_other(struct conn *c, unsigned char first)
 {
-	static const unsigned char rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
 	struct refusal r;
 
 	if (first == SOCKS4_VERSION) {
 		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_SOCKS;
 		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "SOCKS4 is not spoken here", &r);
-		say_last(c, rejected, sizeof(rejected));
+		say_last(c, socks4_rejected, sizeof(socks4_rejected));
 		return;
 	}
 	gate_refuse(c->l, KODA__EGRESS_KIND__EGRESS_KIND_CONNECT, NULL, 400, "malformed",
 	    "TLS to the proxy itself is not spoken here", &r);
 	conn_free(c);
+}
+
+/* One too many. n 0: it has said nothing. */
+static void
+refuse_surplus(struct conn *c, const unsigned char *p, size_t n)
+{
+	static const char why[] = "too many connections at a time";
+	unsigned char reply[sizeof(socks_accepted) + SOCKS_REPLY_LEN];
+	const int first = n > 0 ? p[0] : -1;
+	struct refusal r;
+	size_t len;
+
+	c->kind = first == SOCKS_VERSION || first == SOCKS4_VERSION
+	    ? KODA__EGRESS_KIND__EGRESS_KIND_SOCKS
+	    : first == TLS_HANDSHAKE ? KODA__EGRESS_KIND__EGRESS_KIND_CONNECT
+				     : KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
+	gate_refuse(c->l, c->kind, NULL, 503, "connections", why, &r);
+	switch (first) {
+	case SOCKS_VERSION:
+		if (socks_greeting_parse(p, n, &len) != SOCKS_OK) {
+			say_last(c, socks_no_method, sizeof(socks_no_method));
+			return;
+		}
+		/* What it will ask for is not waited for: the answer to that is known. */
+		memcpy(reply, socks_accepted, sizeof(socks_accepted));
+		socks_reply((enum socks_reply)r.socks, reply + sizeof(socks_accepted));
+		say_last(c, reply, sizeof(reply));
+		return;
+	case SOCKS4_VERSION:
+		say_last(c, socks4_rejected, sizeof(socks4_rejected));
+		return;
+	case TLS_HANDSHAKE:
+		conn_free(c);
+		return;
+	default:
+		say_refusal(c, &r);
+		return;
+	}
 }
 
 static void
@@ -490,7 +533,9 @@ read_head(struct conn *c)
 		ev_io_start(loop_of(c), &c->io);
 		return;
 	}
-	if (n <= 0)
+	if (c->surplus)
+		refuse_surplus(c, p, n > 0 ? (size_t)n : 0);
+	else if (n <= 0)
 		conn_free(c);
 	else
 		take(c, p, had + (size_t)n, (size_t)n);
@@ -557,8 +602,10 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct conn *c = w->data;
 
+	if (c->surplus && c->state == CONN_FIRST)
+		refuse_surplus(c, NULL, 0);
 	/* Who has said nothing is told nothing: it may be a connection that was opened to be at hand. */
-	if (c->state == CONN_HTTP)
+	else if (c->state == CONN_HTTP)
 		refuse(c, 408, "too_slow", "the head of the request did not come in time");
 	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
 		refuse_socks(c, SOCKS_FAILURE, "it did not come in time");
@@ -593,9 +640,8 @@ conn_start(struct listener *l, int fd)
 		return;
 	}
 	if (l->n_conns > PROXY_CONNS_MAX) {
-		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
-		refuse(c, 503, "connections", "too many connections at a time");
-		return;
+		c->surplus = true;
+		set_time(c, REFUSED_SECS);
 	}
 	/* It may be here already; else the first event tells. */
 	read_head(c);

@@ -27,6 +27,7 @@ enum {
 	INVALID = KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID,
 	CONNECT = KODA__EGRESS_KIND__EGRESS_KIND_CONNECT,
 	SOCKS = KODA__EGRESS_KIND__EGRESS_KIND_SOCKS,
+	HTTP = KODA__EGRESS_KIND__EGRESS_KIND_HTTP,
 };
 
 static void
@@ -1788,12 +1789,76 @@ test_too_many(void **state)
 	while ((c = rig_next(&r))->open)
 		;
 	check_report(c, slot, INVALID, "", 0, "connections");
+	/* Nor is one forgotten that does not wait for it. */
+	close(rig_client(port));
+	check_report(rig_next_end(&r), slot, INVALID, "", 0, "connections");
 	/* Another slot has its own. */
 	rig_serve(&r, &port);
 	close(rig_tunnel(port, "good.test:7000"));
 	for (int i = 0; i < HASTY_CONNS; i++)
 		close(fd[i]);
 	for (int i = 0; i < HASTY_CONNS + 1; i++)
+		close(rig_accept(listening));
+	rig_down(&r);
+}
+
+/* One too many is told so in what it speaks. */
+static const struct {
+	const char *label, *bytes;
+	size_t n;
+	const char *answer;
+	size_t n_answer; /* all of it; of HTTP its first so many bytes */
+	int kind;
+} surplus[] = {
+#define bytes(s) s, sizeof(s) - 1
+	{ "one too many: CONNECT", bytes(connect_to("good.test:7000")), bytes("HTTP/1.1 503 "),
+	    HTTP },
+	{ "one too many: a request",
+	    bytes("GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n"),
+	    bytes("HTTP/1.1 503 "), HTTP },
+	{ "one too many: SOCKS5", bytes(greeting), bytes("\5\0\5\1\0\1\0\0\0\0\0\0"), SOCKS },
+	{ "one too many: SOCKS5, all at once", bytes(greeting "\5\1\0\3\x9good.test\x1b\x58"),
+	    bytes("\5\0\5\1\0\1\0\0\0\0\0\0"), SOCKS },
+	{ "one too many: SOCKS5 with a login", bytes("\5\1\2"), bytes("\5\xff"), SOCKS },
+	{ "one too many: half a greeting", bytes("\5\2\0"), bytes("\5\xff"), SOCKS },
+	{ "one too many: SOCKS4", bytes("\4\1\x1b\x58\x7f\0\0\1\0"), bytes("\0\x5b\0\0\0\0\0\0"),
+	    SOCKS },
+	{ "one too many: TLS", bytes("\x16\3\1\0\5hello"), bytes(""), CONNECT },
+#undef bytes
+};
+
+static void
+check_surplus(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	const struct rig_connection *c;
+	unsigned port;
+	uint64_t slot;
+	struct rig r;
+	int fd[HASTY_CONNS], more;
+	char buf[32];
+
+	rig_up(&r, &hasty);
+	slot = rig_serve(&r, &port);
+	for (int k = 0; k < HASTY_CONNS; k++)
+		fd[k] = rig_tunnel(port, "good.test:7000");
+	/* It finds the connection and its bytes together. */
+	must(kill(r.child.pid, SIGSTOP) == 0);
+	more = rig_client(port);
+	rig_say_bytes(more, surplus[i].bytes, surplus[i].n);
+	must(kill(r.child.pid, SIGCONT) == 0);
+	rig_hear_bytes(more, buf, surplus[i].n_answer);
+	assert_memory_equal(buf, surplus[i].answer, surplus[i].n_answer);
+	if (surplus[i].kind != HTTP)
+		assert_int_equal(recv(more, buf, 1, 0) > 0, false);
+	close(more);
+	rig_sync(&r);
+	c = rig_next_end(&r);
+	check_report(c, slot, INVALID, "", 0, "connections");
+	assert_int_equal(c->kind, surplus[i].kind);
+	for (int k = 0; k < HASTY_CONNS; k++)
+		close(fd[k]);
+	for (int k = 0; k < HASTY_CONNS; k++)
 		close(rig_accept(listening));
 	rig_down(&r);
 }
@@ -1841,7 +1906,8 @@ main(void)
 		tunnels(test_too_many),
 	};
 	static struct CMUnitTest tests[N_ELEMENTS(plain) + N_ELEMENTS(answers) + N_ELEMENTS(socks) +
-	    N_ELEMENTS(hellos) + N_ELEMENTS(seconds) + N_ELEMENTS(hostile) + N_ELEMENTS(starts)];
+	    N_ELEMENTS(surplus) + N_ELEMENTS(hellos) + N_ELEMENTS(seconds) + N_ELEMENTS(hostile) +
+	    N_ELEMENTS(starts)];
 	size_t n = 0;
 
 #define table(cases, check, setup, teardown)                                                       \
@@ -1851,6 +1917,7 @@ main(void)
 	memcpy(tests + n, plain, sizeof(plain));
 	n += N_ELEMENTS(plain);
 	table(socks, check_socks, listen_open, listen_close);
+	table(surplus, check_surplus, listen_open, listen_close);
 	table(hellos, check_hello, NULL, NULL);
 	table(seconds, check_second_hello, NULL, NULL);
 	table(hostile, check_hostile, NULL, NULL);
