@@ -497,7 +497,7 @@ no_descriptor_is_left(void **state)
 
 		assert_non_null(c);
 		few = whole;
-		few.rlim_cur = (rlim_t)(first_free() + more);
+		few.rlim_cur = (rlim_t)first_free() + (rlim_t)more;
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 		for (int turn = 0; turn < 3; turn++)
 			assert_true(koda_session_dispatch(f.ses, 20, &err) >= 0);
@@ -534,7 +534,7 @@ credentials_stay_with_the_proxy(void **state)
 {
 	static const char *const looks[] = { "env", "cat /proc/[0-9]*/environ",
 		"cat /proc/[0-9]*/cmdline", "curl -sSv http://some.github.com/ 2>&1",
-		"curl -sSvk https://github.com/ 2>&1", CONNECT "github.com 443 </dev/null 2>&1",
+		"curl -sSvk https://github.com/ 2>&1", (CONNECT "github.com 443 </dev/null 2>&1"),
 		"cat /proc/self/mountinfo" };
 	struct service gone;
 	char value[128];

@@ -21,7 +21,7 @@
 
 #define main proxy_main
 int proxy_main(int argc, char **argv);
-#include "host/proxy/main.c"
+#include "host/proxy/main.c" // NOLINT(bugprone-suspicious-include)
 #undef main
 
 /* What the runtimes of the sanitizers need, the filter lets through in their builds. */

@@ -33,7 +33,7 @@ static double dial_secs = 10;
 #define PROXY_DIAL_SECS dial_secs
 #define PROXY_IDLE_SECS 10.0
 #define PROXY_ASK_SECS  10.0
-#include "host/proxy/dial.c"
+#include "host/proxy/dial.c" // NOLINT(bugprone-suspicious-include)
 
 #include <cmocka.h>
 
@@ -189,8 +189,7 @@ serve_proxy(int fd, int port)
 	case P_LOGIN:
 	case P_NONSENSE: {
 		static const char *const answers[] = {
-			[P_HTTP - P_HTTP] =
-			    "HTTP/1.1 200 Connection established\r\nX: y\r\n\r\nHELLO",
+			[0] = "HTTP/1.1 200 Connection established\r\nX: y\r\n\r\nHELLO",
 			[P_LOGIN - P_HTTP] =
 			    "HTTP/1.1 407 Proxy Authentication\x01 Required\r\nContent-Length: 2\r\n\r\nno",
 			[P_TRICKLE - P_HTTP] = "HTTP/1.0 200\r\n\r\nHELLO",

@@ -176,7 +176,7 @@ understands_in_any_records(const unsigned char *message, size_t n, const char *w
 		cleanup_bytes struct bytes b = in_records(message, n, first, n);
 
 		if (parse(b.p, b.n, &h, &why) != HELLO_OK ||
-		    strcmp(h.name, want[0] != '-' ? want : ""))
+		    strcmp(h.name, want[0] != '-' ? want : "") != 0)
 			fail_msg("split behind %zu: %s", first, why);
 		if (parse(b.p, b.n - 1, &h, &why) != HELLO_INCOMPLETE)
 			fail_msg("split behind %zu, without its last byte: %s", first, why);
