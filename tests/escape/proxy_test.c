@@ -19,17 +19,12 @@
 
 #include <cmocka.h>
 
+#include "tests/support/sanitized.h"
+
 #define main proxy_main
 int proxy_main(int argc, char **argv);
 #include "host/proxy/main.c" // NOLINT(bugprone-suspicious-include)
 #undef main
-
-/* What the runtimes of the sanitizers need, the filter lets through in their builds. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
 
 static char home[PATH_MAX - 64], secret[PATH_MAX];
 static pid_t host;
@@ -349,7 +344,8 @@ owner_of_signals(void)
 	return fcntl(held, F_SETOWN, host);
 }
 
-/* Those that a sanitizer's runtime makes, too, are judged without one. */
+/* What the runtimes of the sanitizers need, the filter lets through in their builds. Those that they make, too, are judged
+ * without one. */
 static const struct attempt {
 	const char *name;
 	int (*fn)(void);

@@ -7,6 +7,7 @@
 
 #include "tests/support/proof.h"
 #include "tests/support/proxy.h"
+#include "tests/support/sanitized.h"
 
 static proof_unused int
 origin_listen(unsigned port)
@@ -163,14 +164,7 @@ resident(const struct rig *r)
 
 	must(f != NULL && fscanf(f, "%*u %lu", &pages) == 1);
 	fclose(f);
-#if defined(__SANITIZE_ADDRESS__)
-	return 0;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-	return 0;
-#endif
-#endif
-	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return SANITIZED ? 0 : (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 #endif

@@ -1,0 +1,20 @@
+/* Is this a build with AddressSanitizer? Its shadow and what it keeps of freed memory count as memory of the program,
+ * and its runtime makes system calls of its own. */
+#ifndef KODA_TESTS_SUPPORT_SANITIZED_H
+#define KODA_TESTS_SUPPORT_SANITIZED_H
+
+#include <stdbool.h>
+
+#ifdef __has_feature
+#define SANITIZED_BY_CLANG __has_feature(address_sanitizer)
+#else
+#define SANITIZED_BY_CLANG 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || SANITIZED_BY_CLANG
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+#endif
