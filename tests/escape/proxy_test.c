@@ -423,8 +423,6 @@ refused(void **state)
 	const struct attempt *a = *state;
 	const int status = attempt(a->fn);
 
-	if (a->plain_only && SANITIZED)
-		skip();
 	if (WIFSIGNALED(status)) {
 		assert_int_equal(WTERMSIG(status), SIGSYS);
 		return;
@@ -500,8 +498,10 @@ main(void)
 	size_t n = 0;
 
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(let_through);
-	for (size_t i = 0; i < N_ELEMENTS(attempts); i++)
-		tests[n++] = (struct CMUnitTest){ attempts[i].name, refused, NULL, NULL,
-			(void *)(uintptr_t)&attempts[i] };
+	for (size_t i = 0; i < N_ELEMENTS(attempts); i++) {
+		if (!(attempts[i].plain_only && SANITIZED))
+			tests[n++] = (struct CMUnitTest){ attempts[i].name, refused, NULL, NULL,
+				(void *)(uintptr_t)&attempts[i] };
+	}
 	return _cmocka_run_group_tests("proxy", tests, n, prepare, clean_up);
 }
