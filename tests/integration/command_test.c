@@ -664,6 +664,35 @@ asynchronous(void **state)
 	fixture_end(&f);
 }
 
+/* Content that comes as a descriptor, from mounts that the host's table does not have: the root as it is mounted in the
+ * sandbox, and the sandbox's own /tmp. */
+static void
+large_reads(void **state)
+{
+	const struct koda_op ops[] = {
+		{ .kind = KODA_OP_READ, .path = "big" },
+		{ .kind = KODA_OP_READ, .path = "/tmp/big" },
+	};
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	expect(&f, "head -c 200000 /dev/zero > big; cp big /tmp/big", 0, "");
+	for (size_t i = 0; i < N_ELEMENTS(ops); i++) {
+		struct koda_result r;
+		struct koda_error err;
+		char byte = 1;
+
+		if (koda_call(f.slot, &ops[i], &r, &err) < 0)
+			fail_msg("%s: %s", ops[i].path, err.message);
+		assert_int_equal(r.size, 200000);
+		assert_true(r.fd >= 0);
+		assert_int_equal(pread(r.fd, &byte, 1, 199999), 1);
+		assert_int_equal(byte, 0);
+		koda_result_done(&r);
+	}
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -690,6 +719,7 @@ main(void)
 		cmocka_unit_test(host_killed),
 		cmocka_unit_test(no_commands),
 		cmocka_unit_test(asynchronous),
+		cmocka_unit_test(large_reads),
 	};
 
 	return cmocka_run_group_tests_name("commands", tests, NULL, NULL);
