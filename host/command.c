@@ -611,6 +611,9 @@ make_ready(struct koda_slot *slot, struct koda_error *err)
 		if (slot->sandbox->up)
 			sandbox_mount(slot->sandbox, &dead);
 	}
+	/* A worker that is still there lives in what is ending: it would answer once more, and nothing would be built. */
+	if (!slot->sandbox->up && slot->state == SLOT_UP)
+		child_kill(&slot->child);
 	if (!slot->sandbox->up || slot->state != SLOT_UP) {
 		r = koda_call(slot, &ping, &none, err);
 		koda_result_done(&none);

@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@
 /* As spawn_program numbers them. */
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
+#define BOOT_TRIES   3 /* who kills it again and again means it */
 #define WORKER_TRIES 3
 #define SAID_MAX     400 /* of what bwrap said, in a message */
 
@@ -593,11 +595,18 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-int
-sandbox_boot(struct sandbox *sb, struct koda_error *err)
+/* Did somebody (a person, the kernel for want of memory) kill it, rather than that it could not begin? */
+static bool
+was_killed(const struct child *bwrap)
 {
-	if (sb->up)
-		return 0;
+	return bwrap->code == CLD_KILLED ||
+	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
+}
+
+/* 1: it was killed on the way; that says nothing about the machine. */
+static int
+try_boot(struct sandbox *sb, struct koda_error *err)
+{
 	if (egress_prepare(&sb->egress, err) < 0 || spawn(sb, err) < 0) {
 		egress_drop(&sb->egress);
 		return -1;
@@ -605,14 +614,18 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	if (send_boot(sb, err) < 0) {
 		char remedy[REMEDY_MAX];
 		size_t len;
+		bool killed;
 
 		/* It was gone before it could be asked: its own words say more. */
 		if (err->code == KODA_IO)
 			explain_end(sb, err);
+		killed = err->code == KODA_WORKER && was_killed(&sb->bwrap);
 		/* That it ends before it is up is the machine's doing, not a command's. */
-		if (err->code == KODA_WORKER)
+		if (err->code == KODA_WORKER && !killed)
 			err->code = KODA_UNSUPPORTED;
 		forget(sb);
+		if (killed)
+			return 1;
 		caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);
 		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
@@ -622,6 +635,20 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);
 	session_watch(sb->slot->ses, &sb->end.source, sb->bwrap.pidfd, EPOLLIN);
 	return 0;
+}
+
+int
+sandbox_boot(struct sandbox *sb, struct koda_error *err)
+{
+	int r = sb->up ? 0 : 1;
+
+	for (int i = 0; r > 0 && i < BOOT_TRIES; i++)
+		r = try_boot(sb, err);
+	if (r <= 0)
+		return r;
+	err->code = KODA_WORKER;
+	err->errnum = EAGAIN; /* it is built anew for the next call */
+	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
 }
 
 /* 1: it has died meanwhile, or does now. */

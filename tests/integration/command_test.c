@@ -389,6 +389,52 @@ sandbox_dies(void **state)
 	fixture_end(&f);
 }
 
+/* Killed on its way, twice: what a machine short of memory does, and no reason to give the slot up. */
+static void
+killed_while_built(void **state)
+{
+	const struct koda_command_options o = { .shell = "true" };
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+	pid_t host = getpid(), killer;
+	int status;
+
+	fixture_prepare(&f, KODA_AUTO);
+	f.options.commands = true;
+	killer = fork();
+	assert_true(killer >= 0);
+	if (killer == 0) {
+		int last = 0, kills = 0;
+
+		for (uint64_t end = clock_ms() + PATIENCE_MS; kills < 2 && clock_ms() < end;) {
+			int bwrap = child_named(host, "bwrap");
+
+			if (bwrap <= 0 || bwrap == last)
+				continue;
+			last = bwrap;
+			kills += kill(bwrap, SIGKILL) == 0;
+		}
+		_exit(kills == 2 ? 0 : 1);
+	}
+	fixture_open(&f);
+	/* A kill that comes when it is built already is another matter: that may cost a call, never the session. */
+	f.slot = koda_slot_acquire(f.ses, NULL, &err);
+	if (f.slot == NULL && err.code == KODA_UNSUPPORTED)
+		fail_msg("%s", err.message);
+	kill(killer, SIGTERM); /* had it come too late, it would wait for another one */
+	assert_int_equal(waitpid(killer, &status, 0), killer);
+	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	if (f.slot == NULL)
+		f.slot = fixture_acquire(&f);
+	if (koda_run(f.slot, &o, &r, &err) == 0)
+		koda_command_result_done(&r);
+	else
+		assert_code(&err, KODA_UNKNOWN);
+	expect(&f, "echo on", 0, "on\n");
+	fixture_end(&f);
+}
+
 static void
 nothing_is_left(void **state)
 {
@@ -710,6 +756,7 @@ main(void)
 		cmocka_unit_test(kills_its_own),
 		cmocka_unit_test_prestate(sandbox_dies, NULL),
 		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
+		cmocka_unit_test(killed_while_built),
 		cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(approval),
 		cmocka_unit_test(plan_reads),
