@@ -243,7 +243,7 @@ over(struct koda_command *c)
 	c->state = COMMAND_OVER;
 	c->sb = NULL;
 	c->slot = NULL;
-	session_command_over(ses, c); /* which keeps c->ses only if there is a callback to come */
+	session_over(ses, c->done == NULL ? NULL : &c->notice);
 }
 
 static void
@@ -749,6 +749,15 @@ command_next_time(const struct koda_command *c)
 
 /* ---- the public calls ---- */
 
+static void
+tell_over(struct notice *notice)
+{
+	struct koda_command *c =
+	    (struct koda_command *)((char *)notice - offsetof(struct koda_command, notice));
+
+	c->done(c->data, c);
+}
+
 static struct koda_command *
 command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
 {
@@ -757,6 +766,7 @@ command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
 	if (c == NULL)
 		return NULL;
 	c->slot = slot;
+	c->notice.tell = tell_over;
 	c->sb = slot->sandbox;
 	c->fd[0] = c->fd[1] = c->fd[2] = -1;
 	c->out = (struct command_output){ { on_output, -1, 0 }, c, { .fd = -1 }, 0 };
@@ -777,7 +787,7 @@ link_command(struct koda_command *c)
 		sb->commands->prev = c;
 	sb->commands = c;
 	sb->n_commands++;
-	c->slot->ses->n_commands++;
+	c->slot->ses->n_under_way++;
 }
 
 void
@@ -959,8 +969,7 @@ koda_command_free(struct koda_command *c)
 	if (c == NULL)
 		return;
 	if (c->state == COMMAND_OVER) {
-		if (c->ses != NULL)
-			session_command_forget(c->ses, c);
+		session_forget(&c->notice);
 	} else if (*c->slot->ses->here != 1) {
 		unlink_command(c); /* the parent's */
 	} else {

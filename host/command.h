@@ -31,9 +31,9 @@ struct command_output {
 };
 
 struct koda_command {
-	struct koda_command *prev, *next; /* of the sandbox, or of the session's over ones */
+	struct koda_command *prev, *next; /* of the sandbox */
 	struct koda_slot *slot;           /* NULL: it is over */
-	struct koda_session *ses;         /* over, and the callback is to come; else NULL */
+	struct notice notice;
 	struct sandbox *sb;
 	enum command_state state;
 	uint64_t id; /* of its Exec */

@@ -241,15 +241,15 @@ deliver(struct koda_session *ses)
 
 /* The same of commands. */
 static void
-deliver_commands(struct koda_session *ses)
+deliver_notices(struct koda_session *ses)
 {
-	struct koda_command *c;
+	struct notice *e;
 
-	while ((c = ses->over) != NULL) {
-		ses->over = c->next;
-		c->next = NULL;
-		c->ses = NULL;
-		c->done(c->data, c); /* which may free it, or others that are in line */
+	while ((e = ses->over) != NULL) {
+		ses->over = e->next;
+		e->next = NULL;
+		e->ses = NULL;
+		e->tell(e); /* which may free it, or others that are in line */
 	}
 }
 
@@ -286,7 +286,7 @@ work(struct koda_session *ses, int timeout_ms)
 	}
 	egress_tick(ses);
 	deliver(ses);
-	deliver_commands(ses);
+	deliver_notices(ses);
 	/* What was asked for from there goes out together. */
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
 		if (slot->n_queued > 0)
@@ -308,31 +308,32 @@ session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 }
 
 void
-session_command_over(struct koda_session *ses, struct koda_command *c)
+session_over(struct koda_session *ses, struct notice *notice)
 {
-	struct koda_command **end = &ses->over;
+	struct notice **end = &ses->over;
 
-	ses->n_commands--;
-	if (c->done == NULL)
+	ses->n_under_way--;
+	if (notice == NULL)
 		return;
-	c->ses = ses;
-	c->next = NULL;
+	notice->ses = ses;
+	notice->next = NULL;
 	while (*end != NULL)
 		end = &(*end)->next;
-	*end = c;
+	*end = notice;
 	if (!ses->dispatching)
 		set_timer(ses, 0);
 }
 
 void
-session_command_forget(struct koda_session *ses, struct koda_command *c)
+session_forget(struct notice *notice)
 {
-	struct koda_command **at = &ses->over;
+	struct notice **at = notice->ses == NULL ? NULL : &notice->ses->over;
 
-	while (*at != NULL && *at != c)
+	while (at != NULL && *at != NULL && *at != notice)
 		at = &(*at)->next;
-	if (*at == c)
-		*at = c->next;
+	if (at != NULL && *at == notice)
+		*at = notice->next;
+	notice->ses = NULL;
 }
 
 static void
@@ -358,11 +359,11 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
 	if (ses->dispatching)
 		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
-	if (ses->n_async + ses->n_commands == 0 && timeout_ms < 0)
+	if (ses->n_async + ses->n_under_way == 0 && timeout_ms < 0)
 		return 0;
 	session_enter(ses);
 	work(ses, timeout_ms);
-	n = (int)(ses->n_async + ses->n_commands);
+	n = (int)(ses->n_async + ses->n_under_way);
 	return session_leave(ses) ? 0 : n;
 }
 
@@ -562,6 +563,14 @@ forget_done(struct koda_session *ses)
 	}
 }
 
+/* Their owners may still free them. */
+static void
+forget_notices(struct koda_session *ses)
+{
+	while (ses->over != NULL)
+		session_forget(ses->over);
+}
+
 bool
 session_leave(struct koda_session *ses)
 {
@@ -600,9 +609,10 @@ koda_session_close(struct koda_session *ses)
 		drop_slot(ses, ses->slots);
 	if (here) {
 		deliver(ses);
-		deliver_commands(ses);
+		deliver_notices(ses);
 	} else {
 		forget_done(ses);
+		forget_notices(ses);
 	}
 	egress_close(ses);
 	reap_leaving(ses, LEAVING_MS);

@@ -30,8 +30,8 @@ struct koda_session {
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
 	bool intercept;
 	struct egress_session *egress; /* NULL: without commands */
-	struct koda_command *over;     /* ended, their callback is to be called; by next */
-	size_t n_commands;             /* not over yet */
+	struct notice *over;           /* commands whose callback is to be called */
+	size_t n_under_way;            /* commands that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
@@ -67,8 +67,10 @@ void session_watch(struct koda_session *ses, struct source *source, int fd, uint
 void session_unwatch(struct koda_session *ses, struct source *source);
 /* Somebody wants a look at the clock then. */
 void session_wake_at(struct koda_session *ses, uint64_t at);
-void session_command_over(struct koda_session *ses, struct koda_command *c);
-void session_command_forget(struct koda_session *ses, struct koda_command *c);
+/* One of n_under_way is over; notice NULL: nobody is told. */
+void session_over(struct koda_session *ses, struct notice *notice);
+/* It is not to be told any more. */
+void session_forget(struct notice *notice);
 /* One turn of the loop, for who waits. -1: from inside a callback of it. */
 int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */

@@ -710,6 +710,30 @@ asynchronous(void **state)
 	fixture_end(&f);
 }
 
+static void
+free_it(void *data, struct koda_command *command)
+{
+	(*(int *)data)++;
+	koda_command_free(command);
+}
+
+/* Who waits for it is told that it is over, and touches it no more. */
+static void
+freed_while_waited_for(void **state)
+{
+	const struct koda_command_options o = { .shell = "true" };
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+	int done = 0;
+
+	start_with(&f, KODA_AUTO, NULL);
+	assert_non_null(c = koda_command_start(f.slot, &o, free_it, &done, &err));
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	assert_int_equal(done, 1);
+	fixture_end(&f);
+}
+
 /* Content that comes as a descriptor, from mounts that the host's table does not have: the root as it is mounted in the
  * sandbox, and the sandbox's own /tmp. */
 static void
@@ -766,6 +790,7 @@ main(void)
 		cmocka_unit_test(host_killed),
 		cmocka_unit_test(no_commands),
 		cmocka_unit_test(asynchronous),
+		cmocka_unit_test(freed_while_waited_for),
 		cmocka_unit_test(large_reads),
 	};
 
