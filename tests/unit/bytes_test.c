@@ -118,6 +118,9 @@ static const struct {
 	    S("a\xc2\xad"
 	      "b"),
 	    "a\\u{ad}b" },
+	{ "show: what has no ink",
+	    S("\xcd\x8f\xe1\x9e\xb4\xe2\xa0\x80\xf0\x9b\xb2\xa0\xf0\x9d\x85\xb3"),
+	    "\\u{34f}\\u{17b4}\\u{2800}\\u{1bca0}\\u{1d173}" },
 	{ "show: line separator", S("\xe2\x80\xa8"), "\\u{2028}" },
 	{ "show: tag characters", S("\xf3\xa0\x81\x81"), "\\u{e0041}" },
 	{ "show: lone continuation", S("\x80x"), "\\x80x" },
