@@ -158,11 +158,13 @@ capture_get(struct capture *c, struct koda_output *ret)
 		ret->tail_len = (size_t)behind;
 		return;
 	}
-	/* It went round: the oldest byte is where the next one would go. */
-	reverse(c->ring, c->ring + c->ring_at);
-	reverse(c->ring + c->ring_at, c->ring + c->ring_size);
-	reverse(c->ring, c->ring + c->ring_size);
-	c->ring_at = c->ring_size;
+	/* It went round: the oldest byte is where the next one would go. Straight already costs nothing: some look often. */
+	if (c->ring_at < c->ring_size) {
+		reverse(c->ring, c->ring + c->ring_at);
+		reverse(c->ring + c->ring_at, c->ring + c->ring_size);
+		reverse(c->ring, c->ring + c->ring_size);
+		c->ring_at = c->ring_size;
+	}
 	ret->tail_len = c->ring_size;
 	ret->left_out = behind - c->ring_size;
 }
