@@ -441,6 +441,43 @@ typedef void koda_done_fn(void *data, const struct koda_result *result,
 KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
     void *data, struct koda_error *err);
 
+/* ---- searching ---- */
+
+enum koda_search_flags {
+	/* What is looked at. Default: no hidden names, no ignored ones, one file system. */
+	KODA_SEARCH_HIDDEN = 1 << 0,        /* names that begin with a dot, too */
+	KODA_SEARCH_NO_GITIGNORE = 1 << 1,  /* .gitignore does not count */
+	KODA_SEARCH_NO_DOT_IGNORE = 1 << 2, /* .ignore and .rgignore do not count */
+	KODA_SEARCH_NO_EXCLUDE = 1 << 3,    /* .git/info/exclude does not count */
+	KODA_SEARCH_NO_GLOBAL =
+	    1 << 4, /* the user's own excludes file (core.excludesFile) does not count */
+	KODA_SEARCH_NO_PARENTS = 1 << 5, /* ignore files above the place do not count */
+	KODA_SEARCH_NO_REQUIRE_GIT = 1
+	    << 6, /* .gitignore and its like count outside of repositories, too */
+	KODA_SEARCH_MOUNTS = 1 << 7, /* what is mounted below, too */
+	KODA_SEARCH_GLOB_IGNORE_CASE = 1 << 8,
+	KODA_SEARCH_NEWEST = 1 << 9, /* glob: newest first, instead of by path */
+	/* grep */
+	KODA_SEARCH_FIXED = 1 << 16, /* patterns are text */
+	KODA_SEARCH_IGNORE_CASE = 1 << 17,
+	KODA_SEARCH_SMART_CASE = 1 << 18, /* the same, unless a pattern has an upper-case letter */
+	KODA_SEARCH_WORD = 1 << 19,
+	KODA_SEARCH_WHOLE_LINE = 1 << 20,
+	KODA_SEARCH_INVERT = 1 << 21,
+	KODA_SEARCH_MULTILINE = 1 << 22, /* a match may go over lines */
+	KODA_SEARCH_DOTALL = 1 << 23,    /* with it: '.' matches the end of a line, too */
+	KODA_SEARCH_TEXT = 1 << 24,      /* binary files are searched like any other */
+	/* At most one of these: instead of lines, */
+	KODA_SEARCH_COUNT = 1 << 25,         /* how many lines of each file match */
+	KODA_SEARCH_COUNT_MATCHES = 1 << 26, /* how many matches each file has */
+	KODA_SEARCH_FILES = 1 << 27,         /* the files with a match */
+	KODA_SEARCH_FILES_WITHOUT = 1 << 28, /* the files without one */
+};
+
+#define KODA_SEARCH_NO_IGNORE                                                                      \
+	(KODA_SEARCH_NO_GITIGNORE | KODA_SEARCH_NO_DOT_IGNORE | KODA_SEARCH_NO_EXCLUDE |           \
+	    KODA_SEARCH_NO_GLOBAL)
+
 /* ---- commands ---- */
 
 /*
