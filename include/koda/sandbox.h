@@ -478,6 +478,8 @@ enum koda_search_flags {
 	(KODA_SEARCH_NO_GITIGNORE | KODA_SEARCH_NO_DOT_IGNORE | KODA_SEARCH_NO_EXCLUDE |           \
 	    KODA_SEARCH_NO_GLOBAL)
 
+#define KODA_SEARCH_COLUMNS 16384   /* longer lines are no text that a person wrote */
+
 /* ---- commands ---- */
 
 /*
