@@ -22,7 +22,7 @@ must_be_guard(const Koda__Guard *g)
 static void
 must_make_sense(const Koda__Request *req)
 {
-	const struct op *op = dispatch_op(req->op_case);
+	const struct op *op = role_op(&role_files, req->op_case);
 
 	must(req->id != 0 && op != NULL && op->run != NULL && op->name != NULL);
 	switch ((int)req->op_case) {

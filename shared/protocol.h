@@ -38,6 +38,20 @@ struct record {
 /* Directories in which commands may write: each is held by a descriptor. */
 #define SCAN_ROOTS_MAX 64
 
+/* Of one search. Paths: each is a descriptor; a shell's glob gives as many. The rest bounds what a frame unpacks into. */
+#define SEARCH_PATHS_MAX    1024
+#define SEARCH_GLOBS_MAX    1024
+#define SEARCH_TYPES_MAX    256
+#define SEARCH_PATTERNS_MAX 1024
+#define SEARCH_CONTEXT_MAX                                                                         \
+	10000 /* lines; each is held while nobody knows whether a match follows */
+/* Bytes of one line that are told: with a match at each of them it still fits a frame. */
+#define SEARCH_COLUMNS_MAX (64u << 10)
+/* Told; the rest is counted. */
+#define SEARCH_TROUBLES_MAX 100
+/* Every flag there is (enum koda_search_flags). */
+#define SEARCH_FLAGS UINT64_C(0x1fff03ff)
+
 /* An edit holds the file before and after in memory. */
 #define EDIT_BYTES_MAX (256u << 20)
 

@@ -1,5 +1,5 @@
 /*
- * gen-seccomp worker|proxy|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
+ * gen-seccomp worker|search|proxy|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
  * worker_filter (or the like) of struct sock_filter. Run at build time, so that the programs that are confined
  * carry the instructions and not libseccomp (loading a prebuilt filter is also 200 us cheaper).
  *
@@ -53,6 +53,18 @@ static const char *const worker_calls[] = {
 	/* the process; glibc's qsort asks how much memory there is */
 	"sysinfo", "clock_gettime", "getrandom", "getppid", "getpid", "gettid", "futex", "rt_sigreturn",
 	"rt_sigprocmask", "exit", "exit_group", "restart_syscall",
+};
+
+/* A search: reads names and files; makes no more than the memory for it. Landlock: it locks itself in before it looks. */
+static const char *const search_calls[] = {
+	"recvmsg", "sendmsg", "sendto", "write", "poll", "ppoll",
+	"read", "pread64", "close", "lseek", "openat2", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",
+	"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self",
+	/* memory; mmap, mprotect below */
+	"brk", "munmap", "mremap", "madvise",
+	/* the process */
+	"sysinfo", "clock_gettime", "getrandom", "getppid", "getpid", "gettid", "futex", "rt_sigreturn", "rt_sigprocmask",
+	"exit", "exit_group", "restart_syscall",
 };
 
 /* The proxy: sockets that are connected and accepted, never listened on; files that are read (Landlock holds which). */
@@ -152,6 +164,33 @@ worker_rules(bool sanitize, bool test)
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
 		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
 	    "fcntl");
+	no_new_code();
+}
+
+/* Patterns become machine code: memory that is run may be made, but only what is of no file. What opens for anything but
+ * reading is refused here as well as by Landlock (openat2 only by that). */
+static void
+search_rules(bool sanitize, bool test)
+{
+	static const int fcntls[] = { F_GETFL, F_DUPFD_CLOEXEC };
+
+	allow(search_calls, N_ELEMENTS(search_calls));
+	if (test)
+		allow(test_calls, N_ELEMENTS(test_calls));
+	if (sanitize) {
+		allow_for_sanitizers();
+		allow((const char *const[]){ "openat" }, 1);
+		return;
+	}
+	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,
+		     O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY), 0)),
+	    "openat");
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC),
+		 SCMP_A3_32(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)),
+	    "mmap");
 	no_new_code();
 }
 
@@ -665,6 +704,8 @@ main(int argc, char **argv)
 	}
 	if (argc >= 2 && strcmp(argv[1], "worker") == 0) {
 		killing_filter("worker", worker_rules, sanitize, test);
+	} else if (argc >= 2 && strcmp(argv[1], "search") == 0) {
+		killing_filter("search", search_rules, sanitize, test);
 	} else if (argc >= 2 && strcmp(argv[1], "proxy") == 0) {
 		killing_filter("proxy", proxy_rules, sanitize, test);
 	} else if (argc == 2 && strcmp(argv[1], "command") == 0) {
@@ -673,7 +714,7 @@ main(int argc, char **argv)
 		command_filter("command_closed", true);
 	} else {
 		fprintf(stderr,
-		    "usage: gen-seccomp worker|proxy [--sanitize] [--test]\n"
+		    "usage: gen-seccomp worker|search|proxy [--sanitize] [--test]\n"
 		    "       gen-seccomp command|command_closed\n");
 		return 2;
 	}

@@ -2,6 +2,11 @@
 #include "worker/op.h"
 #include "worker/session.h"
 
+/* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
+#define FDS_MAX 256
+/* An edit holds three times EDIT_BYTES_MAX at worst. */
+#define DATA_MAX (UINT64_C(1) << 30)
+
 /* The whole attack surface of a worker: a request without a row does not exist. */
 /* clang-format off */
 static const struct op ops[] = {
@@ -24,10 +29,10 @@ static const struct op ops[] = {
 };
 /* clang-format on */
 
-const struct op *
-dispatch_op(Koda__Request__OpCase op_case)
-{
-	size_t i = (size_t)op_case;
-
-	return i < N_ELEMENTS(ops) && ops[i].run != NULL ? &ops[i] : NULL;
-}
+const struct role role_files = {
+	.ops = ops,
+	.n_ops = N_ELEMENTS(ops),
+	.changes = true,
+	.fds_max = FDS_MAX,
+	.data_max = DATA_MAX,
+};

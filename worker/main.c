@@ -4,12 +4,15 @@
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/filter.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shared/cleanup.h"
 #include "worker/session.h"
+#include "worker/worker_filter.h"
 
 #define HOST_FD 3
 
@@ -28,5 +31,5 @@ main(int argc, char **argv)
 	/* Its own process: a write past the file size limit is an error to report, not a death. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	return session_run(HOST_FD);
+	return session_run(HOST_FD, &role_files, worker_filter, N_ELEMENTS(worker_filter));
 }

@@ -12,12 +12,6 @@
 #include "shared/lockdown.h"
 #include "worker/say.h"
 #include "worker/session.h"
-#include "worker/worker_filter.h"
-
-/* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
-#define FDS_MAX 256
-/* An edit holds three times EDIT_BYTES_MAX at worst. */
-#define DATA_MAX (UINT64_C(1) << 30)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_SHADOW 1 /* which is terabytes of data to the kernel */
@@ -87,7 +81,8 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
 	const struct policy_list *list = &ses->policy.list[KODA_ALLOW_WRITE];
 	cleanup_free int *fds = calloc(list->n + seal->n_commands_write + 1, sizeof(*fds));
 	/* Nothing is written here: the kernel may know that too. */
-	const bool none = ses->who.mode == KODA_PLAN || ses->policy.trust == KODA_TRUST_FORBID;
+	const bool none = !ses->role->changes || ses->who.mode == KODA_PLAN ||
+	    ses->policy.trust == KODA_TRUST_FORBID;
 	size_t n = 0;
 
 	if (fds == NULL)
@@ -141,9 +136,9 @@ static int
 confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, struct koda_error *err)
 {
 	const struct lockdown_limit limits[] = {
-		{ RLIMIT_NOFILE, FDS_MAX },
+		{ RLIMIT_NOFILE, ses->role->fds_max },
 #ifndef WITH_SHADOW
-		{ RLIMIT_DATA, DATA_MAX },
+		{ RLIMIT_DATA, ses->role->data_max },
 #endif
 		{ RLIMIT_FSIZE, ses->max_file_bytes },
 	};
@@ -162,7 +157,7 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 	if (r == 0)
 		r = lockdown_limits(limits, N_ELEMENTS(limits), err);
 	if (r == 0)
-		r = lockdown_seccomp(worker_filter, N_ELEMENTS(worker_filter), err);
+		r = lockdown_seccomp(ses->filter, ses->n_filter, err);
 	ret->landlock_abi = abi;
 	ret->seccomp = r == 0;
 	ret->mount_view = false;

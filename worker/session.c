@@ -31,8 +31,7 @@ host_gone(const struct session *ses)
 	return getppid() != ses->parent;
 }
 
-/* Send all that is queued, however long the host takes, as long as it lives. */
-static int
+int
 session_flush(struct session *ses, struct koda_error *err)
 {
 	while (frame_pending(&ses->fs) > 0) {
@@ -281,6 +280,14 @@ session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *
 	return send_now(ses, &rep, err);
 }
 
+int
+session_part(struct session *ses, Koda__Reply *rep, bool at_once, struct koda_error *err)
+{
+	if (queue_reply(ses, rep, err) < 0)
+		return -1;
+	return at_once ? session_flush(ses, err) : 0;
+}
+
 void
 session_not_done(struct session *ses)
 {
@@ -324,7 +331,7 @@ serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *e
 	ses->id = req->id;
 	if (valid_request(req, err) < 0)
 		return -1;
-	op = dispatch_op(req->op_case);
+	op = role_op(ses->role, req->op_case);
 	if (op == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "there is no operation %d",
 		    (int)req->op_case);
@@ -425,8 +432,16 @@ session_loop(struct session *ses, struct koda_error *err)
 	}
 }
 
+const struct op *
+role_op(const struct role *role, Koda__Request__OpCase op_case)
+{
+	size_t i = (size_t)op_case;
+
+	return i < role->n_ops && role->ops[i].run != NULL ? &role->ops[i] : NULL;
+}
+
 int
-session_run(int fd)
+session_run(int fd, const struct role *role, const struct sock_filter *filter, size_t n_filter)
 {
 	const struct timeval check = { .tv_sec = HOST_CHECK_SECS };
 	/* Kept for as long as the process lives: nothing of it is released at the end. */
@@ -437,6 +452,9 @@ session_run(int fd)
 	 * it to keep as much for ever. */
 	mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
 	mallopt(M_TRIM_THRESHOLD, 2 * MMAP_FROM);
+	ses.role = role;
+	ses.filter = filter;
+	ses.n_filter = n_filter;
 	frame_init(&ses.fs, fd);
 	arena_init(&ses.arena);
 	place_init(&ses.at);

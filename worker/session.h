@@ -17,7 +17,12 @@
 #include "shared/protocol.h"
 #include "worker/resolve.h"
 
+struct sock_filter;
+
 struct session {
+	const struct role *role;
+	const struct sock_filter *filter; /* what it installs when it is sealed */
+	size_t n_filter;
 	struct frame_stream fs;
 	struct arena arena; /* of the request under way, and of its reply */
 	bool sealed, ended;
@@ -57,15 +62,26 @@ struct op {
 	int (*run)(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 };
 
+/* What kind of worker a program is: its whole attack surface, and what it may need of the machine. */
+struct role {
+	const struct op *ops; /* by Koda__Request__OpCase; without `run`: no such request */
+	size_t n_ops;
+	bool changes;      /* something, where the policy lets it */
+	uint64_t fds_max;  /* descriptors */
+	uint64_t data_max; /* bytes of memory */
+};
+extern const struct role role_files;  /* koda-fs-worker */
+extern const struct role role_search; /* koda-fs-search */
+
 /* The row of a request, NULL if it does not exist. */
-const struct op *dispatch_op(Koda__Request__OpCase op_case);
+const struct op *role_op(const struct role *role, Koda__Request__OpCase op_case);
 
 /* Does every value in it make sense? What does not is no user's mistake, but a broken host: -1 with
  * KODA_PROTOCOL. */
 int valid_request(const Koda__Request *req, struct koda_error *err);
 
 /* Serve the host at fd until it is done. Returns the exit status. */
-int session_run(int fd);
+int session_run(int fd, const struct role *role, const struct sock_filter *filter, size_t n_filter);
 
 /* ---- for the operations ---- */
 
@@ -100,6 +116,11 @@ int session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_err
 /* What was Prepared did not happen, and what is left of it goes away now: once it has, nobody could tell any
  * more. Whoever does not hear it is gone. */
 void session_not_done(struct session *ses);
+
+/* A part of the answer, before the answer. It leaves at once, or with what is queued after it. */
+int session_part(struct session *ses, Koda__Reply *rep, bool at_once, struct koda_error *err);
+/* Send all that is queued, however long the host takes, as long as it lives. */
+int session_flush(struct session *ses, struct koda_error *err);
 
 /* The descriptor that came with the request under way; the caller's. */
 int session_take_fd(struct session *ses, struct koda_error *err);

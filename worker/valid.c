@@ -146,6 +146,46 @@ valid_scan(const Koda__Scan *m, struct koda_error *err)
 	return 0;
 }
 
+static bool
+are_strings(const ProtobufCBinaryData *v, size_t n)
+{
+	while (n > 0 && is_path(v[n - 1]))
+		n--;
+	return n == 0;
+}
+
+/* At most one of these bits. */
+static bool
+is_one(uint64_t flags)
+{
+	return (flags & (flags - 1)) == 0;
+}
+
+static int
+valid_search(const Koda__Search *m, struct koda_error *err)
+{
+	const uint64_t instead_of_lines = KODA_SEARCH_COUNT | KODA_SEARCH_COUNT_MATCHES |
+	    KODA_SEARCH_FILES | KODA_SEARCH_FILES_WITHOUT;
+
+	if ((m->flags & ~SEARCH_FLAGS) != 0 || !is_one(m->flags & instead_of_lines))
+		return broken(err, "search.flags");
+	if (m->n_path > SEARCH_PATHS_MAX || !are_strings(m->path, m->n_path))
+		return broken(err, "search.path");
+	if (m->n_glob > SEARCH_GLOBS_MAX || !are_strings(m->glob, m->n_glob))
+		return broken(err, "search.glob");
+	if (m->n_type > SEARCH_TYPES_MAX || !are_strings(m->type, m->n_type) ||
+	    m->n_type_not > SEARCH_TYPES_MAX || !are_strings(m->type_not, m->n_type_not))
+		return broken(err, "search.type");
+	if (m->n_pattern > SEARCH_PATTERNS_MAX || !are_strings(m->pattern, m->n_pattern) ||
+	    (m->n_pattern > 0) != (m->kind == KODA__SEARCH_KIND__SEARCH_GREP))
+		return broken(err, "search.pattern");
+	if (m->before > SEARCH_CONTEXT_MAX || m->after > SEARCH_CONTEXT_MAX)
+		return broken(err, "search.before or after");
+	if (m->limit == 0 || m->max_columns == 0 || m->max_columns > SEARCH_COLUMNS_MAX)
+		return broken(err, "search.limit or max_columns");
+	return 0;
+}
+
 static int
 path_only(ProtobufCBinaryData path, const Koda__Guard *guard, struct koda_error *err)
 {
@@ -190,6 +230,8 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		return valid_scan(req->scan, err);
 	case KODA__REQUEST__OP_COMPARE:
 		return 0;
+	case KODA__REQUEST__OP_SEARCH:
+		return valid_search(req->search, err);
 	case KODA__REQUEST__OP__NOT_SET:
 	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
 		break;

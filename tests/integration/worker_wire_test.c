@@ -209,6 +209,7 @@ struct worker {
 
 struct setup {
 	const char *program; /* NULL: the worker itself */
+	bool search;         /* koda-fs-search instead */
 	Koda__Mode mode;
 	const char *deny_read, *deny_write;
 	bool no_write;
@@ -431,7 +432,8 @@ worker_open(struct worker *w, const struct setup *setup)
 	cleanup_free uint8_t *packed = NULL;
 	const Koda__Reply *rep;
 
-	worker_start(w, program(setup->program));
+	worker_start(w,
+	    setup->search ? KODA_TEST_HELPER_DIR "/koda-fs-search" : program(setup->program));
 	make_seal(setup, &req, &seal, &packed);
 	rep = call(w, &req);
 	if (rep->result_case == KODA__REPLY__RESULT_ERROR)
@@ -2310,6 +2312,140 @@ test_recover_of_a_path_that_leads_nowhere(void **state)
 	assert_int_equal(call(&w, &req)->recovered->happened, KODA__HAPPENED__DID_NOT_HAPPEN);
 }
 
+/* ---- koda-fs-search ---- */
+
+static const struct setup a_search = { .search = true };
+
+static ProtobufCBinaryData search_text[1];
+
+static void
+make_search(Koda__Request *req, Koda__Search *msg)
+{
+	koda__request__init(req);
+	koda__search__init(msg);
+	search_text[0] = bytes("needle");
+	msg->kind = KODA__SEARCH_KIND__SEARCH_GREP;
+	msg->pattern = search_text;
+	msg->n_pattern = 1;
+	msg->limit = 10;
+	msg->max_columns = 100;
+	req->op_case = KODA__REQUEST__OP_SEARCH;
+	req->search = msg;
+}
+
+/* Found, Searched, and then it ends: one search a process. */
+static void
+test_search(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	const Koda__Reply *rep;
+	Koda__Request req;
+	Koda__Search msg;
+
+	put_text(R("f"), "hay\nneedle\n");
+	worker_open(&w, &a_search);
+	make_search(&req, &msg);
+	rep = call(&w, &req);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_FOUND);
+	assert_int_equal(rep->found->n_item, 1);
+	assert_bytes(rep->found->item[0]->path, "f");
+	assert_bytes(rep->found->item[0]->text, "needle");
+	assert_int_equal(rep->found->item[0]->line, 2);
+	rep = next_reply(&w);
+	assert_non_null(rep);
+	assert_int_equal(rep->id, req.id);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_SEARCHED);
+	assert_int_equal(rep->searched->found, 1);
+	assert_null(next_reply(&w));
+	assert_exits(&w, 0);
+}
+
+/* The two programs have nothing of each other. */
+static void
+test_search_of_a_worker(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Search msg;
+
+	worker_open(&w, &plain);
+	make_search(&req, &msg);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+}
+
+static void
+test_write_by_a_search(void **state)
+{
+	cleanup(worker_end) struct worker w;
+
+	worker_open(&w, &a_search);
+	assert_error(do_write(&w, "new", "text"), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+	assert_int_equal(access(R("new"), F_OK), -1);
+}
+
+static void
+many_paths(Koda__Search *msg)
+{
+	static ProtobufCBinaryData v[SEARCH_PATHS_MAX + 1];
+
+	for (size_t i = 0; i < N_ELEMENTS(v); i++)
+		v[i] = bytes("f");
+	msg->path = v;
+	msg->n_path = N_ELEMENTS(v);
+}
+
+#define LIE(name, ...)                                                                             \
+	static void name(Koda__Search *msg)                                                        \
+	{                                                                                          \
+		__VA_ARGS__;                                                                       \
+	}
+LIE(no_limit, msg->limit = 0)
+LIE(no_columns, msg->max_columns = 0)
+LIE(wide_columns, msg->max_columns = SEARCH_COLUMNS_MAX + 1)
+LIE(no_pattern, msg->n_pattern = 0)
+LIE(pattern_of_a_glob, msg->kind = KODA__SEARCH_KIND__SEARCH_GLOB)
+LIE(nul_in_pattern, search_text[0].data = (uint8_t *)(uintptr_t) "nee\0le")
+LIE(nul_in_path, search_text[0].data = (uint8_t *)(uintptr_t) "nee\0le"; msg->path = search_text;
+    msg->n_path = 1)
+LIE(unknown_flag, msg->flags = UINT64_C(1) << 40)
+LIE(two_answers, msg->flags = KODA_SEARCH_COUNT | KODA_SEARCH_FILES)
+LIE(much_context, msg->before = SEARCH_CONTEXT_MAX + 1)
+
+static const struct {
+	const char *label;
+	void (*lie)(Koda__Search *msg);
+} nonsense[] = {
+	{ "a search without a limit", no_limit },
+	{ "a search without columns", no_columns },
+	{ "a search of over-long lines", wide_columns },
+	{ "a search for nothing", no_pattern },
+	{ "a glob with a pattern", pattern_of_a_glob },
+	{ "a search with a NUL in its pattern", nul_in_pattern },
+	{ "a search with a NUL in its path", nul_in_path },
+	{ "a search in too many places", many_paths },
+	{ "a search with a flag that is none", unknown_flag },
+	{ "a search with two kinds of answer", two_answers },
+	{ "a search with too much context", much_context },
+};
+
+static void
+test_nonsense(void **state)
+{
+	cleanup(worker_end) struct worker w;
+	Koda__Request req;
+	Koda__Search msg;
+
+	world_make(NULL);
+	worker_open(&w, &a_search);
+	make_search(&req, &msg);
+	nonsense[(uintptr_t)*state].lie(&msg);
+	assert_error(call(&w, &req), KODA__ERROR_CODE__PROTOCOL);
+	assert_exits(&w, 1);
+	world_remove(NULL);
+}
+
 #define CASE(name)                                                                                 \
 	{                                                                                          \
 #name, test_##name, world_make, world_remove, NULL                                 \
@@ -2373,8 +2509,14 @@ main(void)
 		CASE(somebody_was_faster),
 		CASE(died_after_somebody_was_faster),
 		CASE(recover_of_a_path_that_leads_nowhere),
+		CASE(search),
+		CASE(search_of_a_worker),
+		CASE(write_by_a_search),
 	};
-	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + N_ELEMENTS(deaths)];
+	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + N_ELEMENTS(deaths) +
+	    N_ELEMENTS(nonsense)];
+	struct CMUnitTest *more =
+	    tests + N_ELEMENTS(cases) + N_ELEMENTS(broken) + N_ELEMENTS(deaths);
 
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -2386,5 +2528,8 @@ main(void)
 		tests[N_ELEMENTS(cases) + N_ELEMENTS(broken) + i] =
 		    (struct CMUnitTest){ deaths[i].label, test_death, NULL, NULL,
 			    (void *)(uintptr_t)i };
+	for (size_t i = 0; i < N_ELEMENTS(nonsense); i++)
+		more[i] = (struct CMUnitTest){ nonsense[i].label, test_nonsense, NULL, NULL,
+			(void *)(uintptr_t)i };
 	return cmocka_run_group_tests_name("worker_wire", tests, NULL, NULL);
 }
