@@ -332,7 +332,10 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_EXEC, errno, "worker");
 		return;
 	}
-	commands_worker(s->commands, pid);
+	if (order->start_worker->has_search && order->start_worker->search)
+		commands_search(s->commands, pid);
+	else
+		commands_worker(s->commands, pid);
 	report.id = order->id;
 	report.report_case = KODA__REPORT__REPORT_WORKER_STARTED;
 	report.worker_started = &started;

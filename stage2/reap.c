@@ -45,6 +45,7 @@ struct commands {
 	bool left;       /* there were strangers when we last looked */
 	int children_fd; /* /proc/1/task/1/children, or -1 */
 	pid_t worker;
+	pid_t search[STAGE2_SEARCHES_MAX]; /* 0: none */
 	struct procs procs;
 };
 
@@ -78,6 +79,30 @@ commands_worker(struct commands *c, pid_t pid)
 	if (c->worker > 0)
 		kill(c->worker, SIGKILL);
 	c->worker = pid;
+}
+
+void
+commands_search(struct commands *c, pid_t pid)
+{
+	for (unsigned i = 0; i < STAGE2_SEARCHES_MAX; i++) {
+		if (c->search[i] == 0) {
+			c->search[i] = pid;
+			return;
+		}
+	}
+	kill(pid, SIGKILL);
+}
+
+/* The worker's or a search's place among those; NULL: it is neither. */
+static pid_t *
+worker_of(struct commands *c, pid_t pid)
+{
+	if (pid == c->worker)
+		return &c->worker;
+	for (unsigned i = 0; i < STAGE2_SEARCHES_MAX; i++)
+		if (pid == c->search[i])
+			return &c->search[i];
+	return NULL;
 }
 
 bool
@@ -333,14 +358,14 @@ reap(struct stage2 *s)
 	struct commands *c = s->commands;
 	struct command *cmd;
 	struct rusage ru;
+	pid_t pid, *worker;
 	int status;
-	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &ru)) > 0) {
 		cmd = by_reaper(c, pid);
 		if (WIFSTOPPED(status)) {
 			/* A command can stop them (the worker: below Landlock's ABI 6). It gains nothing. */
-			if (cmd != NULL || pid == c->worker || pid == s->template->pid)
+			if (cmd != NULL || worker_of(c, pid) != NULL || pid == s->template->pid)
 				kill(pid, SIGCONT);
 			continue;
 		}
@@ -351,8 +376,8 @@ reap(struct stage2 *s)
 			/* No command can be started any more; the host makes another slot. */
 			fputs("koda-sandbox-stage2: the template died\n", stderr);
 			_exit(1);
-		} else if (pid == c->worker) {
-			c->worker = 0;
+		} else if ((worker = worker_of(c, pid)) != NULL) {
+			*worker = 0;
 		} else {
 			stranger_died(c, pid, status, &ru);
 		}
@@ -367,7 +392,7 @@ is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
 {
 	const struct commands *c = s->commands;
 
-	if (pid == s->template->pid || pid == c->worker)
+	if (pid == s->template->pid || worker_of(s->commands, pid) != NULL)
 		return true;
 	for (unsigned i = 0; i < c->end; i++) {
 		pid_t reaper;

@@ -19,6 +19,8 @@ void commands_end(struct stage2 *s, uint64_t id, const Koda__End *order);
 
 /* The worker, which is nobody's command. One at a time: a former one is ended. */
 void commands_worker(struct commands *c, pid_t pid);
+/* One more koda-fs-search, nobody's command either. One too many is ended. */
+void commands_search(struct commands *c, pid_t pid);
 
 /* The template, the worker, or the reaper of a command that is not over: what no command can be. */
 bool commands_is_ours(const struct stage2 *s, pid_t pid);

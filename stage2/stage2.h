@@ -31,6 +31,7 @@
 #include "shared/message.h"
 
 #define STAGE2_COMMANDS_MAX 256  /* at once, background ones included */
+#define STAGE2_SEARCHES_MAX 16   /* the host has half as many; a killed one may not be reaped yet */
 #define STAGE2_MOUNTS_MAX   4096 /* of a plan: bounds what one order makes us do */
 
 struct view;
