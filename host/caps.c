@@ -202,6 +202,35 @@ make_scratch(char dir[PATH_LEN_MAX + 1])
 	return mkdtemp(dir);
 }
 
+static int
+count(void *data, const struct koda_found *found)
+{
+	++*(size_t *)data;
+	return 0;
+}
+
+/* A search of that slot, for the place itself: its program is there, confines itself, compiles and answers. */
+static int
+tell_search(const struct report *r, struct koda_slot *slot)
+{
+	static const char *const patterns[] = { "^found$" };
+	const struct koda_search_options tree = { .kind = KODA_SEARCH_TREE },
+					 grep = { .kind = KODA_SEARCH_GREP,
+						 .patterns = patterns,
+						 .n_patterns = 1 };
+	struct koda_search_result result;
+	struct koda_error err = { .message = "it did not find what is there" };
+	size_t n = 0;
+	bool works = slot != NULL && koda_search(slot, &tree, count, &n, &result, &err) == 0 &&
+	    n == 1 && koda_search(slot, &grep, count, &n, &result, &err) == 0;
+
+	return tell(r, "search", works, false,
+	    works              ? "looked through a directory, compiled a pattern"
+		: slot == NULL ? "there is no worker to try it beside"
+			       : err.message,
+	    "install koda-sandbox again: make install");
+}
+
 /* The real thing: a worker for an empty directory, confined, answering. */
 static int
 tell_worker(const struct report *r, const char *helper_dir)
@@ -213,6 +242,7 @@ tell_worker(const struct report *r, const char *helper_dir)
 	struct koda_slot *slot = NULL;
 	struct koda_error err;
 	bool full = false;
+	int stop;
 
 	if (make_scratch(dir) == NULL)
 		return tell(r, "worker", false, true, "cannot make a directory to try it in",
@@ -229,12 +259,15 @@ tell_worker(const struct report *r, const char *helper_dir)
 	} else {
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
+	stop = tell(r, "worker", full, true, detail,
+	    slot != NULL ? "see the capabilities above"
+			 : "install koda-sandbox again: make install");
+	if (stop == 0)
+		stop = tell_search(r, slot);
 	koda_slot_release(slot);
 	koda_session_close(ses);
 	rmdir(dir);
-	return tell(r, "worker", full, true, detail,
-	    slot != NULL ? "see the capabilities above"
-			 : "install koda-sandbox again: make install");
+	return stop;
 }
 
 /* What it says about itself: "bubblewrap 0.8.0"; "" if nothing within a second. */

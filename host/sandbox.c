@@ -651,9 +651,29 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
 }
 
+/* What the process behind a pidfd is called here; stage2 knows it by another number. For display only. */
+static pid_t
+pid_here(int pidfd)
+{
+	char path[64], line[64];
+	FILE *f;
+	int pid = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	f = fopen(path, "re");
+	while (f != NULL && pid < 0 && fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, "Pid:", 4) == 0)
+			pid = (int)strtol(line + 4, NULL, 10);
+	}
+	if (f != NULL)
+		fclose(f);
+	return pid > 0 ? pid : -1;
+}
+
 /* 1: it has died meanwhile, or does now. */
 static int
-try_worker(struct sandbox *sb, const int *fds, struct child *ret, struct koda_error *err)
+try_worker(struct sandbox *sb, enum sandbox_worker which, const int *fds, struct child *ret,
+    struct koda_error *err)
 {
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__StartWorker start = KODA__START_WORKER__INIT;
@@ -661,8 +681,9 @@ try_worker(struct sandbox *sb, const int *fds, struct child *ret, struct koda_er
 
 	order.order_case = KODA__ORDER__ORDER_START_WORKER;
 	order.start_worker = &start;
+	start.has_search = start.search = which == SANDBOX_SEARCH;
 	if (ask(sb, &order, fds, 2, SANDBOX_ANSWER_MS, &w, err) == 0 && w.fd >= 0) {
-		*ret = (struct child){ .pid = w.report->worker_started->pid, .pidfd = w.fd };
+		*ret = (struct child){ .pid = pid_here(w.fd), .pidfd = w.fd };
 		return 0;
 	}
 	close_at(&w.fd);
@@ -675,20 +696,22 @@ try_worker(struct sandbox *sb, const int *fds, struct child *ret, struct koda_er
 }
 
 int
-sandbox_start_worker(struct sandbox *sb, int socket, struct child *ret, struct koda_error *err)
+sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, struct child *ret,
+    struct koda_error *err)
 {
-	cleanup_close int program = open(sb->slot->ses->worker_path, O_RDONLY | O_CLOEXEC);
+	const char *path =
+	    which == SANDBOX_SEARCH ? sb->slot->ses->search_path : sb->slot->ses->worker_path;
+	cleanup_close int program = open(path, O_RDONLY | O_CLOEXEC);
 	const int fds[] = { socket, program };
 	int r = 1;
 
 	if (program < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'",
-		    sb->slot->ses->worker_path);
+		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", path);
 	/* That the old one is dead may be known only now. */
 	for (int i = 0; r > 0 && i < WORKER_TRIES; i++) {
 		if (sandbox_boot(sb, err) < 0)
 			return -1;
-		r = try_worker(sb, fds, ret, err);
+		r = try_worker(sb, which, fds, ret, err);
 	}
 	if (r <= 0)
 		return r;

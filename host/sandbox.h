@@ -64,8 +64,13 @@ int sandbox_boot(struct sandbox *sb, struct koda_error *err);
 /* It broke, or hangs: kill it. Every command of it ends with KODA_UNKNOWN. */
 void sandbox_kill(struct sandbox *sb, const struct koda_error *why);
 
-/* Start koda-fs-worker in it, with `socket` as its descriptor 3. */
-int sandbox_start_worker(struct sandbox *sb, int socket, struct child *ret, struct koda_error *err);
+/* Start koda-fs-worker, or a koda-fs-search beside it, in it, with `socket` as its descriptor 3. */
+enum sandbox_worker {
+	SANDBOX_FILES,
+	SANDBOX_SEARCH,
+};
+int sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket,
+    struct child *ret, struct koda_error *err);
 
 /* Mount sb->view's plan. */
 int sandbox_mount(struct sandbox *sb, struct koda_error *err);

@@ -19,6 +19,8 @@
 #include "host/helpers.h"
 #include "host/home.h"
 #include "host/protect.h"
+#include "host/sandbox.h"
+#include "host/search.h"
 #include "host/trust.h"
 #include "shared/cleanup.h"
 
@@ -207,6 +209,8 @@ rearm_all(struct koda_session *ses)
 
 		if (slot->sandbox != NULL && (at = sandbox_next_time(slot->sandbox)) < first)
 			first = at;
+		if ((at = search_next_time(slot)) < first)
+			first = at;
 		if (slot->source.fd < 0 && slot->n_calls == 0)
 			continue;
 		slot_wait_for(slot, &fd, &events, &at);
@@ -239,7 +243,7 @@ deliver(struct koda_session *ses)
 	}
 }
 
-/* The same of commands. */
+/* The same of commands and searches. */
 static void
 deliver_notices(struct koda_session *ses)
 {
@@ -279,6 +283,7 @@ work(struct koda_session *ses, int timeout_ms)
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
 		if (slot->sandbox != NULL)
 			sandbox_tick(slot->sandbox);
+		search_tick(slot);
 		if (slot->n_calls > 0 || slot->state == SLOT_DYING) {
 			slot_tick(slot);
 			slot_ask(slot);
@@ -440,6 +445,9 @@ find_helpers(struct koda_session *ses, const struct koda_session_options *o, str
 {
 	if (helpers_find(o->helper_dir, "koda-fs-worker", ses->worker_path, err) < 0)
 		return -1;
+	/* A search says so when it is missing: all else works without it. */
+	if (helpers_find(o->helper_dir, "koda-fs-search", ses->search_path, NULL) < 0)
+		ses->search_path[0] = '\0';
 	ses->commands = o->commands;
 	if (!ses->commands)
 		return 0;
@@ -541,6 +549,7 @@ abandon(struct koda_session *ses)
 		slot->child.pidfd = -1;
 		slot->state = SLOT_DOWN;
 		slot->source.fd = -1; /* the epoll set is shared with the parent */
+		search_abandon_all(slot);
 		if (slot->sandbox != NULL)
 			sandbox_abandon(slot->sandbox);
 	}
@@ -755,8 +764,8 @@ koda_slot_release(struct koda_slot *slot)
 		return; /* closing the session frees it; in a forked child the worker is the parent's */
 	/* What is still under way would be answered to nobody: such a worker is not handed on.
 	 * Nor is a sandbox: what commands left in its private places is not for the next. */
-	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->sandbox != NULL ||
-	    ses->n_idle >= ses->max_idle) {
+	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->n_searches > 0 ||
+	    slot->sandbox != NULL || ses->n_idle >= ses->max_idle) {
 		slot->doomed = true;
 		ses->n_doomed++;
 		session_enter(ses);

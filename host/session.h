@@ -25,13 +25,13 @@ struct koda_session {
 	koda_event_fn *event;
 	void *data;
 	unsigned timeout_ms, max_slots, max_idle;
-	char worker_path[PATH_LEN_MAX + 1];
+	char worker_path[PATH_LEN_MAX + 1], search_path[PATH_LEN_MAX + 1];
 	bool commands; /* slots have a kernel sandbox */
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
 	bool intercept;
 	struct egress_session *egress; /* NULL: without commands */
-	struct notice *over;           /* commands whose callback is to be called */
-	size_t n_under_way;            /* commands that are not over yet */
+	struct notice *over;           /* commands and searches whose callback is to be called */
+	size_t n_under_way;            /* commands and searches that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;

@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/bwrap.h"
 #include "host/sandbox.h"
+#include "host/seal.h"
+#include "host/search.h"
 #include "host/session.h"
 #include "shared/cleanup.h"
-#include "shared/lockdown.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
@@ -289,47 +289,10 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 }
 
 static int
-queue_seal(struct koda_slot *slot, struct koda_error *err)
-{
-	struct koda_session *ses = slot->ses;
-	Koda__Request req = KODA__REQUEST__INIT;
-	Koda__Seal seal = KODA__SEAL__INIT;
-	ProtobufCBinaryData also[8]; /* three caches and a git directory */
-	const uint8_t *packed;
-	size_t len, n = 0;
-
-	packed = koda_policy_packed(slot->policy, &len);
-	randombytes_buf(slot->token, sizeof(slot->token));
-	seal.protocol = KODA_PROTOCOL_VERSION;
-	seal.policy = (ProtobufCBinaryData){ len, (uint8_t *)packed };
-	seal.mode = (Koda__Mode)ses->mode;
-	seal.root = (ProtobufCBinaryData){ strlen(ses->root), (uint8_t *)ses->root };
-	seal.root_dev = ses->root_dev;
-	seal.root_ino = ses->root_ino;
-	seal.home = (ProtobufCBinaryData){ strlen(ses->home), (uint8_t *)ses->home };
-	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, slot->token };
-	if (slot->sandbox != NULL && slot->sandbox->quarantine != NULL) {
-		seal.has_quarantine = true;
-		seal.quarantine = message_text(BWRAP_QUARANTINE);
-	}
-	/* What commands write beside the policy's, so that what they plant there can be taken away. */
-	for (size_t i = 0; slot->sandbox != NULL && i < slot->sandbox->n_caches; i++)
-		if (view_writes(&slot->sandbox->view, slot->sandbox->caches[i], NULL) &&
-		    n < N_ELEMENTS(also))
-			also[n++] = message_text(slot->sandbox->caches[i]);
-	seal.commands_write = also;
-	seal.n_commands_write = n;
-	req.id = slot->seal_id = slot->next_id++;
-	req.op_case = KODA__REQUEST__OP_SEAL;
-	req.seal = &seal;
-	return message_queue(&slot->fs, &req.base, err) < 0 ? -1 : 0;
-}
-
-static int
 spawn_worker(struct koda_slot *slot, int fd, struct koda_error *err)
 {
 	if (slot->sandbox != NULL) {
-		if (sandbox_start_worker(slot->sandbox, fd, &slot->child, err) == 0)
+		if (sandbox_start_worker(slot->sandbox, SANDBOX_FILES, fd, &slot->child, err) == 0)
 			return 0;
 		if (err->code != KODA_UNSUPPORTED || !session_degrade(slot->ses, err))
 			return -1;
@@ -365,7 +328,9 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	slot->ses->stats.spawns++;
 	slot->ses->stats.respawns += slot->ever_up;
 	session_event(slot->ses, KODA_EVENT_SPAWN, "worker %d started", (int)slot->child.pid);
-	if (queue_seal(slot, err) < 0)
+	randombytes_buf(slot->token, sizeof(slot->token));
+	slot->seal_id = slot->next_id++;
+	if (seal_queue(slot, &slot->fs, slot->seal_id, slot->token, true, err) < 0)
 		return -1;
 	frame_flush(&slot->fs, false, NULL); /* an error shows as a death */
 	return 0;
@@ -568,61 +533,18 @@ protocol_error(struct koda_slot *slot, const struct koda_error *err)
 static int
 on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *err)
 {
-	const Koda__Ready *ready = reply->ready;
-	struct koda_session *ses = slot->ses;
+	struct koda_error why;
+	int r = seal_check(slot, reply, &slot->enforcement, &why);
 
-	if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
-		struct koda_result none = { .fd = -1 };
-		struct koda_error why;
-
-		marshal_result(KODA_OP_PING, reply, -1, NULL, &none, &why);
-		err_wrap(&why, "the worker cannot start");
+	if (r == 0) {
+		slot->state = SLOT_UP;
+		slot->ever_up = true;
+	} else if (r > 0) {
 		give_up(slot, &why);
-		return 0;
+	} else {
+		*err = why;
 	}
-	if (reply->result_case != KODA__REPLY__RESULT_READY)
-		return err_set(err, KODA_PROTOCOL, 0, "the worker's first reply is not Ready");
-	if (ready->protocol != KODA_PROTOCOL_VERSION) {
-		struct koda_error why;
-
-		err_set(&why, KODA_UNSUPPORTED, 0,
-		    "the worker speaks protocol %u and this library %u: install both from one build",
-		    ready->protocol, KODA_PROTOCOL_VERSION);
-		give_up(slot, &why);
-		return 0;
-	}
-	if (ready->policy_digest.len != KODA_DIGEST_BYTES ||
-	    sodium_memcmp(ready->policy_digest.data, koda_policy_digest(slot->policy),
-		KODA_DIGEST_BYTES) != 0)
-		return err_set(err, KODA_PROTOCOL, 0,
-		    "the worker has another policy than it was given");
-	slot->enforcement = (struct koda_enforcement){
-		.landlock_abi = ready->enforcement->landlock_abi,
-		.seccomp = ready->enforcement->seccomp,
-		.mount_view = slot->sandbox != NULL,
-	};
-	if (slot->enforcement.landlock_abi < LOCKDOWN_ABI_FULL || !slot->enforcement.seccomp) {
-		struct koda_error why;
-
-		err_set(&why, KODA_UNSUPPORTED, 0,
-		    "this kernel does not confine the worker in full (Landlock ABI %u, %u needed; seccomp %s): "
-		    "%s",
-		    slot->enforcement.landlock_abi, LOCKDOWN_ABI_FULL,
-		    slot->enforcement.seccomp ? "yes" : "no",
-		    ses->mode == KODA_AUTO
-			? "Auto does not start; use --mode safe, or Linux 6.2 or newer"
-			: "the worker's own checks still hold");
-		if (ses->mode == KODA_AUTO) {
-			give_up(slot, &why);
-			return 0;
-		}
-		if (!ses->said_degraded)
-			session_event(ses, KODA_EVENT_DEGRADED, "%s", why.message);
-		ses->said_degraded = true;
-	}
-	slot->state = SLOT_UP;
-	slot->ever_up = true;
-	return 0;
+	return r < 0 ? -1 : 0;
 }
 
 static int
@@ -1284,6 +1206,7 @@ slot_free(struct koda_slot *slot)
 		if (c->take != NULL && c->done != NULL)
 			c->done = tell_nobody;
 	session_forget_calls(slot->ses, slot->sandbox, tell_nobody);
+	search_close_all(slot);
 	err_set(&err, KODA_WORKER, 0,
 	    "the slot was closed before this was answered; whether it happened is not known");
 	while (slot->head != NULL)

@@ -103,6 +103,8 @@ struct koda_slot {
 	bool ever_up;
 	unsigned barren;
 	uint64_t not_before, state_deadline;
+	struct koda_search *searches; /* under way */
+	size_t n_searches;
 	struct sandbox *sandbox; /* what the worker is started in; NULL: it is started directly */
 	struct koda_enforcement enforcement;
 	struct koda_error failure; /* of a broken worker: what it did; for good in SLOT_FAILED */

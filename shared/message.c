@@ -21,8 +21,8 @@ arena_alloc(struct arena *a, size_t size)
 	if (rounded < size)
 		return NULL;
 	if (a->block == NULL) {
-		a->block = malloc(ARENA_BLOCK);
-		a->size = a->block == NULL ? 0 : ARENA_BLOCK;
+		a->block = malloc(a->want);
+		a->size = a->block == NULL ? 0 : a->want;
 	}
 	if (rounded <= a->size - a->used) {
 		p = a->block + a->used;
@@ -87,7 +87,13 @@ arena_free_cb(void *data, void *p)
 void
 arena_init(struct arena *a)
 {
-	*a = (struct arena){ .allocator = { arena_alloc_cb, arena_free_cb, a } };
+	arena_init_large(a, ARENA_BLOCK);
+}
+
+void
+arena_init_large(struct arena *a, size_t size)
+{
+	*a = (struct arena){ .allocator = { arena_alloc_cb, arena_free_cb, a }, .want = size };
 }
 
 void

@@ -22,11 +22,13 @@
 struct arena {
 	ProtobufCAllocator allocator; /* give &a->allocator to protobuf-c */
 	uint8_t *block;
-	size_t size, used;
+	size_t size, used, want;
 	struct arena_big *big; /* what did not fit, freed by arena_reset */
 };
 
 void arena_init(struct arena *a);
+/* For who gets messages of many parts: its block, which it keeps, has that size. */
+void arena_init_large(struct arena *a, size_t size);
 void arena_reset(struct arena *a); /* everything allocated from it is gone; keeps a small block */
 void arena_done(struct arena *a);
 void *arena_alloc(struct arena *a, size_t size); /* zeroed, or NULL */

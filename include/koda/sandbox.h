@@ -7,6 +7,7 @@
  *	koda_session_open()                a root, a mode or a policy, somebody who approves
  *	koda_slot_acquire()                one worker process, confined to the policy
  *	koda_fs_write(), koda_fs_edit()... or koda_call(), koda_call_async()
+ *	koda_search(), or koda_search_start(), koda_search_wait(), koda_search_free()
  *	koda_run(), or koda_command_start(), koda_command_wait(), koda_command_free()
  *	koda_slot_release(), koda_session_close(), koda_policy_free()
  *
@@ -443,6 +444,17 @@ KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, k
 
 /* ---- searching ---- */
 
+/*
+ * Glob, grep and tree have the semantics that people know from ripgrep. A search is a process of its own, sealed for this
+ * one search, that can change nothing: it judges the places, walks them on descriptors, follows no link, and skips what
+ * the policy does not let be read. Order: by the bytes of the path.
+ */
+enum koda_search_kind {
+	KODA_SEARCH_GLOB = 1, /* files, by name */
+	KODA_SEARCH_GREP,     /* lines, by content */
+	KODA_SEARCH_TREE,     /* a listing with sizes and counts */
+};
+
 enum koda_search_flags {
 	/* What is looked at. Default: no hidden names, no ignored ones, one file system. */
 	KODA_SEARCH_HIDDEN = 1 << 0,        /* names that begin with a dot, too */
@@ -478,7 +490,111 @@ enum koda_search_flags {
 	(KODA_SEARCH_NO_GITIGNORE | KODA_SEARCH_NO_DOT_IGNORE | KODA_SEARCH_NO_EXCLUDE |           \
 	    KODA_SEARCH_NO_GLOBAL)
 
+/* What to look for, and where. Zero-initialise; only kind, and for grep patterns, are needed. All of it is copied before
+ * the call returns. */
+struct koda_search_options {
+	enum koda_search_kind kind;
+	unsigned flags; /* enum koda_search_flags */
+	const char *const
+	    *paths; /* files or directories, relative to the root or absolute; none: the root */
+	size_t n_paths;
+	/* Which files, by path below the place: as in a .gitignore, but a match is looked at. One with '!' before it is not
+	 * looked at. The last that matches decides. Never leads out of the place. */
+	const char *const *globs;
+	size_t n_globs;
+	const char *const
+	    *types; /* only files of these types ("c", "py"), see koda_search_types() */
+	size_t n_types;
+	const char *const *types_not;
+	size_t n_types_not;
+	const char *const
+	    *patterns; /* grep: a line with any of them matches (Perl's regular expressions) */
+	size_t n_patterns;
+	unsigned before, after; /* grep: lines of context */
+	uint64_t max_per_file;  /* grep: matching lines; 0: all */
+	uint64_t limit;         /* found things in total (context apart); 0: KODA_SEARCH_LIMIT */
+	unsigned
+	    max_columns; /* grep: bytes of a line, cut around its first match; 0: KODA_SEARCH_COLUMNS */
+	unsigned max_depth;  /* directories below a place; 0: all */
+	unsigned timeout_ms; /* 0: the session's */
+};
+#define KODA_SEARCH_LIMIT   1000000 /* what a caller that did not say has room for */
 #define KODA_SEARCH_COLUMNS 16384   /* longer lines are no text that a person wrote */
+
+enum koda_found_kind {
+	KODA_FOUND_FILE = 1, /* glob, KODA_SEARCH_FILES, KODA_SEARCH_FILES_WITHOUT */
+	KODA_FOUND_MATCH,    /* a line, or one of the lines of a match that goes over several */
+	KODA_FOUND_CONTEXT,  /* a line beside one */
+	KODA_FOUND_COUNT, /* KODA_SEARCH_COUNT, KODA_SEARCH_COUNT_MATCHES: of a file that has any */
+	KODA_FOUND_BINARY, /* a binary file matches; its lines are not told. Binary files that were not named match never */
+	KODA_FOUND_ENTRY,   /* tree: a directory comes before what is in it */
+	KODA_FOUND_TROUBLE, /* this could not be looked at */
+};
+
+struct koda_span {
+	size_t start, end;
+};
+
+struct koda_found {
+	enum koda_found_kind kind;
+	unsigned place;   /* which of the paths it is below */
+	const char *path; /* below that place; "": the place itself */
+	uint64_t line;    /* match, context: from 1 */
+	uint64_t offset;  /* of the line in the file; binary: of the first NUL */
+	const char *text; /* match, context: the line, without its end */
+	size_t len;
+	uint64_t cut_before, cut_after; /* bytes of the line that max_columns left out of text */
+	const struct koda_span *spans;  /* match: where, in text; none for an inverted one */
+	size_t n_spans;
+	uint64_t count;           /* count */
+	enum koda_file_type type; /* file, entry */
+	uint64_t size;            /* entry: of a file; of a directory: of all files below it */
+	uint64_t files;           /* entry: of a directory: how many are below it, at any depth */
+	int64_t mtime_ns;         /* file, with KODA_SEARCH_NEWEST */
+	unsigned depth;           /* entry: 0 is the place itself */
+	const char *reason;       /* trouble: one sentence */
+};
+
+/* What came of it. Zero-filled on failure. Nothing to free. */
+struct koda_search_result {
+	bool more;              /* a limit was reached: there is more to find */
+	uint64_t found;         /* things told, context and trouble apart */
+	uint64_t matches;       /* grep: lines that match */
+	uint64_t files;         /* looked at: grep, searched; glob and tree, seen */
+	uint64_t files_matched; /* grep */
+	uint64_t bytes;         /* grep: searched */
+	uint64_t
+	    hidden; /* names that the policy does not let be read, and all below each of them */
+	uint64_t binary;   /* grep: files passed over, because they are */
+	uint64_t troubles; /* what could not be looked at; the first hundred are told */
+	bool recovered;    /* the searching process died on the way; another one went on */
+};
+
+/* found is the callee's to read until it returns. Returning non-zero ends the search, which then has `more`. */
+typedef int koda_found_fn(void *data, const struct koda_found *found);
+
+/* Do it and wait for it. 0 with *ret filled, or -1 with *err set; what was told until then was true. A pattern or glob
+ * that makes no sense is KODA_INVALID, one that would take for ever KODA_TOO_LARGE. */
+KODA_API int koda_search(struct koda_slot *slot, const struct koda_search_options *options,
+    koda_found_fn *found, void *data, struct koda_search_result *ret, struct koda_error *err);
+
+/* The same without waiting: found and then, once, done (or NULL) are called from the loop. The handle stays the caller's:
+ * to cancel is to free it, at any time, also from inside a callback. Other calls of the slot are served meanwhile. */
+struct koda_search;
+typedef void koda_search_done_fn(void *data, struct koda_search *search);
+KODA_API struct koda_search *koda_search_start(struct koda_slot *slot,
+    const struct koda_search_options *options, koda_found_fn *found, koda_search_done_fn *done,
+    void *data, struct koda_error *err);
+/* Runs the loop for at most timeout_ms (-1: no limit). 1: it is over; 0: not yet; -1 with *err set. */
+KODA_API int koda_search_wait(struct koda_search *search, int timeout_ms, struct koda_error *err);
+/* After it is over: as koda_search(). */
+KODA_API int koda_search_result(const struct koda_search *search, struct koda_search_result *ret,
+    struct koda_error *err);
+KODA_API void koda_search_free(struct koda_search *search);
+
+/* The known types, one call a type, by name; globs ends with NULL. Stops when fn returns non-zero and returns that. */
+typedef int koda_search_type_fn(void *data, const char *name, const char *const *globs);
+KODA_API int koda_search_types(koda_search_type_fn *fn, void *data);
 
 /* ---- commands ---- */
 

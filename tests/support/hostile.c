@@ -236,6 +236,45 @@ send_content(uint64_t id, bool more)
 	send_reply(&rep);
 }
 
+/* Of a search: things found, each of which is well-formed; as many as somebody takes. */
+static void
+send_found(uint64_t id)
+{
+	Koda__Reply rep = KODA__REPLY__INIT;
+	Koda__Found found = KODA__FOUND__INIT;
+	Koda__FoundItem item = KODA__FOUND_ITEM__INIT, *items[] = { &item };
+	Koda__Searched searched = KODA__SEARCHED__INIT;
+	bool once = is("found-and-die") || is("found-miscounted") || is("found-with-descriptor") ||
+	    is("found-elsewhere");
+
+	item.kind =
+	    is("found-trouble") ? KODA__FOUND_KIND__FOUND_TROUBLE : KODA__FOUND_KIND__FOUND_FILE;
+	item.has_place = item.has_path = true;
+	item.path = text(is("found-elsewhere") ? "../a" : "a");
+	item.has_text = is("found-trouble");
+	item.text = text("\x1b[2J");
+	rep.id = id;
+	rep.result_case = KODA__REPLY__RESULT_FOUND;
+	rep.found = &found;
+	if (!is("found-nothing")) {
+		found.item = items;
+		found.n_item = 1;
+	}
+	if (is("found-with-descriptor"))
+		send_reply_with_fds(&rep, &fs.fd, 1);
+	else
+		send_reply(&rep);
+	if (!once)
+		for (;;)
+			send_reply(&rep);
+	if (is("found-and-die"))
+		_exit(0);
+	rep.result_case = KODA__REPLY__RESULT_SEARCHED;
+	rep.searched = &searched;
+	searched.found = 2;
+	send_reply(&rep);
+}
+
 static void
 send_prepared(uint64_t id)
 {
@@ -272,6 +311,11 @@ misbehave(const Koda__Request *req)
 		abort();
 	if (is("silent"))
 		hang();
+	/* Its socket has ended, and it has not. */
+	if (is("stays")) {
+		close(fs.fd);
+		hang();
+	}
 	if (is("stopped"))
 		kill(getpid(), SIGSTOP);
 	if (is("wrong-id") || is("wrong-kind")) {
@@ -358,6 +402,8 @@ misbehave(const Koda__Request *req)
 		send_reply(&rep);
 	} else if (strncmp(behaviour, "list-", 5) == 0) {
 		send_page(req->id);
+	} else if (strncmp(behaviour, "found-", 6) == 0) {
+		send_found(req->id);
 	} else if (is("more-for-ever") || is("too-much") || is("relative-path") ||
 	    is("nul-in-path") || is("half-true")) {
 		send_content(req->id, is("more-for-ever"));

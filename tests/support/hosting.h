@@ -130,16 +130,16 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	return remove(path);
 }
 
-/* From now on this program is what is started as the worker. */
+/* From now on a copy of this program is what is started as that helper. */
 static UNUSED void
-put_worker(const struct fixture *f, const char *program)
+put_copy(const struct fixture *f, const char *helper, const char *program)
 {
 	char fresh[PATH_MAX], name[PATH_MAX], buf[65536];
 	cleanup_close int from = open(program, O_RDONLY | O_CLOEXEC), to = -1;
 	ssize_t n;
 
 	snprintf(fresh, sizeof(fresh), "%s/fresh", f->helpers);
-	snprintf(name, sizeof(name), "%s/koda-fs-worker", f->helpers);
+	snprintf(name, sizeof(name), "%s/%s", f->helpers, helper);
 	assert_true(from >= 0);
 	to = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	assert_true(to >= 0);
@@ -147,6 +147,12 @@ put_worker(const struct fixture *f, const char *program)
 		assert_int_equal(write(to, buf, (size_t)n), n);
 	close(take_fd(&to));
 	assert_int_equal(rename(fresh, name), 0);
+}
+
+static UNUSED void
+put_worker(const struct fixture *f, const char *program)
+{
+	put_copy(f, "koda-fs-worker", program);
 }
 
 static UNUSED void
@@ -164,16 +170,29 @@ put_stopping_worker(const struct fixture *f, int point)
 	put_worker(f, path);
 }
 
+static UNUSED void
+put_link(const struct fixture *f, const char *helper, const char *program)
+{
+	char fresh[PATH_MAX], name[PATH_MAX];
+
+	snprintf(fresh, sizeof(fresh), "%s/fresh-link", f->helpers);
+	snprintf(name, sizeof(name), "%s/%s", f->helpers, helper);
+	assert_int_equal(symlink(program, fresh), 0);
+	assert_int_equal(rename(fresh, name), 0);
+}
+
 /* And this is what is started as the proxy. */
 static UNUSED void
 put_proxy(const struct fixture *f, const char *program)
 {
-	char fresh[PATH_MAX], name[PATH_MAX];
+	put_link(f, "koda-egress-proxy", program);
+}
 
-	snprintf(fresh, sizeof(fresh), "%s/fresh-proxy", f->helpers);
-	snprintf(name, sizeof(name), "%s/koda-egress-proxy", f->helpers);
-	assert_int_equal(symlink(program, fresh), 0);
-	assert_int_equal(rename(fresh, name), 0);
+/* And this to search; seen by sessions that are opened from now on. */
+static UNUSED void
+put_search(const struct fixture *f, const char *program)
+{
+	put_link(f, "koda-fs-search", program);
 }
 
 /* A project, and options for a session over it; no session yet. */
@@ -195,6 +214,7 @@ fixture_prepare(struct fixture *f, enum koda_mode mode)
 	assert_int_equal(mkdir(f->root, 0755), 0);
 	assert_int_equal(mkdir(f->helpers, 0755), 0);
 	put_real_worker(f);
+	put_search(f, KODA_TEST_HELPER_DIR "/koda-fs-search");
 	snprintf(dir, sizeof(dir), "%s/koda-sandbox-stage2", f->helpers);
 	assert_int_equal(symlink(KODA_TEST_STAGE2, dir), 0);
 	put_proxy(f, KODA_TEST_PROXY);
