@@ -87,6 +87,16 @@ refused "a path with '..'" "$scratch/loot" write ../loot
 refused 'a symbolic link to the outside' "$scratch/outside/loot" write notes/loot
 refused 'a git hook, which git would run' .git/hooks/pre-commit write .git/hooks/pre-commit
 
+title 'Searches find what is in the project, and enter no link.'
+echo 'a needle outside' >"$scratch/outside/hay"
+echo 'a needle inside' >hay
+expect 'the line inside is found, and nothing else' test "$(fs grep needle)" = 'hay:a needle inside'
+echo 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!' >hay
+if fs grep '(a|aa)+$' 2>"$scratch/refusal"; then bad 'a pattern that never ends was answered'; fi
+sed -n 's/^koda-sandbox: /       /p' "$scratch/refusal"
+expect 'a pattern that would take for ever is ended' grep -q '^koda-sandbox: ' "$scratch/refusal"
+rm hay
+
 title 'A worker is killed in the middle of an edit of 64 MiB.'
 {
 	yes 'one of the many lines of a big file' | head -c 67108864

@@ -29,7 +29,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_DURABLE]   = { "--durable", 0, NULL, "on disk before it is reported as done" },
 	[OPT_DRY_RUN]   = { "--dry-run", 0, NULL, "judge and describe, change nothing" },
 	[OPT_COMMAND]   = { "--command", 'c', "SHELL", "a command line, for sh -c" },
-	[OPT_TIMEOUT]   = { "--timeout", 0, "SECONDS", "end it after so long; never later than the policy's" },
+	[OPT_TIMEOUT]   = { "--timeout", 0, "SECONDS", "end it after so long; a command never later than the policy's" },
 	[OPT_TTY]       = { "--tty", 0, NULL, "give it a terminal of its own, whatever ours are" },
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "give it pipes, also where ours is a terminal" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
@@ -103,8 +103,8 @@ args_closest(const char *word, const char *const *names, size_t n)
 	return ret;
 }
 
-__attribute__((format(printf, 2, 3))) static int
-fail(char why[ARGS_WHY_MAX], const char *fmt, ...)
+int
+args_fail(char why[ARGS_WHY_MAX], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -114,9 +114,9 @@ fail(char why[ARGS_WHY_MAX], const char *fmt, ...)
 	return -1;
 }
 
-static int
-parse_number(const char *name, const char *text, uint64_t min, uint64_t *ret,
-    char why[ARGS_WHY_MAX])
+int
+args_number(const char *name, const char *text, const char *what, uint64_t min, uint64_t max,
+    uint64_t *ret, char why[ARGS_WHY_MAX])
 {
 	unsigned long long value;
 	char *end;
@@ -124,11 +124,19 @@ parse_number(const char *name, const char *text, uint64_t min, uint64_t *ret,
 	errno = 0;
 	value = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : (end = NULL, 0);
 	if (end == NULL || *end != '\0' || errno != 0 || value > INT64_MAX)
-		return fail(why, "%s wants a number of bytes, not '%s'", name, text);
+		return args_fail(why, "%s wants %s, not '%s'", name, what, text);
 	if (value < min)
-		return fail(why, "%s must be at least %llu", name, (unsigned long long)min);
+		return args_fail(why, "%s must be at least %llu", name, (unsigned long long)min);
+	if (value > max)
+		return args_fail(why, "%s must be at most %llu", name, (unsigned long long)max);
 	*ret = value;
 	return 0;
+}
+
+static int
+parse_bytes(const char *name, const char *text, uint64_t min, uint64_t *ret, char why[ARGS_WHY_MAX])
+{
+	return args_number(name, text, "a number of bytes", min, INT64_MAX, ret, why);
 }
 
 /* Seconds with up to three places: "90", "0.5". What is longer than any policy lets it be is cut down there. */
@@ -141,17 +149,17 @@ parse_seconds(const char *name, const char *text, unsigned *ret, char why[ARGS_W
 	const char *p = text;
 
 	if (!isdigit((unsigned char)*p))
-		return fail(why, "%s wants a number of seconds, not '%s'", name, text);
+		return args_fail(why, "%s wants a number of seconds, not '%s'", name, text);
 	for (; isdigit((unsigned char)*p); p++)
 		if ((secs = secs * 10 + (unsigned long)(*p - '0')) > TIMEOUT_MAX_SECS)
-			return fail(why, "%s must be at most %d", name, TIMEOUT_MAX_SECS);
+			return args_fail(why, "%s must be at most %d", name, TIMEOUT_MAX_SECS);
 	if (*p == '.')
 		for (p++; isdigit((unsigned char)*p); p++, place /= 10)
 			ms += (unsigned long)(*p - '0') * place;
 	if (*p != '\0')
-		return fail(why, "%s wants a number of seconds, not '%s'", name, text);
+		return args_fail(why, "%s wants a number of seconds, not '%s'", name, text);
 	if (secs == 0 && ms == 0)
-		return fail(why, "%s must be above 0", name);
+		return args_fail(why, "%s must be above 0", name);
 	*ret = (unsigned)(secs * 1000 + ms);
 	return 0;
 }
@@ -178,12 +186,12 @@ parse_digest(const char *text, uint8_t ret[KODA_DIGEST_BYTES], char why[ARGS_WHY
 		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
 
 		if (low < 0)
-			return fail(why,
+			return args_fail(why,
 			    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
 		digest[i] = (uint8_t)(high << 4 | low);
 	}
 	if (text[2 * sizeof(digest)] != '\0')
-		return fail(why,
+		return args_fail(why,
 		    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
 	memcpy(ret, digest, sizeof(digest));
 	return 0;
@@ -202,8 +210,8 @@ parse_mode(const char *text, enum koda_mode *ret, char why[ARGS_WHY_MAX])
 	}
 	near = args_closest(text, mode_names, sizeof(mode_names) / sizeof(mode_names[0]));
 	if (near != NULL)
-		return fail(why, "unknown mode '%s', did you mean '%s'?", text, near);
-	return fail(why, "unknown mode '%s': there are plan, safe and auto", text);
+		return args_fail(why, "unknown mode '%s', did you mean '%s'?", text, near);
+	return args_fail(why, "unknown mode '%s': there are plan, safe and auto", text);
 }
 
 /* The last pair that --old opened, or NULL. */
@@ -221,7 +229,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 
 	/* Two values of one option are a mistake, and for --mode a dangerous one to guess about. */
 	if (args_has(args, opt) && opt_specs[opt].value != NULL && opt != OPT_OLD && opt != OPT_NEW)
-		return fail(why, "%s is given twice", name);
+		return args_fail(why, "%s is given twice", name);
 	args->given |= OPT_BIT(opt);
 
 	switch (opt) {
@@ -231,27 +239,27 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 		args->root = value;
 		return 0;
 	case OPT_OFFSET:
-		return parse_number(name, value, 0, &args->offset, why);
+		return parse_bytes(name, value, 0, &args->offset, why);
 	case OPT_MAX:
-		return parse_number(name, value, 1, &args->max, why);
+		return parse_bytes(name, value, 1, &args->max, why);
 	case OPT_IF_DIGEST:
 		return parse_digest(value, args->if_digest, why);
 	case OPT_OLD:
 		if (edit != NULL && edit->new_text == NULL)
-			return fail(why, "--old is given twice without a --new between");
+			return args_fail(why, "--old is given twice without a --new between");
 		edit = &args->edits[args->n_edits++];
 		edit->old_text = value;
 		edit->old_len = strlen(value);
 		return 0;
 	case OPT_NEW:
 		if (edit == NULL || edit->new_text != NULL)
-			return fail(why, "--new belongs behind the --old that it replaces");
+			return args_fail(why, "--new belongs behind the --old that it replaces");
 		edit->new_text = value;
 		edit->new_len = strlen(value);
 		return 0;
 	case OPT_ALL:
 		if (edit == NULL)
-			return fail(why, "--all belongs behind the --old that it is about");
+			return args_fail(why, "--all belongs behind the --old that it is about");
 		edit->all = true;
 		return 0;
 	case OPT_COMMAND:
@@ -279,17 +287,77 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	return 0;
 }
 
-static int
-unknown_option(const char *name, char why[ARGS_WHY_MAX])
-{
-	const char *names[N_OPTS], *near;
+/* The options that every command knows, though not each takes each. */
+static const struct opt_table general = { opt_specs, N_OPTS, UINT64_MAX };
 
+struct row {
+	const struct opt_table *table; /* NULL: there is no such option */
+	size_t opt;
+};
+
+static bool
+is_allowed(const struct opt_table *table, size_t opt)
+{
+	return (table->allowed >> opt & 1) != 0;
+}
+
+static struct row
+find_long(const struct args *args, const char *name, size_t len)
+{
+	const struct opt_table *const tables[] = { args->own, &general };
+
+	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+		for (size_t opt = 0; tables[t] != NULL && opt < tables[t]->n; opt++) {
+			const char *have = tables[t]->specs[opt].name;
+
+			if (is_allowed(tables[t], opt) && strlen(have) == len &&
+			    memcmp(have, name, len) == 0)
+				return (struct row){ tables[t], opt };
+		}
+	}
+	return (struct row){ 0 };
+}
+
+static struct row
+find_letter(const struct args *args, char letter)
+{
+	const struct opt_table *const tables[] = { args->own, &general };
+
+	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+		for (size_t opt = 0; tables[t] != NULL && opt < tables[t]->n; opt++) {
+			if (is_allowed(tables[t], opt) && tables[t]->specs[opt].letter == letter)
+				return (struct row){ tables[t], opt };
+		}
+	}
+	return (struct row){ 0 };
+}
+
+static int
+unknown_option(const struct args *args, const char *name, char why[ARGS_WHY_MAX])
+{
+	const struct opt_table *own = args->own;
+	const char *names[N_OPTS + 64], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; own != NULL && i < own->n; i++) {
+		if (is_allowed(own, i))
+			names[n++] = own->specs[i].name;
+	}
 	for (size_t i = 0; i < N_OPTS; i++)
-		names[i] = opt_specs[i].name;
-	near = args_closest(name, names, N_OPTS);
+		names[n++] = opt_specs[i].name;
+	near = args_closest(name, names, n);
 	if (near != NULL)
-		return fail(why, "unknown option '%s', did you mean '%s'?", name, near);
-	return fail(why, "unknown option '%s'", name);
+		return args_fail(why, "unknown option '%s', did you mean '%s'?", name, near);
+	return args_fail(why, "unknown option '%s'", name);
+}
+
+static int
+take_row(struct args *args, struct row row, const char *value, char why[ARGS_WHY_MAX])
+{
+	if (row.table == &general)
+		return take(args, (enum opt)row.opt, value, why);
+	args->own_given[args->n_own_given++] = (struct opt_given){ row.opt, value };
+	return 0;
 }
 
 /* --name, --name VALUE or --name=VALUE at argv[*i]; *i is left on the last argument used. */
@@ -299,24 +367,23 @@ parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_M
 	const char *arg = argv[*i], *equals = strchr(arg, '=');
 	size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
 	const char *value = equals != NULL ? equals + 1 : NULL;
+	struct row row = find_long(args, arg, len);
+	const struct opt_spec *spec;
 	char shown[NAME_LEN_MAX + 1];
 
-	for (size_t opt = 0; opt < N_OPTS; opt++) {
-		const struct opt_spec *spec = &opt_specs[opt];
-
-		if (strlen(spec->name) != len || memcmp(spec->name, arg, len) != 0)
-			continue;
-		if (spec->value == NULL && value != NULL)
-			return fail(why, "%s takes no value", spec->name);
-		if (spec->value != NULL && value == NULL) {
-			if (*i + 1 >= argc)
-				return fail(why, "%s wants a value: %s", spec->name, spec->value);
-			value = argv[++*i];
-		}
-		return take(args, (enum opt)opt, value, why);
+	if (row.table == NULL) {
+		snprintf(shown, sizeof(shown), "%.*s", (int)len, arg);
+		return unknown_option(args, shown, why);
 	}
-	snprintf(shown, sizeof(shown), "%.*s", (int)len, arg);
-	return unknown_option(shown, why);
+	spec = &row.table->specs[row.opt];
+	if (spec->value == NULL && value != NULL)
+		return args_fail(why, "%s takes no value", spec->name);
+	if (spec->value != NULL && value == NULL) {
+		if (*i + 1 >= argc)
+			return args_fail(why, "%s wants a value: %s", spec->name, spec->value);
+		value = argv[++*i];
+	}
+	return take_row(args, row, value, why);
 }
 
 /* -r, -rp, -c VALUE or -cVALUE; *i is left on the last argument used. */
@@ -326,20 +393,20 @@ parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_
 	const char *arg = argv[*i];
 
 	for (const char *p = arg + 1; *p != '\0'; p++) {
-		size_t opt = 0;
+		struct row row = find_letter(args, *p);
+		const char *wants;
 
-		while (opt < N_OPTS && opt_specs[opt].letter != *p)
-			opt++;
-		if (opt == N_OPTS)
-			return fail(why, "unknown option '%s'", arg);
-		if (opt_specs[opt].value != NULL) {
+		if (row.table == NULL)
+			return args_fail(why, "unknown option '%s'", arg);
+		wants = row.table->specs[row.opt].value;
+		if (wants != NULL) {
 			if (p[1] != '\0')
-				return take(args, (enum opt)opt, p + 1, why);
+				return take_row(args, row, p + 1, why);
 			if (*i + 1 >= argc)
-				return fail(why, "-%c wants a value: %s", *p, opt_specs[opt].value);
-			return take(args, (enum opt)opt, argv[++*i], why);
+				return args_fail(why, "-%c wants a value: %s", *p, wants);
+			return take_row(args, row, argv[++*i], why);
 		}
-		if (take(args, (enum opt)opt, NULL, why) < 0)
+		if (take_row(args, row, NULL, why) < 0)
 			return -1;
 	}
 	return 0;
@@ -362,8 +429,19 @@ look_for_json(int argc, char **argv, int from, struct args *args)
 	}
 }
 
+/* As many options as there can be: a letter each. */
+static size_t
+count_letters(int argc, char **argv)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < argc; i++)
+		n += strlen(argv[i]);
+	return n;
+}
+
 int
-args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX])
+args_parse(int argc, char **argv, args_own_fn *own_of, struct args *ret, char why[ARGS_WHY_MAX])
 {
 	bool options = true;
 	int i, r = 0;
@@ -371,14 +449,17 @@ args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX])
 	*ret = (struct args){ .mode = KODA_SAFE, .root = "." };
 	ret->words = calloc((size_t)argc + 1, sizeof(*ret->words));
 	ret->edits = calloc((size_t)argc + 1, sizeof(*ret->edits));
-	if (ret->words == NULL || ret->edits == NULL)
-		return fail(why, "out of memory");
+	ret->own_given = calloc(count_letters(argc, argv) + 1, sizeof(*ret->own_given));
+	if (ret->words == NULL || ret->edits == NULL || ret->own_given == NULL)
+		return args_fail(why, "out of memory");
 
 	for (i = 1; i < argc && r == 0; i++) {
 		const char *arg = argv[i];
 
 		if (!options || arg[0] != '-' || arg[1] == '\0') {
 			ret->words[ret->n_words++] = argv[i];
+			if (ret->own == NULL)
+				ret->own = own_of(ret->words, ret->n_words);
 			if (command_begins(ret))
 				options = false;
 		} else if (strcmp(arg, "--") == 0) {
@@ -390,7 +471,7 @@ args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX])
 		}
 	}
 	if (r == 0 && ret->n_edits > 0 && last_edit(ret)->new_text == NULL)
-		r = fail(why, "--old wants a --new behind it");
+		r = args_fail(why, "--old wants a --new behind it");
 	if (r < 0 && options)
 		look_for_json(argc, argv, i, ret);
 	return r;
@@ -401,6 +482,8 @@ args_done(struct args *args)
 {
 	free(args->words);
 	free(args->edits);
+	free(args->own_given);
+	args->own_given = NULL;
 	args->words = NULL;
 	args->edits = NULL;
 }

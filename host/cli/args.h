@@ -53,6 +53,25 @@ struct opt_spec {
 };
 extern const struct opt_spec opt_specs[N_OPTS];
 
+/*
+ * The options of a command that has many of its own. They count behind the command's name, where a letter means first what
+ * it means to this command and then what it means to all of them. What is given of them comes as a list: what it means is
+ * the command's to say.
+ */
+struct opt_table {
+	const struct opt_spec *specs;
+	size_t n;         /* at most 64 */
+	uint64_t allowed; /* a bit for each row that the command has */
+};
+
+struct opt_given {
+	size_t opt;
+	const char *value; /* argv's; NULL when it takes none */
+};
+
+/* The table of the command that the words name so far, or NULL. */
+typedef const struct opt_table *args_own_fn(char *const *words, size_t n_words);
+
 struct args {
 	unsigned given; /* OPT_BIT of each option seen */
 	enum koda_mode mode;
@@ -65,6 +84,9 @@ struct args {
 	unsigned timeout_ms;
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;
+	const struct opt_table *own;
+	struct opt_given *own_given; /* in the order given */
+	size_t n_own_given;
 };
 
 #define ARGS_WHY_MAX 512
@@ -74,7 +96,8 @@ struct args {
  * to run: what is behind that is the command's own. 0 with *ret filled (args_done() it), or -1 with one
  * sentence in why; ret->given then tells what was seen so far, --json looked up to the end.
  */
-int args_parse(int argc, char **argv, struct args *ret, char why[ARGS_WHY_MAX]);
+int args_parse(int argc, char **argv, args_own_fn *own_of, struct args *ret,
+    char why[ARGS_WHY_MAX]);
 void args_done(struct args *args);
 
 static inline bool
@@ -82,6 +105,12 @@ args_has(const struct args *args, enum opt opt)
 {
 	return args->given & OPT_BIT(opt);
 }
+
+/* For who reads a value: the sentence in why, and -1. */
+int args_fail(char why[ARGS_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A number from min to max, else what name wants is `what` ("a number of bytes"). */
+int args_number(const char *name, const char *text, const char *what, uint64_t min, uint64_t max,
+    uint64_t *ret, char why[ARGS_WHY_MAX]);
 
 const char *args_mode_name(enum koda_mode mode);
 

@@ -6,6 +6,10 @@
 
 enum exit_status {
 	EXIT_DONE = 0,
+	/* glob, grep and tree, as grep(1) has them. */
+	EXIT_NOTHING = 1, /* nothing was found */
+	EXIT_TROUBLE = 2, /* whatever went wrong */
+	/* The others. */
 	EXIT_FAILED = 1, /* the kernel said no, too large, an impossible path */
 	EXIT_USAGE = 2,
 	EXIT_REFUSED = 3, /* by the policy, or by whoever was asked */
@@ -45,6 +49,9 @@ int cmd_write(const struct cli *cli);
 int cmd_edit(const struct cli *cli);
 int cmd_stat(const struct cli *cli);
 int cmd_list(const struct cli *cli);
+int cmd_glob(const struct cli *cli);
+int cmd_grep(const struct cli *cli);
+int cmd_tree(const struct cli *cli);
 int cmd_mkdir(const struct cli *cli);
 int cmd_rm(const struct cli *cli);
 int cmd_mv(const struct cli *cli);

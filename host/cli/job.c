@@ -53,8 +53,8 @@ join(const char *dir, const char *name)
  * the root it stays relative, so that the worker refuses to climb out of it by '..'; the text is
  * only put together here, never taken apart.
  */
-static int
-place_word(const struct job *job, const char *word, char **ret)
+int
+job_place(const struct job *job, const char *word, char **ret)
 {
 	const char *inside;
 
@@ -124,10 +124,10 @@ fill_op(struct job *job, enum koda_op_kind kind)
 	const struct args *args = &job->cli->args;
 	/* fs list alone may do without. */
 	const char *word = job->cli->words[0] != NULL ? job->cli->words[0] : ".";
-	int status = place_word(job, word, &job->path);
+	int status = job_place(job, word, &job->path);
 
 	if (status == EXIT_DONE && kind == KODA_OP_RENAME)
-		status = place_word(job, job->cli->words[1], &job->to);
+		status = job_place(job, job->cli->words[1], &job->to);
 	if (status != EXIT_DONE)
 		return status;
 	job->op.kind = kind;
@@ -165,12 +165,11 @@ open_session(struct job *job, struct koda_error *err)
 }
 
 int
-job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
+job_find(struct job *job, const struct cli *cli)
 {
-	struct koda_error err = { 0 };
 	int status;
 
-	*job = (struct job){ .cli = cli, .result.fd = -1, .commands = kind == KODA_OP_EXPLAIN };
+	*job = (struct job){ .cli = cli, .result.fd = -1 };
 	status = job_find_root(cli, &job->root);
 	if (status != EXIT_DONE)
 		return status;
@@ -180,12 +179,27 @@ job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 		job->cwd = NULL;
 	}
 	job->ask.base = job->cwd;
-	status = fill_op(job, kind);
-	if (status != EXIT_DONE)
-		return status;
+	return EXIT_DONE;
+}
+
+int
+job_open(struct job *job)
+{
+	struct koda_error err = { 0 };
 
 	job->session = open_session(job, &err);
-	return job->session != NULL ? EXIT_DONE : output_error(cli, &err, NULL);
+	return job->session != NULL ? EXIT_DONE : output_error(job->cli, &err, NULL);
+}
+
+int
+job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
+{
+	int status = job_find(job, cli);
+
+	job->commands = kind == KODA_OP_EXPLAIN;
+	if (status == EXIT_DONE)
+		status = fill_op(job, kind);
+	return status == EXIT_DONE ? job_open(job) : status;
 }
 
 /* What the library says is right; what the user can do about it is known here. */
@@ -217,7 +231,7 @@ tell_enforcement(const struct job *job)
 }
 
 int
-job_run(struct job *job)
+job_acquire(struct job *job)
 {
 	struct koda_error err = { 0 };
 
@@ -233,6 +247,17 @@ job_run(struct job *job)
 	if (job->slot == NULL)
 		return output_error(job->cli, &err, NULL);
 	tell_enforcement(job);
+	return EXIT_DONE;
+}
+
+int
+job_run(struct job *job)
+{
+	struct koda_error err = { 0 };
+	int status = job_acquire(job);
+
+	if (status != EXIT_DONE)
+		return status;
 	if (koda_call(job->slot, &job->op, &job->result, &err) < 0)
 		return tell_error(job, &err);
 	return EXIT_DONE;

@@ -1,5 +1,5 @@
 /*
- * One operation of one command: session, slot, the path as the worker wants it, and what is told
+ * One operation or search of one command: session, slot, the path as the worker wants it, and what is told
  * about the end. Opens nothing that an agent may name; the root is the user's word.
  */
 #ifndef KODA_CLI_JOB_H
@@ -30,6 +30,13 @@ struct job {
 int job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind);
 /* Start the worker, do it, fill job->result. EXIT_DONE, or the status after having told why. */
 int job_run(struct job *job);
+
+/* The same in steps, for what is no operation. Each returns EXIT_DONE, or the status after having told why. */
+int job_find(struct job *job, const struct cli *cli); /* where we are; job_end() in either case */
+int job_place(const struct job *job, const char *word, char **ret); /* to free() */
+int job_open(struct job *job);
+int job_acquire(struct job *job); /* starts the worker */
+
 void job_end(struct job *job);
 
 /* The path as the user thinks of it: relative when it is below the current directory. Not escaped.

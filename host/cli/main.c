@@ -9,8 +9,12 @@
 
 #include "host/cli/command.h"
 #include "host/cli/output.h"
+#include "host/cli/search_args.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SEARCH_STATUS                                                                              \
+	"\n\nStatus: 0 something was found, 1 nothing, 2 anything else: wrong usage, refused, failed."
 
 /* clang-format off */
 static const struct command commands[] = {
@@ -34,6 +38,21 @@ static const struct command commands[] = {
 	    "tell what a name is", "A symbolic link is not followed.", NULL, cmd_stat },
 	{ "fs", "list", "[PATH]", 1, 0,
 	    "list a directory", "Without PATH the current one. What the policy hides is counted, not listed.", NULL, cmd_list },
+	{ "fs", "glob", "PATTERN [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "find files by name",
+	    "Prints the files below PATH, or the current directory, that PATTERN matches, by path: '*.c' at any depth,\n"
+	    "'src/**' below src. Links are not followed. What ignore files name is left out, as are hidden names." SEARCH_STATUS,
+	    NULL, cmd_glob },
+	{ "fs", "grep", "REGEX [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "find lines by content",
+	    "Prints the lines that match below PATH, or the current directory, by path. The options mean what they mean\n"
+	    "to ripgrep; the manual says where they differ. Links are not followed. What ignore files name is left out,\n"
+	    "as are hidden names and binary files. With --json one object a line, and one with what came of it." SEARCH_STATUS,
+	    NULL, cmd_grep },
+	{ "fs", "tree", "[PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "list a directory and all below it",
+	    "Sizes are bytes; of a directory it is all of what is listed below it, with the number of files."
+	    SEARCH_STATUS, NULL, cmd_tree },
 	{ "fs", "mkdir", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_PARENTS),
 	    "make a directory", "", "--parents takes a directory that is there already", cmd_mkdir },
 	{ "fs", "rm", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_RECURSIVE),
@@ -89,11 +108,33 @@ static const struct command commands[] = {
 
 static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
 				  "approved, 4 conflict, 125 sandbox failed.\n";
-/* Of the commands whose status is somebody else's, their own help tells it. */
+
+/* The commands with options of their own. Their help tells their status, too. */
+static const struct {
+	int (*run)(const struct cli *cli);
+	const struct opt_table *options;
+} own[] = {
+	{ cmd_glob, &search_glob_options },
+	{ cmd_grep, &search_grep_options },
+	{ cmd_tree, &search_tree_options },
+};
+
+static const struct opt_table *
+own_options(const struct command *command)
+{
+	for (size_t i = 0; i < N(own); i++) {
+		if (command->run == own[i].run)
+			return own[i].options;
+	}
+	return NULL;
+}
+
+/* Of the commands whose status is not the usual one, their own help tells it. */
 static bool
 has_own_status(const struct command *command)
 {
-	return command->run == cmd_run || command->run == cmd_shell;
+	return command->run == cmd_run || command->run == cmd_shell ||
+	    own_options(command) != NULL;
 }
 
 static bool
@@ -120,6 +161,16 @@ find(const char *group, const char *name)
 			return &commands[i];
 	}
 	return NULL;
+}
+
+static const struct opt_table *
+options_of_words(char *const *words, size_t n_words)
+{
+	const struct command *command = NULL;
+
+	if (n_words == 2 && is_group(words[0]))
+		command = find(words[0], words[1]);
+	return command != NULL ? own_options(command) : NULL;
 }
 
 static int
@@ -176,20 +227,50 @@ choose(struct cli *cli, char **words, const char **ret_group)
 	return cli->command != NULL ? EXIT_DONE : unknown_command(cli, words[0], words[1]);
 }
 
+/* Of the column with the names: most, and the longest of those with a table of their own. */
+#define OPTIONS_WIDTH     22
+#define OPTIONS_WIDTH_OWN 27
+
 static void
-print_options(FILE *f, unsigned opts)
+print_option(FILE *f, const struct opt_spec *spec, bool letter, int width)
+{
+	char left[48];
+
+	snprintf(left, sizeof(left), "%c%c%s %s%s%s", letter ? '-' : ' ',
+	    letter ? spec->letter : ' ', letter ? "," : " ", spec->name,
+	    spec->value != NULL ? " " : "", spec->value != NULL ? spec->value : "");
+	fprintf(f, "  %-*s %s\n", width, left, spec->help);
+}
+
+static bool
+takes_letter(const struct opt_table *table, char letter)
+{
+	for (size_t i = 0; table != NULL && i < table->n; i++) {
+		if ((table->allowed >> i & 1) != 0 && table->specs[i].letter == letter)
+			return true;
+	}
+	return false;
+}
+
+/* Of the options of all commands; a letter that the command has for itself is not theirs. */
+static void
+print_options(FILE *f, unsigned opts, const struct opt_table *table, int width)
 {
 	for (size_t i = 0; i < N_OPTS; i++) {
 		const struct opt_spec *spec = &opt_specs[i];
-		char left[40];
 
-		if ((opts & OPT_BIT(i)) == 0)
-			continue;
-		snprintf(left, sizeof(left), "%c%c%s %s%s%s", spec->letter != 0 ? '-' : ' ',
-		    spec->letter != 0 ? spec->letter : ' ', spec->letter != 0 ? "," : " ",
-		    spec->name, spec->value != NULL ? " " : "",
-		    spec->value != NULL ? spec->value : "");
-		fprintf(f, "  %-22s %s\n", left, spec->help);
+		if (opts & OPT_BIT(i))
+			print_option(f, spec,
+			    spec->letter != 0 && !takes_letter(table, spec->letter), width);
+	}
+}
+
+static void
+print_own_options(FILE *f, const struct opt_table *table, int width)
+{
+	for (size_t i = 0; table != NULL && i < table->n; i++) {
+		if (table->allowed >> i & 1)
+			print_option(f, &table->specs[i], table->specs[i].letter != 0, width);
 	}
 }
 
@@ -197,6 +278,8 @@ static void
 print_command_help(FILE *f, const struct command *command)
 {
 	bool options_first = command->n_words == WORDS_ANY;
+	const struct opt_table *table = own_options(command);
+	int width = table != NULL ? OPTIONS_WIDTH_OWN : OPTIONS_WIDTH;
 
 	fprintf(f, "usage: koda-sandbox %s%s%s%s%s%s%s\n\n%c%s.\n",
 	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
@@ -207,9 +290,10 @@ print_command_help(FILE *f, const struct command *command)
 	if (command->help[0] != '\0')
 		fprintf(f, "%s\n", command->help);
 	fputs("\n", f);
-	print_options(f, command->opts);
-	print_options(f, OPT_COMMON);
-	fprintf(f, "      %-18s %s\n", "--", "what follows is no option");
+	print_own_options(f, table, width);
+	print_options(f, command->opts, table, width);
+	print_options(f, OPT_COMMON, table, width);
+	fprintf(f, "      %-*s %s\n", width - 4, "--", "what follows is no option");
 	if (!has_own_status(command))
 		fprintf(f, "\n%s", status_help);
 }
@@ -233,7 +317,7 @@ print_overview(FILE *f, const char *group)
 	if (group == NULL)
 		fprintf(f, "  %-22s %s\n", "help COMMAND", "explain a command");
 	fputs("\n", f);
-	print_options(f, OPT_COMMON);
+	print_options(f, OPT_COMMON, NULL, OPTIONS_WIDTH);
 	fprintf(f, "\n%s", status_help);
 }
 
@@ -335,7 +419,7 @@ main(int argc, char **argv)
 	int status;
 
 	output_init();
-	if (args_parse(argc, argv, &cli.args, why) < 0)
+	if (args_parse(argc, argv, options_of_words, &cli.args, why) < 0)
 		status = output_usage(&cli, "%s", why);
 	else
 		status = run(&cli);

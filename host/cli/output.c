@@ -11,24 +11,7 @@
 
 #include "host/cli/show.h"
 
-#define PROGRAM "koda-sandbox"
-
-void
-output_no_memory(void)
-{
-	fputs(PROGRAM ": out of memory\n", stderr);
-	exit(EXIT_HOST);
-}
-
-void *
-output_alloc(size_t size)
-{
-	void *ret = malloc(size > 0 ? size : 1);
-
-	if (ret == NULL)
-		output_no_memory();
-	return ret;
-}
+#define PROGRAM OUTPUT_PROGRAM
 
 void
 output_init(void)

@@ -12,6 +12,8 @@
 
 #include "host/cli/command.h"
 
+#define OUTPUT_PROGRAM "koda-sandbox"
+
 /* Descriptors 0 to 2 that the caller closed are filled so that using them fails; jansson is given
  * output_alloc. Before anything else. */
 void output_init(void);

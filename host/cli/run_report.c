@@ -7,6 +7,7 @@
 
 #include "host/cli/output.h"
 #include "host/cli/show.h"
+#include "host/text/visible.h"
 
 #define VIOLATIONS_MAX 100 /* as many as a slot keeps */
 
@@ -126,7 +127,7 @@ whole_head(const struct koda_output *o)
 	if (o->left_out == 0)
 		return len;
 	for (size_t cut = 0; cut < 4 && cut < len; cut++) {
-		if (show_is_utf8(o->head, len - cut))
+		if (visible_is_utf8(o->head, len - cut))
 			return len - cut;
 	}
 	return len;
@@ -136,7 +137,7 @@ static size_t
 cut_of_tail(const struct koda_output *o)
 {
 	for (size_t cut = 0; o->left_out > 0 && cut < 4 && cut < o->tail_len; cut++) {
-		if (show_is_utf8(o->tail + cut, o->tail_len - cut))
+		if (visible_is_utf8(o->tail + cut, o->tail_len - cut))
 			return cut;
 	}
 	return 0;
@@ -145,7 +146,7 @@ cut_of_tail(const struct koda_output *o)
 static bool
 is_text(const char *data, size_t len)
 {
-	return show_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
+	return visible_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
 }
 
 static json_t *

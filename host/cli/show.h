@@ -1,8 +1,4 @@
-/*
- * Foreign bytes made fit for a person's eyes, and for JSON. What a model names or writes is
- * hostile: an escape sequence would repaint the question that the user is about to answer, a bidi
- * override would reorder it. Knows no stream but the one it is given.
- */
+/* Foreign bytes made fit for a person's eyes (host/text/visible.h), and for JSON. Knows no stream but the one it is given. */
 #ifndef KODA_CLI_SHOW_H
 #define KODA_CLI_SHOW_H
 
@@ -20,8 +16,6 @@
 /* Control, bidi and invisible characters as \u{..}, or \xNN below 0x80; invalid UTF-8 as \xNN. */
 void show(FILE *f, const void *data, size_t len, unsigned flags);
 void show_string(FILE *f, const char *s);
-
-bool show_is_utf8(const void *data, size_t len);
 
 /* Any bytes as a JSON string, what is not UTF-8 replaced by U+FFFD. */
 json_t *show_json_lossy(const void *data, size_t len);
