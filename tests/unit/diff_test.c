@@ -1,0 +1,179 @@
+/* What the user is shown of a change, line by line; and that it leads from the one text to the other, at random. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/mcp/diff.h"
+#include "shared/cleanup.h"
+
+/* clang-format off */
+static const struct {
+	const char *label, *a, *b, *want;
+} cases[] = {
+	{ "equal", "a\nb\n", "a\nb\n", "" },
+	{ "both empty", "", "", "" },
+	{ "new", "", "a\nb\n", "@@ -0,0 +1,2 @@\n+a\n+b\n" },
+	{ "emptied", "a\nb\n", "", "@@ -1,2 +0,0 @@\n-a\n-b\n" },
+	{ "changed in the middle", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nx\n6\n7\n8\n9\n",
+	    "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n" },
+	{ "added at the beginning", "a\n", "b\na\n", "@@ -1,1 +1,2 @@\n+b\n a\n" },
+	{ "added at the end", "a\n", "a\nb\n", "@@ -1,1 +1,2 @@\n a\n+b\n" },
+	{ "removed at the end", "a\nb\n", "a\n", "@@ -1,2 +1,1 @@\n a\n-b\n" },
+	{ "far apart", "a\n1\n2\n3\n4\n5\n6\n7\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\nB\n",
+	    "@@ -1,4 +1,4 @@\n-a\n+A\n 1\n 2\n 3\n@@ -6,4 +6,4 @@\n 5\n 6\n 7\n-b\n+B\n" },
+	{ "near to each other", "a\n1\n2\n3\n4\n5\n6\nb\n", "A\n1\n2\n3\n4\n5\n6\nB\n",
+	    "@@ -1,8 +1,8 @@\n-a\n+A\n 1\n 2\n 3\n 4\n 5\n 6\n-b\n+B\n" },
+	{ "newline at the end", "a", "a\n", "@@ -1,1 +1,1 @@\n-a\n\\ no newline at the end\n+a\n" },
+	{ "what would repaint the question", "a\n", "\033[2Jb\xe2\x80\xae\t\xff\n",
+	    "@@ -1,1 +1,1 @@\n-a\n+\\x1b[2Jb\\u{202e}\t\\xff\n" },
+	{ "a carriage return", "a\n", "a\r\n", "@@ -1,1 +1,1 @@\n-a\n+a\\x0d\n" },
+};
+/* clang-format on */
+
+static void
+check_case(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	struct text t = { 0 };
+
+	diff_unified(&t, cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b));
+	assert_int_equal(t.len, strlen(cases[i].want));
+	if (t.len > 0)
+		assert_memory_equal(t.p, cases[i].want, t.len);
+	text_done(&t);
+}
+
+/* Follow the hunks: from a they must lead to b. */
+static void
+apply(const struct text *diff, const char *a, const char *b)
+{
+	const char *p = diff->p, *end = diff->len > 0 ? p + diff->len : p;
+	char made[8192];
+	size_t n = 0;
+	unsigned long at = 1;
+
+	while (p < end) {
+		const char *line = p, *next = memchr(p, '\n', (size_t)(end - p));
+		size_t len;
+
+		assert_non_null(next);
+		p = next + 1;
+		len = (size_t)(p - line) - 1;
+		if (line[0] == '@') {
+			unsigned long from = strtoul(line + 4, NULL, 10);
+			const char *comma = memchr(line, ',', len);
+
+			assert_non_null(comma);
+			from += comma[1] == '0' && comma[2] == ' ';
+			for (; at < from; at++) {
+				const char *newline = strchr(a, '\n');
+
+				memcpy(made + n, a, (size_t)(newline - a) + 1);
+				n += (size_t)(newline - a) + 1;
+				a = newline + 1;
+			}
+			continue;
+		}
+		if (line[0] != '+') {
+			assert_memory_equal(a, line + 1, len);
+			a += len;
+			at++;
+		}
+		if (line[0] != '-') {
+			memcpy(made + n, line + 1, len);
+			n += len;
+		}
+	}
+	strcpy(made + n, a);
+	assert_string_equal(made, b);
+}
+
+static void
+random_lines(char *out, unsigned lines)
+{
+	for (unsigned i = 0; i < lines; i++)
+		out += sprintf(out, "%c\n", "abcd"[rand() % 4]);
+	*out = '\0';
+}
+
+static void
+leads_there(void **state)
+{
+	srand(1);
+	for (int i = 0; i < 5000; i++) {
+		char a[256], b[256];
+		struct text t = { 0 };
+
+		random_lines(a, (unsigned)rand() % 40);
+		random_lines(b, (unsigned)rand() % 40);
+		diff_unified(&t, a, strlen(a), b, strlen(b));
+		apply(&t, a, b);
+		text_done(&t);
+	}
+}
+
+static bool
+has(const struct text *t, const char *what)
+{
+	return memmem(t->p, t->len, what, strlen(what)) != NULL;
+}
+
+/* Too many edits to look for the fewest: all out, all in, and what is not shown is counted. */
+static void
+differs_altogether(void **state)
+{
+	enum { LINES = 20000 };
+	char *a = malloc(LINES * 8), *b = malloc(LINES * 8);
+	struct text t = { 0 };
+	size_t n = 0, m = 0;
+
+	assert_non_null(a);
+	assert_non_null(b);
+	for (int i = 0; i < LINES; i++) {
+		n += (size_t)sprintf(a + n, "a%d\n", i);
+		m += (size_t)sprintf(b + m, "b%d\n", i);
+	}
+	diff_unified(&t, a, n, b, m);
+	assert_true(has(&t, "@@ -1,20000 +1,20000 @@\n-a0\n-a1\n"));
+	assert_true(has(&t, "... and 39600 more lines that are not shown\n"));
+	text_done(&t);
+	free(a);
+	free(b);
+}
+
+static void
+long_line(void **state)
+{
+	char line[DIFF_LINE_BYTES_MAX + 101];
+	struct text t = { 0 };
+
+	memset(line, 'x', sizeof(line));
+	diff_lines(&t, '+', line, sizeof(line));
+	assert_true(has(&t, "x ... and 101 more bytes in this line\n\\ no newline"));
+	text_done(&t);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest single[] = {
+		cmocka_unit_test(leads_there),
+		cmocka_unit_test(differs_altogether),
+		cmocka_unit_test(long_line),
+	};
+	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(single)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(single); i++)
+		tests[n++] = single[i];
+	return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
+}
