@@ -33,6 +33,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_TTY]       = { "--tty", 0, NULL, "give it a terminal of its own, whatever ours are" },
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "give it pipes, also where ours is a terminal" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
+	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 };
 /* clang-format on */
 
@@ -177,8 +178,10 @@ hex_value(char c)
 }
 
 static int
-parse_digest(const char *text, uint8_t ret[KODA_DIGEST_BYTES], char why[ARGS_WHY_MAX])
+parse_digest(const char *name, const char *text, uint8_t ret[KODA_DIGEST_BYTES],
+    char why[ARGS_WHY_MAX])
 {
+	const char *printer = strcmp(name, "--head") == 0 ? "the server" : "--digest";
 	uint8_t digest[KODA_DIGEST_BYTES];
 
 	for (size_t i = 0; i < sizeof(digest); i++) {
@@ -186,13 +189,13 @@ parse_digest(const char *text, uint8_t ret[KODA_DIGEST_BYTES], char why[ARGS_WHY
 		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
 
 		if (low < 0)
-			return args_fail(why,
-			    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
+			return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them",
+			    name, printer);
 		digest[i] = (uint8_t)(high << 4 | low);
 	}
 	if (text[2 * sizeof(digest)] != '\0')
-		return args_fail(why,
-		    "--if-digest wants 64 hexadecimal digits, as --digest prints them");
+		return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them", name,
+		    printer);
 	memcpy(ret, digest, sizeof(digest));
 	return 0;
 }
@@ -243,7 +246,9 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_MAX:
 		return parse_bytes(name, value, 1, &args->max, why);
 	case OPT_IF_DIGEST:
-		return parse_digest(value, args->if_digest, why);
+		return parse_digest(name, value, args->if_digest, why);
+	case OPT_HEAD:
+		return parse_digest(name, value, args->head, why);
 	case OPT_OLD:
 		if (edit != NULL && edit->new_text == NULL)
 			return args_fail(why, "--old is given twice without a --new between");

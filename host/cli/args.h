@@ -36,6 +36,7 @@ enum opt {
 	OPT_TTY,
 	OPT_NO_TTY,
 	OPT_NO_SANDBOX,
+	OPT_HEAD,
 	N_OPTS,
 };
 
@@ -82,6 +83,7 @@ struct args {
 	size_t n_edits;
 	const char *command; /* -c */
 	unsigned timeout_ms;
+	uint8_t head[KODA_DIGEST_BYTES]; /* --head */
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;
 	const struct opt_table *own;

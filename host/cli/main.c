@@ -96,6 +96,12 @@ static const struct command commands[] = {
 	{ "quarantine", "restore", "NAME", 1, 0,
 	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
 	    cmd_quarantine_restore },
+	{ "audit", "verify", "FILE", 1, OPT_BIT(OPT_HEAD),
+	    "tell whether an audit log was changed",
+	    "Finds a changed bit and a line that was taken out, put in or moved, and names it. That lines are\n"
+	    "missing at its end only the head tells, which the server prints when it ends. The status is 0 when\n"
+	    "all is as it was written, else 1.",
+	    NULL, cmd_audit_verify },
 	{ NULL, "policy", "", 0, 0,
 	    "print the policy that the mode means for the project",
 	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
@@ -176,7 +182,7 @@ options_of_words(char *const *words, size_t n_words)
 static int
 unknown_command(const struct cli *cli, const char *group, const char *word)
 {
-	const char *names[N(commands) + 4], *near;
+	const char *names[N(commands) + 5], *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < N(commands); i++) {
@@ -187,6 +193,7 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 		names[n++] = "fs";
 		names[n++] = "explain";
 		names[n++] = "quarantine";
+		names[n++] = "audit";
 		names[n++] = "help";
 	}
 	near = args_closest(word, names, n);
@@ -303,7 +310,7 @@ static void
 print_overview(FILE *f, const char *group)
 {
 	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
-	    group != NULL ? group : "[fs|explain|quarantine]");
+	    group != NULL ? group : "[fs|explain|quarantine|audit]");
 	for (size_t i = 0; i < N(commands); i++) {
 		char left[40];
 
