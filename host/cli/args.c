@@ -34,6 +34,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "give it pipes, also where ours is a terminal" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
+	[OPT_AUDIT]     = { "--audit", 0, "FILE", "keep a log of all that is done there; never where it may be written" },
 };
 /* clang-format on */
 
@@ -272,6 +273,9 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 		return 0;
 	case OPT_TIMEOUT:
 		return parse_seconds(name, value, &args->timeout_ms, why);
+	case OPT_AUDIT:
+		args->audit = value;
+		return 0;
 	case OPT_JSON:
 	case OPT_VERBOSE:
 	case OPT_HELP:

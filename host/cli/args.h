@@ -37,6 +37,7 @@ enum opt {
 	OPT_NO_TTY,
 	OPT_NO_SANDBOX,
 	OPT_HEAD,
+	OPT_AUDIT,
 	N_OPTS,
 };
 
@@ -84,6 +85,7 @@ struct args {
 	const char *command; /* -c */
 	unsigned timeout_ms;
 	uint8_t head[KODA_DIGEST_BYTES]; /* --head */
+	const char *audit; /* --audit */
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;
 	const struct opt_table *own;

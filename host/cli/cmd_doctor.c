@@ -6,6 +6,11 @@
 #include "host/cli/output.h"
 #include "host/cli/show.h"
 
+/* Nothing on this machine tells whether it was done; without it a user only thinks to be safe. */
+static const char reminder[] =
+    "An agent's own tools for files and commands are not sandboxed: where it uses 'koda-sandbox mcp', turn them off in its "
+    "settings.";
+
 struct doctor {
 	json_t *list; /* NULL: print instead */
 	bool colour;
@@ -75,6 +80,7 @@ cmd_doctor(const struct cli *cli)
 		puts(doctor.fit
 			? "Everything that auto mode needs is there."
 			: "Something that auto mode needs is not there: it will refuse to start.");
+		puts(reminder);
 		return output_done(status);
 	} else {
 		json_t *object = output_object();
@@ -82,6 +88,7 @@ cmd_doctor(const struct cli *cli)
 
 		json_object_set_new(object, "auto_ready", json_boolean(doctor.fit));
 		json_object_set_new(object, "capabilities", doctor.list);
+		json_object_set_new(object, "reminder", json_string(reminder));
 		printed = output_json(object);
 		return printed != EXIT_DONE ? printed : status;
 	}

@@ -65,5 +65,6 @@ int cmd_quarantine_list(const struct cli *cli);
 int cmd_quarantine_restore(const struct cli *cli);
 int cmd_policy(const struct cli *cli);
 int cmd_doctor(const struct cli *cli);
+int cmd_mcp(const struct cli *cli);
 
 #endif

@@ -1,0 +1,272 @@
+#include "host/mcp/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host/mcp/audit.h"
+#include "host/mcp/audit_places.h"
+#include "host/mcp/memory.h"
+#include "host/mcp/server.h"
+#include "host/mcp/text.h"
+#include "host/mcp/tools.h"
+
+struct record {
+	struct audit *audit; /* NULL: nobody asked for a log */
+	struct latency *tools;
+};
+
+/* Of a call that is under way. */
+struct recorded {
+	uint64_t id; /* of the intent */
+	uint64_t began_us;
+	const char *what; /* static */
+	char *path, *to, *command;
+	const char *verdict;
+	char rule[64];
+	bool has_before, has_after;
+	uint8_t before[KODA_DIGEST_BYTES], after[KODA_DIGEST_BYTES];
+};
+
+static uint64_t
+now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+struct record *
+record_new(void)
+{
+	struct record *record = memory_zero(sizeof(*record));
+
+	record->tools = memory_zero(n_tools * sizeof(*record->tools));
+	return record;
+}
+
+void
+record_free(struct record *record)
+{
+	if (record == NULL)
+		return;
+	audit_close(record->audit);
+	free(record->tools);
+	free(record);
+}
+
+int
+record_open(struct record *record, const char *path, const struct connection *conn,
+    struct koda_error *err)
+{
+	struct audit_places places;
+	char command[32];
+	const struct audit_action start = {
+		.session = conn->name,
+		.tool = "mcp",
+		.path = conn->root,
+		.command = command,
+	};
+
+	snprintf(command, sizeof(command), "--mode %s", text_mode(conn->mode));
+	if (audit_places_find(conn->root, conn->mode, koda_session_policy(conn->ses), &places,
+		err) < 0)
+		return -1;
+	record->audit = audit_open(path, (const char *const *)places.path, places.n, &start, err);
+	audit_places_done(&places);
+	return record->audit != NULL ? 0 : -1;
+}
+
+bool
+record_is_kept(const struct record *record)
+{
+	return record->audit != NULL;
+}
+
+/* ---- the beginning ---- */
+
+/* Where a call wants to act, by the names that arguments have for it; a command without one, in the root. */
+static const char *
+path_of(const struct call *call)
+{
+	static const char *const keys[] = { "path", "from", "subdirectory", "cwd" };
+	const char *path = NULL;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && path == NULL; i++)
+		path = tool_string(call, keys[i]);
+	if (path == NULL && call->tool != NULL && (call->tool->flags & TOOL_RUNS) != 0)
+		path = call->conn->root;
+	return path;
+}
+
+/* The command; of what is about neither a command nor a file, all of its arguments. */
+static char *
+command_of(const struct call *call)
+{
+	const json_t *command = json_object_get(call->args, "command");
+	const bool is_file = json_object_get(call->args, "path") != NULL ||
+	    json_object_get(call->args, "from") != NULL;
+
+	if (json_is_string(command))
+		return memory_string(json_string_value(command));
+	if (command == NULL && (is_file || json_object_size(call->args) == 0))
+		return NULL;
+	return json_dumps(command != NULL ? command : call->args, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+static char *
+copy(const char *text)
+{
+	return text != NULL ? memory_string(text) : NULL;
+}
+
+static struct audit_action
+action_of(const struct call *call)
+{
+	const struct recorded *r = call->recorded;
+
+	return (struct audit_action){
+		.session = call->conn->name,
+		.tool = r->what,
+		.path = r->path,
+		.to = r->to,
+		.command = r->command,
+	};
+}
+
+static void
+forget(struct call *call)
+{
+	struct recorded *r = call->recorded;
+
+	free(r->path);
+	free(r->to);
+	free(r->command);
+	free(r);
+	call->recorded = NULL;
+}
+
+int
+record_begin(struct call *call, const char *what, const char *path, struct koda_error *err)
+{
+	const struct record *record = call->conn->server->record;
+	struct recorded *r = memory_zero(sizeof(*r));
+	struct audit_action action;
+
+	call->recorded = r;
+	r->what = what;
+	r->verdict = "unknown";
+	r->began_us = now_us();
+	if (record->audit == NULL)
+		return 0;
+	r->path = copy(path != NULL ? path : path_of(call));
+	r->to = copy(tool_string(call, "to"));
+	r->command = command_of(call);
+	action = action_of(call);
+	if (audit_intent(record->audit, &action, &r->id, err) == 0)
+		return 0;
+	forget(call);
+	return -1;
+}
+
+/* ---- the end ---- */
+
+static void
+replace(char **at, const char *text)
+{
+	if (text == NULL || text[0] == '\0')
+		return;
+	free(*at);
+	*at = memory_string(text);
+}
+
+void
+record_result(struct call *call, const struct koda_result *result)
+{
+	struct recorded *r = call->recorded;
+	/* What was only read is what was there before, and nothing came after it. */
+	const bool reads = call->tool == NULL || (call->tool->flags & TOOL_READ_ONLY) != 0;
+
+	if (r == NULL || call->conn->server->record->audit == NULL)
+		return;
+	replace(&r->path, result->path);
+	replace(&r->to, result->to);
+	r->has_before = reads ? result->has_digest : result->has_digest_before;
+	r->has_after = !reads && result->has_digest;
+	if (r->has_before)
+		memcpy(r->before, reads ? result->digest : result->digest_before,
+		    sizeof(r->before));
+	if (r->has_after)
+		memcpy(r->after, result->digest, sizeof(r->after));
+}
+
+void
+record_allowed(struct call *call)
+{
+	if (call->recorded != NULL)
+		call->recorded->verdict = "allowed";
+}
+
+void
+record_failed(struct call *call, const struct koda_error *err)
+{
+	struct recorded *r = call->recorded;
+
+	if (r == NULL)
+		return;
+	r->verdict = "failed";
+	if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
+		r->verdict = "refused";
+	/* It was under way when the one who did it was lost. */
+	if (err->code == KODA_UNKNOWN || err->code == KODA_WORKER || err->code == KODA_PROTOCOL)
+		r->verdict = "unknown";
+	snprintf(r->rule, sizeof(r->rule), "%s", err->rule);
+	if (r->to == NULL)
+		replace(&r->path, err->path);
+}
+
+static void
+tell_lost(struct call *call, const struct koda_error *err)
+{
+	char text[KODA_MESSAGE_MAX + 64];
+
+	snprintf(text, sizeof(text), "how a call of %s ended is not in the audit log: %s",
+	    call->recorded->what, err->message);
+	fprintf(stderr, "koda-sandbox: warning: %s\n", text);
+	connection_log(call->conn, LEVEL_ERROR, text);
+}
+
+void
+record_end(struct call *call)
+{
+	const struct record *record = call->conn->server->record;
+	const struct recorded *r = call->recorded;
+	struct audit_action action;
+	struct koda_error err;
+	uint64_t us;
+
+	if (r == NULL)
+		return;
+	us = now_us() - r->began_us;
+	if (call->tool != NULL)
+		latency_add(&record->tools[call->tool - tools], us);
+	if (record->audit != NULL) {
+		action = action_of(call);
+		action.verdict = r->verdict;
+		action.rule = r->rule[0] != '\0' ? r->rule : NULL;
+		action.before = r->has_before ? r->before : NULL;
+		action.after = r->has_after ? r->after : NULL;
+		action.duration_us = us;
+		if (audit_outcome(record->audit, r->id, &action, &err) < 0)
+			tell_lost(call, &err);
+	}
+	forget(call);
+}
+
+const struct latency *
+record_latency(const struct record *record, size_t i)
+{
+	return &record->tools[i];
+}

@@ -1,0 +1,679 @@
+/* Commands of an MCP client: real ones, in the kernel sandbox, through a real server. */
+#include "tests/support/family.h"
+#include "tests/support/mcp.h"
+#include "tests/support/sanitized.h"
+
+#define OUT "result.structuredContent.stdout.text"
+#define ERR "result.structuredContent.stderr.text"
+#define AT  "result.structuredContent."
+
+static json_t *
+command_args(const char *command)
+{
+	return json_pack("{s:s}", "command", command);
+}
+
+static json_t *
+run(struct client *c, const char *command)
+{
+	return call_tool(c, "run_command", command_args(command));
+}
+
+static void
+expect_run(struct client *c, const char *command, int status, const char *out)
+{
+	json_t *message = run(c, command);
+
+	went_well(message);
+	counts(message, AT "exit_code", status);
+	says(message, OUT, out);
+	json_decref(message);
+}
+
+/* Of what a test waits for that nobody tells it. */
+static void
+pause_ms(unsigned ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000L * ms }, NULL);
+}
+
+static void
+wait_for_file(const char *name)
+{
+	const uint64_t until = clock_ms() + PATIENCE_MS;
+
+	while (access(at_root(name), F_OK) < 0) {
+		if (clock_ms() > until)
+			fail_msg("'%s' does not come", name);
+		pause_ms(5);
+	}
+}
+
+/* Below the server, alive, of that name. */
+static void
+wait_for_processes(pid_t pid, const char *name, size_t n)
+{
+	const uint64_t until = clock_ms() + PATIENCE_MS;
+
+	while (family_count(pid, name, NULL) != n) {
+		if (clock_ms() > until)
+			fail_msg("%zu of '%s', not %zu", family_count(pid, name, NULL), name, n);
+		pause_ms(5);
+	}
+}
+
+static void
+cancel(struct client *c, json_int_t id)
+{
+	send_json(c,
+	    json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method", "notifications/cancelled",
+		"params", "requestId", id));
+}
+
+/* ---- what a result is ---- */
+
+static const struct result {
+	const char *label, *mode, *args;
+	const char *want[4]; /* each stands in the answer */
+} results[] = {
+	/* clang-format off */
+	{ "out, err and a status", "auto", "{\"command\":\"echo out; echo err >&2; exit 3\"}",
+	    { "\"stdout\":{\"text\":\"out\\n\"}", "\"stderr\":{\"text\":\"err\\n\"}", "\"exit_code\":3", "out\\n[stderr]\\nerr\\n[exit code 3, " } },
+	{ "nothing at all", "auto", "{\"command\":\"true\"}", { "\"exit_code\":0", "\"text\":\"[exit code 0, ", "\"running\":false" } },
+	{ "a signal", "auto", "{\"command\":\"kill -9 $$\"}", { "\"exit_code\":137", "\"signal\":9", "[ended by signal 9" } },
+	{ "a timeout", "auto", "{\"command\":\"sleep 600\",\"timeout\":1}", { "\"limit\":\"wall_time_secs\"", "\"signal\":15", "limit wall_time_secs" } },
+	{ "a timeout beyond all bounds", "auto", "{\"command\":\"true\",\"timeout\":9000000000000000000}", { "\"exit_code\":0" } },
+	{ "a directory", "auto", "{\"command\":\"pwd\",\"cwd\":\"d/..//d\"}", { "/project/d\\n\"}" } },
+	{ "a directory by a link", "auto", "{\"command\":\"pwd -P\",\"cwd\":\"link\"}", { "/project/d\\n\"}" } },
+	{ "no such program", "auto", "{\"command\":\"no-such-program\"}", { "\"exit_code\":127" } },
+	{ "bytes that are no text", "auto", "{\"command\":\"printf 'a\\\\000b\\\\377c'\"}", { "\"text\":\"a\xef\xbf\xbd" "b\xef\xbf\xbd" "c\"" } },
+	{ "what the sandbox refuses", "auto", "{\"command\":\"echo x >/etc/koda-test\"}",
+	    { "\"violations\":[{\"kind\":\"file_write\",\"target\":\"/etc/koda-test\"", "<sandbox_violations>\\ndeny file-write* /etc/koda-test" } },
+	{ "processes left behind", "auto", "{\"command\":\"sleep 600 >/dev/null 2>&1 & true\"}", { "\"left_behind\":1", "1 process left behind" } },
+	{ "a directory that is not there", "auto", "{\"command\":\"true\",\"cwd\":\"none\"}", { "\"isError\":true", "\"code\":\"invalid\"", "none" } },
+	{ "a directory outside", "auto", "{\"command\":\"true\",\"cwd\":\"..\"}", { "\"isError\":true", "above the root" } },
+	{ "a directory outside by a link", "auto", "{\"command\":\"true\",\"cwd\":\"out\"}", { "\"isError\":true", "not below the root" } },
+	{ "no command", "auto", "{}", { "\"isError\":true", "'command' is missing" } },
+	{ "an empty command", "auto", "{\"command\":\"\"}", { "\"isError\":true", "command: is empty" } },
+	{ "a command with a NUL", "auto", "{\"command\":\"a\\u0000b\"}", { "\"isError\":true", "command: has a NUL" } },
+	{ "a command as words", "auto", "{\"command\":[\"true\"]}", { "\"isError\":true", "command: is not a string" } },
+	{ "no time", "auto", "{\"command\":\"true\",\"timeout\":0}", { "\"isError\":true", "timeout: is less than 1" } },
+	{ "an unknown argument", "auto", "{\"command\":\"true\",\"env\":{}}", { "\"isError\":true", "env: there is no such argument" } },
+	{ "plan: it runs unasked", "plan", "{\"command\":\"cat file\"}", { "\"stdout\":{\"text\":\"content\"}", "\"exit_code\":0" } },
+	{ "plan: it changes nothing", "plan", "{\"command\":\"echo x >file\"}", { "\"violations\":[", "Read-only file system" } },
+	/* clang-format on */
+};
+
+static void
+test_result(void **state)
+{
+	const struct result *r = *state;
+	struct client c = client_open(r->mode, "{}");
+	json_t *args = json_loads(r->args, JSON_ALLOW_NUL, NULL), *message;
+	char *text;
+
+	put_text("file", "content");
+	shell("mkdir \"$1/d\" && ln -s d \"$1/link\" && ln -s ../outside \"$1/out\"", project, NULL,
+	    NULL);
+	assert_non_null(args);
+	message = call_tool(&c, "run_command", args);
+	text = json_dumps(message, JSON_COMPACT);
+	for (size_t i = 0; i < N_ELEMENTS(r->want) && r->want[i] != NULL; i++) {
+		if (strstr(text, r->want[i]) == NULL)
+			fail_msg("%s is not in %s", r->want[i], text);
+	}
+	free(text);
+	json_decref(message);
+	holds_text("file", "content");
+	expect_run(&c, "echo next", 0, "next\n");
+	client_end(&c);
+}
+
+/* A flood is read, and its beginning and its end are kept. */
+static void
+test_flood(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *message =
+	    run(&c, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last");
+	size_t head, tail;
+
+	went_well(message);
+	head = json_string_length(look(message, OUT));
+	tail = json_string_length(look(message, AT "stdout.tail"));
+	assert_true(head > 8 << 10 && tail > 8 << 10 && head + tail <= 32 << 10);
+	counts(message, AT "stdout.left_out", (json_int_t)(6 + 20000000 + 1 + 5 - head - tail));
+	assert_memory_equal(string_at(message, OUT), "first\nxxx", 9);
+	assert_string_equal(string_at(message, AT "stdout.tail") + tail - 7, "x\nlast\n");
+	says_part(message, "result.content.0.text", "bytes left out]\nxxx");
+	json_decref(message);
+	client_end(&c);
+}
+
+/* ---- while it runs ---- */
+
+static void
+test_progress(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	struct timespec pause = { .tv_nsec = 1000000 };
+	char all[64] = "";
+	double last = 0;
+	json_t *message;
+	json_int_t id;
+
+	id = request(&c, "tools/call",
+	    json_pack("{s:s, s:{s:s}, s:{s:s}}", "name", "run_command", "arguments", "command",
+		"echo one; while [ ! -e go ]; do sleep 0.02; done; echo two >&2; "
+		"while [ ! -e end ]; do sleep 0.02; done",
+		"_meta", "progressToken", "p"));
+	while (strcmp(all, "one\ntwo\n") != 0) {
+		message = receive(&c);
+		says(message, "method", "notifications/progress");
+		says(message, "params.progressToken", "p");
+		assert_true(json_number_value(look(message, "params.progress")) > last);
+		last = json_number_value(look(message, "params.progress"));
+		strncat(all, string_at(message, "params.message"), sizeof(all) - strlen(all) - 1);
+		json_decref(message);
+		if (strcmp(all, "one\n") == 0)
+			put_text("go", "");
+	}
+	put_text("end", "");
+	nanosleep(&pause, NULL);
+	message = answer(&c, id);
+	says(message, OUT, "one\n");
+	says(message, ERR, "two\n");
+	json_decref(message);
+	client_end(&c);
+}
+
+/* Reports are few, however much is printed, and what would act on a terminal is escaped. */
+static void
+test_progress_of_a_flood(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	uint64_t start = clock_ms();
+	json_t *message;
+	int n = 0;
+
+	request(&c, "tools/call",
+	    json_pack("{s:s, s:{s:s, s:i}, s:{s:i}}", "name", "run_command", "arguments", "command",
+		"yes \"$(printf '\\033[2J')\"", "timeout", 1, "_meta", "progressToken", 7));
+	for (;;) {
+		message = receive(&c);
+		if (look(message, "method") == NULL)
+			break;
+		says_part(message, "params.message", "\\x1b[2J\n");
+		assert_true(json_string_length(look(message, "params.message")) < 16 << 10);
+		n++;
+		json_decref(message);
+	}
+	says(message, AT "limit", "wall_time_secs");
+	json_decref(message);
+	assert_true(n >= 1 && n <= (int)((clock_ms() - start) / 250) + 1);
+	client_end(&c);
+}
+
+static void
+test_cancelled(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_int_t id =
+	    request_tool(&c, "run_command", command_args("touch here; sleep 600 & sleep 600"));
+
+	wait_for_file("here");
+	wait_for_processes(c.pid, "sleep", 2);
+	cancel(&c, id);
+	wait_for_processes(c.pid, "sleep", 0);
+	/* Nobody answers it, and the next one runs. */
+	expect_run(&c, "echo next", 0, "next\n");
+	client_end(&c);
+}
+
+/* One that does not listen to SIGTERM ends all the same. */
+static void
+test_cancelled_stubborn(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_int_t id = request_tool(&c, "run_command",
+	    command_args("trap '' TERM; touch here; sleep 600; sleep 600"));
+
+	wait_for_file("here");
+	wait_for_processes(c.pid, "sleep", 1);
+	cancel(&c, id);
+	wait_for_processes(c.pid, "sleep", 0);
+	json_decref(ask(&c, "ping", NULL));
+	client_end(&c);
+}
+
+/* None is over before all have begun. */
+static void
+test_at_once(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	bool answered[16] = { false };
+	json_int_t first = c.next_id;
+
+	for (int i = 0; i < 16; i++) {
+		char command[128];
+
+		snprintf(command, sizeof(command),
+		    "touch s%d; until [ $(ls s* | wc -l) = 16 ]; do sleep 0.05; done; echo %d", i,
+		    i);
+		request_tool(&c, "run_command", command_args(command));
+	}
+	for (int i = 0; i < 16; i++) {
+		json_t *message = receive(&c);
+		json_int_t k = json_integer_value(look(message, "id")) - first;
+		char want[16];
+
+		went_well(message);
+		assert_in_range(k, 0, 15);
+		assert_false(answered[k]);
+		answered[k] = true;
+		snprintf(want, sizeof(want), "%d\n", (int)k);
+		says(message, OUT, want);
+		json_decref(message);
+	}
+	client_end(&c);
+}
+
+static void
+test_too_many(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	const uint64_t until = clock_ms() + PATIENCE_MS;
+	json_int_t ids[33];
+	json_t *message;
+	bool more;
+
+	for (int i = 0; i < 33; i++)
+		ids[i] = request_tool(&c, "run_command", command_args("sleep 600"));
+	message = answer(&c, ids[32]);
+	went_wrong(message, "internal");
+	says_part(message, "result.content.0.text", "32 commands are under way");
+	json_decref(message);
+	for (int i = 0; i < 32; i++)
+		cancel(&c, ids[i]);
+	wait_for_processes(c.pid, "sleep", 0);
+	/* Soon after the last of their processes they are over. */
+	do {
+		message = run(&c, "echo next");
+		more = look(message, "result.isError") != NULL;
+		json_decref(message);
+	} while (more && clock_ms() < until);
+	assert_false(more);
+	client_end(&c);
+}
+
+/* ---- death under it ---- */
+
+static pid_t
+one_named(const struct client *c, const char *name)
+{
+	pid_t pid = 0;
+
+	assert_true(family_count(c->pid, name, &pid) > 0);
+	return pid;
+}
+
+/* find: of the client's server. */
+static void
+die_under(pid_t (*find)(const struct client *), bool known)
+{
+	struct client c = client_open("auto", "{}");
+	json_int_t id =
+	    request_tool(&c, "run_command", command_args("touch here; sleep 2; echo done"));
+	json_t *message;
+
+	wait_for_file("here");
+	assert_int_equal(kill(find(&c), SIGKILL), 0);
+	message = receive(&c);
+	while (look(message, "method") != NULL) { /* the log tells of the death, too */
+		json_decref(message);
+		message = receive(&c);
+	}
+	counts(message, "id", id);
+	if (known) {
+		went_well(message);
+		says(message, OUT, "done\n");
+	} else {
+		went_wrong(message, "unknown");
+		says_part(message, "result.content.0.text", "nobody knows how far it came");
+	}
+	json_decref(message);
+	id = request_tool(&c, "run_command", command_args("echo next"));
+	message = receive(&c);
+	while (look(message, "method") != NULL) {
+		json_decref(message);
+		message = receive(&c);
+	}
+	counts(message, "id", id);
+	went_well(message);
+	says(message, OUT, "next\n");
+	json_decref(message);
+	client_end(&c);
+}
+
+static pid_t
+find_worker(const struct client *c)
+{
+	return one_named(c, "koda-fs-worker");
+}
+
+static pid_t
+find_bwrap(const struct client *c)
+{
+	return one_named(c, "bwrap");
+}
+
+static pid_t
+find_stage2(const struct client *c)
+{
+	pid_t pid = 0;
+
+	assert_true(family_children(find_bwrap(c), &pid) > 0);
+	return pid;
+}
+
+static void
+test_worker_dies(void **state)
+{
+	die_under(find_worker, true);
+}
+
+static void
+test_stage2_dies(void **state)
+{
+	die_under(find_stage2, false);
+}
+
+static void
+test_bwrap_dies(void **state)
+{
+	die_under(find_bwrap, false);
+}
+
+/* ---- in the background ---- */
+
+static json_t *
+begin(struct client *c, const char *command)
+{
+	json_t *message = call_tool(c, "run_command",
+	    json_pack("{s:s, s:b}", "command", command, "background", 1));
+
+	went_well(message);
+	is_true(message, AT "running");
+	assert_int_equal(strlen(string_at(message, AT "id")), 16);
+	return message;
+}
+
+static json_t *
+output(struct client *c, const json_t *begun)
+{
+	return call_tool(c, "command_output", json_pack("{s:s}", "id", string_at(begun, AT "id")));
+}
+
+static json_t *
+stop(struct client *c, const json_t *begun)
+{
+	return call_tool(c, "command_stop", json_pack("{s:s}", "id", string_at(begun, AT "id")));
+}
+
+static void
+test_background(void **state)
+{
+	struct client c = client_open("auto", "{}"), other = client_open("auto", "{}");
+	json_t *begun = begin(&c, "echo one; touch here; sleep 600"), *message;
+
+	wait_for_file("here");
+	message = call_tool(&c, "command_list", json_object());
+	says(message, AT "commands.0.id", string_at(begun, AT "id"));
+	says(message, AT "commands.0.command", "echo one; touch here; sleep 600");
+	is_true(message, AT "commands.0.running");
+	json_decref(message);
+	/* Others run beside it. */
+	expect_run(&c, "echo two", 0, "two\n");
+	message = output(&c, begun);
+	says(message, OUT, "one\n");
+	is_true(message, AT "running");
+	counts(message, AT "stdout.next_offset", 4);
+	json_decref(message);
+	message = output(&c, begun);
+	says(message, OUT, "");
+	json_decref(message);
+	message = call_tool(&c, "command_output",
+	    json_pack("{s:s, s:i}", "id", string_at(begun, AT "id"), "stdout_offset", 2));
+	says(message, OUT, "e\n");
+	json_decref(message);
+
+	/* It is this client's alone. */
+	message = output(&other, begun);
+	went_wrong(message, "invalid");
+	json_decref(message);
+	message = call_tool(&other, "command_list", json_object());
+	is_missing(message, AT "commands.0");
+	json_decref(message);
+
+	message = stop(&c, begun);
+	went_well(message);
+	counts(message, AT "signal", 15);
+	if (!json_is_false(look(message, AT "running")))
+		fail_msg("it runs on");
+	json_decref(message);
+	assert_int_equal(family_count(c.pid, "sleep", NULL), 0);
+	message = stop(&c, begun);
+	counts(message, AT "signal", 15);
+	json_decref(message);
+	message = call_tool(&c, "command_list", json_object());
+	counts(message, AT "commands.0.signal", 15);
+	json_decref(message);
+	json_decref(begun);
+	client_end(&c);
+	client_end(&other);
+}
+
+/* It ends by itself, some time; what it printed is there, piece by piece. */
+static void
+test_background_output(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *begun =
+	    begin(&c, "for i in $(seq 10000 19999); do echo $i; done; echo oops >&2; exit 7");
+	bool more = true, running = true;
+	json_int_t next = 10000;
+	char all[10000 * 6 + 1] = "";
+	size_t len = 0;
+
+	while (more || running) {
+		json_t *message = output(&c, begun);
+		const size_t n = json_string_length(look(message, OUT));
+
+		assert_true(n <= 32 << 10 && n < sizeof(all) - len);
+		memcpy(all + len, string_at(message, OUT), n + 1);
+		len += n;
+		running = json_is_true(look(message, AT "running"));
+		more = json_is_true(look(message, AT "stdout.more"));
+		if (!running) {
+			counts(message, AT "exit_code", 7);
+			is_missing(message, AT "stdout.left_out");
+		}
+		json_decref(message);
+		pause_ms(1);
+	}
+	for (const char *p = all; *p != '\0'; p = strchr(p, '\n') + 1)
+		assert_int_equal(strtol(p, NULL, 10), next++);
+	assert_int_equal(next, 20000);
+	json_decref(begun);
+	client_end(&c);
+}
+
+static void
+test_background_many(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *begun[16], *message;
+
+	for (int i = 0; i < 16; i++)
+		begun[i] = begin(&c, "sleep 600");
+	message = call_tool(&c, "run_command",
+	    json_pack("{s:s, s:b}", "command", "true", "background", 1));
+	went_wrong(message, "internal");
+	says_part(message, "result.content.0.text", "stop one of them");
+	json_decref(message);
+	expect_run(&c, "echo here", 0, "here\n");
+	json_decref(stop(&c, begun[3]));
+	/* The one that has ended is forgotten for it. */
+	json_decref(begin(&c, "sleep 600"));
+	message = output(&c, begun[3]);
+	went_wrong(message, "invalid");
+	json_decref(message);
+	for (int i = 0; i < 16; i++)
+		json_decref(begun[i]);
+	client_end(&c);
+}
+
+static void
+test_background_lost(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *begun = begin(&c, "echo before; touch here; sleep 600"), *message;
+
+	wait_for_file("here");
+	json_decref(output(&c, begun));
+	assert_int_equal(kill(find_bwrap(&c), SIGKILL), 0);
+	for (;;) {
+		bool running;
+		json_int_t id;
+
+		id = request_tool(&c, "command_output",
+		    json_pack("{s:s, s:i}", "id", string_at(begun, AT "id"), "stdout_offset", 0));
+		message = receive(&c);
+		while (look(message, "method") != NULL) {
+			json_decref(message);
+			message = receive(&c);
+		}
+		counts(message, "id", id);
+		running = json_is_true(look(message, AT "running"));
+		if (!running)
+			break;
+		json_decref(message);
+		pause_ms(5);
+	}
+	says(message, AT "code", "unknown");
+	says(message, OUT, "before\n");
+	is_missing(message, AT "exit_code");
+	json_decref(message);
+	json_decref(begun);
+	client_end(&c);
+}
+
+/* ---- the end ---- */
+
+static void
+test_end_of_input(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	pid_t bwrap;
+
+	json_decref(begin(&c, "sleep 600 & sleep 600"));
+	request_tool(&c, "run_command", command_args("touch here; trap '' TERM; sleep 600"));
+	wait_for_file("here");
+	wait_for_processes(c.pid, "sleep", 3);
+	bwrap = find_bwrap(&c);
+	close_input(&c);
+	assert_int_equal(client_wait(&c), 0);
+	assert_int_equal(kill(bwrap, 0), -1);
+	assert_int_equal(errno, ESRCH);
+}
+
+static void
+test_sigterm(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	uint64_t start;
+
+	json_decref(begin(&c, "trap '' TERM; sleep 600"));
+	request_tool(&c, "run_command", command_args("touch here; trap '' TERM; sleep 600"));
+	wait_for_file("here");
+	start = clock_ms();
+	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	assert_int_equal(client_wait(&c), 0);
+	assert_true(clock_ms() - start < 1000 * (SANITIZED ? 5 : 1));
+}
+
+/* What they print is kept while they are, and no longer. */
+static void
+test_memory(void **state)
+{
+	struct client c = client_open("auto", "{}");
+
+	for (int i = 0; i < 300; i++) {
+		json_t *message = run(&c, "yes | head -c 100000; yes | head -c 100000 >&2");
+
+		went_well(message);
+		json_decref(message);
+	}
+	if (!SANITIZED)
+		assert_true(resident_kib(c.pid) < 6 << 10);
+	client_end(&c);
+}
+
+/* Without a kernel sandbox no command runs, and the user is not asked for nothing. */
+static void
+test_no_sandbox(void **state)
+{
+	struct client c;
+	json_t *message;
+
+	shell("cd \"$1/libexec/koda-sandbox\" && mv koda-sandbox-stage2 away && cp /bin/false "
+	      "koda-sandbox-stage2",
+	    prefix, NULL, NULL);
+	c = client_open("safe", "{\"elicitation\":{}}");
+	message = receive(&c);
+	says(message, "method", "notifications/message");
+	json_decref(message);
+	message = run(&c, "true");
+	went_wrong(message, "unsupported");
+	says_part(message, "result.content.0.text", "no command");
+	json_decref(message);
+	client_end(&c);
+	shell("cd \"$1/libexec/koda-sandbox\" && mv away koda-sandbox-stage2", prefix, NULL, NULL);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, make_project, remove_project)
+
+int
+main(void)
+{
+	const struct CMUnitTest single[] = {
+		TEST(test_flood),
+		TEST(test_progress),
+		TEST(test_progress_of_a_flood),
+		TEST(test_cancelled),
+		TEST(test_cancelled_stubborn),
+		TEST(test_at_once),
+		TEST(test_too_many),
+		TEST(test_worker_dies),
+		TEST(test_stage2_dies),
+		TEST(test_bwrap_dies),
+		TEST(test_background),
+		TEST(test_background_output),
+		TEST(test_background_many),
+		TEST(test_background_lost),
+		TEST(test_end_of_input),
+		TEST(test_sigterm),
+		TEST(test_memory),
+		TEST(test_no_sandbox),
+	};
+	struct CMUnitTest tests[N_ELEMENTS(results) + N_ELEMENTS(single)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(results); i++)
+		tests[n++] = (struct CMUnitTest){ results[i].label, test_result, make_project,
+			remove_project, (void *)&results[i] };
+	for (size_t i = 0; i < N_ELEMENTS(single); i++)
+		tests[n++] = single[i];
+	return cmocka_run_group_tests_name("mcp_command", tests, make_installation,
+	    remove_installation);
+}
