@@ -33,10 +33,24 @@
 	    NEXT) "},\"required\":[\"id\","                                                        \
 		  "\"running\",\"duration_ms\",\"stdout\",\"stderr\"]}"
 
+/* Of a search: where, what is looked at, how much. */
+#define SEARCH_IN                                                                                  \
+	"\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"                        \
+	"\"hidden\":{\"type\":\"boolean\",\"description\":\"names that begin with a dot, too\"},"  \
+	"\"ignored\":{\"type\":\"boolean\",\"description\":\"what ignore files name, too\"},"      \
+	"\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}"
+#define FOUND                                                                                      \
+	"\"found\":{\"type\":\"integer\"},\"more\":{\"type\":\"boolean\"},"                        \
+	"\"hidden\":{\"type\":\"integer\",\"description\":\"by the policy\"},"                     \
+	"\"troubles\":{\"type\":\"array\",\"description\":\"what could not be looked at\","        \
+	"\"items\":{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"           \
+	"\"reason\":{\"type\":\"string\"}},\"required\":[\"path\",\"reason\"]}}"
+
 /* What an answer takes that has no content in it. */
 #define OWED_SMALL (8u << 10)
 /* Commands run long, and what is owed for them keeps others from being read: what most of them print. */
 #define OWED_COMMAND (32u << 10)
+#define OWED_SEARCH  (32u << 10)
 #define OWED_LIST    (256u << 10)
 #define OWED_READ    (512u << 10)
 
@@ -127,6 +141,49 @@ const struct tool tools[] = {
 	    "\"allowed\":{\"type\":\"boolean\"},\"rule\":{\"type\":\"string\"}}}},"
 	    "\"required\":[\"allowed\",\"rule\",\"reason\"]}",
 	    OWED_SMALL, tool_explain_access },
+	{ "glob", "Find files", TOOL_READ_ONLY | TOOL_IDEMPOTENT | TOOL_APART,
+	    "Find files by name: * and ? within a name, ** any directories, {a,b}, [a-z]. A pattern without a slash matches at "
+	    "any depth.",
+	    "{\"type\":\"object\",\"properties\":{"
+	    "\"pattern\":{\"type\":\"string\",\"minLength\":1}," SEARCH_IN ","
+	    "\"case_insensitive\":{\"type\":\"boolean\"},"
+	    "\"newest\":{\"type\":\"boolean\",\"description\":\"newest first, instead of by path\"}},"
+	    "\"required\":[\"pattern\"],\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"files\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}," FOUND "},"
+	    "\"required\":[\"files\",\"found\",\"more\",\"hidden\"]}",
+	    OWED_SEARCH, tool_glob },
+	{ "grep", "Search in files", TOOL_READ_ONLY | TOOL_IDEMPOTENT | TOOL_APART,
+	    "Search the content of files, as ripgrep does: a Perl regular expression, by lines; binary files are passed over.",
+	    "{\"type\":\"object\",\"properties\":{"
+	    "\"pattern\":{\"type\":\"string\",\"minLength\":1}," SEARCH_IN ","
+	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files like this; with ! before it, only others\"},"
+	    "\"type\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files of this type: c, py, rust ...\"},"
+	    "\"case_insensitive\":{\"type\":\"boolean\"},\"word\":{\"type\":\"boolean\"},"
+	    "\"fixed\":{\"type\":\"boolean\",\"description\":\"pattern is plain text\"},"
+	    "\"multiline\":{\"type\":\"boolean\",\"description\":\"a match may go over lines\"},"
+	    "\"context\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100,\"description\":\"lines before and after\"},"
+	    "\"before\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100},"
+	    "\"after\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100},"
+	    "\"output_mode\":{\"type\":\"string\",\"enum\":[\"content\",\"files_with_matches\",\"count\"],\"default\":\"content\"}},"
+	    "\"required\":[\"pattern\"],\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"matches\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+	    "\"path\":{\"type\":\"string\"},\"count\":{\"type\":\"integer\",\"description\":\"lines that match\"},"
+	    "\"binary\":{\"type\":\"boolean\"},\"lines\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+	    "\"line\":{\"type\":\"integer\"},\"text\":{\"type\":\"string\"},\"context\":{\"type\":\"boolean\"},"
+	    "\"cut\":{\"type\":\"boolean\",\"description\":\"text is not all of the line\"}},\"required\":[\"line\",\"text\"]}}},"
+	    "\"required\":[\"path\"]}}," FOUND "},\"required\":[\"matches\",\"found\",\"more\",\"hidden\"]}",
+	    OWED_SEARCH, tool_grep },
+	{ "tree", "List a tree", TOOL_READ_ONLY | TOOL_IDEMPOTENT | TOOL_APART,
+	    "List a directory and what is below it, with sizes, and of directories how many files they have.",
+	    "{\"type\":\"object\",\"properties\":{" SEARCH_IN ","
+	    "\"depth\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":256,\"default\":3},"
+	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files like this\"}},"
+	    "\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+	    "\"path\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
+	    "\"files\":{\"type\":\"integer\"}},\"required\":[\"path\",\"type\",\"size\"]}}," FOUND "},"
+	    "\"required\":[\"entries\",\"found\",\"more\",\"hidden\"]}",
+	    OWED_SEARCH, tool_tree },
 	{ "run_command", "Run a command", TOOL_RUNS | TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
 	    "Run a shell command in the sandbox, in the project. What the policy does not let it read, write or reach, it "
 	    "cannot; that is told behind its output. All that it started ends with it, unless background.",

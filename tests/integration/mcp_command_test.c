@@ -602,6 +602,34 @@ test_sigterm(void **state)
 	assert_true(clock_ms() - start < 1000 * (SANITIZED ? 5 : 1));
 }
 
+/* ---- together ---- */
+
+static void
+test_flood_beside(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *begun = begin(&c, "touch here; yes"), *message;
+
+	put_text("a.txt", "needle\n");
+	wait_for_file("here");
+	for (int i = 0; i < 50; i++) {
+		message = call_tool(&c, "grep", json_pack("{s:s}", "pattern", "need[l]e"));
+		went_well(message);
+		says(message, AT "matches.0.path", "a.txt");
+		json_decref(message);
+		message = call_tool(&c, "read_file", json_pack("{s:s}", "path", "a.txt"));
+		went_well(message);
+		json_decref(message);
+	}
+	if (!SANITIZED)
+		assert_true(resident_kib(c.pid) < 8 << 10);
+	message = stop(&c, begun);
+	went_well(message);
+	json_decref(message);
+	json_decref(begun);
+	client_end(&c);
+}
+
 /* What they print is kept while they are, and no longer. */
 static void
 test_memory(void **state)
@@ -663,6 +691,7 @@ main(void)
 		TEST(test_background_lost),
 		TEST(test_end_of_input),
 		TEST(test_sigterm),
+		TEST(test_flood_beside),
 		TEST(test_memory),
 		TEST(test_no_sandbox),
 	};
