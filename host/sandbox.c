@@ -90,7 +90,7 @@ find_caches(struct sandbox *sb, struct koda_error *err)
 	if (view_find_caches(ses->home, &sb->caches, &sb->n_caches, err) < 0)
 		return -1;
 	sb->n_package_caches = sb->n_caches;
-	git = worktree_git_dir(ses->root);
+	git = ses->narrowed ? NULL : worktree_git_dir(ses->root);
 	/* In the project itself it can be written anyway. */
 	if (git == NULL || path_is_inside(git, ses->root)) {
 		free(git);

@@ -456,6 +456,7 @@ find_helpers(struct koda_session *ses, const struct koda_session_options *o, str
 	if (egress_open(ses, o->helper_dir, err) < 0)
 		return -1;
 	ses->intercept = o->intercept;
+	ses->narrowed = o->narrowed;
 	return helpers_find_bwrap(ses->bwrap_path, err) < 0 && !session_degrade(ses, err) ? -1 : 0;
 }
 

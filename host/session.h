@@ -29,6 +29,7 @@ struct koda_session {
 	bool commands; /* slots have a kernel sandbox */
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
 	bool intercept;
+	bool narrowed;                 /* see koda_session_options */
 	struct egress_session *egress; /* NULL: without commands */
 	struct notice *over;           /* commands and searches whose callback is to be called */
 	size_t n_under_way;            /* commands and searches that are not over yet */

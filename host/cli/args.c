@@ -35,6 +35,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 	[OPT_AUDIT]     = { "--audit", 0, "FILE", "keep a log of all that is done there; never where it may be written" },
+	[OPT_CHILD]     = { "--child", 0, "TOKEN", "be the client's end of a child that open_child made" },
 };
 /* clang-format on */
 
@@ -275,6 +276,9 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 		return parse_seconds(name, value, &args->timeout_ms, why);
 	case OPT_AUDIT:
 		args->audit = value;
+		return 0;
+	case OPT_CHILD:
+		args->child = value;
 		return 0;
 	case OPT_JSON:
 	case OPT_VERBOSE:

@@ -38,6 +38,7 @@ enum opt {
 	OPT_NO_SANDBOX,
 	OPT_HEAD,
 	OPT_AUDIT,
+	OPT_CHILD,
 	N_OPTS,
 };
 
@@ -85,7 +86,7 @@ struct args {
 	const char *command; /* -c */
 	unsigned timeout_ms;
 	uint8_t head[KODA_DIGEST_BYTES]; /* --head */
-	const char *audit; /* --audit */
+	const char *audit, *child;
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;
 	const struct opt_table *own;

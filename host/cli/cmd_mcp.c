@@ -1,10 +1,30 @@
 /* mcp: what the command line says, for host/mcp. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "host/cli/job.h"
 #include "host/cli/output.h"
+#include "host/mcp/endpoint_client.h"
 #include "host/mcp/mcp.h"
+
+static int
+be_child(const struct cli *cli)
+{
+	const unsigned others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT);
+	struct koda_error err;
+	int status;
+
+	if (cli->args.given & others)
+		return output_usage(cli,
+		    "--child stands alone: mode, root and log are what the session was opened with");
+	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
+	if (status < 0)
+		return output_error(cli, &err, NULL);
+	if (err.message[0] != '\0')
+		output_note(NULL, err.message);
+	return status;
+}
 
 int
 cmd_mcp(const struct cli *cli)
@@ -15,6 +35,8 @@ cmd_mcp(const struct cli *cli)
 	char *root;
 	int status;
 
+	if (args_has(&cli->args, OPT_CHILD))
+		return be_child(cli);
 	status = job_find_root(cli, &root);
 	if (status != EXIT_DONE)
 		return status;

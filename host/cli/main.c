@@ -106,13 +106,15 @@ static const struct command commands[] = {
 	    "print the policy that the mode means for the project",
 	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
 	    cmd_policy },
-	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT),
+	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD),
 	    "serve tools to an agent: a Model Context Protocol server",
 	    "On standard input and output, until the input ends; sentences for the user are on standard error.\n"
 	    "The agent gets tools for files and commands that do what the mode allows below the root and nothing\n"
 	    "else; in safe mode the user is asked before each change, through the agent's program. Turn that\n"
 	    "program's own tools for files and commands off: they are not sandboxed.\n\n"
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
+	    "With --child it is what an agent starts that got its session from another one; mode, root and log are\n"
+	    "that session's.\n\n"
 	    "Status: 0 ended by the client or a signal, 88 the sandbox could not be built, 125 the host failed.",
 	    NULL, cmd_mcp },
 	{ NULL, "doctor", "", 0, 0,

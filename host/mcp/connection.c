@@ -309,6 +309,7 @@ connection_new(struct server *server, const struct connection_options *options,
 	so.event = on_event;
 	so.data = conn;
 	so.commands = true;
+	so.narrowed = options->narrowed;
 	conn->ses = koda_session_open(&so, err);
 	if (conn->ses == NULL) {
 		connection_free(conn);

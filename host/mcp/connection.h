@@ -120,6 +120,7 @@ struct connection_options {
 	const char *root_by;
 	enum koda_mode mode;
 	const struct koda_policy *policy; /* NULL: the mode's */
+	bool narrowed;                    /* as in struct koda_session_options */
 	bool asks_hosts;
 	struct child *child;
 	const char *helper_dir;

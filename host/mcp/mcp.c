@@ -1,15 +1,32 @@
 /* The server put together: who is there before whom, and who goes first. */
 #include "host/mcp/mcp.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
+#include "host/mcp/child.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/record.h"
-#include "host/mcp/server.h"
 
 struct mcp {
 	struct server server;
+	struct runtime *rt;
 };
+
+/* Where children come in. Without it all else works as well. */
+static void
+open_doors(struct mcp *mcp, const struct mcp_options *options)
+{
+	struct koda_error err;
+
+	mcp->rt = runtime_new(&err);
+	if (mcp->rt != NULL)
+		mcp->server.children =
+		    children_new(&mcp->server, mcp->rt, options->helper_dir, &err);
+	if (mcp->server.children == NULL)
+		fprintf(stderr, "koda-sandbox: warning: %s; no children can come, ignoring\n",
+		    err.message);
+}
 
 static struct connection *
 open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_error *err)
@@ -40,6 +57,7 @@ serve(struct mcp *mcp, const struct mcp_options *options, struct koda_error *err
 	if (options->audit != NULL &&
 	    record_open(mcp->server.record, options->audit, conn, err) < 0)
 		return MCP_NO_AUDIT;
+	open_doors(mcp, options);
 	return server_run(&mcp->server, err) < 0 ? MCP_FAILED : MCP_ENDED;
 }
 
@@ -56,6 +74,8 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 	end = serve(&mcp, options, err);
 	/* The clients first: what they still do is written down. The log's end is the last. */
 	server_done(&mcp.server);
+	children_free(mcp.server.children);
+	runtime_free(mcp.rt);
 	record_free(mcp.server.record);
 	return end;
 }

@@ -214,6 +214,38 @@ const struct tool tools[] = {
 	    "\"properties\":{\"id\":{\"type\":\"string\"},\"command\":{\"type\":\"string\"}," STATE "},"
 	    "\"required\":[\"id\",\"command\",\"running\"]}}},\"required\":[\"commands\"]}",
 	    OWED_SMALL, tool_command_list },
+	{ "open_child", "Open a child session", 0,
+	    "Make a narrower session for another agent: returns the command line that its MCP client starts, once. It may "
+	    "never do more than this session, and ends with it. Agents that share files can still plant things for each "
+	    "other: subdirectory keeps them apart.",
+	    "{\"type\":\"object\",\"properties\":{"
+	    "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32,\"description\":\"letters, digits, '.', '_', '-'\"},"
+	    "\"mode\":{\"type\":\"string\",\"enum\":[\"plan\",\"safe\",\"auto\"],\"description\":\"default: this session's, and never above it\"},"
+	    "\"subdirectory\":{\"type\":\"string\",\"minLength\":1,\"description\":\"its root; default: this session's\"},"
+	    "\"deny_read\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"paths below its root, or absolute\"},"
+	    "\"deny_write\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"the same\"},"
+	    "\"domains\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"only these of this session's\"},"
+	    "\"network\":{\"type\":\"boolean\",\"default\":true}},"
+	    "\"required\":[\"name\"],\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"mode\":{\"type\":\"string\"},"
+	    "\"root\":{\"type\":\"string\"},\"command\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+	    "\"command_line\":{\"type\":\"string\"},\"seconds\":{\"type\":\"integer\",\"description\":\"in which it is good\"}},"
+	    "\"required\":[\"name\",\"mode\",\"root\",\"command\",\"command_line\",\"seconds\"]}",
+	    OWED_SMALL, tool_open_child },
+	{ "close_child", "Close a child session", TOOL_DESTRUCTIVE,
+	    "End a child session that open_child made: its commands, its searches and its own children.",
+	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1}},"
+	    "\"required\":[\"name\"],\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}",
+	    OWED_SMALL, tool_close_child },
+	{ "list_children", "List child sessions", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	    "List the child sessions that this one has opened.",
+	    "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"children\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+	    "\"name\":{\"type\":\"string\"},\"mode\":{\"type\":\"string\"},\"root\":{\"type\":\"string\"},"
+	    "\"connected\":{\"type\":\"boolean\"}},\"required\":[\"name\",\"mode\",\"root\",\"connected\"]}}},"
+	    "\"required\":[\"children\"]}",
+	    OWED_SMALL, tool_list_children },
 };
 /* clang-format on */
 

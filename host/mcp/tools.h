@@ -82,5 +82,8 @@ void tool_run_command(struct call *call);
 void tool_command_output(struct call *call);
 void tool_command_stop(struct call *call);
 void tool_command_list(struct call *call);
+void tool_open_child(struct call *call);
+void tool_close_child(struct call *call);
+void tool_list_children(struct call *call);
 
 #endif

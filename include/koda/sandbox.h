@@ -374,8 +374,12 @@ struct koda_session_options {
 	/* With commands: end TLS of what commands send, so that each request inside is held to the rules, too. Commands get
 	 * the certificate of a CA whose key never leaves the proxy's memory. A program that pins certificates fails. */
 	bool intercept;
+	/* The root lies below another session's, and policy was composed from that one's: commands are given no git
+	 * directory outside of the root, which otherwise a linked worktree or a submodule is (its own may be where the
+	 * other session writes nothing). */
+	bool narrowed;
 };
-#define KODA_SESSION_OPTIONS_VERSION 3
+#define KODA_SESSION_OPTIONS_VERSION 4
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \

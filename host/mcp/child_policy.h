@@ -1,0 +1,36 @@
+/* What a child may do: what its parent may, and less. Starts nothing. */
+#ifndef KODA_MCP_CHILD_POLICY_H
+#define KODA_MCP_CHILD_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "include/koda/sandbox.h"
+
+/* Of each list. Who needs more wants another directory. */
+#define CHILD_RULES_MAX 64
+
+struct child_rules {
+	const char *rule[CHILD_RULES_MAX];
+	size_t n;
+};
+
+/* What the parent wants it to be. The texts are the caller's. */
+struct child_wish {
+	const char *name;
+	enum koda_mode mode;                      /* not above the parent's */
+	const char *root;                         /* canonical; the parent's or below it */
+	struct child_rules deny_read, deny_write; /* paths, absolute or below the root */
+	struct child_rules domains;
+	bool has_domains; /* else the parent's */
+	bool network;
+};
+
+/*
+ * The mode's own policy for that root, what is wished, and the parent's, composed: frozen, and in nothing wider than the
+ * parent's. NULL with *err set.
+ */
+struct koda_policy *child_policy(const struct koda_policy *parent, const struct child_wish *wish,
+    struct koda_error *err);
+
+#endif

@@ -1,0 +1,435 @@
+/*
+ * Children of a server: what they may do and may not, who is asked for them, and how they end. The real server, the real
+ * sandbox, a client of each session.
+ */
+#include <sys/socket.h>
+
+#include "host/mcp/child.h"
+#include "tests/support/family.h"
+#include "tests/support/mcp_talk.h"
+
+static const char *
+in_project(const char *name)
+{
+	return proof_path("%.*s/%s", PATH_MAX - 64, talk_project, name);
+}
+
+static void
+make(const char *name)
+{
+	proof_mkdir(in_project(name));
+}
+
+/* Each key with a string. */
+static json_t *
+child_named(const char *name)
+{
+	return json_pack("{s:s}", "name", name);
+}
+
+/* What the program of an ended child says, and its status. */
+static void
+ends_with(struct client *child, int status, const char *sentence)
+{
+	assert_null(talk_hear(child));
+	assert_string_equal(hear(child->p.err), sentence);
+	assert_int_equal(talk_finish(child), status);
+}
+
+/* ---- what it may do ---- */
+
+static void
+test_subdirectory(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+
+	make("sub");
+	child =
+	    talk_child(&parent, json_pack("{s:s, s:s}", "name", "a", "subdirectory", "sub"), NULL);
+	talk_write(&child, "", "new");
+	assert_true(proof_holds(in_project("sub/new"), "x"));
+	talk_write(&child, "policy_denied", in_project("beside"));
+	assert_false(proof_exists(in_project("beside")));
+	talk_write(&parent, "", "beside");
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+static void
+test_denied_paths(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+
+	make("locked");
+	proof_put(in_project("secret"), "s");
+	proof_put(in_project("locked/f"), "f");
+	child = talk_child(&parent,
+	    json_pack("{s:s, s:[s], s:[s]}", "name", "a", "deny_read", "secret", "deny_write",
+		in_project("locked")),
+	    NULL);
+	talk_expect(&child, "policy_denied", "read_file", json_pack("{s:s}", "path", "secret"));
+	talk_expect(&child, "policy_denied", "remove", json_pack("{s:s}", "path", "locked/f"));
+	talk_expect(&child, "", "read_file", json_pack("{s:s}", "path", "locked/f"));
+	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "secret"));
+	talk_expect(&parent, "", "remove", json_pack("{s:s}", "path", "locked/f"));
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* May the session reach it? "asks": the user decides. */
+static const char *
+reach(struct client *c, const char *host)
+{
+	json_t *result = talk_tool(c, "explain_access", json_pack("{s:s}", "host", host));
+	const json_t *told = json_object_get(result, "structuredContent");
+	bool allowed = json_is_true(json_object_get(told, "allowed")),
+	     asks = json_is_true(json_object_get(told, "asks"));
+
+	json_decref(result);
+	return asks ? "asks" : allowed ? "yes" : "no";
+}
+
+static void
+test_network(void **state)
+{
+	struct client parent = talk_serve("safe", NULL, "accept"), child;
+
+	assert_string_equal(reach(&parent, "github.com"), "yes");
+	assert_string_equal(reach(&parent, "other.example"), "asks");
+
+	child = talk_child(&parent, child_named("same"), "accept");
+	assert_string_equal(reach(&child, "github.com"), "yes");
+	assert_string_equal(reach(&child, "other.example"), "asks");
+	assert_int_equal(talk_finish(&child), 0);
+
+	child =
+	    talk_child(&parent, json_pack("{s:s, s:b}", "name", "none", "network", 0), "accept");
+	assert_string_equal(reach(&child, "github.com"), "no");
+	assert_string_equal(reach(&child, "other.example"), "no");
+	assert_int_equal(talk_finish(&child), 0);
+
+	child = talk_child(&parent,
+	    json_pack("{s:s, s:[s,s]}", "name", "fewer", "domains", "api.github.com",
+		"mine.example"),
+	    "accept");
+	assert_string_equal(reach(&child, "api.github.com"), "yes");
+	assert_string_equal(reach(&child, "github.com"), "no");
+	assert_string_equal(reach(&child, "mine.example"), "no");
+	assert_string_equal(reach(&child, "other.example"), "no");
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* In Auto nobody is asked for a host: then nobody is for a child in Safe. */
+static void
+test_safe_below_auto(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+
+	child = talk_child(&parent, json_pack("{s:s, s:s}", "name", "a", "mode", "safe"), "accept");
+	assert_string_equal(reach(&child, "github.com"), "yes");
+	assert_string_equal(reach(&child, "other.example"), "no");
+	talk_write(&child, "", "new");
+	assert_int_equal(child.asked, 1);
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+static void
+test_asked_of_its_own_client(void **state)
+{
+	struct client parent = talk_serve("safe", NULL, "accept"), yes, no, mute;
+
+	yes = talk_child(&parent, child_named("yes"), "accept");
+	no = talk_child(&parent, child_named("no"), "decline");
+	mute = talk_child(&parent, child_named("mute"), NULL);
+	talk_write(&parent, "", "parent");
+	talk_write(&yes, "", "yes");
+	talk_write(&no, "not_approved", "no");
+	talk_write(&mute, "not_approved", "mute");
+	assert_int_equal(parent.asked, 1);
+	assert_int_equal(yes.asked, 1);
+	assert_int_equal(no.asked, 1);
+	assert_false(proof_exists(in_project("no")));
+	assert_false(proof_exists(in_project("mute")));
+	assert_int_equal(talk_finish(&yes), 0);
+	assert_int_equal(talk_finish(&no), 0);
+	assert_int_equal(talk_finish(&mute), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* What the parent has read says nothing about what the child has. */
+static void
+test_remembers_for_itself(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+
+	proof_put(in_project("f"), "one");
+	child = talk_child(&parent, child_named("a"), NULL);
+	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "f"));
+	proof_put(in_project("f"), "two");
+	talk_write(&child, "", "f");
+	talk_write(&parent, "conflict", "f");
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* A linked worktree of a repository that lies elsewhere, in the home directory, which commands see: who works there may commit; the parent of who works there may not,
+ * and so nor may he. */
+static void
+test_worktree(void **state)
+{
+	struct client parent, child;
+	char objects[PATH_MAX];
+	json_t *result;
+
+	talk_shell(
+	    "mkdir -p \"$2/r/.git/worktrees/wt\" \"$2/r/.git/objects\" \"$2/r/.git/refs\" \"$1/wt\"\n"
+	    "echo ref: refs/heads/main >\"$2/r/.git/HEAD\"\n"
+	    "echo ../.. >\"$2/r/.git/worktrees/wt/commondir\"\n"
+	    "echo \"$1/wt/.git\" >\"$2/r/.git/worktrees/wt/gitdir\"\n"
+	    "echo \"gitdir: $2/r/.git/worktrees/wt\" >\"$1/wt/.git\"\n",
+	    talk_project, getenv("HOME"), NULL);
+	snprintf(objects, sizeof(objects), "%.*s/r/.git/objects", PATH_MAX - 64, getenv("HOME"));
+	parent = talk_serve("auto", NULL, NULL);
+	for (int i = 0; i < 3; i++) {
+		struct client *who = &parent, alone;
+
+		if (i == 1) {
+			child = talk_child(&parent,
+			    json_pack("{s:s, s:s}", "name", "a", "subdirectory", "wt"), NULL);
+			who = &child;
+		} else if (i == 2) {
+			alone = talk_start((const char *[]){ talk_program(), "mcp", "--mode",
+					       "auto", "--root", in_project("wt"), NULL },
+			    NULL);
+			who = &alone;
+		}
+		result = talk_tool(who, "explain_access",
+		    json_pack("{s:s, s:s}", "path", objects, "access", "write"));
+		assert_int_equal(json_is_true(
+				     json_object_get(json_object_get(json_object_get(result,
+									 "structuredContent"),
+							 "command"),
+					 "allowed")),
+		    i == 2);
+		json_decref(result);
+		if (i == 2)
+			assert_int_equal(talk_finish(&alone), 0);
+	}
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* ---- what is refused ---- */
+
+static void
+test_refused(void **state)
+{
+	static const struct {
+		const char *args, *want;
+	} cases[] = {
+		{ "{'name':'a','mode':'auto'}", "policy_denied" },
+		{ "{'name':'a','subdirectory':'..'}", "invalid" },
+		{ "{'name':'a','subdirectory':'/'}", "policy_denied" },
+		{ "{'name':'a','subdirectory':'link'}", "policy_denied" },
+		{ "{'name':'a','subdirectory':'file'}", "io" },
+		{ "{'name':'a','subdirectory':'nothing'}", "io" },
+		{ "{'name':'a','subdirectory':'.git/objects/info'}", "policy_denied" },
+		{ "{'name':'a','subdirectory':'bare/refs'}", "policy_denied" },
+		{ "{'name':'a','subdirectory':'.koda'}", "policy_denied" },
+		{ "{'name':'a b'}", "invalid" },
+		{ "{'name':'a/b'}", "invalid" },
+		{ "{'name':'taken'}", "conflict" },
+		{ "{'name':'a','domains':['no such thing']}", "invalid" },
+		{ "{'name':'a','deny_read':['\\u0000']}", "invalid" },
+	};
+	struct client parent = talk_serve("safe", NULL, NULL);
+	json_t *result;
+
+	proof_put(in_project("file"), "f");
+	assert_int_equal(symlink("/etc", in_project("link")), 0);
+	talk_shell(
+	    "cd \"$1\" && mkdir -p .git/objects/info bare/objects bare/refs .koda && echo ref >bare/HEAD",
+	    talk_project, NULL, NULL);
+	talk_open_child(&parent, child_named("taken"));
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s", cases[i].args);
+		for (char *p = text; *p != '\0'; p++)
+			*p = *p == '\'' ? '"' : *p;
+		talk_expect(&parent, cases[i].want, "open_child",
+		    json_loads(text, JSON_ALLOW_NUL, NULL));
+	}
+	talk_expect(&parent, "invalid", "close_child", child_named("a"));
+	result = talk_tool(&parent, "list_children", json_object());
+	assert_int_equal(json_array_size(
+			     json_object_get(json_object_get(result, "structuredContent"),
+				 "children")),
+	    1);
+	json_decref(result);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+static void
+test_limits(void **state)
+{
+	struct client parent = talk_serve("plan", NULL, NULL), deep[CHILD_DEPTH_MAX];
+	struct client *above = &parent;
+	char name[16];
+
+	for (size_t i = 0; i < CHILD_DEPTH_MAX; i++) {
+		deep[i] = talk_child(above, child_named("deeper"), NULL);
+		above = &deep[i];
+	}
+	talk_expect(above, "policy_denied", "open_child", child_named("deeper"));
+	for (size_t i = CHILD_DEPTH_MAX; i < CHILDREN_MAX; i++) {
+		snprintf(name, sizeof(name), "n%zu", i);
+		talk_open_child(&parent, child_named(name));
+	}
+	talk_expect(&parent, "too_large", "open_child", child_named("more"));
+	talk_expect(&parent, "", "close_child", child_named(name));
+	talk_expect(&parent, "", "open_child", child_named("more"));
+	for (size_t i = CHILD_DEPTH_MAX; i > 0; i--)
+		assert_int_equal(talk_finish(&deep[i - 1]), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+static void
+test_token_twice(void **state)
+{
+	struct client parent = talk_serve("plan", NULL, NULL), child;
+	const char *const *argv = talk_open_child(&parent, child_named("a"));
+	struct process again;
+
+	child = talk_start(argv, NULL);
+	again = start(argv);
+	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_int_equal(finish(&again), 3);
+	/* Closed before it has come. */
+	argv = talk_open_child(&parent, child_named("b"));
+	talk_expect(&parent, "", "close_child", child_named("b"));
+	again = start(argv);
+	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_int_equal(finish(&again), 3);
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* ---- the end ---- */
+
+static void
+test_closed(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child, below, other;
+
+	child = talk_child(&parent, child_named("a"), NULL);
+	below = talk_child(&child, child_named("b"), NULL);
+	other = talk_child(&parent, child_named("b"), NULL);
+	talk_write(&below, "", "f");
+	talk_expect(&below, "", "run_command",
+	    json_pack("{s:s, s:b}", "command", "exec sleep 4321", "background", 1));
+	for (int ms = 0; family_count(getpid(), "sleep", NULL) == 0; ms++) {
+		assert_true(ms < PATIENCE_MS);
+		usleep(1000);
+	}
+	talk_expect(&parent, "", "close_child", child_named("a"));
+	/* With it all that it, and what is below it, has started. */
+	assert_int_equal(family_count(getpid(), "sleep", NULL), 0);
+	ends_with(&child, 0, "koda-sandbox: the agent that opened it has closed it");
+	ends_with(&below, 0, "koda-sandbox: the agent that opened it has ended");
+	talk_write(&other, "", "g");
+	/* The name is free again. */
+	child = talk_child(&parent, child_named("a"), NULL);
+	talk_write(&child, "", "h");
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&other), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+static void
+test_ends_with_its_parent(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child, below;
+
+	child = talk_child(&parent, child_named("a"), NULL);
+	below = talk_child(&child, child_named("b"), NULL);
+	assert_int_equal(talk_finish(&child), 0);
+	ends_with(&below, 0, "koda-sandbox: the agent that opened it has ended");
+	child = talk_child(&parent, child_named("a"), NULL);
+	assert_int_equal(talk_finish(&parent), 0);
+	assert_null(talk_hear(&child));
+	assert_int_equal(talk_finish(&child), 0);
+}
+
+/* The program that its client started is killed: nobody would end the session otherwise. */
+static void
+test_program_killed(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+
+	child = talk_child(&parent, child_named("a"), NULL);
+	talk_write(&child, "", "f");
+	kill(child.p.pid, SIGKILL);
+	assert_null(talk_hear(&child));
+	free(child.buf);
+	close(child.p.in);
+	child.p.in = -1;
+	assert_int_equal(wait_for(&child.p), 128 + SIGKILL);
+	talk_expect(&parent, "invalid", "close_child", child_named("a"));
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* A child whose client does not read is not waited for, and takes no more than its share. */
+static void
+test_does_not_read(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+	char *large = malloc(200001);
+	json_int_t last = 0;
+
+	assert_non_null(large);
+	memset(large, 'x', 200000);
+	large[200000] = '\0';
+	proof_put(in_project("large"), large);
+	child = talk_child(&parent, child_named("a"), NULL);
+	for (int i = 0; i < 64; i++)
+		last = talk_call(&child, "read_file",
+		    json_pack("{s:s, s:s}", "path", "large", "unit", "bytes"));
+	for (int i = 0; i < 50; i++)
+		talk_write(&parent, "", "f");
+	/* And it gets everything when it reads at last. */
+	json_decref(talk_result(&child, last));
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+	free(large);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, test_##t, talk_set_up, talk_tear_down, NULL                                    \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(subdirectory),
+		TEST(denied_paths),
+		TEST(network),
+		TEST(safe_below_auto),
+		TEST(asked_of_its_own_client),
+		TEST(remembers_for_itself),
+		TEST(worktree),
+		TEST(refused),
+		TEST(limits),
+		TEST(token_twice),
+		TEST(closed),
+		TEST(ends_with_its_parent),
+		TEST(program_killed),
+		TEST(does_not_read),
+	};
+
+	return cmocka_run_group_tests_name("mcp_children", tests, talk_install, talk_uninstall);
+}
