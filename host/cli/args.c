@@ -34,6 +34,8 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "give it pipes, also where ours is a terminal" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox; not in auto" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
+	[OPT_ONCE]      = { "--once", 0, NULL, "print once and end" },
+	[OPT_INTERVAL]  = { "--interval", 0, "SECONDS", "look again after so long; the default is 1" },
 	[OPT_AUDIT]     = { "--audit", 0, "FILE", "keep a log of all that is done there; never where it may be written" },
 	[OPT_CHILD]     = { "--child", 0, "TOKEN", "be the client's end of a child that open_child made" },
 };
@@ -274,6 +276,8 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 		return 0;
 	case OPT_TIMEOUT:
 		return parse_seconds(name, value, &args->timeout_ms, why);
+	case OPT_INTERVAL:
+		return parse_seconds(name, value, &args->interval_ms, why);
 	case OPT_AUDIT:
 		args->audit = value;
 		return 0;
@@ -294,6 +298,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_TTY:
 	case OPT_NO_TTY:
 	case OPT_NO_SANDBOX:
+	case OPT_ONCE:
 	case N_OPTS:
 		return 0;
 	}

@@ -37,6 +37,8 @@ enum opt {
 	OPT_NO_TTY,
 	OPT_NO_SANDBOX,
 	OPT_HEAD,
+	OPT_ONCE,
+	OPT_INTERVAL,
 	OPT_AUDIT,
 	OPT_CHILD,
 	N_OPTS,
@@ -86,6 +88,7 @@ struct args {
 	const char *command; /* -c */
 	unsigned timeout_ms;
 	uint8_t head[KODA_DIGEST_BYTES]; /* --head */
+	unsigned interval_ms;            /* --interval */
 	const char *audit, *child;
 	char **words; /* what is no option, in order; the strings are argv's */
 	size_t n_words;

@@ -59,6 +59,7 @@ int cmd_explain_read(const struct cli *cli);
 int cmd_explain_write(const struct cli *cli);
 int cmd_explain_net(const struct cli *cli);
 int cmd_audit_verify(const struct cli *cli);
+int cmd_top(const struct cli *cli);
 int cmd_run(const struct cli *cli);
 int cmd_shell(const struct cli *cli);
 int cmd_quarantine_list(const struct cli *cli);

@@ -96,6 +96,11 @@ static const struct command commands[] = {
 	{ "quarantine", "restore", "NAME", 1, 0,
 	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
 	    cmd_quarantine_restore },
+	{ NULL, "top", "", 0, OPT_BIT(OPT_ONCE) | OPT_BIT(OPT_INTERVAL),
+	    "show what the user's MCP servers are doing",
+	    "Sessions, workers, commands, connections and how long calls take, of all of them; 'q' ends it.\n"
+	    "With --json, or where standard output is no terminal, it prints once.",
+	    NULL, cmd_top },
 	{ "audit", "verify", "FILE", 1, OPT_BIT(OPT_HEAD),
 	    "tell whether an audit log was changed",
 	    "Finds a changed bit and a line that was taken out, put in or moved, and names it. That lines are\n"

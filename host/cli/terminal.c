@@ -15,7 +15,13 @@ static struct {
 	int fd;
 	struct termios before;
 	volatile sig_atomic_t raw;
+	int screen_fd;
+	volatile sig_atomic_t screen;
 } terminal;
+
+/* Lines that are too long are cut by the terminal, also where a character is wider than we think. */
+static const char enter_screen[] = "\033[?1049h\033[?25l\033[?7l";
+static const char leave_screen[] = "\033[?7h\033[?25h\033[?1049l";
 
 static const struct winsize usual_size = { .ws_row = 24, .ws_col = 80 };
 
@@ -74,15 +80,18 @@ terminal_restore(void)
 {
 	sigset_t ttou, before;
 
-	if (!terminal.raw)
+	if (!terminal.raw && !terminal.screen)
 		return;
 	/* In the background we would be stopped by this, with nobody left to do it. */
 	sigemptyset(&ttou);
 	sigaddset(&ttou, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &ttou, &before);
-	tcsetattr(terminal.fd, TCSANOW, &terminal.before);
+	if (terminal.screen)
+		(void)!write(terminal.screen_fd, leave_screen, sizeof(leave_screen) - 1);
+	if (terminal.raw)
+		tcsetattr(terminal.fd, TCSANOW, &terminal.before);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	terminal.raw = 0;
+	terminal.screen = terminal.raw = 0;
 }
 
 static void
@@ -110,25 +119,64 @@ catch_fatal_signals(void)
 	}
 }
 
-void
-terminal_raw(int fd)
+static void
+prepare(void)
 {
 	static bool prepared;
-	struct termios raw;
+
+	if (prepared)
+		return;
+	catch_fatal_signals();
+	if (atexit(terminal_restore) != 0)
+		output_no_memory();
+	prepared = true;
+}
+
+/* change: what is to be other than it is. */
+static void
+set(int fd, void (*change)(struct termios *))
+{
+	struct termios changed;
 
 	if (terminal.raw || !terminal_is_ours(fd) || tcgetattr(fd, &terminal.before) < 0)
 		return;
-	if (!prepared) {
-		catch_fatal_signals();
-		if (atexit(terminal_restore) != 0)
-			output_no_memory();
-		prepared = true;
-	}
-	raw = terminal.before;
-	cfmakeraw(&raw);
+	prepare();
+	changed = terminal.before;
+	change(&changed);
 	terminal.fd = fd;
 	terminal.raw = 1;
 	/* Not TCSAFLUSH: what was typed ahead is for the command. */
-	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+	if (tcsetattr(fd, TCSADRAIN, &changed) < 0)
 		terminal.raw = 0;
+}
+
+static void
+single_keys(struct termios *settings)
+{
+	settings->c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	settings->c_cc[VMIN] = 1;
+	settings->c_cc[VTIME] = 0;
+}
+
+void
+terminal_raw(int fd)
+{
+	set(fd, cfmakeraw);
+}
+
+void
+terminal_keys(int fd)
+{
+	set(fd, single_keys);
+}
+
+void
+terminal_screen(int fd)
+{
+	if (terminal.screen || !terminal_is_ours(fd))
+		return;
+	prepare();
+	terminal.screen_fd = fd;
+	terminal.screen = 1;
+	(void)!write(fd, enter_screen, sizeof(enter_screen) - 1);
 }

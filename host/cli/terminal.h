@@ -1,7 +1,7 @@
 /*
  * The user's terminal while a command has a pseudo-terminal of its own: raw, so that keys reach the
- * command's line discipline instead of ours, and as it was before on every way out. One at a time, as
- * there is one terminal.
+ * command's line discipline instead of ours; or while we draw on it. As it was before on every way out. One at a
+ * time, as there is one terminal.
  */
 #ifndef KODA_CLI_TERMINAL_H
 #define KODA_CLI_TERMINAL_H
@@ -30,5 +30,10 @@ bool terminal_is_ours(int fd);
 void terminal_raw(int fd);
 bool terminal_is_raw(void);
 void terminal_restore(void);
+
+/* The same, but keys come one by one and unseen, and those that make signals still do. */
+void terminal_keys(int fd);
+/* The terminal's other screen, without a cursor, until terminal_restore(). */
+void terminal_screen(int fd);
 
 #endif

@@ -1,19 +1,31 @@
 /* The server put together: who is there before whom, and who goes first. */
 #include "host/mcp/mcp.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "host/mcp/child.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/record.h"
+#include "host/mcp/report.h"
 
 struct mcp {
 	struct server server;
 	struct runtime *rt;
+	struct status *status;
+	struct server_watch watch; /* of status */
 };
 
-/* Where children come in. Without it all else works as well. */
+static void
+on_status(struct server_watch *watch, short revents)
+{
+	const struct mcp *mcp = (struct mcp *)((char *)watch - offsetof(struct mcp, watch));
+
+	status_dispatch(mcp->status);
+}
+
+/* Where children come in and `koda-sandbox top` looks. Without it all else works as well. */
 static void
 open_doors(struct mcp *mcp, const struct mcp_options *options)
 {
@@ -23,9 +35,20 @@ open_doors(struct mcp *mcp, const struct mcp_options *options)
 	if (mcp->rt != NULL)
 		mcp->server.children =
 		    children_new(&mcp->server, mcp->rt, options->helper_dir, &err);
-	if (mcp->server.children == NULL)
-		fprintf(stderr, "koda-sandbox: warning: %s; no children can come, ignoring\n",
-		    err.message);
+	if (mcp->server.children != NULL)
+		mcp->status = status_new(mcp->rt, report_fill, &mcp->server, &err);
+	if (mcp->status == NULL) {
+		fprintf(stderr,
+		    "koda-sandbox: warning: %s; %sthe server is not to be seen by 'koda-sandbox top', ignoring\n",
+		    err.message, mcp->server.children == NULL ? "no children can come, and " : "");
+		return;
+	}
+	mcp->watch = (struct server_watch){
+		.fd = status_fd(mcp->status),
+		.events = POLLIN,
+		.ready = on_status,
+	};
+	server_watch(&mcp->server, &mcp->watch);
 }
 
 static struct connection *
@@ -74,6 +97,9 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 	end = serve(&mcp, options, err);
 	/* The clients first: what they still do is written down. The log's end is the last. */
 	server_done(&mcp.server);
+	if (mcp.status != NULL)
+		server_unwatch(&mcp.server, &mcp.watch);
+	status_free(mcp.status);
 	children_free(mcp.server.children);
 	runtime_free(mcp.rt);
 	record_free(mcp.server.record);

@@ -82,13 +82,13 @@ test_two_servers(void **state)
 		child[i] = start_child(token[i]);
 		converse(&child[i], i == 0 ? "0" : "1");
 	}
-	assert_int_equal(entries(), 4);
+	assert_int_equal(entries(), 6);
 	assert_int_equal(finish(&host[0]), 0);
 	/* The one whose server has gone is told so; the other one goes on. */
 	assert_string_equal(hear(child[0].err), "the server has ended without a word");
 	assert_int_equal(finish(&child[0]), 125);
 	converse(&child[1], "1");
-	assert_int_equal(entries(), 2);
+	assert_int_equal(entries(), 3);
 	assert_int_equal(finish(&child[1]), 0);
 	assert_int_equal(finish(&host[1]), 0);
 	assert_int_equal(entries(), -1);
@@ -137,12 +137,12 @@ test_server_killed(void **state)
 	kill(host.pid, SIGKILL);
 	assert_int_equal(wait_for(&host), 128 + SIGKILL);
 	close(host.in);
-	assert_int_equal(entries(), 4);
+	assert_int_equal(entries(), 6);
 	child = start_child(token);
 	assert_non_null(strstr(hear(child.err), "the server that made this token"));
 	assert_int_equal(finish(&child), 125);
 	next = start_host(NULL);
-	assert_int_equal(entries(), 4);
+	assert_int_equal(entries(), 6);
 	child = start_child(token);
 	assert_string_equal(hear(child.err), "the server that made this token has ended");
 	assert_int_equal(finish(&child), 125);

@@ -2,7 +2,7 @@
  * A server that knows no MCP: what of host/mcp stands alone, in a process that does as its standard input says. Of a
  * child it sends back each piece that it reads, behind the child's number.
  *
- *	mcp_host                a server: "open N", "revoke N", "end N STATUS SENTENCE", "refusals", "ping"
+ *	mcp_host                a server: "open N", "revoke N", "end N STATUS SENTENCE", "refusals", "big", "ping"
  *	mcp_host child TOKEN    the program that a child's MCP client starts
  */
 #include <errno.h>
@@ -15,6 +15,7 @@
 
 #include "host/mcp/endpoint.h"
 #include "host/mcp/endpoint_client.h"
+#include "host/mcp/status.h"
 
 #define CHILDREN_MAX 8
 
@@ -24,6 +25,8 @@ static struct child {
 } children[CHILDREN_MAX];
 
 static struct endpoint *ep;
+static struct latency latency;
+static bool big;
 
 static void
 bury(struct child *child)
@@ -60,6 +63,38 @@ echo(struct child *child)
 }
 
 static void
+fill(void *data, struct status_snapshot *snapshot)
+{
+	struct status_session session = { .name = "main",
+		.root = "/p\033]0;x\007\xff",
+		.mode = "safe",
+		.stats = { .slots = 1, .calls = latency.calls } };
+	struct koda_connection connection = { .host = "a.example",
+		.port = 443,
+		.outcome = KODA_CONNECTION_DENIED };
+	char text[STATUS_TEXT_MAX + 1];
+
+	status_add_session(snapshot, &session);
+	status_add_worker(snapshot, "main", getpid());
+	status_add_command(snapshot, "main", "make all", 1.5);
+	status_add_connection(snapshot, "main", &connection);
+	latency_add(&latency, 100);
+	status_add_tool(snapshot, "read_file", &latency);
+	status_add_number(snapshot, "child_refusals", endpoint_refusals(ep));
+	if (!big)
+		return;
+	memset(text, 1, sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (size_t i = 0; i < STATUS_ROWS_MAX; i++) {
+		session.name = session.root = text;
+		connection.host = text;
+		status_add_session(snapshot, &session);
+		status_add_command(snapshot, text, text, 1);
+		status_add_connection(snapshot, text, &connection);
+	}
+}
+
+static void
 end(const char *words)
 {
 	unsigned long long number = strtoull(words, (char **)(uintptr_t)&words, 10);
@@ -91,6 +126,9 @@ obey(char *line)
 		end(line + 4);
 	} else if (strcmp(line, "refusals") == 0) {
 		printf("%llu\n", (unsigned long long)endpoint_refusals(ep));
+	} else if (strcmp(line, "big") == 0) {
+		big = true;
+		puts("big");
 	} else {
 		puts("pong");
 	}
@@ -115,18 +153,19 @@ obey_lines(void)
 }
 
 static void
-serve(void)
+serve(struct status *status)
 {
 	for (;;) {
-		struct pollfd fds[2 + 2 * CHILDREN_MAX] = { { .fd = 0, .events = POLLIN },
-			{ .fd = endpoint_fd(ep), .events = POLLIN } };
+		struct pollfd fds[3 + 2 * CHILDREN_MAX] = { { .fd = 0, .events = POLLIN },
+			{ .fd = endpoint_fd(ep), .events = POLLIN },
+			{ .fd = status_fd(status), .events = POLLIN } };
 
 		for (size_t i = 0; i < CHILDREN_MAX; i++) {
 			bool lives = children[i].control >= 0;
 
-			fds[2 + 2 * i] =
+			fds[3 + 2 * i] =
 			    (struct pollfd){ .fd = lives ? children[i].in : -1, .events = POLLIN };
-			fds[3 + 2 * i] = (struct pollfd){ .fd = lives ? children[i].control : -1,
+			fds[4 + 2 * i] = (struct pollfd){ .fd = lives ? children[i].control : -1,
 				.events = POLLIN };
 		}
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
@@ -134,16 +173,18 @@ serve(void)
 		if (fds[0].revents != 0 && !obey_lines())
 			return;
 		for (size_t i = 0; i < CHILDREN_MAX; i++) {
-			if (fds[3 + 2 * i].revents != 0 && children[i].control >= 0) {
+			if (fds[4 + 2 * i].revents != 0 && children[i].control >= 0) {
 				printf("gone %llu\n", (unsigned long long)children[i].number);
 				close(children[i].control);
 				bury(&children[i]);
-			} else if (fds[2 + 2 * i].revents != 0 && children[i].control >= 0) {
+			} else if (fds[3 + 2 * i].revents != 0 && children[i].control >= 0) {
 				echo(&children[i]);
 			}
 		}
 		if (fds[1].revents != 0)
 			endpoint_dispatch(ep);
+		if (fds[2].revents != 0)
+			status_dispatch(status);
 	}
 }
 
@@ -162,8 +203,8 @@ int
 main(int argc, char **argv)
 {
 	struct koda_error err = { 0 };
+	struct status *status = NULL;
 	struct runtime *rt;
-	bool good;
 
 	if (argc == 3)
 		return be_child(argv[2]);
@@ -173,14 +214,16 @@ main(int argc, char **argv)
 	rt = runtime_new(&err);
 	if (rt != NULL)
 		ep = endpoint_new(rt, on_child, NULL, &err);
-	if (ep != NULL) {
+	if (ep != NULL)
+		status = status_new(rt, fill, NULL, &err);
+	if (status != NULL) {
 		printf("ready %s\n", runtime_name(rt));
-		serve();
+		serve(status);
 	} else {
 		printf("%s\n", err.message);
 	}
-	good = ep != NULL;
+	status_free(status);
 	endpoint_free(ep);
 	runtime_free(rt);
-	return good ? 0 : 1;
+	return status != NULL ? 0 : 1;
 }

@@ -1,0 +1,368 @@
+/*
+ * The audit log of a server that works: all that was done is in it, whoever did it and however it ended, and what cannot be
+ * written there is not done.
+ */
+#include "tests/support/mcp_talk.h"
+
+static char audit_log[PATH_MAX]; /* beside the project */
+
+static int
+set_up(void **state)
+{
+	snprintf(audit_log, sizeof(audit_log), "%.*s/log", PATH_MAX - 32, talk_dir);
+	return talk_set_up(state);
+}
+
+static int
+tear_down(void **state)
+{
+	unlink(audit_log);
+	return talk_tear_down(state);
+}
+
+/* `audit verify`: its status; ret_head NULL or what it prints as head. head NULL: without. */
+static int
+verify(const char *head, char ret_head[65])
+{
+	struct process p = start((const char *[]){ talk_program(), "audit", "verify", audit_log,
+	    head != NULL ? "--head" : NULL, head, NULL });
+
+	hear(p.out);
+	if (ret_head != NULL && sscanf(hear(p.out), "head: %64s", ret_head) != 1)
+		fail_msg("no head is printed");
+	return finish(&p);
+}
+
+/* The lines, as objects. */
+static json_t *
+lines(void)
+{
+	cleanup_free char *text = proof_get(audit_log);
+	json_t *ret = json_array();
+	char *save = NULL;
+
+	assert_non_null(text);
+	for (char *line = strtok_r(text, "\n", &save); line != NULL;
+	     line = strtok_r(NULL, "\n", &save)) {
+		json_t *one = json_loads(line, 0, NULL);
+
+		assert_non_null(one);
+		json_array_append_new(ret, one);
+	}
+	return ret;
+}
+
+static const char *
+member(const json_t *line, const char *key)
+{
+	const char *s = json_string_value(json_object_get(line, key));
+
+	return s != NULL ? s : "";
+}
+
+/* The outcome of that intent, or NULL. */
+static const json_t *
+outcome(const json_t *all, const json_t *intent)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach(all, i, line)
+	{
+		if (strcmp(member(line, "kind"), "outcome") == 0 &&
+		    json_equal(json_object_get(line, "of"), json_object_get(intent, "seq")))
+			return line;
+	}
+	return NULL;
+}
+
+static size_t
+count(const json_t *all, const char *kind)
+{
+	const json_t *line;
+	size_t i, n = 0;
+
+	json_array_foreach(all, i, line) n += strcmp(member(line, "kind"), kind) == 0;
+	return n;
+}
+
+/* ---- what is in it ---- */
+
+struct want {
+	const char *session, *tool, *path, *verdict, *rule;
+	bool before, after;
+};
+
+static void
+check_pair(const json_t *all, const json_t *intent, const struct want *want)
+{
+	const json_t *end = outcome(all, intent);
+	const char *path = want->path[0] != '\0'
+	    ? proof_path("%.*s/%s", PATH_MAX - 64, talk_project, want->path)
+	    : talk_project;
+
+	assert_string_equal(member(intent, "session"), want->session);
+	assert_string_equal(member(intent, "tool"), want->tool);
+	if (end == NULL)
+		fail_msg("%s has no outcome", want->tool);
+	assert_string_equal(member(end, "session"), want->session);
+	assert_string_equal(member(end, "tool"), want->tool);
+	assert_string_equal(member(end, "path"), want->path[0] == '/' ? want->path : path);
+	assert_string_equal(member(end, "verdict"), want->verdict);
+	assert_string_equal(member(end, "rule"), want->rule);
+	assert_int_equal(strlen(member(end, "before")), want->before ? 64 : 0);
+	assert_int_equal(strlen(member(end, "after")), want->after ? 64 : 0);
+	assert_true(json_is_integer(json_object_get(end, "duration_us")));
+}
+
+static void
+test_everything(void **state)
+{
+	static const struct want wanted[] = {
+		{ "parent", "write_file", "f", "allowed", "", false, true },
+		{ "parent", "read_file", "f", "allowed", "", true, false },
+		{ "parent", "edit_file", "f", "allowed", "", true, true },
+		{ "parent", "edit_file", "f", "failed", "", false, false },
+		{ "parent", "write_file", "/etc/f", "refused", "allow_write", false, false },
+		{ "parent", "read_file", "none", "failed", "", false, false },
+		{ "parent", "move", "f", "allowed", "", false, false },
+		{ "parent", "resources/read", "g", "allowed", "", true, false },
+		{ "parent", "open_child", "sub", "allowed", "", false, false },
+		{ "parent/a", "write_file", "sub/h", "refused", "trust", false, false },
+		{ "parent/a", "list_directory", "sub", "allowed", "", false, false },
+		{ "parent", "write_file", "k", "allowed", "", true, true },
+		{ "parent", "remove", "g", "allowed", "", true, false },
+		{ "parent", "run_command", "sub", "allowed", "", false, false },
+		{ "parent", "run_command", "", "allowed", "", false, false },
+	};
+	struct client parent = talk_serve("auto", audit_log, NULL), child;
+	const json_t *line;
+	json_t *all;
+	char head[65], told[256];
+	size_t n = 0, i;
+
+	proof_mkdir(proof_path("%.*s/sub", PATH_MAX - 64, talk_project));
+	talk_write(&parent, "", "f");
+	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "f"));
+	talk_expect(&parent, "", "edit_file",
+	    json_pack("{s:s, s:[{s:s, s:s}]}", "path", "f", "edits", "old", "x", "new", "y"));
+	talk_expect(&parent, "conflict", "edit_file",
+	    json_pack("{s:s, s:[{s:s, s:s}], s:s}", "path", "f", "edits", "old", "x", "new", "y",
+		"if_digest", "0000000000000000000000000000000000000000000000000000000000000000"));
+	talk_write(&parent, "policy_denied", "/etc/f");
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
+	talk_expect(&parent, "", "move", json_pack("{s:s, s:s}", "from", "f", "to", "g"));
+	json_decref(talk_response(&parent,
+	    talk_request(&parent, "resources/read",
+		json_pack("{s:s}", "uri",
+		    proof_path("file://%.*s/g", PATH_MAX - 64, talk_project)))));
+	child = talk_child(&parent,
+	    json_pack("{s:s, s:s, s:s}", "name", "a", "subdirectory", "sub", "mode", "safe"), NULL);
+	talk_write(&child, "not_approved", "h");
+	talk_expect(&child, "", "list_directory", json_object());
+	proof_put(proof_path("%.*s/k", PATH_MAX - 64, talk_project), "old");
+	talk_write(&parent, "", "k");
+	talk_expect(&parent, "", "remove", json_pack("{s:s}", "path", "g"));
+	assert_int_equal(symlink("sub", proof_path("%.*s/to", PATH_MAX - 64, talk_project)), 0);
+	talk_expect(&parent, "", "run_command",
+	    json_pack("{s:s, s:s}", "command", "true", "cwd", "to"));
+	talk_expect(&parent, "", "run_command", json_pack("{s:s}", "command", "true"));
+	assert_int_equal(talk_finish(&child), 0);
+	close(parent.p.in);
+	parent.p.in = -1;
+	snprintf(told, sizeof(told), "%s", hear(parent.p.err));
+	free(parent.buf);
+	assert_int_equal(wait_for(&parent.p), 0);
+
+	assert_int_equal(verify(NULL, head), 0);
+	assert_non_null(strstr(told, head));
+	assert_int_equal(verify(head, NULL), 0);
+	all = lines();
+	json_array_foreach(all, i, line)
+	{
+		if (strcmp(member(line, "kind"), "intent") == 0 && n < N_ELEMENTS(wanted))
+			check_pair(all, line, &wanted[n++]);
+	}
+	assert_int_equal(n, N_ELEMENTS(wanted));
+	assert_int_equal(count(all, "intent"), N_ELEMENTS(wanted));
+	assert_int_equal(count(all, "outcome"), N_ELEMENTS(wanted));
+	assert_int_equal(count(all, "end"), 1);
+	json_decref(all);
+}
+
+/* A token would let whoever reads the log be the child. */
+static void
+test_no_token(void **state)
+{
+	struct client parent = talk_serve("plan", audit_log, NULL);
+	const char *const *argv =
+	    talk_open_child(&parent, json_pack("{s:s, s:[s]}", "name", "a", "deny_read", "secret"));
+	cleanup_free char *text = proof_get(audit_log);
+
+	assert_non_null(strstr(text, "deny_read"));
+	assert_null(strstr(text, strrchr(argv[3], '.') + 1));
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+/* ---- where it may not be ---- */
+
+static void
+test_refused_inside(void **state)
+{
+	const char *inside = proof_path("%.*s/log", PATH_MAX - 64, talk_project);
+	struct process p;
+	char line[512];
+
+	p = start((const char *[]){ talk_program(), "mcp", "--root", talk_project, "--mode", "plan",
+	    "--audit", inside, NULL });
+	snprintf(line, sizeof(line), "%s", hear(p.err));
+	assert_non_null(strstr(line, "--audit: "));
+	assert_non_null(strstr(line, "which the agent may write"));
+	assert_int_equal(finish(&p), 2);
+	assert_false(proof_exists(inside));
+	/* A child has none of its own. */
+	p = start(
+	    (const char *[]){ talk_program(), "mcp", "--child", "x", "--audit", audit_log, NULL });
+	assert_int_equal(finish(&p), 2);
+	assert_false(proof_exists(audit_log));
+}
+
+/* ---- when it ends badly ---- */
+
+static void
+test_killed(void **state)
+{
+	struct client parent = talk_serve("safe", audit_log, "");
+	const json_t *line;
+	json_t *all, *question;
+	size_t i, open = 0;
+
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
+	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	question = talk_hear(&parent); /* nobody answers it */
+	assert_string_equal(member(question, "method"), "elicitation/create");
+	json_decref(question);
+	kill(parent.p.pid, SIGKILL);
+	free(parent.buf);
+	close(parent.p.in);
+	parent.p.in = -1;
+	assert_int_equal(wait_for(&parent.p), 128 + SIGKILL);
+	assert_int_equal(verify(NULL, NULL), 0);
+	all = lines();
+	json_array_foreach(all, i, line)
+	{
+		if (strcmp(member(line, "kind"), "intent") != 0 || outcome(all, line) != NULL)
+			continue;
+		assert_string_equal(member(line, "tool"), "write_file");
+		open++;
+	}
+	assert_int_equal(open, 1);
+	assert_int_equal(count(all, "end"), 0);
+	json_decref(all);
+	/* The next one goes on where it ended. */
+	parent = talk_serve("safe", audit_log, NULL);
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
+	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(verify(NULL, NULL), 0);
+}
+
+static void
+test_terminated(void **state)
+{
+	struct client parent = talk_serve("safe", audit_log, "");
+	json_t *all;
+
+	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	json_decref(talk_hear(&parent));
+	kill(parent.p.pid, SIGTERM);
+	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(verify(NULL, NULL), 0);
+	all = lines();
+	assert_int_equal(count(all, "intent"), 1);
+	assert_int_equal(count(all, "outcome"), 1);
+	assert_int_equal(count(all, "end"), 1);
+	json_decref(all);
+}
+
+static pid_t
+worker(void)
+{
+	struct client c = {
+		.p = start((const char *[]){ talk_program(), "top", "--once", "--json", NULL })
+	};
+	json_t *all = talk_hear(&c);
+	const json_t *server = json_array_get(json_object_get(all, "servers"), 0),
+		     *row = json_array_get(json_object_get(server, "workers"), 0);
+	pid_t pid = (pid_t)json_integer_value(json_object_get(row, "pid"));
+
+	assert_true(pid > 1);
+	json_decref(all);
+	assert_int_equal(talk_finish(&c), 0);
+	return pid;
+}
+
+/* Calls whose first step is under way: its end is the session's, and there is nothing to take the second one with. (The
+ * sandbox's init lets a stopped worker go on, so how far each came is chance; that it is in the log is not.) */
+static void
+test_ends_between_steps(void **state)
+{
+	struct client parent = talk_serve("auto", audit_log, NULL);
+	json_t *all;
+
+	proof_put(proof_path("%.*s/f", PATH_MAX - 64, talk_project), "old");
+	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "f"));
+	assert_int_equal(kill(worker(), SIGSTOP), 0);
+	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "g", "content", "x"));
+	talk_call(&parent, "remove", json_pack("{s:s}", "path", "f"));
+	talk_call(&parent, "run_command", json_pack("{s:s, s:s}", "command", "true", "cwd", "."));
+	talk_call(&parent, "open_child", json_pack("{s:s, s:s}", "name", "a", "subdirectory", "."));
+	talk_call(&parent, "explain_access", json_pack("{s:s}", "path", "f"));
+	json_decref(talk_response(&parent, talk_request(&parent, "ping", json_object())));
+	kill(parent.p.pid, SIGTERM);
+	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(verify(NULL, NULL), 0);
+	all = lines();
+	assert_int_equal(count(all, "intent"), 6);
+	assert_int_equal(count(all, "outcome"), 6);
+	json_decref(all);
+}
+
+/* Somebody takes the log away: from then on nothing is done. */
+static void
+test_taken_away(void **state)
+{
+	struct client parent = talk_serve("auto", audit_log, NULL);
+	json_t *result;
+
+	talk_write(&parent, "", "f");
+	assert_int_equal(unlink(audit_log), 0);
+	result =
+	    talk_tool(&parent, "write_file", json_pack("{s:s, s:s}", "path", "g", "content", "x"));
+	assert_string_equal(talk_code(result), "io");
+	assert_non_null(strstr(talk_text(result), "was removed"));
+	json_decref(result);
+	assert_false(proof_exists(proof_path("%.*s/g", PATH_MAX - 64, talk_project)));
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "f"));
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, test_##t, set_up, tear_down, NULL                                              \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(everything),
+		TEST(no_token),
+		TEST(refused_inside),
+		TEST(killed),
+		TEST(terminated),
+		TEST(ends_between_steps),
+		TEST(taken_away),
+	};
+
+	return cmocka_run_group_tests_name("mcp_audit", tests, talk_install, talk_uninstall);
+}

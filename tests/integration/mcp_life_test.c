@@ -1,0 +1,226 @@
+/* How a server lives and ends: what `koda-sandbox top` sees of it, and that nothing is left of it, however it ends. */
+#include <sys/prctl.h>
+
+#include "tests/support/mcp_talk.h"
+#include "tests/support/sanitized.h"
+
+/* From the signal until the last of its processes has gone. */
+#define END_SECONDS (SANITIZED ? 5.0 : 1.0)
+
+/* Entries of the runtime directory; -1: there is none, as it should be. */
+static int
+litter(void)
+{
+	DIR *d = opendir(proof_path("%.*s/koda-sandbox", PATH_MAX - 64, dir));
+	const struct dirent *e;
+	int n = 0;
+
+	if (d == NULL)
+		return -1;
+	while ((e = readdir(d)) != NULL)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* Every process that is ours or whose parent has died, to its end: what was orphaned comes to us. SIGALRM ends the test
+ * when one stays. */
+static double
+wait_for_all(double since)
+{
+	alarm(PATIENCE_MS / 1000);
+	while (wait(NULL) > 0 || errno == EINTR)
+		continue;
+	alarm(0);
+	assert_int_equal(errno, ECHILD);
+	return proof_seconds() - since;
+}
+
+static void
+forget_client(struct client *c)
+{
+	free(c->buf);
+	forget(&c->p);
+}
+
+/* ---- top ---- */
+
+static json_t *
+top(void)
+{
+	struct process p =
+	    start((const char *[]){ talk_program(), "top", "--once", "--json", NULL });
+	struct client c = { .p = p };
+	json_t *ret = talk_hear(&c);
+
+	assert_non_null(ret);
+	assert_int_equal(talk_finish(&c), 0);
+	return ret;
+}
+
+static const json_t *
+row(const json_t *server, const char *list, const char *key, const char *value)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(server, list), i, one)
+	{
+		const char *s = json_string_value(json_object_get(one, key));
+
+		if (s != NULL && strcmp(s, value) == 0)
+			return one;
+	}
+	fail_msg("no %s in %s has the %s '%s'", "row", list, key, value);
+	return NULL;
+}
+
+static json_int_t
+number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void
+test_top(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+	const json_t *server, *session;
+	json_t *all;
+
+	child = talk_child(&parent, json_pack("{s:s, s:s}", "name", "a", "mode", "plan"), NULL);
+	talk_write(&parent, "", "f");
+	talk_write(&parent, "policy_denied", "/etc/f");
+	talk_write(&child, "policy_denied", "f");
+	all = top();
+	assert_int_equal(json_array_size(json_object_get(all, "servers")), 1);
+	server = json_array_get(json_object_get(all, "servers"), 0);
+	assert_int_equal(number(server, "pid"), parent.p.pid);
+	session = row(server, "sessions", "name", "parent");
+	assert_string_equal(json_string_value(json_object_get(session, "root")), talk_project);
+	assert_string_equal(json_string_value(json_object_get(session, "mode")), "auto");
+	assert_false(json_is_true(json_object_get(session, "child")));
+	assert_int_equal(number(session, "slots"), 1);
+	assert_int_equal(number(session, "workers"), 1);
+	assert_int_equal(number(session, "refusals"), 1);
+	session = row(server, "sessions", "name", "parent/a");
+	assert_true(json_is_true(json_object_get(session, "child")));
+	assert_string_equal(json_string_value(json_object_get(session, "mode")), "plan");
+	/* Of the process on this side of the sandbox. */
+	assert_true(number(row(server, "workers", "session", "parent"), "rss_kib") > 0);
+	assert_true(number(row(server, "workers", "session", "parent/a"), "rss_kib") > 0);
+	assert_int_equal(number(row(server, "tools", "name", "write_file"), "calls"), 3);
+	assert_true(number(row(server, "tools", "name", "write_file"), "p50_us") > 0);
+	assert_int_equal(number(json_object_get(server, "numbers"), "child_refusals"), 0);
+	json_decref(all);
+	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(talk_finish(&parent), 0);
+	all = top();
+	assert_int_equal(json_array_size(json_object_get(all, "servers")), 0);
+	json_decref(all);
+}
+
+/* ---- the end ---- */
+
+/* A parent, children of it and of each other, a call that waits for an answer, and one whose client does not read. */
+static void
+populate(struct client *parent, struct client *children, size_t n)
+{
+	struct client *above = parent;
+	char name[16];
+
+	*parent = talk_serve("safe", NULL, "");
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "c%zu", i);
+		children[i] = talk_child(above, json_pack("{s:s}", "name", name), "");
+		above = i == 0 ? &children[0] : parent;
+		talk_expect(&children[i], "", "list_directory", json_object());
+	}
+	talk_call(parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	json_decref(talk_hear(parent));
+	for (int i = 0; i < 100; i++)
+		talk_call(&children[n - 1], "list_directory", json_object());
+}
+
+static void
+end_by(int signo)
+{
+	struct client parent, children[6];
+	double since, took;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	populate(&parent, children, N_ELEMENTS(children));
+	assert_int_equal(litter(), 3);
+	since = proof_seconds();
+	if (signo != 0) {
+		assert_int_equal(kill(parent.p.pid, signo), 0);
+	} else {
+		close(parent.p.in);
+		parent.p.in = -1;
+	}
+	took = wait_for_all(since);
+	assert_int_equal(litter(), -1);
+	assert_false(proof_exists(proof_path("%.*s/f", PATH_MAX - 64, talk_project)));
+	forget_client(&parent);
+	for (size_t i = 0; i < N_ELEMENTS(children); i++)
+		forget_client(&children[i]);
+	if (took > END_SECONDS)
+		fail_msg("it took %.2f s until the last process had gone", took);
+}
+
+static void
+test_sigterm(void **state)
+{
+	end_by(SIGTERM);
+}
+
+static void
+test_sigint(void **state)
+{
+	end_by(SIGINT);
+}
+
+static void
+test_end_of_input(void **state)
+{
+	end_by(0);
+}
+
+/* Nobody was there to clean up; whatever was running ends all the same, and the next server sweeps. */
+static void
+test_sigkill(void **state)
+{
+	struct client parent, children[3];
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	populate(&parent, children, N_ELEMENTS(children));
+	kill(parent.p.pid, SIGKILL);
+	wait_for_all(proof_seconds());
+	forget_client(&parent);
+	for (size_t i = 0; i < N_ELEMENTS(children); i++)
+		forget_client(&children[i]);
+	assert_int_equal(litter(), 3);
+	parent = talk_serve("plan", NULL, NULL);
+	assert_int_equal(litter(), 3);
+	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(litter(), -1);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, test_##t, talk_set_up, talk_tear_down, NULL                                    \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(top),
+		TEST(sigterm),
+		TEST(sigint),
+		TEST(end_of_input),
+		TEST(sigkill),
+	};
+
+	return cmocka_run_group_tests_name("mcp_life", tests, talk_install, talk_uninstall);
+}
