@@ -24,7 +24,8 @@ struct row {
 	const char *name, *unit;
 	double scale; /* from ns, or from units a second */
 	struct race race;
-	double reach;      /* of the ratio; 0: reported only */
+	/* Of the ratio; 0: reported only; below: how far above the floor ours may be, in `unit`. */
+	double reach;
 	unsigned min;      /* batches, however long they take */
 	double reach_ours; /* of ours, in `unit`, instead; 0: reported only */
 };
@@ -53,8 +54,8 @@ struct group {
 	const char *(*missing)(const struct row *row);
 };
 
-extern const struct group file_group, filter_group, command_group, network_group, peer_group,
-    proxy_group;
+extern const struct group file_group, search_group, filter_group, command_group, network_group,
+    mcp_group, peer_group, proxy_group, mcp_peer_group;
 
 /* For the peers: command_group's make, and its exec_cold. */
 void command_make(const struct setting *set);

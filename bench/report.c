@@ -77,7 +77,11 @@ reached(const struct row *row, const struct outcome *o, char *ret, size_t size)
 		return rate ? o->ours.p50 * row->scale >= row->reach_ours
 			    : o->ours.p50 * row->scale <= row->reach_ours;
 	}
-	if (row->reach <= 0)
+	if (row->reach < 0) {
+		snprintf(ret, size, "<= +%.0f", -row->reach);
+		return (o->ours.p50 - o->floor.p50) * row->scale <= -row->reach;
+	}
+	if (row->reach == 0)
 		return true;
 	snprintf(ret, size, "%s %.*f", rate ? ">=" : "<=", row->reach < 0.1 ? 3 : 2, row->reach);
 	return rate ? ratio(o) >= row->reach : ratio(o) <= row->reach;
@@ -158,6 +162,8 @@ json_row(const struct row *row, const struct result *r)
 	if (row->reach_ours > 0)
 		fprintf(json, ", \"reach\": {\"ours\": {\"%s\": %.1f}}",
 		    row->race.amount > 0 ? "at_least" : "at_most", row->reach_ours);
+	else if (row->reach < 0)
+		fprintf(json, ", \"reach\": {\"above_floor\": {\"at_most\": %.1f}}", -row->reach);
 	else if (row->reach > 0)
 		fprintf(json, ", \"reach\": {\"ratio\": {\"%s\": %.3f}}",
 		    row->race.amount > 0 ? "at_least" : "at_most", row->reach);

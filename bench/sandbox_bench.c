@@ -1,5 +1,5 @@
 /*
- * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|commands|network] [--peers DIR]: what the sandbox
+ * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|search|commands|network|mcp] [--peers DIR]: what the sandbox
  * costs, beside what the same costs without it in the same run. Fails on nothing but on what does not work.
  *
  * The ratios that count are taken with everything on one processor: a wake-up across processors
@@ -251,11 +251,14 @@ main(int argc, char **argv)
 	if (set.peers != NULL) {
 		ok = run_group(&peer_group, &set, only, json != NULL);
 		ok = run_group(&proxy_group, &set, only, json != NULL) && ok;
+		ok = run_group(&mcp_peer_group, &set, only, json != NULL) && ok;
 	} else {
 		ok = run_group(&file_group, &set, only, json != NULL);
+		ok = run_group(&search_group, &set, only, json != NULL) && ok;
 		ok = run_group(&filter_group, &set, only, json != NULL) && ok;
 		ok = run_group(&command_group, &set, only, json != NULL) && ok;
 		ok = run_group(&network_group, &set, only, json != NULL) && ok;
+		ok = run_group(&mcp_group, &set, only, json != NULL) && ok;
 	}
 	if (json != NULL)
 		json_end();
