@@ -863,7 +863,8 @@ is_reported(void **state)
 	assert_string_equal(r->host, "127.0.0.1");
 	assert_int_equal(r->port, ORIGIN_PORT);
 	assert_int_equal(r->kind, KODA__EGRESS_KIND__EGRESS_KIND_HTTP);
-	r = rig_next_end(&proxy);
+	/* Connections of the cases before may end meanwhile. */
+	r = rig_end_of(&proxy, r->id);
 	assert_int_equal(r->outcome, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED);
 	assert_int_equal(r->up, 2 * strlen(SEEN "\r\n"));
 	assert_int_equal(r->down, 2 * strlen(OK));

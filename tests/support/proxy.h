@@ -507,6 +507,17 @@ rig_next_end(struct rig *r)
 	return c;
 }
 
+/* That one's end, whoever else's comes before it: to close a connection is not yet to have the proxy know of it. */
+static UNUSED const struct rig_connection *
+rig_end_of(struct rig *r, uint64_t id)
+{
+	const struct rig_connection *c;
+
+	while ((c = rig_next_end(r))->id != id)
+		;
+	return c;
+}
+
 static UNUSED struct rig_ask *
 rig_next_ask(struct rig *r)
 {
