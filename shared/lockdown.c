@@ -102,7 +102,7 @@ lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error
 /* Every right that this kernel can refuse but reading. What is handled and never granted (execute,
  * sockets, FIFOs, devices) is nowhere to be had any more. */
 static uint64_t
-handled_fs(unsigned abi)
+handled_fs(unsigned abi, unsigned allow)
 {
 	uint64_t rights = LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE |
 	    LL_FS_MAKE_CHAR | LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_SOCK | LL_FS_MAKE_FIFO |
@@ -110,7 +110,7 @@ handled_fs(unsigned abi)
 
 	if (abi >= ABI_REFER)
 		rights |= LL_FS_REFER;
-	if (abi >= ABI_TRUNCATE)
+	if (abi >= ABI_TRUNCATE && (allow & LOCKDOWN_TRUNCATE) == 0)
 		rights |= LL_FS_TRUNCATE;
 	if (abi >= ABI_IOCTL)
 		rights |= LL_FS_IOCTL_DEV;
@@ -168,7 +168,7 @@ int
 lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err)
 {
-	struct ll_ruleset set = { .handled_fs = handled_fs(abi) };
+	struct ll_ruleset set = { .handled_fs = handled_fs(abi, allow) };
 	/* A link that is there cannot be renamed, not even to be removed, without the right to make one. What
 	 * makes new ones is a system call that no filter of a worker lets through. */
 	uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
@@ -186,7 +186,7 @@ lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigne
     unsigned *ret_abi, struct koda_error *err)
 {
 	const uint64_t reads = LL_FS_READ_FILE | LL_FS_READ_DIR;
-	struct ll_ruleset set = { .handled_fs = handled_fs(abi) | reads };
+	struct ll_ruleset set = { .handled_fs = handled_fs(abi, allow) | reads };
 
 	return restrict_to(&set, allow, readable, n, reads, abi, ret_abi, err);
 }

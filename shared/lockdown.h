@@ -42,6 +42,9 @@ int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret
 #define LOCKDOWN_SPECIAL     (1u << 1) /* below `writable`: sockets, FIFOs, and ioctl of devices */
 #define LOCKDOWN_TCP_CONNECT (1u << 2)
 #define LOCKDOWN_TCP_BIND    (1u << 3)
+/* Emptying files, for who has a filter that lets no system call through which does that: a right that nothing grants makes
+ * the kernel go up to the root directory for each file that is opened, a sixth of what a search costs. */
+#define LOCKDOWN_TRUNCATE (1u << 4)
 
 /* The same for more than a worker does. A descriptor in `writable` may be one of a file then. */
 int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
@@ -49,7 +52,7 @@ int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, un
 
 /*
  * The other way round, for a process that has its own files open: reading below `readable` only (directories or files, O_PATH
- * descriptors, still the caller's), nothing changed, nothing executed; TCP as `allow` says, and the rest as above.
+ * descriptors, still the caller's), nothing changed, nothing executed; TCP and emptying as `allow` says, and the rest as above.
  */
 int lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err);

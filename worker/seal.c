@@ -48,7 +48,8 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 	if (slash < 0)
 		return err_set(err, KODA_IO, errno, "open '/'");
 	probe = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
-	res->no_openat2 = probe < 0 && (errno == ENOSYS || errno == EPERM);
+	/* No filter can look at what openat2 is asked for: who changes nothing may not call it. */
+	res->no_openat2 = !ses->role->changes || (probe < 0 && (errno == ENOSYS || errno == EPERM));
 	res->root = "/";
 	res->root_fd = slash;
 	res->root_fd = resolve_canonical_dir(res, ses->root, strlen(ses->root));
@@ -151,7 +152,8 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 		return -1;
 	r = lockdown_process(err);
 	if (r == 0)
-		r = lockdown_landlock(writable, n, lockdown_landlock_abi(), &abi, err);
+		r = lockdown_landlock_allowing(ses->role->changes ? 0 : LOCKDOWN_TRUNCATE, writable,
+		    n, lockdown_landlock_abi(), &abi, err);
 	while (n > 0)
 		close(writable[--n]);
 	if (r == 0)

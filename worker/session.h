@@ -66,7 +66,7 @@ struct op {
 struct role {
 	const struct op *ops; /* by Koda__Request__OpCase; without `run`: no such request */
 	size_t n_ops;
-	bool changes;      /* something, where the policy lets it */
+	bool changes; /* something, where the policy lets it; else its filter refuses what could */
 	uint64_t fds_max;  /* descriptors */
 	uint64_t data_max; /* bytes of memory */
 };

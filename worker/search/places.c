@@ -317,5 +317,6 @@ places_lock(const struct places *places, struct koda_error *err)
 	for (size_t i = 0; i < places->n; i++)
 		if (places->v[i].fd >= 0)
 			fds[n++] = places->v[i].fd;
-	return lockdown_landlock_reading(0, fds, n, lockdown_landlock_abi(), &abi, err);
+	return lockdown_landlock_reading(LOCKDOWN_TRUNCATE, fds, n, lockdown_landlock_abi(), &abi,
+	    err);
 }
