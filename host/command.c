@@ -18,7 +18,6 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define RUN_TRIES 3
-#define SLICE_MS  1000 /* of a wait without limit */
 
 /* Between two looks at what a flood has brought: most of what a pipe of a megabyte takes comes in that time. Woken for
  * each write instead, we read a few pages at a time and take the processor from the command for it. */
@@ -243,7 +242,7 @@ over(struct koda_command *c)
 	c->state = COMMAND_OVER;
 	c->sb = NULL;
 	c->slot = NULL;
-	session_over(ses, c->done == NULL ? NULL : &c->notice);
+	session_over(&c->handle, c->done != NULL);
 }
 
 static void
@@ -749,13 +748,24 @@ command_next_time(const struct koda_command *c)
 
 /* ---- the public calls ---- */
 
-static void
-tell_over(struct notice *notice)
+static struct koda_command *
+command_of(struct handle *handle)
 {
-	struct koda_command *c =
-	    (struct koda_command *)((char *)notice - offsetof(struct koda_command, notice));
+	return (struct koda_command *)((char *)handle - offsetof(struct koda_command, handle));
+}
+
+static void
+tell_over(struct handle *handle)
+{
+	struct koda_command *c = command_of(handle);
 
 	c->done(c->data, c);
+}
+
+static void
+destroy_handle(struct handle *handle)
+{
+	command_destroy(command_of(handle));
 }
 
 static struct koda_command *
@@ -766,7 +776,8 @@ command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
 	if (c == NULL)
 		return NULL;
 	c->slot = slot;
-	c->notice.tell = tell_over;
+	c->handle =
+	    (struct handle){ .ses = slot->ses, .tell = tell_over, .destroy = destroy_handle };
 	c->sb = slot->sandbox;
 	c->fd[0] = c->fd[1] = c->fd[2] = -1;
 	c->out = (struct command_output){ { on_output, -1, 0 }, c, { .fd = -1 }, 0 };
@@ -861,22 +872,7 @@ koda_command_start(struct koda_slot *slot, const struct koda_command_options *op
 int
 koda_command_wait(struct koda_command *c, int timeout_ms, struct koda_error *err)
 {
-	const uint64_t until =
-	    timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-
-	while (c->state != COMMAND_OVER) {
-		uint64_t now = timeout_ms <= 0 ? 0 : now_ns();
-		int ms = timeout_ms < 0 ? SLICE_MS
-		    : now >= until      ? 0
-					: (int)((until - now) / NS_PER_MS + 1);
-
-		if (session_check(c->slot->ses, err) < 0 ||
-		    session_turn(c->slot->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
-			return -1;
-		if (c->state != COMMAND_OVER && timeout_ms >= 0 && now_ns() >= until)
-			return 0;
-	}
-	return 1;
+	return handle_wait(&c->handle, timeout_ms, err);
 }
 
 int
@@ -968,12 +964,10 @@ koda_command_free(struct koda_command *c)
 
 	if (c == NULL)
 		return;
-	if (c->state == COMMAND_OVER) {
-		session_forget(&c->notice);
-	} else if (*c->slot->ses->here != 1) {
+	c->done = NULL;
+	if (c->state != COMMAND_OVER && *c->slot->ses->here != 1) {
 		unlink_command(c); /* the parent's */
-	} else {
-		c->done = NULL;
+	} else if (c->state != COMMAND_OVER) {
 		/* Nobody waits for it any more: at once, and without asking whether it minds. */
 		if (c->state == COMMAND_RUNNING) {
 			order_end(c);
@@ -983,7 +977,7 @@ koda_command_free(struct koda_command *c)
 		err_set(&err, KODA_WORKER, 0, "given up");
 		fail_with(c, &err);
 	}
-	command_destroy(c);
+	handle_free(&c->handle);
 }
 
 int

@@ -8,6 +8,7 @@
 #define KODA_HOST_COMMAND_H
 
 #include "host/capture.h"
+#include "host/handle.h"
 #include "host/sandbox.h"
 
 #define COMMAND_WALL_MAX_MS 300000       /* whatever policy or caller say */
@@ -33,7 +34,7 @@ struct command_output {
 struct koda_command {
 	struct koda_command *prev, *next; /* of the sandbox */
 	struct koda_slot *slot;           /* NULL: it is over */
-	struct notice notice;
+	struct handle handle;
 	struct sandbox *sb;
 	enum command_state state;
 	uint64_t id; /* of its Exec */

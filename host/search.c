@@ -16,7 +16,6 @@
 #include "shared/filetypes.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define SLICE_MS  1000 /* of a wait without limit */
 /* A page of five hundred items, unpacked: one block and no call of malloc for each. */
 #define PAGE_ARENA     (256u << 10)
 #define DIGEST_AT_ONCE 256 /* bytes of an item; longer ones take three turns */
@@ -30,19 +29,15 @@ struct koda_search {
 	struct source source;            /* its socket; first: a source is cast back */
 	struct koda_search *prev, *next; /* of the slot */
 	struct koda_slot *slot;          /* NULL: it is over */
-	struct notice notice;
+	struct handle handle;
 	struct child child;
 	bool in_sandbox; /* the process is: stage2's child, and not ours to reap */
 	struct frame_stream fs;
 	struct arena arena;
 	struct packed request;
 	uint8_t token[TOKEN_BYTES];
-	bool sealed;   /* Ready was what it has to be */
-	bool readable; /* there is something in the socket */
-	unsigned
-	    held; /* by functions of ours that go on with it: freed meanwhile, it is destroyed by the last of them */
-	bool freed;
-	bool is_over;
+	bool sealed;       /* Ready was what it has to be */
+	bool readable;     /* there is something in the socket */
 	uint64_t deadline; /* ns */
 	unsigned timeout_ms;
 	unsigned deaths;
@@ -92,18 +87,15 @@ detach(struct koda_search *s)
 	s->prev = s->next = NULL;
 	slot->n_searches--;
 	s->slot = NULL;
-	s->is_over = true;
 }
 
 /* The one place where a search ends. */
 static void
 over(struct koda_search *s)
 {
-	struct koda_session *ses = s->slot->ses;
-
 	end_process(s);
 	detach(s);
-	session_over(ses, s->done == NULL || s->freed ? NULL : &s->notice);
+	session_over(&s->handle, s->done != NULL);
 }
 
 static void
@@ -123,13 +115,6 @@ destroy(struct koda_search *s)
 	packed_done(&s->request);
 	arena_done(&s->arena);
 	free(s);
-}
-
-static void
-let_go(struct koda_search *s)
-{
-	if (--s->held == 0 && s->freed)
-		destroy(s);
 }
 
 /* ---- the beginning ---- */
@@ -290,7 +275,7 @@ tell(struct koda_search *s, const struct koda_found *f)
 	if (s->fn == NULL)
 		return true;
 	r = s->fn(s->data, f);
-	if (s->freed)
+	if (s->handle.freed)
 		return false;
 	if (r == 0)
 		return true;
@@ -442,9 +427,9 @@ search_tick(struct koda_slot *slot)
 			continue;
 		}
 		s->readable = false;
-		s->held++;
+		handle_hold(&s->handle);
 		read_socket(s);
-		let_go(s);
+		handle_let_go(&s->handle);
 		s = slot->searches;
 	}
 	now = now_ns();
@@ -494,13 +479,24 @@ search_abandon_all(struct koda_slot *slot)
 
 /* ---- the interface ---- */
 
-static void
-tell_over(struct notice *notice)
+static struct koda_search *
+search_of(struct handle *handle)
 {
-	struct koda_search *s =
-	    (struct koda_search *)((char *)notice - offsetof(struct koda_search, notice));
+	return (struct koda_search *)((char *)handle - offsetof(struct koda_search, handle));
+}
+
+static void
+tell_over(struct handle *handle)
+{
+	struct koda_search *s = search_of(handle);
 
 	s->done(s->data, s);
+}
+
+static void
+destroy_handle(struct handle *handle)
+{
+	destroy(search_of(handle));
 }
 
 struct koda_search *
@@ -526,7 +522,7 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 	arena_init_large(&s->arena, PAGE_ARENA);
 	s->source = (struct source){ .ready = on_readable, .fd = -1 };
 	s->fs.fd = s->child.pidfd = -1;
-	s->notice.tell = tell_over;
+	s->handle = (struct handle){ .ses = ses, .tell = tell_over, .destroy = destroy_handle };
 	s->fn = found;
 	s->done = done;
 	s->data = data;
@@ -551,36 +547,10 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 	return s;
 }
 
-static int
-wait_for(struct koda_search *s, int timeout_ms, struct koda_error *err)
-{
-	const uint64_t until =
-	    timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-
-	while (!s->is_over) {
-		uint64_t now = timeout_ms <= 0 ? 0 : now_ns();
-		int ms = timeout_ms < 0 ? SLICE_MS
-		    : now >= until      ? 0
-					: (int)((until - now) / NS_PER_MS + 1);
-
-		if (session_check(s->slot->ses, err) < 0 ||
-		    session_turn(s->slot->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
-			return -1;
-		if (!s->is_over && timeout_ms >= 0 && now_ns() >= until)
-			return 0;
-	}
-	return 1;
-}
-
 int
 koda_search_wait(struct koda_search *s, int timeout_ms, struct koda_error *err)
 {
-	int r;
-
-	s->held++; /* whoever is told meanwhile may free it */
-	r = wait_for(s, timeout_ms, err);
-	let_go(s);
-	return r;
+	return handle_wait(&s->handle, timeout_ms, err);
 }
 
 int
@@ -588,7 +558,7 @@ koda_search_result(const struct koda_search *s, struct koda_search_result *ret,
     struct koda_error *err)
 {
 	memset(ret, 0, sizeof(*ret));
-	if (!s->is_over)
+	if (!s->handle.over)
 		return err_set(err, KODA_INVALID, 0, "the search is not over");
 	if (s->error.code != KODA_OK) {
 		if (err != NULL)
@@ -604,18 +574,16 @@ koda_search_free(struct koda_search *s)
 {
 	if (s == NULL)
 		return;
-	session_forget(&s->notice);
-	s->freed = true;
-	if (!s->is_over && *s->slot->ses->here == 1) {
+	s->done = NULL;
+	if (!s->handle.over && *s->slot->ses->here == 1) {
 		over(s);
-	} else if (!s->is_over) {
+	} else if (!s->handle.over) {
 		/* In a forked child: the process is the parent's. */
 		close_at(&s->child.pidfd);
 		frame_done(&s->fs);
 		detach(s);
 	}
-	if (s->held == 0)
-		destroy(s);
+	handle_free(&s->handle);
 }
 
 int

@@ -245,15 +245,13 @@ deliver(struct koda_session *ses)
 
 /* The same of commands and searches. */
 static void
-deliver_notices(struct koda_session *ses)
+tell_of_those_over(struct koda_session *ses)
 {
-	struct notice *e;
+	struct handle *h;
 
-	while ((e = ses->over) != NULL) {
-		ses->over = e->next;
-		e->next = NULL;
-		e->ses = NULL;
-		e->tell(e); /* which may free it, or others that are in line */
+	while ((h = ses->over) != NULL) {
+		session_forget(h);
+		h->tell(h); /* which may free it, or others that are in line */
 	}
 }
 
@@ -291,7 +289,7 @@ work(struct koda_session *ses, int timeout_ms)
 	}
 	egress_tick(ses);
 	deliver(ses);
-	deliver_notices(ses);
+	tell_of_those_over(ses);
 	/* What was asked for from there goes out together. */
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
 		if (slot->n_queued > 0)
@@ -313,32 +311,35 @@ session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 }
 
 void
-session_over(struct koda_session *ses, struct notice *notice)
+session_over(struct handle *handle, bool to_be_told)
 {
-	struct notice **end = &ses->over;
+	struct koda_session *ses = handle->ses;
+	struct handle **end = &ses->over;
 
+	handle->over = true;
 	ses->n_under_way--;
-	if (notice == NULL)
+	if (!to_be_told)
 		return;
-	notice->ses = ses;
-	notice->next = NULL;
+	handle->in_line = true;
+	handle->next = NULL;
 	while (*end != NULL)
 		end = &(*end)->next;
-	*end = notice;
+	*end = handle;
 	if (!ses->dispatching)
 		set_timer(ses, 0);
 }
 
 void
-session_forget(struct notice *notice)
+session_forget(struct handle *handle)
 {
-	struct notice **at = notice->ses == NULL ? NULL : &notice->ses->over;
+	struct handle **at;
 
-	while (at != NULL && *at != NULL && *at != notice)
+	if (!handle->in_line)
+		return;
+	for (at = &handle->ses->over; *at != handle;)
 		at = &(*at)->next;
-	if (at != NULL && *at == notice)
-		*at = notice->next;
-	notice->ses = NULL;
+	*at = handle->next;
+	handle->in_line = false;
 }
 
 static void
@@ -575,7 +576,7 @@ forget_done(struct koda_session *ses)
 
 /* Their owners may still free them. */
 static void
-forget_notices(struct koda_session *ses)
+forget_those_over(struct koda_session *ses)
 {
 	while (ses->over != NULL)
 		session_forget(ses->over);
@@ -619,10 +620,10 @@ koda_session_close(struct koda_session *ses)
 		drop_slot(ses, ses->slots);
 	if (here) {
 		deliver(ses);
-		deliver_notices(ses);
+		tell_of_those_over(ses);
 	} else {
 		forget_done(ses);
-		forget_notices(ses);
+		forget_those_over(ses);
 	}
 	egress_close(ses);
 	reap_leaving(ses, LEAVING_MS);

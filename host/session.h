@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "host/handle.h"
 #include "host/slot.h"
 #include "host/source.h"
 #include "shared/bytes.h"
@@ -31,7 +32,7 @@ struct koda_session {
 	bool intercept;
 	bool narrowed;                 /* see koda_session_options */
 	struct egress_session *egress; /* NULL: without commands */
-	struct notice *over;           /* commands and searches whose callback is to be called */
+	struct handle *over;           /* commands and searches whose callback is to be called */
 	size_t n_under_way;            /* commands and searches that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
@@ -68,10 +69,10 @@ void session_watch(struct koda_session *ses, struct source *source, int fd, uint
 void session_unwatch(struct koda_session *ses, struct source *source);
 /* Somebody wants a look at the clock then. */
 void session_wake_at(struct koda_session *ses, uint64_t at);
-/* One of n_under_way is over; notice NULL: nobody is told. */
-void session_over(struct koda_session *ses, struct notice *notice);
+/* One of n_under_way is over; its embedder is told of it from the loop, if it is to be. */
+void session_over(struct handle *handle, bool to_be_told);
 /* It is not to be told any more. */
-void session_forget(struct notice *notice);
+void session_forget(struct handle *handle);
 /* One turn of the loop, for who waits. -1: from inside a callback of it. */
 int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */

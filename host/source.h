@@ -10,12 +10,4 @@ struct source {
 	uint32_t events;
 };
 
-/* Something of a session that is over, and whose caller is to be told. In line for that while ses is set. */
-struct koda_session;
-struct notice {
-	struct notice *next;
-	struct koda_session *ses;
-	void (*tell)(struct notice *notice); /* calls back; may free it */
-};
-
 #endif

@@ -1,0 +1,32 @@
+/*
+ * What an embedder holds of something that is under way: a command, a search. It may free it from inside any callback,
+ * also while one of our functions is going on with it: so whoever goes on holds it, and the last one destroys it.
+ */
+#ifndef KODA_HOST_HANDLE_H
+#define KODA_HOST_HANDLE_H
+
+#include <stdbool.h>
+
+#include "shared/err.h"
+
+struct koda_session;
+
+struct handle {
+	struct koda_session *ses;
+	struct handle *next; /* of those that are over, and whose embedder is to be told */
+	bool over, in_line, freed;
+	unsigned held;
+	void (*tell)(struct handle *handle); /* calls back; may free it */
+	void (*destroy)(struct handle *handle);
+};
+
+void handle_hold(struct handle *handle);
+void handle_let_go(struct handle *handle);
+
+/* The embedder does not want it any more, and is not told of it. */
+void handle_free(struct handle *handle);
+
+/* Run the loop until it is over, for at most timeout_ms (-1: no limit). 1: it is, and may be gone; 0: not yet; -1 with *err set. */
+int handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err);
+
+#endif
