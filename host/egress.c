@@ -710,3 +710,27 @@ koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data
 	session_leave(ses);
 	return stopped;
 }
+
+int
+koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
+    koda_connection_fn *fn, void *data)
+{
+	struct koda_session *ses = slot->ses;
+	const struct koda_connection *one;
+	const struct connections *c;
+	int stop = 0;
+
+	*ret_missed = 0;
+	session_enter(ses);
+	while (stop == 0 && slot->sandbox != NULL &&
+	    (c = slot->sandbox->egress.connections) != NULL && *seen < connections_count(c)) {
+		if (*seen < connections_first(c)) {
+			*ret_missed += connections_first(c) - *seen;
+			*seen = connections_first(c);
+		} else if ((one = connections_at(c, (*seen)++)) != NULL) {
+			stop = fn(data, one);
+		}
+	}
+	session_leave(ses);
+	return stop;
+}

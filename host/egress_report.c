@@ -290,7 +290,7 @@ record_violation(struct egress_port *port, const char *host, unsigned number, co
 	char target[DOMAIN_HOST_MAX + 16], shown_rule[256], shown_detail[EGRESS_SENTENCE_MAX];
 	const struct koda_violation v = { .kind = KODA_VIOLATION_NETWORK_OUTBOUND,
 		.target = target,
-		.command = sb->commands != NULL ? sb->commands->name : "",
+		.command = sandbox_only_command(sb),
 		.rule = shown_rule,
 		.detail = shown_detail,
 		.certain = true };

@@ -181,6 +181,12 @@ sandbox_kill(struct sandbox *sb, const struct koda_error *why)
 
 /* ---- reports ---- */
 
+const char *
+sandbox_only_command(const struct sandbox *sb)
+{
+	return sb->n_commands == 1 ? sb->commands->name : "";
+}
+
 static bool
 is_of_git(const char *path)
 {
@@ -197,7 +203,7 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 	cleanup_free char *target = strndup((const char *)e->target.data, e->target.len);
 	struct koda_violation v = { .kind = KODA_VIOLATION_OTHER,
 		.target = target == NULL ? "" : target,
-		.command = sb->commands != NULL ? sb->commands->name : "",
+		.command = sandbox_only_command(sb),
 		.rule = "",
 		.detail = "",
 		.certain = true };
@@ -786,8 +792,7 @@ sandbox_tick(struct sandbox *sb)
 		for (c = sb->commands; c != NULL; c = c->next)
 			background |= c->background && c->state == COMMAND_RUNNING;
 		sb->compare_at = background ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
-		protect_compare(sb, sb->commands != NULL ? sb->commands->name : "", NULL, NULL,
-		    NULL);
+		protect_compare(sb, sandbox_only_command(sb), NULL, NULL, NULL);
 	}
 	for (c = sb->commands; c != NULL; c = next) {
 		next = c->next;
@@ -876,6 +881,29 @@ koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *
 	     (v = violations_at(&slot->sandbox->violations, i)) != NULL;
 	     i++)
 		stop = fn(data, v);
+	session_leave(ses);
+	return stop;
+}
+
+int
+koda_slot_new_violations(const struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
+    koda_violation_fn *fn, void *data)
+{
+	struct koda_session *ses = slot->ses;
+	const struct violations *v;
+	int stop = 0;
+
+	*ret_missed = 0;
+	session_enter(ses);
+	while (stop == 0 && slot->sandbox != NULL &&
+	    *seen < (v = &slot->sandbox->violations)->recorded) {
+		if (v->recorded - *seen > v->n) {
+			*ret_missed += v->recorded - v->n - *seen;
+			*seen = v->recorded - v->n;
+			continue;
+		}
+		stop = fn(data, violations_at(v, v->n - (size_t)(v->recorded - (*seen)++)));
+	}
 	session_leave(ses);
 	return stop;
 }

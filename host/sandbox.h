@@ -61,6 +61,8 @@ void sandbox_abandon(struct sandbox *sb);
 
 /* Make it run if it does not. 0, or -1 with *err set: KODA_UNSUPPORTED when the machine cannot, with the remedy. */
 int sandbox_boot(struct sandbox *sb, struct koda_error *err);
+/* Whose doing something was that the sandbox saw: with several commands nobody knows, and it is "". */
+const char *sandbox_only_command(const struct sandbox *sb);
 /* It broke, or hangs: kill it. Every command of it ends with KODA_UNKNOWN. */
 void sandbox_kill(struct sandbox *sb, const struct koda_error *why);
 

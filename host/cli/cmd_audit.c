@@ -57,6 +57,7 @@ tell_json(const struct verdict *v, const char *head)
 	show_json_path(object, "path", v->path);
 	json_object_set_new(object, "lines", json_integer((json_int_t)chain->lines));
 	json_object_set_new(object, "starts", json_integer((json_int_t)chain->starts));
+	json_object_set_new(object, "events", json_integer((json_int_t)chain->events));
 	json_object_set_new(object, "unfinished", json_integer((json_int_t)unfinished(chain)));
 	json_object_set_new(object, "lost", json_integer((json_int_t)chain->lost));
 	json_object_set_new(object, "torn", json_integer((json_int_t)chain->torn));

@@ -7,6 +7,7 @@
 #include "host/mcp/content.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/question.h"
+#include "host/mcp/record.h"
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
 
@@ -166,10 +167,14 @@ lapse_asked(struct approvals *a)
 	}
 }
 
-/* The one place where a question ends. */
+/* The one place where a question ends. how: as in record_approved(), if it is yes. */
 static void
-settle(struct question *q, enum koda_scope scope)
+settle(struct question *q, enum koda_scope scope, const char *how)
 {
+	struct call *call = q->pending != NULL ? q->pending->call : q->call;
+
+	if (call != NULL && scope != KODA_SCOPE_NO)
+		record_approved(call, how);
 	unlink_question(q);
 	if (q->call != NULL)
 		q->call->cancel = NULL;
@@ -196,7 +201,7 @@ on_elicited(void *data, const json_t *result)
 	/* Of what was not offered for the session, this one is what was said yes to. */
 	if (scope == KODA_SCOPE_SESSION && q->kind != KODA_OP_CONNECT)
 		add_consent(a, q);
-	settle(q, scope);
+	settle(q, scope, scope == KODA_SCOPE_SESSION ? "session" : "once");
 	ask_next(a);
 }
 
@@ -281,11 +286,11 @@ ask_next(struct approvals *a)
 			q->covers = NULL;
 		}
 		if (a->ending) {
-			settle(q, KODA_SCOPE_NO);
+			settle(q, KODA_SCOPE_NO, NULL);
 		} else if (is_covered(a, q)) {
-			settle(q, KODA_SCOPE_ONCE);
+			settle(q, KODA_SCOPE_ONCE, "kept");
 		} else if ((q->ask = ask(q)) == NULL) {
-			settle(q, KODA_SCOPE_NO);
+			settle(q, KODA_SCOPE_NO, NULL);
 		}
 	}
 }
@@ -328,7 +333,7 @@ withdraw(struct question *q, const char *reason)
 	if (q->ask != NULL)
 		connection_withdraw(q->ask, reason);
 	q->ask = NULL;
-	settle(q, KODA_SCOPE_NO);
+	settle(q, KODA_SCOPE_NO, NULL);
 	ask_next(a);
 }
 

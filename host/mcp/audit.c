@@ -131,14 +131,28 @@ audit_intent(struct audit *audit, const struct audit_action *action, uint64_t *r
 	return 0;
 }
 
+static int
+tell(struct audit *audit, enum audit_kind kind, uint64_t of, const struct audit_action *action,
+    struct koda_error *err)
+{
+	if (append(audit, kind, of, action, err) == 0)
+		return 0;
+	audit->lost++;
+	return -1;
+}
+
 int
 audit_outcome(struct audit *audit, uint64_t id, const struct audit_action *action,
     struct koda_error *err)
 {
-	if (append(audit, AUDIT_OUTCOME, id, action, err) == 0)
-		return 0;
-	audit->lost++;
-	return -1;
+	return tell(audit, AUDIT_OUTCOME, id, action, err);
+}
+
+int
+audit_event(struct audit *audit, uint64_t of, const struct audit_action *action,
+    struct koda_error *err)
+{
+	return tell(audit, AUDIT_EVENT, of, action, err);
 }
 
 /* ---- opening ---- */

@@ -1,6 +1,6 @@
 /*
- * The audit log of a server: a line of intent before each action, one of outcome after it (audit_line.h). One writer a
- * file. What cannot be announced must not be done: when audit_intent() fails, the caller refuses.
+ * The audit log of a server: a line of intent before each action, one of outcome after it, and lines of
+ * what commands did meanwhile (audit_line.h). One writer a file. What cannot be announced must not be done: when audit_intent() fails, the caller refuses.
  *
  * Each line is one write(2), so the log has what was done when the server dies, however it dies. It is on disk when a
  * server has started or ended, not after each line: a sync takes longer than all the rest of a call. After a power
@@ -31,6 +31,10 @@ int audit_intent(struct audit *audit, const struct audit_action *action, uint64_
 /* -1 with *err set: it was done, and the log does not say how it ended. The next line that can be written tells how many
  * outcomes are missing; the server tells its user now. */
 int audit_outcome(struct audit *audit, uint64_t id, const struct audit_action *action,
+    struct koda_error *err);
+
+/* What nobody could announce; of 0: of no intent. As above. */
+int audit_event(struct audit *audit, uint64_t of, const struct audit_action *action,
     struct koda_error *err);
 
 /* Write the end, sync, and print the head on standard error. NULL is fine. */

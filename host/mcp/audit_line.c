@@ -26,6 +26,7 @@ static const char *const kind_names[] = {
 	[AUDIT_INTENT] = "intent",
 	[AUDIT_OUTCOME] = "outcome",
 	[AUDIT_END] = "end",
+	[AUDIT_EVENT] = "event",
 };
 #define N_KINDS (sizeof(kind_names) / sizeof(kind_names[0]))
 
@@ -124,7 +125,7 @@ audit_line_build(const struct audit_entry *entry, const uint8_t prev[KODA_DIGEST
 		put(&out, ",\"torn\":true");
 	if (entry->lost > 0)
 		put(&out, ",\"lost\":%" PRIu64, entry->lost);
-	if (entry->kind == AUDIT_OUTCOME)
+	if (entry->of != 0)
 		put(&out, ",\"of\":%" PRIu64, entry->of);
 	put_text(&out, "session", action->session, AUDIT_NAME_MAX);
 	put_text(&out, "tool", action->tool, AUDIT_NAME_MAX);
@@ -133,11 +134,15 @@ audit_line_build(const struct audit_entry *entry, const uint8_t prev[KODA_DIGEST
 	put_text(&out, "command", action->command, AUDIT_COMMAND_MAX);
 	put_text(&out, "verdict", action->verdict, AUDIT_NAME_MAX);
 	put_text(&out, "rule", action->rule, AUDIT_NAME_MAX);
+	put_text(&out, "approved", action->approved, AUDIT_NAME_MAX);
+	put_text(&out, "detail", action->detail, AUDIT_DETAIL_MAX);
 	if (action->before != NULL)
 		put_digest(&out, "before", action->before);
 	if (action->after != NULL)
 		put_digest(&out, "after", action->after);
-	if (entry->kind == AUDIT_OUTCOME)
+	if (action->status != NULL)
+		put(&out, ",\"status\":%d", *action->status);
+	if (entry->kind == AUDIT_OUTCOME || action->duration_us != 0)
 		put(&out, ",\"duration_us\":%" PRIu64,
 		    action->duration_us < NUMBER_MAX ? action->duration_us : NUMBER_MAX);
 	put_digest(&out, "prev", prev);
@@ -223,7 +228,9 @@ check_members(const char *line, size_t len, struct audit_checked *ret)
 	ret->lost = good ? (uint64_t)json_integer_value(lost) : 0;
 	ret->torn = json_is_true(json_object_get(object, "torn"));
 	json_decref(object);
-	return good && (ret->kind == AUDIT_OUTCOME) == (ret->of != 0) && ret->of < ret->seq;
+	if (ret->kind == AUDIT_OUTCOME ? ret->of == 0 : ret->of != 0 && ret->kind != AUDIT_EVENT)
+		return false;
+	return good && ret->of < ret->seq;
 }
 
 bool
@@ -319,6 +326,7 @@ audit_chain_add(struct audit_chain *chain, const char *line, size_t len)
 	chain->starts += checked.kind == AUDIT_START;
 	chain->intents += checked.kind == AUDIT_INTENT;
 	chain->outcomes += checked.kind == AUDIT_OUTCOME;
+	chain->events += checked.kind == AUDIT_EVENT;
 	chain->lost += checked.lost;
 	audit_fold_whole(chain->head, line, len);
 	return 0;

@@ -24,6 +24,7 @@ enum audit_kind {
 	AUDIT_INTENT,    /* what is about to happen: written before it does */
 	AUDIT_OUTCOME,   /* what came of it */
 	AUDIT_END,       /* a server has ended as it should */
+	AUDIT_EVENT, /* what came of an action later, or what nobody announced: what commands did */
 };
 
 /* What was done, by whom. NULL is left out. Copied before the call returns. */
@@ -32,10 +33,13 @@ struct audit_action {
 	const char *tool;
 	const char *path, *to; /* canonical, where that is known */
 	const char *command;
-	const char *verdict; /* "allowed", "denied" ... */
+	const char *verdict; /* "allowed", "refused" ... */
 	const char *rule;
+	const char *approved; /* by the user: "once", "session" or, for what that covers, "kept" */
+	const char *detail;   /* one sentence */
 	const uint8_t *before, *after; /* digests, KODA_DIGEST_BYTES */
-	uint64_t duration_us;          /* of an outcome */
+	const int *status;             /* a command's, 128 + n for a signal */
+	uint64_t duration_us;          /* of an outcome, and of an event if it is not 0 */
 };
 
 struct audit_entry {
@@ -43,8 +47,8 @@ struct audit_entry {
 	int64_t time_ms; /* since the epoch */
 	enum audit_kind kind;
 	struct audit_action action;
-	uint64_t of;   /* an outcome: the seq of its intent */
-	uint64_t lost; /* outcomes that could not be written before this line */
+	uint64_t of;   /* the seq of its intent: an outcome has one, an event may */
+	uint64_t lost; /* outcomes and events that could not be written before this line */
 	bool torn;
 };
 
@@ -52,6 +56,7 @@ struct audit_entry {
 #define AUDIT_NAME_MAX    256
 #define AUDIT_PATH_MAX    4096 /* PATH_MAX: a path is never cut */
 #define AUDIT_COMMAND_MAX 8192
+#define AUDIT_DETAIL_MAX  1024
 /* Above what all texts of an entry come to when each byte needs an escape of six. */
 #define AUDIT_LINE_MAX (128u << 10)
 
@@ -75,7 +80,7 @@ bool audit_line_check(const char *line, size_t len, struct audit_checked *ret,
 /* Zero-initialise. Fed with the lines of a file from its beginning on. */
 struct audit_chain {
 	uint64_t lines, seq; /* read so far; the number that the last whole one has */
-	uint64_t starts, intents, outcomes, lost;
+	uint64_t starts, intents, outcomes, events, lost;
 	uint64_t torn;      /* torn lines that the next one tells of */
 	uint64_t torn_line; /* the first of those that wait for one that does; 0: none */
 	const char *torn_why;

@@ -9,6 +9,7 @@
 #include "host/mcp/fault.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/printed.h"
+#include "host/mcp/record.h"
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
 
@@ -130,6 +131,8 @@ on_over(void *data, struct koda_command *handle)
 		koda_command_free(c->handle);
 		c->handle = NULL;
 	}
+	if (c->background)
+		record_command_over(c->all->conn, c);
 	if (!any_runs(c->all))
 		approval_hosts_over(c->all->conn);
 	while ((w = c->waiters) != NULL) {
@@ -175,6 +178,7 @@ commands_start(struct commands *all, const struct command_request *request, stru
 	}
 	c->all = all;
 	c->background = request->background;
+	c->intent = request->intent;
 	c->began_ms = connection_now_ms();
 	c->progress_at = c->began_ms + COMMAND_PROGRESS_MS;
 	c->handle = koda_command_start(slot, &options, on_over, c, err);

@@ -30,6 +30,7 @@ struct command {
 	struct commands *all;
 	char id[COMMAND_ID_SIZE]; /* of one in the background */
 	bool background;
+	uint64_t intent; /* in the log */
 	char *text;
 	struct koda_command *handle;
 	bool over;   /* then either the result, or */
@@ -58,6 +59,7 @@ struct command_request {
 	const char *cwd;  /* canonical */
 	unsigned timeout_ms;
 	bool background;
+	uint64_t intent; /* of the call, in the log */
 };
 /* Whoever had to be asked has said yes. NULL with *err set. */
 struct command *commands_start(struct commands *all, const struct command_request *request,

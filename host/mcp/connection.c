@@ -331,9 +331,11 @@ connection_slot(struct connection *conn, struct koda_error *err)
 	}
 	/* Not while calls are still to be answered by it: those of a released slot are answered to nobody. */
 	if (conn->slot_lost && conn->n_calls <= 1) {
+		record_news(conn);
 		koda_slot_release(conn->slot);
 		conn->slot = NULL;
 		conn->slot_lost = false;
+		conn->seen_connections = conn->seen_violations = 0;
 	}
 	if (conn->slot == NULL)
 		conn->slot = koda_slot_acquire(conn->ses, NULL, err);
@@ -376,6 +378,7 @@ connection_free(struct connection *conn)
 	if (conn->approvals != NULL)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
+	record_news(conn);
 	conn->ending = true;
 	conn->slot = NULL;
 	/* The calls under way are answered from here. */

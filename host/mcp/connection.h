@@ -98,6 +98,7 @@ struct connection {
 	struct koda_session *ses;
 	struct koda_slot *slot; /* NULL: not acquired yet, or lost; connection_slot() */
 	bool slot_lost;
+	uint64_t seen_connections, seen_violations; /* of the slot: in the log already */
 	bool ending; /* the session is being closed: nothing more is begun */
 	char *root;  /* canonical */
 

@@ -1,5 +1,6 @@
 #include "host/mcp/record.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "host/mcp/audit.h"
 #include "host/mcp/audit_places.h"
+#include "host/mcp/commands.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/server.h"
 #include "host/mcp/text.h"
@@ -23,9 +25,10 @@ struct recorded {
 	uint64_t began_us;
 	const char *what; /* static */
 	char *path, *to, *command;
-	const char *verdict;
+	const char *verdict, *approved;
 	char rule[64];
-	bool has_before, has_after;
+	bool has_before, has_after, has_status;
+	int status;
 	uint8_t before[KODA_DIGEST_BYTES], after[KODA_DIGEST_BYTES];
 };
 
@@ -203,6 +206,22 @@ record_result(struct call *call, const struct koda_result *result)
 }
 
 void
+record_approved(struct call *call, const char *how)
+{
+	if (call->recorded != NULL)
+		call->recorded->approved = how;
+}
+
+void
+record_status(struct call *call, int status)
+{
+	if (call->recorded == NULL)
+		return;
+	call->recorded->has_status = true;
+	call->recorded->status = status;
+}
+
+void
 record_allowed(struct call *call)
 {
 	if (call->recorded != NULL)
@@ -227,15 +246,18 @@ record_failed(struct call *call, const struct koda_error *err)
 		replace(&r->path, err->path);
 }
 
-static void
-tell_lost(struct call *call, const struct koda_error *err)
+static void __attribute__((format(printf, 3, 4)))
+tell_lost(struct connection *conn, const struct koda_error *err, const char *fmt, ...)
 {
-	char text[KODA_MESSAGE_MAX + 64];
+	char what[128], text[KODA_MESSAGE_MAX + sizeof(what) + 64];
+	va_list ap;
 
-	snprintf(text, sizeof(text), "how a call of %s ended is not in the audit log: %s",
-	    call->recorded->what, err->message);
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	snprintf(text, sizeof(text), "%s is not in the audit log: %s", what, err->message);
 	fprintf(stderr, "koda-sandbox: warning: %s\n", text);
-	connection_log(call->conn, LEVEL_ERROR, text);
+	connection_log(conn, LEVEL_ERROR, text);
 }
 
 void
@@ -259,10 +281,119 @@ record_end(struct call *call)
 		action.before = r->has_before ? r->before : NULL;
 		action.after = r->has_after ? r->after : NULL;
 		action.duration_us = us;
+		action.approved = r->approved;
+		action.status = r->has_status ? &r->status : NULL;
 		if (audit_outcome(record->audit, r->id, &action, &err) < 0)
-			tell_lost(call, &err);
+			tell_lost(call->conn, &err, "how a call of %s ended", r->what);
 	}
 	forget(call);
+}
+
+/* ---- what commands do ---- */
+
+uint64_t
+record_intent(const struct call *call)
+{
+	return call->recorded != NULL ? call->recorded->id : 0;
+}
+
+void
+record_command_over(struct connection *conn, const struct command *c)
+{
+	const struct record *record = conn->server->record;
+	const struct audit_action action = {
+		.session = conn->name,
+		.tool = "run_command",
+		.command = c->text,
+		.verdict = c->failed ? "unknown" : "ended",
+		.detail = c->failed ? c->err.message : NULL,
+		.status = c->failed ? NULL : &c->result.status,
+		.duration_us = (c->ended_ms - c->began_ms) * 1000,
+	};
+	struct koda_error err;
+
+	if (record->audit != NULL && audit_event(record->audit, c->intent, &action, &err) < 0)
+		tell_lost(conn, &err, "how a command in the background ended");
+}
+
+/* An event of what a command did, whichever it was. */
+static void
+tell_event(struct connection *conn, struct audit_action *action)
+{
+	struct koda_error err;
+
+	action->session = conn->name;
+	if (audit_event(conn->server->record->audit, 0, action, &err) < 0)
+		tell_lost(conn, &err, "what a command did (%s)", action->tool);
+}
+
+static const char *
+unless_empty(const char *text)
+{
+	return text[0] != '\0' ? text : NULL;
+}
+
+static int
+on_violation(void *data, const struct koda_violation *v)
+{
+	const bool is_file =
+	    v->kind == KODA_VIOLATION_FILE_READ || v->kind == KODA_VIOLATION_FILE_WRITE;
+	struct audit_action action = {
+		.tool = koda_violation_kind_name(v->kind),
+		.path = is_file ? unless_empty(v->target) : NULL,
+		.to = is_file ? NULL : unless_empty(v->target),
+		.command = unless_empty(v->command),
+		.verdict = v->certain ? "violation" : "suspected",
+		.rule = unless_empty(v->rule),
+		.detail = unless_empty(v->detail),
+	};
+
+	tell_event(data, &action);
+	return 0;
+}
+
+static int
+on_connection(void *data, const struct koda_connection *c)
+{
+	char to[512];
+	struct audit_action action = {
+		.tool = c->protocol,
+		.to = to,
+		.verdict = koda_connection_outcome_name(c->outcome),
+		.rule = unless_empty(c->rule),
+		.detail = unless_empty(c->detail),
+	};
+
+	snprintf(to, sizeof(to), "%s:%u", c->host, c->port);
+	tell_event(data, &action);
+	return 0;
+}
+
+static void
+tell_missed(struct connection *conn, const char *tool, uint64_t missed)
+{
+	char detail[96];
+	struct audit_action action = { .tool = tool, .verdict = "missed", .detail = detail };
+
+	if (missed == 0)
+		return;
+	snprintf(detail, sizeof(detail), "%llu more, too many at once to be told one by one",
+	    (unsigned long long)missed);
+	tell_event(conn, &action);
+}
+
+void
+record_news(struct connection *conn)
+{
+	uint64_t missed;
+
+	if (conn->server->record->audit == NULL || conn->slot == NULL)
+		return;
+	koda_slot_new_connections(conn->slot, &conn->seen_connections, &missed, on_connection,
+	    conn);
+	tell_missed(conn, "connection", missed);
+	koda_slot_new_violations(conn->slot, &conn->seen_violations, &missed, on_violation, conn);
+	tell_missed(conn, "violation", missed);
 }
 
 const struct latency *

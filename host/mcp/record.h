@@ -12,6 +12,7 @@
 #include "include/koda/sandbox.h"
 
 struct call;
+struct command;
 struct connection;
 struct record;
 
@@ -34,11 +35,22 @@ bool record_is_kept(const struct record *record);
 int record_begin(struct call *call, const char *what, const char *path, struct koda_error *err);
 /* What the library said of it: where it landed, and the digests. */
 void record_result(struct call *call, const struct koda_result *result);
+/* The user was asked, or need not be: "once", "session", "kept". Static. */
+void record_approved(struct call *call, const char *how);
+/* How its command ended. */
+void record_status(struct call *call, int status);
 /* How it ended; the last one counts. A call that ends without either has an unknown outcome. */
 void record_allowed(struct call *call);
 void record_failed(struct call *call, const struct koda_error *err);
 /* The call ends. */
 void record_end(struct call *call);
+
+/* The number of its intent, 0 without a log: for what comes of it when the call has ended. */
+uint64_t record_intent(const struct call *call);
+/* A command in the background has ended. */
+void record_command_over(struct connection *conn, const struct command *c);
+/* What commands of that client reached and were refused since the last time. */
+void record_news(struct connection *conn);
 
 /* The times of tools[i]. */
 const struct latency *record_latency(const struct record *record, size_t i);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host/mcp/memory.h"
+#include "host/mcp/record.h"
 
 /* After the end of its input a client still gets what is under way, if it does not take long: a client that closes us
  * waits about two seconds before it uses force. */
@@ -153,6 +154,7 @@ serve_client(struct server *server, struct client *client)
 	connection_process(conn);
 	if (ses->revents != 0)
 		koda_session_dispatch(conn->ses, 0, &err);
+	record_news(conn);
 	connection_write(conn);
 }
 

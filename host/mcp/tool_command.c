@@ -167,6 +167,7 @@ on_run_over(struct call *call, const struct command *c)
 		tool_failed(call, &c->err, NULL);
 		return;
 	}
+	record_status(call, c->result.status);
 	commands_output(c, &out, &err);
 	printed_take(&out, 0, SIZE_MAX, true, &some_out);
 	printed_take(&err, 0, SIZE_MAX, true, &some_err);
@@ -207,6 +208,7 @@ start(struct call *call)
 		.cwd = run->cwd,
 		.timeout_ms = 1000 * (unsigned)(secs < TIMEOUT_SECS_MAX ? secs : TIMEOUT_SECS_MAX),
 		.background = tool_bool(call, "background"),
+		.intent = record_intent(call),
 	};
 	struct koda_error err;
 

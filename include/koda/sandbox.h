@@ -660,12 +660,13 @@ KODA_API const char *koda_violation_kind_name(enum koda_violation_kind kind);
 
 struct koda_violation {
 	enum koda_violation_kind kind;
-	const char *target;  /* "" when not known */
-	const char *command; /* the first word, or the shell text; "" for a file operation */
-	const char *rule;    /* "" when not known */
-	const char *detail;  /* one sentence, or "" */
-	double time;         /* seconds since the epoch */
-	bool certain;        /* seen by the sandbox itself, not guessed from what was printed */
+	const char *target; /* "" when not known */
+	const char *
+	    command; /* the first word, or the shell text; "" for a file operation, or when nobody knows which of several */
+	const char *rule;   /* "" when not known */
+	const char *detail; /* one sentence, or "" */
+	double time;        /* seconds since the epoch */
+	bool certain;       /* seen by the sandbox itself, not guessed from what was printed */
 };
 
 /* What came of it; koda_command_result_done() when finished. */
@@ -721,6 +722,10 @@ KODA_API int koda_run(struct koda_slot *slot, const struct koda_command_options 
 /* The slot's last hundred violations, oldest first; fn returning non-zero stops, and that is returned. */
 typedef int koda_violation_fn(void *data, const struct koda_violation *violation);
 KODA_API int koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data);
+/* Those that are new, for who keeps a log: *seen is 0 at first and then left alone. What newer ones have pushed out
+ * before it could be told is counted in *ret_missed. */
+KODA_API int koda_slot_new_violations(const struct koda_slot *slot, uint64_t *seen,
+    uint64_t *ret_missed, koda_violation_fn *fn, void *data);
 /*
  * For who gave a command descriptors of his own: have the text that it printed searched for refusals, as captured
  * output is. What is found is recorded, as uncertain, and fn is called for each (it may be NULL). command and cwd:
@@ -761,6 +766,9 @@ struct koda_connection {
  * is returned. */
 typedef int koda_connection_fn(void *data, const struct koda_connection *connection);
 KODA_API int koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data);
+/* Those that are new, each once, as it is then: as koda_slot_new_violations(). Does not wait for the proxy. */
+KODA_API int koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
+    koda_connection_fn *fn, void *data);
 
 /* May commands of that policy reach host (a name or an address, with an optional ":port"; without: 443)? Resolves nothing.
  * *ret_asks: the mode asks the user. ret_reason: one sentence; ret_host: the canonical host. */

@@ -190,6 +190,172 @@ test_everything(void **state)
 	json_decref(all);
 }
 
+/* ---- what commands do ---- */
+
+static const json_t *
+find(const json_t *all, const char *kind, const char *tool, const char *key, const char *value)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach(all, i, line)
+	{
+		if (strcmp(member(line, "kind"), kind) == 0 &&
+		    strcmp(member(line, "tool"), tool) == 0 &&
+		    strcmp(member(line, key), value) == 0)
+			return line;
+	}
+	fail_msg("there is no %s of %s with %s %s", kind, tool, key, value);
+	return NULL;
+}
+
+static void
+expect_run(struct client *c, const char *command, int status)
+{
+	json_t *result = talk_tool(c, "run_command", json_pack("{s:s}", "command", command));
+
+	assert_int_equal(json_integer_value(
+			     json_object_get(json_object_get(result, "structuredContent"),
+				 "exit_code")),
+	    status);
+	json_decref(result);
+}
+
+static void
+begin(struct client *c, const char *command)
+{
+	talk_expect(c, "", "run_command",
+	    json_pack("{s:s, s:b}", "command", command, "background", true));
+}
+
+/* Until the first in the list, the newest, has ended. */
+static void
+wait_for_newest(struct client *c)
+{
+	bool running = true;
+
+	while (running) {
+		json_t *result = talk_tool(c, "command_list", json_object());
+
+		running = json_is_true(
+		    json_object_get(json_array_get(json_object_get(json_object_get(result,
+								       "structuredContent"),
+						       "commands"),
+					0),
+			"running"));
+		json_decref(result);
+	}
+}
+
+/* How it ended, also of one in the background; what it planted; whom it reached or tried to. */
+static void
+test_commands(void **state)
+{
+	static const char plants[] =
+	    "git init -q r && echo 'touch harm' > r/.git/hooks/post-commit && chmod +x r/.git/hooks/post-commit";
+	static const char asks[] =
+	    "bash -c 'exec 3<>/dev/tcp/127.0.0.1/28889; "
+	    "printf \"CONNECT evil.example:443 HTTP/1.1\\r\\n\\r\\n\" >&3; head -n 1 <&3 >&2'";
+	struct client c = talk_serve("auto", audit_log, NULL);
+	const json_t *line, *intent;
+	json_t *all;
+
+	expect_run(&c, "exit 3", 3);
+	expect_run(&c, plants, 0);
+	expect_run(&c, asks, 0);
+	begin(&c, "exit 5");
+	wait_for_newest(&c);
+	begin(&c, "sleep 1000");
+	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(verify(NULL, NULL), 0);
+	all = lines();
+
+	line = outcome(all, find(all, "intent", "run_command", "command", "exit 3"));
+	assert_int_equal(json_integer_value(json_object_get(line, "status")), 3);
+
+	line = find(all, "event", "file_write", "path",
+	    proof_path("%.*s/r/.git/hooks/post-commit", PATH_MAX - 64, talk_project));
+	assert_string_equal(member(line, "verdict"), "violation");
+	assert_non_null(strstr(member(line, "detail"), "moved to quarantine as "));
+
+	line = find(all, "event", "connect", "to", "evil.example:443");
+	assert_string_equal(member(line, "verdict"), "denied");
+	assert_string_not_equal(member(line, "rule"), "");
+
+	intent = find(all, "intent", "run_command", "command", "exit 5");
+	line = find(all, "event", "run_command", "command", "exit 5");
+	assert_true(json_equal(json_object_get(line, "of"), json_object_get(intent, "seq")));
+	assert_string_equal(member(line, "verdict"), "ended");
+	assert_int_equal(json_integer_value(json_object_get(line, "status")), 5);
+
+	/* Its end was the session's. */
+	line = find(all, "event", "run_command", "command", "sleep 1000");
+	assert_string_equal(member(line, "verdict"), "unknown");
+	assert_null(json_object_get(line, "status"));
+	json_decref(all);
+}
+
+/* Who asks too often within one turn for each to be told is counted. */
+static void
+test_too_many(void **state)
+{
+	static const char floods[] =
+	    "for i in $(seq 150); do echo \"bash: /etc/f$i: Read-only file system\" >&2; done; exit 1";
+	struct client c = talk_serve("auto", audit_log, NULL);
+	const json_t *line;
+	json_t *all;
+	size_t i, told = 0;
+	unsigned long long missed = 0;
+
+	expect_run(&c, floods, 1);
+	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(verify(NULL, NULL), 0);
+	all = lines();
+	json_array_foreach(all, i, line)
+	{
+		told += strcmp(member(line, "verdict"), "suspected") == 0;
+		if (strcmp(member(line, "verdict"), "missed") == 0)
+			assert_int_equal(sscanf(member(line, "detail"), "%llu more", &missed), 1);
+	}
+	assert_in_range(told, 1, 150);
+	assert_true(told == 100 ? missed > 0 : missed == 0);
+	json_decref(all);
+}
+
+/* That somebody was asked, and how long the answer was good for. */
+static void
+test_approved(void **state)
+{
+	static const char *const wanted[] = { "once", "session", "kept", "", "once" };
+	struct client c = talk_serve("safe", audit_log, "accept");
+	const json_t *line;
+	json_t *all;
+	size_t i, n = 0;
+
+	talk_write(&c, "", "a");
+	c.scope = "session";
+	talk_write(&c, "", "b");
+	talk_write(&c, "", "c");
+	assert_int_equal(c.asked, 2);
+	c.says = "decline";
+	talk_expect(&c, "not_approved", "run_command", json_pack("{s:s}", "command", "true"));
+	c.says = "accept";
+	c.scope = "once";
+	expect_run(&c, "true", 0);
+	assert_int_equal(c.asked, 4);
+	assert_int_equal(talk_finish(&c), 0);
+	all = lines();
+	json_array_foreach(all, i, line)
+	{
+		if (strcmp(member(line, "kind"), "outcome") != 0)
+			continue;
+		assert_true(n < N_ELEMENTS(wanted));
+		assert_string_equal(member(line, "approved"), wanted[n++]);
+	}
+	assert_int_equal(n, N_ELEMENTS(wanted));
+	json_decref(all);
+}
+
 /* A token would let whoever reads the log be the child. */
 static void
 test_no_token(void **state)
@@ -356,6 +522,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(everything),
+		TEST(commands),
+		TEST(too_many),
+		TEST(approved),
 		TEST(no_token),
 		TEST(refused_inside),
 		TEST(killed),

@@ -13,6 +13,7 @@ struct client {
 	struct process p;
 	const char *
 	    says; /* to what it is asked: "accept" ...; NULL: it cannot be asked; "": never answers */
+	const char *scope; /* of what it says yes to; NULL: once */
 	unsigned asked;
 	json_int_t id;
 	char *buf;
@@ -137,7 +138,7 @@ talk_answer_question(struct client *c, const json_t *question)
 	talk_send(c,
 	    json_pack("{s:s, s:O, s:{s:s, s:{s:s}}}", "jsonrpc", "2.0", "id",
 		json_object_get(question, "id"), "result", "action", c->says, "content", "scope",
-		"once"));
+		c->scope != NULL ? c->scope : "once"));
 }
 
 /* The response to the request of that id; what comes before it is a question, or of no interest. */

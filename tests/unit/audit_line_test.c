@@ -1,4 +1,5 @@
 /* What a line looks like, and that no bit of a log can be changed, and no line be taken out, put in or moved. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,6 +39,18 @@ static const struct {
 	    .before = zeros, .after = zeros, .duration_us = 17 } },
 	    "{\"seq\":3,\"time\":\"2026-01-02T03:04:05.678Z\",\"kind\":\"outcome\",\"of\":2,\"verdict\":\"allowed\","
 	    "\"rule\":\"fs.allow_write\",\"before\":\"" ZEROS64 "\",\"after\":\"" ZEROS64 "\",\"duration_us\":17" },
+	{ "outcome of a command that was asked for", { .seq = 3, .of = 2, .kind = AUDIT_OUTCOME, .action = { .verdict = "allowed",
+	    .approved = "session", .status = &(int){ 137 }, .duration_us = 17 } },
+	    "{\"seq\":3,\"time\":\"2026-01-02T03:04:05.678Z\",\"kind\":\"outcome\",\"of\":2,\"verdict\":\"allowed\","
+	    "\"approved\":\"session\",\"status\":137,\"duration_us\":17" },
+	{ "event", { .seq = 3, .kind = AUDIT_EVENT, .action = { .tool = "connect", .to = "example.com:443", .verdict = "denied",
+	    .rule = "any_domain", .detail = "no \"rule\"" } },
+	    "{\"seq\":3,\"time\":\"2026-01-02T03:04:05.678Z\",\"kind\":\"event\",\"tool\":\"connect\",\"to\":\"example.com:443\","
+	    "\"verdict\":\"denied\",\"rule\":\"any_domain\",\"detail\":\"no \\\"rule\\\"\"" },
+	{ "event of an action that has ended", { .seq = 5, .of = 2, .kind = AUDIT_EVENT, .action = { .tool = "run_command",
+	    .verdict = "ended", .status = &(int){ 0 } } },
+	    "{\"seq\":5,\"time\":\"2026-01-02T03:04:05.678Z\",\"kind\":\"event\",\"of\":2,\"tool\":\"run_command\","
+	    "\"verdict\":\"ended\",\"status\":0" },
 	{ "torn, and something lost", { .seq = 9, .kind = AUDIT_END, .torn = true, .lost = 4 },
 	    "{\"seq\":9,\"time\":\"2026-01-02T03:04:05.678Z\",\"kind\":\"end\",\"torn\":true,\"lost\":4" },
 	{ "a move", { .seq = 2, .kind = AUDIT_INTENT, .action = { .path = "/p/gr\xc3\xbc\xc3\x9f", .to = "/p/b\\c\x7f" } },
@@ -116,8 +129,21 @@ test_longest_line(void **state)
 	size_t n;
 
 	memset(text, 1, sizeof(text) - 1);
-	entry.action = (struct audit_action){ text, text, text, text, text, text, text, zeros,
-		zeros, UINT64_MAX };
+	entry.action = (struct audit_action){
+		.session = text,
+		.tool = text,
+		.path = text,
+		.to = text,
+		.command = text,
+		.verdict = text,
+		.rule = text,
+		.approved = text,
+		.detail = text,
+		.before = zeros,
+		.after = zeros,
+		.status = &(int){ INT_MIN },
+		.duration_us = UINT64_MAX,
+	};
 	n = audit_line_build(&entry, zeros, line);
 	assert_true(n < AUDIT_LINE_MAX);
 	assert_true(audit_line_check(line, n - 1, &checked, &why));
@@ -126,9 +152,31 @@ test_longest_line(void **state)
 	assert_true(audit_line_check(line, n - 1, &checked, &why));
 }
 
+/* An outcome is of something, an event may be, and what begins something is not. */
+static void
+test_of(void **state)
+{
+	for (enum audit_kind kind = AUDIT_START; kind <= AUDIT_EVENT; kind++) {
+		for (uint64_t of = 0; of <= 2; of++) {
+			const struct audit_entry entry = { .seq = 2,
+				.time_ms = WHEN,
+				.kind = kind,
+				.of = of };
+			/* 2: of itself */
+			const bool good = of < 2 && (kind != AUDIT_OUTCOME || of != 0) &&
+			    (kind == AUDIT_OUTCOME || kind == AUDIT_EVENT || of == 0);
+			size_t n = audit_line_build(&entry, zeros, line);
+			struct audit_checked checked;
+			const char *why;
+
+			assert_int_equal(audit_line_check(line, n - 1, &checked, &why), good);
+		}
+	}
+}
+
 /* ---- a log ---- */
 
-#define LINES 6
+#define LINES 7
 
 struct text {
 	char bytes[LINES * 600];
@@ -141,7 +189,7 @@ static void
 make_log(struct text *text)
 {
 	static const enum audit_kind kinds[LINES] = { AUDIT_START, AUDIT_INTENT, AUDIT_OUTCOME,
-		AUDIT_INTENT, AUDIT_OUTCOME, AUDIT_END };
+		AUDIT_EVENT, AUDIT_INTENT, AUDIT_OUTCOME, AUDIT_END };
 
 	memset(text, 0, sizeof(*text));
 	for (size_t i = 0; i < LINES; i++) {
@@ -197,6 +245,7 @@ test_untouched(void **state)
 	assert_int_equal(chain.starts, 1);
 	assert_int_equal(chain.intents, 2);
 	assert_int_equal(chain.outcomes, 2);
+	assert_int_equal(chain.events, 1);
 	assert_int_equal(chain.torn, 0);
 }
 
@@ -338,6 +387,7 @@ main(void)
 	static const struct CMUnitTest others[] = {
 		cmocka_unit_test(test_cut_text),
 		cmocka_unit_test(test_longest_line),
+		cmocka_unit_test(test_of),
 		cmocka_unit_test(test_untouched),
 		cmocka_unit_test(test_each_bit),
 		cmocka_unit_test(test_line_taken_out),
