@@ -184,15 +184,16 @@ fill_command(struct koda_command *c, const struct koda_command_options *o, struc
 	const struct policy *p = koda_policy_get(c->slot->policy);
 	const struct policy_limit *wall = &p->limit[KODA_WALL_TIME_SECS];
 	const struct policy_limit *output = &p->limit[KODA_MAX_OUTPUT_BYTES];
+	/* The wall time is for what somebody waits for; a server in the background serves until its session ends. */
+	const bool lasting = o->interactive || o->background;
 	uint64_t ms = o->timeout_ms;
 
-	if (wall->set)
+	if (!lasting && wall->set)
 		ms = least(ms,
-		    wall->value > COMMAND_WALL_MAX_MS ? COMMAND_WALL_MAX_MS : wall->value * 1000);
-	c->untimed = o->interactive && o->timeout_ms == 0;
-	if (o->interactive)
-		ms = o->timeout_ms;
-	c->timeout_ms = (unsigned)(o->interactive ? ms : least(ms, COMMAND_WALL_MAX_MS));
+		    wall->value < COMMAND_WALL_MAX_MS / 1000 ? wall->value * 1000
+							     : COMMAND_WALL_MAX_MS);
+	c->untimed = lasting && ms == 0;
+	c->timeout_ms = (unsigned)(lasting ? ms : least(ms, COMMAND_WALL_MAX_MS));
 	c->max_output = o->max_output;
 	if (output->set)
 		c->max_output = least(c->max_output, output->value);

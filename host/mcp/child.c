@@ -12,6 +12,7 @@
 
 #include "host/mcp/fault.h"
 #include "host/mcp/memory.h"
+#include "host/mcp/record.h"
 
 /* The program's status, as the command line has it. */
 #define STATUS_SETUP 88
@@ -211,6 +212,7 @@ on_child(void *data, uint64_t number, int in, int out, int control)
 		on_ended(child, &err);
 		return;
 	}
+	record_client(child->conn, "connected");
 	server_add(all->server, child->conn, on_ended, child);
 	child->watch =
 	    (struct server_watch){ .fd = control, .events = POLLIN, .ready = on_control };

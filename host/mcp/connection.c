@@ -379,6 +379,8 @@ connection_free(struct connection *conn)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
 	record_news(conn);
+	if (conn->child != NULL)
+		record_client(conn, "left");
 	conn->ending = true;
 	conn->slot = NULL;
 	/* The calls under way are answered from here. */

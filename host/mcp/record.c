@@ -316,7 +316,7 @@ record_command_over(struct connection *conn, const struct command *c)
 		tell_lost(conn, &err, "how a command in the background ended");
 }
 
-/* An event of what a command did, whichever it was. */
+/* An event of that client. */
 static void
 tell_event(struct connection *conn, struct audit_action *action)
 {
@@ -324,7 +324,16 @@ tell_event(struct connection *conn, struct audit_action *action)
 
 	action->session = conn->name;
 	if (audit_event(conn->server->record->audit, 0, action, &err) < 0)
-		tell_lost(conn, &err, "what a command did (%s)", action->tool);
+		tell_lost(conn, &err, "an event (%s)", action->tool);
+}
+
+void
+record_client(struct connection *conn, const char *verdict)
+{
+	struct audit_action action = { .tool = "client", .path = conn->root, .verdict = verdict };
+
+	if (conn->server->record->audit != NULL)
+		tell_event(conn, &action);
 }
 
 static const char *

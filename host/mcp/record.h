@@ -49,6 +49,8 @@ void record_end(struct call *call);
 uint64_t record_intent(const struct call *call);
 /* A command in the background has ended. */
 void record_command_over(struct connection *conn, const struct command *c);
+/* A child's client has come, or gone. Static. */
+void record_client(struct connection *conn, const char *verdict);
 /* What commands of that client reached and were refused since the last time. */
 void record_news(struct connection *conn);
 

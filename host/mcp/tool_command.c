@@ -1,4 +1,5 @@
 /* run_command, command_output, command_stop, command_list. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
 
-/* The library's own bound for every command; a policy's is tighter. */
-#define TIMEOUT_SECS_MAX 300
+/* What its milliseconds fit into. The library has a tighter bound for what is waited for, and the policy may have one. */
+#define TIMEOUT_SECS_MAX (UINT_MAX / 1000)
 /* With its NUL what the kernel takes as one argument of a program (MAX_ARG_STRLEN, of pages of 4 KiB). */
 #define COMMAND_TEXT_MAX ((128u << 10) - 1)
 /* Of a command, in a list or a sentence: enough to know it again. */

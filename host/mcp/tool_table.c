@@ -190,8 +190,8 @@ const struct tool tools[] = {
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"command\":{\"type\":\"string\",\"minLength\":1,\"description\":\"for sh -c\"},"
 	    "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"a directory below the root\"},"
-	    "\"timeout\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"seconds; at most the policy's, which is the default\"},"
-	    "\"background\":{\"type\":\"boolean\",\"description\":\"answer at once, with an id for command_output\"}},"
+	    "\"timeout\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"seconds; at most the policy's, which is the default; in the background: none\"},"
+	    "\"background\":{\"type\":\"boolean\",\"description\":\"answer at once, with an id for command_output; runs until it ends, is stopped, or the session ends\"}},"
 	    "\"required\":[\"command\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"}," STATE "," VIOLATIONS
 	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") "},\"required\":[\"running\",\"duration_ms\"]}",

@@ -617,12 +617,15 @@ struct koda_command_options {
 	int stdin_fd;
 	/* 0: captured, at most max_output bytes each (head and tail are kept). */
 	int stdout_fd, stderr_fd;
-	bool tty;        /* stdin_fd is a terminal: make it the command's own */
-	bool background; /* ends when the last process that it started does, not with its first */
-	bool approved;   /* somebody has said yes to exactly this already: do not ask again */
+	bool tty; /* stdin_fd is a terminal: make it the command's own */
+	/* Ends when the last process that it started does, not with its first. The policy's wall time does not end it;
+	 * timeout_ms does, and the end of its slot. */
+	bool background;
+	bool approved; /* somebody has said yes to exactly this already: do not ask again */
 	/* With tty only: a person sits before it and ends it. The policy's wall time does not, timeout_ms does. */
 	bool interactive;
-	unsigned timeout_ms; /* 0: the policy's; never above it, nor above 300 s */
+	unsigned
+	    timeout_ms; /* 0: the policy's; never above it, nor above 300 s, unless background or interactive */
 	uint64_t max_output; /* 0: the policy's; never above it */
 };
 

@@ -195,6 +195,47 @@ deadline(void **state)
 	fixture_end(&f);
 }
 
+/* A server goes on behind the wall time of what is waited for; its own time it has all the same. */
+static void
+lasting(void **state)
+{
+	const struct koda_command_options waited_for = { .shell = "sleep 1000" },
+					  server = { .shell = "sleep 2; echo still here",
+						  .background = true },
+					  timed = { .shell = "sleep 1000",
+						  .background = true,
+						  .timeout_ms = 500 };
+	struct koda_policy *p;
+	struct koda_command_result r;
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	assert_non_null(p = koda_policy_for_agent(KODA_AUTO, f.root, &err));
+	assert_int_equal(koda_policy_set_limit(p, KODA_WALL_TIME_SECS, 1, &err), 0);
+	assert_int_equal(koda_policy_freeze(p, &err), 0);
+	f.options.commands = true;
+	f.options.policy = p;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	assert_non_null(c = koda_command_start(f.slot, &server, NULL, NULL, &err));
+	run_options(&f, &timed, &r);
+	assert_int_equal(r.hit, KODA_HIT_WALL_TIME);
+	koda_command_result_done(&r);
+	run_options(&f, &waited_for, &r);
+	assert_int_equal(r.hit, KODA_HIT_WALL_TIME);
+	koda_command_result_done(&r);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	assert_int_equal(koda_command_result(c, &r, &err), 0);
+	assert_int_equal(r.hit, KODA_HIT_NONE);
+	assert_memory_equal(r.out.head, "still here\n", 11);
+	koda_command_result_done(&r);
+	koda_command_free(c);
+	fixture_end(&f);
+	koda_policy_free(p);
+}
+
 static void
 flood(void **state)
 {
@@ -773,6 +814,7 @@ main(void)
 		cmocka_unit_test(background),
 		cmocka_unit_test(leftovers),
 		cmocka_unit_test(deadline),
+		cmocka_unit_test(lasting),
 		cmocka_unit_test(flood),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(environment),

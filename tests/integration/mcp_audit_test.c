@@ -187,6 +187,7 @@ test_everything(void **state)
 	assert_int_equal(count(all, "intent"), N_ELEMENTS(wanted));
 	assert_int_equal(count(all, "outcome"), N_ELEMENTS(wanted));
 	assert_int_equal(count(all, "end"), 1);
+	assert_int_equal(count(all, "event"), 2); /* the child's client came and went */
 	json_decref(all);
 }
 
