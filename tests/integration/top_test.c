@@ -190,6 +190,7 @@ start_live(struct live *live, unsigned short columns)
 	assert_true(live->pid >= 0);
 	if (live->pid == 0) {
 		setsid();
+		signal(SIGHUP, SIG_DFL); /* whoever started the tests may ignore it */
 		ioctl(slave, TIOCSCTTY, 0);
 		dup2(slave, 0);
 		dup2(slave, 1);

@@ -235,8 +235,11 @@ in_order(void *data, const struct koda_found *f)
 	assert_memory_equal(f->text, want, 7);
 	next_line++;
 	if (kills_left > 0 && next_line % 1000 == 0 && (pid = searching_process()) > 0) {
-		kills_left--;
-		assert_int_equal(kill(pid, SIGKILL), 0);
+		/* The one before it may be gone between the look and the kill: in a sandbox somebody else buries it. */
+		if (kill(pid, SIGKILL) == 0)
+			kills_left--;
+		else
+			assert_int_equal(errno, ESRCH);
 	}
 	return 0;
 }
