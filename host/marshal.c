@@ -249,6 +249,7 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 	case KODA_OP_LIST:
 		BEGIN(list, LIST);
 		p->u.list.path = path;
+		SET(&p->u.list, names_only, (op->flags & KODA_NAMES_ONLY) != 0);
 		break;
 	case KODA_OP_MKDIR:
 		BEGIN(mkdir, MKDIR);

@@ -565,6 +565,21 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 }
 
 bool
+access_reads_all_in(const struct access_subject *who, const char *dir)
+{
+	struct walk w = { .path = dir };
+
+	if (strcmp(dir, "/") == 0) /* /proc */
+		return false;
+	if (!access_judge(who, ACCESS_OP_READ, dir, NULL).allowed ||
+	    first_below(&who->policy->list[KODA_DENY_READ], dir, false) != NULL)
+		return false;
+	while (walk_next(&w))
+		;
+	return strcmp(w.name, "koda") != 0; /* it may be the one that holds the database */
+}
+
+bool
 access_protected_entry(const struct access_subject *who, const char *parent_name, const char *name)
 {
 	char parent[FOLD_MAX], entry[FOLD_MAX];

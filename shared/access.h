@@ -74,6 +74,10 @@ struct access_verdict {
 struct access_verdict access_judge(const struct access_subject *who, enum access_op op,
     const char *path, const struct access_disk *disk);
 
+/* May everything directly in that readable directory be read, whatever it is called? false: ask for each. For who looks
+ * at all of its names. */
+bool access_reads_all_in(const struct access_subject *who, const char *dir);
+
 /*
  * May the directory `path` be moved or removed with all below it, as far as the policy's text tells?
  * Refused when a rule that denies, or a protected place by name, lies beneath. The worker walks the

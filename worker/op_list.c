@@ -82,15 +82,18 @@ read_names(struct session *ses, const Koda__List *ask, DIR *d, struct names *nam
 	const struct place *at = &ses->at;
 	char path[PATH_LEN_MAX + NAME_LEN_MAX + 2];
 	int n = snprintf(path, sizeof(path), "%s/", strlen(at->path) == 1 ? "" : at->path);
+	const bool all = access_reads_all_in(&ses->who, at->path);
 	struct dirent *e;
 
 	while (errno = 0, (e = readdir(d)) != NULL) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		snprintf(path + n, sizeof(path) - (size_t)n, "%s", e->d_name);
-		if (!access_judge(&ses->who, ACCESS_OP_READ, path, NULL).allowed) {
-			names->hidden++;
-			continue;
+		if (!all) {
+			snprintf(path + n, sizeof(path) - (size_t)n, "%s", e->d_name);
+			if (!access_judge(&ses->who, ACCESS_OP_READ, path, NULL).allowed) {
+				names->hidden++;
+				continue;
+			}
 		}
 		if (is_behind(e->d_name, ask) && names_add(names, e->d_type, e->d_name) < 0)
 			return say(err, KODA_TOO_LARGE, 0,
@@ -99,20 +102,20 @@ read_names(struct session *ses, const Koda__List *ask, DIR *d, struct names *nam
 	return errno == 0 ? 0 : say(err, KODA_IO, errno, "list", at->path);
 }
 
-/* What the directory said of it, and the size that only the file knows. Gone meanwhile: false. */
+/* What the directory said of it, and the size, if it is wanted, that only the file knows. Gone meanwhile: false. */
 static bool
-look_at(DIR *d, const char *entry, Koda__Entry *ret)
+look_at(DIR *d, const char *entry, bool sizes, Koda__Entry *ret)
 {
 	unsigned char type = (unsigned char)entry[0];
 	struct stat st = { 0 };
 
 	koda__entry__init(ret);
 	ret->name = bytes_of(entry + 1, strlen(entry + 1));
-	if (type == DT_UNKNOWN || type == DT_REG) {
+	if (type == DT_UNKNOWN || (type == DT_REG && sizes)) {
 		if (fstatat(dirfd(d), entry + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return false;
 		ret->type = file_type_of(st.st_mode);
-		ret->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+		ret->size = S_ISREG(st.st_mode) && sizes ? (uint64_t)st.st_size : 0;
 	} else {
 		ret->type = file_type_of((mode_t)DTTOIF(type));
 	}
@@ -120,9 +123,10 @@ look_at(DIR *d, const char *entry, Koda__Entry *ret)
 }
 
 static int
-fill_page(struct session *ses, DIR *d, struct names *names, Koda__ListReply *msg,
-    struct koda_error *err)
+fill_page(struct session *ses, DIR *d, struct names *names, const Koda__List *ask,
+    Koda__ListReply *msg, struct koda_error *err)
 {
+	const bool sizes = !ask->has_names_only || !ask->names_only;
 	cleanup_free const char **sorted = malloc((names->n + 1) * sizeof(*sorted));
 	size_t bytes = strlen(ses->at.path), n = 0;
 	Koda__Entry *entries;
@@ -144,7 +148,7 @@ fill_page(struct session *ses, DIR *d, struct names *names, Koda__ListReply *msg
 	if (entries == NULL)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		if (look_at(d, sorted[i], &entries[msg->n_entry])) {
+		if (look_at(d, sorted[i], sizes, &entries[msg->n_entry])) {
 			msg->entry[msg->n_entry] = &entries[msg->n_entry];
 			msg->n_entry++;
 		}
@@ -203,8 +207,8 @@ op_list(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	}
 	koda__list_reply__init(msg);
 	msg->path = bytes_of(at->path, strlen(at->path));
-	if (read_names(ses, ask, d, &names, err) < 0 || fill_page(ses, d, &names, msg, err) < 0 ||
-	    keep_names(ses, msg, err) < 0)
+	if (read_names(ses, ask, d, &names, err) < 0 ||
+	    fill_page(ses, d, &names, ask, msg, err) < 0 || keep_names(ses, msg, err) < 0)
 		return -1;
 	msg->has_hidden = true;
 	msg->hidden = names.hidden;

@@ -51,9 +51,14 @@ text_show(struct text *t, const void *data, size_t len, bool tabs)
 
 	while (len > 0) {
 		char shown[VISIBLE_MAX];
-		size_t n, used = visible_escape(p, len, tabs, shown, &n);
+		size_t n, used = visible_plain(p, len);
 
-		text_add(t, shown, n);
+		if (used > 0) {
+			text_add(t, p, used);
+		} else {
+			used = visible_escape(p, len, tabs, shown, &n);
+			text_add(t, shown, n);
+		}
 		p += used;
 		len -= used;
 	}

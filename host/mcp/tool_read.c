@@ -223,12 +223,34 @@ tool_read_file(struct call *call)
 
 /* ---- list_directory ---- */
 
+/* One of them, in both forms. types: one value for each, which all entries share. */
+static void
+add_entry(json_t *entries, struct text *t, const struct koda_entry *e, bool sizes,
+    json_t *const *types)
+{
+	const char *mark = e->type == KODA_FILE_DIRECTORY ? "/\n"
+	    : e->type == KODA_FILE_SYMLINK                ? "@\n"
+							  : "\n";
+	json_t *entry = json_object();
+
+	json_object_set_new_nocheck(entry, "name", text_json_string(e->name));
+	json_object_set_nocheck(entry, "type", types[e->type]);
+	text_show_string(t, e->name);
+	if (sizes && e->type == KODA_FILE_REGULAR) {
+		json_object_set_new_nocheck(entry, "size", json_integer((json_int_t)e->size));
+		text_printf(t, "\t%llu", (unsigned long long)e->size);
+	}
+	text_add(t, mark, strlen(mark));
+	json_array_append_new(entries, entry);
+}
+
 static void
 on_list(void *data, const struct koda_result *result, const struct koda_error *err)
 {
 	struct call *call = data;
+	const bool sizes = tool_bool(call, "sizes");
+	json_t *ret, *entries, *types[KODA_FILE_OTHER + 1];
 	uint64_t from, limit, i;
-	json_t *ret, *entries;
 	struct text t = { 0 };
 
 	if (err != NULL) {
@@ -239,23 +261,12 @@ on_list(void *data, const struct koda_result *result, const struct koda_error *e
 	from = tool_number(call, "offset", 0);
 	limit = tool_number(call, "limit", LIST_DEFAULT);
 	entries = json_array();
-	for (i = from; i < result->n_entries && i - from < limit; i++) {
-		const struct koda_entry *e = &result->entries[i];
-		json_t *entry = json_object();
-
-		json_object_set_new_nocheck(entry, "name", text_json_string(e->name));
-		json_object_set_new_nocheck(entry, "type",
-		    json_string_nocheck(text_file_type(e->type)));
-		json_object_set_new_nocheck(entry, "size", json_integer((json_int_t)e->size));
-		json_array_append_new(entries, entry);
-		text_show_string(&t, e->name);
-		if (e->type == KODA_FILE_REGULAR)
-			text_printf(&t, "\t%llu", (unsigned long long)e->size);
-		text_printf(&t, "%s\n",
-		    e->type == KODA_FILE_DIRECTORY     ? "/"
-			: e->type == KODA_FILE_SYMLINK ? "@"
-						       : "");
-	}
+	for (size_t k = 0; k <= KODA_FILE_OTHER; k++)
+		types[k] = json_string_nocheck(text_file_type((enum koda_file_type)k));
+	for (i = from; i < result->n_entries && i - from < limit; i++)
+		add_entry(entries, &t, &result->entries[i], sizes, types);
+	for (size_t k = 0; k <= KODA_FILE_OTHER; k++)
+		json_decref(types[k]);
 	if (i < result->n_entries)
 		text_printf(&t, "(there is more: go on with offset %llu)\n", (unsigned long long)i);
 	if (result->hidden > 0)
@@ -274,7 +285,11 @@ void
 tool_list_directory(struct call *call)
 {
 	const char *path = tool_string(call, "path");
-	const struct koda_op op = { .kind = KODA_OP_LIST, .path = path != NULL ? path : "." };
+	const struct koda_op op = {
+		.kind = KODA_OP_LIST,
+		.path = path != NULL ? path : ".",
+		.flags = tool_bool(call, "sizes") ? 0 : KODA_NAMES_ONLY,
+	};
 
 	if (tool_check_paths(call, (const char *const[]){ "path", NULL }))
 		tool_submit(call, &op, on_list);

@@ -99,7 +99,8 @@ const struct tool tools[] = {
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"
 	    "\"offset\":{\"type\":\"integer\",\"minimum\":0},"
-	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000}},"
+	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000},"
+	    "\"sizes\":{\"type\":\"boolean\",\"description\":\"of files, too\"}},"
 	    "\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
 	    "\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"

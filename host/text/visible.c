@@ -36,6 +36,17 @@ visible_next(const uint8_t *p, size_t len, uint32_t *ret)
 	return n;
 }
 
+size_t
+visible_plain(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	size_t n = 0;
+
+	while (n < len && p[n] >= 0x20 && p[n] < 0x7f)
+		n++;
+	return n;
+}
+
 bool
 visible_is_utf8(const void *data, size_t len)
 {
@@ -43,8 +54,10 @@ visible_is_utf8(const void *data, size_t len)
 
 	while (len > 0) {
 		uint32_t c;
-		size_t n = visible_next(p, len, &c);
+		size_t n = visible_plain(p, len);
 
+		if (n == 0)
+			n = visible_next(p, len, &c);
 		if (n == 0)
 			return false;
 		p += n;

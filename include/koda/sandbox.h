@@ -206,6 +206,8 @@ enum koda_op_flags {
 	KODA_RECURSIVE = 1 << 3, /* remove: a directory with all below it */
 	KODA_OVERWRITE = 1 << 4, /* rename: replace what is there */
 	KODA_DRY_RUN = 1 << 5,   /* mutations: judge and describe, change nothing, ask nobody */
+	KODA_NAMES_ONLY =
+	    1 << 6, /* list: names and types; each size is a look at a file more, and is 0 then */
 };
 
 enum koda_access {

@@ -411,6 +411,11 @@ test_list(void **state)
 	shell("cd \"$1\" && mkdir d && ln -s d l && printf xx >f && touch a b c", project, NULL,
 	    NULL);
 	message = call_tool(&c, "list_directory", json_object());
+	is_missing(message, "result.structuredContent.entries.4.size");
+	says(message, "result.content.0.text", "a\nb\nc\nd/\nf\nl@\n");
+	json_decref(message);
+	message = call_tool(&c, "list_directory", json_pack("{s:b}", "sizes", 1));
+	says(message, "result.content.0.text", "a\t0\nb\t0\nc\t0\nd/\nf\t2\nl@\n");
 	counts(message, "result.structuredContent.total", 6);
 	says(message, "result.structuredContent.entries.3.name", "d");
 	says(message, "result.structuredContent.entries.3.type", "directory");

@@ -314,6 +314,45 @@ compose_is_the_intersection(void **state)
 	assert_true(writes > PAIRS / 10 && reached > PAIRS / 10);
 }
 
+/* ---- where all names of a directory may be read, each of them may ---- */
+
+static void
+reading_all_is_reading_each(void **state)
+{
+	static const char *const dirs[] = { "/", "/proc", "/proc/1", "/a/.config",
+		"/a/.config/koda", "/a/.CONFIG/Koda.", "/koda" };
+	static const char *const names[] = { "a", "b", "ab", ".git", "config", "db", "DB", "proc",
+		"koda", ".config" };
+	size_t all = 0, not_all = 0;
+
+	for (size_t i = 0; i < PAIRS; i++) {
+		cleanup(policy_done) struct policy p;
+		const struct access_subject who = { &p, KODA_AUTO, "" };
+
+		draw_policy(&p);
+		for (size_t k = 0; k < PLACES; k++) {
+			char dir[64], path[128];
+			bool each = true;
+
+			snprintf(dir, sizeof(dir), "%s",
+			    draw(4) == 0 ? PICK(dirs) : draw_path(false));
+			for (size_t n = 0; n < N_ELEMENTS(names); n++) {
+				snprintf(path, sizeof(path), "%s/%s", dir[1] == '\0' ? "" : dir,
+				    names[n]);
+				each = each && may(&p, ACCESS_OP_READ, path);
+			}
+			if (access_reads_all_in(&who, dir)) {
+				if (!each)
+					broken("all of it", dir, 0, &p, &p, &p);
+				all++;
+			} else {
+				not_all++;
+			}
+		}
+	}
+	assert_true(all > PAIRS && not_all > PAIRS);
+}
+
 /* ---- compose(p, p) is p ---- */
 
 static void
@@ -415,6 +454,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(compose_never_widens, reseed),
 		cmocka_unit_test_setup(compose_is_the_intersection, reseed),
+		cmocka_unit_test_setup(reading_all_is_reading_each, reseed),
 		cmocka_unit_test_setup(compose_with_itself_changes_nothing, reseed),
 		cmocka_unit_test_setup(pack_and_unpack_round_trip, reseed),
 		cmocka_unit_test_setup(unpack_survives_spoilt_bytes, reseed),
