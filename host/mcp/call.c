@@ -1,6 +1,7 @@
 /* Requests that are answered later, and the batches that they came in. */
 #include <stdlib.h>
 
+#include "host/mcp/child.h"
 #include "host/mcp/connection.h"
 #include "host/mcp/memory.h"
 #include "host/mcp/methods.h"
@@ -69,6 +70,8 @@ call_new(struct connection *conn, struct batch *batch, const json_t *id, const j
 	conn->calls = call;
 	conn->n_calls++;
 	conn->owed += owed;
+	if (conn->child != NULL)
+		child_acts(conn->child);
 	return call;
 }
 

@@ -29,13 +29,14 @@ struct child {
 	enum koda_mode mode;
 	bool asks_hosts, narrowed;
 	char *root;
-	int root_fd; /* -1: the session has it */
+	int root_fd;
 	struct koda_policy *policy;
 	time_t until; /* its token is good */
 
 	struct connection *conn; /* NULL: its client has not come */
 	int in, out, control;
 	struct server_watch watch; /* of control */
+	bool acted;                /* its client has wanted something done */
 	bool ending;
 	const char *sentence; /* what its client is told at the end; static, or NULL */
 	child_closed_fn *closed;
@@ -116,6 +117,15 @@ child_closed_unheard(struct child *child)
 	child->closed = NULL;
 }
 
+static void
+end_client(struct child *child, uint8_t status, const char *sentence)
+{
+	server_unwatch(child->all->server, &child->watch);
+	endpoint_end(child->control, status, sentence);
+	close(child->in);
+	close(child->out);
+}
+
 /* Its connection has been freed, and its session with it. */
 static void
 on_ended(void *data, const struct koda_error *why)
@@ -124,19 +134,22 @@ on_ended(void *data, const struct koda_error *why)
 	struct children *all = child->all;
 
 	child->conn = NULL;
+	if (why == NULL && !child->ending && !child->acted &&
+	    endpoint_give_back(all->ep, child->number)) {
+		end_client(child, 0, NULL);
+		return;
+	}
+	endpoint_revoke(all->ep, child->number);
 	child->ending = true;
 	end_below(child);
 	/* Those of them that have a connection end at the end of this turn; nobody's child meanwhile. */
 	for (struct child *c = all->first; c != NULL; c = c->next)
 		c->parent = c->parent == child ? NULL : c->parent;
-	server_unwatch(all->server, &child->watch);
 	if (why != NULL)
-		endpoint_end(child->control,
-		    why->code == KODA_UNSUPPORTED ? STATUS_SETUP : STATUS_HOST, why->message);
+		end_client(child, why->code == KODA_UNSUPPORTED ? STATUS_SETUP : STATUS_HOST,
+		    why->message);
 	else
-		endpoint_end(child->control, 0, child->sentence);
-	close(child->in);
-	close(child->out);
+		end_client(child, 0, child->sentence);
 	free_child(child);
 }
 
@@ -161,7 +174,15 @@ on_control(struct server_watch *watch, short revents)
 
 	if (recv(watch->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		return;
-	end(child, NULL);
+	server_end_connection(child->conn);
+}
+
+void
+child_acts(struct child *child)
+{
+	if (!child->acted)
+		endpoint_revoke(child->all->ep, child->number);
+	child->acted = true;
 }
 
 /* The session, of the directory that was meant when it was opened, wherever a path leads by now. */
@@ -182,13 +203,9 @@ connect_child(struct child *child, struct koda_error *err)
 		.child = child,
 		.helper_dir = child->all->helper_dir,
 	};
-	struct connection *conn;
 
 	snprintf(by, sizeof(by), "/proc/self/fd/%d", child->root_fd);
-	conn = connection_new(child->all->server, &options, err);
-	close(child->root_fd);
-	child->root_fd = -1;
-	return conn;
+	return connection_new(child->all->server, &options, err);
 }
 
 static void

@@ -30,6 +30,10 @@ void children_free(struct children *children);
 int child_open(struct connection *parent, const struct child_wish *wish,
     char ret[ENDPOINT_TOKEN_SIZE], struct koda_error *err);
 
+/* Its client wants something done: from here on its token has been used. A client that goes before that has only looked
+ * what the server is, as some do, and may come again. */
+void child_acts(struct child *child);
+
 /* The connection's own child of that name, or NULL. */
 struct child *child_find(const struct connection *parent, const char *name);
 /* End it and all below it. closed is called once when all of it has gone, maybe before this returns. */

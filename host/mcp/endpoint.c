@@ -71,6 +71,12 @@ endpoint_open(struct endpoint *ep, uint64_t child, char ret[ENDPOINT_TOKEN_SIZE]
 	return 0;
 }
 
+bool
+endpoint_give_back(struct endpoint *ep, uint64_t child)
+{
+	return tokens_give_back(&ep->tokens, child, door_now());
+}
+
 void
 endpoint_revoke(struct endpoint *ep, uint64_t child)
 {

@@ -3,7 +3,7 @@
  * token, hands over its standard input and output, and waits. From then on the server speaks with the client directly, and
  * the program is only there to be waited for: when it dies the child's connection ends, and when that ends, it does.
  *
- * A token is good once, for five minutes, and only for the same user. Nothing here knows MCP.
+ * A token is good once (to look what the server is does not count), for five minutes, and only for the same user. Nothing here knows MCP.
  */
 #ifndef KODA_MCP_ENDPOINT_H
 #define KODA_MCP_ENDPOINT_H
@@ -43,7 +43,9 @@ void endpoint_dispatch(struct endpoint *ep);
 /* A token for the child, whose number is the caller's own. 0, or -1 with *err set. */
 int endpoint_open(struct endpoint *ep, uint64_t child, char ret[ENDPOINT_TOKEN_SIZE],
     struct koda_error *err);
-/* The parent has closed it: its token is worth nothing any more. */
+/* Whoever came with the child's token has gone again, and has done nothing: it is good again. False: its time is over. */
+bool endpoint_give_back(struct endpoint *ep, uint64_t child);
+/* The parent has closed it, or its client is at work: its token is worth nothing any more. */
 void endpoint_revoke(struct endpoint *ep, uint64_t child);
 
 /* The child's connection is over: the program ends with that status, 0 when it was a clean end, and prints the sentence, if

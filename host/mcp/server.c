@@ -209,6 +209,14 @@ free_one(struct server *server)
 	return c != NULL;
 }
 
+/* The end of one may be the end of others. */
+static void
+free_done(struct server *server)
+{
+	while (free_one(server))
+		continue;
+}
+
 /*
  * After initialize has been answered: building the kernel sandbox takes longer than the start may. So the first call finds
  * it there, and a machine that cannot do what the mode promises is told of before anything is asked for.
@@ -259,8 +267,12 @@ serve_watches(struct server *server, size_t first)
 
 		while (w != NULL && w->fd != server->fds[i].fd)
 			w = w->next;
-		if (w != NULL && server->fds[i].revents != 0)
-			w->ready(w, server->fds[i].revents);
+		if (w == NULL || server->fds[i].revents == 0)
+			continue;
+		w->ready(w, server->fds[i].revents);
+		/* Who has gone makes room for who comes in the same turn, with the same token maybe: the door is the first
+		 * that was watched, and so the last here. */
+		free_done(server);
 	}
 }
 
@@ -286,10 +298,8 @@ turn(struct server *server, struct koda_error *err)
 		return 0;
 	if (serve_all(server, err) < 0)
 		return -1;
+	free_done(server);
 	serve_watches(server, 1 + FDS_EACH * n_clients);
-	/* The end of one may be the end of others. */
-	while (free_one(server))
-		continue;
 	return 0;
 }
 

@@ -61,14 +61,28 @@ tokens_redeem(struct tokens *tokens, const char secret[TOKEN_SECRET_LEN], int64_
 		struct token *token = &tokens->all[i];
 		bool same = digest_same_secret(token->secret, secret, TOKEN_SECRET_LEN);
 
-		if (same && token->used && token->until > now)
+		if (same && token->used && !token->taken && token->until > now)
 			found = token;
 	}
 	if (found == NULL)
 		return false;
 	*ret_child = found->child;
-	forget(found);
+	found->taken = true;
 	return true;
+}
+
+bool
+tokens_give_back(struct tokens *tokens, uint64_t child, int64_t now)
+{
+	for (size_t i = 0; i < TOKENS_MAX; i++) {
+		struct token *token = &tokens->all[i];
+
+		if (token->used && token->taken && token->child == child && token->until > now) {
+			token->taken = false;
+			return true;
+		}
+	}
+	return false;
 }
 
 void

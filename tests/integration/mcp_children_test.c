@@ -317,6 +317,42 @@ test_token_twice(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
+/* Some clients start the command line once only to look what the server is. */
+static void
+test_token_looked_at(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+	const char *const *argv = talk_open_child(&parent, child_named("a"));
+	struct process again;
+
+	for (int i = 0; i < 3; i++) {
+		child = talk_start(argv, NULL);
+		json_decref(
+		    talk_response(&child, talk_request(&child, "tools/list", json_object())));
+		if (i == 1)
+			kill(child.p.pid, SIGKILL);
+		if (i == 1)
+			assert_int_equal(wait_for(&child.p), 128 + SIGKILL);
+		else
+			assert_int_equal(talk_finish(&child), 0);
+	}
+	child = talk_start(argv, NULL);
+	talk_write(&child, "", "f");
+	assert_int_equal(talk_finish(&child), 0);
+	again = start(argv);
+	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_int_equal(finish(&again), 3);
+	/* And one that is closed meanwhile does not come back. */
+	argv = talk_open_child(&parent, child_named("b"));
+	child = talk_start(argv, NULL);
+	talk_expect(&parent, "", "close_child", child_named("b"));
+	assert_int_equal(talk_finish(&child), 0);
+	again = start(argv);
+	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_int_equal(finish(&again), 3);
+	assert_int_equal(talk_finish(&parent), 0);
+}
+
 /* ---- the end ---- */
 
 static void
@@ -425,6 +461,7 @@ main(void)
 		TEST(refused),
 		TEST(limits),
 		TEST(token_twice),
+		TEST(token_looked_at),
 		TEST(closed),
 		TEST(ends_with_its_parent),
 		TEST(program_killed),

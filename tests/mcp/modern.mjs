@@ -9,11 +9,11 @@ const { StdioClientTransport } = packages("@modelcontextprotocol/client/stdio");
 const VERSION = "2026-07-28";
 const META = { "io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {} };
 
-// prior: what the server is known to be. Without it the SDK starts the command line twice, once to look; a child's is good once.
-const connect = async (world, args, options = {}, prior = undefined) => {
+// The SDK starts the command line twice, once to look.
+const connect = async (world, args, options = {}) => {
 	const client = new Client({ name: "modern", version: "1" }, { versionNegotiation: { mode: { pin: VERSION } }, ...options });
 	await within(client.connect(new StdioClientTransport({ command: KODA, args, cwd: world.root, env: world.environment,
-		stderr: "ignore" }), { prior }), "connect");
+		stderr: "ignore" })), "connect");
 	return client;
 };
 
@@ -87,8 +87,7 @@ test("a child is asked for itself", withModern({}, "safe", async (parent, world)
 	const askedParent = accepts(parent);
 	const opened = await parent.callTool({ name: "open_child", arguments: { name: "one", mode: "safe" } });
 	assert.ok(!opened.isError, textOf(opened));
-	const prior = { kind: "modern", discover: parent.getDiscoverResult() };
-	const child = await connect(world, opened.structuredContent.command.slice(1), ASKS, prior), asked = accepts(child), before = askedParent.length;
+	const child = await connect(world, opened.structuredContent.command.slice(1), ASKS), asked = accepts(child), before = askedParent.length;
 	try {
 		const result = await child.callTool({ name: "write_file", arguments: { path: "b.txt", content: "b\n" } });
 		assert.ok(!result.isError, textOf(result));

@@ -68,6 +68,30 @@ test_nothing_is_none(void **state)
 }
 
 static void
+test_given_back(void **state)
+{
+	struct tokens tokens = { 0 };
+	char secret[TOKEN_SECRET_LEN];
+	uint64_t child;
+
+	assert_true(tokens_make(&tokens, 7, NOW, secret));
+	assert_false(tokens_give_back(&tokens, 7, NOW)); /* nobody has come */
+	assert_true(tokens_redeem(&tokens, secret, NOW, &child));
+	assert_false(tokens_redeem(&tokens, secret, NOW, &child));
+	assert_false(tokens_give_back(&tokens, 6, NOW));
+	assert_true(tokens_give_back(&tokens, 7, NOW));
+	assert_false(tokens_give_back(&tokens, 7, NOW));
+	assert_true(tokens_redeem(&tokens, secret, NOW + TOKEN_SECONDS - 1, &child));
+	/* It lasts no longer for that. */
+	assert_false(tokens_give_back(&tokens, 7, NOW + TOKEN_SECONDS));
+	assert_true(tokens_give_back(&tokens, 7, NOW + TOKEN_SECONDS - 1));
+	assert_false(tokens_redeem(&tokens, secret, NOW + TOKEN_SECONDS, &child));
+	tokens_revoke(&tokens, 7);
+	assert_false(tokens_redeem(&tokens, secret, NOW, &child));
+	assert_false(tokens_give_back(&tokens, 7, NOW));
+}
+
+static void
 test_letters(void **state)
 {
 	static const char digits[] =
@@ -113,6 +137,7 @@ main(void)
 {
 	static const struct CMUnitTest others[] = {
 		cmocka_unit_test(test_nothing_is_none),
+		cmocka_unit_test(test_given_back),
 		cmocka_unit_test(test_letters),
 		cmocka_unit_test(test_too_many),
 	};
