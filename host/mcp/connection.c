@@ -378,9 +378,11 @@ connection_free(struct connection *conn)
 	if (conn->approvals != NULL)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
-	record_news(conn);
-	if (conn->child != NULL)
-		record_client(conn, "left");
+	if (conn->ses != NULL) {
+		record_news(conn);
+		if (conn->child != NULL)
+			record_client(conn, "left");
+	}
 	conn->ending = true;
 	conn->slot = NULL;
 	/* The calls under way are answered from here. */
