@@ -226,7 +226,8 @@ unlink_command(struct koda_command *c)
 	if (c->next != NULL)
 		c->next->prev = c->prev;
 	c->prev = c->next = NULL;
-	sb->n_commands--;
+	if (--sb->n_commands == 0)
+		sb->mixed = false;
 }
 
 /* The one place where a command ends. */
@@ -272,7 +273,7 @@ compare(struct koda_command *c)
 	struct koda_error err;
 
 	c->state = COMMAND_COMPARING;
-	if (protect_compare(c->sb, c->name, compared, c, &err) < 0)
+	if (protect_compare(c->sb, sandbox_only_command(c->sb), compared, c, &err) < 0)
 		fail_with(c, &err);
 }
 
@@ -324,12 +325,17 @@ on_output(struct source *source)
 		read_output(out);
 }
 
+/* Of what a command prints at one end, so many lines that look like refusals: who prints more of them does not push out what
+ * was seen. */
+#define SUSPECTED_MAX 30
+
 /* Whose text is searched. */
 struct scan {
 	struct sandbox *sb;
 	const char *command, *cwd;
 	koda_violation_fn *fn;
 	void *data;
+	size_t left; /* how many may be recorded */
 	int stopped;
 };
 
@@ -349,6 +355,8 @@ on_denial(void *data, const struct denial *found)
 	/* What the view would have let it do was refused by somebody else: file modes, mostly. */
 	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
 		return 0;
+	if (scan->left-- == 0)
+		return 1;
 	if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_WRITE)
 		view_writes(&scan->sb->view, d.target, &v.rule);
 	else if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_READ)
@@ -364,7 +372,10 @@ on_denial(void *data, const struct denial *found)
 static void
 scan_stderr(struct koda_command *c)
 {
-	struct scan scan = { .sb = c->sb, .command = c->name, .cwd = c->cwd };
+	struct scan scan = { .sb = c->sb,
+		.command = c->name,
+		.cwd = c->cwd,
+		.left = SUSPECTED_MAX };
 	struct koda_output out;
 
 	capture_get(&c->err.capture, &out);
@@ -375,6 +386,7 @@ scan_stderr(struct koda_command *c)
 		out.tail_len = SCAN_STDERR_MAX;
 	}
 	stderr_parse(out.head, out.head_len, on_denial, &scan);
+	scan.left = SUSPECTED_MAX;
 	stderr_parse(out.tail, out.tail_len, on_denial, &scan);
 }
 
@@ -387,7 +399,8 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
 		.command = command,
 		.cwd = cwd,
 		.fn = fn,
-		.data = data };
+		.data = data,
+		.left = SIZE_MAX };
 
 	session_enter(ses); /* whoever is called back may release the slot, or close the session */
 	if (slot->sandbox != NULL)
@@ -764,6 +777,12 @@ tell_over(struct handle *handle)
 }
 
 static void
+give_up(struct handle *handle)
+{
+	koda_command_free(command_of(handle));
+}
+
+static void
 destroy_handle(struct handle *handle)
 {
 	command_destroy(command_of(handle));
@@ -777,8 +796,10 @@ command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
 	if (c == NULL)
 		return NULL;
 	c->slot = slot;
-	c->handle =
-	    (struct handle){ .ses = slot->ses, .tell = tell_over, .destroy = destroy_handle };
+	c->handle = (struct handle){ .ses = slot->ses,
+		.tell = tell_over,
+		.give_up = give_up,
+		.destroy = destroy_handle };
 	c->sb = slot->sandbox;
 	c->fd[0] = c->fd[1] = c->fd[2] = -1;
 	c->out = (struct command_output){ { on_output, -1, 0 }, c, { .fd = -1 }, 0 };
@@ -798,7 +819,7 @@ link_command(struct koda_command *c)
 	if (sb->commands != NULL)
 		sb->commands->prev = c;
 	sb->commands = c;
-	sb->n_commands++;
+	sb->mixed |= sb->n_commands++ > 0;
 	c->slot->ses->n_under_way++;
 }
 
@@ -966,6 +987,8 @@ koda_command_free(struct koda_command *c)
 	if (c == NULL)
 		return;
 	c->done = NULL;
+	if (handle_postpone(&c->handle))
+		return;
 	if (c->state != COMMAND_OVER && *c->slot->ses->here != 1) {
 		unlink_command(c); /* the parent's */
 	} else if (c->state != COMMAND_OVER) {

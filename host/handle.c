@@ -20,6 +20,20 @@ handle_let_go(struct handle *handle)
 		handle->destroy(handle);
 }
 
+bool
+handle_postpone(struct handle *handle)
+{
+	/* What is over may be of a session that is gone; nothing of ours goes on with it. */
+	if (handle->over || !handle->ses->in_event)
+		return false;
+	if (!handle->is_unwanted) {
+		handle->is_unwanted = true;
+		handle->unwanted = handle->ses->unwanted;
+		handle->ses->unwanted = handle;
+	}
+	return true;
+}
+
 void
 handle_free(struct handle *handle)
 {

@@ -184,7 +184,7 @@ sandbox_kill(struct sandbox *sb, const struct koda_error *why)
 const char *
 sandbox_only_command(const struct sandbox *sb)
 {
-	return sb->n_commands == 1 ? sb->commands->name : "";
+	return sb->n_commands == 1 && !sb->mixed ? sb->commands->name : "";
 }
 
 static bool
@@ -207,12 +207,19 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		.rule = "",
 		.detail = "",
 		.certain = true };
+	char untold[96];
 
 	switch ((int)e->kind) {
 	case KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED:
 		v.kind = KODA_VIOLATION_NETWORK_OUTBOUND;
 		v.rule = "host_socket";
 		v.detail = "a socket of the host is not for commands";
+		if (!e->has_untold)
+			break;
+		snprintf(untold, sizeof(untold),
+		    "%llu more sockets of the host, too fast to be told one by one",
+		    (unsigned long long)e->untold);
+		v.detail = untold;
 		break;
 	case KODA__EVENT_KIND__EVENT_KIND_REMOUNTED:
 		v.rule = "replaced_outside";

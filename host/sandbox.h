@@ -48,6 +48,7 @@ struct sandbox {
 
 	struct koda_command *commands; /* not over yet */
 	size_t n_commands;
+	bool mixed; /* several of them have been at work since the last time there was none */
 	struct violations violations;
 	struct egress_port egress;
 	uint64_t compare_at; /* ns: the next comparison on account of background commands */

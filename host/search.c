@@ -494,6 +494,12 @@ tell_over(struct handle *handle)
 }
 
 static void
+give_up(struct handle *handle)
+{
+	koda_search_free(search_of(handle));
+}
+
+static void
 destroy_handle(struct handle *handle)
 {
 	destroy(search_of(handle));
@@ -522,7 +528,10 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 	arena_init_large(&s->arena, PAGE_ARENA);
 	s->source = (struct source){ .ready = on_readable, .fd = -1 };
 	s->fs.fd = s->child.pidfd = -1;
-	s->handle = (struct handle){ .ses = ses, .tell = tell_over, .destroy = destroy_handle };
+	s->handle = (struct handle){ .ses = ses,
+		.tell = tell_over,
+		.give_up = give_up,
+		.destroy = destroy_handle };
 	s->fn = found;
 	s->done = done;
 	s->data = data;
@@ -575,6 +584,9 @@ koda_search_free(struct koda_search *s)
 	if (s == NULL)
 		return;
 	s->done = NULL;
+	s->fn = NULL;
+	if (handle_postpone(&s->handle))
+		return;
 	if (!s->handle.over && *s->slot->ses->here == 1) {
 		over(s);
 	} else if (!s->handle.over) {

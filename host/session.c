@@ -318,7 +318,7 @@ session_over(struct handle *handle, bool to_be_told)
 
 	handle->over = true;
 	ses->n_under_way--;
-	if (!to_be_told)
+	if (!to_be_told || handle->is_unwanted)
 		return;
 	handle->in_line = true;
 	handle->next = NULL;
@@ -365,7 +365,7 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
 	if (ses->dispatching)
 		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
-	if (ses->n_async + ses->n_under_way == 0 && timeout_ms < 0)
+	if (ses->n_async + ses->n_under_way == 0 && ses->over == NULL && timeout_ms < 0)
 		return 0;
 	session_enter(ses);
 	work(ses, timeout_ms);
@@ -582,11 +582,25 @@ forget_those_over(struct koda_session *ses)
 		session_forget(ses->over);
 }
 
+static void
+give_up_unwanted(struct koda_session *ses)
+{
+	struct handle *h;
+
+	while ((h = ses->unwanted) != NULL) {
+		ses->unwanted = h->unwanted;
+		h->is_unwanted = false;
+		h->give_up(h);
+	}
+}
+
 bool
 session_leave(struct koda_session *ses)
 {
 	struct koda_slot *slot, *next;
 
+	if (ses->depth == 1)
+		give_up_unwanted(ses);
 	if (--ses->depth > 0)
 		return false;
 	if (ses->closing) {
@@ -616,8 +630,10 @@ koda_session_close(struct koda_session *ses)
 	if (!here)
 		abandon(ses);
 	ses->depth++; /* what is answered now may call release or close */
+	give_up_unwanted(ses);
 	while (ses->slots != NULL)
 		drop_slot(ses, ses->slots);
+	give_up_unwanted(ses);
 	if (here) {
 		deliver(ses);
 		tell_of_those_over(ses);

@@ -33,6 +33,7 @@ struct koda_session {
 	bool narrowed;                 /* see koda_session_options */
 	struct egress_session *egress; /* NULL: without commands */
 	struct handle *over;           /* commands and searches whose callback is to be called */
+	struct handle *unwanted;       /* of those, what was freed in an event */
 	size_t n_under_way;            /* commands and searches that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */

@@ -101,6 +101,7 @@ struct connect_guard {
 	size_t from;     /* whose turn it is */
 	uint64_t second; /* in which `events` were reported */
 	unsigned events;
+	uint64_t untold; /* refused, and beyond what is told one by one */
 };
 
 /* A connection that is asked for. */
@@ -244,6 +245,25 @@ report_refused(struct stage2 *s, const char *target)
 	}
 	if (g->events++ < CONNECT_EVENTS_PER_SECOND)
 		stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, target, 0, 0);
+	else
+		g->untold++;
+}
+
+void
+connect_tell_untold(struct stage2 *s)
+{
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Event event = KODA__EVENT__INIT;
+
+	if (s->guard == NULL || s->guard->untold == 0)
+		return;
+	report.report_case = KODA__REPORT__REPORT_EVENT;
+	report.event = &event;
+	event.kind = KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED;
+	event.has_untold = true;
+	event.untold = s->guard->untold;
+	s->guard->untold = 0;
+	stage2_report(s, &report);
 }
 
 static bool

@@ -28,6 +28,8 @@ struct connect_guard *connect_new(int listener_fd, struct koda_error *err);
 int connect_fd(const struct connect_guard *g);
 /* A notification, or several: answer what can be answered. */
 void connect_ready(struct stage2 *s);
+/* Before the end of a command is told: how many connections were refused that have not been. */
+void connect_tell_untold(struct stage2 *s);
 /* What waits: descriptors for poll (at most max), and the time until the next retry in ms (-1: none). */
 struct pollfd;
 size_t connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max,

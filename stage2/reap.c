@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "shared/cleanup.h"
+#include "stage2/connect.h"
 #include "stage2/procs.h"
 #include "stage2/template.h"
 
@@ -267,6 +268,7 @@ tell_end(struct stage2 *s, struct command *cmd)
 	}
 	if (!cmd->told)
 		tell_started(s, cmd);
+	connect_tell_untold(s);
 	report.id = cmd->id;
 	report.report_case = KODA__REPORT__REPORT_EXITED;
 	report.exited = &exited;

@@ -201,7 +201,7 @@ on_elicited(void *data, const json_t *result)
 	/* Of what was not offered for the session, this one is what was said yes to. */
 	if (scope == KODA_SCOPE_SESSION && q->kind != KODA_OP_CONNECT)
 		add_consent(a, q);
-	settle(q, scope, scope == KODA_SCOPE_SESSION ? "session" : "once");
+	settle(q, scope, scope == KODA_SCOPE_SESSION && q->covers != NULL ? "session" : "once");
 	ask_next(a);
 }
 

@@ -379,7 +379,7 @@ connection_free(struct connection *conn)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
 	if (conn->ses != NULL) {
-		record_news(conn);
+		record_last_news(conn);
 		if (conn->child != NULL)
 			record_client(conn, "left");
 	}

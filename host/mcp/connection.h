@@ -99,6 +99,12 @@ struct connection {
 	struct koda_slot *slot; /* NULL: not acquired yet, or lost; connection_slot() */
 	bool slot_lost;
 	uint64_t seen_connections, seen_violations; /* of the slot: in the log already */
+	struct event_budget {
+		unsigned used;
+		uint64_t at_ms;  /* when one more was given back */
+		uint64_t missed; /* events that it has not let into the log */
+		uint64_t said_ms;
+	} events;
 	bool ending; /* the session is being closed: nothing more is begun */
 	char *root;  /* canonical */
 

@@ -1,10 +1,11 @@
 #include "host/mcp/record.h"
 
-#include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host/mcp/audit.h"
 #include "host/mcp/audit_places.h"
@@ -14,8 +15,16 @@
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
 
+/* What commands do in a loop is not to fill the disk: so many lines of a client at once, and then so many a second. */
+#define EVENTS_AT_ONCE    500
+#define EVENTS_PER_SECOND 10
+#define MISSED_EVERY_MS   10000 /* how many were left out is told as often as this all the same */
+/* Of the command, in an event: its intent has the whole. */
+#define EVENT_COMMAND_MAX 120
+
 struct record {
 	struct audit *audit; /* NULL: nobody asked for a log */
+	bool failing;        /* that a line could not be written has been said */
 	struct latency *tools;
 };
 
@@ -154,7 +163,7 @@ forget(struct call *call)
 int
 record_begin(struct call *call, const char *what, const char *path, struct koda_error *err)
 {
-	const struct record *record = call->conn->server->record;
+	struct record *record = call->conn->server->record;
 	struct recorded *r = memory_zero(sizeof(*r));
 	struct audit_action action;
 
@@ -168,8 +177,10 @@ record_begin(struct call *call, const char *what, const char *path, struct koda_
 	r->to = copy(tool_string(call, "to"));
 	r->command = command_of(call);
 	action = action_of(call);
-	if (audit_intent(record->audit, &action, &r->id, err) == 0)
+	if (audit_intent(record->audit, &action, &r->id, err) == 0) {
+		record->failing = false;
 		return 0;
+	}
 	forget(call);
 	return -1;
 }
@@ -246,24 +257,28 @@ record_failed(struct call *call, const struct koda_error *err)
 		replace(&r->path, err->path);
 }
 
-static void __attribute__((format(printf, 3, 4)))
-tell_lost(struct connection *conn, const struct koda_error *err, const char *fmt, ...)
+/* Once, until a line can be written again. Nobody may be reading what we say: then we do not wait for him. */
+static void
+tell_lost(struct connection *conn, const struct koda_error *err, const char *what)
 {
-	char what[128], text[KODA_MESSAGE_MAX + sizeof(what) + 64];
-	va_list ap;
+	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct record *record = conn->server->record;
+	char text[KODA_MESSAGE_MAX + 192];
 
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	snprintf(text, sizeof(text), "%s is not in the audit log: %s", what, err->message);
-	fprintf(stderr, "koda-sandbox: warning: %s\n", text);
+	if (record->failing)
+		return;
+	record->failing = true;
+	snprintf(text, sizeof(text), "what came of %s is not in the audit log: %s", what,
+	    err->message);
+	if (poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLOUT) != 0)
+		dprintf(STDERR_FILENO, "koda-sandbox: warning: %s\n", text);
 	connection_log(conn, LEVEL_ERROR, text);
 }
 
 void
 record_end(struct call *call)
 {
-	const struct record *record = call->conn->server->record;
+	struct record *record = call->conn->server->record;
 	const struct recorded *r = call->recorded;
 	struct audit_action action;
 	struct koda_error err;
@@ -284,7 +299,7 @@ record_end(struct call *call)
 		action.approved = r->approved;
 		action.status = r->has_status ? &r->status : NULL;
 		if (audit_outcome(record->audit, r->id, &action, &err) < 0)
-			tell_lost(call->conn, &err, "how a call of %s ended", r->what);
+			tell_lost(call->conn, &err, r->what);
 	}
 	forget(call);
 }
@@ -313,7 +328,7 @@ record_command_over(struct connection *conn, const struct command *c)
 	struct koda_error err;
 
 	if (record->audit != NULL && audit_event(record->audit, c->intent, &action, &err) < 0)
-		tell_lost(conn, &err, "how a command in the background ended");
+		tell_lost(conn, &err, "a command in the background");
 }
 
 /* An event of that client. */
@@ -324,7 +339,33 @@ tell_event(struct connection *conn, struct audit_action *action)
 
 	action->session = conn->name;
 	if (audit_event(conn->server->record->audit, 0, action, &err) < 0)
-		tell_lost(conn, &err, "an event (%s)", action->tool);
+		tell_lost(conn, &err, "what commands do");
+}
+
+/* May one more be told? */
+static bool
+has_room(struct event_budget *budget)
+{
+	const uint64_t now = connection_now_ms(),
+		       back = (now - budget->at_ms) * EVENTS_PER_SECOND / 1000;
+
+	if (back > 0) {
+		budget->used -= budget->used < back ? budget->used : (unsigned)back;
+		budget->at_ms = now;
+	}
+	if (budget->used >= EVENTS_AT_ONCE)
+		return false;
+	budget->used++;
+	return true;
+}
+
+static void
+tell_if_room(struct connection *conn, struct audit_action *action)
+{
+	if (has_room(&conn->events))
+		tell_event(conn, action);
+	else
+		conn->events.missed++;
 }
 
 void
@@ -347,17 +388,20 @@ on_violation(void *data, const struct koda_violation *v)
 {
 	const bool is_file =
 	    v->kind == KODA_VIOLATION_FILE_READ || v->kind == KODA_VIOLATION_FILE_WRITE;
+	char command[EVENT_COMMAND_MAX + sizeof("...")];
 	struct audit_action action = {
 		.tool = koda_violation_kind_name(v->kind),
 		.path = is_file ? unless_empty(v->target) : NULL,
 		.to = is_file ? NULL : unless_empty(v->target),
-		.command = unless_empty(v->command),
+		.command = unless_empty(command),
 		.verdict = v->certain ? "violation" : "suspected",
 		.rule = unless_empty(v->rule),
 		.detail = unless_empty(v->detail),
 	};
 
-	tell_event(data, &action);
+	snprintf(command, sizeof(command), "%.*s%s", EVENT_COMMAND_MAX, v->command,
+	    strlen(v->command) > EVENT_COMMAND_MAX ? "..." : "");
+	tell_if_room(data, &action);
 	return 0;
 }
 
@@ -374,35 +418,64 @@ on_connection(void *data, const struct koda_connection *c)
 	};
 
 	snprintf(to, sizeof(to), "%s:%u", c->host, c->port);
-	tell_event(data, &action);
+	tell_if_room(data, &action);
 	return 0;
 }
 
 static void
-tell_missed(struct connection *conn, const char *tool, uint64_t missed)
+tell_missed(struct connection *conn)
 {
 	char detail[96];
-	struct audit_action action = { .tool = tool, .verdict = "missed", .detail = detail };
+	struct audit_action action = { .tool = "events", .verdict = "missed", .detail = detail };
 
-	if (missed == 0)
-		return;
-	snprintf(detail, sizeof(detail), "%llu more, too many at once to be told one by one",
-	    (unsigned long long)missed);
+	snprintf(detail, sizeof(detail), "%llu more, too many to be told one by one",
+	    (unsigned long long)conn->events.missed);
+	conn->events.missed = 0;
+	conn->events.said_ms = connection_now_ms();
 	tell_event(conn, &action);
+}
+
+static void
+take_news(struct connection *conn)
+{
+	uint64_t connections, violations;
+
+	koda_slot_new_connections(conn->slot, &conn->seen_connections, &connections, on_connection,
+	    conn);
+	koda_slot_new_violations(conn->slot, &conn->seen_violations, &violations, on_violation,
+	    conn);
+	conn->events.missed += connections + violations;
 }
 
 void
 record_news(struct connection *conn)
 {
-	uint64_t missed;
-
 	if (conn->server->record->audit == NULL || conn->slot == NULL)
 		return;
-	koda_slot_new_connections(conn->slot, &conn->seen_connections, &missed, on_connection,
-	    conn);
-	tell_missed(conn, "connection", missed);
-	koda_slot_new_violations(conn->slot, &conn->seen_violations, &missed, on_violation, conn);
-	tell_missed(conn, "violation", missed);
+	take_news(conn);
+	if (conn->events.missed > 0 &&
+	    (has_room(&conn->events) ||
+		connection_now_ms() - conn->events.said_ms > MISSED_EVERY_MS))
+		tell_missed(conn);
+}
+
+static int
+ignore(void *data, const struct koda_connection *c)
+{
+	return 1;
+}
+
+void
+record_last_news(struct connection *conn)
+{
+	if (conn->server->record->audit == NULL)
+		return;
+	if (conn->slot != NULL) {
+		koda_slot_connections(conn->slot, ignore, NULL); /* which asks the proxy */
+		take_news(conn);
+	}
+	if (conn->events.missed > 0)
+		tell_missed(conn);
 }
 
 const struct latency *

@@ -53,6 +53,8 @@ void record_command_over(struct connection *conn, const struct command *c);
 void record_client(struct connection *conn, const char *verdict);
 /* What commands of that client reached and were refused since the last time. */
 void record_news(struct connection *conn);
+/* The same for the last time: also what the proxy has not said yet, and what there was no room for. */
+void record_last_news(struct connection *conn);
 
 /* The times of tools[i]. */
 const struct latency *record_latency(const struct record *record, size_t i);

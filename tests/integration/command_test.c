@@ -1,4 +1,7 @@
 /* Commands through the library: the real bwrap, stage2 and worker. */
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -476,6 +479,69 @@ killed_while_built(void **state)
 	fixture_end(&f);
 }
 
+/* A socket of the host, tried in a loop: what is too fast to be told is counted. */
+static void
+refused_in_a_loop(void **state)
+{
+	static const char tries[] =
+	    "perl -MSocket -e 'for (1..60) { socket(S, PF_UNIX, SOCK_STREAM, 0); "
+	    "connect(S, pack_sockaddr_un(\"sock\")) and die }'";
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	const struct koda_command_options o = { .shell = tries };
+	unsigned long long more = 0, told = 0;
+	struct koda_command_result r;
+	struct fixture f;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	start_with(&f, KODA_AUTO, NULL);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", at(&f, "sock"));
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	run_options(&f, &o, &r);
+	assert_int_equal(r.status, 0);
+	for (size_t i = 0; i < r.n_violations; i++) {
+		unsigned long long n;
+
+		assert_string_equal(r.violations[i].rule, "host_socket");
+		if (sscanf(r.violations[i].detail, "%llu more", &n) == 1)
+			more += n;
+		else
+			told++;
+	}
+	assert_int_equal(told + more, 60);
+	assert_true(more > 0);
+	koda_command_result_done(&r);
+	close(fd);
+	fixture_end(&f);
+}
+
+/* Whose doing it was is told where there is no doubt. */
+static void
+blamed(void **state)
+{
+	const struct koda_command_options plants = {
+		.shell =
+		    "git init -q r; echo x > r/.git/hooks/pre-commit; chmod +x r/.git/hooks/pre-commit; sleep 1000",
+		.background = true
+	};
+	const struct koda_command_options innocent = {
+		.shell = "until test -x r/.git/hooks/pre-commit; do sleep 0.01; done; echo innocent"
+	};
+	struct koda_command_result r;
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	assert_non_null(c = koda_command_start(f.slot, &plants, NULL, NULL, &err));
+	run_options(&f, &innocent, &r);
+	for (size_t i = 0; i < r.n_violations; i++)
+		assert_string_equal(r.violations[i].command, "");
+	koda_command_result_done(&r);
+	koda_command_free(c);
+	fixture_end(&f);
+}
+
 static void
 nothing_is_left(void **state)
 {
@@ -823,6 +889,8 @@ main(void)
 		cmocka_unit_test_prestate(sandbox_dies, NULL),
 		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
 		cmocka_unit_test(killed_while_built),
+		cmocka_unit_test(refused_in_a_loop),
+		cmocka_unit_test(blamed),
 		cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(approval),
 		cmocka_unit_test(plan_reads),

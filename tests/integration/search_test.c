@@ -484,6 +484,46 @@ killed_and_changed(void **state)
 
 /* ---- callbacks ---- */
 
+static struct koda_search *doomed;
+
+static void
+free_in_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind != KODA_EVENT_DEATH)
+		return;
+	koda_search_free(doomed);
+	doomed = NULL;
+}
+
+/* In the middle of dealing with the death of its process: it is freed when that is done, and nobody is told of it. */
+static void
+freed_in_event(void **state)
+{
+	struct koda_search_options o = long_search;
+	struct koda_error err;
+	struct fixture f;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_burden(&f);
+	put_text(&f, "note.txt", "plain\n");
+	f.options.event = free_in_event;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	told.over = false;
+	assert_non_null(doomed = koda_search_start(f.slot, &o, on_found, on_over, &told, &err));
+	assert_int_equal(koda_search_wait(doomed, 50, &err), 0);
+	assert_true((pid = searching_process()) > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	while (doomed != NULL)
+		assert_true(koda_session_dispatch(f.ses, 1000, &err) >= 0);
+	assert_int_equal(koda_session_dispatch(f.ses, 0, &err), 0);
+	assert_false(told.over);
+	assert_int_equal(searching_process(), 0);
+	expect(f.slot, &GREP("plain", IN("note.txt")), ":1:plain[0,5]\n");
+	fixture_end(&f);
+}
+
 static void
 stopped(void **state)
 {
@@ -694,6 +734,7 @@ main(void)
 		cmocka_unit_test(long_broken_line),
 		cmocka_unit_test(killed),
 		cmocka_unit_test(killed_and_changed),
+		cmocka_unit_test(freed_in_event),
 		cmocka_unit_test(stopped),
 		cmocka_unit_test(asynchronous),
 		cmocka_unit_test(from_inside),
