@@ -228,6 +228,10 @@ again(struct koda_search *s, const char *how)
 {
 	struct koda_error err;
 
+	if (s->handle.is_unwanted) { /* since just now */
+		over(s);
+		return false;
+	}
 	end_process(s);
 	if (++s->deaths < SEARCH_DEATHS_MAX) {
 		/* Before the next one: it may not have come as far as this one. */

@@ -50,7 +50,7 @@ struct record {
 /* Told; the rest is counted. */
 #define SEARCH_TROUBLES_MAX 100
 /* Every flag there is (enum koda_search_flags). */
-#define SEARCH_FLAGS UINT64_C(0x1fff03ff)
+#define SEARCH_FLAGS UINT64_C(0x1fff07ff)
 
 /* An edit holds the file before and after in memory. */
 #define EDIT_BYTES_MAX (256u << 20)

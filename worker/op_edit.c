@@ -60,6 +60,15 @@ line_of(const struct text *t, const uint8_t *p)
 	return line;
 }
 
+/* Of the text, not of the file as a whole: the rule tells a program which of both. */
+static int
+conflict(struct koda_error *err, const struct place *at, size_t i, const char *rule,
+    const char *why)
+{
+	edit_error(err, at, KODA_CONFLICT, i, why);
+	return err_about(err, at->path, rule);
+}
+
 /* Apply one replacement: *t becomes another text. ret_line may be NULL: counting lines takes a while. */
 static int
 apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i,
@@ -73,7 +82,7 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 	uint8_t *data;
 
 	if (first == NULL)
-		return edit_error(err, at, KODA_CONFLICT, i, "the old text occurs 0 times");
+		return conflict(err, at, i, "old_missing", "the old text occurs 0 times");
 	if (all) {
 		n = count(t, rep->old);
 	} else if (find(t, (size_t)(first - t->data) + 1, rep->old) != NULL) {
@@ -81,7 +90,7 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 		n = count(t, rep->old);
 		snprintf(why, sizeof(why), "the old text occurs %zu times, and not just once",
 		    n > 1 ? n : 2);
-		return edit_error(err, at, KODA_CONFLICT, i, why);
+		return conflict(err, at, i, "old_repeated", why);
 	}
 	if (ret_line != NULL)
 		*ret_line = line_of(t, first);

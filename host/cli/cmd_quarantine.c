@@ -76,8 +76,15 @@ cmd_quarantine_restore(const struct cli *cli)
 {
 	struct koda_error err = { 0 };
 	char *root;
-	int status = job_find_root(cli, &root);
+	int status;
 
+	if (cli->args.mode == KODA_PLAN) {
+		err.code = KODA_POLICY_DENIED;
+		snprintf(err.message, sizeof(err.message),
+		    "in plan mode nothing is changed, and what is put back is a change");
+		return output_error(cli, &err, NULL);
+	}
+	status = job_find_root(cli, &root);
 	if (status == EXIT_DONE && koda_quarantine_restore(root, cli->words[0], &err) < 0)
 		status = output_error(cli, &err,
 		    err.code == KODA_CONFLICT ? "move away what is there" : NULL);

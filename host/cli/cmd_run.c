@@ -196,12 +196,14 @@ run_plain(struct run *run)
 		.cwd = run->cwd };
 	char tool[256];
 
-	if (args->mode == KODA_AUTO) {
+	/* Auto asks nobody, and what Plan promises nobody would hold. */
+	if (args->mode != KODA_SAFE) {
 		struct koda_error err = { .code = KODA_POLICY_DENIED };
 
 		snprintf(err.message, sizeof(err.message),
-		    "in auto mode nothing runs without the sandbox: --no-sandbox is for debugging, "
-		    "in safe mode");
+		    "in %s mode nothing runs without the sandbox: --no-sandbox is for debugging, "
+		    "in safe mode",
+		    args->mode == KODA_AUTO ? "auto" : "plan");
 		return tell(run, STAGE_COMMAND, &err);
 	}
 	output_note("warning",

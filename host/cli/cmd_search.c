@@ -129,7 +129,7 @@ tell_rest(const struct search *s, const struct koda_search_result *result)
 static int
 finish_output(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (output_is_whole())
 		return status;
 	if (errno == EPIPE)
 		return status;

@@ -41,7 +41,8 @@ static const struct command commands[] = {
 	{ "fs", "glob", "PATTERN [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find files by name",
 	    "Prints the files below PATH, or the current directory, that PATTERN matches, by path: '*.c' at any depth,\n"
-	    "'src/**' below src. Links are not followed. What ignore files name is left out, as are hidden names." SEARCH_STATUS,
+	    "'src/**' below src. Links are not followed. What ignore files name is left out, as are hidden names, unless\n"
+	    "PATTERN itself names it, as with rg -g." SEARCH_STATUS,
 	    NULL, cmd_glob },
 	{ "fs", "grep", "REGEX [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find lines by content",
@@ -120,7 +121,8 @@ static const struct command commands[] = {
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
 	    "With --child it is what an agent starts that got its session from another one; mode, root and log are\n"
 	    "that session's.\n\n"
-	    "Status: 0 ended by the client or a signal, 88 the sandbox could not be built, 125 the host failed.",
+	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage or no place for the log, 3 the\n"
+	    "token is not good any more, 88 the sandbox could not be built, 125 the host failed.",
 	    NULL, cmd_mcp },
 	{ NULL, "doctor", "", 0, 0,
 	    "tell what this machine can enforce",

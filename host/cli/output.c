@@ -223,6 +223,18 @@ output_bytes(const void *data, size_t len)
 	return 0;
 }
 
+bool
+output_is_whole(void)
+{
+	if (fflush(stdout) != 0)
+		return false;
+	if (!ferror(stdout))
+		return true;
+	/* It failed some time ago, and errno has told of other things since: now it fails once more. */
+	(void)!write(STDOUT_FILENO, "\n", 1);
+	return false;
+}
+
 int
 output_lost(void)
 {
@@ -235,7 +247,7 @@ output_lost(void)
 int
 output_done(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if (output_is_whole())
 		return status;
 	output_lost();
 	return status != EXIT_DONE ? status : EXIT_FAILED;

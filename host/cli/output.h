@@ -43,6 +43,8 @@ int output_json(json_t *object);
 int output_bytes(const void *data, size_t len);
 /* Flush what was printed to standard output. Returns status, or EXIT_FAILED if that fails. */
 int output_done(int status);
+/* Flush it. false: not all of it, ever, could be written; errno says why. */
+bool output_is_whole(void);
 /* Say that standard output could not be written (errno); quietly when nobody reads it any more. */
 int output_lost(void);
 

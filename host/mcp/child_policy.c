@@ -15,6 +15,11 @@ add_path(struct koda_policy *policy, enum koda_list list, const struct child_wis
 
 	if (path[0] == '\0')
 		return fault_set(err, KODA_INVALID, 0, "a path is empty");
+	/* Who writes one means more than the one name that it would be. */
+	if (strpbrk(path, "*?") != NULL)
+		return fault_set(err, KODA_INVALID, 0,
+		    "'%.200s' is a pattern, and these are paths: name the file, or the directory that holds what is to be denied",
+		    path);
 	if (path[0] != '/') {
 		text_add(&t, wish->root, strlen(wish->root));
 		text_add(&t, "/", 1);

@@ -175,6 +175,16 @@ is_one_of(const json_t *choices, const json_t *value)
 }
 
 static bool
+no_choice(char why[SCHEMA_WHY_MAX], const struct at *at, const json_t *choices)
+{
+	char *text = json_dumps(choices, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	no(why, at, "is none of %.120s", text != NULL ? text : "what it may be");
+	free(text);
+	return false;
+}
+
+static bool
 holds(const json_t *schema, const json_t *value, const struct at *at, char why[SCHEMA_WHY_MAX])
 {
 	const char *type = json_string_value(json_object_get(schema, "type"));
@@ -184,7 +194,7 @@ holds(const json_t *schema, const json_t *value, const struct at *at, char why[S
 		return no(why, at, "is not %s %s", strchr("aeiou", type[0]) != NULL ? "an" : "a",
 		    type);
 	if (choices != NULL && !is_one_of(choices, value))
-		return no(why, at, "is none of what it may be");
+		return no_choice(why, at, choices);
 	if (json_is_object(value))
 		return holds_object(schema, value, at, why);
 	if (json_is_array(value))

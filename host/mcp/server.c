@@ -233,7 +233,8 @@ prepare_slot(struct client *client, struct koda_error *err)
 		return 0;
 	connection_log(conn, LEVEL_CRITICAL, err->message);
 	connection_write(conn);
-	return err->code == KODA_UNSUPPORTED ? -1 : 0; /* else the call that needs it says why */
+	/* What will not be otherwise next time ends it; else the call that needs it says why. */
+	return err->code == KODA_UNSUPPORTED || err->code == KODA_INVALID ? -1 : 0;
 }
 
 static int

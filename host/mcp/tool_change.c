@@ -164,6 +164,21 @@ go_on_from_own(struct call *call, struct change *change, const struct koda_error
 	return true;
 }
 
+static const char *
+remedy_of(const struct change *change, const struct koda_error *err)
+{
+	if (err->code != KODA_CONFLICT)
+		return NULL;
+	/* Of several that are there the file being another is the least likely reason. */
+	if (strcmp(err->rule, "old_repeated") == 0)
+		return "Make old longer, so that it says which one, or set all.";
+	if (strcmp(err->rule, "old_missing") == 0)
+		return "Read the file again: old has to stand there as it is, with its spaces and line ends.";
+	return change->op.if_digest != NULL && !change->guard_asked
+	    ? "It may have changed since you read it: read it again."
+	    : NULL;
+}
+
 static void
 on_changed(void *data, const struct koda_result *result, const struct koda_error *err)
 {
@@ -173,11 +188,7 @@ on_changed(void *data, const struct koda_result *result, const struct koda_error
 	if (err != NULL && go_on_from_own(call, change, err))
 		return;
 	if (err != NULL) {
-		tool_failed(call, err,
-		    err->code == KODA_CONFLICT && change->op.if_digest != NULL &&
-			    !change->guard_asked
-			? "It may have changed since you read it: read it again."
-			: NULL);
+		tool_failed(call, err, remedy_of(change, err));
 		return;
 	}
 	record_result(call, result);

@@ -242,8 +242,11 @@ print_rest(struct search *s, const struct koda_search_result *r)
 	const uint64_t told = json_array_size(s->trouble_list);
 
 	if (t->len == 0)
-		text_printf(t, "nothing found in %llu file%s\n", (unsigned long long)r->files,
-		    r->files == 1 ? "" : "s");
+		text_printf(t, "nothing found in %llu file%s%s\n", (unsigned long long)r->files,
+		    r->files == 1 ? "" : "s",
+		    s->kind == KODA_SEARCH_GLOB
+			? " (not looked at: hidden and ignored ones, which hidden and ignored add)"
+			: "");
 	if (r->more)
 		text_printf(t, "(there is more: narrow the search, or raise limit)\n");
 	if (r->hidden > 0)
@@ -335,7 +338,8 @@ flags_of(const struct call *call, enum koda_search_kind kind)
 		{ "word", KODA_SEARCH_WORD },
 		{ "multiline", KODA_SEARCH_MULTILINE },
 	};
-	unsigned flags = 0;
+	/* What "**" names is to be what a person means by it, without all of .git. */
+	unsigned flags = KODA_SEARCH_GLOBS_NARROW;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		flags |= tool_bool(call, rows[i].key) ? rows[i].flag : 0;

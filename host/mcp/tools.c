@@ -11,7 +11,7 @@
 #include "host/mcp/text.h"
 
 /* A page of tools/list: as many as most clients take at once, and yet not all. */
-#define PAGE 16
+#define PAGE 32
 
 static struct {
 	json_t *input, *output;
@@ -253,7 +253,8 @@ usual_remedy(const struct call *call, enum koda_code code)
 		    ? "Only the user can start the server in another mode."
 		    : "Do not try another way around it; tell the user if it is needed.";
 	case KODA_CONFLICT:
-		return "Read the file again.";
+		/* Of what is no file there is nothing to read. */
+		return tool_string(call, "path") != NULL ? "Read the file again." : NULL;
 	case KODA_UNKNOWN:
 		return "Look at what is there now.";
 	case KODA_NOT_APPROVED:

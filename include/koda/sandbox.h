@@ -475,6 +475,8 @@ enum koda_search_flags {
 	KODA_SEARCH_MOUNTS = 1 << 7, /* what is mounted below, too */
 	KODA_SEARCH_GLOB_IGNORE_CASE = 1 << 8,
 	KODA_SEARCH_NEWEST = 1 << 9, /* glob: newest first, instead of by path */
+	/* globs only leave out; without it what a glob names is looked at though it be hidden or ignored, as ripgrep has it */
+	KODA_SEARCH_GLOBS_NARROW = 1 << 10,
 	/* grep */
 	KODA_SEARCH_FIXED = 1 << 16, /* patterns are text */
 	KODA_SEARCH_IGNORE_CASE = 1 << 17,

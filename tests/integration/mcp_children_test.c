@@ -243,6 +243,8 @@ test_refused(void **state)
 		{ "{'name':'taken'}", "conflict" },
 		{ "{'name':'a','domains':['no such thing']}", "invalid" },
 		{ "{'name':'a','deny_read':['\\u0000']}", "invalid" },
+		{ "{'name':'a','deny_read':['*.pem']}", "invalid" },
+		{ "{'name':'a','deny_write':['src/**']}", "invalid" },
 	};
 	struct client parent = talk_serve("safe", NULL, NULL);
 	json_t *result;

@@ -33,6 +33,8 @@ static const struct query {
 	{ "glob at any depth", "glob", "{\"pattern\":\"*.py\"}",
 	    { "\"files\":[\"src/deep/x.py\"]", "\"found\":1", "\"more\":false", "\"text\":\"src/deep/x.py\\n\"" } },
 	{ "glob with directories", "glob", "{\"pattern\":\"src/**\"}", { "\"files\":[\"src/deep/x.py\",\"src/main.c\"]" } },
+	{ "glob of everything", "glob", "{\"pattern\":\"**/*\"}", { "\"src/main.c\"", "\"src/deep/x.py\"", "!.dot", "!skip.o", "!.git" } },
+	{ "grep with a glob of everything", "grep", "{\"pattern\":\".\",\"glob\":\"*\"}", { "src/main.c", "!.dot", "!skip.o" } },
 	{ "glob below a path", "glob", "{\"pattern\":\"*.c\",\"path\":\"src/\"}", { "\"files\":[\"src/main.c\"]" } },
 	{ "glob with what is ignored", "glob", "{\"pattern\":\"*.o\",\"ignored\":true}", { "\"files\":[\"made/skip.o\"]" } },
 	{ "glob with what is hidden", "glob", "{\"pattern\":\".d*\",\"hidden\":true}", { "\"files\":[\".dot\"]" } },

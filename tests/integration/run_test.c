@@ -546,6 +546,7 @@ static const struct ending endings[] = {
 	{ "the root is not there", 125, "the root", { "run", "--root", "missing", "--", "true" } },
 	{ "nobody to ask", 3, "run it in a terminal, or with --mode auto", { "run", "--", "true" } },
 	{ "nobody to ask about no sandbox", 3, "NO SANDBOX", { "run", "--no-sandbox", "--", "true" } },
+	{ "no sandbox in plan", 3, "in plan mode nothing runs without", { "run", "--mode", "plan", "--no-sandbox", "--", "true" } },
 	{ "no sandbox in auto", 3, "in auto mode nothing runs without", { AUTO, "--no-sandbox", "--", "true" } },
 	{ "plan asks nobody", 0, NULL, { "run", "--mode", "plan", "--", "true" } },
 	{ "plan changes nothing", 1, "file_write", { "run", "--mode", "plan", "--", "touch", "new" } },

@@ -519,7 +519,7 @@ freed_in_event(void **state)
 		assert_true(koda_session_dispatch(f.ses, 1000, &err) >= 0);
 	assert_int_equal(koda_session_dispatch(f.ses, 0, &err), 0);
 	assert_false(told.over);
-	assert_int_equal(searching_process(), 0);
+	wait_gone(pid);
 	expect(f.slot, &GREP("plain", IN("note.txt")), ":1:plain[0,5]\n");
 	fixture_end(&f);
 }

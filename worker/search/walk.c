@@ -243,7 +243,7 @@ add_parent(struct walker *w, const struct walk_parent *p)
 
 /* ---- choosing ---- */
 
-/* In ripgrep's order: globs decide whatever the rest says; then ignore files; types; the dot. */
+/* In ripgrep's order: globs decide whatever the rest says, unless they are only to narrow; then ignore files; types; the dot. */
 static bool
 is_chosen(struct walker *w, const struct directory *d, const struct name *name)
 {
@@ -260,9 +260,10 @@ is_chosen(struct walker *w, const struct directory *d, const struct name *name)
 	ignore_name_init(&n, w->path, d->names + name->len, d->names, is_dir);
 	if (r->globs != NULL) {
 		v = ignore_judge(r->globs, &n, w->base);
-		if (v != IGNORE_NONE)
+		if (v == IGNORE_KEEP ||
+		    (v == IGNORE_MATCH && (r->flags & KODA_SEARCH_GLOBS_NARROW) == 0))
 			return v == IGNORE_MATCH;
-		if (!is_dir && ignore_has_match(r->globs))
+		if (v == IGNORE_NONE && !is_dir && ignore_has_match(r->globs))
 			return false;
 	}
 	v = chain_judge(&w->chain, r->global, &n);
