@@ -21,6 +21,7 @@
 #include "host/caps.h"
 #include "host/command.h"
 #include "host/home.h"
+#include "host/orphan.h"
 #include "host/protect.h"
 #include "host/remedy.h"
 #include "host/state.h"
@@ -33,7 +34,8 @@
 /* As spawn_program numbers them. */
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
-#define BOOT_TRIES   3 /* who kills it again and again means it */
+#define ORPHAN_MS    100 /* until a killed process is gone, before its children are looked for */
+#define BOOT_TRIES   3   /* who kills it again and again means it */
 #define WORKER_TRIES 3
 #define SAID_MAX     400 /* of what bwrap said, in a message */
 
@@ -155,6 +157,11 @@ forget(struct sandbox *sb)
 	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
 	if (sb->bwrap.pidfd >= 0) {
 		child_kill(&sb->bwrap);
+		/* Who had not come so far that the end of the socket is an end to him. */
+		if (!sb->up) {
+			child_gone(&sb->bwrap, ORPHAN_MS);
+			orphan_end(sb->peer, FD_CONTROL);
+		}
 		session_adopt(sb->slot->ses, &sb->bwrap);
 		if (sb->bwrap.pidfd >= 0)
 			close(sb->bwrap.pidfd);
@@ -407,7 +414,11 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 	w->fd = -1;
 	w->report = NULL;
 	for (;;) {
-		struct pollfd pfd = { .fd = sb->fs.fd, .events = POLLIN };
+		/* Until stage2 is there, bwrap's end is the end, whoever has the socket still. */
+		struct pollfd pfd[] = {
+			{ .fd = sb->fs.fd, .events = POLLIN },
+			{ .fd = sb->up ? -1 : sb->bwrap.pidfd, .events = POLLIN },
+		};
 		uint64_t now;
 		int r;
 
@@ -419,7 +430,11 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 		if (now >= until)
 			return err_set(err, KODA_WORKER, 0,
 			    "the sandbox did not answer within %d s", timeout_ms / 1000);
-		r = poll(&pfd, 1, (int)((until - now) / NS_PER_MS + 1));
+		r = poll(pfd, N_ELEMENTS(pfd), (int)((until - now) / NS_PER_MS + 1));
+		if (r > 0 && pfd[0].revents == 0) {
+			explain_end(sb, err);
+			return -1;
+		}
 		if (r > 0 && (r = frame_fill(&sb->fs, false, err)) < 0) {
 			if (err->code != KODA_PROTOCOL || sb->fs.eof)
 				explain_end(sb, err);
@@ -472,6 +487,7 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
 	cleanup_free int *fds = calloc(n_fds + max, sizeof(*fds));
 	int pair[2] = { -1, -1 }, n, r = -1;
+	struct stat st;
 
 	if (fds == NULL || writable == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
@@ -481,6 +497,7 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	snprintf(program, sizeof(program), "/proc/self/fd/%d", FD_STAGE2);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "socketpair");
+	sb->peer = fstat(pair[1], &st) < 0 ? 0 : st.st_ino;
 	fds[0] = pair[1];
 	fds[FD_STAGE2 - FD_CONTROL] = open(ses->stage2_path, O_RDONLY | O_CLOEXEC);
 	if (fds[FD_STAGE2 - FD_CONTROL] < 0)

@@ -25,6 +25,7 @@ struct sandbox {
 		struct sandbox *sb;
 	} end;
 	struct koda_slot *slot;
+	ino_t peer; /* the other end of the control socket */
 	bool up;
 	bool
 	    doubtful; /* a command killed more than is its own: ask whether it lives before the next one */

@@ -1,11 +1,13 @@
 /* Commands through the library: the real bwrap, stage2 and worker. */
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "host/orphan.h"
 #include "tests/support/hosting.h"
 
 static void
@@ -542,6 +544,54 @@ blamed(void **state)
 	fixture_end(&f);
 }
 
+/* Ended by the socket that it has; who has it elsewhere, or another one, is left alone. */
+static void
+orphans(void **state)
+{
+	enum { ITS, ELSEWHERE, OTHER, N };
+	int its[2], other[2], status;
+	struct stat st;
+	pid_t pid[N];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, its), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+	assert_int_equal(fstat(its[1], &st), 0);
+	for (int i = 0; i < N; i++) {
+		int ready[2];
+		char byte;
+
+		assert_int_equal(pipe(ready), 0);
+		assert_true((pid[i] = fork()) >= 0);
+		if (pid[i] == 0) {
+			int fd = fcntl(i == OTHER ? other[1] : its[1], F_DUPFD, 500);
+			int go = fcntl(ready[1], F_DUPFD, 500);
+
+			syscall(SYS_close_range, 3, 499, 0);
+			dup2(fd, i == ELSEWHERE ? 4 : 3);
+			if (i == ELSEWHERE)
+				close(fd);
+			if (write(go, "x", 1) == 1)
+				pause();
+			_exit(99);
+		}
+		close(ready[1]);
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+		close(ready[0]);
+	}
+	assert_int_equal(orphan_end(st.st_ino, 3), 1);
+	assert_int_equal(waitpid(pid[ITS], &status, 0), pid[ITS]);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	for (int i = ELSEWHERE; i < N; i++) {
+		assert_int_equal(waitpid(pid[i], &status, WNOHANG), 0);
+		kill(pid[i], SIGKILL);
+		assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		close(its[i]);
+		close(other[i]);
+	}
+}
+
 static void
 nothing_is_left(void **state)
 {
@@ -889,6 +939,7 @@ main(void)
 		cmocka_unit_test_prestate(sandbox_dies, NULL),
 		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
 		cmocka_unit_test(killed_while_built),
+		cmocka_unit_test(orphans),
 		cmocka_unit_test(refused_in_a_loop),
 		cmocka_unit_test(blamed),
 		cmocka_unit_test(nothing_is_left),
