@@ -151,22 +151,24 @@ read_said(const struct sandbox *sb, char *buf, size_t size)
 static void
 forget(struct sandbox *sb)
 {
+	const bool spawned = sb->fs.fd >= 0;
+
 	session_unwatch(sb->slot->ses, &sb->source);
 	session_unwatch(sb->slot->ses, &sb->end.source);
 	egress_drop(&sb->egress);
 	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
 	if (sb->bwrap.pidfd >= 0) {
 		child_kill(&sb->bwrap);
-		/* Who had not come so far that the end of the socket is an end to him. */
-		if (!sb->up) {
+		if (!sb->up)
 			child_gone(&sb->bwrap, ORPHAN_MS);
-			orphan_end(sb->peer, FD_CONTROL);
-		}
 		session_adopt(sb->slot->ses, &sb->bwrap);
 		if (sb->bwrap.pidfd >= 0)
 			close(sb->bwrap.pidfd);
 		sb->bwrap.pidfd = -1;
 	}
+	/* Who had not come so far that the end of the socket is an end to him. */
+	if (spawned && !sb->up)
+		orphan_end(sb->peer, FD_CONTROL);
 	close_at(&sb->said_fd);
 	sb->said_fd = -1;
 	sb->up = false;
