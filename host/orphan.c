@@ -42,7 +42,7 @@ orphan_end(ino_t socket, int fd)
 	unsigned n = 0;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		int pid = atoi(e->d_name);
+		int pid = (int)strtol(e->d_name, NULL, 10);
 
 		if (pid > 1 && pid != self && has_socket(pid, fd, socket))
 			n += end_one(pid, fd, socket);

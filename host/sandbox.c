@@ -209,7 +209,8 @@ is_of_git(const char *path)
 static void
 on_event(struct sandbox *sb, const Koda__Event *e)
 {
-	cleanup_free char *target = strndup((const char *)e->target.data, e->target.len);
+	cleanup_free char *target =
+	    e->target.len > 0 ? strndup((const char *)e->target.data, e->target.len) : NULL;
 	struct koda_violation v = { .kind = KODA_VIOLATION_OTHER,
 		.target = target == NULL ? "" : target,
 		.command = sandbox_only_command(sb),

@@ -1,10 +1,8 @@
 /* Commands through the library: the real bwrap, stage2 and worker. */
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "host/orphan.h"

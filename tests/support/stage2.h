@@ -140,7 +140,8 @@ guest_take_report(struct guest *g, const uint8_t *frame, size_t len)
 		*e = (struct guest_event){ .kind = (int)r->event->kind,
 			.stopped_us = r->event->stopped_us,
 			.ended = r->event->ended };
-		memcpy(e->target, r->event->target.data, r->event->target.len);
+		if (r->event->target.len > 0)
+			memcpy(e->target, r->event->target.data, r->event->target.len);
 		g->n_events++;
 		g->all_events++;
 	} else if (r->report_case == KODA__REPORT__REPORT_EXITED) {
