@@ -83,8 +83,8 @@ must_not_widen(const struct policy *both, const struct policy *one, enum koda_mo
 {
 	const struct access_disk disk = { NULL, has_head };
 
-	const struct access_subject narrow = { both, mode, "/home/u" };
-	const struct access_subject wide = { one, mode, "/home/u" };
+	const struct access_subject narrow = { both, mode, "/home/u", NULL };
+	const struct access_subject wide = { one, mode, "/home/u", NULL };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		for (int op = ACCESS_OP_READ; op <= ACCESS_OP_HOP_CHANGE; op++) {

@@ -529,6 +529,8 @@ seed_policies(void)
 	add(&full, KODA_ALLOWED_DOMAINS, "github.com");
 	add(&full, KODA_ALLOWED_DOMAINS, "*.github.com:443");
 	add(&full, KODA_DENIED_DOMAINS, "x");
+	add(&full, KODA_DENY_WRITE_NAMES, ".vscode");
+	add(&full, KODA_DENY_WRITE_NAMES, "*.x/y");
 	full.flag[KODA_ALLOW_LOCAL_BINDING] = true;
 	full.limit[KODA_MAX_FILE_BYTES].set = true;
 	full.limit[KODA_MAX_FILE_BYTES].value = 4096;

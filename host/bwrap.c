@@ -34,6 +34,7 @@ static const struct argument namespaces[] = {
 	{ { "--cap-drop", "ALL" },            "capabilities: none but" },
 	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the plan; commands do not have it" },
 	{ { "--cap-add", "CAP_SYS_PTRACE" },  "stage2 looks at who connects where; commands do not have it" },
+	{ { "--cap-add", "CAP_DAC_OVERRIDE" }, "stage2 mounts overlays, and gives it up; commands do not have it" },
 	{ { "--clearenv" },                   "nothing of the host's environment" },
 };
 
@@ -173,6 +174,30 @@ add_binds(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_e
 }
 
 static int
+add_caches(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
+{
+	char number[16];
+
+	if (in->caches == NULL)
+		return 0;
+	snprintf(number, sizeof(number), "%d", in->caches_fd);
+	if (add_argument(a,
+		&(struct argument){ { in->caches_fd < 0 ? "--ro-bind" : "--ro-bind-fd",
+					in->caches_fd < 0 ? in->caches : number, BWRAP_CACHES },
+		    "what lies below the layers of caches; commands do not see it there" },
+		err) < 0)
+		return -1;
+	if (in->layers == NULL)
+		return 0;
+	snprintf(number, sizeof(number), "%d", in->layers_fd);
+	return add_argument(a,
+	    &(struct argument){ { in->layers_fd < 0 ? "--bind" : "--bind-fd",
+				    in->layers_fd < 0 ? in->layers : number, BWRAP_LAYERS },
+		"what this project's commands wrote to caches; they do not see it there" },
+	    err);
+}
+
+static int
 add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
 {
 	char runtime[64];
@@ -183,11 +208,7 @@ add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_err
 		    "XDG_RUNTIME_DIR, with nothing of the host in it" },
 		err) < 0)
 		return -1;
-	if (in->quarantine != NULL &&
-	    add_argument(a,
-		&(struct argument){ { "--bind", in->quarantine, BWRAP_QUARANTINE },
-		    "where the worker puts what a command planted; commands may not write there" },
-		err) < 0)
+	if (add_caches(a, in, err) < 0)
 		return -1;
 	if (in->certificates == NULL)
 		return 0;

@@ -25,14 +25,18 @@ struct bwrap_input {
 	 * covers (/tmp, /run): where the root is, when nothing in it may be written. Others are left out. */
 	const char *const *shown;
 	size_t n_shown;
-	const char *quarantine;   /* on the host, or NULL; appears as BWRAP_QUARANTINE */
 	const char *certificates; /* on the host, or NULL; appears as BWRAP_CERTIFICATES */
+	/* For stage2/caches, which hides both: the directory that all caches are in, and where the project's layers of them are.
+	 * NULL: none. */
+	const char *caches, *layers;
+	int caches_fd, layers_fd; /* O_PATH descriptors that bwrap inherits; -1: by path */
 	int stage2_fd;            /* the program; run as /proc/self/fd/N */
 	unsigned uid;             /* for the runtime directory /run/user/N */
 };
 
-#define BWRAP_QUARANTINE   "/run/koda/quarantine"
 #define BWRAP_CERTIFICATES "/run/koda/certificates"
+#define BWRAP_CACHES       "/run/koda/caches"
+#define BWRAP_LAYERS       "/run/koda/layers"
 
 struct bwrap_arguments {
 	char **v;       /* arguments, without argv[0]; ends with NULL */

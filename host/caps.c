@@ -23,8 +23,10 @@
 #include "host/egress.h"
 #include "host/helpers.h"
 #include "host/home.h"
+#include "host/machine.h"
 #include "host/remedy.h"
-#include "host/state.h"
+#include "host/sandbox.h"
+#include "host/watches.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
@@ -110,25 +112,6 @@ probe_namespaces(struct caps *ret)
 	ret->namespace_errnum = status;
 }
 
-/* Is the group that we are in ours to make others in? */
-static bool
-has_cgroup(void)
-{
-	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-	char text[4096] = "", path[4200], *group;
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-
-	if (n <= 0 || (group = strstr(text, "0::/")) == NULL)
-		return false;
-	group += strlen("0::");
-	group[strcspn(group, "\n")] = '\0';
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cgroup.procs", group);
-	if (access(path, W_OK) < 0)
-		return false;
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s", group);
-	return access(path, W_OK) == 0;
-}
-
 void
 caps_probe(struct caps *ret)
 {
@@ -142,7 +125,6 @@ caps_probe(struct caps *ret)
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,
 		.seccomp_notify = has_seccomp_notify(),
-		.cgroup = has_cgroup(),
 	};
 	probe_namespaces(ret);
 }
@@ -356,23 +338,54 @@ seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* The directory was there for this one slot; its quarantine, which others keep, would pile up. */
+/* Why the proxy is gone says more than what its client saw of that. */
 static void
-forget_quarantine(const char *dir)
+keep_event(void *data, enum koda_event_kind kind, const char *text)
 {
-	cleanup_free char *root = realpath(dir, NULL), *home = home_find(), *path = NULL;
+	if (kind != KODA_EVENT_SPAWN)
+		snprintf(data, KODA_MESSAGE_MAX, "%s", text);
+}
 
-	if (root == NULL || home == NULL)
-		return;
-	path = state_quarantine_path(root, home);
-	if (path != NULL)
-		rmdir(path);
+/* The directory was there for this one slot: the layers of its caches would stay. */
+static void
+forget_root(const char *dir)
+{
+	cleanup_free char *root = realpath(dir, NULL);
+
+	if (root != NULL)
+		koda_caches_clear(root, NULL, NULL);
+}
+
+#define REMEDY_CACHES                                                                              \
+	"Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system that keeps attributes of users (ext4, xfs, btrfs)"
+
+struct caches_seen {
+	bool works;
+	char detail[KODA_MESSAGE_MAX + 64];
+};
+
+/* Of the slot that was tried: what it said of caches, if they are not as they should be. */
+static void
+look_at_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
+{
+	const struct view *v = slot != NULL && slot->sandbox != NULL ? &slot->sandbox->view : NULL;
+
+	ret->works = slot != NULL && !slot->ses->said_caches;
+	if (slot == NULL)
+		snprintf(ret->detail, sizeof(ret->detail), "there is no sandbox to try them in");
+	else if (!ret->works)
+		snprintf(ret->detail, sizeof(ret->detail), "%s", said);
+	else if (v == NULL || (v->n_caches == 0 && v->spare == NULL))
+		snprintf(ret->detail, sizeof(ret->detail), "there is no home directory for them");
+	else
+		snprintf(ret->detail, sizeof(ret->detail),
+		    "a layer that commands write, above %zu of this user's", v->n_caches);
 }
 
 /* The real thing again: every namespace, the view, stage2, the worker in it, and a command. */
 static int
 tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
-    const struct remedy_facts *facts)
+    const struct remedy_facts *facts, struct caches_seen *ret_caches)
 {
 	static const char *const argv[] = { "true", NULL };
 	const struct koda_command_options command = { .argv = argv, .approved = true };
@@ -385,15 +398,19 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	struct koda_slot *slot = NULL;
 	const char *remedy, *why;
 	struct koda_error err = { 0 };
+	char event[KODA_MESSAGE_MAX] = "";
 	double start = seconds();
 	bool works = false;
 
+	look_at_caches(NULL, "", ret_caches);
 	if (make_scratch(dir) == NULL)
 		return tell(r, "sandbox", false, true, "cannot make a directory to try it in",
 		    "make /tmp, or the directory that TMPDIR names, writable");
 	options.root = dir;
 	options.mode = KODA_AUTO; /* the mode that accepts no less */
 	options.helper_dir = helper_dir;
+	options.event = keep_event;
+	options.data = event;
 	options.commands = true;
 	if ((ses = koda_session_open(&options, &err)) != NULL &&
 	    (slot = koda_slot_acquire(ses, NULL, &err)) != NULL &&
@@ -407,9 +424,10 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
 	koda_command_result_done(&result);
+	look_at_caches(works ? slot : NULL, event, ret_caches);
 	koda_slot_release(slot);
 	koda_session_close(ses);
-	forget_quarantine(dir);
+	forget_root(dir);
 	rmdir(dir);
 	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
 	remedy = "see the capabilities above";
@@ -492,14 +510,6 @@ try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
 	return reached;
 }
 
-/* Why the proxy is gone says more than what its client saw of that. */
-static void
-keep_event(void *data, enum koda_event_kind kind, const char *text)
-{
-	if (kind != KODA_EVENT_SPAWN)
-		snprintf(data, KODA_MESSAGE_MAX, "%s", text);
-}
-
 /* The whole way out, to a server of our own: one that a rule names is reached, one that none names is refused. */
 static int
 tell_egress(const struct report *r, const char *helper_dir)
@@ -552,7 +562,7 @@ tell_egress(const struct report *r, const char *helper_dir)
 	koda_slot_release(slot);
 	koda_session_close(ses);
 	koda_policy_free(policy);
-	forget_quarantine(dir);
+	forget_root(dir);
 	rmdir(dir);
 	return tell(r, "egress", works, true,
 	    works                  ? detail
@@ -563,11 +573,44 @@ tell_egress(const struct report *r, const char *helper_dir)
 		: "if all above is there, install koda-sandbox again: make install");
 }
 
+/* Who holds the limit of memory, and how high it is unless a policy says otherwise. */
+static int
+tell_memory(const struct report *r)
+{
+	char detail[160];
+
+	snprintf(detail, sizeof(detail),
+	    "the commands of a slot may use %.1f GB together (three quarters of %.1f); the sandbox "
+	    "measures them, and ends the largest above that",
+	    (double)machine_memory_default() / 1e9, (double)machine_memory() / 1e9);
+	return tell(r, "slot_memory", true, false, detail, "");
+}
+
+/* Slots work without, but slower: only what is low is worth a remedy. */
+static int
+tell_watches(const struct report *r)
+{
+	char detail[160], remedy[WATCHES_TEXT_MAX];
+	struct watches w;
+	bool low;
+
+	watches_look(&w);
+	low = watches_are_low(&w);
+	watches_remedy(&w, remedy, sizeof(remedy));
+	snprintf(detail, sizeof(detail),
+	    "%ld instances and %ld watches for all programs of a user%s", w.instances, w.watches,
+	    w.no_instance ? "; none is left"
+		: low     ? ": slots that get none look at the whole project after each command"
+			  : ", one instance a slot");
+	return tell(r, "inotify", !low, false, detail, remedy);
+}
+
 int
 koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 {
 	const struct report r = { fn, data };
 	struct remedy_facts facts;
+	struct caches_seen caches;
 	struct caps caps;
 	char detail[96];
 	int stop;
@@ -593,14 +636,11 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 			      : "paths are walked step by step, slower",
 		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0 ||
 	    (stop = tell_namespaces(&r, &caps, &facts)) != 0 ||
-	    (stop = tell_bubblewrap(&r, &facts)) != 0 ||
-	    (stop = tell(&r, "cgroup", caps.cgroup, false,
-		 caps.cgroup ? "ours: limits can hold for all processes of a slot together"
-			     : "not ours to divide: limits hold for each process",
-		 "systemd-run --user --scope -p Delegate=yes koda-sandbox ...")) != 0 ||
-	    (stop = tell_worker(&r, helper_dir)) != 0)
+	    (stop = tell_bubblewrap(&r, &facts)) != 0 || (stop = tell_memory(&r)) != 0 ||
+	    (stop = tell_watches(&r)) != 0 || (stop = tell_worker(&r, helper_dir)) != 0)
 		return stop;
-	if ((stop = tell_sandbox(&r, helper_dir, &caps, &facts)) != 0)
+	if ((stop = tell_sandbox(&r, helper_dir, &caps, &facts, &caches)) != 0 ||
+	    (stop = tell(&r, "caches", caches.works, false, caches.detail, REMEDY_CACHES)) != 0)
 		return stop;
 	return tell_egress(&r, helper_dir);
 }

@@ -17,7 +17,6 @@ struct caps {
 	bool seccomp_notify;
 	const char *namespace; /* the one that could not be made, NULL: all can */
 	int namespace_errnum;
-	bool cgroup; /* ours to divide */
 };
 
 /* By system calls without lasting effect on this process. */

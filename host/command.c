@@ -12,9 +12,14 @@
 
 #include "host/bwrap.h"
 #include "host/environment.h"
+#include "host/machine.h"
 #include "host/protect.h"
+#include "host/reason.h"
 #include "host/stderr_parse.h"
+#include "shared/access.h"
 #include "shared/cleanup.h"
+#include "shared/lockdown.h"
+#include "shared/names.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define RUN_TRIES 3
@@ -34,6 +39,7 @@ koda_limit_hit_name(enum koda_limit_hit hit)
 		[KODA_HIT_MEMORY] = "max_rss_bytes",
 		[KODA_HIT_PROCESSES] = "max_processes",
 		[KODA_HIT_OUTPUT] = "max_output_bytes",
+		[KODA_HIT_PLANTED] = "planted",
 	};
 
 	return (size_t)hit < N_ELEMENTS(names) ? names[hit] : "";
@@ -93,6 +99,7 @@ command_destroy(struct koda_command *c)
 	close_fds(c);
 	capture_done(&c->out.capture);
 	capture_done(&c->err.capture);
+	planted_done(&c->planted);
 	free(c->violations);
 	free_strings(c->argv);
 	free_strings(c->env);
@@ -110,12 +117,25 @@ writable(void *data, const char *path)
 	return view_has(&sb->view, path);
 }
 
+static size_t
+fill_spare(const struct sandbox *sb, struct environment_spare *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; sb->view.spare != NULL && i < sb->caches.n_missing; i++)
+		ret[n++] = (struct environment_spare){ sb->caches.missing[i]->variable,
+			sb->caches.missing[i]->spare };
+	return n;
+}
+
 static int
 fill_strings(struct koda_command *c, const struct koda_command_options *o, struct koda_error *err)
 {
 	const char *const shell[] = { "sh", "-c", o->shell, NULL };
 	const struct koda_session *ses = c->slot->ses;
 	cleanup(environment_done) struct environment env = { 0 };
+	struct environment_spare spare[CACHES_SPARE_MAX];
+	size_t n_spare = fill_spare(c->sb, spare);
 	const struct environment_input in = { .host = (const char *const *)environ,
 		.extra = o->env,
 		.argv = o->shell == NULL ? o->argv : NULL,
@@ -123,6 +143,9 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		.root = ses->root,
 		.uid = (unsigned)getuid(),
 		.egress_port = EGRESS_PORT,
+		.spare = spare,
+		.n_spare = n_spare,
+		.spare_dir = c->sb->view.spare,
 		.connect_helper = egress_connect_path(ses),
 		.ca_file = egress_certificates(&c->sb->egress) != NULL
 		    ? BWRAP_CERTIFICATES "/" EGRESS_CERTIFICATES_NAME
@@ -273,7 +296,10 @@ compare(struct koda_command *c)
 	struct koda_error err;
 
 	c->state = COMMAND_COMPARING;
-	if (protect_compare(c->sb, sandbox_only_command(c->sb), compared, c, &err) < 0)
+	if (c->sb->ended)
+		return; /* there is a last comparison, for all of them */
+	if (protect_compare(c->sb, PROTECT_WHOLLY, sandbox_only_command(c->sb), compared, c, &err) <
+	    0)
 		fail_with(c, &err);
 }
 
@@ -290,8 +316,6 @@ void
 command_closed(struct koda_command *c, const struct koda_error *why)
 {
 	protect_forget(c->sb, c);
-	if (c->state != COMMAND_ASKING)
-		protect_not_compared(c->sb);
 	set_lost(c, why);
 	over(c);
 }
@@ -345,6 +369,7 @@ on_denial(void *data, const struct denial *found)
 	struct scan *scan = data;
 	struct violations *ring = &scan->sb->violations;
 	struct denial d = *found;
+	char reason[REASON_MAX];
 	struct koda_violation v = { .kind = d.kind,
 		.target = d.target,
 		.command = scan->command,
@@ -363,6 +388,8 @@ on_denial(void *data, const struct denial *found)
 		view_shows(&scan->sb->view, d.target, &v.rule);
 	if (v.rule == NULL)
 		v.rule = "";
+	if (reason_of(v.rule, d.target, scan->sb->slot->ses->home, reason))
+		v.detail = reason;
 	violations_record(ring, &v);
 	if (scan->fn != NULL && ring->n > 0)
 		scan->stopped = scan->fn(scan->data, violations_at(ring, ring->n - 1));
@@ -416,6 +443,8 @@ compared(void *data)
 
 	/* What was refused was reported before its client heard of it. */
 	egress_drain(&c->sb->egress, false);
+	if (c->planted.over)
+		c->result.hit = KODA_HIT_PLANTED;
 	c->violations =
 	    violations_since(&c->sb->violations, c->seen_violations, &c->result.n_violations);
 	over(c);
@@ -445,12 +474,31 @@ limit_hit(const struct koda_command *c)
 
 	if (c->timed_out)
 		return KODA_HIT_WALL_TIME;
+	if (c->slot_limit != KODA_HIT_NONE)
+		return c->slot_limit;
 	if (c->result.signal == SIGXCPU ||
 	    (c->result.signal == SIGKILL && cpu->set && used >= cpu->value))
 		return KODA_HIT_CPU_TIME;
 	if (c->result.signal == SIGXFSZ)
 		return KODA_HIT_FILE_SIZE;
 	return KODA_HIT_NONE;
+}
+
+/* The slot was above one of its limits, and the command was ended for it. */
+static void
+take_slot_limit(struct koda_command *c, const Koda__Exited *e)
+{
+	const struct policy_limit *memory =
+	    &koda_policy_get(c->slot->policy)->limit[KODA_MAX_RSS_BYTES];
+
+	if (!e->has_limit)
+		return;
+	c->slot_limit =
+	    e->limit == KODA__SLOT_LIMIT__SLOT_LIMIT_MEMORY ? KODA_HIT_MEMORY : KODA_HIT_PROCESSES;
+	/* Files in a private /tmp outlive their command: with those the next one would be ended at once. */
+	if (c->slot_limit == KODA_HIT_MEMORY && memory->set && e->has_kept &&
+	    e->kept > memory->value / 2)
+		c->sb->full = true;
 }
 
 static void
@@ -475,6 +523,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	c->result.system_us = e->system_us;
 	c->result.max_rss_kib = e->max_rss_kib;
 	c->result.left_behind = e->killed;
+	take_slot_limit(c, e);
 	c->result.hit = limit_hit(c);
 	capture_get(&c->out.capture, &out);
 	capture_get(&c->err.capture, &text);
@@ -547,6 +596,17 @@ texts_of(char *const *v, size_t *ret_n)
 	return list;
 }
 
+/*
+ * The limit of memory holds for all processes of the slot together. One that is tighter than the default holds for each
+ * process too, so that a single one is refused memory instead of ended. Not the default: programs that reserve much more
+ * than they use (AddressSanitizer's shadow, some language runtimes) could not run at all.
+ */
+static bool
+is_of_the_slot(enum koda_limit limit, uint64_t value)
+{
+	return limit == KODA_MAX_RSS_BYTES && value >= machine_memory_default();
+}
+
 static size_t
 fill_limits(const struct policy *p, Koda__ResourceLimit *limits)
 {
@@ -564,11 +624,12 @@ fill_limits(const struct policy *p, Koda__ResourceLimit *limits)
 	size_t n = 0;
 
 	koda__resource_limit__init(&limits[n]);
+	limits[n].soft = limits[n].hard = LOCKDOWN_CORE_LIMIT;
 	limits[n++].resource = RLIMIT_CORE;
 	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
 		const struct policy_limit *limit = &p->limit[rows[i].limit];
 
-		if (!limit->set)
+		if (!limit->set || is_of_the_slot(rows[i].limit, limit->value))
 			continue;
 		koda__resource_limit__init(&limits[n]);
 		limits[n].resource = rows[i].resource;
@@ -610,15 +671,21 @@ send_exec(struct koda_command *c, struct koda_error *err)
 	return 0;
 }
 
-/* Sandbox, worker and view are there: whatever died since the last command is built again. */
-static int
-make_ready(struct koda_slot *slot, struct koda_error *err)
+int
+command_make_ready(struct koda_slot *slot, struct koda_error *err)
 {
 	const struct koda_op ping = { .kind = KODA_OP_PING };
 	struct koda_error dead;
 	struct koda_result none;
 	int r = 0;
 
+	if (slot->sandbox == NULL)
+		return 0; /* the worker is started by the first call */
+	if (slot->sandbox->full && slot->sandbox->n_commands <= 1) {
+		err_set(&dead, KODA_WORKER, 0,
+		    "its private file systems hold most of the memory that it may use");
+		sandbox_kill(slot->sandbox, &dead);
+	}
 	if (slot->sandbox->doubtful) {
 		slot->sandbox->doubtful = false;
 		if (slot->sandbox->up)
@@ -650,10 +717,17 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "without the kernel sandbox no command runs");
 	session_enter(slot->ses);
-	r = make_ready(slot, err);
-	if (r == 0 && access == KODA_WRITE_ACCESS)
+	r = command_make_ready(slot, err);
+	if (r == 0 && access == KODA_WRITE_ACCESS) {
 		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
-	else if (r == 0)
+		/* Nothing is mounted where nothing is; what appears there does not stay. */
+		if (*ret_allowed &&
+		    names_rule_of(&koda_policy_get(slot->policy)->list[KODA_DENY_WRITE_NAMES],
+			path) != NULL) {
+			*ret_allowed = false;
+			rule = access_rule_name(ACCESS_RULE_DENY_NAME);
+		}
+	} else if (r == 0)
 		*ret_allowed = view_shows(&slot->sandbox->view, path, &rule);
 	session_leave(slot->ses);
 	*ret_rule = rule != NULL ? rule : "";
@@ -668,13 +742,16 @@ run(struct koda_command *c, struct koda_error *err)
 
 	/* That the sandbox is dead may be known only now; an order that was not taken was not carried out. */
 	for (int i = 0; r < 0 && i < RUN_TRIES; i++) {
-		if (make_ready(slot, err) < 0)
+		r = command_make_ready(slot, err);
+		if (r == 0) {
+			protect_command_begins(c->sb);
+			r = send_exec(c, err);
+			if (r < 0 && err->code == KODA_WORKER)
+				sandbox_kill(c->sb, err);
+		}
+		if (r < 0 &&
+		    (err->code != KODA_WORKER || slot->sandbox == NULL || slot->sandbox->up))
 			return -1;
-		r = send_exec(c, err);
-		if (r < 0 && err->code != KODA_WORKER)
-			return -1;
-		if (r < 0)
-			sandbox_kill(c->sb, err);
 	}
 	if (r < 0)
 		return -1;
@@ -683,6 +760,9 @@ run(struct koda_command *c, struct koda_error *err)
 	c->deadline = c->started_at + c->timeout_ms * NS_PER_MS;
 	if (c->background && c->sb->compare_at == 0)
 		c->sb->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
+	if (c->sb->look_at == 0)
+		c->sb->look_at = c->started_at + PROTECT_LOOK_MS * NS_PER_MS;
+	session_wake_at(slot->ses, c->sb->look_at);
 	if (c->out.capture.fd >= 0)
 		session_watch(slot->ses, &c->out.source, c->out.capture.fd, EPOLLIN);
 	if (c->err.capture.fd >= 0)
@@ -718,6 +798,28 @@ order_end(struct koda_command *c)
 	sandbox_send(c->sb, &order, NULL, 0, NULL);
 }
 
+/* At once: what is asked to end would plant on. */
+static void
+kill_command(struct koda_command *c, uint64_t now)
+{
+	c->ending = true;
+	c->deadline = UINT64_MAX;
+	c->kill_at = now + SANDBOX_ANSWER_MS * NS_PER_MS;
+	order_end(c);
+	session_wake_at(c->slot->ses, c->kill_at);
+}
+
+void
+command_planted(struct koda_command *c, const char *path)
+{
+	const bool before = c->planted.over;
+
+	if (c->state != COMMAND_RUNNING && c->state != COMMAND_COMPARING)
+		return;
+	if (planted_add(&c->planted, path) && !before && c->state == COMMAND_RUNNING)
+		kill_command(c, now_ns());
+}
+
 void
 command_tick(struct koda_command *c, uint64_t now)
 {
@@ -740,10 +842,23 @@ command_tick(struct koda_command *c, uint64_t now)
 			sandbox_kill(c->sb, &err);
 			return;
 		}
-		c->deadline = UINT64_MAX;
-		c->kill_at = now + SANDBOX_ANSWER_MS * NS_PER_MS;
-		order_end(c);
+		kill_command(c, now);
 	}
+}
+
+void
+command_cut_short(struct koda_command *c, const struct koda_error *why)
+{
+	set_lost(c, why);
+	if (c->state == COMMAND_RUNNING)
+		order_end(c);
+}
+
+void
+command_compared(struct koda_command *c)
+{
+	protect_forget(c->sb, c);
+	compared(c);
 }
 
 uint64_t
@@ -855,6 +970,11 @@ start(struct koda_slot *slot, const struct koda_command_options *o, koda_command
 			? "the kernel sandbox does not work: no command is run without it"
 			: "this session was opened without commands, or the kernel sandbox "
 			  "does not work here; no command is run without it");
+		return NULL;
+	}
+	if (slot->sandbox->ended) {
+		err_set(err, KODA_INVALID, 0,
+		    "the slot has been ended: no command is run in it any more");
 		return NULL;
 	}
 	c = command_new(slot, done, data);
@@ -995,7 +1115,7 @@ koda_command_free(struct koda_command *c)
 		/* Nobody waits for it any more: at once, and without asking whether it minds. */
 		if (c->state == COMMAND_RUNNING) {
 			order_end(c);
-			protect_not_compared(c->sb);
+			c->sb->n_given_up++;
 		}
 		protect_forget(c->sb, c);
 		err_set(&err, KODA_WORKER, 0, "given up");

@@ -9,10 +9,11 @@
 
 #include "host/capture.h"
 #include "host/handle.h"
+#include "host/planted.h"
 #include "host/sandbox.h"
 
-#define COMMAND_WALL_MAX_MS 300000       /* whatever policy or caller say */
-#define COMMAND_GRACE_MS    2000         /* between SIGTERM and SIGKILL */
+#define COMMAND_WALL_MAX_MS (POLICY_WALL_TIME_MAX * 1000) /* whatever policy or caller say */
+#define COMMAND_GRACE_MS    2000                          /* between SIGTERM and SIGKILL */
 #define COMMAND_ARGS_MAX    (900u << 10) /* argv and environment together: they fit a frame */
 #define CPU_GRACE_SECS      5            /* from SIGXCPU to SIGKILL */
 #define SCAN_STDERR_MAX     (256u << 10) /* of captured standard error that is searched for denials */
@@ -47,6 +48,8 @@ struct koda_command {
 	unsigned timeout_ms;
 	uint64_t max_output;
 	bool ending, timed_out;
+	struct planted planted;
+	enum koda_limit_hit slot_limit; /* of all commands together: it was ended for that */
 	uint64_t seen_violations;
 	struct koda_approval *approval;
 	struct koda_command_result result;
@@ -61,8 +64,17 @@ struct koda_command {
 void command_report(struct koda_command *c, const Koda__Report *report);
 void command_lost(struct koda_command *c, const struct koda_error *why);
 void command_closed(struct koda_command *c, const struct koda_error *why);
+/* Something that it may have planted was taken away: too often, and it is ended. */
+void command_planted(struct koda_command *c, const char *path);
+/* The slot ends: kill what runs of it (its Exited is still to come); the last comparison is done. */
+void command_cut_short(struct koda_command *c, const struct koda_error *why);
+void command_compared(struct koda_command *c);
 void command_tick(struct koda_command *c, uint64_t now);
 uint64_t command_next_time(const struct koda_command *c);
+
+/* Builds again what has died since the last command: the sandbox, the worker, the view. Does nothing if the slot has no
+ * sandbox. Returns 0, or -1 with *err set. */
+int command_make_ready(struct koda_slot *slot, struct koda_error *err);
 
 /* For the approval: the answer. */
 void command_answer(struct koda_command *c, bool yes);

@@ -427,6 +427,20 @@ put_certificates(const struct environment_input *in, struct environment *e, stru
 	return in->ca_file == NULL ? 0 : put_all(names, in->ca_file, e, err);
 }
 
+/* The tools would make the directories where nothing can be made. */
+static int
+put_spare(const struct environment_input *in, struct environment *e, struct koda_error *err)
+{
+	for (size_t i = 0; i < in->n_spare; i++) {
+		char value[PATH_LEN_MAX + 1];
+
+		snprintf(value, sizeof(value), "%s/%s", in->spare_dir, in->spare[i].below);
+		if (put(e, in->spare[i].name, strlen(in->spare[i].name), value, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int
 put_extra(const char *const *extra, struct environment *e, struct koda_error *err)
 {
@@ -464,8 +478,8 @@ environment_make(const struct environment_input *in, struct environment *ret,
 		return -1;
 	/* So that a program can tell why something does not work. */
 	if (put(&e, "KODA_SANDBOX", strlen("KODA_SANDBOX"), "1", err) < 0 ||
-	    put_egress(in, &e, err) < 0 || put_certificates(in, &e, err) < 0 ||
-	    put_extra(in->extra, &e, err) < 0)
+	    put_spare(in, &e, err) < 0 || put_egress(in, &e, err) < 0 ||
+	    put_certificates(in, &e, err) < 0 || put_extra(in->extra, &e, err) < 0)
 		return -1;
 	*ret = e;
 	e = (struct environment){ 0 };

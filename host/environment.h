@@ -22,7 +22,13 @@ struct environment_input {
 	unsigned uid;
 	unsigned egress_port; /* on 127.0.0.1; 0: there is no way out that a variable could name */
 	const char *connect_helper; /* what takes ssh there; NULL or "": none */
-	const char *ca_file;        /* certificates to trust; NULL: the system's */
+	/* Of caches that the host does not have: variables, and the value of each. */
+	const struct environment_spare {
+		const char *name, *below; /* `below` spare_dir */
+	} * spare;
+	size_t n_spare;
+	const char *spare_dir;
+	const char *ca_file; /* certificates to trust; NULL: the system's */
 	/* Is that a directory that commands can write, and that is there for them? (Of a private /tmp: it
 	 * itself; what the host has in its own is not.) NULL: the private ones are all there is. */
 	bool (*writable)(void *data, const char *path);

@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host/reason.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 #include "shared/protocol.h"
@@ -582,6 +583,8 @@ take_error(const Koda__Error *e, struct koda_error *err)
 		bytes_show(out.path, sizeof(out.path), e->path.data, e->path.len);
 	if (e->has_rule)
 		bytes_show(out.rule, sizeof(out.rule), e->rule.data, e->rule.len);
+	if (out.code == KODA_POLICY_DENIED)
+		reason_append(out.rule, out.path, out.message, sizeof(out.message));
 	if (err != NULL)
 		*err = out;
 	return -1;
@@ -825,12 +828,22 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 static int
 take_explained(const Koda__Explained *m, struct koda_result *ret, struct koda_error *err)
 {
+	char reason[KODA_MESSAGE_MAX];
 	const char **hops;
 
 	if (keep_path(ret, &m->path, &ret->path, err) < 0 ||
 	    keep_text(ret, &m->rule, &ret->rule, err) < 0 ||
 	    keep_text(ret, &m->reason, &ret->reason, err) < 0)
 		return -1;
+	if (!m->allowed && m->reason.len < sizeof(reason)) {
+		ProtobufCBinaryData text = { 0, (uint8_t *)reason };
+
+		strcpy(reason, ret->reason);
+		reason_append(ret->rule, ret->path, reason, sizeof(reason));
+		text.len = strlen(reason);
+		if (keep_text(ret, &text, &ret->reason, err) < 0)
+			return -1;
+	}
 	hops = keep(ret, NULL, m->n_hop * sizeof(*hops));
 	if (hops == NULL)
 		return no_memory(err);

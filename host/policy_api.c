@@ -10,6 +10,7 @@
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 #include "shared/domain.h"
+#include "shared/names.h"
 
 #define LINKS_MAX 40 /* as the kernel's: more in one path are taken for a cycle */
 
@@ -152,10 +153,19 @@ koda_policy_add(struct koda_policy *policy, enum koda_list which, const char *ru
     struct koda_error *err)
 {
 	struct policy_list *list = list_to_change(policy, which, err);
-	cleanup_free char *domain = NULL;
+	cleanup_free char *domain = NULL, *name = NULL;
 
 	if (list == NULL)
 		return -1;
+	if (which == KODA_DENY_WRITE_NAMES) {
+		if (names_check(rule, err) < 0)
+			return -1;
+		name = strdup(rule);
+		if (name == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		names_normalise(name);
+		return names_check(name, err) < 0 ? -1 : policy_list_add(list, name, err);
+	}
 	if (which == KODA_ALLOWED_DOMAINS || which == KODA_DENIED_DOMAINS) {
 		domain = domain_copy(rule,
 		    which == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER,
@@ -196,6 +206,8 @@ koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit, uint64_
 		return -1;
 	if ((size_t)limit >= KODA_N_LIMITS)
 		return err_set(err, KODA_INVALID, 0, "a policy has no limit %d", (int)limit);
+	if (policy_limit_check(limit, value, err) < 0)
+		return -1;
 	policy->p.limit[limit] = (struct policy_limit){ true, value };
 	return 0;
 }

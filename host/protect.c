@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/baseline.h"
 #include "host/command.h"
-#include "host/state.h"
+#include "host/defaults.h"
+#include "host/journal.h"
+#include "host/neighbours.h"
+#include "host/reason.h"
+#include "host/watches.h"
 #include "shared/cleanup.h"
+#include "shared/names.h"
 
 #define SCAN_MS       120000       /* a home directory of a million names, cold */
 #define KNOWN_PAGE    (512u << 10) /* of what is told to a successor at once: half a frame */
@@ -22,6 +26,9 @@ struct waiter {
 
 struct protect {
 	Koda__Place **place; /* each a copy of its own (protobuf-c's allocator) */
+	uint32_t
+	    *bucket; /* of them by path: plus one, 0 is free; n_buckets is a power of two, or 0 */
+	size_t n_buckets;
 	/* Of each: it was there before any command ran, or is mounted where nobody was before: no command has changed it
 	 * since it was told. */
 	bool *sure;
@@ -31,13 +38,20 @@ struct protect {
 	uint64_t mounted_boot;      /* the boot of the sandbox that has the plan */
 	bool mounted_news;          /* the worker does not know yet that what it found is mounted */
 	bool plan_old;              /* places came that are not mounted yet */
-	bool said_cut;
-	struct baseline baseline;
-	bool based;   /* the baseline is open, or there is none */
-	bool loading; /* from it: what comes is not news to it */
-	bool left;    /* what a command left was not compared */
+	bool said_unwatched;
+	bool said_cut, too_many; /* what is known is not all that there is */
+	struct journal journal;
+	bool journaled;        /* it is begun, or cannot be */
+	uint64_t journal_boot; /* the boot of the sandbox that it knows of */
+	/* How many commands have begun, and how many of them had when a comparison began that nothing ran beside. What a
+	 * command left is not known as long as the two differ. */
+	uint64_t begun, seen, seen_next;
+	uint64_t until; /* ns: the slot ends, and nothing takes longer; 0: it does not end */
+	bool left;      /* something planted could not be moved */
+	bool again;     /* the next comparison tries that once more */
 	/* The comparison under way, and who waits for it or for the one after it. */
 	bool running, more;
+	enum protect_how how, how_next;
 	unsigned tries;
 	struct waiter *now, *next;
 	char *blame;
@@ -49,7 +63,7 @@ protect_new(void)
 	struct protect *p = calloc(1, sizeof(*p));
 
 	if (p != NULL)
-		p->baseline = (struct baseline)BASELINE_NONE;
+		p->journal = (struct journal)JOURNAL_NONE;
 	return p;
 }
 
@@ -70,6 +84,7 @@ forget_places(struct protect *p)
 	for (size_t i = 0; i < p->n; i++)
 		koda__place__free_unpacked(p->place[i], NULL);
 	p->n = 0;
+	p->n_buckets = 0;
 }
 
 void
@@ -77,9 +92,10 @@ protect_free(struct protect *p)
 {
 	if (p == NULL)
 		return;
-	baseline_close(&p->baseline, !p->left);
+	journal_end(&p->journal, p->begun == p->seen);
 	forget_places(p);
 	free(p->place);
+	free(p->bucket);
 	free(p->sure);
 	free_waiters(p->now);
 	free_waiters(p->next);
@@ -110,6 +126,45 @@ check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_erro
 	return 0;
 }
 
+/* Where the place with that path is, or would be. */
+static uint32_t *
+bucket_of(struct protect *p, ProtobufCBinaryData path)
+{
+	uint32_t h = 2166136261u;
+	size_t at;
+
+	for (size_t i = 0; i < path.len; i++)
+		h = (h ^ path.data[i]) * 16777619u;
+	for (at = (h ^ h >> 15) & (p->n_buckets - 1); p->bucket[at] != 0;
+	     at = (at + 1) & (p->n_buckets - 1)) {
+		const ProtobufCBinaryData other = p->place[p->bucket[at] - 1]->path;
+
+		if (other.len == path.len && memcmp(other.data, path.data, path.len) == 0)
+			break;
+	}
+	return &p->bucket[at];
+}
+
+/* Room in the buckets for one more. */
+static int
+index_places(struct protect *p, struct koda_error *err)
+{
+	size_t wanted = p->n_buckets == 0 ? 256 : p->n_buckets;
+
+	while (wanted < 2 * (p->n + 1))
+		wanted *= 2;
+	if (wanted == p->n_buckets)
+		return 0;
+	free(p->bucket);
+	p->bucket = calloc(wanted, sizeof(*p->bucket));
+	p->n_buckets = p->bucket != NULL ? wanted : 0;
+	if (p->bucket == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
+	for (size_t i = 0; i < p->n; i++)
+		*bucket_of(p, p->place[i]->path) = (uint32_t)i + 1;
+	return 0;
+}
+
 static int
 add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_error *err)
 {
@@ -117,22 +172,20 @@ add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_e
 	size_t len = koda__place__get_packed_size(place);
 	cleanup_free uint8_t *packed = malloc(len);
 	Koda__Place *copy;
+	uint32_t *bucket;
+	size_t at;
 
-	if (check_place(sb, place, err) < 0)
+	if (check_place(sb, place, err) < 0 || index_places(p, err) < 0)
 		return -1;
-	for (size_t i = 0; i < p->n; i++) {
-		if (p->place[i]->path.len == place->path.len &&
-		    memcmp(p->place[i]->path.data, place->path.data, place->path.len) == 0) {
-			/* A newer look at the same. */
-			koda__place__free_unpacked(p->place[i], NULL);
-			p->place[i] = p->place[--p->n];
-			p->sure[i] = p->sure[p->n];
-			break;
-		}
-	}
-	if (p->n >= PROTECT_PLACES_MAX)
+	bucket = bucket_of(p, place->path);
+	at = *bucket != 0 ? *bucket - 1 : p->n;
+	/* What is never mounted must not take the room of what is. */
+	if (at >= (place->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY ? PROTECT_PLACES_MAX / 2
+								    : PROTECT_PLACES_MAX)) {
+		p->too_many = true;
 		return 0;
-	if (p->n == p->size) {
+	}
+	if (at == p->size) {
 		size_t more = p->size == 0 ? 64 : 2 * p->size;
 		Koda__Place **list = realloc(p->place, more * sizeof(*list));
 		bool *sure_list;
@@ -152,56 +205,36 @@ add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_e
 	copy = koda__place__unpack(NULL, len, packed);
 	if (copy == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
-	p->sure[p->n] = sure;
-	p->place[p->n++] = copy;
+	if (at < p->n) /* a newer look at the same */
+		koda__place__free_unpacked(p->place[at], NULL);
+	else
+		p->n++;
+	p->sure[at] = sure;
+	p->place[at] = copy;
+	*bucket = (uint32_t)at + 1;
 	p->plan_old = true;
-	if (sure && !p->loading)
-		baseline_add(&p->baseline, copy);
 	return 0;
 }
 
-static int
-add_known(void *data, const Koda__Place *place, struct koda_error *err)
+static void
+record(struct violations *to, const char *blame, enum koda_violation_kind kind, const char *target,
+    const char *rule, const char *detail)
 {
-	/* Of another version, or of a file that was cut: what makes no sense is not known. */
-	if (check_place(data, place, NULL) < 0)
-		return 0;
-	return add_place(data, place, true, err);
-}
+	const struct koda_violation v = { .kind = kind,
+		.target = target,
+		.command = blame != NULL ? blame : "",
+		.rule = rule,
+		.detail = detail,
+		.certain = true };
 
-/* Where others of the same rules look too; by what decides what a place is. */
-static int
-open_baseline(struct sandbox *sb, struct koda_error *err)
-{
-	struct protect *p = sb->protect;
-	int r;
-
-	p->loading = true;
-	r = baseline_open(&p->baseline,
-	    sb->quarantine == NULL
-		? NULL
-		: state_baseline_path(sb->quarantine, koda_policy_get(sb->slot->policy)),
-	    add_known, sb, err);
-	p->loading = false;
-	if (r < 0)
-		return err_wrap(err, "what was there before commands ran");
-	p->based = true;
-	p->scanned = r > 0;
-	return r;
+	violations_record(to, &v);
 }
 
 static void
 note(struct sandbox *sb, enum koda_violation_kind kind, const char *target, const char *rule,
     const char *detail)
 {
-	const struct koda_violation v = { .kind = kind,
-		.target = target,
-		.command = sb->protect->blame != NULL ? sb->protect->blame : "",
-		.rule = rule,
-		.detail = detail,
-		.certain = true };
-
-	violations_record(&sb->violations, &v);
+	record(&sb->violations, sb->protect->blame, kind, target, rule, detail);
 }
 
 static void
@@ -211,8 +244,23 @@ note_cut(struct sandbox *sb)
 		return;
 	sb->protect->said_cut = true;
 	note(sb, KODA_VIOLATION_OTHER, sb->slot->ses->root, "not_covered",
-	    "there are too many files here to look at all of them: what commands plant deep inside may "
+	    "there are too many files, or links in protected places, to look at all of them: what "
+	    "commands plant may "
 	    "not be found");
+}
+
+static void
+note_unwatched(struct sandbox *sb, int errnum)
+{
+	char text[WATCHES_TEXT_MAX];
+	struct watches watches;
+
+	if (sb->protect->said_unwatched)
+		return;
+	sb->protect->said_unwatched = true;
+	watches_look(&watches);
+	watches_sentence(&watches, errnum, text, sizeof(text));
+	session_event(sb->slot->ses, KODA_EVENT_DEGRADED, "%s", text);
 }
 
 static int
@@ -232,12 +280,50 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
+/* Who of several commands planted it nobody knows: it counts for each that may have. */
 static void
-on_change(struct sandbox *sb, const Koda__Change *change)
+charge(struct sandbox *sb, const Koda__Change *change)
+{
+	cleanup_free char *path = NULL;
+	struct koda_command *next;
+
+	switch ((int)change->kind) {
+	case KODA__CHANGE_KIND__CHANGE_ASIDE:
+	case KODA__CHANGE_KIND__CHANGE_QUARANTINED:
+	case KODA__CHANGE_KIND__CHANGE_DISARMED:
+		break;
+	default:
+		return;
+	}
+	path = strndup((const char *)change->path.data, change->path.len);
+	if (path == NULL)
+		return;
+	for (struct koda_command *c = sb->commands; c != NULL; c = next) {
+		next = c->next;
+		command_planted(c, path);
+	}
+}
+
+/* How much of what is planted may be kept: as much as the command that has planted most still may. */
+static uint32_t
+may_keep(const struct sandbox *sb)
+{
+	uint32_t left = PLANTED_MAX;
+
+	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next) {
+		if (planted_left(&c->planted) < left)
+			left = planted_left(&c->planted);
+	}
+	return left;
+}
+
+void
+protect_tell(struct violations *to, const char *blame, const char *home, const Koda__Change *change)
 {
 	cleanup_free char *path = strndup((const char *)change->path.data, change->path.len);
 	cleanup_free char *kept = NULL;
-	char detail[KODA_MESSAGE_MAX], rule[64];
+	char detail[KODA_MESSAGE_MAX], rule[64], reason[REASON_MAX];
+	const char *told;
 
 	if (path == NULL)
 		return;
@@ -247,30 +333,57 @@ on_change(struct sandbox *sb, const Koda__Change *change)
 	    (const char *)change->rule.data);
 	switch ((int)change->kind) {
 	case KODA__CHANGE_KIND__CHANGE_ASIDE:
-		snprintf(detail, sizeof(detail), "planted, and renamed: %.*s",
+		snprintf(detail, sizeof(detail), "planted, and %s%.*s",
+		    change->has_detail ? "renamed: " : "removed",
 		    change->has_detail ? (int)change->detail.len : 0,
 		    change->has_detail ? (const char *)change->detail.data : "");
 		break;
 	case KODA__CHANGE_KIND__CHANGE_QUARANTINED:
-		snprintf(detail, sizeof(detail), "planted, and moved to quarantine as %s",
-		    kept == NULL ? "?" : kept);
+		snprintf(detail, sizeof(detail), "planted, and moved to quarantine as %s%s%.*s",
+		    kept == NULL ? "?" : kept, change->has_detail ? ": " : "",
+		    change->has_detail ? (int)change->detail.len : 0,
+		    change->has_detail ? (const char *)change->detail.data : "");
+		if (reason_of(rule, path, home, reason))
+			snprintf(detail + strlen(detail), sizeof(detail) - strlen(detail), ". %s",
+			    reason);
 		break;
 	case KODA__CHANGE_KIND__CHANGE_DISARMED:
 		snprintf(detail, sizeof(detail),
-		    "keys that could run something were taken out; the whole is in quarantine as %s",
-		    kept == NULL ? "?" : kept);
+		    "keys that could run something were taken out; the whole is %s%s%.*s",
+		    kept != NULL ? "in quarantine as " : "beside it, as ", kept != NULL ? kept : "",
+		    kept == NULL && change->has_detail ? (int)change->detail.len : 0,
+		    kept == NULL && change->has_detail ? (const char *)change->detail.data : "");
 		break;
 	case KODA__CHANGE_KIND__CHANGE_LEFT:
 		snprintf(detail, sizeof(detail), "planted, and still there: %.*s",
 		    change->has_detail ? (int)change->detail.len : 0,
 		    change->has_detail ? (const char *)change->detail.data : "");
 		break;
+	case KODA__CHANGE_KIND__CHANGE_CAME:
+		snprintf(detail, sizeof(detail),
+		    "names that tools of the host obey came with this directory, and stay: %.*s",
+		    change->has_detail ? (int)change->detail.len : 0,
+		    change->has_detail ? (const char *)change->detail.data : "");
+		record(to, blame, KODA_VIOLATION_NOTE, path, rule, detail);
+		return;
+	case KODA__CHANGE_KIND__CHANGE_TOLD:
+		told = reason_told(path);
+		snprintf(detail, sizeof(detail), "changed, and %s: look at it first",
+		    told != NULL ? told : "others follow it");
+		record(to, blame, KODA_VIOLATION_NOTE, path, rule, detail);
+		return;
+	case KODA__CHANGE_KIND__CHANGE_HIDES:
+		snprintf(detail, sizeof(detail), "%.*s",
+		    change->has_detail ? (int)change->detail.len : 0,
+		    change->has_detail ? (const char *)change->detail.data : "");
+		record(to, blame, KODA_VIOLATION_NOTE, path, rule, detail);
+		return;
 	default:
-		note(sb, KODA_VIOLATION_OTHER, path, "changed_outside",
+		record(to, blame, KODA_VIOLATION_OTHER, path, "changed_outside",
 		    "changed meanwhile by somebody outside the sandbox; left as it is");
 		return;
 	}
-	note(sb, KODA_VIOLATION_FILE_WRITE, path, rule, detail);
+	record(to, blame, KODA_VIOLATION_FILE_WRITE, path, rule, detail);
 }
 
 static int
@@ -280,14 +393,21 @@ take_compared(void *data, const Koda__Reply *reply, struct koda_error *err)
 
 	if (reply->result_case != KODA__REPLY__RESULT_COMPARED)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Compare's");
-	for (size_t i = 0; i < reply->compared->n_change; i++)
-		on_change(sb, reply->compared->change[i]);
+	for (size_t i = 0; i < reply->compared->n_change; i++) {
+		const Koda__Change *change = reply->compared->change[i];
+
+		sb->protect->left |= change->kind == KODA__CHANGE_KIND__CHANGE_LEFT;
+		protect_tell(&sb->violations, sb->protect->blame, sb->slot->ses->home, change);
+		charge(sb, change);
+	}
 	for (size_t i = 0; i < reply->compared->n_place; i++) {
 		if (add_place(sb, reply->compared->place[i], false, err) < 0)
 			return -1;
 	}
 	if (reply->compared->has_cut && reply->compared->cut)
 		note_cut(sb);
+	if (!reply->compared->watched)
+		note_unwatched(sb, (int)reply->compared->watch_errno);
 	sb->protect->more = reply->compared->has_more && reply->compared->more;
 	return 0;
 }
@@ -306,7 +426,18 @@ pack(struct sandbox *sb, Koda__Request *req, struct packed *ret, struct koda_err
 	return 0;
 }
 
-/* Where commands may plant: the caches are not looked through, what the host runs from them is read-only. */
+static bool
+is_cache(const struct sandbox *sb, const char *dir)
+{
+	bool cache = false;
+
+	for (size_t k = 0; k < sb->caches.n && !cache; k++)
+		cache = strcmp(dir, sb->caches.v[k].path) == 0;
+	return cache;
+}
+
+/* Where commands may plant on the host: not in caches, which have layers of their own. Where they are shared they are not looked
+ * through either: what is in them is much, and theirs. */
 static size_t
 fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 {
@@ -314,23 +445,40 @@ fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 
 	for (size_t i = 0; i < sb->view.n_writable; i++) {
 		const char *dir = sb->view.writable[i];
-		bool cache = false;
-
-		for (size_t k = 0; k < sb->n_package_caches && !cache; k++)
-			cache = strcmp(dir, sb->caches[k]) == 0;
-		if (!cache)
+		if (!is_cache(sb, dir))
 			below[n++] =
 			    (ProtobufCBinaryData){ strlen(dir), (uint8_t *)(uintptr_t)dir };
 	}
 	return n;
 }
 
-static bool
-searches(const struct sandbox *sb)
+/* How long a request may take. */
+static unsigned
+patience_ms(const struct protect *p)
 {
-	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
+	const uint64_t now = now_ns();
+	uint64_t left = p->until > now ? (p->until - now) / 1000000 : 0;
 
-	return below != NULL && fill_below(sb, below) > 0;
+	if (p->until == 0 || left > SCAN_MS)
+		return SCAN_MS;
+	return (unsigned)left;
+}
+
+/* Ask, and wait for the answer. */
+static int
+ask(struct sandbox *sb, struct packed *request,
+    int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
+    struct koda_error *err)
+{
+	struct call c = { .take = take, .take_data = sb };
+
+	sb->protect->more = false;
+	slot_submit_ours(sb->slot, request, patience_ms(sb->protect), &c);
+	slot_run(sb->slot, &c);
+	if (c.err.code != KODA_OK && err != NULL)
+		*err = c.err;
+	call_done(&c);
+	return c.err.code == KODA_OK ? 0 : -1;
 }
 
 static int
@@ -338,21 +486,14 @@ ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
 {
 	Koda__Request req = KODA__REQUEST__INIT;
 	struct packed packed;
-	struct call c = { 0 };
 
 	req.op_case = KODA__REQUEST__OP_SCAN;
 	req.scan = msg;
 	if (pack(sb, &req, &packed, err) < 0)
 		return -1;
-	c.take = take_scanned;
-	c.take_data = sb;
-	sb->protect->more = false;
-	slot_submit_ours(sb->slot, &packed, SCAN_MS, &c);
-	slot_run(sb->slot, &c);
-	if (c.err.code != KODA_OK && err != NULL)
-		*err = c.err;
-	call_done(&c);
-	return c.err.code == KODA_OK ? 0 : err_wrap(err, "look for what is to be protected");
+	return ask(sb, &packed, take_scanned, err) < 0
+	    ? err_wrap(err, "look for what is to be protected")
+	    : 0;
 }
 
 /* What commands may have changed since it was told is found again, and judged. */
@@ -370,11 +511,41 @@ forget_unsure(struct protect *p)
 		p->place[kept++] = p->place[i];
 	}
 	p->n = kept;
+	p->n_buckets = 0;
+}
+
+/* Names of files of which a change is told: folded, each in a buffer of its own. */
+static int
+fill_told(Koda__Scan *msg, ProtobufCBinaryData **ret, char (**ret_names)[NAMES_RULE_MAX + 1])
+{
+	size_t n = 0;
+
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++)
+		n += d->where == DEFAULT_TOLD;
+	*ret = calloc(n + 1, sizeof(**ret));
+	*ret_names = calloc(n + 1, sizeof(**ret_names));
+	if (*ret == NULL || *ret_names == NULL)
+		return -1;
+	n = 0;
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		char *name = (*ret_names)[n];
+
+		if (d->where != DEFAULT_TOLD)
+			continue;
+		snprintf(name, NAMES_RULE_MAX + 1, "%s", d->name);
+		names_normalise(name);
+		(*ret)[n++] = (ProtobufCBinaryData){ strlen(name), (uint8_t *)name };
+	}
+	msg->told = *ret;
+	msg->n_told = n;
+	return 0;
 }
 
 static int
 scan(struct sandbox *sb, struct koda_error *err)
 {
+	cleanup_free ProtobufCBinaryData *told_names = NULL;
+	cleanup_free char(*names)[NAMES_RULE_MAX + 1] = NULL;
 	struct protect *p = sb->protect;
 	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
 	/* What it finds is added while what was known is still being told. */
@@ -387,7 +558,7 @@ scan(struct sandbox *sb, struct koda_error *err)
 		n_known = p->n;
 	}
 	known = calloc(n_known + 1, sizeof(*known));
-	if (below == NULL || known == NULL)
+	if (below == NULL || known == NULL || fill_told(&msg, &told_names, &names) < 0)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
 	msg.n_below = fill_below(sb, below);
 	if (msg.n_below == 0)
@@ -408,6 +579,7 @@ scan(struct sandbox *sb, struct koda_error *err)
 		msg.has_more = msg.more = told < n_known;
 		if (ask_scan(sb, &msg, err) < 0)
 			return -1;
+		msg.n_told = 0;
 	} while (told < n_known);
 	while (p->more) {
 		Koda__Scan next = KODA__SCAN__INIT;
@@ -430,8 +602,13 @@ plan(struct sandbox *sb, struct koda_error *err)
 		.mode = ses->mode,
 		.root = ses->root,
 		.home = ses->home,
-		.caches = (const char *const *)sb->caches,
-		.n_caches = sb->n_caches,
+		.state = ses->state,
+		.caches = sb->cache,
+		.n_caches = sb->caches.n,
+		.spare = sb->caches.n_missing > 0,
+		.also = (const char *const *)&sb->git_dir,
+		.n_also = sb->git_dir != NULL,
+		.git_dir = sb->root_is_git_dir ? ses->root : sb->git_dir,
 		.places = places,
 		.n_places = 0 };
 	struct view view = { 0 };
@@ -440,8 +617,11 @@ plan(struct sandbox *sb, struct koda_error *err)
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		const Koda__Place *from = p->place[i];
 
-		/* Nothing can be mounted on a link itself: only the comparison guards it. */
-		if (from->type == KODA__FILE_TYPE__FILE_SYMLINK)
+		/* Nothing can be mounted on a link itself, and nothing has to be where packages are unpacked or on what
+		 * may only go away: the comparison guards these. */
+		if (from->type == KODA__FILE_TYPE__FILE_SYMLINK ||
+		    from->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY ||
+		    from->kind == KODA__PLACE_KIND__PLACE_GUARDED)
 			continue;
 		paths[i] = strndup((const char *)from->path.data, from->path.len);
 		if (paths[i] == NULL)
@@ -449,6 +629,7 @@ plan(struct sandbox *sb, struct koda_error *err)
 		places[in.n_places++] = (struct view_place){
 			.kind = from->kind == KODA__PLACE_KIND__PLACE_GIT_DIR ? VIEW_PLACE_GIT_DIR
 			    : from->kind == KODA__PLACE_KIND__PLACE_RULE      ? VIEW_PLACE_RULE
+			    : from->kind == KODA__PLACE_KIND__PLACE_NAME      ? VIEW_PLACE_NAME
 									 : VIEW_PLACE_PROTECTED,
 			.path = paths[i],
 			.dev = (dev_t)from->dev,
@@ -491,24 +672,63 @@ in_use(const struct sandbox *sb)
 	return false;
 }
 
+static int compare_now(struct sandbox *sb, struct koda_error *err);
+
+/*
+ * What commands of a live neighbour have just planted was not there before: it is not known, and another worker, which has
+ * learned nothing, takes it away. Only a worker that begins can be told what is known.
+ */
+static int
+forget_planted(struct sandbox *sb, struct koda_error *err)
+{
+	struct protect *p = sb->protect;
+	cleanup_free bool *planted = calloc(p->n + 1, sizeof(*planted));
+	size_t n, kept = 0;
+
+	if (planted == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
+	n = neighbours_planted(&sb->state, p->place, p->n, planted);
+	if (n == 0)
+		return 0;
+	for (size_t i = 0; i < p->n; i++) {
+		if (planted[i]) {
+			koda__place__free_unpacked(p->place[i], NULL);
+			continue;
+		}
+		p->sure[kept] = p->sure[i];
+		p->place[kept++] = p->place[i];
+	}
+	p->n = kept;
+	slot_renew(sb->slot);
+	if (scan(sb, err) < 0)
+		return -1;
+	memcpy(p->token, sb->slot->token, TOKEN_BYTES);
+	return 1;
+}
+
 int
 protect_prepare(struct sandbox *sb, struct koda_error *err)
 {
 	struct protect *p = sb->protect;
-	int resumed = 0;
+	int planted = 0;
 
-	if (!p->based && searches(sb) && (resumed = open_baseline(sb, err)) < 0)
-		return -1;
 	if (!is_watching(sb)) {
+		const bool first = !p->scanned;
+
 		if (scan(sb, err) < 0)
 			return -1;
 		memcpy(p->token, sb->slot->token, TOKEN_BYTES);
 		p->scanned = true;
-		baseline_ready(&p->baseline);
+		if (first && (planted = forget_planted(sb, err)) < 0)
+			return -1;
 	}
-	/* What a host that was killed, or another slot, has let happen and not looked at. */
-	if (resumed > 0 && protect_compare(sb, "a command of another session", NULL, NULL, err) < 0)
-		return -1;
+	if (planted > 0) {
+		free(p->blame);
+		p->blame = strdup("a command of another session");
+		p->how = PROTECT_WHOLLY;
+		if (compare_now(sb, err) < 0)
+			return -1;
+	}
 	if (p->mounted_boot == sb->boots && (!p->plan_old || in_use(sb)))
 		return 0;
 	if (plan(sb, err) < 0 || sandbox_mount(sb, err) < 0)
@@ -518,7 +738,7 @@ protect_prepare(struct sandbox *sb, struct koda_error *err)
 	p->mounted_news = true;
 	for (size_t i = 0; i < p->n; i++) {
 		if (!p->sure[i])
-			baseline_add(&p->baseline, p->place[i]);
+			journal_add(&p->journal, p->place[i]);
 		p->sure[i] = true;
 	}
 	return 0;
@@ -527,6 +747,16 @@ protect_prepare(struct sandbox *sb, struct koda_error *err)
 /* ---- comparing ---- */
 
 static int begin(struct sandbox *sb, struct koda_error *err);
+
+static bool
+anything_runs(const struct sandbox *sb)
+{
+	const struct koda_command *c = sb->commands;
+
+	while (c != NULL && c->state != COMMAND_RUNNING)
+		c = c->next;
+	return c != NULL || sb->n_given_up > 0;
+}
 
 static void
 finish_comparison(struct sandbox *sb)
@@ -537,6 +767,8 @@ finish_comparison(struct sandbox *sb)
 
 	p->now = p->next;
 	p->next = NULL;
+	p->how = p->how_next;
+	p->how_next = PROTECT_LOOK;
 	p->running = false;
 	while (w != NULL) {
 		struct waiter *next = w->next;
@@ -565,6 +797,8 @@ on_compared(void *data, const struct koda_result *result, const struct koda_erro
 		return;
 	if (err == NULL && p->more && begin(sb, &why) == 0)
 		return;
+	if (err == NULL && !p->more)
+		p->seen = p->seen_next;
 	if (err != NULL)
 		note(sb, KODA_VIOLATION_OTHER, sb->slot->ses->root, "not_compared", err->message);
 	p->tries = 0;
@@ -572,11 +806,39 @@ on_compared(void *data, const struct koda_result *result, const struct koda_erro
 }
 
 static int
+pack_compare(struct sandbox *sb, struct packed *ret, struct koda_error *err)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Compare msg = KODA__COMPARE__INIT;
+
+	req.op_case = KODA__REQUEST__OP_COMPARE;
+	req.compare = &msg;
+	msg.has_keep = true;
+	msg.keep = may_keep(sb);
+	msg.has_look = msg.look = sb->protect->how == PROTECT_LOOK;
+	msg.has_gentle = msg.gentle = sb->protect->how == PROTECT_GENTLY;
+	msg.has_busy = msg.busy = anything_runs(sb);
+	/* What is judged one last time has to be judged in full. */
+	if (sb->protect->how == PROTECT_WHOLLY) {
+		msg.has_mounted = msg.mounted = sb->protect->mounted_news && !sb->protect->plan_old;
+		sb->protect->mounted_news = false;
+	}
+	msg.has_again = msg.again = sb->protect->again;
+	sb->protect->again = false;
+	if (sb->protect->blame != NULL && sb->protect->blame[0] != '\0') {
+		msg.has_command = true;
+		msg.command = message_text(sb->protect->blame);
+		if (msg.command.len > COMMAND_TOLD_MAX)
+			msg.command.len = COMMAND_TOLD_MAX;
+	}
+	return pack(sb, &req, ret, err);
+}
+
+static int
 begin(struct sandbox *sb, struct koda_error *err)
 {
 	struct koda_slot *slot = sb->slot;
-	Koda__Request req = KODA__REQUEST__INIT;
-	Koda__Compare msg = KODA__COMPARE__INIT;
+	struct protect *p = sb->protect;
 	struct packed packed;
 	struct call *c;
 
@@ -586,20 +848,19 @@ begin(struct sandbox *sb, struct koda_error *err)
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "compare");
-	req.op_case = KODA__REQUEST__OP_COMPARE;
-	req.compare = &msg;
-	msg.has_mounted = msg.mounted = sb->protect->mounted_news && !sb->protect->plan_old;
-	sb->protect->mounted_news = false;
-	if (pack(sb, &req, &packed, err) < 0) {
+	if (pack_compare(sb, &packed, err) < 0) {
 		free(c);
 		return -1;
 	}
+	/* Of a comparison with several answers, the first says when it looked. */
+	if (!p->more)
+		p->seen_next = anything_runs(sb) || p->how != PROTECT_WHOLLY ? p->seen : p->begun;
 	c->take = take_compared;
 	c->take_data = sb;
 	c->done = on_compared;
 	c->data = sb;
-	sb->protect->running = true;
-	sb->protect->more = false;
+	p->running = true;
+	p->more = false;
 	slot_submit_ours(slot, &packed, SCAN_MS, c);
 	slot->ses->n_async++;
 	slot_advance(slot);
@@ -608,8 +869,8 @@ begin(struct sandbox *sb, struct koda_error *err)
 }
 
 int
-protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, void *data,
-    struct koda_error *err)
+protect_compare(struct sandbox *sb, enum protect_how how, const char *blame, protect_done_fn *done,
+    void *data, struct koda_error *err)
 {
 	struct protect *p = sb->protect;
 	struct waiter *w, **end;
@@ -630,8 +891,12 @@ protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, vo
 	for (end = p->running ? &p->next : &p->now; *end != NULL; end = &(*end)->next)
 		;
 	*end = w;
-	if (p->running)
+	if (p->running) {
+		if (how > p->how_next)
+			p->how_next = how;
 		return 0;
+	}
+	p->how = how;
 	if (begin(sb, err) == 0)
 		return 0;
 	*end = NULL;
@@ -640,9 +905,134 @@ protect_compare(struct sandbox *sb, const char *blame, protect_done_fn *done, vo
 }
 
 void
-protect_not_compared(struct sandbox *sb)
+protect_look(struct sandbox *sb)
 {
-	sb->protect->left = true;
+	if (!sb->protect->running && is_watching(sb) && sb->slot->state == SLOT_UP &&
+	    !koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_GIT_CONFIG])
+		protect_compare(sb, PROTECT_LOOK, sandbox_only_command(sb), NULL, NULL, NULL);
+}
+
+/* What is known by now, and by what rules it was found. Where it cannot be written down, that is said once. */
+static void
+begin_journal(struct sandbox *sb)
+{
+	struct protect *p = sb->protect;
+	struct koda_session *ses = sb->slot->ses;
+	const size_t n = sb->view.n_writable;
+	cleanup_free const char **dir = calloc(n + 1, sizeof(*dir)),
+				**cache = calloc(n + 1, sizeof(*cache));
+	cleanup_free Koda__Place **place = calloc(p->n + 1, sizeof(Koda__Place *));
+	struct journal_input in = { .root = ses->root,
+		.policy = koda_policy_get(sb->slot->policy),
+		.dir = dir,
+		.cache = cache,
+		.place = place };
+	struct koda_error err = { 0 };
+	int fd;
+
+	/* What was not looked at before a command ran would be taken for planted. */
+	if (p->said_cut || p->too_many || sb->state.fd < 0)
+		return;
+	if (dir == NULL || cache == NULL || place == NULL)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		/* What commands write there does not reach the host. */
+		if (view_is_cached(&sb->view, sb->view.writable[i]))
+			continue;
+		if (is_cache(sb, sb->view.writable[i]))
+			cache[in.n_caches++] = sb->view.writable[i];
+		else
+			dir[in.n_dirs++] = sb->view.writable[i];
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (p->sure[i])
+			place[in.n_places++] = p->place[i];
+	fd = in.n_dirs + in.n_caches > 0 ? state_journal(&sb->state, true) : -1;
+	if (in.n_dirs + in.n_caches == 0 ||
+	    (fd >= 0 && journal_begin(&p->journal, fd, &in, &err) == 0))
+		return;
+	if (fd < 0)
+		err_set(&err, KODA_IO, errno, "write below '%s'", ses->state);
+	if (!ses->said_state)
+		session_event(ses, KODA_EVENT_DEGRADED,
+		    "%s: if this program is killed, the next one will not know what its commands planted",
+		    err.message);
+	ses->said_state = true;
+}
+
+void
+protect_command_begins(struct sandbox *sb)
+{
+	struct protect *p = sb->protect;
+
+	if (!p->journaled)
+		begin_journal(sb);
+	p->journaled = true;
+	/* The init of the slot's processes, whose end the kernel tells when all of them are gone; bwrap waits for it. */
+	if (p->journal_boot != sb->boots)
+		journal_process(&p->journal, sb->init_fd >= 0 ? sb->init_pid : sb->bwrap.pid);
+	p->journal_boot = sb->boots;
+	p->begun++;
+}
+
+void
+protect_abandon(struct protect *p)
+{
+	journal_end(&p->journal, false);
+}
+
+bool
+protect_had_commands(const struct sandbox *sb)
+{
+	return sb->protect->begun > 0;
+}
+
+/* All that there is to tell, of one look. */
+static int
+compare_now(struct sandbox *sb, struct koda_error *err)
+{
+	struct packed packed;
+
+	do {
+		if (pack_compare(sb, &packed, err) < 0 || ask(sb, &packed, take_compared, err) < 0)
+			return -1;
+	} while (sb->protect->more);
+	return 0;
+}
+
+int
+protect_compare_last(struct sandbox *sb, uint64_t until, struct koda_error *err)
+{
+	struct protect *p = sb->protect;
+	int r = -1;
+
+	if (sb->view.n_writable == 0) {
+		p->seen = p->begun;
+		return 0;
+	}
+	p->until = until;
+	p->how = PROTECT_WHOLLY;
+	for (unsigned i = 0; r < 0 && i < COMPARE_TRIES && now_ns() < until; i++) {
+		/* The rest of an answer is told before anything is looked at: then another look is needed. */
+		const bool telling = p->running || p->more;
+
+		if (!is_watching(sb)) {
+			if (scan(sb, err) < 0)
+				continue;
+			memcpy(p->token, sb->slot->token, TOKEN_BYTES);
+			p->scanned = true;
+		}
+		r = telling ? compare_now(sb, err) : 0;
+		r = r == 0 ? compare_now(sb, err) : r;
+	}
+	/* What is mounted cannot be moved: the plan protects what appears where a rule names it, too. Nobody needs it now. */
+	if (r == 0 && p->left && !anything_runs(sb) && sandbox_unmount(sb, err) == 0) {
+		p->again = true;
+		r = compare_now(sb, err);
+	}
+	if (r == 0 && !anything_runs(sb))
+		p->seen = p->begun;
+	return r;
 }
 
 void

@@ -15,24 +15,18 @@
 #include <unistd.h>
 
 #include "host/home.h"
-#include "host/state.h"
+#include "host/quarantine.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 
-#define WHAT         "what"
+#define WHAT         QUARANTINE_WHAT
 #define MANIFEST     "manifest"
 #define FORMAT       "1"
 #define MANIFEST_MAX (64u << 20) /* ten thousand links with their targets */
 #define ENTRIES_MAX  100000
-#define DEPTH_MAX    256 /* of a tree that is copied back: descriptors */
+#define DEPTH_MAX    QUARANTINE_DEPTH_MAX
 
-struct manifest {
-	char *text; /* "key value" and a NUL, one after the other */
-	size_t len;
-	const char *path, *rule, *type, *time, *mode;
-};
-
-static void
+void
 manifest_done(struct manifest *m)
 {
 	free(m->text);
@@ -99,42 +93,57 @@ read_manifest(int entry, struct manifest *ret, struct koda_error *err)
 	ret->type = find_value(ret, "type");
 	ret->time = find_value(ret, "time");
 	ret->mode = find_value(ret, "mode");
+	ret->command = find_value(ret, "command");
 	return 0;
+}
+
+void
+store_done(struct store *s)
+{
+	if (s->path != NULL)
+		state_let_go(&s->state, s->path);
+	free(s->path);
+}
+
+/* 1; 0 when there is none; -1 with *err set. */
+static int
+open_store(struct store *ret, struct koda_error *err)
+{
+	cleanup_free char *home = home_find();
+
+	if (home == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "quarantine");
+	ret->path = state_path(home);
+	return ret->path == NULL ? 0 : state_look(&ret->state, ret->path, err);
 }
 
 /* The quarantine of a root, O_PATH. 1; 0 when there is none; -1 with *err set. */
 static int
-open_quarantine(const char *root, char **ret_root, int *ret, struct koda_error *err)
+open_quarantine(struct store *store, const char *root, char **ret_root, int *ret,
+    struct koda_error *err)
 {
-	cleanup_free char *real = realpath(root, NULL), *home = NULL, *path = NULL, *there = NULL;
+	cleanup_free char *real = realpath(root, NULL), *name = NULL;
+	int r;
 
 	if (real == NULL)
 		return err_set(err, KODA_IO, errno, "the root '%s'", root);
-	home = home_find();
-	path = home == NULL ? NULL : state_quarantine_path(real, home);
-	if (home == NULL)
+	name = state_quarantine_name(real);
+	if (name == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "quarantine");
-	there = path == NULL ? NULL : realpath(path, NULL);
-	if (there == NULL)
-		return 0;
-	*ret = state_open_directory(there, err);
-	if (*ret < 0)
-		return -1;
+	r = open_store(store, err);
 	*ret_root = take_ptr(&real);
-	return 1;
+	if (r <= 0)
+		return r;
+	*ret = state_quarantine(&store->state, name, false);
+	if (*ret < 0 && errno != ENOENT)
+		return err_set(err, KODA_IO, errno, "open the quarantine in '%s'", store->path);
+	return *ret >= 0;
 }
 
 static int
 by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void
-closedir_at(DIR **d)
-{
-	if (*d != NULL)
-		closedir(*d);
 }
 
 struct names {
@@ -182,35 +191,141 @@ read_names(int dir, struct names *ret, struct koda_error *err)
 	return 0;
 }
 
-int
-koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data, struct koda_error *err)
+struct koda_quarantined
+quarantine_tell(const char *of, const char *name, int entry, const struct manifest *m)
+{
+	struct koda_quarantined one = {
+		.name = name,
+		.path = m->path,
+		.rule = m->rule,
+		.type = m->type,
+		.time = strtod(m->time, NULL),
+		.of = of,
+		.command = m->command,
+	};
+	struct stat st;
+
+	if (fstatat(entry, WHAT, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		one.size = (uint64_t)st.st_size;
+	return one;
+}
+
+static int
+visit_one(int dir, const char *of, koda_quarantined_fn *fn, void *data, struct koda_error *err)
 {
 	cleanup(names_done) struct names names = { 0 };
-	cleanup_free char *real = NULL;
-	cleanup_close int dir = -1;
-	int r = open_quarantine(root, &real, &dir, err);
+	int r = read_names(dir, &names, err);
 
-	if (r <= 0)
-		return r;
-	if (read_names(dir, &names, err) < 0)
-		return -1;
-	r = 0;
 	for (size_t i = 0; r == 0 && i < names.n; i++) {
 		cleanup(manifest_done) struct manifest m = { 0 };
 		cleanup_close int entry =
 		    openat(dir, names.v[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		struct koda_quarantined one = { .name = names.v[i] };
+		struct koda_quarantined one;
 
 		/* Being written now, or not by us. */
 		if (entry < 0 || read_manifest(entry, &m, NULL) < 0)
 			continue;
-		one.path = m.path;
-		one.rule = m.rule;
-		one.type = m.type;
-		one.time = strtod(m.time, NULL);
+		one = quarantine_tell(of, names.v[i], entry, &m);
 		r = fn(data, &one);
 	}
 	return r;
+}
+
+static int
+visit_all(koda_quarantined_fn *fn, void *data, struct koda_error *err)
+{
+	cleanup(names_done) struct names names = { 0 };
+	cleanup(store_done) struct store store = { .state = STATE_NONE };
+	cleanup_close int all = -1;
+	int r = open_store(&store, err);
+
+	if (r <= 0)
+		return r;
+	all = state_quarantines(&store.state, false);
+	if (all < 0)
+		return errno == ENOENT
+		    ? 0
+		    : err_set(err, KODA_IO, errno, "open the quarantine in '%s'", store.path);
+	r = read_names(all, &names, err);
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		cleanup_close int dir =
+		    openat(all, names.v[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (dir >= 0)
+			r = visit_one(dir, names.v[i], fn, data, err);
+	}
+	return r;
+}
+
+int
+koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data, struct koda_error *err)
+{
+	cleanup(store_done) struct store store = { .state = STATE_NONE };
+	cleanup_free char *real = NULL, *of = NULL;
+	cleanup_close int dir = -1;
+	int r;
+
+	if (root == NULL)
+		return visit_all(fn, data, err);
+	r = open_quarantine(&store, root, &real, &dir, err);
+	if (r <= 0)
+		return r;
+	of = state_quarantine_name(real);
+	return of == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "quarantine")
+			  : visit_one(dir, of, fn, data, err);
+}
+
+/* ---- one of them ---- */
+
+void
+quarantine_entry_done(struct quarantine_entry *e)
+{
+	manifest_done(&e->manifest);
+	close_at(&e->fd);
+	close_at(&e->dir);
+	free(e->name);
+	free(e->root);
+	store_done(&e->store);
+}
+
+static bool
+is_name(const char *name)
+{
+	return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL;
+}
+
+int
+quarantine_find(const char *root, const char *name, bool without_record,
+    struct quarantine_entry *ret, struct koda_error *err)
+{
+	const char *slash = strchr(name, '/');
+	cleanup_free char *of = slash != NULL ? strndup(name, (size_t)(slash - name)) : NULL;
+	int r;
+
+	ret->name = strdup(slash != NULL ? slash + 1 : name);
+	if (ret->name == NULL || (slash != NULL && of == NULL))
+		return err_set(err, KODA_INTERNAL, ENOMEM, "quarantine");
+	if (!is_name(ret->name) || (of != NULL && !is_name(of)))
+		return err_set(err, KODA_INVALID, 0, "'%.300s' is no name in the quarantine", name);
+	if (of == NULL) {
+		r = open_quarantine(&ret->store, root, &ret->root, &ret->dir, err);
+	} else if ((r = open_store(&ret->store, err)) > 0) {
+		ret->dir = state_quarantine(&ret->store.state, of, false);
+		r = ret->dir >= 0;
+	}
+	if (r < 0)
+		return -1;
+	if (r > 0)
+		ret->fd =
+		    openat(ret->dir, ret->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (ret->fd < 0)
+		return err_set(err, KODA_INVALID, r > 0 && errno != ENOENT ? errno : 0,
+		    "there is no '%.300s' in the quarantine%s", name,
+		    of == NULL ? " of this root" : "");
+	return read_manifest(ret->fd, &ret->manifest, without_record ? NULL : err) < 0 &&
+		!without_record
+	    ? -1
+	    : 0;
 }
 
 /* ---- putting back ---- */
@@ -341,26 +456,46 @@ copy(int from, const char *name, int to, const char *as, unsigned depth)
 	return symlinkat(target, to, as);
 }
 
-static void
+static int
 remove_tree(int dir, const char *name, unsigned depth)
 {
-	int fd = depth > DEPTH_MAX
-	    ? -1
-	    : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	cleanup(closedir_at) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	cleanup(closedir_at) DIR *d = NULL;
 	struct dirent *ent;
+	struct stat st;
+	int fd, first = 0;
 
+	if (depth > DEPTH_MAX) {
+		errno = ELOOP;
+		return -1;
+	}
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!S_ISDIR(st.st_mode))
+		return unlinkat(dir, name, 0);
+	/* What was moved here as it was may have been closed by the command that made it. */
+	if ((st.st_mode & 0700) != 0700 && fchmodat(dir, name, 0700, 0) < 0)
+		return -1;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
 	if (d == NULL) {
-		if (fd >= 0)
-			close(fd);
-		unlinkat(dir, name, 0);
-		return;
+		close_at(&fd);
+		return -1;
 	}
 	while ((ent = readdir(d)) != NULL) {
-		if (strcmp(ent->d_name, ".") != 0 && strcmp(ent->d_name, "..") != 0)
-			remove_tree(dirfd(d), ent->d_name, depth + 1);
+		if (strcmp(ent->d_name, ".") != 0 && strcmp(ent->d_name, "..") != 0 &&
+		    remove_tree(dirfd(d), ent->d_name, depth + 1) < 0 && first == 0)
+			first = errno;
 	}
-	unlinkat(dir, name, AT_REMOVEDIR);
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return 0;
+	errno = first != 0 ? first : errno;
+	return -1;
+}
+
+int
+quarantine_remove(int dir, const char *name)
+{
+	return remove_tree(dir, name, 0);
 }
 
 static int
@@ -389,16 +524,6 @@ put(int entry, int parent, const char *name)
 	return -1;
 }
 
-static bool
-is_canonical(const char *path)
-{
-	size_t len = strlen(path);
-
-	return path[0] == '/' && len <= PATH_LEN_MAX && strstr(path, "//") == NULL &&
-	    strstr(path, "/./") == NULL && strstr(path, "/../") == NULL && path[len - 1] != '/' &&
-	    strcmp(strrchr(path, '/'), "/.") != 0 && strcmp(strrchr(path, '/'), "/..") != 0;
-}
-
 static int
 restore(int entry, const char *root, const struct manifest *m, struct koda_error *err)
 {
@@ -410,7 +535,8 @@ restore(int entry, const char *root, const struct manifest *m, struct koda_error
 
 	if (parent == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "restore");
-	if (!is_canonical(m->path) || !path_is_inside(m->path, root) || strcmp(m->path, root) == 0)
+	if (!path_is_canonical(m->path, strlen(m->path)) || !path_is_inside(m->path, root) ||
+	    strcmp(m->path, root) == 0)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "its record says that it was at '%s', which is not below the root", m->path);
 	name = m->path + (strrchr(m->path, '/') - m->path) + 1;
@@ -436,22 +562,15 @@ restore(int entry, const char *root, const struct manifest *m, struct koda_error
 int
 koda_quarantine_restore(const char *root, const char *name, struct koda_error *err)
 {
-	cleanup(manifest_done) struct manifest m = { 0 };
-	cleanup_free char *real = NULL;
-	cleanup_close int dir = -1, entry = -1;
-	int r = open_quarantine(root, &real, &dir, err);
+	cleanup(quarantine_entry_done) struct quarantine_entry e = QUARANTINE_ENTRY_NONE;
 
-	if (r < 0)
+	/* Where it goes back to is below the root, which is the caller's word, not the record's. */
+	if (strchr(name, '/') != NULL)
+		return err_set(err, KODA_INVALID, 0,
+		    "'%.300s' is no name in the quarantine of this root", name);
+	if (quarantine_find(root, name, false, &e, err) < 0 ||
+	    restore(e.fd, e.root, &e.manifest, err) < 0)
 		return -1;
-	if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL)
-		return err_set(err, KODA_INVALID, 0, "'%s' is no name in the quarantine", name);
-	if (r > 0)
-		entry = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (entry < 0)
-		return err_set(err, KODA_INVALID, r > 0 ? errno : 0,
-		    "there is no '%s' in the quarantine of this root", name);
-	if (read_manifest(entry, &m, err) < 0 || restore(entry, real, &m, err) < 0)
-		return -1;
-	remove_tree(dir, name, 0);
+	quarantine_remove(e.dir, e.name);
 	return 0;
 }

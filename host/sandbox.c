@@ -18,14 +18,18 @@
 #include <unistd.h>
 
 #include "host/bwrap.h"
+#include "host/cache_boot.h"
+#include "host/cache_project.h"
 #include "host/caps.h"
 #include "host/command.h"
 #include "host/home.h"
+#include "host/journal.h"
 #include "host/orphan.h"
 #include "host/protect.h"
 #include "host/remedy.h"
 #include "host/state.h"
 #include "host/worktree.h"
+#include "shared/access.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
@@ -35,7 +39,8 @@
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
 #define ORPHAN_MS    100 /* until a killed process is gone, before its children are looked for */
-#define BOOT_TRIES   3   /* who kills it again and again means it */
+#define GONE_MS      2000 /* until a killed init and its processes are gone; mostly some milliseconds */
+#define BOOT_TRIES   3 /* who kills it again and again means it */
 #define WORKER_TRIES 3
 #define SAID_MAX     400 /* of what bwrap said, in a message */
 
@@ -49,8 +54,12 @@ plan_without_places(struct sandbox *sb, struct koda_error *err)
 		.mode = ses->mode,
 		.root = ses->root,
 		.home = ses->home,
-		.caches = (const char *const *)sb->caches,
-		.n_caches = sb->n_caches };
+		.state = ses->state,
+		.caches = sb->cache,
+		.n_caches = sb->caches.n,
+		.spare = sb->caches.n_missing > 0,
+		.also = (const char *const *)&sb->git_dir,
+		.n_also = sb->git_dir != NULL };
 
 	view_done(&sb->view);
 	return view_plan(&in, &sb->view, err);
@@ -58,7 +67,7 @@ plan_without_places(struct sandbox *sb, struct koda_error *err)
 
 static int
 fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, size_t n_writable,
-    struct bwrap_arguments *ret, struct koda_error *err)
+    const struct cache_fds *fds, struct bwrap_arguments *ret, struct koda_error *err)
 {
 	/* What commands are told of, wherever it is. */
 	const char *const files[] = { egress_connect_path(sb->slot->ses),
@@ -68,7 +77,10 @@ fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, 
 	struct bwrap_input in = { .writable = writable,
 		.n_writable = n_writable,
 		.shown = shown,
-		.quarantine = sb->quarantine,
+		.caches = cache_boot_any(sb) ? sb->slot->ses->home : NULL,
+		.layers = cache_boot_any(sb) ? sb->layers.path : NULL,
+		.caches_fd = fds->caches,
+		.layers_fd = fds->layers,
 		.certificates = egress_certificates(&sb->egress),
 		.stage2_fd = FD_STAGE2,
 		.uid = (unsigned)getuid() };
@@ -87,24 +99,26 @@ static int
 find_caches(struct sandbox *sb, struct koda_error *err)
 {
 	const struct koda_session *ses = sb->slot->ses;
-	char **more, *git;
+	const struct policy *p = koda_policy_get(sb->slot->policy);
+	static const struct policy_list nothing;
+	const struct policy_list *writable =
+	    p->flag[KODA_SHARE_CACHES] ? &nothing : &p->list[KODA_ALLOW_WRITE];
+	char *git;
 
-	if (view_find_caches(ses->home, &sb->caches, &sb->n_caches, err) < 0)
+	if (caches_find(ses->home, writable, &sb->caches, err) < 0)
 		return -1;
-	sb->n_package_caches = sb->n_caches;
+	sb->cache = calloc(sb->caches.n + 1, sizeof(*sb->cache));
+	if (sb->cache == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	for (size_t i = 0; i < sb->caches.n; i++)
+		sb->cache[i] = sb->caches.v[i].path;
+	sb->root_is_git_dir = worktree_is_git_dir(ses->root);
 	git = ses->narrowed ? NULL : worktree_git_dir(ses->root);
 	/* In the project itself it can be written anyway. */
-	if (git == NULL || path_is_inside(git, ses->root)) {
+	if (git == NULL || path_is_inside(git, ses->root))
 		free(git);
-		return 0;
-	}
-	more = realloc(sb->caches, (sb->n_caches + 1) * sizeof(*more));
-	if (more == NULL) {
-		free(git);
-		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
-	}
-	sb->caches = more;
-	sb->caches[sb->n_caches++] = git;
+	else
+		sb->git_dir = git;
 	return 0;
 }
 
@@ -148,15 +162,31 @@ read_said(const struct sandbox *sb, char *buf, size_t size)
 		*line = '\0';
 }
 
+/* The init ends after all processes of its own have ended. */
+static bool
+is_gone(int init_fd)
+{
+	struct pollfd p = { .fd = init_fd, .events = POLLIN };
+
+	return poll(&p, 1, GONE_MS) > 0;
+}
+
 static void
 forget(struct sandbox *sb)
 {
 	const bool spawned = sb->fs.fd >= 0;
+	bool gone;
 
 	session_unwatch(sb->slot->ses, &sb->source);
 	session_unwatch(sb->slot->ses, &sb->end.source);
 	egress_drop(&sb->egress);
 	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
+	/* One that hangs does not see that, and its commands would run on. */
+	if (sb->init_fd >= 0)
+		syscall(SYS_pidfd_send_signal, sb->init_fd, SIGKILL, NULL, 0);
+	gone = sb->points.fd < 0 || sb->init_fd < 0 || is_gone(sb->init_fd);
+	close_at(&sb->init_fd);
+	sb->init_fd = -1;
 	if (sb->bwrap.pidfd >= 0) {
 		child_kill(&sb->bwrap);
 		if (!sb->up)
@@ -169,9 +199,11 @@ forget(struct sandbox *sb)
 	/* Who had not come so far that the end of the socket is an end to him. */
 	if (spawned && !sb->up)
 		orphan_end(sb->peer, FD_CONTROL);
+	cache_boot_close(sb, gone);
 	close_at(&sb->said_fd);
 	sb->said_fd = -1;
-	sb->up = false;
+	sb->up = sb->full = false;
+	sb->n_given_up = 0;
 }
 
 void
@@ -217,7 +249,7 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		.rule = "",
 		.detail = "",
 		.certain = true };
-	char untold[96];
+	char untold[128];
 
 	switch ((int)e->kind) {
 	case KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED:
@@ -231,9 +263,28 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		    (unsigned long long)e->untold);
 		v.detail = untold;
 		break;
+	case KODA__EVENT_KIND__EVENT_KIND_LINK_REFUSED:
+		v.kind = KODA_VIOLATION_FILE_WRITE;
+		v.rule = access_rule_name(ACCESS_RULE_GIT_CONFIG);
+		v.detail =
+		    "a command may not make a link or a special file in a git directory: git on the "
+		    "host would write through it; make it outside of the git directory";
+		if (!e->has_untold)
+			break;
+		snprintf(untold, sizeof(untold),
+		    "%llu more links or special files in git directories, too fast to be told one by one",
+		    (unsigned long long)e->untold);
+		v.detail = untold;
+		break;
 	case KODA__EVENT_KIND__EVENT_KIND_REMOUNTED:
 		v.rule = "replaced_outside";
 		v.detail = "somebody outside replaced a protected place; it is protected again";
+		break;
+	case KODA__EVENT_KIND__EVENT_KIND_HIDDEN:
+		v.kind = KODA_VIOLATION_FILE_READ;
+		v.rule = access_rule_name(ACCESS_RULE_DENY_READ);
+		v.detail =
+		    "it did not exist when the sandbox was built; it is hidden since it appeared";
 		break;
 	case KODA__EVENT_KIND__EVENT_KIND_LOST:
 		v.rule = "replaced_outside";
@@ -241,8 +292,9 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		break;
 	case KODA__EVENT_KIND__EVENT_KIND_APPEARED:
 		/* The comparison says what it is, and moves it if it was planted. A repository that is being made is
-		 * looked at when the command that makes it is done: git would not survive it. */
-		if (target == NULL || is_of_git(target))
+		 * looked at when the command that makes it is done: git would not survive it. In a cache it is nothing
+		 * to the host. */
+		if (target == NULL || is_of_git(target) || view_is_cached(&sb->view, target))
 			return;
 		sb->compare_at = 1;
 		session_wake_at(sb->slot->ses, 0);
@@ -261,6 +313,24 @@ find_command(const struct sandbox *sb, uint64_t id)
 	while (c != NULL && (c->state != COMMAND_RUNNING || c->id != id))
 		c = c->next;
 	return c;
+}
+
+/* Nobody waits for it, but what it left is looked at all the same. */
+static void
+on_end_of_given_up(struct sandbox *sb, const Koda__Report *r)
+{
+	/* The answer to an End that came too late is not the command's. */
+	const bool exited = r->report_case == KODA__REPORT__REPORT_EXITED,
+		   not_begun = r->report_case == KODA__REPORT__REPORT_FAILED &&
+	    (r->failed->step != KODA__FAILED_STEP__FAILED_STEP_ORDER || r->failed->errnum != ESRCH);
+
+	if (sb->n_given_up == 0 || (!exited && !not_begun))
+		return;
+	sb->n_given_up--;
+	if (sb->ended)
+		return;
+	sb->compare_at = 1;
+	session_wake_at(sb->slot->ses, 0);
 }
 
 /* What somebody waits for right now. */
@@ -302,6 +372,8 @@ on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct waiting *
 	else if (r->id == 0 || r->id >= sb->next_id)
 		return err_set(err, KODA_PROTOCOL, 0, "a report about nothing (id %llu)",
 		    (unsigned long long)r->id);
+	else
+		on_end_of_given_up(sb, r);
 	return 0;
 }
 
@@ -372,6 +444,22 @@ on_bwrap_gone(struct source *source)
 	sandbox_kill(sb, &err);
 }
 
+void
+sandbox_wait(struct sandbox *sb, int timeout_ms)
+{
+	struct pollfd pfd[] = {
+		{ .fd = sb->fs.fd, .events = POLLIN },
+		{ .fd = sb->bwrap.pidfd, .events = POLLIN },
+	};
+
+	if (!sb->up || poll(pfd, N_ELEMENTS(pfd), timeout_ms) <= 0)
+		return;
+	if (pfd[0].revents != 0)
+		on_readable(&sb->source);
+	if (pfd[1].revents != 0)
+		on_bwrap_gone(&sb->end.source);
+}
+
 /* ---- orders ---- */
 
 static int
@@ -411,11 +499,14 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 {
 	const uint64_t until = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 
-	if (queue_order(sb, order, fds, n_fds, err) < 0)
-		return -1;
-	w->id = order->id;
 	w->fd = -1;
 	w->report = NULL;
+	if (queue_order(sb, order, fds, n_fds, err) < 0) {
+		if (err->code == KODA_IO)
+			explain_end(sb, err); /* it has died since the last order */
+		return -1;
+	}
+	w->id = order->id;
 	for (;;) {
 		/* Until stage2 is there, bwrap's end is the end, whoever has the socket still. */
 		struct pollfd pfd[] = {
@@ -465,8 +556,11 @@ open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fd
 	size_t n = 0;
 
 	for (size_t i = 0; i < sb->view.n_writable; i++) {
-		int fd = state_open_directory(sb->view.writable[i], err);
+		int fd;
 
+		if (!view_binds(&sb->view, sb->view.writable[i]))
+			continue;
+		fd = state_open_directory(sb->view.writable[i], err);
 		if (fd < 0 && errno == ENOENT)
 			continue;
 		if (fd < 0)
@@ -486,7 +580,8 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
 	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
 	char *argv[] = { name, option, number, end, program, NULL };
-	size_t max = sb->view.n_writable, n_fds = FD_WRITABLE - FD_CONTROL;
+	size_t max = sb->view.n_writable + 2, n_fds = FD_WRITABLE - FD_CONTROL;
+	struct cache_fds caches;
 	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
 	cleanup_free int *fds = calloc(n_fds + max, sizeof(*fds));
 	int pair[2] = { -1, -1 }, n, r = -1;
@@ -506,7 +601,8 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	if (fds[FD_STAGE2 - FD_CONTROL] < 0)
 		err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", ses->stage2_path);
 	else if ((n = open_writable(sb, writable, fds, &n_fds, err)) >= 0 &&
-	    fill_arguments(sb, writable, (size_t)n, &arguments, err) == 0 &&
+	    cache_boot_fds(sb, &caches, FD_CONTROL, fds, &n_fds, err) == 0 &&
+	    fill_arguments(sb, writable, (size_t)n, &caches, &arguments, err) == 0 &&
 	    (fds[FD_ARGUMENTS - FD_CONTROL] = arguments_file(&arguments, err)) >= 0) {
 		close_at(&sb->said_fd);
 		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
@@ -555,12 +651,69 @@ is_egress_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens != 0;
 }
 
+/* The share of the machine's memory. The kernel's default is a half for each file system. */
+#define PRIVATE_SHARE 8
+#define PRIVATE_MAX   8 /* bwrap_private has fewer */
+
+/* The size of all private places together. Never 0, which the kernel takes for no bound. */
+static uint64_t
+private_bytes(const struct policy *p)
+{
+	const struct policy_limit *memory = &p->limit[KODA_MAX_RSS_BYTES];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) / PRIVATE_SHARE * page;
+
+	if (memory->set && memory->value < bytes)
+		bytes = memory->value;
+	return bytes > page ? bytes : page;
+}
+
+/* The private places of bwrap that no writable directory covers, with the runtime directory instead of /run. Returns their
+ * number. */
+static size_t
+private_places(const struct sandbox *sb, const char *runtime, Koda__PrivatePlace *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
+		bool run = strcmp(bwrap_private[i], "/run") == 0, covered = false;
+
+		for (size_t k = 0; k < sb->view.n_writable; k++)
+			covered = covered || path_is_inside(bwrap_private[i], sb->view.writable[k]);
+		if (covered)
+			continue;
+		koda__private_place__init(&ret[n]);
+		ret[n].path = message_text(run ? runtime : bwrap_private[i]);
+		ret[n++].mode = run ? 0700 : 01777;
+	}
+	return n;
+}
+
+/* What all commands of the slot may use together, and what of the view is memory. */
+static void
+fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *boot)
+{
+	const struct policy *p = koda_policy_get(sb->slot->policy);
+	const struct policy_limit *memory = &p->limit[KODA_MAX_RSS_BYTES];
+	const struct policy_limit *processes = &p->limit[KODA_MAX_PROCESSES];
+
+	boot->has_memory_max = memory->set;
+	boot->memory_max = memory->value > 0 ? memory->value : 1;
+	/* For root the kernel does not hold RLIMIT_NPROC. */
+	boot->has_tasks_max = processes->set && getuid() == 0;
+	boot->tasks_max = processes->value > 0 ? processes->value : 1;
+	boot->private_dir = dirs;
+	/* All private places are directories of one file system. */
+	if (boot->n_private_ > 0)
+		dirs[boot->n_private_dir++] = boot->private_[0]->path;
+}
+
 static int
 send_boot(struct sandbox *sb, struct koda_error *err)
 {
 	static const char *const always[] = { "/tmp", "/var/tmp", "/dev" };
 	struct koda_session *ses = sb->slot->ses;
-	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 1;
+	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 2;
 	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
 	cleanup_close int terminals = open_terminals(),
 			  own = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -568,29 +721,47 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	int fds[2];
 	Koda__Order order = KODA__ORDER__INIT;
 	Koda__Boot boot = KODA__BOOT__INIT;
-	ProtobufCBinaryData runtime;
+	ProtobufCBinaryData runtime, make_dir[2], private_dirs[1];
+	size_t n_make_dir = 0;
+	cleanup(cache_boot_done) struct cache_boot caches = { 0 };
 	struct waiting w = { .wants_fd = true, .fd = -1 };
 	cleanup_close int listening = -1;
+	Koda__PrivatePlace place[PRIVATE_MAX], *places[PRIVATE_MAX];
 	char dir[32];
 
 	if (writable == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	if (cache_boot_any(sb)) {
+		if (cache_boot_fill(sb, &caches, err) < 0)
+			return -1;
+		boot.caches = &caches.message;
+	}
 	snprintf(dir, sizeof(dir), "/run/user/%u", (unsigned)getuid());
 	runtime = message_text(dir);
 	for (size_t i = 0; i < sb->view.n_writable; i++)
 		writable[n++] = message_text(sb->view.writable[i]);
 	for (size_t i = 0; i < N_ELEMENTS(always); i++)
 		writable[n++] = message_text(always[i]);
+	make_dir[n_make_dir++] = runtime;
 	writable[n++] = runtime;
+	if (sb->view.spare != NULL)
+		writable[n++] = make_dir[n_make_dir++] = message_text(sb->view.spare);
 	boot.protocol = KODA_PROTOCOL_VERSION;
 	boot.root = message_text(ses->root);
 	boot.writable = writable;
 	boot.n_writable = n;
 	boot.local_binding = koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_LOCAL_BINDING];
-	boot.make_dir = &runtime;
-	boot.n_make_dir = 1;
+	boot.make_dir = make_dir;
+	boot.n_make_dir = n_make_dir;
+	boot.n_private_ = private_places(sb, dir, place);
+	for (size_t i = 0; i < boot.n_private_; i++)
+		places[i] = &place[i];
+	boot.private_ = places;
+	boot.has_private_bytes = boot.n_private_ > 0;
+	boot.private_bytes = private_bytes(koda_policy_get(sb->slot->policy));
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &boot;
+	fill_quota(sb, private_dirs, &boot);
 	/* Where there are none, no command has one either. */
 	boot.has_terminals = boot.has_host = true;
 	boot.terminals = terminals >= 0;
@@ -625,6 +796,7 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "the sandbox's socket for the network is none");
 	egress_serve(&sb->egress, take_fd(&listening));
+	cache_boot_told(sb, w.report->booted);
 	return 0;
 }
 
@@ -640,8 +812,10 @@ was_killed(const struct child *bwrap)
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
 {
-	if (egress_prepare(&sb->egress, err) < 0 || spawn(sb, err) < 0) {
+	if (cache_boot_open(sb, err) < 0 || egress_prepare(&sb->egress, err) < 0 ||
+	    spawn(sb, err) < 0) {
 		egress_drop(&sb->egress);
+		cache_boot_close(sb, true);
 		return -1;
 	}
 	if (send_boot(sb, err) < 0) {
@@ -703,6 +877,23 @@ pid_here(int pidfd)
 	return pid > 0 ? pid : -1;
 }
 
+/* stage2, as it is called here: the worker's parent, for as long as both live. */
+static void
+find_init(struct sandbox *sb, pid_t worker)
+{
+	const pid_t init = sb->init_fd >= 0 ? 0 : journal_parent_of(worker);
+
+	if (init <= 1)
+		return;
+	sb->init_fd = (int)syscall(SYS_pidfd_open, init, 0);
+	if (sb->init_fd >= 0 && journal_parent_of(worker) == init) {
+		sb->init_pid = init;
+		return;
+	}
+	close_at(&sb->init_fd);
+	sb->init_fd = -1;
+}
+
 /* 1: it has died meanwhile, or does now. */
 static int
 try_worker(struct sandbox *sb, enum sandbox_worker which, const int *fds, struct child *ret,
@@ -717,6 +908,7 @@ try_worker(struct sandbox *sb, enum sandbox_worker which, const int *fds, struct
 	start.has_search = start.search = which == SANDBOX_SEARCH;
 	if (ask(sb, &order, fds, 2, SANDBOX_ANSWER_MS, &w, err) == 0 && w.fd >= 0) {
 		*ret = (struct child){ .pid = pid_here(w.fd), .pidfd = w.fd };
+		find_init(sb, ret->pid);
 		return 0;
 	}
 	close_at(&w.fd);
@@ -774,6 +966,8 @@ sandbox_mount(struct sandbox *sb, struct koda_error *err)
 		mounts[i].has_dev = mounts[i].has_ino = m->ino != 0;
 		mounts[i].dev = (uint64_t)m->dev;
 		mounts[i].ino = (uint64_t)m->ino;
+		mounts[i].has_plain = mounts[i].plain = m->plain;
+		mounts[i].has_outside = mounts[i].outside = m->outside;
 		list[i] = &mounts[i];
 	}
 	msg.mount = list;
@@ -791,12 +985,29 @@ sandbox_mount(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
+int
+sandbox_unmount(struct sandbox *sb, struct koda_error *err)
+{
+	const size_t n = sb->view.n_mounts;
+	int r;
+
+	if (!sb->up)
+		return 0;
+	sb->view.n_mounts = 0;
+	r = sandbox_mount(sb, err);
+	sb->view.n_mounts = n;
+	return r;
+}
+
 /* ---- time ---- */
 
 uint64_t
 sandbox_next_time(const struct sandbox *sb)
 {
 	uint64_t first = sb->compare_at != 0 ? sb->compare_at : UINT64_MAX;
+
+	if (sb->look_at != 0 && sb->look_at < first)
+		first = sb->look_at;
 
 	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next) {
 		uint64_t at = command_next_time(c);
@@ -819,7 +1030,16 @@ sandbox_tick(struct sandbox *sb)
 		for (c = sb->commands; c != NULL; c = c->next)
 			background |= c->background && c->state == COMMAND_RUNNING;
 		sb->compare_at = background ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
-		protect_compare(sb, sandbox_only_command(sb), NULL, NULL, NULL);
+		protect_compare(sb, PROTECT_GENTLY, sandbox_only_command(sb), NULL, NULL, NULL);
+	}
+	if (sb->look_at != 0 && now >= sb->look_at) {
+		bool running = false;
+
+		for (c = sb->commands; c != NULL; c = c->next)
+			running |= c->state == COMMAND_RUNNING;
+		sb->look_at = running ? now + PROTECT_LOOK_MS * NS_PER_MS : 0;
+		if (running)
+			protect_look(sb);
 	}
 	for (c = sb->commands; c != NULL; c = next) {
 		next = c->next;
@@ -828,6 +1048,57 @@ sandbox_tick(struct sandbox *sb)
 }
 
 /* ---- the object ---- */
+
+/* Without it what commands plant is told, and stays where it is: said once, and no reason not to start. */
+static int
+hold_state(struct sandbox *sb, struct koda_error *err)
+{
+	struct koda_session *ses = sb->slot->ses;
+	cleanup_free char *name = state_quarantine_name(ses->root);
+	struct koda_error why = { 0 };
+	int r = 0;
+
+	if (name == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	if (ses->state == NULL)
+		err_set(&why, KODA_IO, 0, "there is no home directory, and no XDG_STATE_HOME");
+	else
+		r = state_hold(&sb->state, ses->state, &why);
+	if (r < 0) {
+		*err = why;
+		return -1;
+	}
+	if (r > 0)
+		sb->quarantine_fd = state_quarantine(&sb->state, name, true);
+	if (r > 0 && sb->quarantine_fd < 0)
+		err_set(&why, KODA_IO, errno, "make the quarantine in '%s'", ses->state);
+	if (why.code != KODA_OK && !ses->said_state) {
+		session_event(ses, KODA_EVENT_DEGRADED, "%s: %s", why.message,
+		    sb->quarantine_fd < 0
+			? "what a command plants is told, but cannot be taken away"
+			: "it is used all the same");
+		ses->said_state = true;
+	}
+	return 0;
+}
+
+/* A link that commands can replace would lead the next session to a directory of their making. */
+static int
+check_state(const struct sandbox *sb, struct koda_error *err)
+{
+	const struct koda_session *ses = sb->slot->ses;
+	cleanup_free char *named = state_path_as_named(ses->home);
+
+	for (size_t i = 0; named != NULL && ses->state != NULL && i < sb->view.n_writable; i++) {
+		if (strcmp(named, ses->state) == 0 || !path_is_inside(named, sb->view.writable[i]))
+			continue;
+		return err_set(err, KODA_INVALID, 0,
+		    "'%.300s' is to be koda-sandbox's own directory, and leads through a link that commands may "
+		    "replace: set XDG_STATE_HOME to where the link leads",
+		    named);
+	}
+	return 0;
+}
 
 struct sandbox *
 sandbox_new(struct koda_slot *slot, struct koda_error *err)
@@ -841,8 +1112,11 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 	sb->slot = slot;
 	sb->source = (struct source){ .ready = on_readable, .fd = -1 };
 	sb->end = (struct sandbox_end){ { .ready = on_bwrap_gone, .fd = -1 }, sb };
-	sb->bwrap.pidfd = sb->said_fd = -1;
+	sb->bwrap.pidfd = sb->said_fd = sb->quarantine_fd = sb->init_fd = -1;
+	sb->state = (struct state)STATE_NONE;
 	sb->fs.fd = -1;
+	sb->layers = CACHE_STORE_CLOSED;
+	sb->points = CACHE_POINTS_NONE;
 	arena_init(&sb->arena);
 	violations_init(&sb->violations, VIOLATIONS_MAX);
 	egress_port_init(&sb->egress, sb);
@@ -852,9 +1126,8 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 		sandbox_free(sb);
 		return NULL;
 	}
-	if (find_caches(sb, err) < 0 ||
-	    state_quarantine(slot->ses->root, slot->ses->home, &sb->quarantine, err) < 0 ||
-	    plan_without_places(sb, err) < 0) {
+	if (find_caches(sb, err) < 0 || hold_state(sb, err) < 0 ||
+	    plan_without_places(sb, err) < 0 || check_state(sb, err) < 0) {
 		sandbox_free(sb);
 		return NULL;
 	}
@@ -876,11 +1149,11 @@ sandbox_free(struct sandbox *sb)
 	protect_free(sb->protect);
 	view_done(&sb->view);
 	violations_done(&sb->violations);
-	for (size_t i = 0; i < sb->n_caches; i++)
-		free(sb->caches[i]);
-	free(sb->caches);
-	free(
-	    sb->quarantine); /* stays where it is: another slot of this root may have it in its view */
+	free(sb->cache);
+	caches_done(&sb->caches);
+	free(sb->git_dir);
+	close_at(&sb->quarantine_fd);
+	state_let_go(&sb->state, sb->slot->ses->state);
 	arena_done(&sb->arena);
 	free(sb);
 }
@@ -890,9 +1163,26 @@ sandbox_abandon(struct sandbox *sb)
 {
 	close_at(&sb->bwrap.pidfd);
 	sb->bwrap.pidfd = -1;
+	cache_store_abandon(&sb->layers);
+	cache_points_done(&sb->points, false);
 	sb->source.fd = sb->end.source.fd = -1;
+	/* The lock is the parent's too: closed it stays, let go it would be gone. */
+	close_at(&sb->state.fd);
+	close_at(&sb->init_fd);
+	sb->state.fd = sb->init_fd = -1;
+	protect_abandon(sb->protect);
 	for (struct koda_command *c = sb->commands; c != NULL; c = c->next)
 		c->out.source.fd = c->err.source.fd = -1;
+}
+
+const char *
+sandbox_beside(const struct sandbox *sb, size_t i)
+{
+	if (sb->git_dir != NULL && i-- == 0)
+		return sb->git_dir;
+	return koda_policy_get(sb->slot->policy)->flag[KODA_SHARE_CACHES] && i < sb->caches.n
+	    ? sb->cache[i]
+	    : NULL;
 }
 
 int
@@ -943,7 +1233,9 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 	struct koda_session ses = { .root = (char *)(uintptr_t)root, .mode = mode };
 	struct koda_slot slot = { .ses = &ses, .policy = (struct koda_policy *)(uintptr_t)policy };
 	struct sandbox sb = { .slot = &slot };
+	const struct cache_fds none = { -1, -1 };
 	struct bwrap_writable *writable = NULL;
+	size_t n_writable = 0;
 	int r = -1;
 
 	if (policy == NULL || !koda_policy_frozen(policy))
@@ -951,21 +1243,26 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 	ses.home = home_find();
 	if (ses.home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
-	sb.quarantine = state_quarantine_path(ses.root, ses.home);
-	if (find_caches(&sb, err) == 0 && plan_without_places(&sb, err) == 0 &&
+	ses.state = state_path(ses.home);
+	sb.layers.path = cache_project_path(ses.root, ses.home, err);
+	if (sb.layers.path != NULL && find_caches(&sb, err) == 0 &&
+	    plan_without_places(&sb, err) == 0 &&
 	    (writable = calloc(sb.view.n_writable + 1, sizeof(*writable))) != NULL) {
 		for (size_t i = 0; i < sb.view.n_writable; i++)
-			writable[i] = (struct bwrap_writable){ sb.view.writable[i], -1 };
-		r = fill_arguments(&sb, writable, sb.view.n_writable, &arguments, err);
+			if (view_binds(&sb.view, sb.view.writable[i]))
+				writable[n_writable++] =
+				    (struct bwrap_writable){ sb.view.writable[i], -1 };
+		r = fill_arguments(&sb, writable, n_writable, &none, &arguments, err);
 		for (size_t i = 0; r == 0 && i < arguments.n; i++)
 			r = fn(data, arguments.v[i], arguments.comment[i]);
 	}
 	free(writable);
 	view_done(&sb.view);
-	for (size_t i = 0; i < sb.n_caches; i++)
-		free(sb.caches[i]);
-	free(sb.caches);
-	free(sb.quarantine);
+	free(sb.cache);
+	caches_done(&sb.caches);
+	free(sb.git_dir);
+	free(sb.layers.path);
+	free(ses.state);
 	free(ses.home);
 	return r;
 }

@@ -3,12 +3,13 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "host/bwrap.h"
+#include "host/journal.h"
+#include "host/recovery.h"
 #include "host/sandbox.h"
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
 
-#define CACHES_MAX 8 /* three caches and a git directory */
+#define ALSO_MAX 64 /* caches, of which there are fewer, and a git directory */
 
 int
 seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
@@ -18,9 +19,11 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	const struct sandbox *sb = quarantine ? slot->sandbox : NULL;
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Seal seal = KODA__SEAL__INIT;
-	ProtobufCBinaryData also[CACHES_MAX];
+	ProtobufCBinaryData also[ALSO_MAX + JOURNAL_FILES_MAX];
 	const uint8_t *packed;
 	size_t len, n = 0;
+	ssize_t packed_len;
+	int quarantine_fd = -1;
 
 	packed = koda_policy_packed(slot->policy, &len);
 	seal.protocol = KODA_PROTOCOL_VERSION;
@@ -31,20 +34,35 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.root_ino = ses->root_ino;
 	seal.home = message_text(ses->home);
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
-	if (sb != NULL && sb->quarantine != NULL) {
-		seal.has_quarantine = true;
-		seal.quarantine = message_text(BWRAP_QUARANTINE);
-	}
+	if (ses->recovering != NULL)
+		quarantine_fd = ses->recovering->quarantine_fd;
+	else if (sb != NULL)
+		quarantine_fd = sb->quarantine_fd;
+	seal.has_quarantine = quarantine_fd >= 0;
+	seal.quarantine = seal.has_quarantine;
+	seal.has_state = ses->state != NULL;
+	if (seal.has_state)
+		seal.state = message_text(ses->state);
 	/* What commands write beside the policy's, so that what they plant there can be taken away. */
-	for (size_t i = 0; sb != NULL && i < sb->n_caches; i++)
-		if (view_writes(&sb->view, sb->caches[i], NULL) && n < N_ELEMENTS(also))
-			also[n++] = message_text(sb->caches[i]);
+	if (sb != NULL && sb->git_dir != NULL && view_writes(&sb->view, sb->git_dir, NULL))
+		also[n++] = message_text(sb->git_dir);
+	/* Those that are shared with the host: what is written to the others does not reach it. */
+	for (size_t i = 0; sb != NULL && i < sb->caches.n && n < N_ELEMENTS(also); i++)
+		if (view_writes(&sb->view, sb->caches.v[i].path, NULL) &&
+		    !view_is_cached(&sb->view, sb->caches.v[i].path))
+			also[n++] = message_text(sb->caches.v[i].path);
+	for (size_t i = 0; ses->recovering != NULL && i < ses->recovering->n_caches; i++)
+		if (n < N_ELEMENTS(also))
+			also[n++] = message_text(ses->recovering->cache[i]);
 	seal.commands_write = also;
 	seal.n_commands_write = n;
 	req.id = id;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &seal;
-	return message_queue(fs, &req.base, err) < 0 ? -1 : 0;
+	packed_len = message_queue(fs, &req.base, err);
+	if (packed_len < 0 || !seal.has_quarantine)
+		return packed_len < 0 ? -1 : 0;
+	return frame_flush_with_fd(fs, (size_t)packed_len, quarantine_fd, SLOT_READY_MS, err);
 }
 
 /* Does it enforce all that it could on a kernel that has it? Where not, Auto does not start. */

@@ -16,11 +16,14 @@
 
 #include "host/command.h"
 #include "host/egress.h"
+#include "host/ending.h"
 #include "host/helpers.h"
 #include "host/home.h"
 #include "host/protect.h"
+#include "host/recovery.h"
 #include "host/sandbox.h"
 #include "host/search.h"
+#include "host/state.h"
 #include "host/trust.h"
 #include "shared/cleanup.h"
 
@@ -491,6 +494,12 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->home = home_find();
 	if (ses->home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	ses->state = state_path(ses->home);
+	if (ses->state != NULL && path_is_inside(ses->root, ses->state))
+		return err_set(err, KODA_INVALID, 0,
+		    "the root '%.400s' is in '%.400s', koda-sandbox's own directory, which nobody sees: choose another "
+		    "root, or another XDG_STATE_HOME",
+		    ses->root, ses->state);
 	return open_loop(ses, o->loop, err);
 }
 
@@ -607,11 +616,14 @@ session_leave(struct koda_session *ses)
 		koda_session_close(ses);
 		return true;
 	}
+	/* The end of one tells what it finds. */
+	ses->depth++;
 	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
 		next = slot->next;
 		if (slot->doomed)
 			drop_slot(ses, slot);
 	}
+	ses->depth--;
 	ses->n_doomed = 0;
 	return false;
 }
@@ -630,6 +642,7 @@ koda_session_close(struct koda_session *ses)
 	if (!here)
 		abandon(ses);
 	ses->depth++; /* what is answered now may call release or close */
+	ses->end_by = now_ns() + ENDING_MS * UINT64_C(1000000);
 	give_up_unwanted(ses);
 	while (ses->slots != NULL)
 		drop_slot(ses, ses->slots);
@@ -655,6 +668,7 @@ koda_session_close(struct koda_session *ses)
 	koda_policy_free(ses->policy);
 	free(ses->root);
 	free(ses->home);
+	free(ses->state);
 	if (ses->here != NULL)
 		munmap(ses->here, (size_t)sysconf(_SC_PAGESIZE));
 	free(ses);
@@ -713,6 +727,7 @@ static struct koda_slot *
 add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
 {
 	struct koda_slot *slot = slot_new(ses, policy, err);
+	int r;
 
 	if (slot == NULL)
 		return NULL;
@@ -722,6 +737,14 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 	ses->slots = slot;
 	ses->n_idle++;
 	if (ses->commands && (slot->sandbox = sandbox_new(slot, err)) == NULL) {
+		drop_slot(ses, slot);
+		return NULL;
+	}
+	/* Before it looks at what is there: that may have been planted. */
+	ses->depth++;
+	r = recovery_run(slot, err);
+	ses->depth--;
+	if (r < 0) {
 		drop_slot(ses, slot);
 		return NULL;
 	}
@@ -790,6 +813,21 @@ koda_slot_release(struct koda_slot *slot)
 		session_leave(ses);
 	} else
 		mark_acquired(ses, slot, false);
+}
+
+int
+koda_slot_end(struct koda_slot *slot, struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	int r;
+
+	err_clear(err);
+	if (session_check(ses, err) < 0)
+		return -1;
+	session_enter(ses);
+	r = ending_run(slot, true, err);
+	session_leave(ses);
+	return r;
 }
 
 void

@@ -13,6 +13,7 @@
 #include "shared/bytes.h"
 
 struct ev_loop;
+struct recovery_seal;
 
 struct koda_session {
 	uint8_t *here; /* a page that is wiped by fork: 1 in the process that opened the session */
@@ -20,6 +21,8 @@ struct koda_session {
 	dev_t root_dev;
 	ino_t root_ino;
 	char *home;
+	char *
+	    state; /* koda's own directory (host/state), there or not; NULL: there is no place for it */
 	enum koda_mode mode;
 	struct koda_policy *policy;
 	koda_approve_fn *approve;
@@ -44,7 +47,14 @@ struct koda_session {
 	bool in_event, closing; /* closing: asked for from inside a callback, or on the way */
 	struct child *leaving;  /* killed processes that were not gone yet */
 	size_t n_leaving;
+	uint64_t
+	    end_by; /* ns: when it closes, by then its slots have ended; 0: it does not close */
+	const struct recovery_seal
+	    *recovering; /* it finishes what a killed session has left (host/recovery) */
 	bool said_degraded;
+	bool said_state;      /* that the own directory cannot be used as it should */
+	bool said_caches;     /* that they are empty directories */
+	bool said_root_cache; /* that a cache is writable itself */
 	bool dispatching;
 	struct koda_stats stats;
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/ending.h"
 #include "host/sandbox.h"
 #include "host/seal.h"
 #include "host/search.h"
@@ -334,6 +335,13 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 		return -1;
 	frame_flush(&slot->fs, false, NULL); /* an error shows as a death */
 	return 0;
+}
+
+void
+slot_renew(struct koda_slot *slot)
+{
+	if (slot->state == SLOT_UP)
+		stop_worker(slot);
 }
 
 /* What the machine is short of now it may have again for the next call. */
@@ -714,7 +722,8 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 		    (c->state == CALL_RECOVERING && c->recover_id == reply->id))
 			break;
 	/* What was given up while the worker was being killed may still be answered. */
-	if (c == NULL && slot->state == SLOT_DYING && reply->id > 0 && reply->id < slot->next_id)
+	if (c == NULL && (slot->state == SLOT_DYING || slot->gave_up) && reply->id > 0 &&
+	    reply->id < slot->next_id)
 		return 0;
 	if (c == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply to nothing (id %llu)",
@@ -1196,19 +1205,40 @@ tell_nobody(void *data, const struct koda_result *result, const struct koda_erro
 {
 }
 
+static void
+closed_before(struct koda_error *ret)
+{
+	err_set(ret, KODA_WORKER, 0,
+	    "the slot was closed before this was answered; whether it happened is not known");
+}
+
+void
+slot_give_up_calls(struct koda_slot *slot)
+{
+	struct koda_error err;
+
+	closed_before(&err);
+	slot->gave_up = true;
+	for (struct call *c = slot->head, *next; c != NULL; c = next) {
+		next = c->next;
+		if (c->take == NULL)
+			finish(c, &err);
+	}
+}
+
 void
 slot_free(struct koda_slot *slot)
 {
 	struct koda_error err;
 
+	ending_run(slot, false, NULL);
 	/* Those of our own would tell a sandbox that is freed here. */
 	for (struct call *c = slot->head; c != NULL; c = c->next)
 		if (c->take != NULL && c->done != NULL)
 			c->done = tell_nobody;
 	session_forget_calls(slot->ses, slot->sandbox, tell_nobody);
 	search_close_all(slot);
-	err_set(&err, KODA_WORKER, 0,
-	    "the slot was closed before this was answered; whether it happened is not known");
+	closed_before(&err);
 	while (slot->head != NULL)
 		finish(slot->head, &err);
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)

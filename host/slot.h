@@ -99,6 +99,7 @@ struct koda_slot {
 	size_t n_calls, n_queued, n_recovering, n_unasked;
 	bool broken;   /* the worker broke the protocol: what is left in its socket is not read */
 	bool doomed;   /* released from inside a callback */
+	bool gave_up;  /* replies to what was given up may still come */
 	bool answered; /* this worker answered something */
 	bool ever_up;
 	unsigned barren;
@@ -115,6 +116,8 @@ struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
     struct koda_error *err);
 /* Kills the worker and answers what is outstanding with KODA_WORKER. Does not wait. */
 void slot_free(struct koda_slot *slot);
+/* What somebody asked for and was not answered yet is answered with KODA_WORKER; what the worker says of it is not listened to. */
+void slot_give_up_calls(struct koda_slot *slot);
 
 /* Fill in a call and put it in line. On -1 nothing is in line. */
 int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
@@ -125,6 +128,9 @@ void call_done(struct call *c);
 #define OP_OURS ((enum koda_op_kind)1000)
 void slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
     struct call *c);
+
+/* The worker is fine, but another one is needed: the next call has it. Nothing is under way. */
+void slot_renew(struct koda_slot *slot);
 
 /* Wait until c is CALL_DONE. */
 void slot_run(struct koda_slot *slot, struct call *c);

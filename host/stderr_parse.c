@@ -390,6 +390,7 @@ stderr_parse_judge(struct denial *d, const struct view *view, const char *cwd)
 	case KODA_VIOLATION_OTHER:
 		return !view_shows(view, d->target, NULL) || !view_writes(view, d->target, NULL);
 	case KODA_VIOLATION_NETWORK_OUTBOUND:
+	case KODA_VIOLATION_NOTE:
 	case KODA_N_VIOLATION_KINDS:
 		return true;
 	}

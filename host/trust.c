@@ -3,11 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/caches.h"
 #include "host/defaults.h"
 #include "host/home.h"
+#include "host/home_links.h"
+#include "host/machine.h"
 #include "host/programs.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/names.h"
 
 struct dials {
 	enum koda_trust trust;
@@ -23,7 +27,7 @@ static const struct dials modes[] = {
 	[KODA_AUTO] = { KODA_TRUST_AUTO,    true,  true,  10 },
 };
 
-/* The same in every mode. Memory and processor time: a compiler's are not foreseeable. */
+/* The same in every mode, and three quarters of the memory. Processor time: a compiler's is not foreseeable. */
 static const struct {
 	enum koda_limit limit;
 	uint64_t value;
@@ -48,26 +52,13 @@ add_below(struct policy_list *list, const char *dir, const char *name, struct ko
 	return policy_path_check(path, err) < 0 ? -1 : policy_list_add(list, path, err);
 }
 
-/* Below a cache of the home directory? */
-static bool
-is_cached(const char *name)
-{
-	for (size_t i = 0; default_caches[i] != NULL; i++) {
-		size_t len = strlen(default_caches[i]);
-
-		if (strncmp(name, default_caches[i], len) == 0 && name[len] == '/')
-			return true;
-	}
-	return false;
-}
-
 /* Can anything below home/name be writable at all? By the root's rule, or as a cache. */
 static bool
 is_reached(const char *home, const char *name, const char *root)
 {
 	char path[PATH_LEN_MAX + 1];
 
-	return is_cached(name) ||
+	return caches_hold(name) ||
 	    (size_t)snprintf(path, sizeof(path), "%s/%s", home, name) >= sizeof(path) ||
 	    path_is_inside(path, root) || path_is_inside(root, path);
 }
@@ -107,17 +98,66 @@ add_moved(struct policy_list *list, const char *root, const char *name, struct k
 	return 0;
 }
 
+/* A start-up file of the user's that is a link into the project, as those who keep them in a repository have it. Programs
+ * that are links into it are the project's code: who types their names asks for it. */
+static int
+add_linked(struct policy_list *list, const char *root, const char *home,
+    const struct default_place *d, struct koda_error *err)
+{
+	cleanup_free char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", strcmp(home, "/") == 0 ? "" : home, d->name) < 0) {
+		path = NULL;
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	}
+	/* Below the root the worker follows them itself. */
+	return home_links_add(list, path,
+	    (d->where & DEFAULT_PROGRAMS) == 0 && !path_is_inside(path, root), root, err);
+}
+
+/*
+ * A row of the project holds at any depth, too. Not so where the root itself is in such a place: the user has named it,
+ * and nothing in it could be written. git's own are built in (shared/access), which judges them by what is in them.
+ */
+static int
+add_name(struct policy *p, const char *root, const char *name, struct koda_error *err)
+{
+	cleanup_free char *folded = strdup(name);
+	char *one[] = { folded };
+	const struct policy_list alone = { true, 1, one };
+
+	if (folded == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	if (strncmp(name, ".git/", 5) == 0)
+		return 0;
+	names_normalise(folded);
+	if (names_check(folded, err) < 0)
+		return -1;
+	return names_rule_of(&alone, root) != NULL
+	    ? 0
+	    : policy_list_add(&p->list[KODA_DENY_WRITE_NAMES], folded, err);
+}
+
 /* What is not reached is left out: each rule is packed, checked and compared with every path. */
 static int
-add_protected(struct policy_list *list, const char *root, const char *home, struct koda_error *err)
+add_protected(struct policy *p, const char *root, const char *home, struct koda_error *err)
 {
+	struct policy_list *list = &p->list[KODA_DENY_WRITE_WITHIN_ALLOW];
+
 	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
-		if ((d->where & DEFAULT_PROJECT) != 0 && add_below(list, root, d->name, err) < 0)
+		const bool literal = strchr(d->name, '*') == NULL;
+
+		if ((d->where & DEFAULT_PROJECT) != 0 &&
+		    ((literal && add_below(list, root, d->name, err) < 0) ||
+			add_name(p, root, d->name, err) < 0))
 			return -1;
 		if ((d->where & DEFAULT_HOME) != 0 && home[0] != '\0' &&
 		    is_reached(strcmp(home, "/") == 0 ? "" : home, d->name, root) &&
 		    add_below(list, home, d->name, err) < 0)
 			return err_wrap(err, "home directory");
+		if ((d->where & DEFAULT_HOME) != 0 && home[0] != '\0' &&
+		    add_linked(list, root, home, d, err) < 0)
+			return -1;
 		if ((d->where & DEFAULT_HOME) != 0 && add_moved(list, root, d->name, err) < 0)
 			return -1;
 	}
@@ -141,7 +181,7 @@ add_programs(struct policy_list *list, const char *root, const char *home, struc
 	for (size_t i = 0; i < dirs->n; i++) {
 		const char *dir = dirs->v[i];
 		bool cached = path_is_inside(dir, home) && strcmp(dir, home) != 0 &&
-		    is_cached(dir + (len > 1 ? len : 0) + 1);
+		    caches_hold(dir + (len > 1 ? len : 0) + 1);
 
 		if ((cached || (path_is_inside(home, root) && path_is_inside(dir, home))) &&
 		    strcmp(dir, home) != 0 && policy_list_add(list, dir, err) < 0)
@@ -187,7 +227,10 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 	home = home_find();
 	if (home == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
-	if (add_protected(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0 ||
+	if (add_protected(&p, root, home, err) < 0 ||
+	    (home[0] != '\0' &&
+		(caches_fixed(home, &p.list[KODA_DENY_WRITE_WITHIN_ALLOW], err) < 0 ||
+		    caches_strange(home, root, &p.list[KODA_DENY_WRITE_WITHIN_ALLOW], err) < 0)) ||
 	    add_programs(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
 		return -1;
 	p.list[KODA_ALLOWED_DOMAINS].present = true;
@@ -195,6 +238,7 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 		return -1;
 	for (size_t i = 0; i < N_ELEMENTS(limits); i++)
 		p.limit[limits[i].limit] = (struct policy_limit){ true, limits[i].value };
+	p.limit[KODA_MAX_RSS_BYTES] = (struct policy_limit){ true, machine_memory_default() };
 	p.flag[KODA_ALLOW_LOCAL_BINDING] = true;
 	p.depth = dials->depth;
 	p.trust = dials->trust;

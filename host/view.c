@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "host/bwrap.h"
+#include "host/caches.h"
 #include "host/defaults.h"
 #include "shared/access.h"
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/names.h"
 
 #define PATHS_MAX                                                                                  \
 	65536 /* of a plan, before what is the same is merged: bounds the work, not the project */
@@ -134,11 +136,47 @@ add_writable(const struct access_subject *who, const char *dir, struct view *v,
 	return open ? push(&v->writable, &v->n_writable, dir, err) : 0;
 }
 
+/*
+ * What lies in a writable directory is private: a command could write it otherwise. A cache that the policy itself lets be
+ * written, as a whole or a directory in it, is the host's own; around that directory there is no layer, so the rest of
+ * that cache is only read.
+ */
+static bool
+is_private(const struct view_input *in, const char *cache)
+{
+	const struct policy_list *allow = &in->policy->list[KODA_ALLOW_WRITE];
+	bool named = false;
+
+	for (size_t i = 0; i < allow->n; i++) {
+		if (is_below(cache, allow->v[i]))
+			return true;
+		named = named || path_is_inside(allow->v[i], cache);
+	}
+	for (size_t i = 0; i < in->n_also; i++)
+		named = named || path_is_inside(in->also[i], cache);
+	return !named;
+}
+
+static int
+add_cache(const struct view_input *in, const struct access_subject *who, const char *cache,
+    struct view *v, struct koda_error *err)
+{
+	size_t before = v->n_writable;
+
+	if (in->policy->flag[KODA_SHARE_CACHES])
+		return add_writable(who, cache, v, err);
+	if (!is_private(in, cache))
+		return 0;
+	if (add_writable(who, cache, v, err) < 0)
+		return -1;
+	return v->n_writable > before ? push(&v->cache, &v->n_caches, cache, err) : 0;
+}
+
 static int
 plan_writable(const struct view_input *in, struct view *v, struct koda_error *err)
 {
 	const struct policy_list *allow = &in->policy->list[KODA_ALLOW_WRITE];
-	const struct access_subject who = { in->policy, in->mode, in->home };
+	const struct access_subject who = { in->policy, in->mode, in->home, in->state };
 
 	v->otherwise = access_rule_name(ACCESS_RULE_ALLOW_WRITE);
 	if (in->mode == KODA_PLAN || in->policy->trust == KODA_TRUST_FORBID) {
@@ -150,10 +188,16 @@ plan_writable(const struct view_input *in, struct view *v, struct koda_error *er
 			return -1;
 	}
 	/* A slot that may change nothing has no use for them. */
-	for (size_t i = 0; allow->n > 0 && i < in->n_caches; i++) {
-		if (add_writable(&who, in->caches[i], v, err) < 0)
+	for (size_t i = 0; allow->n > 0 && i < in->n_also; i++) {
+		if (add_writable(&who, in->also[i], v, err) < 0)
 			return -1;
 	}
+	for (size_t i = 0; allow->n > 0 && i < in->n_caches; i++) {
+		if (add_cache(in, &who, in->caches[i], v, err) < 0)
+			return -1;
+	}
+	if (allow->n > 0 && in->spare && !in->policy->flag[KODA_SHARE_CACHES])
+		v->spare = CACHES_SPARE;
 	outermost(v->writable, &v->n_writable);
 	return 0;
 }
@@ -214,6 +258,7 @@ add_mount(struct view *v, enum view_mount_kind kind, const char *path,
 		.dev = place != NULL ? place->dev : 0,
 		.ino = place != NULL ? place->ino : 0,
 		.why = access_rule_name(why),
+		.plain = kind == VIEW_PIN && why == ACCESS_RULE_GIT_CONFIG,
 	};
 	return 0;
 }
@@ -268,6 +313,20 @@ add_named(const struct view_input *in, struct view *v, const char *dir, const ch
 	return add_protected(in, v, VIEW_READ_ONLY, path, NULL, why, err);
 }
 
+/* Of a private cache that lies in a writable directory: what it is in stays, or another one could be put there. */
+static int
+plan_caches(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	for (size_t i = 0; i < v->n_caches; i++) {
+		const char *dir = containing(v->writable, v->n_writable, v->cache[i]);
+
+		if (dir != NULL && strcmp(dir, v->cache[i]) != 0 &&
+		    add_pins(in->policy, v, v->cache[i], dir, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* A place that is hidden: and its parents stay, or what is hidden could be moved to where it is not. */
 static int
 add_hidden(const struct view_input *in, struct view *v, const char *path, enum access_rule why,
@@ -279,7 +338,10 @@ add_hidden(const struct view_input *in, struct view *v, const char *path, enum a
 		return 0;
 	if (dir != NULL && add_pins(in->policy, v, path, dir, err) < 0)
 		return -1;
-	return add_mount(v, VIEW_HIDE, path, NULL, why, err);
+	if (add_mount(v, VIEW_HIDE, path, NULL, why, err) < 0)
+		return -1;
+	v->mount[v->n_mounts - 1].outside = dir == NULL;
+	return 0;
 }
 
 /* Does a rule hide a directory above it? */
@@ -348,7 +410,28 @@ plan_reading(const struct view_input *in, struct view *v, struct koda_error *err
 		    add_hidden(in, v, path, ACCESS_RULE_FULLY_DENIED, err) < 0)
 			return -1;
 	}
-	return 0;
+	/* Also where the policy hides it anyway: a hole of the policy's would show it again. */
+	return in->state != NULL && in->state[0] == '/'
+	    ? add_hidden(in, v, in->state, ACCESS_RULE_FULLY_DENIED, err)
+	    : 0;
+}
+
+/*
+ * Is it enough to mount it if it is there (plan_places)? A rule `dir/name` pins `dir` also where there is no such name in
+ * it, so that nothing can be put there by moving `dir`. What a name protects at any depth the comparison finds wherever
+ * it comes from, and `.github` or `.bundle` can be removed.
+ */
+static bool
+is_left_to_places(const struct policy *p, const struct view *v, const char *path)
+{
+	const char *rule = names_rule_at(&p->list[KODA_DENY_WRITE_NAMES], path);
+
+	/* Nobody looks for names in a cache. */
+	for (size_t i = 0; i < v->n_caches; i++) {
+		if (path_is_inside(path, v->cache[i]))
+			return false;
+	}
+	return rule != NULL && strchr(rule, '/') != NULL;
 }
 
 static int
@@ -357,6 +440,8 @@ plan_writing(const struct view_input *in, struct view *v, struct koda_error *err
 	const struct policy_list *deny = &in->policy->list[KODA_DENY_WRITE_WITHIN_ALLOW];
 
 	for (size_t i = 0; i < deny->n; i++) {
+		if (is_left_to_places(in->policy, v, deny->v[i]))
+			continue;
 		if (add_protected(in, v, VIEW_READ_ONLY, deny->v[i], NULL, ACCESS_RULE_DENY_WRITE,
 			err) < 0)
 			return -1;
@@ -388,6 +473,7 @@ plan_places(const struct view_input *in, struct view *v, struct koda_error *err)
 		enum view_mount_kind kind =
 		    place->kind == VIEW_PLACE_GIT_DIR ? VIEW_PIN : VIEW_READ_ONLY;
 		enum access_rule why = place->kind == VIEW_PLACE_RULE ? ACCESS_RULE_DENY_WRITE
+		    : place->kind == VIEW_PLACE_NAME                  ? ACCESS_RULE_DENY_NAME
 		    : is_koda_place(place->path)                      ? ACCESS_RULE_KODA_PLACE
 								      : ACCESS_RULE_GIT_CONFIG;
 
@@ -397,6 +483,16 @@ plan_places(const struct view_input *in, struct view *v, struct koda_error *err)
 			return -1;
 	}
 	return 0;
+}
+
+/* A writable directory is a mount already; that it is a git directory has to be said all the same. */
+static int
+plan_git_dir(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	if (in->git_dir == NULL || in->policy->flag[KODA_ALLOW_GIT_CONFIG] ||
+	    containing(v->writable, v->n_writable, in->git_dir) == NULL)
+		return 0;
+	return add_mount(v, VIEW_PIN, in->git_dir, NULL, ACCESS_RULE_GIT_CONFIG, err);
 }
 
 /* Of two mounts of one place: which says more. */
@@ -445,6 +541,7 @@ merge(struct view *v)
 			v->mount[kept++] = *m;
 			continue;
 		}
+		last->plain = last->plain || m->plain;
 		if (last->ino == 0) {
 			last->dev = m->dev;
 			last->ino = m->ino;
@@ -459,9 +556,10 @@ view_plan(const struct view_input *in, struct view *ret, struct koda_error *err)
 {
 	cleanup(view_done) struct view v = { 0 };
 
-	if (plan_writable(in, &v, err) < 0 || plan_shown(in, &v, err) < 0 ||
-	    plan_reading(in, &v, err) < 0 || plan_writing(in, &v, err) < 0 ||
-	    plan_places(in, &v, err) < 0)
+	if (plan_writable(in, &v, err) < 0 || plan_caches(in, &v, err) < 0 ||
+	    plan_shown(in, &v, err) < 0 || plan_reading(in, &v, err) < 0 ||
+	    plan_writing(in, &v, err) < 0 || plan_places(in, &v, err) < 0 ||
+	    plan_git_dir(in, &v, err) < 0)
 		return -1;
 	merge(&v);
 	*ret = v;
@@ -478,7 +576,10 @@ view_done(struct view *v)
 		free(v->shown[i]);
 	for (size_t i = 0; i < v->n_mounts; i++)
 		free(v->mount[i].path);
+	for (size_t i = 0; i < v->n_caches; i++)
+		free(v->cache[i]);
 	free(v->writable);
+	free(v->cache);
 	free(v->shown);
 	free(v->mount);
 	*v = (struct view){ 0 };
@@ -494,6 +595,27 @@ answer(bool yes, const char *why, const char **ret_why)
 	return yes;
 }
 
+/* Is path in a directory that leads from a private place to one of these? stage2 makes it read-only. */
+static bool
+is_on_way(const char *private, char *const *dirs, size_t n, const char *path)
+{
+	size_t len = strlen(private) + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *slash;
+		size_t way;
+
+		if (!is_below(dirs[i], private))
+			continue;
+		slash = strchr(dirs[i] + len, '/');
+		way = slash == NULL ? 0 : (size_t)(slash - dirs[i]);
+		if (way != 0 && strncmp(path, dirs[i], way) == 0 &&
+		    (path[way] == '/' || path[way] == '\0'))
+			return true;
+	}
+	return false;
+}
+
 bool
 view_writes(const struct view *v, const char *path, const char **ret_why)
 {
@@ -501,9 +623,14 @@ view_writes(const struct view *v, const char *path, const char **ret_why)
 	const char *why = access_rule_name(ACCESS_RULE_ALLOW_WRITE);
 	bool yes = true;
 
+	if (!is_of_host(v, path) &&
+	    (is_on_way(private, v->writable, v->n_writable, path) ||
+		is_on_way(private, v->shown, v->n_shown, path)))
+		return answer(false, why, ret_why);
 	if (!is_of_host(v, path))
-		/* Of /run the runtime directory is theirs; the quarantine is in it too. */
-		return strcmp(private, "/run") != 0 || path_is_inside(path, "/run/user")
+		/* Of /run the runtime directory is theirs. */
+		return strcmp(private, "/run") != 0 || path_is_inside(path, "/run/user") ||
+			(v->spare != NULL && path_is_inside(path, v->spare))
 		    ? answer(true, why, ret_why)
 		    : answer(false, why, ret_why);
 	if (containing(v->writable, v->n_writable, path) == NULL)
@@ -521,7 +648,7 @@ view_writes(const struct view *v, const char *path, const char **ret_why)
 			why = m->why;
 		}
 	}
-	return answer(yes, why, ret_why);
+	return answer(yes, yes && view_is_cached(v, path) ? "private_cache" : why, ret_why);
 }
 
 bool
@@ -553,41 +680,16 @@ view_has(const struct view *v, const char *path)
 	return is_of_host(v, path) && view_writes(v, path, NULL);
 }
 
-/* ---- caches ---- */
-
-/* A link in its place could lead anywhere; it is no cache then. */
-static bool
-is_own_directory(const char *path, const char *home)
+bool
+view_is_cached(const struct view *v, const char *path)
 {
-	cleanup_free char *real = realpath(path, NULL);
-	struct stat st;
-
-	return real != NULL && is_below(real, home) && strcmp(real, path) == 0 &&
-	    lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+	return containing(v->cache, v->n_caches, path) != NULL;
 }
 
-int
-view_find_caches(const char *home, char ***ret, size_t *ret_n, struct koda_error *err)
+bool
+view_binds(const struct view *v, const char *dir)
 {
-	char **found = NULL;
-	size_t n = 0;
+	const char *cache = containing(v->cache, v->n_caches, dir);
 
-	for (size_t i = 0; home[0] == '/' && default_caches[i] != NULL; i++) {
-		cleanup_free char *path = NULL;
-
-		if (asprintf(&path, "%s/%s", below(home), default_caches[i]) < 0) {
-			path = NULL;
-			goto no_memory;
-		}
-		if (is_own_directory(path, home) && push(&found, &n, path, NULL) < 0)
-			goto no_memory;
-	}
-	*ret = found;
-	*ret_n = n;
-	return 0;
-no_memory:
-	while (n > 0)
-		free(found[--n]);
-	free(found);
-	return no_memory(err);
+	return cache == NULL || strcmp(cache, dir) != 0;
 }

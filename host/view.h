@@ -8,9 +8,11 @@
  *
  * Who decides is shared/access: a path that the plan leaves writable is one that access_judge would let be written.
  * One table of cases tests both. They differ on purpose in
- *  - the package caches and the private temporary directories, which commands write and file operations do not;
+ *  - the caches and the private temporary directories, which commands write and file operations do not: what is written
+ *    there does not reach the host;
  *  - holes of deny_read: commands read there only;
- *  - `dir` of a protected `dir/name`: a mount of its own, so a command can neither move nor replace it;
+ *  - `dir` of a protected `dir/name`: a mount of its own, so a command can neither move nor replace it, unless the
+ *    name is protected at any depth and is not there;
  *  - git directories by name and shape: those that are there (Scan) are in the plan, later ones are the comparison's.
  */
 #ifndef KODA_HOST_VIEW_H
@@ -27,6 +29,7 @@ struct view_place {
 		VIEW_PLACE_GIT_DIR,
 		VIEW_PLACE_PROTECTED,
 		VIEW_PLACE_RULE,
+		VIEW_PLACE_NAME,
 	} kind;
 	const char *path;
 	dev_t dev;
@@ -38,9 +41,17 @@ struct view_input {
 	const struct policy *policy;
 	enum koda_mode mode;
 	const char *root, *home; /* canonical; home "" if there is none */
-	/* Caches that exist, canonical: those of default_caches that the host found (view_find_caches). */
+	const char *state; /* koda's own directory, there or not; NULL: there is no place for it */
+	/* Caches that exist, canonical (host/caches). */
 	const char *const *caches;
 	size_t n_caches;
+	bool spare; /* there are caches that the host does not have, and commands are to have */
+	/* What commands write beside allow_write: a worktree's git directory. */
+	const char *const *also;
+	size_t n_also;
+	/* A writable directory that is a git directory: the root, or that of the repository that the root is a linked
+	 * worktree of (one of `also`). Or NULL. */
+	const char *git_dir;
 	const struct view_place *places;
 	size_t n_places;
 };
@@ -59,11 +70,19 @@ struct view_mount {
 	dev_t dev; /* 0: whatever is there */
 	ino_t ino;
 	const char *why; /* the rule's name, as in errors (access_rule_name); static */
+	/* A git directory: commands make regular files and directories in it, and nothing else. */
+	bool plain;
+	/* Of VIEW_HIDE: no command can write a directory on the way to it, so it stays hidden when it does not exist yet. */
+	bool outside;
 };
 
 struct view {
 	char **writable; /* canonical, none inside another; outermost first */
 	size_t n_writable;
+	/* Of them, or inside of them: what a command changes there goes to the project's own layer, and not to the host's. */
+	char **cache;
+	size_t n_caches;
+	const char *spare; /* what the caches are in that the host does not have, or NULL; static */
 	/* Nothing in them may be written, but they have to be seen although a private file system covers them. */
 	char **shown;
 	size_t n_shown;
@@ -80,12 +99,12 @@ void view_done(struct view *v);
  * violations and the table of cases. ret_why may be NULL. */
 bool view_writes(const struct view *v, const char *path, const char **ret_why);
 bool view_shows(const struct view *v, const char *path, const char **ret_why);
+/* Is that a cache of the view, or inside one? */
+bool view_is_cached(const struct view *v, const char *path);
+/* Is that one of `writable` whose content is the host's? */
+bool view_binds(const struct view *v, const char *dir);
 /* Is that a directory (if it is one) that is there for commands to write in? Of the private ones: themselves only. For
  * TMPDIR and PATH (host/environment). */
 bool view_has(const struct view *v, const char *path);
-
-/* The one thing here that touches the disk: the caches of default_caches below home that are directories of this user
- * and lead nowhere else than below home. *ret is an array of strings, each and itself the caller's to free. */
-int view_find_caches(const char *home, char ***ret, size_t *ret_n, struct koda_error *err);
 
 #endif

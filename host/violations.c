@@ -16,6 +16,7 @@ static const struct {
 	[KODA_VIOLATION_NETWORK_OUTBOUND] = { "network_outbound", "deny network-outbound" },
 	[KODA_VIOLATION_PROCESS_EXEC] = { "process_exec", "deny process-exec*" },
 	[KODA_VIOLATION_OTHER] = { "other", "deny" },
+	[KODA_VIOLATION_NOTE] = { "note", "note" },
 };
 
 KODA_API const char *

@@ -74,6 +74,13 @@ is_git_dir(const char *dir)
 	    has(dir, "refs", S_IFDIR) && has(dir, ".", S_IFDIR);
 }
 
+bool
+worktree_is_git_dir(const char *dir)
+{
+	return (has(dir, "HEAD", S_IFREG) || has(dir, "HEAD", S_IFLNK)) &&
+	    has(dir, "objects", S_IFDIR) && has(dir, "refs", S_IFDIR);
+}
+
 /* .../worktrees/NAME, whose file gitdir names the project's .git. */
 static char *
 linked(const char *private, const char *root)

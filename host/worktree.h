@@ -8,10 +8,14 @@
 #ifndef KODA_HOST_WORKTREE_H
 #define KODA_HOST_WORKTREE_H
 
+#include <stdbool.h>
+
 #include "shared/err.h"
 
 /* The git directory that the worktree at root (canonical) belongs to, canonical, the caller's to free; NULL if root is
  * none, or says so without being it, or memory is short. */
 char *worktree_git_dir(const char *root);
+/* Has the directory (canonical) the shape of a git directory, as a bare repository has? */
+bool worktree_is_git_dir(const char *dir);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/fold.h"
+#include "shared/names.h"
 
 #define PATH_SHOWN 240 /* in a sentence; struct koda_error has the whole */
 #define RULE_SHOWN 160
@@ -22,6 +24,8 @@ static const char *const rule_names[] = {
 	[ACCESS_RULE_KODA_PLACE] = "koda_place",
 	[ACCESS_RULE_GIT_CONFIG] = "git_config",
 	[ACCESS_RULE_DENY_WRITE] = "deny_write_within_allow",
+	[ACCESS_RULE_DENY_NAME] = "deny_write_names",
+	[ACCESS_RULE_LINK] = "protected_link",
 	[ACCESS_RULE_TREE] = "protected_below",
 };
 
@@ -33,83 +37,11 @@ access_rule_name(enum access_rule rule)
 
 /* ---- names, folded ---- */
 
-/* Longer than every name that protects something; what folds to more is none of them. */
+/* Longer than every built-in name that protects something; what folds to more is none of them. */
 #define FOLD_MAX 24
 
-/* Characters that a case-insensitive directory of ext4 drops (Unicode's default ignorable ones):
- * there '.g<U+200B>it' is '.git'. */
-static bool
-is_ignorable(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{ 0xad, 0xad },
-		{ 0x34f, 0x34f },
-		{ 0x61c, 0x61c },
-		{ 0x115f, 0x1160 },
-		{ 0x17b4, 0x17b5 },
-		{ 0x180b, 0x180f },
-		{ 0x200b, 0x200f },
-		{ 0x202a, 0x202e },
-		{ 0x2060, 0x206f },
-		{ 0x3164, 0x3164 },
-		{ 0xfe00, 0xfe0f },
-		{ 0xfeff, 0xfeff },
-		{ 0xffa0, 0xffa0 },
-		{ 0xfff0, 0xfff8 },
-		{ 0x1bca0, 0x1bca3 },
-		{ 0x1d173, 0x1d17a },
-		{ 0xe0000, 0xe0fff },
-	};
-
-	for (size_t i = 0; i < N_ELEMENTS(ranges); i++) {
-		if (c >= ranges[i].first && c <= ranges[i].last)
-			return true;
-	}
-	return false;
-}
-
-/* What a character beyond ASCII folds to, as far as that is ASCII; NULL otherwise. */
-static const char *
-ascii_fold(uint32_t c)
-{
-	static const char *const ligatures[] = { "ff", "fi", "fl", "ffi", "ffl", "st", "st" };
-
-	if (c == 0x212a) /* the Kelvin sign */
-		return "k";
-	if (c == 0x17f) /* the long s */
-		return "s";
-	if (c >= 0xfb00 && c <= 0xfb06)
-		return ligatures[c - 0xfb00];
-	return NULL;
-}
-
-static size_t
-decode(const unsigned char *s, size_t len, uint32_t *ret)
-{
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	uint32_t c = n < 2 ? s[0] : s[0] & (0x7fu >> n);
-
-	if (n == 0 || n > len) {
-		*ret = s[0];
-		return 1;
-	}
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80) {
-			*ret = s[0];
-			return 1;
-		}
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	*ret = c;
-	return n;
-}
-
-/*
- * The name as a case-insensitive file system would compare it, "" when that is too long to matter.
- * FAT and its relatives also drop dots and spaces at the end and know a name by its short form.
- */
+/* The name as a case-insensitive file system would compare it, "" when that is too long to matter. FAT and its relatives
+ * also know a name by its short form. */
 static void
 fold(const char *name, size_t len, char ret[FOLD_MAX])
 {
@@ -120,40 +52,11 @@ fold(const char *name, size_t len, char ret[FOLD_MAX])
 		{ "koda~", ".koda" },
 		{ "config~", "config" }, /* also of config.lock, config.worktree */
 		{ "common~", "commondir" },
+		{ "branch~", "branches" },
 		{ "altern~", "alternates" },
 	};
-	size_t n = 0, tail = 0; /* tail: dots and spaces that are dropped if nothing follows */
 
-	for (size_t i = 0; i < len;) {
-		char one[2] = { 0 };
-		const char *as = one;
-		uint32_t c;
-
-		i += decode((const unsigned char *)name + i, len - i, &c);
-		if (is_ignorable(c))
-			continue;
-		if (c == '.' || c == ' ') {
-			if (n + tail < FOLD_MAX - 1)
-				ret[n + tail] = (char)c;
-			tail++;
-			continue;
-		}
-		if (c >= 'A' && c <= 'Z')
-			one[0] = (char)(c | 0x20);
-		else if (c < 0x80)
-			one[0] = (char)c;
-		else
-			as = ascii_fold(c);
-		if (as == NULL || n + tail + strlen(as) >= FOLD_MAX) {
-			ret[0] = '\0';
-			return;
-		}
-		n += tail;
-		tail = 0;
-		while (*as != '\0')
-			ret[n++] = *as++;
-	}
-	ret[n] = '\0';
+	fold_name(name, len, ret, FOLD_MAX);
 	for (size_t i = 0; i < N_ELEMENTS(short_forms); i++) {
 		size_t stem = strlen(short_forms[i].stem);
 
@@ -200,18 +103,39 @@ walk_next(struct walk *w)
 
 /* ---- places ---- */
 
-/* Koda's database, wherever a home directory is: .config/koda/db, and everything below it. */
+/* What is koda's own wherever a home directory is, and everything below it: the last three components of it. */
+static const struct {
+	const char *name[3], *by, *reason;
+} fully_denied[] = {
+	{ { ".config", "koda", "db" }, ".config/koda/db", "koda's own database is out of reach" },
+	{ { ".local", "state", "koda-sandbox" }, ".local/state/koda-sandbox",
+	    "koda-sandbox's own state is out of reach" },
+};
+enum { DENIED_DATABASE, DENIED_STATE };
+
 static bool
-is_fully_denied(const char *path)
+has_state(const struct access_subject *who)
+{
+	return who->state != NULL && who->state[0] == '/';
+}
+
+/* By which of them, or NULL. */
+static const char *
+is_fully_denied(const struct access_subject *who, const char *path)
 {
 	struct walk w = { .path = path };
 
+	if (has_state(who) && path_is_inside(path, who->state))
+		return fully_denied[DENIED_STATE].by;
 	while (walk_next(&w)) {
-		if (strcmp(w.name, "db") == 0 && strcmp(w.before, "koda") == 0 &&
-		    strcmp(w.before2, ".config") == 0)
-			return true;
+		for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+			if (strcmp(w.name, fully_denied[i].name[2]) == 0 &&
+			    strcmp(w.before, fully_denied[i].name[1]) == 0 &&
+			    strcmp(w.before2, fully_denied[i].name[0]) == 0)
+				return fully_denied[i].by;
+		}
 	}
-	return false;
+	return NULL;
 }
 
 static bool
@@ -269,6 +193,7 @@ static const struct name {
 	{ "objects", ACCESS_NAME_OBJECTS, false, true },
 	{ "refs", ACCESS_NAME_REFS, false, true },
 	{ "commondir", ACCESS_NAME_COMMONDIR, true, false },
+	{ "worktrees", ACCESS_NAME_WORKTREES, false, true },
 	{ "config", ACCESS_NAME_CONFIG, true, false },
 	{ "config.worktree", ACCESS_NAME_CONFIG, true, false },
 	{ "config.lock", ACCESS_NAME_CONFIG_LOCK, true, false },
@@ -278,6 +203,9 @@ static const struct name {
 	{ "rebase-apply", ACCESS_NAME_REBASE, true, true },
 	{ "sequencer", ACCESS_NAME_REBASE, true, true },
 	{ "gitdir", ACCESS_NAME_GITDIR, true, false },
+	/* Each file in them is a remote: where git fetches from and pushes to, and by which helper. */
+	{ "remotes", ACCESS_NAME_REMOTES, true, true },
+	{ "branches", ACCESS_NAME_REMOTES, true, true },
 	{ "alternates", ACCESS_NAME_ALTERNATES, false, false },
 	{ "http-alternates", ACCESS_NAME_ALTERNATES, false, false },
 	{ ".koda", ACCESS_NAME_KODA, false, true },
@@ -316,9 +244,9 @@ git_executable(const char *folded)
 }
 
 bool
-access_is_git_dir(bool head, bool objects, bool refs, bool commondir)
+access_is_git_dir(bool head, bool objects, bool refs, bool commondir, bool worktrees)
 {
-	return head && (commondir || (objects && refs));
+	return (head && commondir) || ((head || worktrees) && objects && refs);
 }
 
 static const char *
@@ -365,15 +293,16 @@ git_below(const struct walk *w, enum git_level *level)
 static const char *
 git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
 {
-	static const char *const pieces[] = { "head", "objects", "refs", "commondir", NULL };
+	static const char *const pieces[] = { "head", "objects", "refs", "commondir", "worktrees",
+		NULL };
 	const char *executable = git_executable(w->name);
 	const char *piece = one_of(w->name, pieces);
-	bool head, objects, refs, commondir;
+	bool head, objects, refs, commondir, worktrees;
 	size_t dir_len = w->start - 1;
 
 #define HAS(name) disk->has(disk->data, w->path, dir_len, name)
 	/* A write makes the directories that are missing: so a piece can be one of those. */
-	if (!w->last && strcmp(w->name, "objects") != 0 && strcmp(w->name, "refs") != 0)
+	if (!w->last && piece != NULL && !name_of(w->name)->directory)
 		piece = NULL;
 	if (!w->last && executable != NULL && !name_of(w->name)->directory)
 		executable = NULL;
@@ -383,23 +312,26 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	objects = HAS("objects");
 	refs = HAS("refs");
 	commondir = HAS("commondir");
-	if (executable != NULL && access_is_git_dir(head, objects, refs, commondir))
+	worktrees = HAS("worktrees");
+	if (executable != NULL && access_is_git_dir(head, objects, refs, commondir, worktrees))
 		return executable;
 	if (piece == NULL)
 		return NULL;
 	if (op != ACCESS_OP_WRITE && op != ACCESS_OP_MKDIR && op != ACCESS_OP_RENAME_TO)
 		return NULL;
-	if (access_is_git_dir(head, objects, refs, commondir))
+	if (access_is_git_dir(head, objects, refs, commondir, worktrees))
 		return NULL; /* it is one already: nothing new */
 	head = head || strcmp(w->name, "head") == 0;
 	objects = objects || strcmp(w->name, "objects") == 0;
 	refs = refs || strcmp(w->name, "refs") == 0;
 	commondir = commondir || strcmp(w->name, "commondir") == 0;
-	if (!access_is_git_dir(head, objects, refs, commondir))
+	worktrees = worktrees || strcmp(w->name, "worktrees") == 0;
+	if (!access_is_git_dir(head, objects, refs, commondir, worktrees))
 		return NULL;
 	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
 	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks") ||
-	    HAS("rebase-merge") || HAS("rebase-apply") || HAS("sequencer"))
+	    HAS("rebase-merge") || HAS("rebase-apply") || HAS("sequencer") || HAS("remotes") ||
+	    HAS("branches"))
 		return piece;
 	return NULL;
 #undef HAS
@@ -485,8 +417,9 @@ access_judge(const struct access_subject *who, enum access_op op, const char *pa
 
 	if (path == NULL || path[0] != '/')
 		return refused(ACCESS_RULE_SYSTEM_PLACE, NULL);
-	if (is_fully_denied(path))
-		return refused(ACCESS_RULE_FULLY_DENIED, ".config/koda/db");
+	by = is_fully_denied(who, path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_FULLY_DENIED, by);
 	if (path_is_inside(path, "/proc"))
 		return refused(ACCESS_RULE_PROCESS_WINDOW, "/proc");
 	readable = policy_reads(p, path, &by);
@@ -512,6 +445,11 @@ access_judge(const struct access_subject *who, enum access_op op, const char *pa
 	by = first_naming(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path);
 	if (by != NULL)
 		return refused(ACCESS_RULE_DENY_WRITE, by);
+	by = names_rule_of(&p->list[KODA_DENY_WRITE_NAMES], path);
+	if (by == NULL && op == ACCESS_OP_WRITE)
+		by = names_rule_cut(&p->list[KODA_DENY_WRITE_NAMES], path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_DENY_NAME, by);
 	by = first_naming(&p->list[KODA_ALLOW_WRITE], path);
 	if (by == NULL && op != ACCESS_OP_HOP_CHANGE)
 		return refused(ACCESS_RULE_ALLOW_WRITE, NULL);
@@ -543,8 +481,13 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 	/* Without its root a policy would mean a place that somebody else makes there. */
 	if (by == NULL)
 		by = first_below(&p->list[KODA_ALLOW_WRITE], path, true);
+	/* A directory that becomes the first part of a name's rule could bring the rest along. */
+	if (by == NULL && op == ACCESS_OP_RENAME_TO)
+		by = names_rule_begun(&p->list[KODA_DENY_WRITE_NAMES], path);
 	if (by != NULL)
 		return refused(ACCESS_RULE_TREE, by);
+	if (has_state(who) && path_is_inside(who->state, path))
+		return refused(ACCESS_RULE_TREE, fully_denied[DENIED_STATE].by);
 	if (who->home != NULL && who->home[0] == '/') {
 		if (path_is_inside(who->home, path))
 			return refused(ACCESS_RULE_TREE, "the home directory");
@@ -559,8 +502,11 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 	}
 	while (walk_next(&w))
 		;
-	if (strcmp(w.name, "koda") == 0 && strcmp(w.before, ".config") == 0)
-		return refused(ACCESS_RULE_TREE, ".config/koda/db");
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(w.name, fully_denied[i].name[1]) == 0 &&
+		    strcmp(w.before, fully_denied[i].name[0]) == 0)
+			return refused(ACCESS_RULE_TREE, fully_denied[i].by);
+	}
 	return allowed(ACCESS_RULE_ALLOW_WRITE, NULL);
 }
 
@@ -572,11 +518,28 @@ access_reads_all_in(const struct access_subject *who, const char *dir)
 	if (strcmp(dir, "/") == 0) /* /proc */
 		return false;
 	if (!access_judge(who, ACCESS_OP_READ, dir, NULL).allowed ||
-	    first_below(&who->policy->list[KODA_DENY_READ], dir, false) != NULL)
+	    first_below(&who->policy->list[KODA_DENY_READ], dir, false) != NULL ||
+	    (has_state(who) && path_is_inside(who->state, dir)))
 		return false;
 	while (walk_next(&w))
 		;
-	return strcmp(w.name, "koda") != 0; /* it may be the one that holds the database */
+	/* It may be the one that holds what is koda's own. */
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(w.name, fully_denied[i].name[1]) == 0)
+			return false;
+	}
+	return true;
+}
+
+const char *
+access_name_rule(const struct access_subject *who, const char *path)
+{
+	const char *root = first_naming(&who->policy->list[KODA_ALLOW_WRITE], path);
+
+	/* Where the project itself is does not matter. */
+	return root != NULL && names_is_vendored(path + strlen(root))
+	    ? NULL
+	    : names_rule_at(&who->policy->list[KODA_DENY_WRITE_NAMES], path);
 }
 
 bool
@@ -590,8 +553,13 @@ access_protected_entry(const struct access_subject *who, const char *parent_name
 		return !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
 	if (strcmp(parent, ".koda") == 0)
 		return strcmp(entry, "agents") == 0 || strcmp(entry, "skills") == 0;
-	/* The database, by the two names of the three that are known here. */
-	return strcmp(parent, "koda") == 0 && strcmp(entry, "db") == 0;
+	/* What is koda's own, by the two names of the three that are known here. */
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(parent, fully_denied[i].name[1]) == 0 &&
+		    strcmp(entry, fully_denied[i].name[2]) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* ---- sentences ---- */
@@ -648,7 +616,10 @@ access_reason(const struct access_subject *who, enum access_op op, struct access
 		snprintf(buf, size, "allow_write names '%s'", by);
 		return buf;
 	case ACCESS_RULE_FULLY_DENIED:
-		return "koda's own database is out of reach";
+		for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++)
+			if (v.by != NULL && strcmp(v.by, fully_denied[i].by) == 0)
+				return fully_denied[i].reason;
+		return fully_denied[DENIED_DATABASE].reason;
 	case ACCESS_RULE_PROCESS_WINDOW:
 		return "what is in /proc belongs to processes, not to the project";
 	case ACCESS_RULE_DENY_READ:
@@ -668,6 +639,12 @@ access_reason(const struct access_subject *who, enum access_op op, struct access
 		return "git configuration and hooks run programs on the host";
 	case ACCESS_RULE_DENY_WRITE:
 		snprintf(buf, size, "deny_write_within_allow names '%s'", by);
+		return buf;
+	case ACCESS_RULE_DENY_NAME:
+		snprintf(buf, size, "deny_write_names has '%s', at any depth", by);
+		return buf;
+	case ACCESS_RULE_LINK:
+		snprintf(buf, size, "a link in a protected place leads to '%s'", by);
 		return buf;
 	case ACCESS_RULE_TREE:
 		snprintf(buf, size, "something protected lies there: '%s'", by);

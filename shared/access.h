@@ -9,11 +9,12 @@
  *   3. for anything that changes: forbidden by trust and by Plan mode; what may not be read may not
  *      be changed either (a replace would need its metadata, a digest would tell of it); dangerous
  *      system places; .koda/agents and .koda/skills at any depth; git configuration and hooks at any
- *      depth unless allow_git_config; deny_write_within_allow; and then allow_write has to name it.
+ *      depth unless allow_git_config; deny_write_within_allow; deny_write_names at any depth; and then
+ *      allow_write has to name it.
  *
- * Names that protect something (.git, .koda, hooks, config ...) are compared folded as a
- * case-insensitive file system would fold them: on another one that refuses a few harmless names,
- * on such a one it is needed. The policy's own paths are compared byte by byte.
+ * Names that protect something (.git, .koda, hooks, config, those of deny_write_names ...) are compared
+ * folded as a case-insensitive file system would fold them: on another one that refuses a few harmless
+ * names, on such a one it is needed. The policy's own paths are compared byte by byte.
  */
 #ifndef KODA_SHARED_ACCESS_H
 #define KODA_SHARED_ACCESS_H
@@ -47,6 +48,8 @@ enum access_rule {
 	ACCESS_RULE_KODA_PLACE,     /* "koda_place" */
 	ACCESS_RULE_GIT_CONFIG,     /* "git_config" */
 	ACCESS_RULE_DENY_WRITE,     /* "deny_write_within_allow" */
+	ACCESS_RULE_DENY_NAME,      /* "deny_write_names" */
+	ACCESS_RULE_LINK, /* "protected_link": a protected place leads there; the worker asks the disk */
 	ACCESS_RULE_TREE, /* "protected_below": a directory with something protected in it */
 };
 const char *access_rule_name(enum access_rule rule);
@@ -54,7 +57,8 @@ const char *access_rule_name(enum access_rule rule);
 struct access_subject {
 	const struct policy *policy;
 	enum koda_mode mode;
-	const char *home; /* canonical, or "" */
+	const char *home;  /* canonical, or "" */
+	const char *state; /* koda's own state directory, canonical, there or not; NULL: none */
 };
 
 /* What the judge may ask about the disk. All answer for the place as it is now. */
@@ -91,6 +95,12 @@ struct access_verdict access_judge_tree(const struct access_subject *who, enum a
 bool access_protected_entry(const struct access_subject *who, const char *parent_name,
     const char *name);
 
+/*
+ * The rule of deny_write_names because of which a directory above `path` may not be moved or removed, or NULL. What came
+ * with packages (shared/names: vendored) keeps no directory in its place: package managers replace these directories.
+ */
+const char *access_name_rule(const struct access_subject *who, const char *path);
+
 /* What a name says by itself, folded: for who walks a tree and cannot judge each path of it. */
 enum access_name {
 	ACCESS_NAME_OTHER,
@@ -100,20 +110,23 @@ enum access_name {
 	ACCESS_NAME_OBJECTS,
 	ACCESS_NAME_REFS,
 	ACCESS_NAME_COMMONDIR,
+	ACCESS_NAME_WORKTREES,
 	/* What a git directory can have that makes git run something. */
 	ACCESS_NAME_CONFIG, /* config.worktree too */
 	ACCESS_NAME_CONFIG_LOCK,
 	ACCESS_NAME_HOOKS,
 	ACCESS_NAME_REBASE,     /* rebase-merge, rebase-apply */
 	ACCESS_NAME_GITDIR,     /* of a worktree: where its .git is */
+	ACCESS_NAME_REMOTES,    /* remotes, branches: addresses of old, obeyed like configuration */
 	ACCESS_NAME_ALTERNATES, /* in objects/info; http-alternates too */
 	ACCESS_NAME_KODA,       /* .koda */
 	ACCESS_NAME_STEERING,   /* agents, skills: in .koda */
 };
 enum access_name access_name_of(const char *name);
 
-/* Do these entries make a directory a git directory, for git? */
-bool access_is_git_dir(bool head, bool objects, bool refs, bool commondir);
+/* Do these entries make a directory a git directory, for git? What a commondir leads to needs no HEAD, and a commondir
+ * lies in worktrees/NAME. */
+bool access_is_git_dir(bool head, bool objects, bool refs, bool commondir, bool worktrees);
 
 /* One sentence: what was refused, for which path, by which rule, in which mode. */
 int access_refuse(struct koda_error *err, const struct access_subject *who, enum access_op op,

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/deceptive.h"
+
 int
 path_check(const uint8_t *path, size_t len, struct koda_error *err)
 {
@@ -25,6 +27,34 @@ path_check(const uint8_t *path, size_t len, struct koda_error *err)
 		start = i + 1;
 	}
 	return 0;
+}
+
+bool
+path_is_relative(const void *path, size_t len)
+{
+	const char *p = path;
+
+	if (len == 0 || len > PATH_LEN_MAX || memchr(p, '\0', len) != NULL)
+		return false;
+	for (size_t at = 0; at <= len;) {
+		const char *slash = memchr(p + at, '/', len - at);
+		size_t name = slash == NULL ? len - at : (size_t)(slash - p) - at;
+
+		if (name == 0 || name > NAME_LEN_MAX || (name == 1 && p[at] == '.') ||
+		    (name == 2 && p[at] == '.' && p[at + 1] == '.'))
+			return false;
+		at += name + 1;
+	}
+	return true;
+}
+
+bool
+path_is_canonical(const void *path, size_t len)
+{
+	const char *p = path;
+
+	return len > 0 && len <= PATH_LEN_MAX && p[0] == '/' &&
+	    (len == 1 || path_is_relative(p + 1, len - 1));
 }
 
 bool
@@ -70,45 +100,6 @@ utf8_decode(const uint8_t *s, size_t len, uint32_t *ret)
 	return n;
 }
 
-/*
- * Characters that a terminal would act on instead of showing, and characters that it would not show
- * at all: a person who approves 'a<U+200B>b' has to see that it is not 'ab'.
- */
-static bool
-is_hidden(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} hidden[] = {
-		{ 0x00, 0x1f },
-		{ 0x7f, 0x9f },
-		{ 0xad, 0xad },
-		{ 0x34f, 0x34f },
-		{ 0x61c, 0x61c },
-		{ 0x115f, 0x1160 },
-		{ 0x17b4, 0x17b5 },
-		{ 0x180b, 0x180f },
-		{ 0x200b, 0x200f },
-		{ 0x2028, 0x202e },
-		{ 0x2060, 0x206f },
-		{ 0x2800, 0x2800 },
-		{ 0x3164, 0x3164 },
-		{ 0xfe00, 0xfe0f },
-		{ 0xfeff, 0xfeff },
-		{ 0xffa0, 0xffa0 },
-		{ 0xfff0, 0xfffb },
-		{ 0x1bca0, 0x1bca3 },
-		{ 0x1d173, 0x1d17a },
-		{ 0xe0000, 0xe0fff },
-	};
-
-	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
-		if (c >= hidden[i].first && c <= hidden[i].last)
-			return true;
-	}
-	return false;
-}
-
 size_t
 bytes_show(char *buf, size_t size, const void *data, size_t len)
 {
@@ -122,10 +113,10 @@ bytes_show(char *buf, size_t size, const void *data, size_t len)
 		uint32_t c;
 		size_t n = utf8_decode(s + i, len - i, &c), piece_len;
 
-		if (n == 0 || (n == 1 && is_hidden(c))) {
+		if (n == 0 || (n == 1 && is_deceptive(c))) {
 			piece_len = (size_t)snprintf(esc, sizeof(esc), "\\x%02x", s[i]);
 			n = 1;
-		} else if (is_hidden(c)) {
+		} else if (is_deceptive(c)) {
 			piece_len = (size_t)snprintf(esc, sizeof(esc), "\\u{%x}", c);
 		} else {
 			piece = (const char *)s + i;

@@ -20,6 +20,11 @@
  */
 int path_check(const uint8_t *path, size_t len, struct koda_error *err);
 
+/* Components that lead nowhere but down, a name below a directory: none is empty, over-long, "." or "..". */
+bool path_is_relative(const void *path, size_t len);
+/* Absolute, and in the one form that a path has: "/", or one behind which it is relative. */
+bool path_is_canonical(const void *path, size_t len);
+
 /* Is `path` the place `dir` or below it, by whole components? Both canonical ("/" is the parent of all). */
 bool path_is_inside(const char *path, const char *dir);
 

@@ -22,6 +22,16 @@ close_at(int *fd)
 }
 
 static inline void
+closedir_at(DIR **d)
+{
+	int saved = errno;
+
+	if (*d != NULL)
+		closedir(*d);
+	errno = saved;
+}
+
+static inline void
 free_at(void *p)
 {
 	free(*(void **)p);

@@ -63,19 +63,31 @@ lockdown_landlock_abi(void)
 	return abi > 0 ? (unsigned)abi : 0;
 }
 
+/* A hard limit that is lower already cannot be raised without a capability, and stays. */
+static int
+no_core(struct koda_error *err)
+{
+	struct rlimit core;
+
+	if (getrlimit(RLIMIT_CORE, &core) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "read the core limit");
+	if (core.rlim_max > LOCKDOWN_CORE_LIMIT)
+		core.rlim_max = LOCKDOWN_CORE_LIMIT;
+	core.rlim_cur = core.rlim_max;
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "set the core limit");
+	return 0;
+}
+
 int
 lockdown_process(struct koda_error *err)
 {
-	const struct rlimit none = { 0, 0 };
-
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "no_new_privs");
 	/* Nobody of the same user may read its memory or take its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "become non-dumpable");
-	if (setrlimit(RLIMIT_CORE, &none) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "no core");
-	return 0;
+	return no_core(err);
 }
 
 int

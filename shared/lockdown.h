@@ -16,10 +16,17 @@ struct sock_filter;
 
 #define LOCKDOWN_ABI_FULL 3 /* truncate and refer are covered from here on */
 
+/*
+ * RLIMIT_CORE of every confined process. With 0 the kernel still starts the host's handler, outside every sandbox, when
+ * kernel.core_pattern is a pipe, as with systemd-coredump and apport; with 1 it does not (core(5)), and 1 byte is too
+ * little for a core file.
+ */
+#define LOCKDOWN_CORE_LIMIT 1
+
 /* The kernel's Landlock ABI, 0 when there is none. */
 unsigned lockdown_landlock_abi(void);
 
-/* no_new_privs and, with it, non-dumpable and no core. */
+/* Set no_new_privs, become non-dumpable, and set LOCKDOWN_CORE_LIMIT. */
 int lockdown_process(struct koda_error *err);
 
 struct lockdown_limit {

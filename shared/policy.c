@@ -1,8 +1,8 @@
 /*
  * Why compose never widens, field by field.
  *
- * - denies (deny_read, deny_write_within_allow, denied_domains): the union. What one side denies
- *   stays denied.
+ * - denies (deny_read, deny_write_within_allow, deny_write_names, denied_domains): the union. What one
+ *   side denies stays denied.
  * - read holes: one is kept if both sides permit reading at exactly that place. Say the result
  *   permits x. Either no deny of the union names x, then none of either side does; or the longest
  *   hole h that names x is longer than every deny that names x. All rules that name x are ancestors
@@ -35,6 +35,7 @@
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
 #include "shared/domain.h"
+#include "shared/names.h"
 
 const char *const policy_list_name[KODA_N_LISTS] = {
 	[KODA_DENY_READ] = "deny_read",
@@ -43,6 +44,7 @@ const char *const policy_list_name[KODA_N_LISTS] = {
 	[KODA_DENY_WRITE_WITHIN_ALLOW] = "deny_write_within_allow",
 	[KODA_ALLOWED_DOMAINS] = "allowed_domains",
 	[KODA_DENIED_DOMAINS] = "denied_domains",
+	[KODA_DENY_WRITE_NAMES] = "deny_write_names",
 };
 
 const char *const policy_flag_name[KODA_N_FLAGS] = {
@@ -50,6 +52,7 @@ const char *const policy_flag_name[KODA_N_FLAGS] = {
 	[KODA_ANY_DOMAIN] = "any_domain",
 	[KODA_ALLOW_LOCAL_BINDING] = "allow_local_binding",
 	[KODA_WEAKER_MACOS_ISOLATION] = "weaker_macos_isolation",
+	[KODA_SHARE_CACHES] = "share_caches",
 };
 
 const char *const policy_limit_name[KODA_N_LIMITS] = {
@@ -288,25 +291,6 @@ policy_path_check(const char *path, struct koda_error *err)
 	return 0;
 }
 
-/* No empty, '.' or '..' component, no slash at the end: as the kernel would print it. */
-static bool
-is_canonical_text(const char *path)
-{
-	if (strcmp(path, "/") == 0)
-		return true;
-	for (const char *s = path; *s == '/';) {
-		size_t len = strcspn(s + 1, "/");
-
-		if (len == 0 || (len == 1 && s[1] == '.') ||
-		    (len == 2 && s[1] == '.' && s[2] == '.'))
-			return false;
-		s += 1 + len;
-		if (*s == '\0')
-			return true;
-	}
-	return false;
-}
-
 static const char *
 longest_naming(const struct policy_list *list, const char *path, size_t *ret_len)
 {
@@ -370,6 +354,32 @@ rule_refuse(struct koda_error *err, size_t list, const char *rule, const char *w
 	    why);
 }
 
+/* The highest value of each limit that is kept as it is, and what would be done with a higher one. */
+static const struct {
+	uint64_t max;
+	const char *why;
+} limit_max[KODA_N_LIMITS] = {
+	[KODA_CPU_TIME_SECS] = { 1000000000, "the kernel counts nanoseconds in 64 bits" },
+	[KODA_WALL_TIME_SECS] = { POLICY_WALL_TIME_MAX,
+	    "no command is waited for longer; run a longer one in the background" },
+	[KODA_MAX_RSS_BYTES] = { UINT64_MAX, "" },
+	[KODA_MAX_OPEN_FDS] = { 1u << 20, "the kernel gives no process more (fs.nr_open)" },
+	[KODA_MAX_OUTPUT_BYTES] = { 1u << 30, "it is kept in memory" },
+	[KODA_MAX_PROCESSES] = { 1u << 22, "the kernel has no more process numbers" },
+	[KODA_MAX_FILE_BYTES] = { INT64_MAX, "no file can be larger" },
+};
+
+int
+policy_limit_check(enum koda_limit limit, uint64_t value, struct koda_error *err)
+{
+	if (value <= limit_max[limit].max)
+		return 0;
+	return err_set(err, KODA_INVALID, 0,
+	    "policy: %s is %" PRIu64 ", and at most %" PRIu64
+	    " can be held: %s. Set that or less, or leave the limit out",
+	    policy_limit_name[limit], value, limit_max[limit].max, limit_max[limit].why);
+}
+
 int
 policy_check(const struct policy *p, struct koda_error *err)
 {
@@ -391,14 +401,23 @@ policy_check(const struct policy *p, struct koda_error *err)
 					return -1;
 				if (!domain_is_normalised(rule))
 					return rule_refuse(err, i, rule, "it is not in lower case");
+			} else if (i == KODA_DENY_WRITE_NAMES) {
+				if (names_check(rule, err) < 0)
+					return -1;
+				if (!names_is_normalised(rule))
+					return rule_refuse(err, i, rule, "it is not in lower case");
 			} else {
 				if (policy_path_check(rule, err) < 0)
 					return -1;
-				if (!is_canonical_text(rule))
+				if (!path_is_canonical(rule, strlen(rule)))
 					return rule_refuse(err, i, rule, "it is not canonical");
 			}
 		}
 	}
+	for (size_t i = 0; i < KODA_N_LIMITS; i++)
+		if (p->limit[i].set &&
+		    policy_limit_check((enum koda_limit)i, p->limit[i].value, err) < 0)
+			return -1;
 	if (p->trust != KODA_TRUST_AUTO && p->trust != KODA_TRUST_REQUIRE &&
 	    p->trust != KODA_TRUST_FORBID)
 		return err_set(err, KODA_INVALID, 0, "policy: trust has no such value: %d",
@@ -581,6 +600,7 @@ policy_compose(const struct policy *parent, const struct policy *child, struct p
 	if (compose_denies(&p, parent, child, KODA_DENY_READ, err) < 0 ||
 	    compose_denies(&p, parent, child, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 ||
 	    compose_denies(&p, parent, child, KODA_DENIED_DOMAINS, err) < 0 ||
+	    compose_denies(&p, parent, child, KODA_DENY_WRITE_NAMES, err) < 0 ||
 	    compose_holes(&p, parent, child, err) < 0 ||
 	    compose_writes(&p, parent, child, err) < 0 ||
 	    compose_domains(&p, parent, child, err) < 0 || mitm_copy(&p, parent, err) < 0)
@@ -615,6 +635,7 @@ policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_
 	Koda__Mitm mitm = KODA__MITM__INIT;
 	Koda__PathList paths[KODA_N_LISTS]; /* by enum koda_list; the domain lists' stay unused */
 	Koda__DomainList domains[KODA_N_LISTS];
+	Koda__NameList names = KODA__NAME_LIST__INIT;
 	cleanup_free ProtobufCBinaryData *values = NULL;
 	cleanup_free Koda__SocketMap *sockets = NULL;
 	cleanup_free Koda__SocketMap **socket_ptrs = NULL;
@@ -637,6 +658,9 @@ policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_
 		for (size_t k = 0; k < p->list[i].n; k++)
 			values[n++] = as_bytes(p->list[i].v[k]);
 	}
+	names.name = paths[KODA_DENY_WRITE_NAMES].path;
+	names.n_name = paths[KODA_DENY_WRITE_NAMES].n_path;
+	fs.deny_write_names = p->list[KODA_DENY_WRITE_NAMES].present ? &names : NULL;
 #define LIST(of, which) p->list[which].present ? &of[which] : NULL
 	fs.deny_read = LIST(paths, KODA_DENY_READ);
 	fs.allow_read_within_deny = LIST(paths, KODA_ALLOW_READ_WITHIN_DENY);
@@ -647,6 +671,8 @@ policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_
 #undef LIST
 	fs.has_allow_git_config = fs.has_mandatory_deny_search_depth = true;
 	fs.allow_git_config = p->flag[KODA_ALLOW_GIT_CONFIG];
+	fs.has_share_caches = true;
+	fs.share_caches = p->flag[KODA_SHARE_CACHES];
 	fs.mandatory_deny_search_depth = p->depth;
 	net.has_any_domain = net.has_allow_local_binding = net.has_weaker_macos_isolation = true;
 	net.any_domain = p->flag[KODA_ANY_DOMAIN];
@@ -755,9 +781,11 @@ policy_visit(const struct policy *p, koda_policy_visit_fn *fn, void *data)
 	tell_list(&v, p, "fs", KODA_ALLOW_READ_WITHIN_DENY);
 	tell_list(&v, p, "fs", KODA_ALLOW_WRITE);
 	tell_list(&v, p, "fs", KODA_DENY_WRITE_WITHIN_ALLOW);
+	tell_list(&v, p, "fs", KODA_DENY_WRITE_NAMES);
 	tell_flag(&v, p, "fs", KODA_ALLOW_GIT_CONFIG);
 	snprintf(number, sizeof(number), "%u", p->depth);
 	tell(&v, "fs", "mandatory_deny_search_depth", number);
+	tell_flag(&v, p, "fs", KODA_SHARE_CACHES);
 	tell_list(&v, p, "net", KODA_ALLOWED_DOMAINS);
 	tell_list(&v, p, "net", KODA_DENIED_DOMAINS);
 	tell_flag(&v, p, "net", KODA_ANY_DOMAIN);

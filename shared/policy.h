@@ -78,6 +78,11 @@ int policy_domain_check(const char *pattern, enum policy_domain_use use, struct 
  * any other would never match. What the worker holds against the bytes it got. */
 int policy_check(const struct policy *p, struct koda_error *err);
 
+/* What a command is waited for at most, in seconds. */
+#define POLICY_WALL_TIME_MAX 300
+/* Can a limit of that value be held? A higher one would be lowered by somebody without a word, so it is refused. */
+int policy_limit_check(enum koda_limit limit, uint64_t value, struct koda_error *err);
+
 /* What both allow. See the header of policy.c for each field's rule and why it never widens. */
 int policy_compose(const struct policy *parent, const struct policy *child, struct policy *ret,
     struct koda_error *err);

@@ -46,6 +46,13 @@ domains_take(struct policy_list *list, const Koda__DomainList *msg, struct koda_
 }
 
 static int
+names_take(struct policy_list *list, const Koda__NameList *msg, struct koda_error *err)
+{
+	return list_take(list, msg != NULL, msg != NULL ? msg->name : NULL,
+	    msg != NULL ? msg->n_name : 0, err);
+}
+
+static int
 mitm_take(struct policy *p, const Koda__Mitm *mitm, struct koda_error *err)
 {
 	if (text_dup(mitm->ca_bundle, &p->ca_bundle, err) < 0)
@@ -72,9 +79,11 @@ fs_take(struct policy *p, const Koda__FsPolicy *fs, struct koda_error *err)
 		0 ||
 	    paths_take(&p->list[KODA_ALLOW_WRITE], fs->allow_write, err) < 0 ||
 	    paths_take(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], fs->deny_write_within_allow, err) <
-		0)
+		0 ||
+	    names_take(&p->list[KODA_DENY_WRITE_NAMES], fs->deny_write_names, err) < 0)
 		return -1;
 	p->flag[KODA_ALLOW_GIT_CONFIG] = fs->has_allow_git_config && fs->allow_git_config;
+	p->flag[KODA_SHARE_CACHES] = fs->has_share_caches && fs->share_caches;
 	if (fs->has_mandatory_deny_search_depth) {
 		if (fs->mandatory_deny_search_depth > UINT8_MAX)
 			return err_set(err, KODA_PROTOCOL, 0,

@@ -9,7 +9,7 @@
 
 /* Host and helpers ship together: any change to proto/ or docs/PROTOCOL.md counts this up, and a
  * mismatch (a half-finished upgrade) is a clear error in the first frame. */
-#define KODA_PROTOCOL_VERSION 3u
+#define KODA_PROTOCOL_VERSION 4u
 
 /* Up to here content travels in the frame; above, as a descriptor. Copying is cheaper than passing a
  * descriptor and mapping it until about here. */
@@ -34,6 +34,9 @@ struct record {
 	uint64_t used;
 	uint8_t frames[RECORD_BYTES - sizeof(uint64_t)];
 };
+
+/* Of a command, in the record of what it planted: enough to know it again. */
+#define COMMAND_TOLD_MAX 4096
 
 /* Directories in which commands may write: each is held by a descriptor. */
 #define SCAN_ROOTS_MAX 64

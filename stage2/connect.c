@@ -1,7 +1,6 @@
 #include "stage2/connect.h"
 
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <linux/magic.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
@@ -27,14 +26,14 @@
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "stage2/caller.h"
+#include "stage2/links.h"
+#include "stage2/refusals.h"
 
 /* Newer than Debian 12's headers. */
 #ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS      SECCOMP_IOW(4, __u64)
-#endif
-#ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL
 #endif
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -64,10 +63,6 @@
  * many (some ten thousand) has us busy for the tenth part of the time at most, and its connections by path fail. */
 #define CONNECT_LOOK_US    5000
 #define CONNECT_LOOK_SHARE 10
-/* Reports of refused connections: whoever tries in a loop is not to fill the host's socket. */
-#define CONNECT_EVENTS_PER_SECOND 16
-
-#define STATUS_SIZE 4096 /* of /proc/TID/status */
 /* The kernel's ERESTARTSYS: never seen by a program. */
 #define RESTART 512
 
@@ -98,10 +93,8 @@ struct connect_guard {
 	size_t n_private;
 	struct pending *pending; /* by age */
 	size_t n, size, max;
-	size_t from;     /* whose turn it is */
-	uint64_t second; /* in which `events` were reported */
-	unsigned events;
-	uint64_t untold; /* refused, and beyond what is told one by one */
+	size_t from; /* whose turn it is */
+	struct refusals refused;
 };
 
 /* A connection that is asked for. */
@@ -205,6 +198,7 @@ connect_new(int listener_fd, struct koda_error *err)
 		if (stat(private_dirs[i], &st) == 0 && st.st_dev != root.st_dev)
 			g->private_dev[g->n_private++] = st.st_dev;
 	g->netns = netns;
+	g->refused.kind = KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED;
 	/* Halves the time of a connection where there is it (Linux 6.6). */
 	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	g->listener = take_fd(&listener);
@@ -219,108 +213,16 @@ connect_fd(const struct connect_guard *g)
 }
 
 static void
-answer(const struct connect_guard *g, uint64_t id, int error)
-{
-	struct seccomp_notif_resp resp = { .id = id, .error = error };
-
-	/* It fails when the caller was killed: then there is nobody to tell. */
-	(void)ioctl(g->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
-}
-
-static bool
-still_asked(const struct connect_guard *g, uint64_t id)
-{
-	return ioctl(g->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
-
-static void
 report_refused(struct stage2 *s, const char *target)
 {
-	struct connect_guard *g = s->guard;
-	uint64_t second = now_ms() / 1000;
-
-	if (g->second != second) {
-		g->second = second;
-		g->events = 0;
-	}
-	if (g->events++ < CONNECT_EVENTS_PER_SECOND)
-		stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, target, 0, 0);
-	else
-		g->untold++;
+	refusals_tell(s, &s->guard->refused, target);
 }
 
 void
 connect_tell_untold(struct stage2 *s)
 {
-	Koda__Report report = KODA__REPORT__INIT;
-	Koda__Event event = KODA__EVENT__INIT;
-
-	if (s->guard == NULL || s->guard->untold == 0)
-		return;
-	report.report_case = KODA__REPORT__REPORT_EVENT;
-	report.event = &event;
-	event.kind = KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED;
-	event.has_untold = true;
-	event.untold = s->guard->untold;
-	s->guard->untold = 0;
-	stage2_report(s, &report);
-}
-
-static bool
-read_status(pid_t tid, char *ret, size_t size)
-{
-	cleanup_close int fd = -1;
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, ret, size - 1);
-	if (n <= 0)
-		return false;
-	ret[n] = '\0';
-	return true;
-}
-
-/* 0 if there is none of that name. The process's own name comes first, and has its newlines escaped. */
-static uint64_t
-status_field(const char *text, const char *name, int base)
-{
-	char line[32];
-	const char *at;
-
-	snprintf(line, sizeof(line), "\n%s:", name);
-	at = strstr(text, line);
-	return at != NULL ? strtoull(at + strlen(line), NULL, base) : 0;
-}
-
-/* Of which process is that thread? -1 when it is gone. */
-static pid_t
-tgid_of(pid_t tid)
-{
-	char text[STATUS_SIZE];
-
-	return read_status(tid, text, sizeof(text)) ? (pid_t)status_field(text, "Tgid", 10) : -1;
-}
-
-/* A descriptor through which the descriptors of that thread can be had, or -errno. */
-static int
-open_caller(pid_t tid)
-{
-	pid_t tgid;
-	int fd;
-
-	fd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
-	if (fd >= 0 || errno != EINVAL)
-		return fd >= 0 ? fd : -errno;
-	/* Before Linux 6.9 there are only processes: good for a thread that has no descriptors of its own. */
-	tgid = tgid_of(tid);
-	if (tgid < 0)
-		return -ESRCH;
-	if (tgid != tid && syscall(SYS_kcmp, tid, tgid, KCMP_FILES, 0, 0) != 0)
-		return -EPERM;
-	fd = (int)syscall(SYS_pidfd_open, tgid, 0);
-	return fd >= 0 ? fd : -errno;
+	if (s->guard != NULL)
+		refusals_tell_untold(s, &s->guard->refused);
 }
 
 static bool
@@ -338,9 +240,8 @@ take_arguments(struct attempt *a, const struct seccomp_data *data)
 {
 	int len = (int)data->args[2], r = 0;
 	socklen_t size = sizeof(int);
-	char path[64];
 
-	a->pidfd = open_caller(a->tid);
+	a->pidfd = caller_open(a->tid);
 	if (a->pidfd < 0)
 		return a->pidfd == -ESRCH ? GONE : -EPERM;
 	if (len < 0 || len > (int)sizeof(a->addr)) {
@@ -357,13 +258,12 @@ take_arguments(struct attempt *a, const struct seccomp_data *data)
 		a->len = (socklen_t)len;
 	}
 	if (r == 0 && is_path(a) && ((struct sockaddr_un *)&a->addr)->sun_path[0] != '/') {
-		snprintf(path, sizeof(path), "/proc/%d/cwd", a->tid);
-		a->cwd = open(path, O_PATH | O_CLOEXEC);
+		a->cwd = caller_cwd(a->tid);
 		if (a->cwd < 0)
 			r = errno == ENOENT ? -ENOENT : -EPERM;
 	}
 	/* What was opened by number belongs to the caller if it is still waiting now. */
-	if (!still_asked(a->g, a->id))
+	if (!caller_waits(a->g->listener, a->id))
 		return GONE;
 	a->socket = (int)syscall(SYS_pidfd_getfd, a->pidfd, (int)data->args[0], 0);
 	if (a->socket < 0)
@@ -616,7 +516,7 @@ wait_in_table(struct attempt *a)
 	socklen_t size = sizeof(tv);
 	struct pending *p;
 	size_t same = 0;
-	pid_t tgid = tgid_of(a->tid);
+	pid_t tgid = caller_process(a->tid);
 
 	for (size_t i = 0; i < g->n; i++)
 		same += g->pending[i].tgid == tgid;
@@ -664,7 +564,7 @@ serve(struct stage2 *s, const struct seccomp_notif *req)
 	int r;
 
 	if (req->data.nr != SYS_connect)
-		return -ENOSYS;
+		return links_ask(s->links, req) ? NOT_NOW : -ENOMEM;
 	if (a.tid == 0) /* not of our process namespace */
 		return -EPERM;
 	r = take_arguments(&a, &req->data);
@@ -721,7 +621,7 @@ connect_ready(struct stage2 *s)
 			continue; /* killed in between */
 		r = serve(s, &in.req);
 		if (r <= 0)
-			answer(s->guard, in.req.id, r);
+			caller_answer(s->guard->listener, in.req.id, r);
 	}
 }
 
@@ -760,22 +660,22 @@ interrupted(const struct pending *p)
 	static const uint64_t stops = 1ULL << (SIGTSTP - 1) | 1ULL << (SIGTTIN - 1) |
 	    1ULL << (SIGTTOU - 1) | 1ULL << (SIGSTOP - 1);
 	uint64_t own, shared, blocked, ignored, caught, effective;
-	char text[STATUS_SIZE];
+	char text[CALLER_STATUS_SIZE];
 
-	if (!read_status(p->tid, text, sizeof(text)))
+	if (!caller_status(p->tid, text, sizeof(text)))
 		return 0;
-	own = status_field(text, "SigPnd", 16);
-	shared = status_field(text, "ShdPnd", 16);
-	blocked = status_field(text, "SigBlk", 16);
-	ignored = status_field(text, "SigIgn", 16);
-	caught = status_field(text, "SigCgt", 16);
+	own = caller_status_field(text, "SigPnd", 16);
+	shared = caller_status_field(text, "ShdPnd", 16);
+	blocked = caller_status_field(text, "SigBlk", 16);
+	ignored = caller_status_field(text, "SigIgn", 16);
+	caught = caller_status_field(text, "SigCgt", 16);
 	effective = (caught | (stops & ~ignored)) & ~blocked;
 	if (((own | shared) & effective) == 0)
 		return 0;
 	/* To be begun again after the handler, if that is how it was installed. The kernel looks at that only where
 	 * the signal is this thread's for certain. */
 	if (p->deadline == UINT64_MAX &&
-	    ((own & effective) != 0 || status_field(text, "Threads", 10) == 1))
+	    ((own & effective) != 0 || caller_status_field(text, "Threads", 10) == 1))
 		return -RESTART;
 	return -EINTR;
 }
@@ -788,24 +688,24 @@ progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
 
 	if (!ready && now < p->next && now < p->deadline)
 		return false;
-	if (!still_asked(g, p->id))
+	if (!caller_waits(g->listener, p->id))
 		return true;
 	if (ready || !p->ready) {
 		flags = fcntl(p->socket, F_GETFL);
 		r = flags < 0 ? -errno
 			      : connect_now(p->socket, SOCK_STREAM, flags, &p->addr, p->len);
 		if (!has_to_wait(domain, r)) {
-			answer(g, p->id, r);
+			caller_answer(g->listener, p->id, r);
 			return true;
 		}
 	}
 	if (now >= p->deadline) {
-		answer(g, p->id, p->late);
+		caller_answer(g->listener, p->id, p->late);
 		return true;
 	}
 	r = interrupted(p);
 	if (r != 0) {
-		answer(g, p->id, r);
+		caller_answer(g->listener, p->id, r);
 		return true;
 	}
 	if (p->ready) {

@@ -18,8 +18,12 @@
 
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
+#include "stage2/child.h"
 #include "stage2/connect.h"
+#include "stage2/links.h"
+#include "stage2/notice.h"
 #include "stage2/orders.h"
+#include "stage2/quota.h"
 #include "stage2/reap.h"
 #include "stage2/template.h"
 #include "stage2/view.h"
@@ -113,7 +117,43 @@ serve(struct stage2 *s)
 	}
 }
 
-enum { HOST, HOST_PROCESS, CHILDREN, TEMPLATE, MOUNTS, APPEARED, CONNECTS, OTHERS };
+void
+stage2_signals(struct stage2 *s)
+{
+	struct signalfd_siginfo info[16];
+	int changed[NOTICE_PENDING_MAX], n_changed = 0;
+	bool any = false;
+	ssize_t n;
+
+	/* As many as may wait: what comes meanwhile has its turn, and so have the others. SIGCHLD does not say which
+	 * child, all are looked at. */
+	for (int turn = 0; turn < NOTICE_PENDING_MAX / (int)N_ELEMENTS(info) + 1; turn++) {
+		n = read(s->signal_fd, info, sizeof(info));
+		if (n <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)n / sizeof(*info); i++) {
+			int fd = info[i].ssi_fd, k = 0;
+
+			any = any || info[i].ssi_signo == SIGIO;
+			if ((int)info[i].ssi_signo != NOTICE_SIGNAL)
+				continue;
+			while (k < n_changed && changed[k] != fd)
+				k++;
+			if (k == NOTICE_PENDING_MAX)
+				any = true;
+			else if (k == n_changed)
+				changed[n_changed++] = fd;
+		}
+	}
+	if (!s->booted)
+		return;
+	if (any)
+		watch_names_changed(s, -1);
+	for (int i = 0; i < n_changed && !any; i++)
+		watch_names_changed(s, changed[i]);
+}
+
+enum { HOST, HOST_PROCESS, SIGNALS, TEMPLATE, MOUNTS, CONNECTS, LINKS, OTHERS };
 
 static short
 came(const struct pollfd *p)
@@ -122,31 +162,36 @@ came(const struct pollfd *p)
 }
 
 static _Noreturn void
-loop(struct stage2 *s, int signal_fd)
+loop(struct stage2 *s)
 {
 	static struct pollfd fds[OTHERS + CONNECT_PENDING_MAX];
-	struct signalfd_siginfo info[16];
 	struct koda_error err;
 
 	for (;;) {
 		bool more = frame_pending(&s->fs) > 0;
-		int timeout = -1, retry = -1;
+		int timeout = -1, retry = -1, quota;
 		size_t n = 0;
 
 		fds[HOST] = (struct pollfd){ s->fs.fd, POLLIN | (more ? POLLOUT : 0), 0 };
 		fds[HOST_PROCESS] = (struct pollfd){ s->host_fd, POLLIN, 0 };
-		fds[CHILDREN] = (struct pollfd){ signal_fd, POLLIN, 0 };
+		fds[SIGNALS] = (struct pollfd){ s->signal_fd, POLLIN, 0 };
 		for (int i = TEMPLATE; i < OTHERS; i++)
 			fds[i] = (struct pollfd){ -1, POLLIN, 0 };
 		if (s->booted) {
 			fds[TEMPLATE].fd = s->template->fd;
 			fds[MOUNTS] = (struct pollfd){ watch_mountinfo_fd(s->watch), POLLPRI, 0 };
-			fds[APPEARED].fd = watch_inotify_fd(s->watch);
 			fds[CONNECTS].fd = connect_fd(s->guard);
+			fds[LINKS].fd = links_fd(s->links);
 			n = connect_pending(s->guard, fds + OTHERS, CONNECT_PENDING_MAX, &retry);
 			timeout = commands_timeout(s->commands);
 			if (timeout < 0 || (retry >= 0 && retry < timeout))
 				timeout = retry;
+			quota = quota_timeout(s->quota, s->commands);
+			if (timeout < 0 || (quota >= 0 && quota < timeout))
+				timeout = quota;
+			if (watch_is_blind(s->watch) && commands_any(s->commands) &&
+			    (timeout < 0 || timeout > WATCH_BLIND_MS))
+				timeout = WATCH_BLIND_MS;
 		}
 		if (poll(fds, OTHERS + n, timeout) < 0 && errno != EINTR) {
 			err_set(&err, KODA_INTERNAL, errno, "poll");
@@ -157,16 +202,17 @@ loop(struct stage2 *s, int signal_fd)
 		/* What is not protected any more comes before everything else. */
 		if (came(&fds[MOUNTS]) != 0)
 			watch_mounts_changed(s);
-		if (came(&fds[APPEARED]) != 0)
-			watch_appeared(s);
-		/* SIGCHLD says that there is somebody, not who. */
-		if (came(&fds[CHILDREN]) != 0)
-			while (read(signal_fd, info, sizeof(info)) == (ssize_t)sizeof(info))
-				;
+		if (came(&fds[SIGNALS]) != 0)
+			stage2_signals(s);
+		if (s->booted && watch_is_blind(s->watch))
+			watch_look(s);
 		if (s->booted)
 			commands_look(s);
+		quota_look(s);
 		if (came(&fds[TEMPLATE]) != 0)
 			commands_not_begun(s);
+		if (came(&fds[LINKS]) != 0)
+			links_refused(s);
 		if (came(&fds[CONNECTS]) != 0)
 			connect_ready(s);
 		if (s->booted && (n > 0 || retry >= 0))
@@ -178,14 +224,29 @@ loop(struct stage2 *s, int signal_fd)
 	}
 }
 
+/* When the machine has no memory left, the kernel ends what is in a sandbox before anything else: also what hides its
+ * memory where it is in no process. All inherit this, and no command can write it. */
+#define OOM_SCORE "800"
+
+/* Before this process stops being dumpable: after that its files in /proc are not its own. */
+static void
+offer_to_kernel(void)
+{
+	cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	/* Refused where a parent of the host has set a higher one: then nothing is lost. */
+	if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
+		return;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct stage2 s = { .host_fd = -1 };
 	struct koda_error err;
-	sigset_t child;
-	int signal_fd;
+	sigset_t taken;
 
+	child_heap_begins();
 	if (argc != 1 || getpid() != 1 || !frame_is_connected(HOST_FD)) {
 		fputs(
 		    "koda-sandbox-stage2: started by koda-sandbox as the init of a sandbox, with its "
@@ -199,19 +260,21 @@ main(int argc, char **argv)
 		return 1;
 	/* It was executed by descriptor: the name would be a number. */
 	prctl(PR_SET_NAME, "koda-stage2");
+	offer_to_kernel();
 	if (lockdown_process(&err) < 0)
 		end(&err);
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &child, NULL);
-	signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigemptyset(&taken);
+	sigaddset(&taken, SIGCHLD);
+	notice_signals(&taken);
+	sigprocmask(SIG_SETMASK, &taken, NULL);
+	s.signal_fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 	s.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (signal_fd < 0 || s.proc_fd < 0) {
+	if (s.signal_fd < 0 || s.proc_fd < 0) {
 		err_set(&err, KODA_UNSUPPORTED, errno, "start");
 		end(&err);
 	}
 	frame_init(&s.fs, HOST_FD);
 	arena_init(&s.arena);
-	loop(&s, signal_fd);
+	loop(&s);
 }

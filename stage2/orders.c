@@ -11,13 +11,22 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "shared/lockdown.h"
 #include "shared/protocol.h"
+#include "stage2/caches.h"
 #include "stage2/connect.h"
+#include "stage2/links.h"
 #include "stage2/netns.h"
+#include "stage2/notice.h"
+#include "stage2/private.h"
 #include "stage2/procs.h"
+#include "stage2/quota.h"
 #include "stage2/reap.h"
+#include "stage2/stage2_filter.h"
 #include "stage2/template.h"
+#include "stage2/usage.h"
 #include "stage2/view.h"
 #include "stage2/watch.h"
 #include "stage2/worker.h"
@@ -27,26 +36,10 @@
 /* A host that does not take a descriptor for so long is none. */
 #define SEND_FD_TIMEOUT_MS 10000
 
-/* Absolute, and in the one form that a path has: no empty component, no "." and "..", no slash at the end. */
 static bool
 is_canonical(const ProtobufCBinaryData *b)
 {
-	const char *p = (const char *)b->data;
-
-	if (b->len == 0 || b->len >= PATH_MAX || p[0] != '/' || memchr(p, '\0', b->len) != NULL)
-		return false;
-	if (b->len == 1)
-		return true;
-	for (size_t at = 1; at <= b->len;) {
-		const char *slash = memchr(p + at, '/', b->len - at);
-		size_t len = slash == NULL ? b->len - at : (size_t)(slash - p) - at;
-
-		if (len == 0 || len > NAME_MAX || (len == 1 && p[at] == '.') ||
-		    (len == 2 && p[at] == '.' && p[at + 1] == '.'))
-			return false;
-		at += len + 1;
-	}
-	return true;
+	return path_is_canonical(b->data, b->len);
 }
 
 static bool
@@ -70,9 +63,19 @@ valid_boot(const Koda__Order *order)
 	if (!is_canonical(&b->root) || !all_canonical(b->writable, b->n_writable) ||
 	    !all_canonical(b->make_dir, b->n_make_dir))
 		return "a path that is not canonical";
+	if (b->n_private_ > PRIVATE_PLACES_MAX || (b->n_private_ > 0) != (b->private_bytes > 0))
+		return "private places without a size, or too many";
+	for (size_t i = 0; i < b->n_private_; i++)
+		if (!is_canonical(&b->private_[i]->path) || b->private_[i]->path.len == 1 ||
+		    (b->private_[i]->mode & ~01777u) != 0)
+			return "a private place that is none";
+	if (b->n_private_dir > USAGE_PLACES_MAX || !all_canonical(b->private_dir, b->n_private_dir))
+		return "private file systems that are too many, or not canonical";
+	if ((b->has_memory_max && b->memory_max == 0) || (b->has_tasks_max && b->tasks_max == 0))
+		return "a limit of nothing";
 	if (b->has_egress_port && (b->egress_port == 0 || b->egress_port > UINT16_MAX))
 		return "no port";
-	return NULL;
+	return b->caches != NULL ? caches_valid(b->caches) : NULL;
 }
 
 static const char *
@@ -208,9 +211,49 @@ with_host(const Koda__Boot *b)
 	return b->has_host && b->host;
 }
 
+/* Booted.empty_cache, of what caches_mount said. */
+struct empty_caches {
+	struct caches_empty empty[CACHES_PLACES_MAX];
+	Koda__EmptyCache message[CACHES_PLACES_MAX], *list[CACHES_PLACES_MAX];
+	size_t n;
+};
+
+static void
+tell_empty(struct empty_caches *e, Koda__Booted *booted)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		koda__empty_cache__init(&e->message[i]);
+		e->message[i].path = (ProtobufCBinaryData){ e->empty[i].path_len,
+			(uint8_t *)(uintptr_t)e->empty[i].path };
+		e->message[i].why =
+		    (ProtobufCBinaryData){ strlen(e->empty[i].why), (uint8_t *)e->empty[i].why };
+		e->list[i] = &e->message[i];
+	}
+	booted->empty_cache = e->list;
+	booted->n_empty_cache = e->n;
+}
+
+static int
+make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, struct koda_error *err)
+{
+	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
+	if (s->view == NULL)
+		return -1;
+	for (size_t i = 0; i < b->n_make_dir; i++)
+		if (make_dir(&b->make_dir[i], err) < 0)
+			return -1;
+	if (private_mount(s->view->memory_fd, b, err) < 0 ||
+	    caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
+		return -1;
+	close_at(&s->view->memory_fd);
+	s->watch = watch_new(err);
+	return s->watch == NULL ? -1 : 0;
+}
+
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
+	static struct empty_caches empty; /* there is one Boot */
 	const Koda__Boot *b = order->boot;
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Booted booted = KODA__BOOTED__INIT;
@@ -226,14 +269,8 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		    "protocol version");
 		return;
 	}
-	s->view = view_new(&err);
-	for (size_t i = 0; s->view != NULL && i < b->n_make_dir; i++)
-		if (make_dir(&b->make_dir[i], &err) < 0) {
-			fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
-			return;
-		}
-	s->watch = s->view == NULL ? NULL : watch_new(&err);
-	if (s->watch == NULL || open_writable(b, &writable, &err) < 0 ||
+	/* The caches are among what is writable. */
+	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
@@ -245,17 +282,34 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_ORDER, &err);
 		return;
 	}
-	s->commands = commands_new(&err);
+	s->spawner = spawner_new(&err);
+	s->commands = s->spawner == NULL ? NULL : commands_new(&err);
 	s->template = s->commands == NULL ? NULL
 					  : template_new(commands_slots(s->commands), writable.v,
 						writable.n, b->local_binding, &listener, &err);
 	s->guard = s->template == NULL ? NULL : connect_new(take_fd(&listener), &err);
-	if (s->guard == NULL) {
+	s->links = s->guard == NULL ? NULL : links_new(connect_fd(s->guard), b, &err);
+	if (s->links == NULL || spawner_ready(s->spawner, &err) < 0) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
+	notice_limits();
 	/* After the template was forked: it is in nobody's descriptors but ours. */
 	if (b->has_egress_port && (egress = netns_listen(b->egress_port, &err)) < 0) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		return;
+	}
+	if (private_seal(&err) < 0) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		return;
+	}
+	s->quota = quota_new(s, b, &err);
+	if (s->quota == NULL && err.code != KODA_OK) {
+		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_LIMITS, &err);
+		return;
+	}
+	/* Last: what booting takes is not in it, and neither template nor spawner inherits it. */
+	if (lockdown_seccomp(stage2_filter, N_ELEMENTS(stage2_filter), &err) < 0) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
@@ -268,6 +322,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	booted.landlock_abi = s->template->landlock_abi;
 	booted.seccomp = true;
 	booted.connect_guard = true;
+	tell_empty(&empty, &booted);
 	if (egress < 0) {
 		stage2_report(s, &report);
 		return;
@@ -295,7 +350,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 		s->ending = true;
 		return;
 	}
-	r = view_mount(s->view, order->mounts->mount, order->mounts->n_mount, &err);
+	r = view_mount(s->view, order->mounts->mount, order->mounts->n_mount, !stop, &err);
 	missing = calloc(s->view->n + 1, sizeof(*missing));
 	if (r < 0 || missing == NULL) {
 		/* Nobody goes on in a view of which nobody knows what it protects. */
@@ -303,6 +358,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 		s->ending = true;
 		return;
 	}
+	links_plan(s->links, s->view);
 	watch_plan(s->watch, s->view);
 	if (stop)
 		procs_go_on(&before);
@@ -312,7 +368,8 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	report.mounted = &mounted;
 	mounted.missing = missing;
 	for (size_t i = 0; i < s->view->n; i++)
-		if (!s->view->entry[i].there)
+		if (!s->view->entry[i].there && !s->view->entry[i].uncovered &&
+		    s->view->entry[i].mirror == NULL)
 			missing[mounted.n_missing++] =
 			    (ProtobufCBinaryData){ strlen(s->view->entry[i].path),
 				    (uint8_t *)s->view->entry[i].path };
@@ -328,7 +385,12 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 	ssize_t len;
 	pid_t pid;
 
-	if (worker_start(fds[1], fds[0], &pid, &pidfd) < 0) {
+	if (worker_start(s->spawner, fds[1], fds[0], &pid, &pidfd) < 0) {
+		/* The same as when its death is noticed first: the host builds another slot, and asks that one. */
+		if (errno == EPIPE) {
+			fprintf(stderr, "koda-sandbox-stage2: the spawner died\n");
+			_exit(1);
+		}
 		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_EXEC, errno, "worker");
 		return;
 	}
@@ -349,7 +411,12 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 static void
 do_exec(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
+	/* What the host did before it sent this is in the view. */
+	stage2_signals(s);
+	watch_busy(s);
 	commands_exec(s, order->id, order->exec, fds);
+	if (!commands_any(s->commands))
+		watch_idle(s);
 }
 
 static void

@@ -22,16 +22,28 @@ parse(const char *text, struct proc *ret)
 {
 	const char *p = strrchr(text, ')');
 	int parent, group, session, terminal, foreground;
+	unsigned long vsize, pages, stack;
 	long threads;
 	char state;
 
 	if (p == NULL ||
 	    /* NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers */
-	    sscanf(p + 1, " %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld",
-		&state, &parent, &group, &session, &terminal, &foreground, &threads) != 7)
+	    sscanf(p + 1,
+		" %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %*d %*u %lu %lu %*u %*u %*u %lu",
+		&state, &parent, &group, &session, &terminal, &foreground, &threads, &vsize, &pages,
+		&stack) != 10)
 		return false;
-	*ret = (struct proc){ (pid_t)strtol(text, NULL, 10), parent, group, foreground, state,
-		threads, false };
+	*ret = (struct proc){
+		.pid = (pid_t)strtol(text, NULL, 10),
+		.parent = parent,
+		.group = group,
+		.foreground = foreground,
+		.state = state,
+		.threads = threads,
+		.vsize = vsize,
+		.resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE),
+		.stack = stack,
+	};
 	return true;
 }
 
@@ -181,24 +193,41 @@ all_are_still(int proc_fd, const struct procs *p)
 	return true;
 }
 
-/* Is a SIGSTOP waiting for it? */
+/* Does this line of /proc/PID/status say that the signal is pending? False, too, if the process is gone. */
 static bool
-stop_is_pending(int proc_fd, const struct proc *p)
+is_pending(int proc_fd, pid_t pid, const char *line, int signo)
 {
 	char path[32], text[STATUS_SIZE];
 	cleanup_close int fd = -1;
 	const char *at;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%d/status", p->pid);
+	snprintf(path, sizeof(path), "%d/status", pid);
 	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	at = strstr(text, "\nShdPnd:");
-	return at != NULL &&
-	    (strtoull(at + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
+	at = strstr(text, line);
+	return at != NULL && (strtoull(at + strlen(line), NULL, 16) >> (signo - 1) & 1) != 0;
+}
+
+/* Is a SIGSTOP waiting for the whole process? One for its first thread alone does not count: that thread may be gone, and
+ * the others go on. */
+static bool
+stop_is_pending(int proc_fd, const struct proc *p)
+{
+	return is_pending(proc_fd, p->pid, "\nShdPnd:", SIGSTOP);
+}
+
+bool
+procs_is_dying(int proc_fd, pid_t pid)
+{
+	struct proc p;
+
+	return !procs_one(proc_fd, pid, &p) || p.state == 'Z' || p.state == 'X' ||
+	    is_pending(proc_fd, pid, "\nShdPnd:", SIGKILL) ||
+	    is_pending(proc_fd, pid, "\nSigPnd:", SIGKILL);
 }
 
 /*

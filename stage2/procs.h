@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct proc {
@@ -14,6 +15,11 @@ struct proc {
 	pid_t foreground; /* group of its terminal; -1: none */
 	char state;       /* as /proc says it */
 	long threads;
+	uint64_t vsize;    /* bytes of its address space */
+	uint64_t resident; /* bytes of the memory that it has in it */
+	uint64_t stack;    /* where its stack begins; 0: it is not known */
+	uint64_t least;    /* bytes that are surely its own; usage_least() sets it */
+	bool shares; /* it may have shared memory whose size is not seen; usage_exact() sets it */
 	bool mark;
 };
 
@@ -33,6 +39,9 @@ void procs_done(struct procs *p);
 
 /* One of them; false if it is gone. */
 bool procs_one(int proc_fd, pid_t pid, struct proc *ret);
+
+/* Has the process ended, or was it sent SIGKILL? The kernel may not have ended it yet. */
+bool procs_is_dying(int proc_fd, pid_t pid);
 
 /* Mark what descends from those that are marked. */
 void procs_mark_descent(struct procs *p);

@@ -12,8 +12,11 @@
 
 #include "shared/cleanup.h"
 #include "stage2/connect.h"
+#include "stage2/links.h"
 #include "stage2/procs.h"
 #include "stage2/template.h"
+#include "stage2/watch.h"
+#include "stage2/worker.h"
 
 /* A command that starts at once is told of when it ends, or when this has gone by: the reaper need not wake anybody. */
 #define LAUNCH_TICK_MS     5
@@ -33,6 +36,7 @@ struct command {
 	int status;
 	uint64_t pending; /* signals that came before it had begun */
 	uint64_t user_us, system_us, max_rss, killed;
+	struct commands_limit limit; /* that it was ended for */
 };
 
 struct commands {
@@ -46,6 +50,7 @@ struct commands {
 	bool left;       /* there were strangers when we last looked */
 	int children_fd; /* /proc/1/task/1/children, or -1 */
 	pid_t worker;
+	pid_t meter;                       /* 0: none */
 	pid_t search[STAGE2_SEARCHES_MAX]; /* 0: none */
 	struct procs procs;
 };
@@ -94,12 +99,33 @@ commands_search(struct commands *c, pid_t pid)
 	kill(pid, SIGKILL);
 }
 
+void
+commands_meter(struct commands *c, pid_t pid)
+{
+	c->meter = pid;
+}
+
+void
+commands_meter_end(struct commands *c)
+{
+	if (c->meter > 0)
+		kill(c->meter, SIGKILL);
+}
+
+bool
+commands_is_metering(const struct commands *c)
+{
+	return c->meter > 0;
+}
+
 /* The worker's or a search's place among those; NULL: it is neither. */
 static pid_t *
 worker_of(struct commands *c, pid_t pid)
 {
 	if (pid == c->worker)
 		return &c->worker;
+	if (pid == c->meter)
+		return &c->meter;
 	for (unsigned i = 0; i < STAGE2_SEARCHES_MAX; i++)
 		if (pid == c->search[i])
 			return &c->search[i];
@@ -234,6 +260,66 @@ commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 		kill(slot_of(s->commands, cmd)->reaper, SIGKILL);
 }
 
+/* ---- too much ---- */
+
+/* What its processes use, as *p has it, in the unit of the limit. */
+static uint64_t
+weigh(struct procs *p, pid_t reaper, int limit)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].mark = p->v[i].pid == reaper;
+	procs_mark_descent(p);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].mark)
+			sum += limit == KODA__SLOT_LIMIT__SLOT_LIMIT_MEMORY
+			    ? p->v[i].resident
+			    : (uint64_t)p->v[i].threads;
+	return sum;
+}
+
+bool
+commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_limit *limit)
+{
+	struct commands *c = s->commands;
+	struct command *largest = NULL;
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < c->end; i++) {
+		struct command *cmd = &c->command[i];
+		uint64_t weight;
+
+		if (!cmd->used || cmd->over || cmd->ending || c->slots[i].reaper <= 0)
+			continue;
+		weight = weigh(p, c->slots[i].reaper, limit->limit);
+		if (largest != NULL && weight < most)
+			continue;
+		largest = cmd;
+		most = weight;
+	}
+	if (largest == NULL)
+		return false;
+	largest->limit = *limit;
+	largest->ending = true;
+	/* All that is there at once; what is born meanwhile loses its reaper, and is found as a stranger. */
+	weigh(p, slot_of(c, largest)->reaper, limit->limit);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].mark && p->v[i].pid != slot_of(c, largest)->reaper)
+			kill(p->v[i].pid, SIGKILL);
+	kill(slot_of(c, largest)->reaper, SIGKILL);
+	return true;
+}
+
+bool
+commands_are_ending(const struct commands *c)
+{
+	for (unsigned i = 0; i < c->end; i++)
+		if (c->command[i].used && c->command[i].limit.limit != 0)
+			return true;
+	return false;
+}
+
 /* ---- who died ---- */
 
 static void
@@ -269,6 +355,7 @@ tell_end(struct stage2 *s, struct command *cmd)
 	if (!cmd->told)
 		tell_started(s, cmd);
 	connect_tell_untold(s);
+	links_tell_untold(s);
 	report.id = cmd->id;
 	report.report_case = KODA__REPORT__REPORT_EXITED;
 	report.exited = &exited;
@@ -283,6 +370,10 @@ tell_end(struct stage2 *s, struct command *cmd)
 	exited.system_us = cmd->system_us;
 	exited.max_rss_kib = cmd->max_rss;
 	exited.killed = cmd->killed;
+	exited.has_limit = exited.has_used = exited.has_kept = cmd->limit.limit != 0;
+	exited.limit = (Koda__SlotLimit)cmd->limit.limit;
+	exited.used = cmd->limit.used;
+	exited.kept = cmd->limit.kept;
 	stage2_report(s, &report);
 }
 
@@ -354,6 +445,20 @@ stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru
 	first->killed++;
 }
 
+/* The template or the spawner, without which stage2 cannot go on. */
+static bool
+is_helper(const struct stage2 *s, pid_t pid)
+{
+	return pid == s->template->pid || pid == s->spawner->pid || pid == links_pid(s->links);
+}
+
+/* Nothing can be started any more; the host builds another sandbox. */
+static void __attribute__((noreturn)) helper_died(const char *name)
+{
+	fprintf(stderr, "koda-sandbox-stage2: the %s died\n", name);
+	_exit(1);
+}
+
 static void
 reap(struct stage2 *s)
 {
@@ -367,17 +472,17 @@ reap(struct stage2 *s)
 		cmd = by_reaper(c, pid);
 		if (WIFSTOPPED(status)) {
 			/* A command can stop them (the worker: below Landlock's ABI 6). It gains nothing. */
-			if (cmd != NULL || worker_of(c, pid) != NULL || pid == s->template->pid)
+			if (cmd != NULL || worker_of(c, pid) != NULL || is_helper(s, pid))
 				kill(pid, SIGCONT);
 			continue;
 		}
 		if (cmd != NULL) {
 			be_over(c, cmd);
 			add_usage(cmd, &ru);
-		} else if (s->template != NULL && pid == s->template->pid) {
-			/* No command can be started any more; the host makes another slot. */
-			fputs("koda-sandbox-stage2: the template died\n", stderr);
-			_exit(1);
+		} else if (pid == links_pid(s->links)) {
+			links_died(s);
+		} else if (is_helper(s, pid)) {
+			helper_died(pid == s->spawner->pid ? "spawner" : "template");
 		} else if ((worker = worker_of(c, pid)) != NULL) {
 			*worker = 0;
 		} else {
@@ -394,7 +499,7 @@ is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
 {
 	const struct commands *c = s->commands;
 
-	if (pid == s->template->pid || worker_of(s->commands, pid) != NULL)
+	if (is_helper(s, pid) || worker_of(s->commands, pid) != NULL)
 		return true;
 	for (unsigned i = 0; i < c->end; i++) {
 		pid_t reaper;
@@ -511,16 +616,37 @@ end_strangers(struct stage2 *s)
 		kill_marked(&c->procs);
 }
 
+/* A command that killed its reaper may have killed the template and the spawner, too, and the kernel may not have ended them
+ * yet. A template that is about to end must not get the next command: the host could not know how far that command came. */
+static void
+end_with_helpers(struct stage2 *s)
+{
+	const char *name = procs_is_dying(s->proc_fd, s->template->pid) ? "template"
+	    : procs_is_dying(s->proc_fd, s->spawner->pid)               ? "spawner"
+									: NULL;
+
+	if (name == NULL)
+		return;
+	frame_flush(&s->fs, true, NULL); /* the host learns how the command ended */
+	helper_died(name);
+}
+
 static void
 tell_over(struct stage2 *s)
 {
 	struct commands *c = s->commands;
+	bool idle = true, lost = false;
 
+	for (unsigned i = 0; i < c->end; i++)
+		idle = idle && (!c->command[i].used || c->command[i].over);
+	if (idle && c->over > 0)
+		watch_idle(s);
 	for (unsigned i = 0; i < c->end; i++) {
 		struct command *cmd = &c->command[i];
 
 		if (!cmd->used || !cmd->over)
 			continue;
+		lost = lost || (!cmd->own && !cmd->ending);
 		tell_end(s, cmd);
 		exec_clear(&c->slots[i]);
 		cmd->used = false;
@@ -528,6 +654,8 @@ tell_over(struct stage2 *s)
 	}
 	while (c->end > 0 && !c->command[c->end - 1].used)
 		c->end--;
+	if (lost)
+		end_with_helpers(s);
 }
 
 /* Those that run and have not been said to; and what was ordered before there was a reaper. */
@@ -562,6 +690,11 @@ commands_look(struct stage2 *s)
 	if (c->over == 0)
 		return;
 	strange = find_strangers(s);
+	if (strange == 0 && !links_are_made(s->links, c->over)) {
+		/* What was made after the end would be looked at by nobody. */
+		c->left = true;
+		return;
+	}
 	if (strange == 0) {
 		c->rounds = 0;
 		tell_over(s);

@@ -13,6 +13,7 @@
 
 #include "shared/cleanup.h"
 #include "shared/lockdown.h"
+#include "stage2/child.h"
 #include "stage2/command_closed_filter.h"
 #include "stage2/command_filter.h"
 
@@ -24,34 +25,6 @@ struct outcome {
 	unsigned landlock_abi;
 	struct koda_error err;
 };
-
-/* With one descriptor, or none if fd is -1. */
-static int
-send_with_fds(int sock, const void *data, size_t len, const int *fds, size_t n, int flags)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(3 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)data, len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-	ssize_t r;
-
-	if (n > 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	do {
-		r = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
-	} while (r < 0 && errno == EINTR);
-	return r == (ssize_t)len ? 0 : -1;
-}
 
 static int
 confine(const int *writable, size_t n, bool local_binding, unsigned *ret_abi, int *ret_listener,
@@ -92,8 +65,7 @@ be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bo
 	prctl(PR_SET_NAME, "koda-template");
 	outcome.ok = confine(writable, n, local_binding, &outcome.landlock_abi, &listener,
 			 &outcome.err) == 0;
-	if (send_with_fds(sock, &outcome, sizeof(outcome), &listener, listener >= 0 ? 1 : 0, 0) <
-		0 ||
+	if (child_send(sock, &outcome, sizeof(outcome), &listener, listener >= 0 ? 1 : 0, 0) < 0 ||
 	    !outcome.ok)
 		_exit(1);
 	if (sock != ORDER_FD && dup3(sock, ORDER_FD, O_CLOEXEC) < 0)
@@ -101,6 +73,7 @@ be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bo
 	if (syscall(SYS_close_range, 0, ORDER_FD - 1, 0) < 0 ||
 	    syscall(SYS_close_range, ORDER_FD + 1, ~0u, 0) < 0)
 		_exit(1);
+	child_drop_heap();
 	exec_serve(ORDER_FD, slots);
 }
 
@@ -172,5 +145,5 @@ template_exec(struct template *t, unsigned slot, const int fds[3])
 {
 	const struct exec_request req = { slot };
 
-	return send_with_fds(t->fd, &req, sizeof(req), fds, 3, MSG_DONTWAIT);
+	return child_send(t->fd, &req, sizeof(req), fds, 3, MSG_DONTWAIT);
 }

@@ -2,106 +2,49 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/mount.h>
-#include <linux/openat2.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
-
-/* Of the C library's or the kernel's header, whichever is older. */
-#ifndef OPEN_TREE_CLONE
-#define OPEN_TREE_CLONE 1
-#endif
-#ifndef OPEN_TREE_CLOEXEC
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
-#ifndef AT_RECURSIVE
-#define AT_RECURSIVE 0x8000
-#endif
+#include "stage2/absent.h"
+#include "stage2/mirror.h"
+#include "stage2/mounts.h"
 
 /* Unmounting what was mounted, again as long as there is some; a mount that was moved away meanwhile is found by then. */
 #define UNMOUNT_TRIES 4
 
+#define OWN_FILES 64 /* what hides, and the private places themselves */
+
+/* A file system that hides a place: a few directories, where its holes are. It is read-only once it is made. */
+#define HIDING_BYTES  (1u << 20)
+#define HIDING_INODES 65536
+
 /* Mounts that are not where they were: so many are remembered before it is looked which of them there are. */
 #define FORMER_MAX 256
-
-static int
-sys_open_tree(int fd, const char *path, unsigned flags)
-{
-	return (int)syscall(SYS_open_tree, fd, path, flags);
-}
-
-/* Put the detached mount where fd is. */
-static int
-attach(int mount_fd, int fd)
-{
-	return (int)syscall(SYS_move_mount, mount_fd, "", fd, "",
-	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-}
-
-static int
-make_read_only(int mount_fd, unsigned recursive)
-{
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
-
-	return (int)syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr,
-	    sizeof(attr));
-}
-
-/* A copy of what is mounted there, with all below it. */
-static int
-clone_mount(int fd)
-{
-	return sys_open_tree(fd, "",
-	    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-}
-
-static int
-new_tmpfs(void)
-{
-	cleanup_close int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
-
-	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
-	    syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -1;
-	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
-	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-}
-
-/* No link on the way is followed: the host has resolved it, so one that is there now was put there since. */
-static int
-resolve(int dir, const char *path)
-{
-	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-}
-
-static int64_t
-mount_id(int fd)
-{
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
-	    (st.stx_mask & STATX_MNT_ID) == 0)
-		return -1;
-	return (int64_t)st.stx_mnt_id;
-}
 
 /* ---- once ---- */
 
 static int
-make_hidden(struct koda_error *err)
+new_tmpfs(void)
 {
-	cleanup_close int run = -1, koda = -1, at = -1, fs = -1, dir = -1, file = -1;
+	return mounts_tmpfs(HIDING_BYTES, HIDING_INODES,
+	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+}
+
+/* The file system in memory, and what hides places, which is a directory of it. */
+static int
+make_hidden(struct view *v, uint64_t bytes, struct koda_error *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC };
+	cleanup_close int run = -1, koda = -1, at = -1, dir = -1, file = -1;
+	int fs;
 
 	run = resolve(AT_FDCWD, "/run");
 	if (run >= 0 && mkdirat(run, "koda", 0755) < 0 && errno != EEXIST)
@@ -110,22 +53,28 @@ make_hidden(struct koda_error *err)
 	if (koda < 0 || (mkdirat(koda, "hidden", 0755) < 0 && errno != EEXIST) ||
 	    (at = resolve(koda, "hidden")) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "make '%s'", VIEW_HIDDEN);
-	fs = new_tmpfs();
+	fs = v->memory_fd = mounts_tmpfs(bytes, bytes / VIEW_BYTES_PER_FILE + OWN_FILES,
+	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (fs < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "make a file system in memory");
-	if (mkdirat(fs, "directory", 0555) < 0 ||
-	    (file = openat(fs, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0)) < 0 ||
-	    (dir = openat(fs, "directory", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-	    fchmod(dir, 0555) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "what hides in '%s'", VIEW_HIDDEN);
-	close(take_fd(&file)); /* nothing is made read-only that somebody writes */
-	if (attach(fs, at) < 0 || make_read_only(fs, 0) < 0)
+	if (attach(fs, at) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "mount '%s'", VIEW_HIDDEN);
-	return take_fd(&fs);
+	if (mkdirat(fs, "hidden", 0755) < 0 ||
+	    (dir = openat(fs, "hidden", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+	    mkdirat(dir, "directory", 0555) < 0 || fchmodat(dir, "directory", 0555, 0) < 0 ||
+	    (file = openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0)) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "what hides in '%s'", VIEW_HIDDEN);
+	v->hidden_fd = sys_open_tree(fs, "hidden", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	/* On the root of the file system, which no path leads to any more. */
+	if (v->hidden_fd < 0 ||
+	    syscall(SYS_mount_setattr, v->hidden_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ||
+	    attach(v->hidden_fd, fs) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "mount '%s'", VIEW_HIDDEN);
+	return 0;
 }
 
 struct view *
-view_new(struct koda_error *err)
+view_new(uint64_t bytes, struct koda_error *err)
 {
 	cleanup_free struct view *v = calloc(1, sizeof(*v));
 
@@ -138,8 +87,18 @@ view_new(struct koda_error *err)
 		err_set(err, KODA_UNSUPPORTED, errno, "mount namespace");
 		return NULL;
 	}
-	v->hidden_fd = make_hidden(err);
-	return v->hidden_fd < 0 ? NULL : take_ptr(&v);
+	return make_hidden(v, bytes, err) < 0 ? NULL : take_ptr(&v);
+}
+
+/* ---- for others ---- */
+
+int
+view_cover(const struct view *v, int at)
+{
+	cleanup_close int mnt =
+	    sys_open_tree(v->hidden_fd, "directory", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return mnt < 0 ? -1 : attach(mnt, at);
 }
 
 /* ---- undo ---- */
@@ -154,24 +113,6 @@ is_ours(const struct view *v, int id)
 		if (v->former[i] == id)
 			return true;
 	return false;
-}
-
-/* mountinfo writes blanks, and what would break a line, as \ooo. */
-static void
-unescape(char *s)
-{
-	char *to = s;
-
-	while (*s != '\0') {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-		    s[3] >= '0' && s[3] <= '7') {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 4;
-		} else {
-			*to++ = *s++;
-		}
-	}
-	*to = '\0';
 }
 
 struct place {
@@ -205,7 +146,7 @@ find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 				bad = more == NULL;
 				places = bad ? places : more;
 			}
-			unescape(path);
+			mounts_unescape(path);
 			if (bad)
 				free(path);
 			else
@@ -260,8 +201,10 @@ unmount_all(struct view *v, struct koda_error *err)
 static void
 forget(struct view *v)
 {
-	for (size_t i = 0; i < v->n; i++)
+	for (size_t i = 0; i < v->n; i++) {
 		free(v->entry[i].path);
+		mirror_free(v->entry[i].mirror);
+	}
 	free(v->entry);
 	free(v->former);
 	v->entry = NULL;
@@ -316,6 +259,7 @@ keep_former(struct view *v, int64_t id)
 struct pass {
 	bool again;     /* repairing: not the inode of the plan any more */
 	bool *todo;     /* of each entry */
+	bool *expected; /* it was there */
 	bool *holed;    /* it hides, and there are holes in it */
 	ssize_t *cover; /* what hides, or shows again, what it is in */
 	int *hole_fd;   /* the content of a hole, from before it was hidden */
@@ -332,6 +276,7 @@ pass_done(struct pass *p, size_t n)
 			close(p->hide_fd[i]);
 	}
 	free(p->todo);
+	free(p->expected);
 	free(p->holed);
 	free(p->cover);
 	free(p->hole_fd);
@@ -346,7 +291,9 @@ open_place(const struct view_entry *e, bool again, struct stat *ret)
 
 	if (fd < 0 || fstat(fd, ret) < 0 || S_ISLNK(ret->st_mode))
 		return -1;
-	if (again && S_ISDIR(ret->st_mode) != e->directory)
+	/* What hides does not depend on what it hides. */
+	if (again && e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE && e->mounted_ino != 0 &&
+	    S_ISDIR(ret->st_mode) != e->directory)
 		return -1;
 	if (!again && e->dev != 0 &&
 	    ((uint64_t)ret->st_dev != e->dev || (uint64_t)ret->st_ino != e->ino))
@@ -393,11 +340,11 @@ pass_init(struct pass *p, const struct view *v, struct koda_error *err)
 {
 	size_t n = v->n + 1;
 
-	*p = (struct pass){ false, calloc(n, sizeof(*p->todo)), calloc(n, sizeof(*p->holed)),
-		calloc(n, sizeof(*p->cover)), calloc(n, sizeof(*p->hole_fd)),
-		calloc(n, sizeof(*p->hide_fd)) };
-	if (p->todo == NULL || p->holed == NULL || p->cover == NULL || p->hole_fd == NULL ||
-	    p->hide_fd == NULL) {
+	*p = (struct pass){ false, calloc(n, sizeof(*p->todo)), calloc(n, sizeof(*p->expected)),
+		calloc(n, sizeof(*p->holed)), calloc(n, sizeof(*p->cover)),
+		calloc(n, sizeof(*p->hole_fd)), calloc(n, sizeof(*p->hide_fd)) };
+	if (p->todo == NULL || p->expected == NULL || p->holed == NULL || p->cover == NULL ||
+	    p->hole_fd == NULL || p->hide_fd == NULL) {
 		pass_done(p, 0);
 		return err_set(err, KODA_INTERNAL, ENOMEM, "plan");
 	}
@@ -431,39 +378,51 @@ is_seen(struct view_entry *e, int mount_fd)
 	return true;
 }
 
-/* A place for a hole, in the file system that hides what is around it. An O_PATH descriptor, or -1. */
-static int
-make_place(int root, const char *rel, bool directory)
+/* Is all that can be seen at the entry's path hidden by another one? Then it is no place for a mirror. */
+static bool
+is_covered(const struct view *v, size_t i)
 {
-	cleanup_close int at = fcntl(root, F_DUPFD_CLOEXEC, 3), next = -1;
-	char name[NAME_MAX + 1];
+	const struct view_entry *nearest = NULL;
 
-	while (at >= 0) {
-		const char *slash = strchrnul(rel, '/');
-		size_t len = (size_t)(slash - rel);
-		bool last = *slash == '\0';
+	for (size_t k = 0; k < i; k++) {
+		const struct view_entry *e = &v->entry[k];
 
-		if (len == 0 || len > NAME_MAX)
-			return -1;
-		memcpy(name, rel, len);
-		name[len] = '\0';
-		if (!last || directory) {
-			if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-				return -1;
-		} else {
-			next = openat(at, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-			if (next < 0)
-				return -1;
-			close(take_fd(&next));
-		}
-		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		close(take_fd(&at));
-		at = take_fd(&next);
-		if (last)
-			break;
-		rel = slash + 1;
+		if (e->there && (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE || is_hole(e)) &&
+		    path_is_inside(v->entry[i].path, e->path) &&
+		    (nearest == NULL || strlen(e->path) >= strlen(nearest->path)))
+			nearest = e;
 	}
-	return take_fd(&at);
+	return nearest != NULL && nearest->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE;
+}
+
+static bool
+is_of_kernel(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC;
+}
+
+static int
+mount_mirror(struct view *v, const struct pass *p, size_t i)
+{
+	struct view_entry *e = &v->entry[i];
+	cleanup_close int at = -1;
+	struct stat st;
+	int mnt;
+
+	if (is_covered(v, i))
+		return 0;
+	at = open_place(e, p->again, &st);
+	if (at < 0 || !S_ISDIR(st.st_mode) || is_of_kernel(at))
+		return 0;
+	mnt = mirror_attach(e->mirror, at);
+	if (mnt < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!is_seen(e, mnt))
+		return keep_former(v, mount_id(mnt));
+	note(e, &st);
+	return 1;
 }
 
 /*
@@ -478,6 +437,8 @@ mount_entry(struct view *v, struct pass *p, size_t i)
 	ssize_t cover = p->cover[i];
 	struct stat st;
 
+	if (e->mirror != NULL)
+		return mount_mirror(v, p, i);
 	if (is_hole(e)) {
 		if (p->hole_fd[i] < 0)
 			return 0;
@@ -487,8 +448,8 @@ mount_entry(struct view *v, struct pass *p, size_t i)
 		if (cover >= 0 && p->hide_fd[cover] >= 0) {
 			const char *dir = v->entry[cover].path;
 
-			at = make_place(p->hide_fd[cover], e->path + strlen(dir) + (dir[1] != '\0'),
-			    S_ISDIR(st.st_mode));
+			at = mounts_make_place(p->hide_fd[cover],
+			    e->path + strlen(dir) + (dir[1] != '\0'), S_ISDIR(st.st_mode));
 			if (at < 0)
 				return -1;
 		} else {
@@ -534,6 +495,29 @@ seal(int fs)
 	return dir < 0 || fchmod(dir, 0555) < 0 || make_read_only(fs, 0) < 0 ? -1 : 0;
 }
 
+/*
+ * What hides in a directory that commands write is not mounted before a command starts: what is there may be a
+ * command's of an earlier sandbox, and the worker looks at it first. Nor is what is in it.
+ */
+static void
+leave_uncovered(struct view *v, struct pass *p)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		struct view_entry *e = &v->entry[i];
+		cleanup_close int at = -1;
+		struct stat st;
+
+		const ssize_t cover = p->cover[i];
+
+		if ((e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE || e->outside) &&
+		    (cover < 0 || p->todo[cover]))
+			continue;
+		p->todo[i] = false;
+		at = open_place(e, p->again, &st);
+		e->uncovered = at >= 0 && (is_hole(e) || cover < 0 || is_hole(&v->entry[cover]));
+	}
+}
+
 static int
 mount_todo(struct view *v, struct pass *p, struct koda_error *err)
 {
@@ -558,6 +542,16 @@ mount_todo(struct view *v, struct pass *p, struct koda_error *err)
 		if (!p->todo[i])
 			continue;
 		r = mount_entry(v, p, i);
+		if (r < 0 && v->entry[i].mirror != NULL && errno == E2BIG)
+			return err_set(err, KODA_UNSUPPORTED, 0,
+			    "cannot hide a place in '%s' that does not exist yet: the directory has more "
+			    "than %d names. Create the place, or remove its rule from deny_read",
+			    v->entry[i].path, MIRROR_NAMES_MAX);
+		if (r < 0 && v->entry[i].mirror != NULL)
+			return err_set(err, KODA_UNSUPPORTED, errno,
+			    "cannot hide a place in '%s' that does not exist yet. Create the place, or "
+			    "remove its rule from deny_read",
+			    v->entry[i].path);
 		if (r < 0)
 			return err_set(err, KODA_INTERNAL, errno, "mount '%s'", v->entry[i].path);
 		v->entry[i].there = r == 1;
@@ -581,15 +575,17 @@ copy_plan(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_erro
 		e->path = strndup((const char *)mounts[i]->path.data, mounts[i]->path.len);
 		if (e->path == NULL)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "plan");
+		e->plain = mounts[i]->has_plain && mounts[i]->plain;
 		e->dev = mounts[i]->has_dev && mounts[i]->has_ino ? mounts[i]->dev : 0;
 		e->ino = mounts[i]->has_dev && mounts[i]->has_ino ? mounts[i]->ino : 0;
+		e->outside = mounts[i]->has_outside && mounts[i]->outside;
 		v->n++;
 	}
 	return 0;
 }
 
 int
-view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_error *err)
+view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle, struct koda_error *err)
 {
 	struct pass p;
 	int r;
@@ -597,12 +593,14 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_err
 	if (unmount_all(v, err) < 0)
 		return -1;
 	forget(v);
-	if (copy_plan(v, mounts, n, err) < 0)
+	if (copy_plan(v, mounts, n, err) < 0 || absent_add_mirrors(v, err) < 0)
 		return -1;
 	if (pass_init(&p, v, err) < 0)
 		return -1;
 	for (size_t i = 0; i < v->n; i++)
 		p.todo[i] = true;
+	if (idle)
+		leave_uncovered(v, &p);
 	r = mount_todo(v, &p, err);
 	pass_done(&p, v->n);
 	return r;
@@ -638,8 +636,13 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 	if (pass_init(&p, v, err) < 0)
 		return -1;
 	p.again = true;
-	for (size_t i = 0; i < v->n; i++)
+	for (size_t i = 0; i < v->n; i++) {
 		p.todo[i] = v->entry[i].there && !is_mounted(v, &v->entry[i]);
+		/* Holes, and what is in them, come with what they are in; they are not missed where there are none. */
+		if (p.cover[i] >= 0 && p.todo[p.cover[i]])
+			p.todo[i] = true;
+		p.expected[i] = p.todo[i] && v->entry[i].there;
+	}
 	for (size_t i = 0; i < v->n; i++)
 		if (p.todo[i] && keep_former(v, v->entry[i].mount_id) < 0) {
 			pass_done(&p, v->n);
@@ -647,12 +650,80 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 		}
 	r = mount_todo(v, &p, err);
 	for (size_t i = 0; i < v->n; i++) {
-		repaired += p.todo[i] && v->entry[i].there;
-		lost += p.todo[i] && !v->entry[i].there;
+		repaired += p.expected[i] && v->entry[i].there;
+		v->entry[i].late = v->entry[i].late ||
+		    (p.todo[i] && v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE &&
+			!v->entry[i].outside && !v->entry[i].uncovered);
+		/* What a mirror never shows is not expected to come. */
+		lost += p.expected[i] && !v->entry[i].there && !v->entry[i].masked;
 	}
 	pass_done(&p, v->n);
 	if (r < 0)
 		return -1;
 	*ret_lost = lost;
 	return (int)repaired;
+}
+
+size_t
+view_uncover(struct view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = v->n; i > 0; i--) {
+		struct view_entry *e = &v->entry[i - 1];
+
+		if (!e->late || !e->there)
+			continue;
+		unmount_one(&(struct place){ e->mount_id, e->path });
+		e->there = false;
+		e->uncovered = true;
+		n++;
+		/* Holes are mounted in what hides. */
+		for (size_t k = i; k < v->n; k++)
+			if (is_hole(&v->entry[k]) && is_below(v->entry[k].path, e->path))
+				v->entry[k].there = false;
+	}
+	return n;
+}
+
+int
+view_add_linked(struct view *v, const char *path, size_t *ret)
+{
+	struct view_entry *e, *unused = NULL;
+	size_t n = 0;
+	char *copy;
+
+	for (size_t i = 0; i < v->n; i++) {
+		e = &v->entry[i];
+		/* Whether it is hidden or is to be, or lies in what is. */
+		if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE && path_is_inside(path, e->path))
+			return 0;
+		n += e->linked;
+		if (e->linked && !e->there && !e->late && unused == NULL)
+			unused = e;
+	}
+	if (n >= VIEW_LINKED_MAX && unused == NULL) {
+		errno = E2BIG;
+		return -1;
+	}
+	copy = strdup(path);
+	if (copy == NULL)
+		return -1;
+	if (n < VIEW_LINKED_MAX) {
+		e = reallocarray(v->entry, v->n + 2, sizeof(*e));
+		if (e == NULL) {
+			free(copy);
+			return -1;
+		}
+		v->entry = e;
+		unused = &e[v->n++];
+		*unused = (struct view_entry){ .path = NULL };
+	}
+	free(unused->path);
+	*unused = (struct view_entry){ .kind = KODA__MOUNT_KIND__MOUNT_KIND_HIDE,
+		.path = copy,
+		.linked = true,
+		.mount_id = -1 };
+	*ret = (size_t)(unused - v->entry);
+	return 1;
 }

@@ -1,21 +1,21 @@
 #include "stage2/watch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
 #include "shared/bytes.h"
 #include "shared/cleanup.h"
+#include "stage2/caches.h"
+#include "stage2/follow.h"
+#include "stage2/holders.h"
+#include "stage2/links.h"
+#include "stage2/notice.h"
 #include "stage2/procs.h"
 #include "stage2/reap.h"
 #include "stage2/view.h"
@@ -25,17 +25,25 @@
 #define REPAIR_WAIT_US 10000
 #define REPAIR_STEP_US 100
 
-#define EVENTS_BUFFER (16u << 10) /* in one turn of the loop */
-#define FDINFO_SIZE   1024        /* of a socket: five short lines */
-
-#define DIR_MASK                                                                                   \
-	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |     \
-	    IN_ONLYDIR)
+#define FDINFO_SIZE 1024 /* of a socket: five short lines */
 
 /* A directory in which names of the plan are, or the way to them begins. */
 struct dir {
-	int wd;
+	int fd; /* O_RDONLY, with notice; -1: free */
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	size_t up; /* its parent's number + 1, where its own removal or renaming shows; 0: none */
 	size_t first; /* place + 1, 0: none */
+	bool needed;
+};
+
+/* What a name was when it was looked at: another one has another of these. */
+struct sight {
+	int errnum;
+	uint64_t mount, ino;
+	dev_t dev;
+	int64_t born;
 };
 
 /* Of the entry of the plan with the same number. */
@@ -44,33 +52,33 @@ struct place {
 	size_t next;      /* of the same directory, + 1 */
 	const char *name; /* what to look for there: points into the entry's path */
 	size_t name_len;
+	struct sight sight;
 	bool lost; /* it was mounted, and what was there has gone away */
 	bool told; /* that it has appeared */
 	bool touched;
 };
 
 struct watch {
-	int mountinfo, inotify;
+	int mountinfo;
 	struct place *place;
 	size_t n_places;
 	struct dir *dir;
 	size_t n_dirs, dirs_size;
+	bool
+	    blind; /* a directory is not watched: the kernel does not signal, or there are no descriptors left */
+	bool planning; /* all that is watched was opened for this plan */
+	bool busy;     /* a command runs, or is about to: what is late is hidden */
 };
 
 struct watch *
 watch_new(struct koda_error *err)
 {
-	cleanup_close int mountinfo = -1, inotify = -1;
+	cleanup_close int mountinfo = -1;
 	struct watch *w;
 
 	mountinfo = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (mountinfo < 0) {
 		err_set(err, KODA_IO, errno, "open the list of mounts");
-		return NULL;
-	}
-	inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (inotify < 0) {
-		err_set(err, KODA_IO, errno, "watch directories");
 		return NULL;
 	}
 	w = calloc(1, sizeof(*w));
@@ -79,7 +87,6 @@ watch_new(struct koda_error *err)
 		return NULL;
 	}
 	w->mountinfo = take_fd(&mountinfo);
-	w->inotify = take_fd(&inotify);
 	return w;
 }
 
@@ -87,12 +94,6 @@ int
 watch_mountinfo_fd(const struct watch *w)
 {
 	return w->mountinfo;
-}
-
-int
-watch_inotify_fd(const struct watch *w)
-{
-	return w->inotify;
 }
 
 static uint64_t
@@ -108,19 +109,33 @@ now_us(void)
  * The directories.
  */
 
-/* The directory with that watch, made if need be. Its number + 1, or 0. */
+/* That directory, opened and watched if it is not yet. Its number + 1, or 0 with errno. */
 static size_t
-dir_of(struct watch *w, int wd)
+dir_of(struct watch *w, const char *path)
 {
-	for (size_t i = 0; i < w->n_dirs; i++)
-		if (w->dir[i].wd == wd)
+	cleanup_close int fd = -1;
+	cleanup_free char *copy = NULL;
+	size_t free_one = w->n_dirs;
+	struct stat st;
+
+	/* Opened a moment ago: if it is another one by now, its parent has said so. */
+	for (size_t i = 0; i < w->n_dirs && w->planning; i++)
+		if (w->dir[i].fd >= 0 && strcmp(w->dir[i].path, path) == 0)
 			return i + 1;
-	for (size_t i = 0; i < w->n_dirs; i++)
-		if (w->dir[i].wd < 0 && w->dir[i].first == 0) {
-			w->dir[i].wd = wd;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	copy = strdup(path);
+	if (fd < 0 || copy == NULL || fstat(fd, &st) < 0)
+		return 0;
+	for (size_t i = 0; i < w->n_dirs; i++) {
+		const struct dir *d = &w->dir[i];
+
+		if (d->fd >= 0 && d->dev == st.st_dev && d->ino == st.st_ino &&
+		    strcmp(d->path, path) == 0)
 			return i + 1;
-		}
-	if (w->n_dirs == w->dirs_size) {
+		if (d->fd < 0)
+			free_one = i;
+	}
+	if (free_one == w->dirs_size) {
 		size_t bigger = w->dirs_size != 0 ? w->dirs_size * 2 : 16;
 		struct dir *more = reallocarray(w->dir, bigger, sizeof(*more));
 
@@ -129,8 +144,13 @@ dir_of(struct watch *w, int wd)
 		w->dir = more;
 		w->dirs_size = bigger;
 	}
-	w->dir[w->n_dirs] = (struct dir){ .wd = wd };
-	return ++w->n_dirs;
+	if (notice_directory(fd) < 0)
+		return 0;
+	w->dir[free_one] =
+	    (struct dir){ take_fd(&fd), take_ptr(&copy), st.st_dev, st.st_ino, 0, 0, false };
+	if (free_one == w->n_dirs)
+		w->n_dirs++;
+	return free_one + 1;
 }
 
 static void
@@ -147,20 +167,79 @@ unhook(struct watch *w, size_t i)
 	p->dir = p->next = 0;
 }
 
-/* Give up the watches that nobody needs any more. */
+static void
+dir_done(struct dir *d)
+{
+	close_at(&d->fd);
+	free(d->path);
+	*d = (struct dir){ .fd = -1 };
+}
+
+/* Give up the directories in which no place is any more. */
 static void
 prune(struct watch *w)
 {
+	for (size_t i = 0; i < w->n_dirs; i++) {
+		w->dir[i].needed = w->dir[i].first != 0;
+		if (!w->dir[i].needed)
+			w->dir[i].up = 0;
+	}
 	for (size_t i = 0; i < w->n_dirs; i++)
-		if (w->dir[i].wd >= 0 && w->dir[i].first == 0) {
-			inotify_rm_watch(w->inotify, w->dir[i].wd);
-			w->dir[i].wd = -1;
-		}
+		if (w->dir[i].up != 0)
+			w->dir[w->dir[i].up - 1].needed = true;
+	for (size_t i = 0; i < w->n_dirs; i++)
+		if (w->dir[i].fd >= 0 && !w->dir[i].needed)
+			dir_done(&w->dir[i]);
+}
+
+/* The name of the place in the directory that is watched for it. */
+static void
+see(const struct view *v, const struct place *p, size_t i, struct sight *ret)
+{
+	char path[PATH_LEN_MAX + 1];
+	size_t len = (size_t)(p->name - v->entry[i].path) + p->name_len;
+	struct statx st;
+
+	memcpy(path, v->entry[i].path, len);
+	path[len] = '\0';
+	*ret = (struct sight){ 0 };
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		STATX_INO | STATX_MNT_ID | STATX_BTIME, &st) < 0) {
+		ret->errnum = errno;
+		return;
+	}
+	*ret = (struct sight){ 0, st.stx_mnt_id, st.stx_ino,
+		makedev(st.stx_dev_major, st.stx_dev_minor),
+		st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec };
+}
+
+static bool
+is_as_seen(const struct sight *a, const struct sight *b)
+{
+	return a->errnum == b->errnum && a->mount == b->mount && a->ino == b->ino &&
+	    a->dev == b->dev && a->born == b->born;
+}
+
+/* Its parent, too: a directory does not say of itself that it was moved or removed. */
+static void
+watch_parent(struct watch *w, size_t dir)
+{
+	char path[PATH_LEN_MAX + 1];
+	size_t len = strlen(w->dir[dir - 1].path), up;
+
+	if (w->dir[dir - 1].up != 0 || len <= 1 || len >= sizeof(path))
+		return;
+	memcpy(path, w->dir[dir - 1].path, len + 1);
+	while (path[--len] != '/')
+		;
+	path[len > 0 ? len : 1] = '\0';
+	up = dir_of(w, path);
+	w->dir[dir - 1].up = up;
 }
 
 /*
- * Watch the nearest directory that is there on the way to the entry. A limit of the kernel's on watches leaves an
- * entry without: then the comparison after the command is what notices.
+ * Watch the nearest directory that is there on the way to the entry. An entry for which this fails is looked at again
+ * every now and then (watch_look).
  */
 static void
 hook(struct watch *w, const struct view *v, size_t i)
@@ -176,42 +255,42 @@ hook(struct watch *w, const struct view *v, size_t i)
 		return;
 	/* From the parent upwards; and down again when what was missing has come meanwhile. */
 	for (end = len; end > 0 && tries <= PATH_LEN_MAX; tries++) {
-		size_t slash = end;
+		size_t slash = end, at;
 		struct stat st;
-		int wd;
 
 		while (path[slash - 1] != '/')
 			slash--;
 		memcpy(dir, path, slash);
 		dir[slash > 1 ? slash - 1 : 1] = '\0';
-		wd = inotify_add_watch(w->inotify, dir, DIR_MASK);
-		if (wd < 0) {
-			if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+		at = dir_of(w, dir);
+		if (at == 0) {
+			if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) {
+				w->blind = true;
 				return;
+			}
 			end = slash - 1;
 			continue;
 		}
 		memcpy(dir, path, end);
 		dir[end] = '\0';
 		if (end < len && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-		    access(dir, R_OK) == 0) {
+		    faccessat(AT_FDCWD, dir, R_OK, 0) == 0) {
 			end = end + 1 + strcspn(path + end + 1, "/");
-			(void)dir_of(w, wd); /* for prune() */
 			continue;
 		}
-		p->dir = dir_of(w, wd);
-		if (p->dir == 0)
-			return;
+		watch_parent(w, at);
+		p->dir = at;
 		p->name = path + slash;
 		p->name_len = end - slash;
-		p->next = w->dir[p->dir - 1].first;
-		w->dir[p->dir - 1].first = i + 1;
+		see(v, p, i, &p->sight);
+		p->next = w->dir[at - 1].first;
+		w->dir[at - 1].first = i + 1;
 		return;
 	}
 }
 
 /* What is at the entry's path now. */
-enum at { AT_NOTHING, AT_OURS, AT_OTHER };
+enum at { AT_NOTHING, AT_OURS, AT_OTHER, AT_LINK };
 
 static enum at
 look(const struct view *v, const struct view_entry *e)
@@ -228,7 +307,7 @@ look(const struct view *v, const struct view_entry *e)
 		if (o->there && st.stx_mnt_id == (uint64_t)o->mount_id &&
 		    strcmp(o->path, e->path) == 0)
 			return AT_OURS;
-	return AT_OTHER;
+	return S_ISLNK(st.stx_mode) ? AT_LINK : AT_OTHER;
 }
 
 void
@@ -237,296 +316,34 @@ watch_plan(struct watch *w, const struct view *v)
 	struct place *place = calloc(v->n != 0 ? v->n : 1, sizeof(*place));
 
 	for (size_t i = 0; i < w->n_dirs; i++)
-		if (w->dir[i].wd >= 0)
-			inotify_rm_watch(w->inotify, w->dir[i].wd);
+		dir_done(&w->dir[i]);
 	w->n_dirs = 0;
+	w->blind = place == NULL;
 	free(w->place);
 	w->place = place;
 	w->n_places = place != NULL ? v->n : 0;
+	w->planning = true;
 	for (size_t i = 0; i < w->n_places; i++) {
 		hook(w, v, i);
 		/* There, and not what the plan means: it is among those that are said to be missing. */
 		place[i].told = !v->entry[i].there && look(v, &v->entry[i]) != AT_NOTHING;
 		/* What is to be hidden is hidden when it comes, whoever makes it: a comparison later is too late. */
 		place[i].lost = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE &&
-		    !v->entry[i].there && !place[i].told;
+		    !v->entry[i].there && (!place[i].told || v->entry[i].uncovered);
 	}
-}
-
-static DIR *
-open_dir(int at, const char *path)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (dir == NULL)
-		close_at(&fd);
-	return dir;
-}
-
-static void
-close_dir(DIR **dir)
-{
-	if (*dir != NULL)
-		closedir(*dir);
+	w->planning = false;
+	prune(w);
 }
 
 /*
- * What was replaced, and who holds it.
+ * Mending.
  */
-
-struct replaced {
-	size_t entry;
-	uint64_t dev[2], ino[2]; /* before, and now */
-	bool directory;          /* now */
-	bool content;            /* its content is protected, not only its name */
-	bool hidden;             /* against reading as well */
-};
-
-struct replacements {
-	struct replaced *v;
-	size_t n;
-};
 
 static void
 replacements_done(struct replacements *r)
 {
 	free(r->v);
 }
-
-static bool
-is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino, bool writes)
-{
-	for (size_t i = 0; i < all->n; i++)
-		for (int k = 0; k < 2; k++)
-			if (all->v[i].content && (writes || all->v[i].hidden) && ino != 0 &&
-			    all->v[i].ino[k] == ino && all->v[i].dev[k] == dev)
-				return true;
-	return false;
-}
-
-/* Does that path lie in a directory that was replaced, on a mount that is not what we put there or into it? */
-static bool
-is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount,
-    bool writes)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		const char *dir = v->entry[all->v[i].entry].path;
-		bool ours = false;
-
-		if (!all->v[i].content || !(writes || all->v[i].hidden) || !all->v[i].directory ||
-		    !path_is_inside(path, dir))
-			continue;
-		for (size_t k = 0; k < v->n && !ours; k++)
-			ours = v->entry[k].there && (uint64_t)v->entry[k].mount_id == mount &&
-			    path_is_inside(v->entry[k].path, dir);
-		if (!ours)
-			return true;
-	}
-	return false;
-}
-
-/* The file system that a link of proc leads to, and how it is mounted there. */
-static int
-mount_of(int dir, const char *name, struct statvfs *ret)
-{
-	cleanup_close int fd = openat(dir, name, O_PATH | O_CLOEXEC);
-
-	return fd < 0 ? -1 : fstatvfs(fd, ret);
-}
-
-/*
- * A socket in which descriptors wait to be received: nobody can say which, and who holds it can have them. (Linux 5.6;
- * before that it does not show.)
- */
-static bool
-carries(int dir, const char *name)
-{
-	static const char field[] = "scm_fds:";
-	char path[64], *line = NULL;
-	bool some = false;
-	size_t size = 0;
-	FILE *info;
-	int fd;
-
-	snprintf(path, sizeof(path), "../fdinfo/%.16s", name);
-	fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	info = fd >= 0 ? fdopen(fd, "r") : NULL;
-	if (info == NULL) {
-		close_at(&fd);
-		return false;
-	}
-	/* To its end: before that come locks, of which there may be as many as somebody wants. */
-	while (!some && getline(&line, &size, info) > 0)
-		some = strncmp(line, field, sizeof(field) - 1) == 0 &&
-		    strtoul(line + sizeof(field) - 1, NULL, 10) > 0;
-	free(line);
-	fclose(info);
-	return some;
-}
-
-/*
- * Is this descriptor (or working directory) a way to change what is protected now, around our mount? link is its name
- * in proc; where it says how it was opened, `says`.
- */
-static bool
-is_way_around(const struct view *v, const struct replacements *all, int dir, const char *name,
-    bool says)
-{
-	char path[PATH_LEN_MAX + 1];
-	bool writes = true; /* through a directory */
-	struct statvfs fs;
-	struct statx st;
-	struct stat link;
-	ssize_t n;
-
-	if (statx(dir, name, AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
-		return false;
-	/* However it was opened: what lies on no read-only mount can be opened again, by its number, to be written. */
-	if (S_ISREG(st.stx_mode) && says && fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) == 0)
-		writes = (link.st_mode & S_IWUSR) != 0 || mount_of(dir, name, &fs) < 0 ||
-		    (fs.f_flag & ST_RDONLY) == 0;
-	else if (!S_ISDIR(st.stx_mode))
-		return S_ISSOCK(st.stx_mode) && says && carries(dir, name);
-	if (S_ISREG(st.stx_mode) &&
-	    is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, writes))
-		return true;
-	n = readlinkat(dir, name, path, sizeof(path) - 1);
-	if (n <= 0)
-		return false;
-	path[n] = '\0';
-	return is_around(v, all, path, st.stx_mnt_id, writes);
-}
-
-static bool
-holds_descriptor(const struct view *v, const struct replacements *all, int proc, const char *fds)
-{
-	cleanup(close_dir) DIR *dir = open_dir(proc, fds);
-	const struct dirent *d;
-
-	while (dir != NULL && (d = readdir(dir)) != NULL)
-		if (d->d_name[0] != '.' && is_way_around(v, all, dirfd(dir), d->d_name, true))
-			return true;
-	return false;
-}
-
-/* A mapping of it, shared or of what is hidden. Whether the file was open for writing does not show: it is taken for
- * that. */
-static bool
-holds_mapping(const struct replacements *all, int proc, const char *name)
-{
-	char *line = NULL;
-	size_t size = 0;
-	bool holds = false;
-	FILE *maps;
-	int fd;
-
-	fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
-	maps = fd >= 0 ? fdopen(fd, "r") : NULL;
-	if (maps == NULL) {
-		close_at(&fd);
-		return false;
-	}
-	while (!holds && getline(&line, &size, maps) > 0) {
-		unsigned long maj, min;
-		uint64_t ino;
-		char *at = strchr(line, ' ');
-
-		/* from-to perms offset maj:min ino path */
-		bool shared;
-
-		if (at == NULL || strlen(at) < sizeof(" rwxs "))
-			continue;
-		shared = at[4] == 's';
-		strtoull(at + 5, &at, 16);
-		maj = strtoul(at, &at, 16);
-		min = *at == ':' ? strtoul(at + 1, &at, 16) : 0;
-		ino = strtoull(at, NULL, 10);
-		for (size_t i = 0; i < all->n && !holds; i++)
-			for (int k = 0; k < 2; k++)
-				/* Of an unnamed device (btrfs, overlayfs) the numbers here are others. */
-				if (all->v[i].content && (shared || all->v[i].hidden) && ino != 0 &&
-				    all->v[i].ino[k] == ino &&
-				    (all->v[i].dev[k] == makedev((unsigned)maj, (unsigned)min) ||
-					maj == 0))
-					holds = true;
-	}
-	free(line);
-	fclose(maps);
-	return holds;
-}
-
-static bool
-is_dead(char state)
-{
-	return strchr("ZXx", state) != NULL;
-}
-
-static bool
-holds(const struct view *v, const struct replacements *all, int proc, const struct proc *p)
-{
-	cleanup(close_dir) DIR *tasks = NULL;
-	const struct dirent *d;
-	char name[64], pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", p->pid);
-	snprintf(name, sizeof(name), "%d/fd", p->pid);
-	if (holds_descriptor(v, all, proc, name))
-		return true;
-	snprintf(name, sizeof(name), "%d/maps", p->pid);
-	if (holds_mapping(all, proc, name))
-		return true;
-	snprintf(name, sizeof(name), "%d/cwd", p->pid);
-	if (is_way_around(v, all, proc, name, false))
-		return true;
-	/* Threads may have descriptors and working directories of their own. */
-	snprintf(name, sizeof(name), "%d/task", p->pid);
-	tasks = open_dir(proc, name);
-	while (tasks != NULL && (d = readdir(tasks)) != NULL) {
-		long tid = strtol(d->d_name, NULL, 10);
-
-		if (tid <= 0 || tid == p->pid)
-			continue;
-		/* Of a first thread that has ended there are no mappings. */
-		snprintf(name, sizeof(name), "%s/task/%ld/maps", pid, tid);
-		if (is_dead(p->state) && holds_mapping(all, proc, name))
-			return true;
-		if (syscall(SYS_kcmp, p->pid, tid, KCMP_FILES, 0, 0) != 0) {
-			snprintf(name, sizeof(name), "%s/task/%ld/fd", pid, tid);
-			if (holds_descriptor(v, all, proc, name))
-				return true;
-		}
-		if (syscall(SYS_kcmp, p->pid, tid, KCMP_FS, 0, 0) != 0) {
-			snprintf(name, sizeof(name), "%s/task/%ld/cwd", pid, tid);
-			if (is_way_around(v, all, proc, name, false))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* SIGKILL for who holds it. */
-static uint64_t
-end_holders(const struct stage2 *s, const struct replacements *all, const struct procs *who)
-{
-	uint64_t ended = 0;
-
-	for (size_t i = 0; i < who->n; i++) {
-		const struct proc *p = &who->v[i];
-
-		/* What its first thread says is not true of the others. */
-		if (p->pid == 1 || (p->parent == 1 && commands_is_ours(s, p->pid)) ||
-		    (is_dead(p->state) && p->threads <= 1) || !holds(s->view, all, s->proc_fd, p))
-			continue;
-		if (kill(p->pid, SIGKILL) == 0)
-			ended++;
-	}
-	return ended;
-}
-
-/*
- * Mending.
- */
 
 static bool
 is_damaged(const struct watch *w, const struct view *v, size_t i)
@@ -536,7 +353,13 @@ is_damaged(const struct watch *w, const struct view *v, size_t i)
 
 	if (!e->there && !(i < w->n_places && w->place[i].lost))
 		return false;
+	/* What has come to be hidden is hidden while commands run: see view_uncover(). */
+	if (!e->there && !w->busy && !e->outside && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
+		return false;
 	at = look(v, e);
+	/* What a link leads to is an entry of its own: follow_links(). */
+	if (!e->there && at == AT_LINK && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
+		return false;
 	return e->there ? at != AT_OURS : at != AT_NOTHING;
 }
 
@@ -555,14 +378,29 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 	ret->v = calloc(v->n, sizeof(*ret->v));
 	if (ret->v == NULL)
 		return false;
-	for (size_t i = 0; i < v->n; i++)
-		if (is_damaged(w, v, i))
-			ret->v[ret->n++] = (struct replaced){ .entry = i,
-				.dev = { v->entry[i].mounted_dev },
-				.ino = { v->entry[i].mounted_ino },
-				.content = v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN &&
-				    v->entry[i].kind != KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE,
-				.hidden = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE };
+	for (size_t i = 0; i < v->n; i++) {
+		const struct view_entry *e = &v->entry[i];
+		struct replaced *r = &ret->v[ret->n];
+		struct stat st;
+
+		if (!is_damaged(w, v, i))
+			continue;
+		*r = (struct replaced){ .entry = i,
+			.dev = { e->mounted_dev },
+			.ino = { e->mounted_ino },
+			.content = e->kind != KODA__MOUNT_KIND__MOUNT_KIND_PIN &&
+			    e->kind != KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE,
+			.hidden = e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE,
+			.again = e->uncovered,
+			.came = !e->there && e->mounted_ino == 0 };
+		/* It has just come: until it is hidden, what is there now is what could be opened. */
+		if (!e->there && lstat(e->path, &st) == 0) {
+			r->dev[0] = st.st_dev;
+			r->ino[0] = st.st_ino;
+			r->directory = S_ISDIR(st.st_mode);
+		}
+		ret->n++;
+	}
 	return true;
 }
 
@@ -587,10 +425,20 @@ repair(struct stage2 *s, const struct replacements *gone)
 		lost = 0;
 		if (view_repair(s->view, &lost, &err) < 0)
 			_exit(1); /* nobody knows any more what is writable: everything ends */
+		links_plan(s->links, s->view);
 		if (lost == 0 || now_us() >= until)
 			return;
 		nanosleep(&step, NULL);
 	}
+}
+
+static Koda__EventKind
+kind_of(const struct view_entry *e, const struct replaced *r)
+{
+	if (!e->there)
+		return KODA__EVENT_KIND__EVENT_KIND_LOST;
+	return r->came && r->hidden ? KODA__EVENT_KIND__EVENT_KIND_HIDDEN
+				    : KODA__EVENT_KIND__EVENT_KIND_REMOUNTED;
 }
 
 /* The whole of it: stop, mount, end, go on, report. */
@@ -621,17 +469,16 @@ mend(struct stage2 *s)
 		gone.v[i].ino[1] = e->mounted_ino;
 		gone.v[i].directory = lstat(e->path, &st) == 0 && S_ISDIR(st.st_mode);
 	}
-	ended = end_holders(s, &gone, &all);
+	ended = holders_end(s, &gone, &all);
 	procs_go_on(&all);
 	took = now_us() - begun;
 	for (size_t i = 0; i < gone.n; i++) {
 		size_t n = gone.v[i].entry;
 		const struct view_entry *e = &v->entry[n];
 
-		stage2_event(s,
-		    e->there ? KODA__EVENT_KIND__EVENT_KIND_REMOUNTED
-			     : KODA__EVENT_KIND__EVENT_KIND_LOST,
-		    e->path, took, i == 0 ? ended : 0);
+		if (!gone.v[i].again || !e->there)
+			stage2_event(s, kind_of(e, &gone.v[i]), e->path, took, i == 0 ? ended : 0);
+		v->entry[n].uncovered = false;
 		if (n < w->n_places) {
 			w->place[n].lost = !e->there;
 			w->place[n].told = false;
@@ -643,55 +490,133 @@ mend(struct stage2 *s)
 void
 watch_mounts_changed(struct stage2 *s)
 {
+	const char *lost = caches_lost(s->view);
+
+	/* It cannot be made again while commands run: the host makes another slot. */
+	if (lost != NULL) {
+		fprintf(stderr,
+		    "koda-sandbox-stage2: somebody has removed '%.200s', on which a cache was mounted\n",
+		    lost);
+		_exit(1);
+	}
 	/* Our own mounting says so too. */
 	if (any_damaged(s->watch, s->view))
 		mend(s);
 }
 
-static void
-touch(struct watch *w, const struct inotify_event *event)
+/* Names in that directory have changed, or in any (-1): which places may be others now? */
+static bool
+touch(struct watch *w, const struct view *v, int fd)
 {
-	bool all = (event->mask & IN_Q_OVERFLOW) != 0;
-	bool self = (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF)) != 0;
-	size_t len = event->len > 0 ? strlen(event->name) : 0;
+	bool any = false;
 
 	for (size_t d = 0; d < w->n_dirs; d++) {
-		if (!all && w->dir[d].wd != event->wd)
-			continue;
-		for (size_t i = w->dir[d].first; i != 0; i = w->place[i - 1].next) {
-			struct place *p = &w->place[i - 1];
+		struct stat st;
+		bool here = w->dir[d].fd >= 0 && (fd < 0 || w->dir[d].fd == fd), self = false;
 
-			if (!all && !self &&
-			    (p->name_len != len || memcmp(p->name, event->name, len) != 0))
+		/* In its parent something changed: is it still what is at its path? */
+		if (w->dir[d].fd >= 0 && w->dir[d].up != 0 &&
+		    (fd < 0 || w->dir[w->dir[d].up - 1].fd == fd))
+			self = stat(w->dir[d].path, &st) < 0 || st.st_dev != w->dir[d].dev ||
+			    st.st_ino != w->dir[d].ino;
+		for (size_t i = here || self ? w->dir[d].first : 0; i != 0;
+		     i = w->place[i - 1].next) {
+			struct place *p = &w->place[i - 1];
+			struct sight now;
+
+			see(v, p, i - 1, &now);
+			/* It may have changed again between a repair and the look after it. */
+			if (!self && is_as_seen(&now, &p->sight) && !is_damaged(w, v, i - 1))
 				continue;
-			p->touched = true;
 			/* Gone and here again is one look: it is another one than what was told of. */
-			if (!all && !self)
+			if (!is_as_seen(&now, &p->sight))
 				p->told = false;
+			p->sight = now;
+			p->touched = any = true;
 		}
-		if (!self)
-			continue;
-		/* It is another directory's business from now on, or nobody's. Who was here hooks anew. */
-		if ((event->mask & IN_IGNORED) == 0)
-			inotify_rm_watch(w->inotify, w->dir[d].wd);
-		w->dir[d].wd = -1;
+	}
+	return any;
+}
+
+/* Only what a command could have put there, or leads where one writes, is a way around. */
+static bool
+is_writable(const char *path)
+{
+	char dir[PATH_LEN_MAX + 1];
+	size_t len = strlen(path);
+	struct statvfs fs;
+
+	if (len >= sizeof(dir))
+		return false;
+	memcpy(dir, path, len + 1);
+	for (;;) {
+		while (len > 1 && dir[--len] != '/')
+			;
+		dir[len] = '\0';
+		if (len <= 1)
+			return false;
+		if (statvfs(dir, &fs) == 0)
+			return (fs.f_flag & ST_RDONLY) == 0;
 	}
 }
 
-void
-watch_appeared(struct stage2 *s)
+static int
+watch_one_more(struct watch *w, const struct view *v, size_t i)
 {
-	_Alignas(struct inotify_event) uint8_t buf[EVENTS_BUFFER];
+	struct place *more;
+
+	if (i < w->n_places) {
+		unhook(w, i);
+	} else {
+		more = reallocarray(w->place, i + 1, sizeof(*more));
+		if (more == NULL)
+			return -1;
+		w->place = more;
+		w->n_places = i + 1;
+	}
+	w->place[i] = (struct place){ .lost = true };
+	hook(w, v, i);
+	return 0;
+}
+
+/* The places that are to be hidden and do not exist: is there a link on the way to one? True: there is a new one. */
+static bool
+follow_links_once(struct stage2 *s)
+{
+	struct view *v = s->view;
+	char path[PATH_MAX];
+	bool found = false;
+	size_t at;
+
+	for (size_t i = 0, n = v->n; i < n; i++) {
+		const struct view_entry *e = &v->entry[i];
+		int r;
+
+		if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE || e->outside || e->there ||
+		    e->linked || !follow_path(e->path, path) || !is_writable(path))
+			continue;
+		r = view_add_linked(v, path, &at);
+		if (r < 0 || (r > 0 && watch_one_more(s->watch, v, at) < 0))
+			_exit(1); /* what is to be hidden would not be */
+		found = found || r > 0;
+	}
+	return found;
+}
+
+/* A link may have changed before what it leads to was watched. */
+static void
+follow_links(struct stage2 *s)
+{
+	for (int i = 0; i < VIEW_LINKED_MAX && follow_links_once(s); i++)
+		;
+}
+
+static void
+look_at_touched(struct stage2 *s)
+{
 	struct watch *w = s->watch;
-	ssize_t n = read(w->inotify, buf, sizeof(buf));
 	bool damaged = false;
 
-	for (ssize_t at = 0; at < n;) {
-		const struct inotify_event *event = (const struct inotify_event *)(buf + at);
-
-		touch(w, event);
-		at += (ssize_t)(sizeof(*event) + event->len);
-	}
 	for (size_t i = 0; i < w->n_places; i++) {
 		const struct view_entry *e = &s->view->entry[i];
 		struct place *p = &w->place[i];
@@ -711,7 +636,65 @@ watch_appeared(struct stage2 *s)
 			stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_APPEARED, e->path, 0, 0);
 		}
 	}
+	follow_links(s);
 	prune(w);
-	if (damaged)
+	if (damaged || any_damaged(w, s->view))
 		mend(s);
+}
+
+void
+watch_names_changed(struct stage2 *s, int fd)
+{
+	view_changed(s->view, fd);
+	if (touch(s->watch, s->view, fd))
+		look_at_touched(s);
+}
+
+bool
+watch_is_blind(const struct watch *w)
+{
+	return w->blind;
+}
+
+void
+watch_look(struct stage2 *s)
+{
+	view_catch_up(s->view);
+	if (!s->watch->blind)
+		return;
+	for (size_t i = 0; i < s->watch->n_places; i++)
+		s->watch->place[i].touched = true;
+	look_at_touched(s);
+	watch_mounts_changed(s);
+}
+
+void
+watch_busy(struct stage2 *s)
+{
+	bool waiting = false;
+
+	s->watch->busy = true;
+	watch_look(s);
+	follow_links(s);
+	for (size_t i = 0; i < s->view->n && !waiting; i++) {
+		const struct view_entry *e = &s->view->entry[i];
+
+		waiting = e->uncovered || e->linked ||
+		    (!e->masked && i < s->watch->n_places && s->watch->place[i].lost);
+	}
+	if (waiting)
+		watch_mounts_changed(s);
+}
+
+void
+watch_idle(struct stage2 *s)
+{
+	struct watch *w = s->watch;
+
+	w->busy = false;
+	if (view_uncover(s->view) == 0)
+		return;
+	for (size_t i = 0; i < w->n_places; i++)
+		w->place[i].lost =
+		    w->place[i].lost || (s->view->entry[i].late && !s->view->entry[i].there);
 }

@@ -1,5 +1,5 @@
 /*
- * gen-seccomp worker|search|proxy|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
+ * gen-seccomp worker|search|proxy|stage2|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
  * worker_filter (or the like) of struct sock_filter. Run at build time, so that the programs that are confined
  * carry the instructions and not libseccomp (loading a prebuilt filter is also 200 us cheaper).
  *
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -27,8 +28,13 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "tools/command_ioctls.h"
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -80,6 +86,32 @@ static const char *const proxy_calls[] = {
 	/* the process */
 	"clock_gettime", "gettimeofday", "getrandom", "getppid", "getpid", "gettid", "getuid", "geteuid", "getgid", "getegid",
 	"futex", "rt_sigreturn", "rt_sigprocmask", "exit", "exit_group", "restart_syscall", "sysinfo",
+};
+
+/* The init of a slot, once it has booted: the only process in there with capabilities, and what looks at what commands
+ * ask for. It runs no program, and reads no more than names and /proc. The processes that it forks (the maker of links,
+ * the exact measurement) have this filter too. Beware of C library functions that make another call than their name says:
+ * access() makes SYS_access, which is not here, where faccessat() makes one that is. */
+static const char *const stage2_calls[] = {
+	/* the host, the template, the spawner */
+	"recvmsg", "sendmsg", "recvfrom", "sendto", "poll", "ppoll", "read", "write", "pread64", "close", "lseek",
+	/* processes: who died, who is stopped and ended */
+	"wait4", "kill", "prlimit64", "pidfd_open", "clock_gettime", "nanosleep", "clock_nanosleep", "setitimer",
+	/* the plan: mounts by descriptor, and what is looked at for it */
+	"open_tree", "move_mount", "mount_setattr", "umount2", "fsopen", "fsconfig", "fsmount", "mkdirat", "fchmod",
+	"openat", "openat2", "readlink", "readlinkat", "fstat", "newfstatat", "statx", "statfs", "fstatfs", "getdents64",
+	"faccessat", "faccessat2",
+	/* what commands ask for: their arguments, their descriptors, and what is done for them */
+	"process_vm_readv", "pidfd_getfd", "kcmp", "connect", "getsockopt", "symlinkat", "mknodat",
+	/* the process that makes links, which is forked again when it had to be ended (stage2/links.c) */
+	"umask", "dup3", "close_range", "chdir", "capset", "set_robust_list",
+	/* the names of a mirror that are not there any more (stage2/mirror.c) */
+	"unlinkat",
+	/* memory; mmap, mprotect below */
+	"brk", "munmap", "mremap", "madvise",
+	/* the process */
+	"getrandom", "getpid", "gettid", "getuid", "geteuid", "getgid", "getegid", "futex", "rt_sigreturn", "rt_sigprocmask",
+	"exit", "exit_group", "restart_syscall", "sysinfo",
 };
 
 static const char *const test_calls[] = { "kill", "tgkill", "nanosleep", "clock_nanosleep" };
@@ -140,6 +172,15 @@ allow_fcntls(const int *commands, size_t n)
 		    "fcntl");
 }
 
+/* fdopendir() makes sure of it; taking it off would matter only to an exec, which there is none of. */
+static void
+allow_closing_on_exec(void)
+{
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
+		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
+	    "fcntl");
+}
+
 static void
 allow_for_sanitizers(void)
 {
@@ -160,10 +201,7 @@ worker_rules(bool sanitize, bool test)
 		return;
 	}
 	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
-	/* fdopendir() makes sure of it; taking it off would matter only to an exec, which there is none of. */
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
-		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
-	    "fcntl");
+	allow_closing_on_exec();
 	no_new_code();
 }
 
@@ -226,6 +264,9 @@ proxy_sockets(void)
 			    "socket");
 }
 
+/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction until Linux 5.17, and still has it for programs from then. */
+#define NOTIF_ID_VALID_FORMER SECCOMP_IOR(2, __u64)
+
 static void
 proxy_rules(bool sanitize, bool test)
 {
@@ -247,6 +288,44 @@ proxy_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
+/* Answers to commands (seccomp notifications) are the only ioctls; the list of Unix sockets is the only new socket. */
+static void
+stage2_rules(bool sanitize, bool test)
+{
+	/* F_NOTIFY: the notices of stage2/notice.c. */
+	static const int fcntls[] = { F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_NOTIFY, F_SETSIG };
+	static const int prctls[] = { PR_SET_NAME, PR_SET_DUMPABLE, PR_CAP_AMBIENT };
+	static const unsigned long ioctls[] = { SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,
+		SECCOMP_IOCTL_NOTIF_ID_VALID, NOTIF_ID_VALID_FORMER };
+
+	allow(stage2_calls, N_ELEMENTS(stage2_calls));
+	if (test)
+		allow(test_calls, N_ELEMENTS(test_calls));
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+		 SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK, 0),
+		 SCMP_A2_32(SCMP_CMP_EQ, NETLINK_SOCK_DIAG, 0)),
+	    "socket");
+	if (sanitize) {
+		allow_for_sanitizers();
+		return;
+	}
+	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
+	allow_closing_on_exec();
+	/* fork(), as the C library makes it: a process in the same namespaces that has this filter too, and cannot exec. */
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+		 SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0)),
+	    "clone");
+	for (size_t i = 0; i < N_ELEMENTS(prctls); i++)
+		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
+			 SCMP_A0_32(SCMP_CMP_EQ, (unsigned)prctls[i], 0)),
+		    "prctl");
+	for (size_t i = 0; i < N_ELEMENTS(ioctls); i++)
+		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)ioctls[i], 0)),
+		    "ioctl");
+	no_new_code();
+}
+
 /*
  * The filter of commands. What no library writes for us: "allowed but for these values of the low 32 bits, else that
  * error". So the names come from libseccomp, and the instructions from here.
@@ -265,9 +344,13 @@ static const char *const refused_calls[] = {
 	/* keys are the user's, not the namespace's */
 	"keyctl", "add_key", "request_key",
 	/* the parts of the kernel that are broken into most */
-	"bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "create_module", "init_module",
-	"finit_module", "delete_module", "query_module", "get_kernel_syms", "fanotify_init", "fanotify_mark",
-	"modify_ldt", "vm86", "vm86old", "lookup_dcookie", "uselib", "nfsservctl",
+	"bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "init_module",
+	"finit_module", "delete_module", "fanotify_init", "fanotify_mark",
+	"modify_ldt", "vm86", "vm86old",
+	/* NUMA; libnuma takes EPERM for a machine without nodes */
+	"mbind", "set_mempolicy", "get_mempolicy", "move_pages", "migrate_pages", "set_mempolicy_home_node",
+	/* other processes; debuggers use ptrace and process_vm_*, which are allowed */
+	"kcmp", "pidfd_getfd", "process_madvise",
 	/* the machine */
 	"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "syslog", "settimeofday", "clock_settime",
 	"clock_adjtime", "adjtimex", "stime", "vhangup", "iopl", "ioperm", "sethostname", "setdomainname",
@@ -277,6 +360,12 @@ static const char *const refused_calls[] = {
  * pointer; io_uring makes system calls that no filter sees. */
 static const char *const missing_calls[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register",
+	/* tells which parts of a file other processes have read lately */
+	"cachestat",
+	/* obsolete: newer kernels lack them, and no current program needs them */
+	"sysfs", "ustat", "_sysctl", "remap_file_pages", "uselib", "lookup_dcookie", "nfsservctl", "create_module",
+	"query_module", "get_kernel_syms", "getpmsg", "putpmsg", "afs_syscall", "tuxcall", "security", "vserver",
+	"epoll_ctl_old", "epoll_wait_old",
 };
 /* clang-format on */
 
@@ -429,28 +518,131 @@ check_unshare(void)
 	ret(SECCOMP_RET_ALLOW);
 }
 
+#define FEW 3 /* a linear search of so many costs no more than another step of the binary search */
+
+/* Allow the loaded value if it is one of v, which is in ascending order; else return `otherwise`. */
+static void
+allow_numbers(const uint32_t *v, size_t n, uint32_t otherwise)
+{
+	size_t half = n / 2, at;
+
+	if (n <= FEW) {
+		for (size_t i = 0; i < n; i++)
+			if_equal(v[i], SECCOMP_RET_ALLOW);
+		ret(otherwise);
+		return;
+	}
+	emit(BPF_JMP | BPF_JGE | BPF_K, v[half], 0, 1);
+	at = n_code;
+	emit(BPF_JMP | BPF_JA, 0, 0, 0);
+	allow_numbers(v, half, otherwise);
+	code[at].k = (uint32_t)(n_code - at - 1);
+	allow_numbers(v + half, n - half, otherwise);
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 static void
 check_ioctl(void)
 {
+	uint32_t sorted[N_ELEMENTS(command_ioctls)];
+
+	for (size_t i = 0; i < N_ELEMENTS(sorted); i++)
+		sorted[i] = (uint32_t)command_ioctls[i];
+	qsort(sorted, N_ELEMENTS(sorted), sizeof(sorted[0]), by_number);
 	load_low(1);
-	/* Input for somebody else's terminal; another line discipline; its output for us. */
-	if_equal(TIOCSTI, REFUSE_EPERM);
-	if_equal(TIOCLINUX, REFUSE_EPERM);
-	if_equal(TIOCSETD, REFUSE_EPERM);
-	if_equal(TIOCCONS, REFUSE_EPERM);
-	ret(SECCOMP_RET_ALLOW);
+	allow_numbers(sorted, N_ELEMENTS(sorted), SECCOMP_RET_ERRNO | ENOTTY);
 }
 
-/* Landlock does not keep a command from the worker's and our own limits and priorities: only its own. */
+/* Newer than glibc 2.36. */
+#ifndef F_LINUX_SPECIFIC_BASE
+#define F_LINUX_SPECIFIC_BASE 1024
+#endif
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3)
+#endif
+#ifndef F_CREATED_QUERY
+#define F_CREATED_QUERY (F_LINUX_SPECIFIC_BASE + 4)
+#endif
+#define FCNTL_BEFORE_LINUX                                                                         \
+	39 /* F_OFD_SETLKW is 38: POSIX's commands, owners and signals of descriptors, locks */
+
+/*
+ * Refused are F_SETLEASE, which makes every other process that opens the file wait for up to 45 seconds
+ * (fs.lease-break-time), F_SETDELEG, the same for directories, F_NOTIFY, and any command newer than this list.
+ * F_SETOWN and F_SETSIG stay: a descriptor's signal needs the permission that kill() needs, Landlock's scope included.
+ */
+static void
+check_fcntl(void)
+{
+	static const uint32_t allowed[] = { F_GETLEASE, F_DUPFD_QUERY, F_CREATED_QUERY,
+		F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS,
+		F_GET_RW_HINT, F_SET_RW_HINT, F_GET_FILE_RW_HINT, F_SET_FILE_RW_HINT };
+
+	load_low(1);
+	emit(BPF_JMP | BPF_JGE | BPF_K, FCNTL_BEFORE_LINUX, 1, 0);
+	ret(SECCOMP_RET_ALLOW);
+	allow_numbers(allowed, N_ELEMENTS(allowed), SECCOMP_RET_ERRNO | EINVAL);
+}
+
+/* The call returns 0 and has done nothing. */
+#define PRETEND SECCOMP_RET_ERRNO
+
+/* Return `action` unless this pointer is NULL. */
+static void
+if_given(unsigned arg, uint32_t action)
+{
+	load_low(arg);
+	if_not_equal(0, action);
+	load_high(arg);
+	if_not_equal(0, action);
+}
+
+/*
+ * Landlock does not keep a command from the limits and priorities of the worker and of stage2, which have the same user:
+ * a command may set its own only.
+ *
+ * And not the size of its core: with 0, which many programs set for themselves, the kernel would start the host's handler
+ * for it (LOCKDOWN_CORE_LIMIT). They get what they wanted, no core, so the call may succeed; a program that also asks for
+ * the former limit gets an error, because nothing would be written there.
+ */
 static void
 check_prlimit(void)
 {
+	size_t own_jump, core_jump;
+
 	load_low(0);
-	if_equal(0, SECCOMP_RET_ALLOW);
+	own_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0);
+	if_given(2, REFUSE_EPERM);
+	ret(SECCOMP_RET_ALLOW);
+
+	code[own_jump].jt = (uint8_t)(n_code - own_jump - 1);
+	load_low(1);
+	core_jump = n_code;
+	emit(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 0, 0);
+	ret(SECCOMP_RET_ALLOW);
+
+	code[core_jump].jt = (uint8_t)(n_code - core_jump - 1);
 	load_low(2);
-	if_not_equal(0, REFUSE_EPERM);
+	emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
 	load_high(2);
-	if_not_equal(0, REFUSE_EPERM);
+	if_equal(0, SECCOMP_RET_ALLOW);
+	if_given(3, REFUSE_EPERM);
+	ret(PRETEND);
+}
+
+static void
+check_setrlimit(void)
+{
+	load_low(0);
+	if_equal(RLIMIT_CORE, PRETEND);
 	ret(SECCOMP_RET_ALLOW);
 }
 
@@ -505,6 +697,38 @@ ask(void)
 	ret(SECCOMP_RET_USER_NOTIF);
 }
 
+/* Files and directories the kernel makes, and devices it refuses. */
+static void
+check_mknod(unsigned mode)
+{
+	load_low(mode);
+	emit(BPF_ALU | BPF_AND | BPF_K, S_IFMT, 0, 0);
+	if_equal(S_IFIFO, SECCOMP_RET_USER_NOTIF);
+	if_equal(S_IFSOCK, SECCOMP_RET_USER_NOTIF);
+	ret(SECCOMP_RET_ALLOW);
+}
+
+static void
+check_mknod_path(void)
+{
+	check_mknod(1);
+}
+
+static void
+check_mknodat(void)
+{
+	check_mknod(2);
+}
+
+/* A whiteout is a device. Only a file system in layers needs them, and takes this for one without. */
+static void
+check_renameat2(void)
+{
+	load_low(4);
+	if_any(RENAME_WHITEOUT, SECCOMP_RET_ERRNO | EINVAL);
+	ret(SECCOMP_RET_ALLOW);
+}
+
 static void
 refuse_listen(void)
 {
@@ -518,8 +742,11 @@ static const struct {
 } checked_calls[] = {
 	{ "clone", check_clone, false }, { "unshare", check_unshare, false },
 	{ "socket", check_socket, false }, { "socketpair", check_socketpair, false },
-	{ "connect", ask, false }, { "ioctl", check_ioctl, false },
-	{ "prlimit64", check_prlimit, false }, { "sched_setaffinity", check_own_pid, false },
+	{ "connect", ask, false }, { "ioctl", check_ioctl, false }, { "fcntl", check_fcntl, false },
+	{ "symlink", ask, false }, { "symlinkat", ask, false },
+	{ "mknod", check_mknod_path, false }, { "mknodat", check_mknodat, false },
+	{ "renameat2", check_renameat2, false }, { "prlimit64", check_prlimit, false },
+	{ "setrlimit", check_setrlimit, false }, { "sched_setaffinity", check_own_pid, false },
 	{ "sched_setscheduler", check_own_pid, false }, { "sched_setparam", check_own_pid, false },
 	{ "sched_setattr", check_own_pid, false }, { "setpriority", check_setpriority, false },
 	{ "ioprio_set", check_ioprio_set, false }, { "personality", check_personality, false },
@@ -708,13 +935,15 @@ main(int argc, char **argv)
 		killing_filter("search", search_rules, sanitize, test);
 	} else if (argc >= 2 && strcmp(argv[1], "proxy") == 0) {
 		killing_filter("proxy", proxy_rules, sanitize, test);
+	} else if (argc >= 2 && strcmp(argv[1], "stage2") == 0) {
+		killing_filter("stage2", stage2_rules, sanitize, test);
 	} else if (argc == 2 && strcmp(argv[1], "command") == 0) {
 		command_filter("command", false);
 	} else if (argc == 2 && strcmp(argv[1], "command_closed") == 0) {
 		command_filter("command_closed", true);
 	} else {
 		fprintf(stderr,
-		    "usage: gen-seccomp worker|search|proxy [--sanitize] [--test]\n"
+		    "usage: gen-seccomp worker|search|proxy|stage2 [--sanitize] [--test]\n"
 		    "       gen-seccomp command|command_closed\n");
 		return 2;
 	}

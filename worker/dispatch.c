@@ -26,6 +26,7 @@ static const struct op ops[] = {
 	[KODA__REQUEST__OP_RECORD]   = { "record",   0,           op_record   },
 	[KODA__REQUEST__OP_SCAN]     = { "scan",     0,           op_scan     },
 	[KODA__REQUEST__OP_COMPARE]  = { "compare",  0,           op_compare  },
+	[KODA__REQUEST__OP_GUARDED]  = { "guarded",  0,           op_guarded  },
 };
 /* clang-format on */
 
@@ -35,4 +36,5 @@ const struct role role_files = {
 	.changes = true,
 	.fds_max = FDS_MAX,
 	.data_max = DATA_MAX,
+	.judge = session_judge_led,
 };

@@ -18,6 +18,7 @@ int op_explain(struct session *, const Koda__Request *, Koda__Reply *, struct ko
 int op_recover(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_record(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_scan(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_guarded(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_compare(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

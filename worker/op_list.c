@@ -68,13 +68,6 @@ is_behind(const char *name, const Koda__List *ask)
 	return r > 0 || (r == 0 && k > n);
 }
 
-static void
-closedir_at(DIR **d)
-{
-	if (*d != NULL)
-		closedir(*d);
-}
-
 static int
 read_names(struct session *ses, const Koda__List *ask, DIR *d, struct names *names,
     struct koda_error *err)

@@ -22,9 +22,10 @@ check_from(struct session *ses, struct koda_error *err)
 		return say(err, KODA_IO, ENOENT, "rename", from->path);
 	if (refuse_special(from, "rename", err) < 0)
 		return -1;
-	if (!S_ISDIR(from->st.st_mode))
+	if (!S_ISDIR(from->st.st_mode) && !S_ISLNK(from->st.st_mode))
 		return 0;
-	if (move_check_tree(ses, ACCESS_OP_RENAME_FROM, from, &entries, err) < 0)
+	if (S_ISDIR(from->st.st_mode) &&
+	    move_check_tree(ses, ACCESS_OP_RENAME_FROM, from, &entries, err) < 0)
 		return -1;
 	/* What is in it would appear below the new name. */
 	verdict = access_judge_tree(&ses->who, ACCESS_OP_RENAME_TO, to->path);

@@ -1,14 +1,18 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "shared/cleanup.h"
+#include "shared/names.h"
 #include "worker/op.h"
 #include "worker/scan_reply.h"
 
 static struct scan *
 begin(struct session *ses, struct koda_error *err)
 {
-	const struct quarantine q = { .fd = ses->quarantine_fd, .token = ses->token };
+	const struct quarantine q = { .fd = ses->quarantine_fd,
+		.token = ses->token,
+		.left = UINT_MAX };
 
 	if (ses->scan == NULL)
 		ses->scan = scan_new(&ses->res, &ses->who, q);
@@ -45,14 +49,23 @@ op_scan(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		if (scan_add_cache(sc, ses->caches[i], err) < 0)
 			return -1;
 	}
+	for (size_t i = 0; i < ask->n_told; i++) {
+		char name[NAMES_RULE_MAX + 1];
+
+		if (ask->told[i].len >= sizeof(name))
+			return err_set(err, KODA_INVALID, 0, "a name that is too long");
+		memcpy(name, ask->told[i].data, ask->told[i].len);
+		name[ask->told[i].len] = '\0';
+		if (scan_add_told(sc, name, err) < 0)
+			return -1;
+	}
 	for (size_t i = 0; i < ask->n_known; i++) {
 		if (scan_add_known(sc, ask->known[i], err) < 0)
 			return -1;
 	}
 	if (!next && !(ask->has_more && ask->more)) {
-		if (ask->has_resumed && ask->resumed)
-			scan_resume(sc);
-		else if (scan_learn(sc, err) < 0)
+		if ((ask->has_resumed && ask->resumed ? scan_resume(sc, err)
+						      : scan_learn(sc, err)) < 0)
 			return -1;
 		ses->scanned = true;
 	}

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "shared/cleanup.h"
+#include "worker/followed.h"
 #include "worker/gitconfig.h"
+#include "worker/gitdir.h"
+#include "worker/gitstate.h"
 #include "worker/tree.h"
 
 /* A gitfile, a commondir, a list of alternates or of a rebase: a program wrote it, a line a thing. */
@@ -57,8 +60,8 @@ plant_read(int dir_fd, const char *name, size_t max, struct stat *ret_st, size_t
 	return take_ptr(&text);
 }
 
-static bool
-same_inode(const struct stat *a, const struct stat *b)
+bool
+plant_same_inode(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -75,8 +78,8 @@ make_writable(int dir_fd, mode_t *ret_was)
 	return fchmod(dir_fd, *ret_was | 0700) == 0;
 }
 
-static enum plant_end
-take_away(struct scan *sc, const struct plant *p)
+enum plant_end
+plant_take_away(struct scan *sc, const struct plant *p, const char *why)
 {
 	struct quarantine *q = scan_quarantine(sc);
 	struct quarantined kept;
@@ -99,8 +102,14 @@ take_away(struct scan *sc, const struct plant *p)
 	scan_tell(sc,
 	    kept.name[0] != '\0' ? KODA__CHANGE_KIND__CHANGE_QUARANTINED
 				 : KODA__CHANGE_KIND__CHANGE_ASIDE,
-	    p->what, p->path, &kept, kept.aside[0] != '\0' ? kept.aside : NULL);
+	    p->what, p->path, &kept, kept.aside[0] != '\0' ? kept.aside : why);
 	return PLANT_GONE;
+}
+
+static enum plant_end
+take_away(struct scan *sc, const struct plant *p)
+{
+	return plant_take_away(sc, p, NULL);
 }
 
 /*
@@ -116,11 +125,7 @@ write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool 
 	cleanup_close int fd = -1;
 	int r;
 
-	do {
-		quarantine_temp_name(scan_quarantine(sc), temp, sizeof(temp));
-		fd = openat(p->dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	} while (fd < 0 && errno == EEXIST);
+	fd = quarantine_temp_file(scan_quarantine(sc), p->dir_fd, temp, sizeof(temp));
 	if (fd < 0)
 		return -1;
 	for (size_t done = 0; done < len;) {
@@ -147,7 +152,7 @@ write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool 
 		struct stat old;
 
 		if (fstatat(p->dir_fd, temp, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    !same_inode(&old, &p->st)) {
+		    !plant_same_inode(&old, &p->st)) {
 			struct quarantined kept;
 
 			/* Not what was read: it goes whole. */
@@ -187,7 +192,7 @@ keep_fresh(struct scan *sc, struct plant *p, const char *text, size_t len)
 {
 	int r;
 
-	if (p->ours)
+	if (p->ours || scan_is_gentle(sc))
 		return PLANT_KEPT;
 	if (scan_quarantine(sc)->fd < 0)
 		return PLANT_KEPT;
@@ -202,9 +207,8 @@ struct keeping {
 	const struct plant *p;
 };
 
-/* Where a path that stands in a file of a git directory leads to: canonical, below what is looked through. */
-static bool
-leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
+bool
+plant_leads_below(struct scan *sc, const char *dir, const char *to, struct place *at)
 {
 	char text[2 * PATH_LEN_MAX + 2];
 	struct koda_error err;
@@ -220,16 +224,45 @@ leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
 		if (scan_covers(sc, at->hop[i]))
 			return false;
 	}
-	return at->target_fd >= 0 && S_ISDIR(at->st.st_mode) && scan_covers(sc, at->path);
+	return scan_covers(sc, at->path) && (scan_keeps(sc, at->path) || !scan_keeps(sc, dir));
 }
 
-static void
-dir_of(const char *path, char ret[PATH_LEN_MAX + 1])
+/* The same, and a directory is there. */
+static bool
+leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
+{
+	return plant_leads_below(sc, dir, to, at) && at->target_fd >= 0 && S_ISDIR(at->st.st_mode);
+}
+
+void
+plant_dir_of(const char *path, char ret[PATH_LEN_MAX + 1])
 {
 	size_t n = (size_t)(strrchr(path, '/') - path);
 
 	memcpy(ret, path, n);
 	ret[n] = '\0';
+}
+
+/* Is it a git directory, or in one? A checkout there makes hooks. What is looked through may itself be one. */
+static bool
+is_in_git_dir(const struct scan *sc, const char *path)
+{
+	char part[PATH_LEN_MAX + 1];
+	char *slash;
+
+	snprintf(part, sizeof(part), "%s", path);
+	while ((slash = strrchr(part, '/')) != NULL) {
+		const bool shape = scan_is_git_dir(sc, part);
+
+		if (access_name_of(slash + 1) == ACCESS_NAME_GIT)
+			return true;
+		*slash = '\0';
+		if (!scan_covers(sc, part))
+			return false;
+		if (shape)
+			return true;
+	}
+	return false;
 }
 
 /* core.worktree of a submodule: the directory that it names says the same with its gitfile. Any other would let a
@@ -245,7 +278,10 @@ is_own_worktree(struct scan *sc, const struct plant *p, const char *to)
 
 	place_init(&at);
 	place_init(&back);
-	dir_of(p->path, dir);
+	plant_dir_of(p->path, dir);
+	/* The gitfile comes before it, and goes before it. */
+	if (scan_is_gentle(sc))
+		return plant_leads_below(sc, dir, to, &at) && !is_in_git_dir(sc, at.path);
 	if (!leads_inside(sc, dir, to, &at))
 		return false;
 	text = plant_read(at.target_fd, ".git", SMALL_MAX, &st, &len);
@@ -281,7 +317,7 @@ judge_config(struct scan *sc, struct plant *p)
 
 	if (text == NULL)
 		return take_away(sc, p);
-	if (!same_inode(&st, &p->st))
+	if (!plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	whole = gitconfig_parse(text, len, &c) == 0;
 	for (size_t i = 0; i < c.n; i++)
@@ -291,7 +327,8 @@ judge_config(struct scan *sc, struct plant *p)
 	gitconfig_done(&c);
 	if (!written)
 		return take_away(sc, p);
-	if (whole && p->ours && out_len == len && memcmp(out, text, len) == 0)
+	if (whole &&
+	    (scan_is_gentle(sc) || (p->ours && out_len == len && memcmp(out, text, len) == 0)))
 		return PLANT_KEPT;
 	if (scan_quarantine(sc)->fd < 0) {
 		if (whole)
@@ -316,13 +353,6 @@ judge_config(struct scan *sc, struct plant *p)
 
 /* ---- hooks ---- */
 
-static void
-closedir_at(DIR **d)
-{
-	if (*d != NULL)
-		closedir(*d);
-}
-
 static bool
 is_sample(const char *name, const struct stat *st)
 {
@@ -331,9 +361,9 @@ is_sample(const char *name, const struct stat *st)
 	return S_ISREG(st->st_mode) && dot != NULL && strcmp(dot, ".sample") == 0;
 }
 
-/* git runs the names that it has for hooks, and a hook may run anything: only examples stay. */
+/* Hooks, or remotes of old: git runs or obeys what is in the directory, whatever it says. Only examples of hooks stay. */
 static enum plant_end
-judge_hooks(struct scan *sc, struct plant *p)
+judge_directory(struct scan *sc, struct plant *p)
 {
 	cleanup_close int fd =
 	    openat(p->dir_fd, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -345,28 +375,30 @@ judge_hooks(struct scan *sc, struct plant *p)
 
 	if (fd < 0)
 		return take_away(sc, p);
-	if (fstat(fd, &st) < 0 || !same_inode(&st, &p->st))
+	if (fstat(fd, &st) < 0 || !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	d = fdopendir(fd);
 	if (d == NULL)
 		return take_away(sc, p);
 	fd = -1;
 	while (errno = 0, (e = readdir(d)) != NULL) {
-		struct plant hook = { .what = WHAT_HOOKS,
+		struct plant entry = { .what = p->what,
 			.dir_fd = dirfd(d),
 			.name = e->d_name,
 			.path = path };
 		enum plant_end one = PLANT_AGAIN;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		/* What was only renamed is no hook and no remote by that name. */
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", p->path, e->d_name);
 		for (unsigned i = 0; i < TRIES && one == PLANT_AGAIN; i++) {
-			if (fstatat(dirfd(d), e->d_name, &hook.st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			    is_sample(e->d_name, &hook.st))
+			if (fstatat(dirfd(d), e->d_name, &entry.st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			    (p->what == WHAT_HOOKS && is_sample(e->d_name, &entry.st)))
 				one = PLANT_GONE;
 			else
-				one = take_away(sc, &hook);
+				one = take_away(sc, &entry);
 		}
 		if (one != PLANT_GONE)
 			end = PLANT_LEFT;
@@ -380,16 +412,49 @@ judge_hooks(struct scan *sc, struct plant *p)
 
 /* ---- what leads somewhere else ---- */
 
-/* To a git directory that is looked through itself; *at is the caller's to release. */
+/*
+ * To a git directory that is looked through itself. A commondir means one thing: it lies in REPOSITORY/worktrees/NAME, and
+ * leads to REPOSITORY. By any other git would take configuration and hooks from what need not look like a git directory.
+ */
 static bool
 leads_to_git_dir(struct scan *sc, const struct plant *p, const char *to)
 {
 	cleanup(place_done) struct place at;
-	char dir[PATH_LEN_MAX + 1];
+	char dir[PATH_LEN_MAX + 1], repository[PATH_LEN_MAX + 1];
 
 	place_init(&at);
-	dir_of(p->path, dir);
-	return leads_inside(sc, dir, to, &at) && scan_is_git_dir(sc, at.path);
+	plant_dir_of(p->path, dir);
+	if (!leads_inside(sc, dir, to, &at) || !scan_is_git_dir(sc, at.path))
+		return false;
+	return p->what != WHAT_COMMONDIR ||
+	    (gitdir_of_worktree(dir, repository) && strcmp(at.path, repository) == 0);
+}
+
+/*
+ * While commands run: would git on the host go somewhere else by it? git writes a pointer in place, and before it makes
+ * what it leads to; what is empty or no pointer it refuses itself. What a commondir may lead to is looked at as soon as
+ * git goes there.
+ */
+static bool
+leads_away(struct scan *sc, const struct plant *p, const char *text, size_t len, const char *to)
+{
+	static const char head[] = "gitdir: ";
+	cleanup(place_done) struct place at;
+	char dir[PATH_LEN_MAX + 1], repository[PATH_LEN_MAX + 1];
+
+	if (text == NULL)
+		return true;
+	plant_dir_of(p->path, dir);
+	if (p->what == WHAT_COMMONDIR && !gitdir_of_worktree(dir, repository))
+		return true;
+	if (len == 0 ||
+	    (p->what == WHAT_GITFILE &&
+		(len < sizeof(head) - 1 || memcmp(text, head, sizeof(head) - 1) != 0)))
+		return false;
+	place_init(&at);
+	if (to == NULL || !plant_leads_below(sc, dir, to, &at))
+		return true;
+	return p->what == WHAT_COMMONDIR && strcmp(at.path, repository) != 0;
 }
 
 static enum plant_end
@@ -401,7 +466,7 @@ judge_pointer(struct scan *sc, struct plant *p)
 	cleanup_free char *copy = NULL;
 	bool good = text != NULL && memchr(text, '\0', len) == NULL;
 
-	if (text != NULL && !same_inode(&st, &p->st))
+	if (text != NULL && !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	if (good && p->what == WHAT_GITFILE) {
 		good = gitconfig_gitfile(text, len, &start, &n);
@@ -415,6 +480,8 @@ judge_pointer(struct scan *sc, struct plant *p)
 		copy = strndup(text + start, n);
 		good = copy != NULL && leads_to_git_dir(sc, p, copy);
 	}
+	if (!good && scan_is_gentle(sc) && !leads_away(sc, p, text, len, copy))
+		return PLANT_KEPT;
 	return good ? keep_fresh(sc, p, text, len) : take_away(sc, p);
 }
 
@@ -430,10 +497,10 @@ judge_alternates(struct scan *sc, struct plant *p)
 	bool good =
 	    text != NULL && memchr(text, '\0', len) == NULL && strcmp(p->name, "alternates") == 0;
 
-	if (text != NULL && !same_inode(&st, &p->st))
+	if (text != NULL && !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
-	dir_of(p->path, dir);
-	dir_of(dir, objects);
+	plant_dir_of(p->path, dir);
+	plant_dir_of(dir, objects);
 	copy = good ? strdup(text) : NULL;
 	for (char *line = copy, *end; good && line != NULL && *line != '\0'; line = end) {
 		cleanup(place_done) struct place at;
@@ -470,9 +537,14 @@ are_options_plain(const char *text, size_t len)
 	struct gitconfig c = { 0 };
 	bool plain = gitconfig_parse(text, len, &c) == 0;
 
-	for (size_t i = 0; i < c.n && plain; i++)
-		plain = strcmp(c.var[i].key, "strategy") != 0 ||
-		    (c.var[i].value != NULL && is_strategy(c.var[i].value));
+	for (size_t i = 0; i < c.n && plain; i++) {
+		const char *key = c.var[i].key, *value = c.var[i].value;
+
+		if (strcmp(key, "strategy") == 0)
+			plain = value != NULL && is_strategy(value);
+		else if (strcmp(key, "strategy-option") == 0)
+			plain = value != NULL && gitstate_is_merge_option(value, strlen(value));
+	}
 	gitconfig_done(&c);
 	return plain;
 }
@@ -489,7 +561,7 @@ judge_rebase(struct scan *sc, struct plant *p)
 
 	if (fd < 0)
 		return take_away(sc, p);
-	if (fstat(fd, &st) < 0 || !same_inode(&st, &p->st))
+	if (fstat(fd, &st) < 0 || !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	todo = plant_read(fd, "git-rebase-todo", GITCONFIG_BYTES_MAX, &st, &len);
 	if (todo == NULL ? errno != ENOENT : !gitconfig_todo_is_plain(todo, len))
@@ -497,6 +569,12 @@ judge_rebase(struct scan *sc, struct plant *p)
 	options = plant_read(fd, "opts", SMALL_MAX, &st, &len);
 	if (options == NULL ? errno != ENOENT : !are_options_plain(options, len))
 		return take_away(sc, p);
+	for (const struct gitstate_file *f = gitstate_rebase; f->name != NULL; f++) {
+		cleanup_free char *text = plant_read(fd, f->name, GITCONFIG_BYTES_MAX, &st, &len);
+
+		if (text == NULL ? errno != ENOENT : !f->is_good(text, len))
+			return take_away(sc, p);
+	}
 	strategy = plant_read(fd, "strategy", SMALL_MAX, &st, &len);
 	if (strategy == NULL)
 		return errno == ENOENT ? PLANT_KEPT : take_away(sc, p);
@@ -509,19 +587,35 @@ plant_judge(struct scan *sc, struct plant *p)
 {
 	switch (p->what) {
 	case WHAT_PIN:
+	case WHAT_TOLD:
 		return PLANT_KEPT;
 	case WHAT_CONFIG:
 		return judge_config(sc, p);
+	case WHAT_STRANGE:
+		/* It was one when its directory was read; what is there by now has an event of its own. */
+		if (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode))
+			return PLANT_GONE;
+		if (scan_is_gentle(sc) && gitdir_is_trial_link(p->dir_fd, p->name))
+			return PLANT_KEPT;
+		return take_away(sc, p);
+	case WHAT_INDEX:
+	case WHAT_REF:
+	case WHAT_LIST:
+		return followed_judge(sc, p);
 	case WHAT_HOOKS:
-		return judge_hooks(sc, p);
+	case WHAT_REMOTES:
+		return judge_directory(sc, p);
 	case WHAT_GITFILE:
 	case WHAT_COMMONDIR:
 		return judge_pointer(sc, p);
 	case WHAT_ALTERNATES:
 		return judge_alternates(sc, p);
 	case WHAT_REBASE:
-		return judge_rebase(sc, p);
+		/* It does nothing before somebody has it go on; until then it is git's, which may be at it. */
+		return scan_is_gentle(sc) ? PLANT_KEPT : judge_rebase(sc, p);
 	case WHAT_KODA:
+	case WHAT_NAME:
+	case WHAT_LED:
 	case WHAT_TARGET:
 	case WHAT_RULE:
 		return take_away(sc, p);

@@ -25,6 +25,19 @@ quarantine_temp_name(struct quarantine *q, char *ret, size_t size)
 	snprintf(ret + n, size - (size_t)n, "-q%u", ++q->serial);
 }
 
+int
+quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size)
+{
+	int fd;
+
+	do {
+		quarantine_temp_name(q, ret, size);
+		fd =
+		    openat(dir_fd, ret, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
 /* ---- the record ---- */
 
 struct entry {
@@ -88,8 +101,8 @@ entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode
 	char when[32], bits[16];
 	int r = -1;
 
-	if (q->fd < 0) {
-		errno = ENOENT;
+	if (q->fd < 0 || q->left == 0) {
+		errno = q->fd < 0 ? ENOENT : EDQUOT;
 		return -1;
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -113,8 +126,11 @@ entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode
 	if (e->manifest_fd >= 0 && record(e, "koda-quarantine", "1") == 0 &&
 	    record(e, "time", when) == 0 && record(e, "rule", rule) == 0 &&
 	    record(e, "path", path) == 0 && record(e, "type", type_word(mode)) == 0 &&
-	    record(e, "mode", bits) == 0)
+	    record(e, "mode", bits) == 0 &&
+	    (q->command == NULL || record(e, "command", q->command) == 0)) {
+		q->left--;
 		return 0;
+	}
 	r = errno;
 	tree_remove(q->fd, name);
 	name[0] = '\0';
@@ -148,13 +164,6 @@ copy_bytes(struct entry *e, int from, int to)
 
 static int copy(struct entry *e, int from_dir, const char *name, int to_dir, const char *to,
     char *rel, size_t rel_len);
-
-static void
-closedir_at(DIR **d)
-{
-	if (*d != NULL)
-		closedir(*d);
-}
 
 static int
 copy_directory(struct entry *e, int from_dir, const char *name, int to_dir, const char *to,
@@ -253,8 +262,9 @@ drop_special(struct quarantine *q, int dir_fd, const char *name, const char *pat
 
 	if (!is_seen(dir_fd, name, seen))
 		return 1;
-	if (entry_make(q, path, rule, seen->st_mode, &e, ret->name) < 0 ||
-	    record(&e, "dropped", "/" WHAT) < 0)
+	if (q->left > 0 &&
+	    (entry_make(q, path, rule, seen->st_mode, &e, ret->name) < 0 ||
+		record(&e, "dropped", "/" WHAT) < 0))
 		return -1;
 	return unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT ? 0 : -1;
 }

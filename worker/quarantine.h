@@ -24,6 +24,8 @@ struct quarantine {
 	int fd; /* the directory, O_PATH; -1: there is none */
 	const uint8_t *token;
 	unsigned serial;
+	unsigned left; /* so many more are kept; beyond that things are only renamed */
+	char *command; /* that is probably to blame, for the record; NULL: nobody knows */
 };
 
 struct quarantined {
@@ -44,5 +46,7 @@ int quarantine_keep(struct quarantine *q, const char *path, const char *rule, mo
 
 /* A name that nobody else has by accident, for what is to have another one soon. */
 void quarantine_temp_name(struct quarantine *q, char *ret, size_t size);
+/* Create a file of such a name in dir_fd, open for writing. The descriptor, or -1 with errno. */
+int quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size);
 
 #endif

@@ -10,6 +10,12 @@
 #include <unistd.h>
 
 #include "shared/cleanup.h"
+#include "worker/followed.h"
+#include "worker/gitdir.h"
+#include "worker/hides.h"
+#include "worker/led.h"
+#include "worker/linked.h"
+#include "worker/live.h"
 #include "worker/scan_state.h"
 
 /* A command in the background may go on making events while they are looked at. */
@@ -35,7 +41,9 @@ struct candidate {
 	struct candidate *next;
 	enum access_name means;
 	const struct guard *guard;
+	struct names_found named;
 	bool last, directory;
+	bool strange; /* neither a directory nor a regular file */
 	char name[];
 };
 
@@ -50,19 +58,21 @@ candidates_done(struct candidate **list)
 	}
 }
 
-static bool
-is_directory(int dir_fd, const struct dirent64 *e)
+/* DT_REG for what is gone. */
+static unsigned char
+type_of(int dir_fd, const struct dirent64 *e)
 {
 	struct stat st;
 
 	if (e->d_type != DT_UNKNOWN)
-		return e->d_type == DT_DIR;
-	return fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+		return e->d_type;
+	return fstatat(dir_fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? IFTODT(st.st_mode)
+									 : DT_REG;
 }
 
-/* What a name is in this directory, or -1: nothing. */
+/* What a name is by itself in this directory, or -1: nothing. */
 static int
-what_in(const struct scan *sc, const struct candidate *c, bool git, bool koda, bool info)
+what_by_name(const struct scan *sc, const struct candidate *c, bool git, bool koda, bool info)
 {
 	/* Every policy has rules for the project's own .git/config and .git/hooks: what they are for is judged by what is
 	 * in them, so that a `git init` leaves a repository. */
@@ -70,7 +80,11 @@ what_in(const struct scan *sc, const struct candidate *c, bool git, bool koda, b
 	    (c->means == ACCESS_NAME_CONFIG || c->means == ACCESS_NAME_HOOKS);
 
 	if (c->guard != NULL && !gits && (c->last || !c->directory))
-		return c->guard->rule ? WHAT_RULE : WHAT_TARGET;
+		return (int)c->guard->what;
+	if (c->named.rule != NULL && c->named.at < sc->n_denied)
+		return WHAT_NAME;
+	if (c->named.rule != NULL && !c->directory)
+		return WHAT_TOLD;
 	if (c->means == ACCESS_NAME_KODA)
 		return c->directory ? WHAT_PIN : WHAT_KODA;
 	if (c->means == ACCESS_NAME_STEERING)
@@ -87,11 +101,43 @@ what_in(const struct scan *sc, const struct candidate *c, bool git, bool koda, b
 		return WHAT_CONFIG;
 	if (c->means == ACCESS_NAME_HOOKS)
 		return WHAT_HOOKS;
+	if (c->means == ACCESS_NAME_REMOTES)
+		return WHAT_REMOTES;
 	if (c->means == ACCESS_NAME_COMMONDIR)
 		return WHAT_COMMONDIR;
 	if (c->means == ACCESS_NAME_REBASE)
 		return WHAT_REBASE;
 	return -1;
+}
+
+/* Below refs of a git directory that it is in? A command can give a directory there the shape of one. */
+static bool
+is_in_refs(const struct scan *sc, uint32_t idx)
+{
+	for (uint32_t up; (up = sc->node[idx].parent) != NONE; idx = up) {
+		if (sc->node[up].git && access_name_of(sc->node[idx].name) == ACCESS_NAME_REFS)
+			return true;
+	}
+	return false;
+}
+
+/* What an entry is in this directory, or -1: nothing. */
+static int
+what_in(const struct scan *sc, const struct candidate *c, uint32_t idx, int dir_fd, bool koda,
+    bool info)
+{
+	const struct node *n = &sc->node[idx];
+	const int what = what_by_name(sc, c, n->git, koda, info);
+
+	/* A name of the project's may come with a new directory; a link in a git directory may not, whatever its name. */
+	if ((what >= 0 && what != WHAT_NAME && what != WHAT_TOLD) || !c->strange || !sc->git ||
+	    (!n->git && !n->in_git))
+		return what;
+	/* Where git itself writes a ref as a link, when it is told to. */
+	if ((n->git ? c->means == ACCESS_NAME_HEAD : is_in_refs(sc, idx)) &&
+	    gitdir_is_ref_link(dir_fd, c->name))
+		return -1;
+	return WHAT_STRANGE;
 }
 
 /* One entry: a step, a candidate, or nothing to us. */
@@ -100,7 +146,11 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
     uint32_t idx, bool descend, struct candidate **ret)
 {
 	const enum access_name means = access_name_of(e->d_name);
-	const bool directory = is_directory(fd, e);
+	const unsigned char type = type_of(fd, e);
+	const bool directory = type == DT_DIR;
+	/* Whether that matters is known when all names are: that this is a git directory may show only by its shape. */
+	const bool strange = sc->git && !directory && type != DT_REG;
+	const struct names_found named = named_in(sc, fd, e, path, len, idx);
 	const struct guard *guard = NULL;
 	struct candidate *c;
 	bool last = false;
@@ -108,13 +158,13 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 
 	if (sc->node[idx].guards)
 		guard = guard_at(sc, path, len, e->d_name, &last);
-	if (means == ACCESS_NAME_OTHER && guard == NULL)
+	if (means == ACCESS_NAME_OTHER && guard == NULL && named.rule == NULL && !strange)
 		return directory && descend ? add_step(sc, idx, e->d_name, true) : 0;
 	k = strlen(e->d_name) + 1;
 	c = malloc(sizeof(*c) + k);
 	if (c == NULL)
 		return -1;
-	*c = (struct candidate){ *ret, means, guard, last, directory };
+	*c = (struct candidate){ *ret, means, guard, named, last, directory, strange };
 	memcpy(c->name, e->d_name, k);
 	*ret = c;
 	return 0;
@@ -170,9 +220,10 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
     const struct candidate *list)
 {
 	const char *own = strrchr(path, '/') + 1;
-	bool head = false, objects = false, refs = false, commondir = false;
+	bool head = false, objects = false, refs = false, commondir = false, worktrees = false;
 	const bool koda = access_name_of(own) == ACCESS_NAME_KODA;
 	const bool named = access_name_of(own) == ACCESS_NAME_GIT;
+	const bool refs_dir = sc->git && sc->node[idx].in_git && is_in_refs(sc, idx);
 	bool shape, git, content = false;
 
 	for (const struct candidate *c = list; c != NULL; c = c->next) {
@@ -180,28 +231,32 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 		objects |= c->means == ACCESS_NAME_OBJECTS;
 		refs |= c->means == ACCESS_NAME_REFS;
 		commondir |= c->means == ACCESS_NAME_COMMONDIR;
+		worktrees |= c->means == ACCESS_NAME_WORKTREES;
 	}
-	shape = access_is_git_dir(head, objects, refs, commondir);
+	shape = access_is_git_dir(head, objects, refs, commondir, worktrees);
 	git = sc->git && (named || shape);
-	if (git && !sc->node[idx].git && len > 0) {
-		/* Its alternates are two levels down, and may have been there before it was one. */
-		if (!descend && has_name(dir_fd, "objects/info") &&
-		    add_step(sc, idx, "objects", true) < 0)
-			return -1;
-	}
+	/* What lies in it may have been there before it was one, and is looked at again. */
+	if (git && !sc->node[idx].git && !descend && sc->node[idx].parent == NONE)
+		sc->full = true;
+	else if (git && !sc->node[idx].git && !descend &&
+	    add_step(sc, sc->node[idx].parent, own, true) < 0)
+		return -1;
 	sc->node[idx].git = git;
 	/* A repository without a name of its own (bare, a submodule's); the root itself stays what it is. */
 	if (git && !named && sc->node[idx].parent != NONE)
 		found(sc, WHAT_PIN, dir_fd, path, ".");
 	for (const struct candidate *c = list; c != NULL; c = c->next) {
-		int what = what_in(sc, c, git, koda, is_git_info(sc, idx));
+		int what = what_in(sc, c, idx, dir_fd, koda, is_git_info(sc, idx));
 		enum seen seen = SEEN_OPEN;
 		size_t k = strlen(c->name);
 
 		if (what >= 0 && len + 1 + k <= PATH_LEN_MAX) {
 			path[len] = '/';
 			memcpy(path + len + 1, c->name, k + 1);
-			seen = found(sc, (enum what)what, dir_fd, path, c->name);
+			seen = found_in(sc, (enum what)what, dir_fd, path, c->name,
+			    what == WHAT_NAME || what == WHAT_TOLD
+				? made_with(sc, idx, c->named.parts - 1)
+				: NONE);
 			path[len] = '\0';
 			content = true;
 		} else if (what >= 0) {
@@ -211,7 +266,16 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 		    add_step(sc, idx, c->name, true) < 0)
 			return -1;
 	}
-	if ((git || content) && !sc->node[idx].content && sc->node[idx].wd >= 0) {
+	if (git && sc->learning)
+		followed_learn(sc, dir_fd, path);
+	else if (git)
+		followed_look(sc, dir_fd, path, len, false);
+	if (refs_dir && !sc->learning)
+		followed_look(sc, dir_fd, path, len, true);
+	/* What is in info/ and refs/ may be written in place. */
+	content |= refs_dir || (sc->node[idx].in_git && strcmp(own, "info") == 0);
+	if ((git || content || sc->node[idx].inside) && !sc->node[idx].content &&
+	    sc->node[idx].wd >= 0) {
 		sc->node[idx].content = true;
 		watch_directory(sc, dir_fd, true);
 	}
@@ -222,7 +286,14 @@ static int
 look(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend)
 {
 	cleanup(candidates_done) struct candidate *list = NULL;
+	struct node *n = &sc->node[idx];
+	const uint32_t up = n->parent;
+	const struct known *k = up != NONE ? known_at(sc, path) : NULL;
 
+	n->inside = (up != NONE && sc->node[up].inside) ||
+	    (k != NULL && k->what == WHAT_NAME && (!k->sealed || k->guarded));
+
+	n->in_git = n->parent != NONE && (sc->node[n->parent].git || sc->node[n->parent].in_git);
 	if (read_directory(sc, fd, path, len, idx, descend, &list) < 0)
 		return -1;
 	return use_candidates(sc, idx, fd, path, len, descend, list);
@@ -276,6 +347,8 @@ node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int f
 		free(n->name);
 		n->name = copy;
 		n->parent = parent;
+		n->vendored =
+		    names_is_vendor(name) || (parent != NONE && sc->node[parent].vendored);
 		n->guards_round = 0;
 		if (parent != NONE) {
 			sc->node[parent].children++;
@@ -323,6 +396,24 @@ is_users_own(struct scan *sc, uint32_t parent, char *path, const char *name)
 	    k->stamp.ctime_ns == stamp.ctime_ns;
 }
 
+/* No walk comes to what is in that directory. git reads refs at any depth, so there may be none. */
+static void
+too_far(struct scan *sc, uint32_t idx)
+{
+	const struct node *n = &sc->node[idx];
+	char path[PATH_LEN_MAX + 1];
+	cleanup_close int fd = -1;
+	size_t len;
+
+	sc->partial = true;
+	if (sc->learning || !sc->git || !n->in_git || !is_in_refs(sc, idx))
+		return;
+	len = node_path(sc, n->parent, NULL, path);
+	fd = len > 0 ? open_listed(sc, n->root, path) : -1;
+	if (fd >= 0 && node_path(sc, idx, NULL, path) > 0)
+		followed_take_far(sc, fd, path, n->name);
+}
+
 /* One directory of the way; parent NONE: the root itself. */
 static int
 take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool again)
@@ -342,7 +433,7 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 			return 0;
 		len = node_path(sc, parent, name, path);
 		if (len == 0 || sc->node[parent].depth >= SCAN_DEPTH_MAX) {
-			sc->partial = true;
+			too_far(sc, parent);
 			return 0;
 		}
 		root = sc->node[parent].root;
@@ -422,6 +513,7 @@ walk_all(struct scan *sc)
 static int
 mark_dirty(struct scan *sc, uint32_t idx)
 {
+	sc->node[idx].fresh = true;
 	if (sc->node[idx].dirty)
 		return 0;
 	if (scan_grow(&sc->dirty, sc->n_dirty, &sc->dirty_size, sizeof(*sc->dirty)) < 0)
@@ -442,7 +534,7 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	size_t len;
 
 	if ((ev->mask & IN_Q_OVERFLOW) != 0) {
-		sc->full = true;
+		sc->full = sc->unsure = true;
 		return 0;
 	}
 	if (ev->wd < 0 || (size_t)ev->wd >= sc->wds || sc->by_wd[ev->wd] == 0)
@@ -457,20 +549,41 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	}
 	if (ev->len == 0)
 		return 0;
+	/* What appeared and is gone may have been anything: a link, or a file that is a directory now. */
+	if ((ev->mask & IN_CREATE) != 0)
+		note_made(sc, idx, ev->name);
+	if (dir && (ev->mask & IN_MOVED_TO) != 0)
+		note_moved_to(sc, idx, ev->name);
+	if ((ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
+		note_gone(sc, idx, ev->name);
 	if (dir && (ev->mask & (IN_CREATE | IN_MOVED_TO | IN_ATTRIB)) != 0 &&
 	    add_step(sc, idx, ev->name, (ev->mask & (IN_CREATE | IN_MOVED_TO)) != 0) < 0)
 		return -1;
 	if (dir && (ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
 		sc->verify = true;
 	means = access_name_of(ev->name);
+	sc->git_touched |= sc->node[idx].git || sc->node[idx].in_git;
 	if (sc->node[idx].content && (ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
 		sc->verify = true;
 	up = sc->node[idx].parent;
-	if (means != ACCESS_NAME_OTHER) {
+	if (sc->node[idx].inside) {
+		uint32_t place = idx;
+
+		while (place != NONE && sc->node[place].inside)
+			place = sc->node[place].parent;
+		if (place != NONE && mark_dirty(sc, place) < 0)
+			return -1;
+	}
+	if (means != ACCESS_NAME_OTHER || names_index_may(sc->by_name, ev->name)) {
 		if (mark_dirty(sc, idx) < 0)
 			return -1;
 		return 0;
 	}
+	/* In a git directory each entry has to be a file or a directory, and no file may lead git out of it. */
+	if ((sc->node[idx].git || sc->node[idx].in_git) && !dir &&
+	    (ev->mask & (IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_MODIFY)) != 0 &&
+	    mark_dirty(sc, idx) < 0)
+		return -1;
 	/* The list of a rebase lies one level below what judges it. */
 	if (up != NONE && access_name_of(sc->node[idx].name) == ACCESS_NAME_REBASE)
 		return mark_dirty(sc, up);
@@ -560,8 +673,17 @@ scan_new(const struct resolver *res, const struct access_subject *who, struct qu
 	sc->ifd = -1;
 	sc->free_node = NONE;
 	sc->guards_round = 1;
+	sc->led_left = LED_TARGETS_MAX;
 	sc->full = true;
 	sc->git = !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
+	sc->live = live_new();
+	sc->hides = hides_new();
+	if (sc->live == NULL || sc->hides == NULL || !scan_names_begin(sc)) {
+		live_free(sc->live);
+		hides_free(sc->hides);
+		free(sc);
+		return NULL;
+	}
 	if (q.fd >= 0 && fstat(q.fd, &st) == 0) {
 		sc->quarantine_dev = st.st_dev;
 		sc->quarantine_ino = st.st_ino;
@@ -575,6 +697,8 @@ scan_free(struct scan *sc)
 	if (sc == NULL)
 		return;
 	close_at(&sc->ifd);
+	live_free(sc->live);
+	hides_free(sc->hides);
 	forget_changes(sc);
 	for (size_t i = 0; i < sc->n_roots; i++) {
 		free(sc->root[i].path);
@@ -588,10 +712,14 @@ scan_free(struct scan *sc)
 		free(sc->guard[i].path);
 	for (size_t i = 0; i < sc->n_caches; i++)
 		free(sc->cache[i]);
+	for (size_t i = 0; i < sc->n_inner; i++)
+		free(sc->inner[i]);
 	for (size_t i = 0; i < sc->n_cached; i++)
 		free(sc->cached[i]);
 	for (uint32_t i = 0; i < sc->n_known; i++)
 		free(sc->known[i].path);
+	scan_names_done(sc);
+	free(sc->q.command);
 	free(sc->node);
 	free(sc->by_wd);
 	free(sc->dirty);
@@ -630,8 +758,16 @@ scan_add_root(struct scan *sc, const char *path, struct koda_error *err)
 int
 scan_add_cache(struct scan *sc, const char *path, struct koda_error *err)
 {
-	if (scan_covers(sc, path))
-		return 0;
+	for (size_t i = 0; i < sc->n_roots; i++) {
+		if (strcmp(path, sc->root[i].path) == 0)
+			return 0;
+	}
+	if (scan_covers(sc, path)) {
+		if (sc->n_inner == SCAN_ROOTS_MAX)
+			return err_set(err, KODA_TOO_LARGE, 0, "too many caches to scan");
+		sc->inner[sc->n_inner] = strdup(path);
+		return sc->inner[sc->n_inner++] == NULL ? no_memory(err) : 0;
+	}
 	for (size_t i = 0; i < sc->n_caches; i++) {
 		if (strcmp(path, sc->cache[i]) == 0)
 			return 0;
@@ -653,6 +789,11 @@ what_of(const Koda__Place *place)
 		return WHAT_PIN;
 	if (place->kind == KODA__PLACE_KIND__PLACE_RULE)
 		return WHAT_RULE;
+	if (place->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY)
+		return WHAT_STRANGE;
+	if (place->kind == KODA__PLACE_KIND__PLACE_NAME ||
+	    place->kind == KODA__PLACE_KIND__PLACE_GUARDED)
+		return WHAT_NAME;
 	while (k < n && text[n - 1 - k] != '/')
 		k++;
 	memcpy(name, text + n - k, k);
@@ -666,6 +807,8 @@ what_of(const Koda__Place *place)
 		return WHAT_CONFIG;
 	case ACCESS_NAME_HOOKS:
 		return WHAT_HOOKS;
+	case ACCESS_NAME_REMOTES:
+		return WHAT_REMOTES;
 	case ACCESS_NAME_ALTERNATES:
 		return WHAT_ALTERNATES;
 	case ACCESS_NAME_KODA:
@@ -675,6 +818,7 @@ what_of(const Koda__Place *place)
 	case ACCESS_NAME_HEAD:
 	case ACCESS_NAME_OBJECTS:
 	case ACCESS_NAME_REFS:
+	case ACCESS_NAME_WORKTREES:
 	case ACCESS_NAME_CONFIG_LOCK:
 	case ACCESS_NAME_REBASE:
 	case ACCESS_NAME_GITDIR:
@@ -697,15 +841,23 @@ scan_add_known(struct scan *sc, const Koda__Place *place, struct koda_error *err
 		.mtime_ns = place->mtime_ns,
 		.ctime_ns = place->ctime_ns };
 	cleanup_free char *path = strndup((const char *)place->path.data, place->path.len);
-	const enum what what = what_of(place);
+	const bool guarded = place->kind == KODA__PLACE_KIND__PLACE_GUARDED;
+	enum what what = what_of(place);
 	struct known *k;
 
 	if (path == NULL)
 		return no_memory(err);
-	k = remember(sc, what, path, &stamp, place->type != KODA__FILE_TYPE__FILE_SYMLINK);
+	if (what == WHAT_NAME &&
+	    names_rule_at(&sc->who->policy->list[KODA_DENY_WRITE_NAMES], path) == NULL)
+		what = WHAT_LED;
+	k = remember(sc, what, path, &stamp,
+	    guarded || what == WHAT_STRANGE || place->type != KODA__FILE_TYPE__FILE_SYMLINK);
 	if (k == NULL)
 		return no_memory(err);
-	if (what == WHAT_TARGET && add_guard(sc, path, false) < 0)
+	k->guarded = guarded;
+	if (what == WHAT_NAME || what == WHAT_LED)
+		take_mounts(sc, path);
+	if ((what == WHAT_TARGET || what == WHAT_LED) && add_guard(sc, path, what) < 0)
 		return no_memory(err);
 	return 0;
 }
@@ -716,16 +868,17 @@ add_rules(struct scan *sc, struct koda_error *err)
 	const struct policy_list *list = &sc->who->policy->list[KODA_DENY_WRITE_WITHIN_ALLOW];
 
 	for (size_t i = 0; i < list->n; i++) {
-		if (add_guard(sc, list->v[i], true) < 0)
+		if (add_guard(sc, list->v[i], WHAT_RULE) < 0)
 			return no_memory(err);
 	}
 	return 0;
 }
 
-static void
+void
 find_all_targets(struct scan *sc)
 {
-	for (uint32_t i = 0, n = sc->n_known; i < n && sc->git; i++) {
+	/* What is found is looked at as well: it may lead further. */
+	for (uint32_t i = 0; i < sc->n_known; i++) {
 		cleanup_free char *path =
 		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
 
@@ -734,34 +887,90 @@ find_all_targets(struct scan *sc)
 	}
 }
 
+/* Repositories that are the user's, or are mounted by now. */
+static void
+add_live(struct scan *sc, bool untold)
+{
+	for (uint32_t i = 0; sc->git && i < sc->n_known; i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path == NULL || k->what != WHAT_PIN || k->live || (k->tell && !untold) ||
+		    access_name_of(strrchr(k->path, '/') + 1) == ACCESS_NAME_KODA)
+			continue;
+		k->live = true;
+		live_add(sc, sc->live, k->path);
+		if (untold)
+			hides_learn(sc, sc->hides, k->path);
+	}
+}
+
+/* What has git not show all, in what was there and in what is new. */
+static void
+compare_hidden(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		const struct known *k = &sc->known[i];
+
+		if (k->path != NULL && k->what == WHAT_PIN &&
+		    access_name_of(strrchr(k->path, '/') + 1) != ACCESS_NAME_KODA)
+			hides_compare(sc, sc->hides, k->path);
+	}
+	sc->git_touched = false;
+}
+
+/* What is known by now was there before any command ran. */
+static void
+start_live(struct scan *sc)
+{
+	add_live(sc, true);
+	for (size_t i = 0; sc->git && i < sc->n_roots; i++)
+		live_add_above(sc, sc->live, sc->root[i].path);
+}
+
 int
 scan_learn(struct scan *sc, struct koda_error *err)
 {
 	if (add_rules(sc, err) < 0)
 		return -1;
+	if (scan_names_ready(sc) < 0)
+		return no_memory(err);
 	start_watching(sc);
 	sc->learning = true;
 	if (walk_all(sc) < 0 || judge_cached(sc) < 0)
 		return no_memory(err);
 	find_all_targets(sc);
+	linked_find_all(sc);
+	start_live(sc);
 	sc->vast = sc->partial;
 	sc->learning = false;
 	sc->started = true;
 	return 0;
 }
 
-void
-scan_resume(struct scan *sc)
+int
+scan_resume(struct scan *sc, struct koda_error *err)
 {
 	struct koda_error dropped;
 
+	if (scan_names_ready(sc) < 0)
+		return no_memory(err);
 	if (add_rules(sc, &dropped) < 0)
 		sc->partial = true;
 	start_watching(sc);
 	sc->resuming = true;
 	find_all_targets(sc);
+	start_live(sc);
 	sc->resuming = false;
 	sc->full = true;
+	return 0;
+}
+
+void
+scan_try_again(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known; i++)
+		if (sc->known[i].path != NULL)
+			sc->known[i].left = false;
 }
 
 /* What was told, and is not told again: nobody but who is outside changes it from now on. */
@@ -788,13 +997,28 @@ forget_steps(struct scan *sc)
 		sc->node[sc->dirty[--sc->n_dirty]].dirty = false;
 }
 
+/* A file can be written through a second name, elsewhere in its git directory: its own directory then tells nothing. */
+static int
+mark_refs(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_nodes; i++) {
+		const struct node *n = &sc->node[i];
+
+		if (n->name != NULL && (n->git || (n->in_git && is_in_refs(sc, i))) &&
+		    mark_dirty(sc, i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int
-scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
+scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 {
 	int r = 0;
 
 	forget_changes(sc);
 	sc->cut = false;
+	sc->n_told = 0;
 	if (!sc->watched && sc->full && sc->ifd < 0) {
 		/* There may be watches again; there was a reason, so not each time a whole new set. */
 		if (sc->by_wd == NULL && sc->wds == 0 && (sc->round & 15) == 15)
@@ -806,15 +1030,17 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 		sc->full = true;
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
 		return no_memory(err);
-	if (mounted)
+	if (mounted) {
 		seal(sc);
+		add_live(sc, false);
+	}
 	if (judge_cached(sc) < 0)
 		return no_memory(err);
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
 		bool walked = false;
 
 		r = sc->watched ? take_events(sc) : 0;
-		if (r < 0)
+		if (r < 0 || (i == 0 && sc->git && sc->git_touched && mark_refs(sc) < 0))
 			return no_memory(err);
 		sc->names = 0;
 		/* Watches may give out in the middle of a walk: then what was not reached is looked at at once. */
@@ -841,5 +1067,92 @@ scan_compare(struct scan *sc, bool mounted, struct koda_error *err)
 		if (!sc->watched || (r == 0 && !walked))
 			break;
 	}
+	if (!sc->gentle && linked_look_again(sc) < 0)
+		return no_memory(err);
+	if (sc->git && !sc->gentle && (sc->git_touched || !sc->watched))
+		compare_hidden(sc);
+	tell_came(sc);
+	if (!busy)
+		end_era(sc);
 	return 0;
+}
+
+int
+scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err)
+{
+	int r;
+
+	sc->gentle = true;
+	r = scan_compare(sc, false, busy, err);
+	sc->gentle = false;
+	return r;
+}
+
+/* Where something happened in a git directory: what git follows there. All else waits for the next comparison. */
+static int
+look_at_followed(struct scan *sc)
+{
+	if (sc->watched && take_events(sc) < 0)
+		return -1;
+	for (size_t i = 0; i < sc->n_dirty; i++) {
+		const uint32_t idx = sc->dirty[i];
+		struct node *n = &sc->node[idx];
+		char path[PATH_LEN_MAX + 1];
+		cleanup_close int fd = -1;
+		bool refs;
+		size_t len;
+
+		if (n->name == NULL || !n->fresh)
+			continue;
+		refs = n->in_git && is_in_refs(sc, idx);
+		/* Somebody may stand in a directory that was there: git there obeys a repository that it becomes. */
+		if (!n->git && !refs && n->born == sc->era)
+			continue;
+		n->fresh = false;
+		len = node_path(sc, idx, NULL, path);
+		fd = len > 0 ? open_listed(sc, n->root, path) : -1;
+		if (fd >= 0 && n->git)
+			followed_look(sc, fd, path, len, false);
+		if (fd >= 0 && refs)
+			followed_look(sc, fd, path, len, true);
+		if (fd >= 0 && n->born != sc->era)
+			live_came(sc, sc->live, path, fd);
+	}
+	return 0;
+}
+
+/* Directories that nobody has looked into, below the refs of a git directory. */
+static bool
+has_new_refs(const struct scan *sc)
+{
+	for (size_t i = 0; i < sc->n_steps; i++) {
+		const uint32_t up = sc->step[i].parent;
+
+		if (up == NONE || sc->node[up].name == NULL)
+			continue;
+		if (sc->node[up].git && access_name_of(sc->step[i].name) == ACCESS_NAME_REFS)
+			return true;
+		if (sc->node[up].in_git && is_in_refs(sc, up))
+			return true;
+	}
+	return false;
+}
+
+int
+scan_look(struct scan *sc, bool busy, struct koda_error *err)
+{
+	int r;
+
+	forget_changes(sc);
+	sc->cut = false;
+	if (!sc->git)
+		return 0;
+	sc->gentle = true;
+	r = look_at_followed(sc);
+	sc->gentle = false;
+	if (r < 0)
+		return no_memory(err);
+	if (live_look(sc, sc->live) == 0 && !has_new_refs(sc))
+		return 0;
+	return scan_compare_gently(sc, busy, err);
 }

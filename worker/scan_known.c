@@ -40,7 +40,10 @@ stamp_of(const struct stat *st, struct stamp *ret)
 bool
 same_stamp(enum what what, const struct stamp *a, const struct stamp *b)
 {
-	if (a->dev != b->dev || a->ino != b->ino || (a->mode & S_IFMT) != (b->mode & S_IFMT))
+	if (a->dev != b->dev || a->ino != b->ino)
+		return false;
+	/* The host keeps no more of what is neither file, directory nor link than that. */
+	if (what != WHAT_STRANGE && (a->mode & S_IFMT) != (b->mode & S_IFMT))
 		return false;
 	/* What is in a git directory changes with every commit. */
 	return what == WHAT_PIN ||
@@ -55,9 +58,19 @@ scan_rule(enum what what)
 		return access_rule_name(ACCESS_RULE_KODA_PLACE);
 	case WHAT_RULE:
 		return access_rule_name(ACCESS_RULE_DENY_WRITE);
+	case WHAT_NAME:
+	case WHAT_LED:
+		return access_rule_name(ACCESS_RULE_DENY_NAME);
+	case WHAT_TOLD:
+		return "told";
 	case WHAT_PIN:
 	case WHAT_CONFIG:
 	case WHAT_HOOKS:
+	case WHAT_STRANGE:
+	case WHAT_INDEX:
+	case WHAT_REF:
+	case WHAT_LIST:
+	case WHAT_REMOTES:
 	case WHAT_GITFILE:
 	case WHAT_COMMONDIR:
 	case WHAT_ALTERNATES:
@@ -87,9 +100,21 @@ scan_who(const struct scan *sc)
 }
 
 bool
+scan_is_gentle(const struct scan *sc)
+{
+	return sc->gentle;
+}
+
+bool
 scan_watched(const struct scan *sc)
 {
 	return sc->watched;
+}
+
+int
+scan_watch_errno(const struct scan *sc)
+{
+	return sc->watched ? 0 : sc->watch_errno;
 }
 
 static bool
@@ -112,6 +137,16 @@ scan_covers(const struct scan *sc, const char *path)
 	return false;
 }
 
+bool
+scan_keeps(const struct scan *sc, const char *path)
+{
+	for (size_t i = 0; i < sc->n_inner; i++) {
+		if (path_is_inside(path, sc->inner[i]))
+			return false;
+	}
+	return scan_covers(sc, path);
+}
+
 /* In one of the directories, and none of them itself. */
 static bool
 scan_holds(const struct scan *sc, const char *path)
@@ -132,13 +167,18 @@ has_name(int dir_fd, const char *name)
 }
 
 bool
+has_git_shape(int dir_fd)
+{
+	return access_is_git_dir(has_name(dir_fd, "HEAD"), has_name(dir_fd, "objects"),
+	    has_name(dir_fd, "refs"), has_name(dir_fd, "commondir"), has_name(dir_fd, "worktrees"));
+}
+
+bool
 scan_is_git_dir(const struct scan *sc, const char *path)
 {
 	cleanup_close int fd = resolve_canonical_dir(sc->res, path, strlen(path));
 
-	return fd >= 0 &&
-	    access_is_git_dir(has_name(fd, "HEAD"), has_name(fd, "objects"), has_name(fd, "refs"),
-		has_name(fd, "commondir"));
+	return fd >= 0 && has_git_shape(fd);
 }
 
 /* ---- what is told ---- */
@@ -303,7 +343,7 @@ remember(struct scan *sc, enum what what, const char *path, const struct stamp *
 bool
 is_told(enum what what)
 {
-	return what != WHAT_REBASE;
+	return what != WHAT_REBASE && what != WHAT_TOLD && what != WHAT_LIST;
 }
 
 void
@@ -333,18 +373,19 @@ add_cached(struct scan *sc, const char *path)
 }
 
 int
-add_guard(struct scan *sc, const char *path, bool rule)
+add_guard(struct scan *sc, const char *path, enum what what)
 {
 	for (size_t i = 0; i < sc->n_guards; i++) {
 		if (strcmp(sc->guard[i].path, path) == 0)
 			return 0;
 	}
 	if (!scan_holds(sc, path))
-		return rule && !scan_covers(sc, path) && is_cached(sc, path) ? add_cached(sc, path)
-									     : 0;
+		return what == WHAT_RULE && !scan_covers(sc, path) && is_cached(sc, path)
+		    ? add_cached(sc, path)
+		    : 0;
 	if (scan_grow(&sc->guard, sc->n_guards, &sc->guards_size, sizeof(*sc->guard)) < 0)
 		return -1;
-	sc->guard[sc->n_guards] = (struct guard){ strdup(path), rule };
+	sc->guard[sc->n_guards] = (struct guard){ strdup(path), what };
 	if (sc->guard[sc->n_guards].path == NULL)
 		return -1;
 	sc->n_guards++;
@@ -392,7 +433,7 @@ has_guards(struct scan *sc, uint32_t idx, const char *path)
 }
 
 void
-scan_add_target(struct scan *sc, const char *path, bool link)
+scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 {
 	struct stamp stamp;
 	struct stat st;
@@ -407,7 +448,7 @@ scan_add_target(struct scan *sc, const char *path, bool link)
 	}
 	if (!scan_holds(sc, path) || known_at(sc, path) != NULL)
 		return;
-	if (add_guard(sc, path, false) < 0)
+	if (add_guard(sc, path, what) < 0)
 		sc->cut = true;
 	if (sc->resuming)
 		return;
@@ -418,5 +459,5 @@ scan_add_target(struct scan *sc, const char *path, bool link)
 		return;
 	stamp_of(&st, &stamp);
 	/* A link can be no mount point: a command that puts another in its place has planted it. */
-	tell_place(sc, remember(sc, WHAT_TARGET, path, &stamp, !link));
+	tell_place(sc, remember(sc, what, path, &stamp, !link));
 }

@@ -16,7 +16,7 @@
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR |            \
 	    IN_EXCL_UNLINK)
 /* Where something known is, also what changes its content. */
-#define WATCH_CONTENT (WATCH | IN_CLOSE_WRITE)
+#define WATCH_CONTENT (WATCH | IN_CLOSE_WRITE | IN_MODIFY)
 /* Numbers of watches are never used twice before they are used up; the table of them starts again here. */
 #define WATCHES_MAX (1 << 20)
 /* ---- directories ---- */
@@ -75,6 +75,8 @@ add_node(struct scan *sc, uint32_t parent, uint8_t root, const char *name)
 		.wd = -1,
 		.name = copy,
 		.root = root,
+		.vendored = names_is_vendor(name) || (parent != NONE && sc->node[parent].vendored),
+		.born = sc->started ? sc->era : 0,
 		.depth = parent == NONE ? 0 : (uint16_t)(sc->node[parent].depth + 1) };
 	if (parent != NONE)
 		sc->node[parent].children++;
@@ -220,6 +222,8 @@ start_watching(struct scan *sc)
 {
 	sc->ifd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	sc->watched = sc->ifd >= 0;
+	if (!sc->watched)
+		sc->watch_errno = errno;
 }
 
 /* The directory behind fd. Returns its number, -1 when nothing is watched any more. */
@@ -235,6 +239,7 @@ watch_directory(struct scan *sc, int fd, bool content)
 	snprintf(name, sizeof(name), "%d", fd);
 	wd = inotify_add_watch(sc->ifd, name, content ? WATCH_CONTENT : WATCH);
 	if (wd < 0 || wd >= WATCHES_MAX) {
+		sc->watch_errno = wd < 0 ? errno : ENOSPC;
 		stop_watching(sc);
 		return -1;
 	}

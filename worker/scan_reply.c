@@ -23,11 +23,14 @@ copied(struct session *ses, const char *text, struct koda_error *err)
 }
 
 static Koda__PlaceKind
-kind_of(enum what what)
+kind_of(const struct known *k)
 {
-	return what == WHAT_PIN ? KODA__PLACE_KIND__PLACE_GIT_DIR
-	    : what == WHAT_RULE ? KODA__PLACE_KIND__PLACE_RULE
-				: KODA__PLACE_KIND__PLACE_PROTECTED;
+	return k->guarded                                 ? KODA__PLACE_KIND__PLACE_GUARDED
+	    : k->what == WHAT_PIN                         ? KODA__PLACE_KIND__PLACE_GIT_DIR
+	    : k->what == WHAT_RULE                        ? KODA__PLACE_KIND__PLACE_RULE
+	    : k->what == WHAT_STRANGE                     ? KODA__PLACE_KIND__PLACE_GIT_ENTRY
+	    : k->what == WHAT_NAME || k->what == WHAT_LED ? KODA__PLACE_KIND__PLACE_NAME
+							  : KODA__PLACE_KIND__PLACE_PROTECTED;
 }
 
 int
@@ -56,7 +59,7 @@ scan_places(struct session *ses, struct scan *sc, Koda__Place ***ret, size_t *re
 		if (p == NULL)
 			return -1;
 		koda__place__init(p);
-		p->kind = kind_of(k->what);
+		p->kind = kind_of(k);
 		p->path = copied(ses, k->path, err);
 		p->type = file_type_of(k->stamp.mode);
 		p->dev = k->stamp.dev;

@@ -166,6 +166,19 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 	return r;
 }
 
+static int
+take_quarantine(struct session *ses, struct koda_error *err)
+{
+	struct stat st;
+
+	ses->quarantine_fd = session_take_fd(ses, err);
+	if (ses->quarantine_fd < 0)
+		return -1;
+	if (fstat(ses->quarantine_fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, KODA_PROTOCOL, 0, "the quarantine is no directory");
+	return 0;
+}
+
 int
 op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
@@ -194,21 +207,20 @@ op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		if (ses->caches[i] == NULL)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
 	}
-	if (ses->root == NULL || ses->home == NULL || ses->caches == NULL)
+	ses->state = seal->has_state ? text_of(seal->state) : NULL;
+	if (ses->root == NULL || ses->home == NULL || ses->caches == NULL ||
+	    (seal->has_state && ses->state == NULL))
 		return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
 	memcpy(ses->token, seal->token.data, sizeof(ses->token));
-	ses->who = (struct access_subject){ &ses->policy, (enum koda_mode)seal->mode, ses->home };
+	ses->who = (struct access_subject){ &ses->policy, (enum koda_mode)seal->mode, ses->home,
+		ses->state };
 	ses->res.depth = policy_effective_depth(&ses->policy);
 	if (ses->policy.limit[KODA_MAX_FILE_BYTES].set)
 		ses->max_file_bytes = ses->policy.limit[KODA_MAX_FILE_BYTES].value;
 	if (open_root(ses, seal, err) < 0)
 		return -1;
-	if (seal->has_quarantine) {
-		ses->quarantine_fd = resolve_canonical_dir(&ses->res,
-		    (const char *)seal->quarantine.data, seal->quarantine.len);
-		if (ses->quarantine_fd < 0)
-			return err_set(err, KODA_INVALID, errno, "open the quarantine");
-	}
+	if (seal->has_quarantine && seal->quarantine && take_quarantine(ses, err) < 0)
+		return -1;
 	policy_digest(seal->policy.data, seal->policy.len, ret->digest);
 	if (confine(ses, seal, &ret->enforcement, err) < 0)
 		return -1;

@@ -95,6 +95,13 @@ disk_has(void *data, const char *path, size_t dir_len, const char *name)
 	    (errno != ENOENT && errno != ENOTDIR);
 }
 
+static struct access_verdict
+judge_further(struct session *ses, enum access_op op, const char *path,
+    struct access_verdict so_far)
+{
+	return ses->role->judge != NULL ? ses->role->judge(ses, op, path, so_far) : so_far;
+}
+
 struct access_verdict
 session_judge(struct session *ses, enum access_op op, const struct place *at,
     const char **ret_where, enum access_op *ret_op)
@@ -113,7 +120,7 @@ session_judge(struct session *ses, enum access_op op, const struct place *at,
 	}
 	*ret_op = op;
 	*ret_where = at->path;
-	return access_judge(&ses->who, op, at->path, &disk);
+	return judge_further(ses, op, at->path, access_judge(&ses->who, op, at->path, &disk));
 }
 
 int
@@ -122,7 +129,8 @@ session_judge_path(struct session *ses, enum access_op op, const struct place *n
 {
 	struct disk data = { ses, near };
 	const struct access_disk disk = { &data, disk_has };
-	struct access_verdict verdict = access_judge(&ses->who, op, path, &disk);
+	struct access_verdict verdict =
+	    judge_further(ses, op, path, access_judge(&ses->who, op, path, &disk));
 
 	return verdict.allowed ? 0 : access_refuse(err, &ses->who, op, path, verdict);
 }

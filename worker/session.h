@@ -32,7 +32,7 @@ struct session {
 	struct policy policy;
 	struct access_subject who;
 	struct resolver res;
-	char *root, *home;
+	char *root, *home, *state;
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
@@ -44,7 +44,9 @@ struct session {
 	int quarantine_fd;     /* O_PATH; -1: what was planted is only told */
 	char **caches;         /* Seal.commands_write, until a NULL */
 	struct scan *scan;     /* NULL before the first Scan */
-	bool scanned;          /* the last of the Scans that begin it was answered */
+	struct scan *
+	    led; /* without one: what the places of the policy's paths lead to; NULL before the first change */
+	bool scanned; /* the last of the Scans that begin it was answered */
 	uid_t euid;
 	pid_t parent; /* who started us: somebody else, and the host is gone */
 };
@@ -69,6 +71,9 @@ struct role {
 	bool changes; /* something, where the policy lets it; else its filter refuses what could */
 	uint64_t fds_max;  /* descriptors */
 	uint64_t data_max; /* bytes of memory */
+	/* What it says of a change that the policy's text allows; NULL: it changes nothing. */
+	struct access_verdict (*judge)(struct session *ses, enum access_op op, const char *path,
+	    struct access_verdict so_far);
 };
 extern const struct role role_files;  /* koda-fs-worker */
 extern const struct role role_search; /* koda-fs-search */
@@ -100,6 +105,12 @@ int session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags,
 /* The first half of it, and the second; refused_hop (may be NULL) is where it ended. */
 struct access_verdict session_judge(struct session *ses, enum access_op op, const struct place *at,
     const char **ret_where, enum access_op *ret_op);
+
+/* session_led.c: returns the scan that knows what links in protected places lead to; NULL if it failed. */
+const struct scan *session_led(struct session *ses);
+/* session_led.c: what a protected place leads to is protected like it. */
+struct access_verdict session_judge_led(struct session *ses, enum access_op op, const char *path,
+    struct access_verdict so_far);
 
 /* Judge one more path that is not asked for but made (directories). */
 int session_judge_path(struct session *ses, enum access_op op, const struct place *near,

@@ -54,8 +54,8 @@ static void
 add_place(const struct finding *f, const struct place *at)
 {
 	for (size_t i = 0; i < at->n_hops; i++)
-		scan_add_target(f->sc, at->hop[i], true);
-	scan_add_target(f->sc, at->path, false);
+		scan_add_target(f->sc, WHAT_TARGET, at->hop[i], true);
+	scan_add_target(f->sc, WHAT_TARGET, at->path, false);
 }
 
 static void
@@ -186,7 +186,7 @@ follow(const struct finding *f, const char *dir, int dir_fd, const char *name, b
 	    !S_ISDIR(ret->st.st_mode))
 		return false;
 	for (size_t i = 0; i < ret->n_hops; i++)
-		scan_add_target(f->sc, ret->hop[i], true);
+		scan_add_target(f->sc, WHAT_TARGET, ret->hop[i], true);
 	return true;
 }
 

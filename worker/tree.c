@@ -12,16 +12,6 @@
 #include "shared/cleanup.h"
 #include "worker/say.h"
 
-static void
-closedir_at(DIR **d)
-{
-	int saved = errno;
-
-	if (*d != NULL)
-		closedir(*d);
-	errno = saved;
-}
-
 static DIR *
 open_dir(int dir_fd, const char *name)
 {
@@ -101,6 +91,7 @@ check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_nam
     unsigned depth)
 {
 	size_t k = strlen(e->d_name);
+	const char *by;
 	int r = 0;
 
 	if (++c->entries > TREE_ENTRIES_MAX)
@@ -111,6 +102,8 @@ check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_nam
 	memcpy(c->path + len + 1, e->d_name, k + 1);
 	if (access_protected_entry(c->who, dir_name, e->d_name))
 		r = refuse_tree(c, NULL);
+	else if ((by = access_name_rule(c->who, c->path)) != NULL)
+		r = refuse_tree(c, by);
 	else if (is_directory(d, e))
 		r = check_directory(c, dirfd(d), e->d_name, depth + 1);
 	if (r == 0)
@@ -122,7 +115,8 @@ static int
 check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 {
 	cleanup(closedir_at) DIR *d = NULL;
-	bool head = false, objects = false, refs = false, commondir = false, any = false;
+	bool head = false, objects = false, refs = false, commondir = false;
+	bool worktrees = false, any = false;
 	const bool may_git = c->who->policy->flag[KODA_ALLOW_GIT_CONFIG];
 	size_t len = strlen(c->path);
 	char dir_name[NAME_LEN_MAX + 1];
@@ -143,6 +137,7 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 		objects |= strcmp(e->d_name, "objects") == 0;
 		refs |= strcmp(e->d_name, "refs") == 0;
 		commondir |= strcmp(e->d_name, "commondir") == 0;
+		worktrees |= strcmp(e->d_name, "worktrees") == 0;
 		if (check_entry(c, d, e, dir_name, len, depth) < 0)
 			return -1;
 		any = true;
@@ -153,7 +148,7 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	if (any && c->op == ACCESS_OP_REMOVE &&
 	    faccessat(dirfd(d), ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return say(c->err, KODA_IO, errno, "empty", c->path);
-	if (!may_git && access_is_git_dir(head, objects, refs, commondir))
+	if (!may_git && access_is_git_dir(head, objects, refs, commondir, worktrees))
 		return refuse_tree(c, NULL);
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "shared/bytes.h"
 #include "shared/cleanup.h"
 #include "worker/session.h"
 
@@ -31,23 +32,7 @@ is_guard(const Koda__Guard *guard)
 static bool
 is_canonical(ProtobufCBinaryData path)
 {
-	const uint8_t *p = path.data, *end;
-
-	if (path.len == 0 || path.len > PATH_LEN_MAX || *p != '/' || !is_path(path))
-		return false;
-	end = p + path.len;
-	if (path.len == 1)
-		return true;
-	while (p < end) {
-		const uint8_t *slash = memchr(p + 1, '/', (size_t)(end - p - 1));
-		size_t k = (size_t)((slash == NULL ? end : slash) - p) - 1;
-
-		if (k == 0 || k > NAME_LEN_MAX || (k == 1 && p[1] == '.') ||
-		    (k == 2 && p[1] == '.' && p[2] == '.'))
-			return false;
-		p += 1 + k;
-	}
-	return true;
+	return path_is_canonical(path.data, path.len);
 }
 
 static bool
@@ -69,8 +54,8 @@ valid_seal(const Koda__Seal *m, struct koda_error *err)
 		return broken(err, "seal.home");
 	if (m->token.len != TOKEN_BYTES)
 		return broken(err, "seal.token");
-	if (m->has_quarantine && (!is_canonical(m->quarantine) || m->quarantine.len == 1))
-		return broken(err, "seal.quarantine");
+	if (m->has_state && m->state.len > 0 && !is_canonical(m->state))
+		return broken(err, "seal.state");
 	if (m->n_commands_write > SCAN_ROOTS_MAX ||
 	    !are_canonical(m->commands_write, m->n_commands_write))
 		return broken(err, "seal.commands_write");
@@ -229,7 +214,14 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 	case KODA__REQUEST__OP_SCAN:
 		return valid_scan(req->scan, err);
 	case KODA__REQUEST__OP_COMPARE:
-		return 0;
+		return req->compare->has_command &&
+			(req->compare->command.len > COMMAND_TOLD_MAX ||
+			    memchr(req->compare->command.data, '\0', req->compare->command.len) !=
+				NULL)
+		    ? broken(err, "compare.command")
+		    : 0;
+	case KODA__REQUEST__OP_GUARDED:
+		return 0; /* `from` may be beyond the last place: then the answer is empty */
 	case KODA__REQUEST__OP_SEARCH:
 		return valid_search(req->search, err);
 	case KODA__REQUEST__OP__NOT_SET:

@@ -9,13 +9,9 @@
 #include <unistd.h>
 
 #include "host/cli/output.h"
-#include "host/cli/show.h"
+#include "host/text/asked.h"
 
-/* What fits before a reader's eyes; what does not is counted, never silently left out. */
-#define SHOWN_LINES_MAX   500 /* of the old and of the new text of one replacement */
-#define PREVIEW_LINES_MAX 20
-#define SHOWN_BYTES_MAX   2000 /* of a line */
-#define COMMAND_BYTES_MAX 200  /* of a command that runs already */
+#define COMMAND_BYTES_MAX 200 /* of a command that runs already, where a host is asked for */
 
 #define BOLD  "\033[1m"
 #define RED   "\033[31m"
@@ -96,32 +92,68 @@ static const struct diff_style context_style = { "", " " };
 static const struct diff_style old_style = { RED, "-" };
 static const struct diff_style new_style = { GREEN, "+" };
 
+/* Where a question is written to, and whether something was left out of it. */
+struct page {
+	FILE *f;
+	bool colour, cut;
+};
+
+static void
+put(void *to, const void *data, size_t len)
+{
+	fwrite(data, 1, len, to);
+}
+
+static void
+print_number(const struct page *page, uint64_t number)
+{
+	if (number > 0)
+		fprintf(page->f, "%7llu ", (unsigned long long)number);
+	else
+		fprintf(page->f, "%7s ", "");
+}
+
+static void
+print_counted(const struct page *page, size_t counted, const struct diff_style *style)
+{
+	if (counted > 0)
+		fprintf(page->f, "%7s %s [%zu more empty lines]\n", "", style->mark, counted);
+}
+
 /* number: of the first line, 0 if it is not known. */
 static void
-print_lines(FILE *f, bool colour, struct text text, uint64_t number, const struct diff_style *style)
+print_lines(struct page *page, struct text text, uint64_t number, const struct diff_style *style)
 {
-	size_t n = 0;
+	const size_t n = count_lines(text);
+	size_t empty = 0, counted;
 
-	for (; text.p < text.end && n < SHOWN_LINES_MAX; n++) {
-		size_t len = line_len(&text), shown = len;
-		bool ends = text.p[len - 1] == '\n';
+	for (size_t i = 0; text.p < text.end; i++) {
+		const char *line = text.p;
+		size_t len = line_len(&text);
 
-		if (number > 0)
-			fprintf(f, "%7llu ", (unsigned long long)(number + n));
-		else
-			fprintf(f, "%7s ", "");
-		if (ends)
-			shown--;
-		fprintf(f, "%s%s ", colour ? style->colour : "", style->mark);
-		show(f, text.p, shown < SHOWN_BYTES_MAX ? shown : SHOWN_BYTES_MAX, SHOW_TABS);
-		fputs(colour ? PLAIN : "", f);
-		if (shown > SHOWN_BYTES_MAX)
-			fprintf(f, " ... and %zu more bytes in this line", shown - SHOWN_BYTES_MAX);
-		fputc('\n', f);
 		text.p += len;
+		if (asked_is_hidden(i, n)) {
+			if (i != ASKED_LINES_HEAD)
+				continue;
+			asked_counts(&empty, NULL, 0, &counted);
+			print_counted(page, counted, style);
+			fprintf(page->f, "%7s %s [... %zu lines are left out here ...]\n", "",
+			    style->mark, asked_hidden(n));
+			page->cut = true;
+			continue;
+		}
+		len -= line[len - 1] == '\n';
+		if (asked_counts(&empty, line, len, &counted))
+			continue;
+		print_counted(page, counted, style);
+		print_number(page, number > 0 ? number + i : 0);
+		fprintf(page->f, "%s%s ", page->colour ? style->colour : "", style->mark);
+		if (asked_line(line, len, put, page->f) > 0)
+			page->cut = true;
+		fprintf(page->f, "%s\n", page->colour ? PLAIN : "");
 	}
-	if (text.p < text.end)
-		fprintf(f, "%7s %s ... and %zu more lines\n", "", style->mark, count_lines(text));
+	asked_counts(&empty, NULL, 0, &counted);
+	print_counted(page, counted, style);
 }
 
 static bool
@@ -131,7 +163,7 @@ ends_in_newline(const struct text *text)
 }
 
 static void
-print_edit(FILE *f, bool colour, const struct koda_edit *edit, uint64_t line)
+print_edit(struct page *page, const struct koda_edit *edit, uint64_t line)
 {
 	struct text old_text = text_of(edit->old_text, edit->old_len);
 	struct text new_text = text_of(edit->new_text, edit->new_len);
@@ -144,61 +176,66 @@ print_edit(FILE *f, bool colour, const struct koda_edit *edit, uint64_t line)
 	head.end = old_text.p;
 	cut_common(&old_text, &new_text, &tail);
 
-	print_lines(f, colour, head, at, &context_style);
+	print_lines(page, head, at, &context_style);
 	at += line > 0 ? n : 0;
-	print_lines(f, colour, old_text, at, &old_style);
-	print_lines(f, colour, new_text, at, &new_style);
+	print_lines(page, old_text, at, &old_style);
+	print_lines(page, new_text, at, &new_style);
 	at += line > 0 ? count_lines(new_text) : 0;
-	print_lines(f, colour, tail, at, &context_style);
+	print_lines(page, tail, at, &context_style);
 	/* Otherwise 'a' and 'a, newline' would look the same. */
 	if (edit->old_len > 0 && edit->new_len > 0 && old_ends != new_ends)
-		fprintf(f, "%7s (the %s text ends without a newline)\n", "",
+		fprintf(page->f, "%7s (the %s text ends without a newline)\n", "",
 		    old_ends ? "new" : "old");
+}
+
+static void
+print_edits(struct page *page, const struct koda_edit *edits, const uint64_t *lines, size_t n_lines,
+    size_t n_edits)
+{
+	for (size_t i = 0; i < n_edits; i++) {
+		uint64_t line = lines != NULL && i < n_lines ? lines[i] : 0;
+
+		fputs(page->colour ? CYAN : "", page->f);
+		fputs(edits[i].all ? "@@ each occurrence" : "@@ once", page->f);
+		if (line > 0)
+			fprintf(page->f,
+			    edits[i].all ? ", the first in line %llu" : ", in line %llu",
+			    (unsigned long long)line);
+		fprintf(page->f, " @@%s\n", page->colour ? PLAIN : "");
+		print_edit(page, &edits[i], line);
+	}
 }
 
 void
 ask_print_edits(FILE *f, bool colour, const struct koda_edit *edits, const uint64_t *lines,
     size_t n_lines, size_t n_edits)
 {
-	for (size_t i = 0; i < n_edits; i++) {
-		uint64_t line = lines != NULL && i < n_lines ? lines[i] : 0;
+	struct page page = { f, colour, false };
 
-		fputs(colour ? CYAN : "", f);
-		fputs(edits[i].all ? "@@ each occurrence" : "@@ once", f);
-		if (line > 0)
-			fprintf(f, edits[i].all ? ", the first in line %llu" : ", in line %llu",
-			    (unsigned long long)line);
-		fprintf(f, " @@%s\n", colour ? PLAIN : "");
-		print_edit(f, colour, &edits[i], line);
-	}
+	print_edits(&page, edits, lines, n_lines, n_edits);
 }
 
 static void
-print_path(FILE *f, bool colour, const char *path)
+print_path(struct page *page, const char *path)
 {
-	fprintf(f, "'%s", colour ? BOLD : "");
-	show_string(f, path);
-	fprintf(f, "%s'", colour ? PLAIN : "");
+	fprintf(page->f, "'%s", page->colour ? BOLD : "");
+	asked_show(path, strlen(path), false, put, page->f);
+	fprintf(page->f, "%s'", page->colour ? PLAIN : "");
 }
 
-/* The beginning of what is to be written. */
+/* What is to be written, or of a stream its beginning: that is all there is of it by now. */
 static void
-print_preview(FILE *f, bool colour, const void *data, size_t len, unsigned long long of)
+print_preview(struct page *page, const void *data, size_t len, unsigned long long of)
 {
-	struct text text = text_of(data, len), shown = text;
-	size_t n = 0;
-
 	if (memchr(data, '\0', len) != NULL) {
-		fputs("    (binary)\n", f);
+		fputs("    (binary)\n", page->f);
 		return;
 	}
-	for (; text.p < text.end && n < PREVIEW_LINES_MAX; n++)
-		text.p += line_len(&text);
-	shown.end = text.p;
-	print_lines(f, colour, shown, 1, &new_style);
-	if (text.p < text.end || len < of)
-		fprintf(f, "    ... and %llu more bytes\n",
-		    of - (unsigned long long)(text.p - (const char *)data));
+	print_lines(page, text_of(data, len), 1, &new_style);
+	if (len >= of)
+		return;
+	fprintf(page->f, "    [... %llu bytes are left out here ...]\n", of - len);
+	page->cut = true;
 }
 
 static const char *
@@ -238,119 +275,178 @@ verb_of(const struct koda_question *q)
 	return NULL;
 }
 
+static void
+print_word_part(struct page *page, const char *p, size_t len)
+{
+	const char *end = p + len;
+
+	while (p < end) {
+		const char *quote = memchr(p, '\'', (size_t)(end - p));
+		size_t n = (size_t)((quote != NULL ? quote : end) - p);
+
+		asked_show(p, n, false, put, page->f);
+		if (quote != NULL)
+			fputs("'\\''", page->f);
+		p += n + (quote != NULL);
+	}
+}
+
 /* As a shell would have to be told it, in one line and with nothing raw. */
 static void
-print_word(FILE *f, const char *word)
+print_word(struct page *page, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "%+,-./:=@_";
+	const size_t len = strlen(word);
+	size_t head, tail;
 
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		fputs(word, f);
+	if (len > 0 && len <= ASKED_LINE_MAX && word[strspn(word, plain)] == '\0') {
+		fputs(word, page->f);
 		return;
 	}
-	fputc('\'', f);
-	for (size_t len; *word != '\0'; word += len) {
-		len = strcspn(word, "'");
-		show(f, word, len, 0);
-		if (word[len] == '\'') {
-			fputs("'\\''", f);
-			len++;
-		}
+	fputc('\'', page->f);
+	if (asked_split(word, len, &head, &tail)) {
+		print_word_part(page, word, head);
+		fprintf(page->f, ASKED_BYTES_CUT, tail - head);
+		page->cut = true;
+		word += tail;
 	}
-	fputc('\'', f);
+	print_word_part(page, word, strlen(word));
+	fputc('\'', page->f);
 }
 
 static void
-print_command(FILE *f, bool colour, const struct koda_question *q)
+print_words(struct page *page, const char *const *words, const char *before, const char *after)
+{
+	size_t n = 0;
+
+	while (words != NULL && words[n] != NULL)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		if (!asked_is_hidden(i, n)) {
+			fputs(before, page->f);
+			print_word(page, words[i]);
+			fputs(after, page->f);
+		} else if (i == ASKED_LINES_HEAD) {
+			fprintf(page->f, " [... %zu words are left out here ...]%s",
+			    asked_hidden(n), after);
+			page->cut = true;
+		}
+	}
+}
+
+static void
+print_command(struct page *page, const struct koda_question *q)
 {
 	const char *const *argv = q->argv;
 
-	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
-		fputs("    with ", f);
-		print_word(f, q->env[i]);
-		fputc('\n', f);
-	}
+	print_words(page, q->env, "    with ", "\n");
 	/* A script has lines, and they are read as lines. */
 	if (argv[0] != NULL && strcmp(argv[0], "sh") == 0 && argv[1] != NULL &&
 	    strcmp(argv[1], "-c") == 0 && argv[2] != NULL && argv[3] == NULL) {
-		fputs("    sh -c\n", f);
-		print_lines(f, colour, text_of(argv[2], strlen(argv[2])), 1, &new_style);
+		fputs("    sh -c\n", page->f);
+		print_lines(page, text_of(argv[2], strlen(argv[2])), 1, &new_style);
 		return;
 	}
-	fputs("   ", f);
-	for (size_t i = 0; argv[i] != NULL; i++) {
-		fputc(' ', f);
-		print_word(f, argv[i]);
-	}
-	fputc('\n', f);
+	fputs("   ", page->f);
+	print_words(page, argv, " ", "");
+	fputc('\n', page->f);
 }
 
+/* The command that asks is not what is allowed, only its name: the host and the port are, and they are shown whole. */
 static bool
-print_host_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
+print_host_question(struct page *page, const struct ask *ask, const struct koda_question *q)
 {
 	if (q->host == NULL)
 		return false;
 	/* It runs, and may be in the middle of a line. */
-	fputs("\nkoda-sandbox: ", f);
+	fputs("\nkoda-sandbox: ", page->f);
 	if (ask->command != NULL) {
 		size_t len = strlen(ask->command);
 
-		fputc('\'', f);
-		show(f, ask->command, len < COMMAND_BYTES_MAX ? len : COMMAND_BYTES_MAX, 0);
-		fprintf(f, "%s' ", len > COMMAND_BYTES_MAX ? " ..." : "");
+		fputc('\'', page->f);
+		asked_show(ask->command, len < COMMAND_BYTES_MAX ? len : COMMAND_BYTES_MAX, false,
+		    put, page->f);
+		fprintf(page->f, "%s' ", len > COMMAND_BYTES_MAX ? " ..." : "");
 	} else {
-		fputs("a command ", f);
+		fputs("a command ", page->f);
 	}
-	fprintf(f, "wants to reach '%s", colour ? BOLD : "");
-	show_string(f, q->host);
-	fprintf(f, ":%u%s', which no rule names\n", q->port, colour ? PLAIN : "");
-	fputs("Allow this? [o]nce, for this [s]ession, [N]o ", f);
-	return fflush(f) == 0 && !ferror(f);
+	fprintf(page->f, "wants to reach '%s", page->colour ? BOLD : "");
+	asked_show(q->host, strlen(q->host), false, put, page->f);
+	fprintf(page->f, ":%u%s', which no rule names\n", q->port, page->colour ? PLAIN : "");
+	fputs("Allow this? [o]nce, for this [s]ession, [N]o ", page->f);
+	return true;
+}
+
+static void
+print_sizes(struct page *page, const struct koda_question *q)
+{
+	if (q->kind == KODA_OP_WRITE || q->kind == KODA_OP_EDIT) {
+		if (q->type != KODA_FILE_NONE)
+			fprintf(page->f, ", %llu ->", (unsigned long long)q->size_before);
+		fprintf(page->f, "%s %llu bytes", q->type == KODA_FILE_NONE ? "," : "",
+		    (unsigned long long)q->size_after);
+	}
+	if (q->kind == KODA_OP_EDIT)
+		fprintf(page->f, ", %llu replacement%s", (unsigned long long)q->replacements,
+		    q->replacements == 1 ? "" : "s");
+	if (q->kind == KODA_OP_REMOVE && q->type == KODA_FILE_DIRECTORY)
+		fprintf(page->f, ", %llu names go", (unsigned long long)q->entries);
+	else if (q->kind == KODA_OP_REMOVE)
+		fprintf(page->f, ", %llu bytes", (unsigned long long)q->size_before);
 }
 
 /* False: nobody can be asked about that. */
 static bool
-print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
+print_body(struct page *page, const struct ask *ask, const struct koda_question *q)
 {
 	const char *verb = verb_of(q);
 
 	if (q->kind == KODA_OP_CONNECT)
-		return print_host_question(f, colour, ask, q);
+		return print_host_question(page, ask, q);
 	if (verb == NULL || (q->kind == KODA_OP_RUN && (q->argv == NULL || q->cwd == NULL)))
 		return false;
-	fprintf(f, "koda-sandbox: %s ", verb);
-	print_path(f, colour, q->kind == KODA_OP_RUN ? q->cwd : q->path);
+	fprintf(page->f, "koda-sandbox: %s ", verb);
+	print_path(page, q->kind == KODA_OP_RUN ? q->cwd : q->path);
 	if (q->kind == KODA_OP_RENAME && q->to != NULL) {
-		fputs(" to ", f);
-		print_path(f, colour, q->to);
+		fputs(" to ", page->f);
+		print_path(page, q->to);
 	}
-	if (q->kind == KODA_OP_WRITE || q->kind == KODA_OP_EDIT) {
-		if (q->type != KODA_FILE_NONE)
-			fprintf(f, ", %llu ->", (unsigned long long)q->size_before);
-		fprintf(f, "%s %llu bytes", q->type == KODA_FILE_NONE ? "," : "",
-		    (unsigned long long)q->size_after);
-	}
-	if (q->kind == KODA_OP_EDIT)
-		fprintf(f, ", %llu replacement%s", (unsigned long long)q->replacements,
-		    q->replacements == 1 ? "" : "s");
-	if (q->kind == KODA_OP_REMOVE && q->type == KODA_FILE_DIRECTORY)
-		fprintf(f, ", %llu names go", (unsigned long long)q->entries);
-	else if (q->kind == KODA_OP_REMOVE)
-		fprintf(f, ", %llu bytes", (unsigned long long)q->size_before);
-	fputc('\n', f);
+	print_sizes(page, q);
+	fputc('\n', page->f);
 
 	if (q->kind == KODA_OP_EDIT)
-		ask_print_edits(f, colour, q->edits, q->lines, q->lines != NULL ? q->n_edits : 0,
+		print_edits(page, q->edits, q->lines, q->lines != NULL ? q->n_edits : 0,
 		    q->n_edits);
 	if (q->kind == KODA_OP_WRITE && q->data != NULL && q->len > 0)
-		print_preview(f, colour, q->data, q->len, q->len);
+		print_preview(page, q->data, q->len, q->len);
 	else if (q->kind == KODA_OP_WRITE && ask->preview_len > 0)
-		print_preview(f, colour, ask->preview, ask->preview_len, ask->preview_of);
+		print_preview(page, ask->preview, ask->preview_len, ask->preview_of);
 	if (q->kind == KODA_OP_RUN)
-		print_command(f, colour, q);
-	fputs("Allow this? [y/N] ", f);
-	return fflush(f) == 0 && !ferror(f);
+		print_command(page, q);
+	fputs("Allow this? [y/N] ", page->f);
+	return true;
+}
+
+/* That something is left out is known when all is written, and said before it. */
+static bool
+print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
+{
+	char *text = NULL;
+	size_t len = 0;
+	struct page page = { open_memstream(&text, &len), colour, false };
+	bool good = page.f != NULL && print_body(&page, ask, q);
+
+	if (page.f != NULL && (ferror(page.f) != 0 || fclose(page.f) != 0))
+		good = false;
+	if (good && page.cut)
+		fputs(
+		    "koda-sandbox: NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands\n",
+		    f);
+	if (good)
+		fwrite(text, 1, len, f);
+	free(text);
+	return good && fflush(f) == 0 && !ferror(f);
 }
 
 /* A line of the terminal; what is longer is no yes, whatever it goes on to say. False: there is none. */

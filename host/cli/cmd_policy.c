@@ -16,6 +16,7 @@ is_list(const char *field)
 		"allow_read_within_deny",
 		"allow_write",
 		"deny_write_within_allow",
+		"deny_write_names",
 		"allowed_domains",
 		"denied_domains",
 		"mitm.socket_map",

@@ -50,7 +50,7 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 {
 	const struct run *run = data;
 
-	if (kind == KODA_EVENT_DEGRADED)
+	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
 		output_note("warning", text);
 	else if (has(run, OPT_VERBOSE))
 		output_note(NULL, text);
@@ -194,12 +194,13 @@ run_plain(struct run *run)
 		.mode = args->mode,
 		.argv = argv,
 		.cwd = run->cwd };
+	struct plain_limits limits;
+	struct koda_error err;
 	char tool[256];
 
 	/* Auto asks nobody, and what Plan promises nobody would hold. */
 	if (args->mode != KODA_SAFE) {
-		struct koda_error err = { .code = KODA_POLICY_DENIED };
-
+		err = (struct koda_error){ .code = KODA_POLICY_DENIED };
 		snprintf(err.message, sizeof(err.message),
 		    "in %s mode nothing runs without the sandbox: --no-sandbox is for debugging, "
 		    "in safe mode",
@@ -209,14 +210,20 @@ run_plain(struct run *run)
 	output_note("warning",
 	    "NO SANDBOX: this command may read, change and reach everything that you may");
 	if (!isatty(STDIN_FILENO) && !ask_yes(&run->ask, &question)) {
-		struct koda_error err = { .code = KODA_NOT_APPROVED };
-
+		err = (struct koda_error){ .code = KODA_NOT_APPROVED };
 		snprintf(err.message, sizeof(err.message), "the command was not approved");
 		return tell(run, STAGE_COMMAND, &err);
 	}
+	if (plain_limits_get(args->mode, run->root, &limits, &err) < 0)
+		return tell(run, STAGE_COMMAND, &err);
+	/* As in the sandbox: a person's shell lasts, anything else not longer than the mode lets it. */
+	if (run->interactive)
+		limits.wall_ms = args->timeout_ms;
+	else if (args->timeout_ms > 0 && (limits.wall_ms == 0 || args->timeout_ms < limits.wall_ms))
+		limits.wall_ms = args->timeout_ms;
 	return plain_run(run->cli, argv,
 	    run->shell != NULL ? first_word(run->shell, tool, sizeof(tool)) : argv[0], run->cwd,
-	    args->timeout_ms);
+	    &limits);
 }
 
 /* ---- in the sandbox ---- */

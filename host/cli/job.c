@@ -81,7 +81,7 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 	const struct job *job = data;
 
 	/* Less enforcement is never silent; the rest is for who wants to know. */
-	if (kind == KODA_EVENT_DEGRADED)
+	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
 		output_note("warning", text);
 	else if (args_has(&job->cli->args, OPT_VERBOSE))
 		output_note(NULL, text);

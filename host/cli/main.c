@@ -92,11 +92,30 @@ static const struct command commands[] = {
 	    NULL, cmd_shell },
 	{ "quarantine", "list", "", 0, 0,
 	    "list what commands planted and was taken away",
-	    "Git hooks and settings, mostly, that a tool on the host would have run. Oldest first.", NULL,
+	    "Git hooks and settings, mostly, that a tool on the host would have run. Oldest first.\n"
+	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
 	    cmd_quarantine_list },
+	{ "quarantine", "show", "NAME", 1, 0,
+	    "show what was taken away",
+	    "What it is, where it was, when and why it was taken away, and 64 KiB of what is in it. All of it is what\n"
+	    "a command wrote: nothing of it is run or followed, and what could mislead is escaped.", NULL,
+	    cmd_quarantine_show },
+	{ "quarantine", "delete", "[NAME]...", WORDS_ANY, 0,
+	    "delete what was taken away, for good",
+	    "What is named, all that is older than so many days, or with --all that of every root.\n"
+	    "Status: 0 done, 1 failed, 2 wrong usage, 3 in plan mode.", NULL,
+	    cmd_quarantine_delete },
 	{ "quarantine", "restore", "NAME", 1, 0,
 	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
 	    cmd_quarantine_restore },
+	{ "caches", "list", "", 0, 0,
+	    "list what commands wrote to caches",
+	    "What a command writes to ~/.npm, ~/.cargo, ~/.cache and others is kept for the next session of the same\n"
+	    "root, and does not reach the caches of the host.",
+	    NULL, cmd_caches_list },
+	{ "caches", "clear", "[ROOT]", 1, 0,
+	    "remove what commands wrote to caches", "Of the sessions with that root, else of all. What a session uses now stays.",
+	    NULL, cmd_caches_clear },
 	{ NULL, "top", "", 0, OPT_BIT(OPT_ONCE) | OPT_BIT(OPT_INTERVAL),
 	    "show what the user's MCP servers are doing",
 	    "Sessions, workers, commands, connections and how long calls take, of all of them; 'q' ends it.\n"
@@ -141,6 +160,8 @@ static const struct {
 	{ cmd_glob, &search_glob_options },
 	{ cmd_grep, &search_grep_options },
 	{ cmd_tree, &search_tree_options },
+	{ cmd_quarantine_list, &quarantine_list_options },
+	{ cmd_quarantine_delete, &quarantine_delete_options },
 };
 
 static const struct opt_table *
@@ -200,7 +221,7 @@ options_of_words(char *const *words, size_t n_words)
 static int
 unknown_command(const struct cli *cli, const char *group, const char *word)
 {
-	const char *names[N(commands) + 5], *near;
+	const char *names[N(commands) + 6], *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < N(commands); i++) {
@@ -211,6 +232,7 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 		names[n++] = "fs";
 		names[n++] = "explain";
 		names[n++] = "quarantine";
+		names[n++] = "caches";
 		names[n++] = "audit";
 		names[n++] = "help";
 	}
@@ -328,7 +350,7 @@ static void
 print_overview(FILE *f, const char *group)
 {
 	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
-	    group != NULL ? group : "[fs|explain|quarantine|audit]");
+	    group != NULL ? group : "[fs|explain|quarantine|caches|audit]");
 	for (size_t i = 0; i < N(commands); i++) {
 		char left[40];
 

@@ -95,12 +95,13 @@ errno_of_exec(const char *name, char *const *env)
 
 /* Only system calls from here: it is a fork. */
 __attribute__((noreturn)) static void
-child(const char *const *argv, char *const *env, const char *cwd, int signals, int report)
+child(const char *const *argv, char *const *env, const char *cwd, const struct plain_limits *limits,
+    int signals, int report)
 {
 	int errnum;
 
 	signals_close(&signals);
-	if (chdir(cwd) == 0)
+	if (chdir(cwd) == 0 && plain_limits_apply(limits) == 0)
 		execvpe(argv[0], (char *const *)argv, env);
 	errnum = errno_of_exec(argv[0], env);
 	if (write(report, &errnum, sizeof(errnum)) < 0)
@@ -151,7 +152,7 @@ attend(pid_t pid, int pidfd, int signals, unsigned timeout_ms)
 
 int
 plain_run(const struct cli *cli, const char *const *argv, const char *tool, const char *cwd,
-    unsigned timeout_ms)
+    const struct plain_limits *limits)
 {
 	struct variables env = { 0 };
 	int report[2], signals, errnum = 0, status, pidfd;
@@ -171,7 +172,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 	}
 	pid = fork();
 	if (pid == 0)
-		child(argv, env.v, cwd, signals, report[1]);
+		child(argv, env.v, cwd, limits, signals, report[1]);
 	close(report[1]);
 	pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	variables_done(&env);
@@ -184,7 +185,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 	if (read(report[0], &errnum, sizeof(errnum)) != (ssize_t)sizeof(errnum))
 		errnum = 0;
 	close(report[0]);
-	late = attend(pid, pidfd, signals, timeout_ms);
+	late = attend(pid, pidfd, signals, limits->wall_ms);
 	close(pidfd);
 	waitpid(pid, &status, 0);
 	signals_close(&signals);
@@ -196,7 +197,9 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 		output_error(cli, &err, NULL);
 		return errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 	}
-	if (late)
+	if (late) {
+		output_note(NULL, "it was ended because its time was over (wall_time_secs)");
 		return EXIT_TIMED_OUT;
+	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

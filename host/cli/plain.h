@@ -4,9 +4,10 @@
 #define KODA_CLI_PLAIN_H
 
 #include "host/cli/command.h"
+#include "host/cli/plain_limits.h"
 
-/* argv ends with NULL; tool chooses the environment; timeout_ms 0: none. Returns the exit status, an error told. */
+/* argv ends with NULL; tool chooses the environment. Returns the exit status, an error told. */
 int plain_run(const struct cli *cli, const char *const *argv, const char *tool, const char *cwd,
-    unsigned timeout_ms);
+    const struct plain_limits *limits);
 
 #endif

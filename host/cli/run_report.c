@@ -7,6 +7,7 @@
 
 #include "host/cli/output.h"
 #include "host/cli/show.h"
+#include "host/text/told.h"
 #include "host/text/visible.h"
 
 #define VIOLATIONS_MAX 100 /* as many as a slot keeps */
@@ -25,16 +26,10 @@ on_violation(void *data, const struct koda_violation *violation)
 	return all->n == VIOLATIONS_MAX;
 }
 
-/* A program that tries again is refused again. */
-static bool
-was_said(const struct violations *all, size_t i)
+static void
+put(void *to, const void *data, size_t len)
 {
-	for (size_t k = 0; k < i; k++) {
-		if (strcmp(all->list[k].target, all->list[i].target) == 0 &&
-		    strcmp(all->list[k].detail, all->list[i].detail) == 0)
-			return true;
-	}
-	return false;
+	fwrite(data, 1, len, to);
 }
 
 void
@@ -42,6 +37,7 @@ run_report_violations(const struct koda_slot *slot)
 {
 	struct violations all = { .n = 0 };
 	bool colour = output_colour(STDERR_FILENO);
+	struct told *told;
 	char *block, *line;
 
 	koda_slot_violations(slot, on_violation, &all);
@@ -61,27 +57,15 @@ run_report_violations(const struct koda_slot *slot)
 	}
 	free(block);
 	/* What the sandbox itself has seen it can say in words: where something planted went, for example. */
-	for (size_t i = 0; i < all.n; i++) {
-		const struct koda_violation *v = &all.list[i];
-
-		if (v->detail[0] == '\0' || was_said(&all, i))
-			continue;
-		fputs("koda-sandbox: ", stderr);
-		/* A sentence may begin with it. */
-		if (strncmp(v->detail, v->target, strlen(v->target)) != 0) {
-			fputc('\'', stderr);
-			show_string(stderr, v->target);
-			fputs("': ", stderr);
-		}
-		show_string(stderr, v->detail);
-		fputc('\n', stderr);
-	}
+	told = output_alloc(all.n * sizeof(*told));
+	for (size_t i = 0; i < all.n; i++)
+		told[i] = (struct told){ all.list[i].target, all.list[i].detail };
+	told_sentences(told, all.n, put, stderr);
+	free(told);
 }
 
-#define FAILURES_MAX 8 /* a program that tries many hosts is not all that somebody wants to read */
-
 struct failures {
-	char *detail[FAILURES_MAX];
+	char *detail[TOLD_FAILURES_MAX];
 	size_t n;
 };
 
@@ -101,7 +85,7 @@ on_failure(void *data, const struct koda_connection *c)
 	all->detail[all->n] = strdup(c->detail);
 	if (all->detail[all->n] == NULL)
 		output_no_memory();
-	return ++all->n == FAILURES_MAX;
+	return ++all->n == TOLD_FAILURES_MAX;
 }
 
 void
@@ -111,9 +95,9 @@ run_report_failures(struct koda_slot *slot)
 
 	koda_slot_connections(slot, on_failure, &all);
 	for (size_t i = 0; i < all.n; i++) {
-		fputs("koda-sandbox: ", stderr);
-		show_string(stderr, all.detail[i]);
-		fputc('\n', stderr);
+		const struct told told = { "", all.detail[i] };
+
+		told_sentences(&told, 1, put, stderr);
 		free(all.detail[i]);
 	}
 }
@@ -318,6 +302,8 @@ run_report_limit(const struct koda_command_result *result)
 		[KODA_HIT_MEMORY] = "it used more memory than it may",
 		[KODA_HIT_PROCESSES] = "it wanted more processes than it may have",
 		[KODA_HIT_OUTPUT] = "it printed more than is kept",
+		[KODA_HIT_PLANTED] =
+		    "it planted again what had been taken away, or too much; what ran of it was ended",
 	};
 	char text[160];
 

@@ -46,6 +46,7 @@ struct question {
 	struct call *call;              /* of a command, with answered; else NULL */
 	approval_answered_fn *answered;
 	struct text message;
+	bool cut; /* not all of it is shown: a yes is for once */
 	char *
 	    covers; /* what an answer for the session would cover: a directory, a command; NULL: nothing */
 	size_t covers_len;
@@ -300,21 +301,26 @@ question_new(struct approvals *a, const struct koda_question *q,
     const struct question_before *before)
 {
 	struct question *ret = memory_zero(sizeof(*ret)), **at = &a->questions;
+	struct text body = { 0 };
 
 	ret->a = a;
 	ret->kind = q->kind;
 	ret->approval = q->approval;
-	text_printf(&ret->message, "Allow this? ");
-	if (!question_write(&ret->message, q, before)) {
+	if (!question_write(&body, q, before)) {
+		text_done(&body);
 		free_question(ret);
 		return NULL;
 	}
+	ret->cut = body.cut;
+	text_printf(&ret->message, "%sAllow this? ", body.cut ? QUESTION_CUT " " : "");
+	text_add(&ret->message, body.p, body.len);
+	text_done(&body);
 	if (question_is_content(q->kind)) {
 		const char *slash = strrchr(q->path, '/');
 
 		ret->path = memory_string(q->path);
 		if ((q->type == KODA_FILE_NONE || q->type == KODA_FILE_REGULAR) &&
-		    slash > q->path) {
+		    slash > q->path && !ret->cut) {
 			ret->covers_len = (size_t)(slash - q->path);
 			ret->covers = memory_copy(q->path, ret->covers_len);
 		}
@@ -588,7 +594,8 @@ approval_command(struct call *call, const char *const *argv, const char *cwd,
 	}
 	q->call = call;
 	q->answered = answered;
-	cover_command(q, argv, cwd, env, background);
+	if (!q->cut)
+		cover_command(q, argv, cwd, env, background);
 	call->cancel = on_command_cancel;
 	ask_next(a);
 }

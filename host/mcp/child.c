@@ -346,6 +346,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
     struct koda_error *err)
 {
 	struct children *all = parent->server->children;
+	struct koda_slot *slot = NULL;
 	struct child *child;
 
 	if (all == NULL)
@@ -375,8 +376,10 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 	snprintf(child->session, sizeof(child->session), "%.*s/%s",
 	    (int)(sizeof(child->session) - sizeof(child->name) - 1), parent->name, wish->name);
 	all->first = child;
-	if (child->root_fd >= 0)
-		child->policy = child_policy(koda_session_policy(parent->ses), wish, err);
+	if (child->root_fd >= 0 && wish->mode != KODA_PLAN)
+		slot = connection_slot(parent, err);
+	if (child->root_fd >= 0 && (slot != NULL || wish->mode == KODA_PLAN))
+		child->policy = child_policy(koda_session_policy(parent->ses), slot, wish, err);
 	if (child->policy != NULL && endpoint_open(all->ep, child->number, ret, err) == 0)
 		return 0;
 	free_child(child);

@@ -62,12 +62,14 @@ add_network(struct koda_policy *policy, const struct child_wish *wish, struct ko
 
 /* What is wished, and beside it everything: the two that it is composed with say the rest. */
 static int
-fill(struct koda_policy *policy, const struct child_wish *wish, struct koda_error *err)
+fill(struct koda_policy *policy, struct koda_slot *parent_slot, const struct child_wish *wish,
+    struct koda_error *err)
 {
 	static const enum koda_flag others[] = {
 		KODA_ALLOW_GIT_CONFIG,
 		KODA_ALLOW_LOCAL_BINDING,
 		KODA_WEAKER_MACOS_ISOLATION,
+		KODA_SHARE_CACHES,
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -78,12 +80,15 @@ fill(struct koda_policy *policy, const struct child_wish *wish, struct koda_erro
 	    add_paths(policy, KODA_DENY_WRITE_WITHIN_ALLOW, wish, &wish->deny_write, err) < 0 ||
 	    add_network(policy, wish, err) < 0)
 		return -1;
+	/* The child cannot see links outside of its root that lead into it. */
+	if (parent_slot != NULL && koda_slot_add_guards(parent_slot, policy, err) < 0)
+		return -1;
 	return koda_policy_freeze(policy, err);
 }
 
 struct koda_policy *
-child_policy(const struct koda_policy *parent, const struct child_wish *wish,
-    struct koda_error *err)
+child_policy(const struct koda_policy *parent, struct koda_slot *parent_slot,
+    const struct child_wish *wish, struct koda_error *err)
 {
 	struct koda_policy *mode = koda_policy_for_agent(wish->mode, wish->root, err);
 	struct koda_policy *own = koda_policy_new(), *both = NULL, *ret = NULL;
@@ -91,7 +96,7 @@ child_policy(const struct koda_policy *parent, const struct child_wish *wish,
 	if (own == NULL)
 		fault_set(err, KODA_INTERNAL, 0, "out of memory");
 	if (mode != NULL && own != NULL && koda_policy_freeze(mode, err) == 0 &&
-	    fill(own, wish, err) == 0)
+	    fill(own, parent_slot, wish, err) == 0)
 		both = koda_policy_compose(parent, mode, err);
 	if (both != NULL)
 		ret = koda_policy_compose(both, own, err);

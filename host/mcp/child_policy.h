@@ -27,10 +27,11 @@ struct child_wish {
 };
 
 /*
- * The mode's own policy for that root, what is wished, and the parent's, composed: frozen, and in nothing wider than the
- * parent's. NULL with *err set.
+ * Composes the mode's policy for the child's root, the wish, and the parent's policy. The result is frozen and in nothing
+ * wider than the parent's. parent_slot: the parent's slot, which knows links outside of the child's root; NULL if the child
+ * cannot write. Returns NULL with *err set on failure.
  */
-struct koda_policy *child_policy(const struct koda_policy *parent, const struct child_wish *wish,
-    struct koda_error *err);
+struct koda_policy *child_policy(const struct koda_policy *parent, struct koda_slot *parent_slot,
+    const struct child_wish *wish, struct koda_error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "host/mcp/record.h"
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
+#include "host/text/told.h"
 
 struct command_waiter {
 	struct command_waiter *next;
@@ -47,6 +48,7 @@ forget(struct command *c)
 	koda_command_result_done(&c->result);
 	koda_command_free(c->handle);
 	free(c->text);
+	text_done(&c->failures);
 	free(c);
 }
 
@@ -116,6 +118,57 @@ any_runs(const struct commands *all)
 	return c != NULL;
 }
 
+static int
+stop_at_once(void *data, const struct koda_connection *c)
+{
+	return 1;
+}
+
+static int
+skip(void *data, const struct koda_connection *c)
+{
+	return 0;
+}
+
+struct failures {
+	struct told told[TOLD_FAILURES_MAX];
+	size_t n;
+};
+
+static int
+on_failure(void *data, const struct koda_connection *c)
+{
+	struct failures *all = data;
+
+	/* That the client went away is its own doing. */
+	if (c->outcome != KODA_CONNECTION_FAILED || strcmp(c->rule, "client") == 0)
+		return 0;
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->told[i].detail, c->detail) == 0)
+			return 0;
+	if (c->detail[0] != '\0')
+		all->told[all->n++] = (struct told){ "", memory_string(c->detail) };
+	return all->n == TOLD_FAILURES_MAX;
+}
+
+/* A refusal is among the violations. What failed for another reason is told too: a command's own words for it are that the
+ * proxy said no. */
+static void
+take_failures(struct command *c)
+{
+	struct koda_slot *slot = c->all->conn->slot;
+	struct failures all = { .n = 0 };
+	uint64_t missed;
+
+	if (slot == NULL || c->failed || c->result.status == 0)
+		return;
+	koda_slot_connections(slot, stop_at_once, NULL); /* which asks the proxy */
+	koda_slot_new_connections(slot, &c->seen_connections, &missed, on_failure, &all);
+	told_sentences(all.told, all.n, text_put, &c->failures);
+	for (size_t i = 0; i < all.n; i++)
+		free((char *)(uintptr_t)all.told[i].detail);
+}
+
 static void
 on_over(void *data, struct koda_command *handle)
 {
@@ -126,6 +179,7 @@ on_over(void *data, struct koda_command *handle)
 	c->ended_ms = connection_now_ms();
 	n_running--;
 	c->failed = koda_command_result(handle, &c->result, &c->err) < 0;
+	take_failures(c);
 	/* What it printed until it was lost stays with the handle. */
 	if (!c->failed) {
 		koda_command_free(c->handle);
@@ -168,6 +222,7 @@ commands_start(struct commands *all, const struct command_request *request, stru
 	};
 	struct koda_slot *slot = connection_slot(all->conn, err);
 	struct command *c;
+	uint64_t missed;
 
 	if (slot == NULL)
 		return NULL;
@@ -181,6 +236,7 @@ commands_start(struct commands *all, const struct command_request *request, stru
 	c->intent = request->intent;
 	c->began_ms = connection_now_ms();
 	c->progress_at = c->began_ms + COMMAND_PROGRESS_MS;
+	koda_slot_new_connections(slot, &c->seen_connections, &missed, skip, NULL);
 	c->handle = koda_command_start(slot, &options, on_over, c, err);
 	if (c->handle == NULL) {
 		free(c);

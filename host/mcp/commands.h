@@ -9,6 +9,7 @@
 #define KODA_MCP_COMMANDS_H
 
 #include "host/mcp/connection.h"
+#include "host/mcp/text.h"
 
 /* Twice what a busy client has; the answers that are owed for them stay far below CONNECTION_HOLD_BYTES, so that a
  * cancellation is always read. */
@@ -37,6 +38,9 @@ struct command {
 	bool failed; /* why there is none */
 	struct koda_command_result result;
 	struct koda_error err;
+	/* Connections that failed (a look-up, a server) while it ran, if it did not end well: a sentence a line. */
+	struct text failures;
+	uint64_t seen_connections; /* that were there before it */
 	uint64_t began_ms, ended_ms;
 	/* How far the client has been shown what it prints, by progress or by command_output. */
 	uint64_t shown_out, shown_err;

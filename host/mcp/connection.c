@@ -269,10 +269,11 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		[KODA_EVENT_SPAWN] = LEVEL_DEBUG,
 		[KODA_EVENT_DEATH] = LEVEL_WARNING,
 		[KODA_EVENT_DEGRADED] = LEVEL_WARNING,
+		[KODA_EVENT_LEFT] = LEVEL_WARNING,
 	};
 
 	/* Less enforcement is never silent, whether the client shows its log or not. */
-	if (kind == KODA_EVENT_DEGRADED)
+	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
 		fprintf(stderr, "koda-sandbox: warning: %s\n", text);
 	connection_log(data, levels[kind], text);
 }
@@ -379,6 +380,9 @@ connection_free(struct connection *conn)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
 	if (conn->ses != NULL) {
+		/* What commands planted in their last moment is in the log too. */
+		if (conn->slot != NULL)
+			koda_slot_end(conn->slot, NULL);
 		record_last_news(conn);
 		if (conn->child != NULL)
 			record_client(conn, "left");

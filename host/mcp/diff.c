@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host/mcp/memory.h"
+#include "host/text/asked.h"
 
 #define CONTEXT 3
 /* Myers' search takes time and memory with the square of the number of edits: 1 MiB at this. What differs more is shown
@@ -116,36 +117,56 @@ search(const struct line *a, size_t n, const struct line *b, size_t m, size_t fr
 	free(kept);
 }
 
+/* Once to count the lines, once more to write those that are shown. */
 struct out {
-	struct text *t;
-	size_t n;      /* lines so far */
-	size_t hidden; /* not shown any more */
+	struct text *t; /* NULL: to count */
+	size_t n, total;
+	size_t empty; /* lines with nothing in them, one after the other, with this sign */
+	char sign;
+	bool script; /* its last line needs no newline */
 };
+
+/* The line, or why it is not shown. */
+static void
+put_counted(struct out *out, const void *line, size_t len, char sign)
+{
+	size_t counted;
+
+	if (sign != out->sign || line == NULL) {
+		asked_counts(&out->empty, NULL, 0, &counted);
+		if (counted > 0)
+			text_printf(out->t, "%c[%zu more empty lines]\n", out->sign, counted);
+		out->sign = sign;
+	}
+	if (line == NULL || asked_counts(&out->empty, line, len, &counted))
+		return;
+	if (counted > 0)
+		text_printf(out->t, "%c[%zu more empty lines]\n", sign, counted);
+	text_printf(out->t, "%c", sign);
+	text_ask_line(out->t, line, len);
+	text_printf(out->t, "\n");
+}
 
 static void
 put(struct out *out, char sign, const struct line *line)
 {
-	size_t len = line->len, shown;
-	bool ends = len > 0 && line->p[len - 1] == '\n';
+	const bool ends = line->len > 0 && line->p[line->len - 1] == '\n';
+	const size_t i = out->n++;
 
-	if (out->n++ >= DIFF_LINES_MAX) {
-		out->hidden++;
+	if (out->t == NULL)
+		return;
+	if (asked_is_hidden(i, out->total)) {
+		if (i == ASKED_LINES_HEAD) {
+			put_counted(out, NULL, 0, 0);
+			text_printf(out->t, "[... %zu lines are left out here ...]\n",
+			    asked_hidden(out->total));
+			out->t->cut = true;
+		}
 		return;
 	}
-	len -= ends;
-	shown = len < DIFF_LINE_BYTES_MAX ? len : DIFF_LINE_BYTES_MAX;
-	text_printf(out->t, "%c", sign);
-	text_show(out->t, line->p, shown, true);
-	if (shown < len)
-		text_printf(out->t, " ... and %zu more bytes in this line", len - shown);
-	text_printf(out->t, "\n%s", ends ? "" : "\\ no newline at the end\n");
-}
-
-static void
-put_end(const struct out *out)
-{
-	if (out->hidden > 0)
-		text_printf(out->t, "... and %zu more lines that are not shown\n", out->hidden);
+	put_counted(out, line->p, line->len - ends, sign);
+	if (!ends && !out->script)
+		text_printf(out->t, "\\ no newline at the end\n");
 }
 
 /* From line i of the old text and j of the new one on, both unchanged up to there: the next change in *ret_i, *ret_j, or
@@ -175,8 +196,10 @@ static void
 put_hunk(struct out *out, const struct changes *c, const struct lines *a, const struct lines *b,
     size_t i, size_t j, size_t i_end, size_t j_end)
 {
+	if (out->t != NULL)
+		put_counted(out, NULL, 0, 0);
 	/* An empty side is named by the line before it. */
-	if (out->n < DIFF_LINES_MAX)
+	if (out->t != NULL && !asked_is_hidden(out->n, out->total))
 		text_printf(out->t, "@@ -%zu,%zu +%zu,%zu @@\n", i + (i_end > i), i_end - i,
 		    j + (j_end > j), j_end - j);
 	while (i < i_end || j < j_end) {
@@ -219,7 +242,7 @@ diff_unified(struct text *t, const void *old_text, size_t old_len, const void *n
 {
 	struct lines a = split(old_text, old_len), b = split(new_text, new_len);
 	struct changes c = { memory_zero(a.n), memory_zero(b.n) };
-	struct out out = { .t = t };
+	struct out out = { 0 };
 	size_t head = 0, tail = 0;
 
 	while (head < a.n && head < b.n && same(&a.line[head], &b.line[head]))
@@ -231,21 +254,35 @@ diff_unified(struct text *t, const void *old_text, size_t old_len, const void *n
 		search(a.line + head, a.n - head - tail, b.line + head, b.n - head - tail, head,
 		    &c);
 	put_all(&out, &c, &a, &b);
-	put_end(&out);
+	out = (struct out){ .t = t, .total = out.n };
+	put_all(&out, &c, &a, &b);
+	put_counted(&out, NULL, 0, 0);
 	free(c.gone);
 	free(c.come);
 	free(a.line);
 	free(b.line);
 }
 
-void
-diff_lines(struct text *t, char sign, const void *data, size_t len)
+static void
+put_lines(struct text *t, char sign, const void *data, size_t len, bool script)
 {
 	struct lines all = split(data, len);
-	struct out out = { .t = t };
+	struct out out = { .t = t, .total = all.n, .script = script };
 
 	for (size_t i = 0; i < all.n; i++)
 		put(&out, sign, &all.line[i]);
-	put_end(&out);
+	put_counted(&out, NULL, 0, 0);
 	free(all.line);
+}
+
+void
+diff_lines(struct text *t, char sign, const void *data, size_t len)
+{
+	put_lines(t, sign, data, len, false);
+}
+
+void
+diff_script(struct text *t, const char *script)
+{
+	put_lines(t, '+', script, strlen(script), true);
 }

@@ -5,6 +5,7 @@
 
 #include "host/mcp/diff.h"
 #include "host/mcp/memory.h"
+#include "host/text/asked.h"
 
 /* An edit's result is made here once more, to be shown; what is larger is shown replacement by replacement. */
 #define SHOWN_WHOLE_MAX (4u << 20)
@@ -17,7 +18,7 @@ quoted(struct text *t, const char *path)
 	for (const char *p = path; *p != '\0';) {
 		size_t n = strcspn(p, "'\\");
 
-		text_show(t, p, n, false);
+		text_ask(t, p, n);
 		p += n;
 		if (*p != '\0')
 			text_printf(t, "\\%c", *p++);
@@ -123,41 +124,62 @@ show_written(struct text *t, const struct koda_question *q, const struct questio
 	}
 }
 
+static void
+word_part(struct text *t, const char *p, size_t len)
+{
+	const char *end = p + len;
+
+	while (p < end) {
+		const char *quote = memchr(p, '\'', (size_t)(end - p));
+		size_t n = (size_t)((quote != NULL ? quote : end) - p);
+
+		text_ask(t, p, n);
+		if (quote != NULL)
+			text_printf(t, "'\\''");
+		p += n + (quote != NULL);
+	}
+}
+
 void
 question_word(struct text *t, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "%+,-./:=@_";
+	const size_t len = strlen(word);
+	size_t head, tail;
 
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+	if (len > 0 && len <= ASKED_LINE_MAX && word[strspn(word, plain)] == '\0') {
 		text_printf(t, "%s", word);
 		return;
 	}
 	text_printf(t, "'");
-	for (size_t len; *word != '\0'; word += len) {
-		len = strcspn(word, "'");
-		text_show(t, word, len, false);
-		if (word[len] == '\'') {
-			text_printf(t, "'\\''");
-			len++;
-		}
+	if (asked_split(word, len, &head, &tail)) {
+		word_part(t, word, head);
+		text_printf(t, ASKED_BYTES_CUT, tail - head);
+		t->cut = true;
 	}
+	word_part(t, word + (head < tail ? tail : 0), head < tail ? len - tail : len);
 	text_printf(t, "'");
 }
 
-/* All of it, however long: what is run is what was shown. Its length has its limit where it is taken. */
+/* Words in a line each, or one after the other: above what a person reads, the first ones and the last ones. */
 static void
-show_script(struct text *t, const char *script)
+show_words(struct text *t, const char *const *words, const char *before, const char *between)
 {
-	for (;;) {
-		size_t len = strcspn(script, "\n");
+	size_t n = 0;
 
-		text_printf(t, "+");
-		text_show(t, script, len, true);
-		text_printf(t, "\n");
-		if (script[len] == '\0')
-			return;
-		script += len + 1;
+	while (words != NULL && words[n] != NULL)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		if (!asked_is_hidden(i, n)) {
+			text_printf(t, "%s", i > 0 && before[0] == '\0' ? between : before);
+			question_word(t, words[i]);
+			text_printf(t, "%s", before[0] != '\0' ? between : "");
+		} else if (i == ASKED_LINES_HEAD) {
+			text_printf(t, " [... %zu words are left out here ...]%s", asked_hidden(n),
+			    before[0] != '\0' ? between : "");
+			t->cut = true;
+		}
 	}
 }
 
@@ -169,22 +191,15 @@ show_command(struct text *t, const struct koda_question *q, const struct questio
 	text_printf(t, "run%s in ", before->background ? " in the background" : "");
 	quoted(t, q->cwd);
 	text_printf(t, "\n");
-	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
-		text_printf(t, "with ");
-		question_word(t, q->env[i]);
-		text_printf(t, "\n");
-	}
+	show_words(t, q->env, "with ", "\n");
 	/* A script has lines, and they are read as lines. */
 	if (argv[0] != NULL && strcmp(argv[0], "sh") == 0 && argv[1] != NULL &&
 	    strcmp(argv[1], "-c") == 0 && argv[2] != NULL && argv[3] == NULL) {
 		text_printf(t, "sh -c\n");
-		show_script(t, argv[2]);
+		diff_script(t, argv[2]);
 		return;
 	}
-	for (size_t i = 0; argv[i] != NULL; i++) {
-		text_printf(t, i > 0 ? " " : "");
-		question_word(t, argv[i]);
-	}
+	show_words(t, argv, "", " ");
 	text_printf(t, "\n");
 }
 
@@ -313,7 +328,7 @@ question_form(enum koda_op_kind kind, const char *covers, size_t covers_len)
 		text_printf(&t, "This session: ");
 		if (question_is_content(kind)) {
 			text_printf(&t, "writing and editing files below '");
-			text_show(&t, covers, covers_len, false);
+			text_ask(&t, covers, covers_len);
 			text_printf(&t, "'");
 		} else if (kind == KODA_OP_RUN) {
 			text_printf(&t,

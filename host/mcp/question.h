@@ -14,6 +14,10 @@ struct question_before {
 	bool background; /* run: it goes on when the call is answered */
 };
 
+/* Before a question of which not all is shown. It is offered for once only. */
+#define QUESTION_CUT                                                                               \
+	"NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands, so it can be allowed once only."
+
 /* False: nobody can be asked about that. */
 bool question_write(struct text *t, const struct koda_question *q,
     const struct question_before *before);

@@ -386,15 +386,18 @@ unless_empty(const char *text)
 static int
 on_violation(void *data, const struct koda_violation *v)
 {
+	const bool noted = v->kind == KODA_VIOLATION_NOTE;
 	const bool is_file =
-	    v->kind == KODA_VIOLATION_FILE_READ || v->kind == KODA_VIOLATION_FILE_WRITE;
+	    noted || v->kind == KODA_VIOLATION_FILE_READ || v->kind == KODA_VIOLATION_FILE_WRITE;
 	char command[EVENT_COMMAND_MAX + sizeof("...")];
 	struct audit_action action = {
 		.tool = koda_violation_kind_name(v->kind),
 		.path = is_file ? unless_empty(v->target) : NULL,
 		.to = is_file ? NULL : unless_empty(v->target),
 		.command = unless_empty(command),
-		.verdict = v->certain ? "violation" : "suspected",
+		.verdict = noted ? "noted"
+		    : v->certain ? "violation"
+				 : "suspected",
 		.rule = unless_empty(v->rule),
 		.detail = unless_empty(v->detail),
 	};

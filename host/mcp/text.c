@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/mcp/memory.h"
+#include "host/text/asked.h"
 #include "host/text/visible.h"
 
 static char *
@@ -62,6 +63,25 @@ text_show(struct text *t, const void *data, size_t len, bool tabs)
 		p += used;
 		len -= used;
 	}
+}
+
+void
+text_put(void *to, const void *data, size_t len)
+{
+	text_add(to, data, len);
+}
+
+void
+text_ask(struct text *t, const void *data, size_t len)
+{
+	asked_show(data, len, false, text_put, t);
+}
+
+void
+text_ask_line(struct text *t, const void *data, size_t len)
+{
+	if (asked_line(data, len, text_put, t) > 0)
+		t->cut = true;
 }
 
 void

@@ -13,12 +13,18 @@
 struct text {
 	char *p; /* NULL: empty; no NUL behind it */
 	size_t len, size;
+	bool cut; /* something is left out of it that a person is asked about */
 };
 
 void text_add(struct text *t, const void *data, size_t len);
 void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* For a person's eyes: what deceives them is escaped. tabs: in the lines of a file. */
 void text_show(struct text *t, const void *data, size_t len, bool tabs);
+/* The same, of what a person is asked about (host/text/asked.h); a line may be cut. */
+void text_ask(struct text *t, const void *data, size_t len);
+void text_ask_line(struct text *t, const void *data, size_t len);
+/* For functions that put text somewhere. */
+void text_put(void *to, const void *data, size_t len);
 void text_show_string(struct text *t, const char *s);
 void text_done(struct text *t);
 /* As JSON string, whatever is no UTF-8 in it replaced by U+FFFD; the text is empty then. */

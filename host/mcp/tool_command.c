@@ -11,6 +11,7 @@
 #include "host/mcp/record.h"
 #include "host/mcp/text.h"
 #include "host/mcp/tools.h"
+#include "host/text/told.h"
 
 /* What its milliseconds fit into. The library has a tighter bound for what is waited for, and the policy may have one. */
 #define TIMEOUT_SECS_MAX (UINT_MAX / 1000)
@@ -134,6 +135,20 @@ print_stream(struct text *t, const char *head, const struct printed *p)
 		text_printf(t, "\n");
 }
 
+/* The sentences that the command line prints: the rule, the mode, and what to do. */
+static void
+print_sentences(struct text *t, const struct command *c)
+{
+	const struct koda_command_result *r = &c->result;
+	struct told *told = memory_zero((r->n_violations + 1) * sizeof(*told));
+
+	for (size_t i = 0; i < r->n_violations; i++)
+		told[i] = (struct told){ r->violations[i].target, r->violations[i].detail };
+	told_sentences(told, r->n_violations, text_put, t);
+	text_add(t, c->failures.p, c->failures.len);
+	free(told);
+}
+
 /* What it printed from there on, and how it stands. Takes ret. */
 static void
 tell(struct call *call, const struct command *c, json_t *ret, const struct printed *out,
@@ -151,6 +166,7 @@ tell(struct call *call, const struct command *c, json_t *ret, const struct print
 	if (rendered != NULL)
 		text_printf(&t, "%s", rendered);
 	free(rendered);
+	print_sentences(&t, c);
 	print_state(&t, c);
 	tool_done(call, ret, &t);
 }

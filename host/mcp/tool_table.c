@@ -21,10 +21,10 @@
 	"{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},"                     \
 	"\"left_out\":{\"type\":\"integer\",\"description\":\"bytes between text and tail\"},"     \
 	"\"tail\":{\"type\":\"string\"}" more "},\"required\":[\"text\"]}"
-#define VIOLATIONS                                                                                 \
-	"\"violations\":{\"type\":\"array\",\"description\":\"what the sandbox refused\","         \
-	"\"items\":{\"type\":\"object\",\"properties\":{\"kind\":{\"type\":\"string\"},"           \
-	"\"target\":{\"type\":\"string\"},\"rule\":{\"type\":\"string\"},\"detail\":{\"type\":"    \
+#define VIOLATIONS                                                                                                           \
+	"\"violations\":{\"type\":\"array\",\"description\":\"what the sandbox refused, took away or, kind note, reports\"," \
+	"\"items\":{\"type\":\"object\",\"properties\":{\"kind\":{\"type\":\"string\"},"                                     \
+	"\"target\":{\"type\":\"string\"},\"rule\":{\"type\":\"string\"},\"detail\":{\"type\":"                              \
 	"\"string\"},\"certain\":{\"type\":\"boolean\"}},\"required\":[\"kind\",\"target\"]}}"
 #define NEXT ",\"next_offset\":{\"type\":\"integer\"},\"more\":{\"type\":\"boolean\"}"
 #define OUTPUT                                                                                     \

@@ -262,6 +262,8 @@ usual_remedy(const struct call *call, enum koda_code code)
 		    ? "Ask the user what to do instead."
 		    : "The client cannot ask the user (it has no elicitation): only the user can allow it, by a "
 		      "client that can, or by starting the server with --mode auto.";
+	case KODA_UNSUPPORTED:
+		return "'koda-sandbox doctor' tells what is missing.";
 	case KODA_OK:
 	case KODA_INVALID:
 	case KODA_IO:
@@ -269,7 +271,6 @@ usual_remedy(const struct call *call, enum koda_code code)
 	case KODA_TIMEOUT:
 	case KODA_WORKER:
 	case KODA_PROTOCOL:
-	case KODA_UNSUPPORTED:
 	case KODA_INTERNAL:
 		break;
 	}

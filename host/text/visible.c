@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/deceptive.h"
+
 size_t
 visible_next(const uint8_t *p, size_t len, uint32_t *ret)
 {
@@ -90,42 +92,6 @@ visible_lossy(const char *p, size_t len, size_t max, char *ret)
 	}
 	ret[out] = '\0';
 	return out;
-}
-
-/* What moves the cursor, reorders the line, breaks it or cannot be seen. */
-static bool
-is_deceptive(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{ 0x00, 0x1f },       /* C0 */
-		{ 0x7f, 0x9f },       /* DEL, C1 */
-		{ 0xad, 0xad },       /* soft hyphen */
-		{ 0x34f, 0x34f },     /* grapheme joiner */
-		{ 0x61c, 0x61c },     /* Arabic letter mark */
-		{ 0x115f, 0x1160 },   /* Hangul fillers: letters without ink */
-		{ 0x17b4, 0x17b5 },   /* Khmer vowels without ink */
-		{ 0x180b, 0x180f },   /* Mongolian selectors and separator */
-		{ 0x200b, 0x200f },   /* zero widths and marks */
-		{ 0x2028, 0x202e },   /* line separators, bidi embeddings and overrides */
-		{ 0x2060, 0x206f },   /* joiners, bidi isolates */
-		{ 0x2800, 0x2800 },   /* a Braille pattern without dots */
-		{ 0x3164, 0x3164 },   /* Hangul filler */
-		{ 0xfe00, 0xfe0f },   /* variation selectors */
-		{ 0xfeff, 0xfeff },   /* byte order mark */
-		{ 0xffa0, 0xffa0 },   /* half-width filler */
-		{ 0xfff0, 0xfffb },   /* interlinear annotation */
-		{ 0x1bca0, 0x1bca3 }, /* shorthand controls */
-		{ 0x1d173, 0x1d17a }, /* musical controls */
-		{ 0xe0000, 0xe0fff }, /* tags, more selectors */
-	};
-
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		if (c >= ranges[i].first && c <= ranges[i].last)
-			return true;
-	}
-	return false;
 }
 
 size_t

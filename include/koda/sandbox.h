@@ -102,6 +102,13 @@ enum koda_list {
 	KODA_DENY_WRITE_WITHIN_ALLOW,
 	KODA_ALLOWED_DOMAINS,
 	KODA_DENIED_DOMAINS,
+	/*
+	 * Names that are never written, at any depth below what KODA_ALLOW_WRITE names: each the end of a path, of one to
+	 * four components (".vscode", ".github/hooks"), with at most one '*' in a component ("*.code-workspace"). Upper
+	 * and lower case are the same. What a command makes together with the directory that it is in stays, and is
+	 * reported.
+	 */
+	KODA_DENY_WRITE_NAMES,
 	KODA_N_LISTS,
 };
 
@@ -110,6 +117,10 @@ enum koda_flag {
 	KODA_ANY_DOMAIN,
 	KODA_ALLOW_LOCAL_BINDING,
 	KODA_WEAKER_MACOS_ISOLATION,
+	/* Commands write the caches of the user's tools (~/.cargo, ~/.npm, ~/.cache and others) themselves, instead of a layer
+	 * that belongs to the project. It saves downloading twice, and costs the sandbox: what a command leaves there the
+	 * host's tools run later (a package that `npx` keeps, a wheel, an object of ccache). */
+	KODA_SHARE_CACHES,
 	KODA_N_FLAGS,
 };
 
@@ -146,6 +157,7 @@ KODA_API int koda_policy_add_none(struct koda_policy *policy, enum koda_list lis
     struct koda_error *err);
 KODA_API int koda_policy_set_flag(struct koda_policy *policy, enum koda_flag flag, bool value,
     struct koda_error *err);
+/* A value above what can be held is refused, and err says what can: no limit is lowered later. */
 KODA_API int koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit,
     uint64_t value, struct koda_error *err);
 KODA_API int koda_policy_set_depth(struct koda_policy *policy, unsigned depth,
@@ -349,8 +361,12 @@ KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum ko
 enum koda_event_kind {
 	KODA_EVENT_SPAWN = 1, /* a worker was started */
 	KODA_EVENT_DEATH = 2, /* a worker, a sandbox or a proxy died that was not asked to */
-	/* Less is enforced than this version can: said once a session. Or commands have lost their network: once a policy. */
-	KODA_EVENT_DEGRADED = 3
+	/* Less is enforced than this version can: said once a session. Or commands have lost their network: once a policy.
+	 * Or the kernel has no more watches for a slot, whose commands end later: once a slot. */
+	KODA_EVENT_DEGRADED = 3,
+	/* What the last comparison of a slot found that was released without koda_slot_end(): a command planted it in its
+	 * last moment, and it is in quarantine, or still there. */
+	KODA_EVENT_LEFT = 4
 };
 /* To look only: every call from inside it fails. A release or close from inside any callback is done when the
  * function that called back returns. */
@@ -425,7 +441,14 @@ KODA_API void koda_session_stats(const struct koda_session *session, struct koda
  */
 KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
     const struct koda_policy *child, struct koda_error *err);
+/* With commands this is the end of the slot, as koda_slot_end() does it, and so may wait. */
 KODA_API void koda_slot_release(struct koda_slot *slot);
+/*
+ * End all commands of the slot, those in the background too, and compare a last time what they left. Waits, nine
+ * seconds at most. What was found is among the slot's violations. After it no command can be started in the slot;
+ * release it. -1: the comparison was not finished; then the next session of any root there does it first.
+ */
+KODA_API int koda_slot_end(struct koda_slot *slot, struct koda_error *err);
 
 /* What the worker reported when it confined itself. */
 struct koda_enforcement {
@@ -641,8 +664,10 @@ enum koda_limit_hit {
 	KODA_HIT_MEMORY,
 	KODA_HIT_PROCESSES,
 	KODA_HIT_OUTPUT, /* some was left out; the command went on */
+	/* It planted something again where it had been taken away, or too much: whatever of it ran was ended. */
+	KODA_HIT_PLANTED,
 };
-/* "wall_time_secs" ...: the policy's name of it; "" for none. */
+/* "wall_time_secs" ...: the policy's name of it, or "planted"; "" for none. */
 KODA_API const char *koda_limit_hit_name(enum koda_limit_hit hit);
 
 struct koda_output {
@@ -660,6 +685,7 @@ enum koda_violation_kind {
 	KODA_VIOLATION_NETWORK_OUTBOUND,
 	KODA_VIOLATION_PROCESS_EXEC,
 	KODA_VIOLATION_OTHER,
+	KODA_VIOLATION_NOTE, /* nothing was refused: something to look at before tools of the host meet it */
 	KODA_N_VIOLATION_KINDS,
 };
 /* "file_read" ... */
@@ -744,6 +770,14 @@ KODA_API int koda_slot_scan_output(struct koda_slot *slot, const char *command, 
  * the rule that decides, or "". The worker's own answer is KODA_OP_EXPLAIN. */
 KODA_API int koda_slot_explain_command(struct koda_slot *slot, enum koda_access access,
     const char *path, bool *ret_allowed, const char **ret_rule, struct koda_error *err);
+/*
+ * For the policy of a child agent whose root is a subdirectory of this session's. This slot also protects files that its
+ * policy does not name, because a link in a protected place leads to them or git's configuration names them. The child's
+ * session cannot see such links outside of its root. This function adds the files to KODA_DENY_WRITE_WITHIN_ALLOW of a
+ * policy that is not frozen yet. It may take as long as the first command of a slot. Returns 0, or -1 with *err set.
+ */
+KODA_API int koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *policy,
+    struct koda_error *err);
 /* The block that is shown to a model behind the command's standard error; free() it. NULL: none. */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
 
@@ -808,14 +842,55 @@ struct koda_quarantined {
 	const char *rule; /* why it was taken away */
 	const char *type; /* "file", "directory", "link" or "special" */
 	double time;      /* seconds since the epoch */
+	const char *of;   /* its quarantine: there is one for each root. "OF/NAME" is a name, too */
+	const char *command; /* that planted it, as far as one can tell; else "" */
+	uint64_t size;       /* of a file, else 0 */
 };
-/* Of this root, oldest first. Returns what fn returned to stop, else 0; -1 with *err set. */
+/* Of this root, or of all (NULL), oldest first. Returns what fn returned to stop, else 0; -1 with *err set. */
 typedef int koda_quarantined_fn(void *data, const struct koda_quarantined *one);
 KODA_API int koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data,
     struct koda_error *err);
 /* Put it back where it was, if nothing is there now (KODA_CONFLICT). For the user, who has looked at it: what it
  * makes a tool of the host do is why it was taken away. */
 KODA_API int koda_quarantine_restore(const char *root, const char *name, struct koda_error *err);
+
+/* A part of what is kept: the thing itself, or what was in it. All of it is an attacker's: escape what you show. */
+struct koda_quarantined_part {
+	const char *path; /* below the thing, "": it itself */
+	enum koda_file_type type;
+	uint32_t mode;      /* 0: not known */
+	uint64_t size;      /* of a file */
+	const char *target; /* of a link, or NULL */
+	const void *content;
+	size_t len; /* of the content: less than size when it was cut */
+};
+typedef int koda_quarantined_part_fn(void *data, const struct koda_quarantined_part *part);
+/* fn once, then part for each: at most max bytes of content in all. name may be "OF/NAME", whatever the root (NULL) is. Returns what
+ * a callback returned to stop, else 0; -1 with *err set. */
+KODA_API int koda_quarantine_show(const char *root, const char *name, size_t max,
+    koda_quarantined_fn *fn, koda_quarantined_part_fn *part, void *data, struct koda_error *err);
+/* For good. */
+KODA_API int koda_quarantine_delete(const char *root, const char *name, struct koda_error *err);
+
+/* ---- what commands wrote to caches ---- */
+
+/* Of one root: a layer above the host's own caches, which the commands of that root alone see. */
+struct koda_cached {
+	const char *root; /* "" when it is not known */
+	const char *path; /* where it is kept */
+	uint64_t bytes, names;
+	bool more;     /* than were counted */
+	bool in_use;   /* by a session */
+	size_t layers; /* more than one only after sessions that ran at once */
+	double used;   /* the last time, in seconds since the epoch */
+};
+/* Of all roots, in no order. Counting takes about a second for a million names. Returns what fn returned to stop, else 0; -1 with
+ * *err set. */
+typedef int koda_cached_fn(void *data, const struct koda_cached *one);
+KODA_API int koda_caches_visit(koda_cached_fn *fn, void *data, struct koda_error *err);
+/* Remove what the commands of a root wrote; NULL: of all roots. What a session uses stays: then *ret_in_use (may be NULL) counts
+ * their roots. Nothing but time is lost. */
+KODA_API int koda_caches_clear(const char *root, size_t *ret_in_use, struct koda_error *err);
 
 /* ---- what this machine can do ---- */
 

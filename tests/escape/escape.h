@@ -132,7 +132,8 @@ world_make(const struct attack *a)
 	static const char *const common[] = { "d root", "f root/file", "d root/sub",
 		"d root/private", "d root/private/open", "f root/private/open/note", "d out",
 		"f out/canary", "d out/d", "f out/d/canary", "d home", "f home/.bashrc",
-		"d home/.config", "d home/.config/koda", "d home/.config/koda/db" };
+		"d home/.config", "d home/.config/koda", "d home/.config/koda/db", "d home/.local",
+		"d home/.local/state", "d home/.local/state/koda-sandbox" };
 
 	proof_mkdtemp(world.base);
 	snprintf(world.root, sizeof(world.root), "%s", at_base("root"));
@@ -140,6 +141,7 @@ world_make(const struct attack *a)
 		setup_one(common[i]);
 	proof_put(at_base("root/private/key"), "SECRET mark\n");
 	proof_put(at_base("home/.config/koda/db/sessions"), "SECRET mark\n");
+	proof_put(at_base("home/.local/state/koda-sandbox/kept"), "SECRET mark\n");
 	for (size_t i = 0; i < SETUP_MAX && a->setup[i] != NULL; i++)
 		setup_one(a->setup[i]);
 	world.outside = sum_outside();

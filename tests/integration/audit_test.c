@@ -466,7 +466,7 @@ test_one_writer(void **state)
 	audit_close(must_open(path));
 }
 
-/* What the policy and the sandbox of commands make writable: the root, and a cache of the user's. */
+/* What commands can write on the host: the root. A cache of the user's has a layer of its own for them. */
 static void
 test_places(void **state)
 {
@@ -475,6 +475,7 @@ test_places(void **state)
 	struct audit_places places = { 0 };
 	struct koda_error err = { 0 };
 	struct koda_policy *policy;
+	struct audit *audit;
 
 	proof_mkdir(cache);
 	setenv("HOME", dir, 1);
@@ -485,9 +486,11 @@ test_places(void **state)
 		fail_msg("%s", err.message);
 	assert_null(audit_open(proof_path("%s/log", root), (const char *const *)places.path,
 	    places.n, &server, &err));
-	assert_null(audit_open(proof_path("%s/log", cache), (const char *const *)places.path,
-	    places.n, &server, &err));
-	assert_non_null(strstr(err.message, cache));
+	assert_non_null(strstr(err.message, root));
+	audit = audit_open(proof_path("%s/log", cache), (const char *const *)places.path, places.n,
+	    &server, &err);
+	assert_non_null(audit);
+	audit_close(audit);
 	audit_places_done(&places);
 	koda_policy_free(policy);
 	setenv("HOME", home, 1);

@@ -816,6 +816,8 @@ test_help(void **state)
 		{ "run", NULL },
 		{ "shell", NULL },
 		{ "quarantine", "list" },
+		{ "quarantine", "show" },
+		{ "quarantine", "delete" },
 		{ "quarantine", "restore" },
 		{ "policy", NULL },
 		{ "doctor", NULL },
@@ -1000,8 +1002,8 @@ static void
 test_doctor(void **state)
 {
 	static const char *const rows[] = { "\"landlock\"", "\"seccomp\"", "\"seccomp_notify\"",
-		"\"user_namespaces\"", "\"namespaces\"", "\"bubblewrap\"", "\"cgroup\"",
-		"\"worker\"", "\"sandbox\"" };
+		"\"user_namespaces\"", "\"namespaces\"", "\"bubblewrap\"", "\"slot_memory\"",
+		"\"inotify\"", "\"worker\"", "\"sandbox\"" };
 	struct run plain = { 0 }, json = { 0 };
 	json_t *o, *capability;
 	bool fit = true;

@@ -1,4 +1,5 @@
 /* Commands through the library: the real bwrap, stage2 and worker. */
+#include <dirent.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -689,7 +690,7 @@ planted(void **state)
 
 	start_with(&f, KODA_AUTO, NULL);
 	expect(&f,
-	    "git init -q . && echo 'touch harm' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
+	    "echo 'touch harm' >hook && chmod +x hook && git init -q . && mv hook .git/hooks/pre-commit",
 	    0, "");
 	assert_false(exists(&f, ".git/hooks/pre-commit"));
 	assert_true(exists(&f, ".git/HEAD"));
@@ -740,6 +741,74 @@ planted_from_below(void **state)
 		assert_string_equal(get_text(&f, "new/.git/hooks/pre-push"), "the user's");
 		fixture_end(&f);
 	}
+}
+
+/* What is taken away and comes again ends the command that brings it. */
+static void
+planted_again(void **state)
+{
+	const struct koda_command_options o = {
+		.shell =
+		    "trap '' TERM; while :; do test -e .envrc || echo 'touch harmed' >.envrc; done",
+		.background = true
+	};
+	struct koda_command_result r;
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+
+	start_with(&f, KODA_AUTO, NULL);
+	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+	if (c == NULL)
+		fail_msg("%s", err.message);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	assert_int_equal(koda_command_result(c, &r, &err), 0);
+	assert_int_equal(r.hit, KODA_HIT_PLANTED);
+	assert_string_equal(koda_limit_hit_name(r.hit), "planted");
+	assert_int_equal(r.signal, SIGKILL);
+	assert_false(exists(&f, ".envrc"));
+	koda_command_result_done(&r);
+	koda_command_free(c);
+	/* Each command is counted by itself. */
+	expect(&f, "echo x >.envrc", 0, "");
+	assert_false(exists(&f, ".envrc"));
+	fixture_end(&f);
+}
+
+/* What is beyond the bound is harmless as well, and takes no room in quarantine. */
+static void
+planted_too_much(void **state)
+{
+	const struct koda_command_options o = {
+		.shell = "git init -q new && cd new/.git/hooks && rm -f * && i=0 && "
+			 "while [ $i -lt 1200 ]; do i=$((i + 1)); echo x >h$i; done"
+	};
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+	struct dirent *e;
+	unsigned kept = 0, n = 0;
+	DIR *d;
+
+	start_with(&f, KODA_AUTO, NULL);
+	if (koda_run(f.slot, &o, &r, &err) < 0)
+		fail_msg("%s", err.message);
+	assert_int_equal(r.hit, KODA_HIT_PLANTED);
+	for (size_t i = 0; i < r.n_violations; i++)
+		kept += strstr(r.violations[i].detail, "quarantine") != NULL;
+	assert_true(kept <= 1000);
+	koda_command_result_done(&r);
+	d = opendir(at(&f, "new/.git/hooks"));
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) {
+		if (e->d_name[0] != '.')
+			fail_msg("%s is still there", e->d_name);
+		n += strncmp(e->d_name, ".koda-", 6) == 0;
+	}
+	closedir(d);
+	/* What could not be copied is renamed as well. */
+	assert_in_range(n, 200, 210);
+	fixture_end(&f);
 }
 
 /* Its sandbox's death is not the end of looking at what it left. */
@@ -945,6 +1014,8 @@ main(void)
 		cmocka_unit_test(plan_reads),
 		cmocka_unit_test(planted),
 		cmocka_unit_test(planted_from_below),
+		cmocka_unit_test(planted_again),
+		cmocka_unit_test(planted_too_much),
 		cmocka_unit_test(planted_and_killed),
 		cmocka_unit_test(host_killed),
 		cmocka_unit_test(no_commands),

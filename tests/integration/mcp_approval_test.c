@@ -154,6 +154,15 @@ test_hostile_text(void **state)
 	says_part(message, "params.message", "+\\x1b]0;x\\x07good\\u{202e}\\x0d\n");
 	respond(&c, message, "decline", NULL);
 	json_decref(receive(&c));
+	request_tool(&c, "write_file",
+	    write_args("p\xd0\xb0y\xc2\xa0"
+		       "e\xcc\x81",
+		"ok                                                                        bad\n"));
+	message = question(&c);
+	says_part(message, "params.message", "/p\xd0\xb0y\\u{a0}e\\u{301}[mixed scripts]'");
+	says_part(message, "params.message", "+ok[72 spaces]bad\n");
+	respond(&c, message, "decline", NULL);
+	json_decref(receive(&c));
 	request_tool(&c, "write_file", write_args("a', 3 bytes\\", "much more"));
 	message = question(&c);
 	says_part(message, "params.message", "/project/a\\', 3 bytes\\\\', 9 bytes");

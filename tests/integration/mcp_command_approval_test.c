@@ -93,7 +93,17 @@ test_shown(void **state)
 	client_end(&c);
 }
 
-/* What is run is what was shown: of a command nothing is left out. What no program could be given is not asked for. */
+static void
+begins(const json_t *message, const char *want)
+{
+	const char *got = json_string_value(look(message, "params.message"));
+
+	if (got == NULL || strncmp(got, want, strlen(want)) != 0)
+		fail_msg("'%s' does not begin with '%s'", got != NULL ? got : "nothing", want);
+}
+
+/* Of a command that is too long to be read, the first line says so, its end is shown, and a yes is for once. What no program
+ * could be given is not asked for. */
 static void
 test_long(void **state)
 {
@@ -109,7 +119,17 @@ test_long(void **state)
 	strcpy(p + 100000, "echo x >made");
 	id = request_run(&c, command);
 	message = question(&c);
-	says_part(message, "params.message", "  echo x >made\n");
+	begins(message, "NOT ALL OF THIS IS SHOWN");
+	says_part(message, "params.message", "+:\n[... 101 lines are left out here ...]\n+:\n");
+	says_part(message, "params.message", "bytes are left out here ...]");
+	says_part(message, "params.message", "echo x >made\n");
+	is_missing(message, "params.requestedSchema.properties.scope.enum.1");
+	/* What was not offered is not given. */
+	respond(&c, message, "accept", "session");
+	json_decref(answer(&c, id));
+	holds_text("made", "x\n");
+	id = request_run(&c, command);
+	message = question(&c);
 	respond(&c, message, "decline", "once");
 	message = answer(&c, id);
 	went_wrong(message, "not_approved");

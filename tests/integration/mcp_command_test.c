@@ -129,6 +129,75 @@ test_result(void **state)
 	client_end(&c);
 }
 
+/* What the command line says of what was refused, or failed, a client reads word for word: the rule, the mode, what to do.
+ * The second look-up fails for want of such a name, or of a network. */
+static void
+test_sentences(void **state)
+{
+	static const char command[] =
+	    "curl -s --noproxy '' http://localhost:1/; curl -s https://evil.example; "
+	    "curl -s http://nothing-there.crates.io/; exit 1";
+	struct client c = client_open("auto", "{}");
+	json_t *message = run(&c, command);
+	const char *text = json_string_value(look(message, "result.content.0.text"));
+	char path[PATH_MAX], line[1024];
+	size_t refused = 0, failed = 0;
+	FILE *f;
+
+	assert_non_null(text);
+	shell(
+	    "\"$1/bin/koda-sandbox\" run --mode auto --root \"$2\" -c \"$3\" 2>\"$2/said\" >/dev/null || :",
+	    prefix, project, command);
+	snprintf(path, sizeof(path), "%s/said", project);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, "koda-sandbox: ", strlen("koda-sandbox: ")) != 0)
+			continue;
+		if (strstr(text, line) == NULL)
+			fail_msg("'%s' is not in '%s'", line, text);
+		refused +=
+		    strstr(line, "(rule allowed_domains, mode auto); do not try again") != NULL;
+		failed += strstr(line, "nothing-there.crates.io") != NULL;
+	}
+	fclose(f);
+	assert_int_equal(refused, 2);
+	assert_int_equal(failed, 1);
+	json_decref(message);
+	/* Of the one before it nothing is said again. */
+	message = run(&c, "exit 1");
+	text = json_string_value(look(message, "result.content.0.text"));
+	assert_null(strstr(text, "koda-sandbox: "));
+	json_decref(message);
+	client_end(&c);
+}
+
+/* A file operation's refusal is the same sentence too. */
+static void
+test_file_sentence(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	char path[PATH_MAX], line[1024];
+	json_t *message;
+	FILE *f;
+
+	shell(
+	    "printf x | \"$1/bin/koda-sandbox\" fs write --mode auto --root \"$2\" /etc/koda-x 2>\"$2/said\" || :",
+	    prefix, project, NULL);
+	snprintf(path, sizeof(path), "%s/said", project);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	assert_non_null(strstr(line, "(rule allow_write, mode auto)"));
+	message = call_tool(&c, "write_file",
+	    json_pack("{s:s, s:s}", "path", "/etc/koda-x", "content", "x"));
+	says_part(message, "result.content.0.text", line + strlen("koda-sandbox: "));
+	json_decref(message);
+	client_end(&c);
+}
+
 /* A flood is read, and its beginning and its end are kept. */
 static void
 test_flood(void **state)
@@ -675,6 +744,8 @@ int
 main(void)
 {
 	const struct CMUnitTest single[] = {
+		TEST(test_sentences),
+		TEST(test_file_sentence),
 		TEST(test_flood),
 		TEST(test_progress),
 		TEST(test_progress_of_a_flood),

@@ -1346,6 +1346,43 @@ test_ask(void **state)
 	run_done(&no);
 }
 
+/* Nothing is pushed out of sight, and nothing looks like something else. */
+static void
+test_ask_hostile(void **state)
+{
+	struct run cut = { .in = END_NULL,
+		.controlling = true,
+		.steps = { { "[y/N] ", .type = "s\n" } } };
+	struct run blanks = { .in = END_NULL,
+		.controlling = true,
+		.steps = { { "[y/N] ", .type = "n\n" } } };
+	char script[8192], *p = script;
+
+	for (int i = 0; i < 600; i++)
+		p += sprintf(p, ":\n");
+	sprintf(p, "touch made");
+	go(&cut, "run", "-c", script, NULL);
+	/* For a session there is no yes. */
+	ended(&cut, 3);
+	has(TTY(&cut), "koda-sandbox: NOT ALL OF THIS IS SHOWN");
+	assert_true(
+	    strstr(TTY(&cut)->data, "NOT ALL") < strstr(TTY(&cut)->data, "koda-sandbox: run in '"));
+	has(TTY(&cut), "[... 201 lines are left out here ...]");
+	has(TTY(&cut), "touch made");
+	go(&blanks, "run", "-c",
+	    "ls"
+	    "                                                                                ; rm x\n"
+	    "\n\n\n\n\n\n\n\n\n\n\xd1\x81url\xc2\xa0\xe2\x80\x8b x",
+	    NULL);
+	ended(&blanks, 3);
+	has(TTY(&blanks), "ls[80 spaces]; rm x");
+	has(TTY(&blanks), "[6 more empty lines]");
+	has(TTY(&blanks), "\xd1\x81url\\u{a0}\\u{200b}[mixed scripts] x");
+	has_not(TTY(&blanks), "NOT ALL");
+	run_done(&cut);
+	run_done(&blanks);
+}
+
 /* ---- the network ---- */
 
 /* By the proxy, also what is this machine: there is nobody at that port, and no rule names it. */
@@ -1457,7 +1494,8 @@ test_upstream(void **state)
 static void
 test_no_sandbox(void **state)
 {
-	struct run r = { ON_TERMINAL }, late = { ON_TERMINAL }, missing = { ON_TERMINAL };
+	struct run r = { ON_TERMINAL }, late = { ON_TERMINAL }, missing = { ON_TERMINAL },
+		   limits = { ON_TERMINAL };
 	char text[PATH_MAX + 32];
 
 	/* Outside of the root, where no command in the sandbox could. */
@@ -1468,8 +1506,16 @@ test_no_sandbox(void **state)
 	shell("rm \"$1/loose\"", home, NULL, NULL);
 	go(&late, "run", "--no-sandbox", "--timeout", "0.2", "--", "sleep", "60", NULL);
 	ended(&late, 124);
+	has(TTY(&late), "wall_time_secs");
 	go(&missing, "run", "--no-sandbox", "--", "koda-no-such-command", NULL);
 	ended(&missing, 127);
+	/* The limits of the mode that one process can have. */
+	go(&limits, "run", "--no-sandbox", "-c",
+	    "echo $(ulimit -n) $(ulimit -c) $(ulimit -f); test \"$(ulimit -u)\" != unlimited",
+	    NULL);
+	ended(&limits, 0);
+	has(TTY(&limits), "4096 0 8388608");
+	run_done(&limits);
 	run_done(&r);
 	run_done(&late);
 	run_done(&missing);
@@ -1747,6 +1793,7 @@ main(void)
 		TEST(test_shell),
 		TEST(test_shell_nobody),
 		TEST(test_ask),
+		TEST(test_ask_hostile),
 		TEST(test_ask_host),
 		TEST(test_network),
 		TEST(test_json_network),

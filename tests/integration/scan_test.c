@@ -139,18 +139,23 @@ struct worker {
 	struct arena arena;
 	uint64_t id;
 	const Koda__Reply *reply;
+	int send_fd; /* goes with the next request; 0: none */
 };
 
 struct how {
 	const char *sysctl, *value; /* of its user namespace, before it begins */
 	const char *quarantine;     /* "" : none; NULL: the world's */
 	bool git_config;
-	bool cache; /* commands write in $BASE/cache, which is not looked through */
+	bool cache;       /* commands write in $BASE/cache, which is not looked through */
+	bool inner_cache; /* $ROOT/cache is one */
 };
 static const struct how plain = { 0 };
 
 static const char *const rules[] = { ".git/config", ".git/hooks", ".envrc", ".vscode", ".mcp.json",
 	".husky", "deep/er/.rc" };
+
+static const char *const names[] = { ".idea", ".github/hooks", "*.ws" };
+static const char *const told[] = { "agents.md", ".ci/*.yml" };
 
 static const char *const cache_rules[] = { "bin", "env", "x/y/rc" };
 
@@ -165,12 +170,19 @@ call(struct worker *w, Koda__Request *req)
 {
 	struct koda_error err = { 0 };
 	const uint8_t *data;
+	ssize_t queued;
 	size_t len;
 	int r;
 
 	arena_reset(&w->arena);
 	req->id = w->id++;
-	if (message_queue(&w->fs, &req->base, &err) < 0 || frame_flush(&w->fs, true, &err) != 1)
+	queued = message_queue(&w->fs, &req->base, &err);
+	if (queued >= 0 && w->send_fd > 0) {
+		queued = frame_flush_with_fd(&w->fs, (size_t)queued, w->send_fd, 10000, &err);
+		close(w->send_fd);
+		w->send_fd = 0;
+	}
+	if (queued < 0 || (frame_pending(&w->fs) > 0 && frame_flush(&w->fs, true, &err) != 1))
 		fail_msg("%s", err.message);
 	while ((r = frame_next(&w->fs, &data, &len, &err)) == 0)
 		if (frame_fill(&w->fs, true, &err) < 0) {
@@ -214,6 +226,8 @@ seal(struct worker *w, const struct how *how)
 		snprintf(path, sizeof(path), "%s/%s", root, rules[i]);
 		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
 	}
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		must(policy_list_add(&policy.list[KODA_DENY_WRITE_NAMES], names[i], NULL) == 0);
 	for (size_t i = 0; how->cache && i < N_ELEMENTS(cache_rules); i++) {
 		snprintf(path, sizeof(path), "%s/cache/%s", base, cache_rules[i]);
 		must(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], path, NULL) == 0);
@@ -230,12 +244,16 @@ seal(struct worker *w, const struct how *how)
 	msg.root_ino = st.st_ino;
 	msg.home = bytes(getenv("HOME"));
 	msg.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
-	msg.has_quarantine = how->quarantine == NULL || how->quarantine[0] != '\0';
-	msg.quarantine = bytes(how->quarantine != NULL ? how->quarantine : quarantine);
-	snprintf(path, sizeof(path), "%s/cache", base);
+	msg.has_quarantine = msg.quarantine = how->quarantine == NULL || how->quarantine[0] != '\0';
+	if (msg.quarantine) {
+		w->send_fd = open(how->quarantine != NULL ? how->quarantine : quarantine,
+		    O_PATH | O_DIRECTORY | O_CLOEXEC);
+		must(w->send_fd >= 0);
+	}
+	snprintf(path, sizeof(path), "%s/cache", how->inner_cache ? root : base);
 	cache = bytes(path);
 	msg.commands_write = &cache;
-	msg.n_commands_write = how->cache ? 1 : 0;
+	msg.n_commands_write = how->cache || how->inner_cache ? 1 : 0;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &msg;
 	assert_int_equal(call(w, &req)->result_case, KODA__REPLY__RESULT_READY);
@@ -345,12 +363,16 @@ scan(struct worker *w)
 {
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Scan msg = KODA__SCAN__INIT;
-	ProtobufCBinaryData below = bytes(root);
+	ProtobufCBinaryData below = bytes(root), told_names[N_ELEMENTS(told)];
 	const Koda__Scanned *got;
 
 	said.n_changes = said.n_places = 0;
 	msg.below = &below;
 	msg.n_below = 1;
+	for (size_t i = 0; i < N_ELEMENTS(told); i++)
+		told_names[i] = bytes(told[i]);
+	msg.told = told_names;
+	msg.n_told = N_ELEMENTS(told);
 	req.op_case = KODA__REQUEST__OP_SCAN;
 	req.scan = &msg;
 	do {
@@ -359,20 +381,18 @@ scan(struct worker *w)
 		take_places(got->place, got->n_place);
 		said.watched = got->watched;
 		said.cut = got->cut;
-		msg.n_below = 0;
+		msg.n_below = msg.n_told = 0;
 		msg.has_next = msg.next = true;
 	} while (got->more);
 }
 
 static void
-compare_with(struct worker *w, bool mounted)
+compare_by(struct worker *w, Koda__Compare msg)
 {
 	Koda__Request req = KODA__REQUEST__INIT;
-	Koda__Compare msg = KODA__COMPARE__INIT;
 	const Koda__Compared *got;
 
 	said.n_changes = said.n_places = 0;
-	msg.has_mounted = msg.mounted = mounted;
 	req.op_case = KODA__REQUEST__OP_COMPARE;
 	req.compare = &msg;
 	do {
@@ -397,9 +417,36 @@ compare_with(struct worker *w, bool mounted)
 }
 
 static void
+compare_with(struct worker *w, bool mounted)
+{
+	Koda__Compare msg = KODA__COMPARE__INIT;
+
+	msg.has_mounted = msg.mounted = mounted;
+	compare_by(w, msg);
+}
+
+static void
 compare(struct worker *w)
 {
 	compare_with(w, false);
+}
+
+static void
+compare_gently(struct worker *w)
+{
+	Koda__Compare msg = KODA__COMPARE__INIT;
+
+	msg.has_gentle = msg.gentle = true;
+	compare_by(w, msg);
+}
+
+static void
+look(struct worker *w)
+{
+	Koda__Compare msg = KODA__COMPARE__INIT;
+
+	msg.has_look = msg.look = true;
+	compare_by(w, msg);
 }
 
 static int
@@ -592,6 +639,14 @@ static const struct plant {
 	    "cp -r . \"$BASE/copy\" && cd \"$BASE/copy\" && git add a && git cherry-pick --continue; "
 	    "rm -rf \"$BASE/copy\"",
 	    ".git/sequencer", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "an index that cannot be read", REPO ":", "printf x >>.git/index", NULL, ".git/index",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git reset && git status" },
+	{ "an index with an entry outside", REPO ":",
+	    "git update-index --add --cacheinfo 100644,$(git hash-object -w a),bb/pwned && "
+	    "sed -i 's|bb/pwned|../pwned|' .git/index",
+	    NULL, ".git/index", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git reset && git status" },
+	{ "a symbolic ref to what is none", REPO ":", "echo 'ref: commondir' >.git/ORIG_HEAD", NULL,
+	    ".git/ORIG_HEAD", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git reset HEAD~1" },
 	{ "a rule's file", ":", "echo 'touch \"$PWNED\"' >.envrc", ". ./.envrc", ".envrc",
 	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
 	{ "a rule's directory, renamed in", ":",
@@ -659,6 +714,61 @@ static const struct plant {
 	    "git init -q new && git -C new remote add o \"ext::touch $PWNED\"",
 	    "GIT_ALLOW_PROTOCOL=ext git -C new fetch o", "new/.git/config",
 	    KODA__CHANGE_KIND__CHANGE_DISARMED, "git -C new status" },
+	{ "link in a new repository: a reflog", ":",
+	    "git init -q new && git -C new commit -q --allow-empty -m x && "
+	    "ln -sf \"$PWNED\" new/.git/logs/HEAD",
+	    "git -C new commit -q --allow-empty -m y", "new/.git/logs/HEAD",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git -C new commit -q --allow-empty -m z" },
+	{ "link in the project's repository: a reflog", REPO ":",
+	    "ln -sf \"$PWNED\" .git/logs/HEAD", "git commit -q --allow-empty -m y",
+	    ".git/logs/HEAD", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git commit -q --allow-empty -m z" },
+	{ "link in the project's repository: a message", REPO ":",
+	    "ln -sf \"$PWNED\" .git/COMMIT_EDITMSG", "git commit -q --allow-empty -m y",
+	    ".git/COMMIT_EDITMSG", KODA__CHANGE_KIND__CHANGE_QUARANTINED,
+	    "git commit -q --allow-empty -m z" },
+	{ "link in the project's repository: a directory of refs",
+	    REPO "mkdir \"$BASE/far\" .git/refs/tags/v && ln -s \"$PWNED\" \"$BASE/far/t\"",
+	    "rmdir .git/refs/tags/v && ln -s \"$BASE/far\" .git/refs/tags/v",
+	    "rm -f \"$BASE/far/t\"; git tag v/t && mv \"$BASE/far/t\" \"$PWNED\"",
+	    ".git/refs/tags/v", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git tag v/u" },
+	{ "link in the project's repository: a ref that is none of this repository", REPO ":",
+	    "ln -s \"$PWNED\" .git/refs/heads/t", NULL, ".git/refs/heads/t",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git branch t" },
+	{ "link in what becomes a git directory", "mkdir -p d/objects d/refs d/logs",
+	    "ln -s \"$PWNED\" d/logs/HEAD && printf '[core]\n bare = true\n logallrefupdates = true\n' >d/config "
+	    "&& echo ref: refs/heads/main >d/HEAD",
+	    "git -C d update-ref HEAD $(git -C d commit-tree -m x $(git -C d hash-object -wt tree /dev/null))",
+	    "d/logs/HEAD", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git -C d rev-parse" },
+	{ "link deep in what is moved into a git directory", REPO "mkdir -p x/y",
+	    "ln -s \"$PWNED\" x/y/z && mv x .git/x", NULL, ".git/x/y/z",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "link in a submodule's git directory",
+	    "git init -q lib && git -C lib commit -q --allow-empty -m x && git init -q top && "
+	    "git -C top -c protocol.file.allow=always submodule -q add ../lib sub",
+	    "ln -sf \"$PWNED\" top/.git/modules/sub/logs/HEAD",
+	    "git -C top/sub commit -q --allow-empty -m y", "top/.git/modules/sub/logs/HEAD",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git -C top/sub commit -q --allow-empty -m z" },
+	{ "link with a step up that begins like a ref", REPO ":",
+	    "ln -sf refs/../../../pwned .git/HEAD", NULL, ".git/HEAD",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, NULL },
+	{ "link like a ref for what is none", REPO ":", "ln -sf refs/x .git/info/exclude", NULL,
+	    ".git/info/exclude", KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "FIFO in a git directory", REPO ":", "mkfifo .git/MERGE_MSG", NULL, ".git/MERGE_MSG",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git commit -q --allow-empty -m z" },
+	{ "remote of old in a new repository", ":",
+	    "git init -q new && mkdir -p new/.git/remotes && "
+	    "printf 'URL: ext::touch %s\n' \"$PWNED\" >new/.git/remotes/origin",
+	    "GIT_ALLOW_PROTOCOL=ext git -C new fetch", "new/.git/remotes/origin",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git -C new status" },
+	{ "branch of old in the project's repository", REPO "rm -rf .git/branches",
+	    "mkdir .git/branches && printf 'ext::touch %s\n' \"$PWNED\" >.git/branches/origin",
+	    "GIT_ALLOW_PROTOCOL=ext git fetch", ".git/branches/origin",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
+	{ "directory of branches of old as a link", REPO "rm -rf .git/branches",
+	    "mkdir b && printf 'ext::touch %s\n' \"$PWNED\" >b/origin && ln -s ../b .git/branches",
+	    "GIT_ALLOW_PROTOCOL=ext git fetch", ".git/branches",
+	    KODA__CHANGE_KIND__CHANGE_QUARANTINED, "git status" },
 	{ "bare repository that is the root", ":", "git init -q --bare . && " ALIAS(".") ":",
 	    "git st", "config", KODA__CHANGE_KIND__CHANGE_DISARMED, "git rev-parse" },
 };
@@ -749,6 +859,21 @@ static const struct {
 	    "git cherry-pick --strategy=ort t~1 t || test -d .git/sequencer",
 	    "! test -d .git/sequencer || { git checkout -q --theirs a; git add a; "
 	    "git cherry-pick --continue || git cherry-pick --skip; }" },
+	{ "refs as links", REPO "git config core.preferSymlinkRefs true",
+	    "git checkout -q -b t && git update-ref refs/remotes/o/main HEAD && "
+	    "git symbolic-ref refs/remotes/o/HEAD refs/remotes/o/main",
+	    "test -L .git/HEAD && test -L .git/refs/remotes/o/HEAD && git log" },
+	{ "links that were there",
+	    REPO
+	    "mv .git/logs \"$BASE/logs\" && ln -s \"$BASE/logs\" .git/logs && mkfifo .git/fifo",
+	    "git commit -q --allow-empty -m x",
+	    "git reflog && test -L .git/logs && test -p .git/fifo" },
+	{ "a repository with links in it that is moved",
+	    "git init -q a && ln -s \"$BASE\" a/.git/mine && mkdir b", "mv a b/c",
+	    "test -L b/c/.git/mine" },
+	{ "links in a directory that is no git directory", "mkdir d",
+	    "ln -s /etc/passwd d/l && mkfifo d/f && mkdir d/objects d/refs && ln -s x d/objects/y",
+	    "test -L d/l && test -p d/f && test -L d/objects/y" },
 	{ "files by the hundred", ":",
 	    "mkdir -p a/b/c && for i in 1 2 3 4 5 6 7 8 9; do for k in 1 2 3 4 5 6 7 8 9; do "
 	    "echo x >a/b/f$i$k; mkdir a/b/c/d$i$k; done; done; rm -r a/b/c",
@@ -829,6 +954,31 @@ check_cached(void **state)
 	must_sh(cached[i].after);
 	compare(&w);
 	assert_no_change();
+	worker_end(&w);
+}
+
+/* What commands see in a cache need not be what the host sees: nothing of git's leads there from beside it. */
+static void
+test_leads_into_a_cache(void **state)
+{
+	const struct how how = { .inner_cache = true };
+	struct worker w;
+
+	must_sh("mkdir cache");
+	worker_start(&w, &how);
+	scan(&w);
+	must_sh(
+	    "git init -q cache/r && git -C cache/r commit -q --allow-empty -m x && mkdir a b && "
+	    "echo 'gitdir: ../cache/r/.git' >a/.git && "
+	    "echo ref: refs/heads/x >b/HEAD && echo ../cache/r/.git >b/commondir && "
+	    "git init -q c && echo \"$ROOT/cache/r/.git/objects\" >c/.git/objects/info/alternates && "
+	    "git clone -qs cache/r cache/s && git -C cache/r worktree add -q ../t");
+	compare(&w);
+	assert_change("a/.git", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("b/commondir", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("c/.git/objects/info/alternates", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_int_equal(said.n_changes, 3);
+	must_sh("git -C cache/s log && git -C cache/t log");
 	worker_end(&w);
 }
 
@@ -913,6 +1063,265 @@ test_new_repository(void **state)
 	compare(&w);
 	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
 	must_sh("git -C new config alias.st");
+	worker_end(&w);
+}
+
+/* ---- while git is at work ---- */
+
+#define LIVE                                                                                       \
+	"git init -q lib && git -C lib commit -q --allow-empty -m x && git init -q . && "          \
+	"echo lib >.gitignore && git -c protocol.file.allow=always submodule -q add ./lib sub && " \
+	"git add .gitignore && git commit -qm sub && git init -q --bare remote && "                \
+	"git remote add origin \"$ROOT/remote\" && git push -q origin HEAD && "                    \
+	"rm -rf sub .git/modules/sub && mkdir sub && "
+
+static const struct {
+	const char *label, *work;
+} works[] = {
+	{ "init", "git init -q n && git -C n commit -q --allow-empty -m x && rm -rf n" },
+	{ "init of what the index names",
+	    "git init -q n && git -C n commit -q --allow-empty -m x && git add n 2>/dev/null && "
+	    "git commit -qm n && git -C n config user.name x && git status && git rm -q --cached n && "
+	    "git commit -qm n && rm -rf n" },
+	{ "clone", "git clone -q lib n && git -C n fetch -q && git -C n gc -q && rm -rf n" },
+	{ "clone that shares", "git clone -q -s lib n && git -C n log && rm -rf n" },
+	{ "submodule of what the index names",
+	    "git -c protocol.file.allow=always submodule update -q && git submodule status && "
+	    "git -C sub log && git -C sub fetch -q && rm -rf sub .git/modules/sub && mkdir sub" },
+	{ "clone with submodules",
+	    "git -c protocol.file.allow=always clone -q --recurse-submodules . n && git -C n/sub log && "
+	    "rm -rf n" },
+	{ "worktree",
+	    "git worktree add -q wt && git -C wt commit -q --allow-empty -m x && "
+	    "git worktree remove wt && git update-ref -d refs/heads/wt" },
+	{ "worktree of a bare repository",
+	    "git clone -q --bare lib n && git -C n worktree add -q -b x ../wt && "
+	    "git -C wt commit -q --allow-empty -m x && rm -rf n wt" },
+	{ "git directory elsewhere",
+	    "git init -q --separate-git-dir n wt && git -C wt commit -q --allow-empty -m x && "
+	    "git -C wt status && rm -rf n wt" },
+	{ "stash", "echo x >f && git add f && git stash -q && git stash pop -q && git rm -qf f" },
+	{ "rebase",
+	    "git checkout -qb t && git commit -q --allow-empty -m a && git commit -q --allow-empty -m b && "
+	    "git rebase -q -x true HEAD~2 && git checkout -q - && git update-ref -d refs/heads/t" },
+	{ "rebase in steps",
+	    "git checkout -qb t && echo a >a && git add a && git commit -qm a && "
+	    "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~1 && git rebase --continue && "
+	    "git checkout -q - && git update-ref -d refs/heads/t" },
+	{ "bisect",
+	    "for i in 1 2 3 4; do git commit -q --allow-empty -m $i; done; git bisect start HEAD HEAD~4 "
+	    ">/dev/null && git bisect run false >/dev/null && git bisect reset" },
+	{ "push and fetch", "git push -qf origin HEAD && git fetch -q && git gc -q --auto" },
+};
+
+/* A command's git does its work while everything is compared as often as can be. */
+static void
+check_work(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	char script[4096];
+	struct worker w;
+	int status;
+	pid_t pid;
+
+	must_sh(LIVE ":");
+	worker_start(&w, &plain);
+	scan(&w);
+	compare_with(&w, true);
+	snprintf(script, sizeof(script), "for i in 1 2; do %s || exit 1; done", works[i].work);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0)
+		_exit(sh(script));
+	for (unsigned n = 0; waitpid(pid, &status, WNOHANG) == 0; n++) {
+		if (n % 2 == 0)
+			look(&w);
+		else
+			compare_gently(&w);
+		assert_no_change();
+	}
+	assert_int_equal(status, 0);
+	compare(&w);
+	assert_no_change();
+	must_sh("git fsck && git status");
+	worker_end(&w);
+}
+
+/* ---- what hides something ---- */
+
+static const struct {
+	const char *label, *before, *command;
+	const char *path; /* NULL: nothing is told */
+	const char *with; /* in what is told */
+} hidings[] = {
+	{ "skip-worktree", REPO ":", "echo evil >a && git update-index --skip-worktree a",
+	    ".git/index", "ls-files -v" },
+	{ "assume-unchanged", REPO ":", "echo evil >a && git update-index --assume-unchanged a",
+	    ".git/index", ": 1 marked" },
+	{ "marked before", REPO "git update-index --skip-worktree a",
+	    "echo c >c && git add c && git commit -qm c", NULL, NULL },
+	{ "marked before, and another one",
+	    REPO "echo c >c && git add c && git update-index --skip-worktree a",
+	    "git update-index --no-skip-worktree a && git update-index --skip-worktree c",
+	    ".git/index", ": 1 marked" },
+	{ "no longer marked", REPO "git update-index --skip-worktree a",
+	    "git update-index --no-skip-worktree a", NULL, NULL },
+	{ "marked in a split index", REPO ":",
+	    "git update-index --skip-worktree a && git update-index --split-index", ".git/index",
+	    " marked" },
+	{ "marked in a new repository", ":",
+	    "git init -q n && echo x >n/x && git -C n add x && git -C n update-index --skip-worktree x",
+	    "n/.git/index", ": 1 marked" },
+	{ "exclude", REPO ":", "echo '*.evil' >>.git/info/exclude", ".git/info/exclude",
+	    "--ignored" },
+	{ "exclude, in place", REPO "echo '#' >.git/info/exclude",
+	    "printf x | dd of=.git/info/exclude conv=notrunc 2>/dev/null", ".git/info/exclude",
+	    ": 1 pattern" },
+	{ "exclude: a comment", REPO ":", "echo '# nothing' >>.git/info/exclude", NULL, NULL },
+	{ "attributes", REPO ":", "mkdir -p .git/info && echo '* -diff' >.git/info/attributes",
+	    ".git/info/attributes", "--text" },
+	{ "grafts", REPO ":", "git rev-parse HEAD >.git/info/grafts", ".git/info/grafts",
+	    "GIT_GRAFT_FILE" },
+	{ "shallow", REPO ":", "git rev-parse HEAD >.git/shallow", ".git/shallow", "--unshallow" },
+	{ "replaced", REPO ":", "git replace HEAD HEAD~1", ".git/refs/replace", "git replace" },
+	{ "replaced, and packed", REPO ":", "git replace HEAD HEAD~1 && git pack-refs --all",
+	    ".git/packed-refs", "git replace" },
+	{ "sparse", REPO ":", "echo /b >.git/info/sparse-checkout", ".git/info/sparse-checkout",
+	    "checked out" },
+	{ "shallow clone",
+	    "git init -q s && git -C s commit -q --allow-empty -m x && "
+	    "git -C s commit -q --allow-empty -m y",
+	    "git clone -q --depth 1 \"file://$ROOT/s\" n", NULL, NULL },
+};
+
+static void
+check_hiding(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	struct worker w;
+	int k;
+
+	must_sh(hidings[i].before);
+	worker_start(&w, &plain);
+	scan(&w);
+	compare_with(&w, true);
+	assert_no_change();
+	must_sh(hidings[i].command);
+	/* While commands run nothing is told: what stays is what counts. */
+	compare_gently(&w);
+	assert_no_change();
+	compare(&w);
+	if (hidings[i].path == NULL) {
+		assert_no_change();
+	} else {
+		assert_change(hidings[i].path, KODA__CHANGE_KIND__CHANGE_HIDES);
+		k = change_of(hidings[i].path);
+		if (strstr(said.change[k].detail, hidings[i].with) == NULL)
+			fail_msg("%s", said.change[k].detail);
+		assert_string_equal(said.change[k].rule, "git_hides");
+	}
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* What harms is taken away at once, and only where the host's git would use it. */
+static const struct {
+	const char *label, *before, *plant;
+	const char *trigger;
+	const char *path; /* NULL: nothing is live */
+} lives[] = {
+	{ "nothing names it", REPO ":",
+	    "git init -q new && git -C new config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git status", NULL },
+	{ "the index names it", REPO ":",
+	    "git init -q new && git -C new config core.fsmonitor 'touch \"$PWNED\";:' && "
+	    "git -C new commit -q --allow-empty -m x && git add new",
+	    "git status", "new/.git/config" },
+	{ "the index has named it",
+	    REPO
+	    "git init -q new && git -C new commit -q --allow-empty -m x && git add new && rm -rf new && mkdir new",
+	    "git init -q new && git -C new config core.fsmonitor 'touch \"$PWNED\";:' && "
+	    "git -C new commit -q --allow-empty -m x",
+	    "git status", "new/.git/config" },
+	{ "the root", ":", "git init -q . && git config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git status", ".git/config" },
+	{ "a linked worktree's index", REPO "git worktree add -q wt",
+	    "git init -q wt/new && git -C wt/new config core.fsmonitor 'touch \"$PWNED\";:' && "
+	    "git -C wt/new commit -q --allow-empty -m x && git -C wt add new",
+	    "git -C wt status", "wt/new/.git/config" },
+	{ "by a gitfile that leads outside",
+	    REPO
+	    "git init -q \"$BASE/far\" && git -C \"$BASE/far\" commit -q --allow-empty -m x && "
+	    "git -C \"$BASE/far\" config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git init -q new && git -C new commit -q --allow-empty -m x && git add new && rm -rf new/.git && "
+	    "echo \"gitdir: $BASE/far/.git\" >new/.git",
+	    "git status", "new/.git" },
+	{ "commondir of the project's own",
+	    REPO "git init -q \"$BASE/far\" && "
+		 "git -C \"$BASE/far\" config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "echo \"$BASE/far/.git\" >.git/commondir", "git status", ".git/commondir" },
+	{ "commondir to what has no HEAD", REPO ":",
+	    "cp -r .git evil && rm evil/HEAD && git config -f evil/config core.fsmonitor 'touch \"$PWNED\";:' && "
+	    "echo ../evil >.git/commondir",
+	    "git status", ".git/commondir" },
+	{ "commondir of a worktree to another repository", REPO "git worktree add -q wt",
+	    "mkdir new x && cp -r .git new && git -C new config core.fsmonitor 'touch \"$PWNED\";:' && "
+	    "cp -r .git/worktrees/wt .git/worktrees/w && "
+	    "echo \"$ROOT/new/.git\" >.git/worktrees/w/commondir && "
+	    "echo \"gitdir: $ROOT/.git/worktrees/w\" >x/.git && git add x",
+	    "git -C x status", ".git/worktrees/w/commondir" },
+	{ "the repository of a worktree has lost its HEAD", REPO ":",
+	    "git clone -q --bare . bare && git -C bare worktree add -q -b x ../wt && git add wt && "
+	    "rm bare/HEAD && git config -f bare/config core.fsmonitor 'touch \"$PWNED\";:'",
+	    "git -C wt status", "bare/config" },
+};
+
+static void
+check_live(void **state)
+{
+	const size_t i = (uintptr_t)*state;
+	struct worker w;
+
+	must_sh(lives[i].before);
+	worker_start(&w, &plain);
+	scan(&w);
+	compare_with(&w, true);
+	must_sh(lives[i].plant);
+	assert_int_equal(is_run_by(lives[i].trigger), lives[i].path != NULL);
+	look(&w);
+	/* What one look finds in an index, the same or the next one looks at. */
+	if (said.n_changes == 0)
+		look(&w);
+	if (lives[i].path == NULL)
+		assert_no_change();
+	else
+		assert_int_not_equal(change_of(lives[i].path), -1);
+	assert_false(is_run_by(lives[i].trigger));
+	worker_end(&w);
+}
+
+/* What was left to git while commands ran is judged at the end, also where nobody may list what it is in. */
+static void
+test_left_to_git(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO ":");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("mkdir -p new/.git/rebase-merge && echo 'exec touch \"$PWNED\"' "
+		">new/.git/rebase-merge/git-rebase-todo && cp -r .git/. new/.git && "
+		"ln -s testing new/.git/tABCDEF");
+	compare_gently(&w);
+	compare_gently(&w);
+	assert_no_change();
+	must_sh("chmod 300 new/.git");
+	compare(&w);
+	assert_change("new/.git/rebase-merge", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("new/.git/tABCDEF", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	compare(&w);
+	assert_no_change();
 	worker_end(&w);
 }
 
@@ -1264,6 +1673,448 @@ test_moved_directory(void **state)
 	worker_end(&w);
 }
 
+/* ---- names at any depth ---- */
+
+static void
+test_names(void **state)
+{
+	struct worker w;
+
+	must_sh(
+	    "mkdir -p a/b/.idea a/.github/hooks a/c node_modules/p/.idea && echo x >a/b/.idea/x && "
+	    "echo x >a/c/y.WS && ln -s ../b a/c/.idea && echo x >a/hooks && mkdir a/.github/workflows");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_place("a/b/.idea", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("a/.github/hooks", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("a/c/y.WS", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("node_modules/p/.idea", KODA__PLACE_KIND__PLACE_GUARDED);
+	/* A link is no mount point; what it leads to is a place like it. */
+	assert_place("a/c/.idea", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("a/b", KODA__PLACE_KIND__PLACE_NAME);
+	assert_int_equal(place_of("a/hooks"), -1);
+	assert_int_equal(place_of("a/.github"), -1);
+	compare(&w);
+	assert_no_change();
+	/* In directories that were there. */
+	must_sh(
+	    "mkdir a/.idea && echo x >a/.idea/x && echo x >a/c/.ws && ln -s evil a/c/.github && "
+	    "ln -sfn /tmp a/c/.idea && mkdir -p a/c/n && mkdir -p .github/hooks");
+	compare(&w);
+	assert_change("a/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/c/.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/c/.github", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/c/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change(".github/hooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_int_equal(said.n_changes, 5);
+	assert_string_equal(said.change[0].rule, "deny_write_names");
+	must_sh("test ! -e a/.idea && test ! -L a/c/.github && test -d a/c/n");
+	/* A file of the name that others need as a directory is nothing. */
+	must_sh("echo x >a/.github2 && echo x >a/c/n/.github");
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+static void
+test_names_that_came(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a/old/src rep/x node_modules/q && ln -s a ln");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("mkdir -p a/new/deep/.idea a/new/.github/hooks && echo x >a/new/deep/z.ws && "
+		"mkdir -p node_modules/p1/.idea node_modules/p2/.idea");
+	compare_by(&w,
+	    (Koda__Compare){ PROTOBUF_C_MESSAGE_INIT(&koda__compare__descriptor), .has_busy = 1,
+		.busy = 1 });
+	assert_change("a/new", KODA__CHANGE_KIND__CHANGE_CAME);
+	assert_int_equal(strncmp(said.change[change_of("a/new")].detail, "3:", 2), 0);
+	/* Packages are told together. */
+	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
+	assert_int_equal(strncmp(said.change[change_of("node_modules")].detail, "2:", 2), 0);
+	assert_int_equal(said.n_changes, 2);
+	assert_place("a/new/deep/.idea", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("node_modules/p1/.idea", KODA__PLACE_KIND__PLACE_GUARDED);
+	/* The command goes on: what it made is still its own. */
+	must_sh("echo y >a/new/deep/.idea/y && echo x >a/new/later.ws && mkdir a/new/deep/more && "
+		"echo x >a/new/deep/more/m.ws");
+	compare_with(&w, false);
+	assert_change("a/new", KODA__CHANGE_KIND__CHANGE_CAME);
+	assert_int_equal(strncmp(said.change[0].detail, "2:", 2), 0);
+	assert_int_equal(said.n_changes, 1);
+	/* It has ended. */
+	must_sh("echo x >a/new/late.ws && echo z >a/new/deep/.idea/z");
+	compare(&w);
+	assert_change("a/new/late.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/new/deep/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_int_equal(said.n_changes, 2);
+	/* What was moved, what took a place, and the first part of a name are not new. */
+	must_sh(
+	    "mkdir m && mv a/old m/old && mkdir m/old/.idea && rm -r rep && mkdir -p rep/x/.idea && "
+	    "rm ln && mkdir -p ln/.idea && mkdir -p a/.github/hooks");
+	compare(&w);
+	assert_change("m/old/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("rep/x/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("ln/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/.github/hooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_int_equal(said.n_changes, 4);
+	/* Packages are replaced, and are new all the same. */
+	must_sh("rm -r node_modules && mkdir -p node_modules/p1/.idea");
+	compare(&w);
+	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
+	assert_int_equal(said.n_changes, 1);
+	worker_end(&w);
+}
+
+static void
+test_names_of_packages(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p node_modules/p/.idea/deep && echo x >node_modules/p/.idea/deep/f && "
+		"echo x >node_modules/p/a.ws && mkdir -p src");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_place("node_modules/p/.idea", KODA__PLACE_KIND__PLACE_GUARDED);
+	must_sh("touch node_modules/p/ordinary");
+	compare(&w);
+	assert_no_change();
+	must_sh("echo y >>node_modules/p/.idea/deep/f");
+	compare(&w);
+	assert_change("node_modules/p/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	must_sh("echo y >>node_modules/p/a.ws && echo y >node_modules/p/b.ws");
+	compare(&w);
+	assert_change("node_modules/p/a.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("node_modules/p/b.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	/* A package is moved about, and one that is changed on the way is another. */
+	must_sh("mkdir -p node_modules/c/.idea && echo x >node_modules/c/.idea/x");
+	compare(&w);
+	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
+	must_sh("mkdir node_modules/s && mv node_modules/c node_modules/s/d");
+	compare(&w);
+	assert_no_change();
+	must_sh("mv node_modules/s/d node_modules/e && echo y >>node_modules/e/.idea/x");
+	compare(&w);
+	assert_change("node_modules/e/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	/* Uninstalled. */
+	must_sh("rm -r node_modules");
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* What a command made, one file with more than one name: each protected one is alone before it is known for good. */
+static void
+test_linked(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh(
+	    "mkdir -p new/.idea/deep && echo x >one && echo x >two && ln one new/.idea/deep/x && "
+	    "ln two new/y.ws && chmod 755 two");
+	/* While git may be at work it stays as it is. */
+	compare_by(&w,
+	    (Koda__Compare){ PROTOBUF_C_MESSAGE_INIT(&koda__compare__descriptor), .has_gentle = 1,
+		.gentle = 1, .has_busy = 1, .busy = 1 });
+	must_sh("test one -ef new/.idea/deep/x");
+	compare_by(&w,
+	    (Koda__Compare){ PROTOBUF_C_MESSAGE_INIT(&koda__compare__descriptor), .has_busy = 1,
+		.busy = 1 });
+	assert_place("new/.idea", KODA__PLACE_KIND__PLACE_NAME);
+	must_sh("echo evil >one && echo evil >two && test \"$(cat new/.idea/deep/x)\" = x && "
+		"test \"$(cat new/y.ws)\" = x && test -x new/y.ws");
+	/* The command goes on, and gives it another name. */
+	must_sh("ln new/y.ws three && ln new/.idea/deep/x four");
+	compare_with(&w, false);
+	must_sh("echo evil >three && echo evil >four && test \"$(cat new/.idea/deep/x)\" = x && "
+		"test \"$(cat new/y.ws)\" = x");
+	compare_with(&w, true);
+	assert_no_change();
+	must_sh("test \"$(ls -A new new/.idea/deep | tr '\\n' ' ')\" = "
+		"'new: .idea y.ws  new/.idea/deep: x '");
+	worker_end(&w);
+}
+
+/* The configuration that was written anew, and a gitfile, before they are mounted. */
+static void
+test_linked_git(void **state)
+{
+	const Koda__Compare busy = { PROTOBUF_C_MESSAGE_INIT(&koda__compare__descriptor),
+		.has_busy = 1, .busy = 1 };
+	struct worker w;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git init -q new && git init -q --separate-git-dir store other");
+	compare_by(&w, busy);
+	must_sh("ln new/.git/config one && ln other/.git two && ln store/config three");
+	compare_with(&w, true);
+	must_sh("for name in one two three; do echo evil >>$name; done");
+	compare_with(&w, true);
+	assert_no_change();
+	must_sh(
+	    "! grep -q evil new/.git/config && ! grep -q evil other/.git && ! grep -q evil store/config");
+	worker_end(&w);
+}
+
+/* What cannot be made so goes. */
+static void
+test_linked_too_much(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a");
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh(
+	    "mkdir -p new/.idea && truncate -s 100M one && ln one new/.idea/x && mkdir dir && "
+	    "d=dir && for i in $(seq 40); do d=$d/d; done && mkdir -p other $d && echo x >$d/x && "
+	    "mv dir other/.idea");
+	compare(&w);
+	assert_change("new/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("other/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	must_sh("test ! -e new/.idea && test ! -e other/.idea");
+	worker_end(&w);
+}
+
+/* What was there: its other names are places like it, and packages are compared by what is in them. */
+static void
+test_linked_before(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO
+	    "mkdir -p lib/.idea src/deep node_modules/p/.idea node_modules/q && echo x >lib/.idea/x && "
+	    "ln lib/.idea/x src/deep/x && ln .git/config src/config && echo x >.envrc && ln .envrc src/z && "
+	    "printf '#!/bin/sh\\n' >src/hook && mkdir -p .git/hooks && ln src/hook .git/hooks/pre-commit && "
+	    "echo x >store && ln store node_modules/p/.idea/x && ln store node_modules/q/q.ws && "
+	    "echo x >alone && ln alone src/both && ln lib/.idea/x node_modules/q/x");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_false(said.cut);
+	assert_place("src/deep/x", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("src/config", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("src/hook", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("src/z", KODA__PLACE_KIND__PLACE_NAME);
+	assert_int_equal(place_of("node_modules/q/x"), -1);
+	assert_int_equal(place_of("alone"), -1);
+	assert_int_equal(place_of("store"), -1);
+	compare(&w);
+	assert_no_change();
+	/* Where nothing is mounted, it is told. */
+	must_sh("echo y >>node_modules/q/x");
+	compare(&w);
+	assert_change("lib/.idea", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	/* Somebody outside, who can. */
+	must_sh("echo y >>src/z && echo y >>src/hook && echo y >>src/deep/x");
+	compare(&w);
+	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	assert_change(".git/hooks", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	assert_change("lib/.idea", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
+	compare(&w);
+	assert_no_change();
+	/* A package manager links it once more, and unlinks it; then it is written. */
+	must_sh(
+	    "ln store node_modules/q/plain && mkdir node_modules/r && ln store node_modules/r/r.ws && "
+	    "rm node_modules/q/plain");
+	compare(&w);
+	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
+	assert_int_equal(said.n_changes, 1);
+	must_sh("echo y >>store");
+	compare(&w);
+	assert_change("node_modules/p/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("node_modules/q/q.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("node_modules/r/r.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
+/* Where events are lost, or there are none, nobody can tell what is new. */
+static void
+test_names_unwatched(void **state)
+{
+	const struct how how = { "/proc/sys/user/max_inotify_watches", "0", NULL, false, false,
+		false };
+	struct worker w;
+
+	must_sh("mkdir a");
+	worker_start(&w, &how);
+	scan(&w);
+	assert_false(said.watched);
+	must_sh("mkdir -p new/.idea a/.idea");
+	compare(&w);
+	assert_change("new/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("a/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
+static void
+test_told(void **state)
+{
+	struct worker w;
+
+	must_sh("mkdir -p a .ci && echo x >AGENTS.md && echo x >.ci/a.yml");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_int_equal(said.n_places, 0);
+	must_sh("touch a/other .ci/other && mkdir a/AGENTS.md");
+	compare(&w);
+	assert_no_change();
+	must_sh("echo y >>AGENTS.md && echo y >a/agents.md && echo y >.ci/b.yml && "
+		"mkdir new && echo z >new/AGENTS.md");
+	compare(&w);
+	assert_change("AGENTS.md", KODA__CHANGE_KIND__CHANGE_TOLD);
+	assert_change("a/agents.md", KODA__CHANGE_KIND__CHANGE_TOLD);
+	assert_change(".ci/b.yml", KODA__CHANGE_KIND__CHANGE_TOLD);
+	assert_int_equal(said.n_changes, 3);
+	assert_int_equal(said.n_places, 0);
+	must_sh("grep -q y AGENTS.md && grep -q y a/agents.md");
+	must_sh("rm AGENTS.md");
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* What a protected place leads to, and where that ends. */
+static void
+test_led(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO
+	    "mkdir s t far && echo x >t/f && ln -s ../t/f s/hop && ln -s ../../s/hop .git/hooks/pre-commit && "
+	    "mkdir -p d/.idea/x && ln -s ../../../far d/.idea/x/far && ln -s ../.. d/.idea/up && "
+	    "ln -s nowhere d/.idea/gone && ln -s /etc/passwd d/.idea/out && ln -s loop d/.idea/loop && "
+	    "git init -q other && ln -s ../../other d/.idea/other");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_place("t/f", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("s/hop", KODA__PLACE_KIND__PLACE_PROTECTED);
+	assert_place("far", KODA__PLACE_KIND__PLACE_NAME);
+	assert_place("other", KODA__PLACE_KIND__PLACE_NAME);
+	assert_int_equal(place_of("t"), -1);
+	assert_int_equal(place_of("d"), -1);
+	/* The circle: there were too many links to follow. */
+	assert_true(said.cut);
+	compare(&w);
+	assert_no_change();
+	must_sh("echo y >evil && ln -sfn ../evil s/hop");
+	compare(&w);
+	assert_change("s/hop", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_string_equal(said.change[0].rule, "git_config");
+	worker_end(&w);
+}
+
+/* All that Guarded returns, from that number on, each with a blank before and after it. */
+static void
+guarded(struct worker *w, uint32_t from, char *ret, size_t size)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Guarded msg = KODA__GUARDED__INIT;
+	const Koda__GuardedReply *got;
+	size_t n = 0;
+
+	req.op_case = KODA__REQUEST__OP_GUARDED;
+	req.guarded = &msg;
+	msg.has_from = true;
+	msg.from = from;
+	got = call(w, &req)->guarded;
+	assert_int_equal(w->reply->result_case, KODA__REPLY__RESULT_GUARDED);
+	assert_false(got->has_more && got->more);
+	n = (size_t)snprintf(ret, size, " ");
+	for (size_t i = 0; i < got->n_path; i++) {
+		size_t cut = strlen(root) + 1;
+
+		assert_true(got->path[i].len > cut);
+		n += (size_t)snprintf(ret + n, size - n, "%.*s ", (int)(got->path[i].len - cut),
+		    (const char *)got->path[i].data + cut);
+	}
+}
+
+/* Places that a child session cannot find by itself, whether they exist or not. */
+static void
+test_guarded(void **state)
+{
+	char all[4096], none[16];
+	struct worker w;
+
+	must_sh(REPO "mkdir s t far && echo x >t/f && ln -s ../t/f s/hop && "
+		     "ln -s ../../s/hop .git/hooks/pre-commit && mkdir -p d/.idea && "
+		     "ln -s ../../far d/.idea/far && ln -s ../../ghost d/.idea/ghost");
+	worker_start(&w, &plain);
+	scan(&w);
+	guarded(&w, 0, all, sizeof(all));
+	assert_non_null(strstr(all, " t/f "));
+	assert_non_null(strstr(all, " s/hop "));
+	assert_non_null(strstr(all, " far "));
+	assert_non_null(strstr(all, " ghost "));
+	assert_null(strstr(all, ".vscode")); /* the policy names it */
+	guarded(&w, 1000, none, sizeof(none));
+	assert_string_equal(none, " ");
+	worker_end(&w);
+}
+
+/* A link in the path of a rule: only what the rest of the rule names is protected, not the whole target of the link. */
+static void
+test_led_on_the_way(void **state)
+{
+	char all[4096];
+	struct worker w;
+
+	must_sh("mkdir -p real/er && echo x >real/er/.rc && echo x >real/free && ln -s real deep");
+	worker_start(&w, &plain);
+	scan(&w);
+	guarded(&w, 0, all, sizeof(all));
+	assert_non_null(strstr(all, " real/er/.rc "));
+	assert_null(strstr(all, " real "));
+	assert_int_equal(place_of("real"), -1);
+	must_sh("echo y >real/free");
+	compare(&w);
+	assert_no_change();
+	worker_end(&w);
+}
+
+/* More than can be mounted: what is beyond is compared. */
+static void
+test_names_many(void **state)
+{
+	struct worker w;
+	size_t guarded = 0, mounted = 0;
+
+	must_sh("for i in $(seq 1500); do mkdir -p m/$i && echo x >m/$i/a.ws; done");
+	worker_start(&w, &plain);
+	scan(&w);
+	for (size_t i = 0; i < said.n_places; i++) {
+		guarded += said.place[i].kind == KODA__PLACE_KIND__PLACE_GUARDED;
+		mounted += said.place[i].kind == KODA__PLACE_KIND__PLACE_NAME;
+	}
+	assert_int_equal(guarded + mounted, 1500);
+	assert_true(mounted > 500 && guarded > 500);
+	must_sh("for i in 1 2 700 1499 1500; do echo y >m/$i/b.ws; done");
+	compare(&w);
+	assert_int_equal(said.n_changes, 5);
+	worker_end(&w);
+}
+
+static void
+test_led_far(void **state)
+{
+	struct worker w;
+
+	/* LED_LINKS_MAX of one place; what is in it counts as well. */
+	must_sh(
+	    "mkdir .idea t && for i in $(seq 300); do echo >t/$i; ln -s ../t/$i .idea/$i; done");
+	worker_start(&w, &plain);
+	scan(&w);
+	assert_true(said.cut);
+	assert_int_equal(said.n_places, 257);
+	worker_end(&w);
+}
+
 /* ---- after a worker's death ---- */
 
 static void
@@ -1277,8 +2128,11 @@ test_resume(void **state)
 	char full[64][PATH_MAX];
 	size_t n;
 
-	must_sh(REPO "git config alias.st '!true' && printf " HOOK
-		     " >.git/hooks/pre-commit && echo x >.envrc && ln -s /etc .git/link");
+	must_sh(
+	    REPO "git config alias.st '!true' && printf " HOOK
+		 " >.git/hooks/pre-commit && echo x >.envrc && ln -s /etc .git/link && "
+		 "mkdir -p d/.idea node_modules/p/.idea d/to && echo x >node_modules/p/.idea/x && "
+		 "echo x >d/to/f && ln -s ../to/f d/.idea/f");
 	worker_start(&w, &plain);
 	scan(&w);
 	n = said.n_places;
@@ -1288,7 +2142,8 @@ test_resume(void **state)
 	w.pid = 0;
 	frame_done(&w.fs);
 	arena_done(&w.arena);
-	must_sh("echo x >.mcp.json && git init -q new && git -C new config alias.st '!true'");
+	must_sh("echo x >.mcp.json && git init -q new && git -C new config alias.st '!true' && "
+		"mkdir new/.idea && echo y >d/x.ws");
 	for (size_t i = 0; i < n; i++) {
 		known[i] = &said.place[i].place;
 		snprintf(full[i], PATH_MAX, "%s/%s", root, said.place[i].path);
@@ -1310,9 +2165,16 @@ test_resume(void **state)
 	msg.has_resumed = msg.resumed = true;
 	assert_int_equal(call(&w, &req)->scanned->n_place, 0);
 	compare(&w);
-	assert_int_equal(said.n_changes, 2);
+	assert_int_equal(said.n_changes, 4);
 	assert_change(".mcp.json", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
+	/* What was new when the worker died, nobody knows. */
+	assert_change("new/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("d/x.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	must_sh("echo y >>node_modules/p/.idea/x && ln -sf /etc/passwd d/to/f");
+	compare(&w);
+	assert_change("node_modules/p/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	assert_change("d/to/f", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
 	must_sh("git config alias.st && test -e .git/hooks/pre-commit && test -e .envrc");
 	compare(&w);
 	assert_no_change();
@@ -1448,14 +2310,18 @@ int
 main(void)
 {
 	const struct CMUnitTest single[] = { TEST(places), TEST(allow_git_config),
-		TEST(new_repository), TEST(held_open), TEST(outside), TEST(quarantine_here),
-		TEST(quarantine_on_another_file_system), TEST(too_much_to_copy),
-		TEST(no_quarantine), TEST(overflow), TEST(few_watches), TEST(unlistable),
-		TEST(users_unlistable), TEST(moved_known), TEST(moved_directory), TEST(resume),
-		TEST(swapping), TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within),
-		TEST(order), TEST(no_sense) };
+		TEST(leads_into_a_cache), TEST(new_repository), TEST(left_to_git), TEST(held_open),
+		TEST(outside), TEST(quarantine_here), TEST(quarantine_on_another_file_system),
+		TEST(too_much_to_copy), TEST(no_quarantine), TEST(overflow), TEST(few_watches),
+		TEST(unlistable), TEST(users_unlistable), TEST(moved_known), TEST(moved_directory),
+		TEST(resume), TEST(names), TEST(names_that_came), TEST(names_of_packages),
+		TEST(names_unwatched), TEST(linked), TEST(linked_git), TEST(linked_too_much),
+		TEST(linked_before), TEST(told), TEST(led), TEST(led_far), TEST(guarded),
+		TEST(led_on_the_way), TEST(names_many), TEST(swapping), TEST(watches_give_out),
+		TEST(too_deep), TEST(quarantine_within), TEST(order), TEST(no_sense) };
 	static struct CMUnitTest tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) +
-	    N_ELEMENTS(cached) + N_ELEMENTS(single)];
+	    N_ELEMENTS(cached) + N_ELEMENTS(works) + N_ELEMENTS(lives) + N_ELEMENTS(hidings) +
+	    N_ELEMENTS(single)];
 	static char label[N_ELEMENTS(plants)][160];
 	size_t n = 0;
 
@@ -1474,6 +2340,15 @@ main(void)
 	}
 	for (size_t i = 0; i < N_ELEMENTS(harmless); i++)
 		tests[n++] = (struct CMUnitTest){ harmless[i].label, check_harmless, world_make,
+			world_remove, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(works); i++)
+		tests[n++] = (struct CMUnitTest){ works[i].label, check_work, world_make,
+			world_remove, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(hidings); i++)
+		tests[n++] = (struct CMUnitTest){ hidings[i].label, check_hiding, world_make,
+			world_remove, (void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(lives); i++)
+		tests[n++] = (struct CMUnitTest){ lives[i].label, check_live, world_make,
 			world_remove, (void *)i };
 	for (size_t i = 0; i < N_ELEMENTS(cached); i++)
 		tests[n++] = (struct CMUnitTest){ cached[i].label, check_cached, world_make,

@@ -196,6 +196,8 @@ bytes(const char *s)
 	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)(uintptr_t)s };
 }
 
+#define PRIVATE_BYTES (8u << 20)
+
 /* egress_port 0: none. What it answers. */
 static Koda__Report *
 send_boot(bool local_binding, unsigned egress_port)
@@ -207,8 +209,17 @@ send_boot(bool local_binding, unsigned egress_port)
 	cleanup_close int terminals = open("/dev/pts", O_PATH | O_CLOEXEC);
 	Koda__Boot b = KODA__BOOT__INIT;
 	Koda__Order order = KODA__ORDER__INIT;
+	Koda__PrivatePlace place[] = { KODA__PRIVATE_PLACE__INIT, KODA__PRIVATE_PLACE__INIT };
+	Koda__PrivatePlace *private[] = { &place[0], &place[1] };
 
 	assert_true(terminals >= 0);
+	place[0].path = bytes("/tmp");
+	place[1].path = bytes("/var/tmp");
+	place[0].mode = place[1].mode = 01777;
+	b.n_private_ = N_ELEMENTS(private);
+	b.private_ = private;
+	b.has_private_bytes = true;
+	b.private_bytes = PRIVATE_BYTES;
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)getuid());
 	make[0] = bytes(runtime);
 	b.protocol = KODA_PROTOCOL_VERSION;
@@ -505,13 +516,14 @@ send_end(uint64_t command)
 	return order.id;
 }
 
-/* How many processes there are inside, besides stage2, the template, and who looks (a reaper, a shell). */
+/* How many processes there are inside, besides stage2, the process that makes links, the template, the spawner, and a reaper
+ * and a shell to count them. */
 static unsigned
 others_inside(void)
 {
 	struct result r = run_sh(&plain, "set -- /proc/[0-9]*; echo $#");
 
-	return (unsigned)strtoul(r.text, NULL, 10) - 4;
+	return (unsigned)strtoul(r.text, NULL, 10) - 6;
 }
 
 static void
@@ -551,6 +563,9 @@ static const struct {
 	    "CapInh:0000000000000000CapPrm:0000000000000000CapEff:0000000000000000"
 	    "CapAmb:0000000000000000NoNewPrivs:1Seccomp:2" },
 	{ "no core", "ulimit -Hc", 0, 0, "0\n" },
+	{ "first when memory is short",
+	    "cat /proc/self/oom_score_adj; { echo 0 > /proc/self/oom_score_adj; } 2>/dev/null || echo no",
+	    0, 0, "800\nno\n" },
 	{ "writes below the root", "echo x > f && mkdir d && mv f d/g && rm -r d", 0, 0, "" },
 	{ "nothing outside it",
 	    "{ echo x > /etc/f; } 2>/dev/null || { mkdir /usr/d; } 2>/dev/null || echo no", 0, 0,
@@ -708,12 +723,6 @@ try_call(const char *name)
 		return as_result(socket(AF_NETLINK, SOCK_RAW, 0));
 	if (strcmp(name, "netlink diag") == 0)
 		return as_result(socket(AF_NETLINK, SOCK_RAW, 4));
-	if (strcmp(name, "tiocsti") == 0)
-		return as_result(ioctl(0, TIOCSTI, "x"));
-	if (strcmp(name, "tiocsti, high bits") == 0)
-		return as_result(syscall(SYS_ioctl, 0, TIOCSTI | 1ul << 32, "x"));
-	if (strcmp(name, "tioclinux") == 0)
-		return as_result(ioctl(0, TIOCLINUX, "\3"));
 	if (strcmp(name, "limit of pid 1") == 0)
 		return as_result(prlimit(1, RLIMIT_NOFILE, &rl, NULL));
 	if (strcmp(name, "limits of pid 1, asked") == 0)
@@ -793,9 +802,6 @@ static const struct {
 	{ "alg", EAFNOSUPPORT },
 	{ "netlink route", 0 },
 	{ "netlink diag", EAFNOSUPPORT },
-	{ "tiocsti", EPERM },
-	{ "tiocsti, high bits", EPERM },
-	{ "tioclinux", EPERM },
 	{ "limit of pid 1", EPERM },
 	{ "own limit", 0 },
 	{ "priority of pid 1", EPERM },
@@ -970,6 +976,27 @@ egress_port_that_is_none(void **state)
 }
 
 static void
+private_places_without_a_size(void **state)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Boot b = KODA__BOOT__INIT;
+	Koda__PrivatePlace place = KODA__PRIVATE_PLACE__INIT, *places[] = { &place };
+
+	b.protocol = KODA_PROTOCOL_VERSION;
+	b.root = bytes(box.root);
+	b.local_binding = true;
+	place.path = bytes("/tmp");
+	place.mode = 01777;
+	b.n_private_ = 1;
+	b.private_ = places;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &b;
+	send_order(&order, NULL, 0);
+	assert_int_equal(WEXITSTATUS(end_of(box.bwrap)), 1);
+	box.bwrap = 0;
+}
+
+static void
 x32_is_killed(void **state)
 {
 #if defined(__x86_64__)
@@ -1106,10 +1133,12 @@ limits(void **state)
 	l[0].hard = 60;
 	l[1].resource = RLIMIT_FSIZE;
 	l[1].soft = l[1].hard = 4096;
-	l[2].resource = RLIMIT_CORE; /* it is lower, and stays */
+	l[2].resource = RLIMIT_CORE; /* pid 1 has 1, and a command cannot raise it */
 	l[2].soft = l[2].hard = UINT64_MAX;
-	r = run_sh(&o, "ulimit -Sn; ulimit -Hn; ulimit -Hc; head -c 8192 /dev/zero > big; echo $?");
-	assert_non_null(strstr(r.text, "50\n60\n0\n"));
+	r = run_sh(&o,
+	    "ulimit -Sn; ulimit -Hn; sed -n 's/^Max core[^0-9]*//p' /proc/self/limits | tr -s ' '; "
+	    "head -c 8192 /dev/zero > big; echo $?");
+	assert_non_null(strstr(r.text, "50\n60\n1 1 bytes"));
 	assert_int_equal(proof_exists(in_root("big")), 1);
 	assert_null(strstr(r.text, "\n0\n0\n"));
 	/* Of that command alone. */
@@ -1124,6 +1153,22 @@ limits(void **state)
 	r = run_sh(&o, "while :; do :; done");
 	assert_int_equal(r.signal, SIGXCPU);
 	assert_true(r.user_us > 500000);
+}
+
+/* One size for all private places; what is not private of the memory file systems is read-only. */
+static void
+private_places(void **state)
+{
+	struct result r = run_sh(&plain,
+	    "head -c 5000000 /dev/zero > /tmp/a && echo first; "
+	    "head -c 5000000 /dev/zero > /var/tmp/b || echo second; "
+	    "stat -f -c %b:%S /tmp; echo $(($(stat -f -c %c /var/tmp) - 64)); "
+	    "rm /tmp/a /var/tmp/b; touch /dev/new || echo dev; touch /run/new || echo run");
+
+	assert_non_null(strstr(r.text, "first\n"));
+	assert_non_null(strstr(r.text, "second\n2048:4096\n2048\n"));
+	assert_non_null(strstr(r.text, "dev\n"));
+	assert_non_null(strstr(r.text, "run\n"));
 }
 
 /* ---- what stays and what does not ---- */
@@ -1807,6 +1852,23 @@ worker_inside(void **state)
 	assert_int_equal(others_inside(), 0);
 }
 
+/* stage2 has a filter, the spawner no capability, and no command can signal it (from Landlock's ABI 6 on). */
+static void
+init_is_filtered(void **state)
+{
+	struct result r = run_sh(&plain,
+	    "sed -n 's/^Seccomp:[^0-9]*/init /p' /proc/1/status; "
+	    "p=$(grep -l koda-spawner /proc/[0-9]*/comm | sed 's/[^0-9]//g'); "
+	    "sed -n 's/^CapPrm:[^0-9]*/spawner /p; s/^NoNewPrivs:[^0-9]*/spawner /p' /proc/$p/status; "
+	    "kill -0 $p 2>/dev/null || echo refused");
+
+	assert_non_null(strstr(r.text, "init 2\n"));
+	assert_non_null(strstr(r.text, "spawner 0000000000000000\n"));
+	assert_non_null(strstr(r.text, "spawner 1\n"));
+	if (box.landlock_abi >= 6)
+		assert_non_null(strstr(r.text, "refused\n"));
+}
+
 /* ---- the end of it ---- */
 
 /* Descriptors of all that are below this one, as the host sees them. */
@@ -1873,6 +1935,41 @@ template_killed(void **state)
 	box.bwrap = 0;
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 	close(c.out);
+}
+
+/* The process of that name below this one, by its number on the host; 0: none. */
+static pid_t
+find_below(pid_t pid, const char *name)
+{
+	cleanup_close int children =
+	    open(proof_path("/proc/%d/task/%d/children", (int)pid, (int)pid), O_RDONLY | O_CLOEXEC);
+	cleanup_close int comm = open(proof_path("/proc/%d/comm", (int)pid), O_RDONLY | O_CLOEXEC);
+	char text[4096], *save = NULL;
+	ssize_t got = comm < 0 ? 0 : read(comm, text, sizeof(text) - 1);
+	pid_t found = 0;
+
+	text[got > 0 ? got - 1 : 0] = '\0';
+	if (strcmp(text, name) == 0)
+		return pid;
+	got = children < 0 ? 0 : read(children, text, sizeof(text) - 1);
+	text[got > 0 ? got : 0] = '\0';
+	for (char *p = strtok_r(text, " ", &save); p != NULL && found == 0;
+	     p = strtok_r(NULL, " ", &save))
+		found = find_below((pid_t)strtol(p, NULL, 10), name);
+	return found;
+}
+
+static void
+spawner_killed(void **state)
+{
+	pid_t pid = find_below(box.bwrap, "koda-spawner");
+	int status;
+
+	assert_true(pid > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	status = end_of(box.bwrap);
+	box.bwrap = 0;
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }
 
 /* ---- orders that are none ---- */
@@ -1944,6 +2041,74 @@ bad_exec(void **state)
 		if (i + 1 < N_ELEMENTS(kinds))
 			tear_down(state);
 	}
+}
+
+static void
+caches_that_are_none(void **state)
+{
+	static const struct {
+		const char *label, *lower, *layers, *upper, *under, *name, *path, *keep;
+	} rows[] = {
+		{ "a directory that is relative", "run", NULL, NULL, NULL, "x", "/x", NULL },
+		{ "layers without one to write", "/run", "/run/l", NULL, NULL, "x", "/x", NULL },
+		{ "a layer in another directory", "/run", "/run/l", "../l", NULL, "x", "/x", NULL },
+		{ "a layer below it in another one", "/run", "/run/l", "1", "a/b", "x", "/x",
+		    NULL },
+		{ "a cache that is above", "/run", NULL, NULL, NULL, "x/../..", "/x", NULL },
+		{ "a cache that is absolute", "/run", NULL, NULL, NULL, "/x", "/x", NULL },
+		{ "a cache that appears nowhere", "/run", NULL, NULL, NULL, "x", "x", NULL },
+		{ "a place that is in no cache", "/run", NULL, NULL, NULL, "x", "/x", "/xy" },
+		{ "a place that is the cache", "/run", NULL, NULL, NULL, "x", "/x", "/x" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		ProtobufCBinaryData under = bytes(rows[i].under != NULL ? rows[i].under : "");
+		ProtobufCBinaryData keep = bytes(rows[i].keep != NULL ? rows[i].keep : "");
+		Koda__OverlayPlace place = KODA__OVERLAY_PLACE__INIT, *list = &place;
+		Koda__Overlay caches = KODA__OVERLAY__INIT;
+		Koda__Order order = KODA__ORDER__INIT;
+		Koda__Boot b = KODA__BOOT__INIT;
+
+		if (i > 0)
+			unbooted(state);
+		caches.lower = bytes(rows[i].lower);
+		caches.has_layers = rows[i].layers != NULL;
+		caches.layers = bytes(caches.has_layers ? rows[i].layers : "");
+		caches.has_upper = rows[i].upper != NULL;
+		caches.upper = bytes(caches.has_upper ? rows[i].upper : "");
+		caches.under = &under;
+		caches.n_under = rows[i].under != NULL;
+		place.name = bytes(rows[i].name);
+		place.path = bytes(rows[i].path);
+		place.keep = &keep;
+		place.n_keep = rows[i].keep != NULL;
+		caches.place = &list;
+		caches.n_place = 1;
+		b.protocol = KODA_PROTOCOL_VERSION;
+		b.root = bytes(box.root);
+		b.local_binding = true;
+		b.caches = &caches;
+		order.order_case = KODA__ORDER__ORDER_BOOT;
+		order.boot = &b;
+		send_order(&order, NULL, 0);
+		if (WEXITSTATUS(end_of(box.bwrap)) != 1)
+			fail_msg("taken: %s", rows[i].label);
+		box.bwrap = 0;
+		if (i + 1 < N_ELEMENTS(rows))
+			tear_down(state);
+	}
+}
+
+/* What overlays needed, and nothing after them does. */
+static void
+override_is_given_up(void **state)
+{
+	boot(true);
+	assert_int_equal(run_sh(&plain,
+			     "grep -q '^CapPrm:.*280000$' /proc/1/status && "
+			     "grep -q '^CapEff:.*280000$' /proc/1/status")
+			     .code,
+	    0);
 }
 
 static void
@@ -2072,15 +2237,15 @@ main(int argc, char **argv)
 		CLOSED(closed_has_no_listener), SLOT(x32_is_killed),
 		OUT(egress_from_inside, false), OUT(egress_waits, false), OUT(egress_is_not_taken, false),
 		OUT(egress_has_one_owner, false), OUT(egress_of_a_closed_slot, true),
-		RAW(egress_port_not_to_be_had), RAW(egress_port_that_is_none),
+		RAW(egress_port_not_to_be_had), RAW(egress_port_that_is_none), RAW(private_places_without_a_size),
 		SLOT(not_found), SLOT(looked_up), SLOT(working_directory), SLOT(no_terminal), SLOT(terminal),
-		SLOT(limits), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
+		SLOT(limits), SLOT(private_places), SLOT(leftovers_are_ended), SLOT(background_stays), SLOT(reaper_killed),
 		SLOT(reaper_stopped), SLOT(template_stopped), SLOT(fork_storm), SLOT(end_of_a_tree), SLOT(end_meanwhile),
 		SLOT(signal_before_it_began), SLOT(commands_signal_each_other), SLOT(many_at_once),
 		SLOT(large_order), SLOT(many_large_at_once), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole), SLOT(writable_hole),
 		SLOT(missing_places), SLOT(second_plan), SLOT(stopped_stays_stopped),
-		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(host_goes_away), SLOT(template_killed),
-		SLOT(bad_exec), RAW(before_boot), RAW(another_protocol), RAW(not_as_a_program),
+		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(init_is_filtered), SLOT(host_goes_away), SLOT(template_killed), SLOT(spawner_killed),
+		SLOT(bad_exec), RAW(before_boot), RAW(caches_that_are_none), RAW(override_is_given_up), RAW(another_protocol), RAW(not_as_a_program),
 	};
 	/* clang-format on */
 	struct CMUnitTest all[N_ELEMENTS(scripts) + N_ELEMENTS(calls) + 2 + N_ELEMENTS(slots) +

@@ -17,7 +17,7 @@ static const char *const dirs[] = { "a", "a/b", "a/b/c", "d", "d/e", ".git", ".g
 static const char *const names[] = { ".", "a", "a/b", "a/b/c", "a/b/f", "a/f", "d", "d/e", "d/e/f",
 	"d/f", "f", "new", "a/new", "a/b/new/er", "in", "in/f", "in/new", "etc", "etc/passwd",
 	"etc/new", "..", "a/../d/f", "a/b/../../f", ".git/config", ".git/hooks/x", "a/.git/hooks/x",
-	"a/.git/config", ".vscode/settings.json", "a/.vscode/x", ".envrc" };
+	"a/.git/config", ".vscode/settings.json", "a/.vscode/x", ".envrc", "a/b/c/new", "c/new" };
 static const char *const denied[] = { ".", "a", "a/b", "b", "f", "new", "in", "in/f", "etc", "d/e",
 	".git/config", "/etc/passwd", "/etc" };
 static const char *const elsewhere[] = { "/etc/passwd", "/etc/new", "/tmp/new", "/",
@@ -54,6 +54,8 @@ build(void)
 			    "f");
 	}
 	(void)!symlink("a/b", proof_path("%.*s/in", PATH_MAX - 64, talk_project));
+	/* A child below a/b cannot see this link, which leads to a directory that it could write. */
+	(void)!symlink("../a/b/c", proof_path("%.*s/d/.vscode", PATH_MAX - 64, talk_project));
 	(void)!symlink("/etc", proof_path("%.*s/etc", PATH_MAX - 64, talk_project));
 }
 

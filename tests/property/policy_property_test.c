@@ -37,7 +37,7 @@ draw(unsigned below)
 static const char *
 draw_path(bool place)
 {
-	static const char *const names[] = { "a", "b", "ab", "a", "b", ".git", "config" };
+	static const char *const names[] = { "a", "b", "ab", "a", "b", ".git", "config", "ax" };
 	static char path[64];
 	/* A place is deep enough not to be refused as a top-level one; a rule may be "/". */
 	unsigned depth = place ? 2 + draw(3) : draw(4);
@@ -48,6 +48,16 @@ draw_path(bool place)
 		strcat(path, PICK(names));
 	}
 	return path;
+}
+
+/* Rarely one that many places have. */
+static const char *
+draw_name(void)
+{
+	static const char *const names[] = { "a/b/a", "ab", "b/ab", "ax", "a*x", "config", "b*/a",
+		"no" };
+
+	return PICK(names);
 }
 
 /* Not public and public ones; in a form that carries another, too. */
@@ -90,7 +100,9 @@ draw_policy(struct policy *p)
 		l->present = true;
 		while (n-- > 0)
 			assert_int_equal(policy_list_add(l,
-					     i >= KODA_ALLOWED_DOMAINS
+					     i == KODA_DENY_WRITE_NAMES ? draw_name()
+						 : i == KODA_ALLOWED_DOMAINS ||
+						     i == KODA_DENIED_DOMAINS
 						 ? draw_pattern(i == KODA_ALLOWED_DOMAINS)
 						 : draw_path(false),
 					     NULL),
@@ -148,7 +160,7 @@ as_child(const struct policy *p, struct policy *ret)
 static bool
 may(const struct policy *p, enum access_op op, const char *path)
 {
-	struct access_subject who = { p, KODA_AUTO, "" };
+	struct access_subject who = { p, KODA_AUTO, "", NULL };
 
 	return access_judge(&who, op, path, NULL).allowed;
 }
@@ -327,7 +339,7 @@ reading_all_is_reading_each(void **state)
 
 	for (size_t i = 0; i < PAIRS; i++) {
 		cleanup(policy_done) struct policy p;
-		const struct access_subject who = { &p, KODA_AUTO, "" };
+		const struct access_subject who = { &p, KODA_AUTO, "", NULL };
 
 		draw_policy(&p);
 		for (size_t k = 0; k < PLACES; k++) {

@@ -36,6 +36,10 @@ setup(void **state)
 	add(KODA_ALLOW_WRITE, HOME);
 	add(KODA_DENY_WRITE_WITHIN_ALLOW, "/p/fixed");
 	add(KODA_DENY_WRITE_WITHIN_ALLOW, "/p/a/b");
+	add(KODA_DENY_WRITE_NAMES, ".vscode");
+	add(KODA_DENY_WRITE_NAMES, ".github/hooks");
+	add(KODA_DENY_WRITE_NAMES, "*.code-workspace");
+	add(KODA_DENY_WRITE_NAMES, "mise.*.toml");
 	return 0;
 }
 
@@ -79,9 +83,16 @@ static const char *const disk[] = {
 	"/p/hook/objects",
 	"/p/hook/refs",
 	"/p/hook/hooks",
+	"/p/rem/objects",
+	"/p/rem/refs",
+	"/p/rem/remotes",
 	"/p/wtconf/HEAD",
 	"/p/wtconf/refs",
 	"/p/wtconf/config.worktree",
+	/* one that a commondir leads to */
+	"/p/led/objects",
+	"/p/led/refs",
+	"/p/led/worktrees",
 	/* almost one, without */
 	"/p/almost/HEAD",
 	"/p/almost/objects",
@@ -120,6 +131,7 @@ static const char *const disk[] = {
 #define NO_KODA      false, ACCESS_RULE_KODA_PLACE
 #define NO_GIT       false, ACCESS_RULE_GIT_CONFIG
 #define NO_DENYWRITE false, ACCESS_RULE_DENY_WRITE
+#define NO_NAME      false, ACCESS_RULE_DENY_NAME
 
 /* clang-format off */
 static const struct {
@@ -141,6 +153,13 @@ static const struct {
 	{ R,  HOME "/.con\xef\xac\x81g/koda/db", NO_DB },       /* fi ligature */
 	{ R,  HOME "/.con\xef\xac\x82g/koda/db", OK_DEFAULT },  /* fl ligature */
 	{ R,  HOME "/.config/koda", OK_DEFAULT },
+	{ R,  HOME "/.local/state/koda-sandbox", NO_DB },
+	{ R,  HOME "/.local/state/koda-sandbox/quarantine/p-1/e/what", NO_DB },
+	{ W,  HOME "/.Local/STATE/Koda-Sandbox/journal/x", NO_DB },
+	{ MK, "/p/.local/state/koda-sandbox", NO_DB },
+	{ H,  "/p/.local/state/koda-sandbox", NO_DB },
+	{ R,  HOME "/.local/state/koda-sandboxes", OK_DEFAULT },
+	{ R,  HOME "/.local/state", OK_DEFAULT },
 	{ R,  HOME "/.config/koda/dbx", OK_DEFAULT },
 	{ R,  HOME "/.config/koda/db.bak", OK_DEFAULT },
 	{ R,  HOME "/.config/kodax/db", OK_DEFAULT },
@@ -210,6 +229,44 @@ static const struct {
 	{ W,  "/p/a/b/c", NO_DENYWRITE },
 	{ W,  "/p/a/c", OK_WRITE },
 
+	/* changing: deny_write_names, at any depth, whatever is below, in any case */
+	{ W,  "/p/.vscode", NO_NAME },
+	{ W,  "/p/x/y/.vscode", NO_NAME },
+	{ W,  "/p/x/.vscode/a/tasks.json", NO_NAME },
+	{ MK, "/p/x/.vscode", NO_NAME },
+	{ RM, "/p/x/.vscode/tasks.json", NO_NAME },
+	{ RF, "/p/x/.vscode", NO_NAME },
+	{ RT, "/p/x/.vscode", NO_NAME },
+	{ HC, "/p/x/.vscode/link", NO_NAME },
+	{ R,  "/p/x/.vscode/tasks.json", OK_DEFAULT },
+	{ W,  "/p/x/.VSCode/tasks.json", NO_NAME },
+	{ W,  "/p/x/.v\xc5\xbf""code/tasks.json", NO_NAME },  /* the long s */
+	{ W,  "/p/x/.vs\xe2\x80\x8b""code/x", NO_NAME },     /* an ignorable one */
+	{ W,  "/p/x/.vscode. /tasks.json", NO_NAME },         /* FAT */
+	{ W,  "/p/x/VSCODE~1/tasks.json", NO_NAME },
+	{ W,  "/p/x/vscode~1x/tasks.json", NO_NAME },
+	{ W,  "/p/x/vscodes~1/tasks.json", OK_WRITE },
+	{ W,  "/p/x/.vscode~/tasks.json", OK_WRITE },
+	{ W,  "/p/x/.vscodeignore", OK_WRITE },
+	{ W,  "/p/x/vscode", OK_WRITE },
+	{ W,  "/p/x/.github/hooks/a.json", NO_NAME },
+	{ W,  "/p/x/.GitHub/Hooks", NO_NAME },
+	{ W,  "/p/x/.github/workflows/hooks", OK_WRITE },
+	{ W,  "/p/x/.github/x", OK_WRITE },
+	{ MK, "/p/x/.github", OK_WRITE },
+	{ W,  "/p/hooks", OK_WRITE },
+	{ W,  "/p/x/a.code-workspace", NO_NAME },
+	{ W,  "/p/x/\xd1\x84.Code-Workspace", NO_NAME },
+	{ W,  "/p/x/.code-workspace", NO_NAME },
+	{ W,  "/p/x/code-workspace", OK_WRITE },
+	{ W,  "/p/x/abcdef~1.cod", NO_NAME },
+	{ W,  "/p/x/abcdef~1.txt", OK_WRITE },
+	{ W,  "/p/mise.local.toml", NO_NAME },
+	{ W,  "/p/mise..toml", NO_NAME },
+	{ W,  "/p/mise.toml", OK_WRITE },
+	{ W,  "/p/private/.vscode", NO_READ },
+	{ W,  "/r/.vscode/x", NO_NAME },
+
 	/* dangerous system places (PATH-02) */
 	{ W,  "/", NO_SYSTEM },
 	{ RM, "/", NO_SYSTEM },
@@ -275,6 +332,22 @@ static const struct {
 	{ W,  "/p/.git/hooks/pre-commit", NO_GIT },
 	{ W,  "/p/.git/hooks/a/b", NO_GIT },
 	{ RT, "/p/.git/hooks", NO_GIT },
+	{ MK, "/p/.git/remotes", NO_GIT },
+	{ W,  "/p/.git/remotes/origin", NO_GIT },
+	{ W,  "/p/.git/remotes/a/b", NO_GIT },
+	{ RT, "/p/.git/remotes/origin", NO_GIT },
+	{ W,  "/p/.git/branches/main", NO_GIT },
+	{ RM, "/p/.git/branches", NO_GIT },
+	{ W,  "/p/.git/Branches/main", NO_GIT },
+	{ W,  "/p/.git/BRANCH~1/main", NO_GIT },
+	{ W,  "/p/.git/modules/sub/remotes/origin", NO_GIT },
+	{ W,  "/p/.git/worktrees/w/branches/main", NO_GIT },
+	{ W,  "/p/a/.git/remotes/origin", NO_GIT },
+	{ W,  "/p/.git/refs/remotes/origin/main", OK_WRITE },
+	{ W,  "/p/.git/logs/refs/remotes/origin/main", OK_WRITE },
+	{ W,  "/p/.git/refs/heads/branches/x", OK_WRITE },
+	{ W,  "/p/remotes/origin", OK_WRITE },
+	{ W,  "/p/branches/main", OK_WRITE },
 	{ W,  "/p/.git/commondir", NO_GIT },
 	{ W,  "/p/.git/gitdir", NO_GIT },
 	{ W,  "/p/.git/objects/info/alternates", NO_GIT },
@@ -306,7 +379,7 @@ static const struct {
 	{ W,  "/p/.git/objects/aa/bb", OK_WRITE },
 	{ W,  "/p/.git/worktrees/config/HEAD", OK_WRITE },
 	{ W,  "/p/.gitignore", OK_WRITE },
-	{ W,  "/p/.github/hooks/x", OK_WRITE },
+	{ W,  "/p/.gitlab/hooks/x", OK_WRITE },
 	{ W,  "/p/git/config", OK_WRITE },
 	{ W,  "/p/x.git/config", OK_WRITE },
 	{ W,  "/p/config", OK_WRITE },
@@ -346,6 +419,9 @@ static const struct {
 	{ W,  "/p/bare/config.worktree", NO_GIT },
 	{ W,  "/p/bare/hooks/update", NO_GIT },
 	{ W,  "/p/bare/commondir", NO_GIT },
+	{ W,  "/p/bare/remotes/origin", NO_GIT },
+	{ MK, "/p/plain/branches", NO_GIT },
+	{ W,  "/p/rem/HEAD", NO_GIT },                       /* it has remotes of old already */
 	{ W,  "/p/plain/config", NO_GIT },
 	{ MK, "/p/plain/hooks", NO_GIT },
 	{ W,  "/p/plain/hooks/x", NO_GIT },
@@ -362,6 +438,11 @@ static const struct {
 	{ RT, "/p/hook/HEAD", NO_GIT },
 	{ RM, "/p/hook/refs", OK_WRITE },
 	{ W,  "/p/wtconf/objects/x", NO_GIT },
+	{ W,  "/p/led/config", NO_GIT },
+	{ W,  "/p/led/hooks/update", NO_GIT },
+	{ MK, "/p/hook/worktrees", NO_GIT },
+	{ W,  "/p/hook/worktrees/w/x", NO_GIT },
+	{ MK, "/p/app/worktrees", OK_WRITE },
 	{ MK, "/p/almost/refs", OK_WRITE },
 	{ W,  "/p/almost/config", OK_WRITE },
 	{ W,  "/p/almost/commondir", NO_GIT },
@@ -384,7 +465,7 @@ static void
 judge_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 	struct access_disk on = { (void *)disk, disk_has };
 	struct access_verdict v = access_judge(&who, cases[i].op, cases[i].path, &on);
 
@@ -395,7 +476,7 @@ judge_case(void **state)
 static void
 without_a_home(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, "" };
+	struct access_subject who = { &policy, KODA_SAFE, "", NULL };
 
 	assert_false(access_judge(&who, R, "/x/.config/koda/db", NULL).allowed);
 	assert_false(access_judge(&who, W, HOME "/.config/koda/db/x", NULL).allowed);
@@ -405,10 +486,35 @@ without_a_home(void **state)
 	assert_false(access_judge(&who, R, "/x/.config/koda/db", NULL).allowed);
 }
 
+/* Wherever XDG_STATE_HOME says that it is. */
+static void
+own_state_anywhere(void **state)
+{
+	struct access_subject who = { &policy, KODA_SAFE, HOME, "/p/deep/st/koda-sandbox" };
+	char buf[256];
+	struct access_verdict v = access_judge(&who, R, "/p/deep/st/koda-sandbox/journal/x", NULL);
+
+	assert_int_equal(v.rule, ACCESS_RULE_FULLY_DENIED);
+	assert_string_equal(access_reason(&who, R, v, buf, sizeof(buf)),
+	    "koda-sandbox's own state is out of reach");
+	assert_false(access_judge(&who, W, "/p/deep/st/koda-sandbox", NULL).allowed);
+	assert_false(access_judge(&who, MK, "/p/deep/st/koda-sandbox/quarantine", NULL).allowed);
+	assert_true(access_judge(&who, W, "/p/deep/st/other", NULL).allowed);
+	assert_true(access_judge(&who, R, "/p/deep/st/koda-sandbox2", NULL).allowed);
+	/* Nor is it moved away with what it is in. */
+	assert_int_equal(access_judge_tree(&who, RF, "/p/deep").rule, ACCESS_RULE_TREE);
+	assert_int_equal(access_judge_tree(&who, RM, "/p/deep/st").rule, ACCESS_RULE_TREE);
+	assert_true(access_judge_tree(&who, RF, "/p/other").allowed);
+	assert_false(access_reads_all_in(&who, "/p/deep"));
+	assert_true(access_reads_all_in(&who, "/p/other"));
+	assert_true(access_protected_entry(&who, "state", "koda-sandbox"));
+	assert_false(access_protected_entry(&who, "state", "other"));
+}
+
 static void
 without_a_disk_names_still_protect(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	assert_false(access_judge(&who, W, "/p/.git/config", NULL).allowed);
 	assert_true(access_judge(&who, W, "/p/bare/config", NULL).allowed);
@@ -417,7 +523,7 @@ without_a_disk_names_still_protect(void **state)
 static void
 a_path_that_is_none_is_refused(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	for (int op = ACCESS_OP_READ; op <= ACCESS_OP_HOP_CHANGE; op++) {
 		assert_false(access_judge(&who, (enum access_op)op, "relative", NULL).allowed);
@@ -430,7 +536,7 @@ static void
 a_new_policy_reads_and_changes_nothing(void **state)
 {
 	cleanup(policy_done) struct policy p;
-	struct access_subject who = { &p, KODA_AUTO, HOME };
+	struct access_subject who = { &p, KODA_AUTO, HOME, NULL };
 
 	policy_init(&p);
 	assert_true(access_judge(&who, R, "/a/b", NULL).allowed);
@@ -443,7 +549,7 @@ a_new_policy_reads_and_changes_nothing(void **state)
 static void
 trust_forbids_every_change_and_no_read(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	policy.trust = KODA_TRUST_FORBID;
 	assert_true(access_judge(&who, R, "/p/x", NULL).allowed);
@@ -466,7 +572,7 @@ trust_forbids_every_change_and_no_read(void **state)
 static void
 allow_git_config_opens_git_and_nothing_else(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 	struct access_disk on = { (void *)disk, disk_has };
 
 	policy.flag[KODA_ALLOW_GIT_CONFIG] = true;
@@ -481,7 +587,7 @@ allow_git_config_opens_git_and_nothing_else(void **state)
 static void
 the_rule_is_told(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	assert_string_equal(access_judge(&who, R, "/p/private/open/not/x", NULL).by,
 	    "/p/private/open/not");
@@ -520,7 +626,7 @@ static void
 tree_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 	struct access_verdict rm = access_judge_tree(&who, RM, trees[i].path);
 	struct access_verdict mv = access_judge_tree(&who, RF, trees[i].path);
 
@@ -535,7 +641,7 @@ tree_case(void **state)
 static void
 entries_that_protect_a_tree(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	assert_true(access_protected_entry(&who, "x", ".git"));
 	assert_true(access_protected_entry(&who, "x", ".GIT"));
@@ -552,13 +658,40 @@ entries_that_protect_a_tree(void **state)
 }
 
 static void
+names_that_protect_a_tree(void **state)
+{
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
+
+	assert_string_equal(access_name_rule(&who, "/p/x/.VSCode"), ".vscode");
+	assert_null(
+	    access_name_rule(&who, "/p/.vscode/x")); /* asked of each entry: its parent was met */
+	assert_string_equal(access_name_rule(&who, "/p/x/.github/hooks"), ".github/hooks");
+	assert_null(access_name_rule(&who, "/p/x/.github"));
+	/* What came with packages may go with them. */
+	assert_null(access_name_rule(&who, "/p/node_modules/x/.vscode"));
+	assert_non_null(access_name_rule(&who, "/p/my_node_modules/x/.vscode"));
+	/* Where the project itself is does not matter. */
+	add(KODA_ALLOW_WRITE, "/w/vendor/q");
+	assert_non_null(access_name_rule(&who, "/w/vendor/q/x/.vscode"));
+	/* A directory of the first name of a rule brings the others. */
+	assert_int_equal(access_judge_tree(&who, RT, "/p/x/.github").rule, ACCESS_RULE_TREE);
+	assert_string_equal(access_judge_tree(&who, RT, "/p/x/.GitHub").by, ".github/hooks");
+	assert_true(access_judge_tree(&who, RF, "/p/x/.github").allowed);
+	assert_true(access_judge_tree(&who, RT, "/p/x/github").allowed);
+	/* It is no matter of git's. */
+	policy.flag[KODA_ALLOW_GIT_CONFIG] = true;
+	assert_int_equal(access_judge(&who, W, "/p/x/.vscode", NULL).rule, ACCESS_RULE_DENY_NAME);
+}
+
+static void
 what_git_takes_for_a_git_directory(void **state)
 {
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < 32; i++) {
 		bool head = i & 1, objects = i & 2, refs = i & 4, commondir = i & 8;
-		bool want = i == 7 || i == 9 || i == 11 || i == 13 || i == 15;
+		bool worktrees = i & 16, want = (i & 7) == 7 || (i & 9) == 9 || (i & 22) == 22;
 
-		assert_int_equal(access_is_git_dir(head, objects, refs, commondir), want);
+		assert_int_equal(access_is_git_dir(head, objects, refs, commondir, worktrees),
+		    want);
 	}
 }
 
@@ -586,6 +719,9 @@ static const struct {
 	{ RF, KODA_SAFE, "/p/fixed/x",
 	    "refused to move '/p/fixed/x': deny_write_within_allow names '/p/fixed' "
 	    "(rule deny_write_within_allow, mode safe)" },
+	{ W, KODA_AUTO, "/p/x/.vscode/tasks.json",
+	    "refused to write '/p/x/.vscode/tasks.json': deny_write_names has '.vscode', at any depth "
+	    "(rule deny_write_names, mode auto)" },
 	{ RT, KODA_SAFE, "/p/.koda",
 	    "refused to move something to '/p/.koda': .koda/agents and .koda/skills tell other agents "
 	    "what to do (rule koda_place, mode safe)" },
@@ -601,7 +737,7 @@ static void
 sentence_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
-	struct access_subject who = { &policy, sentences[i].mode, HOME };
+	struct access_subject who = { &policy, sentences[i].mode, HOME, NULL };
 	struct koda_error err = { 0 };
 	struct access_verdict v = access_judge(&who, sentences[i].op, sentences[i].path, NULL);
 
@@ -618,7 +754,7 @@ sentence_case(void **state)
 static void
 a_sentence_is_never_cut(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 	struct koda_error err;
 	char path[4000];
 	struct access_verdict v;
@@ -640,7 +776,7 @@ a_sentence_is_never_cut(void **state)
 static void
 a_forbidding_policy_outside_plan_names_trust(void **state)
 {
-	struct access_subject who = { &policy, KODA_AUTO, HOME };
+	struct access_subject who = { &policy, KODA_AUTO, HOME, NULL };
 	struct koda_error err;
 
 	policy.trust = KODA_TRUST_FORBID;
@@ -653,7 +789,7 @@ a_forbidding_policy_outside_plan_names_trust(void **state)
 static void
 reasons_of_what_is_allowed(void **state)
 {
-	struct access_subject who = { &policy, KODA_SAFE, HOME };
+	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 	char buf[256];
 
 	assert_string_equal(access_reason(&who, R, access_judge(&who, R, "/x/y", NULL), buf,
@@ -683,6 +819,7 @@ main(void)
 #define SINGLE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	static const struct CMUnitTest single[] = {
 		SINGLE(without_a_home),
+		SINGLE(own_state_anywhere),
 		SINGLE(without_a_disk_names_still_protect),
 		SINGLE(a_path_that_is_none_is_refused),
 		SINGLE(a_new_policy_reads_and_changes_nothing),
@@ -690,6 +827,7 @@ main(void)
 		SINGLE(allow_git_config_opens_git_and_nothing_else),
 		SINGLE(the_rule_is_told),
 		SINGLE(entries_that_protect_a_tree),
+		SINGLE(names_that_protect_a_tree),
 		SINGLE(what_git_takes_for_a_git_directory),
 		SINGLE(a_sentence_is_never_cut),
 		SINGLE(a_forbidding_policy_outside_plan_names_trust),

@@ -39,7 +39,6 @@ static const struct shape {
 	const char *write[RULES_MAX], *deny_write[RULES_MAX], *deny_read[RULES_MAX],
 	    *holes[RULES_MAX], *caches[RULES_MAX];
 	struct view_place places[RULES_MAX];
-	const char *quarantine;
 } shapes[] = {
 	{ "git-repository", "/home/user/project", "/home/user", KODA_AUTO, FULL,
 	    .caches = { "/home/user/.cargo", "/home/user/.npm", "/home/user/.cache" },
@@ -48,8 +47,7 @@ static const struct shape {
 		{ VIEW_PLACE_PROTECTED, "/home/user/project/.git/hooks", 8, 22, true },
 		{ VIEW_PLACE_GIT_DIR, "/home/user/project/vendor/lib/.git", 8, 30, true },
 		{ VIEW_PLACE_PROTECTED, "/home/user/project/vendor/lib/.git/config", 8, 31, false },
-		{ VIEW_PLACE_RULE, "/home/user/project/.vscode", 8, 40, true } },
-	    .quarantine = "/home/user/.local/state/koda-sandbox/quarantine/project-1" },
+		{ VIEW_PLACE_RULE, "/home/user/project/.vscode", 8, 40, true } } },
 	{ "worktree", "/home/user/tree", "/home/user", KODA_AUTO, 0,
 	    .write = { "/home/user/tree", "/home/user/main/.git/worktrees/tree",
 		"/home/user/main/.git/objects" },
@@ -89,7 +87,7 @@ static const struct shape {
 	{ "plan", "/home/user/project", "/home/user", KODA_PLAN, FULL,
 	    .caches = { "/home/user/.cargo" } },
 	{ "plan-below-tmp", "/tmp/work/project", "/tmp/work/home", KODA_PLAN, FULL,
-	    .quarantine = NULL },
+	    .write = { NULL } },
 	{ "rule-on-the-root", "/home/user/project", "/home/user", KODA_AUTO, 0,
 	    .write = { "/home/user/project", "/home/user/other", "/home/user/other/inner" },
 	    .deny_write = { "/home/user/project", "/home/user/other/a/b/c" } },
@@ -154,6 +152,11 @@ print_plan(FILE *to, const struct view *v)
 	static const char *const kinds[] = { "", "pin", "read-only", "hide", "hole",
 		"writable hole" };
 
+	for (size_t i = 0; i < v->n_caches; i++) {
+		fprintf(to, "%-13s ", "cache");
+		print_bytes(to, v->cache[i]);
+		fputs("\n", to);
+	}
 	for (size_t i = 0; i < v->n_mounts; i++) {
 		const struct view_mount *m = &v->mount[i];
 
@@ -174,7 +177,7 @@ print_shape(const struct shape *s)
 	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
 	struct bwrap_writable writable[RULES_MAX + 4];
 	struct view_input in = { .policy = &p, .mode = s->mode, .root = s->root, .home = s->home };
-	struct bwrap_input args = { .quarantine = s->quarantine, .stage2_fd = 5, .uid = 1000 };
+	struct bwrap_input args = { .stage2_fd = 5, .uid = 1000 };
 	struct koda_error err = { 0 };
 	char *text = NULL;
 	size_t size;
@@ -190,10 +193,18 @@ print_shape(const struct shape *s)
 	if (view_plan(&in, &v, &err) < 0)
 		fail_msg("%s", err.message);
 	assert_true(v.n_writable <= N_ELEMENTS(writable));
-	for (size_t i = 0; i < v.n_writable; i++) /* the first by descriptor, as the host does */
-		writable[i] = (struct bwrap_writable){ v.writable[i], i == 0 ? 6 : -1 };
 	args.writable = writable;
-	args.n_writable = v.n_writable;
+	/* The first by descriptor, as the host does. */
+	for (size_t i = 0; i < v.n_writable; i++)
+		if (view_binds(&v, v.writable[i]))
+			writable[args.n_writable++] = (struct bwrap_writable){ v.writable[i], -1 };
+	writable[0].fd = 6;
+	args.caches_fd = 7;
+	args.layers_fd = -1;
+	if (v.n_caches > 0) {
+		args.caches = s->home;
+		args.layers = "/state/koda-sandbox/caches/project-1";
+	}
 	args.shown = (const char *const *)v.shown;
 	args.n_shown = v.n_shown;
 	if (bwrap_arguments(&args, &a, &err) < 0)
@@ -316,8 +327,7 @@ static const char script[] =
     "[ $$ = 1 ] || exit 18\n"
     "! unshare -U true 2>/dev/null || exit 19\n"
     "[ -z \"$KODA_CANARY\" ] || exit 20\n"
-    "grep -q '^CapEff:\t0000000000280000$' /proc/self/status || exit 21\n"
-    "echo x >/run/koda/quarantine/x || exit 22\n"
+    "grep -q '^CapEff:\t0000000000280002$' /proc/self/status || exit 21\n"
     "exit 42\n";
 
 static void
@@ -371,12 +381,10 @@ starts_case(void **state)
 	cleanup(view_done) struct view v = { 0 };
 	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
 	char base[PATH_MAX], tmp[PATH_MAX - 256], root[2 * PATH_MAX], home[2 * PATH_MAX],
-	    outside[2 * PATH_MAX], quarantine[2 * PATH_MAX], path[3 * PATH_MAX];
+	    outside[2 * PATH_MAX], path[3 * PATH_MAX];
 	struct view_input in = { .policy = &p, .mode = KODA_AUTO, .root = root, .home = home };
 	struct bwrap_writable writable = { root, -1 };
-	struct bwrap_input args = { .writable = &writable,
-		.quarantine = quarantine,
-		.uid = getuid() };
+	struct bwrap_input args = { .writable = &writable, .uid = getuid() };
 	cleanup_close int program = open("/bin/sh", O_PATH), dir = -1;
 	struct koda_error err = { 0 };
 	int fd;
@@ -387,11 +395,9 @@ starts_case(void **state)
 	snprintf(root, sizeof(root), "%s/%s", base, starts[i].root);
 	snprintf(home, sizeof(home), "%s/%s", base, starts[i].home);
 	snprintf(outside, sizeof(outside), "%s/outside", base);
-	snprintf(quarantine, sizeof(quarantine), "%s/quarantine", base);
 	make_directory(root);
 	make_directory(home);
 	make_directory(outside);
-	make_directory(quarantine);
 	snprintf(path, sizeof(path), "%s/file", root);
 	fd = open(path, O_WRONLY | O_CREAT, 0644);
 	assert_int_equal(write(fd, "content\n", 8), 8);
@@ -418,8 +424,6 @@ starts_case(void **state)
 	    42);
 	snprintf(path, sizeof(path), "%s/new", root);
 	assert_int_equal(access(path, F_OK), starts[i].writes ? 0 : -1);
-	snprintf(path, sizeof(path), "%s/x", quarantine);
-	assert_int_equal(access(path, F_OK), 0);
 	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

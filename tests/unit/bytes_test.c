@@ -168,10 +168,60 @@ show_room(void **state)
 	}
 }
 
+static const struct {
+	const char *label, *path;
+	size_t len;
+	bool relative, canonical;
+} forms[] = {
+	{ "form: nothing", S(""), false, false },
+	{ "form: a name", S("a"), true, false },
+	{ "form: names", S("a/..b/c.."), true, false },
+	{ "form: the root", S("/"), false, true },
+	{ "form: below the root", S("/a/b"), false, true },
+	{ "form: a slash at the end", S("/a/"), false, false },
+	{ "form: a slash at the end of names", S("a/"), false, false },
+	{ "form: two slashes", S("/a//b"), false, false },
+	{ "form: two slashes at the beginning", S("//a"), false, false },
+	{ "form: dot", S("/a/./b"), false, false },
+	{ "form: dot alone", S("."), false, false },
+	{ "form: dotdot", S("a/../b"), false, false },
+	{ "form: dotdot at the end", S("/a/.."), false, false },
+	{ "form: a NUL", S("/a\0b"), false, false },
+};
+
+static void
+form_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+
+	assert_int_equal(path_is_relative(forms[i].path, forms[i].len), forms[i].relative);
+	assert_int_equal(path_is_canonical(forms[i].path, forms[i].len), forms[i].canonical);
+}
+
+static void
+form_lengths(void **state)
+{
+	char path[PATH_LEN_MAX + 2];
+
+	memset(path, 'a', sizeof(path));
+	path[0] = '/';
+	assert_true(path_is_canonical(path, 1 + NAME_LEN_MAX));
+	assert_false(path_is_canonical(path, 2 + NAME_LEN_MAX));
+	assert_false(path_is_relative(path + 1, 1 + NAME_LEN_MAX));
+	for (size_t i = 0; i < sizeof(path); i += 2)
+		path[i] = '/';
+	assert_true(path_is_canonical(path, PATH_LEN_MAX - 1));
+	path[PATH_LEN_MAX - 1] = 'a';
+	assert_true(path_is_canonical(path, PATH_LEN_MAX));
+	path[PATH_LEN_MAX] = 'a';
+	assert_false(path_is_canonical(path, PATH_LEN_MAX + 1));
+}
+
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(checks) + N_ELEMENTS(insides) + N_ELEMENTS(shows) + 2];
+	struct CMUnitTest tests[N_ELEMENTS(checks) + N_ELEMENTS(insides) + N_ELEMENTS(shows) +
+	    N_ELEMENTS(forms) + 3];
 	size_t n = 0;
 
 	for (uintptr_t i = 0; i < N_ELEMENTS(checks); i++)
@@ -183,7 +233,11 @@ main(void)
 	for (uintptr_t i = 0; i < N_ELEMENTS(shows); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ shows[i].label, show_case, NULL, NULL, (void *)i };
+	for (uintptr_t i = 0; i < N_ELEMENTS(forms); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ forms[i].label, form_case, NULL, NULL, (void *)i };
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(check_lengths);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(form_lengths);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(show_room);
 	assert_int_equal(n, N_ELEMENTS(tests));
 	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);

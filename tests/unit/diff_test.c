@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "host/mcp/diff.h"
+#include "host/text/asked.h"
 #include "shared/cleanup.h"
 
 /* clang-format off */
@@ -141,7 +142,9 @@ differs_altogether(void **state)
 	}
 	diff_unified(&t, a, n, b, m);
 	assert_true(has(&t, "@@ -1,20000 +1,20000 @@\n-a0\n-a1\n"));
-	assert_true(has(&t, "... and 39600 more lines that are not shown\n"));
+	assert_true(has(&t, "-a299\n[... 39600 lines are left out here ...]\n+b19900\n"));
+	assert_true(has(&t, "+b19999\n"));
+	assert_true(t.cut);
 	text_done(&t);
 	free(a);
 	free(b);
@@ -150,12 +153,26 @@ differs_altogether(void **state)
 static void
 long_line(void **state)
 {
-	char line[DIFF_LINE_BYTES_MAX + 101];
+	char line[ASKED_LINE_MAX + 101];
 	struct text t = { 0 };
 
 	memset(line, 'x', sizeof(line));
 	diff_lines(&t, '+', line, sizeof(line));
-	assert_true(has(&t, "x ... and 101 more bytes in this line\n\\ no newline"));
+	assert_true(has(&t, "x [... 101 bytes are left out here ...] x"));
+	assert_true(has(&t, "x\n\\ no newline"));
+	assert_true(t.cut);
+	text_done(&t);
+}
+
+/* Lines with nothing in them push what comes after them out of sight. */
+static void
+empty_lines(void **state)
+{
+	struct text t = { 0 };
+
+	diff_script(&t, "ls\n\n\n\n\n\n \n\t\n\nrm -rf ~");
+	assert_true(has(&t, "+ls\n+\n+\n+\n+\n+[4 more empty lines]\n+rm -rf ~\n"));
+	assert_false(t.cut);
 	text_done(&t);
 }
 
@@ -166,6 +183,7 @@ main(void)
 		cmocka_unit_test(leads_there),
 		cmocka_unit_test(differs_altogether),
 		cmocka_unit_test(long_line),
+		cmocka_unit_test(empty_lines),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(single)];
 	size_t n = 0;

@@ -279,6 +279,17 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	REFUSED(koda_policy_add_none(policy, KODA_N_LISTS, &err));
 	REFUSED(koda_policy_set_flag(policy, KODA_N_FLAGS, true, &err));
 	REFUSED(koda_policy_set_limit(policy, KODA_N_LIMITS, 1, &err));
+	/* What cannot be held is not lowered without a word. */
+	REFUSED(koda_policy_set_limit(policy, KODA_CPU_TIME_SECS, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_CPU_TIME_SECS, 1000000001, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_WALL_TIME_SECS, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_WALL_TIME_SECS, 301, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_OPEN_FDS, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_OPEN_FDS, (1u << 20) + 1, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_OUTPUT_BYTES, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_PROCESSES, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_FILE_BYTES, UINT64_MAX, &err));
+	REFUSED(koda_policy_set_limit(policy, KODA_MAX_FILE_BYTES, UINT64_C(1) << 63, &err));
 	REFUSED(koda_policy_set_depth(policy, 256, &err));
 	REFUSED(koda_policy_set_trust(policy, (enum koda_trust)0, &err));
 	REFUSED(koda_policy_set_trust(policy, (enum koda_trust)4, &err));
@@ -290,6 +301,38 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 #undef REFUSED
 	assert_int_equal(koda_policy_add(NULL, KODA_DENY_READ, "/x", NULL), -1);
 	assert_int_equal(koda_policy_freeze(NULL, NULL), -1);
+}
+
+/* The highest that each can be is kept as it is, also through composing; of memory every number is a limit. */
+static void
+highest_limits(void **state)
+{
+	static const uint64_t highest[KODA_N_LIMITS] = {
+		[KODA_CPU_TIME_SECS] = 1000000000,
+		[KODA_WALL_TIME_SECS] = 300,
+		[KODA_MAX_RSS_BYTES] = UINT64_MAX,
+		[KODA_MAX_OPEN_FDS] = 1u << 20,
+		[KODA_MAX_OUTPUT_BYTES] = 1u << 30,
+		[KODA_MAX_PROCESSES] = 1u << 22,
+		[KODA_MAX_FILE_BYTES] = INT64_MAX,
+	};
+	struct koda_policy *child = koda_policy_new(), *both;
+	struct koda_error err;
+
+	assert_non_null(child);
+	for (unsigned i = 0; i < KODA_N_LIMITS; i++) {
+		if (koda_policy_set_limit(policy, (enum koda_limit)i, highest[i], &err) < 0)
+			fail_msg("%s", err.message);
+		assert_int_equal(koda_policy_get(policy)->limit[i].value, highest[i]);
+	}
+	assert_int_equal(koda_policy_freeze(policy, &err), 0);
+	assert_int_equal(koda_policy_freeze(child, &err), 0);
+	both = koda_policy_compose(policy, child, &err);
+	assert_non_null(both);
+	for (unsigned i = 0; i < KODA_N_LIMITS; i++)
+		assert_int_equal(koda_policy_get(both)->limit[i].value, highest[i]);
+	koda_policy_free(both);
+	koda_policy_free(child);
 }
 
 static void
@@ -480,6 +523,7 @@ print_is_one_field_a_line(void **state)
 	    "fs.allow_write: (nothing)\n"
 	    "fs.allow_git_config: false\n"
 	    "fs.mandatory_deny_search_depth: 3\n"
+	    "fs.share_caches: false\n"
 	    "net.any_domain: false\n"
 	    "net.allow_local_binding: false\n"
 	    "net.weaker_macos_isolation: false\n"
@@ -513,6 +557,7 @@ main(void)
 		SINGLE(frozen_bytes_and_digest),
 		SINGLE(a_frozen_policy_does_not_change),
 		SINGLE(a_refused_rule_leaves_the_policy_as_it_was),
+		SINGLE(highest_limits),
 		SINGLE(what_is_set_is_there),
 		SINGLE(sockets_want_a_ca_bundle),
 		SINGLE(domains_are_normalised),

@@ -71,10 +71,12 @@ fill(struct policy *p)
 	set_list(p, KODA_DENY_WRITE_WITHIN_ALLOW, "/w/.git/hooks");
 	set_list(p, KODA_ALLOWED_DOMAINS, "*.a.test:443,x.a.test,x.a.test:443,[::1]:8080");
 	set_list(p, KODA_DENIED_DOMAINS, "bad.test");
+	set_list(p, KODA_DENY_WRITE_NAMES, ".vscode,.github/hooks");
 	p->flag[KODA_ALLOW_GIT_CONFIG] = true;
 	p->flag[KODA_ALLOW_LOCAL_BINDING] = true;
 	p->limit[KODA_WALL_TIME_SECS] = (struct policy_limit){ true, 60 };
-	p->limit[KODA_MAX_FILE_BYTES] = (struct policy_limit){ true, UINT64_MAX };
+	p->limit[KODA_MAX_FILE_BYTES] = (struct policy_limit){ true, INT64_MAX };
+	p->limit[KODA_MAX_RSS_BYTES] = (struct policy_limit){ true, UINT64_MAX };
 	p->limit[KODA_CPU_TIME_SECS] = (struct policy_limit){ true, 0 };
 	p->depth = 255;
 	p->trust = KODA_TRUST_REQUIRE;
@@ -651,6 +653,46 @@ wrong_case_of_any_sni(struct policy *p)
 	add(p, KODA_ALLOWED_DOMAINS, "a.test Any-sni");
 }
 static void
+wrong_name_absolute(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "/.vscode");
+}
+static void
+wrong_name_case(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, ".VSCode");
+}
+static void
+wrong_name_dotdot(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "../x");
+}
+static void
+wrong_name_empty(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "");
+}
+static void
+wrong_name_slash_at_the_end(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "x/");
+}
+static void
+wrong_name_star(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "x/*");
+}
+static void
+wrong_name_stars(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "a*b*c");
+}
+static void
+wrong_name_deep(struct policy *p)
+{
+	add(p, KODA_DENY_WRITE_NAMES, "a/b/c/d/e");
+}
+static void
 wrong_trust(struct policy *p)
 {
 	p->trust = (enum koda_trust)0;
@@ -679,6 +721,17 @@ wrong_socket_path(struct policy *p)
 	p->sockets[0].path = strdup("");
 }
 
+static void
+wrong_limit(struct policy *p)
+{
+	p->limit[KODA_MAX_FILE_BYTES].value = (uint64_t)INT64_MAX + 1;
+}
+static void
+wrong_wall_time(struct policy *p)
+{
+	p->limit[KODA_WALL_TIME_SECS].value = POLICY_WALL_TIME_MAX + 1;
+}
+
 static const struct {
 	const char *label;
 	void (*spoil)(struct policy *);
@@ -693,11 +746,21 @@ static const struct {
 	{ "check: domain with trailing dot", wrong_dot_at_the_end },
 	{ "check: any-sni where it denies", wrong_any_sni },
 	{ "check: any-sni in upper case", wrong_case_of_any_sni },
+	{ "check: name that is absolute", wrong_name_absolute },
+	{ "check: name in upper case", wrong_name_case },
+	{ "check: name with '..'", wrong_name_dotdot },
+	{ "check: empty name", wrong_name_empty },
+	{ "check: name with a slash at its end", wrong_name_slash_at_the_end },
+	{ "check: name that is a star", wrong_name_star },
+	{ "check: name with two stars", wrong_name_stars },
+	{ "check: name of five components", wrong_name_deep },
 	{ "check: trust below", wrong_trust },
 	{ "check: trust above", wrong_trust_above },
 	{ "check: relative ca_bundle", wrong_ca_bundle },
 	{ "check: socket domain", wrong_socket_domain },
 	{ "check: socket path", wrong_socket_path },
+	{ "check: a limit that no file system has", wrong_limit },
+	{ "check: a wall time that nobody waits for", wrong_wall_time },
 };
 
 static void
@@ -899,7 +962,7 @@ every_field_counts(void **state)
 
 		fill(&q);
 		if (k < KODA_N_LISTS)
-			add(&q, (enum koda_list)k, "/new");
+			add(&q, (enum koda_list)k, k == KODA_DENY_WRITE_NAMES ? "new" : "/new");
 		else if ((k -= KODA_N_LISTS) < KODA_N_LISTS)
 			q.list[k].v[0][1] ^= 1;
 		else if ((k -= KODA_N_LISTS) < KODA_N_FLAGS)
@@ -955,13 +1018,15 @@ visit_tells_everything_in_order(void **state)
 	assert_string_equal(seen.text,
 	    "fs.deny_read=/a\nfs.deny_read=/b\nfs.allow_read_within_deny=/a/x\n"
 	    "fs.allow_write=/w\nfs.allow_write=/v/u\nfs.deny_write_within_allow=/w/.git/hooks\n"
+	    "fs.deny_write_names=.vscode\nfs.deny_write_names=.github/hooks\n"
 	    "fs.allow_git_config=true\nfs.mandatory_deny_search_depth=255\n"
+	    "fs.share_caches=false\n"
 	    "net.allowed_domains=*.a.test:443\nnet.allowed_domains=x.a.test\n"
 	    "net.allowed_domains=x.a.test:443\nnet.allowed_domains=[::1]:8080\n"
 	    "net.denied_domains=bad.test\nnet.any_domain=false\nnet.allow_local_binding=true\n"
 	    "net.weaker_macos_isolation=false\nnet.mitm.ca_bundle=/etc/ca.pem\n"
 	    "net.mitm.socket_map=x.a.test=/run/s\nlimits.cpu_time_secs=0\n"
-	    "limits.wall_time_secs=60\nlimits.max_file_bytes=18446744073709551615\n"
+	    "limits.wall_time_secs=60\nlimits.max_rss_bytes=18446744073709551615\nlimits.max_file_bytes=9223372036854775807\n"
 	    ".trust=require\n");
 }
 
@@ -976,6 +1041,7 @@ visit_tells_absent_from_empty(void **state)
 	assert_int_equal(policy_visit(&p, note, &seen), 0);
 	assert_string_equal(seen.text,
 	    "fs.allow_write=-\nfs.allow_git_config=false\nfs.mandatory_deny_search_depth=3\n"
+	    "fs.share_caches=false\n"
 	    "net.any_domain=false\nnet.allow_local_binding=false\n"
 	    "net.weaker_macos_isolation=false\n.trust=auto\n");
 }
@@ -1000,19 +1066,21 @@ static void
 names_are_those_of_the_schema(void **state)
 {
 	for (size_t i = 0; i < KODA_N_LISTS; i++) {
-		bool fs = i < KODA_ALLOWED_DOMAINS;
+		bool fs = i != KODA_ALLOWED_DOMAINS && i != KODA_DENIED_DOMAINS;
 
 		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(fs
 			? &koda__fs_policy__descriptor
 			: &koda__net_policy__descriptor,
 		    policy_list_name[i]));
 	}
-	for (size_t i = 0; i < KODA_N_FLAGS; i++)
-		assert_non_null(
-		    protobuf_c_message_descriptor_get_field_by_name(i == KODA_ALLOW_GIT_CONFIG
-			    ? &koda__fs_policy__descriptor
-			    : &koda__net_policy__descriptor,
-			policy_flag_name[i]));
+	for (size_t i = 0; i < KODA_N_FLAGS; i++) {
+		bool fs = i == KODA_ALLOW_GIT_CONFIG || i == KODA_SHARE_CACHES;
+
+		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(fs
+			? &koda__fs_policy__descriptor
+			: &koda__net_policy__descriptor,
+		    policy_flag_name[i]));
+	}
 	for (size_t i = 0; i < KODA_N_LIMITS; i++)
 		assert_non_null(
 		    protobuf_c_message_descriptor_get_field_by_name(&koda__limits__descriptor,

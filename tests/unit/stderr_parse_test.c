@@ -239,9 +239,9 @@ judge_case(void **state)
 	size_t i = (uintptr_t)*state;
 	char *writable[] = { (char *)(uintptr_t) "/p" };
 	struct view_mount mounts[] = {
-		{ VIEW_READ_ONLY, (char *)(uintptr_t) "/p/.envrc", 0, 0,
-		    "deny_write_within_allow" },
-		{ VIEW_HIDE, (char *)(uintptr_t) "/p/secret", 0, 0, "deny_read" },
+		{ VIEW_READ_ONLY, (char *)(uintptr_t) "/p/.envrc", 0, 0, "deny_write_within_allow",
+		    false, false },
+		{ VIEW_HIDE, (char *)(uintptr_t) "/p/secret", 0, 0, "deny_read", false, false },
 	};
 	const struct view v = { .writable = writable,
 		.n_writable = 1,

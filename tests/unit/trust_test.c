@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include "host/defaults.h"
+#include "host/machine.h"
 #include "host/trust.h"
 #include "shared/access.h"
 #include "shared/cleanup.h"
@@ -98,7 +100,8 @@ dials(void **state)
 	assert_int_equal(p.limit[KODA_MAX_OPEN_FDS].value, 4096);
 	assert_int_equal(p.limit[KODA_MAX_OUTPUT_BYTES].value, 2097152);
 	assert_false(p.limit[KODA_CPU_TIME_SECS].set);
-	assert_false(p.limit[KODA_MAX_RSS_BYTES].set);
+	assert_true(p.limit[KODA_MAX_RSS_BYTES].set);
+	assert_int_equal(p.limit[KODA_MAX_RSS_BYTES].value, machine_memory_default());
 	assert_null(p.ca_bundle);
 }
 
@@ -130,18 +133,64 @@ home_of_test(void)
 static void
 each_row_of_the_project_is_a_rule(void **state)
 {
+	struct access_subject who = { .mode = KODA_AUTO, .home = home_of_test() };
 	cleanup(policy_done) struct policy p;
+	struct access_verdict v;
+	char path[PATH_MAX + 64], *star;
 	size_t n = 0;
 
 	derive(KODA_AUTO, root, &p);
+	who.policy = &p;
 	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
 		if ((d->where & DEFAULT_PROJECT) == 0)
 			continue;
 		n++;
-		if (!denies(&p, root, d->name))
+		if (strchr(d->name, '*') == NULL && !denies(&p, root, d->name))
 			fail_msg("no rule for '%s'", d->name);
+		/* At any depth, too; git's own are built in. */
+		snprintf(path, sizeof(path), "%s/packages/app/%s/x", root, d->name);
+		star = strchr(path, '*');
+		if (star != NULL)
+			*star = 'a';
+		v = access_judge(&who, ACCESS_OP_WRITE, path, NULL);
+		if (v.allowed)
+			fail_msg("'%s' may be written", path);
+		assert_int_equal(v.rule,
+		    strncmp(d->name, ".git/", 5) == 0 ? ACCESS_RULE_GIT_CONFIG
+						      : ACCESS_RULE_DENY_NAME);
 	}
 	assert_true(n > 20);
+}
+
+/* A project in a place that a row names is one that the user has named: all else holds there. */
+static void
+a_root_in_a_named_place_is_writable(void **state)
+{
+	struct access_subject who = { .mode = KODA_AUTO, .home = "/nobody" };
+	cleanup(policy_done) struct policy p;
+
+	derive(KODA_AUTO, "/w/.claude/worktrees/p", &p);
+	who.policy = &p;
+	assert_true(
+	    access_judge(&who, ACCESS_OP_WRITE, "/w/.claude/worktrees/p/src/x", NULL).allowed);
+	assert_false(
+	    access_judge(&who, ACCESS_OP_WRITE, "/w/.claude/worktrees/p/.claude/x", NULL).allowed);
+	assert_false(access_judge(&who, ACCESS_OP_WRITE, "/w/.claude/worktrees/p/a/.vscode/x", NULL)
+			 .allowed);
+}
+
+/* Each says why in words that complete a sentence. */
+static void
+each_row_has_a_reason(void **state)
+{
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		const size_t len = strlen(d->reason);
+
+		if (len < 8 || d->reason[len - 1] == '.' || strchr(d->reason, ' ') == NULL)
+			fail_msg("'%s': '%s'", d->name, d->reason);
+		if ((d->where & DEFAULT_HOME) != 0)
+			assert_null(strchr(d->name, '*'));
+	}
 }
 
 static void
@@ -160,7 +209,8 @@ rows_of_the_home_directory_where_something_is_writable(void **state)
 
 	derive(KODA_AUTO, home, &all);
 	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
-		if (!denies(&all, home, d->name))
+		if (d->where != DEFAULT_TOLD && strchr(d->name, '*') == NULL &&
+		    !denies(&all, home, d->name))
 			fail_msg("no rule for '%s'", d->name);
 	}
 	policy_done(&all);
@@ -170,6 +220,57 @@ rows_of_the_home_directory_where_something_is_writable(void **state)
 	assert_true(denies(&all, home, ".bashrc"));
 	assert_true(denies(&all, home, ".ssh"));
 	policy_done(&all);
+}
+
+/* Those who keep their start-up files in a repository have links to it. */
+static void
+rows_of_the_home_directory_that_are_links_into_the_root(void **state)
+{
+	cleanup(policy_done) struct policy p, other;
+	char file[PATH_MAX + 16], link[PATH_MAX + 16];
+
+	snprintf(file, sizeof(file), "%s/kshrc", root);
+	snprintf(link, sizeof(link), "%s/.kshrc", home_of_test());
+	assert_int_equal(close(open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)), 0);
+	assert_int_equal(symlink(file, link), 0); /* never somebody's own */
+	derive(KODA_AUTO, root, &p);
+	derive(KODA_AUTO, "/usr", &other);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_true(denies(&p, root, "kshrc"));
+	assert_false(denies(&other, root, "kshrc"));
+}
+
+/* The link may be in a directory of the user's, and what it leads to may be missing; programs are the project's code. */
+static void
+links_below_the_rows_of_the_home_directory(void **state)
+{
+	static const struct {
+		const char *dir, *below, *name, *to;
+		bool denied;
+	} links[] = {
+		{ ".guile", ".guile/a", ".guile/a/link", "missing/guile", true },
+		{ "bin", "bin/a", "bin/a/link", "missing/program", false },
+	};
+	char path[3][PATH_MAX + 32], to[PATH_MAX + 32];
+
+	for (size_t i = 0; i < N_ELEMENTS(links); i++) {
+		cleanup(policy_done) struct policy p;
+		bool made;
+
+		snprintf(path[0], sizeof(path[0]), "%s/%s", home_of_test(), links[i].dir);
+		snprintf(path[1], sizeof(path[1]), "%s/%s", home_of_test(), links[i].below);
+		snprintf(path[2], sizeof(path[2]), "%s/%s", home_of_test(), links[i].name);
+		snprintf(to, sizeof(to), "%s/%s", root, links[i].to);
+		made = mkdir(path[0], 0700) == 0;
+		assert_int_equal(mkdir(path[1], 0700), 0); /* never somebody's own */
+		assert_int_equal(symlink(to, path[2]), 0);
+		derive(KODA_AUTO, root, &p);
+		assert_int_equal(unlink(path[2]), 0);
+		assert_int_equal(rmdir(path[1]), 0);
+		assert_true(!made || rmdir(path[0]) == 0);
+		assert_int_equal(denies(&p, root, links[i].to), links[i].denied);
+	}
 }
 
 static void
@@ -300,15 +401,53 @@ static const struct {
 	{ "edit: package.json", "package.json", true },
 	{ "edit: Makefile", "Makefile", true },
 	{ "edit: .env", ".env", true },
-	{ "edit: .tool-versions", ".tool-versions", true },
 	{ "edit: .editorconfig", ".editorconfig", true },
-	{ "edit: a project's .cargo/config.toml", ".cargo/config.toml", true },
-	{ "edit: .npmrc of the project", ".npmrc", true },
+	{ "edit: what jj keeps of a repository", ".jj/repo/op_heads/heads/x", true },
+	{ "edit: a file that has the name of what is on the way of a rule", "mise", true },
+	{ "edit: .nvmrc", ".nvmrc", true },
+	{ "edit: .python-version", ".python-version", true },
+	{ "edit: pnpm-workspace.yaml", "pnpm-workspace.yaml", true },
+	{ "edit: Cargo.toml", "crates/a/Cargo.toml", true },
+	{ "edit: eslint.config.js", "eslint.config.js", true },
+	{ "edit: .github", ".github/dependabot.yml", true },
+	{ "edit: .yarn", ".yarn/cache/x.zip", true },
+	{ "edit: .clinerules", ".clinerules/style.md", true },
+	{ "edit: .mvn/wrapper", ".mvn/wrapper/maven-wrapper.properties", true },
+	{ "edit: a kernel's .config", ".config", true },
 	{ "edit: bin/", "bin/tool", true },
 	{ "edit: .vscodeignore", ".vscodeignore", true },
 	{ "edit: .ssh of a project is nobody's", ".ssh/config", true },
 	{ "edit: AGENTS.md", "AGENTS.md", true },
 	{ "refused: a hook", ".git/hooks/pre-commit", false },
+	{ "refused: .npmrc of the project", ".npmrc", false },
+	{ "refused: .npmrc of a package", "packages/app/.npmrc", false },
+	{ "refused: .tool-versions", ".tool-versions", false },
+	{ "refused: rust-toolchain.toml", "rust-toolchain.toml", false },
+	{ "refused: yarn's releases", ".yarn/releases/yarn.cjs", false },
+	{ "refused: a project's .cargo/config.toml", ".cargo/config.toml", false },
+	{ "refused: cargo's of old, of a crate", "crates/a/.cargo/config", false },
+	{ "refused: another repository of Mercurial's", ".hg/sharedpath", false },
+	{ "refused: a file that leads jj to another repository", ".jj/repo", false },
+	{ "refused: the same below", "a/.jj/repo", false },
+	{ "refused: the programs that repo starts", ".repo/repo/main.py", false },
+	{ "refused: .lfsconfig", ".lfsconfig", false },
+	{ "refused: .lazygit.yml", ".lazygit.yml", false },
+	{ "refused: lazygit's of a repository", ".git/lazygit.yml", false },
+	{ "refused: .overcommit.yml", ".overcommit.yml", false },
+	{ "refused: captainhook.json", "captainhook.json", false },
+	{ "refused: hk.pkl", ".config/hk.pkl", false },
+	{ "refused: prek.toml", "a/prek.toml", false },
+	{ "refused: husky's of old", ".huskyrc.js", false },
+	{ "refused: global.json", "global.json", false },
+	{ "refused: .pdm-python", ".pdm-python", false },
+	{ "refused: .corepack.env", ".corepack.env", false },
+	{ "refused: .valgrindrc", "a/b/.valgrindrc", false },
+	{ "refused: OpenHands' setup", ".openhands/setup.sh", false },
+	{ "refused: OpenHands' microagents", ".openhands/microagents/repo.md", false },
+	{ "refused: a workspace", "packages/app.code-workspace", false },
+	{ "refused: .github/hooks", ".github/hooks/x.json", false },
+	{ "refused: .devcontainer", "a/b/.devcontainer/devcontainer.json", false },
+	{ "refused: mise's of an environment", "mise.dev.toml", false },
 	{ "refused: .mcp.json", ".mcp.json", false },
 	{ "refused: .vscode", ".vscode/tasks.json", false },
 	{ "refused: .idea", ".idea/workspace.xml", false },
@@ -330,7 +469,7 @@ edit_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
 	cleanup(policy_done) struct policy p;
-	struct access_subject who = { &p, KODA_AUTO, "" };
+	struct access_subject who = { &p, KODA_AUTO, "", NULL };
 	struct access_verdict v;
 	char path[PATH_MAX + 64];
 
@@ -338,8 +477,9 @@ edit_case(void **state)
 	snprintf(path, sizeof(path), "%s/%s", root, edits[i].path);
 	v = access_judge(&who, ACCESS_OP_WRITE, path, NULL);
 	assert_int_equal(v.allowed, edits[i].allowed);
-	/* The directory that it is in goes with it. */
-	if (!edits[i].allowed && strchr(edits[i].path, '/') != NULL) {
+	/* The directory that it is in goes with it; below the root the worker has to look for names. */
+	if (!edits[i].allowed && v.rule != ACCESS_RULE_DENY_NAME &&
+	    strchr(edits[i].path, '/') != NULL) {
 		*strrchr(path, '/') = '\0';
 		v = access_judge(&who, ACCESS_OP_RENAME_FROM, path, NULL);
 		assert_false(
@@ -357,7 +497,8 @@ rows_are_names(void **state)
 		assert_int_equal(policy_path_check(path, NULL), 0);
 		assert_true(d->name[0] != '/' && d->name[strlen(d->name) - 1] != '/');
 		assert_null(strstr(path, "//"));
-		assert_true(d->where >= DEFAULT_PROJECT && d->where <= DEFAULT_BOTH);
+		assert_true((d->where >= DEFAULT_PROJECT && d->where <= DEFAULT_TOLD) ||
+		    d->where == DEFAULT_HOME_PROGRAMS);
 		assert_true(d->reason[0] != '\0');
 		for (const struct default_place *e = default_protected; e != d; e++)
 			assert_false(strcmp(d->name, e->name) == 0 && (d->where & e->where) != 0);
@@ -494,7 +635,7 @@ static void
 a_child_can_only_narrow(void **state)
 {
 	cleanup(policy_done) struct policy parent, child, both;
-	struct access_subject who = { &both, KODA_AUTO, "" };
+	struct access_subject who = { &both, KODA_AUTO, "", NULL };
 	char path[PATH_MAX + 16];
 
 	derive(KODA_SAFE, root, &parent);
@@ -534,7 +675,11 @@ main(void)
 		cmocka_unit_test(what_a_mode_reaches),
 		cmocka_unit_test(rows_are_names),
 		cmocka_unit_test(each_row_of_the_project_is_a_rule),
+		cmocka_unit_test(a_root_in_a_named_place_is_writable),
+		cmocka_unit_test(each_row_has_a_reason),
 		cmocka_unit_test(rows_of_the_home_directory_where_something_is_writable),
+		cmocka_unit_test(rows_of_the_home_directory_that_are_links_into_the_root),
+		cmocka_unit_test(links_below_the_rows_of_the_home_directory),
 		cmocka_unit_test(a_root_within_a_protected_place_is_not_writable),
 		cmocka_unit_test(no_home_no_rows),
 		cmocka_unit_test(a_child_can_only_narrow),

@@ -18,6 +18,7 @@
 #include "shared/cleanup.h"
 
 #define RULES_MAX 6
+#define STATE     "/home/u/st/koda-sandbox"
 
 static const struct setting {
 	const char *name;
@@ -26,8 +27,9 @@ static const struct setting {
 	bool git_config;
 	const char *root, *home;
 	const char *write[RULES_MAX], *deny_write[RULES_MAX], *deny_read[RULES_MAX],
-	    *holes[RULES_MAX], *caches[RULES_MAX];
+	    *holes[RULES_MAX], *caches[RULES_MAX], *git_dir;
 	struct view_place places[RULES_MAX];
+	const char *names[RULES_MAX];
 } settings[] = {
 	/* One writable root in a home directory. */
 	{ "plain", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/p", "/home/u",
@@ -40,6 +42,13 @@ static const struct setting {
 		{ VIEW_PLACE_GIT_DIR, "/home/u/p/sub/.git", 1, 3, true },
 		{ VIEW_PLACE_GIT_DIR, "/home/u/p/k/.koda", 1, 4, true },
 		{ VIEW_PLACE_PROTECTED, "/home/u/p/k/.koda/skills", 1, 5, true } } },
+	/* Names at any depth: mounted where they are. */
+	{ "names", KODA_AUTO, KODA_TRUST_AUTO, true, "/home/u/p", "/home/u",
+	    .write = { "/home/u/p" },
+	    .deny_write = { "/home/u/p/.github/hooks", "/home/u/p/.vscode" },
+	    .places = { { VIEW_PLACE_NAME, "/home/u/p/packages/app/.vscode", 1, 1, true },
+		{ VIEW_PLACE_NAME, "/home/u/p/scripts/check", 1, 2, false } },
+	    .names = { ".vscode", ".github/hooks" } },
 	/* Rules in rules in rules. */
 	{ "nested", KODA_AUTO, KODA_TRUST_AUTO, false, "/w", "/home/u",
 	    .write = { "/w/open", "/w/open/inner", "/w/fixed/no", "/v/d", "/v/d/hole/w" },
@@ -57,6 +66,10 @@ static const struct setting {
 	    .places = { { VIEW_PLACE_GIT_DIR, "/home/u/p/.git", 1, 1, true },
 		{ VIEW_PLACE_PROTECTED, "/home/u/p/.git/config", 1, 2, false },
 		{ VIEW_PLACE_PROTECTED, "/home/u/p/.koda/agents", 1, 3, true } } },
+	{ "worktree", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/tree", "/home/u",
+	    .write = { "/home/u/tree" }, .caches = { "/home/u/p/.git" },
+	    .git_dir = "/home/u/p/.git",
+	    .places = { { VIEW_PLACE_PROTECTED, "/home/u/p/.git/config", 1, 2, false } } },
 	{ "home", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u", "/home/u", .write = { "/home/u" },
 	    .deny_write = { "/home/u/.bashrc", "/home/u/.config/git", "/home/u/.ssh" },
 	    .caches = { "/home/u/.cargo" } },
@@ -68,12 +81,19 @@ static const struct setting {
 	{ "hidden home", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/p", "/home/u",
 	    .write = { "/home/u/p" }, .deny_write = { "/home/u/p/.envrc" },
 	    .deny_read = { "/home/u" }, .holes = { "/home/u/p" } },
+	{ "a project in a cache", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/.cache/p", "/home/u",
+	    .write = { "/home/u/.cache/p" }, .caches = { "/home/u/.cache", "/home/u/.npm" } },
+	{ "a cache in a project", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/p", "/home/u",
+	    .write = { "/home/u/p" }, .caches = { "/home/u/p/.cargo", "/home/u/p/tools/npm" } },
+	{ "a writable directory in a cache in a project", KODA_AUTO, KODA_TRUST_AUTO, false,
+	    "/home/u", "/home/u", .write = { "/home/u", "/home/u/.npm/x" },
+	    .caches = { "/home/u/.npm" } },
 	{ "a rule is the root", KODA_AUTO, KODA_TRUST_AUTO, false, "/home/u/p", "/home/u",
 	    .write = { "/home/u/p", "/home/u/q" }, .deny_write = { "/home/u/p", "/home" } },
 };
 
 /* What the row says of both; unless a difference is named the judge says the same. */
-enum { SAME, CACHE, PRIVATE, HOLE_READS, PINNED, OWN_TMP, LATER };
+enum { SAME, CACHE, PRIVATE, HOLE_READS, PINNED, HELD, OWN_TMP, LATER };
 
 static const struct {
 	const char *setting, *path;
@@ -81,6 +101,13 @@ static const struct {
 	int difference;
 } rows[] = {
 	/* clang-format off */
+	{ "a project in a cache", "/home/u/.cache/p/x", true, true, SAME },
+	{ "a project in a cache", "/home/u/.cache/x",  false, true, SAME },
+	{ "a project in a cache", "/home/u/.npm/x",    true,  true, CACHE },
+	{ "a cache in a project", "/home/u/p/.cargo/x", true, true, SAME },
+	{ "a cache in a project", "/home/u/p/tools/npm/x", true, true, SAME },
+	{ "a cache in a project", "/home/u/p/tools/x", true, true, SAME },
+	{ "a cache in a project", "/home/u/p/tools", false, true, HELD },
 	{ "plain", "/home/u/p/src/main.c",             true,  true, SAME },
 	{ "plain", "/home/u/p/.gitignore",             true,  true, SAME },
 	{ "plain", "/home/u/p/.git/index",             true,  true, SAME },
@@ -104,12 +131,20 @@ static const struct {
 	{ "plain", "/home/u/p/.koda/skills",           false, true, SAME },
 	{ "plain", "/home/u/p/.koda/notes",            true,  true, SAME },
 	{ "plain", "/home/u/p/k/.koda/skills/x",       false, true, SAME },
+	/* Without git's own rule, too; a directory for a name that is not in it is not pinned. */
+	{ "names", "/home/u/p/packages/app/.vscode/x", false, true, SAME },
+	{ "names", "/home/u/p/.vscode/x",              false, true, SAME },
+	{ "names", "/home/u/p/packages/lib/.vscode/x", true,  true, LATER },
+	{ "names", "/home/u/p/.github",                true,  true, SAME },
+	{ "names", "/home/u/p/.github/hooks/x",        true,  true, LATER },
 	{ "plain", "/home/u/other",                    false, true, SAME },
 	{ "plain", "/home/u/.bashrc",                  false, true, SAME },
 	{ "plain", "/home/u/.cargo/registry/x",        true,  true, CACHE },
 	{ "plain", "/home/u/.cargo/bin/cargo",         false, true, SAME },
 	{ "plain", "/home/u/.config/koda/db",          false, false, SAME },
 	{ "plain", "/home/u/.config/koda/db/x",        false, false, SAME },
+	{ "plain", STATE,                              false, false, SAME },
+	{ "plain", STATE "/quarantine/p-1",            false, false, SAME },
 	{ "plain", "/home/u/.config/koda/other",       false, true, SAME },
 	{ "plain", "/etc/passwd",                      false, true, SAME },
 	{ "plain", "/",                                false, true, SAME },
@@ -158,6 +193,9 @@ static const struct {
 	{ "home", "/home/u/.config/other",             true,  true, SAME },
 	{ "home", "/home/u/.config",                   false, true, PINNED },
 	{ "home", "/home/u/.config/koda/db/x",         false, false, SAME },
+	{ "home", STATE "/journal/x",                  false, false, SAME },
+	{ "home", "/home/u/st",                        false, true, PINNED },
+	{ "home", "/home/u/st/other",                  true,  true, SAME },
 	{ "home", "/home/u/.cargo/registry/x",         true,  true, SAME },
 
 	{ "tmp", "/tmp/t/p/a",                         true,  true, SAME },
@@ -165,7 +203,9 @@ static const struct {
 	{ "tmp", "/tmp/t/p/secret/a",                  false, false, SAME },
 	{ "tmp", "/tmp/t/home/a",                      false, true, SAME },
 	{ "tmp", "/tmp/other/a",                       true,  true, OWN_TMP },
-	{ "tmp", "/tmp/t/q",                           true,  true, PRIVATE },
+	{ "tmp", "/tmp/t/q",                           false, true, SAME },
+	{ "tmp", "/tmp/t",                             false, true, SAME },
+	{ "tmp", "/tmp/tt",                            true,  true, PRIVATE },
 	{ "tmp, plan", "/tmp/t/p/a",                   false, true, SAME },
 	{ "tmp, plan", "/tmp/x",                       true,  true, PRIVATE },
 
@@ -198,6 +238,8 @@ add_rules(struct policy *p, enum koda_list list, const char *const *rules)
 		assert_int_equal(policy_list_add(&p->list[list], rules[i], NULL), 0);
 }
 
+static bool share; /* KODA_SHARE_CACHES, of plan() */
+
 static void
 plan(const struct setting *s, struct policy *p, struct view *v)
 {
@@ -205,17 +247,21 @@ plan(const struct setting *s, struct policy *p, struct view *v)
 		.mode = s->mode,
 		.root = s->root,
 		.home = s->home,
+		.state = STATE,
 		.caches = s->caches,
+		.git_dir = s->git_dir,
 		.places = s->places };
 	struct koda_error err = { 0 };
 
 	policy_init(p);
 	p->trust = s->trust;
 	p->flag[KODA_ALLOW_GIT_CONFIG] = s->git_config;
+	p->flag[KODA_SHARE_CACHES] = share;
 	add_rules(p, KODA_ALLOW_WRITE, s->write);
 	add_rules(p, KODA_DENY_WRITE_WITHIN_ALLOW, s->deny_write);
 	add_rules(p, KODA_DENY_READ, s->deny_read);
 	add_rules(p, KODA_ALLOW_READ_WITHIN_DENY, s->holes);
+	add_rules(p, KODA_DENY_WRITE_NAMES, s->names);
 	while (in.n_caches < RULES_MAX && s->caches[in.n_caches] != NULL)
 		in.n_caches++;
 	while (in.n_places < RULES_MAX && s->places[in.n_places].path != NULL)
@@ -231,7 +277,7 @@ row_case(void **state)
 	const struct setting *s = setting_of(rows[i].setting);
 	cleanup(policy_done) struct policy p;
 	cleanup(view_done) struct view v = { 0 };
-	const struct access_subject who = { &p, s->mode, s->home };
+	const struct access_subject who = { &p, s->mode, s->home, STATE };
 	const char *why = NULL;
 	bool judged_write, judged_read;
 
@@ -261,6 +307,9 @@ row_case(void **state)
 	case PINNED: /* the directory, not what is in it: access_judge_tree's */
 		assert_true(judged_write);
 		assert_false(access_judge_tree(&who, ACCESS_OP_RENAME_FROM, rows[i].path).allowed);
+		break;
+	case HELD: /* what a cache is in, and not what else is in it: a session without commands has none */
+		assert_true(judged_write && judged_read);
 		break;
 	case OWN_TMP: /* another file of that name: the host's is not there */
 		assert_false(judged_read);
@@ -371,6 +420,8 @@ why_it_is_not_written(void **state)
 		{ "plain", "/home/u/p/sub/.git/config", "git_config" },
 		{ "plain", "/home/u/p/.koda/agents/x", "koda_place" },
 		{ "plain", "/home/u/p/a", "protected_below" },
+		{ "names", "/home/u/p/packages/app/.vscode/x", "deny_write_names" },
+		{ "names", "/home/u/p/scripts/check", "deny_write_names" },
 		{ "nested", "/w/open/secret/x", "deny_read" },
 		{ "plan", "/home/u/p/x", "trust" },
 		{ "forbid", "/home/u/p/x", "trust" },
@@ -454,50 +505,82 @@ the_same_again_is_the_same(void **state)
 /* ---- caches ---- */
 
 static void
-caches_are_directories_of_this_user(void **state)
+caches_are_bound_where_they_are_the_policys_own_or_shared(void **state)
 {
-	char home[PATH_MAX], path[PATH_MAX + 32], real[PATH_MAX];
-	struct koda_error err = { 0 };
-	char **caches = NULL;
-	size_t n = 0;
+	static const struct {
+		const char *setting, *dir;
+		bool share, cached, binds;
+	} cases[] = {
+		{ "plain", "/home/u/.cargo", false, true, false },
+		{ "plain", "/home/u/.cargo", true, false, true },
+		{ "plain", "/home/u/p", false, false, true },
+		{ "home", "/home/u/.cargo", false, true, false },
+		{ "home", "/home/u", false, false, true },
+		{ "a project in a cache", "/home/u/.cache/p", false, false, true },
+		{ "a project in a cache", "/home/u/.npm", false, true, false },
+		{ "a cache in a project", "/home/u/p/.cargo", false, true, false },
+		{ "a cache in a project", "/home/u/p/tools/npm", false, true, false },
+		{ "a cache in a project", "/home/u/p/.cargo", true, false, true },
+		{ "a writable directory in a cache in a project", "/home/u/.npm", false, true,
+		    false },
+	};
 
-	snprintf(home, sizeof(home), "%s/view.XXXXXX", getenv("TMPDIR"));
-	assert_non_null(mkdtemp(home));
-	assert_non_null(realpath(home, real));
-	snprintf(path, sizeof(path), "%s/.cargo", real);
-	assert_int_equal(mkdir(path, 0755), 0);
-	snprintf(path, sizeof(path), "%s/.npm", real);
-	assert_int_equal(symlink("/etc", path), 0);
-	assert_int_equal(view_find_caches(real, &caches, &n, &err), 0);
-	assert_int_equal(n, 1);
-	snprintf(path, sizeof(path), "%s/.cargo", real);
-	assert_string_equal(caches[0], path);
-	free(caches[0]);
-	free(caches);
-	assert_int_equal(rmdir(path), 0);
-	snprintf(path, sizeof(path), "%s/.npm", real);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(rmdir(real), 0);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		cleanup(policy_done) struct policy p;
+		cleanup(view_done) struct view v = { 0 };
+		const char *why;
 
-	assert_int_equal(view_find_caches("", &caches, &n, &err), 0);
-	assert_int_equal(n, 0);
-	free(caches);
-	assert_int_equal(view_find_caches("/no/such/home", &caches, &n, &err), 0);
-	assert_int_equal(n, 0);
-	free(caches);
+		share = cases[i].share;
+		plan(setting_of(cases[i].setting), &p, &v);
+		share = false;
+		assert_int_equal(view_is_cached(&v, cases[i].dir), cases[i].cached);
+		assert_int_equal(view_binds(&v, cases[i].dir), cases[i].binds);
+		assert_true(view_writes(&v, cases[i].dir, &why));
+		assert_string_equal(why, cases[i].cached ? "private_cache" : "allow_write");
+	}
+}
+
+/* Those in which commands make regular files and directories only, and no other. */
+static void
+git_directories_are_plain(void **state)
+{
+	static const struct {
+		const char *setting, *path[2];
+	} want[] = {
+		{ "plain", { "/home/u/p/.git", "/home/u/p/sub/.git" } },
+		{ "worktree", { "/home/u/p/.git" } },
+		{ "git allowed", { NULL } },
+		{ "nested", { NULL } },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(want); i++) {
+		cleanup(policy_done) struct policy p;
+		cleanup(view_done) struct view v = { 0 };
+		size_t n = 0;
+
+		plan(setting_of(want[i].setting), &p, &v);
+		for (size_t k = 0; k < v.n_mounts; k++) {
+			if (!v.mount[k].plain)
+				continue;
+			assert_true(n < 2 && want[i].path[n] != NULL);
+			assert_string_equal(v.mount[k].path, want[i].path[n++]);
+		}
+		assert_true(n == 2 || want[i].path[n] == NULL);
+	}
 }
 
 int
 main(void)
 {
 	static const struct CMUnitTest single[] = {
+		cmocka_unit_test(git_directories_are_plain),
 		cmocka_unit_test(what_contains_comes_first_and_once),
 		cmocka_unit_test(what_was_found_keeps_its_numbers),
 		cmocka_unit_test(hidden_directories_are_not_pinned),
 		cmocka_unit_test(why_it_is_not_written),
 		cmocka_unit_test(a_private_directory_is_there_and_what_the_host_has_in_it_is_not),
 		cmocka_unit_test(the_same_again_is_the_same),
-		cmocka_unit_test(caches_are_directories_of_this_user),
+		cmocka_unit_test(caches_are_bound_where_they_are_the_policys_own_or_shared),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(rows) + N_ELEMENTS(impossible)];
 	static char label[N_ELEMENTS(rows)][128];

@@ -184,6 +184,7 @@ static const struct {
 	    "deny network-outbound github.com:443" },
 	{ "line: exec", KODA_VIOLATION_PROCESS_EXEC, "/x", false, "deny process-exec* /x" },
 	{ "line: other", KODA_VIOLATION_OTHER, "/x", true, "deny /x" },
+	{ "line: note", KODA_VIOLATION_NOTE, "/x", true, "note /x" },
 	{ "line: other, nothing known", KODA_VIOLATION_OTHER, "", true, "deny" },
 	{ "line: no target", KODA_VIOLATION_FILE_READ, "", true, "deny file-read*" },
 	{ "line: target not set", KODA_VIOLATION_FILE_READ, NULL, true, "deny file-read*" },

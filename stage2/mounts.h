@@ -1,0 +1,104 @@
+/*
+ * The kernel's mount calls, by descriptor, for view, private and caches. Nothing is mounted or resolved by a name that a command
+ * could have changed meanwhile.
+ */
+#ifndef KODA_STAGE2_MOUNTS_H
+#define KODA_STAGE2_MOUNTS_H
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of the C library's or the kernel's header, whichever is older. */
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#endif
+#ifndef OPEN_TREE_CLOEXEC
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static inline int
+sys_open_tree(int fd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, fd, path, flags);
+}
+
+/* Put the detached mount where fd is. */
+static inline int
+attach(int mount_fd, int fd)
+{
+	return (int)syscall(SYS_move_mount, mount_fd, "", fd, "",
+	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+static inline int
+make_read_only(int mount_fd, unsigned recursive)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	return (int)syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr,
+	    sizeof(attr));
+}
+
+/* A copy of what is mounted there, with all below it. */
+static inline int
+clone_mount(int fd)
+{
+	return sys_open_tree(fd, "",
+	    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
+/* The same, read-only. */
+static inline int
+clone_read_only(int fd)
+{
+	int mnt = clone_mount(fd);
+
+	if (mnt >= 0 && make_read_only(mnt, AT_RECURSIVE) < 0) {
+		close(mnt);
+		mnt = -1;
+	}
+	return mnt;
+}
+
+/* No link on the way is followed: the host has resolved it, so one that is there now was put there since. */
+static inline int
+resolve(int dir, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+
+	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+static inline int64_t
+mount_id(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+	    (st.stx_mask & STATX_MNT_ID) == 0)
+		return -1;
+	return (int64_t)st.stx_mnt_id;
+}
+
+/* A detached file system in memory, of at most so many bytes and files, with a root directory of mode 0755. A descriptor,
+ * or -1 with errno. */
+int mounts_tmpfs(uint64_t bytes, uint64_t inodes, uint64_t attributes);
+
+/* Make the place `rel` below the directory root, with all directories above it. An O_PATH descriptor, or -1. */
+int mounts_make_place(int root, const char *rel, bool directory);
+
+/* Undo the escapes of a path in mountinfo, in place. */
+void mounts_unescape(char *s);
+
+#endif

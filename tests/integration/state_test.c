@@ -1,0 +1,264 @@
+/*
+ * koda's own directory: that it is there while something uses it, is gone when nothing does, and is in nobody's way. The program as
+ * it is installed, in a home directory that has nothing else in it.
+ */
+#include "tests/support/mcp_talk.h"
+
+static char home[PATH_MAX];
+
+static int
+set_up(void **state)
+{
+	talk_set_up(state);
+	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 64, talk_dir);
+	proof_mkdir(home);
+	unsetenv("XDG_STATE_HOME");
+	return setenv("HOME", home, 1);
+}
+
+static int
+tear_down(void **state)
+{
+	/* Not all of it has to be listable. */
+	talk_shell("chmod -R u+rwx \"$1\"", home, NULL, NULL);
+	proof_rmtree(home);
+	return talk_tear_down(state);
+}
+
+/* $1 is the home directory, $2 the project, $K the program. */
+static void
+expect(const char *script)
+{
+	setenv("K", talk_program(), 1);
+	talk_shell(script, home, talk_project, NULL);
+}
+
+/* As a command's word: run in the project. */
+#define RUN "\"$K\" run --mode auto --root \"$2\" -- "
+/* Nothing but what is named. */
+#define NOTHING_LEFT "test -z \"$(find \"$1\" -mindepth 1)\" || { find \"$1\" >&2; exit 1; }; "
+
+static void
+test_nothing_is_left(void **state)
+{
+	expect(RUN "true; " NOTHING_LEFT);
+	expect(RUN "sh -c 'echo x >f; exit 3' || test $? = 3; " NOTHING_LEFT);
+	expect("\"$K\" run --mode plan --root \"$2\" -- true; " NOTHING_LEFT);
+	expect("cd \"$2\" && echo x | \"$K\" fs write --mode auto g; " NOTHING_LEFT);
+	expect("\"$K\" quarantine list --root \"$2\"; " NOTHING_LEFT);
+}
+
+/* What was there before stays, empty or not. */
+static void
+test_what_was_there_stays(void **state)
+{
+	expect("mkdir -p \"$1/.local/state\"; " RUN "true; test -d \"$1/.local/state\" && "
+	       "test ! -e \"$1/.local/state/koda-sandbox\"");
+	expect("mkdir -p \"$1/.local/state/koda-sandbox/mine\"; " RUN "true; "
+	       "test -d \"$1/.local/state/koda-sandbox/mine\" && "
+	       "test -z \"$(ls \"$1/.local/state/koda-sandbox\" | grep -v mine)\"");
+}
+
+static void
+test_what_was_planted_stays(void **state)
+{
+	expect(RUN "sh -c 'echo x >.mcp.json' 2>/dev/null; "
+		   "test -d \"$1\"/.local/state/koda-sandbox/quarantine/project-*/*; "
+		   "test ! -e \"$1/.local/state/koda-sandbox/journal\"");
+	/* Put back, it was all that there was. */
+	expect("name=$(\"$K\" quarantine list --root \"$2\" | cut -d' ' -f1); "
+	       "\"$K\" quarantine restore --mode auto --root \"$2\" \"$name\" >/dev/null; "
+	       "test -e \"$2/.mcp.json\"; " NOTHING_LEFT);
+}
+
+/* Some begin while others end: none of them fails, and the last one cleans up. */
+static void
+test_many_at_once(void **state)
+{
+	expect(
+	    "mkdir \"$2/other\"; for i in 1 2 3 4 5 6; do ("
+	    "for k in 1 2 3 4 5; do "
+	    "\"$K\" run --mode auto --root \"$2/$([ $((i % 2)) = 1 ] && echo other)\" -- sh -c "
+	    "'mkdir -p .idea; echo x >.idea/x; true' 2>\"$2/err$i.$k\" || echo \"status $?\" >>\"$2/failed\"; "
+	    "done) & done; wait; "
+	    "if [ -e \"$2/failed\" ]; then cat \"$2\"/err* \"$2/failed\" >&2; exit 1; fi; "
+	    "if grep 'cannot be taken away' \"$2\"/err* >&2; then exit 1; fi; rm -rf \"$2\"/err*; "
+	    "if [ -e \"$2/.idea\" ] || [ -e \"$2/other/.idea\" ]; then echo 'left in the project' >&2; exit 1; fi; "
+	    "test -z \"$(ls \"$1/.local/state/koda-sandbox\" | grep -v quarantine)\"");
+	expect("rm -rf \"$1/.local/state/koda-sandbox/quarantine\"/*; for i in 1 2 3 4 5 6; do ("
+	       "for k in 1 2 3 4 5; do " RUN "true || touch \"$2/failed\"; "
+	       "done) & done; wait; test ! -e \"$2/failed\"; "
+	       "test -z \"$(find \"$1/.local\" -mindepth 3)\"");
+}
+
+static void
+test_elsewhere(void **state)
+{
+	expect("export XDG_STATE_HOME=\"$1/a/b/c/\"; " RUN "true; " NOTHING_LEFT);
+	/* In the project: no command sees it, and it is gone too. */
+	expect(
+	    "export XDG_STATE_HOME=\"$2/st\"; " RUN
+	    "sh -c 'test -z \"$(ls -A st/koda-sandbox)\" && ! mkdir st/koda-sandbox/x 2>/dev/null && "
+	    "! mv st moved 2>/dev/null'; test ! -e \"$2/st\"");
+	/* Around the project: nobody would see that either. */
+	expect(
+	    "mkdir -p \"$2/koda-sandbox/p\"; export XDG_STATE_HOME=\"$2\"; "
+	    "\"$K\" run --mode auto --root \"$2/koda-sandbox/p\" -- true 2>\"$2/err\" && exit 1; "
+	    "grep -q \"own directory, which nobody sees: choose another root\" \"$2/err\"");
+	/* Through a link that a command could replace. */
+	expect("mkdir -p \"$2/real\"; ln -s real \"$2/link\"; export XDG_STATE_HOME=\"$2/link\"; "
+	       "\"$K\" run --mode auto --root \"$2\" -- true 2>\"$2/err\" && exit 1; "
+	       "grep -q 'leads through a link' \"$2/err\" && test -z \"$(ls \"$2/real\")\"");
+	/* No absolute path: as if it were not set. */
+	expect("export XDG_STATE_HOME=st; rm -f \"$2/err\"; " RUN "true; " NOTHING_LEFT);
+}
+
+/* Whoever keeps a lock on it keeps nobody from working: it is waited for, a second, and said. */
+static void
+test_locked_by_another(void **state)
+{
+	expect("mkdir -p -m 700 \"$1/.local/state/koda-sandbox\"; "
+	       "flock -x \"$1/.local/state/koda-sandbox\" sh -c '\"$K\" run --mode auto --root "
+	       "\"$0\" -- echo ran >\"$0/out\" 2>\"$0/err\"' \"$2\"; "
+	       "grep -q ran \"$2/out\" && grep -q 'keeps .* locked' \"$2/err\"");
+}
+
+/* Where it cannot be made it is said, and commands run. */
+static void
+test_cannot_be_made(void **state)
+{
+	expect(
+	    "chmod 500 \"$1\"; " RUN "echo ran >\"$2/out\" 2>\"$2/err\"; "
+	    "grep -q ran \"$2/out\" && test \"$(grep -c 'cannot be taken away' \"$2/err\")\" = 1");
+}
+
+/* Where it is not safe, none does. */
+static void
+test_not_safe(void **state)
+{
+	expect(
+	    "mkdir -p -m 755 \"$1/.local/state\"; ln -s \"$2\" \"$1/.local/state/koda-sandbox\"; "
+	    "\"$K\" run --mode auto --root \"$2\" -- touch ran 2>\"$2/err\" && test -e \"$2/ran\" && "
+	    "exit 1; test ! -e \"$2/ran\"");
+	expect(
+	    "rm \"$1/.local/state/koda-sandbox\"; mkdir -m 777 \"$1/.local/state/koda-sandbox\"; "
+	    "chmod 777 \"$1/.local/state/koda-sandbox\"; "
+	    "\"$K\" run --mode auto --root \"$2\" -- touch ran 2>\"$2/err\" && exit 1; "
+	    "test ! -e \"$2/ran\" && grep -q 'chmod 700' \"$2/err\"");
+}
+
+/* Nor do file operations and searches, by any name, wherever it is. */
+static void
+test_no_file_operation_sees_it(void **state)
+{
+	static const char *const places[] = { "$1/.local/state", "$2/st" };
+
+	for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+		char script[2048];
+
+		snprintf(script, sizeof(script),
+		    "export XDG_STATE_HOME=\"%s\"; d=\"$XDG_STATE_HOME/koda-sandbox/quarantine/x-1/y\"; "
+		    "mkdir -p \"$d\"; chmod -R go= \"$XDG_STATE_HOME/koda-sandbox\"; echo secret >\"$d/what\"; "
+		    "ln -sfn \"$XDG_STATE_HOME\" \"$2/l\"; cd \"$2\"; "
+		    "for p in \"$d/what\" \"$2/l/koda-sandbox/quarantine/x-1/y/what\"; do "
+		    "\"$K\" fs read \"$p\" >out 2>&1 && exit 1; grep -q 'own state' out; "
+		    "echo x | \"$K\" fs write --mode auto \"$p\" >out 2>&1 && exit 1; done; "
+		    "\"$K\" fs rm --mode auto --recursive \"$XDG_STATE_HOME\" >out 2>&1 && exit 1; "
+		    "\"$K\" fs mv --mode auto \"$XDG_STATE_HOME\" \"$2/moved\" >out 2>&1 && exit 1; "
+		    "\"$K\" fs list \"$XDG_STATE_HOME\" >out; if grep -q koda-sandbox out; then exit 1; fi; "
+		    "\"$K\" fs grep --hidden secret \"$XDG_STATE_HOME\" . >out 2>&1 && exit 1; "
+		    "\"$K\" fs glob --hidden '**/what' \"$XDG_STATE_HOME\" . >out 2>&1 && exit 1; "
+		    "grep -q secret \"$d/what\"; rm -rf \"$XDG_STATE_HOME\" \"$2/l\"",
+		    places[i]);
+		expect(script);
+	}
+}
+
+/* ---- the quarantine, on the command line ---- */
+
+#define Q     "\"$K\" quarantine "
+#define FIRST "name=$(" Q "list --root \"$2\" | head -n 1 | cut -d' ' -f1); test -n \"$name\"; "
+
+/* What a command wrote is shown, and does nothing to the terminal that shows it. */
+static void
+test_show(void **state)
+{
+	expect(RUN
+	    "sh -c 'printf \"one\\n\\033]0;harm\\007two\\n\" >x; mv x .mcp.json' 2>/dev/null; " FIRST
+		Q "show --root \"$2\" \"$name\" >\"$2/out\"; "
+	    "grep -q '^was .*/.mcp.json$' \"$2/out\"; grep -q '^rule .*deny_write' \"$2/out\"; "
+	    "grep -q '^command  sh' \"$2/out\"; grep -q '^  | one$' \"$2/out\"; "
+	    "grep -q 'x1b]0;harm' \"$2/out\"; test \"$(tr -d '[:print:]\\n' <\"$2/out\" | wc -c)\" = 0");
+	expect(FIRST Q
+	    "show --json --root \"$2\" \"$name\" >\"$2/out\"; grep -q '\"parts\"' \"$2/out\"; "
+	    "grep -q '\"command\": *\"sh\"' \"$2/out\"");
+	/* By its whole name from anywhere. */
+	expect("whole=$(" Q "list --all | cut -d' ' -f1); cd /; " Q
+	       "show \"$whole\" | grep -q '| one'");
+	expect(Q "show --root \"$2\" none 2>\"$2/err\" && exit 1; grep -q 'list --all' \"$2/err\"");
+	expect(Q "show ../../x 2>/dev/null && exit 1; " Q "show a/../b 2>/dev/null && exit 1; " Q
+		 "show /etc/passwd 2>/dev/null && exit 1; true");
+}
+
+/* Links and special files in it are told of, never followed; much of it is cut. */
+static void
+test_show_hostile(void **state)
+{
+	expect(RUN
+	    "sh -c 'mkdir d .vscode.d; cd .vscode.d; ln -s /etc/passwd link; mkfifo pipe; "
+	    "head -c 200000 /dev/zero | tr \"\\\\000\" x >big; cd ..; mv .vscode.d .vscode' 2>/dev/null; " FIRST
+		Q "show --root \"$2\" \"$name\" >\"$2/out\"; "
+	    "grep -q 'symlink link.* -> /etc/passwd' \"$2/out\"; ! grep -q root: \"$2/out\" || exit 1; "
+	    "grep -q 'pipe' \"$2/out\"; grep -q 'bytes more' \"$2/out\"; "
+	    "test \"$(wc -c <\"$2/out\")\" -lt 100000");
+}
+
+static void
+test_delete(void **state)
+{
+	expect("for i in 1 2 3; do " RUN "sh -c 'echo x >.mcp.json' 2>/dev/null; done; test \"$(" Q
+	       "list --root \"$2\" | wc -l)\" = 3");
+	expect(FIRST Q "delete --mode plan --root \"$2\" \"$name\" 2>/dev/null && exit 1; " Q
+		       "delete --mode safe --root \"$2\" \"$name\"; test \"$(" Q
+		       "list --root \"$2\" | wc -l)\" = 2");
+	expect(Q "delete --root \"$2\" --older 1; test \"$(" Q "list --root \"$2\" | wc -l)\" = 2");
+	expect(Q "delete --root \"$2\" 2>/dev/null && exit 1; " Q
+		 "delete --root \"$2\" --older -1 2>/dev/null && exit 1; " Q
+		 "delete --root \"$2\" --all x 2>/dev/null && exit 1; " Q
+		 "delete --root \"$2\" ../x 2>/dev/null && exit 1; true");
+	/* Of another root: not without --all. */
+	expect("mkdir \"$1/other\"; cd \"$1/other\"; " Q "delete --older 0; test \"$(" Q
+	       "list --all | wc -l)\" = 2; " Q
+	       "delete --all; cd /; rmdir \"$1/other\"; " NOTHING_LEFT);
+	/* What its maker has closed is gone too. */
+	expect(RUN
+	    "sh -c 'mkdir -p v/a/b; echo x >v/a/b/c; mv v .vscode; true' 2>/dev/null; "
+	    "cd \"$1\"/.local/state/koda-sandbox/quarantine/*/*/what; chmod 0 a/b; chmod 100 a; cd /; " Q
+	    "delete --all; " NOTHING_LEFT);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, test_##t, set_up, tear_down, NULL                                              \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_is_left),
+		TEST(what_was_there_stays),
+		TEST(what_was_planted_stays),
+		TEST(many_at_once),
+		TEST(elsewhere),
+		TEST(locked_by_another),
+		TEST(cannot_be_made),
+		TEST(not_safe),
+		TEST(no_file_operation_sees_it),
+		TEST(show),
+		TEST(show_hostile),
+		TEST(delete),
+	};
+
+	return cmocka_run_group_tests_name("state", tests, talk_install, talk_uninstall);
+}

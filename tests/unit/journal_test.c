@@ -1,0 +1,321 @@
+/* The journal of a session on disk: written, read, damaged, cut; and who is a live host, who a dead one. */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "host/journal.h"
+#include "shared/cleanup.h"
+#include "shared/policy.h"
+#include "tests/support/proof.h"
+
+static char base[PATH_MAX];
+
+static int
+set_up(void **state)
+{
+	proof_mkdtemp(base);
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	proof_rmtree(base);
+	return 0;
+}
+
+static int
+open_base(void)
+{
+	int fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static Koda__Place
+place_at(char *path, uint64_t ino)
+{
+	Koda__Place p = KODA__PLACE__INIT;
+
+	p.kind = KODA__PLACE_KIND__PLACE_RULE;
+	p.type = KODA__FILE_TYPE__FILE_REGULAR;
+	p.path = (ProtobufCBinaryData){ strlen(path), (uint8_t *)path };
+	p.ino = ino;
+	return p;
+}
+
+/* Of the base directory itself, which exists, with one place known and one that came. */
+static void
+begin_with(struct journal *j, const char *name)
+{
+	char known[PATH_MAX + 16], came[PATH_MAX + 16];
+	struct policy policy;
+	const char *dir = base;
+	Koda__Place first, second, *list[1] = { &first };
+	struct journal_input in = { .root = base,
+		.policy = &policy,
+		.dir = &dir,
+		.n_dirs = 1,
+		.place = list,
+		.n_places = 1 };
+	struct koda_error err;
+
+	snprintf(known, sizeof(known), "%s/known", base);
+	snprintf(came, sizeof(came), "%s/came", base);
+	first = place_at(known, 7);
+	second = place_at(came, 8);
+	policy_init(&policy);
+	assert_int_equal(policy_list_add(&policy.list[KODA_DENY_WRITE_WITHIN_ALLOW], known, NULL),
+	    0);
+	assert_int_equal(policy_list_add(&policy.list[KODA_DENY_WRITE_NAMES], name, NULL), 0);
+	if (journal_begin(j, open_base(), &in, &err) < 0)
+		fail_msg("%s", err.message);
+	journal_add(j, &second);
+	policy_done(&policy);
+}
+
+static void
+begin(struct journal *j)
+{
+	begin_with(j, ".vscode");
+}
+
+static struct {
+	unsigned wanted, finished, all, live, damaged;
+	size_t n_place, n_more, n_rule, n_name;
+} seen;
+
+static void
+note(const struct journal_found *f)
+{
+	seen.n_place = f->journal != NULL ? f->journal->n_place : 0;
+	seen.n_rule = f->journal != NULL ? f->journal->n_rule : 0;
+	seen.n_name = f->journal != NULL ? f->journal->n_name : 0;
+	seen.n_more = f->n_more;
+}
+
+static bool
+wanted(void *data, const struct journal_found *f)
+{
+	seen.wanted++;
+	seen.damaged += f->journal == NULL;
+	note(f);
+	return data != NULL;
+}
+
+static int
+finish(void *data, const struct journal_found *f, struct koda_error *err)
+{
+	seen.finished++;
+	return f->journal != NULL;
+}
+
+static void
+on_any(void *data, const struct journal_found *f)
+{
+	seen.all++;
+	seen.live += f->live;
+	note(f);
+}
+
+static void
+visit(bool want)
+{
+	const struct journal_visitor by = { wanted, finish, want ? &seen : NULL };
+	cleanup_close int fd = open_base();
+	struct koda_error err;
+	bool left;
+
+	memset(&seen, 0, sizeof(seen));
+	if (journal_visit(fd, &by, &left, &err) < 0)
+		fail_msg("%s", err.message);
+	assert_false(left);
+	journal_visit_all(fd, on_any, NULL);
+}
+
+static void
+alive_and_dead(void **state)
+{
+	struct journal j;
+
+	begin(&j);
+	visit(true);
+	assert_int_equal(seen.wanted, 0);
+	assert_int_equal(seen.live, 1);
+	assert_int_equal(seen.n_more, 1);
+	journal_end(&j, false);
+	visit(false);
+	assert_int_equal(seen.wanted, 1);
+	assert_int_equal(seen.finished, 0);
+	assert_int_equal(seen.all, 1);
+	assert_int_equal(seen.live, 0);
+	assert_int_equal(seen.n_place, 1);
+	assert_int_equal(seen.n_more, 1);
+	assert_int_equal(seen.n_rule, 1);
+	assert_int_equal(seen.n_name, 1);
+	visit(true);
+	assert_int_equal(seen.finished, 1);
+	visit(true);
+	assert_int_equal(seen.wanted, 0);
+	/* What was compared leaves nothing. */
+	begin(&j);
+	journal_end(&j, true);
+	visit(true);
+	assert_int_equal(seen.wanted + seen.all, 0);
+}
+
+/* A name that no policy can have: the journal is damaged, whatever its sum says. */
+static void
+no_name(void **state)
+{
+	static const char *const names[] = { "/etc", "", "a//b", "*" };
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		struct journal j;
+
+		begin_with(&j, names[i]);
+		journal_end(&j, false);
+		visit(true);
+		assert_int_equal(seen.damaged, 1);
+		proof_rmtree(base);
+		assert_int_equal(mkdir(base, 0700), 0);
+	}
+}
+
+/* The one file in the directory, with its content. */
+static size_t
+content(char path[PATH_MAX * 2], uint8_t *buf, size_t size)
+{
+	FILE *f;
+	size_t n;
+	char line[NAME_MAX + 2], command[PATH_MAX + 16];
+
+	snprintf(command, sizeof(command), "ls '%s'", base);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	pclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	snprintf(path, PATH_MAX * 2, "%s/%s", base, line);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	n = fread(buf, 1, size, f);
+	fclose(f);
+	return n;
+}
+
+static void
+put(const char *path, const uint8_t *buf, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(buf, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* A changed bit is found; behind the sum it may cost what came later, and nothing else. */
+static void
+each_bit(void **state)
+{
+	char path[PATH_MAX * 2];
+	uint8_t buf[65536];
+	struct journal j;
+	unsigned damaged = 0;
+	size_t n;
+
+	begin(&j);
+	journal_end(&j, false);
+	n = content(path, buf, sizeof(buf));
+	for (size_t i = 0; i < 8 * n; i++) {
+		buf[i / 8] ^= (uint8_t)(1u << i % 8);
+		put(path, buf, n);
+		buf[i / 8] ^= (uint8_t)(1u << i % 8);
+		visit(false);
+		assert_int_equal(seen.wanted, 1);
+		assert_true(seen.damaged == 1 || (seen.n_place == 1 && seen.n_rule == 1));
+		assert_true(seen.n_more <= 1);
+		damaged += seen.damaged;
+		/* From the first byte on, until it never is again. */
+		assert_true(seen.damaged == 1 || damaged == i || i >= damaged);
+	}
+	assert_true(damaged > 8 * 100 && damaged < 8 * n);
+}
+
+static void
+each_length(void **state)
+{
+	char path[PATH_MAX * 2];
+	uint8_t buf[65536];
+	struct journal j;
+	size_t n;
+
+	begin(&j);
+	journal_end(&j, false);
+	n = content(path, buf, sizeof(buf));
+	for (size_t i = 0; i <= n; i++) {
+		put(path, buf, i);
+		visit(false);
+		assert_int_equal(seen.wanted, 1);
+		assert_true(seen.damaged == 1 || (seen.n_place == 1 && seen.n_rule == 1));
+		assert_int_equal(seen.n_more, i == n);
+	}
+	assert_int_equal(seen.damaged, 0);
+}
+
+/* A link, a FIFO, a directory, a name of another kind: damaged or passed over, never waited for. */
+static void
+odd_files(void **state)
+{
+	char path[PATH_MAX * 2];
+	static const char *const names[] = { "link", "fifo", "dir", ".new-x", "a.finishing" };
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", base, names[i]);
+		if (i == 0)
+			assert_int_equal(symlink("/etc/passwd", path), 0);
+		else if (i == 1)
+			assert_int_equal(mkfifo(path, 0600), 0);
+		else if (i == 2)
+			assert_int_equal(mkdir(path, 0700), 0);
+		else
+			put(path, (const uint8_t *)"x", 1);
+	}
+	visit(false);
+	assert_int_equal(seen.wanted, seen.damaged);
+}
+
+static void
+names_of_roots(void **state)
+{
+	struct journal j;
+
+	begin(&j);
+	assert_true(journal_is_of(j.file[0].name, base));
+	assert_true(journal_is_of(j.file[0].name, proof_path("%.*s/a/b", PATH_MAX - 64, base)));
+	assert_false(journal_is_of(j.file[0].name, proof_path("%.*sx", PATH_MAX - 64, base)));
+	assert_false(journal_is_of(j.file[0].name, "/elsewhere"));
+	assert_false(journal_is_of("", "/"));
+	journal_end(&j, true);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, t, set_up, tear_down, NULL                                                     \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(alive_and_dead),
+		TEST(no_name),
+		TEST(each_bit),
+		TEST(each_length),
+		TEST(odd_files),
+		TEST(names_of_roots),
+	};
+
+	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}
