@@ -9,6 +9,7 @@
  *	intercept yes                TLS is ended by the proxy
  *	answer no|once|session       to every question for a host
  *	connections yes              tell them when the command has ended
+ *	background FILE              the command runs in the background; as soon as FILE is there, all is closed under it
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -73,6 +74,7 @@ static const struct {
 static struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 static enum koda_scope answer;
 static bool tells;
+static const char *until; /* in the background until that file is there */
 
 /* What is no rule of the policy. */
 static bool
@@ -84,6 +86,8 @@ set_option(const char *verb, const char *what)
 		options.intercept = yes;
 	else if (strcmp(verb, "connections") == 0)
 		tells = yes;
+	else if (strcmp(verb, "background") == 0)
+		until = what;
 	else if (strcmp(verb, "answer") == 0)
 		answer = strcmp(what, "session") == 0 ? KODA_SCOPE_SESSION
 		    : strcmp(what, "once") == 0       ? KODA_SCOPE_ONCE
@@ -155,6 +159,24 @@ tell(void *data, const struct koda_connection *c)
 	return 0;
 }
 
+/* The embedder leaves while the command runs. */
+static void
+run_in_background(struct koda_session *session, struct koda_slot *slot,
+    struct koda_command_options *how)
+{
+	struct koda_command *c;
+	struct koda_error err;
+
+	how->background = true;
+	c = koda_command_start(slot, how, NULL, NULL, &err);
+	if (c == NULL)
+		fail(&err);
+	while (access(until, F_OK) != 0)
+		koda_session_dispatch(session, 10, &err);
+	koda_slot_release(slot);
+	koda_command_free(c);
+}
+
 static enum koda_mode
 mode_of(const char *name)
 {
@@ -202,6 +224,12 @@ main(int argc, char **argv)
 	    (slot = koda_slot_acquire(session, NULL, &err)) == NULL)
 		fail(&err);
 	command.argv = (const char *const *)argv + i + 1;
+	if (until != NULL) {
+		run_in_background(session, slot, &command);
+		koda_session_close(session);
+		koda_policy_free(policy);
+		return 0;
+	}
 	if (koda_run(slot, &command, &result, &err) < 0)
 		fail(&err);
 	status = result.status;

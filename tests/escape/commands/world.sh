@@ -21,10 +21,41 @@ repository() {
 	(cd "$1" && git init -q && echo x >file && git add file && git -c core.hooksPath=/dev/null commit -qm first)
 }
 
-# settle: the user saves, and a moment passes. A mount that the host has detached is noticed and made again within
-# about a millisecond, on a machine that has time; what happens in that window is for host-*-spin.
+# index_entry PATH TEXT [+x]: the index of the repository here has that entry, as no git would write it.
+index_entry() {
+	python3 - "$1" "$(printf '%s\n' "$2" | git hash-object -w --stdin)" "${3-}" <<\END
+import hashlib, os, subprocess, sys
+path, oid, x = sys.argv[1].encode(), sys.argv[2], sys.argv[3]
+# git refuses the path itself, so another one of its length is put there first, before all others.
+held = b"!" * len(path)
+mode = "100755" if x else "100644"
+subprocess.run(["git", "update-index", "--add", "--cacheinfo", b"%s,%s,%s" % (mode.encode(), oid.encode(), held)], check=True)
+index = subprocess.run(["git", "rev-parse", "--git-path", "index"], capture_output=True, check=True).stdout.strip()
+text = open(index, "rb").read()[:-20].replace(held, path)
+with open(index + b".new", "wb") as f:
+    f.write(text + hashlib.sha1(text).digest())
+os.rename(index + b".new", index)
+END
+}
+
+# settle [MS]: the user saves, and a moment passes. A mount that the host has detached is noticed and made again within
+# about a millisecond, on a machine that has time; what happens in that window is for host-*-spin. Half a second was too
+# short for what stage2 hides when it appears, with ten processes for each processor: these attacks wait longer.
 settle() {
-	"$A" wait "$B/never" 400 || :
+	"$A" wait "$B/never" "${1:-400}" || :
+}
+
+# bait DIR: inside, after what is planted. looked DIR: outside, the host has compared everything since then, while the
+# command runs: what the bait says is gone. Without a sandbox nobody looks.
+bait() {
+	git init -q "$P/$1" && git -C "$P/$1" config core.pager bait
+}
+looked() {
+	looks=0
+	while [ $looks -lt 25 ] && git config -f "$P/$1/.git/config" core.pager; do
+		looks=$((looks + 1))
+		settle 200
+	done
 }
 
 # ---- for judges: outside, afterwards ----
@@ -48,6 +79,14 @@ status() {
 # broken [FILE]: it is no longer what it was.
 broken() {
 	[ "$(cat "${1:-$O/canary}")" != intact ]
+}
+
+# changed FILE...: one of those that the world has in the home directory is not what it was.
+changed() {
+	for file; do
+		[ "$(cat "$file")" = "# intact" ] || return 0
+	done
+	return 1
 }
 
 # heard NAME: a listener of the host was reached.

@@ -119,7 +119,7 @@ is_marked(const char *file, const char *mark)
 }
 
 /* The mark is its last argument. Whose first thread is gone shows it in the others only. */
-static bool
+bool
 is_lingering(const char *pid, const char *mark)
 {
 	char path[2 * NAME_MAX + 32];
@@ -419,30 +419,41 @@ static const struct {
 	{ "daemon", 1, daemon_main },
 	{ "eat", 2, eat_main },
 	{ "exchange", 2, exchange_main },
+	{ "flags", 2, flags_main },
 	{ "gone", 1, gone_main },
 	{ "grow", 2, grow_main },
+	{ "hardlink", 2, hardlink_main },
+	{ "held", 2, held_main },
+	{ "hoard", 6, hoard_main },
 	{ "hold", 2, hold_main },
 	{ "inet", 4, inet_main },
 	{ "keep", 4, keep_main },
 	{ "key", 1, key_main },
 	{ "kill", 2, kill_main },
+	{ "lease", 3, lease_main },
 	{ "leaderless", 1, leaderless_main },
+	{ "lend", 2, lend_main },
 	{ "limit", 1, limit_main },
 	{ "linger", 1, linger_main },
 	{ "lingering", 1, lingering_main },
+	{ "linkat", 4, linkat_main },
+	{ "linkrace", 4, linkrace_main },
 	{ "many", 2, many_main },
 	{ "mq", 2, mq_main },
 	{ "msg", 2, msg_main },
 	{ "nice", 1, nice_main },
 	{ "ns", 2, ns_main },
+	{ "notify", 3, notify_main },
 	{ "open", 2, open_main },
 	{ "peek", 2, peek_main },
 	{ "poke", 4, poke_main },
+	{ "rename", 2, rename_main },
 	{ "scan", 1, scan_main },
 	{ "sem", 2, sem_main },
 	{ "serve", 2, serve_main },
 	{ "shm", 2, shm_main },
 	{ "sniff", 2, sniff_main },
+	{ "special", 2, special_main },
 	{ "spin", 3, spin_main },
 	{ "spinread", 2, spinread_main },
 	{ "squat", 2, squat_main },
@@ -454,6 +465,7 @@ static const struct {
 	{ "userns", 2, userns_main },
 	{ "vanish", 2, vanish_main },
 	{ "wait", 1, wait_main },
+	{ "weigh", 3, weigh_main },
 	{ "whiteout", 2, whiteout_main },
 };
 

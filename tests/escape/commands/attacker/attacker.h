@@ -5,6 +5,7 @@
 #ifndef KODA_TESTS_ATTACKER_H
 #define KODA_TESTS_ATTACKER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -19,8 +20,18 @@ applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm
     msg_main, mq_main, key_main, tiocsti_main;
 /* kernel.c: namespaces, mounts and what else the kernel offers */
 applet_fn ns_main, userns_main, hold_main;
+/* files.c: what stays on a file, or makes others wait for it */
+applet_fn lease_main, notify_main, flags_main;
+/* links.c: links, and how one gets into a directory */
+applet_fn rename_main, hardlink_main, linkat_main, special_main, linkrace_main;
 /* window.c: what a command does while the host replaces a file */
 applet_fn keep_main, crowd_main;
+
+/* memory.c */
+applet_fn hoard_main, held_main, lend_main, weigh_main;
+
+/* Is that process one whose last argument is the mark? */
+bool is_lingering(const char *pid, const char *mark);
 
 /* Says what failed and why; 1. */
 int failed(const char *what);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/io_uring.h>
+#include <linux/mempolicy.h>
 #include <linux/mount.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
@@ -246,6 +247,11 @@ hold_main(int argc, char **argv)
 		fd = syscall(SYS_fanotify_init, 0x200 /* FAN_REPORT_FID */, O_RDONLY);
 	} else if (strcmp(what, "fsopen") == 0) {
 		fd = syscall(SYS_fsopen, "tmpfs", 0);
+	} else if (strcmp(what, "mempolicy") == 0) {
+		unsigned long nodes = 1;
+
+		/* /proc/PID/numa_maps shows it. */
+		fd = syscall(SYS_set_mempolicy, MPOL_BIND, &nodes, 8 * sizeof(nodes));
 	}
 	if (fd < 0)
 		return failed(what);

@@ -1,0 +1,368 @@
+/* Memory, taken in every way that there is, and weighed from outside. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/cleanup.h"
+#include "tests/escape/commands/attacker/attacker.h"
+
+#define STEP_MS 10
+/* So long all of it is held before the host is told: what looks now and then has looked. */
+#define HELD_MS 1000
+/* One process of a relay. */
+#define RELAY_NS     1000000
+#define RELAY_ROUNDS 4000
+/* Until the others have theirs. */
+#define OTHERS_MS 5000
+
+static void
+doze(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000 }, NULL);
+}
+
+static void *
+anonymous(size_t len, int how)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : memset(p, 'x', len);
+}
+
+static int
+write_all(int fd, size_t len)
+{
+	static char block[1 << 16];
+
+	memset(block, 'x', sizeof(block));
+	while (len > 0) {
+		ssize_t n = write(fd, block, len < sizeof(block) ? len : sizeof(block));
+
+		if (n <= 0)
+			return -1;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+take_private(size_t len)
+{
+	return anonymous(len, MAP_PRIVATE) == NULL ? -1 : 0;
+}
+
+static int
+take_shared(size_t len)
+{
+	return anonymous(len, MAP_SHARED) == NULL ? -1 : 0;
+}
+
+/* No other process may look at it. */
+static int
+take_undumpable(size_t len)
+{
+	return prctl(PR_SET_DUMPABLE, 0) < 0 ? -1 : take_private(len);
+}
+
+/* In a file that is in no directory and no address space. */
+static int
+take_memfd(size_t len)
+{
+	int fd = memfd_create("hoard", 0); // NOLINT(android-cloexec-memfd-create)
+
+	return fd < 0 ? -1 : write_all(fd, len);
+}
+
+/* The same, and the file is in no process either: it is under way in a socket. */
+static int
+take_underway(size_t len)
+{
+	int pair[2], fd = memfd_create("hoard", MFD_CLOEXEC);
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char byte = 'x';
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	if (fd < 0 || write_all(fd, len) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	if (sendmsg(pair[0], &msg, 0) != 1)
+		return -1;
+	return close(fd);
+}
+
+/* Shared memory that was written and is in no page table any more. */
+static int
+take_dropped(size_t len)
+{
+	void *p = anonymous(len, MAP_SHARED);
+
+	return p == NULL ? -1 : madvise(p, len, MADV_DONTNEED);
+}
+
+/* The same, of which one page is still mapped. */
+static int
+take_part(size_t len)
+{
+	char *p = anonymous(len, MAP_SHARED);
+
+	return p == NULL ? -1 : munmap(p + 4096, len - 4096);
+}
+
+/* A segment that is in nobody's address space. */
+static int
+take_segment(size_t len)
+{
+	int id = shmget(IPC_PRIVATE, len, 0600);
+	void *p = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
+
+	if (p == (void *)-1)
+		return -1;
+	memset(p, 'x', len);
+	return shmdt(p);
+}
+
+static const struct {
+	const char *name;
+	int (*take)(size_t len);
+} ways[] = {
+	{ "private", take_private },
+	{ "shared", take_shared },
+	{ "undumpable", take_undumpable },
+	{ "memfd", take_memfd },
+	{ "underway", take_underway },
+	{ "dropped", take_dropped },
+	{ "part", take_part },
+	{ "segment", take_segment },
+};
+
+static void
+make_file(const char *dir, const char *name, int i)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s.%d", dir, name, i);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+static bool
+all_made(const char *dir, const char *name, int n)
+{
+	char path[PATH_MAX];
+
+	for (int i = 1; i <= n; i++) {
+		snprintf(path, sizeof(path), "%s/%s.%d", dir, name, i);
+		if (access(path, F_OK) != 0)
+			return false;
+	}
+	return true;
+}
+
+struct hoard {
+	size_t way, len;
+	const char *dir;
+	int i, n;
+};
+
+static int
+hoard(void *data)
+{
+	const struct hoard *h = data;
+
+	if (ways[h->way].take(h->len) < 0)
+		return failed(ways[h->way].name);
+	make_file(h->dir, "taken", h->i);
+	for (int ms = 0; ms < OTHERS_MS && !all_made(h->dir, "taken", h->n); ms += STEP_MS)
+		doze();
+	for (int ms = 0; ms < HELD_MS; ms += STEP_MS)
+		doze();
+	make_file(h->dir, "held", h->i);
+	become_linger();
+}
+
+/* In a thread of a process whose first one is gone. */
+static int
+hoard_leaderless(struct hoard *h)
+{
+	static char stack[1 << 18];
+
+	if (clone(hoard, stack + sizeof(stack),
+		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+		h) < 0)
+		return failed("clone");
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+/* Processes that are forked from one, and have in common what it had. */
+static int
+hoard_forked(struct hoard *h)
+{
+	pid_t pid = 1;
+
+	for (; h->i < h->n && (pid = fork()) > 0; h->i++)
+		;
+	return pid < 0 ? failed("fork") : hoard(h);
+}
+
+/* Each process hands its address space on to the next one, and is gone when somebody comes to look at it. Not for ever:
+ * who wants to end them never gets hold of the last one. */
+static int
+relay(void *data)
+{
+	static char stacks[2][1 << 16];
+	int *round = data;
+
+	nanosleep(&(struct timespec){ .tv_nsec = RELAY_NS }, NULL);
+	if (--*round > 0)
+		clone(relay, stacks[*round % 2] + sizeof(stacks[0]), CLONE_VM | SIGCHLD, round);
+	_exit(0);
+}
+
+static int
+hoard_relay(const struct hoard *h)
+{
+	static int round = RELAY_ROUNDS;
+
+	return take_private(h->len) < 0 ? failed("mmap") : relay(&round);
+}
+
+/* hoard WAY BYTES DIR I N MARK: the I-th of N who each take so much; when all have, and have it still a while later,
+ * DIR/held.I is made. WAY forked: the I-th and all after it. WAY relay: DIR, I and N do not matter. */
+int
+hoard_main(int argc, char **argv)
+{
+	static struct hoard h;
+	const bool leaderless = strcmp(argv[1], "leaderless") == 0;
+	const bool forked = strcmp(argv[1], "forked") == 0;
+	const bool relayed = strcmp(argv[1], "relay") == 0;
+
+	if (argc < 7)
+		return 2;
+	h = (struct hoard){ 0, (size_t)atol(argv[2]), argv[3], atoi(argv[4]), atoi(argv[5]) };
+	while (!leaderless && !forked && !relayed && h.way < N_ELEMENTS(ways) &&
+	    strcmp(ways[h.way].name, argv[1]) != 0)
+		h.way++;
+	if (h.way == N_ELEMENTS(ways))
+		return 2;
+	if (relayed)
+		return hoard_relay(&h);
+	return leaderless ? hoard_leaderless(&h) : forked ? hoard_forked(&h) : hoard(&h);
+}
+
+/* held DIR N: all of them had theirs at the same time. */
+int
+held_main(int argc, char **argv)
+{
+	return all_made(argv[1], "held", atoi(argv[2])) ? 0 : 1;
+}
+
+/* ---- much memory that is there once ---- */
+
+static int
+sleep_ms(void *data)
+{
+	for (long ms = *(const long *)data; ms > 0; ms -= STEP_MS)
+		doze();
+	return 0;
+}
+
+/* lend BYTES MS: memory that six processes have, three of them with the same address space, and none for itself. */
+int
+lend_main(int argc, char **argv)
+{
+	static char stack[3][1 << 16];
+	static long ms;
+	int status, bad = 0;
+
+	ms = atol(argv[2]);
+	if (take_private((size_t)atol(argv[1])) < 0)
+		return failed("mmap");
+	for (int i = 0; i < 3; i++) {
+		if (clone(sleep_ms, stack[i] + sizeof(stack[i]), CLONE_VM | SIGCHLD, &ms) < 0)
+			return failed("clone");
+		switch (fork()) {
+		case -1:
+			return failed("fork");
+		case 0:
+			_exit(sleep_ms(&ms));
+		}
+	}
+	while (wait(&status) > 0)
+		bad |= status;
+	return bad == 0 ? 0 : 1;
+}
+
+/* ---- from outside ---- */
+
+static long
+pss_kib(const char *pid)
+{
+	char path[64], line[256];
+	long kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/smaps_rollup", pid);
+	f = fopen(path, "re");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "Pss:", 4) == 0)
+			kib = strtol(line + 4, NULL, 10);
+	if (f != NULL)
+		fclose(f);
+	return kib;
+}
+
+/* weigh MARK MS FILE: the most that those who linger had together, in KiB, goes to the file. */
+int
+weigh_main(int argc, char **argv)
+{
+	long most = 0;
+	FILE *f;
+
+	if (argc < 4)
+		return 2;
+	for (long ms = atol(argv[2]); ms > 0; ms -= STEP_MS) {
+		DIR *dir = opendir("/proc");
+		const struct dirent *d;
+		long sum = 0;
+
+		while (dir != NULL && (d = readdir(dir)) != NULL)
+			if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
+			    is_lingering(d->d_name, argv[1]))
+				sum += pss_kib(d->d_name);
+		if (dir != NULL)
+			closedir(dir);
+		if (sum > most)
+			most = sum;
+		doze();
+	}
+	f = fopen(argv[3], "we");
+	if (f == NULL)
+		return failed(argv[3]);
+	fprintf(f, "%ld\n", most);
+	return fclose(f) == 0 ? 0 : failed(argv[3]);
+}
