@@ -20,6 +20,7 @@
 
 #define BIG_DIRS      2000
 #define BIG_FILES     10 /* in each */
+#define WIDE_DIRS     20000
 #define SLOTS         50
 #define SOURCES       50
 #define SOURCES_BRIEF 5
@@ -30,7 +31,7 @@
 
 static struct {
 	const char *root, *program, *helpers;
-	char tree[PATH_MAX], big[PATH_MAX], sources[PATH_MAX], connect[PATH_MAX];
+	char tree[PATH_MAX], big[PATH_MAX], wide[PATH_MAX], sources[PATH_MAX], connect[PATH_MAX];
 	char flood[64], connects[16];
 	size_t flood_size;
 	struct koda_session *ses, *big_ses, *many;
@@ -70,13 +71,25 @@ run_quietly(struct koda_slot *slot, const struct koda_command_options *o)
 
 static const char *const just_true[] = { "true", NULL };
 
-int
-command_cold(void *data)
+static int
+cold_in(const char *root)
 {
-	const char *const argv[] = { w.program, "run", "--mode", "auto", "--root", w.tree, "--",
+	const char *const argv[] = { w.program, "run", "--mode", "auto", "--root", root, "--",
 		"true", NULL };
 
 	return floor_run(argv, NULL);
+}
+
+int
+command_cold(void *data)
+{
+	return cold_in(w.tree);
+}
+
+static int
+cold_wide(void *data)
+{
+	return cold_in(w.wide);
 }
 
 static int
@@ -209,11 +222,12 @@ status_floor(void *data)
 	return floor_capture(git_status, w.big, out, sizeof(out));
 }
 
-static char of_unix[] = "unix", of_tcp[] = "tcp";
+static char of_unix[] = "unix", of_tcp[] = "tcp", of_link[] = "link";
 
 /* clang-format off */
 static const struct row rows[] = {
 	{ "exec_cold",          "us", 1e-3, { command_cold,  view_floor,     .batch = 4, .repeat = 1 }, 1.0, 4, 0 },
+	{ "exec_cold_20k_dirs", "ms", 1e-6, { cold_wide,     command_cold,   .batch = 1, .repeat = 1 }, 0, 4, 320 },
 	{ "exec_warm",          "us", 1e-3, { warm_ours,     warm_floor,     .batch = 16, .repeat = 1 }, 1.3, 4, 0 },
 	{ "exec_warm_20k",      "us", 1e-3, { big_ours,      warm_floor,     .batch = 16, .repeat = 1 }, 1.6, 4, 0 },
 	{ "exec_warm_bwrap",    "us", 1e-3, { warm_ours,     bare_bwrap,     .batch = 8, .repeat = 1 }, 0.25, 4, 0 },
@@ -222,6 +236,8 @@ static const struct row rows[] = {
 	                                      .measured = &w.measured }, 0, 4, 60 },
 	{ "connect_tcp",        "us", 1e-3, { connect_ours,  connect_floor,  .data = of_tcp, .batch = 1, .repeat = 1,
 	                                      .measured = &w.measured }, 0, 4, 40 },
+	{ "symlink",            "us", 1e-3, { connect_ours,  connect_floor,  .data = of_link, .batch = 1, .repeat = 1,
+	                                      .measured = &w.measured }, 0, 4, 45 },
 	{ "inside_compile",     "ms", 1e-6, { compile_ours,  compile_floor,  .batch = 1, .repeat = 1 }, 1.05, 4, 0 },
 	{ "inside_git_status",  "ms", 1e-6, { status_ours,   status_floor,   .batch = 2, .repeat = 1 }, 1.05, 4, 0 },
 };
@@ -315,6 +331,23 @@ make_sources(size_t n)
 	}
 }
 
+/* Directories alone: what a cold start looks through. */
+static void
+make_wide(void)
+{
+	char path[PATH_MAX];
+
+	make_dir(w.wide);
+	for (int i = 0; i < WIDE_DIRS; i++) {
+		if (i % 100 == 0) {
+			snprintf(path, sizeof(path), "%s/d%d", w.wide, i / 100);
+			make_dir(path);
+		}
+		snprintf(path, sizeof(path), "%s/d%d/e%d", w.wide, i / 100, i % 100);
+		make_dir(path);
+	}
+}
+
 static void
 make_big(void)
 {
@@ -351,6 +384,7 @@ command_make(const struct setting *set)
 	snprintf(w.connects, sizeof(w.connects), "%d", CONNECTS);
 	snprintf(w.tree, sizeof(w.tree), "%s/tree", set->root);
 	snprintf(w.big, sizeof(w.big), "%s/big", set->root);
+	snprintf(w.wide, sizeof(w.wide), "%s/wide", set->root);
 	snprintf(w.sources, sizeof(w.sources), "%s/src", w.tree);
 	snprintf(w.connect, sizeof(w.connect), "%s/connect", w.tree);
 	/* The user's own would be in the view, and how much there is in it in the figures. */
@@ -371,6 +405,7 @@ make_all(const struct setting *set)
 	command_make(set);
 	make_big();
 	make_repository(w.big);
+	make_wide();
 }
 
 /* ---- the same view by hand ---- */

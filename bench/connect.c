@@ -1,6 +1,6 @@
 /*
- * bench_connect unix|tcp N: connect N times to a listening socket of its own, and print the median of what connect()
- * took, in ns. Inside of a sandbox and outside.
+ * bench_connect unix|tcp|link N: connect N times to a listening socket of its own, or make N symbolic links, and print the
+ * median of what connect() or symlink() took, in ns. Inside of a sandbox and outside.
  */
 #include <err.h>
 #include <netinet/in.h>
@@ -14,7 +14,9 @@
 
 #include "bench/measure.h"
 
-#define SOCKET_NAME "bench-connect.sock" /* in the working directory */
+/* In the working directory. */
+#define SOCKET_NAME "bench-connect.sock"
+#define LINK_NAME   "bench-connect.link"
 
 struct address {
 	union {
@@ -67,17 +69,31 @@ connect_once(int listener, const struct address *a)
 	return took;
 }
 
+static double
+link_once(void)
+{
+	double start = now(), took;
+
+	if (symlink("to", LINK_NAME) < 0)
+		err(1, "symlink");
+	took = now() - start;
+	unlink(LINK_NAME);
+	return took;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct address a = { .len = 0 };
 	double *samples;
 	size_t n;
-	int listener;
+	int listener = -1;
 
 	if (argc != 3 || (n = strtoul(argv[2], NULL, 10)) == 0)
 		return 2;
-	if (strcmp(argv[1], "tcp") == 0) {
+	if (strcmp(argv[1], "link") == 0) {
+		unlink(LINK_NAME);
+	} else if (strcmp(argv[1], "tcp") == 0) {
 		a.in = (struct sockaddr_in){ .sin_family = AF_INET,
 			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		a.len = sizeof(a.in);
@@ -89,10 +105,11 @@ main(int argc, char **argv)
 	samples = calloc(n, sizeof(*samples));
 	if (samples == NULL)
 		err(1, "samples");
-	listener = listen_on(&a);
+	if (a.len > 0)
+		listener = listen_on(&a);
 	for (size_t i = 0; i < n; i++)
-		samples[i] = connect_once(listener, &a);
-	if (a.any.sa_family == AF_UNIX)
+		samples[i] = a.len > 0 ? connect_once(listener, &a) : link_once();
+	if (a.len > 0 && a.any.sa_family == AF_UNIX)
 		unlink(SOCKET_NAME);
 	printf("%.1f\n", figure_of(samples, n, false).p50);
 	return 0;
