@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
-#include "host/mcp/audit_line.h"
+#include "mcp/audit_line.h"
 
 static bool
 holds(const uint8_t *data, size_t size, struct audit_chain *ret)

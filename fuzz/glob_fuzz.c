@@ -1,8 +1,8 @@
 /* Flags, a glob, and behind a newline a path: what is compiled answers, the same with its shortcut as without; braces stand for
  * a bounded number of globs; and a path with a backslash before each byte matches itself alone. */
 #include "fuzz/fuzz.h"
-#include "worker/search/braces.h"
-#include "worker/search/glob.h"
+#include "search/braces.h"
+#include "search/glob.h"
 
 static size_t
 name_of(const char *path, size_t len)

@@ -1,7 +1,7 @@
 /* A path, and behind the first newline an ignore file: what the list says of it is what the last of its lines says, each taken
  * alone, that says anything. */
 #include "fuzz/fuzz.h"
-#include "worker/search/ignore.h"
+#include "search/ignore.h"
 
 #define RULES_MAX 1000
 

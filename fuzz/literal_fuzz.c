@@ -1,7 +1,7 @@
 /* Texts found in bytes, and what else is done to every byte of a file, against the obvious way. */
 #include "fuzz/fuzz.h"
-#include "worker/search/decode.h"
-#include "worker/search/literal.h"
+#include "search/decode.h"
+#include "search/literal.h"
 
 static bool
 is_at(const char *p, const char *needle, size_t len, bool ignore_case)

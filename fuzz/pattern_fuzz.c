@@ -3,9 +3,9 @@
  * line, and are those that PCRE2 finds in each line with the pattern as it was given.
  */
 #include "fuzz/fuzz.h"
+#include "search/decode.h"
+#include "search/pattern.h"
 #include "shared/cleanup.h"
-#include "worker/search/decode.h"
-#include "worker/search/pattern.h"
 
 /* So that one input never takes long: each byte of the text may cost all steps that there are. */
 #define PATTERN_MAX 200

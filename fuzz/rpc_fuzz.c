@@ -3,10 +3,10 @@
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
-#include "host/mcp/line.h"
-#include "host/mcp/rpc.h"
-#include "host/mcp/schema.h"
-#include "host/mcp/tools.h"
+#include "mcp/line.h"
+#include "mcp/rpc.h"
+#include "mcp/schema.h"
+#include "mcp/tools.h"
 
 static void
 check_text(const char *s)

@@ -1,5 +1,5 @@
 /*
- * A proxy that was taken over: what it tries, confined as host/proxy/main.c confines it, by the code of that file. Each
+ * A proxy that was taken over: what it tries, confined as proxy/main.c confines it, by the code of that file. Each
  * attempt is a child's: it is refused, or the filter ends it.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define main proxy_main
 int proxy_main(int argc, char **argv);
-#include "host/proxy/main.c" // NOLINT(bugprone-suspicious-include)
+#include "proxy/main.c" // NOLINT(bugprone-suspicious-include)
 #undef main
 
 static char home[PATH_MAX - 64], secret[PATH_MAX];

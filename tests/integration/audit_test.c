@@ -7,12 +7,12 @@
 
 #include <jansson.h>
 
-#include "host/mcp/audit.h"
-#include "host/mcp/audit_places.h"
-#include "host/mcp/digest.h"
+#include "mcp/audit.h"
+#include "mcp/audit_places.h"
+#include "mcp/digest.h"
 #include "tests/support/proof.h"
 
-#define PROGRAM KODA_TEST_BUILD_DIR "/host/cli/koda-sandbox"
+#define PROGRAM KODA_TEST_BUILD_DIR "/cli/koda-sandbox"
 
 static char dir[PATH_MAX];
 static const struct audit_action server = { .session = "main", .tool = "koda-sandbox" };

@@ -235,10 +235,10 @@ install(void **state)
 	setenv("B", KODA_TEST_BUILD_DIR, 1);
 	/* As installed: helpers are found from where the program is. NOLINTNEXTLINE(cert-env33-c) */
 	return system("set -e; mkdir -p \"$T/bin\" \"$T/libexec/koda-sandbox\"; "
-		      "cp \"$B/host/cli/koda-sandbox\" \"$T/bin\"; "
-		      "cp \"$B/worker/koda-fs-worker\" \"$B/worker/koda-fs-search\" "
-		      "\"$B/stage2/koda-sandbox-stage2\" \"$B/stage2/koda-egress-connect\" "
-		      "\"$B/host/proxy/koda-egress-proxy\" \"$T/libexec/koda-sandbox\"") == 0
+		      "cp \"$B/cli/koda-sandbox\" \"$T/bin\"; "
+		      "cp \"$B/worker/koda-fs-worker\" \"$B/search/koda-fs-search\" "
+		      "\"$B/stage2/koda-sandbox-stage2\" \"$B/connect/koda-egress-connect\" "
+		      "\"$B/proxy/koda-egress-proxy\" \"$T/libexec/koda-sandbox\"") == 0
 	    ? 0
 	    : -1;
 }

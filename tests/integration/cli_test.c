@@ -1370,10 +1370,9 @@ make_installation(void **state)
 	snprintf(name, sizeof(name), "%s/koda-cli.XXXXXX", tmp != NULL ? tmp : "/tmp");
 	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL)
 		return -1;
-	shell(
-	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" "
-	    "\"$2/stage2/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
+	shell("cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
+	      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
+	      "\"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	return 0;
 }

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "host/mcp/endpoint.h"
-#include "host/mcp/runtime.h"
+#include "mcp/endpoint.h"
+#include "mcp/runtime.h"
 #include "tests/support/mcp_host.h"
 
 /* A child's client and the program that it started. */

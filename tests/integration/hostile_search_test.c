@@ -110,7 +110,7 @@ misbehaves(void **state)
 	/* The worker did not notice; and with a sound search what is there is found. */
 	assert_int_equal(koda_slot_pid(f.slot), pid);
 	assert_code((do_call(f.slot, &STAT("f"), &err), &err), KODA_OK);
-	put_search(&f, KODA_TEST_HELPER_DIR "/koda-fs-search");
+	put_search(&f, KODA_TEST_SEARCH);
 	if (koda_search(f.slot, &all, count, &n, &result, &err) < 0)
 		fail_msg("%s", err.message);
 	assert_int_equal(n, 1);

@@ -4,7 +4,7 @@
  */
 #include <sys/socket.h>
 
-#include "host/mcp/child.h"
+#include "mcp/child.h"
 #include "tests/support/family.h"
 #include "tests/support/mcp_talk.h"
 

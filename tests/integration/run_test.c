@@ -1686,9 +1686,9 @@ make_installation(void **state)
 		return -1;
 	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
 	shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
-	      "cp \"$2/host/cli/koda-sandbox\" \"$1/bin\" && "
-	      "cp \"$2/worker/koda-fs-worker\" \"$2/host/proxy/koda-egress-proxy\" "
-	      "\"$2/stage2/koda-egress-connect\" \"$3\" "
+	      "cp \"$2/cli/koda-sandbox\" \"$1/bin\" && "
+	      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
+	      "\"$2/connect/koda-egress-connect\" \"$3\" "
 	      "\"$1/libexec/koda-sandbox\"",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	setenv("HOME", home, 1);

@@ -1068,8 +1068,8 @@ make_scene(void **state)
 	snprintf(project, sizeof(project), "%.*s/project", PATH_MAX - 32, prefix);
 	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
 	shell(
-	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox home && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "cp \"$2/worker/koda-fs-worker\" \"$2/worker/koda-fs-search\" libexec/koda-sandbox",
+	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox home && cp \"$2/cli/koda-sandbox\" bin && "
+	    "cp \"$2/worker/koda-fs-worker\" \"$2/search/koda-fs-search\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, NULL);
 	return make_project(state);
 }

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-#include "host/mcp/runtime.h"
-#include "host/mcp/status.h"
+#include "mcp/runtime.h"
+#include "mcp/status.h"
 #include "tests/support/mcp_host.h"
 
 #define ENTER "\033[?1049h"

@@ -432,8 +432,7 @@ worker_open(struct worker *w, const struct setup *setup)
 	cleanup_free uint8_t *packed = NULL;
 	const Koda__Reply *rep;
 
-	worker_start(w,
-	    setup->search ? KODA_TEST_HELPER_DIR "/koda-fs-search" : program(setup->program));
+	worker_start(w, setup->search ? KODA_TEST_SEARCH : program(setup->program));
 	make_seal(setup, &req, &seal, &packed);
 	rep = call(w, &req);
 	if (rep->result_case == KODA__REPLY__RESULT_ERROR)

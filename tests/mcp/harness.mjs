@@ -15,9 +15,9 @@ const PATIENCE_MS = 60_000;
 
 const installed = fs.mkdtempSync(path.join(process.env.TMPDIR ?? "/tmp", "installed-"));
 for (const [where, names] of Object.entries({
-	"bin": ["host/cli/koda-sandbox"],
-	"libexec/koda-sandbox": ["worker/koda-fs-worker", "worker/koda-fs-search", "stage2/koda-sandbox-stage2", "stage2/koda-egress-connect",
-		"host/proxy/koda-egress-proxy"],
+	"bin": ["cli/koda-sandbox"],
+	"libexec/koda-sandbox": ["worker/koda-fs-worker", "search/koda-fs-search", "stage2/koda-sandbox-stage2", "connect/koda-egress-connect",
+		"proxy/koda-egress-proxy"],
 })) {
 	fs.mkdirSync(path.join(installed, where), { recursive: true });
 	for (const name of names)

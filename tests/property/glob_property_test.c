@@ -1,12 +1,12 @@
 /*
- * worker/search/glob against a model that is slow and obviously right: does the glob from here on match the path from there
+ * search/glob against a model that is slow and obviously right: does the glob from here on match the path from there
  * on, asked again and again and written down in a table. Random globs and paths over few letters, so that many do match. And
  * braces against a shell's idea of them: each alternative put in place, one after the other.
  */
 #include "tests/support/proof.h"
 
-#include "worker/search/braces.h"
-#include "worker/search/glob.h"
+#include "search/braces.h"
+#include "search/glob.h"
 
 #define PAIRS    200000
 #define TEXT_MAX 24

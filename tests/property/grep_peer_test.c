@@ -4,7 +4,7 @@
  */
 #include "tests/support/patterns.h"
 
-#include "worker/search/grep.h"
+#include "search/grep.h"
 
 #define FILES     24
 #define TEXT_SIZE 1500

@@ -9,7 +9,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "worker/search/grep.h"
+#include "search/grep.h"
 
 #define TEXTS         6
 #define TEXT_SIZE     400

@@ -1,13 +1,13 @@
 /*
- * worker/search/walk against those whose rules it follows, over random trees that are really on the disk: what git lists of
+ * search/walk against those whose rules it follows, over random trees that are really on the disk: what git lists of
  * a work tree (ignore rules of every form that git reads), and what ripgrep lists, with random options, globs and types
  * (of the rules only those that the two read alike). Many trees side by side in one directory, so that one process of
  * the peer judges them all.
  */
 #include "tests/support/proof.h"
 
+#include "search/walk.h"
 #include "shared/filetypes.h"
-#include "worker/search/walk.h"
 
 /* So that the whole takes a few seconds, on a file system that makes a thousand files in one of them. KODA_WALK_TREES. */
 #define TREES      30

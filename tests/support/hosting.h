@@ -214,7 +214,7 @@ fixture_prepare(struct fixture *f, enum koda_mode mode)
 	assert_int_equal(mkdir(f->root, 0755), 0);
 	assert_int_equal(mkdir(f->helpers, 0755), 0);
 	put_real_worker(f);
-	put_search(f, KODA_TEST_HELPER_DIR "/koda-fs-search");
+	put_search(f, KODA_TEST_SEARCH);
 	snprintf(dir, sizeof(dir), "%s/koda-sandbox-stage2", f->helpers);
 	assert_int_equal(symlink(KODA_TEST_STAGE2, dir), 0);
 	put_proxy(f, KODA_TEST_PROXY);

@@ -72,9 +72,9 @@ make_installation(void **state)
 		return -1;
 	snprintf(prefix, sizeof(prefix), "%s", real);
 	shell(
-	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "cp \"$2/worker/koda-fs-worker\" \"$2/worker/koda-fs-search\" \"$2/host/proxy/koda-egress-proxy\" "
-	    "\"$2/stage2/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
+	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
+	    "cp \"$2/worker/koda-fs-worker\" \"$2/search/koda-fs-search\" \"$2/proxy/koda-egress-proxy\" "
+	    "\"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	signal(SIGPIPE, SIG_IGN);
 	return 0;

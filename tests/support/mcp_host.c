@@ -1,5 +1,5 @@
 /*
- * A server that knows no MCP: what of host/mcp stands alone, in a process that does as its standard input says. Of a
+ * A server that knows no MCP: what of mcp stands alone, in a process that does as its standard input says. Of a
  * child it sends back each piece that it reads, behind the child's number.
  *
  *	mcp_host                a server: "open N", "revoke N", "end N STATUS SENTENCE", "refusals", "big", "ping"
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/mcp/endpoint.h"
-#include "host/mcp/endpoint_client.h"
-#include "host/mcp/status.h"
+#include "mcp/endpoint.h"
+#include "mcp/endpoint_client.h"
+#include "mcp/status.h"
 
 #define CHILDREN_MAX 8
 

@@ -8,7 +8,7 @@
 #include "tests/support/proof.h"
 
 #define MCP_HOST    KODA_TEST_BUILD_DIR "/tests/support/mcp_host"
-#define PROGRAM     KODA_TEST_BUILD_DIR "/host/cli/koda-sandbox"
+#define PROGRAM     KODA_TEST_BUILD_DIR "/cli/koda-sandbox"
 #define PATIENCE_MS 20000
 
 struct process {

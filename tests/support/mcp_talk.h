@@ -48,9 +48,9 @@ talk_install(void **state)
 	assert_non_null(mkdtemp(name));
 	assert_non_null(realpath(name, talk_dir));
 	talk_shell(
-	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/host/cli/koda-sandbox\" bin && "
-	    "ln -s \"$2/worker/koda-fs-worker\" \"$2/worker/koda-fs-search\" "
-	    "\"$2/host/proxy/koda-egress-proxy\" \"$2/stage2/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
+	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
+	    "ln -s \"$2/worker/koda-fs-worker\" \"$2/search/koda-fs-search\" "
+	    "\"$2/proxy/koda-egress-proxy\" \"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
 	    talk_dir, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "tests/support/proof.h"
 
-#include "worker/search/walk.h"
+#include "search/walk.h"
 
 #define TOLD_MAX (4u << 20)
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "host/text/asked.h"
 #include "shared/cleanup.h"
+#include "show/asked.h"
 
 struct out {
 	char p[16384];

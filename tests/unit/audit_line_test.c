@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "host/mcp/audit_line.h"
-#include "host/mcp/digest.h"
+#include "mcp/audit_line.h"
+#include "mcp/digest.h"
 #include "shared/cleanup.h"
 
 /* 2026-01-02T03:04:05.678Z */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/body.h"
+#include "proxy/body.h"
 #include "shared/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

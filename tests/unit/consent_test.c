@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/consent.h"
+#include "mcp/consent.h"
 #include "shared/cleanup.h"
 
 static struct consent

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/diff.h"
-#include "host/text/asked.h"
+#include "mcp/diff.h"
 #include "shared/cleanup.h"
+#include "show/asked.h"
 
 /* clang-format off */
 static const struct {

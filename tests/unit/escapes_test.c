@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/cli/escapes.h"
+#include "cli/escapes.h"
 #include "shared/cleanup.h"
 
 static const struct {

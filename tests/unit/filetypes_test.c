@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "search/glob.h"
 #include "shared/filetypes.h"
-#include "worker/search/glob.h"
 
 static void
 test_sorted(void **state)

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "search/braces.h"
+#include "search/glob.h"
 #include "shared/cleanup.h"
-#include "worker/search/braces.h"
-#include "worker/search/glob.h"
 
 #define NAME GLOB_NAME
 #define CASE GLOB_IGNORE_CASE

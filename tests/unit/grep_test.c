@@ -1,4 +1,4 @@
-/* worker/search/grep: what is told of a file, in which order, and what a file may do to it. Real files, without a name. */
+/* search/grep: what is told of a file, in which order, and what a file may do to it. Real files, without a name. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
+#include "search/grep.h"
 #include "shared/cleanup.h"
 #include "tests/support/sanitized.h"
-#include "worker/search/grep.h"
 
 static int
 file_of(const void *content, size_t len)

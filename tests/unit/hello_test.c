@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/hello.h"
+#include "proxy/hello.h"
 #include "shared/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/http.h"
+#include "proxy/http.h"
 #include "shared/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

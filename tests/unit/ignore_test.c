@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "search/ignore.h"
 #include "shared/cleanup.h"
-#include "worker/search/ignore.h"
 
 #define MAX 100000
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/latency.h"
+#include "mcp/latency.h"
 #include "shared/cleanup.h"
 
 static const struct {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/line.h"
+#include "mcp/line.h"
 #include "shared/cleanup.h"
 
 static const struct {

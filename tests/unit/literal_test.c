@@ -1,4 +1,4 @@
-/* worker/search/literal, and what it is made of (sweep): each needle at each place of texts of each length, so that every way
+/* search/literal, and what it is made of (sweep): each needle at each place of texts of each length, so that every way
  * through the wide loops and their ends is gone. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "search/decode.h"
+#include "search/literal.h"
 #include "shared/cleanup.h"
-#include "worker/search/decode.h"
-#include "worker/search/literal.h"
 
 static const struct {
 	const char *label, *hay, *needle;

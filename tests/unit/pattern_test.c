@@ -1,4 +1,4 @@
-/* worker/search: what is told from a pattern's text (syntax), the way that is chosen for it (plan), what is refused, and that
+/* search: what is told from a pattern's text (syntax), the way that is chosen for it (plan), what is refused, and that
  * nothing gets past the limits. That the ways find the same is tests/property/grep_property_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
+#include "search/pattern.h"
+#include "search/plan.h"
+#include "search/syntax.h"
 #include "shared/cleanup.h"
 #include "tests/support/sanitized.h"
-#include "worker/search/pattern.h"
-#include "worker/search/plan.h"
-#include "worker/search/syntax.h"
 
 /* ---- syntax: the texts of which every match contains one ---- */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/printed.h"
+#include "mcp/printed.h"
 #include "shared/cleanup.h"
 
 /* clang-format off */

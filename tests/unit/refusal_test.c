@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/gate.h"
-#include "host/proxy/http.h"
+#include "proxy/gate.h"
+#include "proxy/http.h"
 #include "shared/cleanup.h"
 
 #define X16  "xxxxxxxxxxxxxxxx"

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/body.h"
-#include "host/proxy/rewrite.h"
+#include "proxy/body.h"
+#include "proxy/rewrite.h"
 #include "shared/cleanup.h"
 
 #define OUT_MAX 65536

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/rpc.h"
+#include "mcp/rpc.h"
 #include "shared/cleanup.h"
 
 #define V "\"jsonrpc\":\"2.0\""

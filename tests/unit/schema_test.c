@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/schema.h"
-#include "host/mcp/tools.h"
+#include "mcp/schema.h"
+#include "mcp/tools.h"
 #include "shared/cleanup.h"
 
 /* clang-format off */

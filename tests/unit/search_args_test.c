@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/cli/search_args.h"
+#include "cli/search_args.h"
 #include "shared/cleanup.h"
 
 #define WORDS_MAX 10

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/cli/search_print.h"
+#include "cli/search_print.h"
 #include "shared/cleanup.h"
 
 #define FOUND_MAX 6

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/proxy/socks.h"
+#include "proxy/socks.h"
 #include "shared/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/tokens.h"
+#include "mcp/tokens.h"
 #include "shared/cleanup.h"
 
 #define NOW 1000

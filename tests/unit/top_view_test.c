@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/cli/top_view.h"
+#include "cli/top_view.h"
 #include "shared/cleanup.h"
 
 static const char two[] =

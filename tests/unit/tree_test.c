@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "host/mcp/tree.h"
+#include "mcp/tree.h"
 #include "shared/cleanup.h"
 
 static char root[PATH_MAX];

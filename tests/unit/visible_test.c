@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "host/text/visible.h"
 #include "shared/cleanup.h"
+#include "show/visible.h"
 
 #define BAD "\xef\xbf\xbd"
 

@@ -8,7 +8,7 @@
 
 #include "tests/support/walking.h"
 
-#include "worker/search/names.h"
+#include "search/names.h"
 
 /* ---- what is no file ---- */
 

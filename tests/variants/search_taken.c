@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "search/grep.h"
 #include "shared/cleanup.h"
 #include "tests/support/search_attempts.h"
-#include "worker/search/grep.h"
 
 /* The place: found, not told. What is taken over looks around in its own descriptors. */
 static int

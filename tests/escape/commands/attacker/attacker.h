@@ -2,8 +2,8 @@
  * What an attack does where a shell cannot, one word each: attacker WORD ARGUMENTS. Nothing here knows whether it is
  * sandboxed. It exits 0 when the kernel let it, which no judge asks for: harm is judged outside.
  */
-#ifndef KODA_TESTS_ATTACKER_H
-#define KODA_TESTS_ATTACKER_H
+#ifndef KODA_TESTS_ESCAPE_COMMANDS_ATTACKER_ATTACKER_H
+#define KODA_TESTS_ESCAPE_COMMANDS_ATTACKER_ATTACKER_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,0 +1,95 @@
+/* doctor: what this machine can enforce, and what to do about what it cannot. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "cli/show.h"
+
+/* Nothing on this machine tells whether it was done; without it a user only thinks to be safe. */
+static const char reminder[] =
+    "An agent's own tools for files and commands are not sandboxed: where it uses 'koda-sandbox mcp', turn them off in its "
+    "settings.";
+
+struct doctor {
+	json_t *list; /* NULL: print instead */
+	bool colour;
+	bool fit; /* all that auto needs is there */
+	size_t n;
+};
+
+static void
+print(const struct doctor *doctor, const struct koda_capability *capability)
+{
+	const char *verdict = capability->available ? "yes"
+	    : capability->needed_for_auto           ? "NO"
+						    : "no";
+	const char *colour = capability->available ? "\033[32m"
+	    : capability->needed_for_auto          ? "\033[31m"
+						   : "\033[33m";
+
+	printf("%s%-4s%s", doctor->colour ? colour : "", verdict, doctor->colour ? "\033[0m" : "");
+	printf("%-24s ", capability->name);
+	show_string(stdout, capability->detail);
+	putchar('\n');
+	if (!capability->available && capability->remedy[0] != '\0') {
+		fputs("      try: ", stdout);
+		show_string(stdout, capability->remedy);
+		putchar('\n');
+	}
+}
+
+static int
+on_capability(void *data, const struct koda_capability *capability)
+{
+	struct doctor *doctor = data;
+	json_t *object;
+
+	doctor->n++;
+	if (capability->needed_for_auto && !capability->available)
+		doctor->fit = false;
+	if (doctor->list == NULL) {
+		print(doctor, capability);
+		return 0;
+	}
+	object = json_object();
+	json_object_set_new(object, "name", json_string(capability->name));
+	json_object_set_new(object, "available", json_boolean(capability->available));
+	json_object_set_new(object, "needed_for_auto", json_boolean(capability->needed_for_auto));
+	json_object_set_new(object, "detail",
+	    show_json_lossy(capability->detail, strlen(capability->detail)));
+	json_object_set_new(object, "remedy",
+	    show_json_lossy(capability->remedy, strlen(capability->remedy)));
+	json_array_append_new(doctor->list, object);
+	return 0;
+}
+
+int
+cmd_doctor(const struct cli *cli)
+{
+	struct doctor doctor = { .fit = true, .colour = output_colour(STDOUT_FILENO) };
+	int status;
+
+	if (args_has(&cli->args, OPT_JSON))
+		doctor.list = json_array();
+	/* A doctor that found nothing to examine has not found health. */
+	if (koda_doctor(NULL, on_capability, &doctor) != 0 || doctor.n == 0)
+		doctor.fit = false;
+	status = doctor.fit ? EXIT_DONE : EXIT_FAILED;
+	if (doctor.list == NULL) {
+		puts(doctor.fit
+			? "Everything that auto mode needs is there."
+			: "Something that auto mode needs is not there: it will refuse to start.");
+		puts(reminder);
+		return output_done(status);
+	} else {
+		json_t *object = output_object();
+		int printed;
+
+		json_object_set_new(object, "auto_ready", json_boolean(doctor.fit));
+		json_object_set_new(object, "capabilities", doctor.list);
+		json_object_set_new(object, "reminder", json_string(reminder));
+		printed = output_json(object);
+		return printed != EXIT_DONE ? printed : status;
+	}
+}

@@ -1,0 +1,53 @@
+/* mcp: what the command line says, for mcp. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/job.h"
+#include "cli/output.h"
+#include "mcp/endpoint_client.h"
+#include "mcp/mcp.h"
+
+static int
+be_child(const struct cli *cli)
+{
+	const unsigned others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT);
+	struct koda_error err;
+	int status;
+
+	if (cli->args.given & others)
+		return output_usage(cli,
+		    "--child stands alone: mode, root and log are what the session was opened with");
+	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
+	if (status < 0)
+		return output_error(cli, &err, NULL);
+	if (err.message[0] != '\0')
+		output_note(NULL, err.message);
+	return status;
+}
+
+int
+cmd_mcp(const struct cli *cli)
+{
+	struct mcp_options options = { .mode = cli->args.mode, .audit = cli->args.audit };
+	struct koda_error err = { 0 };
+	enum mcp_end end;
+	char *root;
+	int status;
+
+	if (args_has(&cli->args, OPT_CHILD))
+		return be_child(cli);
+	status = job_find_root(cli, &root);
+	if (status != EXIT_DONE)
+		return status;
+	options.root = root;
+	end = mcp_serve(&options, &err);
+	if (end == MCP_NO_AUDIT)
+		status = output_usage(cli, "--audit: %s", err.message);
+	else if (end == MCP_FAILED)
+		status = output_error(cli, &err, NULL);
+	if (end == MCP_FAILED && err.code == KODA_UNSUPPORTED)
+		status = EXIT_SETUP;
+	free(root);
+	return status;
+}

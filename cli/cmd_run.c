@@ -1,0 +1,591 @@
+/*
+ * run and shell: a command in the kernel sandbox, as if it were run here: its input, output and status
+ * are ours, signals reach it, and what it was refused is told behind its standard error.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/plain.h"
+#include "cli/run_report.h"
+#include "cli/show.h"
+#include "cli/signals.h"
+#include "cli/streams.h"
+#include "cli/terminal.h"
+
+/* How often it is looked whether we are in the terminal's foreground again, while we are not. */
+#define BACKGROUND_MS 200
+
+struct run {
+	const struct cli *cli;
+	char *root; /* canonical */
+	char *cwd;  /* the root, or below it */
+	const char *const *argv;
+	const char *shell; /* instead of argv */
+	bool interactive;  /* a person's shell */
+	struct ask ask;
+	struct koda_session *session;
+	struct koda_slot *slot;
+	struct streams streams;
+	struct koda_command *command;
+	int signals;           /* where they are read, or -1 */
+	unsigned asked_to_end; /* signals that usually end a program */
+	bool ending;
+};
+
+static bool
+has(const struct run *run, enum opt opt)
+{
+	return args_has(&run->cli->args, opt);
+}
+
+static void
+on_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	const struct run *run = data;
+
+	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
+		output_note("warning", text);
+	else if (has(run, OPT_VERBOSE))
+		output_note(NULL, text);
+}
+
+/* Our terminal is raw while it is ours and the command has its own; and the sizes agree. */
+static void
+adapt_terminal(struct run *run)
+{
+	struct streams *s = &run->streams;
+
+	if (s->tty && isatty(STDIN_FILENO))
+		terminal_raw(STDIN_FILENO);
+	if (s->master >= 0 && s->terminal >= 0)
+		terminal_copy_size(s->terminal, s->master);
+}
+
+static void
+on_question(void *data, const struct koda_question *question)
+{
+	struct run *run = data;
+	const bool raw = terminal_is_raw(); /* a question comes while the command runs, too */
+
+	terminal_restore();
+	signals_suspend(run->signals);
+	ask_user(&run->ask, question);
+	signals_resume(run->signals);
+	if (raw)
+		adapt_terminal(run);
+}
+
+/* ---- how it ends when nothing was run ---- */
+
+enum stage {
+	STAGE_OPEN, /* the session: the root, the policy, what this machine can do */
+	STAGE_SLOT, /* the sandbox */
+	STAGE_COMMAND,
+};
+
+static int
+status_of(enum stage stage, const struct koda_error *err)
+{
+	switch (err->code) {
+	case KODA_POLICY_DENIED:
+	case KODA_NOT_APPROVED:
+		return EXIT_REFUSED;
+	case KODA_UNSUPPORTED:
+		return EXIT_SETUP;
+	case KODA_WORKER:
+	case KODA_PROTOCOL:
+	case KODA_TIMEOUT:
+		return stage == STAGE_SLOT ? EXIT_SETUP : EXIT_HOST;
+	case KODA_IO:
+		/* The kernel's word on executing it. */
+		if (stage == STAGE_COMMAND)
+			return err->errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		return EXIT_HOST;
+	case KODA_OK:
+	case KODA_INVALID:
+	case KODA_CONFLICT:
+	case KODA_TOO_LARGE:
+	case KODA_UNKNOWN:
+	case KODA_INTERNAL:
+		return EXIT_HOST;
+	}
+	return EXIT_HOST;
+}
+
+static int
+tell(const struct run *run, enum stage stage, struct koda_error *err)
+{
+	const char *remedy = NULL;
+
+	if (err->code == KODA_NOT_APPROVED && run->ask.nobody) {
+		snprintf(err->message, sizeof(err->message),
+		    "the command was not run: in safe mode each one is approved on the terminal, "
+		    "and there is nobody to ask");
+		remedy = has(run, OPT_NO_SANDBOX) ? "run it in a terminal"
+						  : "run it in a terminal, or with --mode auto";
+	} else if (err->code == KODA_UNKNOWN) {
+		remedy = "look at what it has done before you run it again";
+	}
+	output_error(run->cli, err, remedy);
+	return status_of(stage, err);
+}
+
+static int
+tell_errno(const struct run *run, const char *what)
+{
+	struct koda_error err = { .code = KODA_INTERNAL, .errnum = errno };
+
+	snprintf(err.message, sizeof(err.message), "%s: %s", what, strerror(errno));
+	return tell(run, STAGE_COMMAND, &err);
+}
+
+/* ---- where ---- */
+
+/* The current directory when it is the root or below it, else the root. */
+static void
+choose_cwd(struct run *run)
+{
+	char *cwd = getcwd(NULL, 0);
+
+	if (cwd != NULL && cwd[0] == '/' && job_below(cwd, run->root) != NULL) {
+		run->cwd = cwd;
+		return;
+	}
+	free(cwd);
+	run->cwd = output_alloc(strlen(run->root) + 1);
+	strcpy(run->cwd, run->root);
+}
+
+static int
+find_place(struct run *run)
+{
+	int status = job_find_root(run->cli, &run->root);
+
+	/* A status of 1 would be taken for the command's. */
+	if (status != EXIT_DONE)
+		return EXIT_HOST;
+	choose_cwd(run);
+	return EXIT_DONE;
+}
+
+/* ---- without a sandbox ---- */
+
+static const char *
+first_word(const char *shell, char *buf, size_t size)
+{
+	snprintf(buf, size, "%.*s", (int)strcspn(shell, " \t\n;|&"), shell);
+	return buf;
+}
+
+static int
+run_plain(struct run *run)
+{
+	const char *const by_shell[] = { "/bin/sh", "-c", run->shell, NULL };
+	const char *const *argv = run->shell != NULL ? by_shell : run->argv;
+	const struct args *args = &run->cli->args;
+	struct koda_question question = { .kind = KODA_OP_RUN,
+		.mode = args->mode,
+		.argv = argv,
+		.cwd = run->cwd };
+	struct plain_limits limits;
+	struct koda_error err;
+	char tool[256];
+
+	/* Auto asks nobody, and what Plan promises nobody would hold. */
+	if (args->mode != KODA_SAFE) {
+		err = (struct koda_error){ .code = KODA_POLICY_DENIED };
+		snprintf(err.message, sizeof(err.message),
+		    "in %s mode nothing runs without the sandbox: --no-sandbox is for debugging, "
+		    "in safe mode",
+		    args->mode == KODA_AUTO ? "auto" : "plan");
+		return tell(run, STAGE_COMMAND, &err);
+	}
+	output_note("warning",
+	    "NO SANDBOX: this command may read, change and reach everything that you may");
+	if (!isatty(STDIN_FILENO) && !ask_yes(&run->ask, &question)) {
+		err = (struct koda_error){ .code = KODA_NOT_APPROVED };
+		snprintf(err.message, sizeof(err.message), "the command was not approved");
+		return tell(run, STAGE_COMMAND, &err);
+	}
+	if (plain_limits_get(args->mode, run->root, &limits, &err) < 0)
+		return tell(run, STAGE_COMMAND, &err);
+	/* As in the sandbox: a person's shell lasts, anything else not longer than the mode lets it. */
+	if (run->interactive)
+		limits.wall_ms = args->timeout_ms;
+	else if (args->timeout_ms > 0 && (limits.wall_ms == 0 || args->timeout_ms < limits.wall_ms))
+		limits.wall_ms = args->timeout_ms;
+	return plain_run(run->cli, argv,
+	    run->shell != NULL ? first_word(run->shell, tool, sizeof(tool)) : argv[0], run->cwd,
+	    &limits);
+}
+
+/* ---- in the sandbox ---- */
+
+/*
+ * The file that standard input comes from: what a command may write anyway it may have as it is. So may
+ * it have one without a name, which bash makes of a here-document.
+ */
+static bool
+may_pass_file(void *data, int fd)
+{
+	struct run *run = data;
+	struct koda_op op = { .kind = KODA_OP_EXPLAIN, .access = KODA_WRITE_ACCESS };
+	struct koda_result result = { 0 };
+	struct koda_error err;
+	struct stat here, there;
+	char link[64], path[KODA_PATH_SHOWN_MAX];
+	bool allowed;
+	ssize_t n;
+
+	if (fstat(fd, &here) < 0)
+		return false;
+	if (here.st_nlink == 0)
+		return true;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	if (path[0] != '/' || lstat(path, &there) < 0 || there.st_dev != here.st_dev ||
+	    there.st_ino != here.st_ino)
+		return false;
+	op.path = path;
+	allowed = koda_call(run->slot, &op, &result, &err) == 0 && result.allowed &&
+	    strcmp(result.path, path) == 0;
+	koda_result_done(&result);
+	return allowed;
+}
+
+static void
+tell_enforcement(const struct run *run)
+{
+	struct koda_enforcement enforcement = { 0 };
+	char text[160];
+
+	koda_slot_enforcement(run->slot, &enforcement);
+	snprintf(text, sizeof(text),
+	    "worker %d is ready: Landlock ABI %u, seccomp %s, in the sandbox's view %s",
+	    koda_slot_pid(run->slot), enforcement.landlock_abi, enforcement.seccomp ? "yes" : "no",
+	    enforcement.mount_view ? "yes" : "no");
+	output_note(NULL, text);
+}
+
+static int
+open_slot(struct run *run)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	struct koda_error err = { 0 };
+
+	options.root = run->root;
+	options.mode = run->cli->args.mode;
+	options.approve = on_question;
+	options.event = on_event;
+	options.data = run;
+	options.commands = true;
+	run->session = koda_session_open(&options, &err);
+	if (run->session == NULL)
+		return tell(run, STAGE_OPEN, &err);
+	run->slot = koda_slot_acquire(run->session, NULL, &err);
+	if (run->slot == NULL)
+		return tell(run, STAGE_SLOT, &err);
+	if (has(run, OPT_VERBOSE))
+		tell_enforcement(run);
+	return EXIT_DONE;
+}
+
+static enum streams_tty
+wanted_tty(const struct run *run)
+{
+	if (has(run, OPT_TTY))
+		return STREAMS_TTY_ALWAYS;
+	return has(run, OPT_NO_TTY) ? STREAMS_TTY_NEVER : STREAMS_TTY_FITTING;
+}
+
+static int
+start(struct run *run)
+{
+	const struct args *args = &run->cli->args;
+	struct streams *s = &run->streams;
+	struct koda_command_options options = { 0 };
+	struct koda_error err = { 0 };
+
+	/* In a shell a person reads what is refused to whom. */
+	if (streams_open(s, wanted_tty(run), has(run, OPT_JSON), !run->interactive, may_pass_file,
+		run) < 0)
+		return tell_errno(run, "pipes and terminals");
+	options.argv = run->argv;
+	options.shell = run->shell;
+	options.cwd = run->cwd;
+	options.stdin_fd = s->give[0];
+	options.stdout_fd = s->capture ? 0 : s->give[1];
+	options.stderr_fd = s->capture ? 0 : s->give[2];
+	options.tty = s->tty;
+	options.interactive = run->interactive && s->tty;
+	options.timeout_ms = args->timeout_ms;
+	/* Who typed it wants it. */
+	options.approved = isatty(STDIN_FILENO);
+	run->command = koda_command_start(run->slot, &options, NULL, NULL, &err);
+	streams_given(s);
+	return run->command != NULL ? EXIT_DONE : tell(run, STAGE_COMMAND, &err);
+}
+
+static void
+end(struct run *run)
+{
+	if (!run->ending)
+		koda_command_end(run->command);
+	run->ending = true;
+}
+
+static void
+pass_on(struct run *run, int signo)
+{
+	struct koda_error err;
+
+	/* When it has no process any more there is nothing to tell it. */
+	koda_command_signal(run->command, signo, &err);
+}
+
+static void
+on_signal(struct run *run, int signo)
+{
+	switch (signo) {
+	case SIGWINCH:
+		adapt_terminal(run);
+		/* A pseudo-terminal that is its own has told it. */
+		if (run->streams.master >= 0 && !run->streams.tty)
+			pass_on(run, SIGWINCH);
+		break;
+	case SIGTSTP:
+		/* Its groups are orphaned ones, which SIGTSTP does not stop. With a terminal of its own it is
+		 * its business who is stopped: only we go to the background. */
+		if (!run->streams.tty)
+			pass_on(run, SIGSTOP);
+		terminal_restore();
+		raise(SIGSTOP);
+		break;
+	case SIGCONT:
+		if (!run->streams.tty)
+			pass_on(run, SIGCONT);
+		adapt_terminal(run);
+		break;
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+		/* Who says it twice means it. */
+		if (run->asked_to_end++ == 0)
+			pass_on(run, signo);
+		else
+			end(run);
+		break;
+	default:
+		pass_on(run, signo);
+		break;
+	}
+}
+
+/* Until the command is over and all that it printed is where it belongs. */
+static int
+attend(struct run *run)
+{
+	struct streams *s = &run->streams;
+	struct koda_error err = { 0 };
+	bool over = false;
+
+	adapt_terminal(run);
+	for (;;) {
+		struct pollfd fds[2 + STREAMS_POLL_MAX] = {
+			{ .fd = koda_session_fd(run->session), .events = POLLIN },
+			{ .fd = run->signals, .events = POLLIN },
+		};
+		size_t n = 2;
+		int r, signo;
+
+		r = over ? 1 : koda_command_wait(run->command, 0, &err);
+		if (r < 0)
+			return tell(run, STAGE_COMMAND, &err);
+		over = r > 0;
+		streams_carry(s, over);
+		/* A pipe that nobody reads is closed; a pseudo-terminal can only hang up. */
+		if (s->lost != 0 && s->master >= 0 && !over)
+			end(run);
+		if (over && streams_drained(s))
+			return EXIT_DONE;
+		if (over)
+			fds[0].fd = -1;
+		n += streams_poll(s, over, fds + n);
+		poll(fds, n, streams_waits(s) ? BACKGROUND_MS : -1);
+		while ((signo = signals_next(run->signals)) != 0) {
+			if (!over)
+				on_signal(run, signo);
+			else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
+				return 128 + signo; /* whoever reads our output does not */
+		}
+	}
+}
+
+/* The result's, and what the text tells that was not captured: all that there is of the slot. */
+static void
+report_violations(const struct run *run)
+{
+	const struct heard *heard = &run->streams.heard;
+	const char *name = run->shell != NULL ? run->shell : run->argv[0];
+
+	koda_slot_scan_output(run->slot, name, run->cwd, heard->head, heard->head_len, NULL, NULL);
+	koda_slot_scan_output(run->slot, name, run->cwd, heard->tail, heard->tail_len, NULL, NULL);
+	run_report_violations(run->slot);
+}
+
+static int
+finish(struct run *run)
+{
+	const struct run_subject subject = { run->cli, run->root, run->argv, run->shell, run->cwd };
+	struct koda_command_result result = { 0 };
+	struct koda_error err = { 0 };
+	int status, printed;
+
+	if (koda_command_result(run->command, &result, &err) < 0)
+		return tell(run, STAGE_COMMAND, &err);
+	status = result.hit == KODA_HIT_WALL_TIME ? EXIT_TIMED_OUT : result.status;
+	if (!has(run, OPT_JSON)) {
+		report_violations(run);
+		if (status != 0)
+			run_report_failures(run->slot);
+		run_report_limit(&result);
+		if (run->streams.lost != 0 && run->streams.lost != EPIPE) {
+			errno = run->streams.lost;
+			output_lost();
+		}
+	}
+	if (has(run, OPT_VERBOSE))
+		run_report_times(&result);
+	if (has(run, OPT_JSON)) {
+		printed = run_report_json(&subject, run->slot, &result);
+		if (printed != EXIT_DONE)
+			status = EXIT_HOST;
+	}
+	koda_command_result_done(&result);
+	return status;
+}
+
+static int
+run_in_sandbox(struct run *run)
+{
+	int status = open_slot(run);
+
+	if (status == EXIT_DONE && has(run, OPT_VERBOSE)) {
+		const struct run_subject subject = { run->cli, run->root, run->argv, run->shell,
+			run->cwd };
+
+		run_report_environment(&subject);
+	}
+	/* From before it can have said a word: who answers that with a signal means it, not us. */
+	if (status == EXIT_DONE && (run->signals = signals_open()) < 0)
+		status = tell_errno(run, "signals");
+	if (status == EXIT_DONE)
+		status = start(run);
+	if (status == EXIT_DONE)
+		status = attend(run);
+	terminal_restore();
+	if (status == EXIT_DONE)
+		status = finish(run);
+	/* While signals are read by us: what is closed now takes a moment, and closes in order. */
+	koda_command_free(run->command);
+	streams_done(&run->streams);
+	koda_slot_release(run->slot);
+	koda_session_close(run->session);
+	signals_close(&run->signals);
+	return status;
+}
+
+static int
+run_it(const struct cli *cli, const char *const *argv, const char *shell, bool interactive)
+{
+	struct run run = { .cli = cli,
+		.argv = argv,
+		.shell = shell,
+		.interactive = interactive,
+		.signals = -1 };
+	int status;
+
+	streams_init(&run.streams);
+	status = find_place(&run);
+	if (status == EXIT_DONE) {
+		run.ask.base = run.cwd;
+		run.ask.command = shell != NULL ? shell : argv[0];
+		status = has(&run, OPT_NO_SANDBOX) ? run_plain(&run) : run_in_sandbox(&run);
+	}
+	free(run.root);
+	free(run.cwd);
+	return status;
+}
+
+static int
+check_options(const struct cli *cli)
+{
+	const struct args *args = &cli->args;
+
+	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_TTY))
+		return output_usage(cli, "--tty and --no-tty at once");
+	if (args_has(args, OPT_JSON) && args_has(args, OPT_TTY))
+		return output_usage(cli, "--json captures the output, --tty shows it: one of them");
+	if (args_has(args, OPT_JSON) && args_has(args, OPT_NO_SANDBOX))
+		return output_usage(cli, "--json tells about the sandbox, --no-sandbox has none");
+	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_SANDBOX))
+		return output_usage(cli, "--no-sandbox runs it on the terminal that there is");
+	return EXIT_DONE;
+}
+
+int
+cmd_run(const struct cli *cli)
+{
+	int status = check_options(cli);
+
+	if (status != EXIT_DONE)
+		return status;
+	if (args_has(&cli->args, OPT_COMMAND) && cli->words[0] != NULL)
+		return output_usage(cli, "a command line with -c and the command '%s': one of them",
+		    cli->words[0]);
+	if (args_has(&cli->args, OPT_COMMAND))
+		return run_it(cli, NULL, cli->args.command, false);
+	if (cli->words[0] == NULL)
+		return output_usage(cli, "run what? -c 'COMMAND LINE', or -- COMMAND ARGUMENT...");
+	return run_it(cli, (const char *const *)cli->words, NULL, false);
+}
+
+/* $SHELL, if the system lists it as one: anything could stand there. */
+static const char *
+find_shell(void)
+{
+	const char *shell = getenv("SHELL"), *ret = "/bin/sh", *one;
+
+	if (shell == NULL)
+		return ret;
+	setusershell();
+	while ((one = getusershell()) != NULL) {
+		if (strcmp(one, shell) == 0)
+			ret = shell;
+	}
+	endusershell();
+	return ret;
+}
+
+int
+cmd_shell(const struct cli *cli)
+{
+	const char *const argv[] = { find_shell(), NULL };
+	int status = check_options(cli);
+
+	if (status != EXIT_DONE)
+		return status;
+	if (args_has(&cli->args, OPT_JSON))
+		return output_usage(cli, "a shell is for a person, --json for a program");
+	return run_it(cli, argv, NULL, true);
+}

@@ -1,0 +1,76 @@
+/* What a command is, and what the process's status says about its end. */
+#ifndef KODA_CLI_COMMAND_H
+#define KODA_CLI_COMMAND_H
+
+#include "cli/args.h"
+
+enum exit_status {
+	EXIT_DONE = 0,
+	/* glob, grep and tree, as grep(1) has them. */
+	EXIT_NOTHING = 1, /* nothing was found */
+	EXIT_TROUBLE = 2, /* whatever went wrong */
+	/* The others. */
+	EXIT_FAILED = 1, /* the kernel said no, too large, an impossible path */
+	EXIT_USAGE = 2,
+	EXIT_REFUSED = 3, /* by the policy, or by whoever was asked */
+	EXIT_CONFLICT = 4,
+	/* run and shell: else it is the command's own, 128 + the number when a signal ended it. */
+	EXIT_SETUP = 88,      /* the kernel sandbox could not be built: nothing was run */
+	EXIT_TIMED_OUT = 124, /* as timeout(1) */
+	EXIT_HOST = 125,      /* the sandbox itself failed; as env(1) and timeout(1) do */
+	EXIT_NOT_RUN = 126,   /* the command was found and could not be executed; as a shell */
+	EXIT_NOT_FOUND = 127,
+};
+
+struct command;
+
+struct cli {
+	struct args args;
+	const struct command *command; /* NULL until the words told it */
+	char **words;                  /* behind the command's own */
+};
+
+#define WORDS_ANY SIZE_MAX
+
+struct command {
+	const char *group; /* "fs"; NULL: the name stands alone */
+	const char *name;
+	const char *synopsis; /* its words */
+	size_t n_words;       /* at most; WORDS_ANY: as many as there are */
+	unsigned opts;        /* OPT_BITs beside OPT_COMMON */
+	const char *brief;
+	const char *help;                  /* more sentences, or "" */
+	const char *conflict_remedy;       /* what to do about KODA_CONFLICT, or NULL */
+	int (*run)(const struct cli *cli); /* returns an exit_status */
+};
+
+int cmd_read(const struct cli *cli);
+int cmd_write(const struct cli *cli);
+int cmd_edit(const struct cli *cli);
+int cmd_stat(const struct cli *cli);
+int cmd_list(const struct cli *cli);
+int cmd_glob(const struct cli *cli);
+int cmd_grep(const struct cli *cli);
+int cmd_tree(const struct cli *cli);
+int cmd_mkdir(const struct cli *cli);
+int cmd_rm(const struct cli *cli);
+int cmd_mv(const struct cli *cli);
+int cmd_explain_read(const struct cli *cli);
+int cmd_explain_write(const struct cli *cli);
+int cmd_explain_net(const struct cli *cli);
+int cmd_audit_verify(const struct cli *cli);
+int cmd_top(const struct cli *cli);
+int cmd_run(const struct cli *cli);
+int cmd_shell(const struct cli *cli);
+int cmd_quarantine_list(const struct cli *cli);
+int cmd_quarantine_restore(const struct cli *cli);
+int cmd_caches_list(const struct cli *cli);
+int cmd_caches_clear(const struct cli *cli);
+int cmd_quarantine_show(const struct cli *cli);
+int cmd_quarantine_delete(const struct cli *cli);
+extern const struct opt_table quarantine_list_options, quarantine_delete_options;
+int cmd_policy(const struct cli *cli);
+int cmd_doctor(const struct cli *cli);
+int cmd_mcp(const struct cli *cli);
+
+#endif

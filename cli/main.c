@@ -1,0 +1,475 @@
+/*
+ * koda-sandbox: the library's first user. The table of commands, the way from words to a row, and
+ * the help, which is made from the same rows.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/search_args.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SEARCH_STATUS                                                                              \
+	"\n\nStatus: 0 something was found, 1 nothing, 2 anything else: wrong usage, refused, failed."
+
+/* clang-format off */
+static const struct command commands[] = {
+	{ "fs", "read", "PATH", 1, OPT_BIT(OPT_OFFSET) | OPT_BIT(OPT_MAX) | OPT_BIT(OPT_DIGEST),
+	    "copy a file to standard output",
+	    "The content comes byte for byte; with --digest the digest is a line on standard error. "
+	    "With --json\nit is a string, base64 where it is not text in UTF-8, of at most 64 MiB.",
+	    NULL, cmd_read },
+	{ "fs", "write", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_IF_ABSENT) | OPT_BIT(OPT_DIGEST),
+	    "make standard input the content of a file",
+	    "Creates or replaces the file, and missing directories; a reader sees the old content or the "
+	    "new one.",
+	    "read the file again before you replace it", cmd_write },
+	{ "fs", "edit", "PATH --old TEXT --new TEXT [--all] ...", 1,
+	    OPT_MUTATION | OPT_BIT(OPT_OLD) | OPT_BIT(OPT_NEW) | OPT_BIT(OPT_ALL) | OPT_BIT(OPT_DIGEST),
+	    "replace text in a file",
+	    "Replacements are applied in order, each to what the one before left; all happen or none.",
+	    "read the file again; a longer --old says which occurrence, --all means each",
+	    cmd_edit },
+	{ "fs", "stat", "PATH", 1, OPT_BIT(OPT_DIGEST),
+	    "tell what a name is", "A symbolic link is not followed.", NULL, cmd_stat },
+	{ "fs", "list", "[PATH]", 1, 0,
+	    "list a directory", "Without PATH the current one. What the policy hides is counted, not listed.", NULL, cmd_list },
+	{ "fs", "glob", "PATTERN [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "find files by name",
+	    "Prints the files below PATH, or the current directory, that PATTERN matches, by path: '*.c' at any depth,\n"
+	    "'src/**' below src. Links are not followed. What ignore files name is left out, as are hidden names, unless\n"
+	    "PATTERN itself names it, as with rg -g." SEARCH_STATUS,
+	    NULL, cmd_glob },
+	{ "fs", "grep", "REGEX [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "find lines by content",
+	    "Prints the lines that match below PATH, or the current directory, by path. The options mean what they mean\n"
+	    "to ripgrep; the manual says where they differ. Links are not followed. What ignore files name is left out,\n"
+	    "as are hidden names and binary files. With --json one object a line, and one with what came of it." SEARCH_STATUS,
+	    NULL, cmd_grep },
+	{ "fs", "tree", "[PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
+	    "list a directory and all below it",
+	    "Sizes are bytes; of a directory it is all of what is listed below it, with the number of files."
+	    SEARCH_STATUS, NULL, cmd_tree },
+	{ "fs", "mkdir", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_PARENTS),
+	    "make a directory", "", "--parents takes a directory that is there already", cmd_mkdir },
+	{ "fs", "rm", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_RECURSIVE),
+	    "remove a file, a link or a directory", "A symbolic link is removed, not its target.",
+	    "read the file again before you remove it", cmd_rm },
+	{ "fs", "mv", "FROM TO", 2, OPT_MUTATION | OPT_BIT(OPT_OVERWRITE),
+	    "rename or move", "TO is the new name itself, also when a directory is there.",
+	    "--overwrite replaces what is there", cmd_mv },
+	{ "explain", "read", "PATH", 1, 0,
+	    "tell whether a path may be read, and why",
+	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
+	    cmd_explain_read },
+	{ "explain", "write", "PATH", 1, 0,
+	    "tell whether a path may be changed, and why",
+	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
+	    cmd_explain_write },
+	{ "explain", "net", "HOST[:PORT]", 1, 0,
+	    "tell whether a host may be reached, and why",
+	    "Without a port 443. Nothing is looked up: the addresses that a name leads to are judged when it is\n"
+	    "connected to. The status is 0 if it may be reached, 3 if not, or if the user is asked first.", NULL,
+	    cmd_explain_net },
+	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
+	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
+	    OPT_BIT(OPT_NO_SANDBOX),
+	    "run a command in the kernel sandbox",
+	    "It can change what the policy lets it change, and reach no process, socket or network outside.\n"
+	    "Input, output and signals pass through; where standard input and output are a terminal it has one\n"
+	    "of its own. In safe mode a command is asked for, unless it is typed at a terminal. What it was\n"
+	    "refused is told behind its standard error. With --json its output is captured.\n\n"
+	    "Status: the command's, 128 + n when signal n ended it; 124 its time was over, 125 the host failed,\n"
+	    "126 it could not be executed, 127 not found, 88 the sandbox could not be built, 3 not approved.",
+	    NULL, cmd_run },
+	{ NULL, "shell", "", 0,
+	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
+	    "open a shell in the kernel sandbox", "The shell is $SHELL, if /etc/shells has it, else /bin/sh.",
+	    NULL, cmd_shell },
+	{ "quarantine", "list", "", 0, 0,
+	    "list what commands planted and was taken away",
+	    "Git hooks and settings, mostly, that a tool on the host would have run. Oldest first.\n"
+	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
+	    cmd_quarantine_list },
+	{ "quarantine", "show", "NAME", 1, 0,
+	    "show what was taken away",
+	    "What it is, where it was, when and why it was taken away, and 64 KiB of what is in it. All of it is what\n"
+	    "a command wrote: nothing of it is run or followed, and what could mislead is escaped.", NULL,
+	    cmd_quarantine_show },
+	{ "quarantine", "delete", "[NAME]...", WORDS_ANY, 0,
+	    "delete what was taken away, for good",
+	    "What is named, all that is older than so many days, or with --all that of every root.\n"
+	    "Status: 0 done, 1 failed, 2 wrong usage, 3 in plan mode.", NULL,
+	    cmd_quarantine_delete },
+	{ "quarantine", "restore", "NAME", 1, 0,
+	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
+	    cmd_quarantine_restore },
+	{ "caches", "list", "", 0, 0,
+	    "list what commands wrote to caches",
+	    "What a command writes to ~/.npm, ~/.cargo, ~/.cache and others is kept for the next session of the same\n"
+	    "root, and does not reach the caches of the host.",
+	    NULL, cmd_caches_list },
+	{ "caches", "clear", "[ROOT]", 1, 0,
+	    "remove what commands wrote to caches", "Of the sessions with that root, else of all. What a session uses now stays.",
+	    NULL, cmd_caches_clear },
+	{ NULL, "top", "", 0, OPT_BIT(OPT_ONCE) | OPT_BIT(OPT_INTERVAL),
+	    "show what the user's MCP servers are doing",
+	    "Sessions, workers, commands, connections and how long calls take, of all of them; 'q' ends it.\n"
+	    "With --json, or where standard output is no terminal, it prints once.",
+	    NULL, cmd_top },
+	{ "audit", "verify", "FILE", 1, OPT_BIT(OPT_HEAD),
+	    "tell whether an audit log was changed",
+	    "Finds a changed bit and a line that was taken out, put in or moved, and names it. That lines are\n"
+	    "missing at its end only the head tells, which the server prints when it ends. The status is 0 when\n"
+	    "all is as it was written, else 1.",
+	    NULL, cmd_audit_verify },
+	{ NULL, "policy", "", 0, 0,
+	    "print the policy that the mode means for the project",
+	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
+	    cmd_policy },
+	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD),
+	    "serve tools to an agent: a Model Context Protocol server",
+	    "On standard input and output, until the input ends; sentences for the user are on standard error.\n"
+	    "The agent gets tools for files and commands that do what the mode allows below the root and nothing\n"
+	    "else; in safe mode the user is asked before each change, through the agent's program. Turn that\n"
+	    "program's own tools for files and commands off: they are not sandboxed.\n\n"
+	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
+	    "With --child it is what an agent starts that got its session from another one; mode, root and log are\n"
+	    "that session's.\n\n"
+	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage or no place for the log, 3 the\n"
+	    "token is not good any more, 88 the sandbox could not be built, 125 the host failed.",
+	    NULL, cmd_mcp },
+	{ NULL, "doctor", "", 0, 0,
+	    "tell what this machine can enforce",
+	    "The status is 0 when all is there that auto mode needs, else 1.", NULL, cmd_doctor },
+};
+/* clang-format on */
+
+static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
+				  "approved, 4 conflict, 125 sandbox failed.\n";
+
+/* The commands with options of their own. Their help tells their status, too. */
+static const struct {
+	int (*run)(const struct cli *cli);
+	const struct opt_table *options;
+} own[] = {
+	{ cmd_glob, &search_glob_options },
+	{ cmd_grep, &search_grep_options },
+	{ cmd_tree, &search_tree_options },
+	{ cmd_quarantine_list, &quarantine_list_options },
+	{ cmd_quarantine_delete, &quarantine_delete_options },
+};
+
+static const struct opt_table *
+own_options(const struct command *command)
+{
+	for (size_t i = 0; i < N(own); i++) {
+		if (command->run == own[i].run)
+			return own[i].options;
+	}
+	return NULL;
+}
+
+/* Of the commands whose status is not the usual one, their own help tells it. */
+static bool
+has_own_status(const struct command *command)
+{
+	return command->run == cmd_run || command->run == cmd_shell || command->run == cmd_mcp ||
+	    own_options(command) != NULL;
+}
+
+static bool
+same_group(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool
+is_group(const char *word)
+{
+	for (size_t i = 0; i < N(commands); i++) {
+		if (commands[i].group != NULL && strcmp(commands[i].group, word) == 0)
+			return true;
+	}
+	return false;
+}
+
+static const struct command *
+find(const char *group, const char *name)
+{
+	for (size_t i = 0; i < N(commands); i++) {
+		if (same_group(commands[i].group, group) && strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static const struct opt_table *
+options_of_words(char *const *words, size_t n_words)
+{
+	const struct command *command = NULL;
+
+	if (n_words == 2 && is_group(words[0]))
+		command = find(words[0], words[1]);
+	return command != NULL ? own_options(command) : NULL;
+}
+
+static int
+unknown_command(const struct cli *cli, const char *group, const char *word)
+{
+	const char *names[N(commands) + 6], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < N(commands); i++) {
+		if (same_group(commands[i].group, group))
+			names[n++] = commands[i].name;
+	}
+	if (group == NULL) {
+		names[n++] = "fs";
+		names[n++] = "explain";
+		names[n++] = "quarantine";
+		names[n++] = "caches";
+		names[n++] = "audit";
+		names[n++] = "help";
+	}
+	near = args_closest(word, names, n);
+	if (near != NULL)
+		return output_usage(cli, "unknown command '%s%s%s', did you mean '%s'?",
+		    group != NULL ? group : "", group != NULL ? " " : "", word, near);
+	/* 'koda-sandbox read x': the word is right, the group is missing. */
+	for (size_t i = 0; group == NULL && i < N(commands); i++) {
+		if (commands[i].group != NULL && strcmp(commands[i].name, word) == 0)
+			return output_usage(cli, "unknown command '%s', did you mean '%s %s'?",
+			    word, commands[i].group, word);
+	}
+	return output_usage(cli, "unknown command '%s%s%s'", group != NULL ? group : "",
+	    group != NULL ? " " : "", word);
+}
+
+/*
+ * The row that the words name, in cli->command; cli->words is then what is behind them. Without a
+ * row and without an error (*ret_group, or nothing at all was named) the caller shows help.
+ */
+static int
+choose(struct cli *cli, char **words, const char **ret_group)
+{
+	*ret_group = NULL;
+	cli->words = words;
+	if (words[0] == NULL)
+		return EXIT_DONE;
+	if (!is_group(words[0])) {
+		cli->command = find(NULL, words[0]);
+		cli->words = words + 1;
+		return cli->command != NULL ? EXIT_DONE : unknown_command(cli, NULL, words[0]);
+	}
+	*ret_group = words[0];
+	if (words[1] == NULL)
+		return EXIT_DONE;
+	cli->command = find(words[0], words[1]);
+	cli->words = words + 2;
+	return cli->command != NULL ? EXIT_DONE : unknown_command(cli, words[0], words[1]);
+}
+
+/* Of the column with the names: most, and the longest of those with a table of their own. */
+#define OPTIONS_WIDTH     22
+#define OPTIONS_WIDTH_OWN 27
+
+static void
+print_option(FILE *f, const struct opt_spec *spec, bool letter, int width)
+{
+	char left[48];
+
+	snprintf(left, sizeof(left), "%c%c%s %s%s%s", letter ? '-' : ' ',
+	    letter ? spec->letter : ' ', letter ? "," : " ", spec->name,
+	    spec->value != NULL ? " " : "", spec->value != NULL ? spec->value : "");
+	fprintf(f, "  %-*s %s\n", width, left, spec->help);
+}
+
+static bool
+takes_letter(const struct opt_table *table, char letter)
+{
+	for (size_t i = 0; table != NULL && i < table->n; i++) {
+		if ((table->allowed >> i & 1) != 0 && table->specs[i].letter == letter)
+			return true;
+	}
+	return false;
+}
+
+/* Of the options of all commands; a letter that the command has for itself is not theirs. */
+static void
+print_options(FILE *f, unsigned opts, const struct opt_table *table, int width)
+{
+	for (size_t i = 0; i < N_OPTS; i++) {
+		const struct opt_spec *spec = &opt_specs[i];
+
+		if (opts & OPT_BIT(i))
+			print_option(f, spec,
+			    spec->letter != 0 && !takes_letter(table, spec->letter), width);
+	}
+}
+
+static void
+print_own_options(FILE *f, const struct opt_table *table, int width)
+{
+	for (size_t i = 0; table != NULL && i < table->n; i++) {
+		if (table->allowed >> i & 1)
+			print_option(f, &table->specs[i], table->specs[i].letter != 0, width);
+	}
+}
+
+static void
+print_command_help(FILE *f, const struct command *command)
+{
+	bool options_first = command->n_words == WORDS_ANY;
+	const struct opt_table *table = own_options(command);
+	int width = table != NULL ? OPTIONS_WIDTH_OWN : OPTIONS_WIDTH;
+
+	fprintf(f, "usage: koda-sandbox %s%s%s%s%s%s%s\n\n%c%s.\n",
+	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
+	    command->name, options_first ? " [OPTION]..." : "",
+	    command->synopsis[0] != '\0' ? " " : "", command->synopsis,
+	    options_first ? "" : " [OPTION]...", toupper((unsigned char)command->brief[0]),
+	    command->brief + 1);
+	if (command->help[0] != '\0')
+		fprintf(f, "%s\n", command->help);
+	fputs("\n", f);
+	print_own_options(f, table, width);
+	print_options(f, command->opts, table, width);
+	print_options(f, OPT_COMMON, table, width);
+	fprintf(f, "      %-*s %s\n", width - 4, "--", "what follows is no option");
+	if (!has_own_status(command))
+		fprintf(f, "\n%s", status_help);
+}
+
+/* group NULL: everything. */
+static void
+print_overview(FILE *f, const char *group)
+{
+	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
+	    group != NULL ? group : "[fs|explain|quarantine|caches|audit]");
+	for (size_t i = 0; i < N(commands); i++) {
+		char left[40];
+
+		if (group != NULL && !same_group(commands[i].group, group))
+			continue;
+		snprintf(left, sizeof(left), "%s%s%s",
+		    commands[i].group != NULL ? commands[i].group : "",
+		    commands[i].group != NULL ? " " : "", commands[i].name);
+		fprintf(f, "  %-22s %s\n", left, commands[i].brief);
+	}
+	if (group == NULL)
+		fprintf(f, "  %-22s %s\n", "help COMMAND", "explain a command");
+	fputs("\n", f);
+	print_options(f, OPT_COMMON, NULL, OPTIONS_WIDTH);
+	fprintf(f, "\n%s", status_help);
+}
+
+static int
+show_help(const struct cli *cli, const char *group)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = args_has(&cli->args, OPT_JSON) ? open_memstream(&text, &size) : stdout;
+	json_t *object;
+	int status;
+
+	if (f == NULL)
+		output_no_memory();
+	if (cli->command != NULL)
+		print_command_help(f, cli->command);
+	else
+		print_overview(f, group);
+	if (f == stdout)
+		return output_done(EXIT_DONE);
+	if (fclose(f) != 0)
+		output_no_memory();
+	object = output_object();
+	json_object_set_new(object, "help", json_stringn(text, size));
+	status = output_json(object);
+	free(text);
+	return status;
+}
+
+static int
+show_version(const struct cli *cli)
+{
+	json_t *object;
+
+	if (!args_has(&cli->args, OPT_JSON)) {
+		printf("koda-sandbox %s\n", koda_version());
+		return output_done(EXIT_DONE);
+	}
+	object = output_object();
+	json_object_set_new(object, "version", json_string(koda_version()));
+	return output_json(object);
+}
+
+/* Does the row take these options and so many words? */
+static int
+check(const struct cli *cli)
+{
+	const struct command *command = cli->command;
+	unsigned strange = cli->args.given & ~(command->opts | OPT_COMMON);
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_OPTS; i++) {
+		if (strange & OPT_BIT(i))
+			return output_usage(cli, "%s does not take %s", command->name,
+			    opt_specs[i].name);
+	}
+	while (cli->words[n] != NULL)
+		n++;
+	if (command->n_words != WORDS_ANY && n < command->n_words && command->synopsis[0] != '[')
+		return output_usage(cli, "%s wants %s", command->name, command->synopsis);
+	if (command->n_words != WORDS_ANY && n > command->n_words)
+		return output_usage(cli, "%s: what is '%s' for? Quote a name that has spaces",
+		    command->name, cli->words[command->n_words]);
+	return EXIT_DONE;
+}
+
+static int
+run(struct cli *cli)
+{
+	char **words = cli->args.words;
+	const char *group;
+	bool help = args_has(&cli->args, OPT_HELP);
+	int status;
+
+	if (args_has(&cli->args, OPT_VERSION))
+		return show_version(cli);
+	if (words[0] != NULL && strcmp(words[0], "help") == 0) {
+		help = true;
+		words++;
+	}
+	status = choose(cli, words, &group);
+	if (status != EXIT_DONE)
+		return status;
+	if (help)
+		return show_help(cli, group);
+	if (cli->command == NULL && group != NULL)
+		return output_usage(cli, "%s: which command?", group);
+	if (cli->command == NULL)
+		return output_usage(cli, "which command?");
+	status = check(cli);
+	return status != EXIT_DONE ? status : cli->command->run(cli);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct cli cli = { 0 };
+	char why[ARGS_WHY_MAX];
+	int status;
+
+	output_init();
+	if (args_parse(argc, argv, options_of_words, &cli.args, why) < 0)
+		status = output_usage(&cli, "%s", why);
+	else
+		status = run(&cli);
+	args_done(&cli.args);
+	return status;
+}

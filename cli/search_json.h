@@ -1,0 +1,15 @@
+/* What a search found, and what came of it, as JSON: an object each. */
+#ifndef KODA_CLI_SEARCH_JSON_H
+#define KODA_CLI_SEARCH_JSON_H
+
+#include <jansson.h>
+
+#include "cli/search_print.h"
+
+/* operands as in struct search_printer. */
+json_t *search_json_found(const char *const *operands, size_t n_operands,
+    const struct koda_found *found);
+/* With {"ok": true}: the last one. */
+json_t *search_json_result(const struct koda_search_result *result);
+
+#endif

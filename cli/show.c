@@ -1,0 +1,50 @@
+#include "cli/show.h"
+
+#include <string.h>
+
+#include "show/visible.h"
+
+void
+show(FILE *f, const void *data, size_t len, unsigned flags)
+{
+	const uint8_t *p = data, *end = p + len;
+
+	while (p < end) {
+		char shown[VISIBLE_MAX];
+		size_t n;
+
+		p += visible_escape(p, (size_t)(end - p), flags & SHOW_TABS, shown, &n);
+		fwrite(shown, 1, n, f);
+	}
+}
+
+void
+show_string(FILE *f, const char *s)
+{
+	show(f, s, strlen(s), 0);
+}
+
+void
+show_digest(char buf[SHOW_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES])
+{
+	for (size_t i = 0; i < KODA_DIGEST_BYTES; i++)
+		snprintf(buf + 2 * i, 3, "%02x", digest[i]);
+}
+
+const char *
+show_type(enum koda_file_type type)
+{
+	switch (type) {
+	case KODA_FILE_NONE:
+		return "none";
+	case KODA_FILE_REGULAR:
+		return "regular";
+	case KODA_FILE_DIRECTORY:
+		return "directory";
+	case KODA_FILE_SYMLINK:
+		return "symlink";
+	case KODA_FILE_OTHER:
+		return "other";
+	}
+	return "other";
+}

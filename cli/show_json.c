@@ -1,0 +1,71 @@
+/* Foreign bytes as JSON: nothing of them is lost, and nothing of them breaks the reader. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/show.h"
+#include "show/visible.h"
+
+json_t *
+show_json_lossy(const void *data, size_t len)
+{
+	const uint8_t *p = data, *end = p + len;
+	char *text = output_alloc(3 * len + 1); /* U+FFFD has three bytes */
+	size_t n = 0;
+	json_t *ret;
+
+	while (p < end) {
+		uint32_t c;
+		size_t step = visible_next(p, (size_t)(end - p), &c);
+
+		if (step == 0) {
+			memcpy(text + n, "\xef\xbf\xbd", 3);
+			n += 3;
+			p++;
+		} else {
+			memcpy(text + n, p, step);
+			n += step;
+			p += step;
+		}
+	}
+	ret = json_stringn(text, n);
+	free(text);
+	return ret;
+}
+
+json_t *
+show_json_base64(const void *data, size_t len)
+{
+	size_t n = VISIBLE_BASE64_LEN(len);
+	char *text = output_alloc(n + 1);
+	json_t *ret;
+
+	visible_base64(data, len, text);
+	ret = json_stringn_nocheck(text, n);
+	free(text);
+	return ret;
+}
+
+void
+show_json_path(json_t *object, const char *key, const char *path)
+{
+	size_t len = strlen(path);
+	char other[64];
+
+	json_object_set_new(object, key, show_json_lossy(path, len));
+	if (visible_is_utf8(path, len))
+		return;
+	snprintf(other, sizeof(other), "%s_base64", key);
+	json_object_set_new(object, other, show_json_base64(path, len));
+}
+
+void
+show_json_content(json_t *object, const void *data, size_t len)
+{
+	/* U+0000 is JSON, and yet many a reader cuts or refuses it. */
+	bool text = visible_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
+
+	json_object_set_new(object, "encoding", json_string(text ? "utf-8" : "base64"));
+	json_object_set_new(object, "content",
+	    text ? json_stringn_nocheck(data, len) : show_json_base64(data, len));
+}

@@ -1,0 +1,277 @@
+/*
+ * Asking the client. By a request of ours; or, where the protocol has rounds, by an answer to its own: then the call stays as
+ * it is, parked, and the client calls again with what it was answered and with a secret that finds the call. What was shown,
+ * and what is bound to it, is the call's, so there is nothing in that secret to be believed.
+ */
+#include <stdlib.h>
+
+#include "mcp/commands.h"
+#include "mcp/connection.h"
+#include "mcp/digest.h"
+#include "mcp/memory.h"
+#include "mcp/methods.h"
+#include "mcp/runtime.h"
+#include "mcp/text.h"
+
+/* Calls that wait to be called again: a client that asks nobody, and goes on, may fill no more than half of
+ * CONNECTION_CALLS_MAX with them. */
+#define PARKED_MAX (CONNECTION_CALLS_MAX / 2)
+/* In inputRequests: one question at a time is what a call has. */
+#define ROUND_KEY "approval"
+
+struct ask {
+	struct ask *next;
+	struct connection *conn;
+	json_int_t id;             /* of a request of ours */
+	ask_answered_fn *answered; /* NULL: withdrawn, and still to be called again */
+	void *data;
+	uint64_t until_ms;
+
+	/* Of a round. */
+	const struct tool *tool; /* NULL: it is none */
+	json_t *args;
+	char secret[TEXT_DIGEST_SIZE];
+	struct call *call; /* NULL: it has ended, with held */
+	size_t owed;       /* by the call: nothing while it is parked */
+	json_t *held;
+};
+
+static struct ask *
+ask_new(struct connection *conn, ask_answered_fn *answered, void *data)
+{
+	struct ask *ask = memory_zero(sizeof(*ask));
+
+	*ask = (struct ask){
+		.next = conn->asks,
+		.conn = conn,
+		.answered = answered,
+		.data = data,
+		.until_ms = connection_now_ms() + CONNECTION_ASK_MS,
+	};
+	conn->asks = ask;
+	return ask;
+}
+
+static void
+unlink_ask(struct ask *ask)
+{
+	struct ask **at = &ask->conn->asks;
+
+	while (*at != ask)
+		at = &(*at)->next;
+	*at = ask->next;
+}
+
+static void
+free_ask(struct ask *ask)
+{
+	json_decref(ask->args);
+	json_decref(ask->held);
+	free(ask);
+}
+
+/* The call, if there is one, goes on; who asked is told. */
+static void
+settle(struct ask *ask, const json_t *result)
+{
+	unlink_ask(ask);
+	if (ask->call != NULL)
+		ask->call->parked = NULL;
+	if (ask->answered != NULL)
+		ask->answered(ask->data, result);
+	free_ask(ask);
+}
+
+/* Nobody answers, and nobody calls again. */
+static void
+give_up(struct ask *ask)
+{
+	if (ask->call != NULL)
+		ask->call->mute = true;
+	settle(ask, NULL);
+}
+
+void
+connection_forget_asks(struct connection *conn)
+{
+	while (conn->asks != NULL)
+		give_up(conn->asks);
+}
+
+/* ---- by a request ---- */
+
+struct ask *
+connection_ask(struct connection *conn, const char *method, json_t *params,
+    ask_answered_fn *answered, void *data)
+{
+	struct ask *ask = ask_new(conn, answered, data);
+
+	ask->id = ++conn->next_id;
+	connection_send(conn, rpc_request(ask->id, method, params));
+	return ask;
+}
+
+static void
+tell_withdrawn(const struct ask *ask, const char *reason)
+{
+	json_t *params = json_object();
+
+	json_object_set_new_nocheck(params, "requestId", json_integer(ask->id));
+	json_object_set_new_nocheck(params, "reason", json_string_nocheck(reason));
+	connection_send(ask->conn, rpc_notification("notifications/cancelled", params));
+}
+
+void
+connection_withdraw(struct ask *ask, const char *reason)
+{
+	if (ask->tool != NULL) {
+		ask->answered = NULL;
+		return;
+	}
+	tell_withdrawn(ask, reason);
+	unlink_ask(ask);
+	free_ask(ask);
+}
+
+void
+connection_answered(struct connection *conn, const struct rpc *response)
+{
+	/* An answer that nobody waits for any more is no error: it may have crossed our withdrawal. */
+	for (struct ask *ask = conn->asks; ask != NULL; ask = ask->next) {
+		if (ask->tool == NULL && json_is_integer(response->id) &&
+		    json_integer_value(response->id) == ask->id) {
+			settle(ask, response->result);
+			return;
+		}
+	}
+}
+
+uint64_t
+connection_tick(struct connection *conn, uint64_t now_ms)
+{
+	uint64_t next = commands_tick(conn->commands, now_ms);
+	struct ask *ask = conn->asks;
+
+	while (ask != NULL) {
+		if (ask->until_ms > now_ms) {
+			next = ask->until_ms < next ? ask->until_ms : next;
+			ask = ask->next;
+			continue;
+		}
+		if (ask->tool == NULL)
+			tell_withdrawn(ask, "nobody answered in time");
+		give_up(ask);
+		ask = conn->asks; /* whoever was told may have asked something else */
+	}
+	return next;
+}
+
+/* ---- by an answer ---- */
+
+static size_t
+n_parked(const struct connection *conn)
+{
+	size_t n = 0;
+
+	for (const struct ask *ask = conn->asks; ask != NULL; ask = ask->next)
+		n += ask->tool != NULL;
+	return n;
+}
+
+static json_t *
+input_required(const struct ask *ask, const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required",
+	    "inputRequests", ROUND_KEY, "method", method, "params", params, "requestState",
+	    ask->secret);
+}
+
+struct ask *
+connection_ask_by(struct call *call, const char *method, json_t *params, ask_answered_fn *answered,
+    void *data)
+{
+	struct connection *conn = call->conn;
+	uint8_t random[KODA_DIGEST_BYTES];
+	struct ask *ask;
+
+	if (n_parked(conn) >= PARKED_MAX) {
+		json_decref(params);
+		return NULL;
+	}
+	ask = ask_new(conn, answered, data);
+	ask->tool = call->tool;
+	ask->args = json_incref(call->args);
+	runtime_random(random, sizeof(random));
+	text_digest(ask->secret, random);
+	ask->call = call;
+	ask->owed = call->owed;
+	conn->owed -= call->owed;
+	call->owed = 0;
+	call->parked = ask;
+	connection_send(conn,
+	    rpc_result(call->id, methods_result(input_required(ask, method, params), false)));
+	return ask;
+}
+
+void
+connection_hold_answer(struct ask *ask, json_t *answer)
+{
+	ask->call->parked = NULL;
+	ask->call = NULL;
+	ask->held = answer;
+}
+
+/* All of them, each to its end. */
+static struct ask *
+find(const struct connection *conn, const json_t *secret)
+{
+	struct ask *found = NULL;
+
+	if (json_string_length(secret) != TEXT_DIGEST_SIZE - 1)
+		return NULL;
+	for (struct ask *ask = conn->asks; ask != NULL; ask = ask->next) {
+		if (digest_same_secret(ask->secret, json_string_value(secret),
+			TEXT_DIGEST_SIZE - 1) &&
+		    ask->tool != NULL)
+			found = ask;
+	}
+	return found;
+}
+
+static void
+resume(struct ask *ask, const struct rpc *rpc)
+{
+	const json_t *responses = json_object_get(rpc->params, "inputResponses");
+	struct connection *conn = ask->conn;
+	struct call *call = ask->call;
+
+	if (call == NULL) {
+		json_object_set_nocheck(ask->held, "id", (json_t *)rpc->id);
+		connection_send(conn, json_incref(ask->held));
+	} else {
+		call_continue(call, rpc->id, rpc->params);
+		call->owed = ask->owed;
+		conn->owed += ask->owed;
+	}
+	settle(ask, json_object_get(responses, ROUND_KEY));
+}
+
+const char *
+connection_called_again(struct connection *conn, const struct rpc *rpc, const struct tool *tool,
+    const json_t *args)
+{
+	struct ask *ask = find(conn, json_object_get(rpc->params, "requestState"));
+
+	if (ask == NULL)
+		return "requestState is none that is waited for: it has been answered, or has expired";
+	if (ask->call != NULL && ask->call->mute) {
+		give_up(ask);
+		return "the call that requestState is of was cancelled";
+	}
+	if (ask->tool != tool || !json_equal(ask->args, args)) {
+		give_up(ask);
+		return "requestState is of another call, which is not done either";
+	}
+	resume(ask, rpc);
+	return NULL;
+}

@@ -1,0 +1,176 @@
+/* Requests that are answered later, and the batches that they came in. */
+#include <stdlib.h>
+
+#include "mcp/child.h"
+#include "mcp/connection.h"
+#include "mcp/memory.h"
+#include "mcp/methods.h"
+#include "mcp/record.h"
+#include "mcp/text.h"
+
+/* ---- batches ---- */
+
+struct batch {
+	struct connection *conn;
+	json_t *answers;
+	size_t holders;
+};
+
+struct batch *
+batch_new(struct connection *conn)
+{
+	struct batch *batch = memory_zero(sizeof(*batch));
+
+	batch->conn = conn;
+	batch->answers = json_array();
+	batch->holders = 1;
+	return batch;
+}
+
+struct batch *
+batch_hold(struct batch *batch)
+{
+	batch->holders++;
+	return batch;
+}
+
+void
+batch_leave(struct batch *batch, json_t *answer)
+{
+	if (answer != NULL)
+		json_array_append_new(batch->answers, answer);
+	if (--batch->holders > 0)
+		return;
+	/* Of notifications alone there is nothing to say. */
+	if (json_array_size(batch->answers) > 0)
+		connection_send(batch->conn, json_incref(batch->answers));
+	json_decref(batch->answers);
+	free(batch);
+}
+
+/* ---- calls ---- */
+
+struct call *
+call_new(struct connection *conn, struct batch *batch, const json_t *id, const json_t *params,
+    size_t owed)
+{
+	struct call *call = memory_zero(sizeof(*call));
+
+	*call = (struct call){
+		.next = conn->calls,
+		.conn = conn,
+		.batch = batch != NULL ? batch_hold(batch) : NULL,
+		.owed = owed,
+		.began_ms = connection_now_ms(),
+		.can_ask = methods_can_ask(conn, params),
+	};
+	call_continue(call, id, params);
+	if (conn->calls != NULL)
+		conn->calls->prev = call;
+	conn->calls = call;
+	conn->n_calls++;
+	conn->owed += owed;
+	if (conn->child != NULL)
+		child_acts(conn->child);
+	return call;
+}
+
+void
+call_continue(struct call *call, const json_t *id, const json_t *params)
+{
+	const json_t *token = json_object_get(json_object_get(params, "_meta"), "progressToken");
+
+	json_decref(call->id);
+	json_decref(call->progress_token);
+	call->id = json_copy((json_t *)id);
+	call->progress_token = rpc_is_id(token) ? json_copy((json_t *)token) : NULL;
+	call->progress = -1;
+}
+
+static void
+end(struct call *call, json_t *answer)
+{
+	struct connection *conn = call->conn;
+
+	record_end(call);
+	if (call->prev != NULL)
+		call->prev->next = call->next;
+	else
+		conn->calls = call->next;
+	if (call->next != NULL)
+		call->next->prev = call->prev;
+	conn->n_calls--;
+	conn->owed -= call->owed;
+	conn->held -= call->held;
+	if (call->mute && call->parked == NULL && answer != NULL) {
+		json_decref(answer);
+		answer = NULL;
+	}
+	if (call->parked != NULL)
+		connection_hold_answer(call->parked, answer);
+	else if (call->batch != NULL)
+		batch_leave(call->batch, answer);
+	else if (answer != NULL)
+		connection_send(conn, answer);
+	if (call->free_state != NULL)
+		call->free_state(call->state);
+	json_decref(call->id);
+	json_decref(call->progress_token);
+	json_decref(call->args);
+	free(call);
+}
+
+void
+call_answer(struct call *call, json_t *result)
+{
+	/* What is of no tool is a list, or a resource: what a client might keep. */
+	if (call->conn->version->rounds)
+		result = methods_result(result, call->tool == NULL);
+	end(call, rpc_result(call->id, result));
+}
+
+void
+call_refuse(struct call *call, enum rpc_code code, const char *why, json_t *data)
+{
+	end(call, rpc_error(call->id, code, why, data));
+}
+
+void
+call_progress(struct call *call, double progress, double total, const char *message)
+{
+	json_t *params;
+
+	if (call->progress_token == NULL || call->mute || call->parked != NULL ||
+	    progress <= call->progress || line_queued(&call->conn->queue) > CONNECTION_HOLD_BYTES)
+		return;
+	call->progress = progress;
+	params = json_object();
+	json_object_set_nocheck(params, "progressToken", call->progress_token);
+	json_object_set_new_nocheck(params, "progress", json_real(progress));
+	if (total > 0)
+		json_object_set_new_nocheck(params, "total", json_real(total));
+	if (message != NULL && call->conn->version->annotations)
+		json_object_set_new_nocheck(params, "message", text_json_string(message));
+	connection_send(call->conn, rpc_notification("notifications/progress", params));
+}
+
+void
+call_cancel(struct call *call)
+{
+	void (*cancel)(struct call *) = call->cancel;
+
+	call->mute = true;
+	call->cancel = NULL;
+	if (cancel != NULL)
+		cancel(call);
+}
+
+struct call *
+call_find(struct connection *conn, const json_t *id)
+{
+	struct call *call = conn->calls;
+
+	while (call != NULL && !json_equal(call->id, id))
+		call = call->next;
+	return call;
+}

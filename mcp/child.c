@@ -1,0 +1,461 @@
+#include "mcp/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mcp/fault.h"
+#include "mcp/memory.h"
+#include "mcp/record.h"
+
+/* The program's status, as the command line has it. */
+#define STATUS_SETUP 88
+#define STATUS_HOST  125
+
+struct child {
+	struct child *next;
+	struct children *all;
+	struct child *parent; /* NULL: the server's own client opened it */
+	uint64_t number;
+	unsigned depth; /* from 1 */
+	char name[CHILD_NAME_MAX + 1];
+	char session[CONNECTION_NAME_SIZE];
+	enum koda_mode mode;
+	bool asks_hosts, narrowed;
+	char *root;
+	int root_fd;
+	struct koda_policy *policy;
+	time_t until; /* its token is good */
+
+	struct connection *conn; /* NULL: its client has not come */
+	int in, out, control;
+	struct server_watch watch; /* of control */
+	bool acted;                /* its client has wanted something done */
+	bool ending;
+	const char *sentence; /* what its client is told at the end; static, or NULL */
+	child_closed_fn *closed;
+	void *data;
+};
+
+struct children {
+	struct server *server;
+	struct endpoint *ep;
+	struct server_watch watch;
+	const char *helper_dir;
+	struct child *first;
+	uint64_t last_number;
+};
+
+/* ---- the end ---- */
+
+static void
+free_child(struct child *child)
+{
+	struct child **at = &child->all->first;
+
+	while (*at != child)
+		at = &(*at)->next;
+	*at = child->next;
+	if (child->root_fd >= 0)
+		close(child->root_fd);
+	koda_policy_free(child->policy);
+	free(child->root);
+	if (child->closed != NULL)
+		child->closed(child->data);
+	free(child);
+}
+
+static void
+end(struct child *child, const char *sentence)
+{
+	if (!child->ending)
+		child->sentence = sentence;
+	child->ending = true;
+	if (child->conn != NULL) {
+		server_end_connection(child->conn);
+		return;
+	}
+	endpoint_revoke(child->all->ep, child->number);
+	free_child(child);
+}
+
+/* One at a time from the beginning: each takes others out of the list. */
+static void
+end_below(const struct child *parent)
+{
+	struct child *c = parent->all->first;
+
+	while (c != NULL) {
+		bool is_below = c->parent == parent && !c->ending;
+
+		if (is_below) {
+			end_below(c);
+			end(c, "the agent that opened it has ended");
+		}
+		c = is_below ? parent->all->first : c->next;
+	}
+}
+
+void
+child_close(struct child *child, child_closed_fn *closed, void *data)
+{
+	child->closed = closed;
+	child->data = data;
+	end_below(child);
+	end(child, "the agent that opened it has closed it");
+}
+
+void
+child_closed_unheard(struct child *child)
+{
+	child->closed = NULL;
+}
+
+static void
+end_client(struct child *child, uint8_t status, const char *sentence)
+{
+	server_unwatch(child->all->server, &child->watch);
+	endpoint_end(child->control, status, sentence);
+	close(child->in);
+	close(child->out);
+}
+
+/* Its connection has been freed, and its session with it. */
+static void
+on_ended(void *data, const struct koda_error *why)
+{
+	struct child *child = data;
+	struct children *all = child->all;
+
+	child->conn = NULL;
+	if (why == NULL && !child->ending && !child->acted &&
+	    endpoint_give_back(all->ep, child->number)) {
+		end_client(child, 0, NULL);
+		return;
+	}
+	endpoint_revoke(all->ep, child->number);
+	child->ending = true;
+	end_below(child);
+	/* Those of them that have a connection end at the end of this turn; nobody's child meanwhile. */
+	for (struct child *c = all->first; c != NULL; c = c->next)
+		c->parent = c->parent == child ? NULL : c->parent;
+	if (why != NULL)
+		end_client(child, why->code == KODA_UNSUPPORTED ? STATUS_SETUP : STATUS_HOST,
+		    why->message);
+	else
+		end_client(child, 0, child->sentence);
+	free_child(child);
+}
+
+/* ---- the client comes ---- */
+
+static struct child *
+by_number(const struct children *all, uint64_t number)
+{
+	struct child *c = all->first;
+
+	while (c != NULL && c->number != number)
+		c = c->next;
+	return c;
+}
+
+/* The program that the client started has died, or says what it has no reason to. */
+static void
+on_control(struct server_watch *watch, short revents)
+{
+	struct child *child = (struct child *)((char *)watch - offsetof(struct child, watch));
+	char byte;
+
+	if (recv(watch->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		return;
+	server_end_connection(child->conn);
+}
+
+void
+child_acts(struct child *child)
+{
+	if (!child->acted)
+		endpoint_revoke(child->all->ep, child->number);
+	child->acted = true;
+}
+
+/* The session, of the directory that was meant when it was opened, wherever a path leads by now. */
+static struct connection *
+connect_child(struct child *child, struct koda_error *err)
+{
+	char by[64];
+	const struct connection_options options = {
+		.name = child->session,
+		.in = child->in,
+		.out = child->out,
+		.root = child->root,
+		.root_by = by,
+		.mode = child->mode,
+		.policy = child->policy,
+		.narrowed = child->narrowed,
+		.asks_hosts = child->asks_hosts,
+		.child = child,
+		.helper_dir = child->all->helper_dir,
+	};
+
+	snprintf(by, sizeof(by), "/proc/self/fd/%d", child->root_fd);
+	return connection_new(child->all->server, &options, err);
+}
+
+static void
+on_child(void *data, uint64_t number, int in, int out, int control)
+{
+	struct children *all = data;
+	struct child *child = by_number(all, number);
+	struct koda_error err = { 0 };
+
+	if (child == NULL) {
+		close(in);
+		close(out);
+		endpoint_end(control, STATUS_HOST, "the agent that opened it has ended");
+		return;
+	}
+	child->in = in;
+	child->out = out;
+	child->control = control;
+	child->conn = connect_child(child, &err);
+	if (child->conn == NULL) {
+		on_ended(child, &err);
+		return;
+	}
+	record_client(child->conn, "connected");
+	server_add(all->server, child->conn, on_ended, child);
+	child->watch =
+	    (struct server_watch){ .fd = control, .events = POLLIN, .ready = on_control };
+	server_watch(all->server, &child->watch);
+}
+
+static void
+on_endpoint(struct server_watch *watch, short revents)
+{
+	struct children *all =
+	    (struct children *)((char *)watch - offsetof(struct children, watch));
+
+	endpoint_dispatch(all->ep);
+}
+
+/* ---- opening ---- */
+
+static time_t
+now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return ts.tv_sec;
+}
+
+/* Whose tokens are worth nothing any more never come. */
+static void
+drop_late(struct children *all)
+{
+	time_t now = now_s();
+	struct child *c = all->first, *next;
+
+	for (; c != NULL; c = next) {
+		next = c->next;
+		if (c->conn == NULL && !c->ending && c->until < now)
+			end(c, NULL);
+	}
+}
+
+static bool
+is_name(const char *name)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t n = strspn(name, letters);
+
+	return n > 0 && n <= CHILD_NAME_MAX && name[n] == '\0';
+}
+
+static bool
+is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1)
+		return path[0] == '/';
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/*
+ * A worker said that this is a directory below the parent's root, by this path. What a link may have made of the path since
+ * then is not what was judged: the descriptor has to be at that path itself.
+ */
+static int
+open_root(const char *root, struct koda_error *err)
+{
+	char link[64], at[PATH_MAX];
+	int fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return fault_set(err, KODA_IO, errno, "open '%s'", root);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, at, sizeof(at) - 1);
+	if (n > 0 && (size_t)n == strlen(root) && memcmp(at, root, (size_t)n) == 0)
+		return fd;
+	close(fd);
+	return fault_set(err, KODA_CONFLICT, 0, "'%s' is not where it was any more", root);
+}
+
+static int
+check(const struct connection *parent, const struct child_wish *wish, struct koda_error *err)
+{
+	const struct children *all = parent->server->children;
+	size_t n = 0;
+
+	if (!is_name(wish->name))
+		return fault_set(err, KODA_INVALID, 0,
+		    "name: 1 to %d letters, digits, '.', '_' or '-'", CHILD_NAME_MAX);
+	if (child_find(parent, wish->name) != NULL)
+		return fault_set(err, KODA_CONFLICT, 0,
+		    "name: there is a child '%s' already; close it, or take another name",
+		    wish->name);
+	if (wish->mode > parent->mode)
+		return fault_set(err, KODA_POLICY_DENIED, 0,
+		    "mode: a child's is not above its parent's");
+	if (!is_inside(wish->root, parent->root))
+		return fault_set(err, KODA_POLICY_DENIED, 0,
+		    "subdirectory: '%.400s' is not below the root", wish->root);
+	if (parent->child != NULL && parent->child->depth >= CHILD_DEPTH_MAX)
+		return fault_set(err, KODA_POLICY_DENIED, 0,
+		    "children of children of children have none");
+	for (const struct child *c = all->first; c != NULL; c = c->next)
+		n++;
+	if (n >= CHILDREN_MAX)
+		return fault_set(err, KODA_TOO_LARGE, 0,
+		    "%d children are open, and no more may be: close one", CHILDREN_MAX);
+	return 0;
+}
+
+int
+child_open(struct connection *parent, const struct child_wish *wish, char ret[ENDPOINT_TOKEN_SIZE],
+    struct koda_error *err)
+{
+	struct children *all = parent->server->children;
+	struct koda_slot *slot = NULL;
+	struct child *child;
+
+	if (all == NULL)
+		return fault_set(err, KODA_UNSUPPORTED, 0,
+		    "the server has no runtime directory, so no child could come");
+	drop_late(all);
+	if (check(parent, wish, err) < 0)
+		return -1;
+	child = memory_zero(sizeof(*child));
+	*child = (struct child){
+		.next = all->first,
+		.all = all,
+		.parent = parent->child,
+		.number = ++all->last_number,
+		.depth = parent->child != NULL ? parent->child->depth + 1 : 1,
+		.mode = wish->mode,
+		/* "Fewer domains" is no invitation to ask for the rest. */
+		.asks_hosts = parent->asks_hosts && wish->network && !wish->has_domains,
+		/* What git has for its parent's root it has for the same root. */
+		.narrowed = strcmp(wish->root, parent->root) != 0 ||
+		    (parent->child != NULL && parent->child->narrowed),
+		.root = memory_string(wish->root),
+		.root_fd = open_root(wish->root, err),
+		.until = now_s() + TOKEN_SECONDS,
+	};
+	snprintf(child->name, sizeof(child->name), "%s", wish->name);
+	snprintf(child->session, sizeof(child->session), "%.*s/%s",
+	    (int)(sizeof(child->session) - sizeof(child->name) - 1), parent->name, wish->name);
+	all->first = child;
+	if (child->root_fd >= 0 && wish->mode != KODA_PLAN)
+		slot = connection_slot(parent, err);
+	if (child->root_fd >= 0 && (slot != NULL || wish->mode == KODA_PLAN))
+		child->policy = child_policy(koda_session_policy(parent->ses), slot, wish, err);
+	if (child->policy != NULL && endpoint_open(all->ep, child->number, ret, err) == 0)
+		return 0;
+	free_child(child);
+	return -1;
+}
+
+struct child *
+child_find(const struct connection *parent, const char *name)
+{
+	struct child *c = parent->server->children != NULL ? parent->server->children->first : NULL;
+
+	while (c != NULL && (c->ending || c->parent != parent->child || strcmp(c->name, name) != 0))
+		c = c->next;
+	return c;
+}
+
+void
+child_visit(const struct connection *parent, child_fn *fn, void *data)
+{
+	struct children *all = parent->server->children;
+
+	if (all == NULL)
+		return;
+	drop_late(all);
+	for (const struct child *c = all->first; c != NULL; c = c->next) {
+		const struct child_state state = {
+			.name = c->name,
+			.root = c->root,
+			.mode = c->mode,
+			.connected = c->conn != NULL,
+		};
+
+		if (!c->ending && c->parent == parent->child)
+			fn(data, &state);
+	}
+}
+
+/* ---- their life ---- */
+
+struct children *
+children_new(struct server *server, struct runtime *rt, const char *helper_dir,
+    struct koda_error *err)
+{
+	struct children *all = memory_zero(sizeof(*all));
+
+	all->server = server;
+	all->helper_dir = helper_dir;
+	all->ep = endpoint_new(rt, on_child, all, err);
+	if (all->ep == NULL) {
+		free(all);
+		return NULL;
+	}
+	all->watch = (struct server_watch){
+		.fd = endpoint_fd(all->ep),
+		.events = POLLIN,
+		.ready = on_endpoint,
+	};
+	server_watch(server, &all->watch);
+	return all;
+}
+
+void
+children_free(struct children *all)
+{
+	if (all == NULL)
+		return;
+	/* Those whose clients never came. */
+	while (all->first != NULL)
+		free_child(all->first);
+	server_unwatch(all->server, &all->watch);
+	endpoint_free(all->ep);
+	free(all);
+}
+
+uint64_t
+children_refusals(const struct children *all)
+{
+	return all != NULL ? endpoint_refusals(all->ep) : 0;
+}

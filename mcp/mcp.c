@@ -1,0 +1,107 @@
+/* The server put together: who is there before whom, and who goes first. */
+#include "mcp/mcp.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "mcp/child.h"
+#include "mcp/memory.h"
+#include "mcp/record.h"
+#include "mcp/report.h"
+
+struct mcp {
+	struct server server;
+	struct runtime *rt;
+	struct status *status;
+	struct server_watch watch; /* of status */
+};
+
+static void
+on_status(struct server_watch *watch, short revents)
+{
+	const struct mcp *mcp = (struct mcp *)((char *)watch - offsetof(struct mcp, watch));
+
+	status_dispatch(mcp->status);
+}
+
+/* Where children come in and `koda-sandbox top` looks. Without it all else works as well. */
+static void
+open_doors(struct mcp *mcp, const struct mcp_options *options)
+{
+	struct koda_error err;
+
+	mcp->rt = runtime_new(&err);
+	if (mcp->rt != NULL)
+		mcp->server.children =
+		    children_new(&mcp->server, mcp->rt, options->helper_dir, &err);
+	if (mcp->server.children != NULL)
+		mcp->status = status_new(mcp->rt, report_fill, &mcp->server, &err);
+	if (mcp->status == NULL) {
+		fprintf(stderr,
+		    "koda-sandbox: warning: %s; %sthe server is not to be seen by 'koda-sandbox top', ignoring\n",
+		    err.message, mcp->server.children == NULL ? "no children can come, and " : "");
+		return;
+	}
+	mcp->watch = (struct server_watch){
+		.fd = status_fd(mcp->status),
+		.events = POLLIN,
+		.ready = on_status,
+	};
+	server_watch(&mcp->server, &mcp->watch);
+}
+
+static struct connection *
+open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_error *err)
+{
+	const struct connection_options co = {
+		.name = "parent",
+		.in = STDIN_FILENO,
+		.out = STDOUT_FILENO,
+		.root = options->root,
+		.mode = options->mode,
+		/* In the other modes the library never wants it. What a child in Safe were allowed beyond them would be more
+		 * than its parent has. */
+		.asks_hosts = options->mode == KODA_SAFE,
+		.helper_dir = options->helper_dir,
+	};
+
+	return connection_new(&mcp->server, &co, err);
+}
+
+static enum mcp_end
+serve(struct mcp *mcp, const struct mcp_options *options, struct koda_error *err)
+{
+	struct connection *conn = open_parent(mcp, options, err);
+
+	if (conn == NULL)
+		return MCP_FAILED;
+	mcp->server.parent = server_add(&mcp->server, conn, NULL, NULL);
+	if (options->audit != NULL &&
+	    record_open(mcp->server.record, options->audit, conn, err) < 0)
+		return MCP_NO_AUDIT;
+	open_doors(mcp, options);
+	return server_run(&mcp->server, err) < 0 ? MCP_FAILED : MCP_ENDED;
+}
+
+enum mcp_end
+mcp_serve(const struct mcp_options *options, struct koda_error *err)
+{
+	struct mcp mcp = { 0 };
+	enum mcp_end end;
+
+	memory_init();
+	if (server_init(&mcp.server, err) < 0)
+		return MCP_FAILED;
+	mcp.server.record = record_new();
+	end = serve(&mcp, options, err);
+	/* The clients first: what they still do is written down. The log's end is the last. */
+	server_done(&mcp.server);
+	if (mcp.status != NULL)
+		server_unwatch(&mcp.server, &mcp.watch);
+	status_free(mcp.status);
+	children_free(mcp.server.children);
+	runtime_free(mcp.rt);
+	record_free(mcp.server.record);
+	return end;
+}

@@ -1,0 +1,418 @@
+#include "mcp/methods.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/resources.h"
+#include "mcp/roots.h"
+#include "mcp/text.h"
+#include "mcp/tools.h"
+
+#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
+#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+#define META_SERVER       "io.modelcontextprotocol/serverInfo"
+
+/* clang-format off */
+static const struct version newest =
+	{ .name = "2026-07-28", .annotations = true, .structured = true, .arguments_told = true, .rounds = true };
+/* Those with a handshake. */
+static const struct version versions[] = {
+	{ .name = "2025-11-25", .annotations = true, .structured = true, .arguments_told = true },
+	{ .name = "2025-06-18", .annotations = true, .structured = true },
+	{ .name = "2025-03-26", .annotations = true, .batches = true },
+	{ .name = "2024-11-05" },
+};
+/* clang-format on */
+
+static const struct version *
+negotiate(const char *wanted)
+{
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		if (strcmp(versions[i].name, wanted) == 0)
+			return &versions[i];
+	}
+	/* One that we do not know: the newest of them, and the client ends it if it cannot. */
+	return &versions[0];
+}
+
+/* What a request is answered with at once, or nothing: call_new() has been told. */
+struct reply {
+	json_t *result;
+	enum rpc_code code; /* 0: no error */
+	const char *why;
+	json_t *data; /* of the error; or NULL */
+};
+
+struct request {
+	struct connection *conn;
+	struct batch *batch;
+	const struct rpc *rpc;
+};
+
+static struct reply
+refuse(enum rpc_code code, const char *why)
+{
+	return (struct reply){ .code = code, .why = why };
+}
+
+static struct reply
+wrong_params(const char *why)
+{
+	return refuse(RPC_INVALID_PARAMS, why);
+}
+
+/* ---- requests ---- */
+
+static json_t *
+capabilities(const struct version *version)
+{
+	json_t *ret = json_pack("{s:{s:b}, s:{s:b, s:b}}", "tools", "listChanged", 0, "resources",
+	    "subscribe", 0, "listChanged", 0);
+
+	if (!version->rounds)
+		json_object_set_new_nocheck(ret, "logging", json_object());
+	return ret;
+}
+
+static json_t *
+server_info(const struct version *version)
+{
+	json_t *ret = json_pack("{s:s, s:s}", "name", "koda-sandbox", "version", koda_version());
+
+	if (version->structured)
+		json_object_set_new_nocheck(ret, "title", json_string_nocheck("koda-sandbox"));
+	return ret;
+}
+
+json_t *
+methods_result(json_t *result, bool cacheable)
+{
+	json_t *meta = json_object_get(result, "_meta");
+
+	if (json_object_get(result, "resultType") == NULL)
+		json_object_set_new_nocheck(result, "resultType", json_string_nocheck("complete"));
+	/* Files change, and what is listed of them: whoever keeps an answer asks again before using it. */
+	if (cacheable) {
+		json_object_set_new_nocheck(result, "ttlMs", json_integer(0));
+		json_object_set_new_nocheck(result, "cacheScope", json_string_nocheck("private"));
+	}
+	if (meta != NULL)
+		json_object_set_new_nocheck(meta, META_SERVER, server_info(&newest));
+	else
+		json_object_set_new_nocheck(result, "_meta",
+		    json_pack("{s:o}", META_SERVER, server_info(&newest)));
+	return result;
+}
+
+static json_t *
+instructions(const struct connection *conn)
+{
+	static const char *const of_mode[] = {
+		[KODA_PLAN] = "Plan mode: files can be read, nothing can be changed.",
+		[KODA_SAFE] = "Safe mode: the user is asked before each change.",
+		[KODA_AUTO] = "Auto mode: what the policy allows happens without asking.",
+	};
+	struct text t = { 0 };
+
+	text_printf(&t, "Sandboxed tools for the project '");
+	text_show_string(&t, conn->root);
+	text_printf(&t,
+	    "'; relative paths begin there. %s A refusal is final: it says which rule decided, and another way "
+	    "around will be refused, too. Ask explain_access what is possible, or the user.",
+	    of_mode[conn->mode]);
+	return text_json(&t);
+}
+
+static bool
+has_member(const json_t *object, const char *key)
+{
+	return json_is_object(json_object_get(object, key));
+}
+
+/* Forms are what elicitation began with; since addresses came, too, a client may have those alone. */
+static bool
+has_forms(const json_t *can)
+{
+	const json_t *elicitation = json_object_get(can, "elicitation");
+
+	return json_is_object(elicitation) &&
+	    (has_member(elicitation, "form") || !has_member(elicitation, "url"));
+}
+
+bool
+methods_can_ask(const struct connection *conn, const json_t *params)
+{
+	const json_t *meta = json_object_get(params, "_meta");
+
+	return conn->version->rounds ? has_forms(json_object_get(meta, META_CAPABILITIES))
+				     : conn->can_ask;
+}
+
+static struct reply
+on_initialize(const struct request *req)
+{
+	const json_t *params = req->rpc->params;
+	const json_t *wanted = json_object_get(params, "protocolVersion");
+	const json_t *can = json_object_get(params, "capabilities");
+	struct connection *conn = req->conn;
+	json_t *result;
+
+	if (req->batch != NULL)
+		return refuse(RPC_INVALID_REQUEST, "initialize cannot be part of a batch");
+	if (conn->phase != PHASE_NEW)
+		return refuse(RPC_INVALID_REQUEST, "initialize has been done");
+	if (!json_is_string(wanted))
+		return wrong_params("protocolVersion is not a string");
+	if (can != NULL && !json_is_object(can))
+		return wrong_params("capabilities is not an object");
+	conn->version = negotiate(json_string_value(wanted));
+	conn->can_ask = conn->version->structured && has_forms(can);
+	conn->has_roots = has_member(can, "roots");
+	conn->phase = PHASE_READY;
+	result = json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", conn->version->name,
+	    "capabilities", capabilities(conn->version), "serverInfo", server_info(conn->version),
+	    "instructions", instructions(conn));
+	return (struct reply){ .result = result };
+}
+
+static json_t *
+version_names(void)
+{
+	json_t *ret = json_pack("[s]", newest.name);
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		json_array_append_new(ret, json_string_nocheck(versions[i].name));
+	return ret;
+}
+
+static struct reply
+on_discover(const struct request *req)
+{
+	return (struct reply){ .result = json_pack("{s:o, s:o, s:o}", "supportedVersions",
+				   version_names(), "capabilities", capabilities(&newest),
+				   "instructions", instructions(req->conn)) };
+}
+
+static struct reply
+on_ping(const struct request *req)
+{
+	return (struct reply){ .result = json_object() };
+}
+
+static struct reply
+on_set_level(const struct request *req)
+{
+	const json_t *level = json_object_get(req->rpc->params, "level");
+
+	if (!json_is_string(level))
+		return wrong_params("level is not a string");
+	for (size_t i = 0; i < N_LEVELS; i++) {
+		if (strcmp(json_string_value(level), level_name((enum level)i)) == 0) {
+			req->conn->level = (enum level)i;
+			return (struct reply){ .result = json_object() };
+		}
+	}
+	return wrong_params("level is none of debug, info, notice, warning, error, critical, alert "
+			    "and emergency");
+}
+
+static struct reply
+on_tools_list(const struct request *req)
+{
+	const char *why = NULL;
+	json_t *result = tools_list(req->conn, json_object_get(req->rpc->params, "cursor"), &why);
+
+	return result != NULL ? (struct reply){ .result = result } : wrong_params(why);
+}
+
+static struct reply
+on_tools_call(const struct request *req)
+{
+	const char *why = tools_call(req->conn, req->batch, req->rpc);
+
+	return why == NULL ? (struct reply){ 0 } : wrong_params(why);
+}
+
+static struct reply
+on_resources_list(const struct request *req)
+{
+	const char *why = resources_list(req->conn, req->batch, req->rpc);
+
+	return why == NULL ? (struct reply){ 0 } : wrong_params(why);
+}
+
+static struct reply
+on_resources_read(const struct request *req)
+{
+	const char *why = resources_read(req->conn, req->batch, req->rpc);
+
+	return why == NULL ? (struct reply){ 0 } : wrong_params(why);
+}
+
+static struct reply
+on_resource_templates(const struct request *req)
+{
+	return (struct reply){ .result = resources_templates(req->conn) };
+}
+
+/* ---- notifications ---- */
+
+static struct reply
+on_initialized(const struct request *req)
+{
+	roots_ask(req->conn);
+	return (struct reply){ 0 };
+}
+
+static struct reply
+on_roots_changed(const struct request *req)
+{
+	roots_ask(req->conn);
+	return (struct reply){ 0 };
+}
+
+static struct reply
+on_cancelled(const struct request *req)
+{
+	const json_t *id = json_object_get(req->rpc->params, "requestId");
+	struct call *call = rpc_is_id(id) ? call_find(req->conn, id) : NULL;
+
+	/* One that is answered already, or never was: it has crossed our answer. */
+	if (call != NULL)
+		call_cancel(call);
+	return (struct reply){ 0 };
+}
+
+/* ---- the table ---- */
+
+#define IS_NOTIFICATION (1u << 0)
+#define BEFORE          (1u << 1) /* also before initialize, or before it is known that there is none */
+#define HANDSHAKE       (1u << 2) /* of the revisions that have one */
+#define ROUNDS          (1u << 3) /* of those that have none */
+
+/* clang-format off */
+static const struct method {
+	const char *name;
+	unsigned flags;
+	struct reply (*run)(const struct request *req);
+} methods[] = {
+	{ "initialize",                       HANDSHAKE | BEFORE,          on_initialize },
+	{ "server/discover",                  ROUNDS | BEFORE,             on_discover },
+	{ "ping",                             HANDSHAKE | BEFORE,          on_ping },
+	{ "logging/setLevel",                 HANDSHAKE,                   on_set_level },
+	{ "tools/list",                       0,                           on_tools_list },
+	{ "tools/call",                       0,                           on_tools_call },
+	{ "resources/list",                   0,                           on_resources_list },
+	{ "resources/templates/list",         0,                           on_resource_templates },
+	{ "resources/read",                   0,                           on_resources_read },
+	{ "notifications/initialized",        IS_NOTIFICATION | HANDSHAKE, on_initialized },
+	{ "notifications/cancelled",          IS_NOTIFICATION,             on_cancelled },
+	{ "notifications/roots/list_changed", IS_NOTIFICATION | HANDSHAKE, on_roots_changed },
+};
+/* clang-format on */
+
+static const struct method *
+find(const struct rpc *rpc, bool rounds)
+{
+	const unsigned other = rounds ? HANDSHAKE : ROUNDS;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		bool notification = methods[i].flags & IS_NOTIFICATION;
+
+		if ((methods[i].flags & other) == 0 &&
+		    notification == (rpc->kind == RPC_NOTIFICATION) &&
+		    strcmp(methods[i].name, rpc->method) == 0)
+			return &methods[i];
+	}
+	return NULL;
+}
+
+static const json_t *
+declared(const struct rpc *rpc)
+{
+	return json_object_get(json_object_get(rpc->params, "_meta"), META_VERSION);
+}
+
+/* Which of the two is spoken is said by whatever comes first, and stays so: what a handshake has agreed on is not to be
+ * agreed on again by each request. */
+static bool
+has_rounds(const struct request *req)
+{
+	if (req->conn->phase == PHASE_NEW)
+		return declared(req->rpc) != NULL ||
+		    strcmp(req->rpc->method, "server/discover") == 0;
+	return req->conn->version->rounds;
+}
+
+/* What a request has to say of itself where there is no handshake. */
+static struct reply
+check_meta(const struct rpc *rpc)
+{
+	const json_t *version = declared(rpc);
+
+	if (!json_is_string(version))
+		return wrong_params("_meta has no " META_VERSION);
+	if (strcmp(json_string_value(version), newest.name) != 0)
+		return (struct reply){
+			.code = RPC_NO_VERSION,
+			.why = "the protocol's revision is not one of ours",
+			.data = json_pack("{s:o, s:O}", "supported", version_names(), "requested",
+			    version),
+		};
+	if (!has_member(json_object_get(rpc->params, "_meta"), META_CAPABILITIES))
+		return wrong_params("_meta has no " META_CAPABILITIES);
+	return (struct reply){ 0 };
+}
+
+static struct reply
+run(const struct request *req)
+{
+	const bool rounds = has_rounds(req);
+	const struct method *method = find(req->rpc, rounds);
+	struct reply reply = { 0 };
+
+	if (rounds && req->rpc->kind == RPC_REQUEST)
+		reply = check_meta(req->rpc);
+	if (reply.code != 0)
+		return reply;
+	if (method == NULL)
+		return refuse(RPC_NO_METHOD, "there is no such method");
+	/* Who has only looked what there is may still shake hands. */
+	if (req->conn->phase == PHASE_NEW && (method->flags & BEFORE) == 0) {
+		if (!rounds || req->rpc->kind != RPC_REQUEST)
+			return refuse(RPC_INVALID_REQUEST, "initialize comes first");
+		req->conn->version = &newest;
+		req->conn->phase = PHASE_READY;
+	}
+	reply = method->run(req);
+	if (rounds && reply.result != NULL)
+		methods_result(reply.result, true);
+	return reply;
+}
+
+void
+methods_handle(struct connection *conn, struct batch *batch, const struct rpc *rpc)
+{
+	const struct request req = { conn, batch, rpc };
+	struct reply reply = { 0 };
+	json_t *answer = NULL;
+
+	if (rpc->kind == RPC_RESPONSE) {
+		connection_answered(conn, rpc);
+		return;
+	}
+	reply = run(&req);
+	/* A notification is never answered, whatever is wrong with it. */
+	if (rpc->kind == RPC_REQUEST && reply.code != 0)
+		answer = rpc_error(rpc->id, reply.code, reply.why, json_incref(reply.data));
+	else if (reply.result != NULL)
+		answer = rpc_result(rpc->id, reply.result);
+	json_decref(reply.data);
+	if (answer == NULL)
+		return;
+	if (batch != NULL)
+		batch_leave(batch_hold(batch), answer);
+	else
+		connection_send(conn, answer);
+}

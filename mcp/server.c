@@ -1,0 +1,353 @@
+#include "mcp/server.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "mcp/memory.h"
+#include "mcp/record.h"
+
+/* After the end of its input a client still gets what is under way, if it does not take long: a client that closes us
+ * waits about two seconds before it uses force. */
+#define LEAVING_MS 1500
+#define FDS_EACH   3
+
+struct client {
+	struct client *next;
+	struct connection *conn;
+	server_ended_fn *ended;
+	void *data;
+	bool done;
+	struct koda_error *why; /* NULL: nothing is wrong with it */
+	bool prepared;          /* the slot was acquired, or tried */
+	uint64_t leaving_till;  /* 0: it is not leaving */
+	size_t first;           /* of its descriptors in the poll set */
+};
+
+void
+server_watch(struct server *server, struct server_watch *watch)
+{
+	watch->next = server->watches;
+	server->watches = watch;
+}
+
+void
+server_unwatch(struct server *server, struct server_watch *watch)
+{
+	struct server_watch **at = &server->watches;
+
+	while (*at != NULL && *at != watch)
+		at = &(*at)->next;
+	if (*at == watch)
+		*at = watch->next;
+}
+
+struct client *
+server_add(struct server *server, struct connection *conn, server_ended_fn *ended, void *data)
+{
+	struct client *client = memory_zero(sizeof(*client));
+
+	*client = (struct client){
+		.next = server->clients,
+		.conn = conn,
+		.ended = ended,
+		.data = data,
+	};
+	server->clients = client;
+	return client;
+}
+
+static struct client *
+client_of(const struct connection *conn)
+{
+	struct client *client = conn->server->clients;
+
+	while (client->conn != conn)
+		client = client->next;
+	return client;
+}
+
+void
+server_end_connection(struct connection *conn)
+{
+	client_of(conn)->done = true;
+}
+
+void
+server_visit(const struct server *server, void (*fn)(void *data, const struct connection *conn),
+    void *data)
+{
+	for (const struct client *c = server->clients; c != NULL; c = c->next)
+		fn(data, c->conn);
+}
+
+/* ---- what is waited for ---- */
+
+static void
+add_fd(struct server *server, int fd, short events)
+{
+	if (server->n_fds == server->size) {
+		server->size = server->size > 0 ? 2 * server->size : 16;
+		server->fds = memory_resize(server->fds, server->size * sizeof(*server->fds));
+	}
+	server->fds[server->n_fds++] = (struct pollfd){ .fd = fd, .events = events };
+}
+
+/* At most how long to wait. */
+static uint64_t
+prepare_client(struct server *server, struct client *client, uint64_t now)
+{
+	struct connection *conn = client->conn;
+	uint64_t until = connection_tick(conn, now);
+
+	client->first = server->n_fds;
+	add_fd(server, connection_wants_input(conn) ? conn->in : -1, POLLIN);
+	/* Also when there is nothing to say: that nobody reads any more is told all the same. */
+	add_fd(server, conn->out, line_queued(&conn->queue) > 0 ? POLLOUT : 0);
+	add_fd(server, koda_session_fd(conn->ses), POLLIN);
+	if (client->leaving_till != 0 && client->leaving_till < until)
+		until = client->leaving_till;
+	return connection_has_lines(conn) ? now : until;
+}
+
+static int
+prepare(struct server *server)
+{
+	uint64_t now = connection_now_ms(), until = UINT64_MAX;
+
+	server->n_fds = 0;
+	add_fd(server, server->signal_fd, POLLIN);
+	for (struct client *c = server->clients; c != NULL; c = c->next) {
+		uint64_t t = prepare_client(server, c, now);
+
+		until = t < until ? t : until;
+	}
+	for (struct server_watch *w = server->watches; w != NULL; w = w->next)
+		add_fd(server, w->fd, w->events);
+	if (until == UINT64_MAX)
+		return -1;
+	if (until <= now)
+		return 0;
+	return until - now < INT_MAX ? (int)(until - now) : INT_MAX;
+}
+
+/* ---- what is done then ---- */
+
+static void
+serve_client(struct server *server, struct client *client)
+{
+	struct connection *conn = client->conn;
+	const struct pollfd *in = &server->fds[client->first], *out = in + 1, *ses = in + 2;
+	struct koda_error err;
+
+	if (out->revents & (POLLERR | POLLNVAL))
+		conn->broken = true;
+	if (in->revents & POLLNVAL)
+		conn->at_end = true;
+	if (in->fd >= 0 && in->revents & (POLLIN | POLLHUP | POLLERR) && !conn->at_end)
+		connection_read(conn);
+	connection_process(conn);
+	if (ses->revents != 0)
+		koda_session_dispatch(conn->ses, 0, &err);
+	record_news(conn);
+	connection_write(conn);
+}
+
+/* Has the client what it waited for, or too long? */
+static void
+look_at_end(struct client *client, uint64_t now)
+{
+	struct connection *conn = client->conn;
+	const bool all_read =
+	    conn->at_end && !connection_has_lines(conn) && conn->reader.from == conn->reader.to;
+
+	if (conn->broken || (client->leaving_till != 0 && now >= client->leaving_till)) {
+		client->done = true;
+		return;
+	}
+	if (!conn->at_end)
+		return;
+	if (client->leaving_till == 0)
+		client->leaving_till = now + LEAVING_MS;
+	if (!all_read)
+		return;
+	/* Nobody is there to be asked any more. */
+	connection_stop_asking(conn);
+	if (conn->n_calls == 0 && line_queued(&conn->queue) == 0)
+		client->done = true;
+}
+
+static void
+free_client(struct server *server, struct client *client)
+{
+	struct client **at = &server->clients;
+
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	connection_free(client->conn);
+	if (client->ended != NULL)
+		client->ended(client->data, client->why);
+	free(client->why);
+	free(client);
+}
+
+static bool
+free_one(struct server *server)
+{
+	struct client *c = server->clients;
+
+	while (c != NULL && (!c->done || c == server->parent))
+		c = c->next;
+	if (c != NULL)
+		free_client(server, c);
+	return c != NULL;
+}
+
+/* The end of one may be the end of others. */
+static void
+free_done(struct server *server)
+{
+	while (free_one(server))
+		continue;
+}
+
+/*
+ * After initialize has been answered: building the kernel sandbox takes longer than the start may. So the first call finds
+ * it there, and a machine that cannot do what the mode promises is told of before anything is asked for.
+ */
+static int
+prepare_slot(struct client *client, struct koda_error *err)
+{
+	struct connection *conn = client->conn;
+
+	if (client->prepared || conn->phase == PHASE_NEW || line_queued(&conn->queue) > 0)
+		return 0;
+	client->prepared = true;
+	if (connection_slot(conn, err) != NULL)
+		return 0;
+	connection_log(conn, LEVEL_CRITICAL, err->message);
+	connection_write(conn);
+	/* What will not be otherwise next time ends it; else the call that needs it says why. */
+	return err->code == KODA_UNSUPPORTED || err->code == KODA_INVALID ? -1 : 0;
+}
+
+static int
+serve_all(struct server *server, struct koda_error *err)
+{
+	uint64_t now = connection_now_ms();
+	int r = 0;
+
+	for (struct client *c = server->clients; c != NULL; c = c->next) {
+		if (!c->done)
+			serve_client(server, c);
+	}
+	for (struct client *c = server->clients; c != NULL && r == 0; c = c->next) {
+		look_at_end(c, now);
+		r = c->done ? 0 : prepare_slot(c, err);
+		if (r < 0 && c != server->parent) {
+			c->done = true;
+			c->why = memory_copy(err, sizeof(*err));
+			r = 0;
+		}
+	}
+	return r;
+}
+
+static void
+serve_watches(struct server *server, size_t first)
+{
+	/* One may take itself, or others, away: what it was in the poll set is found by its descriptor. */
+	for (size_t i = first; i < server->n_fds; i++) {
+		struct server_watch *w = server->watches;
+
+		while (w != NULL && w->fd != server->fds[i].fd)
+			w = w->next;
+		if (w == NULL || server->fds[i].revents == 0)
+			continue;
+		w->ready(w, server->fds[i].revents);
+		/* Who has gone makes room for who comes in the same turn, with the same token maybe: the door is the first
+		 * that was watched, and so the last here. */
+		free_done(server);
+	}
+}
+
+static int
+turn(struct server *server, struct koda_error *err)
+{
+	int timeout = prepare(server), r;
+	size_t n_clients = 0;
+
+	for (struct client *c = server->clients; c != NULL; c = c->next)
+		n_clients++;
+	r = poll(server->fds, server->n_fds, timeout);
+	if (r < 0 && errno != EINTR) {
+		*err = (struct koda_error){ .code = KODA_INTERNAL, .errnum = errno };
+		snprintf(err->message, sizeof(err->message), "poll: %s", strerror(err->errnum));
+		return -1;
+	}
+	for (size_t i = 0; r <= 0 && i < server->n_fds; i++)
+		server->fds[i].revents = 0;
+	if (server->fds[0].revents != 0)
+		server->signalled = true;
+	if (server->signalled)
+		return 0;
+	if (serve_all(server, err) < 0)
+		return -1;
+	free_done(server);
+	serve_watches(server, 1 + FDS_EACH * n_clients);
+	return 0;
+}
+
+/* From a descriptor: a handler could interrupt the library in the middle of something. SIGPIPE is blocked, too, and read by
+ * nobody: a write tells EPIPE. */
+static int
+open_signals(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return fd;
+}
+
+int
+server_init(struct server *server, struct koda_error *err)
+{
+	server->signal_fd = open_signals();
+	if (server->signal_fd >= 0)
+		return 0;
+	*err = (struct koda_error){ .code = KODA_INTERNAL, .errnum = errno };
+	snprintf(err->message, sizeof(err->message), "signals: %s", strerror(err->errnum));
+	return -1;
+}
+
+int
+server_run(struct server *server, struct koda_error *err)
+{
+	int r = 0;
+
+	while (r == 0 && !server->signalled && !server->parent->done)
+		r = turn(server, err);
+	return r;
+}
+
+void
+server_done(struct server *server)
+{
+	while (server->clients != NULL)
+		free_client(server, server->clients);
+	close(server->signal_fd);
+	free(server->fds);
+}

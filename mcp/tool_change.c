@@ -1,0 +1,332 @@
+/* write_file, edit_file, move, remove: what changes something, after whoever has to be asked has been. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/approval.h"
+#include "mcp/memory.h"
+#include "mcp/record.h"
+#include "mcp/remember.h"
+#include "mcp/server.h"
+#include "mcp/text.h"
+#include "mcp/tools.h"
+
+struct change {
+	struct koda_op op; /* what it points to is the call's arguments, and this */
+	struct koda_edit *edits;
+	uint8_t guard[KODA_DIGEST_BYTES];
+	bool guard_asked; /* the caller's own, not what was remembered */
+};
+
+static void
+free_change(void *state)
+{
+	struct change *change = state;
+
+	free(change->edits);
+	free(change);
+}
+
+static struct change *
+change_new(struct call *call, enum koda_op_kind kind, unsigned flags)
+{
+	struct change *change = memory_zero(sizeof(*change));
+
+	change->op.kind = kind;
+	change->op.flags = flags;
+	change->op.path = tool_string(call, kind == KODA_OP_RENAME ? "from" : "path");
+	call->state = change;
+	call->free_state = free_change;
+	return change;
+}
+
+/* False: the call has failed. */
+static bool
+take_guard(struct call *call, struct change *change)
+{
+	const char *digest = tool_string(call, "if_digest");
+
+	if (digest == NULL)
+		return true;
+	if (!text_parse_digest(digest, change->guard)) {
+		tool_fail(call, KODA_INVALID,
+		    "if_digest: is not 64 hexadecimal digits, as read_file gives them");
+		return false;
+	}
+	change->op.if_digest = change->guard;
+	change->guard_asked = true;
+	return true;
+}
+
+static void
+remember_guard(struct change *change, const uint8_t *digest)
+{
+	if (digest == NULL)
+		return;
+	memcpy(change->guard, digest, sizeof(change->guard));
+	change->op.if_digest = change->guard;
+}
+
+/* ---- the end ---- */
+
+static void
+add_recovered(json_t *ret, const struct koda_result *result)
+{
+	if (result->recovered)
+		json_object_set_new_nocheck(ret, "recovered", json_true());
+}
+
+static void
+tell_content(struct call *call, const struct koda_result *result)
+{
+	const struct change *change = call->state;
+	const bool edit = change->op.kind == KODA_OP_EDIT;
+	char digest[TEXT_DIGEST_SIZE];
+	json_t *ret = json_object();
+	struct text t = { 0 };
+
+	json_object_set_new_nocheck(ret, "path", text_json_string(result->path));
+	json_object_set_new_nocheck(ret, "created", json_boolean(result->created));
+	json_object_set_new_nocheck(ret, "size", json_integer((json_int_t)result->size));
+	if (result->has_digest) {
+		text_digest(digest, result->digest);
+		json_object_set_new_nocheck(ret, "digest", json_string_nocheck(digest));
+		remember_seen(call->conn->remembered, change->op.path, result->path,
+		    result->digest);
+	} else {
+		remember_forget(call->conn->remembered, result->path);
+	}
+	if (edit)
+		json_object_set_new_nocheck(ret, "replacements",
+		    json_integer((json_int_t)result->replacements));
+	add_recovered(ret, result);
+	text_printf(&t, "%s ", edit ? "edited" : result->created ? "created" : "wrote");
+	text_show_string(&t, result->path);
+	if (edit)
+		text_printf(&t, ": %llu replacement%s", (unsigned long long)result->replacements,
+		    result->replacements == 1 ? "" : "s");
+	text_printf(&t, ", now %llu bytes", (unsigned long long)result->size);
+	tool_done(call, ret, &t);
+}
+
+static void
+tell_move(struct call *call, const struct koda_result *result)
+{
+	json_t *ret = json_object();
+	struct text t = { 0 };
+
+	remember_forget(call->conn->remembered, result->path);
+	remember_forget(call->conn->remembered, result->to);
+	json_object_set_new_nocheck(ret, "path", text_json_string(result->path));
+	json_object_set_new_nocheck(ret, "to", text_json_string(result->to));
+	json_object_set_new_nocheck(ret, "type", json_string_nocheck(text_file_type(result->type)));
+	add_recovered(ret, result);
+	text_printf(&t, "moved ");
+	text_show_string(&t, result->path);
+	text_printf(&t, " to ");
+	text_show_string(&t, result->to);
+	tool_done(call, ret, &t);
+}
+
+static void
+tell_removal(struct call *call, const struct koda_result *result)
+{
+	json_t *ret = json_object();
+	struct text t = { 0 };
+
+	remember_forget(call->conn->remembered, result->path);
+	json_object_set_new_nocheck(ret, "path", text_json_string(result->path));
+	json_object_set_new_nocheck(ret, "type", json_string_nocheck(text_file_type(result->type)));
+	json_object_set_new_nocheck(ret, "removed", json_integer((json_int_t)result->removed));
+	add_recovered(ret, result);
+	text_printf(&t, "removed ");
+	text_show_string(&t, result->path);
+	if (result->type == KODA_FILE_DIRECTORY)
+		text_printf(&t, ", %llu names", (unsigned long long)result->removed);
+	tool_done(call, ret, &t);
+}
+
+static void on_changed(void *data, const struct koda_result *result, const struct koda_error *err);
+
+/* The client has changed it itself meanwhile, by another call: then that is what it has last seen. */
+static bool
+go_on_from_own(struct call *call, struct change *change, const struct koda_error *err)
+{
+	const uint8_t *now;
+
+	if (err->code != KODA_CONFLICT || change->guard_asked || change->op.if_digest == NULL ||
+	    call->mute)
+		return false;
+	now = remember_find(call->conn->remembered, err->path);
+	if (now == NULL || memcmp(now, change->guard, sizeof(change->guard)) == 0)
+		return false;
+	remember_guard(change, now);
+	approval_submit(call, &change->op, on_changed);
+	return true;
+}
+
+static const char *
+remedy_of(const struct change *change, const struct koda_error *err)
+{
+	if (err->code != KODA_CONFLICT)
+		return NULL;
+	/* Of several that are there the file being another is the least likely reason. */
+	if (strcmp(err->rule, "old_repeated") == 0)
+		return "Make old longer, so that it says which one, or set all.";
+	if (strcmp(err->rule, "old_missing") == 0)
+		return "Read the file again: old has to stand there as it is, with its spaces and line ends.";
+	return change->op.if_digest != NULL && !change->guard_asked
+	    ? "It may have changed since you read it: read it again."
+	    : NULL;
+}
+
+static void
+on_changed(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct change *change = call->state;
+
+	if (err != NULL && go_on_from_own(call, change, err))
+		return;
+	if (err != NULL) {
+		tool_failed(call, err, remedy_of(change, err));
+		return;
+	}
+	record_result(call, result);
+	if (change->op.kind == KODA_OP_RENAME)
+		tell_move(call, result);
+	else if (change->op.kind == KODA_OP_REMOVE)
+		tell_removal(call, result);
+	else
+		tell_content(call, result);
+}
+
+/* ---- the beginning ---- */
+
+static void
+on_before(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct change *change = call->state;
+
+	/* What the log says was there is then what was replaced, or nothing is. */
+	if (err == NULL && result->has_digest)
+		remember_guard(change, result->digest);
+	approval_submit(call, &change->op, on_changed);
+}
+
+/* The audit log tells what was there before: an edit says so by itself, and what is guarded. */
+static void
+submit(struct call *call, struct change *change)
+{
+	const struct koda_op look = {
+		.kind = KODA_OP_STAT,
+		.flags = KODA_DIGEST,
+		.path = change->op.path,
+	};
+	const bool says = change->op.if_digest != NULL || change->op.if_absent ||
+	    change->op.kind == KODA_OP_EDIT || change->op.kind == KODA_OP_RENAME;
+
+	if (!says && record_is_kept(call->conn->server->record))
+		tool_submit(call, &look, on_before);
+	else
+		approval_submit(call, &change->op, on_changed);
+}
+
+static void
+on_place(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct change *change = call->state;
+
+	/* What is wrong with the path the change itself says best. */
+	if (err == NULL)
+		remember_guard(change, remember_find(call->conn->remembered, result->path));
+	submit(call, change);
+}
+
+/* A file that was read is changed only as it was read. It may have been read by another name. */
+static void
+guard_and_submit(struct call *call, struct change *change)
+{
+	const struct koda_op where = {
+		.kind = KODA_OP_EXPLAIN,
+		.path = change->op.path,
+		.access = KODA_WRITE_ACCESS,
+	};
+	const struct remembered *r = call->conn->remembered;
+
+	if (change->op.if_digest == NULL && !change->op.if_absent) {
+		remember_guard(change, remember_find_asked(r, change->op.path));
+		if (change->op.if_digest == NULL && !remember_is_empty(r)) {
+			tool_submit(call, &where, on_place);
+			return;
+		}
+	}
+	submit(call, change);
+}
+
+void
+tool_write_file(struct call *call)
+{
+	const json_t *content = json_object_get(call->args, "content");
+	struct change *change = change_new(call, KODA_OP_WRITE, KODA_DIGEST);
+
+	if (!tool_check_paths(call, (const char *const[]){ "path", "if_digest", NULL }) ||
+	    !take_guard(call, change))
+		return;
+	change->op.data = json_string_value(content);
+	change->op.len = json_string_length(content);
+	change->op.if_absent = tool_bool(call, "if_absent");
+	guard_and_submit(call, change);
+}
+
+void
+tool_edit_file(struct call *call)
+{
+	const json_t *edits = json_object_get(call->args, "edits"), *edit;
+	struct change *change = change_new(call, KODA_OP_EDIT, KODA_DIGEST);
+	size_t i;
+
+	if (!tool_check_paths(call, (const char *const[]){ "path", "if_digest", NULL }) ||
+	    !take_guard(call, change))
+		return;
+	change->edits = memory_zero(json_array_size(edits) * sizeof(*change->edits));
+	json_array_foreach(edits, i, edit)
+	{
+		const json_t *old = json_object_get(edit, "old"),
+			     *new = json_object_get(edit, "new");
+
+		change->edits[i] = (struct koda_edit){
+			.old_text = json_string_value(old),
+			.old_len = json_string_length(old),
+			.new_text = json_string_value(new),
+			.new_len = json_string_length(new),
+			.all = json_is_true(json_object_get(edit, "all")),
+		};
+	}
+	change->op.edits = change->edits;
+	change->op.n_edits = json_array_size(edits);
+	guard_and_submit(call, change);
+}
+
+void
+tool_move(struct call *call)
+{
+	struct change *change =
+	    change_new(call, KODA_OP_RENAME, tool_bool(call, "overwrite") ? KODA_OVERWRITE : 0);
+
+	change->op.to = tool_string(call, "to");
+	if (tool_check_paths(call, (const char *const[]){ "from", "to", NULL }))
+		submit(call, change);
+}
+
+void
+tool_remove(struct call *call)
+{
+	struct change *change =
+	    change_new(call, KODA_OP_REMOVE, tool_bool(call, "recursive") ? KODA_RECURSIVE : 0);
+
+	if (tool_check_paths(call, (const char *const[]){ "path", "if_digest", NULL }) &&
+	    take_guard(call, change))
+		submit(call, change);
+}

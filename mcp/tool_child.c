@@ -1,0 +1,277 @@
+/* open_child, close_child, list_children: narrower sessions for other agents. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mcp/child.h"
+#include "mcp/memory.h"
+#include "mcp/question.h"
+#include "mcp/record.h"
+#include "mcp/text.h"
+#include "mcp/tools.h"
+
+/* ---- open_child ---- */
+
+/* False: the call has failed. */
+static bool
+take_rules(struct call *call, const char *key, struct child_rules *ret)
+{
+	const json_t *rules = json_object_get(call->args, key), *rule;
+	size_t i;
+
+	json_array_foreach(rules, i, rule)
+	{
+		const char *text = json_string_value(rule);
+
+		if (strlen(text) != json_string_length(rule)) {
+			tool_fail(call, KODA_INVALID, "%s[%zu]: has a NUL in it", key, i);
+			return false;
+		}
+		ret->rule[ret->n++] = text; /* no more than the schema lets through */
+	}
+	return true;
+}
+
+static enum koda_mode
+wanted_mode(const struct call *call)
+{
+	const char *mode = tool_string(call, "mode");
+
+	if (mode == NULL)
+		return call->conn->mode;
+	for (enum koda_mode m = KODA_PLAN; m < KODA_AUTO; m++) {
+		if (strcmp(mode, text_mode(m)) == 0)
+			return m;
+	}
+	return KODA_AUTO;
+}
+
+/* The program that runs here: the child's client finds no other one by chance. */
+static json_t *
+command_line(const char *token, json_t **ret_words)
+{
+	char program[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	const char *words[] = { program, "mcp", "--child", token };
+	struct text t = { 0 };
+
+	snprintf(program + (n > 0 ? n : 0), sizeof(program) - (size_t)(n > 0 ? n : 0), "%s",
+	    n > 0 ? "" : "koda-sandbox");
+	*ret_words = json_array();
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		json_array_append_new(*ret_words, text_json_string(words[i]));
+		text_add(&t, " ", i > 0);
+		question_word(&t, words[i]);
+	}
+	return text_json(&t);
+}
+
+static void
+tell_opened(struct call *call, const struct child_wish *wish, const char *token)
+{
+	json_t *ret = json_object(), *words, *line = command_line(token, &words);
+	struct text t = { 0 };
+
+	json_object_set_new_nocheck(ret, "name", json_string_nocheck(wish->name));
+	json_object_set_new_nocheck(ret, "mode", json_string_nocheck(text_mode(wish->mode)));
+	json_object_set_new_nocheck(ret, "root", text_json_string(wish->root));
+	text_printf(&t,
+	    "The child '%s' is open. Its agent's MCP client connects once, within %d seconds, with: ",
+	    wish->name, TOKEN_SECONDS);
+	text_add(&t, json_string_value(line), json_string_length(line));
+	json_object_set_new_nocheck(ret, "command", words);
+	json_object_set_new_nocheck(ret, "command_line", line);
+	json_object_set_new_nocheck(ret, "seconds", json_integer(TOKEN_SECONDS));
+	tool_done(call, ret, &t);
+}
+
+static void
+open_at(struct call *call, const char *root)
+{
+	struct child_wish wish = {
+		.name = tool_string(call, "name"),
+		.mode = wanted_mode(call),
+		.root = root,
+		.has_domains = json_object_get(call->args, "domains") != NULL,
+		.network = !json_is_false(json_object_get(call->args, "network")),
+	};
+	char token[ENDPOINT_TOKEN_SIZE];
+	struct koda_error err = { 0 };
+
+	if (!take_rules(call, "deny_read", &wish.deny_read) ||
+	    !take_rules(call, "deny_write", &wish.deny_write) ||
+	    !take_rules(call, "domains", &wish.domains))
+		return;
+	if (child_open(call->conn, &wish, token, &err) < 0)
+		tool_failed(call, &err, NULL);
+	else
+		tell_opened(call, &wish, token);
+	explicit_bzero(token, sizeof(token));
+}
+
+/*
+ * Some places are protected by what is around them: the configuration of a git directory, for one, by its being in one. Who
+ * begins inside does not see around him, so nobody does. Asked for is what would be protected in each directory from the
+ * subdirectory up to the root.
+ */
+struct opening {
+	char *root;
+	size_t len;   /* of the directory that is looked at */
+	size_t probe; /* of the names in it */
+};
+
+static void
+free_opening(void *state)
+{
+	struct opening *o = state;
+
+	free(o->root);
+	free(o);
+}
+
+static void look_around(struct call *call);
+
+static void
+on_around(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct opening *o = call->state;
+
+	if (err != NULL)
+		tool_failed(call, err, NULL);
+	else if (!result->allowed &&
+	    (strcmp(result->rule, "git_config") == 0 || strcmp(result->rule, "koda_place") == 0))
+		tool_fail(call, KODA_POLICY_DENIED,
+		    "subdirectory: '%.400s' is part of what is protected as a whole (%s)", o->root,
+		    result->rule);
+	else
+		look_around(call);
+}
+
+static void
+look_around(struct call *call)
+{
+	static const char *const probes[] = { "/config", "/agents" };
+	struct opening *o = call->state;
+	struct koda_op op = { .kind = KODA_OP_EXPLAIN, .access = KODA_WRITE_ACCESS };
+	struct text path = { 0 };
+
+	if (o->probe == sizeof(probes) / sizeof(probes[0])) {
+		o->probe = 0;
+		while (o->len > 0 && o->root[o->len - 1] != '/')
+			o->len--;
+		o->len -= o->len > 0;
+	}
+	/* Nobody would hear of the token. */
+	if (call->mute) {
+		tool_fail(call, KODA_NOT_APPROVED, "cancelled");
+		return;
+	}
+	if (o->len < strlen(call->conn->root)) {
+		open_at(call, o->root);
+		return;
+	}
+	text_add(&path, o->root, o->len);
+	text_add(&path, probes[o->probe], strlen(probes[o->probe]) + 1);
+	o->probe++;
+	op.path = path.p;
+	tool_submit(call, &op, on_around);
+	text_done(&path);
+}
+
+static void
+on_subdirectory(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct opening *o;
+
+	if (err != NULL) {
+		tool_failed(call, err, NULL);
+		return;
+	}
+	record_result(call, result);
+	o = memory_zero(sizeof(*o));
+	o->root = memory_string(result->path);
+	o->len = strlen(o->root);
+	call->state = o;
+	call->free_state = free_opening;
+	look_around(call);
+}
+
+void
+tool_open_child(struct call *call)
+{
+	/* That it can be listed says that it is a directory, and which one the path leads to. */
+	const struct koda_op op = {
+		.kind = KODA_OP_LIST,
+		.path = tool_string(call, "subdirectory"),
+	};
+
+	if (!tool_check_paths(call, (const char *const[]){ "name", "subdirectory", NULL }))
+		return;
+	if (op.path != NULL)
+		tool_submit(call, &op, on_subdirectory);
+	else
+		open_at(call, call->conn->root);
+}
+
+/* ---- close_child ---- */
+
+static void
+on_closed(void *data)
+{
+	struct call *call = data;
+
+	call->state = NULL;
+	tool_done(call, json_pack("{s:s}", "name", tool_string(call, "name")), NULL);
+}
+
+static void
+free_closing(void *state)
+{
+	if (state != NULL)
+		child_closed_unheard(state);
+}
+
+void
+tool_close_child(struct call *call)
+{
+	struct child *child;
+
+	if (!tool_check_paths(call, (const char *const[]){ "name", NULL }))
+		return;
+	child = child_find(call->conn, tool_string(call, "name"));
+	if (child == NULL) {
+		tool_fail(call, KODA_INVALID,
+		    "there is no child of that name: list_children tells which");
+		return;
+	}
+	call->state = child;
+	call->free_state = free_closing;
+	child_close(child, on_closed, call);
+}
+
+/* ---- list_children ---- */
+
+static void
+add_child(void *data, const struct child_state *state)
+{
+	json_t *row = json_object();
+
+	json_object_set_new_nocheck(row, "name", json_string_nocheck(state->name));
+	json_object_set_new_nocheck(row, "mode", json_string_nocheck(text_mode(state->mode)));
+	json_object_set_new_nocheck(row, "root", text_json_string(state->root));
+	json_object_set_new_nocheck(row, "connected", json_boolean(state->connected));
+	json_array_append_new(data, row);
+}
+
+void
+tool_list_children(struct call *call)
+{
+	json_t *rows = json_array();
+
+	child_visit(call->conn, add_child, rows);
+	tool_done(call, json_pack("{s:o}", "children", rows), NULL);
+}

@@ -1,0 +1,448 @@
+/* run_command, command_output, command_stop, command_list. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/approval.h"
+#include "mcp/commands.h"
+#include "mcp/memory.h"
+#include "mcp/printed.h"
+#include "mcp/record.h"
+#include "mcp/text.h"
+#include "mcp/tools.h"
+#include "show/told.h"
+
+/* What its milliseconds fit into. The library has a tighter bound for what is waited for, and the policy may have one. */
+#define TIMEOUT_SECS_MAX (UINT_MAX / 1000)
+/* With its NUL what the kernel takes as one argument of a program (MAX_ARG_STRLEN, of pages of 4 KiB). */
+#define COMMAND_TEXT_MAX ((128u << 10) - 1)
+/* Of a command, in a list or a sentence: enough to know it again. */
+#define SHOWN_MAX 200
+
+/* A run_command on its way. */
+struct run {
+	char *cwd; /* canonical; NULL: the root */
+	struct command *command;
+};
+
+static void
+free_run(void *state)
+{
+	struct run *run = state;
+
+	free(run->cwd);
+	free(run);
+}
+
+/* ---- what came of it ---- */
+
+static void
+show_command(struct text *t, const char *command)
+{
+	size_t len = strlen(command);
+
+	text_show(t, command, len < SHOWN_MAX ? len : SHOWN_MAX, false);
+	if (len > SHOWN_MAX)
+		text_printf(t, "...");
+}
+
+static uint64_t
+duration_ms(const struct command *c)
+{
+	if (c->over && !c->failed)
+		return c->result.wall_us / 1000;
+	return (c->over ? c->ended_ms : connection_now_ms()) - c->began_ms;
+}
+
+static json_t *
+violations_json(const struct koda_command_result *r)
+{
+	json_t *ret = json_array();
+
+	for (size_t i = 0; i < r->n_violations; i++) {
+		const struct koda_violation *v = &r->violations[i];
+		json_t *one = json_object();
+
+		json_object_set_new_nocheck(one, "kind",
+		    json_string_nocheck(koda_violation_kind_name(v->kind)));
+		json_object_set_new_nocheck(one, "target", text_json_string(v->target));
+		json_object_set_new_nocheck(one, "rule", text_json_string(v->rule));
+		json_object_set_new_nocheck(one, "detail", text_json_string(v->detail));
+		json_object_set_new_nocheck(one, "certain", json_boolean(v->certain));
+		json_array_append_new(ret, one);
+	}
+	return ret;
+}
+
+/* What is known of its end, or that there is none yet. */
+static void
+add_state(json_t *ret, const struct command *c)
+{
+	const struct koda_command_result *r = &c->result;
+
+	json_object_set_new_nocheck(ret, "running", json_boolean(!c->over));
+	json_object_set_new_nocheck(ret, "duration_ms", json_integer((json_int_t)duration_ms(c)));
+	if (c->failed) {
+		json_object_set_new_nocheck(ret, "error", text_json_string(c->err.message));
+		json_object_set_new_nocheck(ret, "code",
+		    json_string_nocheck(koda_code_name(c->err.code)));
+	} else if (c->over) {
+		json_object_set_new_nocheck(ret, "exit_code", json_integer(r->status));
+		if (r->signal != 0)
+			json_object_set_new_nocheck(ret, "signal", json_integer(r->signal));
+		if (r->hit != KODA_HIT_NONE)
+			json_object_set_new_nocheck(ret, "limit",
+			    json_string_nocheck(koda_limit_hit_name(r->hit)));
+		if (r->left_behind > 0)
+			json_object_set_new_nocheck(ret, "left_behind",
+			    json_integer((json_int_t)r->left_behind));
+	}
+}
+
+static void
+print_state(struct text *t, const struct command *c)
+{
+	const struct koda_command_result *r = &c->result;
+
+	if (!c->over)
+		text_printf(t, "[running");
+	else if (c->failed)
+		text_printf(t, "[%s", c->err.message);
+	else if (r->signal != 0)
+		text_printf(t, "[ended by signal %d", r->signal);
+	else
+		text_printf(t, "[exit code %d", r->status);
+	/* That output was left out is said where it is missing. */
+	if (r->hit != KODA_HIT_NONE && r->hit != KODA_HIT_OUTPUT)
+		text_printf(t, ", limit %s", koda_limit_hit_name(r->hit));
+	if (r->left_behind > 0)
+		text_printf(t, ", %llu process%s left behind and ended",
+		    (unsigned long long)r->left_behind, r->left_behind == 1 ? "" : "es");
+	text_printf(t, ", %.1f s]", (double)duration_ms(c) / 1000);
+}
+
+static void
+print_stream(struct text *t, const char *head, const struct printed *p)
+{
+	size_t before = t->len;
+
+	if (p->head_len + p->tail_len + p->left_out == 0)
+		return;
+	text_printf(t, "%s", head);
+	printed_text(t, p);
+	if (t->len > before && t->p[t->len - 1] != '\n')
+		text_printf(t, "\n");
+}
+
+/* The sentences that the command line prints: the rule, the mode, and what to do. */
+static void
+print_sentences(struct text *t, const struct command *c)
+{
+	const struct koda_command_result *r = &c->result;
+	struct told *told = memory_zero((r->n_violations + 1) * sizeof(*told));
+
+	for (size_t i = 0; i < r->n_violations; i++)
+		told[i] = (struct told){ r->violations[i].target, r->violations[i].detail };
+	told_sentences(told, r->n_violations, text_put, t);
+	text_add(t, c->failures.p, c->failures.len);
+	free(told);
+}
+
+/* What it printed from there on, and how it stands. Takes ret. */
+static void
+tell(struct call *call, const struct command *c, json_t *ret, const struct printed *out,
+    const struct printed *err)
+{
+	const struct koda_command_result *r = &c->result;
+	struct text t = { 0 };
+	char *rendered = koda_violations_render(r->violations, r->n_violations);
+
+	add_state(ret, c);
+	if (r->n_violations > 0)
+		json_object_set_new_nocheck(ret, "violations", violations_json(r));
+	print_stream(&t, "", out);
+	print_stream(&t, "[stderr]\n", err);
+	if (rendered != NULL)
+		text_printf(&t, "%s", rendered);
+	free(rendered);
+	print_sentences(&t, c);
+	print_state(&t, c);
+	tool_done(call, ret, &t);
+}
+
+/* ---- run_command ---- */
+
+static void
+on_run_over(struct call *call, const struct command *c)
+{
+	struct koda_output out, err;
+	struct printed some_out, some_err;
+	json_t *ret;
+
+	if (c->failed) {
+		tool_failed(call, &c->err, NULL);
+		return;
+	}
+	record_status(call, c->result.status);
+	commands_output(c, &out, &err);
+	printed_take(&out, 0, SIZE_MAX, true, &some_out);
+	printed_take(&err, 0, SIZE_MAX, true, &some_err);
+	ret = json_object();
+	json_object_set_new_nocheck(ret, "stdout", printed_json(&some_out));
+	json_object_set_new_nocheck(ret, "stderr", printed_json(&some_err));
+	tell(call, c, ret, &some_out, &some_err);
+}
+
+static void
+tell_begun(struct call *call, const struct command *c)
+{
+	struct text t = { 0 };
+	json_t *ret = json_object();
+
+	json_object_set_new_nocheck(ret, "id", json_string_nocheck(c->id));
+	add_state(ret, c);
+	text_printf(&t, "It runs in the background, as %s: see command_output and command_stop.",
+	    c->id);
+	tool_done(call, ret, &t);
+}
+
+static void
+on_cancel(struct call *call)
+{
+	struct run *run = call->state;
+
+	commands_end(run->command);
+}
+
+static void
+start(struct call *call)
+{
+	struct run *run = call->state;
+	const uint64_t secs = tool_number(call, "timeout", 0);
+	const struct command_request request = {
+		.text = tool_string(call, "command"),
+		.cwd = run->cwd,
+		.timeout_ms = 1000 * (unsigned)(secs < TIMEOUT_SECS_MAX ? secs : TIMEOUT_SECS_MAX),
+		.background = tool_bool(call, "background"),
+		.intent = record_intent(call),
+	};
+	struct koda_error err;
+
+	run->command = commands_start(call->conn->commands, &request, &err);
+	if (run->command == NULL) {
+		tool_failed(call, &err, NULL);
+	} else if (request.background) {
+		tell_begun(call, run->command);
+	} else {
+		call->cancel = on_cancel;
+		commands_wait(run->command, call, on_run_over);
+	}
+}
+
+static void
+on_answered(struct call *call, bool yes)
+{
+	struct text t = { 0 };
+
+	if (yes && !call->mute) {
+		start(call);
+		return;
+	}
+	show_command(&t, tool_string(call, "command"));
+	tool_fail(call, KODA_NOT_APPROVED,
+	    "'%.*s' was not run: the Safe mode's policy wants each command approved, and %s",
+	    (int)t.len, t.p, call->can_ask ? "this one was not" : "there is nobody to ask");
+	text_done(&t);
+}
+
+static void
+ask_and_start(struct call *call)
+{
+	const char *const argv[] = { "sh", "-c", tool_string(call, "command"), NULL };
+	struct connection *conn = call->conn;
+	struct run *run = call->state;
+	const char *cwd = run->cwd != NULL ? run->cwd : conn->root, *rule;
+	struct koda_slot *slot;
+	struct koda_error err;
+	bool allowed;
+
+	if (call->mute) {
+		tool_fail(call, KODA_NOT_APPROVED, "cancelled");
+		return;
+	}
+	if (!approval_wanted(conn)) {
+		start(call);
+		return;
+	}
+	/* Nobody is asked for what cannot be run here anyway. */
+	slot = connection_slot(conn, &err);
+	if (slot == NULL ||
+	    koda_slot_explain_command(slot, KODA_READ_ACCESS, cwd, &allowed, &rule, &err) < 0) {
+		tool_failed(call, &err, NULL);
+		return;
+	}
+	/* What runs may change a file between the look at the tree and the start. */
+	if (commands_run())
+		approval_lapse(conn);
+	approval_command(call, argv, cwd, NULL, tool_bool(call, "background"), on_answered);
+}
+
+static bool
+is_below(const char *path, const char *root)
+{
+	size_t len = strcmp(root, "/") == 0 ? 0 : strlen(root);
+
+	return strncmp(path, root, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+static void
+on_directory(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+	struct call *call = data;
+	struct run *run = call->state;
+
+	if (err != NULL) {
+		tool_failed(call, err, NULL);
+	} else if (!is_below(result->path, call->conn->root)) {
+		tool_fail(call, KODA_INVALID, "cwd: is not below the root");
+	} else {
+		record_result(call, result);
+		run->cwd = memory_string(result->path);
+		ask_and_start(call);
+	}
+}
+
+void
+tool_run_command(struct call *call)
+{
+	const bool background = tool_bool(call, "background");
+	const char *why = commands_refuse(call->conn->commands, call, background);
+	const struct koda_op where = {
+		.kind = KODA_OP_EXPLAIN,
+		.path = tool_string(call, "cwd"),
+		.access = KODA_READ_ACCESS,
+	};
+
+	call->state = memory_zero(sizeof(struct run));
+	call->free_state = free_run;
+	if (!tool_check_paths(call, (const char *const[]){ "command", "cwd", NULL }))
+		return;
+	if (strlen(tool_string(call, "command")) > COMMAND_TEXT_MAX)
+		tool_fail(call, KODA_TOO_LARGE,
+		    "command: has more than the %u bytes that a program can be given; write it to a file and run that",
+		    COMMAND_TEXT_MAX);
+	else if (why != NULL)
+		tool_fail(call, KODA_INTERNAL, "%s", why);
+	else if (where.path != NULL)
+		/* As it will be shown, and remembered: without links. */
+		tool_submit(call, &where, on_directory);
+	else
+		ask_and_start(call);
+}
+
+/* ---- those in the background ---- */
+
+/* NULL: the call has failed. */
+static struct command *
+find(struct call *call)
+{
+	const json_t *id = json_object_get(call->args, "id");
+	struct command *c = commands_find(call->conn->commands, json_string_value(id));
+
+	if (c == NULL)
+		tool_fail(call, KODA_INVALID,
+		    "id: there is no such command in the background; command_list names them");
+	return c;
+}
+
+static json_t *
+stream_json(const struct printed *p)
+{
+	json_t *ret = printed_json(p);
+
+	json_object_set_new_nocheck(ret, "next_offset", json_integer((json_int_t)p->next));
+	json_object_set_new_nocheck(ret, "more", json_boolean(p->more));
+	return ret;
+}
+
+/* From where the caller says, or from where the last call was. */
+static void
+tell_output(struct call *call, struct command *c)
+{
+	const uint64_t from_out = tool_number(call, "stdout_offset", c->shown_out),
+		       from_err = tool_number(call, "stderr_offset", c->shown_err);
+	struct koda_output out, err;
+	struct printed some_out, some_err;
+	json_t *ret = json_object();
+
+	commands_output(c, &out, &err);
+	printed_take(&out, from_out, COMMAND_OUTPUT_MAX, c->over, &some_out);
+	printed_take(&err, from_err, COMMAND_OUTPUT_MAX, c->over, &some_err);
+	c->shown_out = some_out.next;
+	c->shown_err = some_err.next;
+	json_object_set_new_nocheck(ret, "id", json_string_nocheck(c->id));
+	json_object_set_new_nocheck(ret, "stdout", stream_json(&some_out));
+	json_object_set_new_nocheck(ret, "stderr", stream_json(&some_err));
+	tell(call, c, ret, &some_out, &some_err);
+}
+
+void
+tool_command_output(struct call *call)
+{
+	struct command *c = find(call);
+
+	if (c != NULL)
+		tell_output(call, c);
+}
+
+static void
+on_stopped(struct call *call, const struct command *c)
+{
+	tell_output(call, commands_find(c->all, c->id));
+}
+
+void
+tool_command_stop(struct call *call)
+{
+	struct command *c = find(call);
+
+	if (c == NULL)
+		return;
+	if (c->over) {
+		tell_output(call, c);
+		return;
+	}
+	commands_wait(c, call, on_stopped);
+	commands_end(c);
+}
+
+void
+tool_command_list(struct call *call)
+{
+	const struct command *c = NULL;
+	json_t *ret = json_object(), *list = json_array();
+	struct text t = { 0 };
+
+	while ((c = commands_next(call->conn->commands, c)) != NULL) {
+		struct text command = { 0 };
+		json_t *one = json_object();
+
+		if (!c->background) {
+			json_decref(one);
+			continue;
+		}
+		show_command(&command, c->text);
+		text_printf(&t, "%s %.*s ", c->id, (int)command.len, command.p);
+		print_state(&t, c);
+		text_printf(&t, "\n");
+		json_object_set_new_nocheck(one, "id", json_string_nocheck(c->id));
+		json_object_set_new_nocheck(one, "command", text_json(&command));
+		add_state(one, c);
+		json_array_append_new(list, one);
+	}
+	if (t.len == 0)
+		text_printf(&t, "no command runs in the background");
+	json_object_set_new_nocheck(ret, "commands", list);
+	tool_done(call, ret, &t);
+}

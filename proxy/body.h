@@ -1,0 +1,32 @@
+/*
+ * Where a message's body ends. Pure: fed with what comes, says how much of it belongs to the body. Chunked framing is
+ * strict: sizes of at most 16 hex digits, CRLF everywhere; extensions are refused, trailers are read past (they are
+ * not passed on: `dropped` bytes are framing and trailers that the one who re-frames leaves out).
+ */
+#ifndef KODA_PROXY_BODY_H
+#define KODA_PROXY_BODY_H
+
+#include "proxy/http.h"
+
+#define BODY_TRAILER_MAX 8192
+
+struct body {
+	enum http_body kind;
+	uint64_t left; /* of the length, or of this chunk */
+	unsigned state;
+	unsigned digits;
+	size_t trailer;
+};
+
+void body_init(struct body *b, const struct http_head *head);
+bool body_over(const struct body *b);
+
+/* The next piece: content (a run of the body's bytes at *ret_content, inside bytes) of *ret_len, possibly 0, after *ret_taken
+ * bytes were taken in all. HTTP_OK: call again with the rest while there is any; HTTP_INCOMPLETE: all was taken, more
+ * is needed; HTTP_BAD. At its end body_over is true and what is not taken belongs to the next message. */
+enum http_result body_take(struct body *b, const void *bytes, size_t n, size_t *ret_taken,
+    const char **ret_content, size_t *ret_len, const char **why);
+/* The connection has ended: may the body end here? */
+bool body_end(struct body *b);
+
+#endif

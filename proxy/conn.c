@@ -1,0 +1,749 @@
+#include "proxy/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/forward.h"
+#include "proxy/http.h"
+#include "proxy/socks.h"
+#include "proxy/tunnel.h"
+#include "shared/cleanup.h"
+
+/* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for
+ * behind the first: what is in the queue is told again at the next turn, and then it is more that are accepted. */
+#define ACCEPTS_MAX 64
+/* What is short (descriptors, memory) comes back when somebody ends. */
+#define REST_SECS 0.1
+/* A client that was refused has so long to read why: who closes with unread bytes takes the answer away again. */
+#define LINGER_SECS 2.0
+#define LINGER_MAX  (1u << 20)
+#define HEAD_START  2048
+/* Of what a client is slow to take, so much waits in the kernel (twice that, as it counts): it is on this machine, where more
+ * wins nothing. Left to itself the kernel lets megabytes pile up, which nobody has in a cache any more when they are read
+ * (measured: a fifth of the throughput), and which every idle reader may cost. */
+#define CLIENT_BUFFER (256 << 10)
+/* So many beyond PROXY_CONNS_MAX are told why; of more nobody reads it anyway. */
+#define REFUSED_MAX 64
+/* They are told in what they speak, and that is seen by their first byte: on its way, it is here by then. */
+#define REFUSED_SECS 0.1
+
+#define SOCKS4_VERSION  4
+#define SOCKS4_REJECTED 91
+#define TLS_HANDSHAKE   0x16
+
+static const unsigned char socks_accepted[] = { SOCKS_VERSION, 0 };
+static const unsigned char socks_no_method[] = { SOCKS_VERSION, 0xff };
+static const unsigned char socks4_rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
+
+enum state {
+	CONN_FIRST, /* not a byte so far */
+	CONN_HTTP,
+	CONN_SOCKS_GREETING,
+	CONN_SOCKS_REQUEST,
+	CONN_GATE,
+	CONN_SERVED, /* a tunnel or a forward has the descriptor */
+	CONN_LINGER,
+};
+
+struct conn {
+	struct conn *prev, *next;
+	struct listener *l;
+	enum state state;
+	bool surplus; /* beyond PROXY_CONNS_MAX */
+	int fd;
+	ev_io io;
+	ev_timer timer;
+	unsigned char *buf; /* of a head that is not all here; of what came behind one */
+	size_t n, size;
+	size_t lingered;
+	Koda__EgressKind kind;
+	struct target target;
+	struct gate *gate;
+	struct tunnel *tunnel;
+	struct forward *forward;
+};
+
+static struct ev_loop *
+loop_of(const struct conn *c)
+{
+	return c->l->proxy->loop;
+}
+
+static void
+conn_free(struct conn *c)
+{
+	struct listener *l = c->l;
+
+	if (c->gate != NULL)
+		gate_cancel(c->gate);
+	if (c->tunnel != NULL)
+		tunnel_cancel(c->tunnel);
+	if (c->forward != NULL)
+		forward_cancel(c->forward);
+	ev_io_stop(loop_of(c), &c->io);
+	ev_timer_stop(loop_of(c), &c->timer);
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->next != NULL)
+		c->next->prev = c->prev;
+	if (c->prev != NULL)
+		c->prev->next = c->next;
+	else
+		l->conns = c->next;
+	l->n_conns--;
+	free(c->buf);
+	free(c);
+}
+
+static void
+set_time(struct conn *c, double secs)
+{
+	ev_timer_stop(loop_of(c), &c->timer);
+	ev_timer_set(&c->timer, secs, 0);
+	ev_timer_start(loop_of(c), &c->timer);
+}
+
+/* ---- answers ---- */
+
+/* The last words; then what the client still says is read past, until it ends or is too much. */
+static void
+say_last(struct conn *c, const void *bytes, size_t n)
+{
+	if (send(c->fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n || shutdown(c->fd, SHUT_WR) < 0) {
+		conn_free(c);
+		return;
+	}
+	c->state = CONN_LINGER;
+	free(take_ptr(&c->buf));
+	c->n = c->size = 0;
+	set_time(c, LINGER_SECS);
+	ev_io_start(loop_of(c), &c->io);
+}
+
+static void
+say_refusal(struct conn *c, const struct refusal *r)
+{
+	char text[REFUSAL_TEXT_MAX];
+	unsigned char reply[SOCKS_REPLY_LEN];
+
+	if (c->kind == KODA__EGRESS_KIND__EGRESS_KIND_SOCKS) {
+		socks_reply((enum socks_reply)r->socks, reply);
+		say_last(c, reply, sizeof(reply));
+	} else {
+		say_last(c, text, refusal_text(r, c->l->proxy->mode, true, text));
+	}
+}
+
+static void
+refuse(struct conn *c, int status, const char *rule, const char *why)
+{
+	struct refusal r;
+
+	gate_refuse(c->l, c->kind, NULL, status, rule, why, &r);
+	say_refusal(c, &r);
+}
+
+/* why: a phrase of one of the parsers, which does not say what it is about. */
+static void
+refuse_malformed(struct conn *c, const char *why)
+{
+	char sentence[EGRESS_SENTENCE_MAX];
+
+	snprintf(sentence, sizeof(sentence), "the request to the proxy is malformed: %s", why);
+	refuse(c, 400, "malformed", sentence);
+}
+
+static void
+refuse_socks(struct conn *c, unsigned char code, const char *why)
+{
+	char sentence[EGRESS_SENTENCE_MAX];
+	struct refusal r;
+
+	snprintf(sentence, sizeof(sentence), "the SOCKS request is refused: %s", why);
+	gate_refuse(c->l, c->kind, NULL, 400, "malformed", sentence, &r);
+	r.socks = code;
+	say_refusal(c, &r);
+}
+
+/* ---- served ---- */
+
+static void
+on_tunnel_over(void *data)
+{
+	struct conn *c = data;
+
+	c->tunnel = NULL;
+	conn_free(c);
+}
+
+static void
+on_forward_over(void *data)
+{
+	struct conn *c = data;
+
+	c->forward = NULL;
+	conn_free(c);
+}
+
+/* Somebody else has the descriptor, and its time. */
+static void
+served(struct conn *c)
+{
+	c->fd = -1;
+	c->state = CONN_SERVED;
+	ev_io_stop(loop_of(c), &c->io);
+	ev_timer_stop(loop_of(c), &c->timer);
+	free(take_ptr(&c->buf));
+	c->n = c->size = 0;
+}
+
+static void
+start_tunnel(struct conn *c, const struct gate_answer *answer)
+{
+	static const char opened[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	unsigned char reply[SOCKS_REPLY_LEN];
+	const void *text = opened;
+	size_t len = sizeof(opened) - 1;
+
+	if (c->kind == KODA__EGRESS_KIND__EGRESS_KIND_SOCKS) {
+		socks_reply(SOCKS_SUCCEEDED, reply);
+		text = reply;
+		len = sizeof(reply);
+	}
+	/* It belongs to the tunnel from here on: not to be read, or waited for, by two. */
+	ev_io_stop(loop_of(c), &c->io);
+	if (send(c->fd, text, len, MSG_NOSIGNAL) == (ssize_t)len)
+		c->tunnel = tunnel_start(c->l, c->kind, &c->target, &answer->verdict, c->fd, c->buf,
+		    c->n, answer->fd, answer->account, on_tunnel_over, c);
+	if (c->tunnel != NULL) {
+		served(c);
+		return;
+	}
+	close(answer->fd);
+	account_end(answer->account, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, "client",
+	    "the client went away");
+	conn_free(c);
+}
+
+static void
+on_gate(void *data, const struct gate_answer *answer)
+{
+	struct conn *c = data;
+
+	c->gate = NULL;
+	if (answer->refusal.status != 0)
+		say_refusal(c, &answer->refusal);
+	else
+		start_tunnel(c, answer);
+}
+
+/* rest: what came behind the head. It is kept: a client may well not wait for the answer. */
+static bool
+keep(struct conn *c, const unsigned char *p, size_t n)
+{
+	size_t size = c->size == 0 ? HEAD_START : c->size;
+
+	while (size < n)
+		size *= 2;
+	if (n > 0 && size > c->size) {
+		unsigned char *buf = malloc(size);
+
+		if (buf == NULL)
+			return false;
+		memcpy(buf, p, n);
+		free(c->buf);
+		c->buf = buf;
+		c->size = size;
+	} else if (n > 0) {
+		memmove(c->buf, p, n);
+	}
+	c->n = n;
+	return true;
+}
+
+/* Twice as much: a head that is larger than PROXY_HEAD_MAX was refused before. */
+static bool
+grow(struct conn *c)
+{
+	unsigned char *buf = realloc(c->buf, 2 * c->size);
+
+	if (buf == NULL)
+		return false;
+	c->buf = buf;
+	c->size *= 2;
+	return true;
+}
+
+static void
+start_gate(struct conn *c, const unsigned char *rest, size_t n)
+{
+	/* The time is now that of asking and dialing, which have their own. */
+	ev_timer_stop(loop_of(c), &c->timer);
+	c->state = CONN_GATE;
+	if (!keep(c, rest, n)) {
+		conn_free(c);
+		return;
+	}
+	c->gate = gate_start(c->l, c->kind, &c->target, 0, on_gate, c);
+	if (c->gate == NULL)
+		refuse(c, 503, "resources", "the proxy is out of memory");
+	else
+		ev_io_start(loop_of(c), &c->io); /* to see it go away */
+}
+
+static void
+start_forward(struct conn *c, const unsigned char *p, size_t n)
+{
+	struct stream client;
+
+	stream_init(&client, c->fd, NULL);
+	c->forward =
+	    forward_start(c->l, FORWARD_PROXY, &client, p, n, NULL, NULL, NULL, on_forward_over, c);
+	if (c->forward == NULL)
+		refuse(c, 503, "resources", "the proxy is out of memory");
+	else
+		served(c);
+}
+
+/* ---- heads ---- */
+
+static void
+wait_for_more(struct conn *c, const unsigned char *p, size_t n)
+{
+	if (p != c->buf && !keep(c, p, n)) {
+		conn_free(c);
+		return;
+	}
+	c->n = n;
+	ev_io_start(loop_of(c), &c->io);
+}
+
+/* came: so many of its bytes are new. A head ends with a line feed: without one there is nothing to parse again. */
+static void
+take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
+{
+	static struct http_head head; /* some kilobytes; nobody keeps it */
+	const char *why = NULL;
+	enum http_result r = HTTP_INCOMPLETE;
+
+	if (memchr(p + n - came, '\n', came) != NULL)
+		r = http_request_parse(p, n, &head, &why);
+	c->kind = KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
+	if (r == HTTP_INCOMPLETE) {
+		if (n >= PROXY_HEAD_MAX)
+			refuse(c, 431, "too_large", "the head of the request is too large");
+		else
+			wait_for_more(c, p, n);
+		return;
+	}
+	if (r == HTTP_BAD) {
+		refuse_malformed(c, why);
+		return;
+	}
+	switch (head.form) {
+	case HTTP_FORM_AUTHORITY:
+		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_CONNECT;
+		memcpy(c->target.host, head.host, sizeof(head.host));
+		c->target.kind = head.host_kind;
+		c->target.port = head.port;
+		start_gate(c, p + head.len, n - head.len);
+		return;
+	case HTTP_FORM_ABSOLUTE:
+		start_forward(c, p, n);
+		return;
+	case HTTP_FORM_ORIGIN:
+	case HTTP_FORM_ASTERISK:
+		refuse(c, 400, "malformed", "this is a proxy: a request has to name its host");
+		return;
+	}
+}
+
+static void
+take_socks_request(struct conn *c, const unsigned char *p, size_t n)
+{
+	struct socks_request req;
+
+	switch (socks_request_parse(p, n, &req)) {
+	case SOCKS_INCOMPLETE:
+		wait_for_more(c, p, n);
+		return;
+	case SOCKS_OK:
+		memcpy(c->target.host, req.host, sizeof(req.host));
+		c->target.kind = req.kind;
+		c->target.port = req.port;
+		start_gate(c, p + req.len, n - req.len);
+		return;
+	case SOCKS_REFUSE:
+		refuse_socks(c, (unsigned char)req.reply, req.why);
+		return;
+	case SOCKS_BAD:
+	case SOCKS_NO_METHOD:
+		refuse_socks(c, SOCKS_FAILURE, "it makes no sense");
+		return;
+	}
+}
+
+static void
+take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
+{
+	struct refusal r;
+	size_t len = 0;
+
+	switch (socks_greeting_parse(p, n, &len)) {
+	case SOCKS_INCOMPLETE:
+		wait_for_more(c, p, n);
+		return;
+	case SOCKS_OK:
+		break;
+	case SOCKS_NO_METHOD:
+		gate_refuse(c->l, c->kind, NULL, 400, "malformed",
+		    "SOCKS with authentication: there is none here", &r);
+		say_last(c, socks_no_method, sizeof(socks_no_method));
+		return;
+	case SOCKS_BAD:
+	case SOCKS_REFUSE:
+		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "that is no SOCKS5", &r);
+		conn_free(c);
+		return;
+	}
+	if (send(c->fd, socks_accepted, sizeof(socks_accepted), MSG_NOSIGNAL) !=
+	    sizeof(socks_accepted)) {
+		conn_free(c);
+		return;
+	}
+	c->state = CONN_SOCKS_REQUEST;
+	/* The rest, if there is any, moves to the front: a request is parsed from its first byte. */
+	if (n > len)
+		take_socks_request(c, p + len, n - len);
+	else
+		wait_for_more(c, p + len, 0);
+}
+
+/* What no proxy is here for: told as its own protocol has it, where that is one line. */
+static void
+take_other(struct conn *c, unsigned char first)
+{
+	struct refusal r;
+
+	if (first == SOCKS4_VERSION) {
+		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_SOCKS;
+		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "SOCKS4 is not spoken here", &r);
+		say_last(c, socks4_rejected, sizeof(socks4_rejected));
+		return;
+	}
+	gate_refuse(c->l, KODA__EGRESS_KIND__EGRESS_KIND_CONNECT, NULL, 400, "malformed",
+	    "TLS to the proxy itself is not spoken here", &r);
+	conn_free(c);
+}
+
+/* One too many. n 0: it has said nothing. */
+static void
+refuse_surplus(struct conn *c, const unsigned char *p, size_t n)
+{
+	static const char why[] = "too many connections at a time";
+	unsigned char reply[sizeof(socks_accepted) + SOCKS_REPLY_LEN];
+	const int first = n > 0 ? p[0] : -1;
+	struct refusal r;
+	size_t len;
+
+	c->kind = first == SOCKS_VERSION || first == SOCKS4_VERSION
+	    ? KODA__EGRESS_KIND__EGRESS_KIND_SOCKS
+	    : first == TLS_HANDSHAKE ? KODA__EGRESS_KIND__EGRESS_KIND_CONNECT
+				     : KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
+	gate_refuse(c->l, c->kind, NULL, 503, "connections", why, &r);
+	switch (first) {
+	case SOCKS_VERSION:
+		if (socks_greeting_parse(p, n, &len) != SOCKS_OK) {
+			say_last(c, socks_no_method, sizeof(socks_no_method));
+			return;
+		}
+		/* What it will ask for is not waited for: the answer to that is known. */
+		memcpy(reply, socks_accepted, sizeof(socks_accepted));
+		socks_reply((enum socks_reply)r.socks, reply + sizeof(socks_accepted));
+		say_last(c, reply, sizeof(reply));
+		return;
+	case SOCKS4_VERSION:
+		say_last(c, socks4_rejected, sizeof(socks4_rejected));
+		return;
+	case TLS_HANDSHAKE:
+		conn_free(c);
+		return;
+	default:
+		say_refusal(c, &r);
+		return;
+	}
+}
+
+static void
+take(struct conn *c, const unsigned char *p, size_t n, size_t came)
+{
+	if (c->state == CONN_FIRST) {
+		if (p[0] == SOCKS4_VERSION || p[0] == TLS_HANDSHAKE) {
+			take_other(c, p[0]);
+			return;
+		}
+		c->state = p[0] == SOCKS_VERSION ? CONN_SOCKS_GREETING : CONN_HTTP;
+		c->kind = p[0] == SOCKS_VERSION ? KODA__EGRESS_KIND__EGRESS_KIND_SOCKS
+						: KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
+	}
+	switch (c->state) {
+	case CONN_HTTP:
+		take_http(c, p, n, came);
+		return;
+	case CONN_SOCKS_GREETING:
+		take_socks_greeting(c, p, n);
+		return;
+	case CONN_SOCKS_REQUEST:
+		take_socks_request(c, p, n);
+		return;
+	case CONN_FIRST:
+	case CONN_GATE:
+	case CONN_SERVED:
+	case CONN_LINGER:
+		return;
+	}
+}
+
+/* ---- events ---- */
+
+/* The first bytes of most connections are all of the head: they are looked at where they were read. */
+static void
+read_head(struct conn *c)
+{
+	static unsigned char first[PROXY_HEAD_MAX];
+	unsigned char *p = first;
+	size_t had = c->n;
+	ssize_t n;
+
+	if (had > 0) {
+		if (had == c->size && !grow(c)) {
+			conn_free(c);
+			return;
+		}
+		p = c->buf;
+	}
+	n = recv(c->fd, p + had, (had > 0 ? c->size : sizeof(first)) - had, 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		ev_io_start(loop_of(c), &c->io);
+		return;
+	}
+	if (c->surplus)
+		refuse_surplus(c, p, n > 0 ? (size_t)n : 0);
+	else if (n <= 0)
+		conn_free(c);
+	else
+		take(c, p, had + (size_t)n, (size_t)n);
+}
+
+/* While it is asked and dialed. What comes is kept up to a head's worth; more waits in the socket. */
+static void
+read_behind(struct conn *c)
+{
+	unsigned char bytes[HEAD_START];
+	size_t room = PROXY_HEAD_MAX - c->n;
+	ssize_t n = recv(c->fd, bytes, room < sizeof(bytes) ? room : sizeof(bytes), 0);
+	unsigned char *buf;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0 || (n == 0 && gate_asks(c->gate))) {
+		conn_free(c);
+		return;
+	}
+	if (n > 0) {
+		buf = realloc(c->buf, c->n + (size_t)n);
+		if (buf == NULL) {
+			conn_free(c);
+			return;
+		}
+		memcpy(buf + c->n, bytes, (size_t)n);
+		c->buf = buf;
+		c->n = c->size = c->n + (size_t)n;
+	}
+	/* It has said all: a tunnel passes that on, after it. */
+	if (n == 0 || c->n >= PROXY_HEAD_MAX)
+		ev_io_stop(loop_of(c), &c->io);
+}
+
+static void
+read_past(struct conn *c)
+{
+	static unsigned char nothing[PROXY_HEAD_MAX];
+	ssize_t n = recv(c->fd, nothing, sizeof(nothing), 0);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	c->lingered += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || c->lingered > LINGER_MAX)
+		conn_free(c);
+}
+
+static void
+on_readable(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct conn *c = w->data;
+
+	if (c->state == CONN_GATE)
+		read_behind(c);
+	else if (c->state == CONN_LINGER)
+		read_past(c);
+	else
+		read_head(c);
+}
+
+static void
+on_time(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct conn *c = w->data;
+
+	if (c->surplus && c->state == CONN_FIRST)
+		refuse_surplus(c, NULL, 0);
+	/* Who has said nothing is told nothing: it may be a connection that was opened to be at hand. */
+	else if (c->state == CONN_HTTP)
+		refuse(c, 408, "too_slow", "the head of the request did not come in time");
+	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
+		refuse_socks(c, SOCKS_FAILURE, "it did not come in time");
+	else
+		conn_free(c);
+}
+
+/* ---- listeners ---- */
+
+static void
+conn_start(struct listener *l, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	c->l = l;
+	c->fd = fd;
+	c->next = l->conns;
+	if (c->next != NULL)
+		c->next->prev = c;
+	l->conns = c;
+	l->n_conns++;
+	ev_io_init(&c->io, on_readable, fd, EV_READ);
+	ev_timer_init(&c->timer, on_time, 0, 0);
+	c->io.data = c->timer.data = c;
+	set_time(c, PROXY_HEAD_SECS);
+	if (l->n_conns > PROXY_CONNS_MAX + REFUSED_MAX) {
+		conn_free(c);
+		return;
+	}
+	if (l->n_conns > PROXY_CONNS_MAX) {
+		c->surplus = true;
+		set_time(c, REFUSED_SECS);
+	}
+	/* It may be here already; else the first event tells. */
+	read_head(c);
+}
+
+static void
+on_connection(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct listener *l = w->data;
+	const bool again = ev_iteration(loop) == l->turn + 1;
+
+	l->turn = ev_iteration(loop);
+	l->burst = !again ? 1 : 2 * l->burst < ACCEPTS_MAX ? 2 * l->burst : ACCEPTS_MAX;
+	for (unsigned i = 0; i < l->burst; i++) {
+		int fd;
+
+		if (control_congested(l->proxy)) {
+			ev_io_stop(loop, w);
+			return;
+		}
+		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			conn_start(l, fd);
+			continue;
+		}
+		if (errno == EAGAIN)
+			return;
+		/* A connection that failed in the queue says so by its own error; the next one is behind it. */
+		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS &&
+		    errno != EINVAL)
+			continue;
+		ev_io_stop(loop, w);
+		ev_timer_set(&l->rest, REST_SECS, 0);
+		ev_timer_start(loop, &l->rest);
+		return;
+	}
+}
+
+static void
+on_rested(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct listener *l = w->data;
+
+	ev_io_start(loop, &l->io);
+}
+
+void
+listener_resume(struct listener *l)
+{
+	if (!ev_is_active(&l->rest))
+		ev_io_start(l->proxy->loop, &l->io);
+}
+
+struct listener *
+listener_new(struct proxy *p, uint64_t slot, int fd)
+{
+	static const int on = 1, buffer = CLIENT_BUFFER;
+	struct listener *l = calloc(1, sizeof(*l));
+
+	if (l == NULL) {
+		close(fd);
+		return NULL;
+	}
+	/* Inherited by what is accepted: one call for all of them. Small pieces go at once, and a client whose kernel
+	 * has gone is found out one day. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+	l->proxy = p;
+	l->slot = slot;
+	l->fd = fd;
+	ev_io_init(&l->io, on_connection, fd, EV_READ);
+	ev_timer_init(&l->rest, on_rested, 0, 0);
+	l->io.data = l->rest.data = l;
+	ev_io_start(p->loop, &l->io);
+	l->next = p->listeners;
+	p->listeners = l;
+	return l;
+}
+
+void
+listener_free(struct listener *l)
+{
+	struct listener **at = &l->proxy->listeners;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	ev_io_stop(l->proxy->loop, &l->io);
+	ev_timer_stop(l->proxy->loop, &l->rest);
+	close(l->fd);
+	while (l->conns != NULL)
+		conn_free(l->conns);
+	free(l);
+}
+
+struct listener *
+listener_find(const struct proxy *p, uint64_t slot)
+{
+	struct listener *l = p->listeners;
+
+	while (l != NULL && l->slot != slot)
+		l = l->next;
+	return l;
+}

@@ -1,0 +1,1202 @@
+#include "proxy/forward.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proxy/body.h"
+#include "proxy/relay.h"
+#include "proxy/rewrite.h"
+#include "shared/cleanup.h"
+
+/* In each direction, before and behind us; there only while bytes are in it. A head is rewritten within it. */
+#define BUFFER_SIZE 32768
+/* Servers' heads are longer than clients' (a policy of what a page may load, many cookies). */
+#define ANSWER_HEAD_MAX (24 * 1024)
+/* What is read past so that a connection can be kept after a refusal; beyond, a new one is cheaper. */
+#define DISCARD_MAX 65536
+/* Until the client has read an answer that came early: closing at once would reset it away. */
+#define LINGER_SECS 2.0
+/* Before others get their turn. */
+#define ROUNDS_MAX 32
+
+struct buffer {
+	char *p; /* BUFFER_SIZE, or NULL */
+	size_t start, end;
+	bool full; /* something was to be put that had no room */
+};
+
+struct side {
+	struct stream s;
+	ev_io io;
+	struct buffer in, out;
+	bool can_read, can_write; /* as far as is known */
+	bool ended;               /* nothing more is read */
+	bool broken;              /* it did not end as it should */
+	bool mute;                /* takes nothing any more */
+	bool shut;
+};
+
+enum phase {
+	PHASE_HEAD,     /* nothing, or part of a head */
+	PHASE_GATE,     /* is it allowed, and is there a connection */
+	PHASE_EXCHANGE, /* request out, answer in */
+	PHASE_DISCARD,  /* refused; what is left of its body */
+	PHASE_LINGER,   /* the last answer; nothing more is understood */
+	PHASE_PUMP,     /* upgraded */
+	PHASE_RELAY,    /* the same, done by relay */
+	PHASE_OVER,
+};
+
+enum wait {
+	WAIT_NONE,
+	WAIT_KEEP,
+	WAIT_HEAD,
+	WAIT_IDLE,
+	WAIT_LINGER,
+};
+
+struct forward {
+	struct listener *listener;
+	struct proxy *proxy;
+	enum forward_kind kind;
+	Koda__EgressKind account_kind;
+	struct side client, server; /* server.s.fd -1: none */
+	enum phase phase;
+	bool reset; /* of PHASE_OVER: the client is not to take it for an end */
+
+	struct target fixed, at; /* at: whom the server's connection was made to */
+	const struct upstream_proxy *via;
+	struct account *account;
+	bool had_server; /* FORWARD_FIXED has one in its life */
+	struct refusal deny;
+
+	/* the request */
+	struct http_head head; /* points into client.in while `held` */
+	bool held;
+	bool is_head;
+	struct target target;
+	struct gate *gate;
+	bool judged_only, repeated;
+	struct body up;
+	bool up_over, up_chunked, expects, upgrades;
+
+	/* its answer */
+	bool came, answered, down_over, down_chunked;
+	struct body down;
+	bool reused; /* the server's connection has served before */
+	bool client_close, server_close;
+
+	struct flushed told; /* the host of a refusal: before that the client is not answered */
+	struct relay *relay;
+	enum wait wait;
+	double since;
+	ev_timer timer;
+	forward_fn *fn;
+	void *data;
+};
+
+static void step(struct forward *f);
+
+/* ---- buffers ---- */
+
+static size_t
+filled(const struct buffer *b)
+{
+	return b->end - b->start;
+}
+
+static const char *
+first(const struct buffer *b)
+{
+	return b->p + b->start;
+}
+
+/* Room behind the end, after moving what is there to the front where nobody points into it. */
+static size_t
+room(struct buffer *b, bool held)
+{
+	if (b->p == NULL && (b->p = malloc(BUFFER_SIZE)) == NULL)
+		return 0;
+	if (!held && b->start > 0) {
+		if (b->start == b->end)
+			b->start = b->end = 0;
+		else if (b->end > BUFFER_SIZE / 2) {
+			memmove(b->p, b->p + b->start, filled(b));
+			b->end -= b->start;
+			b->start = 0;
+		}
+	}
+	return BUFFER_SIZE - b->end;
+}
+
+static void
+clear(struct buffer *b)
+{
+	free(b->p);
+	*b = (struct buffer){ 0 };
+}
+
+static void
+put(struct buffer *b, const void *bytes, size_t n)
+{
+	if (n == 0)
+		return;
+	if (n > room(b, false)) {
+		b->full = true;
+		return;
+	}
+	memcpy(b->p + b->end, bytes, n);
+	b->end += n;
+}
+
+/* What rewrite wrote behind the end. */
+static void
+put_written(struct buffer *b, size_t n)
+{
+	if (n == 0)
+		b->full = true;
+	b->end += n;
+}
+
+static void
+put_chunk(struct buffer *b, const char *content, size_t n)
+{
+	size_t size = room(b, false);
+
+	put_written(b, rewrite_chunk(content, n, b->p + b->end, size));
+}
+
+static void
+put_content(struct buffer *b, const char *content, size_t n, bool chunked)
+{
+	if (!chunked)
+		put(b, content, n);
+	else if (n > 0)
+		put_chunk(b, content, n);
+}
+
+/* The end of what was put so. */
+static void
+put_end(struct buffer *b, bool chunked)
+{
+	if (chunked)
+		put_chunk(b, NULL, 0);
+}
+
+static size_t
+content_room(struct buffer *b)
+{
+	size_t n = room(b, false);
+
+	return n > REWRITE_CHUNK_MAX ? n - REWRITE_CHUNK_MAX : 0;
+}
+
+/* ---- sides ---- */
+
+static void
+side_open(struct side *s, const struct stream *stream)
+{
+	s->s = *stream;
+	s->can_read = s->can_write = true;
+	s->ended = s->broken = s->mute = s->shut = false;
+}
+
+static void
+side_close(struct forward *f, struct side *s, bool reset)
+{
+	ev_io_stop(f->proxy->loop, &s->io);
+	if (reset)
+		stream_abort(&s->s);
+	else
+		stream_done(&s->s);
+	clear(&s->in);
+	clear(&s->out);
+}
+
+/* Did anything happen? */
+static bool
+side_fill(struct side *s, bool held)
+{
+	size_t n = s->can_read && !s->ended ? room(&s->in, held) : 0;
+	ssize_t r;
+
+	if (n == 0)
+		return false;
+	r = stream_read(&s->s, s->in.p + s->in.end, n);
+	if (r == 0) {
+		s->can_read = false;
+		return false;
+	}
+	if (r < 0) {
+		s->ended = true;
+		s->broken = !s->s.eof;
+		return true;
+	}
+	s->in.end += (size_t)r;
+	/* A socket that gave less is empty, most likely; if not, the loop tells. */
+	if ((size_t)r < n && s->s.ssl == NULL)
+		s->can_read = false;
+	return true;
+}
+
+static bool
+side_flush(struct side *s, struct buffer *from, uint64_t *count)
+{
+	ssize_t r;
+
+	if (filled(from) == 0 || !s->can_write || s->s.fd < 0)
+		return false;
+	if (s->mute) {
+		from->start = from->end = 0;
+		return true;
+	}
+	r = stream_write(&s->s, first(from), filled(from));
+	if (r == 0) {
+		s->can_write = false;
+		return false;
+	}
+	if (r < 0) {
+		s->mute = true;
+		from->start = from->end = 0;
+		return true;
+	}
+	from->start += (size_t)r;
+	if (from->start == from->end)
+		from->start = from->end = 0;
+	if (count != NULL)
+		*count += (uint64_t)r;
+	return true;
+}
+
+static void
+server_drop(struct forward *f, Koda__EgressOutcome outcome, const char *rule, const char *detail)
+{
+	side_close(f, &f->server, false);
+	account_end(take_ptr(&f->account), outcome, rule, detail);
+	f->via = NULL;
+	f->reused = false;
+}
+
+/* ---- ends ---- */
+
+static void
+over(struct forward *f, bool reset)
+{
+	f->phase = PHASE_OVER;
+	f->reset = reset;
+}
+
+/* Everything but the struct itself. */
+static void
+release(struct forward *f)
+{
+	if (f->gate != NULL)
+		gate_cancel(f->gate);
+	if (f->relay != NULL)
+		relay_cancel(f->relay);
+	f->gate = NULL;
+	f->relay = NULL;
+	/* What is broken off is seen as far as it came. */
+	if (f->reset && !f->told.waiting)
+		side_flush(&f->client, &f->client.out, NULL);
+	if (f->told.waiting)
+		control_forget(f->proxy, &f->told);
+	ev_timer_stop(f->proxy->loop, &f->timer);
+	side_close(f, &f->client, f->reset);
+	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+}
+
+/* ---- answers of our own ---- */
+
+static bool
+small_rest(const struct forward *f)
+{
+	if (f->up_over)
+		return true;
+	/* Who was told not to send it yet may go either way, and a chunked one has no size. */
+	return !f->expects && f->up.kind == HTTP_BODY_LENGTH && f->up.left <= DISCARD_MAX;
+}
+
+/* understood: the request is one whose end can be found. */
+static void
+answer(struct forward *f, const struct refusal *r, bool understood)
+{
+	bool keep = understood && !f->client_close && small_rest(f) &&
+	    !(f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0);
+	char text[REFUSAL_TEXT_MAX];
+	size_t n = refusal_text(r, f->proxy->mode, !keep, text);
+	const char *end;
+
+	if (f->is_head && (end = memmem(text, n, "\r\n\r\n", 4)) != NULL)
+		n = (size_t)(end - text) + 4;
+	put(&f->client.out, text, n);
+	if (f->held) {
+		f->client.in.start += f->head.len;
+		f->held = false;
+	}
+	f->phase = keep ? PHASE_DISCARD : PHASE_LINGER;
+}
+
+static void
+refuse(struct forward *f, const struct target *target, int status, const char *rule,
+    const char *why, bool understood)
+{
+	struct refusal r;
+
+	gate_refuse(f->listener, f->account_kind, target, status, rule, why, &r);
+	answer(f, &r, understood);
+	if (!control_flush(f->proxy))
+		control_wait(f->proxy, &f->told);
+}
+
+/* The server is at fault. What the client has of its answer cannot be taken back: then it is cut off. */
+static void
+server_failed(struct forward *f, const char *why)
+{
+	struct refusal r = { .status = 502, .socks = 1 };
+
+	if (f->answered) {
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, NULL, why);
+		over(f, true);
+		return;
+	}
+	snprintf(r.rule, sizeof(r.rule), "server");
+	snprintf(r.host, sizeof(r.host), "%s:%u", f->target.host, f->target.port);
+	snprintf(r.sentence, sizeof(r.sentence), "%s: %s", r.host, why);
+	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, NULL, r.sentence);
+	answer(f, &r, true);
+}
+
+/* ---- the request's head ---- */
+
+/* Allowed, and there is a connection. */
+static void
+send_head(struct forward *f)
+{
+	struct rewrite_request r = {
+		.head = &f->head,
+		.host = f->target.host,
+		.port = f->target.port,
+		.tls = f->client.s.ssl != NULL,
+		.via = f->via,
+		.close = f->client_close,
+	};
+	struct buffer *b = &f->server.out;
+	size_t size = room(b, false);
+
+	put_written(b, rewrite_request(&r, b->p + b->end, size));
+	f->upgrades = rewrite_upgrades(&r);
+	f->came = false;
+	f->phase = PHASE_EXCHANGE;
+	/* As long as a client's head may be, and a little: it always fits, unless memory is short. */
+	if (b->full)
+		server_failed(f, "no memory for the request");
+}
+
+static bool
+same_target(const struct target *a, const struct target *b)
+{
+	return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+static void judged(void *data, const struct gate_answer *a);
+
+static void
+ask_gate(struct forward *f)
+{
+	f->judged_only = f->server.s.fd >= 0 && !f->server.ended && same_target(&f->target, &f->at);
+	if (!f->judged_only && f->server.s.fd >= 0)
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	f->phase = PHASE_GATE;
+	f->gate = gate_start(f->listener, f->account_kind, &f->target,
+	    GATE_PLAIN | (f->judged_only ? GATE_JUDGE_ONLY : 0), judged, f);
+	if (f->gate == NULL)
+		over(f, true);
+}
+
+static void
+judged(void *data, const struct gate_answer *a)
+{
+	struct forward *f = data;
+
+	f->gate = NULL;
+	if (a->refusal.status != 0) {
+		answer(f, &a->refusal, true);
+	} else if (!f->judged_only) {
+		struct stream s;
+
+		stream_init(&s, a->fd, NULL);
+		side_open(&f->server, &s);
+		f->reused = false;
+		f->at = f->target;
+		f->via = a->via;
+		f->account = a->account;
+		f->had_server = true;
+		send_head(f);
+	} else if (f->server.s.fd < 0) {
+		/* It has gone meanwhile. */
+		ask_gate(f);
+	} else {
+		send_head(f);
+	}
+	step(f);
+}
+
+/* Which target? False: it was answered. */
+static bool
+find_target(struct forward *f)
+{
+	const struct http_head *h = &f->head;
+
+	if (h->form == HTTP_FORM_AUTHORITY) {
+		f->client_close = true;
+		refuse(f, NULL, 400, "malformed",
+		    "CONNECT has to be the first request of its connection", true);
+		return false;
+	}
+	if (f->kind == FORWARD_FIXED) {
+		f->target = f->fixed;
+		if (h->host_differs ||
+		    ((h->has_host_field || h->form == HTTP_FORM_ABSOLUTE) &&
+			(strcmp(h->host, f->fixed.host) != 0 ||
+			    (h->port != 0 && h->port != f->fixed.port)))) {
+			char why[EGRESS_SENTENCE_MAX];
+
+			snprintf(why, sizeof(why),
+			    "the request is for %.200s, and its connection was opened to %.200s",
+			    h->host, f->fixed.host);
+			refuse(f, &f->fixed, 403, "host", why, true);
+			return false;
+		}
+		return true;
+	}
+	if (h->form != HTTP_FORM_ABSOLUTE) {
+		refuse(f, NULL, 400, "malformed",
+		    "this is a proxy: a request names its target, as in GET http://host/path",
+		    true);
+		return false;
+	}
+	snprintf(f->target.host, sizeof(f->target.host), "%s", h->host);
+	f->target.kind = h->host_kind;
+	f->target.port = h->port != 0 ? h->port : 80;
+	if (h->host_differs) {
+		refuse(f, &f->target, 400, "host", "Host is not the host of the request's target",
+		    true);
+		return false;
+	}
+	/* Its answer is the request as it came: with Max-Forwards from the user's own proxy, and what we log in there with. */
+	if (f->proxy->upstream.http.has_credentials && h->method.n == 5 &&
+	    memcmp(h->method.p, "TRACE", 5) == 0) {
+		refuse(f, &f->target, 403, "method",
+		    "TRACE does not go through the user's own proxy", true);
+		return false;
+	}
+	return true;
+}
+
+static bool
+step_head(struct forward *f)
+{
+	struct buffer *in = &f->client.in;
+	size_t n = filled(in);
+	const char *why = "";
+
+	if (f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0) {
+		f->phase = PHASE_LINGER;
+		return true;
+	}
+	/* The answer before is out first: it is one at a time, and a client that does not read gets no more. */
+	if (filled(&f->client.out) > 0)
+		return false;
+	f->client_close = true;
+	f->up_over = true;
+	f->is_head = f->expects = f->answered = false;
+	switch (n == 0 ? HTTP_INCOMPLETE : http_request_parse(first(in), n, &f->head, &why)) {
+	case HTTP_INCOMPLETE:
+		if (n >= PROXY_HEAD_MAX)
+			refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
+		else if (f->client.ended)
+			over(f, false);
+		else
+			return false;
+		return true;
+	case HTTP_BAD:
+		refuse(f, NULL, 400, "malformed", why, false);
+		return true;
+	case HTTP_OK:
+		break;
+	}
+	if (f->head.len > PROXY_HEAD_MAX) {
+		refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
+		return true;
+	}
+	f->held = true;
+	f->is_head = f->head.method.n == 4 && memcmp(f->head.method.p, "HEAD", 4) == 0;
+	f->client_close = !f->head.keep_alive;
+	f->expects = f->head.expect_continue;
+	body_init(&f->up, &f->head);
+	f->up_over = body_over(&f->up);
+	f->up_chunked = f->head.body == HTTP_BODY_CHUNKED;
+	f->down_over = f->repeated = false;
+	f->upgrades = false;
+	if (f->deny.status != 0)
+		answer(f, &f->deny, true);
+	else if (find_target(f)) {
+		/* The connection was opened to this very target, by a verdict that covers what goes over it. */
+		if (f->kind == FORWARD_FIXED && f->had_server)
+			send_head(f);
+		else if (f->client.s.ssl != NULL)
+			over(f, true); /* a server without TLS is none for it */
+		else
+			ask_gate(f);
+	}
+	return true;
+}
+
+/* ---- the bodies ---- */
+
+static bool
+step_up(struct forward *f)
+{
+	struct buffer *in = &f->client.in;
+	bool wanted = f->phase == PHASE_EXCHANGE && !f->server.mute;
+	const char *content = NULL, *why = "";
+	size_t n, taken = 0, len = 0;
+	enum http_result r;
+
+	if (f->up_over)
+		return false;
+	if (f->held) {
+		in->start += f->head.len;
+		f->held = false;
+	}
+	n = filled(in);
+	if (n == 0) {
+		if (f->client.ended)
+			over(f, true);
+		return f->client.ended;
+	}
+	if (wanted) {
+		size_t most = content_room(&f->server.out);
+
+		n = n < most ? n : most;
+		if (n == 0)
+			return false;
+	}
+	r = body_take(&f->up, first(in), n, &taken, &content, &len, &why);
+	if (r == HTTP_BAD) {
+		f->client_close = true;
+		f->up_over = true;
+		if (f->phase != PHASE_EXCHANGE) {
+			f->phase = PHASE_LINGER;
+		} else if (f->answered) {
+			over(f, true);
+		} else {
+			/* The server has part of it, and must not take it for the whole. */
+			server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+			refuse(f, &f->target, 400, "malformed", why, false);
+		}
+		return true;
+	}
+	if (wanted)
+		put_content(&f->server.out, content, len, f->up_chunked);
+	in->start += taken;
+	if (body_over(&f->up)) {
+		f->up_over = true;
+		if (wanted)
+			put_end(&f->server.out, f->up_chunked);
+	}
+	return taken > 0 || f->up_over;
+}
+
+static bool
+can_be_repeated(const struct forward *f)
+{
+	static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE" };
+
+	if (f->kind != FORWARD_PROXY || !f->reused || f->came || f->repeated || !f->held ||
+	    !f->up_over)
+		return false;
+	for (size_t i = 0; i < N_ELEMENTS(methods); i++) {
+		if (f->head.method.n == strlen(methods[i]) &&
+		    memcmp(f->head.method.p, methods[i], f->head.method.n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The server's connection has ended, and there is no answer. */
+static void
+no_answer(struct forward *f)
+{
+	if (can_be_repeated(f)) {
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+		f->repeated = true;
+		ask_gate(f);
+		return;
+	}
+	server_failed(f,
+	    f->came ? "the server's answer broke off"
+		    : "the server closed the connection without an answer");
+}
+
+static void
+pass_informational(struct forward *f, const struct http_head *h)
+{
+	struct buffer *b = &f->client.out;
+
+	if (f->head.minor >= 1) {
+		size_t size = room(b, false);
+
+		put_written(b, rewrite_informational(h, first(&f->server.in), b->p + b->end, size));
+	}
+	f->server.in.start += h->len;
+}
+
+static void
+pass_switch(struct forward *f, const struct http_head *h)
+{
+	struct buffer *b = &f->client.out;
+	size_t size = room(b, false);
+
+	if (!f->upgrades) {
+		server_failed(f, "the server changed the protocol, which nobody asked for");
+		return;
+	}
+	if (!rewrite_may_switch(h)) {
+		server_failed(f, "the server changed to a protocol that may not pass");
+		return;
+	}
+	put_written(b, rewrite_switch(h, first(&f->server.in), b->p + b->end, size));
+	if (b->full) {
+		over(f, true);
+		return;
+	}
+	f->server.in.start += h->len;
+	if (f->held) {
+		f->client.in.start += f->head.len;
+		f->held = false;
+	}
+	f->answered = true;
+	f->phase = PHASE_PUMP;
+}
+
+static void
+pass_answer(struct forward *f, const struct http_head *h)
+{
+	struct rewrite_answer a = {
+		.head = h,
+		.bytes = first(&f->server.in),
+		.to_head = f->is_head,
+		.client_minor = f->head.minor,
+	};
+	struct buffer *b = &f->client.out;
+	enum http_body kind = rewrite_framing(h, f->head.minor);
+	size_t size = room(b, false);
+
+	f->server_close = !h->keep_alive || h->body == HTTP_BODY_CLOSE;
+	/* An answer before the end of the request: how it goes on is anybody's guess. */
+	f->client_close |= !f->up_over || (f->kind == FORWARD_FIXED && f->server_close);
+	f->client_close |= kind == HTTP_BODY_CLOSE;
+	f->down_chunked = kind == HTTP_BODY_CHUNKED;
+	a.close = f->client_close;
+	put_written(b, rewrite_answer(&a, b->p + b->end, size));
+	body_init(&f->down, h);
+	f->down_over = body_over(&f->down);
+	if (f->down_over)
+		put_end(b, f->down_chunked);
+	f->server.in.start += h->len;
+	if (f->held) {
+		f->client.in.start += f->head.len;
+		f->held = false;
+	}
+	f->answered = true;
+	if (b->full)
+		over(f, true);
+}
+
+static bool
+step_answer(struct forward *f)
+{
+	struct buffer *in = &f->server.in;
+	size_t n = filled(in);
+	const char *why = "";
+	struct http_head h;
+
+	if (filled(&f->client.out) > 0)
+		return false;
+	if (n == 0) {
+		if (f->server.ended)
+			no_answer(f);
+		return f->server.ended;
+	}
+	f->came = true;
+	switch (http_response_parse(first(in), n, f->is_head, false, &h, &why)) {
+	case HTTP_INCOMPLETE:
+		if (n >= ANSWER_HEAD_MAX)
+			server_failed(f, "the head of the server's answer is too large");
+		else if (f->server.ended)
+			no_answer(f);
+		else
+			return false;
+		return true;
+	case HTTP_BAD:
+		server_failed(f, why);
+		return true;
+	case HTTP_OK:
+		break;
+	}
+	if (h.len > ANSWER_HEAD_MAX)
+		server_failed(f, "the head of the server's answer is too large");
+	else if (h.status == 101)
+		pass_switch(f, &h);
+	else if (h.status < 200)
+		pass_informational(f, &h);
+	else if (h.status == 407 && f->via != NULL)
+		server_failed(f, "the proxy of this machine's user does not take its credentials");
+	else
+		pass_answer(f, &h);
+	return true;
+}
+
+static bool
+step_down(struct forward *f)
+{
+	struct buffer *in = &f->server.in, *out = &f->client.out;
+	const char *content = NULL, *why = "";
+	size_t n, most, taken = 0, len = 0;
+
+	if (f->down_over)
+		return false;
+	n = filled(in);
+	if (n == 0) {
+		if (!f->server.ended)
+			return false;
+		if (f->server.broken || !body_end(&f->down)) {
+			server_failed(f, "the server's answer broke off");
+			return true;
+		}
+		if (content_room(out) == 0)
+			return false;
+		f->down_over = true;
+		put_end(out, f->down_chunked);
+		return true;
+	}
+	most = content_room(out);
+	n = n < most ? n : most;
+	if (n == 0)
+		return false;
+	if (body_take(&f->down, first(in), n, &taken, &content, &len, &why) == HTTP_BAD) {
+		server_failed(f, why);
+		return true;
+	}
+	put_content(out, content, len, f->down_chunked);
+	in->start += taken;
+	if (body_over(&f->down)) {
+		f->down_over = true;
+		put_end(out, f->down_chunked);
+	}
+	return taken > 0 || f->down_over;
+}
+
+static void
+next_request(struct forward *f)
+{
+	f->wait = WAIT_NONE;
+	f->answered = f->came = false;
+	f->reused = true;
+	f->phase = f->client_close ? PHASE_LINGER : PHASE_HEAD;
+}
+
+static bool
+step_exchange(struct forward *f)
+{
+	if (step_up(f))
+		return true;
+	if (!f->answered)
+		return step_answer(f);
+	if (step_down(f))
+		return true;
+	if (!f->down_over || filled(&f->client.out) > 0)
+		return false;
+	/* Whatever the server says before it is asked again is no answer to that. */
+	if (f->server_close || f->server.ended || f->server.mute || filled(&f->server.in) > 0 ||
+	    !f->up_over || filled(&f->server.out) > 0)
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	next_request(f);
+	return true;
+}
+
+static bool
+step_discard(struct forward *f)
+{
+	if (step_up(f))
+		return true;
+	if (!f->up_over || filled(&f->client.out) > 0)
+		return false;
+	next_request(f);
+	return true;
+}
+
+static bool
+step_linger(struct forward *f)
+{
+	struct side *c = &f->client;
+
+	if (filled(&c->in) > 0)
+		c->in.start = c->in.end = 0;
+	if (c->mute || (c->ended && (c->broken || filled(&c->out) == 0))) {
+		over(f, false);
+		return true;
+	}
+	if (filled(&c->out) > 0 || c->shut)
+		return false;
+	if (f->server.s.fd >= 0)
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	stream_shut(&c->s);
+	c->shut = true;
+	return true;
+}
+
+/* ---- upgraded ---- */
+
+static void
+relay_ended(void *data, enum relay_end why)
+{
+	struct forward *f = data;
+
+	f->relay = NULL;
+	over(f, false);
+	step(f);
+}
+
+/* What came from one goes to the other; its end, too. */
+static bool
+pump(struct side *from, struct side *to, uint64_t *count)
+{
+	bool progress = side_flush(to, &from->in, count);
+
+	if (from->ended && filled(&from->in) == 0 && filled(&to->out) == 0 && !to->shut) {
+		stream_shut(&to->s);
+		to->shut = true;
+		progress = true;
+	}
+	return progress;
+}
+
+static bool
+step_pump(struct forward *f)
+{
+	struct side *c = &f->client, *s = &f->server;
+	bool progress = false;
+
+	if (c->mute || s->mute || c->broken || s->broken) {
+		over(f, true);
+		return true;
+	}
+	if (filled(&c->out) > 0 || filled(&s->out) > 0)
+		return false;
+	if (c->s.ssl == NULL && s->s.ssl == NULL && !c->ended && !s->ended) {
+		ev_io_stop(f->proxy->loop, &c->io);
+		ev_io_stop(f->proxy->loop, &s->io);
+		f->relay =
+		    relay_start(f->proxy, c->s.fd, s->s.fd, c->in.p + c->in.start, filled(&c->in),
+			s->in.p + s->in.start, filled(&s->in), f->account, relay_ended, f);
+		if (f->relay == NULL) {
+			over(f, true);
+			return true;
+		}
+		c->s.fd = s->s.fd = -1;
+		clear(&c->in);
+		clear(&s->in);
+		f->phase = PHASE_RELAY;
+		return true;
+	}
+	progress |= pump(c, s, &f->account->up);
+	progress |= pump(s, c, &f->account->down);
+	if (c->shut && s->shut) {
+		over(f, false);
+		return true;
+	}
+	return progress;
+}
+
+/* ---- the loop ---- */
+
+static bool
+reads_server(const struct forward *f)
+{
+	return f->server.s.fd >= 0 && !f->server.ended && f->phase != PHASE_LINGER;
+}
+
+/* Bytes that are here become bytes to send. */
+static bool
+step_phase(struct forward *f)
+{
+	switch (f->phase) {
+	case PHASE_EXCHANGE:
+		return step_exchange(f);
+	case PHASE_PUMP:
+		return step_pump(f);
+	case PHASE_LINGER:
+		return step_linger(f);
+	case PHASE_HEAD:
+	case PHASE_GATE:
+	case PHASE_DISCARD:
+		break;
+	case PHASE_RELAY:
+	case PHASE_OVER:
+		return false;
+	}
+	if (f->phase == PHASE_GATE && f->client.ended && gate_asks(f->gate)) {
+		over(f, false);
+		return true;
+	}
+	/* Between requests a server has nothing to say but that it ends. */
+	if (f->server.s.fd >= 0 && (f->server.ended || filled(&f->server.in) > 0))
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	if (f->phase == PHASE_HEAD)
+		return step_head(f);
+	return f->phase == PHASE_DISCARD && step_discard(f);
+}
+
+static bool
+step_once(struct forward *f)
+{
+	bool progress;
+
+	if (f->phase == PHASE_OVER || f->phase == PHASE_RELAY)
+		return false;
+	progress = side_fill(&f->client, f->held);
+	if (reads_server(f))
+		progress |= side_fill(&f->server, false);
+	/* Who asks must be there to be answered. */
+	if (f->client.broken || f->client.mute) {
+		over(f, true);
+		return true;
+	}
+	/* A head and what follows it go out together: in pieces the second would wait for an acknowledgement. */
+	if (step_phase(f))
+		return true;
+	if (!f->told.waiting)
+		progress |= side_flush(&f->client, &f->client.out,
+		    f->account != NULL ? &f->account->down : NULL);
+	progress |=
+	    side_flush(&f->server, &f->server.out, f->account != NULL ? &f->account->up : NULL);
+	return progress;
+}
+
+static void
+watch(struct forward *f, struct side *s, bool reads, bool writes)
+{
+	int events = (reads ? s->s.read_waits : 0) | (writes ? s->s.write_waits : 0);
+
+	if (ev_is_active(&s->io) && s->io.fd == s->s.fd &&
+	    (s->io.events & (EV_READ | EV_WRITE)) == events)
+		return;
+	ev_io_stop(f->proxy->loop, &s->io);
+	if (events == 0 || s->s.fd < 0)
+		return;
+	ev_io_set(&s->io, s->s.fd, events);
+	ev_io_start(f->proxy->loop, &s->io);
+}
+
+static double
+wait_secs(enum wait w)
+{
+	switch (w) {
+	case WAIT_KEEP:
+		return PROXY_KEEP_SECS;
+	case WAIT_HEAD:
+		return PROXY_HEAD_SECS;
+	case WAIT_LINGER:
+		return LINGER_SECS;
+	case WAIT_IDLE:
+	case WAIT_NONE:
+		break;
+	}
+	return PROXY_IDLE_SECS;
+}
+
+static enum wait
+wait_of(const struct forward *f)
+{
+	switch (f->phase) {
+	case PHASE_HEAD:
+		return filled(&f->client.out) > 0 ? WAIT_IDLE
+		    : filled(&f->client.in) > 0   ? WAIT_HEAD
+						  : WAIT_KEEP;
+	case PHASE_LINGER:
+		return f->client.shut ? WAIT_LINGER : WAIT_IDLE;
+	case PHASE_EXCHANGE:
+	case PHASE_DISCARD:
+	case PHASE_PUMP:
+		return WAIT_IDLE;
+	case PHASE_GATE:
+	case PHASE_RELAY:
+	case PHASE_OVER:
+		break;
+	}
+	return WAIT_NONE;
+}
+
+static void
+set_timer(struct forward *f, bool progress)
+{
+	enum wait w = wait_of(f);
+
+	if (progress && w == WAIT_IDLE)
+		f->since = ev_now(f->proxy->loop);
+	if (w == f->wait)
+		return;
+	f->wait = w;
+	f->since = ev_now(f->proxy->loop);
+	ev_timer_stop(f->proxy->loop, &f->timer);
+	if (w == WAIT_NONE)
+		return;
+	ev_timer_set(&f->timer, wait_secs(w), 0.);
+	ev_timer_start(f->proxy->loop, &f->timer);
+}
+
+static void
+idle_buffer(struct buffer *b)
+{
+	if (b->p != NULL && b->start == b->end)
+		clear(b);
+}
+
+/* As far as it goes. f may be gone afterwards. */
+static void
+step(struct forward *f)
+{
+	bool reads_client;
+	unsigned rounds = 0;
+
+	while (rounds < ROUNDS_MAX && step_once(f))
+		rounds++;
+	if (f->phase == PHASE_OVER) {
+		forward_fn *fn = f->fn;
+		void *data = f->data;
+
+		release(f);
+		free(f);
+		fn(data);
+		return;
+	}
+	if (f->phase == PHASE_RELAY) {
+		ev_timer_stop(f->proxy->loop, &f->timer);
+		return;
+	}
+	set_timer(f, rounds > 0);
+	idle_buffer(&f->client.in);
+	idle_buffer(&f->client.out);
+	idle_buffer(&f->server.in);
+	idle_buffer(&f->server.out);
+	reads_client =
+	    !f->client.ended && f->client.in.end - (f->held ? 0 : f->client.in.start) < BUFFER_SIZE;
+	watch(f, &f->client, reads_client,
+	    (filled(&f->client.out) > 0 && !f->told.waiting) ||
+		(f->phase == PHASE_PUMP && filled(&f->server.in) > 0));
+	watch(f, &f->server, reads_server(f) && filled(&f->server.in) < BUFFER_SIZE,
+	    filled(&f->server.out) > 0 || (f->phase == PHASE_PUMP && filled(&f->client.in) > 0));
+	/* Last: whoever stops a watcher takes back what it was fed. */
+	if (rounds == ROUNDS_MAX)
+		ev_feed_event(f->proxy->loop, &f->client.io, EV_CUSTOM);
+}
+
+static void
+on_event(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct forward *f = w->data;
+	struct side *s = w == &f->client.io ? &f->client : &f->server;
+
+	/* Through TLS a read may have waited for room to write, and the other way round. */
+	if ((events & (EV_READ | EV_WRITE)) != 0)
+		s->can_read = s->can_write = true;
+	step(f);
+}
+
+static void
+on_timer(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct forward *f = w->data;
+	double left = f->since + wait_secs(f->wait) - ev_now(loop);
+
+	if (left > 0.001) {
+		ev_timer_set(&f->timer, left, 0.);
+		ev_timer_start(loop, &f->timer);
+		return;
+	}
+	if (f->wait == WAIT_HEAD) {
+		f->client_close = true;
+		refuse(f, NULL, 408, "too_slow", "the request's head took too long", false);
+	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
+		server_failed(f, "nothing has come for hours");
+	} else {
+		/* A client that was told all it will be told is not reset. */
+		over(f, f->phase != PHASE_HEAD && f->phase != PHASE_LINGER);
+	}
+	step(f);
+}
+
+static void
+host_knows(void *data)
+{
+	step(data);
+}
+
+struct forward *
+forward_start(struct listener *l, enum forward_kind kind, struct stream *client, const void *bytes,
+    size_t n, const struct target *target, struct stream *server, struct account *account,
+    forward_fn *fn, void *data)
+{
+	struct forward *f;
+	struct stream none;
+
+	if (n > BUFFER_SIZE || (f = calloc(1, sizeof(*f))) == NULL)
+		return NULL;
+	if (n > 0 && room(&f->client.in, false) == 0) {
+		free(f);
+		return NULL;
+	}
+	put(&f->client.in, bytes, n);
+	f->listener = l;
+	f->proxy = l->proxy;
+	f->kind = kind;
+	f->account_kind = client->ssl != NULL ? KODA__EGRESS_KIND__EGRESS_KIND_INTERCEPT
+					      : KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
+	f->fn = fn;
+	f->data = data;
+	f->account = account;
+	if (target != NULL)
+		f->fixed = f->at = *target;
+	stream_init(&none, -1, NULL);
+	side_open(&f->client, client);
+	side_open(&f->server, server != NULL ? server : &none);
+	f->had_server = f->server.s.fd >= 0;
+	ev_init(&f->client.io, on_event);
+	ev_init(&f->server.io, on_event);
+	ev_init(&f->timer, on_timer);
+	f->client.io.data = f->server.io.data = f->timer.data = f;
+	f->told.fn = host_knows;
+	f->told.data = f;
+	f->since = ev_now(f->proxy->loop);
+	/* The caller has not heard of it yet. */
+	ev_feed_event(f->proxy->loop, &f->client.io, EV_READ);
+	return f;
+}
+
+void
+forward_deny(struct forward *f, const struct refusal *why)
+{
+	f->deny = *why;
+}
+
+void
+forward_cancel(struct forward *f)
+{
+	if (f == NULL)
+		return;
+	release(f);
+	free(f);
+}

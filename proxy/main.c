@@ -1,0 +1,149 @@
+/*
+ * koda-egress-proxy: see proxy/proxy.h. Takes nothing from argv or the environment; the host's socket is descriptor 3,
+ * and all that it is to know comes from there.
+ */
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "proxy/control.h"
+#include "proxy/intercept.h"
+#include "proxy/proxy_filter.h"
+#include "proxy/relay.h"
+#include "proxy/resolve.h"
+#include "shared/cleanup.h"
+#include "shared/lockdown.h"
+
+#define HOST_FD 3
+
+/* Where names are looked up, now and when it changes. Links lead to other places: those are read too. /dev/urandom is what
+ * the resolver makes its numbers of, which nobody may guess. */
+static const struct {
+	const char *path;
+	bool its_directory; /* a new file is renamed over it */
+} readable[] = {
+	{ "/etc", false },
+	{ "/etc/resolv.conf", true },
+	{ "/etc/hosts", true },
+	{ "/dev/urandom", false },
+};
+
+static int
+open_readable(const char *path, bool its_directory)
+{
+	char real[PATH_MAX], dir[PATH_MAX];
+
+	if (realpath(path, real) == NULL)
+		return -1; /* what is not there is not read */
+	strcpy(dir, real);
+	/* A file in the root directory is read alone: the rest of that is everything. */
+	its_directory = its_directory && strcmp(dirname(dir), "/") != 0;
+	return open(its_directory ? dir : real, O_PATH | O_CLOEXEC);
+}
+
+/* Two descriptors a connection, and pipes: as many as it may have. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+static int
+confine(unsigned *ret_abi, struct koda_error *err)
+{
+	/* It makes no process and no file; what it sends goes to sockets. */
+	static const struct lockdown_limit limits[] = { { RLIMIT_NPROC, 0 }, { RLIMIT_FSIZE, 0 } };
+	int fds[N_ELEMENTS(readable)], r;
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(readable); i++) {
+		int fd = open_readable(readable[i].path, readable[i].its_directory);
+
+		if (fd >= 0)
+			fds[n++] = fd;
+	}
+	raise_descriptors();
+	r = lockdown_process(err);
+	if (r == 0)
+		r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n, lockdown_landlock_abi(),
+		    ret_abi, err);
+	while (n > 0)
+		close(fds[--n]);
+	if (r == 0)
+		r = lockdown_capabilities(err);
+	if (r == 0)
+		r = lockdown_limits(limits, N_ELEMENTS(limits), err);
+	if (r == 0)
+		r = lockdown_seccomp(proxy_filter, N_ELEMENTS(proxy_filter), err);
+	return r;
+}
+
+/* All that has to be read before it is confined, and then that. */
+static int
+start(struct proxy *p, struct koda_error *err)
+{
+	bool intercept = false;
+	unsigned abi = 0;
+
+	p->control = control_new(p, HOST_FD, &intercept, err);
+	if (p->control == NULL)
+		return -1;
+	p->resolver = resolver_new(p, err);
+	if (p->resolver == NULL)
+		return -1;
+	p->pool = relay_pool_new();
+	if (p->pool == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "start");
+	if (intercept && (p->intercept = intercept_new(p->policy.ca_bundle, err)) == NULL)
+		return -1;
+	if (confine(&abi, err) < 0)
+		return -1;
+	return control_ready(p->control, abi, err);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct proxy p = { .next_id = 1 };
+	struct koda_error err = { 0 };
+
+	(void)argv;
+	if (argc != 1 || !frame_is_connected(HOST_FD)) {
+		fputs(
+		    "koda-egress-proxy: started by koda-sandbox, with its socket as descriptor 3\n",
+		    stderr);
+		return 1;
+	}
+	/* Nothing that the host forgot to close is this process's to use. */
+	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0 ||
+	    fcntl(HOST_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return 1;
+	prctl(PR_SET_NAME, "koda-egress");
+	signal(SIGPIPE, SIG_IGN);
+	/* Last words to a stderr that is a file are an error, not another death. */
+	signal(SIGXFSZ, SIG_IGN);
+	p.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+	if (p.loop == NULL)
+		err_set(&err, KODA_INTERNAL, errno, "event loop");
+	if (p.loop == NULL || start(&p, &err) < 0) {
+		control_failed(HOST_FD, err.message);
+		fprintf(stderr, "koda-egress-proxy: %s\n", err.message);
+		return 1;
+	}
+	ev_run(p.loop, 0);
+	return 1; /* control never stops watching */
+}

@@ -1,0 +1,187 @@
+#include "search/class.h"
+
+#include <string.h>
+
+#include "shared/cleanup.h"
+
+struct class
+{
+	const struct class_how *how;
+	bool negated;
+	bool newline; /* it is named, or between the ends of a range */
+	bool beyond;  /* so is what is not ASCII */
+	size_t members;
+};
+
+/* [:alpha:] at p: how long it is, 0 for something else. *ret: it does not hold the end of a line. */
+static size_t
+posix_class(const struct reader *r, bool *ret)
+{
+	static const char *const safe[] = { "[:alpha:]", "[:digit:]", "[:alnum:]", "[:upper:]",
+		"[:lower:]", "[:punct:]", "[:xdigit:]", "[:word:]", "[:blank:]", "[:graph:]" };
+	size_t n = 2;
+
+	*ret = false;
+	for (size_t i = 0; i < N_ELEMENTS(safe); i++) {
+		if (reader_begins(r, safe[i])) {
+			*ret = true;
+			return strlen(safe[i]);
+		}
+	}
+	while (reader_is_alnum(reader_peek(r, n)) || reader_peek(r, n) == '^')
+		n++;
+	return reader_peek(r, n) == ':' && reader_peek(r, n + 1) == ']' ? n + 2 : 0;
+}
+
+/* One end of a range, or a member. false: it is no single character. */
+static bool
+class_character(const struct reader *r, size_t at, uint32_t *ret, size_t *ret_len)
+{
+	struct reader there = *r;
+
+	there.p += at;
+	if (!reader_left(&there, 1))
+		return false;
+	if (*there.p == '\\') {
+		*ret_len = reader_escape(&there, ret);
+		return *ret_len > 0;
+	}
+	if (*there.p == '[' && strchr(":.=", reader_peek(&there, 1)) != NULL)
+		return false;
+	*ret_len = reader_char_len(*there.p);
+	/* Of what is beyond ASCII it only matters that it is. */
+	*ret = (unsigned char)*there.p;
+	return reader_left(&there, *ret_len);
+}
+
+/* \d and the like, at p. */
+static void
+class_escape(struct reader *r, struct class *class)
+{
+	bool safe;
+	size_t n;
+
+	class->members += 2;
+	switch (reader_peek(r, 1)) {
+	case 'd':
+	case 'w':
+	case 'h':
+	case 'S':
+	case 'V':
+		reader_copy(r, 2);
+		break;
+	case 's':
+		if (class->negated || class->how->multiline) {
+			class->newline = true;
+			reader_copy(r, 2);
+			break;
+		}
+		/* Its characters but one. \h comes last: a '-' behind it is one, as it was behind \s. */
+		reader_put(r,
+		    class->how->ascii ? "\\x0b\\f\\r\\h" : "\\x0b\\f\\r\\x85\\p{Zl}\\p{Zp}\\h");
+		r->p += 2;
+		break;
+	case 'W':
+	case 'D':
+	case 'H':
+	case 'v':
+		class->newline = true;
+		reader_copy(r, 2);
+		break;
+	case 'p':
+	case 'P':
+		n = reader_property(r, &safe);
+		class->newline |= !safe;
+		if (n > 0)
+			reader_copy(r, n);
+		else
+			reader_give_up(r);
+		break;
+	default:
+		reader_give_up(r);
+	}
+}
+
+static void
+class_member(struct reader *r, struct class *class)
+{
+	uint32_t low, high;
+	size_t n, m;
+	bool safe;
+
+	if (*r->p == '[' && strchr(":.=", reader_peek(r, 1)) != NULL) {
+		n = posix_class(r, &safe);
+		class->members += 2;
+		class->newline |= !safe;
+		if (n > 0)
+			reader_copy(r, n);
+		else
+			reader_give_up(r);
+		return;
+	}
+	if (!class_character(r, 0, &low, &n)) {
+		class_escape(r, class);
+		return;
+	}
+	high = low;
+	class->members++;
+	if (reader_peek(r, n) == '-' && reader_peek(r, n + 1) != ']') {
+		if (!class_character(r, n + 1, &high, &m)) {
+			reader_give_up(r);
+			return;
+		}
+		class->members++;
+		n += 1 + m;
+	}
+	class->newline |= low <= '\n' && '\n' <= high;
+	class->beyond |= low >= 0x80 || high >= 0x80;
+	reader_copy(r, n);
+}
+
+static void
+read_members(struct reader *r, struct class *class)
+{
+	reader_copy(r, class->negated ? 2 : 1);
+	/* A '-' would make a range of it. */
+	if (class->negated && !class->how->multiline)
+		reader_put(r, reader_peek(r, 0) == '-' ? "\\n\\" : "\\n");
+	if (reader_peek(r, 0) == ']') {
+		/* A member, when it comes first; which in what is written it need not. */
+		if (reader_peek(r, 1) == '-' && reader_peek(r, 2) != ']') {
+			reader_give_up(r);
+			return;
+		}
+		reader_put(r, "\\");
+		reader_copy(r, 1);
+		class->members++;
+	}
+	while (!r->unknown && reader_peek(r, 0) != ']') {
+		if (reader_left(r, 1))
+			class_member(r, class);
+		else
+			reader_give_up(r);
+	}
+}
+
+void
+class_read(struct reader *r, const struct class_how *how, struct class_seen *ret)
+{
+	struct class class = { .how = how, .negated = reader_peek(r, 1) == '^' };
+
+	*ret = (struct class_seen){ .crosses = false };
+	/* Word boundaries in the clothes of a class. */
+	if (reader_begins(r, "[[:<:]]") || reader_begins(r, "[[:>:]]")) {
+		reader_give_up(r);
+		return;
+	}
+	read_members(r, &class);
+	if (r->unknown)
+		return;
+	reader_copy(r, 1);
+	ret->crosses = class.negated || class.newline;
+	ret->newline = !class.negated && class.newline && class.members == 1;
+	ret->beyond = class.beyond;
+	/* A class that is not negated has no place for "but not this one". */
+	if (!class.negated && class.newline && !ret->newline && !how->multiline)
+		reader_give_up(r);
+}

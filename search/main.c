@@ -1,0 +1,37 @@
+/*
+ * koda-fs-search: one search, and then it ends. A worker (worker/session) that can change nothing, and that before it
+ * looks at anything locks itself into what is searched. Takes nothing from argv or the environment; the host's socket is
+ * descriptor 3.
+ */
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/filter.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "search/search_filter.h"
+#include "search/watchdog.h"
+#include "shared/cleanup.h"
+#include "worker/session.h"
+
+#define HOST_FD 3
+
+int
+main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 1 || !frame_is_connected(HOST_FD)) {
+		fputs("koda-fs-search: started by koda-sandbox, with its socket as descriptor 3\n",
+		    stderr);
+		return 1;
+	}
+	/* Nothing that the host forgot to close is this process's to use. */
+	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
+		return 1;
+	signal(SIGPIPE, SIG_IGN);
+	if (watchdog_install() < 0)
+		return 1;
+	return session_run(HOST_FD, &role_search, search_filter, N_ELEMENTS(search_filter));
+}

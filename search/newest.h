@@ -1,0 +1,34 @@
+/* The newest files of those that were added: at most so many are kept. Pure but for allocation. */
+#ifndef KODA_SEARCH_NEWEST_H
+#define KODA_SEARCH_NEWEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/err.h"
+
+/* More than a person looks at, and a few tens of megabytes. */
+#define NEWEST_MAX 100000
+
+struct newest_file {
+	char *path;
+	size_t len;
+	uint32_t place;
+	int64_t mtime_ns;
+};
+
+struct newest {
+	struct newest_file *v; /* twice the limit: pruned when it is full */
+	size_t n, size, limit;
+	bool more;
+};
+
+void newest_init(struct newest *newest, uint64_t limit);
+void newest_done(struct newest *newest);
+int newest_add(struct newest *newest, const char *path, size_t len, uint32_t place,
+    int64_t mtime_ns, struct koda_error *err);
+/* Newest first, by place and path where equally old; no more than the limit. */
+void newest_sort(struct newest *newest);
+
+#endif

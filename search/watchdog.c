@@ -1,0 +1,101 @@
+#include "search/watchdog.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static struct {
+	struct grep *grep; /* NULL: no match is watched */
+	bool compiling;
+	unsigned ticks; /* of that; the handler's */
+	int fd;
+	pid_t parent;
+	size_t len;
+	uint8_t frame[256];
+} watch;
+
+static bool
+is_too_long(void)
+{
+	struct grep *grep = __atomic_load_n(&watch.grep, __ATOMIC_ACQUIRE);
+
+	if (grep != NULL)
+		return grep_ticks(grep) >= WATCHDOG_TICKS;
+	return __atomic_load_n(&watch.compiling, __ATOMIC_ACQUIRE) &&
+	    ++watch.ticks >= WATCHDOG_TICKS;
+}
+
+static void
+on_tick(int signo)
+{
+	ssize_t n;
+
+	if (getppid() != watch.parent)
+		_exit(1);
+	if (!is_too_long())
+		return;
+	/* No frame is half sent, and none waits, while a match is under way. */
+	n = write(watch.fd, watch.frame, watch.len);
+	_exit(n == (ssize_t)watch.len ? 0 : 1);
+}
+
+int
+watchdog_install(void)
+{
+	const struct itimerval tick = { { 0, WATCHDOG_TICK_MS * 1000 },
+		{ 0, WATCHDOG_TICK_MS * 1000 } };
+	struct sigaction act = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+
+	watch.parent = getppid();
+	sigemptyset(&act.sa_mask);
+	if (sigaction(SIGPROF, &act, NULL) < 0)
+		return -1;
+	return setitimer(ITIMER_PROF, &tick, NULL);
+}
+
+/* The answer, ready to be sent by a signal handler, which therefore must not look meanwhile. */
+static void
+prepare(struct session *ses, const char *text)
+{
+	Koda__Error msg = KODA__ERROR__INIT;
+	Koda__Reply rep = KODA__REPLY__INIT;
+	size_t len;
+
+	watchdog_stop();
+	msg.code = KODA__ERROR_CODE__TOO_LARGE;
+	msg.message = bytes_of(text, strlen(text));
+	rep.id = ses->id;
+	rep.result_case = KODA__REPLY__RESULT_ERROR;
+	rep.error = &msg;
+	len = koda__reply__get_packed_size(&rep);
+	if (len + 4 > sizeof(watch.frame))
+		abort();
+	for (size_t i = 0; i < 4; i++)
+		watch.frame[i] = (uint8_t)(len >> (24 - 8 * i));
+	watch.len = 4 + koda__reply__pack(&rep, watch.frame + 4);
+	watch.fd = ses->fs.fd;
+}
+
+void
+watchdog_compiling(struct session *ses)
+{
+	prepare(ses, "the pattern takes for ever to be understood: make it simpler");
+	watch.ticks = 0;
+	__atomic_store_n(&watch.compiling, true, __ATOMIC_RELEASE);
+}
+
+void
+watchdog_watch(struct session *ses, struct grep *grep)
+{
+	prepare(ses, "the pattern takes for ever on what is searched: make it simpler");
+	__atomic_store_n(&watch.grep, grep, __ATOMIC_RELEASE);
+}
+
+void
+watchdog_stop(void)
+{
+	__atomic_store_n(&watch.compiling, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&watch.grep, NULL, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,61 @@
+#include "show/told.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "show/visible.h"
+
+static void
+put_string(const char *s, asked_put_fn *put, void *to)
+{
+	put(to, s, strlen(s));
+}
+
+/* Targets are what a command printed. */
+static void
+show(const char *s, asked_put_fn *put, void *to)
+{
+	const uint8_t *p = (const uint8_t *)s;
+
+	for (size_t len = strlen(s); len > 0;) {
+		char shown[VISIBLE_MAX];
+		size_t n, used = visible_escape(p, len, false, shown, &n);
+
+		put(to, shown, n);
+		p += used;
+		len -= used;
+	}
+}
+
+/* A program that tries again is refused again. */
+static bool
+was_told(const struct told *all, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(all[k].target, all[i].target) == 0 &&
+		    strcmp(all[k].detail, all[i].detail) == 0)
+			return true;
+	return false;
+}
+
+void
+told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct told *one = &all[i];
+
+		if (one->detail[0] == '\0' || was_told(all, i))
+			continue;
+		put_string("koda-sandbox: ", put, to);
+		/* A sentence may begin with it. */
+		if (one->target[0] != '\0' &&
+		    strncmp(one->detail, one->target, strlen(one->target)) != 0) {
+			put_string("'", put, to);
+			show(one->target, put, to);
+			put_string("': ", put, to);
+		}
+		show(one->detail, put, to);
+		put_string("\n", put, to);
+	}
+}

@@ -1,9 +1,0 @@
-/* The one request of koda-fs-search: places, then the lock, then the pattern, then the walk. */
-#ifndef KODA_WORKER_SEARCH_OP_SEARCH_H
-#define KODA_WORKER_SEARCH_OP_SEARCH_H
-
-#include "worker/session.h"
-
-int op_search(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
-
-#endif
