@@ -16,7 +16,7 @@
 #include "bench/bench.h"
 #include "bench/floor.h"
 #include "bench/memory.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define BIG_DIRS      2000
 #define BIG_FILES     10 /* in each */

@@ -15,7 +15,7 @@
 #include "bench/bench.h"
 #include "bench/floor.h"
 #include "bench/memory.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/resolve.h"
 
 #define SMALL     4096u

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "shared/cleanup.h"
-#include "shared/egress.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/egress.h"
 
 #define PATTERNS 1000
 #define HOSTS    64

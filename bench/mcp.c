@@ -14,7 +14,7 @@
 
 #include "bench/bench.h"
 #include "bench/mcp_client.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define READ_SIZE    4096u
 #define EDIT_SIZE    (16u << 10)

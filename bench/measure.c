@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define SAMPLES_MAX 200000 /* of one side; a percentile needs no more */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static bool
 smaps_of(int pid, double *ret_private, double *ret_pss)

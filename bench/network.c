@@ -18,8 +18,8 @@
 #include "bench/floor.h"
 #include "bench/memory.h"
 #include "bench/proxies.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 #define IDLE_TUNNELS 1000
 #define IDLE_SECONDS 2

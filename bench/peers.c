@@ -8,7 +8,7 @@
 
 #include "bench/bench.h"
 #include "bench/floor.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static char srt[PATH_MAX], codex[PATH_MAX];
 

@@ -18,11 +18,11 @@
 
 #include "bench/bench.h"
 #include "proto/proxy.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/message.h"
-#include "shared/policy.h"
-#include "shared/protocol.h"
-#include "shared/spawn.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/policy.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
+#include "shared/wire/spawn.h"
 
 #define START_SECONDS 5.0
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/statfs.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static double
 ratio(const struct outcome *o)

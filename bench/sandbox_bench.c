@@ -20,7 +20,7 @@
 
 #include "bench/bench.h"
 #include "bench/report.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define ROWS_MAX 16 /* of a group */
 

@@ -17,7 +17,7 @@
 #include "bench/bench.h"
 #include "bench/floor.h"
 #include "bench/memory.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define FILES       24000
 #define FILES_BRIEF 2400

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 /* A name has 253 bytes; what is longer is for the proxy to refuse, but not at any length. */
 #define HOST_LEN_MAX 255

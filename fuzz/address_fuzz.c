@@ -1,7 +1,7 @@
 /* Four or sixteen bytes of an address (the first says which), or the text of a prefix: a class for each, one text, and what
  * carries an address is no better than what it carries. */
 #include "fuzz/fuzz.h"
-#include "shared/address.h"
+#include "shared/rules/address.h"
 
 static void
 address(const struct sockaddr *sa)

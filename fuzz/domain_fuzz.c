@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 
 #include "fuzz/fuzz.h"
-#include "shared/address.h"
+#include "shared/rules/address.h"
 
 static bool
 is_strict(const char *s)

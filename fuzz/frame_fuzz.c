@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "shared/frame.h"
+#include "shared/wire/frame.h"
 
 #define INPUT_MAX (96u << 10) /* what a socket takes without anybody reading */
 

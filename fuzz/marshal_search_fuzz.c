@@ -4,8 +4,8 @@
  */
 #include "fuzz/fuzz.h"
 #include "host/marshal_search.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 #define LIMIT   3
 #define COLUMNS 16

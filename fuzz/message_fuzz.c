@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "proto/policy.pb-c.h"
 #include "proto/worker.pb-c.h"
-#include "shared/message.h"
+#include "shared/wire/message.h"
 
 static void
 one_type(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t size)

@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "search/decode.h"
 #include "search/pattern.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* So that one input never takes long: each byte of the text may cost all steps that there are. */
 #define PATTERN_MAX 200

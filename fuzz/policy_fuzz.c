@@ -4,9 +4,9 @@
  * stumbling. Input: length of the first policy in two bytes, that policy, the second one.
  */
 #include "fuzz/fuzz.h"
-#include "shared/access.h"
-#include "shared/egress.h"
-#include "shared/policy.h"
+#include "shared/rules/access.h"
+#include "shared/rules/egress.h"
+#include "shared/rules/policy.h"
 
 static const char *const places[] = { "/", "/proc/self/environ", "/home/u", "/home/u/p",
 	"/home/u/p/src/main.c", "/home/u/p/.git/config", "/home/u/p/.GIT/hooks/pre-commit",

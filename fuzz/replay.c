@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static int
 replay_file(int dir, const char *name)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/resolve.h"
 
 static char base[128], root[256];

@@ -11,9 +11,9 @@
 
 #include "fuzz/fuzz.h"
 #include "proto/worker.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/policy.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/policy.h"
+#include "shared/wire/protocol.h"
 
 static const char *folder;
 

@@ -1,7 +1,7 @@
 /* Four lines: HTTPS_PROXY, ALL_PROXY, NO_PROXY, a host. A value that is there is an error or a proxy, never nothing;
  * what is said of it is printable and short. */
 #include "fuzz/fuzz.h"
-#include "shared/upstream.h"
+#include "shared/rules/upstream.h"
 
 static void
 check_proxy(const struct upstream_proxy *p)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 const char *const bwrap_private[] = { "/dev/shm", "/run", "/tmp", "/var/tmp", NULL };
 
@@ -17,7 +17,7 @@ struct argument {
  * No --die-with-parent: its signal comes when the *thread* ends that started bwrap, which an embedder's may at any time. stage2
  * watches the host itself.
  *
- * No --new-session: the host starts bwrap in a session of its own (shared/spawn), without a controlling terminal,
+ * No --new-session: the host starts bwrap in a session of its own (shared/wire/spawn), without a controlling terminal,
  * and each command gets one of its own from stage2; a setsid here would be one more that nobody is in.
  */
 /* clang-format off */

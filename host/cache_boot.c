@@ -8,7 +8,7 @@
 
 #include "host/bwrap.h"
 #include "host/state.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 bool
 cache_boot_any(const struct sandbox *sb)

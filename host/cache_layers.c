@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "host/session.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static bool
 is_layer(const char *name)

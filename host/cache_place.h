@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "shared/bytes.h"
-#include "shared/policy.h"
+#include "shared/base/bytes.h"
+#include "shared/rules/policy.h"
 
 struct cache_place {
 	char path[PATH_LEN_MAX + 1]; /* canonical */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "host/state.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define LIST       "mounted-on"
 #define LIST_MAX   (1u << 20) /* what is read of it: some hundred paths */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct cache_points {
 	int fd;     /* the list, locked; -1: nothing was needed, or there is no place for a list */

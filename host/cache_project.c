@@ -14,7 +14,7 @@
 #include "host/cache_tree.h"
 #include "host/session.h"
 #include "host/state.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define HASHED_MAX 64
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 #define CACHE_IDENTITY 16 /* hexadecimal digits */
 

@@ -19,8 +19,8 @@
 #include "host/caches.h"
 #include "host/session.h"
 #include "host/state.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define PROBE_XATTR "user.koda" /* can a layer say that a directory in it is opaque? */
 #define NEW_TRIES   16

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 #define CACHE_UNDER_MAX  8   /* layers that a slot reads */
 #define CACHE_UNDER_MANY 3   /* are merged also while others are written */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host/session.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define OPAQUE      "user.overlay.opaque"
 #define LOOK_EVERY  64 /* names, between two looks at the clock */

@@ -10,8 +10,8 @@
 
 #include "host/cache_place.h"
 #include "host/state.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 /*
  * What lies in several of these beside the cache (~/.gradle, ~/.sbt, ~/.stack) is state of the tool, which it writes at

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 
 #define CACHES_SPARE_MAX 8
 

@@ -12,8 +12,8 @@
 #include "host/cache_project.h"
 #include "host/home.h"
 #include "host/state.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 /* The directory of all projects, canonical. 1; 0 when there is none; -1 with *err set. */
 static int

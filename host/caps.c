@@ -27,8 +27,8 @@
 #include "host/remedy.h"
 #include "host/sandbox.h"
 #include "host/watches.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 
 static bool
 has_openat2(void)

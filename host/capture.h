@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct capture {
 	int fd; /* the reading end, or -1: at its end, or never captured */

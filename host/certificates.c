@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "host/open_exact.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define FRESH      "fresh.pem"
 #define BUNDLE_MAX (16u << 20) /* of one file; a system's has a quarter of a megabyte */

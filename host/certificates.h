@@ -6,7 +6,7 @@
 #ifndef KODA_HOST_CERTIFICATES_H
 #define KODA_HOST_CERTIFICATES_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* A directory for that file, 0700, in the user's runtime or temporary directory. The caller's; NULL with *err set. It is held
  * by *ret_held, to be closed when it was removed: what nobody holds is a killed host's, and goes when the next is made. */

@@ -16,10 +16,10 @@
 #include "host/protect.h"
 #include "host/reason.h"
 #include "host/stderr_parse.h"
-#include "shared/access.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
-#include "shared/names.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/rules/access.h"
+#include "shared/rules/names.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define RUN_TRIES 3

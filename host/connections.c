@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define SHOWN_MAX 2304 /* a whole sentence of the proxy, each of its bytes escaped */
 

@@ -5,7 +5,7 @@
 #ifndef KODA_HOST_CONNECTIONS_H
 #define KODA_HOST_CONNECTIONS_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct connections;
 

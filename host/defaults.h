@@ -42,10 +42,10 @@ struct default_place {
 };
 extern const struct default_place default_protected[];
 
-/* Below the home directory, not even seen (shared/access: fully denied); NULL at the end. */
+/* Below the home directory, not even seen (shared/rules/access: fully denied); NULL at the end. */
 extern const char *const default_hidden[];
 
-/* Below the root: told to other agents, so never written at any depth (shared/access: koda_place). */
+/* Below the root: told to other agents, so never written at any depth (shared/rules/access: koda_place). */
 extern const char *const default_koda[];
 
 #endif

@@ -14,8 +14,8 @@
 #include "host/connections.h"
 #include "host/helpers.h"
 #include "host/sandbox.h"
-#include "shared/cleanup.h"
-#include "shared/upstream.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/upstream.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

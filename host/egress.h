@@ -14,7 +14,7 @@
 #define KODA_HOST_EGRESS_H
 
 #include "host/session.h"
-#include "shared/domain.h"
+#include "shared/rules/domain.h"
 
 #define EGRESS_READY_MS 5000 /* spawn to Ready; takes ten, a loaded machine a hundred times that */
 /* Deaths in a row before Ready, or for a lie, without a report of any use between: no network any more, and it is said. */

@@ -14,9 +14,9 @@
 #include "host/connections.h"
 #include "host/open_exact.h"
 #include "host/sandbox.h"
-#include "shared/cleanup.h"
-#include "shared/egress.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/rules/egress.h"
 
 /* ---- who may be asked for, and has been granted ---- */
 

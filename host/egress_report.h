@@ -10,7 +10,7 @@
 
 #include "host/egress.h"
 #include "proto/proxy.pb-c.h"
-#include "shared/message.h"
+#include "shared/wire/message.h"
 
 #define EGRESS_CONNECTIONS_MAX 1024 /* kept for koda_slot_connections, the oldest goes */
 #define EGRESS_GRANTS_MAX      1024 /* "for this session": with a whole policy they fit a frame */

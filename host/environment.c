@@ -9,8 +9,8 @@
 
 #include "host/bwrap.h"
 #include "include/koda/sandbox.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define TOOL_MAX     64 /* longer than any name below */
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct environment_input {
 	const char *const *host;  /* environ */

@@ -1,11 +1,11 @@
-/* koda_explain_host(): the proxy's own verdict (shared/egress), without a proxy and without looking anything up. */
+/* koda_explain_host(): the proxy's own verdict (shared/rules/egress), without a proxy and without looking anything up. */
 #include <stdio.h>
 #include <string.h>
 
 #include "host/policy_api.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/egress.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/egress.h"
 
 #define PORT_DEFAULT 443
 

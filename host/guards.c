@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "host/command.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* A page takes a millisecond; the first one may take as long as a scan. */
 #define GUARDS_MS 120000

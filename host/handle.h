@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct koda_session;
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Of the shared library when this is in one, else of the program. dladdr tells argv[0] for the
  * program itself, which may be anything. */

@@ -5,8 +5,8 @@
 #ifndef KODA_HOST_HELPERS_H
 #define KODA_HOST_HELPERS_H
 
-#include "shared/bytes.h"
-#include "shared/err.h"
+#include "shared/base/bytes.h"
+#include "shared/base/err.h"
 
 /*
  * dir NULL: <where we are>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/. Writes the

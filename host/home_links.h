@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
-#include "shared/policy.h"
+#include "shared/base/err.h"
+#include "shared/rules/policy.h"
 
 /* Limits for one place: entries, and levels of directories. */
 #define HOME_LINKS_MAX   512

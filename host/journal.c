@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
-#include "shared/policy.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
+#include "shared/rules/policy.h"
 
 /* A file: the magic bytes, a frame (its length in four bytes, then the bytes) with the Journal, a sum of all that; then frames
  * with a JournalRecord each. A name that begins with a dot is not finished yet: no command has run. */

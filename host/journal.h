@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "proto/journal.pb-c.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct policy;
 

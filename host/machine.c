@@ -10,7 +10,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define GROUPS_SIZE 4096 /* of /proc/self/cgroup: a line for each hierarchy, a dozen at most */
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "host/reason.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 #define KEEP_COPY_MAX 4096 /* copying less is cheaper than not copying it */
 #define LIST_ENTRIES_MAX                                                                           \

@@ -10,7 +10,7 @@
 #define KODA_HOST_MARSHAL_H
 
 #include "proto/worker.pb-c.h"
-#include "shared/message.h"
+#include "shared/wire/message.h"
 
 struct packed {
 	uint8_t *data;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/filetypes.h"
-#include "shared/protocol.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/filetypes.h"
+#include "shared/wire/protocol.h"
 
 _Static_assert((int)KODA_SEARCH_TREE == KODA__SEARCH_KIND__SEARCH_TREE, "kinds cross by number");
 _Static_assert((int)KODA_FOUND_TROUBLE == KODA__FOUND_KIND__FOUND_TROUBLE, "so do these");

@@ -6,7 +6,7 @@
 #define KODA_HOST_MARSHAL_SEARCH_H
 
 #include "host/marshal.h"
-#include "shared/bytes.h"
+#include "shared/base/bytes.h"
 
 /* KODA_INVALID, KODA_TOO_LARGE: what can be said without looking. */
 int marshal_search(const struct koda_search_options *options, uint64_t id, struct packed *ret,

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "host/journal.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
 
 struct look {
 	Koda__Place *const *place;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* By hand, one component after the other: openat2 is not to be had everywhere. */
 int

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "host/trust.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/domain.h"
-#include "shared/names.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/domain.h"
+#include "shared/rules/names.h"
 
 #define LINKS_MAX 40 /* as the kernel's: more in one path are taken for a cycle */
 

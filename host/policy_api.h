@@ -2,7 +2,7 @@
 #ifndef KODA_HOST_POLICY_API_H
 #define KODA_HOST_POLICY_API_H
 
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 
 /* Its content, also while rules are still added. */
 const struct policy *koda_policy_get(const struct koda_policy *policy);

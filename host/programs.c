@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define NPMRC_MAX 65536 /* a page of settings; what is longer is none */
 

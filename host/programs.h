@@ -3,7 +3,7 @@
 #ifndef KODA_HOST_PROGRAMS_H
 #define KODA_HOST_PROGRAMS_H
 
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 
 /* Each absolute entry of PATH, and of the prefix in home/.npmrc its programs and modules. */
 int programs_find(const char *home, struct policy_list *ret, struct koda_error *err);

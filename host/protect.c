@@ -11,8 +11,8 @@
 #include "host/neighbours.h"
 #include "host/reason.h"
 #include "host/watches.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
 
 #define SCAN_MS       120000       /* a home directory of a million names, cold */
 #define KNOWN_PAGE    (512u << 10) /* of what is told to a successor at once: half a frame */

@@ -16,8 +16,8 @@
 
 #include "host/home.h"
 #include "host/quarantine.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define WHAT         QUARANTINE_WHAT
 #define MANIFEST     "manifest"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "host/quarantine.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define PARTS_MAX 10000 /* of one thing: as many names as a worker copies */
 

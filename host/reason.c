@@ -6,10 +6,10 @@
 
 #include "host/defaults.h"
 #include "host/home.h"
-#include "shared/access.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/names.h"
 
 static bool
 is_of_table(const char *rule)

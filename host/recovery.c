@@ -13,7 +13,7 @@
 #include "host/sandbox.h"
 #include "host/session.h"
 #include "host/state.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define STEP_MS    120000 /* as a slot's own scan: a home directory of a million names, cold */
 #define KNOWN_PAGE (512u << 10) /* of what is told at once: half a frame */

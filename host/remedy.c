@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *names; /* of os-release */

@@ -29,9 +29,9 @@
 #include "host/remedy.h"
 #include "host/state.h"
 #include "host/worktree.h"
-#include "shared/access.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/rules/access.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

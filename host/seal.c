@@ -6,8 +6,8 @@
 #include "host/journal.h"
 #include "host/recovery.h"
 #include "host/sandbox.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 
 #define ALSO_MAX 64 /* caches, of which there are fewer, and a git directory */
 

@@ -12,8 +12,8 @@
 #include "host/marshal_search.h"
 #include "host/sandbox.h"
 #include "host/seal.h"
-#include "shared/cleanup.h"
-#include "shared/filetypes.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/filetypes.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 /* A page of five hundred items, unpacked: one block and no call of malloc for each. */

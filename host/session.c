@@ -25,7 +25,7 @@
 #include "host/search.h"
 #include "host/state.h"
 #include "host/trust.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define TIMEOUT_MS_DEFAULT 30000
 #define SLOTS_DEFAULT      128

@@ -10,7 +10,7 @@
 #include "host/handle.h"
 #include "host/slot.h"
 #include "host/source.h"
-#include "shared/bytes.h"
+#include "shared/base/bytes.h"
 
 struct ev_loop;
 struct recovery_seal;

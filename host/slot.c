@@ -20,7 +20,7 @@
 #include "host/seal.h"
 #include "host/search.h"
 #include "host/session.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define NS_PER_MS      UINT64_C(1000000)
 #define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */

@@ -16,9 +16,9 @@
 #include "host/marshal.h"
 #include "host/policy_api.h"
 #include "host/source.h"
-#include "shared/frame.h"
-#include "shared/protocol.h"
-#include "shared/spawn.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/protocol.h"
+#include "shared/wire/spawn.h"
 
 #define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
 #define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */

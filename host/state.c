@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define OWN_NAME   "koda-sandbox"
 #define QUARANTINE "quarantine"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Its canonical path, whether it exists or not. The caller's; NULL: there is no place for it (no home), or no memory. */
 char *state_path(const char *home);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host/view.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* clang-format off */
 /* How the reason is spelled: by libc, by Go, by node. */

@@ -9,9 +9,9 @@
 #include "host/home_links.h"
 #include "host/machine.h"
 #include "host/programs.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
 
 struct dials {
 	enum koda_trust trust;
@@ -117,7 +117,7 @@ add_linked(struct policy_list *list, const char *root, const char *home,
 
 /*
  * A row of the project holds at any depth, too. Not so where the root itself is in such a place: the user has named it,
- * and nothing in it could be written. git's own are built in (shared/access), which judges them by what is in them.
+ * and nothing in it could be written. git's own are built in (shared/rules/access), which judges them by what is in them.
  */
 static int
 add_name(struct policy *p, const char *root, const char *name, struct koda_error *err)

@@ -2,7 +2,7 @@
 #ifndef KODA_HOST_TRUST_H
 #define KODA_HOST_TRUST_H
 
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 
 /*
  * The policy of a mode for a project. root need not exist: then its rules name it as it is written. On

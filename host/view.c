@@ -9,10 +9,10 @@
 #include "host/bwrap.h"
 #include "host/caches.h"
 #include "host/defaults.h"
-#include "shared/access.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/names.h"
 
 #define PATHS_MAX                                                                                  \
 	65536 /* of a plan, before what is the same is merged: bounds the work, not the project */

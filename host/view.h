@@ -6,7 +6,7 @@
  *    the directories in which commands may write;
  *  - the plan, which stage2 mounts by descriptor on top of it: pins, read-only places, hidden places and their holes.
  *
- * Who decides is shared/access: a path that the plan leaves writable is one that access_judge would let be written.
+ * Who decides is shared/rules/access: a path that the plan leaves writable is one that access_judge would let be written.
  * One table of cases tests both. They differ on purpose in
  *  - the caches and the private temporary directories, which commands write and file operations do not: what is written
  *    there does not reach the host;
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 
 struct view_place {
 	enum view_place_kind {

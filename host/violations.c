@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *name, *line;

@@ -5,7 +5,7 @@
 #ifndef KODA_HOST_VIOLATIONS_H
 #define KODA_HOST_VIOLATIONS_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 #define VIOLATIONS_MAX 100
 

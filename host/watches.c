@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* What is enough for a few hundred slots, and for large projects. */
 #define INSTANCES_WANTED 1024

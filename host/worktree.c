@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define POINTER_MAX (PATH_MAX + 64) /* a path and a word before it */
 #define CONFIG_MAX  (64u << 10)     /* of a submodule: a few lines */

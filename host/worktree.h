@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* The git directory that the worktree at root (canonical) belongs to, canonical, the caller's to free; NULL if root is
  * none, or says so without being it, or memory is short. */

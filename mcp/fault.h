@@ -1,4 +1,4 @@
-/* Why a call failed, by value, as the library says it: what shared/err.h is to those who may see it. */
+/* Why a call failed, by value, as the library says it: what shared/base/err.h is to those who may see it. */
 #ifndef KODA_MCP_FAULT_H
 #define KODA_MCP_FAULT_H
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proxy/list.h"
-#include "shared/message.h"
+#include "shared/wire/message.h"
 
 /* A tool that was refused tries again, several times: the user has answered. */
 #define NO_SECS 10.0

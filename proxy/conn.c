@@ -13,7 +13,7 @@
 #include "proxy/http.h"
 #include "proxy/socks.h"
 #include "proxy/tunnel.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for
  * behind the first: what is in the queue is told again at the next turn, and then it is more that are accepted. */

@@ -13,9 +13,9 @@
 #include "proxy/conn.h"
 #include "proxy/intercept.h"
 #include "proxy/list.h"
-#include "shared/cleanup.h"
-#include "shared/message.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
 
 /* What nobody waits for is told together: a wake-up of the host for each connection would cost as much as the
  * connection. Who wants to know now says so (EgressSync). */

@@ -7,7 +7,7 @@
 
 #include "proto/proxy.pb-c.h"
 #include "proxy/proxy.h"
-#include "shared/frame.h"
+#include "shared/wire/frame.h"
 
 /* What can be held back for the host: beyond CONGESTED nobody new is accepted; beyond QUEUE the host is none. Those
  * who are there already can add some reports each. */

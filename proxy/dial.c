@@ -14,7 +14,7 @@
 #include "proxy/control.h"
 #include "proxy/resolve.h"
 #include "proxy/socks.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* RFC 8305: the next address is tried before the last one has failed. */
 #define STAGGER_SECS 0.25

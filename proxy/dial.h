@@ -4,7 +4,7 @@
  * in the resolver's order, the next one 250 ms after the last (RFC 8305), families in turn. The address that was judged is
  * the one in connect(). A domain of the policy's socket_map is connected by the host.
  *
- * With a proxy of the user's own (shared/upstream): the name is resolved here too where that works, and refused if it leads
+ * With a proxy of the user's own (shared/rules/upstream): the name is resolved here too where that works, and refused if it leads
  * where it may not; what cannot be resolved here is resolved there. The proxy's own address is the user's business and
  * is not judged. HTTP: CONNECT, or (plain) nothing, and the caller speaks absolute form. Not a byte behind the
  * answer of the user's proxy is read.

@@ -6,7 +6,7 @@
 #include "proxy/body.h"
 #include "proxy/relay.h"
 #include "proxy/rewrite.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* In each direction, before and behind us; there only while bytes are in it. A head is rewritten within it. */
 #define BUFFER_SIZE 32768

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "shared/domain.h"
+#include "shared/rules/domain.h"
 
 #define HELLO_MAX 32768 /* record headers included; post-quantum key shares make some 2 KiB */
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/domain.h"
+#include "shared/rules/domain.h"
 
 #define HTTP_FIELDS_MAX  128
 #define HTTP_OPTIONS_MAX 16 /* of all Connection fields; browsers send two */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proxy/hello.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define DAY (24L * 60 * 60)
 /* The key is gone with the process; what was trusted while it ran is worth nothing afterwards. */

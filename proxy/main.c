@@ -20,8 +20,8 @@
 #include "proxy/proxy_filter.h"
 #include "proxy/relay.h"
 #include "proxy/resolve.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 
 #define HOST_FD 3
 

@@ -20,8 +20,8 @@
 
 #include <ev.h>
 
-#include "shared/egress.h"
-#include "shared/upstream.h"
+#include "shared/rules/egress.h"
+#include "shared/rules/upstream.h"
 
 /* A client's head: what browsers send at most, with their largest cookies. Beyond: 431. */
 #define PROXY_HEAD_MAX 16384

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Read and written at once, through one buffer for all. A read that brings half of it is the sign of bulk: who is fast enough
  * to take each segment as it comes gets a little less than 64 KiB at a time, and pays less for it by splice too. */

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
 /* A file that nobody has changed is not looked at for each name. */

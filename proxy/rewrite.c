@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 struct written {
 	char *p;

@@ -20,7 +20,7 @@
 #define KODA_PROXY_REWRITE_H
 
 #include "proxy/http.h"
-#include "shared/upstream.h"
+#include "shared/rules/upstream.h"
 
 /* What is written around a piece of a body, at most: its size, two line ends, the last chunk. */
 #define REWRITE_CHUNK_MAX 40

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "shared/address.h"
+#include "shared/rules/address.h"
 
 enum {
 	METHOD_NONE = 0,

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "shared/domain.h"
+#include "shared/rules/domain.h"
 
 #define SOCKS_VERSION      5
 #define SOCKS_REQUEST_MAX  (4 + 1 + 255 + 2)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* A socket whose first bytes somebody has read already. OpenSSL's own would raise SIGPIPE, too. */
 struct wire {

@@ -11,7 +11,7 @@
 #include "proxy/hello.h"
 #include "proxy/intercept.h"
 #include "proxy/relay.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define TLS_HANDSHAKE 0x16
 #define TLS_HEADER    5

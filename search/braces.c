@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "search/glob.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 const char BRACES_TOO_MANY[] = "its braces stand for too many globs";
 

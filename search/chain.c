@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 void
 chain_init(struct chain *c, size_t top, bool in_git, size_t rules_max)

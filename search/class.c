@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 struct class
 {

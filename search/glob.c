@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* A program is a row of these, each with what belongs to it behind it. */
 enum op {

@@ -6,7 +6,7 @@
 #include "search/pattern.h"
 #include "search/tell.h"
 #include "search/window.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 struct grep {
 	struct pattern *pattern;

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Of one line that is held to be matched or told, with multiline of one file; what is longer is matched in pieces of this
  * size, and the answer says so (grep_file.long_line). Each piece of a line counts as a line that matches or does not. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "search/braces.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define NO_RULE UINT32_MAX
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 struct listing_entry {
 	size_t name; /* in listing.text: the path */

@@ -13,7 +13,7 @@
 
 #include "search/search_filter.h"
 #include "search/watchdog.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/session.h"
 
 #define HOST_FD 3

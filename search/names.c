@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Below that, moving a few names by one place is faster than anything else. */
 #define INSERTION_MAX 12

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* More than a person looks at, and a few tens of megabytes. */
 #define NEWEST_MAX 100000

@@ -12,7 +12,7 @@
 #include "search/places.h"
 #include "search/sink.h"
 #include "search/watchdog.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/change.h"
 #include "worker/say.h"
 

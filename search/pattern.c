@@ -7,7 +7,7 @@
 #include "search/decode.h"
 #include "search/plan.h"
 #include "search/sweep.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* A longer line that is no UTF-8 is matched byte by byte, where the pattern has nothing that is no ASCII. */
 #define BROKEN_MAX (64u << 10)

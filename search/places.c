@@ -8,8 +8,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "worker/gitconfig.h"
 #include "worker/say.h"
 

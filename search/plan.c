@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "search/syntax.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 /* A text that a third of all lines has is still worth looking at those alone (literal_weight: one byte in 32). */
 #define WEIGHT_MIN 20

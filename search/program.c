@@ -5,7 +5,7 @@
 #include <pcre2.h>
 
 #include "search/syntax.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* PCRE2's own default: a hundredth of a second of JIT, a tenth of the interpreter, and more backtracking than any line
  * of a text asks for. Counted anew for each place where a match could begin. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* What a program is for. */
 enum program_text {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 bool
 reader_left(const struct reader *r, size_t n)

@@ -1,6 +1,6 @@
 #include "search/op_search.h"
 #include "search/places.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/op.h"
 
 /* A directory of each level, the places, and what opening one of them takes. */

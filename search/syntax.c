@@ -5,7 +5,7 @@
 
 #include "search/class.h"
 #include "search/reader.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 struct parse {
 	struct reader in;

@@ -13,8 +13,8 @@
 #include "search/chain.h"
 #include "search/names.h"
 #include "search/walk_rules.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 /* What an ignore file mostly has room in. */

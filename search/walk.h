@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Ignore files are read as far as this; one that is larger was made to be a burden. */
 #define WALK_IGNORE_BYTES_MAX (4u << 20)
@@ -33,7 +33,7 @@ struct walk_rules_options {
 	unsigned flags; /* enum koda_search_flags; others than those of the walk are ignored */
 	const char *const *globs; /* as in struct koda_search_options */
 	size_t n_globs;
-	const char *const *types, *const *types_not; /* names (shared/filetypes) */
+	const char *const *types, *const *types_not; /* names (shared/base/filetypes) */
 	size_t n_types, n_types_not;
 	const char *global; /* content of the user's own excludes file, or NULL */
 	size_t global_len;

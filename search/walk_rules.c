@@ -4,9 +4,9 @@
 
 #include "search/braces.h"
 #include "search/walk_rules.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/filetypes.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/filetypes.h"
 
 /* Of a name or glob, in a message. */
 #define SHOWN_MAX 200

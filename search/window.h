@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "search/decode.h"
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 enum window_nul {
 	WINDOW_NUL_KEEP,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/deceptive.h"
+#include "shared/base/deceptive.h"
 
 size_t
 visible_next(const uint8_t *p, size_t len, uint32_t *ret)

@@ -16,8 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
 #include "stage2/overlay.h"
 #include "stage2/view.h"

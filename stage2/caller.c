@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Newer than Debian 12's headers. */
 #ifndef PIDFD_THREAD

@@ -24,8 +24,8 @@
 #include <sys/un.h>
 #include <time.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/caller.h"
 #include "stage2/links.h"
 #include "stage2/refusals.h"

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define SHELL        "/bin/sh"

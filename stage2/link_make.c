@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "stage2/caller.h"
 
 /* Directories between the one asked for and a known one. Each costs a microsecond; a path that is named from the root

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "stage2/caller.h"
 #include "stage2/link_make.h"
 #include "stage2/refusals.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
 #include "stage2/notice.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static int
 set_number(int fs, const char *name, uint64_t value)

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* bwrap brings it up before it gives its capabilities away, and we have none to do it. Bound to a loopback that is down,
  * the port would look right to everybody and answer nobody. */

@@ -6,7 +6,7 @@
 #ifndef KODA_STAGE2_NETNS_H
 #define KODA_STAGE2_NETNS_H
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /*
  * Of connections that nobody has accepted yet: while no proxy is there (the first one starts it, after a death the next one

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
-#include "shared/protocol.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/wire/protocol.h"
 #include "stage2/caches.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define FD_NAME_MAX 32  /* "/proc/self/fd/" and a number, and what separates it from the next one */
 #define VALUE_MAX   256 /* of fsconfig() */

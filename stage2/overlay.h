@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 /* Directories that one overlay has below its upper one. All their names ("/proc/self/fd/N:") have to fit into one value of
  * fsconfig(), which is 256 bytes long. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
 
 /* Mounts below private places: the project, the home directory, a few files. */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define STAT_SIZE 1024 /* the first fields are what counts; a name in it is 64 bytes at most */
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "stage2/pace.h"
 #include "stage2/reap.h"
 #include "stage2/usage.h"

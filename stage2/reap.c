@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"
 #include "stage2/procs.h"

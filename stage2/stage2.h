@@ -44,9 +44,9 @@
 #include <sys/types.h>
 
 #include "proto/stage2.pb-c.h"
-#include "shared/err.h"
-#include "shared/frame.h"
-#include "shared/message.h"
+#include "shared/base/err.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
 
 #define STAGE2_COMMANDS_MAX 256  /* at once, background ones included */
 #define STAGE2_SEARCHES_MAX 16   /* the host has half as many; a killed one may not be reaped yet */

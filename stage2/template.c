@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "stage2/child.h"
 #include "stage2/command_closed_filter.h"
 #include "stage2/command_filter.h"

@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define TEXT_SIZE  8192 /* of meminfo, smaps_rollup, and all of sysvipc that is read at once */
 #define LINE_SIZE  (64u << 10) /* of smaps: a path is 4 KiB at most, escaped four times that */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 #include "stage2/procs.h"
 
 #define USAGE_PLACES_MAX 8 /* the view has five private file systems */

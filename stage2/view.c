@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/absent.h"
 #include "stage2/mirror.h"
 #include "stage2/mounts.h"

@@ -9,8 +9,8 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/caches.h"
 #include "stage2/follow.h"
 #include "stage2/holders.h"

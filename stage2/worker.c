@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "stage2/child.h"
 
 #define SOCKET_FD  3 /* where the worker expects it */

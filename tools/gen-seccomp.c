@@ -207,7 +207,7 @@ worker_rules(bool sanitize, bool test)
 
 /* Patterns become machine code: memory that is run may be made, but only what is of no file. What opens for anything but
  * reading, or empties, is refused here: openat2, into which no filter can look, is not had at all, and Landlock is not
- * asked about emptying (shared/lockdown.h). */
+ * asked about emptying (shared/confine/lockdown.h). */
 static void
 search_rules(bool sanitize, bool test)
 {

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/file.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/digest.h"
 #include "worker/pause.h"
 #include "worker/say.h"

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Large enough that reading costs nothing beside hashing, small enough to stay in the cache. */
 #define PIECE (128u << 10)

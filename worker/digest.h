@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/err.h"
+#include "shared/base/err.h"
 
 void digest_bytes(const void *data, size_t len, uint8_t ret[KODA_DIGEST_BYTES]);
 

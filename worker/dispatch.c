@@ -1,4 +1,4 @@
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/op.h"
 #include "worker/session.h"
 

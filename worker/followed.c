@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/gitdir.h"
 #include "worker/gitindex.h"
 #include "worker/gitstate.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* Not the locale's: git has its own. */
 static bool

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "shared/bytes.h"
+#include "shared/base/bytes.h"
 
 /* Is that a link to a ref of the same git directory, as git makes it with core.preferSymlinkRefs: "refs/..." without a
  * step up? Where that is read from depends on the link's own directory, so ask only for HEAD and for what is in refs. */

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shared/access.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
 
 #define HASH_HEX_MIN 40
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/gitindex.h"
 #include "worker/plant.h"
 #include "worker/scan_state.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/followed.h"
 #include "worker/gitconfig.h"
 #include "worker/gitdir.h"

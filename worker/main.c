@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/session.h"
 #include "worker/worker_filter.h"
 

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/op.h"
 
 /* The longest reason, which may quote a rule of the policy. */

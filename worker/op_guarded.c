@@ -1,7 +1,7 @@
 /* Guarded: the places that are protected only because a link or a configuration leads to them. */
 #include <string.h>
 
-#include "shared/protocol.h"
+#include "shared/wire/protocol.h"
 #include "worker/op.h"
 #include "worker/scan.h"
 

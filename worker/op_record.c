@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/op.h"
 
 int

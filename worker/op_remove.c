@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/change.h"
 #include "worker/move.h"
 #include "worker/op.h"

@@ -2,8 +2,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
 #include "worker/op.h"
 #include "worker/scan_reply.h"
 

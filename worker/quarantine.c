@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/tree.h"
 
 #define WHAT     "what"

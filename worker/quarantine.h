@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "shared/bytes.h"
-#include "shared/protocol.h"
+#include "shared/base/bytes.h"
+#include "shared/wire/protocol.h"
 
 /* Of one thing that is copied; a command that plants more keeps it, under a harmless name. */
 #define QUARANTINE_BYTES_MAX (64u << 20)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/pause.h"
 #include "worker/say.h"
 #include "worker/tree.h"

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/err.h"
-#include "shared/protocol.h"
+#include "shared/base/err.h"
+#include "shared/wire/protocol.h"
 #include "worker/resolve.h"
 
 /* What a file is to contain. */

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/say.h"
 
 #define FD_NAME_SIZE 16 /* a descriptor in decimal */

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shared/bytes.h"
-#include "shared/err.h"
+#include "shared/base/bytes.h"
+#include "shared/base/err.h"
 
 struct resolver {
 	int root_fd;      /* O_PATH */

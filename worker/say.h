@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/err.h"
+#include "shared/base/bytes.h"
+#include "shared/base/err.h"
 
 /* "what 'path'", and the kernel's reason behind it. Returns -1. */
 static inline int

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #include "proto/worker.pb-c.h"
-#include "shared/access.h"
+#include "shared/rules/access.h"
 #include "worker/quarantine.h"
 #include "worker/resolve.h"
 

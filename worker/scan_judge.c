@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/followed.h"
 #include "worker/led.h"
 #include "worker/linked.h"

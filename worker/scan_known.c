@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/scan_state.h"
 
 /* ---- small things ---- */

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/linked.h"
 #include "worker/scan_state.h"
 

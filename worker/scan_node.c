@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/scan_state.h"
 
 /* What can give a directory a name, an entry or, by its permissions, a reader that it did not have. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/protocol.h"
+#include "shared/wire/protocol.h"
 #include "worker/change.h"
 
 /* In one answer: bounds what a frame unpacks into. */

@@ -4,8 +4,8 @@
 
 #include <dirent.h>
 
-#include "shared/names.h"
-#include "shared/protocol.h"
+#include "shared/rules/names.h"
+#include "shared/wire/protocol.h"
 #include "worker/scan.h"
 
 #define NONE UINT32_MAX

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "worker/say.h"
 #include "worker/session.h"
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* A host that has started us says so at once; somebody else's socket never does. */
 #define SEAL_TIMEOUT_MS 10000

@@ -11,10 +11,10 @@
 #include <sys/types.h>
 
 #include "proto/worker.pb-c.h"
-#include "shared/access.h"
-#include "shared/frame.h"
-#include "shared/message.h"
-#include "shared/protocol.h"
+#include "shared/rules/access.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
 #include "worker/resolve.h"
 
 struct sock_filter;

@@ -1,5 +1,5 @@
 /* What protected places lead to, for the judge of changes. */
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/scan.h"
 #include "worker/session.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/say.h"
 
 static DIR *

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shared/access.h"
+#include "shared/rules/access.h"
 
 /* More names than this are refused: what cannot be looked through in time cannot be promised. */
 #define TREE_ENTRIES_MAX 200000

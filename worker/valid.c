@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "worker/session.h"
 
 /* message_check knows types and enums; this knows sense, once, before any operation sees it. What a user can

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "shared/protocol.h"
+#include "shared/wire/protocol.h"
 #include "tests/support/hosting.h"
 #include "tests/support/sanitized.h"
 

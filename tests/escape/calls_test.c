@@ -28,8 +28,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "stage2/command_filter.h"
 
 #define HIGH 0x100000000 /* of a number that the kernel takes 32 bits of */

@@ -42,8 +42,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "stage2/stage2_filter.h"
 #include "tests/support/sanitized.h"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* $K: the program. $W: the case's directory, with home/ and the roots p/ and q/. run ROOT SCRIPT: a command in a session. */
 static const char prelude[] =

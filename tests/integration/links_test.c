@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#include "shared/lockdown.h"
+#include "shared/confine/lockdown.h"
 #include "tests/support/stage2.h"
 
 /* ---- what a command does; the same outside ---- */

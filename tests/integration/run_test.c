@@ -28,7 +28,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define ARGS_MAX  24
 #define STEPS_MAX 8

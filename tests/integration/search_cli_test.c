@@ -26,7 +26,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define WORDS_MAX    10
 #define HANG_SECONDS 60 /* one that hangs fails its test instead of the whole suite */

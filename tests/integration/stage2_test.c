@@ -35,11 +35,11 @@
 
 #include "proto/stage2.pb-c.h"
 #include "proto/worker.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/frame.h"
-#include "shared/message.h"
-#include "shared/policy.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/policy.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
 #include "tests/support/proof.h"
 
 #define STAGE2      KODA_TEST_BUILD_DIR "/stage2/koda-sandbox-stage2"

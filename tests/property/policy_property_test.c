@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "shared/access.h"
-#include "shared/cleanup.h"
-#include "shared/egress.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/egress.h"
 
 #define PAIRS  25000
 #define PLACES 8           /* asked of each pair: 200,000 draws */

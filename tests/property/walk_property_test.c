@@ -7,7 +7,7 @@
 #include "tests/support/proof.h"
 
 #include "search/walk.h"
-#include "shared/filetypes.h"
+#include "shared/base/filetypes.h"
 
 /* So that the whole takes a few seconds, on a file system that makes a thousand files in one of them. KODA_WALK_TREES. */
 #define TREES      30

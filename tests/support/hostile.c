@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "proto/worker.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/frame.h"
-#include "shared/message.h"
-#include "shared/policy.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/policy.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
 
 static char behaviour[64];
 static struct frame_stream fs;

@@ -26,7 +26,7 @@
 #include <cmocka.h>
 
 #include "include/koda/sandbox.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define UNUSED __attribute__((unused))
 

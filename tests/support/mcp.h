@@ -25,7 +25,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define mcp_unused __attribute__((unused))
 /* Longer than anything here takes; a test that gets there has failed. */

@@ -25,7 +25,7 @@
 #include <cmocka.h>
 
 #include "include/koda/sandbox.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define proof_unused __attribute__((unused))
 

@@ -32,13 +32,13 @@
 #include <cmocka.h>
 
 #include "proto/proxy.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/frame.h"
-#include "shared/lockdown.h"
-#include "shared/message.h"
-#include "shared/policy.h"
-#include "shared/protocol.h"
-#include "shared/spawn.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/rules/policy.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
+#include "shared/wire/spawn.h"
 
 #define UNUSED      __attribute__((unused))
 #define PATIENCE_MS 20000 /* longer than anything here takes; a test that gets there has failed */

@@ -33,11 +33,11 @@
 
 #include "host/bwrap.h"
 #include "proto/stage2.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/frame.h"
-#include "shared/message.h"
-#include "shared/protocol.h"
-#include "shared/spawn.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/message.h"
+#include "shared/wire/protocol.h"
+#include "shared/wire/spawn.h"
 
 #define UNUSED      __attribute__((unused))
 #define GUEST       "guest"

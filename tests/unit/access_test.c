@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "shared/access.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
 
 #define HOME "/home/u"
 

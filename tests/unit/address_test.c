@@ -9,8 +9,8 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
-#include "shared/address.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/address.h"
 
 static const struct sockaddr *
 address_of(const char *text, struct sockaddr_storage *ret)

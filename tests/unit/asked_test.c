@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "show/asked.h"
 
 struct out {

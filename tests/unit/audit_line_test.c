@@ -12,7 +12,7 @@
 
 #include "mcp/audit_line.h"
 #include "mcp/digest.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* 2026-01-02T03:04:05.678Z */
 #define WHEN INT64_C(1767323045678)

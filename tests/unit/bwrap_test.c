@@ -20,8 +20,8 @@
 #include "host/bwrap.h"
 #include "host/trust.h"
 #include "host/view.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define RULES_MAX 8
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define S(text) text, sizeof(text) - 1
 

@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "host/cache_tree.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define LAYERS       3 /* newer, older, and what lies below both */
 #define TREES        16

@@ -15,8 +15,8 @@
 
 #include "host/cache_place.h"
 #include "host/caches.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 #define VARIABLES_MAX 4
 

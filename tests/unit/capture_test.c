@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "host/capture.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "mcp/consent.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static struct consent
 content(char *dir)

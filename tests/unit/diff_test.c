@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "mcp/diff.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "show/asked.h"
 
 /* clang-format off */

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/domain.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/domain.h"
 
 /* ---- patterns ---- */
 

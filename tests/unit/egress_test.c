@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/egress.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/egress.h"
 
 static struct policy policy;
 static struct egress_rules *listed, *any;

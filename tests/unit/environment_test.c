@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "host/environment.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* What a developer's shell has, and what must not leave it. */
 static const char *const host[] = { "HOME=/home/user", "USER=user", "LOGNAME=user",

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/err.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/err.h"
 
 static void
 says_what_and_why(void **state)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/escapes.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label, *in, *out;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "search/glob.h"
-#include "shared/filetypes.h"
+#include "shared/base/filetypes.h"
 
 static void
 test_sorted(void **state)

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/frame.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/frame.h"
 
 struct pair {
 	int peer; /* written and read raw */

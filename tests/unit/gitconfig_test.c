@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/gitconfig.h"
 
 #define must(x) assert_true(x)

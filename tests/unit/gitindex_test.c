@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/gitindex.h"
 
 #define must(x) assert_true(x)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/gitstate.h"
 
 #define must(x) assert_true(x)

@@ -12,7 +12,7 @@
 
 #include "search/braces.h"
 #include "search/glob.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define NAME GLOB_NAME
 #define CASE GLOB_IGNORE_CASE

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "search/grep.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/support/sanitized.h"
 
 static int

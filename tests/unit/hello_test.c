@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "proxy/hello.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1
 

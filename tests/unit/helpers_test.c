@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "host/helpers.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 
 static char dir[PATH_MAX - 256];
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "search/ignore.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define MAX 100000
 

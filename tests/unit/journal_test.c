@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include "host/journal.h"
-#include "shared/cleanup.h"
-#include "shared/policy.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/policy.h"
 #include "tests/support/proof.h"
 
 static char base[PATH_MAX];

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "mcp/latency.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "mcp/line.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label, *in;

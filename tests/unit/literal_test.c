@@ -12,7 +12,7 @@
 
 #include "search/decode.h"
 #include "search/literal.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label, *hay, *needle;

@@ -24,8 +24,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/lockdown.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 
 static char base[256];
 static int inside, outside; /* O_PATH */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "host/machine.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label;

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "host/marshal_search.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 static const char *const one[] = { "x" }, *const nothing[] = { NULL }, *const empty[] = { "" };
 static const char *const no_type[] = { "no-such-type" }, *const c_type[] = { "c" };

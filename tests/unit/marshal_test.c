@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "host/marshal.h"
-#include "shared/bytes.h"
-#include "shared/cleanup.h"
-#include "shared/protocol.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/protocol.h"
 
 #define TEXT(s)                                                                                    \
 	{                                                                                          \

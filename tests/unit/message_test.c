@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "proto/worker.pb-c.h"
-#include "shared/cleanup.h"
-#include "shared/message.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/message.h"
 
 #define REQUEST  (&koda__request__descriptor)
 #define REPLY    (&koda__reply__descriptor)

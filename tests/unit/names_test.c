@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/names.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
 
 #define DRAWS 200000
 

@@ -3,7 +3,7 @@
 
 #include "host/journal.h"
 #include "host/neighbours.h"
-#include "shared/policy.h"
+#include "shared/rules/policy.h"
 #include "tests/support/proof.h"
 
 static char base[PATH_MAX], project[PATH_MAX + 16];

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "stage2/pace.h"
 
 #define MS  UINT64_C(1000000)

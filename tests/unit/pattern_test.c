@@ -14,7 +14,7 @@
 #include "search/pattern.h"
 #include "search/plan.h"
 #include "search/syntax.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/support/sanitized.h"
 
 /* ---- syntax: the texts of which every match contains one ---- */

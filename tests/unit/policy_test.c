@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "proto/policy.pb-c.h"
-#include "shared/access.h"
-#include "shared/cleanup.h"
-#include "shared/policy.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/policy.h"
 
 /* ---- making policies ---- */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "mcp/printed.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* clang-format off */
 static const struct {

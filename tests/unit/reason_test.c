@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "host/reason.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define HOME "/home/u"
 

@@ -10,7 +10,7 @@
 
 #include "proxy/gate.h"
 #include "proxy/http.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define X16  "xxxxxxxxxxxxxxxx"
 #define X63  X16 X16 X16 "xxxxxxxxxxxxxxx"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "host/remedy.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const struct {
 	const char *label, *os_release, *install;

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/replace.h"
 #include "worker/tree.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "worker/resolve.h"
 
 #define must(x)                                                                                    \

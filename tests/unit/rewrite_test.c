@@ -10,7 +10,7 @@
 
 #include "proxy/body.h"
 #include "proxy/rewrite.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define OUT_MAX 65536
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "mcp/rpc.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define V "\"jsonrpc\":\"2.0\""
 

@@ -10,7 +10,7 @@
 
 #include "mcp/schema.h"
 #include "mcp/tools.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 /* clang-format off */
 #define EDITS "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"minLength\":1},\"edits\":{\"type\":\"array\"," \

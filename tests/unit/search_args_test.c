@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cli/search_args.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define WORDS_MAX 10
 

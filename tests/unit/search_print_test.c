@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "cli/search_print.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define FOUND_MAX 6
 

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/spawn.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/spawn.h"
 
 static char dir[PATH_MAX - 64];
 

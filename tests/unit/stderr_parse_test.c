@@ -10,7 +10,7 @@
 
 #include "host/stderr_parse.h"
 #include "host/view.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define READ    KODA_VIOLATION_FILE_READ
 #define WRITE   KODA_VIOLATION_FILE_WRITE

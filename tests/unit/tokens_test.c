@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "mcp/tokens.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 #define NOW 1000
 

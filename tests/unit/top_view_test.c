@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cli/top_view.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static const char two[] =
     "[{\"pid\":12,\"sessions\":[{\"name\":\"main\",\"mode\":\"safe\",\"root\":\"/p\",\"slots\":1,\"calls\":3}],"

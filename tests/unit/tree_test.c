@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "mcp/tree.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static char root[PATH_MAX];
 

@@ -13,9 +13,9 @@
 #include "host/defaults.h"
 #include "host/machine.h"
 #include "host/trust.h"
-#include "shared/access.h"
-#include "shared/cleanup.h"
-#include "shared/egress.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/egress.h"
 
 static char root[PATH_MAX]; /* canonical */
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
-#include "shared/upstream.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/upstream.h"
 
 /* ---- the proxy ---- */
 

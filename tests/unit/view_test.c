@@ -1,5 +1,5 @@
 /*
- * The plan, path by path, and that it says what shared/access says of the same path: what commands can do and what file
+ * The plan, path by path, and that it says what shared/rules/access says of the same path: what commands can do and what file
  * operations can do is one policy. Where the two differ on purpose a row says why.
  */
 #include <limits.h>
@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "host/view.h"
-#include "shared/access.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
 
 #define RULES_MAX 6
 #define STATE     "/home/u/st/koda-sandbox"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "host/violations.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static void
 record(struct violations *v, enum koda_violation_kind kind, const char *target)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "show/visible.h"
 
 #define BAD "\xef\xbf\xbd"

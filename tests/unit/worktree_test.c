@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "host/worktree.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 
 static char base[PATH_MAX - 256];
 

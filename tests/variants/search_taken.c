@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "search/grep.h"
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/support/search_attempts.h"
 
 /* The place: found, not told. What is taken over looks around in its own descriptors. */

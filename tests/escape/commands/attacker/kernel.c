@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
 /* sys/mount.h and linux/mount.h do not go together in glibc 2.36. */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
 #define STEP_MS 10

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
 /* As long as "intact", which stands there. */

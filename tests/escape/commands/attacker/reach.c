@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
 #define PROTOCOL_MPTCP 262 /* IPPROTO_MPTCP */

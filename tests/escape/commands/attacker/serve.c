@@ -20,7 +20,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "shared/cleanup.h"
+#include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
 #define SOURCES_MAX 40

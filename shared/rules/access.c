@@ -1,0 +1,669 @@
+#include "shared/rules/access.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fold.h"
+#include "shared/rules/names.h"
+
+#define PATH_SHOWN 240 /* in a sentence; struct koda_error has the whole */
+#define RULE_SHOWN 160
+
+static const char *const rule_names[] = {
+	[ACCESS_RULE_DEFAULT_READ] = "default",
+	[ACCESS_RULE_READ_HOLE] = "allow_read_within_deny",
+	[ACCESS_RULE_ALLOW_WRITE] = "allow_write",
+	[ACCESS_RULE_FULLY_DENIED] = "fully_denied",
+	[ACCESS_RULE_PROCESS_WINDOW] = "process_window",
+	[ACCESS_RULE_DENY_READ] = "deny_read",
+	[ACCESS_RULE_TRUST] = "trust",
+	[ACCESS_RULE_SYSTEM_PLACE] = "system_place",
+	[ACCESS_RULE_KODA_PLACE] = "koda_place",
+	[ACCESS_RULE_GIT_CONFIG] = "git_config",
+	[ACCESS_RULE_DENY_WRITE] = "deny_write_within_allow",
+	[ACCESS_RULE_DENY_NAME] = "deny_write_names",
+	[ACCESS_RULE_LINK] = "protected_link",
+	[ACCESS_RULE_TREE] = "protected_below",
+};
+
+const char *
+access_rule_name(enum access_rule rule)
+{
+	return (size_t)rule < N_ELEMENTS(rule_names) ? rule_names[rule] : "unknown";
+}
+
+/* ---- names, folded ---- */
+
+/* Longer than every built-in name that protects something; what folds to more is none of them. */
+#define FOLD_MAX 24
+
+/* The name as a case-insensitive file system would compare it, "" when that is too long to matter. FAT and its relatives
+ * also know a name by its short form. */
+static void
+fold(const char *name, size_t len, char ret[FOLD_MAX])
+{
+	static const struct {
+		const char *stem, *of;
+	} short_forms[] = {
+		{ "git~", ".git" },
+		{ "koda~", ".koda" },
+		{ "config~", "config" }, /* also of config.lock, config.worktree */
+		{ "common~", "commondir" },
+		{ "branch~", "branches" },
+		{ "altern~", "alternates" },
+	};
+
+	fold_name(name, len, ret, FOLD_MAX);
+	for (size_t i = 0; i < N_ELEMENTS(short_forms); i++) {
+		size_t stem = strlen(short_forms[i].stem);
+
+		if (strncmp(ret, short_forms[i].stem, stem) == 0 && ret[stem] >= '0' &&
+		    ret[stem] <= '9') {
+			strcpy(ret, short_forms[i].of);
+			return;
+		}
+	}
+}
+
+/* The one that it is, or NULL. */
+static const char *
+one_of(const char *name, const char *const *names)
+{
+	while (*names != NULL && strcmp(name, *names) != 0)
+		names++;
+	return *names;
+}
+
+/* The components of a canonical path, one after the other. */
+struct walk {
+	const char *path;
+	size_t start, len; /* of the component; its directory is path[0 .. start - 1) */
+	bool last;
+	char name[FOLD_MAX], before[FOLD_MAX], before2[FOLD_MAX]; /* folded: it, those before it */
+};
+
+static bool
+walk_next(struct walk *w)
+{
+	size_t at = w->start + w->len;
+
+	if (w->path[at] == '\0' || w->path[at + 1] == '\0')
+		return false;
+	memcpy(w->before2, w->before, sizeof(w->before2));
+	memcpy(w->before, w->name, sizeof(w->before));
+	w->start = at + 1;
+	w->len = strcspn(w->path + w->start, "/");
+	w->last = w->path[w->start + w->len] == '\0';
+	fold(w->path + w->start, w->len, w->name);
+	return true;
+}
+
+/* ---- places ---- */
+
+/* What is koda's own wherever a home directory is, and everything below it: the last three components of it. */
+static const struct {
+	const char *name[3], *by, *reason;
+} fully_denied[] = {
+	{ { ".config", "koda", "db" }, ".config/koda/db", "koda's own database is out of reach" },
+	{ { ".local", "state", "koda-sandbox" }, ".local/state/koda-sandbox",
+	    "koda-sandbox's own state is out of reach" },
+};
+enum { DENIED_DATABASE, DENIED_STATE };
+
+static bool
+has_state(const struct access_subject *who)
+{
+	return who->state != NULL && who->state[0] == '/';
+}
+
+/* By which of them, or NULL. */
+static const char *
+is_fully_denied(const struct access_subject *who, const char *path)
+{
+	struct walk w = { .path = path };
+
+	if (has_state(who) && path_is_inside(path, who->state))
+		return fully_denied[DENIED_STATE].by;
+	while (walk_next(&w)) {
+		for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+			if (strcmp(w.name, fully_denied[i].name[2]) == 0 &&
+			    strcmp(w.before, fully_denied[i].name[1]) == 0 &&
+			    strcmp(w.before2, fully_denied[i].name[0]) == 0)
+				return fully_denied[i].by;
+		}
+	}
+	return NULL;
+}
+
+static bool
+is_system_place(const char *path, const char *home)
+{
+	size_t len = strlen(path);
+
+	if (strchr(path + 1, '/') == NULL) /* "/" and what is directly in it */
+		return true;
+	if (home != NULL && home[0] != '\0' && strcmp(path, home) == 0)
+		return true;
+	/* A shell's pattern that nobody expanded. */
+	return strcmp(path + len - 2, "/*") == 0 ||
+	    (len >= 3 && strcmp(path + len - 3, "/\\*") == 0);
+}
+
+static const char *
+koda_place(enum access_op op, const char *path)
+{
+	static const char *const steering[] = { "agents", "skills", NULL };
+	struct walk w = { .path = path };
+
+	while (walk_next(&w)) {
+		if (strcmp(w.before, ".koda") == 0 && one_of(w.name, steering) != NULL)
+			return strcmp(w.name, "agents") == 0 ? ".koda/agents" : ".koda/skills";
+	}
+	/* A directory that is moved there could bring both along. */
+	return op == ACCESS_OP_RENAME_TO && strcmp(w.name, ".koda") == 0 ? ".koda" : NULL;
+}
+
+/* ---- git ---- */
+
+/*
+ * Which places hold configuration or hooks is a matter of levels: .git/hooks is one,
+ * .git/refs/heads/hooks is a branch. Below modules a submodule's name may have any components, so
+ * every level may be one.
+ */
+enum git_level {
+	GIT_OUTSIDE,
+	GIT_DIR,       /* a git directory itself */
+	GIT_MODULES,   /* somewhere below modules */
+	GIT_WORKTREES, /* of the next component, whatever its name, the level is GIT_DIR */
+	GIT_DATA,      /* below objects, refs, logs: names are data */
+	GIT_OTHER,
+};
+
+static const struct name {
+	const char *name;
+	enum access_name means;
+	/* In a git directory: git runs, or follows, what stands in it. */
+	bool executable, directory;
+} names[] = {
+	{ ".git", ACCESS_NAME_GIT, false, false },
+	{ "head", ACCESS_NAME_HEAD, false, false },
+	{ "objects", ACCESS_NAME_OBJECTS, false, true },
+	{ "refs", ACCESS_NAME_REFS, false, true },
+	{ "commondir", ACCESS_NAME_COMMONDIR, true, false },
+	{ "worktrees", ACCESS_NAME_WORKTREES, false, true },
+	{ "config", ACCESS_NAME_CONFIG, true, false },
+	{ "config.worktree", ACCESS_NAME_CONFIG, true, false },
+	{ "config.lock", ACCESS_NAME_CONFIG_LOCK, true, false },
+	{ "hooks", ACCESS_NAME_HOOKS, true, true },
+	/* What `--continue` goes on with: a list of commands, and the name of a program that merges. */
+	{ "rebase-merge", ACCESS_NAME_REBASE, true, true },
+	{ "rebase-apply", ACCESS_NAME_REBASE, true, true },
+	{ "sequencer", ACCESS_NAME_REBASE, true, true },
+	{ "gitdir", ACCESS_NAME_GITDIR, true, false },
+	/* Each file in them is a remote: where git fetches from and pushes to, and by which helper. */
+	{ "remotes", ACCESS_NAME_REMOTES, true, true },
+	{ "branches", ACCESS_NAME_REMOTES, true, true },
+	{ "alternates", ACCESS_NAME_ALTERNATES, false, false },
+	{ "http-alternates", ACCESS_NAME_ALTERNATES, false, false },
+	{ ".koda", ACCESS_NAME_KODA, false, true },
+	{ "agents", ACCESS_NAME_STEERING, false, true },
+	{ "skills", ACCESS_NAME_STEERING, false, true },
+};
+
+static const struct name *
+name_of(const char *folded)
+{
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		if (folded[0] == names[i].name[0] && strcmp(folded, names[i].name) == 0)
+			return &names[i];
+	}
+	return NULL;
+}
+
+enum access_name
+access_name_of(const char *name)
+{
+	char folded[FOLD_MAX];
+	const struct name *as;
+
+	fold(name, strlen(name), folded);
+	as = name_of(folded);
+	return as != NULL ? as->means : ACCESS_NAME_OTHER;
+}
+
+/* The name because of which git would run something, or NULL. */
+static const char *
+git_executable(const char *folded)
+{
+	const struct name *as = name_of(folded);
+
+	return as != NULL && as->executable ? as->name : NULL;
+}
+
+bool
+access_is_git_dir(bool head, bool objects, bool refs, bool commondir, bool worktrees)
+{
+	return (head && commondir) || ((head || worktrees) && objects && refs);
+}
+
+static const char *
+git_below(const struct walk *w, enum git_level *level)
+{
+	static const char *const data[] = { "objects", "refs", "logs", NULL };
+	static const char *const alternates[] = { "alternates", "http-alternates", NULL };
+
+	/* Other object stores: where git reads from beyond the repository. */
+	if (*level != GIT_OUTSIDE && strcmp(w->before, "info") == 0 &&
+	    strcmp(w->before2, "objects") == 0 && one_of(w->name, alternates) != NULL)
+		return "objects/info/alternates";
+	switch (*level) {
+	case GIT_OUTSIDE:
+	case GIT_DATA:
+		return NULL;
+	case GIT_WORKTREES:
+		*level = GIT_DIR;
+		return NULL;
+	case GIT_DIR:
+		if (git_executable(w->name) != NULL)
+			return git_executable(w->name);
+		if (one_of(w->name, data) != NULL)
+			*level = GIT_DATA;
+		else if (strcmp(w->name, "modules") == 0)
+			*level = GIT_MODULES;
+		else if (strcmp(w->name, "worktrees") == 0)
+			*level = GIT_WORKTREES;
+		else
+			*level = GIT_OTHER;
+		return NULL;
+	case GIT_MODULES:
+	case GIT_OTHER:
+		return git_executable(w->name);
+	}
+	return ".git";
+}
+
+/*
+ * A git directory needs no such name: HEAD, objects and refs make one (a bare repository, a
+ * submodule's), and git, run anywhere below it, reads its config. So neither may configuration get
+ * into what has that shape, nor may what has configuration get that shape.
+ */
+static const char *
+git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
+{
+	static const char *const pieces[] = { "head", "objects", "refs", "commondir", "worktrees",
+		NULL };
+	const char *executable = git_executable(w->name);
+	const char *piece = one_of(w->name, pieces);
+	bool head, objects, refs, commondir, worktrees;
+	size_t dir_len = w->start - 1;
+
+#define HAS(name) disk->has(disk->data, w->path, dir_len, name)
+	/* A write makes the directories that are missing: so a piece can be one of those. */
+	if (!w->last && piece != NULL && !name_of(w->name)->directory)
+		piece = NULL;
+	if (!w->last && executable != NULL && !name_of(w->name)->directory)
+		executable = NULL;
+	if (disk == NULL || (piece == NULL && executable == NULL))
+		return NULL;
+	head = HAS("HEAD");
+	objects = HAS("objects");
+	refs = HAS("refs");
+	commondir = HAS("commondir");
+	worktrees = HAS("worktrees");
+	if (executable != NULL && access_is_git_dir(head, objects, refs, commondir, worktrees))
+		return executable;
+	if (piece == NULL)
+		return NULL;
+	if (op != ACCESS_OP_WRITE && op != ACCESS_OP_MKDIR && op != ACCESS_OP_RENAME_TO)
+		return NULL;
+	if (access_is_git_dir(head, objects, refs, commondir, worktrees))
+		return NULL; /* it is one already: nothing new */
+	head = head || strcmp(w->name, "head") == 0;
+	objects = objects || strcmp(w->name, "objects") == 0;
+	refs = refs || strcmp(w->name, "refs") == 0;
+	commondir = commondir || strcmp(w->name, "commondir") == 0;
+	worktrees = worktrees || strcmp(w->name, "worktrees") == 0;
+	if (!access_is_git_dir(head, objects, refs, commondir, worktrees))
+		return NULL;
+	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
+	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks") ||
+	    HAS("rebase-merge") || HAS("rebase-apply") || HAS("sequencer") || HAS("remotes") ||
+	    HAS("branches"))
+		return piece;
+	return NULL;
+#undef HAS
+}
+
+/* The name because of which git would run something, or NULL. */
+static const char *
+git_place(enum access_op op, const char *path, const struct access_disk *disk)
+{
+	struct walk w = { .path = path };
+	enum git_level level = GIT_OUTSIDE;
+	const char *by;
+
+	while (walk_next(&w)) {
+		if (strcmp(w.name, ".git") == 0) {
+			/* An empty directory of that name is harmless. A file names another git
+			 * directory, and taking one away makes room for it. */
+			if (w.last && op != ACCESS_OP_MKDIR)
+				return ".git";
+			level = GIT_DIR;
+			continue;
+		}
+		if (level != GIT_OUTSIDE && op == ACCESS_OP_RENAME_TO)
+			return ".git"; /* a directory brings what it wants: a module, a worktree */
+		by = git_below(&w, &level);
+		if (by == NULL)
+			by = git_by_shape(&w, op, disk);
+		if (by != NULL)
+			return by;
+	}
+	return NULL;
+}
+
+/* ---- the judge ---- */
+
+static struct access_verdict
+refused(enum access_rule rule, const char *by)
+{
+	return (struct access_verdict){ .allowed = false, .rule = rule, .by = by };
+}
+
+static struct access_verdict
+allowed(enum access_rule rule, const char *by)
+{
+	return (struct access_verdict){ .allowed = true, .rule = rule, .by = by };
+}
+
+static const char *
+first_naming(const struct policy_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (path_is_inside(path, list->v[i]))
+			return list->v[i];
+	}
+	return NULL;
+}
+
+static bool
+is_change(enum access_op op)
+{
+	switch (op) {
+	case ACCESS_OP_READ:
+	case ACCESS_OP_HOP:
+		return false;
+	case ACCESS_OP_WRITE:
+	case ACCESS_OP_MKDIR:
+	case ACCESS_OP_REMOVE:
+	case ACCESS_OP_RENAME_FROM:
+	case ACCESS_OP_RENAME_TO:
+	case ACCESS_OP_HOP_CHANGE:
+		return true;
+	}
+	return true;
+}
+
+struct access_verdict
+access_judge(const struct access_subject *who, enum access_op op, const char *path,
+    const struct access_disk *disk)
+{
+	const struct policy *p = who->policy;
+	const char *by;
+	bool readable;
+
+	if (path == NULL || path[0] != '/')
+		return refused(ACCESS_RULE_SYSTEM_PLACE, NULL);
+	by = is_fully_denied(who, path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_FULLY_DENIED, by);
+	if (path_is_inside(path, "/proc"))
+		return refused(ACCESS_RULE_PROCESS_WINDOW, "/proc");
+	readable = policy_reads(p, path, &by);
+	if (!is_change(op)) {
+		if (!readable)
+			return refused(ACCESS_RULE_DENY_READ, by);
+		return allowed(by != NULL ? ACCESS_RULE_READ_HOLE : ACCESS_RULE_DEFAULT_READ, by);
+	}
+	/* Plan says no to itself as well, whatever its policy's trust became. */
+	if (p->trust == KODA_TRUST_FORBID || who->mode == KODA_PLAN)
+		return refused(ACCESS_RULE_TRUST, NULL);
+	if (!readable)
+		return refused(ACCESS_RULE_DENY_READ, by);
+	/* A link on the way is not what is changed: /home may well be one. */
+	if (op != ACCESS_OP_HOP_CHANGE && is_system_place(path, who->home))
+		return refused(ACCESS_RULE_SYSTEM_PLACE, NULL);
+	by = koda_place(op, path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_KODA_PLACE, by);
+	by = p->flag[KODA_ALLOW_GIT_CONFIG] ? NULL : git_place(op, path, disk);
+	if (by != NULL)
+		return refused(ACCESS_RULE_GIT_CONFIG, by);
+	by = first_naming(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_DENY_WRITE, by);
+	by = names_rule_of(&p->list[KODA_DENY_WRITE_NAMES], path);
+	if (by == NULL && op == ACCESS_OP_WRITE)
+		by = names_rule_cut(&p->list[KODA_DENY_WRITE_NAMES], path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_DENY_NAME, by);
+	by = first_naming(&p->list[KODA_ALLOW_WRITE], path);
+	if (by == NULL && op != ACCESS_OP_HOP_CHANGE)
+		return refused(ACCESS_RULE_ALLOW_WRITE, NULL);
+	return allowed(ACCESS_RULE_ALLOW_WRITE, by);
+}
+
+static const char *
+first_below(const struct policy_list *list, const char *path, bool or_equal)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (path_is_inside(list->v[i], path) && (or_equal || strcmp(list->v[i], path) != 0))
+			return list->v[i];
+	}
+	return NULL;
+}
+
+struct access_verdict
+access_judge_tree(const struct access_subject *who, enum access_op op, const char *path)
+{
+	const struct policy *p = who->policy;
+	struct walk w = { .path = path };
+	const char *by;
+
+	if (path == NULL || path[0] != '/')
+		return refused(ACCESS_RULE_SYSTEM_PLACE, NULL);
+	by = first_below(&p->list[KODA_DENY_READ], path, false);
+	if (by == NULL)
+		by = first_below(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path, false);
+	/* Without its root a policy would mean a place that somebody else makes there. */
+	if (by == NULL)
+		by = first_below(&p->list[KODA_ALLOW_WRITE], path, true);
+	/* A directory that becomes the first part of a name's rule could bring the rest along. */
+	if (by == NULL && op == ACCESS_OP_RENAME_TO)
+		by = names_rule_begun(&p->list[KODA_DENY_WRITE_NAMES], path);
+	if (by != NULL)
+		return refused(ACCESS_RULE_TREE, by);
+	if (has_state(who) && path_is_inside(who->state, path))
+		return refused(ACCESS_RULE_TREE, fully_denied[DENIED_STATE].by);
+	if (who->home != NULL && who->home[0] == '/') {
+		if (path_is_inside(who->home, path))
+			return refused(ACCESS_RULE_TREE, "the home directory");
+		/* home/.config is refused though there need not be a database: this is text only. */
+		if (path_is_inside(path, who->home)) {
+			const char *rest =
+			    strcmp(who->home, "/") == 0 ? path : path + strlen(who->home);
+
+			if (strcmp(rest, "/.config") == 0)
+				return refused(ACCESS_RULE_TREE, ".config/koda/db");
+		}
+	}
+	while (walk_next(&w))
+		;
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(w.name, fully_denied[i].name[1]) == 0 &&
+		    strcmp(w.before, fully_denied[i].name[0]) == 0)
+			return refused(ACCESS_RULE_TREE, fully_denied[i].by);
+	}
+	return allowed(ACCESS_RULE_ALLOW_WRITE, NULL);
+}
+
+bool
+access_reads_all_in(const struct access_subject *who, const char *dir)
+{
+	struct walk w = { .path = dir };
+
+	if (strcmp(dir, "/") == 0) /* /proc */
+		return false;
+	if (!access_judge(who, ACCESS_OP_READ, dir, NULL).allowed ||
+	    first_below(&who->policy->list[KODA_DENY_READ], dir, false) != NULL ||
+	    (has_state(who) && path_is_inside(who->state, dir)))
+		return false;
+	while (walk_next(&w))
+		;
+	/* It may be the one that holds what is koda's own. */
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(w.name, fully_denied[i].name[1]) == 0)
+			return false;
+	}
+	return true;
+}
+
+const char *
+access_name_rule(const struct access_subject *who, const char *path)
+{
+	const char *root = first_naming(&who->policy->list[KODA_ALLOW_WRITE], path);
+
+	/* Where the project itself is does not matter. */
+	return root != NULL && names_is_vendored(path + strlen(root))
+	    ? NULL
+	    : names_rule_at(&who->policy->list[KODA_DENY_WRITE_NAMES], path);
+}
+
+bool
+access_protected_entry(const struct access_subject *who, const char *parent_name, const char *name)
+{
+	char parent[FOLD_MAX], entry[FOLD_MAX];
+
+	fold(parent_name, strlen(parent_name), parent);
+	fold(name, strlen(name), entry);
+	if (strcmp(entry, ".git") == 0)
+		return !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
+	if (strcmp(parent, ".koda") == 0)
+		return strcmp(entry, "agents") == 0 || strcmp(entry, "skills") == 0;
+	/* What is koda's own, by the two names of the three that are known here. */
+	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
+		if (strcmp(parent, fully_denied[i].name[1]) == 0 &&
+		    strcmp(entry, fully_denied[i].name[2]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- sentences ---- */
+
+static const char *
+op_words(enum access_op op)
+{
+	switch (op) {
+	case ACCESS_OP_READ:
+		return "read";
+	case ACCESS_OP_WRITE:
+		return "write";
+	case ACCESS_OP_MKDIR:
+		return "make the directory";
+	case ACCESS_OP_REMOVE:
+		return "remove";
+	case ACCESS_OP_RENAME_FROM:
+		return "move";
+	case ACCESS_OP_RENAME_TO:
+		return "move something to";
+	case ACCESS_OP_HOP:
+	case ACCESS_OP_HOP_CHANGE:
+		return "follow the link";
+	}
+	return "do anything with";
+}
+
+/* Shown for people, "..." where it was cut. */
+static void
+show(char *buf, size_t size, const char *text)
+{
+	if (bytes_show(buf, size - 3, text, strlen(text)) >= size - 3)
+		strcat(buf, "...");
+}
+
+const char *
+access_reason(const struct access_subject *who, enum access_op op, struct access_verdict v,
+    char *buf, size_t size)
+{
+	char by[RULE_SHOWN];
+
+	show(by, sizeof(by), v.by != NULL ? v.by : "");
+	switch (v.rule) {
+	case ACCESS_RULE_DEFAULT_READ:
+		return "no rule denies reading it";
+	case ACCESS_RULE_READ_HOLE:
+		snprintf(buf, size, "allow_read_within_deny names '%s'", by);
+		return buf;
+	case ACCESS_RULE_ALLOW_WRITE:
+		if (!v.allowed)
+			return "no rule of allow_write names it";
+		if (v.by == NULL)
+			return "no rule denies it";
+		snprintf(buf, size, "allow_write names '%s'", by);
+		return buf;
+	case ACCESS_RULE_FULLY_DENIED:
+		for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++)
+			if (v.by != NULL && strcmp(v.by, fully_denied[i].by) == 0)
+				return fully_denied[i].reason;
+		return fully_denied[DENIED_DATABASE].reason;
+	case ACCESS_RULE_PROCESS_WINDOW:
+		return "what is in /proc belongs to processes, not to the project";
+	case ACCESS_RULE_DENY_READ:
+		snprintf(buf, size, "deny_read names '%s'%s", by,
+		    is_change(op) ? ", and what may not be read may not be changed" : "");
+		return buf;
+	case ACCESS_RULE_TRUST:
+		if (who->mode == KODA_PLAN)
+			return "Plan mode does not let anything be changed";
+		return "the trust of this policy does not let anything be changed";
+	case ACCESS_RULE_SYSTEM_PLACE:
+		return "the top of the file system, the home directory itself and shell patterns are "
+		       "never changed";
+	case ACCESS_RULE_KODA_PLACE:
+		return ".koda/agents and .koda/skills tell other agents what to do";
+	case ACCESS_RULE_GIT_CONFIG:
+		return "git configuration and hooks run programs on the host";
+	case ACCESS_RULE_DENY_WRITE:
+		snprintf(buf, size, "deny_write_within_allow names '%s'", by);
+		return buf;
+	case ACCESS_RULE_DENY_NAME:
+		snprintf(buf, size, "deny_write_names has '%s', at any depth", by);
+		return buf;
+	case ACCESS_RULE_LINK:
+		snprintf(buf, size, "a link in a protected place leads to '%s'", by);
+		return buf;
+	case ACCESS_RULE_TREE:
+		snprintf(buf, size, "something protected lies there: '%s'", by);
+		return v.by != NULL ? buf : "something protected lies in it";
+	}
+	return "it is not allowed";
+}
+
+int
+access_refuse(struct koda_error *err, const struct access_subject *who, enum access_op op,
+    const char *path, struct access_verdict v)
+{
+	char shown[PATH_SHOWN], reason[RULE_SHOWN + 128];
+
+	if (err == NULL)
+		return -1;
+	show(shown, sizeof(shown), path);
+	err_set(err, KODA_POLICY_DENIED, 0, "refused to %s '%s': %s (rule %s, mode %s)",
+	    op_words(op), shown, access_reason(who, op, v, reason, sizeof(reason)),
+	    access_rule_name(v.rule), policy_mode_name(who->mode));
+	return err_about(err, path, access_rule_name(v.rule));
+}

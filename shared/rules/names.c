@@ -1,0 +1,488 @@
+#include "shared/rules/names.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/fold.h"
+
+#define BUCKETS 1024 /* a power of two, several times the rules of the default table */
+
+/* A component of a rule. */
+struct part {
+	const char *at;
+	size_t len;
+};
+
+/* The components of a rule; 0: too many. */
+static size_t
+split(const char *rule, struct part ret[NAMES_PARTS_MAX])
+{
+	size_t n = 0;
+
+	for (;;) {
+		size_t len = strcspn(rule, "/");
+
+		if (n == NAMES_PARTS_MAX)
+			return 0;
+		ret[n++] = (struct part){ rule, len };
+		if (rule[len] == '\0')
+			return n;
+		rule += len + 1;
+	}
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Of an ending, the short form keeps three letters. */
+static bool
+has_short_end(struct part part, const char *short_name)
+{
+	const char *end = strrchr(short_name, '.');
+	size_t dot = part.len, n;
+
+	while (dot > 0 && part.at[dot - 1] != '.')
+		dot--;
+	n = part.len - dot;
+	return end != NULL && dot > 0 && strncmp(part.at + dot, end + 1, n < 3 ? n : 3) == 0;
+}
+
+/* Does FAT know the rule's component by this short name? It has the first letters, without the dots before them, a tilde
+ * and a number. */
+static bool
+is_short_form(struct part part, const char *name)
+{
+	const char *tilde = strchr(name, '~');
+	size_t n = 0;
+
+	if (tilde == NULL || tilde == name || !is_digit(tilde[1]))
+		return false;
+	for (size_t i = 0; i < part.len && name + n < tilde; i++) {
+		if (part.at[i] == '.' && n == 0)
+			continue;
+		if (part.at[i] == '*')
+			return has_short_end(part, tilde);
+		if (part.at[i] != name[n])
+			return false;
+		n++;
+	}
+	return name + n == tilde;
+}
+
+/* name is folded. */
+static bool
+part_matches(struct part part, const char *name, size_t len)
+{
+	const char *star = memchr(part.at, '*', part.len);
+	const size_t before = star != NULL ? (size_t)(star - part.at) : 0;
+	const size_t after = star != NULL ? part.len - before - 1 : 0;
+
+	if (star == NULL)
+		return (part.len == len && memcmp(part.at, name, len) == 0) ||
+		    is_short_form(part, name);
+	return (len >= before + after && memcmp(part.at, name, before) == 0 &&
+		   memcmp(star + 1, name + len - after, after) == 0) ||
+	    is_short_form(part, name);
+}
+
+/* ---- a rule ---- */
+
+int
+names_check(const char *rule, struct koda_error *err)
+{
+	struct part part[NAMES_PARTS_MAX];
+	const char *why = NULL;
+	char shown[256];
+	size_t n;
+
+	if (rule == NULL)
+		return err_set(err, KODA_INVALID, 0, "a rule of the policy: there is no name");
+	n = split(rule, part);
+	if (strlen(rule) > NAMES_RULE_MAX)
+		why = "it is too long";
+	else if (rule[0] == '/')
+		why = "it begins with a slash: a name is the end of a path";
+	else if (n == 0)
+		why = "it has too many components";
+	for (size_t i = 0; why == NULL && i < n; i++) {
+		const char *star = memchr(part[i].at, '*', part[i].len);
+		const char *end = part[i].at + part[i].len;
+
+		if (part[i].len == 0)
+			why = "it has an empty component";
+		else if (strspn(part[i].at, "*./ ") >= part[i].len)
+			why = "a component has no letter";
+		else if (star != NULL && memchr(star + 1, '*', (size_t)(end - star) - 1) != NULL)
+			why = "a component has more than one '*'";
+	}
+	if (why == NULL)
+		return 0;
+	bytes_show(shown, sizeof(shown), rule, strlen(rule));
+	return err_set(err, KODA_INVALID, 0, "the name '%s' of a rule is refused: %s", shown, why);
+}
+
+void
+names_normalise(char *rule)
+{
+	char folded[NAMES_RULE_MAX + 1];
+	size_t n = 0, from = 0;
+
+	for (;;) {
+		size_t len = strcspn(rule + from, "/");
+		bool end = rule[from + len] == '\0';
+
+		fold_name(rule + from, len, folded, sizeof(folded));
+		memcpy(rule + n, folded, strlen(folded));
+		n += strlen(folded);
+		rule[n] = end ? '\0' : '/';
+		if (end)
+			return;
+		n++;
+		from += len + 1;
+	}
+}
+
+bool
+names_is_normalised(const char *rule)
+{
+	char copy[NAMES_RULE_MAX + 1];
+
+	if (strlen(rule) > NAMES_RULE_MAX)
+		return false;
+	strcpy(copy, rule);
+	names_normalise(copy);
+	return strcmp(copy, rule) == 0;
+}
+
+/* ---- a path ---- */
+
+/* The components of a path, the last ones folded: enough of them for the longest rule. */
+struct tail {
+	char name[NAMES_PARTS_MAX][NAME_LEN_MAX + 1];
+	size_t len[NAMES_PARTS_MAX];
+	bool odd[NAMES_PARTS_MAX]; /* it may be a short form */
+	size_t n; /* how many were met; the newest is at (n - 1) % NAMES_PARTS_MAX */
+};
+
+static void
+tail_add(struct tail *t, const char *name, size_t len)
+{
+	const size_t i = t->n++ % NAMES_PARTS_MAX;
+
+	fold_name(name, len, t->name[i], sizeof(t->name[i]));
+	t->len[i] = strlen(t->name[i]);
+	t->odd[i] = strchr(t->name[i], '~') != NULL;
+}
+
+/* Do the first k components of the rule match the last k of the path? */
+static bool
+tail_matches(const struct tail *t, const struct part *part, size_t k)
+{
+	if (k == 0 || t->n < k)
+		return false;
+	for (size_t i = 0; i < k; i++) {
+		const size_t at = (t->n - k + i) % NAMES_PARTS_MAX;
+
+		if (!part_matches(part[i], t->name[at], t->len[at]))
+			return false;
+	}
+	return true;
+}
+
+/* Every path is compared with every rule, so the last byte decides first. */
+static bool
+may_end(const char *rule, const struct tail *t)
+{
+	const size_t at = (t->n - 1) % NAMES_PARTS_MAX, len = t->len[at];
+	const char end = rule[strlen(rule) - 1];
+
+	return end == '*' || t->odd[at] || (len > 0 && t->name[at][len - 1] == end);
+}
+
+/* The first rule that matches the end of what t has. begun 0: with all of its components; otherwise with its first ones,
+ * at least `begun` of them and not all. */
+static const char *
+rule_for(const struct policy_list *list, const struct tail *t, size_t begun)
+{
+	struct part part[NAMES_PARTS_MAX];
+
+	for (size_t i = 0; i < list->n; i++) {
+		size_t n;
+
+		if (begun == 0 && !may_end(list->v[i], t))
+			continue;
+		n = split(list->v[i], part);
+		if (begun == 0 && tail_matches(t, part, n))
+			return list->v[i];
+		for (size_t k = begun; k > 0 && k < n; k++) {
+			if (tail_matches(t, part, k))
+				return list->v[i];
+		}
+	}
+	return NULL;
+}
+
+static bool
+next_part(const char **path, struct part *ret)
+{
+	while (**path == '/')
+		(*path)++;
+	*ret = (struct part){ *path, strcspn(*path, "/") };
+	*path += ret->len;
+	return ret->len > 0;
+}
+
+const char *
+names_rule_of(const struct policy_list *list, const char *path)
+{
+	const char *rule = NULL;
+	struct tail t = { .n = 0 };
+	struct part part;
+
+	while (list->n > 0 && rule == NULL && next_part(&path, &part)) {
+		tail_add(&t, part.at, part.len);
+		rule = rule_for(list, &t, 0);
+	}
+	return rule;
+}
+
+/* For the whole of path; begun as for rule_for(). */
+static const char *
+rule_for_path(const struct policy_list *list, const char *path, size_t begun)
+{
+	struct tail t = { .n = 0 };
+	struct part part;
+
+	if (list->n == 0)
+		return NULL;
+	while (next_part(&path, &part))
+		tail_add(&t, part.at, part.len);
+	return rule_for(list, &t, begun);
+}
+
+const char *
+names_rule_at(const struct policy_list *list, const char *path)
+{
+	return rule_for_path(list, path, 0);
+}
+
+const char *
+names_rule_begun(const struct policy_list *list, const char *path)
+{
+	return rule_for_path(list, path, 1);
+}
+
+const char *
+names_rule_cut(const struct policy_list *list, const char *path)
+{
+	return rule_for_path(list, path, 2);
+}
+
+bool
+names_is_vendor(const char *name)
+{
+	/* Package managers move these directories, and those in them, away and make them anew: nothing can be mounted
+	 * there, and a tool obeys what is in them only when the user starts it in there. */
+	static const char *const vendors[] = { "node_modules", "bower_components", "vendor",
+		"site-packages", "dist-packages", "__pypackages__", ".venv", "venv", "Pods" };
+
+	for (size_t i = 0; i < N_ELEMENTS(vendors); i++) {
+		if (strcmp(name, vendors[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+names_is_vendored(const char *path)
+{
+	char name[NAME_LEN_MAX + 1];
+	struct part part;
+
+	while (next_part(&path, &part)) {
+		if (part.len >= sizeof(name))
+			continue;
+		memcpy(name, part.at, part.len);
+		name[part.len] = '\0';
+		if (*path != '\0' && names_is_vendor(name))
+			return true;
+	}
+	return false;
+}
+
+/* ---- many names ---- */
+
+/* One component of one rule: `k` components of it end here. */
+struct slot {
+	uint16_t rule; /* plus one; 0: the chain ends */
+	uint16_t k;
+	uint32_t next; /* plus one */
+};
+
+struct names_index {
+	struct {
+		const char *text;
+		struct part part[NAMES_PARTS_MAX];
+		size_t n;
+	} rule[POLICY_RULES_MAX];
+	size_t n_rules;
+	uint32_t bucket[BUCKETS];
+	struct slot slot[POLICY_RULES_MAX * NAMES_PARTS_MAX];
+	uint32_t n_slots;
+	/* Components with a '*': their slots, and the byte that they end with, or '*'. Each name is held against all. */
+	uint32_t glob[POLICY_RULES_MAX * NAMES_PARTS_MAX];
+	char glob_end[POLICY_RULES_MAX * NAMES_PARTS_MAX];
+	uint32_t n_globs;
+};
+
+static uint32_t
+hash(const char *name, size_t len)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)name[i]) * 16777619u;
+	return (h ^ h >> 15) & (BUCKETS - 1);
+}
+
+struct names_index *
+names_index_new(const struct policy_list *list)
+{
+	struct names_index *index = calloc(1, sizeof(*index));
+
+	if (index == NULL)
+		return NULL;
+	for (size_t i = 0; i < list->n; i++) {
+		const size_t at = index->n_rules++;
+
+		index->rule[at].text = list->v[i];
+		index->rule[at].n = split(list->v[i], index->rule[at].part);
+		for (size_t k = 0; k < index->rule[at].n; k++) {
+			const struct part part = index->rule[at].part[k];
+			uint32_t *bucket = &index->bucket[hash(part.at, part.len)];
+			struct slot *s = &index->slot[index->n_slots++];
+
+			*s = (struct slot){ (uint16_t)(at + 1), (uint16_t)(k + 1), *bucket };
+			if (memchr(part.at, '*', part.len) == NULL) {
+				*bucket = index->n_slots;
+				continue;
+			}
+			index->glob_end[index->n_globs] = part.at[part.len - 1];
+			index->glob[index->n_globs++] = index->n_slots - 1;
+		}
+	}
+	return index;
+}
+
+void
+names_index_free(struct names_index *index)
+{
+	free(index);
+}
+
+/* Nearly all names are ASCII, and most fold to themselves. *ret is name, or buf. */
+static size_t
+fold_fast(const char *name, const char **ret, char buf[NAME_LEN_MAX + 1])
+{
+	size_t n = 0;
+	bool upper = false, odd = false;
+
+	for (; name[n] != '\0'; n++) {
+		upper |= name[n] >= 'A' && name[n] <= 'Z';
+		odd |= (signed char)name[n] < 0;
+	}
+	*ret = name;
+	if (odd) {
+		fold_name(name, n, buf, NAME_LEN_MAX + 1);
+		*ret = buf;
+		return strlen(buf);
+	}
+	while (n > 0 && (name[n - 1] == '.' || name[n - 1] == ' '))
+		n--;
+	if (!upper && name[n] == '\0')
+		return n;
+	for (size_t i = 0; i < n; i++)
+		buf[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+	buf[n] = '\0';
+	*ret = buf;
+	return n;
+}
+
+/* Are the components before the k-th the end of the directory's path? */
+static bool
+dir_matches(const struct part *part, size_t k, const char *dir, size_t len)
+{
+	while (--k > 0) {
+		char folded[NAME_LEN_MAX + 1];
+		size_t end = len;
+
+		while (len > 0 && dir[len - 1] != '/')
+			len--;
+		if (len == end || len == 0)
+			return false;
+		fold_name(dir + len, end - len, folded, sizeof(folded));
+		if (!part_matches(part[k - 1], folded, strlen(folded)))
+			return false;
+		len--;
+	}
+	return true;
+}
+
+/* A whole rule counts more than the beginning of one, and of those the longer. */
+static void
+consider(const struct names_index *index, const struct slot *s, const char *folded, size_t n,
+    const char *dir, size_t len, struct names_found *found)
+{
+	const size_t at = (size_t)s->rule - 1, k = s->k;
+	const struct part *part = index->rule[at].part;
+	const bool last = k == index->rule[at].n;
+
+	if ((found->rule != NULL && (found->last || (!last && k <= found->parts))) ||
+	    !part_matches(part[k - 1], folded, n) ||
+	    (dir != NULL && !dir_matches(part, k, dir, len)))
+		return;
+	*found = (struct names_found){ index->rule[at].text, last, k, at };
+}
+
+static struct names_found
+look_up(const struct names_index *index, const char *dir, size_t len, const char *name)
+{
+	struct names_found found = { 0 };
+	char buf[NAME_LEN_MAX + 1];
+	const char *folded;
+	const size_t n = fold_fast(name, &folded, buf);
+	const bool tilde = memchr(folded, '~', n) != NULL;
+
+	for (uint32_t i = index->bucket[hash(folded, n)]; i != 0; i = index->slot[i - 1].next)
+		consider(index, &index->slot[i - 1], folded, n, dir, len, &found);
+	for (uint32_t i = 0; i < index->n_globs; i++) {
+		const char end = index->glob_end[i];
+
+		if (tilde || end == '*' || (n > 0 && folded[n - 1] == end))
+			consider(index, &index->slot[index->glob[i]], folded, n, dir, len, &found);
+	}
+	/* FAT's short form of any rule. */
+	if (tilde) {
+		for (uint32_t i = 0; i < index->n_slots; i++)
+			consider(index, &index->slot[i], folded, n, dir, len, &found);
+	}
+	return found;
+}
+
+struct names_found
+names_index_find(const struct names_index *index, const char *dir, size_t len, const char *name)
+{
+	return look_up(index, dir, len, name);
+}
+
+bool
+names_index_may(const struct names_index *index, const char *name)
+{
+	return look_up(index, NULL, 0, name).rule != NULL;
+}

@@ -1,0 +1,51 @@
+/*
+ * The user's own proxy: what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY of the host say. Pure. The host asks at the start
+ * whether it can be used, so that nothing ever goes out directly because a value was not understood; the proxy goes by it.
+ */
+#ifndef KODA_SHARED_RULES_UPSTREAM_H
+#define KODA_SHARED_RULES_UPSTREAM_H
+
+#include "shared/rules/address.h"
+
+#define UPSTREAM_CREDENTIALS_MAX 512  /* user and password, decoded */
+#define UPSTREAM_VALUE_MAX       8192 /* of one variable */
+#define UPSTREAM_NO_PROXY_MAX    512  /* entries */
+
+enum upstream_kind {
+	UPSTREAM_DIRECT = 0,
+	UPSTREAM_HTTP,   /* CONNECT; absolute form for plain HTTP */
+	UPSTREAM_SOCKS5, /* socks5: like socks5h, names are resolved there */
+};
+
+struct upstream_proxy {
+	enum upstream_kind kind;
+	char host[DOMAIN_HOST_MAX + 1]; /* canonical */
+	unsigned port;
+	char user[UPSTREAM_CREDENTIALS_MAX + 1], password[UPSTREAM_CREDENTIALS_MAX + 1];
+	bool has_credentials;
+};
+
+struct upstream_variables { /* NULL: not set. An empty value is as one that is not set. */
+	const char *https_proxy, *http_proxy, *all_proxy, *no_proxy;
+};
+
+struct upstream {
+	struct upstream_proxy https,
+	    http; /* tunnels (https and all that is not plain HTTP); plain HTTP */
+	struct upstream_exception *except; /* parsed NO_PROXY */
+	size_t n_except;
+	bool except_all; /* "*" */
+};
+
+/* 0, or -1 with *err set (KODA_INVALID: which variable, what is wrong with it, never its credentials). */
+int upstream_parse(const struct upstream_variables *v, struct upstream *ret,
+    struct koda_error *err);
+void upstream_done(struct upstream *u);
+
+/* Which way for that canonical host: one of u's two proxies, or NULL for directly. plain: plain HTTP. An entry of
+ * NO_PROXY names itself and all below it, without regard to case, leading dot or "*."; with ":port" that port alone; or it is
+ * an address or CIDR block, which names literals (and `resolved`, when that is not NULL). */
+const struct upstream_proxy *upstream_for(const struct upstream *u, const char *host, unsigned port,
+    bool plain, const struct sockaddr *resolved);
+
+#endif
