@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "host/marshal.h"
+#include "host/slot/marshal.h"
 
 static void
 must_be_text(const char *s, bool absolute)

@@ -3,7 +3,7 @@
  * embedder is told makes sense, is bounded by what was asked, and is all there.
  */
 #include "fuzz/fuzz.h"
-#include "host/marshal_search.h"
+#include "host/search/marshal_search.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
 

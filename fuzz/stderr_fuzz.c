@@ -1,6 +1,6 @@
 /* What a command printed: never read beyond its end, what is found is text of it, and the same is found again. */
 #include "fuzz/fuzz.h"
-#include "host/stderr_parse.h"
+#include "host/command/stderr_parse.h"
 
 struct seen {
 	size_t n, lines;

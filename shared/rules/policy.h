@@ -1,7 +1,7 @@
 /*
  * The policy's data type: what a trusted host hands to a sandbox. Every field of the schema in one
  * struct, its composition and its packed form. Who decides with it: shared/rules/access, shared/rules/egress. Who derives it
- * from a mode: host/trust.
+ * from a mode: host/policy/trust.
  *
  * A list has three states: absent (n == 0, !present) inherits in policy_compose and otherwise
  * permits nothing; present and empty permits nothing; present.

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "host/orphan.h"
+#include "host/sandbox/orphan.h"
 #include "tests/support/hosting.h"
 
 static void

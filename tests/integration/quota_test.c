@@ -1,7 +1,7 @@
 /* Limits of a slot as a whole: the real bwrap, stage2 and worker. */
 #include <sys/wait.h>
 
-#include "host/sandbox.h"
+#include "host/sandbox/sandbox.h"
 #include "tests/support/hosting.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <sys/inotify.h>
 
-#include "host/watches.h"
+#include "host/protect/watches.h"
 #include "tests/support/hosting.h"
 
 #define LIMIT   "/proc/sys/user/max_inotify_instances"

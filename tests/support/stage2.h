@@ -31,7 +31,7 @@
 
 #include <cmocka.h>
 
-#include "host/bwrap.h"
+#include "host/sandbox/bwrap.h"
 #include "proto/stage2.pb-c.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/frame.h"

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "host/bwrap.h"
-#include "host/trust.h"
-#include "host/view.h"
+#include "host/policy/trust.h"
+#include "host/sandbox/bwrap.h"
+#include "host/sandbox/view.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

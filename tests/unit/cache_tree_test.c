@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "host/cache_tree.h"
+#include "host/caches/cache_tree.h"
 #include "shared/base/cleanup.h"
 
 #define LAYERS       3 /* newer, older, and what lies below both */

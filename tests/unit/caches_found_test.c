@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "host/cache_place.h"
-#include "host/caches.h"
+#include "host/caches/cache_place.h"
+#include "host/caches/caches.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

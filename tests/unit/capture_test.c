@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "host/capture.h"
+#include "host/command/capture.h"
 #include "shared/base/cleanup.h"
 
 static const struct {

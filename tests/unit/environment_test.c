@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/environment.h"
+#include "host/command/environment.h"
 #include "shared/base/cleanup.h"
 
 /* What a developer's shell has, and what must not leave it. */

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/helpers.h"
+#include "host/machine/helpers.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

@@ -3,7 +3,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "host/journal.h"
+#include "host/protect/journal.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/policy.h"
 #include "tests/support/proof.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host/machine.h"
+#include "host/machine/machine.h"
 #include "shared/base/cleanup.h"
 
 static const struct {

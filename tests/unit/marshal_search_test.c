@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/marshal_search.h"
+#include "host/search/marshal_search.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "host/marshal.h"
+#include "host/slot/marshal.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"

@@ -1,8 +1,8 @@
 /* What a neighbour's command is planting, by the journal of a host that lives and of one that was killed. */
 #include <sys/stat.h>
 
-#include "host/journal.h"
-#include "host/neighbours.h"
+#include "host/protect/journal.h"
+#include "host/protect/neighbours.h"
 #include "shared/rules/policy.h"
 #include "tests/support/proof.h"
 

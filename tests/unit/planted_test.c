@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/planted.h"
+#include "host/protect/planted.h"
 
 static void
 the_second_time_at_one_path(void **state)

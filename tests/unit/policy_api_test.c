@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "host/policy_api.h"
+#include "host/policy/policy_api.h"
 #include "shared/base/cleanup.h"
 
 /* ---- a directory of its own for each test: real/, link -> real, dangling -> real/later ---- */

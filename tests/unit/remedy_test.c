@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/remedy.h"
+#include "host/machine/remedy.h"
 #include "shared/base/cleanup.h"
 
 static const struct {

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "host/stderr_parse.h"
-#include "host/view.h"
+#include "host/command/stderr_parse.h"
+#include "host/sandbox/view.h"
 #include "shared/base/cleanup.h"
 
 #define READ    KODA_VIOLATION_FILE_READ

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "host/defaults.h"
-#include "host/machine.h"
-#include "host/trust.h"
+#include "host/machine/machine.h"
+#include "host/policy/defaults.h"
+#include "host/policy/trust.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/view.h"
+#include "host/sandbox/view.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/worktree.h"
+#include "host/protect/worktree.h"
 #include "shared/base/cleanup.h"
 
 static char base[PATH_MAX - 256];

@@ -1,0 +1,24 @@
+#include "host/machine/home.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *
+home_find(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd pw, *found = NULL;
+	char buf[4096], *real;
+
+	if (home == NULL || home[0] != '/') {
+		home = NULL;
+		if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) == 0 && found != NULL &&
+		    pw.pw_dir != NULL && pw.pw_dir[0] == '/')
+			home = pw.pw_dir;
+	}
+	/* Without one the places below it are still known by name at any depth. */
+	real = home == NULL ? NULL : realpath(home, NULL);
+	return real != NULL ? real : strdup(home == NULL ? "" : home);
+}

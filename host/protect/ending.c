@@ -1,0 +1,113 @@
+#include "host/protect/ending.h"
+
+#include "host/command/command.h"
+#include "host/protect/protect.h"
+#include "host/sandbox/sandbox.h"
+#include "host/session/session.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static int
+ms_until(uint64_t until)
+{
+	const uint64_t now = now_ns();
+
+	return until > now ? (int)((until - now) / NS_PER_MS) + 1 : 0;
+}
+
+static bool
+runs(const struct koda_command *c)
+{
+	return c->state == COMMAND_RUNNING;
+}
+
+static bool
+any_runs(const struct sandbox *sb)
+{
+	const struct koda_command *c = sb->commands;
+
+	while (c != NULL && !runs(c))
+		c = c->next;
+	return c != NULL || sb->n_given_up > 0;
+}
+
+/* Until stage2 says that nothing of them is left; if it does not, all of the sandbox ends. */
+static void
+end_commands(struct sandbox *sb, const struct koda_error *why, uint64_t until)
+{
+	struct koda_error stuck;
+
+	for (struct koda_command *c = sb->commands, *next; c != NULL; c = next) {
+		next = c->next;
+		if (c->state == COMMAND_ASKING)
+			command_closed(c, why);
+		else
+			command_cut_short(c, why);
+	}
+	while (sb->up && any_runs(sb) && now_ns() < until)
+		sandbox_wait(sb, ms_until(until));
+	if (!sb->up || !any_runs(sb))
+		return;
+	err_set(&stuck, KODA_WORKER, 0, "the sandbox could not end its commands");
+	sandbox_kill(sb, &stuck);
+}
+
+/* Those recorded after the first `seen`, as far as they were kept. */
+static void
+tell_since(struct koda_session *ses, const struct violations *all, uint64_t seen)
+{
+	size_t n = all->recorded - seen < all->n ? (size_t)(all->recorded - seen) : all->n;
+
+	for (size_t i = all->n - n; i < all->n; i++) {
+		const struct koda_violation *v = violations_at(all, i);
+
+		session_event(ses, KODA_EVENT_LEFT, "'%.600s': %s", v->target, v->detail);
+	}
+}
+
+static int
+compare(struct koda_slot *slot, uint64_t until, struct koda_error *err)
+{
+	struct sandbox *sb = slot->sandbox;
+	struct koda_error why = { 0 };
+
+	if (protect_compare_last(sb, until, &why) == 0)
+		return 0;
+	if (now_ns() >= until)
+		err_set(&why, KODA_TIMEOUT, 0, "it took longer than %d s", ENDING_MS / 1000);
+	session_event(slot->ses, KODA_EVENT_DEGRADED,
+	    "what commands left below '%.600s' was not compared at the end: %.600s; the next session there does it "
+	    "before anything else",
+	    slot->ses->root, why.message);
+	if (err != NULL)
+		*err = why;
+	return err_wrap(err, "compare what commands left");
+}
+
+int
+ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err)
+{
+	struct sandbox *sb = slot->sandbox;
+	struct koda_session *ses = slot->ses;
+	uint64_t until = now_ns() + ENDING_MS * NS_PER_MS, seen;
+	struct koda_error why;
+	int r = 0;
+
+	if (sb == NULL || sb->ended || *ses->here != 1)
+		return 0;
+	if (ses->end_by != 0 && ses->end_by < until)
+		until = ses->end_by;
+	sb->ended = true;
+	sb->compare_at = 0;
+	seen = sb->violations.recorded;
+	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
+	slot_give_up_calls(slot);
+	end_commands(sb, &why, until);
+	if (protect_had_commands(sb))
+		r = compare(slot, until, err);
+	while (sb->commands != NULL)
+		command_compared(sb->commands);
+	if (!quietly)
+		tell_since(ses, &sb->violations, seen);
+	return r;
+}

@@ -1,0 +1,715 @@
+#include "host/protect/journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
+#include "shared/rules/policy.h"
+
+/* A file: the magic bytes, a frame (its length in four bytes, then the bytes) with the Journal, a sum of all that; then frames
+ * with a JournalRecord each. A name that begins with a dot is not finished yet: no command has run. */
+#define MAGIC             "kodaJ1\n"
+#define MAGIC_LEN         7
+#define HEADER            4
+#define SUM_BYTES         16
+#define BYTES_MAX         (32u << 20) /* as many places as a slot has, with long paths */
+#define RECORD_MAX        (16u << 10)
+#define NEW_PREFIX        ".new-"
+#define BUSY              ".finishing" /* behind the name: a host is just finishing it */
+#define HASH_BYTES        8
+#define PROCESSES_MAX     16   /* of one journal: the last ones */
+#define UNWRITTEN_SECONDS 60   /* to write one takes a millisecond */
+#define FILES_MAX         4096 /* that are looked at: nobody had so many sessions killed */
+
+/* For the processes of a host that was killed: the kernel ends them at once, a busy machine in a second. And for another host
+ * that finishes the same, by walking a large project. */
+#define WAIT_MS      10000
+#define WAIT_TICK_MS 5
+
+/* ---- writing ---- */
+
+static void
+name_of(const char *root, char ret[64])
+{
+	uint8_t hash[crypto_generichash_BYTES], random[HASH_BYTES];
+	char hex[2 * HASH_BYTES + 1], more[2 * HASH_BYTES + 1];
+
+	crypto_generichash(hash, sizeof(hash), (const uint8_t *)root, strlen(root), NULL, 0);
+	sodium_bin2hex(hex, sizeof(hex), hash, HASH_BYTES);
+	randombytes_buf(random, sizeof(random));
+	sodium_bin2hex(more, sizeof(more), random, sizeof(random));
+	snprintf(ret, 64, "%s-%s", hex, more);
+}
+
+bool
+journal_is_of(const char *name, const char *root)
+{
+	cleanup_free char *part = strdup(root);
+	uint8_t hash[crypto_generichash_BYTES];
+	char hex[2 * HASH_BYTES + 1];
+
+	while (part != NULL) {
+		char *slash = strrchr(part, '/');
+		const char *text = part[0] == '\0' ? "/" : part;
+
+		crypto_generichash(hash, sizeof(hash), (const uint8_t *)text, strlen(text), NULL,
+		    0);
+		sodium_bin2hex(hex, sizeof(hex), hash, HASH_BYTES);
+		if (strncmp(name, hex, strlen(hex)) == 0)
+			return true;
+		if (slash == NULL)
+			break;
+		*slash = '\0';
+	}
+	return false;
+}
+
+static ProtobufCBinaryData
+bytes_of(const char *text)
+{
+	return (ProtobufCBinaryData){ strlen(text), (uint8_t *)(uintptr_t)text };
+}
+
+static int
+write_all(int fd, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static void
+put_length(uint8_t *to, size_t len)
+{
+	for (int i = 0; i < HEADER; i++)
+		to[i] = (uint8_t)(len >> (24 - 8 * i));
+}
+
+static size_t
+get_length(const uint8_t *from)
+{
+	return (size_t)from[0] << 24 | (size_t)from[1] << 16 | (size_t)from[2] << 8 | from[3];
+}
+
+static int
+write_journal(int fd, const Koda__Journal *msg)
+{
+	size_t len = koda__journal__get_packed_size(msg), all = MAGIC_LEN + HEADER + len;
+	cleanup_free uint8_t *buf = malloc(all + SUM_BYTES);
+
+	if (buf == NULL || all > BYTES_MAX) {
+		errno = buf == NULL ? ENOMEM : EFBIG;
+		return -1;
+	}
+	memcpy(buf, MAGIC, MAGIC_LEN);
+	put_length(buf + MAGIC_LEN, len);
+	koda__journal__pack(msg, buf + MAGIC_LEN + HEADER);
+	crypto_generichash(buf + all, SUM_BYTES, buf, all, NULL, 0);
+	return write_all(fd, buf, all + SUM_BYTES);
+}
+
+/* Made under another name, locked, and renamed when it is whole. */
+static int
+make_file(struct journal *j, const Koda__Journal *msg, const char *root, const char *dir,
+    struct koda_error *err)
+{
+	struct journal_file *f = &j->file[j->n];
+	char temp[80];
+	int saved;
+
+	*f = (struct journal_file){ .fd = -1, .dir = dir != NULL ? strdup(dir) : NULL };
+	name_of(dir != NULL ? dir : root, f->name);
+	snprintf(temp, sizeof(temp), NEW_PREFIX "%s", f->name);
+	f->fd = dir != NULL && f->dir == NULL
+	    ? -1
+	    : openat(j->dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (f->fd >= 0 && flock(f->fd, LOCK_EX | LOCK_NB) == 0 && write_journal(f->fd, msg) == 0 &&
+	    renameat(j->dir_fd, temp, j->dir_fd, f->name) == 0) {
+		j->n++;
+		return 0;
+	}
+	saved = errno;
+	unlinkat(j->dir_fd, temp, 0);
+	close_at(&f->fd);
+	free(f->dir);
+	return err_set(err, KODA_IO, saved, "write down what is there before commands run");
+}
+
+static void
+fill_texts(const struct policy_list *list, ProtobufCBinaryData *to)
+{
+	for (size_t i = 0; i < list->n; i++)
+		to[i] = bytes_of(list->v[i]);
+}
+
+static const char *
+below(const char *const *dirs, size_t n, const Koda__Place *place)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(dirs[i]);
+
+		if (place->path.len > len && memcmp(place->path.data, dirs[i], len) == 0 &&
+		    (place->path.data[len] == '/' || len == 1))
+			return dirs[i];
+	}
+	return NULL;
+}
+
+static int
+fill_directories(const char *const *dirs, size_t n, Koda__Journal *msg,
+    Koda__JournalDirectory *list)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+
+		if (lstat(dirs[i], &st) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		koda__journal_directory__init(&list[i]);
+		list[i].path = bytes_of(dirs[i]);
+		list[i].dev = st.st_dev;
+		list[i].ino = st.st_ino;
+		msg->directory[msg->n_directory++] = &list[i];
+	}
+	return msg->n_directory > 0 ? 0 : -1;
+}
+
+/* One file, of these directories. */
+static int
+begin_one(struct journal *j, const struct journal_input *in, const char *const *dirs, size_t n,
+    bool looked_through, struct koda_error *err)
+{
+	const struct policy_list *rules = &in->policy->list[KODA_DENY_WRITE_WITHIN_ALLOW],
+				 *names = &in->policy->list[KODA_DENY_WRITE_NAMES];
+	cleanup_free Koda__JournalDirectory *list = calloc(n, sizeof(*list));
+	cleanup_free Koda__JournalDirectory **directory =
+	    calloc(n, sizeof(Koda__JournalDirectory *));
+	cleanup_free ProtobufCBinaryData *rule = calloc(rules->n + 1, sizeof(*rule));
+	cleanup_free ProtobufCBinaryData *name = calloc(names->n + 1, sizeof(*name));
+	cleanup_free Koda__Place **place = calloc(in->n_places + 1, sizeof(Koda__Place *));
+	Koda__Journal msg = KODA__JOURNAL__INIT;
+
+	if (list == NULL || directory == NULL || rule == NULL || name == NULL || place == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "journal");
+	msg.root = bytes_of(in->root);
+	msg.looked_through = looked_through;
+	msg.allow_git_config = in->policy->flag[KODA_ALLOW_GIT_CONFIG];
+	msg.directory = directory;
+	msg.rule = rule;
+	msg.n_rule = rules->n;
+	msg.name = name;
+	msg.n_name = names->n;
+	msg.place = place;
+	if (fill_directories(dirs, n, &msg, list) < 0)
+		return 0; /* nothing that could be planted in */
+	fill_texts(rules, rule);
+	fill_texts(names, name);
+	for (size_t i = 0; i < in->n_places; i++)
+		if (below(dirs, n, in->place[i]) != NULL)
+			place[msg.n_place++] = in->place[i];
+	return make_file(j, &msg, in->root, looked_through ? dirs[0] : NULL, err);
+}
+
+int
+journal_begin(struct journal *j, int dir_fd, const struct journal_input *in, struct koda_error *err)
+{
+	int r = 0;
+
+	*j = (struct journal){ .dir_fd = dir_fd };
+	if (in->n_dirs + 1 > JOURNAL_FILES_MAX)
+		r = err_set(err, KODA_TOO_LARGE, 0, "too many directories to write down");
+	for (size_t i = 0; r == 0 && i < in->n_dirs; i++)
+		r = begin_one(j, in, &in->dir[i], 1, true, err);
+	if (r == 0 && in->n_caches > 0)
+		r = begin_one(j, in, in->cache, in->n_caches, false, err);
+	if (r < 0)
+		journal_end(j, true);
+	return r;
+}
+
+static void
+append(struct journal *j, const struct journal_file *f, const Koda__JournalRecord *record)
+{
+	size_t len = koda__journal_record__get_packed_size(record);
+	uint8_t frame[HEADER + RECORD_MAX];
+
+	if (len > RECORD_MAX) {
+		j->failed = true;
+		return;
+	}
+	put_length(frame, len);
+	koda__journal_record__pack(record, frame + HEADER);
+	/* What is not there was planted: to have too little of it is the safe side. */
+	if (write_all(f->fd, frame, HEADER + len) < 0)
+		j->failed = true;
+}
+
+void
+journal_add(struct journal *j, const Koda__Place *place)
+{
+	Koda__JournalRecord record = KODA__JOURNAL_RECORD__INIT;
+	const struct journal_file *to = NULL;
+
+	record.place = (Koda__Place *)(uintptr_t)place;
+	for (size_t i = 0; i < j->n; i++) {
+		const char *dir = j->file[i].dir;
+
+		if (dir == NULL ? to == NULL : below(&dir, 1, place) != NULL)
+			to = &j->file[i];
+	}
+	if (to != NULL && !j->failed)
+		append(j, to, &record);
+}
+
+/* A number that the kernel tells of a process, by its place in proc(5); 0: it is not there. */
+static uint64_t
+stat_of(pid_t pid, int wanted)
+{
+	char path[64], text[1024], *p;
+	cleanup_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* Behind its name, which may have anything in it. */
+	p = strrchr(text, ')');
+	for (int field = 2; p != NULL && field < wanted; field++)
+		p = strchr(p + 1, ' ');
+	return p != NULL ? strtoull(p, NULL, 10) : 0;
+}
+
+/* In ticks since the machine began. */
+static uint64_t
+start_of(pid_t pid)
+{
+	return stat_of(pid, 22);
+}
+
+pid_t
+journal_parent_of(pid_t pid)
+{
+	return pid > 0 ? (pid_t)stat_of(pid, 4) : 0;
+}
+
+void
+journal_process(struct journal *j, pid_t pid)
+{
+	Koda__JournalRecord record = KODA__JOURNAL_RECORD__INIT;
+
+	record.has_pid = record.has_start = true;
+	record.pid = (uint64_t)pid;
+	record.start = start_of(pid);
+	for (size_t i = 0; i < j->n && record.start != 0; i++)
+		append(j, &j->file[i], &record);
+}
+
+void
+journal_end(struct journal *j, bool compared)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		if (compared)
+			unlinkat(j->dir_fd, j->file[i].name, 0);
+		close_at(&j->file[i].fd);
+		free(j->file[i].dir);
+	}
+	close_at(&j->dir_fd);
+	*j = (struct journal)JOURNAL_NONE;
+}
+
+/* ---- those of others ---- */
+
+struct process {
+	uint64_t pid, start;
+};
+
+struct loaded {
+	Koda__Journal *journal;
+	struct process process[PROCESSES_MAX];
+	size_t n_processes;
+	Koda__Place **more;
+	size_t n_more, size;
+};
+
+static void
+loaded_done(struct loaded *l)
+{
+	koda__journal__free_unpacked(l->journal, NULL);
+	for (size_t i = 0; i < l->n_more; i++)
+		koda__place__free_unpacked(l->more[i], NULL);
+	free(l->more);
+}
+
+/* 0: gone. Bounded, all of them together. */
+static int
+wait_for_process(const struct process *r, int *left_ms)
+{
+	cleanup_close int pidfd = -1;
+	struct pollfd pfd;
+	struct timespec began, ended;
+
+	if (r->pid > INT32_MAX || start_of((pid_t)r->pid) != r->start)
+		return 0;
+	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)r->pid, 0);
+	/* Looked at again when it is held. */
+	if (pidfd < 0 || start_of((pid_t)r->pid) != r->start)
+		return 0;
+	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	poll(&pfd, 1, *left_ms);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	*left_ms -=
+	    (int)((ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000);
+	*left_ms = *left_ms < 0 ? 0 : *left_ms;
+	return pfd.revents != 0 ? 0 : -1;
+}
+
+static int
+keep_place(struct loaded *l, Koda__JournalRecord *r)
+{
+	if (l->n_more == l->size) {
+		size_t more = l->size == 0 ? 16 : 2 * l->size;
+		Koda__Place **list = realloc(l->more, more * sizeof(*list));
+
+		if (list == NULL)
+			return -1;
+		l->more = list;
+		l->size = more;
+	}
+	l->more[l->n_more++] = r->place;
+	r->place = NULL;
+	return 0;
+}
+
+/* A slot has one of them at a time, and a new one only after the death of the last. */
+static int
+wait_for_processes(const struct loaded *l)
+{
+	int left_ms = WAIT_MS, r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->n_processes; i++)
+		r = wait_for_process(&l->process[i], &left_ms);
+	return r;
+}
+
+/* What comes behind: up to what makes no sense, which was cut off. */
+static int
+load_records(const uint8_t *p, size_t left, struct loaded *ret)
+{
+	int r = 0;
+
+	while (r == 0 && left > HEADER) {
+		size_t len = get_length(p);
+		Koda__JournalRecord *record;
+
+		if (len == 0 || len > RECORD_MAX || len > left - HEADER)
+			break;
+		record = koda__journal_record__unpack(NULL, len, p + HEADER);
+		if (record == NULL)
+			break;
+		if (record->has_pid && record->has_start)
+			ret->process[ret->n_processes < PROCESSES_MAX ? ret->n_processes++
+								      : PROCESSES_MAX - 1] =
+			    (struct process){ record->pid, record->start };
+		if (record->place != NULL && keep_place(ret, record) < 0)
+			r = -1;
+		koda__journal_record__free_unpacked(record, NULL);
+		p += HEADER + len;
+		left -= HEADER + len;
+	}
+	return r;
+}
+
+static bool
+is_path(const ProtobufCBinaryData *b)
+{
+	return b->len > 0 && b->data[0] == '/' && path_check(b->data, b->len, NULL) == 0;
+}
+
+static bool
+is_name(const ProtobufCBinaryData *b)
+{
+	cleanup_free char *name = b->len > 0 ? strndup((const char *)b->data, b->len) : NULL;
+
+	return name != NULL && strlen(name) == b->len && names_check(name, NULL) == 0;
+}
+
+static bool
+makes_sense(const Koda__Journal *j)
+{
+	bool good = is_path(&j->root) && j->n_directory > 0;
+
+	for (size_t i = 0; good && i < j->n_directory; i++)
+		good = is_path(&j->directory[i]->path);
+	for (size_t i = 0; good && i < j->n_rule; i++)
+		good = is_path(&j->rule[i]);
+	for (size_t i = 0; good && i < j->n_name; i++)
+		good = is_name(&j->name[i]);
+	for (size_t i = 0; good && i < j->n_place; i++)
+		good = is_path(&j->place[i]->path);
+	return good;
+}
+
+/* 0, with ret->journal NULL when it is damaged; -1: it cannot be finished now. */
+static int
+load(int fd, struct loaded *ret)
+{
+	cleanup_free uint8_t *text = NULL;
+	uint8_t sum[SUM_BYTES];
+	struct stat st;
+	size_t size, len, all;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_size > 2 * (off_t)BYTES_MAX)
+		return 0;
+	size = (size_t)st.st_size;
+	text = malloc(size + 1);
+	if (text == NULL)
+		return -1;
+	if (pread(fd, text, size, 0) != (ssize_t)size || size < MAGIC_LEN + HEADER + SUM_BYTES ||
+	    memcmp(text, MAGIC, MAGIC_LEN) != 0)
+		return 0;
+	len = get_length(text + MAGIC_LEN);
+	all = MAGIC_LEN + HEADER + len;
+	if (len > BYTES_MAX || all + SUM_BYTES > size)
+		return 0;
+	crypto_generichash(sum, sizeof(sum), text, all, NULL, 0);
+	if (sodium_memcmp(sum, text + all, SUM_BYTES) != 0)
+		return 0;
+	ret->journal = koda__journal__unpack(NULL, len, text + MAGIC_LEN + HEADER);
+	if (ret->journal != NULL && !makes_sense(ret->journal)) {
+		koda__journal__free_unpacked(ret->journal, NULL);
+		ret->journal = NULL;
+	}
+	return ret->journal == NULL
+	    ? 0
+	    : load_records(text + all + SUM_BYTES, size - all - SUM_BYTES, ret);
+}
+
+static bool
+is_busy(const char *name)
+{
+	size_t len = strlen(name), k = strlen(BUSY);
+
+	return len > k && strcmp(name + len - k, BUSY) == 0;
+}
+
+/* Does the name still lead to it? */
+static bool
+has_it(int dir_fd, const char *name, int fd)
+{
+	struct stat st, now;
+
+	return fstat(fd, &st) == 0 && fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_ino == now.st_ino && st.st_dev == now.st_dev;
+}
+
+static bool
+lock(int fd, int kind, int wait_ms)
+{
+	const struct timespec tick = { .tv_nsec = WAIT_TICK_MS * 1000000 };
+
+	for (int ms = 0; flock(fd, kind | LOCK_NB) < 0; ms += WAIT_TICK_MS) {
+		if (errno != EWOULDBLOCK || ms >= wait_ms)
+			return false;
+		nanosleep(&tick, NULL);
+	}
+	return true;
+}
+
+/*
+ * A live host has an exclusive lock. Who looks has a shared one, so that no two who look take each other for a live host. Who
+ * finishes gives it another name before he takes the exclusive lock: who finds that name waits.
+ * 1: it is unfinished, *ret_fd has a shared lock, and name is what it is called now. 0: it is not. -1: it took too long.
+ */
+static int
+open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		cleanup_close int fd =
+		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+		if (fd >= 0 && lock(fd, LOCK_SH, is_busy(name) ? WAIT_MS : 0)) {
+			*ret_fd = take_fd(&fd);
+			return has_it(dir_fd, name, *ret_fd) ? 1 : 0;
+		}
+		if (is_busy(name))
+			return fd < 0 ? 0 : -1;
+		if (fd >= 0 && has_it(dir_fd, name, fd))
+			return 0; /* its host lives */
+		strncat(name, BUSY, size - strlen(name) - 1);
+	}
+	return 0;
+}
+
+/* For us alone. 1; 0: another host has finished it; -1: that took too long. */
+static int
+seize(int dir_fd, char *name, size_t size, int fd)
+{
+	char busy[NAME_LEN_MAX + 1];
+
+	if (!is_busy(name)) {
+		snprintf(busy, sizeof(busy), "%s%s", name, BUSY);
+		renameat(dir_fd, name, dir_fd, busy); /* or another one has */
+		snprintf(name, size, "%s", busy);
+	}
+	if (!lock(fd, LOCK_EX, WAIT_MS))
+		return -1;
+	return has_it(dir_fd, name, fd);
+}
+
+/* The host that began it was killed at once, or writes it just now: no command has run. */
+static void
+drop_unwritten(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_mtime + UNWRITTEN_SECONDS < time(NULL))
+		unlinkat(dir_fd, name, 0);
+}
+
+static int
+visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, bool *ret_left,
+    struct koda_error *err)
+{
+	cleanup(loaded_done) struct loaded l = { 0 };
+	cleanup_close int fd = -1;
+	char name[NAME_LEN_MAX + 1];
+	struct journal_found found = { .name = name };
+	struct stat st = { 0 };
+	int r;
+
+	snprintf(name, sizeof(name), "%s", found_name);
+	if (strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0) {
+		drop_unwritten(dir_fd, name);
+		return 0;
+	}
+	r = open_unfinished(dir_fd, name, sizeof(name), &fd);
+	*ret_left |= r < 0;
+	if (r <= 0)
+		return 0;
+	if (load(fd, &l) < 0)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "journal");
+	fstat(fd, &st);
+	found.written = st.st_mtime;
+	found.journal = l.journal;
+	found.more = l.more;
+	found.n_more = l.n_more;
+	if (!by->wanted(by->data, &found))
+		return 0;
+	r = l.journal != NULL ? seize(dir_fd, name, sizeof(name), fd) : 1;
+	if (r > 0 && wait_for_processes(&l) < 0)
+		r = -1;
+	*ret_left |= r < 0;
+	if (r <= 0)
+		return 0;
+	r = by->finish(by->data, &found, err);
+	if (r > 0)
+		unlinkat(dir_fd, name, 0);
+	return r < 0 ? -1 : 0;
+}
+
+struct names {
+	char *v[FILES_MAX];
+	size_t n;
+};
+
+/* All of them first: they change under our hands, and by them. -1 with errno. */
+static int
+read_names(int dir_fd, struct names *ret)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	ret->n = 0;
+	if (d == NULL) {
+		close_at(&fd);
+		return -1;
+	}
+	while (ret->n < FILES_MAX && (e = readdir(d)) != NULL)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    (ret->v[ret->n] = strdup(e->d_name)) != NULL)
+			ret->n++;
+	closedir(d);
+	return 0;
+}
+
+int
+journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left, struct koda_error *err)
+{
+	struct names names;
+	int r = 0;
+
+	*ret_left = false;
+	if (read_names(dir_fd, &names) < 0)
+		return err_set(err, KODA_IO, errno, "look for what killed sessions have left");
+	for (size_t i = 0; i < names.n; i++) {
+		if (r == 0)
+			r = visit_one(dir_fd, names.v[i], by, ret_left, err);
+		free(names.v[i]);
+	}
+	return r;
+}
+
+static void
+visit_as_it_is(int dir_fd, const char *name,
+    void (*fn)(void *data, const struct journal_found *found), void *data)
+{
+	cleanup(loaded_done) struct loaded l = { 0 };
+	struct journal_found found = { .name = name };
+	cleanup_close int fd = -1;
+
+	if (strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0)
+		return;
+	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	/* Under the other name the lock is that of a host that finishes it. */
+	found.live = flock(fd, LOCK_SH | LOCK_NB) < 0 && !is_busy(name);
+	if (load(fd, &l) < 0)
+		return;
+	found.journal = l.journal;
+	found.more = l.more;
+	found.n_more = l.n_more;
+	fn(data, &found);
+}
+
+void
+journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found), void *data)
+{
+	struct names names;
+
+	if (read_names(dir_fd, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.n; i++) {
+		visit_as_it_is(dir_fd, names.v[i], fn, data);
+		free(names.v[i]);
+	}
+}

@@ -1,0 +1,139 @@
+#include "host/protect/neighbours.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/protect/journal.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/names.h"
+
+struct look {
+	Koda__Place *const *place;
+	size_t n, n_planted;
+	bool *planted;
+};
+
+/* Is b below a, or the same? */
+static bool
+holds(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b, bool or_same)
+{
+	if (b->len < a->len || memcmp(a->data, b->data, a->len) != 0)
+		return false;
+	return b->len == a->len ? or_same : b->data[a->len] == '/';
+}
+
+static bool
+ends_with(const ProtobufCBinaryData *path, const char *end)
+{
+	size_t len = strlen(end);
+
+	return path->len >= len && memcmp(path->data + path->len - len, end, len) == 0;
+}
+
+/* Is it in a git directory, or .koda, that the same look has found? What only some configuration names is not: of that a
+ * neighbour with another root need not know. */
+static bool
+is_built_in(const struct look *l, const Koda__Place *place)
+{
+	if (place->kind == KODA__PLACE_KIND__PLACE_GIT_DIR || ends_with(&place->path, "/.git"))
+		return true;
+	for (size_t i = 0; i < l->n; i++)
+		if (l->place[i]->kind == KODA__PLACE_KIND__PLACE_GIT_DIR &&
+		    holds(&l->place[i]->path, &place->path, false))
+			return true;
+	return false;
+}
+
+/* Another directory that has its name meanwhile is not the neighbour's. */
+static bool
+is_there(const Koda__JournalDirectory *d)
+{
+	cleanup_free char *path = strndup((const char *)d->path.data, d->path.len);
+	struct stat st;
+
+	return path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	    st.st_dev == d->dev && st.st_ino == d->ino;
+}
+
+/* A live host takes away what its policy protects by name, and knows what came with a directory that its command made. One that was
+ * killed does not, and everything is planted. */
+static bool
+names_it(const Koda__Journal *j, const Koda__Place *place)
+{
+	cleanup_free char *path = strndup((const char *)place->path.data, place->path.len);
+	bool found = false;
+
+	for (size_t i = 0; path != NULL && i < j->n_name && !found; i++) {
+		cleanup_free char *name = strndup((const char *)j->name[i].data, j->name[i].len);
+		const struct policy_list one = { true, 1, &name };
+
+		found = name != NULL && names_rule_of(&one, path) != NULL;
+	}
+	return found;
+}
+
+static bool
+protects(const struct look *l, const struct journal_found *f, const Koda__Place *place)
+{
+	const Koda__Journal *j = f->journal;
+	bool inside = false;
+
+	for (size_t i = 0; i < j->n_directory && !inside; i++)
+		inside =
+		    holds(&j->directory[i]->path, &place->path, false) && is_there(j->directory[i]);
+	if (!inside)
+		return false;
+	for (size_t i = 0; i < j->n_rule; i++)
+		if (holds(&j->rule[i], &place->path, true))
+			return true;
+	if (!f->live && j->looked_through && names_it(j, place))
+		return true;
+	return place->kind != KODA__PLACE_KIND__PLACE_RULE && j->looked_through &&
+	    !j->allow_git_config && is_built_in(l, place);
+}
+
+static bool
+is_same(const Koda__Place *a, const Koda__Place *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->path.len == b->path.len &&
+	    memcmp(a->path.data, b->path.data, a->path.len) == 0;
+}
+
+static bool
+knows(const struct journal_found *f, const Koda__Place *place)
+{
+	for (size_t i = 0; i < f->journal->n_place; i++)
+		if (is_same(f->journal->place[i], place))
+			return true;
+	for (size_t i = 0; i < f->n_more; i++)
+		if (is_same(f->more[i], place))
+			return true;
+	return false;
+}
+
+static void
+on_neighbour(void *data, const struct journal_found *f)
+{
+	struct look *l = data;
+
+	for (size_t i = 0; f->journal != NULL && i < l->n; i++) {
+		if (l->planted[i] || !protects(l, f, l->place[i]) || knows(f, l->place[i]))
+			continue;
+		l->planted[i] = true;
+		l->n_planted++;
+	}
+}
+
+size_t
+neighbours_planted(const struct state *state, Koda__Place *const *place, size_t n, bool *planted)
+{
+	struct look l = { .place = place, .n = n, .planted = planted };
+	cleanup_close int dir = state->fd < 0 || n == 0 ? -1 : state_journal(state, false);
+
+	if (dir >= 0)
+		journal_visit_all(dir, on_neighbour, &l);
+	return l.n_planted;
+}

@@ -1,0 +1,255 @@
+#include "host/sandbox/bwrap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+
+const char *const bwrap_private[] = { "/dev/shm", "/run", "/tmp", "/var/tmp", NULL };
+
+struct argument {
+	const char *word[4], *comment;
+};
+
+/*
+ * No --die-with-parent: its signal comes when the *thread* ends that started bwrap, which an embedder's may at any time. stage2
+ * watches the host itself.
+ *
+ * No --new-session: the host starts bwrap in a session of its own (shared/wire/spawn), without a controlling terminal,
+ * and each command gets one of its own from stage2; a setsid here would be one more that nobody is in.
+ */
+/* clang-format off */
+static const struct argument namespaces[] = {
+	{ { "--unshare-user" },       "its own users: no capability in here counts outside" },
+	{ { "--unshare-pid" },        "no process of the host is seen, signalled or traced" },
+	{ { "--unshare-net" },        "no network, and no abstract socket of the host" },
+	{ { "--unshare-ipc" },        "no shared memory, semaphore or queue of the host" },
+	{ { "--unshare-uts" },        "its own host name" },
+	{ { "--unshare-cgroup-try" }, "no path of the host's cgroups" },
+	{ { "--disable-userns" },     "no user namespace inside this one" },
+	{ { "--as-pid-1" },           "stage2 is its init: what is orphaned belongs to it" },
+	/* As root bwrap would keep all of them, and let each program that is started have them again. */
+	{ { "--cap-drop", "ALL" },            "capabilities: none but" },
+	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the plan; commands do not have it" },
+	{ { "--cap-add", "CAP_SYS_PTRACE" },  "stage2 looks at who connects where; commands do not have it" },
+	{ { "--cap-add", "CAP_DAC_OVERRIDE" }, "stage2 mounts overlays, and gives it up; commands do not have it" },
+	{ { "--clearenv" },                   "nothing of the host's environment" },
+};
+
+static const struct argument base[] = {
+	{ { "--ro-bind", "/", "/" }, "everything is there, read-only" },
+	{ { "--dev", "/dev" },       "null, zero, full, random, urandom, tty, a pts of its own" },
+	{ { "--proc", "/proc" },     "its own processes only" },
+};
+
+/* In the order of bwrap_private; those of all users are as on the host. */
+static const struct argument private[] = {
+	{ { "--perms", "1777", "--tmpfs", "/dev/shm" }, "private: the host's shared memory is not there" },
+	{ { "--perms", "0755", "--tmpfs", "/run" },     "private: the sockets of the host's services are not there" },
+	{ { "--perms", "1777", "--tmpfs", "/tmp" },     "private: the host's sockets and files are not there" },
+	{ { "--perms", "1777", "--tmpfs", "/var/tmp" }, "private, the same" },
+};
+/* clang-format on */
+
+static int
+add(struct bwrap_arguments *a, const char *word, const char *comment, struct koda_error *err)
+{
+	char **v, **c;
+
+	v = realloc(a->v, (a->n + 2) * sizeof(*v));
+	if (v != NULL)
+		a->v = v;
+	c = realloc(a->comment, (a->n + 2) * sizeof(*c));
+	if (c != NULL)
+		a->comment = c;
+	if (v == NULL || c == NULL)
+		goto no_memory;
+	v[a->n] = strdup(word);
+	c[a->n] = strdup(comment);
+	a->n++; /* both, so that bwrap_arguments_done frees the one that is there */
+	v[a->n] = c[a->n] = NULL;
+	if (v[a->n - 1] == NULL || c[a->n - 1] == NULL)
+		goto no_memory;
+	return 0;
+no_memory:
+	return err_set(err, KODA_INTERNAL, ENOMEM, "arguments of bwrap");
+}
+
+static int
+add_argument(struct bwrap_arguments *a, const struct argument *one, struct koda_error *err)
+{
+	for (size_t i = 0; i < N_ELEMENTS(one->word) && one->word[i] != NULL; i++) {
+		if (add(a, one->word[i], i == 0 ? one->comment : "", err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+add_all(struct bwrap_arguments *a, const struct argument *all, size_t n, struct koda_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (add_argument(a, &all[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A place of the host where it is on the host. */
+struct bind {
+	const char *path;
+	int fd;
+	bool writable;
+};
+
+/* A directory sorts before what is in it: its bytes begin theirs. */
+static int
+by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct bind *)a)->path, ((const struct bind *)b)->path);
+}
+
+static int
+add_bind(struct bwrap_arguments *a, const struct bind *bind, struct koda_error *err)
+{
+	char number[16];
+
+	if (bind->path == NULL || bind->path[0] != '/')
+		return err_set(err, KODA_INVALID, 0, "a place of the view has no absolute path");
+	if (!bind->writable)
+		return add_argument(a,
+		    &(struct argument){ { "--ro-bind", bind->path, bind->path },
+			"seen here although what is around it is private" },
+		    err);
+	if (bind->fd < 0)
+		return add_argument(a,
+		    &(struct argument){ { "--bind", bind->path, bind->path },
+			"may be written: the policy, or a cache" },
+		    err);
+	snprintf(number, sizeof(number), "%d", bind->fd);
+	return add_argument(a,
+	    &(struct argument){ { "--bind-fd", number, bind->path },
+		"may be written: the policy, or a cache; by descriptor, as the host found it" },
+	    err);
+}
+
+/* By a private file system, and by nothing that may be written. */
+static bool
+is_covered(const struct bwrap_input *in, const char *path)
+{
+	bool covered = false;
+
+	for (size_t i = 0; bwrap_private[i] != NULL; i++)
+		covered = covered || path_is_inside(path, bwrap_private[i]);
+	for (size_t i = 0; i < in->n_writable; i++)
+		covered = covered && !path_is_inside(path, in->writable[i].path);
+	return covered;
+}
+
+static int
+add_binds(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
+{
+	cleanup_free struct bind *bind = calloc(in->n_writable + in->n_shown + 1, sizeof(*bind));
+	size_t n = 0;
+
+	if (bind == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "arguments of bwrap");
+	for (size_t i = 0; i < in->n_writable; i++)
+		bind[n++] = (struct bind){ in->writable[i].path, in->writable[i].fd, true };
+	for (size_t i = 0; i < in->n_shown; i++)
+		bind[n++] = (struct bind){ in->shown[i], -1, false };
+	for (size_t i = 0; i < n; i++) {
+		if (bind[i].path == NULL)
+			return err_set(err, KODA_INVALID, 0, "a place of the view has no path");
+	}
+	qsort(bind, n, sizeof(*bind), by_path);
+	for (size_t i = 0; i < n; i++) {
+		if ((bind[i].writable || is_covered(in, bind[i].path)) &&
+		    add_bind(a, &bind[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+add_caches(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
+{
+	char number[16];
+
+	if (in->caches == NULL)
+		return 0;
+	snprintf(number, sizeof(number), "%d", in->caches_fd);
+	if (add_argument(a,
+		&(struct argument){ { in->caches_fd < 0 ? "--ro-bind" : "--ro-bind-fd",
+					in->caches_fd < 0 ? in->caches : number, BWRAP_CACHES },
+		    "what lies below the layers of caches; commands do not see it there" },
+		err) < 0)
+		return -1;
+	if (in->layers == NULL)
+		return 0;
+	snprintf(number, sizeof(number), "%d", in->layers_fd);
+	return add_argument(a,
+	    &(struct argument){ { in->layers_fd < 0 ? "--bind" : "--bind-fd",
+				    in->layers_fd < 0 ? in->layers : number, BWRAP_LAYERS },
+		"what this project's commands wrote to caches; they do not see it there" },
+	    err);
+}
+
+static int
+add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
+{
+	char runtime[64];
+
+	snprintf(runtime, sizeof(runtime), "/run/user/%u", in->uid);
+	if (add_argument(a,
+		&(struct argument){ { "--perms", "0700", "--dir", runtime },
+		    "XDG_RUNTIME_DIR, with nothing of the host in it" },
+		err) < 0)
+		return -1;
+	if (add_caches(a, in, err) < 0)
+		return -1;
+	if (in->certificates == NULL)
+		return 0;
+	return add_argument(a,
+	    &(struct argument){ { "--ro-bind", in->certificates, BWRAP_CERTIFICATES },
+		"what commands trust, while the session ends TLS" },
+	    err);
+}
+
+int
+bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret, struct koda_error *err)
+{
+	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
+	char program[32];
+
+	snprintf(program, sizeof(program), "/proc/self/fd/%d", in->stage2_fd);
+	if (add_all(&a, namespaces, N_ELEMENTS(namespaces), err) < 0 ||
+	    add_all(&a, base, N_ELEMENTS(base), err) < 0 ||
+	    add_all(&a, private, N_ELEMENTS(private), err) < 0 || add_run(&a, in, err) < 0 ||
+	    add_binds(&a, in, err) < 0 ||
+	    add_argument(&a, &(struct argument){ { "--chdir", "/" }, "" }, err) < 0)
+		return -1;
+	a.n_options = a.n;
+	if (add_argument(&a,
+		&(struct argument){ { "--", program },
+		    "stage2, from a descriptor: it need not be in the view" },
+		err) < 0)
+		return -1;
+	*ret = a;
+	a = (struct bwrap_arguments){ 0 };
+	return 0;
+}
+
+void
+bwrap_arguments_done(struct bwrap_arguments *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		free(a->v[i]);
+		free(a->comment[i]);
+	}
+	free(a->v);
+	free(a->comment);
+	*a = (struct bwrap_arguments){ 0 };
+}

@@ -1,0 +1,695 @@
+#include "host/sandbox/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/caches/caches.h"
+#include "host/policy/defaults.h"
+#include "host/sandbox/bwrap.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/rules/access.h"
+#include "shared/rules/names.h"
+
+#define PATHS_MAX                                                                                  \
+	65536 /* of a plan, before what is the same is merged: bounds the work, not the project */
+
+static int
+no_memory(struct koda_error *err)
+{
+	return err_set(err, KODA_INTERNAL, ENOMEM, "view");
+}
+
+/* "/" has no name of its own. */
+static const char *
+below(const char *dir)
+{
+	return strcmp(dir, "/") == 0 ? "" : dir;
+}
+
+static bool
+is_below(const char *path, const char *dir)
+{
+	return path_is_inside(path, dir) && strcmp(path, dir) != 0;
+}
+
+static const char *
+private_of(const char *path)
+{
+	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
+		if (path_is_inside(path, bwrap_private[i]))
+			return bwrap_private[i];
+	}
+	return NULL;
+}
+
+static const char *
+containing(char *const *dirs, size_t n, const char *path)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (path_is_inside(path, dirs[i]))
+			return dirs[i];
+	}
+	return NULL;
+}
+
+/* ---- what may be written ---- */
+
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int
+push(char ***v, size_t *n, const char *path, struct koda_error *err)
+{
+	char **grown = reallocarray(*v, *n + 1, sizeof(*grown)), *copy;
+
+	if (grown == NULL)
+		return no_memory(err);
+	*v = grown;
+	copy = strdup(path);
+	if (copy == NULL)
+		return no_memory(err);
+	grown[(*n)++] = copy;
+	return 0;
+}
+
+/* None inside another: what contains sorts first. */
+static void
+outermost(char **v, size_t *n)
+{
+	size_t kept = 0;
+
+	if (*n > 1)
+		qsort(v, *n, sizeof(*v), by_text);
+	for (size_t i = 0; i < *n; i++) {
+		if (containing(v, kept, v[i]) != NULL)
+			free(v[i]);
+		else
+			v[kept++] = v[i];
+	}
+	*n = kept;
+}
+
+/* May anything in the directory be written, apart from the question whether allow_write names it? Asked for a name that
+ * no rule has; if one does, the answer is no. */
+static int
+is_open(const struct access_subject *who, const char *dir, bool *ret, struct koda_error *err)
+{
+	cleanup_free char *path = NULL;
+	struct access_verdict v;
+
+	if (asprintf(&path, "%s/\001", dir) < 0) {
+		path = NULL;
+		return no_memory(err);
+	}
+	v = access_judge(who, ACCESS_OP_WRITE, path, NULL);
+	*ret = v.allowed || v.rule == ACCESS_RULE_ALLOW_WRITE;
+	return 0;
+}
+
+static int
+add_writable(const struct access_subject *who, const char *dir, struct view *v,
+    struct koda_error *err)
+{
+	static const char *const needed[] = { "/dev", "/proc", "/run" };
+	char shown[256];
+	bool open = false;
+
+	/* A bind of it would cover what makes the sandbox one. */
+	for (size_t i = 0; i < N_ELEMENTS(needed); i++) {
+		if (!path_is_inside(needed[i], dir))
+			continue;
+		bytes_show(shown, sizeof(shown), dir, strlen(dir));
+		err_set(err, KODA_INVALID, 0,
+		    "commands cannot have all of '%s' to write in: give them a directory below it",
+		    shown);
+		return err_about(err, dir, access_rule_name(ACCESS_RULE_ALLOW_WRITE));
+	}
+	if (is_open(who, dir, &open, err) < 0)
+		return -1;
+	return open ? push(&v->writable, &v->n_writable, dir, err) : 0;
+}
+
+/*
+ * What lies in a writable directory is private: a command could write it otherwise. A cache that the policy itself lets be
+ * written, as a whole or a directory in it, is the host's own; around that directory there is no layer, so the rest of
+ * that cache is only read.
+ */
+static bool
+is_private(const struct view_input *in, const char *cache)
+{
+	const struct policy_list *allow = &in->policy->list[KODA_ALLOW_WRITE];
+	bool named = false;
+
+	for (size_t i = 0; i < allow->n; i++) {
+		if (is_below(cache, allow->v[i]))
+			return true;
+		named = named || path_is_inside(allow->v[i], cache);
+	}
+	for (size_t i = 0; i < in->n_also; i++)
+		named = named || path_is_inside(in->also[i], cache);
+	return !named;
+}
+
+static int
+add_cache(const struct view_input *in, const struct access_subject *who, const char *cache,
+    struct view *v, struct koda_error *err)
+{
+	size_t before = v->n_writable;
+
+	if (in->policy->flag[KODA_SHARE_CACHES])
+		return add_writable(who, cache, v, err);
+	if (!is_private(in, cache))
+		return 0;
+	if (add_writable(who, cache, v, err) < 0)
+		return -1;
+	return v->n_writable > before ? push(&v->cache, &v->n_caches, cache, err) : 0;
+}
+
+static int
+plan_writable(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	const struct policy_list *allow = &in->policy->list[KODA_ALLOW_WRITE];
+	const struct access_subject who = { in->policy, in->mode, in->home, in->state };
+
+	v->otherwise = access_rule_name(ACCESS_RULE_ALLOW_WRITE);
+	if (in->mode == KODA_PLAN || in->policy->trust == KODA_TRUST_FORBID) {
+		v->otherwise = access_rule_name(ACCESS_RULE_TRUST);
+		return 0;
+	}
+	for (size_t i = 0; i < allow->n; i++) {
+		if (add_writable(&who, allow->v[i], v, err) < 0)
+			return -1;
+	}
+	/* A slot that may change nothing has no use for them. */
+	for (size_t i = 0; allow->n > 0 && i < in->n_also; i++) {
+		if (add_writable(&who, in->also[i], v, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; allow->n > 0 && i < in->n_caches; i++) {
+		if (add_cache(in, &who, in->caches[i], v, err) < 0)
+			return -1;
+	}
+	if (allow->n > 0 && in->spare && !in->policy->flag[KODA_SHARE_CACHES])
+		v->spare = CACHES_SPARE;
+	outermost(v->writable, &v->n_writable);
+	return 0;
+}
+
+/* Where things are that commands look for: the project and the home directory. */
+static int
+plan_shown(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	const char *const wanted[] = { in->root, in->home };
+
+	for (size_t i = 0; i < N_ELEMENTS(wanted); i++) {
+		const char *path = wanted[i];
+		const char *private = path != NULL && path[0] == '/' ? private_of(path) : NULL;
+
+		if (private == NULL || strcmp(private, path) == 0 ||
+		    containing(v->writable, v->n_writable, path) != NULL)
+			continue;
+		if (push(&v->shown, &v->n_shown, path, err) < 0)
+			return -1;
+	}
+	outermost(v->shown, &v->n_shown);
+	return 0;
+}
+
+/* Is what lies there on the host there in the view? */
+static bool
+is_of_host(const struct view *v, const char *path)
+{
+	return private_of(path) == NULL || containing(v->writable, v->n_writable, path) != NULL ||
+	    containing(v->shown, v->n_shown, path) != NULL;
+}
+
+/* ---- mounts ---- */
+
+static int
+add_mount(struct view *v, enum view_mount_kind kind, const char *path,
+    const struct view_place *place, enum access_rule why, struct koda_error *err)
+{
+	struct view_mount *grown;
+	char *copy;
+
+	if (v->n_mounts >= PATHS_MAX)
+		return err_set(err, KODA_TOO_LARGE, 0, "more than %d places to protect", PATHS_MAX);
+	/* Room for twice as many whenever the number is a power of two. */
+	if ((v->n_mounts & (v->n_mounts - 1)) == 0) {
+		grown =
+		    reallocarray(v->mount, v->n_mounts > 0 ? 2 * v->n_mounts : 1, sizeof(*grown));
+		if (grown == NULL)
+			return no_memory(err);
+		v->mount = grown;
+	}
+	copy = strdup(path);
+	if (copy == NULL)
+		return no_memory(err);
+	v->mount[v->n_mounts++] = (struct view_mount){
+		.kind = kind,
+		.path = copy,
+		.dev = place != NULL ? place->dev : 0,
+		.ino = place != NULL ? place->ino : 0,
+		.why = access_rule_name(why),
+		.plain = kind == VIEW_PIN && why == ACCESS_RULE_GIT_CONFIG,
+	};
+	return 0;
+}
+
+/* A mount moves with the directory that it is in; one on each of those, and none of them moves. What is hidden stays
+ * hidden. */
+static int
+add_pins(const struct policy *p, struct view *v, const char *path, const char *dir,
+    struct koda_error *err)
+{
+	cleanup_free char *part = strdup(path);
+
+	if (part == NULL)
+		return no_memory(err);
+	for (char *slash = strchr(part + strlen(below(dir)) + 1, '/'); slash != NULL;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (policy_reads(p, part, NULL) &&
+		    add_mount(v, VIEW_PIN, part, NULL, ACCESS_RULE_TREE, err) < 0)
+			return -1;
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* Something below a writable directory that is not to be changed. What cannot be seen cannot be changed either. */
+static int
+add_protected(const struct view_input *in, struct view *v, enum view_mount_kind kind,
+    const char *path, const struct view_place *place, enum access_rule why, struct koda_error *err)
+{
+	const char *dir = containing(v->writable, v->n_writable, path);
+
+	if (dir == NULL || strcmp(dir, path) == 0 || !policy_reads(in->policy, path, NULL))
+		return 0;
+	if (add_pins(in->policy, v, path, dir, err) < 0)
+		return -1;
+	return add_mount(v, kind, path, place, why, err);
+}
+
+static int
+add_named(const struct view_input *in, struct view *v, const char *dir, const char *name,
+    enum access_rule why, struct koda_error *err)
+{
+	cleanup_free char *path = NULL;
+
+	if (dir == NULL || dir[0] != '/')
+		return 0;
+	if (asprintf(&path, "%s/%s", below(dir), name) < 0) {
+		path = NULL;
+		return no_memory(err);
+	}
+	return add_protected(in, v, VIEW_READ_ONLY, path, NULL, why, err);
+}
+
+/* Of a private cache that lies in a writable directory: what it is in stays, or another one could be put there. */
+static int
+plan_caches(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	for (size_t i = 0; i < v->n_caches; i++) {
+		const char *dir = containing(v->writable, v->n_writable, v->cache[i]);
+
+		if (dir != NULL && strcmp(dir, v->cache[i]) != 0 &&
+		    add_pins(in->policy, v, v->cache[i], dir, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A place that is hidden: and its parents stay, or what is hidden could be moved to where it is not. */
+static int
+add_hidden(const struct view_input *in, struct view *v, const char *path, enum access_rule why,
+    struct koda_error *err)
+{
+	const char *dir = containing(v->writable, v->n_writable, path);
+
+	if (!is_of_host(v, path))
+		return 0;
+	if (dir != NULL && add_pins(in->policy, v, path, dir, err) < 0)
+		return -1;
+	if (add_mount(v, VIEW_HIDE, path, NULL, why, err) < 0)
+		return -1;
+	v->mount[v->n_mounts - 1].outside = dir == NULL;
+	return 0;
+}
+
+/* Does a rule hide a directory above it? */
+static bool
+is_below_deny(const struct policy *p, const char *path)
+{
+	const struct policy_list *deny = &p->list[KODA_DENY_READ];
+
+	for (size_t i = 0; i < deny->n; i++) {
+		if (is_below(path, deny->v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The directory that contains path decides; what says the same as it is not needed. */
+static bool
+parent_reads(const struct policy *p, const char *path)
+{
+	char parent[PATH_LEN_MAX + 1];
+	const char *slash = strrchr(path, '/');
+	size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+	if (len > PATH_LEN_MAX)
+		return true;
+	memcpy(parent, path, len);
+	parent[len] = '\0';
+	return policy_reads(p, parent, NULL);
+}
+
+static int
+plan_reading(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	const struct policy_list *deny = &in->policy->list[KODA_DENY_READ];
+	const struct policy_list *holes = &in->policy->list[KODA_ALLOW_READ_WITHIN_DENY];
+
+	for (size_t i = 0; i < deny->n; i++) {
+		if (strcmp(deny->v[i], "/") == 0)
+			return err_set(err, KODA_INVALID, 0,
+			    "no command runs where '/' may not be read");
+		if (parent_reads(in->policy, deny->v[i]) &&
+		    add_hidden(in, v, deny->v[i], ACCESS_RULE_DENY_READ, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < holes->n; i++) {
+		if (policy_reads(in->policy, holes->v[i], NULL) &&
+		    !parent_reads(in->policy, holes->v[i]) && is_of_host(v, holes->v[i]) &&
+		    add_mount(v, VIEW_HOLE, holes->v[i], NULL, ACCESS_RULE_READ_HOLE, err) < 0)
+			return -1;
+	}
+	/* They may be written, so they may be read: there is a hole for them, or they are in one. */
+	for (size_t i = 0; i < v->n_writable; i++) {
+		if (is_below_deny(in->policy, v->writable[i]) &&
+		    add_mount(v, VIEW_WRITABLE_HOLE, v->writable[i], NULL, ACCESS_RULE_ALLOW_WRITE,
+			err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; in->home[0] == '/' && default_hidden[i] != NULL; i++) {
+		cleanup_free char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", below(in->home), default_hidden[i]) < 0) {
+			path = NULL;
+			return no_memory(err);
+		}
+		if (policy_reads(in->policy, path, NULL) &&
+		    add_hidden(in, v, path, ACCESS_RULE_FULLY_DENIED, err) < 0)
+			return -1;
+	}
+	/* Also where the policy hides it anyway: a hole of the policy's would show it again. */
+	return in->state != NULL && in->state[0] == '/'
+	    ? add_hidden(in, v, in->state, ACCESS_RULE_FULLY_DENIED, err)
+	    : 0;
+}
+
+/*
+ * Is it enough to mount it if it is there (plan_places)? A rule `dir/name` pins `dir` also where there is no such name in
+ * it, so that nothing can be put there by moving `dir`. What a name protects at any depth the comparison finds wherever
+ * it comes from, and `.github` or `.bundle` can be removed.
+ */
+static bool
+is_left_to_places(const struct policy *p, const struct view *v, const char *path)
+{
+	const char *rule = names_rule_at(&p->list[KODA_DENY_WRITE_NAMES], path);
+
+	/* Nobody looks for names in a cache. */
+	for (size_t i = 0; i < v->n_caches; i++) {
+		if (path_is_inside(path, v->cache[i]))
+			return false;
+	}
+	return rule != NULL && strchr(rule, '/') != NULL;
+}
+
+static int
+plan_writing(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	const struct policy_list *deny = &in->policy->list[KODA_DENY_WRITE_WITHIN_ALLOW];
+
+	for (size_t i = 0; i < deny->n; i++) {
+		if (is_left_to_places(in->policy, v, deny->v[i]))
+			continue;
+		if (add_protected(in, v, VIEW_READ_ONLY, deny->v[i], NULL, ACCESS_RULE_DENY_WRITE,
+			err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; default_koda[i] != NULL; i++) {
+		if (add_named(in, v, in->root, default_koda[i], ACCESS_RULE_KODA_PLACE, err) < 0 ||
+		    add_named(in, v, in->home, default_koda[i], ACCESS_RULE_KODA_PLACE, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The worker reports .koda as it does git directories: in both somebody looks for what to do. */
+static bool
+is_koda_place(const char *path)
+{
+	const char *at = strcasestr(path, "/.koda");
+
+	while (at != NULL && at[6] != '/' && at[6] != '\0')
+		at = strcasestr(at + 1, "/.koda");
+	return at != NULL;
+}
+
+static int
+plan_places(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	for (size_t i = 0; i < in->n_places; i++) {
+		const struct view_place *place = &in->places[i];
+		enum view_mount_kind kind =
+		    place->kind == VIEW_PLACE_GIT_DIR ? VIEW_PIN : VIEW_READ_ONLY;
+		enum access_rule why = place->kind == VIEW_PLACE_RULE ? ACCESS_RULE_DENY_WRITE
+		    : place->kind == VIEW_PLACE_NAME                  ? ACCESS_RULE_DENY_NAME
+		    : is_koda_place(place->path)                      ? ACCESS_RULE_KODA_PLACE
+								      : ACCESS_RULE_GIT_CONFIG;
+
+		if (in->policy->flag[KODA_ALLOW_GIT_CONFIG] && why == ACCESS_RULE_GIT_CONFIG)
+			continue;
+		if (add_protected(in, v, kind, place->path, place, why, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A writable directory is a mount already; that it is a git directory has to be said all the same. */
+static int
+plan_git_dir(const struct view_input *in, struct view *v, struct koda_error *err)
+{
+	if (in->git_dir == NULL || in->policy->flag[KODA_ALLOW_GIT_CONFIG] ||
+	    containing(v->writable, v->n_writable, in->git_dir) == NULL)
+		return 0;
+	return add_mount(v, VIEW_PIN, in->git_dir, NULL, ACCESS_RULE_GIT_CONFIG, err);
+}
+
+/* Of two mounts of one place: which says more. */
+static int
+strength(const struct view_mount *m)
+{
+	switch (m->kind) {
+	case VIEW_PIN:
+		return strcmp(m->why, access_rule_name(ACCESS_RULE_TREE)) == 0 ? 0 : 1;
+	case VIEW_READ_ONLY:
+		return 2;
+	case VIEW_HOLE:
+		return 3;
+	case VIEW_WRITABLE_HOLE:
+		return 4;
+	case VIEW_HIDE:
+		return 5;
+	}
+	return 6;
+}
+
+static int
+by_path_and_strength(const void *a, const void *b)
+{
+	const struct view_mount *x = a, *y = b;
+	int r = strcmp(x->path, y->path);
+
+	if (r == 0)
+		r = strength(y) - strength(x);
+	if (r == 0) /* the one that was seen */
+		r = (y->ino != 0) - (x->ino != 0);
+	return r != 0 ? r : strcmp(x->why, y->why);
+}
+
+static void
+merge(struct view *v)
+{
+	size_t kept = 0;
+
+	if (v->n_mounts > 1)
+		qsort(v->mount, v->n_mounts, sizeof(*v->mount), by_path_and_strength);
+	for (size_t i = 0; i < v->n_mounts; i++) {
+		struct view_mount *m = &v->mount[i], *last = kept > 0 ? &v->mount[kept - 1] : NULL;
+
+		if (last == NULL || strcmp(last->path, m->path) != 0) {
+			v->mount[kept++] = *m;
+			continue;
+		}
+		last->plain = last->plain || m->plain;
+		if (last->ino == 0) {
+			last->dev = m->dev;
+			last->ino = m->ino;
+		}
+		free(m->path);
+	}
+	v->n_mounts = kept;
+}
+
+int
+view_plan(const struct view_input *in, struct view *ret, struct koda_error *err)
+{
+	cleanup(view_done) struct view v = { 0 };
+
+	if (plan_writable(in, &v, err) < 0 || plan_caches(in, &v, err) < 0 ||
+	    plan_shown(in, &v, err) < 0 || plan_reading(in, &v, err) < 0 ||
+	    plan_writing(in, &v, err) < 0 || plan_places(in, &v, err) < 0 ||
+	    plan_git_dir(in, &v, err) < 0)
+		return -1;
+	merge(&v);
+	*ret = v;
+	v = (struct view){ 0 };
+	return 0;
+}
+
+void
+view_done(struct view *v)
+{
+	for (size_t i = 0; i < v->n_writable; i++)
+		free(v->writable[i]);
+	for (size_t i = 0; i < v->n_shown; i++)
+		free(v->shown[i]);
+	for (size_t i = 0; i < v->n_mounts; i++)
+		free(v->mount[i].path);
+	for (size_t i = 0; i < v->n_caches; i++)
+		free(v->cache[i]);
+	free(v->writable);
+	free(v->cache);
+	free(v->shown);
+	free(v->mount);
+	*v = (struct view){ 0 };
+}
+
+/* ---- asked ---- */
+
+static bool
+answer(bool yes, const char *why, const char **ret_why)
+{
+	if (ret_why != NULL)
+		*ret_why = why;
+	return yes;
+}
+
+/* Is path in a directory that leads from a private place to one of these? stage2 makes it read-only. */
+static bool
+is_on_way(const char *private, char *const *dirs, size_t n, const char *path)
+{
+	size_t len = strlen(private) + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *slash;
+		size_t way;
+
+		if (!is_below(dirs[i], private))
+			continue;
+		slash = strchr(dirs[i] + len, '/');
+		way = slash == NULL ? 0 : (size_t)(slash - dirs[i]);
+		if (way != 0 && strncmp(path, dirs[i], way) == 0 &&
+		    (path[way] == '/' || path[way] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+bool
+view_writes(const struct view *v, const char *path, const char **ret_why)
+{
+	const char *private = private_of(path);
+	const char *why = access_rule_name(ACCESS_RULE_ALLOW_WRITE);
+	bool yes = true;
+
+	if (!is_of_host(v, path) &&
+	    (is_on_way(private, v->writable, v->n_writable, path) ||
+		is_on_way(private, v->shown, v->n_shown, path)))
+		return answer(false, why, ret_why);
+	if (!is_of_host(v, path))
+		/* Of /run the runtime directory is theirs. */
+		return strcmp(private, "/run") != 0 || path_is_inside(path, "/run/user") ||
+			(v->spare != NULL && path_is_inside(path, v->spare))
+		    ? answer(true, why, ret_why)
+		    : answer(false, why, ret_why);
+	if (containing(v->writable, v->n_writable, path) == NULL)
+		return answer(false, v->otherwise != NULL ? v->otherwise : why, ret_why);
+	for (size_t i = 0; i < v->n_mounts; i++) {
+		const struct view_mount *m = &v->mount[i];
+
+		if (!path_is_inside(path, m->path))
+			continue;
+		if (m->kind == VIEW_WRITABLE_HOLE) {
+			yes = true;
+			why = m->why;
+		} else if (m->kind != VIEW_PIN || strcmp(path, m->path) == 0) {
+			yes = false;
+			why = m->why;
+		}
+	}
+	return answer(yes, yes && view_is_cached(v, path) ? "private_cache" : why, ret_why);
+}
+
+bool
+view_shows(const struct view *v, const char *path, const char **ret_why)
+{
+	const char *why = access_rule_name(ACCESS_RULE_DEFAULT_READ);
+	bool yes = true;
+
+	for (size_t i = 0; is_of_host(v, path) && i < v->n_mounts; i++) {
+		const struct view_mount *m = &v->mount[i];
+
+		if (!path_is_inside(path, m->path) || m->kind == VIEW_PIN ||
+		    m->kind == VIEW_READ_ONLY)
+			continue;
+		yes = m->kind != VIEW_HIDE;
+		why = m->why;
+	}
+	return answer(yes, why, ret_why);
+}
+
+bool
+view_has(const struct view *v, const char *path)
+{
+	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
+		if (strcmp(path, bwrap_private[i]) == 0 && strcmp(path, "/run") != 0 &&
+		    containing(v->writable, v->n_writable, path) == NULL)
+			return true;
+	}
+	return is_of_host(v, path) && view_writes(v, path, NULL);
+}
+
+bool
+view_is_cached(const struct view *v, const char *path)
+{
+	return containing(v->cache, v->n_caches, path) != NULL;
+}
+
+bool
+view_binds(const struct view *v, const char *dir)
+{
+	const char *cache = containing(v->cache, v->n_caches, dir);
+
+	return cache == NULL || strcmp(cache, dir) != 0;
+}

@@ -1,0 +1,76 @@
+#include "host/session/handle.h"
+
+#include <stdint.h>
+
+#include "host/session/session.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define SLICE_MS  1000 /* of a wait without limit */
+
+void
+handle_hold(struct handle *handle)
+{
+	handle->held++;
+}
+
+void
+handle_let_go(struct handle *handle)
+{
+	if (--handle->held == 0 && handle->freed)
+		handle->destroy(handle);
+}
+
+bool
+handle_postpone(struct handle *handle)
+{
+	/* What is over may be of a session that is gone; nothing of ours goes on with it. */
+	if (handle->over || !handle->ses->in_event)
+		return false;
+	if (!handle->is_unwanted) {
+		handle->is_unwanted = true;
+		handle->unwanted = handle->ses->unwanted;
+		handle->ses->unwanted = handle;
+	}
+	return true;
+}
+
+void
+handle_free(struct handle *handle)
+{
+	session_forget(handle);
+	handle->freed = true;
+	if (handle->held == 0)
+		handle->destroy(handle);
+}
+
+static int
+wait_for(const struct handle *handle, int timeout_ms, struct koda_error *err)
+{
+	const uint64_t until =
+	    timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	while (!handle->over) {
+		uint64_t now = timeout_ms <= 0 ? 0 : now_ns();
+		int ms = timeout_ms < 0 ? SLICE_MS
+		    : now >= until      ? 0
+					: (int)((until - now) / NS_PER_MS + 1);
+
+		if (session_check(handle->ses, err) < 0 ||
+		    session_turn(handle->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
+			return -1;
+		if (!handle->over && timeout_ms >= 0 && now_ns() >= until)
+			return 0;
+	}
+	return 1;
+}
+
+int
+handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err)
+{
+	int r;
+
+	handle_hold(handle); /* whoever is told meanwhile may free it */
+	r = wait_for(handle, timeout_ms, err);
+	handle_let_go(handle);
+	return r;
+}

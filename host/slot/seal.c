@@ -1,0 +1,125 @@
+#include "host/slot/seal.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "host/protect/journal.h"
+#include "host/protect/recovery.h"
+#include "host/sandbox/sandbox.h"
+#include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+
+#define ALSO_MAX 64 /* caches, of which there are fewer, and a git directory */
+
+int
+seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
+    const uint8_t token[TOKEN_BYTES], bool quarantine, struct koda_error *err)
+{
+	const struct koda_session *ses = slot->ses;
+	const struct sandbox *sb = quarantine ? slot->sandbox : NULL;
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Seal seal = KODA__SEAL__INIT;
+	ProtobufCBinaryData also[ALSO_MAX + JOURNAL_FILES_MAX];
+	const uint8_t *packed;
+	size_t len, n = 0;
+	ssize_t packed_len;
+	int quarantine_fd = -1;
+
+	packed = koda_policy_packed(slot->policy, &len);
+	seal.protocol = KODA_PROTOCOL_VERSION;
+	seal.policy = (ProtobufCBinaryData){ len, (uint8_t *)packed };
+	seal.mode = (Koda__Mode)ses->mode;
+	seal.root = message_text(ses->root);
+	seal.root_dev = ses->root_dev;
+	seal.root_ino = ses->root_ino;
+	seal.home = message_text(ses->home);
+	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
+	if (ses->recovering != NULL)
+		quarantine_fd = ses->recovering->quarantine_fd;
+	else if (sb != NULL)
+		quarantine_fd = sb->quarantine_fd;
+	seal.has_quarantine = quarantine_fd >= 0;
+	seal.quarantine = seal.has_quarantine;
+	seal.has_state = ses->state != NULL;
+	if (seal.has_state)
+		seal.state = message_text(ses->state);
+	/* What commands write beside the policy's, so that what they plant there can be taken away. */
+	if (sb != NULL && sb->git_dir != NULL && view_writes(&sb->view, sb->git_dir, NULL))
+		also[n++] = message_text(sb->git_dir);
+	/* Those that are shared with the host: what is written to the others does not reach it. */
+	for (size_t i = 0; sb != NULL && i < sb->caches.n && n < N_ELEMENTS(also); i++)
+		if (view_writes(&sb->view, sb->caches.v[i].path, NULL) &&
+		    !view_is_cached(&sb->view, sb->caches.v[i].path))
+			also[n++] = message_text(sb->caches.v[i].path);
+	for (size_t i = 0; ses->recovering != NULL && i < ses->recovering->n_caches; i++)
+		if (n < N_ELEMENTS(also))
+			also[n++] = message_text(ses->recovering->cache[i]);
+	seal.commands_write = also;
+	seal.n_commands_write = n;
+	req.id = id;
+	req.op_case = KODA__REQUEST__OP_SEAL;
+	req.seal = &seal;
+	packed_len = message_queue(fs, &req.base, err);
+	if (packed_len < 0 || !seal.has_quarantine)
+		return packed_len < 0 ? -1 : 0;
+	return frame_flush_with_fd(fs, (size_t)packed_len, quarantine_fd, SLOT_READY_MS, err);
+}
+
+/* Does it enforce all that it could on a kernel that has it? Where not, Auto does not start. */
+static int
+check_enforcement(struct koda_session *ses, const struct koda_enforcement *has,
+    struct koda_error *err)
+{
+	struct koda_error why;
+
+	if (has->landlock_abi >= LOCKDOWN_ABI_FULL && has->seccomp)
+		return 0;
+	err_set(&why, KODA_UNSUPPORTED, 0,
+	    "this kernel does not confine the worker in full (Landlock ABI %u, %u needed; seccomp %s): "
+	    "%s",
+	    has->landlock_abi, LOCKDOWN_ABI_FULL, has->seccomp ? "yes" : "no",
+	    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or Linux 6.2 or newer"
+				   : "the worker's own checks still hold");
+	if (ses->mode == KODA_AUTO) {
+		*err = why;
+		return -1;
+	}
+	if (!ses->said_degraded)
+		session_event(ses, KODA_EVENT_DEGRADED, "%s", why.message);
+	ses->said_degraded = true;
+	return 0;
+}
+
+int
+seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_enforcement *ret,
+    struct koda_error *err)
+{
+	const Koda__Ready *ready = reply->ready;
+
+	if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
+		struct koda_result none = { .fd = -1 };
+
+		marshal_result(KODA_OP_PING, reply, -1, NULL, &none, err);
+		err_wrap(err, "the worker cannot start");
+		return 1;
+	}
+	if (reply->result_case != KODA__REPLY__RESULT_READY)
+		return err_set(err, KODA_PROTOCOL, 0, "the worker's first reply is not Ready");
+	if (ready->protocol != KODA_PROTOCOL_VERSION) {
+		err_set(err, KODA_UNSUPPORTED, 0,
+		    "the worker speaks protocol %u and this library %u: install both from one build",
+		    ready->protocol, KODA_PROTOCOL_VERSION);
+		return 1;
+	}
+	if (ready->policy_digest.len != KODA_DIGEST_BYTES ||
+	    sodium_memcmp(ready->policy_digest.data, koda_policy_digest(slot->policy),
+		KODA_DIGEST_BYTES) != 0)
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the worker has another policy than it was given");
+	*ret = (struct koda_enforcement){
+		.landlock_abi = ready->enforcement->landlock_abi,
+		.seccomp = ready->enforcement->seccomp,
+		.mount_view = slot->sandbox != NULL,
+	};
+	return check_enforcement(slot->ses, ret, err) < 0 ? 1 : 0;
+}
