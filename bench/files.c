@@ -16,7 +16,7 @@
 #include "bench/floor.h"
 #include "bench/memory.h"
 #include "shared/base/cleanup.h"
-#include "worker/resolve.h"
+#include "worker/files/resolve.h"
 
 #define SMALL     4096u
 #define EDIT_SIZE (16u << 10)

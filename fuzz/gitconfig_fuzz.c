@@ -1,7 +1,7 @@
 /* A command's git configuration: what is kept of it, read again, is the same, and nothing in it is more than inert. The
  * other small files of a git directory go the same way. */
 #include "fuzz/fuzz.h"
-#include "worker/gitconfig.h"
+#include "worker/scan/gitconfig.h"
 
 static bool
 keep(void *data, const struct gitconfig_var *v)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "worker/gitindex.h"
+#include "worker/scan/gitindex.h"
 
 struct seen {
 	size_t n, links, hidden, bytes;

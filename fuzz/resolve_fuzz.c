@@ -9,7 +9,7 @@
 
 #include "fuzz/fuzz.h"
 #include "shared/base/cleanup.h"
-#include "worker/resolve.h"
+#include "worker/files/resolve.h"
 
 static char base[128], root[256];
 static struct resolver resolver = { .depth = 40 };

@@ -13,7 +13,7 @@
 #include "search/sink.h"
 #include "search/watchdog.h"
 #include "shared/base/cleanup.h"
-#include "worker/change.h"
+#include "worker/files/change.h"
 #include "worker/say.h"
 
 /* Between two files that have nothing to tell, how many until we look whether what is queued has waited long enough. */

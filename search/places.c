@@ -10,8 +10,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
-#include "worker/gitconfig.h"
 #include "worker/say.h"
+#include "worker/scan/gitconfig.h"
 
 /* ---- small files outside of the places ---- */
 

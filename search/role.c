@@ -1,7 +1,7 @@
 #include "search/op_search.h"
 #include "search/places.h"
 #include "shared/base/cleanup.h"
-#include "worker/op.h"
+#include "worker/ops/op.h"
 
 /* A directory of each level, the places, and what opening one of them takes. */
 #define FDS_MAX (WALK_DEPTH_MAX + SEARCH_PATHS_MAX + 64)

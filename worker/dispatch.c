@@ -1,5 +1,5 @@
 #include "shared/base/cleanup.h"
-#include "worker/op.h"
+#include "worker/ops/op.h"
 #include "worker/session.h"
 
 /* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */

@@ -15,7 +15,7 @@
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
-#include "worker/resolve.h"
+#include "worker/files/resolve.h"
 
 struct sock_filter;
 

@@ -1,6 +1,6 @@
 /* What protected places lead to, for the judge of changes. */
 #include "shared/base/cleanup.h"
-#include "worker/scan.h"
+#include "worker/scan/scan.h"
 #include "worker/session.h"
 
 /* Before the first change: where a session has no commands, nothing else was looked at. */

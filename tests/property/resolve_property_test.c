@@ -1,12 +1,12 @@
 /*
- * worker/resolve against a model that is slow and obviously right: a tree in memory, where '..' is
+ * worker/files/resolve against a model that is slow and obviously right: a tree in memory, where '..' is
  * a pointer to the parent, and a list of what is still to do. Over random trees with links that are
  * really on the disk, each random path has to have the same outcome in both, and the kernel, asked
  * for the same path, has to be at the same file.
  */
 #include "tests/support/proof.h"
 
-#include "worker/resolve.h"
+#include "worker/files/resolve.h"
 
 #define NODES_MAX  48
 #define TOKENS_MAX 1024 /* forty links of a few steps each */

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/gitconfig.h"
+#include "worker/scan/gitconfig.h"
 
 #define must(x) assert_true(x)
 

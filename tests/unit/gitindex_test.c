@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/gitindex.h"
+#include "worker/scan/gitindex.h"
 
 #define must(x) assert_true(x)
 

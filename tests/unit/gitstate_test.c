@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/gitstate.h"
+#include "worker/scan/gitstate.h"
 
 #define must(x) assert_true(x)
 #define HASH    "0123456789012345678901234567890123456789"

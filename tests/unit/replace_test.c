@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/replace.h"
-#include "worker/tree.h"
+#include "worker/files/replace.h"
+#include "worker/files/tree.h"
 
 #define must(x)                                                                                    \
 	do {                                                                                       \

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/resolve.h"
+#include "worker/files/resolve.h"
 
 #define must(x)                                                                                    \
 	do {                                                                                       \

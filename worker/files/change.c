@@ -1,0 +1,237 @@
+#include "worker/files/change.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+
+#include "shared/base/cleanup.h"
+#include "worker/files/digest.h"
+#include "worker/pause.h"
+#include "worker/say.h"
+
+/* Another worker holds the lock for as long as one edit takes. Somebody else may hold it for ever, and
+ * must not stop us: the file is compared once more before it is replaced. */
+#define LOCK_WAIT_MS 2
+#define LOCK_WAITS   200
+
+Koda__FileType
+file_type_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return KODA__FILE_TYPE__FILE_REGULAR;
+	case S_IFDIR:
+		return KODA__FILE_TYPE__FILE_DIRECTORY;
+	case S_IFLNK:
+		return KODA__FILE_TYPE__FILE_SYMLINK;
+	default:
+		return KODA__FILE_TYPE__FILE_OTHER;
+	}
+}
+
+int
+refuse_special(const struct place *at, const char *verb, struct koda_error *err)
+{
+	const char *what = NULL;
+
+	switch (at->st.st_mode & S_IFMT) {
+	case S_IFIFO:
+		what = "a FIFO";
+		break;
+	case S_IFSOCK:
+		what = "a socket";
+		break;
+	case S_IFCHR:
+	case S_IFBLK:
+		what = "a device";
+		break;
+	default:
+		return 0;
+	}
+	char shown[512];
+
+	bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
+	err_set(err, KODA_IO, 0, "%s '%s': is %s", verb, shown, what);
+	return err_about(err, at->path, NULL);
+}
+
+int
+may_write(const struct session *ses, const struct place *at, const char *verb,
+    struct koda_error *err)
+{
+	/* The owner's bit decides for the owner, whatever list there is; asking costs more than that. */
+	if (at->st.st_uid == ses->euid && (at->st.st_mode & S_IWUSR) != 0)
+		return 0;
+	if (faccessat(at->target_fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+		return say(err, KODA_IO, errno, verb, at->path);
+	return 0;
+}
+
+struct outcome *
+outcome_new(struct session *ses, const struct place *at, struct koda_error *err)
+{
+	struct outcome *out = session_alloc(ses, sizeof(*out), err);
+
+	if (out == NULL)
+		return NULL;
+	koda__outcome__init(&out->msg);
+	out->msg.path = bytes_of(at->path, strlen(at->path));
+	if (at->target_fd >= 0) {
+		out->msg.has_type = true;
+		out->msg.type = file_type_of(at->st.st_mode);
+		out->msg.has_size_before = S_ISREG(at->st.st_mode);
+		out->msg.size_before = (uint64_t)at->st.st_size;
+	}
+	return out;
+}
+
+/* ---- guards ---- */
+
+static int
+conflict(struct koda_error *err, const struct place *at, const char *what)
+{
+	return say(err, KODA_CONFLICT, 0, what, at->path);
+}
+
+int
+guard_check(const Koda__Guard *guard, const struct place *at, struct koda_error *err)
+{
+	if (guard == NULL)
+		return 0;
+	if (guard->has_path &&
+	    (guard->path.len != strlen(at->path) ||
+		memcmp(guard->path.data, at->path, guard->path.len) != 0))
+		return conflict(err, at, "that path means another place by now:");
+	if (guard->has_absent && guard->absent && at->target_fd >= 0)
+		return conflict(err, at, "there is something already at");
+	if ((guard->has_digest || guard->has_type) && at->target_fd < 0)
+		return conflict(err, at, "there is nothing any more at");
+	if (guard->has_type && file_type_of(at->st.st_mode) != guard->type)
+		return conflict(err, at, "that is of another type by now:");
+	if (guard->has_digest && !S_ISREG(at->st.st_mode))
+		return conflict(err, at, "that is no regular file any more:");
+	return 0;
+}
+
+int
+guard_compare(const Koda__Guard *guard, const struct place *at,
+    const uint8_t digest[KODA_DIGEST_BYTES], struct koda_error *err)
+{
+	if (guard == NULL || !guard->has_digest ||
+	    memcmp(guard->digest.data, digest, KODA_DIGEST_BYTES) == 0)
+		return 0;
+	return conflict(err, at, "the content is another by now:");
+}
+
+int
+guard_digest(struct session *ses, const Koda__Guard *guard, const struct place *at, int fd,
+    bool dry, struct outcome *out, struct koda_error *err)
+{
+	cleanup_close int opened = -1;
+
+	/* A dry run says what it is of, so that whoever approves it can bind the act to that. */
+	if ((guard == NULL || !guard->has_digest) &&
+	    !(dry && at->target_fd >= 0 && S_ISREG(at->st.st_mode)))
+		return 0;
+	if (fd < 0)
+		fd = opened = resolve_reopen(&ses->res, at->target_fd, O_RDONLY | O_NOCTTY);
+	if (fd < 0 || digest_file(fd, out->digest_before) < 0)
+		return say(err, KODA_IO, errno, "compare", at->path);
+	out->msg.has_digest_before = true;
+	out->msg.digest_before = bytes_of(out->digest_before, KODA_DIGEST_BYTES);
+	return guard_compare(guard, at, out->digest_before, err);
+}
+
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool
+still_the_same(const struct place *at)
+{
+	struct stat st;
+
+	return fstatat(at->parent_fd, at->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    same_file(&st, &at->st) && st.st_size == at->st.st_size &&
+	    st.st_mtim.tv_sec == at->st.st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == at->st.st_mtim.tv_nsec &&
+	    st.st_ctim.tv_sec == at->st.st_ctim.tv_sec &&
+	    st.st_ctim.tv_nsec == at->st.st_ctim.tv_nsec;
+}
+
+int
+open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct koda_error *err)
+{
+	cleanup_close int fd = resolve_reopen(&ses->res, at->target_fd, O_RDONLY | O_NOCTTY);
+
+	if (fd < 0)
+		return say(err, KODA_IO, errno, "open", at->path);
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		/* Some file systems lock nothing. */
+		if (errno != EWOULDBLOCK || i == LOCK_WAITS)
+			break;
+		poll(NULL, 0, LOCK_WAIT_MS);
+	}
+	if (!still_the_same(at))
+		return 1;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* ---- the change ---- */
+
+static int
+say_prepared(struct session *ses, const struct change *c, const struct stage *s,
+    struct koda_error *err)
+{
+	Koda__Prepared prepared = KODA__PREPARED__INIT;
+	const struct place *at = c->at;
+
+	/* The name that appears: the first that is missing. */
+	prepared.place = bytes_of(at->path, (size_t)(at->name - at->path) + place_name_len(at));
+	prepared.has_temp = true;
+	prepared.temp = bytes_of(s->temp, strlen(s->temp));
+	prepared.dev = s->dev;
+	prepared.ino = s->ino;
+	prepared.outcome = c->outcome;
+	return session_prepared(ses, &prepared, err);
+}
+
+int
+change_perform(struct session *ses, const struct change *c, struct koda_error *err)
+{
+	cleanup(stage_done) struct stage s = STAGE_EMPTY;
+	const struct stage_how how = { ses->umask, c->durable };
+	/* What appears as a directory cannot replace anything but an empty one: never that. */
+	const bool exclusive = c->exclusive || c->content == NULL || *c->at->missing != '\0';
+	int r;
+
+	if (ses->prepares++ == PREPARED_MAX)
+		return say(err, KODA_CONFLICT, 0, "others change it without end:", c->at->path);
+	if (stage_make(&s, c->at, ses->token, ses->id, c->content, &how, err) < 0 ||
+	    say_prepared(ses, c, &s, err) < 0)
+		return -1;
+	PAUSE_POINT(PAUSE_PREPARED);
+	r = session_verify_parent(ses, c->at, err);
+	if (r == 0 && c->same && !still_the_same(c->at))
+		r = 1;
+	/* With nobody holding it what is replaced goes in the rename and not behind it, in one transaction of
+	 * the file system. (Who edits holds it, for its lock: others wait their turn until it is replaced.) */
+	if (r == 0) {
+		close_at(&ses->at.target_fd);
+		ses->at.target_fd = -1;
+		r = stage_commit(&s, exclusive, err);
+	}
+	if (r != 0) {
+		session_not_done(ses);
+		return r;
+	}
+	PAUSE_POINT(PAUSE_ACTED);
+	if (stage_sync(&s) < 0)
+		return say(err, KODA_UNKNOWN, errno,
+		    "done, but nobody knows whether a power failure would undo it:", c->at->path);
+	return 0;
+}

@@ -1,0 +1,56 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/ops/op.h"
+#include "worker/scan/scan_reply.h"
+
+static int
+compare(struct scan *sc, const Koda__Compare *ask, struct koda_error *err)
+{
+	const bool busy = ask->has_busy && ask->busy;
+
+	if (ask->has_look && ask->look)
+		return scan_look(sc, busy, err);
+	if (ask->has_gentle && ask->gentle)
+		return scan_compare_gently(sc, busy, err);
+	return scan_compare(sc, ask->has_mounted && ask->mounted, busy, err);
+}
+
+int
+op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
+{
+	const Koda__Compare *ask = req->compare;
+	Koda__Compared *msg = session_alloc(ses, sizeof(*msg), err);
+	struct scan *sc = ses->scan;
+	size_t used = 0;
+
+	if (msg == NULL)
+		return -1;
+	if (sc == NULL || !ses->scanned)
+		return err_set(err, KODA_INVALID, 0, "nothing was scanned");
+	if (ask->has_keep)
+		scan_quarantine(sc)->left = ask->keep;
+	if (ask->has_command) {
+		struct quarantine *q = scan_quarantine(sc);
+
+		free(q->command);
+		q->command = strndup((const char *)ask->command.data, ask->command.len);
+	}
+	if (ask->has_again && ask->again)
+		scan_try_again(sc);
+	/* What was found is told to its end before anything else is looked for. */
+	if (!scan_has_more(sc) && compare(sc, ask, err) < 0)
+		return -1;
+	koda__compared__init(msg);
+	if (scan_changes(ses, sc, &msg->change, &msg->n_change, &used, err) < 0 ||
+	    scan_places(ses, sc, &msg->place, &msg->n_place, used, err) < 0)
+		return -1;
+	msg->watched = scan_watched(sc);
+	msg->has_watch_errno = !msg->watched;
+	msg->watch_errno = (uint32_t)scan_watch_errno(sc);
+	msg->has_cut = msg->cut = scan_cut(sc);
+	msg->has_more = msg->more = scan_has_more(sc);
+	rep->result_case = KODA__REPLY__RESULT_COMPARED;
+	rep->compared = msg;
+	return 0;
+}

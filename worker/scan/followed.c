@@ -1,0 +1,323 @@
+#include "worker/scan/followed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "shared/base/cleanup.h"
+#include "worker/scan/gitdir.h"
+#include "worker/scan/gitindex.h"
+#include "worker/scan/gitstate.h"
+#include "worker/scan/live.h"
+
+/* No path that git writes into a ref is longer. */
+#define REF_MAX (2 * PATH_LEN_MAX)
+/* MERGE_RR of a merge with a thousand conflicts; pathspecs of a bisect. */
+#define LIST_MAX (1u << 20)
+#define SHOWN    200
+
+#define MERGE_RR "MERGE_RR"
+#define GITDIR   "gitdir" /* names the .git file of a linked worktree */
+
+static bool
+is_shared_index(const char *name)
+{
+	return strncasecmp(name, "sharedindex.", strlen("sharedindex.")) == 0;
+}
+
+/* Does git by itself write a ref of that name into a git directory? Case is ignored, because some file systems ignore it.
+ * Files with messages do not count: a person's message can begin with "ref:". */
+static bool
+is_head_like(const char *name)
+{
+	const size_t n = strlen(name);
+
+	if (n == 0 || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-") != n)
+		return false;
+	return strcasecmp(name, "EDIT_DESCRIPTION") != 0 &&
+	    (n < 3 || strcasecmp(name + n - 3, "MSG") != 0);
+}
+
+static int
+what_of_file(const char *name, bool refs)
+{
+	if (refs)
+		return WHAT_REF;
+	if (strcasecmp(name, "index") == 0 || is_shared_index(name))
+		return WHAT_INDEX;
+	if (gitstate_list_of(name) != NULL || strcasecmp(name, GITDIR) == 0)
+		return WHAT_LIST;
+	return is_head_like(name) ? WHAT_REF : -1;
+}
+
+void
+followed_take_far(struct scan *sc, int dir_fd, const char *path, const char *name)
+{
+	struct plant p = { .what = WHAT_REF, .dir_fd = dir_fd, .name = name, .path = path };
+
+	if (fstatat(dir_fd, name, &p.st, AT_SYMLINK_NOFOLLOW) == 0)
+		plant_take_away(sc, &p, "this directory below refs is too deep to be checked");
+}
+
+void
+followed_look(struct scan *sc, int dir_fd, char *path, size_t len, bool refs)
+{
+	_Alignas(struct dirent64) char buf[16 << 10];
+	cleanup_close int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		sc->partial = true;
+	while (fd >= 0 && (n = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (char *p = buf; p < buf + n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(void *)p;
+			const size_t k = strlen(e->d_name);
+			int what = -1;
+
+			p += e->d_reclen;
+			if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN)
+				what = what_of_file(e->d_name, refs);
+			if (what < 0 || len + 1 + k > PATH_LEN_MAX) {
+				sc->partial |= what >= 0;
+				continue;
+			}
+			path[len] = '/';
+			memcpy(path + len + 1, e->d_name, k + 1);
+			found(sc, (enum what)what, dir_fd, path, e->d_name);
+			path[len] = '\0';
+		}
+	}
+}
+
+static void
+found_by_name(struct scan *sc, int dir_fd, const char *git_dir, const char *name)
+{
+	char path[PATH_LEN_MAX + 1];
+	int n;
+
+	if (!has_name(dir_fd, name))
+		return;
+	n = snprintf(path, sizeof(path), "%s/%s", git_dir, name);
+	if (n > 0 && (size_t)n < sizeof(path))
+		found(sc, (enum what)what_of_file(name, false), dir_fd, path, name);
+}
+
+void
+followed_learn(struct scan *sc, int dir_fd, const char *git_dir)
+{
+	char repository[PATH_LEN_MAX + 1];
+
+	found_by_name(sc, dir_fd, git_dir, MERGE_RR);
+	if (gitdir_of_worktree(git_dir, repository))
+		found_by_name(sc, dir_fd, git_dir, GITDIR);
+}
+
+bool
+followed_depends(const char *name)
+{
+	return strcasecmp(name, MERGE_RR) == 0;
+}
+
+void
+followed_look_live(struct scan *sc, int dir_fd, const char *git_dir)
+{
+	static const char *const names[] = { "index", "HEAD", "ORIG_HEAD", "FETCH_HEAD",
+		"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "BISECT_HEAD",
+		"AUTO_MERGE", "MERGE_AUTOSTASH", "NOTES_MERGE_REF", "NOTES_MERGE_PARTIAL", MERGE_RR,
+		"BISECT_NAMES" };
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		found_by_name(sc, dir_fd, git_dir, names[i]);
+}
+
+/* ---- judging ---- */
+
+/*
+ * Read the file that p names. false: *ret_end is the verdict, because the file is gone or another one. true: *ret is its
+ * text, the caller's, or NULL with errno if it is too large or cannot be read.
+ */
+static bool
+read_it(const struct plant *p, size_t max, char **ret, size_t *ret_len, enum plant_end *ret_end)
+{
+	struct stat st;
+
+	*ret = plant_read(p->dir_fd, p->name, max, &st, ret_len);
+	if (*ret == NULL && (errno == ENOENT || errno == EINVAL)) {
+		*ret_end = PLANT_GONE;
+		return false;
+	}
+	if (*ret != NULL && !plant_same_inode(&st, &p->st)) {
+		*ret_end = PLANT_AGAIN;
+		return false;
+	}
+	return true;
+}
+
+/* The first entry that git must not follow. */
+struct reading {
+	bool bad;
+	char path[SHOWN];
+};
+
+static void
+on_entry(void *data, const struct gitindex_entry *e)
+{
+	struct reading *r = data;
+
+	/* An entry without a path refers to an entry of the shared index, which is judged on its own. */
+	if (r->bad || e->len == 0 || gitstate_is_path(e->path))
+		return;
+	r->bad = true;
+	snprintf(r->path, sizeof(r->path), "%s", e->path);
+}
+
+static enum plant_end
+judge_index(struct scan *sc, struct plant *p)
+{
+	struct reading r = { 0 };
+	char why[SHOWN + 128] = "it is not a valid index; `git reset` writes a new one";
+	cleanup_free char *text = NULL;
+	enum plant_end end;
+	size_t len;
+	bool whole;
+
+	if (!read_it(p, GITINDEX_BYTES_MAX, &text, &len, &end))
+		return end;
+	whole = text != NULL && gitindex_parse((const uint8_t *)text, len, on_entry, &r, NULL) == 0;
+	/* Some programs write an index in several steps, so an unreadable one stays for a moment while commands run. */
+	p->unclear = !whole && scan_is_gentle(sc) && (text != NULL || errno != EFBIG);
+	if (p->unclear)
+		return PLANT_KEPT;
+	if (whole && !r.bad)
+		return PLANT_KEPT;
+	if (r.bad)
+		snprintf(why, sizeof(why),
+		    "its entry '%s' lies outside the worktree or in a git directory; `git reset` writes a new index",
+		    r.path);
+	return plant_take_away(sc, p, why);
+}
+
+static enum plant_end
+judge_ref(struct scan *sc, struct plant *p)
+{
+	static const char head[] = "ref:";
+	cleanup_close int fd =
+	    openat(p->dir_fd, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char begin[sizeof(head) - 1];
+	cleanup_free char *text = NULL;
+	enum plant_end end;
+	size_t len;
+
+	if (fd < 0 && errno == ENOENT)
+		return PLANT_GONE;
+	/* Nearly every ref is the name of an object. */
+	if (fd >= 0 &&
+	    (pread(fd, begin, sizeof(begin), 0) != sizeof(begin) ||
+		memcmp(begin, head, sizeof(begin)) != 0))
+		return PLANT_KEPT;
+	if (!read_it(p, REF_MAX, &text, &len, &end))
+		return end;
+	if (text != NULL && gitstate_is_ref(text, len))
+		return PLANT_KEPT;
+	return plant_take_away(sc, p,
+	    "it is a symbolic ref that leads out of refs, and git would write to that file");
+}
+
+/* Is a component of this path of the worktree a symbolic link? git would write through it. */
+static bool
+has_link(int worktree, const char *path)
+{
+	cleanup_close int fd = -1;
+
+	for (;;) {
+		char name[NAME_LEN_MAX + 1];
+		const size_t n = strcspn(path, "/");
+		const int at = fd >= 0 ? fd : worktree;
+		struct stat st;
+		int next;
+
+		if (n > NAME_LEN_MAX)
+			return true;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return errno != ENOENT;
+		if (!S_ISDIR(st.st_mode) || path[n] == '\0')
+			return !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode);
+		next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return errno != ENOENT;
+		close_at(&fd);
+		fd = next;
+		path += n + 1;
+	}
+}
+
+/* Does a path in a well-formed MERGE_RR go through a symbolic link? true also if the worktree is unknown. */
+static bool
+leads_through_link(struct scan *sc, const struct plant *p, const char *text, size_t len)
+{
+	char dir[PATH_LEN_MAX + 1];
+	cleanup_free char *worktree = NULL;
+	cleanup_close int fd = -1;
+
+	if (len == 0)
+		return false;
+	plant_dir_of(p->path, dir);
+	worktree = live_worktree_of(sc, p->dir_fd, dir);
+	fd = worktree == NULL ? -1 : resolve_canonical_dir(sc->res, worktree, strlen(worktree));
+	for (const char *at = text; fd >= 0 && at < text + len; at += strlen(at) + 1) {
+		if (has_link(fd, strchr(at, '\t') + 1))
+			return true;
+	}
+	return fd < 0;
+}
+
+/* Does this `gitdir` file name a place where commands may write? `git worktree repair` writes a file there. */
+static bool
+is_worktree_below(struct scan *sc, const struct plant *p, char *text)
+{
+	char dir[PATH_LEN_MAX + 1], repository[PATH_LEN_MAX + 1];
+	cleanup(place_done) struct place at;
+
+	place_init(&at);
+	plant_dir_of(p->path, dir);
+	text[strcspn(text, "\r\n")] = '\0';
+	return !gitdir_of_worktree(dir, repository) || text[0] == '\0' ||
+	    plant_leads_below(sc, dir, text, &at);
+}
+
+static enum plant_end
+judge_list(struct scan *sc, struct plant *p)
+{
+	cleanup_free char *text = NULL;
+	enum plant_end end;
+	bool good = false;
+	size_t len;
+
+	if (!read_it(p, LIST_MAX, &text, &len, &end))
+		return end;
+	if (text != NULL && strcasecmp(p->name, GITDIR) == 0)
+		good = is_worktree_below(sc, p, text);
+	else if (text != NULL)
+		good = gitstate_list_of(p->name)(text, len) &&
+		    (strcasecmp(p->name, MERGE_RR) != 0 || !leads_through_link(sc, p, text, len));
+	if (good)
+		return PLANT_KEPT;
+	return plant_take_away(sc, p,
+	    "git would read or write files outside the worktree, or run a part of the text");
+}
+
+enum plant_end
+followed_judge(struct scan *sc, struct plant *p)
+{
+	if (!S_ISREG(p->st.st_mode))
+		return PLANT_GONE;
+	return p->what == WHAT_INDEX ? judge_index(sc, p)
+	    : p->what == WHAT_REF    ? judge_ref(sc, p)
+				     : judge_list(sc, p);
+}

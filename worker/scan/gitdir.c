@@ -1,0 +1,50 @@
+#include "worker/scan/gitdir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool
+gitdir_is_ref_link(int dir_fd, const char *name)
+{
+	static const char refs[] = "refs/";
+	char to[PATH_LEN_MAX + 1];
+	ssize_t n = readlinkat(dir_fd, name, to, sizeof(to));
+
+	if (n <= (ssize_t)sizeof(refs) - 1 || (size_t)n >= sizeof(to))
+		return false;
+	to[n] = '\0';
+	if (strncmp(to, refs, sizeof(refs) - 1) != 0)
+		return false;
+	for (const char *p = to; p != NULL; p = strchr(p, '/')) {
+		p += *p == '/';
+		/* git makes no such name; it would be a way up, or another way to write one. */
+		if (*p == '.' || *p == '/' || *p == '\0')
+			return false;
+	}
+	return true;
+}
+
+bool
+gitdir_is_trial_link(int dir_fd, const char *name)
+{
+	static const char text[] = "testing";
+	char to[sizeof(text)];
+	ssize_t n = readlinkat(dir_fd, name, to, sizeof(to));
+
+	return name[0] == 't' && strlen(name) == strlen("tXXXXXX") &&
+	    n == (ssize_t)sizeof(text) - 1 && memcmp(to, text, (size_t)n) == 0;
+}
+
+bool
+gitdir_of_worktree(const char *dir, char ret_repository[PATH_LEN_MAX + 1])
+{
+	static const char worktrees[] = "/worktrees";
+	const char *own = strrchr(dir, '/');
+	const size_t n = own != NULL ? (size_t)(own - dir) : 0, k = sizeof(worktrees) - 1;
+
+	if (n <= k || n > PATH_LEN_MAX || memcmp(own - k, worktrees, k) != 0)
+		return false;
+	snprintf(ret_repository, PATH_LEN_MAX + 1, "%.*s", (int)(n - k), dir);
+	return true;
+}

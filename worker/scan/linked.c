@@ -1,0 +1,484 @@
+#include "worker/scan/linked.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shared/base/cleanup.h"
+#include "worker/files/digest.h"
+#include "worker/scan/led.h"
+#include "worker/scan/scan_state.h"
+
+/* Entries in one place: many times what settings, hooks and plugins have. A larger place goes to quarantine. */
+#define ENTRIES_MAX 65536
+#define DEPTH_MAX   32
+/* Bytes of one file. The largest that is usual is a package manager's release, with a few megabytes. */
+#define BYTES_MAX (64u << 20)
+/* Files up to this size are compared by content, larger ones by their times. */
+#define SUM_BYTES_MAX (4u << 20)
+/* How often a file is copied again because another process replaced it meanwhile. */
+#define TRIES 8
+/*
+ * Files whose other names are looked for at first, and what is looked at for that in protected directories. A home
+ * directory has more, in installed programs; that is no reason to say that the rest of it is not covered.
+ */
+#define FOUND_MAX  1024
+#define LOOKED_MAX (256u << 10)
+/* In one comparison. */
+#define AGAIN_MAX 1024
+
+static bool
+is_dot(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* ---- each file of a place ---- */
+
+/* Of a regular file with another name; -1 with errno ends the walk. */
+typedef int each_fn(void *data, int dir_fd, const char *name, const struct stat *st);
+
+struct each {
+	each_fn *fn;
+	void *data;
+	unsigned left; /* entries */
+};
+
+static int
+each_at(struct each *e, int dir_fd, const char *name, unsigned depth)
+{
+	cleanup(closedir_at) DIR *d = NULL;
+	cleanup_close int fd = -1;
+	struct dirent *entry;
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (S_ISREG(st.st_mode) && st.st_nlink > 1)
+		return e->fn(e->data, dir_fd, name, &st);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	errno = EFBIG;
+	if (depth > DEPTH_MAX)
+		return -1;
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (d == NULL)
+		return errno == ENOENT ? 0 : -1;
+	fd = -1;
+	while (errno = 0, (entry = readdir(d)) != NULL) {
+		if (is_dot(entry->d_name))
+			continue;
+		errno = EFBIG;
+		if (e->left == 0)
+			return -1;
+		e->left--;
+		if (each_at(e, dirfd(d), entry->d_name, depth + 1) < 0)
+			return -1;
+	}
+	return errno == 0 ? 0 : -1;
+}
+
+static int
+note_any(void *data, int dir_fd, const char *name, const struct stat *st)
+{
+	(void)dir_fd;
+	(void)name;
+	(void)st;
+	*(bool *)data = true;
+	return 0;
+}
+
+int
+linked_any(int dir_fd, const char *name)
+{
+	bool any = false;
+	struct each e = { note_any, &any, ENTRIES_MAX };
+
+	return each_at(&e, dir_fd, name, 0) < 0 ? -1 : any;
+}
+
+/* ---- an inode of its own ---- */
+
+static int
+copy_bytes(int from, int to, off_t size)
+{
+	char buf[16 << 10];
+
+	/* What is appended while it is read is not read. */
+	while (size > 0) {
+		ssize_t n = read(from, buf, size < (off_t)sizeof(buf) ? (size_t)size : sizeof(buf));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return (int)n;
+		size -= n;
+		for (ssize_t done = 0; done < n;) {
+			ssize_t w = write(to, buf + done, (size_t)(n - done));
+
+			if (w < 0 && errno != EINTR)
+				return -1;
+			done += w > 0 ? w : 0;
+		}
+	}
+	return 0;
+}
+
+/* 0; 1 if another file has taken the name, and keeps it; -1 with errno. */
+static int
+put_in_place(int dir_fd, const char *temp, const char *name, const struct stat *seen)
+{
+	struct stat old;
+
+	if (renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0) {
+		if (errno != EINVAL)
+			return errno == ENOENT ? 1 : -1;
+		/* This file system cannot exchange names: a file that a command puts there in between is lost. */
+		return renameat(dir_fd, temp, dir_fd, name);
+	}
+	if (fstatat(dir_fd, temp, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (old.st_dev != seen->st_dev || old.st_ino != seen->st_ino))
+		return renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0 ? -1 : 1;
+	return 0;
+}
+
+static int
+copy_once(struct quarantine *q, int dir_fd, const char *name)
+{
+	cleanup_close int from =
+	    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	cleanup_close int to = -1;
+	char temp[TEMP_NAME_SIZE + 8];
+	struct stat st;
+	int r, saved;
+
+	if (from < 0)
+		return errno == ENOENT ? 0 : errno == ELOOP ? 1 : -1;
+	if (fstat(from, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode))
+		return 1;
+	if (st.st_size > (off_t)BYTES_MAX) {
+		errno = EFBIG;
+		return -1;
+	}
+	to = quarantine_temp_file(q, dir_fd, temp, sizeof(temp));
+	if (to < 0)
+		return -1;
+	r = copy_bytes(from, to, st.st_size);
+	if (r == 0)
+		r = fchmod(to, st.st_mode & 0777);
+	if (r == 0)
+		r = put_in_place(dir_fd, temp, name, &st);
+	saved = errno;
+	unlinkat(dir_fd, temp, 0);
+	errno = saved;
+	return r;
+}
+
+static int
+own(void *data, int dir_fd, const char *name, const struct stat *st)
+{
+	(void)st;
+	for (unsigned i = 0; i < TRIES; i++) {
+		struct stat now;
+		int r = copy_once(data, dir_fd, name);
+
+		if (r < 0)
+			return -1;
+		if (r == 0)
+			return 0;
+		/* The file that is there now may have no other name. */
+		if (fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(now.st_mode) ||
+		    now.st_nlink == 1)
+			return 0;
+	}
+	errno = EBUSY;
+	return -1;
+}
+
+int
+linked_own(struct scan *sc, struct plant *p)
+{
+	struct each e = { own, scan_quarantine(sc), ENTRIES_MAX };
+
+	if (each_at(&e, p->dir_fd, p->name, 0) < 0)
+		return -1;
+	return fstatat(p->dir_fd, p->name, &p->st, AT_SYMLINK_NOFOLLOW);
+}
+
+uint64_t
+linked_sum(int dir_fd, const char *name, const struct stat *st)
+{
+	cleanup_close int fd = -1;
+	uint8_t digest[KODA_DIGEST_BYTES];
+	uint64_t sum = (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
+
+	if (st->st_size <= (off_t)SUM_BYTES_MAX)
+		fd =
+		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0 && digest_file(fd, digest) == 0)
+		memcpy(&sum, digest, sizeof(sum));
+	return sum | 1;
+}
+
+/* ---- what was there at first ---- */
+
+/* A file of a protected place, with other names. */
+struct file {
+	dev_t dev;
+	ino_t ino;
+	enum what what;
+	nlink_t names; /* that are not found yet */
+};
+
+struct finding {
+	struct scan *sc;
+	enum what what; /* of the place that is looked at */
+	bool met;       /* such a file in it */
+	struct file file[FOUND_MAX];
+	size_t n, open;   /* open: of how many there are more names */
+	bool maybe[4096]; /* by the end of the inode's number: most entries are none of them */
+	char **step;      /* directories to look at, by path */
+	size_t n_steps, steps_size;
+	uint64_t names;
+};
+
+static struct file *
+file_of(struct finding *f, ino_t ino, const dev_t *dev)
+{
+	for (size_t i = 0; f->maybe[ino % N_ELEMENTS(f->maybe)] && i < f->n; i++) {
+		if (f->file[i].ino == ino && (dev == NULL || f->file[i].dev == *dev))
+			return &f->file[i];
+	}
+	return NULL;
+}
+
+static int
+note_file(void *data, int dir_fd, const char *name, const struct stat *st)
+{
+	struct finding *f = data;
+	struct file *file = file_of(f, st->st_ino, &st->st_dev);
+
+	(void)dir_fd;
+	(void)name;
+	f->met = true;
+	if (file == NULL) {
+		/* A change of it is told (linked_look_again). */
+		if (f->n == FOUND_MAX)
+			return 0;
+		file = &f->file[f->n++];
+		*file = (struct file){ st->st_dev, st->st_ino, f->what, st->st_nlink };
+		f->maybe[st->st_ino % N_ELEMENTS(f->maybe)] = true;
+		f->open++;
+	}
+	/* Another protected place may have it, too. */
+	if (file->names > 0 && --file->names == 0)
+		f->open--;
+	return 0;
+}
+
+/* Does a second name of that place matter? Not for git's own data, nor for files of packages. */
+static bool
+is_of_interest(const struct known *k)
+{
+	return k->path != NULL && !k->guarded && k->what != WHAT_PIN && k->what != WHAT_TOLD &&
+	    k->what != WHAT_STRANGE && k->what != WHAT_ALTERNATES && k->what != WHAT_REBASE;
+}
+
+static void
+look_at_known(struct finding *f)
+{
+	struct each e = { note_file, f, LOOKED_MAX };
+
+	for (uint32_t i = 0; i < f->sc->n_known; i++) {
+		struct known *k = &f->sc->known[i];
+		const char *name = k->path != NULL ? strrchr(k->path, '/') + 1 : NULL;
+		cleanup_close int fd = -1;
+		struct stat st;
+
+		if (!is_of_interest(k))
+			continue;
+		fd = resolve_canonical_dir(f->sc->res, k->path, (size_t)(name - k->path) - 1);
+		f->what = led_what(k->what, k->path);
+		f->met = false;
+		if (fd >= 0)
+			each_at(&e, fd, name, 0);
+		k->linked = f->met;
+		if (f->met && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			k->deep = deep_of(fd, name, &st, NULL);
+	}
+}
+
+/* Is it one of the places, or in one? */
+static bool
+is_in_place(struct scan *sc, const char *path)
+{
+	char part[PATH_LEN_MAX + 1];
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *end = part + strlen(part); end != NULL && end > part; end = strrchr(part, '/')) {
+		const struct known *k;
+
+		*end = '\0';
+		k = known_at(sc, part);
+		if (k != NULL && is_of_interest(k))
+			return true;
+	}
+	return false;
+}
+
+static void
+take_name(struct finding *f, int dir_fd, const char *name, const char *path)
+{
+	struct scan *sc = f->sc;
+	struct file *file;
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return;
+	file = file_of(f, st.st_ino, &st.st_dev);
+	if (file == NULL || file->names == 0 || is_in_place(sc, path))
+		return;
+	/* In a cache it is a layer's that commands write. Package managers link what they bring to programs that the user has
+	 * installed, and replace it. */
+	if (!scan_keeps(sc, path) || is_vendored(sc, path))
+		return;
+	if (--file->names == 0)
+		f->open--;
+	if (sc->led_left == 0 || !take_mounts(sc, path)) {
+		sc->cut = true;
+		return;
+	}
+	sc->led_left--;
+	scan_add_target(sc, file->what, path, false);
+}
+
+static int
+add_directory(struct finding *f, const char *path)
+{
+	char *copy = NULL;
+
+	if (scan_grow(&f->step, f->n_steps, &f->steps_size, sizeof(*f->step)) < 0 ||
+	    (copy = strdup(path)) == NULL) {
+		f->sc->cut = true;
+		return -1;
+	}
+	f->step[f->n_steps++] = copy;
+	return 0;
+}
+
+/* A directory lists the inode number of each entry, so nearly all entries can be skipped without a system call. */
+static void
+look_in(struct finding *f, uint8_t root, const char *dir)
+{
+	char path[PATH_LEN_MAX + 1];
+	const size_t len = strlen(dir);
+	cleanup(closedir_at) DIR *d = NULL;
+	cleanup_close int fd = -1;
+	struct dirent *e;
+
+	memcpy(path, dir, len + 1);
+	fd = open_below(f->sc, root, path);
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (d == NULL)
+		return;
+	fd = -1;
+	while (f->open > 0 && (e = readdir(d)) != NULL) {
+		const size_t k = strlen(e->d_name);
+
+		if (is_dot(e->d_name))
+			continue;
+		if (++f->names > SCAN_NAMES_MAX || len + 1 + k > PATH_LEN_MAX) {
+			f->sc->cut = true;
+			continue;
+		}
+		path[len] = '/';
+		memcpy(path + len + 1, e->d_name, k + 1);
+		if (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+			add_directory(f, path);
+		if (e->d_type != DT_DIR && file_of(f, e->d_ino, NULL) != NULL)
+			take_name(f, dirfd(d), e->d_name, path);
+		path[len] = '\0';
+	}
+}
+
+void
+linked_find_all(struct scan *sc)
+{
+	struct finding *f = calloc(1, sizeof(*f));
+
+	if (f == NULL) {
+		sc->cut = true;
+		return;
+	}
+	f->sc = sc;
+	look_at_known(f);
+	for (size_t i = 0; i < sc->n_roots && f->open > 0; i++) {
+		if (add_directory(f, sc->root[i].path) < 0)
+			break;
+		while (f->n_steps > 0) {
+			cleanup_free char *dir = f->step[--f->n_steps];
+
+			if (f->open > 0 && f->names <= SCAN_NAMES_MAX)
+				look_in(f, (uint8_t)i, dir);
+		}
+	}
+	free(f->step);
+	free(f);
+}
+
+/* ---- later ---- */
+
+/* The host does not protect other names that were not found, so report a change of the content. */
+static void
+look_at_directory(struct scan *sc, struct known *k, int fd, const char *name)
+{
+	uint64_t deep;
+	struct stat st;
+
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return;
+	deep = deep_of(fd, name, &st, NULL);
+	if (deep != k->deep)
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL, NULL);
+	k->deep = deep;
+}
+
+int
+linked_look_again(struct scan *sc)
+{
+	unsigned looked = 0;
+
+	for (uint32_t n = sc->n_known; n > 0 && looked < AGAIN_MAX; n--) {
+		cleanup_free char *path = NULL;
+		cleanup_close int held = -1, fd = -1;
+		struct known *k;
+		const char *name;
+
+		if (sc->next_again >= sc->n_known)
+			sc->next_again = 0;
+		k = &sc->known[sc->next_again++];
+		if (k->path == NULL || k->left || !k->sealed ||
+		    !(k->guarded ? k->what == WHAT_NAME : k->linked))
+			continue;
+		looked++;
+		path = strdup(k->path);
+		if (path == NULL)
+			return -1;
+		name = strrchr(path, '/') + 1;
+		held = resolve_canonical_dir(sc->res, path, (size_t)(name - path) - 1);
+		fd = held < 0 ? -1
+			      : openat(held, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && !k->guarded && S_ISDIR(k->stamp.mode))
+			look_at_directory(sc, k, fd, name);
+		else if (fd >= 0 && has_name(fd, name))
+			found(sc, k->what, fd, path, name);
+	}
+	return 0;
+}

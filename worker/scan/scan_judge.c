@@ -1,0 +1,601 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shared/base/cleanup.h"
+#include "worker/files/target.h"
+#include "worker/scan/followed.h"
+#include "worker/scan/led.h"
+#include "worker/scan/linked.h"
+#include "worker/scan/plant.h"
+#include "worker/scan/scan_state.h"
+
+/* Who swaps things while they are judged is met so often for one name. */
+#define TRIES 8
+/* A program that writes an index in place has finished after this time. */
+#define UNCLEAR_NS INT64_C(1000000000)
+
+/* ---- judging what was found ---- */
+
+/* A rebase is its list and what it merges with, not the directory that has them. */
+static void
+stamp_rebase(int dir_fd, const char *name, struct stamp *stamp)
+{
+	static const char *const also[] = { "strategy", "opts", "author-script", "update-refs",
+		"strategy_opts", "apply-opt" };
+	char path[NAME_LEN_MAX + 32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/git-rebase-todo", name);
+	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		mode_t mode = stamp->mode;
+
+		stamp_of(&st, stamp);
+		stamp->mode = mode;
+	}
+	for (size_t i = 0; i < N_ELEMENTS(also); i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, also[i]);
+		if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			stamp->ctime_ns +=
+			    (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+	}
+}
+
+/* A known place that is somewhere else now, because what it is in was moved. */
+static struct known *
+moved_here(struct scan *sc, enum what what, const struct stamp *stamp)
+{
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path != NULL && k->what == what && k->sealed && !k->guarded &&
+		    what != WHAT_PIN && same_stamp(what, &k->stamp, stamp))
+			return k;
+	}
+	return NULL;
+}
+
+static bool is_there(const struct scan *sc, const struct known *k);
+
+/* Is what may have been changed by commands, because nothing is mounted there, as it was? A new name of a file, and the end of
+ * one, change the last of its times: package managers link what they bring. */
+static bool
+is_same(const struct plant *p, const struct known *k, const struct stamp *stamp)
+{
+	const uint64_t deep = deep_of(p->dir_fd, p->name, &p->st, NULL);
+	struct stamp now = *stamp;
+	uint64_t content;
+
+	if (k->deep == deep && same_stamp(WHAT_NAME, &k->stamp, stamp))
+		return true;
+	if (k->content == 0)
+		return false;
+	if (S_ISREG(now.mode))
+		now.ctime_ns = k->stamp.ctime_ns;
+	if (!same_stamp(WHAT_NAME, &k->stamp, &now))
+		return false;
+	deep_of(p->dir_fd, p->name, &p->st, &content);
+	return k->content == content;
+}
+
+/* The same of a package, which package managers move about: it is as it was, and still where packages are. */
+static struct known *
+moved_package(struct scan *sc, const struct plant *p, const struct stamp *stamp)
+{
+	for (uint32_t i = 0; i < sc->n_known && is_vendored(sc, p->path); i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path != NULL && k->what == WHAT_NAME && k->guarded &&
+		    k->stamp.ino == stamp->ino && is_same(p, k, stamp) &&
+		    is_vendored(sc, k->path) && !is_there(sc, k))
+			return k;
+	}
+	return NULL;
+}
+
+/* Is it still where it was known? */
+static bool
+is_there(const struct scan *sc, const struct known *k)
+{
+	size_t n = (size_t)(strrchr(k->path, '/') - k->path);
+	cleanup_close int fd = resolve_canonical_dir(sc->res, k->path, n);
+	struct stat st;
+
+	return fd >= 0 && fstatat(fd, k->path + n + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_dev == k->stamp.dev && st.st_ino == k->stamp.ino;
+}
+
+static enum seen
+seen_at(enum what what, const struct stamp *stamp)
+{
+	return what != WHAT_PIN && what != WHAT_REBASE && S_ISDIR(stamp->mode) ? SEEN_CLOSED
+									       : SEEN_OPEN;
+}
+
+void
+look_for_targets(struct scan *sc, enum what what, const char *path)
+{
+	/* The project's own configuration is a rule's: by the rule it is protected, by its name it is read. */
+	const bool config = what == WHAT_CONFIG ||
+	    (what == WHAT_RULE && access_name_of(strrchr(path, '/') + 1) == ACCESS_NAME_CONFIG);
+
+	/* What came with packages is theirs; nothing there is mounted either. */
+	if (what != WHAT_NAME || !is_vendored(sc, path))
+		led_find(sc, what, path, &sc->led_left);
+	if (!sc->git)
+		return;
+	if (config || what == WHAT_GITFILE || what == WHAT_PIN)
+		target_find(sc, path, what == WHAT_GITFILE);
+}
+
+static enum seen
+judge(struct scan *sc, struct plant *p, struct known *k)
+{
+	enum plant_end end = PLANT_AGAIN;
+	const size_t told = sc->n_changes;
+	struct stamp stamp;
+
+	stamp_of(&p->st, &stamp);
+	/* Told once, and still the same. */
+	if (k != NULL && k->left && same_stamp(p->what, &k->stamp, &stamp))
+		return seen_at(p->what, &stamp);
+	/* A second name that it was given before it was mounted would be written through later. */
+	p->ours = k != NULL && k->ours && k->stamp.dev == stamp.dev && k->stamp.ino == stamp.ino &&
+	    p->st.st_nlink == 1;
+	for (unsigned i = 0; i < TRIES && end == PLANT_AGAIN; i++) {
+		if (i > 0 && fstatat(p->dir_fd, p->name, &p->st, AT_SYMLINK_NOFOLLOW) < 0) {
+			end = PLANT_GONE;
+			break;
+		}
+		if (i > 0)
+			p->ours = false;
+		end = plant_judge(sc, p);
+	}
+	if (end == PLANT_GONE) {
+		if (k != NULL)
+			forget_known(sc, k);
+		return SEEN_CLOSED;
+	}
+	if (end == PLANT_AGAIN) {
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
+		    "it changes all the time");
+		end = PLANT_LEFT;
+	}
+	stamp_of(&p->st, &stamp);
+	/* Only what is new, or another, has to be mounted (again). */
+	if (k == NULL || k->stamp.ino != stamp.ino || k->stamp.dev != stamp.dev || k->left ||
+	    sc->n_changes > told) {
+		k = remember(sc, p->what, p->path, &stamp, false);
+		tell_place(sc, k);
+	} else {
+		k->stamp = stamp;
+	}
+	if (k != NULL) {
+		k->ours = p->ours;
+		k->left = end == PLANT_LEFT;
+		k->late = true;
+	}
+	return seen_at(p->what, &stamp);
+}
+
+/* May no command change it from now on? The list of a rebase is written in place, of which no watch tells; a link can be
+ * no mount point. What is strange in a git directory need not be one: it is never changed, only replaced by another. */
+static bool
+is_sealed_from_start(enum what what, mode_t mode)
+{
+	return what == WHAT_STRANGE || (!S_ISLNK(mode) && what != WHAT_REBASE);
+}
+
+/* Something with a name that matters, in the directory behind dir_fd. */
+/* What the host mounts is closed to commands; the rest is looked into, so that events tell of what happens in it. */
+static enum seen
+seen_named(const struct known *k, const struct stamp *stamp)
+{
+	return k != NULL && k->sealed && !k->guarded ? seen_at(WHAT_NAME, stamp) : SEEN_OPEN;
+}
+
+/*
+ * Does somebody have another name for what a command has made? Then it is copied, unless git may be at work. What came with
+ * packages is compared by its content instead. -1: it cannot be looked at in full, or not be copied.
+ */
+static int
+make_alone(struct scan *sc, struct plant *p)
+{
+	int linked;
+
+	/* What was there at first is looked at together (linked_find_all). */
+	if (sc->learning || is_vendored(sc, p->path))
+		return 0;
+	linked = linked_any(p->dir_fd, p->name);
+	if (linked == 0 || sc->gentle)
+		return linked != 0;
+	return linked < 0 || linked_own(sc, p) < 0 ? -1 : 0;
+}
+
+/* A place by its name: known, and its own from now on; came: with a directory that a command has just made. */
+static enum seen
+keep_named(struct scan *sc, struct plant *p, uint32_t made)
+{
+	const int linked = make_alone(sc, p);
+	struct known *was = known_at(sc, p->path);
+	const bool vendored = is_vendored(sc, p->path);
+	const bool guarded = was != NULL ? was->guarded : vendored || !take_mounts(sc, p->path);
+	const bool first = was == NULL || was->came != sc->era;
+	struct stamp stamp;
+	struct known *k;
+
+	if (linked < 0)
+		return judge(sc, p, was);
+	stamp_of(&p->st, &stamp);
+	k = remember(sc, WHAT_NAME, p->path, &stamp,
+	    guarded || (sc->learning && !S_ISLNK(p->st.st_mode)));
+	tell_place(sc, k);
+	if (k == NULL)
+		return SEEN_CLOSED;
+	k->guarded = guarded;
+	k->linked = linked > 0;
+	/* What is only somewhere else now did not come. */
+	k->came = sc->learning || (made == NONE && first) ? 0 : sc->era;
+	if (guarded || !sc->learning)
+		k->deep = deep_of(p->dir_fd, p->name, &p->st, vendored ? &k->content : NULL);
+	if (!sc->learning && first && made != NONE)
+		note_came(sc, made, p->path);
+	return seen_named(k, &stamp);
+}
+
+static bool
+is_as_it_was(const struct plant *p, struct known *k, const struct stamp *stamp)
+{
+	/* Another worker knew it, and did not tell what was in it. */
+	if (k->deep == 0)
+		k->deep = deep_of(p->dir_fd, p->name, &p->st, NULL);
+	if (!is_same(p, k, stamp))
+		return false;
+	k->stamp = *stamp;
+	return true;
+}
+
+static enum seen
+found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
+{
+	struct stamp stamp;
+	enum seen seen;
+
+	stamp_of(&p->st, &stamp);
+	if (sc->learning)
+		return k != NULL ? seen_named(k, &stamp) : keep_named(sc, p, NONE);
+	if (k != NULL && k->sealed && !k->guarded) {
+		if (!same_stamp(WHAT_NAME, &k->stamp, &stamp)) {
+			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, WHAT_NAME, p->path, NULL,
+			    NULL);
+			k->stamp = stamp;
+			tell_place(sc, k);
+			look_for_targets(sc, WHAT_NAME, p->path);
+		}
+		return seen_named(k, &stamp);
+	}
+	if (k != NULL && !k->left && is_as_it_was(p, k, &stamp)) {
+		/* Looked at while git may have been at work. */
+		if (k->linked && !k->sealed && !sc->gentle)
+			return keep_named(sc, p, made);
+		return seen_named(k, &stamp);
+	}
+	if (made != NONE || (k != NULL && k->came == sc->era))
+		return keep_named(sc, p, made);
+	if (k == NULL) {
+		struct known *moved = moved_package(sc, p, &stamp);
+
+		if (moved != NULL) {
+			forget_known(sc, moved);
+			return keep_named(sc, p, NONE);
+		}
+		moved = moved_here(sc, WHAT_NAME, &stamp);
+
+		if (moved != NULL && !is_there(sc, moved)) {
+			forget_known(sc, moved);
+			k = remember(sc, WHAT_NAME, p->path, &stamp, true);
+			tell_place(sc, k);
+			return seen_named(k, &stamp);
+		}
+	}
+	seen = judge(sc, p, k);
+	return seen;
+}
+
+static int64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/*
+ * Files that git follows change all the time, so the scan forgets the harmless ones. Reading an index takes a while: the
+ * frequent looks read it only if its stamp changed. The final comparison always reads it, because a command that has the
+ * file mapped can change it without changing its times.
+ */
+static enum seen
+found_followed(struct scan *sc, struct plant *p, struct known *k)
+{
+	const bool other = k != NULL && k->what != p->what;
+	enum plant_end end = PLANT_AGAIN;
+	int64_t since;
+	struct stamp stamp;
+
+	stamp_of(&p->st, &stamp);
+	/* The scan knows this path as a place of another kind: that entry stays. */
+	if (other)
+		k = NULL;
+	if (sc->learning) {
+		if (k == NULL && !other && p->what == WHAT_LIST)
+			remember(sc, p->what, p->path, &stamp, !followed_depends(p->name));
+		return SEEN_OPEN;
+	}
+	if (k != NULL && same_stamp(p->what, &k->stamp, &stamp) &&
+	    (k->left || (p->what == WHAT_LIST && k->sealed) ||
+		(p->what == WHAT_INDEX && sc->gentle && k->unclear_ns == 0)))
+		return SEEN_OPEN;
+	since = k != NULL ? k->unclear_ns : 0;
+	for (unsigned i = 0; i < TRIES && end == PLANT_AGAIN; i++) {
+		if (i > 0 && fstatat(p->dir_fd, p->name, &p->st, AT_SYMLINK_NOFOLLOW) < 0)
+			end = PLANT_GONE;
+		else
+			end = plant_judge(sc, p);
+	}
+	if (end == PLANT_AGAIN)
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
+		    "it changes all the time");
+	if (end == PLANT_KEPT && p->unclear) {
+		if (since == 0)
+			since = now_ns();
+		else if (now_ns() - since > UNCLEAR_NS)
+			end = plant_take_away(sc, p,
+			    "it is not a valid index; `git reset` writes a new one");
+	}
+	if (other || end == PLANT_GONE ||
+	    (end == PLANT_KEPT && p->what != WHAT_INDEX && !followed_depends(p->name))) {
+		if (k != NULL)
+			forget_known(sc, k);
+		return SEEN_OPEN;
+	}
+	stamp_of(&p->st, &stamp);
+	if (k == NULL)
+		k = remember(sc, p->what, p->path, &stamp, !followed_depends(p->name));
+	if (k != NULL) {
+		k->stamp = stamp;
+		k->left = end != PLANT_KEPT;
+		k->unclear_ns = end == PLANT_KEPT && p->unclear ? since : 0;
+	}
+	return SEEN_OPEN;
+}
+
+enum seen
+found(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name)
+{
+	return found_in(sc, what, dir_fd, path, name, NONE);
+}
+
+/* Something with a name that matters, in the directory behind dir_fd. */
+enum seen
+found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name,
+    uint32_t made)
+{
+	struct plant p = { .what = what, .dir_fd = dir_fd, .name = name, .path = path };
+	struct stamp stamp;
+	struct known *k, *moved;
+
+	if (fstatat(dir_fd, name, &p.st, AT_SYMLINK_NOFOLLOW) < 0)
+		return SEEN_CLOSED;
+	stamp_of(&p.st, &stamp);
+	if (what == WHAT_REBASE)
+		stamp_rebase(dir_fd, name, &stamp);
+	k = known_at(sc, path);
+	/* Even if a rule allows the name, the content has to be judged. */
+	if (is_followed(what))
+		return found_followed(sc, &p, k);
+	/* A rule or what configuration names may be a hook as well: the stricter counts. */
+	if (k != NULL && k->what > what)
+		p.what = what = k->what;
+	if (what == WHAT_TOLD)
+		return found_told(sc, path, &p.st, k, made);
+	if (what == WHAT_NAME)
+		return found_named(sc, &p, k, made);
+	if (sc->learning) {
+		if (k == NULL)
+			tell_place(sc,
+			    remember(sc, what, path, &stamp,
+				is_sealed_from_start(what, p.st.st_mode)));
+		return seen_at(what, &stamp);
+	}
+	if (k != NULL && same_stamp(what, &k->stamp, &stamp) &&
+	    (k->sealed || what == WHAT_PIN || (what == WHAT_REBASE && !k->late)))
+		return seen_at(what, &stamp);
+	/* A link that was there: it can be no mount point. */
+	if (k != NULL && !k->late && S_ISLNK(p.st.st_mode) && same_stamp(what, &k->stamp, &stamp))
+		return SEEN_CLOSED;
+	if (k != NULL && k->sealed && what != WHAT_PIN && what != WHAT_REBASE &&
+	    what != WHAT_STRANGE) {
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, what, path, NULL, NULL);
+		k->stamp = stamp;
+		tell_place(sc, k);
+		look_for_targets(sc, what, path);
+		return seen_at(what, &stamp);
+	}
+	moved = k == NULL ? moved_here(sc, what, &stamp) : NULL;
+	if (moved != NULL && !is_there(sc, moved)) {
+		forget_known(sc, moved);
+		tell_place(sc, remember(sc, what, path, &stamp, true));
+		return seen_at(what, &stamp);
+	}
+	if (what == WHAT_PIN) {
+		sc->git_touched = true;
+		tell_place(sc, remember(sc, what, path, &stamp, true));
+		return SEEN_OPEN;
+	}
+	return judge(sc, &p, k);
+}
+
+/* The directory of a rule's path, open for reading; kept for the next one, which is often in the same. */
+struct held {
+	char dir[PATH_LEN_MAX + 1];
+	int fd; /* -1 with why */
+	int why;
+	size_t from; /* so much of the path is what is looked through, or the cache */
+};
+
+static int
+hold(const struct scan *sc, struct held *h, const char *path, size_t len)
+{
+	cleanup_close int fd = -1;
+
+	if (strlen(h->dir) == len && memcmp(h->dir, path, len) == 0)
+		return h->fd;
+	close_at(&h->fd);
+	memcpy(h->dir, path, len);
+	h->dir[len] = '\0';
+	for (int i = 0; i < 2; i++) {
+		close_at(&fd);
+		fd = resolve_canonical_dir(sc->res, path, len);
+		h->fd =
+		    fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		h->why = errno;
+		if (h->fd >= 0 || h->why != EACCES || sc->learning ||
+		    !make_listable(sc, h->dir, h->from))
+			break;
+	}
+	return h->fd;
+}
+
+static void
+held_done(struct held *h)
+{
+	close_at(&h->fd);
+}
+
+/* The directory that is looked through, or the cache, in which that path is; how much of the path. */
+static size_t
+looked_through_to(const struct scan *sc, const char *path)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < sc->n_roots; i++) {
+		if (path_is_inside(path, sc->root[i].path) && strlen(sc->root[i].path) > len)
+			len = strlen(sc->root[i].path);
+	}
+	for (size_t i = 0; i < sc->n_caches; i++) {
+		if (path_is_inside(path, sc->cache[i]) && strlen(sc->cache[i]) > len)
+			len = strlen(sc->cache[i]);
+	}
+	return len;
+}
+
+/* What may still be changed by commands is judged whether or not there was an event: one that had it open needs none
+ * to write. */
+int
+judge_unsealed(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known && sc->unsealed > 0; i++) {
+		const struct known *k = &sc->known[i];
+		cleanup(held_done) struct held h = { .fd = -1 };
+		cleanup_free char *path = NULL;
+		const char *name;
+		int fd;
+
+		if (k->path == NULL || k->sealed)
+			continue;
+		path = strdup(k->path);
+		if (path == NULL)
+			return -1;
+		name = strrchr(path, '/') + 1;
+		/* Who made its directory unreadable would keep it from being judged. */
+		h.from = looked_through_to(sc, path);
+		fd = h.from > 0 ? hold(sc, &h, path, (size_t)(name - path) - 1) : -1;
+		if (fd >= 0 && has_name(fd, name))
+			found(sc, k->what, fd, path, name);
+		else if (fd >= 0 || h.why == ENOENT || h.why == ENOTDIR)
+			forget_known(sc, &sc->known[i]);
+	}
+	return 0;
+}
+
+static int
+judge_cached_path(struct scan *sc, struct held *h, const char *path)
+{
+	char part[PATH_LEN_MAX + 1];
+	const char *end = strrchr(path, '/');
+	int fd = hold(sc, h, path, (size_t)(end - path));
+
+	if (fd >= 0 && has_name(fd, end + 1)) {
+		found(sc, WHAT_RULE, fd, path, end + 1);
+		return 0;
+	}
+	if (known_at(sc, path) != NULL)
+		sc->verify = true;
+	if (fd >= 0 || h->why == ENOENT)
+		return 0;
+	if (h->why == EMFILE || h->why == ENFILE || h->why == ENOMEM)
+		return -1;
+	if (h->why == EACCES && !sc->learning)
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
+		    "it cannot be looked at");
+	/* The first thing on the way that is no directory could lead to anything. */
+	snprintf(part, sizeof(part), "%s", path);
+	for (end = path + h->from; (end = strchr(end + 1, '/')) != NULL;) {
+		struct stat st;
+		char *name;
+
+		part[end - path] = '\0';
+		name = strrchr(part, '/') + 1;
+		fd = hold(sc, h, part, (size_t)(name - part) - 1);
+		if (fd < 0)
+			break;
+		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
+			found(sc, WHAT_RULE, fd, part, name);
+			break;
+		}
+		part[end - path] = '/';
+	}
+	return 0;
+}
+
+/* Caches are not looked through: what is in them is much, and theirs. Only what a rule names is looked at. */
+int
+judge_cached(struct scan *sc)
+{
+	cleanup(held_done) struct held h = { .fd = -1 };
+
+	for (size_t i = 0; i < sc->n_cached; i++) {
+		const char *path = sc->cached[i];
+
+		h.from = 0;
+		for (size_t k = 0; k < sc->n_caches && h.from == 0; k++)
+			h.from = path_is_inside(path, sc->cache[k]) ? strlen(sc->cache[k]) : 0;
+		if (judge_cached_path(sc, &h, path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void
+verify_known(struct scan *sc)
+{
+	sc->verify = false;
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path == NULL || !k->sealed || k->what == WHAT_REBASE || is_there(sc, k))
+			continue;
+		/* A git directory may go with what it is in: the places in it say so. Packages come and go. */
+		if (k->what != WHAT_PIN && k->what != WHAT_STRANGE && !is_followed(k->what) &&
+		    !k->guarded)
+			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL,
+			    "it is gone");
+		forget_known(sc, k);
+	}
+}
