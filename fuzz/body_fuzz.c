@@ -1,7 +1,7 @@
 /* A body of one of the three framings (first byte), in one piece and in pieces (second byte): the same content, which a
  * reader of whole texts finds too. */
 #include "fuzz/fuzz.h"
-#include "proxy/body.h"
+#include "proxy/serve/body.h"
 
 struct read {
 	enum http_result result;

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
-#include "proxy/hello.h"
+#include "proxy/accept/hello.h"
 
 static enum hello_result
 parse(const uint8_t *p, size_t n, struct hello *ret)

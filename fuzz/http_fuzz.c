@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
-#include "proxy/http.h"
+#include "proxy/accept/http.h"
 
 static enum http_result
 parse(unsigned how, const void *p, size_t n, struct http_head *ret, const char **why)

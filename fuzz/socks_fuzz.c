@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
-#include "proxy/socks.h"
+#include "proxy/accept/socks.h"
 
 static enum socks_result
 parse(unsigned which, const uint8_t *p, size_t n, size_t *len, struct socks_request *request)

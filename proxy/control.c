@@ -9,10 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proxy/accept/conn.h"
 #include "proxy/ask.h"
-#include "proxy/conn.h"
-#include "proxy/intercept.h"
 #include "proxy/list.h"
+#include "proxy/serve/intercept.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"

@@ -6,7 +6,7 @@
 #define KODA_PROXY_GATE_H
 
 #include "proxy/control.h"
-#include "proxy/dial.h"
+#include "proxy/reach/dial.h"
 
 struct target {
 	char host[DOMAIN_HOST_MAX + 1]; /* canonical */

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "proxy/control.h"
-#include "proxy/intercept.h"
 #include "proxy/proxy_filter.h"
-#include "proxy/relay.h"
-#include "proxy/resolve.h"
+#include "proxy/reach/resolve.h"
+#include "proxy/serve/intercept.h"
+#include "proxy/serve/relay.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 

@@ -1,5 +1,5 @@
 /*
- * proxy/dial.c and resolve.c against a small internet: a second network namespace behind a veth, with servers, a name
+ * proxy/reach/dial.c and resolve.c against a small internet: a second network namespace behind a veth, with servers, a name
  * server and proxies of the user's own, on addresses that look public. /etc is the test's.
  */
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ static double dial_secs = 10;
 #define PROXY_DIAL_SECS dial_secs
 #define PROXY_IDLE_SECS 10.0
 #define PROXY_ASK_SECS  10.0
-#include "proxy/dial.c" // NOLINT(bugprone-suspicious-include)
+#include "proxy/reach/dial.c" // NOLINT(bugprone-suspicious-include)
 
 #include <cmocka.h>
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proxy/body.h"
+#include "proxy/serve/body.h"
 #include "shared/base/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

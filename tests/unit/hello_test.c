@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proxy/hello.h"
+#include "proxy/accept/hello.h"
 #include "shared/base/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

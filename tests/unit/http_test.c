@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proxy/http.h"
+#include "proxy/accept/http.h"
 #include "shared/base/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "proxy/accept/http.h"
 #include "proxy/gate.h"
-#include "proxy/http.h"
 #include "shared/base/cleanup.h"
 
 #define X16  "xxxxxxxxxxxxxxxx"

@@ -1,5 +1,5 @@
 /*
- * proxy/relay.c between real sockets. The two ends are played by another process, which checks each byte, so that the
+ * proxy/serve/relay.c between real sockets. The two ends are played by another process, which checks each byte, so that the
  * loop here does nothing but relay.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ static double idle_secs = 600;
 #define PROXY_DIAL_SECS 10.0
 #define PROXY_IDLE_SECS idle_secs
 #define PROXY_ASK_SECS  10.0
-#include "proxy/relay.c" // NOLINT(bugprone-suspicious-include)
+#include "proxy/serve/relay.c" // NOLINT(bugprone-suspicious-include)
 
 #define GUARD_SECS 60.0
 #define MIB        (1u << 20)

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "proxy/body.h"
-#include "proxy/rewrite.h"
+#include "proxy/serve/body.h"
+#include "proxy/serve/rewrite.h"
 #include "shared/base/cleanup.h"
 
 #define OUT_MAX 65536

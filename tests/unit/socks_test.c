@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "proxy/socks.h"
+#include "proxy/accept/socks.h"
 #include "shared/base/cleanup.h"
 
 #define T(text) (text), sizeof(text) - 1

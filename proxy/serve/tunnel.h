@@ -9,8 +9,8 @@
  *
  * Nothing passes before it is known what it is.
  */
-#ifndef KODA_PROXY_TUNNEL_H
-#define KODA_PROXY_TUNNEL_H
+#ifndef KODA_PROXY_SERVE_TUNNEL_H
+#define KODA_PROXY_SERVE_TUNNEL_H
 
 #include "proxy/gate.h"
 

@@ -9,8 +9,8 @@
  * is not judged. HTTP: CONNECT, or (plain) nothing, and the caller speaks absolute form. Not a byte behind the
  * answer of the user's proxy is read.
  */
-#ifndef KODA_PROXY_DIAL_H
-#define KODA_PROXY_DIAL_H
+#ifndef KODA_PROXY_REACH_DIAL_H
+#define KODA_PROXY_REACH_DIAL_H
 
 #include "proxy/proxy.h"
 

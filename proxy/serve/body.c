@@ -1,4 +1,4 @@
-#include "proxy/body.h"
+#include "proxy/serve/body.h"
 
 enum {
 	CONTENT, /* first: where a body of known length begins */

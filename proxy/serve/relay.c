@@ -1,4 +1,4 @@
-#include "proxy/relay.h"
+#include "proxy/serve/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Bytes to and from one side, plain or through TLS: non-blocking, with the events that it waits for. Never raises SIGPIPE. */
-#ifndef KODA_PROXY_STREAM_H
-#define KODA_PROXY_STREAM_H
+#ifndef KODA_PROXY_SERVE_STREAM_H
+#define KODA_PROXY_SERVE_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

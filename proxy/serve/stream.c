@@ -1,4 +1,4 @@
-#include "proxy/stream.h"
+#include "proxy/serve/stream.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

@@ -1,4 +1,4 @@
-#include "proxy/conn.h"
+#include "proxy/accept/conn.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/forward.h"
-#include "proxy/http.h"
-#include "proxy/socks.h"
-#include "proxy/tunnel.h"
+#include "proxy/accept/http.h"
+#include "proxy/accept/socks.h"
+#include "proxy/serve/forward.h"
+#include "proxy/serve/tunnel.h"
 #include "shared/base/cleanup.h"
 
 /* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for

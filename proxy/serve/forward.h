@@ -12,11 +12,11 @@
  * Refusals are answered as gate does, and the connection goes on where its framing allows. A message that broke off is never
  * passed on as a whole one: the client's connection is reset.
  */
-#ifndef KODA_PROXY_FORWARD_H
-#define KODA_PROXY_FORWARD_H
+#ifndef KODA_PROXY_SERVE_FORWARD_H
+#define KODA_PROXY_SERVE_FORWARD_H
 
 #include "proxy/gate.h"
-#include "proxy/stream.h"
+#include "proxy/serve/stream.h"
 
 enum forward_kind {
 	FORWARD_PROXY,

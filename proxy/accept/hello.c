@@ -1,4 +1,4 @@
-#include "proxy/hello.h"
+#include "proxy/accept/hello.h"
 
 #include <string.h>
 

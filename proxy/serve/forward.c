@@ -1,11 +1,11 @@
-#include "proxy/forward.h"
+#include "proxy/serve/forward.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "proxy/body.h"
-#include "proxy/relay.h"
-#include "proxy/rewrite.h"
+#include "proxy/serve/body.h"
+#include "proxy/serve/relay.h"
+#include "proxy/serve/rewrite.h"
 #include "shared/base/cleanup.h"
 
 /* In each direction, before and behind us; there only while bytes are in it. A head is rewritten within it. */

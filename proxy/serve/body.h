@@ -3,10 +3,10 @@
  * strict: sizes of at most 16 hex digits, CRLF everywhere; extensions are refused, trailers are read past (they are
  * not passed on: `dropped` bytes are framing and trailers that the one who re-frames leaves out).
  */
-#ifndef KODA_PROXY_BODY_H
-#define KODA_PROXY_BODY_H
+#ifndef KODA_PROXY_SERVE_BODY_H
+#define KODA_PROXY_SERVE_BODY_H
 
-#include "proxy/http.h"
+#include "proxy/accept/http.h"
 
 #define BODY_TRAILER_MAX 8192
 

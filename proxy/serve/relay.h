@@ -3,8 +3,8 @@
  * Half-close is passed on. Small amounts are read and written, large ones spliced through pipes of a pool, of which a
  * direction holds one only while bytes are in it. An idle one holds no buffer.
  */
-#ifndef KODA_PROXY_RELAY_H
-#define KODA_PROXY_RELAY_H
+#ifndef KODA_PROXY_SERVE_RELAY_H
+#define KODA_PROXY_SERVE_RELAY_H
 
 #include "proxy/control.h"
 

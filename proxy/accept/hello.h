@@ -1,8 +1,8 @@
 /*
  * The server name in a TLS ClientHello, which may be split over records in any way, up to HELLO_MAX bytes. Pure.
  */
-#ifndef KODA_PROXY_HELLO_H
-#define KODA_PROXY_HELLO_H
+#ifndef KODA_PROXY_ACCEPT_HELLO_H
+#define KODA_PROXY_ACCEPT_HELLO_H
 
 #include <stddef.h>
 

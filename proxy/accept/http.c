@@ -1,4 +1,4 @@
-#include "proxy/http.h"
+#include "proxy/accept/http.h"
 
 #include <string.h>
 

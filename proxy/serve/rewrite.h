@@ -16,10 +16,10 @@
  *
  * Functions with a buffer return the length of what was written, or 0: it does not fit, and what is there is of no use.
  */
-#ifndef KODA_PROXY_REWRITE_H
-#define KODA_PROXY_REWRITE_H
+#ifndef KODA_PROXY_SERVE_REWRITE_H
+#define KODA_PROXY_SERVE_REWRITE_H
 
-#include "proxy/http.h"
+#include "proxy/accept/http.h"
 #include "shared/rules/upstream.h"
 
 /* What is written around a piece of a body, at most: its size, two line ends, the last chunk. */

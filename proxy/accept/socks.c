@@ -1,4 +1,4 @@
-#include "proxy/socks.h"
+#include "proxy/accept/socks.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "proxy/tunnel.h"
+#include "proxy/serve/tunnel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/forward.h"
-#include "proxy/hello.h"
-#include "proxy/intercept.h"
-#include "proxy/relay.h"
+#include "proxy/accept/hello.h"
+#include "proxy/serve/forward.h"
+#include "proxy/serve/intercept.h"
+#include "proxy/serve/relay.h"
 #include "shared/base/cleanup.h"
 
 #define TLS_HANDSHAKE 0x16

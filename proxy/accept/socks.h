@@ -1,8 +1,8 @@
 /*
  * SOCKS5 (RFC 1928), no authentication, as bytes. Pure.
  */
-#ifndef KODA_PROXY_SOCKS_H
-#define KODA_PROXY_SOCKS_H
+#ifndef KODA_PROXY_ACCEPT_SOCKS_H
+#define KODA_PROXY_ACCEPT_SOCKS_H
 
 #include <stddef.h>
 

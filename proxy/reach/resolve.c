@@ -1,4 +1,4 @@
-#include "proxy/resolve.h"
+#include "proxy/reach/resolve.h"
 
 #include <ares.h>
 #include <errno.h>

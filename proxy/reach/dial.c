@@ -1,4 +1,4 @@
-#include "proxy/dial.h"
+#include "proxy/reach/dial.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proxy/accept/socks.h"
 #include "proxy/control.h"
-#include "proxy/resolve.h"
-#include "proxy/socks.h"
+#include "proxy/reach/resolve.h"
 #include "shared/base/cleanup.h"
 
 /* RFC 8305: the next address is tried before the last one has failed. */

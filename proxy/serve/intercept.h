@@ -6,10 +6,10 @@
  * The client's handshake waits until the server was verified, so that a bad certificate is the client's to see as a refusal
  * (a 502 inside) and never as a good one.
  */
-#ifndef KODA_PROXY_INTERCEPT_H
-#define KODA_PROXY_INTERCEPT_H
+#ifndef KODA_PROXY_SERVE_INTERCEPT_H
+#define KODA_PROXY_SERVE_INTERCEPT_H
 
-#include "proxy/forward.h"
+#include "proxy/serve/forward.h"
 
 #define INTERCEPT_LEAVES_MAX 256
 

@@ -11,8 +11,8 @@
  * Parsing begins anew with each piece that came: for a head that comes byte by byte that is quadratic, which
  * PROXY_HEAD_MAX makes cheaper than the reads that it takes.
  */
-#ifndef KODA_PROXY_HTTP_H
-#define KODA_PROXY_HTTP_H
+#ifndef KODA_PROXY_ACCEPT_HTTP_H
+#define KODA_PROXY_ACCEPT_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

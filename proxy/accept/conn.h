@@ -2,8 +2,8 @@
  * A client, from accept until somebody else serves it: first byte, head (or SOCKS greeting and request), gate, answer; then
  * tunnel or forward. Limits: PROXY_HEAD_MAX, PROXY_HEAD_SECS, PROXY_CONNS_MAX.
  */
-#ifndef KODA_PROXY_CONN_H
-#define KODA_PROXY_CONN_H
+#ifndef KODA_PROXY_ACCEPT_CONN_H
+#define KODA_PROXY_ACCEPT_CONN_H
 
 #include "proxy/gate.h"
 

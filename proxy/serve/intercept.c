@@ -1,4 +1,4 @@
-#include "proxy/intercept.h"
+#include "proxy/serve/intercept.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proxy/hello.h"
+#include "proxy/accept/hello.h"
 #include "shared/base/cleanup.h"
 
 #define DAY (24L * 60 * 60)

@@ -2,8 +2,8 @@
  * Names -> addresses, with c-ares in the loop: /etc/hosts, then DNS; no search list, no HOSTALIASES, no environment.
  * resolv.conf is read again when it has changed (a laptop moves). Never asked before the name was judged.
  */
-#ifndef KODA_PROXY_RESOLVE_H
-#define KODA_PROXY_RESOLVE_H
+#ifndef KODA_PROXY_REACH_RESOLVE_H
+#define KODA_PROXY_REACH_RESOLVE_H
 
 #include "proxy/proxy.h"
 

@@ -1,4 +1,4 @@
-#include "proxy/rewrite.h"
+#include "proxy/serve/rewrite.h"
 
 #include <sodium.h>
 #include <stdio.h>
