@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/hex.h"
+
 /* clang-format off */
 const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_MODE]      = { "--mode", 0, "MODE", "plan, safe or auto; the default is safe" },
@@ -170,18 +172,6 @@ parse_seconds(const char *name, const char *text, unsigned *ret, char why[ARGS_W
 }
 
 static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
-static int
 parse_digest(const char *name, const char *text, uint8_t ret[KODA_DIGEST_BYTES],
     char why[ARGS_WHY_MAX])
 {
@@ -189,8 +179,8 @@ parse_digest(const char *name, const char *text, uint8_t ret[KODA_DIGEST_BYTES],
 	uint8_t digest[KODA_DIGEST_BYTES];
 
 	for (size_t i = 0; i < sizeof(digest); i++) {
-		int high = hex_value(text[2 * i]);
-		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
+		int high = hex_digit(text[2 * i]);
+		int low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
 
 		if (low < 0)
 			return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them",

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "shared/base/clock.h"
 
 #define GRACE_MS 2000 /* between SIGTERM and SIGKILL, as in the sandbox */
 
@@ -57,15 +57,6 @@ fail(const struct cli *cli, int errnum, const char *what)
 	snprintf(err.message, sizeof(err.message), "%.400s: %s", what, strerror(errnum));
 	output_error(cli, &err, NULL);
 	return EXIT_HOST;
-}
-
-static long long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* execvpe() says EACCES also when it was not allowed to look into a directory of PATH: then there is no
@@ -121,7 +112,7 @@ is_for_everybody(int signo)
 static bool
 attend(pid_t pid, int pidfd, int signals, unsigned timeout_ms)
 {
-	long long deadline = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
+	long long deadline = timeout_ms > 0 ? (long long)monotonic_ms() + timeout_ms : 0;
 	bool late = false;
 
 	for (;;) {
@@ -129,12 +120,12 @@ attend(pid_t pid, int pidfd, int signals, unsigned timeout_ms)
 			{ .fd = pidfd, .events = POLLIN },
 			{ .fd = signals, .events = POLLIN },
 		};
-		long long left = deadline > 0 ? deadline - now_ms() : -1;
+		long long left = deadline > 0 ? deadline - (long long)monotonic_ms() : -1;
 		int signo;
 
 		if (deadline > 0 && left <= 0) {
 			kill(pid, late ? SIGKILL : SIGTERM);
-			deadline = late ? 0 : now_ms() + GRACE_MS;
+			deadline = late ? 0 : monotonic_ms() + GRACE_MS;
 			late = true;
 			continue;
 		}

@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/show.h"
+#include "shared/base/utf8.h"
 #include "show/told.h"
 #include "show/visible.h"
 
@@ -111,7 +112,7 @@ whole_head(const struct koda_output *o)
 	if (o->left_out == 0)
 		return len;
 	for (size_t cut = 0; cut < 4 && cut < len; cut++) {
-		if (visible_is_utf8(o->head, len - cut))
+		if (utf8_is_valid(o->head, len - cut))
 			return len - cut;
 	}
 	return len;
@@ -121,7 +122,7 @@ static size_t
 cut_of_tail(const struct koda_output *o)
 {
 	for (size_t cut = 0; o->left_out > 0 && cut < 4 && cut < o->tail_len; cut++) {
-		if (visible_is_utf8(o->tail + cut, o->tail_len - cut))
+		if (utf8_is_valid(o->tail + cut, o->tail_len - cut))
 			return cut;
 	}
 	return 0;
@@ -130,7 +131,7 @@ cut_of_tail(const struct koda_output *o)
 static bool
 is_text(const char *data, size_t len)
 {
-	return visible_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
+	return utf8_is_valid(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
 }
 
 static json_t *

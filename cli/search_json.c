@@ -5,6 +5,7 @@
 
 #include "cli/output.h"
 #include "cli/show.h"
+#include "shared/base/utf8.h"
 #include "show/visible.h"
 
 static void
@@ -29,7 +30,7 @@ set_path(json_t *object, const char *const *operands, size_t n_operands,
 static void
 set_text(json_t *object, const struct koda_found *found)
 {
-	if (visible_is_utf8(found->text, found->len))
+	if (utf8_is_valid(found->text, found->len))
 		json_object_set_new(object, "text", json_stringn_nocheck(found->text, found->len));
 	else
 		json_object_set_new(object, "bytes", show_json_base64(found->text, found->len));

@@ -4,6 +4,7 @@
 
 #include "cli/output.h"
 #include "cli/show.h"
+#include "shared/base/utf8.h"
 #include "show/visible.h"
 
 json_t *
@@ -16,7 +17,7 @@ show_json_lossy(const void *data, size_t len)
 
 	while (p < end) {
 		uint32_t c;
-		size_t step = visible_next(p, (size_t)(end - p), &c);
+		size_t step = utf8_next(p, (size_t)(end - p), &c);
 
 		if (step == 0) {
 			memcpy(text + n, "\xef\xbf\xbd", 3);
@@ -53,7 +54,7 @@ show_json_path(json_t *object, const char *key, const char *path)
 	char other[64];
 
 	json_object_set_new(object, key, show_json_lossy(path, len));
-	if (visible_is_utf8(path, len))
+	if (utf8_is_valid(path, len))
 		return;
 	snprintf(other, sizeof(other), "%s_base64", key);
 	json_object_set_new(object, other, show_json_base64(path, len));
@@ -63,7 +64,7 @@ void
 show_json_content(json_t *object, const void *data, size_t len)
 {
 	/* U+0000 is JSON, and yet many a reader cuts or refuses it. */
-	bool text = visible_is_utf8(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
+	bool text = utf8_is_valid(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
 
 	json_object_set_new(object, "encoding", json_string(text ? "utf-8" : "base64"));
 	json_object_set_new(object, "content",

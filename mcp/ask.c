@@ -12,6 +12,7 @@
 #include "mcp/methods.h"
 #include "mcp/runtime.h"
 #include "mcp/text.h"
+#include "shared/base/clock.h"
 
 /* Calls that wait to be called again: a client that asks nobody, and goes on, may fill no more than half of
  * CONNECTION_CALLS_MAX with them. */
@@ -46,7 +47,7 @@ ask_new(struct connection *conn, ask_answered_fn *answered, void *data)
 		.conn = conn,
 		.answered = answered,
 		.data = data,
-		.until_ms = connection_now_ms() + CONNECTION_ASK_MS,
+		.until_ms = monotonic_ms() + CONNECTION_ASK_MS,
 	};
 	conn->asks = ask;
 	return ask;

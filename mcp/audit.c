@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mcp/audit_file.h"
 #include "mcp/digest.h"
 #include "mcp/fault.h"
+#include "shared/base/clock.h"
 
 struct audit {
 	int fd;
@@ -38,15 +38,6 @@ audit_free(struct audit *audit)
 		close(audit->fd); /* and the lock is gone */
 	free(audit->path);
 	free(audit);
-}
-
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* Somebody who cuts, extends, removes or links the log while it is written is not to go unnoticed until the end. */
@@ -88,7 +79,7 @@ append(struct audit *audit, enum audit_kind kind, uint64_t of, const struct audi
     struct koda_error *err)
 {
 	struct audit_entry entry = { .seq = audit->seq + 1,
-		.time_ms = now_ms(),
+		.time_ms = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_MS),
 		.kind = kind,
 		.action = *action,
 		.of = of,

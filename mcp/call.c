@@ -7,6 +7,7 @@
 #include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
+#include "shared/base/clock.h"
 
 /* ---- batches ---- */
 
@@ -61,7 +62,7 @@ call_new(struct connection *conn, struct batch *batch, const json_t *id, const j
 		.conn = conn,
 		.batch = batch != NULL ? batch_hold(batch) : NULL,
 		.owed = owed,
-		.began_ms = connection_now_ms(),
+		.began_ms = monotonic_ms(),
 		.can_ask = methods_can_ask(conn, params),
 	};
 	call_continue(call, id, params);

@@ -13,6 +13,7 @@
 #include "mcp/fault.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
+#include "shared/base/clock.h"
 
 /* The program's status, as the command line has it. */
 #define STATUS_SETUP 88
@@ -247,20 +248,11 @@ on_endpoint(struct server_watch *watch, short revents)
 
 /* ---- opening ---- */
 
-static time_t
-now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return ts.tv_sec;
-}
-
 /* Whose tokens are worth nothing any more never come. */
 static void
 drop_late(struct children *all)
 {
-	time_t now = now_s();
+	time_t now = (time_t)boottime_s();
 	struct child *c = all->first, *next;
 
 	for (; c != NULL; c = next) {
@@ -370,7 +362,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 		    (parent->child != NULL && parent->child->narrowed),
 		.root = memory_string(wish->root),
 		.root_fd = open_root(wish->root, err),
-		.until = now_s() + TOKEN_SECONDS,
+		.until = boottime_s() + TOKEN_SECONDS,
 	};
 	snprintf(child->name, sizeof(child->name), "%s", wish->name);
 	snprintf(child->session, sizeof(child->session), "%.*s/%s",

@@ -12,6 +12,7 @@
 #include "mcp/record.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
+#include "shared/base/clock.h"
 #include "show/told.h"
 
 struct command_waiter {
@@ -176,7 +177,7 @@ on_over(void *data, struct koda_command *handle)
 	struct command_waiter *w;
 
 	c->over = true;
-	c->ended_ms = connection_now_ms();
+	c->ended_ms = monotonic_ms();
 	n_running--;
 	c->failed = koda_command_result(handle, &c->result, &c->err) < 0;
 	take_failures(c);
@@ -234,7 +235,7 @@ commands_start(struct commands *all, const struct command_request *request, stru
 	c->all = all;
 	c->background = request->background;
 	c->intent = request->intent;
-	c->began_ms = connection_now_ms();
+	c->began_ms = monotonic_ms();
 	c->progress_at = c->began_ms + COMMAND_PROGRESS_MS;
 	koda_slot_new_connections(slot, &c->seen_connections, &missed, skip, NULL);
 	c->handle = koda_command_start(slot, &options, on_over, c, err);
@@ -297,7 +298,7 @@ commands_next(const struct commands *all, const struct command *c)
 void
 commands_tell(const struct commands *all, commands_fn *fn, void *data)
 {
-	const uint64_t now = connection_now_ms();
+	const uint64_t now = monotonic_ms();
 
 	for (const struct command *c = all->first; c != NULL; c = c->next)
 		if (!c->over)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mcp/approval.h"
@@ -18,6 +17,7 @@
 #include "mcp/record.h"
 #include "mcp/remember.h"
 #include "mcp/text.h"
+#include "shared/base/clock.h"
 
 /* Lines of one client before others have their turn. */
 #define LINES_AT_ONCE 64
@@ -33,15 +33,6 @@ const char *
 level_name(enum level level)
 {
 	return level_names[level];
-}
-
-uint64_t
-connection_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 /* ---- out ---- */
@@ -234,7 +225,7 @@ handle_line(struct connection *conn, const char *line, size_t len)
 void
 connection_process(struct connection *conn)
 {
-	const uint64_t until = connection_now_ms() + LINES_AT_ONCE_MS;
+	const uint64_t until = monotonic_ms() + LINES_AT_ONCE_MS;
 
 	for (unsigned i = 0; i < LINES_AT_ONCE && connection_has_lines(conn); i++) {
 		enum line_result r;
@@ -255,7 +246,7 @@ connection_process(struct connection *conn)
 		} else {
 			return;
 		}
-		if (connection_now_ms() > until)
+		if (monotonic_ms() > until)
 			return;
 	}
 }

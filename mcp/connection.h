@@ -182,7 +182,6 @@ void connection_withdraw(struct ask *ask, const char *reason);
 void connection_answered(struct connection *conn, const struct rpc *response);
 /* Gives up on what was not answered in time. Returns when to look again, in ms of the clock; UINT64_MAX: never. */
 uint64_t connection_tick(struct connection *conn, uint64_t now_ms);
-uint64_t connection_now_ms(void);
 
 /* ---- calls ---- */
 

@@ -9,17 +9,9 @@
 #include <unistd.h>
 
 #include "mcp/fault.h"
+#include "shared/base/clock.h"
 
 #define PAUSE_SECONDS 2
-
-int64_t
-door_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return ts.tv_sec;
-}
 
 int
 door_watch(struct door *door, int fd, uint32_t events, unsigned who)
@@ -72,7 +64,7 @@ door_accept(struct door *door)
 	/* Without a descriptor to spare it would be readable for ever, and the loop never rest. */
 	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
 		door_forget(door, door->listener);
-		door->paused_until = door_now() + PAUSE_SECONDS;
+		door->paused_until = boottime_s() + PAUSE_SECONDS;
 	}
 	return fd;
 }
@@ -94,7 +86,7 @@ door_timer(struct door *door)
 	uint64_t times;
 
 	(void)!read(door->timer, &times, sizeof(times));
-	if (door->paused_until != 0 && door->paused_until <= door_now() &&
+	if (door->paused_until != 0 && door->paused_until <= boottime_s() &&
 	    door_watch(door, door->listener, EPOLLIN, DOOR_LISTENER) == 0)
 		door->paused_until = 0;
 }

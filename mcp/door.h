@@ -29,9 +29,6 @@ struct door {
 		-1, -1, -1, 0                                                                      \
 	}
 
-/* With the time that the machine slept: what was good for a while is old after that. In seconds. */
-int64_t door_now(void);
-
 /* -1 with *err set; door_done in any case. */
 int door_open(struct door *door, struct runtime *rt, const char *kind, int type,
     struct koda_error *err);

@@ -13,6 +13,7 @@
 #include "mcp/door.h"
 #include "mcp/endpoint_wire.h"
 #include "mcp/fault.h"
+#include "shared/base/clock.h"
 
 /* Connected, and not heard yet. */
 struct pending {
@@ -62,7 +63,7 @@ endpoint_open(struct endpoint *ep, uint64_t child, char ret[ENDPOINT_TOKEN_SIZE]
 {
 	char secret[TOKEN_SECRET_LEN];
 
-	if (!tokens_make(&ep->tokens, child, door_now(), secret))
+	if (!tokens_make(&ep->tokens, child, boottime_s(), secret))
 		return fault_set(err, KODA_TOO_LARGE, 0,
 		    "%d children were opened and have not come; wait for them, or close some",
 		    TOKENS_MAX);
@@ -74,7 +75,7 @@ endpoint_open(struct endpoint *ep, uint64_t child, char ret[ENDPOINT_TOKEN_SIZE]
 bool
 endpoint_give_back(struct endpoint *ep, uint64_t child)
 {
-	return tokens_give_back(&ep->tokens, child, door_now());
+	return tokens_give_back(&ep->tokens, child, boottime_s());
 }
 
 void
@@ -168,7 +169,7 @@ hear(struct endpoint *ep, struct pending *p)
 		refuse(ep, p, "the server wants a token, one descriptor to read and one to write");
 		return;
 	}
-	if (!tokens_redeem(&ep->tokens, hello.text + at + RUNTIME_NAME_LEN + 1, door_now(),
+	if (!tokens_redeem(&ep->tokens, hello.text + at + RUNTIME_NAME_LEN + 1, boottime_s(),
 		&child)) {
 		close_fds(hello.fds, ENDPOINT_FDS);
 		refuse(ep, p,
@@ -200,7 +201,7 @@ set_timer(struct endpoint *ep)
 static void
 on_timer(struct endpoint *ep)
 {
-	int64_t now = door_now();
+	int64_t now = boottime_s();
 
 	for (size_t i = 0; i < ENDPOINT_PENDING_MAX; i++) {
 		struct pending *p = &ep->pending[i];
@@ -231,7 +232,7 @@ take_connection(struct endpoint *ep)
 		endpoint_end(fd, ENDPOINT_REFUSED, "the server has no room for more at once");
 		return;
 	}
-	*p = (struct pending){ .fd = fd, .until = door_now() + ENDPOINT_HELLO_SECONDS };
+	*p = (struct pending){ .fd = fd, .until = boottime_s() + ENDPOINT_HELLO_SECONDS };
 	if (door_watch(&ep->door, fd, EPOLLIN, (unsigned)(p - ep->pending)) < 0)
 		refuse(ep, p, "the server has no room for more");
 }

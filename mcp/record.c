@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mcp/audit.h"
@@ -14,6 +13,7 @@
 #include "mcp/server.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
+#include "shared/base/clock.h"
 
 /* What commands do in a loop is not to fill the disk: so many lines of a client at once, and then so many a second. */
 #define EVENTS_AT_ONCE    500
@@ -40,15 +40,6 @@ struct recorded {
 	int status;
 	uint8_t before[KODA_DIGEST_BYTES], after[KODA_DIGEST_BYTES];
 };
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 struct record *
 record_new(void)
@@ -170,7 +161,7 @@ record_begin(struct call *call, const char *what, const char *path, struct koda_
 	call->recorded = r;
 	r->what = what;
 	r->verdict = "unknown";
-	r->began_us = now_us();
+	r->began_us = monotonic_us();
 	if (record->audit == NULL)
 		return 0;
 	r->path = copy(path != NULL ? path : path_of(call));
@@ -286,7 +277,7 @@ record_end(struct call *call)
 
 	if (r == NULL)
 		return;
-	us = now_us() - r->began_us;
+	us = monotonic_us() - r->began_us;
 	if (call->tool != NULL)
 		latency_add(&record->tools[call->tool - tools], us);
 	if (record->audit != NULL) {
@@ -346,7 +337,7 @@ tell_event(struct connection *conn, struct audit_action *action)
 static bool
 has_room(struct event_budget *budget)
 {
-	const uint64_t now = connection_now_ms(),
+	const uint64_t now = monotonic_ms(),
 		       back = (now - budget->at_ms) * EVENTS_PER_SECOND / 1000;
 
 	if (back > 0) {
@@ -434,7 +425,7 @@ tell_missed(struct connection *conn)
 	snprintf(detail, sizeof(detail), "%llu more, too many to be told one by one",
 	    (unsigned long long)conn->events.missed);
 	conn->events.missed = 0;
-	conn->events.said_ms = connection_now_ms();
+	conn->events.said_ms = monotonic_ms();
 	tell_event(conn, &action);
 }
 
@@ -457,8 +448,7 @@ record_news(struct connection *conn)
 		return;
 	take_news(conn);
 	if (conn->events.missed > 0 &&
-	    (has_room(&conn->events) ||
-		connection_now_ms() - conn->events.said_ms > MISSED_EVERY_MS))
+	    (has_room(&conn->events) || monotonic_ms() - conn->events.said_ms > MISSED_EVERY_MS))
 		tell_missed(conn);
 }
 

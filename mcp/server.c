@@ -11,6 +11,7 @@
 
 #include "mcp/memory.h"
 #include "mcp/record.h"
+#include "shared/base/clock.h"
 
 /* After the end of its input a client still gets what is under way, if it does not take long: a client that closes us
  * waits about two seconds before it uses force. */
@@ -118,7 +119,7 @@ prepare_client(struct server *server, struct client *client, uint64_t now)
 static int
 prepare(struct server *server)
 {
-	uint64_t now = connection_now_ms(), until = UINT64_MAX;
+	uint64_t now = monotonic_ms(), until = UINT64_MAX;
 
 	server->n_fds = 0;
 	add_fd(server, server->signal_fd, POLLIN);
@@ -240,7 +241,7 @@ prepare_slot(struct client *client, struct koda_error *err)
 static int
 serve_all(struct server *server, struct koda_error *err)
 {
-	uint64_t now = connection_now_ms();
+	uint64_t now = monotonic_ms();
 	int r = 0;
 
 	for (struct client *c = server->clients; c != NULL; c = c->next) {

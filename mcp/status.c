@@ -12,6 +12,7 @@
 
 #include "mcp/door.h"
 #include "mcp/fault.h"
+#include "shared/base/clock.h"
 #include "show/visible.h"
 
 struct client {
@@ -225,7 +226,7 @@ take_client(struct status *status)
 	}
 	*client = (struct client){ .fd = fd,
 		.text = status_print(status->fill, status->data),
-		.until = door_now() + STATUS_READ_SECONDS };
+		.until = boottime_s() + STATUS_READ_SECONDS };
 	client->len = client->text != NULL ? strlen(client->text) : 0;
 	if (client->len == 0 || client->len > STATUS_BYTES_MAX) {
 		drop(client);
@@ -239,7 +240,7 @@ take_client(struct status *status)
 static void
 on_timer(struct status *status)
 {
-	int64_t now = door_now();
+	int64_t now = boottime_s();
 
 	for (size_t i = 0; i < STATUS_CLIENTS_MAX; i++) {
 		if (status->clients[i].fd >= 0 && status->clients[i].until <= now)

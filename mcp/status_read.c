@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mcp/fault.h"
 #include "mcp/runtime.h"
 #include "mcp/status.h"
+#include "shared/base/clock.h"
 
 struct server {
 	char name[RUNTIME_NAME_LEN + 1];
@@ -69,22 +69,13 @@ read_some(struct server *server)
 	}
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void
 read_until(struct reading *reading, int64_t deadline)
 {
 	struct pollfd fds[STATUS_SERVERS_MAX];
 
 	for (;;) {
-		int64_t left = deadline - now_ms();
+		int64_t left = deadline - (int64_t)monotonic_ms();
 		bool waiting = false;
 
 		for (size_t i = 0; i < reading->n; i++) {
@@ -162,7 +153,7 @@ status_read_all(struct koda_error *err)
 	if (reading->dir >= 0 && runtime_visit(reading->dir, connect_to, reading) < 0)
 		fault_set(err, KODA_IO, errno, "read the runtime directory");
 	else
-		read_until(reading, now_ms() + STATUS_WAIT_MS);
+		read_until(reading, monotonic_ms() + STATUS_WAIT_MS);
 	if (err->code == KODA_OK)
 		ret = sorted(reading);
 	for (size_t i = 0; i < reading->n; i++) {

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "mcp/memory.h"
+#include "shared/base/hex.h"
+#include "shared/base/utf8.h"
 #include "show/asked.h"
 #include "show/visible.h"
 
@@ -115,11 +117,11 @@ text_json_bytes(const void *data, size_t len)
 
 	if (len == 0)
 		return json_string_nocheck("");
-	if (visible_is_utf8(data, len))
+	if (utf8_is_valid(data, len))
 		return json_stringn_nocheck(data, len);
 	while (len > 0) {
 		uint32_t c;
-		size_t n = visible_next(p, len, &c);
+		size_t n = utf8_next(p, len, &c);
 
 		text_add(&clean, n > 0 ? (const char *)p : "\xef\xbf\xbd", n > 0 ? n : 3);
 		n = n > 0 ? n : 1;
@@ -164,24 +166,12 @@ text_digest(char out[TEXT_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES])
 	out[2 * KODA_DIGEST_BYTES] = '\0';
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 bool
 text_parse_digest(const char *s, uint8_t ret[KODA_DIGEST_BYTES])
 {
 	for (size_t i = 0; i < KODA_DIGEST_BYTES; i++) {
-		int high = hex_value(s[2 * i]);
-		int low = high < 0 ? -1 : hex_value(s[2 * i + 1]);
+		int high = hex_digit(s[2 * i]);
+		int low = high < 0 ? -1 : hex_digit(s[2 * i + 1]);
 
 		if (low < 0)
 			return false;

@@ -11,6 +11,7 @@
 #include "mcp/record.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
+#include "shared/base/clock.h"
 #include "show/told.h"
 
 /* What its milliseconds fit into. The library has a tighter bound for what is waited for, and the policy may have one. */
@@ -52,7 +53,7 @@ duration_ms(const struct command *c)
 {
 	if (c->over && !c->failed)
 		return c->result.wall_us / 1000;
-	return (c->over ? c->ended_ms : connection_now_ms()) - c->began_ms;
+	return (c->over ? c->ended_ms : monotonic_ms()) - c->began_ms;
 }
 
 static json_t *

@@ -6,16 +6,7 @@
 #include <strings.h>
 
 #include "mcp/memory.h"
-
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+#include "shared/base/hex.h"
 
 char *
 uri_to_path(const char *uri)
@@ -40,8 +31,8 @@ uri_to_path(const char *uri)
 			*out++ = *p;
 			continue;
 		}
-		high = hex_value(p[1]);
-		low = high < 0 ? -1 : hex_value(p[2]);
+		high = hex_digit(p[1]);
+		low = high < 0 ? -1 : hex_digit(p[2]);
 		if (low < 0 || (high == 0 && low == 0)) {
 			free(path);
 			return NULL;

@@ -14,6 +14,7 @@
 #include "proxy/list.h"
 #include "proxy/serve/intercept.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
 
@@ -186,7 +187,7 @@ account_new(struct proxy *p, uint64_t slot, Koda__EgressKind kind, const char *h
 	a->slot = slot;
 	a->kind = kind;
 	a->port = port;
-	a->since = proxy_now_us();
+	a->since = monotonic_us();
 	snprintf(a->host, sizeof(a->host), "%s", host);
 	list_add(p->control->accounts, a);
 	return a;
@@ -212,7 +213,7 @@ report_account(const struct account *a, Koda__EgressOutcome outcome, bool open, 
 	c.detail = message_text(detail == NULL ? "" : detail);
 	c.up = a->up;
 	c.down = a->down;
-	c.duration_us = proxy_now_us() - a->since;
+	c.duration_us = monotonic_us() - a->since;
 	report(a->proxy->control, &r, outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED);
 }
 

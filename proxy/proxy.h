@@ -87,7 +87,4 @@ struct proxy {
 	uint64_t next_id; /* of accounts and questions */
 };
 
-/* CLOCK_MONOTONIC, in microseconds. */
-uint64_t proxy_now_us(void);
-
 #endif

@@ -1,6 +1,7 @@
 #include "search/decode.h"
 
 #include "search/sweep.h"
+#include "shared/base/utf8.h"
 
 #define REPLACEMENT 0xfffd
 
@@ -77,34 +78,15 @@ decode_end(struct decode *d, char *out)
 	return any ? put(out, REPLACEMENT) : 0;
 }
 
-/* The character at p, which is not ASCII: how many bytes it has, 0 when it is none. */
-static size_t
-character_len(const uint8_t *p, size_t left)
-{
-	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	uint32_t c = p[0] & (0xffu >> (n + 1));
-
-	if (p[0] < 0xc2 || p[0] > 0xf4 || left < n)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff ||
-	    (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return n;
-}
-
 bool
 decode_is_utf8(const char *text, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)text;
 
 	for (size_t i = 0; i < len;) {
+		uint32_t c;
 		size_t n =
-		    p[i] < 0x80 ? sweep_ascii(text + i, len - i) : character_len(p + i, len - i);
+		    p[i] < 0x80 ? sweep_ascii(text + i, len - i) : utf8_next(p + i, len - i, &c);
 
 		if (n == 0)
 			return false;

@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "shared/base/clock.h"
 
 #define NOWHERE SIZE_MAX
 
+/* Coarse: it is asked for each thing found. */
 static int64_t
 now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
 }
 
 void

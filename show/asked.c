@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/base/utf8.h"
 #include "show/visible.h"
 
 #define MARK_SIZE 64 /* of one of ours, with its numbers */
@@ -155,7 +156,7 @@ asked_show(const void *data, size_t len, bool tabs, asked_put_fn *put, void *to)
 		} else {
 			enum script script;
 
-			if (visible_next(p, len, &c) == 0)
+			if (utf8_next(p, len, &c) == 0)
 				c = 0xfffd;
 			script = script_of(c);
 			if (!is_in_word(c, script))

@@ -4,39 +4,7 @@
 #include <string.h>
 
 #include "shared/base/deceptive.h"
-
-size_t
-visible_next(const uint8_t *p, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t c = p[0];
-	size_t n;
-
-	if (c < 0x80) {
-		*ret = c;
-		return 1;
-	}
-	if (c >= 0xc2 && c <= 0xdf)
-		n = 2;
-	else if (c >= 0xe0 && c <= 0xef)
-		n = 3;
-	else if (c >= 0xf0 && c <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (n > len)
-		return 0;
-	c &= 0x7fu >> n;
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return n;
-}
+#include "shared/base/utf8.h"
 
 size_t
 visible_plain(const void *data, size_t len)
@@ -49,25 +17,6 @@ visible_plain(const void *data, size_t len)
 	return n;
 }
 
-bool
-visible_is_utf8(const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	while (len > 0) {
-		uint32_t c;
-		size_t n = visible_plain(p, len);
-
-		if (n == 0)
-			n = visible_next(p, len, &c);
-		if (n == 0)
-			return false;
-		p += n;
-		len -= n;
-	}
-	return true;
-}
-
 size_t
 visible_lossy(const char *p, size_t len, size_t max, char *ret)
 {
@@ -76,7 +25,7 @@ visible_lossy(const char *p, size_t len, size_t max, char *ret)
 
 	for (size_t i = 0; i < len;) {
 		uint32_t c;
-		size_t n = visible_next((const uint8_t *)p + i, len - i, &c);
+		size_t n = utf8_next((const uint8_t *)p + i, len - i, &c);
 
 		if (i + (n > 0 ? n : 1) > max)
 			break;
@@ -98,7 +47,7 @@ size_t
 visible_escape(const uint8_t *p, size_t len, bool tabs, char out[VISIBLE_MAX], size_t *ret_len)
 {
 	uint32_t c = 0;
-	size_t n = visible_next(p, len, &c);
+	size_t n = utf8_next(p, len, &c);
 	int k;
 
 	if (n == 0) {

@@ -10,12 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at p: how many of the len (above 0) bytes it has, 0 if it is not UTF-8 (over-long forms and surrogates
- * are not). */
-size_t visible_next(const uint8_t *p, size_t len, uint32_t *ret);
 /* How many of the first bytes are ASCII that is shown as it is: the short cut of most text. */
 size_t visible_plain(const void *data, size_t len);
-bool visible_is_utf8(const void *data, size_t len);
 
 /*
  * At most max bytes of the text, cut between characters, what is no character replaced by U+FFFD: JSON wants UTF-8, and

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
@@ -113,10 +113,7 @@ caches_valid(const Koda__Overlay *o)
 static int
 open_below(int dir, const char *name)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	return open_beneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 }
 
 /* The directories that a name consists of, each made if it is not there. O_PATH, or -1. */

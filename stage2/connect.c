@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/netlink.h>
-#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
@@ -24,8 +23,10 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "stage2/caller.h"
 #include "stage2/links.h"
 #include "stage2/refusals.h"
@@ -117,23 +118,11 @@ attempt_done(struct attempt *a)
 	close_at(&a->target);
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* Spent by us: others may have the processor for longer than anything here takes. */
 static uint64_t
 own_us(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_US;
 }
 
 static void
@@ -404,7 +393,7 @@ is_bound_here(struct connect_guard *g, unsigned states, const struct stat *st)
 		r = bound_here(g, states, st, &in_parts);
 	took = own_us() - begun;
 	if (took > CONNECT_LOOK_US)
-		g->look_from = now_ms() + took * CONNECT_LOOK_SHARE / 1000;
+		g->look_from = monotonic_ms() + took * CONNECT_LOOK_SHARE / 1000;
 	if (r < 0 && diag_anew(g) < 0)
 		return false;
 	return r == 1;
@@ -427,19 +416,18 @@ static int
 take_target(struct stage2 *s, struct attempt *a)
 {
 	struct sockaddr_un *un = (struct sockaddr_un *)&a->addr;
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
 	char path[sizeof(un->sun_path) + 1] = { 0 }, link[32], name[PATH_LEN_MAX + 1];
 	size_t len = a->len - offsetof(struct sockaddr_un, sun_path);
 	struct stat st;
 	bool exact;
 	ssize_t n;
 
-	if (now_ms() < a->g->look_from)
+	if (monotonic_ms() < a->g->look_from)
 		return -EAGAIN;
 	memcpy(path, un->sun_path, len);
 	/* /proc/self is somebody else for us, and what is behind its links is not for a path to find. */
 	a->target =
-	    (int)syscall(SYS_openat2, a->cwd >= 0 ? a->cwd : AT_FDCWD, path, &how, sizeof(how));
+	    open_resolved(a->cwd >= 0 ? a->cwd : AT_FDCWD, path, O_PATH, RESOLVE_NO_MAGICLINKS);
 	if (a->target < 0)
 		return errno == ENOSYS                   ? -EPERM
 		    : errno == EMFILE || errno == ENFILE ? -EAGAIN
@@ -542,9 +530,10 @@ wait_in_table(struct attempt *a)
 		.late = a->domain == AF_UNIX ? -EAGAIN : -EINPROGRESS,
 		.addr = a->addr,
 		.len = a->len };
-	p->next = now_ms() + (p->ready ? CONNECT_ALIVE_MS : p->delay);
+	p->next = monotonic_ms() + (p->ready ? CONNECT_ALIVE_MS : p->delay);
 	if (tv.tv_sec > 0 || tv.tv_usec > 0)
-		p->deadline = now_ms() + (uint64_t)tv.tv_sec * 1000 + (uint64_t)tv.tv_usec / 1000;
+		p->deadline =
+		    monotonic_ms() + (uint64_t)tv.tv_sec * 1000 + (uint64_t)tv.tv_usec / 1000;
 	p->socket = take_fd(&a->socket);
 	p->target = take_fd(&a->target);
 	return NOT_NOW;
@@ -608,10 +597,11 @@ connect_ready(struct stage2 *s)
 		uint8_t room[512];
 	} in;
 	struct pollfd pfd = { .fd = s->guard->listener, .events = POLLIN };
-	uint64_t until = now_ms() + CONNECT_TURN_MS;
+	uint64_t until = monotonic_ms() + CONNECT_TURN_MS;
 
 	/* RECV would wait where there is nothing. */
-	for (int i = 0; i < CONNECT_TURN_MAX && now_ms() < until && poll(&pfd, 1, 0) == 1; i++) {
+	for (int i = 0; i < CONNECT_TURN_MAX && monotonic_ms() < until && poll(&pfd, 1, 0) == 1;
+	     i++) {
 		int r;
 
 		if ((pfd.revents & POLLIN) == 0)
@@ -643,7 +633,7 @@ connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, i
 	}
 	*ret_timeout_ms = -1;
 	if (first != UINT64_MAX) {
-		now = now_ms();
+		now = monotonic_ms();
 		*ret_timeout_ms = first > now ? (int)(first - now) : 0;
 	}
 	return n;
@@ -726,10 +716,10 @@ connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
 
 	if (g->n == 0)
 		return;
-	now = now_ms();
+	now = monotonic_ms();
 	until = now + CONNECT_TURN_MS;
 	/* As many as there is time for: each of them may take CONNECT_SLICE_MS. The next turn begins where this one ends. */
-	for (size_t done = 0; done < g->n && now_ms() < until; done++, g->from++) {
+	for (size_t done = 0; done < g->n && monotonic_ms() < until; done++, g->from++) {
 		struct pending *p = &g->pending[g->from % g->n];
 		bool ready = false;
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "stage2/caller.h"
 
@@ -187,8 +187,6 @@ take_arguments(struct wanted *w, const char **path)
 static int
 open_parent(struct wanted *w, const char *path, int *ret, const char **ret_name)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_MAGICLINKS };
 	char dir[PATH_MAX];
 	size_t end = strlen(path), at;
 
@@ -202,7 +200,7 @@ open_parent(struct wanted *w, const char *path, int *ret, const char **ret_name)
 	memcpy(dir, path, at);
 	dir[at] = '\0';
 	*ret = at == 0 ? fcntl(w->base, F_DUPFD_CLOEXEC, LINK_FDS_END)
-		       : (int)syscall(SYS_openat2, w->base, dir, &how, sizeof(how));
+		       : open_resolved(w->base, dir, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
 	return *ret < 0 ? -errno : 0;
 }
 

@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "stage2/caller.h"
 #include "stage2/link_make.h"
 #include "stage2/refusals.h"
@@ -46,15 +46,6 @@ struct links {
 	size_t n_writable;
 	struct refusals refused;
 };
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* ---- the process ---- */
 
@@ -279,7 +270,7 @@ links_are_made(struct links *l, unsigned over)
 	if (l->over != over) {
 		l->over = over;
 		l->until = atomic_load(&l->shared->asked);
-		l->since = now_ms();
+		l->since = monotonic_ms();
 	}
 	if (made >= l->until) {
 		l->over = 0;
@@ -287,8 +278,8 @@ links_are_made(struct links *l, unsigned over)
 	}
 	if (l->made != made) {
 		l->made = made;
-		l->since = now_ms();
-	} else if (now_ms() - l->since > LINKS_PATIENCE_MS) {
+		l->since = monotonic_ms();
+	} else if (monotonic_ms() - l->since > LINKS_PATIENCE_MS) {
 		kill(l->pid, SIGKILL);
 	}
 	return false;

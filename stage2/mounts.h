@@ -7,13 +7,14 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "shared/base/beneath.h"
 
 /* Of the C library's or the kernel's header, whichever is older. */
 #ifndef OPEN_TREE_CLONE
@@ -74,10 +75,7 @@ clone_read_only(int fd)
 static inline int
 resolve(int dir, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return open_plain(dir, path, O_PATH | O_NOFOLLOW);
 }
 
 static inline int64_t

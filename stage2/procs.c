@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 #define STAT_SIZE 1024 /* the first fields are what counts; a name in it is 64 bytes at most */
 
@@ -241,15 +242,6 @@ was_stopped(int proc_fd, const struct proc *p)
 	return p->state == 'T' && stop_is_pending(proc_fd, p);
 }
 
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 int
 procs_stop_begin(void)
 {
@@ -270,7 +262,7 @@ procs_stop_wait(int proc_fd, struct procs *ret)
 	const struct timespec step = { 0, STOP_STEP_US * 1000 };
 	uint64_t until;
 
-	until = now_us() + PROCS_STOP_US;
+	until = monotonic_us() + PROCS_STOP_US;
 	for (;;) {
 		if (procs_read(proc_fd, ret) < 0) {
 			/* Better a slot that goes on, also who should not, than one that stands still. */
@@ -278,7 +270,7 @@ procs_stop_wait(int proc_fd, struct procs *ret)
 			kill(-1, SIGCONT);
 			return -1;
 		}
-		if (all_are_still(proc_fd, ret) || now_us() >= until)
+		if (all_are_still(proc_fd, ret) || monotonic_us() >= until)
 			break;
 		nanosleep(&step, NULL);
 	}
@@ -315,14 +307,14 @@ int
 procs_stop_wait_for_all(int proc_fd, struct procs *ret,
     bool (*is_ours)(const struct stage2 *, pid_t), const struct stage2 *s)
 {
-	uint64_t until = now_us() + PROCS_AWAKE_US;
+	uint64_t until = monotonic_us() + PROCS_AWAKE_US;
 
 	do {
 		if (procs_stop_wait(proc_fd, ret) < 0)
 			return -1;
 		if (count_awake(proc_fd, ret, is_ours, s, false) == 0)
 			return 0;
-	} while (now_us() < until);
+	} while (monotonic_us() < until);
 	for (int round = 0; round < AWAKE_ROUNDS_MAX; round++) {
 		if (count_awake(proc_fd, ret, is_ours, s, true) == 0)
 			return 0;

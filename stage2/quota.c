@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "stage2/pace.h"
 #include "stage2/reap.h"
 #include "stage2/usage.h"
-
-#define NS_PER_MS UINT64_C(1000000)
 
 /* What was ended is gone after this, with all its memory, on a busy machine too; the next one is ended only then. */
 #define ENDED_NS UINT64_C(3000000000)
@@ -53,21 +51,6 @@ struct quota {
 	bool exact_begun;
 	struct exact *exact;
 };
-
-static uint64_t
-clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t
-now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 static uint64_t
 greater(uint64_t a, uint64_t b)
@@ -122,7 +105,7 @@ quota_timeout(struct quota *q, const struct commands *c)
 		pace_rest(&q->pace, q->bound.kept);
 		return -1;
 	}
-	now = now_ns();
+	now = monotonic_ns();
 	if (!q->at_work) {
 		q->at_work = true;
 		q->next = now + pace_next(&q->pace);
@@ -257,7 +240,7 @@ end_largest(struct stage2 *s, const struct usage *u)
 
 	/* Who was born since they were read loses its reaper, and is found then. */
 	if (commands_end_largest(s, &q->procs, &limit))
-		q->ended_at = now_ns();
+		q->ended_at = monotonic_ns();
 }
 
 static void
@@ -285,7 +268,7 @@ is_over_meanwhile(struct stage2 *s, uint64_t now, bool fresh, struct usage *ret)
 	over = is_surely_over(s, fresh, ret);
 	cost = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cost;
 	q->cost.whole += cost;
-	q->sure_next = now_ns() + cost * PACE_ALARM_SHARE;
+	q->sure_next = monotonic_ns() + cost * PACE_ALARM_SHARE;
 	return over;
 }
 
@@ -351,7 +334,7 @@ measure(struct stage2 *s, uint64_t now)
 		decided = true;
 	}
 	q->cost.first = q->cost.whole;
-	now = now_ns();
+	now = monotonic_ns();
 	if (!decided && now < q->exact_next) {
 		q->next = now + greater(q->cost.first * PACE_ALARM_SHARE, PACE_LOOK_MIN_NS);
 	} else if (!decided && begin_exactly(s, &machine) == 0) {
@@ -370,7 +353,7 @@ quota_look(struct stage2 *s)
 
 	if (q == NULL || !q->at_work || !commands_any(s->commands))
 		return;
-	now = now_ns();
+	now = monotonic_ns();
 	/* Its end came as a signal, at any time. */
 	if (q->exact_begun) {
 		look_at_exact(s, now);

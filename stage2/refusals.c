@@ -1,15 +1,14 @@
 #include "stage2/refusals.h"
 
-#include <time.h>
+#include "shared/base/clock.h"
 
 void
 refusals_tell(struct stage2 *s, struct refusals *r, const char *target)
 {
-	struct timespec now;
+	const uint64_t second = monotonic_ns() / NS_PER_S;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (r->second != (uint64_t)now.tv_sec) {
-		r->second = (uint64_t)now.tv_sec;
+	if (r->second != second) {
+		r->second = second;
 		r->told = 0;
 	}
 	if (r->told++ < REFUSALS_PER_SECOND)

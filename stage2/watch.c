@@ -11,6 +11,7 @@
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "stage2/caches.h"
 #include "stage2/follow.h"
 #include "stage2/holders.h"
@@ -94,15 +95,6 @@ int
 watch_mountinfo_fd(const struct watch *w)
 {
 	return w->mountinfo;
-}
-
-static uint64_t
-now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 /*
@@ -407,7 +399,7 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 static void
 repair(struct stage2 *s, const struct replacements *gone)
 {
-	uint64_t until = now_us() + REPAIR_WAIT_US;
+	uint64_t until = monotonic_us() + REPAIR_WAIT_US;
 	const struct timespec step = { 0, REPAIR_STEP_US * 1000 };
 	struct koda_error err = { 0 };
 	size_t lost;
@@ -426,7 +418,7 @@ repair(struct stage2 *s, const struct replacements *gone)
 		if (view_repair(s->view, &lost, &err) < 0)
 			_exit(1); /* nobody knows any more what is writable: everything ends */
 		links_plan(s->links, s->view);
-		if (lost == 0 || now_us() >= until)
+		if (lost == 0 || monotonic_us() >= until)
 			return;
 		nanosleep(&step, NULL);
 	}
@@ -449,7 +441,7 @@ mend(struct stage2 *s)
 	cleanup(replacements_done) struct replacements gone = { 0 };
 	struct watch *w = s->watch;
 	struct view *v = s->view;
-	uint64_t begun = now_us(), took, ended;
+	uint64_t begun = monotonic_us(), took, ended;
 
 	/* Those who wake each other up with SIGCONT, or are so many that it takes long to look at them, do not keep us from
 	 * the mounts. */
@@ -471,7 +463,7 @@ mend(struct stage2 *s)
 	}
 	ended = holders_end(s, &gone, &all);
 	procs_go_on(&all);
-	took = now_us() - begun;
+	took = monotonic_us() - begun;
 	for (size_t i = 0; i < gone.n; i++) {
 		size_t n = gone.v[i].entry;
 		const struct view_entry *e = &v->entry[n];

@@ -2,12 +2,11 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 #include "worker/say.h"
@@ -38,8 +37,6 @@ text_of(ProtobufCBinaryData bytes)
 static int
 open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS };
 	struct resolver *res = &ses->res;
 	cleanup_close int slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), probe = -1;
 	struct statfs fs;
@@ -47,7 +44,7 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 
 	if (slash < 0)
 		return err_set(err, KODA_IO, errno, "open '/'");
-	probe = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
+	probe = open_plain(AT_FDCWD, "/", O_PATH | O_DIRECTORY);
 	/* No filter can look at what openat2 is asked for: who changes nothing may not call it. */
 	res->no_openat2 = !ses->role->changes || (probe < 0 && (errno == ENOSYS || errno == EPERM));
 	res->root = "/";

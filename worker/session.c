@@ -5,9 +5,9 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 /* A host that has started us says so at once; somebody else's socket never does. */
 #define SEAL_TIMEOUT_MS 10000
@@ -400,27 +400,18 @@ serve_arrived(struct session *ses, struct koda_error *err)
 	return 0;
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Returns the exit status. */
 static int
 session_loop(struct session *ses, struct koda_error *err)
 {
-	const int64_t deadline = now_ms() + SEAL_TIMEOUT_MS;
+	const uint64_t deadline = monotonic_ms() + SEAL_TIMEOUT_MS;
 
 	for (;;) {
 		int r = frame_fill(&ses->fs, true, err);
 
 		if (r < 0)
 			return ses->fs.eof && err->code == KODA_IO ? 0 : 1;
-		if (r == 0 && (host_gone(ses) || (!ses->sealed && now_ms() > deadline)))
+		if (r == 0 && (host_gone(ses) || (!ses->sealed && monotonic_ms() > deadline)))
 			return 1;
 		/* Nobody has asked for anything for a while: others may have the memory. */
 		if (r == 0)

@@ -13,6 +13,7 @@
 
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 static bool
 is_layer(const char *name)
@@ -242,14 +243,14 @@ cache_remove_project(int caches, const char *name, uint64_t deadline)
 void
 cache_expire(int project)
 {
-	const uint64_t deadline = now_ns() + CACHE_SWEEP_MS * UINT64_C(1000000);
+	const uint64_t deadline = monotonic_ns() + CACHE_SWEEP_MS * UINT64_C(1000000);
 	cleanup_close int caches = openat(project, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup(closedir_at) DIR *d = caches < 0 ? NULL : cache_read_dir(caches);
 	const time_t now = time(NULL);
 	struct dirent *ent;
 	struct stat st;
 
-	while (d != NULL && now_ns() < deadline && (ent = readdir(d)) != NULL) {
+	while (d != NULL && monotonic_ns() < deadline && (ent = readdir(d)) != NULL) {
 		if (ent->d_name[0] == '.' ||
 		    fstatat(caches, ent->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    !S_ISDIR(st.st_mode) || st.st_uid != geteuid())

@@ -2,16 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/protect/state.h"
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
@@ -50,15 +49,6 @@ open_list(const char *home, struct cache_points *ret)
 
 /* ---- making ---- */
 
-static int
-open_place(const char *path)
-{
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-}
-
 /* List the path first: if the host is killed in between, the list names a directory that does not exist. */
 static int
 make_one(const struct cache_points *p, int dir, const char *path)
@@ -82,7 +72,8 @@ make_place(const struct cache_points *p, const char *path)
 		return -1;
 	memcpy(part, path, len + 1);
 	/* The nearest one that is there. */
-	while ((fd = open_place(len > 0 ? part : "/")) < 0) {
+	while ((fd = open_plain(AT_FDCWD, len > 0 ? part : "/",
+		    O_PATH | O_DIRECTORY | O_NOFOLLOW)) < 0) {
 		if (errno != ENOENT || len == 0)
 			return -1;
 		while (len > 0 && part[--len] != '/')
@@ -96,7 +87,7 @@ make_place(const struct cache_points *p, const char *path)
 		if (make_one(p, fd, part) < 0)
 			return -1;
 		close_at(&fd);
-		fd = open_place(part);
+		fd = open_plain(AT_FDCWD, part, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 		if (fd < 0)
 			return -1;
 	}
@@ -138,7 +129,7 @@ remove_place(char *path)
 	cleanup_close int dir = -1;
 
 	*slash = '\0';
-	dir = open_place(slash == path ? "/" : path);
+	dir = open_plain(AT_FDCWD, slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	*slash = '/';
 	if (dir >= 0)
 		unlinkat(dir, slash + 1, AT_REMOVEDIR);

@@ -15,6 +15,7 @@
 #include "host/protect/state.h"
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 #define HASHED_MAX 64
 
@@ -101,7 +102,7 @@ cache_project_remove_others(int caches, const char *path, uint64_t deadline)
 	if (all == NULL || strlen(all) <= CACHE_IDENTITY + 1)
 		return;
 	all[strlen(all) - CACHE_IDENTITY - 1] = '\0';
-	while (d != NULL && now_ns() < deadline && (ent = readdir(d)) != NULL)
+	while (d != NULL && monotonic_ns() < deadline && (ent = readdir(d)) != NULL)
 		if (strcmp(ent->d_name, own) != 0 && cache_project_is_of(ent->d_name, all))
 			cache_remove_project(caches, ent->d_name, deadline);
 }

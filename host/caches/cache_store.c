@@ -21,6 +21,7 @@
 #include "host/session/session.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 #define PROBE_XATTR "user.koda" /* can a layer say that a directory in it is opaque? */
 #define NEW_TRIES   16
@@ -100,7 +101,7 @@ open_project(const char *root, const char *home, struct cache_store *s, struct k
 		return err_set(err, KODA_UNSUPPORTED, errno, "make '%s/trash'", path);
 	if (write_about(s->fd, root) &&
 	    (caches = openat(s->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0)
-		cache_project_remove_others(caches, s->path, now_ns() + OTHERS_MS * MS);
+		cache_project_remove_others(caches, s->path, monotonic_ns() + OTHERS_MS * MS);
 	return 0;
 }
 
@@ -268,7 +269,7 @@ take_layers(struct cache_store *s, struct koda_error *err)
 			all.v[all.n++] = l;
 		}
 	}
-	deadline = now_ns() + CACHE_MERGE_MS * MS;
+	deadline = monotonic_ns() + CACHE_MERGE_MS * MS;
 	if (s->upper.fd >= 0)
 		merge_upper(s, &all, deadline);
 	merge_others(s, &all, deadline);
@@ -334,7 +335,7 @@ close_bare(struct cache_store *s)
 	cleanup_close int caches = openat(s->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int project = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_free char *path = strdup(s->path);
-	const uint64_t deadline = now_ns() + BARE_MS * MS;
+	const uint64_t deadline = monotonic_ns() + BARE_MS * MS;
 	struct cache_names names;
 
 	cache_tree_discard(s->fd, s->upper.name, s->trash);
@@ -360,7 +361,7 @@ cache_store_close(struct cache_store *s)
 	}
 	/* What is left is the next one's. */
 	if (cache_is_due(s->fd, CACHE_SWEPT) &&
-	    cache_tree_empty(s->trash, now_ns() + CACHE_SWEEP_MS * MS) == 0)
+	    cache_tree_empty(s->trash, monotonic_ns() + CACHE_SWEEP_MS * MS) == 0)
 		unlinkat(s->fd, CACHE_SWEPT, 0);
 	cache_store_abandon(s);
 }

@@ -12,6 +12,7 @@
 
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 #define OPAQUE      "user.overlay.opaque"
 #define LOOK_EVERY  64 /* names, between two looks at the clock */
@@ -26,7 +27,8 @@ is_self(const char *name)
 static bool
 is_over(uint64_t deadline, unsigned *n)
 {
-	return deadline != CACHE_NO_DEADLINE && ++*n % LOOK_EVERY == 0 && now_ns() >= deadline;
+	return deadline != CACHE_NO_DEADLINE && ++*n % LOOK_EVERY == 0 &&
+	    monotonic_ns() >= deadline;
 }
 
 /* A command may have taken its own right to look into a directory away; it is given back. */

@@ -26,7 +26,7 @@
 /* To read a directory from its beginning: the descriptor stays the caller's. NULL with errno. */
 DIR *cache_read_dir(int fd);
 
-/* Removes what is in a directory, and not the directory. 1: nothing is left; 0: the time (now_ns) is up; -1 with errno. */
+/* Removes what is in a directory, and not the directory. 1: nothing is left; 0: the time (monotonic_ns) is up; -1 with errno. */
 int cache_tree_empty(int trash, uint64_t deadline);
 
 /* Moves a name to the trash, as a new name there. 0, or -1 with errno; it is no error if it is not there. */

@@ -17,11 +17,11 @@
 #include "host/protect/reason.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
 #include "shared/rules/access.h"
 #include "shared/rules/names.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define RUN_TRIES 3
 
 /* Between two looks at what a flood has brought: most of what a pipe of a megabyte takes comes in that time. Woken for
@@ -333,7 +333,7 @@ read_output(struct command_output *out)
 		session_unwatch(ses, &out->source);
 	} else if (capture_floods(&out->capture) && out->capture.total != before) {
 		session_unwatch(ses, &out->source);
-		out->resume_at = now_ns() + FLOOD_PAUSE_NS;
+		out->resume_at = monotonic_ns() + FLOOD_PAUSE_NS;
 		session_wake_at(ses, out->resume_at);
 	} else {
 		session_watch(ses, &out->source, out->capture.fd, EPOLLIN);
@@ -506,7 +506,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 {
 	struct koda_output out, text;
 
-	c->ended_at = now_ns();
+	c->ended_at = monotonic_ns();
 	drain(c, &c->out);
 	drain(c, &c->err);
 	if (e->reaper_lost) {
@@ -756,7 +756,7 @@ run(struct koda_command *c, struct koda_error *err)
 	if (r < 0)
 		return -1;
 	c->state = COMMAND_RUNNING;
-	c->started_at = now_ns();
+	c->started_at = monotonic_ns();
 	c->deadline = c->started_at + c->timeout_ms * NS_PER_MS;
 	if (c->background && c->sb->compare_at == 0)
 		c->sb->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
@@ -817,7 +817,7 @@ command_planted(struct koda_command *c, const char *path)
 	if (c->state != COMMAND_RUNNING && c->state != COMMAND_COMPARING)
 		return;
 	if (planted_add(&c->planted, path) && !before && c->state == COMMAND_RUNNING)
-		kill_command(c, now_ns());
+		kill_command(c, monotonic_ns());
 }
 
 void
@@ -1036,7 +1036,7 @@ koda_command_end(struct koda_command *c)
 	if (c->state != COMMAND_RUNNING || c->ending)
 		return;
 	c->ending = true;
-	c->kill_at = now_ns() + COMMAND_GRACE_MS * NS_PER_MS;
+	c->kill_at = monotonic_ns() + COMMAND_GRACE_MS * NS_PER_MS;
 	order_signal(c, SIGTERM, true);
 	session_wake_at(c->slot->ses, c->kill_at);
 }

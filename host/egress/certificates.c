@@ -14,6 +14,7 @@
 #include "host/slot/open_exact.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 
 #define FRESH      "fresh.pem"
 #define BUNDLE_MAX (16u << 20) /* of one file; a system's has a quarter of a megabyte */
@@ -101,24 +102,6 @@ certificates_is_pem(const void *data, size_t len)
 			return false;
 	}
 	return true;
-}
-
-static int
-write_all(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-
-	while (len > 0) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 /* -1 with errno. A file that ends without a newline would run into the next one. */

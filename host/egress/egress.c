@@ -15,9 +15,8 @@
 #include "host/machine/helpers.h"
 #include "host/sandbox/sandbox.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/rules/upstream.h"
-
-#define NS_PER_MS UINT64_C(1000000)
 
 /* Of one turn of the loop: a proxy that never stops reporting does not keep us from everybody else. */
 #define READS_MAX 16
@@ -107,7 +106,7 @@ static void on_waiting(struct source *source);
 static void
 watch_ports(struct egress *e)
 {
-	bool wait = e->state == EGRESS_DOWN && now_ns() >= e->not_before;
+	bool wait = e->state == EGRESS_DOWN && monotonic_ns() >= e->not_before;
 
 	for (struct egress_port *p = e->ports; p != NULL; p = p->next) {
 		if (wait && p->fd >= 0)
@@ -163,7 +162,7 @@ bury(struct egress *e, bool barren, const char *why)
 	stop(e);
 	e->barren += barren;
 	e->useless = e->useful && !barren ? 0 : e->useless + 1;
-	e->not_before = now_ns() + backoff_ns(e->useless);
+	e->not_before = monotonic_ns() + backoff_ns(e->useless);
 	if (e->barren >= EGRESS_BARREN_MAX) {
 		e->state = EGRESS_FAILED;
 		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
@@ -337,7 +336,7 @@ start(struct egress *e)
 	}
 	frame_init(&e->fs, pair[0]);
 	e->state = EGRESS_STARTING;
-	e->deadline = now_ns() + EGRESS_READY_MS * NS_PER_MS;
+	e->deadline = monotonic_ns() + EGRESS_READY_MS * NS_PER_MS;
 	e->sync_sent = e->synced = 0;
 	if (spawn_helper(e->ses->egress->path, pair[1], &e->child, &err) < 0 ||
 	    send_start(e, &err) < 0)
@@ -395,12 +394,12 @@ on_control(struct source *source)
 static bool
 wait_for(struct egress *e, bool (*there)(const struct egress *e), int timeout_ms)
 {
-	const uint64_t until = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	const uint64_t until = monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 
 	while (e->fs.fd >= 0 && !there(e)) {
 		struct pollfd pfd = { .fd = e->fs.fd, .events = POLLIN };
 		struct koda_error err;
-		uint64_t now = now_ns();
+		uint64_t now = monotonic_ns();
 
 		if (now >= until)
 			return false;
@@ -637,7 +636,7 @@ egress_tick(struct koda_session *ses)
 
 	if (es == NULL || es->all == NULL)
 		return;
-	now = now_ns();
+	now = monotonic_ns();
 	for (struct egress *e = es->all, *next; e != NULL; e = next) {
 		next = e->next;
 		if (e->ports == NULL) {

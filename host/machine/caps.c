@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -17,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/egress/egress.h"
@@ -27,15 +25,15 @@
 #include "host/machine/remedy.h"
 #include "host/protect/watches.h"
 #include "host/sandbox/sandbox.h"
+#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
 
 static bool
 has_openat2(void)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-	cleanup_close int fd = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
+	cleanup_close int fd = open_plain(AT_FDCWD, "/", O_PATH);
 
 	return fd >= 0;
 }
@@ -332,10 +330,7 @@ tell_namespaces(const struct report *r, const struct caps *caps, const struct re
 static double
 seconds(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)monotonic_ns() / (double)NS_PER_S;
 }
 
 /* Why the proxy is gone says more than what its client saw of that. */

@@ -4,13 +4,12 @@
 #include "host/protect/protect.h"
 #include "host/sandbox/sandbox.h"
 #include "host/session/session.h"
-
-#define NS_PER_MS UINT64_C(1000000)
+#include "shared/base/clock.h"
 
 static int
 ms_until(uint64_t until)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 
 	return until > now ? (int)((until - now) / NS_PER_MS) + 1 : 0;
 }
@@ -44,7 +43,7 @@ end_commands(struct sandbox *sb, const struct koda_error *why, uint64_t until)
 		else
 			command_cut_short(c, why);
 	}
-	while (sb->up && any_runs(sb) && now_ns() < until)
+	while (sb->up && any_runs(sb) && monotonic_ns() < until)
 		sandbox_wait(sb, ms_until(until));
 	if (!sb->up || !any_runs(sb))
 		return;
@@ -73,7 +72,7 @@ compare(struct koda_slot *slot, uint64_t until, struct koda_error *err)
 
 	if (protect_compare_last(sb, until, &why) == 0)
 		return 0;
-	if (now_ns() >= until)
+	if (monotonic_ns() >= until)
 		err_set(&why, KODA_TIMEOUT, 0, "it took longer than %d s", ENDING_MS / 1000);
 	session_event(slot->ses, KODA_EVENT_DEGRADED,
 	    "what commands left below '%.600s' was not compared at the end: %.600s; the next session there does it "
@@ -89,7 +88,7 @@ ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err)
 {
 	struct sandbox *sb = slot->sandbox;
 	struct koda_session *ses = slot->ses;
-	uint64_t until = now_ns() + ENDING_MS * NS_PER_MS, seen;
+	uint64_t until = monotonic_ns() + ENDING_MS * NS_PER_MS, seen;
 	struct koda_error why;
 	int r = 0;
 

@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
@@ -22,8 +21,7 @@
 static bool
 is_plain(const char *path, bool *ret_there)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
-	cleanup_close int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	cleanup_close int fd = open_plain(AT_FDCWD, path, O_PATH);
 
 	*ret_there = fd >= 0 || (errno != ENOENT && errno != ENOTDIR);
 	return fd >= 0 || !*ret_there;

@@ -16,6 +16,8 @@
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/base/io.h"
 #include "shared/rules/names.h"
 #include "shared/rules/policy.h"
 
@@ -81,24 +83,6 @@ static ProtobufCBinaryData
 bytes_of(const char *text)
 {
 	return (ProtobufCBinaryData){ strlen(text), (uint8_t *)(uintptr_t)text };
-}
-
-static int
-write_all(int fd, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	while (len > 0) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 static void
@@ -371,7 +355,7 @@ wait_for_process(const struct process *r, int *left_ms)
 {
 	cleanup_close int pidfd = -1;
 	struct pollfd pfd;
-	struct timespec began, ended;
+	uint64_t began;
 
 	if (r->pid > INT32_MAX || start_of((pid_t)r->pid) != r->start)
 		return 0;
@@ -380,11 +364,9 @@ wait_for_process(const struct process *r, int *left_ms)
 	if (pidfd < 0 || start_of((pid_t)r->pid) != r->start)
 		return 0;
 	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-	clock_gettime(CLOCK_MONOTONIC, &began);
+	began = monotonic_ms();
 	poll(&pfd, 1, *left_ms);
-	clock_gettime(CLOCK_MONOTONIC, &ended);
-	*left_ms -=
-	    (int)((ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000);
+	*left_ms -= (int)(monotonic_ms() - began);
 	*left_ms = *left_ms < 0 ? 0 : *left_ms;
 	return pfd.revents != 0 ? 0 : -1;
 }

@@ -12,6 +12,7 @@
 #include "host/protect/reason.h"
 #include "host/protect/watches.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/rules/names.h"
 
 #define SCAN_MS       120000       /* a home directory of a million names, cold */
@@ -456,7 +457,7 @@ fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 static unsigned
 patience_ms(const struct protect *p)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	uint64_t left = p->until > now ? (p->until - now) / 1000000 : 0;
 
 	if (p->until == 0 || left > SCAN_MS)
@@ -1012,7 +1013,7 @@ protect_compare_last(struct sandbox *sb, uint64_t until, struct koda_error *err)
 	}
 	p->until = until;
 	p->how = PROTECT_WHOLLY;
-	for (unsigned i = 0; r < 0 && i < COMPARE_TRIES && now_ns() < until; i++) {
+	for (unsigned i = 0; r < 0 && i < COMPARE_TRIES && monotonic_ns() < until; i++) {
 		/* The rest of an answer is told before anything is looked at: then another look is needed. */
 		const bool telling = p->running || p->more;
 

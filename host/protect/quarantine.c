@@ -6,16 +6,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/machine/home.h"
 #include "host/protect/quarantine.h"
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
@@ -330,16 +329,6 @@ quarantine_find(const char *root, const char *name, bool without_record,
 
 /* ---- putting back ---- */
 
-/* Without a link on the way, and below dir. */
-static int
-open_below(int dir, const char *path, int flags)
-{
-	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-}
-
 /* Links could not be made where it was copied to. rel: "/what/a/b". */
 static int
 make_link(int entry, const char *rel, const char *target, struct koda_error *err)
@@ -356,7 +345,7 @@ make_link(int entry, const char *rel, const char *target, struct koda_error *err
 		    ? 0
 		    : err_set(err, KODA_IO, errno, "make a link");
 	*slash = '\0';
-	fd = open_below(entry, dir, O_PATH | O_DIRECTORY);
+	fd = open_beneath(entry, dir, O_PATH | O_DIRECTORY);
 	if (fd < 0 || (symlinkat(target, fd, slash + 1) < 0 && errno != EEXIST))
 		return err_set(err, KODA_IO, errno, "make the link '%s'", rel);
 	return 0;

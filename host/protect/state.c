@@ -3,17 +3,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
@@ -402,9 +401,7 @@ state_journal(const struct state *s, bool make_it)
 int
 state_open_directory(const char *path, struct koda_error *err)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	int fd = open_plain(AT_FDCWD, path, O_PATH);
 
 	if (fd < 0)
 		err_set(err, errno == ENOSYS ? KODA_UNSUPPORTED : KODA_IO, errno,

@@ -30,10 +30,9 @@
 #include "host/sandbox/bwrap.h"
 #include "host/sandbox/orphan.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
 #include "shared/rules/access.h"
-
-#define NS_PER_MS UINT64_C(1000000)
 
 /* As spawn_program numbers them. */
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
@@ -497,7 +496,7 @@ static int
 ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int timeout_ms,
     struct waiting *w, struct koda_error *err)
 {
-	const uint64_t until = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	const uint64_t until = monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 
 	w->fd = -1;
 	w->report = NULL;
@@ -520,7 +519,7 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 			return -1;
 		if (w->report != NULL)
 			break;
-		now = now_ns();
+		now = monotonic_ns();
 		if (now >= until)
 			return err_set(err, KODA_WORKER, 0,
 			    "the sandbox did not answer within %d s", timeout_ms / 1000);
@@ -1021,7 +1020,7 @@ sandbox_next_time(const struct sandbox *sb)
 void
 sandbox_tick(struct sandbox *sb)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 	struct koda_command *c, *next;
 
 	if (sb->compare_at != 0 && now >= sb->compare_at) {

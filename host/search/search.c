@@ -13,9 +13,9 @@
 #include "host/search/marshal_search.h"
 #include "host/slot/seal.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/base/filetypes.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 /* A page of five hundred items, unpacked: one block and no call of malloc for each. */
 #define PAGE_ARENA     (256u << 10)
 #define DIGEST_AT_ONCE 256 /* bytes of an item; longer ones take three turns */
@@ -436,7 +436,7 @@ search_tick(struct koda_slot *slot)
 		handle_let_go(&s->handle);
 		s = slot->searches;
 	}
-	now = now_ns();
+	now = monotonic_ns();
 	for (s = slot->searches; s != NULL;) {
 		struct koda_search *next = s->next;
 		struct koda_error err;
@@ -542,7 +542,7 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 	s->slot = slot;
 	marshal_found_init(&s->found, options);
 	s->timeout_ms = options->timeout_ms != 0 ? options->timeout_ms : ses->timeout_ms;
-	s->deadline = now_ns() + s->timeout_ms * NS_PER_MS;
+	s->deadline = monotonic_ns() + s->timeout_ms * NS_PER_MS;
 	session_enter(ses);
 	if (marshal_search(options, SEARCH_ID, &s->request, err) < 0 || begin(s, err) < 0) {
 		destroy(s);

@@ -3,9 +3,9 @@
 #include <stdint.h>
 
 #include "host/session/session.h"
+#include "shared/base/clock.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define SLICE_MS  1000 /* of a wait without limit */
+#define SLICE_MS 1000 /* of a wait without limit */
 
 void
 handle_hold(struct handle *handle)
@@ -47,10 +47,10 @@ static int
 wait_for(const struct handle *handle, int timeout_ms, struct koda_error *err)
 {
 	const uint64_t until =
-	    timeout_ms < 0 ? UINT64_MAX : now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	    timeout_ms < 0 ? UINT64_MAX : monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 
 	while (!handle->over) {
-		uint64_t now = timeout_ms <= 0 ? 0 : now_ns();
+		uint64_t now = timeout_ms <= 0 ? 0 : monotonic_ns();
 		int ms = timeout_ms < 0 ? SLICE_MS
 		    : now >= until      ? 0
 					: (int)((until - now) / NS_PER_MS + 1);
@@ -58,7 +58,7 @@ wait_for(const struct handle *handle, int timeout_ms, struct koda_error *err)
 		if (session_check(handle->ses, err) < 0 ||
 		    session_turn(handle->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
 			return -1;
-		if (!handle->over && timeout_ms >= 0 && now_ns() >= until)
+		if (!handle->over && timeout_ms >= 0 && monotonic_ns() >= until)
 			return 0;
 	}
 	return 1;

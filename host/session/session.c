@@ -26,6 +26,7 @@
 #include "host/sandbox/sandbox.h"
 #include "host/search/search.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
 #define TIMEOUT_MS_DEFAULT 30000
 #define SLOTS_DEFAULT      128
@@ -100,10 +101,10 @@ session_adopt(struct koda_session *ses, struct child *child)
 static void
 reap_leaving(struct koda_session *ses, int timeout_ms)
 {
-	const uint64_t until = now_ns() + (uint64_t)timeout_ms * 1000000;
+	const uint64_t until = monotonic_ns() + (uint64_t)timeout_ms * 1000000;
 
 	for (size_t i = 0; i < ses->n_leaving;) {
-		uint64_t now = timeout_ms > 0 ? now_ns() : until;
+		uint64_t now = timeout_ms > 0 ? monotonic_ns() : until;
 
 		if (child_gone(&ses->leaving[i], now < until ? (int)((until - now) / 1000000) : 0))
 			ses->leaving[i] = ses->leaving[--ses->n_leaving];
@@ -642,7 +643,7 @@ koda_session_close(struct koda_session *ses)
 	if (!here)
 		abandon(ses);
 	ses->depth++; /* what is answered now may call release or close */
-	ses->end_by = now_ns() + ENDING_MS * UINT64_C(1000000);
+	ses->end_by = monotonic_ns() + ENDING_MS * UINT64_C(1000000);
 	give_up_unwanted(ses);
 	while (ses->slots != NULL)
 		drop_slot(ses, ses->slots);

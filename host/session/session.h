@@ -64,8 +64,6 @@ struct koda_session {
 	struct session_watch *watch;
 };
 
-uint64_t now_ns(void);
-
 /* For the slots. */
 void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/protect/ending.h"
@@ -21,25 +20,16 @@
 #include "host/session/session.h"
 #include "host/slot/seal.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 
-#define NS_PER_MS      UINT64_C(1000000)
 #define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
 #define SEND_BUFFER                                                                                \
 	(512 << 10) /* a deep queue of small writes fits, and is taken off in a few reads */
 
-uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t
 in_ms(uint64_t ms)
 {
-	return now_ns() + ms * NS_PER_MS;
+	return monotonic_ns() + ms * NS_PER_MS;
 }
 
 /* ---- the line of calls ---- */
@@ -515,7 +505,7 @@ bury(struct koda_slot *slot, bool gone)
 	if (!gone)
 		session_adopt(slot->ses, &slot->child);
 	slot->state = SLOT_DOWN;
-	slot->not_before = now_ns() + backoff_ns(slot->barren);
+	slot->not_before = monotonic_ns() + backoff_ns(slot->barren);
 	sort_calls(slot, gone);
 	if (slot->barren >= SLOT_BARREN_MAX) {
 		err_set(&err, KODA_WORKER, 0,
@@ -618,7 +608,7 @@ next_page(struct call *c, struct koda_error *err)
 	struct koda_slot *slot = c->slot;
 
 	packed_done(&c->page);
-	if (now_ns() >= c->deadline)
+	if (monotonic_ns() >= c->deadline)
 		return err_set(err, KODA_TIMEOUT, 0, "not done within %u ms", c->timeout_ms);
 	c->id = slot->next_id++;
 	if (marshal_again(&c->request, MARSHAL_NEXT_PAGE, c->id, &c->result, &c->page, err) < 0)
@@ -959,7 +949,7 @@ send_calls(struct koda_slot *slot)
 static void
 check_deadlines(struct koda_slot *slot)
 {
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	struct call *c, *next;
 	bool stuck = false;
 
@@ -1006,7 +996,7 @@ slot_advance(struct koda_slot *slot)
 		case SLOT_DOWN:
 			if (slot->n_queued == 0 && slot->n_recovering == 0)
 				return;
-			if (now_ns() < slot->not_before) {
+			if (monotonic_ns() < slot->not_before) {
 				check_deadlines(slot);
 				return;
 			}
@@ -1024,7 +1014,7 @@ slot_advance(struct koda_slot *slot)
 			session_unwatch(slot->ses, &slot->source);
 			if (child_gone(&slot->child, 0))
 				bury(slot, true);
-			else if (now_ns() >= slot->state_deadline)
+			else if (monotonic_ns() >= slot->state_deadline)
 				bury(slot, false);
 			else
 				return;
@@ -1111,7 +1101,7 @@ slot_run(struct koda_slot *slot, struct call *c)
 			continue;
 		}
 		slot_wait_for(slot, &fd, &events, &until);
-		now = now_ns();
+		now = monotonic_ns();
 		ms = until == UINT64_MAX        ? -1
 		    : until <= now              ? 0
 		    : until - now > 60000000000 ? 60000

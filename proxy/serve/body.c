@@ -1,5 +1,7 @@
 #include "proxy/serve/body.h"
 
+#include "shared/base/hex.h"
+
 enum {
 	CONTENT, /* first: where a body of known length begins */
 	SIZE,
@@ -38,15 +40,6 @@ body_end(struct body *b)
 	if (b->kind == HTTP_BODY_CLOSE)
 		b->state = OVER;
 	return b->state == OVER;
-}
-
-static int
-hex_digit(unsigned char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static bool

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/base/deceptive.h"
+#include "shared/base/utf8.h"
 
 int
 path_check(const uint8_t *path, size_t len, struct koda_error *err)
@@ -67,39 +68,6 @@ path_is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
-/* Length of the well-formed UTF-8 character at s (0: none), its code point in *ret. */
-static size_t
-utf8_decode(const uint8_t *s, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t c;
-	size_t n;
-
-	if (s[0] < 0x80) {
-		*ret = s[0];
-		return 1;
-	}
-	if (s[0] >= 0xc0 && s[0] < 0xe0)
-		n = 2, c = s[0] & 0x1f;
-	else if (s[0] >= 0xe0 && s[0] < 0xf0)
-		n = 3, c = s[0] & 0x0f;
-	else if (s[0] >= 0xf0 && s[0] < 0xf8)
-		n = 4, c = s[0] & 0x07;
-	else
-		return 0;
-	if (n > len)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return n;
-}
-
 size_t
 bytes_show(char *buf, size_t size, const void *data, size_t len)
 {
@@ -111,7 +79,7 @@ bytes_show(char *buf, size_t size, const void *data, size_t len)
 		char esc[16];
 		const char *piece = esc;
 		uint32_t c;
-		size_t n = utf8_decode(s + i, len - i, &c), piece_len;
+		size_t n = utf8_next(s + i, len - i, &c), piece_len;
 
 		if (n == 0 || (n == 1 && is_deceptive(c))) {
 			piece_len = (size_t)snprintf(esc, sizeof(esc), "\\x%02x", s[i]);

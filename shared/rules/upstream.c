@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 
 #define SOCKS_LOGIN_MAX 255 /* RFC 1929: a length is one byte */
 
@@ -33,15 +34,6 @@ static const struct {
 	{ "socks4", UPSTREAM_DIRECT, 0, "SOCKS 4 is not supported: use socks5h://" },
 	{ "socks4a", UPSTREAM_DIRECT, 0, "SOCKS 4 is not supported: use socks5h://" },
 };
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static const char *
 decode(const char *p, size_t n, char ret[UPSTREAM_CREDENTIALS_MAX + 1])

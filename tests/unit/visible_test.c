@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "show/visible.h"
 
 #define BAD "\xef\xbf\xbd"
@@ -42,8 +43,8 @@ check_case(void **state)
 	n = visible_lossy(cases[i].in, len, cases[i].max, out);
 	assert_string_equal(out, cases[i].out);
 	assert_int_equal(n, strlen(cases[i].out));
-	assert_true(visible_is_utf8(out, n));
-	assert_int_equal(visible_is_utf8(cases[i].in, len), strstr(cases[i].out, BAD) == NULL);
+	assert_true(utf8_is_valid(out, n));
+	assert_int_equal(utf8_is_valid(cases[i].in, len), strstr(cases[i].out, BAD) == NULL);
 }
 
 int

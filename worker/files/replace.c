@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 #include "worker/files/tree.h"
 #include "worker/pause.h"
 #include "worker/say.h"
@@ -50,22 +51,6 @@ content_check_fd(int fd, struct koda_error *err)
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, KODA_INVALID, 0, "the content's descriptor is not a file");
 	return st.st_size;
-}
-
-static int
-write_all(int fd, const uint8_t *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 static int

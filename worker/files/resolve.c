@@ -4,12 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "worker/say.h"
 
@@ -35,14 +34,6 @@ place_done(struct place *pl)
 	place_init(pl);
 }
 
-static int
-open_how(int dir, const char *path, uint64_t flags, uint64_t resolve_flags)
-{
-	struct open_how how = { .flags = flags, .resolve = resolve_flags };
-
-	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-}
-
 /* What of a canonical path is below the root's descriptor: NULL when it is elsewhere, "." for the
  * root itself. */
 static const char *
@@ -61,21 +52,17 @@ below_root(const struct resolver *r, const char *path)
 
 /* Open a canonical path in one call in which the kernel follows no link. */
 static int
-open_plain(const struct resolver *r, const char *path, int flags)
+open_canonical(const struct resolver *r, const char *path, int flags)
 {
 	const char *rel = below_root(r, path);
 
-	flags |= O_PATH | O_CLOEXEC;
-	if (rel == NULL)
-		return open_how(AT_FDCWD, path, (uint64_t)flags,
-		    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-	return open_how(r->root_fd, rel, (uint64_t)flags,
-	    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	return rel == NULL ? open_plain(AT_FDCWD, path, flags | O_PATH)
+			   : open_beneath(r->root_fd, rel, flags | O_PATH);
 }
 
 /* The same without openat2. buf holds the path and is taken apart. */
 static int
-open_plain_walk(const struct resolver *r, char *buf)
+open_canonical_walk(const struct resolver *r, char *buf)
 {
 	const char *rel = below_root(r, buf);
 	char *p = rel == NULL ? buf + 1 : buf + (rel - buf);
@@ -114,7 +101,7 @@ resolve_canonical_dir(const struct resolver *r, const char *path, size_t len)
 	buf[len] = '\0';
 	if (len == 0)
 		strcpy(buf, "/");
-	return r->no_openat2 ? open_plain_walk(r, buf) : open_plain(r, buf, O_DIRECTORY);
+	return r->no_openat2 ? open_canonical_walk(r, buf) : open_canonical(r, buf, O_DIRECTORY);
 }
 
 int
@@ -206,7 +193,7 @@ resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned f
 		return 1;
 	pl->name = pl->missing = pl->path + strlen(pl->path);
 	if ((flags & RESOLVE_PARENT) == 0) {
-		pl->target_fd = open_plain(r, pl->path, itself ? O_NOFOLLOW : 0);
+		pl->target_fd = open_canonical(r, pl->path, itself ? O_NOFOLLOW : 0);
 		if (pl->target_fd < 0 || fstat(pl->target_fd, &pl->st) < 0)
 			return 1;
 		return pl->wants_dir && !S_ISDIR(pl->st.st_mode) ? 1 : 0;
@@ -218,7 +205,7 @@ resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned f
 		return 1;
 	*slash = '\0';
 	/* "" is "/", and is not below anything but itself. */
-	pl->parent_fd = open_plain(r, slash == pl->path ? "/" : pl->path, O_DIRECTORY);
+	pl->parent_fd = open_canonical(r, slash == pl->path ? "/" : pl->path, O_DIRECTORY);
 	*slash = '/';
 	if (pl->parent_fd < 0)
 		return 1;

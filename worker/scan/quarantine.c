@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 #include "worker/files/tree.h"
 
 #define WHAT     "what"
@@ -56,22 +57,6 @@ entry_done(struct entry *e)
 {
 	close_at(&e->dir_fd);
 	close_at(&e->manifest_fd);
-}
-
-static int
-write_all(int fd, const void *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		data = (const char *)data + n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 /* "key value" and a NUL: a path may have every other byte in it. */

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "worker/files/target.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/led.h"
@@ -306,15 +306,6 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 	return seen;
 }
 
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /*
  * Files that git follows change all the time, so the scan forgets the harmless ones. Reading an index takes a while: the
  * frequent looks read it only if its stamp changed. The final comparison always reads it, because a command that has the
@@ -353,8 +344,8 @@ found_followed(struct scan *sc, struct plant *p, struct known *k)
 		    "it changes all the time");
 	if (end == PLANT_KEPT && p->unclear) {
 		if (since == 0)
-			since = now_ns();
-		else if (now_ns() - since > UNCLEAR_NS)
+			since = monotonic_ns();
+		else if (monotonic_ns() - since > UNCLEAR_NS)
 			end = plant_take_away(sc, p,
 			    "it is not a valid index; `git reset` writes a new one");
 	}

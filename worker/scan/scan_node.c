@@ -1,13 +1,12 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan_state.h"
 
@@ -158,16 +157,15 @@ make_listable(const struct scan *sc, const char *path, size_t from)
 int
 open_below(const struct scan *sc, uint8_t root, char *path)
 {
-	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	char *rel = path + strlen(sc->root[root].path);
 	int fd = sc->root[root].fd, last = -1;
 
 	if (*rel == '\0')
-		return openat(fd, ".", (int)how.flags);
+		return openat(fd, ".", flags);
 	rel++;
 	if (!sc->res->no_openat2)
-		return (int)syscall(SYS_openat2, fd, rel, &how, sizeof(how));
+		return open_beneath(fd, rel, flags);
 	for (;;) {
 		char *slash = strchr(rel, '/');
 		int step;
@@ -175,7 +173,7 @@ open_below(const struct scan *sc, uint8_t root, char *path)
 		if (slash != NULL)
 			*slash = '\0';
 		step = openat(last >= 0 ? last : fd, rel,
-		    slash != NULL ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : (int)how.flags);
+		    slash != NULL ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
 		close_at(&last);
 		last = step;
 		if (slash != NULL)

@@ -1,0 +1,22 @@
+#include "shared/base/io.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int
+write_all(int fd, const void *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO;
+		if (n <= 0)
+			return -1;
+		data = (const char *)data + n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
