@@ -124,7 +124,7 @@ add_name(struct policy *p, const char *root, const char *name, struct koda_error
 {
 	cleanup_free char *folded = strdup(name);
 	char *one[] = { folded };
-	const struct policy_list alone = { true, 1, one };
+	const struct policy_list alone = { .present = true, .n = 1, .v = one };
 
 	if (folded == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");

@@ -68,7 +68,7 @@ names_it(const Koda__Journal *j, const Koda__Place *place)
 
 	for (size_t i = 0; path != NULL && i < j->n_name && !found; i++) {
 		cleanup_free char *name = strndup((const char *)j->name[i].data, j->name[i].len);
-		const struct policy_list one = { true, 1, &name };
+		const struct policy_list one = { .present = true, .n = 1, .v = &name };
 
 		found = name != NULL && names_rule_of(&one, path) != NULL;
 	}

@@ -30,7 +30,7 @@ names(const struct default_place *row, const char *path, const char *home)
 {
 	char name[NAMES_RULE_MAX + 1];
 	char *one[] = { name };
-	const struct policy_list list = { true, 1, one };
+	const struct policy_list list = { .present = true, .n = 1, .v = one };
 	const size_t len = strcmp(home, "/") == 0 ? 0 : strlen(home);
 
 	if ((row->where & (DEFAULT_PROJECT | DEFAULT_TOLD)) != 0 &&

@@ -107,6 +107,7 @@ list_done(struct policy_list *list)
 	for (size_t i = 0; i < list->n; i++)
 		free(list->v[i]);
 	free(list->v);
+	free(list->slot);
 	memset(list, 0, sizeof(*list));
 }
 
@@ -130,14 +131,63 @@ no_memory(struct koda_error *err)
 	return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 }
 
+/* ---- lists ---- */
+
+/* With fewer rules, comparing with all of them is faster than a table. */
+#define LIST_HASHED_MIN 16
+
+/* FNV-1a. Rules that collide on purpose cost no more than comparing all of them, and there are at most POLICY_RULES_MAX. */
+static uint32_t
+rule_hash(const char *rule)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *rule != '\0'; rule++)
+		h = (h ^ (unsigned char)*rule) * 16777619u;
+	return h;
+}
+
+/* The slot that has the rule, or the free one where it belongs. */
+static uint32_t *
+list_slot(const struct policy_list *list, const char *rule)
+{
+	size_t at = rule_hash(rule) & (list->n_slots - 1);
+
+	while (list->slot[at] != 0 && strcmp(list->v[list->slot[at] - 1], rule) != 0)
+		at = (at + 1) & (list->n_slots - 1);
+	return &list->slot[at];
+}
+
 static bool
 list_has(const struct policy_list *list, const char *rule)
 {
+	if (list->n_slots != 0)
+		return *list_slot(list, rule) != 0;
 	for (size_t i = 0; i < list->n; i++) {
 		if (strcmp(list->v[i], rule) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* For one rule more: the table is at most half full. */
+static int
+list_make_slots(struct policy_list *list)
+{
+	size_t n = list->n_slots == 0 ? LIST_HASHED_MIN * 4 : list->n_slots * 2;
+	uint32_t *slot;
+
+	if (list->n < LIST_HASHED_MIN || list->n < list->n_slots / 2)
+		return 0;
+	slot = calloc(n, sizeof(*slot));
+	if (slot == NULL)
+		return -1;
+	free(list->slot);
+	list->slot = slot;
+	list->n_slots = n;
+	for (size_t i = 0; i < list->n; i++)
+		*list_slot(list, list->v[i]) = (uint32_t)i + 1;
+	return 0;
 }
 
 int
@@ -151,7 +201,7 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "a list of the policy has more than %d rules", POLICY_RULES_MAX);
 	copy = strdup(rule);
-	if (copy == NULL)
+	if (copy == NULL || list_make_slots(list) < 0)
 		return no_memory(err);
 	/* Room is doubled: n is a power of two exactly when it is used up. */
 	if ((list->n & (list->n - 1)) == 0) {
@@ -163,6 +213,8 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 		list->v = v;
 	}
 	list->v[list->n++] = take_ptr(&copy);
+	if (list->n_slots != 0)
+		*list_slot(list, rule) = (uint32_t)list->n;
 	list->present = true;
 	return 0;
 }

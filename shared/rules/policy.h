@@ -27,6 +27,9 @@ struct policy_list {
 	bool present;
 	size_t n;
 	char **v; /* NUL-terminated; the policy's */
+	/* A hash table of v, made by policy_list_add(): 0, or 1 + the index of a rule. */
+	uint32_t *slot;
+	size_t n_slots; /* 0, or a power of two above n */
 };
 
 struct policy_limit {

@@ -1095,6 +1095,35 @@ names_are_those_of_the_schema(void **state)
 			rows[i].label, fn, NULL, NULL, (void *)i                                   \
 		}
 
+/* Long lists are found by a table, short ones by comparing: both keep each rule once, and in order. */
+static void
+long_lists_have_each_rule_once(void **state)
+{
+	static const size_t lengths[] = { 1, 15, 16, 17, 31, 32, 33, 64, 65, 1000 };
+
+	for (size_t i = 0; i < N_ELEMENTS(lengths); i++) {
+		struct policy_list list = { 0 };
+		struct policy p;
+		char rule[32];
+
+		policy_init(&p);
+		for (int round = 0; round < 2; round++)
+			for (size_t k = 0; k < lengths[i]; k++) {
+				snprintf(rule, sizeof(rule), "/d%zu", k);
+				assert_int_equal(policy_list_add(&p.list[KODA_DENY_READ], rule,
+						     NULL),
+				    0);
+			}
+		list = p.list[KODA_DENY_READ];
+		assert_int_equal(list.n, lengths[i]);
+		for (size_t k = 0; k < lengths[i]; k++) {
+			snprintf(rule, sizeof(rule), "/d%zu", k);
+			assert_string_equal(list.v[k], rule);
+		}
+		policy_done(&p);
+	}
+}
+
 int
 main(void)
 {
@@ -1102,6 +1131,7 @@ main(void)
 		cmocka_unit_test(default_policy_is_empty_and_auto),
 		cmocka_unit_test(fs_policy_default_has_safe_baseline_depth),
 		cmocka_unit_test(policy_round_trips),
+		cmocka_unit_test(long_lists_have_each_rule_once),
 		cmocka_unit_test(an_empty_message_is_the_default_policy),
 		cmocka_unit_test(presence_survives_packing),
 		cmocka_unit_test(compose_with_default_child_is_identity_for_parent_denies),
