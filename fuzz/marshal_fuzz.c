@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "host/slot/marshal.h"
+#include "host/slot/reply.h"
 
 static void
 must_be_text(const char *s, bool absolute)
@@ -55,19 +55,19 @@ as_answer_to(enum koda_op_kind kind, const uint8_t *data, size_t size, bool with
 	arena_init(&arena);
 	reply = (Koda__Reply *)message_unpack(&koda__reply__descriptor, copy, size, &arena, &err);
 	if (reply != NULL && reply->result_case == KODA__REPLY__RESULT_PREPARED &&
-	    marshal_is_mutation(kind)) {
-		if (marshal_check_prepared(kind, reply->prepared, &err) == 0) {
+	    request_is_mutation(kind)) {
+		if (reply_check_prepared(kind, reply->prepared, &err) == 0) {
 			struct packed packed = { copy, size };
 
 			must(memchr(reply->prepared->place.data, '\0',
 				 reply->prepared->place.len) == NULL);
-			r = marshal_prepared_result(&packed, kind, &result, &err);
+			r = reply_of_prepared(&packed, kind, &result, &err);
 			if (r == 0)
 				must_make_sense(kind, &result);
 		}
 	} else if (reply != NULL) {
-		r = marshal_result(kind, reply,
-		    with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1, &arena, &result, &err);
+		r = reply_take(kind, reply, with_fd ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1,
+		    &arena, &result, &err);
 		must(r >= -1 && r <= 1);
 		if (r < 0)
 			must(err.code != KODA_OK && strlen(err.message) < sizeof(err.message));

@@ -104,7 +104,7 @@ approval_new(struct koda_session *ses, struct call *c)
 	a->call = c;
 	a->seen.fd = -1;
 	c->approval = a;
-	req = marshal_unpack_request(&c->request, &a->arena);
+	req = request_unpack(&c->request, &a->arena);
 	if (req == NULL)
 		return NULL;
 	a->question = (struct koda_question){

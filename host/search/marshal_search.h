@@ -5,7 +5,7 @@
 #ifndef KODA_HOST_SEARCH_MARSHAL_SEARCH_H
 #define KODA_HOST_SEARCH_MARSHAL_SEARCH_H
 
-#include "host/slot/marshal.h"
+#include "host/slot/request.h"
 #include "shared/base/bytes.h"
 
 /* KODA_INVALID, KODA_TOO_LARGE: what can be said without looking. */

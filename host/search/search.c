@@ -315,7 +315,7 @@ on_answer(struct koda_search *s, const Koda__Reply *reply)
 	if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
 		struct koda_result none = { .fd = -1 };
 
-		marshal_result(KODA_OP_PING, reply, -1, NULL, &none, &err);
+		reply_take(KODA_OP_PING, reply, -1, NULL, &none, &err);
 		if (err.code == KODA_PROTOCOL) {
 			protocol_error(s, &err);
 			return false;

@@ -99,7 +99,7 @@ seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_e
 	if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
 		struct koda_result none = { .fd = -1 };
 
-		marshal_result(KODA_OP_PING, reply, -1, NULL, &none, err);
+		reply_take(KODA_OP_PING, reply, -1, NULL, &none, err);
 		err_wrap(err, "the worker cannot start");
 		return 1;
 	}

@@ -85,7 +85,7 @@ forget_wreck(struct call *c)
 static bool
 changes_something(const struct call *c)
 {
-	return marshal_is_mutation(c->kind) && !c->preview;
+	return request_is_mutation(c->kind) && !c->preview;
 }
 
 void
@@ -209,10 +209,10 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
 	if (slot->n_calls >= SLOT_CALLS_MAX)
 		return err_set(err, KODA_INTERNAL, 0, "%d calls are outstanding on this slot",
 		    SLOT_CALLS_MAX);
-	if (marshal_check(op, err) < 0)
+	if (request_check(op, err) < 0)
 		return -1;
 	c->kind = op->kind;
-	c->preview = marshal_is_mutation(op->kind) && (op->flags & KODA_DRY_RUN) == 0 &&
+	c->preview = request_is_mutation(op->kind) && (op->flags & KODA_DRY_RUN) == 0 &&
 	    koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE;
 	c->fd = -1;
 	c->result.fd = -1;
@@ -220,7 +220,7 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
 		return -1;
 	c->id = c->request_id = slot->next_id;
 	c->max = op->kind == KODA_OP_READ ? op->max : 0;
-	if (marshal_request(op, c->id, descriptor, c->preview, &c->request, err) < 0) {
+	if (request_pack(op, c->id, descriptor, c->preview, &c->request, err) < 0) {
 		call_done(c);
 		return -1;
 	}
@@ -359,8 +359,8 @@ unknown(struct call *c)
 
 	if (c->has_digest_now)
 		sodium_bin2hex(now, sizeof(now), c->digest_now, KODA_DIGEST_BYTES);
-	if (c->prepared.len > 0 &&
-	    marshal_prepared_result(&c->prepared, c->kind, &would, NULL) == 0 && would.has_digest)
+	if (c->prepared.len > 0 && reply_of_prepared(&c->prepared, c->kind, &would, NULL) == 0 &&
+	    would.has_digest)
 		sodium_bin2hex(after, sizeof(after), would.digest, KODA_DIGEST_BYTES);
 	if (would.path == NULL)
 		snprintf(shown, sizeof(shown), "the file");
@@ -401,7 +401,7 @@ on_recovered(struct call *c)
 	c->slot->ses->stats.recovered++;
 	switch ((int)c->verdict.happened) {
 	case KODA__HAPPENED__HAPPENED:
-		if (marshal_prepared_result(&c->prepared, c->kind, &c->result, &err) < 0) {
+		if (reply_of_prepared(&c->prepared, c->kind, &c->result, &err) < 0) {
 			finish(c, &err);
 			return;
 		}
@@ -590,7 +590,7 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 	/* Again when somebody was faster and it began anew; the last one counts. */
 	if (c->committed || ++c->prepares > PREPARED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "Prepared too often");
-	if (marshal_check_prepared(c->kind, reply->prepared, err) < 0)
+	if (reply_check_prepared(c->kind, reply->prepared, err) < 0)
 		return -1;
 	packed_done(&c->prepared);
 	c->prepared.data = malloc(len);
@@ -611,7 +611,7 @@ next_page(struct call *c, struct koda_error *err)
 	if (monotonic_ns() >= c->deadline)
 		return err_set(err, KODA_TIMEOUT, 0, "not done within %u ms", c->timeout_ms);
 	c->id = slot->next_id++;
-	if (marshal_again(&c->request, MARSHAL_NEXT_PAGE, c->id, &c->result, &c->page, err) < 0)
+	if (request_again(&c->request, REQUEST_NEXT_PAGE, c->id, &c->result, &c->page, err) < 0)
 		return -1;
 	line_remove(slot, c);
 	set_state(c, CALL_QUEUED);
@@ -657,12 +657,12 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		finish(c, NULL);
 		return 0;
 	}
-	r = marshal_result(c->take != NULL ? KODA_OP_PING : c->kind, reply, take_fd(&fd),
-	    &slot->arena, &c->result, &why);
+	r = reply_take(c->take != NULL ? KODA_OP_PING : c->kind, reply, take_fd(&fd), &slot->arena,
+	    &c->result, &why);
 	if (r >= 0 && c->max > 0 && c->result.len > c->max)
 		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was asked for");
 	if (r >= 0 && c->preview)
-		r = marshal_check_preview(c->kind, &c->result, &why);
+		r = reply_check_preview(c->kind, &c->result, &why);
 	if (r < 0 && why.code == KODA_PROTOCOL) {
 		*err = why;
 		return -1;
@@ -734,7 +734,7 @@ static int
 left_behind(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t len,
     struct koda_error *err)
 {
-	if (!marshal_is_mutation(c->kind))
+	if (!request_is_mutation(c->kind))
 		return err_set(err, KODA_PROTOCOL, 0, "a record of what changes nothing");
 	switch ((int)reply->result_case) {
 	case KODA__REPLY__RESULT_PREPARED:
@@ -901,7 +901,7 @@ send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
 	int r;
 
 	c->recover_id = slot->next_id++;
-	if (marshal_recover(&c->request, c->recover_id, &wreck, &p, err) < 0)
+	if (request_recover(&c->request, c->recover_id, &wreck, &p, err) < 0)
 		return -1;
 	r = send_packed(slot, &p, -1, err);
 	packed_done(&p);
@@ -1147,7 +1147,7 @@ slot_answer(struct call *c, bool yes)
 		return;
 	}
 	c->id = c->request_id = slot->next_id++;
-	if (marshal_again(&c->request, MARSHAL_ACT, c->id, &c->result, &act, &err) < 0) {
+	if (request_again(&c->request, REQUEST_ACT, c->id, &c->result, &act, &err) < 0) {
 		finish(c, &err);
 		return;
 	}

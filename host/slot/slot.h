@@ -15,7 +15,7 @@
 
 #include "host/loop/source.h"
 #include "host/policy/policy_api.h"
-#include "host/slot/marshal.h"
+#include "host/slot/reply.h"
 #include "shared/wire/frame.h"
 #include "shared/wire/protocol.h"
 #include "shared/wire/spawn.h"

@@ -107,7 +107,7 @@ defaults(void **state)
 
 	arena_init(&arena);
 	assert_int_equal(marshal_search(&o, 2, &packed, NULL), 0);
-	req = marshal_unpack_request(&packed, &arena);
+	req = request_unpack(&packed, &arena);
 	assert_non_null(req);
 	assert_int_equal(req->id, 2);
 	assert_int_equal(req->search->limit, KODA_SEARCH_LIMIT);

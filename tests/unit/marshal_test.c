@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "host/slot/marshal.h"
+#include "host/slot/reply.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
@@ -245,7 +245,7 @@ check_lie(void **state)
 	if (lie->kind == KODA_OP_LIST)
 		long_name[0] = 'z';
 	lie->build(&rep);
-	r = marshal_result(lie->kind, &rep, -1, NULL, &result, &err);
+	r = reply_take(lie->kind, &rep, -1, NULL, &result, &err);
 	if (lie->says == NULL) {
 		if (r != 0)
 			fail_msg("%s", err.message);
@@ -378,7 +378,7 @@ check_descriptor(void **state)
 	assert_true(fd >= 0);
 	read_absent_descriptor(&rep);
 	read_reply.size = descriptors[i].size;
-	r = marshal_result(KODA_OP_READ, &rep, fd, NULL, &result, &err);
+	r = reply_take(KODA_OP_READ, &rep, fd, NULL, &result, &err);
 	assert_int_equal(r, descriptors[i].want == KODA_OK ? 0 : -1);
 	assert_int_equal(err.code, descriptors[i].want);
 	assert_int_equal(result.fd, r == 0 ? fd : -1);
@@ -397,7 +397,7 @@ needless_descriptor(void **state)
 	int fd = for_reading();
 
 	a_read(&rep);
-	assert_int_equal(marshal_result(KODA_OP_READ, &rep, fd, NULL, &result, &err), 0);
+	assert_int_equal(reply_take(KODA_OP_READ, &rep, fd, NULL, &result, &err), 0);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 	assert_int_equal(result.fd, -1);
 	koda_result_done(&result);
@@ -419,10 +419,10 @@ list_pages(void **state)
 	for (int i = 0; i < 5000; i++) {
 		snprintf(name, sizeof(name), "%08d", i);
 		entries[0].name = (ProtobufCBinaryData){ 8, (uint8_t *)name };
-		assert_int_equal(marshal_result(KODA_OP_LIST, &rep, -1, NULL, &result, &err), 1);
+		assert_int_equal(reply_take(KODA_OP_LIST, &rep, -1, NULL, &result, &err), 1);
 	}
 	/* The next page begins behind the last one. */
-	assert_int_equal(marshal_result(KODA_OP_LIST, &rep, -1, NULL, &result, &err), -1);
+	assert_int_equal(reply_take(KODA_OP_LIST, &rep, -1, NULL, &result, &err), -1);
 	assert_int_equal(err.code, KODA_PROTOCOL);
 	assert_int_equal(result.n_entries, 5000);
 	for (int i = 0; i < 5000; i++)
@@ -440,16 +440,15 @@ read_pages(void **state)
 	a_read(&rep);
 	read_reply.has_more = read_reply.more = true;
 	for (int i = 0; i < 10000; i++)
-		assert_int_equal(marshal_result(KODA_OP_READ, &rep, -1, NULL, &result, &err), 1);
+		assert_int_equal(reply_take(KODA_OP_READ, &rep, -1, NULL, &result, &err), 1);
 	read_reply.more = false;
-	assert_int_equal(marshal_result(KODA_OP_READ, &rep, -1, NULL, &result, &err), 0);
+	assert_int_equal(reply_take(KODA_OP_READ, &rep, -1, NULL, &result, &err), 0);
 	assert_int_equal(result.len, 30003);
 	for (size_t i = 0; i < result.len; i++)
 		assert_int_equal(result.data[i], "abc"[i % 3]);
 	/* A descriptor in the middle of it is none. */
 	read_absent_descriptor(&rep);
-	assert_int_equal(marshal_result(KODA_OP_READ, &rep, for_reading(), NULL, &result, &err),
-	    -1);
+	assert_int_equal(reply_take(KODA_OP_READ, &rep, for_reading(), NULL, &result, &err), -1);
 	koda_result_done(&result);
 }
 
@@ -471,7 +470,7 @@ error_texts(void **state)
 	error.rule = (ProtobufCBinaryData)TEXT("allow\x07write");
 	error.has_errnum = true;
 	error.errnum = 13;
-	assert_int_equal(marshal_result(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
+	assert_int_equal(reply_take(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
 	assert_int_equal(err.code, KODA_POLICY_DENIED);
 	assert_int_equal(err.errnum, 13);
 	assert_string_equal(err.message, "a\\x1b[31m\\x0d\\x0a\\x00b\\xff");
@@ -481,29 +480,29 @@ error_texts(void **state)
 	memset(big, 'x', sizeof(big));
 	error.message = error.path = error.rule =
 	    (ProtobufCBinaryData){ sizeof(big), (uint8_t *)big };
-	assert_int_equal(marshal_result(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
+	assert_int_equal(reply_take(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
 	assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
 	assert_int_equal(strlen(err.path), sizeof(err.path) - 1);
 	assert_int_equal(strlen(err.rule), sizeof(err.rule) - 1);
 	error.message = error.path = error.rule = (ProtobufCBinaryData){ 0, NULL };
-	assert_int_equal(marshal_result(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
+	assert_int_equal(reply_take(KODA_OP_WRITE, &rep, -1, NULL, &result, &err), -1);
 	assert_string_equal(err.message, "");
 }
 
 /* ---- requests that are made anew ---- */
 
 static Koda__Request *
-again(const struct koda_op *op, enum marshal_change change, const struct koda_result *seen,
+again(const struct koda_op *op, enum request_change change, const struct koda_result *seen,
     struct arena *arena)
 {
 	struct packed first, second;
 	struct koda_error err;
 	Koda__Request *req;
 
-	assert_int_equal(marshal_check(op, &err), 0);
-	assert_int_equal(marshal_request(op, 5, false, true, &first, &err), 0);
-	assert_int_equal(marshal_again(&first, change, 6, seen, &second, &err), 0);
-	req = marshal_unpack_request(&second, arena);
+	assert_int_equal(request_check(op, &err), 0);
+	assert_int_equal(request_pack(op, 5, false, true, &first, &err), 0);
+	assert_int_equal(request_again(&first, change, 6, seen, &second, &err), 0);
+	req = request_unpack(&second, arena);
 	assert_non_null(req);
 	assert_int_equal(req->id, 6);
 	packed_done(&first);
@@ -529,7 +528,7 @@ act_is_bound(void **state)
 
 	memset(seen.digest_before, 7, sizeof(seen.digest_before));
 	arena_init(&arena);
-	req = again(&op, MARSHAL_ACT, &seen, &arena);
+	req = again(&op, REQUEST_ACT, &seen, &arena);
 	assert_int_equal(req->op_case, KODA__REQUEST__OP_WRITE);
 	assert_false(req->write->has_dry_run && req->write->dry_run);
 	assert_true(req->write->durable);
@@ -545,7 +544,7 @@ act_is_bound(void **state)
 	seen.type = KODA_FILE_NONE;
 	seen.has_digest_before = false;
 	op.kind = KODA_OP_MKDIR;
-	req = again(&op, MARSHAL_ACT, &seen, &arena);
+	req = again(&op, REQUEST_ACT, &seen, &arena);
 	assert_true(req->mkdir->guard->has_absent && req->mkdir->guard->absent);
 	assert_false(req->mkdir->guard->has_digest);
 
@@ -553,7 +552,7 @@ act_is_bound(void **state)
 	seen.to = "/p/b";
 	op.kind = KODA_OP_RENAME;
 	op.to = "b";
-	req = again(&op, MARSHAL_ACT, &seen, &arena);
+	req = again(&op, REQUEST_ACT, &seen, &arena);
 	assert_true(req->rename->has_guard_to && req->rename->guard_to.len == 4);
 	assert_false(req->rename->guard->has_absent || req->rename->guard->has_digest);
 	assert_false(req->rename->has_dry_run && req->rename->dry_run);
@@ -571,11 +570,11 @@ next_pages(void **state)
 	Koda__Request *req;
 
 	arena_init(&arena);
-	req = again(&op, MARSHAL_NEXT_PAGE, &seen, &arena);
+	req = again(&op, REQUEST_NEXT_PAGE, &seen, &arena);
 	assert_true(
 	    req->list->has_after && req->list->after.len == 1 && req->list->after.data[0] == 'b');
 	op = (struct koda_op){ .kind = KODA_OP_READ, .path = "d", .offset = 100, .max = 50 };
-	req = again(&op, MARSHAL_NEXT_PAGE, &seen, &arena);
+	req = again(&op, REQUEST_NEXT_PAGE, &seen, &arena);
 	assert_int_equal(req->read->offset, 130);
 	assert_int_equal(req->read->max, 20);
 	arena_done(&arena);
@@ -587,12 +586,12 @@ previews(void **state)
 	struct koda_result seen = { .type = KODA_FILE_REGULAR };
 	struct koda_error err;
 
-	assert_int_equal(marshal_check_preview(KODA_OP_WRITE, &seen, &err), -1);
+	assert_int_equal(reply_check_preview(KODA_OP_WRITE, &seen, &err), -1);
 	assert_int_equal(err.code, KODA_PROTOCOL);
 	seen.has_digest_before = true;
-	assert_int_equal(marshal_check_preview(KODA_OP_WRITE, &seen, &err), 0);
+	assert_int_equal(reply_check_preview(KODA_OP_WRITE, &seen, &err), 0);
 	seen = (struct koda_result){ .type = KODA_FILE_NONE };
-	assert_int_equal(marshal_check_preview(KODA_OP_WRITE, &seen, &err), 0);
+	assert_int_equal(reply_check_preview(KODA_OP_WRITE, &seen, &err), 0);
 }
 
 /* ---- Prepared and Recover ---- */
@@ -609,8 +608,8 @@ prepared(void **state)
 	p.place = (ProtobufCBinaryData)TEXT("/a");
 	p.has_temp = true;
 	p.temp = (ProtobufCBinaryData)TEXT(".koda-x");
-	assert_int_equal(marshal_check_prepared(KODA_OP_WRITE, &p, &err), 0);
-#define REFUSED(kind) assert_int_equal(marshal_check_prepared(kind, &p, &err), -1)
+	assert_int_equal(reply_check_prepared(KODA_OP_WRITE, &p, &err), 0);
+#define REFUSED(kind) assert_int_equal(reply_check_prepared(kind, &p, &err), -1)
 	REFUSED(KODA_OP_RENAME);
 	p.temp = (ProtobufCBinaryData)TEXT("../x");
 	REFUSED(KODA_OP_WRITE);
@@ -625,7 +624,7 @@ prepared(void **state)
 	REFUSED(KODA_OP_WRITE);
 	p.has_temp = false;
 	outcome_to(&rep);
-	assert_int_equal(marshal_check_prepared(KODA_OP_RENAME, &p, &err), 0);
+	assert_int_equal(reply_check_prepared(KODA_OP_RENAME, &p, &err), 0);
 	p.to = (ProtobufCBinaryData)TEXT("b");
 	REFUSED(KODA_OP_RENAME);
 	p.to = (ProtobufCBinaryData)TEXT("/b");
@@ -650,9 +649,9 @@ recover(void **state)
 	Koda__Request *req;
 
 	arena_init(&arena);
-	assert_int_equal(marshal_request(&op, 5, false, false, &request, &err), 0);
-	assert_int_equal(marshal_recover(&request, 9, &wreck, &ret, &err), 0);
-	req = marshal_unpack_request(&ret, &arena);
+	assert_int_equal(request_pack(&op, 5, false, false, &request, &err), 0);
+	assert_int_equal(request_recover(&request, 9, &wreck, &ret, &err), 0);
+	req = request_unpack(&ret, &arena);
 	assert_non_null(req);
 	assert_int_equal(req->id, 9);
 	assert_int_equal(req->recover->request, 5);
@@ -678,9 +677,9 @@ recover(void **state)
 	verdict.happened = KODA__HAPPENED__HAPPENED;
 	wreck.committed = true;
 	wreck.verdict = &verdict;
-	assert_int_equal(marshal_recover(&request, 10, &wreck, &ret, &err), 0);
+	assert_int_equal(request_recover(&request, 10, &wreck, &ret, &err), 0);
 	arena_reset(&arena);
-	req = marshal_unpack_request(&ret, &arena);
+	req = request_unpack(&ret, &arena);
 	assert_non_null(req);
 	assert_int_equal(req->recover->prepared->ino, 4);
 	assert_true(req->recover->committed);
@@ -703,7 +702,7 @@ too_large_for_a_frame(void **state)
 	struct koda_error err;
 	struct packed ret;
 
-	assert_int_equal(marshal_request(&op, 1, false, false, &ret, &err), -1);
+	assert_int_equal(request_pack(&op, 1, false, false, &ret, &err), -1);
 	assert_int_equal(err.code, KODA_TOO_LARGE);
 }
 
