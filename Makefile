@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-test setup-dev build demo test attack lint format fuzz soak bench bench-peers install clean help
+.PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -20,6 +20,7 @@ help:
 	@echo 'make setup     install the Debian packages that are missing (through sudo when not root)'
 	@echo 'make demo      set up, build, and show it at work'
 	@echo 'make test      set up, build, and run every test'
+	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
@@ -54,6 +55,9 @@ demo: setup build
 
 test: setup-test
 	@tools/in-reachable-tree tools/test $(BUILD)
+
+check: setup-test
+	@tools/in-reachable-tree tools/check $(BUILD) '$(T)'
 
 attack: setup
 	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)

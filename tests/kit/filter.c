@@ -1,0 +1,17 @@
+/* Linked into every test program: KODA_TEST_FILTER names the cases that run (`make check`); '*' and '?' stand for others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+__attribute__((constructor)) static void
+choose_cases(void)
+{
+	const char *filter = getenv("KODA_TEST_FILTER");
+
+	if (filter != NULL && filter[0] != '\0')
+		cmocka_set_test_filter(filter);
+}
