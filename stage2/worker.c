@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -37,18 +40,35 @@ place(int socket_fd, int program_fd, int why_fd)
 	return (int)syscall(SYS_close_range, WHY_FD + 1, ~0u, 0);
 }
 
+/* The name of the file, for lists of processes: a worker or a search. */
+static const char *
+program_name(char *buf, size_t size)
+{
+	char link[32];
+	const char *slash;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", PROGRAM_FD);
+	n = readlink(link, buf, size - 1);
+	buf[n > 0 ? n : 0] = '\0';
+	slash = strrchr(buf, '/');
+	return slash != NULL ? slash + 1 : "koda-fs-worker";
+}
+
 static _Noreturn void
 become_worker(int program_fd, int socket_fd, int why_fd)
 {
-	char *argv[] = { (char *)(uintptr_t) "koda-fs-worker", NULL }, *envp[] = { NULL };
+	char name[PATH_MAX], *argv[] = { NULL, NULL }, *envp[] = { NULL };
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
 	int why;
 
 	sigemptyset(&none);
 	if (place(socket_fd, program_fd, why_fd) == 0 && setsid() >= 0 && chdir("/") == 0 &&
-	    sigaction(SIGPIPE, &dfl, NULL) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+	    sigaction(SIGPIPE, &dfl, NULL) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+		argv[0] = (char *)(uintptr_t)program_name(name, sizeof(name));
 		syscall(SYS_execveat, PROGRAM_FD, "", argv, envp, AT_EMPTY_PATH);
+	}
 	why = errno;
 	if (write(WHY_FD, &why, sizeof(why)) < 0)
 		_exit(2);

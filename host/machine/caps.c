@@ -628,7 +628,7 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 		 "mount /proc")) != 0 ||
 	    (stop = tell(&r, "openat2", caps.openat2, false,
 		 caps.openat2 ? "paths resolve in one call"
-			      : "paths are walked step by step, slower",
+			      : "file operations walk paths step by step, slower; commands need it",
 		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0 ||
 	    (stop = tell_namespaces(&r, &caps, &facts)) != 0 ||
 	    (stop = tell_bubblewrap(&r, &facts)) != 0 || (stop = tell_memory(&r)) != 0 ||
