@@ -599,22 +599,12 @@ plan(struct sandbox *sb, struct koda_error *err)
 	struct protect *p = sb->protect;
 	cleanup_free struct view_place *places = calloc(p->n + 1, sizeof(*places));
 	cleanup_free char **paths = calloc(p->n + 1, sizeof(*paths));
-	struct view_input in = { .policy = koda_policy_get(sb->slot->policy),
-		.mode = ses->mode,
-		.root = ses->root,
-		.home = ses->home,
-		.state = ses->state,
-		.caches = sb->cache,
-		.n_caches = sb->caches.n,
-		.spare = sb->caches.n_missing > 0,
-		.also = (const char *const *)&sb->git_dir,
-		.n_also = sb->git_dir != NULL,
-		.git_dir = sb->root_is_git_dir ? ses->root : sb->git_dir,
-		.places = places,
-		.n_places = 0 };
+	struct view_input in = sandbox_view_input(sb);
 	struct view view = { 0 };
 	int r = places == NULL || paths == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "plan") : 0;
 
+	in.git_dir = sb->root_is_git_dir ? ses->root : sb->git_dir;
+	in.places = places;
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		const Koda__Place *from = p->place[i];
 

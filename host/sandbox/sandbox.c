@@ -45,11 +45,12 @@ enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
 /* ---- what it is built from ---- */
 
-static int
-plan_without_places(struct sandbox *sb, struct koda_error *err)
+struct view_input
+sandbox_view_input(const struct sandbox *sb)
 {
-	struct koda_session *ses = sb->slot->ses;
-	const struct view_input in = { .policy = koda_policy_get(sb->slot->policy),
+	const struct koda_session *ses = sb->slot->ses;
+
+	return (struct view_input){ .policy = koda_policy_get(sb->slot->policy),
 		.mode = ses->mode,
 		.root = ses->root,
 		.home = ses->home,
@@ -59,6 +60,12 @@ plan_without_places(struct sandbox *sb, struct koda_error *err)
 		.spare = sb->caches.n_missing > 0,
 		.also = (const char *const *)&sb->git_dir,
 		.n_also = sb->git_dir != NULL };
+}
+
+static int
+plan_without_places(struct sandbox *sb, struct koda_error *err)
+{
+	const struct view_input in = sandbox_view_input(sb);
 
 	view_done(&sb->view);
 	return view_plan(&in, &sb->view, err);

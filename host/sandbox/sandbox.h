@@ -83,6 +83,9 @@ void sandbox_abandon(struct sandbox *sb);
  * the caches if the policy shares them. NULL at the end. */
 const char *sandbox_beside(const struct sandbox *sb, size_t i);
 
+/* What the slot and its session say of the view, without the places that a worker found. Points into *sb. */
+struct view_input sandbox_view_input(const struct sandbox *sb);
+
 /* Make it run if it does not. 0, or -1 with *err set: KODA_UNSUPPORTED when the machine cannot, with the remedy. */
 int sandbox_boot(struct sandbox *sb, struct koda_error *err);
 /* Whose doing something was that the sandbox saw: with several commands nobody knows, and it is "". */
