@@ -55,10 +55,10 @@ args_mode_name(enum koda_mode mode)
 	return mode_names[mode];
 }
 
-/* A word longer than this is no misspelt name of ours. */
+/* A longer word is not a misspelt name of ours. */
 #define NAME_LEN_MAX 32
 
-/* How many letters have to be put in, left out, exchanged or swapped with their neighbour. */
+/* The number of letters to insert, delete, replace or swap with their neighbour. */
 static unsigned
 distance(const char *a, const char *b)
 {
@@ -101,7 +101,7 @@ args_closest(const char *word, const char *const *names, size_t n)
 		if (names[i] == NULL)
 			continue;
 		d = distance(word, names[i]);
-		/* A third of the letters: 'lst' is list, 'cat' is nothing of ours. */
+		/* At most a third of the letters: 'lst' is list, 'cat' is unknown. */
 		if (d < best && d * 3 <= strlen(names[i]) + 1) {
 			best = d;
 			ret = names[i];
@@ -146,7 +146,7 @@ parse_bytes(const char *name, const char *text, uint64_t min, uint64_t *ret, cha
 	return args_number(name, text, "a number of bytes", min, INT64_MAX, ret, why);
 }
 
-/* Seconds with up to three places: "90", "0.5". What is longer than any policy lets it be is cut down there. */
+/* Seconds with up to three decimals: "90", "0.5". The library applies the policy's limit. */
 #define TIMEOUT_MAX_SECS 86400
 
 static int
@@ -211,7 +211,7 @@ parse_mode(const char *text, enum koda_mode *ret, char why[ARGS_WHY_MAX])
 	return args_fail(why, "unknown mode '%s': there are plan, safe and auto", text);
 }
 
-/* The last pair that --old opened, or NULL. */
+/* Returns the last pair that --old began, or NULL. */
 static struct koda_edit *
 last_edit(struct args *args)
 {
@@ -224,7 +224,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	const char *name = opt_specs[opt].name;
 	struct koda_edit *edit = last_edit(args);
 
-	/* Two values of one option are a mistake, and for --mode a dangerous one to guess about. */
+	/* Two values of one option are a mistake, and for --mode it would be dangerous to guess. */
 	if (args_has(args, opt) && opt_specs[opt].value != NULL && opt != OPT_OLD && opt != OPT_NEW)
 		return args_fail(why, "%s is given twice", name);
 	args->given |= OPT_BIT(opt);
@@ -295,7 +295,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	return 0;
 }
 
-/* The options that every command knows, though not each takes each. */
+/* The general options. Not every command takes all of them. */
 static const struct opt_table general = { opt_specs, N_OPTS, UINT64_MAX };
 
 struct row {
@@ -368,7 +368,7 @@ take_row(struct args *args, struct row row, const char *value, char why[ARGS_WHY
 	return 0;
 }
 
-/* --name, --name VALUE or --name=VALUE at argv[*i]; *i is left on the last argument used. */
+/* Parses --name, --name VALUE or --name=VALUE at argv[*i]; leaves *i at the last argument used. */
 static int
 parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_MAX])
 {
@@ -394,7 +394,7 @@ parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_M
 	return take_row(args, row, value, why);
 }
 
-/* -r, -rp, -c VALUE or -cVALUE; *i is left on the last argument used. */
+/* Parses -r, -rp, -c VALUE or -cVALUE; leaves *i at the last argument used. */
 static int
 parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_MAX])
 {
@@ -420,14 +420,14 @@ parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_
 	return 0;
 }
 
-/* The words so far are "run" and the name of what it runs. */
+/* Are the words so far "run" and the name of the command that it runs? */
 static bool
 command_begins(const struct args *args)
 {
 	return args->n_words == 2 && strcmp(args->words[0], "run") == 0;
 }
 
-/* A mistake before --json must still be told as JSON. */
+/* An error before --json on the command line must also be reported as JSON. */
 static void
 look_for_json(int argc, char **argv, int from, struct args *args)
 {
@@ -437,7 +437,7 @@ look_for_json(int argc, char **argv, int from, struct args *args)
 	}
 }
 
-/* As many options as there can be: a letter each. */
+/* Counts the most options that there can be: one per letter. */
 static size_t
 count_letters(int argc, char **argv)
 {

@@ -1,6 +1,6 @@
 /*
- * The command line as data: which words, which options, with what values. Says what is wrong with
- * it; prints nothing and opens nothing.
+ * The command line as data: words, options and their values. Reports what is wrong with it; prints
+ * nothing and opens nothing.
  */
 #ifndef KODA_CLI_ARGS_H
 #define KODA_CLI_ARGS_H
@@ -53,28 +53,28 @@ enum opt {
 struct opt_spec {
 	const char *name;  /* with its dashes */
 	char letter;       /* 0: none */
-	const char *value; /* what it takes, for the help; NULL: nothing */
+	const char *value; /* name of its value, for the help; NULL: it takes none */
 	const char *help;
 };
 extern const struct opt_spec opt_specs[N_OPTS];
 
 /*
- * The options of a command that has many of its own. They count behind the command's name, where a letter means first what
- * it means to this command and then what it means to all of them. What is given of them comes as a list: what it means is
- * the command's to say.
+ * The options of a command that has many of its own. They are valid after the command's name; from
+ * there on a letter means the command's own option if it has one with that letter, else the general
+ * one. They are returned as a list, which the command interprets.
  */
 struct opt_table {
 	const struct opt_spec *specs;
 	size_t n;         /* at most 64 */
-	uint64_t allowed; /* a bit for each row that the command has */
+	uint64_t allowed; /* one bit for each row that the command has */
 };
 
 struct opt_given {
 	size_t opt;
-	const char *value; /* argv's; NULL when it takes none */
+	const char *value; /* points into argv; NULL if it takes none */
 };
 
-/* The table of the command that the words name so far, or NULL. */
+/* Returns the table of the command that the words so far name, or NULL. */
 typedef const struct opt_table *args_own_fn(char *const *words, size_t n_words);
 
 struct args {
@@ -83,14 +83,14 @@ struct args {
 	const char *root;
 	uint64_t offset, max;
 	uint8_t if_digest[KODA_DIGEST_BYTES];
-	struct koda_edit *edits; /* in the order given; the texts are argv's */
+	struct koda_edit *edits; /* in the order given; the texts point into argv */
 	size_t n_edits;
 	const char *command; /* -c */
 	unsigned timeout_ms;
 	uint8_t head[KODA_DIGEST_BYTES]; /* --head */
 	unsigned interval_ms;            /* --interval */
 	const char *audit, *child;
-	char **words; /* what is no option, in order; the strings are argv's */
+	char **words; /* the arguments that are not options, in order; the strings are argv's */
 	size_t n_words;
 	const struct opt_table *own;
 	struct opt_given *own_given; /* in the order given */
@@ -100,9 +100,10 @@ struct args {
 #define ARGS_WHY_MAX 512
 
 /*
- * Options may stand anywhere; "--" ends them, and so does the first word of the command that `run` is
- * to run: what is behind that is the command's own. 0 with *ret filled (args_done() it), or -1 with one
- * sentence in why; ret->given then tells what was seen so far, --json looked up to the end.
+ * Parses the command line. Options may stand anywhere. "--" ends them, and so does the first word
+ * of the command that `run` is to run: what follows belongs to that command. Returns 0 with *ret
+ * filled, to be freed by args_done(); or -1 with one sentence in why. ret->given then has the
+ * options seen so far, and --json if it stands anywhere later.
  */
 int args_parse(int argc, char **argv, args_own_fn *own_of, struct args *ret,
     char why[ARGS_WHY_MAX]);
@@ -114,15 +115,18 @@ args_has(const struct args *args, enum opt opt)
 	return args->given & OPT_BIT(opt);
 }
 
-/* For who reads a value: the sentence in why, and -1. */
+/* For code that parses a value: writes the sentence to why, and returns -1. */
 int args_fail(char why[ARGS_WHY_MAX], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A number from min to max, else what name wants is `what` ("a number of bytes"). */
+/*
+ * Parses a number from min to max. On failure why says that `name` wants `what` ("a number of
+ * bytes").
+ */
 int args_number(const char *name, const char *text, const char *what, uint64_t min, uint64_t max,
     uint64_t *ret, char why[ARGS_WHY_MAX]);
 
 const char *args_mode_name(enum koda_mode mode);
 
-/* Of the n names the one that `word` was probably meant to be, or NULL. */
+/* Returns which of the n names `word` was probably meant to be, or NULL. */
 const char *args_closest(const char *word, const char *const *names, size_t n);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "show/asked.h"
 
-#define COMMAND_BYTES_MAX 200 /* of a command that runs already, where a host is asked for */
+#define COMMAND_BYTES_MAX 200 /* shown of a running command that wants to reach a host */
 
 #define BOLD  "\033[1m"
 #define RED   "\033[31m"
@@ -19,7 +19,7 @@
 #define CYAN  "\033[36m"
 #define PLAIN "\033[0m"
 
-/* A text cut into lines, one after the other, each with its newline. */
+/* A text that is read line by line, each with its newline. */
 struct text {
 	const char *p, *end;
 };
@@ -49,7 +49,7 @@ count_lines(struct text text)
 	return n;
 }
 
-/* Drop the lines at the beginning that both have: returns how many. */
+/* Drops the lines that both have at the beginning. Returns how many. */
 static size_t
 skip_common(struct text *a, struct text *b)
 {
@@ -67,7 +67,7 @@ skip_common(struct text *a, struct text *b)
 	return n;
 }
 
-/* The same at the end; the common lines are left in *ret. */
+/* Drops the lines that both have at the end, and leaves them in *ret. */
 static void
 cut_common(struct text *a, struct text *b, struct text *ret)
 {
@@ -77,7 +77,7 @@ cut_common(struct text *a, struct text *b, struct text *ret)
 	while (a_end > a->p && b_end > b->p && a_end[-1] == b_end[-1]) {
 		a_end--;
 		b_end--;
-		/* A whole line is common when in both something ends before it. */
+		/* A line is common only if it begins here in both texts. */
 		if ((a_end == a->p || a_end[-1] == '\n') && (b_end == b->p || b_end[-1] == '\n')) {
 			a->end = ret->p = a_end;
 			b->end = b_end;
@@ -92,7 +92,7 @@ static const struct diff_style context_style = { "", " " };
 static const struct diff_style old_style = { RED, "-" };
 static const struct diff_style new_style = { GREEN, "+" };
 
-/* Where a question is written to, and whether something was left out of it. */
+/* Where a question is written, and whether part of it was left out. */
 struct page {
 	FILE *f;
 	bool colour, cut;
@@ -120,7 +120,7 @@ print_counted(const struct page *page, size_t counted, const struct diff_style *
 		fprintf(page->f, "%7s %s [%zu more empty lines]\n", "", style->mark, counted);
 }
 
-/* number: of the first line, 0 if it is not known. */
+/* number: of the first line, 0 if unknown. */
 static void
 print_lines(struct page *page, struct text text, uint64_t number, const struct diff_style *style)
 {
@@ -223,7 +223,7 @@ print_path(struct page *page, const char *path)
 	fprintf(page->f, "%s'", page->colour ? PLAIN : "");
 }
 
-/* What is to be written, or of a stream its beginning: that is all there is of it by now. */
+/* Prints what is to be written; of a stream only the beginning, which is all that was read yet. */
 static void
 print_preview(struct page *page, const void *data, size_t len, unsigned long long of)
 {
@@ -291,7 +291,7 @@ print_word_part(struct page *page, const char *p, size_t len)
 	}
 }
 
-/* As a shell would have to be told it, in one line and with nothing raw. */
+/* Prints the word quoted for a shell, in one line and escaped. */
 static void
 print_word(struct page *page, const char *word)
 {
@@ -341,7 +341,7 @@ print_command(struct page *page, const struct koda_question *q)
 	const char *const *argv = q->argv;
 
 	print_words(page, q->env, "    with ", "\n");
-	/* A script has lines, and they are read as lines. */
+	/* A script has lines, and is read line by line. */
 	if (argv[0] != NULL && strcmp(argv[0], "sh") == 0 && argv[1] != NULL &&
 	    strcmp(argv[1], "-c") == 0 && argv[2] != NULL && argv[3] == NULL) {
 		fputs("    sh -c\n", page->f);
@@ -353,13 +353,16 @@ print_command(struct page *page, const struct koda_question *q)
 	fputc('\n', page->f);
 }
 
-/* The command that asks is not what is allowed, only its name: the host and the port are, and they are shown whole. */
+/*
+ * The command is named only for information: the approval is for the host and the port, which are
+ * shown in full.
+ */
 static bool
 print_host_question(struct page *page, const struct ask *ask, const struct koda_question *q)
 {
 	if (q->host == NULL)
 		return false;
-	/* It runs, and may be in the middle of a line. */
+	/* The command is running, and its output may be in the middle of a line. */
 	fputs("\nkoda-sandbox: ", page->f);
 	if (ask->command != NULL) {
 		size_t len = strlen(ask->command);
@@ -396,7 +399,7 @@ print_sizes(struct page *page, const struct koda_question *q)
 		fprintf(page->f, ", %llu bytes", (unsigned long long)q->size_before);
 }
 
-/* False: nobody can be asked about that. */
+/* Returns false if the user cannot be asked about that. */
 static bool
 print_body(struct page *page, const struct ask *ask, const struct koda_question *q)
 {
@@ -428,7 +431,10 @@ print_body(struct page *page, const struct ask *ask, const struct koda_question 
 	return true;
 }
 
-/* That something is left out is known when all is written, and said before it. */
+/*
+ * Prints the question to memory first: whether something was left out is known only at the end, but
+ * must be said at the beginning.
+ */
 static bool
 print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
 {
@@ -449,7 +455,10 @@ print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_qu
 	return good && fflush(f) == 0 && !ferror(f);
 }
 
-/* A line of the terminal; what is longer is no yes, whatever it goes on to say. False: there is none. */
+/*
+ * Reads a line from the terminal, cut to size: a longer line is never a yes. Returns false if there
+ * is none.
+ */
 static bool
 read_answer(int tty, char *line, size_t size)
 {
@@ -462,7 +471,7 @@ read_answer(int tty, char *line, size_t size)
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
-			return false; /* an end of file, a hang-up */
+			return false; /* end of file, or a hang-up */
 		if (c == '\n')
 			break;
 		if (n < size - 1)
@@ -522,7 +531,7 @@ ask_scope(struct ask *ask, const struct koda_question *question)
 	if (f == NULL && copy >= 0)
 		close(copy);
 	if (f != NULL) {
-		/* What was typed before the question was read is no answer to it. */
+		/* What was typed before the question appeared does not answer it. */
 		tcflush(tty, TCIFLUSH);
 		if (print_question(f, output_colour(tty), ask, question))
 			scope = read_scope(tty, question->kind);

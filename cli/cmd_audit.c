@@ -15,7 +15,7 @@ struct verdict {
 	bool has_head;
 };
 
-/* Intents without an outcome: the server died, or could not write, in between. */
+/* Returns how many intents have no outcome: the server died before it, or could not write it. */
 static uint64_t
 unfinished(const struct audit_chain *chain)
 {
@@ -62,7 +62,7 @@ tell_json(const struct verdict *v, const char *head)
 	json_object_set_new(object, "lost", json_integer((json_int_t)chain->lost));
 	json_object_set_new(object, "torn", json_integer((json_int_t)chain->torn));
 	json_object_set_new(object, "head", json_string(head));
-	/* Up to where somebody else's word says that this is all. */
+	/* The lines up to --head, the only ones that something outside of the log confirms. */
 	json_object_set_new(object, "vouched_lines",
 	    v->has_head ? json_integer((json_int_t)v->head_line) : json_null());
 	return output_json(object);

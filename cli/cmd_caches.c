@@ -1,4 +1,7 @@
-/* caches: what commands wrote to caches, which is kept for the next session of the same root, and how to be rid of it. */
+/*
+ * caches: lists and removes what commands wrote to caches, which is kept for the next session of
+ * the same root.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* fs edit, mkdir, rm, mv: all is in the operation, what is left is the words. */
+/* fs edit, mkdir, rm, mv: everything is in the operation; only the messages are here. */
 #include "cli/job.h"
 #include "cli/output.h"
 

@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-/* Nothing on this machine tells whether it was done; without it a user only thinks to be safe. */
+/* Nothing on this machine shows whether this was done, and without it the user is not safe. */
 static const char reminder[] =
     "An agent's own tools for files and commands are not sandboxed: where it uses 'koda-sandbox mcp', turn them off in its "
     "settings.";
@@ -14,7 +14,7 @@ static const char reminder[] =
 struct doctor {
 	json_t *list; /* NULL: print instead */
 	bool colour;
-	bool fit; /* all that auto needs is there */
+	bool fit; /* everything that auto needs is there */
 	size_t n;
 };
 
@@ -72,7 +72,7 @@ cmd_doctor(const struct cli *cli)
 
 	if (args_has(&cli->args, OPT_JSON))
 		doctor.list = json_array();
-	/* A doctor that found nothing to examine has not found health. */
+	/* If no capability was tested, the machine must not pass. */
 	if (koda_doctor(NULL, on_capability, &doctor) != 0 || doctor.n == 0)
 		doctor.fit = false;
 	status = doctor.fit ? EXIT_DONE : EXIT_FAILED;

@@ -1,4 +1,7 @@
-/* explain: what would be decided about a path, by which rule, and where the path really leads; about a host. */
+/*
+ * explain: what would be decided about a path, by which rule, and where the path leads; and about a
+ * host.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +11,14 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-/* What a command may do there, which is not always what the worker does: package caches are for commands. */
+/*
+ * What a command may do there. This can differ from the worker: package caches are only for
+ * commands.
+ */
 struct for_command {
 	bool known, allowed;
 	const char *rule;
-	struct koda_error err; /* why it is not known */
+	struct koda_error err; /* why known is false */
 };
 
 static void

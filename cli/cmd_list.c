@@ -26,7 +26,7 @@ tell_json(const struct koda_result *result)
 	return output_json(object);
 }
 
-/* One letter as ls -l has it. */
+/* Returns the letter of ls -l. */
 static char
 letter_of(enum koda_file_type type)
 {

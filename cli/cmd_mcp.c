@@ -1,4 +1,4 @@
-/* mcp: what the command line says, for mcp. */
+/* mcp: passes the command line's options to the MCP server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

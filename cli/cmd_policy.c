@@ -1,4 +1,7 @@
-/* policy: what a mode means for a project, and how the sandbox of its commands is built. Starts nothing. */
+/*
+ * policy: what a mode means for a project, and how the sandbox of its commands is built. Starts
+ * nothing.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +32,7 @@ is_list(const char *field)
 	return false;
 }
 
-/* The visitor tells everything as text; JSON has truth and numbers. */
+/* The visitor gets every value as text; JSON has booleans and numbers. */
 static json_t *
 scalar_of(const char *value)
 {
@@ -80,7 +83,7 @@ add_argument(void *data, const char *argument, const char *comment)
 	return 0;
 }
 
-/* An option and its operands in a line, and the reason before them. */
+/* For printing an option and its operands in one line, after the reason for it. */
 struct listing {
 	bool colour, begun;
 };

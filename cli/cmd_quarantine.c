@@ -1,4 +1,7 @@
-/* quarantine: what commands planted that a tool of the host would have run; looked at, put back, thrown away. */
+/*
+ * quarantine: shows, restores and deletes what commands planted and a tool of the host would have
+ * run.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +11,9 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-/* What is shown of it: some screens full. A hook is a few lines; all of it is on the disk. */
+/* The most that is shown: a few screens. A hook has a few lines; the whole content is on disk. */
 #define SHOWN_MAX (64u << 10)
-/* A name, with the quarantine's before it: both are file names. */
+/* "OF/NAME": both are file names. */
 #define NAME_MAX_BYTES 520
 #define DAYS_MAX       36500
 
@@ -50,7 +53,7 @@ of_all(const struct cli *cli)
 	return all;
 }
 
-/* "OF/NAME", or the name alone where its quarantine is known. */
+/* "OF/NAME", or only the name if its quarantine is known. */
 static void
 full_name(const struct koda_quarantined *one, bool all, char ret[NAME_MAX_BYTES])
 {
@@ -185,7 +188,7 @@ on_shown(void *data, const struct koda_quarantined *one)
 	return 0;
 }
 
-/* Line by line, each behind a bar: nothing of it can look like a line of ours, or do anything to a terminal. */
+/* Prints it line by line after a bar: nothing can look like our own text, or act on a terminal. */
 static void
 show_content(const struct koda_quarantined_part *part)
 {
@@ -242,7 +245,7 @@ on_part(void *data, const struct koda_quarantined_part *part)
 	return 0;
 }
 
-/* The root is needed only where the name does not say whose it is. */
+/* Finds the root, which is needed only if the name does not say which quarantine it is in. */
 static int
 root_for(const struct cli *cli, const char *name, char **ret)
 {
@@ -315,7 +318,7 @@ cmd_quarantine_restore(const struct cli *cli)
 	return output_done(EXIT_DONE);
 }
 
-/* The names first: what is deleted is not walked through at the same time. */
+/* The names are collected first, so that nothing is deleted while the quarantine is being read. */
 struct doomed {
 	char **names;
 	size_t n;

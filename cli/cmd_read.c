@@ -9,13 +9,13 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-/* A JSON string is built and escaped in memory, several times its size; content that large belongs
- * into a pipe. */
+/* A JSON string is built and escaped in memory, with several times the size of the content. Larger
+ * content should be read through a pipe. */
 #define JSON_CONTENT_MAX (64u << 20)
 #define COPY_CHUNK       (256u << 10)
 #define SENDFILE_MAX     (1u << 30) /* one call takes less than 2 GiB anyway */
 
-/* How many of the file's bytes were asked for. */
+/* Returns how many bytes of the file were requested. */
 static uint64_t
 wanted(const struct job *job)
 {
@@ -47,7 +47,7 @@ unreadable(const struct job *job)
 	return output_error(job->cli, &err, NULL);
 }
 
-/* By read and write: where sendfile does not, as into a file opened for appending. */
+/* Copies by read and write, where sendfile fails: for example into a file opened for appending. */
 static int
 copy_by_hand(const struct job *job, uint64_t offset, uint64_t left)
 {
@@ -86,7 +86,7 @@ copy(const struct job *job, uint64_t left)
 			return shrunk(job);
 		if (n > 0)
 			left -= (uint64_t)n;
-		else if (errno != EINTR) /* who is to blame is found out by hand */
+		else if (errno != EINTR) /* copying by hand shows which side failed */
 			return copy_by_hand(job, (uint64_t)offset, left);
 	}
 	return EXIT_DONE;
@@ -161,7 +161,7 @@ read_plain(const struct job *job, uint64_t len)
 	else if (output_bytes(job->result.data, job->result.len) < 0)
 		status = output_lost();
 	if (status == EXIT_DONE && job->result.has_digest) {
-		/* Standard output is the content's alone. */
+		/* Standard output is only for the content. */
 		show_digest(digest, job->result.digest);
 		fprintf(stderr, "%s\n", digest);
 	}

@@ -1,6 +1,7 @@
 /*
- * run and shell: a command in the kernel sandbox, as if it were run here: its input, output and status
- * are ours, signals reach it, and what it was refused is told behind its standard error.
+ * run and shell: runs a command in the kernel sandbox as if it were run here: it has our input and
+ * output, its status becomes ours, signals reach it, and refusals are reported after its standard
+ * error.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 #include "cli/streams.h"
 #include "cli/terminal.h"
 
-/* How often it is looked whether we are in the terminal's foreground again, while we are not. */
+/* How often to check whether we are in the terminal's foreground again, while we are not. */
 #define BACKGROUND_MS 200
 
 struct run {
@@ -34,8 +35,8 @@ struct run {
 	struct koda_slot *slot;
 	struct streams streams;
 	struct koda_command *command;
-	int signals;           /* where they are read, or -1 */
-	unsigned asked_to_end; /* signals that usually end a program */
+	int signals;           /* descriptor to read them from, or -1 */
+	unsigned asked_to_end; /* number of signals so far that usually end a program */
 	bool ending;
 };
 
@@ -56,7 +57,7 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		output_note(NULL, text);
 }
 
-/* Our terminal is raw while it is ours and the command has its own; and the sizes agree. */
+/* Makes our terminal raw while we own it and the command has one, and keeps their sizes equal. */
 static void
 adapt_terminal(struct run *run)
 {
@@ -72,7 +73,7 @@ static void
 on_question(void *data, const struct koda_question *question)
 {
 	struct run *run = data;
-	const bool raw = terminal_is_raw(); /* a question comes while the command runs, too */
+	const bool raw = terminal_is_raw(); /* a question may also come while the command runs */
 
 	terminal_restore();
 	signals_suspend(run->signals);
@@ -82,7 +83,7 @@ on_question(void *data, const struct koda_question *question)
 		adapt_terminal(run);
 }
 
-/* ---- how it ends when nothing was run ---- */
+/* ---- exit status when nothing was run ---- */
 
 enum stage {
 	STAGE_OPEN, /* the session: the root, the policy, what this machine can do */
@@ -104,7 +105,7 @@ status_of(enum stage stage, const struct koda_error *err)
 	case KODA_TIMEOUT:
 		return stage == STAGE_SLOT ? EXIT_SETUP : EXIT_HOST;
 	case KODA_IO:
-		/* The kernel's word on executing it. */
+		/* The errno of executing it. */
 		if (stage == STAGE_COMMAND)
 			return err->errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 		return EXIT_HOST;
@@ -148,7 +149,7 @@ tell_errno(const struct run *run, const char *what)
 
 /* ---- where ---- */
 
-/* The current directory when it is the root or below it, else the root. */
+/* Chooses the current directory if it is the root or below it, else the root. */
 static void
 choose_cwd(struct run *run)
 {
@@ -168,7 +169,7 @@ find_place(struct run *run)
 {
 	int status = job_find_root(run->cli, &run->root);
 
-	/* A status of 1 would be taken for the command's. */
+	/* A status of 1 would look like the command's. */
 	if (status != EXIT_DONE)
 		return EXIT_HOST;
 	choose_cwd(run);
@@ -198,7 +199,7 @@ run_plain(struct run *run)
 	struct koda_error err;
 	char tool[256];
 
-	/* Auto asks nobody, and what Plan promises nobody would hold. */
+	/* Auto asks no user, and without the sandbox nothing would enforce what Plan promises. */
 	if (args->mode != KODA_SAFE) {
 		err = (struct koda_error){ .code = KODA_POLICY_DENIED };
 		snprintf(err.message, sizeof(err.message),
@@ -216,7 +217,7 @@ run_plain(struct run *run)
 	}
 	if (plain_limits_get(args->mode, run->root, &limits, &err) < 0)
 		return tell(run, STAGE_COMMAND, &err);
-	/* As in the sandbox: a person's shell lasts, anything else not longer than the mode lets it. */
+	/* As in the sandbox: the mode's time limit does not apply to a person's shell. */
 	if (run->interactive)
 		limits.wall_ms = args->timeout_ms;
 	else if (args->timeout_ms > 0 && (limits.wall_ms == 0 || args->timeout_ms < limits.wall_ms))
@@ -229,8 +230,8 @@ run_plain(struct run *run)
 /* ---- in the sandbox ---- */
 
 /*
- * The file that standard input comes from: what a command may write anyway it may have as it is. So may
- * it have one without a name, which bash makes of a here-document.
+ * May the file that standard input comes from be passed as it is? Yes if the command may write it
+ * anyway, or if it has no name, as bash makes one for a here-document.
  */
 static bool
 may_pass_file(void *data, int fd)
@@ -316,7 +317,7 @@ start(struct run *run)
 	struct koda_command_options options = { 0 };
 	struct koda_error err = { 0 };
 
-	/* In a shell a person reads what is refused to whom. */
+	/* In a shell a person sees which program was refused what. */
 	if (streams_open(s, wanted_tty(run), has(run, OPT_JSON), !run->interactive, may_pass_file,
 		run) < 0)
 		return tell_errno(run, "pipes and terminals");
@@ -329,7 +330,7 @@ start(struct run *run)
 	options.tty = s->tty;
 	options.interactive = run->interactive && s->tty;
 	options.timeout_ms = args->timeout_ms;
-	/* Who typed it wants it. */
+	/* A user who typed the command wants it. */
 	options.approved = isatty(STDIN_FILENO);
 	run->command = koda_command_start(run->slot, &options, NULL, NULL, &err);
 	streams_given(s);
@@ -349,7 +350,7 @@ pass_on(struct run *run, int signo)
 {
 	struct koda_error err;
 
-	/* When it has no process any more there is nothing to tell it. */
+	/* The error is ignored: without a process any more, there is nothing to signal. */
 	koda_command_signal(run->command, signo, &err);
 }
 
@@ -359,13 +360,16 @@ on_signal(struct run *run, int signo)
 	switch (signo) {
 	case SIGWINCH:
 		adapt_terminal(run);
-		/* A pseudo-terminal that is its own has told it. */
+		/* With a controlling terminal of its own, the terminal has signalled it. */
 		if (run->streams.master >= 0 && !run->streams.tty)
 			pass_on(run, SIGWINCH);
 		break;
 	case SIGTSTP:
-		/* Its groups are orphaned ones, which SIGTSTP does not stop. With a terminal of its own it is
-		 * its business who is stopped: only we go to the background. */
+		/*
+		 * The command's process groups are orphaned, so SIGTSTP does not stop them. With a
+		 * terminal of its own it decides itself what is stopped: only we go to the
+		 * background.
+		 */
 		if (!run->streams.tty)
 			pass_on(run, SIGSTOP);
 		terminal_restore();
@@ -379,7 +383,7 @@ on_signal(struct run *run, int signo)
 	case SIGINT:
 	case SIGTERM:
 	case SIGHUP:
-		/* Who says it twice means it. */
+		/* The first signal is only passed on; the second one ends all processes. */
 		if (run->asked_to_end++ == 0)
 			pass_on(run, signo);
 		else
@@ -391,7 +395,7 @@ on_signal(struct run *run, int signo)
 	}
 }
 
-/* Until the command is over and all that it printed is where it belongs. */
+/* Waits until the command is over and everything that it printed has been copied. */
 static int
 attend(struct run *run)
 {
@@ -413,7 +417,7 @@ attend(struct run *run)
 			return tell(run, STAGE_COMMAND, &err);
 		over = r > 0;
 		streams_carry(s, over);
-		/* A pipe that nobody reads is closed; a pseudo-terminal can only hang up. */
+		/* If the reader is gone: a pipe is closed; a pseudo-terminal can only hang up. */
 		if (s->lost != 0 && s->master >= 0 && !over)
 			end(run);
 		if (over && streams_drained(s))
@@ -426,12 +430,12 @@ attend(struct run *run)
 			if (!over)
 				on_signal(run, signo);
 			else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
-				return 128 + signo; /* whoever reads our output does not */
+				return 128 + signo; /* the reader of our output does not read */
 		}
 	}
 }
 
-/* The result's, and what the text tells that was not captured: all that there is of the slot. */
+/* Adds what is found in output that was not captured, then reports all violations of the slot. */
 static void
 report_violations(const struct run *run)
 {
@@ -486,7 +490,9 @@ run_in_sandbox(struct run *run)
 
 		run_report_environment(&subject);
 	}
-	/* From before it can have said a word: who answers that with a signal means it, not us. */
+	/*
+	 * Before the command can print anything: a signal in response is for the command, not us.
+	 */
 	if (status == EXIT_DONE && (run->signals = signals_open()) < 0)
 		status = tell_errno(run, "signals");
 	if (status == EXIT_DONE)
@@ -496,7 +502,7 @@ run_in_sandbox(struct run *run)
 	terminal_restore();
 	if (status == EXIT_DONE)
 		status = finish(run);
-	/* While signals are read by us: what is closed now takes a moment, and closes in order. */
+	/* Signals are still read by us: closing takes a moment, and should not be interrupted. */
 	koda_command_free(run->command);
 	streams_done(&run->streams);
 	koda_slot_release(run->slot);
@@ -560,7 +566,7 @@ cmd_run(const struct cli *cli)
 	return run_it(cli, (const char *const *)cli->words, NULL, false);
 }
 
-/* $SHELL, if the system lists it as one: anything could stand there. */
+/* Returns $SHELL if the system lists it as a shell: it could be anything. */
 static const char *
 find_shell(void)
 {

@@ -1,6 +1,7 @@
 /*
- * fs glob, fs grep and fs tree: what is found is printed as it comes. Their status is grep's, and so a failure of whatever
- * kind is 2. A signal ends the process as it ends any other: the searching process sees that and goes, too.
+ * fs glob, fs grep and fs tree: prints results as they come. The exit status is grep's, so it is 2
+ * for every failure. A signal ends the process as usual: the search process notices that and exits
+ * too.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,12 +24,12 @@ struct search {
 	size_t n_places;
 	struct search_printer printer;
 	bool json, json_ascii;
-	uint64_t told; /* context and troubles apart */
+	uint64_t told; /* results printed, without context and troubles */
 	uint64_t told_troubles;
-	bool lost; /* nobody takes what is printed */
+	bool lost; /* the reader of the output is gone */
 };
 
-/* What was printed so far stands before what is said. */
+/* Prints a note after everything that was printed before. */
 static void
 note(const char *kind, const char *text)
 {
@@ -36,12 +37,12 @@ note(const char *kind, const char *text)
 	output_note(kind, text);
 }
 
-/* ---- as it comes ---- */
+/* ---- while results come ---- */
 
 static void
 print_json_line(const struct search *s, json_t *object)
 {
-	/* On a terminal nothing foreign may reach it raw, here too. */
+	/* On a terminal nothing untrusted may arrive unescaped, not in JSON either. */
 	json_dumpf(object, stdout, JSON_COMPACT | (s->json_ascii ? JSON_ENSURE_ASCII : 0));
 	json_decref(object);
 	putchar('\n');
@@ -61,7 +62,7 @@ tell_trouble(struct search *s, const struct koda_found *found)
 	s->told_troubles++;
 }
 
-/* Of a listing of some files only, a directory that has none of them. */
+/* Is this a directory that contains none of the files that a restricted listing is about? */
 static bool
 is_empty_way(const struct search *s, const struct koda_found *found)
 {
@@ -82,7 +83,7 @@ on_found(void *data, const struct koda_found *found)
 		tell_trouble(s, found);
 	else if (found->kind != KODA_FOUND_CONTEXT)
 		s->told++;
-	/* One is enough to know. */
+	/* One result is enough. */
 	if (s->args.quiet)
 		return s->told > 0;
 	if (s->json)
@@ -96,7 +97,7 @@ on_found(void *data, const struct koda_found *found)
 
 /* ---- at the end ---- */
 
-/* What the reader would not know from what was printed. */
+/* Reports what the reader cannot see from what was printed. */
 static void
 tell_rest(const struct search *s, const struct koda_search_result *result)
 {
@@ -125,7 +126,7 @@ tell_rest(const struct search *s, const struct koda_search_result *result)
 	}
 }
 
-/* A reader that has gone away has seen what it wanted. */
+/* A reader that has gone away has read what it wanted: that is not an error. */
 static int
 finish_output(int status)
 {
@@ -161,7 +162,7 @@ do_search(struct search *s)
 	return finish_output(s->told > 0 ? EXIT_DONE : EXIT_NOTHING);
 }
 
-/* ---- before it ---- */
+/* ---- before the search ---- */
 
 static int
 find_places(struct search *s)

@@ -1,4 +1,4 @@
-/* fs stat: what the name itself is; a link is not followed. */
+/* fs stat: describes the name itself; a link is not followed. */
 #include <stdio.h>
 #include <time.h>
 
@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-/* "2024-02-29T12:00:00.000000000Z"; empty for a time that has no such form. */
+/* Writes "2024-02-29T12:00:00.000000000Z"; "" for a time that has no such form. */
 static void
 format_time(char *buf, size_t size, int64_t ns)
 {

@@ -1,4 +1,4 @@
-/* top: what the user's servers are doing, once or until a key ends it. */
+/* top: shows what the user's servers are doing, once or until a key ends it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "mcp/status_read.h"
 
 #define INTERVAL_MS     1000
-#define INTERVAL_MIN_MS 100 /* nobody reads faster, and each look costs every server something */
+#define INTERVAL_MIN_MS 100 /* no person reads faster, and each update costs every server time */
 
 static json_t *
 look(struct koda_error *err)
@@ -59,7 +59,7 @@ fit(struct top_size *size)
 	size->rows = window.ws_row;
 }
 
-/* In one write, over what was there: nothing flickers. */
+/* Draws in one write, over the previous text, so that nothing flickers. */
 static int
 draw(const json_t *servers)
 {
@@ -90,7 +90,7 @@ take_screen(void)
 	terminal_screen(STDOUT_FILENO);
 }
 
-/* What the signals and keys that came ask for: 0 to go on, -1 to end, or the signal to end by. */
+/* Handles signals and keys. Returns 0 to go on, -1 to end, or the signal to end by. */
 static int
 heed(int signals, const struct pollfd *keys)
 {
@@ -113,7 +113,7 @@ heed(int signals, const struct pollfd *keys)
 			terminal_restore();
 			raise(SIGSTOP);
 		}
-		/* SIGCONT: who had the terminal meanwhile has left his own on it. */
+		/* SIGCONT: a program that had the terminal meanwhile has left its own settings. */
 		if (signo == SIGTSTP || signo == SIGCONT)
 			take_screen();
 	}

@@ -10,19 +10,21 @@
 #include "cli/job.h"
 #include "cli/output.h"
 
-/* Up to here it travels in a frame, above in a sealed memfd. */
+/* Content up to this size is sent in a frame, more in a sealed memfd. */
 #define INLINE_MAX (64u << 10)
 #define COPY_CHUNK (256u << 10)
 
-/* What the slowest disk that anybody should wait for takes in a millisecond, and what the rest of
- * an operation may take: the session's own limit does not know how much there is to copy. */
+/*
+ * The time limit: the bytes per millisecond of the slowest disk worth waiting for, plus the time
+ * for the rest of the operation. The session's own limit does not know how much there is to copy.
+ */
 #define SLOW_BYTES_PER_MS 5000
 #define OPERATION_MS      30000
 
 struct content {
 	char *head; /* the first INLINE_MAX bytes, or all */
 	size_t head_len;
-	int fd; /* all of it, sealed; -1 when head is all */
+	int fd; /* all of it, sealed; -1 if it is all in head */
 	uint64_t size;
 };
 
@@ -66,7 +68,7 @@ put(int fd, const char *data, size_t len)
 	return 0;
 }
 
-/* The policy's, so that an endless standard input ends here and not with the machine's memory. */
+/* Finds the policy's limit, so that an endless standard input does not use up all memory. */
 static int
 find_limit(void *data, const char *section, const char *field, const char *value)
 {
@@ -77,7 +79,7 @@ find_limit(void *data, const char *section, const char *field, const char *value
 	return 0;
 }
 
-/* What did not fit the head: everything goes to a memfd, piece by piece. */
+/* The content did not fit into head: copies all of it to a memfd, piece by piece. */
 static int
 read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 {
@@ -114,7 +116,7 @@ read_content(const struct job *job, struct content *content)
 	ssize_t n = 1;
 
 	koda_policy_visit(koda_session_policy(job->session), find_limit, &limit);
-	/* One byte more than fits tells whether there is more. */
+	/* One byte more than fits shows whether there is more. */
 	content->head = output_alloc(INLINE_MAX + 1);
 	while (content->head_len <= INLINE_MAX && n > 0) {
 		n = read_some(content->head + content->head_len,

@@ -1,4 +1,4 @@
-/* What a command is, and what the process's status says about its end. */
+/* A row of the table of commands, and the exit statuses of the process. */
 #ifndef KODA_CLI_COMMAND_H
 #define KODA_CLI_COMMAND_H
 
@@ -6,19 +6,22 @@
 
 enum exit_status {
 	EXIT_DONE = 0,
-	/* glob, grep and tree, as grep(1) has them. */
+	/* glob, grep and tree, as grep(1): */
 	EXIT_NOTHING = 1, /* nothing was found */
-	EXIT_TROUBLE = 2, /* whatever went wrong */
-	/* The others. */
-	EXIT_FAILED = 1, /* the kernel said no, too large, an impossible path */
+	EXIT_TROUBLE = 2, /* any failure */
+	/* The others: */
+	EXIT_FAILED = 1, /* a system call failed, too large, an impossible path */
 	EXIT_USAGE = 2,
-	EXIT_REFUSED = 3, /* by the policy, or by whoever was asked */
+	EXIT_REFUSED = 3, /* by the policy, or by the user */
 	EXIT_CONFLICT = 4,
-	/* run and shell: else it is the command's own, 128 + the number when a signal ended it. */
+	/*
+	 * run and shell: usually the command's own status, 128 + the number if a signal ended it.
+	 * Else:
+	 */
 	EXIT_SETUP = 88,      /* the kernel sandbox could not be built: nothing was run */
 	EXIT_TIMED_OUT = 124, /* as timeout(1) */
-	EXIT_HOST = 125,      /* the sandbox itself failed; as env(1) and timeout(1) do */
-	EXIT_NOT_RUN = 126,   /* the command was found and could not be executed; as a shell */
+	EXIT_HOST = 125,      /* the sandbox itself failed; as env(1) and timeout(1) */
+	EXIT_NOT_RUN = 126,   /* the command was found but could not be executed; as a shell */
 	EXIT_NOT_FOUND = 127,
 };
 
@@ -26,18 +29,18 @@ struct command;
 
 struct cli {
 	struct args args;
-	const struct command *command; /* NULL until the words told it */
-	char **words;                  /* behind the command's own */
+	const struct command *command; /* NULL until the words have been matched */
+	char **words;                  /* after the command's own name */
 };
 
 #define WORDS_ANY SIZE_MAX
 
 struct command {
-	const char *group; /* "fs"; NULL: the name stands alone */
+	const char *group; /* "fs"; NULL: the command has no group */
 	const char *name;
 	const char *synopsis; /* its words */
-	size_t n_words;       /* at most; WORDS_ANY: as many as there are */
-	unsigned opts;        /* OPT_BITs beside OPT_COMMON */
+	size_t n_words;       /* maximum; WORDS_ANY: no maximum */
+	unsigned opts;        /* OPT_BITs in addition to OPT_COMMON */
 	const char *brief;
 	const char *help;                  /* more sentences, or "" */
 	const char *conflict_remedy;       /* what to do about KODA_CONFLICT, or NULL */

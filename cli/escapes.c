@@ -22,7 +22,7 @@ is_final(unsigned char c)
 	return c >= 0x40 && c <= 0x7e;
 }
 
-/* A whole control sequence is held. */
+/* A complete control sequence is held: must it be dropped? */
 static bool
 is_dropped(const struct escapes *e)
 {
@@ -56,7 +56,7 @@ drop(struct escapes *e, enum escapes_state state)
 	e->state = state;
 }
 
-/* Returns how many bytes it put out. */
+/* Returns how many bytes it wrote to out. */
 static size_t
 text(struct escapes *e, char c, char *out)
 {
@@ -74,7 +74,7 @@ text(struct escapes *e, char c, char *out)
 	return 1;
 }
 
-/* Behind ESC, or behind 0xc2 with c made the same. */
+/* Handles the byte c after ESC, or after 0xc2; `as` is the same byte in the form after ESC. */
 static size_t
 introduced(struct escapes *e, char c, char as, char *out)
 {
@@ -95,7 +95,7 @@ introduced(struct escapes *e, char c, char as, char *out)
 static size_t
 sequence(struct escapes *e, char c, char *out)
 {
-	/* These end it without effect, and the last begins another one. */
+	/* These end it without effect, and ESC begins another one. */
 	if (c == CAN || c == SUB || c == ESC) {
 		drop(e, ESCAPES_TEXT);
 		return text(e, c, out);
@@ -130,7 +130,7 @@ escapes_filter(struct escapes *e, const char *in, size_t len, char *out)
 			n += introduced(e, c, c, out + n);
 			break;
 		case ESCAPES_C2:
-			/* 0x80 to 0x9f; what follows 0xc2 otherwise is a character. */
+			/* 0x80 to 0x9f; with any other byte after 0xc2 it is a character. */
 			n += introduced(e, c, (c & 0xe0) == 0x80 ? (char)(c - 0x40) : ' ', out + n);
 			break;
 		case ESCAPES_CSI:
@@ -149,7 +149,7 @@ escapes_filter(struct escapes *e, const char *in, size_t len, char *out)
 				e->state = ESCAPES_STRING_C2;
 			break;
 		case ESCAPES_STRING_ESC:
-			/* ESC ends the string whatever follows; '\' is the rest of ST. */
+			/* ESC ends the string whatever follows; '\' completes ST. */
 			drop(e, ESCAPES_TEXT);
 			if (c != '\\') {
 				hold(e, ESCAPES_ESC, ESC);

@@ -1,7 +1,8 @@
 /*
- * What a command prints to the user's terminal, without what is not about the picture: the terminal's
- * title and clipboard, links whose text lies, files that it would show, queries that have it type what
- * is on the screen. Colours, the cursor, modes of keys and mouse pass. Pure.
+ * Filters what a command prints to the user's terminal. Removes what is not about the picture: the
+ * terminal's title and clipboard, links with a false text, files that the terminal would show,
+ * queries that make it type what is on the screen. Colours, the cursor, modes of keys and mouse
+ * pass. Pure.
  *
  *	dropped   OSC, DCS, APC, PM and SOS strings; CSI ... t (window), i (printer), * y (screen's
  *	          checksum); ENQ; each also in the form of UTF-8 encoded C1 controls
@@ -11,13 +12,13 @@
 
 #include <stddef.h>
 
-#define ESCAPES_HELD_MAX 64 /* a control sequence is never longer; what is gets dropped */
+#define ESCAPES_HELD_MAX 64 /* a longer control sequence is dropped */
 
 struct escapes {
 	enum escapes_state {
 		ESCAPES_TEXT = 0,
 		ESCAPES_ESC,    /* held: ESC */
-		ESCAPES_C2,     /* held: the first byte of a UTF-8 encoded C1 control, perhaps */
+		ESCAPES_C2,     /* held: 0xc2, which may begin a UTF-8 encoded C1 control */
 		ESCAPES_CSI,    /* held: the sequence so far */
 		ESCAPES_LONG,   /* a control sequence that is too long, until its end */
 		ESCAPES_STRING, /* until BEL or ST */
@@ -28,8 +29,10 @@ struct escapes {
 	char held[ESCAPES_HELD_MAX];
 };
 
-/* in and out may be one buffer if in is ESCAPES_HELD_MAX behind out. Returns how many bytes out has: at
- * most len + ESCAPES_HELD_MAX. */
+/*
+ * Filters len bytes from in to out. They may be the same buffer if in begins ESCAPES_HELD_MAX bytes
+ * after out. Returns how many bytes were written: at most len + ESCAPES_HELD_MAX.
+ */
 size_t escapes_filter(struct escapes *e, const char *in, size_t len, char *out);
 
 #endif

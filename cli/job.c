@@ -49,9 +49,9 @@ join(const char *dir, const char *name)
 }
 
 /*
- * The user's word is relative to the current directory, the worker's is relative to the root. Below
- * the root it stays relative, so that the worker refuses to climb out of it by '..'; the text is
- * only put together here, never taken apart.
+ * The user's path is relative to the current directory, the worker's is relative to the root. Below
+ * the root it stays relative, so that the worker refuses to climb out of it by '..'. The text is
+ * only joined here, never resolved.
  */
 int
 job_place(const struct job *job, const char *word, char **ret)
@@ -80,7 +80,7 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 {
 	const struct job *job = data;
 
-	/* Less enforcement is never silent; the rest is for who wants to know. */
+	/* A loss of enforcement is always reported; the rest only with --verbose. */
 	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
 		output_note("warning", text);
 	else if (args_has(&job->cli->args, OPT_VERBOSE))
@@ -122,7 +122,7 @@ static int
 fill_op(struct job *job, enum koda_op_kind kind)
 {
 	const struct args *args = &job->cli->args;
-	/* fs list alone may do without. */
+	/* Only fs list works without a path. */
 	const char *word = job->cli->words[0] != NULL ? job->cli->words[0] : ".";
 	int status = job_place(job, word, &job->path);
 
@@ -158,7 +158,7 @@ open_session(struct job *job, struct koda_error *err)
 	ses = koda_session_open(&options, err);
 	if (ses != NULL || err->code != KODA_UNSUPPORTED || !job->commands)
 		return ses;
-	/* What is to be said of file operations does not depend on it. */
+	/* The answer for file operations does not depend on the kernel sandbox. */
 	output_note("warning", err->message);
 	job->commands = false;
 	return open_session(job, err);
@@ -174,7 +174,7 @@ job_find(struct job *job, const struct cli *cli)
 	if (status != EXIT_DONE)
 		return status;
 	job->cwd = getcwd(NULL, 0);
-	if (job->cwd != NULL && job->cwd[0] != '/') { /* "(unreachable)": it is outside our view */
+	if (job->cwd != NULL && job->cwd[0] != '/') { /* "(unreachable)": outside our mounts */
 		free(job->cwd);
 		job->cwd = NULL;
 	}
@@ -202,7 +202,7 @@ job_begin(struct job *job, const struct cli *cli, enum koda_op_kind kind)
 	return status == EXIT_DONE ? job_open(job) : status;
 }
 
-/* What the library says is right; what the user can do about it is known here. */
+/* The library's message is right, but only we know what the user can do about it. */
 static int
 tell_error(const struct job *job, struct koda_error *err)
 {
@@ -332,7 +332,7 @@ job_tell_mutation(const struct job *job, const char *done, const char *would)
 
 	if (args_has(&job->cli->args, OPT_JSON))
 		return tell_mutation_json(job);
-	/* A dry run has nothing to give but its words. */
+	/* A dry run has no other result than its text. */
 	if (dry_run || output_wants_summary(job->cli)) {
 		fputs(dry_run ? would : done, stdout);
 		putchar(' ');

@@ -1,6 +1,6 @@
 /*
- * koda-sandbox: the library's first user. The table of commands, the way from words to a row, and
- * the help, which is made from the same rows.
+ * koda-sandbox: the library's first user. The table of commands, finding the row that the words
+ * name, and the help, which is generated from the same rows.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -152,7 +152,7 @@ static const struct command commands[] = {
 static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
 				  "approved, 4 conflict, 125 sandbox failed.\n";
 
-/* The commands with options of their own. Their help tells their status, too. */
+/* The commands with options of their own. Their help also states their exit status. */
 static const struct {
 	int (*run)(const struct cli *cli);
 	const struct opt_table *options;
@@ -174,7 +174,7 @@ own_options(const struct command *command)
 	return NULL;
 }
 
-/* Of the commands whose status is not the usual one, their own help tells it. */
+/* Does the command's own help state its exit status, because it is not the usual one? */
 static bool
 has_own_status(const struct command *command)
 {
@@ -240,7 +240,7 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 	if (near != NULL)
 		return output_usage(cli, "unknown command '%s%s%s', did you mean '%s'?",
 		    group != NULL ? group : "", group != NULL ? " " : "", word, near);
-	/* 'koda-sandbox read x': the word is right, the group is missing. */
+	/* 'koda-sandbox read x': the name is right, the group is missing. */
 	for (size_t i = 0; group == NULL && i < N(commands); i++) {
 		if (commands[i].group != NULL && strcmp(commands[i].name, word) == 0)
 			return output_usage(cli, "unknown command '%s', did you mean '%s %s'?",
@@ -251,8 +251,9 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 }
 
 /*
- * The row that the words name, in cli->command; cli->words is then what is behind them. Without a
- * row and without an error (*ret_group, or nothing at all was named) the caller shows help.
+ * Finds the row that the words name, for cli->command; cli->words is then what follows it. Without
+ * a row and without an error (only a group was named, in *ret_group, or nothing) the caller shows
+ * help.
  */
 static int
 choose(struct cli *cli, char **words, const char **ret_group)
@@ -274,7 +275,9 @@ choose(struct cli *cli, char **words, const char **ret_group)
 	return cli->command != NULL ? EXIT_DONE : unknown_command(cli, words[0], words[1]);
 }
 
-/* Of the column with the names: most, and the longest of those with a table of their own. */
+/*
+ * Widths of the column of names: the usual one, and the one for commands with a table of their own.
+ */
 #define OPTIONS_WIDTH     22
 #define OPTIONS_WIDTH_OWN 27
 
@@ -299,7 +302,7 @@ takes_letter(const struct opt_table *table, char letter)
 	return false;
 }
 
-/* Of the options of all commands; a letter that the command has for itself is not theirs. */
+/* Prints the general options, without the letters that the command uses for options of its own. */
 static void
 print_options(FILE *f, unsigned opts, const struct opt_table *table, int width)
 {
@@ -345,7 +348,7 @@ print_command_help(FILE *f, const struct command *command)
 		fprintf(f, "\n%s", status_help);
 }
 
-/* group NULL: everything. */
+/* group NULL: prints all commands. */
 static void
 print_overview(FILE *f, const char *group)
 {
@@ -408,7 +411,7 @@ show_version(const struct cli *cli)
 	return output_json(object);
 }
 
-/* Does the row take these options and so many words? */
+/* Does the row take these options and this number of words? */
 static int
 check(const struct cli *cli)
 {

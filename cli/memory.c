@@ -1,4 +1,7 @@
-/* What output.h says about memory, apart from all that it says about output: what only makes text needs no more. */
+/*
+ * output.h's functions for memory, in a file of their own: code that only formats text needs
+ * nothing else of it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -17,8 +17,11 @@ void
 output_init(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
-		/* Opened the wrong way round: reading a closed standard input must not look like an
-		 * empty one, and no descriptor of ours may become somebody's standard output. */
+		/*
+		 * Opened in the wrong direction: reading a closed standard input must fail, not
+		 * look empty, and no descriptor of ours may become the standard output of a
+		 * command.
+		 */
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
 			_exit(EXIT_HOST);
 	}
@@ -117,7 +120,7 @@ usual_remedy(const struct cli *cli, const struct koda_error *err)
 	return NULL;
 }
 
-/* One sentence for a person, one object for a program. */
+/* Prints a sentence for a person, and an object for a program. */
 static void
 tell(const struct cli *cli, const char *code, const struct koda_error *err, const char *remedy)
 {
@@ -191,7 +194,7 @@ output_object(void)
 int
 output_json(json_t *object)
 {
-	/* On a terminal nothing foreign may reach it raw, here too. */
+	/* On a terminal nothing untrusted may arrive unescaped, not in JSON either. */
 	size_t flags = isatty(STDOUT_FILENO) ? JSON_INDENT(2) | JSON_ENSURE_ASCII : JSON_COMPACT;
 
 	json_dumpf(object, stdout, flags);
@@ -212,7 +215,7 @@ output_bytes(const void *data, size_t len)
 			p += n;
 			len -= (size_t)n;
 		} else if (errno == EAGAIN) {
-			/* Somebody made the other end of our standard output non-blocking. */
+			/* Another process made our standard output non-blocking. */
 			struct pollfd pfd = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
 			poll(&pfd, 1, -1);
@@ -230,7 +233,7 @@ output_is_whole(void)
 		return false;
 	if (!ferror(stdout))
 		return true;
-	/* It failed some time ago, and errno has told of other things since: now it fails once more. */
+	/* It failed some time ago, and errno has been overwritten since: make it fail again. */
 	(void)!write(STDOUT_FILENO, "\n", 1);
 	return false;
 }
@@ -238,7 +241,7 @@ output_is_whole(void)
 int
 output_lost(void)
 {
-	/* SIGPIPE ends the process before this, unless whoever started it ignores it. */
+	/* SIGPIPE ends the process before this, unless the parent process made us ignore it. */
 	if (errno != EPIPE)
 		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
 	return EXIT_FAILED;

@@ -59,8 +59,10 @@ fail(const struct cli *cli, int errnum, const char *what)
 	return EXIT_HOST;
 }
 
-/* execvpe() says EACCES also when it was not allowed to look into a directory of PATH: then there is no
- * such command, as shells say. */
+/*
+ * Returns errno after execvpe() failed. EACCES may only mean that a directory of PATH could not be
+ * searched: then, as shells say, there is no such command, and this returns ENOENT.
+ */
 static int
 errno_of_exec(const char *name, char *const *env)
 {
@@ -84,7 +86,7 @@ errno_of_exec(const char *name, char *const *env)
 	return ENOENT;
 }
 
-/* Only system calls from here: it is a fork. */
+/* Runs in a forked child: makes system calls only. */
 __attribute__((noreturn)) static void
 child(const char *const *argv, char *const *env, const char *cwd, const struct plain_limits *limits,
     int signals, int report)
@@ -100,7 +102,7 @@ child(const char *const *argv, char *const *env, const char *cwd, const struct p
 	_exit(EXIT_NOT_RUN);
 }
 
-/* It shares our process group, so a key of the terminal has reached it already. */
+/* Has the child already received it? It shares our process group, which the terminal signals. */
 static bool
 is_for_everybody(int signo)
 {
@@ -108,7 +110,7 @@ is_for_everybody(int signo)
 	    signo == SIGCONT;
 }
 
-/* Until it has ended. Was that because of the time? */
+/* Waits until the process has ended. Returns whether it ran out of time. */
 static bool
 attend(pid_t pid, int pidfd, int signals, unsigned timeout_ms)
 {
@@ -172,7 +174,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 		close(report[0]);
 		return fail(cli, errnum, "a process");
 	}
-	/* Ends without a word when it was executed. */
+	/* The pipe closes without a message if the command was executed. */
 	if (read(report[0], &errnum, sizeof(errnum)) != (ssize_t)sizeof(errnum))
 		errnum = 0;
 	close(report[0]);

@@ -12,7 +12,7 @@
 
 #define CPU_GRACE_SECS 5 /* from SIGXCPU to SIGKILL, as in the sandbox */
 
-/* The number of processes and threads that this user has. The kernel counts those of the whole machine. */
+/* Counts this user's processes and threads: RLIMIT_NPROC is for all of them on the machine. */
 static rlim_t
 count_own_tasks(void)
 {
@@ -27,7 +27,7 @@ count_own_tasks(void)
 		if (d->d_name[0] < '1' || d->d_name[0] > '9')
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s/task", d->d_name);
-		/* A directory has two links more than directories in it. */
+		/* A directory has two links more than it has subdirectories. */
 		if (stat(path, &st) == 0 && st.st_uid == getuid() && st.st_nlink > 2)
 			n += st.st_nlink - 2;
 	}
@@ -44,7 +44,7 @@ add(struct plain_limits *l, int resource, rlim_t soft, rlim_t grace)
 	    (struct rlimit){ soft, soft > RLIM_INFINITY - grace ? RLIM_INFINITY : soft + grace };
 }
 
-/* Memory is not here: the mode's limit is of all processes together, and nothing measures them. */
+/* Memory is missing: the mode's limit is for all processes together, which is not measured here. */
 static int
 on_value(void *data, const char *section, const char *field, const char *value)
 {
@@ -88,7 +88,7 @@ plain_limits_apply(const struct plain_limits *limits)
 	for (size_t i = 0; i < limits->n; i++) {
 		struct rlimit now, value = limits->v[i].value;
 
-		/* One that is lower already stays. */
+		/* A lower limit stays. */
 		if (getrlimit(limits->v[i].resource, &now) < 0)
 			return -1;
 		if (now.rlim_max < value.rlim_max)

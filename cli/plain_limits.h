@@ -1,4 +1,7 @@
-/* The limits of a mode, as far as they can hold without the sandbox: for one process, and in time. */
+/*
+ * The limits of a mode, as far as they can be enforced without the sandbox: per process, and in
+ * time.
+ */
 #ifndef KODA_CLI_PLAIN_LIMITS_H
 #define KODA_CLI_PLAIN_LIMITS_H
 
@@ -18,11 +21,11 @@ struct plain_limits {
 	unsigned wall_ms; /* 0: none */
 };
 
-/* Of the policy that this mode has for root. 0, or -1 with *err set. */
+/* Gets the limits of the policy that this mode has for root. Returns 0, or -1 with *err set. */
 int plain_limits_get(enum koda_mode mode, const char *root, struct plain_limits *ret,
     struct koda_error *err);
 
-/* In a fork: system calls alone. 0, or -1 with errno. */
+/* Sets them, in a forked child: makes system calls only. Returns 0, or -1 with errno. */
 int plain_limits_apply(const struct plain_limits *limits);
 
 #endif

@@ -50,14 +50,17 @@ run_report_violations(const struct koda_slot *slot)
 	for (line = block; *line != '\0';) {
 		size_t len = strcspn(line, "\n");
 
-		/* Targets are what a command printed. */
+		/* Targets are text that a command printed. */
 		fputs(colour ? "\033[33m" : "", stderr);
 		show(stderr, line, len, SHOW_TABS);
 		fputs(colour ? "\033[0m\n" : "\n", stderr);
 		line += len + (line[len] == '\n');
 	}
 	free(block);
-	/* What the sandbox itself has seen it can say in words: where something planted went, for example. */
+	/*
+	 * What the sandbox itself observed it can also explain: where something planted was moved,
+	 * for example.
+	 */
 	told = output_alloc(all.n * sizeof(*told));
 	for (size_t i = 0; i < all.n; i++)
 		told[i] = (struct told){ all.list[i].target, all.list[i].detail };
@@ -75,7 +78,7 @@ on_failure(void *data, const struct koda_connection *c)
 {
 	struct failures *all = data;
 
-	/* That the client went away is its own doing. */
+	/* A connection that its client gave up is not reported. */
 	if (c->outcome != KODA_CONNECTION_FAILED || c->detail[0] == '\0' ||
 	    strcmp(c->rule, "client") == 0)
 		return 0;
@@ -103,7 +106,7 @@ run_report_failures(struct koda_slot *slot)
 	}
 }
 
-/* Where something was left out a character may have been cut in two: that is no foreign encoding. */
+/* Before a gap a character may be cut in two: leaves that out, so that the text remains UTF-8. */
 static size_t
 whole_head(const struct koda_output *o)
 {
@@ -271,7 +274,7 @@ run_report_environment(const struct run_subject *subject)
 	struct held_back held = { 0 };
 	char text[640];
 
-	/* Which tool it is decides what else is passed on, not what is held back. */
+	/* The tool decides what else is passed on, but not what is held back. */
 	koda_environment(subject->argv != NULL ? subject->argv[0] : "sh", on_variable, &held);
 	if (held.n == 0)
 		return;

@@ -1,5 +1,7 @@
-/* What is told about a command that is over: violations behind its standard error, one object with
- * --json, more with --verbose. */
+/*
+ * Reports on a command that is over: violations after its standard error, one object with --json,
+ * more with --verbose.
+ */
 #ifndef KODA_CLI_RUN_REPORT_H
 #define KODA_CLI_RUN_REPORT_H
 
@@ -13,18 +15,20 @@ struct run_subject {
 	const char *cwd;
 };
 
-/* The block for a model, on standard error, of all that the slot's sandbox refused; nothing when there
- * is none. */
+/*
+ * Prints the block for a model, with everything that the slot's sandbox refused, on standard error;
+ * nothing if nothing was refused.
+ */
 void run_report_violations(const struct koda_slot *slot);
-/* Connections that were allowed and did not come about, in words: clients tell a number. */
+/* Explains in words why connections that were allowed failed: clients print only a number. */
 void run_report_failures(struct koda_slot *slot);
-/* The object. Returns the exit status of having printed it. */
+/* Prints the object. Returns the exit status of printing it. */
 int run_report_json(const struct run_subject *subject, struct koda_slot *slot,
     const struct koda_command_result *result);
-/* --verbose: before it starts, and after it. */
+/* For --verbose: before the command starts, and after its end. */
 void run_report_environment(const struct run_subject *subject);
 void run_report_times(const struct koda_command_result *result);
-/* What ended it, when it did not just exit: a line on standard error. */
+/* Prints a line on standard error that says what ended it, unless it exited by itself. */
 void run_report_limit(const struct koda_command_result *result);
 
 #endif

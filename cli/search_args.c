@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum search_opt {
-	/* what is looked at */
+	/* what is searched */
 	SEARCH_OPT_GLOB,
 	SEARCH_OPT_IGLOB,
 	SEARCH_OPT_GLOB_IGNORE_CASE,
@@ -23,7 +23,7 @@ enum search_opt {
 	SEARCH_OPT_MOUNTS,
 	SEARCH_OPT_ONE_FILE_SYSTEM,
 	SEARCH_OPT_LIMIT,
-	/* how it is told */
+	/* how it is printed */
 	SEARCH_OPT_NULL,
 	SEARCH_OPT_COLOUR,
 	SEARCH_OPT_QUIET,
@@ -43,7 +43,7 @@ enum search_opt {
 	SEARCH_OPT_DOTALL,
 	SEARCH_OPT_TEXT,
 	SEARCH_OPT_MAX_COUNT,
-	/* grep: what is told of it */
+	/* grep: what is printed of it */
 	SEARCH_OPT_COUNT,
 	SEARCH_OPT_COUNT_MATCHES,
 	SEARCH_OPT_FILES,
@@ -140,13 +140,15 @@ const struct opt_table search_glob_options = { specs, N_SEARCH_OPTS,
 	OPTS_SELECTION | OPTS_PATHS | OPTS_GLOB };
 const struct opt_table search_tree_options = { specs, N_SEARCH_OPTS, OPTS_SELECTION };
 
-/* The library takes no more. What is longer than a line of KODA_SEARCH_COLUMNS is rarely looked for, but whoever reads a
- * pipe wants it whole. */
+/*
+ * The library's maximum. Lines longer than KODA_SEARCH_COLUMNS are rarely searched for, but a
+ * program that reads a pipe wants them whole.
+ */
 #define COLUMNS_MAX (64u << 10)
-/* For an end to it there is Ctrl-C. */
+/* The user can end it earlier with Ctrl-C. */
 #define TIMEOUT_MS (24u * 3600 * 1000)
 
-/* Options that take another's place, the last one given counting. */
+/* Options that replace each other: the last one given counts. */
 struct reading {
 	const struct args *args;
 	struct search_args *ret;
@@ -157,7 +159,7 @@ struct reading {
 	enum { AT_ANY, AT_WORD, AT_LINE } bounds;
 	enum { COUNT_NOTHING, COUNT_LINES, COUNT_MATCHES } count;
 	enum { TELL_LINES, TELL_FILES, TELL_FILES_WITHOUT } tell;
-	bool both; /* -C is what counts, of the three */
+	bool both; /* the last of -A, -B and -C was -C */
 };
 
 static int
@@ -179,7 +181,7 @@ read_unsigned(struct reading *r, size_t opt, const char *value, unsigned min, un
 	return 0;
 }
 
-/* As in ripgrep -C undoes -A and -B, and either of them -C. */
+/* As in ripgrep, -C cancels -A and -B, and each of these cancels -C. */
 static int
 read_context(struct reading *r, size_t opt, const char *value)
 {
@@ -226,7 +228,7 @@ add_glob(struct reading *r, const char *glob)
 	return 0;
 }
 
-/* Those that say no more than a flag of the library's does. 1: it is none of these. */
+/* Reads the options that only set a flag of the library. Returns 1 if it is not one of these. */
 static int
 read_flag(struct reading *r, size_t opt)
 {
@@ -257,7 +259,7 @@ read_flag(struct reading *r, size_t opt)
 	return 0;
 }
 
-/* Which files. 1: it is none of these. */
+/* Reads the options that choose files. Returns 1 if it is not one of these. */
 static int
 read_selection(struct reading *r, size_t opt, const char *value)
 {
@@ -290,7 +292,7 @@ read_selection(struct reading *r, size_t opt, const char *value)
 	}
 }
 
-/* Which lines. 1: it is none of these. */
+/* Reads the options that choose lines. Returns 1 if it is not one of these. */
 static int
 read_matching(struct reading *r, size_t opt, const char *value)
 {
@@ -322,7 +324,7 @@ read_matching(struct reading *r, size_t opt, const char *value)
 	}
 }
 
-/* What is told of them. */
+/* Reads the options that choose what is printed. Returns 1 if it is not one of these. */
 static int
 read_telling(struct reading *r, size_t opt, const char *value)
 {
@@ -406,7 +408,7 @@ settle_selection(struct reading *r)
 		options->flags |= KODA_SEARCH_NO_IGNORE | KODA_SEARCH_NO_PARENTS;
 	if (r->unrestricted > 1)
 		options->flags |= KODA_SEARCH_HIDDEN;
-	/* All globs of a search go by one rule. */
+	/* One rule on case applies to all globs of a search. */
 	if (r->n_iglobs > 0 && r->n_iglobs < options->n_globs &&
 	    (options->flags & KODA_SEARCH_GLOB_IGNORE_CASE) == 0)
 		return args_fail(r->why,
@@ -416,7 +418,9 @@ settle_selection(struct reading *r)
 	return 0;
 }
 
-/* At most one of the things to tell, by ripgrep's precedence: nothing, counts, files, lines. */
+/*
+ * Returns what to print, at most one of these, in ripgrep's order: nothing, counts, files, lines.
+ */
 static unsigned
 telling_flags(const struct reading *r)
 {
@@ -506,10 +510,10 @@ search_args_read(enum koda_search_kind kind, const struct args *args, char **wor
 	struct reading r = { .args = args, .ret = ret, .why = why };
 
 	*ret = (struct search_args){ .options.kind = kind };
-	/* Each option can add one, and so can the first word. */
+	/* Each option can add one entry to a list, and so can the first word. */
 	if (allocate(ret, args->n_own_given + 1, why) < 0)
 		return -1;
-	/* The pattern of glob goes before its -g: of those the last that matches decides. */
+	/* The pattern of glob comes before its -g: the last glob that matches decides. */
 	if (kind == KODA_SEARCH_GLOB && read_words(&r, words) < 0)
 		return -1;
 	for (size_t i = 0; i < args->n_own_given; i++) {
@@ -523,7 +527,7 @@ search_args_read(enum koda_search_kind kind, const struct args *args, char **wor
 	if (kind == KODA_SEARCH_GREP)
 		settle_grep(&r);
 	ret->options.timeout_ms = args->timeout_ms > 0 ? args->timeout_ms : TIMEOUT_MS;
-	/* What is printed as it comes needs no room anywhere. */
+	/* Results that are printed as they come use no memory. */
 	if (ret->options.limit == 0 && kind != KODA_SEARCH_TREE &&
 	    (ret->options.flags & KODA_SEARCH_NEWEST) == 0)
 		ret->options.limit = INT64_MAX;

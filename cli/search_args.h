@@ -1,6 +1,6 @@
 /*
- * The options of fs glob, fs grep and fs tree: which there are, what they ask of the library, and how what is found is
- * to be shown. The letters are ripgrep's where they mean the same. Pure.
+ * The options of fs glob, fs grep and fs tree: which there are, what they mean to the library, and
+ * how results are to be shown. The letters are ripgrep's where they mean the same. Pure.
  */
 #ifndef KODA_CLI_SEARCH_ARGS_H
 #define KODA_CLI_SEARCH_ARGS_H
@@ -10,7 +10,7 @@
 
 extern const struct opt_table search_grep_options, search_glob_options, search_tree_options;
 
-/* Said by an option, or left to what standard output is. */
+/* Set by an option, or chosen by whether standard output is a terminal. */
 enum search_choice {
 	SEARCH_BY_OUTPUT = 0,
 	SEARCH_NEVER,
@@ -18,24 +18,26 @@ enum search_choice {
 };
 
 struct search_args {
-	/* But its paths. What it points to is argv's, or below. */
+	/* Except for its paths. It points into argv, or to the lists below. */
 	struct koda_search_options options;
-	bool type_list; /* only tell the types */
-	bool quiet;     /* only the status counts */
+	bool type_list; /* only print the types */
+	bool quiet;     /* only the exit status matters */
 	enum search_choice colour, heading, line_numbers;
-	struct search_style style; /* what does not depend on the output */
-	char **paths;              /* argv's, ends with NULL */
-	/* argv's strings */
+	struct search_style style; /* the parts that do not depend on the output */
+	char **paths;              /* points into argv, ends with NULL */
+	/* The strings are argv's. */
 	const char **globs, **types, **types_not, **patterns;
 };
 
-/* What was given behind the command's name. 0 with *ret filled (search_args_done() it in either case), or -1 with one
- * sentence in why. */
+/*
+ * Reads the options and words after the command's name. Returns 0 with *ret filled, or -1 with one
+ * sentence in why; call search_args_done() in either case.
+ */
 int search_args_read(enum koda_search_kind kind, const struct args *args, char **words,
     struct search_args *ret, char why[ARGS_WHY_MAX]);
 void search_args_done(struct search_args *args);
 
-/* How it is shown where standard output is a terminal, or not; colours: it wants them. */
+/* Returns how results are shown. terminal: standard output is one; colours: it wants them. */
 struct search_style search_args_style(const struct search_args *args, bool terminal, bool colours);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a search found, and what came of it, as JSON: an object each. */
+/* The results of a search as JSON, one object each, and a last one for the search as a whole. */
 #ifndef KODA_CLI_SEARCH_JSON_H
 #define KODA_CLI_SEARCH_JSON_H
 
@@ -9,7 +9,7 @@
 /* operands as in struct search_printer. */
 json_t *search_json_found(const char *const *operands, size_t n_operands,
     const struct koda_found *found);
-/* With {"ok": true}: the last one. */
+/* The last object, with {"ok": true}. */
 json_t *search_json_result(const struct koda_search_result *result);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "cli/show.h"
 
-/* ripgrep's colours, with the reset that it puts before each. */
+/* ripgrep's colours, with the reset that it prints before each. */
 #define RESET         "\033[0m"
 #define COLOUR_PATH   RESET "\033[35m"
 #define COLOUR_LINE   RESET "\033[32m"
@@ -82,7 +82,7 @@ put_path(struct search_printer *p, const struct koda_found *found)
 	end_colour(p);
 }
 
-/* The path, and behind it a NUL (-0) or what its place asks for. */
+/* Prints the path, and after it a NUL (-0) or the usual character. */
 static void
 put_path_and(struct search_printer *p, const struct koda_found *found, char end)
 {
@@ -123,7 +123,7 @@ keep_path(struct search_printer *p, const char *path)
 	return 0;
 }
 
-/* Is it another file than the one before? -1: no memory. */
+/* Returns 1 if this is another file than the one before, else 0. -1: out of memory. */
 static int
 enter_file(struct search_printer *p, const struct koda_found *found)
 {
@@ -137,7 +137,7 @@ enter_file(struct search_printer *p, const struct koda_found *found)
 	return 1;
 }
 
-/* What stands between the lines of two files. */
+/* Prints what separates the lines of two files. */
 static void
 put_between(struct search_printer *p, const struct koda_found *found, bool first)
 {
@@ -160,7 +160,9 @@ put_number(struct search_printer *p, const char *colour, uint64_t number, char e
 	put_char(p, end);
 }
 
-/* What stands before the text: of a line, or of the match in it that begins at byte `start`. */
+/*
+ * Prints what comes before the text of a line, or of the match in it that begins at byte `start`.
+ */
 static void
 put_prelude(struct search_printer *p, const struct koda_found *found, uint64_t start)
 {
@@ -181,7 +183,7 @@ put_prelude(struct search_printer *p, const struct koda_found *found, uint64_t s
 		    found->offset + (style->only_matching ? found->cut_before + start : 0), end);
 }
 
-/* A part of a line, with the matches in it: those that touch each other are one. */
+/* Prints part of a line, with its matches; matches that touch each other are joined. */
 static void
 put_text(struct search_printer *p, const struct koda_found *found, size_t start, size_t end)
 {
@@ -204,7 +206,10 @@ put_text(struct search_printer *p, const struct koda_found *found, size_t start,
 		put(p, found->text + at, end - at);
 }
 
-/* The sentence instead of a line that is longer than was asked for; ripgrep counts the end of the line. */
+/*
+ * Prints a sentence instead of a line that is longer than requested; ripgrep counts the line end
+ * too.
+ */
 static bool
 put_omission(struct search_printer *p, const struct koda_found *found, uint64_t len)
 {
@@ -238,7 +243,10 @@ print_whole(struct search_printer *p, const struct koda_found *found)
 	if (put_omission(p, found, found->cut_before + len + found->cut_after + 1))
 		return;
 	put_cut(p, found->cut_before, "", " ");
-	/* Before the end of a line it moves nothing that this would not: files as Windows has them look as they should. */
+	/*
+	 * A '\r' at the end of a line is harmless, as the newline follows: lines from Windows print
+	 * as usual.
+	 */
 	returns = found->cut_after == 0 && len > 0 && found->text[len - 1] == '\r' &&
 	    (found->n_spans == 0 || found->spans[found->n_spans - 1].end < len);
 	put_text(p, found, 0, returns ? len - 1 : len);
@@ -289,7 +297,7 @@ print_line(struct search_printer *p, const struct koda_found *found)
 static int
 print_binary(struct search_printer *p, const struct koda_found *found)
 {
-	/* It follows at once, as in ripgrep; what comes behind it does not. */
+	/* No separator before this line, as in ripgrep; the next file gets one. */
 	if (enter_file(p, found) < 0)
 		return -1;
 	if (is_named(p, found)) {
@@ -343,7 +351,7 @@ search_print_done(struct search_printer *printer)
 
 /* ---- listings ---- */
 
-#define SIZE_COLUMNS 12 /* a hundred gigabytes stay in their column */
+#define SIZE_COLUMNS 12 /* enough for a hundred gigabytes */
 
 void
 search_print_entry(FILE *f, const char *const *operands, size_t n_operands,

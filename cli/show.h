@@ -1,4 +1,7 @@
-/* Foreign bytes made fit for a person's eyes (show/visible.h), and for JSON. Knows no stream but the one it is given. */
+/*
+ * Escapes untrusted bytes for a person's eyes (show/visible.h), and for JSON. Writes only to the
+ * stream it is given.
+ */
 #ifndef KODA_CLI_SHOW_H
 #define KODA_CLI_SHOW_H
 
@@ -13,23 +16,25 @@
 
 #define SHOW_TABS (1u << 0) /* tabs are harmless in the lines of a text */
 
-/* Control, bidi and invisible characters as \u{..}, or \xNN below 0x80; invalid UTF-8 as \xNN. */
+/*
+ * Prints control, bidi and invisible characters as \u{..}; those below 0x80 and non-UTF-8 as \xNN.
+ */
 void show(FILE *f, const void *data, size_t len, unsigned flags);
 void show_string(FILE *f, const char *s);
 
-/* Any bytes as a JSON string, what is not UTF-8 replaced by U+FFFD. */
+/* Returns any bytes as a JSON string, with invalid UTF-8 replaced by U+FFFD. */
 json_t *show_json_lossy(const void *data, size_t len);
-/* The bytes in base64. */
+/* Returns the bytes in base64. */
 json_t *show_json_base64(const void *data, size_t len);
-/* Set key to the path and, if that lost something, key_base64 to its bytes. */
+/* Sets key to the path and, if bytes were replaced in it, key_base64 to the original bytes. */
 void show_json_path(json_t *object, const char *key, const char *path);
-/* Set "content" and "encoding": utf-8, or base64 for what is not, or has a NUL. */
+/* Sets "content" and "encoding": utf-8, or base64 for content that is not UTF-8 or has a NUL. */
 void show_json_content(json_t *object, const void *data, size_t len);
 
 #define SHOW_DIGEST_SIZE (2 * KODA_DIGEST_BYTES + 1)
 void show_digest(char buf[SHOW_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES]);
 
-/* "directory", "regular" ...: as in JSON. */
+/* Returns "directory", "regular", ..., as used in JSON. */
 const char *show_type(enum koda_file_type type);
 
 #endif

@@ -1,4 +1,4 @@
-/* Foreign bytes as JSON: nothing of them is lost, and nothing of them breaks the reader. */
+/* Untrusted bytes as JSON: no byte is lost, and none breaks the reader. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ show_json_path(json_t *object, const char *key, const char *path)
 void
 show_json_content(json_t *object, const void *data, size_t len)
 {
-	/* U+0000 is JSON, and yet many a reader cuts or refuses it. */
+	/* U+0000 is valid JSON, but many readers truncate the string there or refuse it. */
 	bool text = utf8_is_valid(data, len) && (len == 0 || memchr(data, '\0', len) == NULL);
 
 	json_object_set_new(object, "encoding", json_string(text ? "utf-8" : "base64"));

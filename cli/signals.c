@@ -21,7 +21,7 @@ signals_open(void)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
 		struct sigaction action;
 
-		/* One that is blocked is kept even when it is ignored. */
+		/* A blocked signal stays pending even if it is ignored: do not read these. */
 		if (sigaction(ours[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
 			sigaddset(&set, ours[i]);
 	}
@@ -68,7 +68,7 @@ signals_close(int *fd)
 
 	if (*fd < 0)
 		return;
-	/* One that a write of ours has made is dealt with. */
+	/* A SIGPIPE that a write of ours caused has been handled. */
 	sigemptyset(&broken);
 	sigaddset(&broken, SIGPIPE);
 	while (sigtimedwait(&broken, NULL, &now) > 0)

@@ -12,14 +12,14 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 
-/* What a pipe takes without making us wait when it can be written at all. */
+/* A pipe that is writable takes this many bytes without blocking. */
 #define WRITE_MAX 4096
 
 _Static_assert(STREAMS_CHUNK <= HEARD_HALF, "what is read at once fits behind what is kept");
 
 #define MEMORY_DEVICES 1 /* the major number of these: */
 
-/* Devices that everybody has and that lead nowhere. */
+/* Devices that every process has and that lead nowhere. */
 static bool
 is_harmless_device(const struct stat *st)
 {
@@ -49,14 +49,16 @@ can_pass(int fd, streams_may_pass_fn *may_pass, void *data)
 	return fd != STDIN_FILENO || may_pass == NULL || may_pass(data, fd);
 }
 
-/* Above the standard ones: to the library 0 means that there is none. */
+/* Above the standard descriptors: to the library 0 means none. */
 static int
 duplicate(int fd)
 {
 	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* A pipe whose end `ours` (0: reading) does not block; the other one is the command's, *ret_theirs. */
+/*
+ * Opens a pipe whose end `ours` (0: the reading end) is non-blocking; *ret_theirs is the command's.
+ */
 static int
 open_pipe(int ours, int *ret_ours, int *ret_theirs)
 {
@@ -176,7 +178,7 @@ open_terminal(struct streams *s, enum streams_tty tty, bool hear)
 	} else {
 		struct termios settings;
 
-		/* Ours is not raw then, and makes of each end of a line what it needs. */
+		/* Our own terminal is not raw then, and converts line ends itself. */
 		if (tcgetattr(pty.slave, &settings) == 0) {
 			settings.c_oflag &= ~(tcflag_t)OPOST;
 			settings.c_lflag &= ~(tcflag_t)ECHO;
@@ -233,7 +235,7 @@ streams_open(struct streams *s, enum streams_tty tty, bool capture, bool hear,
 static void
 close_end(const struct streams *s, int *fd)
 {
-	/* Our own standard descriptors stay, and the master is the input's and the output's. */
+	/* Our standard descriptors stay open; the master belongs to both input and output. */
 	if (*fd > STDERR_FILENO && *fd != s->master)
 		close(*fd);
 	*fd = -1;
@@ -271,7 +273,9 @@ streams_done(struct streams *s)
 	s->in.data = s->out.data = s->err.data = NULL;
 }
 
-/* May standard input be read now? A terminal in whose background we are would stop us. */
+/*
+ * May standard input be read now? If we are in the background of a terminal, reading would stop us.
+ */
 static bool
 input_is_ours(const struct streams *s)
 {
@@ -317,7 +321,7 @@ is_ready(int fd, short events)
 	return poll(&p, 1, 0) > 0 && p.revents != 0;
 }
 
-/* Nobody takes it any more. A pipe is closed, so that who writes learns of it as he would without us. */
+/* The reader is gone. Closes a pipe, so that the writer sees that as it would without us. */
 static void
 lose(struct streams *s, struct pump *p)
 {
@@ -346,7 +350,7 @@ write_some(struct streams *s, struct pump *p)
 	}
 }
 
-/* Standard input has ended: tell the command so. */
+/* Standard input has ended: signals that to the command. */
 static void
 end_input(struct streams *s)
 {
@@ -360,7 +364,7 @@ end_input(struct streams *s)
 	}
 	if (s->master < 0 || tcgetattr(s->master, &settings) < 0)
 		return;
-	/* In the middle of a line the first one only hands over what there is of it. */
+	/* After part of a line the first EOF character only delivers that part. */
 	eof = (char)settings.c_cc[VEOF];
 	s->in.data[0] = s->in.data[1] = eof;
 	s->in.at = 0;
@@ -419,7 +423,7 @@ read_some(struct streams *s, struct pump *p, bool over)
 		s->line_open = p == &s->in ? p->data[n - 1] != '\n' : s->line_open;
 		return;
 	}
-	/* A pseudo-terminal ends with EIO when nobody holds its other side. */
+	/* A pseudo-terminal fails with EIO when no process has its other side open. */
 	p->ended = true;
 	if (p == &s->in)
 		end_input(s);

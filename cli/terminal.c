@@ -10,7 +10,7 @@
 
 #include "cli/output.h"
 
-/* What a signal's handler needs. */
+/* The state that a signal handler needs. */
 static struct {
 	int fd;
 	struct termios before;
@@ -19,7 +19,7 @@ static struct {
 	volatile sig_atomic_t screen;
 } terminal;
 
-/* Lines that are too long are cut by the terminal, also where a character is wider than we think. */
+/* The terminal cuts lines that are too long, even if a character is wider than we think. */
 static const char enter_screen[] = "\033[?1049h\033[?25l\033[?7l";
 static const char leave_screen[] = "\033[?7h\033[?25h\033[?1049l";
 
@@ -34,7 +34,10 @@ terminal_open_pty(int like, struct pty *ret)
 
 	if (master < 0)
 		return -1;
-	/* By descriptor: the name could mean another one in /dev/pts of who reads it. */
+	/*
+	 * By descriptor: the name could mean another one in the /dev/pts of the process that opens
+	 * it.
+	 */
 	if (grantpt(master) < 0 || unlockpt(master) < 0 ||
 	    (slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0) {
 		close(master);
@@ -43,7 +46,7 @@ terminal_open_pty(int like, struct pty *ret)
 	if (like >= 0 && ioctl(like, TIOCGWINSZ, &size) < 0)
 		size = usual_size;
 	ioctl(master, TIOCSWINSZ, &size);
-	/* When we are raw already these are not the user's settings. */
+	/* When the terminal is raw already, its current settings are not the user's. */
 	if (terminal.raw)
 		tcsetattr(slave, TCSANOW, &terminal.before);
 	else if (like >= 0 && tcgetattr(like, &settings) == 0)
@@ -74,7 +77,7 @@ terminal_is_raw(void)
 	return terminal.raw;
 }
 
-/* Also from a signal's handler: system calls only. */
+/* Also called from a signal handler: makes system calls only. */
 void
 terminal_restore(void)
 {
@@ -82,7 +85,7 @@ terminal_restore(void)
 
 	if (!terminal.raw && !terminal.screen)
 		return;
-	/* In the background we would be stopped by this, with nobody left to do it. */
+	/* In the background this would stop us, and no other code would restore the terminal. */
 	sigemptyset(&ttou);
 	sigaddset(&ttou, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &ttou, &before);
@@ -98,11 +101,16 @@ static void
 on_fatal_signal(int signo)
 {
 	terminal_restore();
-	/* The disposition is the default again (SA_RESETHAND), and it is blocked until we return. */
+	/*
+	 * The disposition is the default again (SA_RESETHAND); the signal is blocked until we
+	 * return.
+	 */
 	raise(signo);
 }
 
-/* What kills by default and is not read from a signalfd by who runs the command. */
+/*
+ * Signals that kill by default and that the code running a command does not read from a signalfd.
+ */
 static void
 catch_fatal_signals(void)
 {
@@ -132,7 +140,7 @@ prepare(void)
 	prepared = true;
 }
 
-/* change: what is to be other than it is. */
+/* Changes the settings with `change`, if the terminal is ours and not changed already. */
 static void
 set(int fd, void (*change)(struct termios *))
 {
@@ -145,7 +153,7 @@ set(int fd, void (*change)(struct termios *))
 	change(&changed);
 	terminal.fd = fd;
 	terminal.raw = 1;
-	/* Not TCSAFLUSH: what was typed ahead is for the command. */
+	/* Not TCSAFLUSH: what has been typed ahead is for the command. */
 	if (tcsetattr(fd, TCSADRAIN, &changed) < 0)
 		terminal.raw = 0;
 }

@@ -15,7 +15,7 @@ struct view {
 
 /* ---- a line ---- */
 
-/* The bytes of at most so many characters; what is in it is UTF-8 that show() has made. */
+/* Returns the bytes of at most so many characters of s, which is UTF-8 from show(). */
 static size_t
 bytes_of(const char *s, size_t len, size_t characters)
 {
@@ -34,7 +34,7 @@ put_line(struct view *view, const char *colour, const char *line, size_t len)
 {
 	const struct top_size *size = view->size;
 
-	/* The last row is for how many have no room. */
+	/* The last row says how many lines did not fit. */
 	if (size->rows != 0 && view->lines + 1 >= size->rows) {
 		view->left_out++;
 		return;
@@ -68,7 +68,7 @@ put(struct view *view, const char *colour, const char *fmt, ...)
 #define HEADING "\033[1m"
 #define TITLES  "\033[2m"
 
-/* ---- what stands in it ---- */
+/* ---- values ---- */
 
 static const char *
 string(const json_t *row, const char *key)
@@ -78,7 +78,10 @@ string(const json_t *row, const char *key)
 	return value != NULL ? value : "";
 }
 
-/* Foreign text in a column of `width` characters, 0: as long as it is. free() it. */
+/*
+ * Escapes untrusted text for a column of `width` characters; 0: any width. The caller must free()
+ * it.
+ */
 static char *
 shown(const json_t *row, const char *key, size_t width)
 {
@@ -97,7 +100,7 @@ shown(const json_t *row, const char *key, size_t width)
 	return text;
 }
 
-/* How many spaces make it as wide as the column. */
+/* Returns how many spaces pad the text to the width of the column. */
 static int
 padding(const char *text, int width)
 {
@@ -228,7 +231,7 @@ put_number(struct view *view, const char *key, const json_t *value)
 	json_t *one = json_object();
 	char *name;
 
-	/* By way of a value: a key of theirs is as foreign as any text. */
+	/* As a value: the servers' keys are as untrusted as any text. */
 	json_object_set_new(one, "key", json_string(key));
 	name = shown(one, "key", 0);
 	put(view, PLAIN, "  %s: %lld", name, (long long)json_integer_value(value));

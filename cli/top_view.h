@@ -1,4 +1,7 @@
-/* What servers say about themselves, as lines for a person. Pure: their objects in, text out. */
+/*
+ * Formats what servers report about themselves as lines for a person. Pure: their objects in, text
+ * out.
+ */
 #ifndef KODA_CLI_TOP_VIEW_H
 #define KODA_CLI_TOP_VIEW_H
 
@@ -8,13 +11,13 @@
 #include <jansson.h>
 
 struct top_size {
-	unsigned columns, rows; /* 0: as much as there is */
+	unsigned columns, rows; /* 0: no limit */
 	bool colour;
-	const char
-	    *end; /* of each line: "\n", or with what a terminal needs to forget the rest of it */
+	/* ends each line: "\n", on a terminal also the sequence that clears the rest of the line */
+	const char *end;
 };
 
-/* The number of lines that were printed. */
+/* Returns how many lines were printed. */
 unsigned top_view(FILE *f, const json_t *servers, const struct top_size *size);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * koda-egress-connect HOST PORT: for a command in a slot whose program speaks no proxy, ssh first of all
- * (ProxyCommand): a tunnel through the slot's egress proxy, with standard input and output at this end of it. What the
- * proxy refuses it says in one sentence, which goes to standard error.
+ * koda-egress-connect HOST PORT: opens a tunnel through the slot's egress proxy and connects it to
+ * standard input and output, for a command whose program cannot use a proxy, above all ssh
+ * (ProxyCommand). If the proxy refuses, its answer is one sentence, which goes to standard error.
  *
- * Untrusted like every command, and trusted with nothing.
+ * It is untrusted like every command, and nothing relies on it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,12 +20,12 @@
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
 
-/* A name has 253 bytes; what is longer is for the proxy to refuse, but not at any length. */
+/* A name has at most 253 bytes. The proxy refuses longer names, but the length is limited here. */
 #define HOST_LEN_MAX 255
 /* The proxy's answer: some hundred bytes, or a sentence. */
 #define ANSWER_MAX 8192
 #define PIECE      65536
-/* What a pipe that says it takes something takes without blocking. */
+/* What a pipe that poll() reports as writable takes without blocking. */
 #define PIPE_PIECE 4096
 
 static int
@@ -45,7 +45,7 @@ usage(FILE *to)
 	return to == stdout ? 0 : 2;
 }
 
-/* It becomes part of a head: nothing in it may end a line or a word. */
+/* The name becomes part of an HTTP request: nothing in it may end a line or a word. */
 static bool
 is_one_word(const char *host)
 {
@@ -101,10 +101,10 @@ ask(int fd, const char *host, const char *port)
 struct answer {
 	char text[ANSWER_MAX + 1];
 	size_t len;
-	size_t head; /* its length, with the empty line; 0: not all here yet */
+	size_t head; /* its length, including the empty line; 0: incomplete */
 };
 
-/* 1; 0 at the end of the stream; -1 with errno. */
+/* Returns 1; 0 at the end of the stream; -1 with errno. */
 static int
 read_more(int fd, struct answer *a)
 {
@@ -142,7 +142,7 @@ read_head(int fd, struct answer *a)
 	return 0;
 }
 
-/* "HTTP/1.1 200 ..."; 0: that is no answer. */
+/* Returns the status of "HTTP/1.1 200 ...", or 0 if that is not an answer. */
 static long
 status_of(const struct answer *a)
 {
@@ -151,7 +151,8 @@ status_of(const struct answer *a)
 	return strtol(a->text + 9, NULL, 10);
 }
 
-/* The sentence is the body, one line. From a host that commands can reach it comes into somebody's terminal. */
+/* The sentence is the body, one line. It is printed to a terminal and may come from a host that
+ * commands can reach, so control characters are left out. */
 static int
 refused(int fd, struct answer *a, long status)
 {
@@ -168,12 +169,12 @@ refused(int fd, struct answer *a, long status)
 
 /* ---- relay ---- */
 
-/* One direction. What waits is between start and end. */
+/* One direction. The data to be passed on is between start and end. */
 struct flow {
 	int from, to;
 	char data[PIECE];
 	size_t start, end;
-	bool done; /* nothing more comes, and all of it is passed on */
+	bool done; /* at its end, and all data is passed on */
 };
 
 static void
@@ -181,7 +182,7 @@ finish(struct flow *f)
 {
 	f->done = true;
 	f->start = f->end = 0;
-	/* The other direction goes on: a socket is only half closed. */
+	/* The other direction continues: a socket is only half closed. */
 	if (shutdown(f->to, SHUT_WR) < 0 && errno == ENOTSOCK)
 		close(f->to);
 }
@@ -192,7 +193,8 @@ pass_on(struct flow *f)
 	size_t len = f->end - f->start;
 	ssize_t n = send(f->to, f->data + f->start, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	/* Descriptors that are not ours alone stay blocking: others would be surprised. */
+	/* Descriptors that other processes share stay blocking: the change would affect those
+	 * processes. */
 	if (n < 0 && errno == ENOTSOCK)
 		n = write(f->to, f->data + f->start, len < PIPE_PIECE ? len : PIPE_PIECE);
 	if (n >= 0)
@@ -232,7 +234,8 @@ relay(struct flow *up, struct flow *down)
 		}
 		if (poll(fds, N_ELEMENTS(fds), -1) < 0 && errno != EINTR)
 			return fail("poll");
-		/* Reset: nobody is there for what standard input might still say. */
+		/* Reset: the other end is gone, so what standard input may still deliver has no
+		 * reader. */
 		if (fds[2].revents != 0)
 			return 0;
 		for (int i = 0; i < 2; i++) {

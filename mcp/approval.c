@@ -11,19 +11,20 @@
 #include "mcp/text.h"
 #include "mcp/tools.h"
 
-/* What is read to show what changes. A larger file's diff would not be read by anybody. */
+/* Maximum bytes of the old content that are read to show a change. The diff of a larger file
+ * would not be read by anyone. */
 #define OLD_BYTES_MAX (4u << 20)
 
 enum stage {
-	STAGE_LOOKING = 1, /* what would be changed is being read */
-	STAGE_WAITING,     /* its turn with the library is to come */
+	STAGE_LOOKING = 1, /* the old content is being read */
+	STAGE_WAITING,     /* it waits for its turn with the library */
 	STAGE_PREVIEW,     /* the library may ask about it */
-	STAGE_ASKED,       /* it did */
+	STAGE_ASKED,       /* it has asked */
 };
 
-/* A change on its way through. */
+/* A change on its way through the stages. */
 struct pending {
-	struct pending *next; /* in the line of those that wait */
+	struct pending *next; /* in the queue of those that wait */
 	struct approvals *a;
 	struct call *call;
 	struct koda_op op;
@@ -36,19 +37,19 @@ struct pending {
 	struct question *question;
 };
 
-/* Something that the user has to say yes to, in line. */
+/* A queued question that the user has to say yes to. */
 struct question {
 	struct question *next;
 	struct approvals *a;
 	enum koda_op_kind kind;
-	struct koda_approval *approval; /* the library's; NULL: command's */
+	struct koda_approval *approval; /* the library's; NULL: a command of the client */
 	struct pending *pending;        /* NULL: none */
-	struct call *call;              /* of a command, with answered; else NULL */
+	struct call *call;              /* of a command, together with answered; otherwise NULL */
 	approval_answered_fn *answered;
 	struct text message;
-	bool cut; /* not all of it is shown: a yes is for once */
-	char *
-	    covers; /* what an answer for the session would cover: a directory, a command; NULL: nothing */
+	bool cut; /* not shown in full: a yes is for once only */
+	/* What an answer for the session would cover, a directory or a command; NULL: nothing. */
+	char *covers;
 	size_t covers_len;
 	char *path; /* canonical, of a write or an edit */
 	struct tree_state tree;
@@ -57,11 +58,13 @@ struct question {
 
 struct approvals {
 	struct connection *conn;
-	bool wanted; /* by the policy, which never changes */
+	bool wanted; /* set by the policy, which never changes */
 	bool ending;
-	struct pending *line; /* STAGE_WAITING, first comes first */
-	struct pending *turn; /* STAGE_PREVIEW: at most one, so that a question belongs to it */
-	struct question *questions; /* the first one is being asked */
+	struct pending *line; /* STAGE_WAITING, first come, first served */
+	/* STAGE_PREVIEW: at most one, so that a question of the library is known to belong to
+	 * it. */
+	struct pending *turn;
+	struct question *questions; /* the first one is being asked; with rounds, several may be */
 	struct consents consents;
 };
 
@@ -155,8 +158,8 @@ free_question(struct question *q)
 	free(q);
 }
 
-/* A change has been allowed. The commands that are asked for beside it were shown with the tree as it was before: a yes to them
- * is for once. */
+/* A change has been allowed. Commands whose questions are open were shown with the tree as it
+ * was before the change, so a yes to them is for once. */
 static void
 lapse_asked(struct approvals *a)
 {
@@ -168,7 +171,7 @@ lapse_asked(struct approvals *a)
 	}
 }
 
-/* The one place where a question ends. how: as in record_approved(), if it is yes. */
+/* The only place where a question ends. how is as in record_approved(), if the answer is yes. */
 static void
 settle(struct question *q, enum koda_scope scope, const char *how)
 {
@@ -179,7 +182,7 @@ settle(struct question *q, enum koda_scope scope, const char *how)
 	unlink_question(q);
 	if (q->call != NULL)
 		q->call->cancel = NULL;
-	/* The change is under way: a look at the tree need not see it yet. */
+	/* The change is under way, so a look at the tree may not see it yet. */
 	if (q->pending != NULL && scope != KODA_SCOPE_NO) {
 		approval_lapse(q->a->conn);
 		lapse_asked(q->a);
@@ -199,14 +202,15 @@ on_elicited(void *data, const json_t *result)
 	enum koda_scope scope = question_scope(result);
 
 	q->ask = NULL;
-	/* Of what was not offered for the session, this one is what was said yes to. */
+	/* Keeps nothing if the session was not offered: then covers is NULL, and the yes is for
+	 * this one only. */
 	if (scope == KODA_SCOPE_SESSION && q->kind != KODA_OP_CONNECT)
 		add_consent(a, q);
 	settle(q, scope, scope == KODA_SCOPE_SESSION && q->covers != NULL ? "session" : "once");
 	ask_next(a);
 }
 
-/* Is it still to be allowed? */
+/* Returns whether a question about the call's command is still open. */
 static bool
 is_asked_for(const struct approvals *a, const struct call *call)
 {
@@ -217,8 +221,9 @@ is_asked_for(const struct approvals *a, const struct call *call)
 	return q != NULL;
 }
 
-/* A command in whose name its client can be asked for a host. *ret_later: there will be one, when what it has been asked is
- * answered. */
+/* Returns the call of a running command through which the client can be asked about a host, or
+ * NULL. *ret_later: there will be such a call once the client has answered the question that it
+ * was given. */
 static struct call *
 find_running(const struct approvals *a, bool *ret_later)
 {
@@ -236,8 +241,9 @@ find_running(const struct approvals *a, bool *ret_later)
 	return NULL;
 }
 
-/* The one to be asked now, if any. A client of requests is asked one at a time: a person reads one. With rounds each goes to
- * the call that it is about, and one that is never called again is in nobody's way. */
+/* Returns the question to ask now, or NULL. Without rounds the client is asked one question at a
+ * time, as a person reads one at a time. With rounds each question goes to the call that it is
+ * about, and a call that is never called again blocks no other. */
 static struct question *
 next_question(const struct approvals *a)
 {
@@ -254,7 +260,7 @@ next_question(const struct approvals *a)
 	return q;
 }
 
-/* NULL: it cannot be asked. */
+/* Returns NULL if the question cannot be asked. */
 static struct ask *
 ask(struct question *q)
 {
@@ -281,7 +287,8 @@ ask_next(struct approvals *a)
 	struct question *q;
 
 	while ((q = next_question(a)) != NULL) {
-		/* As it is now that the user looks, not as it was when it came into line. */
+		/* The tree as it is when the user looks, not as it was when the question was
+		 * queued. */
 		if (q->call != NULL && q->covers != NULL && !tree_look(a->conn->root, &q->tree)) {
 			free(q->covers);
 			q->covers = NULL;
@@ -365,7 +372,8 @@ on_done(void *data, const struct koda_result *result, const struct koda_error *e
 	struct approvals *a = p->a;
 	struct question *q = p->question;
 
-	/* It ended while its question is open: the worker died too often, for example. */
+	/* The call ended while its question was open, for example because the worker died too
+	 * often. */
 	if (q != NULL)
 		withdraw(q, "the call has ended");
 	p->call->cancel = NULL;
@@ -419,7 +427,7 @@ line_up(struct pending *p)
 	next_turn(p->a);
 }
 
-/* p: the change that it is about; NULL: it is about a host. */
+/* p is the change that the question is about; NULL: the question is about a host. */
 static bool
 can_ask(const struct connection *conn, const struct koda_question *question,
     const struct pending *p)
@@ -438,7 +446,8 @@ approval_question(struct connection *conn, const struct koda_question *question)
 	struct question *q;
 
 	if (question->kind != KODA_OP_CONNECT && question->kind != KODA_OP_RUN) {
-		/* One turn at a time: what the library asks about now is what was submitted. */
+		/* One turn at a time, so the library's question is about the change that was
+		 * submitted. */
 		p = a->turn;
 		a->turn = NULL;
 		if (p == NULL || p->op.kind != question->kind || p->call->mute) {
@@ -465,7 +474,7 @@ approval_question(struct connection *conn, const struct koda_question *question)
 	next_turn(a);
 }
 
-/* ---- looking before the library is asked ---- */
+/* ---- reading before the library is asked ---- */
 
 static void
 on_old(void *data, const struct koda_result *result, const struct koda_error *err)
@@ -476,7 +485,7 @@ on_old(void *data, const struct koda_result *result, const struct koda_error *er
 	if (err == NULL && result->size <= OLD_BYTES_MAX &&
 	    content_read(result, 0, OLD_BYTES_MAX, &p->old, &why) == 0) {
 		memcpy(p->digest, result->digest, sizeof(p->digest));
-		/* What is shown is what was read here: the change is for that, or for nothing. */
+		/* The user is shown what was read here, so the change applies to that or fails. */
 		if (p->op.if_digest == NULL)
 			p->op.if_digest = p->digest;
 		if (memcmp(p->op.if_digest, p->digest, sizeof(p->digest)) == 0) {
@@ -496,7 +505,7 @@ on_target(void *data, const struct koda_result *result, const struct koda_error 
 		p->before.replaced = result->type;
 		p->before.replaced_size = result->size;
 	}
-	/* Nothing is there: then nothing that comes there meanwhile is replaced. */
+	/* Nothing is there now, so nothing that appears there meanwhile may be replaced. */
 	if (err != NULL || result->type == KODA_FILE_NONE)
 		p->op.flags &= ~(unsigned)KODA_OVERWRITE;
 	line_up(p);
@@ -553,7 +562,7 @@ on_command_cancel(struct call *call)
 		withdraw(q, "the call was cancelled");
 }
 
-/* Everything that makes it this one, each part ended by a NUL. */
+/* Sets covers to everything that identifies the command, each part ended by a NUL. */
 static void
 cover_command(struct question *q, const char *const *argv, const char *cwd, const char *const *env,
     bool background)
@@ -610,7 +619,7 @@ approval_hosts_over(struct connection *conn)
 		if (q->kind != KODA_OP_CONNECT)
 			continue;
 		withdraw(q, "the command has ended");
-		next = conn->approvals->questions; /* others may have gone with it */
+		next = conn->approvals->questions; /* withdraw() may have removed others */
 	}
 }
 

@@ -1,7 +1,8 @@
 /*
- * Asking the client. By a request of ours; or, where the protocol has rounds, by an answer to its own: then the call stays as
- * it is, parked, and the client calls again with what it was answered and with a secret that finds the call. What was shown,
- * and what is bound to it, is the call's, so there is nothing in that secret to be believed.
+ * Asking the client: by a request of ours or, where the protocol has rounds, by the answer to the
+ * client's own request. In that case the call is parked as it is, and the client calls again with
+ * the user's answer and with a secret that finds the call. What was shown and what is bound to it
+ * stay in the call, so nothing in that secret has to be trusted.
  */
 #include <stdlib.h>
 
@@ -14,26 +15,26 @@
 #include "mcp/text.h"
 #include "shared/base/clock.h"
 
-/* Calls that wait to be called again: a client that asks nobody, and goes on, may fill no more than half of
- * CONNECTION_CALLS_MAX with them. */
+/* Maximum parked calls: a client that never asks its user, and goes on calling, can fill no more
+ * than half of CONNECTION_CALLS_MAX with them. */
 #define PARKED_MAX (CONNECTION_CALLS_MAX / 2)
-/* In inputRequests: one question at a time is what a call has. */
+/* The key in inputRequests: a call has one question at a time. */
 #define ROUND_KEY "approval"
 
 struct ask {
 	struct ask *next;
 	struct connection *conn;
-	json_int_t id;             /* of a request of ours */
-	ask_answered_fn *answered; /* NULL: withdrawn, and still to be called again */
+	json_int_t id;             /* of our request */
+	ask_answered_fn *answered; /* NULL: withdrawn, but the client may still call again */
 	void *data;
 	uint64_t until_ms;
 
-	/* Of a round. */
-	const struct tool *tool; /* NULL: it is none */
+	/* Only for rounds. */
+	const struct tool *tool; /* NULL: not a round */
 	json_t *args;
 	char secret[TEXT_DIGEST_SIZE];
-	struct call *call; /* NULL: it has ended, with held */
-	size_t owed;       /* by the call: nothing while it is parked */
+	struct call *call; /* NULL: it has ended, and held is its answer */
+	size_t owed;       /* what the call owes; not counted while it is parked */
 	json_t *held;
 };
 
@@ -71,7 +72,7 @@ free_ask(struct ask *ask)
 	free(ask);
 }
 
-/* The call, if there is one, goes on; who asked is told. */
+/* Ends the question: the call, if there is one, goes on, and the callback gets the result. */
 static void
 settle(struct ask *ask, const json_t *result)
 {
@@ -83,7 +84,7 @@ settle(struct ask *ask, const json_t *result)
 	free_ask(ask);
 }
 
-/* Nobody answers, and nobody calls again. */
+/* The client does not answer, or does not call again: discards the call's answer too. */
 static void
 give_up(struct ask *ask)
 {
@@ -137,7 +138,8 @@ connection_withdraw(struct ask *ask, const char *reason)
 void
 connection_answered(struct connection *conn, const struct rpc *response)
 {
-	/* An answer that nobody waits for any more is no error: it may have crossed our withdrawal. */
+	/* An answer that is no longer expected is not an error: it may have crossed our
+	 * withdrawal. */
 	for (struct ask *ask = conn->asks; ask != NULL; ask = ask->next) {
 		if (ask->tool == NULL && json_is_integer(response->id) &&
 		    json_integer_value(response->id) == ask->id) {
@@ -162,7 +164,7 @@ connection_tick(struct connection *conn, uint64_t now_ms)
 		if (ask->tool == NULL)
 			tell_withdrawn(ask, "nobody answered in time");
 		give_up(ask);
-		ask = conn->asks; /* whoever was told may have asked something else */
+		ask = conn->asks; /* the callback may have asked something else */
 	}
 	return next;
 }
@@ -222,7 +224,7 @@ connection_hold_answer(struct ask *ask, json_t *answer)
 	ask->held = answer;
 }
 
-/* All of them, each to its end. */
+/* Compares the secret with all of them, each in full, so that timing reveals nothing. */
 static struct ask *
 find(const struct connection *conn, const json_t *secret)
 {

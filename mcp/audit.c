@@ -19,13 +19,15 @@
 
 struct audit {
 	int fd;
-	char *path;                      /* as it was given, for what is told */
+	char *path;                      /* as it was given, for messages */
 	uint64_t seq;                    /* of the last whole line */
-	uint8_t head[KODA_DIGEST_BYTES]; /* what the next line's prev is */
-	bool torn;                       /* the last line is a torn one */
-	bool newline;                    /* it has no newline yet */
+	uint8_t head[KODA_DIGEST_BYTES]; /* the prev of the next line */
+	bool torn;                       /* the last line is torn */
+	bool newline;                    /* the last line has no newline yet */
 	uint64_t lost;
-	off_t size; /* nobody else writes it: another size tells that somebody did */
+	/* There is no other writer: a different size means that another process changed the
+	 * file. */
+	off_t size;
 	char line[1 + AUDIT_LINE_MAX];
 };
 
@@ -35,12 +37,13 @@ audit_free(struct audit *audit)
 	if (audit == NULL)
 		return;
 	if (audit->fd >= 0)
-		close(audit->fd); /* and the lock is gone */
+		close(audit->fd); /* releases the lock */
 	free(audit->path);
 	free(audit);
 }
 
-/* Somebody who cuts, extends, removes or links the log while it is written is not to go unnoticed until the end. */
+/* Detects at once, not only at the end, that the log was cut, extended, removed or linked while
+ * it is written. */
 static int
 look(struct audit *audit, struct koda_error *err)
 {
@@ -58,12 +61,12 @@ look(struct audit *audit, struct koda_error *err)
 	return 0;
 }
 
-/* What is in the file when only n of the len bytes of a line got there. */
+/* Records the state of the file after only n of the len bytes of a line were written. */
 static void
 tear(struct audit *audit, const char *line, size_t n, size_t len, uint64_t seq)
 {
 	if (n == len - 1) {
-		/* All but the newline: it counts. */
+		/* All but the newline was written: the line counts. */
 		digest_bytes(line, len, audit->head);
 		audit->seq = seq;
 		audit->torn = false;
@@ -148,7 +151,7 @@ audit_event(struct audit *audit, uint64_t of, const struct audit_action *action,
 
 /* ---- opening ---- */
 
-/* Where an older file ends, so that the chain goes on from there. */
+/* Reads where an older file ends, so that the chain goes on from there. */
 static int
 continue_from(struct audit *audit, struct koda_error *err)
 {

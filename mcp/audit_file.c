@@ -14,7 +14,7 @@
 
 /* ---- opening ---- */
 
-/* The kernel's own name of what a descriptor is. */
+/* Reads the kernel's name of the file behind a descriptor. */
 static int
 name_of(int fd, char ret[PATH_MAX])
 {
@@ -43,7 +43,8 @@ is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Is the directory, or one above it, that inode? A place can have a second name by a mount. */
+/* Returns 1 if the directory or one of its parents is that inode, 0 if not, -1 on failure. A
+ * place can have a second name through a mount. */
 static int
 climbs_to(int dir, const struct stat *place)
 {
@@ -72,14 +73,16 @@ climbs_to(int dir, const struct stat *place)
 	return -1;
 }
 
-/* Neither the directory nor a place is looked at by a name that could mean something else the next time. */
+/* Fails if the directory is below a place. The directory is compared by its descriptor and the
+ * place by its inode too, because a name could mean something else the next time. */
 static int
 check_place(const char *path, int dir, const char *place, struct koda_error *err)
 {
 	char canonical[PATH_MAX], real[PATH_MAX];
 	struct stat st;
 
-	/* What is not there cannot be reached by a link; a directory that appears later is judged by its name. */
+	/* A place that does not exist cannot be reached by a link; a directory that appears
+	 * later is judged by its name. */
 	if (realpath(place, real) == NULL)
 		snprintf(real, sizeof(real), "%s", place);
 	if (name_of(dir, canonical) < 0)
@@ -116,7 +119,7 @@ check_file(const char *path, int fd, int dir, const char *name, struct koda_erro
 	if (st.st_uid != geteuid() || (st.st_mode & 022) != 0)
 		return fault_set(err, KODA_INVALID, 0,
 		    "the audit log '%s' belongs to somebody else, or others may write it", path);
-	/* The directory that was judged is the one that it is in. */
+	/* The file must be in the directory that was checked. */
 	n = strcmp(of_dir, "/") == 0 ? 0 : strlen(of_dir);
 	if (strncmp(of_file, of_dir, n) != 0 || of_file[n] != '/' ||
 	    strcmp(of_file + n + 1, name) != 0)
@@ -137,7 +140,8 @@ open_in(const char *path, int dir, const char *name, const char *const *places, 
 	struct stat st;
 	int fd;
 
-	/* Others could put another file into its place. A sticky directory, /tmp for one, lets nobody do that. */
+	/* Otherwise other users could put another file into its place. A sticky directory, such
+	 * as /tmp, prevents that. */
 	if (fstat(dir, &st) < 0)
 		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
 	if ((st.st_mode & 002) != 0 && (st.st_mode & S_ISVTX) == 0)
@@ -147,7 +151,7 @@ open_in(const char *path, int dir, const char *name, const char *const *places, 
 		if (check_place(path, dir, places[i], err) < 0)
 			return -1;
 	}
-	/* O_NONBLOCK: a FIFO is refused and not waited for. */
+	/* O_NONBLOCK: a FIFO is refused instead of waited for. */
 	fd = openat(dir, name,
 	    O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd < 0)
@@ -185,9 +189,9 @@ audit_file_open(const char *path, const char *const *places, size_t n_places,
 	return fd;
 }
 
-/* ---- its end ---- */
+/* ---- the end of the file ---- */
 
-/* The last whole line and what was torn behind it are in here, unless a disk was full again and again. */
+/* Holds the last whole line and the torn lines after it, unless a disk was full again and again. */
 #define TAIL_MAX (4 * AUDIT_LINE_MAX)
 
 static int
@@ -209,7 +213,7 @@ read_tail(int fd, char *buf, size_t n, off_t from)
 	return 0;
 }
 
-/* Where the line begins that ends at `end`, which is its newline, or the end of the text. */
+/* Returns where the line begins that ends at `end`, which is its newline or the end of the text. */
 static size_t
 begin_of(const char *text, size_t end)
 {
@@ -230,7 +234,8 @@ fold_lines(struct audit_tail *tail, const char *text, size_t at, size_t n)
 	}
 }
 
-/* The first line of all, torn: nothing before it vouches for it, so it has to look like one. */
+/* Returns whether the text could be a torn first line: no line before it vouches for it, so it
+ * has to look like one. */
 static bool
 begins_like_first(const char *text, size_t n)
 {
@@ -255,7 +260,7 @@ find_end(const char *text, size_t n, bool from_start, struct audit_tail *ret, co
 		size_t at = begin_of(text, end);
 		const char *why;
 
-		/* The first one in the text may lack its beginning. */
+		/* The first line in the text may lack its beginning. */
 		if ((at > 0 || from_start) &&
 		    audit_line_check(text + at, end - at, &checked, &why)) {
 			size_t behind = end < n ? end + 1 : n;
@@ -295,9 +300,9 @@ audit_file_tail(int fd, off_t size, struct audit_tail *ret, const char **ret_why
 	return r;
 }
 
-/* ---- all of it ---- */
+/* ---- reading the whole file ---- */
 
-/* Hand on what is whole; what is left comes to the front. */
+/* Passes whole lines to fn, and moves the rest to the front. */
 static int
 hand_on(char *buf, size_t *n, audit_line_fn *fn, void *data)
 {
@@ -329,7 +334,8 @@ read_lines(int fd, char *buf, audit_line_fn *fn, void *data)
 		n += (size_t)r;
 		if (hand_on(buf, &n, fn, data) != 0)
 			return 1;
-		/* No line of ours is that long. In pieces it is none either, and memory stays bounded. */
+		/* No line of ours is that long. Its pieces are not valid lines either, and
+		 * memory stays bounded. */
 		if (n == AUDIT_LINE_MAX) {
 			if (fn(data, buf, n, true) != 0)
 				return 1;

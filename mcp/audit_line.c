@@ -18,7 +18,7 @@
 #define SUM_LEN   (sizeof(",\"sum\":\"\"}") - 1 + 2 * SUM_BYTES)
 #define TIME_SIZE sizeof("2000-01-01T00:00:00.000Z")
 
-/* Every reader of JSON knows whole numbers up to this one. */
+/* The largest integer that every JSON reader represents exactly. */
 #define NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
 static const char *const kind_names[] = {
@@ -154,7 +154,7 @@ audit_line_build(const struct audit_entry *entry, const uint8_t prev[KODA_DIGEST
 
 /* ---- checking ---- */
 
-/* Take the text away from the front of what is left. */
+/* Removes the text from the front of the remaining input. */
 static bool
 skip(const char **p, size_t *left, const char *text)
 {
@@ -167,7 +167,7 @@ skip(const char **p, size_t *left, const char *text)
 	return true;
 }
 
-/* What stands before everything that jansson could be of two minds about: which seq, which kind. */
+/* Checks the members before anything that jansson could read in two ways: seq and kind. */
 static bool
 check_front(const char *line, size_t len, struct audit_checked *ret)
 {
@@ -215,7 +215,8 @@ check_sum(const char *line, size_t len, struct audit_checked *ret)
 	return memcmp(sum, told, sizeof(told)) == 0;
 }
 
-/* The rest is for people and their programs; it has to be JSON that all of them read alike. */
+/* Checks the rest, which people and their programs read: it has to be JSON that all of them read
+ * alike. */
 static bool
 check_members(const char *line, size_t len, struct audit_checked *ret)
 {
@@ -279,7 +280,7 @@ broken(struct audit_chain *chain, uint64_t line, const char *fmt, ...)
 	return -1;
 }
 
-/* A whole line: does it belong behind what was there? */
+/* Checks that a whole line follows the lines before it. */
 static int
 follow(struct audit_chain *chain, const struct audit_checked *line)
 {

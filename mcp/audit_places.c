@@ -8,7 +8,7 @@
 
 struct search {
 	struct audit_places *places;
-	bool source; /* the next argument is what the sandbox mounts writable */
+	bool source; /* the next argument is a place that the sandbox mounts writable */
 	bool no_memory;
 };
 

@@ -1,4 +1,5 @@
-/* Which places of the host a session's file operations and commands may write: what an audit log must not be in. */
+/* The places of the host that a session's file operations and commands may write: an audit log
+ * must not be inside them. */
 #ifndef KODA_MCP_AUDIT_PLACES_H
 #define KODA_MCP_AUDIT_PLACES_H
 
@@ -11,8 +12,9 @@ struct audit_places {
 	size_t n;
 };
 
-/* The root, whatever the mode: another mode writes there. What the policy lets be written, and what the sandbox of commands
- * has mounted so. 0, or -1 with *err set. */
+/* Finds the root, in every mode because another mode writes there, what the policy allows
+ * writing, and what the sandbox of commands mounts writable. Returns 0 with *ret set, to be
+ * freed with audit_places_done(), or -1 with *err set. */
 int audit_places_find(const char *root, enum koda_mode mode, const struct koda_policy *policy,
     struct audit_places *ret, struct koda_error *err);
 void audit_places_done(struct audit_places *places);

@@ -42,7 +42,7 @@ batch_leave(struct batch *batch, json_t *answer)
 		json_array_append_new(batch->answers, answer);
 	if (--batch->holders > 0)
 		return;
-	/* Of notifications alone there is nothing to say. */
+	/* A batch of notifications only has no answer. */
 	if (json_array_size(batch->answers) > 0)
 		connection_send(batch->conn, json_incref(batch->answers));
 	json_decref(batch->answers);
@@ -124,7 +124,8 @@ end(struct call *call, json_t *answer)
 void
 call_answer(struct call *call, json_t *result)
 {
-	/* What is of no tool is a list, or a resource: what a client might keep. */
+	/* The result of a call without a tool is a list or a resource, which a client might
+	 * cache. */
 	if (call->conn->version->rounds)
 		result = methods_result(result, call->tool == NULL);
 	end(call, rpc_result(call->id, result));

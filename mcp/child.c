@@ -15,7 +15,7 @@
 #include "mcp/record.h"
 #include "shared/base/clock.h"
 
-/* The program's status, as the command line has it. */
+/* Exit statuses of the program, as the command line defines them. */
 #define STATUS_SETUP 88
 #define STATUS_HOST  125
 
@@ -32,14 +32,14 @@ struct child {
 	char *root;
 	int root_fd;
 	struct koda_policy *policy;
-	time_t until; /* its token is good */
+	time_t until; /* when its token expires */
 
-	struct connection *conn; /* NULL: its client has not come */
+	struct connection *conn; /* NULL: its client has not connected */
 	int in, out, control;
 	struct server_watch watch; /* of control */
-	bool acted;                /* its client has wanted something done */
+	bool acted;                /* its client has requested an action */
 	bool ending;
-	const char *sentence; /* what its client is told at the end; static, or NULL */
+	const char *sentence; /* sent to its client at the end; static, or NULL */
 	child_closed_fn *closed;
 	void *data;
 };
@@ -86,7 +86,7 @@ end(struct child *child, const char *sentence)
 	free_child(child);
 }
 
-/* One at a time from the beginning: each takes others out of the list. */
+/* Restarts from the beginning after each one, because ending it takes others out of the list. */
 static void
 end_below(const struct child *parent)
 {
@@ -127,7 +127,7 @@ end_client(struct child *child, uint8_t status, const char *sentence)
 	close(child->out);
 }
 
-/* Its connection has been freed, and its session with it. */
+/* Called when its connection has been freed, and its session with it, or could not be created. */
 static void
 on_ended(void *data, const struct koda_error *why)
 {
@@ -143,7 +143,8 @@ on_ended(void *data, const struct koda_error *why)
 	endpoint_revoke(all->ep, child->number);
 	child->ending = true;
 	end_below(child);
-	/* Those of them that have a connection end at the end of this turn; nobody's child meanwhile. */
+	/* Its children with a connection end at the end of this turn; until then they have no
+	 * parent. */
 	for (struct child *c = all->first; c != NULL; c = c->next)
 		c->parent = c->parent == child ? NULL : c->parent;
 	if (why != NULL)
@@ -154,7 +155,7 @@ on_ended(void *data, const struct koda_error *why)
 	free_child(child);
 }
 
-/* ---- the client comes ---- */
+/* ---- the client connects ---- */
 
 static struct child *
 by_number(const struct children *all, uint64_t number)
@@ -166,7 +167,7 @@ by_number(const struct children *all, uint64_t number)
 	return c;
 }
 
-/* The program that the client started has died, or says what it has no reason to. */
+/* The program that the client started has died, or sends something without reason. */
 static void
 on_control(struct server_watch *watch, short revents)
 {
@@ -186,7 +187,8 @@ child_acts(struct child *child)
 	child->acted = true;
 }
 
-/* The session, of the directory that was meant when it was opened, wherever a path leads by now. */
+/* Opens the session on the directory that was meant when the child was opened, wherever its path
+ * leads now. */
 static struct connection *
 connect_child(struct child *child, struct koda_error *err)
 {
@@ -248,7 +250,7 @@ on_endpoint(struct server_watch *watch, short revents)
 
 /* ---- opening ---- */
 
-/* Whose tokens are worth nothing any more never come. */
+/* Ends children whose tokens have expired: their clients can no longer connect. */
 static void
 drop_late(struct children *all)
 {
@@ -283,8 +285,8 @@ is_inside(const char *path, const char *dir)
 }
 
 /*
- * A worker said that this is a directory below the parent's root, by this path. What a link may have made of the path since
- * then is not what was judged: the descriptor has to be at that path itself.
+ * A worker reported a directory below the parent's root at this path. A link may have changed the
+ * path since, to a directory that was not judged: so the descriptor's own path must be this path.
  */
 static int
 open_root(const char *root, struct koda_error *err)
@@ -355,9 +357,10 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 		.number = ++all->last_number,
 		.depth = parent->child != NULL ? parent->child->depth + 1 : 1,
 		.mode = wish->mode,
-		/* "Fewer domains" is no invitation to ask for the rest. */
+		/* A child with fewer domains must not ask for the rest. */
 		.asks_hosts = parent->asks_hosts && wish->network && !wish->has_domains,
-		/* What git has for its parent's root it has for the same root. */
+		/* With the parent's root, commands get the same git directory as the parent's
+		 * commands. */
 		.narrowed = strcmp(wish->root, parent->root) != 0 ||
 		    (parent->child != NULL && parent->child->narrowed),
 		.root = memory_string(wish->root),
@@ -409,7 +412,7 @@ child_visit(const struct connection *parent, child_fn *fn, void *data)
 	}
 }
 
-/* ---- their life ---- */
+/* ---- all children ---- */
 
 struct children *
 children_new(struct server *server, struct runtime *rt, const char *helper_dir,
@@ -438,7 +441,7 @@ children_free(struct children *all)
 {
 	if (all == NULL)
 		return;
-	/* Those whose clients never came. */
+	/* The children whose clients never connected. */
 	while (all->first != NULL)
 		free_child(all->first);
 	server_unwatch(all->server, &all->watch);

@@ -15,7 +15,7 @@ add_path(struct koda_policy *policy, enum koda_list list, const struct child_wis
 
 	if (path[0] == '\0')
 		return fault_set(err, KODA_INVALID, 0, "a path is empty");
-	/* Who writes one means more than the one name that it would be. */
+	/* A pattern would be taken as one literal name, which is not what its author means. */
 	if (strpbrk(path, "*?") != NULL)
 		return fault_set(err, KODA_INVALID, 0,
 		    "'%.200s' is a pattern, and these are paths: name the file, or the directory that holds what is to be denied",
@@ -46,7 +46,8 @@ add_network(struct koda_policy *policy, const struct child_wish *wish, struct ko
 {
 	const bool all = wish->network && !wish->has_domains;
 
-	/* With a list of its own this would let the parent's whole one through beside it. */
+	/* With a list of domains of its own, this flag would let all of the parent's domains
+	 * through beside it. */
 	if (koda_policy_set_flag(policy, KODA_ANY_DOMAIN, all, err) < 0)
 		return -1;
 	if (all)
@@ -60,7 +61,8 @@ add_network(struct koda_policy *policy, const struct child_wish *wish, struct ko
 	return 0;
 }
 
-/* What is wished, and beside it everything: the two that it is composed with say the rest. */
+/* Fills the policy with the wish, and allows everything else: the two policies that it is
+ * composed with restrict the rest. */
 static int
 fill(struct koda_policy *policy, struct koda_slot *parent_slot, const struct child_wish *wish,
     struct koda_error *err)
@@ -80,7 +82,7 @@ fill(struct koda_policy *policy, struct koda_slot *parent_slot, const struct chi
 	    add_paths(policy, KODA_DENY_WRITE_WITHIN_ALLOW, wish, &wish->deny_write, err) < 0 ||
 	    add_network(policy, wish, err) < 0)
 		return -1;
-	/* The child cannot see links outside of its root that lead into it. */
+	/* The child cannot see links outside its root that lead into it. */
 	if (parent_slot != NULL && koda_slot_add_guards(parent_slot, policy, err) < 0)
 		return -1;
 	return koda_policy_freeze(policy, err);

@@ -23,10 +23,10 @@ struct command_waiter {
 
 struct commands {
 	struct connection *conn;
-	struct command *first; /* the newest */
+	struct command *first; /* newest first */
 };
 
-/* Of all clients; the server has one thread. */
+/* Of all clients. Needs no lock: the server has one thread. */
 static size_t n_running;
 
 struct commands *
@@ -56,7 +56,7 @@ forget(struct command *c)
 void
 commands_free(struct commands *all)
 {
-	/* The session's end was the end of each that ran. */
+	/* Closing the session has ended the running ones. */
 	while (all->first != NULL)
 		forget(all->first);
 	free(all);
@@ -68,7 +68,7 @@ commands_run(void)
 	return n_running > 0;
 }
 
-/* ---- how many ---- */
+/* ---- limits ---- */
 
 const char *
 commands_refuse(const struct commands *all, const struct call *call, bool background)
@@ -91,7 +91,7 @@ commands_refuse(const struct commands *all, const struct call *call, bool backgr
 	return why;
 }
 
-/* Of those that have ended the eldest goes. */
+/* Frees the oldest background command that has ended, if there are too many. */
 static void
 make_room(struct commands *all)
 {
@@ -107,7 +107,7 @@ make_room(struct commands *all)
 		forget(eldest);
 }
 
-/* ---- one of them ---- */
+/* ---- a single command ---- */
 
 static bool
 any_runs(const struct commands *all)
@@ -141,7 +141,7 @@ on_failure(void *data, const struct koda_connection *c)
 {
 	struct failures *all = data;
 
-	/* That the client went away is its own doing. */
+	/* A connection that the client closed is the command's own doing. */
 	if (c->outcome != KODA_CONNECTION_FAILED || strcmp(c->rule, "client") == 0)
 		return 0;
 	for (size_t i = 0; i < all->n; i++)
@@ -152,8 +152,9 @@ on_failure(void *data, const struct koda_connection *c)
 	return all->n == TOLD_FAILURES_MAX;
 }
 
-/* A refusal is among the violations. What failed for another reason is told too: a command's own words for it are that the
- * proxy said no. */
+/* Collects the connections that failed; a refusal is among the violations already. Failures for
+ * another reason are reported too, because a command itself would only say that the proxy
+ * refused. */
 static void
 take_failures(struct command *c)
 {
@@ -163,7 +164,7 @@ take_failures(struct command *c)
 
 	if (slot == NULL || c->failed || c->result.status == 0)
 		return;
-	koda_slot_connections(slot, stop_at_once, NULL); /* which asks the proxy */
+	koda_slot_connections(slot, stop_at_once, NULL); /* makes the library ask the proxy */
 	koda_slot_new_connections(slot, &c->seen_connections, &missed, on_failure, &all);
 	told_sentences(all.told, all.n, text_put, &c->failures);
 	for (size_t i = 0; i < all.n; i++)
@@ -181,7 +182,7 @@ on_over(void *data, struct koda_command *handle)
 	n_running--;
 	c->failed = koda_command_result(handle, &c->result, &c->err) < 0;
 	take_failures(c);
-	/* What it printed until it was lost stays with the handle. */
+	/* For a lost command the handle keeps what it had printed. */
 	if (!c->failed) {
 		koda_command_free(c->handle);
 		c->handle = NULL;
@@ -307,7 +308,7 @@ commands_tell(const struct commands *all, commands_fn *fn, void *data)
 
 /* ---- progress ---- */
 
-/* What is new of a stream, its last part if it is much. */
+/* Shows the new output of a stream; only its last part if there is much. */
 static void
 show_new(struct text *t, const struct koda_output *all, uint64_t *shown)
 {
@@ -323,7 +324,7 @@ show_new(struct text *t, const struct koda_output *all, uint64_t *shown)
 	*shown = p.next;
 }
 
-/* Has it said something since? */
+/* Reports progress. Returns whether there was new output. */
 static bool
 report(struct command *c, struct call *call)
 {
@@ -353,7 +354,7 @@ commands_tick(struct commands *all, uint64_t now_ms)
 		if (c->background || c->over || call == NULL || call->mute ||
 		    call->progress_token == NULL)
 			continue;
-		/* One that is silent wakes the loop when it prints. */
+		/* A silent command wakes the loop when it prints. */
 		if (now_ms >= c->progress_at && report(c, call))
 			c->progress_at = now_ms + COMMAND_PROGRESS_MS;
 		if (now_ms < c->progress_at && c->progress_at < next)

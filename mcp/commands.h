@@ -1,9 +1,11 @@
 /*
- * The commands of one client: which run, who waits for their end, what they print while they do, and of those in the
- * background the id and the last words. They end with the client's session.
+ * The commands of one client: which ones run, which calls wait for their end, what they print
+ * meanwhile, and the ids and last output of those in the background. They end with the client's
+ * session.
  *
- * What a client can make us hold is bounded: so many at once (COMMANDS_MAX), so many in the background, ended ones
- * included (BACKGROUND_MAX), and of each stream its head and its tail.
+ * What a client can make us hold is bounded: the number of commands at once (COMMANDS_MAX), the
+ * number in the background, ended ones included (BACKGROUND_MAX), and the head and the tail of each
+ * stream.
  */
 #ifndef KODA_MCP_COMMANDS_H
 #define KODA_MCP_COMMANDS_H
@@ -11,17 +13,17 @@
 #include "mcp/connection.h"
 #include "mcp/text.h"
 
-/* Twice what a busy client has; the answers that are owed for them stay far below CONNECTION_HOLD_BYTES, so that a
- * cancellation is always read. */
+/* Twice what a busy client uses. The answers owed for them stay far below CONNECTION_HOLD_BYTES,
+ * so that a cancellation is always read. */
 #define COMMANDS_MAX   32
 #define BACKGROUND_MAX 16
-/* Of each stream. What a model reads at once, and of one in the background what it may have missed. */
+/* Per stream: what a model reads at once, and for a background command what it may have missed. */
 #define COMMAND_OUTPUT_MAX    (32u << 10)
 #define BACKGROUND_OUTPUT_MAX (64u << 10)
-/* Between two reports of progress: often enough for a person, and no load for anybody. */
+/* Minimum time between two progress reports: often enough for a person, without noticeable load. */
 #define COMMAND_PROGRESS_MS    250
 #define COMMAND_PROGRESS_BYTES 2048
-/* 64 random bits: nobody guesses whose they are not. */
+/* 64 random bits in hexadecimal, so that one client cannot guess the ids of another. */
 #define COMMAND_ID_SIZE 17
 
 struct command_waiter;
@@ -29,20 +31,21 @@ struct command_waiter;
 struct command {
 	struct command *next;
 	struct commands *all;
-	char id[COMMAND_ID_SIZE]; /* of one in the background */
+	char id[COMMAND_ID_SIZE]; /* of a background command */
 	bool background;
-	uint64_t intent; /* in the log */
+	uint64_t intent; /* its seq in the audit log */
 	char *text;
 	struct koda_command *handle;
-	bool over;   /* then either the result, or */
-	bool failed; /* why there is none */
+	bool over;   /* then result is valid, unless failed */
+	bool failed; /* err says why there is no result */
 	struct koda_command_result result;
 	struct koda_error err;
-	/* Connections that failed (a look-up, a server) while it ran, if it did not end well: a sentence a line. */
+	/* Connections that failed (in a look-up, or at a server) while it ran, if it did not end
+	 * well: one sentence per line. */
 	struct text failures;
-	uint64_t seen_connections; /* that were there before it */
+	uint64_t seen_connections; /* connections of the slot before it started */
 	uint64_t began_ms, ended_ms;
-	/* How far the client has been shown what it prints, by progress or by command_output. */
+	/* How much of its output the client has been shown, by progress or by command_output. */
 	uint64_t shown_out, shown_err;
 	uint64_t progress_at;
 	struct command_waiter *waiters;
@@ -50,12 +53,13 @@ struct command {
 
 struct commands;
 struct commands *commands_new(struct connection *conn);
-/* After the session is closed. */
+/* Call it after the session is closed. */
 void commands_free(struct commands *all);
 
-/* May one more be begun, of this call? NULL, or a sentence. Calls that are still asking count, too. */
+/* Checks whether this call may start one more command. Returns NULL, or a sentence saying why
+ * not. Calls that are still asking count too. */
 const char *commands_refuse(const struct commands *all, const struct call *call, bool background);
-/* Does any run, of whatever client of the server? Clients may share a project. */
+/* Returns whether any client of the server has a running command. Clients may share a project. */
 bool commands_run(void);
 
 struct command_request {
@@ -63,30 +67,32 @@ struct command_request {
 	const char *cwd;  /* canonical */
 	unsigned timeout_ms;
 	bool background;
-	uint64_t intent; /* of the call, in the log */
+	uint64_t intent; /* of the call, in the audit log */
 };
-/* Whoever had to be asked has said yes. NULL with *err set. */
+/* Starts a command that needs no approval, or that has been approved. Returns NULL with *err set
+ * on failure. */
 struct command *commands_start(struct commands *all, const struct command_request *request,
     struct koda_error *err);
-/* Called once, from the loop. One that is not in the background is gone after that. */
+/* Called once, from the loop. A foreground command is freed after that. */
 typedef void command_over_fn(struct call *call, const struct command *c);
 void commands_wait(struct command *c, struct call *call, command_over_fn *over);
-/* SIGTERM, after a grace SIGKILL. */
+/* Sends SIGTERM, and SIGKILL after a grace period. */
 void commands_end(struct command *c);
-/* What was kept of what it has printed. */
+/* Returns the part of its output that was kept. */
 void commands_output(const struct command *c, struct koda_output *ret_out,
     struct koda_output *ret_err);
 
-/* In the background, running or ended; NULL: there is none. */
+/* Returns the background command with this id, running or ended, or NULL. */
 struct command *commands_find(const struct commands *all, const char *id);
-/* All of them, newest first: NULL begins, and is the end. */
+/* Iterates over all of them, newest first: c NULL returns the first, NULL is the end. */
 const struct command *commands_next(const struct commands *all, const struct command *c);
 
-/* Each that runs, and for how long. */
+/* Calls fn for each running command, with the time that it has been running. */
 typedef void commands_fn(void *data, const char *text, double seconds);
 void commands_tell(const struct commands *all, commands_fn *fn, void *data);
 
-/* Reports progress. Returns when to look again, in ms of the clock; UINT64_MAX: when something happens. */
+/* Reports progress. Returns when to call it again, in ms of the clock; UINT64_MAX: not before
+ * something happens. */
 uint64_t commands_tick(struct commands *all, uint64_t now_ms);
 
 #endif

@@ -19,11 +19,13 @@
 #include "mcp/text.h"
 #include "shared/base/clock.h"
 
-/* Lines of one client before others have their turn. */
+/* Lines of one client before other clients get their turn. */
 #define LINES_AT_ONCE 64
-/* Or, when one of them takes long (a look at a large tree), fewer: signals have their turn then, too. */
+/* Fewer lines if they take longer than this (a look at a large tree), so that signals get their
+ * turn too. */
 #define LINES_AT_ONCE_MS 20
-/* What a descriptor that may block takes for certain once it polls writable (POSIX: PIPE_BUF, of a pipe). */
+/* What a blocking descriptor accepts without blocking once it polls writable (POSIX: PIPE_BUF,
+ * of a pipe). */
 #define SURE_BYTES 4096
 
 static const char *const level_names[N_LEVELS] = { "debug", "info", "notice", "warning", "error",
@@ -46,7 +48,8 @@ queue_message(struct connection *conn, json_t *message)
 	if (line != NULL && line_queued(&conn->queue) + len < CONNECTION_QUEUE_BYTES) {
 		line_put(&conn->queue, line, len);
 	} else {
-		/* The short truth instead; a client that lets all of that lie has to take it as it is. */
+		/* Send a short error instead. It is dropped too if the client leaves twice the
+		 * limit unread. */
 		json_t *error = rpc_error(json_object_get(message, "id"), RPC_INTERNAL,
 		    line == NULL ? "the answer cannot be written down"
 				 : "the client does not read its answers",
@@ -71,7 +74,8 @@ connection_send(struct connection *conn, json_t *message)
 		queue_message(conn, message);
 }
 
-/* Never waits: the descriptor may be shared with others, so its flags are not ours to change. */
+/* Never blocks. The flags of the descriptor must not be changed, because it may be shared with
+ * other processes. */
 static ssize_t
 write_some(const struct connection *conn, const char *p, size_t len)
 {
@@ -114,8 +118,8 @@ connection_log(struct connection *conn, enum level level, const char *text)
 {
 	json_t *params;
 
-	/* What is only told is left out before it is in the way of answers; and where a request says how much of it it wants, none
-	 * of it is of a request. */
+	/* Notifications are dropped before they delay answers. With rounds each request says how
+	 * much of the log it wants, and no event here belongs to a request. */
 	if (conn->phase == PHASE_NEW || conn->version->rounds || level < conn->level ||
 	    line_queued(&conn->queue) > CONNECTION_HOLD_BYTES)
 		return;
@@ -137,7 +141,8 @@ is_full(const struct connection *conn)
 bool
 connection_wants_input(struct connection *conn)
 {
-	/* Not while lines wait for their turn: many small ones would come faster than they are looked at. */
+	/* Not while lines wait for their turn: many small lines would arrive faster than they
+	 * are processed. */
 	return !conn->at_end && !conn->broken && !is_full(conn) && !line_ready(&conn->reader);
 }
 
@@ -263,7 +268,7 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		[KODA_EVENT_LEFT] = LEVEL_WARNING,
 	};
 
-	/* Less enforcement is never silent, whether the client shows its log or not. */
+	/* Weaker enforcement is always reported, whether the client shows its log or not. */
 	if (kind == KODA_EVENT_DEGRADED || kind == KODA_EVENT_LEFT)
 		fprintf(stderr, "koda-sandbox: warning: %s\n", text);
 	connection_log(data, levels[kind], text);
@@ -316,12 +321,14 @@ connection_new(struct server *server, const struct connection_options *options,
 struct koda_slot *
 connection_slot(struct connection *conn, struct koda_error *err)
 {
-	/* The end of the session answers the calls under way, and they would go on with what it has freed. */
+	/* Closing the session answers the calls under way; without this check they would go on
+	 * with what it has freed. */
 	if (conn->ending) {
 		fault_set(err, KODA_WORKER, 0, "the session has ended");
 		return NULL;
 	}
-	/* Not while calls are still to be answered by it: those of a released slot are answered to nobody. */
+	/* Not while other calls still expect answers from it: releasing the slot would discard
+	 * them. */
 	if (conn->slot_lost && conn->n_calls <= 1) {
 		record_news(conn);
 		koda_slot_release(conn->slot);
@@ -352,7 +359,7 @@ connection_cancel_all(struct connection *conn)
 {
 	struct call *call = conn->calls;
 
-	/* One may end others with it. */
+	/* Cancelling one call may end others, so start again. */
 	while (call != NULL) {
 		bool was = call->mute && call->cancel == NULL;
 
@@ -365,13 +372,14 @@ connection_cancel_all(struct connection *conn)
 void
 connection_free(struct connection *conn)
 {
-	conn->broken = true; /* what is answered from here on is answered to nobody */
+	conn->broken = true; /* answers from here on are discarded */
 	connection_cancel_all(conn);
 	if (conn->approvals != NULL)
 		approval_end(conn->approvals);
 	connection_forget_asks(conn);
 	if (conn->ses != NULL) {
-		/* What commands planted in their last moment is in the log too. */
+		/* Ends the commands first, so that what they planted in their last moment is
+		 * logged too. */
 		if (conn->slot != NULL)
 			koda_slot_end(conn->slot, NULL);
 		record_last_news(conn);
@@ -380,7 +388,7 @@ connection_free(struct connection *conn)
 	}
 	conn->ending = true;
 	conn->slot = NULL;
-	/* The calls under way are answered from here. */
+	/* Closing the session answers the calls under way. */
 	if (conn->ses != NULL)
 		koda_session_close(conn->ses);
 	while (conn->calls != NULL)

@@ -1,6 +1,6 @@
 /*
- * What the user has allowed for longer than once: writing and editing below a directory, and exactly one command for as
- * long as the tree below the root stays as it was when he looked. Pure.
+ * What the user has allowed for longer than once: writing and editing below a directory, and one
+ * exact command for as long as the tree below the root stays as it was when the user looked. Pure.
  */
 #ifndef KODA_MCP_CONSENT_H
 #define KODA_MCP_CONSENT_H
@@ -10,19 +10,19 @@
 
 #include "mcp/tree.h"
 
-/* More would be a policy of its own, by mouse clicks. */
+/* More would amount to a policy made of mouse clicks. */
 #define CONSENTS_MAX 64
 
 enum consent_kind {
-	CONSENT_CONTENT = 1, /* covers: a directory, canonical */
-	CONSENT_COMMAND,     /* covers: all that makes it this one */
+	CONSENT_CONTENT = 1, /* covers is a canonical directory */
+	CONSENT_COMMAND,     /* covers is everything that identifies the command */
 };
 
 struct consent {
 	enum consent_kind kind;
 	char *covers;
 	size_t covers_len;
-	struct tree_state tree; /* of a command */
+	struct tree_state tree; /* for a command */
 };
 
 /* Zero-initialise. */
@@ -31,12 +31,13 @@ struct consents {
 	size_t n;
 };
 
-/* A copy of it. The eldest goes when there are too many. */
+/* Adds a copy of it. Drops the oldest when there are too many. */
 void consents_add(struct consents *cs, const struct consent *one);
 bool consents_have_content(const struct consents *cs, const char *path);
-/* One that the tree has changed since is gone after this. */
+/* Returns whether this command is allowed. Drops the consent if the tree has changed since it
+ * was given. */
 bool consents_have_command(struct consents *cs, const struct consent *one);
-/* Those of commands are gone. */
+/* Drops the consents for commands. */
 void consents_lapse(struct consents *cs);
 void consents_done(struct consents *cs);
 

@@ -7,7 +7,7 @@
 
 #define CHUNK (64u << 10)
 
-/* Up to len bytes at `from`; 0 at the end. */
+/* Reads up to len bytes at `from`. Returns 0 at the end, -1 with *err set on failure. */
 static ssize_t
 read_at(const struct koda_result *result, uint64_t from, char *buf, size_t len,
     struct koda_error *err)
@@ -49,7 +49,7 @@ content_read(const struct koda_result *result, uint64_t from, size_t max, struct
 	return 0;
 }
 
-/* The piece of a line at the end, unless it is all that there is. */
+/* Drops the incomplete line at the end, unless there is no other. */
 static void
 drop_partial(struct content_lines *ret)
 {
@@ -62,7 +62,7 @@ drop_partial(struct content_lines *ret)
 	ret->cut = false;
 }
 
-/* One piece of the file: takes what belongs to the lines that are wanted. False: no more is needed. */
+/* Takes the wanted lines from one piece of the file. Returns false if no more is needed. */
 static bool
 take_lines(struct content_lines *ret, const char *p, size_t len, uint64_t *line, uint64_t first,
     uint64_t n, size_t max)
@@ -80,7 +80,7 @@ take_lines(struct content_lines *ret, const char *p, size_t len, uint64_t *line,
 		}
 		if (*line >= first) {
 			if (begins && ret->text.len > 0 && k > max - ret->text.len) {
-				ret->more = true; /* whole lines, if one fits at all */
+				ret->more = true; /* only whole lines, if at least one fits */
 				return false;
 			}
 			ret->n += begins;

@@ -1,4 +1,5 @@
-/* The content that a read gave: in memory, or behind a descriptor. Read without waiting, of regular files only. */
+/* The content that a read returned: in memory, or in a descriptor. Reads regular files only, and
+ * never waits. */
 #ifndef KODA_MCP_CONTENT_H
 #define KODA_MCP_CONTENT_H
 
@@ -6,24 +7,26 @@
 
 #include "mcp/text.h"
 
-/* At most max bytes from `from` on into t. -1 with *err set; what became shorter meanwhile is no error. */
+/* Appends at most max bytes, starting at `from`, to t. Returns -1 with *err set on failure; a
+ * file that became shorter meanwhile is not an error. */
 int content_read(const struct koda_result *result, uint64_t from, size_t max, struct text *t,
     struct koda_error *err);
 
-/* Lines first (from 1) to first + n - 1, of at most max bytes. */
+/* Lines first (from 1) to first + n - 1, at most max bytes of them. */
 struct content_lines {
 	struct text text;
-	uint64_t n;   /* how many came */
-	bool more;    /* there are others behind them */
-	bool cut;     /* the last one is not all of its line */
-	bool has_nul; /* it is no text */
+	uint64_t n;   /* lines in text */
+	bool more;    /* more lines follow */
+	bool cut;     /* the last line is incomplete */
+	bool has_nul; /* it is not text */
 };
-/* Looks at no more than this to find a line: what is larger is read by bytes. */
+/* Maximum bytes to search for a line: a larger file is read by bytes. */
 #define CONTENT_SEARCH_MAX (64u << 20)
 int content_lines(const struct koda_result *result, uint64_t first, uint64_t n, size_t max,
     struct content_lines *ret, struct koda_error *err);
 
-/* "image/png" ..., by how it begins; NULL: nothing that clients show. */
+/* Returns "image/png" or similar, judged by the first bytes; NULL: not an image that clients
+ * show. */
 const char *content_image_type(const void *data, size_t len);
 
 #endif

@@ -8,13 +8,13 @@
 #include "show/asked.h"
 
 #define CONTEXT 3
-/* Myers' search takes time and memory with the square of the number of edits: 1 MiB at this. What differs more is shown
- * as one piece taken out and one put in, which is as true. */
+/* Myers' search takes time and memory with the square of the number of edits: 1 MiB at this
+ * limit. Larger differences are shown as one piece removed and one added, which is equally true. */
 #define EDITS_MAX 512
 
 struct line {
 	const char *p;
-	size_t len; /* with its newline, if it has one */
+	size_t len; /* including its newline, if it has one */
 };
 
 struct lines {
@@ -26,7 +26,7 @@ static struct lines
 split(const char *p, size_t len)
 {
 	size_t size = 64;
-	/* There even where there are none: nobody adds to a null pointer. */
+	/* Allocated even if there are no lines, so that no code adds to a null pointer. */
 	struct lines ret = { .line = memory_zero(size * sizeof(*ret.line)) };
 	const char *end = len > 0 ? p + len : p;
 
@@ -50,7 +50,7 @@ same(const struct line *a, const struct line *b)
 	return a->len == b->len && memcmp(a->p, b->p, a->len) == 0;
 }
 
-/* Which lines go and which come: all that the printing needs. */
+/* Which lines are removed and which are added: all that printing needs. */
 struct changes {
 	bool *gone, *come;
 };
@@ -63,8 +63,9 @@ mark_all(struct changes *c, size_t from, size_t n, size_t m)
 }
 
 /*
- * Myers, "An O(ND) Difference Algorithm and Its Variations": how far each diagonal is reached with d edits; the way back
- * over what was kept of each round tells the edits. a has n lines, b m; both begin at `from` of the whole.
+ * Myers, "An O(ND) Difference Algorithm and Its Variations": records how far each diagonal is
+ * reached with d edits; going back over the recorded rounds gives the edits. a has n lines, b has
+ * m; both begin at `from` of the whole.
  */
 static void
 search(const struct line *a, size_t n, const struct line *b, size_t m, size_t from,
@@ -72,7 +73,7 @@ search(const struct line *a, size_t n, const struct line *b, size_t m, size_t fr
 {
 	const long N = (long)n, M = (long)m, max = N + M < EDITS_MAX ? N + M : EDITS_MAX;
 	long *v = memory_zero((size_t)(2 * max + 3) * sizeof(*v)), *mid = v + max + 1, d, x = 0, y;
-	/* Round d keeps its diagonals -d..d. */
+	/* Round d records its diagonals -d..d. */
 	int *kept = memory_zero((size_t)((max + 1) * (max + 1)) * sizeof(*kept));
 	bool found = false;
 
@@ -117,16 +118,16 @@ search(const struct line *a, size_t n, const struct line *b, size_t m, size_t fr
 	free(kept);
 }
 
-/* Once to count the lines, once more to write those that are shown. */
+/* Used twice: to count the lines, and to write those that are shown. */
 struct out {
 	struct text *t; /* NULL: to count */
 	size_t n, total;
-	size_t empty; /* lines with nothing in them, one after the other, with this sign */
+	size_t empty; /* consecutive empty lines with this sign */
 	char sign;
-	bool script; /* its last line needs no newline */
+	bool script; /* the last line needs no newline */
 };
 
-/* The line, or why it is not shown. */
+/* Writes the line, or the number of empty lines in its place. */
 static void
 put_counted(struct out *out, const void *line, size_t len, char sign)
 {
@@ -169,8 +170,8 @@ put(struct out *out, char sign, const struct line *line)
 		text_printf(out->t, "\\ no newline at the end\n");
 }
 
-/* From line i of the old text and j of the new one on, both unchanged up to there: the next change in *ret_i, *ret_j, or
- * false. */
+/* Finds the next change from line *i of the old text and line *j of the new one, which are
+ * unchanged up to there. Returns false if there is none. */
 static bool
 next_change(const struct changes *c, const struct lines *a, const struct lines *b, size_t *i,
     size_t *j)
@@ -198,7 +199,7 @@ put_hunk(struct out *out, const struct changes *c, const struct lines *a, const 
 {
 	if (out->t != NULL)
 		put_counted(out, NULL, 0, 0);
-	/* An empty side is named by the line before it. */
+	/* An empty side has the number of the line before it. */
 	if (out->t != NULL && !asked_is_hidden(out->n, out->total))
 		text_printf(out->t, "@@ -%zu,%zu +%zu,%zu @@\n", i + (i_end > i), i_end - i,
 		    j + (j_end > j), j_end - j);
@@ -224,7 +225,7 @@ put_all(struct out *out, const struct changes *c, const struct lines *a, const s
 		size_t before = i < CONTEXT ? i : CONTEXT, i_from = i - before, j_from = j - before;
 		size_t i_end, j_end, after;
 
-		/* Changes that are near to each other share their surroundings. */
+		/* Nearby changes share their context. */
 		do {
 			skip_change(c, a, b, &i, &j);
 			i_end = i;

@@ -7,7 +7,7 @@ digest_pieces(const struct digest_piece *pieces, size_t n, uint8_t ret[KODA_DIGE
 {
 	crypto_generichash_state state;
 
-	/* They fail for lengths that are constants here, and for nothing else. */
+	/* The calls can fail only for invalid lengths, which are constants here. */
 	crypto_generichash_init(&state, NULL, 0, KODA_DIGEST_BYTES);
 	for (size_t i = 0; i < n; i++)
 		crypto_generichash_update(&state, pieces[i].data, pieces[i].len);

@@ -61,7 +61,8 @@ door_accept(struct door *door)
 {
 	int fd = accept4(door->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	/* Without a descriptor to spare it would be readable for ever, and the loop never rest. */
+	/* With no free descriptor the listener would stay readable, and the loop would never
+	 * rest. */
 	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
 		door_forget(door, door->listener);
 		door->paused_until = boottime_s() + PAUSE_SECONDS;

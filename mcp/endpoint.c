@@ -15,7 +15,7 @@
 #include "mcp/fault.h"
 #include "shared/base/clock.h"
 
-/* Connected, and not heard yet. */
+/* A client that has connected but not sent its hello. */
 struct pending {
 	int fd; /* -1: free */
 	int64_t until;
@@ -42,7 +42,7 @@ endpoint_end(int control, uint8_t status, const char *sentence)
 	packet[0] = (char)status;
 	if (n > 0)
 		memcpy(packet + 1, sentence, n);
-	/* Who is gone already hears nothing. */
+	/* If the program is gone, the packet is lost. */
 	(void)!send(control, packet, 1 + n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(control);
 }
@@ -84,7 +84,7 @@ endpoint_revoke(struct endpoint *ep, uint64_t child)
 	tokens_revoke(&ep->tokens, child);
 }
 
-/* ---- who comes ---- */
+/* ---- connecting clients ---- */
 
 struct hello {
 	char text[ENDPOINT_HELLO_LEN];
@@ -98,12 +98,13 @@ close_fds(const int *fds, size_t n)
 		close(fds[i]);
 }
 
-/* One packet, exactly as long as it has to be, with exactly two descriptors: 1. Whatever came otherwise is closed: -1. 0:
- * nothing has come. */
+/* Receives the hello: one packet of exactly the right length, with exactly two descriptors.
+ * Returns 1, 0 if nothing has come, or -1 for anything else, whose descriptors are closed. */
 static int
 receive(int fd, struct hello *ret)
 {
-	/* Room for one more than there may be, so that one too many is seen; the kernel closes what is beyond. */
+	/* Room for one descriptor too many, so that it is noticed; the kernel closes any beyond
+	 * that. */
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE((ENDPOINT_FDS + 1) * sizeof(int))];
@@ -112,7 +113,7 @@ receive(int fd, struct hello *ret)
 	struct msghdr msg = { .msg_iov = &bytes,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		/* Not all of it: what is there to align would take one more. */
+		/* Less than the buffer: its alignment padding would hold one more descriptor. */
 		.msg_controllen = CMSG_LEN((ENDPOINT_FDS + 1) * sizeof(int)) };
 	int got[ENDPOINT_FDS + 1];
 	size_t n_got = 0;
@@ -137,7 +138,7 @@ receive(int fd, struct hello *ret)
 	return -1;
 }
 
-/* What it was opened for; an O_PATH descriptor is for neither. */
+/* Returns whether fd was opened for this mode; an O_PATH descriptor is for neither. */
 static bool
 is_open_for(int fd, int mode)
 {
@@ -177,7 +178,7 @@ hear(struct endpoint *ep, struct pending *p)
 		    "as long as the parent keeps the child open");
 		return;
 	}
-	/* Ours to watch no more. */
+	/* From here on the callee watches it. */
 	control = p->fd;
 	p->fd = -1;
 	door_forget(&ep->door, control);
@@ -256,7 +257,7 @@ endpoint_dispatch(struct endpoint *ep)
 	set_timer(ep);
 }
 
-/* ---- its life ---- */
+/* ---- creation and end ---- */
 
 struct endpoint *
 endpoint_new(struct runtime *rt, endpoint_child_fn *on_child, void *data, struct koda_error *err)

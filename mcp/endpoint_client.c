@@ -38,7 +38,7 @@ send_hello(int fd, const char *token, int in, int out)
 	return n == (ssize_t)ENDPOINT_HELLO_LEN ? 0 : -1;
 }
 
-/* For as long as the child lives. */
+/* Waits as long as the child runs. */
 static int
 wait_for_end(int fd, struct koda_error *err)
 {
@@ -79,7 +79,7 @@ endpoint_client_run(const char *token, int in, int out, struct koda_error *err)
 		return fault_set(err, KODA_WORKER, r == ENOENT ? 0 : r,
 		    r == ENOENT ? "the server that made this token has ended"
 				: "connect to the server that made this token");
-	/* Who refuses before it has read everything has still said why. */
+	/* A server that refuses before it has read everything has still sent its reason. */
 	if (send_hello(fd, token, in, out) < 0 && errno != EPIPE && errno != ECONNRESET)
 		r = fault_set(err, KODA_IO, errno, "tell the server the token");
 	else

@@ -1,6 +1,6 @@
 #include "mcp/latency.h"
 
-/* 4 << k is where the steps of a doubling begin. */
+/* Each doubling begins at 4 << k. */
 static unsigned
 step_of(uint64_t us)
 {
@@ -13,7 +13,7 @@ step_of(uint64_t us)
 	return step < LATENCY_STEPS ? step : LATENCY_STEPS - 1;
 }
 
-/* The last microsecond that belongs to it. */
+/* Returns the last microsecond that belongs to the step. */
 static uint64_t
 end_of(unsigned step)
 {
@@ -35,7 +35,7 @@ uint64_t
 latency_quantile(const struct latency *latency, unsigned per_mille)
 {
 	uint64_t seen = 0;
-	/* Rounded up, without overflow: of one call it is that one. */
+	/* Rounded up, without overflow: for a single call it is that call. */
 	uint64_t wanted =
 	    latency->calls / 1000 * per_mille + (latency->calls % 1000 * per_mille + 999) / 1000;
 

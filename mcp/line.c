@@ -5,7 +5,8 @@
 
 #include "mcp/memory.h"
 
-/* What is read at once, and what a buffer shrinks back to: one long line must not be paid for ever. */
+/* How much is read at once, and the size that a buffer shrinks back to, so that one long line
+ * does not cost memory for ever. */
 #define ROOM (64u << 10)
 
 char *
@@ -26,7 +27,7 @@ line_room(struct line_reader *r, size_t *ret_len)
 		r->from = 0;
 	}
 	if (r->size - r->to < ROOM) {
-		/* Doubled, so that a long line is not copied once for each piece of it. */
+		/* Doubled, so that a long line is not copied once per piece. */
 		r->size = r->size * 2 > r->to + ROOM ? r->size * 2 : r->to + ROOM;
 		r->buf = memory_resize(r->buf, r->size);
 	}

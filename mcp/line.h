@@ -1,6 +1,6 @@
 /*
- * A stream as lines: bytes that came in, cut at newlines, and lines that wait to be written. Knows no descriptor; what a
- * peer can make us hold has its limit here.
+ * A stream as lines: received bytes, cut at newlines, and lines waiting to be written. Knows no
+ * descriptor; the limits on what a peer can make us hold are here.
  */
 #ifndef KODA_MCP_LINE_H
 #define KODA_MCP_LINE_H
@@ -8,30 +8,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The content of a file comes as one line, escaped. What is larger than a model writes belongs to a command. */
+/* The content of a file arrives as one escaped line. A file larger than a model writes belongs
+ * to a command. */
 #define LINE_MAX_BYTES (16u << 20)
 
 struct line_reader {
 	char *buf;
 	size_t size;     /* of buf */
-	size_t from, to; /* what is in it */
-	size_t looked;   /* no newline before it */
-	bool skipping;   /* the rest of a line that was too long */
+	size_t from, to; /* the bytes in use */
+	size_t looked;   /* there is no newline before this */
+	bool skipping;   /* dropping the rest of a line that was too long */
 };
 
-/* Room for *ret_len (above 0) bytes that come next; then tell how many came. */
+/* line_room() returns room for *ret_len (above 0) bytes; line_came() then says how many were
+ * read into it. */
 char *line_room(struct line_reader *r, size_t *ret_len);
 void line_came(struct line_reader *r, size_t len);
 
 enum line_result {
 	LINE_NONE = 0,
-	LINE_WHOLE, /* without its newline, and a carriage return before that; valid until the next call */
-	LINE_TOO_LONG, /* once a line, when it is known */
+	/* Without its newline and a carriage return before it; valid until the next call. */
+	LINE_WHOLE,
+	LINE_TOO_LONG, /* reported once per line, as soon as it is known */
 };
 enum line_result line_next(struct line_reader *r, const char **ret, size_t *ret_len);
-/* What came after the last newline, at the end of the stream. */
+/* Returns what came after the last newline, at the end of the stream. */
 enum line_result line_rest(struct line_reader *r, const char **ret, size_t *ret_len);
-/* Is there a whole line, or the end of a long one? */
+/* Returns whether there is a whole line, or the end of a line that was too long. */
 bool line_ready(struct line_reader *r);
 void line_done(struct line_reader *r);
 
@@ -41,7 +44,7 @@ struct line_queue {
 };
 
 size_t line_queued(const struct line_queue *q);
-/* With a newline behind it. */
+/* Queues the data, with a newline after it. */
 void line_put(struct line_queue *q, const char *data, size_t len);
 const char *line_peek(const struct line_queue *q, size_t *ret_len);
 void line_drop(struct line_queue *q, size_t len);

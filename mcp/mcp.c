@@ -1,4 +1,4 @@
-/* The server put together: who is there before whom, and who goes first. */
+/* Assembles the server: the order in which its parts start and end. */
 #include "mcp/mcp.h"
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct mcp {
 	struct server server;
 	struct runtime *rt;
 	struct status *status;
-	struct server_watch watch; /* of status */
+	struct server_watch watch; /* of the status socket */
 };
 
 static void
@@ -25,7 +25,7 @@ on_status(struct server_watch *watch, short revents)
 	status_dispatch(mcp->status);
 }
 
-/* Where children come in and `koda-sandbox top` looks. Without it all else works as well. */
+/* Opens the sockets for children and for `koda-sandbox top`. Everything else works without them. */
 static void
 open_doors(struct mcp *mcp, const struct mcp_options *options)
 {
@@ -60,8 +60,8 @@ open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_erro
 		.out = STDOUT_FILENO,
 		.root = options->root,
 		.mode = options->mode,
-		/* In the other modes the library never wants it. What a child in Safe were allowed beyond them would be more
-		 * than its parent has. */
+		/* In the other modes the library never asks about hosts. If a child in Safe mode
+		 * could ask, it could be allowed more than its parent. */
 		.asks_hosts = options->mode == KODA_SAFE,
 		.helper_dir = options->helper_dir,
 	};
@@ -95,7 +95,7 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 		return MCP_FAILED;
 	mcp.server.record = record_new();
 	end = serve(&mcp, options, err);
-	/* The clients first: what they still do is written down. The log's end is the last. */
+	/* The clients end first, because what they still do is logged. The log ends last. */
 	server_done(&mcp.server);
 	if (mcp.status != NULL)
 		server_unwatch(&mcp.server, &mcp.watch);

@@ -8,11 +8,12 @@
 
 #include <jansson.h>
 
-/* glibc raises both by itself to the size of what was freed last; then one large line would stay resident for ever. */
+/* glibc raises both thresholds itself to the size of what was freed last; then one large line
+ * would stay resident for ever. */
 #define MMAP_FROM  (128 << 10)
 #define TRIM_ABOVE (256 << 10)
 
-#define STATUS_HOST 125 /* the sandbox itself failed: as the command line has it */
+#define STATUS_HOST 125 /* the sandbox itself failed; as the command line defines it */
 
 static void __attribute__((noreturn)) no_memory(void)
 {

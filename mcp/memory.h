@@ -1,13 +1,15 @@
 /*
- * Memory, or the end of the process. There is nothing better to do without it: the library's workers and sandboxes end
- * with their host, so nothing goes on unwatched, and no half-built answer passes for a whole one.
+ * Allocates memory, or ends the process. Nothing better is possible without memory: the library's
+ * workers and sandboxes end with their host, so nothing goes on unwatched, and no half-built answer
+ * passes for a whole one.
  */
 #ifndef KODA_MCP_MEMORY_H
 #define KODA_MCP_MEMORY_H
 
 #include <stddef.h>
 
-/* Gives jansson the same, and keeps the heap small between large lines. Before anything else. */
+/* Makes jansson allocate the same way, and keeps the heap small between large lines. Call it
+ * before anything else. */
 void memory_init(void);
 
 void *memory_zero(size_t size);

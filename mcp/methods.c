@@ -16,7 +16,7 @@
 /* clang-format off */
 static const struct version newest =
 	{ .name = "2026-07-28", .annotations = true, .structured = true, .arguments_told = true, .rounds = true };
-/* Those with a handshake. */
+/* The revisions with a handshake. */
 static const struct version versions[] = {
 	{ .name = "2025-11-25", .annotations = true, .structured = true, .arguments_told = true },
 	{ .name = "2025-06-18", .annotations = true, .structured = true },
@@ -32,16 +32,17 @@ negotiate(const char *wanted)
 		if (strcmp(versions[i].name, wanted) == 0)
 			return &versions[i];
 	}
-	/* One that we do not know: the newest of them, and the client ends it if it cannot. */
+	/* Unknown revision: offer the newest of these, and the client disconnects if it cannot
+	 * speak it. */
 	return &versions[0];
 }
 
-/* What a request is answered with at once, or nothing: call_new() has been told. */
+/* The immediate answer to a request. Empty if call_new() was called: the call answers later. */
 struct reply {
 	json_t *result;
 	enum rpc_code code; /* 0: no error */
 	const char *why;
-	json_t *data; /* of the error; or NULL */
+	json_t *data; /* of the error, or NULL */
 };
 
 struct request {
@@ -92,7 +93,8 @@ methods_result(json_t *result, bool cacheable)
 
 	if (json_object_get(result, "resultType") == NULL)
 		json_object_set_new_nocheck(result, "resultType", json_string_nocheck("complete"));
-	/* Files change, and what is listed of them: whoever keeps an answer asks again before using it. */
+	/* Files and their listings change: a client that caches an answer must ask again before
+	 * using it. */
 	if (cacheable) {
 		json_object_set_new_nocheck(result, "ttlMs", json_integer(0));
 		json_object_set_new_nocheck(result, "cacheScope", json_string_nocheck("private"));
@@ -130,7 +132,7 @@ has_member(const json_t *object, const char *key)
 	return json_is_object(json_object_get(object, key));
 }
 
-/* Forms are what elicitation began with; since addresses came, too, a client may have those alone. */
+/* Elicitation started with forms only. Since URLs were added, a client may support only those. */
 static bool
 has_forms(const json_t *can)
 {
@@ -278,7 +280,8 @@ on_cancelled(const struct request *req)
 	const json_t *id = json_object_get(req->rpc->params, "requestId");
 	struct call *call = rpc_is_id(id) ? call_find(req->conn, id) : NULL;
 
-	/* One that is answered already, or never was: it has crossed our answer. */
+	/* If there is none, the call has been answered, and the cancellation has crossed our
+	 * answer, or there never was one. */
 	if (call != NULL)
 		call_cancel(call);
 	return (struct reply){ 0 };
@@ -287,9 +290,9 @@ on_cancelled(const struct request *req)
 /* ---- the table ---- */
 
 #define IS_NOTIFICATION (1u << 0)
-#define BEFORE          (1u << 1) /* also before initialize, or before it is known that there is none */
-#define HANDSHAKE       (1u << 2) /* of the revisions that have one */
-#define ROUNDS          (1u << 3) /* of those that have none */
+#define BEFORE          (1u << 1) /* also before initialize, or before it is known to be unneeded */
+#define HANDSHAKE       (1u << 2) /* only in revisions with a handshake */
+#define ROUNDS          (1u << 3) /* only in revisions without one */
 
 /* clang-format off */
 static const struct method {
@@ -334,8 +337,8 @@ declared(const struct rpc *rpc)
 	return json_object_get(json_object_get(rpc->params, "_meta"), META_VERSION);
 }
 
-/* Which of the two is spoken is said by whatever comes first, and stays so: what a handshake has agreed on is not to be
- * agreed on again by each request. */
+/* Returns whether the connection has rounds. The first message decides it for good: what a
+ * handshake has agreed on must not be changed by a later request. */
 static bool
 has_rounds(const struct request *req)
 {
@@ -345,7 +348,7 @@ has_rounds(const struct request *req)
 	return req->conn->version->rounds;
 }
 
-/* What a request has to say of itself where there is no handshake. */
+/* Checks what a request must declare where there is no handshake. */
 static struct reply
 check_meta(const struct rpc *rpc)
 {
@@ -378,7 +381,7 @@ run(const struct request *req)
 		return reply;
 	if (method == NULL)
 		return refuse(RPC_NO_METHOD, "there is no such method");
-	/* Who has only looked what there is may still shake hands. */
+	/* A client that has only sent requests with BEFORE may still do a handshake. */
 	if (req->conn->phase == PHASE_NEW && (method->flags & BEFORE) == 0) {
 		if (!rounds || req->rpc->kind != RPC_REQUEST)
 			return refuse(RPC_INVALID_REQUEST, "initialize comes first");
@@ -403,7 +406,7 @@ methods_handle(struct connection *conn, struct batch *batch, const struct rpc *r
 		return;
 	}
 	reply = run(&req);
-	/* A notification is never answered, whatever is wrong with it. */
+	/* A notification is never answered, even if it is invalid. */
 	if (rpc->kind == RPC_REQUEST && reply.code != 0)
 		answer = rpc_error(rpc->id, reply.code, reply.why, json_incref(reply.data));
 	else if (reply.result != NULL)

@@ -1,15 +1,18 @@
-/* What a client can ask for and tell: the protocol's methods, by a table, and in which phase each may come. */
+/* The requests and notifications of a client: a table of the protocol's methods, and the phases
+ * in which each may come. */
 #ifndef KODA_MCP_METHODS_H
 #define KODA_MCP_METHODS_H
 
 #include "mcp/connection.h"
 
-/* rpc is a request, a notification or a response. batch NULL: it came alone. */
+/* Handles rpc, a request, a notification or a response. batch NULL: it did not come in a batch. */
 void methods_handle(struct connection *conn, struct batch *batch, const struct rpc *rpc);
 
-/* May its client be asked what a person has to say? params: of the request that wants to know. */
+/* Returns whether the client can put a question to a person. params are those of the request
+ * that needs the answer. */
 bool methods_can_ask(const struct connection *conn, const json_t *params);
-/* The result with what each has where the protocol has rounds. It is returned. */
+/* Adds to the result what every result has where the protocol has rounds. Returns the same
+ * result. */
 json_t *methods_result(json_t *result, bool cacheable);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* How many bytes a character that begins so has; 0: none begins so. */
+/* Returns how many bytes a character with this first byte has; 0: no multi-byte character starts
+ * with it. */
 static size_t
 length_of(unsigned char lead)
 {
@@ -13,7 +14,7 @@ length_of(unsigned char lead)
 	return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-/* How many bytes at the end are the beginning of a character whose rest is to come. */
+/* Returns how many bytes at the end are an incomplete character. */
 static size_t
 begun(const char *p, size_t len)
 {
@@ -47,7 +48,7 @@ printed_take(const struct koda_output *all, uint64_t from, size_t max, bool over
 		max -= ret->head_len;
 		from += ret->head_len;
 	}
-	/* What is missing is told together with what comes behind it. */
+	/* The gap is reported together with what follows it. */
 	if (from >= all->head_len && max > 0) {
 		if (from < tail_at) {
 			ret->left_out = tail_at - from;
@@ -126,7 +127,7 @@ printed_json(const struct printed *p)
 	struct text t = { 0 };
 
 	add_clean(&t, p->head, p->head_len);
-	/* One piece, maybe with a character on the seam. */
+	/* One piece, which may have a character across the seam. */
 	if (p->left_out == 0)
 		add_clean(&t, p->tail, p->tail_len);
 	json_object_set_new_nocheck(ret, "text", text_json(&t));

@@ -1,34 +1,35 @@
 /*
- * What a command printed, in pieces: from an offset on, bounded, cut between characters. Pure. What was kept of a stream
- * is its head and its tail; a piece may go over what is missing between them, and says so.
+ * The output of a command, in pieces: from an offset on, bounded, cut between characters. Pure. Of
+ * each stream the head and the tail were kept; a piece may span the gap between them, and says so.
  */
 #ifndef KODA_MCP_PRINTED_H
 #define KODA_MCP_PRINTED_H
 
 #include "mcp/text.h"
 
-/* Both point into what they were taken from. */
+/* Both point into the output that they were taken from. */
 struct printed {
 	const char *head, *tail;
 	size_t head_len, tail_len;
 	uint64_t left_out; /* bytes between the two that were not kept */
-	uint64_t next;     /* the offset behind it */
-	bool more;         /* something that can be shown now is behind it */
+	uint64_t next;     /* the offset after this piece */
+	bool more;         /* more output that can be shown now follows */
 };
 
-/* A character is never cut off by it, and has four bytes at most. */
+/* Room for the longest character, four bytes, so that none is cut. */
 #define PRINTED_MIN 4
 
-/* From that offset on, at most max (PRINTED_MIN and above) bytes. over: nothing more will be printed, so what looks like
- * the beginning of a character is none. */
+/* Takes at most max bytes (PRINTED_MIN or more) from that offset on. over: nothing more will be
+ * printed, so an incomplete character at the end is shown as it is. */
 void printed_take(const struct koda_output *all, uint64_t from, size_t max, bool over,
     struct printed *ret);
 
-/* For a model: as it was printed, but for NUL, which many a reader of JSON cuts or refuses. */
+/* For a model: as it was printed, except for NUL, at which many JSON readers cut the text or
+ * reject it. */
 void printed_text(struct text *t, const struct printed *p);
-/* For a person's eyes: its lines, with what deceives them escaped. */
+/* For a person's eyes: the lines, with misleading characters escaped. */
 void printed_show(struct text *t, const struct printed *p);
-/* {text, left_out, tail}: the second and third only where something was left out. */
+/* Returns {text, left_out, tail}; the last two are present only if something was left out. */
 json_t *printed_json(const struct printed *p);
 
 #endif

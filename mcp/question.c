@@ -7,10 +7,12 @@
 #include "mcp/memory.h"
 #include "show/asked.h"
 
-/* An edit's result is made here once more, to be shown; what is larger is shown replacement by replacement. */
+/* The result of an edit is computed again here to show it; a larger one is shown replacement by
+ * replacement. */
 #define SHOWN_WHOLE_MAX (4u << 20)
 
-/* A quote in a name must not look like the one that ends it: what stands behind it would be read as ours. */
+/* Escapes quotes in a name: otherwise one could look like the closing quote, and the text after
+ * it would be read as ours. */
 static void
 quoted(struct text *t, const char *path)
 {
@@ -32,12 +34,13 @@ is_text(const void *data, size_t len)
 	return len == 0 || memchr(data, '\0', len) == NULL;
 }
 
-/* How much work that may be: an edit copies the content, and what it replaces in many places is copied in pieces. The loop
- * waits for it, some hundredths of a second at this. */
+/* Maximum work: an edit copies the content, and many replacements copy it in many pieces. The
+ * loop waits for this, some hundredths of a second at this limit. */
 #define SHOWN_WORK_MAX (32u << 20)
 #define PIECE_WORK     16
 
-/* *content becomes what one replacement makes of it. False: it does not fit, or is not there as often as was said. */
+/* Replaces *content with the result of one replacement, and adds to *total and *work. Returns
+ * false if it exceeds the limits. */
 static bool
 apply(struct text *content, const struct koda_edit *edit, uint64_t *total, uint64_t *work)
 {
@@ -56,7 +59,7 @@ apply(struct text *content, const struct koda_edit *edit, uint64_t *total, uint6
 		fits = next.len <= SHOWN_WHOLE_MAX && *work <= SHOWN_WORK_MAX;
 	}
 	text_add(&next, p, (size_t)(end - p));
-	/* The empty text is one, too. */
+	/* An empty result is still a text. */
 	if (next.p == NULL)
 		next.p = memory_zero(1);
 	*work += content->len + next.len;
@@ -65,7 +68,7 @@ apply(struct text *content, const struct koda_edit *edit, uint64_t *total, uint6
 	return fits && *work <= SHOWN_WORK_MAX;
 }
 
-/* The diff of the whole, if what was read and what the library counted lead to the same. */
+/* Shows the diff of the whole file, if the content that was read and the library's counts agree. */
 static bool
 show_edit_whole(struct text *t, const struct koda_question *q, const struct question_before *before)
 {
@@ -162,7 +165,8 @@ question_word(struct text *t, const char *word)
 	text_printf(t, "'");
 }
 
-/* Words in a line each, or one after the other: above what a person reads, the first ones and the last ones. */
+/* Shows words, one per line or on one line: if there are more than a person reads, only the
+ * first and the last ones. */
 static void
 show_words(struct text *t, const char *const *words, const char *before, const char *between)
 {
@@ -192,7 +196,7 @@ show_command(struct text *t, const struct koda_question *q, const struct questio
 	quoted(t, q->cwd);
 	text_printf(t, "\n");
 	show_words(t, q->env, "with ", "\n");
-	/* A script has lines, and they are read as lines. */
+	/* A script is read line by line. */
 	if (argv[0] != NULL && strcmp(argv[0], "sh") == 0 && argv[1] != NULL &&
 	    strcmp(argv[1], "-c") == 0 && argv[2] != NULL && argv[3] == NULL) {
 		text_printf(t, "sh -c\n");

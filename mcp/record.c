@@ -15,22 +15,23 @@
 #include "mcp/tools.h"
 #include "shared/base/clock.h"
 
-/* What commands do in a loop is not to fill the disk: so many lines of a client at once, and then so many a second. */
+/* Commands in a loop must not fill the disk: this many lines per client at once, and then this
+ * many per second. */
 #define EVENTS_AT_ONCE    500
 #define EVENTS_PER_SECOND 10
-#define MISSED_EVERY_MS   10000 /* how many were left out is told as often as this all the same */
-/* Of the command, in an event: its intent has the whole. */
+#define MISSED_EVERY_MS   10000 /* how often the number of omitted events is logged regardless */
+/* Bytes of the command in an event: its intent has all of it. */
 #define EVENT_COMMAND_MAX 120
 
 struct record {
-	struct audit *audit; /* NULL: nobody asked for a log */
-	bool failing;        /* that a line could not be written has been said */
+	struct audit *audit; /* NULL: no log is kept */
+	bool failing;        /* a failed write has been reported */
 	struct latency *tools;
 };
 
-/* Of a call that is under way. */
+/* The record of a call under way. */
 struct recorded {
-	uint64_t id; /* of the intent */
+	uint64_t id; /* seq of the intent */
 	uint64_t began_us;
 	const char *what; /* static */
 	char *path, *to, *command;
@@ -90,7 +91,8 @@ record_is_kept(const struct record *record)
 
 /* ---- the beginning ---- */
 
-/* Where a call wants to act, by the names that arguments have for it; a command without one, in the root. */
+/* Returns where a call wants to act, taken from the arguments that name a place; for a command
+ * without one, the root. */
 static const char *
 path_of(const struct call *call)
 {
@@ -104,7 +106,8 @@ path_of(const struct call *call)
 	return path;
 }
 
-/* The command; of what is about neither a command nor a file, all of its arguments. */
+/* Returns the command; for calls about neither a command nor a file, all of their arguments. The
+ * caller frees it. */
 static char *
 command_of(const struct call *call)
 {
@@ -191,7 +194,7 @@ void
 record_result(struct call *call, const struct koda_result *result)
 {
 	struct recorded *r = call->recorded;
-	/* What was only read is what was there before, and nothing came after it. */
+	/* A call that only reads has a digest of the old content, and none of a new one. */
 	const bool reads = call->tool == NULL || (call->tool->flags & TOOL_READ_ONLY) != 0;
 
 	if (r == NULL || call->conn->server->record->audit == NULL)
@@ -240,7 +243,7 @@ record_failed(struct call *call, const struct koda_error *err)
 	r->verdict = "failed";
 	if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
 		r->verdict = "refused";
-	/* It was under way when the one who did it was lost. */
+	/* The process that did it was lost while the call was under way. */
 	if (err->code == KODA_UNKNOWN || err->code == KODA_WORKER || err->code == KODA_PROTOCOL)
 		r->verdict = "unknown";
 	snprintf(r->rule, sizeof(r->rule), "%s", err->rule);
@@ -248,7 +251,8 @@ record_failed(struct call *call, const struct koda_error *err)
 		replace(&r->path, err->path);
 }
 
-/* Once, until a line can be written again. Nobody may be reading what we say: then we do not wait for him. */
+/* Reports the failure, once until a line can be written again. If standard error is not being
+ * read, it is skipped rather than waited for. */
 static void
 tell_lost(struct connection *conn, const struct koda_error *err, const char *what)
 {
@@ -322,7 +326,7 @@ record_command_over(struct connection *conn, const struct command *c)
 		tell_lost(conn, &err, "a command in the background");
 }
 
-/* An event of that client. */
+/* Logs an event of that client. */
 static void
 tell_event(struct connection *conn, struct audit_action *action)
 {
@@ -333,7 +337,7 @@ tell_event(struct connection *conn, struct audit_action *action)
 		tell_lost(conn, &err, "what commands do");
 }
 
-/* May one more be told? */
+/* Returns whether the budget has room for one more event, and takes it. */
 static bool
 has_room(struct event_budget *budget)
 {
@@ -464,7 +468,8 @@ record_last_news(struct connection *conn)
 	if (conn->server->record->audit == NULL)
 		return;
 	if (conn->slot != NULL) {
-		koda_slot_connections(conn->slot, ignore, NULL); /* which asks the proxy */
+		koda_slot_connections(conn->slot, ignore,
+		    NULL); /* makes the library ask the proxy */
 		take_news(conn);
 	}
 	if (conn->events.missed > 0)

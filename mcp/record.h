@@ -1,7 +1,8 @@
 /*
- * What was done, for who looks later or now: of each call two lines of the audit log, and how long it took. One a server,
- * for all of its sessions. It hooks into where calls begin and end, so that a tool is in the log whether it knows of it or
- * not; what a tool may add is where it really landed.
+ * Records of what was done: two lines of the audit log for each call, and how long it took. A
+ * server has one record for all of its sessions. It hooks into the places where calls begin and
+ * end, so that every tool is logged without knowing of it; a tool may add where the call really
+ * landed.
  */
 #ifndef KODA_MCP_RECORD_H
 #define KODA_MCP_RECORD_H
@@ -17,46 +18,51 @@ struct connection;
 struct record;
 
 struct record *record_new(void);
-/* Closes the log. NULL is fine. */
+/* Closes the log. record may be NULL. */
 void record_free(struct record *record);
 
-/* From here on nothing is done that the log does not say before. -1 with *err set: the file may not be where it is, for
- * example below what the session may write. */
+/* Opens the log: from here on nothing is done without a line in the log first. Returns -1 with
+ * *err set: for example, the file must not be below a place that the session may write. */
 int record_open(struct record *record, const char *path, const struct connection *conn,
     struct koda_error *err);
 
-/* Is a log kept? Then a digest that it would tell is worth reading a file for. */
+/* Returns whether a log is kept. If so, reading a file for the digest that the log would have is
+ * worth it. */
 bool record_is_kept(const struct record *record);
 
 /*
- * Before the call does anything. what: the tool's name, or the method's. path NULL: from the call's arguments. -1 with
- * *err set: it must not be done.
+ * Call it before the call does anything. what is the name of the tool or the method, and must be
+ * static. path NULL: take the path from the call's arguments. Returns -1 with *err set: then the
+ * call must not be done.
  */
 int record_begin(struct call *call, const char *what, const char *path, struct koda_error *err);
-/* What the library said of it: where it landed, and the digests. */
+/* Adds what the library returned: where the call landed, and the digests. */
 void record_result(struct call *call, const struct koda_result *result);
-/* The user was asked, or need not be: "once", "session", "kept". Static. */
+/* Adds how the user approved the call: "once", "session", or "kept" if an earlier answer covers
+ * it. how must be static. */
 void record_approved(struct call *call, const char *how);
-/* How its command ended. */
+/* Adds the status of its command. */
 void record_status(struct call *call, int status);
-/* How it ended; the last one counts. A call that ends without either has an unknown outcome. */
+/* Add the outcome; the last call counts. Without either, the outcome is logged as unknown. */
 void record_allowed(struct call *call);
 void record_failed(struct call *call, const struct koda_error *err);
-/* The call ends. */
+/* Logs the outcome and ends the record of the call. */
 void record_end(struct call *call);
 
-/* The number of its intent, 0 without a log: for what comes of it when the call has ended. */
+/* Returns the seq of the call's intent, 0 without a log: for events that follow after the call
+ * has ended. */
 uint64_t record_intent(const struct call *call);
-/* A command in the background has ended. */
+/* Logs that a background command has ended. */
 void record_command_over(struct connection *conn, const struct command *c);
-/* A child's client has come, or gone. Static. */
+/* Logs that a child's client has come or left. verdict must be static. */
 void record_client(struct connection *conn, const char *verdict);
-/* What commands of that client reached and were refused since the last time. */
+/* Logs what the client's commands reached, and what they were refused, since the last time. */
 void record_news(struct connection *conn);
-/* The same for the last time: also what the proxy has not said yet, and what there was no room for. */
+/* Like record_news(), for the last time: also asks the proxy for what it has not reported yet,
+ * and logs the number of events that were left out. */
 void record_last_news(struct connection *conn);
 
-/* The times of tools[i]. */
+/* Returns the latencies of tools[i]. */
 const struct latency *record_latency(const struct record *record, size_t i);
 
 #endif

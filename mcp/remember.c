@@ -80,7 +80,7 @@ remember_seen(struct remembered *r, const char *asked, const char *path, const u
 		s = place_for(r);
 		s->path = memory_string(path);
 	}
-	/* What a link was asked by may lead elsewhere by now. */
+	/* The same path may have led elsewhere through a link before. */
 	for (size_t i = 0; i < r->n; i++) {
 		struct seen *other = &r->seen[i];
 

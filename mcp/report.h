@@ -1,4 +1,4 @@
-/* What the server is doing, put together for status.h: of each connection, and of the server. */
+/* What the server is doing, collected for status.h: for each connection, and for the server. */
 #ifndef KODA_MCP_REPORT_H
 #define KODA_MCP_REPORT_H
 

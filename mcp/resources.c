@@ -12,13 +12,14 @@
 #include "mcp/text.h"
 #include "mcp/uri.h"
 
-/* One resource goes out in one piece; read_file goes on where that ends. */
+/* A resource is sent in one piece; read_file continues where this ends. */
 #define RESOURCE_BYTES_MAX (1u << 20)
 #define PAGE               100
-/* How many directories one page may look into: a page of a tree of empty ones ends, too. */
+/* Maximum directories listed for one page, so that a page over a tree of empty directories ends
+ * too. */
 #define LISTS_MAX 1000
 #define DEPTH_MAX 64
-/* A path of Linux, and what JSON makes of it. */
+/* Maximum bytes of a cursor: a Linux path, with room for escapes. */
 #define CURSOR_MAX 8192
 
 #define OWED_READ ((4u << 20) / 3)
@@ -36,8 +37,8 @@ refuse(struct call *call, const struct koda_error *err)
 	if (err->code == KODA_INVALID || err->code == KODA_TOO_LARGE) {
 		call_refuse(call, RPC_INVALID_PARAMS, err->message, data);
 	} else if (err->code == KODA_POLICY_DENIED || err->code == KODA_IO) {
-		/* Refused or not there: a client can do as much with either. Where there are rounds, that has no code of its
-		 * own any more. */
+		/* A refused file is reported like a missing one: a client can do as much with
+		 * either. With rounds, neither has an error code of its own. */
 		call_refuse(call,
 		    call->conn->version->rounds ? RPC_INVALID_PARAMS : RPC_NO_RESOURCE,
 		    err->message, data);
@@ -135,16 +136,17 @@ resources_read(struct connection *conn, struct batch *batch, const struct rpc *r
 /* ---- list ---- */
 
 /*
- * A page of a walk over the tree, in the order of bytes, a directory where its name stands. The cursor is the path that the
- * page before ended with, so nothing is kept between pages, and what changes between them does no harm. Names that begin
- * with a dot are left out: what is there is seldom meant, and resources/read takes it all the same.
+ * One page of a walk over the tree, in byte order, with a directory at the position of its name.
+ * The cursor is the path that the page before ended with, so nothing is kept between pages, and
+ * changes between them do no harm. Names that begin with a dot are left out: they are seldom meant,
+ * and resources/read accepts them anyway.
  */
 struct walk {
 	json_t *found;
 	char *dir;   /* below the root; "": the root */
-	char *after; /* go on behind this path; "": from the beginning */
+	char *after; /* continue after this path; "": from the beginning */
 	unsigned lists, depth;
-	/* Listings on the way down, so that coming up again does not list again. */
+	/* Listings on the way down, so that going back up does not list again. */
 	struct listing {
 		char *dir;
 		char **names;
@@ -191,7 +193,7 @@ join(const char *dir, const char *name)
 	return t.p;
 }
 
-/* A cursor is a path in the form of an URI: it may have any bytes. */
+/* Returns the cursor for a path: a URI, since a path may have any bytes. */
 static char *
 cursor_of(const char *path)
 {
@@ -252,8 +254,8 @@ end_page(struct call *call, const char *last)
 	call_answer(call, result);
 }
 
-/* Would a walk that ended with `after` have come to what is at path, or below the directory there, already? The order is
- * that of names, level by level. */
+/* Compares two paths in the order of the walk, which compares names level by level. Returns 0 or
+ * less if a walk that ended with `after` has already been at path. */
 static int
 compare_levels(const char *path, const char *after)
 {
@@ -285,7 +287,7 @@ on_listing(void *data, const struct koda_result *result, const struct koda_error
 		refuse(call, err);
 		return;
 	}
-	/* One that is gone by now, or may not be looked into, has nothing to be listed. */
+	/* A directory that is gone, or may not be read, has nothing to list. */
 	if (err == NULL) {
 		l->dir = memory_string(walk->dir);
 		l->names = memory_zero(result->n_entries * sizeof(*l->names));
@@ -306,7 +308,7 @@ on_listing(void *data, const struct koda_result *result, const struct koda_error
 	walk_on(call);
 }
 
-/* Is the directory at path worth looking into: is anything behind `after` in it? */
+/* Returns whether the directory at path can hold anything that comes after `after`. */
 static bool
 leads_on(const char *path, const char *after)
 {

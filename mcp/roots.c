@@ -6,7 +6,7 @@
 #include "mcp/text.h"
 #include "mcp/uri.h"
 
-/* Is inner outer itself, or below it? */
+/* Returns whether inner is outer, or below it. */
 static bool
 contains(const char *outer, const char *inner)
 {
@@ -63,8 +63,8 @@ roots_ask(struct connection *conn)
 {
 	if (!conn->has_roots)
 		return;
-	/* One at a time: who says that they have changed, and never which they are, is not to make us hold a question each
-	 * time. */
+	/* One question at a time: a client that reports changes but never answers must not make
+	 * us hold a question for each report. */
 	conn->roots_changed = conn->roots_asked;
 	if (!conn->roots_asked)
 		connection_ask(conn, "roots/list", NULL, on_roots, conn);

@@ -1,13 +1,13 @@
 /*
- * The client's roots. The root is the one that the server was started with, and nothing that a client says widens it:
- * what it tells is only held against that, to warn when the two do not fit.
+ * The client's roots. The root is the one that the server was started with, and nothing that a
+ * client says widens it: the client's roots are only compared with it, to warn if they do not fit.
  */
 #ifndef KODA_MCP_ROOTS_H
 #define KODA_MCP_ROOTS_H
 
 #include "mcp/connection.h"
 
-/* If the client has some. */
+/* Asks the client for its roots, if it has any. */
 void roots_ask(struct connection *conn);
 
 #endif

@@ -18,8 +18,8 @@ bad(struct rpc *ret, enum rpc_code code, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Before anything recurses or allocates: no more brackets are open at once than we go down, and no more values begin than
- * there is memory for. NULL, or what is wrong. */
+/* Checks the limits before anything recurses or allocates: the number of open brackets, and the
+ * number of values. Returns NULL, or what is wrong. */
 static const char *
 is_too_much(const char *p, size_t len)
 {
@@ -61,11 +61,12 @@ rpc_parse(const char *line, size_t len, struct rpc *ret)
 		bad(ret, RPC_PARSE, "%s", why);
 		return NULL;
 	}
-	/* A key that stands twice means what each reader likes; numbers that do not fit are refused likewise. */
+	/* Duplicate keys are rejected because readers differ about their meaning; so are numbers
+	 * that do not fit. */
 	value =
 	    json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &err);
 	if (value == NULL) {
-		/* Without what it is near to: those bytes are anybody's. */
+		/* Leave out the text near the error: those bytes can be anything. */
 		char *near = strstr(err.text, " near ");
 
 		if (near != NULL)
@@ -82,7 +83,7 @@ rpc_is_id(const json_t *value)
 	    (json_is_string(value) && json_string_length(value) <= RPC_ID_MAX);
 }
 
-/* One that can be named: no NUL ends it early. */
+/* Returns the method's name, or NULL if it is not a string or contains NUL. */
 static const char *
 method_of(const json_t *message)
 {
@@ -130,7 +131,7 @@ read_object(const json_t *message, struct rpc *ret)
 	} else if ((ret->method = method_of(message)) == NULL) {
 		bad(ret, RPC_INVALID_REQUEST, "method is not a name");
 	} else if (params != NULL && !json_is_object(params)) {
-		/* Positional ones are JSON-RPC, too, but no method here has any. */
+		/* JSON-RPC allows positional params too, but no method here has any. */
 		bad(ret, ret->id != NULL ? RPC_INVALID_PARAMS : RPC_INVALID_REQUEST,
 		    "params is not an object");
 	} else {
@@ -189,7 +190,7 @@ rpc_error(const json_t *id, enum rpc_code code, const char *why, json_t *data)
 	json_t *message = answer_new(id), *error = json_object();
 
 	json_object_set_new_nocheck(error, "code", json_integer(code));
-	/* It may name what a client sent, and be cut in the middle of a character. */
+	/* It may quote what a client sent, cut in the middle of a character. */
 	json_object_set_new_nocheck(error, "message", text_json_string(why));
 	if (data != NULL)
 		json_object_set_new_nocheck(error, "data", data);

@@ -1,6 +1,7 @@
 /*
- * JSON-RPC 2.0, one message: a line becomes a request, a notification or a response, or the error that the standard has
- * for what it is instead. Pure: knows no method. What is here holds before anybody looks at a member.
+ * One JSON-RPC 2.0 message: turns a line into a request, a notification or a response, or into the
+ * error that the standard defines for it. Pure: knows no method. The checks here are done before
+ * any other code reads a member.
  */
 #ifndef KODA_MCP_RPC_H
 #define KODA_MCP_RPC_H
@@ -16,19 +17,20 @@ enum rpc_code {
 	RPC_NO_METHOD = -32601,
 	RPC_INVALID_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
-	/* Of the Model Context Protocol. */
+	/* Defined by the Model Context Protocol. */
 	RPC_NO_RESOURCE = -32002,
 	RPC_NO_VERSION = -32022,
 };
 
-/* Arguments and schemas are a few levels deep; what recurses over a message recurses no deeper than this. */
+/* Arguments and schemas are a few levels deep; code that recurses over a message goes no deeper
+ * than this. */
 #define RPC_DEPTH_MAX 64
-/* A value of two bytes takes some hundred when it is parsed: a line of nothing else would take a gigabyte. Above what a
- * batch of large edits has. */
+/* A value of two bytes takes some hundred bytes when parsed: a line of nothing else would take a
+ * gigabyte. This is more than a batch of large edits has. */
 #define RPC_VALUES_MAX (1u << 16)
-/* An id is held, and echoed, for as long as its request runs. */
+/* An id is held for as long as its request runs, and echoed. */
 #define RPC_ID_MAX 256
-/* As many as a client has reason to put into one line. */
+/* As many messages as a client has reason to put into one line. */
 #define RPC_BATCH_MAX 64
 
 enum rpc_kind {
@@ -39,30 +41,33 @@ enum rpc_kind {
 	RPC_BAD,
 };
 
-/* What points to JSON is borrowed from what was parsed. */
+/* Pointers to JSON are borrowed from the parsed value. */
 struct rpc {
 	enum rpc_kind kind;
-	const json_t *id;   /* request, response; bad: NULL where it is not known */
+	const json_t *id;   /* request, response; bad: NULL if unknown */
 	const char *method; /* request, notification; without NUL */
 	json_t *params;     /* an object, or NULL */
-	json_t *result;     /* response; NULL: it is an error */
+	json_t *result;     /* response; NULL: an error */
 	json_t *error;      /* response */
 	enum rpc_code code; /* bad */
 	char why[160];      /* bad: one sentence */
 };
 
-/* The value of a line, to be released, or NULL with *ret saying what is bad about it. */
+/* Returns the value of a line, which the caller releases, or NULL with *ret saying what is wrong
+ * with it. */
 json_t *rpc_parse(const char *line, size_t len, struct rpc *ret);
-/* What message means: the value of a line, or one of a batch's. */
+/* Classifies message, the value of a line or of a member of a batch. */
 void rpc_read(const json_t *message, struct rpc *ret);
 
-/* New values. id NULL: null. result, params, data are stolen; params and data may be NULL. */
+/* Return new values. id NULL: null. result, params and data are stolen; params and data may be
+ * NULL. */
 json_t *rpc_result(const json_t *id, json_t *result);
 json_t *rpc_error(const json_t *id, enum rpc_code code, const char *why, json_t *data);
 json_t *rpc_notification(const char *method, json_t *params);
 json_t *rpc_request(json_int_t id, const char *method, json_t *params);
 
-/* Is it a string or an integer, and not too long to be held? For ids and progress tokens. */
+/* Returns whether value is a string or an integer, and short enough to be held. For ids and
+ * progress tokens. */
 bool rpc_is_id(const json_t *value);
 
 #endif

@@ -19,18 +19,19 @@
 #include "mcp/fault.h"
 
 #define DIR_NAME "koda-sandbox"
-/* "/tmp/" and what it is called there, with a uid. */
+/* The name of our directory, which has the uid in it in /tmp. */
 #define OWN_NAME_SIZE 32
 /* NAME.KIND */
 #define FILE_NAME_SIZE 64
-/* Another server that ends takes the directory away between our making it and our making something in it. */
+/* Retries, because another server that ends may remove the directory between our creating it and
+ * our creating something in it. */
 #define TRIES 100
 
 struct runtime {
 	int base, dir, lock;
-	char base_name[OWN_NAME_SIZE]; /* of dir, in base */
+	char base_name[OWN_NAME_SIZE]; /* name of dir in base */
 	char name[RUNTIME_NAME_LEN + 1];
-	char kinds[RUNTIME_KINDS][FILE_NAME_SIZE]; /* the sockets that were made */
+	char kinds[RUNTIME_KINDS][FILE_NAME_SIZE]; /* the sockets created */
 	size_t n_kinds;
 };
 
@@ -53,7 +54,7 @@ runtime_random(void *ret, size_t n)
 
 /* ---- the directory ---- */
 
-/* An absolute path, through no link. -1 with errno. */
+/* Opens an absolute path without following links. Returns -1 with errno on failure. */
 static int
 open_without_links(const char *path)
 {
@@ -98,7 +99,8 @@ is_ours(int fd, mode_t not_allowed)
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & not_allowed) == 0;
 }
 
-/* The directory that ours is in, and what ours is called there. -1 with *err set. */
+/* Opens the parent of our directory, and returns the name of our directory in it in ret_name.
+ * Returns -1 with *err set on failure. */
 static int
 open_base(char ret_name[OWN_NAME_SIZE], struct koda_error *err)
 {
@@ -111,7 +113,8 @@ open_base(char ret_name[OWN_NAME_SIZE], struct koda_error *err)
 			snprintf(ret_name, OWN_NAME_SIZE, DIR_NAME);
 			return base;
 		}
-		/* Somebody else's (sudo keeps the variable), or one that others write: not for secrets. */
+		/* It belongs to another user (sudo keeps the variable), or others may write it:
+		 * not for secrets. */
 		if (base >= 0)
 			close(base);
 	}
@@ -122,7 +125,7 @@ open_base(char ret_name[OWN_NAME_SIZE], struct koda_error *err)
 	return base;
 }
 
-/* -1 with *err set; with KODA_OK when there is none. */
+/* Opens our directory. Returns -1 with *err set on failure; KODA_OK means that there is none. */
 static int
 open_own(int base, const char *name, struct koda_error *err)
 {
@@ -199,7 +202,7 @@ runtime_visit(int dir, runtime_name_fn *fn, void *data)
 
 /* ---- a server ---- */
 
-/* What is there under a dead server's name, whatever it is. */
+/* Removes everything under a dead server's name, of whatever type. */
 static void
 remove_files(int dir, const char *name)
 {
@@ -213,7 +216,7 @@ remove_files(int dir, const char *name)
 	}
 }
 
-/* The lock goes last: without it nobody would look for the rest. */
+/* Removes a dead server's files, the lock last: without it no server would look for the rest. */
 static int
 sweep_one(void *data, const char *name)
 {
@@ -231,8 +234,9 @@ sweep_one(void *data, const char *name)
 }
 
 /*
- * Between its making and its locking somebody who sweeps may take it for a dead one's; then it has no name any more when
- * we have locked it. 0, 1: again; -1 with errno.
+ * Between the creation of the lock file and the flock, another server's sweep may take it for a
+ * dead server's and remove it; then it has no name when we have locked it. Returns 0, 1 to try
+ * again, or -1 with errno.
  */
 static int
 take_name(struct runtime *rt)
@@ -255,7 +259,7 @@ take_name(struct runtime *rt)
 	return 1;
 }
 
-/* 0, 1: again; -1 with *err set. */
+/* Returns 0, 1 to try again, or -1 with *err set. */
 static int
 settle(struct runtime *rt, struct koda_error *err)
 {
@@ -324,7 +328,7 @@ runtime_free(struct runtime *rt)
 	}
 	if (rt->dir >= 0) {
 		close(rt->dir);
-		/* Not empty: others are there. */
+		/* Fails if the directory is not empty: other servers are there. */
 		unlinkat(rt->base, rt->base_name, AT_REMOVEDIR);
 	}
 	if (rt->base >= 0)
@@ -340,7 +344,8 @@ runtime_name(const struct runtime *rt)
 
 /* ---- sockets ---- */
 
-/* By the directory's descriptor: a path of any length fits, and none is resolved twice. */
+/* Addresses a file through the directory's descriptor, so that a path of any length fits and
+ * none is resolved twice. */
 static void
 address(struct sockaddr_un *ret, int dir, const char *file)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where in the value: a chain on the stack, from the inside out. */
+/* The position in the value: a chain on the stack, from the inside out. */
 struct at {
 	const struct at *up;
 	const char *key; /* NULL: index */
@@ -117,7 +117,7 @@ holds_array(const json_t *schema, const json_t *value, const struct at *at,
 	return true;
 }
 
-/* JSON Schema counts characters. */
+/* Returns the length in characters, as JSON Schema counts them. */
 static size_t
 length_of(const json_t *string)
 {

@@ -13,8 +13,8 @@
 #include "mcp/record.h"
 #include "shared/base/clock.h"
 
-/* After the end of its input a client still gets what is under way, if it does not take long: a client that closes us
- * waits about two seconds before it uses force. */
+/* After the end of its input a client still gets the answers under way, if they do not take
+ * long: a client that closes us waits about two seconds before it uses force. */
 #define LEAVING_MS 1500
 #define FDS_EACH   3
 
@@ -24,10 +24,10 @@ struct client {
 	server_ended_fn *ended;
 	void *data;
 	bool done;
-	struct koda_error *why; /* NULL: nothing is wrong with it */
-	bool prepared;          /* the slot was acquired, or tried */
-	uint64_t leaving_till;  /* 0: it is not leaving */
-	size_t first;           /* of its descriptors in the poll set */
+	struct koda_error *why; /* NULL: no error */
+	bool prepared;          /* acquiring the slot was tried */
+	uint64_t leaving_till;  /* 0: its input is still open */
+	size_t first;           /* index of its descriptors in the poll set */
 };
 
 void
@@ -87,7 +87,7 @@ server_visit(const struct server *server, void (*fn)(void *data, const struct co
 		fn(data, c->conn);
 }
 
-/* ---- what is waited for ---- */
+/* ---- waiting ---- */
 
 static void
 add_fd(struct server *server, int fd, short events)
@@ -99,7 +99,7 @@ add_fd(struct server *server, int fd, short events)
 	server->fds[server->n_fds++] = (struct pollfd){ .fd = fd, .events = events };
 }
 
-/* At most how long to wait. */
+/* Returns the time until which to wait at most. */
 static uint64_t
 prepare_client(struct server *server, struct client *client, uint64_t now)
 {
@@ -108,7 +108,8 @@ prepare_client(struct server *server, struct client *client, uint64_t now)
 
 	client->first = server->n_fds;
 	add_fd(server, connection_wants_input(conn) ? conn->in : -1, POLLIN);
-	/* Also when there is nothing to say: that nobody reads any more is told all the same. */
+	/* Also with nothing to write: poll() reports POLLERR even without events, when the
+	 * reader is gone. */
 	add_fd(server, conn->out, line_queued(&conn->queue) > 0 ? POLLOUT : 0);
 	add_fd(server, koda_session_fd(conn->ses), POLLIN);
 	if (client->leaving_till != 0 && client->leaving_till < until)
@@ -137,7 +138,7 @@ prepare(struct server *server)
 	return until - now < INT_MAX ? (int)(until - now) : INT_MAX;
 }
 
-/* ---- what is done then ---- */
+/* ---- serving ---- */
 
 static void
 serve_client(struct server *server, struct client *client)
@@ -159,7 +160,8 @@ serve_client(struct server *server, struct client *client)
 	connection_write(conn);
 }
 
-/* Has the client what it waited for, or too long? */
+/* Ends the client if its output has failed, or if, after the end of its input, it has all its
+ * answers or has waited too long. */
 static void
 look_at_end(struct client *client, uint64_t now)
 {
@@ -177,7 +179,7 @@ look_at_end(struct client *client, uint64_t now)
 		client->leaving_till = now + LEAVING_MS;
 	if (!all_read)
 		return;
-	/* Nobody is there to be asked any more. */
+	/* The input has ended, so no question can be answered. */
 	connection_stop_asking(conn);
 	if (conn->n_calls == 0 && line_queued(&conn->queue) == 0)
 		client->done = true;
@@ -210,7 +212,7 @@ free_one(struct server *server)
 	return c != NULL;
 }
 
-/* The end of one may be the end of others. */
+/* Restarts after each one, because its end may end others. */
 static void
 free_done(struct server *server)
 {
@@ -219,8 +221,9 @@ free_done(struct server *server)
 }
 
 /*
- * After initialize has been answered: building the kernel sandbox takes longer than the start may. So the first call finds
- * it there, and a machine that cannot do what the mode promises is told of before anything is asked for.
+ * Acquires the slot after initialize has been answered: building the kernel sandbox takes longer
+ * than the start may. So the first call finds it ready, and a machine that cannot do what the mode
+ * promises is reported before the first request needs it.
  */
 static int
 prepare_slot(struct client *client, struct koda_error *err)
@@ -234,7 +237,8 @@ prepare_slot(struct client *client, struct koda_error *err)
 		return 0;
 	connection_log(conn, LEVEL_CRITICAL, err->message);
 	connection_write(conn);
-	/* What will not be otherwise next time ends it; else the call that needs it says why. */
+	/* An error that will not go away ends the client; otherwise the call that needs the slot
+	 * reports it. */
 	return err->code == KODA_UNSUPPORTED || err->code == KODA_INVALID ? -1 : 0;
 }
 
@@ -263,7 +267,8 @@ serve_all(struct server *server, struct koda_error *err)
 static void
 serve_watches(struct server *server, size_t first)
 {
-	/* One may take itself, or others, away: what it was in the poll set is found by its descriptor. */
+	/* A callback may remove its own watch, or others, so each is looked up by its
+	 * descriptor. */
 	for (size_t i = first; i < server->n_fds; i++) {
 		struct server_watch *w = server->watches;
 
@@ -272,8 +277,9 @@ serve_watches(struct server *server, size_t first)
 		if (w == NULL || server->fds[i].revents == 0)
 			continue;
 		w->ready(w, server->fds[i].revents);
-		/* Who has gone makes room for who comes in the same turn, with the same token maybe: the door is the first
-		 * that was watched, and so the last here. */
+		/* A client that has gone makes room for one that connects in the same turn,
+		 * maybe with the same token: the endpoint was watched first, and so comes last
+		 * here. */
 		free_done(server);
 	}
 }
@@ -305,8 +311,8 @@ turn(struct server *server, struct koda_error *err)
 	return 0;
 }
 
-/* From a descriptor: a handler could interrupt the library in the middle of something. SIGPIPE is blocked, too, and read by
- * nobody: a write tells EPIPE. */
+/* Signals are read from a descriptor, because a handler could interrupt the library in the
+ * middle of something. SIGPIPE is blocked too, but not read: a write returns EPIPE. */
 static int
 open_signals(void)
 {

@@ -54,7 +54,7 @@ number(uint64_t value)
 	return json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX);
 }
 
-/* A row of the list; NULL when it has no room. */
+/* Adds a row to the list. Returns NULL if there is no room. */
 static json_t *
 add_row(struct status_snapshot *snapshot, const char *list)
 {
@@ -88,7 +88,8 @@ status_add_session(struct status_snapshot *snapshot, const struct status_session
 	json_object_set_new(row, "violations", number(session->violations));
 }
 
-/* Resident memory in KiB, 0 when the process is gone: the second number there, in pages. */
+/* Returns the resident memory in KiB, or 0 if the process is gone. It is the second number in
+ * statm, in pages. */
 static uint64_t
 resident_kib(pid_t pid)
 {
@@ -183,7 +184,7 @@ status_print(status_fill_fn *fill, void *data)
 	return ret;
 }
 
-/* ---- who looks ---- */
+/* ---- clients ---- */
 
 static void
 drop(struct client *client)
@@ -194,7 +195,7 @@ drop(struct client *client)
 	*client = (struct client){ .fd = -1 };
 }
 
-/* What fits now; the rest when it is read. */
+/* Sends what fits now; the rest follows when the client has read. */
 static void
 send_some(struct client *client)
 {
@@ -282,7 +283,7 @@ status_dispatch(struct status *status)
 	set_timer(status);
 }
 
-/* ---- its life ---- */
+/* ---- creation and end ---- */
 
 struct status *
 status_new(struct runtime *rt, status_fill_fn *fill, void *data, struct koda_error *err)

@@ -16,7 +16,7 @@
 
 struct server {
 	char name[RUNTIME_NAME_LEN + 1];
-	int fd; /* -1: it has said all */
+	int fd; /* -1: it has sent everything */
 	char *text;
 	size_t len;
 };
@@ -27,7 +27,7 @@ struct reading {
 	size_t n;
 };
 
-/* A piece of an answer. */
+/* The size of one read of an answer. */
 #define CHUNK 65536
 
 static int
@@ -40,7 +40,7 @@ connect_to(void *data, const char *name)
 	if (reading->n == STATUS_SERVERS_MAX)
 		return 1;
 	fd = runtime_connect(reading->dir, name, RUNTIME_STATUS, SOCK_STREAM | SOCK_NONBLOCK);
-	/* Its queue is full: it lives, and does not look. */
+	/* EAGAIN: its queue is full. The server is running, but does not answer. */
 	if (fd < 0 && errno != EAGAIN)
 		return 0;
 	*server = (struct server){ .fd = fd };
@@ -105,7 +105,7 @@ by_pid(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Another version's, or one that was cut off, is as good as none. */
+/* Returns the server's object, or NULL for one of another version or one that was cut off. */
 static json_t *
 object_of(const struct server *server)
 {

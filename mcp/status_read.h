@@ -1,4 +1,4 @@
-/* The snapshots of all servers of the user that live: what `koda-sandbox top` shows. */
+/* The snapshots of all running servers of the user, which `koda-sandbox top` shows. */
 #ifndef KODA_MCP_STATUS_READ_H
 #define KODA_MCP_STATUS_READ_H
 
@@ -6,12 +6,14 @@
 
 #include "include/koda/sandbox.h"
 
-/* Servers of one user; more than that is something else gone wrong. */
+/* Servers of one user; a larger number means that something else is wrong. */
 #define STATUS_SERVERS_MAX 256
-/* All of them together have so long to answer: one that was stopped is shown as silent, and does not hold up the rest. */
+/* The time in which all servers have to answer: a stopped one is shown as silent, and does not
+ * hold up the rest. */
 #define STATUS_WAIT_MS 1000
 
-/* An array, by process id: each server's object, or {"name": ..., "silent": true}. NULL with *err set. */
+/* Returns an array, ordered by process id: each server's object, or {"name": ..., "silent":
+ * true}. NULL with *err set on failure. */
 json_t *status_read_all(struct koda_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A text that grows, and foreign bytes as part of one or as JSON. */
+/* A growing text, and foreign bytes as part of a text or as JSON. */
 #ifndef KODA_MCP_TEXT_H
 #define KODA_MCP_TEXT_H
 
@@ -11,23 +11,25 @@
 #include "include/koda/sandbox.h"
 
 struct text {
-	char *p; /* NULL: empty; no NUL behind it */
+	char *p; /* NULL: empty; not NUL-terminated */
 	size_t len, size;
-	bool cut; /* something is left out of it that a person is asked about */
+	bool cut; /* something that a person is asked about was left out */
 };
 
 void text_add(struct text *t, const void *data, size_t len);
 void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* For a person's eyes: what deceives them is escaped. tabs: in the lines of a file. */
+/* For a person's eyes: misleading characters are escaped. tabs: keep tabs, for the lines of a
+ * file. */
 void text_show(struct text *t, const void *data, size_t len, bool tabs);
-/* The same, of what a person is asked about (show/asked.h); a line may be cut. */
+/* The same for what a person is asked about (show/asked.h); text_ask_line() may cut the line. */
 void text_ask(struct text *t, const void *data, size_t len);
 void text_ask_line(struct text *t, const void *data, size_t len);
-/* For functions that put text somewhere. */
+/* text_add() for functions that take a callback to write text; to is a struct text. */
 void text_put(void *to, const void *data, size_t len);
 void text_show_string(struct text *t, const char *s);
 void text_done(struct text *t);
-/* As JSON string, whatever is no UTF-8 in it replaced by U+FFFD; the text is empty then. */
+/* Returns the text as a JSON string, with invalid UTF-8 replaced by U+FFFD, and empties the
+ * text. */
 json_t *text_json(struct text *t);
 
 json_t *text_json_bytes(const void *data, size_t len);
@@ -36,10 +38,10 @@ json_t *text_json_base64(const void *data, size_t len);
 
 #define TEXT_DIGEST_SIZE (2 * KODA_DIGEST_BYTES + 1)
 void text_digest(char out[TEXT_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES]);
-/* 64 hexadecimal digits. */
+/* Parses 64 hexadecimal digits. */
 bool text_parse_digest(const char *s, uint8_t ret[KODA_DIGEST_BYTES]);
 
-/* "regular", "directory" ... */
+/* Returns "regular", "directory" ... */
 const char *text_file_type(enum koda_file_type type);
 const char *text_mode(enum koda_mode mode);
 

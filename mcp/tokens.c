@@ -13,7 +13,7 @@ forget(struct token *token)
 	explicit_bzero(token, sizeof(*token));
 }
 
-/* Six bits a letter; behind the last byte there are zeros. */
+/* Six bits per letter; the bits after the last byte are zero. */
 static void
 make_secret(char ret[TOKEN_SECRET_LEN])
 {
@@ -56,7 +56,7 @@ tokens_redeem(struct tokens *tokens, const char secret[TOKEN_SECRET_LEN], int64_
 {
 	struct token *found = NULL;
 
-	/* All of them, each to its end. */
+	/* Compares with all tokens, each in full, so that timing reveals nothing. */
 	for (size_t i = 0; i < TOKENS_MAX; i++) {
 		struct token *token = &tokens->all[i];
 		bool same = digest_same_secret(token->secret, secret, TOKEN_SECRET_LEN);

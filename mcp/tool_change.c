@@ -1,4 +1,5 @@
-/* write_file, edit_file, move, remove: what changes something, after whoever has to be asked has been. */
+/* write_file, edit_file, move, remove: the tools that change something, after the user has
+ * approved it where that is required. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +12,10 @@
 #include "mcp/tools.h"
 
 struct change {
-	struct koda_op op; /* what it points to is the call's arguments, and this */
+	struct koda_op op; /* points into the call's arguments and this struct */
 	struct koda_edit *edits;
 	uint8_t guard[KODA_DIGEST_BYTES];
-	bool guard_asked; /* the caller's own, not what was remembered */
+	bool guard_asked; /* the guard is the caller's own, not the remembered digest */
 };
 
 static void
@@ -39,7 +40,7 @@ change_new(struct call *call, enum koda_op_kind kind, unsigned flags)
 	return change;
 }
 
-/* False: the call has failed. */
+/* Returns false if the call has failed. */
 static bool
 take_guard(struct call *call, struct change *change)
 {
@@ -147,7 +148,8 @@ tell_removal(struct call *call, const struct koda_result *result)
 
 static void on_changed(void *data, const struct koda_result *result, const struct koda_error *err);
 
-/* The client has changed it itself meanwhile, by another call: then that is what it has last seen. */
+/* Tries again if the client itself has changed the file meanwhile by another call: then that
+ * content is what it has last seen. */
 static bool
 go_on_from_own(struct call *call, struct change *change, const struct koda_error *err)
 {
@@ -169,7 +171,7 @@ remedy_of(const struct change *change, const struct koda_error *err)
 {
 	if (err->code != KODA_CONFLICT)
 		return NULL;
-	/* Of several that are there the file being another is the least likely reason. */
+	/* If old occurs several times, a changed file is the least likely reason. */
 	if (strcmp(err->rule, "old_repeated") == 0)
 		return "Make old longer, so that it says which one, or set all.";
 	if (strcmp(err->rule, "old_missing") == 0)
@@ -208,13 +210,15 @@ on_before(void *data, const struct koda_result *result, const struct koda_error 
 	struct call *call = data;
 	struct change *change = call->state;
 
-	/* What the log says was there is then what was replaced, or nothing is. */
+	/* Guards the change with this digest, so that the log's "before" is what was replaced,
+	 * or nothing is replaced. */
 	if (err == NULL && result->has_digest)
 		remember_guard(change, result->digest);
 	approval_submit(call, &change->op, on_changed);
 }
 
-/* The audit log tells what was there before: an edit says so by itself, and what is guarded. */
+/* The audit log has the digest from before the change: an edit returns it anyway, and a guarded
+ * change has it already. */
 static void
 submit(struct call *call, struct change *change)
 {
@@ -238,13 +242,14 @@ on_place(void *data, const struct koda_result *result, const struct koda_error *
 	struct call *call = data;
 	struct change *change = call->state;
 
-	/* What is wrong with the path the change itself says best. */
+	/* The change itself reports best what is wrong with the path. */
 	if (err == NULL)
 		remember_guard(change, remember_find(call->conn->remembered, result->path));
 	submit(call, change);
 }
 
-/* A file that was read is changed only as it was read. It may have been read by another name. */
+/* A file that was read is changed only if it is still as it was read. It may have been read by
+ * another name. */
 static void
 guard_and_submit(struct call *call, struct change *change)
 {

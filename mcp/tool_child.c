@@ -14,7 +14,7 @@
 
 /* ---- open_child ---- */
 
-/* False: the call has failed. */
+/* Returns false if the call has failed. */
 static bool
 take_rules(struct call *call, const char *key, struct child_rules *ret)
 {
@@ -29,7 +29,7 @@ take_rules(struct call *call, const char *key, struct child_rules *ret)
 			tool_fail(call, KODA_INVALID, "%s[%zu]: has a NUL in it", key, i);
 			return false;
 		}
-		ret->rule[ret->n++] = text; /* no more than the schema lets through */
+		ret->rule[ret->n++] = text; /* the schema limits their number */
 	}
 	return true;
 }
@@ -48,7 +48,8 @@ wanted_mode(const struct call *call)
 	return KODA_AUTO;
 }
 
-/* The program that runs here: the child's client finds no other one by chance. */
+/* Uses the path of the running program, so that the child's client does not find another one by
+ * chance. */
 static json_t *
 command_line(const char *token, json_t **ret_words)
 {
@@ -112,14 +113,15 @@ open_at(struct call *call, const char *root)
 }
 
 /*
- * Some places are protected by what is around them: the configuration of a git directory, for one, by its being in one. Who
- * begins inside does not see around him, so nobody does. Asked for is what would be protected in each directory from the
- * subdirectory up to the root.
+ * Some places are protected because of the directories around them: the configuration of a git
+ * directory, for example. A session whose root is inside does not see those directories, so it
+ * would not protect the place. So the parent's session is asked what would be protected in each
+ * directory from the subdirectory up to the root.
  */
 struct opening {
 	char *root;
-	size_t len;   /* of the directory that is looked at */
-	size_t probe; /* of the names in it */
+	size_t len;   /* of the path of the directory being probed */
+	size_t probe; /* index of the name probed in it */
 };
 
 static void
@@ -164,7 +166,7 @@ look_around(struct call *call)
 			o->len--;
 		o->len -= o->len > 0;
 	}
-	/* Nobody would hear of the token. */
+	/* The token would reach no client. */
 	if (call->mute) {
 		tool_fail(call, KODA_NOT_APPROVED, "cancelled");
 		return;
@@ -203,7 +205,7 @@ on_subdirectory(void *data, const struct koda_result *result, const struct koda_
 void
 tool_open_child(struct call *call)
 {
-	/* That it can be listed says that it is a directory, and which one the path leads to. */
+	/* Listing it shows that it is a directory, and which one the path leads to. */
 	const struct koda_op op = {
 		.kind = KODA_OP_LIST,
 		.path = tool_string(call, "subdirectory"),

@@ -14,14 +14,16 @@
 #include "shared/base/clock.h"
 #include "show/told.h"
 
-/* What its milliseconds fit into. The library has a tighter bound for what is waited for, and the policy may have one. */
+/* The largest number of seconds whose milliseconds fit. The library has a tighter limit for
+ * commands that are waited for, and the policy may have one. */
 #define TIMEOUT_SECS_MAX (UINT_MAX / 1000)
-/* With its NUL what the kernel takes as one argument of a program (MAX_ARG_STRLEN, of pages of 4 KiB). */
+/* With its NUL, the longest argument of a program that the kernel accepts (MAX_ARG_STRLEN, with
+ * pages of 4 KiB). */
 #define COMMAND_TEXT_MAX ((128u << 10) - 1)
-/* Of a command, in a list or a sentence: enough to know it again. */
+/* Bytes of a command in a list or a sentence: enough to recognise it. */
 #define SHOWN_MAX 200
 
-/* A run_command on its way. */
+/* A run_command under way. */
 struct run {
 	char *cwd; /* canonical; NULL: the root */
 	struct command *command;
@@ -36,7 +38,7 @@ free_run(void *state)
 	free(run);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static void
 show_command(struct text *t, const char *command)
@@ -76,7 +78,7 @@ violations_json(const struct koda_command_result *r)
 	return ret;
 }
 
-/* What is known of its end, or that there is none yet. */
+/* Adds what is known of the command's end, or that it is still running. */
 static void
 add_state(json_t *ret, const struct command *c)
 {
@@ -114,7 +116,7 @@ print_state(struct text *t, const struct command *c)
 		text_printf(t, "[ended by signal %d", r->signal);
 	else
 		text_printf(t, "[exit code %d", r->status);
-	/* That output was left out is said where it is missing. */
+	/* Output that was left out is reported where it is missing. */
 	if (r->hit != KODA_HIT_NONE && r->hit != KODA_HIT_OUTPUT)
 		text_printf(t, ", limit %s", koda_limit_hit_name(r->hit));
 	if (r->left_behind > 0)
@@ -136,7 +138,7 @@ print_stream(struct text *t, const char *head, const struct printed *p)
 		text_printf(t, "\n");
 }
 
-/* The sentences that the command line prints: the rule, the mode, and what to do. */
+/* Prints the same sentences as the command line: the rule, the mode, and what to do. */
 static void
 print_sentences(struct text *t, const struct command *c)
 {
@@ -150,7 +152,7 @@ print_sentences(struct text *t, const struct command *c)
 	free(told);
 }
 
-/* What it printed from there on, and how it stands. Takes ret. */
+/* Ends the call with the output and the state of the command. ret is stolen. */
 static void
 tell(struct call *call, const struct command *c, json_t *ret, const struct printed *out,
     const struct printed *err)
@@ -276,14 +278,14 @@ ask_and_start(struct call *call)
 		start(call);
 		return;
 	}
-	/* Nobody is asked for what cannot be run here anyway. */
+	/* The user is not asked about a command that cannot run here anyway. */
 	slot = connection_slot(conn, &err);
 	if (slot == NULL ||
 	    koda_slot_explain_command(slot, KODA_READ_ACCESS, cwd, &allowed, &rule, &err) < 0) {
 		tool_failed(call, &err, NULL);
 		return;
 	}
-	/* What runs may change a file between the look at the tree and the start. */
+	/* A running command may change a file between the look at the tree and the start. */
 	if (commands_run())
 		approval_lapse(conn);
 	approval_command(call, argv, cwd, NULL, tool_bool(call, "background"), on_answered);
@@ -336,15 +338,15 @@ tool_run_command(struct call *call)
 	else if (why != NULL)
 		tool_fail(call, KODA_INTERNAL, "%s", why);
 	else if (where.path != NULL)
-		/* As it will be shown, and remembered: without links. */
+		/* The path as it will be shown and remembered: without links. */
 		tool_submit(call, &where, on_directory);
 	else
 		ask_and_start(call);
 }
 
-/* ---- those in the background ---- */
+/* ---- background commands ---- */
 
-/* NULL: the call has failed. */
+/* Returns NULL if the call has failed. */
 static struct command *
 find(struct call *call)
 {
@@ -367,7 +369,7 @@ stream_json(const struct printed *p)
 	return ret;
 }
 
-/* From where the caller says, or from where the last call was. */
+/* Starts where the caller says, or where the last call ended. */
 static void
 tell_output(struct call *call, struct command *c)
 {

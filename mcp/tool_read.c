@@ -1,4 +1,4 @@
-/* read_file, list_directory, explain_access: what changes nothing. */
+/* read_file, list_directory, explain_access: the tools that change nothing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #define LINES_DEFAULT 2000
 #define BYTES_DEFAULT (64u << 10)
-/* More at once only fills a model's context; it can go on. */
+/* More at once only fills a model's context; it can read on from there. */
 #define READ_BYTES_MAX (256u << 10)
-/* What models take, and as base64 about what may be held for a client. */
+/* What models accept; as base64 it is about what may be held for a client. */
 #define IMAGE_BYTES_MAX (3u << 20)
 #define LIST_DEFAULT    1000
 
@@ -42,7 +42,7 @@ begin_read(const struct koda_result *result, const char *encoding)
 	return ret;
 }
 
-/* text is shown as it is, and a note behind it if there is more. */
+/* Ends the call with content, shown as it is and followed by a note if there is more. */
 static void
 end_read(struct call *call, json_t *ret, json_t *content, uint64_t offset, uint64_t count,
     bool more)
@@ -82,7 +82,7 @@ tell_bytes(struct call *call, const struct koda_result *result)
 		return;
 	}
 	len = t.len;
-	/* U+0000 is JSON, and yet many a reader cuts or refuses it. */
+	/* U+0000 is valid JSON, but many readers cut the text there or reject it. */
 	text = len == 0 || memchr(t.p, '\0', len) == NULL;
 	content = text ? json_stringn(len > 0 ? t.p : "", len) : NULL; /* NULL: it is not UTF-8 */
 	text = content != NULL;
@@ -185,7 +185,7 @@ on_read(void *data, const struct koda_result *result, const struct koda_error *e
 	const char *image = NULL;
 
 	if (err != NULL) {
-		/* What is gone has no content to be held against any more. */
+		/* A missing file has no content to compare with any more. */
 		remember_forget(call->conn->remembered, err->path);
 		tool_failed(call, err,
 		    err->code == KODA_IO && err->errnum == EISDIR ? "Use list_directory." : NULL);
@@ -210,7 +210,7 @@ on_read(void *data, const struct koda_result *result, const struct koda_error *e
 void
 tool_read_file(struct call *call)
 {
-	/* All of it: what is not small comes as a descriptor, so that costs nothing. */
+	/* Reads all of it: large content comes as a descriptor, so that costs nothing. */
 	const struct koda_op op = {
 		.kind = KODA_OP_READ,
 		.flags = KODA_DIGEST,
@@ -223,7 +223,7 @@ tool_read_file(struct call *call)
 
 /* ---- list_directory ---- */
 
-/* One of them, in both forms. types: one value for each, which all entries share. */
+/* Adds one entry in both forms. types has one value for each type, which all entries share. */
 static void
 add_entry(json_t *entries, struct text *t, const struct koda_entry *e, bool sizes,
     json_t *const *types)

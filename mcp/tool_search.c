@@ -1,4 +1,4 @@
-/* glob, grep, tree: beside everything else, a few at once; the others wait in line. */
+/* glob, grep, tree: they run beside everything else, a few at once; the others wait in a queue. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,29 +6,30 @@
 #include "mcp/text.h"
 #include "mcp/tools.h"
 
-/* Each is a process that reads as fast as it can. Below what the library takes of one slot. */
+/* Each is a process that reads as fast as it can. Below the library's limit for one slot. */
 #define SEARCHES_AT_ONCE 4
-/* Those in line included: what is owed for them stays below CONNECTION_HOLD_BYTES, so that a cancellation is always read. */
+/* Including those in the queue: the answers owed for them stay below CONNECTION_HOLD_BYTES, so
+ * that a cancellation is always read. */
 #define SEARCHES_MAX 64
 /* What a model reads at once; it can narrow its search. */
 #define SEARCH_TEXT_MAX (64u << 10)
-/* Of a line: more is generated code or data. */
+/* Columns of a line: longer lines are generated code or data. */
 #define SEARCH_COLUMNS 500
 #define LINES_DEFAULT  250
 #define NAMES_DEFAULT  1000
 #define DEPTH_DEFAULT  3
-/* Each is a sentence; that there are more is said by their number. */
+/* Maximum sentences about problems; the number of problems shows that there are more. */
 #define TROUBLES_TOLD 20
 
 struct search {
 	enum koda_search_kind kind;
 	bool has_context;
-	struct koda_search *handle; /* NULL: it is not its turn yet */
+	struct koda_search *handle; /* NULL: it is waiting for its turn */
 	struct text text, troubles;
 	json_t *list;  /* what was found */
-	json_t *file;  /* of list: whose lines come; NULL: none */
-	char *path;    /* below the place: of file */
-	uint64_t line; /* the last one told of it */
+	json_t *file;  /* the member of list whose lines are arriving; NULL: none */
+	char *path;    /* path of file below the place */
+	uint64_t line; /* the last line reported of file */
 	json_t *trouble_list;
 };
 
@@ -46,9 +47,10 @@ free_search(void *state)
 	free(s);
 }
 
-/* ---- what is found, as it comes ---- */
+/* ---- results as they arrive ---- */
 
-/* As the other tools take it: what the caller named, and what is below. */
+/* Adds the path as the other tools accept it: the place that the caller named, and the rest
+ * below it. */
 static void
 add_path(struct text *t, const struct call *call, const char *below)
 {
@@ -163,7 +165,7 @@ take_entry(struct call *call, struct search *s, const struct koda_found *f)
 	const bool dir = f->type == KODA_FILE_DIRECTORY;
 	json_t *entry;
 
-	/* Of a listing of some files only, a directory that has none of them. */
+	/* In a tree limited by a glob, skip a directory that has no matching files. */
 	if (dir && f->files == 0 && f->depth > 0 && tool_string(call, "glob") != NULL)
 		return;
 	entry = json_object();
@@ -309,7 +311,7 @@ on_cancel(struct call *call)
 {
 	struct connection *conn = call->conn;
 
-	/* Its state goes with it, and the search with that. */
+	/* This frees the call's state, and the search with it. */
 	call_answer(call, json_null());
 	start_next(conn);
 }
@@ -338,7 +340,7 @@ flags_of(const struct call *call, enum koda_search_kind kind)
 		{ "word", KODA_SEARCH_WORD },
 		{ "multiline", KODA_SEARCH_MULTILINE },
 	};
-	/* What "**" names is to be what a person means by it, without all of .git. */
+	/* "**" should match what a person means by it, which is not all of .git. */
 	unsigned flags = KODA_SEARCH_GLOBS_NARROW;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -391,7 +393,7 @@ start(struct call *call)
 		tool_failed(call, &err, NULL);
 }
 
-/* Who came first is last in the list. */
+/* Starts the searches whose turn it is. The oldest call is the last in the list. */
 static void
 start_next(struct connection *conn)
 {

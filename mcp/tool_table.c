@@ -1,4 +1,4 @@
-/* Every tool there is: a row each. */
+/* The table of all tools, one row each. */
 #include "mcp/tools.h"
 
 #define DIGEST_IN                                                                                  \
@@ -9,7 +9,7 @@
 	"\"integer\"},\"digest\":{\"type\":\"string\"},\"recovered\":{\"type\":\"boolean\"}"
 
 #define ID_IN "\"id\":{\"type\":\"string\",\"minLength\":1}"
-/* Of a command: how it stands. */
+/* The state of a command. */
 #define STATE                                                                                      \
 	"\"running\":{\"type\":\"boolean\"},\"exit_code\":{\"type\":\"integer\"},"                 \
 	"\"signal\":{\"type\":\"integer\"},\"limit\":{\"type\":\"string\",\"description\":"        \
@@ -33,7 +33,7 @@
 	    NEXT) "},\"required\":[\"id\","                                                        \
 		  "\"running\",\"duration_ms\",\"stdout\",\"stderr\"]}"
 
-/* Of a search: where, what is looked at, how much. */
+/* For a search: where, what to look at, how much. */
 #define SEARCH_IN                                                                                  \
 	"\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"                        \
 	"\"hidden\":{\"type\":\"boolean\",\"description\":\"names that begin with a dot, too\"},"  \
@@ -46,9 +46,10 @@
 	"\"items\":{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"           \
 	"\"reason\":{\"type\":\"string\"}},\"required\":[\"path\",\"reason\"]}}"
 
-/* What an answer takes that has no content in it. */
+/* The size of an answer without content. */
 #define OWED_SMALL (8u << 10)
-/* Commands run long, and what is owed for them keeps others from being read: what most of them print. */
+/* Commands run long, and a large amount owed for them would stop the reading of other requests:
+ * so this is what most of them print. */
 #define OWED_COMMAND (32u << 10)
 #define OWED_SEARCH  (32u << 10)
 #define OWED_LIST    (256u << 10)

@@ -10,12 +10,12 @@
 #include "mcp/schema.h"
 #include "mcp/text.h"
 
-/* A page of tools/list: as many as most clients take at once, and yet not all. */
+/* Tools per page of tools/list: as many as most clients take at once, but a limit. */
 #define PAGE 32
 
 static struct {
 	json_t *input, *output;
-} * schemas; /* of each row */
+} * schemas; /* one per row */
 
 static const json_t *
 parse(const char *text)
@@ -30,7 +30,7 @@ parse(const char *text)
 	return schema;
 }
 
-/* When the first client wants to know: until then they would only make the start slower. */
+/* Called when the first client needs the schemas: earlier they would only make the start slower. */
 static void
 load_schemas(void)
 {
@@ -114,7 +114,8 @@ tools_list(struct connection *conn, const json_t *cursor, const char **why)
 	size_t from = 0;
 	char next[24];
 
-	/* A cursor is the name of the first tool of its page: it stays right when the table grows. */
+	/* A cursor is the name of the first tool of its page, so it stays valid when the table
+	 * grows. */
 	if (cursor != NULL) {
 		const char *name = json_string_value(cursor);
 
@@ -139,7 +140,7 @@ tools_list(struct connection *conn, const json_t *cursor, const char **why)
 
 /* ---- calls ---- */
 
-/* About what a value holds: its strings are what can be large. */
+/* Returns roughly how many bytes a value holds: only its strings can be large. */
 static size_t
 bytes_of(const json_t *value)
 {
@@ -253,7 +254,7 @@ usual_remedy(const struct call *call, enum koda_code code)
 		    ? "Only the user can start the server in another mode."
 		    : "Do not try another way around it; tell the user if it is needed.";
 	case KODA_CONFLICT:
-		/* Of what is no file there is nothing to read. */
+		/* There is nothing to read again if it is not a file. */
 		return tool_string(call, "path") != NULL ? "Read the file again." : NULL;
 	case KODA_UNKNOWN:
 		return "Look at what is there now.";
@@ -297,7 +298,7 @@ tool_failed(struct call *call, const struct koda_error *err, const char *remedy)
 	json_object_set_new_nocheck(result, "content", text_content(&t));
 	json_object_set_new_nocheck(result, "isError", json_true());
 	json_object_set_new_nocheck(result, "_meta", meta);
-	/* One that failed for good is not asked again: the next call gets a new one. */
+	/* A slot that failed for good is not used again: a later call gets a new one. */
 	if (err->code == KODA_WORKER && (call->tool->flags & TOOL_APART) == 0)
 		connection_lost_slot(call->conn);
 	call_answer(call, result);

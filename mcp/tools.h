@@ -1,6 +1,7 @@
 /*
- * The tools, one row each, and what all of them share: schemas, arguments, results. A tool's run() gets a call whose
- * arguments hold to its schema, and ends it with one of the tool_ functions, at once or from a callback.
+ * The table of tools, and what all of them share: schemas, arguments, results. A tool's run() gets
+ * a call whose arguments match its schema, and ends it with one of the tool_ functions, at once or
+ * from a callback.
  */
 #ifndef KODA_MCP_TOOLS_H
 #define KODA_MCP_TOOLS_H
@@ -9,62 +10,66 @@
 
 enum tool_flags {
 	TOOL_READ_ONLY = 1 << 0,
-	TOOL_DESTRUCTIVE = 1 << 1, /* may take away what was there */
+	TOOL_DESTRUCTIVE = 1 << 1, /* may destroy what was there */
 	TOOL_IDEMPOTENT = 1 << 2,
 	TOOL_OPEN_WORLD = 1 << 3, /* reaches beyond this machine */
 	TOOL_MUTATES = 1 << 4,    /* refused in Plan, asked for in Safe */
-	TOOL_RUNS = 1 << 5,       /* asked for in Safe; in Plan what it runs can change nothing */
-	TOOL_APART = 1 << 6, /* served by a process of its own, whose death is not the slot's */
+	TOOL_RUNS = 1 << 5,       /* approval in Safe; in Plan what it runs can change nothing */
+	/* Served by a process of its own, whose death does not fail the slot. */
+	TOOL_APART = 1 << 6,
 };
 
 struct tool {
 	const char *name;
 	const char *title;
 	unsigned flags; /* enum tool_flags */
-	/* Few tokens: each conversation pays for all of them. What the mode means is added by the list. */
+	/* Few tokens: each conversation pays for all of them. The list adds what the mode means. */
 	const char *description;
-	const char *input;  /* JSON Schema: what is advertised is what is held */
+	const char *input;  /* JSON Schema: advertised and enforced */
 	const char *output; /* of the structured content */
-	size_t owed;        /* bytes that an answer takes, about; see CONNECTION_HOLD_BYTES */
+	size_t owed;        /* approximate bytes of an answer; see CONNECTION_HOLD_BYTES */
 	void (*run)(struct call *call);
 };
 
 extern const struct tool tools[];
 extern const size_t n_tools;
-/* The parsed schemas of tools[i]; the table's. */
+/* Return the parsed schemas of tools[i]; the table owns them. */
 const json_t *tools_input(size_t i);
 const json_t *tools_output(size_t i);
 
-/* tools/list; NULL with *why set. */
+/* Answers tools/list; NULL with *why set if the params are wrong. */
 json_t *tools_list(struct connection *conn, const json_t *cursor, const char **why);
-/* tools/call; NULL: it is answered, or will be. Else why its params are wrong. */
+/* Handles tools/call. Returns NULL if it is answered or will be, otherwise why its params are
+ * wrong. */
 const char *tools_call(struct connection *conn, struct batch *batch, const struct rpc *rpc);
 
 /* ---- the end of a call: each frees it ---- */
 
-/* structured is stolen; text is for the model: stolen too, and empty then. NULL: the structured content as JSON. */
+/* structured is stolen. text is for the model: it is taken too, and empty afterwards. NULL: use
+ * the structured content as JSON. */
 struct text;
 void tool_done(struct call *call, json_t *structured, struct text *text);
-/* The same with content of other kinds: an array of it, stolen. */
+/* Like tool_done(), with content of other kinds: an array of it, stolen. */
 void tool_done_content(struct call *call, json_t *structured, json_t *content);
-/* As a result that the model sees: what the library says, and what to do about it. remedy: a sentence, or NULL for the
- * usual one. */
+/* Ends the call with a result that the model sees: what the library reports, and what to do
+ * about it. remedy is a sentence, or NULL for the usual one. */
 void tool_failed(struct call *call, const struct koda_error *err, const char *remedy);
 void tool_fail(struct call *call, enum koda_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- arguments: what the schema has let through ---- */
+/* ---- arguments that the schema has let through ---- */
 
-/* NULL when it is not there. */
+/* Returns NULL if the argument is missing. */
 const char *tool_string(const struct call *call, const char *key);
 bool tool_bool(const struct call *call, const char *key);
-/* otherwise: when it is not there. */
+/* Returns `otherwise` if the argument is missing. */
 uint64_t tool_number(const struct call *call, const char *key, uint64_t otherwise);
-/* Every string argument that becomes a path: without NUL. False: the call has failed. */
+/* Checks that the string arguments that become paths have no NUL. Returns false if the call has
+ * failed. */
 bool tool_check_paths(struct call *call, const char *const *keys);
 
-/* Do op on the call's slot; done gets the call. Whatever fails before ends the call. For what changes something:
- * approval_submit(). */
+/* Does op on the call's slot; done gets the call. A failure before that ends the call. For
+ * operations that change something use approval_submit(). */
 void tool_submit(struct call *call, const struct koda_op *op, koda_done_fn *done);
 
 /* The rows' functions. */

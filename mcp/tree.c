@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* SipHash-2-4 (Aumasson and Bernstein): with a key that nobody knows, nobody finds two trees with the same sum. */
+/* SipHash-2-4 (Aumasson and Bernstein): without the secret key an attacker cannot find two trees
+ * with the same sum. */
 struct sip {
 	uint64_t v[4];
-	uint64_t tail; /* bytes that make no whole word yet */
+	uint64_t tail; /* bytes that do not fill a word yet */
 	uint64_t len;
 };
 
@@ -83,7 +84,8 @@ struct walk {
 	unsigned left;
 };
 
-/* Summed up, so that the order in which a directory tells its names does not matter. */
+/* Adds the entry's hash to a sum, so that the order in which a directory returns its entries
+ * does not matter. */
 static void
 add(struct walk *walk, ino_t dir, const char *name, const struct stat *st)
 {
@@ -114,7 +116,8 @@ is_entry(const char *name)
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Takes fd. One that may not be read, or is gone meanwhile, is known by its own facts. */
+/* Takes ownership of fd. A directory that may not be read, or has gone meanwhile, counts only by
+ * its own metadata. */
 static bool
 look_below(struct walk *walk, int fd, ino_t dir, unsigned depth)
 {

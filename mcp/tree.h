@@ -1,10 +1,12 @@
 /*
- * Has anything below a directory changed? A sum over all that is there: name, inode, type, size and times of each file,
- * told by the kernel; nothing is opened but directories, no link is followed, no other file system entered.
+ * Detects whether anything below a directory has changed: a sum over the name, inode, type, size
+ * and times of each file, as reported by the kernel. Only directories are opened, no link is
+ * followed, no other file system is entered.
  *
- * A change time cannot be set back by whoever may write the file, so a change that is over is seen. Not seen are: one that
- * happens after the look, one inside the kernel's clock tick of the one before, memory that is mapped and not yet written
- * back, what is mounted below, and what lies elsewhere.
+ * A process that may write a file cannot set back its change time, so a finished change is
+ * detected. Not detected are: a change after the look, a change within the same tick of the
+ * kernel's clock as the one before, mapped memory that has not been written back yet, what is
+ * mounted below, and what lies elsewhere.
  */
 #ifndef KODA_MCP_TREE_H
 #define KODA_MCP_TREE_H
@@ -12,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The loop waits for it: a few tenths of a second at this. */
+/* The loop waits for the look: a few tenths of a second at this limit. */
 #define TREE_ENTRIES_MAX 200000
 #define TREE_DEPTH_MAX   256
 
@@ -20,7 +22,7 @@ struct tree_state {
 	uint64_t sum[2];
 };
 
-/* False: it cannot be looked at, or is too large. */
+/* Returns false if the tree cannot be read, or is too large. */
 bool tree_look(const char *root, struct tree_state *ret);
 
 #endif

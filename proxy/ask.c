@@ -7,7 +7,7 @@
 #include "proxy/list.h"
 #include "shared/wire/message.h"
 
-/* A tool that was refused tries again, several times: the user has answered. */
+/* A refused tool tries again several times: for this long the user's no answers it. */
 #define NO_SECS 10.0
 #define NO_MAX  32
 
@@ -112,7 +112,7 @@ question_find(const struct asks *as, const struct listener *l, const char *host,
 	return q;
 }
 
-/* Nobody else joins it. */
+/* After this no further ask joins the question. */
 static void
 question_take(struct question *q)
 {
@@ -122,7 +122,7 @@ question_take(struct question *q)
 	q->answered = true;
 }
 
-/* Those who wait may go, and take others with them. */
+/* A callback may cancel other asks of the same question. */
 static void
 question_answer(struct question *q, bool yes)
 {
@@ -213,7 +213,7 @@ ask_cancel(struct ask *a)
 
 	list_remove(q->waiting, a);
 	free(a);
-	/* One that is being answered is question_answer's to free. */
+	/* A question that is being answered is freed by question_answer(). */
 	if (q->waiting != NULL || q->answered)
 		return;
 	report_withdrawal(q);
@@ -274,7 +274,7 @@ ask_answer(struct asks *as, uint64_t question, Koda__EgressConsent consent)
 		question_answer(q, consent == KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE);
 		return;
 	}
-	/* For every slot: nobody has to answer the same question twice. */
+	/* For every slot: the user need not answer the same question twice. */
 	memcpy(target.host, q->host, sizeof(q->host));
 	target.port = q->port;
 	ask_grant(as, target.host, target.port);

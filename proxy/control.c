@@ -18,12 +18,12 @@
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
 
-/* What nobody waits for is told together: a wake-up of the host for each connection would cost as much as the
- * connection. Who wants to know now says so (EgressSync). */
+/* Reports that are not urgent are sent in batches: to wake the host for each connection would
+ * cost as much as the connection. The host asks with EgressSync when it needs them now. */
 #define BATCH_SECS  0.02
 #define BATCH_BYTES (16u << 10)
 
-/* What has come is looked at so often before the clients have their turn. */
+/* How often input is read before the clients get their turn. */
 #define TURN_MAX 16
 
 struct want {
@@ -42,10 +42,10 @@ struct control {
 	int host_fd;
 	ev_timer batch;
 	uint8_t digest[KODA_DIGEST_BYTES];
-	char *upstream[4]; /* the host's variables, which p->upstream was read from */
+	char *upstream[4]; /* the host's variables; p->upstream was parsed from them */
 	struct account *accounts;
 	struct want *wants;
-	struct flushed *flushed, *flushed_last; /* in the order in which they came */
+	struct flushed *flushed, *flushed_last; /* in the order of arrival */
 };
 
 static _Noreturn void
@@ -59,7 +59,7 @@ end(const char *why)
 
 static void on_out(struct ev_loop *loop, ev_io *w, int events);
 
-/* Whoever waits for that may do what leads to new reports, and to new waiting. */
+/* A callback may cause new reports, and new waiting. */
 static void
 drained(struct control *c)
 {
@@ -77,13 +77,13 @@ drained(struct control *c)
 		listener_resume(l);
 }
 
-/* True: all is out. */
+/* True: everything is sent. */
 static bool
 flush(struct control *c)
 {
 	int r = frame_flush(&c->fs, false, NULL);
 
-	if (r < 0) /* the host is gone, and that is the end of everything */
+	if (r < 0) /* the host is gone, so this process ends */
 		_exit(0);
 	ev_timer_stop(c->proxy->loop, &c->batch);
 	if (r == 0)
@@ -118,7 +118,7 @@ report(struct control *c, const Koda__EgressReport *r, bool now)
 	if (frame_pending(&c->fs) > CONTROL_QUEUE_MAX)
 		end("the host takes nothing");
 	if (ev_is_active(&c->out))
-		return; /* it will go when it can */
+		return; /* on_out() sends it */
 	if (now || frame_pending(&c->fs) >= BATCH_BYTES)
 		flush(c);
 	else if (!ev_is_active(&c->batch)) {
@@ -235,7 +235,8 @@ account_end(struct account *a, Koda__EgressOutcome outcome, const char *rule, co
 	free(a);
 }
 
-/* What EgressSync may lead to has to fit: for each connection of a slot two accounts, of a tunnel and of a request inside. */
+/* The reports for an EgressSync have to fit: each connection of a slot has up to two accounts,
+ * of a tunnel and of a request inside it. */
 #define REPORT_MAX 512
 _Static_assert(sizeof(((struct account *)NULL)->host) + sizeof(((struct account *)NULL)->rule) +
 	    128 <=
@@ -321,7 +322,7 @@ take_socket(struct control *c, const Koda__EgressSocket *msg, int fd, struct kod
 	}
 	while (w != NULL && w->id != msg->id)
 		w = w->next;
-	if (w == NULL) { /* given up meanwhile */
+	if (w == NULL) { /* cancelled meanwhile */
 		if (fd >= 0)
 			close(fd);
 		return 0;
@@ -474,7 +475,7 @@ take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error
 	return err_set(err, KODA_PROTOCOL, 0, "an order that is none");
 }
 
-/* Has the stream ended, or is it another error? The host's end is ours. */
+/* When the host has ended, end quietly; after any other error, print it. */
 static void
 end_of_stream(const struct koda_error *err)
 {
@@ -502,12 +503,14 @@ on_in(struct ev_loop *loop, ev_io *w, int events)
 		if (r < 0)
 			end(err.message);
 	}
-	/* A descriptor comes with the first byte of its frame: only one that is not all here may wait. */
+	/* A descriptor comes with the first byte of its frame, so one may only wait for a frame
+	 * that is incomplete. */
 	if (c->fs.in_start == c->fs.in_end && frame_fds_waiting(&c->fs) > 0)
 		end("a descriptor that belongs to nothing");
 }
 
-/* A child that the embedder forked may hold the other end of our socket, and what we hold then would outlive its host. */
+/* The host process has ended. Its socket may be held open by a child that the embedder forked,
+ * so this process would otherwise outlive its host. */
 static void
 on_host_gone(struct ev_loop *loop, ev_io *w, int events)
 {
@@ -522,7 +525,7 @@ watch_host(struct control *c, struct koda_error *err)
 	c->host_fd = (int)syscall(SYS_pidfd_open, host, 0);
 	if (c->host_fd < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "watch the host");
-	/* It was the host's when the number was looked at, and is so now: so it was in between. */
+	/* The parent is the same before and after pidfd_open(), so the pidfd is the host's. */
 	if (getppid() != host)
 		return err_set(err, KODA_IO, 0, "the host is gone");
 	ev_io_init(&c->host, on_host_gone, c->host_fd, EV_READ);
@@ -539,7 +542,7 @@ control_free(struct control *c)
 		free(c->upstream[i]);
 	asks_free(take_ptr(&c->proxy->asks));
 	close_at(&c->host_fd);
-	c->fs.fd = -1; /* the caller's: he has to say why */
+	c->fs.fd = -1; /* the caller's: it still reports the failure there */
 	frame_done(&c->fs);
 	free(c);
 }
@@ -614,11 +617,12 @@ control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err)
 	}
 	if (message_queue(&c->fs, &r.base, err) < 0 || frame_flush(&c->fs, true, err) < 0)
 		return -1;
-	/* Orders before clients: who is dropped is not served any more. */
+	/* Handle orders before clients: a dropped slot must not be served any more. */
 	ev_set_priority(&c->in, 1);
 	ev_io_start(c->proxy->loop, &c->in);
 	ev_io_start(c->proxy->loop, &c->host);
-	if (c->fs.in_start != c->fs.in_end) /* what came with the first one tells no event */
+	/* Bytes that came with the first order raise no event. */
+	if (c->fs.in_start != c->fs.in_end)
 		ev_feed_event(c->proxy->loop, &c->in, EV_READ);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "proxy/ask.h"
 
-/* What allowed a host that no rule names. */
+/* The `rule` of hosts that no rule names and the user has approved. */
 static const char rule_session[] = "approved for the session";
 static const char rule_asked[] = "approved";
 
@@ -20,9 +20,9 @@ struct gate {
 	struct ask *ask;
 	struct dial *dial;
 	struct account *account;
-	const char *rule; /* by which it was allowed */
-	ev_prepare
-	    answer; /* never started: fed, so that nobody is answered before gate_start returned */
+	const char *rule; /* the rule that allowed it */
+	/* Never started, only fed, so that the answer comes after gate_start() has returned. */
+	ev_prepare answer;
 	struct flushed flushed;
 	struct gate_answer ret;
 };
@@ -78,7 +78,7 @@ on_answer(struct ev_loop *loop, ev_prepare *w, int events)
 	tell(w->data);
 }
 
-/* The host has to know before the client does. */
+/* The host has to know of a denial before the client does. */
 static void
 tell_when_known(struct gate *g)
 {
@@ -113,7 +113,7 @@ deny(struct gate *g)
 	    sentence);
 }
 
-/* ---- the way ---- */
+/* ---- judging and dialing ---- */
 
 static const struct {
 	Koda__EgressOutcome outcome;
@@ -153,7 +153,7 @@ on_dialed(void *data, const struct dial_result *result)
 	g->ret.via = result->via;
 	g->ret.account = g->account;
 	g->account = NULL;
-	/* dial did not call back before dial_start returned. */
+	/* Safe to call back here: dial never calls back before dial_start() has returned. */
 	tell(g);
 }
 
@@ -170,7 +170,8 @@ go(struct gate *g)
 		no_memory(g);
 }
 
-/* What no rule names somebody may have allowed. The name is then as one that a rule names, and no wider. */
+/* Go on with a host that no rule names and the user has allowed. It is treated like a named
+ * host, and nothing wider. */
 static void
 go_unnamed(struct gate *g, const char *rule)
 {
@@ -241,7 +242,8 @@ gate_start(struct listener *l, Koda__EgressKind kind, const struct target *targe
 	g->answer.data = g;
 	g->flushed.fn = tell;
 	g->flushed.data = g;
-	/* Whoever is refused is reported, so that there has to be an account; of what is only judged, then. */
+	/* A refusal is reported through an account, so there has to be one; with GATE_JUDGE_ONLY
+	 * it is made when needed. */
 	if ((flags & GATE_JUDGE_ONLY) == 0) {
 		g->account = account_new(l->proxy, l->slot, kind, target->host, target->port);
 		if (g->account == NULL) {
@@ -274,7 +276,8 @@ gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *targ
 	struct account *a = account_new(l->proxy, l->slot, kind, target == NULL ? "" : target->host,
 	    target == NULL ? 0 : target->port);
 
-	/* What names no host can only be invalid: the host takes any other such report for a lie. */
+	/* A report without a host can only be invalid: the host takes any other such report for
+	 * a lie. */
 	account_end(a,
 	    target == NULL      ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID
 		: status == 403 ? KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED
@@ -284,7 +287,7 @@ gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *targ
 	refusal_fill(ret, status, status == 403 ? 2 : 1, rule, target, why);
 }
 
-/* ---- what a client reads ---- */
+/* ---- the answer to a client ---- */
 
 static const char *
 reason(int status)
@@ -309,7 +312,7 @@ reason(int status)
 	return "Refused";
 }
 
-/* A line of text, whatever led to it: sentences may quote a server. */
+/* Make text a single line, since sentences may quote a server. */
 static size_t
 one_line(char *buf, size_t size, const char *text)
 {

@@ -1,6 +1,7 @@
 /*
- * From a host and a port to a way out, or to a refusal: canonical target -> egress_judge -> ask -> dial, and the account.
- * There is no other way to dial. What is refused or fails is reported here; the caller only tells its client.
+ * From a host and a port to a connection or a refusal: canonical target -> egress_judge() -> ask ->
+ * dial, and the account. Nothing else dials. The gate reports refusals and failures; the caller
+ * only answers its client.
  */
 #ifndef KODA_PROXY_GATE_H
 #define KODA_PROXY_GATE_H
@@ -15,15 +16,15 @@ struct target {
 };
 
 enum gate_flags {
-	GATE_PLAIN = 1 << 0, /* plain HTTP: by the user's proxy for that */
-	/* A connection to this very target is there and goes on being used: judge (and ask), do not dial. */
+	GATE_PLAIN = 1 << 0, /* plain HTTP: use the user's proxy for plain HTTP */
+	/* A connection to this target exists and is used again: judge (and ask), do not dial. */
 	GATE_JUDGE_ONLY = 1 << 1,
 };
 
-/* How a client is told. status and socks by what happened: 403/2 denied; 502/1, 4, 5 DNS failed, unreachable, refused;
- * 504/1 timeout; 400/1 malformed; 431; 408; 503. */
+/* How to answer the client. HTTP status / SOCKS code by cause: 403/2 denied; 502/1 DNS failed;
+ * 502/4 unreachable; 502/5 refused; 504/1 timeout; 400/1 malformed; 431; 408; 503. */
 struct refusal {
-	int status;          /* HTTP; 0: it is not refused */
+	int status;          /* HTTP; 0: not refused */
 	unsigned char socks; /* RFC 1928 */
 	char rule[64];
 	char host[DOMAIN_HOST_MAX + 8]; /* host:port, or "" */
@@ -32,12 +33,13 @@ struct refusal {
 
 struct gate_answer {
 	struct refusal refusal;
-	/* When refusal.status is 0: */
-	int fd; /* the caller's; -1 with GATE_JUDGE_ONLY */
-	const struct upstream_proxy
-	    *via; /* fd leads to that HTTP proxy, in absolute form (GATE_PLAIN only) */
+	/* Valid when refusal.status is 0: */
+	int fd; /* the callback owns it; -1 with GATE_JUDGE_ONLY */
+	/* fd leads to this HTTP proxy, which expects the absolute form (GATE_PLAIN only); NULL:
+	 * none */
+	const struct upstream_proxy *via;
 	struct egress_verdict verdict;
-	struct account *account; /* open, the caller's; NULL with GATE_JUDGE_ONLY */
+	struct account *account; /* open, owned by the callback; NULL with GATE_JUDGE_ONLY */
 };
 
 typedef void gate_fn(void *data, const struct gate_answer *answer);
@@ -46,14 +48,16 @@ struct gate;
 struct gate *gate_start(struct listener *l, Koda__EgressKind kind, const struct target *target,
     unsigned flags, gate_fn *fn, void *data);
 void gate_cancel(struct gate *g);
-/* Does it wait for somebody's answer? Then a client that ends its side has given up. */
+/* Does it wait for the user's answer? Then a client that ends its side has given up. */
 bool gate_asks(const struct gate *g);
 
-/* Refusals that did not come through a gate: reported (outcome INVALID or DENIED) and filled in. */
+/* A refusal that did not come from a gate: report it (outcome INVALID, DENIED or FAILED, by
+ * status) and fill *ret. */
 void gate_refuse(struct listener *l, Koda__EgressKind kind, const struct target *target, int status,
     const char *rule, const char *why, struct refusal *ret);
 
-/* "HTTP/1.1 403 Forbidden", Koda-Sandbox header, one line of text. Returns its length. close: Connection: close. */
+/* Write "HTTP/1.1 403 Forbidden", a Koda-Sandbox header and one line of text. Returns the
+ * length. close: Connection: close. */
 #define REFUSAL_TEXT_MAX 2048
 size_t refusal_text(const struct refusal *r, enum koda_mode mode, bool close,
     char buf[REFUSAL_TEXT_MAX]);

@@ -1,4 +1,4 @@
-/* Lists whose elements have `prev` and `next`; `first` is where the first one is pointed to. */
+/* Lists whose elements have `prev` and `next`; `first` is the pointer to the first element. */
 #ifndef KODA_PROXY_LIST_H
 #define KODA_PROXY_LIST_H
 

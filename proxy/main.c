@@ -1,6 +1,6 @@
 /*
- * koda-egress-proxy: see proxy/proxy.h. Takes nothing from argv or the environment; the host's socket is descriptor 3,
- * and all that it is to know comes from there.
+ * koda-egress-proxy: see proxy/proxy.h. Takes nothing from argv or the environment; the host's
+ * socket is descriptor 3, and everything it needs comes from there.
  */
 #include <fcntl.h>
 #include <libgen.h>
@@ -25,11 +25,11 @@
 
 #define HOST_FD 3
 
-/* Where names are looked up, now and when it changes. Links lead to other places: those are read too. /dev/urandom is what
- * the resolver makes its numbers of, which nobody may guess. */
+/* The files that resolve names, now and after a change. The targets of links are readable, too.
+ * The resolver takes its random numbers, which must not be guessable, from /dev/urandom. */
 static const struct {
 	const char *path;
-	bool its_directory; /* a new file is renamed over it */
+	bool its_directory; /* updates rename a new file over it */
 } readable[] = {
 	{ "/etc", false },
 	{ "/etc/resolv.conf", true },
@@ -43,14 +43,15 @@ open_readable(const char *path, bool its_directory)
 	char real[PATH_MAX], dir[PATH_MAX];
 
 	if (realpath(path, real) == NULL)
-		return -1; /* what is not there is not read */
+		return -1; /* a missing file needs no permission */
 	strcpy(dir, real);
-	/* A file in the root directory is read alone: the rest of that is everything. */
+	/* For a file in the root directory only the file itself: its directory would be
+	 * everything. */
 	its_directory = its_directory && strcmp(dirname(dir), "/") != 0;
 	return open(its_directory ? dir : real, O_PATH | O_CLOEXEC);
 }
 
-/* Two descriptors a connection, and pipes: as many as it may have. */
+/* Raise the limit as far as allowed: each connection needs two descriptors, and there are pipes. */
 static void
 raise_descriptors(void)
 {
@@ -65,7 +66,7 @@ raise_descriptors(void)
 static int
 confine(unsigned *ret_abi, struct koda_error *err)
 {
-	/* It makes no process and no file; what it sends goes to sockets. */
+	/* It creates no processes and no files; what it sends goes to sockets. */
 	static const struct lockdown_limit limits[] = { { RLIMIT_NPROC, 0 }, { RLIMIT_FSIZE, 0 } };
 	int fds[N_ELEMENTS(readable)], r;
 	size_t n = 0;
@@ -92,7 +93,7 @@ confine(unsigned *ret_abi, struct koda_error *err)
 	return r;
 }
 
-/* All that has to be read before it is confined, and then that. */
+/* Read everything that is needed from outside, then confine the process. */
 static int
 start(struct proxy *p, struct koda_error *err)
 {
@@ -128,13 +129,13 @@ main(int argc, char **argv)
 		    stderr);
 		return 1;
 	}
-	/* Nothing that the host forgot to close is this process's to use. */
+	/* Close descriptors that the host leaked: this process must not use them. */
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0 ||
 	    fcntl(HOST_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
 	prctl(PR_SET_NAME, "koda-egress");
 	signal(SIGPIPE, SIG_IGN);
-	/* Last words to a stderr that is a file are an error, not another death. */
+	/* If stderr is a file, RLIMIT_FSIZE must make a last message fail, not kill the process. */
 	signal(SIGXFSZ, SIG_IGN);
 	p.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 	if (p.loop == NULL)
@@ -145,5 +146,5 @@ main(int argc, char **argv)
 		return 1;
 	}
 	ev_run(p.loop, 0);
-	return 1; /* control never stops watching */
+	return 1; /* not reached: control never stops watching */
 }

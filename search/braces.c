@@ -15,7 +15,8 @@ struct expansion {
 	size_t n;
 };
 
-/* Behind the class that begins at text[i]. One without an end is the globs' business: the bracket alone. */
+/* Returns the position after the class that begins at text[i]. In a class without an end, only
+ * the bracket is skipped: the glob's compiler reports it. */
 static size_t
 skip_class(const char *text, size_t len, size_t i)
 {
@@ -31,7 +32,7 @@ skip_class(const char *text, size_t len, size_t i)
 	return i + 1;
 }
 
-/* Behind what stands at text[i]: a byte, an escaped one, a class. */
+/* Returns the position after the byte, escaped byte or class at text[i]. */
 static size_t
 skip_one(const char *text, size_t len, size_t i)
 {
@@ -40,7 +41,7 @@ skip_one(const char *text, size_t len, size_t i)
 	return text[i] == '\\' && len - i > 1 ? i + 2 : i + 1;
 }
 
-/* The first ',' of this pair or its '}', from text[i] on; len: there is none. */
+/* Returns the first ',' of this pair or its '}', from text[i] on; len if there is none. */
 static size_t
 alternative_end(const char *text, size_t len, size_t i)
 {

@@ -1,7 +1,8 @@
 /*
- * The ignore files that count in one place of the tree: those of each directory from there up, nearest first. All .rgignore
- * come before all .ignore, then .gitignore, then .git/info/exclude, then the user's own file, as in ripgrep. What belongs to
- * git counts in work trees, and does not reach into one from outside. Pure.
+ * The ignore files that apply at one place of the tree: those of its directory and of each
+ * directory above, nearest first. All .rgignore come before all .ignore, then .gitignore, then
+ * .git/info/exclude, then the user's own file, as in ripgrep. git's files apply only in work trees,
+ * and those outside of a work tree do not apply inside it. Pure.
  */
 #ifndef KODA_SEARCH_CHAIN_H
 #define KODA_SEARCH_CHAIN_H
@@ -11,21 +12,21 @@
 
 #include "search/ignore.h"
 
-/* By precedence. */
+/* In order of precedence. */
 enum chain_kind {
 	CHAIN_RGIGNORE,
 	CHAIN_IGNORE,
-	CHAIN_GITIGNORE, /* from here on they belong to git */
+	CHAIN_GITIGNORE, /* this one and the later ones belong to git */
 	CHAIN_EXCLUDE,
 	CHAIN_KINDS,
 };
 
-/* Where the chain was: to go back to when a directory is left. */
+/* A state of the chain, restored when a directory is left. */
 struct chain_mark {
 	size_t n[CHAIN_KINDS];
-	size_t floor[CHAIN_KINDS]; /* what is below belongs to a work tree further out */
+	size_t floor[CHAIN_KINDS]; /* entries below this index belong to an outer work tree */
 	size_t rules;
-	size_t top; /* where in a path the innermost work tree begins */
+	size_t top; /* offset in a path at which the innermost work tree begins */
 	bool in_git;
 };
 
@@ -41,19 +42,22 @@ struct chain {
 	size_t rules_max;
 };
 
-/* top: where in a path the place begins. in_git: count git's rules, wherever this is. */
+/* top: the offset in a path at which the place begins. in_git: apply git's rules, wherever the
+ * place is. */
 void chain_init(struct chain *chain, size_t top, bool in_git, size_t rules_max);
 void chain_done(struct chain *chain);
 
-/* A directory whose names begin at base in a path. Its rules are added after that. */
+/* Enters a directory whose names begin at offset base in a path; its rules are added after that.
+ * Returns the state to pass to chain_leave(). */
 struct chain_mark chain_enter(struct chain *chain, size_t base, bool is_worktree);
 void chain_leave(struct chain *chain, const struct chain_mark *mark);
 bool chain_wants(const struct chain *chain, enum chain_kind kind);
 
-/* 0, or -1 with errno: ENOMEM, or E2BIG when there would be more than rules_max, and then none of these counts. */
+/* Adds the rules of an ignore file. Returns 0, or -1 with errno: ENOMEM, or E2BIG if there would
+ * be more than rules_max rules; then none of the file's rules apply. */
 int chain_add(struct chain *chain, enum chain_kind kind, size_t base, const char *text, size_t len);
 
-/* Does nothing in it say anything, whatever the name? global: the user's own file, or NULL. */
+/* Returns whether no rule can apply, whatever the name. global: the user's own file, or NULL. */
 bool chain_is_empty(const struct chain *chain, const struct ignore *global);
 enum ignore_verdict chain_judge(const struct chain *chain, const struct ignore *global,
     const struct ignore_name *name);

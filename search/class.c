@@ -8,12 +8,13 @@ struct class
 {
 	const struct class_how *how;
 	bool negated;
-	bool newline; /* it is named, or between the ends of a range */
-	bool beyond;  /* so is what is not ASCII */
+	bool newline; /* named, or within a range */
+	bool beyond;  /* the same for characters that are not ASCII */
 	size_t members;
 };
 
-/* [:alpha:] at p: how long it is, 0 for something else. *ret: it does not hold the end of a line. */
+/* Parses [:alpha:] and the like at p. Returns its length, 0 for anything else. *ret: whether it
+ * does not match the end of a line. */
 static size_t
 posix_class(const struct reader *r, bool *ret)
 {
@@ -33,7 +34,7 @@ posix_class(const struct reader *r, bool *ret)
 	return reader_peek(r, n) == ':' && reader_peek(r, n + 1) == ']' ? n + 2 : 0;
 }
 
-/* One end of a range, or a member. false: it is no single character. */
+/* Parses one end of a range, or a member. Returns false if it is not a single character. */
 static bool
 class_character(const struct reader *r, size_t at, uint32_t *ret, size_t *ret_len)
 {
@@ -49,12 +50,12 @@ class_character(const struct reader *r, size_t at, uint32_t *ret, size_t *ret_le
 	if (*there.p == '[' && strchr(":.=", reader_peek(&there, 1)) != NULL)
 		return false;
 	*ret_len = reader_char_len(*there.p);
-	/* Of what is beyond ASCII it only matters that it is. */
+	/* For a character beyond ASCII the exact value does not matter. */
 	*ret = (unsigned char)*there.p;
 	return reader_left(&there, *ret_len);
 }
 
-/* \d and the like, at p. */
+/* Handles \d and the like, at p. */
 static void
 class_escape(struct reader *r, struct class *class)
 {
@@ -76,7 +77,8 @@ class_escape(struct reader *r, struct class *class)
 			reader_copy(r, 2);
 			break;
 		}
-		/* Its characters but one. \h comes last: a '-' behind it is one, as it was behind \s. */
+		/* The characters of \s without \n. \h is last: a '-' after it is literal, as it
+		 * was after \s. */
 		reader_put(r,
 		    class->how->ascii ? "\\x0b\\f\\r\\h" : "\\x0b\\f\\r\\x85\\p{Zl}\\p{Zp}\\h");
 		r->p += 2;
@@ -142,11 +144,11 @@ static void
 read_members(struct reader *r, struct class *class)
 {
 	reader_copy(r, class->negated ? 2 : 1);
-	/* A '-' would make a range of it. */
+	/* A '-' after the inserted \n would make it a range. */
 	if (class->negated && !class->how->multiline)
 		reader_put(r, reader_peek(r, 0) == '-' ? "\\n\\" : "\\n");
 	if (reader_peek(r, 0) == ']') {
-		/* A member, when it comes first; which in what is written it need not. */
+		/* If it comes first it is a member; in the output it may not come first. */
 		if (reader_peek(r, 1) == '-' && reader_peek(r, 2) != ']') {
 			reader_give_up(r);
 			return;
@@ -169,7 +171,7 @@ class_read(struct reader *r, const struct class_how *how, struct class_seen *ret
 	struct class class = { .how = how, .negated = reader_peek(r, 1) == '^' };
 
 	*ret = (struct class_seen){ .crosses = false };
-	/* Word boundaries in the clothes of a class. */
+	/* Word boundaries written like a class. */
 	if (reader_begins(r, "[[:<:]]") || reader_begins(r, "[[:>:]]")) {
 		reader_give_up(r);
 		return;
@@ -181,7 +183,7 @@ class_read(struct reader *r, const struct class_how *how, struct class_seen *ret
 	ret->crosses = class.negated || class.newline;
 	ret->newline = !class.negated && class.newline && class.members == 1;
 	ret->beyond = class.beyond;
-	/* A class that is not negated has no place for "but not this one". */
+	/* A class that is not negated cannot exclude a single character. */
 	if (!class.negated && class.newline && !ret->newline && !how->multiline)
 		reader_give_up(r);
 }

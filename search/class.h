@@ -1,4 +1,5 @@
-/* One character class of a pattern: read, and written so that it does not match the end of a line. Pure. */
+/* Reads one character class of a pattern and writes it so that it does not match the end of a
+ * line. Pure. */
 #ifndef KODA_SEARCH_CLASS_H
 #define KODA_SEARCH_CLASS_H
 
@@ -10,12 +11,13 @@ struct class_how {
 };
 
 struct class_seen {
-	bool crosses; /* as it was read, it matches the end of a line */
-	bool newline; /* and nothing else */
-	bool beyond;  /* it names what is not ASCII */
+	bool crosses; /* as read, it matches the end of a line */
+	bool newline; /* it matches only the end of a line */
+	bool beyond;  /* it names characters that are not ASCII */
 };
 
-/* The reader is at its '['. What cannot be written without the end of a line is given up. */
+/* Reads the class; the reader is at its '['. Gives up on a class that cannot be written without
+ * the end of a line. */
 void class_read(struct reader *reader, const struct class_how *how, struct class_seen *ret);
 
 #endif

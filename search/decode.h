@@ -1,5 +1,5 @@
-/* UTF-16 -> UTF-8, piece by piece: what is no character becomes U+FFFD, as in browsers and ripgrep. And whether bytes are
- * UTF-8. Pure. */
+/* Converts UTF-16 to UTF-8, piece by piece: invalid units become U+FFFD, as in browsers and
+ * ripgrep. Also checks whether bytes are UTF-8. Pure. */
 #ifndef KODA_SEARCH_DECODE_H
 #define KODA_SEARCH_DECODE_H
 
@@ -7,23 +7,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zero-initialise; only big_endian is the caller's. */
+/* Zero-initialise; the caller sets only big_endian. */
 struct decode {
 	bool big_endian;
-	bool has_byte; /* half of a unit came last */
+	bool has_byte; /* the input so far ends with half a unit */
 	uint8_t byte;
-	uint16_t high; /* the first of a pair, or 0 */
+	uint16_t high; /* first half of a surrogate pair, or 0 */
 };
 
-/* The most that comes of n bytes. */
+/* The most output bytes for n input bytes. */
 #define DECODE_SIZE(n) (((n) / 2 + 2) * 3)
 
 /* Returns how many bytes were written to out. */
 size_t decode_utf16(struct decode *decode, const uint8_t *in, size_t n, char *out);
-/* There is no more: what is missing its other half. */
+/* Ends the input: writes U+FFFD for an incomplete character. Returns how many bytes were
+ * written. */
 size_t decode_end(struct decode *decode, char *out);
 
-/* Without surrogates, nothing in more bytes than it takes, nothing beyond U+10FFFF: what PCRE2 relies on. */
+/* Returns whether the text is strict UTF-8: no surrogates, no overlong forms, nothing above
+ * U+10FFFF. PCRE2 relies on that. */
 bool decode_is_utf8(const char *text, size_t len);
 
 #endif

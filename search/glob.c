@@ -6,16 +6,16 @@
 
 #include "shared/base/cleanup.h"
 
-/* A program is a row of these, each with what belongs to it behind it. */
+/* A program is a sequence of these, each followed by its operands. */
 enum op {
-	OP_END,   /* of the glob, where the path has to end as well */
-	OP_TEXT,  /* two bytes: how long; the text, which may have slashes in it */
-	OP_ANY,   /* one byte that is no slash */
-	OP_CLASS, /* 256 bits: one byte of a set; a slash is in none */
-	OP_STAR,  /* any number of bytes that are no slash */
-	OP_DIRS,  /* nothing, or all up to and with some slash */
-	OP_UP_TO, /* all up to and with some slash */
-	OP_REST,  /* whatever is left */
+	OP_END,   /* end of the glob; the path has to end here, too */
+	OP_TEXT,  /* two bytes of length, then the text, which may have slashes in it */
+	OP_ANY,   /* one byte other than a slash */
+	OP_CLASS, /* 256 bits: one byte of a set, which never has the slash */
+	OP_STAR,  /* any number of bytes other than a slash */
+	OP_DIRS,  /* nothing, or everything up to some slash, inclusive */
+	OP_UP_TO, /* everything up to some slash, inclusive */
+	OP_REST,  /* the rest of the path */
 };
 
 #define CLASS_BYTES 32
@@ -31,8 +31,8 @@ struct compiler {
 	unsigned flags;
 	uint8_t *out;
 	size_t n;
-	size_t text;  /* where the OP_TEXT is that is being written, or SIZE_MAX */
-	bool special; /* something that is no plain text has been seen */
+	size_t text;  /* the OP_TEXT being written, or SIZE_MAX */
+	bool special; /* something other than plain text came before */
 };
 
 /* ---- classes ---- */
@@ -96,7 +96,8 @@ class_finish(uint8_t *bits, bool negated, unsigned flags)
 
 static const char unclosed_class[] = "a '[' has no ']'";
 
-/* The next byte of a class, with or without a backslash before it. */
+/* Reads the next byte of a class, with or without a backslash before it. Returns NULL, or what
+ * is wrong. */
 static const char *
 class_byte(struct compiler *c, uint8_t *ret)
 {
@@ -108,7 +109,8 @@ class_byte(struct compiler *c, uint8_t *ret)
 	return NULL;
 }
 
-/* "[:alpha:]" at c->at, in a class; *ret false: it is something else that begins with a bracket. */
+/* Parses "[:alpha:]" at c->at, in a class. *ret: false if it is something else. Returns NULL, or
+ * what is wrong. */
 static const char *
 class_named(struct compiler *c, uint8_t *bits, bool *ret)
 {
@@ -129,7 +131,8 @@ class_named(struct compiler *c, uint8_t *bits, bool *ret)
 	    : "there is no class of that name";
 }
 
-/* Behind the '['. git's way of reading it: ']' is text in the first place, '-' in the first and last. */
+/* Compiles a class after its '[', as git does: ']' is text in the first position, '-' in the
+ * first and last. Returns NULL, or what is wrong. */
 static const char *
 compile_class(struct compiler *c, uint8_t *bits)
 {
@@ -168,7 +171,7 @@ compile_class(struct compiler *c, uint8_t *bits)
 			return why;
 		if (!named)
 			class_add(bits, b, b);
-		/* No range begins with a named class, or with what has ended one. */
+		/* No range begins with a named class, or with the end of another range. */
 		from = named || b == 0 ? -1 : b;
 	}
 	c->at++;
@@ -210,12 +213,12 @@ emit_text(struct compiler *c, uint8_t byte)
 	c->out[c->n++] = byte;
 }
 
-/* At the first star. */
+/* Compiles one or more stars; c->at is the first. */
 static void
 compile_stars(struct compiler *c)
 {
 	const size_t first = c->at;
-	bool alone; /* a component of its own, as far as git is concerned */
+	bool alone; /* a component of its own, as git sees it */
 
 	while (c->at < c->len && c->in[c->at] == '*')
 		c->at++;
@@ -301,7 +304,8 @@ op_size(const uint8_t *op)
 	return 1;
 }
 
-/* Does a component begin right behind this? Text before a '**' (only git has that) may end in the same component. */
+/* Does a component begin after this op? Text before a '**' (only git's syntax has that) may end
+ * in the same component. */
 static bool
 begins_component(const uint8_t *op, bool glued)
 {
@@ -312,7 +316,7 @@ begins_component(const uint8_t *op, bool glued)
 	return (*op == OP_DIRS || *op == OP_UP_TO) && !glued;
 }
 
-/* Look at how the program ends. */
+/* Sets the key from the end of the program. */
 static void
 find_key(struct glob *g)
 {
@@ -359,7 +363,7 @@ glob_compile(const char *text, size_t len, unsigned flags, struct glob *ret)
 
 	if (len > GLOB_BYTES_MAX)
 		return "it is longer than any path";
-	/* "**" and a slash before a name say nothing that a name alone does not. */
+	/* "**" and a slash before a name mean no more than the name alone. */
 	while (
 	    c.len > 3 && memcmp(c.in, "**/", 3) == 0 && memchr(c.in + 3, '/', c.len - 3) == NULL) {
 		c.in += 3;
@@ -414,7 +418,7 @@ behind_slash(const uint8_t *s, const uint8_t *end)
 	return slash != NULL ? slash + 1 : NULL;
 }
 
-/* Where to go on when what follows does not fit. */
+/* Where to continue if the following ops do not match. */
 struct retry {
 	const uint8_t *op; /* NULL: nowhere */
 	const uint8_t *s;
@@ -438,7 +442,7 @@ go_back(struct retry *star, struct retry *dirs, const uint8_t *end, const uint8_
 	return dirs->s != NULL;
 }
 
-/* One step that leaves no choice: behind what it matches, or NULL. */
+/* Executes an op that has one way to match. Returns the position after the match, or NULL. */
 static const uint8_t *
 step(const struct glob *g, const uint8_t *op, const uint8_t *s, const uint8_t *end)
 {

@@ -20,16 +20,16 @@ struct grep {
 #define COUNTING (KODA_SEARCH_COUNT | KODA_SEARCH_COUNT_MATCHES)
 #define NAMING   (KODA_SEARCH_FILES | KODA_SEARCH_FILES_WITHOUT)
 
-/* One file. */
+/* The search of one file. */
 struct run {
 	struct grep *grep;
 	struct window *window;
 	struct tell tell;
 	struct grep_file *ret;
-	bool tells;    /* lines; else they are counted */
-	bool one;      /* that there is one is all that matters */
-	bool enough;   /* nothing more is looked for */
-	uint64_t upto; /* what was looked at, when that was enough */
+	bool tells;    /* reports lines; otherwise counts them */
+	bool one;      /* one match is enough */
+	bool enough;   /* the search is over */
+	uint64_t upto; /* end of the searched part, if `enough` */
 };
 
 static void
@@ -52,7 +52,7 @@ grep_new(const struct grep_options *o, struct koda_error *err)
 	g->after = o->after;
 	g->max_columns = o->max_columns;
 	g->max_per_file = o->max_per_file > 0 ? o->max_per_file : UINT64_MAX;
-	/* One more than fits, so that what is behind the part that is told is known to be. */
+	/* One more than fits, so that a match after the reported part is noticed. */
 	g->spans_max = (o->max_columns < GREP_SPANS_MAX ? o->max_columns : GREP_SPANS_MAX) + 1u;
 	g->spans = calloc(g->spans_max, sizeof(*g->spans));
 	if (g->spans == NULL) {
@@ -84,7 +84,7 @@ grep_ticks(struct grep *g)
 
 /* ---- the lines of a piece ---- */
 
-/* A piece, as a pattern goes through it: positions count from the piece's beginning. */
+/* A piece being searched: positions count from its beginning. */
 struct piece {
 	struct run *run;
 	struct pattern_cursor cursor;
@@ -100,7 +100,7 @@ start_of_line(const struct piece *p, size_t at)
 	return newline != NULL ? (size_t)(newline - p->cursor.text) + 1 : 0;
 }
 
-/* Where the line that `at` is in ends; *ret_next: behind its end. */
+/* Returns the end of the line that contains `at`; *ret_next: after its '\n'. */
 static size_t
 end_of_line(const struct piece *p, size_t at, size_t *ret_next)
 {
@@ -113,11 +113,11 @@ end_of_line(const struct piece *p, size_t at, size_t *ret_next)
 static void
 go_to_line(struct piece *p, size_t at)
 {
-	/* The last line has no end, or one that the cursor does not see. */
+	/* The last line has no end, or one that is outside of the cursor's text. */
 	pattern_go_to(&p->cursor, at < p->len ? at : p->cursor.len + 1);
 }
 
-/* A line that is looked for. Non-zero: enough. */
+/* Handles a line that the search is for. Returns non-zero if the search is over. */
 static int
 hit(struct piece *p, size_t start, size_t end, size_t next, size_t n_spans)
 {
@@ -138,7 +138,7 @@ hit(struct piece *p, size_t start, size_t end, size_t next, size_t n_spans)
 	return r->enough;
 }
 
-/* Of a match, in the line from start to end. */
+/* Adds the part of a match within the line from start to end. */
 static void
 add_span(const struct piece *p, const struct grep_span *match, size_t start, size_t end,
     size_t *n_spans)
@@ -152,7 +152,7 @@ add_span(const struct piece *p, const struct grep_span *match, size_t start, siz
 	++*n_spans;
 }
 
-/* Nothing more of this line is of interest. */
+/* Returns whether nothing more of this line matters. */
 static bool
 line_is_done(const struct piece *p, const struct grep_span *match, size_t start, size_t n_spans)
 {
@@ -166,8 +166,9 @@ line_is_done(const struct piece *p, const struct grep_span *match, size_t start,
 }
 
 /*
- * The lines that *match touches, and the matches that begin in the last of them: *match is then the first that does not.
- * 1: there is one; 0: there is none; -1 with *err set.
+ * Handles the lines that *match touches, and the matches that begin in the last of them. Then
+ * *match is the first later match. Returns 1; 0 if there is no later match or the search is over;
+ * -1 with *err set.
  */
 static int
 go_through(struct piece *p, struct grep_span *match, struct koda_error *err)
@@ -210,7 +211,7 @@ search_matching(struct piece *p, struct koda_error *err)
 	return found;
 }
 
-/* Every line from start to before upto. */
+/* Handles every line from start to before upto. Returns non-zero if the search is over. */
 static int
 hit_all(struct piece *p, size_t start, size_t upto)
 {
@@ -238,7 +239,7 @@ search_others(struct piece *p, struct koda_error *err)
 
 		if (match.start >= start && hit_all(p, start, start_of_line(p, match.start)) != 0)
 			return 0;
-		/* Else it is in a line that has one already, which may be long. */
+		/* Otherwise it is in a line with an earlier match, and that line may be long. */
 		if (last >= start) {
 			end_of_line(p, last, &next);
 			start = next;
@@ -264,7 +265,7 @@ search_piece(struct run *r, struct koda_error *err)
 	};
 	int found;
 
-	/* Without multiline the last line's end is none of the pattern's business. */
+	/* Without multiline the pattern does not see the last line's end. */
 	if (!p.multiline && text[len - 1] == '\n')
 		len--;
 	pattern_begin(&p.cursor, text, len, !w->high);
@@ -285,7 +286,7 @@ search_pieces(struct run *r, struct koda_error *err)
 	int got;
 
 	while ((got = window_next(w, keep, err)) > 0) {
-		/* Binary, and named: one match is all that is told of it. */
+		/* Binary and named: only report that there is a match. */
 		if (w->nul && r->tells) {
 			r->tells = false;
 			r->one = true;

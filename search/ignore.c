@@ -14,23 +14,24 @@ const char IGNORE_TOO_MANY[] = "there are too many";
 struct rule {
 	struct glob glob;
 	bool negated, only_dir;
-	uint32_t next; /* the one before it with the same hash */
+	uint32_t next; /* the previous rule with the same hash */
 };
 
 struct ignore {
 	struct rule *rule;
 	size_t n, size;
 	bool has_match;
-	/* Of the last rule each; n_slots is a power of two. */
+	/* Hash tables with the last rule of each slot; n_slots is a power of two. */
 	uint32_t *by_name, *by_suffix;
 	size_t n_slots, n_names, n_suffixes;
-	uint32_t *other; /* rules that no hash finds, rising */
+	uint32_t *other; /* rules that no hash finds, ascending */
 	size_t n_others;
 };
 
 /* ---- names ---- */
 
-/* FNV-1a: names are short. Whoever makes them collide makes his own rules as slow as if there were no hash. */
+/* FNV-1a: names are short. An attacker who makes them collide only slows his own rules down, as
+ * if there were no hash. */
 static uint32_t
 hash(const char *s, size_t len)
 {
@@ -111,7 +112,7 @@ add_rule(struct ignore *list, const char *text, size_t len, unsigned flags, bool
 
 /* ---- files ---- */
 
-/* Without the spaces at its end that no backslash stands before. */
+/* Returns the length without trailing spaces, except those after a backslash. */
 static size_t
 trimmed(const char *line, size_t len)
 {
@@ -137,7 +138,7 @@ add_line(struct ignore *list, const char *line, size_t len, size_t max)
 		return NULL;
 	if (len > 0 && line[len - 1] == '\r')
 		len--;
-	/* git reads strings. */
+	/* git reads C strings: a NUL ends the line. */
 	len = trimmed(line, strnlen(line, len));
 	if (len > 0 && line[0] == '!') {
 		negated = true;
@@ -232,7 +233,7 @@ ignore_add_name(struct ignore *list, const char *text, bool negated, size_t max)
 
 /* ---- finding ---- */
 
-/* Its own slot, or NULL: no hash of a name says whether it can match. */
+/* Returns the slot for a glob, or NULL if no hash of a name tells whether it can match. */
 static uint32_t *
 slot_of(struct ignore *list, const struct glob *g)
 {
@@ -244,7 +245,7 @@ slot_of(struct ignore *list, const struct glob *g)
 		list->n_names++;
 		return &list->by_name[hash(key, g->key_len) & (list->n_slots - 1)];
 	}
-	/* The last dot of a name that ends with this is the last dot of this. */
+	/* A name that ends with this key has the same last dot. */
 	if (g->kind == GLOB_KEY_SUFFIX && memchr(key, '.', g->key_len) != NULL) {
 		list->n_suffixes++;
 		return &list->by_suffix[hash_suffix(key, g->key_len) & (list->n_slots - 1)];
@@ -299,7 +300,8 @@ rule_matches(const struct rule *r, const struct ignore_name *n, size_t base)
 	    glob_match(&r->glob, n->path + base, n->len - base, n->name - base);
 }
 
-/* One more than the last rule in the chain that matches, if it is above found. */
+/* Returns one more than the index of the last matching rule in the chain if that is above found,
+ * else found. */
 static size_t
 last_in_chain(const struct ignore *list, uint32_t i, const struct ignore_name *n, size_t base,
     size_t found)

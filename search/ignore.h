@@ -1,7 +1,8 @@
 /*
- * A list of rules, the last that matches decides: of one ignore file, in the syntax of a .gitignore and with git's reading of
- * it, or of the globs that a search was given. A name costs little, however many rules there are: those that end in plain
- * text, or in a star and plain text with a dot in it, are found by hash. Pure.
+ * A list of rules, of which the last matching one decides: the rules of one ignore file, in the
+ * syntax of a .gitignore as git reads it, or the globs of a search. Checking a name is cheap,
+ * however many rules there are: rules that end in plain text, or in a star and plain text with a
+ * dot in it, are found by hash. Pure.
  */
 #ifndef KODA_SEARCH_IGNORE_H
 #define KODA_SEARCH_IGNORE_H
@@ -15,50 +16,52 @@
 struct ignore;
 
 enum ignore_verdict {
-	IGNORE_NONE,  /* no rule says anything */
-	IGNORE_MATCH, /* the last rule that says something has no '!' */
-	IGNORE_KEEP,  /* it has one */
+	IGNORE_NONE,  /* no rule matches */
+	IGNORE_MATCH, /* the last matching rule has no '!' */
+	IGNORE_KEEP,  /* the last matching rule has a '!' */
 };
 
-/* What is asked about, hashed once for all lists. */
+/* The name to judge, hashed once for all lists. */
 struct ignore_name {
-	const char *path; /* from any directory above it; no slash at the end */
+	const char *path; /* relative to any directory above it; no slash at the end */
 	size_t len;
-	size_t name; /* where in path its last component begins */
+	size_t name; /* offset in path of its last component */
 	bool is_dir;
 	uint32_t name_hash;
-	uint32_t suffix_hash; /* of all from the last dot on; of nothing, if there is none */
+	uint32_t suffix_hash; /* of the part from the last dot on; of nothing, if there is none */
 };
 
 void ignore_name_init(struct ignore_name *ret, const char *path, size_t len, size_t name,
     bool is_dir);
 
-/* Empty. NULL: out of memory. */
+/* Returns an empty list, the caller's; NULL if memory is short. */
 struct ignore *ignore_new(void);
 void ignore_free(struct ignore *list);
 
 /*
- * Add the rules of a file. What makes no sense to git is no rule. 0, or -1 with errno: ENOMEM, or E2BIG when there would
- * be more than max, and then the list is of no use any more.
+ * Adds the rules of a file. Lines that are invalid to git are skipped. Returns 0, or -1 with errno:
+ * ENOMEM, or E2BIG if there would be more than max rules; then the list must not be used any more.
  */
 int ignore_add_file(struct ignore *list, const char *text, size_t len, size_t max);
 
 /*
- * Add one glob of a search: as a line of such a file ('!', slashes), but with braces, without comments, and spaces are
- * spaces. flags: GLOB_IGNORE_CASE or 0. NULL, or what is wrong with it.
+ * Adds a glob of a search: like a line of an ignore file ('!', slashes), but with braces, without
+ * comments, and with spaces kept. flags: GLOB_IGNORE_CASE or 0. Returns NULL, or what is wrong.
  */
 const char *ignore_add_glob(struct ignore *list, const char *text, unsigned flags, size_t max);
-/* Add the glob of a type: of names, or (negated) as if it had a '!' before it. */
+/* Adds a glob of a file type, which matches names. negated: as with a '!' before it. Returns
+ * NULL, or what is wrong. */
 const char *ignore_add_name(struct ignore *list, const char *text, bool negated, size_t max);
 
-/* After the last rule, before the first question. -1: out of memory. */
+/* Has to be called after the last rule was added and before the first name is judged. Returns 0,
+ * or -1 if memory is short. */
 int ignore_ready(struct ignore *list);
 
 size_t ignore_count(const struct ignore *list);
-/* Has it a rule without '!'? */
+/* Returns whether the list has a rule without '!'. */
 bool ignore_has_match(const struct ignore *list);
 
-/* base: where in name->path the directory begins that the rules are for. */
+/* base: offset in name->path of the directory that the rules are for. */
 enum ignore_verdict ignore_judge(const struct ignore *list, const struct ignore_name *name,
     size_t base);
 

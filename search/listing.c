@@ -23,7 +23,8 @@ listing_done(struct listing *l)
 	*l = (struct listing){ 0 };
 }
 
-/* Room for n more of that size; twice as much as there was. */
+/* Makes room for `more` elements of size `each`, at least doubling the array. Returns 0, or -1
+ * if memory is short. */
 static int
 grow(void *array, size_t *size, size_t n, size_t each, size_t more)
 {
@@ -43,7 +44,8 @@ grow(void *array, size_t *size, size_t n, size_t each, size_t more)
 	return 0;
 }
 
-/* *ret is its number, NONE when it is too deep or one too many. */
+/* Adds an entry. *ret: its index, NONE if it is too deep or over the limit. Returns 0, or -1 if
+ * memory is short. */
 static int
 add(struct listing *l, const char *path, size_t len, uint32_t depth, uint32_t type, size_t *ret)
 {
@@ -89,7 +91,8 @@ listing_leave(struct listing *l)
 		return;
 	files = l->v[at].files;
 	size = l->v[at].size;
-	/* All that is above it and told has it below, too; the nearest one hands it on. */
+	/* The sums count for every reported directory above; the nearest passes them on when it
+	 * is left. */
 	for (size_t i = l->n_open; i-- > 0;) {
 		if (l->open[i] == NONE)
 			continue;

@@ -1,7 +1,7 @@
 /*
- * What a Tree tells: each directory with the number and size of all files below it. Those are known when it has been
- * walked, and it comes before what is in it: so the entries that will be told are kept until the end. Pure but for
- * allocation.
+ * The reply to a Tree: each directory with the number and size of all files below it. These are
+ * known only after the directory was walked, but it is reported before its contents: so all entries
+ * to report are kept until the end. Pure except for allocation.
  */
 #ifndef KODA_SEARCH_LISTING_H
 #define KODA_SEARCH_LISTING_H
@@ -13,7 +13,7 @@
 #include "shared/base/err.h"
 
 struct listing_entry {
-	size_t name; /* in listing.text: the path */
+	size_t name; /* offset of the path in listing.text */
 	size_t len;
 	uint64_t size, files;
 	uint32_t depth;
@@ -27,8 +27,9 @@ struct listing {
 	size_t n, size;
 	char *text;
 	size_t text_len, text_size;
-	bool more; /* the limit has left some out */
-	/* The directories on the way to where the walk is: their entry, or NONE for one that is not told. */
+	bool more; /* entries were left out because of the limit */
+	/* The directories on the way to the walk's position: index of their entry, or NONE for
+	 * one that is not reported. */
 	size_t *open;
 	size_t n_open, open_size;
 	uint64_t files, bytes;
@@ -37,7 +38,8 @@ struct listing {
 void listing_init(struct listing *l, unsigned max_depth, uint64_t limit);
 void listing_done(struct listing *l);
 
-/* A directory begins, and ends; something else is met. In the order of the walk. -1 with *err set. */
+/* Record that a directory is entered or left, or that something else is found, in the order of
+ * the walk. Return 0, or -1 with *err set. */
 int listing_enter(struct listing *l, const char *path, size_t len, uint32_t depth,
     struct koda_error *err);
 void listing_leave(struct listing *l);

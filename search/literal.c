@@ -3,8 +3,8 @@
 #include <string.h>
 
 /*
- * -4 log2 of how often each byte is found, counted over 190 MB of C, Python, Perl, JavaScript and prose. Only the order
- * matters, and roughly: it chooses which two bytes of a text are looked for first.
+ * -4 log2 of the frequency of each byte, counted over 190 MB of C, Python, Perl, JavaScript and
+ * prose. Only the rough order matters: it decides which two bytes of a text are searched first.
  */
 /* clang-format off */
 static const unsigned char weights[256] = {
@@ -45,7 +45,8 @@ literal_lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* The rarest byte of the text that is not at `except`; of equals the first, of which the same byte is least. */
+/* Returns the offset of the text's rarest byte other than the one at `except`; the first among
+ * equals. The same byte as at `except` counts less. */
 static size_t
 rarest(const struct literal *l, size_t except)
 {
@@ -57,7 +58,7 @@ rarest(const struct literal *l, size_t except)
 
 		if (i == except)
 			continue;
-		/* The same byte twice tells less than two. */
+		/* The same byte twice is less selective than two different ones. */
 		if (except < l->len && l->text[i] == l->text[except])
 			weight /= 2;
 		if (weight > best_weight) {
@@ -81,7 +82,7 @@ literal_init(struct literal *l, const char *text, size_t len, bool ignore_case)
 		char c = l->text[l->rare.at[k]];
 
 		l->rare.byte[k] = (uint8_t)c;
-		/* No other byte becomes a letter by this bit than the letter's other case. */
+		/* With this bit set, only the letter's other case becomes the letter. */
 		l->rare.fold[k] = ignore_case && is_letter(c) ? 0x20 : 0;
 	}
 }

@@ -1,7 +1,7 @@
 /*
- * koda-fs-search: one search, and then it ends. A worker (worker/session) that can change nothing, and that before it
- * looks at anything locks itself into what is searched. Takes nothing from argv or the environment; the host's socket is
- * descriptor 3.
+ * koda-fs-search: serves one search and exits. A worker (worker/session) that can change nothing,
+ * and that confines itself to the searched places before it reads anything in them. Takes nothing
+ * from argv or the environment; the host's socket is descriptor 3.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -27,7 +27,7 @@ main(int argc, char **argv)
 		    stderr);
 		return 1;
 	}
-	/* Nothing that the host forgot to close is this process's to use. */
+	/* This process may not use descriptors that the host forgot to close. */
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
 		return 1;
 	signal(SIGPIPE, SIG_IGN);

@@ -9,7 +9,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* Below that, moving a few names by one place is faster than anything else. */
+/* Up to this number, insertion sort is fastest. */
 #define INSERTION_MAX 12
 
 int
@@ -139,7 +139,7 @@ names_read(struct names *s, int dir_fd, unsigned *ret_special)
 		if (names_take(s, s->buffer, (size_t)n, ret_special) < 0)
 			return -1;
 	}
-	/* Removed since it was opened: it has no names. */
+	/* ENOENT: the directory was removed after it was opened, so it has no names. */
 	return n == 0 || errno == ENOENT ? 0 : -1;
 }
 

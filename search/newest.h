@@ -1,4 +1,4 @@
-/* The newest files of those that were added: at most so many are kept. Pure but for allocation. */
+/* Keeps the newest of the files that are added, up to a limit. Pure except for allocation. */
 #ifndef KODA_SEARCH_NEWEST_H
 #define KODA_SEARCH_NEWEST_H
 
@@ -8,7 +8,7 @@
 
 #include "shared/base/err.h"
 
-/* More than a person looks at, and a few tens of megabytes. */
+/* More than a person reads, and a few tens of megabytes. */
 #define NEWEST_MAX 100000
 
 struct newest_file {
@@ -19,7 +19,7 @@ struct newest_file {
 };
 
 struct newest {
-	struct newest_file *v; /* twice the limit: pruned when it is full */
+	struct newest_file *v; /* up to twice the limit: pruned when it is full */
 	size_t n, size, limit;
 	bool more;
 };
@@ -28,7 +28,7 @@ void newest_init(struct newest *newest, uint64_t limit);
 void newest_done(struct newest *newest);
 int newest_add(struct newest *newest, const char *path, size_t len, uint32_t place,
     int64_t mtime_ns, struct koda_error *err);
-/* Newest first, by place and path where equally old; no more than the limit. */
+/* Sorts the files, newest first, by place and path if equally old, and cuts them to the limit. */
 void newest_sort(struct newest *newest);
 
 #endif

@@ -16,24 +16,25 @@
 #include "worker/files/change.h"
 #include "worker/say.h"
 
-/* Between two files that have nothing to tell, how many until we look whether what is queued has waited long enough. */
+/* After this many files check whether the queued items have waited long enough. */
 #define FILES_PER_TICK 64
 
 struct search {
 	struct session *ses;
 	const Koda__Search *ask;
 	struct places places;
-	const struct search_place *place; /* the one that is being looked at */
+	const struct search_place *place; /* the current one */
 	struct walk_rules *rules;
 	struct grep *grep;
 	struct sink *sink;
 	struct listing listing;
 	struct newest newest;
 	Koda__Searched sum;
-	/* Of the file that is being looked at. */
+	/* The current file's path below its place. */
 	const char *path;
 	size_t path_len;
-	struct koda_error *err; /* of a hook that stops the walk with `failed` */
+	/* where a hook puts the error when it stops the walk with `failed` */
+	struct koda_error *err;
 	bool failed;
 };
 
@@ -57,7 +58,7 @@ wants(const struct search *s, unsigned flag)
 	return (s->ask->flags & flag) != 0;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static int
 fail(struct search *s)
@@ -75,7 +76,7 @@ item_begin(const struct search *s, Koda__FoundItem *item, Koda__FoundKind kind)
 	item->path = bytes_of(s->path, s->path_len);
 }
 
-/* One more thing that was found. Non-zero: stop. */
+/* Reports an item. Returns non-zero to stop. */
 static int
 tell(struct search *s, const Koda__FoundItem *item)
 {
@@ -108,9 +109,9 @@ on_trouble(void *data, const struct walk_entry *entry, int errnum)
 	tell_trouble(data, entry->path, entry->len, strerror(errnum));
 }
 
-/* ---- what the policy lets be read ---- */
+/* ---- what the policy allows to be read ---- */
 
-/* Hidden directories are entered on the way to what lies in a hole of the rule. */
+/* Hidden directories are entered if they lead to a path that the rule excepts. */
 static bool
 leads_to_hole(const struct policy_list *holes, const char *path)
 {
@@ -134,7 +135,8 @@ readable(void *data, const char *path, bool is_dir)
 
 /* ---- glob ---- */
 
-/* known NULL: nobody has looked at it yet. */
+/* Handles a file of a Glob. known: its status, or NULL if it was not read yet. Returns non-zero
+ * to stop. */
 static int
 glob_file(struct search *s, int dir_fd, const char *name, const struct stat *known)
 {
@@ -214,7 +216,7 @@ on_line(void *data, const struct grep_line *line)
 	}
 	item.span = span;
 	item.n_span = 2 * line->n_spans;
-	/* Context is no find of its own. */
+	/* A line of context does not count as found. */
 	r = line->is_match ? tell(s, &item) : sink_add(s->sink, &item, s->err) < 0 ? fail(s) : 0;
 	if (span != spans)
 		free(span);
@@ -227,7 +229,7 @@ tell_file_result(struct search *s, const struct grep_file *got, bool named)
 	Koda__FoundItem item;
 
 	if (wants(s, KODA_SEARCH_FILES) || wants(s, KODA_SEARCH_FILES_WITHOUT)) {
-		/* One that was passed over is neither. */
+		/* A skipped file has neither matched nor failed to match. */
 		if ((got->matches > 0) != wants(s, KODA_SEARCH_FILES) || (got->binary && !named))
 			return 0;
 		item_begin(s, &item, KODA__FOUND_KIND__FOUND_FILE);
@@ -251,7 +253,7 @@ tell_file_result(struct search *s, const struct grep_file *got, bool named)
 	return tell(s, &item);
 }
 
-/* Non-zero: stop. */
+/* Searches an open file. Returns non-zero to stop. */
 static int
 grep_open_file(struct search *s, int fd, const struct stat *st, bool named)
 {
@@ -288,14 +290,14 @@ grep_named(struct search *s, int dir_fd, const char *name)
 	struct stat st;
 
 	if (fd < 0 && (errno == ENOENT || errno == ELOOP))
-		return 0; /* gone meanwhile, or somebody put a link there */
+		return 0; /* gone meanwhile, or replaced by a link */
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		tell_trouble(s, s->path, s->path_len, strerror(errno));
 		return s->failed;
 	}
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	/* proc, mounted where the judge does not look for it: its files say that they are empty. */
+	/* proc, mounted where the judge does not expect it: its files report size 0. */
 	if (st.st_size == 0 && st.st_dev != s->place->st.st_dev &&
 	    (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type == PROC_SUPER_MAGIC))
 		return 0;
@@ -413,7 +415,7 @@ search_directory(struct search *s, struct koda_error *err)
 	return r < 0 ? -1 : 0;
 }
 
-/* A file that was asked for by its name: no ignore rule speaks of it. */
+/* Searches a file that was requested by name: no ignore rule applies to it. */
 static int
 search_file(struct search *s)
 {
@@ -458,8 +460,11 @@ search_places(struct search *s, struct koda_error *err)
 
 /* ---- the request ---- */
 
-/* The fields of the request as strings: valid_request has seen that there is no NUL in them. They end where the next one
- * begins, so each gets an end of its own, in the arena. */
+/*
+ * Returns fields of the request as strings: valid_request() has checked that they have no NUL.
+ * In the message the next field follows directly, so each is copied, into the arena, with a NUL.
+ * NULL with *err set.
+ */
 static const char *const *
 strings_of(struct search *s, size_t n, const ProtobufCBinaryData *v, struct koda_error *err)
 {
@@ -487,7 +492,7 @@ compile(struct search *s, struct koda_error *err)
 		.n_types_not = ask->n_type_not,
 		.global = s->places.global,
 		.global_len = s->places.global_len,
-		/* Of a tree the sums are of all that is below. */
+		/* The sums of a tree include everything below. */
 		.max_depth = ask->kind == KODA__SEARCH_KIND__SEARCH_TREE ? 0 : ask->max_depth };
 	struct grep_options grep = { .flags = (unsigned)ask->flags,
 		.n_patterns = ask->n_pattern,
@@ -506,7 +511,7 @@ compile(struct search *s, struct koda_error *err)
 		return -1;
 	if (ask->kind != KODA__SEARCH_KIND__SEARCH_GREP)
 		return 0;
-	/* What the watchdog says must not overtake anything: the answer to the seal is still queued. */
+	/* The watchdog's message must not overtake a reply: the one to the Seal is still queued. */
 	if (session_flush(s->ses, err) < 0)
 		return -1;
 	watchdog_compiling(s->ses);
@@ -525,12 +530,13 @@ op_search(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	cleanup(search_done) struct search s = { .ses = ses, .ask = req->search, .err = err };
 	Koda__Searched *sum = session_alloc(ses, sizeof(*sum), err);
 
-	/* One search a process, however it ends: what a pattern has done to it ends with it. */
+	/* One search per process, however it ends: whatever a pattern did to the process ends
+	 * with it. */
 	ses->ended = true;
 	koda__searched__init(&s.sum);
 	newest_init(&s.newest, s.ask->limit);
 	if (sum == NULL || places_open(ses, s.ask, &s.places, err) < 0 ||
-	    /* The pattern is the first thing that was made to do harm: it is compiled in here. */
+	    /* The pattern is the first input made to do harm: compile it only when confined. */
 	    places_lock(&s.places, err) < 0 || compile(&s, err) < 0)
 		return -1;
 	s.sink = malloc(sizeof(*s.sink));

@@ -1,4 +1,5 @@
-/* The one request of koda-fs-search: places, then the lock, then the pattern, then the walk. */
+/* The only request of koda-fs-search: opens the places, locks the process, compiles the pattern,
+ * walks. */
 #ifndef KODA_SEARCH_OP_SEARCH_H
 #define KODA_SEARCH_OP_SEARCH_H
 

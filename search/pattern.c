@@ -9,12 +9,12 @@
 #include "search/sweep.h"
 #include "shared/base/cleanup.h"
 
-/* A longer line that is no UTF-8 is matched byte by byte, where the pattern has nothing that is no ASCII. */
+/* A longer line that is not UTF-8 is matched as bytes, if the pattern has only ASCII. */
 #define BROKEN_MAX (64u << 10)
 
 struct pattern {
 	struct plan plan;
-	volatile sig_atomic_t matching; /* inside of PCRE2 */
+	volatile sig_atomic_t matching; /* PCRE2 is running */
 	volatile sig_atomic_t ticks;
 };
 
@@ -53,19 +53,20 @@ pattern_is_multiline(const struct pattern *p)
 	return p->plan.way == PLAN_WHOLE;
 }
 
-/* In the part of the text that was taken, as if it were all there is. */
+/* Matches in the part of the text that was taken, as if it were the whole text. */
 static int
 run(struct pattern *p, struct pattern_cursor *c, struct grep_span *ret, struct koda_error *err)
 {
 	size_t from = c->at > c->part ? c->at - c->part : 0;
 	const size_t len = c->part_end - c->part;
-	/* Of a text that is no UTF-8 PCRE2 looks at all that is left for each match. */
+	/* In a text that is not UTF-8, PCRE2 checks the whole rest for each match. */
 	const bool as_bytes =
 	    c->kind == PROGRAM_BROKEN && len > BROKEN_MAX && p->plan.program[PROGRAM_ASCII] != NULL;
 	struct program *program = p->plan.program[as_bytes ? PROGRAM_ASCII : c->kind];
 	int r;
 
-	/* Not for each match: PCRE2 may look at all of the part again for the next one, and every one of them be quick. */
+	/* Not reset for each match: each may be quick, but PCRE2 may check the whole part again
+	 * for each of them. */
 	if (!c->tried)
 		p->ticks = 0;
 	c->tried = true;
@@ -75,7 +76,7 @@ run(struct pattern *p, struct pattern_cursor *c, struct grep_span *ret, struct k
 	p->matching = 0;
 	if (r <= 0)
 		return r;
-	/* \K, which moves the start, may be anywhere; matches do not overlap. */
+	/* \K can move the start to anywhere; matches must not overlap. */
 	if (ret->start < from)
 		ret->start = from;
 	ret->start += c->part;
@@ -130,7 +131,7 @@ is_taken(const struct pattern_cursor *c, size_t at)
 	return c->has_part && c->part <= at && at <= c->part_end;
 }
 
-/* In the line that `at` is in. Goes on to the next when there is none. */
+/* Matches in the line that contains `at`. Without a match, continues at the next line. */
 static int
 run_line(struct pattern *p, struct pattern_cursor *c, size_t at, struct grep_span *ret,
     struct koda_error *err)
@@ -145,7 +146,8 @@ run_line(struct pattern *p, struct pattern_cursor *c, size_t at, struct grep_spa
 	return r;
 }
 
-/* Where the first of the texts is, at `at` or behind. false: there is none. Each is looked for once until it is passed. */
+/* Finds the first of the texts at c->at or later. Returns false if there is none. Each text is
+ * searched again only after its last position was passed. */
 static bool
 find_text(const struct pattern *p, struct pattern_cursor *c, size_t *ret)
 {
@@ -197,7 +199,8 @@ next_line(struct pattern *p, struct pattern_cursor *c, struct grep_span *ret,
 	return r;
 }
 
-/* The lines from the one that `at` is in to the next that is not ASCII, or that one. */
+/* Takes the lines from the current one to the next that is not ASCII; if the current one is not
+ * ASCII, only that. */
 static void
 take_part(struct pattern_cursor *c)
 {
@@ -246,7 +249,7 @@ next_whole(struct pattern *p, struct pattern_cursor *c, struct grep_span *ret,
 	if (!c->has_part)
 		take(c, 0, c->len);
 	r = run(p, c, ret, err);
-	/* Behind the end of the last line is none. */
+	/* After the end of the last line there is no further line. */
 	return r > 0 && ret->start == c->len && c->len > 0 && c->text[c->len - 1] == '\n' ? 0 : r;
 }
 
@@ -270,7 +273,7 @@ next_any(struct pattern *p, struct pattern_cursor *c, struct grep_span *ret, str
 	}
 }
 
-/* Past the character at `at`; a byte that is part of none counts as one. */
+/* Returns the position after the character at `at`; an invalid byte counts as one. */
 static size_t
 next_character(const struct pattern_cursor *c, size_t at)
 {
@@ -300,7 +303,8 @@ pattern_go_to(struct pattern_cursor *c, size_t at)
 	c->last = PATTERN_NO_LAST;
 }
 
-/* Nothing, where the match before ended: part of that. But a line of its own is none of it. */
+/* Is this an empty match where the previous one ended? That belongs to the previous one, except
+ * at the beginning of a new line. */
 static bool
 is_rest(const struct pattern_cursor *c, const struct grep_span *found)
 {

@@ -15,8 +15,8 @@
 
 /* ---- small files outside of the places ---- */
 
-/* The whole content of a regular file, NUL-terminated; NULL when it is none, is too large, or may not be read: then its
- * rules do not count, as if it were not there. */
+/* Returns the content of a regular file, NUL-terminated, the caller's; NULL if it is not one, is
+ * too large, or cannot be read: then its rules do not apply, as if it did not exist. */
 static char *
 read_small(int fd, size_t max, size_t *ret_len)
 {
@@ -68,7 +68,7 @@ read_named(struct session *ses, int dir_fd, const char *dir, const char *name, s
 	return fd < 0 ? NULL : read_small(fd, WALK_IGNORE_BYTES_MAX, ret_len);
 }
 
-/* A file by its path, as an operation would read it: resolved, judged. */
+/* Reads a file by its path, as an operation would: resolved and judged. */
 static char *
 read_path(struct session *ses, const char *path, size_t max, size_t *ret_len)
 {
@@ -99,7 +99,8 @@ join(const char *dir, const char *name)
 	return path;
 }
 
-/* core.excludesFile of a configuration, as an absolute path; NULL: it says nothing about it. */
+/* Returns core.excludesFile of a configuration as an absolute path, the caller's; NULL if it is
+ * not set. */
 static char *
 excludes_file(const char *config, size_t len, const char *home)
 {
@@ -114,7 +115,7 @@ excludes_file(const char *config, size_t len, const char *home)
 		if (strcmp(v->section, "core") != 0 || v->subsection != NULL ||
 		    strcmp(v->key, "excludesfile") != 0 || v->value == NULL)
 			continue;
-		/* The last one counts. */
+		/* The last one applies. */
 		free(ret);
 		ret = strncmp(v->value, "~/", 2) == 0 ? join(home, v->value + 2)
 		    : v->value[0] == '/'              ? strdup(v->value)
@@ -124,7 +125,8 @@ excludes_file(const char *config, size_t len, const char *home)
 	return ret;
 }
 
-/* The user's own excludes file: what his configuration names, else where git looks for it. */
+/* Reads the user's own excludes file: the one that the user's configuration names, or git's
+ * default. */
 static void
 read_global(struct session *ses, struct places *ret)
 {
@@ -149,17 +151,17 @@ read_global(struct session *ses, struct places *ret)
 		ret->global = read_path(ses, path, WALK_IGNORE_BYTES_MAX, &ret->global_len);
 }
 
-/* ---- what is above a place ---- */
+/* ---- the directories above a place ---- */
 
 static void
 read_parent(struct session *ses, int fd, struct walk_parent *to, uint64_t flags)
 {
 	struct stat st;
 
-	/* A place in a hole of deny_read is below what may not be looked at. */
+	/* A place that deny_read excepts is below directories that must not be read. */
 	to->is_worktree =
 	    may_read(ses, to->path, ".git") && fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0;
-	/* Its rules do not count, and yet it tells that the place is in a repository. */
+	/* Its rules do not apply, but it still shows that the place is in a repository. */
 	if ((flags & KODA_SEARCH_NO_PARENTS) != 0)
 		return;
 	if ((flags & KODA_SEARCH_NO_GITIGNORE) == 0)
@@ -233,7 +235,8 @@ open_place(struct session *ses, ProtobufCBinaryData path, struct search_place *r
 	    O_RDONLY | O_NOCTTY | O_NONBLOCK | (is_dir ? O_DIRECTORY : 0));
 	if (ret->fd < 0)
 		return say(err, KODA_IO, errno, "search", at.path);
-	/* The judge knows proc by its usual name; in a chroot's tree it is mounted under another. */
+	/* The judge knows proc by its usual path; in a chroot's tree it is mounted at another
+	 * one. */
 	if (fstatfs(ret->fd, &fs) < 0 || (unsigned long)fs.f_type == PROC_SUPER_MAGIC) {
 		const struct access_verdict no = { false, ACCESS_RULE_PROCESS_WINDOW, NULL };
 

@@ -1,7 +1,7 @@
 /*
- * Where a search goes: resolves and judges each place that was asked for, opens it, and reads the ignore files that count
- * there without being in it. After that the process needs nothing outside of the places any more (op_search locks itself
- * into them).
+ * The places of a search: resolves and judges each requested place, opens it, and reads the ignore
+ * files that apply there but lie outside of it. After that the process needs nothing outside of the
+ * places (op_search locks the process into them).
  */
 #ifndef KODA_SEARCH_PLACES_H
 #define KODA_SEARCH_PLACES_H
@@ -10,7 +10,7 @@
 #include "worker/session.h"
 
 struct search_place {
-	int fd;     /* for reading; -1: it could not be had, and `why` says why */
+	int fd;     /* open for reading; -1: failed, and `why` is the error */
 	char *path; /* canonical */
 	struct stat st;
 	struct koda_error why;
@@ -22,17 +22,18 @@ struct search_place {
 struct places {
 	struct search_place *v;
 	size_t n;
-	char *global; /* the user's own excludes file, or NULL */
+	char *global; /* content of the user's own excludes file, or NULL */
 	size_t global_len;
 };
 
-/* -1 with *err set when the only place cannot be had, or memory is short. */
+/* Opens all places. Returns 0, or -1 with *err set if the only place cannot be opened, or if
+ * memory is short. The caller calls places_done() in both cases. */
 int places_open(struct session *ses, const Koda__Search *ask, struct places *ret,
     struct koda_error *err);
 void places_done(struct places *places);
 
-/* From now on nothing but the places can be read, and nothing changed, as far as the kernel has Landlock. Cannot be
- * undone. */
+/* Confines the process with Landlock, where the kernel has it: it can then read only the places
+ * and change nothing. Cannot be undone. Returns 0, or -1 with *err set. */
 int places_lock(const struct places *places, struct koda_error *err);
 
 #endif

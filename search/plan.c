@@ -7,9 +7,10 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-/* A text that a third of all lines has is still worth looking at those alone (literal_weight: one byte in 32). */
+/* Below this weight too many lines contain the text. At it (literal_weight: one byte in 32) a
+ * third of all lines do, and looking only at those is still worthwhile. */
 #define WEIGHT_MIN 20
-/* Of a pattern, in a message. */
+/* The most of a pattern in a message. */
 #define SHOWN_MAX 120
 
 static void
@@ -18,9 +19,9 @@ program_free_at(struct program **program)
 	program_free(*program);
 }
 
-/* One pattern as it was given. */
+/* One pattern of the request. */
 struct given {
-	const char *text; /* without settings that are on anyway; of FIXED escaped */
+	const char *text; /* without settings that are on anyway; escaped if FIXED */
 	size_t len, skipped;
 	char *escaped;
 	bool refers_back;
@@ -67,7 +68,7 @@ about_pattern(const char *text, size_t len, struct koda_error *err)
 	return err_wrap(err, "pattern '%s%s'", shown, cut ? "..." : "");
 }
 
-/* FIXED: what could mean something else is escaped. */
+/* For FIXED: escapes everything that could have a special meaning. */
 static int
 escape(struct given *g)
 {
@@ -90,8 +91,9 @@ escape(struct given *g)
 }
 
 /*
- * Settings for all of an expression stand at its beginning. UTF and UCP are what is used anyway; the others would undo what
- * a search relies on: where lines end, the limits, the JIT. Verbs look like them, and may stay.
+ * Refuses settings for the whole expression, which stand at its beginning. UTF and UCP are on
+ * anyway and are removed; the others would undo what a search relies on: where lines end, the
+ * limits, the JIT. Verbs look like settings and are allowed.
  */
 static int
 check_settings(struct given *g, struct koda_error *err)
@@ -132,7 +134,7 @@ program_flags(const struct job *job)
 										 : 0);
 }
 
-/* The most that is put around a pattern, and around all. */
+/* The most bytes put around each pattern, and around all of them. */
 #define AROUND_ONE 16
 #define AROUND_ALL 32
 
@@ -160,7 +162,8 @@ add_text(struct buffer *b, const char *text)
 	add(b, text, strlen(text));
 }
 
-/* A ')' behind a comment would be part of it. "\E" ends a quotation that was left open, and is nothing otherwise. */
+/* A ')' after a comment would be part of it. "\E" ends a quotation that is still open, and does
+ * nothing otherwise. */
 static const char closing[] = "\\E)", closing_comment[] = "\n)";
 
 static bool
@@ -179,7 +182,8 @@ can_be_closed(const struct job *job, const struct given *g)
 	return program != NULL;
 }
 
-/* Alone, so that what is wrong is said of the pattern that was given, and so that none closes what another opened. */
+/* Checks a pattern alone, so that an error is about that pattern, and so that no pattern closes
+ * what another opened. */
 static int
 check_one(const struct job *job, struct given *g, struct koda_error *err)
 {
@@ -213,7 +217,7 @@ check_one(const struct job *job, struct given *g, struct koda_error *err)
 	return 0;
 }
 
-/* All patterns as one expression. */
+/* Joins all patterns into one expression. */
 static int
 join(const struct job *job, bool within, struct buffer *ret)
 {
@@ -232,7 +236,7 @@ join(const struct job *job, bool within, struct buffer *ret)
 	if (ret->text == NULL)
 		return -1;
 	add_text(ret, line ? "^(?:" : word ? "(?<!\\w)(?:" : "");
-	/* Each counts its groups from one. */
+	/* (?| lets each pattern count its groups from one. */
 	if (job->n > 1)
 		add_text(ret, refers ? "(?|" : "(?:");
 	for (size_t i = 0; i < job->n; i++) {
@@ -268,7 +272,8 @@ compile(const struct job *job, enum program_text kind, bool within, unsigned fla
 	    job->n == 1 ? job->given[0].skipped : 0, err);
 }
 
-/* The same as `within`, without UTF; classes are written otherwise. NULL: there is none, which costs time alone. */
+/* Compiles the same expression without UTF; classes are written differently. Returns NULL if
+ * that is not possible, which only costs time. */
 static struct program *
 compile_ascii(const struct job *job, bool within, unsigned flags)
 {
@@ -291,7 +296,8 @@ compile_ascii(const struct job *job, bool within, unsigned flags)
 	return compile(job, PROGRAM_ASCII, within, flags, NULL);
 }
 
-/* Is there an upper-case letter in it that stands for itself? Not in an escape, a property, the name of a group, a verb. */
+/* Is there an upper-case letter that stands for itself in a pattern? Not in an escape, a
+ * property, the name of a group, a verb. Returns 1, 0, or -1 with *err set. */
 static int
 has_upper_case(const struct grep_options *options, struct koda_error *err)
 {
@@ -357,7 +363,7 @@ read_patterns(struct job *job, struct koda_error *err)
 	return 0;
 }
 
-/* The texts of which every match has to contain one, when that is of use. */
+/* Chooses the texts of which every match has to contain one, if that helps. */
 static void
 choose_texts(struct plan *p, const struct job *job)
 {

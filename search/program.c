@@ -7,14 +7,17 @@
 #include "search/syntax.h"
 #include "shared/base/cleanup.h"
 
-/* PCRE2's own default: a hundredth of a second of JIT, a tenth of the interpreter, and more backtracking than any line
- * of a text asks for. Counted anew for each place where a match could begin. */
+/*
+ * PCRE2's own default: a hundredth of a second with the JIT, a tenth with the interpreter, and
+ * more backtracking than any line of text needs. Counted from zero for each position where a
+ * match could begin.
+ */
 #define MATCH_LIMIT 10000000
-/* The interpreter's, used where there is no JIT: a frame is some hundred bytes. In KiB. */
+/* For the interpreter, used where there is no JIT: a frame is some hundred bytes. In KiB. */
 #define DEPTH_LIMIT    100000
 #define HEAP_LIMIT_KIB 4096
-/* The JIT's stack starts at what is always there and grows to what the memory of a search has room for, twice; an iteration
- * of a group takes some 16 bytes of it. */
+/* The JIT's stack starts at a size that is always available and grows to what a search has
+ * memory for, twice; an iteration of a group takes some 16 bytes of it. */
 #define JIT_STACK_START (32u << 10)
 #define JIT_STACK_MAX   (4u << 20)
 
@@ -72,7 +75,7 @@ compile(struct program *p, const char *text, size_t len, enum program_text kind,
 
 	if (context == NULL)
 		return err_set(err, KODA_INTERNAL, 0, "no memory to compile the pattern");
-	/* Whatever the library was built with. */
+	/* Set these whatever defaults the library was built with. */
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 	pcre2_set_bsr(context, PCRE2_BSR_UNICODE);
 	pcre2_set_parens_nest_limit(context, SYNTAX_NEST_MAX);
@@ -103,8 +106,11 @@ get_ready(struct program *p, enum program_text kind, struct koda_error *err)
 	pcre2_set_depth_limit(p->context, DEPTH_LIMIT);
 	pcre2_set_heap_limit(p->context, HEAP_LIMIT_KIB);
 	p->options = kind == PROGRAM_BROKEN ? 0 : PCRE2_NO_UTF_CHECK;
-	/* Where no memory may be run, or the pattern is more than the JIT takes, the interpreter does the same slower. Of text
-	 * that is no UTF-8 the JIT looks at bytes behind the end (10.42: \b behind an unfinished character). */
+	/*
+	 * If executable memory is forbidden, or the pattern is too large for the JIT, the
+	 * interpreter does the same, slower. In text that is not UTF-8 the JIT reads bytes
+	 * beyond the end (10.42: \b after an unfinished character).
+	 */
 	if (kind == PROGRAM_BROKEN || pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) != 0)
 		return 0;
 	p->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
@@ -198,7 +204,7 @@ program_match(struct program *p, const char *text, size_t len, size_t from, size
 	if (r < 0)
 		return match_error(r, err);
 	found = pcre2_get_ovector_pointer(p->match);
-	/* \K may set the start behind the end. */
+	/* \K may set the start after the end. */
 	*ret_start = found[0] < found[1] ? found[0] : found[1];
 	*ret_end = found[1];
 	return 1;

@@ -74,7 +74,7 @@ reader_char_len(char c)
 size_t
 reader_property(const struct reader *r, bool *ret)
 {
-	/* General categories; a script or the like may hold anything. */
+	/* General categories; a script and other properties may contain anything. */
 	static const char *const safe[] = { "L", "Lu", "Ll", "Lt", "Lm", "Lo", "L&", "N", "Nd",
 		"Nl", "No", "P", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk",
 		"So", "M", "Mn", "Mc", "Me", "Z", "Zs", "Zl", "Zp" };
@@ -117,7 +117,7 @@ reader_number(const struct reader *r, size_t at, unsigned base, size_t max, uint
 	size_t n = 0;
 
 	*ret = 0;
-	/* No code point has more; PCRE2 has refused what is larger. */
+	/* No code point is larger; PCRE2 has refused those. */
 	while (n < max && *ret < (1u << 24) && digit_of(reader_peek(r, at + n), base) >= 0) {
 		*ret = *ret * base + (uint32_t)digit_of(reader_peek(r, at + n), base);
 		n++;

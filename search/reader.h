@@ -1,6 +1,6 @@
 /*
- * The text of a pattern, read from its beginning while another is written: what both the reading of items (syntax.c) and of
- * classes (class.c) are made of. Pure.
+ * Reads the text of a pattern from its beginning while another one is written: shared by the
+ * reading of items (syntax.c) and of classes (class.c). Pure.
  */
 #ifndef KODA_SEARCH_READER_H
 #define KODA_SEARCH_READER_H
@@ -11,35 +11,37 @@
 
 struct reader {
 	const char *p, *end;
-	char *out; /* the caller's: READER_GROWTH times as long as what is read */
+	char *out; /* the caller's: READER_GROWTH times as long as the input */
 	size_t out_len;
-	bool unknown; /* given up: there is nothing more to read */
+	bool unknown; /* given up: nothing more is read */
 };
 
-/* The most that one byte becomes: "\s" in a class. */
+/* The most output bytes for one input byte: "\s" in a class. */
 #define READER_GROWTH 16
 
 bool reader_left(const struct reader *reader, size_t n);
-/* The byte `i` further on; 0 behind the end. */
+/* Returns the byte at distance `i`; 0 beyond the end. */
 char reader_peek(const struct reader *reader, size_t i);
 bool reader_begins(const struct reader *reader, const char *text);
-/* Write; write what is read. */
+/* Append text to the output; move n bytes from the input to the output. */
 void reader_put(struct reader *reader, const char *text);
 void reader_copy(struct reader *reader, size_t n);
 void reader_give_up(struct reader *reader);
 
-/* An escape that is one character: how long it is, 0 for any other. *ret: the code point. */
+/* Parses an escape that stands for one character. Returns its length, 0 for any other escape.
+ * *ret: the code point. */
 size_t reader_escape(const struct reader *reader, uint32_t *ret);
-/* \p or \P: how long it is, 0 when that is not clear. *ret: no character of it is the end of a line. */
+/* Parses \p or \P. Returns its length, 0 if that is unclear. *ret: whether it never matches the
+ * end of a line. */
 size_t reader_property(const struct reader *reader, bool *ret);
-/* From `at` on, at most max digits. *ret: the number. Returns how many. */
+/* Parses at most max digits at distance `at`. *ret: the number. Returns the number of digits. */
 size_t reader_number(const struct reader *reader, size_t at, unsigned base, size_t max,
     uint32_t *ret);
 
-/* ASCII alone, whatever the locale. */
+/* ASCII only, independent of the locale. */
 bool reader_is_digit(char c);
 bool reader_is_alnum(char c);
-/* Of the character that begins with this byte, in a pattern that is valid UTF-8. */
+/* Returns the length of the character that begins with this byte, in a pattern of valid UTF-8. */
 size_t reader_char_len(char c);
 
 #endif

@@ -3,9 +3,9 @@
 #include "shared/base/cleanup.h"
 #include "worker/ops/op.h"
 
-/* A directory of each level, the places, and what opening one of them takes. */
+/* One directory per level, the places, and what opening one of them takes. */
 #define FDS_MAX (WALK_DEPTH_MAX + SEARCH_PATHS_MAX + 64)
-/* A line of GREP_LINE_MAX as it was and decoded, the names of the directories on the way. */
+/* A line of GREP_LINE_MAX, raw and decoded, and the names of the directories on the way. */
 #define DATA_MAX (UINT64_C(1) << 30)
 
 /* clang-format off */

@@ -7,7 +7,7 @@
 
 #define NOWHERE SIZE_MAX
 
-/* Coarse: it is asked for each thing found. */
+/* Coarse, because it is read for each item found. */
 static int64_t
 now_ms(void)
 {
@@ -30,7 +30,8 @@ sink_done(struct sink *sink)
 	sink->bytes = NULL;
 }
 
-/* Where it stands now, or NOWHERE when memory is short. Aligned for numbers. */
+/* Copies data into the page. Returns its offset, or NOWHERE if memory is short. Aligned for
+ * numbers. */
 static size_t
 keep(struct sink *sink, const void *data, size_t len)
 {
@@ -84,7 +85,7 @@ sink_add(struct sink *sink, const Koda__FoundItem *item, struct koda_error *err)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "what was found");
 	if (sink->n++ == 0)
 		sink->since = now_ms();
-	/* The first one is waited for. */
+	/* The first item is sent at once: the user waits for it. */
 	if (!sink->sent || sink->n == SINK_ITEMS_MAX || sink->len >= SINK_BYTES)
 		return sink_flush(sink, err);
 	return 0;

@@ -1,7 +1,9 @@
 /*
- * What is done to every byte of every file, as wide as the processor can. Pure; reads nothing outside of what it is given.
+ * What is done to every byte of every file, with the widest registers of the processor. Pure; reads
+ * nothing outside of the given bytes.
  *
- * sweep_x86.c for processors with SSE2 and, where it is found at run time, AVX2; sweep_portable.c for others.
+ * sweep_x86.c is for processors with SSE2 and, if found at run time, AVX2; sweep_portable.c for
+ * others.
  */
 #ifndef KODA_SEARCH_SWEEP_H
 #define KODA_SEARCH_SWEEP_H
@@ -10,28 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Two bytes of a text, and where they are in it. A byte is or-ed with fold first: 0x20 makes both cases of a letter the
- * same. */
+/* Two bytes of a text and their offsets in it. A byte is or-ed with fold before it is compared:
+ * 0x20 makes both cases of a letter equal. */
 struct sweep_pair {
 	size_t at[2];
 	uint8_t byte[2], fold[2];
 };
 
-/* Is it really there, and not only two bytes of it? */
+/* Returns whether the whole text is at p, and not only two bytes of it. */
 typedef bool sweep_is_fn(const void *data, const char *p);
 
-/* The first i below n where both bytes are and `is` agrees, else n. Reads text[i + at[0]] and text[i + at[1]] of every
- * i below n. */
+/* Returns the first i below n where both bytes are and `is` agrees, else n. Reads text[i +
+ * at[0]] and text[i + at[1]] of every i below n. */
 size_t sweep_find(const char *text, size_t n, const struct sweep_pair *pair, sweep_is_fn *is,
     const void *data);
 
 size_t sweep_count(const char *text, size_t len, char byte);
 
-/* How many bytes are ASCII before the first that is not. */
+/* Returns how many bytes precede the first one that is not ASCII. */
 size_t sweep_ascii(const char *text, size_t len);
 
 struct sweep_seen {
-	bool nul, high; /* a byte that is 0; one that is no ASCII */
+	bool nul, high; /* contains a byte that is 0; one that is not ASCII */
 };
 struct sweep_seen sweep_look(const char *text, size_t len);
 

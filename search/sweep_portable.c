@@ -1,4 +1,4 @@
-/* See sweep.h: for processors that sweep_x86.c knows nothing of. */
+/* See sweep.h: for processors that sweep_x86.c does not support. */
 #include "search/sweep.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ sweep_find(const char *text, size_t n, const struct sweep_pair *pair, sweep_is_f
 {
 	for (size_t i = 0; i < n; i++) {
 		if (pair->fold[0] == 0) {
-			/* libc's is the fastest there is. */
+			/* libc's memchr is the fastest. */
 			const char *p = memchr(text + i + pair->at[0], pair->byte[0], n - i);
 
 			if (p == NULL)
@@ -53,7 +53,7 @@ sweep_look(const char *text, size_t len)
 {
 	uint8_t all = 0;
 
-	/* No way out of the loop, so that a compiler can make it wide. */
+	/* No exit from the loop, so that a compiler can vectorise it. */
 	for (size_t i = 0; i < len; i++)
 		all |= (uint8_t)text[i];
 	return (struct sweep_seen){ .nul = len > 0 && memchr(text, 0, len) != NULL,

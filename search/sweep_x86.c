@@ -1,4 +1,4 @@
-/* See sweep.h. SSE2 is in every processor of this architecture; AVX2 is asked for. */
+/* See sweep.h. SSE2 is in every processor of this architecture; AVX2 is detected at run time. */
 #include "search/sweep.h"
 
 #include <immintrin.h>
@@ -11,7 +11,7 @@ has_avx2(void)
 	return __builtin_cpu_supports("avx2");
 }
 
-/* What is left when it is shorter than a register. */
+/* For the rest that is shorter than a register. */
 static size_t
 find_slowly(const char *text, size_t n, const struct sweep_pair *pair, sweep_is_fn *is,
     const void *data)
@@ -26,7 +26,7 @@ find_slowly(const char *text, size_t n, const struct sweep_pair *pair, sweep_is_
 	return n;
 }
 
-/* The first of the places in mask, which begin at p, where it really is. */
+/* Returns the first of the positions in mask, counted from p, at which `is` agrees, or NULL. */
 static const char *
 first_of(uint32_t mask, const char *p, sweep_is_fn *is, const void *data)
 {
@@ -101,7 +101,7 @@ find_32(const char *text, size_t n, const struct sweep_pair *pair, sweep_is_fn *
 		w.byte[k] = _mm256_set1_epi8((char)pair->byte[k]);
 		w.fold[k] = _mm256_set1_epi8((char)pair->fold[k]);
 	}
-	/* Two at a time: mostly neither has it, and that is one test. */
+	/* Two at a time: usually neither matches, and that takes one test. */
 	for (; n - i >= 64; i += 64) {
 		__m256i a = pair_32(text + i, pair, &w), b = pair_32(text + i + 32, pair, &w);
 
@@ -142,7 +142,7 @@ count_16(const char *text, size_t len, char byte)
 	while (len - i >= 16) {
 		__m128i each = zero;
 
-		/* A lane counts to 255 before it is added up. */
+		/* A lane can count to 255 before it has to be added up. */
 		for (int k = 0; k < 255 && len - i >= 16; k++, i += 16) {
 			__m128i v = _mm_loadu_si128((const __m128i_u *)(text + i));
 
@@ -209,7 +209,7 @@ look_slowly(const char *text, size_t len, struct sweep_seen seen)
 	return seen;
 }
 
-/* The smallest byte of all is 0 when any is. */
+/* The smallest of all bytes is 0 if any byte is. */
 static struct sweep_seen
 look_16(const char *text, size_t len, struct sweep_seen seen)
 {

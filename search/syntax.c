@@ -10,21 +10,21 @@
 struct parse {
 	struct reader in;
 	const struct syntax_options *options;
-	bool ignore_case, dotall; /* as (?i) and (?s) have them here */
+	bool ignore_case, dotall; /* as set here by (?i) and (?s) */
 	unsigned depth;
-	struct text run; /* literal text up to here */
+	struct text run; /* literal text directly before this position */
 	struct texts best;
 	struct syntax *s;
 };
 
-/* What an item is to the text around it. */
+/* How an item affects the text around it. */
 enum item {
-	ITEM_NOTHING,   /* flags: nothing that could be repeated */
-	ITEM_ASSERTION, /* takes up no room: what is beside it is adjacent */
+	ITEM_NOTHING,   /* flags: cannot be repeated */
+	ITEM_ASSERTION, /* matches no text: what is on both sides of it is adjacent */
 	ITEM_CHARACTER,
 	ITEM_OTHER,
 	ITEM_GROUP,
-	ITEM_APART, /* a group that looks ahead or back: what it says is of other text */
+	ITEM_APART, /* lookahead or lookbehind: its text is not part of the match */
 };
 
 struct character {
@@ -51,7 +51,7 @@ run_on(struct parse *r, const struct character *c)
 {
 	bool letter = c->len == 1 && reader_is_alnum(c->bytes[0]) && !reader_is_digit(c->bytes[0]);
 
-	/* Beyond ASCII the other case is other bytes; k and s have a form there. */
+	/* Beyond ASCII the other case has other bytes; k and s have a form there. */
 	if (r->ignore_case && (c->len > 1 || (letter && strchr("kKsS", c->bytes[0]) != NULL))) {
 		end_run(r);
 		r->s->plain = false;
@@ -68,7 +68,7 @@ run_on(struct parse *r, const struct character *c)
 	r->run.len += c->len;
 }
 
-/* What it was before a group whose text turned out not to count. */
+/* The state before a group, restored if the group's text turns out not to count. */
 struct mark {
 	struct text run;
 	struct texts best;
@@ -85,7 +85,8 @@ back_to(struct parse *r, const struct mark *mark)
 
 /* ---- what can touch the end of a line ---- */
 
-/* Something that can, written so that it cannot. NULL: there is no such way. */
+/* Writes an item that can match the end of a line so that it cannot. instead: that form; NULL:
+ * there is none. */
 static void
 not_newline(struct parse *r, size_t n, const char *instead)
 {
@@ -128,7 +129,7 @@ character(struct parse *r, uint32_t value, size_t len, struct character *ret)
 	return ITEM_CHARACTER;
 }
 
-/* A character that stands for itself. */
+/* Reads a character that stands for itself. */
 static enum item
 raw_character(struct parse *r, struct character *ret)
 {
@@ -202,7 +203,7 @@ read_escape(struct parse *r, struct character *ret)
 			not_newline(r, n, NULL);
 		return ITEM_OTHER;
 	default:
-		/* A reference to a group; of two digits it may be something else. */
+		/* A back reference; with two digits it may be something else. */
 		if (c >= '1' && c <= '9' && !reader_is_digit(reader_peek(&r->in, 2))) {
 			reader_copy(&r->in, 2);
 			return ITEM_OTHER;
@@ -226,7 +227,8 @@ read_class(struct parse *r)
 
 static void read_branches(struct parse *r);
 
-/* "(?i)", "(?s-i:" and the like, at p. false: it is none of those that are known. *ret_group: one that is not closed. */
+/* Reads "(?i)", "(?s-i:" and the like, at p. Returns false for unknown flags. *ret_group: it
+ * begins a group. */
 static bool
 read_flags(struct parse *r, bool *ret_group)
 {
@@ -255,7 +257,7 @@ read_flags(struct parse *r, bool *ret_group)
 	return true;
 }
 
-/* "(?<name>" at p, or with P or quotes: how long it is, 0 for something else. */
+/* Parses "(?<name>" at p, or with P or quotes. Returns its length, 0 for anything else. */
 static size_t
 group_name(const struct parse *r)
 {
@@ -270,7 +272,7 @@ group_name(const struct parse *r)
 	return reader_peek(&r->in, n) == '>' || reader_peek(&r->in, n) == '\'' ? n + 1 : 0;
 }
 
-/* The '(' is at p. */
+/* Reads a group; its '(' is at p. */
 static enum item
 read_group(struct parse *r)
 {
@@ -311,13 +313,13 @@ read_group(struct parse *r)
 	return apart ? ITEM_APART : ITEM_GROUP;
 }
 
-/* How often an item is there. */
+/* How often an item may occur. */
 struct times {
-	bool once;  /* no more is said */
-	bool never; /* it need not be there */
+	bool once;  /* exactly once: no quantifier */
+	bool never; /* it may be absent */
 };
 
-/* "{2,3}" at p: how long it is, 0 for something else. */
+/* Parses "{2,3}" at p. Returns its length, 0 for anything else. */
 static size_t
 braces(const struct parse *r, struct times *ret)
 {
@@ -374,7 +376,7 @@ read_one(struct parse *r, struct character *ret)
 			reader_copy(&r->in, 1);
 		return ITEM_OTHER;
 	case '{':
-		/* Newer versions take more for a quantifier. */
+		/* Newer versions of PCRE2 accept more forms of quantifiers. */
 		if (reader_is_digit(reader_peek(&r->in, 1)) || reader_peek(&r->in, 1) == ',' ||
 		    reader_peek(&r->in, 1) == ' ')
 			reader_give_up(&r->in);
@@ -414,7 +416,8 @@ read_item(struct parse *r)
 	}
 }
 
-/* Up to the ')' or the end. Of one branch the text goes on from what is before it; of several each has its own. */
+/* Reads up to the ')' or the end. With one branch the text continues from what is before it;
+ * with several each branch has its own. */
 static void
 read_branches(struct parse *r)
 {

@@ -10,7 +10,7 @@ continues(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The part of a line that is told: around the first match, whole characters. */
+/* Returns the part of a line to report: around the first match, in whole characters. */
 static struct grep_span
 part_of(const char *text, size_t len, size_t max, const struct grep_span *first)
 {
@@ -27,7 +27,7 @@ part_of(const char *text, size_t len, size_t max, const struct grep_span *first)
 			part.start = len - max;
 	}
 	part.end = part.start + max;
-	/* Three at most: what goes on longer is no UTF-8. */
+	/* At most three: a longer sequence is not UTF-8. */
 	for (int i = 0;
 	     i < 3 && part.start > 0 && part.start < part.end && continues(text[part.start]); i++)
 		part.start++;
@@ -37,7 +37,8 @@ part_of(const char *text, size_t len, size_t max, const struct grep_span *first)
 	return part;
 }
 
-/* Relative to the part, and without what is outside of it. Returns how many are left. */
+/* Makes the spans relative to the part and drops what is outside of it. Returns how many are
+ * left. */
 static size_t
 clip(struct grep_span *spans, size_t n, struct grep_span part)
 {
@@ -91,7 +92,7 @@ tell_line(struct tell *t, const struct window *w, size_t start, size_t end, bool
 	return t->fn(t->data, &line);
 }
 
-/* From `at` to before `upto`, at most *left lines. */
+/* Reports the lines from `at` to before `upto` as context, at most *left. */
 static int
 tell_context(struct tell *t, const struct window *w, size_t at, size_t upto, uint64_t *left)
 {
@@ -117,7 +118,7 @@ tell_after(struct tell *t, const struct window *w, size_t upto)
 	return tell_context(t, w, (size_t)(t->done - w->base), upto, &t->after_left);
 }
 
-/* Where the context before `at` begins. */
+/* Returns where the context before `at` begins. */
 static size_t
 before(const struct tell *t, const struct window *w, size_t at)
 {

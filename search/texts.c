@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Of several the least, and less for each doubling of their number. */
+/* The least weight of the texts, reduced for each doubling of their number. */
 static unsigned
 weight_of(const struct texts *texts)
 {

@@ -1,4 +1,4 @@
-/* Texts of which one has to be in whatever matches, and how much is known by finding one. Pure. */
+/* Texts of which every match contains at least one, and how selective they are. Pure. */
 #ifndef KODA_SEARCH_TEXTS_H
 #define KODA_SEARCH_TEXTS_H
 
@@ -13,7 +13,7 @@ struct text {
 	char text[LITERAL_MAX];
 };
 
-#define TEXTS_MAX 8 /* each is looked for on its own: more would cost more than PCRE2 */
+#define TEXTS_MAX 8 /* each is searched separately: more would cost more than PCRE2 */
 struct texts {
 	size_t n;        /* 0: none is known */
 	unsigned weight; /* as literal_weight() */
@@ -21,9 +21,10 @@ struct texts {
 };
 
 void texts_set(struct texts *texts, const struct text *text);
-/* Any of those in a or in b; none when one of them has none, or they are too many. */
+/* Makes a the texts of both, for alternatives; none if one of them has none, or they are too
+ * many. */
 void texts_add(struct texts *a, const struct texts *b);
-/* The better of both. */
+/* Makes best the more selective of both. */
 void texts_prefer(struct texts *best, const struct texts *other);
 
 #endif

@@ -17,7 +17,7 @@
 #include "shared/base/cleanup.h"
 
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-/* What an ignore file mostly has room in. */
+/* Enough for most ignore files. */
 #define IGNORE_BUFFER_BYTES (16u << 10)
 
 struct walker {
@@ -28,24 +28,25 @@ struct walker {
 	dev_t dev;
 	struct names names;
 	struct chain chain;
-	char *text; /* of the ignore file that is just read */
+	char *text; /* content of the current ignore file */
 	size_t text_size;
-	size_t base; /* where in path that begins which is below the place */
+	size_t base; /* offset in path of the part below the place */
 	char path[PATH_LEN_MAX + NAMES_NAME_MAX + 2];
 };
 
-/* One that the walk is in. Its path stands in the walker's: up to names, with a slash at the end. */
+/* A directory that the walk is in. Its path is in the walker's: up to offset names, with a slash
+ * at the end. */
 struct directory {
 	int fd, parent_fd;
-	size_t name;  /* where its own name begins */
-	size_t names; /* where the names in it begin */
+	size_t name;  /* offset of its own name */
+	size_t names; /* offset of the names in it */
 	unsigned depth;
-	bool closed; /* it may not be read itself: it leads to something that may */
+	bool closed; /* it may not be read itself, but something below it may */
 };
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-/* The path is that of the directory itself, until put_name(). */
+/* Sets the path to the directory itself, until put_name(). */
 static struct walk_entry
 entry_of(struct walker *w, const struct directory *d)
 {
@@ -61,7 +62,7 @@ entry_of(struct walker *w, const struct directory *d)
 		.type = DT_DIR };
 }
 
-/* The path is that of something in the directory. */
+/* Sets the path to something in the directory. */
 static void
 put_name(struct walker *w, const struct directory *d, const char *name, size_t len)
 {
@@ -96,7 +97,8 @@ no_memory(struct walker *w)
 
 /* ---- ignore files ---- */
 
-/* All of it, as far as it counts, into w->text. */
+/* Reads the file, up to WALK_IGNORE_BYTES_MAX, into w->text. Returns its length, or -1 with
+ * errno. */
 static ssize_t
 read_text(struct walker *w, int fd)
 {
@@ -122,7 +124,7 @@ read_text(struct walker *w, int fd)
 			return (ssize_t)len;
 		len += (size_t)n;
 		if (len > WALK_IGNORE_BYTES_MAX) {
-			/* Not half a line: that would be another rule. */
+			/* Cut at a line: half a line would be another rule. */
 			const char *newline = memrchr(w->text, '\n', WALK_IGNORE_BYTES_MAX);
 
 			return newline != NULL ? newline - w->text : 0;
@@ -131,8 +133,9 @@ read_text(struct walker *w, int fd)
 }
 
 /*
- * dir_fd and name are where to open it, path is what it is called below d. Not through a link, and nothing but a regular file:
- * a FIFO in its place would be waited for. 0; -1 only when there is no memory.
+ * Adds the rules of an ignore file. dir_fd and name: what to open; path: its path below d. Does not
+ * follow a link, and reads only a regular file: opening a FIFO could block. Returns 0; -1 only if
+ * memory is short.
  */
 static int
 add_rules(struct walker *w, const struct directory *d, enum chain_kind kind, int dir_fd,
@@ -188,7 +191,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Only what the listing has: no other name is tried. */
+/* Opens only names that the listing has. */
 static int
 add_ignore_files(struct walker *w, const struct directory *d, unsigned special)
 {
@@ -208,7 +211,7 @@ add_ignore_files(struct walker *w, const struct directory *d, unsigned special)
 	return 0;
 }
 
-/* What stands above the place; the caller has read it. */
+/* Adds the ignore files of a directory above the place, which the caller has read. */
 static int
 add_parent(struct walker *w, const struct walk_parent *p)
 {
@@ -243,7 +246,8 @@ add_parent(struct walker *w, const struct walk_parent *p)
 
 /* ---- choosing ---- */
 
-/* In ripgrep's order: globs decide whatever the rest says, unless they are only to narrow; then ignore files; types; the dot. */
+/* Decides in ripgrep's order: globs override everything else unless they only narrow; then
+ * ignore files; types; the leading dot. */
 static bool
 is_chosen(struct walker *w, const struct directory *d, const struct name *name)
 {
@@ -280,8 +284,9 @@ is_chosen(struct walker *w, const struct directory *d, const struct name *name)
 }
 
 /*
- * Is there such a name at all? In a closed directory only what may be read: a name that the globs let through would be
- * counted otherwise, and by asking for one beginning after the other all names would be told.
+ * Is the name visible at all? In a closed directory only names that may be read are: otherwise a
+ * name that the globs let through would be counted, and globs for one beginning after the other
+ * would reveal all names.
  */
 static bool
 is_there(struct walker *w, const struct directory *d, const struct name *name)
@@ -292,7 +297,7 @@ is_there(struct walker *w, const struct directory *d, const struct name *name)
 	return w->hooks->readable(w->hooks->data, w->path, name->type == DT_DIR);
 }
 
-/* Keep of the names from first on those that the walk is for. */
+/* Keeps only the wanted names, from index first on. */
 static void
 choose(struct walker *w, const struct directory *d, size_t first)
 {
@@ -339,9 +344,10 @@ tell_enter(struct walker *w, const struct directory *d)
 }
 
 /*
- * A file system that is mounted there belongs to somebody else, and is not looked at unless that was asked for. One of proc
- * never: the judge knows it by its usual name alone, and its names tell of processes. What is mounted on a closed directory is
- * the view of the slot's commands, in which it is an empty one with the holes mounted in it.
+ * Should this directory be left out? A file system mounted in the place belongs to someone else,
+ * and is not searched unless requested. A proc never is: the judge knows it only by its usual path,
+ * and its names reveal processes. What is mounted on a closed directory is the view of the slot's
+ * commands: an empty directory with the exceptions mounted in it.
  */
 static bool
 is_elsewhere(const struct walker *w, const struct directory *d)
@@ -357,7 +363,7 @@ is_elsewhere(const struct walker *w, const struct directory *d)
 	    (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* e is in above. Whatever stands there now: not through a link. */
+/* Visits the directory e in above. Does not follow a link that may be there now. */
 static int
 visit_directory(struct walker *w, const struct directory *above, const struct walk_entry *e)
 {
@@ -375,13 +381,13 @@ visit_directory(struct walker *w, const struct directory *above, const struct wa
 	}
 	fd = openat(above->fd, e->name, DIRECTORY_FLAGS);
 	if (fd < 0) {
-		/* Gone is as if it had never been there. */
+		/* If it is gone, treat it as if it had never existed. */
 		if (errno != ENOENT)
 			tell_trouble(w, e, errno);
 		return 0;
 	}
 	d.fd = fd;
-	/* As it would be asked of a file: may what is in it be told? */
+	/* Ask as for a file: may its contents be reported? */
 	d.closed = !w->hooks->readable(w->hooks->data, w->path, false);
 	if (is_elsewhere(w, &d))
 		return 0;
@@ -408,7 +414,7 @@ visit(struct walker *w, const struct directory *d, const struct name *name)
 	return w->hooks->file(w->hooks->data, &e) != 0 ? 1 : 0;
 }
 
-/* One call within another for each level: WALK_DEPTH_MAX bounds it. */
+/* Recurses for each level, at most WALK_DEPTH_MAX. */
 static int
 walk_directory(struct walker *w, const struct directory *d)
 {
@@ -424,7 +430,7 @@ walk_directory(struct walker *w, const struct directory *d)
 			return no_memory(w);
 		tell_trouble(w, &e, errno);
 	}
-	/* Whether it has a .git or ignore files is nobody's business either. */
+	/* Whether it has a .git or ignore files must not be revealed either. */
 	if (d->closed)
 		special = 0;
 	mark = chain_enter(&w->chain, d->names, (special & NAMES_GIT) != 0);

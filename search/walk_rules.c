@@ -8,7 +8,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/filetypes.h"
 
-/* Of a name or glob, in a message. */
+/* The most of a name or glob in a message. */
 #define SHOWN_MAX 200
 
 void
@@ -91,7 +91,7 @@ add_types(struct walk_rules *r, const struct walk_rules_options *o, struct koda_
 		if (add_type(r, o->types[i], false, err) < 0)
 			return -1;
 	}
-	/* After the others: what is excluded stays out. */
+	/* After the others, so that excluded types stay excluded. */
 	for (size_t i = 0; i < o->n_types_not; i++) {
 		if (add_type(r, o->types_not[i], true, err) < 0)
 			return -1;

@@ -1,4 +1,4 @@
-/* What a walk's selection is made of: for walk.c and walk_rules.c alone. */
+/* A walk's selection. Only for walk.c and walk_rules.c. */
 #ifndef KODA_SEARCH_WALK_RULES_H
 #define KODA_SEARCH_WALK_RULES_H
 

@@ -9,7 +9,7 @@
 static struct {
 	struct grep *grep; /* NULL: no match is watched */
 	bool compiling;
-	unsigned ticks; /* of that; the handler's */
+	unsigned ticks; /* of compiling; used by the handler only */
 	int fd;
 	pid_t parent;
 	size_t len;
@@ -36,7 +36,7 @@ on_tick(int signo)
 		_exit(1);
 	if (!is_too_long())
 		return;
-	/* No frame is half sent, and none waits, while a match is under way. */
+	/* During a match no frame is queued or partly sent. */
 	n = write(watch.fd, watch.frame, watch.len);
 	_exit(n == (ssize_t)watch.len ? 0 : 1);
 }
@@ -55,7 +55,8 @@ watchdog_install(void)
 	return setitimer(ITIMER_PROF, &tick, NULL);
 }
 
-/* The answer, ready to be sent by a signal handler, which therefore must not look meanwhile. */
+/* Packs the reply for the signal handler to send. The handler must not act meanwhile, so this
+ * stops the watchdog. */
 static void
 prepare(struct session *ses, const char *text)
 {

@@ -8,10 +8,10 @@
 #include "search/grep.h"
 #include "search/sweep.h"
 
-/* Most files fit, and it fits into a processor's second cache, where what the kernel copied is found again. It also bounds
- * what one call of PCRE2 has to go through. */
+/* Most files fit, and it fits into a processor's L2 cache, where the data that the kernel copied
+ * is found again. It also bounds what one call of PCRE2 has to process. */
 #define CHUNK (256u << 10)
-/* Undecoded. */
+/* Bytes of one read that are still to be decoded. */
 #define RAW_CHUNK (64u << 10)
 
 int
@@ -80,8 +80,8 @@ make_room(struct window *w, size_t n, struct koda_error *err)
 	return 0;
 }
 
-/* A regular file gives less than was asked for only at its end; one that says it is empty may be one of /proc, which is
- * asked until it gives nothing. */
+/* A regular file returns less than requested only at its end; one that reports size 0 may be in
+ * /proc, and is read until it returns nothing. */
 static ssize_t
 read_some(struct window *w, void *to, size_t n, struct koda_error *err)
 {
@@ -109,7 +109,7 @@ is_utf16(struct window *w, size_t n)
 	return w->decode.big_endian || (mark[0] == 0xff && mark[1] == 0xfe);
 }
 
-/* At the beginning of the file: what the first bytes say of the others. *n: those that are text. */
+/* Handles a byte order mark at the beginning of the file. *n: how many bytes are text. */
 static int
 look_at_mark(struct window *w, size_t *n, struct koda_error *err)
 {
@@ -124,7 +124,7 @@ look_at_mark(struct window *w, size_t *n, struct koda_error *err)
 		w->raw = malloc(RAW_CHUNK);
 	if (w->raw == NULL)
 		return err_set(err, KODA_INTERNAL, 0, "no memory to decode UTF-16");
-	/* Once more, as what it is. */
+	/* Read it again from after the mark, decoding it. */
 	w->decodes = true;
 	w->at_end = false;
 	w->read = 2;
@@ -132,7 +132,7 @@ look_at_mark(struct window *w, size_t *n, struct koda_error *err)
 	return 0;
 }
 
-/* New bytes behind `end`. */
+/* Reads more bytes after `end`. */
 static int
 fill(struct window *w, size_t *ret_n, struct koda_error *err)
 {
@@ -140,7 +140,7 @@ fill(struct window *w, size_t *ret_n, struct koda_error *err)
 	ssize_t got;
 	size_t n;
 
-	/* Less is not worth a call. */
+	/* Less room is not worth a system call. */
 	if (make_room(w, w->decodes ? DECODE_SIZE(RAW_CHUNK) : CHUNK / 4, err) < 0)
 		return -1;
 	if (!w->decodes) {
@@ -161,7 +161,7 @@ fill(struct window *w, size_t *ret_n, struct koda_error *err)
 	return 0;
 }
 
-/* true: the file ends here. */
+/* Looks for a NUL in the new bytes. Returns true if the file ends here. */
 static bool
 look_at_nul(struct window *w, size_t n)
 {
@@ -193,7 +193,7 @@ let_go(struct window *w, size_t keep)
 	w->to = w->from;
 }
 
-/* Of what is longer than is held: the piece, not ending inside of a character. */
+/* Returns the end of a piece of a line that is too long, not inside of a character. */
 static size_t
 cut_at(const struct window *w, size_t last_newline)
 {
@@ -206,7 +206,7 @@ cut_at(const struct window *w, size_t last_newline)
 	return at > w->from + 1 && ((unsigned char)w->buf[at - 1] & 0xc0) == 0xc0 ? at - 1 : w->end;
 }
 
-/* Is there enough for a piece? lines_end: behind the last line's end. */
+/* Is there enough for a piece? lines_end: after the last line's end. */
 static bool
 has_piece(struct window *w, size_t lines_end)
 {
@@ -228,7 +228,7 @@ has_piece(struct window *w, size_t lines_end)
 int
 window_next(struct window *w, size_t keep, struct koda_error *err)
 {
-	size_t lines_end, looked; /* each byte is looked at once, however long the line */
+	size_t lines_end, looked; /* each byte is searched once, however long the line */
 
 	let_go(w, keep);
 	lines_end = looked = w->from;

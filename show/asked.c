@@ -7,12 +7,12 @@
 #include "shared/base/utf8.h"
 #include "show/visible.h"
 
-#define MARK_SIZE 64 /* of one of ours, with its numbers */
+#define MARK_SIZE 64 /* of one of our marks, with its numbers */
 
 /* ---- scripts ---- */
 
 enum script {
-	SCRIPT_NONE, /* no letter, or of a script in which nothing looks like Latin */
+	SCRIPT_NONE, /* not a letter, or of a script in which nothing looks like Latin */
 	SCRIPT_LATIN,
 	SCRIPT_GREEK,
 	SCRIPT_CYRILLIC,
@@ -53,7 +53,7 @@ script_of(uint32_t c)
 		{ 0x2128, 0x2128, SCRIPT_MATHEMATICAL },
 		{ 0x212a, 0x2139, SCRIPT_MATHEMATICAL },
 		{ 0x2145, 0x2149, SCRIPT_MATHEMATICAL },
-		{ 0x2160, 0x2188, SCRIPT_MATHEMATICAL }, /* numbers of letters */
+		{ 0x2160, 0x2188, SCRIPT_MATHEMATICAL }, /* Roman numerals */
 		{ 0x2c60, 0x2c7f, SCRIPT_LATIN },
 		{ 0x2c80, 0x2cff, SCRIPT_COPTIC },
 		{ 0xa4d0, 0xa4ff, SCRIPT_LISU },
@@ -73,7 +73,10 @@ script_of(uint32_t c)
 	return SCRIPT_NONE;
 }
 
-/* A word is what a reader takes for one name: letters and digits, also where something is hidden between them. */
+/*
+ * A word is what a reader takes for one name: letters and digits, also with invisible characters
+ * between them.
+ */
 struct word {
 	enum script first;
 	bool mixed;
@@ -82,7 +85,7 @@ struct word {
 static bool
 is_in_word(uint32_t c, enum script script)
 {
-	/* Signs that are seen to be between two words. */
+	/* Signs that visibly separate two words. */
 	const bool sign = (c >= 0xa1 && c <= 0xbf) || (c >= 0x2010 && c <= 0x2027) ||
 	    (c >= 0x2030 && c <= 0x205e) || (c >= 0x2190 && c <= 0x27ff) ||
 	    (c >= 0x2900 && c <= 0x2bff) || (c >= 0x3001 && c <= 0x303f);
@@ -112,7 +115,7 @@ take_letter(struct word *w, enum script script)
 
 /* ---- blanks ---- */
 
-/* How many bytes of blanks there are at p. */
+/* Shows the blanks at p, or how many there are. Returns how many bytes they have. */
 static size_t
 put_blanks(const uint8_t *p, size_t len, bool tabs, size_t most, asked_put_fn *put, void *to)
 {
@@ -172,9 +175,9 @@ asked_show(const void *data, size_t len, bool tabs, asked_put_fn *put, void *to)
 	end_word(&word, put, to);
 }
 
-/* ---- what is too long ---- */
+/* ---- cutting what is too long ---- */
 
-/* The cut is between characters: half of one would be shown as bytes. */
+/* Cuts between characters: half a character would be shown as bytes. */
 static size_t
 whole_characters(const uint8_t *p, size_t n)
 {
@@ -182,7 +185,7 @@ whole_characters(const uint8_t *p, size_t n)
 
 	while (k > 0 && n - k < 3 && (p[k] & 0xc0) == 0x80)
 		k--;
-	return (p[k] & 0xc0) == 0x80 ? n : k; /* not a character at all */
+	return (p[k] & 0xc0) == 0x80 ? n : k; /* not valid UTF-8 */
 }
 
 bool

@@ -12,7 +12,7 @@ put_string(const char *s, asked_put_fn *put, void *to)
 	put(to, s, strlen(s));
 }
 
-/* Targets are what a command printed. */
+/* Targets are text that a command printed. */
 static void
 show(const char *s, asked_put_fn *put, void *to)
 {
@@ -28,7 +28,7 @@ show(const char *s, asked_put_fn *put, void *to)
 	}
 }
 
-/* A program that tries again is refused again. */
+/* A program that tries again is refused again: that is reported only once. */
 static bool
 was_told(const struct told *all, size_t i)
 {
@@ -48,7 +48,7 @@ told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to)
 		if (one->detail[0] == '\0' || was_told(all, i))
 			continue;
 		put_string("koda-sandbox: ", put, to);
-		/* A sentence may begin with it. */
+		/* The sentence may begin with the target already. */
 		if (one->target[0] != '\0' &&
 		    strncmp(one->detail, one->target, strlen(one->target)) != 0) {
 			put_string("'", put, to);

@@ -1,6 +1,6 @@
 /*
- * What is told of a command that was refused something, one sentence a line: the same to a person at the terminal and to a
- * client of the MCP server. Pure.
+ * Prints what a command was refused, one sentence per line: the same to a person at the terminal
+ * and to a client of the MCP server. Pure.
  */
 #ifndef KODA_SHOW_TOLD_H
 #define KODA_SHOW_TOLD_H
@@ -9,15 +9,15 @@
 
 #include "show/asked.h"
 
-/* A program that tries many things is not all that anybody wants to read. */
+/* A program may try many things, too many for a person to read about. */
 #define TOLD_FAILURES_MAX 8
 
-/* What was refused, and why: a sentence that may begin with it; "": there is none. */
+/* What was refused, and why: a sentence that may begin with the target; "": there is none. */
 struct told {
 	const char *target, *detail;
 };
 
-/* "koda-sandbox: 'target': detail" for each that has a sentence, and the same one once. */
+/* Prints "koda-sandbox: 'target': detail" for each entry with a sentence, equal ones only once. */
 void told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to);
 
 #endif

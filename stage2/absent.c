@@ -22,9 +22,9 @@ is_pinned(const void *data, const char *path)
 }
 
 /*
- * The nearest directory on the way to a hidden place that does not exist: the length of its path, 0 when there is
- * nothing to do. A link counts as nothing: where it leads is not what the plan names. The root directory itself cannot
- * be mounted over; only root makes names in it.
+ * Returns the length of the path of the nearest directory on the way to a hidden place that does
+ * not exist, or 0 if there is nothing to do. A link counts as missing: the plan does not name its
+ * target. The root directory itself cannot be mounted over, but only root makes names in it.
  */
 static size_t
 nearest_directory(const char *path)
@@ -51,7 +51,10 @@ nearest_directory(const char *path)
 	return 0;
 }
 
-/* The mirror of that directory, behind all that contains it. */
+/*
+ * Returns the mirror of that directory. A new one is added to the view after every entry that
+ * contains it. Returns NULL if memory is short.
+ */
 static struct mirror *
 mirror_at(struct view *v, const char *path, size_t len)
 {
@@ -94,7 +97,7 @@ absent_add_mirrors(struct view *v, struct koda_error *err)
 		m = mirror_at(v, path, len);
 		if (m == NULL || mirror_hide(m, path + len + 1) < 0)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "plan");
-		/* One before it may have moved it behind itself. */
+		/* A mirror that was inserted before this entry has moved it by one. */
 		if (v->entry[i].path != path)
 			i++;
 	}

@@ -22,18 +22,20 @@
 #include "stage2/overlay.h"
 #include "stage2/view.h"
 
-#define NAMES_MAX NAME_MAX /* of a layer */
+#define NAMES_MAX NAME_MAX /* of the name of a layer */
 
-/* What one Boot gives, opened. */
+/* The caches of one Boot order, opened. */
 struct job {
 	struct view *v;
 	const Koda__Overlay *o;
-	int at; /* the directory that all caches are in, where the host's content of it is seen */
-	int layers; /* -1: there are none */
+	/* The directory that all caches are in; shows the host's content of it. */
+	int at;
+	int layers; /* -1: no layers */
 	int upper, work;
 	int under[OVERLAY_LOWER_MAX];
 	size_t n_under;
-	int root; /* what the caches are bind mounts of, mounted at `at`; or -1 */
+	/* The caches are bind mounts of parts of this, which is mounted at `at`; or -1. */
+	int root;
 	char why[CACHES_WHY_MAX];
 	bool mounted[CACHES_PLACES_MAX];
 	struct caches_empty *empty;
@@ -109,14 +111,17 @@ caches_valid(const Koda__Overlay *o)
 
 /* ---- directories ---- */
 
-/* Below dir, by no link: a command may have written what is in a layer. */
+/* Follows no link below dir: a command may have written what is in a layer. */
 static int
 open_below(int dir, const char *name)
 {
 	return open_beneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 }
 
-/* The directories that a name consists of, each made if it is not there. O_PATH, or -1. */
+/*
+ * Makes the directories of a relative path below dir that do not exist. Returns an O_PATH
+ * descriptor of the last one, or -1.
+ */
 static int
 make_below(int dir, const char *name)
 {
@@ -198,7 +203,10 @@ keep_why(struct job *j, const struct koda_error *err)
 		snprintf(j->why, sizeof(j->why), "%.120s", err->message);
 }
 
-/* One overlay for all. It has to be mounted, or no part of it could be cloned (before Linux 6.15). */
+/*
+ * Makes one overlay for all caches. It must be mounted, because before Linux 6.15 no part of a
+ * detached one could be cloned.
+ */
 static bool
 make_whole(struct job *j)
 {
@@ -230,7 +238,7 @@ mount_one(int mnt, const char *path)
 	return mnt >= 0 && is_directory(at) && attach(mnt, at) == 0;
 }
 
-/* A part of the overlay that is mounted for all. */
+/* Mounts a part of the overlay that all caches share. */
 static bool
 mount_part(const struct job *j, const Koda__OverlayPlace *p)
 {
@@ -245,7 +253,10 @@ mount_part(const struct job *j, const Koda__OverlayPlace *p)
 	return mount_one(mnt, path);
 }
 
-/* An overlay for this one. Layers look as if the one overlay for all had made them, and the other way round. */
+/*
+ * Mounts an overlay for this cache only. It lays out its layers as the shared overlay does, so that
+ * either way can use the layers of the other.
+ */
 static bool
 mount_own(struct job *j, size_t i)
 {
@@ -291,7 +302,7 @@ new_memory(void)
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-/* What stays readable in an empty cache, from before it is covered. */
+/* The places that stay readable in an empty cache, cloned before it is covered. */
 struct kept {
 	int *fd;
 	size_t n;
@@ -320,7 +331,7 @@ open_kept(const Koda__OverlayPlace *p, struct kept *ret)
 		fd = resolve(AT_FDCWD, path);
 		ret->fd[ret->n] = -1;
 		if (fd < 0 || fstat(fd, &st) < 0 || S_ISLNK(st.st_mode))
-			continue; /* it is not there: nothing has to be kept */
+			continue; /* it does not exist: nothing to keep */
 		ret->fd[ret->n] = clone_read_only(fd);
 		if (ret->fd[ret->n] < 0)
 			return -1;
@@ -341,7 +352,7 @@ mount_kept(int dir, const Koda__OverlayPlace *p, const struct kept *kept)
 		text_of(&p->keep[i], path, sizeof(path));
 		if (fstat(kept->fd[i], &st) < 0)
 			return -1;
-		/* In one that is kept as a whole it is there. */
+		/* It exists already if a place above it is kept as a whole. */
 		at = resolve(AT_FDCWD, path);
 		if (at < 0)
 			at = mounts_make_place(dir, path + p->path.len + 1, S_ISDIR(st.st_mode));
@@ -374,7 +385,7 @@ mount_empty(struct job *j, const Koda__OverlayPlace *p, struct koda_error *err)
 	return 0;
 }
 
-/* Of the directories in memory; one file system for all, so that one limit is enough. */
+/* Mounts one file system for all directories in memory, so that one limit is enough. */
 static int
 make_memory(struct job *j, struct koda_error *err)
 {
@@ -402,14 +413,20 @@ is_own(const Koda__OverlayPlace *p)
 	return p->has_own && p->own;
 }
 
-/* A cache that nothing could be mounted on is the host's own, read-only. That is only so where it is not there any more. */
+/*
+ * Mounts each cache in the first way that works. A cache that stays unmounted is the host's own,
+ * read-only; that happens only if it no longer exists.
+ */
 static int
 mount_all(struct job *j, struct koda_error *err)
 {
 	const Koda__Overlay *o = j->o;
 	bool whole = false, memory = false, all_own = true;
 
-	/* Before the one for all: what they write on lies in its upper directory, and the kernel would warn of the other order. */
+	/*
+	 * These come before the shared overlay: their upper directory lies in its upper directory,
+	 * and the kernel would warn of the other order.
+	 */
 	for (size_t i = 0; i < o->n_place; i++)
 		if (is_own(o->place[i]))
 			j->mounted[i] = mount_own(j, i);
@@ -432,7 +449,7 @@ mount_all(struct job *j, struct koda_error *err)
 	return 0;
 }
 
-/* All that commands could see of it but the caches. */
+/* Hides everything but the caches themselves: the host's directory and the layers. */
 static int
 hide(struct job *j, struct koda_error *err)
 {
@@ -450,7 +467,7 @@ hide(struct job *j, struct koda_error *err)
 	return 0;
 }
 
-/* Those that are the slot's own now, for caches_lost(). */
+/* Notes the caches that are the slot's own now, for caches_lost(). */
 static int
 note(const struct job *j, struct koda_error *err)
 {
@@ -475,7 +492,7 @@ note(const struct job *j, struct koda_error *err)
 	return 0;
 }
 
-/* Could a command make something there? */
+/* Could a command create something there? */
 static bool
 is_open(const char *path)
 {

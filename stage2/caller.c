@@ -13,7 +13,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* Newer than Debian 12's headers. */
+/* Missing from the headers of Debian 12. */
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL
 #endif
@@ -63,7 +63,10 @@ caller_open(pid_t tid)
 	fd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
 	if (fd >= 0 || errno != EINVAL)
 		return fd >= 0 ? fd : -errno;
-	/* Before Linux 6.9 there are only processes: good for a thread that has no descriptors of its own. */
+	/*
+	 * Before Linux 6.9 there are only pidfds of processes. They are good enough for a thread
+	 * that has no descriptors of its own.
+	 */
 	tgid = caller_process(tid);
 	if (tgid < 0)
 		return -ESRCH;

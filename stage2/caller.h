@@ -1,7 +1,7 @@
 /*
- * What is taken from a thread that waits for the answer to a seccomp notification, by its number. The number belongs to
- * that thread as long as its notification is valid: caller_waits() has to be asked after what was taken, and before it
- * is used.
+ * Access by thread number to a thread that waits for the answer to a seccomp notification. The
+ * number belongs to that thread as long as its notification is valid: call caller_waits() after
+ * taking something from the thread and before using it.
  */
 #ifndef KODA_STAGE2_CALLER_H
 #define KODA_STAGE2_CALLER_H
@@ -13,19 +13,22 @@
 
 #define CALLER_STATUS_SIZE 4096 /* of /proc/TID/status */
 
-/* Of /proc/TID/status, with a NUL at the end. */
+/* Reads /proc/TID/status into ret, with a NUL at the end. Returns false if it cannot be read. */
 bool caller_status(pid_t tid, char *ret, size_t size);
-/* 0 if there is none of that name. The process's own name comes first, and has its newlines escaped. */
+/*
+ * Returns the number in the field of that name, or 0 if there is no such field. The process cannot
+ * fake one: its name, the first field, has newlines escaped.
+ */
 uint64_t caller_status_field(const char *text, const char *name, int base);
-/* Of which process is that thread? -1 when it is gone. */
+/* Returns the process of the thread, or -1 if the thread is gone. */
 pid_t caller_process(pid_t tid);
-/* A descriptor through which the descriptors of that thread can be had, or -errno. */
+/* Opens a pidfd, for pidfd_getfd() on the thread's descriptors. Returns -errno on failure. */
 int caller_open(pid_t tid);
-/* Its working directory (O_PATH), or -1 with errno. */
+/* Opens the thread's working directory (O_PATH). Returns -1 with errno on failure. */
 int caller_cwd(pid_t tid);
 
 bool caller_waits(int listener, uint64_t id);
-/* error: 0, or -errno. A caller that was killed is not told. */
+/* Answers the notification. error: 0, or -errno. Does nothing if the thread was killed. */
 void caller_answer(int listener, uint64_t id, int error);
 
 #endif

@@ -13,9 +13,12 @@ union control {
 	char space[CMSG_SPACE(CHILD_FDS_MAX * sizeof(int))];
 };
 
-#define HEAP_FIRST_MAX (256u << 10) /* glibc grows it by 132 KiB */
+#define HEAP_FIRST_MAX (256u << 10) /* glibc grows the heap by 132 KiB */
 
-/* Where what the C library allocated before main() ends; 0: the heap is elsewhere, as with a sanitizer. */
+/*
+ * End of what the C library allocated before main(). 0: the heap is not at the program break, for
+ * example with a sanitizer.
+ */
 static uintptr_t heap;
 
 void
@@ -32,7 +35,7 @@ child_heap_begins(void)
 void
 child_drop_heap(void)
 {
-	/* Should it fail, the pages stay. */
+	/* If brk() fails, the pages stay mapped. */
 	if (heap != 0 && brk((void *)heap) < 0)
 		heap = 0;
 }

@@ -31,7 +31,7 @@
 #include "stage2/links.h"
 #include "stage2/refusals.h"
 
-/* Newer than Debian 12's headers. */
+/* Missing from the headers of Debian 12. */
 #ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS      SECCOMP_IOW(4, __u64)
@@ -44,43 +44,51 @@
 #endif
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
 
-/* In one turn of the loop: what else waits (mounts that somebody outside detached first of all) is looked at in
- * between. The time is what counts where there are many sockets. */
+/*
+ * Limits of one turn of the loop, so that other work (first of all mounts that a process outside
+ * detached) is checked in between. The time is the limit that matters in a slot with many sockets.
+ */
 #define CONNECT_TURN_MAX 32
 #define CONNECT_TURN_MS  2
-/* One process may have so many connections waiting: the rest of the table is for the others. */
+/* Connections of one process that may wait: the rest of the table is for the others. */
 #define CONNECT_PENDING_PER_PROCESS 64
-/* Descriptors that orders, commands and the plan need beside those of the table. */
+/* Descriptors left for orders, commands and the plan, besides those of the table. */
 #define CONNECT_FDS_LEFT 512
-/* The longest that one connect() can hold the loop up: only when another thread takes O_NONBLOCK away meanwhile. */
+/*
+ * The longest that one connect() can block the loop. It blocks only if another thread removes
+ * O_NONBLOCK during the call.
+ */
 #define CONNECT_SLICE_MS 5
-/* A full backlog is tried again after 1, 2, 4 ... ms: the kernel tells nobody that there is room. */
+/* A full backlog is tried again after 1, 2, 4 ... ms: the kernel does not signal free room. */
 #define CONNECT_RETRY_MAX_MS 64
-/* A caller that was killed, or has a signal to handle, is noticed after that time. */
+/* How long it may take to notice a caller that was killed or has a signal to handle. */
 #define CONNECT_ALIVE_MS 100
-/* Sockets of the slot that are looked at for one connection; a slot with more cannot connect by path. */
+/* Sockets of the slot to check for one connection. A slot with more cannot connect by path. */
 #define CONNECT_SOCKETS_MAX 65536
-/* What looking at them may take of our time. The kernel walks past those that it does not tell of, too: a slot with so
- * many (some ten thousand) has us busy for the tenth part of the time at most, and its connections by path fail. */
+/*
+ * Processor time that checking them may take. The kernel also walks past the sockets that it does
+ * not report. A slot with so many (some ten thousand) uses at most a tenth of our time, and its
+ * connections by path fail.
+ */
 #define CONNECT_LOOK_US    5000
 #define CONNECT_LOOK_SHARE 10
-/* The kernel's ERESTARTSYS: never seen by a program. */
+/* The kernel's ERESTARTSYS, which no program ever sees. */
 #define RESTART 512
 
-#define DIAG_BUFFER (32u << 10) /* the kernel fills no more at once */
+#define DIAG_BUFFER (32u << 10) /* the kernel never fills more at once */
 
-enum { NOT_NOW = 1, /* it waits in the table */ GONE, /* nobody waits for an answer */ };
+enum { NOT_NOW = 1, /* it waits in the table */ GONE, /* no caller waits for an answer */ };
 
 struct pending {
 	uint64_t id;
 	pid_t tid, tgid;
 	int socket;
-	bool ready;              /* POLLOUT tells; else it is tried again */
+	bool ready;              /* wait for POLLOUT; otherwise retry at `next` */
 	uint64_t next, deadline; /* ms */
 	unsigned delay;          /* ms */
-	int late;                /* what SO_SNDTIMEO says when it runs out */
+	int late;                /* the answer when SO_SNDTIMEO runs out */
 	bool over;               /* answered */
-	int target;              /* what the address names by /proc/self/fd, or -1 */
+	int target;              /* what the address refers to by /proc/self/fd, or -1 */
 	struct sockaddr_storage addr;
 	socklen_t len;
 };
@@ -89,21 +97,21 @@ struct connect_guard {
 	int listener, diag;
 	uint32_t seq;
 	uint64_t netns;
-	uint64_t look_from; /* ms; not before */
+	uint64_t look_from; /* ms; no path is looked up before */
 	dev_t private_dev[4];
 	size_t n_private;
-	struct pending *pending; /* by age */
+	struct pending *pending; /* oldest first */
 	size_t n, size, max;
-	size_t from; /* whose turn it is */
+	size_t from; /* index of the next one to serve */
 	struct refusals refused;
 };
 
-/* A connection that is asked for. */
+/* A requested connection. */
 struct attempt {
 	struct connect_guard *g;
 	uint64_t id;
 	pid_t tid;
-	int pidfd, cwd, socket, target; /* -1, or ours */
+	int pidfd, cwd, socket, target; /* owned, or -1 */
 	int domain, type, flags;
 	struct sockaddr_storage addr;
 	socklen_t len;
@@ -118,7 +126,7 @@ attempt_done(struct attempt *a)
 	close_at(&a->target);
 }
 
-/* Spent by us: others may have the processor for longer than anything here takes. */
+/* Our own processor time: other processes may take longer than anything here does. */
 static uint64_t
 own_us(void)
 {
@@ -131,7 +139,7 @@ on_alarm(int signo)
 	/* Only to interrupt connect(). */
 }
 
-/* The network namespace a socket belongs to; 0 if the kernel does not tell. */
+/* Returns the network namespace of a socket, or 0 if the kernel does not report it. */
 static uint64_t
 netns_of(int fd)
 {
@@ -148,7 +156,8 @@ connect_new(int listener_fd, struct koda_error *err)
 {
 	static const char *const private_dirs[] = { "/tmp", "/var/tmp", "/dev/shm", "/run" };
 	cleanup_close int listener = listener_fd, diag = -1;
-	struct sigaction action = { .sa_handler = on_alarm }; /* no SA_RESTART: that is the point */
+	/* Without SA_RESTART, so that it interrupts connect(). */
+	struct sigaction action = { .sa_handler = on_alarm };
 	struct rlimit files;
 	struct connect_guard *g;
 	struct stat root, st;
@@ -177,7 +186,10 @@ connect_new(int listener_fd, struct koda_error *err)
 		err_set(err, KODA_IO, ENOMEM, "prepare for connections");
 		return NULL;
 	}
-	/* Two descriptors each, and commands must not be able to use up what the orders need. */
+	/*
+	 * Each waiting connection takes two descriptors; commands must not be able to use up those
+	 * that orders need.
+	 */
 	g->max = CONNECT_PENDING_MAX;
 	if (files.rlim_cur < CONNECT_FDS_LEFT + 2 * CONNECT_PENDING_MAX)
 		g->max = files.rlim_cur <= CONNECT_FDS_LEFT
@@ -188,7 +200,7 @@ connect_new(int listener_fd, struct koda_error *err)
 			g->private_dev[g->n_private++] = st.st_dev;
 	g->netns = netns;
 	g->refused.kind = KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED;
-	/* Halves the time of a connection where there is it (Linux 6.6). */
+	/* Halves the time of a connection, where the kernel has it (Linux 6.6). */
 	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	g->listener = take_fd(&listener);
 	g->diag = take_fd(&diag);
@@ -223,7 +235,10 @@ is_path(const struct attempt *a)
 	    a->len <= sizeof(*un) && un->sun_path[0] != '\0';
 }
 
-/* Everything that is taken from the caller, once, in the kernel's own order of errors. 0, -errno or GONE. */
+/*
+ * Takes everything from the caller once, with the kernel's order of errors. Returns 0, -errno or
+ * GONE.
+ */
 static int
 take_arguments(struct attempt *a, const struct seccomp_data *data)
 {
@@ -251,7 +266,7 @@ take_arguments(struct attempt *a, const struct seccomp_data *data)
 		if (a->cwd < 0)
 			r = errno == ENOENT ? -ENOENT : -EPERM;
 	}
-	/* What was opened by number belongs to the caller if it is still waiting now. */
+	/* What was opened by number belongs to the caller only if it still waits now. */
 	if (!caller_waits(a->g->listener, a->id))
 		return GONE;
 	a->socket = (int)syscall(SYS_pidfd_getfd, a->pidfd, (int)data->args[0], 0);
@@ -269,11 +284,12 @@ take_arguments(struct attempt *a, const struct seccomp_data *data)
 }
 
 /*
- * unix_diag and the file system have to mean the same inode by the same numbers. The kernel tells 32 bits of the
- * inode's number, so it has to have no more on that file system, for the socket asked for and for any that could be
- * taken for it; and the superblock's device, which on btrfs and overlayfs is not what stat() says. Elsewhere a
- * socket of the host could be dressed up as one of the slot, so there nothing is reached by path: the slot's private
- * directories are tmpfs.
+ * Do unix_diag and the file system use the same numbers for the same inode? The kernel reports 32
+ * bits of the inode number, so on that file system neither the requested socket nor any that could
+ * be mistaken for it may have a larger one. It reports the superblock's device, which on btrfs and
+ * overlayfs differs from stat(). On other file systems a socket of the host could be made to look
+ * like one of the slot, so nothing on them is reached by path. The slot's private directories are
+ * tmpfs.
  */
 static bool
 numbers_are_exact(int fd, const struct stat *st)
@@ -286,20 +302,22 @@ numbers_are_exact(int fd, const struct stat *st)
 	case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
 	case F2FS_SUPER_MAGIC:
 		return true;
-	case TMPFS_MAGIC: /* counted from 1: beyond 32 bits after four thousand million files */
+	case TMPFS_MAGIC: /* counted from 1: beyond 32 bits only after four billion files */
 	case RAMFS_MAGIC:
 	case ZFS_SUPER_MAGIC:
 		return true;
 	case XFS_SUPER_MAGIC:
-		/* A number is made of the block's and the place in it: at most 16 to a block, and rounded up
-		 * to a power of two for each allocation group. */
+		/*
+		 * The number is made of the number of the block and the place in it: at most 16 per
+		 * block, rounded up to a power of two for each allocation group.
+		 */
 		return fs.f_blocks < (UINT32_MAX / 16 / 2);
 	default:
 		return false;
 	}
 }
 
-/* Does one of the sockets in this answer lie on (dev, ino)? */
+/* Is the socket in this answer bound to (dev, ino)? */
 static bool
 socket_matches(const struct nlmsghdr *msg, uint32_t dev, uint32_t ino)
 {
@@ -321,13 +339,16 @@ socket_matches(const struct nlmsghdr *msg, uint32_t dev, uint32_t ino)
 	return false;
 }
 
-/* Is a socket in one of these states bound to that inode, in the slot's network namespace? 1, 0, -errno. */
+/*
+ * Is a socket in one of these states bound to that inode, in the slot's network namespace? Returns
+ * 1, 0 or -errno.
+ */
 static int
 bound_here(struct connect_guard *g, unsigned states, const struct stat *st, bool *ret_in_parts)
 {
 	/* The kernel's dev_t, as its MKDEV makes it. */
 	uint32_t dev = major(st->st_dev) << 20 | minor(st->st_dev), ino = (uint32_t)st->st_ino;
-	_Alignas(struct nlmsghdr) static uint8_t buf[DIAG_BUFFER]; /* one loop, no thread */
+	_Alignas(struct nlmsghdr) static uint8_t buf[DIAG_BUFFER]; /* static is safe: no threads */
 	struct {
 		struct nlmsghdr head;
 		struct unix_diag_req req;
@@ -341,7 +362,7 @@ bound_here(struct connect_guard *g, unsigned states, const struct stat *st, bool
 
 	if (send(g->diag, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
 		return -EIO;
-	/* To its end, also when it was found: what is left would be the next question's answer. */
+	/* Read to the end even after a match: what is left would be taken for the next answer. */
 	for (;;) {
 		ssize_t n = recv(g->diag, buf, sizeof(buf), 0);
 		const struct nlmsghdr *msg;
@@ -381,7 +402,10 @@ diag_anew(struct connect_guard *g)
 	return 0;
 }
 
-/* The same; an answer in several parts can miss one that was there all the time: asked twice. */
+/*
+ * Like bound_here(), but asks twice if the answer came in several parts: such an answer can miss a
+ * socket that existed all the time.
+ */
 static bool
 is_bound_here(struct connect_guard *g, unsigned states, const struct stat *st)
 {
@@ -409,8 +433,10 @@ is_private(const struct connect_guard *g, dev_t dev)
 }
 
 /*
- * The socket that a path names, if it is one of the slot's: then a->target holds it and a->addr names that. 0 or
- * -errno, and the host is told. The commands' root is ours: nothing of the slot could have changed its own.
+ * Finds the socket that a path names. If it is one of the slot's, a->target holds it, a->addr
+ * refers to a->target, and the result is 0. Otherwise returns -errno; an attempt to reach a socket
+ * of the host is reported to the host. The commands' root is ours: no process of the slot can have
+ * changed its own.
  */
 static int
 take_target(struct stage2 *s, struct attempt *a)
@@ -425,7 +451,10 @@ take_target(struct stage2 *s, struct attempt *a)
 	if (monotonic_ms() < a->g->look_from)
 		return -EAGAIN;
 	memcpy(path, un->sun_path, len);
-	/* /proc/self is somebody else for us, and what is behind its links is not for a path to find. */
+	/*
+	 * For us /proc/self is another process than for the caller, and a path must not find what
+	 * is behind its links.
+	 */
 	a->target =
 	    open_resolved(a->cwd >= 0 ? a->cwd : AT_FDCWD, path, O_PATH, RESOLVE_NO_MAGICLINKS);
 	if (a->target < 0)
@@ -444,8 +473,11 @@ take_target(struct stage2 *s, struct attempt *a)
 		a->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(link) + 1);
 		return 0;
 	}
-	/* Left over by one of the slot's own, or not listening yet: as the kernel would say, since programs
-	 * take that for the sign that they may remove it. Of the host's sockets they must not think so. */
+	/*
+	 * A leftover of the slot's own, or one that does not listen yet. Answer as the kernel
+	 * would: programs take this as the sign that they may remove the socket. They must not
+	 * think so of the host's.
+	 */
 	if (is_private(a->g, st.st_dev) ||
 	    (exact && is_bound_here(a->g, 1u << 7 /* TCP_CLOSE */, &st)))
 		return -ECONNREFUSED;
@@ -456,9 +488,10 @@ take_target(struct stage2 *s, struct attempt *a)
 }
 
 /*
- * connect(), at once. Whether it may wait is a matter of the open file, which is the caller's too: O_NONBLOCK is set
- * for the call and taken back; and because another thread of the caller's could take it away in that moment, a timer
- * gets us out. Datagram sockets never wait. 0 or -errno.
+ * Calls connect() without waiting. Whether it may block depends on the open file, which is the
+ * caller's too: O_NONBLOCK is set for the call and then removed. Another thread of the caller could
+ * remove it during the call, so a timer interrupts the call. Datagram sockets never wait. Returns 0
+ * or -errno.
  */
 static int
 connect_now(int fd, int type, int flags, const struct sockaddr_storage *addr, socklen_t len)
@@ -466,8 +499,8 @@ connect_now(int fd, int type, int flags, const struct sockaddr_storage *addr, so
 	static const struct itimerval
 	    never = { 0 },
 	    soon = {
-		    .it_interval.tv_usec =
-			CONNECT_SLICE_MS * 1000, /* again, if the first came before the call */
+		    /* Repeats, in case the first one came before the call. */
+		    .it_interval.tv_usec = CONNECT_SLICE_MS * 1000,
 		    .it_value.tv_usec = CONNECT_SLICE_MS * 1000,
 	    };
 	bool blocking = (flags & O_NONBLOCK) == 0;
@@ -479,7 +512,10 @@ connect_now(int fd, int type, int flags, const struct sockaddr_storage *addr, so
 		return -errno;
 	setitimer(ITIMER_REAL, &soon, NULL);
 	r = connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : 0;
-	/* Over loopback it is there by now, and the second call is what the socket's state needs to know it. */
+	/*
+	 * Over loopback the connection is established now; the second call makes the socket's state
+	 * reflect it.
+	 */
 	if (blocking && (r == -EINPROGRESS || r == -EINTR))
 		r = connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : 0;
 	setitimer(ITIMER_REAL, &never, NULL);
@@ -488,7 +524,7 @@ connect_now(int fd, int type, int flags, const struct sockaddr_storage *addr, so
 	return r;
 }
 
-/* Does a blocking caller have to wait after that? */
+/* Must a blocking caller wait after that result? */
 static bool
 has_to_wait(int domain, int r)
 {
@@ -539,7 +575,7 @@ wait_in_table(struct attempt *a)
 	return NOT_NOW;
 }
 
-/* 0, -errno: the answer. NOT_NOW, GONE: none. */
+/* Serves a notification. Returns the answer, 0 or -errno, or NOT_NOW or GONE: no answer. */
 static int
 serve(struct stage2 *s, const struct seccomp_notif *req)
 {
@@ -554,12 +590,15 @@ serve(struct stage2 *s, const struct seccomp_notif *req)
 
 	if (req->data.nr != SYS_connect)
 		return links_ask(s->links, req) ? NOT_NOW : -ENOMEM;
-	if (a.tid == 0) /* not of our process namespace */
+	if (a.tid == 0) /* not of our pid namespace */
 		return -EPERM;
 	r = take_arguments(&a, &req->data);
 	if (r != 0)
 		return r;
-	/* One that the host handed in as standard input is connected to where the host is, once it is asked to. */
+	/*
+	 * A socket that the host passed as standard input would connect in the host's network
+	 * namespace.
+	 */
 	if (netns_of(a.socket) != s->guard->netns) {
 		report_refused(s, "a socket of the host");
 		return -EPERM;
@@ -567,7 +606,7 @@ serve(struct stage2 *s, const struct seccomp_notif *req)
 	switch (a.domain) {
 	case AF_UNIX:
 		if (a.type != SOCK_STREAM && a.type != SOCK_SEQPACKET)
-			return -EPERM; /* it could be sent from to any path afterwards */
+			return -EPERM; /* it could send to any path afterwards */
 		if (is_path(&a)) {
 			r = take_target(s, &a);
 			if (r < 0)
@@ -577,9 +616,10 @@ serve(struct stage2 *s, const struct seccomp_notif *req)
 	case AF_INET:
 	case AF_INET6:
 	case AF_NETLINK:
-		break; /* an address of another family is the kernel's to refuse: the socket is what it is */
+		/* The kernel refuses an address of a family other than the socket's. */
+		break;
 	default:
-		return -EPERM; /* not every family is divided by network namespaces */
+		return -EPERM; /* not every family is separated by network namespaces */
 	}
 	r = connect_now(a.socket, a.type, a.flags, &a.addr, a.len);
 	if ((a.flags & O_NONBLOCK) == 0 && a.type != SOCK_DGRAM && a.type != SOCK_RAW &&
@@ -591,7 +631,7 @@ serve(struct stage2 *s, const struct seccomp_notif *req)
 void
 connect_ready(struct stage2 *s)
 {
-	/* The kernel writes as much as it has; ours may be an older one's. */
+	/* The kernel writes its own version of the struct, which may be larger than ours. */
 	union {
 		struct seccomp_notif req;
 		uint8_t room[512];
@@ -599,7 +639,7 @@ connect_ready(struct stage2 *s)
 	struct pollfd pfd = { .fd = s->guard->listener, .events = POLLIN };
 	uint64_t until = monotonic_ms() + CONNECT_TURN_MS;
 
-	/* RECV would wait where there is nothing. */
+	/* NOTIF_RECV would block if there is nothing. */
 	for (int i = 0; i < CONNECT_TURN_MAX && monotonic_ms() < until && poll(&pfd, 1, 0) == 1;
 	     i++) {
 		int r;
@@ -608,7 +648,7 @@ connect_ready(struct stage2 *s)
 			return;
 		memset(&in, 0, sizeof(in));
 		if (ioctl(s->guard->listener, SECCOMP_IOCTL_NOTIF_RECV, &in.req) < 0)
-			continue; /* killed in between */
+			continue; /* the caller was killed in between */
 		r = serve(s, &in.req);
 		if (r <= 0)
 			caller_answer(s->guard->listener, in.req.id, r);
@@ -640,9 +680,10 @@ connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, i
 }
 
 /*
- * The filter lets only what kills interrupt a caller, so that no connection is made and lost. One that waits here has
- * not been made, and may be waited for with an alarm or given up with Ctrl-C: what the kernel would do about a signal
- * that is pending, or 0.
+ * The filter lets only fatal signals interrupt a caller, so that no connection is made and then
+ * lost. A connection that waits here has not been made, and the caller may have set an alarm or
+ * press Ctrl-C to give it up. Returns the answer that the kernel would give because of a pending
+ * signal, or 0.
  */
 static int
 interrupted(const struct pending *p)
@@ -662,15 +703,18 @@ interrupted(const struct pending *p)
 	effective = (caught | (stops & ~ignored)) & ~blocked;
 	if (((own | shared) & effective) == 0)
 		return 0;
-	/* To be begun again after the handler, if that is how it was installed. The kernel looks at that only where
-	 * the signal is this thread's for certain. */
+	/*
+	 * Restart the call after the handler if it was installed with SA_RESTART. The kernel
+	 * handles this value only in a thread that has a signal to deliver, so the signal must
+	 * certainly be this thread's.
+	 */
 	if (p->deadline == UINT64_MAX &&
 	    ((own & effective) != 0 || caller_status_field(text, "Threads", 10) == 1))
 		return -RESTART;
 	return -EINTR;
 }
 
-/* Is there an answer for this one now? It is sent then. */
+/* Tries again. Returns true if the caller has been answered or is gone. */
 static bool
 progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
 {
@@ -718,7 +762,10 @@ connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
 		return;
 	now = monotonic_ms();
 	until = now + CONNECT_TURN_MS;
-	/* As many as there is time for: each of them may take CONNECT_SLICE_MS. The next turn begins where this one ends. */
+	/*
+	 * As many as there is time for: each may take CONNECT_SLICE_MS. The next turn continues
+	 * where this one ends.
+	 */
 	for (size_t done = 0; done < g->n && monotonic_ms() < until; done++, g->from++) {
 		struct pending *p = &g->pending[g->from % g->n];
 		bool ready = false;

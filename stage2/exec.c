@@ -18,7 +18,10 @@
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define SHELL        "/bin/sh"
 
-/* What they need is a few hundred bytes and the kernel's structures for wait4; path lookup is in the slot. */
+/*
+ * They need a few hundred bytes, and the kernel's structures for wait4. The buffer for path lookup
+ * is in the slot.
+ */
 #define STACK_SIZE (16u << 10)
 struct stacks {
 	char reaper[STACK_SIZE] __attribute__((aligned(16)));
@@ -26,9 +29,9 @@ struct stacks {
 };
 
 /*
- * System calls without errno, which the processes that share this memory would take from each other. The sanitizers
- * know nothing of such processes: with them, and where nobody has written the few lines of assembler, each has a copy
- * of its own.
+ * System calls without errno, which the processes that share this memory would overwrite for each
+ * other. The sanitizers do not know such processes: with them, and on architectures without the
+ * assembler code below, each process has a copy of the memory.
  */
 #if defined(__SANITIZE_ADDRESS__)
 #define COPIED 1
@@ -82,18 +85,18 @@ raw(long nr, long a, long b, long c, long d)
 #define SHARE_MEMORY CLONE_VM
 #endif
 
-/* Of functions that end on a stack which no sanitizer knows. */
+/* For functions that run on a stack that no sanitizer knows. */
 #define own_stack __attribute__((no_sanitize("address")))
 
 #define P(p) ((long)(uintptr_t)(p))
 
-/* The kernel's, not the C library's: a set of 64 signals, and what rt_sigaction takes. */
+/* The kernel's signal set of 64 signals, not the C library's; what rt_sigaction takes. */
 #define KERNEL_SIGSET_SIZE 8
 
 struct exec_slot *
 exec_slots_new(struct koda_error *err)
 {
-	/* Pages come into being when they are written. */
+	/* Pages are allocated when they are first written. */
 	void *p = mmap(NULL, STAGE2_COMMANDS_MAX * sizeof(struct exec_slot), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -133,7 +136,10 @@ exec_valid(const Koda__Exec *order)
 	return NULL;
 }
 
-/* Room in the slot. */
+/*
+ * Reserves size bytes in the slot and copies len bytes of data there. Returns NULL if there is no
+ * room.
+ */
 static void *
 put(struct exec_slot *slot, const void *data, size_t len, size_t size)
 {
@@ -165,7 +171,7 @@ put_string(struct exec_slot *slot, const ProtobufCBinaryData *b)
 static char **
 put_vector(struct exec_slot *slot, const ProtobufCBinaryData *b, size_t n)
 {
-	/* One more in front: "/bin/sh" before a script that does not say what runs it. */
+	/* One more in front: "/bin/sh" for a script without a "#!" line. */
 	char **v = put(slot, NULL, 0, (n + 2) * sizeof(*v));
 
 	if (v == NULL)
@@ -180,7 +186,7 @@ put_vector(struct exec_slot *slot, const ProtobufCBinaryData *b, size_t n)
 	return v;
 }
 
-/* A limit that is lower already stays; ours are those that the command would inherit. */
+/* A lower existing limit stays. The command would inherit pid 1's limits, so compare with these. */
 static int
 put_limit(struct exec_slot *slot, const Koda__ResourceLimit *want)
 {
@@ -229,15 +235,15 @@ exec_fill(struct exec_slot *slot, const Koda__Exec *order)
 void
 exec_clear(struct exec_slot *slot)
 {
-	const size_t from =
-	    64u << 10; /* what an ordinary environment needs stays for the next one */
+	/* What an ordinary environment needs is kept for the next command. */
+	const size_t from = 64u << 10;
 
 	if (slot->used > from)
 		madvise((char *)slot + from, sizeof(*slot) - from, MADV_REMOVE);
 	slot->used = 0;
 }
 
-/* ---- the command, before it is one: shares memory, waited for by its reaper ---- */
+/* ---- the command, until execve: shares memory, its reaper waits for it ---- */
 
 static own_stack _Noreturn void
 leave(int status)
@@ -254,8 +260,10 @@ fail(struct exec_slot *slot, Koda__FailedStep step, long r)
 	leave(127);
 }
 
-/* Returns only when it did not work. A script without a first line that names its program is one for the shell, as
- * execvp and every shell have it. */
+/*
+ * Returns only on failure. A script without a first line that names its program is run by the
+ * shell, as execvp and every shell do.
+ */
 static long
 try(struct exec_slot *slot, const char *file)
 {
@@ -298,7 +306,7 @@ try_path(struct exec_slot *slot)
 				*p++ = '/';
 			memcpy(p, name, name_len + 1);
 			r = try(slot, slot->candidate);
-			/* Where we may not even look there is nothing, as shells say. */
+			/* Where we may not even search there is no file, as in shells. */
 			if (r == -EACCES)
 				refused = refused ||
 				    raw(SYS_faccessat, AT_FDCWD, P(slot->candidate), F_OK, 0) == 0;
@@ -318,7 +326,10 @@ become_command(void *data)
 	const uint64_t no_signals = 0;
 	long r;
 
-	/* So that a signal to its group is for it alone, and its terminal is its own. */
+	/*
+	 * A session of its own, so that a signal to its group reaches only the command, and its
+	 * terminal is its own.
+	 */
 	r = raw(SYS_setsid, 0, 0, 0, 0);
 	if (r < 0)
 		fail(slot, KODA__FAILED_STEP__FAILED_STEP_FORK, r);
@@ -335,7 +346,7 @@ become_command(void *data)
 		if (r < 0)
 			fail(slot, KODA__FAILED_STEP__FAILED_STEP_LIMITS, r);
 	}
-	/* Handlers there are none, so what execve leaves is the default of each. */
+	/* The template has reset all signals, so execve leaves each with its default action. */
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, P(&no_signals), 0, KERNEL_SIGSET_SIZE);
 	r = try_path(slot);
 	fail(slot, KODA__FAILED_STEP__FAILED_STEP_EXEC, r);
@@ -348,7 +359,10 @@ struct launch {
 	struct stacks *stacks;
 };
 
-/* Of a shell that ends before what it has started: that is not waited for here. pid 1 finds it. */
+/*
+ * Waits for the command, and for a background command also for everything that it left. Otherwise
+ * processes that outlive the first one are not waited for: pid 1 finds them.
+ */
 static own_stack int
 become_reaper(void *data)
 {
@@ -359,7 +373,7 @@ become_reaper(void *data)
 
 	if (raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0) < 0)
 		leave(1);
-	/* It is suspended until there has been an execve, or none will be. */
+	/* CLONE_VFORK suspends the reaper until the command has called execve or ended. */
 	pid = clone(become_command, launch.stacks->command + STACK_SIZE,
 	    SHARE_MEMORY | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, slot, &slot->command);
 	raw(SYS_close_range, 0, ~0u, 0, 0);
@@ -376,7 +390,7 @@ become_reaper(void *data)
 		if (r == -EINTR)
 			continue;
 		if (r < 0)
-			break; /* ECHILD: of a background command, too, nothing is left */
+			break; /* ECHILD: nothing is left, of a background command either */
 		if (r != pid)
 			continue;
 		command_ended = true;
@@ -391,7 +405,10 @@ become_reaper(void *data)
 
 /* ---- the template ---- */
 
-/* The slot that is asked for, and its descriptors as 0, 1 and 2: they are the lowest free ones. */
+/*
+ * Receives the number of the requested slot, and the command's descriptors as 0, 1 and 2: they are
+ * the lowest free ones.
+ */
 static bool
 receive(int fd, struct exec_request *ret)
 {
@@ -433,14 +450,16 @@ exec_serve(int fd, struct exec_slot *slots)
 		struct launch *l = &launch[req.slot];
 
 		*l = (struct launch){ slot, &stacks[req.slot] };
-		/* Its parent is ours: what of a command the template must not have to do with. pid 1 knows it
-		 * before it has run. */
+		/*
+		 * CLONE_PARENT: the reaper becomes a child of pid 1, and the template has nothing
+		 * to do with it. pid 1 knows its pid before it has run.
+		 */
 		if (clone(become_reaper, l->stacks->reaper + STACK_SIZE,
 			SHARE_MEMORY | CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD, l,
 			&slot->reaper) < 0) {
 			slot->errnum = errno;
 			slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
-			/* No child of pid 1 will tell it. */
+			/* There is no child of pid 1 whose end would report the failure. */
 			while (send(fd, &req, sizeof(req), MSG_NOSIGNAL) < 0 && errno == EINTR)
 				;
 		}

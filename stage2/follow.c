@@ -9,7 +9,10 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-/* The longest part of it that exists, resolved, into base; what follows it is returned, without a slash. */
+/*
+ * Resolves the longest part of the path that exists into base. Returns the rest, without a leading
+ * slash.
+ */
 static const char *
 split(const char *path, char base[PATH_MAX])
 {
@@ -54,12 +57,12 @@ follow_path(const char *path, char ret[PATH_MAX])
 		size_t first = strcspn(rest, "/");
 		ssize_t n;
 
-		/* Through a directory that does not exist nobody goes up either. */
+		/* The kernel does not go up through a directory that does not exist either. */
 		if (goes_up(rest) ||
 		    (size_t)snprintf(link, sizeof(link), "%s/%.*s", top, (int)first, rest) >=
 			sizeof(link))
 			return false;
-		/* What is missing may be what a link leads to. */
+		/* What is missing may be the target of a link. */
 		n = first == 0 ? -1 : readlink(link, to, sizeof(to) - 1);
 		if (n <= 0) {
 			if ((size_t)snprintf(ret, PATH_MAX, first == 0 ? "%s" : "%s/%s",

@@ -48,7 +48,7 @@ is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino, bool wri
 	return false;
 }
 
-/* Does that path lie in a directory that was replaced, on a mount that is not what we put there or into it? */
+/* Does that path lie in a replaced directory, on a mount that we did not put there or into it? */
 static bool
 is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount,
     bool writes)
@@ -69,7 +69,10 @@ is_around(const struct view *v, const struct replacements *all, const char *path
 	return false;
 }
 
-/* The file system that a link of proc leads to, and how it is mounted there. */
+/*
+ * Returns in *ret the file system that a link of proc refers to, and how it is mounted there. 0, or
+ * -1 with errno.
+ */
 static int
 mount_of(int dir, const char *name, struct statvfs *ret)
 {
@@ -79,8 +82,8 @@ mount_of(int dir, const char *name, struct statvfs *ret)
 }
 
 /*
- * A socket in which descriptors wait to be received: nobody can say which, and who holds it can have them. (Linux 5.6;
- * before that it does not show.)
+ * Do descriptors wait in this socket? It is not visible which ones they are, and any process that
+ * holds the socket can receive them. (Linux 5.6; before that they are not visible at all.)
  */
 static bool
 carries(int dir, const char *name)
@@ -99,7 +102,10 @@ carries(int dir, const char *name)
 		close_at(&fd);
 		return false;
 	}
-	/* To its end: before that come locks, of which there may be as many as somebody wants. */
+	/*
+	 * Read to the end: locks come before that line, and a process may have made any number of
+	 * them.
+	 */
 	while (!some && getline(&line, &size, info) > 0)
 		some = strncmp(line, field, sizeof(field) - 1) == 0 &&
 		    strtoul(line + sizeof(field) - 1, NULL, 10) > 0;
@@ -109,15 +115,15 @@ carries(int dir, const char *name)
 }
 
 /*
- * Is this descriptor (or working directory) a way to change what is protected now, around our mount? link is its name
- * in proc; where it says how it was opened, `says`.
+ * Is this descriptor (or working directory) a way around our mount to change what is protected now?
+ * name is its link in proc; `says`: the link's mode shows how it was opened.
  */
 static bool
 is_way_around(const struct view *v, const struct replacements *all, int dir, const char *name,
     bool says)
 {
 	char path[PATH_LEN_MAX + 1];
-	bool writes = true; /* through a directory */
+	bool writes = true; /* a directory lets what is in it be written */
 	struct statvfs fs;
 	struct statx st;
 	struct stat link;
@@ -125,7 +131,10 @@ is_way_around(const struct view *v, const struct replacements *all, int dir, con
 
 	if (statx(dir, name, AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
 		return false;
-	/* However it was opened: what lies on no read-only mount can be opened again, by its number, to be written. */
+	/*
+	 * It does not matter how it was opened: a file on a mount that is not read-only can be
+	 * opened again for writing, through its link in proc.
+	 */
 	if (S_ISREG(st.stx_mode) && says && fstatat(dir, name, &link, AT_SYMLINK_NOFOLLOW) == 0)
 		writes = (link.st_mode & S_IWUSR) != 0 || mount_of(dir, name, &fs) < 0 ||
 		    (fs.f_flag & ST_RDONLY) == 0;
@@ -153,8 +162,10 @@ holds_descriptor(const struct view *v, const struct replacements *all, int proc,
 	return false;
 }
 
-/* A mapping of it, shared or of what is hidden. Whether the file was open for writing does not show: it is taken for
- * that. */
+/*
+ * Is there a mapping that is shared, or of a hidden file? It is not visible whether the file was
+ * open for writing, so it is assumed.
+ */
 static bool
 holds_mapping(const struct replacements *all, int proc, const char *name)
 {
@@ -187,7 +198,10 @@ holds_mapping(const struct replacements *all, int proc, const char *name)
 		ino = strtoull(at, NULL, 10);
 		for (size_t i = 0; i < all->n && !holds; i++)
 			for (int k = 0; k < 2; k++)
-				/* Of an unnamed device (btrfs, overlayfs) the numbers here are others. */
+				/*
+				 * For an unnamed device (btrfs, overlayfs) the numbers here are
+				 * different.
+				 */
 				if (all->v[i].content && (shared || all->v[i].hidden) && ino != 0 &&
 				    all->v[i].ino[k] == ino &&
 				    (all->v[i].dev[k] == makedev((unsigned)maj, (unsigned)min) ||
@@ -230,7 +244,7 @@ holds(const struct view *v, const struct replacements *all, int proc, const stru
 
 		if (tid <= 0 || tid == p->pid)
 			continue;
-		/* Of a first thread that has ended there are no mappings. */
+		/* A first thread that has ended shows no mappings. */
 		snprintf(name, sizeof(name), "%s/task/%ld/maps", pid, tid);
 		if (is_dead(p->state) && holds_mapping(all, proc, name))
 			return true;
@@ -256,7 +270,7 @@ holders_end(const struct stage2 *s, const struct replacements *all, const struct
 	for (size_t i = 0; i < who->n; i++) {
 		const struct proc *p = &who->v[i];
 
-		/* What its first thread says is not true of the others. */
+		/* The state of the first thread does not apply to the others. */
 		if (p->pid == 1 || (p->parent == 1 && commands_is_ours(s, p->pid)) ||
 		    (is_dead(p->state) && p->threads <= 1) || !holds(s->view, all, s->proc_fd, p))
 			continue;

@@ -1,6 +1,7 @@
 /*
- * Which processes hold what was replaced: it was protected or is to be hidden, and until the mount was made again it
- * could be opened. A descriptor, a mapping, a working directory, a descriptor that waits in a socket.
+ * Finds the processes that hold something that was replaced: it was protected or is to be hidden,
+ * and could be opened until it was mounted again. They hold it as a descriptor, a mapping, a
+ * working directory, or a descriptor that waits in a socket.
  */
 #ifndef KODA_STAGE2_HOLDERS_H
 #define KODA_STAGE2_HOLDERS_H
@@ -10,12 +11,12 @@
 
 struct replaced {
 	size_t entry;
-	uint64_t dev[2], ino[2]; /* before, and now */
-	bool directory;          /* now */
+	uint64_t dev[2], ino[2]; /* before the replacement, and now */
+	bool directory;          /* it is a directory now */
 	bool content;            /* its content is protected, not only its name */
-	bool hidden;             /* against reading as well */
-	bool again;              /* it was hidden already, until no command ran */
-	bool came;               /* it was never there before */
+	bool hidden;             /* also protected against reading */
+	bool again;              /* it was hidden before, until no command ran */
+	bool came;               /* it never existed before */
 };
 
 struct replacements {
@@ -23,7 +24,10 @@ struct replacements {
 	size_t n;
 };
 
-/* SIGKILL for each process that holds one of them. All are stopped. Returns how many. */
+/*
+ * Sends SIGKILL to each process that holds one of them. All processes in `who` must be stopped.
+ * Returns how many were killed.
+ */
 uint64_t holders_end(const struct stage2 *s, const struct replacements *all,
     const struct procs *who);
 

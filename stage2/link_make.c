@@ -18,11 +18,13 @@
 #include "shared/base/cleanup.h"
 #include "stage2/caller.h"
 
-/* Directories between the one asked for and a known one. Each costs a microsecond; a path that is named from the root
- * cannot be deeper than half of PATH_MAX. */
+/*
+ * Directories between the requested one and a known one. Each costs a microsecond; a path from the
+ * root cannot be deeper than half of PATH_MAX.
+ */
 #define DEPTH_MAX (PATH_MAX / 2)
 
-#define GONE 1 /* nobody waits for an answer */
+#define GONE 1 /* no caller waits for an answer */
 
 struct wanted {
 	uint64_t id;
@@ -31,11 +33,11 @@ struct wanted {
 	uint64_t target_at, path_at; /* in the caller's memory */
 	int dirfd;
 	mode_t mode, umask;
-	int base; /* what a relative path begins at, or -1 */
+	int base; /* what a relative path starts from, or -1 */
 	char target[PATH_MAX], path[PATH_MAX];
 };
 
-/* ---- what was asked for ---- */
+/* ---- the request ---- */
 
 static int
 decode(const struct seccomp_notif *req, struct wanted *w)
@@ -75,14 +77,17 @@ decode(const struct seccomp_notif *req, struct wanted *w)
 	return -ENOSYS;
 }
 
-/* As the kernel takes a path: not empty, and with its end within PATH_MAX. 0, -errno or GONE. */
+/*
+ * Copies a path as the kernel would: it must not be empty, and must end within PATH_MAX. Returns 0,
+ * -errno or GONE.
+ */
 static int
 copy_string(pid_t tid, uint64_t from, char to[PATH_MAX])
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t len = 0;
 
-	/* To the end of a page each time: what is behind it may not be there. */
+	/* Up to the end of a page at a time: the next page may not be mapped. */
 	while (len < PATH_MAX) {
 		size_t part = page - (size_t)((from + len) & (page - 1));
 		struct iovec local, remote;
@@ -111,7 +116,7 @@ take_descriptor(struct wanted *w, int fd)
 
 	if (pidfd < 0)
 		return pidfd == -ESRCH ? GONE : -EPERM;
-	/* It is the caller's process if the caller is still waiting now. */
+	/* It is the caller's process only if the caller still waits now. */
 	if (!caller_waits(LINK_LISTENER_FD, w->id))
 		return GONE;
 	w->base = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
@@ -127,7 +132,10 @@ take_cwd(struct wanted *w)
 	return w->base >= 0 ? 0 : errno == ENOENT || errno == ESRCH ? GONE : -EPERM;
 }
 
-/* /proc/self is another process here. The ways that programs go through it are gone for them: *path is what is left. */
+/*
+ * For this process /proc/self is another process than for the caller. Resolves the usual paths
+ * through it for the caller; *path is set to what is left.
+ */
 static int
 take_own(struct wanted *w, const char **path)
 {
@@ -156,7 +164,10 @@ take_own(struct wanted *w, const char **path)
 	return 0;
 }
 
-/* Everything that is taken from the caller, in the kernel's own order of errors. *path: within w. 0, -errno or GONE. */
+/*
+ * Takes everything from the caller, with the kernel's order of errors. *path points into w. Returns
+ * 0, -errno or GONE.
+ */
 static int
 take_arguments(struct wanted *w, const char **path)
 {
@@ -179,11 +190,14 @@ take_arguments(struct wanted *w, const char **path)
 			return GONE;
 		w->umask = (mode_t)caller_status_field(text, "Umask", 8) & 0777;
 	}
-	/* What was opened by number is the caller's if it is still waiting now. */
+	/* What was opened by number is the caller's only if it still waits now. */
 	return caller_waits(LINK_LISTENER_FD, w->id) ? r : GONE;
 }
 
-/* The directory to make it in, and the last name with the slashes behind it. 0, or -errno. */
+/*
+ * Opens the directory to make it in. *ret_name gets the last name with the slashes after it.
+ * Returns 0 or -errno.
+ */
 static int
 open_parent(struct wanted *w, const char *path, int *ret, const char **ret_name)
 {
@@ -204,7 +218,7 @@ open_parent(struct wanted *w, const char *path, int *ret, const char **ret_name)
 	return *ret < 0 ? -errno : 0;
 }
 
-/* ---- may it be made there ---- */
+/* ---- is it allowed there ---- */
 
 int
 link_dir_order(const void *a, const void *b)
@@ -219,9 +233,10 @@ link_dir_order(const void *a, const void *b)
 enum verdict { LINK_OPEN, LINK_PLAIN, LINK_CLOSED };
 
 /*
- * What is the nearest known directory that this one is in, or is? By what it is rather than what it is called: it may
- * have been opened before the plan was mounted. One step at a time, each through the descriptor of the one before:
- * who moves directories meanwhile does not get past a git directory, which nothing can be moved out of.
+ * Finds the nearest known directory that is this one or contains it. Goes by what it is rather than
+ * by its name: it may have been opened before the plan was mounted. One step at a time, each
+ * through the descriptor of the one before: a process that moves directories meanwhile cannot get
+ * past a git directory, which nothing can be moved out of.
  */
 static enum verdict
 judge(const struct links_shared *shared, int parent)
@@ -252,7 +267,7 @@ judge(const struct links_shared *shared, int parent)
 	return LINK_CLOSED;
 }
 
-/* HEAD -> refs/..., to something below. */
+/* HEAD -> refs/..., with a name below refs/. */
 static bool
 is_head(const char *target, const char *name)
 {
@@ -273,8 +288,11 @@ is_head(const char *target, const char *name)
 	return true;
 }
 
-/* t followed by six letters or digits -> testing: so git finds out, while it makes the git directory of a submodule,
- * whether there are links, and takes it away again. Otherwise it notes that there are none. */
+/*
+ * t followed by six letters or digits -> testing: with it git finds out, while it makes the git
+ * directory of a submodule, whether links work, and then removes it. If it fails, git notes that
+ * links do not work.
+ */
 static bool
 is_probe(const char *target, const char *name)
 {
@@ -285,16 +303,22 @@ is_probe(const char *target, const char *name)
 	    strspn(name + 1, letters) == 6;
 }
 
-/* Links that git makes in its own directory. They lead to nothing that git obeys, wherever in it they are moved. */
+/*
+ * Links that git makes in its own directory. Git obeys none of their targets, wherever in it they
+ * are moved.
+ */
 static bool
 is_gits(const struct wanted *w, const char *name)
 {
 	return w->link && (is_head(w->target, name) || is_probe(w->target, name));
 }
 
-/* ---- what comes of it ---- */
+/* ---- the result ---- */
 
-/* The kernel's own order: it is there already; nothing is made on this file system; only then, may it be. */
+/*
+ * Returns the error in the kernel's order: it exists already; the file system is read-only; only
+ * then, it is not allowed.
+ */
 static int
 refuse(int parent, const char *name, int why)
 {
@@ -326,9 +350,12 @@ tell_refused(struct links_shared *shared, int parent, const char *name)
 	n = readlink(link, path, PATH_MAX);
 	if (n < 0)
 		n = 0;
-	/* Without its directory where that is too long to be told. */
+	/* Without the directory if the path would be too long to report. */
 	n += snprintf(path + n, sizeof(path) - (size_t)n, "%s%s", n > 0 ? "/" : "", name);
-	/* Before the caller is answered, so that pid 1 has it before it hears of the caller's end. */
+	/*
+	 * Sent before the caller is answered, so that pid 1 has it before the caller's end is
+	 * reported.
+	 */
 	if (send(LINK_REFUSED_FD, path, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		atomic_fetch_add(&shared->untold, 1);
 }
@@ -359,7 +386,7 @@ serve(struct links_shared *shared, const struct seccomp_notif *req)
 	int r;
 
 	r = decode(req, &w);
-	if (r == 0 && w.tid == 0) /* not of our process namespace */
+	if (r == 0 && w.tid == 0) /* not of our pid namespace */
 		r = -EPERM;
 	if (r == 0)
 		r = take_arguments(&w, &path);
@@ -393,7 +420,10 @@ link_make_serve(struct links_shared *shared)
 			const struct seccomp_notif *req = &shared->request[n % LINKS_QUEUE_MAX];
 			int r = serve(shared, req);
 
-			/* Whatever could not be taken of it: a caller that waits gets an answer. */
+			/*
+			 * Even if something could not be taken from it, a caller that still waits
+			 * gets an answer.
+			 */
 			if (r == GONE && caller_waits(LINK_LISTENER_FD, req->id))
 				r = -EPERM;
 			atomic_store(&shared->made, n + 1);
@@ -403,7 +433,7 @@ link_make_serve(struct links_shared *shared)
 		}
 		const ssize_t n = read(LINK_WAKE_FD, woken, sizeof(woken));
 
-		/* At the end of the pipe there is no stage2 any more. */
+		/* End of the pipe: stage2 is gone. */
 		if (n == 0 || (n < 0 && errno != EINTR))
 			_exit(1);
 	}

@@ -1,7 +1,7 @@
 /*
- * The process that makes what stage2/links was asked for, one after the other. It shares memory with pid 1: the queue, and
- * which directories are which. Pid 1 writes that table, between two odd generations; what is judged by a table that was
- * written meanwhile is judged again.
+ * The process that carries out the requests to stage2/links, one after the other. It shares memory
+ * with pid 1: the queue, and the table of known directories. Pid 1 writes that table and makes the
+ * generation odd while it does so; a verdict from a table that was written meanwhile is made again.
  */
 #ifndef KODA_STAGE2_LINK_MAKE_H
 #define KODA_STAGE2_LINK_MAKE_H
@@ -12,25 +12,29 @@
 
 #include "stage2/links.h"
 
-#define LINKS_WRITABLE_MAX 1100 /* of Boot, and some */
+#define LINKS_WRITABLE_MAX 1100 /* those of Boot, and some spare ones */
 
 struct link_dir {
 	uint64_t dev, ino;
-	bool plain; /* only regular files and directories are made in it */
+	bool plain; /* only regular files and directories may be made in it */
 };
 
 struct links_shared {
-	_Atomic(uint64_t) generation; /* odd: being written */
+	_Atomic(uint64_t) generation; /* odd: the table is being written */
 	size_t n_dirs;
-	struct link_dir dir[STAGE2_MOUNTS_MAX + LINKS_WRITABLE_MAX]; /* by dev and ino, each once */
-	/* Requests: pid 1 counts `asked`; the other two are counted when there is nothing more to be made, and nothing more to
-	 * be said, for the oldest one. */
+	/* Sorted by dev and ino, each directory once. */
+	struct link_dir dir[STAGE2_MOUNTS_MAX + LINKS_WRITABLE_MAX];
+	/*
+	 * Counters of requests. Pid 1 increments `asked`. The process increments `made` when it has
+	 * nothing more to make for the oldest request, and `answered` when it has nothing more to
+	 * report for it.
+	 */
 	_Atomic(uint64_t) asked, made, answered;
-	_Atomic(uint64_t) untold; /* refusals that found no room */
+	_Atomic(uint64_t) untold; /* refusals that could not be queued for a report */
 	struct seccomp_notif request[LINKS_QUEUE_MAX];
 };
 
-/* Where that process has what it needs. */
+/* Descriptors of that process. */
 enum { LINK_LISTENER_FD = 3, LINK_WAKE_FD, LINK_REFUSED_FD, LINK_FDS_END };
 
 int link_dir_order(const void *a, const void *b);

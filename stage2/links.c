@@ -23,7 +23,10 @@
 #include "stage2/refusals.h"
 #include "stage2/view.h"
 
-/* So long the end of a command waits for one request of a dead caller. A local file system takes a thousandth of it. */
+/*
+ * How long the end of a command waits for one request of a dead caller. A local file system needs a
+ * thousandth of it.
+ */
 #define LINKS_PATIENCE_MS 1000
 
 struct writable {
@@ -34,14 +37,18 @@ struct writable {
 struct links {
 	struct links_shared *shared;
 	pid_t pid;
-	/* A pipe: who is woken by one runs where the waker is about to sleep. An eventfd has another processor look for him,
-	 * which on a busy machine takes many times as long. */
+	/*
+	 * A pipe: the process that it wakes runs on the processor of the waker, which is about to
+	 * sleep. With an eventfd the kernel looks for another processor, which on a busy machine
+	 * takes many times as long.
+	 */
 	int wake[2];
 	int listener, refused_fd, helper_refused_fd;
-	/* The end of so many commands waits for that request; 0: none does. */
+	/* The end of `over` commands waits until `until` requests are made; 0: none waits. */
 	unsigned over;
 	uint64_t until;
-	uint64_t made, since; /* as last seen, and when (ms) that was new */
+	/* Value of `made` when last seen, and the time (ms) when it last changed. */
+	uint64_t made, since;
 	struct writable *writable;
 	size_t n_writable;
 	struct refusals refused;
@@ -49,7 +56,7 @@ struct links {
 
 /* ---- the process ---- */
 
-/* It looks into callers, and has no other right. */
+/* It may look into callers, and has no other right. */
 static int
 confine(void)
 {
@@ -69,11 +76,11 @@ become_maker(const struct links *l)
 	int fds[] = { l->listener, l->wake[0], l->helper_refused_fd };
 	sigset_t all;
 
-	/* Nobody has to signal it but pid 1, with what cannot be blocked. */
+	/* Only pid 1 has a reason to signal it, with SIGKILL, which cannot be blocked. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, "koda-links");
-	/* Above all the places first, so that none of them is taken by another one. */
+	/* First copy all of them above the target numbers, so that none overwrites another. */
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++)
 		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, LINK_FDS_END);
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++)
@@ -107,7 +114,7 @@ links_died(struct stage2 *s)
 	uint64_t asked = atomic_load(&shared->asked);
 	struct koda_error err;
 
-	/* The first of them may have been answered. */
+	/* The first of them may already have been answered. */
 	for (uint64_t n = atomic_load(&shared->answered); n != asked; n++)
 		caller_answer(l->listener, shared->request[n % LINKS_QUEUE_MAX].id, -EIO);
 	atomic_store(&shared->made, asked);
@@ -156,7 +163,7 @@ add(struct links_shared *shared, uint64_t dev, uint64_t ino, bool plain)
 	shared->dir[shared->n_dirs++] = (struct link_dir){ dev, ino, plain };
 }
 
-/* One entry for each directory, which is plain if any of them says so. */
+/* Keeps one entry for each directory, which is plain if any of its entries is. */
 static void
 sort(struct links_shared *shared)
 {
@@ -184,7 +191,7 @@ links_plan(struct links *l, const struct view *v)
 	for (size_t i = 0; v != NULL && i < v->n && i < STAGE2_MOUNTS_MAX; i++) {
 		const struct view_entry *e = &v->entry[i];
 
-		/* Also one that somebody outside has just moved: it may come back. */
+		/* Also a directory that a process outside has just moved: it may come back. */
 		if (e->plain && e->directory && e->mounted_ino != 0)
 			add(shared, e->mounted_dev, e->mounted_ino, true);
 	}
@@ -192,7 +199,7 @@ links_plan(struct links *l, const struct view *v)
 		const struct writable *w = &l->writable[i];
 		bool plain = false;
 
-		/* The way up ends there. */
+		/* The search upwards ends at a writable directory. */
 		for (size_t k = 0; v != NULL && k < v->n && !plain; k++)
 			plain = v->entry[k].plain && is_inside(w->path, v->entry[k].path);
 		add(shared, w->dev, w->ino, plain);
@@ -239,7 +246,7 @@ links_ask(struct links *l, const struct seccomp_notif *req)
 		return false;
 	shared->request[asked % LINKS_QUEUE_MAX] = *req;
 	atomic_store(&shared->asked, asked + 1);
-	/* A full one wakes as well. */
+	/* A full pipe wakes it as well. */
 	return write(l->wake[1], "", 1) == 1 || errno == EAGAIN;
 }
 

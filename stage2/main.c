@@ -1,7 +1,7 @@
 /*
- * koda-sandbox-stage2: pid 1 of a slot's sandbox. Takes nothing from argv or the environment; the host's socket is
- * descriptor 3, and all that it is to do comes from there. When that ends, it does, and with it every process of the
- * slot.
+ * koda-sandbox-stage2: pid 1 of a slot's sandbox. Takes nothing from argv or the environment: the
+ * host's socket is descriptor 3, and all orders come from there. When the socket ends, stage2
+ * exits, and every process of the slot with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +31,13 @@
 
 #define HOST_FD 3
 
-/* Reports that the host does not take; what makes them is bounded by STAGE2_COMMANDS_MAX, but for events. */
+/*
+ * Bytes of reports that the host has not read. Except for events, their number is bounded by
+ * STAGE2_COMMANDS_MAX.
+ */
 #define REPORTS_MAX (4u << 20)
 
-/* What has come from the host is looked at so often before the others have their turn. */
+/* Reads from the host before the other descriptors have their turn. */
 #define TURN_MAX 16
 
 static _Noreturn void
@@ -90,7 +93,7 @@ stage2_event(struct stage2 *s, Koda__EventKind kind, const char *target, uint64_
 	stage2_report(s, &report);
 }
 
-/* All that has come from the host. */
+/* Handles everything that has come from the host. */
 static void
 serve(struct stage2 *s)
 {
@@ -125,8 +128,10 @@ stage2_signals(struct stage2 *s)
 	bool any = false;
 	ssize_t n;
 
-	/* As many as may wait: what comes meanwhile has its turn, and so have the others. SIGCHLD does not say which
-	 * child, all are looked at. */
+	/*
+	 * As many as may wait: what comes meanwhile is read in the next turn, so that other work is
+	 * not held up. SIGCHLD does not say which child, so all children are checked.
+	 */
 	for (int turn = 0; turn < NOTICE_PENDING_MAX / (int)N_ELEMENTS(info) + 1; turn++) {
 		n = read(s->signal_fd, info, sizeof(info));
 		if (n <= 0)
@@ -199,7 +204,7 @@ loop(struct stage2 *s)
 		}
 		if (came(&fds[HOST_PROCESS]) != 0)
 			_exit(0);
-		/* What is not protected any more comes before everything else. */
+		/* What is no longer protected comes before everything else. */
 		if (came(&fds[MOUNTS]) != 0)
 			watch_mounts_changed(s);
 		if (came(&fds[SIGNALS]) != 0)
@@ -224,17 +229,20 @@ loop(struct stage2 *s)
 	}
 }
 
-/* When the machine has no memory left, the kernel ends what is in a sandbox before anything else: also what hides its
- * memory where it is in no process. All inherit this, and no command can write it. */
+/*
+ * When the machine is out of memory, the kernel kills the processes of a sandbox before anything
+ * else, including those whose memory does not show in any process. All processes of the slot
+ * inherit this, and no command can write it.
+ */
 #define OOM_SCORE "800"
 
-/* Before this process stops being dumpable: after that its files in /proc are not its own. */
+/* Call it while this process is dumpable: afterwards its files in /proc are not its own. */
 static void
 offer_to_kernel(void)
 {
 	cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	/* Refused where a parent of the host has set a higher one: then nothing is lost. */
+	/* Fails if a parent of the host has set a higher value: then nothing is lost. */
 	if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
 		return;
 }
@@ -254,11 +262,14 @@ main(int argc, char **argv)
 		    stderr);
 		return 1;
 	}
-	/* Nothing that the host forgot to close, and bwrap left, is this process's to use, or a command's. */
+	/*
+	 * Neither this process nor a command may use descriptors that the host forgot to close and
+	 * bwrap left open.
+	 */
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0 ||
 	    fcntl(HOST_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
-	/* It was executed by descriptor: the name would be a number. */
+	/* It was executed by descriptor, so its name would be a number. */
 	prctl(PR_SET_NAME, "koda-stage2");
 	offer_to_kernel();
 	if (lockdown_process(&err) < 0)

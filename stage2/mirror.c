@@ -16,9 +16,9 @@
 #define MOVE_MOUNT_BENEATH 0x00000200 /* Linux 6.5 */
 #endif
 
-/* Directories on the way to a hidden name, one inside the other: no path of a policy has more that means anything. */
+/* Nesting of directories on the way to a hidden name: no sensible path of a policy has more. */
 #define LEVELS_MAX 64
-/* Of the file system that a mirror is: it holds names, and texts of links. */
+/* Size of a mirror's file system: it holds names, and targets of links. */
 #define MIRROR_BYTES (1u << 20)
 
 struct level;
@@ -27,17 +27,17 @@ struct level;
 struct name {
 	char *name;
 	struct stat st;   /* what it was when it was bound */
-	int64_t mount_id; /* of the bind; -1: there is none */
-	struct level
-	    *level;     /* a directory on the way to a hidden name; NULL: it is bound, or a link */
-	unsigned round; /* in which it was seen last */
+	int64_t mount_id; /* of the bind mount; -1: none */
+	/* A directory on the way to a hidden name. NULL: it is bound, or a link. */
+	struct level *level;
+	unsigned round; /* the round in which it was last seen */
 };
 
-/* A directory, and its copy. */
+/* A directory on the host, and its copy. */
 struct level {
 	char *rel; /* below the mirror's path; "" is the mirror itself */
-	int real;  /* O_RDONLY, with notice */
-	int copy;  /* the same in the mirror's file system, for writing */
+	int real;  /* O_RDONLY, with a notice */
+	int copy;  /* its copy in the mirror's file system, for writing */
 	bool blind;
 	struct name *v;
 	size_t n, size, cursor;
@@ -51,7 +51,7 @@ struct mirror {
 	mirror_pinned_fn *pinned;
 	const void *data;
 	int view; /* the mount that commands see, read-only */
-	int own;  /* the same file system, mounted nowhere, for writing */
+	int own;  /* the same file system, not attached anywhere, for writing */
 	struct level *top;
 	size_t n_names;
 };
@@ -153,7 +153,7 @@ mirror_hide(struct mirror *m, const char *rel)
 
 enum way { WAY_SHOWN, WAY_HIDDEN, WAY_LEADS };
 
-/* Is that hidden, or does it lead to something that is? */
+/* Is that name hidden, or does it lead to a hidden one? */
 static enum way
 way_of(const struct mirror *m, const char *rel)
 {
@@ -171,7 +171,10 @@ way_of(const struct mirror *m, const char *rel)
 static bool
 is_same(const struct stat *a, const struct stat *b)
 {
-	/* What is bound or open keeps its inode; the number of a link that was removed may be another one's. */
+	/*
+	 * What is bound or open keeps its inode number; the number of a link that was removed may
+	 * have been reused.
+	 */
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
 	    (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) &&
 	    (!S_ISLNK(a->st_mode) ||
@@ -179,7 +182,7 @@ is_same(const struct stat *a, const struct stat *b)
 		    a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
 }
 
-/* Mostly the one behind the last: a directory lists its names in the same order again. */
+/* Usually it is the one after the last: a directory lists its names in the same order again. */
 static struct name *
 find(struct level *l, const char *name)
 {
@@ -196,7 +199,7 @@ find(struct level *l, const char *name)
 
 /* ---- binding ---- */
 
-/* Where the name is in the view, with what is mounted there. */
+/* Opens the name in the view, with what is mounted there. */
 static int
 open_seen(const struct mirror *m, const struct level *l, const char *name)
 {
@@ -222,7 +225,7 @@ unmount_seen(const struct mirror *m, const struct level *l, const struct name *s
 	return umount2(link, MNT_DETACH);
 }
 
-/* A detached copy of what the name is on the host now; *ret_st is of exactly that. */
+/* Returns a detached mount of what the name is on the host now; *ret_st describes exactly that. */
 static int
 clone_real(const struct level *l, const char *name, struct stat *ret_st)
 {
@@ -231,7 +234,8 @@ clone_real(const struct level *l, const char *name, struct stat *ret_st)
 	if (fd < 0 || fstat(fd, ret_st) < 0)
 		return -1;
 	if (S_ISLNK(ret_st->st_mode)) {
-		errno = EAGAIN; /* it was something else a moment ago; there is another signal */
+		/* It was something else a moment ago; another signal will come. */
+		errno = EAGAIN;
 		return -1;
 	}
 	return clone_mount(fd);
@@ -261,7 +265,10 @@ bind_name(struct mirror *m, struct level *l, struct name *s)
 	return -1;
 }
 
-/* Under the old one, which is then taken away: no moment without. -1: not in this way. */
+/*
+ * Mounts the new one under the old one, which is then unmounted, so the name is never missing.
+ * Returns -1 if that is not possible.
+ */
 static int
 rebind(struct mirror *m, struct level *l, struct name *s)
 {
@@ -314,7 +321,7 @@ make_level(struct mirror *m, struct level *l, struct name *s, const char *rel)
 	return sync_level(m, next);
 }
 
-/* ---- looking ---- */
+/* ---- comparing ---- */
 
 static void
 drop(struct mirror *m, struct level *l, struct name *s)
@@ -371,7 +378,10 @@ add(struct mirror *m, struct level *l, const char *name, const struct stat *st, 
 	return r;
 }
 
-/* One name that is there. 0, or -1 with errno when it is not shown although it should be. */
+/*
+ * Checks one name that exists. Returns 0, or -1 with errno if it is not shown although it should
+ * be.
+ */
 static int
 look_at(struct mirror *m, struct level *l, const char *name)
 {
@@ -407,7 +417,10 @@ look_at(struct mirror *m, struct level *l, const char *name)
 	return add(m, l, name, &st, way, rel);
 }
 
-/* A single name that cannot be bound is not shown; when nothing more can be bound at all, that is no view to work in. */
+/*
+ * A single name that cannot be bound is just not shown. If nothing more can be bound at all, the
+ * view cannot be used.
+ */
 static bool
 is_shortage(int errnum)
 {
@@ -422,7 +435,10 @@ close_dir(DIR **dir)
 		closedir(*dir);
 }
 
-/* 0, or -1 with errno: a name that should be shown is not. What should not be is not shown either way. */
+/*
+ * Compares a directory with the host. Returns 0, or -1 with errno if a name that should be shown is
+ * not. Names that should not be shown are not shown in either case.
+ */
 static int
 sync_level(struct mirror *m, struct level *l)
 {
@@ -454,7 +470,7 @@ sync_level(struct mirror *m, struct level *l)
 	return failed == 0 ? 0 : -1;
 }
 
-/* Before anything is bound. */
+/* Does the directory have too many names? Called before anything is bound. */
 static bool
 is_crowd(int real)
 {
@@ -493,14 +509,14 @@ mirror_attach(struct mirror *m, int at)
 	m->view = take_fd(&fs);
 	m->own = clone_mount(m->view);
 	m->top->copy = m->own < 0 ? -1 : openat(m->own, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* Some programs look at how a directory of theirs is guarded; what is ours to write in, others need not. */
+	/* Keep the mode, which some programs check. Only we need write access. */
 	if (m->top->copy < 0 || fchmod(m->top->copy, (st.st_mode & 07777) | 0700) < 0 ||
 	    make_read_only(m->view, 0) < 0 || (sync_level(m, m->top) < 0 && is_shortage(errno)))
 		return -1;
 	return m->view;
 }
 
-/* ---- later ---- */
+/* ---- changes ---- */
 
 static bool
 has(const struct level *l, int fd)
@@ -525,7 +541,7 @@ is_blind(const struct level *l)
 void
 mirror_changed(struct mirror *m, int fd)
 {
-	/* What could not be bound is not shown; it may be the next time. */
+	/* A name that could not be bound is not shown; the next attempt may succeed. */
 	if (m->top != NULL && m->view >= 0 && (fd < 0 || has(m->top, fd)))
 		(void)sync_level(m, m->top);
 }

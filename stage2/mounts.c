@@ -63,7 +63,7 @@ mounts_make_place(int root, const char *rel, bool directory)
 	return take_fd(&at);
 }
 
-/* mountinfo writes blanks, and what would break a line, as \ooo. */
+/* mountinfo writes blanks, and characters that would break a line, as \ooo. */
 void
 mounts_unescape(char *s)
 {

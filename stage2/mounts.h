@@ -1,6 +1,6 @@
 /*
- * The kernel's mount calls, by descriptor, for view, private and caches. Nothing is mounted or resolved by a name that a command
- * could have changed meanwhile.
+ * The kernel's mount calls, by descriptor, for view, private and caches. Nothing is mounted or
+ * resolved by a name that a command could have changed meanwhile.
  */
 #ifndef KODA_STAGE2_MOUNTS_H
 #define KODA_STAGE2_MOUNTS_H
@@ -16,7 +16,7 @@
 
 #include "shared/base/beneath.h"
 
-/* Of the C library's or the kernel's header, whichever is older. */
+/* Missing from the older of the C library's and the kernel's headers. */
 #ifndef OPEN_TREE_CLONE
 #define OPEN_TREE_CLONE 1
 #endif
@@ -33,7 +33,7 @@ sys_open_tree(int fd, const char *path, unsigned flags)
 	return (int)syscall(SYS_open_tree, fd, path, flags);
 }
 
-/* Put the detached mount where fd is. */
+/* Attaches the detached mount at the place that fd refers to. */
 static inline int
 attach(int mount_fd, int fd)
 {
@@ -50,7 +50,7 @@ make_read_only(int mount_fd, unsigned recursive)
 	    sizeof(attr));
 }
 
-/* A copy of what is mounted there, with all below it. */
+/* Returns a detached copy of what is mounted there, with everything below it, or -1. */
 static inline int
 clone_mount(int fd)
 {
@@ -58,7 +58,7 @@ clone_mount(int fd)
 	    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
-/* The same, read-only. */
+/* Like clone_mount(), but read-only. */
 static inline int
 clone_read_only(int fd)
 {
@@ -71,7 +71,7 @@ clone_read_only(int fd)
 	return mnt;
 }
 
-/* No link on the way is followed: the host has resolved it, so one that is there now was put there since. */
+/* Follows no link: the host has resolved the path, so a link there now was put there since. */
 static inline int
 resolve(int dir, const char *path)
 {
@@ -89,14 +89,19 @@ mount_id(int fd)
 	return (int64_t)st.stx_mnt_id;
 }
 
-/* A detached file system in memory, of at most so many bytes and files, with a root directory of mode 0755. A descriptor,
- * or -1 with errno. */
+/*
+ * Makes a detached file system in memory, of at most so many bytes and files, with a root directory
+ * of mode 0755. Returns its descriptor, which the caller owns, or -1 with errno.
+ */
 int mounts_tmpfs(uint64_t bytes, uint64_t inodes, uint64_t attributes);
 
-/* Make the place `rel` below the directory root, with all directories above it. An O_PATH descriptor, or -1. */
+/*
+ * Makes the place `rel` below the directory root, with all directories above it. Returns an O_PATH
+ * descriptor, which the caller owns, or -1.
+ */
 int mounts_make_place(int root, const char *rel, bool directory);
 
-/* Undo the escapes of a path in mountinfo, in place. */
+/* Decodes the escapes of a path in mountinfo, in place. */
 void mounts_unescape(char *s);
 
 #endif

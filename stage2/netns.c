@@ -12,8 +12,9 @@
 
 #include "shared/base/cleanup.h"
 
-/* bwrap brings it up before it gives its capabilities away, and we have none to do it. Bound to a loopback that is down,
- * the port would look right to everybody and answer nobody. */
+/* bwrap brings the loopback interface up before it drops its capabilities; stage2 has none for
+ * that. If a socket were bound while the interface is down, the port would look right, but no
+ * connection would get an answer. */
 static int
 check_loopback(int fd, struct koda_error *err)
 {
@@ -39,11 +40,13 @@ netns_listen(unsigned port, struct koda_error *err)
 		return err_set(err, KODA_UNSUPPORTED, errno, "a socket for port %u", port);
 	if (check_loopback(fd, err) < 0)
 		return -1;
-	/* What is accepted inherits it from here, also who connects before somebody accepts: set later, it would be missing
-	 * on exactly those, and small pieces would wait for acknowledgements. */
+	/* Accepted connections inherit it from here, also those made before the proxy accepts.
+	 * If it were set later, these would miss it, and small pieces would wait for
+	 * acknowledgements. */
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "TCP_NODELAY");
-	/* Neither SO_REUSEADDR nor SO_REUSEPORT: nobody binds it beside us, with whatever options. */
+	/* Neither SO_REUSEADDR nor SO_REUSEPORT: no other socket can be bound to this port, with
+	 * any options. */
 	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, NETNS_BACKLOG) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "listen on 127.0.0.1:%u", port);
 	return take_fd(&fd);

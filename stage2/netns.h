@@ -1,7 +1,8 @@
 /*
- * The slot's one way out: a listening socket on the loopback of its network namespace. A socket belongs to the namespace
- * it was made in, so whoever it is passed to accepts here what was connected here; stage2 keeps no copy and looks at
- * no byte. Nothing else in the namespace leads anywhere.
+ * The slot's only way out: a listening socket on the loopback interface of its network namespace. A
+ * socket belongs to the namespace it was made in, so the process that receives this one accepts
+ * connections made here. stage2 keeps no copy and reads none of the traffic. Nothing else in the
+ * namespace leads anywhere.
  */
 #ifndef KODA_STAGE2_NETNS_H
 #define KODA_STAGE2_NETNS_H
@@ -9,13 +10,15 @@
 #include "shared/base/err.h"
 
 /*
- * Of connections that nobody has accepted yet: while no proxy is there (the first one starts it, after a death the next one
- * does) they wait in the kernel. As many as the kernel's own limit (net.core.somaxconn, the same in every new network
- * namespace) lets through, and as a proxy serves of one slot: beyond, a SYN is dropped and sent again.
+ * Connections that wait in the kernel until a proxy accepts them: the first connection starts the
+ * proxy, and the next one after its death starts it again. 4096 is what the kernel allows
+ * (net.core.somaxconn, the same in every new network namespace) and how many connections a proxy
+ * serves for one slot. Beyond that the kernel drops a SYN, and the client sends it again.
  */
 #define NETNS_BACKLOG 4096
 
-/* On 127.0.0.1, non-blocking, the caller's. -1 with *err set, also when the loopback is not up. */
+/* Listen on 127.0.0.1. Returns a non-blocking socket that the caller owns, or -1 with *err set,
+ * also when the loopback interface is down. */
 int netns_listen(unsigned port, struct koda_error *err);
 
 #endif

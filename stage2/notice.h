@@ -1,26 +1,31 @@
 /*
- * A signal when names in a directory change. This is dnotify: unlike inotify and fanotify it has no limit that other
- * programs of the same user could use up, and what hides secrets must not depend on them. What it lacks, names and
- * changes of the directory itself, is looked at instead: the caller compares what there is with what there was.
+ * Signals that names in a directory changed. This is dnotify: unlike inotify and fanotify it has no
+ * limit that other programs of the same user could use up, and hiding secrets must not depend on
+ * them. dnotify does not report which names changed, nor changes of the directory itself, so the
+ * caller compares the directory with what it saw before.
  */
 #ifndef KODA_STAGE2_NOTICE_H
 #define KODA_STAGE2_NOTICE_H
 
 #include <signal.h>
 
-/* With the descriptor of the directory (ssi_fd). The kernel sends SIGIO instead, without one, when too many wait. */
+/* ssi_fd is the descriptor of the directory. If too many signals are pending, the kernel sends
+ * SIGIO instead, without a descriptor. */
 #define NOTICE_SIGNAL SIGRTMIN
 
-/* Signals that wait at once: more say no more than SIGIO does. The limit is one of the user, whose others need some. */
+/* Limit on pending signals: more of them say no more than SIGIO does. The limit counts for the
+ * whole user, whose other programs need some as well. */
 #define NOTICE_PENDING_MAX 256
 
-/* Add the signals that come, to be blocked. */
+/* Add the signals that notices use to set. The caller blocks them. */
 void notice_signals(sigset_t *set);
-/* As many directories as may be, and a bound on the signals that wait. Before the first notice; after the fork of what
- * becomes commands, which would have these limits, too. */
+/* Raise the limit on descriptors, so that as many directories as possible can be watched, and
+ * limit the pending signals. Call it before the first notice, and after forking the process that
+ * commands descend from, because they would inherit these limits. */
 void notice_limits(void);
 
-/* As long as the descriptor (O_RDONLY) is open. -1 with errno: the kernel cannot (CONFIG_DNOTIFY, dir-notify-enable). */
+/* Signal changes in the directory as long as fd (O_RDONLY) is open. Returns 0, or -1 with errno
+ * if the kernel cannot do it (CONFIG_DNOTIFY, dir-notify-enable). */
 int notice_directory(int fd);
 
 #endif

@@ -31,9 +31,9 @@
 #include "stage2/watch.h"
 #include "stage2/worker.h"
 
-#define BOOT_PATHS_MAX 1024 /* roots, allow_write and private places: some dozens */
+#define BOOT_PATHS_MAX 1024 /* roots, allow_write and private places: a few dozen */
 
-/* A host that does not take a descriptor for so long is none. */
+/* A host that does not take a descriptor within this time is considered gone. */
 #define SEND_FD_TIMEOUT_MS 10000
 
 static bool
@@ -51,7 +51,7 @@ all_canonical(const ProtobufCBinaryData *b, size_t n)
 	return true;
 }
 
-/* ---- is it one: what is wrong, or NULL ---- */
+/* ---- validity: each function returns what is wrong, or NULL ---- */
 
 static const char *
 valid_boot(const Koda__Order *order)
@@ -120,7 +120,7 @@ valid_end(const Koda__Order *order)
 	return NULL;
 }
 
-/* ---- do it ---- */
+/* ---- carrying out orders ---- */
 
 static void
 fail(struct stage2 *s, const Koda__Order *order, Koda__FailedStep step,
@@ -129,7 +129,7 @@ fail(struct stage2 *s, const Koda__Order *order, Koda__FailedStep step,
 	stage2_failed(s, order->id, step, err->errnum, err->message);
 }
 
-/* With all above it. What is there already stays as it is. */
+/* Make the directory and all directories above it. Existing ones stay as they are. */
 static int
 make_dir(const ProtobufCBinaryData *path, struct koda_error *err)
 {
@@ -161,7 +161,7 @@ fds_done(struct fds *f)
 	free(f->v);
 }
 
-/* What is not there is nowhere to write to. */
+/* Open the writable places. One that does not exist is left out: there is nothing to write to. */
 static int
 open_writable(const Koda__Boot *b, struct fds *ret, struct koda_error *err)
 {
@@ -183,7 +183,8 @@ open_writable(const Koda__Boot *b, struct fds *ret, struct koda_error *err)
 	return 0;
 }
 
-/* Landlock looks at where a descriptor that is opened again came from, and from there up: that is outside the view. */
+/* When a terminal's descriptor is opened again, Landlock walks up from the place that it came
+ * from, which is outside the view. So that place is added to the writable ones. */
 static int
 add_terminals(int fd, struct fds *writable, struct koda_error *err)
 {
@@ -211,7 +212,7 @@ with_host(const Koda__Boot *b)
 	return b->has_host && b->host;
 }
 
-/* Booted.empty_cache, of what caches_mount said. */
+/* Booted.empty_cache, from the result of caches_mount(). */
 struct empty_caches {
 	struct caches_empty empty[CACHES_PLACES_MAX];
 	Koda__EmptyCache message[CACHES_PLACES_MAX], *list[CACHES_PLACES_MAX];
@@ -253,7 +254,7 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, str
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
-	static struct empty_caches empty; /* there is one Boot */
+	static struct empty_caches empty; /* Boot comes only once */
 	const Koda__Boot *b = order->boot;
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Booted booted = KODA__BOOTED__INIT;
@@ -262,14 +263,15 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	struct koda_error err = { 0 };
 	ssize_t len;
 
-	/* From here on a failure is one of the slot: it is answered, and then everything ends. */
+	/* From here on a failure is a failure of the slot: it is reported, and then stage2 ends. */
 	s->ending = true;
 	if (b->protocol != KODA_PROTOCOL_VERSION) {
 		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EPROTO,
 		    "protocol version");
 		return;
 	}
-	/* The caches are among what is writable. */
+	/* open_writable() comes after make_view(), because the caches are among the writable
+	 * places. */
 	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
@@ -294,7 +296,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		return;
 	}
 	notice_limits();
-	/* After the template was forked: it is in nobody's descriptors but ours. */
+	/* After the template was forked, so that no other process has this descriptor. */
 	if (b->has_egress_port && (egress = netns_listen(b->egress_port, &err)) < 0) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
@@ -308,7 +310,8 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_LIMITS, &err);
 		return;
 	}
-	/* Last: what booting takes is not in it, and neither template nor spawner inherits it. */
+	/* Last: the filter lacks system calls that booting needs, and template and spawner must
+	 * not inherit it. */
 	if (lockdown_seccomp(stage2_filter, N_ELEMENTS(stage2_filter), &err) < 0) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
@@ -344,7 +347,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	bool stop = commands_any(s->commands);
 	int r;
 
-	/* Between the former plan and this one there is none. */
+	/* While the plan is replaced nothing is protected, so no command may run. */
 	if (stop && procs_stop(s->proc_fd, &before) < 0) {
 		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_VIEW, errno, "stop");
 		s->ending = true;
@@ -353,7 +356,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	r = view_mount(s->view, order->mounts->mount, order->mounts->n_mount, !stop, &err);
 	missing = calloc(s->view->n + 1, sizeof(*missing));
 	if (r < 0 || missing == NULL) {
-		/* Nobody goes on in a view of which nobody knows what it protects. */
+		/* No process continues in a view of which it is unknown what it protects. */
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		s->ending = true;
 		return;
@@ -386,7 +389,8 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 	pid_t pid;
 
 	if (worker_start(s->spawner, fds[1], fds[0], &pid, &pidfd) < 0) {
-		/* The same as when its death is noticed first: the host builds another slot, and asks that one. */
+		/* The result is the same as when stage2 notices the spawner's death first: the
+		 * host builds another slot and sends the order to that one. */
 		if (errno == EPIPE) {
 			fprintf(stderr, "koda-sandbox-stage2: the spawner died\n");
 			_exit(1);
@@ -411,7 +415,7 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 static void
 do_exec(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
-	/* What the host did before it sent this is in the view. */
+	/* What the host did before it sent this order has to be in the view. */
 	stage2_signals(s);
 	watch_busy(s);
 	commands_exec(s, order->id, order->exec, fds);
@@ -431,13 +435,13 @@ do_end(struct stage2 *s, const Koda__Order *order, const int *fds)
 	commands_end(s, order->id, order->end);
 }
 
-/* ---- which ---- */
+/* ---- choosing the function ---- */
 
 #define FDS_MAX 3
 
 static const struct {
 	size_t n_fds;
-	bool first; /* before there is anything else */
+	bool first; /* only before booting; the others only after it */
 	const char *(*valid)(const Koda__Order *);
 	void (*run)(struct stage2 *, const Koda__Order *, const int *fds);
 } orders[] = {
@@ -466,7 +470,8 @@ orders_handle(struct stage2 *s, const uint8_t *data, size_t len, struct koda_err
 	n = orders[kind].n_fds;
 	if (order->order_case == KODA__ORDER__ORDER_BOOT)
 		n += (size_t)with_terminals(order->boot) + (size_t)with_host(order->boot);
-	/* They came with its first byte; more may be those of the next one. */
+	/* The descriptors came with the first byte of the order. Additional ones may belong to
+	 * the next order. */
 	if (frame_fds_waiting(&s->fs) < n)
 		return err_set(err, KODA_PROTOCOL, 0, "an order without its descriptors");
 	wrong = order->id == 0 ? "no id" : orders[kind].valid(order);

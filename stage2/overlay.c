@@ -10,7 +10,8 @@
 
 #include "shared/base/cleanup.h"
 
-#define FD_NAME_MAX 32  /* "/proc/self/fd/" and a number, and what separates it from the next one */
+/* "/proc/self/fd/", a number, and the separator before the next name. */
+#define FD_NAME_MAX 32
 #define VALUE_MAX   256 /* of fsconfig() */
 
 _Static_assert(FD_NAME_MAX >= sizeof("/proc/self/fd/4294967295"), "a descriptor's name");
@@ -55,8 +56,8 @@ set_flag(int fs, const char *key)
 	return (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, key, NULL, 0);
 }
 
-/* The kernel makes its directories with mode 0, and its own work does not depend on that: with 0700 the user can remove them
- * one day, or move the directory that they are in. */
+/* The kernel makes the directories of its own with mode 0, but does not depend on that mode.
+ * With 0700 the user can remove them later, or move the directory that they are in. */
 static int
 make_removable(int work)
 {

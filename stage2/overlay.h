@@ -1,9 +1,11 @@
 /*
- * A directory that is changed in a layer of its own: what lies below it is only read. In the slot's user namespace, so
- * with `userxattr` (Linux 5.11), and `volatile`: without it the end of each slot would write back all of the layer's file
- * system.
+ * An overlay mount: changes go to the upper directory, and the lower directories are only read. It
+ * is made in the slot's user namespace, which needs `userxattr` (Linux 5.11). It is `volatile`:
+ * otherwise each slot that ends would write back all dirty data of the file system that the layer
+ * is on.
  *
- * The mounting process needs CAP_DAC_OVERRIDE: the kernel gives its own working directory no permission at all.
+ * The mounting process needs CAP_DAC_OVERRIDE: the kernel creates its own working directory without
+ * any permission.
  */
 #ifndef KODA_STAGE2_OVERLAY_H
 #define KODA_STAGE2_OVERLAY_H
@@ -12,13 +14,14 @@
 
 #include "shared/base/err.h"
 
-/* Directories that one overlay has below its upper one. All their names ("/proc/self/fd/N:") have to fit into one value of
- * fsconfig(), which is 256 bytes long. */
+/* Maximum number of lower directories of an overlay. All their names ("/proc/self/fd/N:") have
+ * to fit into one value of fsconfig(), which is 256 bytes long. */
 #define OVERLAY_LOWER_MAX 12
 
-/* O_PATH descriptors, the topmost first, then the upper and the working directory, which is empty. All have to lie in
- * mounts of this mount namespace, and no mount below them may come from an outer one. Returns a mount that is attached
- * nowhere yet, or -1 with *err set. */
+/* Make an overlay. lower, upper and work are O_PATH descriptors; the topmost lower directory
+ * comes first, and work is empty. All have to be on mounts of this mount namespace, and no mount
+ * below them may come from an outer one. Returns a mount that is not attached yet, or -1 with
+ * *err set. */
 int overlay_new(const int *lower, size_t n_lower, int upper, int work, struct koda_error *err);
 
 #endif

@@ -32,14 +32,14 @@ pace_rest(struct pace *p, uint64_t kept)
 	p->tasks = 0;
 }
 
-/* Half of what was left may be gone. */
+/* Returns true if half of what was left may be used up. */
 static bool
 is_alarming(const struct pace *p, const struct pace_look *look)
 {
 	if (p->bytes_max != 0 &&
 	    minus(look->taken, p->then.taken) >= minus(p->bytes_max, p->bytes) / 2)
 		return true;
-	/* A number that is lower than before has wrapped around: how many were given out is not known. */
+	/* A lower number than before has wrapped around: how many were assigned is not known. */
 	return p->tasks_max != 0 && look->forks != p->then.forks &&
 	    (look->forks < p->then.forks ||
 		look->forks - p->then.forks >= minus(p->tasks_max, p->tasks) / 2);

@@ -16,7 +16,7 @@
 struct kept {
 	char *path;
 	const char *place; /* the private place that it is in */
-	int fd;            /* a copy of the mount, with all below it */
+	int fd;            /* a copy of the mount and of all mounts below it */
 };
 
 struct kept_list {
@@ -43,7 +43,8 @@ place_of(char *const *places, const char *path)
 	return NULL;
 }
 
-/* Copy the mount at path, unless it is covered by another one: then its id is not what is seen there. */
+/* Copy the mount at path, unless another mount covers it: then path shows a mount with another
+ * ID. */
 static int
 keep(struct kept_list *list, const char *path, const char *place, int64_t id,
     struct koda_error *err)
@@ -55,7 +56,7 @@ keep(struct kept_list *list, const char *path, const char *place, int64_t id,
 		return 0;
 	for (size_t i = 0; i < list->n; i++)
 		if (path_is_inside(path, list->v[i].path))
-			return 0; /* its copy has this one, too */
+			return 0; /* that copy contains this one as well */
 	if (list->n == KEPT_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "more than %d mounts below '%s'", KEPT_MAX,
 		    place);
@@ -67,7 +68,8 @@ keep(struct kept_list *list, const char *path, const char *place, int64_t id,
 	return 0;
 }
 
-/* mountinfo has mounts in the order in which they were made, so one that contains another comes first. */
+/* mountinfo lists mounts in the order in which they were made, so a mount comes before those in
+ * it. */
 static int
 find_kept(char *const *places, struct kept_list *list, struct koda_error *err)
 {
@@ -99,7 +101,8 @@ find_kept(char *const *places, struct kept_list *list, struct koda_error *err)
 	return r;
 }
 
-/* Make a directory of the file system and mount it at path. Returns the mount's descriptor, or -1. */
+/* Make a directory of the file system and mount it at path. Returns the mount's descriptor, or
+ * -1. */
 static int
 mount_place(int fs, size_t i, const char *path, unsigned mode)
 {
@@ -116,8 +119,8 @@ mount_place(int fs, size_t i, const char *path, unsigned mode)
 	return take_fd(&tree);
 }
 
-/* Make the first directory on the way from a place to a kept mount read-only. As a mount of its own it cannot be renamed
- * either. */
+/* Make the first directory on the way from a place to a kept mount read-only. As a mount of its
+ * own it cannot be renamed either. */
 static int
 make_way_read_only(int place_fd, const char *place, const char *rel, size_t len)
 {
@@ -130,14 +133,14 @@ make_way_read_only(int place_fd, const char *place, const char *rel, size_t len)
 		return -1;
 	}
 	at = resolve(AT_FDCWD, path);
-	/* The way of another mount that is kept: it is read-only already. */
+	/* It is on the way to another kept mount, and is read-only already. */
 	if (at < 0 || mount_id(at) != mount_id(place_fd))
 		return at < 0 ? -1 : 0;
 	tree = sys_open_tree(place_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	return tree < 0 || make_read_only(tree, 0) < 0 ? -1 : attach(tree, at);
 }
 
-/* Before its way is read-only. */
+/* Make the mount point of a kept mount, before the directories that lead to it become read-only. */
 static int
 make_kept_place(int place_fd, const struct kept *k)
 {

@@ -15,9 +15,11 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
-#define STAT_SIZE 1024 /* the first fields are what counts; a name in it is 64 bytes at most */
+/* Only the first fields are needed; the name among them has at most 64 bytes. */
+#define STAT_SIZE 1024
 
-/* "pid (name) state parent group session terminal foreground ...", and the name may hold anything. */
+/* "pid (name) state parent group session terminal foreground ...", and the name may contain any
+ * characters. */
 static bool
 parse(const char *text, struct proc *ret)
 {
@@ -116,7 +118,7 @@ procs_done(struct procs *p)
 static struct proc *
 find(const struct procs *p, pid_t pid)
 {
-	/* /proc lists them in this order. */
+	/* /proc lists processes in ascending order. */
 	size_t low = 0, high = p->n;
 
 	while (low < high) {
@@ -137,7 +139,7 @@ procs_mark_descent(struct procs *p)
 {
 	bool more = true;
 
-	/* Numbers mostly grow from parent to child, so the second look mostly finds nothing. */
+	/* Numbers mostly grow from parent to child, so a second pass mostly finds nothing. */
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < p->n; i++) {
@@ -153,10 +155,12 @@ procs_mark_descent(struct procs *p)
 
 #define STOP_STEP_US 20
 #define STATUS_SIZE  4096
-/* What was killed is gone after the next one, and who forks meanwhile does that a few times at most. */
+/* A killed process is gone after the next round, and a process that forks meanwhile can do so
+ * only a few times. */
 #define AWAKE_ROUNDS_MAX 64
 
-/* Does it run nothing of its own any more? D: it is in the kernel, and stops when it comes out. */
+/* Returns true if it runs none of its own code any more. D: it is in the kernel, and stops when
+ * it leaves it. */
 static bool
 is_still(char state)
 {
@@ -194,7 +198,8 @@ all_are_still(int proc_fd, const struct procs *p)
 	return true;
 }
 
-/* Does this line of /proc/PID/status say that the signal is pending? False, too, if the process is gone. */
+/* Returns true if this line of /proc/PID/status has the signal as pending. Returns false if the
+ * process is gone. */
 static bool
 is_pending(int proc_fd, pid_t pid, const char *line, int signo)
 {
@@ -213,8 +218,8 @@ is_pending(int proc_fd, pid_t pid, const char *line, int signo)
 	return at != NULL && (strtoull(at + strlen(line), NULL, 16) >> (signo - 1) & 1) != 0;
 }
 
-/* Is a SIGSTOP waiting for the whole process? One for its first thread alone does not count: that thread may be gone, and
- * the others go on. */
+/* Returns true if a SIGSTOP is pending for the whole process. One for its first thread alone
+ * does not count: that thread may be gone while the others continue. */
 static bool
 stop_is_pending(int proc_fd, const struct proc *p)
 {
@@ -232,20 +237,21 @@ procs_is_dying(int proc_fd, pid_t pid)
 }
 
 /*
- * Somebody had stopped it before: then our SIGSTOP is still waiting, for who is stopped takes no signal; who was
- * running has taken it. (Asking before stopping would miss who is stopped in between.)
+ * Returns true if it was stopped before us. Then our SIGSTOP is still pending, because a stopped
+ * process takes no signal; a process that was running has taken it. (Checking before stopping would
+ * miss a process that is stopped in between.)
  */
 static bool
 was_stopped(int proc_fd, const struct proc *p)
 {
-	/* 't' is its tracer's business: it takes what there was, or will. */
+	/* In state 't' its tracer handles the pending signals, now or later. */
 	return p->state == 'T' && stop_is_pending(proc_fd, p);
 }
 
 int
 procs_stop_begin(void)
 {
-	/* One call, before anything is looked at: also nobody is born meanwhile. */
+	/* A single call, before anything is read: no process is forked meanwhile. */
 	return kill(-1, SIGSTOP) < 0 && errno != ESRCH ? -1 : 0;
 }
 
@@ -258,14 +264,15 @@ procs_stop(int proc_fd, struct procs *ret)
 int
 procs_stop_wait(int proc_fd, struct procs *ret)
 {
-	/* Asleep, not yielding: who is to stop may need this processor to notice. */
+	/* Sleep instead of yielding: a process that is to stop may need this processor to do so. */
 	const struct timespec step = { 0, STOP_STEP_US * 1000 };
 	uint64_t until;
 
 	until = monotonic_us() + PROCS_STOP_US;
 	for (;;) {
 		if (procs_read(proc_fd, ret) < 0) {
-			/* Better a slot that goes on, also who should not, than one that stands still. */
+			/* It is better to continue all processes, even those that should stay
+			 * stopped, than to leave the whole slot stopped. */
 			procs_done(ret);
 			kill(-1, SIGCONT);
 			return -1;
@@ -279,7 +286,8 @@ procs_stop_wait(int proc_fd, struct procs *ret)
 	return 0;
 }
 
-/* Those that a command can have woken up and that matter. */
+/* Count the processes that a command may have sent SIGCONT and that have to be stopped; with
+ * `end`, kill them. */
 static size_t
 count_awake(int proc_fd, const struct procs *p, bool (*is_ours)(const struct stage2 *, pid_t),
     const struct stage2 *s, bool end)
@@ -293,7 +301,7 @@ count_awake(int proc_fd, const struct procs *p, bool (*is_ours)(const struct sta
 		    (is_still(one->state) &&
 			(one->threads <= 1 || threads_are_still(proc_fd, one->pid))))
 			continue;
-		/* It waits for a processor, and stops before it does anything. */
+		/* It is waiting for a processor, and stops before it does anything. */
 		if (stop_is_pending(proc_fd, one))
 			continue;
 		n++;
@@ -328,7 +336,7 @@ procs_stop_wait_for_all(int proc_fd, struct procs *ret,
 void
 procs_go_on(const struct procs *p)
 {
-	/* Children before their parents, so that no shell finds its job stopped. */
+	/* Continue children before their parents, so that no shell finds its job stopped. */
 	for (size_t i = p->n; i > 0; i--)
 		if (p->v[i - 1].pid != 1 && !p->v[i - 1].mark)
 			kill(p->v[i - 1].pid, SIGCONT);

@@ -1,6 +1,6 @@
 /*
- * Every process of the slot, read off /proc, and stopping all of them but pid 1 and letting them go on. What is read
- * is true of processes that are stopped; of others it was.
+ * Reads every process of the slot from /proc, and stops and continues all of them except pid 1. For
+ * stopped processes the result is current; for others it may be out of date.
  */
 #ifndef KODA_STAGE2_PROCS_H
 #define KODA_STAGE2_PROCS_H
@@ -12,14 +12,18 @@
 
 struct proc {
 	pid_t pid, parent, group;
-	pid_t foreground; /* group of its terminal; -1: none */
-	char state;       /* as /proc says it */
+	pid_t foreground; /* foreground group of its terminal; -1: none */
+	char state;       /* as in /proc */
 	long threads;
-	uint64_t vsize;    /* bytes of its address space */
-	uint64_t resident; /* bytes of the memory that it has in it */
-	uint64_t stack;    /* where its stack begins; 0: it is not known */
-	uint64_t least;    /* bytes that are surely its own; usage_least() sets it */
-	bool shares; /* it may have shared memory whose size is not seen; usage_exact() sets it */
+	uint64_t vsize; /* bytes of its address space */
+	/* Bytes of its address space that are in memory. */
+	uint64_t resident;
+	/* Address where its stack begins; 0: unknown. */
+	uint64_t stack;
+	/* Bytes that certainly are its own. Set by usage_least(). */
+	uint64_t least;
+	/* It may have shared memory whose size is not visible. Set by usage_exact(). */
+	bool shares;
 	bool mark;
 };
 
@@ -33,36 +37,41 @@ struct procs {
 		NULL, 0, 0                                                                         \
 	}
 
-/* 0, or -1 with errno. Keeps its memory from call to call. */
+/* Read all processes into *ret, reusing its memory. Returns 0, or -1 with errno. */
 int procs_read(int proc_fd, struct procs *ret);
 void procs_done(struct procs *p);
 
-/* One of them; false if it is gone. */
+/* Read one process. Returns false if it is gone. */
 bool procs_one(int proc_fd, pid_t pid, struct proc *ret);
 
-/* Has the process ended, or was it sent SIGKILL? The kernel may not have ended it yet. */
+/* Returns true if the process has ended or was sent SIGKILL. In the second case the kernel may
+ * not have ended it yet. */
 bool procs_is_dying(int proc_fd, pid_t pid);
 
-/* Mark what descends from those that are marked. */
+/* Mark all descendants of marked processes. */
 void procs_mark_descent(struct procs *p);
 
-/* Until everybody has noticed that he is stopped. Who has not by then waits for a processor, and does nothing of his
- * own before he has; but a call that he is in may still be carried out. */
+/* Time in which all processes should have stopped. A process that has not stopped by then is
+ * waiting for a processor and runs none of its own code before it stops, but a system call that
+ * it is in may still be carried out. */
 #define PROCS_STOP_US 10000
 
-/* Stop all but us, and then look: *ret is everybody, with a mark on who was stopped before. In two steps for whom there is
- * something more urgent than that everybody has noticed. */
+/* Stop all processes except this one and read them: *ret has all of them, and those that were
+ * stopped before are marked. Callers with something more urgent than this wait call the two
+ * steps themselves. All return 0, or -1 with errno. */
 int procs_stop(int proc_fd, struct procs *ret);
 int procs_stop_begin(void);
 int procs_stop_wait(int proc_fd, struct procs *ret);
-/* The same, and nobody is awake afterwards: who still is after PROCS_AWAKE_US, and has no SIGSTOP to take, was woken up by
- * somebody with SIGCONT, and is killed. -1 also when there is no end of them. Whom is_ours speaks for does not matter. */
-/* Of many threads on a busy machine the last one may take some time. */
+/* On a busy machine the last of many threads may take some time to stop. */
 #define PROCS_AWAKE_US 1000000
 struct stage2;
+/* Like procs_stop_wait(), but nothing is left running: a process that still runs after
+ * PROCS_AWAKE_US without a pending SIGSTOP must have been sent SIGCONT, and is killed. Children
+ * of pid 1 for which is_ours() returns true are ignored. Also returns -1 if killing does not get
+ * rid of all such processes (EBUSY). */
 int procs_stop_wait_for_all(int proc_fd, struct procs *ret,
     bool (*is_ours)(const struct stage2 *, pid_t), const struct stage2 *s);
-/* Let all go on but those that are marked. */
+/* Continue all processes except pid 1 and the marked ones. */
 void procs_go_on(const struct procs *p);
 
 #endif

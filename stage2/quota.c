@@ -12,15 +12,16 @@
 #include "stage2/reap.h"
 #include "stage2/usage.h"
 
-/* What was ended is gone after this, with all its memory, on a busy machine too; the next one is ended only then. */
+/* No other command is ended until the last one is gone or this time has passed: by then it is
+ * gone with all its memory, even on a busy machine. */
 #define ENDED_NS UINT64_C(3000000000)
 
-/* What one exact measurement found; in memory that its process shares with us. */
-#define EXACT_PROCESSES_MAX                                                                        \
-	4096 /* more than a policy allows; of others the memory is not shared out */
+/* More than a policy allows. The memory of further processes is not shared out. */
+#define EXACT_PROCESSES_MAX 4096
+/* The result of one exact measurement, in memory that the measuring process shares with stage2. */
 struct exact {
 	bool done;
-	uint64_t cost; /* ns of a processor */
+	uint64_t cost; /* ns of processor time */
 	struct usage used;
 	size_t n;
 	struct exact_process {
@@ -29,9 +30,11 @@ struct exact {
 	} process[EXACT_PROCESSES_MAX];
 };
 
-/* A job with many short processes has some that end during each look, but seldom too much of them in every one. */
+/* How often to measure. A job with many short processes has some that end during each
+ * measurement, but seldom so much memory in them every time. */
 #define EXACT_LOOKS 4
-/* It takes hundredths of a second; one that commands keep up for so long says nothing. */
+/* An exact measurement takes hundredths of a second. One that commands delay for this long is
+ * abandoned. */
 #define EXACT_NS UINT64_C(10000000000)
 
 struct quota {
@@ -41,13 +44,15 @@ struct quota {
 	bool at_work;      /* a command ran at the last look */
 	uint64_t next;     /* ns: the next look */
 	uint64_t ended_at; /* ns, or 0 */
-	/* The measurement that is under way, or was the last one. */
+	/* The current or the last measurement. */
 	struct pace_look look;
 	struct usage bound;
 	uint64_t began; /* ns */
 	struct pace_cost cost;
-	uint64_t sure_next;  /* ns: while it is under way, the next look at what is surely used */
-	uint64_t exact_next; /* ns: not before then */
+	/* ns: the next check of what is certainly used, during an exact measurement. */
+	uint64_t sure_next;
+	/* ns: no exact measurement begins before this time. */
+	uint64_t exact_next;
 	bool exact_begun;
 	struct exact *exact;
 };
@@ -113,7 +118,8 @@ quota_timeout(struct quota *q, const struct commands *c)
 	return now >= q->next ? 0 : (int)((q->next - now) / NS_PER_MS + 1);
 }
 
-/* Ours need no limit; what a command started does, wherever it is in the tree. */
+/* Our own processes need no limit. Those that a command started do, wherever they are in the
+ * process tree. */
 static bool
 is_counted(void *data, const struct proc *p)
 {
@@ -129,7 +135,8 @@ is_over(const struct quota *q, const struct usage *u)
 	    (q->pace.tasks_max != 0 && u->tasks > q->pace.tasks_max);
 }
 
-/* More than what moves about while it is measured. */
+/* Returns true if it is over the limit by more than could move between processes during the
+ * measurement. */
 static bool
 is_far_over(const struct quota *q, uint64_t bytes)
 {
@@ -137,10 +144,11 @@ is_far_over(const struct quota *q, uint64_t bytes)
 }
 
 /*
- * Is the slot above its limit whatever its processes have in common? On a busy machine the exact measurement waits for its
- * turn among processes that go on taking memory; this does not. What moves from one process to another meanwhile is
- * counted twice here too, so what is a little too much is measured again. `fresh`: the processes were read just now.
- * true: *ret and the `resident` of each process are what is surely used.
+ * Returns true if the slot is over its limit no matter what its processes have in common. On a busy
+ * machine the exact measurement waits for a processor among processes that go on taking memory;
+ * this check does not. What moves from one process to another meanwhile counts twice here as well,
+ * so a small excess is measured again. `fresh`: the processes were read just now. If true, *ret and
+ * the `resident` of each process are what is certainly used.
  */
 static bool
 is_surely_over(struct stage2 *s, bool fresh, struct usage *ret)
@@ -162,9 +170,10 @@ is_surely_over(struct stage2 *s, bool fresh, struct usage *ret)
 }
 
 /*
- * The exact measurement: in a process of its own, because it reads what commands have made large or slow, and nothing
- * that protects the host's files may wait for that. What moves from one process to another meanwhile is counted twice,
- * and so is what a process had that ends meanwhile, so what is a little too much is measured again.
+ * The exact measurement. It runs in a separate process, because it reads what commands have made
+ * large or slow, and nothing that protects the host's files may wait for that. What moves from one
+ * process to another meanwhile counts twice, and so does what a process had that ends meanwhile, so
+ * a small excess is measured again.
  */
 static _Noreturn void
 measure_exactly(struct stage2 *s, const struct usage_machine *machine)
@@ -174,7 +183,7 @@ measure_exactly(struct stage2 *s, const struct usage_machine *machine)
 
 	commands_meter(s->commands, getpid());
 	for (int look = 0; look < EXACT_LOOKS; look++) {
-		/* The first time with what the cheap measurement read just now. */
+		/* The first time, use the processes that the cheap measurement has just read. */
 		if (look > 0 && procs_read(s->proc_fd, &q->procs) < 0)
 			_exit(1);
 		usage_exact(&q->meter, machine, &q->procs, q->pace.bytes_max, is_counted, s,
@@ -190,14 +199,14 @@ measure_exactly(struct stage2 *s, const struct usage_machine *machine)
 	_exit(0);
 }
 
-/* -1: it cannot be begun. */
+/* Start the exact measurement. Returns 0, or -1 if that is not possible. */
 static int
 begin_exactly(struct stage2 *s, const struct usage_machine *machine)
 {
 	pid_t pid;
 
 	if (commands_is_metering(s->commands))
-		return -1; /* it cannot be ended; it may still write */
+		return -1; /* the last one could not be ended, and may still write */
 	s->quota->exact->done = false;
 	s->quota->exact->n = 0;
 	pid = fork();
@@ -209,13 +218,14 @@ begin_exactly(struct stage2 *s, const struct usage_machine *machine)
 	return 0;
 }
 
-/* Who has which share, as far as that is known; else all that it has. */
+/* Set `resident` of each process to its share, as far as it is known; others keep all that they
+ * have. */
 static void
 take_shares(struct quota *q)
 {
 	size_t k = 0;
 
-	/* Both are in the order of the numbers. */
+	/* Both are sorted by process number. */
 	for (size_t i = 0; i < q->procs.n; i++) {
 		struct proc *p = &q->procs.v[i];
 
@@ -238,7 +248,7 @@ end_largest(struct stage2 *s, const struct usage *u)
 		.kept = u->kept,
 	};
 
-	/* Who was born since they were read loses its reaper, and is found then. */
+	/* A process forked since they were read loses its reaper, and is found then. */
 	if (commands_end_largest(s, &q->procs, &limit))
 		q->ended_at = monotonic_ns();
 }
@@ -254,7 +264,8 @@ finish(struct stage2 *s, const struct usage *used, uint64_t now)
 	q->next = now + pace_next(&q->pace);
 }
 
-/* While the exact measurement is under way. Commands take memory meanwhile. */
+/* Check during the exact measurement whether the slot is over its limit, because commands take
+ * memory meanwhile. */
 static bool
 is_over_meanwhile(struct stage2 *s, uint64_t now, bool fresh, struct usage *ret)
 {
@@ -272,7 +283,8 @@ is_over_meanwhile(struct stage2 *s, uint64_t now, bool fresh, struct usage *ret)
 	return over;
 }
 
-/* The exact measurement is done, died, or takes too long: then what is too much at most counts. */
+/* Handle an exact measurement. While it runs, only check whether the slot is certainly over its
+ * limit. If it has died or takes too long, the upper bound counts. */
 static void
 look_at_exact(struct stage2 *s, uint64_t now)
 {
@@ -310,7 +322,7 @@ measure(struct stage2 *s, uint64_t now)
 	uint64_t begun;
 	bool decided;
 
-	/* It is still at the commands before these. */
+	/* It is still measuring the commands before these. */
 	if (commands_is_metering(s->commands) && now < q->began + EXACT_NS) {
 		q->next = now + PACE_LOOK_MIN_NS;
 		return;
@@ -326,7 +338,7 @@ measure(struct stage2 *s, uint64_t now)
 		return;
 	usage_bound(&q->meter, &machine, &q->procs, is_counted, s, &q->bound);
 	q->cost.whole = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun;
-	/* It is never too low, and tasks it counts exactly. */
+	/* The bound is never too low, and counts tasks exactly. */
 	decided = q->pace.bytes_max == 0 || q->bound.bytes <= q->pace.bytes_max;
 	q->sure_next = 0;
 	if (!decided && (is_over_meanwhile(s, now, true, &least) || is_over(q, &least))) {
@@ -354,7 +366,7 @@ quota_look(struct stage2 *s)
 	if (q == NULL || !q->at_work || !commands_any(s->commands))
 		return;
 	now = monotonic_ns();
-	/* Its end came as a signal, at any time. */
+	/* Its end is reported by SIGCHLD, which does not wait for q->next. */
 	if (q->exact_begun) {
 		look_at_exact(s, now);
 		return;

@@ -1,6 +1,6 @@
 /*
- * The limits of the slot as a whole: memory and tasks of all commands together, where no cgroup holds them. The
- * command that uses most is ended. Nothing is done while no command runs.
+ * The limits of the slot as a whole: memory and tasks of all commands together, where no cgroup
+ * enforces them. The command that uses most is ended. Nothing happens while no command runs.
  */
 #ifndef KODA_STAGE2_QUOTA_H
 #define KODA_STAGE2_QUOTA_H
@@ -9,12 +9,14 @@
 
 struct quota;
 
-/* For the limits that Boot names; NULL with err->code KODA_OK: it names none. */
+/* Returns the limits that Boot names. NULL with err->code KODA_OK if it names none; NULL with
+ * *err set on failure. */
 struct quota *quota_new(const struct stage2 *s, const Koda__Boot *boot, struct koda_error *err);
 
-/* In ms; -1: nothing to look at. q may be NULL, here and below. */
+/* Returns the time until quota_look() is due, in ms, or -1 if there is nothing to measure. q may
+ * be NULL, here and below. */
 int quota_timeout(struct quota *q, const struct commands *c);
-/* Look, if it is time, and end what is too large. */
+/* If it is time, measure, and end the largest command if the slot is over a limit. */
 void quota_look(struct stage2 *s);
 
 #endif

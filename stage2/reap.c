@@ -18,36 +18,39 @@
 #include "stage2/watch.h"
 #include "stage2/worker.h"
 
-/* A command that starts at once is told of when it ends, or when this has gone by: the reaper need not wake anybody. */
+/* Time until the start of a command is reported; a command that ends earlier is reported then.
+ * So the reaper need not wake stage2. */
 #define LAUNCH_TICK_MS     5
 #define LAUNCH_TICK_MAX_MS 50
-/* What was killed tells by SIGCHLD that it is gone; what has become ours meanwhile does not. */
+/* SIGCHLD reports that a killed process is gone, but not that a process has become a child of
+ * pid 1 meanwhile. */
 #define LEFT_TICK_MS 10
-/* Killing what is there so often without an end: something forks faster than it is found. Then everything is stopped. */
+/* After this many rounds of killing, something forks faster than it is found. Then all processes
+ * are stopped first. */
 #define ROUNDS_MAX 3
 
 struct command {
 	bool used;
 	uint64_t id;
-	bool told;   /* Started */
-	bool ending; /* by order */
-	bool over;   /* its reaper is gone: what is left is ended */
-	bool own;    /* status is its own */
+	bool told;   /* Started was reported */
+	bool ending; /* it is being ended, by order or for a limit */
+	bool over;   /* its reaper is gone; what is left of it is killed */
+	bool own;    /* status is the command's own */
 	int status;
-	uint64_t pending; /* signals that came before it had begun */
+	uint64_t pending; /* signals received before it had begun */
 	uint64_t user_us, system_us, max_rss, killed;
-	struct commands_limit limit; /* that it was ended for */
+	struct commands_limit limit; /* that it was ended for; limit.limit is 0 if none */
 };
 
 struct commands {
 	struct exec_slot *slots;
 	struct command command[STAGE2_COMMANDS_MAX];
 	unsigned end;    /* no command in use from here on */
-	unsigned over;   /* how many are */
-	unsigned untold; /* not told of, not over */
+	unsigned over;   /* how many commands are */
+	unsigned untold; /* start not reported, not over */
 	unsigned rounds;
 	int launch_tick;
-	bool left;       /* there were strangers when we last looked */
+	bool left;       /* there were strangers at the last look */
 	int children_fd; /* /proc/1/task/1/children, or -1 */
 	pid_t worker;
 	pid_t meter;                       /* 0: none */
@@ -81,7 +84,7 @@ commands_slots(struct commands *c)
 void
 commands_worker(struct commands *c, pid_t pid)
 {
-	/* From now on it is a stranger, should it not be dead yet. */
+	/* If it is not dead yet, it counts as a stranger from now on. */
 	if (c->worker > 0)
 		kill(c->worker, SIGKILL);
 	c->worker = pid;
@@ -118,7 +121,8 @@ commands_is_metering(const struct commands *c)
 	return c->meter > 0;
 }
 
-/* The worker's or a search's place among those; NULL: it is neither. */
+/* Returns where the number of this worker, meter or search is kept, or NULL if pid is none of
+ * them. */
 static pid_t *
 worker_of(struct commands *c, pid_t pid)
 {
@@ -188,7 +192,8 @@ commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int 
 		c->end = i + 1;
 }
 
-/* To its processes, or to those of them that are of one group (0: all). How many. */
+/* Signal the processes of a command, or those of them in one group (0: all). Returns how many
+ * got the signal. */
 static unsigned
 signal_tree(struct stage2 *s, const struct exec_slot *slot, pid_t group, int signo)
 {
@@ -207,7 +212,7 @@ signal_tree(struct stage2 *s, const struct exec_slot *slot, pid_t group, int sig
 	return n;
 }
 
-/* Did anybody get it? */
+/* Returns true if any process got the signal. */
 static bool
 send_signal(struct stage2 *s, const struct exec_slot *slot, int signo, bool all)
 {
@@ -218,7 +223,8 @@ send_signal(struct stage2 *s, const struct exec_slot *slot, int signo, bool all)
 		return signal_tree(s, slot, 0, signo) > 0;
 	if (slot->tty && procs_one(s->proc_fd, group, &first) && first.foreground > 0)
 		group = first.foreground;
-	/* Its number is taken as long as it is not waited for. After that only who descends from it is meant. */
+	/* The group's number stays taken until the reaper has waited for the command. After that
+	 * only descendants of the reaper are signalled. */
 	if (slot->state == EXEC_DONE)
 		return signal_tree(s, slot, group, signo) > 0;
 	return kill(-group, signo) == 0;
@@ -254,15 +260,17 @@ commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH, "command");
 		return;
 	}
-	/* Its processes become ours then, and are ended one by one. Without its reaper yet: as soon as it has one. */
+	/* Its processes become children of pid 1 then, and are killed one by one. If it has no
+	 * reaper yet, this is done as soon as it has one. */
 	cmd->ending = true;
 	if (!cmd->over && slot_of(s->commands, cmd)->reaper > 0)
 		kill(slot_of(s->commands, cmd)->reaper, SIGKILL);
 }
 
-/* ---- too much ---- */
+/* ---- over a limit ---- */
 
-/* What its processes use, as *p has it, in the unit of the limit. */
+/* Returns what the command's processes use, according to *p, in the unit of the limit. Leaves
+ * them marked. */
 static uint64_t
 weigh(struct procs *p, pid_t reaper, int limit)
 {
@@ -302,7 +310,8 @@ commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_li
 		return false;
 	largest->limit = *limit;
 	largest->ending = true;
-	/* All that is there at once; what is born meanwhile loses its reaper, and is found as a stranger. */
+	/* Kill all of its processes at once. A process forked meanwhile loses its reaper, and is
+	 * found as a stranger. */
 	weigh(p, slot_of(c, largest)->reaper, limit->limit);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].mark && p->v[i].pid != slot_of(c, largest)->reaper)
@@ -320,7 +329,7 @@ commands_are_ending(const struct commands *c)
 	return false;
 }
 
-/* ---- who died ---- */
+/* ---- dead processes ---- */
 
 static void
 tell_started(struct stage2 *s, struct command *cmd)
@@ -333,7 +342,7 @@ tell_started(struct stage2 *s, struct command *cmd)
 	report.id = cmd->id;
 	report.report_case = KODA__REPORT__REPORT_STARTED;
 	report.started = &started;
-	/* It may have been ended before it was there. */
+	/* The command may have been ended before it existed. */
 	started.pid = slot->command != 0 ? slot->command : slot->reaper;
 	stage2_report(s, &report);
 	for (int signo = 1; cmd->pending != 0; signo++, cmd->pending >>= 1)
@@ -416,7 +425,8 @@ be_over(struct commands *c, struct command *cmd)
 	}
 }
 
-/* Of a command whose reaper is gone. Which one's cannot always be said: then it is the first's. */
+/* A process has died whose command has lost its reaper. If it is not clear which command that
+ * is, the first one counts. */
 static void
 stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru)
 {
@@ -428,7 +438,7 @@ stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru
 		if (!cmd->used || (!cmd->over && c->slots[i].command != pid))
 			continue;
 		if (c->slots[i].command == pid && !cmd->own) {
-			/* It may have ended by itself while its reaper was being ended. */
+			/* It may have ended by itself while its reaper was being killed. */
 			if (cmd->ending) {
 				cmd->own = true;
 				cmd->status = status;
@@ -445,7 +455,8 @@ stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru
 	first->killed++;
 }
 
-/* The template or the spawner, without which stage2 cannot go on. */
+/* Returns true for the template and the spawner, without which stage2 cannot go on, and for the
+ * maker of links. */
 static bool
 is_helper(const struct stage2 *s, pid_t pid)
 {
@@ -471,7 +482,8 @@ reap(struct stage2 *s)
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &ru)) > 0) {
 		cmd = by_reaper(c, pid);
 		if (WIFSTOPPED(status)) {
-			/* A command can stop them (the worker: below Landlock's ABI 6). It gains nothing. */
+			/* A command can stop these processes (the worker only below Landlock's
+			 * ABI 6). It gains nothing by that. */
 			if (cmd != NULL || worker_of(c, pid) != NULL || is_helper(s, pid))
 				kill(pid, SIGCONT);
 			continue;
@@ -493,7 +505,8 @@ reap(struct stage2 *s)
 
 /* ---- what is left ---- */
 
-/* Ours and known. *ret_unsure: there is a reaper whose number is not known yet, so one who is not may be it. */
+/* Returns true if pid is a known process of ours. Sets *ret_unsure if the number of some reaper
+ * is not known yet, so that an unknown process may be that reaper. */
 static bool
 is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
 {
@@ -524,8 +537,9 @@ commands_is_ours(const struct stage2 *s, pid_t pid)
 }
 
 /*
- * The kernel's list of our children, which only we shorten (by waiting) and which grows at its end: so it is whole.
- * Returns 1 if one of them is a stranger, 0 if none is, -1 if that cannot be said now.
+ * Read the kernel's list of our children, which only we shorten (by waiting) and which grows at its
+ * end, so it is complete. Returns 1 if one of them is a stranger, 0 if none is, -1 if that is not
+ * known now.
  */
 static int
 strangers_in_list(struct stage2 *s)
@@ -552,7 +566,8 @@ strangers_in_list(struct stage2 *s)
 	return !strange ? 0 : unsure ? -1 : 1;
 }
 
-/* Those that are ours and unknown, and what descends from them. */
+/* Mark the children of pid 1 that are not known, and their descendants. Returns the same as
+ * strangers_in_list(). */
 static int
 mark_strangers(struct stage2 *s, struct procs *p)
 {
@@ -575,7 +590,8 @@ find_strangers(struct stage2 *s)
 		c->children_fd = openat(s->proc_fd, "1/task/1/children", O_RDONLY | O_CLOEXEC);
 	if (c->children_fd >= 0)
 		return strangers_in_list(s);
-	/* A kernel without that list: is one in /proc? Who appears meanwhile descends from one that is there. */
+	/* This kernel has no such list: read /proc. A process that appears meanwhile descends
+	 * from one that is there. */
 	if (procs_read(s->proc_fd, &c->procs) < 0)
 		return -1;
 	return mark_strangers(s, &c->procs);
@@ -589,7 +605,7 @@ kill_marked(const struct procs *p)
 			kill(p->v[i].pid, SIGKILL);
 }
 
-/* All at once: who is stopped forks no more. */
+/* Kill all strangers at once: a stopped process does not fork. */
 static void
 kill_stopped(struct stage2 *s)
 {
@@ -616,8 +632,9 @@ end_strangers(struct stage2 *s)
 		kill_marked(&c->procs);
 }
 
-/* A command that killed its reaper may have killed the template and the spawner, too, and the kernel may not have ended them
- * yet. A template that is about to end must not get the next command: the host could not know how far that command came. */
+/* A command that killed its reaper may have killed the template and the spawner as well, and the
+ * kernel may not have ended them yet. A template that is about to end must not get the next
+ * command: the host could not know how far that command came. */
 static void
 end_with_helpers(struct stage2 *s)
 {
@@ -627,7 +644,7 @@ end_with_helpers(struct stage2 *s)
 
 	if (name == NULL)
 		return;
-	frame_flush(&s->fs, true, NULL); /* the host learns how the command ended */
+	frame_flush(&s->fs, true, NULL); /* the host has to learn how the command ended */
 	helper_died(name);
 }
 
@@ -658,7 +675,8 @@ tell_over(struct stage2 *s)
 		end_with_helpers(s);
 }
 
-/* Those that run and have not been said to; and what was ordered before there was a reaper. */
+/* Report the start of commands that run, and kill the reapers of those that were to be ended
+ * before they had one. */
 static void
 look_at_untold(struct stage2 *s)
 {
@@ -691,7 +709,7 @@ commands_look(struct stage2 *s)
 		return;
 	strange = find_strangers(s);
 	if (strange == 0 && !links_are_made(s->links, c->over)) {
-		/* What was made after the end would be looked at by nobody. */
+		/* What is made after the reported end would not be checked. */
 		c->left = true;
 		return;
 	}

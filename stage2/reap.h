@@ -1,7 +1,8 @@
 /*
- * The commands of the slot, and everybody who dies in it. A command's reaper is a child of ours; what is a child of ours
- * and is nobody we know has lost its reaper, so its command is over, and it is ended, looking again until there is
- * nothing left. Only then is the host told.
+ * The commands of the slot, and every process that dies in it. A command's reaper is a child of pid
+ * 1. Any other unknown child of pid 1 has lost its reaper, so its command is over, and the process
+ * is killed; this repeats until nothing is left. Only then is the end of the command reported to
+ * the host.
  */
 #ifndef KODA_STAGE2_REAP_H
 #define KODA_STAGE2_REAP_H
@@ -10,45 +11,54 @@
 #include "stage2/procs.h"
 
 struct commands *commands_new(struct koda_error *err);
-/* For the template: shared from before it was forked. */
+/* The slots of all commands, for the template. They are shared with it since before it was
+ * forked. */
 struct exec_slot *commands_slots(struct commands *c);
 
-/* Orders. They answer by themselves. fds are the caller's. */
+/* Carry out an order and queue its report. fds stay the caller's. */
 void commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int fds[3]);
 void commands_signal(struct stage2 *s, uint64_t id, const Koda__Signal *order);
 void commands_end(struct stage2 *s, uint64_t id, const Koda__End *order);
 
-/* The worker, which is nobody's command. One at a time: a former one is ended. */
+/* Register the worker, which belongs to no command. There is one at a time: a former one is
+ * killed. */
 void commands_worker(struct commands *c, pid_t pid);
-/* One more koda-fs-search, nobody's command either. One too many is ended. */
+/* Register a koda-fs-search, which belongs to no command either. It is killed if there are too
+ * many. */
 void commands_search(struct commands *c, pid_t pid);
 
-/* The process that measures for stage2/quota. Is it there still? One at a time. */
+/* The process that measures for stage2/quota, one at a time: register it, kill it, ask whether
+ * it is still there. */
 void commands_meter(struct commands *c, pid_t pid);
 void commands_meter_end(struct commands *c);
 bool commands_is_metering(const struct commands *c);
 
-/* The template, the worker, or the reaper of a command that is not over: what no command can be. */
+/* Returns true if pid is the template, the spawner, the maker of links, the worker, a search,
+ * the meter, or the reaper of a command that is not over: processes that are not part of a
+ * command. Also returns true while the number of some reaper is not known yet, because pid may
+ * be that reaper. */
 bool commands_is_ours(const struct stage2 *s, pid_t pid);
 
-/* Is there any? */
+/* Returns true if there is a command. */
 bool commands_any(const struct commands *c);
 
-/* The slot is above a limit (Koda__SlotLimit): what it uses, and what of that stays when commands end. */
+/* The slot is over a limit (Koda__SlotLimit): what it uses, and how much of that stays when
+ * commands end. */
 struct commands_limit {
 	int limit;
 	uint64_t used, kept;
 };
-/* End the command that uses most, by the `resident` or the threads of its processes. false: none can be ended. */
+/* End the command that uses most, by the `resident` or the threads of its processes. Returns
+ * false if there is none to end. */
 bool commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_limit *limit);
-/* Is one not gone yet that was ended so? */
+/* Returns true if a command ended by commands_end_largest() is not gone yet. */
 bool commands_are_ending(const struct commands *c);
 
-/* SIGCHLD came, or the time that commands_timeout gave is over. */
+/* Call this on SIGCHLD, and when the time returned by commands_timeout() has passed. */
 void commands_look(struct stage2 *s);
-/* The template says that it could not begin one. */
+/* The template reports that it could not begin a command. */
 void commands_not_begun(struct stage2 *s);
-/* In ms; -1: nothing to be looked at but on SIGCHLD. */
+/* Returns the time until commands_look() is due, in ms; -1 if only SIGCHLD makes it so. */
 int commands_timeout(struct commands *c);
 
 #endif

@@ -1,17 +1,19 @@
 /*
- * Tells the host what a command was refused, so many times a second: a command that tries in a loop must not fill the
- * host's socket. The rest is counted, and the number told before the end of a command is.
+ * Reports to the host what a command was refused, up to a number of times per second: a command
+ * that tries in a loop must not fill the host's socket. The others are counted, and that number is
+ * reported before the end of a command is.
  */
 #ifndef KODA_STAGE2_REFUSALS_H
 #define KODA_STAGE2_REFUSALS_H
 
 #include "stage2/stage2.h"
 
-#define REFUSALS_PER_SECOND 16 /* of each kind; more tell a reader nothing new */
+/* Of each kind. More would tell a reader nothing new. */
+#define REFUSALS_PER_SECOND 16
 
 struct refusals {
 	Koda__EventKind kind;
-	uint64_t second; /* in which `told` were told */
+	uint64_t second; /* the second that `told` counts */
 	unsigned told;
 	uint64_t untold;
 };

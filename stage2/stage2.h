@@ -1,39 +1,46 @@
 /*
- * koda-sandbox-stage2: pid 1 of a slot's sandbox. One loop, no thread; what each part does is in its header:
+ * koda-sandbox-stage2: pid 1 of a slot's sandbox. It has one loop and no threads. The header of
+ * each part says what it does:
  *
- *	main      argv, the control socket, confinement of itself, loop
- *	orders    one frame in, what it asks for done, one frame out
+ *	main      argv, the control socket, confining itself, the loop
+ *	orders    reads one order, carries it out, sends one report
  *	netns     the port of the egress proxy, in the slot's network namespace
  *	worker    the slot's koda-fs-worker, and the spawner that starts it
- *	child     what template and spawner have in common
+ *	child     code shared by template and spawner
  *	view      mounts of the plan, by descriptor
  *	private   /tmp and the like, directories of one file system in memory
  *	mounts    the kernel's mount calls
- *	caches    the host's caches, with a layer above them that commands write
+ *	caches    the host's caches, under a layer that commands write
  *	overlay   one such mount
- *	absent    places to be hidden that do not exist: which directories need a mirror
+ *	absent    hidden places that do not exist yet: which directories need a mirror
  *	mirror    a directory in which names that do not exist yet never appear
  *	notice    a signal when names in a directory change
- *	watch     mountinfo (a place of the plan was replaced outside), notices (a missing place appeared)
- *	follow    where a path leads that goes through links
+ *	watch     mountinfo (a place of the plan was replaced outside), notices (a missing place
+ *	          appeared)
+ *	follow    where a path with links in it leads
  *	holders   which processes hold what was replaced
- *	template  the process that commands descend from: Landlock domain, seccomp filter, keyring, no capability
+ *	template  the process that commands descend from: Landlock domain, seccomp filter, keyring,
+ *	          no capability
  *	exec      one command: its reaper, limits, descriptors, execve
- *	procs     all that run here; stopping and going on
- *	quota     memory and tasks of all commands together: the largest one is ended; the exact measurement is a process
- *	usage     measuring them; pace says when
- *	reap      who died, who is told; ending a command until nothing of it is left
- *	connect   connections to sockets, judged: own ones yes, the host's no
- *	links     symbolic links, FIFOs and sockets that are made: not in a git directory
+ *	procs     all processes of the slot; stopping and continuing them
+ *	quota     memory and tasks of all commands together: ends the largest command; a separate
+ *	          process makes the exact measurement
+ *	usage     measures memory and tasks; pace decides when
+ *	reap      processes that died, and the reports about them; ends a command until nothing of
+ *	          it is left
+ *	connect   decides about connections to sockets: the slot's own are allowed, the host's are
+ *	          not
+ *	links     symbolic links, FIFOs and sockets that commands make: not in a git directory
  *	link_make the process that makes them
- *	caller    what is taken from a thread that waits for the answer to a notification
- *	refusals  what was refused is told, so many times a second
+ *	caller    what is read from a thread that waits for the answer to a notification
+ *	refusals  reports what was refused, up to a number of times per second
  *
- * It is trusted by the host to carry out orders, and it is root of nothing but its own user namespace
- * (CAP_SYS_ADMIN to mount, CAP_SYS_PTRACE to answer notifications; CAP_DAC_OVERRIDE until the caches are mounted). Commands
- * share its pid namespace: it is not dumpable, so nobody reads it; pid 1 cannot be signalled by what it has no handler for.
- * Once booted it has a filter of its own (tools/gen-seccomp), without exec: what starts programs are its children, template
- * and spawner.
+ * The host trusts stage2 to carry out orders. stage2 has privileges only in its own user namespace
+ * (CAP_SYS_ADMIN to mount, CAP_SYS_PTRACE to answer notifications; CAP_DAC_OVERRIDE until the
+ * caches are mounted). Commands share its pid namespace. It is not dumpable, so no command can read
+ * it, and signals for which pid 1 has no handler do not reach it. Once booted it has its own
+ * seccomp filter (tools/gen-seccomp), without exec: its children, template and spawner, start
+ * programs.
  */
 #ifndef KODA_STAGE2_STAGE2_H
 #define KODA_STAGE2_STAGE2_H
@@ -48,9 +55,11 @@
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 
-#define STAGE2_COMMANDS_MAX 256  /* at once, background ones included */
-#define STAGE2_SEARCHES_MAX 16   /* the host has half as many; a killed one may not be reaped yet */
-#define STAGE2_MOUNTS_MAX   4096 /* of a plan: bounds what one order makes us do */
+#define STAGE2_COMMANDS_MAX 256 /* running at once, including background ones */
+/* The host has half as many; a killed one may not be reaped yet. */
+#define STAGE2_SEARCHES_MAX 16
+/* Mounts in a plan: limits the work that one order causes. */
+#define STAGE2_MOUNTS_MAX 4096
 
 struct view;
 struct watch;
@@ -66,7 +75,7 @@ struct stage2 {
 	int host_fd;            /* its pidfd, or -1 */
 	struct arena arena;
 	bool booted;
-	bool ending; /* what is queued is sent, and that is all */
+	bool ending; /* send what is queued, then end */
 	int proc_fd; /* /proc of this pid namespace */
 	int signal_fd;
 	struct view *view;
@@ -79,10 +88,11 @@ struct stage2 {
 	struct quota *quota; /* NULL: no limits of the slot */
 };
 
-/* Take the signals that wait: notices of directories are looked at. */
+/* Read the pending signals, and handle the notices of directories among them. */
 void stage2_signals(struct stage2 *s);
 
-/* Queue a report; it is flushed at the end of the loop's turn. The host being gone is the end of everything. */
+/* Queue a report, which is flushed at the end of the loop's turn. stage2 ends if the host is
+ * gone. */
 void stage2_report(struct stage2 *s, const Koda__Report *report);
 void stage2_failed(struct stage2 *s, uint64_t id, Koda__FailedStep step, int errnum,
     const char *what);

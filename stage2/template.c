@@ -17,9 +17,9 @@
 #include "stage2/command_closed_filter.h"
 #include "stage2/command_filter.h"
 
-#define ORDER_FD 3 /* below it is where a command's descriptors arrive */
+#define ORDER_FD 3 /* a command's descriptors arrive below it */
 
-/* How confining itself went. */
+/* The result of the template's confining itself. */
 struct outcome {
 	bool ok;
 	unsigned landlock_abi;
@@ -33,8 +33,9 @@ confine(const int *writable, size_t n, bool local_binding, unsigned *ret_abi, in
 	const unsigned allow = LOCKDOWN_EXECUTE | LOCKDOWN_SPECIAL | LOCKDOWN_TCP_CONNECT |
 	    (local_binding ? LOCKDOWN_TCP_BIND : 0);
 
-	/* no_new_privs before the filter, which an ordinary user may only install with it; the keyring before the
-	 * filter, which knows no keys; Landlock's own calls are open to commands too. */
+	/* no_new_privs comes before the filter, because an unprivileged process needs it to
+	 * install one. The keyring comes before the filter, which allows no calls for keys.
+	 * Landlock's own calls are open to commands too. */
 	if (lockdown_capabilities(err) < 0 || lockdown_process(err) < 0 ||
 	    lockdown_keyring(err) < 0 ||
 	    lockdown_landlock_allowing(allow, writable, n, lockdown_landlock_abi(), ret_abi, err) <
@@ -51,15 +52,17 @@ static _Noreturn void
 be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bool local_binding)
 {
 	struct outcome outcome = { 0 };
-	/* The kernel's own form: the C library keeps two signals to itself, and those too may be ignored. */
+	/* In the kernel's own format: the C library reserves two signals, which may have been
+	 * ignored as well. */
 	const uint64_t by_default[4] = { 0 };
 	int listener = -1;
 	sigset_t all;
 
-	/* It waits for nobody's signal, and commands unblock what they inherit. */
+	/* The template needs no signals, and commands unblock the ones they inherit. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	/* What our SIGPIPE is, or what the host's parents ignored, is not a command's. */
+	/* A command must not inherit our setting for SIGPIPE, or what the host's parents
+	 * ignored. */
 	for (int signo = 1; signo <= 64; signo++)
 		syscall(SYS_rt_sigaction, signo, by_default, NULL, sizeof(uint64_t));
 	prctl(PR_SET_NAME, "koda-template");
@@ -77,7 +80,8 @@ be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bo
 	exec_serve(ORDER_FD, slots);
 }
 
-/* What it says of itself; -1 with *err set if that is not good. */
+/* Receive the template's result. Returns 0, or -1 with *err set if it died or failed. The caller
+ * owns *ret_listener. */
 static int
 receive_outcome(int sock, struct outcome *ret, int *ret_listener, struct koda_error *err)
 {

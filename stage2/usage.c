@@ -16,9 +16,11 @@
 
 #include "shared/base/cleanup.h"
 
-#define TEXT_SIZE  8192 /* of meminfo, smaps_rollup, and all of sysvipc that is read at once */
-#define LINE_SIZE  (64u << 10) /* of smaps: a path is 4 KiB at most, escaped four times that */
-#define SAME_TRIES 8 /* processes with which one is compared, which may share its memory */
+#define TEXT_SIZE 8192 /* of meminfo and smaps_rollup */
+/* For a line of smaps: a path has at most 4 KiB, and four times that if escaped. */
+#define LINE_SIZE (64u << 10)
+/* How many processes that may share its memory a process is compared with. */
+#define SAME_TRIES 8
 
 /* ---- reading ---- */
 
@@ -57,8 +59,9 @@ usage_machine(struct meter *m, struct usage_machine *ret)
 	ret->shmem = field(text, "Shmem");
 	swap = field(text, "SwapTotal");
 	ret->swapped = swap - field(text, "SwapFree");
-	/* Not MemAvailable. It leaves out the free pages that each processor keeps, which may be an eighth of the machine:
-	 * processes take these first, and MemAvailable does not change. */
+	/* Not MemAvailable: it leaves out the free pages that each processor keeps, which may be
+	 * an eighth of the machine. Processes take these first, and MemAvailable does not
+	 * change. */
 	ret->taken = field(text, "AnonPages") + ret->shmem + ret->swapped;
 	ret->last_pid = 0;
 	if (read_text(m->loadavg_fd, text, sizeof(text)) <= 0)
@@ -81,7 +84,7 @@ places_bytes(const struct meter *m)
 	return bytes;
 }
 
-/* Segments of System V. They need no process. */
+/* System V segments. They exist without a process. */
 static uint64_t
 segments_bytes(const struct meter *m)
 {
@@ -96,7 +99,7 @@ segments_bytes(const struct meter *m)
 	while (fgets(line, sizeof(line), f) != NULL) {
 		char *end = strrchr(line, ' '), *before;
 
-		/* The last two columns: resident, swapped. */
+		/* the last two columns: resident, swapped */
 		if (end == NULL)
 			continue;
 		for (before = end; before > line && before[-1] == ' ';)
@@ -111,7 +114,8 @@ segments_bytes(const struct meter *m)
 
 /* ---- a process ---- */
 
-/* A process whose first thread has ended shows no memory of its own; another thread of it does. */
+/* Get the directory in /proc with the memory of a process. A process whose first thread has
+ * ended shows no memory of its own; another of its threads does. */
 static void
 process_dir(const struct meter *m, const struct proc *p, char path[64], uint64_t *ret_resident)
 {
@@ -159,7 +163,8 @@ object(struct meter *m, uint64_t ino)
 	return &m->objects[m->n_objects++];
 }
 
-/* What is open and need not be mapped: a memfd that was written. true: it may have shared memory whose size is not seen. */
+/* Add what is open and need not be mapped: a memfd that was written. Returns true if the process
+ * may have shared memory whose size is not visible. */
 static bool
 look_at_descriptors(struct meter *m, const char *dir)
 {
@@ -178,7 +183,7 @@ look_at_descriptors(struct meter *m, const char *dir)
 		m->descriptors_left--;
 		if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0) < 0)
 			continue;
-		/* A memfd may be under way in a socket, where nobody sees it. */
+		/* A memfd may be on its way through a socket, where it is not visible. */
 		shares = shares || S_ISSOCK(st.st_mode) || st.st_dev == m->shared_dev;
 		if (st.st_dev != m->shared_dev)
 			continue;
@@ -190,7 +195,8 @@ look_at_descriptors(struct meter *m, const char *dir)
 	return shares || m->descriptors_left == 0;
 }
 
-/* The line that begins a mapping: is it of an object of shared memory? *ret_ino: which. */
+/* Returns true if this first line of a mapping is for an object of shared memory. *ret_ino is
+ * its inode. */
 static bool
 is_shared_memory(const struct meter *m, const char *line, uint64_t *ret_ino)
 {
@@ -202,7 +208,7 @@ is_shared_memory(const struct meter *m, const char *line, uint64_t *ret_ino)
 	if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &major_nr, &minor_nr, &ino, &at) != 3 ||
 	    makedev(major_nr, minor_nr) != m->shared_dev || ino == 0)
 		return false;
-	/* Segments are counted by themselves. */
+	/* System V segments are counted separately. */
 	if (strncmp(line + at, "/SYSV", 5) == 0)
 		return false;
 	*ret_ino = ino;
@@ -210,8 +216,9 @@ is_shared_memory(const struct meter *m, const char *line, uint64_t *ret_ino)
 }
 
 /*
- * Its shares of shared objects, each to its object. false: there was more to read than there may be. `file` is "maps",
- * which looks at no page, or "smaps", which does.
+ * Add the process's shares of shared objects, each to its object. Returns false if there was more
+ * to read than the limit allows. `file` is "maps", for which the kernel looks at no page, or
+ * "smaps", for which it does.
  */
 static bool
 read_mappings(struct meter *m, const char *dir, const char *file, bool *ret_shares,
@@ -254,9 +261,10 @@ read_mappings(struct meter *m, const char *dir, const char *file, bool *ret_shar
 	return whole;
 }
 
-/* ---- both measurements ---- */
+/* ---- measurements ---- */
 
-/* What others do not hold of the machine's shared memory is ours; we had none when it was read first. */
+/* Returns how much of the machine's shared memory is ours: what other programs do not hold. We
+ * had none when it was read first. */
 static uint64_t
 shared_since(struct meter *m, const struct usage_machine *machine, uint64_t ours)
 {
@@ -292,7 +300,7 @@ usage_bound(struct meter *m, const struct usage_machine *machine, struct procs *
 	ret->bytes += machine->swapped + greater(ret->kept, shared_since(m, machine, ret->kept));
 }
 
-/* Bytes of its memory that are neither of files nor shared memory. */
+/* Returns the bytes of its memory that are neither of files nor shared memory. */
 static uint64_t
 anonymous_bytes(const struct meter *m, const struct proc *p)
 {
@@ -306,14 +314,14 @@ anonymous_bytes(const struct meter *m, const struct proc *p)
 	fd = open_in(m, path, "statm", 0);
 	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
 		return 0;
-	/* Size, resident, shared with files or as shared memory; in pages. */
+	/* size, resident, shared with files or as shared memory; in pages */
 	strtoull(text, &at, 10);
 	pages = strtoull(at, &at, 10);
 	shared = strtoull(at, NULL, 10);
 	return pages < shared ? 0 : (pages - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Those with the same stack side by side, the largest of them first. */
+/* Sort processes with the same stack side by side, the largest of them first. */
 static int
 by_stack(const void *a, const void *b)
 {
@@ -337,7 +345,7 @@ usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *c
 	for (size_t i = 0; i < p->n; i++) {
 		ret->tasks += (uint64_t)p->v[i].threads;
 		p->v[i].least = 0;
-		/* A process whose first thread is gone shows nothing. */
+		/* A process whose first thread is gone shows no memory, and may be large. */
 		if (v == NULL || !counts(data, &p->v[i]) ||
 		    (p->v[i].resident < small && p->v[i].resident > 0))
 			continue;
@@ -353,8 +361,8 @@ usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *c
 	}
 }
 
-/* Has one of those that were measured the same address space? A process that was made with CLONE_VM (vfork) and has not
- * executed anything yet. */
+/* Returns true if one of the measured processes has the same address space: a process made with
+ * CLONE_VM (vfork) that has not called execve yet. */
 static bool
 is_measured(struct proc *const *measured, size_t n, const struct proc *p)
 {
@@ -372,7 +380,8 @@ is_measured(struct proc *const *measured, size_t n, const struct proc *p)
 	return false;
 }
 
-/* Its own memory; what it has of shared memory goes to the objects. p->shares: it may have some whose size is not seen. */
+/* Returns the process's own memory, and adds its part of shared memory to the objects. Sets
+ * p->shares if it may have shared memory whose size is not visible. */
 static uint64_t
 measure_process(struct meter *m, struct proc *p)
 {
@@ -386,10 +395,10 @@ measure_process(struct meter *m, struct proc *p)
 		return 0;
 	p->shares = look_at_descriptors(m, path);
 	fd = open_in(m, path, "smaps_rollup", 0);
-	/* It is gone, or has a program that may not be read: all that it has counts. */
+	/* It is gone, or runs a program that may not be read: all that it has counts. */
 	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
 		return resident;
-	/* A kernel before 5.6 does not tell file pages apart. */
+	/* Kernels before 5.6 do not report file pages separately. */
 	own = strstr(text, "\nPss_Anon:") != NULL ? field(text, "Pss_Anon") : field(text, "Pss");
 	own += field(text, "SwapPss");
 	whole = read_mappings(m, path, "maps", &shares, &unknown);
@@ -401,8 +410,9 @@ measure_process(struct meter *m, struct proc *p)
 	return own + unknown;
 }
 
-/* Where its number was given to another process it counts as there. Who ends gives its memory back before it is a zombie,
- * and a large process takes its time over that. */
+/* Returns true if the process is gone. If its number was assigned to another process, it counts
+ * as existing. A process that ends frees its memory before it is a zombie, and a large process
+ * takes some time for that. */
 static bool
 is_gone(const struct meter *m, const struct proc *p)
 {
@@ -411,7 +421,8 @@ is_gone(const struct meter *m, const struct proc *p)
 	return !procs_one(m->proc_fd, p->pid, &now) || (now.threads <= 1 && now.resident == 0);
 }
 
-/* What those measured have who are still there. *ret_shares: one of them may have shared memory whose size is not seen. */
+/* Returns what the measured processes have that still exist. *ret_shares: one of them may have
+ * shared memory whose size is not visible. */
 static uint64_t
 sum_of_those_there(const struct meter *m, struct proc *const *measured, size_t n, bool *ret_shares)
 {
@@ -426,7 +437,7 @@ sum_of_those_there(const struct meter *m, struct proc *const *measured, size_t n
 	return sum;
 }
 
-/* The largest first. */
+/* Sort the largest first. */
 static int
 by_resident(const void *a, const void *b)
 {
@@ -435,7 +446,8 @@ by_resident(const void *a, const void *b)
 	return (p->resident < q->resident) - (p->resident > q->resident);
 }
 
-/* Those that count, the largest first; NULL without memory. */
+/* Returns the processes that count, the largest first, in an array that the caller owns; NULL
+ * without memory. */
 static struct proc **
 sort_processes(const struct meter *m, struct procs *p, usage_counts_fn *counts, void *data,
     struct usage *ret, uint64_t *ret_sum, size_t *ret_n)
@@ -485,7 +497,8 @@ usage_exact(struct meter *m, const struct usage_machine *machine, struct procs *
 	m->descriptors_left = USAGE_DESCRIPTORS_MAX;
 	since = shared_since(m, machine, ret->kept);
 	v = sort_processes(m, p, counts, data, ret, &rest, &n);
-	/* The rest decides nothing when it is too much without it, or not too much with all of it. */
+	/* The rest does not matter if the slot is over its limit without it, or below the limit
+	 * with all of it. */
 	for (; v != NULL && measured < n; measured++) {
 		struct proc *one = v[measured];
 		uint64_t most = rest + machine->swapped + greater(ret->kept, since);
@@ -503,7 +516,8 @@ usage_exact(struct meter *m, const struct usage_machine *machine, struct procs *
 	segments = segments_bytes(m);
 	known = objects_bytes(m) + segments + ret->kept;
 	since = greater(known, shared_since(m, machine, known));
-	/* Memory of an object that is mapped and was given back by madvise, or unmapped in part, is in no process. */
+	/* Memory of an object that is mapped and was released by madvise, or that is unmapped in
+	 * part, belongs to no process. */
 	ret->bytes = own + rest + (shares || segments > 0 ? since : known);
 	ret->sure = there + (there_shares || segments > 0 ? since : known);
 }

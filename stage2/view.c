@@ -17,16 +17,18 @@
 #include "stage2/mirror.h"
 #include "stage2/mounts.h"
 
-/* Unmounting what was mounted, again as long as there is some; a mount that was moved away meanwhile is found by then. */
+/* How often to unmount what is still mounted: a mount that was moved away meanwhile is found the
+ * next time. */
 #define UNMOUNT_TRIES 4
 
-#define OWN_FILES 64 /* what hides, and the private places themselves */
+#define OWN_FILES 64 /* what hides places, and the private places themselves */
 
-/* A file system that hides a place: a few directories, where its holes are. It is read-only once it is made. */
+/* A file system that hides a place contains a few directories, in which holes are mounted. It
+ * becomes read-only once they are made. */
 #define HIDING_BYTES  (1u << 20)
 #define HIDING_INODES 65536
 
-/* Mounts that are not where they were: so many are remembered before it is looked which of them there are. */
+/* After this many former mounts, those that are not mounted any more are dropped. */
 #define FORMER_MAX 256
 
 /* ---- once ---- */
@@ -38,7 +40,7 @@ new_tmpfs(void)
 	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 }
 
-/* The file system in memory, and what hides places, which is a directory of it. */
+/* Make the file system in memory, and the directory of it with which places are hidden. */
 static int
 make_hidden(struct view *v, uint64_t bytes, struct koda_error *err)
 {
@@ -65,7 +67,7 @@ make_hidden(struct view *v, uint64_t bytes, struct koda_error *err)
 	    (file = openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0)) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "what hides in '%s'", VIEW_HIDDEN);
 	v->hidden_fd = sys_open_tree(fs, "hidden", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	/* On the root of the file system, which no path leads to any more. */
+	/* Mount it on the root of the file system in memory, which no path leads to after that. */
 	if (v->hidden_fd < 0 ||
 	    syscall(SYS_mount_setattr, v->hidden_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ||
 	    attach(v->hidden_fd, fs) < 0)
@@ -82,7 +84,8 @@ view_new(uint64_t bytes, struct koda_error *err)
 		err_set(err, KODA_INTERNAL, ENOMEM, "view");
 		return NULL;
 	}
-	/* bwrap's mount namespace belongs to the user namespace outside ours: in a copy of it we may mount. */
+	/* bwrap's mount namespace belongs to the outer user namespace. In a copy of it stage2
+	 * may mount. */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		err_set(err, KODA_UNSUPPORTED, errno, "mount namespace");
 		return NULL;
@@ -120,7 +123,8 @@ struct place {
 	char *path;
 };
 
-/* Ours, as they are mounted now, wherever somebody outside has moved them: *ret is the caller's. */
+/* Find our mounts as they are mounted now, even if a process outside has moved them. The caller
+ * owns *ret. Returns 0, or -1. */
 static int
 find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 {
@@ -168,7 +172,7 @@ unmount_one(const struct place *p)
 	cleanup_close int fd = resolve(AT_FDCWD, p->path);
 	char link[32];
 
-	/* By descriptor, or what has come there meanwhile would be what is unmounted. */
+	/* By descriptor: by name, something else that is there now could be unmounted. */
 	if (fd < 0 || mount_id(fd) != p->id)
 		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -183,7 +187,7 @@ unmount_all(struct view *v, struct koda_error *err)
 		size_t n;
 		int r = find_ours(v, &places, &n);
 
-		/* The list has them in the order in which they were made. */
+		/* They are listed in the order in which they were made, so begin at the end. */
 		for (size_t i = n; i > 0; i--) {
 			if (r == 0)
 				unmount_one(&places[i - 1]);
@@ -212,7 +216,7 @@ forget(struct view *v)
 	v->n = v->n_former = 0;
 }
 
-/* Those of them that are mounted at all. */
+/* Drop former mounts that are not mounted any more. */
 static void
 prune_former(struct view *v)
 {
@@ -235,7 +239,8 @@ prune_former(struct view *v)
 	free(places);
 }
 
-/* It is not where the plan wants it, but it may be mounted all the same: a new plan has to know of it. */
+/* Remember a mount that is not where the plan wants it. It may still be mounted, and a new plan
+ * has to know about it. */
 static int
 keep_former(struct view *v, int64_t id)
 {
@@ -255,15 +260,16 @@ keep_former(struct view *v, int64_t id)
 
 /* ---- mount ---- */
 
-/* What a pass over some of the entries holds. */
+/* The state of one pass over some of the entries. The arrays have an element for each entry. */
 struct pass {
-	bool again;     /* repairing: not the inode of the plan any more */
-	bool *todo;     /* of each entry */
-	bool *expected; /* it was there */
-	bool *holed;    /* it hides, and there are holes in it */
-	ssize_t *cover; /* what hides, or shows again, what it is in */
-	int *hole_fd;   /* the content of a hole, from before it was hidden */
-	int *hide_fd;   /* the file system that hides, as long as holes are made in it */
+	bool again;     /* repairing: need not be the inode of the plan */
+	bool *todo;     /* to be mounted in this pass */
+	bool *expected; /* it was mounted before */
+	bool *holed;    /* it hides a place with holes in it */
+	/* The nearest entry that hides, or shows again, what this one is in; -1: none. */
+	ssize_t *cover;
+	int *hole_fd; /* the content of a hole, cloned before it was hidden */
+	int *hide_fd; /* the file system that hides, while holes are made in it */
 };
 
 static void
@@ -283,7 +289,8 @@ pass_done(struct pass *p, size_t n)
 	free(p->hide_fd);
 }
 
-/* Where the entry says, if that is what it means; -1 if not. */
+/* Open the entry's path if that is the place that the entry means. Returns an O_PATH descriptor,
+ * or -1. */
 static int
 open_place(const struct view_entry *e, bool again, struct stat *ret)
 {
@@ -291,7 +298,7 @@ open_place(const struct view_entry *e, bool again, struct stat *ret)
 
 	if (fd < 0 || fstat(fd, ret) < 0 || S_ISLNK(ret->st_mode))
 		return -1;
-	/* What hides does not depend on what it hides. */
+	/* An entry that hides a place does not depend on what is there. */
 	if (again && e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE && e->mounted_ino != 0 &&
 	    S_ISDIR(ret->st_mode) != e->directory)
 		return -1;
@@ -318,7 +325,7 @@ is_hole(const struct view_entry *e)
 	    e->kind == KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE;
 }
 
-/* The entry that hides, or shows again, what this one is in: nearest first. -1: none. */
+/* Returns the nearest entry that hides, or shows again, what this one is in; -1: none. */
 static ssize_t
 cover_of(const struct view *v, size_t i)
 {
@@ -365,7 +372,8 @@ note(struct view_entry *e, const struct stat *st)
 	e->directory = S_ISDIR(st->st_mode);
 }
 
-/* Is what is seen at the path the mount that was made? Somebody outside may have been faster. */
+/* Returns true if the path shows the mount that was made, and notes its ID. A process outside
+ * may have changed the path meanwhile. */
 static bool
 is_seen(struct view_entry *e, int mount_fd)
 {
@@ -378,7 +386,8 @@ is_seen(struct view_entry *e, int mount_fd)
 	return true;
 }
 
-/* Is all that can be seen at the entry's path hidden by another one? Then it is no place for a mirror. */
+/* Returns true if another entry hides everything at the entry's path. Then a mirror has no place
+ * there. */
 static bool
 is_covered(const struct view *v, size_t i)
 {
@@ -426,8 +435,8 @@ mount_mirror(struct view *v, const struct pass *p, size_t i)
 }
 
 /*
- * One entry. 1: mounted, 0: there is nothing to mount it on (any more), -1 with errno: it is there and cannot be
- * protected.
+ * Mount one entry. Returns 1 if it is mounted, 0 if there is nothing (any more) to mount it on, -1
+ * with errno if it exists and cannot be protected.
  */
 static int
 mount_entry(struct view *v, struct pass *p, size_t i)
@@ -496,8 +505,9 @@ seal(int fs)
 }
 
 /*
- * What hides in a directory that commands write is not mounted before a command starts: what is there may be a
- * command's of an earlier sandbox, and the worker looks at it first. Nor is what is in it.
+ * Leave out what hides places in directories that commands write, and what is in it, until a
+ * command starts: a command of an earlier sandbox may have made what is there, and the worker has
+ * to check it first.
  */
 static void
 leave_uncovered(struct view *v, struct pass *p)
@@ -608,14 +618,15 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle, stru
 
 /* ---- repair ---- */
 
-/* Is it, or what the plan puts on the same place after it, what is seen there? */
+/* Returns true if the place shows the entry's mount, or one that the plan mounts there after it. */
 static bool
 is_mounted(const struct view *v, const struct view_entry *e)
 {
 	cleanup_close int fd = resolve(AT_FDCWD, e->path);
 	int64_t id = fd < 0 ? -1 : mount_id(fd);
 
-	/* Where we may not look, as the user that we are, nobody here can change anything either. */
+	/* Where stage2's user may not look, no process in the sandbox can change anything
+	 * either. */
 	if (fd < 0 && errno == EACCES && e->mount_id >= 0)
 		return true;
 	if (id < 0 || e->mount_id < 0)
@@ -638,7 +649,8 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 	p.again = true;
 	for (size_t i = 0; i < v->n; i++) {
 		p.todo[i] = v->entry[i].there && !is_mounted(v, &v->entry[i]);
-		/* Holes, and what is in them, come with what they are in; they are not missed where there are none. */
+		/* Holes and what is in them are mounted again with what they are in. They are
+		 * not missed if they did not exist. */
 		if (p.cover[i] >= 0 && p.todo[p.cover[i]])
 			p.todo[i] = true;
 		p.expected[i] = p.todo[i] && v->entry[i].there;
@@ -654,7 +666,7 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 		v->entry[i].late = v->entry[i].late ||
 		    (p.todo[i] && v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE &&
 			!v->entry[i].outside && !v->entry[i].uncovered);
-		/* What a mirror never shows is not expected to come. */
+		/* A place that a mirror never shows is not expected to appear. */
 		lost += p.expected[i] && !v->entry[i].there && !v->entry[i].masked;
 	}
 	pass_done(&p, v->n);
@@ -678,7 +690,7 @@ view_uncover(struct view *v)
 		e->there = false;
 		e->uncovered = true;
 		n++;
-		/* Holes are mounted in what hides. */
+		/* Holes are mounted inside what hides, and go with it. */
 		for (size_t k = i; k < v->n; k++)
 			if (is_hole(&v->entry[k]) && is_below(v->entry[k].path, e->path))
 				v->entry[k].there = false;
@@ -695,7 +707,7 @@ view_add_linked(struct view *v, const char *path, size_t *ret)
 
 	for (size_t i = 0; i < v->n; i++) {
 		e = &v->entry[i];
-		/* Whether it is hidden or is to be, or lies in what is. */
+		/* Already hidden or to be hidden, by itself or with a directory that it is in. */
 		if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE && path_is_inside(path, e->path))
 			return 0;
 		n += e->linked;

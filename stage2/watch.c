@@ -21,25 +21,27 @@
 #include "stage2/reap.h"
 #include "stage2/view.h"
 
-/* The event comes when a rename on the host begins; until it is through the name is not there. A file that was
- * removed for good costs this time. */
+/* The event arrives when a rename on the host begins, and the name does not exist until the
+ * rename is complete. Waiting costs this time if a file was removed for good. */
 #define REPAIR_WAIT_US 10000
 #define REPAIR_STEP_US 100
 
 #define FDINFO_SIZE 1024 /* of a socket: five short lines */
 
-/* A directory in which names of the plan are, or the way to them begins. */
+/* A directory that contains names of the plan, or is on the way to them. */
 struct dir {
 	int fd; /* O_RDONLY, with notice; -1: free */
 	char *path;
 	dev_t dev;
 	ino_t ino;
-	size_t up; /* its parent's number + 1, where its own removal or renaming shows; 0: none */
-	size_t first; /* place + 1, 0: none */
+	/* The number of its parent + 1, which reports when this directory is removed or renamed;
+	 * 0: none. */
+	size_t up;
+	size_t first; /* its first place's number + 1; 0: none */
 	bool needed;
 };
 
-/* What a name was when it was looked at: another one has another of these. */
+/* What a name referred to when it was checked. These differ for another object. */
 struct sight {
 	int errnum;
 	uint64_t mount, ino;
@@ -47,15 +49,17 @@ struct sight {
 	int64_t born;
 };
 
-/* Of the entry of the plan with the same number. */
+/* What is known about the entry of the plan with the same number. */
 struct place {
-	size_t dir;       /* + 1, 0: not watched */
-	size_t next;      /* of the same directory, + 1 */
-	const char *name; /* what to look for there: points into the entry's path */
+	size_t dir;  /* number + 1; 0: not watched */
+	size_t next; /* of the next place in the directory, + 1 */
+	/* The name to look for in the directory. Points into the entry's path. */
+	const char *name;
 	size_t name_len;
 	struct sight sight;
-	bool lost; /* it was mounted, and what was there has gone away */
-	bool told; /* that it has appeared */
+	/* To be mounted when it appears: what was mounted there has gone, or it is to be hidden. */
+	bool lost;
+	bool told; /* its appearance was reported */
 	bool touched;
 };
 
@@ -65,10 +69,11 @@ struct watch {
 	size_t n_places;
 	struct dir *dir;
 	size_t n_dirs, dirs_size;
-	bool
-	    blind; /* a directory is not watched: the kernel does not signal, or there are no descriptors left */
-	bool planning; /* all that is watched was opened for this plan */
-	bool busy;     /* a command runs, or is about to: what is late is hidden */
+	/* A directory is not watched: the kernel does not signal, or there are no descriptors
+	 * left. */
+	bool blind;
+	bool planning; /* everything watched was opened for this plan */
+	bool busy;     /* a command runs or is about to: hide late places */
 };
 
 struct watch *
@@ -97,11 +102,10 @@ watch_mountinfo_fd(const struct watch *w)
 	return w->mountinfo;
 }
 
-/*
- * The directories.
- */
+/* Directories. */
 
-/* That directory, opened and watched if it is not yet. Its number + 1, or 0 with errno. */
+/* Open and watch the directory if it is not watched yet. Returns its number + 1, or 0 with
+ * errno. */
 static size_t
 dir_of(struct watch *w, const char *path)
 {
@@ -110,7 +114,8 @@ dir_of(struct watch *w, const char *path)
 	size_t free_one = w->n_dirs;
 	struct stat st;
 
-	/* Opened a moment ago: if it is another one by now, its parent has said so. */
+	/* It was opened a moment ago. If the path leads to another directory now, its parent
+	 * reports that. */
 	for (size_t i = 0; i < w->n_dirs && w->planning; i++)
 		if (w->dir[i].fd >= 0 && strcmp(w->dir[i].path, path) == 0)
 			return i + 1;
@@ -167,7 +172,7 @@ dir_done(struct dir *d)
 	*d = (struct dir){ .fd = -1 };
 }
 
-/* Give up the directories in which no place is any more. */
+/* Stop watching directories that no place needs any more. */
 static void
 prune(struct watch *w)
 {
@@ -184,7 +189,7 @@ prune(struct watch *w)
 			dir_done(&w->dir[i]);
 }
 
-/* The name of the place in the directory that is watched for it. */
+/* Read what the place's name in its watched directory refers to. */
 static void
 see(const struct view *v, const struct place *p, size_t i, struct sight *ret)
 {
@@ -212,7 +217,7 @@ is_as_seen(const struct sight *a, const struct sight *b)
 	    a->dev == b->dev && a->born == b->born;
 }
 
-/* Its parent, too: a directory does not say of itself that it was moved or removed. */
+/* Watch the parent as well: a directory does not report that it was moved or removed itself. */
 static void
 watch_parent(struct watch *w, size_t dir)
 {
@@ -230,8 +235,8 @@ watch_parent(struct watch *w, size_t dir)
 }
 
 /*
- * Watch the nearest directory that is there on the way to the entry. An entry for which this fails is looked at again
- * every now and then (watch_look).
+ * Watch the nearest existing directory on the way to the entry. If this fails for an entry, it is
+ * checked from time to time (watch_look()).
  */
 static void
 hook(struct watch *w, const struct view *v, size_t i)
@@ -245,7 +250,7 @@ hook(struct watch *w, const struct view *v, size_t i)
 	unhook(w, i);
 	if (len == 0 || len >= sizeof(dir) || path[0] != '/')
 		return;
-	/* From the parent upwards; and down again when what was missing has come meanwhile. */
+	/* From the parent upwards, and down again if something missing has appeared meanwhile. */
 	for (end = len; end > 0 && tries <= PATH_LEN_MAX; tries++) {
 		size_t slash = end, at;
 		struct stat st;
@@ -290,11 +295,11 @@ look(const struct view *v, const struct view_entry *e)
 	struct statx st;
 
 	if (statx(AT_FDCWD, e->path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-		/* Where we may not look, as the user that we are, no command may either. */
+		/* Where stage2's user may not look, no command may either. */
 		return errno == ENOENT || errno == ENOTDIR || !e->there ? AT_NOTHING : AT_OURS;
 	if (e->there && st.stx_mnt_id == (uint64_t)e->mount_id)
 		return AT_OURS;
-	/* The plan may cover what it covers once more. */
+	/* The plan may mount something on the same place after it. */
 	for (const struct view_entry *o = v->entry; e->there && o < v->entry + v->n; o++)
 		if (o->there && st.stx_mnt_id == (uint64_t)o->mount_id &&
 		    strcmp(o->path, e->path) == 0)
@@ -317,9 +322,11 @@ watch_plan(struct watch *w, const struct view *v)
 	w->planning = true;
 	for (size_t i = 0; i < w->n_places; i++) {
 		hook(w, v, i);
-		/* There, and not what the plan means: it is among those that are said to be missing. */
+		/* Something is there that the plan does not mean: it has been reported among the
+		 * missing places. */
 		place[i].told = !v->entry[i].there && look(v, &v->entry[i]) != AT_NOTHING;
-		/* What is to be hidden is hidden when it comes, whoever makes it: a comparison later is too late. */
+		/* A place to be hidden is hidden when it appears, no matter which process makes
+		 * it: comparing later is too late. */
 		place[i].lost = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE &&
 		    !v->entry[i].there && (!place[i].told || v->entry[i].uncovered);
 	}
@@ -345,11 +352,12 @@ is_damaged(const struct watch *w, const struct view *v, size_t i)
 
 	if (!e->there && !(i < w->n_places && w->place[i].lost))
 		return false;
-	/* What has come to be hidden is hidden while commands run: see view_uncover(). */
+	/* A place to be hidden that has appeared is hidden while commands run: see
+	 * view_uncover(). */
 	if (!e->there && !w->busy && !e->outside && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
 		return false;
 	at = look(v, e);
-	/* What a link leads to is an entry of its own: follow_links(). */
+	/* The target of a link is an entry of its own: follow_links(). */
 	if (!e->there && at == AT_LINK && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
 		return false;
 	return e->there ? at != AT_OURS : at != AT_NOTHING;
@@ -385,7 +393,7 @@ collect(const struct watch *w, const struct view *v, struct replacements *ret)
 			.hidden = e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE,
 			.again = e->uncovered,
 			.came = !e->there && e->mounted_ino == 0 };
-		/* It has just come: until it is hidden, what is there now is what could be opened. */
+		/* It has just appeared: until it is hidden, what is there now could be opened. */
 		if (!e->there && lstat(e->path, &st) == 0) {
 			r->dev[0] = st.st_dev;
 			r->ino[0] = st.st_ino;
@@ -405,7 +413,8 @@ repair(struct stage2 *s, const struct replacements *gone)
 	size_t lost;
 
 	for (;;) {
-		/* What came back after it was lost is for the view what was mounted and is not any more. */
+		/* For the view, what came back after it was lost is a mount that has
+		 * disappeared. */
 		for (size_t i = 0; i < gone->n; i++) {
 			struct view_entry *e = &s->view->entry[gone->v[i].entry];
 
@@ -416,7 +425,7 @@ repair(struct stage2 *s, const struct replacements *gone)
 		}
 		lost = 0;
 		if (view_repair(s->view, &lost, &err) < 0)
-			_exit(1); /* nobody knows any more what is writable: everything ends */
+			_exit(1); /* what is writable is unknown now: end everything */
 		links_plan(s->links, s->view);
 		if (lost == 0 || monotonic_us() >= until)
 			return;
@@ -433,7 +442,7 @@ kind_of(const struct view_entry *e, const struct replaced *r)
 				    : KODA__EVENT_KIND__EVENT_KIND_REMOUNTED;
 }
 
-/* The whole of it: stop, mount, end, go on, report. */
+/* Repair everything: stop the processes, mount again, end holders, continue the others, report. */
 static void
 mend(struct stage2 *s)
 {
@@ -443,12 +452,12 @@ mend(struct stage2 *s)
 	struct view *v = s->view;
 	uint64_t begun = monotonic_us(), took, ended;
 
-	/* Those who wake each other up with SIGCONT, or are so many that it takes long to look at them, do not keep us from
-	 * the mounts. */
+	/* The mounts do not wait until all have stopped: processes that wake each other up with
+	 * SIGCONT, or are so many that checking them takes long, must not delay the mounts. */
 	if (procs_stop_begin() < 0 || !collect(w, v, &gone))
-		_exit(1); /* nobody knows any more what is writable: everything ends */
+		_exit(1); /* what is writable is unknown now: end everything */
 	repair(s, &gone);
-	/* Who is awake could hand on what he holds, to a child that is not looked at. */
+	/* A process that still runs could pass what it holds to a child that is not checked. */
 	if (procs_stop_wait_for_all(s->proc_fd, &all, commands_is_ours, s) < 0)
 		_exit(1);
 	for (size_t i = 0; i < gone.n; i++) {
@@ -484,19 +493,20 @@ watch_mounts_changed(struct stage2 *s)
 {
 	const char *lost = caches_lost(s->view);
 
-	/* It cannot be made again while commands run: the host makes another slot. */
+	/* The mount cannot be made again while commands run: the host makes another slot. */
 	if (lost != NULL) {
 		fprintf(stderr,
 		    "koda-sandbox-stage2: somebody has removed '%.200s', on which a cache was mounted\n",
 		    lost);
 		_exit(1);
 	}
-	/* Our own mounting says so too. */
+	/* Our own mounts cause this event as well. */
 	if (any_damaged(s->watch, s->view))
 		mend(s);
 }
 
-/* Names in that directory have changed, or in any (-1): which places may be others now? */
+/* Names in that directory have changed, or in any (-1). Mark the places that may have changed
+ * with them. Returns true if there are any. */
 static bool
 touch(struct watch *w, const struct view *v, int fd)
 {
@@ -506,7 +516,7 @@ touch(struct watch *w, const struct view *v, int fd)
 		struct stat st;
 		bool here = w->dir[d].fd >= 0 && (fd < 0 || w->dir[d].fd == fd), self = false;
 
-		/* In its parent something changed: is it still what is at its path? */
+		/* Its parent has changed: is it still the directory at its path? */
 		if (w->dir[d].fd >= 0 && w->dir[d].up != 0 &&
 		    (fd < 0 || w->dir[w->dir[d].up - 1].fd == fd))
 			self = stat(w->dir[d].path, &st) < 0 || st.st_dev != w->dir[d].dev ||
@@ -517,10 +527,12 @@ touch(struct watch *w, const struct view *v, int fd)
 			struct sight now;
 
 			see(v, p, i - 1, &now);
-			/* It may have changed again between a repair and the look after it. */
+			/* It may have changed again after a repair and before the check that
+			 * follows it. */
 			if (!self && is_as_seen(&now, &p->sight) && !is_damaged(w, v, i - 1))
 				continue;
-			/* Gone and here again is one look: it is another one than what was told of. */
+			/* It may have gone and come back between two checks. Then it is not the
+			 * one that was reported. */
 			if (!is_as_seen(&now, &p->sight))
 				p->told = false;
 			p->sight = now;
@@ -530,7 +542,8 @@ touch(struct watch *w, const struct view *v, int fd)
 	return any;
 }
 
-/* Only what a command could have put there, or leads where one writes, is a way around. */
+/* Returns true if commands can write the nearest existing directory above path. Only a link that
+ * leads there is treated as a way around the rule. */
 static bool
 is_writable(const char *path)
 {
@@ -571,7 +584,8 @@ watch_one_more(struct watch *w, const struct view *v, size_t i)
 	return 0;
 }
 
-/* The places that are to be hidden and do not exist: is there a link on the way to one? True: there is a new one. */
+/* Look for links on the way to places that are to be hidden and do not exist. Returns true if
+ * there is a new target. */
 static bool
 follow_links_once(struct stage2 *s)
 {
@@ -589,13 +603,13 @@ follow_links_once(struct stage2 *s)
 			continue;
 		r = view_add_linked(v, path, &at);
 		if (r < 0 || (r > 0 && watch_one_more(s->watch, v, at) < 0))
-			_exit(1); /* what is to be hidden would not be */
+			_exit(1); /* a place to be hidden would stay visible */
 		found = found || r > 0;
 	}
 	return found;
 }
 
-/* A link may have changed before what it leads to was watched. */
+/* Repeat this, because a link may have changed before its target was watched. */
 static void
 follow_links(struct stage2 *s)
 {

@@ -27,7 +27,7 @@
 static int
 place(int socket_fd, int program_fd, int why_fd)
 {
-	/* Above all the places first, so that none of them is taken by another one. */
+	/* First move them above all target numbers, so that no descriptor overwrites another. */
 	int s = fcntl(socket_fd, F_DUPFD_CLOEXEC, WHY_FD + 1);
 	int p = fcntl(program_fd, F_DUPFD_CLOEXEC, WHY_FD + 1);
 	int w = fcntl(why_fd, F_DUPFD_CLOEXEC, WHY_FD + 1);
@@ -40,7 +40,8 @@ place(int socket_fd, int program_fd, int why_fd)
 	return (int)syscall(SYS_close_range, WHY_FD + 1, ~0u, 0);
 }
 
-/* The name of the file, for lists of processes: a worker or a search. */
+/* Returns the name of the program's file, for lists of processes: a worker or a search. Points
+ * into buf, or to a constant. */
 static const char *
 program_name(char *buf, size_t size)
 {
@@ -77,14 +78,15 @@ become_worker(int program_fd, int socket_fd, int why_fd)
 
 /* ---- the spawner ---- */
 
-#define ORDER_FD 3 /* below it is where the descriptors of an order arrive */
+#define ORDER_FD 3 /* an order's descriptors arrive below it */
 
 struct started {
 	pid_t pid; /* 0: none was forked */
 	int errnum;
 };
 
-/* A child of stage2, not of the spawner. Waits until it has become the program, or has not. */
+/* Start a worker as a child of stage2, not of the spawner. Waits until it has called execve, or
+ * failed to. */
 static struct started
 start(int program_fd, int socket_fd)
 {
@@ -96,7 +98,8 @@ start(int program_fd, int socket_fd)
 		ret.errnum = errno;
 		return ret;
 	}
-	/* fork() with CLONE_PARENT. What the C library would do besides is for programs with threads. */
+	/* fork() with CLONE_PARENT. What the C library does in addition is for programs with
+	 * threads. */
 	ret.pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (ret.pid == 0)
 		become_worker(program_fd, socket_fd, why[1]);
@@ -105,7 +108,7 @@ start(int program_fd, int socket_fd)
 		ret.pid = 0;
 	}
 	close(why[1]);
-	/* execve closes the other end. */
+	/* execve closes the other end of the pipe. */
 	do {
 		n = ret.pid == 0 ? 0 : read(why[0], &ret.errnum, sizeof(ret.errnum));
 	} while (n < 0 && errno == EINTR);
@@ -148,7 +151,8 @@ be_spawner(int sock)
 
 /* ---- stage2 ---- */
 
-/* A command can stop the spawner below Landlock's ABI 6: then the slot ends, instead of waiting. */
+/* A command can stop the spawner below Landlock's ABI 6. Then the slot ends instead of waiting
+ * for longer than this. */
 #define ANSWER_MS 5000
 
 static int
@@ -218,7 +222,8 @@ worker_start(const struct spawner *sp, int program_fd, int socket_fd, pid_t *ret
 		errno = answer.errnum;
 		return -1;
 	}
-	/* It is a child of this process, which has not waited for it: the number is its own. */
+	/* It is a child of this process, which has not waited for it, so the number cannot
+	 * belong to another process. */
 	pidfd = answer.errnum == 0 ? (int)syscall(SYS_pidfd_open, answer.pid, 0) : -1;
 	if (pidfd < 0) {
 		int saved = answer.errnum == 0 ? errno : answer.errnum;

@@ -1,9 +1,10 @@
 /*
- * The slot's koda-fs-worker, and its searches: in the same view as the commands, and in none of what confines them. They
- * confine themselves.
+ * Starts the slot's koda-fs-worker and its searches. They are in the same view as the commands, but
+ * under none of the commands' confinement: they confine themselves.
  *
- * They are started by a process of its own, the spawner: stage2 has a filter that knows neither fork nor exec, and what it
- * forked would inherit that. The spawner has no capability and parses nothing. Its children are stage2's.
+ * They are started by a separate process, the spawner, because stage2 has a filter without fork and
+ * exec, which its own children would inherit. The spawner has no capability and parses nothing. The
+ * processes it starts are children of stage2.
  */
 #ifndef KODA_STAGE2_WORKER_H
 #define KODA_STAGE2_WORKER_H
@@ -15,14 +16,17 @@ struct spawner {
 	int fd;
 };
 
-/* Fork it, in the mount namespace that workers are to be in. NULL with *err set. */
+/* Fork the spawner, in the mount namespace that workers are to be in. Returns NULL with *err set
+ * on failure. */
 struct spawner *spawner_new(struct koda_error *err);
 
-/* Wait until it has dropped its capabilities. 0, or -1 with *err set. Two calls, so that the template is forked meanwhile. */
+/* Wait until the spawner has dropped its capabilities. Separate from spawner_new(), so that the
+ * template is forked meanwhile. Returns 0, or -1 with *err set. */
 int spawner_ready(const struct spawner *sp, struct koda_error *err);
 
-/* Start the program that program_fd is, with socket_fd as its descriptor 3. Both stay the caller's. 0 with *ret_pid and
- * *ret_pidfd, the caller's; -1 with errno, which is EPIPE if the spawner itself does not answer. */
+/* Start the program that program_fd refers to, with socket_fd as its descriptor 3. Both stay the
+ * caller's. Returns 0 with *ret_pid and *ret_pidfd, which the caller owns; -1 with errno, which
+ * is EPIPE if the spawner itself does not answer. */
 int worker_start(const struct spawner *sp, int program_fd, int socket_fd, pid_t *ret_pid,
     int *ret_pidfd);
 

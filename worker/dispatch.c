@@ -2,9 +2,10 @@
 #include "worker/ops/op.h"
 #include "worker/session.h"
 
-/* The socket, two of the session, a place or two with a link's worth of descriptors, and a tree's depth. */
+/* The socket, two descriptors of the session, one or two places with the descriptors that
+ * following a link takes, and one per level of the deepest tree. */
 #define FDS_MAX 256
-/* An edit holds three times EDIT_BYTES_MAX at worst. */
+/* An edit holds at most three times EDIT_BYTES_MAX. */
 #define DATA_MAX (UINT64_C(1) << 30)
 
 /* The whole attack surface of a worker: a request without a row does not exist. */

@@ -1,6 +1,7 @@
 /*
- * koda-fs-worker: the file operations of one slot, expendable. Takes nothing from argv or the
- * environment; the host's socket is descriptor 3, and all that it is to know comes from there.
+ * koda-fs-worker: the file operations of one slot. It may be killed at any time. Takes nothing from
+ * argv or the environment; the host's socket is descriptor 3, and everything the worker has to know
+ * comes from there.
  */
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -25,10 +26,10 @@ main(int argc, char **argv)
 		    stderr);
 		return 1;
 	}
-	/* Nothing that the host forgot to close is this process's to use. */
+	/* This process may not use descriptors that the host forgot to close. */
 	if (syscall(SYS_close_range, HOST_FD + 1, ~0u, 0) < 0 || chdir("/") < 0)
 		return 1;
-	/* Its own process: a write past the file size limit is an error to report, not a death. */
+	/* A write past the file size limit is an error to report, and must not end the process. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	return session_run(HOST_FD, &role_files, worker_filter, N_ELEMENTS(worker_filter));

@@ -1,18 +1,18 @@
 /*
- * Where a test stops or slows a worker, to kill it between two steps. Nothing at all in what is
- * installed: built with -DKODA_STOP_AT=n the worker stops itself at point n, with -DKODA_SLOW it
- * dawdles at every point now and then.
+ * Points at which a test stops or slows down a worker, to kill it between two steps. An installed
+ * worker contains none of this: built with -DKODA_STOP_AT=n the worker stops itself at point n,
+ * built with -DKODA_SLOW it sleeps briefly at every fourth point or so.
  */
 #ifndef KODA_WORKER_PAUSE_H
 #define KODA_WORKER_PAUSE_H
 
 enum pause_point {
-	PAUSE_TEMP_MADE = 1,    /* the temporary file is there, and empty */
-	PAUSE_TEMP_WRITTEN = 2, /* written and dressed; Prepared is not sent yet */
-	PAUSE_PREPARED = 3,     /* Prepared is sent, nothing has happened yet */
-	PAUSE_ACTED = 4,        /* renamed; nothing is said about it yet */
-	PAUSE_COMMITTED = 5,    /* Remove: Committed is sent, nothing is unlinked yet */
-	PAUSE_VERDICT = 6,      /* Recover: Verdict is sent, nothing is cleaned up yet */
+	PAUSE_TEMP_MADE = 1,    /* the temporary file exists and is empty */
+	PAUSE_TEMP_WRITTEN = 2, /* content and attributes written; Prepared not sent yet */
+	PAUSE_PREPARED = 3,     /* Prepared sent, nothing changed yet */
+	PAUSE_ACTED = 4,        /* renamed; not reported yet */
+	PAUSE_COMMITTED = 5,    /* Remove: Committed sent, nothing unlinked yet */
+	PAUSE_VERDICT = 6,      /* Recover: Verdict sent, nothing cleaned up yet */
 };
 
 #if defined(KODA_STOP_AT) || defined(KODA_SLOW)
@@ -34,7 +34,7 @@ pause_at(enum pause_point point)
 	struct timespec now, nap = { 0, 0 };
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	/* The low digits of the clock are as random as a test needs them. */
+	/* The low digits of the clock are random enough for a test. */
 	if (now.tv_nsec / 64 % 4 == 0) {
 		nap.tv_nsec = now.tv_nsec % 2000000;
 		nanosleep(&nap, NULL);

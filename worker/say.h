@@ -1,5 +1,5 @@
-/* One form for what went wrong with a path: the sentence shows it to a person, the error carries it
- * as it is. */
+/* Errors about a path, in one form: the message shows the path escaped, the error carries its
+ * bytes unchanged. */
 #ifndef KODA_WORKER_SAY_H
 #define KODA_WORKER_SAY_H
 
@@ -8,7 +8,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/err.h"
 
-/* "what 'path'", and the kernel's reason behind it. Returns -1. */
+/* Sets *err to "what 'path'", followed by the kernel's reason. Returns -1. */
 static inline int
 say(struct koda_error *err, enum koda_code code, int errnum, const char *what, const char *path)
 {

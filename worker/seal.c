@@ -13,7 +13,7 @@
 #include "worker/session.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define WITH_SHADOW 1 /* which is terabytes of data to the kernel */
+#define WITH_SHADOW 1 /* AddressSanitizer's shadow memory: terabytes of data to the kernel */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WITH_SHADOW 1
@@ -33,7 +33,7 @@ text_of(ProtobufCBinaryData bytes)
 	return text;
 }
 
-/* Never through a link: the root is the directory that the host meant, or there is no session. */
+/* Never follows a link: either the root is the directory that the host meant, or the Seal fails. */
 static int
 open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 {
@@ -45,7 +45,8 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 	if (slash < 0)
 		return err_set(err, KODA_IO, errno, "open '/'");
 	probe = open_plain(AT_FDCWD, "/", O_PATH | O_DIRECTORY);
-	/* No filter can look at what openat2 is asked for: who changes nothing may not call it. */
+	/* A seccomp filter cannot inspect openat2's arguments, so a role that changes nothing
+	 * may not call it. */
 	res->no_openat2 = !ses->role->changes || (probe < 0 && (errno == ENOSYS || errno == EPERM));
 	res->root = "/";
 	res->root_fd = slash;
@@ -68,9 +69,10 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 }
 
 /*
- * The directories in which Landlock lets this process change anything. A rule that names a file stands for
- * its directory, because a file is replaced by a new one beside it: the policy still says which name. What
- * does not exist cannot be named to Landlock, and so cannot be made unless something above it may be written.
+ * Opens the directories in which Landlock allows this process to change anything. A rule that names
+ * a file stands for its directory, because a file is replaced by a new one beside it; the policy
+ * still decides about the name. A path that does not exist cannot be named to Landlock, and so
+ * cannot be made unless a directory above it is writable. *ret is the caller's.
  */
 static int
 open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *ret_n,
@@ -78,7 +80,7 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
 {
 	const struct policy_list *list = &ses->policy.list[KODA_ALLOW_WRITE];
 	cleanup_free int *fds = calloc(list->n + seal->n_commands_write + 1, sizeof(*fds));
-	/* Nothing is written here: the kernel may know that too. */
+	/* If no file operation may write, the kernel enforces that too. */
 	const bool none = !ses->role->changes || ses->who.mode == KODA_PLAN ||
 	    ses->policy.trust == KODA_TRUST_FORBID;
 	size_t n = 0;
@@ -100,7 +102,7 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
 				len--;
 			fd = resolve_canonical_dir(&ses->res, path, len > 1 ? len - 1 : 0);
 		}
-		/* A descriptor for each would be needed at once: no more than have to be. */
+		/* All of them are open at once, so skip those inside another one. */
 		if (fd >= 0 && covered) {
 			close(fd);
 			continue;
@@ -110,7 +112,7 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return say(err, KODA_INTERNAL, errno, "open", path);
 	}
-	/* What commands plant where no file operation may write has to be taken away all the same. */
+	/* What commands plant has to be removed also where no file operation may write. */
 	for (size_t i = 0; i < seal->n_commands_write; i++) {
 		int fd = resolve_canonical_dir(&ses->res,
 		    (const char *)seal->commands_write[i].data, seal->commands_write[i].len);

@@ -9,20 +9,21 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
-/* A host that has started us says so at once; somebody else's socket never does. */
+/* The host that started the worker seals it at once; any other peer never does. */
 #define SEAL_TIMEOUT_MS 10000
-/* How long a wait may last before we ask whether our host still lives: a process that was forked off it
- * can hold the other end open, and then its death is no end of stream. */
+/* How long to wait before checking whether the host still lives: a process forked off the host
+ * can hold the other end of the socket open, and then the host's death does not end the stream. */
 #define HOST_CHECK_SECS 5
-/* A descriptor's reply waits this long for a host that takes nothing. */
+/* How long a reply with a descriptor waits for a host that does not read. */
 #define FD_TIMEOUT_MS 60000
-/* What is larger than a frame of inline content comes from the kernel and goes back to it. */
+/* Allocations larger than a frame of inline content are mapped, and unmapped when freed. */
 #define MMAP_FROM (128 << 10)
-/* Replies of many small requests leave together, but not more than this is held back. */
+/* Replies to many small requests are sent together, but no more than this is held back. */
 #define QUEUE_MAX (256u << 10)
-/* Nor for more than so many requests: waking the host costs a tenth of a small write. */
+/* Nor are more replies than this held back: waking the host costs a tenth of a small write. */
 #define REPLIES_HELD_MAX 16
-/* What one request may need of the record is left free for it when it begins. */
+/* If a request finds more than this in the record, the queued replies are sent and the record is
+ * emptied: the rest is left free for the request's own messages. */
 #define RECORD_BEGIN_MAX (RECORD_BYTES / 8)
 
 static bool
@@ -80,14 +81,16 @@ disk_has(void *data, const char *path, size_t dir_len, const char *name)
 	struct stat st;
 	int fd;
 
-	/* The place's own directory is held already: the answer is of what is acted on. */
+	/* The place's own directory is open already: look in the directory that will be acted
+	 * on. */
 	if (at->parent_fd >= 0 && at->name > at->path &&
 	    dir_len == (at->name == at->path + 1 ? 0 : (size_t)(at->name - at->path) - 1) &&
 	    memcmp(path, at->path, dir_len) == 0) {
 		fd = at->parent_fd;
 	} else {
 		fd = dir = resolve_canonical_dir(&disk->ses->res, path, dir_len);
-		/* What cannot be looked at may well hold it; what is not there cannot. */
+		/* A directory that cannot be checked may contain the name; one that does not
+		 * exist cannot. */
 		if (fd < 0)
 			return errno != ENOENT && errno != ENOTDIR;
 	}
@@ -145,12 +148,12 @@ session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enu
 	struct koda_error dropped;
 	int r;
 
-	/* What failed decides what is told, also when nobody wants to know. */
+	/* The error's code is needed below, even if the caller passes no err. */
 	if (err == NULL)
 		err = &dropped;
 	r = resolve(&ses->res, path.data, path.len, flags, ret, err);
 
-	/* There is nothing to judge in what has no place. */
+	/* Without a place there is nothing to judge. */
 	if (r < 0 &&
 	    (ret->path[0] == '\0' || err->code == KODA_INVALID || err->code == KODA_INTERNAL))
 		return -1;
@@ -175,7 +178,7 @@ session_verify_target(struct session *ses, const struct place *at, struct koda_e
 
 /* ---- replies ---- */
 
-/* One frame more in the record; -1 when it is full. */
+/* Appends a frame to the record. Returns 0, or -1 if the record is full. */
 static int
 record_append(struct record *record, uint64_t used, const Koda__Reply *rep)
 {
@@ -191,9 +194,10 @@ record_append(struct record *record, uint64_t used, const Koda__Reply *rep)
 }
 
 /*
- * Into the record, where the host looks when we are dead. It holds what belongs to answers that are not out
- * yet, so it begins anew when none is held; and it keeps the order of what was done only if it has all of
- * it, so answers that are not in it go out first.
+ * Writes a reply into the record, which the host reads when this worker is dead. The record holds
+ * what belongs to replies that were not sent yet, so it is emptied when no reply is queued. It
+ * keeps the order of all changes only if it has every reply, so queued replies that are not in it
+ * are sent first.
  */
 static int
 record_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
@@ -218,7 +222,8 @@ record_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 static int
 queue_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
-	/* Until it is out a death must not lose it: what comes next may hide the traces of what was done. */
+	/* Until the reply is sent, the worker's death must not lose it: the next request may
+	 * hide the traces of this one. */
 	const bool recorded =
 	    ses->record != NULL && ses->changes && record_reply(ses, rep, NULL) == 0;
 
@@ -248,7 +253,7 @@ queue_error(struct session *ses, const struct koda_error *why, struct koda_error
 	return queue_reply(ses, &rep, err);
 }
 
-/* A milestone: where the host finds it, before the next step is taken. */
+/* Reports a milestone where the host finds it, before the next step is taken. */
 static int
 send_now(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
@@ -322,7 +327,8 @@ queue_result(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 	    FD_TIMEOUT_MS, err);
 }
 
-/* One frame. -1: the conversation is over, and *err (if it has a code) is still to be told. */
+/* Serves one frame. Returns 0; -1 ends the session, and *err (if it has a code) still has to be
+ * reported. */
 static int
 serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *err)
 {
@@ -369,7 +375,7 @@ forget_request(struct session *ses)
 	ses->prepares = 0;
 }
 
-/* Work off all that has arrived. 0, or -1 with *err set. */
+/* Serves everything that has arrived. Returns 0, or -1 with *err set. */
 static int
 serve_arrived(struct session *ses, struct koda_error *err)
 {
@@ -392,7 +398,8 @@ serve_arrived(struct session *ses, struct koda_error *err)
 		if (session_flush(ses, err) < 0)
 			return -1;
 	}
-	/* One may wait for the rest of its frame; what no frame can claim any more came with the wrong one. */
+	/* One descriptor may wait for the rest of its frame; any other was sent with the wrong
+	 * frame. */
 	if (frame_fds_waiting(&ses->fs) > (ses->fs.in_start != ses->fs.in_end ? 1 : 0)) {
 		ses->id = 0;
 		return err_set(err, KODA_PROTOCOL, 0, "a descriptor that no request announces");
@@ -413,13 +420,14 @@ session_loop(struct session *ses, struct koda_error *err)
 			return ses->fs.eof && err->code == KODA_IO ? 0 : 1;
 		if (r == 0 && (host_gone(ses) || (!ses->sealed && monotonic_ms() > deadline)))
 			return 1;
-		/* Nobody has asked for anything for a while: others may have the memory. */
+		/* No request for a while: give the memory back to the system. */
 		if (r == 0)
 			malloc_trim(0);
 		if (serve_arrived(ses, err) < 0) {
 			struct koda_error why = *err;
 
-			/* Best effort: who broke the protocol may not be listening either. */
+			/* Best effort: a peer that broke the protocol may not read the error
+			 * either. */
 			if (why.code != KODA_IO && queue_error(ses, &why, err) == 0)
 				session_flush(ses, err);
 			return 1;
@@ -443,12 +451,12 @@ int
 session_run(int fd, const struct role *role, const struct sock_filter *filter, size_t n_filter)
 {
 	const struct timeval check = { .tv_sec = HOST_CHECK_SECS };
-	/* Kept for as long as the process lives: nothing of it is released at the end. */
+	/* Lives as long as the process: nothing of it is released at the end. */
 	static struct session ses;
 	struct koda_error err;
 
-	/* Fixed, so that what one large request took goes back at once: left to itself, malloc would learn from
-	 * it to keep as much for ever. */
+	/* Fixed thresholds, so that the memory of a large request is given back at once:
+	 * otherwise malloc would raise them after it and keep that much forever. */
 	mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
 	mallopt(M_TRIM_THRESHOLD, 2 * MMAP_FROM);
 	ses.role = role;

@@ -1,7 +1,7 @@
 /*
- * One worker's conversation with its host: sealed once, then requests in, replies out, until the
- * stream ends. Knows frames, the order of things and who is at the other end; what a request does is
- * in op_*.c, by the table in dispatch.c.
+ * A worker's conversation with its host: one Seal, then requests and replies until the stream ends.
+ * Knows the frames, their order and the peer. What each request does is in op_*.c, selected by the
+ * role's table (dispatch.c for koda-fs-worker).
  */
 #ifndef KODA_WORKER_SESSION_H
 #define KODA_WORKER_SESSION_H
@@ -21,14 +21,14 @@ struct sock_filter;
 
 struct session {
 	const struct role *role;
-	const struct sock_filter *filter; /* what it installs when it is sealed */
+	const struct sock_filter *filter; /* installed by the Seal */
 	size_t n_filter;
 	struct frame_stream fs;
-	struct arena arena; /* of the request under way, and of its reply */
+	struct arena arena; /* memory of the current request and its reply */
 	bool sealed, ended;
-	uint64_t id;         /* of the request under way, 0 before one is understood */
-	struct place at, to; /* what it is about; kept until its reply is packed */
-	int send_fd;         /* goes with its reply */
+	uint64_t id;         /* of the current request; 0 until it is decoded */
+	struct place at, to; /* its places; kept until the reply is packed */
+	int send_fd;         /* sent with its reply; -1: none */
 	struct policy policy;
 	struct access_subject who;
 	struct resolver res;
@@ -36,107 +36,120 @@ struct session {
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
-	struct record *record; /* shared with the host; NULL: there is none */
-	unsigned prepares;     /* of this request */
-	bool changes;          /* this request does, or would */
-	bool unrecorded;       /* answers are held that are not in the record */
-	uint64_t recorded;     /* the request that it is about */
-	int quarantine_fd;     /* O_PATH; -1: what was planted is only told */
-	char **caches;         /* Seal.commands_write, until a NULL */
+	struct record *record; /* shared with the host; NULL: none */
+	unsigned prepares;     /* Prepared messages of this request */
+	bool changes;          /* the current request changes something, or would */
+	bool unrecorded;       /* some queued reply is not in the record */
+	uint64_t recorded;     /* id of the last request that wrote to the record */
+	int quarantine_fd;     /* O_PATH; -1: planted files are only reported */
+	char **caches;         /* Seal.commands_write, NULL-terminated */
 	struct scan *scan;     /* NULL before the first Scan */
-	struct scan *
-	    led; /* without one: what the places of the policy's paths lead to; NULL before the first change */
-	bool scanned; /* the last of the Scans that begin it was answered */
+	/* Used when there is no scan: what the places of the policy's paths lead to. NULL before
+	 * the first change. */
+	struct scan *led;
+	bool scanned; /* the last of the initial Scans was answered */
 	uid_t euid;
-	pid_t parent; /* who started us: somebody else, and the host is gone */
+	pid_t parent; /* the host; once getppid() differs, the host is gone */
 };
 
-/* What a row of the dispatch table says about an operation. */
+/* Flags of a row in the dispatch table. */
 enum op_flags {
-	OP_UNSEALED = 1 << 0, /* before the seal, and only then */
-	OP_CHANGES = 1 << 1,  /* something may be another afterwards */
+	OP_UNSEALED = 1 << 0, /* allowed only before the Seal */
+	OP_CHANGES = 1 << 1,  /* may change files */
 };
 
 struct op {
 	const char *name; /* as in docs/PROTOCOL.md */
 	unsigned flags;
-	/* 0 with the reply's body in rep, living as long as the arena and the places; or -1. */
+	/* Returns 0 with the reply's body in rep, valid as long as the arena and the places; or
+	 * -1 with the error set. */
 	int (*run)(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 };
 
-/* What kind of worker a program is: its whole attack surface, and what it may need of the machine. */
+/* A kind of worker: its whole attack surface, and the resources that it may use. */
 struct role {
-	const struct op *ops; /* by Koda__Request__OpCase; without `run`: no such request */
+	/* Indexed by Koda__Request__OpCase. A row without `run`: no such request. */
+	const struct op *ops;
 	size_t n_ops;
-	bool changes; /* something, where the policy lets it; else its filter refuses what could */
+	/* Whether it changes files, where the policy allows it. If not, its seccomp filter
+	 * refuses system calls that could. */
+	bool changes;
 	uint64_t fds_max;  /* descriptors */
 	uint64_t data_max; /* bytes of memory */
-	/* What it says of a change that the policy's text allows; NULL: it changes nothing. */
+	/* Judges a change that the policy's text allows. NULL: the role changes nothing. */
 	struct access_verdict (*judge)(struct session *ses, enum access_op op, const char *path,
 	    struct access_verdict so_far);
 };
 extern const struct role role_files;  /* koda-fs-worker */
 extern const struct role role_search; /* koda-fs-search */
 
-/* The row of a request, NULL if it does not exist. */
+/* Returns the request's row in the table, or NULL if the request does not exist. */
 const struct op *role_op(const struct role *role, Koda__Request__OpCase op_case);
 
-/* Does every value in it make sense? What does not is no user's mistake, but a broken host: -1 with
- * KODA_PROTOCOL. */
+/* Checks every value of a request. An invalid value is not a user's mistake but a broken host:
+ * returns -1 with KODA_PROTOCOL. */
 int valid_request(const Koda__Request *req, struct koda_error *err);
 
-/* Serve the host at fd until it is done. Returns the exit status. */
+/* Serves the host at fd until it is done. Returns the exit status. */
 int session_run(int fd, const struct role *role, const struct sock_filter *filter, size_t n_filter);
 
 /* ---- for the operations ---- */
 
 #define bytes_of(ptr, n) ((ProtobufCBinaryData){ (n), (uint8_t *)(uintptr_t)(ptr) })
 
-/* Zeroed, and valid until the reply is packed. NULL with *err set. */
+/* Returns zeroed memory that is valid until the reply is packed, or NULL with *err set. */
 void *session_alloc(struct session *ses, size_t size, struct koda_error *err);
 
 /*
- * Resolve, judge the hops, judge the place: 0, or -1 with *err set. When it cannot even be resolved, and
- * the policy would not have let its name be read, that is what is said. The result is ses->at or
- * ses->to, released after the reply.
+ * Resolves a path, then judges its hops and the place. Returns 0, or -1 with *err set. If the path
+ * cannot be resolved and the policy would not have allowed its name to be read, *err is the
+ * policy's refusal. ret is ses->at or ses->to, which are released after the reply. err may be NULL.
  */
 int session_place(struct session *ses, ProtobufCBinaryData path, unsigned flags, enum access_op op,
     struct place *ret, struct koda_error *err);
-/* The first half of it, and the second; refused_hop (may be NULL) is where it ended. */
+/* Judges the hops, then the place. *ret_where and *ret_op: the path and the operation that the
+ * verdict is about. */
 struct access_verdict session_judge(struct session *ses, enum access_op op, const struct place *at,
     const char **ret_where, enum access_op *ret_op);
 
-/* session_led.c: returns the scan that knows what links in protected places lead to; NULL if it failed. */
+/* session_led.c: returns the scan that knows what links in protected places lead to, or NULL on
+ * failure. */
 const struct scan *session_led(struct session *ses);
-/* session_led.c: what a protected place leads to is protected like it. */
+/* session_led.c: protects what a protected place leads to like the place itself. */
 struct access_verdict session_judge_led(struct session *ses, enum access_op op, const char *path,
     struct access_verdict so_far);
 
-/* Judge one more path that is not asked for but made (directories). */
+/* Judges another path that was not requested but has to be made (a directory). */
 int session_judge_path(struct session *ses, enum access_op op, const struct place *near,
     const char *path, struct koda_error *err);
 
-/* Is the text that was judged still where the descriptor is? For changes: the directory. */
+/* Checks that the descriptor is still at the path that was judged. For changes: the directory's.
+ * Returns 0, or -1 with KODA_CONFLICT if it was moved. */
 int session_verify_parent(struct session *ses, const struct place *at, struct koda_error *err);
 int session_verify_target(struct session *ses, const struct place *at, struct koda_error *err);
 
-/* Tell the host how far the request came, now. -1: nobody heard it, so nothing may happen. */
+/* Report the request's progress to the host, at once. -1: the host did not get it, so nothing
+ * may be done. */
 int session_prepared(struct session *ses, Koda__Prepared *prepared, struct koda_error *err);
 int session_committed(struct session *ses, struct koda_error *err);
 int session_verdict(struct session *ses, Koda__Verdict *verdict, struct koda_error *err);
-/* What was Prepared did not happen, and what is left of it goes away now: once it has, nobody could tell any
- * more. Whoever does not hear it is gone. */
+/*
+ * Reports that the prepared change did not happen. Has to be sent before the temporary file is
+ * removed: afterwards Recover could not find that out. Failures are ignored: the host is gone
+ * then.
+ */
 void session_not_done(struct session *ses);
 
-/* A part of the answer, before the answer. It leaves at once, or with what is queued after it. */
+/* Sends a part of the reply, before the final one: now, or together with what is queued later. */
 int session_part(struct session *ses, Koda__Reply *rep, bool at_once, struct koda_error *err);
-/* Send all that is queued, however long the host takes, as long as it lives. */
+/* Sends everything queued, however long the host takes, as long as it lives. */
 int session_flush(struct session *ses, struct koda_error *err);
 
-/* The descriptor that came with the request under way; the caller's. */
+/* Returns the descriptor that came with the current request, owned by the caller; -1 with *err
+ * set if there is none. */
 int session_take_fd(struct session *ses, struct koda_error *err);
 
-/* Check itself and confine itself by the first request. In seal.c. */
+/* seal.c: checks the first request and confines the process as it says. */
 int op_seal(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

@@ -1,9 +1,10 @@
-/* What protected places lead to, for the judge of changes. */
+/* What protected places lead to, for judging changes. */
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan.h"
 #include "worker/session.h"
 
-/* Before the first change: where a session has no commands, nothing else was looked at. */
+/* Made before the first change: in a session without commands, no scan has looked for these
+ * links. */
 const struct scan *
 session_led(struct session *ses)
 {
@@ -22,7 +23,7 @@ session_led(struct session *ses)
 	return ses->led;
 }
 
-/* What a protected place leads to is protected like it: the text alone cannot tell. */
+/* What a protected place leads to is protected like it; the policy's text alone cannot tell. */
 struct access_verdict
 session_judge_led(struct session *ses, enum access_op op, const char *path,
     struct access_verdict so_far)
@@ -38,7 +39,7 @@ session_judge_led(struct session *ses, enum access_op op, const char *path,
 	led = session_led(ses);
 	no.rule = ACCESS_RULE_LINK;
 	if (led == NULL)
-		return no; /* nobody can tell */
+		return no; /* unknown what is protected: refuse */
 	no.by = scan_led(led, path, below, &no.rule);
 	return no.by != NULL ? no : so_far;
 }

@@ -4,8 +4,11 @@
 #include "shared/base/cleanup.h"
 #include "worker/session.h"
 
-/* message_check knows types and enums; this knows sense, once, before any operation sees it. What a user can
- * get wrong (an empty path, one that is too long) is left to who can tell him so. */
+/*
+ * message_check() checks types and enums; this checks values, once, before any operation sees
+ * them. Mistakes that a user can make (an empty path, one that is too long) are left to the
+ * operation, which can report them to the user.
+ */
 
 static int
 broken(struct koda_error *err, const char *what)
@@ -13,7 +16,7 @@ broken(struct koda_error *err, const char *what)
 	return err_set(err, KODA_PROTOCOL, 0, "%s makes no sense", what);
 }
 
-/* The kernel would stop at a NUL, and act on another path than the one that was judged. */
+/* The kernel would stop at a NUL, and act on another path than the judged one. */
 static bool
 is_path(ProtobufCBinaryData path)
 {
@@ -28,7 +31,7 @@ is_guard(const Koda__Guard *guard)
 		(!guard->has_path || (guard->path.len > 0 && is_path(guard->path))));
 }
 
-/* A canonical path: what a worker itself once said. */
+/* A canonical path, as a worker reported it earlier. */
 static bool
 is_canonical(ProtobufCBinaryData path)
 {
@@ -139,7 +142,7 @@ are_strings(const ProtobufCBinaryData *v, size_t n)
 	return n == 0;
 }
 
-/* At most one of these bits. */
+/* At most one bit is set. */
 static bool
 is_one(uint64_t flags)
 {
@@ -221,7 +224,7 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		    ? broken(err, "compare.command")
 		    : 0;
 	case KODA__REQUEST__OP_GUARDED:
-		return 0; /* `from` may be beyond the last place: then the answer is empty */
+		return 0; /* `from` may be beyond the last place: then the reply is empty */
 	case KODA__REQUEST__OP_SEARCH:
 		return valid_search(req->search, err);
 	case KODA__REQUEST__OP__NOT_SET:

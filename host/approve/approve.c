@@ -1,6 +1,7 @@
 /*
- * Asking somebody. The worker has resolved and judged a mutation as a dry run; what it found is shown,
- * and what was shown is bound to the act: canonical path and content go back to the worker as its guard.
+ * Asks the embedder for approval. The worker has resolved and judged a mutation as a dry run. The
+ * question shows what it found, and the mutation is bound to what was shown: canonical path and
+ * content go back to the worker as its guard.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,21 @@
 #include "host/session/session.h"
 
 struct koda_approval {
-	struct call *call; /* NULL: it has ended without waiting for the answer, or it is */
+	/* NULL: the call ended without waiting for the answer, or the question is not about a
+	 * call. */
+	struct call *call;
 	struct koda_command *command;
 	struct egress_question *connect;
-	char host[DOMAIN_HOST_MAX + 1]; /* of connect, which may be gone before it is answered */
+	char host[DOMAIN_HOST_MAX + 1]; /* copy: connect may be gone before the answer comes */
 	struct arena arena;             /* holds the request that the question points into */
-	void *content; /* of a large write, mapped; it is sealed, so nobody can change it */
+	/* The content of a large write, mapped; the memfd is sealed, so no process can change
+	 * it. */
+	void *content;
 	size_t content_len;
 	struct koda_question question;
-	struct koda_result seen; /* what the question points into, once the call has ended */
-	bool asking;             /* the callback is running */
+	/* What the question points into once the call has ended. */
+	struct koda_result seen;
+	bool asking; /* the callback is running */
 	bool answered, yes;
 	enum koda_scope scope;
 };
@@ -49,7 +55,8 @@ approve_done(struct call *c)
 		approval_free(a);
 		return;
 	}
-	/* Whoever still thinks about it will answer, and that must not be a step into the void. */
+	/* The embedder may still answer later, so the approval and what its question points into
+	 * have to stay valid. */
 	a->seen = c->result;
 	c->result = (struct koda_result){ .fd = -1 };
 }
@@ -176,7 +183,7 @@ approve_ask(struct koda_session *ses, struct call *c)
 	a = approval_new(ses, c);
 	if (a == NULL) {
 		if (c->approval != NULL)
-			c->approval->answered = true; /* nobody has seen it */
+			c->approval->answered = true; /* the embedder has not seen it */
 		approve_done(c);
 		refuse(c, "memory is too short to ask");
 		slot_answer(c, false);
@@ -186,7 +193,8 @@ approve_ask(struct koda_session *ses, struct call *c)
 	ses->approve(ses->data, &a->question);
 	a->asking = false;
 	if (a->call == NULL) {
-		/* It ended while somebody was asked: its slot failed in a call from there. */
+		/* The call ended during the callback, which made a call at which the slot
+		 * failed. */
 		if (a->answered || sync)
 			approval_free(a);
 		return;
@@ -320,7 +328,7 @@ approve_ask_connect(struct koda_session *ses, struct egress_question *q)
 	a->asking = false;
 	if (a->connect == NULL) {
 		if (a->answered)
-			approval_free(a); /* its slot ended while somebody was asked */
+			approval_free(a); /* the slot ended during the callback */
 	} else if (a->answered) {
 		egress_answer(a->connect, a->scope); /* frees both */
 	}

@@ -16,7 +16,8 @@ cache_boot_any(const struct sandbox *sb)
 	return sb->view.n_caches > 0 || sb->view.spare != NULL;
 }
 
-/* Those that lie in what commands write: there they could make what is missing. */
+/* Make the missing mount points of caches in directories that commands write, where commands
+ * could make them. */
 static int
 make_points(struct sandbox *sb, struct koda_error *err)
 {
@@ -135,7 +136,7 @@ cache_boot_fill(const struct sandbox *sb, struct cache_boot *ret, struct koda_er
 		p->path = message_text(path);
 		p->has_own = p->own = c->elsewhere;
 		p->keep = ret->keep + k;
-		/* A rule is in one cache at most: none is in another. */
+		/* A rule is in one cache at most, because no cache is inside another. */
 		for (size_t f = 0; f < fixed->n; f++)
 			if (path_is_inside(fixed->v[f], path) && strcmp(fixed->v[f], path) != 0)
 				p->keep[p->n_keep++] = message_text(fixed->v[f]);

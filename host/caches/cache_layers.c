@@ -83,7 +83,8 @@ cache_lock(int project, const char *name, int how, struct cache_layer *ret)
 
 /* ---- removing ---- */
 
-/* Those that nobody uses: layers that were being made when their host was killed, and all others if so wished. */
+/* Discard unused layers: those that were being made when their host was killed and, if `all` is
+ * set, all others. *ret_used: a layer was in use. Returns 0, or -1 with errno. */
 static int
 discard_layers(int project, int trash, bool all, bool *ret_used)
 {
@@ -112,7 +113,7 @@ discard_layers(int project, int trash, bool all, bool *ret_used)
 	return errno != 0 ? -1 : 0;
 }
 
-/* ---- how much ---- */
+/* ---- measuring ---- */
 
 bool
 cache_is_due(int project, const char *what)
@@ -197,7 +198,8 @@ cache_measure(int project, struct cache_usage *ret)
 
 /* ---- projects ---- */
 
-/* What is left of a project without layers. A slot that has it open, even if it has no layer yet, keeps it. */
+/* Remove what is left of a project without layers. A slot that has it open keeps it, even if it
+ * has no layer yet. Returns 1 if it is gone, 0 if not. */
 static int
 remove_rest(int caches, const char *name, int project, uint64_t deadline)
 {
@@ -205,7 +207,7 @@ remove_rest(int caches, const char *name, int project, uint64_t deadline)
 
 	if (flock(project, LOCK_EX | LOCK_NB) < 0)
 		return 0;
-	/* What a slot that has ended since put there. */
+	/* A slot that has ended since may have put something there. */
 	trash = openat(project, CACHE_TRASH, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (trash >= 0 && cache_tree_empty(trash, deadline) <= 0)
 		return 0;
@@ -228,7 +230,8 @@ cache_remove_project(int caches, const char *name, uint64_t deadline)
 
 	if (project < 0)
 		return errno == ENOENT ? 1 : -1;
-	/* Making the trash again would be in the way of another process that removes the project just now. */
+	/* Making the trash again would interfere with another process that is removing the
+	 * project now. */
 	if (cache_read_names(project, &names) == 0 && names.n == 0)
 		return remove_rest(caches, name, project, deadline);
 	trash = cache_open_trash(project);

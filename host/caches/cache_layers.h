@@ -1,4 +1,5 @@
-/* The layers below a project's directory (host/caches/cache_store): names, locks, what is too much and too old. */
+/* The layers in a project's directory (host/caches/cache_store): their names and locks, and
+ * removing those that are too large or too old. */
 #ifndef KODA_HOST_CACHES_CACHE_LAYERS_H
 #define KODA_HOST_CACHES_CACHE_LAYERS_H
 
@@ -10,34 +11,40 @@
 #define CACHE_ABOUT    "about"
 #define CACHE_TRASH    "trash"
 #define CACHE_OVER     "over"
-#define CACHE_MEASURED "measured" /* when */
-#define CACHE_SWEPT                                                                                \
-	"swept" /* when all of the trash was removed; or begun with, by somebody who still does */
-#define CACHE_NEW ".new-"
+#define CACHE_MEASURED "measured" /* time of the last measurement */
+/* When all of the trash was last removed, or when a host that is still at it began. */
+#define CACHE_SWEPT "swept"
+#define CACHE_NEW   ".new-"
 
 struct cache_names {
 	char v[CACHE_LAYERS_MAX][CACHE_LAYER_NAME + 1]; /* the newest first */
 	size_t n;
 };
 
-/* 0, or -1 with errno. */
+/* Read the names of a project's layers. Returns 0, or -1 with errno. */
 int cache_read_names(int project, struct cache_names *ret);
 
-/* The directory for what is to be removed, made if need be; or -1 with errno. */
+/* Open the directory for what is to be removed, and make it if it does not exist. Returns a
+ * descriptor that the caller owns, or -1 with errno. */
 int cache_open_trash(int project);
 
-/* Open and lock (LOCK_EX, LOCK_SH) a layer, or whatever directory; -1 with errno if somebody else has it, or it is gone. */
+/* Open and lock (how: LOCK_EX or LOCK_SH) a layer, or any other directory. The caller owns
+ * ret->fd. Returns 0, or -1 with errno if another process holds the lock, or it is gone. */
 int cache_lock(int project, const char *name, int how, struct cache_layer *ret);
-/* Is it still under its name? Somebody may have removed it before it was locked. */
+/* Returns true if the layer still has its name: another process may have removed it before it
+ * was locked. */
 bool cache_is_named(int project, const struct cache_layer *l);
 
-/* Is it time to measure, or to sweep? Then it is not any more. */
+/* Returns true if it is time to measure, or to sweep (CACHE_MEASURED, CACHE_SWEPT), and records
+ * that it is being done now. */
 bool cache_is_due(int project, const char *what);
 
-/* Mark the layers that are too much, the oldest first; remove what a host that was killed left of making one. */
+/* Mark the layers that exceed the quota, the oldest first, and remove layers that a killed host
+ * had not finished. */
 void cache_hold_to_quota(int project, int trash);
 
-/* What all layers occupy together, and whether somebody uses one. */
+/* Measure what all layers occupy together, and whether one of them is in use. Returns 0, or -1
+ * with errno. */
 struct cache_usage {
 	struct cache_size size;
 	size_t layers;
@@ -45,11 +52,11 @@ struct cache_usage {
 };
 int cache_measure(int project, struct cache_usage *ret);
 
-/* Remove a project's layers that nobody uses, and then what is left of it. 1: it is gone; 0: a layer is used, or the time is up;
- * -1 with errno. */
+/* Remove a project's unused layers, and then what is left of the project. Returns 1 if it is
+ * gone; 0 if a layer is in use, or the deadline has passed; -1 with errno. */
 int cache_remove_project(int caches, const char *name, uint64_t deadline);
 
-/* The other projects that were not used for CACHE_AGE_SECS. */
+/* Remove the other projects that were not used for CACHE_AGE_SECS. */
 void cache_expire(int project);
 
 #endif

@@ -17,12 +17,13 @@ cache_place_is_within(const char *path, const struct policy_list *writable)
 }
 
 struct way {
-	char rest[2 * PATH_LEN_MAX +
-	    2]; /* what is still to be followed; no slash at its beginning */
+	/* What is still to be followed, without a slash at its beginning. */
+	char rest[2 * PATH_LEN_MAX + 2];
 	unsigned links;
 };
 
-/* Move the first name of the rest to the end of path. 1; 0 if there is none; -1 if the path gets too long. */
+/* Move the first name of the rest to the end of path. Returns 1; 0 if there is none; -1 if the
+ * path gets too long. */
 static int
 take_name(struct way *w, char *path)
 {
@@ -47,7 +48,8 @@ take_name(struct way *w, char *path)
 	return 1;
 }
 
-/* Follow the link at path: put its target before the rest, and set path to the directory that the target starts from. */
+/* Follow the link at path: put its target before the rest, and set path to the directory that
+ * the target starts from. Returns 0, or -1. */
 static int
 follow(struct way *w, char *path)
 {
@@ -80,7 +82,7 @@ cache_place_find(const char *path, const char *known, const struct policy_list *
 {
 	struct way w = { .links = 0 };
 	size_t len = strcmp(known, "/") != 0 && path_is_inside(path, known) ? strlen(known) : 0;
-	size_t missing = 0; /* how long the part is that was not there; 0: all of it was */
+	size_t missing = 0; /* the length up to the first missing name; 0: none is missing */
 	struct stat st;
 	int r;
 
@@ -91,7 +93,7 @@ cache_place_find(const char *path, const char *known, const struct policy_list *
 	ret->path[len] = '\0';
 	memcpy(w.rest, path + len, strlen(path + len) + 1);
 	while ((r = take_name(&w, ret->path)) > 0) {
-		/* Below a name that does not exist there is nothing to look at. */
+		/* Nothing exists below a name that does not exist. */
 		len = strlen(ret->path);
 		if (missing > 0 && len > missing)
 			continue;

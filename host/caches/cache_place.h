@@ -1,5 +1,5 @@
-/* Follows the path of a cache through every symbolic link, also if a part of it does not exist yet: a tool of the host would
- * follow it in the same way once a command has made that part. */
+/* Follows the path of a cache through every symbolic link, even if a part of it does not exist
+ * yet: a tool of the host would follow it in the same way once a command has made that part. */
 #ifndef KODA_HOST_CACHES_CACHE_PLACE_H
 #define KODA_HOST_CACHES_CACHE_PLACE_H
 
@@ -10,16 +10,18 @@
 
 struct cache_place {
 	char path[PATH_LEN_MAX + 1]; /* canonical */
-	/* The first thing on the way that lies in a directory of the list and that a command could replace by a directory: a
-	 * link, or something that cannot be searched. "" if there is none. Set also when the path leads nowhere. */
+	/* The first thing on the way that is in a directory of the list and that a command could
+	 * replace by a directory: a link, or something that cannot be searched. "" if there is
+	 * none. Also set if the path leads nowhere. */
 	char way[PATH_LEN_MAX + 1];
 };
 
-/* 0; -1 if it leads nowhere. known: a canonical directory, whose path has no links. */
+/* Follow path. known is a canonical directory, whose path has no links. Returns 0, or -1 if the
+ * path leads nowhere. */
 int cache_place_find(const char *path, const char *known, const struct policy_list *writable,
     struct cache_place *ret);
 
-/* Is path strictly inside a directory of the list? */
+/* Returns true if path is strictly inside a directory of the list. */
 bool cache_place_is_within(const char *path, const struct policy_list *writable);
 
 #endif

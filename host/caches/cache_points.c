@@ -14,9 +14,12 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-#define LIST       "mounted-on"
-#define LIST_MAX   (1u << 20) /* what is read of it: some hundred paths */
-#define OPEN_TRIES 100        /* each time another slot has removed it: for microseconds at most */
+#define LIST "mounted-on"
+/* How much of it is read: some hundred paths. */
+#define LIST_MAX (1u << 20)
+/* The list can disappear between opening and locking it: another slot has removed it, which
+ * takes microseconds. */
+#define OPEN_TRIES 100
 
 /* ---- the list ---- */
 
@@ -49,7 +52,8 @@ open_list(const char *home, struct cache_points *ret)
 
 /* ---- making ---- */
 
-/* List the path first: if the host is killed in between, the list names a directory that does not exist. */
+/* List the path before making it: if the host is killed in between, the list names a directory
+ * that does not exist. */
 static int
 make_one(const struct cache_points *p, int dir, const char *path)
 {
@@ -60,7 +64,8 @@ make_one(const struct cache_points *p, int dir, const char *path)
 	return mkdirat(dir, strrchr(path, '/') + 1, 0777) < 0 && errno != EEXIST ? -1 : 0;
 }
 
-/* With all directories above it, none of which is a link. O_PATH, or -1. */
+/* Make the directory and all directories above it, none of which may be a link. Returns an
+ * O_PATH descriptor, or -1. */
 static int
 make_place(const struct cache_points *p, const char *path)
 {
@@ -71,7 +76,7 @@ make_place(const struct cache_points *p, const char *path)
 	if (len >= sizeof(part))
 		return -1;
 	memcpy(part, path, len + 1);
-	/* The nearest one that is there. */
+	/* Find the nearest directory that exists. */
 	while ((fd = open_plain(AT_FDCWD, len > 0 ? part : "/",
 		    O_PATH | O_DIRECTORY | O_NOFOLLOW)) < 0) {
 		if (errno != ENOENT || len == 0)
@@ -100,7 +105,7 @@ cache_points_make(const char *home, const char *const *path, size_t n, struct ca
 {
 	struct cache_points p = CACHE_POINTS_NONE;
 
-	/* Without a list the directories are made all the same, and stay. */
+	/* Without a list the directories are made as well, and stay. */
 	if (n > 0)
 		open_list(home, &p);
 	for (size_t i = 0; i < n; i++) {
@@ -135,7 +140,7 @@ remove_place(char *path)
 		unlinkat(dir, slash + 1, AT_REMOVEDIR);
 }
 
-/* From the end, because the list names a directory before the directories in it. */
+/* Begin at the end, because the list names a directory before the directories in it. */
 static void
 remove_all(int fd)
 {
@@ -161,7 +166,8 @@ remove_all(int fd)
 void
 cache_points_done(struct cache_points *p, bool clean)
 {
-	/* flock() drops the shared lock before it takes the exclusive one: another slot may take the list in between. */
+	/* flock() drops the shared lock before it takes the exclusive one: another slot may take
+	 * the list in between. */
 	if (p->fd >= 0 && clean && flock(p->fd, LOCK_EX | LOCK_NB) == 0 &&
 	    state_is_there(p->fd, p->path)) {
 		remove_all(p->fd);

@@ -19,8 +19,9 @@
 
 #define HASHED_MAX 64
 
-/* The file system's own number survives a reboot, which can renumber devices; a file system without one reports 0. The birth
- * time tells the directory from a later one with the same inode; an unknown birth time counts as 0. */
+/* The file system's own number survives a reboot, which can renumber devices; a file system
+ * without one reports 0. The birth time tells the directory from a later one with the same
+ * inode; an unknown birth time counts as 0. */
 static int
 identity_of(const char *root, char ret[CACHE_IDENTITY + 1])
 {
@@ -77,7 +78,7 @@ last_name(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* Also matches the older names, which had no identity. */
+/* Also matches the names of older versions, which have no identity. */
 bool
 cache_project_is_of(const char *one, const char *path)
 {

@@ -23,12 +23,14 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
-#define PROBE_XATTR "user.koda" /* can a layer say that a directory in it is opaque? */
+#define PROBE_XATTR "user.koda" /* to test whether a directory in a layer can be marked opaque */
 #define NEW_TRIES   16
 #define OPEN_TRIES  10
-#define HOLD_MS     100  /* for a process that removes the project */
-#define BARE_MS     1000 /* to remove a few directories; so long only where the disk is busy */
-/* Of a project's first start, to remove what lay at its path before: what is left is too old one day. */
+#define HOLD_MS     100 /* wait this long for a process that removes the project */
+/* Time for removing a few directories, which takes so long only on a busy disk. */
+#define BARE_MS 1000
+/* At a project's first start, time for removing the layers of earlier projects at its path. What
+ * is left expires later. */
 #define OTHERS_MS 50
 #define MS        UINT64_C(1000000)
 
@@ -41,7 +43,8 @@ layer_close(struct cache_layer *l)
 
 /* ---- opening ---- */
 
-/* Once, so that `caches list` can say whose it is. True: nobody has before. */
+/* Record the root once, so that `caches list` can show whose project it is. Returns true if it
+ * was not recorded before. */
 static bool
 write_about(int fd, const char *root)
 {
@@ -53,8 +56,9 @@ write_about(int fd, const char *root)
 	return about >= 0;
 }
 
-/* Nobody removes the project as long as its directory is open here. A process that has just removed it, or is about to, has
- * the lock for some microseconds. */
+/* Lock the project, so that no process removes it while its directory is open here. A process
+ * that has just removed it, or is about to, holds the lock for some microseconds. Returns 0, or
+ * -1 with errno. */
 static int
 hold_project(const struct cache_store *s)
 {
@@ -105,7 +109,7 @@ open_project(const char *root, const char *home, struct cache_store *s, struct k
 	return 0;
 }
 
-/* Not seen under its number before it is locked. */
+/* Make a new layer as s->upper. It gets its number only after it is locked. */
 static int
 new_layer(struct cache_store *s, unsigned long number, struct koda_error *err)
 {
@@ -141,9 +145,10 @@ failed:
 	return -1;
 }
 
-/* What overlayfs left of the last time is in its way. It is not removed at once: ext4 does not use an inode again for
- * minutes, and looks past each such one whenever it makes a new one, so a slot that removed as much as it makes would make
- * the next ones slower. */
+/* Replace the work directory: what overlayfs left in it the last time is in its way. It is not
+ * removed at once: ext4 does not use an inode again for minutes, and skips each such inode
+ * whenever it makes a new one, so a slot that removed as much as it makes would slow down the
+ * next ones. */
 static int
 fresh_work(struct cache_store *s, struct koda_error *err)
 {
@@ -153,7 +158,7 @@ fresh_work(struct cache_store *s, struct koda_error *err)
 	return 0;
 }
 
-/* Layers that are locked, the newest first. */
+/* Locked layers, the newest first. */
 struct layers {
 	struct cache_layer v[CACHE_LAYERS_MAX];
 	size_t n;
@@ -173,14 +178,17 @@ layers_done(struct layers *l)
 		layer_close(&l->v[--l->n]);
 }
 
-/* The kernel gives a lock up before it takes another one of the same file: somebody may have been faster. */
+/* Change the lock of a layer. The kernel releases a lock before it takes another one on the same
+ * file, so another process may have been faster. Returns true if the layer is locked and still
+ * has its name. */
 static bool
 lock_again(const struct cache_store *s, const struct cache_layer *l, int how)
 {
 	return flock(l->fd, how | LOCK_NB) == 0 && cache_is_named(s->fd, l);
 }
 
-/* One layer, which this slot has alone, on the one below it, if nobody else reads that. Is it gone then? */
+/* Merge a layer, which this slot has locked exclusively, into the one below it, if no other slot
+ * reads that. Returns true if the upper layer is gone then. */
 static bool
 merge_into(const struct cache_store *s, const struct cache_layer *upper,
     const struct cache_layer *under, uint64_t deadline)
@@ -195,7 +203,7 @@ merge_into(const struct cache_store *s, const struct cache_layer *upper,
 	    cache_tree_discard(s->fd, upper->name, s->trash) == 0;
 }
 
-/* Put the layer that is written on the one below it, and that on the next one. */
+/* Merge the layer that is written into the one below it, and that into the next one. */
 static void
 merge_upper(struct cache_store *s, struct layers *all, uint64_t deadline)
 {
@@ -211,7 +219,8 @@ merge_upper(struct cache_store *s, struct layers *all, uint64_t deadline)
 	}
 }
 
-/* Where some slot always runs, the upper one is always a new one: those that nobody reads are put on each other. */
+/* If some slot always runs, the upper layer is always a new one. So merge those that no slot
+ * reads into each other. */
 static void
 merge_others(struct cache_store *s, struct layers *all, uint64_t deadline)
 {
@@ -228,7 +237,8 @@ merge_others(struct cache_store *s, struct layers *all, uint64_t deadline)
 	}
 }
 
-/* The newest and the oldest, which has the most in it. Nobody reads the others then, so that they can be merged. */
+/* Take the newest layers and the oldest ones, which contain most. No slot reads the others then,
+ * so they can be merged. */
 static void
 choose(struct cache_store *s, struct layers *all)
 {
@@ -258,7 +268,7 @@ take_layers(struct cache_store *s, struct koda_error *err)
 		if (cache_lock(s->fd, names.v[i], top ? LOCK_EX : LOCK_SH, &l) < 0)
 			continue;
 		if (faccessat(l.fd, CACHE_OVER, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-			/* To be removed: by the one who has it alone. */
+			/* Marked for removal: a slot removes it if no other slot uses it. */
 			if (lock_again(s, &l, LOCK_EX) &&
 			    cache_tree_discard(s->fd, l.name, s->trash) == 0)
 				unlinkat(s->fd, CACHE_SWEPT, 0);
@@ -287,7 +297,7 @@ try_open(const char *root, const char *home, struct cache_store *ret, struct kod
 		cache_store_abandon(&s);
 		return -1;
 	}
-	futimens(s.fd, NULL); /* used now */
+	futimens(s.fd, NULL); /* the project was used now */
 	*ret = s;
 	return 0;
 }
@@ -298,7 +308,7 @@ cache_store_open(const char *root, const char *home, struct cache_store *ret,
 {
 	int r = -1;
 
-	/* Somebody who removes what nobody uses may come in between the making of a name and its lock. */
+	/* A process that removes unused layers may come between making a name and locking it. */
 	for (int i = 0; r < 0 && i < OPEN_TRIES; i++)
 		r = try_open(root, home, ret, err);
 	return r;
@@ -318,7 +328,7 @@ cache_store_abandon(struct cache_store *s)
 	*s = CACHE_STORE_CLOSED;
 }
 
-/* Did no command write anything to it? */
+/* Returns true if no command wrote anything to the layer. */
 static bool
 is_bare(const struct cache_layer *l)
 {
@@ -327,8 +337,9 @@ is_bare(const struct cache_layer *l)
 	return u >= 0 && cache_tree_is_bare(u, CACHES_SPARE_NAME);
 }
 
-/* The project goes with its last layer, unless another slot has begun to use it. Of several slots that end at once the last
- * one to close finds no layer. */
+/* Close and remove a layer without content. The project is removed with its last layer, unless
+ * another slot has begun to use it. If several slots end at once, the last one to close finds no
+ * layer. */
 static void
 close_bare(struct cache_store *s)
 {
@@ -359,7 +370,7 @@ cache_store_close(struct cache_store *s)
 		cache_hold_to_quota(s->fd, s->trash);
 		cache_expire(s->fd);
 	}
-	/* What is left is the next one's. */
+	/* What is left is removed when the next slot ends. */
 	if (cache_is_due(s->fd, CACHE_SWEPT) &&
 	    cache_tree_empty(s->trash, monotonic_ns() + CACHE_SWEEP_MS * MS) == 0)
 		unlinkat(s->fd, CACHE_SWEPT, 0);

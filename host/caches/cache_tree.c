@@ -15,7 +15,7 @@
 #include "shared/base/clock.h"
 
 #define OPAQUE      "user.overlay.opaque"
-#define LOOK_EVERY  64 /* names, between two looks at the clock */
+#define LOOK_EVERY  64 /* names, between two readings of the clock */
 #define DISCARD_MAX 8  /* new names that are tried */
 
 static bool
@@ -31,7 +31,7 @@ is_over(uint64_t deadline, unsigned *n)
 	    monotonic_ns() >= deadline;
 }
 
-/* A command may have taken its own right to look into a directory away; it is given back. */
+/* Set the mode of a directory: a command may have removed its own permission to read it. */
 static int
 set_mode(int dir, const char *name, mode_t mode)
 {
@@ -66,9 +66,10 @@ cache_read_dir(int fd)
 	return d;
 }
 
-/* ---- nothing in it ---- */
+/* ---- layers without content ---- */
 
-/* "y"; "x" of newer kernels says something about files in it, and not that it is opaque. */
+/* The value is "y". "x" of newer kernels says something about files in the directory, and not
+ * that it is opaque. */
 static bool
 is_opaque(int fd)
 {
@@ -77,7 +78,7 @@ is_opaque(int fd)
 	return fgetxattr(fd, OPAQUE, &value, 1) == 1 && value == 'y';
 }
 
-/* *left: so many more directories may be there. own: a name that the host cannot have, or NULL. */
+/* *left: how many more directories are allowed. own: a name that the host cannot have, or NULL. */
 static bool
 is_bare(int dir, const char *own, unsigned *left)
 {
@@ -125,14 +126,14 @@ cache_tree_discard(int dir, const char *name, int trash)
 		snprintf(as, sizeof(as), "%016llx", (unsigned long long)number);
 		if (renameat2(dir, name, trash, as, RENAME_NOREPLACE) == 0 || errno == ENOENT)
 			return 0;
-		/* A directory that is moved is written: its ".." changes. */
+		/* Moving a directory needs write permission for it: its ".." changes. */
 		if (errno == EACCES ? set_mode(dir, name, 0700) < 0 : errno != EEXIST)
 			return -1;
 	}
 	return -1;
 }
 
-/* A file, a link, a directory that is empty. */
+/* Remove a file, a link, or an empty directory. */
 static int
 remove_one(int dir, const char *name)
 {
@@ -143,8 +144,8 @@ remove_one(int dir, const char *name)
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
 }
 
-/* A directory of the trash: what is in it goes, and directories that are not empty become the trash's own. So it
- * never goes deeper than this. 1, 0, -1. */
+/* Empty and remove a directory in the trash. Directories in it that are not empty are moved up
+ * into the trash, so this never goes deeper. Returns 1, 0 or -1, like cache_tree_empty(). */
 static int
 flatten(int trash, const char *name, uint64_t deadline, unsigned *n)
 {
@@ -267,7 +268,8 @@ struct merge {
 
 static int merge_directory(struct merge *m, int newer, int older, unsigned depth);
 
-/* Two directories of one name that show their names together. 1, 0, -1; 2: they cannot be merged. */
+/* Merge two directories of the same name that show their names together. Returns 1, 0, -1, like
+ * cache_tree_merge(); 2: they cannot be merged. */
 static int
 merge_both(struct merge *m, int newer, int older, const char *name, const struct stat *st,
     unsigned depth)
@@ -295,7 +297,8 @@ merge_both(struct merge *m, int newer, int older, const char *name, const struct
 	return 1;
 }
 
-/* What is below it was hidden, and has to stay so when it lies lower. */
+/* Mark a directory as opaque: it hid what is below it, and has to do so in the lower layer as
+ * well. */
 static int
 make_opaque(int dir, const char *name, mode_t mode)
 {
@@ -303,7 +306,7 @@ make_opaque(int dir, const char *name, mode_t mode)
 
 	if (fd < 0)
 		return -1;
-	/* Whoever owns it may do that, if he may write it. */
+	/* Setting the attribute needs write permission, which the owner can give itself. */
 	if (fchmod(fd, 0700) < 0 || fsetxattr(fd, OPAQUE, "y", 1, 0) < 0 ||
 	    fchmod(fd, mode & 07777) < 0)
 		return -1;
@@ -347,7 +350,8 @@ merge_directory(struct merge *m, int newer, int older, unsigned depth)
 {
 	bool any = true;
 
-	/* What is renamed while it is read may be told twice or not at all. */
+	/* A name that is renamed while the directory is read may be returned twice or not at
+	 * all. */
 	while (any) {
 		cleanup(closedir_at) DIR *d = cache_read_dir(newer);
 		struct dirent *ent;

@@ -14,15 +14,16 @@
 #include "shared/base/cleanup.h"
 
 /*
- * What lies in several of these beside the cache (~/.gradle, ~/.sbt, ~/.stack) is state of the tool, which it writes at
- * each build. Not here: package managers' directories of installed programs (~/.local/share/pnpm, ~/.bun/bin), of which the
- * cache alone is named.
+ * Several of these directories (~/.gradle, ~/.sbt, ~/.stack) contain, beside the cache, state of
+ * the tool that it writes at each build. Package managers' directories of installed programs
+ * (~/.local/share/pnpm, ~/.bun/bin) are not listed, only their caches.
  */
 /* clang-format off */
 const struct cache_row cache_rows[] = {
 	{ ".cache",                   "XDG_CACHE_HOME", "", "cache", { NULL } },
 	{ ".npm",                     "npm_config_cache", "", "npm", { NULL } },
-	{ ".cargo",                   "CARGO_HOME", "", "cargo", { NULL } }, /* what is fixed: host/policy/defaults */
+	/* Its fixed paths are in host/policy/defaults. */
+	{ ".cargo",                   "CARGO_HOME", "", "cargo", { NULL } },
 	{ ".m2/repository",           NULL, NULL, NULL, { NULL } },
 	{ ".gradle",                  "GRADLE_USER_HOME", "", NULL, { "init.d", "init.gradle", "init.gradle.kts", "gradle.properties" } },
 	{ "go/pkg/mod",               "GOMODCACHE", "", "go-mod", { NULL } },
@@ -60,7 +61,7 @@ const struct cache_row cache_rows[] = {
 	{ ".conan/data",              NULL, NULL, NULL, { NULL } },
 	{ ".conan2/p",                NULL, NULL, NULL, { NULL } },
 	{ ".ccache",                  "CCACHE_DIR", "", NULL, { "ccache.conf" } },
-	/* Where users have moved them; most of the usual places are in ~/.cache. */
+	/* Where users have moved them. Most of the usual places are in ~/.cache. */
 	{ ".npm",                     "NPM_CONFIG_CACHE", "", NULL, { NULL } },
 	{ ".node-gyp",                "npm_config_devdir", "", NULL, { NULL } },
 	{ ".local/share/pnpm/store",  "npm_config_store_dir", "", NULL, { NULL } },
@@ -150,9 +151,9 @@ caches_fixed(const char *home, struct policy_list *list, struct koda_error *err)
 	return 0;
 }
 
-/* ---- those that are there ---- */
+/* ---- existing caches ---- */
 
-/* A link in its place could lead anywhere. */
+/* A link in its place is refused, because it could lead anywhere. */
 static bool
 is_own_directory(const char *path, const char *home)
 {
@@ -207,7 +208,7 @@ add(struct caches *c, const char *home, const struct policy_list *writable, cons
 	else if (cache_place_find(path, home, writable, &place) < 0)
 		return 0;
 	if (cache_place_is_within(place.path, writable)) {
-		/* What is none now stays as it is: caches_strange(). */
+		/* What is not a directory now stays as it is: caches_strange(). */
 		if (lstat(place.path, &st) < 0 ? errno != ENOENT : !S_ISDIR(st.st_mode))
 			return 0;
 		return push(c, home, place.path, err);
@@ -229,7 +230,8 @@ by_path(const void *a, const void *b)
 	return strcmp(((const struct cache *)a)->path, ((const struct cache *)b)->path);
 }
 
-/* None inside another, and none twice: what contains sorts first. */
+/* Drop duplicates, and caches inside another one. A containing directory sorts before its
+ * contents. */
 static void
 outermost(struct caches *c)
 {
@@ -252,8 +254,9 @@ outermost(struct caches *c)
 	c->n = kept;
 }
 
-/* Where the variable of a row says, the caller's; or NULL, with errno 0 unless there is no memory. A variable that names a
- * directory around the cache may be a list of them: the first one counts. */
+/* Returns the path from the row's variable, which the caller owns; or NULL, with errno ENOMEM if
+ * there is no memory, else 0. A variable that names a directory around the cache may be a list:
+ * its first entry counts. */
 static char *
 moved_to(const struct cache_row *row)
 {
@@ -274,7 +277,7 @@ moved_to(const struct cache_row *row)
 	return path;
 }
 
-/* Has a row before it the same place? */
+/* Returns true if an earlier row has the same path. */
 static bool
 is_again(const struct cache_row *row)
 {
@@ -284,7 +287,7 @@ is_again(const struct cache_row *row)
 	return false;
 }
 
-/* Calls fn for the places that the rows name, until one call fails. */
+/* Call fn for the places that the rows name, until one call fails. */
 typedef int place_fn(void *data, const char *path, struct koda_error *err);
 
 static int
@@ -352,7 +355,7 @@ caches_strange(const char *home, const char *root, struct policy_list *list, str
 	return home[0] == '/' ? each_place(home, strange_one, &s, err) : 0;
 }
 
-/* Has the user moved the cache of that row, by whatever variable? */
+/* Returns true if the user has moved the row's cache, with any variable. */
 static bool
 is_moved(const struct cache_row *which)
 {
@@ -363,7 +366,8 @@ is_moved(const struct cache_row *which)
 	return false;
 }
 
-/* Not one that is something else than a directory of this user: what is behind it the tool should not miss. */
+/* Note the row if its cache does not exist and has a spare. If something else than a directory
+ * of this user is in its place, it is left out: the tool should not miss what that leads to. */
 static int
 add_missing(struct caches *c, const char *home, const struct policy_list *writable,
     const struct cache_row *row, struct koda_error *err)

@@ -1,8 +1,9 @@
 /*
- * The caches of tools below the home directory: which there are, and what in them commands may not change. One row each.
+ * The caches of tools below the home directory: which ones there are, and what in them commands may
+ * not change. One row each.
  *
- * Commands write them in a layer of their own (stage2/caches, host/caches/cache_store): the host's stay as they are, so that nothing a
- * command leaves there is run by the host.
+ * Commands write them in a layer of their own (stage2/caches, host/caches/cache_store). The host's
+ * caches stay as they are, so the host never runs what a command leaves there.
  */
 #ifndef KODA_HOST_CACHES_CACHES_H
 #define KODA_HOST_CACHES_CACHES_H
@@ -16,11 +17,14 @@
 
 struct cache_row {
 	const char *path; /* below the home directory */
-	/* Where the user may have moved it, and what is behind that: "GOPATH", "pkg/mod"; NULL: nowhere. */
+	/* An environment variable with which the user may have moved it, and the path of the
+	 * cache below the variable's value: "GOPATH", "pkg/mod". NULL: there is none. */
 	const char *variable, *behind;
-	/* What it is called below CACHES_SPARE when it is not there: then `variable` names that. NULL: nothing does. */
+	/* Its name below CACHES_SPARE if the host does not have it; `variable` is then set to
+	 * that path. NULL: there is no such replacement. */
 	const char *spare;
-	/* Below it: configuration, programs, tokens. As read-only as the rows of default_protected. NULL at the end. */
+	/* Paths below it with configuration, programs or tokens, which are read-only like the
+	 * rows of default_protected. NULL at the end. */
 	const char *fixed[6];
 };
 
@@ -28,7 +32,8 @@ struct cache_row {
 extern const struct cache_row cache_rows[];
 
 struct cache {
-	char *name;     /* below a layer, and below the home directory, if it is there */
+	/* Its path below a layer, and below the home directory if it is there. */
+	char *name;
 	char *path;     /* canonical */
 	bool elsewhere; /* not below the home directory */
 };
@@ -36,35 +41,38 @@ struct cache {
 struct caches {
 	struct cache *v;
 	size_t n;
-	const struct cache_row *missing[CACHES_SPARE_MAX]; /* with a spare one each */
+	const struct cache_row *missing[CACHES_SPARE_MAX]; /* each has a spare one */
 	size_t n_missing;
-	char *
-	    root; /* one that commands write all the same, because it is a writable directory itself; or NULL */
+	/* A cache that commands write directly, because it is itself a writable directory; or
+	 * NULL. */
+	char *root;
 };
 
-/* Where commands find caches that the host does not have, and what that directory is called in a layer. */
+/* Where commands find caches that the host does not have, and the name of that directory in a
+ * layer. */
 #define CACHES_SPARE      "/run/koda/spare"
 #define CACHES_SPARE_NAME ".koda-spare-caches"
-/* What those are in, in a layer, that are not below the home directory. */
+/* The directory in a layer with the caches that are not below the home directory. */
 #define CACHES_ELSEWHERE_NAME ".koda-caches-elsewhere"
 
 /*
- * Canonical, none inside another: those that are directories of this user below home; and, wherever they are, there or not, each
- * that lies in a directory of `writable`, which commands could make or write on the host. Not one that contains such a
- * directory. 0, or -1 with *err set.
+ * Find the caches: canonical paths, none inside another. These are the rows that are directories of
+ * this user below home; and, anywhere and whether it exists or not, each row that is in a directory
+ * of `writable`, which commands could make or write on the host. A cache that contains such a
+ * directory is left out. caches_done() frees *ret. Returns 0, or -1 with *err set.
  */
 int caches_find(const char *home, const struct policy_list *writable, struct caches *ret,
     struct koda_error *err);
 void caches_done(struct caches *c);
 
-/* Is a name below the home directory in one of the rows? */
+/* Returns true if a name below the home directory is inside one of the rows. */
 bool caches_hold(const char *name);
 
-/* Add what is fixed in the rows. */
+/* Add the fixed paths of the rows. Returns 0, or -1 with *err set. */
 int caches_fixed(const char *home, struct policy_list *list, struct koda_error *err);
 
-/* Add what is in the place of a cache below root, or leads to one, and is no directory: nothing can be mounted there, so
- * that it may only stay as it is. */
+/* Add what is in the place of a cache below root, or leads to one, and is not a directory:
+ * nothing can be mounted there, so it may only stay as it is. Returns 0, or -1 with *err set. */
 int caches_strange(const char *home, const char *root, struct policy_list *list,
     struct koda_error *err);
 

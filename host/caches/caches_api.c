@@ -1,4 +1,4 @@
-/* What commands wrote to caches, for the user who wants to see how much that is, or to be rid of it. */
+/* Shows the user how much commands wrote to caches, and removes it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,8 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-/* The directory of all projects, canonical. 1; 0 when there is none; -1 with *err set. */
+/* Open the directory of all projects. The caller owns *ret and the canonical path in *ret_path.
+ * Returns 1; 0 if there is none; -1 with *err set. */
 static int
 open_all(char **ret_path, int *ret, struct koda_error *err)
 {
@@ -38,7 +39,7 @@ open_all(char **ret_path, int *ret, struct koda_error *err)
 	return 1;
 }
 
-/* The host wrote it; a file that makes no sense says nothing. */
+/* The host wrote this file. If it makes no sense, the root is empty. */
 static void
 read_about(int project, char *ret, size_t size)
 {
@@ -62,7 +63,7 @@ visit_one(const char *all, int dir, const char *name, koda_cached_fn *fn, void *
 	struct stat st;
 
 	if (project < 0 || fstat(project, &st) < 0 || cache_measure(project, &usage) < 0)
-		return 0; /* it has just been removed, or is not ours */
+		return 0; /* it was just removed, or is not ours */
 	read_about(project, root, sizeof(root));
 	snprintf(path, sizeof(path), "%s/%s", all, name);
 	one.bytes = usage.size.bytes;
@@ -96,7 +97,7 @@ koda_caches_visit(koda_cached_fn *fn, void *data, struct koda_error *err)
 }
 
 struct clearing {
-	const char *path; /* of the root that is meant (cache_project_is_of), or NULL */
+	const char *path; /* of the root to clear (cache_project_is_of()); NULL: all */
 	int dir;
 	size_t in_use;
 	int errnum;
@@ -131,7 +132,7 @@ koda_caches_clear(const char *root, size_t *ret_in_use, struct koda_error *err)
 	if (r <= 0)
 		return r;
 	if (root != NULL) {
-		/* One that is gone may have left something all the same. */
+		/* A root that no longer exists may have left something. */
 		real = realpath(root, NULL);
 		if (home == NULL || (real == NULL && root[0] != '/'))
 			return err_set(err, KODA_IO, errno, "the root '%s'", root);

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIPE_BYTES    (1 << 20) /* as much as an ordinary user may have: fewer wake-ups in a flood */
+#define PIPE_BYTES    (1 << 20) /* the most an ordinary user may set: fewer wake-ups in a flood */
 #define CHUNK         (256u << 10)
-#define READS_AT_ONCE 16 /* then somebody else gets a turn */
+#define READS_AT_ONCE 16 /* then the loop does its other work */
 #define START_BYTES   4096
 
 void
@@ -26,7 +26,7 @@ capture_open(struct capture *c, uint64_t max, int *ret_write, struct koda_error 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "pipe");
 	fcntl(pair[0], F_SETFL, O_NONBLOCK);
-	/* Less only means more wake-ups. */
+	/* A smaller pipe only means more wake-ups. */
 	c->wide = fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES) >= PIPE_BYTES;
 	c->fd = pair[0];
 	c->head_max = (size_t)(max / 2);
@@ -63,20 +63,22 @@ grow(uint8_t **buf, size_t *size, size_t want, size_t max)
 	return true;
 }
 
-/* Where the next bytes go, and how many fit there; nowhere: *ret_len 0. */
+/* Returns where the next bytes go, and how many fit there; *ret_len 0: they are dropped. */
 static uint8_t *
 room(struct capture *c, size_t *ret_len)
 {
 	if (c->head_len < c->head_max) {
+		/* Memory is short: what comes now goes to the tail. */
 		if (c->head_len == c->head_size &&
 		    !grow(&c->head, &c->head_size, c->head_len + 1, c->head_max))
-			c->head_max = c->head_len; /* memory is short: what comes now is the tail */
+			c->head_max = c->head_len;
 		else {
 			*ret_len = c->head_size - c->head_len;
 			return c->head + c->head_len;
 		}
 	}
-	/* Until it is full once it grows; then it is written round and round. */
+	/* The ring grows until it reaches its maximum; then it is overwritten from the start, again
+	 * and again. */
 	if (c->ring_at == c->ring_size && c->ring_size < c->ring_max &&
 	    !grow(&c->ring, &c->ring_size, c->ring_size + 1, c->ring_max))
 		c->ring_max = c->ring_size;
@@ -121,7 +123,7 @@ capture_read(struct capture *c)
 		else
 			c->ring_at += (size_t)n;
 		if ((size_t)n < len)
-			return true; /* it was empty, as far as one can say */
+			return true; /* a short read: the pipe is probably empty */
 	}
 	return c->fd >= 0;
 }
@@ -158,7 +160,8 @@ capture_get(struct capture *c, struct koda_output *ret)
 		ret->tail_len = (size_t)behind;
 		return;
 	}
-	/* It went round: the oldest byte is where the next one would go. Straight already costs nothing: some look often. */
+	/* The ring has wrapped: the oldest byte is where the next one would go. If it is straight
+	 * already nothing is moved, because some callers look often. */
 	if (c->ring_at < c->ring_size) {
 		reverse(c->ring, c->ring + c->ring_at);
 		reverse(c->ring + c->ring_at, c->ring + c->ring_size);

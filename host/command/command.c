@@ -24,8 +24,9 @@
 
 #define RUN_TRIES 3
 
-/* Between two looks at what a flood has brought: most of what a pipe of a megabyte takes comes in that time. Woken for
- * each write instead, we read a few pages at a time and take the processor from the command for it. */
+/* The time between two reads during a flood: in it, a pipe of a megabyte is filled for the most
+ * part. Woken for each write instead, the host would read a few pages at a time and take the
+ * processor from the command to do so. */
 #define FLOOD_PAUSE_NS UINT64_C(200000)
 
 const char *
@@ -207,7 +208,8 @@ fill_command(struct koda_command *c, const struct koda_command_options *o, struc
 	const struct policy *p = koda_policy_get(c->slot->policy);
 	const struct policy_limit *wall = &p->limit[KODA_WALL_TIME_SECS];
 	const struct policy_limit *output = &p->limit[KODA_MAX_OUTPUT_BYTES];
-	/* The wall time is for what somebody waits for; a server in the background serves until its session ends. */
+	/* The wall time limits commands that the caller waits for; a server in the background runs
+	 * until its session ends. */
 	const bool lasting = o->interactive || o->background;
 	uint64_t ms = o->timeout_ms;
 
@@ -253,7 +255,7 @@ unlink_command(struct koda_command *c)
 		sb->mixed = false;
 }
 
-/* The one place where a command ends. */
+/* The only place where a command ends. */
 static void
 over(struct koda_command *c)
 {
@@ -297,7 +299,7 @@ compare(struct koda_command *c)
 
 	c->state = COMMAND_COMPARING;
 	if (c->sb->ended)
-		return; /* there is a last comparison, for all of them */
+		return; /* one last comparison covers all commands */
 	if (protect_compare(c->sb, PROTECT_WHOLLY, sandbox_only_command(c->sb), compared, c, &err) <
 	    0)
 		fail_with(c, &err);
@@ -307,7 +309,7 @@ void
 command_lost(struct koda_command *c, const struct koda_error *why)
 {
 	if (c->state != COMMAND_RUNNING)
-		return; /* not begun, or done: what it left is compared by whoever serves next */
+		return; /* not started, or done: the next sandbox compares what it left */
 	set_lost(c, why);
 	compare(c);
 }
@@ -320,7 +322,7 @@ command_closed(struct koda_command *c, const struct koda_error *why)
 	over(c);
 }
 
-/* ---- what it printed, and what that tells ---- */
+/* ---- the output, and denials found in it ---- */
 
 static void
 read_output(struct command_output *out)
@@ -349,11 +351,11 @@ on_output(struct source *source)
 		read_output(out);
 }
 
-/* Of what a command prints at one end, so many lines that look like refusals: who prints more of them does not push out what
- * was seen. */
+/* How many lines that look like denials are recorded at each end of the output: a command that
+ * prints more of them cannot push violations that were really seen out of the ring. */
 #define SUSPECTED_MAX 30
 
-/* Whose text is searched. */
+/* A search of a command's text. */
 struct scan {
 	struct sandbox *sb;
 	const char *command, *cwd;
@@ -377,7 +379,7 @@ on_denial(void *data, const struct denial *found)
 		.detail = "",
 		.certain = false };
 
-	/* What the view would have let it do was refused by somebody else: file modes, mostly. */
+	/* The view would have allowed it, so something else refused: file modes, mostly. */
 	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
 		return 0;
 	if (scan->left-- == 0)
@@ -429,7 +431,7 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
 		.data = data,
 		.left = SIZE_MAX };
 
-	session_enter(ses); /* whoever is called back may release the slot, or close the session */
+	session_enter(ses); /* the callback may release the slot, or close the session */
 	if (slot->sandbox != NULL)
 		stderr_parse(text, len, on_denial, &scan);
 	session_leave(ses);
@@ -441,7 +443,8 @@ compared(void *data)
 {
 	struct koda_command *c = data;
 
-	/* What was refused was reported before its client heard of it. */
+	/* The proxy reports a refusal before it answers the client, so all reports are there to be
+	 * read. */
 	egress_drain(&c->sb->egress, false);
 	if (c->planted.over)
 		c->result.hit = KODA_HIT_PLANTED;
@@ -450,7 +453,8 @@ compared(void *data)
 	over(c);
 }
 
-/* Everything of it is gone. What is left in the pipes is all there will be, whoever else holds them. */
+/* All its processes are gone. What is left in the pipes is all there will be, even if another
+ * process still holds the other end. */
 static void
 drain(struct koda_command *c, struct command_output *out)
 {
@@ -484,7 +488,7 @@ limit_hit(const struct koda_command *c)
 	return KODA_HIT_NONE;
 }
 
-/* The slot was above one of its limits, and the command was ended for it. */
+/* For a command that was ended because the slot exceeded one of its limits. */
 static void
 take_slot_limit(struct koda_command *c, const Koda__Exited *e)
 {
@@ -495,7 +499,8 @@ take_slot_limit(struct koda_command *c, const Koda__Exited *e)
 		return;
 	c->slot_limit =
 	    e->limit == KODA__SLOT_LIMIT__SLOT_LIMIT_MEMORY ? KODA_HIT_MEMORY : KODA_HIT_PROCESSES;
-	/* Files in a private /tmp outlive their command: with those the next one would be ended at once. */
+	/* Files in a private /tmp outlive their command: with them, the next one would be ended at
+	 * once. */
 	if (c->slot_limit == KODA_HIT_MEMORY && memory->set && e->has_kept &&
 	    e->kept > memory->value / 2)
 		c->sb->full = true;
@@ -547,7 +552,7 @@ on_failed(struct koda_command *c, const Koda__Failed *f)
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_CWD:
 		err_set(&err, KODA_IO, f->errnum, "go to '%s'", shown[0] != '\0' ? shown : c->cwd);
-		/* Not to be taken for a command that was not found. */
+		/* So that it is not taken for a command that was not found. */
 		err.code = KODA_INVALID;
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_FORK:
@@ -597,9 +602,10 @@ texts_of(char *const *v, size_t *ret_n)
 }
 
 /*
- * The limit of memory holds for all processes of the slot together. One that is tighter than the default holds for each
- * process too, so that a single one is refused memory instead of ended. Not the default: programs that reserve much more
- * than they use (AddressSanitizer's shadow, some language runtimes) could not run at all.
+ * The memory limit holds for all processes of the slot together. A limit tighter than the default
+ * also holds for each process, so that a single one is refused memory instead of being killed. The
+ * default does not: programs that reserve much more than they use (AddressSanitizer's shadow, some
+ * language runtimes) could not run at all.
  */
 static bool
 is_of_the_slot(enum koda_limit limit, uint64_t value)
@@ -667,7 +673,7 @@ send_exec(struct koda_command *c, struct koda_error *err)
 	if (r < 0)
 		return -1;
 	c->id = order.id;
-	close_fds(c); /* theirs now: the end of what is printed is the end of it */
+	close_fds(c); /* the command has them now; end of file means that it closed them */
 	return 0;
 }
 
@@ -691,7 +697,8 @@ command_make_ready(struct koda_slot *slot, struct koda_error *err)
 		if (slot->sandbox->up)
 			sandbox_mount(slot->sandbox, &dead);
 	}
-	/* A worker that is still there lives in what is ending: it would answer once more, and nothing would be built. */
+	/* A worker that still exists runs in the sandbox that is ending: it would answer once more,
+	 * and nothing would be built again. */
 	if (!slot->sandbox->up && slot->state == SLOT_UP)
 		child_kill(&slot->child);
 	if (!slot->sandbox->up || slot->state != SLOT_UP) {
@@ -720,7 +727,7 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 	r = command_make_ready(slot, err);
 	if (r == 0 && access == KODA_WRITE_ACCESS) {
 		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
-		/* Nothing is mounted where nothing is; what appears there does not stay. */
+		/* A place that does not exist has no mount; what appears there is removed. */
 		if (*ret_allowed &&
 		    names_rule_of(&koda_policy_get(slot->policy)->list[KODA_DENY_WRITE_NAMES],
 			path) != NULL) {
@@ -740,7 +747,8 @@ run(struct koda_command *c, struct koda_error *err)
 	struct koda_slot *slot = c->slot;
 	int r = -1;
 
-	/* That the sandbox is dead may be known only now; an order that was not taken was not carried out. */
+	/* That the sandbox is dead may be noticed only now. An order that was not accepted was not
+	 * carried out. */
 	for (int i = 0; r < 0 && i < RUN_TRIES; i++) {
 		r = command_make_ready(slot, err);
 		if (r == 0) {
@@ -798,7 +806,7 @@ order_end(struct koda_command *c)
 	sandbox_send(c->sb, &order, NULL, 0, NULL);
 }
 
-/* At once: what is asked to end would plant on. */
+/* Kills at once: a command that gets a chance to end by itself would go on planting. */
 static void
 kill_command(struct koda_command *c, uint64_t now)
 {
@@ -836,7 +844,7 @@ command_tick(struct koda_command *c, uint64_t now)
 		koda_command_end(c);
 	}
 	if (c->kill_at != 0 && now >= c->kill_at) {
-		/* The second time even the sandbox does not manage to. */
+		/* The command was to be killed already, and the sandbox did not manage to. */
 		if (c->deadline == UINT64_MAX) {
 			err_set(&err, KODA_WORKER, 0, "the sandbox could not end a command");
 			sandbox_kill(c->sb, &err);
@@ -1049,7 +1057,7 @@ koda_command_output(const struct koda_command *c, struct koda_output *ret_out,
 	capture_get((struct capture *)(uintptr_t)&c->err.capture, ret_err);
 }
 
-/* What the result's text and violations live in. */
+/* Owns the text and the violations of a result. */
 struct kept {
 	struct capture out, err;
 	struct koda_violation *violations;
@@ -1110,9 +1118,9 @@ koda_command_free(struct koda_command *c)
 	if (handle_postpone(&c->handle))
 		return;
 	if (c->state != COMMAND_OVER && *c->slot->ses->here != 1) {
-		unlink_command(c); /* the parent's */
+		unlink_command(c); /* it is the parent's */
 	} else if (c->state != COMMAND_OVER) {
-		/* Nobody waits for it any more: at once, and without asking whether it minds. */
+		/* Its handle is gone: kill it at once, without SIGTERM first. */
 		if (c->state == COMMAND_RUNNING) {
 			order_end(c);
 			c->sb->n_given_up++;

@@ -1,6 +1,7 @@
 /*
- * One command's life: asked for, approved, executed by stage2, its output captured, its deadline kept, ended, the
- * project compared, over. Every command becomes over exactly once, with a result or with the reason why nobody knows it.
+ * One command's life: requested, approved, executed by stage2, output captured, deadline kept,
+ * ended, the project compared, over. Every command becomes over exactly once, with a result or with
+ * the reason why its result is not known.
  *
  *	ASKING -> RUNNING -> COMPARING -> OVER
  */
@@ -12,15 +13,16 @@
 #include "host/sandbox/sandbox.h"
 #include "host/session/handle.h"
 
-#define COMMAND_WALL_MAX_MS (POLICY_WALL_TIME_MAX * 1000) /* whatever policy or caller say */
+#define COMMAND_WALL_MAX_MS (POLICY_WALL_TIME_MAX * 1000) /* regardless of policy and caller */
 #define COMMAND_GRACE_MS    2000                          /* between SIGTERM and SIGKILL */
-#define COMMAND_ARGS_MAX    (900u << 10) /* argv and environment together: they fit a frame */
+#define COMMAND_ARGS_MAX    (900u << 10) /* argv and environment together: they fit in a frame */
 #define CPU_GRACE_SECS      5            /* from SIGXCPU to SIGKILL */
-#define SCAN_STDERR_MAX     (256u << 10) /* of captured standard error that is searched for denials */
+/* How much of the captured standard error is searched for denials, at each end. */
+#define SCAN_STDERR_MAX (256u << 10)
 
 enum command_state {
 	COMMAND_ASKING,
-	COMMAND_RUNNING, /* ordered; started or not */
+	COMMAND_RUNNING, /* the order was sent; it may not have started yet */
 	COMMAND_COMPARING,
 	COMMAND_OVER,
 };
@@ -29,27 +31,30 @@ struct command_output {
 	struct source source; /* first */
 	struct koda_command *command;
 	struct capture capture;
-	uint64_t resume_at; /* ns: it floods, and is read then; 0: when there is something */
+	/* ns: it floods, and is read again at that time; 0: it is read as soon as there is
+	 * output. */
+	uint64_t resume_at;
 };
 
 struct koda_command {
-	struct koda_command *prev, *next; /* of the sandbox */
-	struct koda_slot *slot;           /* NULL: it is over */
+	struct koda_command *prev, *next; /* the sandbox's list */
+	struct koda_slot *slot;           /* NULL once it is over */
 	struct handle handle;
 	struct sandbox *sb;
 	enum command_state state;
 	uint64_t id; /* of its Exec */
 	bool started, background, tty, untimed, sync;
-	char **argv, **env, **added; /* added: by the caller, for the question */
+	char **argv, **env, **added; /* added: by the caller, shown when approval is asked for */
 	char *cwd, *name;            /* name: for violations */
-	int fd[3];                   /* -1 once they are sent */
+	int fd[3];                   /* -1 once they are sent to stage2 */
 	struct command_output out, err;
 	uint64_t started_at, ended_at, deadline, kill_at; /* ns; 0: none */
 	unsigned timeout_ms;
 	uint64_t max_output;
 	bool ending, timed_out;
 	struct planted planted;
-	enum koda_limit_hit slot_limit; /* of all commands together: it was ended for that */
+	/* The limit on all commands together that this command was ended for. */
+	enum koda_limit_hit slot_limit;
 	uint64_t seen_violations;
 	struct koda_approval *approval;
 	struct koda_command_result result;
@@ -59,24 +64,26 @@ struct koda_command {
 	void *data;
 };
 
-/* For the sandbox: a report about it; the sandbox is gone, and is built anew to compare what the command left; the slot
- * is gone; time. */
+/* For the sandbox, in this order: stage2 sent a report about the command; the sandbox died, and is
+ * built again to compare what the command left; the slot is freed. */
 void command_report(struct koda_command *c, const Koda__Report *report);
 void command_lost(struct koda_command *c, const struct koda_error *why);
 void command_closed(struct koda_command *c, const struct koda_error *why);
-/* Something that it may have planted was taken away: too often, and it is ended. */
+/* Something that the command may have planted was removed. If that happens too often, the command
+ * is ended. */
 void command_planted(struct koda_command *c, const char *path);
-/* The slot ends: kill what runs of it (its Exited is still to come); the last comparison is done. */
+/* The slot ends. command_cut_short() kills the command (its Exited is still to come);
+ * command_compared() reports that the last comparison is done. */
 void command_cut_short(struct koda_command *c, const struct koda_error *why);
 void command_compared(struct koda_command *c);
 void command_tick(struct koda_command *c, uint64_t now);
 uint64_t command_next_time(const struct koda_command *c);
 
-/* Builds again what has died since the last command: the sandbox, the worker, the view. Does nothing if the slot has no
- * sandbox. Returns 0, or -1 with *err set. */
+/* Builds again what has died since the last command: the sandbox, the worker, the view. Does
+ * nothing if the slot has no sandbox. Returns 0, or -1 with *err set. */
 int command_make_ready(struct koda_slot *slot, struct koda_error *err);
 
-/* For the approval: the answer. */
+/* The answer to the request for approval. */
 void command_answer(struct koda_command *c, bool yes);
 
 #endif

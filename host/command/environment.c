@@ -16,18 +16,19 @@
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 /*
- * No name here tells a secret by itself: AWS_SHARED_CREDENTIALS_FILE is left out although it is a path only, so that
- * the lists can be held against the shape of names. No proxy of the host: there is no way to it from inside, only through
- * our own.
+ * No name here carries a secret by itself: AWS_SHARED_CREDENTIALS_FILE is left out although it is
+ * only a path, so that a test can compare the lists with the shape of names of secrets. No proxy of
+ * the host either: it cannot be reached from inside, only koda's own proxy can.
  */
 /* clang-format off */
 static const char *const base_names[] = {
 	"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE",
-	/* By name: LC_* travels through ssh, and people send other things in it. */
+	/* Listed by name: ssh passes LC_* on, and people send other things in such variables. */
 	"LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_COLLATE", "LC_NUMERIC", "LC_TIME", "LC_MONETARY", "LC_PAPER",
 	"LC_NAME", "LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION",
 	"TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TZ",
-	/* Where toolchains are: the tool itself is often started by a script or behind a `cd`. */
+	/* Where toolchains are, for every command: the tool itself is often started by a script or
+	 * after a `cd`. */
 	"JAVA_HOME", "GOPATH", "GOMODCACHE", "NVM_DIR",
 	NULL,
 };
@@ -62,7 +63,7 @@ static const struct {
 	{ { "make", "gmake" },                                                     make_names },
 };
 
-/* Judged by where they lead. */
+/* Passed on depending on where they lead. */
 static const char *const place_names[] = {
 	"TMPDIR", "TMP", "TEMP",
 	"XDG_CACHE_HOME",
@@ -134,7 +135,8 @@ names_of(const char *tool)
 
 /* ---- values ---- */
 
-/* scheme://user:password@host, and what http has before the @ without a colon: a token as often as a name. */
+/* Looks for scheme://user:password@host, and for http also text without a colon before the @: it is
+ * as often a token as a name. */
 bool
 environment_has_credentials(const char *value)
 {
@@ -175,7 +177,7 @@ is_text(const char *value)
 			return false;
 		c = n == 1 ? *s : *s & (0x7fu >> n);
 		for (size_t i = 1; i < n; i++) {
-			if ((s[i] & 0xc0) != 0x80) /* the NUL too */
+			if ((s[i] & 0xc0) != 0x80) /* also rejects the NUL */
 				return false;
 			c = c << 6 | (s[i] & 0x3f);
 		}
@@ -218,7 +220,7 @@ is_writable(const struct environment_input *in, const char *path)
 	return in->writable != NULL ? in->writable(in->data, path) : is_private(path, true);
 }
 
-/* ---- the lists that are made ---- */
+/* ---- building the lists ---- */
 
 static int
 no_memory(struct koda_error *err)
@@ -241,7 +243,7 @@ push_consume(char ***v, size_t *n, char *text, struct koda_error *err)
 	return 0;
 }
 
-/* Replaces what has that name. */
+/* Replaces the entry of that name, if there is one. */
 static int
 put(struct environment *e, const char *name, size_t name_len, const char *value,
     struct koda_error *err)
@@ -290,7 +292,8 @@ pass_all(const struct environment_input *in, const char *const *names, struct en
 	return 0;
 }
 
-/* What the tools of a virtual environment are called by is decided by who activated it. */
+/* The bin directory of a virtual environment keeps its place in PATH, because the user who
+ * activated it wants its tools to come first. */
 static bool
 is_of_virtual_env(const struct environment_input *in, const char *entry)
 {
@@ -301,9 +304,10 @@ is_of_virtual_env(const struct environment_input *in, const char *entry)
 }
 
 /*
- * Relative and empty entries go: they mean whatever lies in the directory that a tool happens to run in. Entries that
- * commands can write come last: what one command planted there is not taken for a tool of the system by the next (which
- * somebody approved by its name), and what is only there is still found.
+ * Drops relative and empty entries: they mean whatever is in the directory that a tool happens to
+ * run in. Puts entries that commands can write last: what one command planted there is not taken
+ * for a system tool by the next command (which may have been approved by its name), and what exists
+ * only there is still found.
  */
 static int
 pass_path(const struct environment_input *in, struct environment *e, struct koda_error *err)
@@ -346,11 +350,11 @@ pass_places(const struct environment_input *in, struct environment *e, struct ko
 			is_text(value) && is_writable(in, value) ? value : "/tmp", err) < 0)
 			return -1;
 	}
-	/* Without it the cache is ~/.cache, which can be written. */
+	/* Without the variable the cache is ~/.cache, which can be written. */
 	value = value_of(in->host, "XDG_CACHE_HOME");
 	if (value != NULL && is_writable(in, value) && pass(in, "XDG_CACHE_HOME", e, err) < 0)
 		return -1;
-	/* Where tools find their configuration, if that is there at all. */
+	/* Where tools find their configuration, if that directory is visible. */
 	for (size_t i = 0; i < N_ELEMENTS(seen); i++) {
 		value = value_of(in->host, seen[i]);
 		if (value != NULL && value[0] == '/' &&
@@ -368,7 +372,8 @@ has_name(const char *const *v, const char *name)
 	return value_of(v, name) != NULL;
 }
 
-/* Neither the shell that git gives it to, nor ssh's own % and shell, may read anything else in it. */
+/* git passes the path to a shell, and ssh expands % and uses a shell too: none of them may find
+ * anything special in it. */
 static bool
 is_plain_path(const char *path)
 {
@@ -388,14 +393,15 @@ put_all(const char *const *names, const char *value, struct environment *e, stru
 	return 0;
 }
 
-/* The one way out, for each of the ways in which programs are told of a proxy. */
+/* Sets the proxy, the only way out, in every variable in which programs look for one. */
 static int
 put_egress(const struct environment_input *in, struct environment *e, struct koda_error *err)
 {
 	static const char *const http[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
 		"https_proxy", NULL };
 	static const char *const all[] = { "ALL_PROXY", "all_proxy", NULL };
-	/* The slot's own loopback, and nothing else: all that is further away is reached by the proxy or not at all. */
+	/* Exempts the slot's own loopback and nothing else: everything further away is reached
+	 * through the proxy or not at all. */
 	static const char *const no[] = { "NO_PROXY", "no_proxy", NULL };
 	static const char *const node[] = { "NODE_USE_ENV_PROXY", NULL };
 	static const char *const ssh[] = { "GIT_SSH_COMMAND", NULL };
@@ -410,7 +416,7 @@ put_egress(const struct environment_input *in, struct environment *e, struct kod
 	if (put_all(all, value, e, err) < 0 || put_all(no, "localhost,127.0.0.1,::1", e, err) < 0 ||
 	    put_all(node, "1", e, err) < 0)
 		return -1;
-	/* ssh knows no proxy. Who has a command of his own for it keeps it. */
+	/* ssh reads no proxy variable. A caller that sets an ssh command of its own keeps it. */
 	if (!is_plain_path(in->connect_helper) || has_name(in->extra, "GIT_SSH_COMMAND") ||
 	    has_name(in->extra, "GIT_SSH"))
 		return 0;
@@ -427,7 +433,7 @@ put_certificates(const struct environment_input *in, struct environment *e, stru
 	return in->ca_file == NULL ? 0 : put_all(names, in->ca_file, e, err);
 }
 
-/* The tools would make the directories where nothing can be made. */
+/* Without these variables the tools would try to create their caches where they cannot write. */
 static int
 put_spare(const struct environment_input *in, struct environment *e, struct koda_error *err)
 {
@@ -476,7 +482,7 @@ environment_make(const struct environment_input *in, struct environment *ret,
 		return -1;
 	if (in->root != NULL && put(&e, "PWD", 3, in->root, err) < 0)
 		return -1;
-	/* So that a program can tell why something does not work. */
+	/* So that a program can find out why something does not work. */
 	if (put(&e, "KODA_SANDBOX", strlen("KODA_SANDBOX"), "1", err) < 0 ||
 	    put_spare(in, &e, err) < 0 || put_egress(in, &e, err) < 0 ||
 	    put_certificates(in, &e, err) < 0 || put_extra(in->extra, &e, err) < 0)

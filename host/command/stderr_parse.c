@@ -8,19 +8,21 @@
 #include "shared/base/cleanup.h"
 
 /* clang-format off */
-/* How the reason is spelled: by libc, by Go, by node. */
+/* How libc, Go and node spell the reason. */
 static const char *const reasons[] = {
 	"Operation not permitted", "Permission denied", "Read-only file system",
 	"operation not permitted", "permission denied", "read-only file system",
 	"EACCES", "EPERM", "EROFS",
 	NULL,
 };
-/* Of a mount: what was to be moved or removed is pinned. Elsewhere it says something else. */
+/* A mount's error: what the command tried to move or remove is pinned. Elsewhere this error means
+ * something else. */
 static const char *const busy[] = { "Device or resource busy", "device or resource busy", "EBUSY", NULL };
-/* About keys and passwords of another machine. */
+/* A remote machine's refusal of a key or a password. */
 static const char *const not_ours[] = { "(publickey", "(password", "(keyboard-interactive", NULL };
 
-/* As whole words, whatever their case. A colon belongs to the name of who speaks. */
+/* Matched as whole words, ignoring case. A colon belongs to the name of the program that prints the
+ * line. */
 static const char *const writes[] = {
 	"touch", "mkdir", "cannot create", "cannot remove", "cannot move", "cannot copy",
 	"rm:", "mv:", "rmdir:", "chmod:", "chown:",
@@ -37,7 +39,7 @@ static const char *const reads[] = {
 static const char *const executes[] = { "spawn", "execve", "execvp", "fork/exec", "exec:", "cannot execute", NULL };
 static const char *const connects[] = { "connect", "connect:", "dial", "sendto", "sendmsg", NULL };
 
-/* The network is closed: nothing else ends like this. */
+/* The network is closed: no other denial is worded like this. */
 static const char *const network[] = {
 	"Network is unreachable", "network is unreachable", "ENETUNREACH",
 	"Temporary failure in name resolution", "EAI_AGAIN",
@@ -63,7 +65,7 @@ last_of(const char *line, const char *const *words, size_t *ret_len)
 	return found;
 }
 
-/* Not a part of a path or of a longer name. */
+/* Is c no part of a path or of a longer name? */
 static bool
 is_boundary(char c)
 {
@@ -98,8 +100,8 @@ open_quote(const char *at)
 	return strncmp(at, "\xe2\x80\x98", 3) == 0 || strncmp(at, "\xe2\x80\x9c", 3) == 0 ? 3 : 0;
 }
 
-/* Where the text that begins behind the quote at `at` ends, NULL if it is not closed: at a closing one that something
- * other than text follows. */
+/* Where the text that begins after the quote at `at` ends: at a closing quote that no text follows.
+ * NULL if it is not closed. */
 static const char *
 close_quote(const char *at)
 {
@@ -123,7 +125,7 @@ keep(char ret[KODA_PATH_SHOWN_MAX], const char *text, size_t len)
 	snprintf(ret, KODA_PATH_SHOWN_MAX, "%.*s", (int)len, text);
 }
 
-/* Up to white space, without the punctuation around it. */
+/* The length up to white space, without trailing punctuation. */
 static size_t
 bare_len(const char *text)
 {
@@ -134,7 +136,7 @@ bare_len(const char *text)
 	return len;
 }
 
-/* Does a word begin here, whatever punctuation stands before it? */
+/* Does a word begin here, after any punctuation? */
 static bool
 begins_word(const char *line, const char *at)
 {
@@ -144,7 +146,8 @@ begins_word(const char *line, const char *at)
 	    (at - line >= 3 && open_quote(at - 3) == 3);
 }
 
-/* The last absolute path that the line names. A shell quotes nothing: there it ends where the reason begins. */
+/* The last absolute path in the line. A shell quotes nothing: there the path ends where the reason
+ * begins. */
 static bool
 absolute_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_MAX])
 {
@@ -181,7 +184,7 @@ absolute_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_M
 	return found;
 }
 
-/* The last thing in quotes, or what stands between the last two colons before the reason. */
+/* The last quoted text, or the text between the last two colons before the reason. */
 static void
 relative_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_MAX])
 {
@@ -203,10 +206,10 @@ relative_target(const char *line, const char *reason, char ret[KODA_PATH_SHOWN_M
 		;
 	start += start > line;
 	if (start == line)
-		return; /* who speaks, and nothing more */
+		return; /* only the program's name */
 	for (word = end; word > start && word[-1] != ' '; word--)
 		;
-	/* One word, the object of a shell's sentence, or what looks like a path. */
+	/* Accept a single word, the object of a shell's message, or what looks like a path. */
 	if (word == end || *word == '/' || open_quote(word) > 0 ||
 	    strspn(word, "0123456789") == (size_t)(end - word) || *word == '[')
 		return;
@@ -253,7 +256,7 @@ network_target(const char *line, char ret[KODA_PATH_SHOWN_MAX])
 
 /* ---- lines ---- */
 
-/* What a terminal would show: without the sequences that colour it. */
+/* Copies what a terminal would show: without the escape sequences for colours. */
 static void
 copy_line(char ret[STDERR_LINE_MAX], const char *line, size_t len)
 {
@@ -286,7 +289,7 @@ kind_of(const char *line)
 		return KODA_VIOLATION_NETWORK_OUTBOUND;
 	if (has_word(line, executes))
 		return KODA_VIOLATION_PROCESS_EXEC;
-	/* A shell speaks of what it was to open: mostly of a redirection. */
+	/* A shell reports what it was to open: mostly a redirection. */
 	if (strncasecmp(line, "sh:", 3) == 0 || strncasecmp(line, "bash:", 5) == 0)
 		return KODA_VIOLATION_FILE_WRITE;
 	return KODA_VIOLATION_OTHER;
@@ -346,9 +349,9 @@ stderr_parse(const char *text, size_t len, stderr_denial_fn *fn, void *data)
 	return 0;
 }
 
-/* ---- held against the view ---- */
+/* ---- compared with the view ---- */
 
-/* dir/name as text, '.' and '..' taken out: for a guess that is good enough. */
+/* Joins dir and name as text and resolves '.' and '..': good enough for a guess. */
 static void
 join(const char *dir, const char *name, char ret[KODA_PATH_SHOWN_MAX])
 {

@@ -27,7 +27,7 @@ koda_violation_kind_name(enum koda_violation_kind kind)
 
 /* ---- the ring ---- */
 
-/* The four strings of one, as one block that the first of them begins. */
+/* The four strings of a violation are in one block, which starts with the first. */
 #define N_STRINGS 4
 
 static void
@@ -51,7 +51,8 @@ strings_size(const struct koda_violation *v)
 	return size;
 }
 
-/* Copies the strings of v to at, which has strings_size(v) bytes, and makes the copy point there. */
+/* Copies the strings of v to `at`, which has room for strings_size(v) bytes, and makes the returned
+ * copy point there. */
 static struct koda_violation
 copy_to(const struct koda_violation *v, char *at)
 {
@@ -95,7 +96,7 @@ violations_record(struct violations *v, const struct koda_violation *one)
 	block = malloc(strings_size(one));
 	if (block == NULL)
 		return;
-	copy = copy_to(one, block); /* first: it may be the one that falls out */
+	copy = copy_to(one, block); /* copy first: *one may be the entry that is dropped */
 	if (v->n == v->capacity) {
 		free((void *)(uintptr_t)v->ring[v->start].target);
 		v->start = (v->start + 1) % v->capacity;
@@ -155,8 +156,9 @@ violations_since(const struct violations *v, uint64_t since, size_t *ret_n)
 /* ---- for a model to read ---- */
 
 /*
- * What a command chose (a file's name) is one word on one line: bytes_show leaves no control character, and a tag of
- * its own would end the block for who reads it.
+ * Prints what a command chose (a file's name) on one line: bytes_show() leaves no control
+ * character, and '<' is escaped so that a forged tag cannot end the block for the model that reads
+ * it.
  */
 static void
 show_target(FILE *out, const char *target)
@@ -172,7 +174,7 @@ show_target(FILE *out, const char *target)
 	}
 }
 
-/* A guess without a target tells least of all; it says so. */
+/* A guess without a target is the least informative; it is marked "(uncertain)". */
 KODA_API char *
 koda_violations_render(const struct koda_violation *violations, size_t n)
 {

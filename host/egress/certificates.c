@@ -17,13 +17,13 @@
 #include "shared/base/io.h"
 
 #define FRESH      "fresh.pem"
-#define BUNDLE_MAX (16u << 20) /* of one file; a system's has a quarter of a megabyte */
+#define BUNDLE_MAX (16u << 20) /* limit of one file; a system's has a quarter of a megabyte */
 #define PIECE      65536
 
 #define PREFIX "koda-certificates-"
 #define TRIES  3
 
-/* Whoever was killed has left his: nobody holds it any more. */
+/* Remove directories that killed hosts have left: no process locks them any more. */
 static void
 sweep(const char *base, const char *name)
 {
@@ -49,7 +49,7 @@ sweep(const char *base, const char *name)
 		closedir(all);
 }
 
-/* Held; -1: somebody has swept it away before it could be. */
+/* Open and lock the directory. Returns -1 also if another host has swept it away before. */
 static int
 hold(const char *dir)
 {
@@ -76,7 +76,7 @@ certificates_make(const char *name, int *ret_held, struct koda_error *err)
 		sweep(base, name);
 		if (mkdtemp(dir) == NULL)
 			continue;
-		/* bwrap is given no link. */
+		/* bwrap must not get a path with a link. */
 		real = realpath(dir, NULL);
 		if (real != NULL && (*ret_held = hold(real)) >= 0)
 			return real;
@@ -104,7 +104,8 @@ certificates_is_pem(const void *data, size_t len)
 	return true;
 }
 
-/* -1 with errno. A file that ends without a newline would run into the next one. */
+/* Returns -1 with errno. Appends a newline, because a file that ends without one would run into
+ * the next one. */
 static int
 append_file(int to, int from)
 {
@@ -126,8 +127,9 @@ append_file(int to, int from)
 	return n < 0 ? -1 : write_all(to, "\n", 1);
 }
 
-/* Of a file that the policy names: people keep keys beside their certificates, and all that goes here is for commands to
- * read. Takes from, also on failure. */
+/* Copy only the certificates from a file that the policy names: people keep keys beside their
+ * certificates, and commands can read everything here. Takes from, also on failure. Returns -1
+ * with errno. */
 static int
 append_certificates(int to, int from)
 {
@@ -174,7 +176,7 @@ append_system(int to)
 		if (from >= 0)
 			return append_file(to, from);
 	}
-	return 0; /* a machine that trusts nobody */
+	return 0; /* this machine trusts no certificates */
 }
 
 static int
@@ -185,7 +187,7 @@ append_bundle(int to, const char *ca_bundle, struct koda_error *err)
 
 	if (ca_bundle == NULL)
 		return 0;
-	/* A FIFO would keep us waiting. */
+	/* Opening a FIFO would block. */
 	from = open_exact(ca_bundle, O_RDONLY | O_NONBLOCK);
 	if (from < 0 || fstat(from, &st) < 0)
 		return err_set(err, KODA_IO, errno, "ca_bundle '%s'", ca_bundle);

@@ -6,16 +6,16 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-#define SHOWN_MAX 2304 /* a whole sentence of the proxy, each of its bytes escaped */
+#define SHOWN_MAX 2304 /* a proxy's longest sentence, each byte escaped */
 
 struct entry {
 	uint64_t id;
-	struct koda_connection shown; /* its strings are one block, which host begins */
+	struct koda_connection shown; /* its strings are one allocation, which begins at host */
 };
 
 struct connections {
 	size_t capacity;
-	uint64_t n; /* ever */
+	uint64_t n; /* number of entries ever added */
 	struct entry ring[];
 };
 
@@ -51,7 +51,7 @@ connections_free(struct connections *c)
 	free(c);
 }
 
-/* Copies the three texts; false: no memory, and nothing has changed. */
+/* Copies the three texts. False: no memory, and nothing has changed. */
 static bool
 set_entry(struct entry *e, const struct koda_connection *one)
 {
@@ -84,7 +84,7 @@ entry_at(const struct connections *c, uint64_t i)
 	return (struct entry *)(uintptr_t)&c->ring[i % c->capacity];
 }
 
-/* Most end soon after they began: from the newest on. */
+/* Most connections end soon after they began: search from the newest on. */
 static struct entry *
 find_open(const struct connections *c, uint64_t id)
 {

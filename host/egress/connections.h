@@ -1,6 +1,6 @@
 /*
- * What commands of a slot reached, or tried to, as the proxy reported it: a ring, oldest first. Text is copied, and shown
- * as bytes_show has it, whoever it came from.
+ * What commands of a slot reached, or tried to reach, as the proxy reported it: a ring, oldest
+ * first. Text is copied and escaped with bytes_show(), whatever its origin.
  */
 #ifndef KODA_HOST_EGRESS_CONNECTIONS_H
 #define KODA_HOST_EGRESS_CONNECTIONS_H
@@ -9,18 +9,19 @@
 
 struct connections;
 
-/* capacity: the oldest goes beyond. NULL: no memory. */
+/* When capacity is exceeded, the oldest entry is dropped. NULL: no memory. */
 struct connections *connections_new(size_t capacity);
 void connections_free(struct connections *c);
-/* A report of the connection `id` of the proxy that serves now: a new one, or what became of one that is open. Losing one
- * because memory is short is no error. */
+/* Record a report of the connection `id` of the current proxy: a new connection, or an update of
+ * an open one. When memory is short, the report is dropped, which is not an error. */
 void connections_report(struct connections *c, uint64_t id, const struct koda_connection *one);
-/* The proxy is gone, and with it what was open. */
+/* The proxy is gone: close every open connection. */
 void connections_cut(struct connections *c, const char *why);
-/* Of all there ever were: the oldest that is kept, and how many. */
+/* Numbers of connections since the start: that of the oldest entry that is kept, and how many
+ * there were. */
 uint64_t connections_first(const struct connections *c);
 uint64_t connections_count(const struct connections *c);
-/* NULL: it is not kept (any more). */
+/* NULL: it is not, or no longer, kept. */
 const struct koda_connection *connections_at(const struct connections *c, uint64_t i);
 
 #endif

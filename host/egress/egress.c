@@ -18,18 +18,19 @@
 #include "shared/base/clock.h"
 #include "shared/rules/upstream.h"
 
-/* Of one turn of the loop: a proxy that never stops reporting does not keep us from everybody else. */
+/* Limit of reads in one turn of the loop: a proxy that never stops reporting must not keep the
+ * host from other work. */
 #define READS_MAX 16
-/* Orders that it has not read: the longest one, and more answers than there are questions. */
+/* Limit of unread orders: the longest one, and more answers than there are questions. */
 #define PENDING_MAX (FRAME_MAX + (64u << 10))
-/* How long the last words of a process that has closed its socket are waited for. */
+/* How long to wait for the death of a process that has closed its socket. */
 #define GONE_MS 200
 
 enum { HTTPS, HTTP, ALL, NO };
 
 /* ---- opening ---- */
 
-/* What is empty is as not set. */
+/* An empty variable counts as not set. */
 static int
 copy_variable(const char *upper, const char *lower, char **ret, struct koda_error *err)
 {
@@ -77,7 +78,7 @@ egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error 
 	ses->egress = es;
 	if (helpers_find(helper_dir, "koda-egress-proxy", es->path, err) < 0)
 		return -1;
-	/* Without it all works but ssh. */
+	/* Without this program everything but ssh works. */
 	if (helpers_find(helper_dir, "koda-egress-connect", es->connect_path, NULL) < 0)
 		es->connect_path[0] = '\0';
 	return read_variables(es, err);
@@ -102,7 +103,8 @@ egress_connect_path(const struct koda_session *ses)
 
 static void on_waiting(struct source *source);
 
-/* Nobody serves: the next connection starts somebody, as soon as it may. */
+/* Watch the sockets that no proxy serves: the next connection starts one, as soon as the backoff
+ * allows. */
 static void
 watch_ports(struct egress *e)
 {
@@ -173,14 +175,14 @@ bury(struct egress *e, bool barren, const char *why)
 	watch_ports(e);
 }
 
-/* It lies, hangs, or does not start. */
+/* The proxy has sent something invalid, hangs, or does not start. */
 static void
 lost(struct egress *e, const char *why)
 {
 	bury(e, true, why);
 }
 
-/* It has closed its socket. Who does that and stays is not well. */
+/* The proxy has closed its socket. One that does that and does not exit is broken. */
 static void
 ended(struct egress *e)
 {
@@ -195,7 +197,7 @@ ended(struct egress *e)
 	bury(e, e->state != EGRESS_UP || !gone, why);
 }
 
-/* It could not be told something, and may have said something before. */
+/* Read the last reports of a proxy that no longer takes orders. */
 static void
 read_rest(struct egress *e)
 {
@@ -204,7 +206,8 @@ read_rest(struct egress *e)
 			return;
 }
 
-/* What it did, or could not be told: a socket that nobody has any more is a death like others. */
+/* A read or a write has failed. A socket that the proxy has closed is an ordinary death; any
+ * other error is the proxy's fault. */
 static void
 broke(struct egress *e, const struct koda_error *err)
 {
@@ -314,7 +317,7 @@ egress_up(struct egress *e, struct koda_error *err)
 	return 0;
 }
 
-/* What the machine is short of now it may have again for the next connection. */
+/* Is this a shortage that may be over at the next connection? */
 static bool
 passes(int errnum)
 {
@@ -356,7 +359,7 @@ on_waiting(struct source *source)
 		start(e);
 }
 
-/* Take what is there. False: all of it was taken, or it is gone. */
+/* Take what is there. False: everything was taken, or the proxy is gone. */
 static bool
 receive(struct egress *e)
 {
@@ -390,7 +393,7 @@ on_control(struct source *source)
 		session_watch(e->ses, &e->source, e->fs.fd, EPOLLIN);
 }
 
-/* Until it has said what there is to say, or for timeout_ms. */
+/* Wait until the proxy has sent what is needed, for at most timeout_ms. */
 static bool
 wait_for(struct egress *e, bool (*there)(const struct egress *e), int timeout_ms)
 {
@@ -436,7 +439,8 @@ egress_drain(struct egress_port *port, bool sync)
 	if (e == NULL || e->state != EGRESS_UP || !port->served)
 		return;
 	if (!sync) {
-		/* What is not read by then came later than what we came for. */
+		/* READS_MAX rounds suffice: what is still unread then was sent after the reports
+		 * needed here. */
 		for (int i = 0; i < READS_MAX && e->fs.fd >= 0 && receive(e); i++)
 			;
 		return;
@@ -546,7 +550,8 @@ egress_serve(struct egress_port *port, int fd)
 
 	port->fd = fd;
 	if (e->state == EGRESS_FAILED) {
-		close_port(port); /* nobody waits for what will not come */
+		/* Connections fail at once, rather than wait for a proxy that will not come. */
+		close_port(port);
 		return;
 	}
 	if (e->state == EGRESS_UP && send_serve(e, port, &why) < 0)
@@ -566,7 +571,7 @@ egress_drop(struct egress_port *port)
 
 	if (e == NULL)
 		return;
-	egress_drain(port, false); /* of commands that are lost with it, too */
+	egress_drain(port, false); /* also for commands that die with the sandbox */
 	served = port->served;
 	for (at = &e->ports; *at != port; at = &(*at)->next)
 		;
@@ -579,8 +584,8 @@ egress_drop(struct egress_port *port)
 	if (e->fs.fd < 0)
 		return;
 	if (e->ports == NULL) {
-		stop(
-		    e); /* the rest of it goes with the next tick: somebody may be in the middle of it */
+		/* The next tick frees the rest: code further up the stack may still use it. */
+		stop(e);
 		return;
 	}
 	if (!served)
@@ -676,7 +681,7 @@ egress_abandon(struct koda_session *ses)
 		return;
 	ses->egress->foreign = true;
 	for (struct egress *e = ses->egress->all; e != NULL; e = e->next) {
-		e->source.fd = -1; /* the epoll set is shared with the parent */
+		e->source.fd = -1; /* the parent shares the epoll set */
 		close_at(&e->child.pidfd);
 		e->child.pidfd = -1;
 		frame_done(&e->fs);
@@ -696,12 +701,12 @@ koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data
 
 	if (slot->sandbox == NULL)
 		return 0;
-	/* Whoever is called back from here may release the slot, or close the session. */
+	/* The callback may release the slot, or close the session. */
 	session_enter(ses);
 	if (session_check(ses, NULL) == 0)
 		egress_drain(&slot->sandbox->egress, true);
 	c = slot->sandbox->egress.connections;
-	/* More may come, and the oldest go, while the embedder looks. */
+	/* The callback may cause new entries, which push out the oldest. */
 	for (uint64_t i = c != NULL ? connections_first(c) : 0;
 	     c != NULL && stopped == 0 && i < connections_count(c); i++)
 		if ((one = connections_at(c, i)) != NULL)

@@ -18,17 +18,17 @@
 #include "shared/confine/lockdown.h"
 #include "shared/rules/egress.h"
 
-/* ---- who may be asked for, and has been granted ---- */
+/* ---- permission to ask, and grants ---- */
 
-/* Whoever may change nothing, not even with approval, is an agent that plans: it gets no more than its rules say, also in a
- * session whose others ask. */
+/* With trust "forbid" a policy allows no change, not even with approval: it is for an agent that
+ * plans, which gets only what its rules allow, even in a session where other agents ask. */
 bool
 egress_may_be_granted(const struct egress *e)
 {
 	return e->ses->mode == KODA_SAFE && koda_policy_get(e->policy)->trust != KODA_TRUST_FORBID;
 }
 
-/* In Safe, by the mode's table. */
+/* Only in Safe mode, by the mode's table. */
 bool
 egress_asks(const struct egress *e)
 {
@@ -98,7 +98,7 @@ egress_questions_orphan(struct egress *e)
 	for (struct egress_question *q = e->questions, *next; q != NULL; q = next) {
 		next = q->next;
 		q->id = 0;
-		/* Whoever thinks about one may still say that it is for the session. */
+		/* The user may still be deciding, and may allow it for the session. */
 		if (q->unasked)
 			free_question(q);
 	}
@@ -160,7 +160,7 @@ egress_answer(struct egress_question *q, enum koda_scope scope)
 	Koda__EgressOrder one;
 
 	memcpy(host, q->host, sizeof(host));
-	/* For more than we can keep it is the connections that wait now. */
+	/* When the grants are full, the answer counts only for the connections that wait now. */
 	if (scope == KODA_SCOPE_SESSION && !add_grant(es, host, port))
 		scope = KODA_SCOPE_ONCE;
 	fill_answer(&one, &answer, q->id, scope);
@@ -169,7 +169,7 @@ egress_answer(struct egress_question *q, enum koda_scope scope)
 		egress_order(e, &one);
 	if (scope != KODA_SCOPE_SESSION)
 		return;
-	/* Whoever else waits for the same. */
+	/* Other questions for the same host are answered, too. */
 	for (e = es->all; e != NULL; e = e->next) {
 		for (struct egress_question *next = (q = e->questions); q != NULL; q = next) {
 			next = q->next;
@@ -179,7 +179,8 @@ egress_answer(struct egress_question *q, enum koda_scope scope)
 			free_question(q);
 			if (answer.question != 0 && e->state == EGRESS_UP) {
 				egress_order(e, &one);
-				next = e->questions; /* it may have cost the proxy */
+				/* The proxy may have died, which frees questions. */
+				next = e->questions;
 			}
 		}
 	}
@@ -187,7 +188,7 @@ egress_answer(struct egress_question *q, enum koda_scope scope)
 
 /* ---- fields of a report ---- */
 
-/* A field as text: no NUL, not too long. An empty one has no data. */
+/* Take a field as text: no NUL, shorter than size. An empty field has no data. */
 static int
 take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *what,
     struct koda_error *err)
@@ -200,7 +201,7 @@ take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *
 	return 0;
 }
 
-/* Canonical, as everything that it judges is. */
+/* Take a host. It has to be canonical, like every host that the proxy judges. */
 static int
 take_host(char ret[DOMAIN_HOST_MAX + 1], const ProtobufCBinaryData *field, bool may_be_empty,
     enum domain_kind *ret_kind, struct koda_error *err)
@@ -225,7 +226,7 @@ find_port(const struct egress *e, uint64_t slot)
 	return p;
 }
 
-/* A slot that it was told of; *ret is NULL when that is gone meanwhile. */
+/* Take a slot that the proxy was told about; *ret is NULL if it is gone meanwhile. */
 static int
 take_slot(const struct egress *e, uint64_t slot, struct egress_port **ret, struct koda_error *err)
 {
@@ -268,8 +269,9 @@ on_ready(struct egress *e, const Koda__EgressReady *r, struct koda_error *err)
 	    certificates_write(e->certificates, EGRESS_CERTIFICATES_NAME,
 		koda_policy_get(e->policy)->ca_bundle, r->ca_certificate.data,
 		r->ca_certificate.len, err) < 0) {
+		/* This is not a failure of the proxy's socket. */
 		if (err != NULL)
-			err->code = KODA_UNSUPPORTED; /* it is not the proxy's socket that failed */
+			err->code = KODA_UNSUPPORTED;
 		return -1;
 	}
 	return egress_up(e, err);
@@ -279,7 +281,7 @@ static int
 on_failed(struct egress *e, const Koda__EgressFailed *f)
 {
 	bytes_show(e->failed, sizeof(e->failed), f->why.data, f->why.len);
-	return 0; /* and then it ends */
+	return 0; /* the proxy ends itself next */
 }
 
 static void
@@ -405,7 +407,7 @@ on_ask(struct egress *e, const Koda__EgressAsk *m, struct koda_error *err)
 	if (q != NULL && q->id != 0)
 		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
 	if (q != NULL) {
-		/* Somebody still thinks about it, on behalf of one who has given up. */
+		/* The user still decides a question whose first client has given up. */
 		q->id = m->question;
 		return 0;
 	}
@@ -437,12 +439,13 @@ on_withdraw(struct egress *e, const Koda__EgressWithdraw *m)
 	}
 }
 
-/* -1 with errno. */
+/* Returns -1 with errno. */
 static int
 connect_socket(const char *path)
 {
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A command that may write there must not choose which socket of the host it is. */
+	/* A command that may write to the path must not choose which of the host's sockets it
+	 * is. */
 	cleanup_close int place = open_exact(path, O_PATH);
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct stat st;
@@ -453,9 +456,9 @@ connect_socket(const char *path)
 		errno = ENOTSOCK;
 		return -1;
 	}
-	/* A path may be too long for an address, too. */
+	/* The path may also be too long for a socket address. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "/proc/self/fd/%d", place);
-	/* A Unix socket is connected at once, or (EAGAIN) there are too many in line. */
+	/* A Unix socket is connected at once, or (EAGAIN) its queue is full. */
 	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
 		return -1;
 	return take_fd(&fd);

@@ -1,4 +1,5 @@
-/* A descriptor in the session's epoll set. Stands first in what it belongs to. */
+/* A descriptor in the session's epoll set. Always the first member of its owner, so it can be cast
+ * back. */
 #ifndef KODA_HOST_LOOP_SOURCE_H
 #define KODA_HOST_LOOP_SOURCE_H
 

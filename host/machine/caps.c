@@ -54,7 +54,7 @@ has_memfd_seals(void)
 	return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
 
-/* seccomp(SECCOMP_GET_ACTION_AVAIL) would tell the same. */
+/* seccomp(SECCOMP_GET_ACTION_AVAIL) would return the same. */
 static bool
 has_seccomp_notify(void)
 {
@@ -69,7 +69,8 @@ static const struct {
 	const char *name;
 	int flag;
 } namespaces[] = {
-	/* First: it gives the right to make the others, unless a security module takes it away. */
+	/* First, because it gives the right to make the others, unless a security module takes that
+	 * away. */
 	{ "user", CLONE_NEWUSER },
 	{ "mount", CLONE_NEWNS },
 	{ "pid", CLONE_NEWPID },
@@ -78,7 +79,8 @@ static const struct {
 	{ "uts", CLONE_NEWUTS },
 };
 
-/* In a child of its own, by system calls alone: whoever embeds us may have threads. It makes no SIGCHLD. */
+/* Each probe runs in a child process and uses only system calls, because the embedder may have
+ * threads. The child's end sends no SIGCHLD. */
 static void
 probe_namespaces(struct caps *ret)
 {
@@ -150,10 +152,11 @@ caps_sandbox_remedy(char *ret, size_t size)
 	}
 }
 
-/* A session with commands says KODA_INVALID of nothing else that doctor gives it. */
+/* When doctor opens a session with commands, only an environment variable can cause
+ * KODA_INVALID. */
 #define REMEDY_VARIABLE "correct that variable, or unset it"
 
-#define EGRESS_TRY_MS 10000 /* a connection on this machine takes one */
+#define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
 struct report {
 	koda_capability_fn *fn;
@@ -170,7 +173,7 @@ tell(const struct report *r, const char *name, bool available, bool needed, cons
 	return r->fn(r->data, &c);
 }
 
-/* Somewhere to try it in. */
+/* Makes a directory for the trial. */
 static char *
 make_scratch(char dir[PATH_LEN_MAX + 1])
 {
@@ -189,7 +192,8 @@ count(void *data, const struct koda_found *found)
 	return 0;
 }
 
-/* A search of that slot, for the place itself: its program is there, confines itself, compiles and answers. */
+/* Runs searches in that slot, for the root itself: this shows that the search program exists,
+ * confines itself, compiles a pattern and answers. */
 static int
 tell_search(const struct report *r, struct koda_slot *slot)
 {
@@ -211,7 +215,7 @@ tell_search(const struct report *r, struct koda_slot *slot)
 	    "install koda-sandbox again: make install");
 }
 
-/* The real thing: a worker for an empty directory, confined, answering. */
+/* Tries a real worker for an empty directory: it has to be confined and answer. */
 static int
 tell_worker(const struct report *r, const char *helper_dir)
 {
@@ -250,7 +254,7 @@ tell_worker(const struct report *r, const char *helper_dir)
 	return stop;
 }
 
-/* What it says about itself: "bubblewrap 0.8.0"; "" if nothing within a second. */
+/* The version that it prints, such as "bubblewrap 0.8.0"; "" if it prints none within a second. */
 static void
 ask_version(const char *path, char *ret, size_t size)
 {
@@ -299,7 +303,7 @@ tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
 		return tell(r, "bubblewrap", strncmp(version, "bubblewrap ", 11) == 0, true, detail,
 		    remedy_install_bubblewrap(facts));
 	}
-	/* It is there, and not as it should be: the sentence has the command. */
+	/* bwrap exists but is set-user-id: the remedy is the command that corrects that. */
 	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(facts));
 	if (stat("/usr/bin/bwrap", &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) != 0)
 		snprintf(remedy, sizeof(remedy), "sudo chmod ug-s /usr/bin/bwrap");
@@ -333,7 +337,8 @@ seconds(void)
 	return (double)monotonic_ns() / (double)NS_PER_S;
 }
 
-/* Why the proxy is gone says more than what its client saw of that. */
+/* Keeps the last event: the reason why the proxy is gone is more useful than the error that its
+ * client got. */
 static void
 keep_event(void *data, enum koda_event_kind kind, const char *text)
 {
@@ -341,7 +346,8 @@ keep_event(void *data, enum koda_event_kind kind, const char *text)
 		snprintf(data, KODA_MESSAGE_MAX, "%s", text);
 }
 
-/* The directory was there for this one slot: the layers of its caches would stay. */
+/* The directory existed only for this one slot; without this, the layers of its caches would
+ * stay. */
 static void
 forget_root(const char *dir)
 {
@@ -359,7 +365,8 @@ struct caches_seen {
 	char detail[KODA_MESSAGE_MAX + 64];
 };
 
-/* Of the slot that was tried: what it said of caches, if they are not as they should be. */
+/* Fills *ret for the slot that was tried. said: what it reported about caches, if they do not work
+ * as they should. */
 static void
 look_at_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
 {
@@ -377,7 +384,7 @@ look_at_caches(const struct koda_slot *slot, const char *said, struct caches_see
 		    "a layer that commands write, above %zu of this user's", v->n_caches);
 }
 
-/* The real thing again: every namespace, the view, stage2, the worker in it, and a command. */
+/* Tries a real sandbox: every namespace, the view, stage2, the worker in it, and a command. */
 static int
 tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
     const struct remedy_facts *facts, struct caches_seen *ret_caches)
@@ -402,7 +409,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 		return tell(r, "sandbox", false, true, "cannot make a directory to try it in",
 		    "make /tmp, or the directory that TMPDIR names, writable");
 	options.root = dir;
-	options.mode = KODA_AUTO; /* the mode that accepts no less */
+	options.mode = KODA_AUTO; /* the mode that requires full confinement */
 	options.helper_dir = helper_dir;
 	options.event = keep_event;
 	options.data = event;
@@ -424,7 +431,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	koda_session_close(ses);
 	forget_root(dir);
 	rmdir(dir);
-	/* Making namespaces is allowed in many a container, mounting a new /proc in them is not. */
+	/* Many containers allow making namespaces, but not mounting a new /proc in them. */
 	remedy = "see the capabilities above";
 	if (err.code == KODA_INVALID)
 		remedy = REMEDY_VARIABLE;
@@ -439,7 +446,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	return tell(r, "sandbox", works, true, detail, remedy);
 }
 
-/* A server that nobody else knows. -1: there can be none. */
+/* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
 static int
 listen_somewhere(unsigned *ret_port)
 {
@@ -465,7 +472,8 @@ first_line(const struct koda_output *o)
 	return (int)(end != NULL ? (size_t)(end - o->head) : o->head_len);
 }
 
-/* Has a command of the slot got what the server says? *ret_refused: was it refused by a rule? */
+/* Runs a command in the slot that connects to the server. Returns true if it received the server's
+ * greeting. *ret_refused: was it refused by a rule? */
 static bool
 try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
     struct koda_error *err)
@@ -505,7 +513,8 @@ try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
 	return reached;
 }
 
-/* The whole way out, to a server of our own: one that a rule names is reached, one that none names is refused. */
+/* Tries the whole way out, to servers of this process: one that a rule names has to be reached, one
+ * that no rule names has to be refused. */
 static int
 tell_egress(const struct report *r, const char *helper_dir)
 {
@@ -568,7 +577,7 @@ tell_egress(const struct report *r, const char *helper_dir)
 		: "if all above is there, install koda-sandbox again: make install");
 }
 
-/* Who holds the limit of memory, and how high it is unless a policy says otherwise. */
+/* Reports what enforces the memory limit, and how high it is unless a policy sets another. */
 static int
 tell_memory(const struct report *r)
 {
@@ -581,7 +590,7 @@ tell_memory(const struct report *r)
 	return tell(r, "slot_memory", true, false, detail, "");
 }
 
-/* Slots work without, but slower: only what is low is worth a remedy. */
+/* Slots work without watches, but slower: only a low number needs a remedy. */
 static int
 tell_watches(const struct report *r)
 {

@@ -1,6 +1,7 @@
 /*
- * What this machine can do, found by trying, each time in a child process that is thrown away: a
- * feature that is there by its version number may be hidden by a container, a sysctl or a filter.
+ * What this machine can do, found by trying: a feature that the kernel version promises may be
+ * blocked by a container, a sysctl or a filter. What would change this process is tried in a child
+ * process that is thrown away.
  */
 #ifndef KODA_HOST_MACHINE_CAPS_H
 #define KODA_HOST_MACHINE_CAPS_H
@@ -15,14 +16,16 @@ struct caps {
 	bool memfd_seals;
 	bool proc;
 	bool seccomp_notify;
-	const char *namespace; /* the one that could not be made, NULL: all can */
+	/* The kind of namespace that could not be created; NULL: all can. */
+	const char *namespace;
 	int namespace_errnum;
 };
 
-/* By system calls without lasting effect on this process. */
+/* Uses only system calls without lasting effect on this process. */
 void caps_probe(struct caps *ret);
 
-/* The kernel sandbox does not start: what this machine lacks for it, and the one command that helps. */
+/* For when the kernel sandbox does not start. Writes to ret what this machine lacks for it, and the
+ * one command that helps. */
 void caps_sandbox_remedy(char *ret, size_t size);
 
 #endif

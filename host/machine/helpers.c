@@ -11,8 +11,8 @@
 
 #include "shared/base/cleanup.h"
 
-/* Of the shared library when this is in one, else of the program. dladdr tells argv[0] for the
- * program itself, which may be anything. */
+/* The directory of the shared library if this code is in one, else of the program. For the program
+ * itself dladdr() returns argv[0], which may be anything. */
 static int
 own_directory(char *ret, size_t size, struct koda_error *err)
 {
@@ -38,7 +38,7 @@ own_directory(char *ret, size_t size, struct koda_error *err)
 	return 0;
 }
 
-/* Whoever can write the helper is the sandbox. */
+/* A process that can write the helper controls the sandbox. */
 static int
 check_program(const char *path, struct koda_error *err)
 {
@@ -95,7 +95,7 @@ helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], stru
 int
 helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
 {
-	/* Never by PATH: a project's directory may stand first in it. */
+	/* Never found by PATH: a project's directory may be first in it. */
 	static const char *const places[] = { "/usr/bin/bwrap", "/bin/bwrap",
 		"/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap" };
 	struct stat st;
@@ -105,7 +105,8 @@ helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
 			continue;
 		if (check_program(places[i], err) < 0)
 			return -1;
-		/* With other rights than ours it could be made to do things that we could not. */
+		/* With other rights than the host's it could be made to do things that the host may
+		 * not. */
 		if ((st.st_mode & (S_ISUID | S_ISGID)) != 0)
 			return err_set(err, KODA_UNSUPPORTED, 0,
 			    "'%s' is set-user-id: user namespaces are what it is needed for here "

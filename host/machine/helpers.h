@@ -1,6 +1,7 @@
 /*
- * Where the helper programs are: beside the program or library that this code was loaded from, never
- * by PATH, which a project may lead. Found once, when a session opens, before the project is looked at.
+ * Where the helper programs are: beside the program or library that this code was loaded from,
+ * never found by PATH, which a project may control. They are searched for once, when a session
+ * opens, before the project is looked at.
  */
 #ifndef KODA_HOST_MACHINE_HELPERS_H
 #define KODA_HOST_MACHINE_HELPERS_H
@@ -9,13 +10,15 @@
 #include "shared/base/err.h"
 
 /*
- * dir NULL: <where we are>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/. Writes the
- * absolute path of the program; refuses one that others than its owner and root can replace.
+ * dir NULL: <directory of this code>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/.
+ * Writes the program's absolute path to ret. Returns 0, or -1 with *err set; refuses a program that
+ * is writable by everybody.
  */
 int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
     struct koda_error *err);
 
-/* bubblewrap, in one of the places that a system has it in. Not set-user-id. */
+/* Like helpers_find(), for bubblewrap in one of the system's directories. Refuses a set-user-id
+ * one. */
 int helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err);
 
 #endif

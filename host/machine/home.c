@@ -18,7 +18,7 @@ home_find(void)
 		    pw.pw_dir != NULL && pw.pw_dir[0] == '/')
 			home = pw.pw_dir;
 	}
-	/* Without one the places below it are still known by name at any depth. */
+	/* Without a home directory, the places in it are still protected by name, at any depth. */
 	real = home == NULL ? NULL : realpath(home, NULL);
 	return real != NULL ? real : strdup(home == NULL ? "" : home);
 }

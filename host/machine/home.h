@@ -1,9 +1,9 @@
-/* Where the user of this process is at home. */
+/* The home directory of this process's user. */
 #ifndef KODA_HOST_MACHINE_HOME_H
 #define KODA_HOST_MACHINE_HOME_H
 
-/* HOME, or what the user database says; canonical if it is there, "" if there is none. The caller's to free; NULL when
- * memory is short. */
+/* Returns HOME or, without it, the home directory in the user database; canonical if it exists, ""
+ * if there is none. The caller frees it. NULL when memory is short. */
 char *home_find(void);
 
 #endif

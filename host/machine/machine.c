@@ -12,7 +12,7 @@
 
 #include "shared/base/cleanup.h"
 
-#define GROUPS_SIZE 4096 /* of /proc/self/cgroup: a line for each hierarchy, a dozen at most */
+#define GROUPS_SIZE 4096 /* for /proc/self/cgroup: a line for each hierarchy, a dozen at most */
 
 static ssize_t
 read_file(const char *path, char *buf, size_t size)
@@ -50,8 +50,9 @@ machine_group_limit(const char *root, const char *group, const char *name)
 	}
 }
 
-/* The group of that hierarchy: "N:memory:/a/b" or "0::/a/b". In a container that is often not its name here, and then
- * the limit is in the root of what is mounted. */
+/* The group in that hierarchy, from "N:memory:/a/b" or "0::/a/b". In a container this is often not
+ * the group's path inside the container; then the limit is in the root of what is mounted. Modifies
+ * text. */
 static const char *
 find_group(char *text, const char *controller)
 {
@@ -80,7 +81,7 @@ find_memory(void)
 	struct sysinfo info = { 0 };
 	uint64_t least;
 
-	/* It fails for no reason that is known; then nothing is too much. */
+	/* sysinfo() has no known reason to fail; if it does, there is no limit. */
 	least = sysinfo(&info) < 0 ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
 	for (size_t i = 0; i < N_ELEMENTS(groups); i++) {
 		char text[GROUPS_SIZE];
@@ -95,7 +96,7 @@ find_memory(void)
 	return least;
 }
 
-/* Found once: it takes a dozen files, and each command asks. */
+/* Computed once, because it reads a dozen files and each command asks for it. */
 uint64_t
 machine_memory(void)
 {

@@ -1,17 +1,19 @@
-/* How much memory there is to share out. */
+/* How much memory the machine has to share out. */
 #ifndef KODA_HOST_MACHINE_MACHINE_H
 #define KODA_HOST_MACHINE_MACHINE_H
 
 #include <stdint.h>
 
-/* The machine's memory, or the limit of the cgroups that this process is in if that is smaller (a container): as it was when
- * this was asked first. */
+/* The machine's memory, or the limit of this process's cgroups if that is smaller (a container).
+ * The value of the first call is kept. */
 uint64_t machine_memory(void);
 
-/* What all commands of a slot may use together unless a policy says otherwise: three quarters. */
+/* How much memory all commands of a slot together may use unless a policy sets a limit: three
+ * quarters of it. */
 uint64_t machine_memory_default(void);
 
-/* The smallest limit on the way from `group` ("/a/b") up to `root`, in the files called `name`; UINT64_MAX: none. */
+/* The smallest limit in the files called `name`, from `group` ("/a/b") up to `root`; UINT64_MAX:
+ * none. */
 uint64_t machine_group_limit(const char *root, const char *group, const char *name);
 
 #endif

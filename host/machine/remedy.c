@@ -10,7 +10,7 @@
 #include "shared/base/cleanup.h"
 
 static const struct {
-	const char *names; /* of os-release */
+	const char *names; /* as in os-release */
 	const char *install;
 } distributions[] = {
 	{ " debian ubuntu ", "sudo apt install bubblewrap" },
@@ -20,7 +20,7 @@ static const struct {
 	{ " alpine ", "sudo apk add bubblewrap" },
 };
 
-/* Is one of the words of a a word of b? Both have blanks around each word. */
+/* Do a and b have a word in common? Both have blanks around each word. */
 static bool
 share_a_word(const char *a, const char *b)
 {
@@ -86,7 +86,7 @@ remedy_namespaces(const struct remedy_facts *facts, int errnum, const char **ret
 	return "look for the refusal in dmesg";
 }
 
-/* The value of NAME=value or NAME="value" as words with blanks around each, appended. */
+/* Appends the value of NAME=value or NAME="value" to ret, as words with blanks around each. */
 static void
 append_words(const char *line, char *ret, unsigned size)
 {
@@ -115,7 +115,7 @@ remedy_parse_os_release(const char *text, char *ret, unsigned size)
 	}
 }
 
-/* The beginning of a small file; "" when there is none. */
+/* Reads the beginning of a small file; "" if it cannot be read. */
 static void
 read_text(const char *path, char *ret, size_t size)
 {

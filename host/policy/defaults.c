@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
-/* Package registries by wildcard: each has several hosts below its name, and they come and go. Two answer under the name
- * itself as well. Git speaks SSH with its host, too: what goes through there nobody can look into (SECURITY.md). */
+/* Package registries by wildcard: each has several hosts below its name, which change. Two also
+ * answer under the name itself. git also uses SSH with its host: what passes there cannot be
+ * inspected (SECURITY.md). */
 const struct default_domain default_domains[] = {
 	{ "github.com", false },
 	{ "github.com:22", false },
@@ -24,7 +25,8 @@ const char *const default_koda[] = { ".koda/agents", ".koda/skills", NULL };
 
 /* clang-format off */
 const struct default_place default_protected[] = {
-	/* Version control. The first two stand for the repository of the root; git's others are found by their shape. */
+	/* Version control. The first two are for the repository of the root; git's other files are
+	 * found by their shape. */
 	{ DEFAULT_PROJECT, ".git/hooks", "git runs the programs in it" },
 	{ DEFAULT_PROJECT, ".git/config", "git runs the programs that it names" },
 	{ DEFAULT_PROJECT, ".hg/hgrc", "Mercurial, and prompts that ask it, run its hooks" },
@@ -90,7 +92,8 @@ const struct default_place default_protected[] = {
 	{ DEFAULT_HOME,    ".tigrc", "tig runs the commands that it names" },
 	{ DEFAULT_HOME,    ".config/tig", "tig runs the commands that it names" },
 	{ DEFAULT_HOME,    ".config/lazygit", "lazygit runs the pagers and commands that it names" },
-	/* Agents: servers that they start, hooks that they run, what they may do without asking. */
+	/* Agents: servers that they start, hooks that they run, what they may do without
+	 * approval. */
 	{ DEFAULT_BOTH,    ".mcp.json", "agents start the servers that it names" },
 	{ DEFAULT_BOTH,    ".claude", "an agent obeys its settings, hooks and servers" },
 	{ DEFAULT_BOTH,    ".codex", "an agent obeys its settings, hooks and servers" },
@@ -194,7 +197,8 @@ const struct default_place default_protected[] = {
 	{ DEFAULT_HOME,    ".local/share/JetBrains", "the editor runs the extensions in it" },
 	{ DEFAULT_HOME,    ".config/zed", "the editor runs the programs that it names" },
 	{ DEFAULT_HOME,    ".config/helix", "the editor runs the programs that it names" },
-	/* What a shell, or a tool that a shell asks, obeys when it enters a directory or starts a program there. */
+	/* What a shell, or a tool that the shell runs, obeys when it enters a directory or starts a
+	 * program there. */
 	{ DEFAULT_BOTH,    ".envrc", "direnv runs it" },
 	{ DEFAULT_PROJECT, ".shadowenv.d", "shadowenv runs it" },
 	{ DEFAULT_HOME,    ".direnvrc", "direnv runs it" },
@@ -219,7 +223,7 @@ const struct default_place default_protected[] = {
 	{ DEFAULT_PROJECT, ".prototools", "proto's shims set the environment from it, and run its plugins" },
 	{ DEFAULT_PROJECT, ".rbenv-vars", "rbenv's shims set the environment of every ruby from it" },
 	{ DEFAULT_PROJECT, ".nodenv-vars", "nodenv's shims set the environment of every node from it" },
-	/* Package managers: settings that each call of them obeys, whatever it is asked to do. */
+	/* Package managers: settings that every call obeys, whatever it is asked to do. */
 	{ DEFAULT_PROJECT, ".npmrc", "npm and pnpm run the programs that it names, and send tokens to the registry that it names" },
 	{ DEFAULT_PROJECT, ".yarnrc", "yarn runs the program and the plugins that it names" },
 	{ DEFAULT_PROJECT, ".yarnrc.yml", "yarn runs the program and the plugins that it names" },
@@ -378,7 +382,7 @@ const struct default_place default_protected[] = {
 	{ DEFAULT_HOME,    ".sbuildrc", "packaging tools run it" },
 	{ DEFAULT_HOME,    ".curlrc", "every download obeys it" },
 	{ DEFAULT_HOME,    ".wgetrc", "every download obeys it" },
-	/* What the session starts. */
+	/* What the desktop session starts. */
 	{ DEFAULT_HOME,    ".config/autostart", "it is run at login" },
 	{ DEFAULT_HOME,    ".config/systemd", "it is run at login" },
 	{ DEFAULT_HOME,    ".local/share/systemd", "it is run at login" },
@@ -495,7 +499,7 @@ const struct default_place default_protected[] = {
 	{ DEFAULT_HOME,    ".ipython/profile_default", "Python runs it when it starts" },
 	{ DEFAULT_HOME,    ".ripgreprc", "ripgrep runs the program that it may name on every file" },
 	{ DEFAULT_HOME,    ".config/ripgrep", "ripgrep runs the program that it may name on every file" },
-	/* Within the caches: what runs on the host without a build being asked for. */
+	/* Inside the caches: what runs on the host although no build was requested. */
 	{ DEFAULT_HOME,    ".cache/pre-commit", "git's installed hooks run the programs in it" },
 	{ DEFAULT_HOME,    ".cache/gitstatus", "a shell runs it when it starts" },
 	{ DEFAULT_HOME,    ".cache/zsh", "a shell runs it when it starts" },

@@ -12,7 +12,7 @@
 #include "shared/rules/domain.h"
 #include "shared/rules/names.h"
 
-#define LINKS_MAX 40 /* as the kernel's: more in one path are taken for a cycle */
+#define LINKS_MAX 40 /* as in the kernel: more links in one path are taken for a cycle */
 
 struct koda_policy {
 	struct policy p;
@@ -285,7 +285,8 @@ koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain, cons
 
 /* ---- freezing ---- */
 
-/* Textually: no empty, '.' or '..' component. Links are somebody else's. */
+/* Removes empty, '.' and '..' components from the text of the path. Links are resolved
+ * elsewhere. */
 static void
 clean_text(const char *path, char *ret)
 {
@@ -323,9 +324,10 @@ path_refuse(struct koda_error *err, enum koda_code code, int errnum, const char 
 }
 
 /*
- * Where the path leads now, with the components that are missing behind it. Component by component
- * and with links followed by hand, because realpath() gives up at the first that is missing, a
- * dangling link's target among them. known: canonical, of the rule before: it is not looked at again.
+ * Where the path leads now, followed by the components that do not exist. Goes component by
+ * component and follows links itself, because realpath() stops at the first component that does not
+ * exist, for example a dangling link's target. known: canonical path of the rule before, which is
+ * not checked again.
  */
 static int
 canonicalise(const char *path, char known[PATH_MAX], char ret[PATH_MAX], struct koda_error *err)
@@ -334,7 +336,9 @@ canonicalise(const char *path, char known[PATH_MAX], char ret[PATH_MAX], struct 
 	const char *rest = todo;
 	bool missing = false;
 	unsigned links = 0;
-	size_t n = 0, there = 0; /* of ret, which has no slash at its end; of what is there of it */
+	/* n: length of ret, which never ends in a slash; there: length of the part of it that
+	 * exists. */
+	size_t n = 0, there = 0;
 
 	strcpy(todo, path);
 	ret[0] = '\0';
@@ -413,8 +417,8 @@ freeze_paths(const struct policy_list *from, enum koda_list which, struct policy
 		struct koda_error why = { 0 };
 		bool leads = canonicalise(from->v[i], known, canonical, &why) == 0;
 
-		/* Where we may not look, or where nobody gets, nothing is changed through that name: it holds
-		 * as it is written. Reading is denied in full or not at all. */
+		/* A path that the host may not look at, or that leads in a cycle, cannot be used to
+		 * change anything: it holds as written. Reading is denied in full or not at all. */
 		if (!leads &&
 		    (which != KODA_DENY_WRITE_WITHIN_ALLOW ||
 			(why.errnum != EACCES && why.errnum != ELOOP))) {
@@ -422,7 +426,8 @@ freeze_paths(const struct policy_list *from, enum koda_list which, struct policy
 				*err = why;
 			return -1;
 		}
-		/* A deny of what is a link now stays one when it is something else later. */
+		/* A denial of what is a link now also holds for the name itself, in case it is
+		 * something else later. */
 		clean_text(from->v[i], written);
 		if (denies && policy_list_add(ret, written, err) < 0)
 			return -1;
@@ -448,7 +453,7 @@ list_swap(struct policy *p, enum koda_list which, struct koda_error *err)
 	return 0;
 }
 
-/* Of what the host opens or connects to itself. */
+/* Makes canonical what the host itself opens or connects to. */
 static int
 freeze_place(char **path, struct koda_error *err)
 {
@@ -477,7 +482,7 @@ freeze_mitm(struct policy *p, struct koda_error *err)
 	return 0;
 }
 
-/* Check, pack and mark. The rules are canonical already. */
+/* Checks, packs and marks the policy as frozen. The rules are already canonical. */
 static int
 seal(struct koda_policy *policy, struct koda_error *err)
 {
@@ -505,7 +510,7 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 	    list_swap(&policy->p, KODA_ALLOW_WRITE, err) < 0 ||
 	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 ||
 	    freeze_mitm(&policy->p, err) < 0 || seal(policy, err) < 0) {
-		policy_done(&policy->p); /* as it was: the caller may mend it */
+		policy_done(&policy->p); /* restore it: the caller may correct it and try again */
 		policy->p = old;
 		return -1;
 	}
@@ -530,7 +535,7 @@ koda_policy_compose(const struct koda_policy *parent, const struct koda_policy *
 	return take_ptr(&policy);
 }
 
-/* ---- looking at one ---- */
+/* ---- reading a policy ---- */
 
 bool
 koda_policy_equal(const struct koda_policy *a, const struct koda_policy *b)
@@ -546,7 +551,7 @@ koda_policy_visit(const struct koda_policy *policy, koda_policy_visit_fn *fn, vo
 
 struct printer {
 	FILE *to;
-	char field[96]; /* of the line that is open, "" if none is */
+	char field[96]; /* the field whose line is open, "" if none is */
 };
 
 static int

@@ -9,9 +9,9 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-#define NPMRC_MAX 65536 /* a page of settings; what is longer is none */
+#define NPMRC_MAX 65536 /* far more than a page of settings; the rest of the file is ignored */
 
-/* What is no path that a rule could have is no place for programs either. */
+/* A path that cannot be in a rule is ignored: it cannot be a place for programs either. */
 static int
 add(struct policy_list *list, const char *dir, const char *name, struct koda_error *err)
 {
@@ -64,7 +64,7 @@ add_prefix(struct policy_list *list, const char *home, const char *prefix, struc
 						  : add(list, prefix, "/lib/node_modules", err);
 }
 
-/* The value of a line `prefix = value`, or NULL; in place. */
+/* Returns the value of a line `prefix = value`, or NULL. Modifies the line. */
 static char *
 prefix_of(char *line)
 {

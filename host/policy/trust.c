@@ -15,8 +15,8 @@
 
 struct dials {
 	enum koda_trust trust;
-	bool writes;  /* the root may be written */
-	bool network; /* the developer's domains may be reached */
+	bool writes;  /* the root is writable */
+	bool network; /* the developer's domains are reachable */
 	uint8_t depth;
 };
 
@@ -27,7 +27,8 @@ static const struct dials modes[] = {
 	[KODA_AUTO] = { KODA_TRUST_AUTO,    true,  true,  10 },
 };
 
-/* The same in every mode, and three quarters of the memory. Processor time: a compiler's is not foreseeable. */
+/* The same in every mode; in addition, memory is limited to three quarters. No limit on processor
+ * time: what a compiler needs cannot be foreseen. */
 static const struct {
 	enum koda_limit limit;
 	uint64_t value;
@@ -52,7 +53,7 @@ add_below(struct policy_list *list, const char *dir, const char *name, struct ko
 	return policy_path_check(path, err) < 0 ? -1 : policy_list_add(list, path, err);
 }
 
-/* Can anything below home/name be writable at all? By the root's rule, or as a cache. */
+/* Can anything below home/name be writable at all, by the root's rule or as a cache? */
 static bool
 is_reached(const char *home, const char *name, const char *root)
 {
@@ -63,7 +64,7 @@ is_reached(const char *home, const char *name, const char *root)
 	    path_is_inside(path, root) || path_is_inside(root, path);
 }
 
-/* Where the user has put a part of what is usually below home. */
+/* Adds the place where the user has moved a part of what is usually below home. */
 static int
 add_moved(struct policy_list *list, const char *root, const char *name, struct koda_error *err)
 {
@@ -98,8 +99,9 @@ add_moved(struct policy_list *list, const char *root, const char *name, struct k
 	return 0;
 }
 
-/* A start-up file of the user's that is a link into the project, as those who keep them in a repository have it. Programs
- * that are links into it are the project's code: who types their names asks for it. */
+/* Adds the user's start-up files that are links into the project, for users who keep such files in
+ * a repository. Programs that are links into the project are its code: a user who types their names
+ * asks for it. */
 static int
 add_linked(struct policy_list *list, const char *root, const char *home,
     const struct default_place *d, struct koda_error *err)
@@ -110,14 +112,15 @@ add_linked(struct policy_list *list, const char *root, const char *home,
 		path = NULL;
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 	}
-	/* Below the root the worker follows them itself. */
+	/* Below the root the worker follows the links itself. */
 	return home_links_add(list, path,
 	    (d->where & DEFAULT_PROGRAMS) == 0 && !path_is_inside(path, root), root, err);
 }
 
 /*
- * A row of the project holds at any depth, too. Not so where the root itself is in such a place: the user has named it,
- * and nothing in it could be written. git's own are built in (shared/rules/access), which judges them by what is in them.
+ * Makes a row for the project hold at any depth too. Not if the root itself is in such a place: the
+ * user has named it, and nothing in it could be written. Rules on git are built in
+ * (shared/rules/access), which judges git directories by their contents.
  */
 static int
 add_name(struct policy *p, const char *root, const char *name, struct koda_error *err)
@@ -138,7 +141,7 @@ add_name(struct policy *p, const char *root, const char *name, struct koda_error
 	    : policy_list_add(&p->list[KODA_DENY_WRITE_NAMES], folded, err);
 }
 
-/* What is not reached is left out: each rule is packed, checked and compared with every path. */
+/* Leaves out what cannot be reached: each rule is packed, checked and compared with every path. */
 static int
 add_protected(struct policy *p, const char *root, const char *home, struct koda_error *err)
 {
@@ -164,8 +167,9 @@ add_protected(struct policy *p, const char *root, const char *home, struct koda_
 	return 0;
 }
 
-/* What the host finds programs in is not a cache, wherever it is. In the root of a project it is what the project's tools
- * are made of; if that is the home directory, or has it in it, it is the user's. */
+/* A directory in which the host finds programs is never a cache, wherever it is. In the root of a
+ * project, such a directory holds the project's tools; if the root is the home directory or
+ * contains it, the directory is the user's. */
 static int
 add_programs(struct policy_list *list, const char *root, const char *home, struct koda_error *err)
 {

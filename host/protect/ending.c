@@ -30,7 +30,8 @@ any_runs(const struct sandbox *sb)
 	return c != NULL || sb->n_given_up > 0;
 }
 
-/* Until stage2 says that nothing of them is left; if it does not, all of the sandbox ends. */
+/* Waits until stage2 reports that nothing of the commands is left. If it does not, the whole
+ * sandbox is ended. */
 static void
 end_commands(struct sandbox *sb, const struct koda_error *why, uint64_t until)
 {
@@ -51,7 +52,7 @@ end_commands(struct sandbox *sb, const struct koda_error *why, uint64_t until)
 	sandbox_kill(sb, &stuck);
 }
 
-/* Those recorded after the first `seen`, as far as they were kept. */
+/* Reports the violations recorded after the first `seen`, as far as they were kept. */
 static void
 tell_since(struct koda_session *ses, const struct violations *all, uint64_t seen)
 {

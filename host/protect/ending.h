@@ -1,7 +1,7 @@
 /*
- * The end of a slot that has run commands: they are ended, all of them, and then what they left is compared a last time, before
- * anything of the slot goes away. A command could plant something in its last moment; what runs after it on the host
- * must not find that.
+ * The end of a slot that has run commands: all of its commands are ended, then what they left is
+ * compared a last time, before anything of the slot is removed. A command could plant something in
+ * its last moment, and what runs on the host afterwards must not find that.
  */
 #ifndef KODA_HOST_PROTECT_ENDING_H
 #define KODA_HOST_PROTECT_ENDING_H
@@ -9,16 +9,19 @@
 #include "host/slot/slot.h"
 
 /*
- * All of it: ending the commands, the last comparison, all slots of a session that closes. Whoever stops a service gives it
- * about ten seconds before it uses force, and SIGKILL would leave no comparison at all. One that has watches takes
- * milliseconds; a walk of a million names, which the kernel has no watches for, takes two seconds.
+ * Time limit for everything: ending the commands and the last comparison, for all slots of a
+ * session that closes. A service manager gives a service about ten seconds before it uses force,
+ * and SIGKILL would leave no comparison at all. A comparison with watches takes milliseconds;
+ * walking a million names, without watches from the kernel, takes two seconds.
  */
 #define ENDING_MS 9000
 
 /*
- * Once a slot; the second time does nothing. Waits. quietly: what the last comparison finds is among the slot's
- * violations; else it is told by an event too, because nobody can ask for them any more. -1: it was not finished in
- * time, or could not be done; the next session has to, and that was said.
+ * Ends the slot's commands and compares a last time. Waits. Only the first call for a slot does
+ * anything. What the comparison finds is recorded as violations of the slot; unless `quietly`, it
+ * is also reported by events, because the violations can no longer be queried. Returns 0, or -1 if
+ * the comparison did not finish in time or failed: an event reports that, and the next session has
+ * to do it.
  */
 int ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err);
 

@@ -1,5 +1,5 @@
-/* Asks the worker which files it protects although the policy does not name them, for a child agent's policy
- * (koda_slot_add_guards). */
+/* Asks the worker which files it protects although the policy does not name them, for a child
+ * agent's policy (koda_slot_add_guards). */
 #include <stdlib.h>
 #include <string.h>
 

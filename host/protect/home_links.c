@@ -17,7 +17,8 @@
 /* Links and missing names on the way to one place. */
 #define STEPS_MAX 40
 
-/* Does the existing part of a path contain no link? One system call, where realpath() takes one for each component. */
+/* Returns true if the existing part of a path contains no link. One system call, where realpath()
+ * takes one for each component. */
 static bool
 is_plain(const char *path, bool *ret_there)
 {
@@ -27,7 +28,8 @@ is_plain(const char *path, bool *ret_there)
 	return fd >= 0 || !*ret_there;
 }
 
-/* The target of a path, which need not exist; the caller frees it. NULL: it leads nowhere, or no memory. */
+/* Returns the target of a path, which need not exist, for the caller to free. NULL if it leads
+ * nowhere, or without memory. */
 static char *
 led_to(const char *path, unsigned steps)
 {

@@ -21,8 +21,9 @@
 #include "shared/rules/names.h"
 #include "shared/rules/policy.h"
 
-/* A file: the magic bytes, a frame (its length in four bytes, then the bytes) with the Journal, a sum of all that; then frames
- * with a JournalRecord each. A name that begins with a dot is not finished yet: no command has run. */
+/* The format of a file: the magic bytes, a frame (its length in four bytes, then the bytes) with
+ * the Journal, a checksum of all that, then frames with one JournalRecord each. A name that begins
+ * with a dot is incomplete: no command has run yet. */
 #define MAGIC             "kodaJ1\n"
 #define MAGIC_LEN         7
 #define HEADER            4
@@ -30,14 +31,15 @@
 #define BYTES_MAX         (32u << 20) /* as many places as a slot has, with long paths */
 #define RECORD_MAX        (16u << 10)
 #define NEW_PREFIX        ".new-"
-#define BUSY              ".finishing" /* behind the name: a host is just finishing it */
+#define BUSY              ".finishing" /* suffix of the name while a host finishes it */
 #define HASH_BYTES        8
 #define PROCESSES_MAX     16   /* of one journal: the last ones */
-#define UNWRITTEN_SECONDS 60   /* to write one takes a millisecond */
-#define FILES_MAX         4096 /* that are looked at: nobody had so many sessions killed */
+#define UNWRITTEN_SECONDS 60   /* writing one takes a millisecond */
+#define FILES_MAX         4096 /* read at most; more sessions were never killed */
 
-/* For the processes of a host that was killed: the kernel ends them at once, a busy machine in a second. And for another host
- * that finishes the same, by walking a large project. */
+/* Time for the processes of a killed host to end: the kernel ends them at once, or within a second
+ * on a busy machine. Also for another host that finishes the same journal, by walking a large
+ * project. */
 #define WAIT_MS      10000
 #define WAIT_TICK_MS 5
 
@@ -115,7 +117,7 @@ write_journal(int fd, const Koda__Journal *msg)
 	return write_all(fd, buf, all + SUM_BYTES);
 }
 
-/* Made under another name, locked, and renamed when it is whole. */
+/* Makes the file under another name, locks it, and renames it when it is complete. */
 static int
 make_file(struct journal *j, const Koda__Journal *msg, const char *root, const char *dir,
     struct koda_error *err)
@@ -180,7 +182,7 @@ fill_directories(const char *const *dirs, size_t n, Koda__Journal *msg,
 	return msg->n_directory > 0 ? 0 : -1;
 }
 
-/* One file, of these directories. */
+/* Writes one file for these directories. */
 static int
 begin_one(struct journal *j, const struct journal_input *in, const char *const *dirs, size_t n,
     bool looked_through, struct koda_error *err)
@@ -207,7 +209,7 @@ begin_one(struct journal *j, const struct journal_input *in, const char *const *
 	msg.n_name = names->n;
 	msg.place = place;
 	if (fill_directories(dirs, n, &msg, list) < 0)
-		return 0; /* nothing that could be planted in */
+		return 0; /* no directory in which something could be planted */
 	fill_texts(rules, rule);
 	fill_texts(names, name);
 	for (size_t i = 0; i < in->n_places; i++)
@@ -245,7 +247,7 @@ append(struct journal *j, const struct journal_file *f, const Koda__JournalRecor
 	}
 	put_length(frame, len);
 	koda__journal_record__pack(record, frame + HEADER);
-	/* What is not there was planted: to have too little of it is the safe side. */
+	/* A missing place counts as planted: a short journal is on the safe side. */
 	if (write_all(f->fd, frame, HEADER + len) < 0)
 		j->failed = true;
 }
@@ -267,7 +269,7 @@ journal_add(struct journal *j, const Koda__Place *place)
 		append(j, to, &record);
 }
 
-/* A number that the kernel tells of a process, by its place in proc(5); 0: it is not there. */
+/* Returns a numeric field of /proc/PID/stat, counted as in proc(5); 0 if the process is gone. */
 static uint64_t
 stat_of(pid_t pid, int wanted)
 {
@@ -281,14 +283,14 @@ stat_of(pid_t pid, int wanted)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	/* Behind its name, which may have anything in it. */
+	/* The fields start after the process name, which may contain anything. */
 	p = strrchr(text, ')');
 	for (int field = 2; p != NULL && field < wanted; field++)
 		p = strchr(p + 1, ' ');
 	return p != NULL ? strtoull(p, NULL, 10) : 0;
 }
 
-/* In ticks since the machine began. */
+/* Returns the start time in clock ticks since boot. */
 static uint64_t
 start_of(pid_t pid)
 {
@@ -326,7 +328,7 @@ journal_end(struct journal *j, bool compared)
 	*j = (struct journal)JOURNAL_NONE;
 }
 
-/* ---- those of others ---- */
+/* ---- journals of other sessions ---- */
 
 struct process {
 	uint64_t pid, start;
@@ -349,7 +351,8 @@ loaded_done(struct loaded *l)
 	free(l->more);
 }
 
-/* 0: gone. Bounded, all of them together. */
+/* Waits for the process to end, at most *left_ms, which all processes share, and reduces it.
+ * Returns 0 if it is gone, -1 if not. */
 static int
 wait_for_process(const struct process *r, int *left_ms)
 {
@@ -360,7 +363,7 @@ wait_for_process(const struct process *r, int *left_ms)
 	if (r->pid > INT32_MAX || start_of((pid_t)r->pid) != r->start)
 		return 0;
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)r->pid, 0);
-	/* Looked at again when it is held. */
+	/* Checked again now that the pidfd holds the process. */
 	if (pidfd < 0 || start_of((pid_t)r->pid) != r->start)
 		return 0;
 	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
@@ -388,7 +391,8 @@ keep_place(struct loaded *l, Koda__JournalRecord *r)
 	return 0;
 }
 
-/* A slot has one of them at a time, and a new one only after the death of the last. */
+/* A slot has one init at a time, and a new one only after the last has ended, so these waits rarely
+ * add up. */
 static int
 wait_for_processes(const struct loaded *l)
 {
@@ -399,7 +403,7 @@ wait_for_processes(const struct loaded *l)
 	return r;
 }
 
-/* What comes behind: up to what makes no sense, which was cut off. */
+/* Reads the records after the journal, up to the first invalid one: the file was cut off there. */
 static int
 load_records(const uint8_t *p, size_t left, struct loaded *ret)
 {
@@ -457,7 +461,7 @@ makes_sense(const Koda__Journal *j)
 	return good;
 }
 
-/* 0, with ret->journal NULL when it is damaged; -1: it cannot be finished now. */
+/* Returns 0, with ret->journal NULL if the file is damaged, or -1 if it cannot be finished now. */
 static int
 load(int fd, struct loaded *ret)
 {
@@ -501,7 +505,7 @@ is_busy(const char *name)
 	return len > k && strcmp(name + len - k, BUSY) == 0;
 }
 
-/* Does the name still lead to it? */
+/* Returns true if the name still leads to this file. */
 static bool
 has_it(int dir_fd, const char *name, int fd)
 {
@@ -525,9 +529,12 @@ lock(int fd, int kind, int wait_ms)
 }
 
 /*
- * A live host has an exclusive lock. Who looks has a shared one, so that no two who look take each other for a live host. Who
- * finishes gives it another name before he takes the exclusive lock: who finds that name waits.
- * 1: it is unfinished, *ret_fd has a shared lock, and name is what it is called now. 0: it is not. -1: it took too long.
+ * A live host holds an exclusive lock. A reader takes a shared lock, so that two readers do not
+ * mistake each other for a live host. A host that finishes a journal renames it before it takes the
+ * exclusive lock; a host that finds the new name waits.
+ *
+ * Returns 1 if the journal is unfinished: *ret_fd has a shared lock, and `name` is its current
+ * name. 0 if it is not. -1 if it took too long.
  */
 static int
 open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
@@ -543,13 +550,14 @@ open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
 		if (is_busy(name))
 			return fd < 0 ? 0 : -1;
 		if (fd >= 0 && has_it(dir_fd, name, fd))
-			return 0; /* its host lives */
+			return 0; /* its host is alive */
 		strncat(name, BUSY, size - strlen(name) - 1);
 	}
 	return 0;
 }
 
-/* For us alone. 1; 0: another host has finished it; -1: that took too long. */
+/* Takes the journal for this host alone. Returns 1, 0 if another host has finished it, -1 if that
+ * took too long. */
 static int
 seize(int dir_fd, char *name, size_t size, int fd)
 {
@@ -557,7 +565,7 @@ seize(int dir_fd, char *name, size_t size, int fd)
 
 	if (!is_busy(name)) {
 		snprintf(busy, sizeof(busy), "%s%s", name, BUSY);
-		renameat(dir_fd, name, dir_fd, busy); /* or another one has */
+		renameat(dir_fd, name, dir_fd, busy); /* fails if another host has renamed it */
 		snprintf(name, size, "%s", busy);
 	}
 	if (!lock(fd, LOCK_EX, WAIT_MS))
@@ -565,7 +573,8 @@ seize(int dir_fd, char *name, size_t size, int fd)
 	return has_it(dir_fd, name, fd);
 }
 
-/* The host that began it was killed at once, or writes it just now: no command has run. */
+/* Removes an incomplete journal once it is old: its host was killed while writing it. A young one
+ * may still be being written. In both cases no command has run. */
 static void
 drop_unwritten(int dir_fd, const char *name)
 {
@@ -622,7 +631,8 @@ struct names {
 	size_t n;
 };
 
-/* All of them first: they change under our hands, and by them. -1 with errno. */
+/* Reads all names first, because other hosts and the visitor change the directory meanwhile.
+ * Returns 0, or -1 with errno. */
 static int
 read_names(int dir_fd, struct names *ret)
 {
@@ -673,7 +683,7 @@ visit_as_it_is(int dir_fd, const char *name,
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Under the other name the lock is that of a host that finishes it. */
+	/* Under the other name, the lock is held by a host that finishes the journal. */
 	found.live = flock(fd, LOCK_SH | LOCK_NB) < 0 && !is_busy(name);
 	if (load(fd, &l) < 0)
 		return;

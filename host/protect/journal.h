@@ -1,11 +1,13 @@
 /*
- * "A session was here and has not looked at what its commands left": on disk from before the first command until the last
- * comparison. So a host that was killed does not make what its command planted look like the user's own, neither to a session
- * of the same root nor to one of a directory above or below it, nor to one with other rules.
+ * Keeps a note on disk, from before the first command until the last comparison, that a session has
+ * not yet checked what its commands left. If a host is killed, what its command planted is then not
+ * mistaken for the user's own: not by a session of the same root, nor by one of a directory above
+ * or below it, nor by one with other rules.
  *
- * A journal is of directories, not of a policy: a file for each directory that is looked through, one for the caches. It has
- * all that is needed to finish the comparison as its session would have done (host/protect/recovery). A lock says that its host
- * lives; one without is unfinished. It lies where no command sees it, and is checked all the same.
+ * A journal describes directories, not a policy: there is one file for each scanned directory, and
+ * one for the caches. It has everything that is needed to finish the comparison as its session
+ * would have done (host/protect/recovery). A lock shows that its host is alive; a journal without a
+ * lock is unfinished. Commands cannot see journals, but they are validated all the same.
  */
 #ifndef KODA_HOST_PROTECT_JOURNAL_H
 #define KODA_HOST_PROTECT_JOURNAL_H
@@ -20,21 +22,21 @@
 
 struct policy;
 
-/* The directories in which commands of a policy may write are as many, and the caches are one more. */
+/* One per directory in which a policy lets commands write, and one for the caches. */
 #define JOURNAL_FILES_MAX 64
 
 struct journal_file {
 	char name[64];
-	int fd;    /* locked */
-	char *dir; /* NULL: of the caches */
+	int fd;    /* stays locked */
+	char *dir; /* NULL: the file for the caches */
 };
 
 struct journal {
-	int dir_fd; /* -1: there is none */
+	int dir_fd; /* -1: there is no journal */
 	struct journal_file file[JOURNAL_FILES_MAX];
 	size_t n;
-	bool
-	    failed; /* something could not be written: an unfinished one is worth nothing any more */
+	/* A write failed: no more places are added. */
+	bool failed;
 };
 
 #define JOURNAL_NONE                                                                               \
@@ -45,7 +47,7 @@ struct journal {
 struct journal_input {
 	const char *root;
 	const struct policy *policy;
-	const char *const *dir; /* looked through */
+	const char *const *dir; /* scanned directories */
 	size_t n_dirs;
 	const char *const *cache;
 	size_t n_caches;
@@ -53,22 +55,25 @@ struct journal_input {
 	size_t n_places;
 };
 
-/* Write all of it, before the first command. dir_fd is consumed. -1 with *err set: nothing is written. */
+/* Write the complete journal before the first command. Consumes dir_fd. Returns 0, or -1 with *err
+ * set if nothing is written. */
 int journal_begin(struct journal *j, int dir_fd, const struct journal_input *in,
     struct koda_error *err);
-/* What is known from now on; and a process that has to be gone before anything can be finished. */
+/* Add a place that is known from now on, or a process that must be gone before another host may
+ * finish the journal. */
 void journal_add(struct journal *j, const Koda__Place *place);
 void journal_process(struct journal *j, pid_t pid);
-pid_t journal_parent_of(pid_t pid); /* 0: nobody knows */
-/* compared: nothing that a command left is unseen. Else it stays. */
+pid_t journal_parent_of(pid_t pid); /* 0: unknown */
+/* Close the journal. compared: nothing that a command left is unseen, so the files are removed.
+ * Otherwise they stay. */
 void journal_end(struct journal *j, bool compared);
 
-/* ---- those of others ---- */
+/* ---- journals of other sessions ---- */
 
-/* One that is unfinished. */
+/* A journal that is not finished. */
 struct journal_found {
 	const char *name;
-	bool live; /* its host has the lock */
+	bool live; /* its host holds the lock */
 	time_t written;
 	Koda__Journal *journal; /* NULL: it is damaged */
 	Koda__Place **more;
@@ -76,9 +81,11 @@ struct journal_found {
 };
 
 /*
- * Those that no live host holds. wanted: is this one to be finished? Then the processes of its host are waited for, and another host
- * that finishes it just now, and finish is called with it, locked: 1: it is finished and goes away, 0: it stays, -1: give up.
- * *ret_left: one that is wanted took too long, and was left alone.
+ * Visits the journals that no live host holds. wanted() decides whether one is to be finished. If
+ * so, journal_visit() waits for the processes of its host, and for another host that is finishing
+ * it, and then calls finish() with the journal locked (a damaged one only shared). finish() returns
+ * 1 if the journal is finished and goes away, 0 if it stays, -1 to give up. *ret_left: a wanted
+ * journal took too long and was left alone.
  */
 struct journal_visitor {
 	bool (*wanted)(void *data, const struct journal_found *found);
@@ -88,11 +95,12 @@ struct journal_visitor {
 int journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left,
     struct koda_error *err);
 
-/* All that are not finished, as they are just now, whether their hosts live or not. */
+/* Calls fn for every unfinished journal in its current state, whether its host is alive or not. */
 void journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found),
     void *data);
 
-/* Is the name of a damaged one that of a journal of this root, or of a directory that it is in? */
+/* Returns true if the name of a damaged journal is that of a journal of this root, or of a
+ * directory above it. */
 bool journal_is_of(const char *name, const char *root);
 
 #endif

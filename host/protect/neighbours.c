@@ -16,7 +16,7 @@ struct look {
 	bool *planted;
 };
 
-/* Is b below a, or the same? */
+/* Returns true if b is below a or, with or_same, equal to it. */
 static bool
 holds(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b, bool or_same)
 {
@@ -33,8 +33,8 @@ ends_with(const ProtobufCBinaryData *path, const char *end)
 	return path->len >= len && memcmp(path->data + path->len - len, end, len) == 0;
 }
 
-/* Is it in a git directory, or .koda, that the same look has found? What only some configuration names is not: of that a
- * neighbour with another root need not know. */
+/* Returns true if the place is in a git directory or .koda that the same scan has found. What only
+ * a configuration names does not count: a neighbour with another root need not know it. */
 static bool
 is_built_in(const struct look *l, const Koda__Place *place)
 {
@@ -47,7 +47,7 @@ is_built_in(const struct look *l, const Koda__Place *place)
 	return false;
 }
 
-/* Another directory that has its name meanwhile is not the neighbour's. */
+/* If the path now belongs to another directory, that one is not the neighbour's. */
 static bool
 is_there(const Koda__JournalDirectory *d)
 {
@@ -58,8 +58,9 @@ is_there(const Koda__JournalDirectory *d)
 	    st.st_dev == d->dev && st.st_ino == d->ino;
 }
 
-/* A live host takes away what its policy protects by name, and knows what came with a directory that its command made. One that was
- * killed does not, and everything is planted. */
+/* Returns true if the neighbour's policy protects the place by name. A live host takes such places
+ * away itself, and knows which came with a directory that its command made. A killed host does
+ * neither, so all of them count as planted. */
 static bool
 names_it(const Koda__Journal *j, const Koda__Place *place)
 {

@@ -1,6 +1,7 @@
 /*
- * Slots of other sessions that live, or that a host which was killed a moment ago has left: what their commands are just planting is not taken for something that was there before.
- * Their journals tell what was.
+ * Finds what commands of other sessions are planting right now, so that a new session does not take
+ * it for something that existed before. The other sessions (neighbours) are alive, or their host
+ * was killed a moment ago; their journals say what existed.
  */
 #ifndef KODA_HOST_PROTECT_NEIGHBOURS_H
 #define KODA_HOST_PROTECT_NEIGHBOURS_H
@@ -12,8 +13,9 @@
 #include "proto/worker.pb-c.h"
 
 /*
- * Of the places that a first look has found, planted[i] says of each whether it came after a neighbour had begun: it is in
- * one of the neighbour's directories, of a kind that the neighbour protects too, and the neighbour does not know it. Returns how many.
+ * Sets planted[i] for each place of a first scan that appeared after a neighbour had begun: it is
+ * inside one of the neighbour's directories, of a kind that the neighbour protects too, and unknown
+ * to the neighbour. Returns how many.
  */
 size_t neighbours_planted(const struct state *state, Koda__Place *const *place, size_t n,
     bool *planted);

@@ -10,7 +10,7 @@ planted_done(struct planted *p)
 	*p = (struct planted){ 0 };
 }
 
-/* FNV-1a. Whoever finds two paths of one sum ends his own command. */
+/* FNV-1a. A command that finds two paths with the same checksum only ends itself. */
 static uint64_t
 sum_of(const char *path)
 {
@@ -38,7 +38,7 @@ planted_add(struct planted *p, const char *path)
 		const size_t more = p->size == 0 ? 16 : 2 * p->size;
 		uint64_t *grown = realloc(p->path, more * sizeof(*grown));
 
-		/* Not to know it is no reason to let it go on. */
+		/* Without memory the path cannot be remembered, so the command ends. */
 		if (grown == NULL)
 			return p->over = true;
 		p->path = grown;

@@ -1,6 +1,7 @@
 /*
- * How much one command has planted: what it lets be taken away a second time at the same path, or too much of it, ends
- * it. Pure: which commands that concerns, and how they are ended, is the caller's.
+ * Counts what one command has planted. A command is ended when something of it is taken away a
+ * second time at the same path, or when it plants too much. Pure: the caller decides which commands
+ * that concerns, and ends them.
  */
 #ifndef KODA_HOST_PROTECT_PLANTED_H
 #define KODA_HOST_PROTECT_PLANTED_H
@@ -9,11 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of one command: a clone of a large project with settings of editors in each directory stays below, a loop does not. */
+/* Limit for one command. A clone of a large project with editor settings in each directory stays
+ * below it; a loop does not. */
 #define PLANTED_MAX 1000u
 
 struct planted {
-	uint64_t *path; /* sums of the paths at which something was taken away */
+	uint64_t *path; /* checksums of the paths at which something was taken away */
 	size_t n, size;
 	unsigned taken;
 	bool over;
@@ -21,10 +23,10 @@ struct planted {
 
 void planted_done(struct planted *p);
 
-/* Something was taken away at that path. True from the moment on when the command has to end. */
+/* Record that something was taken away at that path. Returns true once the command has to end. */
 bool planted_add(struct planted *p, const char *path);
 
-/* How many more may be kept in quarantine. */
+/* Returns how many more things may be kept in quarantine. */
 unsigned planted_left(const struct planted *p);
 
 #endif

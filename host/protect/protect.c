@@ -15,8 +15,10 @@
 #include "shared/base/clock.h"
 #include "shared/rules/names.h"
 
-#define SCAN_MS       120000       /* a home directory of a million names, cold */
-#define KNOWN_PAGE    (512u << 10) /* of what is told to a successor at once: half a frame */
+/* Enough for a home directory of a million names, cold. */
+#define SCAN_MS 120000
+/* Known places per request to a new worker: half a frame. */
+#define KNOWN_PAGE    (512u << 10)
 #define COMPARE_TRIES 3
 
 struct waiter {
@@ -26,31 +28,34 @@ struct waiter {
 };
 
 struct protect {
-	Koda__Place **place; /* each a copy of its own (protobuf-c's allocator) */
-	uint32_t
-	    *bucket; /* of them by path: plus one, 0 is free; n_buckets is a power of two, or 0 */
+	Koda__Place **place; /* each its own copy (protobuf-c's allocator) */
+	/* Hash table of places by path: index plus one; 0 is free. n_buckets is a power of two, or
+	 * 0. */
+	uint32_t *bucket;
 	size_t n_buckets;
-	/* Of each: it was there before any command ran, or is mounted where nobody was before: no command has changed it
-	 * since it was told. */
+	/* For each place: it existed before any command ran, or was mounted while no command was
+	 * running. No command has changed it since it was reported. */
 	bool *sure;
 	size_t n, size;
 	uint8_t token[TOKEN_BYTES]; /* of the worker that watches */
-	bool scanned;               /* a worker has, ever */
-	uint64_t mounted_boot;      /* the boot of the sandbox that has the plan */
-	bool mounted_news;          /* the worker does not know yet that what it found is mounted */
-	bool plan_old;              /* places came that are not mounted yet */
+	bool scanned;               /* a worker has scanned at least once */
+	uint64_t mounted_boot;      /* the boot of the sandbox that has this plan mounted */
+	/* The worker does not know yet that the reported places are mounted. */
+	bool mounted_news;
+	bool plan_old; /* places were added that are not mounted yet */
 	bool said_unwatched;
-	bool said_cut, too_many; /* what is known is not all that there is */
+	bool said_cut, too_many; /* not all places are known */
 	struct journal journal;
-	bool journaled;        /* it is begun, or cannot be */
-	uint64_t journal_boot; /* the boot of the sandbox that it knows of */
-	/* How many commands have begun, and how many of them had when a comparison began that nothing ran beside. What a
-	 * command left is not known as long as the two differ. */
+	bool journaled;        /* the journal was begun, or cannot be */
+	uint64_t journal_boot; /* the boot of the sandbox that the journal knows */
+	/* Number of commands begun, and its value when the last complete comparison without running
+	 * commands began. While they differ, something that a command left may be unknown. */
 	uint64_t begun, seen, seen_next;
-	uint64_t until; /* ns: the slot ends, and nothing takes longer; 0: it does not end */
-	bool left;      /* something planted could not be moved */
-	bool again;     /* the next comparison tries that once more */
-	/* The comparison under way, and who waits for it or for the one after it. */
+	/* Deadline in ns of the slot's last comparison; 0 if the slot is not ending. */
+	uint64_t until;
+	bool left;  /* something planted could not be moved */
+	bool again; /* the next comparison tries that once more */
+	/* The comparison under way, and the waiters for it and for the one after it. */
 	bool running, more;
 	enum protect_how how, how_next;
 	unsigned tries;
@@ -104,9 +109,9 @@ protect_free(struct protect *p)
 	free(p);
 }
 
-/* ---- what the worker found ---- */
+/* ---- the worker's results ---- */
 
-/* Untrusted input. */
+/* The worker's data is untrusted input. */
 static int
 check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
 {
@@ -127,7 +132,7 @@ check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_erro
 	return 0;
 }
 
-/* Where the place with that path is, or would be. */
+/* Returns the bucket of the place with that path, or the free one where it would go. */
 static uint32_t *
 bucket_of(struct protect *p, ProtobufCBinaryData path)
 {
@@ -146,7 +151,7 @@ bucket_of(struct protect *p, ProtobufCBinaryData path)
 	return &p->bucket[at];
 }
 
-/* Room in the buckets for one more. */
+/* Makes room in the buckets for one more place. */
 static int
 index_places(struct protect *p, struct koda_error *err)
 {
@@ -180,7 +185,7 @@ add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_e
 		return -1;
 	bucket = bucket_of(p, place->path);
 	at = *bucket != 0 ? *bucket - 1 : p->n;
-	/* What is never mounted must not take the room of what is. */
+	/* Places that are never mounted must not use up the room of those that are. */
 	if (at >= (place->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY ? PROTECT_PLACES_MAX / 2
 								    : PROTECT_PLACES_MAX)) {
 		p->too_many = true;
@@ -206,7 +211,7 @@ add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_e
 	copy = koda__place__unpack(NULL, len, packed);
 	if (copy == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
-	if (at < p->n) /* a newer look at the same */
+	if (at < p->n) /* a newer report of the same place */
 		koda__place__free_unpacked(p->place[at], NULL);
 	else
 		p->n++;
@@ -281,7 +286,7 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
-/* Who of several commands planted it nobody knows: it counts for each that may have. */
+/* With several commands it is unknown which one planted it: it counts against each. */
 static void
 charge(struct sandbox *sb, const Koda__Change *change)
 {
@@ -305,7 +310,8 @@ charge(struct sandbox *sb, const Koda__Change *change)
 	}
 }
 
-/* How much of what is planted may be kept: as much as the command that has planted most still may. */
+/* Returns how many planted things may be kept: the smallest number that any running command has
+ * left. */
 static uint32_t
 may_keep(const struct sandbox *sb)
 {
@@ -413,7 +419,7 @@ take_compared(void *data, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int
 pack(struct sandbox *sb, Koda__Request *req, struct packed *ret, struct koda_error *err)
@@ -437,8 +443,9 @@ is_cache(const struct sandbox *sb, const char *dir)
 	return cache;
 }
 
-/* Where commands may plant on the host: not in caches, which have layers of their own. Where they are shared they are not looked
- * through either: what is in them is much, and theirs. */
+/* Lists the directories that the worker scans: those in which commands can plant on the host. That
+ * excludes caches: those with layers never reach the host, and shared ones are too large to scan,
+ * and their tools own the content. */
 static size_t
 fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 {
@@ -453,7 +460,7 @@ fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
 	return n;
 }
 
-/* How long a request may take. */
+/* Returns how long a request may take. */
 static unsigned
 patience_ms(const struct protect *p)
 {
@@ -465,7 +472,7 @@ patience_ms(const struct protect *p)
 	return (unsigned)left;
 }
 
-/* Ask, and wait for the answer. */
+/* Sends the request and waits for the reply. */
 static int
 ask(struct sandbox *sb, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
@@ -497,7 +504,8 @@ ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
 	    : 0;
 }
 
-/* What commands may have changed since it was told is found again, and judged. */
+/* Forgets the places that commands may have changed since they were reported. They will be found
+ * and judged again. */
 static void
 forget_unsure(struct protect *p)
 {
@@ -515,7 +523,7 @@ forget_unsure(struct protect *p)
 	p->n_buckets = 0;
 }
 
-/* Names of files of which a change is told: folded, each in a buffer of its own. */
+/* Fills in the file names whose changes are only reported: case-folded, each in its own buffer. */
 static int
 fill_told(Koda__Scan *msg, ProtobufCBinaryData **ret, char (**ret_names)[NAMES_RULE_MAX + 1])
 {
@@ -549,7 +557,7 @@ scan(struct sandbox *sb, struct koda_error *err)
 	cleanup_free char(*names)[NAMES_RULE_MAX + 1] = NULL;
 	struct protect *p = sb->protect;
 	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
-	/* What it finds is added while what was known is still being told. */
+	/* The reply adds places while the known ones are still being sent. */
 	size_t n_known = 0, told = 0;
 	cleanup_free Koda__Place **known = NULL;
 	Koda__Scan msg = KODA__SCAN__INIT;
@@ -608,8 +616,9 @@ plan(struct sandbox *sb, struct koda_error *err)
 	for (size_t i = 0; r == 0 && i < p->n; i++) {
 		const Koda__Place *from = p->place[i];
 
-		/* Nothing can be mounted on a link itself, and nothing has to be where packages are unpacked or on what
-		 * may only go away: the comparison guards these. */
+		/* Nothing can be mounted on a link. Mounts would get in the way where packages are
+		 * unpacked, and are not needed on an entry that may only disappear. The comparison
+		 * guards all of these. */
 		if (from->type == KODA__FILE_TYPE__FILE_SYMLINK ||
 		    from->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY ||
 		    from->kind == KODA__PLACE_KIND__PLACE_GUARDED)
@@ -647,10 +656,10 @@ is_watching(const struct sandbox *sb)
 }
 
 /*
- * What is mounted over a repository that a command is just making breaks that command. What is mounted over a directory
- * that a command has open, or is in, does not close it to that command, nor to whoever else gets it from there; and what
- * was planted in it the worker could not take away any more. Until nobody runs, and all of it was looked at, the
- * comparison guards.
+ * A mount over a repository that a command is just making breaks that command. A mount over a
+ * directory that a command has open, or as its working directory, does not close it to that command
+ * or to a process that receives it from there, and the worker could no longer take away what was
+ * planted in it. Until no command runs and everything was compared, the comparison guards it.
  */
 static bool
 in_use(const struct sandbox *sb)
@@ -666,8 +675,9 @@ in_use(const struct sandbox *sb)
 static int compare_now(struct sandbox *sb, struct koda_error *err);
 
 /*
- * What commands of a live neighbour have just planted was not there before: it is not known, and another worker, which has
- * learned nothing, takes it away. Only a worker that begins can be told what is known.
+ * What commands of a running neighbour session have just planted did not exist before, so it must
+ * not be known. Only a new worker can be given a list of known places, so a new one is started,
+ * which then takes it away.
  */
 static int
 forget_planted(struct sandbox *sb, struct koda_error *err)
@@ -782,7 +792,7 @@ on_compared(void *data, const struct koda_result *result, const struct koda_erro
 	struct protect *p = sb->protect;
 	struct koda_error why;
 
-	/* By a worker that had not scanned: the one that had died on the way. */
+	/* The worker died on the way, and its replacement had not scanned. */
 	if (err != NULL && sb->up && sb->slot->state == SLOT_UP && !is_watching(sb) &&
 	    ++p->tries < COMPARE_TRIES && begin(sb, &why) == 0)
 		return;
@@ -809,7 +819,7 @@ pack_compare(struct sandbox *sb, struct packed *ret, struct koda_error *err)
 	msg.has_look = msg.look = sb->protect->how == PROTECT_LOOK;
 	msg.has_gentle = msg.gentle = sb->protect->how == PROTECT_GENTLY;
 	msg.has_busy = msg.busy = anything_runs(sb);
-	/* What is judged one last time has to be judged in full. */
+	/* The comparison that judges a last time must be a complete one. */
 	if (sb->protect->how == PROTECT_WHOLLY) {
 		msg.has_mounted = msg.mounted = sb->protect->mounted_news && !sb->protect->plan_old;
 		sb->protect->mounted_news = false;
@@ -833,7 +843,7 @@ begin(struct sandbox *sb, struct koda_error *err)
 	struct packed packed;
 	struct call *c;
 
-	/* Its worker died: the next one has to look at everything first. */
+	/* The worker died: its replacement first has to scan everything. */
 	if (!is_watching(sb) && slot->state == SLOT_UP && protect_prepare(sb, err) < 0)
 		return -1;
 	c = calloc(1, sizeof(*c));
@@ -843,7 +853,7 @@ begin(struct sandbox *sb, struct koda_error *err)
 		free(c);
 		return -1;
 	}
-	/* Of a comparison with several answers, the first says when it looked. */
+	/* If a comparison has several replies, the first one decides when it looked. */
 	if (!p->more)
 		p->seen_next = anything_runs(sb) || p->how != PROTECT_WHOLLY ? p->seen : p->begun;
 	c->take = take_compared;
@@ -878,7 +888,7 @@ protect_compare(struct sandbox *sb, enum protect_how how, const char *blame, pro
 	w->data = data;
 	free(p->blame);
 	p->blame = strdup(blame);
-	/* One that is under way may have looked before what is asked about. */
+	/* A comparison under way may have looked before the change that this caller asks about. */
 	for (end = p->running ? &p->next : &p->now; *end != NULL; end = &(*end)->next)
 		;
 	*end = w;
@@ -903,7 +913,8 @@ protect_look(struct sandbox *sb)
 		protect_compare(sb, PROTECT_LOOK, sandbox_only_command(sb), NULL, NULL, NULL);
 }
 
-/* What is known by now, and by what rules it was found. Where it cannot be written down, that is said once. */
+/* Writes down which places are known, and by what rules they were found. If that fails, the user is
+ * warned once. */
 static void
 begin_journal(struct sandbox *sb)
 {
@@ -921,13 +932,14 @@ begin_journal(struct sandbox *sb)
 	struct koda_error err = { 0 };
 	int fd;
 
-	/* What was not looked at before a command ran would be taken for planted. */
+	/* With an incomplete scan, files that existed before would later be taken for planted
+	 * ones. */
 	if (p->said_cut || p->too_many || sb->state.fd < 0)
 		return;
 	if (dir == NULL || cache == NULL || place == NULL)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		/* What commands write there does not reach the host. */
+		/* Writes there do not reach the host. */
 		if (view_is_cached(&sb->view, sb->view.writable[i]))
 			continue;
 		if (is_cache(sb, sb->view.writable[i]))
@@ -959,7 +971,8 @@ protect_command_begins(struct sandbox *sb)
 	if (!p->journaled)
 		begin_journal(sb);
 	p->journaled = true;
-	/* The init of the slot's processes, whose end the kernel tells when all of them are gone; bwrap waits for it. */
+	/* The init of the slot's processes: the kernel reports its end only after all of them are
+	 * gone. bwrap, the fallback, waits for it. */
 	if (p->journal_boot != sb->boots)
 		journal_process(&p->journal, sb->init_fd >= 0 ? sb->init_pid : sb->bwrap.pid);
 	p->journal_boot = sb->boots;
@@ -978,7 +991,7 @@ protect_had_commands(const struct sandbox *sb)
 	return sb->protect->begun > 0;
 }
 
-/* All that there is to tell, of one look. */
+/* Compares once and takes all replies. */
 static int
 compare_now(struct sandbox *sb, struct koda_error *err)
 {
@@ -1004,7 +1017,8 @@ protect_compare_last(struct sandbox *sb, uint64_t until, struct koda_error *err)
 	p->until = until;
 	p->how = PROTECT_WHOLLY;
 	for (unsigned i = 0; r < 0 && i < COMPARE_TRIES && monotonic_ns() < until; i++) {
-		/* The rest of an answer is told before anything is looked at: then another look is needed. */
+		/* Until the last page of the previous reply has been taken, the worker does not
+		 * look again: then another comparison is needed. */
 		const bool telling = p->running || p->more;
 
 		if (!is_watching(sb)) {
@@ -1016,7 +1030,8 @@ protect_compare_last(struct sandbox *sb, uint64_t until, struct koda_error *err)
 		r = telling ? compare_now(sb, err) : 0;
 		r = r == 0 ? compare_now(sb, err) : r;
 	}
-	/* What is mounted cannot be moved: the plan protects what appears where a rule names it, too. Nobody needs it now. */
+	/* A mount point cannot be moved, and the plan also covers paths of rules where something
+	 * appeared later. No command needs the mounts any more. */
 	if (r == 0 && p->left && !anything_runs(sb) && sandbox_unmount(sb, err) == 0) {
 		p->again = true;
 		r = compare_now(sb, err);

@@ -1,7 +1,7 @@
 /*
- * What a worker moved to quarantine (the form on disk: docs/PROTOCOL.md), for the user who wants to see it or to have
- * it back. The record is a worker's word: where something goes back to is below the root, by no link, and where
- * nothing is.
+ * Lets the user see and restore what a worker moved to quarantine (the form on disk:
+ * docs/PROTOCOL.md). The record comes from a worker and is not trusted: something is restored only
+ * below the root, through no link, and where nothing exists.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ manifest_done(struct manifest *m)
 	free(m->text);
 }
 
-/* The value if the record is of that key. */
+/* Returns the value if the record has that key, otherwise NULL. */
 static const char *
 value_of(const char *record, const char *key)
 {
@@ -48,7 +48,7 @@ next_record(const struct manifest *m, const char *record)
 	return next < m->text + m->len ? next : NULL;
 }
 
-/* The first of each: what a command called its files comes behind them. */
+/* The first record of each key counts: file names that a command chose come after it. */
 static const char *
 find_value(const struct manifest *m, const char *key)
 {
@@ -104,7 +104,7 @@ store_done(struct store *s)
 	free(s->path);
 }
 
-/* 1; 0 when there is none; -1 with *err set. */
+/* Returns 1; 0 if there is no state directory; -1 with *err set. */
 static int
 open_store(struct store *ret, struct koda_error *err)
 {
@@ -116,7 +116,7 @@ open_store(struct store *ret, struct koda_error *err)
 	return ret->path == NULL ? 0 : state_look(&ret->state, ret->path, err);
 }
 
-/* The quarantine of a root, O_PATH. 1; 0 when there is none; -1 with *err set. */
+/* Opens the quarantine of a root, O_PATH. Returns 1; 0 if there is none; -1 with *err set. */
 static int
 open_quarantine(struct store *store, const char *root, char **ret_root, int *ret,
     struct koda_error *err)
@@ -184,7 +184,8 @@ read_names(int dir, struct names *ret, struct koda_error *err)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "quarantine");
 		ret->n++;
 	}
-	/* They begin with the time, in as many digits for the next thousand years. */
+	/* Names begin with the time, which has the same number of digits for the next thousand
+	 * years. */
 	if (ret->n > 0)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
 	return 0;
@@ -221,7 +222,7 @@ visit_one(int dir, const char *of, koda_quarantined_fn *fn, void *data, struct k
 		    openat(dir, names.v[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		struct koda_quarantined one;
 
-		/* Being written now, or not by us. */
+		/* it is still being written, or was not written by koda */
 		if (entry < 0 || read_manifest(entry, &m, NULL) < 0)
 			continue;
 		one = quarantine_tell(of, names.v[i], entry, &m);
@@ -274,7 +275,7 @@ koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data, str
 			  : visit_one(dir, of, fn, data, err);
 }
 
-/* ---- one of them ---- */
+/* ---- one entry ---- */
 
 void
 quarantine_entry_done(struct quarantine_entry *e)
@@ -327,9 +328,9 @@ quarantine_find(const char *root, const char *name, bool without_record,
 	    : 0;
 }
 
-/* ---- putting back ---- */
+/* ---- restoring ---- */
 
-/* Links could not be made where it was copied to. rel: "/what/a/b". */
+/* Makes a link that could not be made where the thing was copied to. rel: "/what/a/b". */
 static int
 make_link(int entry, const char *rel, const char *target, struct koda_error *err)
 {
@@ -340,7 +341,7 @@ make_link(int entry, const char *rel, const char *target, struct koda_error *err
 	if (dir == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "link");
 	slash = strrchr(dir, '/');
-	if (slash == NULL) /* the thing itself is one */
+	if (slash == NULL) /* the thing itself is a link */
 		return symlinkat(target, entry, WHAT) == 0 || errno == EEXIST
 		    ? 0
 		    : err_set(err, KODA_IO, errno, "make a link");
@@ -437,7 +438,7 @@ copy(int from, const char *name, int to, const char *as, unsigned depth)
 	if (S_ISREG(st.st_mode))
 		return copy_file(from, name, to, as, st.st_mode);
 	if (!S_ISLNK(st.st_mode))
-		return 0; /* a FIFO or socket is made again by who wants one */
+		return 0; /* the program that needs a FIFO or socket makes it again */
 	n = readlinkat(from, name, target, sizeof(target) - 1);
 	if (n < 0)
 		return -1;
@@ -461,7 +462,7 @@ remove_tree(int dir, const char *name, unsigned depth)
 		return errno == ENOENT ? 0 : -1;
 	if (!S_ISDIR(st.st_mode))
 		return unlinkat(dir, name, 0);
-	/* What was moved here as it was may have been closed by the command that made it. */
+	/* A tree that was moved here unchanged may lack permissions that its command removed. */
 	if ((st.st_mode & 0700) != 0700 && fchmodat(dir, name, 0700, 0) < 0)
 		return -1;
 	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -493,7 +494,7 @@ rename_new(int from, const char *name, int to, const char *as)
 	return renameat2(from, name, to, as, RENAME_NOREPLACE);
 }
 
-/* Whole or not at all: the name appears when everything is there. */
+/* Restores all or nothing: the name appears when everything is there. */
 static int
 put(int entry, int parent, const char *name)
 {
@@ -538,7 +539,7 @@ restore(int entry, const char *root, const struct manifest *m, struct koda_error
 	if (fstatat(entry, WHAT, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_set(err, KODA_IO, errno, "nothing was kept of '%s' but the record",
 		    m->path);
-	/* What it was, whatever it was kept as. */
+	/* The original mode, whatever mode it was kept with. */
 	if (mode != 0 && !S_ISLNK(st.st_mode) && fchmodat(entry, WHAT, (mode_t)mode, 0) < 0)
 		return err_set(err, KODA_IO, errno, "the mode of what was kept");
 	if (put(entry, dir, name) == 0)
@@ -553,7 +554,7 @@ koda_quarantine_restore(const char *root, const char *name, struct koda_error *e
 {
 	cleanup(quarantine_entry_done) struct quarantine_entry e = QUARANTINE_ENTRY_NONE;
 
-	/* Where it goes back to is below the root, which is the caller's word, not the record's. */
+	/* The target must be below the root, which comes from the caller, not from the record. */
 	if (strchr(name, '/') != NULL)
 		return err_set(err, KODA_INVALID, 0,
 		    "'%.300s' is no name in the quarantine of this root", name);

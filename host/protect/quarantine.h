@@ -1,4 +1,5 @@
-/* What host/protect/quarantine and host/protect/quarantine_look share: the quarantine on disk, found and read. */
+/* Shared by host/protect/quarantine and host/protect/quarantine_look: finding and reading the
+ * quarantine on disk. */
 #ifndef KODA_HOST_PROTECT_QUARANTINE_H
 #define KODA_HOST_PROTECT_QUARANTINE_H
 
@@ -6,29 +7,31 @@
 
 #include "host/protect/state.h"
 
-#define QUARANTINE_WHAT      "what"
-#define QUARANTINE_DEPTH_MAX 256 /* of a tree that is copied, shown or removed: descriptors */
+#define QUARANTINE_WHAT "what"
+/* Limit for a tree that is copied, shown or removed: each level takes a descriptor. */
+#define QUARANTINE_DEPTH_MAX 256
 
 struct manifest {
-	char *text; /* "key value" and a NUL, one after the other */
+	char *text; /* each record is "key value" and a NUL */
 	size_t len;
 	const char *path, *rule, *type, *time, *mode, *command;
 };
 void manifest_done(struct manifest *m);
 
-/* koda's own directory, as long as it is looked into. */
+/* koda's state directory, held while it is read. */
 struct store {
 	char *path;
 	struct state state;
 };
 void store_done(struct store *s);
 
-/* One thing in it. */
+/* One thing in the quarantine. */
 struct quarantine_entry {
 	struct store store;
-	int dir, fd; /* the quarantine that it is in, and it: O_PATH */
-	char *name;  /* there */
-	char *root;  /* canonical; NULL: another root was named by its quarantine */
+	int dir, fd; /* O_PATH: the quarantine that holds it, and its own directory */
+	char *name;  /* its name there */
+	/* Canonical. NULL if the name gave the quarantine, which may be of another root. */
+	char *root;
 	struct manifest manifest;
 };
 #define QUARANTINE_ENTRY_NONE                                                                      \
@@ -37,13 +40,15 @@ struct quarantine_entry {
 	}
 void quarantine_entry_done(struct quarantine_entry *e);
 
-/* name, as the list tells it: of the root's quarantine, or "OF/NAME". -1 with *err set. without_record: also what has none. */
+/* Finds a thing by its name as listed: in the root's quarantine, or "OF/NAME". Returns 0, or -1
+ * with *err set. without_record: also find one without a valid record. */
 int quarantine_find(const char *root, const char *name, bool without_record,
     struct quarantine_entry *ret, struct koda_error *err);
 struct koda_quarantined quarantine_tell(const char *of, const char *name, int entry,
     const struct manifest *m);
 
-/* Everything of that name, whatever its modes are; no link is followed. -1 with errno: something is left. */
+/* Removes everything of that name, whatever its modes; follows no link. Returns 0, or -1 with errno
+ * if something is left. */
 int quarantine_remove(int dir, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What is in quarantine, looked at and thrown away. It is what an attacker wrote: opened by descriptor, never followed, read up to
- * a bound. Making it fit for a person's eyes is the caller's business.
+ * Shows and deletes what is in quarantine. An attacker wrote it, so it is opened by descriptor,
+ * never followed, and read up to a limit. The caller must make it safe to display.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,12 +15,13 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
-#define PARTS_MAX 10000 /* of one thing: as many names as a worker copies */
+/* Names in one thing: as many as a worker copies. */
+#define PARTS_MAX 10000
 
 struct look {
 	koda_quarantined_part_fn *fn;
 	void *data;
-	size_t left; /* bytes of content that may be told yet */
+	size_t left; /* bytes of content that may still be reported */
 	size_t parts;
 };
 
@@ -46,7 +47,7 @@ look_at_file(struct look *l, int dir, const char *name, struct koda_quarantined_
 	return l->fn(l->data, part);
 }
 
-/* rel: below the thing; "" is the thing itself. */
+/* rel: the path inside the thing; "" is the thing itself. */
 static int look_at(struct look *l, int dir, const char *name, const char *rel, unsigned depth);
 
 static int
@@ -58,7 +59,7 @@ look_into(struct look *l, int dir, const char *name, const char *rel, unsigned d
 
 	if (d == NULL) {
 		close_at(&fd);
-		return 0; /* closed by its maker: its line has its mode */
+		return 0; /* its maker removed the permissions; its own line shows the mode */
 	}
 	while (r == 0 && (e = readdir(d)) != NULL) {
 		char below[PATH_LEN_MAX + NAME_LEN_MAX + 2];
@@ -103,7 +104,8 @@ look_at(struct look *l, int dir, const char *name, const char *rel, unsigned dep
 	return r != 0 || !S_ISDIR(st.st_mode) ? r : look_into(l, dir, name, rel, depth);
 }
 
-/* Links that could not be made where it was copied to, and what had no content: they are in the record. */
+/* Reports what is only in the record: links that could not be made where the thing was copied to,
+ * and what had no content. */
 static int
 look_at_record(struct look *l, const struct manifest *m)
 {

@@ -24,7 +24,8 @@ is_of_table(const char *rule)
 	return false;
 }
 
-/* Does the row name the path, or a place above it? At any depth, if it is one of the project. */
+/* Returns true if the row names the path or a place above it. A row of the project matches at any
+ * depth. */
 static bool
 names(const struct default_place *row, const char *path, const char *home)
 {

@@ -1,4 +1,5 @@
-/* Why a place is protected, in words for the user: the reason of its row in host/policy/defaults. Pure. */
+/* Explains to the user why a place is protected: the reason of its row in host/policy/defaults.
+ * Pure. */
 #ifndef KODA_HOST_PROTECT_REASON_H
 #define KODA_HOST_PROTECT_REASON_H
 
@@ -8,15 +9,16 @@
 #define REASON_MAX 256
 
 /*
- * "'.vscode' is protected: editors run its tasks ...; change it yourself, outside the sandbox". false: `rule` is not one
- * that the table is made into, or no row names the path (canonical; home: the home directory, or "").
+ * Stores "'.vscode' is protected: editors run its tasks ...; change it yourself, outside the
+ * sandbox". Returns false if `rule` does not come from the table, or no row names the path
+ * (canonical; home: the home directory, or "").
  */
 bool reason_of(const char *rule, const char *path, const char *home, char ret[REASON_MAX]);
 
-/* What follows a file of which a change is only told; NULL: it is none. */
+/* Returns what follows a file whose changes are only reported, or NULL if it is not such a file. */
 const char *reason_told(const char *path);
 
-/* The same as reason_of(), appended to the message of a refusal, as far as there is room for all of it. */
+/* Appends the text of reason_of() to the message of a refusal, if all of it fits. */
 void reason_append(const char *rule, const char *path, char *message, size_t size);
 
 #endif

@@ -15,20 +15,22 @@
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"
 
-#define STEP_MS    120000 /* as a slot's own scan: a home directory of a million names, cold */
-#define KNOWN_PAGE (512u << 10) /* of what is told at once: half a frame */
-/* For a directory that is not there: on a disk that is not mounted, under another name. Then it is given up. */
+/* As for a slot's own scan: a home directory of a million names, cold. */
+#define STEP_MS    120000
+#define KNOWN_PAGE (512u << 10) /* known places per request: half a frame */
+/* How long to keep the journal of a directory that is missing: its disk may not be mounted, or it
+ * was renamed. */
 #define KEEP_SECONDS (30 * 24 * 3600)
 #define BLAME        "a command of a session that was killed"
 
 struct recovery {
-	struct koda_slot *slot; /* that is new */
+	struct koda_slot *slot; /* the new slot */
 	const struct state *state;
 	struct violations *found;
 	bool more, cut;
 };
 
-/* ---- which ---- */
+/* ---- which journals ---- */
 
 static char *
 text_of(const ProtobufCBinaryData *b)
@@ -51,7 +53,8 @@ is_it(const char *path, const Koda__JournalDirectory *d)
 	    st.st_ino == d->ino;
 }
 
-/* Is path, or a directory that it is in, that directory under another name? */
+/* Returns the part of the path that is this directory under another name: the path itself or a
+ * directory above it. The caller frees it; NULL if there is none. */
 static char *
 found_at(const char *path, const Koda__JournalDirectory *d)
 {
@@ -66,7 +69,7 @@ found_at(const char *path, const Koda__JournalDirectory *d)
 	return NULL;
 }
 
-/* Where the slot acts, one after the other; NULL at the end. */
+/* Returns the i-th directory in which the slot acts; NULL after the last. */
 static const char *
 region(const struct koda_slot *slot, size_t i)
 {
@@ -100,12 +103,12 @@ wanted(void *data, const struct journal_found *f)
 	return false;
 }
 
-/* ---- what is there of it ---- */
+/* ---- which of its directories still exist ---- */
 
 struct plan {
 	char *dir[JOURNAL_FILES_MAX];
 	size_t n;
-	const char *from, *to; /* the one directory was renamed */
+	const char *from, *to; /* a directory was renamed */
 	char *old;
 };
 
@@ -142,7 +145,7 @@ find_directories(const struct recovery *r, const Koda__Journal *j, struct plan *
 	}
 }
 
-/* As it is called now. The caller's. */
+/* Returns the current name of a path, for the caller to free. */
 static char *
 now_called(const struct plan *p, const ProtobufCBinaryData *path)
 {
@@ -194,7 +197,7 @@ ask(struct recovery *r, struct koda_slot *slot, Koda__Request *req, struct koda_
 	return c.err.code == KODA_OK ? 0 : -1;
 }
 
-/* What was known is told a page at a time; the last one begins it. */
+/* Known places are sent a page at a time; the last page starts the scan. */
 static int
 scan(struct recovery *r, struct koda_slot *slot, const struct plan *plan, Koda__Place **known,
     size_t n_known, bool looked_through, struct koda_error *err)
@@ -241,7 +244,7 @@ compare(struct recovery *r, struct koda_slot *slot, struct koda_error *err)
 	return 0;
 }
 
-/* ---- by the rules that it had ---- */
+/* ---- the rules of the killed session ---- */
 
 static struct koda_policy *
 make_policy(const Koda__Journal *j, const struct plan *plan, struct koda_error *err)
@@ -283,7 +286,8 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		session_event(r->slot->ses, kind, "%s", text);
 }
 
-/* A session of its own, without commands: its worker may change what the killed one's commands could, and nothing else. */
+/* Runs a separate session without commands. Its worker may change what the killed session's
+ * commands could change, and nothing else. */
 static int
 run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
     struct recovery_seal *seal, Koda__Place **known, size_t n_known, struct koda_error *err)
@@ -319,7 +323,8 @@ run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
 	return result;
 }
 
-/* Under its new name, if it has one: each a copy of its own header only. */
+/* Returns the known places, with paths updated if the directory was renamed. The caller frees the
+ * list; the places still belong to the journal. */
 static Koda__Place **
 known_places(const struct journal_found *f, const struct plan *plan, size_t *ret_n)
 {
@@ -389,14 +394,14 @@ finish(void *data, const struct journal_found *f, struct koda_error *err)
 	return 1;
 }
 
-/* ---- all of them ---- */
+/* ---- the whole recovery ---- */
 
 static void
 tell(const struct recovery *r)
 {
 	const struct koda_violation *v;
 
-	/* With commands they are violations of the slot, which says them. */
+	/* With commands, these are violations of the slot, which reports them. */
 	for (size_t i = 0; r->slot->sandbox == NULL && (v = violations_at(r->found, i)) != NULL;
 	     i++)
 		session_event(r->slot->ses, KODA_EVENT_LEFT, "'%.600s': %s", v->target, v->detail);
@@ -433,7 +438,7 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 		    "another process takes long with what a killed session has left below '%.600s': it was not waited for",
 		    ses->root);
 	state_let_go(&state, ses->state);
-	/* File operations run nothing that was planted. */
+	/* File operations run nothing, so nothing that was planted. */
 	if (result < 0 && slot->sandbox == NULL) {
 		session_event(ses, KODA_EVENT_DEGRADED, "%s", err != NULL ? err->message : "");
 		return 0;

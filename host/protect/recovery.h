@@ -1,13 +1,14 @@
 /*
- * Finishing what a killed session could not: a worker compares its directories by its rules, from its journal, and takes away what
- * its commands planted. Before a new slot looks at anything, and whatever the new session's root, rules or mode are.
+ * Finishes what a killed session could not: a worker compares its directories by its rules, from
+ * its journal, and takes away what its commands planted. This happens before a new slot scans
+ * anything, whatever the new session's root, rules or mode are.
  */
 #ifndef KODA_HOST_PROTECT_RECOVERY_H
 #define KODA_HOST_PROTECT_RECOVERY_H
 
 #include "host/slot/slot.h"
 
-/* What the worker is sealed with beside the policy. */
+/* What the worker is sealed with in addition to the policy. */
 struct recovery_seal {
 	int quarantine_fd;
 	char **cache;
@@ -15,9 +16,10 @@ struct recovery_seal {
 };
 
 /*
- * For a new slot: those journals whose directories overlap with what it may read as its root, or write. What is found is among
- * the slot's violations, or without commands told by an event. -1 with *err set: there is one that cannot be finished, and no
- * command may run where nobody knows what is planted.
+ * For a new slot: finishes the journals whose directories overlap with the slot's root or with what
+ * it may write. What is found is recorded in the slot's violations or, for a slot without commands,
+ * reported by an event. Returns 0, or -1 with *err set if a journal cannot be finished: no command
+ * may run where planted files may be left.
  */
 int recovery_run(struct koda_slot *slot, struct koda_error *err);
 

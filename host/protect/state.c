@@ -21,20 +21,23 @@
 #define CACHES     "caches"
 #define JOURNAL    "journal"
 #define HASH_BYTES 8
-#define NAME_SHOWN 40 /* of the root's own name, so that a person finds it */
+/* Characters of the root's own name, so that a user can recognize it. */
+#define NAME_SHOWN 40
 
-/* For whoever removes it just now: that takes microseconds. Somebody who keeps the lock holds up nobody for longer. */
+/* Waits for a process that is just removing the directory, which takes microseconds. A process that
+ * keeps the lock delays others no longer than this. */
 #define LOCK_WAIT_MS 1000
 #define LOCK_TICK_MS 5
-#define TRIES        10 /* to find it, while others remove it */
+#define TRIES        10 /* to open it while others remove it */
 
-/* Directories above it that we made carry a mark in it, ".made-1" for the nearest one, and go with it. */
+/* For each directory above it that we created, the state directory holds a mark, ".made-1" for the
+ * nearest one. Those directories are removed together with it. */
 #define MADE_PREFIX ".made-"
-#define MADE_MAX    8 /* levels; more than any XDG_STATE_HOME has that does not exist yet */
+#define MADE_MAX    8 /* levels; no missing XDG_STATE_HOME has more */
 
-/* ---- where ---- */
+/* ---- its path ---- */
 
-/* As the kernel will call it: what exists of it is resolved, the rest is appended as it is. */
+/* Resolves the existing part of the path, as the kernel would, and appends the rest unchanged. */
 static char *
 canonical(const char *path)
 {
@@ -125,9 +128,10 @@ state_caches_path(const char *root, const char *home)
 	return all == NULL || name == NULL || asprintf(&ret, "%s/%s", all, name) < 0 ? NULL : ret;
 }
 
-/* ---- there, and held ---- */
+/* ---- making and holding it ---- */
 
-/* mkdir -p, mode 0700. made[i]: the directory i levels above the last one was made by us. */
+/* Like mkdir -p, with mode 0700. made[i]: this call created the directory i levels above the last
+ * one. */
 static int
 make(const char *path, bool made[MADE_MAX + 1])
 {
@@ -283,9 +287,10 @@ state_look(struct state *s, const char *path, struct koda_error *err)
 	return r;
 }
 
-/* ---- gone ---- */
+/* ---- removing it ---- */
 
-/* Every empty directory in the directory of that name, and that one if there was nothing else. */
+/* Removes every empty directory in the named directory, and that directory too if nothing is left
+ * in it. */
 static void
 remove_empty(int dir, const char *name)
 {
@@ -304,7 +309,7 @@ remove_empty(int dir, const char *name)
 	unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Is there nothing in it but marks? */
+/* Returns true if it contains nothing but marks. */
 static bool
 is_done(int fd)
 {
@@ -346,7 +351,8 @@ remove_all(int fd, const char *path)
 void
 state_let_go(struct state *s, const char *path)
 {
-	/* Whoever comes now waits for the lock, and then finds that it is another directory. */
+	/* A process that comes now waits for the lock, and then sees that the path is a different
+	 * directory. */
 	if (s->fd >= 0 && s->locked && flock(s->fd, LOCK_EX | LOCK_NB) == 0 &&
 	    state_is_there(s->fd, path)) {
 		remove_empty(s->fd, QUARANTINE);
@@ -359,7 +365,7 @@ state_let_go(struct state *s, const char *path)
 	*s = (struct state)STATE_NONE;
 }
 
-/* ---- in it ---- */
+/* ---- its content ---- */
 
 static int
 open_in(int dir, const char *name, bool make_it)

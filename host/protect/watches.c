@@ -7,7 +7,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* What is enough for a few hundred slots, and for large projects. */
+/* Enough for a few hundred slots, and for large projects. */
 #define INSTANCES_WANTED 1024
 #define WATCHES_WANTED   524288
 
@@ -38,7 +38,7 @@ watches_look(struct watches *ret)
 	ret->own_watches = read_limit("/proc/sys/user/max_inotify_watches");
 }
 
-/* The one that is reached first. */
+/* The lower of two limits, which is reached first. */
 struct limit {
 	const char *name;
 	long now, wanted;

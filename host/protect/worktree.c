@@ -12,9 +12,10 @@
 #include "shared/base/cleanup.h"
 
 #define POINTER_MAX (PATH_MAX + 64) /* a path and a word before it */
-#define CONFIG_MAX  (64u << 10)     /* of a submodule: a few lines */
+#define CONFIG_MAX  (64u << 10)     /* the configuration of a submodule has a few lines */
 
-/* The content of a small regular file of this user, without its last line end. */
+/* Returns the content of a small regular file of this user, without trailing line ends. The caller
+ * frees it. */
 static char *
 read_small(const char *dir, const char *name, size_t max)
 {
@@ -39,7 +40,7 @@ read_small(const char *dir, const char *name, size_t max)
 	return take_ptr(&text);
 }
 
-/* Where a path that stands in a file of dir leads. */
+/* Resolves a path found in a file of dir. */
 static char *
 follow(const char *dir, const char *path)
 {
@@ -81,7 +82,7 @@ worktree_is_git_dir(const char *dir)
 	    has(dir, "objects", S_IFDIR) && has(dir, "refs", S_IFDIR);
 }
 
-/* .../worktrees/NAME, whose file gitdir names the project's .git. */
+/* For .../worktrees/NAME: its file gitdir must name the project's .git. */
 static char *
 linked(const char *private, const char *root)
 {
@@ -100,7 +101,7 @@ linked(const char *private, const char *root)
 	return strcmp(expected, private) == 0 && is_git_dir(common) ? take_ptr(&common) : NULL;
 }
 
-/* .../modules/NAME, whose configuration has the project as its worktree. */
+/* For .../modules/NAME: its configuration must name the project as its worktree. */
 static char *
 submodule(const char *dir, const char *root)
 {

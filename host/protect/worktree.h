@@ -1,9 +1,10 @@
 /*
- * A project that is a linked worktree or a submodule: its `.git` is a file, and what git writes on a commit is elsewhere. That
- * place may be written by commands, with its configuration and hooks protected like those of the project itself.
+ * Finds the git directory of a project that is a linked worktree or a submodule: its `.git` is a
+ * file, and git writes commits elsewhere. Commands may write there, with its configuration and
+ * hooks protected like those of the project itself.
  *
- * What a project's files say grants nothing by itself: the place has to point back to exactly this project, which
- * nobody could write there who could not write there anyway.
+ * A project's own files grant nothing: the other place has to point back to exactly this project,
+ * and a process could write that only if it could already write there.
  */
 #ifndef KODA_HOST_PROTECT_WORKTREE_H
 #define KODA_HOST_PROTECT_WORKTREE_H
@@ -12,10 +13,12 @@
 
 #include "shared/base/err.h"
 
-/* The git directory that the worktree at root (canonical) belongs to, canonical, the caller's to free; NULL if root is
- * none, or says so without being it, or memory is short. */
+/* Returns the canonical git directory that the worktree at root (canonical) belongs to, for the
+ * caller to free. NULL if root is not a worktree, if the git directory does not confirm it, or
+ * without memory. */
 char *worktree_git_dir(const char *root);
-/* Has the directory (canonical) the shape of a git directory, as a bare repository has? */
+/* Returns true if the directory (canonical) has the shape of a git directory, like a bare
+ * repository. */
 bool worktree_is_git_dir(const char *dir);
 
 #endif

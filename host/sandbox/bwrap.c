@@ -14,11 +14,12 @@ struct argument {
 };
 
 /*
- * No --die-with-parent: its signal comes when the *thread* ends that started bwrap, which an embedder's may at any time. stage2
- * watches the host itself.
+ * No --die-with-parent: its signal is sent when the *thread* that started bwrap ends, which a
+ * thread of the embedder may do at any time. stage2 watches the host itself.
  *
- * No --new-session: the host starts bwrap in a session of its own (shared/wire/spawn), without a controlling terminal,
- * and each command gets one of its own from stage2; a setsid here would be one more that nobody is in.
+ * No --new-session: the host starts bwrap in a session of its own (shared/wire/spawn), without a
+ * controlling terminal, and stage2 gives each command another one; a setsid() here would add a
+ * session that has no use.
  */
 /* clang-format off */
 static const struct argument namespaces[] = {
@@ -30,7 +31,7 @@ static const struct argument namespaces[] = {
 	{ { "--unshare-cgroup-try" }, "no path of the host's cgroups" },
 	{ { "--disable-userns" },     "no user namespace inside this one" },
 	{ { "--as-pid-1" },           "stage2 is its init: what is orphaned belongs to it" },
-	/* As root bwrap would keep all of them, and let each program that is started have them again. */
+	/* As root, bwrap would keep all of them, and each program it starts could get them back. */
 	{ { "--cap-drop", "ALL" },            "capabilities: none but" },
 	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the plan; commands do not have it" },
 	{ { "--cap-add", "CAP_SYS_PTRACE" },  "stage2 looks at who connects where; commands do not have it" },
@@ -44,7 +45,7 @@ static const struct argument base[] = {
 	{ { "--proc", "/proc" },     "its own processes only" },
 };
 
-/* In the order of bwrap_private; those of all users are as on the host. */
+/* In the order of bwrap_private; directories for all users have the same mode as on the host. */
 static const struct argument private[] = {
 	{ { "--perms", "1777", "--tmpfs", "/dev/shm" }, "private: the host's shared memory is not there" },
 	{ { "--perms", "0755", "--tmpfs", "/run" },     "private: the sockets of the host's services are not there" },
@@ -68,7 +69,7 @@ add(struct bwrap_arguments *a, const char *word, const char *comment, struct kod
 		goto no_memory;
 	v[a->n] = strdup(word);
 	c[a->n] = strdup(comment);
-	a->n++; /* both, so that bwrap_arguments_done frees the one that is there */
+	a->n++; /* count both, so that bwrap_arguments_done() frees the one that was copied */
 	v[a->n] = c[a->n] = NULL;
 	if (v[a->n - 1] == NULL || c[a->n - 1] == NULL)
 		goto no_memory;
@@ -97,14 +98,14 @@ add_all(struct bwrap_arguments *a, const struct argument *all, size_t n, struct 
 	return 0;
 }
 
-/* A place of the host where it is on the host. */
+/* A place of the host, visible at the same path. */
 struct bind {
 	const char *path;
 	int fd;
 	bool writable;
 };
 
-/* A directory sorts before what is in it: its bytes begin theirs. */
+/* A directory sorts before its contents, because its path is a prefix of theirs. */
 static int
 by_path(const void *a, const void *b)
 {
@@ -135,7 +136,7 @@ add_bind(struct bwrap_arguments *a, const struct bind *bind, struct koda_error *
 	    err);
 }
 
-/* By a private file system, and by nothing that may be written. */
+/* Is path in a private file system, and not in a writable directory? */
 static bool
 is_covered(const struct bwrap_input *in, const char *path)
 {

@@ -23,7 +23,7 @@ has_socket(int pid, int fd, ino_t socket)
 	return n == (ssize_t)strlen(want) && memcmp(link, want, (size_t)n) == 0;
 }
 
-/* Looked at again when it is held: its number may be another process's by then. */
+/* Checks the socket again once it has the pidfd: the pid may belong to another process by then. */
 static bool
 end_one(int pid, int fd, ino_t socket)
 {

@@ -1,13 +1,14 @@
 /*
- * Who holds the other end of a socket of ours, and nobody waits for: bwrap's own child, when bwrap was killed before it had
- * let that go on. It waits for a word that never comes, and the end of its socket is none to it.
+ * Ends processes that hold the other end of one of the host's sockets and that nothing else would
+ * end: bwrap's own child, if bwrap was killed before it let the child go on. That child waits for
+ * bwrap's go-ahead, which never comes, and does not notice that its socket is closed.
  */
 #ifndef KODA_HOST_SANDBOX_ORPHAN_H
 #define KODA_HOST_SANDBOX_ORPHAN_H
 
 #include <sys/types.h>
 
-/* End every process that has the socket of that inode as its descriptor fd. Returns how many. */
+/* Kill every process that has the socket with that inode as its descriptor fd. Returns how many. */
 unsigned orphan_end(ino_t socket, int fd);
 
 #endif

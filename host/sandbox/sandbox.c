@@ -34,14 +34,16 @@
 #include "shared/confine/lockdown.h"
 #include "shared/rules/access.h"
 
-/* As spawn_program numbers them. */
+/* Descriptors in bwrap, as spawn_program() numbers them. */
 enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
-#define ORPHAN_MS    100 /* until a killed process is gone, before its children are looked for */
-#define GONE_MS      2000 /* until a killed init and its processes are gone; mostly some milliseconds */
-#define BOOT_TRIES   3 /* who kills it again and again means it */
+/* How long to wait for a killed bwrap to be gone before its children are searched for. */
+#define ORPHAN_MS 100
+/* How long to wait for a killed init and its processes to be gone; usually some milliseconds. */
+#define GONE_MS      2000
+#define BOOT_TRIES   3 /* a process that kills it repeatedly does so on purpose */
 #define WORKER_TRIES 3
-#define SAID_MAX     400 /* of what bwrap said, in a message */
+#define SAID_MAX     400 /* how much of bwrap's standard error goes into a message */
 
 /* ---- what it is built from ---- */
 
@@ -75,7 +77,7 @@ static int
 fill_arguments(const struct sandbox *sb, const struct bwrap_writable *writable, size_t n_writable,
     const struct cache_fds *fds, struct bwrap_arguments *ret, struct koda_error *err)
 {
-	/* What commands are told of, wherever it is. */
+	/* Files named in the environment of commands have to be visible wherever they are. */
 	const char *const files[] = { egress_connect_path(sb->slot->ses),
 		koda_policy_get(sb->slot->policy)->ca_bundle };
 	cleanup_free const char **shown =
@@ -120,7 +122,7 @@ find_caches(struct sandbox *sb, struct koda_error *err)
 		sb->cache[i] = sb->caches.v[i].path;
 	sb->root_is_git_dir = worktree_is_git_dir(ses->root);
 	git = ses->narrowed ? NULL : worktree_git_dir(ses->root);
-	/* In the project itself it can be written anyway. */
+	/* A git directory in the project itself is writable anyway. */
 	if (git == NULL || path_is_inside(git, ses->root))
 		free(git);
 	else
@@ -128,7 +130,8 @@ find_caches(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-/* What --args reads: each argument and its NUL, but for the program. */
+/* Returns a memfd for --args, which contains each argument and its NUL, except the program's.
+ * Returns -1 with *err set on failure. */
 static int
 arguments_file(const struct bwrap_arguments *a, struct koda_error *err)
 {
@@ -168,7 +171,7 @@ read_said(const struct sandbox *sb, char *buf, size_t size)
 		*line = '\0';
 }
 
-/* The init ends after all processes of its own have ended. */
+/* The init ends only after all processes in its namespace have ended. */
 static bool
 is_gone(int init_fd)
 {
@@ -186,8 +189,9 @@ forget(struct sandbox *sb)
 	session_unwatch(sb->slot->ses, &sb->source);
 	session_unwatch(sb->slot->ses, &sb->end.source);
 	egress_drop(&sb->egress);
-	frame_done(&sb->fs); /* stage2 ends with its socket, and everything with stage2 */
-	/* One that hangs does not see that, and its commands would run on. */
+	/* stage2 ends when its socket is closed, and everything ends with stage2. */
+	frame_done(&sb->fs);
+	/* A stage2 that hangs does not notice the closed socket, and its commands would run on. */
 	if (sb->init_fd >= 0)
 		syscall(SYS_pidfd_send_signal, sb->init_fd, SIGKILL, NULL, 0);
 	gone = sb->points.fd < 0 || sb->init_fd < 0 || is_gone(sb->init_fd);
@@ -202,7 +206,7 @@ forget(struct sandbox *sb)
 			close(sb->bwrap.pidfd);
 		sb->bwrap.pidfd = -1;
 	}
-	/* Who had not come so far that the end of the socket is an end to him. */
+	/* End a process that does not yet end when the socket is closed. */
 	if (spawned && !sb->up)
 		orphan_end(sb->peer, FD_CONTROL);
 	cache_boot_close(sb, gone);
@@ -297,9 +301,9 @@ on_event(struct sandbox *sb, const Koda__Event *e)
 		v.detail = "somebody outside removed or replaced a protected place";
 		break;
 	case KODA__EVENT_KIND__EVENT_KIND_APPEARED:
-		/* The comparison says what it is, and moves it if it was planted. A repository that is being made is
-		 * looked at when the command that makes it is done: git would not survive it. In a cache it is nothing
-		 * to the host. */
+		/* The comparison finds out what it is, and moves it away if it was planted. A
+		 * repository that a command is creating is checked when that command is done: git
+		 * would fail if parts of it disappeared. In a cache it does not affect the host. */
 		if (target == NULL || is_of_git(target) || view_is_cached(&sb->view, target))
 			return;
 		sb->compare_at = 1;
@@ -321,11 +325,12 @@ find_command(const struct sandbox *sb, uint64_t id)
 	return c;
 }
 
-/* Nobody waits for it, but what it left is looked at all the same. */
+/* No embedder waits for this command any more, but what it left behind is checked all the same. */
 static void
 on_end_of_given_up(struct sandbox *sb, const Koda__Report *r)
 {
-	/* The answer to an End that came too late is not the command's. */
+	/* Step ORDER with ESRCH answers an End that came too late; it does not report on the
+	 * command. */
 	const bool exited = r->report_case == KODA__REPORT__REPORT_EXITED,
 		   not_begun = r->report_case == KODA__REPORT__REPORT_FAILED &&
 	    (r->failed->step != KODA__FAILED_STEP__FAILED_STEP_ORDER || r->failed->errnum != ESRCH);
@@ -339,7 +344,7 @@ on_end_of_given_up(struct sandbox *sb, const Koda__Report *r)
 	session_wake_at(sb->slot->ses, 0);
 }
 
-/* What somebody waits for right now. */
+/* The report that ask() waits for. */
 struct waiting {
 	uint64_t id;
 	bool wants_fd;
@@ -383,7 +388,7 @@ on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct waiting *
 	return 0;
 }
 
-/* -1: it is out of step, or has ended. */
+/* Returns 0, or -1 with *err set if stage2 breaks the protocol. */
 static int
 take_reports(struct sandbox *sb, struct waiting *w, struct koda_error *err)
 {
@@ -407,7 +412,8 @@ explain_end(struct sandbox *sb, struct koda_error *err)
 	bool gone;
 
 	session_unwatch(sb->slot->ses, &sb->end.source); /* before its descriptor is closed */
-	gone = child_gone(&sb->bwrap, 200);              /* its last words come before it goes */
+	/* It writes its last messages before it exits. */
+	gone = child_gone(&sb->bwrap, 200);
 
 	read_said(sb, said, sizeof(said));
 	if (said[0] != '\0')
@@ -437,7 +443,8 @@ on_readable(struct source *source)
 		sandbox_kill(sb, &err);
 }
 
-/* bwrap waits for stage2 outside; who kills it has not ended stage2, which still has its socket. */
+/* bwrap, outside, waits for stage2. A process that kills bwrap has not ended stage2, which still
+ * has its socket. */
 static void
 on_bwrap_gone(struct source *source)
 {
@@ -493,12 +500,13 @@ sandbox_send(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fd
 	if (queue_order(sb, order, fds, n_fds, err) == 0)
 		return 0;
 	if (err != NULL && (err->code == KODA_IO || err->code == KODA_TIMEOUT))
-		err->code = KODA_WORKER; /* whether it is gone or hangs */
+		err->code = KODA_WORKER; /* regardless of whether it is gone or hangs */
 	return -1;
 }
 
-/* Ask, and wait for the answer to exactly this; what else comes meanwhile is taken. The report lives until the
- * next one. */
+/* Send an order and wait for the report on it; other reports that arrive meanwhile are processed.
+ * w->report is valid until the next report. Returns -1 with *err set if there is none, or if it is
+ * Failed. */
 static int
 ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int timeout_ms,
     struct waiting *w, struct koda_error *err)
@@ -509,12 +517,13 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 	w->report = NULL;
 	if (queue_order(sb, order, fds, n_fds, err) < 0) {
 		if (err->code == KODA_IO)
-			explain_end(sb, err); /* it has died since the last order */
+			explain_end(sb, err); /* it died after the last order */
 		return -1;
 	}
 	w->id = order->id;
 	for (;;) {
-		/* Until stage2 is there, bwrap's end is the end, whoever has the socket still. */
+		/* Until stage2 runs, the sandbox is gone when bwrap ends, even if another process
+		 * still has the socket. */
 		struct pollfd pfd[] = {
 			{ .fd = sb->fs.fd, .events = POLLIN },
 			{ .fd = sb->up ? -1 : sb->bwrap.pidfd, .events = POLLIN },
@@ -553,8 +562,9 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 
 /* ---- booting ---- */
 
-/* What may be written, by descriptor: no link on the way, so what a rule named when it was made is what is opened.
- * What is not there cannot be written, and is not missed. */
+/* Opens the writable places, without following a link on the way: what is opened is what the rule
+ * named when it was made. A place that does not exist is left out: it cannot be written, and no
+ * command needs it. Returns the number of places, or -1 with *err set. */
 static int
 open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fds, size_t *n_fds,
     struct koda_error *err)
@@ -638,7 +648,8 @@ open_terminals(void)
 	return fd;
 }
 
-/* Of its namespace nothing can be said, but what it answers to. */
+/* Is this the listening socket at the proxy's address? The network namespace that it is in cannot
+ * be checked. */
 static bool
 is_egress_socket(int fd)
 {
@@ -657,11 +668,12 @@ is_egress_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens != 0;
 }
 
-/* The share of the machine's memory. The kernel's default is a half for each file system. */
+/* The private file systems get one eighth of the machine's memory together. The kernel's default is
+ * one half for each file system. */
 #define PRIVATE_SHARE 8
-#define PRIVATE_MAX   8 /* bwrap_private has fewer */
+#define PRIVATE_MAX   8 /* bwrap_private has fewer entries */
 
-/* The size of all private places together. Never 0, which the kernel takes for no bound. */
+/* The size limit for all private places together. Never 0, which the kernel takes as no limit. */
 static uint64_t
 private_bytes(const struct policy *p)
 {
@@ -674,8 +686,8 @@ private_bytes(const struct policy *p)
 	return bytes > page ? bytes : page;
 }
 
-/* The private places of bwrap that no writable directory covers, with the runtime directory instead of /run. Returns their
- * number. */
+/* Fills ret with bwrap's private places that no writable directory covers, with the runtime
+ * directory instead of /run. Returns their number. */
 static size_t
 private_places(const struct sandbox *sb, const char *runtime, Koda__PrivatePlace *ret)
 {
@@ -695,7 +707,8 @@ private_places(const struct sandbox *sb, const char *runtime, Koda__PrivatePlace
 	return n;
 }
 
-/* What all commands of the slot may use together, and what of the view is memory. */
+/* Fills in the limits on all commands of the slot together, and which places of the view are in
+ * memory. */
 static void
 fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *boot)
 {
@@ -705,7 +718,7 @@ fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *bo
 
 	boot->has_memory_max = memory->set;
 	boot->memory_max = memory->value > 0 ? memory->value : 1;
-	/* For root the kernel does not hold RLIMIT_NPROC. */
+	/* The kernel does not enforce RLIMIT_NPROC for root. */
 	boot->has_tasks_max = processes->set && getuid() == 0;
 	boot->tasks_max = processes->value > 0 ? processes->value : 1;
 	boot->private_dir = dirs;
@@ -768,11 +781,12 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	order.order_case = KODA__ORDER__ORDER_BOOT;
 	order.boot = &boot;
 	fill_quota(sb, private_dirs, &boot);
-	/* Where there are none, no command has one either. */
+	/* Without a devpts on the host, commands have no terminal either. */
 	boot.has_terminals = boot.has_host = true;
 	boot.terminals = terminals >= 0;
 	boot.host = own >= 0;
-	/* Also when the policy lets nothing out: who asks is told so, in a sentence. */
+	/* Also when the policy allows no connection: a command that tries one gets a message that
+	 * explains the refusal. */
 	boot.has_egress_port = true;
 	boot.egress_port = EGRESS_PORT;
 	if (boot.terminals)
@@ -806,7 +820,7 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-/* Did somebody (a person, the kernel for want of memory) kill it, rather than that it could not begin? */
+/* Was it killed (by a user, or by the kernel when memory is short), rather than unable to start? */
 static bool
 was_killed(const struct child *bwrap)
 {
@@ -814,7 +828,7 @@ was_killed(const struct child *bwrap)
 	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
 }
 
-/* 1: it was killed on the way; that says nothing about the machine. */
+/* Returns 1 if it was killed while it started, which says nothing about the machine. */
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
 {
@@ -829,11 +843,11 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		size_t len;
 		bool killed;
 
-		/* It was gone before it could be asked: its own words say more. */
+		/* It was gone before it read the order: its own error message says more. */
 		if (err->code == KODA_IO)
 			explain_end(sb, err);
 		killed = err->code == KODA_WORKER && was_killed(&sb->bwrap);
-		/* That it ends before it is up is the machine's doing, not a command's. */
+		/* If it ends before it is up, the cause is the machine, not a command. */
 		if (err->code == KODA_WORKER && !killed)
 			err->code = KODA_UNSUPPORTED;
 		forget(sb);
@@ -860,11 +874,12 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	if (r <= 0)
 		return r;
 	err->code = KODA_WORKER;
-	err->errnum = EAGAIN; /* it is built anew for the next call */
+	err->errnum = EAGAIN; /* it is built again for the next call */
 	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
 }
 
-/* What the process behind a pidfd is called here; stage2 knows it by another number. For display only. */
+/* The pid, in the host's namespace, of the process behind a pidfd; stage2 knows it by another
+ * number. For display only. */
 static pid_t
 pid_here(int pidfd)
 {
@@ -883,7 +898,7 @@ pid_here(int pidfd)
 	return pid > 0 ? pid : -1;
 }
 
-/* stage2, as it is called here: the worker's parent, for as long as both live. */
+/* Finds stage2's pid in the host's namespace: it is the worker's parent as long as both live. */
 static void
 find_init(struct sandbox *sb, pid_t worker)
 {
@@ -900,7 +915,7 @@ find_init(struct sandbox *sb, pid_t worker)
 	sb->init_fd = -1;
 }
 
-/* 1: it has died meanwhile, or does now. */
+/* Returns 1 if the sandbox has died, or was killed here. */
 static int
 try_worker(struct sandbox *sb, enum sandbox_worker which, const int *fds, struct child *ret,
     struct koda_error *err)
@@ -938,7 +953,7 @@ sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, 
 
 	if (program < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", path);
-	/* That the old one is dead may be known only now. */
+	/* That the last sandbox is dead may be noticed only now. */
 	for (int i = 0; r > 0 && i < WORKER_TRIES; i++) {
 		if (sandbox_boot(sb, err) < 0)
 			return -1;
@@ -947,7 +962,7 @@ sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, 
 	if (r <= 0)
 		return r;
 	err->code = KODA_WORKER;
-	err->errnum = EAGAIN; /* it is built anew for the next call */
+	err->errnum = EAGAIN; /* it is built again for the next call */
 	return err_wrap(err, "the sandbox died %d times under its worker's start", WORKER_TRIES);
 }
 
@@ -984,7 +999,7 @@ sandbox_mount(struct sandbox *sb, struct koda_error *err)
 	    w.report->report_case != KODA__REPORT__REPORT_MOUNTED) {
 		if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
 			err_set(err, KODA_PROTOCOL, 0, "the plan was not mounted");
-		/* A view that cannot be trusted is none. */
+		/* A view that cannot be trusted is useless. */
 		sandbox_kill(sb, err);
 		return err_wrap(err, "protect the project");
 	}
@@ -1055,7 +1070,9 @@ sandbox_tick(struct sandbox *sb)
 
 /* ---- the object ---- */
 
-/* Without it what commands plant is told, and stays where it is: said once, and no reason not to start. */
+/* Locks koda's own directory and opens the quarantine. Without a quarantine, what commands plant is
+ * reported but stays where it is; this is reported once and does not keep the sandbox from
+ * starting. */
 static int
 hold_state(struct sandbox *sb, struct koda_error *err)
 {
@@ -1088,7 +1105,8 @@ hold_state(struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
-/* A link that commands can replace would lead the next session to a directory of their making. */
+/* If commands could replace a link on the way to koda's own directory, they could lead the next
+ * session to a directory of their own. */
 static int
 check_state(const struct sandbox *sb, struct koda_error *err)
 {
@@ -1172,7 +1190,8 @@ sandbox_abandon(struct sandbox *sb)
 	cache_store_abandon(&sb->layers);
 	cache_points_done(&sb->points, false);
 	sb->source.fd = sb->end.source.fd = -1;
-	/* The lock is the parent's too: closed it stays, let go it would be gone. */
+	/* The lock is shared with the parent: closing the descriptor keeps it, unlocking would
+	 * release the parent's. */
 	close_at(&sb->state.fd);
 	close_at(&sb->init_fd);
 	sb->state.fd = sb->init_fd = -1;
@@ -1198,7 +1217,7 @@ koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *
 	const struct koda_violation *v;
 	int stop = 0;
 
-	/* Whoever is called back from here may release the slot, or close the session. */
+	/* The callback may release the slot, or close the session. */
 	session_enter(ses);
 	for (size_t i = 0; slot->sandbox != NULL && stop == 0 &&
 	     (v = violations_at(&slot->sandbox->violations, i)) != NULL;

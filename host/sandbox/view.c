@@ -14,8 +14,9 @@
 #include "shared/rules/access.h"
 #include "shared/rules/names.h"
 
-#define PATHS_MAX                                                                                  \
-	65536 /* of a plan, before what is the same is merged: bounds the work, not the project */
+/* How many mounts a plan may have before duplicates are merged: bounds the work, not the
+ * project. */
+#define PATHS_MAX 65536
 
 static int
 no_memory(struct koda_error *err)
@@ -23,7 +24,7 @@ no_memory(struct koda_error *err)
 	return err_set(err, KODA_INTERNAL, ENOMEM, "view");
 }
 
-/* "/" has no name of its own. */
+/* Prefix for paths below dir: "" for "/". */
 static const char *
 below(const char *dir)
 {
@@ -79,7 +80,7 @@ push(char ***v, size_t *n, const char *path, struct koda_error *err)
 	return 0;
 }
 
-/* None inside another: what contains sorts first. */
+/* Keeps only the outermost: a containing directory sorts before what is in it. */
 static void
 outermost(char **v, size_t *n)
 {
@@ -96,8 +97,9 @@ outermost(char **v, size_t *n)
 	*n = kept;
 }
 
-/* May anything in the directory be written, apart from the question whether allow_write names it? Asked for a name that
- * no rule has; if one does, the answer is no. */
+/* Sets *ret to whether anything in the directory may be written, apart from the question whether
+ * allow_write names it. Asks for a name in it that no rule names; if a rule does, the answer is
+ * no. */
 static int
 is_open(const struct access_subject *who, const char *dir, bool *ret, struct koda_error *err)
 {
@@ -121,7 +123,7 @@ add_writable(const struct access_subject *who, const char *dir, struct view *v,
 	char shown[256];
 	bool open = false;
 
-	/* A bind of it would cover what makes the sandbox one. */
+	/* Binding it would cover what the sandbox itself is built from. */
 	for (size_t i = 0; i < N_ELEMENTS(needed); i++) {
 		if (!path_is_inside(needed[i], dir))
 			continue;
@@ -137,9 +139,10 @@ add_writable(const struct access_subject *who, const char *dir, struct view *v,
 }
 
 /*
- * What lies in a writable directory is private: a command could write it otherwise. A cache that the policy itself lets be
- * written, as a whole or a directory in it, is the host's own; around that directory there is no layer, so the rest of
- * that cache is only read.
+ * Is the cache private, that is, covered by a layer? One in a writable directory is: otherwise a
+ * command could write the host's. A cache that the policy itself allows writing is the host's own,
+ * as a whole or a directory in it; then there is no layer around that directory, so the rest of
+ * that cache is read-only.
  */
 static bool
 is_private(const struct view_input *in, const char *cache)
@@ -187,7 +190,7 @@ plan_writable(const struct view_input *in, struct view *v, struct koda_error *er
 		if (add_writable(&who, allow->v[i], v, err) < 0)
 			return -1;
 	}
-	/* A slot that may change nothing has no use for them. */
+	/* A slot that may change nothing does not need them. */
 	for (size_t i = 0; allow->n > 0 && i < in->n_also; i++) {
 		if (add_writable(&who, in->also[i], v, err) < 0)
 			return -1;
@@ -202,7 +205,7 @@ plan_writable(const struct view_input *in, struct view *v, struct koda_error *er
 	return 0;
 }
 
-/* Where things are that commands look for: the project and the home directory. */
+/* The project and the home directory, where commands look for things. */
 static int
 plan_shown(const struct view_input *in, struct view *v, struct koda_error *err)
 {
@@ -222,7 +225,7 @@ plan_shown(const struct view_input *in, struct view *v, struct koda_error *err)
 	return 0;
 }
 
-/* Is what lies there on the host there in the view? */
+/* Is the host's file at that path the one at the same path in the view? */
 static bool
 is_of_host(const struct view *v, const char *path)
 {
@@ -241,7 +244,7 @@ add_mount(struct view *v, enum view_mount_kind kind, const char *path,
 
 	if (v->n_mounts >= PATHS_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "more than %d places to protect", PATHS_MAX);
-	/* Room for twice as many whenever the number is a power of two. */
+	/* Doubles the array whenever the number of mounts is a power of two. */
 	if ((v->n_mounts & (v->n_mounts - 1)) == 0) {
 		grown =
 		    reallocarray(v->mount, v->n_mounts > 0 ? 2 * v->n_mounts : 1, sizeof(*grown));
@@ -263,8 +266,8 @@ add_mount(struct view *v, enum view_mount_kind kind, const char *path,
 	return 0;
 }
 
-/* A mount moves with the directory that it is in; one on each of those, and none of them moves. What is hidden stays
- * hidden. */
+/* Pins each directory on the way: a mount moves with the directory that contains it, unless that
+ * directory is a mount too. What is hidden stays hidden. */
 static int
 add_pins(const struct policy *p, struct view *v, const char *path, const char *dir,
     struct koda_error *err)
@@ -284,7 +287,8 @@ add_pins(const struct policy *p, struct view *v, const char *path, const char *d
 	return 0;
 }
 
-/* Something below a writable directory that is not to be changed. What cannot be seen cannot be changed either. */
+/* Adds a place below a writable directory that must not be changed. What cannot be seen cannot be
+ * changed either. */
 static int
 add_protected(const struct view_input *in, struct view *v, enum view_mount_kind kind,
     const char *path, const struct view_place *place, enum access_rule why, struct koda_error *err)
@@ -313,7 +317,8 @@ add_named(const struct view_input *in, struct view *v, const char *dir, const ch
 	return add_protected(in, v, VIEW_READ_ONLY, path, NULL, why, err);
 }
 
-/* Of a private cache that lies in a writable directory: what it is in stays, or another one could be put there. */
+/* For private caches in a writable directory: pins the directories on the way, or a command could
+ * put another one in their place. */
 static int
 plan_caches(const struct view_input *in, struct view *v, struct koda_error *err)
 {
@@ -327,7 +332,8 @@ plan_caches(const struct view_input *in, struct view *v, struct koda_error *err)
 	return 0;
 }
 
-/* A place that is hidden: and its parents stay, or what is hidden could be moved to where it is not. */
+/* Adds a hidden place and pins its parents, or a command could move what is hidden to where it is
+ * not. */
 static int
 add_hidden(const struct view_input *in, struct view *v, const char *path, enum access_rule why,
     struct koda_error *err)
@@ -357,7 +363,8 @@ is_below_deny(const struct policy *p, const char *path)
 	return false;
 }
 
-/* The directory that contains path decides; what says the same as it is not needed. */
+/* Does the policy allow reading in the directory that contains path? A rule with the same result is
+ * not needed. */
 static bool
 parent_reads(const struct policy *p, const char *path)
 {
@@ -392,7 +399,7 @@ plan_reading(const struct view_input *in, struct view *v, struct koda_error *err
 		    add_mount(v, VIEW_HOLE, holes->v[i], NULL, ACCESS_RULE_READ_HOLE, err) < 0)
 			return -1;
 	}
-	/* They may be written, so they may be read: there is a hole for them, or they are in one. */
+	/* What may be written may be read: it gets a hole, or is in one. */
 	for (size_t i = 0; i < v->n_writable; i++) {
 		if (is_below_deny(in->policy, v->writable[i]) &&
 		    add_mount(v, VIEW_WRITABLE_HOLE, v->writable[i], NULL, ACCESS_RULE_ALLOW_WRITE,
@@ -410,23 +417,25 @@ plan_reading(const struct view_input *in, struct view *v, struct koda_error *err
 		    add_hidden(in, v, path, ACCESS_RULE_FULLY_DENIED, err) < 0)
 			return -1;
 	}
-	/* Also where the policy hides it anyway: a hole of the policy's would show it again. */
+	/* Also where the policy hides it anyway: otherwise a hole of the policy could show it
+	 * again. */
 	return in->state != NULL && in->state[0] == '/'
 	    ? add_hidden(in, v, in->state, ACCESS_RULE_FULLY_DENIED, err)
 	    : 0;
 }
 
 /*
- * Is it enough to mount it if it is there (plan_places)? A rule `dir/name` pins `dir` also where there is no such name in
- * it, so that nothing can be put there by moving `dir`. What a name protects at any depth the comparison finds wherever
- * it comes from, and `.github` or `.bundle` can be removed.
+ * Is it enough to mount the place only if it exists (plan_places)? Not a rule `dir/name`: it pins
+ * `dir` even if the name does not exist in it, so that a command cannot put something there by
+ * moving `dir`. A name that is protected at any depth is left to the comparison, which finds it
+ * wherever it comes from; so `.github` or `.bundle` can be removed.
  */
 static bool
 is_left_to_places(const struct policy *p, const struct view *v, const char *path)
 {
 	const char *rule = names_rule_at(&p->list[KODA_DENY_WRITE_NAMES], path);
 
-	/* Nobody looks for names in a cache. */
+	/* The comparison does not look for names in a cache. */
 	for (size_t i = 0; i < v->n_caches; i++) {
 		if (path_is_inside(path, v->cache[i]))
 			return false;
@@ -454,7 +463,7 @@ plan_writing(const struct view_input *in, struct view *v, struct koda_error *err
 	return 0;
 }
 
-/* The worker reports .koda as it does git directories: in both somebody looks for what to do. */
+/* The worker reports .koda like git directories: other programs take instructions from both. */
 static bool
 is_koda_place(const char *path)
 {
@@ -485,7 +494,7 @@ plan_places(const struct view_input *in, struct view *v, struct koda_error *err)
 	return 0;
 }
 
-/* A writable directory is a mount already; that it is a git directory has to be said all the same. */
+/* A writable directory is a mount already, but the plan still has to mark it as a git directory. */
 static int
 plan_git_dir(const struct view_input *in, struct view *v, struct koda_error *err)
 {
@@ -495,7 +504,7 @@ plan_git_dir(const struct view_input *in, struct view *v, struct koda_error *err
 	return add_mount(v, VIEW_PIN, in->git_dir, NULL, ACCESS_RULE_GIT_CONFIG, err);
 }
 
-/* Of two mounts of one place: which says more. */
+/* If two mounts are at the same place, the stronger one is kept. */
 static int
 strength(const struct view_mount *m)
 {
@@ -522,7 +531,7 @@ by_path_and_strength(const void *a, const void *b)
 
 	if (r == 0)
 		r = strength(y) - strength(x);
-	if (r == 0) /* the one that was seen */
+	if (r == 0) /* prefer the one that was seen */
 		r = (y->ino != 0) - (x->ino != 0);
 	return r != 0 ? r : strcmp(x->why, y->why);
 }
@@ -585,7 +594,7 @@ view_done(struct view *v)
 	*v = (struct view){ 0 };
 }
 
-/* ---- asked ---- */
+/* ---- questions about the plan ---- */
 
 static bool
 answer(bool yes, const char *why, const char **ret_why)
@@ -595,7 +604,8 @@ answer(bool yes, const char *why, const char **ret_why)
 	return yes;
 }
 
-/* Is path in a directory that leads from a private place to one of these? stage2 makes it read-only. */
+/* Is path in a directory that leads from a private place to one of dirs? stage2 makes such
+ * directories read-only. */
 static bool
 is_on_way(const char *private, char *const *dirs, size_t n, const char *path)
 {
@@ -628,7 +638,7 @@ view_writes(const struct view *v, const char *path, const char **ret_why)
 		is_on_way(private, v->shown, v->n_shown, path)))
 		return answer(false, why, ret_why);
 	if (!is_of_host(v, path))
-		/* Of /run the runtime directory is theirs. */
+		/* In /run commands may write the runtime directory and the directory for caches. */
 		return strcmp(private, "/run") != 0 || path_is_inside(path, "/run/user") ||
 			(v->spare != NULL && path_is_inside(path, v->spare))
 		    ? answer(true, why, ret_why)

@@ -20,7 +20,7 @@ _Static_assert(KODA_SEARCH_COLUMNS <= SEARCH_COLUMNS_MAX, "the default is allowe
 /* Deeper than any tree that a walk enters. */
 #define DEPTH_MAX 4096
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 static int
 too_many(struct koda_error *err, size_t n, const char *what, unsigned max)
@@ -153,7 +153,7 @@ marshal_search(const struct koda_search_options *o, uint64_t id, struct packed *
 	return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- the answers ---- */
 
 void
 marshal_found_init(struct marshal_found *m, const struct koda_search_options *o)
@@ -192,7 +192,7 @@ broken(struct koda_error *err, const char *what)
 	return err_set(err, KODA_PROTOCOL, 0, "a search told of %s", what);
 }
 
-/* Below a place: names with a slash between, none of which leads anywhere else. */
+/* Is path below a place: names separated by slashes, none of them "." or ".."? */
 static bool
 is_below(ProtobufCBinaryData path)
 {
@@ -234,7 +234,7 @@ take_place(struct marshal_found *m, const Koda__FoundItem *item, struct koda_err
 	return 0;
 }
 
-/* One thing more: whoever lies must not be able to go on for ever. */
+/* Counts one more item, so that a process that lies cannot go on for ever. */
 static int
 count(struct marshal_found *m, enum koda_found_kind kind, struct koda_error *err)
 {
@@ -242,7 +242,7 @@ count(struct marshal_found *m, enum koda_found_kind kind, struct koda_error *err
 		return ++m->troubles > SEARCH_TROUBLES_MAX
 		    ? broken(err, "more trouble than is told")
 		    : 0;
-	/* Before a match, so that there may be one match less. */
+	/* Context comes before its match too, so matches may lag behind by one. */
 	if (kind == KODA_FOUND_CONTEXT)
 		return ++m->context > (m->found + 1) * m->around
 		    ? broken(err, "more context than it was asked for")
@@ -250,7 +250,7 @@ count(struct marshal_found *m, enum koda_found_kind kind, struct koda_error *err
 	return ++m->found > m->limit ? broken(err, "more than it was asked for") : 0;
 }
 
-/* Do things of that kind come of such a search? */
+/* Can this search find items of that kind? */
 static bool
 is_expected(const struct marshal_found *m, Koda__FoundKind kind)
 {
@@ -365,7 +365,8 @@ marshal_found_item(struct marshal_found *m, const Koda__FoundItem *item, struct 
 	case KODA_FOUND_TROUBLE:
 		if (!item->has_text)
 			return broken(err, "trouble without a reason");
-		/* It goes to terminals and models: what could steer those is made visible here. */
+		/* The text goes to terminals and models: bytes that could steer those are made
+		 * visible here. */
 		bytes_show(m->reason, sizeof(m->reason), item->text.data, item->text.len);
 		ret->reason = m->reason;
 		return 0;

@@ -1,6 +1,7 @@
 /*
- * struct koda_search_options -> packed Search; what koda-fs-search tells -> struct koda_found. A searching process may have
- * been taken over by a pattern or a file: all that it says is validated here, once. Pure but for allocation.
+ * struct koda_search_options -> packed Search; replies of koda-fs-search -> struct koda_found. A
+ * pattern or a file may have taken over the search process: everything it sends is validated here,
+ * once. Pure except for allocation.
  */
 #ifndef KODA_HOST_SEARCH_MARSHAL_SEARCH_H
 #define KODA_HOST_SEARCH_MARSHAL_SEARCH_H
@@ -8,21 +9,22 @@
 #include "host/slot/request.h"
 #include "shared/base/bytes.h"
 
-/* KODA_INVALID, KODA_TOO_LARGE: what can be said without looking. */
+/* Returns 0 with *ret, which the caller owns, or -1 with *err set: KODA_INVALID or KODA_TOO_LARGE
+ * for what can be checked without looking at the file system. */
 int marshal_search(const struct koda_search_options *options, uint64_t id, struct packed *ret,
     struct koda_error *err);
 
-/* What was asked, as far as answers are held against it; and what the last item left for the next one. */
+/* The request, as far as answers are compared with it, and what one item leaves for the next. */
 struct marshal_found {
 	enum koda_search_kind kind;
 	unsigned flags;
 	uint64_t limit;
-	unsigned max_columns, around; /* around: lines of context that one match can have */
+	unsigned max_columns, around; /* around: the most lines of context for one match */
 	size_t n_places;
-	uint64_t found, context, troubles; /* told so far */
+	uint64_t found, context, troubles; /* reported so far */
 	uint32_t place;
 	size_t path_len;
-	bool has_path; /* of an item of this page */
+	bool has_path; /* an item of this page has set `path` */
 	char path[PATH_LEN_MAX + 1];
 	char reason[KODA_MESSAGE_MAX];
 	struct koda_span *spans;
@@ -31,11 +33,13 @@ struct marshal_found {
 void marshal_found_init(struct marshal_found *m, const struct koda_search_options *options);
 void marshal_found_done(struct marshal_found *m);
 
-/* A successor begins at the beginning. */
+/* The next search process starts from the beginning. */
 void marshal_found_again(struct marshal_found *m);
-/* A page begins. */
+/* A new page starts. */
 void marshal_found_page(struct marshal_found *m);
-/* 0 with *ret, which is valid until the next call and as long as the message; -1 with KODA_PROTOCOL (or INTERNAL). */
+/* marshal_found_item() returns 0 with *ret, which is valid until the next call and as long as the
+ * message, or -1 with KODA_PROTOCOL (or KODA_INTERNAL). marshal_searched() takes the final answer;
+ * it returns 0 with *ret, or -1 with KODA_PROTOCOL. */
 int marshal_found_item(struct marshal_found *m, const Koda__FoundItem *item, struct koda_found *ret,
     struct koda_error *err);
 int marshal_searched(const struct marshal_found *m, const Koda__Searched *msg,

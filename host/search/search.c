@@ -16,33 +16,38 @@
 #include "shared/base/clock.h"
 #include "shared/base/filetypes.h"
 
-/* A page of five hundred items, unpacked: one block and no call of malloc for each. */
-#define PAGE_ARENA     (256u << 10)
-#define DIGEST_AT_ONCE 256 /* bytes of an item; longer ones take three turns */
-/* Everybody waits meanwhile. A killed process is gone much sooner, or hangs in the kernel. */
+/* Holds an unpacked page of five hundred items: one block instead of a malloc() for each item. */
+#define PAGE_ARENA (256u << 10)
+/* Bytes of an item that are hashed in one call; longer ones take three. */
+#define DIGEST_AT_ONCE 256
+/* How long to wait for a killed process; the whole session waits meanwhile. It is gone much sooner,
+ * or hangs in the kernel. */
 #define GONE_MS 500
-/* The two requests of its life. */
+/* The two requests that a search process gets. */
 #define SEAL_ID   1
 #define SEARCH_ID 2
 
 struct koda_search {
-	struct source source;            /* its socket; first: a source is cast back */
-	struct koda_search *prev, *next; /* of the slot */
-	struct koda_slot *slot;          /* NULL: it is over */
+	/* Its socket. First, because a source is cast back to its search. */
+	struct source source;
+	struct koda_search *prev, *next; /* the slot's list */
+	struct koda_slot *slot;          /* NULL once it is over */
 	struct handle handle;
 	struct child child;
-	bool in_sandbox; /* the process is: stage2's child, and not ours to reap */
+	/* The process is in the sandbox: stage2's child, and not the host's to reap. */
+	bool in_sandbox;
 	struct frame_stream fs;
 	struct arena arena;
 	struct packed request;
 	uint8_t token[TOKEN_BYTES];
-	bool sealed;       /* Ready was what it has to be */
-	bool readable;     /* there is something in the socket */
+	bool sealed;       /* a valid Ready has come */
+	bool readable;     /* the socket has data */
 	uint64_t deadline; /* ns */
 	unsigned timeout_ms;
 	unsigned deaths;
 	struct marshal_found found;
-	/* Told so far, and a digest of it: a successor begins at the beginning, and has to say the same first. */
+	/* The number of items reported so far and a digest of them. The next process starts from
+	 * the beginning, and has to send the same items first. */
 	uint64_t told, skip;
 	uint64_t told_digest, skip_digest, seen_digest;
 	koda_found_fn *fn;
@@ -89,7 +94,7 @@ detach(struct koda_search *s)
 	s->slot = NULL;
 }
 
-/* The one place where a search ends. */
+/* The only place where a search ends. */
 static void
 over(struct koda_search *s)
 {
@@ -122,7 +127,8 @@ destroy(struct koda_search *s)
 static void
 on_readable(struct source *source)
 {
-	/* Told of by search_tick: from here others may not be freed. */
+	/* search_tick() reports the items: a callback that ran here could free other sources of
+	 * this round. */
 	((struct koda_search *)source)->readable = true;
 }
 
@@ -166,14 +172,15 @@ begin(struct koda_search *s, struct koda_error *err)
 	ses->stats.spawns++;
 	session_event(ses, KODA_EVENT_SPAWN, "search %d started", (int)s->child.pid);
 	randombytes_buf(s->token, sizeof(s->token));
-	/* It gets its question with its policy, and begins as soon as it is confined. Both fit into the socket. */
+	/* It gets the search together with its policy, and starts as soon as it is confined. Both
+	 * fit in the socket. */
 	if (seal_queue(s->slot, &s->fs, SEAL_ID, s->token, false, err) < 0 ||
 	    (to = frame_reserve(&s->fs, s->request.len, err)) == NULL) {
 		end_process(s);
 		return -1;
 	}
 	memcpy(to, s->request.data, s->request.len);
-	frame_flush(&s->fs, false, NULL); /* an error shows as a death */
+	frame_flush(&s->fs, false, NULL); /* an error shows as the process's death */
 	session_watch(ses, &s->source, s->fs.fd,
 	    EPOLLIN | (frame_pending(&s->fs) > 0 ? (uint32_t)EPOLLOUT : 0));
 	session_wake_at(ses, s->deadline);
@@ -182,8 +189,8 @@ begin(struct koda_search *s, struct koda_error *err)
 
 /* ---- what it says ---- */
 
-/* So that what a successor says can be told from it: cheap, since it is done for each line; against chance alone, for a
- * process that lies can lie the first time. */
+/* Lets the host detect that the next process sends other items. Cheap, since it runs for each line;
+ * it detects accidents only, since a process that lies can lie the first time. */
 static uint64_t
 mix(uint64_t digest, const void *data, size_t len)
 {
@@ -222,19 +229,21 @@ digest_of(const struct koda_search *s, const struct koda_found *f, uint64_t dige
 	return mix(digest, &item, sizeof(item.numbers) + len);
 }
 
-/* Again, or not at all. Returns false when the search is over. */
+/* The process is gone: starts another one, or ends the search. Returns false if the search is
+ * over. */
 static bool
 again(struct koda_search *s, const char *how)
 {
 	struct koda_error err;
 
-	if (s->handle.is_unwanted) { /* since just now */
+	if (s->handle.is_unwanted) { /* freed by a callback just now */
 		over(s);
 		return false;
 	}
 	end_process(s);
 	if (++s->deaths < SEARCH_DEATHS_MAX) {
-		/* Before the next one: it may not have come as far as this one. */
+		/* This process may have died before it got as far as the one before: keep the
+		 * larger count for the next. */
 		if (s->told < s->skip) {
 			s->told = s->skip;
 			s->told_digest = s->skip_digest;
@@ -257,7 +266,7 @@ protocol_error(struct koda_search *s, const struct koda_error *why)
 	return again(s, why->message);
 }
 
-/* Tell of one. false: the search is over, or gone. */
+/* Reports one item. Returns false if the search is over or freed. */
 static bool
 tell(struct koda_search *s, const struct koda_found *f)
 {
@@ -288,7 +297,7 @@ tell(struct koda_search *s, const struct koda_found *f)
 	return false;
 }
 
-/* false: the search is over, or gone, or the process is another one. */
+/* Returns false if the search is over or freed, or another process runs now. */
 static bool
 on_found(struct koda_search *s, const Koda__Found *page)
 {
@@ -339,7 +348,7 @@ on_answer(struct koda_search *s, const Koda__Reply *reply)
 	return false;
 }
 
-/* false: what else is in the socket does not matter any more. */
+/* Returns false if the rest of the socket's data does not matter any more. */
 static bool
 on_frame(struct koda_search *s, const uint8_t *frame, size_t len)
 {
@@ -380,7 +389,7 @@ on_frame(struct koda_search *s, const uint8_t *frame, size_t len)
 	return false;
 }
 
-/* Take what is there, once. The search may be over then, or freed. */
+/* Reads once and processes what has come. The search may be over afterwards, or freed. */
 static void
 read_socket(struct koda_search *s)
 {
@@ -406,7 +415,8 @@ read_socket(struct koda_search *s)
 		protocol_error(s, &err);
 		return;
 	}
-	/* It closes its socket by ending, and then a signal changes nothing any more; or it only closed it. */
+	/* The socket is closed because the process ended, and then the signal has no effect; or it
+	 * only closed the socket. */
 	child_kill(&s->child);
 	how = child_gone(&s->child, GONE_MS) ? child_end(&s->child, buf, sizeof(buf))
 					     : "hangs in the kernel";
@@ -424,7 +434,8 @@ search_tick(struct koda_slot *slot)
 
 	if (slot->n_searches == 0)
 		return;
-	/* Whoever is told may free this one, and others: from the beginning each time. */
+	/* A callback may free this search and others: start from the beginning of the list each
+	 * time. */
 	for (s = slot->searches; s != NULL;) {
 		if (!s->readable) {
 			s = s->next;
@@ -594,7 +605,7 @@ koda_search_free(struct koda_search *s)
 	if (!s->handle.over && *s->slot->ses->here == 1) {
 		over(s);
 	} else if (!s->handle.over) {
-		/* In a forked child: the process is the parent's. */
+		/* in a forked child the process is the parent's */
 		close_at(&s->child.pidfd);
 		frame_done(&s->fs);
 		detach(s);

@@ -1,4 +1,5 @@
-/* koda_explain_host(): the proxy's own verdict (shared/rules/egress), without a proxy and without looking anything up. */
+/* koda_explain_host(): the proxy's own verdict (shared/rules/egress), without a proxy and without
+ * resolving the name. */
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "host/session/session.h"
 #include "shared/base/clock.h"
 
-#define SLICE_MS 1000 /* of a wait without limit */
+#define SLICE_MS 1000 /* how long a wait without a limit sleeps at a time */
 
 void
 handle_hold(struct handle *handle)
@@ -23,7 +23,8 @@ handle_let_go(struct handle *handle)
 bool
 handle_postpone(struct handle *handle)
 {
-	/* What is over may be of a session that is gone; nothing of ours goes on with it. */
+	/* The session of a handle that is over may be freed already, and no library code still uses
+	 * such a handle. */
 	if (handle->over || !handle->ses->in_event)
 		return false;
 	if (!handle->is_unwanted) {
@@ -69,7 +70,7 @@ handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err)
 {
 	int r;
 
-	handle_hold(handle); /* whoever is told meanwhile may free it */
+	handle_hold(handle); /* a callback may free it meanwhile */
 	r = wait_for(handle, timeout_ms, err);
 	handle_let_go(handle);
 	return r;

@@ -1,7 +1,10 @@
 /*
- * What an embedder holds of something that is under way: a command, a search. It may free it from inside any callback,
- * also while one of our functions is going on with it: so whoever goes on holds it, and the last one destroys it. From
- * inside the event callback, which anything may call in the middle of anything, that is done when the stack is ours again.
+ * What the embedder holds for something that is under way: a command or a search.
+ *
+ * The embedder may free it from any callback, even while library code further up the stack still
+ * uses it; handle_hold() and handle_let_go() keep it alive until then. In the event callback, which
+ * the library may call in the middle of anything, freeing is postponed until the library's
+ * outermost function returns.
  */
 #ifndef KODA_HOST_SESSION_HANDLE_H
 #define KODA_HOST_SESSION_HANDLE_H
@@ -14,11 +17,13 @@ struct koda_session;
 
 struct handle {
 	struct koda_session *ses;
-	struct handle *next;     /* of those that are over, and whose embedder is to be told */
-	struct handle *unwanted; /* the next of those that were freed in an event */
+	/* The next one in koda_session.over: it is over, and its callback has not run. */
+	struct handle *next;
+	/* The next one in koda_session.unwanted: freed in the event callback. */
+	struct handle *unwanted;
 	bool over, in_line, is_unwanted, freed;
 	unsigned held;
-	void (*tell)(struct handle *handle); /* calls back; may free it */
+	void (*tell)(struct handle *handle); /* runs the embedder's callback; may free the handle */
 	void (*give_up)(struct handle *handle);
 	void (*destroy)(struct handle *handle);
 };
@@ -26,12 +31,13 @@ struct handle {
 void handle_hold(struct handle *handle);
 void handle_let_go(struct handle *handle);
 
-/* The embedder does not want it any more. True: not now, give_up is called later. */
+/* For an embedder that frees it. Returns true if that has to wait: give_up is called later. */
 bool handle_postpone(struct handle *handle);
-/* It is given up, and not told of. */
+/* Frees it, or lets the last handle_let_go() do so. Its callback does not run any more. */
 void handle_free(struct handle *handle);
 
-/* Run the loop until it is over, for at most timeout_ms (-1: no limit). 1: it is, and may be gone; 0: not yet; -1 with *err set. */
+/* Run the loop until it is over, for at most timeout_ms (-1: no limit). Returns 1 when it is
+ * over (and may have been freed), 0 when it is not yet, -1 with *err set. */
 int handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err);
 
 #endif

@@ -38,7 +38,7 @@ struct session_watch {
 	ev_io io;
 };
 
-/* ---- whose session it is ---- */
+/* ---- the process that owns the session ---- */
 
 int
 session_check(const struct koda_session *ses, struct koda_error *err)
@@ -48,7 +48,7 @@ session_check(const struct koda_session *ses, struct koda_error *err)
 		    "this session belongs to the process that opened it, not to its forked child");
 	if (ses->closing)
 		return err_set(err, KODA_INTERNAL, 0, "this session is being closed");
-	/* An event is told in the middle of what it is about. */
+	/* The event callback runs in the middle of the operation that it reports. */
 	if (ses->in_event)
 		return err_set(err, KODA_INTERNAL, 0, "called from inside the event callback");
 	return 0;
@@ -60,7 +60,7 @@ session_enter(struct koda_session *ses)
 	ses->depth++;
 }
 
-/* ---- what slots tell ---- */
+/* ---- what slots report ---- */
 
 void
 session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
@@ -120,8 +120,8 @@ set_timer(struct koda_session *ses, uint64_t at)
 {
 	struct itimerspec its = { 0 };
 
-	/* Deadlines move with each call: one that is set already and comes too early is cheaper than setting
-	 * it each time. */
+	/* Each call moves the deadline: a timer that fires too early is cheaper than setting it for
+	 * each call. */
 	if (at == ses->timer_at || (at > ses->timer_at && at != UINT64_MAX))
 		return;
 	ses->timer_at = at;
@@ -146,7 +146,8 @@ session_call_finished(struct koda_session *ses, struct call *c)
 	else
 		ses->done_head = c;
 	ses->done_tail = c;
-	/* It may have come to pass inside a synchronous call: the loop has to hear of it. */
+	/* The call may have finished inside a synchronous call: wake up the loop to run its
+	 * callback. */
 	if (!ses->dispatching)
 		set_timer(ses, 0);
 }
@@ -227,7 +228,8 @@ rearm_all(struct koda_session *ses)
 	set_timer(ses, first);
 }
 
-/* Only what is done by now: who asks again from each callback gets its turn, not the whole loop. */
+/* Only the calls that are finished now: a callback that starts another call gets its turn, but does
+ * not keep the loop from its other work. */
 static void
 deliver(struct koda_session *ses)
 {
@@ -247,7 +249,7 @@ deliver(struct koda_session *ses)
 	}
 }
 
-/* The same of commands and searches. */
+/* Runs the callbacks of commands and searches that are over. */
 static void
 tell_of_those_over(struct koda_session *ses)
 {
@@ -255,11 +257,11 @@ tell_of_those_over(struct koda_session *ses)
 
 	while ((h = ses->over) != NULL) {
 		session_forget(h);
-		h->tell(h); /* which may free it, or others that are in line */
+		h->tell(h); /* which may free this handle, or others in the list */
 	}
 }
 
-/* Wait at most timeout_ms (-1: no limit) for something, and do all that can be done then. */
+/* Wait at most timeout_ms (-1: no limit) for an event, and do everything that can be done then. */
 static void
 work(struct koda_session *ses, int timeout_ms)
 {
@@ -275,7 +277,8 @@ work(struct koda_session *ses, int timeout_ms)
 	for (int i = 0; i < n; i++) {
 		struct source *source = ev[i].data.ptr;
 
-		/* What one of them has ended is still there, but may not be watched any more. */
+		/* A source that an earlier one in this round stopped still exists, but is not
+		 * watched any more. */
 		if (source != NULL && source->fd >= 0)
 			source->ready(source);
 		else if (source == NULL &&
@@ -294,7 +297,7 @@ work(struct koda_session *ses, int timeout_ms)
 	egress_tick(ses);
 	deliver(ses);
 	tell_of_those_over(ses);
-	/* What was asked for from there goes out together. */
+	/* The calls that callbacks have just queued are sent together. */
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
 		if (slot->n_queued > 0)
 			slot_advance(slot);
@@ -432,7 +435,7 @@ open_policy(struct koda_session *ses, const struct koda_session_options *o, stru
 	return ses->policy == NULL ? -1 : koda_policy_freeze(ses->policy, err);
 }
 
-/* Without commands then, and said so; in Auto not at all. */
+/* In Plan and Safe the session goes on without commands and reports it; in Auto it fails. */
 bool
 session_degrade(struct koda_session *ses, const struct koda_error *why)
 {
@@ -450,7 +453,7 @@ find_helpers(struct koda_session *ses, const struct koda_session_options *o, str
 {
 	if (helpers_find(o->helper_dir, "koda-fs-worker", ses->worker_path, err) < 0)
 		return -1;
-	/* A search says so when it is missing: all else works without it. */
+	/* If it is missing, searches report that; everything else works without it. */
 	if (helpers_find(o->helper_dir, "koda-fs-search", ses->search_path, NULL) < 0)
 		ses->search_path[0] = '\0';
 	ses->commands = o->commands;
@@ -488,7 +491,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
 	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
 	ses->max_idle = o->max_idle != 0 ? o->max_idle : IDLE_DEFAULT;
-	/* The helpers first: nothing in the project has a say in where they are. */
+	/* Helpers are found first, so that nothing in the project influences where they are. */
 	if (find_helpers(ses, o, err) < 0 || open_root(ses, o->root, err) < 0 ||
 	    open_policy(ses, o, err) < 0)
 		return -1;
@@ -550,8 +553,8 @@ drop_slot(struct koda_session *ses, struct koda_slot *slot)
 	slot_free(slot);
 }
 
-/* In a forked child: what is ours alone is freed, the parent's workers are not touched. The slots'
- * descriptors are closed, their processes are not ours to signal. */
+/* In a forked child: free memory and close descriptors, but do not touch the workers, which are the
+ * parent's to signal. */
 static void
 abandon(struct koda_session *ses)
 {
@@ -584,7 +587,7 @@ forget_done(struct koda_session *ses)
 	}
 }
 
-/* Their owners may still free them. */
+/* The embedder may still free these handles. */
 static void
 forget_those_over(struct koda_session *ses)
 {
@@ -617,7 +620,7 @@ session_leave(struct koda_session *ses)
 		koda_session_close(ses);
 		return true;
 	}
-	/* The end of one tells what it finds. */
+	/* Freeing a slot may report events. */
 	ses->depth++;
 	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
 		next = slot->next;
@@ -642,7 +645,7 @@ koda_session_close(struct koda_session *ses)
 		return; /* from inside a callback: session_leave does it */
 	if (!here)
 		abandon(ses);
-	ses->depth++; /* what is answered now may call release or close */
+	ses->depth++; /* callbacks that run now may call release or close */
 	ses->end_by = monotonic_ns() + ENDING_MS * UINT64_C(1000000);
 	give_up_unwanted(ses);
 	while (ses->slots != NULL)
@@ -658,7 +661,8 @@ koda_session_close(struct koda_session *ses)
 	egress_close(ses);
 	reap_leaving(ses, LEAVING_MS);
 	free(ses->leaving);
-	/* In a child too: that is memory only until its loop runs, which then must not know us. */
+	/* In a forked child too: the loop's memory is the child's own, and must not point at this
+	 * session when the child runs it. */
 	if (ses->loop != NULL)
 		ev_io_stop(ses->loop, &ses->watch->io);
 	free(ses->watch);
@@ -704,7 +708,7 @@ ping(struct koda_slot *slot, struct koda_error *err)
 	return r;
 }
 
-/* The key is the whole policy; root and mode are the session's. */
+/* Slots are matched by the whole policy; root and mode are the same for the session. */
 static struct koda_slot *
 find_idle(struct koda_session *ses, const struct koda_policy *policy)
 {
@@ -741,7 +745,7 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 		drop_slot(ses, slot);
 		return NULL;
 	}
-	/* Before it looks at what is there: that may have been planted. */
+	/* Before the slot looks at the project, which may contain planted files. */
 	ses->depth++;
 	r = recovery_run(slot, err);
 	ses->depth--;
@@ -762,7 +766,8 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	err_clear(err);
 	if (session_check(ses, err) < 0)
 		return NULL;
-	/* Who never runs the loop must not collect the dead workers of released slots. */
+	/* An embedder that never runs the loop must not accumulate the dead workers of released
+	 * slots. */
 	if (ses->n_leaving > 0)
 		reap_leaving(ses, 0);
 	policy = child == NULL ? koda_policy_ref(ses->policy)
@@ -780,13 +785,14 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	if (slot == NULL)
 		return NULL;
 	mark_acquired(ses, slot, true);
-	/* Cold, it starts the worker; warm, it finds out that one died in its sleep and replaces it. */
+	/* On a new slot this starts the worker; on an idle one it notices that the worker has died
+	 * and replaces it. */
 	session_enter(ses);
 	r = ping(slot, err);
 	if (r == 0 && slot->sandbox != NULL)
 		r = protect_prepare(slot->sandbox, err);
 	if (session_leave(ses))
-		return NULL; /* closed from inside the event callback; *err is of the ping */
+		return NULL; /* closed from inside the event callback; *err is the ping's */
 	if (r < 0) {
 		drop_slot(ses, slot);
 		return NULL;
@@ -803,9 +809,10 @@ koda_slot_release(struct koda_slot *slot)
 		return;
 	ses = slot->ses;
 	if (*ses->here != 1 || ses->closing || slot->doomed)
-		return; /* closing the session frees it; in a forked child the worker is the parent's */
-	/* What is still under way would be answered to nobody: such a worker is not handed on.
-	 * Nor is a sandbox: what commands left in its private places is not for the next. */
+		return; /* closing frees it; in a forked child the worker is the parent's */
+	/* A worker with calls under way is not reused: no one waits for its answers. Nor is a
+	 * sandbox: what commands left in its private places is not for the next user of the
+	 * slot. */
 	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->n_searches > 0 ||
 	    slot->sandbox != NULL || ses->n_idle >= ses->max_idle) {
 		slot->doomed = true;
@@ -903,7 +910,8 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 	}
 	ses->n_async++;
 	session_enter(ses);
-	/* An idle worker begins at once; for a busy one more may come that can go out with this. */
+	/* An idle worker gets the call at once; for a busy one, more calls may come that can be
+	 * sent together with it. */
 	if (slot->n_calls == 1)
 		slot_advance(slot);
 	session_rearm(ses, slot);

@@ -1,6 +1,7 @@
 /*
- * A session: a root, a mode, a policy, somebody to ask, and the slots. Owns the loop: one epoll set
- * with every slot's descriptor and one timer, which libev (the caller's or ours) watches as a whole.
+ * A session: a root, a mode, a policy, an approval callback, and the slots. Owns the loop: one
+ * epoll set with every slot's descriptor and one timer. libev (the caller's loop, if there is one)
+ * watches the whole set as one descriptor.
  */
 #ifndef KODA_HOST_SESSION_SESSION_H
 #define KODA_HOST_SESSION_SESSION_H
@@ -16,13 +17,15 @@ struct ev_loop;
 struct recovery_seal;
 
 struct koda_session {
-	uint8_t *here; /* a page that is wiped by fork: 1 in the process that opened the session */
+	/* A page that fork wipes: 1 only in the process that opened the session. */
+	uint8_t *here;
 	char *root;
 	dev_t root_dev;
 	ino_t root_ino;
 	char *home;
-	char *
-	    state; /* koda's own directory (host/protect/state), there or not; NULL: there is no place for it */
+	/* koda's own directory (host/protect/state), whether it exists or not; NULL: there is no
+	 * place for it. */
+	char *state;
 	enum koda_mode mode;
 	struct koda_policy *policy;
 	koda_approve_fn *approve;
@@ -36,31 +39,37 @@ struct koda_session {
 	bool narrowed;                 /* see koda_session_options */
 	struct egress_session *egress; /* NULL: without commands */
 	struct handle *over;           /* commands and searches whose callback is to be called */
-	struct handle *unwanted;       /* of those, what was freed in an event */
+	struct handle *unwanted;       /* commands and searches freed in the event callback */
 	size_t n_under_way;            /* commands and searches that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
-	struct call *done_head, *done_tail; /* asynchronous calls to be told of */
+	struct call *done_head, *done_tail; /* finished calls whose callback has not run */
 	size_t n_async;
-	unsigned depth; /* of our functions that callbacks are called from, one in another */
-	bool in_event, closing; /* closing: asked for from inside a callback, or on the way */
-	struct child *leaving;  /* killed processes that were not gone yet */
+	/* How many library functions that may run callbacks are on the stack, one inside
+	 * another. */
+	unsigned depth;
+	/* closing: koda_session_close() was called from inside a callback, or is at work. */
+	bool in_event, closing;
+	/* Killed processes that are not reaped yet. */
+	struct child *leaving;
 	size_t n_leaving;
-	uint64_t
-	    end_by; /* ns: when it closes, by then its slots have ended; 0: it does not close */
-	const struct recovery_seal
-	    *recovering; /* it finishes what a killed session has left (host/protect/recovery) */
-	bool said_degraded;
-	bool said_state;      /* that the own directory cannot be used as it should */
-	bool said_caches;     /* that they are empty directories */
-	bool said_root_cache; /* that a cache is writable itself */
+	/* ns: while the session closes, the time by which its slots have to have ended; 0: it is
+	 * not closing. */
+	uint64_t end_by;
+	/* Set while a slot finishes what a killed session left behind (host/protect/recovery). */
+	const struct recovery_seal *recovering;
+	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
+	bool said_degraded;   /* the worker is not confined in full */
+	bool said_state;      /* koda's own directory cannot be used as it should be */
+	bool said_caches;     /* caches are empty directories in the sandbox */
+	bool said_root_cache; /* the policy makes a cache itself writable */
 	bool dispatching;
 	struct koda_stats stats;
 
 	int epoll_fd, timer_fd;
 	uint64_t timer_at;
-	struct ev_loop *loop; /* the caller's, or NULL: then the epoll set is all there is */
+	struct ev_loop *loop; /* the caller's, or NULL: there is only the epoll set */
 	struct session_watch *watch;
 };
 
@@ -68,40 +77,48 @@ struct koda_session {
 void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void session_call_finished(struct koda_session *ses, struct call *c);
-/* Of those finished and not told yet, those that would tell `data` tell `instead`. */
+/* For finished calls whose callback has not run: if the call's user data is `data`, run
+ * `instead`. */
 void session_forget_calls(struct koda_session *ses, const void *data, koda_done_fn *instead);
-/* The kernel sandbox does not work here: go on without (true, and it is said), or not (Auto). */
+/* The kernel sandbox does not work here. Returns true if the session goes on without it (which is
+ * reported), false if it may not (Auto). */
 bool session_degrade(struct koda_session *ses, const struct koda_error *why);
 
-/* Watch the source's descriptor for these events; fd -1: not any more (before it is closed). */
+/* Watch `fd` as the source's descriptor for these events. fd -1: stop watching; do so before the
+ * descriptor is closed. */
 void session_watch(struct koda_session *ses, struct source *source, int fd, uint32_t events);
 void session_unwatch(struct koda_session *ses, struct source *source);
-/* Somebody wants a look at the clock then. */
+/* Make the loop wake up at that time (ns) at the latest. */
 void session_wake_at(struct koda_session *ses, uint64_t at);
-/* One of n_under_way is over; its embedder is told of it from the loop, if it is to be. */
+/* A handle counted in n_under_way is over. If to_be_told, the loop runs the embedder's callback
+ * later. */
 void session_over(struct handle *handle, bool to_be_told);
-/* It is not to be told any more. */
+/* Do not run the callback of that handle any more. */
 void session_forget(struct handle *handle);
-/* One turn of the loop, for who waits. -1: from inside a callback of it. */
+/* One turn of the loop, for a function that waits. Returns -1 when called from inside one of the
+ * loop's callbacks. */
 int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */
 void session_rearm(struct koda_session *ses, struct koda_slot *slot);
-/* A killed process that somebody has to wait for; the session does when it has time. */
+/* Takes over a killed process that has to be reaped. Does not wait, unless memory is short; the
+ * loop reaps it later. */
 void session_adopt(struct koda_session *ses, struct child *child);
 
-/* Around whatever may call back. After session_leave has returned true the session is gone. */
+/* Around all code that may run callbacks. When session_leave() returns true, the session has
+ * been freed. */
 void session_enter(struct koda_session *ses);
 bool session_leave(struct koda_session *ses);
-/* May the library be called in this process, and from here? */
+/* Returns 0 if the library may be called in this process and at this point, -1 with *err set if
+ * not. */
 int session_check(const struct koda_session *ses, struct koda_error *err);
 
-/* approve.c: put the question for a preview that has come back. */
+/* approve.c: ask the embedder about a preview that has arrived. */
 void approve_ask(struct koda_session *ses, struct call *c);
 void approve_done(struct call *c);
-/* The same for a command; answered by command_answer. */
+/* The same for a command; the answer goes to command_answer(). */
 void approve_ask_command(struct koda_session *ses, struct koda_command *c);
 void approve_command_done(struct koda_command *c);
-/* The same for a host; answered by egress_answer. */
+/* The same for a host; the answer goes to egress_answer(). */
 struct egress_question;
 void approve_ask_connect(struct koda_session *ses, struct egress_question *q);
 void approve_connect_done(struct egress_question *q);

@@ -8,7 +8,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* By hand, one component after the other: openat2 is not to be had everywhere. */
+/* One component after the other, because openat2 is not available everywhere. */
 int
 open_exact(const char *path, int flags)
 {

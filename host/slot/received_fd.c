@@ -31,9 +31,11 @@ is_type_of_others(const char *type)
 }
 
 /*
- * What no mount of ours has, a slot's sandbox made for itself, or the file system gives its files devices of their own
- * (btrfs, overlayfs). It is none of a program's: those a sandbox has from us, and whoever is in it can make no mount. So
- * asking it waits for nobody. What stands in no directory was not found by a path (a memfd).
+ * No mount in the host's table has the file's device. Then either the slot's sandbox made the mount
+ * for itself, or the file system gives its files devices of their own (btrfs, overlayfs). It is not
+ * served by a program: such file systems exist in a sandbox only if the host passed them in, and
+ * processes inside can make no mount. So fstatfs() waits for no program. A file without a link in a
+ * directory (a memfd) was not found by a path.
  */
 static bool
 is_made_by_kernel(int fd, const struct statx *st)
@@ -47,9 +49,9 @@ is_made_by_kernel(int fd, const struct statx *st)
 }
 
 /*
- * Is the file one that somebody's program serves (FUSE), or of proc? Read from the table of mounts: to ask the file system
- * itself would be to wait for that program. The mounts of a worker that lives in a sandbox are not in our table, but they
- * are of the same devices.
+ * Is the file served by a program (FUSE), or one of proc? Read from the mount table: asking the
+ * file system itself would mean waiting for that program. The mounts of a worker that lives in a
+ * sandbox are not in the host's table, but they have the same devices.
  */
 static bool
 is_served_by_others(int fd, const struct statx *st)
@@ -69,7 +71,7 @@ is_served_by_others(int fd, const struct statx *st)
 			continue;
 		if (strtoull(line, NULL, 10) == st->stx_mnt_id)
 			return is_type_of_others(type + 3);
-		/* ID, parent's ID, device. */
+		/* The fields are: ID, parent's ID, device. */
 		parent = strchr(parent + 1, ' ');
 		if (parent == NULL || strncmp(parent, device, strlen(device)) != 0)
 			continue;

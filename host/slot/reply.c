@@ -13,9 +13,10 @@
 #include "shared/wire/protocol.h"
 
 #define KEEP_COPY_MAX 4096 /* copying less is cheaper than not copying it */
-#define LIST_ENTRIES_MAX                                                                           \
-	(1u << 20) /* what a worker can make the host hold; ten times the largest seen */
-#define READ_PAGED_MAX (256u << 20) /* the same, for content that cannot come as a descriptor */
+/* How many entries a worker can make the host hold; ten times the largest directory seen. */
+#define LIST_ENTRIES_MAX (1u << 20)
+/* The same in bytes, for content that cannot come as a descriptor. */
+#define READ_PAGED_MAX (256u << 20)
 
 _Static_assert((int)KODA_INVALID == KODA__ERROR_CODE__INVALID &&
 	(int)KODA_INTERNAL == KODA__ERROR_CODE__INTERNAL &&
@@ -47,8 +48,8 @@ keep(struct koda_result *ret, const void *data, size_t len)
 	return c->data;
 }
 
-/* What keep() returned (or NULL), with room for len bytes. Doubles: a reply may come in any number of
- * pages, and each of them must not cost a copy of all before it. */
+/* Extends `old`, a block that keep() returned (or NULL), to len bytes. Doubles the size: a reply
+ * may come in any number of pages, and each of them must not cost a copy of all before it. */
 static void *
 keep_more(struct koda_result *ret, const void *old, size_t len)
 {
@@ -146,7 +147,8 @@ take_error(const Koda__Error *e, struct koda_error *err)
 
 	if (e->code == KODA__ERROR_CODE__PROTOCOL)
 		return broken(err, "it does not understand us");
-	/* They go to terminals and models: what could steer those is made visible here. */
+	/* Messages go to terminals and models: bytes that could steer those are made visible
+	 * here. */
 	bytes_show(out.message, sizeof(out.message), e->message.data, e->message.len);
 	if (e->has_path)
 		bytes_show(out.path, sizeof(out.path), e->path.data, e->path.len);
@@ -159,7 +161,8 @@ take_error(const Koda__Error *e, struct koda_error *err)
 	return -1;
 }
 
-/* All the content in one piece: its block of the arena becomes the result's. 0, or -1 when it has none. */
+/* For content in one piece: its block of the arena becomes the result's. Returns 0, or -1 if the
+ * arena does not hold it as a block of its own. */
 static int
 keep_content(struct koda_result *ret, struct arena *arena, ProtobufCBinaryData content)
 {
@@ -287,7 +290,7 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 	entries = keep_more(ret, ret->entries, n * sizeof(*entries));
 	if (entries == NULL)
 		return no_memory(err);
-	ret->entries = entries; /* the old ones may be gone */
+	ret->entries = entries; /* the old array may be freed */
 	for (size_t i = 0; i < m->n_entry; i++) {
 		const Koda__Entry *e = m->entry[i];
 		struct koda_entry *to = &entries[ret->n_entries + i];
@@ -417,7 +420,8 @@ reply_check_prepared(enum koda_op_kind kind, const Koda__Prepared *p, struct kod
 	    (p->has_temp && !is_name(&p->temp)) || p->has_temp == rename || p->has_to != rename ||
 	    (p->has_to && (path_check(p->to.data, p->to.len, NULL) < 0 || p->to.data[0] != '/')))
 		return broken(err, "a Prepared that makes no sense");
-	/* Now, while the worker can still be called to account: later it is the only witness. */
+	/* Checked now, while the worker can still be blamed: after its death this Prepared is the
+	 * only record. */
 	if (p->outcome->n_line > 0)
 		return broken(err, "lines in a Prepared");
 	r = take_outcome(kind, p->outcome, &would, err);

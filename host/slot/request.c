@@ -114,7 +114,7 @@ pack(const Koda__Request *req, struct packed *ret, struct koda_error *err)
 	return 0;
 }
 
-/* All the messages one request may need, so that packing allocates nothing but the result. */
+/* All messages that one request may need, so that packing allocates only the result. */
 struct request_parts {
 	Koda__Request req;
 	Koda__Guard guard;
@@ -257,7 +257,7 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE
 								      : KODA__ACCESS__ACCESS_READ;
 		break;
-	case KODA_OP_RUN: /* is no request */
+	case KODA_OP_RUN: /* is not a request */
 	case KODA_OP_CONNECT:
 		break;
 	}
@@ -288,7 +288,8 @@ request_unpack(const struct packed *request, struct arena *arena)
 	    request->len, arena, NULL);
 }
 
-/* Each mutation names its guard and its dry_run; the rest have neither. */
+/* Clears dry_run and returns the address of the guard. Returns false for a request that is not a
+ * mutation: only mutations have them. */
 static bool
 act_on(Koda__Request *req, Koda__Guard ***ret_guard)
 {

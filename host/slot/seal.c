@@ -9,7 +9,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
-#define ALSO_MAX 64 /* caches, of which there are fewer, and a git directory */
+#define ALSO_MAX 64 /* all caches, of which there are fewer, and a git directory */
 
 int
 seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
@@ -43,10 +43,11 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.has_state = ses->state != NULL;
 	if (seal.has_state)
 		seal.state = message_text(ses->state);
-	/* What commands write beside the policy's, so that what they plant there can be taken away. */
+	/* What commands may write beyond the policy's places, so that what they plant there can be
+	 * removed. */
 	if (sb != NULL && sb->git_dir != NULL && view_writes(&sb->view, sb->git_dir, NULL))
 		also[n++] = message_text(sb->git_dir);
-	/* Those that are shared with the host: what is written to the others does not reach it. */
+	/* Only the caches shared with the host: what is written to the others does not reach it. */
 	for (size_t i = 0; sb != NULL && i < sb->caches.n && n < N_ELEMENTS(also); i++)
 		if (view_writes(&sb->view, sb->caches.v[i].path, NULL) &&
 		    !view_is_cached(&sb->view, sb->caches.v[i].path))
@@ -65,7 +66,8 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	return frame_flush_with_fd(fs, (size_t)packed_len, quarantine_fd, SLOT_READY_MS, err);
 }
 
-/* Does it enforce all that it could on a kernel that has it? Where not, Auto does not start. */
+/* Does the worker enforce everything that a recent kernel lets it enforce? If not, Auto does not
+ * start. */
 static int
 check_enforcement(struct koda_session *ses, const struct koda_enforcement *has,
     struct koda_error *err)

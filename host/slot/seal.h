@@ -1,19 +1,21 @@
 /*
- * How a worker begins, whichever program it is: Seal, and what its Ready has to say. Policy, root and mode are the
- * session's and the slot's; nothing here sends, or kills.
+ * The start of any worker program: the host sends Seal, the worker answers Ready. Policy, root and
+ * mode come from the session and the slot; nothing here sends or kills.
  */
 #ifndef KODA_HOST_SLOT_SEAL_H
 #define KODA_HOST_SLOT_SEAL_H
 
 #include "host/session/session.h"
 
-/* Queue Seal as request `id` for a worker of that slot. quarantine: it may have to take away what commands planted. */
+/* Queue Seal as request `id` for a worker of that slot. quarantine: the worker may have to remove
+ * what commands planted. Returns 0, or -1 with *err set. */
 int seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
     const uint8_t token[TOKEN_BYTES], bool quarantine, struct koda_error *err);
 
 /*
- * Its answer. 0 with *ret: it is confined as the mode wants it (less, where the mode puts up with that, is said once a
- * session). With *err set: -1, it is not to be trusted; 1, none like it can be had here.
+ * Check the worker's answer. Returns 0 with *ret if the worker is confined as the mode requires
+ * (where the mode accepts less, that is reported once a session). With *err set: -1 if the worker
+ * cannot be trusted, 1 if no worker of this kind can run here.
  */
 int seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_enforcement *ret,
     struct koda_error *err);

@@ -22,9 +22,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
-#define RECEIVE_TICK_S 1 /* how long a blocking receive may keep us from looking at the clock */
-#define SEND_BUFFER                                                                                \
-	(512 << 10) /* a deep queue of small writes fits, and is taken off in a few reads */
+/* How long a blocking receive may keep the slot from checking deadlines. */
+#define RECEIVE_TICK_S 1
+/* Holds a deep queue of small writes, which the worker reads in a few calls. */
+#define SEND_BUFFER (512 << 10)
 
 static uint64_t
 in_ms(uint64_t ms)
@@ -101,7 +102,7 @@ call_done(struct call *c)
 	koda_result_done(&c->result);
 }
 
-/* The one place where a call ends. err NULL: with its result. */
+/* The only place where a call ends. err NULL: the call ends with its result. */
 static void
 finish(struct call *c, const struct koda_error *err)
 {
@@ -152,7 +153,8 @@ fail_all(struct koda_slot *slot, const struct koda_error *err)
 
 /* ---- submitting ---- */
 
-/* Content that does not fit a frame, where nobody can change it any more. */
+/* Content that does not fit in a frame goes into a sealed memfd, which no process can change.
+ * Returns the descriptor, which the caller owns, or -1 with *err set. */
 static int
 seal_content(const struct koda_op *op, struct koda_error *err)
 {
@@ -268,8 +270,8 @@ give_up(struct koda_slot *slot, const struct koda_error *why)
 {
 	slot->failure = *why;
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP) {
-		/* No mutation can be under way: the worker has not been told of any, or is not trusted to
-		 * have acted. What it may have done is asked of nobody any more. */
+		/* The worker cannot have a mutation to recover: it has not been sent one, or it is
+		 * not trusted to have acted. No successor will be asked what it did. */
 		child_kill(&slot->child);
 		session_unwatch(slot->ses, &slot->source);
 		frame_done(&slot->fs);
@@ -302,7 +304,7 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "socketpair");
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
-	/* As far as the kernel lets us: less only means more wake-ups. */
+	/* As far as the kernel allows: a smaller buffer only means more wake-ups. */
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
 	if (spawn_worker(slot, pair[1], err) < 0) {
 		close(pair[0]);
@@ -313,7 +315,8 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	frame_init(&slot->fs, pair[0]);
 	slot->record_fd = -1;
 	slot->record_asked = false;
-	slot->broken = slot->answered = false; /* frame_init: nothing of the last one is left */
+	/* frame_init() has dropped everything that the last worker sent. */
+	slot->broken = slot->answered = false;
 	slot->state = SLOT_STARTING;
 	slot->state_deadline = in_ms(SLOT_READY_MS);
 	slot->ses->stats.spawns++;
@@ -323,7 +326,7 @@ start_worker(struct koda_slot *slot, struct koda_error *err)
 	slot->seal_id = slot->next_id++;
 	if (seal_queue(slot, &slot->fs, slot->seal_id, slot->token, true, err) < 0)
 		return -1;
-	frame_flush(&slot->fs, false, NULL); /* an error shows as a death */
+	frame_flush(&slot->fs, false, NULL); /* an error shows as the worker's death */
 	return 0;
 }
 
@@ -334,7 +337,7 @@ slot_renew(struct koda_slot *slot)
 		stop_worker(slot);
 }
 
-/* What the machine is short of now it may have again for the next call. */
+/* A shortage on this machine that may be over at the next call. */
 static bool
 passes(int errnum)
 {
@@ -347,14 +350,14 @@ backoff_ns(unsigned barren)
 	return barren < 2 ? 0 : (SLOT_BACKOFF_MS * NS_PER_MS) << (2 * (barren - 2));
 }
 
-/* A mutation whose verdict cannot be had any more. */
+/* Ends a mutation whose verdict cannot be found out any more. */
 static void
 unknown(struct call *c)
 {
 	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown",
 					 after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
 	struct koda_result would = { .fd = -1 };
-	char shown[384]; /* leaves room for both digests in the sentence */
+	char shown[384]; /* short enough to leave room for both digests in the message */
 	struct koda_error err;
 
 	if (c->has_digest_now)
@@ -376,7 +379,8 @@ unknown(struct call *c)
 	finish(c, &err);
 }
 
-/* Certainly nothing happened: again, unless it is to blame or out of time. */
+/* The call certainly did not happen: queue it again, unless it killed too many workers or is out of
+ * time. */
 static void
 did_not_happen(struct call *c)
 {
@@ -388,7 +392,8 @@ did_not_happen(struct call *c)
 		fail(c, KODA_WORKER, 0,
 		    "the worker died %u times at this request; it did not happen", c->deaths);
 	} else {
-		/* In its old place: what was asked in an order happens in that order. */
+		/* It keeps its place in the queue: calls are carried out in the order in which they
+		 * were made. */
 		set_state(c, CALL_QUEUED);
 	}
 }
@@ -416,7 +421,7 @@ on_recovered(struct call *c)
 	}
 }
 
-/* No more is to be found out: by what is known. */
+/* Nothing more can be found out: end the call according to what is known. */
 static void
 settle(struct call *c)
 {
@@ -428,8 +433,9 @@ settle(struct call *c)
 		did_not_happen(c);
 }
 
-/* A worker that breaks the protocol may have acted without saying so, and one that hangs in the kernel
- * may act yet: what it had in its hands is neither asked for again nor called undone. */
+/* A worker that breaks the protocol may have acted without reporting it, and one that hangs in the
+ * kernel may still act: the mutations it was working on are neither repeated nor reported as not
+ * done. */
 static void
 forsake(struct call *c, const char *why)
 {
@@ -438,7 +444,8 @@ forsake(struct call *c, const char *why)
 	    why);
 }
 
-/* The worker is gone (or will never act again) and its socket has been read to the end. */
+/* Called when the worker is gone (or hangs in the kernel) and its socket has been read to the
+ * end. */
 static void
 sort_calls(struct koda_slot *slot, bool gone)
 {
@@ -451,7 +458,8 @@ sort_calls(struct koda_slot *slot, bool gone)
 	for (c = slot->head; c != NULL; c = next) {
 		next = c->next;
 		if (c->state == CALL_SENT) {
-			/* It works in order: the first without an answer was in its hands. */
+			/* The worker works in order: it died at the first call without an
+			 * answer. */
 			c->deaths += !found_culprit;
 			found_culprit = true;
 			if (changes_something(c) && odd != NULL) {
@@ -459,7 +467,8 @@ sort_calls(struct koda_slot *slot, bool gone)
 			} else if (changes_something(c)) {
 				set_state(c, CALL_RECOVER);
 			} else {
-				/* Nothing that such a worker said is kept, also no earlier page. */
+				/* Discard everything that a worker which broke the protocol sent,
+				 * earlier pages too. */
 				if (slot->broken) {
 					packed_done(&c->page);
 					koda_result_done(&c->result);
@@ -468,8 +477,9 @@ sort_calls(struct koda_slot *slot, bool gone)
 				did_not_happen(c);
 			}
 		} else if (c->state == CALL_RECOVERING) {
-			/* The first without an answer was in its hands here too: the others were not even begun,
-			 * and who gives them up leaves their temporary files. */
+			/* Here too the worker died at the first one without an answer. The
+			 * others were not begun; giving them up would leave their temporary
+			 * files behind. */
 			c->recoveries += !found_culprit;
 			found_culprit = true;
 			set_state(c, CALL_RECOVER);
@@ -568,7 +578,8 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
     struct koda_error *err)
 {
 	if (reply->result_case == KODA__REPLY__RESULT_VERDICT) {
-		/* It was not done after all, and is undone next: there will be no trace to ask about. */
+		/* The worker did not do it after all and cleans up next: no trace will be left to
+		 * ask about. */
 		if (c->state == CALL_SENT && c->prepared.len > 0 &&
 		    reply->verdict->happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 			packed_done(&c->prepared);
@@ -587,7 +598,8 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 		c->committed = true;
 		return 0;
 	}
-	/* Again when somebody was faster and it began anew; the last one counts. */
+	/* Sent again when another process changed the place first and the worker started over; the
+	 * last one counts. */
 	if (c->committed || ++c->prepares > PREPARED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "Prepared too often");
 	if (reply_check_prepared(c->kind, reply->prepared, err) < 0)
@@ -601,7 +613,7 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 	return 0;
 }
 
-/* Again with the rest of a listing, or of content that comes in pieces. */
+/* Queues the request for the rest of a listing, or of content that comes in pieces. */
 static int
 next_page(struct call *c, struct koda_error *err)
 {
@@ -619,7 +631,8 @@ next_page(struct call *c, struct koda_error *err)
 	return 0;
 }
 
-/* Not asked from here: whoever is asked may call us, and we are in the middle of what a worker sent. */
+/* The approval callback does not run here: it may call the library, and this runs in the middle of
+ * handling the worker's reply. */
 static void
 set_asking(struct call *c)
 {
@@ -639,7 +652,7 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 	slot->answered = true;
 	if (c->state == CALL_RECOVERING) {
 		if (reply->result_case == KODA__REPLY__RESULT_ERROR) {
-			/* The successor may not, or cannot, look there (any more). */
+			/* The successor is not allowed to look there, or cannot (any more). */
 			settle(c);
 			return 0;
 		}
@@ -668,7 +681,7 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		return -1;
 	}
 	if (r == 1 && c->max > 0 && c->result.len == c->max)
-		r = 0; /* 0 more would mean all */
+		r = 0; /* max 0 in the next request would mean everything */
 	if (r == 1 && (r = next_page(c, &why)) == 0)
 		return 0;
 	if (r < 0)
@@ -711,7 +724,8 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 		if ((c->state == CALL_SENT && c->id == reply->id) ||
 		    (c->state == CALL_RECOVERING && c->recover_id == reply->id))
 			break;
-	/* What was given up while the worker was being killed may still be answered. */
+	/* Calls that were given up, also while the worker was being killed, may still be
+	 * answered. */
 	if (c == NULL && (slot->state == SLOT_DYING || slot->gave_up) && reply->id > 0 &&
 	    reply->id < slot->next_id)
 		return 0;
@@ -743,14 +757,15 @@ left_behind(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 		return on_progress(c, reply, frame, len, err);
 	case KODA__REPLY__RESULT_OUTCOME:
 	case KODA__REPLY__RESULT_ERROR:
-		return on_final(c, reply, -1, err); /* was still to be sent */
+		return on_final(c, reply, -1, err); /* the final reply had not been sent yet */
 	default:
 		return err_set(err, KODA_PROTOCOL, 0, "in the record what does not belong there");
 	}
 }
 
-/* What the dead worker left in the record: the progress of its last changes and the answers that were still
- * to be sent, as frames. By now nobody can change it; what it says is as little to be trusted as what came through the socket. */
+/* What the dead worker left in the record, as frames: the progress of its last changes and the
+ * replies it had not sent yet. No process can change it any more; it is as untrusted as what came
+ * through the socket. */
 static int
 take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_error *err)
 {
@@ -768,7 +783,7 @@ take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_e
 			return -1;
 		while (c != NULL && !(c->state == CALL_SENT && c->id == reply->id))
 			c = c->next;
-		/* NULL: it has been answered. */
+		/* NULL: the call has been answered. */
 		if (c != NULL && left_behind(c, reply, p + 4, len, err) < 0)
 			return -1;
 		p += 4 + len;
@@ -840,14 +855,15 @@ slot_read(struct koda_slot *slot, bool block)
 
 /* ---- sending ---- */
 
-/* 1: sent; 0: later; -1: the worker is in the way. */
+/* Returns 1 if sent, 0 if it has to wait for room, -1 with *err set if it cannot be sent. */
 static int
 send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_error *err)
 {
 	struct pollfd pfd = { .fd = slot->fs.fd, .events = POLLOUT };
 	uint8_t *to;
 
-	/* With room, a small frame and its descriptor go out in one piece; so wait for room first. */
+	/* Given room, a small frame and its descriptor are sent in one piece; so wait for room
+	 * first. */
 	if (fd >= 0 && (frame_flush(&slot->fs, false, err) <= 0 || poll(&pfd, 1, 0) <= 0))
 		return 0;
 	to = frame_reserve(&slot->fs, p->len, err);
@@ -862,7 +878,8 @@ send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_
 	return 1;
 }
 
-/* Before the first change that a worker is asked for. Without one it says the same through the socket. */
+/* Gives the worker a record before its first mutation. If the record cannot be made, the worker
+ * reports the same through the socket. */
 static int
 send_record(struct koda_slot *slot, struct koda_error *err)
 {
@@ -917,7 +934,8 @@ send_calls(struct koda_slot *slot)
 	struct koda_error err;
 	int r = 1;
 
-	/* What became of the wrecks is settled before anything new is done to the same files. */
+	/* First settle what happened to the mutations of dead workers, before anything new is done
+	 * to the same files. */
 	for (c = slot->head; r > 0 && slot->n_recovering > 0 && c != NULL; c = c->next)
 		if (c->state == CALL_RECOVER)
 			r = send_recover(slot, c, &err);
@@ -937,7 +955,7 @@ send_calls(struct koda_slot *slot)
 		if (frame_pending(&slot->fs) > PAGE_MAX)
 			break;
 	}
-	/* A peer that is gone shows when its socket is read to the end. */
+	/* That the peer is gone is noticed when its socket is read to the end. */
 	if (r >= 0)
 		frame_flush(&slot->fs, false, NULL);
 	else
@@ -964,16 +982,16 @@ check_deadlines(struct koda_slot *slot)
 			continue;
 		}
 		c->timed_out = true;
-		/* Finding out gets a time of its own, once. */
+		/* Finding out what happened gets a deadline of its own, once. */
 		c->deadline = now + (SLOT_READY_MS + SLOT_GONE_MS) * NS_PER_MS;
 		stuck = stuck || c->state == CALL_SENT;
 	}
 	if (stuck && (slot->state == SLOT_STARTING || slot->state == SLOT_UP))
 		stop_worker(slot);
-	/* The successor hangs at it too. */
+	/* The successor did not answer in time either. */
 	for (c = slot->head; c != NULL; c = next) {
 		next = c->next;
-		/* Sent: the worker is being killed; what it did is known when it is buried. */
+		/* CALL_SENT: the worker is being killed; what it did is known once it is buried. */
 		if (!c->timed_out || now < c->deadline || c->state == CALL_SENT)
 			continue;
 		if (c->state == CALL_RECOVERING &&
@@ -1009,8 +1027,9 @@ slot_advance(struct koda_slot *slot)
 			fail_all(slot, &err);
 			return;
 		case SLOT_DYING:
-			/* Out of the set before it is closed: a forked child of the embedder may hold it open,
-			 * and then it would stay there and name a slot that is gone. */
+			/* Remove it from the epoll set before it is closed: if a forked child of
+			 * the embedder holds it open, it would stay in the set and point to a slot
+			 * that is freed. */
 			session_unwatch(slot->ses, &slot->source);
 			if (child_gone(&slot->child, 0))
 				bury(slot, true);
@@ -1082,7 +1101,8 @@ slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, u
 void
 slot_run(struct koda_slot *slot, struct call *c)
 {
-	/* The usual case: it is sent at once, and the first thing to come is its reply. */
+	/* The usual case: the request is sent at once, and the first thing to arrive is its
+	 * reply. */
 	slot_advance(slot);
 	while (c->state != CALL_DONE) {
 		uint64_t until, now;
@@ -1222,7 +1242,7 @@ slot_free(struct koda_slot *slot)
 	struct koda_error err;
 
 	ending_run(slot, false, NULL);
-	/* Those of our own would tell a sandbox that is freed here. */
+	/* Callbacks of the host's own requests would refer to the sandbox that is freed here. */
 	for (struct call *c = slot->head; c != NULL; c = c->next)
 		if (c->take != NULL && c->done != NULL)
 			c->done = tell_nobody;
@@ -1233,8 +1253,9 @@ slot_free(struct koda_slot *slot)
 		finish(slot->head, &err);
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP)
 		child_kill(&slot->child);
-	/* In a sandbox it is stage2's child: killed like everything there, and not ours to reap. To wait until the
-	 * kernel has taken its watches apart costs more than all the rest of a short session. */
+	/* In a sandbox the worker is stage2's child: it is killed with the sandbox, and not the
+	 * host's to reap. Waiting until the kernel has removed its inotify watches would take
+	 * longer than everything else in a short session. */
 	if (slot->child.pidfd >= 0 && slot->sandbox != NULL)
 		close_at(&slot->child.pidfd);
 	else if (slot->child.pidfd >= 0)

@@ -1,14 +1,14 @@
 /*
- * A slot: one worker process at a time, and the calls that it owes. Sends, receives, notices deaths and
- * deadlines, buries, respawns within a budget, finds out through the successor what became of mutations,
- * and answers every call exactly once.
+ * A slot: one worker process at a time, and the calls it has to answer. Sends, receives, notices
+ * deaths and deadlines, buries dead workers, starts new ones within a budget, asks the successor
+ * what became of mutations, and answers every call exactly once.
  *
- * One machine serves synchronous and asynchronous use: slot_advance moves it as far as it goes without
- * waiting, slot_read takes what the worker sent, slot_wait_for says what to wait for. What to do is
- * decided here; nobody else touches the socket.
+ * One state machine serves synchronous and asynchronous use: slot_advance moves it as far as it
+ * goes without waiting, slot_read takes what the worker sent, slot_wait_for reports what to wait
+ * for. All decisions are made here; no other code touches the socket.
  *
  *	DOWN -> STARTING (Seal sent) -> UP -> DYING (killed or ended; not yet gone) -> DOWN
- *	any -> FAILED (for good: budget spent, or the worker cannot enforce what is asked)
+ *	any -> FAILED (for good: budget spent, or the worker cannot enforce what the mode requires)
  */
 #ifndef KODA_HOST_SLOT_SLOT_H
 #define KODA_HOST_SLOT_SLOT_H
@@ -23,38 +23,39 @@
 #define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
 #define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
 #define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
-#define SLOT_BARREN_MAX  5    /* deaths in a row without one answer between: the slot fails */
-#define SLOT_BACKOFF_MS  10   /* from the second of those on, four times as long with each */
-#define CALL_DEATHS_MAX  2    /* a request that was being worked on in so many deaths is given up */
-#define CALL_RECOVER_MAX 3    /* and so is finding out what became of it */
-#define BURY_READS_MAX   1024 /* of what a dead worker's socket may hold, a page at a time */
+#define SLOT_BARREN_MAX  5    /* deaths in a row without an answer: the slot fails */
+#define SLOT_BACKOFF_MS  10   /* delay after the second of those; four times longer each time */
+#define CALL_DEATHS_MAX  2    /* a request that this many workers died at is given up */
+#define CALL_RECOVER_MAX 3    /* the same for asking what became of it */
+/* How many pages are read at most from a dead worker's socket. */
+#define BURY_READS_MAX 1024
 
 enum call_state {
-	CALL_QUEUED, /* not sent to the worker that lives now */
+	CALL_QUEUED, /* not sent to the current worker */
 	CALL_SENT,
-	CALL_RECOVER,    /* its worker died: the successor is to be asked what became of it */
-	CALL_RECOVERING, /* asked */
-	CALL_ASKING, /* somebody is thinking about it, or will be asked as soon as that is safe */
+	CALL_RECOVER,    /* its worker died; the successor will be asked what happened */
+	CALL_RECOVERING, /* the successor has been asked */
+	CALL_ASKING,     /* waits for approval, or for a safe moment to ask for it */
 	CALL_DONE,
 };
 
 struct call {
-	struct call *prev,
-	    *next;              /* of the slot, in the order in which they were (or will be) sent */
+	/* The slot's list, in the order in which the calls were or will be sent. */
+	struct call *prev, *next;
 	struct koda_slot *slot; /* NULL once it is done and the slot is gone */
 	enum koda_op_kind kind;
 	enum call_state state;
-	uint64_t id, recover_id; /* the request's own stays the same when it is sent again */
-	uint64_t request_id;     /* in `request`, when `id` is of a later page */
+	uint64_t id, recover_id; /* id stays the same when the request is sent again */
+	uint64_t request_id;     /* the id in `request`; differs when `id` is a later page's */
 	struct packed request;
-	struct packed page; /* what is sent instead, for the next page */
+	struct packed page; /* the next page's request, sent instead; len 0: none */
 	int fd;             /* content that goes with it, or -1 */
 	uint64_t deadline;  /* ns */
 	unsigned timeout_ms;
-	bool preview; /* this is the dry run; it will be asked about */
-	bool unasked; /* and that is to be done yet */
+	bool preview; /* this is the dry run; approval is asked for afterwards */
+	bool unasked; /* approval has not been asked for yet */
 	bool timed_out;
-	uint64_t max; /* read: what was asked for at most, 0: all */
+	uint64_t max; /* Read: the most bytes requested, 0: all */
 	unsigned deaths, recoveries, prepares;
 
 	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
@@ -67,7 +68,8 @@ struct call {
 	struct koda_approval *approval;
 	koda_done_fn *done; /* NULL: synchronous */
 	void *data;
-	/* A request of our own (Scan, Compare): takes over what the reply says; -1 breaks the protocol. */
+	/* A request of the host itself (Scan, Compare): takes over the contents of the reply. -1:
+	 * the reply breaks the protocol. */
 	int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err);
 	void *take_data;
 	struct koda_result result;
@@ -93,60 +95,68 @@ struct koda_slot {
 	struct frame_stream fs;
 	uint8_t token[TOKEN_BYTES];
 	uint64_t next_id, seal_id, record_id;
-	int record_fd; /* shared with the worker, see struct record; or -1 */
+	/* Shared with the worker, see struct record; -1: none. */
+	int record_fd;
 	bool record_asked;
 	struct call *head, *tail;
 	size_t n_calls, n_queued, n_recovering, n_unasked;
-	bool broken;   /* the worker broke the protocol: what is left in its socket is not read */
+	/* The worker broke the protocol: what is left in its socket is not read. */
+	bool broken;
 	bool doomed;   /* released from inside a callback */
-	bool gave_up;  /* replies to what was given up may still come */
+	bool gave_up;  /* replies to abandoned calls may still come */
 	bool answered; /* this worker answered something */
 	bool ever_up;
 	unsigned barren;
 	uint64_t not_before, state_deadline;
 	struct koda_search *searches; /* under way */
 	size_t n_searches;
-	struct sandbox *sandbox; /* what the worker is started in; NULL: it is started directly */
+	/* The sandbox that the worker runs in; NULL: it is started directly. */
+	struct sandbox *sandbox;
 	struct koda_enforcement enforcement;
-	struct koda_error failure; /* of a broken worker: what it did; for good in SLOT_FAILED */
+	/* What a broken worker did; in SLOT_FAILED, why the slot failed. */
+	struct koda_error failure;
 	struct arena arena;
 };
 
 struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
     struct koda_error *err);
-/* Kills the worker and answers what is outstanding with KODA_WORKER. Does not wait. */
+/* Ends the slot's commands and compares a last time (host/protect/ending), which may wait if any
+ * have run. Then kills the worker, answers all outstanding calls with KODA_WORKER, and frees the
+ * slot without waiting for the worker's end. */
 void slot_free(struct koda_slot *slot);
-/* What somebody asked for and was not answered yet is answered with KODA_WORKER; what the worker says of it is not listened to. */
+/* Answers the embedder's outstanding calls with KODA_WORKER and ignores what the worker still
+ * replies to them. */
 void slot_give_up_calls(struct koda_slot *slot);
 
-/* Fill in a call and put it in line. On -1 nothing is in line. */
+/* Fill in a call and queue it. On -1 with *err set nothing is queued. */
 int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
     struct koda_error *err);
 void call_done(struct call *c);
 
-/* A request of our own; consumes *request, whose id has to be slot->next_id. */
+/* Queue a request of the host itself. Consumes *request, whose id has to be slot->next_id. */
 #define OP_OURS ((enum koda_op_kind)1000)
 void slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
     struct call *c);
 
-/* The worker is fine, but another one is needed: the next call has it. Nothing is under way. */
+/* Replace a healthy worker: the next call starts another one. No call may be under way. */
 void slot_renew(struct koda_slot *slot);
 
 /* Wait until c is CALL_DONE. */
 void slot_run(struct koda_slot *slot, struct call *c);
 
 void slot_advance(struct koda_slot *slot);
-/* slot_advance, with a look at the clock: deadlines. */
+/* Check deadlines, then slot_advance. */
 void slot_tick(struct koda_slot *slot);
-/* Take what is there, once. block: wait up to a second for it. */
+/* Read once and process what has come. block: wait up to a second for it. */
 void slot_read(struct koda_slot *slot, bool block);
-/* What would move the slot on: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
+/* What the slot waits for: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
 void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events,
     uint64_t *ret_time);
 
-/* Put the questions that have come up since. Calls back, so nobody may be in the middle of something. */
+/* Ask for the approvals that have come up since. Runs callbacks, so no function up the stack may be
+ * in the middle of a change to the slot. */
 void slot_ask(struct koda_slot *slot);
-/* The answer to CALL_ASKING. */
+/* The answer for a call in CALL_ASKING. */
 void slot_answer(struct call *c, bool yes);
 
 #endif

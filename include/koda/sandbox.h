@@ -1,25 +1,26 @@
 /*
  * koda-sandbox: file operations and commands of a coding agent, in a sandbox.
  *
- * The order of use:
+ * Call order:
  *
  *	koda_policy_for_agent()            or koda_policy_new(), rules, koda_policy_freeze()
- *	koda_session_open()                a root, a mode or a policy, somebody who approves
+ *	koda_session_open()                a root, a mode or a policy, and an approve callback
  *	koda_slot_acquire()                one worker process, confined to the policy
  *	koda_fs_write(), koda_fs_edit()... or koda_call(), koda_call_async()
  *	koda_search(), or koda_search_start(), koda_search_wait(), koda_search_free()
  *	koda_run(), or koda_command_start(), koda_command_wait(), koda_command_free()
  *	koda_slot_release(), koda_session_close(), koda_policy_free()
  *
- * Threads: a session and everything acquired from it belong to one thread at a time; there is no
- * lock inside. Different sessions may be used by different threads at once. A frozen policy is
+ * Threads: a session and everything acquired from it belong to one thread at a time; the library
+ * takes no locks. Different threads may use different sessions at once. A frozen policy is
  * immutable and may be shared.
  *
  * Signals and processes: no function raises SIGPIPE, changes a signal's disposition or mask, or
- * waits for children that are not the library's own. After fork() the child may only close (which
- * frees memory and leaves the parent's workers alone); every other call there fails.
+ * waits for children that are not the library's own. After fork() the child may only close and
+ * free, which frees memory and leaves the parent's workers alone; every other call in the child
+ * fails.
  *
- * Strings that name paths are bytes without NUL; nothing requires UTF-8.
+ * Paths are bytes without NUL; they need not be UTF-8.
  */
 #ifndef KODA_SANDBOX_H
 #define KODA_SANDBOX_H
@@ -41,7 +42,7 @@ extern "C" {
 
 #define KODA_DIGEST_BYTES 32 /* BLAKE2b-256 */
 
-struct ev_loop; /* libev's, for embedders that own one */
+struct ev_loop; /* libev's, for embedders that run their own loop */
 struct koda_policy;
 struct koda_session;
 struct koda_slot;
@@ -49,21 +50,21 @@ struct koda_approval;
 
 KODA_API const char *koda_version(void);
 
-/* ---- errors: by value, nothing to free ---- */
+/* ---- errors: passed by value, nothing to free ---- */
 
 enum koda_code {
 	KODA_OK = 0,
-	KODA_INVALID = 1,       /* the request makes no sense: an empty path, for example */
-	KODA_POLICY_DENIED = 2, /* the policy forbids it; rule says which rule */
-	KODA_NOT_APPROVED = 3,  /* nobody said yes, or there was nobody to ask */
-	KODA_CONFLICT = 4,      /* the file is not what the caller thinks it is */
-	KODA_IO = 5,            /* the kernel said no; errnum says why */
+	KODA_INVALID = 1,       /* the request is invalid: an empty path, for example */
+	KODA_POLICY_DENIED = 2, /* the policy forbids it; `rule` names the rule */
+	KODA_NOT_APPROVED = 3,  /* the user said no, or there was no user to ask */
+	KODA_CONFLICT = 4,      /* the file is not what the caller expects */
+	KODA_IO = 5,            /* the kernel refused it; see errnum */
 	KODA_TOO_LARGE = 6,
-	KODA_UNKNOWN = 7,      /* a worker died and nobody can tell any more whether it happened */
-	KODA_TIMEOUT = 8,      /* not done in time, and not done at all */
-	KODA_WORKER = 9,       /* the worker failed more often than it may */
-	KODA_PROTOCOL = 10,    /* a peer broke the protocol */
-	KODA_UNSUPPORTED = 11, /* this machine cannot enforce or do it */
+	KODA_UNKNOWN = 7,   /* a worker died, and it is not known whether the operation happened */
+	KODA_TIMEOUT = 8,   /* it did not finish in time; nothing was done */
+	KODA_WORKER = 9,    /* the worker failed too often */
+	KODA_PROTOCOL = 10, /* a peer broke the protocol */
+	KODA_UNSUPPORTED = 11, /* this machine cannot enforce it or do it */
 	KODA_INTERNAL = 12,    /* out of memory or descriptors, or misuse of the library */
 };
 
@@ -72,13 +73,13 @@ enum koda_code {
 
 struct koda_error {
 	enum koda_code code;
-	int errnum;                     /* the kernel's reason, or 0 */
-	char rule[64];                  /* the rule that decided, or "" */
-	char path[KODA_PATH_SHOWN_MAX]; /* what it is about, or "" (cut if longer) */
+	int errnum;                     /* errno of the failed system call, or 0 */
+	char rule[64];                  /* the policy rule that decided, or "" */
+	char path[KODA_PATH_SHOWN_MAX]; /* the path concerned, or ""; cut if longer */
 	char message[KODA_MESSAGE_MAX]; /* one sentence */
 };
 
-/* "policy_denied", "conflict" ...: stable names for programs. */
+/* Returns "policy_denied", "conflict", ...: stable names for programs. */
 KODA_API const char *koda_code_name(enum koda_code code);
 
 /* ---- policies ---- */
@@ -90,9 +91,9 @@ enum koda_mode {
 };
 
 enum koda_trust {
-	KODA_TRUST_AUTO = 1,    /* mutations happen */
-	KODA_TRUST_REQUIRE = 2, /* each one is approved by somebody */
-	KODA_TRUST_FORBID = 3,  /* none happens */
+	KODA_TRUST_AUTO = 1,    /* changes are made without asking */
+	KODA_TRUST_REQUIRE = 2, /* the approve callback decides on each change */
+	KODA_TRUST_FORBID = 3,  /* no change is made */
 };
 
 enum koda_list {
@@ -103,10 +104,10 @@ enum koda_list {
 	KODA_ALLOWED_DOMAINS,
 	KODA_DENIED_DOMAINS,
 	/*
-	 * Names that are never written, at any depth below what KODA_ALLOW_WRITE names: each the end of a path, of one to
-	 * four components (".vscode", ".github/hooks"), with at most one '*' in a component ("*.code-workspace"). Upper
-	 * and lower case are the same. What a command makes together with the directory that it is in stays, and is
-	 * reported.
+	 * Names that are never written, at any depth below the paths of KODA_ALLOW_WRITE. Each rule
+	 * is the end of a path, of one to four components (".vscode", ".github/hooks"), with at
+	 * most one '*' in a component ("*.code-workspace"). Case is ignored. If a command creates
+	 * such a name together with the directory that contains it, it stays and is reported.
 	 */
 	KODA_DENY_WRITE_NAMES,
 	KODA_N_LISTS,
@@ -117,9 +118,12 @@ enum koda_flag {
 	KODA_ANY_DOMAIN,
 	KODA_ALLOW_LOCAL_BINDING,
 	KODA_WEAKER_MACOS_ISOLATION,
-	/* Commands write the caches of the user's tools (~/.cargo, ~/.npm, ~/.cache and others) themselves, instead of a layer
-	 * that belongs to the project. It saves downloading twice, and costs the sandbox: what a command leaves there the
-	 * host's tools run later (a package that `npx` keeps, a wheel, an object of ccache). */
+	/*
+	 * Commands write directly to the caches of the user's tools (~/.cargo, ~/.npm, ~/.cache and
+	 * others), instead of to a layer that belongs to the project. This saves downloading twice
+	 * but weakens the sandbox: tools on the host later run what a command left there (a package
+	 * that `npx` keeps, a wheel, an object file of ccache).
+	 */
 	KODA_SHARE_CACHES,
 	KODA_N_FLAGS,
 };
@@ -135,29 +139,36 @@ enum koda_limit {
 	KODA_N_LIMITS,
 };
 
-/* A policy without a rule: reads are open, nothing may be written or reached. NULL: out of memory. */
+/* Returns a policy without rules: all may be read, nothing written or reached. NULL: no memory. */
 KODA_API struct koda_policy *koda_policy_new(void);
 
-/* The policy of a mode for a project: the one table of dials. Not frozen yet: rules may be added. */
+/* Returns the policy of a mode for a project. It is not frozen: rules may still be added. */
 KODA_API struct koda_policy *koda_policy_for_agent(enum koda_mode mode, const char *root,
     struct koda_error *err);
 
 /*
- * Add to a list, which then is present. A path must be absolute; a domain is a name, or "*." and a
- * name for exactly one more label, or an address (IPv6 in brackets, in its shortest form), with an optional
- * ":port" (without: 80 and 443 where it allows, every port where it denies); in KODA_ALLOWED_DOMAINS with an
- * optional " any-sni": the server name that a program sends in TLS need not be the host's. An address that is not
- * public is reached only where a rule names it, KODA_ANY_DOMAIN or not. A refused rule leaves the policy as it
- * was and says why. All of these fail on a frozen policy. 0, or -1 with *err set.
+ * Adds a rule to a list, which is then present. A path must be absolute. A domain rule is one of
+ *
+ *	a name        that host
+ *	"*." name     any host with exactly one more label
+ *	an address    IPv6 in brackets, in its shortest form
+ *
+ * and may end with ":port" (without one: ports 80 and 443 where the rule allows, every port where
+ * it denies). In KODA_ALLOWED_DOMAINS it may also end with " any-sni": the server name that a
+ * program sends in TLS then need not be the host's. A non-public address is reached only if a rule
+ * names it, even with KODA_ANY_DOMAIN.
+ *
+ * If a rule is refused, err says why and the policy is unchanged. This and the functions below fail
+ * on a frozen policy. They return 0, or -1 with *err set.
  */
 KODA_API int koda_policy_add(struct koda_policy *policy, enum koda_list list, const char *rule,
     struct koda_error *err);
-/* Make a list present and, so far, empty: it permits nothing, where an absent one inherits. */
+/* Makes a list present without a rule. An empty list permits nothing, an absent one inherits. */
 KODA_API int koda_policy_add_none(struct koda_policy *policy, enum koda_list list,
     struct koda_error *err);
 KODA_API int koda_policy_set_flag(struct koda_policy *policy, enum koda_flag flag, bool value,
     struct koda_error *err);
-/* A value above what can be held is refused, and err says what can: no limit is lowered later. */
+/* Refuses a value above what can be enforced, which err states: limits are not lowered later. */
 KODA_API int koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit,
     uint64_t value, struct koda_error *err);
 KODA_API int koda_policy_set_depth(struct koda_policy *policy, unsigned depth,
@@ -170,25 +181,28 @@ KODA_API int koda_policy_add_mitm_socket(struct koda_policy *policy, const char 
     const char *path, struct koda_error *err);
 
 /*
- * Check the whole and make it immutable. Paths are made canonical here, once: what a rule means
- * does not change when somebody turns a directory into a link later. Freezing twice is no error.
+ * Checks the whole policy and makes it immutable. Paths are made canonical here, once, so that a
+ * rule keeps its meaning if a directory is replaced by a link later. Freezing twice is not an
+ * error.
  */
 KODA_API int koda_policy_freeze(struct koda_policy *policy, struct koda_error *err);
 
-/* What both allow, frozen. Both must be frozen. Never wider than either. */
+/* Returns a frozen policy that allows only what both allow. Both must be frozen. */
 KODA_API struct koda_policy *koda_policy_compose(const struct koda_policy *parent,
     const struct koda_policy *child, struct koda_error *err);
 
 KODA_API bool koda_policy_equal(const struct koda_policy *a, const struct koda_policy *b);
 
-/* One call a value, in the order of the schema; an absent list gets no call, an empty one gets one
- * with value NULL. Stops when fn returns non-zero and returns that. */
+/*
+ * Calls fn once for each value, in the order of the schema. An absent list gets no call, an empty
+ * one gets one call with value NULL. Stops when fn returns non-zero, and returns that value.
+ */
 typedef int koda_policy_visit_fn(void *data, const char *section, const char *field,
     const char *value);
 KODA_API int koda_policy_visit(const struct koda_policy *policy, koda_policy_visit_fn *fn,
     void *data);
 
-/* Readable text, one field a line; free() it. NULL: out of memory. */
+/* Returns readable text, one field per line; the caller must free() it. NULL: out of memory. */
 KODA_API char *koda_policy_print(const struct koda_policy *policy);
 
 KODA_API void koda_policy_free(struct koda_policy *policy);
@@ -206,20 +220,25 @@ enum koda_op_kind {
 	KODA_OP_REMOVE,
 	KODA_OP_RENAME,
 	KODA_OP_EXPLAIN,
-	KODA_OP_RUN,     /* in questions only: see koda_command_start() */
-	KODA_OP_CONNECT, /* in questions only: a command wants to reach a host that no rule names */
+	KODA_OP_RUN,     /* only in questions: see koda_command_start() */
+	KODA_OP_CONNECT, /* only in questions: a command wants to reach a host that no rule names */
 };
 
 enum koda_op_flags {
-	KODA_DIGEST = 1 << 0,  /* read, stat, write: answer with the digest of the content */
-	KODA_DURABLE = 1 << 1, /* mutations: on disk when the call returns */
-	KODA_PARENTS =
-	    1 << 2, /* mkdir: missing parents too, and an existing directory is no error */
-	KODA_RECURSIVE = 1 << 3, /* remove: a directory with all below it */
-	KODA_OVERWRITE = 1 << 4, /* rename: replace what is there */
-	KODA_DRY_RUN = 1 << 5,   /* mutations: judge and describe, change nothing, ask nobody */
-	KODA_NAMES_ONLY =
-	    1 << 6, /* list: names and types; each size is a look at a file more, and is 0 then */
+	/* read, stat, write: return the digest of the content */
+	KODA_DIGEST = 1 << 0,
+	/* mutations: the change is on disk when the call returns */
+	KODA_DURABLE = 1 << 1,
+	/* mkdir: create missing parents too; an existing directory is not an error */
+	KODA_PARENTS = 1 << 2,
+	/* remove: a directory with everything below it */
+	KODA_RECURSIVE = 1 << 3,
+	/* rename: replace an existing target */
+	KODA_OVERWRITE = 1 << 4,
+	/* mutations: check and describe the change, but change nothing and ask no user */
+	KODA_DRY_RUN = 1 << 5,
+	/* list: names and types only, sizes are 0; saves one system call per file */
+	KODA_NAMES_ONLY = 1 << 6,
 };
 
 enum koda_access {
@@ -232,28 +251,34 @@ struct koda_edit {
 	size_t old_len;
 	const void *new_text;
 	size_t new_len;
-	bool all; /* else old_text must occur exactly once */
+	bool all; /* replace every occurrence; else old_text must occur exactly once */
 };
 
-/* What to do. Zero-initialise; only kind and path are needed everywhere. The library copies what it
- * needs before the call returns. */
+/*
+ * An operation. Zero-initialise it; only kind and path are always needed. The library copies what
+ * it needs before the call returns.
+ */
 struct koda_op {
 	enum koda_op_kind kind;
 	unsigned flags;   /* enum koda_op_flags */
-	const char *path; /* absolute, or relative to the root; rename: from */
-	const char *to;   /* rename */
+	const char *path; /* absolute, or relative to the root; rename: the old name */
+	const char *to;   /* rename: the new name */
 	const void *data; /* write */
 	size_t len;       /* write */
-	int fd; /* write: if above 0, a memfd sealed against writing, growing and shrinking,
-	                        instead of data; it stays the caller's */
+	/*
+	 * write: if above 0, a memfd with the content, used instead of data. It must be sealed
+	 * against writing, growing and shrinking, and stays the caller's.
+	 */
+	int fd;
 	uint64_t offset; /* read */
-	uint64_t max;    /* read: at most so many bytes; 0: all */
+	uint64_t max;    /* read: maximum number of bytes; 0: all */
 	const struct koda_edit *edits;
 	size_t n_edits;
-	const uint8_t *if_digest; /* mutations: KODA_DIGEST_BYTES, or NULL */
-	bool if_absent;           /* write: only create */
-	enum koda_access access;  /* explain */
-	unsigned timeout_ms;      /* 0: the session's */
+	/* mutations: the expected digest of the current content, KODA_DIGEST_BYTES; or NULL */
+	const uint8_t *if_digest;
+	bool if_absent;          /* write: fail if the file exists */
+	enum koda_access access; /* explain */
+	unsigned timeout_ms;     /* 0: the session's */
 };
 
 enum koda_file_type {
@@ -270,37 +295,42 @@ struct koda_entry {
 	uint64_t size;
 };
 
-/* What came of it. Zero where it does not apply. Everything it points to is its own:
- * koda_result_done() when finished, on failure too (it is then empty). */
+/*
+ * The result of an operation. Fields that do not apply are zero. It owns everything it points to:
+ * call koda_result_done() when finished, also after a failure (the result is then empty).
+ */
 struct koda_result {
-	const char *path;         /* canonical: where the operation really landed */
+	const char *path;         /* canonical: the path that the operation really acted on */
 	const char *to;           /* rename */
-	enum koda_file_type type; /* stat; mutations: of what was there before */
-	uint64_t size;            /* of the file; mutations: after */
+	enum koda_file_type type; /* stat; mutations: type of what was there before */
+	uint64_t size;            /* of the file; mutations: afterwards */
 	uint64_t size_before;
 	uint32_t mode;
 	int64_t mtime_ns;
 	uint64_t links;
-	const char *target; /* stat: of a symbolic link */
+	const char *target; /* stat: target of a symbolic link */
 	bool has_digest, has_digest_before;
 	uint8_t digest[KODA_DIGEST_BYTES];
 	uint8_t digest_before[KODA_DIGEST_BYTES];
-	const uint8_t *data; /* read, unless fd is a descriptor */
+	const uint8_t *data; /* read, if fd is -1 */
 	size_t len;
-	int fd; /* read above 64 KiB: open for reading at any offset with pread(); else -1 */
+	/* read of more than 64 KiB: a descriptor to pread() from at any offset; else -1 */
+	int fd;
 	uint64_t replacements;
-	uint64_t removed;      /* remove: names that went */
-	const uint64_t *lines; /* dry run of an edit: line of the first match of each replacement */
+	uint64_t removed; /* remove: number of names removed */
+	/* dry run of an edit: the line of the first match of each replacement */
+	const uint64_t *lines;
 	size_t n_lines;
 	bool created;
-	bool recovered; /* the worker died on the way; it happened all the same, once */
+	/* the worker died during the operation, which nevertheless happened exactly once */
+	bool recovered;
 	const struct koda_entry *entries; /* list, sorted by bytes */
 	size_t n_entries;
-	uint64_t hidden; /* list: entries that the policy hides */
+	uint64_t hidden; /* list: number of entries that the policy hides */
 	bool allowed;    /* explain */
 	const char *rule;
 	const char *reason;
-	const char *const *hops; /* the links that were followed */
+	const char *const *hops; /* the symbolic links that were followed */
 	size_t n_hops;
 	void *priv;
 };
@@ -309,47 +339,50 @@ KODA_API void koda_result_done(struct koda_result *result);
 
 /* ---- sessions and slots ---- */
 
-/* A mutation that the policy wants approved, as the worker found it. Valid until it is answered. */
+/* A mutation that needs approval, as the worker found it. Valid until it is answered. */
 struct koda_question {
 	enum koda_op_kind kind;
 	enum koda_mode mode;
 	const char *path;         /* canonical */
-	const char *to;           /* rename */
+	const char *to;           /* rename: the new name */
 	enum koda_file_type type; /* of what is there now */
 	uint64_t size_before, size_after;
-	const void *data; /* write, when it was given as bytes */
+	const void *data; /* write, if the content was given as bytes */
 	size_t len;
 	const struct koda_edit *edits;
 	const uint64_t *lines;
 	size_t n_edits;
 	uint64_t replacements;
-	uint64_t entries;        /* remove: names that would go */
+	uint64_t entries;        /* remove: number of names that would be removed */
 	const char *const *argv; /* run */
 	const char *cwd;         /* run */
-	const char *const *env;  /* run: what was added to the environment; or NULL */
+	const char *const *env;  /* run: what was added to the environment, or NULL */
 	const char *host;        /* connect: canonical */
 	unsigned port;           /* connect */
 	struct koda_approval *approval;
 };
 
 /*
- * Asked before each mutation when the policy's trust is KODA_TRUST_REQUIRE. Answer with
- * koda_approval_answer(), once: before returning, or, for koda_call_async() only, at any later
- * time. A synchronous call whose question is still open when the callback returns is not approved.
- * The answer binds what was shown: the worker acts only if path and content are still the same (of a
- * directory: the path and that it is one; of a link: the path).
+ * Called before each mutation and each command if the policy's trust is KODA_TRUST_REQUIRE. Answer
+ * exactly once with koda_approval_answer(): before the callback returns or, for koda_call_async()
+ * and koda_command_start() only, at any later time. If the question of koda_call() or koda_run() is
+ * still open when the callback returns, it is not approved, and must not be answered any more. The
+ * approval covers only what was shown: the worker acts only if path and content are still the same
+ * (for a directory: the path, and that it is still a directory; for a link: the path).
  *
- * The callback may make calls, on the same slot too. When a call ends while its question is open (its slot
- * is released, the session closed), the question still wants its one answer, which then changes nothing.
+ * The callback may make calls, also on the same slot. If a call ends while its question is open
+ * (its slot is released, or the session is closed), the question must still be answered once; the
+ * answer then has no effect.
  */
 typedef void koda_approve_fn(void *data, const struct koda_question *question);
 KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
 
 /*
- * KODA_OP_CONNECT may be answered at any time, also when koda_run() waits: the connection waits as long as its
- * client does. yes is KODA_SCOPE_ONCE: the connections that wait now. KODA_SCOPE_SESSION, which other questions take as
- * KODA_SCOPE_ONCE, allows that host and port to every slot of the session whose policy does not deny it.
- * For a slot whose policy has KODA_TRUST_FORBID nobody is asked, and no such answer counts: it has what its rules name.
+ * KODA_OP_CONNECT may be answered at any time, also while koda_run() waits: the connection waits as
+ * long as its client does. yes means KODA_SCOPE_ONCE: the connections that are waiting now.
+ * KODA_SCOPE_SESSION allows that host and port to every slot of the session whose policy does not
+ * deny it; for other questions it means KODA_SCOPE_ONCE. A slot whose policy has KODA_TRUST_FORBID
+ * never asks, and no such answer applies to it: it reaches only what its rules name.
  */
 enum koda_scope {
 	KODA_SCOPE_NO = 0,
@@ -360,16 +393,26 @@ KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum ko
 
 enum koda_event_kind {
 	KODA_EVENT_SPAWN = 1, /* a worker was started */
-	KODA_EVENT_DEATH = 2, /* a worker, a sandbox or a proxy died that was not asked to */
-	/* Less is enforced than this version can: said once a session. Or commands have lost their network: once a policy.
-	 * Or the kernel has no more watches for a slot, whose commands end later: once a slot. */
+	/* A worker, a search, a sandbox or a proxy died unexpectedly. */
+	KODA_EVENT_DEATH = 2,
+	/*
+	 * Something works less well than it should; the text says what. Examples: this machine
+	 * enforces less than this version can (once per session); commands have lost their network
+	 * (once per policy); the kernel has no more watches for a slot, so its commands end later
+	 * (once per slot).
+	 */
 	KODA_EVENT_DEGRADED = 3,
-	/* What the last comparison of a slot found that was released without koda_slot_end(): a command planted it in its
-	 * last moment, and it is in quarantine, or still there. */
+	/*
+	 * Something that a command planted in its last moment, which the final comparison of a slot
+	 * found after a release without koda_slot_end(); or, for a slot without commands, what a
+	 * killed session had left. It is in quarantine, or still there; the text says which.
+	 */
 	KODA_EVENT_LEFT = 4
 };
-/* To look only: every call from inside it fails. A release or close from inside any callback is done when the
- * function that called back returns. */
+/*
+ * For observation only: calls from inside this callback fail. Only a release or close, from inside
+ * any callback, is accepted; it takes effect when the library function that called back returns.
+ */
 typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
 
 struct koda_session_options {
@@ -377,24 +420,32 @@ struct koda_session_options {
 	const char *root; /* an existing directory */
 	enum koda_mode mode;
 	const struct koda_policy *policy; /* NULL: koda_policy_for_agent(mode, root) */
-	koda_approve_fn *approve;         /* NULL: nobody to ask, which means no */
+	koda_approve_fn *approve;         /* NULL: there is no user to ask, which means no */
 	koda_event_fn *event;
-	void *data;             /* for both */
-	struct ev_loop *loop;   /* NULL: the library has its own, see koda_session_dispatch() */
-	const char *helper_dir; /* NULL: found from where the library or program is installed */
+	void *data;             /* passed to both callbacks */
+	struct ev_loop *loop;   /* NULL: the library's own, see koda_session_dispatch() */
+	const char *helper_dir; /* NULL: derived from where the library or program is installed */
 	unsigned timeout_ms;    /* 0: 30 s */
 	unsigned max_slots;     /* 0: 128 */
-	unsigned max_idle;      /* workers kept warm; 0: 8 */
-	/* Slots run commands too: each has a kernel sandbox, which its worker is started in. In Auto opening, or
-	 * acquiring a slot, fails with KODA_UNSUPPORTED where that does not work on this machine; in Plan and
-	 * Safe it is said (KODA_EVENT_DEGRADED) and slots do file operations only. */
+	unsigned max_idle;      /* idle workers to keep; 0: 8 */
+	/*
+	 * Slots can also run commands: each has a kernel sandbox, and its worker runs inside it. If
+	 * this machine does not support that: in Auto, opening the session or acquiring a slot
+	 * fails with KODA_UNSUPPORTED; in Plan and Safe it is reported (KODA_EVENT_DEGRADED), and
+	 * slots do file operations only.
+	 */
 	bool commands;
-	/* With commands: end TLS of what commands send, so that each request inside is held to the rules, too. Commands get
-	 * the certificate of a CA whose key never leaves the proxy's memory. A program that pins certificates fails. */
+	/*
+	 * With commands: the proxy terminates the TLS of commands, so that each request inside is
+	 * also checked against the rules. Commands trust the certificate of a CA whose key never
+	 * leaves the proxy's memory. A program that pins certificates fails.
+	 */
 	bool intercept;
-	/* The root lies below another session's, and policy was composed from that one's: commands are given no git
-	 * directory outside of the root, which otherwise a linked worktree or a submodule is (its own may be where the
-	 * other session writes nothing). */
+	/*
+	 * The root lies below another session's, and policy was composed from that session's
+	 * policy: commands get no git directory outside of the root. Otherwise they get that of a
+	 * linked worktree or a submodule, which may lie where the other session writes nothing.
+	 */
 	bool narrowed;
 };
 #define KODA_SESSION_OPTIONS_VERSION 4
@@ -406,66 +457,71 @@ struct koda_session_options {
 KODA_API struct koda_session *koda_session_open(const struct koda_session_options *options,
     struct koda_error *err);
 
-/* Ends every worker. Calls still under way are answered with KODA_WORKER first. */
+/* Ends every worker. Calls that have not finished are answered with KODA_WORKER first. */
 KODA_API void koda_session_close(struct koda_session *session);
 
 /*
- * Run the library's own loop: waits at most timeout_ms (-1: no limit) for something to happen and
- * handles it; callbacks of koda_call_async() are called from here (or from the caller's loop, never
- * from inside koda_call_async()). Returns the number of calls still under way, -1 on an error.
+ * Runs the library's own loop: waits at most timeout_ms (-1: no limit) for an event and handles it.
+ * Callbacks of koda_call_async() are called from here (or from the caller's loop), never from
+ * inside koda_call_async(). Returns the number of unfinished calls, searches and commands, or -1 on
+ * an error.
  */
 KODA_API int koda_session_dispatch(struct koda_session *session, int timeout_ms,
     struct koda_error *err);
 
-/* A descriptor that polls readable when koda_session_dispatch(session, 0) has something to do, for
- * embedding in any loop. Only with the library's own loop. */
+/*
+ * Returns a descriptor that polls readable when koda_session_dispatch(session, 0) has something to
+ * do, for use in any other loop. Only with the library's own loop. The session owns it.
+ */
 KODA_API int koda_session_fd(const struct koda_session *session);
 
-/* The session's policy, frozen; the session's. */
+/* Returns the session's policy, frozen. The session owns it. */
 KODA_API const struct koda_policy *koda_session_policy(const struct koda_session *session);
 
 struct koda_stats {
-	uint64_t slots;   /* acquired now */
-	uint64_t workers; /* processes now, idle ones included */
+	uint64_t slots;   /* currently acquired */
+	uint64_t workers; /* current processes, including idle ones */
 	uint64_t spawns;
 	uint64_t respawns; /* after a death */
 	uint64_t calls;
-	uint64_t refusals;  /* by the policy or by whoever approves */
-	uint64_t recovered; /* mutations whose outcome had to be found out */
+	uint64_t refusals;  /* by the policy or by the approve callback */
+	uint64_t recovered; /* mutations whose outcome had to be determined after a death */
 };
 KODA_API void koda_session_stats(const struct koda_session *session, struct koda_stats *ret);
 
 /*
- * A slot: a worker of its own. child narrows the session's policy (compose); NULL: as it is. A warm
- * worker with the same policy, root and mode is checked with a round trip before it is handed out.
+ * Acquires a slot, which has its own worker. child narrows the session's policy (see
+ * koda_policy_compose()); NULL: the session's policy. An idle worker with the same policy, root and
+ * mode is reused after a successful round trip. Returns NULL with *err set on failure.
  */
 KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
     const struct koda_policy *child, struct koda_error *err);
-/* With commands this is the end of the slot, as koda_slot_end() does it, and so may wait. */
+/* NULL is ignored. With commands this ends the slot as koda_slot_end() does, and so may wait. */
 KODA_API void koda_slot_release(struct koda_slot *slot);
 /*
- * End all commands of the slot, those in the background too, and compare a last time what they left. Waits, nine
- * seconds at most. What was found is among the slot's violations. After it no command can be started in the slot;
- * release it. -1: the comparison was not finished; then the next session of any root there does it first.
+ * Ends all commands of the slot, including background ones, and compares what they left one last
+ * time. Waits at most nine seconds. What was found is added to the slot's violations. After this no
+ * command can be started in the slot; release it. Returns 0, or -1 if the comparison did not
+ * finish; the next session with any root there then finishes it first.
  */
 KODA_API int koda_slot_end(struct koda_slot *slot, struct koda_error *err);
 
-/* What the worker reported when it confined itself. */
+/* The enforcement that the worker reported after it had confined itself. */
 struct koda_enforcement {
 	unsigned landlock_abi;
 	bool seccomp;
-	bool mount_view; /* it lives in the slot's kernel sandbox */
+	bool mount_view; /* it runs in the slot's kernel sandbox */
 };
 KODA_API void koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret);
 KODA_API const struct koda_policy *koda_slot_policy(const struct koda_slot *slot);
-/* The process that serves the slot now; -1 if none does. For display and tests. */
+/* Returns the process ID of the slot's worker, or -1 if there is none. For display and tests. */
 KODA_API int koda_slot_pid(const struct koda_slot *slot);
 
-/* Do it and wait for it. 0 with *ret filled, or -1 with *err set and *ret empty. */
+/* Does the operation and waits. Returns 0 with *ret filled, or -1 with *err set and *ret empty. */
 KODA_API int koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *ret,
     struct koda_error *err);
 
-/* err is NULL on success. result is the callee's to read until it returns, not to keep. */
+/* err is NULL on success. result is valid only until the callback returns. */
 typedef void koda_done_fn(void *data, const struct koda_result *result,
     const struct koda_error *err);
 KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
@@ -474,9 +530,10 @@ KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, k
 /* ---- searching ---- */
 
 /*
- * Glob, grep and tree have the semantics that people know from ripgrep. A search is a process of its own, sealed for this
- * one search, that can change nothing: it judges the places, walks them on descriptors, follows no link, and skips what
- * the policy does not let be read. Order: by the bytes of the path.
+ * Glob, grep and tree behave as in ripgrep. A search runs in a process of its own, sealed for this
+ * one search, that cannot change anything: it checks the places against the policy, walks them by
+ * descriptor, follows no link, and skips what the policy does not let be read. Results are in the
+ * byte order of their paths.
  */
 enum koda_search_kind {
 	KODA_SEARCH_GLOB = 1, /* files, by name */
@@ -485,32 +542,33 @@ enum koda_search_kind {
 };
 
 enum koda_search_flags {
-	/* What is looked at. Default: no hidden names, no ignored ones, one file system. */
-	KODA_SEARCH_HIDDEN = 1 << 0,        /* names that begin with a dot, too */
-	KODA_SEARCH_NO_GITIGNORE = 1 << 1,  /* .gitignore does not count */
-	KODA_SEARCH_NO_DOT_IGNORE = 1 << 2, /* .ignore and .rgignore do not count */
-	KODA_SEARCH_NO_EXCLUDE = 1 << 3,    /* .git/info/exclude does not count */
-	KODA_SEARCH_NO_GLOBAL =
-	    1 << 4, /* the user's own excludes file (core.excludesFile) does not count */
-	KODA_SEARCH_NO_PARENTS = 1 << 5, /* ignore files above the place do not count */
-	KODA_SEARCH_NO_REQUIRE_GIT = 1
-	    << 6, /* .gitignore and its like count outside of repositories, too */
-	KODA_SEARCH_MOUNTS = 1 << 7, /* what is mounted below, too */
+	/* What is searched. Default: no hidden names, no ignored names, one file system. */
+	KODA_SEARCH_HIDDEN = 1 << 0,        /* also names that begin with a dot */
+	KODA_SEARCH_NO_GITIGNORE = 1 << 1,  /* do not apply .gitignore */
+	KODA_SEARCH_NO_DOT_IGNORE = 1 << 2, /* do not apply .ignore and .rgignore */
+	KODA_SEARCH_NO_EXCLUDE = 1 << 3,    /* do not apply .git/info/exclude */
+	/* do not apply the user's own excludes file (core.excludesFile) */
+	KODA_SEARCH_NO_GLOBAL = 1 << 4,
+	KODA_SEARCH_NO_PARENTS = 1 << 5, /* do not apply ignore files above the place */
+	/* apply .gitignore and git's other ignore files also outside of repositories */
+	KODA_SEARCH_NO_REQUIRE_GIT = 1 << 6,
+	KODA_SEARCH_MOUNTS = 1 << 7, /* also file systems that are mounted below */
 	KODA_SEARCH_GLOB_IGNORE_CASE = 1 << 8,
-	KODA_SEARCH_NEWEST = 1 << 9, /* glob: newest first, instead of by path */
-	/* globs only leave out; without it what a glob names is looked at though it be hidden or ignored, as ripgrep has it */
+	KODA_SEARCH_NEWEST = 1 << 9, /* glob: sort newest first, instead of by path */
+	/* globs only exclude; without it they also find hidden and ignored names, as in ripgrep */
 	KODA_SEARCH_GLOBS_NARROW = 1 << 10,
 	/* grep */
 	KODA_SEARCH_FIXED = 1 << 16, /* patterns are text */
 	KODA_SEARCH_IGNORE_CASE = 1 << 17,
-	KODA_SEARCH_SMART_CASE = 1 << 18, /* the same, unless a pattern has an upper-case letter */
+	/* ignore case unless a pattern has an upper-case letter */
+	KODA_SEARCH_SMART_CASE = 1 << 18,
 	KODA_SEARCH_WORD = 1 << 19,
 	KODA_SEARCH_WHOLE_LINE = 1 << 20,
 	KODA_SEARCH_INVERT = 1 << 21,
-	KODA_SEARCH_MULTILINE = 1 << 22, /* a match may go over lines */
-	KODA_SEARCH_DOTALL = 1 << 23,    /* with it: '.' matches the end of a line, too */
-	KODA_SEARCH_TEXT = 1 << 24,      /* binary files are searched like any other */
-	/* At most one of these: instead of lines, */
+	KODA_SEARCH_MULTILINE = 1 << 22, /* a match may span lines */
+	KODA_SEARCH_DOTALL = 1 << 23,    /* with MULTILINE: '.' also matches the end of a line */
+	KODA_SEARCH_TEXT = 1 << 24,      /* search binary files like text files */
+	/* What to return instead of lines. At most one of these: */
 	KODA_SEARCH_COUNT = 1 << 25,         /* how many lines of each file match */
 	KODA_SEARCH_COUNT_MATCHES = 1 << 26, /* how many matches each file has */
 	KODA_SEARCH_FILES = 1 << 27,         /* the files with a match */
@@ -521,45 +579,52 @@ enum koda_search_flags {
 	(KODA_SEARCH_NO_GITIGNORE | KODA_SEARCH_NO_DOT_IGNORE | KODA_SEARCH_NO_EXCLUDE |           \
 	    KODA_SEARCH_NO_GLOBAL)
 
-/* What to look for, and where. Zero-initialise; only kind, and for grep patterns, are needed. All of it is copied before
- * the call returns. */
+/*
+ * What to search for, and where. Zero-initialise it; only kind, and for grep patterns, are
+ * required. All of it is copied before the call returns.
+ */
 struct koda_search_options {
 	enum koda_search_kind kind;
 	unsigned flags; /* enum koda_search_flags */
-	const char *const
-	    *paths; /* files or directories, relative to the root or absolute; none: the root */
+	/* Files or directories, absolute or relative to the root. None: the root. */
+	const char *const *paths;
 	size_t n_paths;
-	/* Which files, by path below the place: as in a .gitignore, but a match is looked at. One with '!' before it is not
-	 * looked at. The last that matches decides. Never leads out of the place. */
+	/*
+	 * Which files to search, by path below the place: the syntax of .gitignore, but a matching
+	 * file is searched, and one that matches a glob with a leading '!' is not. The last
+	 * matching glob decides. A glob never leads out of the place.
+	 */
 	const char *const *globs;
 	size_t n_globs;
-	const char *const
-	    *types; /* only files of these types ("c", "py"), see koda_search_types() */
+	/* Only files of these types ("c", "py"), see koda_search_types(). */
+	const char *const *types;
 	size_t n_types;
 	const char *const *types_not;
 	size_t n_types_not;
-	const char *const
-	    *patterns; /* grep: a line with any of them matches (Perl's regular expressions) */
+	/* grep: Perl's regular expressions; a line that matches any of them is a match. */
+	const char *const *patterns;
 	size_t n_patterns;
 	unsigned before, after; /* grep: lines of context */
-	uint64_t max_per_file;  /* grep: matching lines; 0: all */
-	uint64_t limit;         /* found things in total (context apart); 0: KODA_SEARCH_LIMIT */
-	unsigned
-	    max_columns; /* grep: bytes of a line, cut around its first match; 0: KODA_SEARCH_COLUMNS */
-	unsigned max_depth;  /* directories below a place; 0: all */
+	uint64_t max_per_file;  /* grep: maximum of matching lines per file; 0: all */
+	uint64_t limit; /* maximum of results in total, without context; 0: KODA_SEARCH_LIMIT */
+	/* grep: bytes of a line; longer: cut around the first match; 0: KODA_SEARCH_COLUMNS */
+	unsigned max_columns;
+	unsigned max_depth;  /* levels of directories below a place; 0: all */
 	unsigned timeout_ms; /* 0: the session's */
 };
-#define KODA_SEARCH_LIMIT   1000000 /* what a caller that did not say has room for */
-#define KODA_SEARCH_COLUMNS 16384   /* longer lines are no text that a person wrote */
+#define KODA_SEARCH_LIMIT   1000000 /* what a caller without a limit of its own can hold */
+#define KODA_SEARCH_COLUMNS 16384   /* no person writes longer lines */
 
 enum koda_found_kind {
 	KODA_FOUND_FILE = 1, /* glob, KODA_SEARCH_FILES, KODA_SEARCH_FILES_WITHOUT */
-	KODA_FOUND_MATCH,    /* a line, or one of the lines of a match that goes over several */
-	KODA_FOUND_CONTEXT,  /* a line beside one */
-	KODA_FOUND_COUNT, /* KODA_SEARCH_COUNT, KODA_SEARCH_COUNT_MATCHES: of a file that has any */
-	KODA_FOUND_BINARY, /* a binary file matches; its lines are not told. Binary files that were not named match never */
-	KODA_FOUND_ENTRY,   /* tree: a directory comes before what is in it */
-	KODA_FOUND_TROUBLE, /* this could not be looked at */
+	KODA_FOUND_MATCH,    /* a line, or one of the lines of a match that spans several */
+	KODA_FOUND_CONTEXT,  /* a line before or after a match */
+	/* KODA_SEARCH_COUNT, KODA_SEARCH_COUNT_MATCHES: the count for a file with at least one */
+	KODA_FOUND_COUNT,
+	/* A binary file matches; its lines are not returned. Only for files that paths named. */
+	KODA_FOUND_BINARY,
+	KODA_FOUND_ENTRY,   /* tree: a directory comes before its content */
+	KODA_FOUND_TROUBLE, /* this could not be searched */
 };
 
 struct koda_span {
@@ -568,92 +633,117 @@ struct koda_span {
 
 struct koda_found {
 	enum koda_found_kind kind;
-	unsigned place;   /* which of the paths it is below */
+	unsigned place;   /* index of the path that it is below */
 	const char *path; /* below that place; "": the place itself */
 	uint64_t line;    /* match, context: from 1 */
 	uint64_t offset;  /* of the line in the file; binary: of the first NUL */
-	const char *text; /* match, context: the line, without its end */
+	const char *text; /* match, context: the line, without its line end */
 	size_t len;
 	uint64_t cut_before, cut_after; /* bytes of the line that max_columns left out of text */
-	const struct koda_span *spans;  /* match: where, in text; none for an inverted one */
+	const struct koda_span *spans;  /* match: positions in text; none for an inverted match */
 	size_t n_spans;
 	uint64_t count;           /* count */
 	enum koda_file_type type; /* file, entry */
-	uint64_t size;            /* entry: of a file; of a directory: of all files below it */
-	uint64_t files;           /* entry: of a directory: how many are below it, at any depth */
+	uint64_t size;            /* entry: of the file; directory: of all files below it */
+	uint64_t files;           /* entry, directory: number of files below it, at any depth */
 	int64_t mtime_ns;         /* file, with KODA_SEARCH_NEWEST */
 	unsigned depth;           /* entry: 0 is the place itself */
 	const char *reason;       /* trouble: one sentence */
 };
 
-/* What came of it. Zero-filled on failure. Nothing to free. */
+/* The result of a search. Zero-filled on failure. Nothing to free. */
 struct koda_search_result {
-	bool more;              /* a limit was reached: there is more to find */
-	uint64_t found;         /* things told, context and trouble apart */
+	bool more;              /* a limit was reached, or the callback ended the search */
+	uint64_t found;         /* results returned, without context and trouble */
 	uint64_t matches;       /* grep: lines that match */
-	uint64_t files;         /* looked at: grep, searched; glob and tree, seen */
+	uint64_t files;         /* grep: files searched; glob and tree: files seen */
 	uint64_t files_matched; /* grep */
-	uint64_t bytes;         /* grep: searched */
-	uint64_t
-	    hidden; /* names that the policy does not let be read, and all below each of them */
-	uint64_t binary;   /* grep: files passed over, because they are */
-	uint64_t troubles; /* what could not be looked at; the first hundred are told */
-	bool recovered;    /* the searching process died on the way; another one went on */
+	uint64_t bytes;         /* grep: bytes searched */
+	/* names that the policy does not let be read; what is below them is not counted */
+	uint64_t hidden;
+	uint64_t binary;   /* grep: binary files that were skipped */
+	uint64_t troubles; /* what could not be searched; the first hundred are returned */
+	bool recovered;    /* the search process died, and another one finished the search */
 };
 
-/* found is the callee's to read until it returns. Returning non-zero ends the search, which then has `more`. */
+/* found is valid only until the callback returns. Non-zero ends the search, and sets `more`. */
 typedef int koda_found_fn(void *data, const struct koda_found *found);
 
-/* Do it and wait for it. 0 with *ret filled, or -1 with *err set; what was told until then was true. A pattern or glob
- * that makes no sense is KODA_INVALID, one that would take for ever KODA_TOO_LARGE. */
+/*
+ * Searches and waits for the end. Returns 0 with *ret filled, or -1 with *err set; results returned
+ * until then are valid. An invalid pattern or glob gives KODA_INVALID, one that would take too long
+ * to match KODA_TOO_LARGE.
+ */
 KODA_API int koda_search(struct koda_slot *slot, const struct koda_search_options *options,
     koda_found_fn *found, void *data, struct koda_search_result *ret, struct koda_error *err);
 
-/* The same without waiting: found and then, once, done (or NULL) are called from the loop. The handle stays the caller's:
- * to cancel is to free it, at any time, also from inside a callback. Other calls of the slot are served meanwhile. */
+/*
+ * Like koda_search() without waiting: found and then, once, done (or NULL) are called from the
+ * loop. The caller owns the handle. To cancel the search, free it, at any time, also from inside a
+ * callback. Other calls of the slot are served meanwhile.
+ */
 struct koda_search;
 typedef void koda_search_done_fn(void *data, struct koda_search *search);
 KODA_API struct koda_search *koda_search_start(struct koda_slot *slot,
     const struct koda_search_options *options, koda_found_fn *found, koda_search_done_fn *done,
     void *data, struct koda_error *err);
-/* Runs the loop for at most timeout_ms (-1: no limit). 1: it is over; 0: not yet; -1 with *err set. */
+/*
+ * Runs the loop for at most timeout_ms (-1: no limit). Returns 1 if the search is over, 0 if not
+ * yet, -1 with *err set.
+ */
 KODA_API int koda_search_wait(struct koda_search *search, int timeout_ms, struct koda_error *err);
-/* After it is over: as koda_search(). */
+/* Returns what koda_search() would have returned. Only after the search is over. */
 KODA_API int koda_search_result(const struct koda_search *search, struct koda_search_result *ret,
     struct koda_error *err);
 KODA_API void koda_search_free(struct koda_search *search);
 
-/* The known types, one call a type, by name; globs ends with NULL. Stops when fn returns non-zero and returns that. */
+/*
+ * Calls fn once for each known type, sorted by name; globs ends with NULL. Stops when fn returns
+ * non-zero, and returns that value.
+ */
 typedef int koda_search_type_fn(void *data, const char *name, const char *const *globs);
 KODA_API int koda_search_types(koda_search_type_fn *fn, void *data);
 
 /* ---- commands ---- */
 
 /*
- * What to run. Zero-initialise; argv or shell is needed. All of it is copied before the call returns. The
- * descriptors are duplicated: they stay the caller's.
+ * A command to run. Zero-initialise it; argv or shell is required. All of it is copied before the
+ * call returns. The descriptors are duplicated and stay the caller's.
  */
 struct koda_command_options {
 	const char *const *argv; /* ends with NULL; argv[0] is looked up in the sandbox's PATH */
-	const char *shell;       /* instead of argv: given to sh -c */
-	const char *cwd;         /* within the view; NULL: the root */
-	/* Added to the environment, "NAME=value", ends with NULL; or NULL. It is otherwise made from nothing
-	 * (koda_environment). */
+	const char *shell;       /* instead of argv: a command line for sh -c */
+	const char *cwd;         /* as seen in the sandbox; NULL: the root */
+	/*
+	 * Variables to add to the environment, "NAME=value", ends with NULL; or NULL. The rest of
+	 * the environment is built from nothing, see koda_environment().
+	 */
 	const char *const *env;
-	/* 0: nothing to read. Else what the command reads from and prints to, as it is. */
+	/* 0: empty input. Otherwise the command gets this descriptor itself. */
 	int stdin_fd;
-	/* 0: captured, at most max_output bytes each (head and tail are kept). */
+	/*
+	 * 0: captured, at most max_output bytes each (the beginning and the end are kept).
+	 * Otherwise the command gets these descriptors themselves.
+	 */
 	int stdout_fd, stderr_fd;
-	bool tty; /* stdin_fd is a terminal: make it the command's own */
-	/* Ends when the last process that it started does, not with its first. The policy's wall time does not end it;
-	 * timeout_ms does, and the end of its slot. */
+	bool tty; /* stdin_fd is a terminal: make it the command's controlling terminal */
+	/*
+	 * The command is over when the last process that it started ends, not when its first one
+	 * does. The policy's wall time does not end it; timeout_ms and the end of its slot do.
+	 */
 	bool background;
-	bool approved; /* somebody has said yes to exactly this already: do not ask again */
-	/* With tty only: a person sits before it and ends it. The policy's wall time does not, timeout_ms does. */
+	bool approved; /* the user has already approved exactly this command: do not ask again */
+	/*
+	 * With tty only: a person uses and ends it. timeout_ms applies, the policy's wall time does
+	 * not.
+	 */
 	bool interactive;
-	unsigned
-	    timeout_ms; /* 0: the policy's; never above it, nor above 300 s, unless background or interactive */
-	uint64_t max_output; /* 0: the policy's; never above it */
+	/*
+	 * 0: the policy's wall time. Never more than that, nor than 300 s. With background or
+	 * interactive neither applies, and 0 means no limit.
+	 */
+	unsigned timeout_ms;
+	uint64_t max_output; /* 0: the policy's; never more than that */
 };
 
 enum koda_limit_hit {
@@ -663,19 +753,19 @@ enum koda_limit_hit {
 	KODA_HIT_FILE_SIZE,
 	KODA_HIT_MEMORY,
 	KODA_HIT_PROCESSES,
-	KODA_HIT_OUTPUT, /* some was left out; the command went on */
-	/* It planted something again where it had been taken away, or too much: whatever of it ran was ended. */
+	KODA_HIT_OUTPUT, /* some output was left out; the command went on */
+	/* It planted something again after it was removed, or planted too much, and was killed. */
 	KODA_HIT_PLANTED,
 };
-/* "wall_time_secs" ...: the policy's name of it, or "planted"; "" for none. */
+/* Returns the policy's name of the limit ("wall_time_secs", ...), "planted", or "" for none. */
 KODA_API const char *koda_limit_hit_name(enum koda_limit_hit hit);
 
 struct koda_output {
-	const char *head; /* the first half of what fits, all of it when nothing was left out */
+	const char *head; /* the first half of what fits; all of it if nothing was left out */
 	size_t head_len;
-	const char *tail; /* what came last */
+	const char *tail; /* the end of the output */
 	size_t tail_len;
-	uint64_t left_out; /* bytes between the two */
+	uint64_t left_out; /* bytes between head and tail */
 	uint64_t total;
 };
 
@@ -685,31 +775,35 @@ enum koda_violation_kind {
 	KODA_VIOLATION_NETWORK_OUTBOUND,
 	KODA_VIOLATION_PROCESS_EXEC,
 	KODA_VIOLATION_OTHER,
-	KODA_VIOLATION_NOTE, /* nothing was refused: something to look at before tools of the host meet it */
+	/* nothing was refused: something to check before tools of the host use it */
+	KODA_VIOLATION_NOTE,
 	KODA_N_VIOLATION_KINDS,
 };
-/* "file_read" ... */
+/* Returns "file_read", ... */
 KODA_API const char *koda_violation_kind_name(enum koda_violation_kind kind);
 
 struct koda_violation {
 	enum koda_violation_kind kind;
-	const char *target; /* "" when not known */
-	const char *
-	    command; /* the first word, or the shell text; "" for a file operation, or when nobody knows which of several */
-	const char *rule;   /* "" when not known */
+	const char *target; /* "" if not known */
+	/*
+	 * The first word, or the shell text. "" for a file operation, and if several commands ran
+	 * and the one to blame is not known.
+	 */
+	const char *command;
+	const char *rule;   /* "" if not known */
 	const char *detail; /* one sentence, or "" */
 	double time;        /* seconds since the epoch */
-	bool certain;       /* seen by the sandbox itself, not guessed from what was printed */
+	bool certain;       /* observed by the sandbox, not guessed from the command's output */
 };
 
-/* What came of it; koda_command_result_done() when finished. */
+/* The result of a command. Call koda_command_result_done() when finished with it. */
 struct koda_command_result {
-	int status;              /* exit code; 128 + signal when a signal ended it */
+	int status;              /* exit code; 128 + signal if a signal ended it */
 	int signal;              /* 0: it exited */
-	enum koda_limit_hit hit; /* the limit that ended it, or that it ran into */
+	enum koda_limit_hit hit; /* the limit that ended it or that it reached */
 	struct koda_output out, err;
 	uint64_t wall_us, user_us, system_us, max_rss_kib;
-	uint64_t left_behind; /* processes that it had started and that were ended with it */
+	uint64_t left_behind; /* processes that it had started and that were killed at its end */
 	const struct koda_violation *violations;
 	size_t n_violations;
 	void *priv;
@@ -719,177 +813,234 @@ KODA_API void koda_command_result_done(struct koda_command_result *result);
 struct koda_command;
 
 /*
- * Start it. In Safe (trust require) the approve callback is asked first, with kind KODA_OP_RUN, unless
- * `approved`. NULL with *err set: nothing was run. done (or NULL) is called from the loop, once, when the
- * result is there; koda_command_free() stays the caller's to call.
+ * Starts a command. In Safe (trust require) the approve callback is asked first, with kind
+ * KODA_OP_RUN, unless `approved`. done (or NULL) is called once, from the loop, when the result is
+ * available. Returns a handle that the caller must koda_command_free(), or NULL with *err set:
+ * nothing was run.
  */
 typedef void koda_command_done_fn(void *data, struct koda_command *command);
 KODA_API struct koda_command *koda_command_start(struct koda_slot *slot,
     const struct koda_command_options *options, koda_command_done_fn *done, void *data,
     struct koda_error *err);
 
-/* Runs the loop for at most timeout_ms (-1: no limit). 1: it is over; 0: not yet; -1 with *err set. */
+/*
+ * Runs the loop for at most timeout_ms (-1: no limit). Returns 1 if the command is over, 0 if not
+ * yet, -1 with *err set.
+ */
 KODA_API int koda_command_wait(struct koda_command *command, int timeout_ms,
     struct koda_error *err);
 
-/* The signal to its first process's group (to its foreground group, with a tty). */
+/* Sends the signal to the group of its first process (with a tty: to the foreground group). */
 KODA_API int koda_command_signal(struct koda_command *command, int signo, struct koda_error *err);
-/* SIGTERM to all of it, after a grace SIGKILL. It is over when koda_command_wait says so. */
+/*
+ * Sends SIGTERM to all processes of the command, and SIGKILL after a grace period. A command that
+ * still waits for approval is refused. Does not wait: the command is over when koda_command_wait()
+ * says so.
+ */
 KODA_API void koda_command_end(struct koda_command *command);
 
-/* What was captured so far, of one that is under way. Valid until the next call on the slot. */
+/* Returns the output of a running command so far. Valid until the next call on the slot. */
 KODA_API void koda_command_output(const struct koda_command *command, struct koda_output *ret_out,
     struct koda_output *ret_err);
 
-/* After it is over: 0 with *ret filled, or -1 with *err set (the sandbox died under it; nobody knows how far
- * it came). Once; what *ret points to is its own. */
+/*
+ * After the command is over. Returns 0 with *ret filled, or -1 with *err set (for example because
+ * the sandbox died and it is not known how far the command got). Succeeds only once: *ret then owns
+ * the output and violations.
+ */
 KODA_API int koda_command_result(struct koda_command *command, struct koda_command_result *ret,
     struct koda_error *err);
-/* Ends it first if need be. */
+/* Frees the handle; kills the command at once if it still runs. NULL is ignored. */
 KODA_API void koda_command_free(struct koda_command *command);
 
-/* Start, wait, result. */
+/* Starts a command, waits for it, and returns its result as koda_command_result() does. */
 KODA_API int koda_run(struct koda_slot *slot, const struct koda_command_options *options,
     struct koda_command_result *ret, struct koda_error *err);
 
-/* The slot's last hundred violations, oldest first; fn returning non-zero stops, and that is returned. */
+/*
+ * Calls fn for the slot's last hundred violations, oldest first. Stops when fn returns non-zero,
+ * and returns that value.
+ */
 typedef int koda_violation_fn(void *data, const struct koda_violation *violation);
 KODA_API int koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data);
-/* Those that are new, for who keeps a log: *seen is 0 at first and then left alone. What newer ones have pushed out
- * before it could be told is counted in *ret_missed. */
+/*
+ * Calls fn for the violations since the last call, for callers that keep a log. *seen must be 0 at
+ * first; do not change it afterwards. *ret_missed is the number of violations that newer ones
+ * pushed out before they could be reported. Stops like koda_slot_violations().
+ */
 KODA_API int koda_slot_new_violations(const struct koda_slot *slot, uint64_t *seen,
     uint64_t *ret_missed, koda_violation_fn *fn, void *data);
 /*
- * For who gave a command descriptors of his own: have the text that it printed searched for refusals, as captured
- * output is. What is found is recorded, as uncertain, and fn is called for each (it may be NULL). command and cwd:
- * what it was. Returns what fn returned to stop, else 0; without a kernel sandbox nothing is found.
+ * Searches text that a command printed for refusals, as is done for captured output. For callers
+ * that gave the command descriptors of their own. Each finding is recorded as uncertain, and fn
+ * (may be NULL) is called for it. command and cwd are those that it was run with. Returns the
+ * non-zero value with which fn stopped, else 0; without a kernel sandbox nothing is found.
  */
 KODA_API int koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
     const char *text, size_t len, koda_violation_fn *fn, void *data);
-/* May a command of this slot read, or change, what is at the canonical path, by the sandbox's view alone? *ret_rule:
- * the rule that decides, or "". The worker's own answer is KODA_OP_EXPLAIN. */
+/*
+ * Reports whether a command of this slot may read, or change, the canonical path: by what the
+ * sandbox mounts there, and by KODA_DENY_WRITE_NAMES. For the worker's answer use KODA_OP_EXPLAIN.
+ * May take as long as the first command of a slot. *ret_rule is the rule that decides, or "".
+ * Returns 0, or -1 with *err set.
+ */
 KODA_API int koda_slot_explain_command(struct koda_slot *slot, enum koda_access access,
     const char *path, bool *ret_allowed, const char **ret_rule, struct koda_error *err);
 /*
- * For the policy of a child agent whose root is a subdirectory of this session's. This slot also protects files that its
- * policy does not name, because a link in a protected place leads to them or git's configuration names them. The child's
- * session cannot see such links outside of its root. This function adds the files to KODA_DENY_WRITE_WITHIN_ALLOW of a
- * policy that is not frozen yet. It may take as long as the first command of a slot. Returns 0, or -1 with *err set.
+ * For the policy of a child agent whose root is a subdirectory of this session's root. This slot
+ * also protects files that its policy does not name, because a link in a protected place leads to
+ * them or git's configuration names them. The child's session cannot see such links outside of its
+ * root. This function adds the files to KODA_DENY_WRITE_WITHIN_ALLOW of a policy that is not frozen
+ * yet. It may take as long as the first command of a slot. Returns 0, or -1 with *err set.
  */
 KODA_API int koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *policy,
     struct koda_error *err);
-/* The block that is shown to a model behind the command's standard error; free() it. NULL: none. */
+/*
+ * Returns the block of text that is shown to a model after the command's standard error; the caller
+ * must free() it. NULL: there are no violations, or out of memory.
+ */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
 
 /* ---- the network ---- */
 
 enum koda_connection_outcome {
 	KODA_CONNECTION_ALLOWED = 1,
-	KODA_CONNECTION_DENIED, /* by a rule, by the address that the name led to, by the TLS name, by who was asked */
-	KODA_CONNECTION_FAILED,  /* allowed, and not established or not finished */
-	KODA_CONNECTION_INVALID, /* what the client sent made no sense; host may be "" */
+	/* by a rule, the address that the name resolved to, the TLS server name, or the user */
+	KODA_CONNECTION_DENIED,
+	KODA_CONNECTION_FAILED,  /* allowed, but not established or not completed */
+	KODA_CONNECTION_INVALID, /* the client's request was invalid; host may be "" */
 };
-/* "allowed" ... */
+/* Returns "allowed", ... */
 KODA_API const char *koda_connection_outcome_name(enum koda_connection_outcome outcome);
 
 struct koda_connection {
-	const char *protocol; /* "connect", "socks", "http", "https" (ended by us) */
-	const char *host;     /* canonical */
+	/* "connect", "socks", "http", or "https" (TLS terminated by the proxy) */
+	const char *protocol;
+	const char *host; /* canonical */
 	unsigned port;
 	enum koda_connection_outcome outcome;
-	bool open;          /* it goes on; the numbers are those of now */
+	bool open;          /* still open: the numbers are the current ones */
 	const char *rule;   /* the rule that decided */
 	const char *detail; /* one sentence, or "" */
-	uint64_t up, down;  /* bytes from and to the command */
+	uint64_t up, down;  /* bytes from the command, and to it */
 	uint64_t duration_us;
 };
-/* What commands of the slot reached, or tried to, oldest first (the last thousand); fn returning non-zero stops, and that
- * is returned. */
+/*
+ * Calls fn for the last thousand connections that commands of the slot made or tried to make,
+ * oldest first. Stops when fn returns non-zero, and returns that value.
+ */
 typedef int koda_connection_fn(void *data, const struct koda_connection *connection);
 KODA_API int koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data);
-/* Those that are new, each once, as it is then: as koda_slot_new_violations(). Does not wait for the proxy. */
+/*
+ * Like koda_slot_new_violations(): calls fn once for each new connection, with its current state.
+ * Does not wait for the proxy.
+ */
 KODA_API int koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
     koda_connection_fn *fn, void *data);
 
-/* May commands of that policy reach host (a name or an address, with an optional ":port"; without: 443)? Resolves nothing.
- * *ret_asks: the mode asks the user. ret_reason: one sentence; ret_host: the canonical host. */
+/*
+ * Reports whether commands with that policy may reach host: a name or an address, with an optional
+ * ":port" (without: 443). Resolves no name. Returns 0 with *ret filled, or -1 with *err set.
+ */
 struct koda_host_verdict {
-	bool allowed, asks;
-	const char *rule; /* static */
-	char host[256];
+	bool allowed, asks; /* asks: in this mode the user is asked */
+	const char *rule;   /* static */
+	char host[256];     /* canonical */
 	unsigned port;
-	char reason[KODA_MESSAGE_MAX];
+	char reason[KODA_MESSAGE_MAX]; /* one sentence */
 };
 KODA_API int koda_explain_host(const struct koda_policy *policy, enum koda_mode mode,
     const char *host, struct koda_host_verdict *ret, struct koda_error *err);
 
-/* What a command's environment is made of: fn is called for each name that is passed on, and for each that is
- * held back because its value carries credentials (passed false). argv0 chooses the tool's own list. */
+/*
+ * Reports how a command's environment is built: calls fn for each variable that is passed on, and
+ * with passed false for each that is held back because its value carries credentials. argv0 selects
+ * the variables that this tool gets in addition.
+ */
 typedef int koda_environment_fn(void *data, const char *name, const char *value, bool passed);
 KODA_API int koda_environment(const char *argv0, koda_environment_fn *fn, void *data);
 
-/* The arguments that the sandbox of such a session is built with, one a call, with a comment ("" for none).
- * Starts nothing. */
+/*
+ * Calls fn for each argument that the sandbox of such a session is built with, with a comment (or
+ * ""). Starts nothing.
+ */
 typedef int koda_argument_fn(void *data, const char *argument, const char *comment);
 KODA_API int koda_sandbox_arguments(const char *root, enum koda_mode mode,
     const struct koda_policy *policy, koda_argument_fn *fn, void *data, struct koda_error *err);
 
-/* ---- what commands planted, and was taken away ---- */
+/* ---- quarantine: what commands planted, and the library moved away ---- */
 
 struct koda_quarantined {
-	const char *name; /* in the quarantine: for koda_quarantine_restore() */
+	const char *name; /* in its quarantine: for koda_quarantine_restore() */
 	const char *path; /* where it was */
-	const char *rule; /* why it was taken away */
+	const char *rule; /* why it was moved */
 	const char *type; /* "file", "directory", "link" or "special" */
 	double time;      /* seconds since the epoch */
-	const char *of;   /* its quarantine: there is one for each root. "OF/NAME" is a name, too */
-	const char *command; /* that planted it, as far as one can tell; else "" */
+	/* the name of its quarantine; each root has one. "OF/NAME" is also accepted as a name */
+	const char *of;
+	const char *command; /* the command that planted it, if known, else "" */
 	uint64_t size;       /* of a file, else 0 */
 };
-/* Of this root, or of all (NULL), oldest first. Returns what fn returned to stop, else 0; -1 with *err set. */
+/*
+ * Calls fn for everything in the quarantine of this root, or of all roots (NULL), oldest first.
+ * Returns the non-zero value with which fn stopped, else 0; -1 with *err set.
+ */
 typedef int koda_quarantined_fn(void *data, const struct koda_quarantined *one);
 KODA_API int koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data,
     struct koda_error *err);
-/* Put it back where it was, if nothing is there now (KODA_CONFLICT). For the user, who has looked at it: what it
- * makes a tool of the host do is why it was taken away. */
+/*
+ * Puts it back where it was, if nothing is there now (else KODA_CONFLICT). For a user who has
+ * inspected it: a tool of the host may run it again, which is why it was moved.
+ */
 KODA_API int koda_quarantine_restore(const char *root, const char *name, struct koda_error *err);
 
-/* A part of what is kept: the thing itself, or what was in it. All of it is an attacker's: escape what you show. */
+/*
+ * What is quarantined, or an entry below it. All of it is under an attacker's control: escape it
+ * before showing it.
+ */
 struct koda_quarantined_part {
-	const char *path; /* below the thing, "": it itself */
+	const char *path; /* relative; "": the quarantined thing itself */
 	enum koda_file_type type;
 	uint32_t mode;      /* 0: not known */
 	uint64_t size;      /* of a file */
 	const char *target; /* of a link, or NULL */
 	const void *content;
-	size_t len; /* of the content: less than size when it was cut */
+	size_t len; /* of the content; less than size if it was cut */
 };
 typedef int koda_quarantined_part_fn(void *data, const struct koda_quarantined_part *part);
-/* fn once, then part for each: at most max bytes of content in all. name may be "OF/NAME", whatever the root (NULL) is. Returns what
- * a callback returned to stop, else 0; -1 with *err set. */
+/*
+ * Calls fn once, then part for each part, with at most max bytes of content in total. name may be
+ * "OF/NAME"; root is then ignored and may be NULL. Returns the non-zero value with which a callback
+ * stopped, else 0; -1 with *err set.
+ */
 KODA_API int koda_quarantine_show(const char *root, const char *name, size_t max,
     koda_quarantined_fn *fn, koda_quarantined_part_fn *part, void *data, struct koda_error *err);
-/* For good. */
+/* Deletes it permanently. */
 KODA_API int koda_quarantine_delete(const char *root, const char *name, struct koda_error *err);
 
-/* ---- what commands wrote to caches ---- */
+/* ---- the caches of commands ---- */
 
-/* Of one root: a layer above the host's own caches, which the commands of that root alone see. */
+/* What commands of one root wrote: a layer over the host's own caches that only they see. */
 struct koda_cached {
-	const char *root; /* "" when it is not known */
-	const char *path; /* where it is kept */
+	const char *root; /* "" if not known */
+	const char *path; /* where the layer is stored */
 	uint64_t bytes, names;
-	bool more;     /* than were counted */
+	bool more;     /* there are more than were counted */
 	bool in_use;   /* by a session */
-	size_t layers; /* more than one only after sessions that ran at once */
-	double used;   /* the last time, in seconds since the epoch */
+	size_t layers; /* more than one only after sessions that ran at the same time */
+	double used;   /* last use, in seconds since the epoch */
 };
-/* Of all roots, in no order. Counting takes about a second for a million names. Returns what fn returned to stop, else 0; -1 with
- * *err set. */
+/*
+ * Calls fn for each root, in no particular order. Counting takes about a second per million names.
+ * Returns the non-zero value with which fn stopped, else 0; -1 with *err set.
+ */
 typedef int koda_cached_fn(void *data, const struct koda_cached *one);
 KODA_API int koda_caches_visit(koda_cached_fn *fn, void *data, struct koda_error *err);
-/* Remove what the commands of a root wrote; NULL: of all roots. What a session uses stays: then *ret_in_use (may be NULL) counts
- * their roots. Nothing but time is lost. */
+/*
+ * Removes what commands of a root (NULL: of all roots) wrote to caches. What a session is using
+ * stays; *ret_in_use (may be NULL) is set to the number of such roots. The only loss is the time to
+ * fill the caches again.
+ */
 KODA_API int koda_caches_clear(const char *root, size_t *ret_in_use, struct koda_error *err);
 
 /* ---- what this machine can do ---- */
@@ -902,10 +1053,13 @@ struct koda_capability {
 	const char *remedy; /* "" when available */
 };
 typedef int koda_capability_fn(void *data, const struct koda_capability *capability);
-/* Tries each one for real, in a child process. Stops when fn returns non-zero and returns that. */
+/*
+ * Tests each capability by using it, in a child process. Stops when fn returns non-zero, and
+ * returns that value.
+ */
 KODA_API int koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data);
 
-/* ---- the usual operations in a line ---- */
+/* ---- shortcuts for the usual operations ---- */
 
 static inline int
 koda_fs_read(struct koda_slot *slot, const char *path, struct koda_result *ret,

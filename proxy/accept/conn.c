@@ -15,22 +15,27 @@
 #include "proxy/serve/tunnel.h"
 #include "shared/base/cleanup.h"
 
-/* Accepted at one wake-up, before those who are there have their turn. Where they come one by one, none is looked for
- * behind the first: what is in the queue is told again at the next turn, and then it is more that are accepted. */
+/* Limit of accepts at one wake-up, before existing clients get their turn. While connections
+ * come one by one, only one is accepted per wake-up: if the queue has more, the next iteration
+ * announces it, and then more are accepted. */
 #define ACCEPTS_MAX 64
-/* What is short (descriptors, memory) comes back when somebody ends. */
+/* Descriptors and memory become free when another connection ends. */
 #define REST_SECS 0.1
-/* A client that was refused has so long to read why: who closes with unread bytes takes the answer away again. */
+/* How long a refused client may take to read why: closing with unread bytes would discard the
+ * answer. */
 #define LINGER_SECS 2.0
 #define LINGER_MAX  (1u << 20)
 #define HEAD_START  2048
-/* Of what a client is slow to take, so much waits in the kernel (twice that, as it counts): it is on this machine, where more
- * wins nothing. Left to itself the kernel lets megabytes pile up, which nobody has in a cache any more when they are read
- * (measured: a fifth of the throughput), and which every idle reader may cost. */
+/* Limit of unread bytes for a slow client in the kernel (which counts twice that). The client is
+ * on this machine, where more gains nothing. By default the kernel lets megabytes pile up, which
+ * have left every cache when they are read (measured: a fifth of the throughput), and every idle
+ * reader could cost as much. */
 #define CLIENT_BUFFER (256 << 10)
-/* So many beyond PROXY_CONNS_MAX are told why; of more nobody reads it anyway. */
+/* So many connections above PROXY_CONNS_MAX are told why they are refused; further ones are
+ * closed at once, since no client would read it. */
 #define REFUSED_MAX 64
-/* They are told in what they speak, and that is seen by their first byte: on its way, it is here by then. */
+/* The refusal is in the client's protocol, which its first byte shows: this long is enough for a
+ * byte that is on its way. */
 #define REFUSED_SECS 0.1
 
 #define SOCKS4_VERSION  4
@@ -42,7 +47,7 @@ static const unsigned char socks_no_method[] = { SOCKS_VERSION, 0xff };
 static const unsigned char socks4_rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
 
 enum state {
-	CONN_FIRST, /* not a byte so far */
+	CONN_FIRST, /* no byte yet */
 	CONN_HTTP,
 	CONN_SOCKS_GREETING,
 	CONN_SOCKS_REQUEST,
@@ -55,11 +60,11 @@ struct conn {
 	struct conn *prev, *next;
 	struct listener *l;
 	enum state state;
-	bool surplus; /* beyond PROXY_CONNS_MAX */
+	bool surplus; /* above PROXY_CONNS_MAX */
 	int fd;
 	ev_io io;
 	ev_timer timer;
-	unsigned char *buf; /* of a head that is not all here; of what came behind one */
+	unsigned char *buf; /* an incomplete head, or what came after the head */
 	size_t n, size;
 	size_t lingered;
 	Koda__EgressKind kind;
@@ -111,7 +116,8 @@ set_time(struct conn *c, double secs)
 
 /* ---- answers ---- */
 
-/* The last words; then what the client still says is read past, until it ends or is too much. */
+/* Send the last answer; then read and discard what the client still sends, until it ends or
+ * sends too much. c may be freed. */
 static void
 say_last(struct conn *c, const void *bytes, size_t n)
 {
@@ -149,7 +155,7 @@ refuse(struct conn *c, int status, const char *rule, const char *why)
 	say_refusal(c, &r);
 }
 
-/* why: a phrase of one of the parsers, which does not say what it is about. */
+/* why: a phrase of a parser, without its subject. */
 static void
 refuse_malformed(struct conn *c, const char *why)
 {
@@ -191,7 +197,7 @@ on_forward_over(void *data)
 	conn_free(c);
 }
 
-/* Somebody else has the descriptor, and its time. */
+/* A tunnel or a forward has the descriptor now, and its own timers. */
 static void
 served(struct conn *c)
 {
@@ -216,7 +222,7 @@ start_tunnel(struct conn *c, const struct gate_answer *answer)
 		text = reply;
 		len = sizeof(reply);
 	}
-	/* It belongs to the tunnel from here on: not to be read, or waited for, by two. */
+	/* From here on only the tunnel may read the descriptor, or wait for it. */
 	ev_io_stop(loop_of(c), &c->io);
 	if (send(c->fd, text, len, MSG_NOSIGNAL) == (ssize_t)len)
 		c->tunnel = tunnel_start(c->l, c->kind, &c->target, &answer->verdict, c->fd, c->buf,
@@ -243,7 +249,7 @@ on_gate(void *data, const struct gate_answer *answer)
 		start_tunnel(c, answer);
 }
 
-/* rest: what came behind the head. It is kept: a client may well not wait for the answer. */
+/* Keep what came after the head: a client need not wait for the answer. */
 static bool
 keep(struct conn *c, const unsigned char *p, size_t n)
 {
@@ -267,7 +273,7 @@ keep(struct conn *c, const unsigned char *p, size_t n)
 	return true;
 }
 
-/* Twice as much: a head that is larger than PROXY_HEAD_MAX was refused before. */
+/* Double the buffer; a head larger than PROXY_HEAD_MAX was refused before. */
 static bool
 grow(struct conn *c)
 {
@@ -283,7 +289,7 @@ grow(struct conn *c)
 static void
 start_gate(struct conn *c, const unsigned char *rest, size_t n)
 {
-	/* The time is now that of asking and dialing, which have their own. */
+	/* Asking and dialing have their own time limits. */
 	ev_timer_stop(loop_of(c), &c->timer);
 	c->state = CONN_GATE;
 	if (!keep(c, rest, n)) {
@@ -294,7 +300,7 @@ start_gate(struct conn *c, const unsigned char *rest, size_t n)
 	if (c->gate == NULL)
 		refuse(c, 503, "resources", "the proxy is out of memory");
 	else
-		ev_io_start(loop_of(c), &c->io); /* to see it go away */
+		ev_io_start(loop_of(c), &c->io); /* to notice when the client leaves */
 }
 
 static void
@@ -324,11 +330,12 @@ wait_for_more(struct conn *c, const unsigned char *p, size_t n)
 	ev_io_start(loop_of(c), &c->io);
 }
 
-/* came: so many of its bytes are new. A head ends with a line feed: without one there is nothing to parse again. */
+/* came: how many of the bytes are new. A head ends with a line feed: without a new one there is
+ * nothing to parse again. */
 static void
 take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
 {
-	static struct http_head head; /* some kilobytes; nobody keeps it */
+	static struct http_head head; /* some kilobytes; not kept after this function */
 	const char *why = NULL;
 	enum http_result r = HTTP_INCOMPLETE;
 
@@ -418,14 +425,15 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 		return;
 	}
 	c->state = CONN_SOCKS_REQUEST;
-	/* The rest, if there is any, moves to the front: a request is parsed from its first byte. */
+	/* The rest, if there is any, moves to the front: a request is parsed from its first
+	 * byte. */
 	if (n > len)
 		take_socks_request(c, p + len, n - len);
 	else
 		wait_for_more(c, p + len, 0);
 }
 
-/* What no proxy is here for: told as its own protocol has it, where that is one line. */
+/* Refuse a protocol that is not supported, in that protocol's terms where that takes one line. */
 static void
 take_other(struct conn *c, unsigned char first)
 {
@@ -442,7 +450,7 @@ take_other(struct conn *c, unsigned char first)
 	conn_free(c);
 }
 
-/* One too many. n 0: it has said nothing. */
+/* Refuse a connection above the limit. n 0: it has sent nothing. */
 static void
 refuse_surplus(struct conn *c, const unsigned char *p, size_t n)
 {
@@ -463,7 +471,7 @@ refuse_surplus(struct conn *c, const unsigned char *p, size_t n)
 			say_last(c, socks_no_method, sizeof(socks_no_method));
 			return;
 		}
-		/* What it will ask for is not waited for: the answer to that is known. */
+		/* Do not wait for the request: the answer to it is known. */
 		memcpy(reply, socks_accepted, sizeof(socks_accepted));
 		socks_reply((enum socks_reply)r.socks, reply + sizeof(socks_accepted));
 		say_last(c, reply, sizeof(reply));
@@ -512,7 +520,7 @@ take(struct conn *c, const unsigned char *p, size_t n, size_t came)
 
 /* ---- events ---- */
 
-/* The first bytes of most connections are all of the head: they are looked at where they were read. */
+/* The first bytes of most connections are the whole head, and are parsed where they were read. */
 static void
 read_head(struct conn *c)
 {
@@ -541,7 +549,8 @@ read_head(struct conn *c)
 		take(c, p, had + (size_t)n, (size_t)n);
 }
 
-/* While it is asked and dialed. What comes is kept up to a head's worth; more waits in the socket. */
+/* While the gate asks and dials. What arrives is kept up to a head's worth; more waits in the
+ * socket. */
 static void
 read_behind(struct conn *c)
 {
@@ -566,7 +575,7 @@ read_behind(struct conn *c)
 		c->buf = buf;
 		c->n = c->size = c->n + (size_t)n;
 	}
-	/* It has said all: a tunnel passes that on, after it. */
+	/* At its end the client has sent everything: a tunnel passes the end on after the bytes. */
 	if (n == 0 || c->n >= PROXY_HEAD_MAX)
 		ev_io_stop(loop_of(c), &c->io);
 }
@@ -604,7 +613,8 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 
 	if (c->surplus && c->state == CONN_FIRST)
 		refuse_surplus(c, NULL, 0);
-	/* Who has said nothing is told nothing: it may be a connection that was opened to be at hand. */
+	/* A client that has sent nothing gets no answer: it may have opened the connection in
+	 * advance. */
 	else if (c->state == CONN_HTTP)
 		refuse(c, 408, "too_slow", "the head of the request did not come in time");
 	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
@@ -643,7 +653,7 @@ conn_start(struct listener *l, int fd)
 		c->surplus = true;
 		set_time(c, REFUSED_SECS);
 	}
-	/* It may be here already; else the first event tells. */
+	/* The first bytes may be here already; else the first event announces them. */
 	read_head(c);
 }
 
@@ -669,7 +679,8 @@ on_connection(struct ev_loop *loop, ev_io *w, int events)
 		}
 		if (errno == EAGAIN)
 			return;
-		/* A connection that failed in the queue says so by its own error; the next one is behind it. */
+		/* A connection that failed in the queue returns its own error; the next one is
+		 * behind it. */
 		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS &&
 		    errno != EINVAL)
 			continue;
@@ -705,8 +716,8 @@ listener_new(struct proxy *p, uint64_t slot, int fd)
 		close(fd);
 		return NULL;
 	}
-	/* Inherited by what is accepted: one call for all of them. Small pieces go at once, and a client whose kernel
-	 * has gone is found out one day. */
+	/* Accepted sockets inherit these: one call for all of them. Small pieces are sent at
+	 * once, and a client whose kernel is gone is noticed eventually. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));

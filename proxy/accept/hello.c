@@ -11,13 +11,13 @@
 /* unrecognized_name, fatal */
 const unsigned char hello_alert[HELLO_ALERT_LEN] = { 21, 3, 3, 0, 2, 2, 112 };
 
-/* What is left of something whose length was said. */
+/* The unparsed rest of an element. */
 struct part {
 	const unsigned char *p;
 	size_t n;
 };
 
-/* A number of that many bytes. False: there is less. */
+/* Take a number of that many bytes. False: there are fewer. */
 static bool
 take_number(struct part *from, unsigned bytes, size_t *ret)
 {
@@ -44,7 +44,7 @@ take_part(struct part *from, size_t n, struct part *ret)
 	return true;
 }
 
-/* What has its length, of that many bytes, before it. */
+/* Take a vector: its length, in that many bytes, then its content. */
 static bool
 take_vector(struct part *from, unsigned bytes, struct part *ret)
 {
@@ -53,7 +53,7 @@ take_vector(struct part *from, unsigned bytes, struct part *ret)
 	return take_number(from, bytes, &n) && take_part(from, n, ret);
 }
 
-/* RFC 6066: a list with one name of each type, of which there has only ever been one, host_name. */
+/* RFC 6066: a list with one name of each type; the only type ever defined is host_name. */
 static const char *
 parse_server_name(struct part data, struct hello *ret)
 {
@@ -89,15 +89,15 @@ parse_extensions(struct part all, struct hello *ret)
 			if (why != NULL)
 				return why;
 		} else if (type == 0xffce || (type >= 0xfe08 && type <= 0xfe0d)) {
-			/* encrypted_server_name; encrypted_client_hello and its drafts. One that is only
-			 * there for show (GREASE) is made so that nobody can tell. */
+			/* encrypted_server_name; encrypted_client_hello and its drafts. A fake
+			 * one (GREASE) cannot be told from a real one. */
 			ret->encrypted = true;
 		}
 	}
 	return NULL;
 }
 
-/* The message without its header, all of it. */
+/* Parse the complete message, without its header. */
 static const char *
 parse_message(struct part m, struct hello *ret)
 {
@@ -113,13 +113,13 @@ parse_message(struct part m, struct hello *ret)
 	if (!take_vector(&m, 1, &skipped) || skipped.n == 0)
 		return "a hello whose compression methods are wrong";
 	if (m.n == 0)
-		return NULL; /* as old as it may be: no extensions */
+		return NULL; /* an old client: no extensions */
 	if (!take_vector(&m, 2, &extensions) || m.n > 0)
 		return "a hello whose extensions are not as long as it says";
 	return parse_extensions(extensions, ret);
 }
 
-/* What the next record at *at holds, as far as it has come. */
+/* Find the content of the next record at *at, as far as it has arrived. */
 static enum hello_result
 next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const char **why)
 {
@@ -130,7 +130,8 @@ next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const
 		*why = "a record that is no handshake inside of a hello";
 		return *at == 0 ? HELLO_NOT_TLS : HELLO_BAD;
 	}
-	/* The minor version is nobody's business (RFC 8446, 5.1). With another major one some servers still go on. */
+	/* The minor version is to be ignored (RFC 8446, 5.1). With another major version some
+	 * servers would still go on. */
 	if (have > 1 && p[1] != 3) {
 		*why = "a record of an unknown version";
 		return HELLO_BAD;
@@ -151,7 +152,8 @@ next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const
 	return HELLO_OK;
 }
 
-/* The length of the message, its header too, once that is there (0: not yet). */
+/* Find the length of the message with its header; 0: not yet known. Returns NULL, or what is
+ * wrong. */
 static const char *
 message_len(struct part m, size_t *ret)
 {
@@ -164,7 +166,7 @@ message_len(struct part m, size_t *ret)
 	return *ret > HELLO_MAX - RECORD_HEADER ? "a hello that is too large" : NULL;
 }
 
-/* m has all of it. whole: m ends with a record. */
+/* Parse m, which has the complete message. whole: m ends at the end of a record. */
 static enum hello_result
 parse_whole(struct part m, size_t len, bool whole, struct hello *ret, const char **why)
 {
@@ -176,7 +178,7 @@ parse_whole(struct part m, size_t len, bool whole, struct hello *ret, const char
 	return *why == NULL ? HELLO_OK : HELLO_BAD;
 }
 
-/* Not in one record: put together first. */
+/* Parse a message in several records: they are joined first. */
 static enum hello_result
 parse_split(struct part in, struct hello *ret, const char **why)
 {
@@ -191,7 +193,8 @@ parse_split(struct part in, struct hello *ret, const char **why)
 
 		if (r != HELLO_OK)
 			return r;
-		memcpy(joined + m.n, record.p, record.n); /* less than what came */
+		/* Fits: at most HELLO_MAX bytes arrived. */
+		memcpy(joined + m.n, record.p, record.n);
 		m.n += record.n;
 		*why = message_len(m, &len);
 		if (*why != NULL)
@@ -236,7 +239,8 @@ hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why)
 enum hello_answer
 hello_answer_parse(const void *bytes, size_t n)
 {
-	/* A handshake, 3.x, of any length (0); a ServerHello of any length, 3.3, with a random that is known. */
+	/* A handshake, 3.x, of any length (0); a ServerHello of any length, 3.3, with the random
+	 * value that marks a retry. */
 	static const unsigned char retry[HELLO_ANSWER_LEN] = { RECORD_HANDSHAKE, 3, 0, 0, 0, 2, 0,
 		0, 0, 3, 3, 0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02,
 		0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e,

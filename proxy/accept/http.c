@@ -2,13 +2,14 @@
 
 #include <string.h>
 
-/* What bytes may be where. */
+/* Where a byte may occur. */
 enum {
-	TEXT = 1,  /* in a field's value: HTAB, SP, visible, and what is not ASCII */
+	TEXT = 1,  /* in a field's value: HTAB, SP, visible ASCII, and every non-ASCII byte */
 	TOKEN = 2, /* RFC 9110, 5.6.2 */
-	METHOD =
-	    4, /* a token without small letters: "connect" is CONNECT to some and not to others */
-	TARGET = 8, /* visible ASCII; '#' begins a fragment, which is never sent */
+	/* A token without lower-case letters: some servers take "connect" for CONNECT, others do
+	 * not. */
+	METHOD = 4,
+	TARGET = 8, /* visible ASCII without '#', which begins a fragment: clients never send one */
 };
 
 /* clang-format off */
@@ -76,7 +77,7 @@ trimmed(struct http_text t)
 	return t;
 }
 
-/* The next of a list with commas, which is what rest has left. */
+/* Take the next item of a comma-separated list; rest becomes what is left. */
 static bool
 next_listed(struct http_text *rest, struct http_text *ret)
 {
@@ -99,7 +100,7 @@ bad(const char **why, const char *phrase)
 	return HTTP_BAD;
 }
 
-/* The line at *at, which ends with CRLF and nothing else. */
+/* Take the line at *at, which has to end with CRLF. */
 static enum http_result
 next_line(struct http_text all_bytes, size_t *at, struct http_text *ret, const char **why)
 {
@@ -123,21 +124,21 @@ next_line(struct http_text all_bytes, size_t *at, struct http_text *ret, const c
 	return HTTP_OK;
 }
 
-/* What of the fields decides about framing; gathered in the one pass over them. */
+/* The fields that decide about framing; gathered in one pass over all fields. */
 struct seen {
 	const struct http_field *host, *length, *encoding;
 	bool upgrade_field, upgrade_option, close, keep_alive, expect_continue;
 	unsigned options;
 };
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *
 see_connection(struct seen *s, struct http_text value)
 {
 	struct http_text option;
 
 	while (next_listed(&value, &option)) {
-		/* Each field is compared with each of them (http_is_hop). */
+		/* Each option costs a comparison with each field (http_is_hop). */
 		if (++s->options > HTTP_OPTIONS_MAX)
 			return "a Connection field that lists too much";
 		if (http_text_is(option, "close"))
@@ -227,8 +228,8 @@ parse_fields(struct http_text bytes, size_t *at, struct http_head *h, struct see
 	return r;
 }
 
-/* One plain number: no sign, no list, no leading zero (somebody reads octal), and less than 2^63, which
- * everybody can hold. */
+/* One plain number: no sign, no list, no leading zero (some parsers read octal), and less than
+ * 2^63, which fits every parser. */
 static const char *
 parse_length(struct http_text t, uint64_t *ret)
 {
@@ -247,7 +248,7 @@ parse_length(struct http_text t, uint64_t *ret)
 	return NULL;
 }
 
-/* Into body and length, without regard to what kind of message it is. */
+/* Set body and length, for any kind of message. Returns NULL, or what is wrong. */
 static const char *
 parse_framing(struct http_head *h, const struct seen *s)
 {
@@ -277,7 +278,7 @@ parse_framing(struct http_head *h, const struct seen *s)
 static bool
 parse_version(struct http_text t, unsigned *ret_minor)
 {
-	/* HTTP is in capitals. There was never a 1.2. */
+	/* HTTP is in capitals. There is no HTTP/1.2. */
 	if (t.n != 8 || memcmp(t.p, "HTTP/1.", 7) != 0 || (t.p[7] != '0' && t.p[7] != '1'))
 		return false;
 	*ret_minor = (unsigned)(t.p[7] - '0');
@@ -372,7 +373,7 @@ parse_request_line(struct http_text line, struct http_head *h, const char **why)
 	return *why == NULL ? HTTP_OK : HTTP_BAD;
 }
 
-/* Host, with its port or 0. */
+/* Parse Host; *port is 0 if it has none. Returns NULL, or what is wrong. */
 static const char *
 parse_host(struct http_text t, char host[DOMAIN_HOST_MAX + 1], enum domain_kind *kind,
     unsigned *port)
@@ -397,7 +398,7 @@ use_host(struct http_head *h, const struct http_field *field)
 
 	h->has_host_field = field != NULL;
 	h->host_differs = false;
-	/* Where the target says it all, clients of old leave it out. */
+	/* Old clients leave Host out where the target has the host. */
 	if (field == NULL)
 		return names && h->minor >= 1 ? "no Host field" : NULL;
 	why = parse_host(field->value, host, &kind, &port);
@@ -436,7 +437,7 @@ http_request_parse(const void *bytes, size_t n, struct http_head *ret, const cha
 		*why = use_host(ret, seen.host);
 	if (*why != NULL)
 		return HTTP_BAD;
-	/* Some send "Content-Length: 0" with it. */
+	/* Some clients send "Content-Length: 0" with CONNECT. */
 	if (ret->form == HTTP_FORM_AUTHORITY) {
 		if (ret->body == HTTP_BODY_CHUNKED || ret->length > 0)
 			return bad(why, "a CONNECT with a body");
@@ -455,7 +456,7 @@ parse_status_line(struct http_text line, struct http_head *h, const char **why)
 
 	if (line.n < 12 || !parse_version((struct http_text){ p, 8 }, &h->minor) || p[8] != ' ')
 		return bad(why, "a status line that does not begin with HTTP/1.0 or HTTP/1.1");
-	/* The space behind it is left out by some who have no reason to give. */
+	/* Some servers that send no reason leave out the space before it, too. */
 	if (p[9] < '1' || p[9] > '9' || p[10] < '0' || p[10] > '9' || p[11] < '0' || p[11] > '9' ||
 	    (line.n > 12 && p[12] != ' '))
 		return bad(why, "a status that is not three digits");

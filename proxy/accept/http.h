@@ -1,15 +1,17 @@
 /*
- * The head of an HTTP/1 request or response. Pure, strict (RFC 9112): what two parsers could read in two ways is refused. Not
- * copied: fields point into the bytes.
+ * The head of an HTTP/1 request or response. Pure, strict (RFC 9112): refuses what two parsers
+ * could read in two ways. Does not copy: fields point into the bytes.
  *
- * Refused: a bare CR or LF, NUL and other controls, obs-fold, space before ':', an empty or non-token name, a request line that
- * is not exactly "METHOD SP TARGET SP HTTP/1.0" or 1.1, a method with small letters, a target with a fragment or with what is
- * not visible ASCII, or (absolute) with a query and no path, more than HTTP_FIELDS_MAX fields, two Host or one that is no
- * host, an origin form of HTTP/1.1 without Host, Content-Length that is not one plain number (a list of equal ones too),
- * Content-Length with Transfer-Encoding, Transfer-Encoding that is not exactly "chunked", or in HTTP/1.0; a body of CONNECT.
+ * Refused: a bare CR or LF, NUL and other controls, obs-fold, space before ':', an empty or
+ * non-token name, a request line that is not exactly "METHOD SP TARGET SP HTTP/1.0" or 1.1, a
+ * method with lower-case letters, a target with a fragment or with bytes that are not visible
+ * ASCII, or (absolute) with a query and no path, more than HTTP_FIELDS_MAX fields, two Host fields
+ * or one that is not a host, an origin form of HTTP/1.1 without Host, Content-Length that is not
+ * one plain number (a list of equal ones too), Content-Length with Transfer-Encoding,
+ * Transfer-Encoding that is not exactly "chunked", or in HTTP/1.0; a body of CONNECT.
  *
- * Parsing begins anew with each piece that came: for a head that comes byte by byte that is quadratic, which
- * PROXY_HEAD_MAX makes cheaper than the reads that it takes.
+ * Parsing starts again with each piece that arrives: for a head that comes byte by byte that is
+ * quadratic, but PROXY_HEAD_MAX keeps it cheaper than the reads it takes.
  */
 #ifndef KODA_PROXY_ACCEPT_HTTP_H
 #define KODA_PROXY_ACCEPT_HTTP_H
@@ -21,7 +23,7 @@
 #include "shared/rules/domain.h"
 
 #define HTTP_FIELDS_MAX  128
-#define HTTP_OPTIONS_MAX 16 /* of all Connection fields; browsers send two */
+#define HTTP_OPTIONS_MAX 16 /* in all Connection fields together; browsers send two */
 
 struct http_text {
 	const char *p;
@@ -29,7 +31,7 @@ struct http_text {
 };
 
 struct http_field {
-	struct http_text name, value; /* value: without white space around it */
+	struct http_text name, value; /* value: without surrounding white space */
 };
 
 enum http_body {
@@ -47,7 +49,7 @@ enum http_form {
 };
 
 struct http_head {
-	size_t len;     /* of the whole head, the empty line too */
+	size_t len;     /* of the whole head, including the empty line */
 	unsigned minor; /* HTTP/1.minor */
 	struct http_field field[HTTP_FIELDS_MAX];
 	size_t n_fields;
@@ -60,14 +62,15 @@ struct http_head {
 	/* requests */
 	struct http_text method, target;
 	enum http_form form;
-	char host[DOMAIN_HOST_MAX +
-	    1]; /* of the target, canonical; of an origin form: of the Host field */
+	/* canonical; from the target, or for an origin form from the Host field */
+	char host[DOMAIN_HOST_MAX + 1];
 	enum domain_kind host_kind;
-	unsigned port; /* 0: origin form whose Host has none */
-	struct http_text
-	    path; /* of an absolute form: what an origin form would say ("/" when empty, or OPTIONS' "*"; query too) */
+	unsigned port; /* 0: origin form whose Host has no port */
+	/* What an origin form would have as its target ("/" when empty, or OPTIONS' "*"; with
+	 * the query). For absolute forms. */
+	struct http_text path;
 	bool has_host_field;
-	bool host_differs; /* absolute form: the Host field names something else */
+	bool host_differs; /* absolute form: the Host field names another host */
 
 	/* responses */
 	unsigned status;
@@ -76,21 +79,25 @@ struct http_head {
 enum http_result {
 	HTTP_INCOMPLETE,
 	HTTP_OK,
-	HTTP_BAD, /* *why: one phrase, static. Of *ret nothing is of use but after HTTP_OK */
+	/* *why: one phrase, static. *ret is meaningful only after HTTP_OK. */
+	HTTP_BAD,
 };
 
-/* n bytes that begin with a head; a request may be preceded by one empty line, which counts. */
+/* Parse n bytes that begin with a head. A request may be preceded by one empty line, which
+ * counts in len. */
 enum http_result http_request_parse(const void *bytes, size_t n, struct http_head *ret,
     const char **why);
-/* to_head: it answers a HEAD request; to_connect: a CONNECT. They decide about its body. */
+/* to_head: it answers a HEAD request; to_connect: a CONNECT. Both affect its body. */
 enum http_result http_response_parse(const void *bytes, size_t n, bool to_head, bool to_connect,
     struct http_head *ret, const char **why);
 
-bool http_text_is(struct http_text t, const char *lower); /* without regard to case */
-/* The i-th field of that name (lower case), NULL beyond. */
+/* Compare, ignoring case. */
+bool http_text_is(struct http_text t, const char *lower);
+/* Return the i-th field of that name (lower case), or NULL. */
 const struct http_field *http_field(const struct http_head *h, const char *lower, size_t i);
-/* Is it one that ends at the next hop: Connection and what it lists, Keep-Alive, Proxy-*, TE, Trailer, Transfer-Encoding, Upgrade?
- * Framing and upgrade are written anew by who sends the head on. */
+/* Does the field end at the next hop: Connection and what it lists, Keep-Alive, Proxy-*, TE,
+ * Trailer, Transfer-Encoding, Upgrade? The code that sends the head on writes framing and
+ * upgrade itself. */
 bool http_is_hop(const struct http_head *h, const struct http_field *f);
 
 #endif

@@ -38,7 +38,7 @@ socks_greeting_parse(const void *bytes, size_t n, size_t *ret_len)
 	return memchr(p + 2, METHOD_NONE, p[1]) != NULL ? SOCKS_OK : SOCKS_NO_METHOD;
 }
 
-/* The length of what begins with an address type, an address and a port; 0: not yet known. -1: no such type. */
+/* The length of an address type, address and port; 0: not yet known; -1: unknown type. */
 static long
 address_len(const unsigned char *p, size_t n)
 {
@@ -56,7 +56,7 @@ address_len(const unsigned char *p, size_t n)
 	}
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *
 host_of(const unsigned char *p, char host[DOMAIN_HOST_MAX + 1], enum domain_kind *kind)
 {
@@ -101,7 +101,7 @@ socks_request_parse(const void *bytes, size_t n, struct socks_request *ret)
 	if (len == 0 || (len > 0 && n < 3 + (size_t)len))
 		return SOCKS_INCOMPLETE;
 	*ret = (struct socks_request){ .command = p[1], .atyp = p[3] };
-	/* How long it is nobody knows. */
+	/* The length of an unknown type of address is not known. */
 	if (len < 0) {
 		ret->len = 4;
 		return refuse(ret, SOCKS_ADDRESS_TYPE, "an unknown type of address");
@@ -142,7 +142,7 @@ socks_client_greeting(bool credentials, unsigned char buf[SOCKS_GREETING_MAX])
 size_t
 socks_client_login(const char *user, const char *password, unsigned char buf[3 + 255 + 255])
 {
-	/* upstream_parse lets no longer ones pass. */
+	/* upstream_parse() has refused longer ones. */
 	size_t u = strnlen(user, LOGIN_MAX), w = strnlen(password, LOGIN_MAX);
 
 	buf[0] = LOGIN_VERSION;
@@ -207,7 +207,7 @@ socks_client_logged_in(const void *bytes, size_t n, size_t *ret_len)
 {
 	const unsigned char *p = bytes;
 
-	/* Some answer with SOCKS's version instead of the login's. */
+	/* Some servers answer with SOCKS's version in place of the login's. */
 	if (n > 0 && p[0] != LOGIN_VERSION && p[0] != SOCKS_VERSION)
 		return SOCKS_BAD;
 	if (n < 2)
@@ -226,7 +226,7 @@ socks_client_reply(const void *bytes, size_t n, size_t *ret_len, unsigned char *
 		return SOCKS_BAD;
 	if (n < 2)
 		return SOCKS_INCOMPLETE;
-	/* Some close behind a "no" before it is whole. */
+	/* Some servers close after a refusal before all of it is sent. */
 	if (p[1] != SOCKS_SUCCEEDED) {
 		*ret_len = 2;
 		*ret_code = p[1];

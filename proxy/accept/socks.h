@@ -26,7 +26,7 @@ enum socks_reply {
 enum socks_result {
 	SOCKS_INCOMPLETE,
 	SOCKS_OK,
-	SOCKS_NO_METHOD, /* greeting: nothing we accept: answer 05 FF */
+	SOCKS_NO_METHOD, /* greeting: no method that we accept: answer 05 FF */
 	SOCKS_BAD,       /* not SOCKS5: close */
 	SOCKS_REFUSE,    /* request: answer ret->reply, close */
 };
@@ -44,17 +44,18 @@ struct socks_request {
 };
 enum socks_result socks_request_parse(const void *bytes, size_t n, struct socks_request *ret);
 
-/* Bound address all zero, of IPv4's type, which every client understands. */
+/* Write a reply. The bound address is all zero, of IPv4's type, which every client understands. */
 #define SOCKS_REPLY_LEN 10
 void socks_reply(enum socks_reply code, unsigned char ret[SOCKS_REPLY_LEN]);
 
-/* The client's side, for a proxy of the user's own: what to send, what came. Name resolution is there. */
+/* The client's side, for a proxy of the user's own: what to send, and how to read the answers.
+ * That proxy resolves names. */
 size_t socks_client_greeting(bool credentials, unsigned char buf[SOCKS_GREETING_MAX]);
 size_t socks_client_login(const char *user, const char *password, unsigned char buf[3 + 255 + 255]);
 size_t socks_client_request(const char *host, enum domain_kind kind, unsigned port,
     unsigned char buf[SOCKS_REQUEST_MAX]);
-/* The chosen method, 0 or 2; then the login's answer; then the reply (any address type), taken to its last byte and not
- * further. ret_code: of SOCKS_REFUSE, what the other said. */
+/* Parse the answers: the chosen method, 0 or 2; then the login's answer; then the reply (any
+ * address type), exactly to its last byte. ret_code: for SOCKS_REFUSE, the other side's code. */
 enum socks_result socks_client_method(const void *bytes, size_t n, bool credentials,
     size_t *ret_len, unsigned char *ret_method);
 enum socks_result socks_client_logged_in(const void *bytes, size_t n, size_t *ret_len);

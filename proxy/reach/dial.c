@@ -16,33 +16,34 @@
 #include "proxy/reach/resolve.h"
 #include "shared/base/cleanup.h"
 
-/* RFC 8305: the next address is tried before the last one has failed. */
+/* RFC 8305: the next address is tried before the last attempt has failed. */
 #define STAGGER_SECS 0.25
-/* A name that the user's proxy is to reach is looked up here only to see where it leads, and in networks that have such
- * a proxy outer names often lead nowhere, in silence: how long that is waited for, and for how long it is remembered. */
+/* A name that the user's proxy is to reach is resolved here only to see where it leads. In
+ * networks with such a proxy, look-ups of outside names often time out: how long to wait for
+ * one, how long while such a time-out is remembered, and for how long it is remembered. */
 #define LOOK_UP_SECS       2.0
 #define LOOK_UP_AGAIN_SECS 0.2
 #define SILENT_SECS        60.0
-/* The user's proxy answers CONNECT with this much at most. */
+/* The limit of the user's proxy's answer to CONNECT. */
 #define ANSWER_MAX 8192
-/* Nothing was sent for a minute: are they there? NAT gateways forget who is silent for longer. */
+/* Probe an idle peer after a minute: NAT gateways forget connections that are idle for longer. */
 #define KEEPALIVE_SECS 60
 
 struct attempt {
 	struct dial *dial;
 	ev_io io;
-	int fd; /* -1: not started, or over */
+	int fd; /* -1: not started, or ended */
 };
 
-/* What is said to the user's proxy. */
+/* The exchange with the user's proxy. */
 struct talk {
 	ev_io io;
 	int fd;
-	bool (*step)(struct dial *d, size_t n); /* judges the answer; see talk_take */
+	bool (*step)(struct dial *d, size_t n); /* judges the answer; see http_answer() */
 	unsigned char out[ANSWER_MAX];
 	size_t out_off, out_len;
 	unsigned char in[ANSWER_MAX];
-	size_t have; /* of in: taken from the socket */
+	size_t have; /* bytes of `in` that were taken from the socket */
 };
 
 struct dial {
@@ -57,17 +58,17 @@ struct dial {
 	struct want *want;
 	ev_timer limit, step;
 
-	/* The race: addresses that may be connected to, in the order in which they are. */
+	/* The race: addresses that may be connected to, in the order of the attempts. */
 	struct attempt *attempts;
 	struct sockaddr_storage *addresses;
 	size_t n, next, running;
 	bool refused, timed_out, no_resources;
-	int errnum; /* of the first that failed */
+	int errnum; /* of the first attempt that failed */
 
 	struct talk *talk;
 
-	bool starting; /* in dial_start: the callback has to wait */
-	ev_timer done; /* fed then */
+	bool starting; /* in dial_start(): the callback has to wait */
+	ev_timer done; /* fed in that case */
 	struct dial_result result;
 	dial_fn *fn;
 	void *data;
@@ -138,7 +139,7 @@ on_done(struct ev_loop *loop, ev_timer *t, int revents)
 	deliver(t->data);
 }
 
-/* d is over: the caller returns. */
+/* End the dial. d may be freed: the caller has to return. */
 static void
 finish(struct dial *d)
 {
@@ -169,7 +170,7 @@ succeed(struct dial *d, int fd)
 {
 	const int one = 1, idle = KEEPALIVE_SECS;
 
-	/* A Unix socket of the policy's map has none of these. */
+	/* These fail on a Unix socket of the policy's map, which has no such options. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -191,7 +192,7 @@ on_limit(struct ev_loop *loop, ev_timer *t, int revents)
 		fail(d, DIAL_TIMEOUT, "%s:%u did not answer in time", d->host, d->port);
 }
 
-/* ---- whose address it is ---- */
+/* ---- is an address this machine's? ---- */
 
 static socklen_t
 length_of(const struct sockaddr *sa)
@@ -206,7 +207,7 @@ can_bind(const struct sockaddr *sa)
 	cleanup_close int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return errno != EAFNOSUPPORT; /* not known: refused */
+		return errno != EAFNOSUPPORT; /* unknown: treated as this machine's */
 	memcpy(&ss, sa, length_of(sa));
 	if (sa->sa_family == AF_INET6)
 		((struct sockaddr_in6 *)&ss)->sin6_port = 0;
@@ -215,7 +216,7 @@ can_bind(const struct sockaddr *sa)
 	return bind(fd, (struct sockaddr *)&ss, length_of(sa)) == 0;
 }
 
-/* From one of this machine's addresses the kernel reaches that address itself. */
+/* Is sa one of this machine's addresses? The kernel reaches such an address from itself. */
 static bool
 is_source(const struct sockaddr *sa)
 {
@@ -235,7 +236,8 @@ is_source(const struct sockaddr *sa)
 	    ((const struct sockaddr_in *)sa)->sin_addr.s_addr;
 }
 
-/* ip_nonlocal_bind: then bind() says nothing. Asked with an address that is nobody's. */
+/* Does bind() succeed for every address (ip_nonlocal_bind)? Tested with an address that no
+ * machine has. */
 static bool
 binds_anything(int family)
 {
@@ -249,7 +251,8 @@ binds_anything(int family)
 		const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
 			.sin6_addr.s6_addr = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 } };
 
-		/* Whoever has all descriptors does not decide it for good: until there is one every address is ours. */
+		/* Without a free descriptor the question stays open for the next call; until
+		 * then can_bind() fails, too, and treats every address as this machine's. */
 		if (fd < 0 && errno != EAFNOSUPPORT)
 			return false;
 		if (fd >= 0)
@@ -269,7 +272,7 @@ is_own(const struct sockaddr *sa)
 static struct egress_verdict
 judge(struct dial *d, const struct sockaddr *sa, bool *ret_own)
 {
-	/* What is not public is refused, or named by a rule, whoever has it. */
+	/* An address that is not public needs a rule that names it, whoever owns it. */
 	*ret_own = address_classify(sa) == ADDRESS_PUBLIC && is_own(sa);
 	return egress_judge_address(d->proxy->rules, sa, d->port, *ret_own);
 }
@@ -368,8 +371,8 @@ attempt_start(struct dial *d, struct attempt *a, const struct sockaddr *sa)
 		return -1;
 	}
 	r = connect(fd, sa, length_of(sa));
-	/* On this machine and beside it, it is done by now, and the kernel says so when it is asked again: no trip through
-	 * the loop. */
+	/* On this machine or a nearby one, the connection is already established, and a second
+	 * connect() reports that: this saves a trip through the loop. */
 	if (r < 0 && errno == EINPROGRESS)
 		r = connect(fd, sa, length_of(sa));
 	if (r < 0 && errno != EALREADY && errno != EISCONN) {
@@ -413,7 +416,8 @@ race_next(struct dial *d)
 		race_lost(d);
 }
 
-/* The families in turn, as far as both go; each in the order given. */
+/* Order the addresses with alternating families as long as both last; each family in the given
+ * order. */
 static void
 race(struct dial *d, const struct sockaddr_storage *list, size_t n)
 {
@@ -429,7 +433,7 @@ race(struct dial *d, const struct sockaddr_storage *list, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t turn = i & 1;
 
-		for (;; turn ^= 1) { /* one of the two has more */
+		for (;; turn ^= 1) { /* one family may have more */
 			size_t *k = &at[turn];
 
 			while (*k < n && (list[*k].ss_family == first) != (turn == 0))
@@ -445,9 +449,9 @@ race(struct dial *d, const struct sockaddr_storage *list, size_t n)
 	race_next(d);
 }
 
-/* ---- by the user's own proxy ---- */
+/* ---- through the user's own proxy ---- */
 
-/* Plain text of ours, whatever the other has sent. */
+/* Printable ASCII, whatever the other side has sent. */
 static void
 quote(char *buf, size_t size, const unsigned char *bytes, size_t n)
 {
@@ -464,7 +468,8 @@ refused_by_proxy(struct dial *d, const char *what)
 	fail(d, DIAL_UPSTREAM, "the proxy %s:%u %s", d->via->host, d->via->port, what);
 }
 
-/* Of what is peeked at, n bytes are ours: leave the rest in the socket. -1: it is over. */
+/* Consume peeked bytes, up to n in all, and leave the rest in the socket. Returns -1 if the dial
+ * has ended. */
 static int
 talk_take(struct dial *d, size_t n)
 {
@@ -511,7 +516,8 @@ end_of_head(const unsigned char *p, size_t n)
 	return NULL;
 }
 
-/* Steps: n bytes are known (t->in). True: wait for more, or for the next answer. False: it is over. */
+/* Steps get n known bytes (t->in). True: wait for more, or for the next answer. False: the talk
+ * is over. */
 static bool
 http_answer(struct dial *d, size_t n)
 {
@@ -650,7 +656,7 @@ http_connect(const struct dial *d, unsigned char *buf, size_t size)
 	return n + (size_t)snprintf(at + n, size - n, "\r\n");
 }
 
-/* True: what is to be sent is sent. */
+/* Returns true when everything is sent, or sending failed. */
 static bool
 talk_flush(struct dial *d)
 {
@@ -662,7 +668,7 @@ talk_flush(struct dial *d)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) /* what is wrong is said by the next read */
+		if (n < 0) /* the next read reports the error */
 			return errno != EAGAIN;
 		t->out_off += (size_t)n;
 	}
@@ -670,7 +676,7 @@ talk_flush(struct dial *d)
 	return true;
 }
 
-/* Goes on as far as it can. */
+/* Proceed as far as possible. */
 static void
 talk(struct dial *d)
 {
@@ -752,7 +758,7 @@ on_proxy_resolved(void *data, const struct resolve_result *result)
 		race(d, result->address, result->n);
 }
 
-/* Its address is the user's business. */
+/* The proxy's own address is the user's decision, and is not judged. */
 static void
 go_by_proxy(struct dial *d)
 {
@@ -794,7 +800,7 @@ go(struct dial *d, const struct sockaddr_storage *list, size_t n)
 	if (d->via != NULL)
 		d->via = upstream_for(&d->proxy->upstream, d->host, d->port, d->plain,
 		    (const struct sockaddr *)&list[0]);
-	/* Which of them the user's proxy will take is not ours to say: all have to be good. */
+	/* The user's proxy may choose any of the addresses, so all have to be allowed. */
 	if (n_good == 0 || (d->via != NULL && bad != NULL)) {
 		d->result.error = DIAL_ADDRESS;
 		egress_address_sentence(d->result.detail, sizeof(d->result.detail), d->host,
@@ -890,7 +896,7 @@ on_mapped(void *data, int fd, int errnum)
 		    strerror(errnum));
 }
 
-/* ---- ---- */
+/* ---- start and cancel ---- */
 
 struct dial *
 dial_start(struct proxy *p, uint64_t slot, const char *host, enum domain_kind kind, unsigned port,
@@ -918,7 +924,7 @@ dial_start(struct proxy *p, uint64_t slot, const char *host, enum domain_kind ki
 	ev_init(&d->step, on_step);
 	ev_init(&d->done, on_done);
 	d->limit.data = d->step.data = d->done.data = d;
-	ev_now_update(p->loop); /* the limit counts from now */
+	ev_now_update(p->loop); /* so that the limit counts from now */
 	ev_timer_start(p->loop, &d->limit);
 
 	socket_of = mapped(d);

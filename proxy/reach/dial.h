@@ -1,13 +1,15 @@
 /*
- * A judged name -> a connected TCP socket (non-blocking, close-on-exec, TCP_NODELAY, keep-alive). Resolves (a literal needs
- * none), has each address judged (egress_judge_address; own: bind() to it would succeed) and connects to those that may be,
- * in the resolver's order, the next one 250 ms after the last (RFC 8305), families in turn. The address that was judged is
- * the one in connect(). A domain of the policy's socket_map is connected by the host.
+ * A judged name -> a connected TCP socket (non-blocking, close-on-exec, TCP_NODELAY, keep-alive).
+ * Resolves the name (a literal needs no resolving), judges each address (egress_judge_address; own:
+ * bind() to it would succeed) and connects to the allowed ones in the resolver's order, with 250 ms
+ * between attempts (RFC 8305), alternating families. connect() gets the very address that was
+ * judged. For a domain of the policy's socket_map the host connects.
  *
- * With a proxy of the user's own (shared/rules/upstream): the name is resolved here too where that works, and refused if it leads
- * where it may not; what cannot be resolved here is resolved there. The proxy's own address is the user's business and
- * is not judged. HTTP: CONNECT, or (plain) nothing, and the caller speaks absolute form. Not a byte behind the
- * answer of the user's proxy is read.
+ * With a proxy of the user's own (shared/rules/upstream): where the name resolves here, dial
+ * refuses it if it leads to a forbidden address; a name that does not resolve here is resolved by
+ * that proxy. The address of the user's proxy is the user's decision and is not judged. HTTP:
+ * CONNECT, or (plain) nothing, and the caller uses the absolute form. Dial never reads a byte past
+ * the answer of the user's proxy.
  */
 #ifndef KODA_PROXY_REACH_DIAL_H
 #define KODA_PROXY_REACH_DIAL_H
@@ -16,26 +18,27 @@
 
 enum dial_error {
 	DIAL_OK = 0,
-	DIAL_DNS, /* no such name, or no answer that makes sense */
+	DIAL_DNS, /* no such name, or an invalid answer */
 	DIAL_TIMEOUT,
-	DIAL_REFUSED,     /* ECONNREFUSED by all */
+	DIAL_REFUSED,     /* ECONNREFUSED from every address */
 	DIAL_UNREACHABLE, /* network or host */
-	DIAL_ADDRESS,     /* every address it has may not be reached */
-	DIAL_UPSTREAM,    /* the user's proxy said no, or is not there */
+	DIAL_ADDRESS,     /* no address of the name may be reached */
+	DIAL_UPSTREAM,    /* the user's proxy refused or is unreachable */
 	DIAL_RESOURCES,
 };
 
 struct dial_result {
 	enum dial_error error;
-	int fd;                           /* the callee's from now on; -1 */
-	const struct upstream_proxy *via; /* fd leads to it, and it expects absolute form */
-	char detail
-	    [EGRESS_SENTENCE_MAX]; /* of an error: one sentence, also DIAL_ADDRESS (egress_address_sentence) */
+	int fd; /* the callback owns it; -1: none */
+	/* fd leads to this proxy, which expects the absolute form; NULL: none. */
+	const struct upstream_proxy *via;
+	/* On error: one sentence, also for DIAL_ADDRESS (egress_address_sentence). */
+	char detail[EGRESS_SENTENCE_MAX];
 };
 
 typedef void dial_fn(void *data, const struct dial_result *result);
 struct dial;
-/* slot: on whose behalf. plain: see above. NULL: no memory. */
+/* Start a dial on behalf of slot. plain: see above. NULL: no memory. */
 struct dial *dial_start(struct proxy *p, uint64_t slot, const char *host, enum domain_kind kind,
     unsigned port, bool plain, dial_fn *fn, void *data);
 void dial_cancel(struct dial *d);

@@ -12,17 +12,19 @@
 #include "shared/base/cleanup.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
-/* A file that nobody has changed is not looked at for each name. */
+/* The file is checked at most this often, not for each name. */
 #define CHECK_SECS 1.0
-/* The second try waits twice as long. One or two servers have had both within PROXY_DIAL_SECS. */
+/* The second try waits twice as long. With one or two servers both tries fit into
+ * PROXY_DIAL_SECS. */
 #define TIMEOUT_MS 1500
 #define TRIES      2
-/* c-ares gives both families together. Where a name server drops questions for one of them, the other one's answer would
- * wait for the last time-out: so each is asked for by itself, too, when it takes this long, and what comes first is it. */
+/* c-ares returns both families together. Where a name server drops questions for one of them,
+ * the other one's answer would wait for the last time-out. So after this time each family is
+ * also asked for separately, and the first answer wins. */
 #define HURRY_SECS 0.5
-/* A look-up that nobody waits for any more goes on until it is answered: a client that asks and leaves could make any
- * number of them. A slot has at most a third as many as there is room for (alone that is a quarter of all), and
- * PENDING_SURE whatever the others have. */
+/* A cancelled look-up goes on until it is answered, so a client that asks and leaves could make
+ * any number of them. A slot may have at most a third of the free places (a slot alone gets a
+ * quarter of all), and PENDING_SURE whatever the other slots have. */
 #define PENDING_MAX  1024
 #define PENDING_SURE 16
 
@@ -33,18 +35,18 @@ struct watch {
 	ev_io io;
 };
 
-/* c-ares as resolv.conf was at one time. */
+/* c-ares with resolv.conf as it was at one time. */
 struct channel {
 	struct channel *next;
 	struct resolver *resolver;
 	ares_channel ares;
 	struct watch *watches;
 	ev_timer timer;
-	ev_timer gone; /* fed: c-ares must not be freed under itself */
+	ev_timer gone; /* fed: c-ares must not be freed from within its own callback */
 	size_t pending;
 };
 
-/* A slot with open questions; they may outlive it. */
+/* A slot with open questions, which may outlive the slot. */
 struct asker {
 	struct asker *next;
 	uint64_t slot;
@@ -61,11 +63,11 @@ struct resolver {
 	size_t pending;
 };
 
-/* One question to c-ares, which cannot forget one. */
+/* One question to c-ares, which cannot cancel one. */
 struct ask {
 	struct channel *channel;
 	struct asker *asker;
-	struct resolve *resolve; /* NULL: nobody waits */
+	struct resolve *resolve; /* NULL: cancelled */
 	bool both;
 };
 
@@ -82,7 +84,7 @@ struct resolve {
 	int status;
 	struct ares_addrinfo *info;
 	ev_timer hurry;
-	ev_timer done; /* fed: nobody is called from within c-ares, nor from resolve_start */
+	ev_timer done; /* fed: callbacks do not run from within c-ares or resolve_start() */
 };
 
 /* ---- c-ares in the loop ---- */
@@ -113,7 +115,7 @@ static void
 on_socket(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct watch *w = io->data;
-	struct channel *c = w->channel; /* w may be gone when it returns */
+	struct channel *c = w->channel; /* w may be gone after ares_process_fd() */
 	int fd = io->fd;
 
 	ares_process_fd(c->ares, revents & EV_READ ? fd : ARES_SOCKET_BAD,
@@ -160,7 +162,7 @@ channel_free(struct channel *c)
 {
 	if (c == NULL)
 		return;
-	ares_destroy(c->ares); /* answers what is open, and closes what is watched */
+	ares_destroy(c->ares); /* ends all open questions, and closes the watched sockets */
 	ev_timer_stop(c->resolver->loop, &c->timer);
 	ev_clear_pending(c->resolver->loop, &c->gone);
 	free(c);
@@ -181,7 +183,7 @@ on_gone(struct ev_loop *loop, ev_timer *t, int revents)
 static struct channel *
 channel_new(struct resolver *r, int *ret_status)
 {
-	/* All that the environment could say as well is said here. */
+	/* Options that the environment could set, too, are all set here. */
 	struct ares_options o = {
 		.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
 		.timeout = TIMEOUT_MS,
@@ -199,7 +201,7 @@ channel_new(struct resolver *r, int *ret_status)
 	*ret_status = ARES_ENOMEM;
 	if (c == NULL)
 		return NULL;
-	/* c-ares 1.18 draws its query ids from rand() where it may not open /dev/urandom. */
+	/* c-ares 1.18 takes its query ids from rand() where it may not open /dev/urandom. */
 	if (getrandom(&seed, sizeof(seed), 0) == sizeof(seed))
 		srand(seed);
 	c->resolver = r;
@@ -233,7 +235,7 @@ look_again(struct resolver *r)
 	if (ev_now(r->loop) - r->checked < CHECK_SECS)
 		return;
 	r->checked = ev_now(r->loop);
-	/* While it is being replaced it may be away: what it said last holds. */
+	/* The file may be missing while it is being replaced: then the last content stays valid. */
 	if (stat(RESOLV_CONF, &st) < 0 || same_file(&st, &r->conf))
 		return;
 	c = channel_new(r, &status);
@@ -359,7 +361,7 @@ on_done(struct ev_loop *loop, ev_timer *t, int revents)
 	fn(data, &result);
 }
 
-/* NULL: no memory. asker_put it, unless something is pending. */
+/* NULL: no memory. Call asker_put() afterwards, unless something is pending. */
 static struct asker *
 asker_of(struct resolver *r, uint64_t slot)
 {
@@ -411,14 +413,15 @@ on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 	c->pending--;
 	ask->asker->pending--;
 	asker_put(r, ask->asker);
-	/* With ARES_EDESTRUCTION c is on its way already. */
+	/* With ARES_EDESTRUCTION c is already being freed. */
 	if (c->pending == 0 && c != r->channel && status != ARES_EDESTRUCTION)
 		ev_feed_event(r->loop, &c->gone, EV_CUSTOM);
 	for (size_t i = 0; q != NULL && i < ASKS; i++)
 		if (q->asks[i] == ask)
 			q->asks[i] = NULL;
 	free(ask);
-	/* That one family has nothing says nothing of the other; both say so together. */
+	/* A family without addresses says nothing about the other one; only an empty answer for
+	 * both is final. */
 	if (q == NULL || (!both && (info == NULL || info->nodes == NULL))) {
 		ares_freeaddrinfo(info);
 		return;

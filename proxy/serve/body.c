@@ -3,7 +3,7 @@
 #include "shared/base/hex.h"
 
 enum {
-	CONTENT, /* first: where a body of known length begins */
+	CONTENT, /* first: the state at the start of a body of known length */
 	SIZE,
 	SIZE_LF,
 	CONTENT_CR,
@@ -48,7 +48,7 @@ is_name(unsigned char c)
 	return c > ' ' && c < 0x7f && c != ':';
 }
 
-/* One byte of chunked framing. NULL, or what is wrong. */
+/* Consume one byte of chunked framing. Returns NULL, or what is wrong. */
 static const char *
 take_framing(struct body *b, unsigned char c)
 {
@@ -60,7 +60,7 @@ take_framing(struct body *b, unsigned char c)
 	case SIZE:
 		digit = hex_digit(c);
 		if (digit >= 0) {
-			/* What others hold in a signed number has to be the same there. */
+			/* Other parsers use signed numbers, which have to hold the same size. */
 			if (b->digits == DIGITS_MAX || b->left > INT64_MAX >> 4)
 				return "a chunk size that is too large";
 			b->digits++;

@@ -8,21 +8,24 @@
 #include "proxy/serve/rewrite.h"
 #include "shared/base/cleanup.h"
 
-/* In each direction, before and behind us; there only while bytes are in it. A head is rewritten within it. */
+/* For each direction one buffer before and one after us; allocated only while it has bytes. A
+ * head is rewritten within it. */
 #define BUFFER_SIZE 32768
-/* Servers' heads are longer than clients' (a policy of what a page may load, many cookies). */
+/* Servers' heads are longer than clients' (content security policies, many cookies). */
 #define ANSWER_HEAD_MAX (24 * 1024)
-/* What is read past so that a connection can be kept after a refusal; beyond, a new one is cheaper. */
+/* How much of a body is discarded to keep a connection after a refusal; above, a new connection
+ * is cheaper. */
 #define DISCARD_MAX 65536
-/* Until the client has read an answer that came early: closing at once would reset it away. */
+/* For the client to read an early answer: closing at once would reset the connection and discard
+ * it. */
 #define LINGER_SECS 2.0
-/* Before others get their turn. */
+/* Limit of rounds before other connections get their turn. */
 #define ROUNDS_MAX 32
 
 struct buffer {
 	char *p; /* BUFFER_SIZE, or NULL */
 	size_t start, end;
-	bool full; /* something was to be put that had no room */
+	bool full; /* a put did not fit */
 };
 
 struct side {
@@ -30,20 +33,20 @@ struct side {
 	ev_io io;
 	struct buffer in, out;
 	bool can_read, can_write; /* as far as is known */
-	bool ended;               /* nothing more is read */
-	bool broken;              /* it did not end as it should */
-	bool mute;                /* takes nothing any more */
+	bool ended;               /* no more input */
+	bool broken;              /* it did not end properly */
+	bool mute;                /* accepts no more output */
 	bool shut;
 };
 
 enum phase {
-	PHASE_HEAD,     /* nothing, or part of a head */
-	PHASE_GATE,     /* is it allowed, and is there a connection */
+	PHASE_HEAD,     /* no head, or part of one */
+	PHASE_GATE,     /* being judged and dialed */
 	PHASE_EXCHANGE, /* request out, answer in */
-	PHASE_DISCARD,  /* refused; what is left of its body */
-	PHASE_LINGER,   /* the last answer; nothing more is understood */
+	PHASE_DISCARD,  /* refused; the rest of its body is discarded */
+	PHASE_LINGER,   /* after the last answer; input is ignored */
 	PHASE_PUMP,     /* upgraded */
-	PHASE_RELAY,    /* the same, done by relay */
+	PHASE_RELAY,    /* upgraded, moved by relay */
 	PHASE_OVER,
 };
 
@@ -62,12 +65,13 @@ struct forward {
 	Koda__EgressKind account_kind;
 	struct side client, server; /* server.s.fd -1: none */
 	enum phase phase;
-	bool reset; /* of PHASE_OVER: the client is not to take it for an end */
+	/* For PHASE_OVER: reset the client, so that it does not take the close for a proper end. */
+	bool reset;
 
-	struct target fixed, at; /* at: whom the server's connection was made to */
+	struct target fixed, at; /* at: the target of the server's connection */
 	const struct upstream_proxy *via;
 	struct account *account;
-	bool had_server; /* FORWARD_FIXED has one in its life */
+	bool had_server; /* FORWARD_FIXED has one server connection in its life */
 	struct refusal deny;
 
 	/* the request */
@@ -83,10 +87,11 @@ struct forward {
 	/* its answer */
 	bool came, answered, down_over, down_chunked;
 	struct body down;
-	bool reused; /* the server's connection has served before */
+	bool reused; /* the server's connection has served an earlier request */
 	bool client_close, server_close;
 
-	struct flushed told; /* the host of a refusal: before that the client is not answered */
+	/* Waits until the host has the report of a refusal; the client is not answered before. */
+	struct flushed told;
 	struct relay *relay;
 	enum wait wait;
 	double since;
@@ -111,7 +116,8 @@ first(const struct buffer *b)
 	return b->p + b->start;
 }
 
-/* Room behind the end, after moving what is there to the front where nobody points into it. */
+/* Return the room at the end; moves the content to the front first if no pointers into it are
+ * held. */
 static size_t
 room(struct buffer *b, bool held)
 {
@@ -149,7 +155,7 @@ put(struct buffer *b, const void *bytes, size_t n)
 	b->end += n;
 }
 
-/* What rewrite wrote behind the end. */
+/* Account for n bytes that a rewrite function wrote at the end; 0: they did not fit. */
 static void
 put_written(struct buffer *b, size_t n)
 {
@@ -175,7 +181,7 @@ put_content(struct buffer *b, const char *content, size_t n, bool chunked)
 		put_chunk(b, content, n);
 }
 
-/* The end of what was put so. */
+/* End content written with put_content(). */
 static void
 put_end(struct buffer *b, bool chunked)
 {
@@ -213,7 +219,7 @@ side_close(struct forward *f, struct side *s, bool reset)
 	clear(&s->out);
 }
 
-/* Did anything happen? */
+/* Read what fits. Returns whether anything happened. */
 static bool
 side_fill(struct side *s, bool held)
 {
@@ -233,7 +239,7 @@ side_fill(struct side *s, bool held)
 		return true;
 	}
 	s->in.end += (size_t)r;
-	/* A socket that gave less is empty, most likely; if not, the loop tells. */
+	/* After a short read a socket is most likely empty; if not, an event comes. */
 	if ((size_t)r < n && s->s.ssl == NULL)
 		s->can_read = false;
 	return true;
@@ -286,7 +292,7 @@ over(struct forward *f, bool reset)
 	f->reset = reset;
 }
 
-/* Everything but the struct itself. */
+/* Release everything except the struct itself. */
 static void
 release(struct forward *f)
 {
@@ -296,7 +302,7 @@ release(struct forward *f)
 		relay_cancel(f->relay);
 	f->gate = NULL;
 	f->relay = NULL;
-	/* What is broken off is seen as far as it came. */
+	/* Before a reset, send what there is of a broken-off answer. */
 	if (f->reset && !f->told.waiting)
 		side_flush(&f->client, &f->client.out, NULL);
 	if (f->told.waiting)
@@ -313,11 +319,12 @@ small_rest(const struct forward *f)
 {
 	if (f->up_over)
 		return true;
-	/* Who was told not to send it yet may go either way, and a chunked one has no size. */
+	/* A client that expects 100-continue may or may not send its body, and a chunked body
+	 * has no known size. */
 	return !f->expects && f->up.kind == HTTP_BODY_LENGTH && f->up.left <= DISCARD_MAX;
 }
 
-/* understood: the request is one whose end can be found. */
+/* Answer the request with a refusal. understood: the end of the request can be found. */
 static void
 answer(struct forward *f, const struct refusal *r, bool understood)
 {
@@ -349,7 +356,8 @@ refuse(struct forward *f, const struct target *target, int status, const char *r
 		control_wait(f->proxy, &f->told);
 }
 
-/* The server is at fault. What the client has of its answer cannot be taken back: then it is cut off. */
+/* The server failed. If the client has part of an answer, that cannot be taken back: the client
+ * is cut off. */
 static void
 server_failed(struct forward *f, const char *why)
 {
@@ -369,7 +377,7 @@ server_failed(struct forward *f, const char *why)
 
 /* ---- the request's head ---- */
 
-/* Allowed, and there is a connection. */
+/* The request is allowed, and there is a connection: send its head. */
 static void
 send_head(struct forward *f)
 {
@@ -388,7 +396,8 @@ send_head(struct forward *f)
 	f->upgrades = rewrite_upgrades(&r);
 	f->came = false;
 	f->phase = PHASE_EXCHANGE;
-	/* As long as a client's head may be, and a little: it always fits, unless memory is short. */
+	/* The buffer holds the longest client head and the added fields: this only fails when
+	 * memory is short. */
 	if (b->full)
 		server_failed(f, "no memory for the request");
 }
@@ -434,7 +443,7 @@ judged(void *data, const struct gate_answer *a)
 		f->had_server = true;
 		send_head(f);
 	} else if (f->server.s.fd < 0) {
-		/* It has gone meanwhile. */
+		/* The connection ended while the gate was judging. */
 		ask_gate(f);
 	} else {
 		send_head(f);
@@ -442,7 +451,7 @@ judged(void *data, const struct gate_answer *a)
 	step(f);
 }
 
-/* Which target? False: it was answered. */
+/* Find the request's target. False: the request was answered. */
 static bool
 find_target(struct forward *f)
 {
@@ -484,7 +493,8 @@ find_target(struct forward *f)
 		    true);
 		return false;
 	}
-	/* Its answer is the request as it came: with Max-Forwards from the user's own proxy, and what we log in there with. */
+	/* The answer to TRACE is the request as received: with Max-Forwards the user's own proxy
+	 * would answer, and return our credentials for it. */
 	if (f->proxy->upstream.http.has_credentials && h->method.n == 5 &&
 	    memcmp(h->method.p, "TRACE", 5) == 0) {
 		refuse(f, &f->target, 403, "method",
@@ -505,7 +515,8 @@ step_head(struct forward *f)
 		f->phase = PHASE_LINGER;
 		return true;
 	}
-	/* The answer before is out first: it is one at a time, and a client that does not read gets no more. */
+	/* First send the previous answer: one request at a time, and a client that does not read
+	 * gets no more. */
 	if (filled(&f->client.out) > 0)
 		return false;
 	f->client_close = true;
@@ -542,11 +553,12 @@ step_head(struct forward *f)
 	if (f->deny.status != 0)
 		answer(f, &f->deny, true);
 	else if (find_target(f)) {
-		/* The connection was opened to this very target, by a verdict that covers what goes over it. */
+		/* The connection was opened to this target by a verdict that also covers what is
+		 * sent over it. */
 		if (f->kind == FORWARD_FIXED && f->had_server)
 			send_head(f);
 		else if (f->client.s.ssl != NULL)
-			over(f, true); /* a server without TLS is none for it */
+			over(f, true); /* intercepted: it must not get a server without TLS */
 		else
 			ask_gate(f);
 	}
@@ -592,7 +604,7 @@ step_up(struct forward *f)
 		} else if (f->answered) {
 			over(f, true);
 		} else {
-			/* The server has part of it, and must not take it for the whole. */
+			/* The server has part of the body, and must not take it for all of it. */
 			server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 			refuse(f, &f->target, 400, "malformed", why, false);
 		}
@@ -625,7 +637,7 @@ can_be_repeated(const struct forward *f)
 	return false;
 }
 
-/* The server's connection has ended, and there is no answer. */
+/* The server's connection has ended without a complete answer. */
 static void
 no_answer(struct forward *f)
 {
@@ -695,7 +707,8 @@ pass_answer(struct forward *f, const struct http_head *h)
 	size_t size = room(b, false);
 
 	f->server_close = !h->keep_alive || h->body == HTTP_BODY_CLOSE;
-	/* An answer before the end of the request: how it goes on is anybody's guess. */
+	/* The answer came before the end of the request: the client may or may not send the
+	 * rest. */
 	f->client_close |= !f->up_over || (f->kind == FORWARD_FIXED && f->server_close);
 	f->client_close |= kind == HTTP_BODY_CLOSE;
 	f->down_chunked = kind == HTTP_BODY_CHUNKED;
@@ -819,7 +832,7 @@ step_exchange(struct forward *f)
 		return true;
 	if (!f->down_over || filled(&f->client.out) > 0)
 		return false;
-	/* Whatever the server says before it is asked again is no answer to that. */
+	/* What the server sends before the next request cannot be an answer to it. */
 	if (f->server_close || f->server.ended || f->server.mute || filled(&f->server.in) > 0 ||
 	    !f->up_over || filled(&f->server.out) > 0)
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
@@ -870,7 +883,7 @@ relay_ended(void *data, enum relay_end why)
 	step(f);
 }
 
-/* What came from one goes to the other; its end, too. */
+/* Move what came from one side to the other; its end, too. */
 static bool
 pump(struct side *from, struct side *to, uint64_t *count)
 {
@@ -929,7 +942,7 @@ reads_server(const struct forward *f)
 	return f->server.s.fd >= 0 && !f->server.ended && f->phase != PHASE_LINGER;
 }
 
-/* Bytes that are here become bytes to send. */
+/* Turn received bytes into bytes to send. Returns whether anything happened. */
 static bool
 step_phase(struct forward *f)
 {
@@ -952,7 +965,7 @@ step_phase(struct forward *f)
 		over(f, false);
 		return true;
 	}
-	/* Between requests a server has nothing to say but that it ends. */
+	/* Between requests a server can only end its connection: drop it if it sends anything. */
 	if (f->server.s.fd >= 0 && (f->server.ended || filled(&f->server.in) > 0))
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 	if (f->phase == PHASE_HEAD)
@@ -970,12 +983,13 @@ step_once(struct forward *f)
 	progress = side_fill(&f->client, f->held);
 	if (reads_server(f))
 		progress |= side_fill(&f->server, false);
-	/* Who asks must be there to be answered. */
+	/* A client that is gone cannot be answered. */
 	if (f->client.broken || f->client.mute) {
 		over(f, true);
 		return true;
 	}
-	/* A head and what follows it go out together: in pieces the second would wait for an acknowledgement. */
+	/* Before flushing, so that a head and what follows it are sent together: sent
+	 * separately, the second would wait for an acknowledgement. */
 	if (step_phase(f))
 		return true;
 	if (!f->told.waiting)
@@ -1065,7 +1079,7 @@ idle_buffer(struct buffer *b)
 		clear(b);
 }
 
-/* As far as it goes. f may be gone afterwards. */
+/* Proceed as far as possible. f may be freed. */
 static void
 step(struct forward *f)
 {
@@ -1099,7 +1113,7 @@ step(struct forward *f)
 		(f->phase == PHASE_PUMP && filled(&f->server.in) > 0));
 	watch(f, &f->server, reads_server(f) && filled(&f->server.in) < BUFFER_SIZE,
 	    filled(&f->server.out) > 0 || (f->phase == PHASE_PUMP && filled(&f->client.in) > 0));
-	/* Last: whoever stops a watcher takes back what it was fed. */
+	/* This has to be last: stopping a watcher also discards events fed to it. */
 	if (rounds == ROUNDS_MAX)
 		ev_feed_event(f->proxy->loop, &f->client.io, EV_CUSTOM);
 }
@@ -1110,7 +1124,7 @@ on_event(struct ev_loop *loop, ev_io *w, int events)
 	struct forward *f = w->data;
 	struct side *s = w == &f->client.io ? &f->client : &f->server;
 
-	/* Through TLS a read may have waited for room to write, and the other way round. */
+	/* With TLS a read may have waited for room to write, and a write for bytes to read. */
 	if ((events & (EV_READ | EV_WRITE)) != 0)
 		s->can_read = s->can_write = true;
 	step(f);
@@ -1133,7 +1147,7 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
 		server_failed(f, "nothing has come for hours");
 	} else {
-		/* A client that was told all it will be told is not reset. */
+		/* A client that has its whole answer is closed without a reset. */
 		over(f, f->phase != PHASE_HEAD && f->phase != PHASE_LINGER);
 	}
 	step(f);
@@ -1181,7 +1195,7 @@ forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
 	f->told.fn = host_knows;
 	f->told.data = f;
 	f->since = ev_now(f->proxy->loop);
-	/* The caller has not heard of it yet. */
+	/* Start from the loop: the caller does not have the pointer yet. */
 	ev_feed_event(f->proxy->loop, &f->client.io, EV_READ);
 	return f;
 }

@@ -1,16 +1,17 @@
 /*
- * HTTP/1 requests, one after the other, each judged by itself, each written anew: request line, Host, framing and the
- * fields that go end to end. Also: kept-alive on both sides, chunked bodies, 100-continue, upgrade (a WebSocket becomes a relay;
- * h2c does not: that Upgrade is left out), HTTP/1.0 clients, pipelining (one at a time).
+ * HTTP/1 requests, one after the other, each judged and rewritten separately: request line, Host,
+ * framing and the end-to-end fields. Also supported: connections kept alive on both sides, chunked
+ * bodies, 100-continue, upgrade (a WebSocket becomes a relay; for h2c the Upgrade is left out),
+ * HTTP/1.0 clients, pipelining (one request at a time).
  *
  *	FORWARD_PROXY   absolute form: each request names its target; https:// is refused
  *	FORWARD_FIXED   origin form, inside a tunnel: Host has to be the target of the tunnel
- * A tunnel's server is one connection: when that ends, the client's ends, too, as it would without a proxy. For FORWARD_PROXY
- * the next request has another one made, and a request that can be repeated is, once, when a kept-alive connection
- * ended just then.
+ * A tunnel has one server connection: when that ends, the client's ends, too, as it would without a
+ * proxy. For FORWARD_PROXY the next request makes another one, and a request that can be repeated
+ * is repeated once if a kept-alive connection ended at that moment.
  *
- * Refusals are answered as gate does, and the connection goes on where its framing allows. A message that broke off is never
- * passed on as a whole one: the client's connection is reset.
+ * Refusals are answered as gate does, and the connection goes on where its framing allows. A
+ * message that broke off is never passed on as a complete one: the client's connection is reset.
  */
 #ifndef KODA_PROXY_SERVE_FORWARD_H
 #define KODA_PROXY_SERVE_FORWARD_H
@@ -26,14 +27,15 @@ enum forward_kind {
 typedef void forward_fn(void *data);
 struct forward;
 
-/* client is the forward's from now on. bytes: read already. FORWARD_FIXED: target, and server (or fd -1: to be dialed with the
- * first request), with the account of its connection. fn: it is over. NULL: no memory; nothing was taken. */
+/* Start forwarding. Takes client. bytes: read already. FORWARD_FIXED: target, and server (with
+ * fd -1, forward dials at the first request), with the account of its connection. fn: called at
+ * the end. NULL: no memory; nothing was taken. */
 struct forward *forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
     const void *bytes, size_t n, const struct target *target, struct stream *server,
     struct account *account, forward_fn *fn, void *data);
 void forward_cancel(struct forward *f);
 
-/* There is no server, and this is why: the answer to whatever is asked. Right after forward_start. */
+/* There is no server: answer every request with this refusal. Call right after forward_start(). */
 void forward_deny(struct forward *f, const struct refusal *why);
 
 #endif

@@ -13,26 +13,27 @@
 #include "shared/base/cleanup.h"
 
 #define DAY (24L * 60 * 60)
-/* The key is gone with the process; what was trusted while it ran is worth nothing afterwards. */
+/* The key disappears with the process, so the CA is useless afterwards. */
 #define CA_DAYS   365
 #define LEAF_DAYS 7
-/* A leaf that has less left is made anew. */
+/* A leaf with less time left is made again. */
 #define LEAF_LEFT (DAY)
-/* Of everything that is made: a client whose clock is behind (a test with a fixed date) by a little. */
+/* All certificates begin this much earlier, for a client whose clock is a little behind (a test
+ * with a fixed date). */
 #define BEFORE DAY
-/* For the two private keys; a power of two, a few pages, within everybody's RLIMIT_MEMLOCK. */
+/* For the two private keys; a power of two, a few pages, within the default RLIMIT_MEMLOCK. */
 #define SECRETS_BYTES 16384
 #define SECRETS_LEAST 16
 
 struct leaf {
-	struct leaf *prev, *next; /* the one used last is the first */
+	struct leaf *prev, *next; /* in order of use, the latest first */
 	X509 *certificate;
 	time_t until;
 	char host[DOMAIN_HOST_MAX + 1];
 };
 
 struct intercept {
-	EVP_PKEY *ca_key, *leaf_key; /* one key for all leaves: they are all of this process */
+	EVP_PKEY *ca_key, *leaf_key; /* one key for all leaves: all belong to this process */
 	X509 *ca;
 	char *ca_pem;
 	SSL_CTX *to_clients, *to_servers;
@@ -52,7 +53,7 @@ struct interception {
 	struct account *account;
 	struct stream client, server;
 	enum meeting meeting;
-	struct refusal why_not; /* status 0: the server is who it should be */
+	struct refusal why_not; /* status 0: the server was verified */
 	ev_io io;
 	ev_timer timer;
 	struct forward *forward;
@@ -62,7 +63,7 @@ struct interception {
 
 /* ---- certificates ---- */
 
-/* OpenSSL's own reason, or what is said instead. */
+/* Return OpenSSL's reason, or `otherwise`. */
 static const char *
 ssl_reason(const char *otherwise)
 {
@@ -93,7 +94,7 @@ add_extension(X509 *x, X509 *issuer, int nid, const char *value)
 	return ok;
 }
 
-/* Not through the text form: a host is data. */
+/* Add the name without OpenSSL's text syntax: a host is data. */
 static bool
 add_name(X509 *x, const struct target *t)
 {
@@ -131,7 +132,7 @@ out:
 	return ok;
 }
 
-/* t NULL: the one that signs the others, and itself. */
+/* Make a certificate for t; NULL: the self-signed CA. */
 static X509 *
 make_certificate(const struct intercept *ic, const struct target *t, EVP_PKEY *key, long days)
 {
@@ -204,7 +205,7 @@ leaf_free(struct leaf *leaf)
 	free(leaf);
 }
 
-/* Lent. NULL: no memory. */
+/* Return a leaf, which intercept keeps. NULL: no memory. */
 static X509 *
 leaf_for(struct intercept *ic, const struct target *t)
 {
@@ -241,7 +242,7 @@ leaf_for(struct intercept *ic, const struct target *t)
 
 /* ---- setting up ---- */
 
-/* HTTP/1.1 or nothing: who offers a list without it would speak something else. */
+/* Select HTTP/1.1, or fail: a client that offers a list without it would speak another protocol. */
 static int
 choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_len,
     const unsigned char *in, unsigned int n, void *data)
@@ -256,7 +257,7 @@ choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_len,
 	return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Where the systems keep them, one file each. */
+/* The systems keep their certificates in one file each. */
 static int
 load_trusted(SSL_CTX *ctx, const char *ca_bundle, struct koda_error *err)
 {
@@ -306,7 +307,8 @@ make_ca(struct intercept *ic, struct koda_error *err)
 	char *text;
 	long n;
 
-	/* The keys where they are not swapped and not dumped; without locked memory in memory like any other. */
+	/* OpenSSL's secure heap keeps the keys from being swapped and dumped; without locked
+	 * memory they are in ordinary memory. */
 	if (!CRYPTO_secure_malloc_initialized())
 		CRYPTO_secure_malloc_init(SECRETS_BYTES, SECRETS_LEAST);
 	ic->ca_key = EVP_EC_gen("P-256");
@@ -418,7 +420,7 @@ on_forwarded(void *data)
 	over(x);
 }
 
-/* The server is not who it should be, or nobody: the client is to hear that from us, and inside. */
+/* The server could not be verified or reached: the client gets our refusal, inside TLS. */
 static void
 server_is_wrong(struct interception *x, const char *rule, const char *why)
 {
@@ -460,7 +462,7 @@ client_is_wrong(struct interception *x)
 {
 	char why[EGRESS_SENTENCE_MAX];
 
-	/* What was found out about the server is what the account has ended with. */
+	/* If the server has failed, too, the account has already ended with that. */
 	snprintf(why, sizeof(why),
 	    "%s:%u: the client did not accept the certificate of this session, or speaks no HTTP/1.1: %s",
 	    x->target.host, x->target.port, ssl_reason("it closed the connection"));
@@ -556,7 +558,7 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	step(x);
 }
 
-/* Whom the server has to prove to be. */
+/* Set whose certificate the server has to present. */
 static bool
 expect_server(SSL *ssl, const struct target *t)
 {
@@ -591,7 +593,8 @@ intercept_start(struct listener *l, const struct target *target, int client, con
 	if (x == NULL || to_client == NULL || to_server == NULL)
 		goto failed;
 	x->target = *target;
-	/* The tunnel has judged it, also where the rule lets it be another one: that is who the client wants to see. */
+	/* The tunnel has judged the hello's name, also where the rule lets it differ from the
+	 * target: the client expects a certificate for that name. */
 	if (hello_parse(bytes, n, &hello, &why) == HELLO_OK && hello.has_name) {
 		snprintf(x->target.host, sizeof(x->target.host), "%s", hello.name);
 		x->target.kind = DOMAIN_NAME;
@@ -613,7 +616,7 @@ intercept_start(struct listener *l, const struct target *target, int client, con
 	ev_timer_init(&x->timer, on_timer, PROXY_HEAD_SECS, 0.);
 	x->io.data = x->timer.data = x;
 	ev_timer_start(l->proxy->loop, &x->timer);
-	/* The caller has not heard of it yet. */
+	/* Start from the loop: the caller does not have the pointer yet. */
 	ev_feed_event(l->proxy->loop, &x->io, EV_CUSTOM);
 	return x;
 failed:

@@ -9,24 +9,26 @@
 
 #include "shared/base/cleanup.h"
 
-/* Read and written at once, through one buffer for all. A read that brings half of it is the sign of bulk: who is fast enough
- * to take each segment as it comes gets a little less than 64 KiB at a time, and pays less for it by splice too. */
+/* Copies go through one buffer shared by all relays. A read that fills half of it means bulk: a
+ * reader that is fast enough to take each segment as it arrives gets a little less than 64 KiB
+ * at a time, and splice is cheaper for that, too. */
 #define COPY_MAX  (64u << 10)
 #define COPY_BULK (COPY_MAX / 2)
-/* A splice that brings less than this is no bulk any more: two system calls either way. */
+/* A splice that moves less than this means the end of bulk: either way takes two system calls. */
 #define BULK_MIN (16u << 10)
-/* Below half a pipe of this size the cost of a byte rises (measured on loopback); above, nothing is won. */
+/* With less than half a pipe of this size the cost per byte rises (measured on loopback); more
+ * gains nothing. */
 #define PIPE_BYTES (1u << 20)
 #define PIPE_LEAST (64u << 10)
-/* The kernel gives an ordinary user 64 such pipes, for all that he runs: commands' output passes through others. A
- * relay that gets none copies. */
+/* The kernel gives an ordinary user 64 such pipes in all, and commands' output needs some of
+ * them. A relay without a pipe copies. */
 #define PIPES_MAX  16
 #define PIPES_KEPT 4
-/* Refused for want of descriptors or of pipe pages: not asked again at each read. */
+/* After a refusal for want of descriptors or pipe pages, do not retry at each read. */
 #define PIPE_REST_SECS 1.0
-/* What one direction moves before the others have their turn: under a millisecond. */
+/* What one direction moves before the others get their turn: under a millisecond. */
 #define TURN_BYTES (1u << 20)
-/* One side is gone: how long the other may stand still with what it is still to get. */
+/* One side is gone: how long the other may make no progress with what it still has to receive. */
 #define LINGER_SECS 30.0
 
 struct pipe {
@@ -42,15 +44,15 @@ struct relay_pool {
 	unsigned char copy[COPY_MAX]; /* empty between two calls */
 };
 
-/* One direction. Bytes wait in buf, and behind them, when that is empty, in the pipe. */
+/* One direction. Bytes wait in buf, and after them in the pipe. */
 struct way {
 	int from, to;
 	bool bulk;
 	bool no_splice;
 	bool eof;   /* nothing more will be read */
-	bool cut;   /* and what came is not all there was */
+	bool cut;   /* bytes of the sender may be missing */
 	bool over;  /* nothing more will be written */
-	bool whole; /* and the receiver was told so: shut */
+	bool whole; /* the receiver was sent the end: shut */
 	uint64_t *count;
 	unsigned char *buf;
 	size_t off, len;
@@ -62,7 +64,7 @@ struct relay {
 	struct relay_pool *pool;
 	struct ev_loop *loop;
 	ev_io client, server;
-	ev_timer idle; /* not touched per byte: looks at `last` when it fires */
+	ev_timer idle; /* not restarted per byte: checks `last` when it fires */
 	ev_tstamp last;
 	struct way up, down;
 	bool broken;
@@ -149,7 +151,7 @@ pipe_take(struct relay *r)
 	return p;
 }
 
-/* One with bytes in it is never used again: they are somebody's. */
+/* A pipe with bytes in it is closed, never reused: the bytes belong to another connection. */
 static void
 pipe_give(struct relay_pool *pool, struct way *w)
 {
@@ -176,7 +178,7 @@ way_release(struct relay_pool *pool, struct way *w)
 	w->len = 0;
 }
 
-/* ---- what moves bytes ---- */
+/* ---- moving bytes ---- */
 
 static void
 on_broken(struct relay *r)
@@ -195,8 +197,9 @@ other(struct relay *r, struct way *w)
 	return w == &r->up ? &r->down : &r->up;
 }
 
-/* The receiver is gone. What it has sent is still to be read by the other direction: EPIPE says that it ended its stream
- * before (a server that answers early and closes); after any other error the end that will be read is none. */
+/* The receiver is gone. The other direction still reads what it has sent. EPIPE means that the
+ * receiver ended its own stream before (a server that answers early and closes); after any other
+ * error the end that will be read is not a real one. */
 static void
 way_dead(struct relay *r, struct way *w, int errnum)
 {
@@ -207,7 +210,8 @@ way_dead(struct relay *r, struct way *w, int errnum)
 	on_broken(r);
 }
 
-/* The sender is gone, and not in good order: what it had sent still goes out, and nothing goes to it. */
+/* The sender is gone, by an error: what it had sent is still delivered, and nothing more is sent
+ * to it. */
 static void
 way_cut(struct relay *r, struct way *w)
 {
@@ -222,7 +226,7 @@ moved(struct relay *r, struct way *w, size_t n)
 	r->last = ev_now(r->loop);
 }
 
-/* -1: not now, or never (over). */
+/* Returns -1: not now, or never (over). */
 static ssize_t
 put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n, int flags)
 {
@@ -238,7 +242,7 @@ put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n, int fl
 	return k;
 }
 
-/* True: nothing waits. */
+/* Returns true when nothing waits. */
 static bool
 drain(struct relay *r, struct way *w)
 {
@@ -301,8 +305,8 @@ copy(struct relay *r, struct way *w)
 	ssize_t n = get(w, bytes, COPY_MAX), more = -1, k;
 	int errnum = n < 0 ? errno : 0;
 
-	/* Who says its last words ends right behind them: asking once more saves a trip through the loop, and the end goes
-	 * out with the words. */
+	/* A sender's last bytes are directly followed by its end. Reading once more saves a trip
+	 * through the loop, and the end goes out with the bytes. */
 	if (n > 0 && n < (ssize_t)COPY_BULK) {
 		more = get(w, bytes + n, (size_t)(COPY_MAX - n));
 		errnum = more < 0 ? errno : 0;
@@ -315,7 +319,7 @@ copy(struct relay *r, struct way *w)
 		if (!w->over && k < n) {
 			k = k < 0 ? 0 : k;
 			if (!keep(w, bytes + k, (size_t)(n - k)))
-				/* A hole in the stream is worse than its end. */
+				/* To end the stream is better than to leave a hole in it. */
 				way_dead(r, w, ENOMEM);
 		}
 	}
@@ -324,7 +328,7 @@ copy(struct relay *r, struct way *w)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Nothing is in the way. Returns how many bytes came, 0: none now, or the end. */
+/* Splice into the empty pipe. Returns how many bytes came; 0: none now, or the end. */
 static size_t
 fill_pipe(struct relay *r, struct way *w)
 {
@@ -341,12 +345,12 @@ fill_pipe(struct relay *r, struct way *w)
 	}
 	pipe_give(r->pool, w);
 	if (n == 0) {
-		/* The end; or a byte that TCP calls urgent, which splice() stops in front of for good. recv() knows, and
-		 * reads past that. */
+		/* The end, or a byte of TCP's urgent data, at which splice() stops for ever.
+		 * recv() can tell, and reads past it. */
 		w->bulk = false;
 		return copy(r, w);
 	} else if (errno == EINVAL) {
-		/* A kind of socket that has none: copied, from the next read on. */
+		/* This kind of socket has no splice: copy from the next read on. */
 		w->no_splice = true;
 		w->bulk = false;
 	} else if (errno != EAGAIN) {
@@ -374,11 +378,11 @@ pump(struct relay *r, struct way *w)
 		if (w->bulk)
 			w->pipe = pipe_take(r);
 		n = w->pipe != NULL ? fill_pipe(r, w) : copy(r, w);
-		/* Woken for nothing: there may be an urgent byte in the way. */
+		/* A wake-up without bytes: an urgent byte may be in the way. */
 		if (n == 0 && turn == 0)
 			w->bulk = false;
 		turn += n;
-		/* Nothing, or less than there was room for: it was all. */
+		/* Nothing, or less than there was room for: the socket is empty. */
 		if (!w->eof && (n == 0 || (!w->bulk && w->in_pipe == 0)))
 			return;
 	}
@@ -396,7 +400,7 @@ reset_on_close(int fd)
 static void
 relay_free(struct relay *r)
 {
-	/* Whoever was not told the end of its stream must not take it for one. */
+	/* A side that was not sent the end of its stream must not take the close for it. */
 	if (!r->up.whole)
 		reset_on_close(r->up.to);
 	if (!r->down.whole)
@@ -471,7 +475,7 @@ on_ready(struct relay *r, struct way *reads, struct way *writes, int revents)
 {
 	if (revents & EV_WRITE)
 		pump(r, writes);
-	/* writes may have found that nobody is there: then what was still sent is read all the same. */
+	/* writes may have found its receiver gone: that side's last bytes are read nevertheless. */
 	if (revents & EV_READ || (writes->over && !reads->over))
 		pump(r, reads);
 	settle(r);
@@ -541,7 +545,7 @@ relay_start(struct proxy *p, int client, int server, const void *up, size_t n_up
 	if (n_down > 0)
 		drain(r, &r->down);
 	watch(r);
-	/* Nobody is left to wake us. */
+	/* No event would wake this relay. */
 	if (r->up.over && r->down.over) {
 		ev_timer_stop(p->loop, &r->idle);
 		ev_timer_set(&r->idle, 0, 0);

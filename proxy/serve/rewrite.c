@@ -9,7 +9,7 @@
 struct written {
 	char *p;
 	size_t n, size;
-	bool full; /* something was to be put that had no room */
+	bool full; /* a put did not fit */
 };
 
 static void
@@ -50,7 +50,7 @@ length_of(const struct written *w)
 	return w->full ? 0 : w->n;
 }
 
-/* h2c would be requests that nobody judges; TLS, a server name that nobody looks at. */
+/* h2c would carry requests that are not judged; TLS, a server name that is not checked. */
 static bool
 may_become(struct http_text protocol)
 {
@@ -66,7 +66,7 @@ may_become(struct http_text protocol)
 	return name.n > 0;
 }
 
-/* The protocols of all Upgrade fields that may be asked for, into w when it is not NULL. How many? */
+/* Count the permitted protocols of all Upgrade fields; write them to w if it is not NULL. */
 static size_t
 put_upgrade(struct written *w, const struct http_head *h)
 {
@@ -128,7 +128,8 @@ put_credentials(struct written *w, const struct upstream_proxy *via)
 	sodium_memzero(text, sizeof(text));
 }
 
-/* Fields that go end to end, without those that are written anew. keep_length: a length that is only told of. */
+/* Write the end-to-end fields, without those that are written anew. keep_length: Content-Length
+ * is passed on, since it only announces a length. */
 static void
 put_fields(struct written *w, const struct http_head *h, bool keep_length)
 {
@@ -163,7 +164,7 @@ put_framing(struct written *w, enum http_body kind, uint64_t length)
 	}
 }
 
-/* In our version, with the server's own reason. */
+/* Write the status line in our version, with the server's own reason. */
 static void
 put_status(struct written *w, const struct http_head *h, const char *bytes)
 {
@@ -182,8 +183,9 @@ rewrite_upgrades(const struct rewrite_request *r)
 	bool has_body =
 	    h->body != HTTP_BODY_NONE && !(h->body == HTTP_BODY_LENGTH && h->length == 0);
 
-	/* Not through the user's proxy: one that does not understand 101 passes it on from the target, and would take what
-	 * follows for requests of ours, to anybody. In a tunnel (CONNECT) there is none of that. */
+	/* Not through the user's proxy: one that does not understand 101 passes on the target's
+	 * 101, and would then take what follows for our requests, to any host. In a tunnel
+	 * (CONNECT) that cannot happen. */
 	return h->upgrade && h->minor >= 1 && !has_body && r->via == NULL &&
 	    put_upgrade(NULL, h) > 0;
 }
@@ -200,7 +202,7 @@ rewrite_request(const struct rewrite_request *r, char *buf, size_t size)
 		put_string(&w, "http://");
 		put_host(&w, r, false);
 	}
-	/* Towards a proxy "*" is the absolute form without a path. */
+	/* To a proxy, "*" is the absolute form without a path. */
 	if (r->via == NULL || h->path.n != 1 || h->path.p[0] != '*')
 		put_text(&w, h->path);
 	put_string(&w, " HTTP/1.1\r\nHost: ");

@@ -9,7 +9,8 @@
 
 #include "shared/base/cleanup.h"
 
-/* A socket whose first bytes somebody has read already. OpenSSL's own would raise SIGPIPE, too. */
+/* A BIO for a socket whose first bytes were read already. OpenSSL's socket BIO would also raise
+ * SIGPIPE. */
 struct wire {
 	int fd;
 	size_t n, off;
@@ -104,7 +105,7 @@ stream_tls(struct ssl_ctx_st *ctx, int fd, const void *bytes, size_t n)
 		return NULL;
 	}
 	SSL_set_bio(ssl, bio, bio);
-	/* A write goes on with what is left of a buffer, wherever that has moved to. */
+	/* A write continues with the rest of a buffer, which may have moved. */
 	SSL_set_mode(ssl,
 	    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 		SSL_MODE_RELEASE_BUFFERS);
@@ -120,7 +121,7 @@ stream_init(struct stream *s, int fd, struct ssl_st *ssl)
 		.write_waits = STREAM_WRITE };
 }
 
-/* What SSL_read and SSL_write say. */
+/* Translate the result of SSL_read() and SSL_write(). */
 static ssize_t
 tls_result(struct stream *s, int r, int *waits)
 {
@@ -186,7 +187,7 @@ stream_pending(const struct stream *s)
 void
 stream_shut(struct stream *s)
 {
-	/* Not retried: nothing is in its way, since all that was written before is out. */
+	/* No retry is needed: everything before was sent, so the socket has room. */
 	if (s->ssl != NULL && SSL_is_init_finished(s->ssl)) {
 		ERR_clear_error();
 		SSL_shutdown(s->ssl);

@@ -1,4 +1,5 @@
-/* Bytes to and from one side, plain or through TLS: non-blocking, with the events that it waits for. Never raises SIGPIPE. */
+/* Bytes to and from one side, plain or through TLS: non-blocking, with the events to wait for.
+ * Never raises SIGPIPE. */
 #ifndef KODA_PROXY_SERVE_STREAM_H
 #define KODA_PROXY_SERVE_STREAM_H
 
@@ -9,34 +10,37 @@
 struct ssl_st;
 struct ssl_ctx_st;
 
-/* As libev has them. */
+/* The values of libev's events. */
 #define STREAM_READ  1
 #define STREAM_WRITE 2
 
 struct stream {
 	int fd;
 	struct ssl_st *ssl; /* NULL: plain */
-	/* What the last read, and the last write, that could not go on waits for. */
+	/* The event to wait for after the last read, and the last write, that could not proceed. */
 	int read_waits, write_waits;
-	/* The other side has ended, as it should: TLS by close_notify, since anybody can end the socket; else by the socket's end. */
+	/* The other side has ended properly: TLS by close_notify, since anyone on the path can
+	 * end the socket; plain by the socket's end. */
 	bool eof;
 };
 
-/* A stream may be copied; one of the copies is the stream from then on. */
+/* Initialise a stream. A stream may be copied; from then on only one copy may be used. */
 void stream_init(struct stream *s, int fd, struct ssl_st *ssl);
-/* Bytes; 0: none now; -1: ended (eof) or broken. */
+/* Returns the number of bytes; 0: none now; -1: ended (eof) or broken. */
 ssize_t stream_read(struct stream *s, void *buf, size_t size);
 ssize_t stream_write(struct stream *s, const void *buf, size_t n);
-/* Are there bytes that no event will tell of? */
+/* Are there bytes to read that no event will announce? */
 bool stream_pending(const struct stream *s);
-/* No more from us. */
+/* End our direction. */
 void stream_shut(struct stream *s);
-/* Closes the descriptor. */
+/* Close the descriptor and free the TLS state. */
 void stream_done(struct stream *s);
-/* The same, so that the other side cannot take it for an end: what was sent was not all. */
+/* Like stream_done(), but reset the connection, so that the other side does not take a truncated
+ * stream for a complete one. */
 void stream_abort(struct stream *s);
 
-/* TLS over fd (which stays the caller's until a stream has it), of which these bytes were read already. NULL: no memory. */
+/* Make TLS over fd (which stays the caller's until a stream has it); these bytes were read from
+ * it already. NULL: no memory. */
 struct ssl_st *stream_tls(struct ssl_ctx_st *ctx, int fd, const void *bytes, size_t n);
 
 #endif

@@ -15,22 +15,24 @@
 
 #define TLS_HANDSHAKE 0x16
 #define TLS_HEADER    5
-#define FIRST_READ    4096 /* a hello, as a rule */
+#define FIRST_READ    4096 /* normally a whole hello */
 #define FIRST_ANSWER  16384
 #define DRAIN_MAX     16
 
 #define TLS_CHANGE_CIPHER 0x14
 #define TLS_DATA          0x17
 
-/* A server may want another hello (HelloRetryRequest), and some serve by the name in that one. So who has the right name in the
- * first one is not let go before the server has answered. */
+/* A server may want another hello (HelloRetryRequest), and some servers serve by the name in the
+ * second one. So after a first hello with the right name the tunnel waits for the server's
+ * answer before it starts the relay. */
 enum looking {
 	LOOK_FIRST,
 	LOOK_ANSWER,
 	LOOK_SECOND,
 };
 
-/* Before it is known what the client speaks. Then one of relay, forward and interception has the descriptors. */
+/* A tunnel whose client's protocol is not known yet. Later a relay, a forward or an interception
+ * has the descriptors. */
 struct tunnel {
 	struct listener *l;
 	struct target target;
@@ -42,12 +44,12 @@ struct tunnel {
 	ev_io client_io, server_io;
 	ev_timer timer;
 	ev_prepare over;   /* never started: fed */
-	unsigned char *up; /* read from the client, and not passed on */
+	unsigned char *up; /* read from the client, not passed on yet */
 	size_t n_up, up_size;
-	size_t need; /* so many bytes of the client before it is worth looking again */
+	size_t need; /* how many bytes of the client are needed before look() can learn more */
 	enum looking looking;
-	size_t unsent;                        /* of the hello, which up begins with */
-	unsigned char down[HELLO_ANSWER_LEN]; /* read from the server: too little to know */
+	size_t unsent; /* bytes of the hello, with which `up` begins, that are not sent yet */
+	unsigned char down[HELLO_ANSWER_LEN]; /* read from the server: too little to judge */
 	size_t n_down;
 	struct relay *relay;
 	struct forward *forward;
@@ -80,7 +82,8 @@ on_over(struct ev_loop *loop, ev_prepare *w, int events)
 	fn(data);
 }
 
-/* Its bytes are not passed on any more. fn is called from the loop: this may be tunnel_start. */
+/* End the tunnel and close both sides. fn is called from the loop, since the caller may be
+ * tunnel_start(). */
 static void
 finish(struct tunnel *t, Koda__EgressOutcome outcome, const char *rule, const char *detail)
 {
@@ -105,7 +108,7 @@ finish_resources(struct tunnel *t)
 	    "the proxy is out of memory");
 }
 
-/* ---- handed on ---- */
+/* ---- handing on ---- */
 
 static void
 on_relayed(void *data, enum relay_end why)
@@ -113,7 +116,8 @@ on_relayed(void *data, enum relay_end why)
 	struct tunnel *t = data;
 
 	t->relay = NULL;
-	/* The account says what became of it; that one side went away in the middle is nothing unusual. */
+	/* The detail says what happened; the outcome stays ALLOWED, since it is normal that one
+	 * side leaves in the middle. */
 	finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
 	    why == RELAY_IDLE         ? "nothing came for too long"
 		: why == RELAY_BROKEN ? "one side broke it off"
@@ -148,7 +152,7 @@ stop_looking(struct tunnel *t)
 	ev_timer_stop(loop, &t->timer);
 }
 
-/* It was taken: nothing of it is left here. */
+/* The descriptors and the bytes were taken: forget them. */
 static void
 handed_on(struct tunnel *t)
 {
@@ -207,16 +211,16 @@ start_interception(struct tunnel *t)
 	handed_on(t);
 }
 
-/* Is what is spoken there known beforehand? Then it is the client who begins, and soon. */
+/* Is the protocol of the port known? Then the client speaks first, and soon. */
 static bool
 is_known_port(const struct tunnel *t)
 {
 	return t->target.port == PROXY_PORT_TLS || t->target.port == PROXY_PORT_PLAIN;
 }
 
-/* ---- who is it ---- */
+/* ---- identifying the protocol ---- */
 
-/* The client is told in its own language; what it has sent and nobody read must not take that away from it again. */
+/* Refuse with a TLS alert. Unread bytes of the client must not discard the alert. */
 static void
 refuse_name(struct tunnel *t, const char *why)
 {
@@ -229,17 +233,17 @@ refuse_name(struct tunnel *t, const char *why)
 	t->account = NULL;
 	if (send(t->client, hello_alert, HELLO_ALERT_LEN, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 		shutdown(t->client, SHUT_WR);
-	/* Unread bytes would make a reset of it, which the client sees first. */
+	/* Closing with unread bytes would send a reset, which the client would see first. */
 	for (int i = 0; i < DRAIN_MAX && recv(t->client, t->up, t->up_size, MSG_DONTWAIT) > 0; i++)
 		;
 	finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED, NULL, NULL);
 }
 
-/* NULL, or why that hello is not for this target. */
+/* Returns NULL, or why that hello is not for this target. */
 static const char *
 judge_hello(const struct tunnel *t, const struct hello *hello)
 {
-	/* What is denied is denied, whatever else names it. */
+	/* A denied name is denied, whatever else the policy says. */
 	if (hello->has_name &&
 	    egress_judge(t->l->proxy->rules, hello->name, DOMAIN_NAME, t->target.port).decision ==
 		EGRESS_DENY)
@@ -257,7 +261,8 @@ judge_hello(const struct tunnel *t, const struct hello *hello)
 							  : "the TLS server name is another one";
 }
 
-/* So many bytes until the record that has begun is whole: a hello in tiny pieces is not parsed for each of them. */
+/* Return how many bytes make the current record complete: a hello in tiny pieces is not parsed
+ * for each of them. */
 static size_t
 next_record(const unsigned char *p, size_t n)
 {
@@ -289,13 +294,13 @@ watch_server(struct tunnel *t, int events)
 	ev_io_start(loop, &t->server_io);
 }
 
-/* The hello goes out, and not a byte of what is behind it. */
+/* Send the hello, and nothing after it. */
 static void
 send_hello(struct tunnel *t)
 {
 	ssize_t n = send(t->server, t->up, t->unsent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	/* What is wrong is said by the next read. */
+	/* The next read reports the error. */
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		n = (ssize_t)t->unsent;
 	if (n > 0) {
@@ -322,7 +327,8 @@ await_answer(struct tunnel *t, size_t hello_len)
 	send_hello(t);
 }
 
-/* Where the second hello begins: behind early data, which the server does not take, and a record for show. */
+/* Find where the second hello begins: after early data, which the server rejects, and a dummy
+ * ChangeCipherSpec record. */
 static size_t
 second_hello(const struct tunnel *t)
 {
@@ -342,7 +348,7 @@ look_at_hello(struct tunnel *t)
 	struct hello hello;
 	const char *why = NULL;
 
-	/* Of what is to go by, the header may not be all here. */
+	/* The header of a record that is to be skipped may be incomplete. */
 	if (t->n_up > at &&
 	    (t->looking == LOOK_FIRST || (t->up[at] != TLS_CHANGE_CIPHER && t->up[at] != TLS_DATA)))
 		r = hello_parse(t->up + at, t->n_up - at, &hello, &why);
@@ -425,7 +431,7 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n == 0 && t->looking == LOOK_ANSWER) {
-		if (t->n_up == 0) { /* no other hello will come */
+		if (t->n_up == 0) { /* no second hello will come */
 			start_relay_with(t, t->down, t->n_down);
 			return;
 		}
@@ -433,8 +439,8 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 		set_time(t, PROXY_HEAD_SECS);
 		return;
 	}
-	/* An end without a word: the server may still have something to say, unless it waits for a hello. What was
-	 * said of one is not enough. */
+	/* The client ended without sending anything: the server may still send something, unless
+	 * it waits for a hello. An incomplete hello is not enough. */
 	if (n == 0 && t->n_up == 0 && !is_known_port(t)) {
 		start_relay(t);
 		return;
@@ -453,7 +459,7 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 		memcpy(t->up, first, (size_t)n);
 	}
 	t->n_up += (size_t)n;
-	if (fresh && !is_known_port(t)) { /* what has begun has to go on */
+	if (fresh && !is_known_port(t)) { /* from now on the rest has to arrive soon */
 		ev_io_stop(loop, &t->server_io);
 		set_time(t, PROXY_HEAD_SECS);
 	}
@@ -465,7 +471,7 @@ on_client(struct ev_loop *loop, ev_io *w, int events)
 	}
 }
 
-/* The server's first words, when it was sent a hello. */
+/* Read the server's first bytes after the hello was sent to it. */
 static void
 hear_answer(struct tunnel *t)
 {
@@ -494,7 +500,7 @@ hear_answer(struct tunnel *t)
 	case HELLO_ANSWER_RETRY:
 		break;
 	}
-	/* Nothing was sent before: there is room. */
+	/* Nothing was sent to the client before, so there is room. */
 	if (send(t->client, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n) {
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
 		    "one side broke it off");
@@ -519,7 +525,7 @@ on_server(struct ev_loop *loop, ev_io *w, int events)
 		send_hello(t);
 	else if (t->looking == LOOK_ANSWER)
 		hear_answer(t);
-	else /* a server of something that is not TLS, and the client may wait for it */
+	else /* not TLS: the server speaks first, and the client may wait for it */
 		start_relay(t);
 }
 
@@ -536,7 +542,7 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 		    "the client did not say in time what it wants");
 }
 
-/* ---- begin and end ---- */
+/* ---- start and cancel ---- */
 
 struct tunnel *
 tunnel_start(struct listener *l, Koda__EgressKind kind, const struct target *target,

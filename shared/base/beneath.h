@@ -1,6 +1,6 @@
 /*
- * Opening what a path names and nothing that a link leads to: between the moment when a path was judged and this one, a
- * command may have put a link where a component of it was. These need openat2 (Linux 5.6).
+ * Open what a path names without following links: after a path was judged, a command may have
+ * replaced one of its components with a link. Needs openat2 (Linux 5.6).
  */
 #ifndef KODA_SHARED_BASE_BENEATH_H
 #define KODA_SHARED_BASE_BENEATH_H
@@ -11,7 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A descriptor that is closed on exec, or -1 with errno. resolve: RESOLVE_*. */
+/*
+ * Opens path below dir with the RESOLVE_* flags in `resolve`. Returns a close-on-exec descriptor,
+ * which the caller owns, or -1 with errno.
+ */
 static inline int
 open_resolved(int dir, const char *path, int flags, uint64_t resolve)
 {
@@ -20,14 +23,17 @@ open_resolved(int dir, const char *path, int flags, uint64_t resolve)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
-/* The path has no link in it. With O_NOFOLLOW and O_PATH its last component may be one, which is then opened itself. */
+/*
+ * Like open_resolved(), but fails if the path contains a link. With O_NOFOLLOW and O_PATH the last
+ * component may be a link, which is then opened itself.
+ */
 static inline int
 open_plain(int dir, const char *path, int flags)
 {
 	return open_resolved(dir, path, flags, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
-/* The same, and it leads nowhere but below dir. */
+/* Like open_plain(), but the path must stay below dir. */
 static inline int
 open_beneath(int dir, const char *path, int flags)
 {

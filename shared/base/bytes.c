@@ -92,7 +92,7 @@ bytes_show(char *buf, size_t size, const void *data, size_t len)
 		}
 		i += n;
 		want += piece_len;
-		/* Never half an escape or half a character: it would read as something else. */
+		/* Half an escape or half a character would read as something else. */
 		if (cut || put + piece_len >= size) {
 			cut = true;
 			continue;

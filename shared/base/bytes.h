@@ -1,4 +1,4 @@
-/* Small pure things about paths and bytes as they cross a boundary. */
+/* Pure functions for paths and bytes that cross a trust boundary. */
 #ifndef KODA_SHARED_BASE_BYTES_H
 #define KODA_SHARED_BASE_BYTES_H
 
@@ -10,26 +10,36 @@
 
 #include "shared/base/err.h"
 
-/* The kernel's PATH_MAX and NAME_MAX, without its terminating NUL. */
+/* The kernel's PATH_MAX and NAME_MAX without the terminating NUL. */
 #define PATH_LEN_MAX 4095
 #define NAME_LEN_MAX 255
 
 /*
- * Is that a path the kernel could take as it is: not empty, no NUL, not over-long, no component
- * over-long? Sense only; nothing is looked up. 0, or -1 with KODA_INVALID naming what is wrong.
+ * Checks that the kernel could take the path as it is: not empty, no NUL, not too long, no
+ * component too long. Looks nothing up. Returns 0, or -1 with KODA_INVALID and a message that names
+ * the problem.
  */
 int path_check(const uint8_t *path, size_t len, struct koda_error *err);
 
-/* Components that lead nowhere but down, a name below a directory: none is empty, over-long, "." or "..". */
+/* Is this a relative path that only goes down: no component is empty, too long, "." or ".."? */
 bool path_is_relative(const void *path, size_t len);
-/* Absolute, and in the one form that a path has: "/", or one behind which it is relative. */
+/*
+ * Is this an absolute path in canonical form: "/", or "/" followed by a path for which
+ * path_is_relative() is true?
+ */
 bool path_is_canonical(const void *path, size_t len);
 
-/* Is `path` the place `dir` or below it, by whole components? Both canonical ("/" is the parent of all). */
+/*
+ * Is `path` the same as `dir` or below it, by whole components? Both must be canonical. Everything
+ * is inside "/".
+ */
 bool path_is_inside(const char *path, const char *dir);
 
-/* Bytes to show to a person: control, bidi and invalid UTF-8 bytes are escaped as \xNN or \u{...}.
- * Writes at most size bytes with the NUL; returns the length it would have had. */
+/*
+ * Formats bytes for a person: control, bidi and invalid UTF-8 bytes are escaped as \xNN or \u{...}.
+ * Writes at most size bytes including the NUL. Returns the length of the full result without the
+ * NUL.
+ */
 size_t bytes_show(char *buf, size_t size, const void *data, size_t len);
 
 #endif

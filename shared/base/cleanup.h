@@ -1,4 +1,4 @@
-/* Release by scope, and handing on. Nothing here knows what it releases. */
+/* Scope-based release of resources, and transfer of ownership. */
 #ifndef KODA_SHARED_BASE_CLEANUP_H
 #define KODA_SHARED_BASE_CLEANUP_H
 
@@ -14,10 +14,12 @@
 static inline void
 close_at(int *fd)
 {
-	int saved = errno; /* runs on error returns: must not disturb what is being reported */
+	/* Runs on error returns: it must not disturb the errno that is being reported. */
+	int saved = errno;
 
 	if (*fd >= 0)
-		close(*fd); /* never retried: on Linux the fd is gone even after EINTR */
+		/* Never retried: on Linux the descriptor is closed even after EINTR. */
+		close(*fd);
 	errno = saved;
 }
 
@@ -37,7 +39,7 @@ free_at(void *p)
 	free(*(void **)p);
 }
 
-/* Hand ownership on: the variable is left empty, so its cleanup does nothing. */
+/* Transfer ownership: the variable is set to empty, so its cleanup does nothing. */
 #define take_fd(p)  take_(p, -1)
 #define take_ptr(p) take_(p, NULL)
 #define take_(p, empty)                                                                            \

@@ -1,4 +1,4 @@
-/* The time, as one number. */
+/* Clocks as a single number. */
 #ifndef KODA_SHARED_BASE_CLOCK_H
 #define KODA_SHARED_BASE_CLOCK_H
 
@@ -18,7 +18,7 @@ clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Since some moment in the past; it never goes back. */
+/* Time since an unspecified start; never goes back. */
 static inline uint64_t
 monotonic_ns(void)
 {
@@ -37,7 +37,7 @@ monotonic_ms(void)
 	return monotonic_ns() / NS_PER_MS;
 }
 
-/* In seconds; it goes on while the machine sleeps. */
+/* Seconds since boot, including the time the machine was suspended. */
 static inline int64_t
 boottime_s(void)
 {

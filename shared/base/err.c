@@ -24,13 +24,13 @@ static const char *const code_names[] = {
 const char *
 koda_code_name(enum koda_code code)
 {
-	size_t i =
-	    (size_t)code; /* a value from elsewhere may be none of them, also a negative one */
+	/* The value may come from the embedder and be none of the enum, even negative. */
+	size_t i = (size_t)code;
 
 	return i < sizeof(code_names) / sizeof(code_names[0]) ? code_names[i] : "internal";
 }
 
-/* Cut what did not fit where a person sees that it was cut, never inside a UTF-8 character. */
+/* Marks a message that was cut, so that a person sees it. Never cuts inside a UTF-8 character. */
 static void
 mark_cut(char *buf, size_t size)
 {
@@ -45,7 +45,7 @@ mark_cut(char *buf, size_t size)
 	memcpy(buf + at, dots, sizeof(dots));
 }
 
-/* snprintf with the cut marked. Returns the length that is in buf. */
+/* Like vsnprintf(), but marks a cut. Returns the length of the text in buf. */
 static size_t __attribute__((format(printf, 3, 0)))
 put(char *buf, size_t size, const char *fmt, va_list ap)
 {
@@ -72,8 +72,8 @@ err_set(struct koda_error *err, enum koda_code code, int errnum, const char *fmt
 	if (err == NULL)
 		return -1;
 	if (errnum != 0) {
-		reason =
-		    strerrordesc_np(errnum); /* unlike strerror: static, the same in every locale */
+		/* Unlike strerror(): static, and the same in every locale. */
+		reason = strerrordesc_np(errnum);
 		if (reason == NULL)
 			reason = "unknown error";
 	}
@@ -81,7 +81,7 @@ err_set(struct koda_error *err, enum koda_code code, int errnum, const char *fmt
 	err->errnum = errnum;
 	err->rule[0] = '\0';
 	err->path[0] = '\0';
-	/* The reason is short and matters most: the rest is cut for it. */
+	/* The reason is short and matters most: the rest is cut to make room for it. */
 	room = sizeof(err->message) - (reason != NULL ? strlen(reason) + 2 : 0);
 	va_start(ap, fmt);
 	len = put(err->message, room, fmt, ap);

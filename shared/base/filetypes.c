@@ -11,7 +11,7 @@
 		__VA_ARGS__, NULL                                                                  \
 	}
 
-/* The names that people know from ripgrep 13, all of them, with its globs. */
+/* All type names of ripgrep 13, which people know, with its globs. */
 /* clang-format off */
 const struct filetype filetypes[] = {
 	{ "agda", GLOBS("*.agda", "*.lagda") },

@@ -1,4 +1,4 @@
-/* Names for kinds of files ("c", "py", "rust"), and the globs that they stand for. A table; decides nothing. */
+/* Names for kinds of files ("c", "py", "rust") and their globs. Only a table. */
 #ifndef KODA_SHARED_BASE_FILETYPES_H
 #define KODA_SHARED_BASE_FILETYPES_H
 
@@ -6,14 +6,15 @@
 
 struct filetype {
 	const char *name;
-	const char *const *globs; /* of the last component of a path; ends with NULL */
+	/* Match the last component of a path; the array ends with NULL. */
+	const char *const *globs;
 };
 
 /* Sorted by name. */
 extern const struct filetype filetypes[];
 extern const size_t n_filetypes;
 
-/* NULL: there is no such type. */
+/* Returns NULL if there is no such type. */
 const struct filetype *filetype_find(const char *name);
 
 #endif

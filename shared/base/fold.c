@@ -5,8 +5,10 @@
 
 #include "shared/base/cleanup.h"
 
-/* Characters that a case-insensitive directory of ext4 drops (Unicode's default ignorable ones):
- * there '.g<U+200B>it' is '.git'. */
+/*
+ * Characters that a case-insensitive directory of ext4 drops (Unicode's default ignorable ones): in
+ * such a directory '.g<U+200B>it' is '.git'.
+ */
 static bool
 is_ignorable(uint32_t c)
 {
@@ -39,7 +41,7 @@ is_ignorable(uint32_t c)
 	return false;
 }
 
-/* What a character beyond ASCII folds to, as far as that is ASCII; NULL otherwise. */
+/* Returns what a character beyond ASCII folds to if that is ASCII, or NULL. */
 static const char *
 ascii_fold(uint32_t c)
 {
@@ -78,10 +80,11 @@ decode(const unsigned char *s, size_t len, uint32_t *ret)
 bool
 fold_name(const char *name, size_t len, char *ret, size_t size)
 {
-	size_t n = 0, tail = 0; /* tail: dots and spaces that are dropped if nothing follows */
+	/* tail: length of the dots and spaces at the end, which are dropped if nothing follows. */
+	size_t n = 0, tail = 0;
 
 	for (size_t i = 0, taken; i < len; i += taken) {
-		const char *as = name + i; /* what it becomes */
+		const char *as = name + i;
 		char lower[1];
 		uint32_t c;
 		size_t k;

@@ -2,7 +2,7 @@
 #ifndef KODA_SHARED_BASE_HEX_H
 #define KODA_SHARED_BASE_HEX_H
 
-/* 0 to 15; -1: it is no digit. */
+/* Returns 0 to 15, or -1 if c is not a hexadecimal digit. */
 static inline int
 hex_digit(unsigned char c)
 {

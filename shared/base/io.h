@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-/* All of it, whatever interrupts it. 0, or -1 with errno; part of it may have been written. */
+/*
+ * Writes all of the data, also when it is interrupted. Returns 0, or -1 with errno; then part of
+ * the data may have been written.
+ */
 int write_all(int fd, const void *data, size_t len);
 
 #endif

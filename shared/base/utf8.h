@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at p, of which len bytes (at least one) are there: how many bytes it has, its code point in *ret. 0: there is
- * no well-formed character. */
+/*
+ * Decodes the character at p; len, the number of bytes that are there, is at least 1. Returns the
+ * number of bytes of the character with its code point in *ret, or 0 if it is not well-formed.
+ */
 size_t utf8_next(const uint8_t *p, size_t len, uint32_t *ret);
 bool utf8_is_valid(const void *data, size_t len);
 

@@ -13,7 +13,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* The kernel's interface up to ABI 7, ours because the distribution's header ends at 2. */
+/* The kernel's interface up to ABI 7, defined here because the distribution's header ends at 2. */
 #define LL_CREATE_VERSION  (1u << 0)
 #define LL_PATH_BENEATH    1
 #define LL_FS_EXECUTE      (UINT64_C(1) << 0)
@@ -63,7 +63,7 @@ lockdown_landlock_abi(void)
 	return abi > 0 ? (unsigned)abi : 0;
 }
 
-/* A hard limit that is lower already cannot be raised without a capability, and stays. */
+/* A hard limit that is already lower cannot be raised without a capability, and stays. */
 static int
 no_core(struct koda_error *err)
 {
@@ -84,7 +84,7 @@ lockdown_process(struct koda_error *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "no_new_privs");
-	/* Nobody of the same user may read its memory or take its descriptors. */
+	/* No process of the same user may read its memory or take its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "become non-dumpable");
 	return no_core(err);
@@ -111,8 +111,8 @@ lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error
 	return 0;
 }
 
-/* Every right that this kernel can refuse but reading. What is handled and never granted (execute,
- * sockets, FIFOs, devices) is nowhere to be had any more. */
+/* Returns every right that this kernel can refuse, except reading. A right that is handled and
+ * never granted (execute, sockets, FIFOs, devices) is not available anywhere. */
 static uint64_t
 handled_fs(unsigned abi, unsigned allow)
 {
@@ -132,7 +132,7 @@ handled_fs(unsigned abi, unsigned allow)
 static int
 add_rule(int ruleset, int fd, uint64_t rights, struct koda_error *err)
 {
-	/* The kernel refuses what a file cannot have. */
+	/* The kernel refuses a rule with rights that a file cannot have. */
 	const uint64_t of_file =
 	    LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE | LL_FS_IOCTL_DEV;
 	struct ll_path_beneath beneath = { rights, fd };
@@ -147,7 +147,8 @@ add_rule(int ruleset, int fd, uint64_t rights, struct koda_error *err)
 	return 0;
 }
 
-/* `fds` get `rights` of what is handled; nothing else is to be had of it anywhere. */
+/* Grant `rights` below `fds`, as far as they are handled. Other handled rights are not available
+ * anywhere. */
 static int
 restrict_to(struct ll_ruleset *set, unsigned allow, const int *fds, size_t n, uint64_t rights,
     unsigned abi, unsigned *ret_abi, struct koda_error *err)
@@ -163,7 +164,7 @@ restrict_to(struct ll_ruleset *set, unsigned allow, const int *fds, size_t n, ui
 		    ((allow & LOCKDOWN_TCP_CONNECT) != 0 ? 0 : LL_NET_CONNECT_TCP);
 	if (abi >= ABI_SCOPE)
 		set->scoped = LL_SCOPE_ABSTRACT | LL_SCOPE_SIGNAL;
-	/* Older kernels take a larger struct when what they do not know is zero. */
+	/* Older kernels accept a larger struct if the fields that they do not know are zero. */
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, set, sizeof(*set), 0);
 	if (ruleset < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "Landlock ruleset");
@@ -181,8 +182,8 @@ lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsign
     unsigned *ret_abi, struct koda_error *err)
 {
 	struct ll_ruleset set = { .handled_fs = handled_fs(abi, allow) };
-	/* A link that is there cannot be renamed, not even to be removed, without the right to make one. What
-	 * makes new ones is a system call that no filter of a worker lets through. */
+	/* Renaming an existing link, even to remove it, needs the right to make links. The
+	 * system call that makes new ones is in no filter of a worker. */
 	uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
 	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_MAKE_SYM | LL_FS_REFER;
 
@@ -238,7 +239,7 @@ lockdown_seccomp_available(void)
 	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-/* A descriptor or 0, or -errno. */
+/* Returns a descriptor or 0, or -errno. */
 static int
 install(const struct sock_filter *filter, size_t n, unsigned flags)
 {

@@ -1,7 +1,8 @@
 /*
- * What a process does to itself, mechanism only: no_new_privs, non-dumpable, rlimits, Landlock,
- * seccomp. Raw system calls and constants of our own: Debian 12's headers lack the newer rights, and
- * nothing may compile enforcement away. Which rights and which filter is the caller's decision.
+ * How a process confines itself: no_new_privs, non-dumpable, rlimits, Landlock, seccomp. This is
+ * mechanism only; the caller decides which rights and which filter. It uses raw system calls and
+ * its own constants: Debian 12's headers lack the newer rights, and an old header must not compile
+ * enforcement away.
  */
 #ifndef KODA_SHARED_CONFINE_LOCKDOWN_H
 #define KODA_SHARED_CONFINE_LOCKDOWN_H
@@ -14,16 +15,16 @@
 
 struct sock_filter;
 
-#define LOCKDOWN_ABI_FULL 3 /* truncate and refer are covered from here on */
+#define LOCKDOWN_ABI_FULL 3 /* covers truncate and refer */
 
 /*
- * RLIMIT_CORE of every confined process. With 0 the kernel still starts the host's handler, outside every sandbox, when
- * kernel.core_pattern is a pipe, as with systemd-coredump and apport; with 1 it does not (core(5)), and 1 byte is too
- * little for a core file.
+ * RLIMIT_CORE of every confined process. With 0 the kernel still starts the host's handler, outside
+ * every sandbox, if kernel.core_pattern is a pipe, as with systemd-coredump and apport. With 1 it
+ * does not (core(5)), and 1 byte is too little for a core file.
  */
 #define LOCKDOWN_CORE_LIMIT 1
 
-/* The kernel's Landlock ABI, 0 when there is none. */
+/* Returns the kernel's Landlock ABI, or 0 if there is none. */
 unsigned lockdown_landlock_abi(void);
 
 /* Set no_new_privs, become non-dumpable, and set LOCKDOWN_CORE_LIMIT. */
@@ -33,50 +34,57 @@ struct lockdown_limit {
 	int resource;
 	uint64_t value;
 };
-/* Lowers only: a limit that is already lower stays. */
+/* Only lowers limits: a limit that is already lower stays. */
 int lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_error *err);
 
 /*
- * Confine to: reading anywhere, nothing executed, changes only below the directories in `writable`
- * (O_PATH descriptors, still the caller's), no TCP, no signals to and no abstract sockets of other
- * domains: each as far as `abi` has it. *ret_abi is what was enforced, 0 if the kernel has no Landlock.
+ * Allow reading anywhere and changes only below the directories in `writable` (O_PATH descriptors
+ * that stay the caller's); no execution, no TCP, no signals to other domains and no abstract
+ * sockets of theirs. Each of these applies as far as `abi` supports it. *ret_abi is the ABI that
+ * was enforced, 0 if the kernel has no Landlock.
  */
 int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
     struct koda_error *err);
 
-/* What lockdown_landlock_allowing lets be done all the same. */
-#define LOCKDOWN_EXECUTE     (1u << 0) /* programs, anywhere */
-#define LOCKDOWN_SPECIAL     (1u << 1) /* below `writable`: sockets, FIFOs, and ioctl of devices */
+/* What lockdown_landlock_allowing() permits in addition. */
+#define LOCKDOWN_EXECUTE (1u << 0) /* programs, anywhere */
+/* Below `writable`: sockets, FIFOs, and ioctl of devices. */
+#define LOCKDOWN_SPECIAL     (1u << 1)
 #define LOCKDOWN_TCP_CONNECT (1u << 2)
 #define LOCKDOWN_TCP_BIND    (1u << 3)
-/* Emptying files, for who has a filter that lets no system call through which does that: a right that nothing grants makes
- * the kernel go up to the root directory for each file that is opened, a sixth of what a search costs. */
+/* Truncating files, for a process whose filter has no system call that does it. If Landlock
+ * handles a right that no rule grants, the kernel walks up to the root directory for each file
+ * that is opened, which is a sixth of the cost of a search. */
 #define LOCKDOWN_TRUNCATE (1u << 4)
 
-/* The same for more than a worker does. A descriptor in `writable` may be one of a file then. */
+/* Like lockdown_landlock(), with the rights in `allow` as well. A descriptor in `writable` may
+ * then refer to a file. */
 int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err);
 
 /*
- * The other way round, for a process that has its own files open: reading below `readable` only (directories or files, O_PATH
- * descriptors, still the caller's), nothing changed, nothing executed; TCP and emptying as `allow` says, and the rest as above.
+ * For a process that already has its own files open: allow reading only below `readable`
+ * (directories or files, O_PATH descriptors that stay the caller's), no changes and no execution.
+ * `allow` decides about TCP and truncating; the rest is as above.
  */
 int lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err);
 
-/* No capability, and none that an exec would give back (with no_new_privs). */
+/* Drop all capabilities, including those that an exec would give back (with no_new_privs). */
 int lockdown_capabilities(struct koda_error *err);
 
-/* A new, empty session keyring instead of the one that was inherited. A kernel without keys has none to inherit. */
+/* Replace the inherited session keyring by a new, empty one. A kernel without keys has none to
+ * inherit. */
 int lockdown_keyring(struct koda_error *err);
 
-/* Has this kernel filters that can kill a process? Installs nothing. */
+/* Returns true if this kernel has filters that can kill a process. Installs nothing. */
 bool lockdown_seccomp_available(void);
 
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
-/* One that asks: *ret is the listener, close-on-exec. Where the kernel can, only a fatal signal interrupts who waits
- * for an answer once it was read. */
+/* Install a prebuilt filter with notifications. *ret is the listener, close-on-exec. If the
+ * kernel supports it, only a fatal signal interrupts a thread that waits for an answer once its
+ * notification was read. */
 int lockdown_seccomp_listening(const struct sock_filter *filter, size_t n, int *ret,
     struct koda_error *err);
 

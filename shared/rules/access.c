@@ -9,7 +9,7 @@
 #include "shared/base/fold.h"
 #include "shared/rules/names.h"
 
-#define PATH_SHOWN 240 /* in a sentence; struct koda_error has the whole */
+#define PATH_SHOWN 240 /* in a sentence; struct koda_error has the whole path */
 #define RULE_SHOWN 160
 
 static const char *const rule_names[] = {
@@ -37,11 +37,11 @@ access_rule_name(enum access_rule rule)
 
 /* ---- names, folded ---- */
 
-/* Longer than every built-in name that protects something; what folds to more is none of them. */
+/* Longer than every built-in protected name; a name that folds to more cannot be one of them. */
 #define FOLD_MAX 24
 
-/* The name as a case-insensitive file system would compare it, "" when that is too long to matter. FAT and its relatives
- * also know a name by its short form. */
+/* Fold the name as a case-insensitive file system would compare it; "" if that is too long to
+ * matter. FAT and its relatives also find a file by the short form of its name. */
 static void
 fold(const char *name, size_t len, char ret[FOLD_MAX])
 {
@@ -68,7 +68,7 @@ fold(const char *name, size_t len, char ret[FOLD_MAX])
 	}
 }
 
-/* The one that it is, or NULL. */
+/* Return the entry of names that equals name, or NULL. */
 static const char *
 one_of(const char *name, const char *const *names)
 {
@@ -77,12 +77,14 @@ one_of(const char *name, const char *const *names)
 	return *names;
 }
 
-/* The components of a canonical path, one after the other. */
+/* Iterates over the components of a canonical path. */
 struct walk {
 	const char *path;
 	size_t start, len; /* of the component; its directory is path[0 .. start - 1) */
 	bool last;
-	char name[FOLD_MAX], before[FOLD_MAX], before2[FOLD_MAX]; /* folded: it, those before it */
+	char name[FOLD_MAX], before[FOLD_MAX],
+	    /* Folded: the component and the two before it. */
+	    before2[FOLD_MAX];
 };
 
 static bool
@@ -103,7 +105,8 @@ walk_next(struct walk *w)
 
 /* ---- places ---- */
 
-/* What is koda's own wherever a home directory is, and everything below it: the last three components of it. */
+/* koda's own directories below any home directory: their last three components. Everything below
+ * them is denied, too. */
 static const struct {
 	const char *name[3], *by, *reason;
 } fully_denied[] = {
@@ -119,7 +122,7 @@ has_state(const struct access_subject *who)
 	return who->state != NULL && who->state[0] == '/';
 }
 
-/* By which of them, or NULL. */
+/* Return the rule's text, or NULL. */
 static const char *
 is_fully_denied(const struct access_subject *who, const char *path)
 {
@@ -143,11 +146,11 @@ is_system_place(const char *path, const char *home)
 {
 	size_t len = strlen(path);
 
-	if (strchr(path + 1, '/') == NULL) /* "/" and what is directly in it */
+	if (strchr(path + 1, '/') == NULL) /* "/" and its direct entries */
 		return true;
 	if (home != NULL && home[0] != '\0' && strcmp(path, home) == 0)
 		return true;
-	/* A shell's pattern that nobody expanded. */
+	/* A shell pattern that was never expanded. */
 	return strcmp(path + len - 2, "/*") == 0 ||
 	    (len >= 3 && strcmp(path + len - 3, "/\\*") == 0);
 }
@@ -162,22 +165,22 @@ koda_place(enum access_op op, const char *path)
 		if (strcmp(w.before, ".koda") == 0 && one_of(w.name, steering) != NULL)
 			return strcmp(w.name, "agents") == 0 ? ".koda/agents" : ".koda/skills";
 	}
-	/* A directory that is moved there could bring both along. */
+	/* A directory moved to that name could bring both along. */
 	return op == ACCESS_OP_RENAME_TO && strcmp(w.name, ".koda") == 0 ? ".koda" : NULL;
 }
 
 /* ---- git ---- */
 
 /*
- * Which places hold configuration or hooks is a matter of levels: .git/hooks is one,
- * .git/refs/heads/hooks is a branch. Below modules a submodule's name may have any components, so
- * every level may be one.
+ * Which names hold configuration or hooks depends on the level: .git/hooks does,
+ * .git/refs/heads/hooks is a branch. Below modules a submodule's name may have any number of
+ * components, so every level may be a git directory.
  */
 enum git_level {
 	GIT_OUTSIDE,
 	GIT_DIR,       /* a git directory itself */
 	GIT_MODULES,   /* somewhere below modules */
-	GIT_WORKTREES, /* of the next component, whatever its name, the level is GIT_DIR */
+	GIT_WORKTREES, /* the next component, whatever its name, is at level GIT_DIR */
 	GIT_DATA,      /* below objects, refs, logs: names are data */
 	GIT_OTHER,
 };
@@ -185,7 +188,7 @@ enum git_level {
 static const struct name {
 	const char *name;
 	enum access_name means;
-	/* In a git directory: git runs, or follows, what stands in it. */
+	/* In a git directory: git runs it, or follows it. */
 	bool executable, directory;
 } names[] = {
 	{ ".git", ACCESS_NAME_GIT, false, false },
@@ -198,12 +201,14 @@ static const struct name {
 	{ "config.worktree", ACCESS_NAME_CONFIG, true, false },
 	{ "config.lock", ACCESS_NAME_CONFIG_LOCK, true, false },
 	{ "hooks", ACCESS_NAME_HOOKS, true, true },
-	/* What `--continue` goes on with: a list of commands, and the name of a program that merges. */
+	/* State that `--continue` resumes from: a list of commands, and the name of a merge
+	 * program. */
 	{ "rebase-merge", ACCESS_NAME_REBASE, true, true },
 	{ "rebase-apply", ACCESS_NAME_REBASE, true, true },
 	{ "sequencer", ACCESS_NAME_REBASE, true, true },
 	{ "gitdir", ACCESS_NAME_GITDIR, true, false },
-	/* Each file in them is a remote: where git fetches from and pushes to, and by which helper. */
+	/* Each file in them is a remote: it says where git fetches from and pushes to, and with
+	 * which helper. */
 	{ "remotes", ACCESS_NAME_REMOTES, true, true },
 	{ "branches", ACCESS_NAME_REMOTES, true, true },
 	{ "alternates", ACCESS_NAME_ALTERNATES, false, false },
@@ -234,7 +239,7 @@ access_name_of(const char *name)
 	return as != NULL ? as->means : ACCESS_NAME_OTHER;
 }
 
-/* The name because of which git would run something, or NULL. */
+/* Return the name that makes git run something, or NULL. */
 static const char *
 git_executable(const char *folded)
 {
@@ -255,7 +260,7 @@ git_below(const struct walk *w, enum git_level *level)
 	static const char *const data[] = { "objects", "refs", "logs", NULL };
 	static const char *const alternates[] = { "alternates", "http-alternates", NULL };
 
-	/* Other object stores: where git reads from beyond the repository. */
+	/* Other object stores, from which git reads outside the repository. */
 	if (*level != GIT_OUTSIDE && strcmp(w->before, "info") == 0 &&
 	    strcmp(w->before2, "objects") == 0 && one_of(w->name, alternates) != NULL)
 		return "objects/info/alternates";
@@ -286,9 +291,9 @@ git_below(const struct walk *w, enum git_level *level)
 }
 
 /*
- * A git directory needs no such name: HEAD, objects and refs make one (a bare repository, a
- * submodule's), and git, run anywhere below it, reads its config. So neither may configuration get
- * into what has that shape, nor may what has configuration get that shape.
+ * A git directory needs no special name: HEAD, objects and refs make one (a bare repository, a
+ * submodule's), and git, run anywhere below it, reads its config. So a change may not add
+ * configuration to a directory of that shape, or give that shape to a directory with configuration.
  */
 static const char *
 git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
@@ -301,7 +306,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	size_t dir_len = w->start - 1;
 
 #define HAS(name) disk->has(disk->data, w->path, dir_len, name)
-	/* A write makes the directories that are missing: so a piece can be one of those. */
+	/* A write creates missing directories, so a piece of the path can be one of these names. */
 	if (!w->last && piece != NULL && !name_of(w->name)->directory)
 		piece = NULL;
 	if (!w->last && executable != NULL && !name_of(w->name)->directory)
@@ -320,7 +325,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	if (op != ACCESS_OP_WRITE && op != ACCESS_OP_MKDIR && op != ACCESS_OP_RENAME_TO)
 		return NULL;
 	if (access_is_git_dir(head, objects, refs, commondir, worktrees))
-		return NULL; /* it is one already: nothing new */
+		return NULL; /* already a git directory: nothing changes */
 	head = head || strcmp(w->name, "head") == 0;
 	objects = objects || strcmp(w->name, "objects") == 0;
 	refs = refs || strcmp(w->name, "refs") == 0;
@@ -328,7 +333,8 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 	worktrees = worktrees || strcmp(w->name, "worktrees") == 0;
 	if (!access_is_git_dir(head, objects, refs, commondir, worktrees))
 		return NULL;
-	/* With a commondir the configuration is elsewhere, in what need not look like anything. */
+	/* With a commondir the configuration is in another directory, which need not have any
+	 * known shape. */
 	if (commondir || HAS("config") || HAS("config.worktree") || HAS("hooks") ||
 	    HAS("rebase-merge") || HAS("rebase-apply") || HAS("sequencer") || HAS("remotes") ||
 	    HAS("branches"))
@@ -337,7 +343,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 #undef HAS
 }
 
-/* The name because of which git would run something, or NULL. */
+/* Return the name that makes git run something, or NULL. */
 static const char *
 git_place(enum access_op op, const char *path, const struct access_disk *disk)
 {
@@ -348,14 +354,14 @@ git_place(enum access_op op, const char *path, const struct access_disk *disk)
 	while (walk_next(&w)) {
 		if (strcmp(w.name, ".git") == 0) {
 			/* An empty directory of that name is harmless. A file names another git
-			 * directory, and taking one away makes room for it. */
+			 * directory, and removing one makes room for it. */
 			if (w.last && op != ACCESS_OP_MKDIR)
 				return ".git";
 			level = GIT_DIR;
 			continue;
 		}
 		if (level != GIT_OUTSIDE && op == ACCESS_OP_RENAME_TO)
-			return ".git"; /* a directory brings what it wants: a module, a worktree */
+			return ".git"; /* a moved directory may bring a module, a worktree */
 		by = git_below(&w, &level);
 		if (by == NULL)
 			by = git_by_shape(&w, op, disk);
@@ -428,12 +434,12 @@ access_judge(const struct access_subject *who, enum access_op op, const char *pa
 			return refused(ACCESS_RULE_DENY_READ, by);
 		return allowed(by != NULL ? ACCESS_RULE_READ_HOLE : ACCESS_RULE_DEFAULT_READ, by);
 	}
-	/* Plan says no to itself as well, whatever its policy's trust became. */
+	/* Plan mode is checked separately: its policy's trust may have been changed. */
 	if (p->trust == KODA_TRUST_FORBID || who->mode == KODA_PLAN)
 		return refused(ACCESS_RULE_TRUST, NULL);
 	if (!readable)
 		return refused(ACCESS_RULE_DENY_READ, by);
-	/* A link on the way is not what is changed: /home may well be one. */
+	/* A link on the way is not itself changed: /home may be one. */
 	if (op != ACCESS_OP_HOP_CHANGE && is_system_place(path, who->home))
 		return refused(ACCESS_RULE_SYSTEM_PLACE, NULL);
 	by = koda_place(op, path);
@@ -478,10 +484,11 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 	by = first_below(&p->list[KODA_DENY_READ], path, false);
 	if (by == NULL)
 		by = first_below(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path, false);
-	/* Without its root a policy would mean a place that somebody else makes there. */
+	/* Without its root, a rule of the policy would apply to whatever another process creates
+	 * there. */
 	if (by == NULL)
 		by = first_below(&p->list[KODA_ALLOW_WRITE], path, true);
-	/* A directory that becomes the first part of a name's rule could bring the rest along. */
+	/* A directory renamed to the first part of a name rule could bring the rest along. */
 	if (by == NULL && op == ACCESS_OP_RENAME_TO)
 		by = names_rule_begun(&p->list[KODA_DENY_WRITE_NAMES], path);
 	if (by != NULL)
@@ -491,7 +498,8 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 	if (who->home != NULL && who->home[0] == '/') {
 		if (path_is_inside(who->home, path))
 			return refused(ACCESS_RULE_TREE, "the home directory");
-		/* home/.config is refused though there need not be a database: this is text only. */
+		/* Also refuses home/.config without a database: this function only has the
+		 * path's text. */
 		if (path_is_inside(path, who->home)) {
 			const char *rest =
 			    strcmp(who->home, "/") == 0 ? path : path + strlen(who->home);
@@ -515,7 +523,7 @@ access_reads_all_in(const struct access_subject *who, const char *dir)
 {
 	struct walk w = { .path = dir };
 
-	if (strcmp(dir, "/") == 0) /* /proc */
+	if (strcmp(dir, "/") == 0) /* because of /proc */
 		return false;
 	if (!access_judge(who, ACCESS_OP_READ, dir, NULL).allowed ||
 	    first_below(&who->policy->list[KODA_DENY_READ], dir, false) != NULL ||
@@ -523,7 +531,7 @@ access_reads_all_in(const struct access_subject *who, const char *dir)
 		return false;
 	while (walk_next(&w))
 		;
-	/* It may be the one that holds what is koda's own. */
+	/* It may be the parent of koda's own directory. */
 	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
 		if (strcmp(w.name, fully_denied[i].name[1]) == 0)
 			return false;
@@ -536,7 +544,8 @@ access_name_rule(const struct access_subject *who, const char *path)
 {
 	const char *root = first_naming(&who->policy->list[KODA_ALLOW_WRITE], path);
 
-	/* Where the project itself is does not matter. */
+	/* Only components below the project count: the project itself may lie in a vendored
+	 * directory. */
 	return root != NULL && names_is_vendored(path + strlen(root))
 	    ? NULL
 	    : names_rule_at(&who->policy->list[KODA_DENY_WRITE_NAMES], path);
@@ -553,7 +562,7 @@ access_protected_entry(const struct access_subject *who, const char *parent_name
 		return !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
 	if (strcmp(parent, ".koda") == 0)
 		return strcmp(entry, "agents") == 0 || strcmp(entry, "skills") == 0;
-	/* What is koda's own, by the two names of the three that are known here. */
+	/* koda's own directories, recognised by the two names that are known here. */
 	for (size_t i = 0; i < N_ELEMENTS(fully_denied); i++) {
 		if (strcmp(parent, fully_denied[i].name[1]) == 0 &&
 		    strcmp(entry, fully_denied[i].name[2]) == 0)
@@ -587,7 +596,7 @@ op_words(enum access_op op)
 	return "do anything with";
 }
 
-/* Shown for people, "..." where it was cut. */
+/* Escape text for people; ends with "..." if it was cut. */
 static void
 show(char *buf, size_t size, const char *text)
 {

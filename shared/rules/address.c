@@ -11,12 +11,14 @@
 /* ---- the registries ---- */
 
 /*
- * IANA's special-purpose registries, and what is outside of the space that unicast addresses are given from. Some blocks of
- * 192.0.0.0/24 and 2001::/23 are reachable all the same (relays, DNS64 discovery): no service has its address there.
+ * IANA's special-purpose registries, and the space from which no unicast addresses are allocated.
+ * Some blocks of 192.0.0.0/24 and 2001::/23 are globally reachable (relays, DNS64 discovery), but
+ * no service has its address there.
  *
- * The longest row decides. A form that carries an IPv4 address is not public, whatever it carries: nobody's server is
- * found there, and through a translator or a relay it leads somewhere else than it says. ISATAP is below any prefix: there
- * both have to be public.
+ * The longest row decides. A form that carries an IPv4 address is never public, whatever it
+ * carries: no server is found there, and a translator or relay would lead to another address than
+ * the text shows. ISATAP can be below any prefix: there both the address and the carried one have
+ * to be public.
  */
 struct row4 {
 	uint32_t net;
@@ -34,18 +36,18 @@ struct row6 {
 
 /* clang-format off */
 static const struct row4 rows4[] = {
-	{ V4(0, 0, 0, 0),         8, ADDRESS_UNSPECIFIED }, /* this host, for Linux */
+	{ V4(0, 0, 0, 0),         8, ADDRESS_UNSPECIFIED }, /* on Linux: this host */
 	{ V4(10, 0, 0, 0),        8, ADDRESS_PRIVATE },
 	{ V4(100, 64, 0, 0),     10, ADDRESS_SHARED },
 	{ V4(100, 100, 100, 200), 32, ADDRESS_METADATA }, /* Alibaba */
 	{ V4(127, 0, 0, 0),       8, ADDRESS_LOOPBACK },
-	{ V4(168, 63, 129, 16),  32, ADDRESS_METADATA }, /* Azure: within its public space */
+	{ V4(168, 63, 129, 16),  32, ADDRESS_METADATA }, /* Azure: inside its public space */
 	{ V4(169, 254, 0, 0),    16, ADDRESS_LINK_LOCAL },
 	{ V4(169, 254, 0, 23),   32, ADDRESS_METADATA }, /* Tencent */
 	{ V4(169, 254, 42, 42),  32, ADDRESS_METADATA }, /* Scaleway */
-	{ V4(169, 254, 169, 253), 32, ADDRESS_METADATA }, /* the resolver of a cloud */
+	{ V4(169, 254, 169, 253), 32, ADDRESS_METADATA }, /* a cloud's resolver */
 	{ V4(169, 254, 169, 254), 32, ADDRESS_METADATA },
-	{ V4(169, 254, 170, 2),  32, ADDRESS_METADATA }, /* credentials of containers */
+	{ V4(169, 254, 170, 2),  32, ADDRESS_METADATA }, /* container credentials */
 	{ V4(169, 254, 170, 23), 32, ADDRESS_METADATA },
 	{ V4(172, 16, 0, 0),     12, ADDRESS_PRIVATE },
 	{ V4(192, 0, 0, 0),      24, ADDRESS_RESERVED },
@@ -61,20 +63,22 @@ static const struct row4 rows4[] = {
 	{ V4(255, 255, 255, 255), 32, ADDRESS_MULTICAST },
 };
 
-/* Beside 2000::/3 nothing is given to anybody. */
+/* Outside 2000::/3 nothing is allocated. */
 static const struct row6 rows6[] = {
 	{ { 0 },                                       0, ADDRESS_RESERVED },
 	{ { 0 },                                     128, ADDRESS_UNSPECIFIED },
 	{ { [15] = 1 },                              128, ADDRESS_LOOPBACK },
 	{ { 0x20 },                                    3, ADDRESS_PUBLIC },
-	{ { 0x20, 0x01 },                             23, ADDRESS_RESERVED }, /* Teredo, benchmarking, ORCHID */
+	/* Teredo, benchmarking, ORCHID */
+	{ { 0x20, 0x01 },                             23, ADDRESS_RESERVED },
 	{ { 0x20, 0x01, 0x0d, 0xb8 },                 32, ADDRESS_RESERVED },
 	{ { 0x20, 0x02 },                             16, ADDRESS_RESERVED }, /* 6to4 */
-	{ { 0x3f, 0xfe },                             16, ADDRESS_RESERVED }, /* 6bone, given back */
+	{ { 0x3f, 0xfe },                             16, ADDRESS_RESERVED }, /* 6bone, returned */
 	{ { 0x3f, 0xff },                             20, ADDRESS_RESERVED }, /* documentation */
 	{ { 0xfc },                                    7, ADDRESS_PRIVATE },
 	{ { 0xfd, 0x00, 0x00, 0x42, [15] = 0x42 },   128, ADDRESS_METADATA }, /* Scaleway */
-	{ { 0xfd, 0x00, 0x00, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe }, 128, ADDRESS_METADATA }, /* Oracle */
+	/* Oracle */
+	{ { 0xfd, 0x00, 0x00, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe }, 128, ADDRESS_METADATA },
 	{ { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x00, 0x23 }, 128, ADDRESS_METADATA }, /* Amazon */
 	{ { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x53 }, 128, ADDRESS_METADATA },
 	{ { 0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54 }, 128, ADDRESS_METADATA },
@@ -84,8 +88,8 @@ static const struct row6 rows6[] = {
 	{ { 0xff },                                    8, ADDRESS_MULTICAST },
 };
 
-/* Where in an IPv6 address an IPv4 address is. Below 64:ff9b:1::/48 a site may put it elsewhere: this is the usual place,
- * and the form is not public anyway. */
+/* Where an IPv6 address carries an IPv4 address. Below 64:ff9b:1::/48 a site may put it
+ * elsewhere: this is the usual place, and the form is not public in any case. */
 static const struct {
 	uint8_t net[16];
 	unsigned bits;
@@ -96,7 +100,7 @@ static const struct {
 	{ { [8] = 0xff, 0xff },                           96, 12, 0 },    /* translated, RFC 2765 */
 	{ { 0 },                                          96, 12, 0 },    /* compatible */
 	{ { 0x00, 0x64, 0xff, 0x9b },                     96, 12, 0 },    /* NAT64 */
-	{ { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 },         48, 12, 0 },    /* NAT64 of a site */
+	{ { 0x00, 0x64, 0xff, 0x9b, 0x00, 0x01 },         48, 12, 0 },    /* a site's own NAT64 */
 	{ { 0x20, 0x02 },                                 16,  2, 0 },    /* 6to4 */
 	{ { 0x20, 0x01 },                                 32, 12, 0xff }, /* Teredo: the client's */
 	{ { 0x20, 0x01 },                                 32,  4, 0 },    /* Teredo: the server's */
@@ -156,8 +160,8 @@ classify6(const uint8_t bytes[16])
 	return best->class;
 }
 
-/* ISATAP's interface identifier, below any prefix: 00-00-5e-fe and the address, the second-lowest bit of the first byte
- * set when that is a public one. */
+/* ISATAP's interface identifier, below any prefix: 00-00-5e-fe and the address; the
+ * second-lowest bit of the first byte is set if that is a public one. */
 static bool
 is_isatap(const uint8_t bytes[16])
 {
@@ -182,7 +186,7 @@ address_carried(const struct sockaddr *sa, struct sockaddr_in ret[ADDRESS_CARRIE
 
 	if (sa->sa_family != AF_INET6)
 		return 0;
-	/* "::" and "::1" are themselves. */
+	/* "::" and "::1" carry nothing. */
 	if (classify6(bytes) == ADDRESS_UNSPECIFIED || classify6(bytes) == ADDRESS_LOOPBACK)
 		return 0;
 	for (size_t i = 0; i <= N_ELEMENTS(carriers) && n < ADDRESS_CARRIED_MAX; i++) {
@@ -283,7 +287,7 @@ address_prefix_parse(const char *text, size_t len, struct address_prefix *ret)
 	if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
 		text++;
 		n -= 2;
-		p.family = AF_INET6; /* nothing else has brackets */
+		p.family = AF_INET6; /* only IPv6 has brackets */
 	}
 	if (n == 0 || n >= sizeof(copy) || memchr(text, '\0', n) != NULL)
 		return false;
@@ -322,7 +326,7 @@ address_prefix_contains(const struct address_prefix *p, const struct sockaddr *s
 
 	if (bytes == NULL)
 		return false;
-	/* The mapped form leads to the same place. */
+	/* The mapped form leads to the same host. */
 	if (p->family == AF_INET && sa->sa_family == AF_INET6 &&
 	    memcmp(bytes, mapped, sizeof(mapped)) == 0)
 		return has_prefix(bytes + sizeof(mapped), p->bytes, p->bits);

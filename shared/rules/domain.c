@@ -51,7 +51,7 @@ port_parse(const char *s, size_t len, unsigned *ret)
 	return NULL;
 }
 
-/* Would some resolver take a name with that last label for a number? inet_aton() takes 0x7f.1. */
+/* Would some resolver take a name with that last label for a number? inet_aton() accepts 0x7f.1. */
 static bool
 ends_in_number(const char *label, size_t len)
 {
@@ -70,7 +70,8 @@ ends_in_number(const char *label, size_t len)
 	return true;
 }
 
-/* Without a trailing dot. *ret_quad: it is a dotted quad. */
+/* Check a name without a trailing dot. *ret_quad: it is a dotted quad. Returns NULL, or what is
+ * wrong. */
 static const char *
 name_parse(const char *name, size_t len, bool wildcard, bool *ret_quad)
 {
@@ -114,14 +115,16 @@ name_parse(const char *name, size_t len, bool wildcard, bool *ret_quad)
 		return "it looks like an address and is none";
 	memcpy(quad, name, len);
 	quad[len] = '\0';
-	/* Four decimal numbers without leading zeros; nothing else that ends in a number is safe. */
+	/* Four decimal numbers without leading zeros; any other name that ends in a number is
+	 * unsafe. */
 	if (inet_pton(AF_INET, quad, &addr) != 1)
 		return "it looks like an address and is none";
 	*ret_quad = true;
 	return NULL;
 }
 
-/* The text between the brackets, which may hold anything; ret is its shortest form, without brackets. */
+/* Parse the text between the brackets, which may hold anything; ret is its shortest form,
+ * without brackets. Returns NULL, or what is wrong. */
 static const char *
 address6_parse(const char *s, size_t len, char ret[INET6_ADDRSTRLEN])
 {
@@ -153,7 +156,7 @@ pattern6_parse(const char *s, size_t len, struct domain *d, size_t *ret_len)
 	why = address6_parse(s + 1, n, shortest);
 	if (why != NULL)
 		return why;
-	/* One address, one text: texts are compared. */
+	/* An address must have a single text, because texts are compared. */
 	if (strlen(shortest) != n || strncasecmp(shortest, s + 1, n) != 0)
 		return "its IPv6 address is not in the shortest form";
 	d->name = s;
@@ -241,7 +244,7 @@ domain_is_address(const struct domain *d)
 	const char *label = memrchr(d->name, '.', d->len);
 
 	label = label != NULL ? label + 1 : d->name;
-	/* A name that ends in a number and is no address has been refused. */
+	/* domain_parse() has refused names that end in a number and are not an address. */
 	return d->name[0] == '[' || ends_in_number(label, (size_t)(d->name + d->len - label));
 }
 
@@ -320,9 +323,9 @@ domain_authority_parse(const void *bytes, size_t len, unsigned default_port,
 	return NULL;
 }
 
-/* ---- what names what ---- */
+/* ---- matching ---- */
 
-/* Does the wildcard "*.<d>" name that host, or the exact d? */
+/* Does d name that host: exactly, or as the wildcard "*.<d>"? */
 static bool
 names(const struct domain *d, const char *host, size_t len)
 {
@@ -361,7 +364,8 @@ domain_intersect(const struct domain *a, const struct domain *b, char ret[DOMAIN
 	int n;
 
 	if (narrow->wildcard) {
-		/* One label more than the name: the same name or nothing in common. */
+		/* A wildcard matches exactly one more label: two wildcards are equal or have
+		 * nothing in common. */
 		if (narrow->len != wide->len || memcmp(narrow->name, wide->name, wide->len) != 0)
 			return false;
 	} else if (!names(wide, narrow->name, narrow->len)) {
@@ -392,10 +396,10 @@ domain_covers(const struct domain *wide, const struct domain *d)
 	return names(wide, d->name, d->len);
 }
 
-/* ---- many patterns ---- */
+/* ---- sets of patterns ---- */
 
-/* A pattern names a host by the whole of it or by all behind its first label, with a port or without: so a host is
- * looked for under four keys, however many patterns there are. */
+/* A pattern matches a host by its whole name or by everything after its first label, with or
+ * without a port. So a look-up tries four keys, however many patterns there are. */
 struct slot {
 	const char *text; /* NULL: empty */
 	struct domain d;
@@ -403,12 +407,13 @@ struct slot {
 };
 
 struct domain_set {
-	size_t mask; /* of slots: a power of two, less one */
+	size_t mask; /* number of slots, a power of two, minus one */
 	struct slot slots[];
 };
 
-/* FNV-1a, from the last byte on: what is behind the first label is hashed on the way. The keys that are stored are a
- * policy's, so nobody who is not trusted can make them collide. */
+/* FNV-1a, from the last byte backwards: the hash of what follows the first label is an
+ * intermediate result. The stored keys are a policy's, so only a trusted party could make them
+ * collide. */
 static uint32_t
 hash_more(uint32_t h, const char *s, size_t len)
 {
@@ -426,7 +431,7 @@ hash_end(uint32_t h, bool wildcard, unsigned port)
 	return h ^ h >> 16;
 }
 
-/* The slot with that key, or the empty one where it belongs. */
+/* Return the slot with that key, or the empty one where it belongs. */
 static const struct slot *
 slot_of(const struct domain_set *set, uint32_t hash, const char *name, size_t len, bool wildcard,
     unsigned port)
@@ -469,7 +474,8 @@ domain_set_new(char *const *patterns, size_t n, struct koda_error *err)
 		}
 		hash = hash_end(hash_more(HASH_BEGIN, d.name, d.len), d.wildcard, d.port);
 		s = (struct slot *)slot_of(set, hash, d.name, d.len, d.wildcard, d.port);
-		/* The same once more, but for any-sni: that one names more. */
+		/* Of two patterns that differ only in any-sni, keep the one with it: it matches
+		 * more. */
 		if (s->text == NULL || d.any_sni)
 			*s = (struct slot){ patterns[i], d, hash };
 	}

@@ -56,7 +56,8 @@ deny(const char *rule, const char *pattern)
 	return (struct egress_verdict){ EGRESS_DENY, rule, pattern, false };
 }
 
-/* The denied pattern that names the address, or one that it carries: it leads there. */
+/* Return the denied pattern that names the address or one that it carries, since it leads there;
+ * NULL: none. */
 static const char *
 denied_address(const struct egress_rules *rules, const struct sockaddr *sa, unsigned port)
 {
@@ -85,7 +86,7 @@ egress_judge(const struct egress_rules *rules, const char *host, enum domain_kin
 
 	if (host[0] == '\0' || port == 0 || port > 65535)
 		return deny(rule_allowed, NULL);
-	/* What is no address, whatever the caller says of it, is not judged as one. */
+	/* A host that is not an address is not judged as one, whatever the caller's kind says. */
 	if (kind != DOMAIN_NAME && !address_parse(host, port, &addr, &len))
 		return deny(rule_address, NULL);
 	by = kind == DOMAIN_NAME ? domain_set_find(rules->denied, host, port, true, NULL)
@@ -131,7 +132,7 @@ egress_judge_address(const struct egress_rules *rules, const struct sockaddr *sa
 
 /* ---- sentences ---- */
 
-/* A model reads this and goes on from there: what it should do is the half that counts. */
+/* A model reads this and acts on it: the half that says what to do matters most. */
 static const char remedy_denied[] = "do not try again, and do not look for another way to it";
 static const char remedy_ask[] = "do not try again, ask the user";
 
@@ -198,7 +199,8 @@ egress_address_sentence(char *buf, size_t size, const char *host, unsigned port,
 
 	address_text(sa, text);
 	literal = strcmp(host, text) == 0;
-	/* The class, and not the address: it may be one that only the inside of a company knows. */
+	/* The sentence has the class and not the address, which may be known only inside a
+	 * company. */
 	if (class == ADDRESS_PUBLIC && !own)
 		return sentence(buf, size, host, port,
 		    literal ? "a rule of the policy denies this address"

@@ -16,7 +16,7 @@ struct part {
 	size_t len;
 };
 
-/* The components of a rule; 0: too many. */
+/* Split a rule into its components; returns 0 if there are too many. */
 static size_t
 split(const char *rule, struct part ret[NAMES_PARTS_MAX])
 {
@@ -40,7 +40,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Of an ending, the short form keeps three letters. */
+/* The short form keeps three letters of an extension. */
 static bool
 has_short_end(struct part part, const char *short_name)
 {
@@ -53,8 +53,8 @@ has_short_end(struct part part, const char *short_name)
 	return end != NULL && dot > 0 && strncmp(part.at + dot, end + 1, n < 3 ? n : 3) == 0;
 }
 
-/* Does FAT know the rule's component by this short name? It has the first letters, without the dots before them, a tilde
- * and a number. */
+/* May this be FAT's short name of the rule's component? A short name has the first letters,
+ * without the dots before them, a tilde and a number. */
 static bool
 is_short_form(struct part part, const char *name)
 {
@@ -75,7 +75,7 @@ is_short_form(struct part part, const char *name)
 	return name + n == tilde;
 }
 
-/* name is folded. */
+/* name has to be folded. */
 static bool
 part_matches(struct part part, const char *name, size_t len)
 {
@@ -160,14 +160,14 @@ names_is_normalised(const char *rule)
 	return strcmp(copy, rule) == 0;
 }
 
-/* ---- a path ---- */
+/* ---- paths ---- */
 
-/* The components of a path, the last ones folded: enough of them for the longest rule. */
+/* The last components of a path, folded: enough of them for the longest rule. */
 struct tail {
 	char name[NAMES_PARTS_MAX][NAME_LEN_MAX + 1];
 	size_t len[NAMES_PARTS_MAX];
 	bool odd[NAMES_PARTS_MAX]; /* it may be a short form */
-	size_t n; /* how many were met; the newest is at (n - 1) % NAMES_PARTS_MAX */
+	size_t n; /* how many were added; the newest is at (n - 1) % NAMES_PARTS_MAX */
 };
 
 static void
@@ -195,7 +195,7 @@ tail_matches(const struct tail *t, const struct part *part, size_t k)
 	return true;
 }
 
-/* Every path is compared with every rule, so the last byte decides first. */
+/* A quick check of the last byte, because every path is compared with every rule. */
 static bool
 may_end(const char *rule, const struct tail *t)
 {
@@ -205,8 +205,8 @@ may_end(const char *rule, const struct tail *t)
 	return end == '*' || t->odd[at] || (len > 0 && t->name[at][len - 1] == end);
 }
 
-/* The first rule that matches the end of what t has. begun 0: with all of its components; otherwise with its first ones,
- * at least `begun` of them and not all. */
+/* Return the first rule that matches the end of what t has. begun 0: with all of its components;
+ * otherwise with its first ones, at least `begun` of them and not all. NULL: none. */
 static const char *
 rule_for(const struct policy_list *list, const struct tail *t, size_t begun)
 {
@@ -252,7 +252,7 @@ names_rule_of(const struct policy_list *list, const char *path)
 	return rule;
 }
 
-/* For the whole of path; begun as for rule_for(). */
+/* The same for the whole of path; begun as for rule_for(). */
 static const char *
 rule_for_path(const struct policy_list *list, const char *path, size_t begun)
 {
@@ -287,8 +287,9 @@ names_rule_cut(const struct policy_list *list, const char *path)
 bool
 names_is_vendor(const char *name)
 {
-	/* Package managers move these directories, and those in them, away and make them anew: nothing can be mounted
-	 * there, and a tool obeys what is in them only when the user starts it in there. */
+	/* Package managers move these directories, and those in them, away and create them
+	 * again: nothing can be mounted there, and a tool obeys what is in them only when the
+	 * user starts it in there. */
 	static const char *const vendors[] = { "node_modules", "bower_components", "vendor",
 		"site-packages", "dist-packages", "__pypackages__", ".venv", "venv", "Pods" };
 
@@ -316,13 +317,13 @@ names_is_vendored(const char *path)
 	return false;
 }
 
-/* ---- many names ---- */
+/* ---- the index ---- */
 
-/* One component of one rule: `k` components of it end here. */
+/* A component of a rule: the k-th one. */
 struct slot {
-	uint16_t rule; /* plus one; 0: the chain ends */
+	uint16_t rule; /* the rule's index plus one */
 	uint16_t k;
-	uint32_t next; /* plus one */
+	uint32_t next; /* index of the next slot in the chain plus one; 0: the chain ends */
 };
 
 struct names_index {
@@ -335,7 +336,8 @@ struct names_index {
 	uint32_t bucket[BUCKETS];
 	struct slot slot[POLICY_RULES_MAX * NAMES_PARTS_MAX];
 	uint32_t n_slots;
-	/* Components with a '*': their slots, and the byte that they end with, or '*'. Each name is held against all. */
+	/* Components with a '*': their slots, and the byte that they end with, or '*'. Each name
+	 * is compared with all of them. */
 	uint32_t glob[POLICY_RULES_MAX * NAMES_PARTS_MAX];
 	char glob_end[POLICY_RULES_MAX * NAMES_PARTS_MAX];
 	uint32_t n_globs;
@@ -386,7 +388,8 @@ names_index_free(struct names_index *index)
 	free(index);
 }
 
-/* Nearly all names are ASCII, and most fold to themselves. *ret is name, or buf. */
+/* Fold a name. Nearly all names are ASCII, and most fold to themselves. *ret is name, or buf.
+ * Returns the length. */
 static size_t
 fold_fast(const char *name, const char **ret, char buf[NAME_LEN_MAX + 1])
 {
@@ -414,7 +417,7 @@ fold_fast(const char *name, const char **ret, char buf[NAME_LEN_MAX + 1])
 	return n;
 }
 
-/* Are the components before the k-th the end of the directory's path? */
+/* Does the directory's path end with the rule's components before the k-th one? */
 static bool
 dir_matches(const struct part *part, size_t k, const char *dir, size_t len)
 {
@@ -434,7 +437,7 @@ dir_matches(const struct part *part, size_t k, const char *dir, size_t len)
 	return true;
 }
 
-/* A whole rule counts more than the beginning of one, and of those the longer. */
+/* A complete rule wins over the beginning of one, and among beginnings the longer one wins. */
 static void
 consider(const struct names_index *index, const struct slot *s, const char *folded, size_t n,
     const char *dir, size_t len, struct names_found *found)
@@ -467,7 +470,7 @@ look_up(const struct names_index *index, const char *dir, size_t len, const char
 		if (tilde || end == '*' || (n > 0 && folded[n - 1] == end))
 			consider(index, &index->slot[index->glob[i]], folded, n, dir, len, &found);
 	}
-	/* FAT's short form of any rule. */
+	/* May be FAT's short form of any rule's component. */
 	if (tilde) {
 		for (uint32_t i = 0; i < index->n_slots; i++)
 			consider(index, &index->slot[i], folded, n, dir, len, &found);

@@ -1,28 +1,30 @@
 /*
  * Why compose never widens, field by field.
  *
- * - denies (deny_read, deny_write_within_allow, deny_write_names, denied_domains): the union. What one
- *   side denies stays denied.
+ * - denies (deny_read, deny_write_within_allow, deny_write_names, denied_domains): the union. What
+ *   one side denies stays denied.
  * - read holes: one is kept if both sides permit reading at exactly that place. Say the result
  *   permits x. Either no deny of the union names x, then none of either side does; or the longest
  *   hole h that names x is longer than every deny that names x. All rules that name x are ancestors
  *   of one another, so the denies of a side that name x are those that name h, and they are shorter
  *   than h. That side permits h, so it has no such deny, or a hole at or above h that is longer
  *   than all of them, and that hole names x too. So that side permits x.
- * - allow_write: what a rule of the parent and one of the child both name, which is the longer of
+ * - allow_write: what both a rule of the parent and one of the child name, which is the longer of
  *   the two when one is inside the other. An absent child inherits. An absent parent permits
- *   nothing, so does the result.
+ *   nothing, so neither does the result.
  * - allowed_domains with any_domain: the allowed set of a side is any ? everything : list. The
  *   result's any is the AND; its list lies within both sets: PxC, C's list only where the parent's
- *   set is everything, P's list only where the child's is. any_domain is every name, with its own TLS
- *   server name; an address that is not public, or this machine's, it does not open. So where it is one
- *   side's, any-sni and the addresses of the other are left out, also public ones: whose an address is
- *   this machine knows, and not the policy. An absent child list inherits: that is the parent's list alone.
+ *   set is everything, P's list only where the child's is. any_domain means every name, with its
+ *   own TLS server name; it does not open an address that is not public or is this machine's. So
+ *   where one side has any_domain, any-sni and the addresses of the other side are left out, also
+ *   public ones: this machine knows whose an address is, the policy does not. An absent child
+ *   list inherits: the result is then the parent's list alone.
  * - flags: AND. Limits: minimum, set beats unset. Trust: the strictest. mitm: the parent's, for it
  *   says who may look into the traffic. Depth: the maximum; it bounds work, every hop is judged.
  *
- * The composition of a policy with itself is that policy: what both lists have literally comes
- * first, in the parent's order, and an intersection that something in the result covers is left out.
+ * The composition of a policy with itself is that policy: rules that both lists have literally come
+ * first, in the parent's order, and an intersection that something in the result covers is left
+ * out.
  */
 #include "shared/rules/policy.h"
 
@@ -136,7 +138,8 @@ no_memory(struct koda_error *err)
 /* With fewer rules, comparing with all of them is faster than a table. */
 #define LIST_HASHED_MIN 16
 
-/* FNV-1a. Rules that collide on purpose cost no more than comparing all of them, and there are at most POLICY_RULES_MAX. */
+/* FNV-1a. Rules made to collide cost no more than a comparison with all rules, of which there
+ * are at most POLICY_RULES_MAX. */
 static uint32_t
 rule_hash(const char *rule)
 {
@@ -147,7 +150,7 @@ rule_hash(const char *rule)
 	return h;
 }
 
-/* The slot that has the rule, or the free one where it belongs. */
+/* Return the slot that has the rule, or the free one where it belongs. */
 static uint32_t *
 list_slot(const struct policy_list *list, const char *rule)
 {
@@ -170,7 +173,7 @@ list_has(const struct policy_list *list, const char *rule)
 	return false;
 }
 
-/* For one rule more: the table is at most half full. */
+/* Make room for one more rule: the table is at most half full. */
 static int
 list_make_slots(struct policy_list *list)
 {
@@ -203,7 +206,7 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 	copy = strdup(rule);
 	if (copy == NULL || list_make_slots(list) < 0)
 		return no_memory(err);
-	/* Room is doubled: n is a power of two exactly when it is used up. */
+	/* Room is doubled, so it is used up exactly when n is a power of two. */
 	if ((list->n & (list->n - 1)) == 0) {
 		size_t room = list->n == 0 ? 1 : list->n * 2;
 		char **v = reallocarray(list->v, room, sizeof(*v));
@@ -243,7 +246,8 @@ mitm_copy(struct policy *dst, const struct policy *src, struct koda_error *err)
 	dst->sockets = calloc(src->n_sockets, sizeof(*dst->sockets));
 	if (dst->sockets == NULL)
 		return no_memory(err);
-	dst->n_sockets = src->n_sockets; /* half-filled entries are NULL: policy_done copes */
+	/* policy_done() accepts half-filled entries: they are NULL. */
+	dst->n_sockets = src->n_sockets;
 	for (size_t i = 0; i < src->n_sockets; i++) {
 		dst->sockets[i].domain = strdup(src->sockets[i].domain);
 		dst->sockets[i].path = strdup(src->sockets[i].path);
@@ -394,7 +398,7 @@ policy_domain_check(const char *pattern, enum policy_domain_use use, struct koda
 	    why);
 }
 
-/* ---- the whole ---- */
+/* ---- a whole policy ---- */
 
 static int
 rule_refuse(struct koda_error *err, size_t list, const char *rule, const char *why)
@@ -406,7 +410,7 @@ rule_refuse(struct koda_error *err, size_t list, const char *rule, const char *w
 	    why);
 }
 
-/* The highest value of each limit that is kept as it is, and what would be done with a higher one. */
+/* The highest value of each limit that can be enforced unchanged, and why a higher one cannot. */
 static const struct {
 	uint64_t max;
 	const char *why;
@@ -577,7 +581,7 @@ add_domain(struct policy_list *ret, const char *pattern, struct koda_error *err)
 	struct domain d, have;
 
 	if (domain_parse(pattern, &d) != NULL)
-		return 0; /* it names nothing */
+		return 0; /* it matches nothing */
 	for (size_t i = 0; i < ret->n; i++) {
 		if (domain_parse(ret->v[i], &have) == NULL && domain_covers(&have, &d))
 			return 0;
@@ -585,7 +589,7 @@ add_domain(struct policy_list *ret, const char *pattern, struct koda_error *err)
 	return policy_list_add(ret, pattern, err);
 }
 
-/* What the other side's any_domain names too. */
+/* Add the names that the other side's any_domain allows as well. */
 static int
 add_names(struct policy_list *ret, const struct policy_list *from, struct koda_error *err)
 {
@@ -685,7 +689,8 @@ policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_
 	Koda__NetPolicy net = KODA__NET_POLICY__INIT;
 	Koda__Limits limits = KODA__LIMITS__INIT;
 	Koda__Mitm mitm = KODA__MITM__INIT;
-	Koda__PathList paths[KODA_N_LISTS]; /* by enum koda_list; the domain lists' stay unused */
+	/* By enum koda_list; the domain lists' entries stay unused. */
+	Koda__PathList paths[KODA_N_LISTS];
 	Koda__DomainList domains[KODA_N_LISTS];
 	Koda__NameList names = KODA__NAME_LIST__INIT;
 	cleanup_free ProtobufCBinaryData *values = NULL;
@@ -782,7 +787,7 @@ policy_digest(const uint8_t *packed, size_t len, uint8_t ret[KODA_DIGEST_BYTES])
 struct visitor {
 	koda_policy_visit_fn *fn;
 	void *data;
-	int stop; /* what fn returned; nothing is told any more once it is not 0 */
+	int stop; /* what fn returned; once it is not 0, fn is not called any more */
 };
 
 static void

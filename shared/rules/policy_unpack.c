@@ -1,4 +1,5 @@
-/* Packed bytes -> policy. Of its own, so that only programs that are handed a policy can read one. */
+/* Packed bytes -> policy. A separate file, so that only programs that receive a policy can read
+ * one. */
 #include <string.h>
 
 #include "proto/policy.pb-c.h"
@@ -146,9 +147,9 @@ policy_unpack(const uint8_t *data, size_t len, struct policy *ret, struct koda_e
 	if (msg->limits != NULL)
 		limits_take(&p, msg->limits);
 	if (msg->has_trust)
-		p.trust = (enum koda_trust)msg->trust; /* policy_check knows which there are */
+		p.trust = (enum koda_trust)msg->trust; /* policy_check() checks the value */
 	if (policy_check(&p, err) < 0) {
-		/* A host that froze its policy never sends such bytes. */
+		/* The host checks its policy when it freezes it, so it never sends such bytes. */
 		if (err != NULL)
 			err->code = KODA_PROTOCOL;
 		return -1;

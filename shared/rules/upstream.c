@@ -7,7 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/hex.h"
 
-#define SOCKS_LOGIN_MAX 255 /* RFC 1929: a length is one byte */
+#define SOCKS_LOGIN_MAX 255 /* RFC 1929: the length is one byte */
 
 struct upstream_exception {
 	bool is_prefix;
@@ -17,7 +17,7 @@ struct upstream_exception {
 	char name[DOMAIN_HOST_MAX + 1];
 };
 
-/* ---- the proxy's URL. What is said about it is fixed text: the value may hold a password. ---- */
+/* ---- the proxy's URL. Messages about it are fixed text: the value may hold a password. ---- */
 
 static const struct {
 	const char *name;
@@ -130,7 +130,7 @@ parse_proxy(const char *value, struct upstream_proxy *ret)
 			return schemes[scheme].why;
 		rest += strlen("://");
 	} else {
-		rest = value; /* host:port, as everybody takes it: HTTP */
+		rest = value; /* host:port means HTTP, as other programs take it */
 	}
 	end = rest + strcspn(rest, "/?#");
 	if (end[0] != '\0' && strcmp(end, "/") != 0)
@@ -157,7 +157,8 @@ parse_port(const char *p, size_t n, unsigned *ret)
 	return v > 0 && v <= 65535;
 }
 
-/* False: it is nothing that could name a host ("<local>", "10.*"), so it names none and the proxy is used. */
+/* False: the entry cannot name a host ("<local>", "10.*"), so it is ignored and the proxy is
+ * used. */
 static bool
 parse_exception(const char *p, size_t n, struct upstream_exception *ret)
 {
@@ -177,7 +178,7 @@ parse_exception(const char *p, size_t n, struct upstream_exception *ret)
 		return address_prefix_parse(p + 1, inside, &ret->prefix) &&
 		    ret->prefix.family == AF_INET6;
 	}
-	if (address_prefix_parse(p, n, &ret->prefix)) { /* IPv6 without brackets, too */
+	if (address_prefix_parse(p, n, &ret->prefix)) { /* also IPv6 without brackets */
 		ret->is_prefix = true;
 		return true;
 	}
@@ -240,7 +241,7 @@ parse_exceptions(const char *value, struct upstream *u, struct koda_error *err)
 	return 0;
 }
 
-/* ---- both ---- */
+/* ---- all variables ---- */
 
 static bool
 is_set(const char *value)
@@ -248,7 +249,8 @@ is_set(const char *value)
 	return value != NULL && value[0] != '\0';
 }
 
-/* The variable that speaks of it, or else ALL_PROXY: where that is not asked, it may be anything. */
+/* Parse the variable, or ALL_PROXY where it is not set. ALL_PROXY may be invalid if it is not
+ * needed. */
 static int
 parse_variable(const char *name, const char *value, const char *all, struct upstream_proxy *ret,
     struct koda_error *err)
@@ -283,7 +285,7 @@ void
 upstream_done(struct upstream *u)
 {
 	free(u->except);
-	/* No password stays behind. */
+	/* Erase the passwords. */
 	explicit_bzero(u, sizeof(*u));
 }
 
@@ -313,7 +315,7 @@ upstream_for(const struct upstream *u, const char *host, unsigned port, bool pla
 		if (e->port != 0 && e->port != port)
 			continue;
 		if (!e->is_prefix) {
-			if (names(e, host, len)) /* never a literal: parse_exception */
+			if (names(e, host, len)) /* never a literal: see parse_exception() */
 				return NULL;
 		} else if ((is_literal &&
 			       address_prefix_contains(&e->prefix, (struct sockaddr *)&literal)) ||

@@ -1,6 +1,7 @@
 /*
- * The user's own proxy: what HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY of the host say. Pure. The host asks at the start
- * whether it can be used, so that nothing ever goes out directly because a value was not understood; the proxy goes by it.
+ * The user's own proxy: what the host's HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY mean. Pure.
+ * The host checks at the start whether the values can be used, so that nothing ever goes out
+ * directly because a value was not understood; the egress proxy uses them.
  */
 #ifndef KODA_SHARED_RULES_UPSTREAM_H
 #define KODA_SHARED_RULES_UPSTREAM_H
@@ -14,7 +15,7 @@
 enum upstream_kind {
 	UPSTREAM_DIRECT = 0,
 	UPSTREAM_HTTP,   /* CONNECT; absolute form for plain HTTP */
-	UPSTREAM_SOCKS5, /* socks5: like socks5h, names are resolved there */
+	UPSTREAM_SOCKS5, /* treated as socks5h: the upstream proxy resolves names */
 };
 
 struct upstream_proxy {
@@ -25,26 +26,28 @@ struct upstream_proxy {
 	bool has_credentials;
 };
 
-struct upstream_variables { /* NULL: not set. An empty value is as one that is not set. */
+struct upstream_variables { /* NULL: not set. An empty value counts as not set. */
 	const char *https_proxy, *http_proxy, *all_proxy, *no_proxy;
 };
 
 struct upstream {
-	struct upstream_proxy https,
-	    http; /* tunnels (https and all that is not plain HTTP); plain HTTP */
+	/* https: tunnels (https and everything else that is not plain HTTP). http: plain HTTP. */
+	struct upstream_proxy https, http;
 	struct upstream_exception *except; /* parsed NO_PROXY */
 	size_t n_except;
 	bool except_all; /* "*" */
 };
 
-/* 0, or -1 with *err set (KODA_INVALID: which variable, what is wrong with it, never its credentials). */
+/* Returns 0, or -1 with *err set (KODA_INVALID: which variable, and what is wrong with it, never
+ * its credentials). */
 int upstream_parse(const struct upstream_variables *v, struct upstream *ret,
     struct koda_error *err);
 void upstream_done(struct upstream *u);
 
-/* Which way for that canonical host: one of u's two proxies, or NULL for directly. plain: plain HTTP. An entry of
- * NO_PROXY names itself and all below it, without regard to case, leading dot or "*."; with ":port" that port alone; or it is
- * an address or CIDR block, which names literals (and `resolved`, when that is not NULL). */
+/* Return the way to that canonical host: one of u's two proxies, or NULL for a direct
+ * connection. plain: plain HTTP. An entry of NO_PROXY names itself and everything below it,
+ * ignoring case, a leading dot and "*."; with ":port" only that port. Or it is an address or
+ * CIDR block, which names literals (and `resolved`, when that is not NULL). */
 const struct upstream_proxy *upstream_for(const struct upstream *u, const char *host, unsigned port,
     bool plain, const struct sockaddr *resolved);
 

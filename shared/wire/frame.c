@@ -9,9 +9,9 @@
 
 #define HEADER   4
 #define IN_START 4096        /* what an idle stream keeps */
-#define IN_READ  (64u << 10) /* what a busy one asks for at once */
-#define IN_KEEP                                                                                    \
-	(2 * IN_READ) /* what it keeps: a whole reply with content inline, and what is around it */
+#define IN_READ  (64u << 10) /* what a busy stream reads at once */
+/* What a stream keeps: a whole reply with inline content, and what comes with it. */
+#define IN_KEEP   (2 * IN_READ)
 #define OUT_START 4096
 
 bool
@@ -74,8 +74,11 @@ frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len, struct
 	return 1;
 }
 
-/* Room for the frame that has begun, or for a good read. Sizes follow what is there, not what is
- * announced: a peer that promises a megabyte has to send it first. */
+/*
+ * Makes room for the frame that has begun, or for a large read. The buffer grows with the bytes
+ * that have arrived, not with the announced length: a peer that announces a megabyte must send it
+ * first.
+ */
 static int
 make_room(struct frame_stream *fs, struct koda_error *err)
 {
@@ -106,7 +109,7 @@ make_room(struct frame_stream *fs, struct koda_error *err)
 	return 0;
 }
 
-/* Everything that came is kept or closed: a descriptor that is not stored here would leak. */
+/* Keeps or closes every descriptor that came: one that is not stored here would leak. */
 static int
 take_control(struct frame_stream *fs, struct msghdr *msg, struct koda_error *err)
 {
@@ -132,7 +135,7 @@ take_control(struct frame_stream *fs, struct msghdr *msg, struct koda_error *err
 			}
 		}
 	}
-	/* Cut although there was room for it: it is this process that can hold no more. */
+	/* Truncated although there was room: this process cannot hold more descriptors. */
 	if (cut && came < FRAME_FDS_MAX)
 		return err_set(err, KODA_INTERNAL, EMFILE, "receive a descriptor");
 	if (cut || too_many)
@@ -159,11 +162,16 @@ frame_fill(struct frame_stream *fs, bool block, struct koda_error *err)
 		return -1;
 	iov = (struct iovec){ fs->in + fs->in_end, fs->in_size - fs->in_end };
 	n = recvmsg(fs->fd, &msg, MSG_CMSG_CLOEXEC | (block ? 0 : MSG_DONTWAIT));
-	/* Interrupted is not waited for again here: SO_RCVTIMEO would start anew with each signal, and who
-	 * gets them often enough would never look at the clock. */
+	/*
+	 * EINTR does not retry here: SO_RCVTIMEO would start again with each signal, and a caller
+	 * that gets signals often enough would never check the clock.
+	 */
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	/* A peer that was killed with our bytes unread resets the connection: that is its end too. */
+	/*
+	 * A peer that was killed with our bytes unread resets the connection: treat it as the end
+	 * too.
+	 */
 	if (n == 0 || (n < 0 && errno == ECONNRESET)) {
 		fs->eof = true;
 		if (fs->in_end != fs->in_start)
@@ -196,7 +204,7 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 		}
 	}
 	need = fs->out_end + HEADER + len;
-	/* Nobody may have caught up for long: what is sent gives its room back. */
+	/* The queue may not run empty for a long time: reuse the room of what was sent. */
 	if (need > fs->out_size && fs->out_start > 0) {
 		memmove(fs->out, fs->out + fs->out_start, fs->out_end - fs->out_start);
 		fs->out_end -= fs->out_start;
@@ -278,7 +286,10 @@ frame_flush_with_fds(struct frame_stream *fs, size_t len, const int *send_fds, s
 		size_t before = whole - len > fs->out_start ? whole - len - fs->out_start : 0;
 		ssize_t n;
 
-		/* What was queued earlier goes alone, so that the descriptors arrive with their frame. */
+		/*
+		 * What was queued earlier goes alone, so that the descriptors arrive with their
+		 * frame.
+		 */
 		if (before > 0 || sent_fd) {
 			n = send(fs->fd, fs->out + fs->out_start,
 			    before > 0 ? before : whole - fs->out_start,

@@ -1,13 +1,13 @@
 /*
- * A length-prefixed stream over a connected AF_UNIX socket, with descriptors. Frames are a 4-byte
- * big-endian length and that many bytes. Knows no message type.
+ * A length-prefixed stream over a connected AF_UNIX socket, with descriptors. A frame is a 4-byte
+ * big-endian length and that many bytes. This layer knows no message types.
  *
- * Both directions are buffered: many frames that arrived together are one recvmsg, many that are
- * queued are one sendmsg. A descriptor travels with the first byte of its frame and stands in a
- * queue until the receiver, who knows from the message that there is one, takes it; one that nobody
- * takes is found by frame_fds_waiting().
+ * Both directions are buffered: many frames that arrive together cost one recvmsg, many queued
+ * frames cost one sendmsg. A descriptor travels with the first byte of its frame and waits in a
+ * queue until the receiver takes it; the receiver knows from the message that there is one.
+ * frame_fds_waiting() finds descriptors that were not taken.
  *
- * Never raises SIGPIPE. Never changes the socket's blocking mode: that is chosen call by call.
+ * Never raises SIGPIPE. Never changes the socket's blocking mode: that is chosen per call.
  */
 #ifndef KODA_SHARED_WIRE_FRAME_H
 #define KODA_SHARED_WIRE_FRAME_H
@@ -18,9 +18,12 @@
 
 #include "shared/base/err.h"
 
-#define FRAME_MAX (1u << 20) /* the most one side can make the other allocate */
-/* Descriptors that may wait; a peer that sends more is in error. The largest number that goes with one message (three)
- * twice: those of a frame that is not all here yet, and those of the next one, which came with the rest of it. */
+#define FRAME_MAX (1u << 20) /* the most that one side can make the other allocate */
+/*
+ * Descriptors that may wait; it is an error of the peer to send more. At least twice the largest
+ * number that goes with one message (three): those of a frame that is not complete yet, and those
+ * of the next frame, which came with the rest of it.
+ */
 #define FRAME_FDS_MAX 8
 
 struct frame_stream {
@@ -34,50 +37,60 @@ struct frame_stream {
 	bool eof;
 };
 
-/* Is fd what a helper is started with: a connected AF_UNIX stream socket? */
+/* Is fd what a helper is started with, a connected AF_UNIX stream socket? */
 bool frame_is_connected(int fd);
 
 /* Takes ownership of fd. */
 void frame_init(struct frame_stream *fs, int fd);
-/* Closes everything, waiting descriptors too. */
+/* Closes the socket and the waiting descriptors and frees the buffers. */
 void frame_done(struct frame_stream *fs);
 
 /*
- * The next complete frame that is already here. Returns 1 with *ret pointing into fs, valid until the
- * next call of frame_fill or frame_done; 0 if there is none yet; -1 with *err set (KODA_PROTOCOL) on a
- * length above FRAME_MAX or zero. After -1 the stream is out of step and must be given up.
+ * Returns the next complete frame that has been received: 1 with *ret pointing into fs, valid until
+ * the next call of frame_fill or frame_done; 0 if there is none yet; -1 with *err set
+ * (KODA_PROTOCOL) if the length is zero or above FRAME_MAX. After -1 the stream is out of step and
+ * must be given up.
  */
 int frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len,
     struct koda_error *err);
 
 /*
- * Read once what the socket has. block false: MSG_DONTWAIT. Returns 1 when something came, 0 when
- * nothing is there (or SO_RCVTIMEO ran out, or a signal came), and -1 with *err set: KODA_IO with errnum 0 on end of
- * stream between frames, KODA_PROTOCOL on end of stream inside a frame or too many descriptors.
+ * Reads from the socket once. With block false it uses MSG_DONTWAIT. Returns 1 if something came; 0
+ * if nothing is there, SO_RCVTIMEO ran out or a signal came; -1 with *err set: KODA_IO with errnum
+ * 0 on end of stream between frames, KODA_PROTOCOL on end of stream inside a frame or too many
+ * descriptors.
  */
 int frame_fill(struct frame_stream *fs, bool block, struct koda_error *err);
 
-/* Make room for a frame of len bytes and return where its payload goes, NULL with *err set when it is
- * too large (KODA_TOO_LARGE) or memory is short. It is queued at once: fill it before the next call. */
+/*
+ * Queues a frame of len bytes and returns the place for its payload, which the caller must fill
+ * before the next call. Returns NULL with *err set if the frame is too large (KODA_TOO_LARGE) or
+ * memory is short.
+ */
 uint8_t *frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err);
 
-/* Bytes queued and not sent. */
+/* Number of bytes that are queued and not sent. */
 size_t frame_pending(const struct frame_stream *fs);
 
-/* Send what is queued. block false: what the socket takes. Returns 1 when all is out, 0 when some is
- * left, -1 with *err set. */
+/*
+ * Sends what is queued. With block false it sends only what the socket takes at once. Returns 1 if
+ * everything was sent, 0 if some of it is left, -1 with *err set.
+ */
 int frame_flush(struct frame_stream *fs, bool block, struct koda_error *err);
 
-/* Flush what is queued before, then send the last `len` bytes queued (a whole frame) together with
- * send_fd, which stays the caller's. Blocks, waiting at most timeout_ms (-1: no limit) for room. */
+/*
+ * Sends what was queued before the last `len` bytes (a whole frame), then that frame together with
+ * send_fd, which stays the caller's. Blocks, but waits at most timeout_ms (-1: no limit) for room.
+ * Returns 0, or -1 with *err set.
+ */
 int frame_flush_with_fd(struct frame_stream *fs, size_t len, int send_fd, int timeout_ms,
     struct koda_error *err);
-/* The same with n of them, at most FRAME_FDS_MAX, which arrive in this order. */
+/* Like frame_flush_with_fd(), with 1 to FRAME_FDS_MAX descriptors, which arrive in this order. */
 int frame_flush_with_fds(struct frame_stream *fs, size_t len, const int *send_fds, size_t n,
     int timeout_ms, struct koda_error *err);
 
 size_t frame_fds_waiting(const struct frame_stream *fs);
-/* The oldest waiting descriptor, the caller's from now on; -1 if there is none. */
+/* Takes the oldest waiting descriptor, which the caller then owns. Returns -1 if there is none. */
 int frame_take_fd(struct frame_stream *fs);
 
 #endif

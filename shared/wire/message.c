@@ -52,8 +52,10 @@ arena_take(struct arena *a, const void *p)
 	return NULL;
 }
 
-/* protobuf-c writes all that it asks for, so what it gets need not be zeroed: a 64 KiB content would
- * be touched twice. */
+/*
+ * Not zeroed: protobuf-c writes all of the memory that it asks for, and zeroing would touch a 64
+ * KiB content twice.
+ */
 static void *
 arena_alloc_cb(void *data, size_t size)
 {
@@ -132,8 +134,10 @@ get_varint(struct wire *w, uint64_t *ret)
 		v |= (uint64_t)(b & 0x7f) << shift;
 		if ((b & 0x80) == 0) {
 			*ret = v;
-			/* The tenth byte has room for one bit only; a zero behind others says nothing, and
-			 * whether it may stand there is read differently by different parsers. */
+			/*
+			 * The tenth byte has room for one bit only. A trailing zero byte adds
+			 * nothing, and parsers disagree on whether it is allowed.
+			 */
 			return (shift == 63 && b > 1) || (shift > 0 && b == 0) ? -1 : 0;
 		}
 	}
@@ -169,7 +173,7 @@ wire_type_of(ProtobufCType type)
 	return PROTOBUF_C_WIRE_TYPE_VARINT;
 }
 
-/* A scalar that the type cannot hold would be cut silently: 2^32 becomes 0. */
+/* A scalar that the type cannot hold would be truncated silently: 2^32 becomes 0. */
 static bool
 varint_fits(const ProtobufCFieldDescriptor *field, uint64_t v)
 {
@@ -191,8 +195,10 @@ same_oneof(const ProtobufCFieldDescriptor *a, const ProtobufCFieldDescriptor *b)
 	    a->quantifier_offset == b->quantifier_offset;
 }
 
-/* Our schema has no repeated scalars that are packed by default (proto2), so a repeated field is one
- * tag an element. seen has one bit a field: no message of ours has more than 64. */
+/*
+ * Our schema has no repeated scalars that are packed by default (proto2), so a repeated field has
+ * one tag per element. `seen` has one bit per field: none of our messages has more than 64.
+ */
 static int
 check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth,
     struct koda_error *err)
@@ -264,7 +270,7 @@ int
 message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size_t len,
     struct koda_error *err)
 {
-	/* An empty message may be nowhere at all. */
+	/* The data of an empty message may be NULL. */
 	return check_message(desc, (struct wire){ data, len == 0 ? data : data + len }, 1, err);
 }
 

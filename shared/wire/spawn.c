@@ -35,7 +35,7 @@ prepare(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, const int 
 	if ((r = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + (int)n_fds)) != 0 ||
 	    (r = posix_spawnattr_setsigmask(attr, &none)) != 0)
 		return r;
-	/* Handlers go with the exec; what the embedder ignores may stay ignored. */
+	/* Exec resets handlers. A signal that the embedder ignores may stay ignored. */
 	return posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 }
 
@@ -63,8 +63,10 @@ start(const char *path, char *const argv[], const int *fds, size_t n_fds, int st
 	if (r != 0)
 		return err_set(err, KODA_UNSUPPORTED, r, "start '%s'", path);
 
-	/* Between these two lines the pid can only be recycled if the child has died and an embedder's
-	 * handler has reaped it; the child, which waits for its first frame, does neither. */
+	/*
+	 * Before this call the pid can only be recycled if the child has died and a handler of the
+	 * embedder has reaped it. The child waits for its first frame, so it does not die.
+	 */
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0) {
 		r = errno;
@@ -89,7 +91,10 @@ spawn_program(const char *path, char *const argv[], const int *fds, size_t n_fds
 		return err_set(err, KODA_INTERNAL, 0, "%zu descriptors for '%s'", n_fds, path);
 	if ((high = calloc(n_fds, sizeof(*high))) == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "start '%s'", path);
-	/* dup2 onto itself would keep CLOEXEC, and 0 to 2 and the targets are replaced on the way. */
+	/*
+	 * dup2() of a descriptor onto itself would keep CLOEXEC, and 0 to 2 and the target
+	 * descriptors are replaced before they are used: so work on copies above them.
+	 */
 	if (stderr_fd >= 0)
 		high_err = fcntl(stderr_fd, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
 	while ((stderr_fd < 0 || high_err >= 0) && n < n_fds &&

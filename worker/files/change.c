@@ -10,8 +10,8 @@
 #include "worker/pause.h"
 #include "worker/say.h"
 
-/* Another worker holds the lock for as long as one edit takes. Somebody else may hold it for ever, and
- * must not stop us: the file is compared once more before it is replaced. */
+/* Another worker holds the lock for as long as one edit takes. Any other process may hold it
+ * forever and must not block this worker: the file is compared once more before it is replaced. */
 #define LOCK_WAIT_MS 2
 #define LOCK_WAITS   200
 
@@ -60,7 +60,8 @@ int
 may_write(const struct session *ses, const struct place *at, const char *verb,
     struct koda_error *err)
 {
-	/* The owner's bit decides for the owner, whatever list there is; asking costs more than that. */
+	/* For the owner only the owner's bit counts, whatever the ACL says; asking the kernel
+	 * costs more than this test. */
 	if (at->st.st_uid == ses->euid && (at->st.st_mode & S_IWUSR) != 0)
 		return 0;
 	if (faccessat(at->target_fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
@@ -130,7 +131,8 @@ guard_digest(struct session *ses, const Koda__Guard *guard, const struct place *
 {
 	cleanup_close int opened = -1;
 
-	/* A dry run says what it is of, so that whoever approves it can bind the act to that. */
+	/* A dry run reports the digest of the file, so that an approval of it can be bound to
+	 * that content. */
 	if ((guard == NULL || !guard->has_digest) &&
 	    !(dry && at->target_fd >= 0 && S_ISREG(at->st.st_mode)))
 		return 0;
@@ -170,7 +172,7 @@ open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct 
 	if (fd < 0)
 		return say(err, KODA_IO, errno, "open", at->path);
 	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
-		/* Some file systems lock nothing. */
+		/* Some file systems do not support locks. */
 		if (errno != EWOULDBLOCK || i == LOCK_WAITS)
 			break;
 		poll(NULL, 0, LOCK_WAIT_MS);
@@ -190,7 +192,7 @@ say_prepared(struct session *ses, const struct change *c, const struct stage *s,
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	const struct place *at = c->at;
 
-	/* The name that appears: the first that is missing. */
+	/* The name that will appear: the first missing one. */
 	prepared.place = bytes_of(at->path, (size_t)(at->name - at->path) + place_name_len(at));
 	prepared.has_temp = true;
 	prepared.temp = bytes_of(s->temp, strlen(s->temp));
@@ -205,7 +207,7 @@ change_perform(struct session *ses, const struct change *c, struct koda_error *e
 {
 	cleanup(stage_done) struct stage s = STAGE_EMPTY;
 	const struct stage_how how = { ses->umask, c->durable };
-	/* What appears as a directory cannot replace anything but an empty one: never that. */
+	/* A directory cannot replace anything but an empty directory: never do that. */
 	const bool exclusive = c->exclusive || c->content == NULL || *c->at->missing != '\0';
 	int r;
 
@@ -218,8 +220,11 @@ change_perform(struct session *ses, const struct change *c, struct koda_error *e
 	r = session_verify_parent(ses, c->at, err);
 	if (r == 0 && c->same && !still_the_same(c->at))
 		r = 1;
-	/* With nobody holding it what is replaced goes in the rename and not behind it, in one transaction of
-	 * the file system. (Who edits holds it, for its lock: others wait their turn until it is replaced.) */
+	/*
+	 * With no descriptor on the replaced file, the rename itself frees it, in one
+	 * transaction of the file system, and not a later one. (An edit keeps its descriptor
+	 * open for the lock: others wait for it until the file is replaced.)
+	 */
 	if (r == 0) {
 		close_at(&ses->at.target_fd);
 		ses->at.target_fd = -1;

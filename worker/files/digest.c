@@ -9,11 +9,12 @@
 
 #include "shared/base/cleanup.h"
 
-/* Large enough that reading costs nothing beside hashing, small enough to stay in the cache. */
+/* Large enough that reading costs little compared with hashing, small enough to stay in the
+ * cache. */
 #define PIECE (128u << 10)
 
-/* Finding the fast implementation for this processor takes longer than starting this program's part of
- * a session: only who hashes pays for it. */
+/* Finding the fast implementation for this processor takes longer than this program's part of
+ * starting a session, so it is done only when something is hashed. */
 static void
 need_sodium(void)
 {

@@ -1,4 +1,4 @@
-/* BLAKE2b-256 of contents. */
+/* BLAKE2b-256 digests of content. */
 #ifndef KODA_WORKER_FILES_DIGEST_H
 #define KODA_WORKER_FILES_DIGEST_H
 
@@ -9,8 +9,8 @@
 
 void digest_bytes(const void *data, size_t len, uint8_t ret[KODA_DIGEST_BYTES]);
 
-/* Of a regular file from its beginning to its end. fd open for reading; its position stays. 0, or -1 with
- * errno. */
+/* Computes the digest of a whole regular file. fd: open for reading; its position does not
+ * change. Returns 0, or -1 with errno. */
 int digest_file(int fd, uint8_t ret[KODA_DIGEST_BYTES]);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What became of a change whose worker died: by looking for the inode that it had prepared. Decides first
- * and says so, cleans up second, so that a death between the two is only one more Recover.
+ * Finds out what became of a change whose worker died, by looking for the inode that the worker had
+ * prepared. Decides and reports first, cleans up second, so that a death between the two only needs
+ * another Recover.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "worker/ops/op.h"
 #include "worker/pause.h"
 
-/* A name in a directory, held. */
+/* A name in an open directory. */
 struct spot {
 	int dir_fd; /* -1: the directory is gone */
 	char name[NAME_LEN_MAX + 1];
@@ -68,7 +69,8 @@ recovery_done(struct recovery *r)
 	spot_done(&r->to);
 }
 
-/* Removing a directory that has to be empty: did somebody put something in before its name went? */
+/* Removing a directory that has to be empty: did another process put something in before its
+ * name went? */
 static bool
 must_go_back(const struct recovery *r)
 {
@@ -83,8 +85,8 @@ must_go_back(const struct recovery *r)
 static Koda__Happened
 decide_remove(const struct recovery *r)
 {
-	/* There again: put back because it could not be taken apart, or new and by chance with the number of
-	 * the one that is gone. */
+	/* The name exists again: put back because the directory could not be removed, or a new
+	 * file that happens to have the same inode number. */
 	if (r->ask->has_committed && r->ask->committed)
 		return spot_is(&r->place, r->place.name, r->ask->prepared) &&
 			!spot_has(&r->place, r->temp)
@@ -92,7 +94,7 @@ decide_remove(const struct recovery *r)
 		    : KODA__HAPPENED__HAPPENED;
 	if (spot_is(&r->place, r->temp, r->ask->prepared))
 		return must_go_back(r) ? KODA__HAPPENED__DID_NOT_HAPPEN : KODA__HAPPENED__HAPPENED;
-	/* There still, or somebody else has removed it. */
+	/* Still there, or another process has removed it. */
 	return KODA__HAPPENED__DID_NOT_HAPPEN;
 }
 
@@ -115,8 +117,8 @@ decide(const struct recovery *r)
 	}
 	if (spot_is(&r->place, r->place.name, p))
 		return KODA__HAPPENED__HAPPENED;
-	/* Also with another inode: then the worker had begun again, which it does only when the first try
-	 * had failed. */
+	/* Also if the inode differs: then the worker had started again, which it does only after
+	 * a failed attempt. */
 	return spot_has(&r->place, r->temp) ? KODA__HAPPENED__DID_NOT_HAPPEN
 					    : KODA__HAPPENED__CANNOT_TELL;
 }
@@ -140,8 +142,9 @@ op_of(Koda__Kind kind)
 }
 
 /*
- * A request that never came to Prepared: its temporary file is beside the place, as deep as that existed
- * then; by now somebody else may have made what was missing.
+ * Cleans up after a request that did not reach Prepared: its temporary file is in the directory
+ * that was the deepest existing one on the way to the place at that time; another process may have
+ * made more of the path since.
  */
 static void
 clean_unprepared(struct session *ses, const struct recovery *r)
@@ -153,7 +156,7 @@ clean_unprepared(struct session *ses, const struct recovery *r)
 
 	if (ask->kind == KODA__KIND__KIND_REMOVE || ask->kind == KODA__KIND__KIND_RENAME)
 		return;
-	/* What may not be written was not begun. */
+	/* A change that the policy refuses was never started. */
 	if (session_place(ses, ask->path, RESOLVE_PARENT | itself, op_of(ask->kind), at, NULL) < 0)
 		return;
 	len = strlen(at->path);
@@ -186,19 +189,21 @@ clean_up(struct session *ses, const struct recovery *r, Koda__Happened happened)
 		if (ours && happened == KODA__HAPPENED__HAPPENED)
 			tree_remove(r->place.dir_fd, r->temp);
 		else if (spot_has(&r->place, r->temp))
-			/* Also what somebody had put under the name just before it was moved: not ours to remove. */
+			/* Also moves back what another process had put under the name just
+			 * before the rename: it is not ours to remove. */
 			tree_rename_new(r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name);
 	} else if (ask->kind != KODA__KIND__KIND_RENAME && r->place.dir_fd >= 0 &&
 	    happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 		tree_remove(r->place.dir_fd, r->temp);
 	}
-	/* Whether it was to be durable is not known here; that it was done is promised now. */
+	/* Whether it was to be durable is not known here, but reporting that it happened
+	 * promises it now. */
 	if (happened == KODA__HAPPENED__HAPPENED && r->place.dir_fd >= 0 &&
 	    (dir = openat(r->place.dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0)
 		fsync(dir);
 }
 
-/* What is there now, for the person who has to find out what happened. */
+/* Adds the digest of what is there now, for the person who has to find out what happened. */
 static void
 digest_now(struct session *ses, const struct recovery *r, Koda__Verdict *msg)
 {
@@ -224,8 +229,8 @@ digest_now(struct session *ses, const struct recovery *r, Koda__Verdict *msg)
 	msg->digest_now = bytes_of(digest, KODA_DIGEST_BYTES);
 }
 
-/* Prepared was said by a worker that may have been taken over: it is held against the policy like a request,
- * and its temporary name against the one that it must have had. */
+/* Prepared comes from a worker that may have been compromised: judge it by the policy like a
+ * request, and compare its temporary name with the one it must have had. */
 static int
 check_prepared(struct session *ses, const struct recovery *r, bool *ret_allowed,
     struct koda_error *err)

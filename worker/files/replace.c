@@ -15,11 +15,11 @@
 #include "worker/say.h"
 
 #define ACL_NAME "system.posix_acl_access"
-/* The kernel's XATTR_LIST_MAX and XATTR_SIZE_MAX: what is larger is not there. */
+/* The kernel's XATTR_LIST_MAX and XATTR_SIZE_MAX: nothing larger exists. */
 #define XATTR_BYTES_MAX (64u << 10)
-/* What most files' list of attributes fits in. */
+/* Enough for most files' list of attributes. */
 #define XATTR_LIST_FIRST 512
-/* Where content cannot go from file to file: stays in the cache. */
+/* For copying where sendfile is not possible: stays in the cache. */
 #define COPY_PIECE (256u << 10)
 
 void
@@ -69,7 +69,7 @@ copy_rest(int to, int from, off_t at, size_t len)
 	return piece == NULL ? -1 : 0;
 }
 
-/* Pages of the memfd go to the file within the kernel; mapping and writing them costs a fifth more. */
+/* The kernel moves the memfd's pages to the file; mapping and writing them costs a fifth more. */
 static int
 copy_all(int to, int from, size_t len)
 {
@@ -80,7 +80,7 @@ copy_all(int to, int from, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* A file system that takes no pages from elsewhere. */
+		/* The file system does not accept pages from another file. */
 		if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
 			return copy_rest(to, from, at, len);
 		if (n <= 0) {
@@ -91,7 +91,7 @@ copy_all(int to, int from, size_t len)
 	return 0;
 }
 
-/* ---- what a replaced file hands on ---- */
+/* ---- what a new file takes from the one it replaces ---- */
 
 static bool
 has_prefix(const char *s, const char *prefix)
@@ -99,8 +99,8 @@ has_prefix(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* May that attribute stay behind when the kernel will not have it from us? Not what protects the content
- * (an access control list) or belongs to its owner. */
+/* May this attribute be left out if the kernel does not let us set it? Not one that protects the
+ * content (an access control list) or belongs to the file's owner. */
 static bool
 may_lack(const char *name, int error)
 {
@@ -113,7 +113,7 @@ copy_attribute(int to, const char *from, const char *name, char *value)
 {
 	ssize_t n;
 
-	/* What a program was granted, its next version was not. */
+	/* Capabilities were granted to the old program, not to its next version. */
 	if (strcmp(name, "security.capability") == 0)
 		return 0;
 	n = getxattr(from, name, value, XATTR_BYTES_MAX);
@@ -122,8 +122,8 @@ copy_attribute(int to, const char *from, const char *name, char *value)
 	return errno == ENODATA || may_lack(name, errno) ? 0 : -1;
 }
 
-/* The attributes that a file has. *ret points to first when they fit in it, else to memory of the
- * caller's in *ret_big. */
+/* Lists a file's attributes: in first if they fit, else in *ret_big, which is the caller's.
+ * Returns the length of the list, or -1 with errno. */
 static ssize_t
 list_attributes(const char *path, char *first, char **ret_big)
 {
@@ -137,7 +137,7 @@ list_attributes(const char *path, char *first, char **ret_big)
 	return *ret_big == NULL ? -1 : listxattr(path, *ret_big, XATTR_BYTES_MAX);
 }
 
-/* Has the directory handed an access control list to what was made in it? */
+/* Did the file inherit an access control list from its directory? */
 static bool
 got_acl(int fd)
 {
@@ -159,8 +159,11 @@ copy_attributes(int to, bool to_has_acl, int target_fd)
 	bool acl = false;
 	ssize_t n;
 
-	/* By this name an O_PATH descriptor can be asked, and without leave to read the file. It is relative to
-	 * /proc/self/fd, where this process is: three steps less each time. */
+	/*
+	 * An O_PATH descriptor can be asked through this name, and without permission to read
+	 * the file. The name is relative to /proc/self/fd, the working directory of this
+	 * process, which saves three lookups each time.
+	 */
 	snprintf(from, sizeof(from), "%d", target_fd);
 	n = list_attributes(from, first, &big);
 	if (n < 0)
@@ -173,13 +176,13 @@ copy_attributes(int to, bool to_has_acl, int target_fd)
 		if (copy_attribute(to, from, names + i, value) < 0)
 			return -1;
 	}
-	/* A default list of the directory would let people in whom the old file did not know. */
+	/* The directory's default list would grant access that the old file did not. */
 	if (acl || !to_has_acl || fremovexattr(to, ACL_NAME) == 0)
 		return 0;
 	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
 }
 
-/* Owner, attributes, mode; in this order, because each may undo the ones behind it. */
+/* Sets owner, attributes, mode; in this order, because each may undo the later ones. */
 static int
 dress_as(int fd, const struct stat *now, bool has_acl, int target_fd, const struct stat *old)
 {
@@ -187,18 +190,19 @@ dress_as(int fd, const struct stat *now, bool has_acl, int target_fd, const stru
 
 	if ((now->st_uid != old->st_uid || now->st_gid != old->st_gid) &&
 	    fchown(fd, old->st_uid, old->st_gid) < 0) {
-		/* EINVAL: an owner that our user namespace has no number for. */
+		/* EINVAL: our user namespace has no mapping for the owner. */
 		if (errno != EPERM && errno != EINVAL)
 			return -1;
 		mode &= ~(mode_t)(S_ISUID | S_ISGID);
-		/* Who cannot give the file away may still be in its group; if not, our own group gets no
-		 * more than everybody does. */
+		/* A process that cannot give the file away may still be in its group; if it is
+		 * not, its own group gets no more than others do. */
 		if (now->st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) < 0)
 			mode &= mode << 3 | ~(mode_t)S_IRWXG;
 	}
 	if (copy_attributes(fd, has_acl, target_fd) < 0)
 		return -1;
-	/* A list that came or went may have changed the mode; otherwise it was made with the right one. */
+	/* Adding or removing a list may have changed the mode; otherwise the file was made with
+	 * the right one. */
 	return !has_acl && (now->st_mode & 07777) == mode ? 0 : fchmod(fd, mode);
 }
 
@@ -208,11 +212,11 @@ make_file(int dir_fd, const char *name, mode_t mode)
 	return openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
-/* What a new file was given by its directory and by us, before anything is in it. */
+/* State of a new file before it has content. */
 struct made {
 	struct stat st;
 	bool has_acl;
-	bool own_mode; /* the kernel has chosen it */
+	bool own_mode; /* the kernel has chosen the mode */
 };
 
 static int
@@ -235,8 +239,9 @@ fill_file(int fd, const struct place *at, const struct content *content, const s
 }
 
 /*
- * Empty, and for nobody but us to read until it is dressed; unless it is already as private as the file that
- * it will replace: then it needs no dressing, which costs as much as writing a small file.
+ * Makes the empty temporary file, which only we can read until it has its attributes. If it is
+ * already as private as the file that it will replace it gets that file's mode at once: then
+ * nothing more has to be set, which would cost as much as writing a small file.
  */
 static int
 make_temp(const struct place *at, int dir_fd, const char *name, bool *ret_there, struct made *ret)
@@ -258,7 +263,8 @@ make_temp(const struct place *at, int dir_fd, const char *name, bool *ret_there,
 			return -1;
 		ret->st.st_mode = S_IFREG | 0600;
 	}
-	/* The kernel alone knows what such a list makes of a new file's mode, when it is given all of it. */
+	/* Only the kernel knows what such a list makes of a new file's mode, and only if it is
+	 * passed the full mode. */
 	if (ret->has_acl && at->target_fd < 0) {
 		close_at(&fd);
 		fd = unlinkat(dir_fd, name, 0) < 0 ? -1 : make_file(dir_fd, name, 0666);
@@ -294,7 +300,7 @@ new_file(struct stage *s, int dir_fd, const char *name, const struct content *co
 	return 0;
 }
 
-/* A new directory, opened. */
+/* Makes a directory and opens it. Returns the descriptor, the caller's, or -1 with *err set. */
 static int
 new_directory(struct stage *s, int dir_fd, const char *name, const struct stage_how *how,
     struct koda_error *err)
@@ -306,7 +312,7 @@ new_directory(struct stage *s, int dir_fd, const char *name, const struct stage_
 		return say(err, KODA_IO, errno, "make a directory for", s->at->path);
 	if (dir_fd == s->at->parent_fd)
 		s->made = true;
-	/* To be synced it has to be open for reading, which a strange umask may forbid even here. */
+	/* Syncing needs it open for reading, which an unusual umask may forbid even here. */
 	fd = openat(dir_fd, name,
 	    (how->durable ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -318,7 +324,7 @@ new_directory(struct stage *s, int dir_fd, const char *name, const struct stage_
 	return take_fd(&fd);
 }
 
-/* What is missing below the first missing name, inside it. Recursion as deep as a path has names: from
+/* Makes what is missing below the first missing name. Recurses as deep as the path has names,
  * inside out, so that each directory is complete when it is synced. */
 static int
 make_below(struct stage *s, int dir_fd, const char *missing, const struct content *content,

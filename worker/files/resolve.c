@@ -34,8 +34,8 @@ place_done(struct place *pl)
 	place_init(pl);
 }
 
-/* What of a canonical path is below the root's descriptor: NULL when it is elsewhere, "." for the
- * root itself. */
+/* Returns the part of a canonical path below the root: "." for the root itself, NULL if the path
+ * is elsewhere. */
 static const char *
 below_root(const struct resolver *r, const char *path)
 {
@@ -50,7 +50,7 @@ below_root(const struct resolver *r, const char *path)
 	return path[n] == '/' ? path + n + 1 : NULL;
 }
 
-/* Open a canonical path in one call in which the kernel follows no link. */
+/* Opens a canonical path in one call in which the kernel follows no link. */
 static int
 open_canonical(const struct resolver *r, const char *path, int flags)
 {
@@ -60,7 +60,7 @@ open_canonical(const struct resolver *r, const char *path, int flags)
 			   : open_beneath(r->root_fd, rel, flags | O_PATH);
 }
 
-/* The same without openat2. buf holds the path and is taken apart. */
+/* Like open_canonical() for a directory, without openat2. buf holds the path and is modified. */
 static int
 open_canonical_walk(const struct resolver *r, char *buf)
 {
@@ -134,8 +134,8 @@ resolve_reopen(const struct resolver *r, int fd, int flags)
 }
 
 /*
- * The asked text as canonical text, taken for link-free. Returns 0; 1 when that cannot be told from
- * the text ('..') or it grows over-long, which the walk finds out.
+ * Makes the requested text canonical, assuming that it has no links. Returns 0; 1 if the text alone
+ * does not say ('..') or becomes over-long: then the walk finds out.
  */
 static int
 plain_text(const struct resolver *r, const char *path, size_t len, struct place *pl)
@@ -179,8 +179,8 @@ plain_text(const struct resolver *r, const char *path, size_t len, struct place 
 	return 0;
 }
 
-/* One openat2, and one openat more when the parent is wanted too. 0: done. 1: not so simple; the walk
- * has to find out what it is, and says it. */
+/* Resolves with one openat2, and one more openat if the parent is wanted. Returns 0, or 1 if it
+ * is not that simple: the walk then finds the reason and reports it. */
 static int
 resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned flags,
     struct place *pl)
@@ -204,7 +204,7 @@ resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned f
 	if (slash[1] == '\0' || (rel != NULL && strcmp(rel, ".") == 0))
 		return 1;
 	*slash = '\0';
-	/* "" is "/", and is not below anything but itself. */
+	/* "" means "/", which is not below the root unless it is the root. */
 	pl->parent_fd = open_canonical(r, slash == pl->path ? "/" : pl->path, O_DIRECTORY);
 	*slash = '/';
 	if (pl->parent_fd < 0)
@@ -226,10 +226,10 @@ struct walk {
 	unsigned flags;
 	int cur;      /* the directory that pl->path[0..len) names */
 	size_t len;   /* 0: "/" */
-	char *rest;   /* what is still to do; allocated */
-	char *p;      /* so far in it */
-	size_t asked; /* how many of its last bytes are of the path that was asked for */
-	bool missing; /* cur is as deep as it exists */
+	char *rest;   /* the rest of the path, allocated */
+	char *p;      /* current position in rest */
+	size_t asked; /* how many of its last bytes come from the requested path */
+	bool missing; /* nothing below cur exists */
 };
 
 static void
@@ -239,8 +239,8 @@ walk_done(struct walk *w)
 	free(w->rest);
 }
 
-/* Let the place name what failed and all that was to come behind it, so that the caller can judge it
- * before he tells anybody why it failed. */
+/* Completes pl->path with the component that failed and everything after it, so that the caller
+ * can judge that path before reporting why it failed. */
 static void
 walk_name_failed(struct walk *w)
 {
@@ -300,7 +300,8 @@ walk_up(struct walk *w, bool relative, struct koda_error *err)
 	return 0;
 }
 
-/* fd is a link whose canonical path stands in pl->path; w->len is still that of its directory. */
+/* Follows the link fd, whose canonical path is in pl->path; w->len is still that of its
+ * directory. */
 static int
 walk_link(struct walk *w, int fd, struct koda_error *err)
 {
@@ -318,7 +319,8 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 	}
 	if (fstatfs(fd, &fs) < 0)
 		return say(err, KODA_IO, errno, "look at the link", pl->path);
-	/* What such a link leads to is not what it says: it jumps to a descriptor, a root, a process. */
+	/* Such a link does not lead to what its text says: it jumps to a descriptor, a root, a
+	 * process. */
 	if ((unsigned long)fs.f_type == PROC_SUPER_MAGIC) {
 		say(err, KODA_POLICY_DENIED, 0, "links of proc lead past every path:", pl->path);
 		return err_about(err, pl->path, "magic_link");
@@ -340,7 +342,7 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 	}
 	pl->n_hops++;
 	memcpy(rest, target, (size_t)n);
-	memcpy(rest + n, w->p, left + 1); /* begins with a slash, or is empty */
+	memcpy(rest + n, w->p, left + 1); /* starts with a slash, or is empty */
 	free(w->rest);
 	w->rest = w->p = rest;
 	if (w->asked > left)
@@ -351,7 +353,8 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 	return 0;
 }
 
-/* One name below cur: enter it, follow it, or end there. *ret_end: the place is found. */
+/* Handles one name below cur: enters it, follows it, or ends there. *ret_end: the place is
+ * found. */
 static int
 walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
     struct koda_error *err)
@@ -379,7 +382,7 @@ walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
 	if (fd < 0 && errno == ENOENT) {
 		w->missing = true;
 		pl->name = pl->path + w->len + 1;
-		/* Points to the NUL that is overwritten when more is to come. */
+		/* Points to a NUL for now, and to a name if another missing one follows. */
 		pl->missing = pl->path + PATH_LEN_MAX;
 		pl->path[PATH_LEN_MAX] = '\0';
 		w->len = n;
@@ -407,7 +410,7 @@ walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
 	return 0;
 }
 
-/* The path ended where it stands ("", "." or ".."): the place is the directory itself. */
+/* The path ended at the current directory ("", "." or ".."): that is the place. */
 static int
 walk_end_here(struct walk *w, struct koda_error *err)
 {
@@ -455,7 +458,8 @@ walk_steps(struct walk *w, bool relative, struct koda_error *err)
 			pl->wants_dir = true;
 		} else if (k == 2 && name[0] == '.' && name[1] == '.') {
 			pl->wants_dir = true;
-			/* Links may lead up as they do for the kernel; where to is judged. */
+			/* Links may lead up, as they do for the kernel; where they lead is
+			 * judged. */
 			if (walk_up(w, relative && k + strlen(w->p) <= w->asked, err) < 0)
 				return -1;
 		} else if (walk_name(w, name, k, last, &end, err) < 0) {
@@ -491,7 +495,8 @@ resolve_walk(const struct resolver *r, const char *path, size_t len, unsigned fl
 	if (relative) {
 		strcpy(pl->path, r->root);
 		w.len = strlen(r->root) == 1 ? 0 : strlen(r->root);
-		/* The descriptor, not the text: the root is what was sealed, wherever it is by now. */
+		/* Use the descriptor, not the text: the root is the directory that was sealed,
+		 * wherever it is now. */
 		w.cur = openat(r->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	} else {
 		w.cur = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

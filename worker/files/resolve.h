@@ -1,14 +1,14 @@
 /*
- * A path that somebody asked for -> the place it means, on descriptors. Links are followed by hand
- * and counted; every hop is told to the caller, who judges it. Nothing is opened but with O_PATH, so
- * resolving has no side effect on a FIFO, a device or a tape.
+ * Resolves a requested path to the place it means, on descriptors. Links are followed one by one
+ * and counted; every hop is reported to the caller, who judges it. Everything is opened with
+ * O_PATH, so resolving has no side effect on a FIFO, a device or a tape.
  *
- * The common case, no link on the way, is one openat2 that the kernel refuses to leave the root or to
- * follow a link in; everything else walks component by component with O_PATH|O_NOFOLLOW. '..' goes
- * back to the directory that the canonical text so far names, never to what a descriptor's parent has
- * become meanwhile.
+ * The common case, no link on the way, is one openat2 call in which the kernel refuses to leave the
+ * root or to follow a link. All other paths are walked component by component with
+ * O_PATH|O_NOFOLLOW. '..' goes back to the directory that the canonical text so far names, never to
+ * a descriptor's current parent.
  *
- * Decides nothing about permission. Knows the policy's depth only as a number.
+ * Decides nothing about permission. Knows of the policy only the maximal number of links.
  */
 #ifndef KODA_WORKER_FILES_RESOLVE_H
 #define KODA_WORKER_FILES_RESOLVE_H
@@ -22,33 +22,38 @@
 
 struct resolver {
 	int root_fd;      /* O_PATH */
-	const char *root; /* canonical text of it */
-	unsigned depth;   /* links in one resolution; more are refused as not provable */
-	int proc_fd;      /* /proc/self/fd, for reopening what an O_PATH descriptor names */
-	bool no_openat2;  /* the kernel has none (or hides it): walk always */
+	const char *root; /* its canonical path */
+	/* Maximal number of links in one resolution; more are refused as not provable. */
+	unsigned depth;
+	int proc_fd; /* /proc/self/fd, for reopening O_PATH descriptors */
+	/* The kernel does not have it, or a filter hides it, or it must not be called: always
+	 * walk. */
+	bool no_openat2;
 };
 
-/* The last component itself is not followed when it is a link (remove, rename, mkdir, stat). */
+/* Do not follow the last component if it is a link (remove, rename, mkdir, stat). */
 #define RESOLVE_LINK_ITSELF (1 << 0)
-/* parent_fd and name are wanted too (changes); otherwise only target_fd is promised. */
+/* Also set parent_fd and name (for changes); otherwise only target_fd is promised. */
 #define RESOLVE_PARENT (1 << 1)
 
 #define RESOLVE_HOPS_MAX 40
 
 struct place {
-	char path[PATH_LEN_MAX + 1]; /* canonical; names missing directories too */
-	int parent_fd; /* O_PATH: the directory that holds `name`, as deep as it exists; -1 if not asked for */
+	char path[PATH_LEN_MAX + 1]; /* canonical; includes missing directories */
+	/* O_PATH: the deepest existing directory on the way to `name`; -1 if not requested. */
+	int parent_fd;
 	const char *name; /* points into path: the first component below parent_fd */
-	const char *
-	    missing; /* points into path: what is missing below name, "" if only name is or nothing */
-	int target_fd;               /* O_PATH of what path names; -1 when it does not exist */
+	/* Points into path: the missing part below `name`; "" if only `name` is missing, or
+	 * nothing. */
+	const char *missing;
+	int target_fd;               /* O_PATH of what path names; -1 if it does not exist */
 	struct stat st;              /* of target_fd */
-	bool wants_dir;              /* the asked path ended in a slash */
-	char *hop[RESOLVE_HOPS_MAX]; /* canonical path of each link followed, oldest first */
+	bool wants_dir;              /* the requested path ended in a slash */
+	char *hop[RESOLVE_HOPS_MAX]; /* canonical path of each link that was followed, in order */
 	size_t n_hops;
 };
 
-/* The length of `name` alone, without what is missing below it. */
+/* Returns the length of `name`, without the missing part below it. */
 static inline size_t
 place_name_len(const struct place *pl)
 {
@@ -59,32 +64,33 @@ void place_init(struct place *pl);
 void place_done(struct place *pl);
 
 /*
- * 0 with *ret filled (caller's to place_done), also when the last component or a whole tail of
- * directories does not exist: then target_fd is -1. -1 with *err set: KODA_INVALID
- * ('..' above the root or behind a missing directory, an empty or over-long path), KODA_IO (not a
- * directory, no permission), KODA_POLICY_DENIED (too many links or a cycle, rule "link_depth"; a magic
- * link of proc, rule "magic_link"). Then ret names what it failed at (path, "" when there is nothing to
- * name) and the hops so far, no descriptors: whoever may not read that must not learn why it failed.
- * place_done in any case.
+ * Resolves a path. Returns 0 with *ret filled, also if the last component, or the last directories
+ * too, do not exist: then target_fd is -1. Otherwise -1 with *err set: KODA_INVALID ('..' above the
+ * root or after a missing directory, an empty or over-long path), KODA_IO (not a directory, no
+ * permission), KODA_POLICY_DENIED (too many links or a cycle, rule "link_depth"; a magic link of
+ * proc, rule "magic_link"). After an error ret holds the path that failed ("" if there is none) and
+ * the hops so far, but no descriptors: the caller judges that path first, because a caller that may
+ * not read it must not learn why it failed. The caller calls place_done() in every case.
  *
  * A relative path starts at the root and may not climb above it; an absolute one starts at "/".
  */
 int resolve(const struct resolver *r, const uint8_t *path, size_t len, unsigned flags,
     struct place *ret, struct koda_error *err);
 
-/* A canonical path, link-free by what it claims: its directory as O_PATH. For asking about what is
- * around a place. -1 with errno. */
+/* Opens a directory by a canonical path, which has to be free of links, as O_PATH. For looking
+ * around a place. Returns -1 with errno. */
 int resolve_canonical_dir(const struct resolver *r, const char *path, size_t len);
 
 /*
- * Does the kernel agree that this descriptor is at that path now? Holds what was judged (the text)
- * against what is acted on (the descriptor): a directory that somebody moved meanwhile is found here.
- * KODA_CONFLICT if not.
+ * Asks the kernel whether this descriptor is at that path now: the path is what was judged, the
+ * descriptor is what is acted on. Detects a directory that another process has moved. Returns 0, or
+ * -1 with KODA_CONFLICT.
  */
 int resolve_verify(const struct resolver *r, int fd, const char *path, size_t len,
     struct koda_error *err);
 
-/* Open for reading what an O_PATH descriptor names, itself, by /proc/self/fd. -1 with errno. */
+/* Reopens the file that an O_PATH descriptor refers to, through /proc/self/fd, with these flags.
+ * Returns -1 with errno. */
 int resolve_reopen(const struct resolver *r, int fd, int flags);
 
 #endif

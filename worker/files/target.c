@@ -13,16 +13,17 @@
 
 /* git's own limit. */
 #define INCLUDE_DEPTH_MAX 10
-/* A gitfile or a commondir: one path. */
+/* A gitfile or a commondir contains one path. */
 #define POINTER_MAX (2 * PATH_LEN_MAX)
 
 struct finding {
 	struct scan *sc;
-	const char *worktree; /* where git is when it runs what is named */
+	const char *worktree; /* git's working directory when it runs what is named */
 	unsigned depth;
 };
 
-/* Absolute text for what a configuration says, relative to dir. false: it names nothing that could be looked up. */
+/* Makes the absolute path of what a configuration names, relative to dir. Returns false if it
+ * names nothing that could be looked up. */
 static bool
 place_text(const struct finding *f, const char *dir, const char *to, char *ret, size_t size)
 {
@@ -67,10 +68,11 @@ add_program(const struct finding *f, const char *line)
 		cleanup(place_done) struct place at;
 
 		place_init(&at);
-		/* What has neither is looked up in PATH, or is no file at all. */
+		/* A word with neither is looked up in PATH, or is not a file at all. */
 		if (strpbrk(word, "/.") == NULL || !find_place(f, f->worktree, word, &at))
 			continue;
-		/* Missing, it is guarded if it looks like a path: other words are many things. */
+		/* A missing file is guarded if the word looks like a path: other words can be
+		 * anything. */
 		if (at.target_fd >= 0 ? S_ISREG(at.st.st_mode) : strchr(word, '/') != NULL)
 			add_place(f, &at);
 	}
@@ -102,7 +104,7 @@ add_include(struct finding *f, const char *dir, const char *to)
 	f->depth--;
 }
 
-/* A configuration that was there, wherever: canonical dir. */
+/* Finds the targets in an existing configuration, anywhere. dir: canonical path. */
 static void
 find_in_file(struct finding *f, const char *dir, int dir_fd, const char *name)
 {
@@ -136,7 +138,8 @@ find_in_file(struct finding *f, const char *dir, int dir_fd, const char *name)
 	gitconfig_done(&c);
 }
 
-/* A file by its path, through links: the user's own configuration may be one. */
+/* Like find_in_file(), for a path that may lead through links, as the user's own configuration
+ * may. */
 static void
 find_in(struct finding *f, const char *path)
 {
@@ -156,7 +159,7 @@ find_in(struct finding *f, const char *path)
 		find_in_file(f, dir, fd, at.path + n + 1);
 }
 
-/* What holds for every repository: a relative core.hooksPath means a directory in each. */
+/* These apply to every repository: a relative core.hooksPath means a directory in each. */
 static void
 find_in_users(struct finding *f)
 {
@@ -167,7 +170,7 @@ find_in_users(struct finding *f)
 		find_in(f, files[i]);
 }
 
-/* The one line of a file that leads to a directory. */
+/* Follows the one line of a file that names a directory. */
 static bool
 follow(const struct finding *f, const char *dir, int dir_fd, const char *name, bool gitfile,
     struct place *ret)
@@ -219,7 +222,8 @@ target_find(struct scan *sc, const char *path, bool gitfile)
 
 	if (access_name_of(name) == ACCESS_NAME_KODA)
 		return;
-	/* The git directory; a gitfile's own directory is a worktree. */
+	/* dir is the git directory, for a gitfile the directory that contains it, which is a
+	 * worktree. */
 	snprintf(dir, sizeof(dir), "%s", path);
 	if (gitfile || config)
 		dir[n] = '\0';

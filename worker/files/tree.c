@@ -24,7 +24,7 @@ open_dir(int dir_fd, const char *name)
 	return d;
 }
 
-/* The next entry but "." and "..". NULL at the end (errno 0) or on an error. */
+/* Returns the next entry except "." and "..". NULL at the end (errno 0) or on an error. */
 static struct dirent *
 next_entry(DIR *d)
 {
@@ -64,7 +64,7 @@ struct check {
 	const struct access_subject *who;
 	enum access_op op;
 	uint64_t entries;
-	char path[PATH_LEN_MAX + NAME_LEN_MAX + 2]; /* of the directory that is looked at */
+	char path[PATH_LEN_MAX + NAME_LEN_MAX + 2]; /* of the directory being checked */
 	struct koda_error *err;
 };
 
@@ -85,7 +85,7 @@ not_provable(struct check *c, const char *what)
 
 static int check_directory(struct check *c, int dir_fd, const char *name, unsigned depth);
 
-/* One entry of the directory c->path, which ends at len. */
+/* Checks one entry of the directory c->path, which ends at len. */
 static int
 check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_name, size_t len,
     unsigned depth)
@@ -128,7 +128,8 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	d = open_dir(dir_fd, name);
 	if (d == NULL || statx(dirfd(d), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
 		return say(c->err, KODA_IO, errno, "look through", c->path);
-	/* Below the top only: what is mounted there belongs to somebody else, and would not move along. */
+	/* Not for the top itself: a file system mounted below belongs to someone else, and would
+	 * not move along. */
 	if (depth > 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
 		return say(c->err, KODA_IO, EXDEV, "another file system is mounted at", c->path);
 	snprintf(dir_name, sizeof(dir_name), "%s", strrchr(c->path, '/') + 1);
@@ -144,7 +145,7 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	}
 	if (errno != 0)
 		return say(c->err, KODA_IO, errno, "look through", c->path);
-	/* Half removed is worse than refused. */
+	/* A half-removed tree is worse than a refusal. */
 	if (any && c->op == ACCESS_OP_REMOVE &&
 	    faccessat(dirfd(d), ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return say(c->err, KODA_IO, errno, "empty", c->path);
@@ -180,7 +181,8 @@ remove_directory(int dir_fd, const char *name, unsigned depth)
 		errno = ELOOP;
 		return -1;
 	}
-	/* Reading a directory that is emptied meanwhile may skip some: look again, as long as it helps. */
+	/* Reading a directory while it is emptied may skip entries: read it again as long as
+	 * that removes something. */
 	for (bool progress = true; progress;) {
 		cleanup(closedir_at) DIR *d = open_dir(dir_fd, name);
 		struct dirent *e;
@@ -213,7 +215,7 @@ tree_remove(int dir_fd, const char *name)
 {
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	/* EISDIR; some file systems say EPERM. */
+	/* Linux returns EISDIR; some file systems return EPERM. */
 	if (errno != EISDIR && errno != EPERM)
 		return -1;
 	return remove_directory(dir_fd, name, 0);

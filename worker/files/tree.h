@@ -1,4 +1,5 @@
-/* What lies below a directory: on descriptors, never through a link, never onto another file system. */
+/* Operations on everything below a directory: on descriptors, never through a link, never onto
+ * another file system. */
 #ifndef KODA_WORKER_FILES_TREE_H
 #define KODA_WORKER_FILES_TREE_H
 
@@ -7,30 +8,30 @@
 
 #include "shared/rules/access.h"
 
-/* More names than this are refused: what cannot be looked through in time cannot be promised. */
+/* More names than this are refused: the check would take too long to promise anything. */
 #define TREE_ENTRIES_MAX 200000
-/* Each level holds a descriptor while those below it are looked at. */
+/* Each level holds a descriptor while the levels below it are checked. */
 #define TREE_DEPTH_MAX 100
 
 /*
- * May the directory behind dir_fd (O_PATH), whose canonical path is `path`, be moved or removed with all
- * that is in it? *ret_entries: how many names are below it. removing: also, could each directory be
- * emptied? 0, or -1 with *err set.
+ * Checks whether the directory at dir_fd (O_PATH), whose canonical path is `path`, may be moved or
+ * removed with everything in it. For ACCESS_OP_REMOVE also checks that each directory could be
+ * emptied. *ret_entries: the number of names below it. Returns 0, or -1 with *err set.
  */
 int tree_check(const struct access_subject *who, enum access_op op, int dir_fd, const char *path,
     uint64_t *ret_entries, struct koda_error *err);
 
-/* 1 or 0, or -1 with errno. */
+/* Returns 1 if the directory is empty, 0 if not, -1 with errno. */
 int tree_is_empty(int dir_fd);
 
-/* Remove whatever has that name, with all below it. Goes on behind what cannot be removed; -1 with errno
- * (of the first) when something is left. Nothing there: 0. */
+/* Removes whatever has that name, with everything below it. Continues after what cannot be
+ * removed. Returns 0, also if nothing is there; -1 with the first errno if something is left. */
 int tree_remove(int dir_fd, const char *name);
 
 /*
- * Rename without replacing anything: -1 with EEXIST when there is something. On a file system that cannot
- * promise that (FUSE, older NFS) it looks first: what somebody else makes in between is then replaced,
- * if it is a file.
+ * Renames without replacing anything. Returns -1 with EEXIST if the new name exists. On a file
+ * system that cannot promise that (FUSE, older NFS) it looks first: a file that another process
+ * makes in between is then replaced.
  */
 int tree_rename_new(int from_dir, const char *from, int to_dir, const char *to);
 

@@ -1,4 +1,4 @@
-/* One request kind each: judge, act, answer. Called by the dispatch table only. */
+/* One function per kind of request: judge, act, reply. Called only through the dispatch table. */
 #ifndef KODA_WORKER_OPS_OP_H
 #define KODA_WORKER_OPS_OP_H
 

@@ -38,7 +38,7 @@ op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	}
 	if (ask->has_again && ask->again)
 		scan_try_again(sc);
-	/* What was found is told to its end before anything else is looked for. */
+	/* Report everything found so far before looking for more. */
 	if (!scan_has_more(sc) && compare(sc, ask, err) < 0)
 		return -1;
 	koda__compared__init(msg);

@@ -27,7 +27,7 @@ find(const struct text *t, size_t from, ProtobufCBinaryData what)
 	return memmem(t->data + from, t->len - from, what.data, what.len);
 }
 
-/* How often it stands there, none overlapping another. */
+/* Returns the number of non-overlapping occurrences. */
 static size_t
 count(const struct text *t, ProtobufCBinaryData what)
 {
@@ -60,7 +60,7 @@ line_of(const struct text *t, const uint8_t *p)
 	return line;
 }
 
-/* Of the text, not of the file as a whole: the rule tells a program which of both. */
+/* A conflict of the text, not of the whole file: the rule lets a program tell the two apart. */
 static int
 conflict(struct koda_error *err, const struct place *at, size_t i, const char *rule,
     const char *why)
@@ -69,7 +69,7 @@ conflict(struct koda_error *err, const struct place *at, size_t i, const char *r
 	return err_about(err, at->path, rule);
 }
 
-/* Apply one replacement: *t becomes another text. ret_line may be NULL: counting lines takes a while. */
+/* Applies one replacement to *t. ret_line may be NULL: counting lines takes a while. */
 static int
 apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i,
     uint64_t *ret_line, uint64_t *total, struct koda_error *err)
@@ -86,7 +86,8 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 	if (all) {
 		n = count(t, rep->old);
 	} else if (find(t, (size_t)(first - t->data) + 1, rep->old) != NULL) {
-		/* From the next byte on: of two that overlap, neither is the one that was meant. */
+		/* Searched from the next byte on: of two overlapping occurrences neither is
+		 * clearly the intended one. */
 		n = count(t, rep->old);
 		snprintf(why, sizeof(why), "the old text occurs %zu times, and not just once",
 		    n > 1 ? n : 2);
@@ -120,7 +121,7 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 	return 0;
 }
 
-/* The whole file, which may become shorter or longer while it is read: what came is what it was. */
+/* Reads the whole file, at most the size that it had: it may grow or shrink meanwhile. */
 static int
 read_text(int fd, const struct place *at, struct text *ret, struct koda_error *err)
 {
@@ -206,7 +207,7 @@ edit_text(struct session *ses, const Koda__Edit *ask, struct text *t, struct out
 	return 0;
 }
 
-/* Once through. 1: somebody was faster; again from resolving. */
+/* One attempt. Returns 1 if another process was faster: start again from resolving. */
 static int
 try_edit(struct session *ses, const Koda__Edit *ask, Koda__Reply *rep, struct koda_error *err)
 {

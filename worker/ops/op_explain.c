@@ -24,7 +24,7 @@ op_explain(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	if (resolve(&ses->res, ask->path.data, ask->path.len,
 		op == ACCESS_OP_WRITE ? RESOLVE_PARENT : 0, at, err) < 0) {
 		place_done(at);
-		/* The same refusal that the operation itself would get. */
+		/* Report the same refusal that the operation itself would get. */
 		return session_place(ses, ask->path, 0, op, at, err) < 0
 		    ? -1
 		    : err_set(err, KODA_CONFLICT, 0, "changed meanwhile");

@@ -5,7 +5,7 @@
 #include "worker/ops/op.h"
 #include "worker/scan/scan.h"
 
-/* Places in one answer. It bounds what a frame unpacks into. */
+/* Places in one reply. Bounds what a frame unpacks into. */
 #define ITEMS_MAX 1000
 
 int

@@ -10,13 +10,13 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* All names of one directory at once; ten million short ones. */
+/* All names of one directory: ten million short ones. */
 #define NAMES_BYTES_MAX (256u << 20)
-/* What an entry takes beside its name, packed: tags, type and the longest size. */
+/* Packed size of an entry without its name: tags, type and the longest size. */
 #define ENTRY_BYTES 24
 
 struct names {
-	char *bytes; /* each ended by a NUL, after its type */
+	char *bytes; /* for each entry: the type, the name, a NUL */
 	size_t len, size;
 	size_t n;
 	uint64_t hidden;
@@ -49,7 +49,7 @@ names_add(struct names *names, unsigned char type, const char *name)
 	return 0;
 }
 
-/* strcmp compares as unsigned bytes. The type stands before the name. */
+/* strcmp compares unsigned bytes. The type precedes the name. */
 static int
 compare(const void *a, const void *b)
 {
@@ -95,7 +95,8 @@ read_names(struct session *ses, const Koda__List *ask, DIR *d, struct names *nam
 	return errno == 0 ? 0 : say(err, KODA_IO, errno, "list", at->path);
 }
 
-/* What the directory said of it, and the size, if it is wanted, that only the file knows. Gone meanwhile: false. */
+/* Fills an entry from the directory's own data; looks at the file only for a size that is wanted
+ * or a type that is unknown. Returns false if the file is gone. */
 static bool
 look_at(DIR *d, const char *entry, bool sizes, Koda__Entry *ret)
 {
@@ -149,7 +150,7 @@ fill_page(struct session *ses, DIR *d, struct names *names, const Koda__List *as
 	return 0;
 }
 
-/* The names have to outlive this function: they are packed from where they are. */
+/* Copies the names into the request's memory: they are packed after `names` is freed. */
 static int
 keep_names(struct session *ses, Koda__ListReply *msg, struct koda_error *err)
 {

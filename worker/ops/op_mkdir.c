@@ -4,7 +4,7 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* Once through. 1: somebody was faster; again from resolving. */
+/* One attempt. Returns 1 if another process was faster: start again from resolving. */
 static int
 try_mkdir(struct session *ses, const Koda__Mkdir *ask, Koda__Reply *rep, struct koda_error *err)
 {

@@ -10,8 +10,8 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* Could a read of this descriptor in the host's hands wait for somebody, or say something else to it than
- * to us? */
+/* Could a read of this descriptor by the host block, or return something else to the host than
+ * to this worker? */
 static bool
 must_not_pass(int fd)
 {
@@ -29,7 +29,8 @@ is_on_proc(int fd)
 	return fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* At most `want` bytes from offset; fewer when the file has become shorter. */
+/* Reads `want` bytes from offset; fewer if the file has become shorter. Returns how many, or -1
+ * with errno. */
 static ssize_t
 read_piece(int fd, uint8_t *buf, size_t want, uint64_t offset)
 {
@@ -53,7 +54,7 @@ static int
 read_inline(struct session *ses, int fd, uint64_t offset, size_t want, Koda__ReadReply *msg,
     struct koda_error *err)
 {
-	/* Not zeroed: all that is sent is read into it. */
+	/* Not zeroed: only what is read into it is sent. */
 	uint8_t *buf = ses->arena.allocator.alloc(&ses->arena, want > 0 ? want : 1);
 	ssize_t got;
 
@@ -62,7 +63,7 @@ read_inline(struct session *ses, int fd, uint64_t offset, size_t want, Koda__Rea
 	got = read_piece(fd, buf, want, offset);
 	if (got < 0)
 		return say(err, KODA_IO, errno, "read", ses->at.path);
-	/* What was announced and what is sent have to agree, also for files that know no size. */
+	/* The announced size and the content have to agree, also for files that report no size. */
 	if ((size_t)got < want && offset + (uint64_t)got < msg->size)
 		msg->size = offset + (uint64_t)got;
 	if (got > 0 && offset + (uint64_t)got > msg->size)
@@ -79,7 +80,7 @@ read_digest(struct session *ses, int fd, Koda__ReadReply *msg, struct koda_error
 
 	if (digest == NULL)
 		return -1;
-	/* Of what is sent, when that is all: content and digest then are of one moment. */
+	/* If the whole file is sent, hash the content sent: both then are of the same moment. */
 	if (msg->has_content && msg->content.len == msg->size)
 		digest_bytes(msg->content.data, msg->content.len, digest);
 	else if (digest_file(fd, digest) < 0)
@@ -100,7 +101,8 @@ check_readable(struct session *ses, struct koda_error *err)
 		return say(err, KODA_IO, EISDIR, "read", at->path);
 	if (refuse_special(at, "read", err) < 0)
 		return -1;
-	/* The judge knows proc by its usual name; in a chroot's tree it is mounted under another. */
+	/* The judge knows proc by its usual path; in a chroot's tree it is mounted at another
+	 * one. */
 	if (at->st.st_size == 0 && is_on_proc(at->target_fd)) {
 		const struct access_verdict no = { false, ACCESS_RULE_PROCESS_WINDOW, NULL };
 
@@ -131,7 +133,7 @@ op_read(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	msg->path = bytes_of(at->path, strlen(at->path));
 	msg->size = (uint64_t)at->st.st_size;
 	left = msg->size > ask->offset ? msg->size - ask->offset : 0;
-	/* Files that the kernel makes up say 0 and hold something. */
+	/* Files that the kernel generates report size 0 and have content. */
 	if (msg->size == 0)
 		left = INLINE_MAX;
 	if (want > left)
@@ -145,7 +147,7 @@ op_read(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 			want = PAGE_MAX;
 		if (read_inline(ses, fd, ask->offset, (size_t)want, msg, err) < 0)
 			return -1;
-		/* Shorter than a page: it has ended meanwhile. */
+		/* If it is shorter than a page, the file has become shorter and has ended. */
 		msg->has_more = msg->more = more && msg->content.len == want;
 	}
 	if (ask->has_digest && ask->digest && read_digest(ses, fd, msg, err) < 0)

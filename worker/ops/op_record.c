@@ -19,7 +19,8 @@ op_record(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	if (fd < 0)
 		return -1;
 	seals = fcntl(fd, F_GET_SEALS);
-	/* Of fixed size: else the host could make our next word a bus error. */
+	/* It has to be of fixed size: otherwise the host could turn this worker's next write
+	 * into a SIGBUS. */
 	if (ses->record != NULL || seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 ||
 	    st.st_size != sizeof(*ses->record))
 		return err_set(err, KODA_PROTOCOL, 0, "that is no record, or not the first");

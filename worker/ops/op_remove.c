@@ -26,7 +26,7 @@ put_back(const struct place *at, const char *temp, struct koda_error *err, const
 	return err_about(err, at->path, NULL);
 }
 
-/* The name is gone already: what it named is taken apart. */
+/* Removes what was moved to the temporary name. */
 static int
 take_apart(struct session *ses, const struct place *at, const char *temp, bool recursive,
     struct koda_error *err)
@@ -35,7 +35,8 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	int r;
 
 	if (S_ISDIR(at->st.st_mode) && !recursive) {
-		/* Somebody who holds the directory may have put something in before its name went. */
+		/* A process that has the directory open may have made something in it before the
+		 * rename. */
 		dir = openat(at->parent_fd, temp, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = dir < 0 ? -1 : tree_is_empty(dir);
 		if (r != 1)

@@ -27,7 +27,7 @@ check_from(struct session *ses, struct koda_error *err)
 	if (S_ISDIR(from->st.st_mode) &&
 	    move_check_tree(ses, ACCESS_OP_RENAME_FROM, from, &entries, err) < 0)
 		return -1;
-	/* What is in it would appear below the new name. */
+	/* Everything in it would appear below the new name. */
 	verdict = access_judge_tree(&ses->who, ACCESS_OP_RENAME_TO, to->path);
 	if (!verdict.allowed)
 		return access_refuse(err, &ses->who, ACCESS_OP_RENAME_TO, to->path, verdict);
@@ -95,7 +95,8 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	}
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
-		/* Something else was put under the old name meanwhile, and nobody has judged that. */
+		/* Another process put something else under the old name, and that was not
+		 * judged. */
 		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
 			return say(err, KODA_UNKNOWN, errno, "something else was moved to",
 			    to->path);

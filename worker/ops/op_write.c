@@ -28,7 +28,7 @@ write_check(struct session *ses, const struct content *content, struct koda_erro
 	return 0;
 }
 
-/* Each directory that would have to be made is a change of its own. */
+/* Making each missing directory is a change of its own. */
 int
 judge_missing(struct session *ses, const struct place *at, struct koda_error *err)
 {
@@ -68,7 +68,7 @@ content_digest(const struct content *content, struct outcome *out, struct koda_e
 	return 0;
 }
 
-/* Once through. 1: somebody was faster; again from resolving. */
+/* One attempt. Returns 1 if another process was faster: start again from resolving. */
 static int
 try_write(struct session *ses, const Koda__Write *ask, const struct content *content,
     Koda__Reply *rep, struct koda_error *err)

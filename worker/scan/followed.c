@@ -14,9 +14,9 @@
 #include "worker/scan/gitstate.h"
 #include "worker/scan/live.h"
 
-/* No path that git writes into a ref is longer. */
+/* git writes no longer path into a ref. */
 #define REF_MAX (2 * PATH_LEN_MAX)
-/* MERGE_RR of a merge with a thousand conflicts; pathspecs of a bisect. */
+/* Enough for the MERGE_RR of a merge with a thousand conflicts, or the pathspecs of a bisect. */
 #define LIST_MAX (1u << 20)
 #define SHOWN    200
 
@@ -29,8 +29,9 @@ is_shared_index(const char *name)
 	return strncasecmp(name, "sharedindex.", strlen("sharedindex.")) == 0;
 }
 
-/* Does git by itself write a ref of that name into a git directory? Case is ignored, because some file systems ignore it.
- * Files with messages do not count: a person's message can begin with "ref:". */
+/* Returns true if git by itself writes a ref of that name into a git directory. Case is ignored,
+ * because some file systems ignore it. Files with messages do not count: a user's message can begin
+ * with "ref:". */
 static bool
 is_head_like(const char *name)
 {
@@ -137,8 +138,9 @@ followed_look_live(struct scan *sc, int dir_fd, const char *git_dir)
 /* ---- judging ---- */
 
 /*
- * Read the file that p names. false: *ret_end is the verdict, because the file is gone or another one. true: *ret is its
- * text, the caller's, or NULL with errno if it is too large or cannot be read.
+ * Reads the file that p names. Returns false, with the verdict in *ret_end, if the file is gone or
+ * was replaced. Otherwise *ret is its text, owned by the caller, or NULL with errno if it is too
+ * large or cannot be read.
  */
 static bool
 read_it(const struct plant *p, size_t max, char **ret, size_t *ret_len, enum plant_end *ret_end)
@@ -168,7 +170,8 @@ on_entry(void *data, const struct gitindex_entry *e)
 {
 	struct reading *r = data;
 
-	/* An entry without a path refers to an entry of the shared index, which is judged on its own. */
+	/* An entry without a path refers to an entry of the shared index, which is judged on its
+	 * own. */
 	if (r->bad || e->len == 0 || gitstate_is_path(e->path))
 		return;
 	r->bad = true;
@@ -188,7 +191,8 @@ judge_index(struct scan *sc, struct plant *p)
 	if (!read_it(p, GITINDEX_BYTES_MAX, &text, &len, &end))
 		return end;
 	whole = text != NULL && gitindex_parse((const uint8_t *)text, len, on_entry, &r, NULL) == 0;
-	/* Some programs write an index in several steps, so an unreadable one stays for a moment while commands run. */
+	/* Some programs write an index in several steps, so an unreadable one stays for a moment
+	 * while commands run. */
 	p->unclear = !whole && scan_is_gentle(sc) && (text != NULL || errno != EFBIG);
 	if (p->unclear)
 		return PLANT_KEPT;
@@ -227,7 +231,8 @@ judge_ref(struct scan *sc, struct plant *p)
 	    "it is a symbolic ref that leads out of refs, and git would write to that file");
 }
 
-/* Is a component of this path of the worktree a symbolic link? git would write through it. */
+/* Returns true if a component of this path of the worktree is a symbolic link: git would write
+ * through it. */
 static bool
 has_link(int worktree, const char *path)
 {
@@ -257,7 +262,8 @@ has_link(int worktree, const char *path)
 	}
 }
 
-/* Does a path in a well-formed MERGE_RR go through a symbolic link? true also if the worktree is unknown. */
+/* Returns true if a path in a well-formed MERGE_RR goes through a symbolic link, or if the worktree
+ * is unknown. */
 static bool
 leads_through_link(struct scan *sc, const struct plant *p, const char *text, size_t len)
 {
@@ -277,7 +283,8 @@ leads_through_link(struct scan *sc, const struct plant *p, const char *text, siz
 	return fd < 0;
 }
 
-/* Does this `gitdir` file name a place where commands may write? `git worktree repair` writes a file there. */
+/* Returns true if this `gitdir` file names a place where commands may write: `git worktree repair`
+ * writes a file there. */
 static bool
 is_worktree_below(struct scan *sc, const struct plant *p, char *text)
 {

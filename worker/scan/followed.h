@@ -1,8 +1,8 @@
 /*
- * Files of a git directory that can lead git out of it: the index, refs, lists of paths. gitstate.h decides which text is
- * harmless. git changes these files all the time, so the host does not mount them and the scan does not remember them:
- * it reads them after something happened in their directory. It does not read the files that were there before the first
- * command.
+ * Files of a git directory that can lead git out of it: the index, refs, lists of paths. gitstate.h
+ * decides which text is harmless. git changes these files all the time, so the host does not mount
+ * them and the scan does not remember them: it reads them after something happened in their
+ * directory. It does not read the files that were there before the first command.
  */
 #ifndef KODA_WORKER_SCAN_FOLLOWED_H
 #define KODA_WORKER_SCAN_FOLLOWED_H
@@ -10,17 +10,20 @@
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
 
-/* Judge all such files of one directory: a git directory, or with `refs` a directory below its refs. dir_fd is open for
- * listing, and path[0..len) is its canonical path. path has room for PATH_LEN_MAX bytes; the function restores it. */
+/* Judge all such files of one directory: a git directory or, with `refs`, a directory below its
+ * refs. dir_fd is open for listing, and path[0..len) is its canonical path. path has room for
+ * PATH_LEN_MAX bytes; the function restores it. */
 void followed_look(struct scan *sc, int dir_fd, char *path, size_t len, bool refs);
 /* Judge the files with the names that git itself writes: cheap enough to do many times a second. */
 void followed_look_live(struct scan *sc, int dir_fd, const char *git_dir);
 /* Before the first command: remember the few files that later judgements have to compare with. */
 void followed_learn(struct scan *sc, int dir_fd, const char *git_dir);
-/* Does the verdict on a file of that name depend on more than its text? Then each comparison judges it. */
+/* Returns true if the verdict on a file of that name depends on more than its text. Each comparison
+ * then judges it. */
 bool followed_depends(const char *name);
 
-/* Take away the directory `name` at that path, below refs: it is too deep for the scan to look into. */
+/* Take away the directory `name` at that path, below refs: it is too deep for the scan to look
+ * into. */
 void followed_take_far(struct scan *sc, int dir_fd, const char *path, const char *name);
 
 /* Judge one file of kind WHAT_INDEX, WHAT_REF or WHAT_LIST. */

@@ -7,7 +7,7 @@
 
 #include "shared/base/cleanup.h"
 
-/* Not the locale's: git has its own. */
+/* git has its own definition, which does not depend on the locale. */
 static bool
 is_space(int c)
 {
@@ -32,7 +32,7 @@ lower(int c)
 	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 #define END (-1)
 
@@ -54,7 +54,8 @@ next(struct reader *r)
 	return *r->p++;
 }
 
-/* Behind "[". Quoted or, of old, behind a dot. */
+/* Reads a section header after "[". The subsection is quoted or, in the old syntax, follows a
+ * dot. */
 static int
 read_section(struct reader *r)
 {
@@ -100,12 +101,12 @@ read_section(struct reader *r)
 	return next(r) == ']' ? 0 : -1;
 }
 
-/* Behind "=". */
+/* Reads a value after "=". */
 static int
 read_value(struct reader *r)
 {
 	bool quoted = false, comment = false;
-	char *start = r->out, *end = start; /* end: without the white space behind */
+	char *start = r->out, *end = start; /* end of the value without trailing white space */
 	int ch;
 
 	for (;;) {
@@ -130,7 +131,7 @@ read_value(struct reader *r)
 		}
 		if (ch == '"') {
 			quoted = !quoted;
-			/* "" makes white space before it count. */
+			/* An empty "" keeps the white space before it. */
 			end = r->out;
 			continue;
 		}
@@ -204,8 +205,8 @@ gitconfig_parse(const char *text, size_t len, struct gitconfig *ret)
 		return -1;
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		r.p += 3;
-	/* No byte becomes two; each name and value is ended by a NUL in the place of what ended it, but for a key
-	 * alone at the end. */
+	/* Parsing never expands a byte. Each name and value ends with a NUL in place of its
+	 * terminator, except a key alone at the end. */
 	c.text = r.out = malloc(2 * len + 2);
 	if (c.text == NULL) {
 		errno = ENOMEM;
@@ -244,22 +245,28 @@ gitconfig_done(struct gitconfig *c)
 	*c = (struct gitconfig){ 0 };
 }
 
-/* ---- what is inert ---- */
+/* ---- inert variables ---- */
 
 /*
- * Nor is what makes git fetch without being asked to (a partial clone). The path of a helper that git would start is in none of these; neither is anything that git's own list of dangerous
- * things does not have yet. What a value has to be is said where not any value will do.
+ * Keys that make git fetch without being asked (a partial clone), or that hold the path of a helper
+ * that git would start, are not inert. Because this is an allow-list, neither are dangerous keys
+ * that git's own list of them does not have yet. Where not every value is safe, the row says what
+ * the value must be.
  */
 enum value {
-	ANY, /* a number, a word or a text that git compares or shows */
-	URL, /* where to fetch from or push to, or the name of a remote, which may be an address too */
-	WORD,   /* letters and digits: a newer git could take an address here */
-	UPDATE, /* of a submodule: not a command ("!...") */
+	/* A number, a word or a text that git compares or shows. */
+	ANY,
+	/* Where to fetch from or push to, or the name of a remote, which may be an address too. */
+	URL,
+	/* Letters and digits: a newer git could accept an address here. */
+	WORD,
+	/* How to update a submodule: not a command ("!..."). */
+	UPDATE,
 };
 
 static const struct inert {
 	const char *section;
-	bool sub; /* with a subsection, whatever its name; else without */
+	bool sub; /* needs a subsection, of any name; otherwise must have none */
 	const char *key;
 	enum value value;
 } inert[] = {
@@ -286,7 +293,7 @@ static const struct inert {
 	{ "extensions", false, "noop", ANY },
 	{ "extensions", false, "preciousobjects", ANY },
 	{ "extensions", false, "relativeworktrees", ANY },
-	/* config.worktree is looked at like config. */
+	/* config.worktree is judged like config. */
 	{ "extensions", false, "worktreeconfig", ANY },
 	{ "remote", true, "url", URL },
 	{ "remote", true, "pushurl", URL },
@@ -362,11 +369,11 @@ gitconfig_is_plain_url(const char *url)
 	for (p = url; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return false;
-	/* helper::address starts git-remote-helper, and ext::command the command itself. */
+	/* helper::address starts git-remote-helper, and ext::command runs the command itself. */
 	p = url + strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._");
 	if (p[0] == ':' && p[1] == ':')
 		return false;
-	/* So does helper://address; of a path in front of it git makes no scheme. */
+	/* helper://address does so too. git does not accept a scheme after a path. */
 	if (scheme != NULL && p == scheme) {
 		size_t i = 0;
 
@@ -376,13 +383,14 @@ gitconfig_is_plain_url(const char *url)
 			return false;
 		host = scheme + 3;
 	}
-	/* What ssh would take for an option, in its host, its user, or the path that it is given. */
+	/* Reject what ssh would take for an option: in the host, the user, or the path that it
+	 * receives. */
 	for (p = host; p != NULL;) {
 		if (*p == '-' || (*p == '[' && p[1] == '-'))
 			return false;
 		p = strpbrk(p, "@:/");
 		if (p != NULL && p[0] == '/' && p > url && host != url)
-			break; /* the path of an address with a scheme begins with its slash */
+			break; /* with a scheme, the path begins with its slash */
 		if (p != NULL)
 			p++;
 		if (p != NULL && p[-1] == '/')
@@ -396,7 +404,7 @@ is_value(enum value value, const char *text)
 {
 	static const char *const updates[] = { "checkout", "rebase", "merge", "none", NULL };
 
-	/* A key alone is `true`: of an address or a word it would be no sense. */
+	/* A key alone means `true`, which is neither an address nor a word. */
 	switch (value) {
 	case ANY:
 		return true;
@@ -533,7 +541,7 @@ gitconfig_write(const struct gitconfig *c, bool (*keep)(void *, const struct git
 	return 0;
 }
 
-/* ---- what it names ---- */
+/* ---- paths that a variable names ---- */
 
 enum gitconfig_names
 gitconfig_names(const struct gitconfig_var *v)
@@ -549,8 +557,9 @@ gitconfig_names(const struct gitconfig_var *v)
 	if (gitconfig_is_inert(v))
 		return GITCONFIG_NAMES_NOTHING;
 	if (strcmp(v->section, "alias") == 0 && v->value[0] != '!')
-		return GITCONFIG_NAMES_NOTHING; /* words of git's own */
-	/* Which keys are command lines nobody can list: the name of a filter is the project's choice. */
+		return GITCONFIG_NAMES_NOTHING; /* one of git's own commands */
+	/* The keys whose values are command lines cannot be listed: the project chooses the names
+	 * of its filters. */
 	return GITCONFIG_NAMES_PROGRAM;
 }
 
@@ -620,7 +629,8 @@ gitconfig_todo_is_plain(const char *text, size_t len)
 			p++;
 		while (p + k < eol && !is_space(p[k]))
 			k++;
-		/* A comment can begin with another sign, which is configuration: then this is too strict. */
+		/* Comments may begin with another character, set by the configuration: then this is
+		 * too strict. */
 		if (k > 0 && *p != '#') {
 			while (steps[i] != NULL &&
 			    (strlen(steps[i]) != k || memcmp(steps[i], p, k) != 0))

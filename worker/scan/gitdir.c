@@ -18,7 +18,8 @@ gitdir_is_ref_link(int dir_fd, const char *name)
 		return false;
 	for (const char *p = to; p != NULL; p = strchr(p, '/')) {
 		p += *p == '/';
-		/* git makes no such name; it would be a way up, or another way to write one. */
+		/* git makes no such component. "." and ".." could lead up, and an empty one would
+		 * be a second spelling. */
 		if (*p == '.' || *p == '/' || *p == '\0')
 			return false;
 	}

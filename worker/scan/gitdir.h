@@ -1,4 +1,4 @@
-/* Small questions about what lies in a git directory. */
+/* Small tests on the content of a git directory. */
 #ifndef KODA_WORKER_SCAN_GITDIR_H
 #define KODA_WORKER_SCAN_GITDIR_H
 
@@ -6,14 +6,17 @@
 
 #include "shared/base/bytes.h"
 
-/* Is that a link to a ref of the same git directory, as git makes it with core.preferSymlinkRefs: "refs/..." without a
- * step up? Where that is read from depends on the link's own directory, so ask only for HEAD and for what is in refs. */
+/* Returns true if `name` is a link to a ref of the same git directory, as git makes it with
+ * core.preferSymlinkRefs: "refs/..." without a step up. The link's own directory decides where that
+ * is read from, so call this only for HEAD and for names below refs. */
 bool gitdir_is_ref_link(int dir_fd, const char *name);
 
-/* Is that what `git init` makes and removes to find out whether it can make links? git reads nothing by such a name. */
+/* Returns true if `name` is the link that `git init` makes and removes to find out whether it can
+ * make links. git reads nothing by such a name. */
 bool gitdir_is_trial_link(int dir_fd, const char *name);
 
-/* Is that canonical path REPOSITORY/worktrees/NAME? There git keeps what is a linked worktree's own. */
+/* Returns true if the canonical path is REPOSITORY/worktrees/NAME, where git keeps the data of a
+ * linked worktree, and stores REPOSITORY. */
 bool gitdir_of_worktree(const char *dir, char ret_repository[PATH_LEN_MAX + 1]);
 
 #endif

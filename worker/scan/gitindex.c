@@ -15,15 +15,15 @@
 #define FLAG_LENGTH  0x0fff
 #define MORE_SKIP    0x4000 /* skip-worktree */
 #define MORE_KNOWN   0x6000 /* and intent-to-add */
-#define VARINT_BYTES 4      /* no path is longer */
+#define VARINT_BYTES 4      /* a path needs no more */
 
 struct reader {
 	const uint8_t *text;
-	size_t end;  /* where the checksum begins */
-	size_t hash; /* of an object's name */
+	size_t end;  /* start of the checksum */
+	size_t hash; /* length of an object name */
 	unsigned version;
 	uint32_t n;
-	/* Where the extension says that blocks of entries begin; NULL: there is none. */
+	/* The blocks of entries that the extension lists; NULL if it is absent. */
 	const uint8_t *blocks;
 	size_t n_blocks;
 	struct gitindex_base base;
@@ -41,7 +41,7 @@ get16(const uint8_t *p)
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-/* How much of the path before goes: git's own way to write a number. */
+/* Reads how many bytes to remove from the previous path, in git's own encoding of numbers. */
 static bool
 read_strip(const struct reader *r, size_t *at, size_t *ret)
 {
@@ -59,7 +59,8 @@ read_strip(const struct reader *r, size_t *at, size_t *ret)
 	return true;
 }
 
-/* The path at *at, behind what stays of the one before in version 4. Moves *at behind the entry. begins: a block does. */
+/* Reads the path at *at and moves *at past the entry. In version 4 the path continues what is kept
+ * of the previous one. begins: the entry is the first of a block. */
 static bool
 read_path(const struct reader *r, size_t start, unsigned flags, bool begins, size_t *at,
     char path[PATH_LEN_MAX + 1], size_t *len)
@@ -73,7 +74,7 @@ read_path(const struct reader *r, size_t start, unsigned flags, bool begins, siz
 
 		if (!read_strip(r, at, &strip) || strip > *len)
 			return false;
-		/* Who reads in parts knows no path before it. */
+		/* A program that starts reading at this block knows no previous path. */
 		if (begins && strip != *len)
 			return false;
 		kept = *len - strip;
@@ -90,7 +91,7 @@ read_path(const struct reader *r, size_t start, unsigned flags, bool begins, siz
 	if (said != (*len < FLAG_LENGTH ? *len : FLAG_LENGTH))
 		return false;
 	*at += more + 1;
-	/* Of the older versions each entry takes a multiple of eight bytes. */
+	/* In versions 2 and 3 each entry is padded to a multiple of eight bytes. */
 	if (r->version < 4) {
 		const size_t behind = start + ((*at - start + 7) & ~(size_t)7);
 
@@ -104,7 +105,7 @@ read_path(const struct reader *r, size_t start, unsigned flags, bool begins, siz
 	return true;
 }
 
-/* All entries. fn may be NULL. Where they end, or 0. */
+/* Reads all entries; fn may be NULL. Returns where they end, or 0 if they are invalid. */
 static size_t
 read_entries(const struct reader *r, gitindex_fn *fn, void *data)
 {
@@ -120,7 +121,7 @@ read_entries(const struct reader *r, gitindex_fn *fn, void *data)
 		uint32_t mode;
 
 		if (begins) {
-			/* Read in parts, it has to be the same. */
+			/* A program that reads block by block must see the same entries. */
 			if (block == r->n_blocks || get32(r->blocks + 8 * block) != at)
 				return 0;
 			in_block = get32(r->blocks + 8 * block++ + 4);
@@ -147,7 +148,7 @@ read_entries(const struct reader *r, gitindex_fn *fn, void *data)
 		if (!read_path(r, start, flags, begins, &at, path, &len))
 			return 0;
 		e.len = len;
-		/* git looks at no other bits of it. */
+		/* git checks no other bits of the mode. */
 		e.link = (mode & S_IFMT) == MODE_LINK;
 		e.hidden = (flags & FLAG_VALID) != 0 || (more & MORE_SKIP) != 0;
 		if (fn != NULL)
@@ -158,7 +159,7 @@ read_entries(const struct reader *r, gitindex_fn *fn, void *data)
 	return at;
 }
 
-/* What follows the entries: extensions, each with its length, up to the checksum. */
+/* Reads what follows the entries, up to the checksum: extensions, each with its length. */
 static bool
 read_extensions(struct reader *r, size_t entries_end)
 {
@@ -206,7 +207,8 @@ gitindex_parse(const uint8_t *text, size_t len, gitindex_fn *fn, void *data,
 
 	if (len < HEADER || len > GITINDEX_BYTES_MAX || memcmp(text, "DIRC", 4) != 0)
 		return -1;
-	/* How long the names of objects are only the configuration says: one length makes sense, and no more than one. */
+	/* Only the configuration says how long object names are. Exactly one length must make the
+	 * index valid. */
 	for (size_t i = 0; i < N_ELEMENTS(hashes); i++) {
 		struct reader r = { .text = text,
 			.hash = hashes[i],

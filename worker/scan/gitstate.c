@@ -44,8 +44,8 @@ is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Below refs/, in the characters that a ref may have. One that git takes for no name is harmless, and "refs/heads/.invalid"
- * stands in HEAD where refs are kept in tables. */
+/* Returns true for a name below refs/ with the characters that a ref may have. A name that git
+ * rejects is harmless, and HEAD contains "refs/heads/.invalid" if refs are stored in tables. */
 static bool
 is_ref_name(const char *name, size_t n)
 {
@@ -88,7 +88,7 @@ gitstate_is_merge_rr(const char *text, size_t len)
 		end = memchr(text, '\0', len);
 		if (end == NULL)
 			return false;
-		/* The name of a conflict, perhaps a variant, and the path. */
+		/* The name of a conflict, perhaps with a variant, then the path. */
 		tab = memchr(text, '\t', (size_t)(end - text));
 		if (tab == NULL || tab - text < HASH_HEX_MIN ||
 		    strspn(text, "0123456789abcdef.") != (size_t)(tab - text) ||
@@ -98,7 +98,8 @@ gitstate_is_merge_rr(const char *text, size_t len)
 	return true;
 }
 
-/* A word as git quotes it for a shell, '...' with ' and ! outside of the quotes behind a backslash. Its length, or 0. */
+/* Returns the length of a word quoted as git quotes it for a shell, or 0: '...', with ' and !
+ * outside the quotes and after a backslash. */
 static size_t
 quoted_word(const char *text, size_t len)
 {
@@ -185,7 +186,7 @@ is_one_of(const char *const *names, const char *word, size_t len)
 	for (; *names != NULL; names++) {
 		const size_t n = strlen(*names);
 
-		/* One that ends so takes a value. */
+		/* A name that ends with "=" takes a value. */
 		if ((len == n || (len > n && (*names)[n - 1] == '=')) &&
 		    memcmp(*names, word, n) == 0)
 			return true;
@@ -216,7 +217,8 @@ gitstate_is_merge_options(const char *text, size_t len)
 			continue;
 		}
 		while (at < len && !is_space(text[at])) {
-			/* What means something to a shell, or is a quote within. */
+			/* Reject characters that mean something to a shell. Quotes inside a word
+			 * are rejected below. */
 			if (strchr("\\$`;&|<>(){}*?[]~#!", text[at]) != NULL)
 				return false;
 			at++;

@@ -1,9 +1,10 @@
 /*
- * Decides whether the text of a file in a git directory is harmless: refs, and lists of paths that git will read or write.
- * It is not if it makes git leave the worktree, or write to a file of the git directory that is not a ref. Pure: reads no
- * file.
+ * Decides whether the text of a file in a git directory is harmless: refs, and lists of paths that
+ * git will read or write. Text is harmful if it makes git leave the worktree, or write to a file of
+ * the git directory that is not a ref. Pure: reads no file.
  *
- * Each function returns true if git may read the text. For a text that git itself refuses, it may return either.
+ * Each function returns true if git may read the text. For text that git itself refuses, it may
+ * return either.
  */
 #ifndef KODA_WORKER_SCAN_GITSTATE_H
 #define KODA_WORKER_SCAN_GITSTATE_H
@@ -11,19 +12,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A path in an index: below the worktree and not in a git directory. It may end with one slash (a sparse directory). */
+/* A path in an index: below the worktree and not in a git directory. It may end with one slash (a
+ * sparse directory). */
 bool gitstate_is_path(const char *path);
 
 /*
- * A ref. When git writes a symbolic ref, it writes the file that the ref names, so that has to be a ref too:
- * "ref: refs/...". Text that does not begin with "ref:" is not a symbolic ref and passes.
+ * A ref. When git writes a symbolic ref, it writes the file that the ref names, so that has to be a
+ * ref too: "ref: refs/...". Text that does not begin with "ref:" is not a symbolic ref and passes.
  */
 bool gitstate_is_ref(const char *text, size_t len);
 
 /* MERGE_RR: the next `git commit` reads and writes the paths that it lists. */
 bool gitstate_is_merge_rr(const char *text, size_t len);
 
-/* BISECT_NAMES: only words in single quotes, because older versions of git let a shell read the file. */
+/* BISECT_NAMES: only words in single quotes, because older versions of git let a shell read the
+ * file. */
 bool gitstate_is_quoted(const char *text, size_t len);
 
 /* author-script of a rebase: three variables with values in single quotes. */
@@ -32,13 +35,15 @@ bool gitstate_is_author(const char *text, size_t len);
 /* update-refs of a rebase: the refs that it will write, three lines for each. */
 bool gitstate_is_updates(const char *text, size_t len);
 
-/* strategy_opts of a rebase: words "--NAME[=VALUE]", perhaps in quotes, and only options that git merge knows. A merge
- * program would pass others on to `git read-tree`; older versions of git let a shell read the file. */
+/* strategy_opts of a rebase: words "--NAME[=VALUE]", perhaps in quotes, and only options that git
+ * merge knows. A merge program would pass others on to `git read-tree`; older versions of git let a
+ * shell read the file. */
 bool gitstate_is_merge_options(const char *text, size_t len);
 /* One of them, without "--". */
 bool gitstate_is_merge_option(const char *word, size_t len);
 
-/* apply-opt of `git am`: options of `git apply` in quotes, only those that `git am` accepts and that name no file. */
+/* apply-opt of `git am`: options of `git apply` in quotes, only those that `git am` accepts and
+ * that name no file. */
 bool gitstate_is_apply_options(const char *text, size_t len);
 
 /* The function for a file of that name in a git directory; NULL if the name has no meaning. */

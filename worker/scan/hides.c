@@ -13,26 +13,28 @@
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
 
-/* Patterns that people write by hand; more is not read. */
+/* People write these patterns by hand. A larger file is not read. */
 #define TEXT_MAX (1u << 20)
-/* Refs of a large project, in one file. */
+/* Enough for the refs of a large project, in one file. */
 #define PACKED_MAX (32u << 20)
-/* Repositories that are remembered; of one more nothing is told. */
+/* Repositories to remember. Nothing is reported about any further ones. */
 #define HIDES_REPOS_MAX 4096
 
-/* What is hidden: how many things, and which; by a sum that does not depend on their order. */
+/* What is hidden: the number of things, and a checksum of them that does not depend on their
+ * order. */
 struct sum {
 	uint64_t n, names;
-	bool unread; /* there is something, and nobody knows what */
+	/* Something is there, but cannot be read. */
+	bool unread;
 };
 
 enum kind { LINES, INDEX, NAMED, REPLACE, PACKED };
 
 static const struct row {
-	const char *name; /* in the git directory */
+	const char *name; /* path in the git directory */
 	enum kind kind;
-	const char *tells; /* behind the number */
-	bool usual;        /* in a new repository: a clone may be told to do so */
+	const char *tells; /* text after the number */
+	bool usual;        /* not reported in a new repository: a clone may be asked to do this */
 } rows[] = {
 	{ "index", INDEX,
 	    "marked skip-worktree or assume-unchanged in the index, and not looked at: "
@@ -90,7 +92,7 @@ hides_free(struct hides *h)
 	free(h);
 }
 
-/* ---- sums ---- */
+/* ---- checksums ---- */
 
 static void
 add(struct sum *s, const char *text, size_t len)
@@ -132,7 +134,7 @@ may_be_named(const struct scan *sc, const char *path)
 	return false;
 }
 
-/* What a checkout would write where commands may not. */
+/* Adds an entry that a checkout would write where commands may not. */
 static void
 on_named(void *data, const struct gitindex_entry *e)
 {
@@ -175,7 +177,7 @@ sum_index(int dir_fd, gitindex_fn *fn, void *data, struct sum *s)
 		s->unread = true;
 }
 
-/* Lines that say something; of packed-refs, those of refs/replace. */
+/* Adds the lines that have an effect; of packed-refs, only those of refs/replace. */
 static void
 sum_lines(int dir_fd, const struct row *row, struct sum *s)
 {

@@ -1,6 +1,7 @@
 /*
- * What a command left in a git directory that has git not show something to a person who reviews: no harm by itself, and
- * so not taken away, but told. Compared by what counts in it, not by its times: git itself writes these files.
+ * Finds settings in a git directory with which a command has git hide something from a user who
+ * reviews. They do no harm by themselves, so they are reported, not taken away. They are compared
+ * by their content, not by file times, because git itself writes these files.
  */
 #ifndef KODA_WORKER_SCAN_HIDES_H
 #define KODA_WORKER_SCAN_HIDES_H
@@ -12,9 +13,9 @@ struct hides;
 struct hides *hides_new(void);
 void hides_free(struct hides *h);
 
-/* The git directory at that canonical path is as it should be: what it hides now is the user's to hide. */
+/* Record what the git directory at that canonical path hides now as intended by the user. */
 void hides_learn(struct scan *sc, struct hides *h, const char *git_dir);
-/* Tell what it hides that it did not hide the last time. */
+/* Report what it hides now and did not hide the last time. */
 void hides_compare(struct scan *sc, struct hides *h, const char *git_dir);
 
 #endif

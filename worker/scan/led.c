@@ -12,12 +12,13 @@
 struct led {
 	struct scan *sc;
 	const char *place;
-	enum what what; /* of what is led to */
+	enum what what; /* kind of the targets */
 	unsigned links, entries;
 	unsigned *left;
 };
 
-/* A directory in which the place itself is cannot be closed to commands; what is in the place is closed with it. */
+/* A directory that contains the place cannot be closed to commands, and what is inside the place is
+ * closed with it. */
 static void
 add(struct led *l, const char *path, bool link)
 {
@@ -25,7 +26,7 @@ add(struct led *l, const char *path, bool link)
 
 	if (path_is_inside(l->place, path) || path_is_inside(path, l->place))
 		return;
-	/* Commits are made there; what git runs from there is a place of its own. */
+	/* Commits are made there. What git runs from there is a place of its own. */
 	if (!link && scan_is_git_dir(l->sc, path))
 		return;
 	if (known_at(l->sc, path) != NULL)
@@ -53,7 +54,8 @@ follow(struct led *l, const char *path)
 	r = resolve(scan_resolver(l->sc), (const uint8_t *)path, strlen(path), 0, &at, &err);
 	for (size_t i = 0; i < at.n_hops; i++)
 		add(l, at.hop[i], true);
-	/* Too many links. What is a file on the way, or may not be looked at, leads nobody anywhere. */
+	/* A denied path means too many links. Other errors need no guard: a path through a file, or
+	 * one that cannot be read, leads nowhere. */
 	if (r < 0 && err.code == KODA_POLICY_DENIED)
 		l->sc->cut = true;
 	if (r == 0)
@@ -61,8 +63,9 @@ follow(struct led *l, const char *path)
 }
 
 /*
- * Follows a link that a rule of the policy names, or that is a directory in the path of a rule. If the rule names the link,
- * its whole target is protected. If the rule goes on after the link, only what the rest of the rule names in the target is.
+ * Follows a link that a rule of the policy names, or that is a directory in the path of a rule. If
+ * the rule names the link, its whole target is protected. If the rule goes on after the link, only
+ * what the rest of the rule names in the target is.
  */
 static void
 follow_rule(struct led *l)
@@ -135,7 +138,7 @@ look_in(struct led *l, int dir_fd, const char *name, char *path, size_t len, uns
 	}
 }
 
-/* What git's own places lead to is a matter of git's rule. */
+/* Git's rule applies to what git's own places lead to. */
 enum what
 led_what(enum what what, const char *path)
 {
@@ -177,7 +180,8 @@ led_find(struct scan *sc, enum what what, const char *place, unsigned *left)
 	cleanup_close int fd = -1;
 	struct stat st;
 
-	/* Objects are data; a list of a rebase ends with it; a user's own link in a git directory leads to git's data. */
+	/* Objects are only data, the list of a rebase ends with the rebase, and a link that the
+	 * user has in a git directory leads to git's data. */
 	if (what == WHAT_PIN || what == WHAT_TOLD || what == WHAT_STRANGE ||
 	    what == WHAT_ALTERNATES || what == WHAT_REBASE)
 		return;
@@ -185,7 +189,8 @@ led_find(struct scan *sc, enum what what, const char *place, unsigned *left)
 	if (fd < 0 || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	snprintf(path, sizeof(path), "%s", place);
-	/* A link on the way to a target was followed to that target: all else in its directory is the project's. */
+	/* A link on the way to a target was already followed to it. The rest of the link's
+	 * directory is the project's. */
 	if (S_ISLNK(st.st_mode) && what == WHAT_RULE)
 		follow_rule(&l);
 	else if (S_ISLNK(st.st_mode) && what != WHAT_TARGET && what != WHAT_LED)

@@ -13,22 +13,25 @@
 #include "worker/scan/led.h"
 #include "worker/scan/scan_state.h"
 
-/* Entries in one place: many times what settings, hooks and plugins have. A larger place goes to quarantine. */
+/* Limit on entries in one place, many times what settings, hooks and plugins have. A larger place
+ * goes to quarantine. */
 #define ENTRIES_MAX 65536
 #define DEPTH_MAX   32
-/* Bytes of one file. The largest that is usual is a package manager's release, with a few megabytes. */
+/* Limit for one file. The largest usual one is a package manager's release, with a few
+ * megabytes. */
 #define BYTES_MAX (64u << 20)
 /* Files up to this size are compared by content, larger ones by their times. */
 #define SUM_BYTES_MAX (4u << 20)
 /* How often a file is copied again because another process replaced it meanwhile. */
 #define TRIES 8
 /*
- * Files whose other names are looked for at first, and what is looked at for that in protected directories. A home
- * directory has more, in installed programs; that is no reason to say that the rest of it is not covered.
+ * Limits of the first search: files whose other names are searched for, and entries read for that
+ * in protected directories. A home directory has more, in installed programs; exceeding the limit
+ * is not reported as missing coverage of the rest.
  */
 #define FOUND_MAX  1024
 #define LOOKED_MAX (256u << 10)
-/* In one comparison. */
+/* Places checked in one comparison. */
 #define AGAIN_MAX 1024
 
 static bool
@@ -37,15 +40,15 @@ is_dot(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* ---- each file of a place ---- */
+/* ---- visiting each file of a place ---- */
 
-/* Of a regular file with another name; -1 with errno ends the walk. */
+/* Called for each regular file with another name. Returning -1 with errno ends the walk. */
 typedef int each_fn(void *data, int dir_fd, const char *name, const struct stat *st);
 
 struct each {
 	each_fn *fn;
 	void *data;
-	unsigned left; /* entries */
+	unsigned left; /* entries that may still be read */
 };
 
 static int
@@ -102,14 +105,14 @@ linked_any(int dir_fd, const char *name)
 	return each_at(&e, dir_fd, name, 0) < 0 ? -1 : any;
 }
 
-/* ---- an inode of its own ---- */
+/* ---- giving a file its own inode ---- */
 
 static int
 copy_bytes(int from, int to, off_t size)
 {
 	char buf[16 << 10];
 
-	/* What is appended while it is read is not read. */
+	/* What is appended meanwhile is not read. */
 	while (size > 0) {
 		ssize_t n = read(from, buf, size < (off_t)sizeof(buf) ? (size_t)size : sizeof(buf));
 
@@ -129,7 +132,7 @@ copy_bytes(int from, int to, off_t size)
 	return 0;
 }
 
-/* 0; 1 if another file has taken the name, and keeps it; -1 with errno. */
+/* Returns 0; 1 if another file has taken the name, and keeps it; -1 with errno. */
 static int
 put_in_place(int dir_fd, const char *temp, const char *name, const struct stat *seen)
 {
@@ -138,7 +141,8 @@ put_in_place(int dir_fd, const char *temp, const char *name, const struct stat *
 	if (renameat2(dir_fd, temp, dir_fd, name, RENAME_EXCHANGE) < 0) {
 		if (errno != EINVAL)
 			return errno == ENOENT ? 1 : -1;
-		/* This file system cannot exchange names: a file that a command puts there in between is lost. */
+		/* This file system cannot exchange names: a file that a command puts there in
+		 * between is lost. */
 		return renameat(dir_fd, temp, dir_fd, name);
 	}
 	if (fstatat(dir_fd, temp, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -193,7 +197,7 @@ own(void *data, int dir_fd, const char *name, const struct stat *st)
 			return -1;
 		if (r == 0)
 			return 0;
-		/* The file that is there now may have no other name. */
+		/* The file that is there now may have only one name. */
 		if (fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(now.st_mode) ||
 		    now.st_nlink == 1)
 			return 0;
@@ -227,24 +231,26 @@ linked_sum(int dir_fd, const char *name, const struct stat *st)
 	return sum | 1;
 }
 
-/* ---- what was there at first ---- */
+/* ---- before the first command ---- */
 
-/* A file of a protected place, with other names. */
+/* A file of a protected place that has other names. */
 struct file {
 	dev_t dev;
 	ino_t ino;
 	enum what what;
-	nlink_t names; /* that are not found yet */
+	nlink_t names; /* names not found yet */
 };
 
 struct finding {
 	struct scan *sc;
-	enum what what; /* of the place that is looked at */
-	bool met;       /* such a file in it */
+	enum what what; /* of the current place */
+	bool met;       /* the current place has such a file */
 	struct file file[FOUND_MAX];
-	size_t n, open;   /* open: of how many there are more names */
-	bool maybe[4096]; /* by the end of the inode's number: most entries are none of them */
-	char **step;      /* directories to look at, by path */
+	/* Number of files, and how many of them have names not found yet. */
+	size_t n, open;
+	/* Filter by the low bits of the inode number: most entries match no file. */
+	bool maybe[4096];
+	char **step; /* paths of directories to read */
 	size_t n_steps, steps_size;
 	uint64_t names;
 };
@@ -269,7 +275,7 @@ note_file(void *data, int dir_fd, const char *name, const struct stat *st)
 	(void)name;
 	f->met = true;
 	if (file == NULL) {
-		/* A change of it is told (linked_look_again). */
+		/* linked_look_again() reports a change of it. */
 		if (f->n == FOUND_MAX)
 			return 0;
 		file = &f->file[f->n++];
@@ -277,13 +283,14 @@ note_file(void *data, int dir_fd, const char *name, const struct stat *st)
 		f->maybe[st->st_ino % N_ELEMENTS(f->maybe)] = true;
 		f->open++;
 	}
-	/* Another protected place may have it, too. */
+	/* Another protected place may have the file, too. */
 	if (file->names > 0 && --file->names == 0)
 		f->open--;
 	return 0;
 }
 
-/* Does a second name of that place matter? Not for git's own data, nor for files of packages. */
+/* Returns true if a second name of the place matters. It does not for git's own data or for files
+ * of packages. */
 static bool
 is_of_interest(const struct known *k)
 {
@@ -315,7 +322,7 @@ look_at_known(struct finding *f)
 	}
 }
 
-/* Is it one of the places, or in one? */
+/* Returns true if the path is a protected place, or inside one. */
 static bool
 is_in_place(struct scan *sc, const char *path)
 {
@@ -345,8 +352,8 @@ take_name(struct finding *f, int dir_fd, const char *name, const char *path)
 	file = file_of(f, st.st_ino, &st.st_dev);
 	if (file == NULL || file->names == 0 || is_in_place(sc, path))
 		return;
-	/* In a cache it is a layer's that commands write. Package managers link what they bring to programs that the user has
-	 * installed, and replace it. */
+	/* Commands write to a layer of a cache, not to the cache itself. Package managers link
+	 * their files to installed programs, and replace them. */
 	if (!scan_keeps(sc, path) || is_vendored(sc, path))
 		return;
 	if (--file->names == 0)
@@ -373,7 +380,8 @@ add_directory(struct finding *f, const char *path)
 	return 0;
 }
 
-/* A directory lists the inode number of each entry, so nearly all entries can be skipped without a system call. */
+/* A directory lists the inode number of each entry, so nearly all entries can be skipped without a
+ * system call. */
 static void
 look_in(struct finding *f, uint8_t root, const char *dir)
 {

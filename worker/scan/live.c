@@ -16,12 +16,13 @@
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
 
-/* A path in a file of a git directory. */
+/* Longest path in a file of a git directory. */
 #define POINTER_MAX (2 * PATH_LEN_MAX)
 
 struct repo {
-	char *dir;      /* the git directory, canonical */
-	char *worktree; /* what its index is about, canonical; NULL: nothing that we look through */
+	char *dir; /* the git directory, canonical */
+	/* The directory that its index describes, canonical. NULL: none is known. */
+	char *worktree;
 	struct stamp index;
 	bool unreadable;
 };
@@ -57,9 +58,10 @@ live_free(struct live *live)
 	free(live);
 }
 
-/* ---- where a repository's worktree is ---- */
+/* ---- finding a repository's worktree ---- */
 
-/* A path that stands in a git directory: canonical, if a directory is there. */
+/* Returns the canonical form of a path found in a git directory, owned by the caller, or NULL if no
+ * directory is there. */
 static char *
 directory_at(struct scan *sc, const char *dir, const char *to)
 {
@@ -76,7 +78,7 @@ directory_at(struct scan *sc, const char *dir, const char *to)
 	return strdup(at.path);
 }
 
-/* core.worktree of that configuration; *ret is the caller's. */
+/* Sets *ret, owned by the caller, if that configuration has core.worktree. */
 static void
 worktree_of_config(struct scan *sc, int dir_fd, const char *dir, const char *name, char **ret)
 {
@@ -114,7 +116,7 @@ live_worktree_of(struct scan *sc, int dir_fd, const char *dir)
 		return found;
 	if (access_name_of(name) == ACCESS_NAME_GIT)
 		return strndup(dir, name - dir > 1 ? (size_t)(name - dir) - 1 : 1);
-	/* Of a linked worktree: where its .git file is. */
+	/* A linked worktree: the directory of its .git file. */
 	text = plant_read(dir_fd, "gitdir", POINTER_MAX, &st, &len);
 	if (text == NULL)
 		return NULL;
@@ -125,7 +127,7 @@ live_worktree_of(struct scan *sc, int dir_fd, const char *dir)
 	return directory_at(sc, dir, text);
 }
 
-/* ---- what is known ---- */
+/* ---- known repositories and links ---- */
 
 static void
 add_link(struct scan *sc, struct live *live, const char *path)
@@ -199,7 +201,8 @@ live_came(struct scan *sc, struct live *live, const char *dir, int dir_fd)
 		add_repo(live, dir, NULL);
 }
 
-/* The git directory that a gitfile leads to: canonical, wherever; the caller's. */
+/* Returns the canonical path of the git directory that a gitfile leads to, wherever it is, owned by
+ * the caller. */
 static char *
 gitfile_target(struct scan *sc, int dir_fd, const char *dir)
 {
@@ -218,7 +221,7 @@ live_add_above(struct scan *sc, struct live *live, const char *root)
 {
 	char path[PATH_LEN_MAX + 8];
 
-	/* A person stands in it, and so does git. */
+	/* The user's shell, and so git, runs in it. */
 	add_link(sc, live, root);
 	for (size_t len = strlen(root); len > 0;) {
 		cleanup_close int fd = -1;
@@ -257,14 +260,14 @@ on_entry(void *data, const struct gitindex_entry *e)
 	if (!e->link || r->repo->worktree == NULL)
 		return;
 	n = snprintf(path, sizeof(path), "%s/%s", r->repo->worktree, e->path);
-	/* It stands for an entry of a shared index: which, only git knows. */
+	/* An entry without a path stands for one of a shared index, and only git knows which. */
 	if (!gitstate_is_path(e->path) || n < 0 || (size_t)n >= sizeof(path))
 		r->unclear = true;
 	else
 		add_link(r->sc, r->live, path);
 }
 
-/* Of a split index, the rest. */
+/* Reads the rest of a split index. */
 static bool
 read_shared(struct reading *r, int dir_fd, const struct gitindex_base *base)
 {
@@ -281,7 +284,7 @@ read_shared(struct reading *r, int dir_fd, const struct gitindex_base *base)
 	    gitindex_parse((const uint8_t *)text, len, on_entry, r, &none) == 0 && none.len == 0;
 }
 
-/* What its index says, if it is another one than the last time. */
+/* Reads the repository's index, if it has changed since the last time. */
 static void
 read_index(struct scan *sc, struct live *live, size_t i)
 {
@@ -308,13 +311,13 @@ read_index(struct scan *sc, struct live *live, size_t i)
 	r.unclear = text == NULL ||
 	    gitindex_parse((const uint8_t *)text, len, on_entry, &r, &base) < 0 ||
 	    (base.len > 0 && !read_shared(&r, fd, &base));
-	/* Adding to them may have moved it. */
+	/* Adding links or repositories may have moved the array. */
 	live->repo[i].unreadable = r.unclear;
 }
 
 /* ---- looking ---- */
 
-/* What makes git run something as soon as it opens the repository. */
+/* Judges what makes git run something as soon as it opens the repository. */
 static void
 judge_git_dir(struct scan *sc, struct live *live, const char *dir)
 {
@@ -339,19 +342,21 @@ judge_git_dir(struct scan *sc, struct live *live, const char *dir)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i].name);
 		k = known_at(sc, path);
-		/* Mounted: who changes it is outside, and is told of when all is compared. */
+		/* If it is mounted, only a process outside can change it, and the full comparison
+		 * reports that. */
 		if (strlen(path) <= PATH_LEN_MAX && (k == NULL || !k->sealed))
 			found(sc, names[i].what, fd, path, names[i].name);
 	}
 	if (fd >= 0)
 		followed_look_live(sc, fd, dir);
-	/* Configuration and hooks of a linked worktree are those of its repository, whatever else is missing there. */
+	/* A linked worktree uses the configuration and hooks of its repository, whatever else is
+	 * missing there. */
 	if (fd >= 0 && gitdir_of_worktree(dir, path) && has_name(fd, "commondir") &&
 	    scan_covers(sc, path) && repo_at(live, path) == NULL)
 		live_add(sc, live, path);
 }
 
-/* A repository in a directory in which the host's git would use it. */
+/* Judges a repository in a directory in which the host's git would use it. */
 static void
 look_at_link(struct scan *sc, struct live *live, const char *dir)
 {
@@ -381,7 +386,8 @@ look_at_link(struct scan *sc, struct live *live, const char *dir)
 	}
 }
 
-/* What a configuration that was there names, or what is on the way to it and no directory: by now it may be there. */
+/* Judges a path that an existing configuration names, or the first component on the way to it that
+ * is not a directory: either may have appeared since. */
 static void
 look_at_target(struct scan *sc, const char *target)
 {

@@ -16,15 +16,16 @@
 #include "worker/scan/gitdir.h"
 #include "worker/scan/gitstate.h"
 
-/* A gitfile, a commondir, a list of alternates or of a rebase: a program wrote it, a line a thing. */
+/* For a gitfile, a commondir, a list of alternates or of a rebase: written by programs, one line
+ * per item. */
 #define SMALL_MAX (64u << 10)
-/* Somebody who swaps things while they are taken away is met so often in one comparison. */
+/* How often to try again if a process replaces a name while it is taken away. */
 #define TRIES 8
 
 char *
 plant_read(int dir_fd, const char *name, size_t max, struct stat *ret_st, size_t *ret_len)
 {
-	/* A FIFO must not hold us up, a device must not notice. */
+	/* A FIFO must not block this process, and a device must not be triggered. */
 	cleanup_close int fd =
 	    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	cleanup_free char *text = NULL;
@@ -41,7 +42,7 @@ plant_read(int dir_fd, const char *name, size_t max, struct stat *ret_st, size_t
 		errno = EFBIG;
 		return NULL;
 	}
-	/* What is appended while it is read is not read: what was read is what counts. */
+	/* What is appended meanwhile is not read: only what was read counts. */
 	max = (size_t)ret_st->st_size;
 	text = malloc(max + 1);
 	while (text != NULL && len < max && n > 0) {
@@ -66,7 +67,8 @@ plant_same_inode(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Its owner has taken away his own permission to change the directory; it is ours too. */
+/* Restores write permission that the owner of the directory has removed; this process has the same
+ * owner. */
 static bool
 make_writable(int dir_fd, mode_t *ret_was)
 {
@@ -113,8 +115,10 @@ take_away(struct scan *sc, const struct plant *p)
 }
 
 /*
- * The same name, a new file: whoever held the old one open writes to nothing, and a second name of it stays behind.
- * *ret_aside: what was there is under that name still. 0, 1 when it was another by then, -1 with errno.
+ * Replaces the file by a new one with the same name: a process that holds the old file open writes
+ * to nothing visible, and a second name keeps the old inode. If keep_old, the old file stays under
+ * the name stored in aside. Returns 0, 1 if the name belonged to another file by then, -1 with
+ * errno.
  */
 static int
 write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool keep_old,
@@ -155,7 +159,7 @@ write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool 
 		    !plant_same_inode(&old, &p->st)) {
 			struct quarantined kept;
 
-			/* Not what was read: it goes whole. */
+			/* Not the file that was read: take all of it away. */
 			quarantine_move(scan_quarantine(sc), p->dir_fd, temp, p->path,
 			    scan_rule(p->what), &old, &kept);
 			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_QUARANTINED, p->what, p->path,
@@ -186,7 +190,8 @@ left(struct scan *sc, const struct plant *p)
 	return PLANT_LEFT;
 }
 
-/* What it says is harmless: but nobody who has it open may say something else later. */
+/* The text is harmless, but a process that has the file open must not be able to change it
+ * later. */
 static enum plant_end
 keep_fresh(struct scan *sc, struct plant *p, const char *text, size_t len)
 {
@@ -219,7 +224,8 @@ plant_leads_below(struct scan *sc, const char *dir, const char *to, struct place
 		snprintf(text, sizeof(text), "%s/%s", dir, to);
 	if (resolve(scan_resolver(sc), (const uint8_t *)text, strlen(text), 0, at, &err) < 0)
 		return false;
-	/* A link can be no mount point: it would lead somewhere else later, to a cache for instance. */
+	/* A link cannot be a mount point: a command could later make it lead elsewhere, to a cache
+	 * for instance. */
 	for (size_t i = 0; i < at->n_hops; i++) {
 		if (scan_covers(sc, at->hop[i]))
 			return false;
@@ -227,7 +233,7 @@ plant_leads_below(struct scan *sc, const char *dir, const char *to, struct place
 	return scan_covers(sc, at->path) && (scan_keeps(sc, at->path) || !scan_keeps(sc, dir));
 }
 
-/* The same, and a directory is there. */
+/* Like plant_leads_below(), and a directory exists there. */
 static bool
 leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at)
 {
@@ -243,7 +249,8 @@ plant_dir_of(const char *path, char ret[PATH_LEN_MAX + 1])
 	ret[n] = '\0';
 }
 
-/* Is it a git directory, or in one? A checkout there makes hooks. What is looked through may itself be one. */
+/* Returns true if the path is a git directory, or inside one: a checkout there makes hooks. A root
+ * may itself be one. */
 static bool
 is_in_git_dir(const struct scan *sc, const char *path)
 {
@@ -265,8 +272,8 @@ is_in_git_dir(const struct scan *sc, const char *path)
 	return false;
 }
 
-/* core.worktree of a submodule: the directory that it names says the same with its gitfile. Any other would let a
- * `git checkout` write what the user did not mean. */
+/* Returns true if core.worktree is that of a submodule: the directory that it names points back
+ * with its gitfile. With any other, `git checkout` would write files that the user did not mean. */
 static bool
 is_own_worktree(struct scan *sc, const struct plant *p, const char *to)
 {
@@ -279,7 +286,8 @@ is_own_worktree(struct scan *sc, const struct plant *p, const char *to)
 	place_init(&at);
 	place_init(&back);
 	plant_dir_of(p->path, dir);
-	/* The gitfile comes before it, and goes before it. */
+	/* git writes the gitfile before this setting, and removes it before this setting, so it may
+	 * be missing. */
 	if (scan_is_gentle(sc))
 		return plant_leads_below(sc, dir, to, &at) && !is_in_git_dir(sc, at.path);
 	if (!leads_inside(sc, dir, to, &at))
@@ -361,7 +369,8 @@ is_sample(const char *name, const struct stat *st)
 	return S_ISREG(st->st_mode) && dot != NULL && strcmp(dot, ".sample") == 0;
 }
 
-/* Hooks, or remotes of old: git runs or obeys what is in the directory, whatever it says. Only examples of hooks stay. */
+/* Hooks, or remotes in the old format: git runs or obeys what is in the directory, whatever its
+ * content. Only sample hooks stay. */
 static enum plant_end
 judge_directory(struct scan *sc, struct plant *p)
 {
@@ -388,7 +397,7 @@ judge_directory(struct scan *sc, struct plant *p)
 			.path = path };
 		enum plant_end one = PLANT_AGAIN;
 
-		/* What was only renamed is no hook and no remote by that name. */
+		/* What was only renamed is not a hook or remote by that name. */
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
 		    strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0)
 			continue;
@@ -410,11 +419,12 @@ judge_directory(struct scan *sc, struct plant *p)
 	return end;
 }
 
-/* ---- what leads somewhere else ---- */
+/* ---- pointers to other directories ---- */
 
 /*
- * To a git directory that is looked through itself. A commondir means one thing: it lies in REPOSITORY/worktrees/NAME, and
- * leads to REPOSITORY. By any other git would take configuration and hooks from what need not look like a git directory.
+ * Returns true if the pointer leads to a git directory inside a scanned root. A commondir has only
+ * one valid form: it is in REPOSITORY/worktrees/NAME and leads to REPOSITORY. With any other, git
+ * would take configuration and hooks from a directory that need not look like a git directory.
  */
 static bool
 leads_to_git_dir(struct scan *sc, const struct plant *p, const char *to)
@@ -431,9 +441,9 @@ leads_to_git_dir(struct scan *sc, const struct plant *p, const char *to)
 }
 
 /*
- * While commands run: would git on the host go somewhere else by it? git writes a pointer in place, and before it makes
- * what it leads to; what is empty or no pointer it refuses itself. What a commondir may lead to is looked at as soon as
- * git goes there.
+ * While commands run: returns true if the pointer would lead the host's git elsewhere. git writes a
+ * pointer in place, and before it makes the target; it refuses an empty or invalid pointer itself.
+ * The target of a commondir is judged as soon as git goes there.
  */
 static bool
 leads_away(struct scan *sc, const struct plant *p, const char *text, size_t len, const char *to)
@@ -485,7 +495,8 @@ judge_pointer(struct scan *sc, struct plant *p)
 	return good ? keep_fresh(sc, p, text, len) : take_away(sc, p);
 }
 
-/* objects/info/alternates: relative to objects, each a store that commands fill anyway. */
+/* objects/info/alternates: paths relative to objects, each to a store that commands can fill
+ * anyway. */
 static enum plant_end
 judge_alternates(struct scan *sc, struct plant *p)
 {
@@ -509,14 +520,14 @@ judge_alternates(struct scan *sc, struct plant *p)
 		end = line + strcspn(line, "\n");
 		if (*end != '\0')
 			*end++ = '\0';
-		/* A name in quotes is another way to write what need not be written so. */
+		/* A quoted name is a second spelling that is never necessary. */
 		if (line[0] != '\0' && line[0] != '#')
 			good = line[0] != '"' && leads_inside(sc, objects, line, &at);
 	}
 	return good && copy != NULL ? keep_fresh(sc, p, text, len) : take_away(sc, p);
 }
 
-/* It becomes the name of a program: git-merge-STRATEGY, which may well have a slash in it. */
+/* git runs git-merge-STRATEGY, and the name may contain a slash. */
 static bool
 is_strategy(const char *name)
 {
@@ -530,7 +541,8 @@ is_strategy(const char *name)
 	return false;
 }
 
-/* What a series of picks or reverts goes on with: written as a configuration. */
+/* The options with which a series of picks or reverts continues, in the syntax of a
+ * configuration. */
 static bool
 are_options_plain(const char *text, size_t len)
 {
@@ -549,7 +561,8 @@ are_options_plain(const char *text, size_t len)
 	return plain;
 }
 
-/* What stopped may go on, as long as no step of it is given to a shell, nor a program of its own merges. */
+/* A stopped rebase may continue as long as none of its steps goes to a shell, and no program other
+ * than git's own merges. */
 static enum plant_end
 judge_rebase(struct scan *sc, struct plant *p)
 {
@@ -592,7 +605,8 @@ plant_judge(struct scan *sc, struct plant *p)
 	case WHAT_CONFIG:
 		return judge_config(sc, p);
 	case WHAT_STRANGE:
-		/* It was one when its directory was read; what is there by now has an event of its own. */
+		/* It was strange when its directory was read. What is there now has an event of its
+		 * own. */
 		if (S_ISREG(p->st.st_mode) || S_ISDIR(p->st.st_mode))
 			return PLANT_GONE;
 		if (scan_is_gentle(sc) && gitdir_is_trial_link(p->dir_fd, p->name))
@@ -611,7 +625,8 @@ plant_judge(struct scan *sc, struct plant *p)
 	case WHAT_ALTERNATES:
 		return judge_alternates(sc, p);
 	case WHAT_REBASE:
-		/* It does nothing before somebody has it go on; until then it is git's, which may be at it. */
+		/* A rebase does nothing until someone continues it. Until then it is git's, which
+		 * may be writing it. */
 		return scan_is_gentle(sc) ? PLANT_KEPT : judge_rebase(sc, p);
 	case WHAT_KODA:
 	case WHAT_NAME:

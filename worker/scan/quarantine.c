@@ -59,7 +59,7 @@ entry_done(struct entry *e)
 	close_at(&e->manifest_fd);
 }
 
-/* "key value" and a NUL: a path may have every other byte in it. */
+/* "key value" and a NUL, because a path may contain any other byte. */
 static int
 record(struct entry *e, const char *key, const char *value)
 {
@@ -93,7 +93,7 @@ entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode
 	clock_gettime(CLOCK_REALTIME, &now);
 	snprintf(when, sizeof(when), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
 	snprintf(bits, sizeof(bits), "%04o", (unsigned)mode & 07777);
-	/* Several workers may share it. */
+	/* Several workers may share the quarantine. */
 	for (unsigned i = 0; i < 100 && r < 0; i++) {
 		snprintf(name, QUARANTINE_NAME_SIZE, "%llx.%09ld-%u", (long long)now.tv_sec,
 		    now.tv_nsec, ++q->serial);
@@ -177,7 +177,7 @@ copy_directory(struct entry *e, int from_dir, const char *name, int to_dir, cons
 	return errno == 0 ? 0 : -1;
 }
 
-/* rel: where it is below the thing, for what only the record can hold. */
+/* rel: its path below the thing, for entries that only the record can hold. */
 static int
 copy(struct entry *e, int from_dir, const char *name, int to_dir, const char *to, char *rel,
     size_t rel_len)
@@ -207,11 +207,11 @@ copy(struct entry *e, int from_dir, const char *name, int to_dir, const char *to
 			  0600);
 
 		r = made < 0 ? -1 : copy_bytes(e, from, made);
-		/* Never what makes it run as somebody. */
+		/* Drop set-user-ID and set-group-ID bits. */
 		if (r == 0 && (st.st_mode & 0111) != 0)
 			r = fchmod(made, st.st_mode & 0777);
 	} else if (S_ISLNK(st.st_mode)) {
-		/* No system call of this process makes links: the record holds where it led. */
+		/* The worker may not make links, so the record stores the target. */
 		ssize_t n = readlinkat(from_dir, name, target, sizeof(target) - 1);
 
 		if (n >= 0) {
@@ -238,7 +238,8 @@ is_seen(int dir_fd, const char *name, const struct stat *seen)
 	    st.st_ino == seen->st_ino;
 }
 
-/* A FIFO, socket or device has no content to keep; and to rename it would take the right to make one. */
+/* A FIFO, socket or device has no content to keep, and renaming it would require permission to make
+ * one. */
 static int
 drop_special(struct quarantine *q, int dir_fd, const char *name, const char *path, const char *rule,
     const struct stat *seen, struct quarantined *ret)
@@ -277,7 +278,7 @@ quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *
 		ret->aside[0] = '\0';
 		return errno == ENOENT ? 1 : -1;
 	}
-	/* Somebody was faster: what it is now has not been judged. */
+	/* Another process replaced it first, and the new file has not been judged. */
 	if (!is_seen(dir_fd, ret->aside, seen)) {
 		if (tree_rename_new(dir_fd, ret->aside, dir_fd, name) == 0)
 			ret->aside[0] = '\0';
@@ -291,7 +292,7 @@ quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *
 	}
 
 	if (copy(&e, dir_fd, ret->aside, e.dir_fd, WHAT, rel, 0) < 0) {
-		/* Half of it would pass for the whole. */
+		/* An incomplete copy would pass for the whole. */
 		tree_remove(q->fd, ret->name);
 		ret->name[0] = '\0';
 		return 0;

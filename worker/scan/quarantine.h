@@ -1,7 +1,7 @@
 /*
- * What a command planted goes away from its name and is kept: the form on disk is in docs/PROTOCOL.md. The quarantine
- * may be on another file system (in a slot's view it is always another mount), so things are first renamed where they
- * are, which takes the harm away at once, and then copied.
+ * Moves what a command planted away from its name and keeps it; docs/PROTOCOL.md describes the form
+ * on disk. The quarantine may be on another file system (in a slot's view it is always another
+ * mount), so things are first renamed in place, which removes the harm at once, and then copied.
  */
 #ifndef KODA_WORKER_SCAN_QUARANTINE_H
 #define KODA_WORKER_SCAN_QUARANTINE_H
@@ -14,39 +14,45 @@
 #include "shared/base/bytes.h"
 #include "shared/wire/protocol.h"
 
-/* Of one thing that is copied; a command that plants more keeps it, under a harmless name. */
+/* Limits for one thing that is copied. Anything larger stays where it is, under a harmless name. */
 #define QUARANTINE_BYTES_MAX (64u << 20)
 #define QUARANTINE_NAMES_MAX 10000
-/* Of a name in it, with the NUL. */
+/* Size of a name in the quarantine, with the NUL. */
 #define QUARANTINE_NAME_SIZE 40
 
 struct quarantine {
-	int fd; /* the directory, O_PATH; -1: there is none */
+	int fd; /* the directory, O_PATH; -1: none */
 	const uint8_t *token;
 	unsigned serial;
-	unsigned left; /* so many more are kept; beyond that things are only renamed */
-	char *command; /* that is probably to blame, for the record; NULL: nobody knows */
+	/* How many more things may be kept. After that, things are only renamed. */
+	unsigned left;
+	/* The command that is probably to blame, for the record. NULL: unknown. */
+	char *command;
 };
 
 struct quarantined {
-	char name[QUARANTINE_NAME_SIZE]; /* below the quarantine; "" if nothing is there */
-	char aside[TEMP_NAME_SIZE + 8];  /* what it is called now where it was; "" if it is gone */
+	/* Name below the quarantine, "" if nothing was kept. */
+	char name[QUARANTINE_NAME_SIZE];
+	/* Its new name in the old directory, "" if it is gone. */
+	char aside[TEMP_NAME_SIZE + 8];
 };
 
 /*
- * Take away what has that name in dir_fd, if it is what was seen (dev:ino, without following a link); path and rule
- * are for the record. 0; 1 when something else has the name by now (look again); -1 with errno: it is still there.
+ * Take away what has that name in dir_fd, if it is what was seen (dev:ino, without following a
+ * link). path and rule are for the record. Returns 0; 1 if the name now belongs to something else
+ * (check again); -1 with errno if it is still there.
  */
 int quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *path,
     const char *rule, const struct stat *seen, struct quarantined *ret);
 
-/* Keep these bytes as the file that was at path. -1 with errno: nothing is kept. */
+/* Keep these bytes as the file that was at path. Returns 0, or -1 with errno if nothing is kept. */
 int quarantine_keep(struct quarantine *q, const char *path, const char *rule, mode_t mode,
     const void *data, size_t len, struct quarantined *ret);
 
-/* A name that nobody else has by accident, for what is to have another one soon. */
+/* Store a name that is not in use by accident, for a file that will be renamed soon. */
 void quarantine_temp_name(struct quarantine *q, char *ret, size_t size);
-/* Create a file of such a name in dir_fd, open for writing. The descriptor, or -1 with errno. */
+/* Create a file with such a name in dir_fd. Returns a descriptor open for writing, or -1 with
+ * errno. */
 int quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size);
 
 #endif

@@ -18,9 +18,9 @@
 #include "worker/scan/live.h"
 #include "worker/scan/scan_state.h"
 
-/* A command in the background may go on making events while they are looked at. */
+/* A command in the background may keep causing events while they are processed. */
 #define ROUNDS_MAX 4
-/* ---- looking at a directory ---- */
+/* ---- reading a directory ---- */
 
 static int
 add_step(struct scan *sc, uint32_t parent, const char *name, bool again)
@@ -36,7 +36,7 @@ add_step(struct scan *sc, uint32_t parent, const char *name, bool again)
 	return 0;
 }
 
-/* An entry that may matter, as soon as it is known what the directory is. */
+/* An entry that may matter once the kind of its directory is known. */
 struct candidate {
 	struct candidate *next;
 	enum access_name means;
@@ -58,7 +58,7 @@ candidates_done(struct candidate **list)
 	}
 }
 
-/* DT_REG for what is gone. */
+/* DT_REG if the entry is gone. */
 static unsigned char
 type_of(int dir_fd, const struct dirent64 *e)
 {
@@ -70,12 +70,12 @@ type_of(int dir_fd, const struct dirent64 *e)
 									 : DT_REG;
 }
 
-/* What a name is by itself in this directory, or -1: nothing. */
+/* Returns the kind that the name alone gives an entry in this directory, or -1 if none. */
 static int
 what_by_name(const struct scan *sc, const struct candidate *c, bool git, bool koda, bool info)
 {
-	/* Every policy has rules for the project's own .git/config and .git/hooks: what they are for is judged by what is
-	 * in them, so that a `git init` leaves a repository. */
+	/* Every policy has rules for the project's own .git/config and .git/hooks. They are judged
+	 * by their content, so that a `git init` leaves a working repository. */
 	const bool gits = sc->git && git && c->last &&
 	    (c->means == ACCESS_NAME_CONFIG || c->means == ACCESS_NAME_HOOKS);
 
@@ -110,7 +110,8 @@ what_by_name(const struct scan *sc, const struct candidate *c, bool git, bool ko
 	return -1;
 }
 
-/* Below refs of a git directory that it is in? A command can give a directory there the shape of one. */
+/* Returns true below the refs of a git directory that contains this one. A command can give a
+ * directory there the shape of a git directory. */
 static bool
 is_in_refs(const struct scan *sc, uint32_t idx)
 {
@@ -121,7 +122,7 @@ is_in_refs(const struct scan *sc, uint32_t idx)
 	return false;
 }
 
-/* What an entry is in this directory, or -1: nothing. */
+/* Returns the kind of an entry in this directory, or -1 if none. */
 static int
 what_in(const struct scan *sc, const struct candidate *c, uint32_t idx, int dir_fd, bool koda,
     bool info)
@@ -129,18 +130,19 @@ what_in(const struct scan *sc, const struct candidate *c, uint32_t idx, int dir_
 	const struct node *n = &sc->node[idx];
 	const int what = what_by_name(sc, c, n->git, koda, info);
 
-	/* A name of the project's may come with a new directory; a link in a git directory may not, whatever its name. */
+	/* A place of deny_write_names may come with a new directory. A link in a git directory may
+	 * not, whatever its name. */
 	if ((what >= 0 && what != WHAT_NAME && what != WHAT_TOLD) || !c->strange || !sc->git ||
 	    (!n->git && !n->in_git))
 		return what;
-	/* Where git itself writes a ref as a link, when it is told to. */
+	/* git itself writes a ref as a link there, if it is configured to. */
 	if ((n->git ? c->means == ACCESS_NAME_HEAD : is_in_refs(sc, idx)) &&
 	    gitdir_is_ref_link(dir_fd, c->name))
 		return -1;
 	return WHAT_STRANGE;
 }
 
-/* One entry: a step, a candidate, or nothing to us. */
+/* Turns one entry into a step, a candidate, or nothing. */
 static int
 take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, size_t len,
     uint32_t idx, bool descend, struct candidate **ret)
@@ -148,7 +150,8 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 	const enum access_name means = access_name_of(e->d_name);
 	const unsigned char type = type_of(fd, e);
 	const bool directory = type == DT_DIR;
-	/* Whether that matters is known when all names are: that this is a git directory may show only by its shape. */
+	/* This matters only in a git directory, which may show only by its shape, when all names
+	 * are known. */
 	const bool strange = sc->git && !directory && type != DT_REG;
 	const struct names_found named = named_in(sc, fd, e, path, len, idx);
 	const struct guard *guard = NULL;
@@ -170,7 +173,8 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 	return 0;
 }
 
-/* Without a DIR: it would be two system calls and an allocation more for each of thousands. */
+/* Uses getdents64: a DIR would cost two more system calls and an allocation for each of
+ * thousands. */
 static int
 read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t idx, bool descend,
     struct candidate **ret)
@@ -181,7 +185,7 @@ read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t i
 	for (;;) {
 		ssize_t n = getdents64(fd, buf, sizeof(buf));
 
-		/* What was read is used; a directory that was removed meanwhile has nothing in it. */
+		/* What was read is used. A directory that was removed meanwhile is empty. */
 		if (n < 0 && errno != ENOENT)
 			sc->partial = true;
 		if (n <= 0)
@@ -203,7 +207,7 @@ read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t i
 	}
 }
 
-/* Is the directory two levels up one of git's, and this its objects/info? */
+/* Returns true for the objects/info of a git directory. */
 static bool
 is_git_info(const struct scan *sc, uint32_t idx)
 {
@@ -235,14 +239,16 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	}
 	shape = access_is_git_dir(head, objects, refs, commondir, worktrees);
 	git = sc->git && (named || shape);
-	/* What lies in it may have been there before it was one, and is looked at again. */
+	/* The directory has just become a git directory: its older entries must be judged again as
+	 * part of one. */
 	if (git && !sc->node[idx].git && !descend && sc->node[idx].parent == NONE)
 		sc->full = true;
 	else if (git && !sc->node[idx].git && !descend &&
 	    add_step(sc, sc->node[idx].parent, own, true) < 0)
 		return -1;
 	sc->node[idx].git = git;
-	/* A repository without a name of its own (bare, a submodule's); the root itself stays what it is. */
+	/* A git directory that is not named .git (bare, or a submodule's). A root itself stays what
+	 * it is. */
 	if (git && !named && sc->node[idx].parent != NONE)
 		found(sc, WHAT_PIN, dir_fd, path, ".");
 	for (const struct candidate *c = list; c != NULL; c = c->next) {
@@ -272,7 +278,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 		followed_look(sc, dir_fd, path, len, false);
 	if (refs_dir && !sc->learning)
 		followed_look(sc, dir_fd, path, len, true);
-	/* What is in info/ and refs/ may be written in place. */
+	/* Files in info/ and refs/ may be written in place. */
 	content |= refs_dir || (sc->node[idx].in_git && strcmp(own, "info") == 0);
 	if ((git || content || sc->node[idx].inside) && !sc->node[idx].content &&
 	    sc->node[idx].wd >= 0) {
@@ -301,7 +307,7 @@ look(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend
 
 /* ---- walking ---- */
 
-/* What the kernel shows of itself there is no project's. */
+/* The kernel's own file systems belong to no project. */
 static bool
 is_kernels(int fd)
 {
@@ -319,8 +325,8 @@ is_kernels(int fd)
 	return false;
 }
 
-/* The node for the directory behind fd, which is `name` in parent: the one that is watched already, under whatever
- * name, or a new one. */
+/* Returns the node for the directory behind fd, which is `name` in parent: the one that is already
+ * watched, under whatever name, or a new one. */
 static uint32_t
 node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int fd,
     const struct stat *st, bool *ret_new)
@@ -360,7 +366,7 @@ node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int f
 		}
 		*ret_new = true;
 	}
-	/* Watching it anew has made the watch the narrow one. */
+	/* Adding the watch again has reset it to the smaller set of events. */
 	if (n->content && wd >= 0)
 		watch_directory(sc, fd, true);
 	n->wd = wd;
@@ -370,7 +376,8 @@ node_for(struct scan *sc, uint32_t parent, uint8_t root, const char *name, int f
 	return idx;
 }
 
-/* Nobody could list it before any command ran, and it is as it was: the user keeps it so. */
+/* Returns true if the directory could not be listed before any command ran, and is unchanged: the
+ * user keeps it so. */
 static bool
 is_users_own(struct scan *sc, uint32_t parent, char *path, const char *name)
 {
@@ -396,7 +403,8 @@ is_users_own(struct scan *sc, uint32_t parent, char *path, const char *name)
 	    k->stamp.ctime_ns == stamp.ctime_ns;
 }
 
-/* No walk comes to what is in that directory. git reads refs at any depth, so there may be none. */
+/* No walk reaches what is in that directory. git reads refs at any depth, so it must not exist
+ * below refs. */
 static void
 too_far(struct scan *sc, uint32_t idx)
 {
@@ -414,7 +422,7 @@ too_far(struct scan *sc, uint32_t idx)
 		followed_take_far(sc, fd, path, n->name);
 }
 
-/* One directory of the way; parent NONE: the root itself. */
+/* Takes one step of a walk. parent NONE: the root itself. */
 static int
 take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool again)
 {
@@ -445,7 +453,8 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		fd = open_listed(sc, root, path);
 	}
 	if (fd < 0) {
-		/* Who may not list it cannot find what is in it; whoever knows a name there can. */
+		/* A process that cannot list the directory cannot search it, but one that knows a
+		 * name there can use it. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return -1;
 		if (errno == EACCES && !sc->learning && sc->watched && sc->started)
@@ -456,7 +465,7 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 	if (fstat(fd, &st) < 0 ||
 	    (st.st_dev != (parent == NONE ? st.st_dev : sc->node[parent].dev) && is_kernels(fd)))
 		return 0;
-	/* What is in it is kept, not planted; the view keeps commands out of it. */
+	/* The quarantine: its content is kept on purpose, and the view keeps commands out of it. */
 	if (st.st_dev == sc->quarantine_dev && st.st_ino == sc->quarantine_ino)
 		return 0;
 	idx = node_for(sc, parent, root, name, fd, &st, &is_new);
@@ -497,7 +506,8 @@ walk_all(struct scan *sc)
 	}
 	if (walk(sc) < 0)
 		return -1;
-	/* What was not met is gone; without watches no node is of any use later. */
+	/* A node that the walk did not meet is gone. Without watches, nodes are useless
+	 * afterwards. */
 	for (uint32_t i = 0; i < sc->n_nodes; i++) {
 		struct node *n = &sc->node[i];
 
@@ -544,12 +554,14 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 		sc->by_wd[ev->wd] = 0;
 		sc->node[idx].wd = -1;
 		drop_node(sc, idx);
-		/* Another root at the same path is another root; this one has nothing in it any more. */
+		/* If a root is replaced at its path, the new directory is a different one; this one
+		 * is empty now. */
 		return 0;
 	}
 	if (ev->len == 0)
 		return 0;
-	/* What appeared and is gone may have been anything: a link, or a file that is a directory now. */
+	/* What was here for a moment may have been anything: a link, or a file where there is a
+	 * directory now. */
 	if ((ev->mask & IN_CREATE) != 0)
 		note_made(sc, idx, ev->name);
 	if (dir && (ev->mask & IN_MOVED_TO) != 0)
@@ -579,12 +591,13 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 			return -1;
 		return 0;
 	}
-	/* In a git directory each entry has to be a file or a directory, and no file may lead git out of it. */
+	/* Each entry of a git directory must be a file or a directory, and no file may lead git out
+	 * of it. */
 	if ((sc->node[idx].git || sc->node[idx].in_git) && !dir &&
 	    (ev->mask & (IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_MODIFY)) != 0 &&
 	    mark_dirty(sc, idx) < 0)
 		return -1;
-	/* The list of a rebase lies one level below what judges it. */
+	/* The todo list of a rebase is one level below the directory that is judged for it. */
 	if (up != NONE && access_name_of(sc->node[idx].name) == ACCESS_NAME_REBASE)
 		return mark_dirty(sc, up);
 	if (sc->n_guards == 0 ||
@@ -597,7 +610,7 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	return 0;
 }
 
-/* All that has happened up to now. 1 when there was something, 0, or -1. */
+/* Processes all pending events. Returns 1 if there were any, 0, or -1 without memory. */
 static int
 take_events(struct scan *sc)
 {
@@ -621,7 +634,7 @@ take_events(struct scan *sc)
 
 			if (!sc->full && take_event(sc, ev) < 0)
 				return -1;
-			/* Nodes that go away go away in any case. */
+			/* Removed nodes must be dropped in any case. */
 			if (sc->full && (ev->mask & IN_IGNORED) != 0 && take_event(sc, ev) < 0)
 				return -1;
 			p += sizeof(*ev) + ev->len;
@@ -629,7 +642,7 @@ take_events(struct scan *sc)
 	}
 }
 
-/* A directory in which something happened, itself. */
+/* Reads one directory in which something happened, but not those below it. */
 static int
 look_again(struct scan *sc, uint32_t idx)
 {
@@ -647,11 +660,11 @@ look_again(struct scan *sc, uint32_t idx)
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
 	if (fstat(fd, &st) < 0 || st.st_dev != sc->node[idx].dev || st.st_ino != sc->node[idx].ino)
-		return 0; /* it was moved; where it is now it has another event */
+		return 0; /* it was moved: its new place has its own event */
 	return look(sc, idx, fd, path, len, false);
 }
 
-/* ---- from outside ---- */
+/* ---- the interface ---- */
 
 static int
 no_memory(struct koda_error *err)
@@ -740,7 +753,7 @@ scan_add_root(struct scan *sc, const char *path, struct koda_error *err)
 		if (path_is_inside(path, sc->root[i].path))
 			return 0;
 	}
-	/* The top of everything has no project in it that a policy could mean. */
+	/* No policy means "/" as a project. */
 	if (strcmp(path, "/") == 0)
 		return 0;
 	fd = resolve_canonical_dir(sc->res, path, strlen(path));
@@ -877,7 +890,7 @@ add_rules(struct scan *sc, struct koda_error *err)
 void
 find_all_targets(struct scan *sc)
 {
-	/* What is found is looked at as well: it may lead further. */
+	/* The loop also covers places that it adds: they may lead further. */
 	for (uint32_t i = 0; i < sc->n_known; i++) {
 		cleanup_free char *path =
 		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
@@ -887,7 +900,8 @@ find_all_targets(struct scan *sc)
 	}
 }
 
-/* Repositories that are the user's, or are mounted by now. */
+/* Adds repositories that are the user's, or are mounted now; untold: also those that were not
+ * reported yet. */
 static void
 add_live(struct scan *sc, bool untold)
 {
@@ -904,7 +918,7 @@ add_live(struct scan *sc, bool untold)
 	}
 }
 
-/* What has git not show all, in what was there and in what is new. */
+/* Compares what repositories, old and new, hide from the user. */
 static void
 compare_hidden(struct scan *sc)
 {
@@ -918,7 +932,7 @@ compare_hidden(struct scan *sc)
 	sc->git_touched = false;
 }
 
-/* What is known by now was there before any command ran. */
+/* Everything known at this point existed before any command ran. */
 static void
 start_live(struct scan *sc)
 {
@@ -973,7 +987,8 @@ scan_try_again(struct scan *sc)
 			sc->known[i].left = false;
 }
 
-/* What was told, and is not told again: nobody but who is outside changes it from now on. */
+/* Seals the places that were reported and are not about to be reported again: only a process
+ * outside the sandbox can change them from now on. */
 static void
 seal(struct scan *sc)
 {
@@ -997,7 +1012,8 @@ forget_steps(struct scan *sc)
 		sc->node[sc->dirty[--sc->n_dirty]].dirty = false;
 }
 
-/* A file can be written through a second name, elsewhere in its git directory: its own directory then tells nothing. */
+/* A file can be written through a second name elsewhere in its git directory, without an event in
+ * its own. */
 static int
 mark_refs(struct scan *sc)
 {
@@ -1020,12 +1036,14 @@ scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 	sc->cut = false;
 	sc->n_told = 0;
 	if (!sc->watched && sc->full && sc->ifd < 0) {
-		/* There may be watches again; there was a reason, so not each time a whole new set. */
+		/* Watches may be available again. There was a reason that they were not, so a whole
+		 * new set is not tried each time. */
 		if (sc->by_wd == NULL && sc->wds == 0 && (sc->round & 15) == 15)
 			start_watching(sc);
 	}
 	make_roots_listable(sc);
-	/* What no walk came to has no event any more. Where there was too much to begin with, what was there is not known. */
+	/* A directory that no walk reached has no watch and causes no events. If the first walk was
+	 * already incomplete, it is unknown what was there before. */
 	if (sc->partial && !sc->vast)
 		sc->full = true;
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
@@ -1043,7 +1061,8 @@ scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 		if (r < 0 || (i == 0 && sc->git && sc->git_touched && mark_refs(sc) < 0))
 			return no_memory(err);
 		sc->names = 0;
-		/* Watches may give out in the middle of a walk: then what was not reached is looked at at once. */
+		/* Watches may run out in the middle of a walk: then what was not reached is scanned
+		 * at once. */
 		while (sc->full && (!walked || sc->watched)) {
 			forget_steps(sc);
 			sc->verify = walked = true;
@@ -1088,7 +1107,8 @@ scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err)
 	return r;
 }
 
-/* Where something happened in a git directory: what git follows there. All else waits for the next comparison. */
+/* In directories with events, judges only the files that git follows. Everything else waits for the
+ * next comparison. */
 static int
 look_at_followed(struct scan *sc)
 {
@@ -1105,7 +1125,8 @@ look_at_followed(struct scan *sc)
 		if (n->name == NULL || !n->fresh)
 			continue;
 		refs = n->in_git && is_in_refs(sc, idx);
-		/* Somebody may stand in a directory that was there: git there obeys a repository that it becomes. */
+		/* A user's shell may be in a directory that existed before: git there obeys the
+		 * repository that it becomes. */
 		if (!n->git && !refs && n->born == sc->era)
 			continue;
 		n->fresh = false;
@@ -1121,7 +1142,8 @@ look_at_followed(struct scan *sc)
 	return 0;
 }
 
-/* Directories that nobody has looked into, below the refs of a git directory. */
+/* Returns true if there are directories below the refs of a git directory that no walk has
+ * visited. */
 static bool
 has_new_refs(const struct scan *sc)
 {

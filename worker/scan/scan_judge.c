@@ -14,14 +14,14 @@
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
 
-/* Who swaps things while they are judged is met so often for one name. */
+/* How often to try again if a process replaces a name while it is judged. */
 #define TRIES 8
 /* A program that writes an index in place has finished after this time. */
 #define UNCLEAR_NS INT64_C(1000000000)
 
 /* ---- judging what was found ---- */
 
-/* A rebase is its list and what it merges with, not the directory that has them. */
+/* A rebase is compared by its todo list and merge options, not by the directory that holds them. */
 static void
 stamp_rebase(int dir_fd, const char *name, struct stamp *stamp)
 {
@@ -45,7 +45,7 @@ stamp_rebase(int dir_fd, const char *name, struct stamp *stamp)
 	}
 }
 
-/* A known place that is somewhere else now, because what it is in was moved. */
+/* Finds a known place that has moved here together with a directory around it. */
 static struct known *
 moved_here(struct scan *sc, enum what what, const struct stamp *stamp)
 {
@@ -61,8 +61,9 @@ moved_here(struct scan *sc, enum what what, const struct stamp *stamp)
 
 static bool is_there(const struct scan *sc, const struct known *k);
 
-/* Is what may have been changed by commands, because nothing is mounted there, as it was? A new name of a file, and the end of
- * one, change the last of its times: package managers link what they bring. */
+/* Returns true if a place that commands can change, because nothing is mounted there, is unchanged.
+ * Adding or removing a hard link changes a file's ctime, and package managers link their files, so
+ * for packages the content decides. */
 static bool
 is_same(const struct plant *p, const struct known *k, const struct stamp *stamp)
 {
@@ -82,7 +83,8 @@ is_same(const struct plant *p, const struct known *k, const struct stamp *stamp)
 	return k->content == content;
 }
 
-/* The same of a package, which package managers move about: it is as it was, and still where packages are. */
+/* The same for a package, which package managers move around: it is unchanged, and still where
+ * packages are. */
 static struct known *
 moved_package(struct scan *sc, const struct plant *p, const struct stamp *stamp)
 {
@@ -97,7 +99,6 @@ moved_package(struct scan *sc, const struct plant *p, const struct stamp *stamp)
 	return NULL;
 }
 
-/* Is it still where it was known? */
 static bool
 is_there(const struct scan *sc, const struct known *k)
 {
@@ -119,11 +120,12 @@ seen_at(enum what what, const struct stamp *stamp)
 void
 look_for_targets(struct scan *sc, enum what what, const char *path)
 {
-	/* The project's own configuration is a rule's: by the rule it is protected, by its name it is read. */
+	/* The project's own configuration is also named by a rule: the rule decides how it is
+	 * protected, but it is read as configuration. */
 	const bool config = what == WHAT_CONFIG ||
 	    (what == WHAT_RULE && access_name_of(strrchr(path, '/') + 1) == ACCESS_NAME_CONFIG);
 
-	/* What came with packages is theirs; nothing there is mounted either. */
+	/* Links inside packages are the package manager's; nothing there is mounted either. */
 	if (what != WHAT_NAME || !is_vendored(sc, path))
 		led_find(sc, what, path, &sc->led_left);
 	if (!sc->git)
@@ -140,10 +142,10 @@ judge(struct scan *sc, struct plant *p, struct known *k)
 	struct stamp stamp;
 
 	stamp_of(&p->st, &stamp);
-	/* Told once, and still the same. */
+	/* Reported once, and still the same. */
 	if (k != NULL && k->left && same_stamp(p->what, &k->stamp, &stamp))
 		return seen_at(p->what, &stamp);
-	/* A second name that it was given before it was mounted would be written through later. */
+	/* A second name made before the mount could later be used to write to the file. */
 	p->ours = k != NULL && k->ours && k->stamp.dev == stamp.dev && k->stamp.ino == stamp.ino &&
 	    p->st.st_nlink == 1;
 	for (unsigned i = 0; i < TRIES && end == PLANT_AGAIN; i++) {
@@ -166,7 +168,7 @@ judge(struct scan *sc, struct plant *p, struct known *k)
 		end = PLANT_LEFT;
 	}
 	stamp_of(&p->st, &stamp);
-	/* Only what is new, or another, has to be mounted (again). */
+	/* Only a new or replaced place has to be mounted (again). */
 	if (k == NULL || k->stamp.ino != stamp.ino || k->stamp.dev != stamp.dev || k->left ||
 	    sc->n_changes > told) {
 		k = remember(sc, p->what, p->path, &stamp, false);
@@ -182,16 +184,17 @@ judge(struct scan *sc, struct plant *p, struct known *k)
 	return seen_at(p->what, &stamp);
 }
 
-/* May no command change it from now on? The list of a rebase is written in place, of which no watch tells; a link can be
- * no mount point. What is strange in a git directory need not be one: it is never changed, only replaced by another. */
+/* Returns true if no command can change it from now on. The todo list of a rebase is written in
+ * place, which causes no event in its directory; a link cannot be a mount point. A strange entry in
+ * a git directory needs no mount: it is never changed, only replaced. */
 static bool
 is_sealed_from_start(enum what what, mode_t mode)
 {
 	return what == WHAT_STRANGE || (!S_ISLNK(mode) && what != WHAT_REBASE);
 }
 
-/* Something with a name that matters, in the directory behind dir_fd. */
-/* What the host mounts is closed to commands; the rest is looked into, so that events tell of what happens in it. */
+/* Commands cannot change what the host has mounted. Other places are looked into, so that events
+ * report changes inside them. */
 static enum seen
 seen_named(const struct known *k, const struct stamp *stamp)
 {
@@ -199,15 +202,16 @@ seen_named(const struct known *k, const struct stamp *stamp)
 }
 
 /*
- * Does somebody have another name for what a command has made? Then it is copied, unless git may be at work. What came with
- * packages is compared by its content instead. -1: it cannot be looked at in full, or not be copied.
+ * Copies a file that a command has made if it has a second name, unless git may be at work. What
+ * package managers installed is compared by its content instead. Returns 0, 1 if it still has (or
+ * may have) another name, or -1 if it cannot be read completely or cannot be copied.
  */
 static int
 make_alone(struct scan *sc, struct plant *p)
 {
 	int linked;
 
-	/* What was there at first is looked at together (linked_find_all). */
+	/* Files of the first scan are handled together, in linked_find_all(). */
 	if (sc->learning || is_vendored(sc, p->path))
 		return 0;
 	linked = linked_any(p->dir_fd, p->name);
@@ -216,7 +220,8 @@ make_alone(struct scan *sc, struct plant *p)
 	return linked < 0 || linked_own(sc, p) < 0 ? -1 : 0;
 }
 
-/* A place by its name: known, and its own from now on; came: with a directory that a command has just made. */
+/* Accepts a place found by its name: makes it known, with its own inode. `made`: the directory,
+ * just made by a command, with which it came, or NONE. */
 static enum seen
 keep_named(struct scan *sc, struct plant *p, uint32_t made)
 {
@@ -238,7 +243,7 @@ keep_named(struct scan *sc, struct plant *p, uint32_t made)
 		return SEEN_CLOSED;
 	k->guarded = guarded;
 	k->linked = linked > 0;
-	/* What is only somewhere else now did not come. */
+	/* A place that has only moved did not come with a directory. */
 	k->came = sc->learning || (made == NONE && first) ? 0 : sc->era;
 	if (guarded || !sc->learning)
 		k->deep = deep_of(p->dir_fd, p->name, &p->st, vendored ? &k->content : NULL);
@@ -250,7 +255,7 @@ keep_named(struct scan *sc, struct plant *p, uint32_t made)
 static bool
 is_as_it_was(const struct plant *p, struct known *k, const struct stamp *stamp)
 {
-	/* Another worker knew it, and did not tell what was in it. */
+	/* An earlier worker knew this place, but passed on no checksum of its content. */
 	if (k->deep == 0)
 		k->deep = deep_of(p->dir_fd, p->name, &p->st, NULL);
 	if (!is_same(p, k, stamp))
@@ -279,7 +284,7 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 		return seen_named(k, &stamp);
 	}
 	if (k != NULL && !k->left && is_as_it_was(p, k, &stamp)) {
-		/* Looked at while git may have been at work. */
+		/* It was last judged while git may have been at work. */
 		if (k->linked && !k->sealed && !sc->gentle)
 			return keep_named(sc, p, made);
 		return seen_named(k, &stamp);
@@ -307,9 +312,10 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 }
 
 /*
- * Files that git follows change all the time, so the scan forgets the harmless ones. Reading an index takes a while: the
- * frequent looks read it only if its stamp changed. The final comparison always reads it, because a command that has the
- * file mapped can change it without changing its times.
+ * Files that git follows change all the time, so the scan forgets the harmless ones. Reading an
+ * index takes a while: the frequent looks read it only if its stamp changed. The final comparison
+ * always reads it, because a command that has the file mapped can change it without changing its
+ * times.
  */
 static enum seen
 found_followed(struct scan *sc, struct plant *p, struct known *k)
@@ -372,7 +378,7 @@ found(struct scan *sc, enum what what, int dir_fd, const char *path, const char 
 	return found_in(sc, what, dir_fd, path, name, NONE);
 }
 
-/* Something with a name that matters, in the directory behind dir_fd. */
+/* Judges something whose name matters, in the directory behind dir_fd. */
 enum seen
 found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name,
     uint32_t made)
@@ -390,7 +396,8 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 	/* Even if a rule allows the name, the content has to be judged. */
 	if (is_followed(what))
 		return found_followed(sc, &p, k);
-	/* A rule or what configuration names may be a hook as well: the stricter counts. */
+	/* A target of a rule or of a configuration may be a hook as well. The stricter kind
+	 * counts. */
 	if (k != NULL && k->what > what)
 		p.what = what = k->what;
 	if (what == WHAT_TOLD)
@@ -407,7 +414,7 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 	if (k != NULL && same_stamp(what, &k->stamp, &stamp) &&
 	    (k->sealed || what == WHAT_PIN || (what == WHAT_REBASE && !k->late)))
 		return seen_at(what, &stamp);
-	/* A link that was there: it can be no mount point. */
+	/* A link from before the first command. It cannot be a mount point. */
 	if (k != NULL && !k->late && S_ISLNK(p.st.st_mode) && same_stamp(what, &k->stamp, &stamp))
 		return SEEN_CLOSED;
 	if (k != NULL && k->sealed && what != WHAT_PIN && what != WHAT_REBASE &&
@@ -432,12 +439,13 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 	return judge(sc, &p, k);
 }
 
-/* The directory of a rule's path, open for reading; kept for the next one, which is often in the same. */
+/* The open parent directory of a rule's path, kept for the next rule, which often shares it. */
 struct held {
 	char dir[PATH_LEN_MAX + 1];
-	int fd; /* -1 with why */
+	int fd; /* -1: see `why` */
 	int why;
-	size_t from; /* so much of the path is what is looked through, or the cache */
+	/* Length of the root's or cache's part of the path. */
+	size_t from;
 };
 
 static int
@@ -469,7 +477,7 @@ held_done(struct held *h)
 	close_at(&h->fd);
 }
 
-/* The directory that is looked through, or the cache, in which that path is; how much of the path. */
+/* Returns the length of the root or cache that contains the path, or 0. */
 static size_t
 looked_through_to(const struct scan *sc, const char *path)
 {
@@ -486,8 +494,8 @@ looked_through_to(const struct scan *sc, const char *path)
 	return len;
 }
 
-/* What may still be changed by commands is judged whether or not there was an event: one that had it open needs none
- * to write. */
+/* Judges every place that commands can still change, event or not: a process that has the file open
+ * can write without causing one. */
 int
 judge_unsealed(struct scan *sc)
 {
@@ -504,7 +512,7 @@ judge_unsealed(struct scan *sc)
 		if (path == NULL)
 			return -1;
 		name = strrchr(path, '/') + 1;
-		/* Who made its directory unreadable would keep it from being judged. */
+		/* A command could make the directory unreadable to prevent a verdict. */
 		h.from = looked_through_to(sc, path);
 		fd = h.from > 0 ? hold(sc, &h, path, (size_t)(name - path) - 1) : -1;
 		if (fd >= 0 && has_name(fd, name))
@@ -535,7 +543,7 @@ judge_cached_path(struct scan *sc, struct held *h, const char *path)
 	if (h->why == EACCES && !sc->learning)
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
 		    "it cannot be looked at");
-	/* The first thing on the way that is no directory could lead to anything. */
+	/* The first component that is not a directory could lead anywhere. */
 	snprintf(part, sizeof(part), "%s", path);
 	for (end = path + h->from; (end = strchr(end + 1, '/')) != NULL;) {
 		struct stat st;
@@ -555,7 +563,8 @@ judge_cached_path(struct scan *sc, struct held *h, const char *path)
 	return 0;
 }
 
-/* Caches are not looked through: what is in them is much, and theirs. Only what a rule names is looked at. */
+/* Caches are too large to scan, and their tools own the content. Only paths that a rule names are
+ * judged. */
 int
 judge_cached(struct scan *sc)
 {
@@ -582,7 +591,8 @@ verify_known(struct scan *sc)
 
 		if (k->path == NULL || !k->sealed || k->what == WHAT_REBASE || is_there(sc, k))
 			continue;
-		/* A git directory may go with what it is in: the places in it say so. Packages come and go. */
+		/* A git directory may disappear with the directory that holds it; the places inside
+		 * it are reported. Packages come and go. */
 		if (k->what != WHAT_PIN && k->what != WHAT_STRANGE && !is_followed(k->what) &&
 		    !k->guarded)
 			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL,

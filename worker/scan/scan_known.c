@@ -6,9 +6,8 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan_state.h"
 
-/* ---- small things ---- */
+/* ---- basics ---- */
 
-/* Room for one more. */
 int
 scan_grow(void *array, size_t n, size_t *size, size_t each)
 {
@@ -42,10 +41,10 @@ same_stamp(enum what what, const struct stamp *a, const struct stamp *b)
 {
 	if (a->dev != b->dev || a->ino != b->ino)
 		return false;
-	/* The host keeps no more of what is neither file, directory nor link than that. */
+	/* The host keeps only that it is neither a file, a directory nor a link. */
 	if (what != WHAT_STRANGE && (a->mode & S_IFMT) != (b->mode & S_IFMT))
 		return false;
-	/* What is in a git directory changes with every commit. */
+	/* The content of a git directory changes with every commit. */
 	return what == WHAT_PIN ||
 	    (a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns);
 }
@@ -147,7 +146,7 @@ scan_keeps(const struct scan *sc, const char *path)
 	return scan_covers(sc, path);
 }
 
-/* In one of the directories, and none of them itself. */
+/* Inside a root, but not a root itself. */
 static bool
 scan_holds(const struct scan *sc, const char *path)
 {
@@ -181,7 +180,7 @@ scan_is_git_dir(const struct scan *sc, const char *path)
 	return fd >= 0 && has_git_shape(fd);
 }
 
-/* ---- what is told ---- */
+/* ---- results ---- */
 
 void
 scan_tell(struct scan *sc, Koda__ChangeKind kind, enum what what, const char *path,
@@ -269,7 +268,7 @@ scan_has_more(const struct scan *sc)
 	return sc->next_change < sc->n_changes || sc->places_left;
 }
 
-/* ---- what is known ---- */
+/* ---- known places ---- */
 
 static uint32_t *
 bucket_of(struct scan *sc, const char *path)
@@ -339,7 +338,7 @@ remember(struct scan *sc, enum what what, const char *path, const struct stamp *
 	return k;
 }
 
-/* A rebase is no place that could be mounted: it goes on, or ends. */
+/* A rebase is not a place to mount: it goes on, or ends. */
 bool
 is_told(enum what what)
 {
@@ -393,7 +392,8 @@ add_guard(struct scan *sc, const char *path, enum what what)
 	return 0;
 }
 
-/* The guard that has that name in that directory as a component; *ret_last: as its last. */
+/* Returns the guard that has `name` as a component directly below `dir`; *ret_last: it is the last
+ * component. */
 const struct guard *
 guard_at(const struct scan *sc, const char *dir, size_t dir_len, const char *name, bool *ret_last)
 {
@@ -441,7 +441,7 @@ scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 	size_t n = (size_t)(strrchr(path, '/') - path);
 	cleanup_close int fd = -1;
 
-	/* A directory in which everything is cannot be closed to commands. */
+	/* A directory that contains a root cannot be closed to commands. */
 	for (size_t i = 0; i < sc->n_roots; i++) {
 		if (path_is_inside(sc->root[i].path, path))
 			return;
@@ -458,6 +458,6 @@ scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 	if (fd < 0 || fstatat(fd, path + n + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	stamp_of(&st, &stamp);
-	/* A link can be no mount point: a command that puts another in its place has planted it. */
+	/* A link cannot be a mount point: a command that replaces it has planted something. */
 	tell_place(sc, remember(sc, what, path, &stamp, !link));
 }

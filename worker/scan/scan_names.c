@@ -1,13 +1,13 @@
 /*
  * deny_write_names in a scan, and which directories a command has just made.
  *
- * What of that kind was there at first is protected like any other place. What appears later is taken away, except
- * below a directory that the same command made: a clone, or a package that was unpacked. There it stays and is
- * reported, once for each such directory.
+ * Matching places of the first scan are protected like any other. Those that appear later are taken
+ * away, unless they are below a directory that the same command made: a clone, or an unpacked
+ * package. There they stay and are reported, once for each such directory.
  *
- * A directory is new as long as the command that made it may still run (an era). One that was moved is not new: its
- * watch tells. Nor is one that took the place of another: the paths that went away in this era are kept for that. Where
- * events were lost nobody can tell, and nothing is new.
+ * A directory is new as long as the command that made it may still run (an era). A moved directory
+ * is not new: its watch shows that. Nor is one that took the place of another: the scan keeps the
+ * paths that went away in this era to detect that. If events were lost, nothing counts as new.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,19 +21,22 @@
 #include "worker/scan/linked.h"
 #include "worker/scan/scan_state.h"
 
-/* Of one era; a megabyte each. More is a tree that is thrown away, and nothing is new then. */
+/* Paths per era; a megabyte for each set. A command that exceeds this is throwing a tree away, and
+ * then nothing counts as new. */
 #define PATHS_MAX (64u << 10)
-/* Directories that are moved, each of which is looked up among all; more than a person or a tool moves. */
+/* Moved directories per era, each of which is looked up among all nodes. A person or a tool moves
+ * fewer. */
 #define MOVED_TO_MAX 256
 /*
- * stage2 takes 4,096 mounts (STAGE2_MOUNTS_MAX), of which rules and repositories need some. A place beyond is compared like
- * what came with packages: a tree full of names, which a command can make, must not keep the next one from running.
+ * stage2 takes 4,096 mounts (STAGE2_MOUNTS_MAX), of which rules and repositories need some. A place
+ * beyond this limit is compared like a package: a tree full of matching names, which a command can
+ * make, must not prevent the next command from running.
  */
 #define NAMED_MOUNTS_MAX 2500
-/* Of what is in a place that is not mounted: more than settings of an editor have. */
+/* Limits for the content of a place that is not mounted. Settings of an editor have less. */
 #define DEEP_ENTRIES_MAX 4096
 #define DEEP_MAX         16
-/* Of one comparison: more is no change that a person looks at file by file. */
+/* Reported changes per comparison. A user does not review more file by file. */
 #define TOLD_MAX 64
 
 bool
@@ -106,15 +109,14 @@ bool
 is_vendored(const struct scan *sc, const char *path)
 {
 	for (size_t i = 0; i < sc->n_roots; i++) {
-		/* Where the project itself is does not matter. */
+		/* The path of the project itself does not matter. */
 		if (path_is_inside(path, sc->root[i].path))
 			return names_is_vendored(path + strlen(sc->root[i].path));
 	}
 	return false;
 }
 
-/* A rule of names that the entry is, or, as a link or a file that leads on, is on the way to. Below such a place there are no
- * others. */
+/* Places inside such a place are not reported separately. */
 struct names_found
 named_in(const struct scan *sc, int fd, const struct dirent64 *e, const char *path, size_t len,
     uint32_t idx)
@@ -142,7 +144,7 @@ take_mounts(struct scan *sc, const char *path)
 	const size_t dir_len = (size_t)(strrchr(path, '/') - path);
 	uint32_t cost = 1;
 
-	/* Those of one directory come one after the other, and have it in common. */
+	/* Places in one directory come one after the other, and share the mounts above them. */
 	if (sc->last_dir == NULL || strlen(sc->last_dir) != dir_len ||
 	    memcmp(sc->last_dir, path, dir_len) != 0) {
 		for (size_t i = 0; i < sc->n_roots; i++) {
@@ -163,14 +165,14 @@ take_mounts(struct scan *sc, const char *path)
 	return true;
 }
 
-/* ---- what appeared, and what went away ---- */
+/* ---- appeared and removed paths ---- */
 
 static uint64_t
 digest(const char *text)
 {
 	uint64_t h = 14695981039346656037u;
 
-	/* Where case does not matter, the same place may be made again in another one. */
+	/* On a file system that ignores case, the same path may come back spelled differently. */
 	for (; *text != '\0'; text++)
 		h = (h ^ (unsigned char)(*text >= 'A' && *text <= 'Z' ? *text | 0x20 : *text)) *
 		    1099511628211u;
@@ -193,7 +195,7 @@ set_has(const struct path_set *set, const char *path)
 	return set->n > 0 && *slot_of(set, digest(path)) != 0;
 }
 
-/* false: there is no room. */
+/* Returns false if there is no room. */
 static bool
 set_add(struct path_set *set, uint64_t value)
 {
@@ -221,7 +223,8 @@ set_add(struct path_set *set, uint64_t value)
 	return true;
 }
 
-/* What package managers fill is judged by what is known of it, not by its paths: they replace it all the time. */
+/* Directories that package managers fill are judged by their known content, not by paths, because
+ * they are replaced all the time. */
 static bool
 path_of(struct scan *sc, uint32_t idx, const char *name, char path[PATH_LEN_MAX + 1])
 {
@@ -243,7 +246,8 @@ note_made(struct scan *sc, uint32_t idx, const char *name)
 		sc->unsure = true;
 }
 
-/* A directory can be moved over an empty one, of which no other event tells as long as somebody has that open. */
+/* A directory can be moved over an empty one; no other event reports that while a process has the
+ * empty one open. */
 void
 note_moved_to(struct scan *sc, uint32_t idx, const char *name)
 {
@@ -289,7 +293,7 @@ made_with(struct scan *sc, uint32_t idx, size_t up)
 
 	for (; up > 0 && idx != NONE; up--)
 		idx = sc->node[idx].parent;
-	/* Without watches no directory is known from one time to the next. */
+	/* Without watches, no directory is recognized from one comparison to the next. */
 	if (!sc->watched || !sc->started)
 		return NONE;
 	for (; idx != NONE && sc->node[idx].born == sc->era; idx = sc->node[idx].parent) {
@@ -311,9 +315,9 @@ end_era(struct scan *sc)
 	sc->made = sc->gone = (struct path_set){ 0 };
 }
 
-/* ---- what came with a directory ---- */
+/* ---- places that came with a directory ---- */
 
-/* Packages are many: the directory that has them all stands for them. */
+/* There are many packages: report the directory that holds them all. */
 static uint32_t
 reported_as(const struct scan *sc, uint32_t made)
 {
@@ -374,7 +378,7 @@ tell_came(struct scan *sc)
 	came_done(sc);
 }
 
-/* ---- what is only told ---- */
+/* ---- changes that are only reported ---- */
 
 enum seen
 found_told(struct scan *sc, const char *path, const struct stat *st, struct known *k, uint32_t made)
@@ -384,7 +388,8 @@ found_told(struct scan *sc, const char *path, const struct stat *st, struct know
 	stamp_of(st, &stamp);
 	if (k != NULL && same_stamp(WHAT_TOLD, &k->stamp, &stamp))
 		return SEEN_OPEN;
-	/* What is there at first, for this worker, is known; what came with a clone or a package is a part of it. */
+	/* Files that this worker finds at its start are known, and those in a clone or a package
+	 * are part of it. */
 	if (sc->started && made == NONE && !is_vendored(sc, path)) {
 		if (++sc->n_told <= TOLD_MAX)
 			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_TOLD, WHAT_TOLD, path, NULL, NULL);
@@ -397,7 +402,7 @@ found_told(struct scan *sc, const char *path, const struct stat *st, struct know
 	return SEEN_OPEN;
 }
 
-/* ---- what is in a place that is not mounted ---- */
+/* ---- content of a place that is not mounted ---- */
 
 static uint64_t
 mix(uint64_t h, uint64_t value)
@@ -415,10 +420,10 @@ time_ns(const struct timespec *at)
 
 struct deep {
 	unsigned entries;
-	bool content; /* is asked for, too */
+	bool content; /* compute the checksum of contents, too */
 };
 
-/* The sums do not depend on the order in which the entries are read. */
+/* The sums do not depend on the order of the entries. */
 static uint64_t
 deep(int dir_fd, const char *name, struct deep *how, unsigned depth, uint64_t *content)
 {

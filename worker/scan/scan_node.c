@@ -10,13 +10,15 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan_state.h"
 
-/* What can give a directory a name, an entry or, by its permissions, a reader that it did not have. */
+/* Events that can give a directory a name, an entry or, through its permissions, a reader that it
+ * did not have. */
 #define WATCH                                                                                      \
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR |            \
 	    IN_EXCL_UNLINK)
-/* Where something known is, also what changes its content. */
+/* For a directory with a known place: also changes to file contents. */
 #define WATCH_CONTENT (WATCH | IN_CLOSE_WRITE | IN_MODIFY)
-/* Numbers of watches are never used twice before they are used up; the table of them starts again here. */
+/* The kernel reuses watch descriptors only after it has used all of them. Beyond this number the
+ * scan starts over with an empty table. */
 #define WATCHES_MAX (1 << 20)
 /* ---- directories ---- */
 
@@ -26,7 +28,7 @@ release_node(struct scan *sc, uint32_t idx)
 	while (idx != NONE && sc->node[idx].name == NULL && sc->node[idx].children == 0) {
 		uint32_t parent = sc->node[idx].parent;
 
-		sc->node[idx].children = NONE; /* in the list */
+		sc->node[idx].children = NONE; /* in the free list */
 		sc->node[idx].parent = sc->free_node;
 		sc->free_node = idx;
 		if (parent != NONE)
@@ -82,7 +84,8 @@ add_node(struct scan *sc, uint32_t parent, uint8_t root, const char *name)
 	return idx;
 }
 
-/* Its canonical path as far as is known, with `name` behind it (may be NULL). 0: it is gone, or too long. */
+/* Stores the canonical path as far as it is known, followed by `name` (may be NULL). Returns its
+ * length, or 0 if the directory is gone or the path is too long. */
 size_t
 node_path(const struct scan *sc, uint32_t idx, const char *name, char ret[PATH_LEN_MAX + 1])
 {
@@ -114,8 +117,9 @@ node_path(const struct scan *sc, uint32_t idx, const char *name, char ret[PATH_L
 }
 
 /*
- * Who has a directory may take the right to list it from itself, put something there, and take the right back when
- * nobody looks any more. False: there was nothing to give back.
+ * Gives the owner read and search permission again. The owner of a directory could remove its own
+ * permission to list it, put something there, and restore the permission when the scan no longer
+ * looks. Returns false if there was nothing to restore.
  */
 static bool
 give_back(const struct scan *sc, int fd)
@@ -125,12 +129,12 @@ give_back(const struct scan *sc, int fd)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 0500) == 0500)
 		return false;
-	/* A descriptor that only names it cannot change its mode; the name of that in proc can. */
+	/* An O_PATH descriptor cannot change the mode, but its name in /proc can. */
 	snprintf(name, sizeof(name), "%d", fd);
 	return fchmodat(sc->res->proc_fd, name, (st.st_mode & 07777) | 0500, 0) == 0;
 }
 
-/* Of a root's own mode no event tells. */
+/* A change of a root's own mode causes no event. */
 void
 make_roots_listable(const struct scan *sc)
 {
@@ -138,7 +142,7 @@ make_roots_listable(const struct scan *sc)
 		give_back(sc, sc->root[i].fd);
 }
 
-/* All the way down, from the one that is path[0..from). */
+/* Restores the permissions of each directory from path[0..from) down to the whole path. */
 bool
 make_listable(const struct scan *sc, const char *path, size_t from)
 {
@@ -153,7 +157,7 @@ make_listable(const struct scan *sc, const char *path, size_t from)
 	}
 }
 
-/* For reading, beneath its root, through no link. -1 with errno. */
+/* Opens the directory for reading, beneath its root and through no link. -1 with errno. */
 int
 open_below(const struct scan *sc, uint8_t root, char *path)
 {
@@ -184,13 +188,13 @@ open_below(const struct scan *sc, uint8_t root, char *path)
 	}
 }
 
-/* The same, with the right to list it given back. */
+/* Like open_below(), but restores missing permissions to list it. */
 int
 open_listed(const struct scan *sc, uint8_t root, char *path)
 {
 	int fd = open_below(sc, root, path);
 
-	/* What could not be listed before any command ran is the user's to keep so. */
+	/* A directory that could not be listed before any command ran is the user's choice. */
 	if (fd >= 0 || errno != EACCES || sc->learning)
 		return fd;
 	if (!make_listable(sc, path, strlen(sc->root[root].path))) {
@@ -200,7 +204,7 @@ open_listed(const struct scan *sc, uint8_t root, char *path)
 	return open_below(sc, root, path);
 }
 
-/* Everything is forgotten that was watched, and all of it is looked at from now on. */
+/* Forgets all watches. From now on each comparison walks everything. */
 void
 stop_watching(struct scan *sc)
 {
@@ -224,7 +228,8 @@ start_watching(struct scan *sc)
 		sc->watch_errno = errno;
 }
 
-/* The directory behind fd. Returns its number, -1 when nothing is watched any more. */
+/* Watches the directory behind fd. Returns the watch descriptor, or -1 if nothing is watched any
+ * more. */
 int
 watch_directory(struct scan *sc, int fd, bool content)
 {
@@ -233,7 +238,8 @@ watch_directory(struct scan *sc, int fd, bool content)
 
 	if (!sc->watched)
 		return -1;
-	/* The working directory is /proc/self/fd: this is the directory itself, whatever its name is by now. */
+	/* The working directory is /proc/self/fd, so this names the directory itself, even if it
+	 * was renamed. */
 	snprintf(name, sizeof(name), "%d", fd);
 	wd = inotify_add_watch(sc->ifd, name, content ? WATCH_CONTENT : WATCH);
 	if (wd < 0 || wd >= WATCHES_MAX) {

@@ -5,9 +5,9 @@
 #include "shared/wire/protocol.h"
 #include "worker/files/change.h"
 
-/* In one answer: bounds what a frame unpacks into. */
+/* Items in one reply. Bounds the memory into which a frame unpacks. */
 #define ITEMS_MAX 2000
-/* What one takes beside its texts, packed. */
+/* Packed size of one item without its texts. */
 #define PLACE_BYTES  80
 #define CHANGE_BYTES 96
 

@@ -1,14 +1,14 @@
-/* What a scan has to tell, as it goes into an answer: a page of it. */
+/* Turns the results of a scan into one page of a reply. */
 #ifndef KODA_WORKER_SCAN_SCAN_REPLY_H
 #define KODA_WORKER_SCAN_SCAN_REPLY_H
 
 #include "worker/scan/scan.h"
 #include "worker/session.h"
 
-/* Places until the answer, which has `used` bytes already, is a page. */
+/* Add places until the reply, which already has `used` bytes, is a full page. */
 int scan_places(struct session *ses, struct scan *sc, Koda__Place ***ret, size_t *ret_n,
     size_t used, struct koda_error *err);
-/* The same for changes; *used grows. */
+/* Like scan_places(), for changes. Increases *used. */
 int scan_changes(struct session *ses, struct scan *sc, Koda__Change ***ret, size_t *ret_n,
     size_t *used, struct koda_error *err);
 

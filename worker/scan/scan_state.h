@@ -1,4 +1,4 @@
-/* What the files that make up a scan share; scan.h is for everybody else. */
+/* Internal state that the files of the scan share. Other code uses scan.h. */
 #ifndef KODA_WORKER_SCAN_SCAN_STATE_H
 #define KODA_WORKER_SCAN_SCAN_STATE_H
 
@@ -10,51 +10,56 @@
 
 #define NONE UINT32_MAX
 
-/* A directory that is watched. */
+/* A directory that the scan knows and, if it can, watches. */
 struct node {
-	uint32_t parent; /* NONE: a root */
-	uint32_t round;  /* when it was met last */
+	uint32_t parent; /* NONE: this is a root */
+	/* The round in which a walk last met it. */
+	uint32_t round;
 	uint32_t children;
 	int32_t wd; /* -1: none */
 	dev_t dev;
 	ino_t ino;
-	char *name; /* NULL: it is gone */
+	char *name; /* NULL: the directory is gone */
 	uint16_t depth;
 	uint8_t root;
 	bool dirty, content, guards;
-	bool fresh;    /* something happened since what git follows in it was read */
-	bool git;      /* it is a git directory */
-	bool in_git;   /* it lies in one */
-	bool vendored; /* it is, or is in, a directory that a package manager fills */
-	bool inside;   /* it is, or is in, a place of WHAT_NAME that is not mounted */
-	uint32_t born; /* the era in which it appeared; 0: it was there before any command */
-	uint32_t guards_round; /* of the guards that `guards` is about */
+	/* Something happened since the files that git follows in it were read. */
+	bool fresh;
+	bool git;    /* it is a git directory */
+	bool in_git; /* it is inside a git directory */
+	/* It is, or is inside, a directory that a package manager fills. */
+	bool vendored;
+	/* It is, or is inside, a place of WHAT_NAME that is not mounted. */
+	bool inside;
+	/* The era in which it appeared; 0 if it existed before any command. */
+	uint32_t born;
+	uint32_t guards_round; /* the guards_round for which `guards` is valid */
 };
 
-/* A name that is to be looked at: a directory, probably. */
+/* A name that the walk has yet to visit, probably a directory. */
 struct step {
 	uint32_t parent;
-	bool again; /* it may be watched already, and is looked at all the same */
+	bool again; /* read it even if it is already watched */
 	char *name;
 };
 
-/* Nothing may be at that path, as long as nothing is known to be. */
+/* A path at which nothing may appear, unless a known place is there. */
 struct guard {
 	char *path;
 	enum what what;
 };
 
-/* Digests of paths. */
+/* A hash set of path digests. */
 struct path_set {
 	uint64_t *slot; /* 0: free */
 	size_t n, size;
 };
 
-/* What came with a directory that a command made. */
+/* A summary of the places that came with a directory that a command made. */
 struct came {
 	char *path;
 	uint32_t n;
-	const char *rule[4]; /* the first few; the policy's */
+	const char *rule[4]; /* the first few; owned by the policy */
 };
 
 struct scan {
@@ -66,35 +71,42 @@ struct scan {
 		int fd; /* O_PATH */
 	} root[SCAN_ROOTS_MAX];
 	size_t n_roots;
-	/* In these commands write too, but only the rules' paths are looked at, one by one. */
+	/* Commands write in these too, but only the paths that rules name are scanned, one by
+	 * one. */
 	char *cache[SCAN_ROOTS_MAX];
 	size_t n_caches;
-	/* Those that lie in what is looked through: what commands see there need not be what the host sees. */
+	/* Caches inside a scanned root: commands may see other content there than the host does. */
 	char *inner[SCAN_ROOTS_MAX];
 	size_t n_inner;
-	char **cached; /* the rules' paths in them */
+	char **cached; /* paths of rules inside the caches */
 	size_t n_cached, cached_size;
-	bool learning; /* what is there is known */
-	bool full;     /* everything has to be walked, events or not */
-	bool cut;      /* there was more to tell, or to know, than there is room for */
+	/* First scan: whatever exists becomes known. */
+	bool learning;
+	/* Walk everything, whatever events there were. */
+	bool full;
+	/* There was more to report, or to know, than there is room for. */
+	bool cut;
 	bool watched, started;
-	bool verify; /* something went away: are the known places where they were? */
-	bool git;    /* what is git's matters */
-	bool gentle; /* commands run: what is harmless is left as it is */
+	/* Something was removed: check that the known places are still where they were. */
+	bool verify;
+	bool git; /* the policy protects git's files */
+	/* Commands run: leave what is harmless as it is. */
+	bool gentle;
 	struct live *live;
 	struct hides *hides;
 	bool git_touched; /* something happened in a git directory */
-	bool resuming;    /* only what was said to be known is */
-	bool partial;     /* there is something that no walk has come to */
-	bool vast;        /* there was before any command ran */
+	bool resuming;    /* only the added places are known */
+	bool partial;     /* some directory was not reached by a walk */
+	/* `partial` was already set before any command ran. */
+	bool vast;
 	dev_t quarantine_dev;
 	ino_t quarantine_ino;
 
 	int ifd;
 	int watch_errno; /* why nothing is watched */
 	struct node *node;
-	uint32_t n_nodes, nodes_size, free_node; /* free_node: the first of a list by parent */
-	uint32_t *by_wd;                         /* node plus one */
+	uint32_t n_nodes, nodes_size, free_node; /* head of a list linked by `parent` */
+	uint32_t *by_wd;                         /* index of the node plus one */
 	size_t wds;
 	uint32_t *dirty;
 	size_t n_dirty, dirty_size;
@@ -107,53 +119,62 @@ struct scan {
 	size_t n_guards, guards_size;
 	struct known *known;
 	uint32_t n_known, known_size;
-	uint32_t bucket[4096]; /* plus one */
-	uint32_t unsealed;     /* how many may still be changed by commands */
+	uint32_t bucket[4096]; /* index plus one */
+	uint32_t unsealed;     /* how many places commands may still change */
 
 	/* deny_write_names: scan_names.c */
 	struct names_index *by_name;
-	struct policy_list rules; /* the policy's, and from n_denied on those that are told */
+	/* The policy's rules and, from n_denied on, names of which changes are reported. */
+	struct policy_list rules;
 	size_t n_denied;
-	size_t n_told; /* changes that were told, or were too many to be, in this comparison */
-	uint32_t era;  /* the directories of this one were made by commands that may still run */
-	struct path_set made, gone; /* in this era; gone: what was there before it */
-	bool unsure;                /* one of the two is not complete */
-	uint32_t moved_to;          /* in this era */
+	/* Changes in this comparison that were reported, or were too many to be. */
+	size_t n_told;
+	/* Directories born in this era were made by commands that may still run. */
+	uint32_t era;
+	/* Paths that appeared in this era, and paths that went away and had existed before it. */
+	struct path_set made, gone;
+	/* One of the two sets is incomplete. */
+	bool unsure;
+	uint32_t moved_to; /* directories moved in this era */
 	struct came *came;
 	size_t n_came, came_size;
-	uint32_t mounts;   /* that the host makes for names and what they lead to, at most */
-	char *last_dir;    /* whose mounts are counted */
-	unsigned led_left; /* targets of links that may still be added (led.h) */
+	/* Upper bound of mounts that the host makes for names and what they lead to. */
+	uint32_t mounts;
+	char *last_dir; /* the directory whose mounts are already counted */
+	/* Targets of links that may still be added (led.h). */
+	unsigned led_left;
 
 	struct scan_change *change;
 	size_t n_changes, changes_size, next_change;
 	uint32_t next_place;
 	bool places_left;
-	uint32_t
-	    next_again; /* known places that are looked at without an event, in turn (linked.h) */
+	/* The next known place to check without an event, in turn (linked.h). */
+	uint32_t next_again;
 };
 
-/* Whether what is there now can be looked into further. */
+/* Whether the scan should look inside what it found. */
 enum seen {
-	SEEN_OPEN,   /* nothing special any more, or never: look into it */
-	SEEN_CLOSED, /* a place of its own: commands cannot change what is in it, or it is gone */
+	/* Nothing special, or not any more: look inside. */
+	SEEN_OPEN,
+	/* Commands cannot change what is inside, or it is gone. */
+	SEEN_CLOSED,
 };
 
-/* Is it one of the files that git follows (followed.h)? */
+/* Returns true for the kinds of files that git follows (followed.h). */
 static inline bool
 is_followed(enum what what)
 {
 	return what == WHAT_INDEX || what == WHAT_REF || what == WHAT_LIST;
 }
 
-/* ---- scan_known.c: what is known, what is told, where nothing may be ---- */
+/* ---- scan_known.c: known places, results, guards ---- */
 
-/* Room for one more. -1: no memory. */
+/* Make room for one more element. Returns 0, or -1 without memory. */
 int scan_grow(void *array, size_t n, size_t *size, size_t each);
 void stamp_of(const struct stat *st, struct stamp *ret);
 bool same_stamp(enum what what, const struct stamp *a, const struct stamp *b);
 bool has_name(int dir_fd, const char *name);
-/* Has the directory the entries by which git takes it for a git directory? */
+/* Returns true if the directory has the entries by which git recognizes a git directory. */
 bool has_git_shape(int dir_fd);
 void forget_changes(struct scan *sc);
 struct known *known_at(struct scan *sc, const char *path);
@@ -167,7 +188,7 @@ const struct guard *guard_at(const struct scan *sc, const char *dir, size_t dir_
     const char *name, bool *ret_last);
 bool has_guards(struct scan *sc, uint32_t idx, const char *path);
 
-/* ---- scan_node.c: the directories that are watched ---- */
+/* ---- scan_node.c: watched directories ---- */
 
 void release_node(struct scan *sc, uint32_t idx);
 void drop_node(struct scan *sc, uint32_t idx);
@@ -183,14 +204,15 @@ int watch_directory(struct scan *sc, int fd, bool content);
 
 /* ---- scan.c ---- */
 
-/* What all that is known names, or leads to. */
+/* Add what every known place names or leads to. */
 void find_all_targets(struct scan *sc);
 
-/* ---- scan_judge.c: what becomes of what was found ---- */
+/* ---- scan_judge.c: what happens to a place that was found ---- */
 
 void look_for_targets(struct scan *sc, enum what what, const char *path);
 enum seen found(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name);
-/* The same in a directory that a command made together with it: in which one, or NONE; WHAT_NAME alone asks. */
+/* Like found(), for a place that came with a directory that a command made: `made` is that
+ * directory, or NONE. Only WHAT_NAME and WHAT_TOLD use it. */
 enum seen found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name,
     uint32_t made);
 int judge_unsealed(struct scan *sc);
@@ -201,30 +223,35 @@ int judge_cached(struct scan *sc);
 
 bool scan_names_begin(struct scan *sc);
 void scan_names_done(struct scan *sc);
-/* The index of all names. */
+/* Build the index of all names. */
 int scan_names_ready(struct scan *sc);
-/* A rule of names that the entry of that directory is, or, as a link or a file that leads on, is on the way to. */
+/* Returns the rule of names that the entry of that directory matches or, if the entry is a link or
+ * a file that leads on, is on the way to. */
 struct names_found named_in(const struct scan *sc, int fd, const struct dirent64 *e,
     const char *path, size_t len, uint32_t idx);
-/* Did a package manager put it there? Then the host does not mount it, and it is only compared. */
+/* Returns true if a package manager put it there. The host does not mount such a place; it is only
+ * compared. */
 bool is_vendored(const struct scan *sc, const char *path);
-/* Is there room for a mount on that path, and on the directories above it? Counts it. */
+/* Returns true, and counts them, if there is room for mounts on that path and on the directories
+ * above it. */
 bool take_mounts(struct scan *sc, const char *path);
-/* Something of that name was made in the directory, was moved there (perhaps in the place of another), went away. */
+/* Record that an entry of that name was made in the directory, was moved there (perhaps over
+ * another), or went away. */
 void note_made(struct scan *sc, uint32_t idx, const char *name);
 void note_moved_to(struct scan *sc, uint32_t idx, const char *name);
 void note_gone(struct scan *sc, uint32_t idx, const char *name);
-/* The outermost directory that was made in this era and holds the one that is `up` levels above idx; NONE: that one was
- * there before, or took the place of one that was. */
+/* Returns the outermost directory that was made in this era and contains the one `up` levels above
+ * idx. NONE: that one existed before, or took the place of one that did. */
 uint32_t made_with(struct scan *sc, uint32_t idx, size_t up);
-/* A place that stays because it came with the directory `made`. */
+/* Record a place that stays because it came with the directory `made`. */
 void note_came(struct scan *sc, uint32_t made, const char *path);
 void tell_came(struct scan *sc);
 enum seen found_told(struct scan *sc, const char *path, const struct stat *st, struct known *k,
     uint32_t made);
 void end_era(struct scan *sc);
-/* What is in the directory `name`, all the way down; never 0. content: in the file, or the files of the directory; never 0, NULL
- * if nobody asks. */
+/* Returns a checksum of the metadata of everything in the directory `name`, never 0. Stores in
+ * *content a checksum of the contents of the file, or of the directory's files, never 0; content
+ * may be NULL. */
 uint64_t deep_of(int dir_fd, const char *name, const struct stat *st, uint64_t *content);
 
 #endif
