@@ -272,7 +272,7 @@ is_own(const struct sockaddr *sa)
 static struct egress_verdict
 judge(struct dial *d, const struct sockaddr *sa, bool *ret_own)
 {
-	/* An address that is not public needs a rule that names it, whoever owns it. */
+	/* An address that is not public needs a rule that names it, no matter to whom it belongs. */
 	*ret_own = address_classify(sa) == ADDRESS_PUBLIC && is_own(sa);
 	return egress_judge_address(d->proxy->rules, sa, d->port, *ret_own);
 }

@@ -128,7 +128,7 @@ put_credentials(struct written *w, const struct upstream_proxy *via)
 	sodium_memzero(text, sizeof(text));
 }
 
-/* Write the end-to-end fields, without those that are written anew. keep_length: Content-Length
+/* Write the end-to-end fields, without those that the proxy writes itself. keep_length: Content-Length
  * is passed on, since it only announces a length. */
 static void
 put_fields(struct written *w, const struct http_head *h, bool keep_length)
