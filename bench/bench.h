@@ -1,6 +1,6 @@
 /*
- * What the parts of the benchmark agree on. A row races ours against its floor; the rows of a group share what is
- * set up for them; report.c tells all of them alike.
+ * Declarations that the parts of the benchmark share. A row races ours against its floor; the rows
+ * of a group share their setup; report.c reports all of them in the same way.
  */
 #ifndef KODA_BENCH_BENCH_H
 #define KODA_BENCH_BENCH_H
@@ -13,10 +13,9 @@
 #include "bench/measure.h"
 
 struct setting {
-	const char
-	    *root; /* of the group: canonical, the working directory, empty before its make */
+	const char *root; /* the group's working directory: canonical, empty before make() */
 	const char *program, *helpers; /* koda-sandbox, and the directory of its helpers */
-	const char *peers;             /* where npm put them */
+	const char *peers;             /* where npm installed them */
 	bool brief;
 };
 
@@ -24,17 +23,18 @@ struct row {
 	const char *name, *unit;
 	double scale; /* from ns, or from units a second */
 	struct race race;
-	/* Of the ratio; 0: reported only; below: how far above the floor ours may be, in `unit`. */
+	/* Goal for the ratio. 0: reported only. Negative: by how much ours may exceed the floor, in
+	 * `unit`. */
 	double reach;
 	unsigned min;      /* batches, however long they take */
-	double reach_ours; /* of ours, in `unit`, instead; 0: reported only */
+	double reach_ours; /* instead: goal for ours, in `unit`; 0: reported only */
 };
 
-/* A figure without a floor, of many alike. */
+/* A figure without a floor. */
 struct value {
 	const char *name, *unit;
 	struct figure figure;
-	bool has; /* false: not to be seen by this user */
+	bool has; /* false: this user cannot see it */
 	double reach;
 };
 #define VALUES_MAX 4
@@ -43,27 +43,29 @@ struct group {
 	const char *name;
 	const struct row *rows;
 	size_t n_rows;
-	/* Once, before all: what is on disk. Ends the program when it cannot. */
+	/* Called once, first: makes what is on disk. Ends the program on failure. */
 	void (*make)(const struct setting *set);
-	/* What lives in processes, which stay on the processor where they are started. -1: said why. */
+	/* Starts the processes, which stay on the processor where they are started. Returns 0,
+	 * or -1 after printing why. */
 	int (*start)(void);
 	void (*stop)(void);
-	/* After start; at most VALUES_MAX, the number is returned. May be NULL. */
+	/* Called after start. Returns the number of values, at most VALUES_MAX. May be NULL. */
 	size_t (*measure)(struct value *ret);
-	/* Why a row cannot be run here, which is no failure then; NULL: it can. May be NULL: all have to. */
+	/* Returns why a row cannot run here, which is then not a failure, or NULL if it can. May be
+	 * NULL: every row must run. */
 	const char *(*missing)(const struct row *row);
 };
 
 extern const struct group file_group, search_group, filter_group, command_group, network_group,
     mcp_group, peer_group, proxy_group, mcp_peer_group;
 
-/* For the peers: command_group's make, and its exec_cold. */
+/* command_group's make and its exec_cold, for the groups that compare with other programs. */
 void command_make(const struct setting *set);
 int command_cold(void *data);
 
 int complain_error(const char *what, const struct koda_error *e); /* -1 */
 
-/* These end the program when they cannot. */
+/* These end the program on failure. */
 void put_file(const char *name, const void *data, size_t len);
 void copy_program(const char *from, const char *to);
 

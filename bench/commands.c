@@ -1,6 +1,6 @@
 /*
- * What commands cost in their kernel sandbox: each row beside the same command without one, or beside what bwrap takes
- * for the same view.
+ * What commands cost in their kernel sandbox: each row beside the same command without one, or
+ * beside what bwrap takes for the same view.
  */
 #include <err.h>
 #include <errno.h>
@@ -331,7 +331,7 @@ make_sources(size_t n)
 	}
 }
 
-/* Directories alone: what a cold start looks through. */
+/* Only directories, which a cold start scans. */
 static void
 make_wide(void)
 {
@@ -422,7 +422,7 @@ add_word(const char *word)
 	return 0;
 }
 
-/* Without what only stage2 has a use for. */
+/* Leave out the arguments that only stage2 uses. */
 static int
 on_argument(void *data, const char *argument, const char *comment)
 {
@@ -477,8 +477,8 @@ count_mounts(const char *mounts, const char *path)
 	return n;
 }
 
-/* What is mounted for a command of ours, and not by the words so far, bwrap is told to mount too. Returns the number
- * of such mounts. */
+/* Add to bwrap's command line the mounts that a command of ours has and the words so far do not
+ * make. Returns their number. */
 static size_t
 add_mounts(const char *ours, const char *coarse)
 {
@@ -571,7 +571,7 @@ open_session(const char *root)
 	return ses;
 }
 
-/* With one command behind it: what is done once is done. */
+/* Runs one command first, so that one-time work is done. */
 static struct koda_slot *
 acquire(struct koda_session *ses)
 {

@@ -1,6 +1,7 @@
 /*
- * bench_connect unix|tcp|link N: connect N times to a listening socket of its own, or make N symbolic links, and print the
- * median of what connect() or symlink() took, in ns. Inside of a sandbox and outside.
+ * bench_connect unix|tcp|link N: connect N times to a listening socket of its own, or make N
+ * symbolic links, and print the median of what connect() or symlink() took, in ns. Inside of a
+ * sandbox and outside.
  */
 #include <err.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /*
- * What a verdict costs: egress_judge() with a thousand patterns, over hosts that some of them name, by each of their forms,
- * and that none does.
+ * What a verdict costs: egress_judge() with a thousand patterns, over hosts that some of them name,
+ * by each of their forms, and that none does.
  */
 #include <err.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * What the MCP server costs: beside the same call through the library, for what it adds; beside a server that others
- * offer, through the same client.
+ * What the MCP server costs: beside the same call through the library, for what it adds; beside a
+ * server that others offer, through the same client.
  */
 #include <err.h>
 #include <errno.h>
@@ -253,7 +253,8 @@ stop(void)
 	w.ses = NULL;
 }
 
-/* KiB. All of it, also what is mapped from files: the figure that a user sees. 0: not to be seen. */
+/* KiB. All of it, also what is mapped from files: the figure that a user sees. 0: not to be
+ * seen. */
 static double
 resident(pid_t pid)
 {

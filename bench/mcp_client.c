@@ -64,7 +64,8 @@ next_line(struct mcp_client *c)
 	return 0;
 }
 
-/* Not parsed: that would be measured, too. The id is told to be the one that was sent, in either order of members. */
+/* Does not parse the answer, because that would be measured too: searches for the id that was sent,
+ * with the members in either order. */
 static int
 answer(struct mcp_client *c, unsigned id)
 {

@@ -32,7 +32,7 @@ smaps_of(int pid, double *ret_private, double *ret_pss)
 	return true;
 }
 
-/* Resident less what is mapped from files. */
+/* Resident memory without pages mapped from files. */
 static bool
 anonymous_of(int pid, double *ret)
 {

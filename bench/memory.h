@@ -1,6 +1,6 @@
 /*
- * What processes hold, as /proc tells. The smaps of a process that is not dumpable, as all of ours are, are root's: an
- * ordinary user sees its anonymous pages only.
+ * The memory of processes, as /proc reports it. None of our processes is dumpable, so their smaps
+ * belong to root: an ordinary user sees only their anonymous pages.
  */
 #ifndef KODA_BENCH_MEMORY_H
 #define KODA_BENCH_MEMORY_H
@@ -17,14 +17,14 @@ struct memory {
 		0, 0, true, true                                                                   \
 	}
 
-/* Adds the process to *m; what cannot be seen of it makes the sum unknown. */
+/* Add the process to *m. If a figure of it cannot be read, that sum becomes unknown. */
 void memory_add(struct memory *m, int pid);
 
-/* A child of this process whose name begins so, and that is not `other`; 0: there is none. */
+/* Return a child of this process, other than `other`, whose name begins with `name`; 0: none. */
 int memory_child(const char *name, int other);
 
-/* Each child of this process that is called `name`, with all that descends from it. Returns how many there are, of
- * which at most max are in ret. */
+/* Measure each child of this process that is called `name`, with all its descendants. Returns the
+ * number of such children; at most max of them are in ret. */
 size_t memory_of_families(const char *name, struct memory *ret, size_t max);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What the way out costs: connections and bytes through koda-egress-proxy, beside the same directly over loopback, beside
- * the least that a proxy does (relay_*), and (proxy_group) beside other proxies. "inside", and proxy_bulk: the client is
- * a command of a slot, so that its sandbox is in the figures; else client, proxy and server are outside, as they are
- * for the others.
+ * What the way out costs: connections and bytes through koda-egress-proxy, beside the same directly
+ * over loopback, beside the least that a proxy does (relay_*), and (proxy_group) beside other
+ * proxies. "inside", and proxy_bulk: the client is a command of a slot, so that its sandbox is in
+ * the figures; else client, proxy and server are outside, as they are for the others.
  */
 #include <err.h>
 #include <limits.h>
@@ -40,7 +40,7 @@ static struct {
 
 /* ---- the rows ---- */
 
-/* What one step has a client do; its figure is what it prints, by `each`. */
+/* What a client does in one step. Its figure is the number that it prints, divided by `each`. */
 struct task {
 	const char *verb, *clients;
 	size_t n, n_brief;
@@ -152,7 +152,8 @@ inside(void *data)
 
 #define TASK(t) .data = (void *)(uintptr_t) & (t), .batch = 1, .repeat = 1, .measured = &w.measured
 
-/* Seen from a command: three times what another sandbox's bridge does on the machine where the goals were set. */
+/* Seen from a command: three times what another sandbox's bridge does on the machine where the
+ * goals were set. */
 #define INSIDE_RATE 6000
 #define INSIDE_BULK 1140
 
@@ -318,7 +319,8 @@ measure_cpu(void)
 	return ret;
 }
 
-/* Proportional where it may be seen, else what is the process's own alone: of a difference that is the same. */
+/* Proportional where it may be seen, else what is the process's own alone: of a difference that
+ * is the same. */
 static double
 memory_now(void)
 {

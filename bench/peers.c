@@ -1,5 +1,6 @@
 /*
- * `true` in what others offer, beside the whole of ours from nothing. Nothing is missed when one of them is not here.
+ * `true` in what others offer, beside the whole of ours from nothing. Nothing is missed when one of
+ * them is not here.
  */
 #include <limits.h>
 #include <stdio.h>

@@ -227,7 +227,7 @@ send_orders(struct frame_stream *fs, unsigned server, int listener, struct koda_
 	return n < 0 ? -1 : frame_flush_with_fd(fs, (size_t)n, listener, -1, e);
 }
 
-/* Somebody has to take what it reports, as the host does. */
+/* Start a process that reads the proxy's reports, as the host does. */
 static pid_t
 start_reader(int control)
 {
@@ -316,7 +316,7 @@ answers(unsigned port)
 	return fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
-/* Nobody tells when somebody else's program has begun to listen. */
+/* Another program does not report when it has begun to listen, so try to connect. */
 static int
 start_peer(char *const *argv, char *const *env, struct standing *ret)
 {

@@ -46,7 +46,8 @@ report_head(void)
 
 	if (getloadavg(load, N_ELEMENTS(load)) < 1)
 		load[0] = -1;
-	/* A busy machine costs ours, which is two processes, more than the floor, which mostly is one. */
+	/* A busy machine costs ours, which is two processes, more than the floor, which mostly
+	 * is one. */
 	printf("files on %s; load average %.1f; '*': not what is to be reached\n", file_system(),
 	    load[0]);
 	printf("%-18s %-6s%10s %10s %10s %10s %6s %8s %10s %10s %6s\n", "", "", "ours p50", "p99",
@@ -65,7 +66,7 @@ print_side(const struct outcome *o, const struct row *row)
 		printf(" %10s %10s %6s", "-", "-", "-");
 }
 
-/* What is to be reached, and is it. */
+/* Write the goal to ret and return whether it is reached. */
 static bool
 reached(const struct row *row, const struct outcome *o, char *ret, size_t size)
 {

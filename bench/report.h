@@ -15,7 +15,7 @@ void report_head(void);
 void report_row(const struct row *row, const struct result *r);
 void report_value(const struct value *value);
 
-/* Between json_begin, which keeps f, and json_end, which closes it. A row that did not run is left out. */
+/* json_begin() takes ownership of f, json_end() closes it. A row that did not run is left out. */
 void json_begin(FILE *f);
 void json_row(const struct row *row, const struct result *r);
 void json_value(const struct value *value);

@@ -1,6 +1,7 @@
 /*
- * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|search|commands|network|mcp] [--peers DIR]: what the sandbox
- * costs, beside what the same costs without it in the same run. Fails on nothing but on what does not work.
+ * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|search|commands|network|mcp]
+ * [--peers DIR]: what the sandbox costs, beside what the same costs without it in the same run.
+ * Fails on nothing but on what does not work.
  *
  * The ratios that count are taken with everything on one processor: a wake-up across processors
  * costs several times one on the same, and which it is is up to the scheduler. The same with

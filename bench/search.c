@@ -1,6 +1,7 @@
 /*
- * Searching: ours through the library, in a session that lives, beside ripgrep with one thread, on the same tree, for the
- * same thing; both have to find as much. The page cache is warm: every row has searched before it is timed.
+ * Searching: ours through the library, in a session that lives, beside ripgrep with one thread, on
+ * the same tree, for the same thing; both have to find as much. The page cache is warm: every row
+ * has searched before it is timed.
  */
 #include <err.h>
 #include <errno.h>

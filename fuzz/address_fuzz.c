@@ -1,5 +1,6 @@
-/* Four or sixteen bytes of an address (the first says which), or the text of a prefix: a class for each, one text, and what
- * carries an address is no better than what it carries. */
+/* Input: four or sixteen bytes of an address (the first byte says which), or the text of a prefix.
+ * Each address has a class and one text, and an address that embeds another gets no better class
+ * than the embedded one. */
 #include "fuzz/fuzz.h"
 #include "shared/rules/address.h"
 
@@ -49,7 +50,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(p.family == AF_INET || p.family == AF_INET6);
 		must(p.bits <= (p.family == AF_INET ? 32 : 128));
 		must(memchr(data, '\0', size) == NULL);
-		/* Its own first address is in it. */
+		/* A prefix contains its own first address. */
 		memcpy(&in.sin_addr, p.bytes, 4);
 		memcpy(&in6.sin6_addr, p.bytes, 16);
 		must(address_prefix_contains(&p,

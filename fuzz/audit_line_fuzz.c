@@ -1,5 +1,5 @@
-/* A log: never read beyond its end; what holds begins with a start and stays broken once it is; with any bit changed it
- * does not hold. */
+/* An audit log is never read beyond its end. A valid log begins with a start, a broken one stays
+ * broken, and changing any bit makes a log invalid. */
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
@@ -15,7 +15,7 @@ holds(const uint8_t *data, size_t size, struct audit_chain *ret)
 	while (at < size) {
 		const uint8_t *end = memchr(data + at, '\n', size - at);
 		size_t len = end != NULL ? (size_t)(end - data) - at : size - at;
-		/* Exactly as long, so that a byte too many is seen. */
+		/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 		char *line = malloc(len > 0 ? len : 1);
 		int r;
 

@@ -1,5 +1,5 @@
-/* A body of one of the three framings (first byte), in one piece and in pieces (second byte): the same content, which a
- * reader of whole texts finds too. */
+/* A body with one of the three framings (first byte), fed in one piece and in pieces (second byte),
+ * gives the same content, which a reader of the whole text finds too. */
 #include "fuzz/fuzz.h"
 #include "proxy/serve/body.h"
 
@@ -21,7 +21,7 @@ feed(const struct http_head *head, const uint8_t *p, size_t n, size_t piece, str
 	ret->result = body_over(&b) ? HTTP_OK : HTTP_INCOMPLETE;
 	while (ret->taken < n && !body_over(&b)) {
 		size_t have = n - ret->taken < piece ? n - ret->taken : piece;
-		/* Exactly as long, so that a byte too many is seen. */
+		/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 		char *copy = malloc(have);
 		enum http_result r;
 
@@ -47,7 +47,7 @@ feed(const struct http_head *head, const uint8_t *p, size_t n, size_t piece, str
 	must(body_over(&b) ? body_end(&b) : body_end(&b) == (head->body == HTTP_BODY_CLOSE));
 }
 
-/* A whole chunked body, read with the means of strings; false: it is none. */
+/* Read a complete chunked body with string functions. Returns false if it is not one. */
 static bool
 whole(const char *p, size_t n, struct read *ret)
 {
@@ -82,7 +82,7 @@ whole(const char *p, size_t n, struct read *ret)
 		return true;
 	}
 	return memmem(at, (size_t)(end - at), "\r\n\r\n", 4) !=
-	    NULL; /* trailers: not looked at here */
+	    NULL; /* trailers are not checked here */
 }
 
 int
@@ -109,7 +109,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(reference.n == once.n && memcmp(reference.content, once.content, once.n) == 0);
 		must(reference.taken <= once.taken);
 	} else if (head.body == HTTP_BODY_CHUNKED) {
-		/* Nor is anything waited for that has come. */
+		/* A body that is not complete for our reader is not complete for the other one. */
 		must(!whole((const char *)data + 2, size - 2, &reference));
 	}
 	return 0;

@@ -1,5 +1,5 @@
-/* A domain pattern, and (behind a newline) a host as a client has it: what is accepted has the strict grammar, stays so when
- * it is normalised, and matches only what it names. */
+/* Input: a domain pattern and, after a newline, a host as a client sends it. What is accepted
+ * has the strict grammar, still has it when it is normalised, and matches only what it names. */
 #include <arpa/inet.h>
 
 #include "fuzz/fuzz.h"
@@ -11,7 +11,8 @@ is_strict(const char *s)
 	return s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-:_[]")] == '\0';
 }
 
-/* What a resolver would take for a number is an address in the one form that all read alike. */
+/* A host that a resolver would take for a number must be an address, in the one form that every
+ * parser reads the same way. */
 static void
 must_be_canonical(const char *host, enum domain_kind kind)
 {
@@ -56,7 +57,7 @@ take_host(const uint8_t *data, size_t size, char ret[DOMAIN_HOST_MAX + 1])
 	}
 	must_be_canonical(ret, kind);
 	must(strcmp(ret, other) == 0 && kind == bare);
-	/* No byte of it is anything but its own lower case. */
+	/* No accepted host contains a NUL. */
 	must(memchr(data, '\0', size) == NULL);
 	return true;
 }
@@ -79,7 +80,7 @@ must_name_only(const struct domain *d, const char *host)
 	if (!d->wildcard) {
 		must(len == d->len);
 	} else {
-		/* Exactly one label more. */
+		/* The host has exactly one more label. */
 		must(len > d->len + 1 && host[len - d->len - 1] == '.');
 		must(memchr(host, '.', len - d->len - 1) == NULL);
 	}

@@ -1,6 +1,6 @@
 /*
- * Any bytes, in any chunks, through a real socket. The frames that come out are held against a
- * reader that has all of the bytes at once. First byte of the input: how the rest is cut.
+ * Any bytes, in any chunks, through a real socket. The frames that come out are compared with those
+ * of a reader that has all of the bytes at once. First byte of the input: how to cut the rest.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -9,9 +9,9 @@
 #include "fuzz/fuzz.h"
 #include "shared/wire/frame.h"
 
-#define INPUT_MAX (96u << 10) /* what a socket takes without anybody reading */
+#define INPUT_MAX (96u << 10) /* what a socket takes before it is read */
 
-/* The next frame, the obvious way. 1, 0 (more is needed), -1 (never one). */
+/* Read the next frame in the obvious way. Returns 1, 0 (more is needed), or -1 (not a frame). */
 static int
 frame_plainly(const uint8_t *data, size_t size, size_t *at, const uint8_t **ret, size_t *ret_len)
 {
@@ -31,8 +31,8 @@ frame_plainly(const uint8_t *data, size_t size, size_t *at, const uint8_t **ret,
 	return 1;
 }
 
-/* All frames that are complete. 0, or -1 when the stream is out of step, as the plain reader
- * says too. */
+/* Take all complete frames. Returns 0, or -1 if the stream is out of step, which the plain reader
+ * must report too. */
 static int
 take_frames(struct frame_stream *fs, const uint8_t *data, size_t arrived, size_t *at)
 {

@@ -1,5 +1,5 @@
-/* A command's git configuration: what is kept of it, read again, is the same, and nothing in it is more than inert. The
- * other small files of a git directory go the same way. */
+/* A command's git configuration: what is kept of it is the same when it is read again, and contains
+ * only inert keys. The other small files of a git directory are tested here too. */
 #include "fuzz/fuzz.h"
 #include "worker/scan/gitconfig.h"
 
@@ -63,7 +63,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	check_names(&c);
 	must(gitconfig_write(&c, keep, NULL, &out, &len) == 0);
-	/* Escapes may make it longer than what is read. */
+	/* Escapes may make it longer than the parser accepts. */
 	if (len <= GITCONFIG_BYTES_MAX) {
 		must(gitconfig_parse(out, len, &again) == 0);
 		must_be_same(&c, &again);

@@ -1,4 +1,5 @@
-/* git's index. What one pass over it says, a second one says again; each path is a string of the length that is said. */
+/* git's index. Two passes over it report the same, and each path is a string of the reported
+ * length. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

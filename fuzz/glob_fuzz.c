@@ -1,5 +1,6 @@
-/* Flags, a glob, and behind a newline a path: what is compiled answers, the same with its shortcut as without; braces stand for
- * a bounded number of globs; and a path with a backslash before each byte matches itself alone. */
+/* Input: flags, a glob and, after a newline, a path. A compiled glob gives the same answer with its
+ * shortcut and without; braces expand to a bounded number of globs; and a path with a backslash
+ * before each byte is a glob that matches only that path. */
 #include "fuzz/fuzz.h"
 #include "search/braces.h"
 #include "search/glob.h"

@@ -1,5 +1,5 @@
-/* A TLS hello: never read beyond its end; what is understood does not depend on what follows, nor on the records (of the
- * size that the first byte has) that it comes in. */
+/* A TLS hello is never read beyond its end. The result depends neither on what follows nor on
+ * how the hello is cut into records (of the size in the first byte). */
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
@@ -8,7 +8,7 @@
 static enum hello_result
 parse(const uint8_t *p, size_t n, struct hello *ret)
 {
-	/* Exactly as long, so that a byte too many is seen. */
+	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	uint8_t *copy = malloc(n > 0 ? n : 1);
 	const char *why = NULL;
 	enum hello_result r;
@@ -29,7 +29,7 @@ same(const struct hello *a, const struct hello *b)
 	    strcmp(a->name, b->name) == 0;
 }
 
-/* What the records hold, the hello's alone. */
+/* Join the content of the records that belong to the hello. */
 static size_t
 join(const uint8_t *p, size_t n, uint8_t *ret)
 {

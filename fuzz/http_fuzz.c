@@ -1,5 +1,6 @@
-/* The head of a request, or (by the first byte) of a response: never read beyond its end; what is understood does not
- * depend on what follows, has been incomplete until its last byte, and, written down again, is understood the same. */
+/* The head of a request or a response (the first byte says which) is never read beyond its end.
+ * The result does not depend on what follows; a head is incomplete until its last byte; and a
+ * parsed head that is written out again is parsed the same. */
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
@@ -8,7 +9,7 @@
 static enum http_result
 parse(unsigned how, const void *p, size_t n, struct http_head *ret, const char **why)
 {
-	/* Exactly as long, so that a byte too many is seen. */
+	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	char *copy = malloc(n > 0 ? n : 1);
 	enum http_result r;
 
@@ -19,7 +20,7 @@ parse(unsigned how, const void *p, size_t n, struct http_head *ret, const char *
 	r = how & 1 ? http_response_parse(copy, n, how & 2, how & 4, ret, why)
 		    : http_request_parse(copy, n, ret, why);
 	must(r != HTTP_BAD || (*why != NULL && (*why)[0] != '\0'));
-	/* What points into it is only compared by length after this. */
+	/* After this, pointers into it are only compared by length. */
 	free(copy);
 	return r;
 }
@@ -75,7 +76,7 @@ check_head(const struct http_head *h, const char *from, size_t n)
 		must(h->host[0] != '\0' && h->port > 0);
 }
 
-/* Fields as they were understood, and only those: the same framing. */
+/* A head with exactly the parsed fields has the same framing. */
 static void
 check_again(unsigned how, const struct http_head *h)
 {

@@ -1,5 +1,5 @@
-/* A path, and behind the first newline an ignore file: what the list says of it is what the last of its lines says, each taken
- * alone, that says anything. */
+/* Input: a path and, after the first newline, an ignore file. The verdict of the file is the
+ * verdict of the last of its lines that has one when each line is judged alone. */
 #include "fuzz/fuzz.h"
 #include "search/ignore.h"
 
@@ -20,7 +20,7 @@ judge(const char *text, size_t len, const struct ignore_name *name)
 	return r;
 }
 
-/* Behind a newline of its own: what stands at the start of a file is read differently. */
+/* The line follows a newline because the start of a file is parsed differently. */
 static enum ignore_verdict
 judge_line(const char *line, size_t len, const struct ignore_name *name)
 {

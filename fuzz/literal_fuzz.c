@@ -1,4 +1,5 @@
-/* Texts found in bytes, and what else is done to every byte of a file, against the obvious way. */
+/* The search for literal texts, and the other functions that process every byte of a file, compared
+ * with obvious implementations. */
 #include "fuzz/fuzz.h"
 #include "search/decode.h"
 #include "search/literal.h"
@@ -43,7 +44,7 @@ check_sweeps(const char *text, size_t size)
 	must(seen.nul == nul && seen.high == (ascii < size));
 }
 
-/* In two pieces, wherever they meet, it is the same; and it is UTF-8. */
+/* Decoding in two pieces, cut anywhere, gives the same result, and the result is UTF-8. */
 static void
 check_decode(const uint8_t *data, size_t size, size_t cut)
 {

@@ -1,6 +1,6 @@
 /*
  * A worker's reply is untrusted: any bytes as Reply, taken for the answer to every kind of call.
- * What the embedder then gets makes sense, and nothing of it belongs to the frame.
+ * What the embedder then gets is valid, and none of it points into the frame.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ must_make_sense(enum koda_op_kind kind, const struct koda_result *r)
 	if (r->data != NULL) {
 		static volatile uint8_t sink;
 
-		/* All of it is there: a sanitizer would say if not. */
+		/* Read all of it: a sanitizer reports memory that is not valid. */
 		for (size_t i = 0; i < r->len; i++)
 			sink = (uint8_t)(sink + r->data[i]);
 	}
@@ -71,7 +71,8 @@ as_answer_to(enum koda_op_kind kind, const uint8_t *data, size_t size, bool with
 		must(r >= -1 && r <= 1);
 		if (r < 0)
 			must(err.code != KODA_OK && strlen(err.message) < sizeof(err.message));
-		/* Gone before the result is looked at: a pointer into it would be seen. */
+		/* Freed before the result is checked, so that a sanitizer sees a pointer into
+		 * it. */
 		arena_done(&arena);
 		arena_init(&arena);
 		memset(copy, 0xee, size);

@@ -1,6 +1,7 @@
 /*
- * A searching process's reply is untrusted: any bytes as Reply, taken for what comes of every kind of search. What the
- * embedder is told makes sense, is bounded by what was asked, and is all there.
+ * The reply of a search process is untrusted: any bytes as Reply, taken for the answer to every
+ * kind of search. What the embedder gets is valid, within the bounds of the request, and readable
+ * memory.
  */
 #include "fuzz/fuzz.h"
 #include "host/search/marshal_search.h"

@@ -1,6 +1,6 @@
 /*
- * Any bytes as Request, Reply and Policy: message_check lets through what libprotobuf-c then
- * unpacks, and what it unpacked, packed again, is let through again and unpacks to the same bytes.
+ * Any bytes as Request, Reply and Policy: libprotobuf-c unpacks what message_check accepts. Packed
+ * again, the message is accepted again, and unpacking and packing it gives the same bytes.
  */
 #include "fuzz/fuzz.h"
 #include "proto/policy.pb-c.h"

@@ -1,13 +1,13 @@
 /*
- * A pattern and a text: what is read from the pattern never crashes anything, matches rise, do not overlap, stay in their
- * line, and are those that PCRE2 finds in each line with the pattern as it was given.
+ * Input: a pattern and a text. No pattern causes a crash; matches ascend, do not overlap, stay in
+ * their line, and are those that PCRE2 finds in each line with the original pattern.
  */
 #include "fuzz/fuzz.h"
 #include "search/decode.h"
 #include "search/pattern.h"
 #include "shared/base/cleanup.h"
 
-/* So that one input never takes long: each byte of the text may cost all steps that there are. */
+/* These keep each input fast: every byte of the text may use up the whole limit of steps. */
 #define PATTERN_MAX 200
 #define TEXT_MAX    48
 
@@ -28,7 +28,7 @@ model_init(struct model *m, const char *pattern, unsigned flags)
 	m->broken = program_new(pattern, strlen(pattern), PROGRAM_BROKEN, how, 0, NULL);
 }
 
-/* The first line from *at on that matches. 1 with *ret, 0, -1: it cannot tell. */
+/* Find the first matching line from *at on. Returns 1 with *ret, 0, or -1 if it cannot decide. */
 static int
 model_next(struct model *m, const char *text, size_t len, size_t *at, struct grep_span *ret)
 {
@@ -47,7 +47,7 @@ model_next(struct model *m, const char *text, size_t len, size_t *at, struct gre
 	return 0;
 }
 
-/* The first match of each line that has one. */
+/* Compare the first match of each line that has one. */
 static void
 check_lines(struct pattern *p, struct model *m, const char *text, size_t len)
 {
@@ -60,7 +60,7 @@ check_lines(struct pattern *p, struct model *m, const char *text, size_t len)
 	do {
 		w = model_next(m, text, len, &at, &want);
 		g = pattern_next(p, &c, &got, NULL);
-		/* Which of the ways comes to a limit first is no property. */
+		/* Either way may reach a limit first: that is not an error. */
 		if (w < 0 || g < 0)
 			return;
 		must(w == g);
@@ -108,7 +108,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	len = size - (size_t)(nul + 1 - data);
 	len = len < TEXT_MAX ? len : TEXT_MAX;
-	/* Exactly as long: a sanitizer sees what reads behind it. */
+	/* Exactly as long as the text, so that a sanitizer sees a read beyond its end. */
 	text = malloc(len + 1);
 	must(text != NULL);
 	memcpy(text, nul + 1, len);

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a packed policy. What is taken passes policy_check, packs to the same policy again,
- * composes with others to something that no more is allowed by than by either, and judges without
- * stumbling. Input: length of the first policy in two bytes, that policy, the second one.
+ * Any bytes as a packed policy. An accepted policy passes policy_check, packs to the same policy
+ * again, composes with another to one that allows no more than either, and can judge every place.
+ * Input: length of the first policy in two bytes, that policy, the second one.
  */
 #include "fuzz/fuzz.h"
 #include "shared/rules/access.h"
@@ -107,8 +107,7 @@ must_not_widen(const struct policy *both, const struct policy *one, enum koda_mo
 	must_not_reach_more(both, one);
 }
 
-/* What is absent in a child it inherits: then it is as if the child had said what its parent
- * says. */
+/* A child inherits a list that it does not have: make it as if the child had its parent's list. */
 static void
 inherit(struct policy *child, const struct policy *parent, enum koda_list list)
 {

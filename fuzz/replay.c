@@ -1,6 +1,6 @@
 /*
- * Without libFuzzer: run the target over every file of the folders that are named, so that each
- * seed and each past crash stays a test. No file at all is a failure.
+ * Replaces libFuzzer: run the target over every file of the given folders, so that each seed and
+ * each past crash stays a test. Finding no file at all is a failure.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ replay_file(int dir, const char *name)
 		return -1;
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	/* Exactly as long: a sanitizer sees what reads behind it. */
+	/* Exactly as long as the file, so that a sanitizer sees a read beyond its end. */
 	exact = malloc(st.st_size > 0 ? (size_t)st.st_size : 1);
 	if (exact == NULL || read(fd, exact, (size_t)st.st_size) != st.st_size)
 		return -1;

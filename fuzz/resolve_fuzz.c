@@ -1,7 +1,7 @@
 /*
- * Any bytes as a path: checked, shown, and resolved (which opens nothing but with O_PATH) in a
- * small tree with links in it, with openat2 and without. Both ways find the same; what is found is
- * canonical text.
+ * Any bytes as a path: it is checked, displayed, and resolved (which opens only with O_PATH) in a
+ * small tree that contains links, with openat2 and without. Both ways find the same place, and its
+ * path is canonical.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -128,7 +128,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 2 * PATH_LEN_MAX)
 		return 0;
 	check_shown(data, size);
-	/* What is below proc comes and goes between two looks. */
+	/* Entries below proc come and go between the two resolutions. */
 	if (memmem(data, size, "proc", 4) != NULL || memmem(data, size, "dev", 3) != NULL)
 		return 0;
 	for (unsigned flags = 0; flags < 4; flags++)

@@ -1,5 +1,6 @@
-/* What an MCP client sends: lines, in pieces, and what each of them is. It is what it is however it is cut; bad has a
- * sentence and one of the standard's codes; an answer can be written and read again; a schema judges whatever comes. */
+/* What an MCP client sends: lines, in pieces, and how each of them is parsed. The result does not
+ * depend on the pieces; an invalid line gets a sentence and one of the standard's codes; an answer
+ * can be written and read again; a schema can judge any value. */
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
@@ -88,7 +89,7 @@ check_line(const char *line, size_t len)
 	json_decref(value);
 }
 
-/* The lines of data, fed in pieces of that size; each looked at, all of them summed up. */
+/* Feed data in pieces of this size, check each line, and summarise all of them. */
 static size_t
 read_lines(const uint8_t *data, size_t size, size_t piece, bool look)
 {

@@ -1,7 +1,7 @@
 /*
- * seed FOLDER: write the first inputs of every fuzz target, one folder a target: each message with
- * each of its fields, and the shapes that broke parsers elsewhere. What fuzzing finds is added to
- * the corpus by hand, when it is a crash; this makes the rest again.
+ * seed FOLDER: write the first inputs of every fuzz target, one folder per target: each message
+ * with each of its fields, and inputs that broke parsers elsewhere. Crashes that fuzzing finds are
+ * added to the corpus by hand; this program makes the rest again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ save_message(const char *name, const ProtobufCMessage *msg)
 	must(data != NULL && protobuf_c_message_pack(msg, data + 5) == len);
 	save("message", name, data + 5, len);
 	save(request ? "valid" : "marshal", name, data + 5, len);
-	data[0] = (uint8_t)len; /* how it is cut */
+	data[0] = (uint8_t)len; /* how to cut it */
 	for (unsigned i = 0; i < 4; i++)
 		data[1 + i] = (uint8_t)(len >> (24 - 8 * i));
 	if (len < 300)
@@ -437,12 +437,12 @@ seed_replies(void)
 	}
 }
 
-/* ---- what is no message ---- */
+/* ---- invalid messages ---- */
 
 static void
 seed_broken(void)
 {
-	/* Each as a message of its own, and within a frame. */
+	/* Each is written as a message of its own, and within a frame. */
 	static const struct {
 		const char *name, *data;
 		size_t len;
@@ -671,7 +671,7 @@ seed_texts(void)
 	save("resolve", "long-path", name, 4096);
 }
 
-/* What comes over the network. Real hellos of clients lie beside those made here. */
+/* Input from the network. The corpus also has real hellos of clients, in addition to these. */
 static void
 seed_proxy(void)
 {

@@ -1,5 +1,6 @@
-/* SOCKS 5, both sides: never read beyond the end; what is understood does not depend on what follows and has been
- * incomplete until its last byte; a request, said again by our own client's side, is the same. */
+/* Both sides of SOCKS 5: the input is never read beyond its end; the result does not depend on what
+ * follows, and a message is incomplete until its last byte; a request that our own client side
+ * writes again is the same. */
 #include <stdbool.h>
 
 #include "fuzz/fuzz.h"
@@ -8,7 +9,7 @@
 static enum socks_result
 parse(unsigned which, const uint8_t *p, size_t n, size_t *len, struct socks_request *request)
 {
-	/* Exactly as long, so that a byte too many is seen. */
+	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	uint8_t *copy = malloc(n > 0 ? n : 1);
 	enum socks_result r;
 	unsigned char byte;

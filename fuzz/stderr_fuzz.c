@@ -1,4 +1,5 @@
-/* What a command printed: never read beyond its end, what is found is text of it, and the same is found again. */
+/* What a command printed is never read beyond its end; what is found is part of its text, and a
+ * second pass finds the same. */
 #include "fuzz/fuzz.h"
 #include "host/command/stderr_parse.h"
 
@@ -17,7 +18,7 @@ check(const struct denial *d)
 	must((unsigned)d->kind < KODA_N_VIOLATION_KINDS);
 	must(
 	    memchr(d->target, '\n', target) == NULL && memchr(d->relative, '\n', relative) == NULL);
-	/* A path, or what a network's line names. */
+	/* A path, or the target in a line about the network. */
 	must(target == 0 || d->target[0] == '/' || d->kind == KODA_VIOLATION_NETWORK_OUTBOUND);
 	must(relative == 0 || d->relative[0] != '/');
 }
@@ -35,7 +36,7 @@ on_denial(void *data, const struct denial *d)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Exactly as long, so that a byte too many is seen. */
+	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	char *text = calloc(1, size > 0 ? size : 1);
 	struct seen s = { .lines = 1 };
 	struct denial one, again;

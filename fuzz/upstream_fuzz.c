@@ -1,5 +1,5 @@
-/* Four lines: HTTPS_PROXY, ALL_PROXY, NO_PROXY, a host. A value that is there is an error or a proxy, never nothing;
- * what is said of it is printable and short. */
+/* Input: four lines with HTTPS_PROXY, ALL_PROXY, NO_PROXY and a host. A value that is set is an
+ * error or a proxy, never ignored; the message about it is printable and short. */
 #include "fuzz/fuzz.h"
 #include "shared/rules/upstream.h"
 
@@ -61,7 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		must(p == NULL || p == &u.https);
 		must(p == NULL || p->kind != UPSTREAM_DIRECT);
-		/* Directly only where there is no proxy or an exception. */
+		/* A direct connection needs an exception or the absence of a proxy. */
 		must(
 		    p != NULL || u.https.kind == UPSTREAM_DIRECT || u.n_except > 0 || u.except_all);
 	}

@@ -1,5 +1,5 @@
-/* The worker's edge: what is neither refused by message_check nor by valid_request goes to an
- * operation, so it has to have a row, an id, and paths that the kernel would not cut short. */
+/* The worker's edge: a request that message_check and valid_request accept goes to an operation, so
+ * it must have a row, an id, and paths that the kernel would not cut short. */
 #include "fuzz/fuzz.h"
 #include "worker/session.h"
 

@@ -36,7 +36,8 @@ static const unsigned long command_ioctls[] = {
 	TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER, TIOCPKT, TIOCGPKT, TIOCSIG, TIOCGDEV,
 	/* files: cp --reflink, filefrag, lsattr */
 	FICLONE, FICLONERANGE, FS_IOC_FIEMAP, FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR,
-	/* sockets: what is waiting; interfaces, as getifaddrs() and if_nametoindex() ask for them */
+	/* sockets: what is waiting; interfaces, as getifaddrs() and if_nametoindex() ask for
+	 * them */
 	SIOCATMARK, SIOCOUTQNSD, SIOCGPGRP, FIOGETOWN, SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR,
 	SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX,
 	SIOCGIFTXQLEN, SIOCGIFMAP,

@@ -6,8 +6,8 @@
  *	--sanitize  adds what the runtimes of ASan and UBSan need
  *	--test      adds what stopping itself and dawdling take (worker/pause.h)
  *
- * What is not named here ends the process: for a worker an unexpected system call is either our bug
- * or somebody else's program.
+ * A call that is not listed here ends the process: in a worker, an unexpected system call means
+ * either a bug of ours or foreign code.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,10 +39,12 @@
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
 /* clang-format off */
-/* openat2 cannot be looked into (its flags are behind a pointer); Landlock holds what openat may do. */
+/* A filter cannot check openat2 (its flags are behind a pointer); Landlock limits what it may
+ * open. */
 static const char *const worker_calls[] = {
-	/* The socket; no call here makes another, and this one is connected: sendto goes to its peer
-	 * whatever address it has. What is allowed whole the kernel remembers, and asks no filter. */
+	/* The socket; no call here makes another, and this one is connected: sendto goes to its
+	 * peer whatever address it has. What is allowed whole the kernel remembers, and asks no
+	 * filter. */
 	"recvmsg", "sendmsg", "sendto", "poll", "ppoll",
 	/* descriptors */
 	"read", "write", "sendfile", "pread64", "pwrite64", "close", "lseek", "ftruncate", "fsync", "fdatasync",
@@ -50,9 +52,10 @@ static const char *const worker_calls[] = {
 	/* names */
 	"openat", "openat2", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",
 	"faccessat", "faccessat2", "mkdirat", "unlinkat", "renameat", "renameat2",
-	/* what commands plant (Scan) */
+	/* watching for what commands plant (Scan) */
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	/* what a replaced file hands on, and what a command took away from itself (Scan) */
+	/* what the replacement of a file inherits, and permissions that a command took from
+	 * itself (Scan) */
 	"fchmod", "fchmodat", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
@@ -61,7 +64,8 @@ static const char *const worker_calls[] = {
 	"rt_sigprocmask", "exit", "exit_group", "restart_syscall",
 };
 
-/* A search: reads names and files; makes no more than the memory for it. Landlock: it locks itself in before it looks. */
+/* A search reads names and files, and creates only memory. The Landlock calls: it confines itself
+ * before it searches. */
 static const char *const search_calls[] = {
 	"recvmsg", "sendmsg", "sendto", "write", "poll", "ppoll",
 	"read", "pread64", "close", "lseek", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",
@@ -73,7 +77,8 @@ static const char *const search_calls[] = {
 	"exit", "exit_group", "restart_syscall",
 };
 
-/* The proxy: sockets that are connected and accepted, never listened on; files that are read (Landlock holds which). */
+/* The proxy connects and accepts sockets but never calls listen, and reads files (Landlock limits
+ * which). */
 static const char *const proxy_calls[] = {
 	"recvmsg", "sendmsg", "recvfrom", "sendto", "read", "write", "readv", "writev", "splice", "pipe2",
 	"accept4", "connect", "bind", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", "close",
@@ -88,22 +93,24 @@ static const char *const proxy_calls[] = {
 	"futex", "rt_sigreturn", "rt_sigprocmask", "exit", "exit_group", "restart_syscall", "sysinfo",
 };
 
-/* The init of a slot, once it has booted: the only process in there with capabilities, and what looks at what commands
- * ask for. It runs no program, and reads no more than names and /proc. The processes that it forks (the maker of links,
- * the exact measurement) have this filter too. Beware of C library functions that make another call than their name says:
- * access() makes SYS_access, which is not here, where faccessat() makes one that is. */
+/* The init of a slot after it has booted: the only process in the sandbox with capabilities, and
+ * the one that checks what commands ask for. It runs no program and reads only names and /proc.
+ * The processes that it forks (the maker of links, the exact measurement) have this filter too.
+ * Check which system call a C library function makes: access() makes SYS_access, which is not
+ * allowed here, but faccessat() makes one that is. */
 static const char *const stage2_calls[] = {
 	/* the host, the template, the spawner */
 	"recvmsg", "sendmsg", "recvfrom", "sendto", "poll", "ppoll", "read", "write", "pread64", "close", "lseek",
-	/* processes: who died, who is stopped and ended */
+	/* processes: waiting, stopping, ending */
 	"wait4", "kill", "prlimit64", "pidfd_open", "clock_gettime", "nanosleep", "clock_nanosleep", "setitimer",
-	/* the plan: mounts by descriptor, and what is looked at for it */
+	/* the plan: mounts by descriptor, and the checks for it */
 	"open_tree", "move_mount", "mount_setattr", "umount2", "fsopen", "fsconfig", "fsmount", "mkdirat", "fchmod",
 	"openat", "openat2", "readlink", "readlinkat", "fstat", "newfstatat", "statx", "statfs", "fstatfs", "getdents64",
 	"faccessat", "faccessat2",
 	/* what commands ask for: their arguments, their descriptors, and what is done for them */
 	"process_vm_readv", "pidfd_getfd", "kcmp", "connect", "getsockopt", "symlinkat", "mknodat",
-	/* the process that makes links, which is forked again when it had to be ended (stage2/links.c) */
+	/* the process that makes links, which is forked again when it had to be ended
+	 * (stage2/links.c) */
 	"umask", "dup3", "close_range", "chdir", "capset", "set_robust_list",
 	/* the names of a mirror that are not there any more (stage2/mirror.c) */
 	"unlinkat",
@@ -151,7 +158,7 @@ allow(const char *const *names, size_t n)
 	}
 }
 
-/* No memory that is run: what is mapped now is all the code there will be. */
+/* Allow no new executable memory: no code can be added to what is mapped now. */
 static void
 no_new_code(void)
 {
@@ -172,7 +179,7 @@ allow_fcntls(const int *commands, size_t n)
 		    "fcntl");
 }
 
-/* fdopendir() makes sure of it; taking it off would matter only to an exec, which there is none of. */
+/* fdopendir() sets FD_CLOEXEC. Clearing it would matter only to an exec, which is not allowed. */
 static void
 allow_closing_on_exec(void)
 {
@@ -205,9 +212,10 @@ worker_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
-/* Patterns become machine code: memory that is run may be made, but only what is of no file. What opens for anything but
- * reading, or empties, is refused here: openat2, into which no filter can look, is not had at all, and Landlock is not
- * asked about emptying (shared/confine/lockdown.h). */
+/* Patterns are compiled to machine code, so executable memory is allowed, but only anonymous
+ * memory. Opening a file for anything but reading, or truncating it, is refused here: openat2 is
+ * not allowed at all, because a filter cannot check it, and Landlock is not used against
+ * truncation (shared/confine/lockdown.h). */
 static void
 search_rules(bool sanitize, bool test)
 {
@@ -235,8 +243,9 @@ search_rules(bool sanitize, bool test)
 #define SOCK_KIND    0xf /* the kernel's SOCK_TYPE_MASK; flags are above */
 #define FAMILIES_MAX 46  /* beyond are none; a library that asks for one of these can do without */
 
-/* TCP and UDP. Sockets of Unix, where services of the host listen, are the host's to connect; glibc tries for one before
- * it asks for the number of an interface (a name server with a scope), and goes on with another. */
+/* Allow TCP and UDP. Only the host connects to Unix sockets, on which services of the host listen;
+ * glibc tries one before it asks for the number of an interface (a name server with a scope), and
+ * goes on with another kind. */
 static void
 proxy_sockets(void)
 {
@@ -264,7 +273,8 @@ proxy_sockets(void)
 			    "socket");
 }
 
-/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction until Linux 5.17, and still has it for programs from then. */
+/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction until Linux 5.17, and still has it for
+ * programs from then. */
 #define NOTIF_ID_VALID_FORMER SECCOMP_IOR(2, __u64)
 
 static void
@@ -288,7 +298,8 @@ proxy_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
-/* Answers to commands (seccomp notifications) are the only ioctls; the list of Unix sockets is the only new socket. */
+/* The only ioctls are those that answer commands (seccomp notifications); the only new socket is
+ * the one that lists Unix sockets. */
 static void
 stage2_rules(bool sanitize, bool test)
 {
@@ -311,7 +322,8 @@ stage2_rules(bool sanitize, bool test)
 	}
 	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
 	allow_closing_on_exec();
-	/* fork(), as the C library makes it: a process in the same namespaces that has this filter too, and cannot exec. */
+	/* fork(), as the C library makes it: a process in the same namespaces that has this
+	 * filter too, and cannot exec. */
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 		 SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0)),
 	    "clone");
@@ -327,11 +339,12 @@ stage2_rules(bool sanitize, bool test)
 }
 
 /*
- * The filter of commands. What no library writes for us: "allowed but for these values of the low 32 bits, else that
- * error". So the names come from libseccomp, and the instructions from here.
+ * The filter of commands. No library can express "allowed except for these values of the low 32
+ * bits, which get that error", so the names come from libseccomp and the instructions from here.
  *
- * A call that libseccomp does not know, or that is newer than those looked at for this list, is one that nobody has
- * judged: ENOSYS, which is what its callers are prepared for. What it knows is allowed unless it stands here.
+ * A call that libseccomp does not know, or that is newer than the calls reviewed for this list,
+ * gets ENOSYS, which its callers are prepared for. Every other call is allowed unless it is listed
+ * here.
  */
 #define REFUSE_EPERM  (SECCOMP_RET_ERRNO | EPERM)
 #define REFUSE_ENOSYS (SECCOMP_RET_ERRNO | ENOSYS)
@@ -356,8 +369,8 @@ static const char *const refused_calls[] = {
 	"clock_adjtime", "adjtimex", "stime", "vhangup", "iopl", "ioperm", "sethostname", "setdomainname",
 };
 
-/* As if the kernel had not been built with them: their callers have another way. Flags of clone3 are behind a
- * pointer; io_uring makes system calls that no filter sees. */
+/* As if the kernel had not been built with them: their callers have another way. Flags of clone3
+ * are behind a pointer; io_uring makes system calls that no filter sees. */
 static const char *const missing_calls[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register",
 	/* tells which parts of a file other processes have read lately */
@@ -370,8 +383,9 @@ static const char *const missing_calls[] = {
 /* clang-format on */
 
 #define CODE_MAX 4096
-/* futex_requeue; from 424 on a call has the same number everywhere. A libseccomp that knows more (2.6: open_tree_attr,
- * statmount, lsm_set_self_attr) must not make a filter that allows more. */
+/* futex_requeue; from 424 on a call has the same number on all architectures. A libseccomp that
+ * knows more calls (2.6: open_tree_attr, statmount, lsm_set_self_attr) must not make the filter
+ * allow more. */
 #define NR_JUDGED 456
 #define NR_MAX    1024 /* more than any table has; the ones above are ENOSYS */
 
@@ -392,7 +406,8 @@ ret(uint32_t action)
 	emit(BPF_RET | BPF_K, action, 0, 0);
 }
 
-/* The kernel cuts an int or an unsigned off its argument: what is above must not make a value another one. */
+/* The kernel truncates an argument to an int or an unsigned, so the filter must ignore the upper
+ * bits. */
 static void
 load_low(unsigned arg)
 {
@@ -411,7 +426,7 @@ load_high(unsigned arg)
 	code[n_code - 1].k ^= sizeof(uint32_t);
 }
 
-/* What is loaded now: equal to this, that is what comes of it; else go on. */
+/* If the loaded value equals `value`, return `action`; otherwise go on. */
 static void
 if_equal(uint32_t value, uint32_t action)
 {
@@ -435,8 +450,8 @@ if_any(uint32_t bits, uint32_t action)
 
 #define NETLINK_ROUTE_PROTOCOL 0
 
-/* Stream and sequenced packets go through connect. A datagram would need none (nor would SOCK_RAW, which is the same
- * for this family). */
+/* Stream and sequenced packets go through connect. A datagram would need none (nor would
+ * SOCK_RAW, which is the same for this family). */
 static void
 unix_kind(void)
 {
@@ -468,7 +483,8 @@ check_socket(void)
 	code[unix_jump].jt = (uint8_t)(n_code - unix_jump - 1);
 	unix_kind();
 
-	/* TCP and UDP and nothing else: MPTCP binds past Landlock, and the others nobody needs on a loopback. */
+	/* Only TCP and UDP: MPTCP can bind in spite of Landlock, and no program needs the others
+	 * on a loopback. */
 	code[inet_jump].jt = (uint8_t)(n_code - inet_jump - 1);
 	code[inet6_jump].jt = (uint8_t)(n_code - inet6_jump - 1);
 	load_low(1);
@@ -520,7 +536,8 @@ check_unshare(void)
 
 #define FEW 3 /* a linear search of so many costs no more than another step of the binary search */
 
-/* Allow the loaded value if it is one of v, which is in ascending order; else return `otherwise`. */
+/* Allow the loaded value if it is one of v, which is in ascending order; else return
+ * `otherwise`. */
 static void
 allow_numbers(const uint32_t *v, size_t n, uint32_t otherwise)
 {
@@ -574,9 +591,10 @@ check_ioctl(void)
 	39 /* F_OFD_SETLKW is 38: POSIX's commands, owners and signals of descriptors, locks */
 
 /*
- * Refused are F_SETLEASE, which makes every other process that opens the file wait for up to 45 seconds
- * (fs.lease-break-time), F_SETDELEG, the same for directories, F_NOTIFY, and any command newer than this list.
- * F_SETOWN and F_SETSIG stay: a descriptor's signal needs the permission that kill() needs, Landlock's scope included.
+ * Refused are F_SETLEASE, which makes every other process that opens the file wait for up to 45
+ * seconds (fs.lease-break-time), F_SETDELEG, the same for directories, F_NOTIFY, and any command
+ * newer than this list. F_SETOWN and F_SETSIG stay: a descriptor's signal needs the permission that
+ * kill() needs, Landlock's scope included.
  */
 static void
 check_fcntl(void)
@@ -605,12 +623,13 @@ if_given(unsigned arg, uint32_t action)
 }
 
 /*
- * Landlock does not keep a command from the limits and priorities of the worker and of stage2, which have the same user:
- * a command may set its own only.
+ * Landlock does not keep a command from the limits and priorities of the worker and of stage2,
+ * which have the same user: a command may set its own only.
  *
- * And not the size of its core: with 0, which many programs set for themselves, the kernel would start the host's handler
- * for it (LOCKDOWN_CORE_LIMIT). They get what they wanted, no core, so the call may succeed; a program that also asks for
- * the former limit gets an error, because nothing would be written there.
+ * And not the size of its core: with 0, which many programs set for themselves, the kernel would
+ * start the host's handler for it (LOCKDOWN_CORE_LIMIT). They get what they wanted, no core, so the
+ * call may succeed; a program that also asks for the former limit gets an error, because nothing
+ * would be written there.
  */
 static void
 check_prlimit(void)
@@ -720,7 +739,8 @@ check_mknodat(void)
 	check_mknod(2);
 }
 
-/* A whiteout is a device. Only a file system in layers needs them, and takes this for one without. */
+/* A whiteout is a device. Only a file system in layers needs them, and takes this for one
+ * without. */
 static void
 check_renameat2(void)
 {
@@ -760,8 +780,8 @@ struct span {
 	void (*emit)(void);
 };
 
-/* Binary search; each leaf ends with a return, so there is nothing to join again. Jumps of the search may be longer
- * than the 8 bits that a condition has. */
+/* Binary search; each leaf ends with a return, so there is nothing to join again. Jumps of the
+ * search may be longer than the 8 bits that a condition has. */
 static void
 emit_spans(const struct span *s, size_t n)
 {
@@ -792,7 +812,7 @@ number_of(const char *name)
 	return nr;
 }
 
-/* What AUDIT_ARCH_ this is, and where x32's numbers begin. */
+/* The AUDIT_ARCH_ value of this architecture. */
 static uint32_t
 native_arch(void)
 {
@@ -868,7 +888,7 @@ print_end(void)
 		must(-EIO, "stdout");
 }
 
-/* What libseccomp has made of the rules. */
+/* Print the filter that libseccomp made from the rules. */
 static void
 print_context(const char *name)
 {

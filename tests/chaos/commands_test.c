@@ -1,7 +1,8 @@
 /*
- * Commands and edits in several slots while workers, inits and bwraps are killed at random: every answer is honest, what was
- * acknowledged is there, and nothing is left. And: hundreds of sessions leave no process, mount, file or descriptor.
- * KODA_CHAOS_OPS: how many; KODA_CHAOS_SEED: which.
+ * Commands and edits in several slots while workers, inits and bwraps are killed at random: every
+ * answer is honest, every acknowledged edit is on the disk, and nothing is left behind. And:
+ * hundreds of sessions leave no process, mount, file or descriptor. KODA_CHAOS_OPS: how many
+ * operations; KODA_CHAOS_SEED: the random seed.
  */
 #include <dirent.h>
 #include <sys/wait.h>
@@ -27,7 +28,7 @@ number(const char *name, unsigned otherwise)
 	return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
 }
 
-/* Children of a process, at most max. */
+/* Stores at most max children of a process in ret, and returns how many. */
 static size_t
 children(int parent, int *ret, size_t max)
 {
@@ -45,7 +46,7 @@ children(int parent, int *ret, size_t max)
 	return n;
 }
 
-/* One of: bwrap, the init, something of the init's (the worker, the template, a reaper). */
+/* Kills one of: bwrap, the init, a child of the init (the worker, the template, a reaper). */
 static void
 kill_something(void)
 {
@@ -82,7 +83,7 @@ one_command(struct koda_slot *slot, struct tally *t)
 	snprintf(shell, sizeof(shell), "sleep 0.00%u; echo %u", dice(9), token);
 	c = koda_command_start(slot, &o, NULL, NULL, &err);
 	if (c == NULL) {
-		/* Something died right before it: it was not run, and that is said. */
+		/* A process died just before it: the command did not run, and the error says so. */
 		if (err.code != KODA_WORKER && err.code != KODA_UNKNOWN)
 			fail_msg("start: %s: %s", koda_code_name(err.code), err.message);
 		t->refused++;
@@ -93,7 +94,7 @@ one_command(struct koda_slot *slot, struct tally *t)
 	if (koda_command_wait(c, PATIENCE_MS, &err) != 1)
 		fail_msg("a command without an end");
 	if (koda_command_result(c, &r, &err) == 0) {
-		/* A status is a status: the whole output belongs to it. */
+		/* If there is a status, the output is complete. */
 		if (r.status == 0 &&
 		    (r.out.head_len != strlen(want) || memcmp(r.out.head, want, strlen(want)) != 0))
 			fail_msg("'%.*s' instead of '%s'", (int)r.out.head_len, r.out.head, want);
@@ -109,7 +110,7 @@ one_command(struct koda_slot *slot, struct tally *t)
 	koda_command_free(c);
 }
 
-/* A counter in a file, counted by edits: each acknowledged one happened exactly once. */
+/* Edits increment a counter in a file: each acknowledged edit happened exactly once. */
 static void
 one_edit(const struct fixture *f, struct koda_slot *slot, unsigned i, unsigned *count,
     struct tally *t)
@@ -171,7 +172,7 @@ deaths(void **state)
 	for (unsigned n = 0; n < ops / 8; n++) {
 		unsigned i = dice(SLOTS);
 
-		/* A slot whose worker was killed too often gives up: a new one goes on. */
+		/* A slot gives up if its worker is killed too often: a new one goes on. */
 		if (slot[i] == NULL)
 			slot[i] = koda_slot_acquire(f.ses, NULL, &err);
 		if (slot[i] == NULL)
@@ -190,7 +191,7 @@ deaths(void **state)
 	fixture_end(&f);
 }
 
-/* ---- what is left ---- */
+/* ---- what is left behind ---- */
 
 static unsigned
 count_entries(const char *path)
@@ -241,7 +242,7 @@ nothing_left(void **state)
 		assert_int_equal(r.status, 0);
 		koda_command_result_done(&r);
 		fixture_end(&f);
-		/* The first one has made what stays: a state directory, a libc buffer. */
+		/* The first session makes what stays: a state directory, a libc buffer. */
 		if (i == 0) {
 			fds = count_entries("/proc/self/fd");
 			mounts = count_lines("/proc/self/mountinfo");
@@ -256,7 +257,8 @@ nothing_left(void **state)
 		assert_int_equal(count_entries(getenv("TMPDIR")), temporary);
 }
 
-/* The host itself, with SIGKILL, in the middle of it; also when a forked child of it lives on with its descriptors. */
+/* The host itself is killed with SIGKILL in the middle of it; also while a forked child of it
+ * lives on with its descriptors. */
 static void
 host_dies(void **state)
 {
@@ -292,8 +294,7 @@ host_dies(void **state)
 	assert_int_equal(children(bwrap[0], init, 2), 1);
 	assert_int_equal(kill(host, SIGKILL), 0);
 	assert_int_equal(waitpid(host, &status, 0), host);
-	assert_true(
-	    wait_for_state(init[0], 0)); /* which is gone only after all that it was init of */
+	assert_true(wait_for_state(init[0], 0)); /* it ends after every process below it */
 	assert_true(wait_for_state(bwrap[0], 0));
 	if (forked)
 		assert_int_equal(kill(heir, SIGKILL), 0);

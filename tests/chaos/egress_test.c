@@ -1,11 +1,12 @@
 /*
- * Commands of several slots talk to servers while their proxies are killed: no host is reached that a rule does not name, no byte
- * of one connection turns up in another, what comes after a death is served, the other policies' connections do not
- * break, and nothing is left. And: thousands of clients that send a byte a second do not slow down the others.
- * KODA_CHAOS_OPS: three times the kills, of which there are at most 1000. KODA_SOAK_SECONDS: for at least so long.
- * KODA_CHAOS_SEED: which.
+ * Commands of several slots talk to servers while their proxies are killed: no host is reached
+ * that no rule names, no byte of one connection turns up in another, connections after a death are
+ * served, those of the other policies do not break, and nothing is left behind. And: thousands of
+ * clients that send a byte a second do not slow down the others. KODA_CHAOS_OPS: three times the
+ * number of kills, at most 1000 of them. KODA_SOAK_SECONDS: minimum duration. KODA_CHAOS_SEED: the
+ * random seed.
  *
- * The clients are this program too, as a command of the slot: see client().
+ * The clients are this program too, run as a command of the slot: see client().
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -21,12 +22,13 @@
 #include "tests/support/hosting.h"
 #include "tests/support/sanitized.h"
 
-#define PROGRAM  "egress-client" /* of the project: the view has no other place of the test's */
-#define SERVERS  4               /* the last one no slot may reach */
+/* In the project: the sandbox shows no other directory of the test. */
+#define PROGRAM  "egress-client"
+#define SERVERS  4 /* no slot may reach the last one */
 #define SLOTS    4
 #define WORKERS  6 /* processes of a command, one connection each at a time */
 #define BULK_MAX (1u << 20)
-#define HOLD     UINT32_MAX /* up: as much as comes */
+#define HOLD     UINT32_MAX /* as `up`: as much as possible */
 
 static uint64_t seed;
 
@@ -45,15 +47,15 @@ number(const char *name, unsigned otherwise)
 	return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
 }
 
-/* ---- what both ends of a connection know ---- */
+/* ---- what both ends of a connection share ---- */
 
-/* The first byte is no TLS record's. */
+/* The first byte is not that of a TLS record. */
 static const char magic[4] = "KODA";
 struct hello {
 	char magic[4];
 	uint32_t slot;
 	uint64_t id;
-	uint32_t up, down; /* bytes behind this, and of the answer */
+	uint32_t up, down; /* bytes after this header, and of the answer */
 	uint64_t check;
 };
 
@@ -71,7 +73,8 @@ hello_check(const struct hello *h)
 	return mix(h->id ^ mix(((uint64_t)h->up << 32 | h->down) + h->slot));
 }
 
-/* Bytes from offset on of what that connection carries up (0) or down (1): of no other one. */
+/* Fills in the bytes from offset on of what that connection carries up (0) or down (1); they are
+ * unique to it. */
 static void
 pattern(uint64_t id, unsigned way, uint64_t offset, unsigned char *ret, size_t n)
 {
@@ -93,15 +96,15 @@ is_pattern(uint64_t id, unsigned way, uint64_t offset, const unsigned char *byte
 	return true;
 }
 
-/* ---- the servers, in one process that the session knows nothing of ---- */
+/* ---- the servers, in one process unknown to the session ---- */
 
 struct counts {
 	unsigned accepted[SERVERS];
-	unsigned whole[SLOTS]; /* connections of which every byte came, both ways */
-	unsigned fresh[SLOTS]; /* of them, that began in this epoch */
+	unsigned whole[SLOTS]; /* connections that were complete in both directions */
+	unsigned fresh[SLOTS]; /* those that began in this epoch */
 	unsigned epoch;
-	unsigned intruders; /* of a slot that may not come here */
-	unsigned mixed;     /* with bytes that are not its own */
+	unsigned intruders; /* from a slot that may not come here */
+	unsigned mixed;     /* with bytes of another connection */
 	unsigned open;
 };
 
@@ -117,9 +120,9 @@ struct served {
 struct servers {
 	unsigned port[SERVERS];
 	int fd[SERVERS];
-	volatile struct counts *counts; /* shared */
+	volatile struct counts *counts; /* shared memory */
 	pid_t pid;
-	int life; /* its end is theirs */
+	int life; /* closing it ends them */
 };
 
 /* Slots 0 and 1 have the same policy, hence the same proxy. */
@@ -159,7 +162,7 @@ served_send(struct served *s)
 	return true;
 }
 
-/* -1: it is over, or has to be. */
+/* Returns -1 if the connection is over or must be closed. */
 static int
 served_receive(struct served *s, volatile struct counts *counts)
 {
@@ -188,7 +191,7 @@ served_receive(struct served *s, volatile struct counts *counts)
 	return 0;
 }
 
-/* false: it is over. */
+/* Returns false if the connection is over. */
 static bool
 served_more(struct served *s, volatile struct counts *counts)
 {
@@ -196,7 +199,7 @@ served_more(struct served *s, volatile struct counts *counts)
 		return false;
 	if (s->n_hello < sizeof(s->hello))
 		return true;
-	/* Of one that is held nothing goes down until all is up. */
+	/* A held connection gets no answer until the client has sent everything. */
 	if (s->hello.up == HOLD && !s->ended)
 		return true;
 	if (!served_send(s))
@@ -280,7 +283,7 @@ listen_on_any(unsigned *ret_port)
 	return fd;
 }
 
-/* Before the session is opened: the child has nothing of it. */
+/* Runs before the session opens, so that the child inherits nothing from it. */
 static void
 servers_start(struct servers *sv)
 {
@@ -324,7 +327,7 @@ enum talk {
 	TALK_DENIED,
 };
 
-/* What must not be. The words are the test's message. */
+/* Reports a violation. The test prints the words as its message. */
 static void
 give_up(const char *what)
 {
@@ -341,7 +344,7 @@ client_connect(unsigned port)
 	struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	/* Whoever serves it now, or nobody yet: it is taken. */
+	/* The connect must succeed even if no proxy serves the port at the moment. */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
@@ -349,7 +352,7 @@ client_connect(unsigned port)
 	return fd;
 }
 
-/* false: it is cut. */
+/* Returns false if the connection is cut. */
 static bool
 send_whole(int fd, const void *bytes, size_t n)
 {
@@ -365,7 +368,7 @@ send_whole(int fd, const void *bytes, size_t n)
 	return true;
 }
 
-/* 0: it is cut, or ends. */
+/* Returns 0 if the connection is cut or ends. */
 static size_t
 receive(int fd, void *buf, size_t size)
 {
@@ -376,7 +379,7 @@ receive(int fd, void *buf, size_t size)
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* The answer to CONNECT, not a byte more. */
+/* Reads the answer to CONNECT, and not a byte more. */
 static enum talk
 tunnel_http(int fd, unsigned target)
 {
@@ -483,7 +486,7 @@ talk(int fd, struct hello *h)
 	} else {
 		struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
 
-		/* Now and then a little, until the test says that it is enough. */
+		/* Sends a little now and then, until the test ends the input. */
 		for (uint64_t at = 0; sent && poll(&input, 1, 5) == 0; at += 999)
 			sent = send_pattern(fd, h, at, 999);
 	}
@@ -507,7 +510,7 @@ converse(unsigned slot, unsigned port, bool hold)
 	return t;
 }
 
-/* One connection after the other until standard input ends, one in five to a host that is denied. */
+/* Makes one connection after another until standard input ends, one in five to a denied host. */
 static int
 worker(unsigned slot, const unsigned *ports, bool hold)
 {
@@ -516,7 +519,7 @@ worker(unsigned slot, const unsigned *ports, bool hold)
 
 	do {
 		bool deny = !hold && dice(5) == 0;
-		/* Of the others': those of other slots, and the one that is nobody's. */
+		/* A server of another slot, or the one that no slot may reach. */
 		unsigned which = (server_of[slot] + 1 + dice(SERVERS - 1)) % SERVERS;
 		enum talk t = converse(slot, ports[deny ? which : server_of[slot]], hold);
 
@@ -528,7 +531,7 @@ worker(unsigned slot, const unsigned *ports, bool hold)
 	return 0;
 }
 
-/* client SLOT SEED HOLD PORT...: so many workers; HOLD of them keep their one connection. */
+/* client SLOT SEED HOLD PORT...: runs WORKERS processes; HOLD of them keep their one connection. */
 static int
 client(char **argv)
 {
@@ -559,9 +562,10 @@ struct chaos {
 	struct servers servers;
 	struct koda_slot *slot[SLOTS];
 	struct koda_command *command[SLOTS];
-	int input[SLOTS]; /* its end is the commands' */
+	int input[SLOTS]; /* closing it ends the commands */
 	unsigned whole[SLOTS], cut[SLOTS], denied[SLOTS];
-	int proxy[SERVERS]; /* by policy, which is by server; 0: not known */
+	/* Indexed by policy, which is also the index of the server; 0: not known. */
+	int proxy[SERVERS];
 	unsigned kills;
 };
 
@@ -599,7 +603,7 @@ freeze(struct koda_policy *p)
 	return p;
 }
 
-/* Its own server and no other one. */
+/* A slot that may reach its own server and no other. */
 static struct koda_slot *
 acquire(const struct chaos *c, unsigned server)
 {
@@ -657,7 +661,7 @@ start(struct koda_slot *slot, const char *const *argv, int *ret_input)
 	return command;
 }
 
-/* Ends it, and returns what it printed. */
+/* Ends the command, and returns what it printed. */
 static char *
 finish(struct koda_command *command, int input)
 {
@@ -688,7 +692,7 @@ start_clients(struct chaos *c, unsigned i)
 	snprintf(program, sizeof(program), "%s", at(&c->f, PROGRAM));
 	snprintf(words[0], sizeof(words[0]), "%u", i);
 	snprintf(words[1], sizeof(words[1]), "%u", dice(1u << 30));
-	/* Where nothing is killed, some are open all the time. */
+	/* In the slot whose proxy is never killed, some connections stay open all the time. */
 	snprintf(words[2], sizeof(words[2]), "%u", i == SLOTS - 1 ? WORKERS / 2 : 0);
 	for (unsigned k = 0; k < SERVERS; k++)
 		snprintf(words[3 + k], sizeof(words[0]), "%u", c->servers.port[k]);
@@ -715,7 +719,7 @@ finish_clients(struct chaos *c, unsigned i)
 	assert_int_equal(lines, WORKERS);
 }
 
-/* ---- whom to kill ---- */
+/* ---- which process to kill ---- */
 
 #define PROXIES_MAX 8
 
@@ -763,7 +767,7 @@ turn(struct chaos *c)
 		fail_msg("dispatch: %s", err.message);
 }
 
-/* The proxy that is there now and was not then. */
+/* Returns the proxy that runs now and did not then. */
 static int
 new_proxy(struct chaos *c, const int *then, size_t n_then)
 {
@@ -780,7 +784,7 @@ new_proxy(struct chaos *c, const int *then, size_t n_then)
 	return -1;
 }
 
-/* So many more of that slot's connections have come and gone, since this epoch began. */
+/* Waits until that many more connections of the slot have come and gone in this epoch. */
 static void
 wait_served(struct chaos *c, unsigned slot, unsigned more)
 {
@@ -792,7 +796,8 @@ wait_served(struct chaos *c, unsigned slot, unsigned more)
 			fail_msg("slot %u is not served any more", slot);
 }
 
-/* It has been served by whom it is killed with: a proxy that dies before it is ready is another story. */
+/* Kills the policy's proxy, which must have served the slot: a proxy that dies before it is
+ * ready is another test. */
 static void
 kill_proxy(struct chaos *c, unsigned policy, unsigned slot)
 {
@@ -802,13 +807,14 @@ kill_proxy(struct chaos *c, unsigned policy, unsigned slot)
 	assert_true(among(c->proxy[policy], then, n));
 	assert_int_equal(kill(c->proxy[policy], SIGKILL), 0);
 	c->proxy[policy] = new_proxy(c, then, n);
-	/* From here on nothing comes through the old one. */
+	/* From here on no connection goes through the old proxy. */
 	c->servers.counts->epoch++;
 	wait_served(c, slot, 1);
 	c->kills++;
 }
 
-/* Clients in every slot; the proxies of the first two policies are killed, of the last one never. */
+/* Runs clients in every slot; kills the proxies of the first two policies, never that of the
+ * last. */
 static void
 round_of(struct chaos *c, unsigned kills)
 {
@@ -818,7 +824,7 @@ round_of(struct chaos *c, unsigned kills)
 	for (unsigned i = 0; i < SLOTS; i++) {
 		n = proxies(then);
 		start_clients(c, i);
-		/* The first time, so that it is known whose is whose. */
+		/* The first time, find out which proxy belongs to which policy. */
 		if (c->proxy[server_of[i]] == 0)
 			c->proxy[server_of[i]] = new_proxy(c, then, n);
 		wait_served(c, i, 1);
@@ -833,7 +839,7 @@ round_of(struct chaos *c, unsigned kills)
 		finish_clients(c, i);
 }
 
-/* ---- what was seen ---- */
+/* ---- what the host reported ---- */
 
 struct seen {
 	char own[32]; /* host:port that the slot may reach */
@@ -904,7 +910,7 @@ has_children(void)
 	return read(fd, &c, 1) > 0;
 }
 
-/* Everything ends; the servers have nobody left. */
+/* Everything ends; the servers have no clients left. */
 static void
 chaos_close(struct chaos *c, unsigned fds)
 {
@@ -936,7 +942,7 @@ deaths(void **state)
 	seed = number("KODA_CHAOS_SEED", 1);
 	chaos_open(&c);
 	for (round_of(&c, 50); c.kills < kills || clock_ms() < until; round_of(&c, 50)) {
-		/* A slot goes and another one comes, while the proxy of both serves a third. */
+		/* A slot is replaced by another, while the proxy of both serves a third. */
 		koda_slot_release(c.slot[1]);
 		c.slot[1] = acquire(&c, server_of[1]);
 	}
@@ -949,7 +955,7 @@ deaths(void **state)
 		cut += c.cut[i];
 	}
 	print_message("# %u kills\n", c.kills);
-	/* Chaos that does not happen shows nothing. */
+	/* A chaos test without any kills proves nothing. */
 	assert_true(cut > 0);
 	assert_int_equal(c.cut[SLOTS - 1], 0);
 	chaos_close(&c, fds);
@@ -961,8 +967,9 @@ deaths(void **state)
 #define FAT   14000
 #define QUICK 100
 
-/* slow N PORT: so many connections; most send a byte of a head each second, every second one after almost all that a head
- * may have, the others nothing. Who is told that it took too long comes again. */
+/* slow N PORT: opens N connections. Every second one first sends almost all that a head may
+ * have; most send a byte of a head each second, the others nothing. A client that is refused for
+ * taking too long comes again. */
 static int
 slow(char **argv)
 {
@@ -1019,7 +1026,7 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* quick SLOT PORT: the median of a short conversation, in microseconds. */
+/* quick SLOT PORT: prints the median duration of a short conversation, in microseconds. */
 static int
 quick(char **argv)
 {
@@ -1063,7 +1070,8 @@ median(const struct chaos *c, unsigned slot)
 	return (unsigned)atoi(text);
 }
 
-/* KiB of its own, not of files: that may be seen of any process. */
+/* Returns the resident memory of a process in KiB, without that of files; /proc/PID/statm is
+ * readable for any process. */
 static long
 memory_of(int pid)
 {
@@ -1079,7 +1087,7 @@ memory_of(int pid)
 	return (long)(resident - shared) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Until it has printed that. */
+/* Waits until the command has printed that. */
 static void
 wait_output(struct chaos *c, const struct koda_command *command, const char *text)
 {
@@ -1117,7 +1125,7 @@ slow_ones(void **state)
 	wait_output(&c, command, "ready");
 	meanwhile = median(&c, 1);
 	for (uint64_t end = clock_ms() + 12000; clock_ms() < end;)
-		turn(&c); /* the time that a head may take */
+		turn(&c); /* the time limit for a head */
 	memory = memory_of(proxy[0]) - memory;
 	meanwhile = (meanwhile + median(&c, 1)) / 2;
 	text = finish(command, input);
@@ -1125,7 +1133,7 @@ slow_ones(void **state)
 	    SLOW, strstr(text, "\n") + 1);
 	assert_int_equal(sscanf(text, "ready\n%u late", &late), 1);
 	assert_true(late >= SLOW / 2);
-	/* The same as ever, but for what the slow ones' own bytes take of the processor. */
+	/* As fast as before, except for the processor time that the slow clients' bytes cost. */
 	assert_true(meanwhile < 10 * before + 5000);
 	assert_true(SANITIZED || memory < SLOW * 20);
 	chaos_close(&c, fds);

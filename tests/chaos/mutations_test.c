@@ -1,8 +1,8 @@
 /*
  * Many changes over eight slots while their workers are killed at any moment. Afterwards the disk
- * is what a model says that only believes the answers: what was answered with success is there
- * exactly once (lines are numbered), what was answered with an error is not there, and nothing
- * unfinished is left.
+ * matches a model that believes only the answers: a change answered with success is there exactly
+ * once (lines are numbered), one answered with an error is not there, and nothing unfinished is
+ * left.
  *
  * KODA_CHAOS_OPS: how many changes in all. KODA_SOAK_SECONDS: for how long in all instead.
  */
@@ -16,11 +16,11 @@
 #define OUTSTANDING 12
 #define FILES       5
 #define TREES       3
-#define BATCH       400 /* changes between two looks at the disk */
+#define BATCH       400 /* changes between two checks of the disk */
 #define LINE_MAX_   64
-#define LARGE       (96u << 10) /* goes as a descriptor */
+#define LARGE       (96u << 10) /* sent as a descriptor */
 
-/* ---- what ought to be there ---- */
+/* ---- the model ---- */
 
 struct file {
 	char path[96]; /* from the root */
@@ -135,15 +135,15 @@ model_drop_tree(struct model *m, const char *path)
 /* ---- a change ---- */
 
 enum act {
-	WRITE,     /* whole new content, as it is or too large for a frame */
-	WRITE_NEW, /* only where nothing is */
+	WRITE,     /* new content, small or too large for a frame */
+	WRITE_NEW, /* only if the file does not exist */
 	APPEND,    /* one more numbered line, by an edit */
 	REMOVE,
 	RENAME,
 	RENAME_OVER,
 	MKDIR,
 	REMOVE_TREE,
-	WRITE_SHARED, /* in a directory that all slots have to make first */
+	WRITE_SHARED, /* in a directory that all slots race to make */
 	N_ACTS,
 };
 
@@ -161,7 +161,7 @@ struct change {
 	char *text; /* write */
 	char line[LINE_MAX_];
 	bool answered;
-	enum koda_code code; /* KODA_OK: it says it was done */
+	enum koda_code code; /* KODA_OK: it reports success */
 	char message[KODA_MESSAGE_MAX];
 	bool recovered;
 };
@@ -172,7 +172,7 @@ struct lane {
 	unsigned index, outstanding;
 	uint64_t answers, answers_at_kill;
 	unsigned kills_in_a_row;
-	struct change *first, **last; /* in the order in which they were asked for */
+	struct change *first, **last; /* in the order of the requests */
 };
 
 struct run {
@@ -184,7 +184,7 @@ struct run {
 	uint64_t sent, kills, done[N_ACTS], refused, given_up, recovered;
 };
 
-/* The line of the end is what an edit replaces: once in every file. */
+/* An edit replaces this last line, which is in every file once. */
 #define END "end\n"
 
 static void
@@ -195,7 +195,7 @@ say_change(const struct change *c, const char *what)
 	    c->message);
 }
 
-/* Could it be done, by what the model knows? */
+/* Reports whether the model allows the change. */
 static bool
 is_possible(struct model *m, const struct change *c)
 {
@@ -264,7 +264,7 @@ apply(struct model *m, const struct change *c)
 	}
 }
 
-/* What was answered, in the order in which it was asked for: is that how it can have been? */
+/* Checks whether the answers are possible in the order of the requests, and updates the model. */
 static void
 settle(struct lane *lane)
 {
@@ -281,7 +281,8 @@ settle(struct lane *lane)
 			run->done[c->act]++;
 			run->recovered += c->recovered;
 		} else if (c->code == KODA_WORKER) {
-			/* Its workers died twice under it. It says that it did not happen. */
+			/* Its workers died twice during it, and it reports that it did not
+			 * happen. */
 			run->given_up++;
 		} else if (c->code == KODA_IO || c->code == KODA_CONFLICT) {
 			if (possible)
@@ -320,7 +321,7 @@ static char *
 new_text(struct run *run, const char *line)
 {
 	const unsigned n = rng_below(&run->rng, 12);
-	/* Empty but for the end; small; now and then larger than what goes in a frame. */
+	/* Empty except for the last line; small; now and then larger than a frame. */
 	size_t pad = n == 0 ? LARGE : n < 3 ? 0 : rng_below(&run->rng, 3000);
 	size_t len = strlen(line);
 	char *text = malloc(len + pad + sizeof(END) + 1);
@@ -372,7 +373,7 @@ send_one(struct lane *lane)
 	op.path = c->path;
 	switch (c->act) {
 	case WRITE_SHARED:
-		/* The numbers let every slot meet the others where nothing is yet. */
+		/* The numbering makes the slots collide in directories that do not exist yet. */
 		snprintf(c->path, sizeof(c->path), "shared/%llu/x/s%u",
 		    (unsigned long long)(c->number / 64) % 20, lane->index);
 		/* fall through */
@@ -419,7 +420,7 @@ send_one(struct lane *lane)
 		fail_msg("call: %s", err.message);
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 static size_t
 count_below(int dir, const char *name)
@@ -489,7 +490,7 @@ compare(struct run *run)
 
 /* ---- the test ---- */
 
-/* Never so often in a row that a slot has to give up what it was doing for good: that is another
+/* Never kills so often in a row that a slot gives up an operation for good: that is another
  * test. */
 static void
 maybe_kill(struct run *run)
@@ -507,12 +508,12 @@ maybe_kill(struct run *run)
 		lane->kills_in_a_row = 1;
 	}
 	lane->answers_at_kill = lane->answers;
-	/* Still ours: only the dispatcher waits for it, and that is us. */
+	/* The pid is still this worker: only the dispatcher, which is this thread, reaps it. */
 	if (kill(pid, SIGKILL) == 0)
 		run->kills++;
 }
 
-/* A worker is somewhere in what it does; where, is left to chance. */
+/* Waits a random time, so that a worker is at some point of its work. */
 static void
 let_it_work(struct run *run)
 {
@@ -606,7 +607,7 @@ chaos(const char *worker)
 		if (run.done[i] == 0)
 			fail_msg("never done: %s", act_names[i]);
 	}
-	/* Chaos that does not happen shows nothing. */
+	/* A chaos test without any kills proves nothing. */
 	assert_true(run.kills > run.sent / 200 && stats.recovered > 0);
 	for (unsigned i = 0; i < SLOTS; i++)
 		koda_slot_release(run.lane[i].slot);
@@ -623,7 +624,7 @@ killed_at_any_moment(void **state)
 	chaos(KODA_TEST_HELPER_DIR "/koda-fs-worker");
 }
 
-/* The moments between two steps, which are short, made long. */
+/* Runs workers that stretch the short moments between two steps. */
 static void
 killed_between_two_steps(void **state)
 {

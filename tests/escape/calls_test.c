@@ -1,6 +1,7 @@
 /*
- * What the filter of commands refuses of the system calls themselves: each row once as it is, where the kernel must
- * take it or refuse it for another reason, and once with the filter. What must go on working is the same both times.
+ * What the filter of commands refuses of the system calls themselves. Each row runs once without
+ * the filter, where the kernel must accept it or refuse it for another reason, and once with it. A
+ * call that must still work has the same result both times.
  */
 #include <asm/termbits.h>
 #include <errno.h>
@@ -32,10 +33,10 @@
 #include "shared/confine/lockdown.h"
 #include "stage2/command_filter.h"
 
-#define HIGH 0x100000000 /* of a number that the kernel takes 32 bits of */
+#define HIGH 0x100000000 /* set in an argument of which the kernel takes 32 bits */
 
-static int file, terminal,
-    stream; /* an own file, the one side of a pseudo-terminal, a TCP socket */
+/* An own file, one side of a pseudo-terminal, a TCP socket. */
+static int file, terminal, stream;
 
 #define CALL(name, ...)                                                                            \
 	static long name(void)                                                                     \
@@ -92,7 +93,7 @@ CALL(write_hint, SYS_fcntl, file, F_SET_RW_HINT, &(uint64_t){ 0 })
 static const struct row {
 	const char *name;
 	long (*call)(void);
-	int refused; /* with this error; 0: as without the filter */
+	int refused; /* with this error; 0: same result as without the filter */
 } rows[] = {
 #define CASE(name, error) { #name, name, error }
 	CASE(lease, EINVAL), CASE(lease_high, EINVAL), CASE(notify, EINVAL),
@@ -124,7 +125,7 @@ open_all(void)
 		_exit(255);
 }
 
-/* In a child: what comes of the call, 0 or the error. */
+/* Makes the call in a child, and returns 0 or the error. */
 static int
 outcome(const struct row *row, bool filtered)
 {
@@ -158,7 +159,7 @@ check(void **state)
 		assert_int_equal(with, without);
 		return;
 	}
-	/* A kernel that has no such call refuses it by itself. */
+	/* A kernel without the call refuses it by itself. */
 	if (without == row->refused && (without == ENOSYS || without == ENOTTY))
 		skip();
 	assert_int_not_equal(without, row->refused);

@@ -1,6 +1,7 @@
 /*
- * What leads past the egress proxy, or turns the host against itself: places of the policy that commands replace, callbacks
- * that end what they are told of, forks, shortages, and what an answer of the user covers.
+ * Ways past the egress proxy, and ways to turn the host against itself: commands that replace
+ * places of the policy, callbacks that end what they are called for, forks, shortages, and how far
+ * an answer of the user reaches.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -16,7 +17,7 @@
 
 #define CONNECT KODA_TEST_CONNECT " "
 
-/* ---- services of the host: say who they are ---- */
+/* ---- services of the host: each answers with its name ---- */
 
 struct service {
 	pid_t pid;
@@ -106,7 +107,8 @@ policy_with(const struct fixture *f, const char *rule)
 	return p;
 }
 
-/* The first 16 KiB of what it prints, standard error behind; the status. Static. */
+/* Returns the first 16 KiB of what the command prints, standard error last, and stores the
+ * status. The buffer is static. */
 static const char *
 output_of(struct koda_slot *slot, const char *shell, int *ret_status)
 {
@@ -149,7 +151,8 @@ connect_to(const char *host, unsigned port)
 
 /* ---- places that the policy names, and commands may change ---- */
 
-/* The host connects to them for the proxy: not where a command has led the name to. */
+/* The host connects to these sockets for the proxy: it must not follow a name that a command has
+ * redirected. */
 static void
 socket_becomes_a_link(void **state)
 {
@@ -195,7 +198,7 @@ socket_becomes_a_link(void **state)
 	}
 }
 
-/* A link of the user's is one that stays where it led when the policy was made. */
+/* A link that the user made keeps the target that it had when the policy was made. */
 static void
 socket_behind_a_link(void **state)
 {
@@ -219,7 +222,8 @@ socket_behind_a_link(void **state)
 	service_stop(&ours);
 }
 
-/* The host copies the bundle to where commands read it: nothing else, whatever the name leads to by then. */
+/* The host copies the bundle to where commands read it: it must copy no other file, wherever the
+ * name leads by then. */
 static void
 bundle_becomes_a_link(void **state)
 {
@@ -236,7 +240,7 @@ bundle_becomes_a_link(void **state)
 		char shell[3 * PATH_MAX];
 
 		fixture_prepare(&f, KODA_AUTO);
-		/* As client certificates are kept: with the key in the same file. */
+		/* Client certificates are often kept like this, with the key in the same file. */
 		snprintf(shell, sizeof(shell),
 		    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
 		    "-subj /CN=t -out '%s/ca.pem' -keyout '%s/key' 2>/dev/null && "
@@ -249,7 +253,7 @@ bundle_becomes_a_link(void **state)
 		open_with(&f, p);
 		expect(f.slot, "grep -c \"PRIVATE KEY\" $SSL_CERT_FILE", "0\n");
 		output_of(f.slot, tricks[i], NULL);
-		/* Another policy, another proxy: the bundle is read once more. */
+		/* Another policy has another proxy: the host reads the bundle again. */
 		child = koda_policy_new();
 		assert_int_equal(koda_policy_add(child, KODA_DENIED_DOMAINS, "evil.example", &err),
 		    0);
@@ -286,7 +290,7 @@ key_in_the_bundle(void **state)
 	fixture_end(&f);
 }
 
-/* ---- callbacks that end what they look at ---- */
+/* ---- callbacks that end what they are called for ---- */
 
 static struct fixture *looked_at;
 static bool closes;
@@ -371,7 +375,7 @@ open_asking(struct fixture *f, const struct service *s)
 	open_with(f, policy_with(f, rule));
 }
 
-/* An agent that only plans, below one that asks: it has no network, and nobody is asked for it. */
+/* An agent in Plan, below one that asks: it has no network, and the user is not asked for one. */
 static void
 who_may_do_nothing_is_not_asked_for(void **state)
 {
@@ -424,7 +428,7 @@ look_at_connections(void)
 	koda_slot_connections(looked_at->slot, end_at_connection, NULL);
 }
 
-/* The session ends, or the slot does, while its command waits for what is being answered. */
+/* The session or the slot ends while its command waits for the user's answer. */
 static void
 ended_while_asked(void **state)
 {
@@ -469,7 +473,7 @@ first_free(void)
 	return fd;
 }
 
-/* At each step of a proxy's start: it is started when there is room again. */
+/* Descriptors run out at each step of a proxy's start: it starts once there are enough again. */
 static void
 no_descriptor_is_left(void **state)
 {
@@ -491,7 +495,8 @@ no_descriptor_is_left(void **state)
 	for (int more = 0; more < 24; more++) {
 		const struct koda_command_options o = { .shell = connect_to("mapped.example", 4242),
 			.approved = true };
-		/* Started while there is enough, so that it is the proxy that there is too little for. */
+		/* The command starts while there are enough, so that the shortage hits the
+		 * proxy. */
 		struct koda_command *c = koda_command_start(f.slot, &o, NULL, NULL, &err);
 		struct koda_command_result r;
 
@@ -507,7 +512,7 @@ no_descriptor_is_left(void **state)
 		koda_command_result_done(&r);
 		koda_command_free(c);
 		expect(f.slot, connect_to("mapped.example", 4242), "the policy's");
-		if (more % 2 == 0) { /* the next one without a proxy, again */
+		if (more % 2 == 0) { /* the next one without a proxy again */
 			koda_slot_release(f.slot);
 			f.slot = fixture_acquire(&f);
 		}
@@ -528,7 +533,8 @@ violates_no_secret(void *data, const struct koda_violation *v)
 	return strstr(v->detail, "hunter2") != NULL || strstr(v->target, "hunter2") != NULL;
 }
 
-/* What the user's own proxy is given to let him through is told to nobody: not in text, nor where a command could look. */
+/* The credentials for the user's own upstream proxy never leak: not into text, nor to where a
+ * command could look. */
 static void
 credentials_stay_with_the_proxy(void **state)
 {
@@ -550,7 +556,7 @@ credentials_stay_with_the_proxy(void **state)
 		const char *text = output_of(f.slot, looks[i], NULL);
 
 		assert_null(strstr(text, "hunter2"));
-		assert_null(strstr(text, "dXNlcjpodW50ZXIy")); /* as Basic has it */
+		assert_null(strstr(text, "dXNlcjpodW50ZXIy")); /* encoded for Basic */
 	}
 	assert_int_equal(koda_slot_connections(f.slot, tells_no_secret, NULL), 0);
 	assert_int_equal(koda_slot_violations(f.slot, violates_no_secret, NULL), 0);
@@ -564,7 +570,7 @@ credentials_stay_with_the_proxy(void **state)
 
 /* ---- the host is gone ---- */
 
-/* Processes whose parent we are. */
+/* Counts the children of this process. */
 static size_t
 children(void)
 {
@@ -606,7 +612,8 @@ count_certificates(void)
 	return n;
 }
 
-/* An embedder that forks without an exec: its child has the other end of each of our sockets. Then it is killed. */
+/* An embedder forks without an exec, so that its child has the host's end of each socket. Then
+ * it is killed. */
 static void __attribute__((noreturn)) be_killed(struct fixture *f, int tell)
 {
 	pid_t pid;
@@ -617,7 +624,7 @@ static void __attribute__((noreturn)) be_killed(struct fixture *f, int tell)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		alarm(PATIENCE_MS / 1000 + 10); /* whatever becomes of the test */
+		alarm(PATIENCE_MS / 1000 + 10); /* bounds its life, whatever happens to the test */
 		for (;;)
 			pause();
 	}
@@ -645,7 +652,7 @@ host_is_killed_and_its_fork_lives(void **state)
 	assert_int_equal(read(fds[0], &forked, sizeof(forked)), sizeof(forked));
 	close(fds[0]);
 	assert_int_equal(waitpid(host, NULL, 0), host);
-	/* All that it had started is ours now, and ends, but the fork. */
+	/* All of its processes are now children of the test, and end, except for the fork. */
 	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end;) {
 		while ((gone = waitpid(-1, NULL, WNOHANG)) > 0)
 			assert_int_not_equal(gone, forked);
@@ -658,7 +665,7 @@ host_is_killed_and_its_fork_lives(void **state)
 	assert_int_equal(waitpid(forked, NULL, 0), forked);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
-	/* Files cannot end by themselves: the next one takes them away, and its own in the end. */
+	/* Files outlive a killed host: the next host removes them, and its own at its end. */
 	assert_int_equal(count_certificates(), 1);
 	f.options.intercept = true;
 	open_with(&f, NULL);

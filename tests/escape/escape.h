@@ -1,8 +1,8 @@
 /*
  * Attacks as data: what is there before, what an agent asks for step by step, and what must not
- * come of it. Each is carried out twice in a new world: by a tool that does what it is told with
- * the C library, where it has to succeed, or it is no attack; and by a slot, where it has to fail,
- * and the slot has to be as good as before.
+ * come of it. Each is carried out twice in a new world: by a naive tool that does what it is told
+ * with the C library, where it has to succeed, or it is no attack; and by a slot, where it has to
+ * fail, and the slot has to work as before.
  */
 #ifndef KODA_TESTS_ESCAPE_ESCAPE_H
 #define KODA_TESTS_ESCAPE_ESCAPE_H
@@ -18,7 +18,7 @@
 #define SETUP_MAX 16
 #define STEPS_MAX 10
 #define SEEN_MAX  65536
-/* A descriptor that the attacked process happens to have: of what may not be read. */
+/* A descriptor that the attacked process happens to have open, of a file that may not be read. */
 #define OPEN_FD 50
 
 enum verb {
@@ -40,8 +40,8 @@ struct step {
 };
 
 /*
- * Paths: from the root; '@' is the directory that holds the root and what is outside; '%p' is the
- * attacked process.
+ * Paths start at the root; '@' is the directory that holds the root and what is outside; '%p' is
+ * the attacked process.
  *
  * The world: @/root, @/root/file (mark), @/root/private/key (SECRET, deny_read) with the readable
  * hole @/root/private/open, @/out/canary, @/out/d/canary, @/home.
@@ -49,16 +49,16 @@ struct step {
 struct attack {
 	const char *name;
 	/* "d path", "f path" (mark), "e path" (empty), "l target path", "h old new", "p path"
-	 * (FIFO), "s path" (socket): paths from @ */
+	 * (FIFO), "s path" (socket): paths start at @ */
 	const char *setup[SETUP_MAX];
 	struct step step[STEPS_MAX];
-	/* What must not be: any of these. */
+	/* The forbidden outcomes: none of these may happen. */
 	bool outside; /* anything outside of the root changed */
-	bool secret;  /* SECRET or a name beside it was seen */
-	bool hangs;   /* it never comes to an end */
+	bool secret;  /* SECRET or a name next to it was seen */
+	bool hangs;   /* it never ends */
 	const char
-	    *evil; /* that file (from @) has EVIL in it; with '+': all of these have, or exist */
-	bool done; /* the slot may do it: it does it so that no harm is done */
+	    *evil; /* that file (from @) contains EVIL; with '+': all of these do, or exist */
+	bool done; /* the slot may succeed, in a way that does no harm */
 	enum koda_mode mode; /* 0: auto */
 };
 
@@ -168,7 +168,7 @@ saw(const char *data, size_t len)
 		world.seen[n++] = data[i] == '\0' ? '\n' : data[i];
 }
 
-/* Each of the files is there, and one of them is the attacker's. */
+/* Reports whether each of the files exists, and one of them is the attacker's. */
 static bool
 is_evil(const char *paths)
 {
@@ -206,7 +206,7 @@ path_of(const char *text)
 	return text;
 }
 
-/* ---- a tool that does what it is told ---- */
+/* ---- a naive tool ---- */
 
 static void
 naive_parents(const char *path)
@@ -248,7 +248,7 @@ naive_read(const char *path)
 			break;
 		n += (size_t)r;
 		if (n > (64u << 20))
-			n = 0; /* without an end */
+			n = 0; /* no terminator */
 	}
 	if (buf != NULL) {
 		buf[n] = '\0';
@@ -439,7 +439,7 @@ sandboxed(const struct attack *a)
 	for (const struct step *s = a->step; s->verb != END; s++)
 		slot_step(slot, s);
 
-	/* The worker is the same, and as useful as before. */
+	/* The worker is still the same process, and works as before. */
 	if (mode == KODA_AUTO) {
 		if (koda_fs_write(slot, "sub/after", "after\n", 6, &res, &err) < 0)
 			fail_msg("afterwards: %s", err.message);
@@ -473,7 +473,7 @@ run_attack(void **state)
 	sandboxed(a);
 	if (is_harmed(a))
 		fail_msg("%s succeeds; seen: %s", a->name, world.seen);
-	/* Whatever else it did: nothing outside, and nothing that it has seen. */
+	/* Whatever else the slot did: nothing outside changed, and it saw no secret. */
 	assert_int_equal(sum_outside(), world.outside);
 	assert_null(strstr(world.seen, "SECRET"));
 	if (!a->done && world.refused == 0)

@@ -1,6 +1,6 @@
 /*
- * Everything by which the user's next git command would run what an agent wrote. .git in all its
- * forms, and a directory that becomes a repository piece by piece, in every order.
+ * Every way to make the user's next git command run what an agent wrote: .git in all its forms,
+ * and a directory that becomes a repository piece by piece, in every order.
  */
 #include "tests/escape/escape.h"
 
@@ -154,7 +154,7 @@ static const struct attack attacks[] = {
 		{ { WRITE, "s/x.md", NULL } }, .evil = "root/.koda/skills/x.md" },
 };
 
-/* What a repository without a name is made of: each kind in each order, 24 of them. */
+/* The four parts of a bare repository; each kind is made in each of the 24 orders. */
 static const struct kind {
 	const char *name;
 	struct step piece[4];
@@ -177,7 +177,7 @@ static const struct kind {
 static struct attack assembled[N_ELEMENTS(kinds) * ORDERS + 2];
 static char labels[N_ELEMENTS(assembled)][96];
 
-/* The n-th order of four. */
+/* Returns the n-th order of four. */
 static void
 order(unsigned n, unsigned ret[4])
 {
@@ -217,7 +217,7 @@ assemble(void)
 				a->step[steps++] = kinds[i].piece[at[j]];
 		}
 	}
-	/* A linked worktree's directory: HEAD and where the rest is. */
+	/* The directory of a linked worktree: HEAD, and a pointer to the rest. */
 	for (unsigned k = 0; k < 2; k++) {
 		struct attack *a = &assembled[n];
 

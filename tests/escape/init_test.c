@@ -1,7 +1,7 @@
 /*
- * stage2, the init of a slot, taken over by what a command asked it for: what it tries with the filter that it has once it
- * has booted. Each attempt succeeds without the filter, or the kernel refuses it for another reason, and ends the process
- * with it.
+ * stage2, the init of a slot, taken over through what a command asked it for: what it tries with
+ * the filter that it has after it has booted. Without the filter each attempt succeeds, or the
+ * kernel refuses it for another reason; with the filter it ends the process.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -48,10 +48,10 @@
 #include "tests/support/sanitized.h"
 
 static char page[4096] __attribute__((aligned(4096)));
-static char own[] = "/proc/self/exe"; /* any file that is there */
+static char own[] = "/proc/self/exe"; /* any existing file */
 static int file, stream;
 
-/* As the C library does it. */
+/* Calls it as the C library does. */
 static int
 fork_and_wait(void)
 {
@@ -68,7 +68,7 @@ by_value(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* So many that qsort() asks for memory, and how much there is. */
+/* So many numbers that qsort() allocates memory, and asks how much memory there is. */
 static int
 sort_numbers(void)
 {
@@ -84,7 +84,7 @@ sort_numbers(void)
 		return (long)(call);                                                               \
 	}
 
-/* running something */
+/* run a program */
 TRY(fork_once, syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL))
 TRY(fork_newer, syscall(SYS_clone3, &(uint64_t[8]){ [4] = SIGCHLD }, 64))
 TRY(run_program, execve("/bin/true", (char *const[]){ page, NULL }, (char *const[]){ NULL }))
@@ -96,7 +96,7 @@ TRY(map_code,
     syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
 TRY(memory_file, memfd_create("x", 0))
 
-/* reaching another process */
+/* reach another process */
 TRY(unix_stream, socket(AF_UNIX, SOCK_STREAM, 0))
 TRY(tcp, socket(AF_INET, SOCK_STREAM, 0))
 TRY(netlink_route, socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE))
@@ -110,7 +110,7 @@ TRY(write_memory,
     syscall(SYS_process_vm_writev, getpid(), &(struct iovec){ page, 1 }, 1,
 	&(struct iovec){ page, 1 }, 1, 0))
 
-/* other privileges, other namespaces */
+/* gain privileges, or join other namespaces */
 TRY(own_namespace, unshare(CLONE_FILES))
 TRY(enter_namespace, setns(open("/proc/self/ns/uts", O_RDONLY), CLONE_NEWNET))
 TRY(other_user, syscall(SYS_setresuid, -1, -1, -1))
@@ -124,7 +124,7 @@ TRY(process_control, prctl(PR_SET_PDEATHSIG, 0))
 TRY(another_filter,
     syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &(uint32_t){ SECCOMP_RET_KILL_PROCESS }))
 
-/* more of the kernel */
+/* reach more of the kernel */
 TRY(ring, syscall(SYS_io_uring_setup, 0, NULL))
 TRY(keys, syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_PROCESS_KEYRING, 0))
 TRY(programs_of_kernel, syscall(SYS_bpf, -1, NULL, 0))
@@ -138,7 +138,7 @@ TRY(watch_names, inotify_add_watch(-1, "/nowhere", IN_CREATE))
 TRY(give_descriptor, ioctl(file, SECCOMP_IOCTL_NOTIF_ADDFD, page))
 TRY(keep_on_exec, fcntl(file, F_SETFD, 0))
 
-/* changing files */
+/* change files */
 TRY(rename_it, rename("/nowhere", "/nowhere/else"))
 TRY(remove_it, unlink("/nowhere"))
 TRY(link_it, link("/nowhere", "/nowhere/else"))
@@ -147,7 +147,7 @@ TRY(cut_it, truncate("/nowhere", 0))
 TRY(own_it, chown("/nowhere", 0, 0))
 TRY(attribute, syscall(SYS_setxattr, "/nowhere", "user.x", "x", 1, 0))
 
-/* what it does */
+/* what stage2 itself does */
 TRY(list_of_sockets, socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG))
 TRY(answer, ioctl(file, SECCOMP_IOCTL_NOTIF_SEND, page))
 TRY(duplicate, fcntl(file, F_DUPFD_CLOEXEC, 3))
@@ -166,20 +166,20 @@ TRY(place_descriptor, dup3(file, 100, O_CLOEXEC))
 TRY(close_the_rest, syscall(SYS_close_range, 100, ~0u, 0))
 TRY(make_link, symlinkat("x", AT_FDCWD, "/nowhere/x"))
 TRY(make_pipe, mknodat(AT_FDCWD, "/nowhere/x", S_IFIFO | 0600, 0))
-/* notices, and what is looked at when one comes */
+/* notices, and what is checked when one arrives */
 TRY(notice, fcntl(file, F_SETSIG, SIGIO) == 0 && fcntl(file, F_NOTIFY, 0))
 TRY(may_be_read, faccessat(AT_FDCWD, own, R_OK, 0))
 TRY(how_mounted, statvfs("/", (struct statvfs *)page))
 TRY(resolve_name, realpath(own, page) != NULL)
 TRY(list_names, closedir(fdopendir(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC))))
-/* mirrors, and what hides */
+/* mirrors, and mounts that hide something */
 TRY(make_place, mkdirat(AT_FDCWD, "/nowhere/x", 0755))
 TRY(remove_place, unlinkat(AT_FDCWD, "/nowhere/x", AT_REMOVEDIR))
 TRY(mode_of_place, fchmod(-1, 0555))
 TRY(take_down, umount2("/nowhere", MNT_DETACH))
 TRY(mount_beneath,
     syscall(SYS_move_mount, -1, "", -1, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
-/* the exact measurement, and who holds what was replaced */
+/* the exact memory measurement, and which processes hold a replaced file */
 TRY(same_memory, syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0))
 TRY(own_time, clock_gettime(CLOCK_PROCESS_CPUTIME_ID, (struct timespec *)page))
 TRY(is_in_memory, fstatfs(file, (struct statfs *)page))
@@ -191,7 +191,7 @@ static const struct attempt {
 	const char *name;
 	long (*run)(void);
 	bool allowed;
-	bool plain; /* with a sanitizer's runtime it has to be allowed */
+	bool plain; /* a sanitizer's runtime needs it */
 } attempts[] = {
 #define ATTEMPT(name) { #name, name, false, false }
 #define PLAIN(name) { #name, name, false, true }
@@ -217,7 +217,7 @@ static const struct attempt {
 };
 /* clang-format on */
 
-/* In a child: its end, as waitpid() has it. */
+/* Runs it in a child, and returns the child's status as from waitpid(). */
 static int
 outcome(const struct attempt *attempt, bool filtered)
 {

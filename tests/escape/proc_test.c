@@ -1,4 +1,4 @@
-/* Windows into processes, and files that are not files. */
+/* /proc entries that reach into other processes, and files that are not regular files. */
 #include "tests/escape/escape.h"
 
 /* clang-format off */
@@ -44,7 +44,7 @@ static const struct attack attacks[] = {
 };
 /* clang-format on */
 
-/* A file that is nowhere any more, but open. */
+/* Opens a file that no longer has a name. */
 static int
 keep_open(void)
 {
@@ -62,7 +62,7 @@ keep_open(void)
 int
 main(int argc, char **argv)
 {
-	/* The kernel shows the environment that a program was started with. */
+	/* /proc shows the environment that a program was started with, so it has to start again. */
 	if (getenv("TOKEN") == NULL) {
 		setenv("TOKEN", "SECRET of the host", 1);
 		execv("/proc/self/exe", argv);

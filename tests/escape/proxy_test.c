@@ -1,6 +1,6 @@
 /*
- * A proxy that was taken over: what it tries, confined as proxy/main.c confines it, by the code of that file. Each
- * attempt is a child's: it is refused, or the filter ends it.
+ * A compromised proxy: what it tries when confined as proxy/main.c confines it, by the code of
+ * that file. A child makes each attempt: it is refused, or the filter kills the child.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -253,7 +253,7 @@ bind_tcp(void)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	if (fd < 0)
-		_exit(99); /* this one it may have */
+		_exit(99); /* the filter allows this one */
 	return bind(fd, (struct sockaddr *)&in, sizeof(in));
 }
 
@@ -344,8 +344,8 @@ owner_of_signals(void)
 	return fcntl(held, F_SETOWN, host);
 }
 
-/* What the runtimes of the sanitizers need, the filter lets through in their builds. Those that they make, too, are judged
- * without one. */
+/* Sanitizer builds have a filter that allows what the sanitizers' runtimes need. Attempts that
+ * these runtimes also make are only checked in plain builds. */
 static const struct attempt {
 	const char *name;
 	int (*fn)(void);
@@ -430,7 +430,7 @@ refused(void **state)
 	assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-/* ---- what it has to do goes on ---- */
+/* ---- what the proxy needs still works ---- */
 
 static int
 read_etc(void)

@@ -1,4 +1,4 @@
-/* Moving things, or what they lie in, until a name is free or a rule no longer names them. */
+/* Renames of files, or of their directories, that free a name or move it out of reach of a rule. */
 #include "tests/escape/escape.h"
 
 #define REPO                                                                                       \

@@ -1,6 +1,7 @@
 /*
- * A searching process that was taken over by what it searches for: what it tries with the filter, the domains and the
- * descriptors that it then has. Each attempt succeeds here, without them, and in its place is refused or the end of it.
+ * A search that was taken over by what it searches for: what it tries with its filter, its
+ * Landlock domains and its descriptors. Each attempt succeeds here, without them; in the search it
+ * is refused or kills the process.
  */
 #include "tests/support/hosting.h"
 #include "tests/support/sanitized.h"
@@ -8,7 +9,7 @@
 
 static struct fixture f;
 
-/* What a sanitizer's runtime needs, its builds' filter has to let through. */
+/* A sanitizer's runtime needs these, so the filter of its builds has to allow them. */
 static const char *const plain_only[] = { "fork_once", "run_program", "run_file_by_memory",
 	"make_code_of_data", "read_host", "be_dumped", "more_files", "ask_for_signal", "limit_host",
 	"unnamed", "create", "create_2", "write_file" };
@@ -31,7 +32,7 @@ lay_ground(void)
 		assert_int_equal(mkdir(at(&f, "place/spare-dir"), 0755), 0);
 }
 
-/* Without any of it, by a child of ours: 0 when it came through. */
+/* Makes the attempt in an unconfined child; returns 0 if it succeeded. */
 static int
 try_here(const struct attempt *attempt)
 {
@@ -43,7 +44,7 @@ try_here(const struct attempt *attempt)
 		long r = attempt->run();
 
 		if (r == 0 && strcmp(attempt->name, "fork_once") == 0)
-			_exit(0); /* the one that was forked */
+			_exit(0); /* the process that was forked */
 		_exit(r >= 0 ? 0 : errno);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -79,7 +80,7 @@ check(void **state)
 	fail_msg("%s: %s", koda_code_name(err.code), err.message);
 }
 
-/* Nothing of what was tried is on the disk. */
+/* Requires that none of the attempts left a trace on the disk. */
 static void
 nothing_happened(void **state)
 {

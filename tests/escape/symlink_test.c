@@ -1,4 +1,4 @@
-/* Links, and other spellings, that lead somewhere else than the path says. */
+/* Links and other spellings that lead somewhere else than the path says. */
 #include "tests/escape/escape.h"
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /*
- * Files that lose what somebody wrote, and processes that outlive the one that answers for them.
- * Each happens to a tool that reads, thinks and writes.
+ * Lost updates, half-written files, and processes that outlive their host. A naive tool that
+ * reads, computes and writes suffers from each.
  */
 #include <poll.h>
 #include <signal.h>
@@ -36,7 +36,8 @@ test_lost_update(void **state)
 	char *text;
 
 	proof_mkdtemp(root);
-	/* Read, somebody else writes, write: his work is gone. */
+	/* The naive tool reads, another process writes, the naive tool writes: the other change
+	 * is lost. */
 	proof_put(in_root("file"), "one\n");
 	text = proof_get(in_root("file"));
 	proof_put(in_root("file"), "one\nby the user\n");
@@ -67,7 +68,7 @@ test_lost_update(void **state)
 	proof_rmtree(root);
 }
 
-/* One more line, by reading all, and writing all. */
+/* Adds a line by reading the whole file and writing it back. */
 static void
 append_naively(const char *path, unsigned i)
 {
@@ -152,7 +153,7 @@ test_two_at_once(void **state)
 	}
 	while (tally.done + tally.conflicts < 2 * ROUNDS)
 		assert_true(koda_session_dispatch(ses, -1, &err) >= 0);
-	/* Each that says so is there; none that says no is. */
+	/* Each acknowledged line is there, and no refused one. */
 	assert_int_equal(lines_of(in_root("file")), tally.done + 1);
 	assert_true(tally.done >= ROUNDS);
 	for (unsigned k = 0; k < 2; k++)
@@ -163,7 +164,8 @@ test_two_at_once(void **state)
 
 /* ---- half a file ---- */
 
-/* Somebody looks all the time: is it ever anything but one of the two? */
+/* Reads the file all the time, and reports whether it was ever anything but one of the two
+ * contents. */
 static bool
 seen_half(const char *path, pid_t writer)
 {
@@ -231,7 +233,8 @@ test_half_a_file(void **state)
 
 /* ---- a host that dies ---- */
 
-/* Start a helper in a host of its own, kill the host: is the helper still there? */
+/* Starts a helper in a host of its own, kills that host, and reports whether the helper
+ * survives. */
 static bool
 outlives(bool naive)
 {
@@ -293,7 +296,8 @@ main(void)
 		cmocka_unit_test(test_host_dies),
 	};
 
-	/* What a killed host leaves behind is somebody's to wait for. */
+	/* Makes this process the parent of what a killed host leaves behind, so that it can wait
+	 * for it. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }

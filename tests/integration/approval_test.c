@@ -1,6 +1,6 @@
 /*
- * Asking somebody before a change: nobody there, no, yes, later, and what is changed between the question
- * and the yes.
+ * Approval of a change: no callback, no, yes, an answer given later, and changes made between the
+ * question and the yes.
  */
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@ struct asked {
 	/* what to do */
 	bool yes, silent, twice;
 	void (*meanwhile)(const struct fixture *);
-	const char *look; /* read that through the slot while asked */
+	const char *look; /* read through the slot while being asked */
 	/* what was seen */
 	struct koda_approval *approval;
 	enum koda_op_kind kind;
@@ -144,7 +144,7 @@ says_yes(void **state)
 	assert_int_equal(a.type, KODA_FILE_SYMLINK);
 	assert_false(exists(&f, "link"));
 
-	/* Content that went by descriptor is shown all the same. */
+	/* Content passed by descriptor is shown as well. */
 	memset(big, 'b', sizeof(big));
 	a.times = 0;
 	assert_code((do_call(f.slot,
@@ -179,9 +179,9 @@ says_no(void **state)
 	assert_string_equal(get_text(&f, "f"), "one\ntwo\n");
 	assert_false(exists(&f, "g") || exists(&f, "d") || exists(&f, "x"));
 	assert_int_equal(count_temps(&f), 0);
-	/* Reading asks nobody. */
+	/* Reading needs no approval. */
 	assert_code((do_call(f.slot, &STAT("f"), &err), &err), KODA_OK);
-	/* Nor does what is only tried, nor what cannot be. */
+	/* Neither does a dry run or a call that cannot succeed. */
 	assert_code((do_call(f.slot, &WRITE("f", "new", .flags = KODA_DRY_RUN), &err), &err),
 	    KODA_OK);
 	assert_code((do_call(f.slot, &REMOVE("nothing"), &err), &err), KODA_IO);
@@ -236,7 +236,7 @@ swap_parent(const struct fixture *f)
 	assert_int_equal(symlink("other.dir", at(f, "dir")), 0);
 }
 
-/* The yes was to something else. */
+/* The file changes between the question and the yes: the yes was for something else. */
 static const struct {
 	const char *label;
 	struct koda_op op;
@@ -310,7 +310,7 @@ changed_meanwhile(void **state)
 	assert_int_not_equal(err.code, KODA_OK);
 	if (changes[i].want != KODA_OK)
 		assert_code(&err, changes[i].want);
-	/* Nothing but what the other one did. */
+	/* Only the change made in the meantime is there. */
 	assert_string_equal(get_text(&f, "other"), "one\ntwo\n");
 	assert_string_equal(get_text(&f, "other.dir/f"), "one\ntwo\n");
 	assert_false(exists(&f, "other.dir/new") || exists(&f, "g"));
@@ -330,7 +330,7 @@ changed_meanwhile(void **state)
 	fixture_end(&f);
 }
 
-/* The callback may use the slot: to show what is there now. */
+/* The callback may use the slot, to show the current content. */
 static void
 looks_before_it_answers(void **state)
 {
@@ -384,16 +384,16 @@ answered_later(void **state)
 	start_asking(&f, &a);
 	start_call(f.slot, &WRITE("f", "new", .timeout_ms = 200), &done);
 	wait_question(&f, &a, 1);
-	/* Thinking takes as long as it takes, also longer than the call may; and the worker may die. */
+	/* An answer may take longer than the call's timeout, and the worker may die meanwhile. */
 	pid = koda_slot_pid(f.slot);
 	kill(pid, SIGKILL);
 	cpu = cpu_seconds();
 	for (uint64_t end = clock_ms() + 500; clock_ms() < end;)
 		assert_int_equal(koda_session_dispatch(f.ses, 100, &err), 1);
-	/* Nobody spins while somebody thinks. */
+	/* The library does not spin while it waits for the answer. */
 	assert_true(cpu_seconds() - cpu < 0.1);
 	assert_false(done.done);
-	/* Others go on. */
+	/* Other calls go on. */
 	assert_code((do_call(f.slot, &STAT("f"), &err), &err), KODA_OK);
 	assert_string_equal(get_text(&f, "f"), "one\ntwo\n");
 	koda_approval_answer(a.approval, true);
@@ -412,7 +412,10 @@ answered_later(void **state)
 	fixture_end(&f);
 }
 
-/* The slot, or all, is gone before the answer comes: the call was answered, the answer goes nowhere. */
+/*
+ * The slot or the whole session ends before the answer: the call has failed, once, and the late
+ * answer has no effect.
+ */
 static void
 answered_too_late(void **state)
 {
@@ -438,7 +441,10 @@ answered_too_late(void **state)
 	assert_int_equal(done.times, 1);
 }
 
-/* Killed between the question and the act, and in it. */
+/*
+ * The worker is killed after the yes and before it acts: the next worker acts, without a second
+ * question.
+ */
 static void
 dies_after_the_yes(void **state)
 {
@@ -488,7 +494,7 @@ plan_changes_nothing(void **state)
 	fixture_end(&f);
 }
 
-/* What the policy refuses is not asked about. */
+/* A call that the policy refuses causes no question. */
 static void
 refused_is_not_asked(void **state)
 {

@@ -1,4 +1,4 @@
-/* Calls that are called back: in any loop, mixed with calls that wait, and with callbacks that call. */
+/* Asynchronous calls: in any loop, mixed with waiting calls, and with callbacks that make calls. */
 #include <ev.h>
 #include <poll.h>
 
@@ -16,9 +16,9 @@ mixed_with_waiting(void **state)
 	for (int i = 0; i < 20; i++) {
 		snprintf(name[i], sizeof(name[i]), "f%d", i);
 		start_call(f.slot, &WRITE(name[i], "x"), &a[i]);
-		/* In line behind all of those. */
+		/* Queued after all of the asynchronous calls. */
 		assert_code((do_call(f.slot, &STAT(name[i]), &err), &err), KODA_OK);
-		/* Never from inside another call. */
+		/* A callback never runs from inside another call. */
 		assert_false(a[i].done);
 	}
 	for (int i = 0; i < 20; i++) {
@@ -44,7 +44,8 @@ in_a_poll_loop(void **state)
 	pfd = (struct pollfd){ .fd = koda_session_fd(f.ses), .events = POLLIN };
 	for (int i = 0; i < 50; i++) {
 		start_call(f.slot, &WRITE("f", "x"), &a);
-		/* A death on the way changes nothing: the next worker has descriptors of the same numbers. */
+		/* The death of a worker changes nothing: the next one gets the same descriptor
+		 * numbers. */
 		if (i % 10 == 5) {
 			pid = koda_slot_pid(f.slot);
 			kill(pid, SIGKILL);
@@ -55,7 +56,7 @@ in_a_poll_loop(void **state)
 		}
 		assert_code(&a.err, KODA_OK);
 	}
-	/* And nothing is said when there is nothing to do. */
+	/* The descriptor is not readable when there is nothing to do. */
 	while (poll(&pfd, 1, 0) == 1)
 		assert_int_equal(koda_session_dispatch(f.ses, 0, &err), 0);
 	assert_int_equal(poll(&pfd, 1, 100), 0);
@@ -114,7 +115,7 @@ in_the_callers_loop(void **state)
 	assert_int_equal(in.left, 0);
 	ev_timer_stop(loop, &hang);
 	fixture_end(&f);
-	/* Nothing of ours is left in it. */
+	/* The library has left no watcher in the loop. */
 	ev_run(loop, EVRUN_NOWAIT);
 	ev_loop_destroy(loop);
 }
@@ -148,7 +149,7 @@ limit_of_outstanding(void **state)
 	fixture_end(&f);
 }
 
-/* More than a socket holds, in line: everything comes out in order and once. */
+/* More queued calls than a socket holds: each is answered once, and in order. */
 static void
 more_than_a_socket_holds(void **state)
 {
@@ -205,7 +206,7 @@ callbacks_call(void **state)
 	fixture_end(&f);
 }
 
-/* Who tries again from each callback on a slot that has failed must not get stuck in the library. */
+/* A callback that retries on a failed slot for ever must not trap the caller in the library. */
 static void
 trying_for_ever(void **state)
 {
@@ -251,7 +252,7 @@ released_with_calls(void **state)
 	wait_answer(f.ses, &b);
 	assert_code(&b.err, KODA_OK);
 	assert_int_equal(koda_session_dispatch(f.ses, 0, &err), 0);
-	/* Not handed on. */
+	/* The released slot's worker is not reused. */
 	f.slot = fixture_acquire(&f);
 	assert_int_not_equal(koda_slot_pid(f.slot), pid);
 	fixture_end(&f);
@@ -298,7 +299,7 @@ meddle(void *data, const struct koda_result *result, const struct koda_error *er
 		koda_session_close(m->f->ses);
 	else
 		koda_slot_release(m->slot);
-	/* The result is still to be read. */
+	/* The result is still readable. */
 	assert_non_null(result->path);
 }
 
@@ -328,7 +329,9 @@ callbacks_take_it_down(void **state)
 	fixture_end(&f);
 }
 
-/* The event callback is called in the middle of what it tells of: nothing can be called from it. */
+/*
+ * The event callback runs in the middle of what it reports: the library cannot be called from it.
+ */
 struct nosy {
 	struct fixture f;
 	int refused, told;

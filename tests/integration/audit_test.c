@@ -1,6 +1,6 @@
 /*
- * The audit log on a disk: where it may be, what is left of it when a server dies or the disk is full, and what
- * `koda-sandbox audit verify` says about it.
+ * The audit log on a disk: where it may be, what is left of it when a server dies or the disk is
+ * full, and what `koda-sandbox audit verify` reports.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -54,7 +54,7 @@ act(struct audit *audit)
 		fail_msg("%s", err.message);
 }
 
-/* What it prints on standard error when it is closed. */
+/* Closes the log and returns the head that it prints on standard error. */
 static void
 close_and_hear(struct audit *audit, char ret_head[DIGEST_HEX_SIZE])
 {
@@ -149,7 +149,7 @@ test_program(void **state)
 	assert_int_equal(json_integer_value(json_object_get(told, "vouched_lines")), 4);
 	json_decref(told);
 
-	/* Without its last line it reads well, and is not what the head is of. */
+	/* Without its last line the chain holds, but it does not match the head. */
 	text = proof_get(path);
 	text[strlen(text) - 1] = '\0';
 	last = strrchr(text, '\n');
@@ -200,14 +200,17 @@ test_continued(void **state)
 	assert_int_equal(audit_verify(path, head, &chain, &head_line, &err), 0);
 	assert_int_equal(chain.lines, 8);
 	assert_int_equal(chain.starts, 2);
-	/* The older head still vouches for what it was the head of. */
+	/* The older head still vouches for the lines up to it. */
 	assert_int_equal(head_line, 4);
 	assert_true(digest_parse(second, head, sizeof(head)));
 	assert_int_equal(audit_verify(path, head, &chain, &head_line, &err), 0);
 	assert_int_equal(head_line, 8);
 }
 
-/* Whatever a crash left of the last line: it stays, the next start tells of it, and the chain holds. */
+/*
+ * A crash leaves any part of the last line: the part stays, the next start records it, and the
+ * chain holds.
+ */
 static void
 test_torn_anywhere(void **state)
 {
@@ -239,7 +242,7 @@ test_torn_anywhere(void **state)
 	}
 }
 
-/* Of the very first line. */
+/* The crash tears the very first line. */
 static void
 test_torn_first_line(void **state)
 {
@@ -255,7 +258,10 @@ test_torn_first_line(void **state)
 	assert_int_equal(chain.torn, 1);
 }
 
-/* The disk is full in the middle of each possible line: nothing may be done, and afterwards it goes on. */
+/*
+ * The disk fills up at any point of a line: no operation may be done, and the log goes on
+ * afterwards.
+ */
 static void
 test_disk_full(void **state)
 {
@@ -342,7 +348,7 @@ test_killed(void **state)
 	assert_int_equal(chain.outcomes, 1);
 }
 
-/* ---- where it may be ---- */
+/* ---- where the log may be ---- */
 
 static void
 file(const char *path, const char *text, mode_t mode)
@@ -466,7 +472,10 @@ test_one_writer(void **state)
 	audit_close(must_open(path));
 }
 
-/* What commands can write on the host: the root. A cache of the user's has a layer of its own for them. */
+/*
+ * Commands can write to the root on the host. They write to a user's cache through a layer of their
+ * own, so a log may be there.
+ */
 static void
 test_places(void **state)
 {

@@ -1,7 +1,7 @@
 /*
- * What a user, an agent or a disk can do wrong, through the whole library: each says what it is
- * about, changes nothing, leaves nothing behind, and the slot is as good as before. What only a
- * broken host can send (frames that are cut, over-long, garbage, out of order) is in
+ * Mistakes of a user, an agent or a disk, through the whole library: each error says what it is
+ * about, changes nothing and leaves nothing behind, and the slot works as before. Input that only a
+ * broken host can send (frames that are cut, too long, garbage or out of order) is in
  * worker_wire_test.c.
  */
 #include <sched.h>
@@ -16,7 +16,7 @@
 #define SETUP_MAX 6
 #define SPARSE    (UINT64_C(3) << 30)
 
-/* Operations, to name several at once. */
+/* Operations, as bits of a set. */
 #define R  (1u << KODA_OP_READ)
 #define W  (1u << KODA_OP_WRITE)
 #define E  (1u << KODA_OP_EDIT)
@@ -24,7 +24,7 @@
 #define L  (1u << KODA_OP_LIST)
 #define M  (1u << KODA_OP_MKDIR)
 #define D  (1u << KODA_OP_REMOVE)
-#define N  (1u << KODA_OP_RENAME) /* away from there */
+#define N  (1u << KODA_OP_RENAME) /* from there */
 #define TO (1u << 30)             /* a rename to there */
 #define X  (1u << KODA_OP_EXPLAIN)
 
@@ -34,7 +34,7 @@ struct input {
 	const char *path;
 	enum koda_code code;
 	int errnum;
-	const char *says[3]; /* parts of the sentence */
+	const char *says[3]; /* parts of the message */
 	/* "d path", "f path" (mark), "e path", "l target path", "p path", "s path", "m mode
 	 * path", "z path" (sparse) */
 	const char *setup[SETUP_MAX];
@@ -199,7 +199,7 @@ host_start(void)
 	return h;
 }
 
-/* The slot, and its worker, are as good as before. */
+/* The slot and its worker work as before. */
 static void
 host_still_works(const struct host *h)
 {
@@ -261,7 +261,7 @@ check_error(const struct input *in, unsigned bit, const struct koda_error *err)
 	}
 	if (in->rule != NULL)
 		assert_string_equal(err->rule, in->rule);
-	/* One sentence for a terminal. */
+	/* The message is one line of printable text. */
 	for (const char *p = err->message; *p != '\0'; p++)
 		assert_true((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f);
 }
@@ -292,7 +292,7 @@ check_input(void **state)
 		op.flags = KODA_DRY_RUN;
 		if ((bit & (W | E | M | D | N | TO)) != 0 &&
 		    koda_call(h.slot, &op, &res, &err) == 0) {
-			/* What only the act itself can find out. */
+			/* Only the operation itself can find these out. */
 			if (err.errnum != EACCES && err.errnum != ENOSPC)
 				fail_msg("operation %u can be done, says a dry run", bit);
 			koda_result_done(&res);
@@ -336,9 +336,9 @@ check_edit(void **state)
 	assert_int_equal(err.code, in->code);
 	if (strstr(err.message, in->says) == NULL)
 		fail_msg("'%s' does not say '%s'", err.message, in->says);
-	/* One good replacement before it does not save it: all or nothing. */
+	/* A valid replacement before it does not help: all or nothing. */
 	assert_int_equal(koda_fs_edit(h.slot, "text", pair, 2, &res, &err), -1);
-	/* No replacement at all. */
+	/* No replacements. */
 	assert_int_equal(koda_fs_edit(h.slot, "text", NULL, 0, &res, &err), -1);
 	assert_int_equal(err.code, KODA_INVALID);
 	assert_true(proof_sum(base) == before);
@@ -346,7 +346,7 @@ check_edit(void **state)
 	host_end(&h);
 }
 
-/* ---- what is odd, and good ---- */
+/* ---- odd but valid ---- */
 
 static void
 test_trailing_slash_of_directories(void **state)
@@ -379,7 +379,7 @@ test_ten_links_are_fine(void **state)
 
 	world_make(NULL);
 	h = host_start();
-	/* Ten links in this mode, and not one more. */
+	/* This mode allows ten links, and no more. */
 	assert_int_equal(koda_call(h.slot, &op, &res, &err), 0);
 	assert_string_equal(res.path, in_root("dir"));
 	koda_result_done(&res);
@@ -524,14 +524,14 @@ test_sparse_file(void **state)
 
 	world_make(setup);
 	h = host_start();
-	/* The whole: by its descriptor, which can be read and nothing else. */
+	/* The whole file comes as a read-only descriptor. */
 	assert_int_equal(koda_call(h.slot, &op, &res, &err), 0);
 	assert_true(res.size == SPARSE && res.fd >= 0 && res.data == NULL);
 	assert_int_equal(pread(res.fd, tail, sizeof(tail), (off_t)SPARSE - 4), 4);
 	assert_memory_equal(tail, "mark", 4);
 	assert_int_equal(fcntl(res.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	koda_result_done(&res);
-	/* A window: only that. */
+	/* A window contains only its own bytes. */
 	op.offset = SPARSE - 4;
 	op.max = 100;
 	assert_int_equal(koda_call(h.slot, &op, &res, &err), 0);
@@ -582,9 +582,9 @@ test_too_large_for_policy(void **state)
 	host_end(&h);
 }
 
-/* ---- disks: in a namespace of their own, and so in a process of their own ---- */
+/* ---- disks: in their own namespaces, and therefore in their own process ---- */
 
-static char *said; /* by the process, shared */
+static char *said; /* by the process; shared memory */
 
 #define expect(condition)                                                                          \
 	do {                                                                                       \
@@ -609,7 +609,7 @@ put_proc(const char *path, const char *fmt, unsigned id)
 	close(fd);
 }
 
-/* May mount from here on; nobody outside sees it. Ids stay what they are. */
+/* Lets the process mount; its mounts are invisible outside. User and group IDs stay the same. */
 static void
 own_namespaces(void)
 {
@@ -659,7 +659,7 @@ full_disk(void)
 	proof_put(in_root("file"), "keep\n");
 	memset(large, 'x', sizeof(large));
 	h = host_start();
-	/* As much as fits: then one more. */
+	/* Fill the disk until a write fails. */
 	for (unsigned i = 0;; i++) {
 		const char *name = proof_path("fill%u", i);
 
@@ -681,7 +681,7 @@ full_disk(void)
 	expect(koda_fs_write(h.slot, "a/b/c", large, sizeof(large), &res, &err) == -1);
 	expect(err.code == KODA_IO && err.errnum == ENOSPC && !proof_exists(in_root("a")));
 	expect(proof_holds(in_root("file"), "keep\n") && proof_temps(root) == 0);
-	/* Somebody makes room: all is well again, by the same worker. */
+	/* After a file is removed, the same worker can write again. */
 	expect(unlink(in_root("fill0")) == 0);
 	expect(koda_fs_write(h.slot, "file", large, sizeof(large), &res, &err) == 0);
 	koda_result_done(&res);
@@ -727,7 +727,7 @@ read_only(void)
 	expect(koda_fs_read(h.slot, "file", &res, &err) == 0);
 	koda_result_done(&res);
 	expect(proof_sum(root) == before && koda_slot_pid(h.slot) == h.pid);
-	/* Writable again: the same worker can. */
+	/* After a writable remount, the same worker can write again. */
 	expect(mount(NULL, root, NULL, MS_REMOUNT, "size=64k") == 0);
 	expect(koda_fs_write(h.slot, "file", "new\n", 4, &res, &err) == 0);
 	koda_result_done(&res);

@@ -1,7 +1,7 @@
 /*
- * What becomes of what commands write to caches, as people see it: sessions one after the other, beside each other, of other
- * roots, killed ones, and where there is no overlay. Each row is a script in a home of its own; it ends at the first command
- * that fails.
+ * What happens to the writes of commands to caches, as users see it: with consecutive sessions,
+ * concurrent ones, sessions of other roots, killed ones, and without an overlay. Each row is a
+ * script with its own home; the script ends at the first command that fails.
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -18,7 +18,10 @@
 
 #include "shared/base/cleanup.h"
 
-/* $K: the program. $W: the case's directory, with home/ and the roots p/ and q/. run ROOT SCRIPT: a command in a session. */
+/*
+ * $K: the program. $W: the case's directory, with home/ and the roots p/ and q/. run ROOT SCRIPT:
+ * runs a command in a session.
+ */
 static const char prelude[] =
     "set -e\n"
     "export HOME=\"$W/home\"\n"

@@ -1,6 +1,6 @@
 /*
- * The program as people and programs use it: real processes, real pipes, a real terminal (a pty). Its
- * helper is found as an installed one is, from a bin/ and a libexec/ of the test's own.
+ * The program as people and other programs use it: real processes, real pipes, a real terminal (a
+ * pty). It finds its helpers as an installed program does, in a bin/ and a libexec/ of the test.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 #define HANG_SECONDS 60
 
 static char prefix[PATH_MAX];  /* the installation */
-static char project[PATH_MAX]; /* of one test; also its current directory */
+static char project[PATH_MAX]; /* one test's; also its current directory */
 static char outside[PATH_MAX];
 
 /* ---- running it ---- */
@@ -50,18 +50,18 @@ enum stdout_kind {
 };
 
 struct run {
-	/* what it is given */
+	/* input */
 	const char *cwd; /* NULL: the project */
 	const char *bin; /* NULL: the installation's */
 	const void *input;
 	size_t input_len;
 	bool no_input;      /* standard input is closed */
-	bool terminal;      /* it has a controlling terminal; otherwise none at all */
-	const char *ahead;  /* typed before it asks */
-	const char *answer; /* typed when it asks */
+	bool terminal;      /* it has a controlling terminal; otherwise it has none */
+	const char *ahead;  /* typed before the prompt */
+	const char *answer; /* typed at the prompt */
 	enum stdout_kind output;
-	/* what came of it */
-	int status; /* -signal when it was killed */
+	/* result */
+	int status; /* -signal if it was killed */
 	struct bytes out, err, tty;
 };
 
@@ -114,7 +114,7 @@ child_main(const struct run *r, char **argv, int in, int out, int err, const cha
 	_exit(127);
 }
 
-/* Something can be read from *fd: take it; at its end close it. */
+/* Reads once from *fd; closes it at its end and sets *fd to -1. */
 static void
 drain(int *fd, struct bytes *to)
 {
@@ -150,7 +150,7 @@ type(int master, const char *keys)
 	assert_int_equal(write(master, keys, strlen(keys)), (ssize_t)strlen(keys));
 }
 
-/* Until it has ended and said all. */
+/* Feeds the program its input and collects its output until it has closed its pipes. */
 static void
 converse(struct run *r, int in, int out, int err, int master, int keep)
 {
@@ -179,7 +179,8 @@ converse(struct run *r, int in, int out, int err, int master, int keep)
 			answered = true;
 		}
 	}
-	/* What a dead program wrote to its terminal stays there until it is read; then it hangs up. */
+	/* Output of a dead program stays in its terminal until it is read; then the terminal
+	 * hangs up. */
 	if (keep >= 0)
 		close(keep);
 	while (master >= 0)
@@ -210,7 +211,7 @@ run_v(struct run *r, char **argv)
 	make_pipe(err);
 	if (r->terminal) {
 		master = open_master(pty);
-		/* Otherwise it would look hung up until the program has opened it. */
+		/* Without this, the terminal looks hung up until the program opens it. */
 		keep = open(pty, O_RDWR | O_NOCTTY | O_CLOEXEC);
 		assert_true(keep >= 0);
 		if (r->ahead != NULL)
@@ -244,7 +245,7 @@ run_v(struct run *r, char **argv)
 		append(&r->tty, "", 0);
 }
 
-/* run(&r, "fs", "read", "a", NULL) */
+/* Example: run(&r, "fs", "read", "a", NULL) */
 static void
 run(struct run *r, ...)
 {
@@ -265,7 +266,7 @@ run(struct run *r, ...)
 	run_v(r, argv);
 }
 
-/* With its arguments as $1 and on: names need no quoting. */
+/* Passes the arguments as $1, $2 and $3, so that names need no quoting. */
 static void
 shell(const char *script, const char *one, const char *two, const char *three)
 {
@@ -281,7 +282,7 @@ shell(const char *script, const char *one, const char *two, const char *three)
 	assert_int_equal(status, 0);
 }
 
-/* ---- looking at what came of it ---- */
+/* ---- checking the result ---- */
 
 static void
 has(const struct bytes *b, const char *what)
@@ -303,7 +304,7 @@ is(const struct bytes *b, const char *what)
 	assert_string_equal(b->data, what);
 }
 
-/* It ended with that, and if not, what did it say? */
+/* Fails with the program's messages if its exit status is another one. */
 static void
 ended(const struct run *r, int status)
 {
@@ -392,7 +393,7 @@ no_leftovers(void)
 
 /* ---- content ---- */
 
-/* Every byte value, no period that a buffer size divides. */
+/* Pseudorandom bytes without a short period: lost or misplaced buffers show. */
 static struct bytes
 noise(size_t len)
 {
@@ -478,7 +479,7 @@ test_read_appends(void **state)
 {
 	struct bytes content = noise(200000);
 
-	/* sendfile refuses a descriptor that appends. */
+	/* sendfile refuses a descriptor opened with O_APPEND. */
 	put_file("file", content.data, content.len);
 	shell("cd \"$1\" && \"$2/bin/koda-sandbox\" fs read file >>copy", project, prefix, NULL);
 	file_has("copy", content.data, content.len);
@@ -553,7 +554,7 @@ test_read_json_too_large(void **state)
 	run_done(&part);
 }
 
-/* ---- the exit status, and the JSON that goes with it ---- */
+/* ---- the exit status and its JSON ---- */
 
 struct ending {
 	const char *label;
@@ -671,7 +672,7 @@ test_ending(void **state)
 	run_ending(&r, ending, false);
 	ended(&r, ending->status);
 	if (ending->status == 0) {
-		/* A warning is one where something is taken away for the test (no_openat2). */
+		/* There may be warnings when the test takes away a feature (no_openat2). */
 		if (getenv("KODA_TEST_WRAPPER") == NULL)
 			has_not(&r.err, "koda-sandbox: ");
 		has_not(&r.err, "koda-sandbox: error");
@@ -753,7 +754,7 @@ test_host_error(void **state)
 	struct run r = { .bin = lonely }, j = { .bin = lonely };
 	json_t *o;
 
-	/* A program whose worker was not installed with it. */
+	/* A program installed without its worker. */
 	snprintf(lonely, sizeof(lonely), "%s/far/away/from/it", prefix);
 	shell("mkdir -p \"$1\" && cp \"$2/bin/koda-sandbox\" \"$1\"", lonely, prefix, NULL);
 	put_text("file", "x");
@@ -769,7 +770,7 @@ test_host_error(void **state)
 	run_done(&j);
 }
 
-/* ---- what people see ---- */
+/* ---- human-readable output ---- */
 
 static void
 test_suggestions(void **state)
@@ -988,7 +989,7 @@ test_policy(void **state)
 		    trusts[i][1]);
 		writable = json_object_get(json_object_get(policy, "fs"), "allow_write");
 		assert_true(json_is_array(writable));
-		/* In plan the list is there, and empty. */
+		/* In plan mode the list is present and empty. */
 		assert_int_equal(json_array_size(writable) > 0, i > 0);
 		assert_true(json_is_integer(
 		    json_object_get(json_object_get(policy, "limits"), "max_file_bytes")));
@@ -1020,7 +1021,7 @@ test_doctor(void **state)
 		if (json_is_true(json_object_get(capability, "needed_for_auto")) &&
 		    !json_is_true(json_object_get(capability, "available")))
 			fit = false;
-		/* What is not there has a remedy, what is there needs none. */
+		/* A missing capability has a remedy, an available one has none. */
 		assert_int_equal(json_is_true(json_object_get(capability, "available")),
 		    json_string_length(json_object_get(capability, "remedy")) == 0);
 	}
@@ -1086,7 +1087,7 @@ test_closed_input(void **state)
 	run_done(&r);
 }
 
-/* ---- asking ---- */
+/* ---- approval ---- */
 
 static void
 test_nobody(void **state)
@@ -1215,7 +1216,7 @@ test_interrupt(void **state)
 	run_done(&r);
 }
 
-/* ---- hostile names and texts ---- */
+/* ---- hostile names and text ---- */
 
 #define HOSTILE                                                                                    \
 	"a\x1b[2Kb\xe2\x80\xae"                                                                    \
@@ -1230,7 +1231,7 @@ is_harmless(const struct bytes *b)
 	for (size_t i = 0; i < b->len; i++) {
 		unsigned char c = (unsigned char)b->data[i];
 
-		/* A terminal turns newlines into CR LF. */
+		/* A terminal turns LF into CR LF. */
 		if (c == '\r' && i + 1 < b->len && b->data[i + 1] == '\n')
 			continue;
 		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f || c == 0xff)
@@ -1335,7 +1336,7 @@ test_relative(void **state)
 	run(&up, "--root", "..", "fs", "read", "../top", NULL);
 	ended(&up, 0);
 	is(&up.out, "top");
-	/* Out of the root by '..', although reading there is allowed by its absolute name. */
+	/* '..' may not leave the root, although the absolute name of the same file may be read. */
 	run(&above, "--root", "..", "fs", "read", "../../project/top", NULL);
 	assert_int_not_equal(above.status, 0);
 	is(&above.out, "");
@@ -1343,7 +1344,8 @@ test_relative(void **state)
 	assert_int_not_equal(over.status, 0);
 	file_is("top", "top");
 
-	/* From elsewhere it is an absolute path of the current directory. */
+	/* Run from elsewhere: the path is relative to the current directory, and made absolute
+	 * there. */
 	run(&foreign, "--root", project, "fs", "read", "../project/top", NULL);
 	ended(&foreign, 0);
 	is(&foreign.out, "top");
@@ -1359,7 +1361,7 @@ test_relative(void **state)
 	run_done(&strange);
 }
 
-/* ---- the scene ---- */
+/* ---- the setup ---- */
 
 static int
 make_installation(void **state)

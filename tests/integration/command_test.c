@@ -116,7 +116,7 @@ not_run(void **state)
 	fixture_end(&f);
 }
 
-/* One slot, one view: what one command leaves the next finds, and the worker sees the project alike. */
+/* All commands of a slot and its worker share one view of the project, and commands share /tmp. */
 static void
 one_view(void **state)
 {
@@ -156,7 +156,7 @@ background(void **state)
 	expect(&f, "pgrep -x sleep", 1, "");
 	koda_command_free(c);
 
-	/* What is given up is ended too. */
+	/* Freeing a running command ends it. */
 	c = koda_command_start(f.slot, &server, NULL, NULL, &err);
 	assert_non_null(c);
 	koda_command_free(c);
@@ -199,7 +199,10 @@ deadline(void **state)
 	fixture_end(&f);
 }
 
-/* A server goes on behind the wall time of what is waited for; its own time it has all the same. */
+/*
+ * A background command outlives the wall time limit of foreground ones, but its own timeout
+ * applies.
+ */
 static void
 lasting(void **state)
 {
@@ -334,7 +337,7 @@ child_of(int parent)
 	return atoi(text);
 }
 
-/* The child of that name, -1 if there is none. */
+/* Returns the PID of the child with that name, -1 if there is none. */
 static int
 child_named(int parent, const char *name)
 {
@@ -372,7 +375,7 @@ worker_dies(void **state)
 
 	start_with(&f, KODA_AUTO, NULL);
 	expect(&f, "echo kept > /tmp/kept", 0, "");
-	/* A command can name it, but not signal it, nor init. */
+	/* A command can see the PIDs of the worker and of init, but cannot signal them. */
 	run_shell(&f, kill_it, &r);
 	koda_command_result_done(&r);
 	koda_session_stats(f.ses, &stats);
@@ -390,7 +393,9 @@ worker_dies(void **state)
 	fixture_end(&f);
 }
 
-/* What commands descend from is theirs to kill, like each other: it costs them their sandbox. */
+/*
+ * Commands may kill each other and the process they descend from; they lose their sandbox by that.
+ */
 static void
 kills_its_own(void **state)
 {
@@ -406,7 +411,7 @@ kills_its_own(void **state)
 	fixture_end(&f);
 }
 
-/* bwrap is our child, stage2 bwrap's. */
+/* bwrap is a child of the test, stage2 a child of bwrap. */
 static void
 sandbox_dies(void **state)
 {
@@ -434,7 +439,10 @@ sandbox_dies(void **state)
 	fixture_end(&f);
 }
 
-/* Killed on its way, twice: what a machine short of memory does, and no reason to give the slot up. */
+/*
+ * bwrap is killed twice during the start, as on a machine short of memory: the slot is not given
+ * up.
+ */
 static void
 killed_while_built(void **state)
 {
@@ -463,11 +471,11 @@ killed_while_built(void **state)
 		_exit(kills == 2 ? 0 : 1);
 	}
 	fixture_open(&f);
-	/* A kill that comes when it is built already is another matter: that may cost a call, never the session. */
+	/* A kill after the sandbox is up may cost a call, but never the session. */
 	f.slot = koda_slot_acquire(f.ses, NULL, &err);
 	if (f.slot == NULL && err.code == KODA_UNSUPPORTED)
 		fail_msg("%s", err.message);
-	kill(killer, SIGTERM); /* had it come too late, it would wait for another one */
+	kill(killer, SIGTERM); /* if it came too late, it waits for another bwrap */
 	assert_int_equal(waitpid(killer, &status, 0), killer);
 	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
 	if (f.slot == NULL)
@@ -480,7 +488,10 @@ killed_while_built(void **state)
 	fixture_end(&f);
 }
 
-/* A socket of the host, tried in a loop: what is too fast to be told is counted. */
+/*
+ * Connections to a socket of the host in a loop: those too fast to be reported one by one are
+ * counted.
+ */
 static void
 refused_in_a_loop(void **state)
 {
@@ -516,7 +527,7 @@ refused_in_a_loop(void **state)
 	fixture_end(&f);
 }
 
-/* Whose doing it was is told where there is no doubt. */
+/* A violation names a command only if there is no doubt. */
 static void
 blamed(void **state)
 {
@@ -543,7 +554,10 @@ blamed(void **state)
 	fixture_end(&f);
 }
 
-/* Ended by the socket that it has; who has it elsewhere, or another one, is left alone. */
+/*
+ * A process is killed if it has that socket at that number; processes with another socket, or with
+ * the socket at another number, are not.
+ */
 static void
 orphans(void **state)
 {
@@ -607,7 +621,7 @@ nothing_is_left(void **state)
 	bwrap = child_named(getpid(), "bwrap");
 	stage2 = child_of(bwrap);
 	koda_slot_release(f.slot);
-	wait_gone(stage2); /* a pid namespace ends with its init, and only after all in it */
+	wait_gone(stage2); /* the init of a PID namespace ends after all other processes in it */
 	koda_command_free(c);
 	fixture_end(&f);
 }
@@ -671,7 +685,7 @@ plan_reads(void **state)
 	fixture_end(&f);
 }
 
-/* ---- what commands plant ---- */
+/* ---- planted files ---- */
 
 static int
 count_violation(void *data, const struct koda_violation *v)
@@ -696,12 +710,15 @@ planted(void **state)
 	assert_true(exists(&f, ".git/HEAD"));
 	koda_slot_violations(f.slot, count_violation, &n);
 	assert_true(n >= 1);
-	/* From now on it is mounted. */
+	/* The directory now has a mount on it. */
 	expect(&f, "echo x > .git/hooks/pre-commit || exit 9", 9, NULL);
 	fixture_end(&f);
 }
 
-/* Who was in a directory before anything was mounted on it goes on below the mount. */
+/*
+ * A process that entered a directory before anything was mounted on it goes on writing below the
+ * mount.
+ */
 static void
 planted_from_below(void **state)
 {
@@ -726,7 +743,7 @@ planted_from_below(void **state)
 		if (c == NULL)
 			fail_msg("%s", err.message);
 		expect(&f, "until test -e ready; do :; done", 0, "");
-		/* It is known by now; mounted; and what is mounted was looked at. */
+		/* The directory is now known and mounted, and its content was checked. */
 		for (int k = 0; k < 3; k++)
 			expect(&f, "true", 0, "");
 		expect(&f, "touch go; until test -e planted; do :; done", 0, "");
@@ -735,7 +752,7 @@ planted_from_below(void **state)
 		koda_command_free(c);
 		assert_false(exists(&f, "new/.git/hooks/pre-commit"));
 		expect(&f, "echo x > new/.git/hooks/pre-commit || exit 9", 9, NULL);
-		/* What the user does from now on is the user's. */
+		/* From here on, changes made by the user are kept. */
 		put_text(&f, "new/.git/hooks/pre-push", "the user's");
 		expect(&f, "true", 0, "");
 		assert_string_equal(get_text(&f, "new/.git/hooks/pre-push"), "the user's");
@@ -743,7 +760,7 @@ planted_from_below(void **state)
 	}
 }
 
-/* What is taken away and comes again ends the command that brings it. */
+/* A command that creates a file again after its removal is killed. */
 static void
 planted_again(void **state)
 {
@@ -769,13 +786,13 @@ planted_again(void **state)
 	assert_false(exists(&f, ".envrc"));
 	koda_command_result_done(&r);
 	koda_command_free(c);
-	/* Each command is counted by itself. */
+	/* Attempts are counted for each command separately. */
 	expect(&f, "echo x >.envrc", 0, "");
 	assert_false(exists(&f, ".envrc"));
 	fixture_end(&f);
 }
 
-/* What is beyond the bound is harmless as well, and takes no room in quarantine. */
+/* Files beyond the limit are made harmless as well, and take no room in quarantine. */
 static void
 planted_too_much(void **state)
 {
@@ -806,12 +823,12 @@ planted_too_much(void **state)
 		n += strncmp(e->d_name, ".koda-", 6) == 0;
 	}
 	closedir(d);
-	/* What could not be copied is renamed as well. */
+	/* Files that could not be copied are renamed as well. */
 	assert_in_range(n, 200, 210);
 	fixture_end(&f);
 }
 
-/* Its sandbox's death is not the end of looking at what it left. */
+/* Planted files are found even after the sandbox has died. */
 static void
 planted_and_killed(void **state)
 {
@@ -832,7 +849,7 @@ planted_and_killed(void **state)
 	fixture_end(&f);
 }
 
-/* What the host that was killed could not look at, the next one does; but what was there before stays. */
+/* The next host checks what a killed host could not; files from before stay. */
 static void
 host_killed(void **state)
 {
@@ -878,7 +895,7 @@ host_killed(void **state)
 	assert_string_equal(get_text(&f, "old/.git/hooks/pre-push"), "the user's own");
 	koda_session_close(f.ses);
 
-	/* Looked at and closed: what the user does between two sessions is the user's. */
+	/* The check is complete: changes made by the user between two sessions are kept. */
 	put_text(&f, "new/.git/hooks/pre-push", "the user's, later");
 	fixture_open(&f);
 	f.slot = fixture_acquire(&f);
@@ -941,7 +958,9 @@ free_it(void *data, struct koda_command *command)
 	koda_command_free(command);
 }
 
-/* Who waits for it is told that it is over, and touches it no more. */
+/*
+ * The waiting call returns after the callback has freed the command, and does not touch it again.
+ */
 static void
 freed_while_waited_for(void **state)
 {
@@ -958,8 +977,10 @@ freed_while_waited_for(void **state)
 	fixture_end(&f);
 }
 
-/* Content that comes as a descriptor, from mounts that the host's table does not have: the root as it is mounted in the
- * sandbox, and the sandbox's own /tmp. */
+/*
+ * Content passed by descriptor, from mounts that are not in the host's mount table: the root as it
+ * is mounted in the sandbox, and the sandbox's own /tmp.
+ */
 static void
 large_reads(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * Connections of commands: to the slot's own sockets as outside, to the host's not at all. The judgement is made
- * outside, by listeners of the host that count who came.
+ * Connections of commands: sockets of the slot work as outside a sandbox, sockets of the host
+ * cannot be reached. Listeners on the host check this by counting connections.
  */
 #include <netinet/in.h>
 #include <pthread.h>
@@ -9,13 +9,13 @@
 
 #include "tests/support/stage2.h"
 
-/* ---- what a command does; its exit status is 0 or the errno it got ---- */
+/* ---- what a command does; its exit status is 0 or its errno ---- */
 
 static void
 unix_address(const char *path, struct sockaddr_un *ret, socklen_t *ret_len)
 {
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* "@name": abstract */
+	/* "@name" is an abstract name */
 	snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
 	*ret_len = sizeof(*ret);
 	if (path[0] == '@') {
@@ -63,7 +63,7 @@ connect_unix(int type, const char *path)
 	return -1;
 }
 
-/* One byte from one end to the other. */
+/* Sends one byte through the connection. */
 static int
 talk(int client, int listener)
 {
@@ -76,7 +76,7 @@ talk(int client, int listener)
 	return 0;
 }
 
-/* own TYPE BIND CONNECT: both ends in one command */
+/* own TYPE BIND CONNECT: one command has both ends. */
 static int
 do_own(char **arg)
 {
@@ -114,7 +114,7 @@ do_tcp(char **arg)
 	if (strcmp(arg[1], "blocking") == 0) {
 		if (connect(client, (struct sockaddr *)&at, len) < 0)
 			return errno;
-		/* Its state is that of a connected socket, and its flags are what they were. */
+		/* The socket is connected, and its flags have not changed. */
 		if (connect(client, (struct sockaddr *)&at, len) == 0 || errno != EISCONN ||
 		    (fcntl(client, F_GETFL) & O_NONBLOCK) != 0)
 			return EBADE;
@@ -147,7 +147,7 @@ do_socket(char **arg)
 	return socket(AF_UNIX, type_of(arg[0]), 0) < 0 ? 1 : 0;
 }
 
-/* Bound and not listening (yet); then its file alone. */
+/* A socket that is bound but not listening; then only its file. */
 static int
 do_stale(char **arg)
 {
@@ -164,7 +164,7 @@ do_stale(char **arg)
 	return first == ECONNREFUSED ? second : EBADE;
 }
 
-/* What the kernel says to arguments that make no sense. */
+/* Invalid arguments give the kernel's own errors. */
 static int
 do_nonsense(char **arg)
 {
@@ -199,7 +199,7 @@ do_nonsense(char **arg)
 	return 0;
 }
 
-/* A backlog that is full: who may not wait hears so, who may gets through when there is room. */
+/* A full backlog: connect() fails if it may not wait, otherwise it succeeds once there is room. */
 static int
 do_backlog(char **arg)
 {
@@ -220,7 +220,7 @@ do_backlog(char **arg)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	if (connect(fd, (struct sockaddr *)&un, len) == 0 || errno != EAGAIN)
 		return EBADE;
-	/* A child that is killed while it waits leaves nothing behind that counts. */
+	/* A child killed while it waits leaves nothing behind that counts. */
 	pid = fork();
 	if (pid == 0)
 		_exit(connect_unix(SOCK_STREAM, "backlog") < 0);
@@ -234,7 +234,7 @@ do_backlog(char **arg)
 	}
 	if (read(ready[0], &c, 1) != 1)
 		return EBADMSG;
-	/* Not before there is room. */
+	/* It must not succeed before there is room. */
 	for (int i = 0; i < 50; i++) {
 		if (waitpid(pid, &status, WNOHANG) != 0)
 			return EBADE;
@@ -254,7 +254,7 @@ on_signal(int signo)
 	handled = 1;
 }
 
-/* Waiting for room, and a signal comes. */
+/* A signal arrives while connect() waits for room. */
 static int
 do_interrupted(char **arg)
 {
@@ -273,7 +273,7 @@ do_interrupted(char **arg)
 		_exit(handled ? r : EBADE);
 	}
 	if (restart) {
-		/* Long enough that the signal came first. */
+		/* Long enough for the signal to arrive first. */
 		for (int i = 0; i < 1500; i++) {
 			if (waitpid(pid, &status, WNOHANG) != 0)
 				return EBADMSG;
@@ -296,7 +296,7 @@ wait_in_backlog(void *arg)
 	return NULL;
 }
 
-/* One process may not have all of the places where one waits. */
+/* One process cannot take all places for waiting connections. */
 static int
 do_crowd(char **arg)
 {
@@ -311,12 +311,15 @@ do_crowd(char **arg)
 			return EAGAIN;
 	while (atomic_load(&refused) < 100 - 64)
 		guest_blink();
-	/* Somebody else's turn comes all the same. */
+	/* Another connection still gets its turn. */
 	return do_own(
 	    (char *[]){ (char[]){ "stream" }, (char[]){ "beside" }, (char[]){ "beside" } });
 }
 
-/* Standard input is a socket of the host's: it must not be connected anew to where the host is. */
+/*
+ * Standard input is a socket of the host: the command must not reconnect it to an address of the
+ * host.
+ */
 static int
 do_inherited(char **arg)
 {
@@ -329,7 +332,7 @@ do_inherited(char **arg)
 	return connect(0, (struct sockaddr *)&at, sizeof(at)) < 0 ? errno : 0;
 }
 
-/* ---- swapping: everything that a command can change while its connection is judged ---- */
+/* ---- swapping: everything a command can change while its connection is checked ---- */
 
 static struct {
 	struct sockaddr_un un;
@@ -343,7 +346,8 @@ swap_address(void *arg)
 {
 	while (!atomic_load(&swap.over)) {
 		memcpy(swap.un.sun_path, swap.host, sizeof(swap.host));
-		atomic_signal_fence(memory_order_seq_cst); /* or the first is none at all */
+		/* Otherwise the compiler may drop the first copy. */
+		atomic_signal_fence(memory_order_seq_cst);
 		memcpy(swap.un.sun_path, swap.own, sizeof(swap.own));
 		atomic_signal_fence(memory_order_seq_cst);
 	}
@@ -364,7 +368,7 @@ swap_link(void *arg)
 static void *
 swap_descriptor(void *arg)
 {
-	/* What stands at that number: a socket, a file, another kind of socket. */
+	/* Give the number to another kind of socket and to the right kind, and change its flags. */
 	while (!atomic_load(&swap.over)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0), inet = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -388,7 +392,7 @@ accept_all(void *arg)
 	return NULL;
 }
 
-/* swap LINK TRIES: 0 if any of the connections was made */
+/* swap LINK TRIES: returns 0 if at least one connection succeeded. */
 static int
 do_swap(char **arg)
 {
@@ -412,7 +416,7 @@ do_swap(char **arg)
 	for (int i = atoi(arg[1]); i > 0; i--) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* By turns on the number that is swapped and on one of our own. */
+		/* Alternate between the swapped number and a descriptor of our own. */
 		if (connect(i % 2 == 0 && !by_link ? atomic_load(&swap.fd) : fd,
 			(struct sockaddr *)&swap.un, sizeof(swap.un)) == 0)
 			made++;
@@ -437,7 +441,7 @@ clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* How long a connection takes, p50 and p99: for who reads the log. */
+/* Prints the latency of a connection, p50 and p99, for the log. */
 static int
 do_latency(char **arg)
 {
@@ -505,7 +509,7 @@ be_guest(char **arg)
 /* ---- outside ---- */
 
 #define SWAP_TRIES         "5000"
-#define SWAP_OUTSIDE       4000 /* what a backlog may be by default */
+#define SWAP_OUTSIDE       4000 /* the default maximum of a backlog */
 #define SWAP_OUTSIDE_TRIES "4000"
 
 static struct guest guest;
@@ -515,9 +519,9 @@ static int
 up(void **state)
 {
 	guest_up(&guest);
-	/* Bound by its relative name: a path of the host's may be too long for an address. */
+	/* Bind by relative name: the absolute path may be too long for an address. */
 	must(chdir(guest.root) == 0);
-	/* Nobody accepts while others try, so there is room for all of them. */
+	/* Connections are not accepted during the tests, so the backlog must hold all of them. */
 	host_listener = listen_unix(SOCK_STREAM, "host", SWAP_OUTSIDE);
 	must(host_listener >= 0);
 	must(symlink("host", "to_host") == 0 && symlink("o5", "to_o5") == 0);
@@ -533,7 +537,7 @@ down(void **state)
 	return 0;
 }
 
-/* How many have come. */
+/* Accepts all pending connections and returns their number. */
 static int
 came(int listener)
 {
@@ -550,7 +554,7 @@ came(int listener)
 /* clang-format off */
 static const struct {
 	const char *label, *arg[6];
-	int want, outside; /* the errno inside; the same without a sandbox, -1: not tried */
+	int want, outside; /* the errno inside, and the one without a sandbox; -1: not tried */
 } cases[] = {
 	{ "own socket, relative path",     { "own", "stream", "o1", "o1" }, 0, 0 },
 	{ "own socket, through a dot path", { "own", "stream", "o2", "./../project/o2" }, 0, 0 },
@@ -578,7 +582,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The same outside, in a process of its own: otherwise it tests nothing. */
+/* Runs the same outside the sandbox, in its own process: this shows that the test can fail. */
 static int
 outside(const char *const *arg)
 {
@@ -638,7 +642,7 @@ full_path(void **state)
 {
 	char host[PATH_MAX];
 
-	/* Where the project is so deep that no address holds it there is nothing to try. */
+	/* There is nothing to try if the project's path does not fit into an address. */
 	snprintf(host, sizeof(host), "%s/host", guest.root);
 	if (strlen(host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
 		skip();
@@ -652,7 +656,7 @@ full_path(void **state)
 	assert_int_equal(came(host_listener), 0);
 }
 
-/* What one command listens on another one reaches. */
+/* A command can connect to a socket of another command. */
 static void
 from_another_command(void **state)
 {
@@ -690,7 +694,7 @@ made_later(void **state)
 	assert_int_equal(came(listener), 0);
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED,
 	    guest_path(&guest, "later"));
-	/* A socket of the slot's in its place is another one. */
+	/* A socket of the slot with the same name may be reached. */
 	close(listener);
 	unlink("later");
 	assert_int_equal(inside((const char *[]){ "own", "stream", "later", "later", NULL }), 0);
@@ -727,7 +731,7 @@ inherited_socket(void **state)
 	must(bind(listener, (struct sockaddr *)&at, len) == 0 && listen(listener, 4) == 0 &&
 	    getsockname(listener, (struct sockaddr *)&at, &len) == 0);
 	snprintf(port, sizeof(port), "%u", ntohs(at.sin_port));
-	/* Connected, as a service's standard input is, and connected anew. */
+	/* The socket is connected, like the standard input of a service, and then reconnected. */
 	must(connect(client, (struct sockaddr *)&at, sizeof(at)) == 0);
 	assert_int_equal(came(listener), 1);
 	pid = fork();
@@ -757,7 +761,7 @@ swapped(void **state)
 
 	remove_sockets();
 	came(host_listener);
-	/* Without the guard it gets there, whichever of them it was. */
+	/* Without the guard, connections reach the host's socket. */
 	assert_int_equal(outside((const char *[]){ "swap", how, SWAP_OUTSIDE_TRIES, NULL }), 0);
 	assert_true(came(host_listener) > 0);
 	remove_sockets();

@@ -1,6 +1,7 @@
 /*
- * proxy/reach/dial.c and resolve.c against a small internet: a second network namespace behind a veth, with servers, a name
- * server and proxies of the user's own, on addresses that look public. /etc is the test's.
+ * proxy/reach/dial.c and resolve.c against a small internet: a second network namespace behind a
+ * veth, with servers, a name server and user's proxies, on addresses that look public. /etc belongs
+ * to the test.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,15 +51,15 @@ static double dial_secs = 10;
 
 #define WEB     "44.1.1.10"
 #define WEB6    "2600:abcd::10"
-#define DARK6   "2600:abcd::dead" /* nobody answers */
-#define CLOSED  "44.1.1.20"       /* nobody listens */
+#define DARK6   "2600:abcd::dead" /* no answer */
+#define CLOSED  "44.1.1.20"       /* no listener */
 #define PROXY   "44.1.1.30"
 #define DNS     "44.1.1.53"
-#define NO_DNS  "44.1.1.54" /* is there, and no name server */
+#define NO_DNS  "44.1.1.54" /* up, but not a name server */
 #define PRIVATE "10.77.0.1"
 #define OWN     "44.1.1.1"
 
-/* Ports of the user's proxies: what they do. */
+/* Ports of the user's proxies, named after their behaviour. */
 enum {
 	P_HTTP = 3128,
 	P_LOGIN, /* 407 */
@@ -69,24 +70,24 @@ enum {
 	P_CLOSES,
 	P_LFLF,
 	P_CONTINUE,
-	P_NONSENSE, /* HTTP, and no status */
+	P_NONSENSE, /* HTTP without a status */
 	P_SOCKS = 1080,
 	P_SOCKS_LOGIN,
 	P_SOCKS_NO,
 	P_SOCKS_GARBAGE,
 	P_SOCKS_TRICKLE,
-	P_SOCKS_NAME, /* says that it is bound to a name: a reply of another length */
+	P_SOCKS_NAME, /* its reply has a domain name as bound address: another length */
 	P_NONE = 4444,
 };
 
 static struct shared {
 	_Atomic int web, web6, private, proxy; /* connections */
 	_Atomic int queries;
-	char head[2048]; /* what the user's proxy was sent last */
+	char head[2048]; /* last head sent to the user's proxy */
 	char last_name[256];
 } * net;
 
-/* Who is answered may be gone: then so are we. */
+/* If the peer has gone, the server process exits. */
 static void
 say(int fd, const void *text, size_t n)
 {
@@ -201,7 +202,7 @@ serve_proxy(int fd, int port)
 		const char *answer = answers[port - P_HTTP];
 
 		read_head(fd);
-		/* Who sends a tunnel's bytes at once is plain HTTP's. */
+		/* Plain HTTP: there is no CONNECT to answer. */
 		if (net->head[0] != 'C')
 			return;
 		reply_after(fd, answer, strlen(answer), port == P_TRICKLE);
@@ -211,15 +212,15 @@ serve_proxy(int fd, int port)
 		serve_socks(fd, port);
 	}
 	while (read(fd, much, sizeof(much)) > 0)
-		; /* until they go */
+		; /* until the client closes */
 }
 
 /* ---- the name server ---- */
 
 struct record {
 	const char *name, *a[4], *aaaa[2], *cname;
-	int rcode;  /* -1: says nothing */
-	int silent; /* to questions of that type */
+	int rcode;  /* -1: no answer */
+	int silent; /* to questions of this type */
 };
 
 static const struct record zone[] = {
@@ -265,7 +266,7 @@ put_name(unsigned char *at, const char *name)
 static unsigned char *
 put_record(unsigned char *at, const char *owner, int type, const void *data, size_t n)
 {
-	static const unsigned char fixed[] = { 0, 1, 0, 0, 0, 0 }; /* IN, nobody keeps it */
+	static const unsigned char fixed[] = { 0, 1, 0, 0, 0, 0 }; /* class IN, TTL 0 */
 
 	at = put_name(at, owner);
 	*at++ = 0;
@@ -356,9 +357,9 @@ listen_on(const char *address, int port, int type)
 	return fd;
 }
 
-static int barrier[2]; /* ours, the servers' */
+static int barrier[2]; /* the test's end, the servers' end */
 
-/* Takes what has come; connections of the user's proxies are served by processes of their own. */
+/* Accepts and counts all pending connections; child processes serve those of the user's proxies. */
 static void
 take_connections(int listener, _Atomic int *count, int proxy_port)
 {
@@ -407,13 +408,13 @@ serve(int ready)
 		for (size_t i = FIRST; i < N_ELEMENTS(pfd); i++)
 			take_connections(pfd[i].fd, counts[i],
 			    i < FIRST_PROXY ? 0 : ports[i - FIRST_PROXY]);
-		/* Behind all that was there when it was asked for. */
+		/* Answer last: everything that arrived before the barrier is now counted. */
 		if (pfd[BARRIER].revents != 0)
 			must(read(barrier[1], &c, 1) == 1 && write(barrier[1], &c, 1) == 1);
 	}
 }
 
-/* After it, all connections that there have been are counted. */
+/* After this returns, all connections so far are counted. */
 static void
 all_counted(void)
 {
@@ -479,7 +480,8 @@ enter(void)
 		signal(SIGCHLD, SIG_IGN);
 		must(unshare(CLONE_NEWNET) == 0);
 		must(write(up[1], "n", 1) == 1);
-		/* The link comes to us; then it is up, with addresses. */
+		/* Wait until the test has moved the link here; then bring it up and add
+		 * addresses. */
 		while (if_nametoindex("inet") == 0)
 			usleep(1000);
 		signal(SIGCHLD, SIG_DFL);
@@ -511,11 +513,11 @@ enter(void)
 
 /* ---- the dialer ---- */
 
-/* A question that nobody answers is over before: two tries, the second one of twice the time. */
+/* An unanswered question ends before this: two tries, the second with twice the time. */
 #define GIVEN_UP_SECS 20.0
 
 static struct proxy proxy;
-static uint64_t slot; /* that dials */
+static uint64_t slot; /* the slot that dials */
 
 struct shot {
 	struct dial *dial;
@@ -678,10 +680,11 @@ static const struct direct {
 	const char *label, *host;
 	unsigned port;
 	enum dial_error want;
-	const char *peer;   /* of DIAL_OK; NULL: any */
-	const char *detail; /* a part of it, otherwise */
-	int private;        /* connections there */
-	double within; /* s; the next address is tried after 0.25, a question again after 1.5 */
+	const char *peer;   /* for DIAL_OK; NULL: any */
+	const char *detail; /* for errors: a part of the detail */
+	int private;        /* connections to PRIVATE */
+	/* s; the next address is tried after 0.25, a question is repeated after 1.5 */
+	double within;
 } direct[] = {
 	{ "both families", "ok.example", 80, DIAL_OK, "[" WEB6 "]", NULL, 0, 3 },
 	{ "IPv4 alone", "v4.example", 80, DIAL_OK, WEB, NULL, 0, 3 },
@@ -729,7 +732,8 @@ check_direct(void **state)
 	if (c->want == DIAL_OK) {
 		assert_true(s.result.fd >= 0);
 		assert_null(s.result.via);
-		/* On a busy machine the other family may win, because it is tried when the first one takes too long. */
+		/* On a busy machine the other family may win, because it is tried if the first
+		 * one is slow. */
 		for (int i = 0; i < 2 && strcmp(peer_of(s.result.fd), c->peer) != 0; i++) {
 			close(s.result.fd);
 			s = shoot(c->host, c->port);
@@ -763,7 +767,7 @@ check_limit(void **state)
 	assert_true(s.took >= 0.45 && s.took < 2);
 }
 
-/* The second answer leads to where nobody may go: to it nobody does. */
+/* The second answer is a forbidden address: nothing connects to it. */
 static void
 check_rebinding(void **state)
 {
@@ -809,7 +813,7 @@ check_resolv_conf(void **state)
 	s = shoot("ok.example", 80);
 	assert_int_equal(s.result.error, DIAL_DNS);
 	assert_int_equal(net->queries, 0);
-	/* While it is not there, what was there holds. */
+	/* While the file is missing, the previous settings apply. */
 	unlink("/etc/resolv.conf");
 	loop_for(1.1);
 	s = shoot("ok.example", 80);
@@ -821,7 +825,7 @@ check_resolv_conf(void **state)
 	close(s.result.fd);
 }
 
-/* A question that is open while the file changes is answered by whom it was put to. */
+/* A question that is open while the file changes stays with its name server. */
 static void
 check_resolv_conf_meanwhile(void **state)
 {
@@ -865,7 +869,7 @@ check_environment(void **state)
 	unsetenv("RES_OPTIONS");
 }
 
-/* Whom the policy gives a socket, on whatever port; the name itself before a pattern. */
+/* The hosts that the policy maps to a socket, on any port; an exact name comes before a pattern. */
 static void
 check_mapped(void **state)
 {
@@ -895,7 +899,10 @@ check_mapped(void **state)
 	}
 }
 
-/* Where every address can be bound to, the machine's own are known nevertheless, and others are not taken for them. */
+/*
+ * Where any address can be bound, the machine's own addresses are still recognized, and others are
+ * not mistaken for them.
+ */
 static void
 check_nonlocal_bind(void **state)
 {
@@ -954,10 +961,10 @@ check_cancel(void **state)
 			}
 		}
 	}
-	/* teardown counts what is left; c-ares gives up by itself */
+	/* teardown counts what is left; c-ares gives up on its own */
 }
 
-/* Who asks and leaves leaves a question behind: so many, and no more. */
+/* Cancels 1500 dials. Each leaves an open question, up to a limit. */
 static void
 flood(void)
 {
@@ -983,7 +990,10 @@ check_flood(void **state)
 	assert_int_equal(s.result.error, DIAL_RESOURCES);
 }
 
-/* A name of the hosts file: what else the flood has done to the way to the name server is not what this is about. */
+/*
+ * Dials a name of the hosts file, which does not depend on the name server: the flood may have
+ * affected the way to it.
+ */
 static bool
 reaches(void)
 {
@@ -997,7 +1007,7 @@ reaches(void)
 	return true;
 }
 
-/* However many slots do that, the next one finds room. */
+/* Even if many slots do this, the next slot can dial. */
 static void
 check_flood_of_others(void **state)
 {
@@ -1010,7 +1020,7 @@ check_flood_of_others(void **state)
 		assert_false(reaches());
 	}
 	assert_true(reaches());
-	/* What nobody has answered is given up, and is room again. */
+	/* Unanswered questions are given up, which makes room. */
 	end = ev_time() + GIVEN_UP_SECS;
 	for (slot = 1; slot <= 32; slot++) {
 		while (!reaches()) {
@@ -1020,7 +1030,7 @@ check_flood_of_others(void **state)
 	}
 }
 
-/* ---- by the user's own proxy ---- */
+/* ---- through the user's proxy ---- */
 
 #define HTTP_AT(port)  "http://" PROXY ":" #port
 #define SOCKS_AT(port) "socks5://" PROXY ":" #port
@@ -1029,7 +1039,7 @@ static const struct by_proxy {
 	const char *label, *proxy, *host;
 	enum dial_error want;
 	const char *detail;
-	const char *head; /* a part of what the proxy got */
+	const char *head; /* a part of what the proxy received */
 	int connections;
 } by_proxy[] = {
 	{ "HTTP", HTTP_AT(3128), "ok.example", DIAL_OK, NULL,
@@ -1091,7 +1101,7 @@ check_by_proxy(void **state)
 		assert_int_equal(fcntl(s.result.fd, F_SETFL, 0), 0);
 		setsockopt(s.result.fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 5 },
 		    sizeof(struct timeval));
-		/* The first byte behind the answer is the next one to be read. */
+		/* The first byte after the answer is the next one to be read. */
 		assert_int_equal(recv(s.result.fd, buf, 5, MSG_WAITALL), 5);
 		assert_string_equal(buf, "HELLO");
 		close(s.result.fd);
@@ -1120,7 +1130,10 @@ check_proxy_silent(void **state)
 	assert_true(s.took < 4);
 }
 
-/* Its name servers know no outer name, and say nothing: that is waited for once. */
+/*
+ * The local name servers do not know outer names and do not answer: only the first dial waits for
+ * them.
+ */
 static void
 check_proxy_names_there(void **state)
 {
@@ -1148,7 +1161,7 @@ check_plain(void **state)
 	assert_ptr_equal(s.result.via, &proxy.upstream.http);
 	assert_string_equal(peer_of(s.result.fd), PROXY);
 	close(s.result.fd);
-	/* No https_proxy: tunnels go directly. */
+	/* Without https_proxy, tunnels are direct. */
 	s = shoot("ok.example", 80);
 	assert_int_equal(s.result.error, DIAL_OK);
 	assert_null(s.result.via);
@@ -1182,7 +1195,7 @@ check_no_proxy(void **state)
 	assert_int_equal(s.result.error, DIAL_OK);
 	assert_string_equal(peer_of(s.result.fd), PROXY);
 	close(s.result.fd);
-	/* Directly, but not anywhere. */
+	/* A direct connection must still obey the address rules. */
 	upstream(HTTP_AT(3128), NULL, "10.77.0.0/16");
 	s = shoot("private.example", 80);
 	assert_int_equal(s.result.error, DIAL_ADDRESS);

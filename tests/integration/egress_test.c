@@ -1,6 +1,7 @@
 /*
- * Commands and the network, through the library: the real bwrap, stage2, proxy and clients, to servers on this machine's
- * loopback that an embedder's policy names by their address. And a proxy that was taken over, against the host.
+ * Commands and the network, through the library: the real bwrap, stage2, proxy and clients, to
+ * servers on this machine's loopback that an embedder's policy names by address. Also a compromised
+ * proxy against the host.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -15,7 +16,7 @@
 
 #define CONNECT KODA_TEST_CONNECT " "
 
-/* ---- servers: say who they are, then give back what they get ---- */
+/* ---- servers: send their name, then echo ---- */
 
 struct server {
 	unsigned port;
@@ -134,7 +135,7 @@ literal(unsigned port)
 	return p;
 }
 
-/* The session's policy lets both servers be reached; a slot's own may narrow it. */
+/* The session's policy allows both servers; the policy of a slot may narrow it. */
 static void
 open_both(struct fixture *f, enum koda_mode mode)
 {
@@ -159,7 +160,7 @@ start_both(struct fixture *f, enum koda_mode mode)
 	f->slot = fixture_acquire(f);
 }
 
-/* A slot that may reach that server alone. */
+/* Acquires a slot that may reach only that server. */
 static struct koda_slot *
 acquire_narrow(struct fixture *f, const struct server *s)
 {
@@ -189,7 +190,7 @@ run_in(struct koda_slot *slot, const char *shell, struct koda_command_result *re
 		fail_msg("%s: %s", shell, err.message);
 }
 
-/* out: what it prints begins with it. */
+/* Runs the command and checks its status; its output must begin with out, unless out is NULL. */
 static void
 expect_in(struct koda_slot *slot, const char *shell, int status, const char *out)
 {
@@ -239,7 +240,7 @@ is_refused(struct koda_slot *slot, const struct server *s)
 
 #define PROXIES_MAX 16
 
-/* Children of ours. Those of the first session that are not gone yet are not counted: they are dead. */
+/* Lists the live proxies of this process. Zombies of an earlier session do not count. */
 static size_t
 proxies(pid_t *ret)
 {
@@ -279,7 +280,7 @@ count_proxies(void)
 	return proxies(all);
 }
 
-/* Killed ones are gone in a moment. */
+/* A killed proxy takes a moment to go. */
 static void
 no_proxy_is_left(void)
 {
@@ -323,7 +324,7 @@ allowed(void **state)
 	    "f = s.makefile(\"rb\"); assert f.read(10)[1] == 0; print(f.read(4).decode(), end=\"\")'",
 	    two.port);
 	expect_in(f.slot, shell, 0, "two\n");
-	/* What is given is what comes back, to the last byte. */
+	/* The server echoes every byte. */
 	snprintf(shell, sizeof(shell),
 	    "head -c 3000000 /dev/urandom >x; " CONNECT "127.0.0.1 %u <x | tail -c +5 | cmp - x",
 	    one.port);
@@ -331,7 +332,7 @@ allowed(void **state)
 	fixture_end(&f);
 }
 
-/* A refusal is in the result, whatever the command made of it. */
+/* The result contains the refusal even if the command ignores it. */
 static void
 denied(void **state)
 {
@@ -359,7 +360,10 @@ denied(void **state)
 	fixture_end(&f);
 }
 
-/* The policy allows nothing: that is said in a sentence, not by a port where nobody is. */
+/*
+ * With a policy that allows nothing, the proxy still answers and gives the reason; the port is not
+ * closed.
+ */
 static void
 nothing_is_allowed(void **state)
 {
@@ -432,7 +436,7 @@ who_needs_none_has_none(void **state)
 
 /* ---- deaths ---- */
 
-/* A command that holds a tunnel: what is written into its standard input comes back. */
+/* A command that holds a tunnel: the server echoes what is written to its standard input. */
 struct tunnel {
 	struct koda_command *command;
 	int in, out;
@@ -461,7 +465,7 @@ tunnel_open(struct tunnel *t, struct koda_slot *slot, const struct server *s)
 	t->out = out[0];
 }
 
-/* The session's loop runs meanwhile. */
+/* Runs the session's loop while it waits. */
 static void
 tunnel_hears(struct fixture *f, struct tunnel *t, const char *want)
 {
@@ -524,14 +528,14 @@ killed(void **state)
 		}
 		reaches(f.slot, &one, "one\n");
 		is_refused(f.slot, &two);
-		/* The one that came instead. */
+		/* The proxies now include a replacement. */
 		n = proxies(now);
 		assert_int_equal(n, 2);
 		if (now[0] == first[0] || now[1] == first[0])
 			fail_msg("it was not killed");
 		assert_int_equal(write(tunnel.in, "x", 1), 1);
 		tunnel_hears(&f, &tunnel, "x");
-		/* The bystander's is the older of the two. */
+		/* The bystander's proxy is the older of the two. */
 		first[0] = now[0] > now[1] ? now[0] : now[1];
 	}
 	assert_true(was_said("SIGKILL"));
@@ -540,7 +544,7 @@ killed(void **state)
 	fixture_end(&f);
 }
 
-/* Who is in line when it dies is served by the next one. */
+/* Connections that wait when the proxy dies are served by the next one. */
 static void
 killed_while_many_wait(void **state)
 {
@@ -558,7 +562,7 @@ killed_while_many_wait(void **state)
 	fixture_end(&f);
 }
 
-/* ---- connections as they are told ---- */
+/* ---- the list of connections ---- */
 
 struct seen {
 	size_t n, n_https;
@@ -599,7 +603,7 @@ connections_are_listed(void **state)
 	assert_int_equal(seen.last.up, 5);
 	assert_int_equal(seen.last.down, 9);
 	tunnel_close(&tunnel);
-	/* Its end is reported when the server has closed, too: a moment later. */
+	/* The end is reported a moment later, when the server has closed as well. */
 	for (uint64_t end = clock_ms() + PATIENCE_MS; seen.last.open && clock_ms() < end; blink()) {
 		memset(&seen, 0, sizeof(seen));
 		koda_slot_connections(f.slot, on_connection, &seen);
@@ -623,7 +627,7 @@ connections_are_listed(void **state)
 	fixture_end(&f);
 }
 
-/* The oldest go. */
+/* The oldest entries are dropped. */
 static void
 connections_are_bounded(void **state)
 {
@@ -644,7 +648,7 @@ connections_are_bounded(void **state)
 	fixture_end(&f);
 }
 
-/* ---- questions: Safe, and a name that no rule names; where it leads is named ---- */
+/* ---- questions: Safe mode, and a name without a rule that leads to an address with one ---- */
 
 static struct koda_approval *asked[8];
 static size_t n_asked;
@@ -695,7 +699,7 @@ ask_no(void **state)
 	assert_int_equal(n_asked, 1);
 	assert_int_equal(r.n_violations, 1);
 	koda_command_result_done(&r);
-	reaches(f.slot, &one, "one\n"); /* what is named is not asked for */
+	reaches(f.slot, &one, "one\n"); /* a named target causes no question */
 	assert_int_equal(n_asked, 1);
 	fixture_end(&f);
 }
@@ -725,14 +729,14 @@ ask_session(void **state)
 	expect_in(f.slot, connect_to("localhost", one.port), 0, "one\n");
 	expect_in(f.slot, connect_to("localhost", one.port), 0, "one\n");
 	assert_int_equal(n_asked, 1);
-	/* It is the session that knows, not the process. */
+	/* The session remembers the answer, not the proxy process. */
 	kill_proxies();
 	expect_in(f.slot, connect_to("localhost", one.port), 0, "one\n");
 	assert_int_equal(n_asked, 1);
-	/* For that port. */
+	/* The answer is for one port. */
 	expect_in(f.slot, connect_to("localhost", two.port), 0, "two\n");
 	assert_int_equal(n_asked, 2);
-	/* And for other slots, but those whose policy denies it. */
+	/* It also applies to other slots, unless their policy denies the host. */
 	other = acquire_narrow(&f, &one);
 	expect_in(other, connect_to("localhost", one.port), 0, "one\n");
 	assert_int_equal(n_asked, 2);
@@ -794,7 +798,7 @@ ask_and_answer_later(void **state)
 		start_asking(&f, KODA_SCOPE_NO, true);
 		c = start_command(&f, connect_to("localhost", one.port));
 		wait_asked(&f, 1);
-		/* Who wants the same meanwhile waits for the same answer. */
+		/* A second client for the same target waits for the same answer. */
 		same = start_command(&f, connect_to("localhost", one.port));
 		for (int turn = 0; turn < 20; turn++) {
 			struct koda_error err;
@@ -809,7 +813,10 @@ ask_and_answer_later(void **state)
 	}
 }
 
-/* The client gives up; somebody still thinks. The next client gets that answer, and is not a question of its own. */
+/*
+ * The client gives up before the answer. The next client gets that answer without a second
+ * question.
+ */
 static void
 ask_withdrawn(void **state)
 {
@@ -833,7 +840,7 @@ ask_withdrawn(void **state)
 	fixture_end(&f);
 }
 
-/* The proxy dies; what was answered for the session counts all the same. */
+/* The proxy dies before the answer; an answer for the session still counts. */
 static void
 ask_and_die(void **state)
 {
@@ -851,7 +858,7 @@ ask_and_die(void **state)
 	fixture_end(&f);
 }
 
-/* The slot, or the session, ends: the answer changes nothing, and is no step into the void. */
+/* The slot or the session ends before the answer: the answer changes nothing and does not crash. */
 static void
 ask_and_leave(void **state)
 {
@@ -873,7 +880,7 @@ ask_and_leave(void **state)
 	koda_approval_answer(asked[0], true);
 }
 
-/* The callback may end what it is asked about. */
+/* The callback may end the slot or the session that the question is about. */
 static bool release_session;
 
 static void
@@ -923,7 +930,7 @@ ask_and_leave_from_there(void **state)
 	}
 }
 
-/* "For the session" is said of hosts only: each command is one of its own. */
+/* "For the session" applies only to hosts: each command is a new question. */
 static void
 on_command_question(void *data, const struct koda_question *q)
 {
@@ -970,7 +977,7 @@ nobody_to_ask(void **state)
 	fixture_end(&f);
 }
 
-/* ---- what the policy and the environment say ---- */
+/* ---- settings of the policy and the environment ---- */
 
 static void
 socket_map(void **state)
@@ -1005,7 +1012,8 @@ socket_map(void **state)
 	koda_policy_free(p);
 	f.slot = fixture_acquire(&f);
 	expect_in(f.slot, connect_to("mapped.example", 4242), 0, "by socket\n");
-	/* It is not for commands themselves, and not for other ports. */
+	/* The socket is not open to commands themselves, and the mapping does not allow other
+	 * ports. */
 	expect_in(f.slot, connect_to("mapped.example", 4243), 1, "");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -1046,7 +1054,7 @@ upstream(void **state)
 		assert_null(strstr(err.message, "hunter2"));
 	}
 	koda_session_close(ses);
-	/* Without commands nobody needs it. */
+	/* Without commands the variable is not needed. */
 	f.options.commands = false;
 	ses = koda_session_open(&f.options, &err);
 	assert_non_null(ses);
@@ -1056,7 +1064,7 @@ upstream(void **state)
 	fixture_end(&f);
 }
 
-/* A proxy of the user's that is not there is no reason to go past it. */
+/* If the user's proxy is down, connections do not bypass it. */
 static void
 upstream_is_never_passed_by(void **state)
 {
@@ -1094,7 +1102,7 @@ bundle(void **state)
 	char path[PATH_MAX + 16];
 
 	fixture_prepare(&f, KODA_AUTO);
-	snprintf(path, sizeof(path), "%s/ca.pem", f.dir); /* below a private /tmp, if need be */
+	snprintf(path, sizeof(path), "%s/ca.pem", f.dir); /* may be below a private /tmp */
 	put_file(path, "trust\n", 6);
 	p = policy_with(f.root, KODA_AUTO, NULL, 0);
 	assert_int_equal(koda_policy_set_mitm(p, path, &err), 0);
@@ -1134,7 +1142,7 @@ interception(void **state)
 	expect_in(f.slot, "rm -f $SSL_CERT_FILE", 1, "");
 	expect_in(f.slot, "tac $SSL_CERT_FILE | sed '/BEGIN/q' >kept", 0, "");
 	snprintf(before[0], sizeof(before[0]), "%s", get_text(&f, "kept"));
-	/* Another process, another key, another certificate: in the same place. */
+	/* Another process has another key and certificate, in the same file. */
 	kill_proxies();
 	expect_in(f.slot, "curl -s -o /dev/null http://evil.example/", 0, "");
 	expect_in(f.slot, last, 0, "");
@@ -1145,7 +1153,7 @@ interception(void **state)
 	fixture_end(&f);
 }
 
-/* A server that only the policy's bundle vouches for. It says its port. */
+/* A server that only the policy's bundle vouches for. It prints its port. */
 static const char https_server[] =
     "import http.server, ssl, sys\n"
     "class H(http.server.BaseHTTPRequestHandler):\n"
@@ -1189,7 +1197,10 @@ https_start(const struct fixture *f, pid_t *ret_pid)
 	return (unsigned)atoi(text);
 }
 
-/* The command trusts what it is told to, and sees the proxy's certificate; the request inside is one that is judged. */
+/*
+ * The command trusts the bundle it is given and sees the proxy's certificate; the proxy checks the
+ * request inside TLS.
+ */
 static void
 interception_of_a_command(void **state)
 {
@@ -1221,10 +1232,10 @@ interception_of_a_command(void **state)
 	    "https://127.0.0.1:%u/",
 	    port);
 	expect_in(f.slot, shell, 0, "403");
-	/* That it was seen at all says who ended TLS. */
+	/* The request is listed, so the proxy terminated TLS. */
 	koda_slot_connections(f.slot, on_connection, &seen);
 	assert_int_equal(seen.n_https, 1);
-	/* Of another process with another key, by who starts after its death. */
+	/* The next proxy uses another key, and commands trust it as well. */
 	kill_proxies();
 	expect_in(f.slot, "curl -s -o /dev/null http://evil.example/", 0, "");
 	snprintf(shell, sizeof(shell), "curl -sS --noproxy '' https://127.0.0.1:%u/", port);
@@ -1288,7 +1299,7 @@ open_and_close(void **state)
 	assert_int_equal(count_descriptors(), before);
 	assert_int_equal(count_proxies(), 0);
 	assert_int_equal(count_certificates(), certificates);
-	/* No process of ours at all but the two servers, so no namespace either. */
+	/* The two servers are the only child processes, so no namespace is left either. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
 	server_stop(&one);
 	server_stop(&two);
@@ -1298,7 +1309,9 @@ open_and_close(void **state)
 	server_start(&two, "two\n");
 }
 
-/* A forked child of the embedder closes what it has, and the parent's network goes on. */
+/*
+ * A forked child of the embedder closes its copy of the session, and the parent's network goes on.
+ */
 static void
 forked(void **state)
 {
@@ -1327,12 +1340,12 @@ forked(void **state)
 	fixture_end(&f);
 }
 
-/* ---- a proxy that was taken over ---- */
+/* ---- a compromised proxy ---- */
 
 static const struct {
 	const char *behaviour;
 	enum koda_mode mode;
-	const char *says; /* NULL: it is no lie */
+	const char *says; /* NULL: not a lie */
 	bool at_start;
 } lies[] = {
 	{ "die-at-start", KODA_AUTO, "exited with 7", true },
@@ -1422,7 +1435,7 @@ start_hostile(struct fixture *f, enum koda_mode mode, const char *behaviour)
 	f->slot = fixture_acquire(f);
 }
 
-/* Waits in line until it ends. */
+/* Waits for the proxy until the connection ends. */
 static const char waits[] = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/28889 && cat <&3'";
 
 static void
@@ -1442,7 +1455,7 @@ lie(void **state)
 	}
 	if (!was_said(lies[i].says))
 		fail_msg("said: '%s'", said[0]);
-	/* Whoever waited is told, and who comes now at once. */
+	/* The waiting command ends, and a new connection fails at once. */
 	if (lies[i].at_start) {
 		assert_int_equal(n_degraded, 1);
 		assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
@@ -1450,12 +1463,12 @@ lie(void **state)
 		no_proxy_is_left();
 	}
 	koda_command_free(c);
-	/* All else goes on. */
+	/* Everything else goes on. */
 	expect_in(f.slot, "echo on", 0, "on\n");
 	fixture_end(&f);
 }
 
-/* Nothing that it says is taken for text of ours. */
+/* Text from the proxy is escaped. */
 static void
 lies_are_shown_as_they_are(void **state)
 {
@@ -1484,7 +1497,9 @@ lies_are_shown_as_they_are(void **state)
 	fixture_end(&f);
 }
 
-/* It never stops to report, or never begins to: nobody waits for it. */
+/*
+ * The proxy floods the host with reports, or never starts to report: the host does not wait for it.
+ */
 static void
 floods_and_silence(void **state)
 {

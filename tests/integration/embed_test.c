@@ -1,4 +1,7 @@
-/* A guest in somebody else's process: signals, forks, descriptors, children, and a host that is killed. */
+/*
+ * The library as a guest in another program: signals, forks, descriptors, children, and a host that
+ * is killed.
+ */
 #include <dirent.h>
 #include <ev.h>
 #include <sys/prctl.h>
@@ -6,7 +9,7 @@
 
 #include "tests/support/hosting.h"
 
-/* A worker looks for its host every 5 s when nothing comes (worker/session.c). */
+/* An idle worker checks every 5 s that its host is alive (worker/session.c). */
 #define ORPHAN_MS 6500
 
 static volatile sig_atomic_t children, reaped;
@@ -17,7 +20,7 @@ on_child(int sig)
 	children = children + 1;
 }
 
-/* The usual handler: takes whatever has died, ours too. */
+/* A common handler: reaps every dead child, including the library's. */
 static void
 on_child_reap(int sig)
 {
@@ -55,7 +58,8 @@ signals_are_the_embedders(void **state)
 	assert_true(before[SIGPIPE].sa_handler == SIG_DFL);
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	fixture_start(&f, KODA_AUTO);
-	/* A write to a dead worker's socket would end this process, were it not sent without SIGPIPE. */
+	/* The library writes to a dead worker's socket without SIGPIPE, which would kill this
+	 * process. */
 	kill_and_go_on(&f);
 	for (int sig = 1; sig < NSIG; sig++) {
 		if (sigaction(sig, NULL, &after) < 0)
@@ -86,7 +90,7 @@ reaped_by_the_embedder(void **state)
 	assert_true(*state != NULL || reaped > 0);
 }
 
-/* The embedder's own children are left to it. */
+/* The library does not reap the embedder's own children. */
 static void
 other_children(void **state)
 {
@@ -121,7 +125,7 @@ in_the_child(struct fixture *f, struct koda_slot *second)
 	CHILD_CHECK(koda_call_async(f->slot, &PING(), on_answer, NULL, &err) == -1);
 	CHILD_CHECK(koda_slot_acquire(f->ses, NULL, &err) == NULL);
 	CHILD_CHECK(koda_session_dispatch(f->ses, 0, &err) == -1);
-	/* One that is idle, and one that has a call under way. */
+	/* One slot is idle, the other has a call under way. */
 	koda_slot_release(second);
 	koda_slot_release(f->slot);
 	koda_session_close(f->ses);
@@ -146,7 +150,7 @@ forked(void **state)
 	second = fixture_acquire(&f);
 	pid = koda_slot_pid(f.slot);
 	pid2 = koda_slot_pid(second);
-	/* With a call on the way, so that there is something to answer twice, and something watched. */
+	/* A call is under way, so that an answer could come twice and a descriptor is watched. */
 	kill(pid, SIGSTOP);
 	start_call(f.slot, &STAT("."), &a);
 	child = fork();
@@ -174,8 +178,8 @@ forked(void **state)
 }
 
 /*
- * A forked child that keeps everything open, and lives on: descriptors that are closed here are open there.
- * Nothing may be left in the epoll set by that.
+ * A forked child lives on with everything open, so descriptors closed here stay open there. This
+ * must not leave anything in the epoll set.
  */
 static void
 forked_and_held(void **state)
@@ -206,7 +210,7 @@ forked_and_held(void **state)
 	f.slot = fixture_acquire(&f);
 	while (koda_session_dispatch(f.ses, 0, &err) > 0)
 		;
-	/* With something stale in it this would come back at once, for ever. */
+	/* A stale entry in the epoll set would make this return at once, every time. */
 	began = clock_ms();
 	assert_int_equal(koda_session_dispatch(f.ses, 300, &err), 0);
 	assert_true(clock_ms() - began >= 250);
@@ -223,7 +227,8 @@ host_killed(void **state)
 	pid_t host;
 
 	fixture_prepare(&f, KODA_AUTO);
-	/* What the host leaves behind becomes ours, so that nobody else has to be trusted to reap it. */
+	/* Adopt the host's orphans, so that the test does not depend on another process to reap
+	 * them. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	assert_int_equal(pipe2(report, O_CLOEXEC), 0);
 	host = fork();
@@ -291,7 +296,7 @@ nothing_is_left(void **state)
 	before = count_descriptors();
 	for (int i = 0; i < 200; i++) {
 		fixture_open(&f);
-		/* Some with nothing, some with a worker, some with one that died. */
+		/* Some sessions have no worker, some have one, some have one that died. */
 		if (i % 4 > 0) {
 			f.slot = fixture_acquire(&f);
 			assert_int_equal(koda_fs_read(f.slot, "big", &result, &err), 0);
@@ -319,7 +324,7 @@ nothing_is_left(void **state)
 	fixture_end(&f);
 }
 
-/* None of ours goes to what the embedder starts. */
+/* Programs that the embedder starts do not inherit the library's descriptors. */
 static void
 descriptors_are_not_inherited(void **state)
 {
@@ -387,7 +392,7 @@ from_cplusplus(void **state)
 	    f.dir, KODA_TEST_SOURCE_DIR, KODA_TEST_BUILD_DIR, KODA_TEST_BUILD_DIR);
 	assert_int_equal(run(command), 0);
 	snprintf(command, sizeof(command), "ASAN_OPTIONS=verify_asan_link_order=0 '%s/x'", f.dir);
-	/* It has no root, and no helper beside it: it ran, and was told. */
+	/* There is no root and no helper beside the program: it runs, and gets an error. */
 	assert_int_equal(run(command), 0);
 	fixture_end(&f);
 }

@@ -1,18 +1,18 @@
 /*
- * However a session ends, what its commands plant in their last moment is taken away before anything of it goes: the real
- * bwrap, stage2 and worker. A command in the background plants without a pause, so that there is always something that no
- * comparison during its life has seen.
+ * However a session ends, files planted by its commands in the last moment are removed before any
+ * part of it goes: the real bwrap, stage2 and worker. A background command plants without a pause,
+ * so that there is always a file that no comparison during its life has seen.
  */
 #include <sys/wait.h>
 
 #include "tests/support/hosting.h"
 
-/* It does not care for SIGTERM. */
+/* The command ignores SIGTERM. */
 #define PLANTS                                                                                     \
 	"trap '' TERM INT HUP; git init -q new && echo x > .planting; "                            \
 	"while :; do cp harm new/.git/hooks/pre-commit; done 2>/dev/null"
 
-static unsigned n_left; /* events that tell of it */
+static unsigned n_left; /* events that report it */
 static char degraded[1024];
 
 static void
@@ -40,7 +40,7 @@ begin(struct fixture *f, koda_command_done_fn *done)
 	c = koda_command_start(f->slot, &o, done, f, &err);
 	if (c == NULL)
 		fail_msg("%s", err.message);
-	/* A look at the clock: the comparisons of every two seconds go on meanwhile. */
+	/* Loops with a deadline: the comparisons every two seconds go on meanwhile. */
 	for (uint64_t end = clock_ms() + PATIENCE_MS; clock_ms() < end && !exists(f, ".planting");)
 		koda_session_dispatch(f->ses, 5, &err);
 	for (uint64_t end = clock_ms() + PATIENCE_MS;
@@ -50,7 +50,7 @@ begin(struct fixture *f, koda_command_done_fn *done)
 	return c;
 }
 
-/* Nothing is planted, and nobody is there any more who could: the repository itself stays. */
+/* No planted file is left, and no process that could plant one; the repository itself stays. */
 static void
 expect_clean(struct fixture *f)
 {
@@ -89,7 +89,7 @@ closed(void **state)
 	fixture_end(&f);
 }
 
-/* Nobody waits for it any more, and it may still be ending. */
+/* The command was freed and may still be ending. */
 static void
 given_up(void **state)
 {
@@ -102,7 +102,7 @@ given_up(void **state)
 	fixture_end(&f);
 }
 
-/* In a session that lives on, too. */
+/* Likewise in a session that goes on. */
 static void
 given_up_and_lived_on(void **state)
 {
@@ -125,7 +125,7 @@ count_plants(void *data, const struct koda_violation *v)
 	return 0;
 }
 
-/* What was found can be asked for, before the slot is gone; and nothing begins any more. */
+/* Violations can be read until the slot is released; new commands are refused. */
 static void
 ended(void **state)
 {
@@ -171,7 +171,10 @@ release_it(void *data, const struct koda_violation *v)
 	return 1;
 }
 
-/* From inside a callback; who waits for the command is told when nothing of it is left. */
+/*
+ * Releases the slot from inside a callback; the command's callback runs when nothing is left of the
+ * command.
+ */
 static void
 released_in_a_callback(void **state)
 {
@@ -180,7 +183,7 @@ released_in_a_callback(void **state)
 
 	told = false;
 	begin(&f, on_done);
-	/* What a comparison finds, two seconds after the beginning at the latest. */
+	/* The first comparison finds something, two seconds after the start at the latest. */
 	for (uint64_t end = clock_ms() + PATIENCE_MS;
 	     clock_ms() < end && koda_slot_violations(f.slot, release_it, &f) == 0;)
 		koda_session_dispatch(f.ses, 5, &err);
@@ -191,7 +194,7 @@ released_in_a_callback(void **state)
 	fixture_end(&f);
 }
 
-/* A worker that was killed just then: another one looks. */
+/* The worker is killed just before the end: another worker does the comparison. */
 static void
 worker_killed(void **state)
 {
@@ -220,7 +223,10 @@ parent_of(int pid)
 	return (pid_t)strtol(strrchr(text, ')') + 4, NULL, 10);
 }
 
-/* One that takes too long is given up, and said; what it would have found the next session finds. */
+/*
+ * A comparison that takes too long is given up and reported; the next session finds what it would
+ * have found.
+ */
 static void
 takes_too_long(void **state)
 {

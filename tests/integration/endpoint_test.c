@@ -1,6 +1,6 @@
 /*
- * How children come to a server: with a token, once; and everything that is no token, no descriptor, no directory of the
- * user's own.
+ * How children connect to a server: with a token, once. Also invalid tokens, descriptors and
+ * directories.
  */
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,7 +9,7 @@
 #include "mcp/runtime.h"
 #include "tests/support/mcp_host.h"
 
-/* A child's client and the program that it started. */
+/* Checks that a child's client talks to the program started for it. */
 static void
 converse(const struct process *child, const char *number)
 {
@@ -29,7 +29,7 @@ open_child(const struct process *host, unsigned number, char ret[ENDPOINT_TOKEN_
 	assert_int_equal(strlen(ret), ENDPOINT_TOKEN_LEN);
 }
 
-/* Names in the runtime directory; -1: there is none. */
+/* Returns the number of names in the runtime directory, -1 if there is no directory. */
 static int
 entries(void)
 {
@@ -45,7 +45,7 @@ entries(void)
 	return n;
 }
 
-/* ---- as it should be ---- */
+/* ---- the normal case ---- */
 
 static void
 test_a_child(void **state)
@@ -59,7 +59,7 @@ test_a_child(void **state)
 	open_child(&host, 7, token);
 	child = start_child(token);
 	converse(&child, "7");
-	/* Its client has closed its end: clean. */
+	/* The client has closed its end: a clean exit. */
 	assert_int_equal(finish(&child), 0);
 	assert_string_equal(ask(&host, "refusals"), "0");
 	assert_int_equal(finish(&host), 0);
@@ -84,7 +84,7 @@ test_two_servers(void **state)
 	}
 	assert_int_equal(entries(), 6);
 	assert_int_equal(finish(&host[0]), 0);
-	/* The one whose server has gone is told so; the other one goes on. */
+	/* The client of the server that has gone reports it; the other one goes on. */
 	assert_string_equal(hear(child[0].err), "the server has ended without a word");
 	assert_int_equal(finish(&child[0]), 125);
 	converse(&child[1], "1");
@@ -125,7 +125,7 @@ test_child_killed(void **state)
 	assert_int_equal(finish(&host), 0);
 }
 
-/* It leaves its files; the next one that starts takes them away, and nobody else's. */
+/* A killed server leaves its files; the next server that starts removes them, and no others. */
 static void
 test_server_killed(void **state)
 {
@@ -154,7 +154,7 @@ test_server_killed(void **state)
 	assert_int_equal(entries(), -1);
 }
 
-/* Many that start and end at once: none takes the directory, or a lock, from under another. */
+/* Many servers start and end at once: none removes a directory or a lock that another one uses. */
 static void
 test_coming_and_going(void **state)
 {
@@ -176,7 +176,7 @@ test_coming_and_going(void **state)
 	}
 }
 
-/* ---- tokens that are none ---- */
+/* ---- invalid tokens ---- */
 
 static void
 refused_child(const struct process *host, const char *token, int status, const char *says)
@@ -225,7 +225,7 @@ test_wrong_tokens(void **state)
 	refused_child(&host, "../../../../tmp/aa.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125,
 	    "no token");
 	assert_string_equal(ask(&host, "refusals"), "1");
-	/* And the right one is still right. */
+	/* The correct token still works. */
 	child = start_child(token);
 	converse(&child, "7");
 	assert_int_equal(finish(&child), 0);
@@ -245,7 +245,7 @@ test_revoked(void **state)
 	assert_int_equal(finish(&host), 0);
 }
 
-/* ---- clients that are none ---- */
+/* ---- invalid clients ---- */
 
 static int
 connect_raw(const char *name)
@@ -295,8 +295,8 @@ open_descriptors(pid_t pid)
 }
 
 enum sent {
-	PIPES,     /* as it should be */
-	BACKWARDS, /* what is read from is for writing */
+	PIPES,     /* correct */
+	BACKWARDS, /* the read end and the write end are swapped */
 	PATHS,     /* O_PATH */
 };
 
@@ -304,9 +304,9 @@ static const struct {
 	const char *label;
 	size_t n; /* descriptors */
 	enum sent sent;
-	const char *front; /* before the token; NULL: the right one */
+	const char *front; /* before the token; NULL: the correct text */
 	bool no_token;
-	size_t behind; /* bytes */
+	size_t behind; /* extra bytes */
 } hostile[] = {
 	/* clang-format off */
 	{ "no descriptors", 0, PIPES, NULL, false, 0 },
@@ -347,7 +347,7 @@ check_hostile(void **state)
 		fds[0] = fds[1] = open("/dev/null", O_PATH | O_CLOEXEC);
 	len = (size_t)sprintf(text, "%s%s", front, hostile[i].no_token ? "" : token);
 	send_raw(fd, text, len + hostile[i].behind, fds, hostile[i].n);
-	/* It is told, and is not let in. */
+	/* The client gets an error and is not let in. */
 	assert_true(comes(fd, PATIENCE_MS));
 	r = recv(fd, packet, sizeof(packet), 0);
 	assert_true(r > 1 && packet[0] == 3);
@@ -355,7 +355,7 @@ check_hostile(void **state)
 	close(fd);
 	assert_string_equal(ask(&host, "refusals"), "1");
 	assert_int_equal(open_descriptors(host.pid), before);
-	/* The token is as good as it was. */
+	/* The token still works. */
 	child = start_child(token);
 	converse(&child, "7");
 	assert_int_equal(finish(&child), 0);
@@ -369,7 +369,10 @@ check_hostile(void **state)
 	free(text);
 }
 
-/* As many as may be silent, for as long as they may; then there is room again, and meanwhile the server serves. */
+/*
+ * The maximum of silent connections, for the maximum time; the server works meanwhile, and then
+ * there is room again.
+ */
 static void
 test_silent(void **state)
 {
@@ -400,7 +403,7 @@ test_silent(void **state)
 	assert_int_equal(finish(&host), 0);
 }
 
-/* ---- directories that are none ---- */
+/* ---- invalid directories ---- */
 
 static void
 test_long_path(void **state)
@@ -487,8 +490,8 @@ own_file(const char *path)
 static const struct {
 	const char *label;
 	void (*make)(const char *path);
-	const char *xdg;  /* below DIR, or as it is */
-	const char *says; /* NULL: it serves, from the directory below /tmp */
+	const char *xdg;  /* below DIR, or as given */
+	const char *says; /* NULL: the server works, from the directory below /tmp */
 } places[] = {
 	/* clang-format off */
 	{ "the runtime directory is a link", xdg_link, "it", NULL },

@@ -1,6 +1,6 @@
 /*
- * HTTP through the proxy: what the origin sees and what the client sees, to the byte. Between a client and an origin
- * that are both of this process, and the real program.
+ * HTTP through the proxy: what the origin and the client see, byte by byte. This process is both
+ * client and origin; the proxy between them is the real program.
  */
 #include "tests/support/script.h"
 
@@ -38,7 +38,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* To the proxy; in a tunnel to port 80 when it is fixed. */
+/* Connects to the proxy; if fixed, through a tunnel to port 80. */
 static int
 client_open(bool fixed)
 {
@@ -48,10 +48,10 @@ client_open(bool fixed)
 /* ---- one request, one answer ---- */
 
 enum then {
-	KEPT,        /* the client's connection goes on, and the server's */
-	CLIENT_KEPT, /* the next request makes a new one */
-	ENDED,       /* the client's ends as it should */
-	BROKEN,      /* and not as it should */
+	KEPT,        /* both connections are kept */
+	CLIENT_KEPT, /* the client's is kept, the next request opens a new one to the server */
+	ENDED,       /* the client's ends cleanly */
+	BROKEN,      /* the client's is reset */
 };
 
 struct passing {
@@ -173,7 +173,7 @@ static const struct passing passings[] = {
 };
 /* clang-format on */
 
-/* Content in chunks, whatever they are, to the last one. */
+/* Reads chunks of any size, up to and including the last one, and compares their content. */
 static void
 sees_chunks(int fd, const char *who, const char *want)
 {
@@ -202,7 +202,7 @@ sees_chunks(int fd, const char *who, const char *want)
 		fail_msg("the %s saw '%s' and not '%s'", who, got, want);
 }
 
-/* All at once, or byte by byte. */
+/* Sends the request in pieces of that size: everything at once, or byte by byte. */
 static void
 passes_in(const struct passing *p, size_t piece)
 {
@@ -231,7 +231,7 @@ passes_in(const struct passing *p, size_t piece)
 	if (p->resets) {
 		struct linger l = { .l_onoff = 1 };
 
-		/* What it said has come before it breaks off. */
+		/* The client gets the whole answer before the reset. */
 		sees(c, "client", p->passed);
 		assert_int_equal(setsockopt(s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
 	}
@@ -250,7 +250,7 @@ passes_in(const struct passing *p, size_t piece)
 			sees(c, "client", OK);
 		break;
 	case CLIENT_KEPT:
-		/* The proxy ends it, whether the server does or not. */
+		/* The proxy closes the connection, whether the server does or not. */
 		if (s >= 0)
 			sees_end(s, "origin");
 		close_at(&s);
@@ -307,7 +307,7 @@ static const struct refused {
 	/* clang-format on */
 };
 
-/* The answer's head, its text read past. */
+/* Reads the head of the answer, and skips its text unless the request was a HEAD. */
 static void
 sees_refusal(int c, int status, bool to_head, char head[4096])
 {
@@ -342,7 +342,7 @@ refuses(void **state)
 		says(c, GET "\r\n");
 	rig_sync(&proxy);
 	proxy.taken = proxy.n_got;
-	/* It is not the connection's first: that one would be answered by somebody else. */
+	/* A request comes first: other code of the proxy refuses a connection's first request. */
 	if (!r->fixed) {
 		s = origin_accept(origin);
 		sees(s, "origin", SEEN "\r\n");
@@ -353,8 +353,8 @@ refuses(void **state)
 	sees_refusal(c, r->status, strncmp(r->asks, "HEAD", 4) == 0, head);
 	snprintf(rule, sizeof(rule), "; rule=%s", r->rule);
 	assert_non_null(strstr(head, rule));
-	/* The host knew before the client did. */
-	/* Connections of before may end meanwhile. */
+	/* The host got the report before the client got the answer. */
+	/* Connections of earlier cases may end meanwhile. */
 	do {
 		report = rig_next_end(&proxy);
 	} while (report->outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED);
@@ -372,7 +372,7 @@ refuses(void **state)
 		return;
 	}
 	says(c, r->fixed ? "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" : GET "\r\n");
-	/* One that was asked for another target has been closed. */
+	/* The connection to the origin was closed because the request was for another target. */
 	if (!r->fixed && r->status == 403) {
 		sees_end(s, "origin");
 		close_at(&s);
@@ -383,9 +383,9 @@ refuses(void **state)
 	sees(c, "client", OK);
 }
 
-/* ---- two ways to read it ---- */
+/* ---- ambiguous requests ---- */
 
-/* Whatever is in them, the origin sees the first request, which is good, and nothing of what follows. */
+/* The origin sees only the first request, which is valid, and nothing of what follows. */
 static const struct smuggled {
 	const char *label, *asks;
 } smuggled[] = {
@@ -436,7 +436,7 @@ is_not_smuggled(void **state)
 	nobody_came(origin);
 }
 
-/* In a body the framing is wrong: the origin has the head, and then a body that never ends. */
+/* The framing is wrong inside a body: the origin gets the head, and a body that never ends. */
 static const struct smuggled broken_chunks[] = {
 	/* clang-format off */
 	{ "an extension", "0;x=y\r\n\r\n" EVIL },
@@ -471,7 +471,7 @@ chunk_is_broken(void **state)
 	nobody_came(origin);
 }
 
-/* What an answer may not be. The client gets a 502 and not a byte of it. */
+/* Invalid answers. The client gets a 502, and not a byte of the answer. */
 static const struct smuggled bad_answers[] = {
 	{ "length and chunked",
 	    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
@@ -497,7 +497,7 @@ answer_is_bad(void **state)
 	says(s, m->asks);
 	sees_refusal(c, 502, false, head);
 	sees_end(s, "origin");
-	/* The client can do nothing for it. */
+	/* This is not the client's fault: its connection is kept. */
 	says(c, GET "\r\n");
 	close_at(&s);
 	s = origin_accept(origin);
@@ -506,7 +506,7 @@ answer_is_bad(void **state)
 	sees(c, "client", OK);
 }
 
-/* ---- one after the other ---- */
+/* ---- several requests ---- */
 
 static void
 in_single_bytes(void **state)
@@ -530,7 +530,7 @@ pipelined(void **state)
 		"N: 5\r\n\r\n");
 	s = origin_accept(origin);
 	sees(s, "origin", SEEN "N: 1\r\n\r\n");
-	/* One at a time: nothing of the second before the first is answered. */
+	/* One at a time: the second request is not sent before the first is answered. */
 	assert_false(comes(s, 50));
 	says(s, OK);
 	sees(s, "origin",
@@ -565,7 +565,8 @@ continues(void **state)
 	sees(s, "origin", "hello");
 	says(s, OK);
 	sees(c, "client", OK);
-	/* It need not: then the rest would be taken for a request by somebody. */
+	/* The client need not send the body after a 417: if the connections were kept, the next
+	 * bytes would be ambiguous. */
 	says(c, POST "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n");
 	sees(s, "origin",
 	    "POST / HTTP/1.1\r\nHost: " HOST
@@ -577,7 +578,7 @@ continues(void **state)
 	sees_end(s, "origin");
 }
 
-/* The answer comes while the body does: both go on, and the answer arrives whole. */
+/* The answer starts before the end of the body: both go on, and the answer arrives whole. */
 static void
 early_answer(void **state)
 {
@@ -598,7 +599,7 @@ early_answer(void **state)
 	sees_end(s, "origin");
 }
 
-/* A server that closes a kept-alive connection just when it is asked again. */
+/* The server closes a kept-alive connection just when it gets another request. */
 static void
 asked_again(void **state)
 {
@@ -617,7 +618,8 @@ asked_again(void **state)
 	sees(s, "origin", SEEN "N: 2\r\n\r\n");
 	says(s, OK);
 	sees(c, "client", OK);
-	/* Once, on a connection that has served before. */
+	/* The request is repeated once, and only on a connection that has served a request
+	 * before. */
 	says(c, GET "N: 3\r\n\r\n");
 	sees(s, "origin", SEEN "N: 3\r\n\r\n");
 	close_at(&s);
@@ -626,7 +628,7 @@ asked_again(void **state)
 	close_at(&s);
 	sees_refusal(c, 502, false, head);
 	nobody_came(origin);
-	/* And not what may have been done. */
+	/* A request that may have had an effect is not repeated. */
 	says(c, GET "N: 4\r\n\r\n");
 	s = origin_accept(origin);
 	sees(s, "origin", SEEN "N: 4\r\n\r\n");
@@ -639,7 +641,7 @@ asked_again(void **state)
 	nobody_came(origin);
 }
 
-/* Whoever goes away in the middle of a body does not leave a whole one behind. */
+/* A client that goes away in the middle of a body does not leave a complete body behind. */
 static void
 client_breaks_off(void **state)
 {
@@ -663,7 +665,7 @@ client_breaks_off(void **state)
 	}
 }
 
-/* A client that has said all, and waits. */
+/* The client has shut down its sending side and waits. */
 static void
 half_closed_client(void **state)
 {
@@ -679,7 +681,7 @@ half_closed_client(void **state)
 	sees_end(s, "origin");
 }
 
-/* ---- upgraded ---- */
+/* ---- upgrade ---- */
 
 static void
 echoes(int c, int s)
@@ -720,7 +722,7 @@ websocket_in(bool fixed)
 		  : "GET /chat HTTP/1.1\r\nHost: " HOST "\r\n");
 	sees(s, "origin",
 	    "Sec-WebSocket-Version: 13\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-	/* Before it has changed, it is HTTP. */
+	/* Until the protocol has changed, the bytes after the head are held back. */
 	assert_false(comes(s, 50));
 	says(s,
 	    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: WebSocket\r\n"
@@ -744,11 +746,11 @@ websocket_in_a_tunnel(void **state)
 	websocket_in(true);
 }
 
-/* ---- much, slow, large ---- */
+/* ---- large and slow ---- */
 
 #define LARGE (64u << 20)
 
-/* One side writes, the other reads, as both can. */
+/* Writes on one side and reads on the other, each when it is ready. */
 static void
 moves(int from, int to, size_t n, uint64_t *most)
 {
@@ -798,7 +800,7 @@ large_bodies(void **state)
 	sees(c, "client", OK);
 }
 
-/* A client that does not read holds the server back, and not the proxy's memory. */
+/* A client that does not read slows the server down; the proxy does not buffer the rest. */
 static void
 slow_client(void **state)
 {
@@ -812,7 +814,7 @@ slow_client(void **state)
 	sees(s, "origin", SEEN "\r\n");
 	says(s, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4000000\r\n");
 	p = (struct pollfd){ .fd = s, .events = POLLOUT };
-	/* Until there is no room for a while: both sockets' buffers are full. */
+	/* Write until there has been no room for a while: the buffers of both sockets are full. */
 	while (sent < LARGE && poll(&p, 1, 300) == 1) {
 		ssize_t r = send(s, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -838,7 +840,7 @@ slow_origin(void **state)
 	sees_chunks(c, "client", "abc");
 }
 
-/* ---- what else is known of it ---- */
+/* ---- reports ---- */
 
 static void
 is_reported(void **state)
@@ -863,14 +865,14 @@ is_reported(void **state)
 	assert_string_equal(r->host, "127.0.0.1");
 	assert_int_equal(r->port, ORIGIN_PORT);
 	assert_int_equal(r->kind, KODA__EGRESS_KIND__EGRESS_KIND_HTTP);
-	/* Connections of the cases before may end meanwhile. */
+	/* Connections of earlier cases may end meanwhile. */
 	r = rig_end_of(&proxy, r->id);
 	assert_int_equal(r->outcome, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED);
 	assert_int_equal(r->up, 2 * strlen(SEEN "\r\n"));
 	assert_int_equal(r->down, 2 * strlen(OK));
 }
 
-/* The slot goes while its clients are in the middle of all that; nobody else's does. */
+/* The slot ends in the middle of requests of its clients; clients of other slots go on. */
 static void
 dropped(void **state)
 {
@@ -909,7 +911,7 @@ dropped(void **state)
 		close(s[i]);
 }
 
-/* The second head is waited for no longer than the first. */
+/* The timeout for the second head is the same as for the first. */
 static void
 slow_head(void **state)
 {
@@ -937,7 +939,7 @@ slow_head(void **state)
 	rig_down(&hasty);
 }
 
-/* By the user's own proxy: absolute form, its credentials and nobody else's. */
+/* Through the user's proxy: absolute form, and the user's credentials in place of the client's. */
 static void
 users_proxy(void **state)
 {
@@ -960,7 +962,7 @@ users_proxy(void **state)
 	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
 	says(s, OK);
 	sees(c, "client", OK);
-	/* The same target on the same connection; another one on another. */
+	/* The same target reuses the connection; another target gets a new one. */
 	says(c,
 	    "OPTIONS http://far.test HTTP/1.1\r\nHost: far.test\r\n\r\n"
 	    "GET http://far.test:81/ HTTP/1.1\r\nHost: far.test:81\r\n\r\n");
@@ -975,7 +977,7 @@ users_proxy(void **state)
 	sees(s, "user's proxy",
 	    "GET http://far.test:81/ HTTP/1.1\r\nHost: far.test:81\r\n"
 	    "Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n");
-	/* That it wants other ones is nothing that a client could answer. */
+	/* The client cannot answer the user's proxy if it wants other credentials. */
 	says(s,
 	    "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n");
 	sees_refusal(c, 502, false, head);
@@ -984,7 +986,10 @@ users_proxy(void **state)
 	rig_down(&chained);
 }
 
-/* What the user's proxy is told beside the request is not for the client, and to none but the target does the proxy speak for it. */
+/*
+ * The client does not see what the proxy sends to the user's proxy besides the request, and the
+ * proxy uses the credentials only for the target.
+ */
 static void
 users_proxy_is_not_the_clients(void **state)
 {
@@ -999,13 +1004,14 @@ users_proxy_is_not_the_clients(void **state)
 	rig_up(&chained, &options);
 	rig_serve(&chained, &p);
 	c = rig_client(p);
-	/* Whoever answers that shows the request as he got it: with the credentials. */
+	/* The answer to a TRACE shows the request as received: with the credentials. */
 	says(c, "TRACE http://far.test/ HTTP/1.1\r\nHost: far.test\r\nMax-Forwards: 0\r\n\r\n");
 	sees_refusal(c, 403, false, head);
 	assert_non_null(strstr(head, "; rule=method;"));
 	nobody_came(origin);
-	/* A proxy that does not know 101 passes it on from the target, and goes on to read requests: then they would be
-	 * the client's own ones, to anybody. So nothing is asked for that would lead there, and nothing taken. */
+	/* A user's proxy that does not know 101 passes it on from the target and goes on to read
+	 * requests. The client's bytes would then be its own requests, to any target. So the
+	 * proxy neither asks for an upgrade nor accepts one. */
 	says(c,
 	    "GET http://far.test/ HTTP/1.1\r\nHost: far.test\r\nConnection: Upgrade\r\n"
 	    "Upgrade: websocket\r\n\r\n");
@@ -1095,6 +1101,6 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(singles); i++)
 		tests[n++] = singles[i];
 	rig_enter("127.0.0.1 localhost\n");
-	/* The tables' ends are empty. */
+	/* The tables end with an empty row. */
 	return _cmocka_run_group_tests("forward", tests, n, setup, teardown);
 }

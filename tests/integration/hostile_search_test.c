@@ -1,10 +1,10 @@
 /*
- * A searching process that was taken over, or is broken, against the host: each search is answered honestly and in time, the
- * slot's worker and another slot do not notice, and a sound one finds what is there.
+ * A compromised or broken koda-fs-search against the host: each search gets a true answer in time,
+ * the slot's worker and other slots are unaffected, and a sound search then finds what is there.
  */
 #include "tests/support/hosting.h"
 
-/* A search may take this long when the host only has to notice; starting again is in it. */
+/* Time allowed for a search when the host only has to notice the failure; includes a restart. */
 #define PROMPT_MS 4000
 
 static const struct {
@@ -36,7 +36,7 @@ static const struct {
 	{ "silent", KODA_TIMEOUT, "1000 ms", KODA_AUTO },
 	{ "stopped", KODA_TIMEOUT, "1000 ms", KODA_AUTO },
 	{ "half-frame-silent", KODA_TIMEOUT, "1000 ms", KODA_AUTO },
-	/* It is well-formed, and never ends: by the number of things, or by the time. */
+	/* Well-formed but endless: stopped by the number of results or by the timeout. */
 	{ "found-for-ever", KODA_WORKER, "more than it was asked for", KODA_AUTO },
 	{ "found-trouble", KODA_WORKER, "more trouble", KODA_AUTO },
 	{ "found-nothing", KODA_TIMEOUT, "1000 ms", KODA_AUTO },
@@ -44,7 +44,7 @@ static const struct {
 	{ "found-miscounted", KODA_WORKER, "another number of things", KODA_AUTO },
 	{ "found-with-descriptor", KODA_WORKER, "descriptor", KODA_AUTO },
 	{ "found-elsewhere", KODA_WORKER, "not below its place", KODA_AUTO },
-	/* How it begins. */
+	/* Failures at the start. */
 	{ "die-at-start", KODA_WORKER, "exited with 7", KODA_AUTO },
 	{ "silent-start", KODA_TIMEOUT, "1000 ms", KODA_AUTO },
 	{ "garbage-start", KODA_WORKER, "died 2 times", KODA_AUTO },
@@ -56,7 +56,7 @@ static const struct {
 	{ "wrong-first-id", KODA_WORKER, "died 2 times", KODA_AUTO },
 	{ "ready-twice", KODA_WORKER, "died 2 times", KODA_AUTO },
 	{ "refuse-seal", KODA_UNSUPPORTED, "no\\x1b[2Jthank you", KODA_AUTO },
-	/* The worker's own checks still hold; said once. */
+	/* The worker's own checks still hold; reported once. */
 	{ "weak", KODA_WORKER, "died 2 times", KODA_SAFE },
 };
 
@@ -107,7 +107,7 @@ misbehaves(void **state)
 		fail_msg("'%s' says nothing of '%s'", err.message, cases[i].says);
 	for (const char *p = err.message; *p != '\0'; p++)
 		assert_true((unsigned char)*p >= 0x20);
-	/* The worker did not notice; and with a sound search what is there is found. */
+	/* The worker is unaffected, and a sound search finds what is there. */
 	assert_int_equal(koda_slot_pid(f.slot), pid);
 	assert_code((do_call(f.slot, &STAT("f"), &err), &err), KODA_OK);
 	put_search(&f, KODA_TEST_SEARCH);

@@ -1,13 +1,12 @@
 /*
- * A worker that was taken over, or is broken, against the host: each call is answered honestly and in time,
- * another slot of the same session does not notice, and the slot works again with a worker that is
- * sound.
+ * A compromised or broken worker against the host: each call gets a true answer in time, another
+ * slot of the same session is unaffected, and the slot works again with a sound worker.
  */
 #include <dirent.h>
 
 #include "tests/support/hosting.h"
 
-/* A call may take this long when the host only has to notice; starting again twice is in it. */
+/* Time allowed for a call when the host only has to notice the failure; includes two restarts. */
 #define PROMPT_MS 4000
 
 static const struct koda_op op_read = { .kind = KODA_OP_READ, .path = "f" };
@@ -31,7 +30,7 @@ static const struct {
 	enum koda_code want;
 	const char *says;
 } cases[] = {
-	/* A read that does no harm is tried again once, with another worker; then it is given up. */
+	/* A harmless read is repeated once with another worker, then the host gives up. */
 	{ "die", &op_read, KODA_WORKER, "died 2 times" },
 	{ "crash", &op_read, KODA_WORKER, "died 2 times" },
 	{ "half-frame", &op_read, KODA_WORKER, "died 2 times" },
@@ -69,7 +68,7 @@ static const struct {
 	{ "list-empty-page", &op_list, KODA_WORKER, "died 2 times" },
 	{ "list-slash", &op_list, KODA_WORKER, "died 2 times" },
 	{ "escape-codes", &op_read, KODA_IO, "\\x1b[2J" },
-	/* A change by a worker that lies may have happened: nobody repeats it, nobody denies it. */
+	/* A change by a lying worker may have happened: it is neither repeated nor denied. */
 	{ "wrong-id", &op_write, KODA_UNKNOWN, "broke the protocol" },
 	{ "wrong-kind", &op_write, KODA_UNKNOWN, "broke the protocol" },
 	{ "garbage", &op_write, KODA_UNKNOWN, "broke the protocol" },
@@ -151,10 +150,10 @@ misbehaves(void **state)
 	for (const char *p = err.message; *p != '\0'; p++)
 		assert_true((unsigned char)*p >= 0x20);
 	assert_null(strchr(err.path, '\n'));
-	/* The other one did not notice. */
+	/* The other slot is unaffected. */
 	check_sound(&f, bystander);
 	assert_int_equal(koda_slot_pid(bystander), pid);
-	/* And with a sound worker this one is sound. */
+	/* With a sound worker this slot works again. */
 	put_real_worker(&f);
 	if (koda_slot_pid(slot) > 0)
 		kill(koda_slot_pid(slot), SIGKILL);
@@ -163,7 +162,7 @@ misbehaves(void **state)
 	fixture_end(&f);
 }
 
-/* The same asynchronously: what belongs to the bystander goes on while the other one is waited for. */
+/* The same asynchronously: calls of the bystander go on while the host waits for the other slot. */
 static void
 misbehaves_meanwhile(void **state)
 {
@@ -194,7 +193,7 @@ misbehaves_meanwhile(void **state)
 	assert_int_equal(bad.times, 1);
 	assert_code(&bad.err, cases[i].want);
 	assert_code(&good.err, KODA_OK);
-	/* One that hangs costs the other nothing: it had hundreds of turns. */
+	/* A worker that hangs does not slow down the bystander, which made hundreds of calls. */
 	if (cases[i].want == KODA_TIMEOUT)
 		assert_true(n > 100);
 	fixture_end(&f);
@@ -265,7 +264,7 @@ starts_badly(void **state)
 	assert_true(clock_ms() - began < starts[i].within_ms);
 	if (starts[i].want == KODA_OK) {
 		assert_non_null(slot);
-		/* Said once a session, not once a slot. */
+		/* Reported once per session, not once per slot. */
 		assert_non_null(koda_slot_acquire(f.ses, NULL, &err));
 		assert_int_equal(events.degraded, 1);
 		assert_non_null(strstr(events.last, starts[i].says));
@@ -301,7 +300,9 @@ resident_pages(void)
 	return resident;
 }
 
-/* A listing in pages of one name costs what its names cost, not a copy of all of them each time. */
+/*
+ * A listing in pages of one name costs the memory of its names, not a copy of all names per page.
+ */
 static void
 pages_are_held_once(void **state)
 {
@@ -321,7 +322,7 @@ pages_are_held_once(void **state)
 	fixture_end(&f);
 }
 
-/* What it had said before it was found out is not part of what its successor answers. */
+/* What a worker sent before it was caught lying is not part of its successor's answer. */
 static void
 nothing_of_it_is_kept(void **state)
 {
@@ -359,7 +360,7 @@ approve(void *data, const struct koda_question *q)
 	koda_approval_answer(q->approval, true);
 }
 
-/* Nobody is shown what could not be bound to what is then done. */
+/* The user is not asked to approve a preview that cannot be bound to the change. */
 static void
 preview_binds_nothing(void **state)
 {
@@ -377,7 +378,10 @@ preview_binds_nothing(void **state)
 	fixture_end(&f);
 }
 
-/* Dies after Prepared, its successors as well: nobody knows, and it is not tried for ever. */
+/*
+ * The worker dies after Prepared, and so do its successors: the outcome is unknown, and the host
+ * does not retry for ever.
+ */
 static void
 prepared_and_dies(void **state)
 {

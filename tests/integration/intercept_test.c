@@ -1,5 +1,6 @@
 /*
- * TLS that ends in the proxy: between a client that trusts its authority and an origin with one of its own, both of this test.
+ * TLS interception by the proxy, between a client that trusts the proxy's authority and an origin
+ * with an authority of its own. Client and origin both belong to this test.
  */
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -46,7 +47,7 @@ certificate(X509 *issuer, EVP_PKEY *issuer_key, const char *names, long until)
 
 enum origin_kind {
 	GOOD,
-	STRANGERS, /* signed by an authority that nobody trusts */
+	STRANGERS, /* signed by an untrusted authority */
 	OTHERS,    /* for another name */
 	EXPIRED,
 	NO_TLS,
@@ -59,9 +60,9 @@ static struct rig proxy;
 static unsigned port;
 static char bundle[PATH_MAX];
 static pid_t children[N_ORIGINS];
-static int seen = -1; /* what the good origin has seen: names, then heads */
+static int seen = -1; /* reports from the good origin: server names, then request heads */
 
-/* All of it, or it has gone. */
+/* Writes all n bytes; false if the peer has gone. */
 static bool
 tls_says(SSL *ssl, const void *bytes, size_t n)
 {
@@ -107,7 +108,7 @@ tls_hears_head(SSL *ssl, char *buf, size_t size)
 	return true;
 }
 
-/* Does it go on? */
+/* Answers one request. Returns whether the connection goes on. */
 static bool
 origin_answers(SSL *ssl, const char *head, int tell)
 {
@@ -164,7 +165,7 @@ origin_serves(SSL_CTX *ctx, int fd, int tell)
 		while (tls_hears_head(ssl, head, sizeof(head))) {
 			const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
 
-			/* Names and heads are the test's own: shorter. */
+			/* Names and heads come from this test and are shorter. */
 			snprintf(line, sizeof(line), "%.100s\n%s", name != NULL ? name : "-", head);
 			must(write(tell, line, strlen(line) + 1) == (ssize_t)strlen(line) + 1);
 			if (!origin_answers(ssl, head, tell))
@@ -187,7 +188,7 @@ origin_runs(enum origin_kind kind, int listener, int tell)
 
 	SSL_CTX_use_certificate(ctx, x);
 	SSL_CTX_use_PrivateKey(ctx, key);
-	/* A client of the proxy's may go while it is written to. */
+	/* The proxy may close the connection while the origin writes to it. */
 	signal(SIGPIPE, SIG_IGN);
 	for (;;) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -197,7 +198,10 @@ origin_runs(enum origin_kind kind, int listener, int tell)
 		if (kind == NO_TLS) {
 			char hello[5];
 
-			/* Who speaks first is no server of TLS, and the tunnel would see that. */
+			/*
+			 * A TLS server does not speak first, and the tunnel would notice: read the
+			 * hello before.
+			 */
 			(void)!hears(fd, hello, sizeof(hello));
 			says(fd, "500 a mail server\r\n");
 			close(fd);
@@ -269,7 +273,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* The server name, and the head of the next request that the good origin has seen. */
+/* Returns the server name and the head of the next request that the good origin received. */
 static const char *
 origin_saw(void)
 {
@@ -296,7 +300,7 @@ struct client {
 	int fd;
 };
 
-/* With the tunnel open, and no TLS yet. trusts: the proxy's authority. */
+/* Opens the tunnel, but does not start TLS. trusts: trust the proxy's authority. */
 static void
 client_init(struct client *c, const char *host, unsigned to, bool trusts, const char *protocols)
 {
@@ -314,7 +318,7 @@ client_init(struct client *c, const char *host, unsigned to, bool trusts, const 
 		X509_free(x);
 		BIO_free(bio);
 	}
-	/* As the strictest of the clients have it (Python 3.13). */
+	/* Verify as strictly as the strictest clients do (Python 3.13). */
 	X509_STORE_set_flags(SSL_CTX_get_cert_store(c->ctx), X509_V_FLAG_X509_STRICT);
 	if (protocols != NULL)
 		SSL_CTX_set_alpn_protos(c->ctx, (const unsigned char *)protocols,
@@ -365,7 +369,7 @@ client_sees(struct client *c, const char *want)
 	free(text);
 }
 
-/* As it should: with a close_notify. */
+/* Expects a proper end, with a close_notify. */
 static void
 client_sees_end(struct client *c)
 {
@@ -395,7 +399,7 @@ client_sees_refusal(struct client *c, int status, const char *rule)
 	assert_int_equal(tls_hears(c->ssl, text, n), n);
 }
 
-/* What was said until now is of another test. */
+/* Drops reports that belong to earlier tests. */
 static void
 forget(void)
 {
@@ -403,7 +407,7 @@ forget(void)
 	proxy.taken = proxy.n_got;
 }
 
-/* The next that did not end well. */
+/* Returns the next connection that did not end well. */
 static const struct rig_connection *
 next_failure(void)
 {
@@ -439,7 +443,7 @@ serves(void **state)
 	client_close(&c);
 }
 
-/* The hello in single bytes, and another authority's client beside it. */
+/* The hello in single bytes. */
 static void
 hello_in_pieces(void **state)
 {
@@ -492,7 +496,7 @@ until_the_end(void **state)
 	origin_saw();
 }
 
-/* Anybody between us and the server can end a TCP connection. */
+/* Anybody between the proxy and the server can end a TCP connection. */
 static void
 cut_off(void **state)
 {
@@ -523,7 +527,7 @@ websocket(void **state)
 	client_sees(&c, "early");
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (char)(i * 13 + (i >> 9));
-	/* In pieces that both sides' buffers hold: it is an echo. */
+	/* The origin echoes, so send pieces that fit into the buffers of both sides. */
 	for (size_t at = 0; at < sizeof(out); at += 20000) {
 		must(tls_says(c.ssl, out + at, 20000));
 		assert_int_equal(tls_hears(c.ssl, in + at, 20000), 20000);
@@ -566,7 +570,10 @@ large_bodies(void **state)
 	origin_saw();
 }
 
-/* More hosts than leaves are kept; each has one that is right, also the first once more. */
+/*
+ * More hosts than the proxy keeps leaf certificates for: each gets a correct one, and so does the
+ * first host when it is used again.
+ */
 static void
 many_hosts(void **state)
 {
@@ -582,7 +589,9 @@ many_hosts(void **state)
 		if (SSL_connect(c.ssl) != 1)
 			fail_msg("%s: %s", host,
 			    X509_verify_cert_error_string(SSL_get_verify_result(c.ssl)));
-		/* The origin is none of them, and that is said under the right name. */
+		/*
+		 * The origin's certificate is not for this host; the report names the right host.
+		 */
 		snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host);
 		client_says(&c, text);
 		client_sees_refusal(&c, 502, "certificate");
@@ -711,7 +720,7 @@ bundle_is_none(void **state)
 	unlink(path);
 }
 
-/* The slot goes while its clients are in the middle of all that. */
+/* The slot is dropped while its clients are connected. */
 static void
 dropped(void **state)
 {

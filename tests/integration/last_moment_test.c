@@ -1,15 +1,16 @@
 /*
- * What a command plants in its last moment is gone before the program that ran it has ended, whatever ends that: a signal, the
- * end of its client's input, a client that does not read any more. The programs as they are installed.
+ * What a command plants in its last moment is gone before the program that ran it has ended,
+ * whatever ends that program: a signal, the end of its client's input, or a client that stops
+ * reading. Tests the installed programs.
  */
 #include "tests/support/mcp_talk.h"
 
-/* Again and again: between any two looks there is something new. It cares for no signal. */
+/* Plants in a loop, so that there is something new between any two checks. Ignores signals. */
 #define PLANTS(also)                                                                                  \
 	"trap '' TERM INT HUP; git init -q new; while :; do cp harm new/.git/hooks/pre-commit; " also \
 	"done 2>/dev/null"
 
-/* When it is asked to end. */
+/* Plants when it is asked to end. */
 #define PLANTS_THEN                                                                                \
 	"trap 'cp harm new/.git/hooks/pre-commit; exit 0' TERM INT HUP; git init -q new; "         \
 	"touch ready; while :; do sleep 0.01; done"
@@ -43,7 +44,7 @@ prepare(void)
 	    talk_project, NULL, NULL);
 }
 
-/* What the user does next does not run it. */
+/* What the user does next does not run what was planted. */
 static void
 expect_clean(void)
 {
@@ -63,7 +64,10 @@ end_of(pid_t pid)
 	return status;
 }
 
-/* Said once more each time that it has been heard: two that come together are one. */
+/*
+ * Sends signo repeatedly until the process ends, with pauses, since two pending instances of a
+ * signal merge into one.
+ */
 static void
 insist(pid_t pid, int signo)
 {
@@ -75,7 +79,7 @@ insist(pid_t pid, int signo)
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	} while (waitpid(pid, &status, WNOHANG) == 0);
 	alarm(0);
-	/* One may also have come behind the end of everything, when a signal is what it usually is. */
+	/* A signal may also arrive after the handlers are gone, when it has its default effect. */
 	assert_true(WIFEXITED(status) || WTERMSIG(status) == signo);
 }
 
@@ -138,7 +142,7 @@ test_mcp_nobody_reads(void **state)
 	end_server_by(NOBODY_READS);
 }
 
-/* The log has it: whoever reads it later learns what happened at the end. */
+/* The audit log records what happened at the end. */
 static void
 test_mcp_audit(void **state)
 {
@@ -204,7 +208,7 @@ test_run_broken_pipe(void **state)
 	    "new/.git/hooks/pre-commit", 0);
 }
 
-/* A shell that reads what is typed, and is hung up on. */
+/* A shell that reads typed input, and whose terminal hangs up. */
 static void
 test_shell_hang_up(void **state)
 {
@@ -240,7 +244,10 @@ main(void)
 		TEST(shell_hang_up),
 	};
 
-	/* Whoever started this may ignore it, and what ignores it from the start goes on ignoring it. */
+	/*
+	 * The test may have been started with SIGHUP ignored, and a program that starts with it
+	 * ignored keeps ignoring it.
+	 */
 	signal(SIGHUP, SIG_DFL);
 	return cmocka_run_group_tests_name("last_moment", tests, talk_install, talk_uninstall);
 }

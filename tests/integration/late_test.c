@@ -1,7 +1,7 @@
 /*
- * Hidden places that do not exist when a slot is built: what commands of the slot see of them, and of what is beside
- * them, after the host has made them. What the host did before a command was started, that command sees: nothing here
- * waits.
+ * Hidden places that do not exist when a slot is built: what the slot's commands see of them, and
+ * of the names beside them, after the host has made them. A command sees everything that the host
+ * did before the command started, so nothing here waits.
  */
 #include "stage2/mirror.h"
 #include "tests/support/hosting.h"
@@ -37,7 +37,7 @@ prepare(struct late *l)
 	snprintf(l->home, sizeof(l->home), "%.*s/home", (int)sizeof(l->home) - 8, l->f.dir);
 	assert_int_equal(mkdir(l->home, 0755), 0);
 	assert_int_equal(setenv("HOME", l->home, 1), 0);
-	/* What the library keeps itself is not to be counted. */
+	/* Keep the library's own state out of the home directory. */
 	snprintf(state, sizeof(state), "%s/state", l->f.dir);
 	assert_int_equal(mkdir(state, 0700), 0);
 	assert_int_equal(setenv("XDG_STATE_HOME", state, 1), 0);
@@ -72,7 +72,7 @@ end(struct late *l)
 	koda_policy_free(l->policy);
 }
 
-/* What it prints. */
+/* Runs a command and checks what it prints. */
 static void
 expect(struct late *l, const char *shell, const char *out)
 {
@@ -128,7 +128,7 @@ between_commands(void **state)
 	assert_int_equal(unlink(in_home(&l, ".a/b/beside")), 0);
 	assert_int_equal(rename(in_home(&l, ".a/beside"), in_home(&l, ".a/other")), 0);
 	expect(&l, "ls -A ~/.a ~/.a/b | grep side; cat ~/.a/other", "beside");
-	/* And the worker, which judges by name. */
+	/* The worker, which judges by name, refuses too. */
 	assert_int_equal(koda_fs_read(l.f.slot, in_home(&l, ".late/key"), &answer, &err), -1);
 	assert_int_equal(err.code, KODA_POLICY_DENIED);
 	end(&l);
@@ -189,7 +189,7 @@ crowd(void **state)
 	end(&l);
 }
 
-/* What cannot be promised is refused. */
+/* A slot whose rules cannot be enforced is refused. */
 static void
 too_many(void **state)
 {
@@ -229,7 +229,7 @@ not_listable(void **state)
 	end(&l);
 }
 
-/* Nothing is missing, so there is nothing to pay for. */
+/* Nothing is missing, so nothing has to be mirrored. */
 static void
 none_missing(void **state)
 {
@@ -247,7 +247,10 @@ none_missing(void **state)
 	end(&l);
 }
 
-/* In the project it is hidden when it comes; and while no command runs, the worker looks into it. */
+/*
+ * In the project a place is hidden when it appears; while no command runs, the worker checks what
+ * is in it.
+ */
 static void
 in_the_project(void **state)
 {
@@ -257,24 +260,24 @@ in_the_project(void **state)
 	deny(&l, at(&l.f, "vault"));
 	deny(&l, at(&l.f, "conf/key"));
 	open_late(&l);
-	/* A command's own. */
+	/* A directory that a command made. */
 	expect(&l, "mkdir made && echo mine >made/file && mv made vault && echo done", "done\n");
 	assert_string_equal(get_text(&l.f, "vault/file"), "mine\n");
 	expect(&l, "cat vault/file", "");
-	/* The host's, in what a command has made. */
+	/* A file that the host makes in a directory that a command made. */
 	put_text(&l.f, "vault/key", "secret");
 	expect(&l, "cat vault/key; ls -A vault", "");
-	/* A repository that nobody could see. */
+	/* A repository under a name that is not hidden. */
 	expect(&l,
 	    "mkdir again && git init -q again/r && echo x >again/r/.git/hooks/post-merge && echo done",
 	    "done\n");
 	assert_false(exists(&l.f, "again/r/.git/hooks/post-merge"));
-	/* Through a link of a command's. */
+	/* Through a link that a command made. */
 	expect(&l, "mkdir mine && ln -s mine conf", "");
 	put_text(&l.f, "conf/key", "secret");
 	expect(&l, "cat mine/key conf/key", "");
 	assert_string_equal(get_text(&l.f, "mine/key"), "secret");
-	/* Once more: it went and came. */
+	/* Again, after the place was removed and made once more. */
 	assert_int_equal(unlink(at(&l.f, "mine/key")), 0);
 	expect(&l, "ls mine", "");
 	put_text(&l.f, "conf/key", "secret");
@@ -282,7 +285,10 @@ in_the_project(void **state)
 	end(&l);
 }
 
-/* The command ends its sandbox. The next one is built with the hidden place there: the worker looks first. */
+/*
+ * The command kills its sandbox. The hidden place exists when the next one is built: the worker
+ * checks it first.
+ */
 static void
 planted_and_killed(void **state)
 {
@@ -314,7 +320,7 @@ on_found(void *data, const struct koda_found *found)
 	return 0;
 }
 
-/* Searches, file operations and explain judge by name, whenever it came. */
+/* Searches, file operations and explain judge by name, whenever the place appeared. */
 static void
 by_name(void **state)
 {
@@ -343,7 +349,7 @@ by_name(void **state)
 	assert_int_equal(mkdir(at(&l.f, "vault"), 0755), 0);
 	put_text(&l.f, "vault/key", "secret");
 	put_text(&l.f, "open", "secret");
-	/* No command runs, and one is starting: the same. */
+	/* The same while no command runs and while one is starting. */
 	for (int i = 0; i < 2; i++) {
 		if (koda_search(l.f.slot, &o, on_found, NULL, &found, &err) < 0)
 			fail_msg("%s", err.message);

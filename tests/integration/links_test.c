@@ -1,6 +1,6 @@
 /*
- * Links, FIFOs and sockets that commands make: everywhere but in git directories as the kernel makes them, error by
- * error; in git directories not at all.
+ * Links, FIFOs and sockets that commands make. Outside git directories the results are the
+ * kernel's, error for error; in git directories none can be made.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #define CASE_OK 0
 
-/* A string that ends where the memory does; or does not end there. */
+/* Returns a string that ends at the end of mapped memory; without `nul` it is not terminated. */
 static char *
 at_end_of_memory(const char *text, bool nul)
 {
@@ -74,7 +74,7 @@ directory(const char *path)
 	return fd;
 }
 
-/* How the last name comes out: type, mode, text. */
+/* Prints what was made at the last name: type, mode, text. */
 static void
 say_made(const char *path)
 {
@@ -119,7 +119,7 @@ in_deleted(bool by_cwd)
 	must(rmdir(by_cwd ? "../gone" : "gone") == 0);
 	r = link_at("t", by_cwd ? AT_FDCWD : fd, "n");
 	if (by_cwd)
-		_exit(r); /* nowhere to go back to */
+		_exit(r); /* cannot return to the old directory */
 	return r;
 }
 
@@ -132,7 +132,7 @@ by_number(const char *before, const char *after)
 	return link_raw("t", path);
 }
 
-/* A thread with a working directory, or descriptors, of its own. */
+/* A thread with its own working directory, or its own descriptors. */
 static void *
 thread_of_its_own(void *arg)
 {
@@ -168,7 +168,10 @@ on_signal(int signo)
 {
 }
 
-/* A signal that comes before pid 1 has taken the call begins it anew; none is lost, and none made twice. */
+/*
+ * A signal that arrives before pid 1 has taken the call restarts it; no call is lost, and none is
+ * carried out twice.
+ */
 static int
 under_signals(void)
 {
@@ -219,7 +222,7 @@ crowd(void)
 	return r;
 }
 
-/* A caller that is killed wherever it is, and then one that is not. */
+/* Callers that are killed at arbitrary points, and then one that is not. */
 static int
 killed(void)
 {
@@ -352,7 +355,7 @@ static const struct {
 #undef ROW
 };
 
-/* Each in a directory of its own, made below the working directory. */
+/* Runs one case in its own directory below the working directory. */
 static void
 one_case(size_t i, const char *prefix)
 {
@@ -391,14 +394,17 @@ all_cases(const char *prefix)
 {
 	struct koda_error err;
 
-	/* Root outside has rights that no command has. */
+	/* Outside, root would have rights that no command has. */
 	must(lockdown_capabilities(&err) == 0);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
 		one_case(i, prefix);
 	return 0;
 }
 
-/* With a directory open, and as its working directory: says `ready`, waits for `go`, and makes a link by both. */
+/*
+ * Opens a directory and makes it the working directory, writes `ready`, waits for `go`, and makes a
+ * link by each of the two.
+ */
 static int
 held(const char *dir, const char *ready, const char *go)
 {
@@ -464,7 +470,7 @@ make_link(const char *target, const char *path)
 	return inside((const char *[]){ "", "link", target, path, NULL });
 }
 
-/* The directory `git` in the project is a git directory, or it is not. */
+/* Mounts the directory `git` of the project, as a plain directory or as a git directory. */
 static void
 mount_git(bool plain)
 {
@@ -505,7 +511,7 @@ read_all(int fd)
 	return text;
 }
 
-/* Line by line what the kernel says outside. */
+/* Compares each line with what the kernel does outside. */
 static void
 as_the_kernel(void **state)
 {
@@ -557,7 +563,7 @@ elsewhere(void **state)
 	assert_int_equal(make_link("t", "/run/link"), EROFS);
 	assert_int_equal(make_link("t", "/run/koda/link"), EROFS);
 	assert_int_equal(inside((const char *[]){ "", "fifo", "/run/fifo", NULL }), EROFS);
-	/* By the descriptors of others nothing is reached. */
+	/* Paths through the /proc entries of another process reach nothing. */
 	assert_int_equal(make_link("t", "/proc/1/cwd/tmp/link2"), ELOOP);
 	assert_int_equal(make_link("t", "/proc/1/root/tmp/link2"), ELOOP);
 }
@@ -582,7 +588,7 @@ in_git(void **state)
 		assert_int_equal(inside((
 				     const char *[]){ "", refused[i].what, refused[i].name, NULL }),
 		    EPERM);
-	/* In the kernel's own order. */
+	/* Errors come in the kernel's order. */
 	assert_int_equal(make_link("t", "git/logs"), EEXIST);
 	assert_int_equal(make_link("t", "git/no/x"), ENOENT);
 	assert_int_equal(make_link("t", "git/x/"), ENOENT);
@@ -592,7 +598,7 @@ in_git(void **state)
 			     (const char *[]){ "", "whiteout", "git/regular", "git/moved", NULL }),
 	    EINVAL);
 	assert_int_equal(make_link("t", "beside"), 0);
-	/* What it is, not what it is called. */
+	/* It depends on the directory, not on its name. */
 	assert_int_equal(make_link("git", "door"), 0);
 	assert_int_equal(make_link("t", "door/x"), EPERM);
 	assert_int_equal(make_link("t", "door/logs/../logs/refs/x"), EPERM);
@@ -636,7 +642,7 @@ what_git_makes(void **state)
 	assert_int_equal(inside((const char *[]){ "", "fifo", "git/tfifoxx", NULL }), EPERM);
 }
 
-/* The plan that counts is the one that is mounted now; and a directory is the same one by whatever way. */
+/* The mounts of the moment decide, and a directory is recognised by whatever way it is reached. */
 static void
 plan_comes_later(void **state)
 {
@@ -660,7 +666,10 @@ plan_comes_later(void **state)
 	assert_int_equal(make_link("t", "git/again"), 0);
 }
 
-/* Somebody outside puts another directory in its place: mounted again, it is one, too. */
+/*
+ * A process outside replaces the directory: it is mounted again, and the new one is a git
+ * directory, too.
+ */
 static void
 replaced_outside(void **state)
 {
@@ -689,7 +698,7 @@ parent_of(pid_t pid)
 	return (pid_t)strtol(at + 4, NULL, 10);
 }
 
-/* A process of the sandbox by its name, as it is numbered outside; 0: there is none. */
+/* Returns the pid, as numbered outside, of the sandbox process with this name, or 0. */
 static pid_t
 process_inside(const char *name)
 {
@@ -717,7 +726,7 @@ process_inside(const char *name)
 	return found;
 }
 
-/* One that is not `former`, as soon as there is one. */
+/* Waits for a maker other than `former` and returns its pid. */
 static pid_t
 next_maker(pid_t former)
 {
@@ -744,7 +753,7 @@ maker_killed(void **state)
 	}
 }
 
-/* Asleep in that system call. */
+/* Is the process asleep in that system call? */
 static bool
 is_in_call(pid_t pid, long nr)
 {
@@ -758,8 +767,9 @@ is_in_call(pid_t pid, long nr)
 }
 
 /*
- * The maker gets nowhere, as on a file system that does not answer. Pid 1 does what else it is told, a command ends all the
- * same, and nothing is made after its end. (Whoever is only stopped pid 1 lets go on; tracing it takes root.)
+ * The maker is stuck, as on a file system that does not answer. Pid 1 still carries out other
+ * orders, the command still ends, and nothing is made after its end. (Pid 1 resumes a maker that is
+ * only stopped, so the test traces it, which takes root.)
  */
 static void
 maker_stuck(void **state)
@@ -777,10 +787,10 @@ maker_stuck(void **state)
 		must(guest_ms() < until);
 		guest_blink();
 	}
-	/* An order that comes after the call is carried out after it was taken. */
+	/* Pid 1 carries out an order that comes after the call only after it has taken the call. */
 	mount_git(true);
 	must(kill(caller, SIGKILL) == 0);
-	/* Who traces it hears of its end first. */
+	/* The tracer is notified of the maker's end first. */
 	must(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
 	e = guest_wait(&guest, id);
 	assert_int_equal(e.signal, SIGKILL);
@@ -801,7 +811,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(plan_comes_later, up, down),
 		cmocka_unit_test_setup_teardown(replaced_outside, up, down),
 		cmocka_unit_test_setup_teardown(maker_killed, up, down),
-		/* The last one: as root only. */
+		/* Must be last: root only. */
 		cmocka_unit_test_setup_teardown(maker_stuck, up, down),
 	};
 

@@ -1,7 +1,10 @@
-/* Safe mode through an MCP client: what the user is shown, what an answer covers, and what happens then, on disk. */
+/*
+ * Safe mode through an MCP client: what the user is shown, what an answer covers, and what then
+ * happens on disk.
+ */
 #include "tests/support/mcp.h"
 
-/* The next message is a question; it is the caller's. */
+/* Receives the next message, which must be a question. The caller owns the result. */
 static json_t *
 question(struct client *c)
 {
@@ -12,7 +15,7 @@ question(struct client *c)
 	return message;
 }
 
-/* Takes the question. scope NULL: the form is left as it is. */
+/* Answers the question and takes ownership of it. scope NULL: send no form content. */
 static void
 respond(struct client *c, json_t *asked, const char *action, const char *scope)
 {
@@ -116,7 +119,7 @@ test_diff(void **state)
 	client_end(&c);
 }
 
-/* What takes long to be made once more is shown as it was asked for. */
+/* A change that takes long to compute again is shown as it was requested. */
 static void
 test_many_replacements(void **state)
 {
@@ -208,7 +211,7 @@ test_move(void **state)
 	json_decref(receive(&c));
 	holds_text("b", "aa");
 
-	/* What was not there when it was shown is not replaced. */
+	/* A file that did not exist when the question was shown is not replaced. */
 	request_tool(&c, "move",
 	    json_pack("{s:s, s:s, s:b}", "from", "b", "to", "c", "overwrite", 1));
 	message = question(&c);
@@ -283,7 +286,7 @@ test_once_is_once(void **state)
 	client_end(&c);
 }
 
-/* Files below that directory, by writing and editing; nothing else. */
+/* An answer for the session covers writing and editing files below that directory, nothing else. */
 static void
 test_session(void **state)
 {
@@ -319,7 +322,7 @@ test_session(void **state)
 	request_tool(&c, "move", json_pack("{s:s, s:s}", "from", "d/a", "to", "d/b"));
 	respond(&c, question(&c), "decline", NULL);
 	json_decref(receive(&c));
-	/* Where a link in it leads is not in it. */
+	/* The target of a link in the directory is not in the directory. */
 	shell("ln -s ../dd \"$1/d/out\"", project, NULL, NULL);
 	request_tool(&c, "write_file", write_args("d/out/a", "x"));
 	respond(&c, question(&c), "decline", NULL);
@@ -329,7 +332,10 @@ test_session(void **state)
 	client_end(&c);
 }
 
-/* One question at a time; reads are served meanwhile; those in line that an answer covers are not asked. */
+/*
+ * One question at a time; reads are served meanwhile; waiting calls that an answer covers cause no
+ * question.
+ */
 static void
 test_in_line(void **state)
 {
@@ -358,7 +364,7 @@ test_in_line(void **state)
 	client_end(&c);
 }
 
-/* ---- who can be asked, and when no more ---- */
+/* ---- when the user can be asked, and when not ---- */
 
 static void
 test_nobody_to_ask(void **state)
@@ -393,11 +399,11 @@ test_cancel(void **state)
 	says(message, "method", "notifications/cancelled");
 	assert_true(json_equal(look(message, "params.requestId"), look(asked, "id")));
 	json_decref(message);
-	/* Too late, and nobody answers the call. */
+	/* The answer comes too late: the call is not carried out and not answered. */
 	respond(&c, asked, "accept", "once");
 	json_decref(ask(&c, "ping", NULL));
 	holds_text("a", NULL);
-	/* The next one is asked for as ever. */
+	/* The next call causes a question as usual. */
 	request_tool(&c, "write_file", write_args("a", "y"));
 	respond(&c, question(&c), "accept", "once");
 	message = receive(&c);
@@ -431,7 +437,7 @@ test_cancel_in_line(void **state)
 	client_end(&c);
 }
 
-/* The end of the input is an answer, too. */
+/* The end of the input counts as an answer, too. */
 static void
 test_end_of_input(void **state)
 {
@@ -453,7 +459,7 @@ test_end_of_input(void **state)
 	holds_text("a", NULL);
 }
 
-/* Answers to what was never asked, or twice, are nobody's yes. */
+/* An answer to a question that was never asked, or a second answer, approves nothing. */
 static void
 test_strange_answers(void **state)
 {
@@ -467,7 +473,7 @@ test_strange_answers(void **state)
 	snprintf(line, sizeof(line),
 	    "{\"jsonrpc\":\"2.0\",\"id\":\"%lld\",\"result\":{\"action\":\"accept\"}}",
 	    (long long)json_integer_value(look(asked, "id")));
-	send_line(&c, line); /* the same number, and yet another id */
+	send_line(&c, line); /* the same number, but as a string: another id */
 	json_decref(ask(&c, "ping", NULL));
 	holds_text("a", NULL);
 	respond(&c, json_incref(asked), "decline", NULL);

@@ -1,6 +1,6 @@
 /*
- * The audit log of a server that works: all that was done is in it, whoever did it and however it ended, and what cannot be
- * written there is not done.
+ * The audit log of a running server: everything that was done is in it, whoever did it and however
+ * it ended, and what cannot be logged is not done.
  */
 #include "tests/support/mcp_talk.h"
 
@@ -20,7 +20,10 @@ tear_down(void **state)
 	return talk_tear_down(state);
 }
 
-/* `audit verify`: its status; ret_head NULL or what it prints as head. head NULL: without. */
+/*
+ * Runs `audit verify` and returns its status. head: for --head, or NULL. ret_head: receives the
+ * head that it prints, or NULL.
+ */
 static int
 verify(const char *head, char ret_head[65])
 {
@@ -33,7 +36,7 @@ verify(const char *head, char ret_head[65])
 	return finish(&p);
 }
 
-/* The lines, as objects. */
+/* Returns the lines of the log as objects. The caller owns the result. */
 static json_t *
 lines(void)
 {
@@ -60,7 +63,7 @@ member(const json_t *line, const char *key)
 	return s != NULL ? s : "";
 }
 
-/* The outcome of that intent, or NULL. */
+/* Returns the outcome of that intent, or NULL. */
 static const json_t *
 outcome(const json_t *all, const json_t *intent)
 {
@@ -229,7 +232,7 @@ begin(struct client *c, const char *command)
 	    json_pack("{s:s, s:b}", "command", command, "background", true));
 }
 
-/* Until the first in the list, the newest, has ended. */
+/* Waits until the first command in the list, the newest, has ended. */
 static void
 wait_for_newest(struct client *c)
 {
@@ -248,7 +251,10 @@ wait_for_newest(struct client *c)
 	}
 }
 
-/* How it ended, also of one in the background; what it planted; whom it reached or tried to. */
+/*
+ * How commands ended, including background ones; what they planted; which hosts they reached or
+ * tried to.
+ */
 static void
 test_commands(void **state)
 {
@@ -289,14 +295,17 @@ test_commands(void **state)
 	assert_string_equal(member(line, "verdict"), "ended");
 	assert_int_equal(json_integer_value(json_object_get(line, "status")), 5);
 
-	/* Its end was the session's. */
+	/* This command ended with the session. */
 	line = find(all, "event", "run_command", "command", "sleep 1000");
 	assert_string_equal(member(line, "verdict"), "unknown");
 	assert_null(json_object_get(line, "status"));
 	json_decref(all);
 }
 
-/* Who does it in a loop fills no disk: some are told, the others counted. */
+/*
+ * A command that does it in a loop does not fill the disk: some events are logged, the others
+ * counted.
+ */
 static void
 test_too_many(void **state)
 {
@@ -324,13 +333,13 @@ test_too_many(void **state)
 		missed += n;
 		told--;
 	}
-	/* A connection each, and a violation: none is left out. */
+	/* One connection and one violation each: none is left out. */
 	assert_in_range(told + missed, 2 * TIMES, 2 * TIMES + 20);
 	assert_in_range(told, AT_ONCE / 2, AT_ONCE + 30 + 10 * (size_t)(time(NULL) - began));
 	json_decref(all);
 }
 
-/* That somebody was asked, and how long the answer was good for. */
+/* The log says that the user was asked, and how long the answer was valid. */
 static void
 test_approved(void **state)
 {
@@ -364,7 +373,7 @@ test_approved(void **state)
 	json_decref(all);
 }
 
-/* A token would let whoever reads the log be the child. */
+/* No tokens in the log: with a token, a reader of the log could pose as the child. */
 static void
 test_no_token(void **state)
 {
@@ -394,7 +403,7 @@ test_refused_inside(void **state)
 	assert_non_null(strstr(line, "which the agent may write"));
 	assert_int_equal(finish(&p), 2);
 	assert_false(proof_exists(inside));
-	/* A child has none of its own. */
+	/* A child has no log of its own. */
 	p = start(
 	    (const char *[]){ talk_program(), "mcp", "--child", "x", "--audit", audit_log, NULL });
 	assert_int_equal(finish(&p), 2);
@@ -413,7 +422,7 @@ test_killed(void **state)
 
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
 	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
-	question = talk_hear(&parent); /* nobody answers it */
+	question = talk_hear(&parent); /* the question, which gets no answer */
 	assert_string_equal(member(question, "method"), "elicitation/create");
 	json_decref(question);
 	kill(parent.p.pid, SIGKILL);
@@ -433,7 +442,7 @@ test_killed(void **state)
 	assert_int_equal(open, 1);
 	assert_int_equal(count(all, "end"), 0);
 	json_decref(all);
-	/* The next one goes on where it ended. */
+	/* The next server continues the log. */
 	parent = talk_serve("safe", audit_log, NULL);
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
 	assert_int_equal(talk_finish(&parent), 0);
@@ -475,8 +484,11 @@ worker(void)
 	return pid;
 }
 
-/* Calls whose first step is under way: its end is the session's, and there is nothing to take the second one with. (The
- * sandbox's init lets a stopped worker go on, so how far each came is chance; that it is in the log is not.) */
+/*
+ * Calls whose first step is under way when the session ends: they end with it, and nothing is left
+ * to take the second step. (stage2 lets a stopped worker go on, so how far each call gets is
+ * chance; that it is in the log is not.)
+ */
 static void
 test_ends_between_steps(void **state)
 {
@@ -501,7 +513,7 @@ test_ends_between_steps(void **state)
 	json_decref(all);
 }
 
-/* Somebody takes the log away: from then on nothing is done. */
+/* Another process removes the log: from then on nothing is done. */
 static void
 test_taken_away(void **state)
 {

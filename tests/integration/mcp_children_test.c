@@ -1,6 +1,6 @@
 /*
- * Children of a server: what they may do and may not, who is asked for them, and how they end. The real server, the real
- * sandbox, a client of each session.
+ * Children of a server: what they may and may not do, who is asked for them, and how they end. Uses
+ * the real server, the real sandbox and one client per session.
  */
 #include <sys/socket.h>
 
@@ -20,14 +20,13 @@ make(const char *name)
 	proof_mkdir(in_project(name));
 }
 
-/* Each key with a string. */
 static json_t *
 child_named(const char *name)
 {
 	return json_pack("{s:s}", "name", name);
 }
 
-/* What the program of an ended child says, and its status. */
+/* Checks what the program of an ended child prints, and its status. */
 static void
 ends_with(struct client *child, int status, const char *sentence)
 {
@@ -76,7 +75,7 @@ test_denied_paths(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
-/* May the session reach it? "asks": the user decides. */
+/* May the session reach the host? Returns "asks" if the user decides. */
 static const char *
 reach(struct client *c, const char *host)
 {
@@ -120,7 +119,7 @@ test_network(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
-/* In Auto nobody is asked for a host: then nobody is for a child in Safe. */
+/* In Auto no one is asked for a host, so no one is asked for a child in Safe either. */
 static void
 test_safe_below_auto(void **state)
 {
@@ -158,7 +157,7 @@ test_asked_of_its_own_client(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
-/* What the parent has read says nothing about what the child has. */
+/* What the parent has read does not count as read by the child. */
 static void
 test_remembers_for_itself(void **state)
 {
@@ -174,8 +173,11 @@ test_remembers_for_itself(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
-/* A linked worktree of a repository that lies elsewhere, in the home directory, which commands see: who works there may commit; the parent of who works there may not,
- * and so nor may he. */
+/*
+ * A linked worktree of a repository elsewhere in the home directory, which commands see. A session
+ * in the worktree may commit. A session in its parent directory may not, and so neither may its
+ * child in the worktree.
+ */
 static void
 test_worktree(void **state)
 {
@@ -309,7 +311,7 @@ test_token_twice(void **state)
 	again = start(argv);
 	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
 	assert_int_equal(finish(&again), 3);
-	/* Closed before it has come. */
+	/* Closed before its program has started. */
 	argv = talk_open_child(&parent, child_named("b"));
 	talk_expect(&parent, "", "close_child", child_named("b"));
 	again = start(argv);
@@ -319,7 +321,7 @@ test_token_twice(void **state)
 	assert_int_equal(talk_finish(&parent), 0);
 }
 
-/* Some clients start the command line once only to look what the server is. */
+/* Some clients start the command line once just to see what the server is. */
 static void
 test_token_looked_at(void **state)
 {
@@ -341,7 +343,7 @@ test_token_looked_at(void **state)
 	again = start(argv);
 	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
 	assert_int_equal(finish(&again), 3);
-	/* And one that is closed meanwhile does not come back. */
+	/* A child that was closed meanwhile does not come back. */
 	argv = talk_open_child(&parent, child_named("b"));
 	child = talk_start(argv, NULL);
 	talk_expect(&parent, "", "close_child", child_named("b"));
@@ -370,7 +372,7 @@ test_closed(void **state)
 		usleep(1000);
 	}
 	talk_expect(&parent, "", "close_child", child_named("a"));
-	/* With it all that it, and what is below it, has started. */
+	/* Everything that the child, and its own child, started has ended too. */
 	assert_int_equal(family_count(getpid(), "sleep", NULL), 0);
 	ends_with(&child, 0, "koda-sandbox: the agent that opened it has closed it");
 	ends_with(&below, 0, "koda-sandbox: the agent that opened it has ended");
@@ -398,7 +400,7 @@ test_ends_with_its_parent(void **state)
 	assert_int_equal(talk_finish(&child), 0);
 }
 
-/* The program that its client started is killed: nobody would end the session otherwise. */
+/* The program that the child's client started is killed: nothing else would end the session. */
 static void
 test_program_killed(void **state)
 {
@@ -434,7 +436,7 @@ test_does_not_read(void **state)
 		    json_pack("{s:s, s:s}", "path", "large", "unit", "bytes"));
 	for (int i = 0; i < 50; i++)
 		talk_write(&parent, "", "f");
-	/* And it gets everything when it reads at last. */
+	/* The client gets everything when it reads at last. */
 	json_decref(talk_result(&child, last));
 	assert_int_equal(talk_finish(&child), 0);
 	assert_int_equal(talk_finish(&parent), 0);

@@ -1,4 +1,7 @@
-/* Commands in Safe mode through an MCP client: what the user is shown, what an answer covers, and when it lapses. */
+/*
+ * Commands in Safe mode through an MCP client: what the user is shown, what an answer covers, and
+ * when it lapses.
+ */
 #include "tests/support/family.h"
 #include "tests/support/mcp.h"
 
@@ -13,7 +16,7 @@ question(struct client *c)
 	return message;
 }
 
-/* Takes the question. */
+/* Answers the question and takes ownership of it. */
 static void
 respond(struct client *c, json_t *asked, const char *action, const char *scope)
 {
@@ -29,7 +32,7 @@ request_run(struct client *c, const char *command)
 	return request_tool(c, "run_command", json_pack("{s:s}", "command", command));
 }
 
-/* It is asked for, and the answer is that. */
+/* Runs a command that must cause a question, and gives this answer. */
 static void
 run_asked(struct client *c, const char *command, const char *action, const char *scope)
 {
@@ -45,7 +48,7 @@ run_asked(struct client *c, const char *command, const char *action, const char 
 	json_decref(message);
 }
 
-/* An answer of before covers it. */
+/* Runs a command that an earlier answer must cover. */
 static void
 run_unasked(struct client *c, const char *command)
 {
@@ -102,8 +105,10 @@ begins(const json_t *message, const char *want)
 		fail_msg("'%s' does not begin with '%s'", got != NULL ? got : "nothing", want);
 }
 
-/* Of a command that is too long to be read, the first line says so, its end is shown, and a yes is for once. What no program
- * could be given is not asked for. */
+/*
+ * For a command too long to be read, the first line says so, its end is shown, and an approval is
+ * valid once only. A command too long to be passed to any program causes no question.
+ */
 static void
 test_long(void **state)
 {
@@ -124,7 +129,7 @@ test_long(void **state)
 	says_part(message, "params.message", "bytes are left out here ...]");
 	says_part(message, "params.message", "echo x >made\n");
 	is_missing(message, "params.requestedSchema.properties.scope.enum.1");
-	/* What was not offered is not given. */
+	/* A scope that was not offered is not granted. */
 	respond(&c, message, "accept", "session");
 	json_decref(answer(&c, id));
 	holds_text("made", "x\n");
@@ -207,7 +212,7 @@ test_session(void **state)
 	run_asked(&c, "cat file", "accept", "session");
 	run_unasked(&c, "cat file");
 	run_unasked(&c, "cat file");
-	/* Another text, another directory, in the background: another command. */
+	/* Another text, another directory, or in the background: another command. */
 	run_asked(&c, "cat file ", "decline", "once");
 	request_tool(&c, "run_command", json_pack("{s:s, s:s}", "command", "cat file", "cwd", "d"));
 	respond(&c, question(&c), "decline", "once");
@@ -233,7 +238,7 @@ test_once_is_once(void **state)
 /* ---- when it lapses ---- */
 
 static const struct lapse {
-	const char *label, *script; /* with the root as $1 */
+	const char *label, *script; /* $1 is the root */
 } lapses[] = {
 	{ "a file was written", "echo other >\"$1/d/file\"" },
 	{ "the same was written again", "echo text >\"$1/d/file\"" },
@@ -264,7 +269,7 @@ test_lapse(void **state)
 	client_end(&c);
 }
 
-/* By what the command itself has changed, too. */
+/* Changes by the command itself count, too. */
 static void
 test_lapse_by_itself(void **state)
 {
@@ -275,7 +280,7 @@ test_lapse_by_itself(void **state)
 	client_end(&c);
 }
 
-/* By a change that was just allowed, and is not there yet. */
+/* A change that was just approved but is not carried out yet counts, too. */
 static void
 test_lapse_by_an_edit(void **state)
 {
@@ -287,11 +292,11 @@ test_lapse_by_an_edit(void **state)
 	run_asked(&c, "cat a || true", "accept", "session");
 	request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "a", "content", "x"));
 	message = question(&c);
-	/* It comes into line while the tree is as it was. */
+	/* The command is queued while the tree is unchanged. */
 	id = request_run(&c, "cat a || true");
 	json_decref(ask(&c, "ping", NULL));
 	respond(&c, message, "accept", "once");
-	/* Two answers and a question, in whatever order. */
+	/* Two answers and a question, in any order. */
 	for (int i = 0; i < 3; i++) {
 		message = receive(&c);
 		if (look(message, "method") != NULL) {
@@ -307,7 +312,7 @@ test_lapse_by_an_edit(void **state)
 	client_end(&c);
 }
 
-/* What runs may change a file at any moment. */
+/* A running command may change a file at any moment. */
 static void
 test_lapse_while_another_runs(void **state)
 {
@@ -336,7 +341,7 @@ test_lapse_while_another_runs(void **state)
 
 #define FETCH "curl -s -o /dev/null -w '%{http_code}' --max-time 20 http://unnamed.example/"
 
-/* Without elicitation there is nobody to ask, and it is refused at once. */
+/* The user declines the host, and the command gets a 403. */
 static void
 test_host_declined(void **state)
 {
@@ -356,7 +361,7 @@ test_host_declined(void **state)
 	client_end(&c);
 }
 
-/* Who asked has gone: nobody is asked any more, and others have their turn. */
+/* The command that asked has ended: its question is withdrawn, and other calls can ask. */
 static void
 test_host_withdrawn(void **state)
 {
@@ -388,7 +393,7 @@ test_host_withdrawn(void **state)
 	client_end(&c);
 }
 
-/* In Plan no host is reached, and nobody is asked. */
+/* In Plan no host is reached, and the user is not asked. */
 static void
 test_host_in_plan(void **state)
 {

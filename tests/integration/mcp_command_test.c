@@ -30,7 +30,7 @@ expect_run(struct client *c, const char *command, int status, const char *out)
 	json_decref(message);
 }
 
-/* Of what a test waits for that nobody tells it. */
+/* For conditions that a test has to poll. */
 static void
 pause_ms(unsigned ms)
 {
@@ -49,7 +49,7 @@ wait_for_file(const char *name)
 	}
 }
 
-/* Below the server, alive, of that name. */
+/* Waits until `n` live processes of that name exist below the server. */
 static void
 wait_for_processes(pid_t pid, const char *name, size_t n)
 {
@@ -74,7 +74,7 @@ cancel(struct client *c, json_int_t id)
 
 static const struct result {
 	const char *label, *mode, *args;
-	const char *want[4]; /* each stands in the answer */
+	const char *want[4]; /* each must occur in the answer */
 } results[] = {
 	/* clang-format off */
 	{ "out, err and a status", "auto", "{\"command\":\"echo out; echo err >&2; exit 3\"}",
@@ -129,8 +129,10 @@ test_result(void **state)
 	client_end(&c);
 }
 
-/* What the command line says of what was refused, or failed, a client reads word for word: the rule, the mode, what to do.
- * The second look-up fails for want of such a name, or of a network. */
+/*
+ * A client gets the sentences of the command line about a refusal or failure word for word: the
+ * rule, the mode, what to do. The second lookup fails for lack of such a name, or of a network.
+ */
 static void
 test_sentences(void **state)
 {
@@ -164,7 +166,7 @@ test_sentences(void **state)
 	assert_int_equal(refused, 2);
 	assert_int_equal(failed, 1);
 	json_decref(message);
-	/* Of the one before it nothing is said again. */
+	/* Sentences about the earlier command are not repeated. */
 	message = run(&c, "exit 1");
 	text = json_string_value(look(message, "result.content.0.text"));
 	assert_null(strstr(text, "koda-sandbox: "));
@@ -172,7 +174,7 @@ test_sentences(void **state)
 	client_end(&c);
 }
 
-/* A file operation's refusal is the same sentence too. */
+/* A refused file operation gives the same sentence too. */
 static void
 test_file_sentence(void **state)
 {
@@ -198,7 +200,7 @@ test_file_sentence(void **state)
 	client_end(&c);
 }
 
-/* A flood is read, and its beginning and its end are kept. */
+/* A flood of output is read to the end; its beginning and its end are kept. */
 static void
 test_flood(void **state)
 {
@@ -256,7 +258,9 @@ test_progress(void **state)
 	client_end(&c);
 }
 
-/* Reports are few, however much is printed, and what would act on a terminal is escaped. */
+/*
+ * However much is printed, reports are few, and anything that would act on a terminal is escaped.
+ */
 static void
 test_progress_of_a_flood(void **state)
 {
@@ -294,12 +298,12 @@ test_cancelled(void **state)
 	wait_for_processes(c.pid, "sleep", 2);
 	cancel(&c, id);
 	wait_for_processes(c.pid, "sleep", 0);
-	/* Nobody answers it, and the next one runs. */
+	/* The cancelled call is not answered, and the next one runs. */
 	expect_run(&c, "echo next", 0, "next\n");
 	client_end(&c);
 }
 
-/* One that does not listen to SIGTERM ends all the same. */
+/* A command that ignores SIGTERM is ended all the same. */
 static void
 test_cancelled_stubborn(void **state)
 {
@@ -315,7 +319,7 @@ test_cancelled_stubborn(void **state)
 	client_end(&c);
 }
 
-/* None is over before all have begun. */
+/* No command ends before all have begun. */
 static void
 test_at_once(void **state)
 {
@@ -365,7 +369,7 @@ test_too_many(void **state)
 	for (int i = 0; i < 32; i++)
 		cancel(&c, ids[i]);
 	wait_for_processes(c.pid, "sleep", 0);
-	/* Soon after the last of their processes they are over. */
+	/* The commands end soon after the last of their processes. */
 	do {
 		message = run(&c, "echo next");
 		more = look(message, "result.isError") != NULL;
@@ -375,7 +379,7 @@ test_too_many(void **state)
 	client_end(&c);
 }
 
-/* ---- death under it ---- */
+/* ---- death of a process under a command ---- */
 
 static pid_t
 one_named(const struct client *c, const char *name)
@@ -386,7 +390,7 @@ one_named(const struct client *c, const char *name)
 	return pid;
 }
 
-/* find: of the client's server. */
+/* find: finds the process to kill, below the client's server. */
 static void
 die_under(pid_t (*find)(const struct client *), bool known)
 {
@@ -398,7 +402,7 @@ die_under(pid_t (*find)(const struct client *), bool known)
 	wait_for_file("here");
 	assert_int_equal(kill(find(&c), SIGKILL), 0);
 	message = receive(&c);
-	while (look(message, "method") != NULL) { /* the log tells of the death, too */
+	while (look(message, "method") != NULL) { /* the death is logged, too */
 		json_decref(message);
 		message = receive(&c);
 	}
@@ -501,7 +505,7 @@ test_background(void **state)
 	says(message, AT "commands.0.command", "echo one; touch here; sleep 600");
 	is_true(message, AT "commands.0.running");
 	json_decref(message);
-	/* Others run beside it. */
+	/* Other commands run beside it. */
 	expect_run(&c, "echo two", 0, "two\n");
 	message = output(&c, begun);
 	says(message, OUT, "one\n");
@@ -516,7 +520,7 @@ test_background(void **state)
 	says(message, OUT, "e\n");
 	json_decref(message);
 
-	/* It is this client's alone. */
+	/* The command belongs to this client alone. */
 	message = output(&other, begun);
 	went_wrong(message, "invalid");
 	json_decref(message);
@@ -542,7 +546,7 @@ test_background(void **state)
 	client_end(&other);
 }
 
-/* It ends by itself, some time; what it printed is there, piece by piece. */
+/* The command ends by itself at some time; its output can be read piece by piece. */
 static void
 test_background_output(void **state)
 {
@@ -592,7 +596,7 @@ test_background_many(void **state)
 	json_decref(message);
 	expect_run(&c, "echo here", 0, "here\n");
 	json_decref(stop(&c, begun[3]));
-	/* The one that has ended is forgotten for it. */
+	/* The command that has ended is forgotten to make room. */
 	json_decref(begin(&c, "sleep 600"));
 	message = output(&c, begun[3]);
 	went_wrong(message, "invalid");
@@ -699,7 +703,7 @@ test_flood_beside(void **state)
 	client_end(&c);
 }
 
-/* What they print is kept while they are, and no longer. */
+/* Output is kept only as long as its command is. */
 static void
 test_memory(void **state)
 {
@@ -716,7 +720,7 @@ test_memory(void **state)
 	client_end(&c);
 }
 
-/* Without a kernel sandbox no command runs, and the user is not asked for nothing. */
+/* Without a kernel sandbox no command runs, and the user is not asked in vain. */
 static void
 test_no_sandbox(void **state)
 {

@@ -1,13 +1,19 @@
-/* How a server lives and ends: what `koda-sandbox top` sees of it, and that nothing is left of it, however it ends. */
+/*
+ * How a server lives and ends: what `koda-sandbox top` shows of it, and that nothing is left of it,
+ * however it ends.
+ */
 #include <sys/prctl.h>
 
 #include "tests/support/mcp_talk.h"
 #include "tests/support/sanitized.h"
 
-/* From the signal until the last of its processes has gone. */
+/* Time limit from the signal until the server's last process has gone. */
 #define END_SECONDS (SANITIZED ? 5.0 : 1.0)
 
-/* Entries of the runtime directory; -1: there is none, as it should be. */
+/*
+ * Returns the number of entries of the runtime directory, or -1 if it does not exist, as it should
+ * be after the end.
+ */
 static int
 litter(void)
 {
@@ -23,8 +29,10 @@ litter(void)
 	return n;
 }
 
-/* Every process that is ours or whose parent has died, to its end: what was orphaned comes to us. SIGALRM ends the test
- * when one stays. */
+/*
+ * Waits for the end of all our processes, including orphans, which are reparented to us. SIGALRM
+ * ends the test if a process stays. Returns the seconds since `since`.
+ */
 static double
 wait_for_all(double since)
 {
@@ -106,7 +114,7 @@ test_top(void **state)
 	session = row(server, "sessions", "name", "parent/a");
 	assert_true(json_is_true(json_object_get(session, "child")));
 	assert_string_equal(json_string_value(json_object_get(session, "mode")), "plan");
-	/* Of the process on this side of the sandbox. */
+	/* The figure is for the process outside the sandbox. */
 	assert_true(number(row(server, "workers", "session", "parent"), "rss_kib") > 0);
 	assert_true(number(row(server, "workers", "session", "parent/a"), "rss_kib") > 0);
 	assert_int_equal(number(row(server, "tools", "name", "write_file"), "calls"), 3);
@@ -122,7 +130,10 @@ test_top(void **state)
 
 /* ---- the end ---- */
 
-/* A parent, children of it and of each other, a call that waits for an answer, and one whose client does not read. */
+/*
+ * Starts a parent, children of it and of each other, a call that waits for an answer, and a client
+ * that does not read.
+ */
 static void
 populate(struct client *parent, struct client *children, size_t n)
 {
@@ -186,7 +197,10 @@ test_end_of_input(void **state)
 	end_by(0);
 }
 
-/* Nobody was there to clean up; whatever was running ends all the same, and the next server sweeps. */
+/*
+ * SIGKILL leaves no process to clean up; whatever was running ends all the same, and the next
+ * server sweeps.
+ */
 static void
 test_sigkill(void **state)
 {

@@ -1,12 +1,12 @@
 /*
- * Safe mode without a handshake: a call is answered by a question, and the client calls again with what it was answered. What
- * such an answer is good for, and what nobody can do with it.
+ * Safe mode without a handshake: a call is answered with a question, and the client repeats the
+ * call with the user's answer. What such an answer is valid for, and how it cannot be abused.
  */
 #include "tests/support/mcp.h"
 
 #define ASKS "{\"elicitation\":{}}"
 
-/* params is stolen. */
+/* Takes ownership of `args` and `params`. */
 static json_int_t
 request_by(struct client *c, const char *can, const char *name, json_t *args, json_t *params)
 {
@@ -39,7 +39,7 @@ run_args(const char *command)
 	return json_pack("{s:s}", "command", command);
 }
 
-/* The answer to that is a question; it is the caller's. */
+/* Receives the answer to that call, which must be a question. The caller owns the result. */
 static json_t *
 question(struct client *c, json_int_t id)
 {
@@ -135,7 +135,7 @@ test_answer(void **state)
 	else
 		ended_wrong(&c, id, "not_approved");
 	holds_text("a", a->yes ? "new\n" : NULL);
-	/* Once is all that it is good for. */
+	/* The answer is valid once only. */
 	put_text("a", "mine\n");
 	refused(&c, call_again(&c, asked, "write_file", write_args("a", "new\n"), ONCE));
 	holds_text("a", "mine\n");
@@ -164,7 +164,7 @@ test_another_call(void **state)
 	if (changed->content != NULL)
 		json_object_set_new(args, "content", json_string(changed->content));
 	refused(&c, call_again(&c, asked, changed->tool, args, ONCE));
-	/* Nor is it what it was before. */
+	/* Nor is it valid for the original call any more. */
 	refused(&c, call_again(&c, asked, "write_file", write_args("a", "x"), ONCE));
 	holds_text("a", NULL);
 	holds_text("b", NULL);
@@ -221,7 +221,7 @@ test_session(void **state)
 	client_end(&c);
 }
 
-/* ---- several, and those that nobody answers ---- */
+/* ---- several questions, and unanswered ones ---- */
 
 static void
 test_several(void **state)
@@ -249,7 +249,7 @@ test_several(void **state)
 	client_end(&c);
 }
 
-/* Questions that nobody answers keep nobody from working, and are not kept without end. */
+/* Unanswered questions do not block other work, and only a limited number is kept. */
 static void
 test_many_forgotten(void **state)
 {
@@ -302,7 +302,7 @@ test_nobody_to_ask(void **state)
 		    request_by(&c, without[i], "write_file", write_args("a", "x"), json_object()),
 		    "not_approved");
 	holds_text("a", NULL);
-	/* Each request says it for itself. */
+	/* Capabilities count per request. */
 	json_decref(question(&c, call_first(&c, "write_file", write_args("a", "x"))));
 	client_end(&c);
 }
@@ -330,7 +330,10 @@ test_command(void **state)
 	client_end(&c);
 }
 
-/* A change that is allowed while a command is asked for: what was shown of the command is not what it is now. */
+/*
+ * A change is allowed while a command waits for approval: what the user was shown for the command
+ * is no longer true.
+ */
 static void
 test_lapse_beside_a_change(void **state)
 {
@@ -348,7 +351,7 @@ test_lapse_beside_a_change(void **state)
 
 #define FETCH "curl -s -o /dev/null -w '%{http_code}' --max-time 20 http://unnamed.example/"
 
-/* The second round of the same call. */
+/* The host is a second round of the same call. */
 static void
 test_host_declined(void **state)
 {
@@ -367,7 +370,7 @@ test_host_declined(void **state)
 	client_end(&c);
 }
 
-/* It ends before the client has called again: what came of it is kept for then. */
+/* The command ends before the client repeats the call: its result is kept until then. */
 static void
 test_host_withdrawn(void **state)
 {
@@ -383,7 +386,7 @@ test_host_withdrawn(void **state)
 		assert_true(clock_ms() < until);
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
-	/* Another one takes longer than the first one's end. */
+	/* A second command takes longer than the end of the first one. */
 	json_decref(asked);
 	asked = question(&c, call_first(&c, "run_command", run_args("true")));
 	ended_well(&c, call_again(&c, asked, "run_command", run_args("true"), ONCE));

@@ -1,4 +1,7 @@
-/* glob, grep and tree of an MCP client: what they tell, what they leave out and say so, many at once, and cancelled. */
+/*
+ * glob, grep and tree of an MCP client: what they report, what they leave out and say so, many at
+ * once, and cancelled.
+ */
 #include "tests/support/family.h"
 #include "tests/support/mcp.h"
 
@@ -27,7 +30,7 @@ make_files(void **state)
 
 static const struct query {
 	const char *label, *tool, *args;
-	const char *want[5]; /* each stands in the answer, but for one after '!', which does not */
+	const char *want[5]; /* each must occur in the answer; after '!': must not */
 } queries[] = {
 	/* clang-format off */
 	{ "glob at any depth", "glob", "{\"pattern\":\"*.py\"}",
@@ -105,7 +108,7 @@ test_query(void **state)
 	client_end(&c);
 }
 
-/* However much is found, as much is told as a model reads. */
+/* However much is found, an answer holds no more than a model reads. */
 static void
 test_bounded(void **state)
 {
@@ -126,7 +129,7 @@ test_bounded(void **state)
 	assert_in_range(json_string_length(look(message, "result.content.0.text")), 32 << 10,
 	    66 << 10);
 	json_decref(message);
-	/* By number. */
+	/* Limited by the number of results. */
 	message = call_tool(&c, "grep", json_pack("{s:s}", "pattern", "1"));
 	counts(message, AT "found", 250);
 	is_true(message, AT "more");
@@ -149,7 +152,7 @@ test_troubles(void **state)
 	client_end(&c);
 }
 
-/* More than are served at once: all are answered, and others in between. */
+/* More searches than are served at once: all are answered, and other calls in between. */
 static void
 test_at_once(void **state)
 {
@@ -168,7 +171,7 @@ test_at_once(void **state)
 		json_t *message = receive(&c);
 		json_int_t k;
 
-		/* What the server tells of its own accord may come between. */
+		/* The server's own notifications may come in between. */
 		while (json_object_get(message, "id") == NULL) {
 			json_decref(message);
 			message = receive(&c);
@@ -208,7 +211,7 @@ test_too_many(void **state)
 	client_end(&c);
 }
 
-/* Those that run and those that wait: gone, and the next one is served. */
+/* Running and waiting searches are cancelled, and the next one is served. */
 static void
 test_cancelled(void **state)
 {
@@ -217,7 +220,7 @@ test_cancelled(void **state)
 	json_int_t ids[12];
 	json_t *message;
 
-	/* Nothing comes out of a pipe, and nothing is found in what is read for ever. */
+	/* A pipe yields no data; this file yields no match and takes for ever to read. */
 	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(ids); i++)
 		ids[i] = request_tool(&c, "grep",
@@ -237,7 +240,7 @@ test_cancelled(void **state)
 	client_end(&c);
 }
 
-/* The end of the input does not wait for them, and leaves none. */
+/* The end of the input does not wait for searches, and leaves none. */
 static void
 test_end_of_input(void **state)
 {
@@ -254,7 +257,7 @@ test_end_of_input(void **state)
 	assert_int_equal(client_wait(&c), 0);
 }
 
-/* The process dies: another one goes on, and nobody notices but who reads on. */
+/* The search process dies: another one takes over. A call fails only if that one dies, too. */
 static void
 test_dies(void **state)
 {
@@ -269,7 +272,7 @@ test_dies(void **state)
 	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	id = request_tool(&c, "grep",
 	    json_pack("{s:s, s:s}", "pattern", "x\\d+", "path", "endless"));
-	/* Once more than it is begun again. */
+	/* Once more often than the search is restarted. */
 	for (int i = 0; i < 2; i++) {
 		while (family_count(c.pid, "koda-fs-search", &pid) == 0 || pid == last)
 			assert_true(clock_ms() < until);
@@ -284,7 +287,7 @@ test_dies(void **state)
 	counts(message, "id", id);
 	went_wrong(message, "worker");
 	json_decref(message);
-	/* It was the search's death alone. */
+	/* Only the search died. */
 	message = call_tool(&c, "glob", json_pack("{s:s}", "pattern", "main.c"));
 	counts(message, AT "found", 1);
 	json_decref(message);

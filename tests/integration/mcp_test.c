@@ -18,9 +18,9 @@
 /* clang-format off */
 static const struct exchange {
 	const char *label;
-	const char *version; /* NULL: initialize has not come */
+	const char *version; /* NULL: before initialize */
 	const char *line;
-	const char *want[3]; /* each stands in the answer */
+	const char *want[3]; /* each must occur in the answer */
 } exchanges[] = {
 	{ "ping", "2025-11-25", ASK("\"ping\""), { "\"id\":1,\"result\":{}" } },
 	{ "ping before initialize", NULL, ASK("\"ping\""), { "\"id\":1,\"result\":{}" } },
@@ -106,13 +106,13 @@ test_exchange(void **state)
 	}
 	free(text);
 	json_decref(message);
-	/* Whatever that was, the session goes on. */
+	/* The session goes on, whatever the line was. */
 	if (e->version != NULL)
 		json_decref(ask(&c, "ping", NULL));
 	client_end(&c);
 }
 
-/* Before a revision had them, they are not sent. */
+/* Fields are not sent to a client of a revision that did not have them. */
 static void
 test_old_versions(void **state)
 {
@@ -133,7 +133,9 @@ test_old_versions(void **state)
 	client_end(&c);
 }
 
-/* Who has looked may still choose; what was chosen stays. */
+/*
+ * After server/discover a client may still choose either protocol; after that the choice is final.
+ */
 static void
 test_one_or_the_other(void **state)
 {
@@ -213,7 +215,7 @@ test_write_read_edit(void **state)
 	json_decref(message);
 	holds_text("new/dir/a.txt", "onE\n2\nthrEE\n");
 
-	/* All or none. */
+	/* All edits or none. */
 	message = call_tool(&c, "edit_file",
 	    json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s}]}", "path", "new/dir/a.txt", "edits", "old",
 		"2", "new", "two", "old", "nowhere", "new", ""));
@@ -264,7 +266,7 @@ test_image(void **state)
 	client_end(&c);
 }
 
-/* What comes as a descriptor, out of the slot's own mount view. */
+/* A file that the worker hands over as a descriptor from the slot's own mount view. */
 static void
 test_large(void **state)
 {
@@ -329,7 +331,7 @@ test_stale(void **state)
 	}
 }
 
-/* Edits that a client sends together are not stale to each other. */
+/* Edits that a client sends together do not make each other stale. */
 static void
 test_own_edits(void **state)
 {
@@ -575,7 +577,7 @@ test_roots(void **state)
 	says(message, "method", "notifications/message");
 	says(message, "params.level", "warning");
 	json_decref(message);
-	/* It is told, and changes nothing. */
+	/* The foreign root is logged, and changes nothing. */
 	message = call_tool(&c, "write_file",
 	    json_pack("{s:s, s:s}", "path", "/somewhere/else", "content", "x"));
 	went_wrong(message, "policy_denied");
@@ -592,7 +594,10 @@ test_roots(void **state)
 	client_end(&c);
 }
 
-/* Who tells of changes, and never which, is asked once; and once more when it has answered. */
+/*
+ * A client that keeps reporting changes of its roots is asked for them once, and once more after it
+ * has answered.
+ */
 static void
 test_roots_unanswered(void **state)
 {
@@ -660,7 +665,7 @@ end_by_signal(int signo)
 	uint64_t start;
 
 	request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "a", "content", "x"));
-	json_decref(receive(&c)); /* the question, which nobody answers */
+	json_decref(receive(&c)); /* the question, which gets no answer */
 	start = clock_ms();
 	kill(c.pid, signo);
 	assert_int_equal(client_wait(&c), 0);
@@ -691,7 +696,7 @@ test_reader_gone(void **state)
 	assert_int_equal(client_wait(&c), 0);
 }
 
-/* Auto promises a sandbox: without one it does not go on with less. */
+/* Auto promises a sandbox: without one the server does not fall back to less. */
 static void
 test_no_sandbox(void **state)
 {
@@ -725,8 +730,10 @@ test_never_reads(void **state)
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = i % 64 == 63 ? '\n' : 'x';
 	put_bytes("a", text, sizeof(text));
-	/* Until it does not take any more: its own pipe is full of what it will not look at. What a line has fits where
-	 * poll() says that there is room. */
+	/*
+	 * Until the server takes no more: its own pipe is full of answers that the client does not
+	 * read. A line is short enough to fit when poll() reports space.
+	 */
 	memset(pad, 'x', sizeof(pad) - 1);
 	while (poll(&pfd, 1, 500 * (SANITIZED ? 4 : 1)) == 1) {
 		request(&c, "tools/call",
@@ -738,7 +745,7 @@ test_never_reads(void **state)
 	assert_true(sent > 10);
 	if (!SANITIZED)
 		assert_true(resident_kib(c.pid) < 40 << 10);
-	/* And then all of it is answered. */
+	/* After that all requests are answered. */
 	for (; got < sent; got++) {
 		json_t *message = receive(&c);
 
@@ -764,7 +771,7 @@ test_memory(void **state)
 	client_end(&c);
 }
 
-/* Lines that come faster than they are looked at stay where they are. */
+/* Lines that arrive faster than the server handles them stay in the pipe. */
 static void
 test_many_lines(void **state)
 {
@@ -785,7 +792,7 @@ test_many_lines(void **state)
 	client_end(&c);
 }
 
-/* What calls have brought with them waits as long as they do. */
+/* The server holds the arguments of waiting calls only up to a limit. */
 static void
 test_large_calls_wait(void **state)
 {

@@ -1,4 +1,4 @@
-/* Which worker serves whom: warm reuse, what is never shared, and the limits. */
+/* Which worker serves which slot: warm reuse, what is never shared, and the limits. */
 #include "tests/support/hosting.h"
 
 static struct koda_policy *
@@ -49,7 +49,7 @@ warm(void **state)
 	assert_int_equal(stats.respawns, 0);
 	assert_int_equal(stats.slots, 1);
 	assert_int_equal(stats.workers, 1);
-	assert_int_equal(stats.calls, 21); /* a round trip before each is handed out */
+	assert_int_equal(stats.calls, 21); /* a round trip before each slot is handed out */
 	fixture_end(&f);
 }
 
@@ -76,13 +76,13 @@ policies_do_not_share(void **state)
 		pid[i] = koda_slot_pid(slot[i]);
 	for (int i = 0; i < 3; i++)
 		koda_slot_release(slot[i]);
-	/* In another order, and by another policy object of the same rules. */
+	/* In another order, and with another policy object of the same rules. */
 	slot[2] = acquire(&f, b);
 	slot[1] = acquire(&f, same);
 	slot[0] = acquire(&f, NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(koda_slot_pid(slot[i]), pid[i]);
-	/* While they are in use, another slot of the same policy is another process. */
+	/* While the workers are in use, another slot of the same policy gets another process. */
 	f.slot = acquire(&f, a);
 	assert_int_not_equal(koda_slot_pid(f.slot), pid[1]);
 	assert_false(koda_policy_equal(koda_slot_policy(slot[1]), koda_slot_policy(slot[2])));
@@ -97,7 +97,7 @@ policies_do_not_share(void **state)
 	koda_policy_free(a);
 	koda_policy_free(b);
 	koda_policy_free(same);
-	/* The session's own is not affected by what its slots gave up. */
+	/* The session's own policy is not affected by what its slots gave up. */
 	assert_code((do_call(slot[0], &WRITE("y", "x"), &err), &err), KODA_OK);
 	fixture_end(&f);
 }
@@ -150,7 +150,7 @@ limits(void **state)
 	koda_session_stats(f.ses, &stats);
 	assert_int_equal(stats.slots, 0);
 	assert_int_equal(stats.workers, 2);
-	/* Idle ones are no way around the limit. */
+	/* Idle workers do not get around the limit. */
 	for (int i = 0; i < 3; i++)
 		slot[i] = acquire(&f, none);
 	assert_null(koda_slot_acquire(f.ses, NULL, &err));
@@ -179,7 +179,8 @@ counters(void **state)
 	kill(koda_slot_pid(f.slot), SIGKILL);
 	assert_code((do_call(f.slot, &PING(), &err), &err), KODA_OK);
 	koda_session_stats(f.ses, &stats);
-	assert_int_equal(stats.calls, 5); /* the first is the acquire's; one never went anywhere */
+	/* The first is the round trip of koda_slot_acquire(); the invalid call was never sent. */
+	assert_int_equal(stats.calls, 5);
 	assert_int_equal(stats.refusals, 1);
 	assert_int_equal(stats.spawns, 2);
 	assert_int_equal(stats.respawns, 1);
@@ -188,7 +189,7 @@ counters(void **state)
 	fixture_end(&f);
 }
 
-/* Sessions do not know of each other. */
+/* Sessions do not know about each other. */
 static void
 two_sessions(void **state)
 {

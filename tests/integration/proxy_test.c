@@ -1,13 +1,16 @@
-/* The real proxy: what it lets through, what it answers, what it tells the host, and what it survives. */
+/*
+ * The real proxy: what it lets through, what it answers, what it reports to the host, and what it
+ * survives.
+ */
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tests/support/proxy.h"
 #include "tests/support/sanitized.h"
 
-#define OPEN_PORT   7000 /* means nothing to the proxy */
-#define CLOSED_PORT 7001 /* nobody listens */
-#define DEAF_PORT   7002 /* listens and takes nobody any more */
+#define OPEN_PORT   7000 /* has no meaning to the proxy */
+#define CLOSED_PORT 7001 /* nothing listens */
+#define DEAF_PORT   7002 /* listens, but accepts no more */
 
 static const char hosts[] =
     "127.0.0.1 good.test other.test any.test closed.test unnamed.test\n"
@@ -61,7 +64,7 @@ static const struct {
 	const char *label, *request;
 	int status;
 	const char *header; /* in the Koda-Sandbox field */
-	const char *body;   /* somewhere in it */
+	const char *body;   /* occurs in it */
 	int outcome;
 	const char *host;
 	unsigned port;
@@ -163,7 +166,10 @@ check_answer(void **state)
 	assert_ptr_equal(strchr(body, '\n'), body + length - 1); /* one line */
 	if (strstr(body, answers[i].body) == NULL)
 		fail_msg("not '%s': %s", answers[i].body, body);
-	/* A refusal is in the socket before the answer: without it being asked for. */
+	/*
+	 * The report of a refusal is in the host's socket before the client's answer, without a
+	 * request.
+	 */
 	c = rig_next(&r);
 	assert_false(c->open);
 	check_report(c, slot, answers[i].outcome, answers[i].host, answers[i].port,
@@ -175,7 +181,7 @@ check_answer(void **state)
 	rig_down(&r);
 }
 
-/* However it is cut. */
+/* The result is the same however the request is cut. */
 static void
 test_split_head(void **state)
 {
@@ -218,7 +224,7 @@ test_too_large(void **state)
 
 	rig_up(&r, &usual);
 	slot = rig_serve(&r, &port);
-	/* What fits is read. */
+	/* A head that fits is accepted. */
 	fd = rig_client(port);
 	say_much(fd, 80);
 	rig_say(fd, "\r\n");
@@ -307,7 +313,7 @@ test_tunnel(void **state)
 	id = c->id;
 	check_report(c, slot, ALLOWED, "good.test", 7000, "good.test:7000");
 	assert_int_equal(c->kind, CONNECT);
-	/* Half-close, each way. */
+	/* Half-close, in each direction. */
 	must(shutdown(fd, SHUT_WR) == 0);
 	assert_string_equal(rig_hear_all(server), "");
 	rig_say(server, "more");
@@ -346,7 +352,7 @@ test_half_close_of_server(void **state)
 	rig_down(&r);
 }
 
-/* The client did not wait. */
+/* The client sends data without waiting for the answer. */
 static void
 test_bytes_behind_the_head(void **state)
 {
@@ -387,7 +393,7 @@ test_end_behind_the_head(void **state)
 	assert_string_equal(rig_hear_all(fd), RIG_OPENED "answer");
 	assert_int_equal(rig_next_end(&r)->outcome, ALLOWED);
 	close(fd);
-	/* Nothing, and gone. */
+	/* A client that sends nothing in the tunnel and leaves. */
 	fd = rig_client(port);
 	rig_say(fd, connect_to("good.test:7000"));
 	close(fd);
@@ -435,7 +441,10 @@ test_wildcard(void **state)
 	rig_down(&r);
 }
 
-/* Every name but those that are denied; and a name still leads to no address of this machine unless a rule says so. */
+/*
+ * Every name is allowed but the denied ones; a name still leads to no address of this machine
+ * unless a rule says so.
+ */
 static void
 test_any_domain(void **state)
 {
@@ -463,7 +472,7 @@ test_any_domain(void **state)
 	rig_down(&r);
 }
 
-/* Nothing is everything to nobody. */
+/* An empty policy allows nothing. */
 static void
 test_empty_policy(void **state)
 {
@@ -488,11 +497,11 @@ static const struct {
 	const char *label, *bytes;
 	size_t n;
 	const char *answer;
-	size_t n_answer; /* its first so many bytes */
+	size_t n_answer; /* number of bytes at its start */
 	int outcome;
 	const char *host;
 	unsigned port;
-	const char *rule; /* NULL: whatever */
+	const char *rule; /* NULL: not checked */
 } socks[] = {
 #define bytes(s) s, sizeof(s) - 1
 	{ "a name", bytes(greeting "\5\1\0\3\x9good.test\x1b\x58"), bytes("\5\0\5\0\0\1"), ALLOWED,
@@ -575,7 +584,7 @@ check_socks(void **state)
 	rig_down(&r);
 }
 
-/* Byte by byte, each answer before the next question. */
+/* Byte by byte, waiting for each answer before the next message. */
 static void
 test_socks_slowly(void **state)
 {
@@ -623,7 +632,7 @@ put16(struct writer *w, size_t v)
 	put(w, (unsigned char[]){ (unsigned char)(v >> 8), (unsigned char)v }, 2);
 }
 
-/* A ClientHello of TLS 1.2 or 1.3 as far as a proxy looks. */
+/* Builds a ClientHello of TLS 1.2 or 1.3, as far as a proxy parses it. Returns its length. */
 static size_t
 make_hello(const char *name, bool ech, unsigned char ret[2048])
 {
@@ -668,7 +677,7 @@ make_hello(const char *name, bool ech, unsigned char ret[2048])
 static const struct {
 	const char *label, *target, *name;
 	bool ech, plain, any_domain;
-	const char *why; /* NULL: it goes through; else what the host is told has that in it */
+	const char *why; /* NULL: it goes through; else a part of the report to the host */
 } hellos[] = {
 	{ "the name", "good.test:443", "good.test", false, false, false, NULL },
 	{ "in capitals", "good.test:443", "GOOD.test", false, false, false, NULL },
@@ -719,7 +728,7 @@ check_hello(void **state)
 	slot = rig_serve(&r, &port);
 	fd = rig_tunnel(port, hellos[i].target);
 	server = rig_accept(on);
-	/* Not all of it at once: nothing may pass before it is known what it is. */
+	/* In two parts: nothing may pass before the proxy knows what it is. */
 	rig_say_bytes(fd, hello, n / 2);
 	if (hellos[i].why == NULL || !hellos[i].plain)
 		rig_say_bytes(fd, hello + n / 2, n - n / 2);
@@ -747,7 +756,7 @@ check_hello(void **state)
 	rig_down(&r);
 }
 
-/* Cut anywhere, the same is found; in records of one byte, too. */
+/* The same result wherever the hello is cut, and in records of one byte. */
 static void
 test_hello_split(void **state)
 {
@@ -780,7 +789,10 @@ test_hello_split(void **state)
 	rig_down(&r);
 }
 
-/* What a server says who wants another hello, as far as a proxy looks; or one who does not. */
+/*
+ * Builds a server's answer to a hello, as far as a proxy parses it. retry: it asks for another
+ * hello. Returns its length.
+ */
 static size_t
 make_answer(bool retry, unsigned char ret[128])
 {
@@ -799,8 +811,8 @@ static const struct {
 	const char *label;
 	bool retry;
 	const char *second;
-	bool ahead;  /* it is there before the server has answered */
-	bool behind; /* behind early data, and what is there for show */
+	bool ahead;  /* sent before the server has answered */
+	bool behind; /* after early data and a dummy ChangeCipherSpec */
 	bool slowly; /* the server answers byte by byte */
 	const char *why;
 } seconds[] = {
@@ -881,7 +893,7 @@ check_second_hello(void **state)
 	rig_down(&r);
 }
 
-/* In a tunnel to port 80 it is plain HTTP, and Host is held to the target. */
+/* A tunnel to port 80 carries plain HTTP, and Host is compared with the target. */
 static void
 test_plain_in_a_tunnel(void **state)
 {
@@ -931,7 +943,7 @@ test_ask_once(void **state)
 
 	rig_up(&r, &asking);
 	slot = rig_serve(&r, &port);
-	/* Two that want the same are one question. */
+	/* Two clients that want the same host cause one question. */
 	fd = say_connect(port, "asked.test:7000");
 	a = rig_next_ask(&r);
 	assert_string_equal(a->host, "asked.test");
@@ -941,7 +953,7 @@ test_ask_once(void **state)
 	rig_say(second, "early");
 	rig_sync(&r);
 	assert_true(rig_is_silent(fd));
-	/* That one was accepted and looked at when the answer to the next one came. */
+	/* The proxy has accepted and handled the second client when it answers this later one. */
 	close(say_connect(port, "bad.test:443"));
 	assert_string_equal(rig_next(&r)->rule, "denied_domains");
 	assert_int_equal(r.n_asks, 1);
@@ -953,14 +965,14 @@ test_ask_once(void **state)
 	close(rig_accept(listening));
 	close(fd);
 	close(second);
-	/* Once is once. */
+	/* An answer for once is valid once. */
 	fd = say_connect(port, "asked.test:7000");
 	a = rig_next_ask(&r);
 	rig_answer(&r, a, KODA__EGRESS_CONSENT__EGRESS_CONSENT_NO);
 	check_head(rig_hear_all(fd), 403,
 	    "deny; host=asked.test:7000; rule=allowed_domains; mode=safe");
 	close(fd);
-	/* And no is no, for a while: nobody is asked again at once. */
+	/* A refusal is valid for a while: there is no new question at once. */
 	fd = say_connect(port, "asked.test:7000");
 	check_head(rig_hear_all(fd), 403, "mode=safe");
 	close(fd);
@@ -982,7 +994,7 @@ test_ask_session(void **state)
 	rig_serve(&r, &other_port);
 	fd = say_connect(port, "asked.test:7000");
 	a = rig_next_ask(&r);
-	/* Each slot's own question; but one answer for the session is for both. */
+	/* Each slot has its own question, but one answer for the session is valid for both. */
 	other = say_connect(other_port, "asked.test:7000");
 	rig_next_ask(&r);
 	rig_answer(&r, a, KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION);
@@ -1022,7 +1034,7 @@ test_granted_before(void **state)
 	rig_down(&r);
 }
 
-/* Who asks and goes away takes the question along; so does the slot. */
+/* When the asking client goes away, its question is withdrawn; the same when the slot goes. */
 static void
 test_ask_withdrawn(void **state)
 {
@@ -1045,7 +1057,7 @@ test_ask_withdrawn(void **state)
 		rig_turn(&r, until);
 	assert_string_equal(rig_hear_all(fd), "");
 	close(fd);
-	/* An answer that comes too late is for nobody. */
+	/* An answer that comes too late has no effect. */
 	rig_answer(&r, &r.ask[0], KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION);
 	rig_sync(&r);
 	rig_down(&r);
@@ -1119,13 +1131,16 @@ test_drop(void **state)
 	rig_hear_all(fd[0]);
 	rig_hear_all(server[0]);
 	rig_sync(&r);
-	/* The other one goes on. */
+	/* The other slot goes on. */
 	rig_say(fd[1], "y");
 	rig_hear_bytes(server[1], &byte, 1);
 	rig_say(server[1], "z");
 	rig_hear_bytes(fd[1], &byte, 1);
 	close(rig_tunnel(port[1], "good.test:7000"));
-	/* What is open is told, each of its slot; of the one that is gone nothing is. */
+	/*
+	 * Open connections are reported, each for its slot; nothing is reported for the dropped
+	 * slot.
+	 */
 	r.n_got = r.taken = 0;
 	rig_sync_slot(&r, slot[1]);
 	rig_sync_slot(&r, slot[0]);
@@ -1172,7 +1187,10 @@ test_sync(void **state)
 	rig_down(&r);
 }
 
-/* Who asks about one slot is not told of all: so many reports would be more than is held back for the host. */
+/*
+ * A sync of one slot does not report the connections of all: so many reports would exceed what is
+ * held back for the host.
+ */
 static void
 test_sync_of_one_slot(void **state)
 {
@@ -1187,7 +1205,7 @@ test_sync_of_one_slot(void **state)
 		slot[i] = rig_serve(&r, &port[i]);
 	for (int i = 0; i < SLOTS * TUNNELS; i++)
 		fd[i] = rig_tunnel(port[i % SLOTS], "good.test:7000");
-	rig_sync(&r); /* that they were opened */
+	rig_sync(&r); /* reports of their opening */
 	for (int i = 0; i < SLOTS; i++) {
 		r.n_got = r.taken = 0;
 		rig_sync_slot(&r, slot[i]);
@@ -1198,7 +1216,7 @@ test_sync_of_one_slot(void **state)
 		}
 	}
 	r.n_got = r.taken = 0;
-	rig_sync_slot(&r, slot[SLOTS - 1] + 1); /* nobody's */
+	rig_sync_slot(&r, slot[SLOTS - 1] + 1); /* an unknown slot */
 	rig_sync(&r);
 	assert_int_equal(r.n_got, 0);
 	for (int i = 0; i < SLOTS * TUNNELS; i++)
@@ -1251,9 +1269,9 @@ resident(const struct rig *r)
 }
 
 #define IDLE       1000
-#define IDLE_BYTES (24u << 10) /* of each */
+#define IDLE_BYTES (24u << 10) /* per tunnel */
 
-/* Both ends are ours, and what a login gives is often 1,024. */
+/* Raises our limit of descriptors: both ends are ours, and a login often gets only 1,024. */
 static void
 may_open(rlim_t n)
 {
@@ -1298,7 +1316,10 @@ test_idle_tunnels(void **state)
 	rig_down(&r);
 }
 
-/* False: with that limit somebody was accepted whose server has no descriptor, and told so. */
+/*
+ * Returns false if a client was accepted, and got an error, because its server connection had no
+ * descriptor under this limit.
+ */
 static bool
 wait_for_descriptors(rlim_t limit)
 {
@@ -1315,16 +1336,16 @@ wait_for_descriptors(rlim_t limit)
 	must(prlimit(r.child.pid, RLIMIT_NOFILE, &few, NULL) == 0);
 	for (i = 0; i < N_ELEMENTS(fd); i++)
 		fd[i] = say_connect(port, "127.0.0.1:7000");
-	/* Those who came first are served; all of them cannot be. */
+	/* The first clients are served; not all of them can be. */
 	for (i = 0; i < 4; i++)
 		assert_string_equal(rig_hear_head(fd[i]), RIG_OPENED);
 	rig_sync(&r);
 	r.n_got = r.taken = 0;
-	rig_sync(&r); /* those that are open now, once each */
+	rig_sync(&r); /* reports the open ones, once each */
 	for (i = 0; i < r.n_got; i++)
 		opened += r.got[i].open;
 	assert_true(opened < few.rlim_cur / 2);
-	/* Each that ends makes room for the next one: all are served in the end. */
+	/* Each connection that ends makes room for the next one: all are served in the end. */
 	for (i = 4; i < N_ELEMENTS(fd) && ok; i++) {
 		close(fd[i - 4]);
 		close(rig_accept(listening));
@@ -1336,19 +1357,21 @@ wait_for_descriptors(rlim_t limit)
 	return ok;
 }
 
-/* Without a descriptor to spare it waits, and goes on when there is one. Each needs two: one of two limits leaves an even
- * number. */
+/*
+ * Without a spare descriptor the proxy waits, and goes on when there is one. Each connection needs
+ * two: of the two limits, one leaves an even number.
+ */
 static void
 test_descriptors_run_out(void **state)
 {
 	if (wait_for_descriptors(24))
 		return;
-	listen_close(state); /* with what is left in its queue */
+	listen_close(state); /* drops what is left in its queue */
 	listen_open(state);
 	assert_true(wait_for_descriptors(25));
 }
 
-/* Nobody waits for a state that a signal brings about: until it is there. */
+/* A signal takes effect later: wait until the proxy has stopped. */
 static void
 stop(const struct rig *r)
 {
@@ -1366,7 +1389,10 @@ go_on(const struct rig *r)
 
 #define LOOKS 20
 
-/* The host looks away, and its socket is full soon: nobody is told no of whom it cannot know, and nothing is lost. */
+/*
+ * The host does not read, and its socket is soon full: no client is refused before the host can
+ * know of it, and no report is lost.
+ */
 static void
 test_host_that_does_not_read(void **state)
 {
@@ -1375,7 +1401,7 @@ test_host_that_does_not_read(void **state)
 	unsigned port;
 	struct rig r;
 
-	opt.send_buffer = 1; /* the smallest that there is */
+	opt.send_buffer = 1; /* the smallest possible */
 	rig_up(&r, &opt);
 	rig_serve(&r, &port);
 	for (size_t i = 0; i < N_ELEMENTS(fd); i++)
@@ -1391,7 +1417,7 @@ test_host_that_does_not_read(void **state)
 		for (size_t i = 0; i < N_ELEMENTS(fd); i++)
 			answered += !rig_is_silent(fd[i]);
 		rig_take_all(&r);
-		go_on(&r); /* before a failure leaves it standing */
+		go_on(&r); /* before a failure leaves it stopped */
 		if (answered > r.n_got)
 			fail_msg("%zu answered, and the host can know of %zu", answered, r.n_got);
 	}
@@ -1566,7 +1592,7 @@ check_hostile(void **state)
 	rig_down(&r);
 }
 
-/* Instead of a good start: it says why, and ends. */
+/* Instead of a good start: the proxy reports why, and ends. */
 static void
 start_with(struct rig *r, unsigned protocol, const char *policy, size_t policy_len,
     const char *https_proxy, const char *grant_host)
@@ -1643,7 +1669,7 @@ test_end_before_start(void **state)
 	rig_down(&r);
 }
 
-/* Its connections end with it. */
+/* The proxy's connections end with it. */
 static void
 test_end(void **state)
 {
@@ -1662,7 +1688,7 @@ test_end(void **state)
 	close(server);
 }
 
-/* ---- times and limits: a proxy for whom a second is long ---- */
+/* ---- times and limits: a proxy for which a second is long ---- */
 
 static const struct rig_options hasty = { .program =
 					      KODA_TEST_VARIANT_DIR "/koda-egress-proxy-hasty",
@@ -1687,7 +1713,7 @@ test_slow_head(void **state)
 	check_head(rig_hear_all(fd), 408, "invalid; host=-; rule=too_slow;");
 	c = rig_next(&r);
 	check_report(c, slot, INVALID, "", 0, "too_slow");
-	/* Who has said nothing is told nothing. */
+	/* A client that has sent nothing gets no answer. */
 	assert_string_equal(rig_hear_all(silent), "");
 	socks5 = rig_client(port);
 	rig_say_bytes(socks5, "\5\1\0\5\1", 5);
@@ -1743,7 +1769,7 @@ test_idle(void **state)
 	assert_int_equal(rig_next_end(&r)->outcome, ALLOWED);
 	close(fd);
 	close(server);
-	/* One in which nobody has said anything. */
+	/* A tunnel in which neither side has sent anything. */
 	fd = rig_tunnel(port, "good.test:7000");
 	server = rig_accept(listening);
 	assert_string_equal(rig_hear_all(fd), "");
@@ -1794,10 +1820,10 @@ test_too_many(void **state)
 	while ((c = rig_next(&r))->open)
 		;
 	check_report(c, slot, INVALID, "", 0, "connections");
-	/* Nor is one forgotten that does not wait for it. */
+	/* A connection whose client does not wait for the answer is reported, too. */
 	close(rig_client(port));
 	check_report(rig_next_end(&r), slot, INVALID, "", 0, "connections");
-	/* Another slot has its own. */
+	/* Another slot has its own limit. */
 	rig_serve(&r, &port);
 	close(rig_tunnel(port, "good.test:7000"));
 	for (int i = 0; i < HASTY_CONNS; i++)
@@ -1807,12 +1833,12 @@ test_too_many(void **state)
 	rig_down(&r);
 }
 
-/* One too many is told so in what it speaks. */
+/* A client above the limit gets the error in its own protocol. */
 static const struct {
 	const char *label, *bytes;
 	size_t n;
 	const char *answer;
-	size_t n_answer; /* all of it; of HTTP its first so many bytes */
+	size_t n_answer; /* the whole answer; for HTTP the number of bytes at its start */
 	int kind;
 } surplus[] = {
 #define bytes(s) s, sizeof(s) - 1
@@ -1847,7 +1873,7 @@ check_surplus(void **state)
 	slot = rig_serve(&r, &port);
 	for (int k = 0; k < HASTY_CONNS; k++)
 		fd[k] = rig_tunnel(port, "good.test:7000");
-	/* It finds the connection and its bytes together. */
+	/* Stopped, so that the proxy finds the connection and its bytes together. */
 	must(kill(r.child.pid, SIGSTOP) == 0);
 	more = rig_client(port);
 	rig_say_bytes(more, surplus[i].bytes, surplus[i].n);

@@ -57,12 +57,12 @@ run(struct fixture *f, const char *shell, struct koda_command_result *ret)
 		fail_msg("%s: %s", shell, err.message);
 }
 
-/* So many processes with 60 MiB each, below a limit that each of them would keep. */
+/* Starts processes with 60 MiB each; each one alone is below the limit. */
 #define EAT(n)                                                                                     \
 	"for i in " n                                                                              \
 	"; do python3 -c 'import time; b = bytearray(60 << 20); time.sleep(20)' & done; wait"
 
-/* The limit is named, nothing of the command is left, and what used little goes on. */
+/* The limit is named, nothing of the command is left, and a command that used little goes on. */
 static void
 memory_of_many(void **state)
 {
@@ -91,7 +91,7 @@ memory_of_many(void **state)
 	koda_policy_free(p);
 }
 
-/* The highest number is a limit like every other one, and nobody reaches it. */
+/* The highest number is a limit like any other, and no command reaches it. */
 static void
 highest_limit(void **state)
 {
@@ -108,7 +108,7 @@ highest_limit(void **state)
 	koda_policy_free(p);
 }
 
-/* In the background, where no time ends it. */
+/* In the background, where no timeout ends it. */
 static void
 memory_in_the_background(void **state)
 {
@@ -142,7 +142,10 @@ below_the_limit(void **state)
 	koda_policy_free(p);
 }
 
-/* What is in the private file systems stays after its command: the next one gets new ones, not the same end. */
+/*
+ * Files in the private file systems outlive their command and count: after the limit was hit the
+ * next command gets new file systems instead of the same end.
+ */
 static void
 memory_in_files(void **state)
 {
@@ -169,7 +172,10 @@ memory_in_files(void **state)
 	koda_policy_free(p);
 }
 
-/* By default no single process is refused memory that it only reserves: AddressSanitizer's shadow, a heap. */
+/*
+ * By default no single process is refused memory that it only reserves, such as AddressSanitizer's
+ * shadow or a heap.
+ */
 static void
 reserving_is_not_using(void **state)
 {
@@ -189,7 +195,7 @@ reserving_is_not_using(void **state)
 	fixture_end(&f);
 }
 
-/* The kernel does not hold this limit for root; stage2 does. */
+/* The kernel does not apply this limit to root; stage2 does. */
 static void
 processes_of_root(void **state)
 {
@@ -221,6 +227,6 @@ main(void)
 		cmocka_unit_test(processes_of_root),
 	};
 
-	/* The last one is for root alone. */
+	/* The last test is for root only. */
 	return _cmocka_run_group_tests("quota", all, N_ELEMENTS(all) - (getuid() != 0), NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Exactly once. A worker that stops itself at a known step is killed there; its successor is an ordinary
- * one. What was asked for has then happened once, and the caller was told the truth, whether it waited
- * or had itself called back.
+ * Exactly once. A worker that stops itself at a known step is killed there; its successor is an
+ * ordinary one. The action has then happened once, and the caller was told the truth, whether it
+ * waited or used a callback.
  */
 #include <pthread.h>
 
@@ -24,8 +24,10 @@ static const char *const action_name[] = { "replace", "create", "create with mis
 	"edit", "mkdir", "mkdir with parents", "remove a file", "remove a directory",
 	"remove a tree", "rename" };
 
-/* Where each action can be stopped, and from where on it has happened. 1 temporary file made, 2 written,
- * 3 prepared, 4 acted, 5 committed. */
+/*
+ * Where each action can be stopped, and from which point on it has happened. Points: 1 temporary
+ * file made, 2 written, 3 prepared, 4 acted, 5 committed.
+ */
 static const struct {
 	enum action action;
 	int first, last, happened;
@@ -68,7 +70,7 @@ arrange(const struct fixture *f, enum action action)
 static struct koda_op
 op_for(enum action action)
 {
-	/* Twice would show: 'two' becomes 'two two'. */
+	/* Applying it twice would show: 'two' becomes 'two two'. */
 	static const struct koda_edit edit = { "two", 3, "two two!", 8, false };
 
 	switch (action) {
@@ -142,7 +144,10 @@ check_done(const struct fixture *f, enum action action)
 	assert_int_equal(count_temps(f), 0);
 }
 
-/* Who kills a worker once it has stopped itself, and says what comes after it. */
+/*
+ * The thread that installs the real worker as the successor and kills a worker once it has stopped
+ * itself.
+ */
 struct killer {
 	const struct fixture *f;
 	int pid;
@@ -233,12 +238,12 @@ killed_at(void **state)
 	koda_session_stats(f.ses, &stats);
 	assert_int_equal(stats.recovered, 1);
 	assert_int_equal(stats.respawns, one->twice ? 2 : 1);
-	/* And the slot is as good as new. */
+	/* The slot works as before. */
 	assert_code((do_call(f.slot, &WRITE("after", "x"), &err), &err), KODA_OK);
 	fixture_end(&f);
 }
 
-/* Somebody else puts a file of his own where the worker had just put ours. */
+/* Another process replaces the file that the worker has just put in place. */
 static void
 nobody_can_tell(void **state)
 {
@@ -263,7 +268,7 @@ nobody_can_tell(void **state)
 	wait_answer(f.ses, &a);
 	assert_code(&a.err, KODA_UNKNOWN);
 	assert_string_equal(a.err.path, at(&f, "old"));
-	/* It says both digests: 64 hexadecimal digits each. */
+	/* The message contains both digests, of 64 hexadecimal digits each. */
 	assert_non_null(strstr(a.err.message, "digest now: "));
 	assert_true(strspn(strstr(a.err.message, "digest now: ") + 12, "0123456789abcdef") == 64);
 	assert_true(strspn(strstr(a.err.message, "would have: ") + 12, "0123456789abcdef") == 64);
@@ -272,7 +277,7 @@ nobody_can_tell(void **state)
 	fixture_end(&f);
 }
 
-/* Calls that were in line behind the one that died keep their order. */
+/* Calls queued behind the one that died keep their order. */
 static void
 order_survives(void **state)
 {
@@ -316,7 +321,7 @@ order_survives(void **state)
 	fixture_end(&f);
 }
 
-/* A large write goes by descriptor: it is there for the second worker too. */
+/* The content of a large write goes by descriptor: the second worker gets it too. */
 static void
 content_by_descriptor(void **state)
 {
@@ -350,7 +355,10 @@ content_by_descriptor(void **state)
 	fixture_end(&f);
 }
 
-/* A request that kills every worker that takes it up is given up, and nothing is left of it. */
+/*
+ * The host gives up a request that kills every worker that takes it, and nothing of the request is
+ * left.
+ */
 static void
 two_deaths(void **state)
 {
@@ -368,7 +376,7 @@ two_deaths(void **state)
 	pid = koda_slot_pid(f.slot);
 	assert_true(wait_for_state(pid, 'T'));
 	kill(pid, SIGKILL);
-	/* The next one is of the same kind. */
+	/* The next worker stops in the same way. */
 	for (uint64_t end = clock_ms() + PATIENCE_MS; !a.done && clock_ms() < end;) {
 		assert_true(koda_session_dispatch(f.ses, 10, &err) >= 0);
 		if (koda_slot_pid(f.slot) > 0 && process_state(koda_slot_pid(f.slot)) == 'T') {
@@ -384,8 +392,10 @@ two_deaths(void **state)
 	fixture_end(&f);
 }
 
-/* Nobody kills it but the host, when its time is up: what had happened then is told as done, late; what had not
- * is undone, and the caller told that. */
+/*
+ * Only the host kills the worker, when the call's time is up. If the action had happened by then,
+ * it is reported as done, late; otherwise it is undone, and the caller gets that report.
+ */
 static void
 hangs_at(void **state)
 {
@@ -420,7 +430,10 @@ hangs_at(void **state)
 		start_call(f.slot, &op, &a);
 		wait_answer(f.ses, &a);
 	}
-	/* Its time, and the time to find out; when that hangs too, seven seconds more. */
+	/*
+	 * The timeout plus the time to find out what happened; if the successor hangs too, seven
+	 * seconds more.
+	 */
 	assert_true(clock_ms() - began >= 290);
 	assert_true(clock_ms() - began < (one->twice ? 9500 : 2500));
 	put_real_worker(&f);

@@ -1,6 +1,7 @@
 /*
- * A host is killed while its command plants; whatever session comes next there finds it: of the same root, of a directory
- * above or below, by other rules, in Plan mode, without commands. Judged by what lies on the disk, and by git.
+ * A host is killed while its command plants. Whatever session comes next there finds what was
+ * planted: of the same root, of a directory above or below, with other rules, in Plan mode, or
+ * without commands. Judged by what is on disk, and by git.
  */
 #include <signal.h>
 #include <sys/file.h>
@@ -58,7 +59,10 @@ is_left(const char *name)
 	return lstat(state(name), &st) == 0;
 }
 
-/* In a process of its own, which is killed as soon as its command says that it has planted. */
+/*
+ * Runs the host in its own process, which is killed as soon as its command reports that it has
+ * planted.
+ */
 static void
 plant_and_kill(struct fixture *f, const char *script, const char *cwd)
 {
@@ -101,7 +105,7 @@ prepare(struct fixture *f)
 	    "mkdir -p sub/deep/.idea; cp harm sub/deep/.idea/x");
 }
 
-/* What was planted is gone, what was there before is not. */
+/* What was planted is gone; what was there before is not. */
 static void
 expect_clean(const struct fixture *f)
 {
@@ -119,22 +123,22 @@ expect_clean(const struct fixture *f)
 	    "&& test ! -e \"$HOME/harmed\"");
 }
 
-/* ---- who comes next ---- */
+/* ---- the next session ---- */
 
 enum rules {
-	USUAL, /* of the mode */
-	FEWER, /* and git's configuration may be changed */
-	SHARED /* of the mode, and commands write the host's caches */
+	USUAL, /* the mode's rules */
+	FEWER, /* none of the mode's; git's configuration may be changed */
+	SHARED /* the mode's rules, and commands write the host's caches */
 };
 
 struct next {
-	const char *root; /* below the fixture's directory; "project" is that of the killed one */
+	const char *root; /* below the fixture's directory; the killed one's is "project" */
 	enum koda_mode mode;
 	bool commands;
 	enum rules rules;
 };
 
-/* The caller's. */
+/* Returns a frozen policy that the caller owns. */
 static struct koda_policy *
 policy_for(const char *root, enum rules rules)
 {
@@ -187,7 +191,7 @@ found_by(const struct next *next)
 	next_session(&f, next);
 	expect_clean(&f);
 	assert_false(is_left("/journal"));
-	/* Once: what the user does now is the user's. */
+	/* Only once: what the user makes now stays. */
 	put_text(&f, "sub/new/.git/hooks/pre-push", "the user's");
 	shell(&f, "mkdir -p .vscode; echo mine >.vscode/tasks.json");
 	next_session(&f, next);
@@ -213,7 +217,7 @@ FOUND_BY(plan_of_files, "project/sub", KODA_PLAN, false, USUAL)
 FOUND_BY(safe_of_files, ".", KODA_SAFE, false, USUAL)
 FOUND_BY(other_rules_of_files, "project", KODA_AUTO, false, FEWER)
 
-/* Elsewhere: it is no business of that session's, and stays. */
+/* A session elsewhere does not clean up: what was planted stays. */
 static void
 elsewhere(void **state_)
 {
@@ -229,7 +233,7 @@ elsewhere(void **state_)
 	fixture_end(&f);
 }
 
-/* Two were killed; each knows what it knows, and the next one above both finishes both. */
+/* Two hosts were killed, each with its own journal; the next session above both cleans up both. */
 static void
 several(void **state_)
 {
@@ -238,7 +242,10 @@ several(void **state_)
 
 	prepare(&f);
 	plant_and_kill(&f, PLANTS, NULL);
-	/* Of the directory beside: that the first one is finished is not this one's business. */
+	/*
+	 * The second host's root is the directory beside: cleaning up the first one does not cover
+	 * it.
+	 */
 	shell(&f, "mkdir ../beside; cp harm ../beside; rm planted");
 	snprintf(root, sizeof(root), "%s/beside", f.dir);
 	was = f;
@@ -254,7 +261,7 @@ several(void **state_)
 	fixture_end(&f);
 }
 
-/* The user has given it another name meanwhile. */
+/* The user has renamed the root meanwhile. */
 static void
 renamed(void **state_)
 {
@@ -269,7 +276,7 @@ renamed(void **state_)
 	fixture_end(&f);
 }
 
-/* By a link. */
+/* The root is reached through a link. */
 static void
 by_a_link(void **state_)
 {
@@ -283,7 +290,7 @@ by_a_link(void **state_)
 	fixture_end(&f);
 }
 
-/* Another directory has the name: it was never that session's. */
+/* Another directory has the name now: it was never that session's root. */
 static void
 replaced(void **state_)
 {
@@ -304,7 +311,7 @@ replaced(void **state_)
 	fixture_end(&f);
 }
 
-/* Removed: there is nothing to find, and nothing in the way of others. */
+/* The root was removed: there is nothing to find, and other sessions are not hindered. */
 static void
 removed(void **state_)
 {
@@ -327,7 +334,9 @@ spoil(const struct fixture *f, const char *how)
 	shell(f, script);
 }
 
-/* What cannot be read cannot be finished: then no command runs there, and it is said what to do. */
+/*
+ * What cannot be read cannot be cleaned up: no command runs there, and the error says what to do.
+ */
 static void
 damaged(void **state_)
 {
@@ -350,7 +359,7 @@ damaged(void **state_)
 		assert_non_null(strstr(err.message, "is damaged"));
 		assert_non_null(strstr(err.message, "remove that file"));
 		koda_session_close(ses);
-		/* Without commands it is said, and no more. */
+		/* Without commands it is only reported. */
 		next_session(&f, &(const struct next){ "project/sub", KODA_AUTO, false, USUAL });
 		assert_non_null(strstr(events, "is damaged"));
 		next_session(&f, &(const struct next){ "helpers", KODA_AUTO, true, USUAL });
@@ -360,7 +369,7 @@ damaged(void **state_)
 	}
 }
 
-/* What a frame at the end lacks is only less that is known. */
+/* An incomplete frame at the end only means that less is known. */
 static void
 cut_at_the_end(void **state_)
 {
@@ -374,7 +383,7 @@ cut_at_the_end(void **state_)
 	fixture_end(&f);
 }
 
-/* A live session's is left alone, whoever else begins there. */
+/* The journal of a live session is left alone, whatever other session begins there. */
 static void
 live(void **state_)
 {
@@ -399,8 +408,10 @@ live(void **state_)
 	fixture_end(&f);
 }
 
-/* What a command of a live session has just planted, which its host has not looked at yet: another session does not take it for
- * something that was there. */
+/*
+ * A command of a live session has just planted something that its host has not checked yet: another
+ * session does not take it for something that was there before.
+ */
 static void
 live_and_planting(void **state_)
 {
@@ -451,7 +462,10 @@ live_and_planting(void **state_)
 	}
 }
 
-/* Its processes may still be ending when the next one begins: they are waited for. */
+/*
+ * The killed session's processes may still be ending when the next session begins: it waits for
+ * them.
+ */
 static void
 at_once(void **state_)
 {
@@ -469,8 +483,11 @@ at_once(void **state_)
 	}
 }
 
-/* A command of a policy that shares the caches with the host plants there: the next session that shares them finds it,
- * whatever its root is. One with caches of its own, which are no way to the host's, does not touch it. */
+/*
+ * A command whose policy shares the caches with the host plants in a cache: the next session that
+ * shares them finds it, whatever its root is. A session with caches of its own, which give no
+ * access to the host's, does not touch it.
+ */
 static void
 in_a_cache(void **state_)
 {

@@ -1,6 +1,7 @@
 /*
  * 'koda-sandbox run' and 'shell' as people and programs use them: real processes, real pipes, real
- * terminals, the real sandbox. After each case nothing of it may be left: no process, no mount, no file.
+ * terminals, the real sandbox. After each case nothing of it may be left: no process, no mount, no
+ * file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -58,30 +59,30 @@ enum end {
 	END_OUTPUT,    /* standard error: what standard output is */
 };
 
-/* When that has been said, on whatever channel: do this. */
+/* Once `after` has appeared in the output, on any channel, do the rest. */
 struct step {
 	const char *after; /* NULL: at once */
-	unsigned times;    /* not the first time that it was said, but the n-th; 0: the first */
+	unsigned times;    /* wait for the n-th occurrence; 0: the first */
 	const char *type;  /* on the terminal */
 	int signo;
-	unsigned rows, columns; /* the terminal gets this size */
-	bool hang_up;           /* the terminal goes away */
-	bool stop_and_go;       /* wait until it has stopped, look at the terminal, let it go on */
+	unsigned rows, columns; /* new size of the terminal */
+	bool hang_up;           /* close the terminal */
+	bool stop_and_go;       /* wait until it has stopped, check the terminal, continue it */
 };
 
 struct run {
-	/* what it is given */
+	/* input */
 	enum end in, out, err;
-	const void *input; /* of a pipe */
+	const void *input; /* for a pipe */
 	size_t input_len;
 	const char *cwd;  /* NULL: the project */
-	const char *bin;  /* NULL: the installation's */
-	bool controlling; /* the terminal is its controlling one */
-	bool keeps_input; /* what it does not read of the pipe stays there: input_left */
+	const char *bin;  /* NULL: that of the installation */
+	bool controlling; /* the terminal is its controlling terminal */
+	bool keeps_input; /* leave unread input in the pipe, see input_left */
 	struct step steps[STEPS_MAX];
-	/* what came of it */
+	/* results */
 	int status;           /* -signal when it was killed */
-	struct bytes said[3]; /* by number: the terminal at 0 */
+	struct bytes said[3]; /* by descriptor; the terminal is 0 */
 	size_t input_left;
 	ino_t out_inode;
 	struct termios before, after;
@@ -123,7 +124,7 @@ open_in_project(const char *name, int flags)
 	return fd;
 }
 
-/* What the child gets as fd; ours, or -1, in *ret_ours. */
+/* Returns the child's descriptor for `fd`. *ret_ours: our end, or -1. */
 static int
 open_end(const struct run *r, enum end end, int fd, int slave, int *ret_ours)
 {
@@ -257,7 +258,7 @@ take_step(struct run *r, const struct step *step, pid_t pid, int *master, int *s
 	}
 }
 
-/* Until it has ended and said all. */
+/* Runs the conversation until the process has ended and all its output is read. */
 static void
 converse(struct run *r, pid_t pid, int pidfd, int in, int out, int err, int *master, int *slave)
 {
@@ -315,7 +316,7 @@ converse(struct run *r, pid_t pid, int pidfd, int in, int out, int err, int *mas
 		    r->said[1].data, r->said[2].data);
 }
 
-/* Its last words, and how it left the terminal. */
+/* Reads the last output, and how the terminal was left. */
 static void
 finish_terminal(struct run *r, int master, int slave)
 {
@@ -381,7 +382,7 @@ run_v(struct run *r, char **argv)
 	}
 }
 
-/* go(&r, "run", "--", "true", NULL) */
+/* For example: go(&r, "run", "--", "true", NULL) */
 static void
 go(struct run *r, ...)
 {
@@ -402,10 +403,10 @@ go(struct run *r, ...)
 	run_v(r, argv);
 }
 
-/* A shell's command line, in auto mode. */
+/* Runs a shell command line in auto mode. */
 #define GO(r, text) go(r, "run", "--mode", "auto", "-c", text, NULL)
 
-/* With its arguments as $1 and on: names need no quoting. */
+/* Runs a script with its arguments as $1 and on, so that names need no quoting. */
 static void
 shell(const char *script, const char *one, const char *two, const char *three)
 {
@@ -421,7 +422,7 @@ shell(const char *script, const char *one, const char *two, const char *three)
 	assert_int_equal(status, 0);
 }
 
-/* ---- looking at what came of it ---- */
+/* ---- checking the result ---- */
 
 static void
 has(const struct bytes *b, const char *what)
@@ -443,7 +444,7 @@ is(const struct bytes *b, const char *what)
 	assert_string_equal(b->data, what);
 }
 
-/* It ended with that, and if not, what did it say? */
+/* Expects this status; on failure shows what was printed. */
 static void
 ended(const struct run *r, int status)
 {
@@ -513,7 +514,7 @@ file_is(const char *name, const char *text)
 struct ending {
 	const char *label;
 	int status;
-	const char *says; /* on standard error, or NULL */
+	const char *says; /* expected on standard error, or NULL */
 	const char *args[10];
 };
 
@@ -601,7 +602,7 @@ test_setup_fails(void **state)
 	struct run safe = { .in = END_TERMINAL, .controlling = true, .bin = lonely };
 	json_t *o;
 
-	/* Installed without stage2: nothing is run. */
+	/* Installed without stage2: no command is run. */
 	snprintf(lonely, sizeof(lonely), "%s/scene/half/bin", prefix);
 	shell("mkdir -p \"$1\" \"$1/../libexec/koda-sandbox\"; cp \"$2/bin/koda-sandbox\" \"$1\"; "
 	      "cp \"$2/libexec/koda-sandbox/koda-fs-worker\" \"$1/../libexec/koda-sandbox\"",
@@ -615,7 +616,7 @@ test_setup_fails(void **state)
 	o = parse(&json);
 	assert_string_equal(text_at(json_object_get(o, "error"), "code", NULL), "unsupported");
 	json_decref(o);
-	/* In safe too: what is loud is that it is not there, and no command is run without it. */
+	/* Safe mode also reports the missing sandbox, and runs no command without it. */
 	go(&safe, "run", "-c", "touch ran", NULL);
 	ended(&safe, 88);
 	has(ERR(&safe), "koda-sandbox: ");
@@ -725,7 +726,10 @@ test_file_as_input(void **state)
 	ended(&plain, 0);
 	is(OUT(&plain), "content\n");
 
-	/* One that commands may not write they could open again through its descriptor. */
+	/*
+	 * If commands may not write the file, it is passed as a pipe: they could open the file
+	 * again through its descriptor.
+	 */
 	shell("cd \"$1\"; mkdir -p .git/hooks; echo hook >.git/hooks/pre-commit; rm in; "
 	      "ln -s .git/hooks/pre-commit in",
 	    project, NULL, NULL);
@@ -800,7 +804,7 @@ test_reader_gone(void **state)
 
 	go(&r, AUTO, "--", "yes", NULL);
 	ended(&r, 128 + SIGPIPE);
-	/* Carried by us, and yet it learns of it. */
+	/* Here koda-sandbox forwards the output, and the command still gets SIGPIPE. */
 	go(&both, AUTO, "--", "yes", NULL);
 	ended(&both, 128 + SIGPIPE);
 	run_done(&r);
@@ -920,7 +924,7 @@ test_json_cut(void **state)
 	json_t *o;
 	json_int_t left_out;
 
-	/* Of two bytes each, so that the cut may fall into one. */
+	/* Characters of two bytes, so that the cut may fall into one. */
 	go(&r, AUTO, "--json", "-c",
 	    "printf first; yes \xc3\xa9\xc3\xa9 | head -c 5000000 | tr -d '\\n'; printf last",
 	    NULL);
@@ -1031,15 +1035,15 @@ test_place(void **state)
 		snprintf(dir, sizeof(dir), "%s/%s", project, names[i]);
 		assert_int_equal(mkdir(dir, 0755), 0);
 		snprintf(want, sizeof(want), "%s\n", dir);
-		/* Below the root it stays where it is, */
+		/* Below the root, the command runs in the current directory. */
 		go(&below, AUTO, "--root", "..", "-c", "pwd; echo x >new", NULL);
 		ended(&below, 0);
 		is(OUT(&below), want);
-		/* the root may be called anything, */
+		/* The root may have any name. */
 		go(&root, AUTO, "-c", "pwd; cat new; echo y >../outside", NULL);
 		shell("test ! -e \"$1/outside\" && rm \"$2/new\"", project, dir, NULL);
 		assert_int_equal(strncmp(OUT(&root)->data, want, strlen(want)), 0);
-		/* and from elsewhere it is where it starts. */
+		/* From outside the root, the command starts in the root. */
 		go(&elsewhere, AUTO, "--root", dir, "--", "pwd", NULL);
 		ended(&elsewhere, 0);
 		is(OUT(&elsewhere), want);
@@ -1101,7 +1105,7 @@ test_killed(void **state)
 {
 	struct run r = { .in = END_NULL, .steps = { { "ready", .signo = SIGKILL } } };
 
-	/* That nothing is left is looked at after each case. */
+	/* remove_project() checks after each case that nothing is left. */
 	GO(&r, "sleep 1000 & " WAIT_LOOP);
 	ended(&r, -SIGKILL);
 	run_done(&r);
@@ -1117,7 +1121,7 @@ test_tty_own(void **state)
 {
 	struct run r = { ON_TERMINAL };
 
-	/* Safe: who types it approves it. */
+	/* Safe mode: typing the command approves it. */
 	go(&r, "run", "-c",
 	    "test -t 0 && test -t 1 && test -t 2 && stty size && echo through >/dev/tty", NULL);
 	ended(&r, 0);
@@ -1164,7 +1168,9 @@ test_tty_input(void **state)
 	GO(&r, "echo ready; cat");
 	ended(&r, 0);
 	has(TTY(&r), "hello\r\nhello\r\n");
-	/* Its line discipline decides what a key means, not ours. */
+	/*
+	 * The line discipline of the command's terminal decides what a key means, not that of ours.
+	 */
 	GO(&raw,
 	    "stty raw -echo; echo ready; dd bs=1 count=1 status=none | od -An -tx1; stty sane");
 	ended(&raw, 0);
@@ -1192,14 +1198,17 @@ test_tty_drained(void **state)
 static void
 test_tty_signal(void **state)
 {
-	/* Not SIGSEGV: a sanitizer's runtime takes it for itself. */
+	/* Not SIGSEGV: a sanitizer's runtime handles it itself. */
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGILL, SIGALRM };
 
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++) {
 		struct run r = { ON_TERMINAL, .steps = { { "ready", .signo = signals[i] } } };
 		bool ours = signals[i] != SIGINT && signals[i] != SIGTERM && signals[i] != SIGHUP;
 
-		/* Passed on; what kills us leaves the terminal as it was all the same. */
+		/*
+		 * The signal is passed on; one that kills koda-sandbox still leaves the terminal as
+		 * it was.
+		 */
 		GO(&r, WAIT_LOOP);
 		ended(&r, ours ? -signals[i] : 128 + signals[i]);
 		run_done(&r);
@@ -1242,7 +1251,7 @@ test_tty_some(void **state)
 	GO(&out, "test ! -t 0 && test -t 1 && test -t 2 && stty size <&1 && cat");
 	ended(&out, 0);
 	is(TTY(&out), "33 101\r\npiped\r\n");
-	/* Of 'run -- make | less' less is who talks to the terminal. */
+	/* In 'run -- make | less' it is less that uses the terminal. */
 	GO(&in, "test ! -t 0 && test ! -t 1 && echo ready && cat");
 	ended(&in, 0);
 	is(OUT(&in), "ready\nline\n");
@@ -1285,7 +1294,7 @@ test_tty_escapes(void **state)
 	    "printf '\\033]52;c;ZXZpbA==\\007\\033]0;title\\033\\\\\\033[21t\\033[1;31mred\\033[0m\\n'");
 	ended(&r, 0);
 	is(TTY(&r), "\033[1;31mred\033[0m\r\n");
-	/* Nobody's terminal: nobody's business. */
+	/* Output that does not go to a terminal is not filtered. */
 	GO(&pipe_, "printf '\\033]0;title\\007'");
 	is(OUT(&pipe_), "\033]0;title\007");
 	run_done(&r);
@@ -1330,7 +1339,10 @@ test_ask(void **state)
 		.controlling = true,
 		.steps = { { "[y/N] ", .type = "n\n" } } };
 
-	/* Not typed at the terminal: standard input is not it. But there is somebody to ask. */
+	/*
+	 * Standard input is not the terminal, so the command does not count as typed there. But
+	 * there is a user to ask.
+	 */
 	go(&yes, "run", "--", "cat", "-", NULL);
 	ended(&yes, 0);
 	is(OUT(&yes), "piped\n");
@@ -1346,7 +1358,7 @@ test_ask(void **state)
 	run_done(&no);
 }
 
-/* Nothing is pushed out of sight, and nothing looks like something else. */
+/* A hostile command cannot push text out of sight or make it look like something else. */
 static void
 test_ask_hostile(void **state)
 {
@@ -1362,7 +1374,7 @@ test_ask_hostile(void **state)
 		p += sprintf(p, ":\n");
 	sprintf(p, "touch made");
 	go(&cut, "run", "-c", script, NULL);
-	/* For a session there is no yes. */
+	/* Approval for the session is not an option. */
 	ended(&cut, 3);
 	has(TTY(&cut), "koda-sandbox: NOT ALL OF THIS IS SHOWN");
 	assert_true(
@@ -1385,7 +1397,10 @@ test_ask_hostile(void **state)
 
 /* ---- the network ---- */
 
-/* By the proxy, also what is this machine: there is nobody at that port, and no rule names it. */
+/*
+ * Through the proxy, although it is this machine: nothing listens at that port, and no rule names
+ * it.
+ */
 #define FETCH "curl -s -o /dev/null --noproxy '' -w '%{http_code}\\n' http://localhost:1/"
 
 static void
@@ -1394,9 +1409,9 @@ test_ask_host(void **state)
 	static const struct {
 		const char *answer;
 		unsigned questions;
-		const char *says; /* of the first one */
+		const char *says; /* in the first report */
 	} rows[] = {
-		/* It leads to this machine, which is refused after all. */
+		/* The host leads to this machine, which is refused after all. */
 		{ "o\n", 2, "loopback" },
 		{ "once\n", 2, "loopback" },
 		{ "s\n", 1, "loopback" },
@@ -1424,7 +1439,7 @@ test_ask_host(void **state)
 	}
 }
 
-/* A refusal is told, once in words, although the command made nothing of it. */
+/* A refusal is reported, once in words, even if the command ignored it. */
 static void
 test_network(void **state)
 {
@@ -1475,7 +1490,7 @@ test_json_network(void **state)
 	run_done(&none);
 }
 
-/* What cannot be used is said before anything runs; its password is not. */
+/* An unusable proxy is reported before anything runs; its password is not printed. */
 static void
 test_upstream(void **state)
 {
@@ -1498,7 +1513,7 @@ test_no_sandbox(void **state)
 		   limits = { ON_TERMINAL };
 	char text[PATH_MAX + 32];
 
-	/* Outside of the root, where no command in the sandbox could. */
+	/* Outside the root, where no sandboxed command could write. */
 	snprintf(text, sizeof(text), "echo x >'%s/loose'; exit 3", home);
 	go(&r, "run", "--no-sandbox", "-c", text, NULL);
 	ended(&r, 3);
@@ -1509,7 +1524,7 @@ test_no_sandbox(void **state)
 	has(TTY(&late), "wall_time_secs");
 	go(&missing, "run", "--no-sandbox", "--", "koda-no-such-command", NULL);
 	ended(&missing, 127);
-	/* The limits of the mode that one process can have. */
+	/* The mode's limits that can apply to one process. */
 	go(&limits, "run", "--no-sandbox", "-c",
 	    "echo $(ulimit -n) $(ulimit -c) $(ulimit -f); test \"$(ulimit -u)\" != unlimited",
 	    NULL);
@@ -1554,7 +1569,7 @@ test_explain(void **state)
 	}
 }
 
-/* It tries the real thing in a directory of its own, of which nothing stays. */
+/* doctor tries the real sandbox in a directory of its own, and nothing of that stays. */
 static void
 test_doctor(void **state)
 {
@@ -1628,7 +1643,7 @@ test_quarantine(void **state)
 	ended(&again, 1);
 	go(&none, "quarantine", "restore", "../../x", NULL);
 	ended(&none, 1);
-	/* A link in a directory: kept in the record, as no worker makes links. */
+	/* A link in a directory is kept in the record, since workers make no links. */
 	GO(&links,
 	    "mkdir -p two/.git/hooks/d two/.git/objects two/.git/refs; "
 	    "echo 'ref: refs/heads/main' >two/.git/HEAD; ln -s ../../evil two/.git/hooks/d/link");
@@ -1677,7 +1692,7 @@ make_installation(void **state)
 	const char *tmp = getenv("TMPDIR");
 	char name[PATH_MAX];
 
-	/* What is orphaned becomes ours, and is waited for. */
+	/* Orphans are reparented to us, and waited for. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
@@ -1728,7 +1743,7 @@ no_temporary_files(const char *where)
 	closedir(dir);
 }
 
-/* Nothing of the case is left; whoever hangs here is what was left. */
+/* Checks that nothing of the case is left. A remaining process hangs the wait until the alarm. */
 static int
 remove_project(void **state)
 {
@@ -1809,7 +1824,10 @@ main(void)
 	char labels[N_ELEMENTS(passed_on)][32];
 	size_t n = 0;
 
-	/* Who starts the tests may ignore some (nohup); what is started here begins as a shell would start it. */
+	/*
+	 * The test may be started with some signals ignored (nohup); its children begin as a shell
+	 * would start them.
+	 */
 	for (int signo = 1; signo < SIGRTMIN; signo++)
 		signal(signo, SIG_DFL);
 	for (size_t i = 0; i < N_ELEMENTS(endings); i++)

@@ -1,6 +1,7 @@
 /*
- * What a command leaves behind for the host to run, and what becomes of it: a real koda-fs-worker over raw frames, real
- * git on the host's side. Each plant is shown to work before it is compared, or it would prove nothing.
+ * What a command leaves behind for the host to run, and how the worker handles it: a real
+ * koda-fs-worker over raw frames, and real git on the host. Each plant is first shown to work;
+ * otherwise the test would prove nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,12 +40,12 @@
 #define PLACES_MAX  4096
 
 static char base[PATH_MAX / 4], root[PATH_MAX / 2], quarantine[PATH_MAX / 2];
-/* On another file system than TMPDIR; "" if it is not made. */
+/* On another file system than TMPDIR; "" if there is none. */
 static char elsewhere[64];
 
-/* ---- the host's side ---- */
+/* ---- the host ---- */
 
-/* A script in the root: what a command does, or what a user does on the host. */
+/* Run a script in the root: what a command does, or what a user does on the host. */
 static int
 sh(const char *script)
 {
@@ -78,7 +79,7 @@ must_sh(const char *script)
 		fail_msg("exit %d: %s", r, script);
 }
 
-/* Has somebody's tool run what was planted? */
+/* Does the trigger, a tool on the host, run what was planted? */
 static bool
 is_run_by(const char *trigger)
 {
@@ -139,15 +140,15 @@ struct worker {
 	struct arena arena;
 	uint64_t id;
 	const Koda__Reply *reply;
-	int send_fd; /* goes with the next request; 0: none */
+	int send_fd; /* sent with the next request; 0: none */
 };
 
 struct how {
-	const char *sysctl, *value; /* of its user namespace, before it begins */
-	const char *quarantine;     /* "" : none; NULL: the world's */
+	const char *sysctl, *value; /* of its user namespace, set before it starts */
+	const char *quarantine;     /* "": none; NULL: the world's */
 	bool git_config;
-	bool cache;       /* commands write in $BASE/cache, which is not looked through */
-	bool inner_cache; /* $ROOT/cache is one */
+	bool cache;       /* commands write in $BASE/cache, which is not scanned */
+	bool inner_cache; /* $ROOT/cache is a cache */
 };
 static const struct how plain = { 0 };
 
@@ -305,7 +306,7 @@ worker_end(struct worker *w)
 		fail_msg("the worker ended with status 0x%x", status);
 }
 
-/* ---- what it says ---- */
+/* ---- what the worker reports ---- */
 
 struct said {
 	struct {
@@ -316,7 +317,7 @@ struct said {
 	struct {
 		Koda__PlaceKind kind;
 		char path[PATH_MAX];
-		Koda__Place place; /* but for the path */
+		Koda__Place place; /* except its path */
 	} * place;
 	size_t n_places;
 	bool watched, cut;
@@ -329,7 +330,8 @@ text_of(char *ret, size_t size, ProtobufCBinaryData b)
 	snprintf(ret, size, "%.*s", (int)b.len, (const char *)b.data);
 }
 
-/* Paths are told below the root, as a person would name them; those in the cache are whole. */
+/* Store a path relative to the root, as a person would name it; a path in the cache stays
+ * absolute. */
 static void
 take_path(char ret[PATH_MAX], ProtobufCBinaryData b)
 {
@@ -507,7 +509,7 @@ assert_place(const char *path, Koda__PlaceKind kind)
 /* ---- plants ---- */
 
 #define HOOK "'#!/bin/sh\\ntouch \"$PWNED\"\\n'"
-/* In a configuration: run by `git ... st`. */
+/* In a git configuration: run by `git ... st`. */
 #define ALIAS(dir) "git -C " dir " config alias.st '!touch \"$PWNED\"' && "
 #define REPO                                                                                       \
 	"git init -q . && echo a >a && git add a && git commit -qm a && echo b >a && git commit -qam b && "
@@ -519,7 +521,7 @@ static const struct plant {
 	const char *trigger; /* on the host: runs what was planted */
 	const char *path;
 	Koda__ChangeKind kind;
-	const char *after; /* on the host: what has to work all the same */
+	const char *after; /* on the host: what must still work */
 } plants[] = {
 	{ "hook where there were none", REPO "rm -rf .git/hooks",
 	    "mkdir .git/hooks && printf " HOOK
@@ -816,7 +818,7 @@ check_unwatched(void **state)
 	check_plant(&plants[(uintptr_t)*state], &no_instance);
 }
 
-/* ---- what has to go on working ---- */
+/* ---- what must keep working ---- */
 
 static const struct {
 	const char *label, *before, *command, *after;
@@ -906,7 +908,7 @@ check_harmless(void **state)
 
 static const struct {
 	const char *label, *before, *command;
-	const char *path; /* in the cache; NULL: nothing is said */
+	const char *path; /* in the cache; NULL: no change is reported */
 	const char *after;
 } cached[] = {
 	{ "cached: a rule's file", ":", "echo x >$BASE/cache/env", "env",
@@ -957,7 +959,8 @@ check_cached(void **state)
 	worker_end(&w);
 }
 
-/* What commands see in a cache need not be what the host sees: nothing of git's leads there from beside it. */
+/* Commands may see other content in a cache than the host does, so no git file outside the cache
+ * may lead into it. */
 static void
 test_leads_into_a_cache(void **state)
 {
@@ -1039,7 +1042,8 @@ test_allow_git_config(void **state)
 	worker_end(&w);
 }
 
-/* What a command made is told to be mounted; once it is, a change is somebody else's. */
+/* The worker reports what a command made as places to mount. Once they are mounted, a command
+ * cannot change them: a change comes from outside. */
 static void
 test_new_repository(void **state)
 {
@@ -1053,7 +1057,7 @@ test_new_repository(void **state)
 	assert_place("new/.git", KODA__PLACE_KIND__PLACE_GIT_DIR);
 	assert_place("new/.git/config", KODA__PLACE_KIND__PLACE_PROTECTED);
 	assert_place("new/.git/hooks", KODA__PLACE_KIND__PLACE_PROTECTED);
-	/* Not mounted yet: a command that runs on may still do it. */
+	/* Not mounted yet: a command that still runs may change it. */
 	must_sh("git -C new config alias.st '!true'");
 	compare(&w);
 	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
@@ -1114,7 +1118,7 @@ static const struct {
 	{ "push and fetch", "git push -qf origin HEAD && git fetch -q && git gc -q --auto" },
 };
 
-/* A command's git does its work while everything is compared as often as can be. */
+/* A command's git does its work while the worker compares as often as it can. */
 static void
 check_work(void **state)
 {
@@ -1147,12 +1151,12 @@ check_work(void **state)
 	worker_end(&w);
 }
 
-/* ---- what hides something ---- */
+/* ---- what hides something from the user ---- */
 
 static const struct {
 	const char *label, *before, *command;
-	const char *path; /* NULL: nothing is told */
-	const char *with; /* in what is told */
+	const char *path; /* NULL: nothing is reported */
+	const char *with; /* a part of the reported detail */
 } hidings[] = {
 	{ "skip-worktree", REPO ":", "echo evil >a && git update-index --skip-worktree a",
 	    ".git/index", "ls-files -v" },
@@ -1207,7 +1211,7 @@ check_hiding(void **state)
 	compare_with(&w, true);
 	assert_no_change();
 	must_sh(hidings[i].command);
-	/* While commands run nothing is told: what stays is what counts. */
+	/* Not reported while commands run: only what is left at the end counts. */
 	compare_gently(&w);
 	assert_no_change();
 	compare(&w);
@@ -1225,7 +1229,7 @@ check_hiding(void **state)
 	worker_end(&w);
 }
 
-/* What harms is taken away at once, and only where the host's git would use it. */
+/* The worker takes harmful plants away at once, but only where the host's git would use them. */
 static const struct {
 	const char *label, *before, *plant;
 	const char *trigger;
@@ -1290,7 +1294,7 @@ check_live(void **state)
 	must_sh(lives[i].plant);
 	assert_int_equal(is_run_by(lives[i].trigger), lives[i].path != NULL);
 	look(&w);
-	/* What one look finds in an index, the same or the next one looks at. */
+	/* If a look finds something in an index, the same look or the next one checks it. */
 	if (said.n_changes == 0)
 		look(&w);
 	if (lives[i].path == NULL)
@@ -1301,7 +1305,8 @@ check_live(void **state)
 	worker_end(&w);
 }
 
-/* What was left to git while commands ran is judged at the end, also where nobody may list what it is in. */
+/* What the worker left to git while commands ran is judged at the end, even in a directory that
+ * cannot be listed. */
 static void
 test_left_to_git(void **state)
 {
@@ -1325,7 +1330,7 @@ test_left_to_git(void **state)
 	worker_end(&w);
 }
 
-/* Whoever holds what was kept open writes to nothing. */
+/* A process that kept the file open writes to a file that git no longer reads. */
 static void
 test_held_open(void **state)
 {
@@ -1363,7 +1368,7 @@ test_outside(void **state)
 	must_sh("git config alias.st && test \"$(cat .envrc)\" = y");
 	compare(&w);
 	assert_no_change();
-	/* What is gone may be planted. */
+	/* Once .vscode is gone, a command can plant it. */
 	must_sh("mkdir .vscode");
 	compare(&w);
 	assert_change(".vscode", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
@@ -1477,13 +1482,13 @@ test_no_quarantine(void **state)
 	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_LEFT);
 	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_LEFT);
 	must_sh("test -e .envrc && git -C new config alias.st");
-	/* Once is enough. */
+	/* A change that was left in place is reported only once. */
 	compare(&w);
 	assert_no_change();
 	worker_end(&w);
 }
 
-/* ---- what watches cannot tell ---- */
+/* ---- what watches miss ---- */
 
 static void
 test_overflow(void **state)
@@ -1492,7 +1497,7 @@ test_overflow(void **state)
 
 	worker_start(&w, &plain);
 	scan(&w);
-	/* Beyond the kernel's queue, whose length is the machine's. */
+	/* More events than the kernel's queue holds; its length depends on the machine. */
 	must_sh("n=$(cat /proc/sys/fs/inotify/max_queued_events); mkdir many && cd many && "
 		"i=0; while [ $i -lt $n ]; do : >a$i; : >b$i; i=$((i + 1)); done; cd .. && "
 		"git init -q late && git -C late config alias.st '!touch \"$PWNED\"'");
@@ -1501,7 +1506,7 @@ test_overflow(void **state)
 	assert_change("late/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
 	assert_true(said.watched);
 	assert_false(is_run_by("git -C late st"));
-	/* And events count again. */
+	/* After that, events work again. */
 	must_sh("echo x >.envrc");
 	compare(&w);
 	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
@@ -1530,7 +1535,7 @@ test_few_watches(void **state)
 	worker_end(&w);
 }
 
-/* They give out while a command's directories are looked at. */
+/* The watches run out while the worker checks a command's directories. */
 static void
 test_watches_give_out(void **state)
 {
@@ -1554,7 +1559,7 @@ test_watches_give_out(void **state)
 	worker_end(&w);
 }
 
-/* Deeper than is looked at: said each time, until it is gone. */
+/* A tree deeper than the worker checks is reported each time, until it is gone. */
 static void
 test_too_deep(void **state)
 {
@@ -1604,7 +1609,8 @@ test_unlistable(void **state)
 	compare(&w);
 	assert_change("d/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
 	assert_false(is_run_by("git -C d st"));
-	/* From within, things can be made whatever may be done from outside; and the root is a directory too. */
+	/* A command inside a directory can create files whatever the modes allow from outside;
+	 * this holds for the root as well. */
 	must_sh("mkdir -p e/f && cd e/f && git init -q g && "
 		"git -C g config alias.st '!touch \"$PWNED\"' && "
 		"chmod 0 $ROOT/e/f && chmod 0 $ROOT/e && chmod 0 $ROOT");
@@ -1614,7 +1620,7 @@ test_unlistable(void **state)
 	worker_end(&w);
 }
 
-/* What the user keeps so stays so. */
+/* A directory that the user made unlistable stays unlistable. */
 static void
 test_users_unlistable(void **state)
 {
@@ -1689,14 +1695,14 @@ test_names(void **state)
 	assert_place("a/.github/hooks", KODA__PLACE_KIND__PLACE_NAME);
 	assert_place("a/c/y.WS", KODA__PLACE_KIND__PLACE_NAME);
 	assert_place("node_modules/p/.idea", KODA__PLACE_KIND__PLACE_GUARDED);
-	/* A link is no mount point; what it leads to is a place like it. */
+	/* A link cannot be a mount point; its target is a place of the same kind. */
 	assert_place("a/c/.idea", KODA__PLACE_KIND__PLACE_NAME);
 	assert_place("a/b", KODA__PLACE_KIND__PLACE_NAME);
 	assert_int_equal(place_of("a/hooks"), -1);
 	assert_int_equal(place_of("a/.github"), -1);
 	compare(&w);
 	assert_no_change();
-	/* In directories that were there. */
+	/* In directories that were there before. */
 	must_sh(
 	    "mkdir a/.idea && echo x >a/.idea/x && echo x >a/c/.ws && ln -s evil a/c/.github && "
 	    "ln -sfn /tmp a/c/.idea && mkdir -p a/c/n && mkdir -p .github/hooks");
@@ -1709,7 +1715,7 @@ test_names(void **state)
 	assert_int_equal(said.n_changes, 5);
 	assert_string_equal(said.change[0].rule, "deny_write_names");
 	must_sh("test ! -e a/.idea && test ! -L a/c/.github && test -d a/c/n");
-	/* A file of the name that others need as a directory is nothing. */
+	/* A file is not reported if the rule has its name only as a directory. */
 	must_sh("echo x >a/.github2 && echo x >a/c/n/.github");
 	compare(&w);
 	assert_no_change();
@@ -1731,26 +1737,27 @@ test_names_that_came(void **state)
 		.busy = 1 });
 	assert_change("a/new", KODA__CHANGE_KIND__CHANGE_CAME);
 	assert_int_equal(strncmp(said.change[change_of("a/new")].detail, "3:", 2), 0);
-	/* Packages are told together. */
+	/* Packages are reported together. */
 	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
 	assert_int_equal(strncmp(said.change[change_of("node_modules")].detail, "2:", 2), 0);
 	assert_int_equal(said.n_changes, 2);
 	assert_place("a/new/deep/.idea", KODA__PLACE_KIND__PLACE_NAME);
 	assert_place("node_modules/p1/.idea", KODA__PLACE_KIND__PLACE_GUARDED);
-	/* The command goes on: what it made is still its own. */
+	/* The command still runs: what it made is still its own. */
 	must_sh("echo y >a/new/deep/.idea/y && echo x >a/new/later.ws && mkdir a/new/deep/more && "
 		"echo x >a/new/deep/more/m.ws");
 	compare_with(&w, false);
 	assert_change("a/new", KODA__CHANGE_KIND__CHANGE_CAME);
 	assert_int_equal(strncmp(said.change[0].detail, "2:", 2), 0);
 	assert_int_equal(said.n_changes, 1);
-	/* It has ended. */
+	/* The command has ended. */
 	must_sh("echo x >a/new/late.ws && echo z >a/new/deep/.idea/z");
 	compare(&w);
 	assert_change("a/new/late.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("a/new/deep/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_int_equal(said.n_changes, 2);
-	/* What was moved, what took a place, and the first part of a name are not new. */
+	/* A moved directory, a directory that replaced another file, and the first part of a
+	 * name do not count as new. */
 	must_sh(
 	    "mkdir m && mv a/old m/old && mkdir m/old/.idea && rm -r rep && mkdir -p rep/x/.idea && "
 	    "rm ln && mkdir -p ln/.idea && mkdir -p a/.github/hooks");
@@ -1760,7 +1767,7 @@ test_names_that_came(void **state)
 	assert_change("ln/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("a/.github/hooks", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_int_equal(said.n_changes, 4);
-	/* Packages are replaced, and are new all the same. */
+	/* Packages that are replaced count as new. */
 	must_sh("rm -r node_modules && mkdir -p node_modules/p1/.idea");
 	compare(&w);
 	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
@@ -1788,7 +1795,7 @@ test_names_of_packages(void **state)
 	compare(&w);
 	assert_change("node_modules/p/a.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("node_modules/p/b.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
-	/* A package is moved about, and one that is changed on the way is another. */
+	/* A package may be moved; one that is changed on the way is a different package. */
 	must_sh("mkdir -p node_modules/c/.idea && echo x >node_modules/c/.idea/x");
 	compare(&w);
 	assert_change("node_modules", KODA__CHANGE_KIND__CHANGE_CAME);
@@ -1798,14 +1805,15 @@ test_names_of_packages(void **state)
 	must_sh("mv node_modules/s/d node_modules/e && echo y >>node_modules/e/.idea/x");
 	compare(&w);
 	assert_change("node_modules/e/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
-	/* Uninstalled. */
+	/* The packages are uninstalled. */
 	must_sh("rm -r node_modules");
 	compare(&w);
 	assert_no_change();
 	worker_end(&w);
 }
 
-/* What a command made, one file with more than one name: each protected one is alone before it is known for good. */
+/* A command makes one file with several names: the worker gives each protected name its own file
+ * before it accepts the file as known. */
 static void
 test_linked(void **state)
 {
@@ -1817,7 +1825,7 @@ test_linked(void **state)
 	must_sh(
 	    "mkdir -p new/.idea/deep && echo x >one && echo x >two && ln one new/.idea/deep/x && "
 	    "ln two new/y.ws && chmod 755 two");
-	/* While git may be at work it stays as it is. */
+	/* While git may be at work, the links stay. */
 	compare_by(&w,
 	    (Koda__Compare){ PROTOBUF_C_MESSAGE_INIT(&koda__compare__descriptor), .has_gentle = 1,
 		.gentle = 1, .has_busy = 1, .busy = 1 });
@@ -1828,7 +1836,7 @@ test_linked(void **state)
 	assert_place("new/.idea", KODA__PLACE_KIND__PLACE_NAME);
 	must_sh("echo evil >one && echo evil >two && test \"$(cat new/.idea/deep/x)\" = x && "
 		"test \"$(cat new/y.ws)\" = x && test -x new/y.ws");
-	/* The command goes on, and gives it another name. */
+	/* The command still runs, and adds another name. */
 	must_sh("ln new/y.ws three && ln new/.idea/deep/x four");
 	compare_with(&w, false);
 	must_sh("echo evil >three && echo evil >four && test \"$(cat new/.idea/deep/x)\" = x && "
@@ -1840,7 +1848,8 @@ test_linked(void **state)
 	worker_end(&w);
 }
 
-/* The configuration that was written anew, and a gitfile, before they are mounted. */
+/* The same for a configuration that was written again and for a gitfile, before they are
+ * mounted. */
 static void
 test_linked_git(void **state)
 {
@@ -1862,7 +1871,7 @@ test_linked_git(void **state)
 	worker_end(&w);
 }
 
-/* What cannot be made so goes. */
+/* A place whose files cannot be copied this way is quarantined. */
 static void
 test_linked_too_much(void **state)
 {
@@ -1882,7 +1891,8 @@ test_linked_too_much(void **state)
 	worker_end(&w);
 }
 
-/* What was there: its other names are places like it, and packages are compared by what is in them. */
+/* Files that were there before: their other names are places of the same kind, and packages are
+ * compared by content. */
 static void
 test_linked_before(void **state)
 {
@@ -1906,11 +1916,11 @@ test_linked_before(void **state)
 	assert_int_equal(place_of("store"), -1);
 	compare(&w);
 	assert_no_change();
-	/* Where nothing is mounted, it is told. */
+	/* Where nothing is mounted, a change is reported. */
 	must_sh("echo y >>node_modules/q/x");
 	compare(&w);
 	assert_change("lib/.idea", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
-	/* Somebody outside, who can. */
+	/* A process outside the sandbox can write to mounted places. */
 	must_sh("echo y >>src/z && echo y >>src/hook && echo y >>src/deep/x");
 	compare(&w);
 	assert_change(".envrc", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
@@ -1918,7 +1928,7 @@ test_linked_before(void **state)
 	assert_change("lib/.idea", KODA__CHANGE_KIND__CHANGE_OUTSIDE);
 	compare(&w);
 	assert_no_change();
-	/* A package manager links it once more, and unlinks it; then it is written. */
+	/* A package manager adds a link and removes it; then the file is written. */
 	must_sh(
 	    "ln store node_modules/q/plain && mkdir node_modules/r && ln store node_modules/r/r.ws && "
 	    "rm node_modules/q/plain");
@@ -1933,7 +1943,7 @@ test_linked_before(void **state)
 	worker_end(&w);
 }
 
-/* Where events are lost, or there are none, nobody can tell what is new. */
+/* If events are lost or not available, the worker cannot tell what is new. */
 static void
 test_names_unwatched(void **state)
 {
@@ -1979,7 +1989,7 @@ test_told(void **state)
 	worker_end(&w);
 }
 
-/* What a protected place leads to, and where that ends. */
+/* The targets that a protected place leads to, and where that ends. */
 static void
 test_led(void **state)
 {
@@ -1998,7 +2008,7 @@ test_led(void **state)
 	assert_place("other", KODA__PLACE_KIND__PLACE_NAME);
 	assert_int_equal(place_of("t"), -1);
 	assert_int_equal(place_of("d"), -1);
-	/* The circle: there were too many links to follow. */
+	/* The links form a circle: there were too many to follow. */
 	assert_true(said.cut);
 	compare(&w);
 	assert_no_change();
@@ -2009,7 +2019,8 @@ test_led(void **state)
 	worker_end(&w);
 }
 
-/* All that Guarded returns, from that number on, each with a blank before and after it. */
+/* Store all paths that Guarded returns from number `from` on, each with a blank before and after
+ * it. */
 static void
 guarded(struct worker *w, uint32_t from, char *ret, size_t size)
 {
@@ -2058,7 +2069,8 @@ test_guarded(void **state)
 	worker_end(&w);
 }
 
-/* A link in the path of a rule: only what the rest of the rule names is protected, not the whole target of the link. */
+/* A link in the path of a rule: only what the rest of the rule names is protected, not the whole
+ * target of the link. */
 static void
 test_led_on_the_way(void **state)
 {
@@ -2078,7 +2090,7 @@ test_led_on_the_way(void **state)
 	worker_end(&w);
 }
 
-/* More than can be mounted: what is beyond is compared. */
+/* There are more places than can be mounted: the rest are compared. */
 static void
 test_names_many(void **state)
 {
@@ -2105,7 +2117,7 @@ test_led_far(void **state)
 {
 	struct worker w;
 
-	/* LED_LINKS_MAX of one place; what is in it counts as well. */
+	/* At most LED_LINKS_MAX for one place; links inside the place count as well. */
 	must_sh(
 	    "mkdir .idea t && for i in $(seq 300); do echo >t/$i; ln -s ../t/$i .idea/$i; done");
 	worker_start(&w, &plain);
@@ -2152,7 +2164,7 @@ test_resume(void **state)
 	worker_start(&w, &plain);
 	req.op_case = KODA__REQUEST__OP_SCAN;
 	req.scan = &msg;
-	/* In two parts. */
+	/* The known places come in two parts. */
 	msg.known = known;
 	msg.n_known = 2;
 	msg.has_more = msg.more = true;
@@ -2168,7 +2180,7 @@ test_resume(void **state)
 	assert_int_equal(said.n_changes, 4);
 	assert_change(".mcp.json", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("new/.git/config", KODA__CHANGE_KIND__CHANGE_DISARMED);
-	/* What was new when the worker died, nobody knows. */
+	/* The new worker cannot know what was new when the old one died. */
 	assert_change("new/.idea", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	assert_change("d/x.ws", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
 	must_sh("echo y >>node_modules/p/.idea/x && ln -sf /etc/passwd d/to/f");
@@ -2183,8 +2195,9 @@ test_resume(void **state)
 
 /* ---- races ---- */
 
-/* Somebody puts other things in the place of what is taken away, all the time: none of them is what was meant, what is
- * outside stays, and in the end nothing is left. */
+/* Another process keeps putting other things in the place of what the worker takes away. The
+ * worker must not take them for the planted ones, must leave things outside alone, and in the
+ * end nothing is left. */
 static void
 test_swapping(void **state)
 {
@@ -2225,7 +2238,7 @@ test_swapping(void **state)
 	worker_end(&w);
 }
 
-/* ---- what makes no sense ---- */
+/* ---- invalid requests ---- */
 
 static void
 send_bad(struct worker *w, Koda__Request *req, Koda__ErrorCode code)
@@ -2269,7 +2282,7 @@ test_order(void **state)
 	worker_end(&w);
 }
 
-/* A host that says such things is broken: the worker ends. */
+/* A host that sends such requests is broken: the worker exits. */
 static void
 test_no_sense(void **state)
 {

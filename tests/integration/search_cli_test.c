@@ -1,6 +1,7 @@
 /*
- * fs glob, fs grep and fs tree as people and programs use them, held against ripgrep: the same words, the same tree, the
- * same bytes and the same status, in a pipe and on a terminal. What differs on purpose stands in tests of its own.
+ * fs glob, fs grep and fs tree as people and programs use them, compared with ripgrep: the same
+ * words, the same tree, the same bytes and the same status, in a pipe and on a terminal. Intended
+ * differences have tests of their own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +30,14 @@
 #include "shared/base/cleanup.h"
 
 #define WORDS_MAX    10
-#define HANG_SECONDS 60 /* one that hangs fails its test instead of the whole suite */
+#define HANG_SECONDS 60 /* a program that hangs fails its test, not the whole suite */
 
-static char prefix[PATH_MAX];  /* the installation */
-static char program[PATH_MAX]; /* in it */
+static char prefix[PATH_MAX];  /* the installed tree */
+static char program[PATH_MAX]; /* inside `prefix` */
 static char project[PATH_MAX];
 static char home[PATH_MAX];
 
-/* ---- running it ---- */
+/* ---- running the program ---- */
 
 enum output {
 	TO_FILE = 0,
@@ -46,7 +47,7 @@ enum output {
 struct run {
 	enum output output;
 	const char *cwd; /* NULL: the project */
-	int status;      /* -signal when it was killed */
+	int status;      /* -signal if it was killed */
 	char *out, *err;
 	size_t out_len;
 };
@@ -66,8 +67,9 @@ content_of(int fd, size_t *ret_len)
 	return data;
 }
 
-/* What has been written to a terminal is still on its way when who wrote it has ended, and may be lost when nobody has it
- * open any more: so it stays open, and what we write behind it tells that all has come. */
+/* What a program has written to a terminal may arrive after the program has ended, and may be
+ * lost if no process has the terminal open any more. So the test keeps it open, and writes this
+ * mark after the program has ended: once the mark is read, all output has come. */
 #define END_OF_OUTPUT "\1end of output\1"
 
 static bool
@@ -113,7 +115,7 @@ drain_terminal(int master, int slave, pid_t pid, size_t *ret_len)
 	return data;
 }
 
-/* One that passes every byte as it is. */
+/* Open a terminal that passes every byte unchanged. Returns the master; the caller closes both. */
 static int
 open_terminal(int *ret_slave)
 {
@@ -133,7 +135,7 @@ open_terminal(int *ret_slave)
 	return master;
 }
 
-/* A program of its own session, that knows only what is said here. */
+/* Start a program in a session of its own, without the user's settings of terminal, home and rg. */
 static pid_t
 start(const char *cwd, const char *const *argv, int out, int err)
 {
@@ -212,7 +214,7 @@ run(struct run *r, ...)
 	run_v(r, argv);
 }
 
-/* With its arguments as $1 and on. */
+/* Run a script with the arguments as $1, $2, $3. */
 static void
 shell(const char *script, const char *one, const char *two, const char *three)
 {
@@ -285,13 +287,13 @@ static const char fixture[] =
     "ln -s a.txt link.txt\n"
     "ln -s sub linkdir\n";
 
-/* ---- beside ripgrep ---- */
+/* ---- compared with ripgrep ---- */
 
 struct same {
-	const char *words
-	    [WORDS_MAX]; /* of both, but for the first: "grep" is rg, "glob X" is rg --files -g X */
-	const char *theirs; /* rg's word, where it has another for our first option */
-	bool pipe_only;     /* there is something in it that is escaped on a terminal */
+	/* For both programs, except the first word: "grep" is rg, "glob X" is rg --files -g X. */
+	const char *words[WORDS_MAX];
+	const char *theirs; /* rg's word where it differs from our first option */
+	bool pipe_only;     /* some output is escaped on a terminal */
 };
 
 static const struct same same[] = {
@@ -528,7 +530,7 @@ static const struct same same[] = {
 	/* clang-format on */
 };
 
-/* The words as ripgrep has them. */
+/* Translate the words into ripgrep's. */
 static void
 their_words(const struct same *one, const char **argv)
 {
@@ -588,12 +590,12 @@ test_terminal(void **state)
 	compare(*state, TO_TERMINAL);
 }
 
-/* ---- where it differs, and what ripgrep does not have ---- */
+/* ---- where it differs, and what ripgrep lacks ---- */
 
 static const struct {
 	const char *label, *words[WORDS_MAX];
 	int status;
-	const char *out, *err; /* all of it; a part of it, or NULL: nothing */
+	const char *out, *err; /* the whole output; a part of it, or NULL: nothing */
 } ours[] = {
 	/* clang-format off */
 	{ "look-around, which is PCRE's", { "grep", "(?<=x )foo", "crlf.txt", "a.txt" }, 0, "crlf.txt:x foo\r\na.txt:qux foo\n", NULL },
@@ -655,7 +657,7 @@ test_ours(void **state)
 	run_done(&r);
 }
 
-/* Another order than --sort path: of whole paths, by bytes. */
+/* The order differs from --sort path: by the bytes of whole paths. */
 static void
 test_order(void **state)
 {
@@ -688,7 +690,7 @@ test_newest(void **state)
 	run_done(&json);
 }
 
-/* The current directory below the root, beside it, and gone. */
+/* The current directory is below the root, beside it, or gone. */
 static void
 test_where(void **state)
 {
@@ -765,7 +767,7 @@ test_unreadable(void **state)
 
 /* ---- JSON ---- */
 
-/* The next line, as an object. */
+/* Return the next line, parsed as an object. */
 static json_t *
 next_object(const char **at)
 {
@@ -836,7 +838,7 @@ test_json_grep(void **state)
 	run_done(&r);
 }
 
-/* Bytes that are no UTF-8 come whole, and so do names. */
+/* Bytes that are not UTF-8 are kept whole, also in names. */
 static void
 test_json_bytes(void **state)
 {
@@ -980,7 +982,7 @@ put_large(void)
 	    project, NULL, NULL);
 }
 
-/* Nobody is left of it, not its worker either. */
+/* No process of it is left, not even its worker. */
 static void
 nobody_left(void)
 {
@@ -1019,7 +1021,8 @@ test_full(void **state)
 	run_done(&r);
 }
 
-/* Stuck in a pipe that nobody reads, it ends all the same, and so does what it had started. */
+/* Stuck writing to a pipe that is not read, the program still ends on SIGINT, and so does what
+ * it started. */
 static void
 test_interrupt(void **state)
 {
@@ -1058,7 +1061,7 @@ make_scene(void **state)
 	const char *tmp = getenv("TMPDIR");
 	char name[PATH_MAX - 64];
 
-	/* Else one of ours would get its number. */
+	/* Otherwise one of the test's descriptors would get that number. */
 	while (fcntl(STDIN_FILENO, F_GETFD) < 0)
 		assert_int_equal(open("/dev/null", O_RDONLY), STDIN_FILENO);
 	snprintf(name, sizeof(name), "%s/koda-search.XXXXXX", tmp != NULL ? tmp : "/tmp");
@@ -1081,7 +1084,7 @@ remove_scene(void **state)
 	return 0;
 }
 
-/* A case named by its words. */
+/* Name a case by its words. */
 static void
 label_of(char *buf, size_t size, const struct same *one, const char *where)
 {
@@ -1093,7 +1096,7 @@ label_of(char *buf, size_t size, const struct same *one, const char *where)
 		snprintf(buf + n, size - n, ", %s", where);
 	for (char *p = buf; *p != '\0'; p++) {
 		if ((unsigned char)*p >= 0x80 || *p == '#')
-			*p = '?'; /* it is a line of TAP */
+			*p = '?'; /* the label is part of a TAP line */
 	}
 }
 
@@ -1135,7 +1138,7 @@ main(void)
 	}
 	for (size_t i = 0; i < N_ELEMENTS(ours); i++)
 		tests[n++] = (struct CMUnitTest){ ours[i].label, test_ours, NULL, NULL, (void *)i };
-	/* These change the tree. */
+	/* These tests change the tree. */
 	for (size_t i = 0; i < N_ELEMENTS(single); i++)
 		tests[n++] = single[i];
 	return _cmocka_run_group_tests("search_cli", tests, n, make_scene, remove_scene);

@@ -27,7 +27,7 @@ sandbox_dies(void **state)
 	fixture_end(&f);
 }
 
-/* How it ended is stage2's to know; that is no reason to say something else. */
+/* Only stage2 knows how the process ended; the error is otherwise the same. */
 static void
 dies_twice(void **state)
 {
@@ -46,7 +46,7 @@ dies_twice(void **state)
 	fixture_end(&f);
 }
 
-/* There a hidden directory is an empty one that is mounted, and what is in a hole is mounted in it. */
+/* In the sandbox a hidden directory is an empty mounted one, and a hole is mounted inside it. */
 static void
 hole_in_view(void **state)
 {
@@ -75,7 +75,7 @@ hole_in_view(void **state)
 	fixture_end(&f);
 }
 
-/* In the view of the slot's commands: their /tmp is what is searched. */
+/* The search runs in the view of the slot's commands: it searches their /tmp. */
 static void
 one_view(void **state)
 {

@@ -1,11 +1,12 @@
-/* Searches through the library: the real koda-fs-search, on real trees; what is told, what is hidden, what ends them. */
+/* Searches through the library: the real koda-fs-search on real trees; what it reports, what it
+ * hides, what ends it. */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
 #include "tests/support/searching.h"
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void
 globs(void **state)
@@ -14,14 +15,14 @@ globs(void **state)
 	struct fixture f;
 
 	start_project(&f, KODA_AUTO, false);
-	/* By the bytes of the whole path: '-' is before '/'. */
+	/* Sorted by the bytes of the whole path: '-' is before '/'. */
 	o = (struct koda_search_options){ .kind = KODA_SEARCH_GLOB };
 	expect(f.slot, &o, "note.txt\nsrc-x\nsrc/a.c\nsrc/a.h\nsrc/deep/z.c\n");
 	expect(f.slot, &GLOB("*.c"), "src/a.c\nsrc/deep/z.c\n");
 	expect(f.slot, &GLOB("*.{c,h}", "!deep"), "src/a.c\nsrc/a.h\n");
 	expect(f.slot, &GLOB("src/*.c"), "src/a.c\n");
 	expect(f.slot, &GLOB("src/**/*.c"), "src/a.c\nsrc/deep/z.c\n");
-	/* Never out of the place. */
+	/* A glob never leaves the place that is searched. */
 	expect(f.slot, &GLOB("/etc/*"), "");
 	expect(f.slot, &GLOB("../*"), "");
 	o = GLOB("*.c");
@@ -118,7 +119,7 @@ trees(void **state)
 	o.n_paths = 2;
 	expect(f.slot, &o, "0  6\n0  13\n");
 	o = TREE();
-	/* The sums are of all that is below, also of what is too deep to be told. */
+	/* The sums include everything below, also what is too deep to be reported. */
 	o.max_depth = 1;
 	expect(f.slot, &o, "0 / 70 in 5\n1 note.txt 6\n1 src-x 11\n1 src/ 53 in 3\n");
 	o.limit = 2;
@@ -128,7 +129,7 @@ trees(void **state)
 	fixture_end(&f);
 }
 
-/* Exactly: with as many as there are, there is no more. */
+/* The limit is exact: if there are as many results as the limit, there are no more. */
 static void
 limits(void **state)
 {
@@ -150,7 +151,7 @@ limits(void **state)
 	fixture_end(&f);
 }
 
-/* ---- what is not told ---- */
+/* ---- what is not reported ---- */
 
 static void
 denied(void **state)
@@ -182,7 +183,7 @@ denied(void **state)
 	assert_string_equal(told.text, "open:1:token[0,5]\n");
 	assert_int_equal(result.hidden, 2);
 	expect(f.slot, &TREE(), "0 / 6 in 2\n1 link 0\n1 open 6\n");
-	/* Named, by itself or through a link: refused as any read is. */
+	/* A hidden path named directly or through a link is refused, as for any read. */
 	expect_refused(f.slot, &GREP("token", IN("secret")), KODA_POLICY_DENIED, "deny_read");
 	expect_refused(f.slot, &GREP("token", IN("link")), KODA_POLICY_DENIED, "deny_read");
 	expect_refused(f.slot, &GREP("token", IN("link/key")), KODA_POLICY_DENIED, "deny_read");
@@ -193,7 +194,7 @@ denied(void **state)
 	assert_non_null(strstr(told.text, ":1:token[0,5]\ntrouble 1 : "));
 	assert_non_null(strstr(told.text, "deny_read"));
 	koda_session_close(take_ptr(&f.ses));
-	/* A hole in the rule is found, and nothing beside it. */
+	/* A hole in the rule is searched, and nothing beside it. */
 	koda_policy_free(policy);
 	policy = koda_policy_for_agent(KODA_AUTO, f.root, &err);
 	assert_int_equal(koda_policy_add(policy, KODA_DENY_READ, at(&f, "secret"), &err), 0);
@@ -210,7 +211,8 @@ denied(void **state)
 	fixture_end(&f);
 }
 
-/* What is beside a hole cannot be guessed letter by letter, from what is counted or from what counts. */
+/* Names beside a hole cannot be guessed letter by letter, neither from the counts nor from which
+ * files have an effect. */
 static void
 beside_hole(void **state)
 {
@@ -246,14 +248,14 @@ beside_hole(void **state)
 		if (result.hidden != 1)
 			fail_msg("%zu: %llu are hidden", i, (unsigned long long)result.hidden);
 	}
-	/* No ignore file beside it counts, and it is in no repository. */
+	/* Ignore files beside the hole have no effect, and the hole is not in a repository. */
 	expect(f.slot, &GREP("token"), "secret/open/seen:1:token[0,5]\n");
 	expect(f.slot, &GREP("token", IN("secret/open")), "seen:1:token[0,5]\n");
 	koda_policy_free(policy);
 	fixture_end(&f);
 }
 
-/* What is no file is not opened, what is a link is not followed. */
+/* Special files are not opened, and links are not followed. */
 static void
 odd_things(void **state)
 {
@@ -302,7 +304,7 @@ unreadable(void **state)
 	assert_int_equal(chmod(at(&f, "src/deep"), 0), 0);
 	assert_int_equal(chmod(at(&f, "src/a.h"), 0), 0);
 	assert_int_equal(search(f.slot, &o, &result, &err), KODA_OK);
-	/* Root reads it all the same. */
+	/* Root can read them anyway. */
 	assert_int_equal(result.troubles, geteuid() == 0 ? 0 : 2);
 	if (geteuid() != 0) {
 		assert_non_null(strstr(told.text, "trouble 0 src/a.h: Permission denied\n"));
@@ -357,7 +359,7 @@ deadline(void **state)
 	fixture_end(&f);
 }
 
-/* A pattern that explodes says so, soon, and nobody else notices. */
+/* A pattern that explodes is reported soon, and does not disturb other searches. */
 static void
 explodes(void **state)
 {
@@ -388,12 +390,14 @@ explodes(void **state)
 			const uint64_t before = clock_ms();
 			enum koda_code code = search(f.slot, &o, &result, &err);
 
-			/* Some end, and find nothing: what they need is not there. */
+			/* Some searches end and find nothing, because a part that the pattern
+			 * needs is not there. */
 			if (code != KODA_TOO_LARGE && (code != KODA_OK || result.found > 0))
 				fail_msg("%s in %s: %s %s", *p, files[k], koda_code_name(code),
 				    err.message);
 			exploded += code == KODA_TOO_LARGE;
-			/* A second of processor time; a sanitizer's build and a busy machine take their own. */
+			/* The limit is a second of processor time; a sanitizer build and a busy
+			 * machine need more. */
 			assert_true(clock_ms() - before < PATIENCE_MS / 2);
 		}
 	}
@@ -402,7 +406,8 @@ explodes(void **state)
 	fixture_end(&f);
 }
 
-/* Neither step nor depth is too many, but what one of them costs: the time says so, and says it as soon. */
+/* Neither the number of steps nor the depth is too large, but the cost of a single step is: the
+ * time limit ends the search, just as soon. */
 static void
 takes_for_ever(void **state)
 {
@@ -428,7 +433,7 @@ takes_for_ever(void **state)
 	fixture_end(&f);
 }
 
-/* Of such a line PCRE2 would look at all that is left for each of its matches. */
+/* On such a line PCRE2 would check all the rest of the line for each match. */
 static void
 long_broken_line(void **state)
 {
@@ -445,7 +450,8 @@ long_broken_line(void **state)
 	line[LINE - 1] = (char)0xff;
 	put_file(at(&f, "broken"), line, LINE);
 	expect(f.slot, &o, "=1048576\n");
-	/* What is no ASCII has to be looked at as characters: that is ended, and not waited for. */
+	/* If the pattern is not ASCII, the line has to be read as characters: the search is
+	 * ended early. */
 	expect_refused(f.slot, &GREP("[a\xc3\xa4]", IN("broken")), KODA_TOO_LARGE, "for ever");
 	fixture_end(&f);
 }
@@ -464,7 +470,7 @@ kill_and_change(void *data, const struct koda_found *f)
 	return 0;
 }
 
-/* What was told is not true any more: nobody pretends. */
+/* Results already reported are no longer true: the search fails with a conflict. */
 static void
 killed_and_changed(void **state)
 {
@@ -495,7 +501,8 @@ free_in_event(void *data, enum koda_event_kind kind, const char *text)
 	doomed = NULL;
 }
 
-/* In the middle of dealing with the death of its process: it is freed when that is done, and nobody is told of it. */
+/* The search is freed while the library handles the death of its process: the library
+ * frees it after that, and does not call on_over(). */
 static void
 freed_in_event(void **state)
 {
@@ -588,7 +595,7 @@ free_waited_for(struct told *t)
 	koda_search_free(take_ptr(&victims[0]));
 }
 
-/* Somebody waits for it meanwhile. */
+/* A callback frees the search while the caller waits for it. */
 static void
 freed_while_waited_for(void **state)
 {
@@ -612,7 +619,7 @@ close_session(struct told *t)
 	koda_session_close(take_ptr(&acted_on->ses));
 }
 
-/* A callback may free its search and others, release the slot, close the session. */
+/* A callback may free its search and others, release the slot, or close the session. */
 static void
 from_inside(void **state)
 {
@@ -641,7 +648,8 @@ from_inside(void **state)
 	memset(&told, 0, sizeof(told));
 }
 
-/* In a forked child the searches are the parent's: it may close, and the parent's goes on. */
+/* In a forked child the searches belong to the parent: the child may close, and the parent's
+ * search goes on. */
 static void
 forked(void **state)
 {
@@ -674,7 +682,7 @@ forked(void **state)
 	assert_int_equal(koda_search_result(s, &result, &err), 0);
 	assert_int_equal(next_line, MANY);
 	koda_search_free(s);
-	/* The other way round, and with somebody to be told, who is not. */
+	/* In the other order, and with on_over(), which must not run in the child. */
 	memset(&told, 0, sizeof(told));
 	s = koda_search_start(f.slot, &o, NULL, on_over, &told, &err);
 	assert_non_null(s);

@@ -1,4 +1,5 @@
-/* Opening and closing, and what a session refuses to begin with; each operation once through the API. */
+/* Opening and closing a session, the options that it refuses, and each operation once through
+ * the API. */
 #include "tests/support/hosting.h"
 
 static void
@@ -46,7 +47,7 @@ refused_options(void **state)
 	expect_refusal(&o, KODA_INVALID, "absolute");
 	o.helper_dir = f.root;
 	expect_refusal(&o, KODA_UNSUPPORTED, "koda-fs-worker");
-	/* Whoever can write the helper is the sandbox. */
+	/* A user who can write the helper controls the sandbox. */
 	o = f.options;
 	snprintf(path, sizeof(path), "%s/koda-fs-worker", f.helpers);
 	assert_int_equal(chmod(path, 0757), 0);
@@ -58,7 +59,7 @@ refused_options(void **state)
 	fixture_end(&f);
 }
 
-/* The root is the directory that was meant: one that takes its place later is not it. */
+/* The root is the directory that was opened: a directory that later takes its place is not. */
 static void
 root_is_replaced(void **state)
 {
@@ -108,7 +109,7 @@ each_operation(void **state)
 	assert_int_equal(r.type, KODA_FILE_REGULAR);
 	assert_int_equal(r.size, 1);
 	assert_true(r.has_digest);
-	/* What was read is what may be replaced. */
+	/* The digest of what was read allows replacing just that content. */
 	op = WRITE("dir/f", "new", .if_digest = r.digest);
 	assert_code((do_call(f.slot, &op, &err), &err), KODA_OK);
 	assert_code((do_call(f.slot, &op, &err), &err), KODA_CONFLICT);
@@ -147,12 +148,12 @@ each_operation(void **state)
 	assert_int_equal(err.errnum, ENOENT);
 	assert_null(r.priv);
 	assert_int_equal(r.fd, -1);
-	/* An error may be dropped. */
+	/* The caller may pass NULL for the error. */
 	assert_int_equal(koda_fs_read(f.slot, "dir/g", &r, NULL), -1);
 	fixture_end(&f);
 }
 
-/* A directory of more names than a page holds. */
+/* A directory with more names than a page holds. */
 static void
 pages(void **state)
 {
@@ -252,7 +253,7 @@ senseless_requests(void **state)
 		assert_int_equal(koda_call_async(f.slot, &STAT("."), NULL, NULL, &err), -1);
 	}
 	assert_code((do_call(f.slot, &big, &err), &err), KODA_TOO_LARGE);
-	/* None of that was the worker's fault. */
+	/* None of these errors is the worker's, so it is still the same one. */
 	assert_int_equal(koda_slot_pid(f.slot), pid);
 	assert_string_equal(get_text(&f, "f"), "old");
 	fixture_end(&f);

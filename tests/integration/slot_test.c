@@ -1,10 +1,11 @@
-/* A slot's life with real workers: deadlines, deaths while idle and busy, the budget of restarts. */
+/* The life of a slot with real workers: deadlines, deaths while idle and busy, the restart
+ * budget. */
 #include <sys/resource.h>
 #include <sys/time.h>
 
 #include "tests/support/hosting.h"
 
-/* Stopped from outside in the middle of nothing: each request then waits for ever. */
+/* The worker is stopped from outside while idle: each request would then wait for ever. */
 static void
 deadline(void **state)
 {
@@ -53,7 +54,7 @@ on_tick(int sig)
 	ticks = ticks + 1;
 }
 
-/* Signals that come all the time do not put the deadline off. */
+/* Constant signals do not put the deadline off. */
 static void
 deadline_among_signals(void **state)
 {
@@ -76,7 +77,7 @@ deadline_among_signals(void **state)
 	fixture_end(&f);
 }
 
-/* In line behind one that hangs: what was not begun did not happen either. */
+/* A call in line behind one that hangs: if it was not begun, it did not happen. */
 static void
 deadline_in_line(void **state)
 {
@@ -144,7 +145,7 @@ killed_in_the_pool(void **state)
 	fixture_end(&f);
 }
 
-/* A worker that has the read in its hands dies: the next one reads. */
+/* A worker dies while it handles a read: the next worker repeats it. */
 static void
 reads_are_repeated(void **state)
 {
@@ -170,7 +171,7 @@ reads_are_repeated(void **state)
 	fixture_end(&f);
 }
 
-/* Nothing to start any more, in the middle of everything. */
+/* The program of the worker is gone while the slot is in use. */
 static void
 helper_goes_away(void **state)
 {
@@ -185,7 +186,7 @@ helper_goes_away(void **state)
 	kill(koda_slot_pid(f.slot), SIGKILL);
 	assert_code((do_call(f.slot, &PING(), &err), &err), KODA_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "koda-fs-worker"));
-	/* For good: a slot that has failed says the same again, at once. */
+	/* For good: a slot that has failed returns the same error again, at once. */
 	assert_code((do_call(f.slot, &PING(), &err), &err), KODA_UNSUPPORTED);
 	assert_int_equal(koda_slot_pid(f.slot), -1);
 	put_real_worker(&f);
@@ -195,7 +196,8 @@ helper_goes_away(void **state)
 	fixture_end(&f);
 }
 
-/* Killed again and again between calls: each death has an answer between, so there is no end to it. */
+/* The worker is killed again and again between calls: each death is followed by an answer, so
+ * the slot never gives up. */
 static void
 deaths_with_answers_between(void **state)
 {
@@ -210,7 +212,8 @@ deaths_with_answers_between(void **state)
 	fixture_end(&f);
 }
 
-/* No descriptor to start a worker with: the call says so, and the slot serves the next one. */
+/* No descriptor is left to start a worker with: the call reports it, and the slot serves the
+ * next one. */
 static void
 short_of_descriptors(void **state)
 {

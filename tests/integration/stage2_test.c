@@ -1,7 +1,8 @@
 /*
- * A real bwrap with a real koda-sandbox-stage2 as its init, driven over the wire: what proto/stage2.proto promises, one
- * case a test. Nothing of the host's is linked in between. What a command is to try that no shell can, this program
- * tries itself when it is started with the name of it.
+ * A real bwrap with a real koda-sandbox-stage2 as its init, driven over the wire: what
+ * proto/stage2.proto promises, one case per test. No code of the host is linked in between. If a
+ * shell cannot try something, this program runs as the command, with the name of the case as its
+ * argument.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -62,7 +63,7 @@ struct box {
 	unsigned landlock_abi;
 	int egress; /* the listening socket that came with Booted */
 	char base[PATH_MAX], root[PATH_MAX + 16];
-	struct held held[HELD_MAX]; /* for somebody else */
+	struct held held[HELD_MAX]; /* reports that no await() has asked for yet */
 	size_t n_held;
 };
 
@@ -131,7 +132,7 @@ send_order(Koda__Order *order, const int *fds, size_t n)
 		fail_msg("%s", err.message);
 }
 
-/* NULL: stage2 is gone, or silent for so long. */
+/* Return the next report, or NULL if stage2 is gone or silent for `timeout_ms`. */
 static Koda__Report *
 next_report(int timeout_ms)
 {
@@ -155,7 +156,7 @@ next_report(int timeout_ms)
 	}
 }
 
-/* The next one that names it. Others are kept. */
+/* Return the next report with this id; keep the others for later calls. */
 static Koda__Report *
 await(uint64_t id)
 {
@@ -198,7 +199,7 @@ bytes(const char *s)
 
 #define PRIVATE_BYTES (8u << 20)
 
-/* egress_port 0: none. What it answers. */
+/* Send Boot, without an egress port if egress_port is 0, and return the reply. */
 static Koda__Report *
 send_boot(bool local_binding, unsigned egress_port)
 {
@@ -306,7 +307,7 @@ booted_egress_closed(void **state)
 	return 0;
 }
 
-/* It ends within patience; its status. */
+/* Wait at most PATIENCE_MS for the process to end, and return its status. */
 static int
 end_of(pid_t pid)
 {
@@ -338,7 +339,7 @@ tear_down(void **state)
 struct command {
 	uint64_t id;
 	pid_t pid;
-	int out; /* what it prints, both streams */
+	int out; /* both output streams */
 };
 
 struct options {
@@ -420,7 +421,7 @@ struct result {
 	char text[8192];
 };
 
-/* All it prints until nobody can print any more. */
+/* Read all output, until no process can print any more. */
 static void
 drain(struct command *c, struct result *ret)
 {
@@ -462,7 +463,7 @@ run_sh(const struct options *o, const char *script)
 	return ended(&c);
 }
 
-/* A line that it prints, once it does. */
+/* Wait for a line of the command's output, and store it. */
 static void
 read_line(const struct command *c, char *line, size_t size)
 {
@@ -516,8 +517,8 @@ send_end(uint64_t command)
 	return order.id;
 }
 
-/* How many processes there are inside, besides stage2, the process that makes links, the template, the spawner, and a reaper
- * and a shell to count them. */
+/* Count the processes inside, except stage2, the process that makes links, the template, the
+ * spawner, and the reaper and the shell of the counting command. */
 static unsigned
 others_inside(void)
 {
@@ -534,7 +535,7 @@ inside_become(unsigned n)
 	assert_int_equal(others_inside(), n);
 }
 
-/* ---- simple ones ---- */
+/* ---- simple commands ---- */
 
 static const struct {
 	const char *label, *script;
@@ -600,7 +601,7 @@ script(void **state)
 	assert_false(r.reaper_lost);
 }
 
-/* ---- what a command tries: this program, inside ---- */
+/* ---- what a command tries: this program, inside the sandbox ---- */
 
 static int
 no_ns_clone(unsigned long flags)
@@ -620,7 +621,7 @@ as_result(long r)
 	return r < 0 ? -errno : 0;
 }
 
-/* "take v4|any|v6|...": the egress port, for itself, with all that helps to share one. */
+/* "take v4|any|v6|...": listen on the egress port, with every option that helps to share a port. */
 static int
 take_port(const char *name)
 {
@@ -759,7 +760,7 @@ try_call(const char *name)
 	}
 	if (strncmp(name, "take ", 5) == 0)
 		return take_port(name);
-	return -EDOM; /* there is no such case */
+	return -EDOM; /* no such case */
 }
 
 static const struct {
@@ -845,9 +846,9 @@ closed_has_no_listener(void **state)
 		assert_call("bind", EACCES);
 }
 
-/* ---- the way out ---- */
+/* ---- the egress port ---- */
 
-/* One who has connected to box.egress; blocking. */
+/* Accept a connection to box.egress; the returned descriptor is blocking. */
 static int
 accept_egress(void)
 {
@@ -860,7 +861,8 @@ accept_egress(void)
 	return fd;
 }
 
-/* It is in the slot's namespace: what a command connects to there arrives here, and nobody has to be awake for it. */
+/* The socket is in the slot's namespace: what a command connects to there arrives here, without
+ * waking any process in between. */
 static void
 egress_from_inside(void **state)
 {
@@ -887,13 +889,14 @@ egress_from_inside(void **state)
 	r = ended(&c);
 	assert_string_equal(r.text, "answered\n");
 	assert_int_equal(r.code, 0);
-	/* Who takes connections one by one must not be held by one that went away. */
+	/* A host that accepts connections one by one must not block on a client that went away. */
 	assert_true((fcntl(box.egress, F_GETFL) & O_NONBLOCK) != 0);
 	assert_int_equal(accept4(box.egress, NULL, NULL, SOCK_CLOEXEC), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-/* While nobody accepts they wait, with what they have sent; 300 are more than SOMAXCONN was for long. */
+/* Connections that are not accepted wait, with the data that was sent; 300 are more than
+ * SOMAXCONN was for a long time. */
 static void
 egress_waits(void **state)
 {
@@ -922,7 +925,8 @@ egress_is_not_taken(void **state)
 	assert_call("take v6, mapped", EADDRINUSE);
 }
 
-/* stage2 keeps none: with the host's own it is gone. Only then may a command have the port. */
+/* stage2 keeps no copy: once the host closes its own, the socket is gone. Only then may a
+ * command have the port. */
 static void
 egress_has_one_owner(void **state)
 {
@@ -935,7 +939,7 @@ egress_has_one_owner(void **state)
 	assert_call("take v4", 0);
 }
 
-/* Where nothing may be listened on, the way out is there all the same. */
+/* Where commands may not listen, the egress port works all the same. */
 static void
 egress_of_a_closed_slot(void **state)
 {
@@ -1034,7 +1038,7 @@ not_found(void **state)
 	assert_not_started(&plain, in_root("plain"), KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
 	assert_not_started(&o, "plain", KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
 	assert_not_started(&plain, box.root, KODA__FAILED_STEP__FAILED_STEP_EXEC, EACCES);
-	/* And the slot goes on. */
+	/* The slot goes on. */
 	assert_int_equal(run_sh(&plain, "true").code, 0);
 }
 
@@ -1047,7 +1051,8 @@ looked_up(void **state)
 
 	proof_mkdir(in_root("a"));
 	proof_mkdir(in_root("b"));
-	/* One that may not be executed does not hide the next; a script without a first line is the shell's. */
+	/* A file that is not executable does not hide the next one; the shell runs a script
+	 * without a #! line. */
 	proof_put(in_root("a/prog"), "echo a\n");
 	proof_put(in_root("b/prog"), "echo \"$0 $1\"\n");
 	assert_int_equal(chmod(in_root("b/prog"), 0755), 0);
@@ -1100,7 +1105,7 @@ terminal(void **state)
 	    "echo yes");
 	r = ended(&c);
 	assert_string_equal(r.text, "yes\n");
-	/* Ctrl-C, and a signal to the foreground: a job that is not the shell. */
+	/* Ctrl-C, and a signal to the foreground, with a job that is not the shell. */
 	c = begin_sh(&o,
 	    "set -m; trap 'echo shell' INT; (trap 'echo job; exit 3' INT; sleep 100 & echo up; wait)"
 	    "; echo $?");
@@ -1141,11 +1146,11 @@ limits(void **state)
 	assert_non_null(strstr(r.text, "50\n60\n1 1 bytes"));
 	assert_int_equal(proof_exists(in_root("big")), 1);
 	assert_null(strstr(r.text, "\n0\n0\n"));
-	/* Of that command alone. */
+	/* The limits were for that command only. */
 	r = run_sh(&plain, "ulimit -Sn; head -c 8192 /dev/zero > big; echo $?");
 	assert_null(strstr(r.text, "50\n"));
 	assert_non_null(strstr(r.text, "\n0\n"));
-	/* CPU time ends it. */
+	/* A limit on CPU time ends the command. */
 	l[0].resource = RLIMIT_CPU;
 	l[0].soft = 1;
 	l[0].hard = 2;
@@ -1155,7 +1160,7 @@ limits(void **state)
 	assert_true(r.user_us > 500000);
 }
 
-/* One size for all private places; what is not private of the memory file systems is read-only. */
+/* All private places share one size; the other memory file systems are read-only. */
 static void
 private_places(void **state)
 {
@@ -1176,7 +1181,8 @@ private_places(void **state)
 static void
 leftovers_are_ended(void **state)
 {
-	/* In the background, as a daemon of its own session, below another one, deaf to signals. */
+	/* A background process, a daemon in a session of its own, one below another, one that
+	 * ignores signals. */
 	struct result r = run_sh(&plain,
 	    "sleep 1000 & "
 	    "(setsid sh -c 'setsid sleep 1000 & setsid sleep 1000 &' &) ; "
@@ -1200,11 +1206,11 @@ background_stays(void **state)
 	started(&c);
 	read_line(&c, line, sizeof(line));
 	assert_string_equal(line, "up");
-	/* Other commands come and go, it stays. */
+	/* Other commands come and go, and it stays. */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(run_sh(&plain, "true").code, 0);
 	inside_become(2); /* its reaper, the sleep */
-	/* Until its last process has ended. */
+	/* The command lasts until its last process has ended. */
 	delivered(send_signal(c.id, SIGTERM, true));
 	r = ended(&c);
 	assert_int_equal(r.code, 0);
@@ -1227,7 +1233,7 @@ reaper_killed(void **state)
 	assert_int_equal(r.signal, SIGKILL);
 	assert_true(r.killed >= 1);
 	assert_int_equal(others_inside(), 2);
-	/* The other one has not noticed. */
+	/* The other command is not affected. */
 	send_end(other.id);
 	r = ended(&other);
 	assert_false(r.reaper_lost);
@@ -1263,7 +1269,7 @@ fork_storm(void **state)
 	char line[64];
 
 	if (getuid() == 0)
-		skip(); /* nothing would stop it */
+		skip(); /* no limit would stop the storm */
 	l.resource = RLIMIT_NPROC;
 	l.soft = l.hard = 300;
 	c = begin_v(&o, (const char *const[]){ self, "--storm", NULL });
@@ -1295,13 +1301,14 @@ end_of_a_tree(void **state)
 	assert_false(r.reaper_lost);
 	assert_true(r.killed >= 4);
 	assert_int_equal(others_inside(), 0);
-	/* Once more: it is gone. */
+	/* Again: the command is gone. */
 	assert_failed(send_end(c.id), KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH);
 	assert_failed(send_signal(c.id, SIGTERM, false), KODA__FAILED_STEP__FAILED_STEP_ORDER,
 	    ESRCH);
 }
 
-/* It may end by itself, be ended, or have been gone: each time there is one answer for it, and at most one for End. */
+/* The command may end by itself, be ended, or be gone already: each time there is one reply for
+ * the command, and at most one for End. */
 static void
 end_meanwhile(void **state)
 {
@@ -1317,7 +1324,7 @@ end_meanwhile(void **state)
 		res = ended(&c);
 		assert_false(res.reaper_lost);
 		assert_true(res.signal == SIGKILL || res.code == 3);
-		/* Whatever had to be said of the End was said before this. */
+		/* Any report about End came before this one. */
 		assert_failed(send_signal(c.id, SIGTERM, true),
 		    KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH);
 		for (size_t k = 0; k < box.n_held; k++) {
@@ -1375,7 +1382,7 @@ many_at_once(void **state)
 	}
 }
 
-/* An argument of so many bytes. */
+/* Start a command with an argument of `len` bytes. */
 static struct command
 begin_long(size_t len)
 {
@@ -1390,7 +1397,7 @@ begin_long(size_t len)
 	return c;
 }
 
-/* So many arguments. */
+/* Start a command with `n` arguments. */
 static struct command
 begin_many(size_t n)
 {
@@ -1422,12 +1429,13 @@ large_order(void **state)
 
 	memset(big, 'x', sizeof(big) - 1);
 	argv[4] = argv[5] = argv[6] = big;
-	/* sh: $0 is "sh"; three of them are arguments, two are shifted away with it. */
+	/* sh takes "sh" as $0, and the three long strings as its arguments. */
 	argv[2] = "echo ${#1} $#";
 	c = begin_v(&plain, argv);
 	r = ended(&c);
 	assert_string_equal(r.text, "99999 3\n");
-	/* One that no execve takes, and one that we have no room for. */
+	/* The first is too long for execve(), the second has more arguments than stage2 has room
+	 * for. */
 	assert_failed(begin_long(200000).id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG);
 	assert_failed(begin_many(300000).id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG);
 	r = run_sh(&plain, "echo small");
@@ -1469,7 +1477,7 @@ struct mount {
 #define HOLE          KODA__MOUNT_KIND__MOUNT_KIND_HOLE
 #define WRITABLE_HOLE KODA__MOUNT_KIND__MOUNT_KIND_WRITABLE_HOLE
 
-/* What was missing, one path a line. */
+/* Send the plan; return the paths that were missing, one per line, in a static buffer. */
 static const char *
 mounts(const struct mount *plan, size_t n)
 {
@@ -1603,7 +1611,7 @@ hole_in_a_hole(void **state)
 	assert_string_equal(r.text, "secret/in/deeper/closed\nsecret/in/open\ncontent\n");
 }
 
-/* The home directory is hidden, but for the project, which has protected places. */
+/* The home directory is hidden, except for the project, which has protected places. */
 static void
 writable_hole(void **state)
 {
@@ -1679,7 +1687,8 @@ second_plan(void **state)
 		assert_string_equal(mounts(first, N_ELEMENTS(first)), "");
 		assert_string_equal(mounts(second, N_ELEMENTS(second)), "");
 	}
-	/* Nothing of the first is left, also where somebody has moved it on the host; and while a command runs. */
+	/* Nothing of the first plan is left, also if a path was moved on the host, and while a
+	 * command runs. */
 	c = begin_sh(&o, "echo up; exec sleep 1000");
 	started(&c);
 	read_line(&c, line, sizeof(line));
@@ -1690,7 +1699,7 @@ second_plan(void **state)
 	    "grep -c -e secret -e moved -e .git /proc/self/mountinfo; cat moved/key;"
 	    "echo x > .git/hooks/new && mv .git g && echo yes; { echo x > sub/y; } 2>/dev/null || echo no");
 	assert_string_equal(r.text, "0\ncontent\nyes\nno\n");
-	/* It was stopped, and goes on. */
+	/* The command was stopped, and goes on. */
 	delivered(send_signal(c.id, SIGTERM, false));
 	r = ended(&c);
 	assert_int_equal(r.signal, SIGTERM);
@@ -1734,7 +1743,8 @@ host_replaces_a_file(void **state)
 	assert_string_equal(mounts(plan, 2), "");
 	proof_put(in_root(".git/config.lock"), "from the host\n");
 	assert_int_equal(rename(in_root(".git/config.lock"), in_root(".git/config")), 0);
-	/* On a busy machine the rename may take longer than is waited for while all stands still: lost, then found. */
+	/* On a busy machine the rename may take longer than stage2 waits with all processes
+	 * stopped: the file is reported as lost first, and then as mounted again. */
 	do {
 		r = await(0);
 		assert_int_equal(r->report_case, KODA__REPORT__REPORT_EVENT);
@@ -1836,7 +1846,7 @@ worker_inside(void **state)
 		int pidfd = start_worker();
 
 		seal_worker();
-		/* No command can end it, from Landlock's ABI 6 on. */
+		/* From Landlock's ABI 6 on, no command can end the worker. */
 		if (box.landlock_abi >= 6) {
 			struct result r = run_sh(&plain,
 			    "p=$(grep -l koda-fs-worker /proc/[0-9]*/comm | sed 's/[^0-9]//g'); test -n \"$p\" && "
@@ -1852,7 +1862,8 @@ worker_inside(void **state)
 	assert_int_equal(others_inside(), 0);
 }
 
-/* stage2 has a filter, the spawner no capability, and no command can signal it (from Landlock's ABI 6 on). */
+/* stage2 has a filter. The spawner has no capability, and no command can signal it (from
+ * Landlock's ABI 6 on). */
 static void
 init_is_filtered(void **state)
 {
@@ -1869,9 +1880,10 @@ init_is_filtered(void **state)
 		assert_non_null(strstr(r.text, "refused\n"));
 }
 
-/* ---- the end of it ---- */
+/* ---- the end of a slot ---- */
 
-/* Descriptors of all that are below this one, as the host sees them. */
+/* Open a pidfd for each process below `pid`, as the host sees them. Returns how many; the caller
+ * closes them. */
 static size_t
 pidfds_below(pid_t pid, int *ret, size_t max)
 {
@@ -1930,14 +1942,14 @@ template_killed(void **state)
 	    "head -1); sleep 1000");
 	int status;
 
-	/* A command harms itself: the host sees the end of the slot. */
+	/* The command has killed the slot's template: the host sees the end of the slot. */
 	status = end_of(box.bwrap);
 	box.bwrap = 0;
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 	close(c.out);
 }
 
-/* The process of that name below this one, by its number on the host; 0: none. */
+/* Return the host's pid of the process with that name below `pid`; 0: none. */
 static pid_t
 find_below(pid_t pid, const char *name)
 {
@@ -1972,14 +1984,14 @@ spawner_killed(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }
 
-/* ---- orders that are none ---- */
+/* ---- invalid orders ---- */
 
 static const struct {
 	const char *label;
 	size_t len;
 	const char *bytes;
 } malformed[] = {
-	{ "an empty message", 6, "\0\0\0\2\x08\1" }, /* an id and no order */
+	{ "an empty message", 6, "\0\0\0\2\x08\1" }, /* an id without an order */
 	{ "a length of nothing", 4, "\0\0\0\0" },
 	{ "a length of too much", 4, "\x7f\0\0\0" },
 	{ "no message", 8, "\0\0\0\4\xff\xff\xff\xff" },
@@ -2099,7 +2111,7 @@ caches_that_are_none(void **state)
 	}
 }
 
-/* What overlays needed, and nothing after them does. */
+/* stage2 gives up the capability that only overlays needed. */
 static void
 override_is_given_up(void **state)
 {
@@ -2123,7 +2135,7 @@ before_boot(void **state)
 	send_order(&order, NULL, 0);
 	assert_failed(order.id, KODA__FAILED_STEP__FAILED_STEP_ORDER, EAGAIN);
 	boot(true);
-	/* Once. */
+	/* Boot is accepted only once. */
 	b.protocol = KODA_PROTOCOL_VERSION;
 	b.root = bytes(box.root);
 	b.local_binding = true;
@@ -2179,7 +2191,8 @@ be_inside(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--storm") == 0) {
-		/* The first one stays; of the others each forks all the time, and leaves its parent. */
+		/* The first process stays; each of the others forks all the time, and leaves its
+		 * parent. */
 		if (fork() != 0)
 			for (;;)
 				pause();
@@ -2258,7 +2271,7 @@ main(int argc, char **argv)
 	if (len <= 0)
 		return 1;
 	self[len] = '\0';
-	/* One slot serves all of these, one after the other. One group, because TAP has one plan. */
+	/* One slot serves all of these, in turn. They are one group, because TAP has one plan. */
 	all[n++] = (struct CMUnitTest){ "one slot begins", begin_slot, NULL, NULL, NULL };
 	for (size_t i = 0; i < N_ELEMENTS(scripts); i++)
 		all[n++] = (struct CMUnitTest){ scripts[i].label, script, NULL, NULL, (void *)i };

@@ -1,6 +1,7 @@
 /*
- * koda's own directory: that it is there while something uses it, is gone when nothing does, and is in nobody's way. The program as
- * it is installed, in a home directory that has nothing else in it.
+ * koda's own directory: it is there while something uses it, it is gone when nothing does, and it
+ * disturbs nothing else. The tests run the installed program, in a home directory that is otherwise
+ * empty.
  */
 #include "tests/support/mcp_talk.h"
 
@@ -19,7 +20,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	/* Not all of it has to be listable. */
+	/* A directory in it may be unlistable. */
 	talk_shell("chmod -R u+rwx \"$1\"", home, NULL, NULL);
 	proof_rmtree(home);
 	return talk_tear_down(state);
@@ -33,9 +34,9 @@ expect(const char *script)
 	talk_shell(script, home, talk_project, NULL);
 }
 
-/* As a command's word: run in the project. */
+/* Start of a line of the script: run a command in the project. */
 #define RUN "\"$K\" run --mode auto --root \"$2\" -- "
-/* Nothing but what is named. */
+/* Fail, and list the home directory, if anything is left in it. */
 #define NOTHING_LEFT "test -z \"$(find \"$1\" -mindepth 1)\" || { find \"$1\" >&2; exit 1; }; "
 
 static void
@@ -48,7 +49,7 @@ test_nothing_is_left(void **state)
 	expect("\"$K\" quarantine list --root \"$2\"; " NOTHING_LEFT);
 }
 
-/* What was there before stays, empty or not. */
+/* Directories that were there before stay, empty or not. */
 static void
 test_what_was_there_stays(void **state)
 {
@@ -65,13 +66,13 @@ test_what_was_planted_stays(void **state)
 	expect(RUN "sh -c 'echo x >.mcp.json' 2>/dev/null; "
 		   "test -d \"$1\"/.local/state/koda-sandbox/quarantine/project-*/*; "
 		   "test ! -e \"$1/.local/state/koda-sandbox/journal\"");
-	/* Put back, it was all that there was. */
+	/* Nothing else was there: once it is restored, nothing is left. */
 	expect("name=$(\"$K\" quarantine list --root \"$2\" | cut -d' ' -f1); "
 	       "\"$K\" quarantine restore --mode auto --root \"$2\" \"$name\" >/dev/null; "
 	       "test -e \"$2/.mcp.json\"; " NOTHING_LEFT);
 }
 
-/* Some begin while others end: none of them fails, and the last one cleans up. */
+/* Some programs begin while others end: none of them fails, and the last one cleans up. */
 static void
 test_many_at_once(void **state)
 {
@@ -95,12 +96,12 @@ static void
 test_elsewhere(void **state)
 {
 	expect("export XDG_STATE_HOME=\"$1/a/b/c/\"; " RUN "true; " NOTHING_LEFT);
-	/* In the project: no command sees it, and it is gone too. */
+	/* In the project: no command sees it, and it is removed too. */
 	expect(
 	    "export XDG_STATE_HOME=\"$2/st\"; " RUN
 	    "sh -c 'test -z \"$(ls -A st/koda-sandbox)\" && ! mkdir st/koda-sandbox/x 2>/dev/null && "
 	    "! mv st moved 2>/dev/null'; test ! -e \"$2/st\"");
-	/* Around the project: nobody would see that either. */
+	/* Around the project, where no command would see the project either. */
 	expect(
 	    "mkdir -p \"$2/koda-sandbox/p\"; export XDG_STATE_HOME=\"$2\"; "
 	    "\"$K\" run --mode auto --root \"$2/koda-sandbox/p\" -- true 2>\"$2/err\" && exit 1; "
@@ -109,11 +110,12 @@ test_elsewhere(void **state)
 	expect("mkdir -p \"$2/real\"; ln -s real \"$2/link\"; export XDG_STATE_HOME=\"$2/link\"; "
 	       "\"$K\" run --mode auto --root \"$2\" -- true 2>\"$2/err\" && exit 1; "
 	       "grep -q 'leads through a link' \"$2/err\" && test -z \"$(ls \"$2/real\")\"");
-	/* No absolute path: as if it were not set. */
+	/* A path that is not absolute is ignored. */
 	expect("export XDG_STATE_HOME=st; rm -f \"$2/err\"; " RUN "true; " NOTHING_LEFT);
 }
 
-/* Whoever keeps a lock on it keeps nobody from working: it is waited for, a second, and said. */
+/* A process that holds a lock on it does not stop commands: the program waits for a second, and
+ * reports it. */
 static void
 test_locked_by_another(void **state)
 {
@@ -123,7 +125,7 @@ test_locked_by_another(void **state)
 	       "grep -q ran \"$2/out\" && grep -q 'keeps .* locked' \"$2/err\"");
 }
 
-/* Where it cannot be made it is said, and commands run. */
+/* If the directory cannot be made, the program reports it, and commands run. */
 static void
 test_cannot_be_made(void **state)
 {
@@ -132,7 +134,7 @@ test_cannot_be_made(void **state)
 	    "grep -q ran \"$2/out\" && test \"$(grep -c 'cannot be taken away' \"$2/err\")\" = 1");
 }
 
-/* Where it is not safe, none does. */
+/* If it is not safe, no command runs. */
 static void
 test_not_safe(void **state)
 {
@@ -147,7 +149,7 @@ test_not_safe(void **state)
 	    "test ! -e \"$2/ran\" && grep -q 'chmod 700' \"$2/err\"");
 }
 
-/* Nor do file operations and searches, by any name, wherever it is. */
+/* File operations and searches do not see it either, by any name, wherever it is. */
 static void
 test_no_file_operation_sees_it(void **state)
 {
@@ -179,7 +181,7 @@ test_no_file_operation_sees_it(void **state)
 #define Q     "\"$K\" quarantine "
 #define FIRST "name=$(" Q "list --root \"$2\" | head -n 1 | cut -d' ' -f1); test -n \"$name\"; "
 
-/* What a command wrote is shown, and does nothing to the terminal that shows it. */
+/* `show` prints what a command wrote, without effect on the terminal. */
 static void
 test_show(void **state)
 {
@@ -192,7 +194,7 @@ test_show(void **state)
 	expect(FIRST Q
 	    "show --json --root \"$2\" \"$name\" >\"$2/out\"; grep -q '\"parts\"' \"$2/out\"; "
 	    "grep -q '\"command\": *\"sh\"' \"$2/out\"");
-	/* By its whole name from anywhere. */
+	/* By its whole name, from any directory. */
 	expect("whole=$(" Q "list --all | cut -d' ' -f1); cd /; " Q
 	       "show \"$whole\" | grep -q '| one'");
 	expect(Q "show --root \"$2\" none 2>\"$2/err\" && exit 1; grep -q 'list --all' \"$2/err\"");
@@ -200,7 +202,7 @@ test_show(void **state)
 		 "show /etc/passwd 2>/dev/null && exit 1; true");
 }
 
-/* Links and special files in it are told of, never followed; much of it is cut. */
+/* Links and special files in an entry are listed, never followed; long content is cut. */
 static void
 test_show_hostile(void **state)
 {
@@ -226,11 +228,11 @@ test_delete(void **state)
 		 "delete --root \"$2\" --older -1 2>/dev/null && exit 1; " Q
 		 "delete --root \"$2\" --all x 2>/dev/null && exit 1; " Q
 		 "delete --root \"$2\" ../x 2>/dev/null && exit 1; true");
-	/* Of another root: not without --all. */
+	/* Entries of another root are deleted only with --all. */
 	expect("mkdir \"$1/other\"; cd \"$1/other\"; " Q "delete --older 0; test \"$(" Q
 	       "list --all | wc -l)\" = 2; " Q
 	       "delete --all; cd /; rmdir \"$1/other\"; " NOTHING_LEFT);
-	/* What its maker has closed is gone too. */
+	/* Directories without permissions are deleted too. */
 	expect(RUN
 	    "sh -c 'mkdir -p v/a/b; echo x >v/a/b/c; mv v .vscode; true' 2>/dev/null; "
 	    "cd \"$1\"/.local/state/koda-sandbox/quarantine/*/*/what; chmod 0 a/b; chmod 100 a; cd /; " Q

@@ -1,6 +1,6 @@
 /*
- * `koda-sandbox top`: all servers of the user, once, as JSON, and live on a terminal that is as it was afterwards. Who looks
- * and does not read costs a server nothing.
+ * `koda-sandbox top`: all servers of the user, once, as JSON, and live on a terminal, which is
+ * restored afterwards. A client that connects and does not read costs a server nothing.
  */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@
 
 /* ---- once ---- */
 
-/* All that it prints; free() it. */
+/* Return all that `top` prints; the caller frees it. */
 static char *
 top(const char *option, int want)
 {
@@ -56,7 +56,7 @@ test_nothing(void **state)
 	assert_string_equal(text, "no server is running\n");
 	assert_int_equal(json_array_size(json_object_get(object, "servers")), 0);
 	json_decref(object);
-	/* Looking leaves nothing behind. */
+	/* `top` leaves nothing behind. */
 	assert_false(proof_exists(proof_path("%s/koda-sandbox", dir)));
 }
 
@@ -78,7 +78,7 @@ test_two_servers(void **state)
 
 		assert_true(pid == hosts[0].pid || pid == hosts[1].pid);
 		assert_string_equal(json_string_value(json_object_get(session, "name")), "main");
-		/* No UTF-8, and yet JSON. */
+		/* Not UTF-8, but the output is still JSON. */
 		assert_string_equal(json_string_value(json_object_get(session, "root")),
 		    "/p\033]0;x\007\xef\xbf\xbd");
 		assert_true(json_integer_value(json_object_get(worker, "rss_kib")) > 100);
@@ -93,7 +93,7 @@ test_two_servers(void **state)
 	assert_int_equal(finish(&hosts[1]), 0);
 }
 
-/* One that was killed is not there; one that was stopped is, and holds up nobody. */
+/* A killed server is not listed; a stopped one is, and does not delay the others. */
 static void
 test_dead_and_silent(void **state)
 {
@@ -118,7 +118,7 @@ test_dead_and_silent(void **state)
 	assert_int_equal(finish(&lives), 0);
 }
 
-/* ---- who does not read ---- */
+/* ---- clients that do not read ---- */
 
 static void
 test_never_reads(void **state)
@@ -136,14 +136,14 @@ test_never_reads(void **state)
 		assert_true(fds[i] >= 0);
 		assert_string_equal(ask(&host, "ping"), "pong");
 	}
-	/* Those that have no room are turned away at once. */
+	/* Clients that have no room are turned away at once. */
 	for (size_t i = STATUS_CLIENTS_MAX; i < N_ELEMENTS(fds); i++) {
 		char c;
 
 		assert_true(comes(fds[i], PATIENCE_MS));
 		assert_int_equal(recv(fds[i], &c, 1, 0), 0);
 	}
-	/* The others when their time is over: then there is room. */
+	/* The others are turned away when their time is over: then there is room again. */
 	for (size_t i = 0; i < STATUS_CLIENTS_MAX; i++) {
 		struct pollfd p = { .fd = fds[i], .events = POLLRDHUP };
 
@@ -190,7 +190,7 @@ start_live(struct live *live, unsigned short columns)
 	assert_true(live->pid >= 0);
 	if (live->pid == 0) {
 		setsid();
-		signal(SIGHUP, SIG_DFL); /* whoever started the tests may ignore it */
+		signal(SIGHUP, SIG_DFL); /* the caller of the tests may ignore it */
 		ioctl(slave, TIOCSCTTY, 0);
 		dup2(slave, 0);
 		dup2(slave, 1);
@@ -202,7 +202,7 @@ start_live(struct live *live, unsigned short columns)
 	close(slave);
 }
 
-/* Until it has shown that, behind what was shown before `from`. */
+/* Read until the terminal has shown `text` after offset `from`. */
 static void
 until(struct live *live, size_t from, const char *text)
 {
@@ -229,7 +229,7 @@ ends(struct live *live, int want)
 	assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), want);
 	assert_int_equal(tcgetattr(live->master, &after), 0);
 	assert_int_equal(after.c_lflag, live->before.c_lflag);
-	/* Nothing is drawn on the screen that is left. */
+	/* Nothing is drawn on the user's own screen after `top` has left its own. */
 	assert_null(strstr(strstr(live->seen, LEAVE), "server"));
 	close(live->master);
 }
@@ -288,10 +288,10 @@ test_live(void **state)
 	until(live, 0, want);
 	until(live, 0, "/p\\x1b]0;x\\x07");
 	assert_null(strstr(live->seen, "\033]0"));
-	/* It looks again: a call more each time. */
+	/* `top` asks again: one more call each time. */
 	at = live->n;
 	until(live, at, "read_file");
-	/* A narrow window: what has no room is not drawn. */
+	/* A narrow window: what does not fit is not drawn. */
 	assert_int_equal(ioctl(live->master, TIOCSWINSZ, &size), 0);
 	until(live, live->n, "\033[H");
 	at = live->n;
@@ -301,7 +301,7 @@ test_live(void **state)
 	at = live->n;
 	until(live, at, "\033[J");
 	assert_null(strstr(live->seen + at, "/p\\x1b"));
-	/* The server goes, and it stays. */
+	/* The server ends, and `top` stays. */
 	assert_int_equal(finish(&host), 0);
 	until(live, live->n, "no server is running");
 	assert_int_equal(write(live->master, "q", 1), 1);
@@ -309,7 +309,7 @@ test_live(void **state)
 	free(live);
 }
 
-/* Stopped and going on: the user's own screen in between. */
+/* Stopped and continued: in between, the terminal shows the user's own screen. */
 static void
 test_stopped(void **state)
 {

@@ -1,6 +1,7 @@
 /*
- * What somebody outside does to protected places while a command runs: after the event they are protected again.
- * It is detection, not prevention, so the tests ask for the state after the event and never for the moment before.
+ * Another process changes protected places while a command runs: after the event they are protected
+ * again. This is detection, not prevention, so the tests check the state after the event and never
+ * the moment before.
  */
 #include "tests/support/stage2.h"
 
@@ -18,7 +19,7 @@ try_write(const char *path, int flags)
 	return r;
 }
 
-/* Its exit status is the errno. */
+/* The exit status is the errno. */
 static int
 do_write(char **arg)
 {
@@ -31,7 +32,7 @@ do_create(char **arg)
 	return try_write(arg[0], O_CREAT | O_EXCL);
 }
 
-/* Tell that we are here. */
+/* Report that the command runs. */
 static void
 say(const char *what)
 {
@@ -48,7 +49,7 @@ do_write_on(char **arg)
 	return 0;
 }
 
-/* Open for writing, as soon as that works, and stay. */
+/* Open the file as soon as that works, "secret" for reading and others for writing, and stay. */
 static int
 do_hold(char **arg)
 {
@@ -71,7 +72,7 @@ do_hold(char **arg)
 	return 0;
 }
 
-/* Spin until a descriptor of the directory can be had through which something can be made in it. */
+/* Spin until the directory can be opened and a file made through that descriptor, and hold it. */
 static int
 do_hold_directory(char **arg)
 {
@@ -108,7 +109,8 @@ state_of(pid_t pid)
 	return at == NULL ? 0 : at[2];
 }
 
-/* A child that is stopped, and one that is not; told by a byte on standard input, say how they are. */
+/* Start a child that is stopped and one that is not; after a byte on standard input, check that
+ * both are still so. */
 static int
 do_job(char **arg)
 {
@@ -133,7 +135,7 @@ do_job(char **arg)
 		return 3;
 	if (state_of(running) != 'S')
 		return 4;
-	/* And it goes on when its own shell says so. */
+	/* The stopped child goes on when its own parent continues it. */
 	kill(running, SIGKILL);
 	kill(stopped, SIGCONT);
 	if (waitpid(stopped, &status, 0) != stopped || !WIFEXITED(status) ||
@@ -183,7 +185,7 @@ down(void **state)
 	return 0;
 }
 
-/* A plan that starts anew: everything in it is as it was, and the paths are the project's. */
+/* Send the whole plan again, with the project's paths. Returns how many of them are missing. */
 static size_t
 plan(void)
 {
@@ -226,7 +228,7 @@ inside(const char *what, const char *path)
 	return guest_run(&guest, (const char *[]){ "", what, path, NULL });
 }
 
-/* A command that has said that it is there. */
+/* Start a command and wait until it has reported that it runs. Returns its id. */
 static uint64_t
 start(const char *what, const char *path, const char *how, int in)
 {
@@ -265,7 +267,8 @@ size_of(const char *path)
 	return st.st_size;
 }
 
-/* It was protected, it is not protected without the plan, and it is again. */
+/* The file is writable without the plan, protected with it, and protected again after the
+ * rename. */
 static void
 renamed_over(void **state)
 {
@@ -287,13 +290,13 @@ deleted_and_made_anew(void **state)
 	guest_write_file(".git/config", "[new]\n");
 	remounted(".git/config");
 	assert_int_equal(inside("write", ".git/config"), EROFS);
-	/* And once more: what was mended is watched like what was planned. */
+	/* Once more: a repaired mount is watched like a planned one. */
 	replace(".git/config", "[newer]\n");
 	remounted(".git/config");
 	assert_int_equal(inside("write", ".git/config"), EROFS);
 }
 
-/* The mount goes with the directory; nobody says so in the list of mounts. */
+/* The mount moves away with the directory, and the list of mounts does not show it. */
 static void
 directory_moved_away(void **state)
 {
@@ -316,7 +319,7 @@ parent_moved_away(void **state)
 	remounted(".git/config");
 	assert_int_equal(inside("write", ".git/config"), EROFS);
 	assert_int_equal(inside("create", ".git/hooks/x"), EROFS);
-	/* Pinned again as well. */
+	/* The parent is pinned again as well. */
 	assert_int_equal(guest_run(&guest, (const char *[]){ "mv", ".git", "elsewhere", NULL }), 1);
 	must(access(".git/config", F_OK) == 0);
 	guest_mount(&guest, NULL, NULL, 0);
@@ -339,13 +342,13 @@ under_fire(void **state)
 		e = remounted(".git/config");
 		took[i] = e.stopped_us;
 		assert_true(guest_ms() - begun < PATIENCE_MS);
-		/* Whoever was caught with it open is over, so there is a new one. */
+		/* A command that was caught with the file open has been ended, so start another. */
 		if (e.ended > 0 || guest_is_over(&guest, id)) {
 			exit = guest_wait(&guest, id);
 			assert_int_equal(exit.signal, SIGKILL);
 			id = start("write-on", ".git/config", NULL, -1);
 		}
-		/* It goes on trying, and nothing comes of it. */
+		/* The command keeps trying, without effect. */
 		size = size_of(".git/config");
 		guest_blink();
 		assert_int_equal(size_of(".git/config"), size);
@@ -362,7 +365,7 @@ under_fire(void **state)
 	    (unsigned long)took[98]);
 }
 
-/* From before it was protected: what it holds is what is replaced. */
+/* The command opened the file before it was protected: it holds the file that is replaced. */
 static void
 held_before(void **state)
 {
@@ -381,7 +384,8 @@ held_before(void **state)
 	guest_end(&guest, bystander);
 }
 
-/* In the moment in between: it is as good as always caught, and it does not stay. */
+/* The command opens the path between the replacement and the new mount: it is practically always
+ * caught, and then ended. */
 static void
 held_in_between(void **state)
 {
@@ -437,22 +441,22 @@ static void
 appears(void **state)
 {
 	assert_int_equal(plan(), 2);
-	/* On the host, the way to it first. */
+	/* On the host, the directories of its path first. */
 	must(mkdir("some", 0755) == 0);
 	must(mkdir("some/where", 0755) == 0);
 	guest_write_file("some/where/deep", "x");
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED,
 	    guest_path(&guest, "some/where/deep"));
-	/* And by a command. */
+	/* By a command. */
 	assert_int_equal(inside("create", ".mcp.json"), 0);
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED, guest_path(&guest, ".mcp.json"));
-	/* It went away and came again. */
+	/* The file is removed and appears again. */
 	must(unlink(".mcp.json") == 0);
 	guest_write_file(".mcp.json", "{}");
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED, guest_path(&guest, ".mcp.json"));
 }
 
-/* A directory that was there may come whole. */
+/* A directory that is moved in may bring the file with it. */
 static void
 appears_with_its_directory(void **state)
 {
@@ -464,7 +468,7 @@ appears_with_its_directory(void **state)
 	    guest_path(&guest, "some/where/deep"));
 }
 
-/* pid 1 of the sandbox, as the host sees it: bwrap's only child. */
+/* The host's pid of the sandbox's pid 1, bwrap's only child; -1 on error. */
 static pid_t
 stage2_pid(void)
 {
@@ -481,7 +485,7 @@ stage2_pid(void)
 	return (pid_t)strtol(buf, NULL, 10);
 }
 
-/* More happens than the kernel keeps for us: then everything is looked at. */
+/* More events happen than the kernel queues: then stage2 checks everything. */
 static void
 too_many_events(void **state)
 {
@@ -508,7 +512,7 @@ too_many_events(void **state)
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED, guest_path(&guest, ".mcp.json"));
 }
 
-/* What somebody does beside the plan is nobody's business. */
+/* Changes outside the plan are not reported. */
 static void
 quiet(void **state)
 {
@@ -517,7 +521,7 @@ quiet(void **state)
 	must(mkdir("some", 0755) == 0);
 	assert_int_equal(inside("create", ".git/index.lock"), 0);
 	must(unlink(".git/index.lock") == 0);
-	/* What comes behind it would come after it. */
+	/* Reports of the changes above would come before this one. */
 	replace(".git/config", "[new]\n");
 	remounted(".git/config");
 	assert_int_equal(guest.all_events, 1);

@@ -1,6 +1,7 @@
 /*
- * Slots where the kernel has few inotify instances left for this user, or none: commands run, what they plant is found,
- * and it is said once. The shortage is real: a user namespace has limits of its own, which its first process may lower.
+ * Slots where the kernel has few or no inotify instances left for this user: commands run, their
+ * plants are found, and the shortage is reported once. It is real: a user namespace has limits of
+ * its own, which its first process may lower.
  */
 #include <sched.h>
 #include <sys/inotify.h>
@@ -34,7 +35,7 @@ write_file(const char *path, const char *text)
 		fail_msg("%s: %s", path, strerror(errno));
 }
 
-/* What the whole program runs in. Its limits count for nobody else. */
+/* Move the whole test program into a user namespace. Its limits affect no other process. */
 static int
 enter_namespace(void **state)
 {
@@ -66,7 +67,7 @@ open_with(struct fixture *f, unsigned instances)
 	fixture_open(f);
 }
 
-/* A repository with a hook: the worker has to find it in a directory that is new. */
+/* Plant a repository with a hook: the worker has to find it in a new directory. */
 static void
 plants_in_vain(const struct fixture *f, struct koda_slot *slot, const char *dir)
 {
@@ -109,7 +110,7 @@ none_left(void **state)
 	fixture_end(&f);
 }
 
-/* A slot takes one and no more. */
+/* A slot takes one instance and no more. */
 static void
 one_left(void **state)
 {
@@ -154,7 +155,7 @@ many_slots(void **state)
 	fixture_end(&f);
 }
 
-/* Instances there are, but hardly a directory can be watched. */
+/* There are instances, but hardly any directory can be watched. */
 static void
 no_watches(void **state)
 {
@@ -171,7 +172,7 @@ no_watches(void **state)
 	write_file(WATCHES, "100000");
 }
 
-/* Which limit it is, and what raises it. */
+/* The message names the limit and what raises it. */
 static void
 sentences(void **state)
 {

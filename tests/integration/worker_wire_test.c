@@ -1,6 +1,6 @@
 /*
  * A real koda-fs-worker, driven over raw frames: what docs/PROTOCOL.md promises about its side of
- * the socket, one case a test. Nothing of the host's is linked in between.
+ * the socket, one case per test. No code of the host is linked in between.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -42,7 +42,7 @@
 static const uint8_t token[TOKEN_BYTES] = { 1, 2, 3, 4, 5, 6, 7, 0xab };
 #define TEMP_OF_TOKEN ".koda-01020304050607ab-"
 
-/* ---- a directory of one's own ---- */
+/* ---- a directory for each test ---- */
 
 struct world {
 	char base[PATH_MAX / 4], root[PATH_MAX / 4 + 16], out[PATH_MAX / 4 + 16];
@@ -107,7 +107,7 @@ exists(const char *path)
 	return lstat(path, &st) == 0;
 }
 
-/* How many names a directory has, and whether one of them is a temporary one. */
+/* Return the number of names in a directory, and store whether one of them is a temporary one. */
 static unsigned
 names_in(const char *dir, bool *ret_temp)
 {
@@ -209,7 +209,7 @@ struct worker {
 
 struct setup {
 	const char *program; /* NULL: the worker itself */
-	bool search;         /* koda-fs-search instead */
+	bool search;         /* run koda-fs-search instead */
 	Koda__Mode mode;
 	const char *deny_read, *deny_write;
 	bool no_write;
@@ -289,7 +289,7 @@ send_request(struct worker *w, Koda__Request *req)
 		fail_msg("%s", err.message);
 }
 
-/* The next reply of any kind; NULL at the end of the stream. */
+/* Return the next reply of any kind, or NULL at the end of the stream. */
 static const Koda__Reply *
 next_reply(struct worker *w)
 {
@@ -320,7 +320,8 @@ keep_milestone(struct worker *w, unsigned i, const ProtobufCMessage *msg)
 	protobuf_c_message_pack(msg, w->milestone[i]);
 }
 
-/* The final reply to `id`, remembering what came before it. NULL at the end of the stream. */
+/* Return the final reply to `id`, and keep what came before it in `w`. NULL at the end of the
+ * stream. */
 static const Koda__Reply *
 final_reply(struct worker *w, uint64_t id)
 {
@@ -377,7 +378,7 @@ add(struct policy *p, enum koda_list list, const char *rule)
 	must(policy_list_add(&p->list[list], rule, NULL) == 0);
 }
 
-/* The first request, filled; packed is the caller's to free. */
+/* Fill in the first request. The caller frees *packed. */
 static void
 make_seal(const struct setup *setup, Koda__Request *req, Koda__Seal *seal, uint8_t **packed)
 {
@@ -423,7 +424,7 @@ program(const char *variant)
 			       : in(KODA_TEST_VARIANT_DIR, variant);
 }
 
-/* Started and sealed. */
+/* Start a worker and seal it. */
 static void
 worker_open(struct worker *w, const struct setup *setup)
 {
@@ -750,7 +751,7 @@ test_end_within_frame(void **state)
 	assert_exits(&w, 1);
 }
 
-/* Raw bytes that a correct host never sends: each ends the worker, which says why first. */
+/* Raw bytes that a correct host never sends: after each the worker reports the reason and exits. */
 /* clang-format off */
 static const struct {
 	const char *label, *data;
@@ -848,17 +849,17 @@ test_record(void **state)
 	worker_open(&w, &plain);
 	send_with_fd(&w, &req, fd);
 	assert_int_equal(final_reply(&w, req.id)->result_case, KODA__REPLY__RESULT_DONE);
-	/* What is said ahead of the answer stands there, and not on the socket. */
+	/* Replies before the final one are in the record, and not on the socket. */
 	assert_int_equal(do_mkdir(&w, "fresh", false)->result_case, KODA__REPLY__RESULT_OUTCOME);
 	assert_false(w.prepared);
 	assert_true(record->used > 4);
 	len = (size_t)record->frames[2] << 8 | record->frames[3];
-	assert_true(record->used > len + 4); /* and the answer, until it is out */
+	assert_true(record->used > len + 4); /* and the final reply, until it is sent */
 	left = koda__reply__unpack(NULL, len, record->frames + 4);
 	assert_non_null(left);
 	assert_int_equal(left->result_case, KODA__REPLY__RESULT_PREPARED);
 	koda__reply__free_unpacked(left, NULL);
-	/* The next change begins it anew. */
+	/* The next change starts the record again. */
 	assert_int_equal(do_remove(&w, "fresh", false)->result_case, KODA__REPLY__RESULT_OUTCOME);
 	assert_false(w.committed);
 	left = koda__reply__unpack(NULL, (size_t)record->frames[2] << 8 | record->frames[3],
@@ -868,7 +869,7 @@ test_record(void **state)
 	assert_memory_equal(left->prepared->place.data + left->prepared->place.len - 6, "/fresh",
 	    6);
 	koda__reply__free_unpacked(left, NULL);
-	/* There is one for life. */
+	/* A worker takes one record in its life. */
 	req.id = 0;
 	send_with_fd(&w, &req, fd);
 	assert_error(next_reply(&w), KODA__ERROR_CODE__PROTOCOL);
@@ -913,7 +914,8 @@ test_missing_descriptor(void **state)
 	assert_exits(&w, 1);
 }
 
-/* A process that was forked off the host keeps the other end open: no end of stream ever comes. */
+/* A process forked from the host keeps the other end open, so the worker never sees an end of
+ * stream. It must end all the same. */
 static void
 test_host_gone(void **state)
 {
@@ -930,7 +932,7 @@ test_host_gone(void **state)
 		worker = fork();
 		if (worker == 0) {
 			dup2(sv[1], 3);
-			/* The pipe ends when the worker does. */
+			/* The worker holds the pipe open until it ends. */
 			fcntl(up[1], F_DUPFD, 2);
 			dup2(up[1], 2);
 			execl(program(NULL), program(NULL), (char *)NULL);
@@ -1011,7 +1013,7 @@ test_write_replaces(void **state)
 	assert_int_equal(out->size_before, 8);
 	assert_int_equal(out->type, KODA__FILE_TYPE__FILE_REGULAR);
 	assert_text(R("a"), "new");
-	/* Replaced and not written to: the other name keeps what it had. */
+	/* The file was replaced, not written to: its other name keeps the old content. */
 	assert_text(R("other"), "old text");
 	must(stat(R("a"), &after) == 0);
 	assert_int_equal(after.st_mode & 07777, 0751);
@@ -1191,10 +1193,10 @@ test_write_guards(void **state)
 	outcome_of(call(&w, &req));
 	assert_text(R("a"), "one");
 
-	/* The same digest again: it is another content by now. */
+	/* The same digest again: the content has changed since. */
 	req.id = 0;
 	assert_error(call(&w, &req), KODA__ERROR_CODE__CONFLICT);
-	/* And of nothing. */
+	/* A missing file has no such digest either. */
 	msg.path = bytes("b");
 	guard.has_path = false;
 	req.id = 0;
@@ -1263,7 +1265,7 @@ test_dry_runs(void **state)
 	assert_text(R("d/x"), "x");
 }
 
-/* What a full disk looks like from a worker: the kernel takes a part of it. */
+/* This is what a full disk looks like to a worker: the kernel takes only a part of the data. */
 static void
 test_write_fails_halfway(void **state)
 {
@@ -1342,7 +1344,7 @@ test_edit_in_order(void **state)
 	req.id = 0;
 	outcome_of(call(&w, &req));
 	assert_text(R("a"), "x\np\nr\nz\n");
-	/* The second does not apply: nor does the first. */
+	/* The second replacement does not apply, so the first is not made either. */
 	a.old = bytes("x");
 	a.new_ = bytes("X");
 	b.old = bytes("gone");
@@ -1366,7 +1368,7 @@ test_edit_refused(void **state)
 	rep = do_edit(&w, "a", "b", "y", false, false);
 	assert_error(rep, KODA__ERROR_CODE__CONFLICT);
 	assert_non_null(memmem(rep->error->message.data, rep->error->message.len, "2 times", 7));
-	/* Two that overlap are two. */
+	/* Two matches that overlap count as two. */
 	assert_error(do_edit(&w, "a", "aa", "y", false, false), KODA__ERROR_CODE__CONFLICT);
 	assert_error(do_edit(&w, "a", "", "y", false, false), KODA__ERROR_CODE__INVALID);
 	assert_error(do_edit(&w, "a", "b", "b", true, false), KODA__ERROR_CODE__INVALID);
@@ -1376,7 +1378,7 @@ test_edit_refused(void **state)
 	assert_text(R("a"), "aaa b b");
 }
 
-/* Two workers edit one file at once: no edit is lost, whoever comes first. */
+/* Two workers edit one file at once: no edit is lost, whichever comes first. */
 static void
 test_edit_by_two(void **state)
 {
@@ -1484,7 +1486,7 @@ test_read_large(void **state)
 	assert_int_equal(fcntl(w.fd, F_GETFL) & (O_ACCMODE | O_PATH), O_RDONLY);
 	assert_int_equal(pread(w.fd, got, INLINE_MAX + 1, 0), INLINE_MAX + 1);
 	assert_memory_equal(got, data, INLINE_MAX + 1);
-	/* It works on behind a descriptor. */
+	/* The worker goes on after it has sent a descriptor. */
 	assert_int_equal(do_ping(&w)->result_case, KODA__REPLY__RESULT_PONG);
 	free(data);
 	free(got);
@@ -1507,7 +1509,7 @@ test_read_refused(void **state)
 	assert_bytes(do_read(&w, O("open"))->read->content, "open");
 	assert_rule(do_read(&w, O("secret/key")), "deny_read");
 	assert_rule(do_read(&w, "l/key"), "deny_read");
-	/* Whether it is there, and what it is, is a secret too. */
+	/* Whether a hidden file exists, and its type, is secret too. */
 	assert_rule(do_read(&w, O("secret/gone")), "deny_read");
 	assert_rule(do_read(&w, "l/key/x"), "deny_read");
 	assert_rule(do_stat(&w, O("secret/key")), "deny_read");
@@ -1744,7 +1746,7 @@ test_protected_below(void **state)
 	free(denied);
 }
 
-/* What could be removed only in part is not begun. */
+/* A removal that could be done only in part is not begun. */
 static void
 test_remove_unwritable(void **state)
 {
@@ -1867,7 +1869,7 @@ enum step {
 
 static const struct {
 	const char *label;
-	unsigned stop; /* the pause point at which it is killed */
+	unsigned stop; /* the pause point at which the worker is killed */
 	enum step step;
 	Koda__Happened want;
 } deaths[] = {
@@ -1909,7 +1911,7 @@ static const struct {
 	[STEP_RENAME] = { KODA__KIND__KIND_RENAME, "a", "b", "a" },
 };
 
-/* Send the step's request to a worker that stops on the way, and kill it there. */
+/* Send the step's request to a worker that stops on the way, and kill the worker there. */
 static uint64_t
 die_in_step(struct worker *w, enum step step)
 {
@@ -2081,7 +2083,8 @@ test_recover_says_verdict_first(void **state)
 	req.op_case = KODA__REQUEST__OP_RECOVER;
 	req.recover = &msg;
 
-	/* Somebody else has replaced the file, and the temporary one is gone: nobody can tell. */
+	/* Another process has replaced the file, and the temporary one is gone: the worker
+	 * cannot tell. */
 	unlink(R("x"));
 	put_text(R("b"), "third");
 	must(rename(R("b"), R("a")) == 0);
@@ -2099,7 +2102,7 @@ test_recover_says_verdict_first(void **state)
 	assert_true(rep->recovered->has_digest_now);
 	assert_text(R("a"), "third");
 
-	/* A temporary name that the request never had is nobody's to remove. */
+	/* The worker must not remove a temporary name that the request never had. */
 	put_text(R("precious"), "mine");
 	temp_name = msg.prepared->temp;
 	msg.prepared->temp = bytes("precious");
@@ -2111,7 +2114,7 @@ test_recover_says_verdict_first(void **state)
 	assert_exits(&w, 1);
 }
 
-/* A directory that had to be empty got something in after its name went: it comes back. */
+/* A directory that had to be empty got an entry after it lost its name: recovery puts it back. */
 static void
 test_recover_puts_back(void **state)
 {
@@ -2167,7 +2170,7 @@ test_nobody_sees_half(void **state)
 	}
 }
 
-/* The directory goes elsewhere between judging and acting: nothing is written there. */
+/* The directory is moved away between check and change: nothing is written there. */
 static void
 test_directory_moved_away(void **state)
 {
@@ -2191,8 +2194,8 @@ test_directory_moved_away(void **state)
 	names_in(O("d"), &temp);
 }
 
-/* Somebody changes the file between the edit's reading and its rename: the edit is not applied
- * to what it did not see, and his change is not lost. */
+/* Another process changes the file between the edit's read and its rename: the edit is not
+ * applied to content that it did not see, and the other change is not lost. */
 static void
 test_edit_changed_meanwhile(void **state)
 {
@@ -2218,8 +2221,8 @@ test_edit_changed_meanwhile(void **state)
 	assert_no_temp(world.root);
 }
 
-/* The missing directory appears while the worker builds it: its file goes into the one that is
- * there. */
+/* Another process makes the missing directory while the worker builds it: the worker's file goes
+ * into the existing one. */
 static void
 test_somebody_was_faster(void **state)
 {
@@ -2245,8 +2248,8 @@ test_somebody_was_faster(void **state)
 	assert_no_temp(world.root);
 }
 
-/* Begun anew, and dead before it is Prepared again: the first Prepared was taken back before its
- * traces went. */
+/* The worker starts again, and dies before it is Prepared again: it took back the first Prepared
+ * before it removed its traces. */
 static void
 test_died_after_somebody_was_faster(void **state)
 {
@@ -2288,7 +2291,7 @@ test_died_after_somebody_was_faster(void **state)
 	assert_int_equal(access(R("d/a"), F_OK), -1);
 }
 
-/* What was never prepared is cleaned up as far as its path still leads anywhere. */
+/* A request that was never prepared is cleaned up as far as its path still leads anywhere. */
 static void
 test_recover_of_a_path_that_leads_nowhere(void **state)
 {
@@ -2332,7 +2335,7 @@ make_search(Koda__Request *req, Koda__Search *msg)
 	req->search = msg;
 }
 
-/* Found, Searched, and then it ends: one search a process. */
+/* koda-fs-search replies Found and Searched, and then exits: one search per process. */
 static void
 test_search(void **state)
 {
@@ -2359,7 +2362,7 @@ test_search(void **state)
 	assert_exits(&w, 0);
 }
 
-/* The two programs have nothing of each other. */
+/* Each program refuses the requests of the other. */
 static void
 test_search_of_a_worker(void **state)
 {

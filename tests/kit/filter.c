@@ -1,4 +1,5 @@
-/* Linked into every test program: KODA_TEST_FILTER names the cases that run (`make check`); '*' and '?' stand for others. */
+/* Linked into every test program: KODA_TEST_FILTER selects the cases that run (`make check`);
+ * '*' and '?' are wildcards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

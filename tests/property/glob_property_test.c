@@ -1,7 +1,8 @@
 /*
- * search/glob against a model that is slow and obviously right: does the glob from here on match the path from there
- * on, asked again and again and written down in a table. Random globs and paths over few letters, so that many do match. And
- * braces against a shell's idea of them: each alternative put in place, one after the other.
+ * search/glob against a model that is slow and obviously right: whether the rest of the glob
+ * matches the rest of the path, for every pair of positions, kept in a table. Random globs and
+ * paths over few letters, so that many match. Braces are tested against a shell's definition of
+ * them: each alternative substituted, one after the other.
  */
 #include "tests/support/proof.h"
 
@@ -28,14 +29,15 @@ folded(const struct model *m, char c)
 									  : c;
 }
 
-/* Only plain text before it: there git takes "**" for what it is behind a slash. */
+/* With only plain text before it, git takes "**" for what it means after a slash. */
 static bool
 only_text_before(const char *glob, size_t g)
 {
 	return strcspn(glob, "*?[\\") >= g;
 }
 
-/* The class at glob[g], behind '[': *ret_end behind its ']', or 0 if it has none. */
+/* Matches c against the class at glob[g], just after '['; *ret_end is the position after its
+ * ']', or 0 if it has none. */
 static bool
 in_class(const struct model *m, size_t g, char c, size_t *ret_end)
 {
@@ -60,7 +62,7 @@ in_class(const struct model *m, size_t g, char c, size_t *ret_end)
 			if (s[i] == '\0')
 				return false;
 			to = s[i++];
-			/* What is behind a range begins no other, except with itself. */
+			/* A '-' after a range begins no other range, except with itself. */
 			if (s[i] == '-' && s[i + 1] != ']' && s[i + 1] != '\0') {
 				found |= folded(m, c) == '-';
 				i++;
@@ -76,7 +78,7 @@ in_class(const struct model *m, size_t g, char c, size_t *ret_end)
 	return found != negated && c != '/';
 }
 
-/* Behind each slash from p on. */
+/* Returns whether the glob from g on matches after any slash from p on. */
 static bool
 behind_some_slash(struct model *m, size_t g, size_t p)
 {
@@ -192,7 +194,7 @@ random_path(struct rng *r, char ret[TEXT_MAX * 2 + 1])
 	ret[n] = '\0';
 }
 
-/* One that the glob may well match: itself, with something in the place of what is special. */
+/* Makes a path that the glob may well match: the glob with its special characters replaced. */
 static void
 path_like(struct rng *r, const char *glob, char ret[TEXT_MAX * 2 + 1])
 {
@@ -244,8 +246,8 @@ one_glob(struct rng *r, unsigned long *matched, unsigned long *refused)
 		} else {
 			path_like(r, glob, path);
 		}
-		/* What is refused makes no sense to git either: but a range that ends too soon, which it takes for what it
-		 * begins with. */
+		/* Git cannot use what is refused either, except for a range that ends too soon:
+		 * git takes that for its first character. */
 		if (why != NULL && strstr(why, "range") != NULL)
 			continue;
 		want = model_match(glob, flags, path);
@@ -292,7 +294,7 @@ append(void *data, const char *glob, size_t len)
 	return NULL;
 }
 
-/* A glob with braces, and what it stands for, made side by side. */
+/* Generates a glob with braces, and its expansion at the same time. */
 static void
 random_braces(struct rng *r, unsigned depth, char *glob, char words[64][64], size_t *n_words)
 {

@@ -1,6 +1,7 @@
 /*
- * Grep against the programs whose semantics it has: ripgrep with its own engine and with PCRE2, and pcre2grep. Random
- * patterns and options over files that are made anew every few patterns; what is printed has to be the same to the byte.
+ * Grep against the programs whose semantics it follows: ripgrep with its own engine and with
+ * PCRE2, and pcre2grep. Random patterns and options over files that are replaced every few
+ * patterns; the output has to be the same to the byte.
  */
 #include "tests/support/patterns.h"
 
@@ -52,11 +53,11 @@ struct question {
 	struct pattern_text pattern, second;
 	bool two; /* patterns */
 	unsigned flags, before, after, max;
-	bool spans; /* what matches instead of lines */
-	bool empty; /* nothing does, somewhere */
+	bool spans; /* prints matches instead of lines */
+	bool empty; /* a match is empty somewhere */
 };
 
-/* What each option is called. */
+/* The peers' names for each option. */
 static const struct {
 	unsigned flag;
 	const char *rg, *pcre2grep;
@@ -90,16 +91,18 @@ some_flags(struct rng *rng, enum peer peer)
 		flags |= pick_from(rng, how);
 	if (rng_below(rng, 3) == 0)
 		flags |= pick_from(rng, what);
-	/* Of several lines ripgrep counts matches; which patterns are such is everybody's own guess. And what is beside
-	 * them it does not look for behind the first match in a line. */
+	/* With several lines ripgrep counts matches, and each program guesses in its own way
+	 * which patterns span lines. With inversion it does not look past the first match in a
+	 * line. */
 	if ((flags & KODA_SEARCH_MULTILINE) != 0)
 		flags &=
 		    ~(unsigned)(KODA_SEARCH_COUNT | KODA_SEARCH_COUNT_MATCHES | KODA_SEARCH_INVERT);
-	/* The last counts there; and with PCRE2 it takes \pL for an upper-case letter. */
+	/* In ripgrep the last of these options counts; and with PCRE2 it takes \pL for an
+	 * upper-case letter. */
 	if ((flags & KODA_SEARCH_IGNORE_CASE) != 0 || peer == RG_PCRE2)
 		flags &= ~(unsigned)KODA_SEARCH_SMART_CASE;
-	/* Its own engine takes what is beside a word for part of the match; with PCRE2 it counts what is empty at the end of
-	 * a file once too little. */
+	/* Ripgrep's own engine takes the text next to a word for part of the match; with PCRE2
+	 * it misses an empty match at the end of a file in its count. */
 	if (peer == RG_PCRE2 || (flags & KODA_SEARCH_WORD) != 0)
 		flags &= ~(unsigned)KODA_SEARCH_COUNT_MATCHES;
 	for (size_t i = 0; peer == PCRE2GREP && i < N_ELEMENTS(names); i++)
@@ -120,7 +123,7 @@ think_of(struct question *q, struct rng *rng)
 	q->flags = some_flags(rng, q->peer);
 	pattern_random(&q->pattern, rng, dialects[q->peer]);
 	pattern_random(&q->second, rng, dialects[q->peer]);
-	/* ripgrep 13 lets a flag of the first count for the second. */
+	/* ripgrep 13 lets a flag of the first pattern apply to the second. */
 	q->two = rng_below(rng, 6) == 0 && q->peer == RG && strstr(q->pattern.text, "(?i)") == NULL;
 	lines = (q->flags &
 		    (KODA_SEARCH_COUNT | KODA_SEARCH_COUNT_MATCHES | KODA_SEARCH_FILES |
@@ -130,8 +133,8 @@ think_of(struct question *q, struct rng *rng)
 		q->after = rng_below(rng, 4);
 	} else if (rng_below(rng, 8) == 0 && q->peer != PCRE2GREP &&
 	    (q->flags & KODA_SEARCH_MULTILINE) == 0) {
-		/* Not with context, where ripgrep 13 calls what it tells behind the last a match; with multiline it
-		 * counts lines beside each other as one. */
+		/* Not with context, where ripgrep 13 reports lines after the last match as
+		 * matches; nor with multiline, where it counts adjacent lines as one. */
 		q->max = 1 + rng_below(rng, 4);
 	} else if (rng_below(rng, 3) == 0 && lines && q->peer == RG) {
 		q->spans =
@@ -167,7 +170,7 @@ run(const char *const argv[], struct output *ret, int *ret_status)
 	assert_int_equal(waitpid(pid, ret_status, 0), pid);
 }
 
-/* false: it does not know what is meant. */
+/* Returns false if the peer does not understand the pattern. */
 static bool
 ask_peer(const struct question *q, const char *dir, struct output *ret)
 {
@@ -306,7 +309,7 @@ says(const struct question *q, const char *text)
 	    (q->two && strstr(q->second.text, text) != NULL);
 }
 
-/* What the peer is known to have another opinion of. */
+/* Reports whether the peer is known to behave differently here. */
 static bool
 is_moot(const struct question *q, const char *dir, struct output *scratch)
 {
@@ -314,17 +317,19 @@ is_moot(const struct question *q, const char *dir, struct output *scratch)
 	bool matches = q->spans || (q->flags & KODA_SEARCH_COUNT_MATCHES) != 0;
 	struct question each = *q;
 
-	/* Behind a match it forgets what was before: a line begins there, and a word. */
+	/* After a match the peer forgets the text before it: it sees the beginning of a line and
+	 * of a word there. */
 	for (size_t i = 0; (q->flags & KODA_SEARCH_MULTILINE) != 0 && i < N_ELEMENTS(looks_back);
 	     i++)
 		if (says(q, looks_back[i]))
 			return true;
-	/* Where a word begins is not seen where a line does. */
+	/* The peer does not see the beginning of a word where a line begins. */
 	if (q->peer == RG && says(q, "\\b") && says(q, "^"))
 		return true;
 	if (!matches)
 		return false;
-	/* What is empty is one for each byte of a character there, and what a word is begins anew behind each match. */
+	/* The peer finds an empty match at each byte of a character, and decides again after
+	 * each match what a word is. */
 	each.flags &= ~(unsigned)KODA_SEARCH_COUNT_MATCHES;
 	each.spans = true;
 	return says(q, "\\b") || !ask_ours(&each, dir, scratch) || each.empty;
@@ -379,7 +384,7 @@ static void
 check_all(void **state)
 {
 	const uint64_t n = proof_number("KODA_TEST_PATTERNS", 400);
-	/* The same each time: what a peer is mistaken about is not to be found out by chance. */
+	/* A fixed seed: chance must not decide whether this test finds another bug of a peer. */
 	struct rng rng = { proof_number("KODA_TEST_SEED", 0x6b6f6461) };
 	struct output want = { malloc(OUT_SIZE), 0 }, got = { malloc(OUT_SIZE), 0 };
 	unsigned asked[N_ELEMENTS(peer_names)] = { 0 }, answered[N_ELEMENTS(peer_names)] = { 0 };

@@ -1,7 +1,8 @@
 /*
- * Grep with all its shortcuts (text that is looked for first, many lines at once, ASCII without UTF) against a model that
- * has none: PCRE2 with the pattern as it was given, in each line alone, or over all of them with multiline. Over random
- * patterns and texts every line, its number, its place and each span have to be the same.
+ * Grep with all its shortcuts (searching for literal text first, many lines at once, ASCII without
+ * UTF) against a model without any: PCRE2 with the pattern as given, in each line alone, or over
+ * the whole text with multiline. Over random patterns and texts every line, its number, its offset
+ * and each span have to be the same.
  */
 #include "tests/support/patterns.h"
 
@@ -36,10 +37,10 @@ list(struct listing *l, const char *fmt, ...)
 
 struct model {
 	pcre2_code *code;   /* with the JIT, for UTF-8 */
-	pcre2_code *broken; /* without, for what is none: the two differ in what is beside it */
+	pcre2_code *broken; /* without, for invalid UTF-8: the two differ in the text next to it */
 	pcre2_match_data *match;
 	pcre2_match_context *context;
-	bool limited; /* it could not tell */
+	bool limited; /* it hit a limit */
 };
 
 static pcre2_code *
@@ -95,7 +96,8 @@ model_done(struct model *m)
 	pcre2_match_context_free(m->context);
 }
 
-/* Matches in order: none overlaps the one before, none is empty where that one ended, but at the beginning of a line. */
+/* Matches in order: none overlaps the previous one, and none is empty where that one ended,
+ * except at the beginning of a line. */
 struct matches {
 	const char *text;
 	size_t len, at, last;
@@ -199,7 +201,7 @@ model_whole(struct model *m, const char *text, size_t len, struct listing *ret)
 	}
 }
 
-/* ---- the thing itself ---- */
+/* ---- the implementation ---- */
 
 static int
 list_line(void *data, const struct grep_line *line)
@@ -215,7 +217,7 @@ list_line(void *data, const struct grep_line *line)
 }
 
 struct counts {
-	const char *pattern; /* the one that is tried */
+	const char *pattern; /* the pattern under test */
 	unsigned flags;
 	unsigned patterns, refused, texts, matched, limited;
 };
@@ -234,11 +236,11 @@ check_text(struct grep *grep, struct model *m, struct rng *rng, bool multiline,
     struct counts *counts)
 {
 	static struct listing want, got;
-	/* Exactly as long, with nothing behind it that could be read unseen. */
 	char text[TEXT_SIZE];
 	struct grep_file file;
 	struct koda_error err;
-	/* What is beside a byte that is no UTF-8 differs by whether there are lines; what counts is the line. */
+	/* Matches next to a byte that is not UTF-8 depend on whether the text is split into
+	 * lines; the line is what counts. */
 	size_t len = text_random(rng, text, sizeof(text), multiline);
 	int r;
 
@@ -293,7 +295,7 @@ check_pattern(struct rng *rng, struct counts *counts)
 	understood = model_init(&m, p.text, flags);
 	grep = grep_new(&options, &err);
 	if (grep == NULL) {
-		/* What PCRE2 takes is refused for a reason of ours alone. */
+		/* A pattern that PCRE2 accepts is refused only for a reason of grep's own. */
 		if (understood && strstr(err.message, "end of a line") == NULL &&
 		    strstr(err.message, "callouts") == NULL &&
 		    strstr(err.message, "settings") == NULL)

@@ -1,7 +1,7 @@
 /*
- * Whatever a child may do, its parent may: random children of random children, of a server in each mode, and random
- * questions and operations of them, through the tools. What a child is told that it may, or does, the one that opened it is
- * asked about, by the place where it landed.
+ * Whatever a child may do, its parent may do: random children of random children of a server in
+ * each mode, and random questions and operations through the tools. For each thing that a child is
+ * told it may do, or does, the test asks its parent about the place where it took effect.
  *
  * KODA_CHILD_DRAWS: how many families for each mode.
  */
@@ -29,7 +29,7 @@ static const char *const domains[] = { "github.com", "api.github.com", "*.github
 	"a.githubusercontent.com", "other.example", "*.example", "127.0.0.1", "github.com:22" };
 
 static struct rng rng;
-static uint64_t yes, no; /* a child's answers */
+static uint64_t yes, no; /* answers to the children */
 
 #define ONE_OF(list) (list)[rng_below(&rng, N_ELEMENTS(list))]
 
@@ -54,7 +54,8 @@ build(void)
 			    "f");
 	}
 	(void)!symlink("a/b", proof_path("%.*s/in", PATH_MAX - 64, talk_project));
-	/* A child below a/b cannot see this link, which leads to a directory that it could write. */
+	/* A child below a/b cannot see this link, which leads to a directory that it could
+	 * write. */
 	(void)!symlink("../a/b/c", proof_path("%.*s/d/.vscode", PATH_MAX - 64, talk_project));
 	(void)!symlink("/etc", proof_path("%.*s/etc", PATH_MAX - 64, talk_project));
 }
@@ -65,14 +66,14 @@ any_path(void)
 	if (chance(10))
 		return ONE_OF(elsewhere);
 	if (chance(30))
-		return ONE_OF(names); /* below whatever root it is */
+		return ONE_OF(names); /* below the root, whatever that is */
 	return proof_path("%.*s/%s", PATH_MAX - 64, talk_project, ONE_OF(names));
 }
 
-/* ---- what one is told ---- */
+/* ---- what explain reports ---- */
 
 struct verdict {
-	bool is; /* else it was an error */
+	bool is; /* otherwise the answer was an error */
 	bool allowed, asks, command;
 	char path[PATH_MAX];
 };
@@ -108,7 +109,7 @@ ask_path(struct client *parent, struct client *child, const char *root)
 	const char *access = chance(50) ? "read" : "write";
 	struct verdict may = explain_path(child, any_path(), access), above;
 
-	/* The child's root is a mount of its sandbox, which no command can put something else in the place of. */
+	/* The child's root is a mount of its sandbox, which no command can replace. */
 	if (strcmp(may.path, root) == 0)
 		may.command = false;
 	if (!may.is || (!may.allowed && !may.command)) {
@@ -137,7 +138,7 @@ ask_host(struct client *parent, struct client *child)
 		fail_msg("a child may reach '%s', and its parent may not", host);
 }
 
-/* ---- what one does ---- */
+/* ---- what a tool does ---- */
 
 static json_t *
 content(const char *path)
@@ -176,7 +177,7 @@ act(struct client *parent, struct client *child)
 		const char *where =
 		    json_string_value(json_object_get(told, i == 0 ? "path" : "to"));
 
-		/* A question about a link is one about its target, and that stays what it is. */
+		/* A question about a link is answered for its target, which does not change. */
 		if (where != NULL && !is_link && !explain_path(parent, where, access).allowed)
 			fail_msg("a child did %s '%s', and its parent may not", tool, where);
 	}
@@ -214,7 +215,7 @@ wish(unsigned mode)
 	return args;
 }
 
-/* depth: how many more may be below. */
+/* depth: how many more generations may follow. */
 static void
 family(struct client *parent, unsigned mode, unsigned depth)
 {
@@ -223,7 +224,7 @@ family(struct client *parent, unsigned mode, unsigned depth)
 	struct client child;
 	char root[PATH_MAX];
 
-	/* A directory that this parent does not see, for example: then its own. */
+	/* The parent may not see that directory, for example: then use its own root. */
 	opened = talk_tool(parent, "open_child", json_incref(args));
 	if (talk_code(opened)[0] != '\0') {
 		json_object_del(args, "subdirectory");
@@ -249,7 +250,7 @@ family(struct client *parent, unsigned mode, unsigned depth)
 	if (depth > 0 && chance(40))
 		family(&child, mode, depth - 1);
 	assert_int_equal(talk_finish(&child), 0);
-	/* It ends when its client does, and the parent hears of that by the name alone. */
+	/* The child ends when its client does, and the parent can observe that only by the name. */
 	while (true) {
 		json_t *list = talk_tool(parent, "list_children", json_object());
 		size_t n = json_array_size(
@@ -270,12 +271,12 @@ families(unsigned mode, const char *name)
 	for (uint64_t i = 0; i < draws; i++) {
 		struct client parent;
 
-		build(); /* nobody has it in his view now */
+		build(); /* no sandbox has it in its view now */
 		parent = talk_serve(name, NULL, mode == 1 ? "accept" : NULL);
 		family(&parent, mode, DEEP_MAX);
 		assert_int_equal(talk_finish(&parent), 0);
 	}
-	/* A world where everything, or nothing, is allowed shows nothing. */
+	/* A world where everything or nothing is allowed proves nothing. */
 	assert_true(yes > draws && no > draws);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Random policies over a small tree of places and hosts, so that rules meet often. Each property also
- * counts how often it had something to say: one that is never put to the test fails.
+ * Random policies over a small tree of places and hosts, so that rules overlap often. Each
+ * property also counts how often it applied: one that never applies fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,10 @@
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"
 
-#define PAIRS  25000
-#define PLACES 8           /* asked of each pair: 200,000 draws */
-#define FEWER  (PAIRS / 5) /* where the other side is the same policy */
+#define PAIRS 25000
+/* Questions to each pair: 200,000 in all. */
+#define PLACES 8
+#define FEWER  (PAIRS / 5) /* when both sides are the same policy */
 
 static uint64_t seed = 0x6b6f6461; /* KODA_TEST_SEED overrides */
 static uint64_t rng;
@@ -39,7 +40,7 @@ draw_path(bool place)
 {
 	static const char *const names[] = { "a", "b", "ab", "a", "b", ".git", "config", "ax" };
 	static char path[64];
-	/* A place is deep enough not to be refused as a top-level one; a rule may be "/". */
+	/* A place is deep enough that it is not refused as top-level; a rule may be "/". */
 	unsigned depth = place ? 2 + draw(3) : draw(4);
 
 	strcpy(path, depth == 0 ? "/" : "");
@@ -50,7 +51,7 @@ draw_path(bool place)
 	return path;
 }
 
-/* Rarely one that many places have. */
+/* Returns a name that, in most cases, few places contain. */
 static const char *
 draw_name(void)
 {
@@ -60,7 +61,7 @@ draw_name(void)
 	return PICK(names);
 }
 
-/* Not public and public ones; in a form that carries another, too. */
+/* Public and other addresses, also in a form that embeds another address. */
 static const char *const literals[] = { "10.0.0.1", "[::1]", "8.8.8.8", "[::ffff:10.0.0.1]" };
 
 static const char *
@@ -131,7 +132,7 @@ draw_policy(struct policy *p)
 	assert_int_equal(policy_check(p, NULL), 0);
 }
 
-/* Each host, and each literal, on each port that is drawn. */
+/* Each host and each literal on each port that is drawn. */
 static const char *const everything[] = { "10.0.0.1 any-sni", "10.0.0.1:22 any-sni",
 	"10.0.0.1:8080 any-sni", "[::1] any-sni", "[::1]:22 any-sni", "[::1]:8080 any-sni",
 	"8.8.8.8 any-sni", "8.8.8.8:22 any-sni", "8.8.8.8:8080 any-sni",
@@ -140,7 +141,8 @@ static const char *const everything[] = { "10.0.0.1 any-sni", "10.0.0.1:22 any-s
 	"*.t:22 any-sni", "*.a.t any-sni", "*.a.t:22 any-sni", "*.x.a.t any-sni",
 	"*.x.a.t:22 any-sni" };
 
-/* What an absent list of a child means: it inherits, so by itself it refuses nothing. */
+/* Copies a policy and makes the absent lists of a child explicit: the child inherits them, so
+ * they refuse nothing by themselves. */
 static void
 as_child(const struct policy *p, struct policy *ret)
 {
@@ -165,10 +167,12 @@ may(const struct policy *p, enum access_op op, const char *path)
 	return access_judge(&who, op, path, NULL).allowed;
 }
 
-/* What a policy says of a host, as a connection to it or as where a name leads. */
+/* A policy's verdicts on a host: as the target of a connection, and as an address that a name
+ * resolves to. */
 struct reach {
 	bool host, any_sni;
-	bool address[2]; /* by whether it is this machine's */
+	/* Index: whether the address is this machine's. */
+	bool address[2];
 };
 
 static struct reach
@@ -227,7 +231,7 @@ broken(const char *what, const char *where, unsigned port, const struct policy *
 	fail_msg("%s: %s %u (seed %#llx)", what, where, port, (unsigned long long)seed);
 }
 
-/* ---- what the composition allows, both sides allow ---- */
+/* ---- the composition allows only what both sides allow ---- */
 
 static void
 compose_never_widens(void **state)
@@ -283,8 +287,8 @@ compose_never_widens(void **state)
 	assert_true(any_sni > PAIRS / 200 && addresses > PAIRS / 200);
 }
 
-/* ---- and it refuses no change and no host that both allow (reading may become narrower; so may addresses and any-sni
- * beside an any_domain) ---- */
+/* ---- and refuses no change and no host that both allow (reading may become narrower; so may
+ * addresses and any-sni next to an any_domain) ---- */
 
 static void
 compose_is_the_intersection(void **state)
@@ -299,7 +303,7 @@ compose_is_the_intersection(void **state)
 		draw_policy(&c);
 		as_child(&c, &eff);
 		assert_int_equal(policy_compose(&p, &c, &r, NULL), 0);
-		/* A parent's any_domain does not pass to a child that does not say so too. */
+		/* A parent's any_domain does not pass to a child that does not set it too. */
 		inherits_everything = p.flag[KODA_ANY_DOMAIN] &&
 		    !c.list[KODA_ALLOWED_DOMAINS].present && !c.flag[KODA_ANY_DOMAIN];
 		for (size_t k = 0; k < PLACES; k++) {
@@ -326,7 +330,7 @@ compose_is_the_intersection(void **state)
 	assert_true(writes > PAIRS / 10 && reached > PAIRS / 10);
 }
 
-/* ---- where all names of a directory may be read, each of them may ---- */
+/* ---- if all names of a directory may be read, each of them may ---- */
 
 static void
 reading_all_is_reading_each(void **state)
@@ -365,7 +369,7 @@ reading_all_is_reading_each(void **state)
 	assert_true(all > PAIRS && not_all > PAIRS);
 }
 
-/* ---- compose(p, p) is p ---- */
+/* ---- compose(p, p) equals p ---- */
 
 static void
 compose_with_itself_changes_nothing(void **state)
@@ -393,7 +397,8 @@ compose_with_itself_changes_nothing(void **state)
 			    !is_within(reach_of(&r, host, port), reach_of(&p, host, port)))
 				broken("itself", host, port, &p, &p, &r);
 		}
-		/* Once a hole that a deny of the same place closes has gone, not even the text changes. */
+		/* Once a hole is dropped that a deny of the same place closes, not even the text
+		 * changes. */
 		assert_int_equal(policy_compose(&r, &r, &again, NULL), 0);
 		if (!policy_equal(&r, &again))
 			broken("text", "", 0, &r, &r, &again);
@@ -401,7 +406,7 @@ compose_with_itself_changes_nothing(void **state)
 	assert_true(refused > FEWER && allowed > FEWER);
 }
 
-/* ---- what is packed is what is unpacked ---- */
+/* ---- unpacking returns what was packed ---- */
 
 static void
 pack_and_unpack_round_trip(void **state)
@@ -425,7 +430,8 @@ pack_and_unpack_round_trip(void **state)
 	}
 }
 
-/* Random changes of good bytes: an error, or a policy that is sound and packs again. Never a crash. */
+/* Random changes of valid bytes: the result is an error, or a sound policy that packs again.
+ * Never a crash. */
 static void
 unpack_survives_spoilt_bytes(void **state)
 {

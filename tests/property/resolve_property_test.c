@@ -1,8 +1,8 @@
 /*
- * worker/files/resolve against a model that is slow and obviously right: a tree in memory, where '..' is
- * a pointer to the parent, and a list of what is still to do. Over random trees with links that are
- * really on the disk, each random path has to have the same outcome in both, and the kernel, asked
- * for the same path, has to be at the same file.
+ * worker/files/resolve against a model that is slow and obviously right: a tree in memory, where
+ * '..' is a pointer to the parent, and a list of the remaining steps. Over random trees with links
+ * that are really on the disk, each random path must have the same outcome in both, and the kernel
+ * must resolve the same path to the same file.
  */
 #include "tests/support/proof.h"
 
@@ -25,7 +25,7 @@ struct node {
 	enum node_type type;
 	char name[PATH_MAX];
 	char target[PATH_MAX];
-	struct node *parent; /* of "/": itself */
+	struct node *parent; /* the parent of "/" is itself */
 };
 
 struct tree {
@@ -95,10 +95,10 @@ struct answer {
 	bool wants_dir;
 	size_t n_hops;
 	char hop[64][PATH_MAX];
-	char parent[PATH_MAX]; /* deepest directory that is there and holds the name */
+	char parent[PATH_MAX]; /* deepest existing directory on the way to the name */
 };
 
-/* One step still to do: a name, ".", "..", or "/" for the slash at a path's end. */
+/* One remaining step: a name, ".", "..", or "/" for the slash at a path's end. */
 struct token {
 	char name[64];
 	bool asked; /* from the path itself, not from a link */
@@ -204,7 +204,8 @@ model(struct tree *t, const char *path, unsigned flags, unsigned depth, struct a
 				at = t->slash;
 			next.n = 0;
 			todo_add(&next, found->target, false);
-			/* A slash within the path now is no slash at its end, nor is it lost. */
+			/* A slash at the end of the link's target that is now within the path no
+			 * longer counts as one at the end, but is not lost either. */
 			memcpy(next.token + next.n, list.token + i + 1,
 			    (list.n - i - 1) * sizeof(list.token[0]));
 			next.n += list.n - i - 1;
@@ -237,7 +238,7 @@ model(struct tree *t, const char *path, unsigned flags, unsigned depth, struct a
 
 /* ---- random trees and paths ---- */
 
-/* Few names, so that they meet; odd enough that nothing above the test's directory has them. */
+/* Few names, so that they collide; odd enough that no directory above the test's own has them. */
 static const char *const names[] = { "qa", "qb", "qc", "qd", "q..", "...", "q\xff\n" };
 
 static const char *
@@ -271,7 +272,8 @@ any_path(struct tree *t, struct rng *r, char *buf, size_t size, bool mostly_down
 
 	buf[0] = '\0';
 	if (x < 3) {
-		/* Absolute: from the directory that holds inside and outside, or one of the two. */
+		/* Absolute: starts at the directory that holds inside and outside, or at one of
+		 * the two. */
 		tree_path(t, x == 0 ? t->base : x == 1 ? t->root : t->out, from, sizeof(from));
 		assert_true((size_t)snprintf(buf, size, "%s/", from) < size);
 	}
@@ -325,7 +327,7 @@ tree_make(struct tree *t)
 	}
 }
 
-/* ---- holding one against the other ---- */
+/* ---- comparison ---- */
 
 struct variant {
 	const char *label;
@@ -406,7 +408,7 @@ check_place(const struct answer *a, const struct place *pl, const struct variant
 	}
 }
 
-/* The kernel itself, which knows nothing of our bounds: what we find, it finds too. */
+/* The kernel, without the sandbox's limits: it must find what the resolver finds. */
 static void
 check_kernel(const struct answer *a, const struct place *pl, int root_fd, const char *path,
     const struct variant *v)
@@ -415,7 +417,8 @@ check_kernel(const struct answer *a, const struct place *pl, int root_fd, const 
 	cleanup_close int fd = -1;
 	struct stat st;
 
-	/* With a slash at its end the kernel follows a link that we were told to leave. */
+	/* For a path with a slash at its end the kernel follows the link that the resolver was
+	 * told to leave. */
 	if ((v->flags & RESOLVE_LINK_ITSELF) != 0 && slash)
 		return;
 	fd = openat(root_fd, path,
@@ -485,7 +488,7 @@ check_variant(void **state)
 		}
 		proof_rmtree(base);
 	}
-	/* A generator that never gets somewhere would prove nothing about it. */
+	/* A generator that never produces an outcome proves nothing about it. */
 	for (size_t i = 0; i < N_ELEMENTS(tally); i++) {
 		if (tally[i] * 500 < trees * PATHS)
 			fail_msg("only %llu of %llu paths: %s", (unsigned long long)tally[i],

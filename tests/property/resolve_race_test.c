@@ -1,8 +1,8 @@
 /*
  * Another process turns directories into links and back, and moves them about, as fast as it can,
- * while the worker reads, writes, edits, makes, removes and renames below them. What is outside
- * never changes, and what may not be read is never read. The same race against a tool that checks a
- * path and then opens it is lost at once: so this shows something.
+ * while the worker reads, writes, edits, makes, removes and renames below them. Nothing outside
+ * ever changes, and no file that may not be read is ever read. A tool that checks a path and then
+ * opens it loses the same race at once, which proves that the race is real.
  *
  * KODA_RACE_OPS: how many operations in all. KODA_SOAK_SECONDS: for how long in all instead.
  */
@@ -25,13 +25,13 @@
 #define DENIED  "DENIED: inside of the root, and not to be read\n"
 #define GUARDED "GUARDED: to be read by everybody, to be written by nobody\n"
 
-/* Links that stand in for directories, and where they lead from the root. */
+/* Links that replace directories: their targets, relative to the root. */
 static const char *const leads_to[] = { "../kept", "../open", "secret", "guarded", "x1",
 	"../root/x0/..", "../kept/d" };
 
 struct world {
 	char base[PATH_MAX], root[PATH_MAX];
-	uint64_t kept, open, secret, guarded; /* what they were at first */
+	uint64_t kept, open, secret, guarded; /* hashes of the initial state */
 };
 
 static const char *
@@ -41,8 +41,8 @@ at(const struct world *w, const char *name)
 }
 
 /*
- *	kept/            outside; neither to be read nor to be written
- *	open/            outside; to be read, not to be written
+ *	kept/            outside; neither readable nor writable
+ *	open/            outside; readable, not writable
  *	root/secret/     inside, deny_read
  *	root/guarded/    inside, deny_write_within_allow
  *	root/x0 ...      directories, each turned into a link and back
@@ -90,15 +90,14 @@ world_is_whole(const struct world *w)
 	    w->guarded == proof_sum(at(w, "root/guarded"));
 }
 
-/* ---- who attacks ---- */
+/* ---- the attacker ---- */
 
 struct attacker {
 	pid_t pid;
 	volatile uint64_t *turns;
 };
 
-/* One of the two places of a directory and its link: exchanged. What the worker has taken away
- * is put back. */
+/* Exchanges a directory with its link. Puts back what the worker has removed. */
 static bool
 turn_about(struct rng *r, int root, int away)
 {
@@ -116,7 +115,7 @@ turn_about(struct rng *r, int root, int away)
 	return false;
 }
 
-/* A file that becomes a link to one outside. */
+/* Replaces a file with a link to one outside, or in a denied or guarded place. */
 static bool
 swap_file(struct rng *r, int root)
 {
@@ -142,7 +141,8 @@ swap_file(struct rng *r, int root)
 static bool
 move_about(struct rng *r, int root, int away)
 {
-	/* Below nothing that may be a link just now: the attacker must not be his own victim. */
+	/* Not below a directory that may be a link just now: the attacker must not be its own
+	 * victim. */
 	static const char *const places[] = { "m", "n", "plain/m" };
 	const char *from = places[rng_below(r, N_ELEMENTS(places))];
 	const char *to = places[rng_below(r, N_ELEMENTS(places))];
@@ -199,8 +199,8 @@ static uint64_t seed;
 
 /* ---- a tool that checks and then opens ---- */
 
-/* Is that below the root, and not in what is kept from us? As careful as a path can be looked
- * at. */
+/* Reports whether the path is below the root and not in a denied place, checked as carefully as
+ * a path can be. */
 static bool
 naive_check(const struct world *w, const char *path, bool to_write)
 {
@@ -289,7 +289,8 @@ struct run {
 	uint64_t sent, answered;
 	unsigned outstanding;
 	uint64_t done[KODA_OP_EXPLAIN + 1], refused, failed[KODA_INTERNAL + 1];
-	char broken[KODA_MESSAGE_MAX + 128]; /* the first thing that must not be, "" */
+	/* The first violation; "" if there was none. */
+	char broken[KODA_MESSAGE_MAX + 128];
 };
 
 struct shot {
@@ -323,8 +324,8 @@ shot_done(void *data, const struct koda_result *res, const struct koda_error *er
 	if (err != NULL) {
 		run->failed[err->code]++;
 		run->refused += err->code == KODA_POLICY_DENIED;
-		/* Somebody else's thing was in the way when it was to be put back: then nobody
-		 * can tell. */
+		/* Another process's file was in the way when the worker tried to put something
+		 * back: the outcome is unknown. */
 		if (err->code == KODA_UNKNOWN && run->failed[KODA_UNKNOWN] == 1)
 			fprintf(stderr, "# the first of the unknown: %s\n", err->message);
 		if (tells_secret(err->message, strlen(err->message)))
@@ -406,7 +407,8 @@ shoot(struct run *run)
 	run->outstanding++;
 }
 
-/* There always is something that can be done: the attacker only exchanges. */
+/* Writes the files again, so that some operation is always possible: the attacker itself only
+ * exchanges. */
 static void
 refill(struct run *run)
 {
@@ -494,8 +496,8 @@ race(enum koda_mode mode)
 		fail_msg("%s", run.broken);
 	assert_true(world_is_whole(&run.w));
 	assert_int_equal(run.answered, run.sent);
-	/* No worker fell over, and there was a race: things were done, things were refused,
-	 * things moved. */
+	/* No worker died, and there was a race: operations succeeded, operations were refused,
+	 * and directories moved. */
 	assert_int_equal(stats.respawns, 0);
 	assert_true(turns > run.sent / 20);
 	assert_true(run.failed[KODA_UNKNOWN] <= 10 + run.sent / 500);
@@ -515,8 +517,8 @@ worker_wins(void **state)
 }
 
 /*
- * On a kernel that does not know Landlock, Safe still starts: what the worker checks itself has to be
- * enough. From here on this process, and what it starts, is on such a kernel.
+ * On a kernel without Landlock, Safe still starts: the worker's own checks have to be enough. From
+ * here on this process and its children run as on such a kernel.
  */
 static void
 worker_wins_without_landlock(void **state)
@@ -544,7 +546,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(naive_write_loses), cmocka_unit_test(naive_read_loses),
 		cmocka_unit_test(worker_wins),
-		cmocka_unit_test(worker_wins_without_landlock), /* the last: it stays so */
+		cmocka_unit_test(worker_wins_without_landlock), /* last: the filter stays */
 	};
 
 	seed = proof_seed();

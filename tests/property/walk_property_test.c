@@ -1,17 +1,19 @@
 /*
- * search/walk against those whose rules it follows, over random trees that are really on the disk: what git lists of
- * a work tree (ignore rules of every form that git reads), and what ripgrep lists, with random options, globs and types
- * (of the rules only those that the two read alike). Many trees side by side in one directory, so that one process of
- * the peer judges them all.
+ * search/walk against the programs whose rules it follows, over random trees that are really on
+ * the disk: what git lists of a work tree (ignore rules of every form that git reads), and what
+ * ripgrep lists, with random options, globs and types (only with rules that git and ripgrep read
+ * alike). Many trees share one directory, so that one process of the peer handles them all.
  */
 #include "tests/support/proof.h"
 
 #include "search/walk.h"
 #include "shared/base/filetypes.h"
 
-/* So that the whole takes a few seconds, on a file system that makes a thousand files in one of them. KODA_WALK_TREES. */
-#define TREES      30
-#define MANY_TREES 500 /* their files are many, whatever the excludes files say */
+/* The whole test takes a few seconds on a file system that creates a thousand files in one of
+ * them. KODA_WALK_TREES. */
+#define TREES 30
+/* They list many files, whatever the excludes files say. */
+#define MANY_TREES 500
 #define PER_BATCH  30
 #define LISTS_MAX  (1u << 20)
 
@@ -98,7 +100,7 @@ run_peer(const struct world *w, const char *cwd, const char *const *argv, struct
 		ret->len += (size_t)n;
 	close(pipe_fds[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	/* ripgrep: 1 says that there was nothing. */
+	/* ripgrep exits with 1 if it found nothing. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
 		fail_msg("%s failed: %x", argv[0], (unsigned)status);
 	assert_true(ret->len < LISTS_MAX);
@@ -109,7 +111,8 @@ run_peer(const struct world *w, const char *cwd, const char *const *argv, struct
 
 struct told {
 	struct list list;
-	bool links; /* what is neither file nor directory, too */
+	/* Also report what is neither a file nor a directory. */
+	bool links;
 	unsigned depth;
 };
 
@@ -145,7 +148,7 @@ on_file(void *data, const struct walk_entry *e)
 	assert_int_equal(e->depth, t->depth);
 	assert_int_equal(strlen(e->path), e->len);
 	assert_int_equal(faccessat(e->dir_fd, e->name, F_OK, AT_SYMLINK_NOFOLLOW), 0);
-	/* git lists nothing of its own. */
+	/* git does not list its own directory. */
 	if (t->links && strncmp(e->path, ".git/", 5) == 0)
 		return 0;
 	if (e->type == DT_REG || t->links)
@@ -187,7 +190,7 @@ run_walk(const struct walk_rules_options *o, const struct walk_place *place, boo
 	*ret = t.list;
 }
 
-/* All ignore files on the way to a path, for who has to find out why. */
+/* Prints all ignore files on the way to a path, to help find the cause of a failure. */
 static void
 show_rules(const char *root, const char *path)
 {
@@ -234,7 +237,7 @@ random_name(struct world *w)
 			  : plain_names[rng_below(&w->r, N_ELEMENTS(plain_names))];
 }
 
-/* What git and ripgrep read alike. */
+/* Writes only rules that git and ripgrep read alike. */
 static void
 plain_component(struct world *w, char *ret, size_t size)
 {
@@ -308,7 +311,7 @@ random_rules(struct world *w, char *ret, size_t size)
 			snprintf(rule, sizeof(rule), "# nothing");
 		if (w->hostile && rng_below(&w->r, 5) == 0)
 			end = rng_below(&w->r, 2) == 0 ? "  \n" : "\r\n";
-		/* The last line may have no end. */
+		/* The last line may lack its newline. */
 		if (i + 1 == n && rng_below(&w->r, 4) == 0)
 			end = "";
 		len += (size_t)snprintf(ret + len, size - len, "%s%s", rule, end);
@@ -376,7 +379,8 @@ make_batch(struct world *w)
 	proof_mkdtemp(w->home);
 	snprintf(w->root, sizeof(w->root), "%s", proof_path("%s/root", w->home));
 	assert_int_equal(mkdir(w->root, 0755), 0);
-	/* Where these begin is the top of the work tree for git and us, and for ripgrep where it was started. */
+	/* Rules with a slash in these files start at the top of the work tree for git and the
+	 * walk, but at the start directory for ripgrep. */
 	do {
 		random_rules(w, w->global, sizeof(w->global));
 	} while (!w->hostile && strchr(w->global, '/') != NULL);
@@ -434,7 +438,7 @@ test_git(void **state)
 		proof_rmtree(w.home);
 	}
 	fprintf(stderr, "# %lu trees, %zu files told\n", (unsigned long)trees, n);
-	/* Of a few trees one excludes file may leave nothing. */
+	/* With only a few trees one excludes file may leave nothing. */
 	assert_true(trees < MANY_TREES || n > trees);
 }
 
@@ -478,7 +482,7 @@ random_flags(struct world *w, struct asked *a)
 	for (size_t i = 0; i < N_ELEMENTS(flags); i++) {
 		if (rng_below(&w->r, 4) != 0)
 			continue;
-		/* ripgrep goes on reading .rgignore then, whatever else it is told. */
+		/* ripgrep still reads .rgignore then, whatever other options say. */
 		if (flags[i].flags == KODA_SEARCH_NO_DOT_IGNORE && w->rgignores)
 			continue;
 		a->options.flags |= flags[i].flags;
@@ -493,7 +497,8 @@ random_flags(struct world *w, struct asked *a)
 	}
 }
 
-/* A class negated, braces within braces, and an empty alternative are read differently, or not at all. */
+/* ripgrep reads a negated class, nested braces and an empty alternative differently, or refuses
+ * them. */
 static void
 random_glob(struct world *w, char ret[320])
 {
@@ -557,7 +562,7 @@ text_of(const char *dir, const char *name, size_t *ret_len)
 	return text;
 }
 
-/* All directories above the place. */
+/* Adds all directories above the path, with their ignore files, to the place. */
 static void
 find_parents(const char *path, struct walk_place *place, struct walk_parent parents[64])
 {
@@ -618,7 +623,7 @@ one_search(struct world *w, const char *root)
 	return compare(root, &got, &want, what);
 }
 
-/* From the directory above all trees, or from within one of them. */
+/* Chooses the directory above all trees, or one within them. */
 static void
 choose_root(struct world *w, char ret[PATH_MAX])
 {
@@ -655,7 +660,7 @@ test_ripgrep(void **state)
 	}
 	fprintf(stderr, "# %lu trees, %zu searches, %zu files told\n", (unsigned long)trees,
 	    searches, n);
-	/* Of a few trees one excludes file may leave nothing. */
+	/* With only a few trees one excludes file may leave nothing. */
 	assert_true(trees < MANY_TREES || n > trees);
 }
 

@@ -1,4 +1,4 @@
-/* The processes that descend from one, as the kernel tells them: by name, and until they are gone. */
+/* The descendants of a process as the kernel reports them: by name, and until they are gone. */
 #ifndef KODA_TESTS_SUPPORT_FAMILY_H
 #define KODA_TESTS_SUPPORT_FAMILY_H
 
@@ -38,7 +38,7 @@ family_read(pid_t pid, struct family_member *ret)
 	return sscanf(close + 1, " %c %d", &ret->state, &ret->parent) == 2;
 }
 
-/* All there are. */
+/* Counts all live descendants. */
 static inline size_t
 family_list(struct family_member all[FAMILY_MAX])
 {
@@ -56,8 +56,8 @@ family_list(struct family_member all[FAMILY_MAX])
 	return n;
 }
 
-/* Those that are alive below pid, at any depth, of that name (the kernel cuts it after 15 bytes), or, name NULL, directly.
- * Returns how many there are; *ret_one is one of them. */
+/* Counts the live descendants of pid, at any depth, with that name (the kernel cuts it after 15
+ * bytes), or, if name is NULL, the direct children. Returns the count; *ret_one is one of them. */
 static inline size_t
 family_count(pid_t pid, const char *name, pid_t *ret_one)
 {
@@ -89,7 +89,7 @@ family_count(pid_t pid, const char *name, pid_t *ret_one)
 	return found;
 }
 
-/* Its children, of whatever name. */
+/* Counts the direct children, whatever their name. */
 static inline size_t
 family_children(pid_t pid, pid_t *ret_one)
 {

@@ -1,6 +1,7 @@
 /*
- * A worker that has been taken over, or is broken: speaks the wire, and misbehaves as the file "behaviour"
- * beside it says. Pings are answered, so that a slot is handed out before it comes to that.
+ * A compromised or broken worker: it speaks the wire protocol, and misbehaves as the file
+ * "behaviour" next to it says. It answers pings, so that the host hands out a slot before the
+ * misbehaviour starts.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -185,7 +186,7 @@ odd_descriptor(void)
 	return -1;
 }
 
-/* One page after another of a directory that never ends: each byte of it is well-formed. */
+/* Sends page after page of a directory that never ends; every byte is well-formed. */
 static void
 send_page(uint64_t id)
 {
@@ -236,7 +237,7 @@ send_content(uint64_t id, bool more)
 	send_reply(&rep);
 }
 
-/* Of a search: things found, each of which is well-formed; as many as somebody takes. */
+/* Sends well-formed search results for as long as the host takes them. */
 static void
 send_found(uint64_t id)
 {
@@ -311,7 +312,7 @@ misbehave(const Koda__Request *req)
 		abort();
 	if (is("silent"))
 		hang();
-	/* Its socket has ended, and it has not. */
+	/* The socket is closed, but the process lives on. */
 	if (is("stays")) {
 		close(fs.fd);
 		hang();
@@ -418,7 +419,7 @@ misbehave(const Koda__Request *req)
 	}
 }
 
-/* What a liar may leave behind for those who bury it. */
+/* Writes a bad record, as a lying worker may leave it for the host to read after its death. */
 static void
 misuse_record(const Koda__Request *req)
 {

@@ -1,6 +1,7 @@
 /*
- * A proxy that has been taken over, or is broken: speaks the wire to the host, and misbehaves as the file "behaviour" beside it
- * says. Clients it never serves: they are what it is started for.
+ * A compromised or broken proxy: it speaks the wire protocol to the host, and misbehaves as the
+ * file "behaviour" next to it says. It never serves clients, though that is what the host starts
+ * it for.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -195,7 +196,7 @@ send_ask(uint64_t slot)
 	ask.kind = KODA__EGRESS_KIND__EGRESS_KIND_CONNECT;
 	ask.host = message_text(is("ask-address") ? "127.0.0.1" : "a.example");
 	ask.port = is("ask-port") ? 0 : 443;
-	/* Both at once: before anybody can have answered. */
+	/* Both questions go out together, before the host can have answered either. */
 	queue_report(&r);
 	if (is("ask-twice"))
 		ask.host = message_text("b.example");

@@ -1,7 +1,7 @@
 /*
- * A session over a scratch project, with helpers of the test's own: what a test of the host starts from.
- * The directory of helpers is the fixture's, so that which worker is started next can be chosen while the
- * session runs.
+ * A session over a scratch project, with the test's own directory of helpers: the base of every
+ * test of the host. The directory of helpers belongs to the fixture, so that a test can choose
+ * which worker starts next while the session runs.
  */
 #ifndef KODA_TESTS_SUPPORT_HOSTING_H
 #define KODA_TESTS_SUPPORT_HOSTING_H
@@ -30,7 +30,7 @@
 
 #define UNUSED __attribute__((unused))
 
-/* Longer than anything here takes; a test that gets there has failed. */
+/* Longer than anything here takes; a test that waits this long has failed. */
 #define PATIENCE_MS 20000
 
 struct fixture {
@@ -49,7 +49,7 @@ clock_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Between two looks at something that nobody tells of. */
+/* The pause between two polls for something that has no notification. */
 static UNUSED void
 blink(void)
 {
@@ -83,7 +83,7 @@ put_text(const struct fixture *f, const char *name, const char *text)
 	put_file(at(f, name), text, strlen(text));
 }
 
-/* The content, or NULL when there is no such file. Static. */
+/* Returns the content, or NULL if there is no such file. The buffer is static. */
 static UNUSED const char *
 get_text(const struct fixture *f, const char *name)
 {
@@ -130,7 +130,7 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	return remove(path);
 }
 
-/* From now on a copy of this program is what is started as that helper. */
+/* From now on a copy of this program is started as that helper. */
 static UNUSED void
 put_copy(const struct fixture *f, const char *helper, const char *program)
 {
@@ -181,21 +181,22 @@ put_link(const struct fixture *f, const char *helper, const char *program)
 	assert_int_equal(rename(fresh, name), 0);
 }
 
-/* And this is what is started as the proxy. */
+/* From now on a copy of this program is started as the proxy. */
 static UNUSED void
 put_proxy(const struct fixture *f, const char *program)
 {
 	put_link(f, "koda-egress-proxy", program);
 }
 
-/* And this to search; seen by sessions that are opened from now on. */
+/* From now on a copy of this program is started as the search; only sessions opened later use
+ * it. */
 static UNUSED void
 put_search(const struct fixture *f, const char *program)
 {
 	put_link(f, "koda-fs-search", program);
 }
 
-/* A project, and options for a session over it; no session yet. */
+/* Makes a project, and options for a session over it, but opens no session. */
 static UNUSED void
 fixture_prepare(struct fixture *f, enum koda_mode mode)
 {
@@ -262,7 +263,7 @@ fixture_end(struct fixture *f)
 	assert_int_equal(nftw(f->dir, remove_one, 16, FTW_PHYS | FTW_DEPTH), 0);
 }
 
-/* As in /proc/PID/stat; 0 when it is gone. */
+/* Returns the state letter of /proc/PID/stat; 0 if the process is gone. */
 static UNUSED char
 process_state(int pid)
 {
@@ -295,13 +296,13 @@ wait_for_state(int pid, char state)
 struct answer {
 	bool done;
 	int times;
-	struct koda_error err; /* code KODA_OK: it went well */
+	struct koda_error err; /* code KODA_OK: success */
 	char path[1024];
 	bool recovered, created;
 	uint64_t size, replacements, removed;
 	size_t n_entries, len;
 	char data[256];
-	unsigned order; /* which of all answers it was */
+	unsigned order; /* position among all answers */
 };
 
 static unsigned answers;
@@ -360,7 +361,7 @@ wait_answer(struct koda_session *ses, const struct answer *a)
 			    koda_code_name(want), (err)->code == KODA_OK ? "" : (err)->message);   \
 	} while (0)
 
-/* Do it and wait, in a line: the code. */
+/* Runs the call, waits for it, and returns its code. */
 static UNUSED enum koda_code
 do_call(struct koda_slot *slot, const struct koda_op *op, struct koda_error *err)
 {

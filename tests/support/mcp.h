@@ -1,5 +1,6 @@
 /*
- * An MCP client by hand: a real koda-sandbox mcp in an installation of the test's own, lines to it and messages from it.
+ * A hand-written MCP client: it runs a real koda-sandbox mcp in the test's own installation,
+ * writes lines to it and reads messages from it.
  */
 #ifndef KODA_TESTS_SUPPORT_MCP_H
 #define KODA_TESTS_SUPPORT_MCP_H
@@ -28,11 +29,11 @@
 #include "shared/base/cleanup.h"
 
 #define mcp_unused __attribute__((unused))
-/* Longer than anything here takes; a test that gets there has failed. */
+/* Longer than anything here takes; a test that waits this long has failed. */
 #define PATIENCE_MS 20000
 
 static char prefix[PATH_MAX - 256];  /* the installation */
-static char project[PATH_MAX - 128]; /* of one test: the root */
+static char project[PATH_MAX - 128]; /* the current test's root */
 static char outside[PATH_MAX - 128];
 
 struct client {
@@ -45,7 +46,7 @@ struct client {
 
 /* ---- the scene ---- */
 
-/* With its arguments as $1 and on: names need no quoting. */
+/* Runs a shell script with the arguments as $1 and on, so that names need no quoting. */
 static mcp_unused void
 shell(const char *script, const char *one, const char *two, const char *three)
 {
@@ -189,7 +190,7 @@ close_input(struct client *c)
 	c->in = -1;
 }
 
-/* How it ended: its status, or -signal. */
+/* Returns the exit status, or -signal. */
 static mcp_unused int
 client_wait(struct client *c)
 {
@@ -208,7 +209,7 @@ client_wait(struct client *c)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* A test is over: the input ends, and so does the server, in order. */
+/* Ends a test: closes the input, upon which the server must exit in order. */
 static mcp_unused void
 client_end(struct client *c)
 {
@@ -237,7 +238,7 @@ send_line(struct client *c, const char *line)
 	send_bytes(c, "\n", 1);
 }
 
-/* Stolen. */
+/* Steals the reference. */
 static mcp_unused void
 send_json(struct client *c, json_t *message)
 {
@@ -249,7 +250,7 @@ send_json(struct client *c, json_t *message)
 	json_decref(message);
 }
 
-/* The next message, of whatever kind, or NULL at the end. The caller's. */
+/* Returns the next message, of any kind, or NULL at the end. The caller owns it. */
 static mcp_unused json_t *
 receive(struct client *c)
 {
@@ -282,7 +283,7 @@ receive(struct client *c)
 	}
 }
 
-/* Whatever comes within that time is too much. */
+/* Fails if any message arrives within that time. */
 static mcp_unused void
 expect_silence(struct client *c, int ms)
 {
@@ -292,7 +293,7 @@ expect_silence(struct client *c, int ms)
 	assert_int_equal(poll(&pfd, 1, ms), 0);
 }
 
-/* ---- looking at messages: "result.content.0.text" ---- */
+/* ---- reading messages: "result.content.0.text" ---- */
 
 static mcp_unused const json_t *
 look(const json_t *value, const char *path)
@@ -368,7 +369,7 @@ is_missing(const json_t *message, const char *path)
 
 /* ---- requests ---- */
 
-/* params is stolen; NULL: none. Returns the id. */
+/* Sends a request and returns its id. Steals params, which may be NULL. */
 static mcp_unused json_int_t
 request(struct client *c, const char *method, json_t *params)
 {
@@ -382,7 +383,7 @@ request(struct client *c, const char *method, json_t *params)
 	return id;
 }
 
-/* The next message is the answer to that. */
+/* Requires the next message to be the answer to that request. */
 static mcp_unused json_t *
 answer(struct client *c, json_int_t id)
 {
@@ -401,7 +402,7 @@ ask(struct client *c, const char *method, json_t *params)
 	return answer(c, request(c, method, params));
 }
 
-/* args is stolen. */
+/* Steals args. */
 static mcp_unused json_int_t
 request_tool(struct client *c, const char *name, json_t *args)
 {
@@ -414,7 +415,7 @@ call_tool(struct client *c, const char *name, json_t *args)
 	return answer(c, request_tool(c, name, args));
 }
 
-/* capabilities as JSON. */
+/* capabilities is JSON text. */
 static mcp_unused json_t *
 initialize(struct client *c, const char *version, const char *capabilities)
 {
@@ -438,7 +439,7 @@ client_open(const char *mode, const char *capabilities)
 	return c;
 }
 
-/* Of a call that went well. */
+/* Requires that the call succeeded. */
 static mcp_unused void
 went_well(const json_t *message)
 {
@@ -446,7 +447,7 @@ went_well(const json_t *message)
 		complain(message, "result", "a success");
 }
 
-/* Of one that was refused or failed, with that code. */
+/* Requires that the call was refused or failed with that code. */
 static mcp_unused void
 went_wrong(const json_t *message, const char *code)
 {

@@ -1,8 +1,10 @@
 /*
- * A server that knows no MCP: what of mcp stands alone, in a process that does as its standard input says. Of a
- * child it sends back each piece that it reads, behind the child's number.
+ * A server that knows no MCP: the part of mcp that stands alone, in a process that takes orders on
+ * its standard input. For each child it sends back each piece that it reads, after the child's
+ * number.
  *
- *	mcp_host                a server: "open N", "revoke N", "end N STATUS SENTENCE", "refusals", "big", "ping"
+ *	mcp_host                a server: "open N", "revoke N", "end N STATUS SENTENCE",
+ *	                        "refusals", "big", "ping"
  *	mcp_host child TOKEN    the program that a child's MCP client starts
  */
 #include <errno.h>
@@ -134,7 +136,7 @@ obey(char *line)
 	}
 }
 
-/* Whole lines only are ever written to us. False: there are no more. */
+/* Returns false at the end of input. The peer only ever writes whole lines. */
 static bool
 obey_lines(void)
 {

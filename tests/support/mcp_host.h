@@ -1,4 +1,5 @@
-/* Servers and children as processes, in a runtime directory of the test's own: what drives tests/support/mcp_host.c. */
+/* Servers and children as processes, in the test's own runtime directory: drives
+ * tests/support/mcp_host.c. */
 #ifndef KODA_TESTS_SUPPORT_MCP_HOST_H
 #define KODA_TESTS_SUPPORT_MCP_HOST_H
 
@@ -13,10 +14,11 @@
 
 struct process {
 	pid_t pid;
-	int in, out, err; /* ours: we write to in and read the others */
+	/* The test's ends of the pipes: it writes to `in` and reads the others. */
+	int in, out, err;
 };
 
-static char dir[PATH_MAX]; /* of the test; below it XDG_RUNTIME_DIR */
+static char dir[PATH_MAX]; /* the test's; XDG_RUNTIME_DIR is below it */
 
 static proof_unused struct process
 start(const char *const *argv)
@@ -50,7 +52,7 @@ comes(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* Its next line, or "" at the end; without the newline. */
+/* Returns its next line without the newline, or "" at the end. */
 static proof_unused const char *
 hear(int fd)
 {
@@ -93,7 +95,7 @@ forget(struct process *p)
 	close(p->err);
 }
 
-/* As the command line's status, 128 + n for a signal. */
+/* Returns the exit status as a shell would: 128 + n for a signal. */
 static proof_unused int
 wait_for(struct process *p)
 {
@@ -104,7 +106,7 @@ wait_for(struct process *p)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Its input ends. */
+/* Closes its input, and waits for it to end. */
 static proof_unused int
 finish(struct process *p)
 {

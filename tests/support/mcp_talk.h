@@ -1,6 +1,6 @@
 /*
- * A client of `koda-sandbox mcp` as it is installed: JSON-RPC by lines, tools called and what they answer taken apart. On
- * top of tests/support/mcp_host.h, whose runtime directory it uses.
+ * A client of the installed `koda-sandbox mcp`: sends JSON-RPC line by line, calls tools and takes
+ * their answers apart. Builds on tests/support/mcp_host.h, and uses its runtime directory.
  */
 #ifndef KODA_TESTS_SUPPORT_MCP_TALK_H
 #define KODA_TESTS_SUPPORT_MCP_TALK_H
@@ -11,16 +11,16 @@
 
 struct client {
 	struct process p;
-	const char *
-	    says; /* to what it is asked: "accept" ...; NULL: it cannot be asked; "": never answers */
-	const char *scope; /* of what it says yes to; NULL: once */
+	/* Its answer to a question, such as "accept"; NULL: cannot be asked; "": never answers. */
+	const char *says;
+	const char *scope; /* the scope of an accept; NULL: once */
 	unsigned asked;
 	json_int_t id;
 	char *buf;
 	size_t n, size;
 };
 
-static char talk_dir[PATH_MAX];     /* the installation, and the places below */
+static char talk_dir[PATH_MAX];     /* the installation; the other places are below it */
 static char talk_project[PATH_MAX]; /* a new one for each test */
 
 static proof_unused void
@@ -85,7 +85,7 @@ talk_program(void)
 
 /* ---- messages ---- */
 
-/* message is stolen. */
+/* Steals message. */
 static proof_unused void
 talk_send(struct client *c, json_t *message)
 {
@@ -97,7 +97,7 @@ talk_send(struct client *c, json_t *message)
 	json_decref(message);
 }
 
-/* The next one, or NULL at the end. */
+/* Returns the next message, or NULL at the end. */
 static proof_unused json_t *
 talk_hear(struct client *c)
 {
@@ -141,7 +141,8 @@ talk_answer_question(struct client *c, const json_t *question)
 		c->scope != NULL ? c->scope : "once"));
 }
 
-/* The response to the request of that id; what comes before it is a question, or of no interest. */
+/* Returns the response to the request with that id. Messages before it are questions, which it
+ * answers, or are ignored. */
 static proof_unused json_t *
 talk_response(struct client *c, json_int_t id)
 {
@@ -159,7 +160,7 @@ talk_response(struct client *c, json_int_t id)
 	}
 }
 
-/* params is stolen. */
+/* Steals params. */
 static proof_unused json_int_t
 talk_request(struct client *c, const char *method, json_t *params)
 {
@@ -193,7 +194,7 @@ talk_start(const char *const *argv, const char *says)
 	return c;
 }
 
-/* audit NULL: without. */
+/* audit may be NULL: no audit. */
 static proof_unused struct client
 talk_serve(const char *mode, const char *audit, const char *says)
 {
@@ -202,7 +203,7 @@ talk_serve(const char *mode, const char *audit, const char *says)
 	    says);
 }
 
-/* Its input ends. */
+/* Closes its input, and waits for it to end. */
 static proof_unused int
 talk_finish(struct client *c)
 {
@@ -213,7 +214,7 @@ talk_finish(struct client *c)
 
 /* ---- tools ---- */
 
-/* args is stolen. */
+/* Steals args. */
 static proof_unused json_int_t
 talk_call(struct client *c, const char *tool, json_t *args)
 {
@@ -221,7 +222,7 @@ talk_call(struct client *c, const char *tool, json_t *args)
 	    json_pack("{s:s, s:o}", "name", tool, "arguments", args));
 }
 
-/* The result, to be released. */
+/* Returns the result; the caller releases it. */
 static proof_unused json_t *
 talk_result(struct client *c, json_int_t id)
 {
@@ -237,14 +238,14 @@ talk_result(struct client *c, json_int_t id)
 	return ret;
 }
 
-/* args is stolen. */
+/* Steals args. */
 static proof_unused json_t *
 talk_tool(struct client *c, const char *tool, json_t *args)
 {
 	return talk_result(c, talk_call(c, tool, args));
 }
 
-/* "" when it went well, else the error's code. */
+/* Returns "" for success, else the error's code. */
 static proof_unused const char *
 talk_code(const json_t *result)
 {
@@ -262,7 +263,7 @@ talk_text(const json_t *result)
 	    json_object_get(json_array_get(json_object_get(result, "content"), 0), "text"));
 }
 
-/* The call's end, as its code: "" is good. args is stolen. */
+/* Requires the call to end with that code, "" for success. Steals args. */
 static proof_unused void
 talk_expect(struct client *c, const char *want, const char *tool, json_t *args)
 {
@@ -282,7 +283,7 @@ talk_write(struct client *c, const char *want, const char *path)
 
 /* ---- children ---- */
 
-/* What open_child answered, as command line; good until the next one. */
+/* Returns the command line in an answer of open_child; valid until the next call. */
 static proof_unused const char *const *
 talk_argv(const json_t *opened)
 {
@@ -303,7 +304,7 @@ talk_argv(const json_t *opened)
 	return argv;
 }
 
-/* args is stolen. */
+/* Steals args. */
 static proof_unused const char *const *
 talk_open_child(struct client *parent, json_t *args)
 {

@@ -1,10 +1,11 @@
 /*
- * Linked into a worker that is built with AddressSanitizer: the leak check at exit clones itself and
- * traces itself, which the worker's filter is there to prevent, and then waits for ever.
+ * Linked into a worker that is built with AddressSanitizer: the leak check at exit clones and
+ * traces its own process, which the worker's filter is there to prevent, and then waits for ever.
  */
 const char *__asan_default_options(void);
 
-/* Default visibility: the runtime is a shared library and looks for it in the program. */
+/* Default visibility, because the runtime is a shared library and looks the function up in the
+ * program. */
 __attribute__((visibility("default"))) const char *
 __asan_default_options(void)
 {

@@ -1,6 +1,6 @@
 /*
- * no_openat2 COMMAND...: run it as on a kernel without openat2, so that the same suite runs over the
- * fallback. The filter is inherited by every child; ours stack on top of it.
+ * no_openat2 COMMAND...: runs it as on a kernel without openat2, so that the same suite tests the
+ * fallback. Every child inherits the filter; the sandbox's own filters stack on top of it.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -39,7 +39,7 @@ main(int argc, char **argv)
 		perror("no_openat2: seccomp");
 		return 1;
 	}
-	/* A shim that does nothing would make every run over the fallback pass. */
+	/* A shim without effect would make every run over the fallback pass. */
 	if (syscall(SYS_openat2, -1, "/", &how, sizeof(how)) != -1 || errno != ENOSYS) {
 		fprintf(stderr, "no_openat2: openat2 is still there\n");
 		return 1;

@@ -1,6 +1,7 @@
 /*
- * no_overlay COMMAND...: run it as on a kernel whose overlayfs takes no flags (before Linux 5.11 it knew none that let
- * an ordinary user mount it). The filter is inherited by every child; ours stack on top of it.
+ * no_overlay COMMAND...: runs it as on a kernel whose overlayfs takes no flags (before Linux 5.11
+ * none of its flags let an ordinary user mount it). Every child inherits the filter; the sandbox's
+ * own filters stack on top of it.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -38,7 +39,8 @@ main(int argc, char **argv)
 		perror("no_overlay: seccomp");
 		return 1;
 	}
-	/* A shim that does nothing would make every run over the fallback pass. EBADF is what it would be without. */
+	/* A shim without effect would make every run over the fallback pass. Without the filter
+	 * the error is EBADF. */
 	if (syscall(SYS_fsconfig, -1, FSCONFIG_SET_FLAG, "ro", NULL, 0) != -1 || errno != EINVAL) {
 		fprintf(stderr, "no_overlay: flags are still taken\n");
 		return 1;

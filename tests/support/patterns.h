@@ -1,4 +1,5 @@
-/* Random patterns and texts for what searches: few letters, so that they meet often, and much of what is special. */
+/* Random search patterns and texts: few letters, so that they match often, and many special
+ * characters. */
 #ifndef KODA_TESTS_SUPPORT_PATTERNS_H
 #define KODA_TESTS_SUPPORT_PATTERNS_H
 
@@ -6,11 +7,13 @@
 
 #define PATTERN_SIZE 256
 
-/* Who has to understand the pattern, too. */
+/* Which other engine has to understand the pattern, too. */
 enum dialect {
 	DIALECT_PCRE2,
-	DIALECT_PCRE2_TAME, /* nothing that is about all of the text, which lines are a part of for some */
-	DIALECT_COMMON, /* ripgrep's own engine means the same by it */
+	/* Without constructs about the whole text: some engines see each line as part of a
+	 * larger text. */
+	DIALECT_PCRE2_TAME,
+	DIALECT_COMMON, /* means the same to ripgrep's own engine */
 };
 
 struct pattern_text {
@@ -124,7 +127,7 @@ pattern_random(struct pattern_text *p, struct rng *rng, enum dialect dialect)
 	pattern_branches(p);
 }
 
-/* valid: UTF-8 throughout. Returns the length. */
+/* Fills text and returns its length. With `valid` it is UTF-8 throughout. */
 static proof_unused size_t
 text_random(struct rng *rng, char *text, size_t size, bool valid)
 {

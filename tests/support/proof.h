@@ -1,6 +1,6 @@
 /*
- * What the property, race, chaos and escape tests share: a directory of one's own, files in it,
- * random numbers that can be had again.
+ * What the property, race, chaos and escape tests share: a scratch directory, files in it, and
+ * random numbers that can be reproduced.
  */
 #ifndef KODA_TESTS_SUPPORT_PROOF_H
 #define KODA_TESTS_SUPPORT_PROOF_H
@@ -61,7 +61,7 @@ proof_number(const char *name, uint64_t otherwise)
 	return s != NULL && *s != '\0' ? strtoull(s, NULL, 0) : otherwise;
 }
 
-/* KODA_TEST_SEED, or the clock; said, so that a failure can be had again. */
+/* Returns KODA_TEST_SEED, or the clock. Prints it, so that a failure can be reproduced. */
 static inline uint64_t
 proof_seed(void)
 {
@@ -85,7 +85,7 @@ proof_seconds(void)
 
 /* ---- directories and files ---- */
 
-/* A new directory with a canonical path, below TMPDIR. */
+/* Makes a new directory below TMPDIR, and returns its canonical path. */
 static proof_unused void
 proof_mkdtemp(char ret[PATH_MAX])
 {
@@ -125,7 +125,7 @@ proof_rmtree(const char *path)
 	proof_remove_at(AT_FDCWD, path);
 }
 
-/* "a/b" for printf's arguments: one of a few static buffers. */
+/* Formats a path like printf(), into one of a few static buffers. */
 static proof_unused __attribute__((format(printf, 1, 2))) const char *
 proof_path(const char *fmt, ...)
 {
@@ -157,7 +157,7 @@ proof_mkdir(const char *path)
 		fail_msg("mkdir %s: %s", path, strerror(errno));
 }
 
-/* The whole file, NUL-terminated; NULL when there is none. free() it. */
+/* Returns the whole file, NUL-terminated; NULL if there is none. The caller frees it. */
 static proof_unused char *
 proof_get_len(const char *path, size_t *ret_len)
 {
@@ -207,8 +207,9 @@ proof_holds(const char *path, const char *text)
 }
 
 /*
- * Everything below a directory as one number: names, types, modes, link targets, contents, whatever
- * the order of the entries. Times and inodes are left out: putting back is not changing.
+ * Returns a hash of everything below a directory: names, types, modes, link targets and contents,
+ * independent of the order of the entries. Times and inodes are left out: a file that was changed
+ * and put back counts as unchanged.
  */
 static proof_unused uint64_t
 proof_hash(uint64_t h, const void *data, size_t len)
@@ -239,7 +240,7 @@ proof_sum_at(int dir, const char *name, bool with_name)
 	} else if (S_ISREG(st.st_mode)) {
 		cleanup_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-		/* The end of a sparse file says enough. */
+		/* For a sparse file its end is enough. */
 		if (fd >= 0 && st.st_size > (off_t)(64u << 20))
 			lseek(fd, -4096, SEEK_END);
 		while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0)
@@ -268,7 +269,7 @@ proof_sum(const char *path)
 	return proof_sum_at(AT_FDCWD, path, false);
 }
 
-/* Names below a directory that a worker would give to its unfinished work. */
+/* Counts the names below a directory that look like a worker's unfinished work. */
 static proof_unused unsigned
 proof_temps_at(int dir, const char *name)
 {

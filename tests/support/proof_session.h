@@ -1,11 +1,11 @@
-/* A session and a slot on the workers as they are built, for tests that use the library. */
+/* A session and a slot on the real workers, for tests that use the library. */
 #ifndef KODA_TESTS_SUPPORT_PROOF_SESSION_H
 #define KODA_TESTS_SUPPORT_PROOF_SESSION_H
 
 #include "include/koda/sandbox.h"
 #include "tests/support/proof.h"
 
-/* Deaths are said, so that one that nobody expected can be understood. */
+/* Prints every death, so that an unexpected one can be understood. */
 static proof_unused void
 proof_event(void *data, enum koda_event_kind kind, const char *text)
 {
@@ -13,7 +13,7 @@ proof_event(void *data, enum koda_event_kind kind, const char *text)
 		fprintf(stderr, "# event %d: %s\n", (int)kind, text);
 }
 
-/* Never returns without one. policy may be NULL: that of the mode. */
+/* Opens a session, or fails the test. policy may be NULL: the mode's own. */
 static proof_unused struct koda_session *
 proof_session(const char *root, enum koda_mode mode, const struct koda_policy *policy,
     const char *helper_dir)

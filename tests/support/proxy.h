@@ -1,7 +1,7 @@
 /*
- * A koda-egress-proxy without its host: the real program, with this test at the other end of its wire, in namespaces of
- * the test's own, where names lead to loopback and ports 80 and 443 are free. What it is to reach a policy names by
- * address: 127.0.0.1:PORT.
+ * A koda-egress-proxy without its host: the real program, with this test at the other end of its
+ * wire, in the test's own namespaces, where names resolve to loopback and ports 80 and 443 are
+ * free. A policy names its destinations by address: 127.0.0.1:PORT.
  */
 #ifndef KODA_TESTS_SUPPORT_PROXY_H
 #define KODA_TESTS_SUPPORT_PROXY_H
@@ -40,8 +40,9 @@
 #include "shared/wire/protocol.h"
 #include "shared/wire/spawn.h"
 
-#define UNUSED      __attribute__((unused))
-#define PATIENCE_MS 20000 /* longer than anything here takes; a test that gets there has failed */
+#define UNUSED __attribute__((unused))
+/* Longer than anything here takes; a test that waits this long has failed. */
+#define PATIENCE_MS 20000
 
 #define must(x)                                                                                    \
 	do {                                                                                       \
@@ -62,7 +63,7 @@ rig_write(const char *path, const char *text)
 	}
 }
 
-/* On a root file system that nobody installed there is no such file, and nothing to mount on. */
+/* A minimal root file system may lack the file: then there is nothing to mount on. */
 static UNUSED void
 rig_have(const char *name)
 {
@@ -95,7 +96,7 @@ rig_cover(const char *path, const char *text)
 	unlink(name);
 }
 
-/* In main, before anything else. hosts: what /etc/hosts says. */
+/* Call it in main() before anything else. hosts is the content of /etc/hosts. */
 static UNUSED void
 rig_enter(const char *hosts)
 {
@@ -122,7 +123,7 @@ rig_enter(const char *hosts)
 	}
 	close(fd);
 	rig_cover("/etc/hosts", hosts);
-	/* Nobody answers there, and that is known at once. */
+	/* No server listens there, so lookups fail at once. */
 	rig_cover("/etc/resolv.conf", "nameserver 127.0.0.1\n");
 }
 
@@ -136,8 +137,10 @@ struct rig_options {
 	const char *https_proxy, *http_proxy, *all_proxy, *no_proxy, *ca_bundle;
 	const char *grant_host;
 	unsigned grant_port;
-	int send_buffer; /* of its socket to the host, 0: as it is */
-	bool refuse;     /* it is expected not to start: rig->failed says why */
+	/* Send buffer of its socket to the host; 0: the default. */
+	int send_buffer;
+	/* It is expected not to start: rig->failed has the reason. */
+	bool refuse;
 };
 
 struct rig_connection {
@@ -161,11 +164,11 @@ struct rig {
 	struct frame_stream fs;
 	struct arena arena;
 	struct child child;
-	bool deaf; /* what comes is not looked at any more */
+	bool deaf; /* the test no longer reads its reports */
 	uint64_t next_slot, next_sync, synced;
 	unsigned landlock_abi;
 	char failed[512], *ca;
-	struct rig_connection *got; /* in the order in which they came */
+	struct rig_connection *got; /* in order of arrival */
 	size_t n_got, taken;
 	struct rig_ask ask[64];
 	size_t n_asks, asks_taken;
@@ -197,7 +200,7 @@ rig_take_connection(struct rig *r, const Koda__EgressConnection *c)
 	struct rig_connection *e;
 
 	must(r->n_got < RIG_REPORTS_MAX);
-	/* The host takes anything else for a lie, and a proxy that lies for none. */
+	/* The host treats any other combination as a lie, and drops the proxy for it. */
 	must(c->outcome == KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID ||
 	    (c->host.len > 0 && c->port > 0));
 	e = &r->got[r->n_got++];
@@ -258,7 +261,7 @@ rig_take(struct rig *r, const uint8_t *frame, size_t len)
 	}
 }
 
-/* Take what has come; wait for something until `until`. */
+/* Handles what has arrived; waits for more until `until`. */
 static UNUSED void
 rig_turn(struct rig *r, uint64_t until)
 {
@@ -292,7 +295,8 @@ rig_send(struct rig *r, Koda__EgressOrder *o, int fd)
 		fail_msg("order: %s", err.message);
 }
 
-/* All that it had to say until now has been heard, and what that slot has open; 0: of none. */
+/* Waits until every report that the proxy has made so far, also about the open connections of
+ * that slot, has arrived; 0: of no slot. */
 static UNUSED void
 rig_sync_slot(struct rig *r, uint64_t slot)
 {
@@ -405,7 +409,7 @@ rig_spawn_buffered(struct rig *r, const char *program, int send_buffer)
 	frame_init(&r->fs, pair[0]);
 }
 
-/* Spawned, and not a word said. */
+/* Spawns it, and sends nothing yet. */
 static UNUSED void
 rig_spawn(struct rig *r, const char *program)
 {
@@ -420,7 +424,7 @@ rig_up(struct rig *r, const struct rig_options *opt)
 	rig_start(r, opt);
 }
 
-/* It is gone; how, for assert_string_equal. */
+/* Waits until it is gone, and returns how it ended, for assert_string_equal(). */
 static UNUSED const char *
 rig_gone(struct rig *r)
 {
@@ -430,7 +434,7 @@ rig_gone(struct rig *r)
 	return child_end(&r->child, buf, sizeof(buf));
 }
 
-/* The host ends: it ends, and as it should. */
+/* Closes the host's end, and requires the proxy to end as it should. */
 static UNUSED void
 rig_down(struct rig *r)
 {
@@ -449,7 +453,7 @@ rig_down(struct rig *r)
 
 /* ---- slots ---- */
 
-/* The number of the new slot; *ret_port is where its clients connect to. */
+/* Opens a slot and returns its number; *ret_port is the port for its clients. */
 static UNUSED uint64_t
 rig_serve(struct rig *r, unsigned *ret_port)
 {
@@ -483,9 +487,9 @@ rig_drop(struct rig *r, uint64_t slot)
 	rig_send(r, &o, -1);
 }
 
-/* ---- what it says ---- */
+/* ---- what it reports ---- */
 
-/* The next one, open ones too; they stay where they are until rig_down. */
+/* Returns the next connection, which may still be open; valid until rig_down(). */
 static UNUSED const struct rig_connection *
 rig_next(struct rig *r)
 {
@@ -496,7 +500,7 @@ rig_next(struct rig *r)
 	return &r->got[r->taken++];
 }
 
-/* The next one that is over. */
+/* Returns the next connection that has ended. */
 static UNUSED const struct rig_connection *
 rig_next_end(struct rig *r)
 {
@@ -507,7 +511,8 @@ rig_next_end(struct rig *r)
 	return c;
 }
 
-/* That one's end, whoever else's comes before it: to close a connection is not yet to have the proxy know of it. */
+/* Waits for the end of that connection, even if others end first: the proxy does not know of a
+ * close at once. */
 static UNUSED const struct rig_connection *
 rig_end_of(struct rig *r, uint64_t id)
 {
@@ -541,7 +546,7 @@ rig_answer(struct rig *r, const struct rig_ask *a, Koda__EgressConsent consent)
 	rig_send(r, &o, -1);
 }
 
-/* What is in the socket already, and not what comes meanwhile. For a proxy that is stopped. */
+/* Handles only what is already in the socket. For a proxy that is stopped. */
 static UNUSED void
 rig_take_all(struct rig *r)
 {
@@ -576,7 +581,7 @@ rig_client(unsigned port)
 	return fd;
 }
 
-/* A server on that address; *port 0: any. */
+/* Starts a server on that address; *port 0: any port. */
 static UNUSED int
 rig_listen(const char *address, unsigned *port)
 {
@@ -618,7 +623,7 @@ rig_say(int fd, const char *text)
 	rig_say_bytes(fd, text, strlen(text));
 }
 
-/* Exactly so many. */
+/* Reads exactly n bytes, or fails the test. */
 static UNUSED void
 rig_hear_bytes(int fd, void *buf, size_t n)
 {
@@ -632,7 +637,7 @@ rig_hear_bytes(int fd, void *buf, size_t n)
 	}
 }
 
-/* All until the end; a reset is an end. Static. */
+/* Reads until the end; a reset counts as an end. The buffer is static. */
 static UNUSED const char *
 rig_hear_all(int fd)
 {
@@ -650,7 +655,7 @@ rig_hear_all(int fd)
 	return buf;
 }
 
-/* A head, to its empty line and not further. Static. */
+/* Reads a head up to its empty line, and not further. The buffer is static. */
 static UNUSED const char *
 rig_hear_head(int fd)
 {
@@ -665,7 +670,8 @@ rig_hear_head(int fd)
 	return buf;
 }
 
-/* Is there nothing to be heard, not even the end? After something that comes later was heard of elsewhere. */
+/* Reports whether nothing has arrived, not even the end. Call it after a later event has been
+ * observed elsewhere. */
 static UNUSED bool
 rig_is_silent(int fd)
 {
@@ -676,7 +682,7 @@ rig_is_silent(int fd)
 
 #define RIG_OPENED "HTTP/1.1 200 Connection established\r\n\r\n"
 
-/* A client whose CONNECT was accepted. */
+/* Returns a client whose CONNECT was accepted. */
 static UNUSED int
 rig_tunnel(unsigned port, const char *target)
 {

@@ -1,5 +1,5 @@
-/* Is this a build with AddressSanitizer? Its shadow and what it keeps of freed memory count as memory of the program,
- * and its runtime makes system calls of its own. */
+/* Reports whether this is a build with AddressSanitizer. Its shadow memory and the freed memory
+ * that it keeps count as memory of the program, and its runtime makes system calls of its own. */
 #ifndef KODA_TESTS_SUPPORT_SANITIZED_H
 #define KODA_TESTS_SUPPORT_SANITIZED_H
 

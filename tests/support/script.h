@@ -1,6 +1,6 @@
 /*
- * Both ends of a conversation as scripts: what one sends, what the other has to see, to the byte. Nothing waits but for
- * what has to come. Beside tests/support/proxy.h.
+ * Both ends of a conversation as scripts: what one sends, and what the other must see, to the
+ * byte. It waits only for what must arrive. Used together with tests/support/proxy.h.
  */
 #ifndef KODA_TESTS_SUPPORT_SCRIPT_H
 #define KODA_TESTS_SUPPORT_SCRIPT_H
@@ -38,7 +38,7 @@ origin_accept(int listener)
 	return fd;
 }
 
-/* Whoever was refused: nothing of it has come here. */
+/* Requires that nothing of a refused client has arrived here. */
 static proof_unused void
 nobody_came(int listener)
 {
@@ -75,7 +75,7 @@ says(int fd, const char *text)
 	says_bytes(fd, text, strlen(text));
 }
 
-/* Exactly n bytes, or what came before the end. */
+/* Reads exactly n bytes, or what comes before the end. */
 static proof_unused size_t
 hears(int fd, char *buf, size_t n)
 {
@@ -94,7 +94,7 @@ hears(int fd, char *buf, size_t n)
 	return have;
 }
 
-/* These very bytes are the next ones. */
+/* Requires the next bytes to be these. */
 static proof_unused void
 sees(int fd, const char *who, const char *want)
 {
@@ -108,7 +108,7 @@ sees(int fd, const char *who, const char *want)
 	free(got);
 }
 
-/* A head, with what it ends with; not a byte more. */
+/* Reads a head with its terminator, and not a byte more. */
 static proof_unused void
 sees_head(int fd, char *buf, size_t size)
 {
@@ -124,7 +124,7 @@ sees_head(int fd, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-/* The next thing is the end, as it should be. */
+/* Requires an orderly end next. */
 static proof_unused void
 sees_end(int fd, const char *who)
 {
@@ -138,7 +138,7 @@ sees_end(int fd, const char *who)
 		fail_msg("the %s saw %s and not the end", who, r > 0 ? "more" : strerror(errno));
 }
 
-/* The next thing is a connection that was broken off. */
+/* Reads until the connection breaks, and requires a reset, not an orderly end. */
 static proof_unused void
 sees_reset(int fd, const char *who)
 {
@@ -155,7 +155,7 @@ sees_reset(int fd, const char *who)
 	assert_int_equal(errno, ECONNRESET);
 }
 
-/* What the program has in memory. 0 where a sanitizer keeps what was freed. */
+/* Returns the program's resident memory; 0 under a sanitizer, which keeps freed memory. */
 static proof_unused uint64_t
 resident(const struct rig *r)
 {

@@ -1,9 +1,10 @@
 /*
- * What a searching process tries that a pattern, or a file, has taken over. Each is tried twice: by tests/escape/searcher
- * itself, where it has to succeed, and in the searcher's place (tests/variants/search_taken.c), where it must not.
+ * What a search process tries after a pattern or a file has taken it over. Each attempt is made
+ * twice: by tests/escape/searcher itself, where it has to succeed, and in the search
+ * (tests/variants/search_taken.c), where it must fail.
  *
- * The ground: a directory `place`, which is searched, with a file `file` and a link `out` to the directory beside it,
- * `beside`, which holds `secret`. All may be written by whoever tests.
+ * The scene: a directory `place`, which is searched, with a file `file` and a link `out` to the
+ * directory `beside` next to `place`, which holds `secret`. The test's user may write all of them.
  */
 #ifndef KODA_TESTS_SUPPORT_SEARCH_ATTEMPTS_H
 #define KODA_TESTS_SUPPORT_SEARCH_ATTEMPTS_H
@@ -48,7 +49,7 @@ on(const char *name)
 	return strcat(path, name);
 }
 
-/* 0 or more, or -1 with errno. */
+/* Returns 0 or more, or -1 with errno. */
 #define TRY(name, call)                                                                            \
 	static long name(void)                                                                     \
 	{                                                                                          \
@@ -65,7 +66,7 @@ open2(const char *path, uint64_t flags)
 	return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 
-/* reading elsewhere */
+/* read elsewhere */
 TRY(read_beside, open(on("beside/secret"), O_RDONLY))
 TRY(read_beside_2, open2(on("beside/secret"), O_RDONLY))
 TRY(list_beside, open(on("beside"), O_RDONLY | O_DIRECTORY))
@@ -77,7 +78,7 @@ TRY(read_passwd, open("/etc/passwd", O_RDONLY))
 TRY(read_own_environment, open("/proc/self/environ", O_RDONLY))
 TRY(read_own_memory, open("/proc/self/mem", O_RDONLY))
 
-/* changing what is there */
+/* change files */
 TRY(write_file, openat(ground.place_fd, "file", O_WRONLY))
 TRY(write_file_2, open2(on("place/file"), O_WRONLY))
 TRY(read_and_write, openat(ground.place_fd, "file", O_RDWR))
@@ -107,7 +108,7 @@ TRY(rename_file, renameat(ground.place_fd, "file", ground.place_fd, "file"))
 TRY(remove_file, unlinkat(ground.place_fd, "spare", 0))
 TRY(remove_directory, unlinkat(ground.place_fd, "spare-dir", AT_REMOVEDIR))
 
-/* running something */
+/* run a program */
 TRY(fork_once, syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL))
 static long
 run_program(void)
@@ -128,7 +129,7 @@ run_file_by_memory(void)
 TRY(make_code_of_data, mprotect(page, sizeof(page), PROT_READ | PROT_WRITE | PROT_EXEC))
 TRY(memory_file, memfd_create("x", 0))
 
-/* reaching somebody */
+/* reach another process */
 TRY(unix_stream, socket(AF_UNIX, SOCK_STREAM, 0))
 TRY(tcp, socket(AF_INET, SOCK_STREAM, 0))
 TRY(udp, socket(AF_INET6, SOCK_DGRAM, 0))
@@ -160,7 +161,7 @@ read_host(void)
 	return process_vm_readv(ground.host, &to, 1, &from, 1, 0);
 }
 
-/* getting out of the limits, or at more of the kernel */
+/* escape the limits, or reach more of the kernel */
 TRY(be_dumped, prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
 TRY(more_files, setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 64, 64 }))
 TRY(own_namespace, unshare(CLONE_FILES))

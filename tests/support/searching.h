@@ -1,6 +1,7 @@
 /*
- * Searches as text: what was told, a thing a line, and a project to search; a search that takes long, and the process that
- * does it. Beside tests/support/hosting.h.
+ * Searches as text: what the callbacks reported, one item a line, and a project to search; a
+ * search that takes long, and the process that runs it. Used together with
+ * tests/support/hosting.h.
  */
 #ifndef KODA_TESTS_SUPPORT_SEARCHING_H
 #define KODA_TESTS_SUPPORT_SEARCHING_H
@@ -10,12 +11,12 @@
 
 /* ---- a search as text ---- */
 
-/* What was told, a thing a line: easy to write down, easy to compare. */
+/* What the callbacks reported, one item a line: easy to write down and to compare. */
 struct told {
 	char text[1 << 16];
 	size_t len;
 	size_t n;
-	int stop_after; /* of these, non-zero is returned; 0: never */
+	int stop_after; /* the callback returns non-zero at this item; 0: never */
 	void (*then)(struct told *told);
 	void *data;
 	bool over;
@@ -159,9 +160,10 @@ start_project(struct fixture *f, enum koda_mode mode, bool commands)
 	f->slot = fixture_acquire(f);
 }
 
-/* ---- one that takes long ---- */
+/* ---- a long search ---- */
 
-/* Terabytes of nothing, searched as text for what is not in it: longer than any test. */
+/* A sparse file of terabytes, searched as text for what it does not contain: longer than any
+ * test. */
 static void
 put_burden(const struct fixture *f)
 {
@@ -180,7 +182,7 @@ static const struct koda_search_options long_search = { .kind = KODA_SEARCH_GREP
 	.patterns = not_in_it,
 	.n_patterns = 1 };
 
-/* Of this process; 0: none. */
+/* Returns the search process of this process; 0: none. */
 static int
 searching_process(void)
 {
@@ -222,7 +224,7 @@ put_many(const struct fixture *f)
 static uint64_t next_line;
 static int kills_left;
 
-/* Each line once, in order; in the middle of it the process is killed. */
+/* Expects each line once, in order; kills the process in the middle. */
 static int
 in_order(void *data, const struct koda_found *f)
 {
@@ -235,7 +237,8 @@ in_order(void *data, const struct koda_found *f)
 	assert_memory_equal(f->text, want, 7);
 	next_line++;
 	if (kills_left > 0 && next_line % 1000 == 0 && (pid = searching_process()) > 0) {
-		/* The one before it may be gone between the look and the kill: in a sandbox somebody else buries it. */
+		/* The previous process may be gone between the lookup and the kill: in a sandbox
+		 * the init reaps it. */
 		if (kill(pid, SIGKILL) == 0)
 			kills_left--;
 		else
@@ -244,7 +247,7 @@ in_order(void *data, const struct koda_found *f)
 	return 0;
 }
 
-/* ---- cases that are the same in a sandbox: with a state, they have one ---- */
+/* ---- cases that are the same in a sandbox: with a state they run in one ---- */
 
 static UNUSED void
 cancelled(void **state)
@@ -266,14 +269,14 @@ cancelled(void **state)
 	told.over = false;
 	koda_search_free(s);
 	wait_gone(pid);
-	/* Nobody is told of what he has freed; and the slot goes on. */
+	/* A cancelled search must not call back into freed data, and the slot goes on. */
 	assert_int_equal(koda_session_dispatch(f.ses, 0, &err), 0);
 	assert_false(told.over);
 	expect(f.slot, &GREP("plain", IN("note.txt")), ":1:plain[0,5]\n");
 	fixture_end(&f);
 }
 
-/* The slot's worker does other things meanwhile, and other searches are made. */
+/* The slot's worker does other work meanwhile, and other searches run. */
 static UNUSED void
 beside(void **state)
 {
@@ -320,7 +323,7 @@ killed(void **state)
 	assert_int_equal(next_line, MANY);
 	assert_int_equal(result.found, MANY);
 	assert_true(result.recovered);
-	/* Again and again: it is given up. */
+	/* The search is killed each time: the host gives it up. */
 	next_line = 0;
 	kills_left = 100;
 	assert_int_equal(koda_search(f.slot, &o, in_order, NULL, &result, &err), -1);

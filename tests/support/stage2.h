@@ -1,9 +1,9 @@
 /*
- * A slot's sandbox without the host's part of it: the real bwrap with the arguments that the host would give it, the
- * real koda-sandbox-stage2 in it, and this test at the other end of its wire.
+ * A slot's sandbox without the host's part: the real bwrap with the arguments that the host would
+ * pass, the real koda-sandbox-stage2 in it, and this test at the other end of its wire.
  *
- * What a command is to do the test's own binary does: guest_exec runs a copy of it that lies in the project, and
- * main() hands its arguments over when argv[1] is GUEST.
+ * The test's own binary plays the commands: guest_exec runs a copy of it that lies in the project,
+ * and main() passes its arguments on when argv[1] is GUEST.
  */
 #ifndef KODA_TESTS_SUPPORT_STAGE2_H
 #define KODA_TESTS_SUPPORT_STAGE2_H
@@ -39,9 +39,10 @@
 #include "shared/wire/protocol.h"
 #include "shared/wire/spawn.h"
 
-#define UNUSED      __attribute__((unused))
-#define GUEST       "guest"
-#define PATIENCE_MS 20000 /* longer than anything here takes; a test that gets there has failed */
+#define UNUSED __attribute__((unused))
+#define GUEST  "guest"
+/* Longer than anything here takes; a test that waits this long has failed. */
+#define PATIENCE_MS 20000
 
 #define must(x)                                                                                    \
 	do {                                                                                       \
@@ -67,13 +68,15 @@ struct guest {
 	uint64_t next_id;
 	char dir[PATH_MAX / 4], root[PATH_MAX / 4 + 16];
 	struct guest_event event[256];
-	size_t n_events, seen_events; /* those that a test has looked at */
+	size_t n_events, seen_events; /* seen_events: those that a test has examined */
 	size_t all_events;            /* since guest_forget_events */
 	struct guest_exit exit[512];
 	size_t n_exits;
-	Koda__Report *answer; /* to the order with that id */
+	Koda__Report *answer; /* to the request with that id */
 	uint64_t answer_to;
-	uint64_t last_end; /* Failed, when the command was over already: that is as good */
+	/* The id of the last order to end a command. If it Failed, the command was already over,
+	 * which is fine. */
+	uint64_t last_end;
 };
 
 static UNUSED uint64_t
@@ -85,14 +88,14 @@ guest_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* Between two looks at something that nobody tells of. */
+/* The pause between two polls for something that has no notification. */
 static UNUSED void
 guest_blink(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* A path in the project; of the last eight one each. */
+/* Returns a path in the project, in one of eight static buffers. */
 static UNUSED const char *
 guest_path(const struct guest *g, const char *name)
 {
@@ -125,7 +128,8 @@ guest_take_report(struct guest *g, const uint8_t *frame, size_t len)
 	struct koda_error err = { 0 };
 	Koda__Report *r;
 
-	if (g->answer == NULL) /* else it is still being looked at: it stays until the next order */
+	/* A test that still reads an answer needs the arena until the next order. */
+	if (g->answer == NULL)
 		arena_reset(&g->arena);
 	r = (Koda__Report *)message_unpack(&koda__report__descriptor, frame, len, &g->arena, &err);
 	if (r == NULL)
@@ -133,7 +137,7 @@ guest_take_report(struct guest *g, const uint8_t *frame, size_t len)
 	if (r->report_case == KODA__REPORT__REPORT_EVENT) {
 		struct guest_event *e;
 
-		if (g->n_events == N_ELEMENTS(g->event)) /* a flood: the latest are enough */
+		if (g->n_events == N_ELEMENTS(g->event)) /* in a flood, the latest are enough */
 			g->n_events = g->seen_events = 0;
 		e = &g->event[g->n_events];
 		must(r->id == 0 && r->event->target.len < sizeof(e->target));
@@ -157,7 +161,7 @@ guest_take_report(struct guest *g, const uint8_t *frame, size_t len)
 	}
 }
 
-/* Take what has come; wait for something until `until`. */
+/* Handles what has arrived; waits for more until `until`. */
 static UNUSED void
 guest_turn(struct guest *g, uint64_t until)
 {
@@ -179,7 +183,7 @@ guest_turn(struct guest *g, uint64_t until)
 		fail_msg("stage2: %s", err.message);
 }
 
-/* The answer; valid until the next call. */
+/* Returns the answer; valid until the next call. */
 static UNUSED Koda__Report *
 guest_ask(struct guest *g, Koda__Order *order, const int *fds, size_t n_fds)
 {
@@ -204,7 +208,7 @@ guest_ask(struct guest *g, Koda__Order *order, const int *fds, size_t n_fds)
 	return g->answer;
 }
 
-/* Mount that plan. Returns how many of it are missing. */
+/* Mounts that plan. Returns how many of its entries are missing. */
 static UNUSED size_t
 guest_mount(struct guest *g, const Koda__MountKind *kind, const char *const *path, size_t n)
 {
@@ -229,7 +233,8 @@ guest_mount(struct guest *g, const Koda__MountKind *kind, const char *const *pat
 	return r->mounted->n_missing;
 }
 
-/* Start a command with these arguments (NULL at the end; "" for the program: this test's own), in the project. */
+/* Starts a command with these arguments in the project. They end with NULL; "" as the program is
+ * this test's own binary. */
 static UNUSED uint64_t
 guest_start(struct guest *g, int stdin_fd, int stdout_fd, bool background, const char *const *argv)
 {
@@ -287,7 +292,7 @@ guest_wait(struct guest *g, uint64_t id)
 	}
 }
 
-/* Has it ended, as far as has been heard? */
+/* Reports whether it has ended, as far as reports have arrived. */
 static UNUSED bool
 guest_is_over(const struct guest *g, uint64_t id)
 {
@@ -297,7 +302,7 @@ guest_is_over(const struct guest *g, uint64_t id)
 	return false;
 }
 
-/* Exit status; 128 + n when a signal ended it. */
+/* Returns the exit status; 128 + n if a signal ended it. */
 static UNUSED int
 guest_run(struct guest *g, const char *const *argv)
 {
@@ -323,7 +328,7 @@ guest_end(struct guest *g, uint64_t id)
 	guest_wait(g, id);
 }
 
-/* Wait for the next event of that kind about that target, skipping others. */
+/* Waits for the next event of that kind about that target, and skips others. */
 static UNUSED struct guest_event
 guest_event(struct guest *g, Koda__EventKind kind, const char *target)
 {
@@ -341,7 +346,7 @@ guest_event(struct guest *g, Koda__EventKind kind, const char *target)
 	}
 }
 
-/* Forget what came so far. */
+/* Forgets all events so far. */
 static UNUSED void
 guest_forget_events(struct guest *g)
 {
@@ -427,7 +432,7 @@ guest_copy_self(const struct guest *g)
 	must(n == 0);
 }
 
-/* A project of its own in TMPDIR, and a sandbox around it. */
+/* Makes a project in TMPDIR, and a sandbox around it. */
 static UNUSED void
 guest_up(struct guest *g)
 {
@@ -455,7 +460,7 @@ guest_unlink(const char *path, const struct stat *st, int type, struct FTW *ftw)
 static UNUSED void
 guest_down(struct guest *g)
 {
-	frame_done(&g->fs); /* it is the end of everything in there */
+	frame_done(&g->fs); /* closing it ends every process in the sandbox */
 	assert_true(child_gone(&g->bwrap, PATIENCE_MS));
 	close(g->bwrap.pidfd);
 	arena_done(&g->arena);

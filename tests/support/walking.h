@@ -1,4 +1,4 @@
-/* A walk over a directory of the test's own, and all that it tells in one text. */
+/* A walk over the test's own directory, with everything it reports as one text. */
 #ifndef KODA_TESTS_SUPPORT_WALKING_H
 #define KODA_TESTS_SUPPORT_WALKING_H
 
@@ -10,17 +10,18 @@
 
 static char root[PATH_MAX];
 
-/* ---- what is told ---- */
+/* ---- what the walk reports ---- */
 
 struct told {
-	char *text; /* paths, a space behind each; with `marks`, what they are before them */
+	/* Paths, each followed by a space; with `marks` each is preceded by its type. */
+	char *text;
 	size_t len;
 	bool marks;
 	size_t files, troubles;
-	int errnum; /* of the last trouble */
+	int errnum; /* of the last error */
 	char trouble[PATH_MAX];
 	uint64_t hidden;
-	const char *refuse;           /* what may not be read: the end of a path */
+	const char *refuse;           /* end of the path that may not be read */
 	const char *act_at, *stop_at; /* a mark and a path */
 	void (*act)(void);
 };
@@ -158,7 +159,7 @@ in_root(const char *name)
 	return proof_path("%s/%s", root, name);
 }
 
-/* "a/b" or "a/b=content", with its directories; "a/" is a directory. */
+/* Makes "a/b" or "a/b=content" with its parent directories; "a/" is a directory. */
 static proof_unused void
 put(const char *spec)
 {

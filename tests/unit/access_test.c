@@ -72,11 +72,11 @@ static const char *const disk[] = {
 	"/p/bare/refs",
 	"/p/bare/config",
 	"/p/bare/hooks",
-	/* one without configuration */
+	/* a repository without configuration */
 	"/p/plain/HEAD",
 	"/p/plain/objects",
 	"/p/plain/refs",
-	/* almost one, with configuration */
+	/* almost a repository, with configuration */
 	"/p/conf/HEAD",
 	"/p/conf/objects",
 	"/p/conf/config",
@@ -89,14 +89,14 @@ static const char *const disk[] = {
 	"/p/wtconf/HEAD",
 	"/p/wtconf/refs",
 	"/p/wtconf/config.worktree",
-	/* one that a commondir leads to */
+	/* a repository that a commondir leads to */
 	"/p/led/objects",
 	"/p/led/refs",
 	"/p/led/worktrees",
-	/* almost one, without */
+	/* almost a repository, without configuration */
 	"/p/almost/HEAD",
 	"/p/almost/objects",
-	/* a worktree's administration that is not one yet */
+	/* not yet a worktree's administrative directory */
 	"/p/common/commondir",
 	"/p/head/HEAD",
 	/* an ordinary project with such names */
@@ -178,7 +178,7 @@ static const struct {
 	{ R,  "/procedure", OK_DEFAULT },
 	{ R,  "/p/proc/x", OK_DEFAULT },
 
-	/* reading: the longest decides, deny on a tie */
+	/* reading: the longest rule decides, a tie denies */
 	{ R,  "/", OK_DEFAULT },
 	{ R,  "/etc/passwd", OK_DEFAULT },
 	{ R,  "/secret", NO_READ },
@@ -210,7 +210,7 @@ static const struct {
 	{ HC, "/q/link", OK_WRITE },
 	{ HC, "/usr/link", OK_WRITE },
 
-	/* changing: what may not be read */
+	/* changing: what may not be read may not be changed */
 	{ W,  "/p/private/x", NO_READ },
 	{ W,  "/p/private/open/x", OK_WRITE },
 	{ W,  "/p/private/open/not/x", NO_READ },
@@ -219,7 +219,7 @@ static const struct {
 	{ RT, "/p/private/x", NO_READ },
 	{ HC, "/secret/link", NO_READ },
 
-	/* changing: deny_write_within_allow beats at any length */
+	/* changing: deny_write_within_allow wins at any length */
 	{ W,  "/p/fixed", NO_DENYWRITE },
 	{ W,  "/p/fixed/x", NO_DENYWRITE },
 	{ RM, "/p/fixed/x", NO_DENYWRITE },
@@ -229,7 +229,7 @@ static const struct {
 	{ W,  "/p/a/b/c", NO_DENYWRITE },
 	{ W,  "/p/a/c", OK_WRITE },
 
-	/* changing: deny_write_names, at any depth, whatever is below, in any case */
+	/* changing: deny_write_names, at any depth, with everything below, in any case */
 	{ W,  "/p/.vscode", NO_NAME },
 	{ W,  "/p/x/y/.vscode", NO_NAME },
 	{ W,  "/p/x/.vscode/a/tasks.json", NO_NAME },
@@ -355,7 +355,7 @@ static const struct {
 	{ W,  "/p/.git/modules/sub/config", NO_GIT },
 	{ W,  "/p/.git/modules/sub/hooks/x", NO_GIT },
 	{ W,  "/p/.git/modules/a/b/c/config", NO_GIT },
-	{ W,  "/p/.git/modules/refs/config", NO_GIT },       /* a submodule may be called that */
+	{ W,  "/p/.git/modules/refs/config", NO_GIT },       /* a submodule may have that name */
 	{ W,  "/p/.git/modules/logs/refs/hooks/x", NO_GIT },
 	{ W,  "/p/.git/modules/sub/objects/info/alternates", NO_GIT },
 	{ W,  "/p/.git/modules/sub/modules/inner/config", NO_GIT },
@@ -385,7 +385,7 @@ static const struct {
 	{ W,  "/p/config", OK_WRITE },
 	{ W,  "/p/hooks/x", OK_WRITE },
 
-	/* git, by name as a case-insensitive or FAT-like file system has it */
+	/* git, by a name that a case-insensitive or FAT-like file system takes for it */
 	{ W,  "/p/.GIT/config", NO_GIT },
 	{ W,  "/p/.Git/Config", NO_GIT },
 	{ W,  "/p/.git/HOOKS/x", NO_GIT },
@@ -421,7 +421,7 @@ static const struct {
 	{ W,  "/p/bare/commondir", NO_GIT },
 	{ W,  "/p/bare/remotes/origin", NO_GIT },
 	{ MK, "/p/plain/branches", NO_GIT },
-	{ W,  "/p/rem/HEAD", NO_GIT },                       /* it has remotes of old already */
+	{ W,  "/p/rem/HEAD", NO_GIT },                       /* it has legacy remotes already */
 	{ W,  "/p/plain/config", NO_GIT },
 	{ MK, "/p/plain/hooks", NO_GIT },
 	{ W,  "/p/plain/hooks/x", NO_GIT },
@@ -446,7 +446,7 @@ static const struct {
 	{ MK, "/p/almost/refs", OK_WRITE },
 	{ W,  "/p/almost/config", OK_WRITE },
 	{ W,  "/p/almost/commondir", NO_GIT },
-	{ W,  "/p/common/HEAD", NO_GIT },                    /* its configuration could be anywhere */
+	{ W,  "/p/common/HEAD", NO_GIT },                    /* its config could be anywhere */
 	{ W,  "/p/head/commondir", NO_GIT },
 	{ W,  "/p/new/commondir", OK_WRITE },
 	{ W,  "/p/app/config", OK_WRITE },
@@ -486,7 +486,7 @@ without_a_home(void **state)
 	assert_false(access_judge(&who, R, "/x/.config/koda/db", NULL).allowed);
 }
 
-/* Wherever XDG_STATE_HOME says that it is. */
+/* The library's own state is out of reach wherever XDG_STATE_HOME puts it. */
 static void
 own_state_anywhere(void **state)
 {
@@ -501,7 +501,7 @@ own_state_anywhere(void **state)
 	assert_false(access_judge(&who, MK, "/p/deep/st/koda-sandbox/quarantine", NULL).allowed);
 	assert_true(access_judge(&who, W, "/p/deep/st/other", NULL).allowed);
 	assert_true(access_judge(&who, R, "/p/deep/st/koda-sandbox2", NULL).allowed);
-	/* Nor is it moved away with what it is in. */
+	/* A directory that contains it cannot be renamed or removed either. */
 	assert_int_equal(access_judge_tree(&who, RF, "/p/deep").rule, ACCESS_RULE_TREE);
 	assert_int_equal(access_judge_tree(&who, RM, "/p/deep/st").rule, ACCESS_RULE_TREE);
 	assert_true(access_judge_tree(&who, RF, "/p/other").allowed);
@@ -563,7 +563,7 @@ trust_forbids_every_change_and_no_read(void **state)
 		assert_false(v.allowed);
 		assert_int_equal(v.rule, ACCESS_RULE_TRUST);
 	}
-	policy.trust = KODA_TRUST_REQUIRE; /* approving is the host's */
+	policy.trust = KODA_TRUST_REQUIRE; /* approval is the host's job */
 	assert_true(access_judge(&who, W, "/p/x", NULL).allowed);
 	who.mode = KODA_PLAN;
 	assert_int_equal(access_judge(&who, W, "/p/x", NULL).rule, ACCESS_RULE_TRUST);
@@ -663,22 +663,22 @@ names_that_protect_a_tree(void **state)
 	struct access_subject who = { &policy, KODA_SAFE, HOME, NULL };
 
 	assert_string_equal(access_name_rule(&who, "/p/x/.VSCode"), ".vscode");
-	assert_null(
-	    access_name_rule(&who, "/p/.vscode/x")); /* asked of each entry: its parent was met */
+	/* The walk asks about each entry, so it has met the parent already. */
+	assert_null(access_name_rule(&who, "/p/.vscode/x"));
 	assert_string_equal(access_name_rule(&who, "/p/x/.github/hooks"), ".github/hooks");
 	assert_null(access_name_rule(&who, "/p/x/.github"));
-	/* What came with packages may go with them. */
+	/* A protected name inside an installed package may be removed with it. */
 	assert_null(access_name_rule(&who, "/p/node_modules/x/.vscode"));
 	assert_non_null(access_name_rule(&who, "/p/my_node_modules/x/.vscode"));
-	/* Where the project itself is does not matter. */
+	/* A package directory above the writable root does not count. */
 	add(KODA_ALLOW_WRITE, "/w/vendor/q");
 	assert_non_null(access_name_rule(&who, "/w/vendor/q/x/.vscode"));
-	/* A directory of the first name of a rule brings the others. */
+	/* A directory renamed to the first name of a rule may bring the other names with it. */
 	assert_int_equal(access_judge_tree(&who, RT, "/p/x/.github").rule, ACCESS_RULE_TREE);
 	assert_string_equal(access_judge_tree(&who, RT, "/p/x/.GitHub").by, ".github/hooks");
 	assert_true(access_judge_tree(&who, RF, "/p/x/.github").allowed);
 	assert_true(access_judge_tree(&who, RT, "/p/x/github").allowed);
-	/* It is no matter of git's. */
+	/* KODA_ALLOW_GIT_CONFIG does not change deny_write_names. */
 	policy.flag[KODA_ALLOW_GIT_CONFIG] = true;
 	assert_int_equal(access_judge(&who, W, "/p/x/.vscode", NULL).rule, ACCESS_RULE_DENY_NAME);
 }
@@ -750,7 +750,7 @@ sentence_case(void **state)
 	assert_string_equal(err.rule, access_rule_name(v.rule));
 }
 
-/* However long path and rule: the rule and the mode at the end are not cut off. */
+/* However long the path and the rule are, the rule and the mode at the end are not cut off. */
 static void
 a_sentence_is_never_cut(void **state)
 {

@@ -1,4 +1,5 @@
-/* Where an address leads: each block of the registries at its edges, and what carries what. */
+/* The class of an address: each block of the registries at its edges, and addresses that embed
+ * others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +102,7 @@ static const struct {
 
 	{ "::", ADDRESS_UNSPECIFIED },
 	{ "::1", ADDRESS_LOOPBACK },
-	{ "::2", ADDRESS_UNSPECIFIED }, /* compatible: 0.0.0.2 */
+	{ "::2", ADDRESS_UNSPECIFIED }, /* IPv4-compatible: 0.0.0.2 */
 	{ "100::1", ADDRESS_RESERVED },
 	{ "100:0:0:1::1", ADDRESS_RESERVED },
 	{ "1fff:ffff::1", ADDRESS_RESERVED },
@@ -143,7 +144,7 @@ static const struct {
 	{ "ff02::1", ADDRESS_MULTICAST },
 	{ "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ADDRESS_MULTICAST },
 
-	/* what carries an IPv4 address: never public, and no better than what it carries */
+	/* addresses that embed an IPv4 address: never public, and no better than what they embed */
 	{ "::ffff:8.8.8.8", ADDRESS_RESERVED },
 	{ "::ffff:127.0.0.1", ADDRESS_LOOPBACK },
 	{ "::ffff:10.1.2.3", ADDRESS_PRIVATE },

@@ -1,4 +1,4 @@
-/* What a person is asked about, written by somebody who wants a yes. */
+/* How a question to the user is shown when its author tries to trick the user into a yes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +110,7 @@ long_line(void **state)
 	assert_non_null(strstr(o.p, "x [... 1000 bytes are left out here ...] x"));
 }
 
-/* Bytes that go on with nothing do not move the cut. */
+/* Continuation bytes without a character do not move the cut. */
 static void
 cut_between_bytes(void **state)
 {
@@ -123,7 +123,7 @@ cut_between_bytes(void **state)
 	assert_int_equal(tail, sizeof(line) - ASKED_LINE_TAIL);
 }
 
-/* The cut is not in the middle of a character. */
+/* A cut does not split a character. */
 static void
 cut_between_characters(void **state)
 {

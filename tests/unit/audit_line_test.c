@@ -1,4 +1,4 @@
-/* What a line looks like, and that no bit of a log can be changed, and no line be taken out, put in or moved. */
+/* The format of a line; and any changed bit, and any line removed, inserted or moved, is found. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static char line[AUDIT_LINE_MAX];
 static const struct {
 	const char *label;
 	struct audit_entry entry;
-	const char *want; /* up to its prev */
+	const char *want; /* up to its "prev" */
 } lines[] = {
 	/* clang-format off */
 	{ "start", { .seq = 1, .kind = AUDIT_START, .action = { .session = "main" } },
@@ -89,7 +89,7 @@ check_line(void **state)
 	assert_memory_equal(checked.prev, zeros, sizeof(zeros));
 }
 
-/* What is cut, or no text, is told by length and digest. */
+/* A text that was cut, or is not text, is recorded with its length and digest. */
 static void
 test_cut_text(void **state)
 {
@@ -113,7 +113,7 @@ test_cut_text(void **state)
 	json_decref(object);
 }
 
-/* Each text as long as it can be, of bytes that are told with six. */
+/* Each text at its maximum length, of bytes that are escaped with six characters. */
 static void
 test_longest_line(void **state)
 {
@@ -152,7 +152,7 @@ test_longest_line(void **state)
 	assert_true(audit_line_check(line, n - 1, &checked, &why));
 }
 
-/* An outcome is of something, an event may be, and what begins something is not. */
+/* An outcome refers to another line, an event may, and the other kinds do not. */
 static void
 test_of(void **state)
 {
@@ -162,7 +162,7 @@ test_of(void **state)
 				.time_ms = WHEN,
 				.kind = kind,
 				.of = of };
-			/* 2: of itself */
+			/* 2 refers to the line itself */
 			const bool good = of < 2 && (kind != AUDIT_OUTCOME || of != 0) &&
 			    (kind == AUDIT_OUTCOME || kind == AUDIT_EVENT || of == 0);
 			size_t n = audit_line_build(&entry, zeros, line);
@@ -181,7 +181,7 @@ test_of(void **state)
 struct text {
 	char bytes[LINES * 600];
 	size_t n;
-	size_t at[LINES + 1]; /* where each line begins, and where the last ends */
+	size_t at[LINES + 1]; /* start of each line, then the end of the last */
 	uint8_t head[KODA_DIGEST_BYTES];
 };
 
@@ -208,7 +208,7 @@ make_log(struct text *text)
 	text->at[LINES] = text->n;
 }
 
-/* As audit_verify() does it. Returns whether it holds; *ret_known: with its head. */
+/* Like audit_verify(). Returns whether the log is intact; *ret_known: `head` is among its lines. */
 static bool
 holds(const char *bytes, size_t n, const uint8_t *head, struct audit_chain *ret, bool *ret_known)
 {
@@ -286,7 +286,7 @@ test_line_taken_out(void **state)
 		memmove(less.bytes + less.at[i], less.bytes + less.at[i + 1],
 		    less.n - less.at[i + 1]);
 		less.n -= len;
-		/* The last one is missed by the head alone. */
+		/* Only the head shows that the last line is missing. */
 		assert_int_equal(holds(less.bytes, less.n, text.head, &chain, &known), last);
 		assert_false(known);
 	}
@@ -332,7 +332,7 @@ test_lines_swapped(void **state)
 	}
 }
 
-/* Cut anywhere: between lines it still reads well, and only the head tells. */
+/* Cut anywhere: a cut between lines leaves a valid log, and only the head shows it. */
 static void
 test_truncated(void **state)
 {
@@ -351,7 +351,7 @@ test_truncated(void **state)
 	}
 }
 
-/* A line that says what it follows on, after one that a crash cut at each place. */
+/* A crash cut the last line, at each place; the next line continues from the torn one. */
 static void
 test_torn(void **state)
 {
@@ -375,7 +375,7 @@ test_torn(void **state)
 		n += cut + 1;
 		assert_true(holds(again.bytes, n, text.head, &chain, &known));
 		assert_int_equal(chain.torn, 1);
-		/* What is torn is vouched for as well. */
+		/* The chain covers the torn line as well. */
 		again.bytes[text.at[LINES - 1]] ^= 1;
 		assert_false(holds(again.bytes, n, text.head, &chain, &known));
 	}

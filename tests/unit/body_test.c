@@ -13,7 +13,8 @@
 
 #define T(text) (text), sizeof(text) - 1
 
-/* Feed bytes in pieces of at most `piece`; what was content, how much was taken, and how it went. */
+/* Feeds bytes in pieces of at most `piece`. Returns the result, the content and how much was
+ * taken. */
 static enum http_result
 feed(struct body *b, const char *bytes, size_t n, size_t piece, char *content, size_t *ret_content,
     size_t *ret_taken, const char **why)
@@ -24,7 +25,7 @@ feed(struct body *b, const char *bytes, size_t n, size_t piece, char *content, s
 	*ret_content = 0;
 	while (at < n && !body_over(b)) {
 		size_t have = n - at < piece ? n - at : piece;
-		/* Exactly as long, so that a byte read too many is seen. */
+		/* Exactly as long, so that a read past the end is found. */
 		cleanup_free char *copy = malloc(have);
 		size_t from = 0;
 		enum http_result r = HTTP_OK;

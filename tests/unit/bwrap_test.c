@@ -1,6 +1,7 @@
 /*
- * The shapes of projects: policy -> plan -> arguments, held against golden files; and bubblewrap itself, started with
- * such arguments by an ordinary user. KODA_GOLDEN_WRITE=1 writes the golden files anew: look at the difference.
+ * The shapes of projects: policy -> plan -> arguments, compared with golden files; and bubblewrap
+ * itself, started with such arguments by an ordinary user. KODA_GOLDEN_WRITE=1 writes the golden
+ * files again: review the difference.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,10 +28,8 @@
 
 /* ---- golden files ---- */
 
-enum {
-	FULL = 1,
-	NO_HOME = 2
-}; /* of the mode, with all its rules; else those that are named alone */
+/* FULL: the mode's policy with all its rules; otherwise only the rules that the shape names. */
+enum { FULL = 1, NO_HOME = 2 };
 
 static const struct shape {
 	const char *name, *root, *home;
@@ -194,7 +193,7 @@ print_shape(const struct shape *s)
 		fail_msg("%s", err.message);
 	assert_true(v.n_writable <= N_ELEMENTS(writable));
 	args.writable = writable;
-	/* The first by descriptor, as the host does. */
+	/* The first path by descriptor, as in the host. */
 	for (size_t i = 0; i < v.n_writable; i++)
 		if (view_binds(&v, v.writable[i]))
 			writable[args.n_writable++] = (struct bwrap_writable){ v.writable[i], -1 };
@@ -274,7 +273,7 @@ each_option_has_a_comment(void **state)
 		if (a.comment[i][0] == '\0')
 			fail_msg("'%s' has no comment", a.v[i]);
 	}
-	/* Nothing of it is seen by other users: what stays on the command line tells nothing. */
+	/* Other users can see the command line: what stays on it reveals nothing. */
 	assert_string_equal(a.v[a.n - 1], "/proc/self/fd/7");
 }
 
@@ -299,7 +298,8 @@ remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 	return remove(path);
 }
 
-/* below: of the scratch directory, or absolute. KODA_OUT is the name that must not be writable. */
+/* root and home are below the scratch directory. The script's $3 is the directory that must not
+ * be writable. */
 static const struct {
 	const char *label, *root, *home;
 	bool writes, by_fd;
@@ -417,7 +417,7 @@ starts_case(void **state)
 	args.stage2_fd = program;
 	if (bwrap_arguments(&args, &a, &err) < 0)
 		fail_msg("%s", err.message);
-	/* With its own PATH: it has no environment. */
+	/* The script runs with the shell's default PATH: it has no environment. */
 	assert_int_equal(run_bwrap(&a,
 			     (const char *const[]){ "-c", script, "sh", root,
 				 starts[i].writes ? "1" : "0", outside, NULL }),

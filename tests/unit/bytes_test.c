@@ -17,7 +17,7 @@
 static const struct {
 	const char *label, *path;
 	size_t len;
-	const char *want; /* part of the sentence, NULL: fine */
+	const char *want; /* part of the message; NULL: valid */
 } checks[] = {
 	{ "check: absolute", S("/a/b"), NULL },
 	{ "check: relative", S("a/b"), NULL },
@@ -142,7 +142,8 @@ show_case(void **state)
 	assert_int_equal(n, strlen(shows[i].want));
 }
 
-/* Whatever the room: a prefix in whole pieces, a NUL, nothing behind it, and the length it would have. */
+/* For any size of the buffer: a prefix in whole pieces, a NUL, nothing written after it, and the
+ * full length returned. */
 static void
 show_room(void **state)
 {

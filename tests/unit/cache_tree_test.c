@@ -1,6 +1,6 @@
 /*
- * Layers that commands wrote, merged, measured and removed. Whether merging keeps what is seen is asked of a reader of layers that
- * is written for this test alone: slowly, by name, and from the top.
+ * Layers that commands wrote: merged, measured and removed. A second reader of layers, written for
+ * this test alone, checks that merging keeps what is visible: slowly, by name, and from the top.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -98,7 +98,7 @@ is_opaque(const char *path)
 	return lgetxattr(path, OPAQUE, &value, 1) == 1 && value == 'y';
 }
 
-/* One line for each name that is seen below `rel`, of layers top to bottom. */
+/* Prints one line for each name visible below `rel`, with the layers from top to bottom. */
 static void
 show(FILE *to, char layer[LAYERS][PATH_MAX], const bool *in, const char *rel)
 {
@@ -260,7 +260,8 @@ merged_layers_show_the_same(void **state)
 	}
 }
 
-/* A directory of the newer layer is given back its mode when all of it is merged. */
+/* Removes the modes of directories: a directory of the newer layer gets its mode back only when
+ * all of it is merged. */
 static char *
 without_modes(char *text)
 {
@@ -306,7 +307,7 @@ killed_at_any_step_they_show_the_same(void **state)
 	}
 }
 
-/* A name that is a link in one layer and a directory in the other leads nowhere. */
+/* A name that is a link in one layer and a directory in the other is not followed. */
 static void
 links_are_not_followed(void **state)
 {
@@ -337,7 +338,8 @@ links_are_not_followed(void **state)
 	assert_int_equal(faccessat(older, "x/kept", F_OK, 0), 0);
 }
 
-/* Deeper than any stack of descriptors, with names as long as they may be, and without a right to look into it. */
+/* Deeper than any stack of descriptors, with names of the maximum length, and with directories
+ * that may not be read. */
 static void
 deep_trees_are_removed(void **state)
 {
@@ -364,7 +366,7 @@ deep_trees_are_removed(void **state)
 	}
 	assert_int_equal(cache_tree_measure(trash, &size), 0);
 	assert_true(size.beyond);
-	/* In pieces: each one makes it less. */
+	/* In pieces: each call removes some of it. */
 	for (int i = 0, r = 0; r == 0; i++) {
 		assert_true(i < 2 * DEEP);
 		r = cache_tree_empty(trash, i < 3 ? 1 : CACHE_NO_DEADLINE);
@@ -373,7 +375,7 @@ deep_trees_are_removed(void **state)
 	assert_int_equal(count(trash), 0);
 }
 
-/* What is too deep to be merged becomes the newer one's. */
+/* Below the depth that can be merged, the newer layer's directory replaces the older one. */
 static void
 deep_trees_are_merged_as_one_thing(void **state)
 {

@@ -1,4 +1,4 @@
-/* Which caches there are. The host's environment decides, so each case has one of its own. */
+/* Which caches are found. The host's environment decides, so each case has its own. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -129,7 +129,7 @@ where_a_variable_says(void **state)
 	assert_int_equal(setenv("GOPATH", path, 1), 0);
 	snprintf(path, sizeof(path), "%s/xdg", home);
 	assert_int_equal(setenv("XDG_CACHE_HOME", path, 1), 0);
-	/* In the one before. */
+	/* Inside XDG_CACHE_HOME. */
 	snprintf(path, sizeof(path), "%s/xdg/go", home);
 	assert_int_equal(setenv("GOMODCACHE", path, 1), 0);
 	find(&c);
@@ -204,7 +204,8 @@ link_below(const char *to, const char *name)
 	assert_int_equal(symlink(to, path), 0);
 }
 
-/* The project lies in the home directory here, or is it. What it writes is private, there or not. */
+/* The project is in the home directory, or is the home directory. A cache inside
+ * it is private, whether it exists or not. */
 static void
 in_what_commands_write(void **state)
 {
@@ -238,7 +239,7 @@ in_what_commands_write(void **state)
 	writable = (struct policy_list){ 0 };
 }
 
-/* Each path is absolute; what does not exist has no links. */
+/* Each path is absolute; a missing path has no links. */
 static void
 where_a_path_leads(void **state)
 {
@@ -309,14 +310,14 @@ elsewhere_and_as_the_root(void **state)
 	assert_true(found(&c, ".npm"));
 	assert_int_equal(c.n, 2);
 
-	/* It cannot be private and the project; what is in it can. */
+	/* The project itself cannot be a private cache; a directory in it can. */
 	assert_int_equal(setenv("CARGO_HOME", project, 1), 0);
 	find(&root);
 	assert_string_equal(root.root, project);
 	assert_true(found_at(&root, project, "cache"));
 	assert_int_equal(root.n, 2);
 
-	/* A project that lies in a cache leaves the rest of it alone. */
+	/* A cache that contains the project is left out. */
 	unsetenv("CARGO_HOME");
 	set_below("XDG_CACHE_HOME", ".npm");
 	snprintf(project, sizeof(project), "%s/.npm/clone", home);

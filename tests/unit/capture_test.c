@@ -1,4 +1,4 @@
-/* Head, tail and the count between, whatever comes in whatever pieces. */
+/* Head, tail and the number of bytes between them, for input in any pieces. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ check(const struct koda_output *o, uint64_t max, size_t total)
 	for (size_t i = 0; i < o->tail_len; i++)
 		if ((uint8_t)o->tail[i] != byte_at(total - o->tail_len + i))
 			fail_msg("tail differs at %zu of %zu", i, o->tail_len);
-	/* In halves: neither beginning nor end is lost. */
+	/* Split in halves: neither the beginning nor the end is lost. */
 	if (total > max)
 		assert_int_equal(o->head_len, max / 2);
 }
@@ -83,7 +83,7 @@ check_case(void **state)
 			assert_true(capture_read(&c));
 		}
 		sent += n;
-		/* What can be looked at any time changes nothing. */
+		/* capture_get() may be called at any time and changes nothing. */
 		if (sent < 4 * cases[i].max) {
 			capture_get(&c, &o);
 			check(&o, cases[i].max, sent);

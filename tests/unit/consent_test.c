@@ -69,7 +69,8 @@ test_command(void **state)
 	assert_true(consents_have_command(&cs, &make));
 	assert_false(consents_have_command(&cs, &longer));
 	assert_true(consents_have_command(&cs, &make));
-	/* Once the tree was another one, it stays asked for: also when it is as before. */
+	/* Once the tree has changed, the command is asked about again, even if the tree changes
+	 * back. */
 	assert_false(consents_have_command(&cs, &changed));
 	assert_false(consents_have_command(&cs, &make));
 	consents_add(&cs, &make);

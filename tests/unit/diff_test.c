@@ -1,4 +1,5 @@
-/* What the user is shown of a change, line by line; and that it leads from the one text to the other, at random. */
+/* What the user is shown of a change, line by line; and for random texts, the change leads from
+ * the one to the other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +51,7 @@ check_case(void **state)
 	text_done(&t);
 }
 
-/* Follow the hunks: from a they must lead to b. */
+/* Applies the hunks to a: the result must be b. */
 static void
 apply(const struct text *diff, const char *a, const char *b)
 {
@@ -125,7 +126,8 @@ has(const struct text *t, const char *what)
 	return memmem(t->p, t->len, what, strlen(what)) != NULL;
 }
 
-/* Too many edits to look for the fewest: all out, all in, and what is not shown is counted. */
+/* Too many edits to find the fewest: all lines out, all lines in, and the lines not shown are
+ * counted. */
 static void
 differs_altogether(void **state)
 {
@@ -164,7 +166,7 @@ long_line(void **state)
 	text_done(&t);
 }
 
-/* Lines with nothing in them push what comes after them out of sight. */
+/* Empty lines would push what comes after them out of sight. */
 static void
 empty_lines(void **state)
 {

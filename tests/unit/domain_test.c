@@ -1,4 +1,4 @@
-/* What is a host, what is a pattern, which pattern names which host. */
+/* Valid hosts, valid patterns, and which pattern matches which host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 /* clang-format off */
 static const struct {
-	const char *label, *pattern, *want; /* part of the sentence, NULL: fine */
+	const char *label, *pattern, *want; /* part of the message; NULL: valid */
 } patterns[] = {
 	{ "exact", "example.test", NULL },
 	{ "one label", "localhost", NULL },
@@ -204,7 +204,7 @@ normalise(void **state)
 
 #define B(text) text, sizeof(text) - 1
 
-/* want: the canonical text, or NULL and why. */
+/* want: the canonical text, or NULL with the reason in `why`. */
 static const struct {
 	const char *label, *bytes;
 	size_t len;
@@ -309,13 +309,13 @@ host_case(void **state)
 	}
 	assert_string_equal(ret, hosts[i].want);
 	assert_int_equal(kind, hosts[i].kind);
-	/* What is canonical stays as it is. */
+	/* A canonical text stays as it is. */
 	assert_null(domain_host_parse(ret, strlen(ret), true, again, &same));
 	assert_string_equal(again, ret);
 	assert_int_equal(same, kind);
 }
 
-/* Each byte that a name cannot have, in the middle of one. */
+/* Each byte that a name cannot contain, in the middle of one. */
 static void
 no_other_byte(void **state)
 {
@@ -414,7 +414,7 @@ authority_case(void **state)
 	assert_int_equal(port, authorities[i].want != NULL ? authorities[i].port : 77);
 }
 
-/* ---- what names what ---- */
+/* ---- what matches what ---- */
 
 static const struct {
 	const char *label, *a, *b, *both; /* NULL: nothing in common */
@@ -502,7 +502,7 @@ draw_pattern(char ret[64])
 	while (domain_parse(ret, &d) != NULL);
 }
 
-/* Against the plain way: each pattern held against the host. */
+/* Compared with the plain way: the host is matched with each pattern. */
 static void
 set_finds_what_matches(void **state)
 {
@@ -579,7 +579,7 @@ set_refuses_what_is_no_pattern(void **state)
 	assert_non_null(strstr(err.message, "empty label"));
 }
 
-/* Thousands, so that the table has been made for them, and each is found again. */
+/* Thousands of patterns, so that the set builds its table, and each is found again. */
 static void
 set_of_many(void **state)
 {

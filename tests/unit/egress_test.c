@@ -1,4 +1,4 @@
-/* Which host may be reached, where a name may lead, and what is said about it. */
+/* Which host may be reached, where a name may lead, and the sentences about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static const struct {
 	const char *label, *host;
 	unsigned port;
 	enum egress_decision listed;
-	const char *rule, *pattern; /* of that */
+	const char *rule, *pattern; /* for `listed` */
 	enum egress_decision any;   /* with any_domain */
 } hosts[] = {
 	/* clang-format off */
@@ -241,7 +241,7 @@ address_case(void **state)
 
 	assert_true(address_parse(addresses[i].address, 1, &addr, &len));
 	for (int turn = 0; turn < 2; turn++) {
-		/* any_domain opens nothing that is not public. */
+		/* any_domain allows no address that is not public. */
 		struct egress_verdict v = egress_judge_address(turn == 0 ? listed : any,
 		    (struct sockaddr *)&addr, addresses[i].port, addresses[i].own);
 
@@ -358,7 +358,7 @@ lead_case(void **state)
 	assert_int_equal(n, strlen(buf));
 }
 
-/* The longest host there is, in each of them. */
+/* The longest possible host, in each sentence. */
 static void
 a_sentence_is_never_cut(void **state)
 {
@@ -390,7 +390,7 @@ a_sentence_is_never_cut(void **state)
 					(enum koda_mode)mode) < sizeof(buf) - 1);
 		}
 	}
-	/* And where there is no room, there is still an end. */
+	/* Without enough room the sentence is cut, and still terminated. */
 	assert_int_equal(egress_sentence(buf, 8, "a.test", 443,
 			     &(struct egress_verdict){ EGRESS_DENY, "denied_domains", NULL, false },
 			     KODA_AUTO),

@@ -12,7 +12,7 @@
 #include "host/command/environment.h"
 #include "shared/base/cleanup.h"
 
-/* What a developer's shell has, and what must not leave it. */
+/* The environment of a developer's shell, with what must not leave it. */
 static const char *const host[] = { "HOME=/home/user", "USER=user", "LOGNAME=user",
 	"SHELL=/bin/zsh", "LANG=C.UTF-8", "LC_ALL=C", "LC_CTYPE=C", "LC_MESSAGES=C", "LC_COLLATE=C",
 	"LC_NUMERIC=C", "LC_TIME=C", "LC_TELL=tale", "TERM=xterm", "COLORTERM=truecolor",
@@ -102,7 +102,7 @@ only_what_is_listed(void **state)
 	assert_string_equal(value(&e, "PWD"), "/home/user/p");
 	assert_string_equal(value(&e, "XDG_RUNTIME_DIR"), "/run/user/1000");
 	assert_string_equal(value(&e, "KODA_SANDBOX"), "1");
-	assert_int_equal(e.n_held_back, 0); /* what is not listed is not spoken of */
+	assert_int_equal(e.n_held_back, 0); /* variables that are not listed are not reported */
 }
 
 /* ENV-03 */
@@ -442,7 +442,7 @@ koda_environment_tells(void **state)
 			table[i].label, fn, NULL, NULL, (void *)i                                  \
 		}
 
-/* BQT-01, BQT-03: the slot's own loopback is all that is not reached through the proxy */
+/* BQT-01, BQT-03: only the slot's own loopback is reached without the proxy */
 static void
 the_way_out(void **state)
 {

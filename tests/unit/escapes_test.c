@@ -1,4 +1,4 @@
-/* What passes to a person's terminal, also when it comes in pieces. */
+/* What reaches the user's terminal, also when it comes in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ check_case(void **state)
 	}
 }
 
-/* In one buffer, the way it is used: writing never overtakes reading. */
+/* In one buffer, as the program uses it: writing never overtakes reading. */
 static void
 test_in_place(void **state)
 {

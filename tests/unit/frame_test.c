@@ -1,4 +1,4 @@
-/* Frames over real socket pairs, in every way in which they may be cut, joined and accompanied. */
+/* Frames over real socket pairs, cut, joined and sent with descriptors in every way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -166,7 +166,7 @@ bad_length(void **state)
 	tear_down(&pp);
 }
 
-/* What is announced is not allocated before it comes. */
+/* The announced length of a frame is not allocated before its bytes arrive. */
 static void
 promises_cost_nothing(void **state)
 {
@@ -243,7 +243,8 @@ end_inside(void **state)
 	assert_int_equal(err.code, KODA_PROTOCOL);
 }
 
-/* A peer that ends with our bytes unread resets the connection; what it said before is there all the same. */
+/* A peer that closes with our bytes unread resets the connection; what it sent before still
+ * arrives. */
 static void
 reset(void **state)
 {
@@ -261,7 +262,7 @@ reset(void **state)
 	assert_int_equal(frame_fill(&p->fs, false, &err), -1);
 	assert_int_equal(err.code, KODA_IO);
 	assert_int_equal(err.errnum, 0);
-	/* And to send to it is an error, never SIGPIPE. */
+	/* Sending to it is an error, never SIGPIPE. */
 	assert_non_null(frame_reserve(&p->fs, 4, &err));
 	assert_int_equal(frame_flush(&p->fs, true, &err), -1);
 	assert_int_equal(err.code, KODA_IO);
@@ -337,7 +338,7 @@ too_many_descriptors(void **state)
 	assert_int_equal(frame_fill(&p->fs, false, &err), -1);
 	assert_int_equal(err.code, KODA_PROTOCOL);
 	frame_done(&p->fs);
-	/* None of them is left: the lowest number was the stream's own or is free again. */
+	/* No descriptor leaks: the lowest number was the stream's own or is free again. */
 	assert_true(lowest_free() <= first);
 }
 
@@ -357,7 +358,8 @@ too_many_one_by_one(void **state)
 	assert_int_equal(frame_fds_waiting(&p->fs), FRAME_FDS_MAX);
 }
 
-/* No room for a descriptor in this process is not the peer's fault, and is not overlooked. */
+/* If this process has no room for a descriptor, this is not the peer's fault, and it is
+ * reported. */
 static void
 starved(void **state)
 {
@@ -406,8 +408,8 @@ refuses_to_send(void **state)
 	assert_int_equal(frame_pending(&p->fs), FRAME_MAX + 4);
 }
 
-/* The receiver takes less than is queued: what is left stays, in order, and what was sent gives its room
- * back although the queue is never empty. */
+/* The receiver takes less than is queued: the rest stays, in order, and sent bytes free their
+ * room although the queue is never empty. */
 static void
 half_sent(void **state)
 {
@@ -442,7 +444,7 @@ half_sent(void **state)
 	frame_done(&other);
 }
 
-/* A descriptor arrives with its own frame, also behind others that filled the socket. */
+/* A descriptor arrives with its own frame, also after other frames that filled the socket. */
 static void
 with_descriptor(void **state)
 {
@@ -477,7 +479,8 @@ with_descriptor(void **state)
 	frame_done(&other);
 }
 
-/* Three of them, in order, and with their frame: neither with what was queued before it nor after it. */
+/* Three descriptors arrive in order and with their frame, not with what was queued before or
+ * after it. */
 static void
 with_descriptors(void **state)
 {
@@ -504,7 +507,7 @@ with_descriptors(void **state)
 		while (frame_next(&other, &data, &len, &err) == 0)
 			assert_int_equal(frame_fill(&other, true, &err), 1);
 		assert_int_equal(data[0], *c);
-		/* They may be here before the frame that they belong to, and never after it. */
+		/* They may arrive before the frame that they belong to, and never after it. */
 		if (*c == 'd')
 			assert_int_equal(frame_fds_waiting(&other), 3);
 		if (*c == 'b')
@@ -518,7 +521,7 @@ with_descriptors(void **state)
 			close(fd);
 		}
 	}
-	/* As many as may wait; not one more, and not none. */
+	/* As many as may wait; not one more, and not zero. */
 	queue(p, 'e', 10);
 	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, 0, 1000, &err), -1);
 	assert_int_equal(frame_flush_with_fds(&p->fs, 14, fds, FRAME_FDS_MAX + 1, 1000, &err), -1);

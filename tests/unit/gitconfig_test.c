@@ -21,7 +21,7 @@
 
 static const struct {
 	const char *label, *text;
-	const char *want; /* section.subsection.key=value, one a line; NULL: refused */
+	const char *want; /* section.subsection.key=value, one per line; NULL: refused */
 } parses[] = {
 	{ "empty", "", "" },
 	{ "one", "[core]\n\tbare = false\n", "core.bare=false\n" },
@@ -82,7 +82,7 @@ check_parse(void **state)
 	assert_string_equal(got, parses[i].want);
 }
 
-/* What git itself says of the same text: the list above is no opinion of ours. */
+/* What git itself prints for the same text: the list above must agree with it. */
 static void
 check_git(void **state)
 {
@@ -113,7 +113,7 @@ check_git(void **state)
 	assert_int_equal(WEXITSTATUS(status) == 0, parses[i].want != NULL);
 	if (parses[i].want == NULL)
 		return;
-	/* git: key, newline, value, NUL; a key alone has no newline. */
+	/* git prints key, newline, value, NUL; a key without a value has no newline. */
 	for (const char *q = got; q < got + n; q += strlen(q) + 1) {
 		size_t key = strcspn(q, "\n");
 
@@ -275,7 +275,7 @@ write_inert(void **state)
 	    "[user]\n\tname = \"A \\\\ \\\"B\\\" \\n[alias]\\n x=!y\"\n");
 }
 
-/* git takes that and makes nothing of it. */
+/* git accepts this and ignores it. */
 static void
 no_section(void **state)
 {
@@ -301,7 +301,7 @@ too_large(void **state)
 static const struct {
 	const char *text;
 	enum gitconfig_names want;
-	const char *words; /* each behind a space */
+	const char *words; /* each after a space */
 } named[] = {
 	{ "[include]\npath = x\n", GITCONFIG_NAMES_FILE, NULL },
 	{ "[includeIf \"onbranch:m\"]\npath = x\n", GITCONFIG_NAMES_FILE, NULL },
@@ -400,6 +400,6 @@ main(void)
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(no_section);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(too_large);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(gitfile);
-	/* cmocka counts the array: what is behind is not there. */
+	/* cmocka's macro counts the whole array, and its end is unused. */
 	return _cmocka_run_group_tests("gitconfig", tests, n, NULL, NULL);
 }

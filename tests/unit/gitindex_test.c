@@ -1,4 +1,5 @@
-/* git's index: what git itself wrote is read as git means it, and what was cut or bent is refused. */
+/* git's index: what git itself wrote is read as git means it; a truncated or altered index is
+ * refused. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,7 +122,7 @@ on_entry(void *data, const struct gitindex_entry *e)
 static int
 parse(const uint8_t *text, size_t len)
 {
-	/* Each byte behind the end is not ours to read. */
+	/* Exactly as long, so that a read past the end is found. */
 	uint8_t *copy = malloc(len == 0 ? 1 : len);
 	struct gitindex_base base = { 0 };
 	int r;
@@ -151,7 +152,8 @@ check_wrote(void **state)
 	if (wrote[i].want == NULL)
 		want = read_file("want", &want_len);
 	assert_string_equal(got, want != NULL ? (const char *)want : wrote[i].want);
-	/* A part of it is none, unless only extensions are missing: what git does not need is not asked for. */
+	/* A truncated index is refused, unless only extensions are missing: git does not need
+	 * them, so they are not required. */
 	snprintf(whole, sizeof(whole), "%s", got);
 	for (size_t k = 0; k < len; k++) {
 		const int r = parse(text, k);
@@ -160,13 +162,13 @@ check_wrote(void **state)
 	}
 }
 
-/* One number in it is another. */
+/* One number in the index is changed. */
 static void
 check_bent(void **state)
 {
 	static const struct {
 		const char *label;
-		size_t at; /* from the start; from what `before` names */
+		size_t at; /* from the start, or from what `before` names */
 		const char *before;
 		uint8_t to;
 	} bent[] = {

@@ -1,4 +1,4 @@
-/* What git may find in the files that it follows: each text that leads it astray is refused. */
+/* The files that git follows: each text that leads git astray is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

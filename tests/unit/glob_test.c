@@ -1,4 +1,4 @@
-/* What a glob matches, which globs make no sense, and that none takes long. */
+/* What a glob matches, which globs are invalid, and that none takes long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,7 +193,7 @@ fill(char *text, size_t size, const char *piece)
 	text[n] = '\0';
 }
 
-/* None of these is quadratic in the number of stars, let alone worse. */
+/* None of these takes quadratic time in the number of stars, let alone more. */
 static void
 test_never_long(void **state)
 {

@@ -1,4 +1,5 @@
-/* search/grep: what is told of a file, in which order, and what a file may do to it. Real files, without a name. */
+/* search/grep: what it reports of a file, in which order, and what a file can do to it. Real
+ * files, without a name. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -42,7 +43,7 @@ file_of(const void *content, size_t len)
 struct question {
 	const char *pattern;
 	unsigned flags, before, after, max, columns;
-	bool walked; /* found, not named */
+	bool walked; /* found by a walk, not named */
 };
 
 #define Q(...)                                                                                     \
@@ -51,8 +52,8 @@ struct question {
 	}
 #define BYTES(text) text, sizeof(text) - 1
 
-/* want: one line each, "NUMBER@OFFSET:text" of a match, with '-' of context, "[start,end)" of each span, "<n" and ">n" of what
- * was cut; then what the file came to. */
+/* want: one line for each reported line: "NUMBER@OFFSET:text" for a match, with '-' for context,
+ * "[start,end)" for each span, "<n" and ">n" for what was cut; then the totals of the file. */
 static const struct {
 	const char *label;
 	struct question q;
@@ -313,10 +314,11 @@ check_case(void **state)
 #define N_LINES 200000 /* of "line 123456", some 2.5 MB */
 
 struct numbers {
-	unsigned char kind[N_LINES + 2]; /* 0: not told, 1: context, 2: match */
+	unsigned char kind[N_LINES + 2]; /* 0: not reported, 1: context, 2: match */
 	uint64_t last;
-	uint64_t bytes; /* offset that the next line would have when every line were told */
-	int fd;         /* cut short at the first line, if >= 0 */
+	/* offset of the next line if every line were reported */
+	uint64_t bytes;
+	int fd; /* if >= 0: cut short at the first line */
 };
 
 static int
@@ -328,7 +330,7 @@ note(void *data, const struct grep_line *line)
 
 	assert_true(line->line > n->last && line->line <= N_LINES);
 	assert_int_equal(line->offset, (line->line - 1) * 12);
-	/* Where it was cut short the last line is what had been read of it. */
+	/* If the file is cut short, its last line is what had been read of it. */
 	if (n->fd < 0)
 		assert_int_equal(line->len, len);
 	assert_memory_equal(line->text, want, line->len);
@@ -353,7 +355,8 @@ many_lines(void)
 static const struct {
 	const char *label;
 	struct question q;
-	unsigned modulus; /* lines whose number ends in that many zeros match */
+	/* lines whose number is a multiple of it match; 0: lines with "000" in the number */
+	unsigned modulus;
 } pieces[] = {
 	{ "pieces: a line in ten", Q("0$"), 10 },
 	{ "pieces: as text", Q("000", KODA_SEARCH_FIXED), 0 },
@@ -389,7 +392,7 @@ check_pieces(void **state)
 		snprintf(number, sizeof(number), "%06u", k);
 		match = m > 0 ? k % m == 0 : strstr(number, "000") != NULL;
 		matches += match;
-		/* The nearest that match, behind and before. */
+		/* The nearest matching lines, before and after. */
 		if (m > 0 && k % m <= q->after && k >= m)
 			context = true;
 		if (m > 0 && m - k % m <= q->before && k + (m - k % m) <= N_LINES)
@@ -402,7 +405,7 @@ check_pieces(void **state)
 	grep_free(g);
 }
 
-/* It is shorter than it was, before or while it is read; or longer. */
+/* The file is shorter than its stated size, before or while it is read; or longer. */
 static void
 check_shrinks(void **state)
 {
@@ -449,7 +452,7 @@ check_stop(void **state)
 		assert_int_equal(grep_file(g, fd, N_LINES * 12, true, stop, &n, &file, &err), 0);
 		assert_int_equal(n, i == 1 ? 0 : 3);
 		assert_int_equal(file.more, i != 1);
-		/* The same grep goes on with the next file as if nothing had been. */
+		/* The same grep starts the next file afresh. */
 		n = 0;
 		assert_int_equal(grep_file(g, fd, N_LINES * 12, true, stop, &n, &file, &err), 0);
 		assert_int_equal(n, i == 1 ? 0 : 3);
@@ -457,7 +460,7 @@ check_stop(void **state)
 	}
 }
 
-/* A NUL far behind the first piece: what was told before it stays told. */
+/* A NUL far after the first piece: lines reported before it stay reported. */
 static void
 check_late_nul(void **state)
 {
@@ -527,7 +530,7 @@ note_long(void *data, const struct grep_line *line)
 	return 0;
 }
 
-/* A line longer than is held, and lines behind it. */
+/* A line longer than grep holds, and lines after it. */
 static void
 check_long_line(void **state)
 {
@@ -565,7 +568,7 @@ check_long_line(void **state)
 		assert_true(peak_kib() < 3 * (long)(GREP_LINE_MAX >> 10));
 }
 
-/* Many matches in one long line do not cost its length each. */
+/* Many matches in one long line do not cost the length of the line each. */
 static void
 check_many_in_a_line(void **state)
 {
@@ -592,7 +595,7 @@ check_many_in_a_line(void **state)
 	}
 }
 
-/* ---- a call that lasts ---- */
+/* ---- a long call ---- */
 
 static struct grep *ticking;
 static volatile sig_atomic_t most;
@@ -620,7 +623,7 @@ check_ticks(void **state)
 	assert_non_null(text);
 	memset(text, 'a', SIZE);
 	fd = file_of(text, SIZE);
-	/* Each place where it could begin costs all of the rest, and none of them ever too much. */
+	/* Each possible start costs all of the rest, and no single start costs too much. */
 	ticking = grep_of(&(struct question)Q("[a-z]+[a-z]+[0-9]"));
 	assert_int_equal(grep_ticks(ticking), 0);
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);

@@ -25,7 +25,7 @@ free_bytes(struct bytes *b)
 }
 #define cleanup_bytes cleanup(free_bytes)
 
-/* Exactly as long, so that a byte read too many is seen. */
+/* Exactly as long, so that a read past the end is found. */
 static struct bytes
 exact(const void *p, size_t n)
 {
@@ -70,7 +70,7 @@ put_number(struct bytes *b, unsigned size, size_t v)
 	}
 }
 
-/* The message in records of that many bytes; the first one of `first`. */
+/* Returns the message in records of `size` bytes, the first one of `first` bytes. */
 static struct bytes
 in_records(const void *message, size_t n, size_t first, size_t size)
 {
@@ -142,7 +142,8 @@ parse(const void *p, size_t n, struct hello *ret, const char **why)
 	return hello_parse(b.p, n, ret, why);
 }
 
-/* Whatever follows, and in whatever records: the same; and not a byte of it may be missing. */
+/* The result is the same whatever follows, in any records; and no byte of the hello may be
+ * missing. */
 static void
 understands(const struct bytes *in, const char *want, bool encrypted)
 {
@@ -188,7 +189,7 @@ understands_in_any_records(const unsigned char *message, size_t n, const char *w
 	}
 }
 
-/* As they left the clients. */
+/* As clients sent them. */
 static const struct {
 	const char *label, *want, *hex;
 } real[] = {
@@ -298,7 +299,7 @@ name_case(void **state)
 static const struct {
 	const char *label, *extensions;
 	size_t len;
-	const char *want; /* name or "-", and " encrypted"; or "!" and why it is bad */
+	const char *want; /* name or "-", and " encrypted"; or "!" and the error */
 } extensions[] = {
 	/* clang-format off */
 	{ "none, and says so", T(""), "-" },
@@ -356,12 +357,12 @@ extension_case(void **state)
 	assert_int_equal(parse(many.p, many.n, &h, &why), HELLO_BAD);
 }
 
-/* From the first byte: what it is not, and lengths that lie. */
+/* Input that is not TLS or has false lengths, fed from its first byte on. */
 static const struct {
 	const char *label, *text;
 	size_t len;
 	enum hello_result want;
-	size_t from; /* said from that many bytes on */
+	size_t from; /* `want` is the result from this many bytes on */
 } raw[] = {
 	/* clang-format off */
 	{ "HTTP", T("GET / HTTP/1.1\r\n\r\n"), HELLO_NOT_TLS, 1 },
@@ -404,8 +405,8 @@ raw_case(void **state)
 	}
 }
 
-/* Each byte of the hello in front of the extensions, changed: never more than was there is read, and lengths that lie are
- * found. */
+/* Bytes of the hello before the extensions are changed: parsing never reads past the end, and
+ * false lengths are found. */
 static void
 lengths_that_lie(void **state)
 {
@@ -442,7 +443,7 @@ lengths_that_lie(void **state)
 	}
 }
 
-/* Every length is as long as it says, and not what it may be. */
+/* Every length matches its content; some are not allowed. */
 static const struct {
 	const char *label, *body;
 	size_t len;
@@ -512,7 +513,7 @@ a_large_hello(void **state)
 	assert_int_equal(parse(b.p, b.n, &h, &why), HELLO_OK);
 	assert_string_equal(h.name, "a.test");
 	assert_int_equal(parse(b.p, b.n - 1, &h, &why), HELLO_INCOMPLETE);
-	/* In records of one byte 5000 still fit. */
+	/* An extension of 5000 bytes still fits in records of one byte. */
 	assert_true(small.n < HELLO_MAX);
 	assert_int_equal(parse(small.p, small.n, &h, &why), HELLO_OK);
 	assert_string_equal(h.name, "a.test");
@@ -521,7 +522,7 @@ a_large_hello(void **state)
 static void
 a_hello_that_is_too_large(void **state)
 {
-	/* Its length is within the bound, and the headers of its records are not. */
+	/* The message is within the bound, but the headers of its records are not. */
 	cleanup_bytes struct bytes b = large(2);
 	struct hello h;
 	const char *why;
@@ -533,7 +534,7 @@ a_hello_that_is_too_large(void **state)
 	assert_int_equal(parse(b.p, b.n, &h, &why), HELLO_BAD);
 }
 
-/* It might be another hello, which a server that asks for one finds there. */
+/* It might be another hello, which a server that asks for one would find there. */
 static void
 something_behind_it(void **state)
 {
@@ -550,7 +551,7 @@ something_behind_it(void **state)
 		put(&m, "\1\0\0\x02\3\3", 6);
 		both = in_records(m.p, m.n, record, record);
 		if (hello % record == 0) {
-			/* In a record of its own it is looked at by whoever looks on. */
+			/* In a record of its own, the code that reads on checks it. */
 			assert_int_equal(parse(both.p, both.n, &h, &why), HELLO_OK);
 			assert_int_equal(h.len, alone.n);
 			continue;

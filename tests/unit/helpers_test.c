@@ -1,4 +1,4 @@
-/* Where the helper is found, and which one is refused. */
+/* Where a helper is found, and which file is refused. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ where_it_is_told(void **state)
 	put("helper", 0755);
 	assert_int_equal(helpers_find(dir, "helper", found, &err), 0);
 	assert_string_equal(found, in("helper"));
-	/* Through a link it is what the link leads to, once and for all. */
+	/* A link is resolved to its target, once. */
 	assert_int_equal(symlink("helper", in("link")), 0);
 	assert_int_equal(helpers_find(dir, "link", found, &err), 0);
 	assert_string_equal(found, in("helper"));
@@ -90,7 +90,8 @@ what_is_refused(void **state)
 	refused(deep, "helper", KODA_INVALID, "helper_dir");
 }
 
-/* This program is no installed one: it finds nothing, and says what to do. The environment has no say. */
+/* This program is not an installed one: it finds nothing, and says what to do. The environment
+ * has no influence. */
 static void
 beside_this_program(void **state)
 {

@@ -13,7 +13,8 @@
 
 #define T(text) (text), sizeof(text) - 1
 
-/* Exactly as long, so that a byte read too many is seen; what is behind the head is not a part of it. */
+/* Exactly as long, so that a read past the end is found; what follows the head is not part of
+ * it. */
 static char *
 exact(const char *text, size_t len, const char *tail, size_t tail_len)
 {
@@ -54,8 +55,8 @@ body_text(const struct http_head *h, char *buf, size_t size)
 	return "?";
 }
 
-/* All that was understood, as one line: METHOD form host port path 1.x body, then letters: k(eep alive), u(pgrade),
- * e(xpect), h(ost field), d(iffers); then how many fields. */
+/* Prints what was parsed as one line: METHOD form host port path 1.x body, then letters: k(eep
+ * alive), u(pgrade), e(xpect), h(ost field), d(iffers); then the number of fields. */
 static void
 request_line(const struct http_head *h, char *buf, size_t size)
 {
@@ -154,7 +155,8 @@ request_case(void **state)
 	}
 }
 
-/* What is wrong, from where on: nothing that follows may mend it, and nothing of it may be taken for whole. */
+/* Bad requests, each up to its error: nothing that follows may repair it, and no part of it may
+ * pass for a complete head. */
 static const struct {
 	const char *label, *text;
 	size_t len;
@@ -311,7 +313,7 @@ one_of(const char *got, const char *wanted)
 	char *save;
 
 	assert_non_null(copy);
-	if (copy[0] == '\0') /* a host's reason: domain_test has them */
+	if (copy[0] == '\0') /* the host's own reason: domain_test checks it */
 		return got[0] != '\0';
 	for (char *w = strtok_r(copy, "|", &save); w != NULL; w = strtok_r(NULL, "|", &save)) {
 		if (strstr(got, w) != NULL)
@@ -481,7 +483,7 @@ fields_are_bounded(void **state)
 	assert_string_equal(why, "too many fields");
 }
 
-/* How long a line may be is for the one who holds the bytes: PROXY_HEAD_MAX. */
+/* The code that holds the bytes limits the length of a line: PROXY_HEAD_MAX. */
 static void
 a_line_may_be_long(void **state)
 {
@@ -529,7 +531,7 @@ texts_are_compared_whole(void **state)
 	assert_false(http_text_is((struct http_text){ "hosts", 5 }, "host"));
 	assert_false(http_text_is((struct http_text){ "hos\0", 4 }, "hos"));
 	assert_true(http_text_is((struct http_text){ NULL, 0 }, ""));
-	/* '[' and '{', '@' and '`' differ by the bit that letters of both cases differ by. */
+	/* '[' and '{', '@' and '`' differ only in the bit that separates upper from lower case. */
 	assert_false(http_text_is((struct http_text){ "[", 1 }, "{"));
 	assert_false(http_text_is((struct http_text){ "@", 1 }, "`"));
 }

@@ -1,4 +1,5 @@
-/* What the rules of an ignore file say, and the globs of a search: which line is a rule, and that the last one decides. */
+/* What the rules of an ignore file and the globs of a search mean: which line is a rule, and
+ * that the last one decides. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,7 +123,7 @@ judge(const struct ignore *list, const char *above, const char *asked)
 	return ignore_judge(list, &n, strlen(above));
 }
 
-/* Wherever the directory is that they are for. */
+/* The same wherever the directory of the rules is. */
 static void
 expect(const struct ignore *list, const char *asked, enum ignore_verdict want)
 {
@@ -219,7 +220,7 @@ test_too_many(void **state)
 	assert_int_equal(errno, E2BIG);
 }
 
-/* Each of very many is found, whatever it looks like, and the last one first. */
+/* Among very many rules of every shape, each is found, and the last one first. */
 static void
 test_many(void **state)
 {

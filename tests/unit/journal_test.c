@@ -1,4 +1,5 @@
-/* The journal of a session on disk: written, read, damaged, cut; and who is a live host, who a dead one. */
+/* The journal of a session on disk: written, read, damaged, cut; and which host is live and
+ * which is dead. */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -45,7 +46,8 @@ place_at(char *path, uint64_t ino)
 	return p;
 }
 
-/* Of the base directory itself, which exists, with one place known and one that came. */
+/* The journal of the base directory itself, which exists, with one known place and one that came
+ * later. */
 static void
 begin_with(struct journal *j, const char *name)
 {
@@ -158,14 +160,14 @@ alive_and_dead(void **state)
 	assert_int_equal(seen.finished, 1);
 	visit(true);
 	assert_int_equal(seen.wanted, 0);
-	/* What was compared leaves nothing. */
+	/* A session that was compared leaves no journal. */
 	begin(&j);
 	journal_end(&j, true);
 	visit(true);
 	assert_int_equal(seen.wanted + seen.all, 0);
 }
 
-/* A name that no policy can have: the journal is damaged, whatever its sum says. */
+/* A name that no policy can have: the journal is damaged even if its sum is right. */
 static void
 no_name(void **state)
 {
@@ -183,7 +185,7 @@ no_name(void **state)
 	}
 }
 
-/* The one file in the directory, with its content. */
+/* Reads the only file in the directory. Returns its length. */
 static size_t
 content(char path[PATH_MAX * 2], uint8_t *buf, size_t size)
 {
@@ -215,7 +217,7 @@ put(const char *path, const uint8_t *buf, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* A changed bit is found; behind the sum it may cost what came later, and nothing else. */
+/* A changed bit is found; after the sum it may cost what was added later, and nothing else. */
 static void
 each_bit(void **state)
 {
@@ -237,7 +239,7 @@ each_bit(void **state)
 		assert_true(seen.damaged == 1 || (seen.n_place == 1 && seen.n_rule == 1));
 		assert_true(seen.n_more <= 1);
 		damaged += seen.damaged;
-		/* From the first byte on, until it never is again. */
+		/* Damage is found from the first bit on, up to some bit, and not after it. */
 		assert_true(seen.damaged == 1 || damaged == i || i >= damaged);
 	}
 	assert_true(damaged > 8 * 100 && damaged < 8 * n);
@@ -264,7 +266,8 @@ each_length(void **state)
 	assert_int_equal(seen.damaged, 0);
 }
 
-/* A link, a FIFO, a directory, a name of another kind: damaged or passed over, never waited for. */
+/* A link, a FIFO, a directory, a file with another kind of name: damaged or skipped, never
+ * waited for. */
 static void
 odd_files(void **state)
 {

@@ -1,4 +1,4 @@
-/* Bytes as lines, in whatever pieces they come; lines as bytes. */
+/* Bytes as lines, in any pieces; lines as bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ longest(void **state)
 	line_done(&r);
 }
 
-/* Told once, held never in full, and the next one is read again. */
+/* Reported once, never held in full, and the next line is read normally. */
 static void
 too_long(void **state)
 {
@@ -138,7 +138,7 @@ too_long(void **state)
 	line_done(&r);
 }
 
-/* In one piece with its newline. */
+/* Too long, and read in one piece with its newline. */
 static void
 too_long_whole(void **state)
 {

@@ -1,5 +1,5 @@
-/* search/literal, and what it is made of (sweep): each needle at each place of texts of each length, so that every way
- * through the wide loops and their ends is gone. */
+/* search/literal and its building block (sweep): each needle at each place of texts of each
+ * length, so that every path through the wide loops and their ends is taken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ check_case(void **state)
 {
 	const size_t i = (uintptr_t)*state;
 	size_t len = strlen(cases[i].hay);
-	/* Exactly as long, for the sanitizer. */
+	/* Without a NUL at the end; one byte more, so that an empty text has a block. */
 	cleanup_free char *hay = malloc(len + 1);
 	struct literal l;
 	const char *found;
@@ -56,7 +56,7 @@ check_case(void **state)
 	assert_int_equal(found != NULL ? (int)(found - hay) : -1, cases[i].want);
 }
 
-/* A text that is full of one of the needle's bytes, so that there are many candidates. */
+/* A text full of one of the needle's bytes, so that there are many candidates. */
 static void
 check_place(const char *needle, size_t len, size_t before, size_t behind, bool ignore_case)
 {
@@ -72,7 +72,7 @@ check_place(const char *needle, size_t len, size_t before, size_t behind, bool i
 		if (hay[before + i] >= 'a' && hay[before + i] <= 'z')
 			hay[before + i] ^= 0x20;
 	assert_ptr_equal(literal_find(&l, hay, size), hay + before);
-	/* Without its last byte it is not there. */
+	/* Without its last byte the needle is not found. */
 	assert_null(literal_find(&l, hay, before + len - 1));
 }
 

@@ -1,4 +1,4 @@
-/* Each measure for real, in a child that tries what it forbids. */
+/* Each measure for real, in a child that tries what the measure forbids. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -30,7 +30,7 @@
 static char base[256];
 static int inside, outside; /* O_PATH */
 
-/* The number of the line that was not as it should be; 0 is success. */
+/* Exits with a number made from the line (modulo 251, plus 1) if `x` is false; 0 is success. */
 #define expect(x)                                                                                  \
 	do {                                                                                       \
 		if (!(x))                                                                          \
@@ -72,7 +72,7 @@ child_process(void)
 	expect(lockdown_process(NULL) == 0);
 	expect(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
 	expect(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
-	/* 0 would start the host's handler of cores. */
+	/* 0 would start the host's core dump handler. */
 	expect(getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == core.rlim_max &&
 	    core.rlim_max == (before.rlim_max < 1 ? before.rlim_max : 1));
 }
@@ -92,7 +92,7 @@ child_limits(void)
 
 	expect(lockdown_limits(down, N_ELEMENTS(down), NULL) == 0);
 	expect(getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur == 64 && rl.rlim_max == 64);
-	/* Lower stays. */
+	/* A lower limit stays. */
 	expect(lockdown_limits(up, N_ELEMENTS(up), NULL) == 0);
 	expect(getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur == 64 && rl.rlim_max == 64);
 	expect(getrlimit(RLIMIT_FSIZE, &rl) == 0 && rl.rlim_cur == 4096 && rl.rlim_max == 4096);
@@ -119,16 +119,16 @@ child_landlock(void)
 	expect(lockdown_process(NULL) == 0);
 	expect(lockdown_landlock(&inside, 1, lockdown_landlock_abi(), &abi, NULL) == 0);
 	expect(abi == lockdown_landlock_abi());
-	/* What the directory allows. */
+	/* Allowed in the directory. */
 	fd = openat(inside, "new", O_WRONLY | O_CREAT | O_EXCL, 0644);
 	expect(fd >= 0 && write(fd, "x", 1) == 1);
 	expect(renameat(inside, "new", inside, "f") == 0);
 	expect(mkdirat(inside, "d", 0755) == 0 && renameat(inside, "f", inside, "d/f") == 0);
 	expect(unlinkat(inside, "d/f", 0) == 0 && unlinkat(inside, "d", AT_REMOVEDIR) == 0);
 	expect(renameat(inside, "link", inside, "link2") == 0);
-	/* Reading, anywhere. */
+	/* Reading is allowed anywhere. */
 	expect(openat(outside, "keep", O_RDONLY) >= 0);
-	/* Nothing else. */
+	/* Nothing else is allowed. */
 	expect(refused(openat(outside, "keep", O_WRONLY)));
 	expect(refused(openat(outside, "new", O_WRONLY | O_CREAT, 0644)));
 	expect(refused(mkdirat(outside, "d", 0755)));
@@ -172,7 +172,7 @@ binds(void)
 	return bind(s, (const struct sockaddr *)&sa, sizeof(sa)) == 0;
 }
 
-/* What a command may and a worker may not. */
+/* What a command may do and a worker may not. */
 static void
 child_landlock_allowing(void)
 {
@@ -200,7 +200,7 @@ child_landlock_allowing(void)
 			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 		int s = socket(AF_INET, SOCK_STREAM, 0);
 
-		/* Nobody is there, and that is what stands in its way. */
+		/* The connection fails only because nothing listens there. */
 		expect(connect(s, (const struct sockaddr *)&sa, sizeof(sa)) < 0 &&
 		    errno == ECONNREFUSED);
 		expect(!binds() && refused(-1));
@@ -224,7 +224,7 @@ child_landlock_bind(void)
 	int file = openat(outside, "keep", O_PATH);
 
 	expect(lockdown_process(NULL) == 0);
-	/* A file among what may be written, too. */
+	/* A single file can be writable, too. */
 	expect(lockdown_landlock_allowing(LOCKDOWN_TCP_BIND, &file, 1, lockdown_landlock_abi(),
 		   &abi, NULL) == 0);
 	expect(binds());
@@ -271,7 +271,7 @@ child_keyring(void)
 	long before = syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 1), key;
 
 	if (before < 0)
-		_exit(0); /* there are none here */
+		_exit(0); /* there are no keyrings here */
 	key = syscall(SYS_add_key, "user", "koda-test", "x", 1, KEY_SPEC_SESSION_KEYRING);
 	expect(lockdown_keyring(NULL) == 0);
 	expect(syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) != before);
@@ -291,7 +291,7 @@ child_no_landlock(void)
 {
 	unsigned abi = 77;
 
-	/* A kernel that has none: said, and nothing pretended. */
+	/* A kernel without Landlock: the ABI is reported as 0, and no protection is claimed. */
 	expect(lockdown_landlock(&inside, 1, 0, &abi, NULL) == 0 && abi == 0);
 	expect(openat(outside, "free", O_WRONLY | O_CREAT, 0644) >= 0);
 	expect(unlinkat(outside, "free", 0) == 0);
@@ -303,7 +303,7 @@ test_no_landlock(void **state)
 	assert_child(child_no_landlock);
 }
 
-/* The other way round: of files only what is read, of sockets only what is connected. */
+/* The other way round: only the listed places can be read, and sockets can only connect. */
 static void
 child_landlock_reading(void)
 {
@@ -348,7 +348,8 @@ child_older_landlock(void)
 {
 	unsigned abi = 0;
 
-	/* Each ABI on this kernel, as an older one would be asked: the request must be one that it takes. */
+	/* Each ABI on this kernel, requested as on an older one: the kernel must accept the
+	 * request. */
 	expect(lockdown_process(NULL) == 0);
 	for (unsigned want = 1; want <= lockdown_landlock_abi(); want++)
 		expect(lockdown_landlock(&inside, 1, want, &abi, NULL) == 0 && abi == want);

@@ -16,7 +16,7 @@
 
 static const struct {
 	const char *label;
-	const char *at_root, *at_a, *at_b; /* what memory.max says; NULL: there is none */
+	const char *at_root, *at_a, *at_b; /* content of memory.max; NULL: there is none */
 	const char *group;
 	uint64_t limit;
 } rows[] = {

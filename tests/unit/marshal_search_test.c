@@ -1,4 +1,5 @@
-/* What a search may be asked, and what of a searching process that was taken over the host does not believe. */
+/* Which searches can be requested, and which results of a compromised search process the host
+ * rejects. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ static const char *const no_type[] = { "no-such-type" }, *const c_type[] = { "c"
 static char over_long[PATH_LEN_MAX + 2];
 static const char *const long_path[] = { over_long };
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 static const struct {
 	const char *label;
@@ -96,7 +97,7 @@ check_ask(void **state)
 	packed_done(&packed);
 }
 
-/* Defaults are filled in here: on the wire there is no zero that means something else. */
+/* Defaults are filled in here: on the wire no zero means something else. */
 static void
 defaults(void **state)
 {
@@ -116,7 +117,7 @@ defaults(void **state)
 	arena_done(&arena);
 }
 
-/* ---- what is told ---- */
+/* ---- results ---- */
 
 static uint32_t spans[] = { 0, 1, 2, 3 }, half_span[] = { 0 }, far_span[] = { 0, 4 };
 static uint32_t crossed[] = { 1, 3, 2, 3 }, backwards[] = { 2, 1 };
@@ -231,7 +232,8 @@ check_told(void **state)
 	marshal_found_done(&m);
 }
 
-/* The path of the item before is that of the same page, and of no other. */
+/* An item without a path has the path of the item before on the same page, never of another
+ * page. */
 static void
 same_path(void **state)
 {
@@ -269,7 +271,7 @@ one_too_many(void **state)
 	marshal_found_done(&m);
 }
 
-/* What no limit counts: context and trouble. */
+/* Context and trouble, which the search's own limit does not count, are bounded too. */
 static void
 without_end(void **state)
 {
@@ -293,7 +295,7 @@ without_end(void **state)
 	for (int i = 0; i < SEARCH_TROUBLES_MAX; i++)
 		assert_int_equal(marshal_found_item(&m, &trouble, &found, NULL), 0);
 	assert_int_equal(marshal_found_item(&m, &trouble, &found, NULL), -1);
-	/* A successor tells it once more. */
+	/* A restarted search reports it again. */
 	marshal_found_again(&m);
 	assert_int_equal(marshal_found_item(&m, &trouble, &found, NULL), 0);
 	marshal_found_done(&m);

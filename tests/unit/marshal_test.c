@@ -1,4 +1,4 @@
-/* Replies as a worker that lies would give them, one lie each; and the requests that are made anew. */
+/* Replies of a worker that lies, one lie each; and the requests that are built again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -333,7 +333,7 @@ a_socket(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 }
 
-/* Of no mount that anybody sees. */
+/* On no mount that any process can see. */
 static int
 a_memfd(void)
 {
@@ -383,11 +383,11 @@ check_descriptor(void **state)
 	assert_int_equal(err.code, descriptors[i].want);
 	assert_int_equal(result.fd, r == 0 ? fd : -1);
 	koda_result_done(&result);
-	/* Taken or not, it is closed now. */
+	/* Accepted or not, it is closed now. */
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-/* A descriptor that comes with what needs none is closed as well. */
+/* A descriptor that comes with a reply that needs none is closed as well. */
 static void
 needless_descriptor(void **state)
 {
@@ -421,7 +421,7 @@ list_pages(void **state)
 		entries[0].name = (ProtobufCBinaryData){ 8, (uint8_t *)name };
 		assert_int_equal(reply_take(KODA_OP_LIST, &rep, -1, NULL, &result, &err), 1);
 	}
-	/* The next page begins behind the last one. */
+	/* The next page must begin after the last one. */
 	assert_int_equal(reply_take(KODA_OP_LIST, &rep, -1, NULL, &result, &err), -1);
 	assert_int_equal(err.code, KODA_PROTOCOL);
 	assert_int_equal(result.n_entries, 5000);
@@ -446,7 +446,7 @@ read_pages(void **state)
 	assert_int_equal(result.len, 30003);
 	for (size_t i = 0; i < result.len; i++)
 		assert_int_equal(result.data[i], "abc"[i % 3]);
-	/* A descriptor in the middle of it is none. */
+	/* A descriptor between pages is refused. */
 	read_absent_descriptor(&rep);
 	assert_int_equal(reply_take(KODA_OP_READ, &rep, for_reading(), NULL, &result, &err), -1);
 	koda_result_done(&result);
@@ -489,7 +489,7 @@ error_texts(void **state)
 	assert_string_equal(err.message, "");
 }
 
-/* ---- requests that are made anew ---- */
+/* ---- requests that are built again ---- */
 
 static Koda__Request *
 again(const struct koda_op *op, enum request_change change, const struct koda_result *seen,
@@ -540,7 +540,7 @@ act_is_bound(void **state)
 	assert_memory_equal(guard->digest.data, seen.digest_before, KODA_DIGEST_BYTES);
 	assert_false(guard->has_absent && guard->absent);
 
-	/* Of what was not there: it has to be absent still. */
+	/* If there was no file, it has to be absent still. */
 	seen.type = KODA_FILE_NONE;
 	seen.has_digest_before = false;
 	op.kind = KODA_OP_MKDIR;
@@ -628,7 +628,7 @@ prepared(void **state)
 	p.to = (ProtobufCBinaryData)TEXT("b");
 	REFUSED(KODA_OP_RENAME);
 	p.to = (ProtobufCBinaryData)TEXT("/b");
-	an_outcome(&rep); /* what it would have done has no destination */
+	an_outcome(&rep); /* the planned outcome has no destination */
 	REFUSED(KODA_OP_RENAME);
 	p.has_to = false;
 	REFUSED(KODA_OP_REMOVE); /* without a temporary name */

@@ -1,4 +1,5 @@
-/* What is refused on the raw bytes before anything is unpacked, and that all that we send passes. */
+/* What is refused on the raw bytes before anything is unpacked; and every message that we send
+ * passes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,13 +20,14 @@
 #define REPLY    (&koda__reply__descriptor)
 #define BYTES(s) (const uint8_t *)(s), sizeof(s) - 1
 
-/* Field 1 is id, 3 is ping, 5 is read {1 path, 2 offset, 3 max, 4 digest}, 13 is explain {1 path, 2 access}. */
+/* Field 1 is id, 3 is ping, 5 is read {1 path, 2 offset, 3 max, 4 digest}, 13 is explain
+ * {1 path, 2 access}. */
 static const struct {
 	const char *label;
 	const ProtobufCMessageDescriptor *desc;
 	const uint8_t *data;
 	size_t len;
-	const char *says; /* NULL: fine */
+	const char *says; /* NULL: valid */
 } cases[] = {
 	{ "ping", REQUEST, BYTES("\x08\x01\x1a\x00"), NULL },
 	{ "fields in another order", REQUEST, BYTES("\x1a\x00\x08\x01"), NULL },
@@ -85,7 +87,7 @@ check_case(void **state)
 	size_t i = (uintptr_t)*state;
 	struct koda_error err = { 0 };
 	struct arena arena;
-	/* At the end of a block of its own, so that one byte too far is seen. */
+	/* At the end of its own block, so that a read one byte past it is found. */
 	uint8_t *data = malloc(cases[i].len > 0 ? cases[i].len : 1);
 	ProtobufCMessage *msg;
 
@@ -107,7 +109,7 @@ check_case(void **state)
 	free(data);
 }
 
-/* No message of ours can nest that deep, so one that can is made up. */
+/* None of our messages can nest that deep, so the test defines one that can. */
 static const ProtobufCMessageDescriptor nested;
 static const ProtobufCFieldDescriptor nested_fields[] = {
 	{ .name = "inner",
@@ -149,7 +151,8 @@ nested_too_deep(void **state)
 	}
 }
 
-/* A message of each operation that the schema knows, required fields only, passes; cut anywhere it does not. */
+/* For each operation in the schema, a message with only its required fields passes; cut
+ * anywhere, it does not. */
 static void
 fill(const ProtobufCMessageDescriptor *desc, struct arena *arena, ProtobufCMessage *msg)
 {
@@ -218,7 +221,8 @@ each_kind(const ProtobufCMessageDescriptor *desc)
 
 			assert_non_null(part);
 			memcpy(part, data, cut);
-			/* Between two fields of the outer one it is another message, without a member. */
+			/* A cut between two fields of the outer message leaves another valid
+			 * message, without a member. */
 			if (message_check(desc, part, cut, &err) == 0) {
 				arena_reset(&second);
 				back = message_unpack(desc, part, cut, &second, &err);
@@ -272,7 +276,7 @@ arena(void **state)
 	}
 	assert_null(arena_alloc(&a, SIZE_MAX));
 	assert_null(a.allocator.alloc(&a, SIZE_MAX - 3));
-	/* What is small has no block to take. */
+	/* A small allocation has no block of its own to take. */
 	p = arena_alloc(&a, 10);
 	assert_null(arena_take(&a, p));
 	q = arena_alloc(&a, 50000);

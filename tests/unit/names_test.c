@@ -1,4 +1,5 @@
-/* The rules of deny_write_names: two ways to ask for them, which have to agree. (Their cases: access_test.) */
+/* The rules of deny_write_names: two ways to check them, which must agree. (Their cases:
+ * access_test.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,7 @@ vendored(void **state)
 	assert_false(names_is_vendored("/p/xnode_modules/x"));
 }
 
-/* The index, which a walk asks of each entry, against the plain look at every rule. */
+/* The index, which a walk asks about each entry, compared with checking every rule. */
 static void
 index_agrees(void **state)
 {

@@ -1,4 +1,5 @@
-/* What a neighbour's command is planting, by the journal of a host that lives and of one that was killed. */
+/* What the command of another session is planting, according to the journals of a live host and
+ * of a killed one. */
 #include <sys/stat.h>
 
 #include "host/protect/journal.h"
@@ -36,7 +37,8 @@ place_at(char path[2 * PATH_MAX], const char *name, Koda__PlaceKind kind, uint64
 	return p;
 }
 
-/* Which of these four are planted: a place that is known, a repository's file, a name at some depth, another file. */
+/* Reports which of four places are planted: a known place, a repository's file, a name at some
+ * depth, another file. */
 static void
 look(const struct state *own, bool planted[4])
 {
@@ -83,10 +85,10 @@ live_and_killed(void **state)
 	look(&own, planted);
 	assert_false(planted[0]);
 	assert_true(planted[1]);
-	assert_false(planted[2]); /* its host takes that away */
+	assert_false(planted[2]); /* its host removes it */
 	assert_false(planted[3]);
 
-	/* Killed after others have looked for hosts that were killed: nobody else looks now. */
+	/* Killed after the other hosts have looked for killed hosts: no other host looks now. */
 	journal_end(&j, false);
 	look(&own, planted);
 	assert_false(planted[0]);
@@ -94,7 +96,7 @@ live_and_killed(void **state)
 	assert_true(planted[2]);
 	assert_false(planted[3]);
 
-	/* Another directory has the name. */
+	/* Another directory has the name now. */
 	assert_int_equal(rename(project, proof_path("%.*s/away", PATH_MAX - 64, base)), 0);
 	assert_int_equal(mkdir(project, 0700), 0);
 	look(&own, planted);

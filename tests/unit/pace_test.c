@@ -12,7 +12,8 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* A measurement of `bytes` and `tasks` that took a millisecond, when 16 GiB were taken and 1000 forks had been. */
+/* A measurement of `bytes` and `tasks` that took a millisecond, with 16 GiB in use and 1000
+ * forks so far. */
 static struct pace
 measured(uint64_t bytes_max, uint64_t bytes, uint64_t tasks_max, uint64_t tasks)
 {
@@ -72,7 +73,7 @@ first(void **state)
 	p = measured(GIB, 0, 0, 0);
 	pace_rest(&p, GIB - MIB);
 	assert_true(pace_is_due(&p, &look, 11 * MS));
-	/* Files in /tmp leave the next command less. */
+	/* Files in /tmp leave less for the next command. */
 	assert_int_equal(pace_next(&p), PACE_LOOK_MIN_NS);
 }
 
@@ -86,7 +87,7 @@ expensive(void **state)
 	pace_measured(&p, 0, 0, &look, 1000 * MS, &(struct pace_cost){ MS, 1000 * MS });
 	assert_false(pace_is_due(&p, &look, 30000 * MS));
 	assert_true(pace_is_due(&p, &look, 31000 * MS));
-	/* Nor does it put off the first part of the next one when the limit may be passed. */
+	/* It does not delay the first part of the next one either, when the limit may be passed. */
 	assert_false(pace_is_due(&p, &taken, 1003 * MS));
 	assert_true(pace_is_due(&p, &taken, 1004 * MS));
 }
@@ -97,7 +98,7 @@ next(void **state)
 	struct pace p = measured(18 * GIB, GIB, 0, 0);
 
 	assert_int_equal(pace_next(&p), PACE_LOOK_MAX_NS);
-	/* What fills the rest at the highest rate takes twice as long. */
+	/* Filling the rest at the highest rate takes twice as long. */
 	p = measured(256 * MIB, 0, 0, 0);
 	assert_int_equal(pace_next(&p), 256 * MIB / 2 / PACE_BYTES_PER_NS);
 	p = measured(256 * MIB, 255 * MIB, 0, 0);

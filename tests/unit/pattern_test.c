@@ -1,5 +1,6 @@
-/* search: what is told from a pattern's text (syntax), the way that is chosen for it (plan), what is refused, and that
- * nothing gets past the limits. That the ways find the same is tests/property/grep_property_test.c. */
+/* search: what is derived from a pattern's text (syntax), which method is chosen for it (plan),
+ * what is refused, and that nothing exceeds the limits. tests/property/grep_property_test.c
+ * checks that the methods find the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 static const struct {
 	const char *label, *pattern;
 	bool ignore_case;
-	const char *want; /* separated by '|'; "": none; "?": it is not understood */
+	const char *want; /* separated by '|'; "": none; "?": not understood */
 } requirements[] = {
 	{ "a text", "foo", false, "foo" },
 	{ "escapes", "a\\.b\\x41\\x{42}\\t", false, "a.bAB\t" },
@@ -91,7 +92,7 @@ check_required(void **state)
 /* ---- syntax: nothing matches the end of a line ---- */
 
 static const struct {
-	const char *label, *pattern, *want; /* NULL: it is not understood */
+	const char *label, *pattern, *want; /* NULL: not understood */
 } within[] = {
 	{ "dot", "a.b", "a.b" },
 	{ "dot for all", "(?s)a.b", "(?s)a\\Nb" },
@@ -137,7 +138,7 @@ check_within(void **state)
 	syntax_done(&s);
 }
 
-/* ---- the way that is chosen ---- */
+/* ---- the chosen method ---- */
 
 static const struct {
 	const char *label, *pattern;
@@ -267,7 +268,7 @@ check_nested(void **state)
 	deep[2 * DEPTH + 1] = '\0';
 	assert_null(pattern_new(&options, &err));
 	assert_int_equal(err.code, KODA_TOO_LARGE);
-	/* As deep as may be: the reader of its text goes as deep as PCRE2. */
+	/* The maximum depth: the parser of the text goes as deep as PCRE2. */
 	memset(deep, '(', SYNTAX_NEST_MAX);
 	deep[SYNTAX_NEST_MAX] = 'a';
 	memset(deep + SYNTAX_NEST_MAX + 1, ')', SYNTAX_NEST_MAX);
@@ -296,7 +297,7 @@ check_long(void **state)
 	options.n_patterns = 0;
 	assert_null(pattern_new(&options, &err));
 	assert_int_equal(err.code, KODA_INVALID);
-	/* Together. */
+	/* Too long only together. */
 	text[GREP_PATTERN_BYTES_MAX / 2] = '\0';
 	options.n_patterns = 2;
 	assert_null(pattern_new(&options, &err));
@@ -308,7 +309,7 @@ check_long(void **state)
 static const struct {
 	const char *label, *pattern;
 	unsigned flags;
-	char fill, end; /* the text is many of the one, and the other */
+	char fill, end; /* the text is many times `fill`, then `end` */
 } explosions[] = {
 	{ "explodes: nested repeats", "(a+)+$", 0, 'a', 'b' },
 	{ "explodes: words", "^(([a-z])+.)+[A-Z]([a-z])+$", 0, 'a', '!' },
@@ -381,7 +382,7 @@ check_several(void **state)
 		    found.end);
 	assert_string_equal(got, "0-2 3-5 6-12 16-18 ");
 	pattern_free(p);
-	/* What only together would be whole is not. */
+	/* Patterns that would be complete only together are refused. */
 	patterns[0] = "a(";
 	patterns[1] = "b)";
 	options.n_patterns = 2;

@@ -1,4 +1,4 @@
-/* How much a command may plant before it is ended. */
+/* How much a command may plant before the host ends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ the_second_time_at_one_path(void **state)
 	assert_false(p.over);
 	assert_true(planted_add(&p, "/p/.envrc"));
 	assert_true(p.over);
-	/* From then on everything. */
+	/* From then on every path is too many. */
 	assert_true(planted_add(&p, "/p/other"));
 	planted_done(&p);
 	assert_false(planted_add(&p, "/p/.envrc"));

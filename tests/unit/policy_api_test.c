@@ -91,7 +91,8 @@ list_of(const struct koda_policy *p, enum koda_list list)
 
 static const struct {
 	const char *label, *written, *want; /* below the test's directory */
-	const char *also;                   /* what a deny keeps besides, NULL: nothing */
+	/* what a deny keeps besides; NULL: nothing */
+	const char *also;
 } freezes[] = {
 	{ "freeze: as it is", "/real/x", "/real/x", NULL },
 	{ "freeze: link", "/link", "/real", "/link" },
@@ -149,7 +150,7 @@ unfreezable_case(void **state)
 	if (strstr(err.message, unfreezable[i].want) == NULL ||
 	    strstr(err.message, "deny_read") == NULL)
 		fail_msg("%s", err.message);
-	/* as it was, and still to be mended */
+	/* unchanged, and can still be corrected */
 	assert_false(koda_policy_frozen(policy));
 	assert_string_equal(list_of(policy, KODA_ALLOW_WRITE)->v[0], in_dir("/link"));
 	assert_string_equal(list_of(policy, KODA_DENY_READ)->v[0], in_dir(unfreezable[i].written));
@@ -162,7 +163,7 @@ freeze_refuses_a_place_that_cannot_be_looked_at(void **state)
 	struct koda_error err = { 0 };
 
 	if (geteuid() == 0)
-		skip(); /* root may look everywhere; the suite runs as an ordinary user */
+		skip(); /* root can search every directory; the suite runs as an ordinary user */
 	assert_int_equal(chmod(in_dir("/real"), 0), 0);
 	add(KODA_DENY_READ, in_dir("/real/x"));
 	assert_int_equal(koda_policy_freeze(policy, &err), -1);
@@ -178,7 +179,7 @@ what_a_rule_means_does_not_change_later(void **state)
 	freeze(policy);
 	assert_int_equal(unlink(in_dir("/link")), 0);
 	assert_int_equal(symlink("/etc", in_dir("/link")), 0);
-	freeze(policy); /* twice is no error, and does nothing */
+	freeze(policy); /* freezing twice is not an error, and does nothing */
 	assert_string_equal(list_of(policy, KODA_ALLOW_WRITE)->v[0], in_dir("/real"));
 }
 
@@ -279,7 +280,7 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	REFUSED(koda_policy_add_none(policy, KODA_N_LISTS, &err));
 	REFUSED(koda_policy_set_flag(policy, KODA_N_FLAGS, true, &err));
 	REFUSED(koda_policy_set_limit(policy, KODA_N_LIMITS, 1, &err));
-	/* What cannot be held is not lowered without a word. */
+	/* A limit that cannot be enforced is refused, not lowered silently. */
 	REFUSED(koda_policy_set_limit(policy, KODA_CPU_TIME_SECS, UINT64_MAX, &err));
 	REFUSED(koda_policy_set_limit(policy, KODA_CPU_TIME_SECS, 1000000001, &err));
 	REFUSED(koda_policy_set_limit(policy, KODA_WALL_TIME_SECS, UINT64_MAX, &err));
@@ -303,7 +304,8 @@ a_refused_rule_leaves_the_policy_as_it_was(void **state)
 	assert_int_equal(koda_policy_freeze(NULL, NULL), -1);
 }
 
-/* The highest that each can be is kept as it is, also through composing; of memory every number is a limit. */
+/* The highest value of each limit is kept as it is, also through composing; for memory every
+ * number is a limit. */
 static void
 highest_limits(void **state)
 {
@@ -404,7 +406,7 @@ hosts_are_explained(void **state)
 	assert_string_equal(v.rule, "allowed_domains");
 	EXPLAIN(KODA_AUTO, "10.0.0.1:8080");
 	assert_true(v.allowed);
-	/* Nothing is looked up, and there is nothing to be. */
+	/* Nothing is looked up, and an address needs no lookup. */
 	assert_null(strstr(v.reason, "leads to"));
 	EXPLAIN(KODA_SAFE, "b.test:22");
 	assert_true(!v.allowed && v.asks);
@@ -413,7 +415,7 @@ hosts_are_explained(void **state)
 	assert_true(!v.allowed && !v.asks);
 	EXPLAIN(KODA_PLAN, "b.test");
 	assert_true(!v.allowed && !v.asks);
-	/* Neither what is denied nor an address is asked for. */
+	/* A denied host and an address are not asked about. */
 	EXPLAIN(KODA_SAFE, "x.bad.test");
 	assert_true(!v.allowed && !v.asks);
 	assert_string_equal(v.rule, "denied_domains");
@@ -487,7 +489,7 @@ an_owner_more_keeps_it(void **state)
 	assert_ptr_equal(again, policy);
 	koda_policy_free(policy);
 	assert_string_equal(list_of(again, KODA_DENY_READ)->v[0],
-	    "/x"); /* under ASan: still there */
+	    "/x"); /* still there, or ASan reports it */
 }
 
 static void

@@ -544,7 +544,7 @@ read_case(void **state)
 /* ---- rules ---- */
 
 static const struct {
-	const char *label, *pattern, *want; /* part of the sentence, NULL: fine */
+	const char *label, *pattern, *want; /* part of the message; NULL: valid */
 	enum policy_domain_use use;
 } domains[] = {
 	{ "domain: as somebody wrote it", "Example.Test.:8443", NULL, POLICY_DOMAIN_ALLOWS },
@@ -600,7 +600,7 @@ path_case(void **state)
 		assert_non_null(strstr(err.message, paths[i].want));
 }
 
-/* ---- policy_check, as the worker holds it against bytes: one thing wrong each ---- */
+/* ---- policy_check, as the worker applies it to received bytes: one thing wrong each ---- */
 
 static void
 wrong_relative(struct policy *p)
@@ -804,7 +804,7 @@ check_wants_ca_bundle_for_sockets(void **state)
 	assert_int_equal(policy_check(&p, NULL), -1);
 }
 
-/* ---- unpacking what no host of ours packs ---- */
+/* ---- unpacking what our host never packs ---- */
 
 static void
 refuse_bytes(const uint8_t *bytes, size_t len)
@@ -888,7 +888,7 @@ unpack_refuses_every_cut(void **state)
 		cleanup(policy_done) struct policy q;
 
 		policy_init(&q);
-		/* A cut between two fields of the outermost message is a shorter message. */
+		/* A cut between two fields of the outermost message leaves a shorter message. */
 		if (policy_unpack(bytes, i, &q, NULL) < 0)
 			refused++;
 		else
@@ -943,7 +943,7 @@ copy_is_equal_and_apart(void **state)
 	assert_false(policy_equal(&p, &q));
 }
 
-/* A field that equality or the digest forgets would give one slot another one's worker. */
+/* If equality or the digest left out a field, a slot could get the worker of another slot. */
 static void
 every_field_counts(void **state)
 {
@@ -1095,7 +1095,7 @@ names_are_those_of_the_schema(void **state)
 			rows[i].label, fn, NULL, NULL, (void *)i                                   \
 		}
 
-/* Long lists are found by a table, short ones by comparing: both keep each rule once, and in order. */
+/* Long lists use a table, short ones compare: both keep each rule once, and in order. */
 static void
 long_lists_have_each_rule_once(void **state)
 {

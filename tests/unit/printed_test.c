@@ -1,4 +1,5 @@
-/* What of a command's output is shown, from an offset on: piece by piece it is all that was kept, and no character is cut. */
+/* Which part of a command's output is shown from an offset on: the pieces are all that was kept,
+ * and no character is cut. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,7 @@ check_case(void **state)
 	assert_int_equal(p.more, cases[i].want_more);
 }
 
-/* Whatever the bound: the pieces are the whole, and what is missing is told once. */
+/* With any bound the pieces make up the whole, and the gap is reported once. */
 static void
 test_pieces(void **state)
 {
@@ -124,7 +125,7 @@ test_json(void **state)
 		.left_out = 5 };
 	json_t *json = printed_json(&whole);
 
-	/* A character on the seam is one, and a NUL is none. */
+	/* A character across the seam is whole, and a NUL is replaced. */
 	assert_string_equal(json_string_value(json_object_get(json, "text")),
 	    "a\xe2\x82\xac\xef\xbf\xbd"
 	    "b");

@@ -15,7 +15,7 @@
 
 static const struct {
 	const char *label, *rule, *path;
-	const char *want; /* NULL: nothing is said; otherwise it begins so */
+	const char *want; /* NULL: no sentence; otherwise its beginning */
 } cases[] = {
 	{ "in a package", "deny_write_names", "/p/packages/app/.vscode/tasks.json",
 	    "'.vscode' is protected: editors run" },
@@ -60,7 +60,7 @@ told(void **state)
 	assert_null(reason_told("/p/.vscode/tasks.json"));
 }
 
-/* A sentence that is cut tells less than none. */
+/* A cut sentence is worse than none. */
 static void
 appended_whole_or_not(void **state)
 {

@@ -39,7 +39,7 @@ static const struct {
 	{ "no such name", 502, "dns", "a.test:80", "gone", KODA_AUTO, false, "fail; host=a.test:80; rule=dns; mode=auto", "koda-sandbox: gone\n" },
 	{ "too many", 503, "limit", "", "many", KODA_AUTO, true, "fail; host=-; rule=limit; mode=auto", "koda-sandbox: many\n" },
 	{ "timeout", 504, "timeout", "a.test:80", "late", KODA_AUTO, false, "fail; host=a.test:80; rule=timeout; mode=auto", "koda-sandbox: late\n" },
-	/* A sentence may quote a server, a rule what somebody wrote. */
+	/* A sentence may quote a server, and a rule what a user wrote. */
 	{ "lines in a sentence", 502, "server", "a.test:80", "it said\r\nX: y\r\n\r\nHTTP/1.1 200 OK\n", KODA_AUTO, false,
 	    "fail; host=a.test:80; rule=server; mode=auto", "koda-sandbox: it said  X: y    HTTP/1.1 200 OK \n" },
 	{ "lines in a rule", 403, "a\r\nX: y\x1b", "a.test:80", "no", KODA_AUTO, false,
@@ -49,7 +49,8 @@ static const struct {
 	/* clang-format on */
 };
 
-/* What our own parser of answers makes of it: one answer, as long as it says, with nothing behind it. */
+/* Our own parser of responses must see one response, as long as it states, with nothing after
+ * it. */
 static void
 refusal_case(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * proxy/serve/relay.c between real sockets. The two ends are played by another process, which checks each byte, so that the
- * loop here does nothing but relay.
+ * proxy/serve/relay.c between real sockets. Another process plays the two ends and checks each
+ * byte, so that the loop here does nothing but relay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ open_descriptors(void)
 	return n;
 }
 
-/* fds[0]: the relay's. */
+/* Makes a connected pair; fds[0] is for the relay. */
 static void
 make_pair(enum kind kind, int fds[2])
 {
@@ -82,12 +82,12 @@ not_blocking(int fd)
 
 struct peer {
 	uint64_t send, sent;   /* bytes */
-	uint64_t want, got;    /* want: what the other one sends */
-	bool after_eof;        /* sends only when it has read the end */
+	uint64_t want, got;    /* want: what the other end sends */
+	bool after_eof;        /* sends only after it has read the end */
 	bool deaf;             /* reads nothing */
 	uint64_t reset_after;  /* closes with a reset after having sent that much; 0: never */
 	bool eof, reset, shut; /* what happened */
-	bool whole;            /* an end that looked good */
+	bool whole;            /* the end came without a reset */
 	int fd;
 };
 
@@ -229,7 +229,7 @@ run_done(struct run *run)
 	assert_int_equal(run->proxy->pool->n, run->proxy->pool->n_kept);
 	assert_true(run->proxy->pool->n_kept <= PIPES_KEPT);
 	for (const struct pipe *p = run->proxy->pool->kept; p != NULL; p = p->next) {
-		int left = -1; /* would be found in somebody else's stream */
+		int left = -1; /* would appear in another stream */
 
 		assert_int_equal(ioctl(p->r, FIONREAD, &left), 0);
 		assert_int_equal(left, 0);
@@ -395,8 +395,9 @@ check_first_bytes(void **state)
 	run_done(&run);
 }
 
-/* In the middle of bulk one byte that TCP calls urgent: it is nobody's, and what is behind it goes on. splice() stops in front
- * of it for good, though the socket is readable, and calls it the end when the sender has ended. */
+/* In the middle of bulk data, one byte that TCP calls urgent: it belongs to neither stream, and
+ * what follows it arrives. splice() stops before it for good, though the socket is readable, and
+ * reports the end when the sender has ended. */
 static void
 check_urgent(void **state)
 {
@@ -436,7 +437,8 @@ check_urgent(void **state)
 	run_done(&run);
 }
 
-/* Its end comes through while the other direction goes on, and not before all bytes are out. */
+/* The end of one direction is passed on while the other goes on, and not before all bytes are
+ * out. */
 static void
 check_half_close(void **state)
 {
@@ -471,7 +473,7 @@ check_half_close(void **state)
 	run_done(&run);
 }
 
-/* ---- who does not read ---- */
+/* ---- an end that does not read ---- */
 
 static long
 resident_kib(void)
@@ -539,7 +541,7 @@ check_slow_reader(void **state)
 	ev_io_stop(run.proxy->loop, &io);
 	assert_false(run.ended);
 	assert_int_equal(read(full[0], &sent, sizeof(sent)), sizeof(sent));
-	/* Some buffers in the kernel; here, a pipe at most. */
+	/* The kernel buffers some; the relay holds one pipe at most. */
 	assert_true(resident_kib() - before < 1024);
 	assert_true(run.proxy->pool->n <= 1);
 	assert_true(run.account.down <= sent);
@@ -557,7 +559,7 @@ check_slow_reader(void **state)
 	run_done(&run);
 }
 
-/* All pipes are held by streams that nobody reads: the next one is copied, and whole. */
+/* Streams whose ends do not read hold all pipes: the next stream is copied, and complete. */
 static void
 check_pipes_held(void **state)
 {
@@ -616,14 +618,15 @@ check_pipes_held(void **state)
 	run_done(&run);
 }
 
-/* ---- ends that are none ---- */
+/* ---- broken ends ---- */
 
 static void
 check_reset(void **state)
 {
 	bool of_server = (uintptr_t)*state & 1;
 	uint64_t after = (uintptr_t)*state & 2 ? 3 * MIB : 1000;
-	bool speaks = (uintptr_t)*state & 4; /* who stays: so it is a write that fails, often */
+	/* The end that stays sends, so that a write often fails. */
+	bool speaks = (uintptr_t)*state & 4;
 	struct run run;
 	int client[2], server[2];
 
@@ -654,7 +657,7 @@ check_reset(void **state)
 	run_done(&run);
 }
 
-/* It is a write that finds out, and takes the error away: the read behind it says "end". */
+/* A write finds the reset and consumes the error: the read after it reports "end". */
 static void
 check_reset_written_to(void **state)
 {
@@ -669,7 +672,7 @@ check_reset_written_to(void **state)
 	ev_run(run.proxy->loop, EVRUN_NOWAIT);
 	reset_on_close(server[1]);
 	close(server[1]);
-	assert_int_equal(write(client[1], "x", 1), 1); /* libev looks at it first */
+	assert_int_equal(write(client[1], "x", 1), 1); /* libev handles it first */
 	ev_run(run.proxy->loop, 0);
 	assert_int_equal(run.why, RELAY_BROKEN);
 	assert_int_equal(recv(client[1], &c, 1, 0), -1);
@@ -678,7 +681,7 @@ check_reset_written_to(void **state)
 	run_done(&run);
 }
 
-/* A server that answers without having read what it was sent, and goes: the answer arrives. */
+/* A server that answers without having read its input, and closes: the answer arrives. */
 static void
 check_early_answer(void **state)
 {
@@ -728,7 +731,7 @@ check_cancel(void **state)
 			not_blocking(client[1]);
 			not_blocking(server[1]);
 			play(peer, MIB, false);
-			/* A part is not taken for the whole. */
+			/* A partial transfer must not look complete. */
 			_exit(peer[0].reset && peer[1].reset ? 0 : 2);
 		}
 		close(client[1]);
@@ -742,7 +745,7 @@ check_cancel(void **state)
 	}
 }
 
-/* ---- many, and nothing ---- */
+/* ---- many relays, and idle ones ---- */
 
 static void
 check_idle_thousand(void **state)
@@ -806,7 +809,7 @@ check_idle(void **state)
 	make_pair(TCP, client);
 	make_pair(TCP, server);
 	run_start(&run, client[0], server[0], NULL, NULL);
-	/* One direction is enough. */
+	/* Traffic in one direction is enough. */
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(write(server[1], "x", 1), 1);
 		loop_for(run.proxy->loop, 0.15);
@@ -823,7 +826,7 @@ check_idle(void **state)
 	run_done(&run);
 }
 
-/* ---- who shares the loop with a bulk transfer ---- */
+/* ---- others on the loop of a bulk transfer ---- */
 
 static void
 check_fair(void **state)

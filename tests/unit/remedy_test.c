@@ -1,4 +1,4 @@
-/* The one command for each system, and which switch of the kernel it is about. */
+/* The one command for each system, and which kernel setting it changes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* A file is replaced whole or not at all, and keeps what its owner gave it. */
+/* A file is replaced completely or not at all, and keeps what its owner gave it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -90,7 +90,7 @@ place(const char *name, struct place *ret)
 		fail_msg("%s", err.message);
 }
 
-/* 0, 1 or -1 as stage_commit; -2 when it could not even be made. */
+/* Returns 0, 1 or -1 like stage_commit(); -2 if stage_make() failed. */
 static int
 replace(const char *name, const struct content *content, const struct stage_how *how,
     bool exclusive, struct koda_error *err)
@@ -163,7 +163,7 @@ test_attributes(void **state)
 	if (setxattr(in_root("a"), "user.one", "1", 1, 0) < 0 && errno == EOPNOTSUPP)
 		skip();
 	must(setxattr(in_root("a"), "user.big", big, sizeof(big), 0) == 0);
-	/* Names that do not fit what is tried first. */
+	/* Names that do not fit into the first buffer. */
 	for (unsigned i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "user.a-name-of-some-length.%u", i);
 		must(setxattr(in_root("a"), name, "", 0, 0) == 0);
@@ -206,7 +206,7 @@ test_default_acl_lets_nobody_in(void **state)
 	assert_int_equal(replace_text("a", "new"), 0);
 	assert_int_equal(getxattr(in_root("a"), "system.posix_acl_access", NULL, 0), -1);
 	assert_int_equal(mode_of("a"), 0660);
-	/* A new file gets what a new file gets there. */
+	/* A new file gets what the kernel gives a new file there. */
 	assert_int_equal(replace_text("b", "new"), 0);
 	put("c", "made by the kernel", 0600);
 	unlink(in_root("c"));
@@ -222,7 +222,7 @@ test_owner(void **state)
 
 	put("a", "old", 0640);
 	if (geteuid() != 0) {
-		/* Whoever may give away nothing keeps it, with what it may do. */
+		/* A user who cannot give files away keeps the file, with its set-ID bits. */
 		must(chmod(in_root("a"), 06755) == 0);
 		assert_int_equal(replace_text("a", "new"), 0);
 		must(stat(in_root("a"), &st) == 0);
@@ -279,7 +279,7 @@ test_missing_directories(void **state)
 	umask(before);
 }
 
-/* An empty directory would be replaced without a word, were it not exclusive. */
+/* Without `exclusive`, an empty directory would be replaced silently. */
 static void
 test_missing_appears(void **state)
 {
@@ -322,7 +322,8 @@ test_memfd(void **state)
 	assert_memory_equal(got, data, SIZE);
 }
 
-/* The kernel takes some of it and no more: the old file stays, nothing is left beside it. */
+/* The kernel accepts only part of the content: the old file stays, and nothing is left beside
+ * it. */
 static void
 test_no_room(void **state)
 {
@@ -366,7 +367,7 @@ test_tree_remove(void **state)
 	assert_int_equal(tree_remove(dir, "t"), 0);
 	assert_false(exists("t"));
 	assert_text("keep", "keep");
-	/* A link is removed, and not what it names. */
+	/* A link is removed, not its target. */
 	must(mkdir(in_root("d"), 0755) == 0 && symlink("d", in_root("l")) == 0);
 	assert_int_equal(tree_remove(dir, "l"), 0);
 	assert_true(exists("d"));
@@ -385,7 +386,7 @@ make_root(void **state)
 	free(real);
 	resolver.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	resolver.proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* As the worker does when it is sealed. */
+	/* As in the sealed worker. */
 	return resolver.root_fd >= 0 && resolver.proc_fd >= 0 && fchdir(resolver.proc_fd) == 0 ? 0
 											       : -1;
 }

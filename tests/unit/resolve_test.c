@@ -1,5 +1,5 @@
-/* A tree with everything in it that a path can stumble over, and a table of paths: each is resolved with
- * openat2 and without, and both have to say the same. */
+/* A tree with everything that a path can stumble over, and a table of paths: each is resolved
+ * with openat2 and without, and both must agree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 #define ITSELF RESOLVE_LINK_ITSELF
 #define PARENT RESOLVE_PARENT
 
-/* A row says what it is about; the rest is nothing, which is zero. */
+/* A row sets only the fields that it is about; the rest is zero. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 /* base/root is the root, base/out is outside. In a path and in a wanted text, @ is the base. */
@@ -41,7 +41,8 @@ static const struct {
 	const char *label, *path;
 	unsigned flags;
 	int code;            /* 0, or the error */
-	const char *want;    /* canonical path, of failures too; NULL: not looked at */
+	/* canonical path, of failures too; NULL: not checked */
+	const char *want;
 	int type;            /* 0: does not exist */
 	const char *missing; /* NULL: nothing is missing */
 	unsigned hops;
@@ -215,7 +216,8 @@ check_case(size_t i)
 		assert_true(pl.wants_dir);
 }
 
-/* As the worker asks when it is sealed: valgrind and the shim have none. */
+/* Whether openat2 works, probed as the sealed worker does: under valgrind and the shim it does
+ * not. */
 static bool have_openat2;
 
 static void
@@ -243,7 +245,7 @@ test_over_long(void **state)
 	memset(path, 'a', sizeof(path));
 	for (size_t i = 200; i < sizeof(path); i += 200)
 		path[i] = '/';
-	/* Fits as it was asked, and not behind the root. */
+	/* Short enough by itself, but not after the root. */
 	assert_int_equal(resolve(&resolver, (uint8_t *)path, PATH_LEN_MAX, 0, &pl, &err), -1);
 	assert_int_equal(err.code, KODA_INVALID);
 	place_done(&pl);
@@ -257,7 +259,7 @@ test_over_long(void **state)
 	assert_int_equal(err.code, KODA_INVALID);
 }
 
-/* The depth bounds the work whatever the policy says. */
+/* Links are limited to 40 whatever the policy says. */
 static void
 test_41_links(void **state)
 {
@@ -276,7 +278,7 @@ test_41_links(void **state)
 	resolver.depth = 10;
 }
 
-/* A descriptor whose directory has moved is not where the text says. */
+/* A descriptor whose directory was moved is not where the text says. */
 static void
 test_verify(void **state)
 {
@@ -311,7 +313,7 @@ test_reopen(void **state)
 	char c;
 
 	assert_int_equal(resolve(&resolver, (const uint8_t *)"d/e/g", 5, 0, &pl, NULL), 0);
-	/* Itself, and not what has its name by now. */
+	/* The file itself, and not another one that has its name now. */
 	must(rename(at("@/root/d/e/g"), at("@/root/d/e/other")) == 0);
 	fd = resolve_reopen(&resolver, pl.target_fd, O_RDONLY);
 	assert_true(fd >= 0);
@@ -405,7 +407,7 @@ remove_tree(void **state)
 	char command[PATH_MAX];
 
 	chmod(at("@/root/closed"), 0700);
-	/* Made by ourselves, and of characters that mkdtemp knows. */
+	/* Safe for the shell: this test made the name, of characters that mkdtemp() uses. */
 	snprintf(command, sizeof(command), "rm -rf '%s'", base);
 	return system(command);
 }

@@ -14,17 +14,18 @@
 
 #define OUT_MAX 65536
 
-/* What is to be written, by any of the functions, into exactly that much. */
+/* Writes `what` with one of the functions, into exactly `size` bytes. */
 typedef size_t write_fn(const void *what, char *buf, size_t size);
 
-/* It is `want`, in as much room as that takes, and an error in each smaller one. */
+/* Checks that `want` is written if there is room for it, and that each smaller buffer is an
+ * error. */
 static void
 check_written(write_fn *fn, const void *what, const char *want)
 {
 	size_t n = strlen(want);
 
 	for (size_t size = 0; size <= n; size++) {
-		/* Exactly as large, so that a byte written too many is seen. */
+		/* Exactly as large, so that a write past the end is found. */
 		cleanup_free char *buf = malloc(size + (size == 0));
 
 		assert_non_null(buf);
@@ -66,7 +67,7 @@ write_switch(const void *what, char *buf, size_t size)
 	return rewrite_switch(a->head, a->bytes, buf, size);
 }
 
-/* Parsed from a copy that ends with the head. */
+/* Parses a copy that ends with the head. */
 static void
 parse_request(const char *text, struct http_head *ret, char **ret_copy)
 {
@@ -109,7 +110,7 @@ static const struct upstream_proxy no_password = {
 };
 
 #define E "\r\n"
-/* A request of fields, and what becomes of it. */
+/* A request with these fields, and its rewritten form. */
 #define IN(fields)      "GET http://a.test/x HTTP/1.1" E "Host: a.test" E fields E
 #define IN_0(fields)    "GET http://a.test/x HTTP/1.0" E "Host: a.test" E fields E
 #define POST(fields)    "POST http://a.test/x HTTP/1.1" E "Host: a.test" E fields E
@@ -232,7 +233,7 @@ request_case(void **state)
 	parse_request(requests[i].in, &head, &bytes);
 	check_written(write_request, &r, requests[i].want);
 	assert_int_equal(rewrite_upgrades(&r), requests[i].upgrades);
-	/* Who reads it next sees the same request. */
+	/* The next reader sees the same request. */
 	parse_request(requests[i].want, &again, &passed);
 	assert_int_equal(again.minor, 1);
 	assert_string_equal(again.host, r.host);
@@ -251,7 +252,7 @@ request_case(void **state)
 
 static const struct {
 	const char *label, *in, *want;
-	bool to_head, old, close; /* old: the client is one of HTTP/1.0 */
+	bool to_head, old, close; /* old: the client uses HTTP/1.0 */
 	enum http_body framing;
 } answers[] = {
 	/* clang-format off */
@@ -307,7 +308,7 @@ answer_case(void **state)
 }
 
 static const struct {
-	const char *label, *in, *want; /* want: of a 101, NULL: it may not pass */
+	const char *label, *in, *want; /* want: NULL for a 101 that may not pass */
 } interims[] = {
 	/* clang-format off */
 	{ "100", "HTTP/1.0 100 Continue" E E, "HTTP/1.1 100 Continue" E E },
@@ -367,7 +368,7 @@ chunks(void **state)
 	check_written(write_chunk, &none, "0" E E);
 }
 
-/* What is reserved for it is enough, and what was written is what a reader finds. */
+/* The room reserved for a chunk is enough, and a reader finds what was written. */
 static void
 a_chunk_and_the_end_fit(void **state)
 {
@@ -404,7 +405,7 @@ a_chunk_and_the_end_fit(void **state)
 
 /* ---- bounds ---- */
 
-/* A head that is as long as one may be: a blank is added to each field. */
+/* A head with as many fields as are allowed: rewriting adds a blank to each. */
 static void
 it_grows_and_is_bounded(void **state)
 {
@@ -426,7 +427,7 @@ it_grows_and_is_bounded(void **state)
 	assert_int_equal(rewrite_request(&r, buf, n), n);
 }
 
-/* Credentials as long as they may be, without a NUL that ends them early. */
+/* Credentials of the maximum length, without a NUL that ends them early. */
 static void
 long_credentials_fit(void **state)
 {
@@ -446,7 +447,7 @@ long_credentials_fit(void **state)
 	assert_int_equal(rewrite_request(&r, buf, OUT_MAX), want);
 }
 
-/* No buffer at all: what a caller without memory has. */
+/* No buffer at all, as for a caller without memory. */
 static void
 nothing_fits_into_nothing(void **state)
 {

@@ -1,4 +1,5 @@
-/* What a line is: a request, a notification, a response, a batch, or which of the standard's errors. */
+/* What a line is: a request, a notification, a response, a batch, or which of the standard's
+ * errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +121,8 @@ nested(void **state)
 	}
 }
 
-/* A line of small values is as long as any other, and would take a hundred times as much when it is parsed. */
+/* A line of small values is as long as any other, but parsed it would take a hundred times as
+ * much memory. */
 static void
 many_values(void **state)
 {
@@ -129,7 +131,7 @@ many_values(void **state)
 	for (size_t values = RPC_VALUES_MAX - 4; values <= RPC_VALUES_MAX + 1; values += 5) {
 		size_t n = (size_t)sprintf(line, "{" V ",\"id\":1,\"method\":\",,\",\"x\":");
 
-		/* Four are in what was printed. */
+		/* The printed part contains four values. */
 		for (size_t i = 4; i < values; i++) {
 			line[n++] = i > 4 ? ',' : '[';
 			line[n++] = '1';
@@ -143,7 +145,7 @@ many_values(void **state)
 	}
 }
 
-/* Nothing of it recurses before its depth is known. */
+/* No parser recurses before the depth is known. */
 static void
 nested_for_ever(void **state)
 {

@@ -1,4 +1,5 @@
-/* Our part of JSON Schema: what holds, and where it does not. The tools' own schemas stay within it. */
+/* Our subset of JSON Schema: which values are valid, and where the others are not. The tools'
+ * own schemas stay within it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 
 static const struct {
 	const char *label, *schema, *value;
-	const char *why; /* NULL: it holds */
+	const char *why; /* NULL: valid */
 } cases[] = {
 	{ "anything", "{}", "[1,null,{}]", NULL },
 	{ "string", "{\"type\":\"string\"}", "\"a\"", NULL },
@@ -96,7 +97,7 @@ check_known(void **state)
 	json_decref(schema);
 }
 
-/* However long the names that a client makes up. */
+/* A client may make up names of any length. */
 static void
 long_names(void **state)
 {

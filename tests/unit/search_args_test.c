@@ -1,4 +1,5 @@
-/* The command line of a search: which words are options, in which spelling, and what they ask for. */
+/* The command line of a search: which words are options, in which spelling, and what they ask
+ * for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 #define WORDS_MAX 10
 
-/* As the program's own table has them. */
+/* As in the program's own table. */
 static const struct opt_table *
 own_of(char *const *words, size_t n_words)
 {
@@ -26,7 +27,7 @@ own_of(char *const *words, size_t n_words)
 	return strcmp(words[1], "tree") == 0 ? &search_tree_options : NULL;
 }
 
-/* Everything that was understood, in one line: what is not there is as it is by default. */
+/* Prints everything that was parsed in one line; defaults are left out. */
 static void
 describe(char *buf, size_t size, const struct search_args *a, bool terminal)
 {
@@ -108,9 +109,9 @@ describe(char *buf, size_t size, const struct search_args *a, bool terminal)
 
 static const struct {
 	const char *label;
-	const char *argv[WORDS_MAX]; /* behind "fs" */
+	const char *argv[WORDS_MAX]; /* after "fs" */
 	bool terminal;
-	const char *out; /* or why not, from '!' */
+	const char *out; /* or '!' and the error */
 } cases[] = {
 	/* clang-format off */
 	{ "a pattern", { "grep", "foo" }, false, " /foo/" },
@@ -237,7 +238,7 @@ check_case(void **state)
 	args_done(&args);
 }
 
-/* Before the name of the command, a letter is what it is to all of them. */
+/* Before the name of the command, a letter has its general meaning. */
 static void
 test_before_the_command(void **state)
 {
@@ -253,7 +254,7 @@ test_before_the_command(void **state)
 	args_done(&args);
 }
 
-/* To a command without options of its own nothing has changed. */
+/* A command without options of its own is parsed as before. */
 static void
 test_other_commands(void **state)
 {

@@ -1,4 +1,4 @@
-/* What was found, as text: the bytes, and what stands between two things. */
+/* Search results as text: the bytes, and the separators between two results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static const struct {
 	const char *label;
 	struct search_style style;
 	const char *operands[3];
-	struct koda_found found[FOUND_MAX]; /* up to the first of no kind */
+	struct koda_found found[FOUND_MAX]; /* up to the first without a kind */
 	const char *out;
 	size_t out_len; /* 0: as long as the string */
 } cases[] = {

@@ -15,7 +15,7 @@
 
 static const char *const tails[] = { "", "\x05", "x\r\n", "\xff\xff\xff" };
 
-/* Exactly as long, so that a byte read too many is seen. */
+/* Exactly as long, so that a read past the end is found. */
 static char *
 exact(const char *text, size_t len, const char *tail)
 {
@@ -96,10 +96,10 @@ static const struct {
 	const char *label, *text;
 	size_t len;
 	enum socks_result want;
-	const char *host; /* of SOCKS_OK */
+	const char *host; /* for SOCKS_OK */
 	enum domain_kind kind;
 	unsigned port;
-	enum socks_reply reply; /* of SOCKS_REFUSE */
+	enum socks_reply reply; /* for SOCKS_REFUSE */
 } requests[] = {
 	/* clang-format off */
 	{ "a name", T("\x05\x01\x00\x03\x06" "a.test\x01\xbb"), SOCKS_OK, "a.test", DOMAIN_NAME, 443, 0 },
@@ -244,7 +244,7 @@ client_speaks(void **state)
 
 		assert_int_equal(n, cases[i].len);
 		assert_memory_equal(request, cases[i].text, n);
-		/* The other half of this file reads it back. */
+		/* Our own server side reads it back. */
 		assert_int_equal(socks_request_parse(request, n, &r), SOCKS_OK);
 		assert_string_equal(r.host, cases[i].host);
 	}
@@ -310,7 +310,7 @@ static const struct {
 	/* clang-format on */
 };
 
-/* To its last byte and not further: what follows is the server's. */
+/* Parsed to its last byte and not further: what follows is the server's. */
 static void
 reply_case(void **state)
 {

@@ -1,4 +1,5 @@
-/* What a helper finds when it starts, and what is known when it is gone. Shell scripts stand for helpers. */
+/* What a helper finds when it starts, and what is known when it is gone. Shell scripts stand in
+ * for helpers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,7 +39,7 @@ script(const char *text)
 	return path;
 }
 
-/* Start it, and read all that it says on its descriptor 3. */
+/* Starts the script, and reads all that it writes to its descriptor 3. */
 static void
 say(const char *text, char *ret, size_t size, struct child *c)
 {
@@ -73,7 +74,7 @@ expect(const char *text, const char *want)
 static void
 its_descriptors(void **state)
 {
-	/* Not close-on-exec: what an embedder forgot. 255 is bash's own, for the script. */
+	/* Not close-on-exec, as if the embedder forgot it. 255 is bash's own, for the script. */
 	int forgotten = open("/dev/zero", O_RDONLY), high = fcntl(forgotten, F_DUPFD, 300);
 
 	assert_true(forgotten >= 0 && high >= 300);
@@ -86,7 +87,8 @@ its_descriptors(void **state)
 	close(high);
 }
 
-/* The numbers that the child's own take are in use here, or the very descriptor that is handed on. */
+/* The numbers that the child needs are in use here, or are the very descriptor that is passed
+ * on. */
 static void
 whatever_the_number(void **state)
 {
@@ -106,7 +108,7 @@ whatever_the_number(void **state)
 			moved = number;
 		}
 		assert_int_equal(spawn_helper(script("echo -n here >&3"), moved, &c, &err), 0);
-		/* It stays ours. */
+		/* The caller keeps its descriptor. */
 		assert_true(fcntl(moved, F_GETFD) >= 0);
 		close(moved);
 		assert_int_equal(read(pair[0], got, sizeof(got) - 1), 4);
@@ -169,9 +171,9 @@ its_end(void **state)
 		say(ends[i].text, got, sizeof(got), &c);
 		assert_string_equal(child_end(&c, how, sizeof(how)), ends[i].says);
 		assert_int_equal(c.pidfd, -1);
-		/* And it is no zombie. */
+		/* No zombie is left. */
 		assert_int_equal(waitpid(c.pid, NULL, WNOHANG), -1);
-		/* Once more is no error. */
+		/* Asking again is not an error. */
 		assert_true(child_gone(&c, 0));
 		child_kill(&c);
 	}

@@ -25,7 +25,7 @@ static const struct {
 	const char *target, *relative;
 } lines[] = {
 	/* clang-format off */
-	/* The original's: what counts, of which kind, about what. */
+	/* From the original: what counts, of which kind, about what. */
 	{ "operation_not_permitted_counts", "touch: cannot touch '/etc/x': Operation not permitted", WRITE, "/etc/x", "" },
 	{ "permission_denied_counts", "cat: /etc/shadow: Permission denied", READ, "/etc/shadow", "" },
 	{ "read_only_file_system_is_a_write", "cat: /x/y: Read-only file system", WRITE, "/x/y", "" },
@@ -114,7 +114,7 @@ line_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
 	struct denial d;
-	/* Not terminated: as it is in a captured output. */
+	/* Not terminated, as in captured output. */
 	size_t len = strlen(lines[i].line);
 	cleanup_free char *text = malloc(len + 1);
 
@@ -193,12 +193,12 @@ long_lines_are_cut(void **state)
 	memset(text, 'x', len);
 	memcpy(text + len - 40, " cat: /a/b: Permission denied", 29);
 	assert_false(stderr_parse_line(text, len, &d));
-	/* A path longer than what is kept of it. */
+	/* A path longer than the part that is kept. */
 	memcpy(text, "Permission denied: /", 20);
 	assert_true(stderr_parse_line(text, len, &d));
 	assert_int_equal(strlen(d.target), KODA_PATH_SHOWN_MAX - 1);
 	assert_int_equal(d.target[0], '/');
-	/* Slashes, quotes and blanks alone: nothing to find, and no time lost. */
+	/* Only slashes, quotes and blanks: nothing to find, and no time lost. */
 	for (size_t i = 0; i < len; i++)
 		text[i] = "/'\" `"[i % 5];
 	stderr_parse_line(text, len, &d);
@@ -206,7 +206,7 @@ long_lines_are_cut(void **state)
 	assert_false(stderr_parse_line(text, len, &d));
 }
 
-/* ---- held against a view ---- */
+/* ---- compared with a view ---- */
 
 static const struct {
 	const char *label;

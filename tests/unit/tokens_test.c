@@ -1,4 +1,4 @@
-/* Tokens: good once, for a while, and until they are taken back. */
+/* Tokens: valid once, for a while, and until they are revoked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@ static const struct {
 	const char *label;
 	int64_t at;       /* when it is used */
 	unsigned times;   /* how often */
-	bool revoked;     /* before */
-	int flip;         /* a letter that is another one; -1: none */
+	bool revoked;     /* before its use */
+	int flip;         /* index of a letter that is changed; -1: none */
 	bool good, again; /* the first time, the last time */
 } cases[] = {
 	/* clang-format off */
@@ -51,12 +51,12 @@ check_case(void **state)
 		assert_int_equal(good, k < cases[i].times ? cases[i].good : cases[i].again);
 	}
 	assert_int_equal(child, cases[i].good ? 7 : 0);
-	/* Whatever it was, the other one is as it was. */
+	/* In any case the other token is unchanged. */
 	assert_true(tokens_redeem(&tokens, other, NOW, &child));
 	assert_int_equal(child, 6);
 }
 
-/* A place that nobody uses holds no token: not of zeros either. */
+/* An unused slot holds no token, not even one of zeros. */
 static void
 test_nothing_is_none(void **state)
 {
@@ -75,14 +75,14 @@ test_given_back(void **state)
 	uint64_t child;
 
 	assert_true(tokens_make(&tokens, 7, NOW, secret));
-	assert_false(tokens_give_back(&tokens, 7, NOW)); /* nobody has come */
+	assert_false(tokens_give_back(&tokens, 7, NOW)); /* not redeemed yet */
 	assert_true(tokens_redeem(&tokens, secret, NOW, &child));
 	assert_false(tokens_redeem(&tokens, secret, NOW, &child));
 	assert_false(tokens_give_back(&tokens, 6, NOW));
 	assert_true(tokens_give_back(&tokens, 7, NOW));
 	assert_false(tokens_give_back(&tokens, 7, NOW));
 	assert_true(tokens_redeem(&tokens, secret, NOW + TOKEN_SECONDS - 1, &child));
-	/* It lasts no longer for that. */
+	/* Giving it back does not extend its life. */
 	assert_false(tokens_give_back(&tokens, 7, NOW + TOKEN_SECONDS));
 	assert_true(tokens_give_back(&tokens, 7, NOW + TOKEN_SECONDS - 1));
 	assert_false(tokens_redeem(&tokens, secret, NOW + TOKEN_SECONDS, &child));
@@ -109,7 +109,7 @@ test_letters(void **state)
 			assert_non_null(at);
 			seen[at - digits]++;
 		}
-		/* 32 bytes have 256 bits: the last letter has four of them. */
+		/* 32 bytes have 256 bits: the last letter carries four of them. */
 		assert_int_equal((strchr(digits, secret[TOKEN_SECRET_LEN - 1]) - digits) % 4, 0);
 	}
 	for (size_t i = 0; i < 64; i++)
@@ -128,7 +128,7 @@ test_too_many(void **state)
 	tokens_revoke(&tokens, 3);
 	assert_true(tokens_make(&tokens, 99, NOW, secret));
 	assert_false(tokens_make(&tokens, 99, NOW, secret));
-	/* What is old makes room by itself. */
+	/* Expired tokens make room by themselves. */
 	assert_true(tokens_make(&tokens, 99, NOW + TOKEN_SECONDS, secret));
 }
 

@@ -1,4 +1,4 @@
-/* What servers say, on a screen of some size: nothing foreign reaches it raw, and it fits. */
+/* What servers report, on a screen of some size: no foreign text reaches it raw, and it fits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const char two[] =
 static const struct {
 	const char *label, *json;
 	struct top_size size;
-	const char *has; /* NULL: nothing is asked */
+	const char *has; /* NULL: not checked */
 	const char *lacks;
 	unsigned lines;
 } cases[] = {

@@ -1,4 +1,4 @@
-/* Whatever changes below a directory is seen; what does not is not. */
+/* Any change below a directory is seen; anything else is not. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -80,7 +80,8 @@ static const struct {
 	/* clang-format on */
 };
 
-/* Until the clock that older kernels stamp files with has gone on: two changes within one tick have the same time. */
+/* Waits until the clock that older kernels stamp files with has advanced: two changes within one
+ * tick have the same time. */
 static void
 next_tick(void)
 {

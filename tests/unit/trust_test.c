@@ -147,7 +147,7 @@ each_row_of_the_project_is_a_rule(void **state)
 		n++;
 		if (strchr(d->name, '*') == NULL && !denies(&p, root, d->name))
 			fail_msg("no rule for '%s'", d->name);
-		/* At any depth, too; git's own are built in. */
+		/* At any depth, too; git's own places are built in. */
 		snprintf(path, sizeof(path), "%s/packages/app/%s/x", root, d->name);
 		star = strchr(path, '*');
 		if (star != NULL)
@@ -162,7 +162,7 @@ each_row_of_the_project_is_a_rule(void **state)
 	assert_true(n > 20);
 }
 
-/* A project in a place that a row names is one that the user has named: all else holds there. */
+/* The user named a project that is inside a place of a row: all other rules apply there. */
 static void
 a_root_in_a_named_place_is_writable(void **state)
 {
@@ -179,7 +179,7 @@ a_root_in_a_named_place_is_writable(void **state)
 			 .allowed);
 }
 
-/* Each says why in words that complete a sentence. */
+/* Each row gives its reason in words that complete a sentence. */
 static void
 each_row_has_a_reason(void **state)
 {
@@ -200,7 +200,7 @@ rows_of_the_home_directory_where_something_is_writable(void **state)
 	const char *home = home_of_test();
 	cleanup(policy_done) struct policy p, all;
 
-	/* The root is elsewhere: its caches are what commands can write. */
+	/* The root is elsewhere: in the home directory commands can write only the caches. */
 	derive(KODA_AUTO, root, &p);
 	for (size_t i = 0; i < N_ELEMENTS(in_caches); i++)
 		assert_true(denies(&p, home, in_caches[i]));
@@ -215,14 +215,14 @@ rows_of_the_home_directory_where_something_is_writable(void **state)
 	}
 	policy_done(&all);
 
-	/* What contains the home directory reaches it too. */
+	/* A root that contains the home directory reaches it too. */
 	derive(KODA_AUTO, "/", &all);
 	assert_true(denies(&all, home, ".bashrc"));
 	assert_true(denies(&all, home, ".ssh"));
 	policy_done(&all);
 }
 
-/* Those who keep their start-up files in a repository have links to it. */
+/* Users who keep their start-up files in a repository have links to it. */
 static void
 rows_of_the_home_directory_that_are_links_into_the_root(void **state)
 {
@@ -232,7 +232,7 @@ rows_of_the_home_directory_that_are_links_into_the_root(void **state)
 	snprintf(file, sizeof(file), "%s/kshrc", root);
 	snprintf(link, sizeof(link), "%s/.kshrc", home_of_test());
 	assert_int_equal(close(open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)), 0);
-	assert_int_equal(symlink(file, link), 0); /* never somebody's own */
+	assert_int_equal(symlink(file, link), 0); /* fails if the user has one */
 	derive(KODA_AUTO, root, &p);
 	derive(KODA_AUTO, "/usr", &other);
 	assert_int_equal(unlink(link), 0);
@@ -241,7 +241,8 @@ rows_of_the_home_directory_that_are_links_into_the_root(void **state)
 	assert_false(denies(&other, root, "kshrc"));
 }
 
-/* The link may be in a directory of the user's, and what it leads to may be missing; programs are the project's code. */
+/* The link may be in a directory of the user's, and its target may be missing; links to programs
+ * stay writable, since programs are the project's code. */
 static void
 links_below_the_rows_of_the_home_directory(void **state)
 {
@@ -263,7 +264,7 @@ links_below_the_rows_of_the_home_directory(void **state)
 		snprintf(path[2], sizeof(path[2]), "%s/%s", home_of_test(), links[i].name);
 		snprintf(to, sizeof(to), "%s/%s", root, links[i].to);
 		made = mkdir(path[0], 0700) == 0;
-		assert_int_equal(mkdir(path[1], 0700), 0); /* never somebody's own */
+		assert_int_equal(mkdir(path[1], 0700), 0); /* fails if the user has one */
 		assert_int_equal(symlink(to, path[2]), 0);
 		derive(KODA_AUTO, root, &p);
 		assert_int_equal(unlink(path[2]), 0);
@@ -324,7 +325,7 @@ programs_case(void **state)
 	if (programs[i].npmrc != NULL) {
 		const char *at = strstr(programs[i].npmrc, "%s");
 
-		to = fopen(name, "wxe"); /* never somebody's own */
+		to = fopen(name, "wxe"); /* fails if the user has one */
 		assert_non_null(to);
 		if (at != NULL)
 			fprintf(to, "%.*s%s%s", (int)(at - programs[i].npmrc), programs[i].npmrc,
@@ -352,7 +353,7 @@ programs_case(void **state)
 }
 
 static const struct {
-	const char *label, *variable, *dir; /* of the root */
+	const char *label, *variable, *dir; /* below the root */
 	const char *rule;
 } moved[] = {
 	{ "moved: state", "XDG_STATE_HOME", "/st", "st/koda-sandbox" },
@@ -477,7 +478,8 @@ edit_case(void **state)
 	snprintf(path, sizeof(path), "%s/%s", root, edits[i].path);
 	v = access_judge(&who, ACCESS_OP_WRITE, path, NULL);
 	assert_int_equal(v.allowed, edits[i].allowed);
-	/* The directory that it is in goes with it; below the root the worker has to look for names. */
+	/* The directory that contains it is protected with it; below the root the worker has to
+	 * look for names. */
 	if (!edits[i].allowed && v.rule != ACCESS_RULE_DENY_NAME &&
 	    strchr(edits[i].path, '/') != NULL) {
 		*strrchr(path, '/') = '\0';
@@ -615,14 +617,14 @@ what_a_mode_reaches(void **state)
 	assert_false(reaches(&plan, "github.com", 443));
 	assert_true(reaches(&safe, "github.com", 443));
 	assert_true(reaches(&safe, "raw.githubusercontent.com", 443));
-	/* Git over SSH; and only there. */
+	/* Git over SSH, and only there. */
 	assert_true(reaches(&safe, "github.com", 22));
 	assert_false(reaches(&plan, "github.com", 22));
 	assert_false(reaches(&safe, "github.com", 8080));
 	assert_false(reaches(&safe, "api.github.com", 22));
 	assert_false(reaches(&safe, "gist.github.com", 443));
 	assert_false(reaches(&safe, "example.test", 443));
-	/* The wildcard's own name only where a registry answers there. */
+	/* The wildcard's own name is reachable only where a registry answers there. */
 	assert_false(reaches(&safe, "githubusercontent.com", 443));
 	for (const struct default_domain *d = default_domains; d->pattern != NULL; d++) {
 		if (strncmp(d->pattern, "*.", 2) == 0)
@@ -630,7 +632,7 @@ what_a_mode_reaches(void **state)
 	}
 }
 
-/* A child agent's policy: composed with what its parent has. */
+/* A child agent's policy is composed with its parent's. */
 static void
 a_child_can_only_narrow(void **state)
 {

@@ -28,7 +28,7 @@ show(const struct upstream_proxy *p, char *buf, size_t size)
 }
 
 static const struct {
-	const char *label, *value, *want; /* want: the proxy, or "!" and what is wrong */
+	const char *label, *value, *want; /* want: the proxy, or "!" and the error */
 } values[] = {
 	/* clang-format off */
 	{ "http", "http://proxy.test:3128", "http proxy.test 3128" },
@@ -130,7 +130,8 @@ value_case(void **state)
 			if (strstr(err.message, want + 1) == NULL)
 				fail_msg("refused as: %s", err.message);
 			assert_non_null(strstr(err.message, ways[k].name));
-			/* Nothing of the value is in it: not the credentials, wherever they stand. */
+			/* The message contains nothing of the value: no credentials, wherever
+			 * they are. */
 			assert_null(strstr(err.message, "sec"));
 			assert_int_equal(u.n_except, 77); /* untouched */
 			continue;
@@ -184,7 +185,7 @@ long_values(void **state)
 static const struct {
 	const char *label;
 	struct upstream_variables v;
-	const char *https, *http; /* NULL: an error, of this variable: */
+	const char *https, *http; /* NULL: an error that names the variable in `why` */
 	const char *why;
 } variables[] = {
 	/* clang-format off */

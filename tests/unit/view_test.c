@@ -1,6 +1,6 @@
 /*
- * The plan, path by path, and that it says what shared/rules/access says of the same path: what commands can do and what file
- * operations can do is one policy. Where the two differ on purpose a row says why.
+ * The plan, path by path, and that it agrees with shared/rules/access about the same path: commands
+ * and file operations follow one policy. Where the two differ on purpose, a row says why.
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static const struct setting {
 	    .places = { { VIEW_PLACE_NAME, "/home/u/p/packages/app/.vscode", 1, 1, true },
 		{ VIEW_PLACE_NAME, "/home/u/p/scripts/check", 1, 2, false } },
 	    .names = { ".vscode", ".github/hooks" } },
-	/* Rules in rules in rules. */
+	/* Rules nested in rules. */
 	{ "nested", KODA_AUTO, KODA_TRUST_AUTO, false, "/w", "/home/u",
 	    .write = { "/w/open", "/w/open/inner", "/w/fixed/no", "/v/d", "/v/d/hole/w" },
 	    .deny_write = { "/w/fixed", "/w/open/x", "/w/open/x/y", "/v/d/hole/w/ro" },
@@ -92,7 +92,7 @@ static const struct setting {
 	    .write = { "/home/u/p", "/home/u/q" }, .deny_write = { "/home/u/p", "/home" } },
 };
 
-/* What the row says of both; unless a difference is named the judge says the same. */
+/* How the judge differs from the row; with SAME it does not. */
 enum { SAME, CACHE, PRIVATE, HOLE_READS, PINNED, HELD, OWN_TMP, LATER };
 
 static const struct {
@@ -131,7 +131,8 @@ static const struct {
 	{ "plain", "/home/u/p/.koda/skills",           false, true, SAME },
 	{ "plain", "/home/u/p/.koda/notes",            true,  true, SAME },
 	{ "plain", "/home/u/p/k/.koda/skills/x",       false, true, SAME },
-	/* Without git's own rule, too; a directory for a name that is not in it is not pinned. */
+	/* Also without git's own rule; a directory is not pinned for a name that it does not
+	 * contain. */
 	{ "names", "/home/u/p/packages/app/.vscode/x", false, true, SAME },
 	{ "names", "/home/u/p/.vscode/x",              false, true, SAME },
 	{ "names", "/home/u/p/packages/lib/.vscode/x", true,  true, LATER },
@@ -296,22 +297,24 @@ row_case(void **state)
 		break;
 	case CACHE: /* commands write them, file operations do not */
 	case PRIVATE:
-	case LATER: /* a new repository: the comparison's */
+	case LATER: /* new places: the comparison finds them */
 		assert_true(rows[i].writes && !judged_write);
 		assert_int_equal(judged_read, rows[i].shows);
 		break;
-	case HOLE_READS: /* commands read in holes, and that only */
+	case HOLE_READS: /* commands can only read in holes */
 		assert_false(rows[i].writes);
 		assert_int_equal(judged_read, rows[i].shows);
 		break;
-	case PINNED: /* the directory, not what is in it: access_judge_tree's */
+	case PINNED: /* the directory itself, not its content: access_judge_tree() refuses it */
 		assert_true(judged_write);
 		assert_false(access_judge_tree(&who, ACCESS_OP_RENAME_FROM, rows[i].path).allowed);
 		break;
-	case HELD: /* what a cache is in, and not what else is in it: a session without commands has none */
+	/* directories that contain a cache, not their other content: without commands a session
+	 * has none */
+	case HELD:
 		assert_true(judged_write && judged_read);
 		break;
-	case OWN_TMP: /* another file of that name: the host's is not there */
+	case OWN_TMP: /* another file of that name: the host's file is not there */
 		assert_false(judged_read);
 		break;
 	}
@@ -380,16 +383,16 @@ what_was_found_keeps_its_numbers(void **state)
 	m = mount_at(&v, "/home/u/p/k/.koda");
 	assert_string_equal(m->why, "koda_place");
 	assert_int_equal(m->ino, 4);
-	/* A place that is to be there has no numbers. */
+	/* A place that does not exist yet has no inode number. */
 	m = mount_at(&v, "/home/u/p/.mcp.json");
 	assert_int_equal(m->kind, VIEW_READ_ONLY);
 	assert_int_equal(m->ino, 0);
-	/* Nothing of the root itself, nothing above it. */
+	/* No mount of the root itself, and none above it. */
 	assert_null(mount_at(&v, "/home/u/p"));
 	assert_null(mount_at(&v, "/home/u"));
 }
 
-/* A pin of what is hidden would show it. */
+/* A pin inside a hidden directory would show it. */
 static void
 hidden_directories_are_not_pinned(void **state)
 {
@@ -540,7 +543,8 @@ caches_are_bound_where_they_are_the_policys_own_or_shared(void **state)
 	}
 }
 
-/* Those in which commands make regular files and directories only, and no other. */
+/* Only the directories in which commands make nothing but regular files and directories are
+ * plain. */
 static void
 git_directories_are_plain(void **state)
 {

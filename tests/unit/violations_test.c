@@ -17,7 +17,7 @@ record(struct violations *v, enum koda_violation_kind kind, const char *target)
 {
 	char copy[64];
 
-	/* What it points to may be gone right after. */
+	/* The caller may free the target right after. */
 	snprintf(copy, sizeof(copy), "%s", target);
 	violations_record(v,
 	    &(struct koda_violation){ .kind = kind,
@@ -118,7 +118,7 @@ everything_is_copied(void **state)
 	assert_string_equal(got->command, "cmd");
 	assert_string_equal(got->rule, "rule");
 	assert_true(got->certain && got->time == 1.5);
-	/* Also when what is recorded is in the ring, and falls out of it. */
+	/* Also when the recorded entry is in the ring, and falls out of it. */
 	violations_record(&v, violations_at(&v, 0));
 	violations_record(&v, violations_at(&v, 0));
 	assert_string_equal(violations_at(&v, 1)->target, "/t");
@@ -141,7 +141,7 @@ what_is_new_since(void **state)
 	record(&v, KODA_VIOLATION_OTHER, "/3");
 	new = violations_since(&v, before, &n);
 	assert_int_equal(n, 2);
-	violations_done(&v); /* a copy of its own */
+	violations_done(&v); /* `new` is a copy */
 	assert_string_equal(new[0].target, "/2");
 	assert_string_equal(new[1].target, "/3");
 	assert_string_equal(new[1].rule, "rule");
@@ -150,7 +150,7 @@ what_is_new_since(void **state)
 	violations_init(&v, 4);
 	for (int i = 0; i < 9; i++)
 		record(&v, KODA_VIOLATION_OTHER, "/x");
-	new = violations_since(&v, 2, &n); /* three of those are gone */
+	new = violations_since(&v, 2, &n); /* three of those were dropped */
 	assert_int_equal(n, 4);
 	free(new);
 	assert_null(violations_since(&v, 100, &n));

@@ -1,4 +1,4 @@
-/* What is a character, and what a text looks like whose bytes are none. */
+/* What is a character, and how a text with invalid bytes looks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * The walk over what is not as it should be: FIFOs, sockets, devices, links, what may not be read, directories that change under
- * it, more of everything than is good.
+ * The walk over anything unusual: FIFOs, sockets, devices, links, files that may not be read,
+ * directories that change under it, and too much of everything.
  */
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 
 #include "search/names.h"
 
-/* ---- what is no file ---- */
+/* ---- not regular files ---- */
 
 static void
 bind_socket(const char *path)
@@ -19,7 +19,7 @@ bind_socket(const char *path)
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	cleanup_close int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* The whole path may be longer than an address. */
+	/* The whole path may be too long for a socket address. */
 	assert_int_equal(chdir(root), 0);
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -52,7 +52,7 @@ test_device(void **state)
 	assert_non_null(strstr(t.text, " device:null "));
 }
 
-/* None of them is read, or waited for. */
+/* None of them is read or waited for. */
 static void
 test_no_ignore_files(void **state)
 {
@@ -86,7 +86,7 @@ swap_ignore_file(void)
 	assert_int_equal(mkfifo(in_root("s/.ignore"), 0600), 0);
 }
 
-/* The listing is read behind that, so it is a FIFO for it: what stays is the open. */
+/* The walk reads the listing after the swap and sees a FIFO; what remains is the open. */
 static void
 test_ignore_file_swapped(void **state)
 {
@@ -227,7 +227,7 @@ check_change(void **state)
 
 /* ---- too much ---- */
 
-/* 100,000 names; of four files, since a link is made much faster than a file. */
+/* 100,000 names for four files, since a link is made much faster than a file. */
 static void
 test_many_names(void **state)
 {
@@ -251,7 +251,7 @@ test_many_names(void **state)
 	for (unsigned i = 1; i < 100000; i++) {
 		const char *next = strchr(s, ' ') + 1;
 
-		/* A space is less than what is in these names. */
+		/* A space sorts before every character of these names. */
 		assert_true(strcmp(s, next) < 0);
 		s = next;
 	}
@@ -261,7 +261,7 @@ test_many_names(void **state)
 	}
 }
 
-/* As deep as a string of the kernel reaches, and then some. */
+/* Deeper than the longest path that the kernel takes, and more. */
 static void
 make_deep(const char *name, unsigned depth)
 {
@@ -279,7 +279,7 @@ make_deep(const char *name, unsigned depth)
 	close(fd);
 }
 
-/* The same back, without a descriptor for each level. */
+/* Removes it again, without a descriptor for each level. */
 static void
 remove_deep(const char *name, unsigned depth)
 {
@@ -334,7 +334,7 @@ test_deep(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	make_deep("d", WALK_DEPTH_MAX + 5);
 	put("z");
-	/* A login may give no more than 1024. */
+	/* A login session may allow no more than 1024. */
 	set_files_limit(WALK_DEPTH_MAX + 100);
 	expect(&no_options, &t, "z ");
 	assert_int_equal(t.troubles, 1);
@@ -346,7 +346,8 @@ test_deep(void **state)
 	remove_deep("d", WALK_DEPTH_MAX + 5);
 }
 
-/* Rules in a file of that many bytes, behind comments. */
+/* Writes rules into a file of `size` bytes: one at the start, `last` at the end, comments
+ * between. */
 static void
 put_large(const char *path, size_t size, const char *last)
 {
@@ -373,7 +374,7 @@ test_large_ignore_file(void **state)
 	put("bb");
 	put_large(".ignore", WALK_IGNORE_BYTES_MAX, "b");
 	expect(&no_options, &t, "bb ");
-	/* Cut in "bb": no rule "b" comes of it. */
+	/* Cut in "bb": it does not become a rule "b". */
 	put_large(".ignore", WALK_IGNORE_BYTES_MAX + 1, "bb");
 	expect(&no_options, &t, "b bb ");
 	assert_int_equal(t.troubles, 0);
@@ -403,7 +404,7 @@ test_too_many_rules(void **state)
 
 /* ---- names ---- */
 
-/* A record as the kernel makes it. */
+/* Adds a record as the kernel makes it. Returns the offset after it. */
 static size_t
 add_record(unsigned char *records, size_t at, const char *name, unsigned char type)
 {
@@ -416,7 +417,7 @@ add_record(unsigned char *records, size_t at, const char *name, unsigned char ty
 	return at + d.d_reclen;
 }
 
-/* A file system that says nothing of types: as if it had. */
+/* If a file system reports no types, the result is the same. */
 static void
 test_unknown_types(void **state)
 {
@@ -462,7 +463,7 @@ test_unknown_types(void **state)
 	names_done(&names);
 }
 
-/* ---- what is left behind ---- */
+/* ---- leaked descriptors ---- */
 
 static size_t
 count_fds(void)

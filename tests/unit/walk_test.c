@@ -1,4 +1,5 @@
-/* The walk over real directories: which files it tells, in which order, and what it is asked before. */
+/* The walk over real directories: which files it reports, in which order, and what it asks
+ * before. */
 #include "tests/support/walking.h"
 
 /* ---- what is chosen ---- */
@@ -116,7 +117,7 @@ check_case(void **state)
 	assert_int_equal(t.hidden, 0);
 }
 
-/* ---- what is told of it ---- */
+/* ---- reports ---- */
 
 static void
 test_enter_and_leave(void **state)
@@ -175,7 +176,7 @@ test_unreadable_by_policy(void **state)
 	put("t/s");
 	expect(&no_options, &t, "a.c ");
 	assert_int_equal(t.hidden, 2);
-	/* The rules leave t/s out: nobody asks whether it is there. */
+	/* The rules leave t/s out, so the walk does not ask about it. */
 	expect(&c, &t, "a.c ");
 	assert_int_equal(t.hidden, 1);
 	assert_int_equal(t.troubles, 0);
@@ -218,7 +219,7 @@ test_mounts(void **state)
 	o.flags = KODA_SEARCH_MOUNTS;
 	assert_int_equal(walk_at(&o, "/", &t), 0);
 	assert_non_null(strstr(t.text, " >dev "));
-	/* Wherever it is mounted: it is a window into processes. */
+	/* Skipped wherever it is mounted: it is a window into processes. */
 	assert_null(strstr(t.text, " >proc "));
 }
 
@@ -251,7 +252,7 @@ test_parents(void **state)
 	place.in_repository = true;
 	assert_int_equal(walk_place_at(&o, &place, &t, &err), 0);
 	assert_string_equal(t.text, "c e ");
-	/* What belongs to git stops at a work tree, the rest does not. */
+	/* git's own rules stop at a work tree, the others do not. */
 	put("s/p/.git/");
 	assert_int_equal(walk_place_at(&o, &place, &t, &err), 0);
 	assert_string_equal(t.text, "c d e ");

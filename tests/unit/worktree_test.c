@@ -161,7 +161,8 @@ no_repository_behind(void **state)
 	expect("wt", NULL);
 }
 
-/* All that is needed to point back, made by somebody who may write in the project only: it leads nowhere else. */
+/* Everything that is needed to point back, made by a process that can write only in the project:
+ * it is not accepted. */
 static void
 own_forgery(void **state)
 {

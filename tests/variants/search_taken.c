@@ -1,7 +1,8 @@
 /*
- * koda-fs-search, taken over: in the place of what compiles a pattern stands this, which runs with all that a pattern's
- * code has, behind every lock that is on by then. The pattern is the name of an attempt (tests/support/search_attempts.h), a
- * space, the host's process and the ground.
+ * koda-fs-search, taken over: this replaces the code that compiles a pattern, and runs with
+ * everything that a pattern's code has, under all restrictions that are in force by then. The
+ * pattern is the name of an attempt (tests/support/search_attempts.h), a space, the host's process
+ * and the scene.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "shared/base/cleanup.h"
 #include "tests/support/search_attempts.h"
 
-/* The place: found, not told. What is taken over looks around in its own descriptors. */
+/* Finds the place's descriptor, which nothing names: an attacker searches its own descriptors. */
 static int
 find_place(void)
 {

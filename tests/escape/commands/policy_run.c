@@ -1,15 +1,16 @@
 /*
- * policy-run ROOT (VERB WORD)... -- COMMAND...: the command in a sandbox with rules added, which an embedder may do and
- * the command line cannot. Ends as the command does.
+ * policy-run ROOT (VERB WORD)... -- COMMAND...: runs the command in a sandbox with additional
+ * rules that the library offers an embedder and the command line does not. Ends with the command's
+ * status.
  *
- *	mode MODE                    the first of them; else Auto
+ *	mode MODE                    must come first; default Auto
  *	deny-read PATH, hole PATH, limit NAME=VALUE
  *	allow-domain PATTERN, deny-domain PATTERN, any-domain yes|no, local-binding yes|no
  *	ca-bundle PATH, socket DOMAIN=PATH
- *	intercept yes                TLS is ended by the proxy
+ *	intercept yes                the proxy terminates TLS
  *	answer no|once|session       to every question for a host
- *	connections yes              tell them when the command has ended
- *	background FILE              the command runs in the background; as soon as FILE is there, all is closed under it
+ *	connections yes              print them when the command has ended
+ *	background FILE              run in the background; once FILE exists, close everything
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,9 +75,10 @@ static const struct {
 static struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 static enum koda_scope answer;
 static bool tells;
-static const char *until; /* in the background until that file is there */
+/* Run in the background until that file exists. */
+static const char *until;
 
-/* What is no rule of the policy. */
+/* Handles a verb that is not a rule of the policy. */
 static bool
 set_option(const char *verb, const char *what)
 {

@@ -1,4 +1,4 @@
-/* The table of words, and those of files and processes. */
+/* The table of words, and the words about files and processes. */
 #include "tests/escape/commands/attacker/attacker.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@
 
 /* A handshake that takes longer than this has failed. */
 #define PATIENCE_MS 10000
-/* How long a race is tried once the host has done its part. */
+/* How long to try a race after the host has done its part. */
 #define RACE_MS 300
 
 int
@@ -74,7 +74,7 @@ become_linger(void)
 
 /* ---- words ---- */
 
-/* wait FILE [MS]: until it is there. */
+/* wait FILE [MS]: until FILE exists. */
 static int
 wait_main(int argc, char **argv)
 {
@@ -88,7 +88,7 @@ wait_main(int argc, char **argv)
 	return 0;
 }
 
-/* gone FILE [MS]: until it is not there. */
+/* gone FILE [MS]: until FILE no longer exists. */
 static int
 gone_main(int argc, char **argv)
 {
@@ -118,7 +118,8 @@ is_marked(const char *file, const char *mark)
 	return strcmp(last == NULL ? text : last + 1, mark) == 0;
 }
 
-/* The mark is its last argument. Whose first thread is gone shows it in the others only. */
+/* The mark is the last argument. A process whose main thread has exited shows it only in its
+ * other threads. */
 bool
 is_lingering(const char *pid, const char *mark)
 {
@@ -159,14 +160,15 @@ count_lingering(const char *mark, bool show)
 	return n;
 }
 
-/* lingering MARK [N]: the processes that have it, one a line; 0 when there are N of them or more. */
+/* lingering MARK [N]: prints the processes with that mark, one a line; 0 if there are N of them
+ * or more. */
 static int
 lingering_main(int argc, char **argv)
 {
 	return count_lingering(argv[1], true) >= (argc > 2 ? atoi(argv[2]) : 1) ? 0 : 1;
 }
 
-/* appear MARK [N]: until that many linger. */
+/* appear MARK [N]: waits until that many linger. */
 static int
 appear_main(int argc, char **argv)
 {
@@ -181,7 +183,7 @@ appear_main(int argc, char **argv)
 	return 0;
 }
 
-/* vanish MARK MS: until nobody lingers; 1 when somebody still does. */
+/* vanish MARK MS: waits until none lingers; 1 if one still does. */
 static int
 vanish_main(int argc, char **argv)
 {
@@ -204,7 +206,7 @@ exchange_main(int argc, char **argv)
 	    : failed("exchange");
 }
 
-/* whiteout FROM TO: move, leaving a device behind. */
+/* whiteout FROM TO: moves FROM, and leaves a device in its place. */
 static int
 whiteout_main(int argc, char **argv)
 {
@@ -213,7 +215,8 @@ whiteout_main(int argc, char **argv)
 	    : failed("whiteout");
 }
 
-/* spin FILE TEXT STOP: append TEXT as soon as that works; give up a little after STOP has appeared. */
+/* spin FILE TEXT STOP: tries to append TEXT until it succeeds; gives up shortly after STOP
+ * appears. */
 static int
 spin_main(int argc, char **argv)
 {
@@ -239,7 +242,7 @@ spin_main(int argc, char **argv)
 	return 1;
 }
 
-/* spinread FILE STOP: print what can be read of it, again and again. */
+/* spinread FILE STOP: prints what can be read of FILE, again and again. */
 static int
 spinread_main(int argc, char **argv)
 {
@@ -276,7 +279,7 @@ raise_limit(int which)
 	setrlimit(which, &lim);
 }
 
-/* many N MARK: so many processes that linger, as far as it gets. */
+/* many N MARK: starts up to N processes that linger. */
 static int
 many_main(int argc, char **argv)
 {
@@ -294,7 +297,7 @@ many_main(int argc, char **argv)
 	return 0;
 }
 
-/* open N MARK: so many descriptors, as far as it gets; then linger. */
+/* open N MARK: opens up to N descriptors; then lingers. */
 static int
 open_main(int argc, char **argv)
 {
@@ -306,7 +309,7 @@ open_main(int argc, char **argv)
 	become_linger();
 }
 
-/* eat BYTES FILE: so much memory, touched; then tell by the file and wait. */
+/* eat BYTES FILE: allocates and touches BYTES; then makes FILE and waits. */
 static int
 eat_main(int argc, char **argv)
 {
@@ -324,7 +327,7 @@ eat_main(int argc, char **argv)
 		pause();
 }
 
-/* grow FILE SIZE: a file of that length. */
+/* grow FILE SIZE: makes a file of that length. */
 static int
 grow_main(int argc, char **argv)
 {
@@ -338,7 +341,7 @@ grow_main(int argc, char **argv)
 	return ftruncate(fd, size) < 0 && pwrite(fd, "x", 1, size - 1) < 0 ? failed("grow") : 0;
 }
 
-/* daemon COMMAND...: in a session of its own, nobody's child. */
+/* daemon COMMAND...: runs it in a new session, orphaned. */
 static int
 daemon_main(int argc, char **argv)
 {
@@ -351,8 +354,8 @@ daemon_main(int argc, char **argv)
 	_exit(127);
 }
 
-/* breed FILE MS MARK: a chain of processes each of which lives only until its child does, hard to catch; the last one
- * makes the file and lingers. */
+/* breed FILE MS MARK: makes a chain of processes, hard to catch because each lives only until
+ * its child does; the last one makes FILE and lingers. */
 static int
 breed_main(int argc, char **argv)
 {
@@ -369,7 +372,7 @@ breed_main(int argc, char **argv)
 	become_linger();
 }
 
-/* leaderless MARK: the first thread is gone, another one goes on. */
+/* leaderless MARK: the main thread exits, and another thread goes on. */
 static int
 leaderless_child(void *arg)
 {
@@ -393,7 +396,7 @@ leaderless_main(int argc, char **argv)
 	return 1;
 }
 
-/* stopped MARK: one that is stopped and one that is not. */
+/* stopped MARK: one stopped process and one that runs. */
 static int
 stopped_main(int argc, char **argv)
 {

@@ -1,6 +1,7 @@
 /*
- * What an attack does where a shell cannot, one word each: attacker WORD ARGUMENTS. Nothing here knows whether it is
- * sandboxed. It exits 0 when the kernel let it, which no judge asks for: harm is judged outside.
+ * What an attack does and a shell cannot, one word each: attacker WORD ARGUMENTS. Nothing here
+ * knows whether it is sandboxed. It exits with 0 if the kernel permitted the action; verdicts do
+ * not use that, because harm is judged from outside.
  */
 #ifndef KODA_TESTS_ESCAPE_COMMANDS_ATTACKER_ATTACKER_H
 #define KODA_TESTS_ESCAPE_COMMANDS_ATTACKER_ATTACKER_H
@@ -20,9 +21,9 @@ applet_fn poke_main, peek_main, scan_main, limit_main, nice_main, kill_main, shm
     msg_main, mq_main, key_main, tiocsti_main;
 /* kernel.c: namespaces, mounts and what else the kernel offers */
 applet_fn ns_main, userns_main, hold_main;
-/* files.c: what stays on a file, or makes others wait for it */
+/* files.c: what stays on a file, or makes other processes wait for it */
 applet_fn lease_main, notify_main, flags_main;
-/* links.c: links, and how one gets into a directory */
+/* links.c: links, and ways to get one into a directory */
 applet_fn rename_main, hardlink_main, linkat_main, special_main, linkrace_main;
 /* window.c: what a command does while the host replaces a file */
 applet_fn keep_main, crowd_main;
@@ -30,12 +31,13 @@ applet_fn keep_main, crowd_main;
 /* memory.c */
 applet_fn hoard_main, held_main, lend_main, weigh_main;
 
-/* Is that process one whose last argument is the mark? */
+/* Returns whether that process lingers: its last argument is the mark. */
 bool is_lingering(const char *pid, const char *mark);
 
-/* Says what failed and why; 1. */
+/* Prints what failed and why; returns 1. */
 int failed(const char *what);
-/* linger MARK: waits to be killed, deaf to what can be ignored. The host knows it by its last argument. */
+/* linger MARK: waits to be killed, and ignores all signals that it can. The host knows it by its
+ * last argument. */
 applet_fn linger_main;
 void become_linger(void) __attribute__((noreturn));
 

@@ -1,4 +1,5 @@
-/* What a command can put on a file, so that the host's tools wait for it, tell of themselves, or obey it. */
+/* What a command can put on a file so that the host's tools wait for it, notify it of their
+ * actions, or obey it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -12,7 +13,7 @@
 #include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
-/* The kernel cuts these off a command's number. */
+/* The kernel cuts these bits off a command's number. */
 #define HIGH 0x100000000
 
 #ifndef F_SETDELEG
@@ -27,7 +28,8 @@ touch(const char *path)
 	return fd < 0 ? failed(path) : 0;
 }
 
-/* lease HOW FILE TAKEN: with a lease on FILE, which is never given back; TAKEN says that it was tried. */
+/* lease HOW FILE TAKEN: takes a lease on FILE and never gives it back; makes TAKEN after the
+ * attempt. */
 int
 lease_main(int argc, char **argv)
 {
@@ -40,7 +42,8 @@ lease_main(int argc, char **argv)
 	int fd = open(path, kind == F_RDLCK || strcmp(how, "deleg") == 0 ? O_RDONLY : O_RDWR);
 	long r;
 
-	/* The kernel sends SIGIO when another process wants the file. It would end this process before become_linger(). */
+	/* The kernel sends SIGIO when another process wants the file, which would end this
+	 * process before become_linger(). */
 	signal(SIGIO, SIG_IGN);
 	if (strcmp(how, "high") == 0)
 		command |= HIGH;
@@ -56,7 +59,7 @@ lease_main(int argc, char **argv)
 	become_linger();
 }
 
-/* notify DIR READY HEARD: HEARD is made when something in DIR is changed. */
+/* notify DIR READY HEARD: makes HEARD when something in DIR is changed. */
 int
 notify_main(int argc, char **argv)
 {
@@ -77,7 +80,8 @@ notify_main(int argc, char **argv)
 	return 1;
 }
 
-/* flags HOW FILE: what an owner may set and a host's tools obey: written to the disk at each write, not in backups. */
+/* flags HOW FILE: sets flags that an owner may set and a host's tools obey: synchronous writes,
+ * no backup. */
 int
 flags_main(int argc, char **argv)
 {

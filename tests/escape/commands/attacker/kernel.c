@@ -1,4 +1,4 @@
-/* Namespaces, mounts, and what else of the kernel an ordinary command has no business with. */
+/* Namespaces, mounts, and other parts of the kernel that an ordinary command does not need. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 #include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
-/* sys/mount.h and linux/mount.h do not go together in glibc 2.36. */
+/* sys/mount.h and linux/mount.h conflict in glibc 2.36. */
 int mount(const char *, const char *, const char *, unsigned long, const void *);
 int umount2(const char *, int);
 
@@ -50,7 +50,7 @@ put(const char *path, const char *text)
 	}
 }
 
-/* Root of one's own namespace, as far as that is let. */
+/* Becomes root of its own namespaces, as far as the kernel permits. */
 static void
 become_root(int more)
 {
@@ -60,7 +60,8 @@ become_root(int more)
 
 	if (unshare(CLONE_NEWUSER | more) < 0) {
 		failed("unshare");
-		/* Without one of its own it is the host's root: nothing is to get out. */
+		/* Without its own mount namespace this is the host's root: no mount may
+		 * propagate out. */
 		if (unshare(more) < 0 ||
 		    mount(NULL, "/", NULL, 0x44000 /* MS_REC|MS_PRIVATE */, NULL) < 0)
 			exit(failed("unshare"));
@@ -104,7 +105,7 @@ by_chroot(const char *path)
 {
 	char up[3 * 64 + 1] = "";
 
-	/* In the current directory, which can be written. */
+	/* Needs a writable directory: the current one. */
 	if (mkdir("jail", 0700) < 0 || chroot("jail") < 0)
 		return failed("chroot");
 	for (int i = 0; i < 64; i++)
@@ -114,7 +115,7 @@ by_chroot(const char *path)
 	return append(AT_FDCWD, path);
 }
 
-/* A file system from elsewhere over one's own, and back to the old root. */
+/* Mounts another file system over its own, and goes back to the old root. */
 static int
 by_pivot(const char *path)
 {
@@ -126,7 +127,7 @@ by_pivot(const char *path)
 	return append(AT_FDCWD, path + 1);
 }
 
-/* Any mount of the host that a process of another view shows. */
+/* Tries any mount of the host that a process with another view exposes. */
 static int
 by_setns(const char *path, const char *pid)
 {
@@ -144,7 +145,7 @@ by_setns(const char *path, const char *pid)
 	return 1;
 }
 
-/* ns HOW FILE [MORE]: append to FILE, after a change of the view that should have allowed it. */
+/* ns HOW FILE [MORE]: appends to FILE after a change of the view that should have allowed it. */
 int
 ns_main(int argc, char **argv)
 {
@@ -183,7 +184,7 @@ ns_main(int argc, char **argv)
 	return failed(how);
 }
 
-/* userns HOW MARK: with the capabilities of a new user namespace, linger. */
+/* userns HOW MARK: lingers with the capabilities of a new user namespace. */
 int
 userns_main(int argc, char **argv)
 {
@@ -215,7 +216,7 @@ userns_main(int argc, char **argv)
 	become_linger();
 }
 
-/* hold WHAT MARK: what the kernel gave is held until the host has looked. */
+/* hold WHAT MARK: holds what the kernel gave until the host has checked. */
 int
 hold_main(int argc, char **argv)
 {
@@ -250,7 +251,7 @@ hold_main(int argc, char **argv)
 	} else if (strcmp(what, "mempolicy") == 0) {
 		unsigned long nodes = 1;
 
-		/* /proc/PID/numa_maps shows it. */
+		/* The policy shows in /proc/PID/numa_maps. */
 		fd = syscall(SYS_set_mempolicy, MPOL_BIND, &nodes, 8 * sizeof(nodes));
 	}
 	if (fd < 0)

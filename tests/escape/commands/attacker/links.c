@@ -1,6 +1,4 @@
-/*
- * Links, and ways to get one into a directory that is closed to them.
- */
+/* Links, and ways to get one into a directory that is closed to them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,14 +16,15 @@
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
-/* rename FROM TO: as it is; mv(1) would make a copy where that does not work. */
+/* rename FROM TO: the plain system call; mv(1) would fall back to a copy. */
 int
 rename_main(int argc, char **argv)
 {
 	return rename(argv[1], argv[2]) == 0 ? 0 : failed("rename");
 }
 
-/* hardlink FROM TO: another name of FROM, also of a link; then through a descriptor of it, in two ways. */
+/* hardlink FROM TO: gives FROM, which may be a link, another name; if that fails, through a
+ * descriptor of it, in two ways. */
 int
 hardlink_main(int argc, char **argv)
 {
@@ -42,7 +41,8 @@ hardlink_main(int argc, char **argv)
 	return failed("linkat");
 }
 
-/* linkat HOW TARGET DIR NAME: make the link DIR/NAME by way of a descriptor, the working directory, or /proc. */
+/* linkat HOW TARGET DIR NAME: makes the link DIR/NAME through a descriptor, the working
+ * directory, or /proc. */
 int
 linkat_main(int argc, char **argv)
 {
@@ -91,7 +91,7 @@ static struct race {
 	int fd, dir[2];
 } race;
 
-/* What the other thread does all the time. */
+/* The other thread's loop. */
 
 static void
 swap_text(unsigned i)
@@ -127,7 +127,7 @@ move_directory(unsigned i)
 		rename(race.other, race.door);
 }
 
-/* What this one does meanwhile. */
+/* This thread's attempt meanwhile. */
 
 static int
 link_by_text(void)
@@ -211,8 +211,8 @@ has_link(const char *dir, const char *name)
 	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* linkrace HOW TARGET OPEN CLOSED: make the link HEAD in the directory OPEN, again and again, while another thread puts
- * CLOSED in its place, until there is one in CLOSED. */
+/* linkrace HOW TARGET OPEN CLOSED: makes the link HEAD in the directory OPEN, again and again,
+ * while another thread puts CLOSED in its place, until CLOSED has one. */
 int
 linkrace_main(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-/* Memory, taken in every way that there is, and weighed from outside. */
+/* Memory, allocated in every possible way, and measured from outside. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 #include "tests/escape/commands/attacker/attacker.h"
 
 #define STEP_MS 10
-/* So long all of it is held before the host is told: what looks now and then has looked. */
+/* All of it is held this long before the host is notified, so that a periodic check has seen it. */
 #define HELD_MS 1000
-/* One process of a relay. */
+/* The life of one process of a relay. */
 #define RELAY_NS     1000000
 #define RELAY_ROUNDS 4000
-/* Until the others have theirs. */
+/* How long to wait until the others have theirs. */
 #define OTHERS_MS 5000
 
 static void
@@ -70,14 +70,14 @@ take_shared(size_t len)
 	return anonymous(len, MAP_SHARED) == NULL ? -1 : 0;
 }
 
-/* No other process may look at it. */
+/* Not dumpable: no other process may inspect it. */
 static int
 take_undumpable(size_t len)
 {
 	return prctl(PR_SET_DUMPABLE, 0) < 0 ? -1 : take_private(len);
 }
 
-/* In a file that is in no directory and no address space. */
+/* A file in no directory and no address space. */
 static int
 take_memfd(size_t len)
 {
@@ -86,7 +86,7 @@ take_memfd(size_t len)
 	return fd < 0 ? -1 : write_all(fd, len);
 }
 
-/* The same, and the file is in no process either: it is under way in a socket. */
+/* The same, but no process has the file open: it is in flight in a socket. */
 static int
 take_underway(size_t len)
 {
@@ -124,7 +124,7 @@ take_dropped(size_t len)
 	return p == NULL ? -1 : madvise(p, len, MADV_DONTNEED);
 }
 
-/* The same, of which one page is still mapped. */
+/* The same, with one page still mapped. */
 static int
 take_part(size_t len)
 {
@@ -133,7 +133,7 @@ take_part(size_t len)
 	return p == NULL ? -1 : munmap(p + 4096, len - 4096);
 }
 
-/* A segment that is in nobody's address space. */
+/* A segment in no address space. */
 static int
 take_segment(size_t len)
 {
@@ -204,7 +204,7 @@ hoard(void *data)
 	become_linger();
 }
 
-/* In a thread of a process whose first one is gone. */
+/* In a thread of a process whose main thread has exited. */
 static int
 hoard_leaderless(struct hoard *h)
 {
@@ -218,7 +218,7 @@ hoard_leaderless(struct hoard *h)
 	return 1;
 }
 
-/* Processes that are forked from one, and have in common what it had. */
+/* Processes forked from one, which share its memory. */
 static int
 hoard_forked(struct hoard *h)
 {
@@ -229,8 +229,9 @@ hoard_forked(struct hoard *h)
 	return pid < 0 ? failed("fork") : hoard(h);
 }
 
-/* Each process hands its address space on to the next one, and is gone when somebody comes to look at it. Not for ever:
- * who wants to end them never gets hold of the last one. */
+/* Each process passes its address space to the next one, and is gone by the time it is
+ * inspected. The number of rounds is limited, because a process that wants to end the relay
+ * never catches the last one. */
 static int
 relay(void *data)
 {
@@ -251,8 +252,9 @@ hoard_relay(const struct hoard *h)
 	return take_private(h->len) < 0 ? failed("mmap") : relay(&round);
 }
 
-/* hoard WAY BYTES DIR I N MARK: the I-th of N who each take so much; when all have, and have it still a while later,
- * DIR/held.I is made. WAY forked: the I-th and all after it. WAY relay: DIR, I and N do not matter. */
+/* hoard WAY BYTES DIR I N MARK: the I-th of N processes that each take BYTES; once all have
+ * them, and still do a while later, it makes DIR/held.I. WAY forked: the I-th and all after it.
+ * WAY relay ignores DIR, I and N. */
 int
 hoard_main(int argc, char **argv)
 {
@@ -274,14 +276,14 @@ hoard_main(int argc, char **argv)
 	return leaderless ? hoard_leaderless(&h) : forked ? hoard_forked(&h) : hoard(&h);
 }
 
-/* held DIR N: all of them had theirs at the same time. */
+/* held DIR N: succeeds if all N held theirs at the same time. */
 int
 held_main(int argc, char **argv)
 {
 	return all_made(argv[1], "held", atoi(argv[2])) ? 0 : 1;
 }
 
-/* ---- much memory that is there once ---- */
+/* ---- much memory that exists once ---- */
 
 static int
 sleep_ms(void *data)
@@ -291,7 +293,8 @@ sleep_ms(void *data)
 	return 0;
 }
 
-/* lend BYTES MS: memory that six processes have, three of them with the same address space, and none for itself. */
+/* lend BYTES MS: memory shared by six processes, three of them with the same address space; none
+ * has its own. */
 int
 lend_main(int argc, char **argv)
 {
@@ -336,7 +339,8 @@ pss_kib(const char *pid)
 	return kib;
 }
 
-/* weigh MARK MS FILE: the most that those who linger had together, in KiB, goes to the file. */
+/* weigh MARK MS FILE: writes to FILE the maximum, in KiB, that the lingering processes had
+ * together. */
 int
 weigh_main(int argc, char **argv)
 {

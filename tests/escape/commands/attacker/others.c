@@ -1,4 +1,4 @@
-/* Other processes, what they share, and the terminal. */
+/* Attacks on other processes, on what processes share, and on the terminal. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "shared/base/cleanup.h"
 #include "tests/escape/commands/attacker/attacker.h"
 
-/* As long as "intact", which stands there. */
+/* As long as "intact", which it replaces. */
 #define BROKEN "broken"
 
 static int
@@ -44,7 +44,7 @@ poke_ptrace(pid_t pid, uintptr_t address)
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0 ? failed("detach") : 0;
 }
 
-/* poke HOW PID ADDRESS -: write into another process. */
+/* poke HOW PID ADDRESS -: writes into another process. */
 int
 poke_main(int argc, char **argv)
 {
@@ -67,7 +67,7 @@ poke_main(int argc, char **argv)
 	return pwrite(fd, text, sizeof(text), (off_t)address) < 0 ? failed("write") : 0;
 }
 
-/* peek PID ADDRESS: what stands there. */
+/* peek PID ADDRESS: prints the memory there. */
 int
 peek_main(int argc, char **argv)
 {
@@ -82,7 +82,7 @@ peek_main(int argc, char **argv)
 	return 0;
 }
 
-/* ---- looking for a secret in everybody's memory ---- */
+/* ---- looking for a secret in the memory of all processes ---- */
 
 static void
 show_hits(const char *text, size_t len, const char *wanted)
@@ -118,7 +118,7 @@ scan_process(pid_t pid, const char *wanted)
 		    (strstr(line, "[stack]") == NULL && strstr(line, "[heap]") == NULL))
 			continue;
 		mine.iov_len = to - from < sizeof(text) ? to - from : sizeof(text);
-		/* Of a stack the end, where the environment is. */
+		/* For a stack, read its end, where the environment is. */
 		theirs = (struct iovec){ .iov_base = (void *)(to - mine.iov_len),
 			.iov_len = mine.iov_len };
 		if ((n = process_vm_readv(pid, &mine, 1, &theirs, 1, 0)) > 0)
@@ -139,7 +139,8 @@ scan_file(pid_t pid, const char *name, const char *wanted)
 		show_hits(text, (size_t)n, wanted);
 }
 
-/* scan WORD: print what begins with it in memory, environment and arguments of each process that can be seen. */
+/* scan WORD: prints what begins with WORD in memory, environment and arguments of each visible
+ * process. */
 int
 scan_main(int argc, char **argv)
 {
@@ -160,7 +161,7 @@ scan_main(int argc, char **argv)
 	return 0;
 }
 
-/* limit PID: take its descriptors away. */
+/* limit PID: lowers its limit of descriptors. */
 int
 limit_main(int argc, char **argv)
 {
@@ -304,8 +305,8 @@ key_show(int ring, const char *name)
 }
 
 /*
- * key session TEXT COMMAND...: run it with a session keyring that has the key; key read; key request;
- * key add-user NAME TEXT, key read-user NAME, key drop-user NAME.
+ * key session TEXT COMMAND...: runs COMMAND with a session keyring that has the key; key read; key
+ * request; key add-user NAME TEXT, key read-user NAME, key drop-user NAME.
  */
 int
 key_main(int argc, char **argv)
@@ -348,14 +349,14 @@ key_main(int argc, char **argv)
 	return 2;
 }
 
-/* tiocsti plain|high TEXT: as if it had been typed at the terminal. */
+/* tiocsti plain|high TEXT: injects TEXT as if it had been typed at the terminal. */
 int
 tiocsti_main(int argc, char **argv)
 {
 	unsigned long request = TIOCSTI;
 	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
 
-	/* The kernel looks at the low 32 bits. */
+	/* The kernel uses only the low 32 bits. */
 	if (strcmp(argv[1], "high") == 0)
 		request |= 1ul << 32;
 	for (int i = -1; i <= 2; i++) {

@@ -1,4 +1,4 @@
-/* Reaching sockets of the host, by every way that a filter may forget. */
+/* Reaching sockets of the host, in every way that a filter may miss. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +29,8 @@
 
 #define PROTOCOL_MPTCP 262 /* IPPROTO_MPTCP */
 #define TEXT           "reached\n"
-/* How long a race between the look at an address and its use is tried: some turns of both, on one core too. */
+/* How long to try a race between the check of an address and its use: a few time slices for
+ * both, even on one core. */
 #define RACE_MS 300
 
 struct target {
@@ -79,7 +80,7 @@ at_host(struct target *t, const char *host, const char *port, int type)
 	freeaddrinfo(found);
 }
 
-/* What is told to who is reached. */
+/* The text sent to a reached service. */
 static const char *said = TEXT;
 
 /* ---- ways ---- */
@@ -138,7 +139,7 @@ by_sendmmsg(const struct target *t, int fd)
 	return sendmmsg(fd, &msg, 1, 0) != 1 ? failed("sendmmsg") : 0;
 }
 
-/* One entry through a ring, by system calls alone. */
+/* Submits one entry through a ring, by system calls alone. */
 static int
 ring_submit(const struct io_uring_sqe *sqe)
 {
@@ -185,7 +186,8 @@ by_ring(const struct target *t, int fd)
 }
 
 #ifdef __x86_64__
-/* The 32-bit table, from 64-bit code. What it points to must lie in the lowest 4 GiB. */
+/* Uses the 32-bit system call table from 64-bit code. Pointers in the arguments must be below 4
+ * GiB. */
 static long
 int80(long nr, long a, long b, long c)
 {
@@ -227,7 +229,7 @@ by_int80(const struct target *t)
 #endif
 }
 
-/* Another thread changes the address between the look at it and its use. */
+/* Another thread changes the address between its check and its use. */
 struct flip {
 	struct target *shared;
 	const struct target *mine, *theirs;
@@ -274,7 +276,8 @@ serve_own(const char *path)
 	close(fd);
 }
 
-/* swap address|path|fd OWN THEIRS: connect to a socket of our own, which at the right moment is theirs. */
+/* swap address|path|fd OWN THEIRS: connects to an own socket, which at the right moment becomes
+ * theirs. */
 int
 swap_main(int argc, char **argv)
 {
@@ -295,7 +298,7 @@ swap_main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, flip_main, &flip) != 0)
 			return failed("thread");
 	} else {
-		/* A link that points to the one and to the other. */
+		/* A link that points to one and the other in turn. */
 		snprintf(link, sizeof(link), "%s.l", argv[2]);
 		snprintf(spare, sizeof(spare), "%s.s", argv[2]);
 		if (symlink(argv[2], link) < 0 || symlink(argv[3], spare) < 0)
@@ -320,7 +323,7 @@ swap_main(int argc, char **argv)
 	return 0;
 }
 
-/* Raw UDP: the header is ours to make. */
+/* Raw UDP: the program writes the header itself. */
 static int
 by_raw(const struct target *t)
 {
@@ -343,7 +346,7 @@ by_raw(const struct target *t)
 	    : 0;
 }
 
-/* A descriptor of the socket itself, by which it is named where its path is not looked at. */
+/* A descriptor of the socket file, which names it in a way that skips a check of its path. */
 static int
 by_opath(const struct target *t, const char *path)
 {
@@ -377,7 +380,7 @@ by_relative(const char *path, int type)
 	return by_connect(&t, fd);
 }
 
-/* unix HOW TYPE PATH, TYPE being stream, dgram or seqpacket, PATH beginning with @ when abstract. */
+/* unix HOW TYPE PATH: TYPE is stream, dgram or seqpacket; an abstract PATH begins with @. */
 int
 unix_main(int argc, char **argv)
 {
@@ -398,7 +401,7 @@ unix_main(int argc, char **argv)
 	if (strcmp(how, "relative") == 0)
 		return by_relative(argv[3], type);
 	if (strncmp(how, "pair-", 5) == 0) {
-		/* No socket() at all. */
+		/* Uses socketpair() instead of socket(). */
 		if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0)
 			return failed("socketpair");
 		how += 5;
@@ -456,7 +459,7 @@ inet_main(int argc, char **argv)
 	return failed(how);
 }
 
-/* sniff READY WORD: for a second, print what begins with WORD in any packet of the machine. */
+/* sniff READY WORD: for a second, prints what begins with WORD in any packet of the machine. */
 int
 sniff_main(int argc, char **argv)
 {
@@ -480,7 +483,8 @@ sniff_main(int argc, char **argv)
 	return 1;
 }
 
-/* squat tcp|abstract WHERE: answer in the host's stead, until killed; WHERE.ready tells when, in the current directory. */
+/* squat tcp|abstract WHERE: answers in the host's place until killed; makes WHERE.ready in the
+ * current directory when it listens. */
 int
 squat_main(int argc, char **argv)
 {

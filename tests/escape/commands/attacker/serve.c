@@ -1,7 +1,7 @@
 /*
- * The host's side of the world: serve DIR ID listens wherever a host's services do and notes in DIR/heard who was
- * reached; its memory, environment, priority and terminal are what attacks are after. It prints, as assignments for
- * a shell, where everything is, and then "READY=1".
+ * The host's side of the world: serve DIR ID listens wherever a host's services do, and records in
+ * DIR/heard which of them was reached. Its memory, environment, priority and terminal are targets
+ * of the attacks. It prints, as assignments for a shell, where everything is, and then "READY=1".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +33,11 @@ static struct {
 static size_t n_sources;
 static int control = -1;
 static const char *dir;
-static char removed[8][PATH_MAX]; /* socket files outside dir */
+/* Socket files outside dir. */
+static char removed[8][PATH_MAX];
 static size_t n_removed;
 
-/* What is read and overwritten in this process. */
+/* The target for reading and overwriting this process. */
 static volatile char memory[64];
 
 static void
@@ -111,13 +112,14 @@ listen_inet(const char *name, const char *variable, int family, int type)
 	socklen_t len =
 	    family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 
-	/* All addresses: 127.0.0.1, 127.9.9.9 and the machine's own are reached alike. */
+	/* All addresses: 127.0.0.1, 127.9.9.9 and the machine's own addresses all work. */
 	if (fd >= 0 && family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (fd < 0 || bind(fd, (struct sockaddr *)&ss, len) < 0) {
 		if (fd >= 0)
 			close(fd);
-		printf("%s=9\n", variable); /* no such family here: the attack's probe says so */
+		/* The family is missing here: the attack's probe reports it. */
+		printf("%s=9\n", variable);
 		return;
 	}
 	if (type == SOCK_STREAM) {
@@ -184,7 +186,7 @@ hear(size_t i)
 	}
 	if ((fd = accept4(sources[i].fd, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		return;
-	/* To be let in is harm enough: nobody waits for what it says. */
+	/* An accepted connection is harm enough: do not wait for data on it. */
 	note(sources[i].name, "reached\n", 8);
 	close(fd);
 }
@@ -247,7 +249,7 @@ serve_main(int argc, char **argv)
 				heard++;
 			}
 		}
-		/* Who asks is answered when everything that came before has been noted. */
+		/* Answer a sync request only when everything that came before it is recorded. */
 		if (heard == 0 && (fds[n_sources].revents & POLLIN) != 0) {
 			if ((fd = accept4(control, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 				(void)!write(fd, "1", 1);
@@ -257,7 +259,7 @@ serve_main(int argc, char **argv)
 	}
 }
 
-/* sync DIR: until all that was said so far has been noted. */
+/* sync DIR: waits until everything that was sent so far is recorded. */
 int
 sync_main(int argc, char **argv)
 {

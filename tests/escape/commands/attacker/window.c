@@ -1,4 +1,5 @@
-/* The moment in which the host replaces a protected file: what can be kept of it until later. */
+/* The moment in which the host replaces a protected file: what a command can keep of it for
+ * later. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -45,8 +46,9 @@ say(const struct keep *k, const char *name)
 }
 
 /*
- * By a way on which it may be written: no mount that is read-only lies on it. Also what is being replaced can be had in
- * that moment, which is of no use: `look` tells. Without the sandbox it is always there.
+ * Opens the file by a path on which it is writable, under no read-only mount. The file that is
+ * being replaced can also be opened in that moment, which is useless: `look` detects it. Without
+ * the sandbox such a path always exists.
  */
 static int
 get(const struct keep *k, int flags)
@@ -56,7 +58,7 @@ get(const struct keep *k, int flags)
 	for (unsigned i = 0; i % 64 != 0 || !is_there(k, "go"); i++) {
 		int fd = open(k->file, flags | O_CLOEXEC);
 
-		/* Only with the rights to it is there nothing more to ask, and no time to be lost. */
+		/* A writable descriptor needs no further check, and there is no time for one. */
 		if (fd >= 0 &&
 		    (flags == O_WRONLY || (fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY) == 0)))
 			return fd;
@@ -66,7 +68,8 @@ get(const struct keep *k, int flags)
 	_exit(1);
 }
 
-/* Is that what has the name, now that everything is mended? */
+/* Reports whether this is the file that has the name, after the host has restored the
+ * protection. */
 static bool
 is_current(const struct keep *k, const struct stat *mine)
 {
@@ -104,7 +107,7 @@ pass(int sock, int fd)
 	return sendmsg(sock, &msg, 0) == 1 ? 0 : -1;
 }
 
-/* Appended once it is time, through a descriptor that need not have been opened for it. */
+/* Appends when it is time, through a descriptor that need not be open for writing. */
 static _Noreturn void
 use(const struct keep *k, int fd)
 {
@@ -141,7 +144,7 @@ keep(const struct keep *k, int flags)
 	use(k, fd);
 }
 
-/* No longer in hand than it takes to send it. */
+/* Keeps the descriptor only for as long as it takes to send it. */
 static _Noreturn void
 keep_queued(const struct keep *k)
 {
@@ -183,13 +186,13 @@ keep_queued(const struct keep *k)
 static void *
 thread_main(void *arg)
 {
-	/* Until it is seen to have ended. */
+	/* Wait until the host has seen it end. */
 	usleep(SETTLED_US);
 	keep(arg, O_WRONLY);
 }
 
-/* keep HOW FILE TEXT DIR: say so in DIR/ready, get hold of FILE when it is replaced and not protected yet, say DIR/held,
- * and when DIR/go is there append TEXT to it, and say DIR/done. */
+/* keep HOW FILE TEXT DIR: makes DIR/ready, gets hold of FILE while it is replaced and not yet
+ * protected, makes DIR/held, and once DIR/go exists appends TEXT to FILE and makes DIR/done. */
 int
 keep_main(int argc, char **argv)
 {
@@ -212,10 +215,10 @@ keep_main(int argc, char **argv)
 #define CROWD_PROCESSES 50
 #define CROWD_SOCKETS   1000
 #define CROWD_CALLERS   64
-#define CROWD_SECONDS   10 /* outside nobody ends them */
+#define CROWD_SECONDS   10 /* outside a sandbox nothing else ends them */
 
-/* crowd PATH: so many sockets that finding one among them takes long, and connections to PATH, which nobody listens on,
- * all the time. Returns when they are there. */
+/* crowd PATH: makes so many sockets that finding one among them takes long, and keeps connecting
+ * to PATH, where no process listens. Returns once they exist. */
 int
 crowd_main(int argc, char **argv)
 {
