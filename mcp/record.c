@@ -389,7 +389,6 @@ on_violation(void *data, const struct koda_violation *v)
 		.tool = koda_violation_kind_name(v->kind),
 		.path = is_file ? unless_empty(v->target) : NULL,
 		.to = is_file ? NULL : unless_empty(v->target),
-		.command = unless_empty(command),
 		.verdict = noted ? "noted"
 		    : v->certain ? "violation"
 				 : "suspected",
@@ -399,6 +398,7 @@ on_violation(void *data, const struct koda_violation *v)
 
 	snprintf(command, sizeof(command), "%.*s%s", EVENT_COMMAND_MAX, v->command,
 	    strlen(v->command) > EVENT_COMMAND_MAX ? "..." : "");
+	action.command = unless_empty(command);
 	tell_if_room(data, &action);
 	return 0;
 }

@@ -284,6 +284,7 @@ test_commands(void **state)
 	    proof_path("%.*s/r/.git/hooks/post-commit", PATH_MAX - 64, talk_project));
 	assert_string_equal(member(line, "verdict"), "violation");
 	assert_non_null(strstr(member(line, "detail"), "moved to quarantine as "));
+	assert_non_null(strstr(member(line, "command"), "git init -q r"));
 
 	line = find(all, "event", "connect", "to", "evil.example:443");
 	assert_string_equal(member(line, "verdict"), "denied");
