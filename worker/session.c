@@ -224,8 +224,9 @@ queue_reply(struct session *ses, Koda__Reply *rep, struct koda_error *err)
 {
 	/* Until the reply is sent, the worker's death must not lose it: the next request may
 	 * hide the traces of this one. */
+	struct koda_error unused;
 	const bool recorded =
-	    ses->record != NULL && ses->changes && record_reply(ses, rep, NULL) == 0;
+	    ses->record != NULL && ses->changes && record_reply(ses, rep, &unused) == 0;
 
 	rep->id = ses->id;
 	if (message_queue(&ses->fs, &rep->base, err) < 0)
