@@ -210,7 +210,6 @@ exec_fill(struct exec_slot *slot, const Koda__Exec *order)
 	slot->n_limits = 0;
 	slot->used = 0;
 	slot->errnum = slot->status = 0;
-	slot->left = false;
 	slot->reaper = 0;
 	slot->command = 0;
 	slot->step = 0;

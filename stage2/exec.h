@@ -54,7 +54,6 @@ struct exec_slot {
 	_Atomic(int) step; /* Koda__FailedStep, or 0 */
 	int errnum;
 	int status;
-	bool left; /* unused: only ever cleared */
 	char candidate[PATH_MAX];
 	size_t used;
 	/* Strings, and pointers to them. */

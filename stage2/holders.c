@@ -30,13 +30,6 @@ open_dir(int at, const char *path)
 	return dir;
 }
 
-static void
-close_dir(DIR **dir)
-{
-	if (*dir != NULL)
-		closedir(*dir);
-}
-
 static bool
 is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino, bool writes)
 {
@@ -153,7 +146,7 @@ is_way_around(const struct view *v, const struct replacements *all, int dir, con
 static bool
 holds_descriptor(const struct view *v, const struct replacements *all, int proc, const char *fds)
 {
-	cleanup(close_dir) DIR *dir = open_dir(proc, fds);
+	cleanup(closedir_at) DIR *dir = open_dir(proc, fds);
 	const struct dirent *d;
 
 	while (dir != NULL && (d = readdir(dir)) != NULL)
@@ -222,7 +215,7 @@ is_dead(char state)
 static bool
 holds(const struct view *v, const struct replacements *all, int proc, const struct proc *p)
 {
-	cleanup(close_dir) DIR *tasks = NULL;
+	cleanup(closedir_at) DIR *tasks = NULL;
 	const struct dirent *d;
 	char name[64], pid[16];
 

@@ -428,13 +428,6 @@ is_shortage(int errnum)
 	    errnum == ENOSPC;
 }
 
-static void
-close_dir(DIR **dir)
-{
-	if (*dir != NULL)
-		closedir(*dir);
-}
-
 /*
  * Compares a directory with the host. Returns 0, or -1 with errno if a name that should be shown is
  * not. Names that should not be shown are not shown in either case.
@@ -443,7 +436,7 @@ static int
 sync_level(struct mirror *m, struct level *l)
 {
 	int fd = openat(l->real, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), failed = 0;
-	cleanup(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	cleanup(closedir_at) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *d;
 
 	if (dir == NULL && fd >= 0)
@@ -475,7 +468,7 @@ static bool
 is_crowd(int real)
 {
 	int fd = openat(real, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	cleanup(closedir_at) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	size_t n = 0;
 
 	if (dir == NULL && fd >= 0)

@@ -57,12 +57,6 @@ struct quota {
 	struct exact *exact;
 };
 
-static uint64_t
-greater(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 struct quota *
 quota_new(const struct stage2 *s, const Koda__Boot *boot, struct koda_error *err)
 {
@@ -348,7 +342,9 @@ measure(struct stage2 *s, uint64_t now)
 	q->cost.first = q->cost.whole;
 	now = monotonic_ns();
 	if (!decided && now < q->exact_next) {
-		q->next = now + greater(q->cost.first * PACE_ALARM_SHARE, PACE_LOOK_MIN_NS);
+		const uint64_t wait = q->cost.first * PACE_ALARM_SHARE;
+
+		q->next = now + (wait > PACE_LOOK_MIN_NS ? wait : PACE_LOOK_MIN_NS);
 	} else if (!decided && begin_exactly(s, &machine) == 0) {
 		q->exact_begun = true;
 		q->next = now + PACE_LOOK_MIN_NS;

@@ -26,8 +26,6 @@
 #define REPAIR_WAIT_US 10000
 #define REPAIR_STEP_US 100
 
-#define FDINFO_SIZE 1024 /* of a socket: five short lines */
-
 /* A directory that contains names of the plan, or is on the way to them. */
 struct dir {
 	int fd; /* O_RDONLY, with notice; -1: free */

@@ -133,7 +133,7 @@ put_credentials(struct written *w, const struct upstream_proxy *via)
 static void
 put_fields(struct written *w, const struct http_head *h, bool keep_length)
 {
-	static const char *const anew[] = { "host", "transfer-encoding", "upgrade",
+	static const char *const own[] = { "host", "transfer-encoding", "upgrade",
 		"http2-settings" };
 
 	for (size_t i = 0; i < h->n_fields; i++) {
@@ -141,8 +141,8 @@ put_fields(struct written *w, const struct http_head *h, bool keep_length)
 		bool skip = http_is_hop(h, field) ||
 		    (http_text_is(field->name, "content-length") && !keep_length);
 
-		for (size_t k = 0; k < N_ELEMENTS(anew); k++)
-			skip |= http_text_is(field->name, anew[k]);
+		for (size_t k = 0; k < N_ELEMENTS(own); k++)
+			skip |= http_text_is(field->name, own[k]);
 		if (skip)
 			continue;
 		put_text(w, field->name);
