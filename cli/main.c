@@ -14,138 +14,139 @@
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
 #define SEARCH_STATUS                                                                              \
-	"\n\nStatus: 0 something was found, 1 nothing, 2 anything else: wrong usage, refused, failed."
+	"\n\nStatus: 0 found something, 1 found nothing, 2 wrong usage, refused or failed."
 
 /* clang-format off */
 static const struct command commands[] = {
 	{ "fs", "read", "PATH", 1, OPT_BIT(OPT_OFFSET) | OPT_BIT(OPT_MAX) | OPT_BIT(OPT_DIGEST),
 	    "copy a file to standard output",
-	    "The content comes byte for byte; with --digest the digest is a line on standard error. "
-	    "With --json\nit is a string, base64 where it is not text in UTF-8, of at most 64 MiB.",
+	    "Prints the content byte for byte; --digest prints the digest on standard error. With --json the\n"
+	    "content is a string of at most 64 MiB, in base64 if it is not UTF-8 text.",
 	    NULL, cmd_read },
 	{ "fs", "write", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_IF_ABSENT) | OPT_BIT(OPT_DIGEST),
 	    "make standard input the content of a file",
-	    "Creates or replaces the file, and missing directories; a reader sees the old content or the "
-	    "new one.",
+	    "Creates or replaces the file and creates missing directories. A reader sees either the old content\n"
+	    "or the new one.",
 	    "read the file again before you replace it", cmd_write },
 	{ "fs", "edit", "PATH --old TEXT --new TEXT [--all] ...", 1,
 	    OPT_MUTATION | OPT_BIT(OPT_OLD) | OPT_BIT(OPT_NEW) | OPT_BIT(OPT_ALL) | OPT_BIT(OPT_DIGEST),
 	    "replace text in a file",
-	    "Replacements are applied in order, each to what the one before left; all happen or none.",
-	    "read the file again; a longer --old says which occurrence, --all means each",
+	    "Replacements are applied in order, each to the result of the one before. All of them happen or none.",
+	    "read the file again; use a longer --old for one occurrence, or --all for every one",
 	    cmd_edit },
 	{ "fs", "stat", "PATH", 1, OPT_BIT(OPT_DIGEST),
-	    "tell what a name is", "A symbolic link is not followed.", NULL, cmd_stat },
+	    "show the type, size and times of a name", "A symbolic link is not followed.", NULL, cmd_stat },
 	{ "fs", "list", "[PATH]", 1, 0,
-	    "list a directory", "Without PATH the current one. What the policy hides is counted, not listed.", NULL, cmd_list },
+	    "list a directory", "Lists the current directory without PATH. Names that the policy hides are counted, not listed.", NULL, cmd_list },
 	{ "fs", "glob", "PATTERN [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find files by name",
-	    "Prints the files below PATH, or the current directory, that PATTERN matches, by path: '*.c' at any depth,\n"
-	    "'src/**' below src. Links are not followed. What ignore files name is left out, as are hidden names, unless\n"
-	    "PATTERN itself names it, as with rg -g." SEARCH_STATUS,
+	    "Prints the files below PATH, or the current directory, that match PATTERN: '*.c' at any depth, 'src/**'\n"
+	    "below src. Links are not followed. Hidden files and files that ignore files name are left out unless\n"
+	    "PATTERN itself names them, as with rg -g." SEARCH_STATUS,
 	    NULL, cmd_glob },
 	{ "fs", "grep", "REGEX [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find lines by content",
-	    "Prints the lines that match below PATH, or the current directory, by path. The options mean what they mean\n"
-	    "to ripgrep; the manual says where they differ. Links are not followed. What ignore files name is left out,\n"
-	    "as are hidden names and binary files. With --json one object a line, and one with what came of it." SEARCH_STATUS,
+	    "Prints the matching lines below PATH, or the current directory. The options are ripgrep's; the manual\n"
+	    "lists the differences. Links are not followed. Hidden files, binary files and files that ignore files\n"
+	    "name are left out. --json prints one object per line, and a summary at the end." SEARCH_STATUS,
 	    NULL, cmd_grep },
 	{ "fs", "tree", "[PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
-	    "list a directory and all below it",
-	    "Sizes are bytes; of a directory it is all of what is listed below it, with the number of files."
+	    "list a directory and everything below it",
+	    "Sizes are in bytes. A directory shows the total size and number of the files listed below it."
 	    SEARCH_STATUS, NULL, cmd_tree },
 	{ "fs", "mkdir", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_PARENTS),
-	    "make a directory", "", "--parents takes a directory that is there already", cmd_mkdir },
+	    "make a directory", "", "--parents accepts an existing directory", cmd_mkdir },
 	{ "fs", "rm", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_RECURSIVE),
 	    "remove a file, a link or a directory", "A symbolic link is removed, not its target.",
 	    "read the file again before you remove it", cmd_rm },
 	{ "fs", "mv", "FROM TO", 2, OPT_MUTATION | OPT_BIT(OPT_OVERWRITE),
-	    "rename or move", "TO is the new name itself, also when a directory is there.",
+	    "rename or move", "TO is the new name itself, even if it is an existing directory.",
 	    "--overwrite replaces what is there", cmd_mv },
 	{ "explain", "read", "PATH", 1, 0,
-	    "tell whether a path may be read, and why",
-	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
+	    "show whether a path may be read, and why",
+	    "Answers for file operations and for commands. Status: 0 if file operations may, 3 if not.", NULL,
 	    cmd_explain_read },
 	{ "explain", "write", "PATH", 1, 0,
-	    "tell whether a path may be changed, and why",
-	    "By file operations, which the status tells (0 if so, 3 if not), and by commands.", NULL,
+	    "show whether a path may be changed, and why",
+	    "Answers for file operations and for commands. Status: 0 if file operations may, 3 if not.", NULL,
 	    cmd_explain_write },
 	{ "explain", "net", "HOST[:PORT]", 1, 0,
-	    "tell whether a host may be reached, and why",
-	    "Without a port 443. Nothing is looked up: the addresses that a name leads to are judged when it is\n"
-	    "connected to. The status is 0 if it may be reached, 3 if not, or if the user is asked first.", NULL,
+	    "show whether a host may be reached, and why",
+	    "The default port is 443. Nothing is looked up: the addresses of a name are checked when a command\n"
+	    "connects. Status: 0 if it may be reached, 3 if not or if the user is asked first.", NULL,
 	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
 	    OPT_BIT(OPT_NO_SANDBOX),
 	    "run a command in the kernel sandbox",
-	    "It can change what the policy lets it change, and reach no process, socket or network outside.\n"
-	    "Input, output and signals pass through; where standard input and output are a terminal it has one\n"
-	    "of its own. In safe mode a command is asked for, unless it is typed at a terminal. What it was\n"
-	    "refused is told behind its standard error. With --json its output is captured.\n\n"
-	    "Status: the command's, 128 + n when signal n ended it; 124 its time was over, 125 the host failed,\n"
-	    "126 it could not be executed, 127 not found, 88 the sandbox could not be built, 3 not approved.",
+	    "The command can change what the policy allows, and reach no process, socket or network outside.\n"
+	    "Input, output and signals pass through. If standard input and output are a terminal, the command gets\n"
+	    "one of its own. In safe mode the user is asked first, unless the command was typed at a terminal.\n"
+	    "Refusals are printed after the command's standard error. With --json the output is captured.\n\n"
+	    "Status: the command's, 128 + n if signal n ended it, 124 if its time was over, 125 if the host failed,\n"
+	    "126 if it could not be executed, 127 if it was not found, 88 if the sandbox could not be built, 3 if it\n"
+	    "was not approved.",
 	    NULL, cmd_run },
 	{ NULL, "shell", "", 0,
 	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
-	    "open a shell in the kernel sandbox", "The shell is $SHELL, if /etc/shells has it, else /bin/sh.",
+	    "open a shell in the kernel sandbox", "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh.",
 	    NULL, cmd_shell },
 	{ "quarantine", "list", "", 0, 0,
-	    "list what commands planted and was taken away",
-	    "Git hooks and settings, mostly, that a tool on the host would have run. Oldest first.\n"
+	    "list what commands planted and the sandbox took away",
+	    "These are mostly git hooks and settings that a tool on the host would have run. Oldest first.\n"
 	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
 	    cmd_quarantine_list },
 	{ "quarantine", "show", "NAME", 1, 0,
 	    "show what was taken away",
-	    "What it is, where it was, when and why it was taken away, and 64 KiB of what is in it. All of it is what\n"
-	    "a command wrote: nothing of it is run or followed, and what could mislead is escaped.", NULL,
+	    "Shows its type, where it was, when and why it was taken away, and up to 64 KiB of its content. A command\n"
+	    "wrote this content: nothing in it is run or followed, and misleading characters are escaped.", NULL,
 	    cmd_quarantine_show },
 	{ "quarantine", "delete", "[NAME]...", WORDS_ANY, 0,
-	    "delete what was taken away, for good",
-	    "What is named, all that is older than so many days, or with --all that of every root.\n"
+	    "delete for good what was taken away",
+	    "Deletes the named entries, or everything older than --older DAYS; --all includes every root.\n"
 	    "Status: 0 done, 1 failed, 2 wrong usage, 3 in plan mode.", NULL,
 	    cmd_quarantine_delete },
 	{ "quarantine", "restore", "NAME", 1, 0,
-	    "put back what was taken away", "NAME is what the list calls it. Look at it first.", NULL,
+	    "put back what was taken away", "NAME is the name in the list. Look at it first.", NULL,
 	    cmd_quarantine_restore },
 	{ "caches", "list", "", 0, 0,
 	    "list what commands wrote to caches",
-	    "What a command writes to ~/.npm, ~/.cargo, ~/.cache and others is kept for the next session of the same\n"
-	    "root, and does not reach the caches of the host.",
+	    "What commands write to ~/.npm, ~/.cargo, ~/.cache and others is kept for the next session of the same\n"
+	    "root, and never reaches the host's own caches.",
 	    NULL, cmd_caches_list },
 	{ "caches", "clear", "[ROOT]", 1, 0,
-	    "remove what commands wrote to caches", "Of the sessions with that root, else of all. What a session uses now stays.",
+	    "remove what commands wrote to caches", "Removes those of ROOT, or of all roots. Caches that a session is using stay.",
 	    NULL, cmd_caches_clear },
 	{ NULL, "top", "", 0, OPT_BIT(OPT_ONCE) | OPT_BIT(OPT_INTERVAL),
 	    "show what the user's MCP servers are doing",
-	    "Sessions, workers, commands, connections and how long calls take, of all of them; 'q' ends it.\n"
-	    "With --json, or where standard output is no terminal, it prints once.",
+	    "Shows sessions, workers, commands, connections, and how long calls take; 'q' ends it. With --json, or\n"
+	    "if standard output is not a terminal, it prints once.",
 	    NULL, cmd_top },
 	{ "audit", "verify", "FILE", 1, OPT_BIT(OPT_HEAD),
-	    "tell whether an audit log was changed",
-	    "Finds a changed bit and a line that was taken out, put in or moved, and names it. That lines are\n"
-	    "missing at its end only the head tells, which the server prints when it ends. The status is 0 when\n"
-	    "all is as it was written, else 1.",
+	    "check whether an audit log was changed",
+	    "Finds and names any line that was changed, removed, inserted or moved. Lines missing at the end are\n"
+	    "found only with --head, the value that the server prints when it ends. Status: 0 if the log is as it\n"
+	    "was written, otherwise 1.",
 	    NULL, cmd_audit_verify },
 	{ NULL, "policy", "", 0, 0,
-	    "print the policy that the mode means for the project",
-	    "Behind it the arguments that the sandbox of commands is built with, each with its reason.", NULL,
+	    "print the mode's policy for the project",
+	    "Then prints the arguments that the commands' sandbox is built with, each with its reason.", NULL,
 	    cmd_policy },
 	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD),
 	    "serve tools to an agent: a Model Context Protocol server",
-	    "On standard input and output, until the input ends; sentences for the user are on standard error.\n"
-	    "The agent gets tools for files and commands that do what the mode allows below the root and nothing\n"
-	    "else; in safe mode the user is asked before each change, through the agent's program. Turn that\n"
-	    "program's own tools for files and commands off: they are not sandboxed.\n\n"
+	    "Serves on standard input and output until the input ends; messages for the user go to standard error.\n"
+	    "The agent gets tools for files and commands that do what the mode allows below the root, and nothing\n"
+	    "else. In safe mode the user is asked before each change, through the agent's program. Turn that\n"
+	    "program's own file and command tools off: they are not sandboxed.\n\n"
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
-	    "With --child it is what an agent starts that got its session from another one; mode, root and log are\n"
-	    "that session's.\n\n"
-	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage or no place for the log, 3 the\n"
-	    "token is not good any more, 88 the sandbox could not be built, 125 the host failed.",
+	    "With --child it serves a session that another agent's open_child made; mode, root and log are that\n"
+	    "session's.\n\n"
+	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage or the log cannot be\n"
+	    "there, 3 the token is no longer valid, 88 the sandbox could not be built, 125 the host failed.",
 	    NULL, cmd_mcp },
 	{ NULL, "doctor", "", 0, 0,
-	    "tell what this machine can enforce",
-	    "The status is 0 when all is there that auto mode needs, else 1.", NULL, cmd_doctor },
+	    "show what this machine can enforce",
+	    "Status: 0 if auto mode has everything it needs, otherwise 1.", NULL, cmd_doctor },
 };
 /* clang-format on */
 
@@ -343,7 +344,7 @@ print_command_help(FILE *f, const struct command *command)
 	print_own_options(f, table, width);
 	print_options(f, command->opts, table, width);
 	print_options(f, OPT_COMMON, table, width);
-	fprintf(f, "      %-*s %s\n", width - 4, "--", "what follows is no option");
+	fprintf(f, "      %-*s %s\n", width - 4, "--", "end of options");
 	if (!has_own_status(command))
 		fprintf(f, "\n%s", status_help);
 }
