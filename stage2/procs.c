@@ -25,16 +25,16 @@ parse(const char *text, struct proc *ret)
 {
 	const char *p = strrchr(text, ')');
 	int parent, group, session, terminal, foreground;
-	unsigned long vsize, pages, stack;
+	unsigned long start, vsize, pages, stack;
 	long threads;
 	char state;
 
 	if (p == NULL ||
 	    /* NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers */
 	    sscanf(p + 1,
-		" %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %*d %*u %lu %lu %*u %*u %*u %lu",
-		&state, &parent, &group, &session, &terminal, &foreground, &threads, &vsize, &pages,
-		&stack) != 10)
+		" %c %d %d %d %d %d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %*d %lu %lu %lu %*u %*u %*u %lu",
+		&state, &parent, &group, &session, &terminal, &foreground, &threads, &start, &vsize,
+		&pages, &stack) != 11)
 		return false;
 	*ret = (struct proc){
 		.pid = (pid_t)strtol(text, NULL, 10),
@@ -43,6 +43,7 @@ parse(const char *text, struct proc *ret)
 		.foreground = foreground,
 		.state = state,
 		.threads = threads,
+		.start = start,
 		.vsize = vsize,
 		.resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE),
 		.stack = stack,

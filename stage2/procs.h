@@ -15,11 +15,14 @@ struct proc {
 	pid_t foreground; /* foreground group of its terminal; -1: none */
 	char state;       /* as in /proc */
 	long threads;
+	uint64_t start; /* when it was started, in clock ticks */
 	uint64_t vsize; /* bytes of its address space */
 	/* Bytes of its address space that are in memory. */
 	uint64_t resident;
 	/* Address where its stack begins; 0: unknown. */
 	uint64_t stack;
+	/* Bytes that it had when it was first seen. Set by growth_note(). */
+	uint64_t first;
 	/* Bytes that certainly are its own. Set by usage_least(). */
 	uint64_t least;
 	/* It may have shared memory whose size is not visible. Set by usage_exact(). */

@@ -148,11 +148,14 @@ static bool
 is_surely_over(struct stage2 *s, bool fresh, struct usage *ret)
 {
 	struct quota *q = s->quota;
+	struct usage_machine machine;
 
 	for (int look = 0; look < 2; look++) {
+		if (usage_machine(&q->meter, &machine) < 0)
+			return false;
 		if (!(fresh && look == 0) && procs_read(s->proc_fd, &q->procs) < 0)
 			return false;
-		usage_least(&q->meter, &q->procs, q->pace.bytes_max, is_counted, s, ret);
+		usage_least(&q->meter, &machine, &q->procs, q->pace.bytes_max, is_counted, s, ret);
 		if (ret->bytes <= q->pace.bytes_max)
 			return false;
 		if (is_far_over(q, ret->bytes))
@@ -175,6 +178,9 @@ measure_exactly(struct stage2 *s, const struct usage_machine *machine)
 	struct quota *q = s->quota;
 	struct exact *exact = q->exact;
 
+	/* Where the scheduler shares out processors by session, this one then does not wait behind
+	 * all processes of a command. */
+	setsid();
 	commands_meter(s->commands, getpid());
 	for (int look = 0; look < EXACT_LOOKS; look++) {
 		/* The first time, use the processes that the cheap measurement has just read. */

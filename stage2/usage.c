@@ -288,6 +288,7 @@ usage_bound(struct meter *m, const struct usage_machine *machine, struct procs *
 	char path[64];
 
 	*ret = (struct usage){ .kept = places_bytes(m) };
+	growth_note(&m->growth, p, machine->swapped);
 	for (size_t i = 0; i < p->n; i++) {
 		uint64_t resident;
 
@@ -332,9 +333,53 @@ by_stack(const void *a, const void *b)
 	return (p->least < q->least) - (p->least > q->least);
 }
 
+/* Returns true if both may have the same address space: they have, or it cannot be told. */
+static bool
+may_be_one(const struct proc *p, const struct proc *q)
+{
+	return syscall(SYS_kcmp, p->pid, q->pid, KCMP_VM, 0, 0) <= 0;
+}
+
+/* Returns the bytes that the process has taken since it was first seen, or 0 if it may have the
+ * same address space as one of the n before it. */
+static uint64_t
+taken_by(const struct proc *p, struct proc *const *before, size_t n)
+{
+	if (p->least <= p->first)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (before[i]->least > 0 && may_be_one(before[i], p))
+			return 0;
+	return p->least - p->first;
+}
+
+/*
+ * Set the `least` of processes with the same stack, of which the first is the largest: either only
+ * the first counts, or what each of them has taken. What is small is left out, so few are compared
+ * with each other before they are together above the limit.
+ */
+static uint64_t
+least_of_group(struct proc **v, size_t n, uint64_t small, uint64_t limit)
+{
+	const uint64_t largest = v[0]->least;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t bytes = sum > limit * 2 ? 0 : taken_by(v[i], v, i);
+
+		v[i]->least = bytes < small ? 0 : bytes;
+		sum += v[i]->least;
+	}
+	if (sum >= largest)
+		return sum;
+	for (size_t i = 0; i < n; i++)
+		v[i]->least = i == 0 ? largest : 0;
+	return largest;
+}
+
 void
-usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *counts, void *data,
-    struct usage *ret)
+usage_least(struct meter *m, const struct usage_machine *machine, struct procs *p, uint64_t limit,
+    usage_counts_fn *counts, void *data, struct usage *ret)
 {
 	const uint64_t small = limit / USAGE_SMALL_SHARE;
 	cleanup_free struct proc **v = calloc(p->n + 1, sizeof(struct proc *));
@@ -342,6 +387,7 @@ usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *c
 
 	*ret = (struct usage){ .kept = places_bytes(m) };
 	ret->bytes = ret->kept;
+	growth_note(&m->growth, p, machine->swapped);
 	for (size_t i = 0; i < p->n; i++) {
 		ret->tasks += (uint64_t)p->v[i].threads;
 		p->v[i].least = 0;
@@ -354,10 +400,10 @@ usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *c
 	}
 	if (n > 0)
 		qsort(v, n, sizeof(struct proc *), by_stack);
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0 && v[i]->stack == v[i - 1]->stack)
-			v[i]->least = 0;
-		ret->bytes += v[i]->least;
+	for (size_t i = 0, end = 0; i < n; i = end) {
+		while (end < n && v[end]->stack == v[i]->stack)
+			end++;
+		ret->bytes += least_of_group(v + i, end - i, small, limit);
 	}
 }
 
@@ -568,5 +614,6 @@ meter_done(struct meter *m)
 	for (size_t i = 0; i < m->n_places; i++)
 		close_at(&m->place[i].fd);
 	free(m->objects);
+	growth_done(&m->growth);
 	*m = (struct meter){ .meminfo_fd = -1, .loadavg_fd = -1 };
 }

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "shared/base/err.h"
+#include "stage2/growth.h"
 #include "stage2/procs.h"
 
 #define USAGE_PLACES_MAX 8 /* The view has five private file systems. */
@@ -51,6 +52,7 @@ struct usage_object {
 struct meter {
 	int proc_fd;
 	int meminfo_fd, loadavg_fd;
+	struct growth growth;
 	/* The device of memfds and shared anonymous memory. */
 	dev_t shared_dev;
 	struct {
@@ -91,13 +93,13 @@ int usage_machine(struct meter *m, struct usage_machine *ret);
  * files nor shared memory. Two processes have such memory in common only if they were forked from
  * the same process and have not called execve since. Then their stacks begin at the same address,
  * which execve chooses at random. So of the processes with the same address only the largest
- * counts.
+ * counts, or what each has taken since usage_bound() or usage_least() first saw it.
  */
 typedef bool usage_counts_fn(void *data, const struct proc *p);
 void usage_bound(struct meter *m, const struct usage_machine *machine, struct procs *p,
     usage_counts_fn *counts, void *data, struct usage *ret);
-void usage_least(struct meter *m, struct procs *p, uint64_t limit, usage_counts_fn *counts,
-    void *data, struct usage *ret);
+void usage_least(struct meter *m, const struct usage_machine *machine, struct procs *p,
+    uint64_t limit, usage_counts_fn *counts, void *data, struct usage *ret);
 void usage_exact(struct meter *m, const struct usage_machine *machine, struct procs *p,
     uint64_t limit, usage_counts_fn *counts, void *data, struct usage *ret);
 

@@ -21,7 +21,8 @@
 
 #define STEP_MS 10
 /* All of it is held this long before the host is notified, so that a periodic check has seen it. */
-#define HELD_MS 1000
+#define HELD_MS    1000
+#define LEND_STEPS 20
 /* The life of one process of a relay. */
 #define RELAY_NS     1000000
 #define RELAY_ROUNDS 4000
@@ -229,6 +230,24 @@ hoard_forked(struct hoard *h)
 	return pid < 0 ? failed("fork") : hoard(h);
 }
 
+/* Processes forked from one that has the memory already. Each writes all of it, and so gets a copy
+ * of its own; what is in its page table does not become more. */
+static int
+hoard_copied(struct hoard *h)
+{
+	char *p = anonymous(h->len, MAP_PRIVATE);
+	pid_t pid = 1;
+
+	if (p == NULL)
+		return failed("mmap");
+	for (; h->i < h->n && (pid = fork()) > 0; h->i++)
+		;
+	if (pid < 0)
+		return failed("fork");
+	memset(p, 'y', h->len);
+	become_linger();
+}
+
 /* Each process passes its address space to the next one, and is gone by the time it is
  * inspected. The number of rounds is limited, because a process that wants to end the relay
  * never catches the last one. */
@@ -254,25 +273,28 @@ hoard_relay(const struct hoard *h)
 
 /* hoard WAY BYTES DIR I N MARK: the I-th of N processes that each take BYTES; once all have
  * them, and still do a while later, it makes DIR/held.I. WAY forked: the I-th and all after it.
- * WAY relay ignores DIR, I and N. */
+ * WAY copied: the I-th has it, and all after it are forked from it. WAY relay ignores DIR, I and N. */
 int
 hoard_main(int argc, char **argv)
 {
 	static struct hoard h;
 	const bool leaderless = strcmp(argv[1], "leaderless") == 0;
 	const bool forked = strcmp(argv[1], "forked") == 0;
+	const bool copied = strcmp(argv[1], "copied") == 0;
 	const bool relayed = strcmp(argv[1], "relay") == 0;
 
 	if (argc < 7)
 		return 2;
 	h = (struct hoard){ 0, (size_t)atol(argv[2]), argv[3], atoi(argv[4]), atoi(argv[5]) };
-	while (!leaderless && !forked && !relayed && h.way < N_ELEMENTS(ways) &&
+	while (!leaderless && !forked && !copied && !relayed && h.way < N_ELEMENTS(ways) &&
 	    strcmp(ways[h.way].name, argv[1]) != 0)
 		h.way++;
 	if (h.way == N_ELEMENTS(ways))
 		return 2;
 	if (relayed)
 		return hoard_relay(&h);
+	if (copied)
+		return hoard_copied(&h);
 	return leaderless ? hoard_leaderless(&h) : forked ? hoard_forked(&h) : hoard(&h);
 }
 
@@ -293,8 +315,8 @@ sleep_ms(void *data)
 	return 0;
 }
 
-/* lend BYTES MS: memory shared by six processes, three of them with the same address space; none
- * has its own. */
+/* lend BYTES MS: memory shared by seven processes, four of them with the same address space, in
+ * which it is taken step by step while they run. None has its own. */
 int
 lend_main(int argc, char **argv)
 {
@@ -303,11 +325,15 @@ lend_main(int argc, char **argv)
 	int status, bad = 0;
 
 	ms = atol(argv[2]);
-	if (take_private((size_t)atol(argv[1])) < 0)
-		return failed("mmap");
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < N_ELEMENTS(stack); i++)
 		if (clone(sleep_ms, stack[i] + sizeof(stack[i]), CLONE_VM | SIGCHLD, &ms) < 0)
 			return failed("clone");
+	for (int i = 0; i < LEND_STEPS; i++) {
+		if (take_private((size_t)atol(argv[1]) / LEND_STEPS) < 0)
+			return failed("mmap");
+		doze();
+	}
+	for (size_t i = 0; i < N_ELEMENTS(stack); i++) {
 		switch (fork()) {
 		case -1:
 			return failed("fork");
