@@ -112,6 +112,8 @@ static const char *const stage2_calls[] = {
 	/* the process that makes links, which is forked again when it had to be ended
 	 * (stage2/links.c) */
 	"umask", "dup3", "close_range", "chdir", "capset", "set_robust_list",
+	/* the exact measurement, which the scheduler groups by session (stage2/quota.c) */
+	"setsid",
 	/* the names of a mirror that are not there any more (stage2/mirror.c) */
 	"unlinkat",
 	/* memory; mmap, mprotect below */
