@@ -818,13 +818,13 @@ kill_command(struct koda_command *c, uint64_t now)
 }
 
 void
-command_planted(struct koda_command *c, const char *path)
+command_planted(struct koda_command *c, const char *path, size_t neighbours)
 {
 	const bool before = c->planted.over;
 
 	if (c->state != COMMAND_RUNNING && c->state != COMMAND_COMPARING)
 		return;
-	if (planted_add(&c->planted, path) && !before && c->state == COMMAND_RUNNING)
+	if (planted_add(&c->planted, path, neighbours) && !before && c->state == COMMAND_RUNNING)
 		kill_command(c, monotonic_ns());
 }
 

@@ -69,9 +69,9 @@ struct koda_command {
 void command_report(struct koda_command *c, const Koda__Report *report);
 void command_lost(struct koda_command *c, const struct koda_error *why);
 void command_closed(struct koda_command *c, const struct koda_error *why);
-/* Something that the command may have planted was removed. If that happens too often, the command
- * is ended. */
-void command_planted(struct koda_command *c, const char *path);
+/* Something was taken away that the command may have planted, or one of so many neighbours. If that
+ * happens too often, the command is ended. */
+void command_planted(struct koda_command *c, const char *path, size_t neighbours);
 /* The slot ends. command_cut_short() kills the command (its Exited is still to come);
  * command_compared() reports that the last comparison is done. */
 void command_cut_short(struct koda_command *c, const struct koda_error *why);

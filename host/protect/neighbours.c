@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/protect/journal.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
@@ -137,4 +136,46 @@ neighbours_planted(const struct state *state, Koda__Place *const *place, size_t 
 	if (dir >= 0)
 		journal_visit_all(dir, on_neighbour, &l);
 	return l.n_planted;
+}
+
+/* ---- who may plant at a path ---- */
+
+struct count {
+	const struct journal *own;
+	ProtobufCBinaryData path;
+	size_t n;
+};
+
+static bool
+is_own(const struct journal *own, const char *name)
+{
+	for (size_t i = 0; i < own->n; i++)
+		if (strcmp(own->file[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void
+on_journal(void *data, const struct journal_found *f)
+{
+	struct count *c = data;
+
+	if (!f->live || f->journal == NULL || is_own(c->own, f->name))
+		return;
+	for (size_t i = 0; i < f->journal->n_directory; i++)
+		if (holds(&f->journal->directory[i]->path, &c->path, false)) {
+			c->n++;
+			return;
+		}
+}
+
+size_t
+neighbours_at(const struct state *state, const struct journal *own, const char *path)
+{
+	struct count c = { own, { strlen(path), (uint8_t *)path }, 0 };
+	cleanup_close int dir = state->fd < 0 ? -1 : state_journal(state, false);
+
+	if (dir >= 0)
+		journal_visit_all(dir, on_journal, &c);
+	return c.n;
 }

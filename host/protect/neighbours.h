@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/protect/journal.h"
 #include "host/protect/state.h"
 #include "proto/worker.pb-c.h"
 
@@ -19,5 +20,9 @@
  */
 size_t neighbours_planted(const struct state *state, Koda__Place *const *place, size_t n,
     bool *planted);
+
+/* Returns how many neighbours are alive whose commands may plant at that path. `own` is the caller's
+ * journal. */
+size_t neighbours_at(const struct state *state, const struct journal *own, const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 void
 planted_done(struct planted *p)
 {
-	free(p->path);
+	free(p->at);
 	*p = (struct planted){ 0 };
 }
 
@@ -21,30 +21,45 @@ sum_of(const char *path)
 	return h;
 }
 
+static struct planted_at *
+find(const struct planted *p, uint64_t sum)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->at[i].path == sum)
+			return &p->at[i];
+	return NULL;
+}
+
 bool
-planted_add(struct planted *p, const char *path)
+planted_is_known(const struct planted *p, const char *path)
+{
+	return find(p, sum_of(path)) != NULL;
+}
+
+bool
+planted_add(struct planted *p, const char *path, size_t neighbours)
 {
 	const uint64_t sum = sum_of(path);
+	struct planted_at *at;
 
 	if (p->over)
 		return true;
 	if (++p->taken >= PLANTED_MAX)
-		p->over = true;
-	for (size_t i = 0; i < p->n && !p->over; i++)
-		p->over = p->path[i] == sum;
-	if (p->over)
-		return true;
+		return p->over = true;
+	at = find(p, sum);
+	if (at != NULL)
+		return p->over = ++at->times > 1 + neighbours * PLANTED_BY_NEIGHBOUR;
 	if (p->n == p->size) {
 		const size_t more = p->size == 0 ? 16 : 2 * p->size;
-		uint64_t *grown = realloc(p->path, more * sizeof(*grown));
+		struct planted_at *grown = realloc(p->at, more * sizeof(*grown));
 
 		/* Without memory the path cannot be remembered, so the command ends. */
 		if (grown == NULL)
 			return p->over = true;
-		p->path = grown;
+		p->at = grown;
 		p->size = more;
 	}
-	p->path[p->n++] = sum;
+	p->at[p->n++] = (struct planted_at){ sum, 1 };
 	return false;
 }
 

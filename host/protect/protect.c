@@ -286,7 +286,8 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
-/* With several commands it is unknown which one planted it: it counts against each. */
+/* With several commands it is unknown which one planted it, so it counts against each. Whether a
+ * neighbour may have planted it matters only the second time. */
 static void
 charge(struct sandbox *sb, const Koda__Change *change)
 {
@@ -305,8 +306,12 @@ charge(struct sandbox *sb, const Koda__Change *change)
 	if (path == NULL)
 		return;
 	for (struct koda_command *c = sb->commands; c != NULL; c = next) {
+		const size_t others = planted_is_known(&c->planted, path)
+		    ? neighbours_at(&sb->state, &sb->protect->journal, path)
+		    : 0;
+
 		next = c->next;
-		command_planted(c, path);
+		command_planted(c, path, others);
 	}
 }
 

@@ -14,16 +14,32 @@ the_second_time_at_one_path(void **state)
 {
 	struct planted p = { 0 };
 
-	assert_false(planted_add(&p, "/p/.envrc"));
-	assert_false(planted_add(&p, "/p/.vscode"));
-	assert_false(planted_add(&p, "/p/.envrc "));
+	assert_false(planted_add(&p, "/p/.envrc", 0));
+	assert_false(planted_add(&p, "/p/.vscode", 0));
+	assert_false(planted_add(&p, "/p/.envrc ", 0));
 	assert_false(p.over);
-	assert_true(planted_add(&p, "/p/.envrc"));
+	assert_true(planted_add(&p, "/p/.envrc", 0));
 	assert_true(p.over);
 	/* From then on every path is too many. */
-	assert_true(planted_add(&p, "/p/other"));
+	assert_true(planted_add(&p, "/p/other", 0));
 	planted_done(&p);
-	assert_false(planted_add(&p, "/p/.envrc"));
+	assert_false(planted_add(&p, "/p/.envrc", 0));
+	planted_done(&p);
+}
+
+/* What a neighbour plants there looks the same, but it does not plant for ever. */
+static void
+later_with_neighbours(void **state)
+{
+	struct planted p = { 0 };
+
+	assert_false(planted_is_known(&p, "/p/.envrc"));
+	assert_false(planted_add(&p, "/p/.envrc", 2));
+	assert_true(planted_is_known(&p, "/p/.envrc"));
+	assert_false(planted_is_known(&p, "/p/.vscode"));
+	for (unsigned i = 0; i < 2 * PLANTED_BY_NEIGHBOUR; i++)
+		assert_false(planted_add(&p, "/p/.envrc", 2));
+	assert_true(planted_add(&p, "/p/.envrc", 2));
 	planted_done(&p);
 }
 
@@ -36,11 +52,11 @@ too_many(void **state)
 	for (unsigned i = 0; i < PLANTED_MAX - 1; i++) {
 		assert_int_equal(planted_left(&p), PLANTED_MAX - i);
 		snprintf(path, sizeof(path), "/p/%u/.envrc", i);
-		assert_false(planted_add(&p, path));
+		assert_false(planted_add(&p, path, 0));
 	}
-	assert_true(planted_add(&p, "/p/last"));
+	assert_true(planted_add(&p, "/p/last", 0));
 	assert_int_equal(planted_left(&p), 0);
-	assert_true(planted_add(&p, "/p/one more"));
+	assert_true(planted_add(&p, "/p/one more", 0));
 	assert_int_equal(planted_left(&p), 0);
 	planted_done(&p);
 }
@@ -50,6 +66,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_second_time_at_one_path),
+		cmocka_unit_test(later_with_neighbours),
 		cmocka_unit_test(too_many),
 	};
 
