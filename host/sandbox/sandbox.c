@@ -539,7 +539,11 @@ ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int ti
 		if (now >= until)
 			return err_set(err, KODA_WORKER, 0,
 			    "the sandbox did not answer within %d s", timeout_ms / 1000);
-		r = poll(pfd, N_ELEMENTS(pfd), (int)((until - now) / NS_PER_MS + 1));
+		r = session_poll(sb->slot->ses, pfd, N_ELEMENTS(pfd),
+		    (int)((until - now) / NS_PER_MS + 1));
+		if (r < 0 && sb->slot->ses->given_up)
+			return err_set(err, KODA_TIMEOUT, 0,
+			    "the caller gave up waiting for the sandbox");
 		if (r > 0 && pfd[0].revents == 0) {
 			explain_end(sb, err);
 			return -1;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +52,30 @@ session_check(const struct koda_session *ses, struct koda_error *err)
 	/* The event callback runs in the middle of the operation that it reports. */
 	if (ses->in_event)
 		return err_set(err, KODA_INTERNAL, 0, "called from inside the event callback");
+	if (ses->in_wait)
+		return err_set(err, KODA_INTERNAL, 0, "called from inside the wait callback");
 	return 0;
+}
+
+bool
+session_waits(const struct koda_session *ses)
+{
+	return ses->acquiring && ses->wait != NULL;
+}
+
+int
+session_poll(struct koda_session *ses, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	if (!session_waits(ses))
+		return poll(fds, n, timeout_ms);
+	if (!ses->given_up) {
+		ses->in_wait = true;
+		ses->given_up = ses->wait(ses->data, fds, n, timeout_ms) < 0;
+		ses->in_wait = false;
+		ses->given_up |= ses->closing;
+	}
+	/* The callback may have served others for a long time since it looked. */
+	return ses->given_up ? -1 : poll(fds, n, 0);
 }
 
 void
@@ -487,6 +511,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->mode = o->mode;
 	ses->approve = o->approve;
 	ses->event = o->event;
+	ses->wait = o->wait;
 	ses->data = o->data;
 	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
 	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
@@ -756,6 +781,17 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 	return slot;
 }
 
+/* On a new slot this starts the worker; on an idle one it notices that the worker has died and
+ * replaces it. */
+static int
+make_ready(struct koda_session *ses, struct koda_slot *slot, struct koda_error *err)
+{
+	mark_acquired(ses, slot, true);
+	if (ping(slot, err) < 0)
+		return -1;
+	return slot->sandbox == NULL ? 0 : protect_prepare(slot->sandbox, err);
+}
+
 struct koda_slot *
 koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
 {
@@ -774,6 +810,9 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 			       : koda_policy_compose(ses->policy, child, err);
 	if (policy == NULL)
 		return NULL;
+	session_enter(ses);
+	ses->acquiring = true;
+	ses->given_up = false;
 	if (ses->n_acquired >= ses->max_slots) {
 		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
 		    ses->max_slots);
@@ -782,22 +821,13 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 		slot = add_slot(ses, policy, err);
 	}
 	koda_policy_free(policy);
-	if (slot == NULL)
-		return NULL;
-	mark_acquired(ses, slot, true);
-	/* On a new slot this starts the worker; on an idle one it notices that the worker has died
-	 * and replaces it. */
-	session_enter(ses);
-	r = ping(slot, err);
-	if (r == 0 && slot->sandbox != NULL)
-		r = protect_prepare(slot->sandbox, err);
+	r = slot == NULL ? -1 : make_ready(ses, slot, err);
+	ses->acquiring = ses->given_up = false;
 	if (session_leave(ses))
-		return NULL; /* closed from inside the event callback; *err is the ping's */
-	if (r < 0) {
+		return NULL; /* closed from inside a callback */
+	if (r < 0 && slot != NULL)
 		drop_slot(ses, slot);
-		return NULL;
-	}
-	return slot;
+	return r < 0 ? NULL : slot;
 }
 
 void

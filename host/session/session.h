@@ -30,6 +30,7 @@ struct koda_session {
 	struct koda_policy *policy;
 	koda_approve_fn *approve;
 	koda_event_fn *event;
+	koda_wait_fn *wait; /* NULL: poll() */
 	void *data;
 	unsigned timeout_ms, max_slots, max_idle;
 	char worker_path[PATH_LEN_MAX + 1], search_path[PATH_LEN_MAX + 1];
@@ -51,6 +52,8 @@ struct koda_session {
 	unsigned depth;
 	/* closing: koda_session_close() was called from inside a callback, or is at work. */
 	bool in_event, closing;
+	/* in_wait: the wait callback runs. given_up: it said so, or closed the session. */
+	bool acquiring, in_wait, given_up;
 	/* Killed processes that are not reaped yet. */
 	struct child *leaving;
 	size_t n_leaving;
@@ -100,6 +103,10 @@ void session_forget(struct handle *handle);
 int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
 /* The slot's state changed outside of the loop: watch for what it waits for now. */
 void session_rearm(struct koda_session *ses, struct koda_slot *slot);
+/* poll(), or the embedder's wait callback while a slot is acquired. Returns -1 when the caller has to
+ * give up, or as poll() does. session_waits() returns true if it is the callback's. */
+int session_poll(struct koda_session *ses, struct pollfd *fds, size_t n, int timeout_ms);
+bool session_waits(const struct koda_session *ses);
 /* Takes over a killed process that has to be reaped. Does not wait, unless memory is short; the
  * loop reaps it later. */
 void session_adopt(struct koda_session *ses, struct child *child);

@@ -1110,8 +1110,9 @@ slot_run(struct koda_slot *slot, struct call *c)
 		uint32_t events;
 		int fd, ms;
 
-		if (slot->state == SLOT_UP && frame_pending(&slot->fs) == 0 &&
-		    slot->n_queued == 0 && c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
+		if (!session_waits(slot->ses) && slot->state == SLOT_UP &&
+		    frame_pending(&slot->fs) == 0 && slot->n_queued == 0 &&
+		    c->timeout_ms >= 2 * RECEIVE_TICK_S * 1000) {
 			slot_read(slot, true);
 			slot_advance(slot);
 			slot_ask(slot);
@@ -1129,7 +1130,11 @@ slot_run(struct koda_slot *slot, struct call *c)
 		pfd = (struct pollfd){ .fd = fd,
 			.events = (short)((events & EPOLLIN ? POLLIN : 0) |
 			    (events & EPOLLOUT ? POLLOUT : 0)) };
-		poll(&pfd, 1, ms);
+		if (session_poll(slot->ses, &pfd, 1, ms) < 0 && slot->ses->given_up) {
+			slot->gave_up = true;
+			fail(c, KODA_TIMEOUT, 0, "the caller gave up waiting for the slot");
+			return;
+		}
 		if (pfd.revents & (POLLIN | POLLHUP | POLLERR))
 			slot_read(slot, false);
 		slot_tick(slot);

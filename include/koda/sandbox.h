@@ -415,6 +415,16 @@ enum koda_event_kind {
  */
 typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
 
+struct pollfd;
+
+/*
+ * Waits like poll(2), for the library. Meanwhile it may serve anything but this session, whose
+ * functions fail until it returns: other sessions, and descriptors of the embedder. It may return
+ * early. Returns the number of descriptors with events, 0 if there is none, or -1 to give up: then
+ * the function that waits fails with KODA_TIMEOUT.
+ */
+typedef int koda_wait_fn(void *data, struct pollfd *fds, size_t n, int timeout_ms);
+
 struct koda_session_options {
 	uint32_t version; /* KODA_SESSION_OPTIONS_INIT sets it */
 	const char *root; /* an existing directory */
@@ -422,7 +432,7 @@ struct koda_session_options {
 	const struct koda_policy *policy; /* NULL: koda_policy_for_agent(mode, root) */
 	koda_approve_fn *approve;         /* NULL: there is no user to ask, which means no */
 	koda_event_fn *event;
-	void *data;             /* passed to both callbacks */
+	void *data;             /* passed to the callbacks */
 	struct ev_loop *loop;   /* NULL: the library's own, see koda_session_dispatch() */
 	const char *helper_dir; /* NULL: derived from where the library or program is installed */
 	unsigned timeout_ms;    /* 0: 30 s */
@@ -447,8 +457,13 @@ struct koda_session_options {
 	 * linked worktree or a submodule, which may lie where the other session writes nothing.
 	 */
 	bool narrowed;
+	/*
+	 * Called where koda_slot_acquire() would wait: for the kernel sandbox, for the worker, and
+	 * for the first look at the project, which takes seconds in a large one. NULL: poll(2).
+	 */
+	koda_wait_fn *wait;
 };
-#define KODA_SESSION_OPTIONS_VERSION 4
+#define KODA_SESSION_OPTIONS_VERSION 5
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \

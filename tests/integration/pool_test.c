@@ -1,4 +1,6 @@
 /* Which worker serves which slot: warm reuse, what is never shared, and the limits. */
+#include <poll.h>
+
 #include "tests/support/hosting.h"
 
 static struct koda_policy *
@@ -205,6 +207,67 @@ two_sessions(void **state)
 	fixture_end(&g);
 }
 
+/* ---- the wait callback ---- */
+
+struct waiter {
+	struct koda_session *ses;
+	bool gives_up, closes;
+	unsigned waited;
+};
+
+static int
+on_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	struct waiter *w = data;
+	struct koda_error err;
+
+	w->waited++;
+	/* The session is in the middle of something. */
+	assert_int_equal(koda_session_dispatch(w->ses, 0, &err), -1);
+	assert_code(&err, KODA_INTERNAL);
+	assert_null(koda_slot_acquire(w->ses, NULL, &err));
+	assert_code(&err, KODA_INTERNAL);
+	if (w->closes)
+		koda_session_close(w->ses);
+	return w->gives_up ? -1 : poll(fds, n, timeout_ms);
+}
+
+static void
+waits(void **state)
+{
+	struct koda_session_options o;
+	struct waiter w = { .gives_up = true };
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct koda_result result;
+	struct fixture f;
+	unsigned waited;
+
+	fixture_prepare(&f, KODA_AUTO);
+	o = f.options;
+	o.wait = on_wait;
+	o.data = &w;
+	w.ses = koda_session_open(&o, &err);
+	assert_non_null(w.ses);
+	assert_null(koda_slot_acquire(w.ses, NULL, &err));
+	assert_code(&err, KODA_TIMEOUT);
+	assert_int_equal(w.waited, 1);
+	/* The session is as usable as before. */
+	w.gives_up = false;
+	slot = koda_slot_acquire(w.ses, NULL, &err);
+	assert_non_null(slot);
+	assert_true(w.waited > 1);
+	/* Only while a slot is acquired. */
+	waited = w.waited;
+	assert_int_equal(koda_call(slot, &(struct koda_op){ .kind = KODA_OP_PING }, &result, &err),
+	    0);
+	koda_result_done(&result);
+	assert_int_equal(w.waited, waited);
+	w.closes = true;
+	assert_null(koda_slot_acquire(w.ses, NULL, &err));
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -215,6 +278,7 @@ main(void)
 		cmocka_unit_test(limits),
 		cmocka_unit_test(counters),
 		cmocka_unit_test(two_sessions),
+		cmocka_unit_test(waits),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
