@@ -16,6 +16,7 @@
 #include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/remember.h"
+#include "mcp/server.h"
 #include "mcp/text.h"
 #include "shared/base/clock.h"
 
@@ -138,12 +139,21 @@ is_full(const struct connection *conn)
 	return line_queued(&conn->queue) + conn->owed > CONNECTION_HOLD_BYTES;
 }
 
+/* Returns true if no more messages can be put off. */
+static bool
+is_put_off_full(const struct connection *conn)
+{
+	return conn->put_off_bytes > CONNECTION_HELD_BYTES ||
+	    json_array_size(conn->put_off) >= CONNECTION_CALLS_MAX;
+}
+
 bool
 connection_wants_input(struct connection *conn)
 {
 	/* Not while lines wait for their turn: many small lines would arrive faster than they
 	 * are processed. */
-	return !conn->at_end && !conn->broken && !is_full(conn) && !line_ready(&conn->reader);
+	return !conn->at_end && !conn->broken && !is_full(conn) && !is_put_off_full(conn) &&
+	    !line_ready(&conn->reader);
 }
 
 void
@@ -167,6 +177,8 @@ connection_has_lines(struct connection *conn)
 {
 	if (conn->broken || is_full(conn))
 		return false;
+	if (conn->acquiring ? is_put_off_full(conn) : json_array_size(conn->put_off) > 0)
+		return !conn->acquiring;
 	return line_ready(&conn->reader) || (conn->at_end && conn->reader.from < conn->reader.to);
 }
 
@@ -201,17 +213,64 @@ handle_batch(struct connection *conn, const json_t *messages)
 	batch_leave(batch, NULL);
 }
 
+bool
+connection_owes(const struct connection *conn)
+{
+	const json_t *message;
+	size_t i;
+
+	json_array_foreach(conn->put_off, i, message)
+	{
+		if (json_is_array(message) ||
+		    (json_object_get(message, "id") != NULL &&
+			json_object_get(message, "method") != NULL))
+			return true;
+	}
+	return false;
+}
+
+/* A request that is put off and then cancelled is dropped, as the protocol allows. Returns false if
+ * there is none with that id. */
+static bool
+drop_put_off(struct connection *conn, const json_t *id)
+{
+	json_t *message;
+	size_t i;
+
+	json_array_foreach(conn->put_off, i, message)
+	{
+		if (json_equal(json_object_get(message, "id"), id)) {
+			json_array_remove(conn->put_off, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Puts the message off if it needs the slot that the connection waits for. The order of those that
+ * are put off stays. */
+static bool
+put_off(struct connection *conn, json_t *value, const struct rpc *rpc, size_t len)
+{
+	const json_t *cancelled = methods_cancels(rpc);
+
+	if (!conn->acquiring || rpc->kind == RPC_BAD || !methods_needs_slot(conn, rpc))
+		return false;
+	if (cancelled != NULL && drop_put_off(conn, cancelled))
+		return true;
+	json_array_append(conn->put_off, value);
+	conn->put_off_bytes += len;
+	return true;
+}
+
 static void
-handle_line(struct connection *conn, const char *line, size_t len)
+handle_message(struct connection *conn, json_t *value, size_t len)
 {
 	struct rpc rpc;
-	json_t *value = rpc_parse(line, len, &rpc);
 
-	if (value == NULL) {
-		answer_bad(conn, &rpc);
-		return;
-	}
 	rpc_read(value, &rpc);
+	if (put_off(conn, value, &rpc, len))
+		return;
 	if (rpc.kind == RPC_BATCH && (conn->version == NULL || !conn->version->batches)) {
 		rpc.kind = RPC_BAD;
 		rpc.code = RPC_INVALID_REQUEST;
@@ -224,7 +283,37 @@ handle_line(struct connection *conn, const char *line, size_t len)
 		handle_batch(conn, value);
 	else
 		methods_handle(conn, NULL, &rpc);
+}
+
+static void
+handle_line(struct connection *conn, const char *line, size_t len)
+{
+	struct rpc rpc;
+	json_t *value = rpc_parse(line, len, &rpc);
+
+	if (value == NULL) {
+		answer_bad(conn, &rpc);
+		return;
+	}
+	handle_message(conn, value, len);
 	json_decref(value);
+}
+
+/* Handles the first message that was put off. Returns false if there is none, or no slot yet. */
+static bool
+handle_put_off(struct connection *conn)
+{
+	json_t *value;
+
+	if (conn->acquiring || json_array_size(conn->put_off) == 0)
+		return false;
+	value = json_incref(json_array_get(conn->put_off, 0));
+	json_array_remove(conn->put_off, 0);
+	if (json_array_size(conn->put_off) == 0)
+		conn->put_off_bytes = 0;
+	handle_message(conn, value, 0);
+	json_decref(value);
+	return true;
 }
 
 void
@@ -237,6 +326,11 @@ connection_process(struct connection *conn)
 		const char *line;
 		size_t len;
 
+		if (handle_put_off(conn)) {
+			if (monotonic_ms() > until)
+				return;
+			continue;
+		}
 		r = line_next(&conn->reader, &line, &len);
 		if (r == LINE_NONE && conn->at_end)
 			r = line_rest(&conn->reader, &line, &len);
@@ -280,6 +374,14 @@ on_question(void *data, const struct koda_question *question)
 	approval_question(data, question);
 }
 
+static int
+on_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	const struct connection *conn = data;
+
+	return server_wait(conn->server, conn, fds, n, timeout_ms);
+}
+
 struct connection *
 connection_new(struct server *server, const struct connection_options *options,
     struct koda_error *err)
@@ -304,6 +406,7 @@ connection_new(struct server *server, const struct connection_options *options,
 	so.helper_dir = options->helper_dir;
 	so.approve = on_question;
 	so.event = on_event;
+	so.wait = on_wait;
 	so.data = conn;
 	so.commands = true;
 	so.narrowed = options->narrowed;
@@ -312,6 +415,7 @@ connection_new(struct server *server, const struct connection_options *options,
 		connection_free(conn);
 		return NULL;
 	}
+	conn->put_off = json_array();
 	conn->approvals = approval_new(conn);
 	conn->remembered = remember_new();
 	conn->commands = commands_new(conn);
@@ -327,6 +431,10 @@ connection_slot(struct connection *conn, struct koda_error *err)
 		fault_set(err, KODA_WORKER, 0, "the session has ended");
 		return NULL;
 	}
+	if (conn->acquiring) {
+		fault_set(err, KODA_WORKER, 0, "the session's slot is being made ready");
+		return NULL;
+	}
 	/* Not while other calls still expect answers from it: releasing the slot would discard
 	 * them. */
 	if (conn->slot_lost && conn->n_calls <= 1) {
@@ -336,8 +444,11 @@ connection_slot(struct connection *conn, struct koda_error *err)
 		conn->slot_lost = false;
 		conn->seen_connections = conn->seen_violations = 0;
 	}
-	if (conn->slot == NULL)
+	if (conn->slot == NULL) {
+		conn->acquiring = true;
 		conn->slot = koda_slot_acquire(conn->ses, NULL, err);
+		conn->acquiring = false;
+	}
 	return conn->slot;
 }
 
@@ -399,6 +510,7 @@ connection_free(struct connection *conn)
 		approval_free(conn->approvals);
 	if (conn->remembered != NULL)
 		remember_free(conn->remembered);
+	json_decref(conn->put_off);
 	line_done(&conn->reader);
 	line_queue_done(&conn->queue);
 	free(conn->root);

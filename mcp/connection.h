@@ -103,6 +103,11 @@ struct connection {
 	struct koda_session *ses;
 	struct koda_slot *slot; /* NULL: not acquired; see connection_slot() */
 	bool slot_lost;
+	/* connection_slot() waits for a slot. What needs one is put off meanwhile: an array of
+	 * messages. */
+	bool acquiring;
+	json_t *put_off;
+	size_t put_off_bytes;
 	uint64_t seen_connections, seen_violations; /* of the slot; already logged */
 	struct event_budget {
 		unsigned used;
@@ -151,7 +156,8 @@ void connection_stop_asking(struct connection *conn);
 /* Cancels all calls under way. */
 void connection_cancel_all(struct connection *conn);
 
-/* Returns the slot, after acquiring one if there is none; NULL with *err set on failure. */
+/* Returns the slot, after acquiring one if there is none; NULL with *err set on failure. While it
+ * waits for one, the server serves everything else (server_wait()). */
 struct koda_slot *connection_slot(struct connection *conn, struct koda_error *err);
 /* Marks the slot as failed for good: a later call gets a new one. */
 void connection_lost_slot(struct connection *conn);
@@ -164,6 +170,8 @@ void connection_read(struct connection *conn);
  * turn. */
 void connection_process(struct connection *conn);
 bool connection_has_lines(struct connection *conn);
+/* Returns true if a request that was put off waits for its answer. */
+bool connection_owes(const struct connection *conn);
 void connection_write(struct connection *conn);
 /* Queues message, which is stolen. */
 void connection_send(struct connection *conn, json_t *message);

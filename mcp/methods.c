@@ -11,6 +11,7 @@
 
 #define META_VERSION      "io.modelcontextprotocol/protocolVersion"
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+#define CANCELLED         "notifications/cancelled"
 #define META_SERVER       "io.modelcontextprotocol/serverInfo"
 
 /* clang-format off */
@@ -293,6 +294,7 @@ on_cancelled(const struct request *req)
 #define BEFORE          (1u << 1) /* also before initialize, or before it is known to be unneeded */
 #define HANDSHAKE       (1u << 2) /* only in revisions with a handshake */
 #define ROUNDS          (1u << 3) /* only in revisions without one */
+#define NO_SLOT         (1u << 4) /* answered also while the connection waits for its slot */
 
 /* clang-format off */
 static const struct method {
@@ -302,15 +304,15 @@ static const struct method {
 } methods[] = {
 	{ "initialize",                       HANDSHAKE | BEFORE,          on_initialize },
 	{ "server/discover",                  ROUNDS | BEFORE,             on_discover },
-	{ "ping",                             HANDSHAKE | BEFORE,          on_ping },
-	{ "logging/setLevel",                 HANDSHAKE,                   on_set_level },
-	{ "tools/list",                       0,                           on_tools_list },
+	{ "ping",                             HANDSHAKE | BEFORE | NO_SLOT, on_ping },
+	{ "logging/setLevel",                 HANDSHAKE | NO_SLOT,         on_set_level },
+	{ "tools/list",                       NO_SLOT,                     on_tools_list },
 	{ "tools/call",                       0,                           on_tools_call },
 	{ "resources/list",                   0,                           on_resources_list },
-	{ "resources/templates/list",         0,                           on_resource_templates },
+	{ "resources/templates/list",         NO_SLOT,                     on_resource_templates },
 	{ "resources/read",                   0,                           on_resources_read },
 	{ "notifications/initialized",        IS_NOTIFICATION | HANDSHAKE, on_initialized },
-	{ "notifications/cancelled",          IS_NOTIFICATION,             on_cancelled },
+	{ CANCELLED,                          IS_NOTIFICATION,             on_cancelled },
 	{ "notifications/roots/list_changed", IS_NOTIFICATION | HANDSHAKE, on_roots_changed },
 };
 /* clang-format on */
@@ -392,6 +394,25 @@ run(const struct request *req)
 	if (rounds && reply.result != NULL)
 		methods_result(reply.result, true);
 	return reply;
+}
+
+bool
+methods_needs_slot(const struct connection *conn, const struct rpc *rpc)
+{
+	const struct method *method;
+
+	if (rpc->kind != RPC_REQUEST && rpc->kind != RPC_NOTIFICATION)
+		return true;
+	method = find(rpc, conn->version->rounds);
+	return method != NULL && (method->flags & NO_SLOT) == 0;
+}
+
+const json_t *
+methods_cancels(const struct rpc *rpc)
+{
+	if (rpc->kind != RPC_NOTIFICATION || strcmp(rpc->method, CANCELLED) != 0)
+		return NULL;
+	return json_object_get(rpc->params, "requestId");
 }
 
 void

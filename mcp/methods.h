@@ -15,4 +15,9 @@ bool methods_can_ask(const struct connection *conn, const json_t *params);
  * result. */
 json_t *methods_result(json_t *result, bool cacheable);
 
+/* Returns false if the message can be answered without a slot. */
+bool methods_needs_slot(const struct connection *conn, const struct rpc *rpc);
+/* Returns the id of the request that the message cancels, or NULL if it cancels none. */
+const json_t *methods_cancels(const struct rpc *rpc);
+
 #endif

@@ -104,14 +104,15 @@ static uint64_t
 prepare_client(struct server *server, struct client *client, uint64_t now)
 {
 	struct connection *conn = client->conn;
-	uint64_t until = connection_tick(conn, now);
+	/* What a connection does in its own time may need its slot. */
+	uint64_t until = conn->acquiring ? UINT64_MAX : connection_tick(conn, now);
 
 	client->first = server->n_fds;
 	add_fd(server, connection_wants_input(conn) ? conn->in : -1, POLLIN);
 	/* Also with nothing to write: poll() reports POLLERR even without events, when the
 	 * reader is gone. */
 	add_fd(server, conn->out, line_queued(&conn->queue) > 0 ? POLLOUT : 0);
-	add_fd(server, koda_session_fd(conn->ses), POLLIN);
+	add_fd(server, conn->acquiring ? -1 : koda_session_fd(conn->ses), POLLIN);
 	if (client->leaving_till != 0 && client->leaving_till < until)
 		until = client->leaving_till;
 	return connection_has_lines(conn) ? now : until;
@@ -131,6 +132,8 @@ prepare(struct server *server)
 	}
 	for (struct server_watch *w = server->watches; w != NULL; w = w->next)
 		add_fd(server, w->fd, w->events);
+	if (server->again)
+		return 0;
 	if (until == UINT64_MAX)
 		return -1;
 	if (until <= now)
@@ -144,19 +147,22 @@ static void
 serve_client(struct server *server, struct client *client)
 {
 	struct connection *conn = client->conn;
-	const struct pollfd *in = &server->fds[client->first], *out = in + 1, *ses = in + 2;
+	/* Copies: what is processed here may run turns that use the set. */
+	const struct pollfd in = server->fds[client->first], out = server->fds[client->first + 1],
+			    ses = server->fds[client->first + 2];
 	struct koda_error err;
 
-	if (out->revents & (POLLERR | POLLNVAL))
+	if (out.revents & (POLLERR | POLLNVAL))
 		conn->broken = true;
-	if (in->revents & POLLNVAL)
+	if (in.revents & POLLNVAL)
 		conn->at_end = true;
-	if (in->fd >= 0 && in->revents & (POLLIN | POLLHUP | POLLERR) && !conn->at_end)
+	if (in.fd >= 0 && in.revents & (POLLIN | POLLHUP | POLLERR) && !conn->at_end)
 		connection_read(conn);
 	connection_process(conn);
-	if (ses->revents != 0)
+	if (ses.revents != 0)
 		koda_session_dispatch(conn->ses, 0, &err);
-	record_news(conn);
+	if (!conn->acquiring)
+		record_news(conn);
 	connection_write(conn);
 }
 
@@ -169,12 +175,19 @@ look_at_end(struct client *client, uint64_t now)
 	const bool all_read =
 	    conn->at_end && !connection_has_lines(conn) && conn->reader.from == conn->reader.to;
 
-	if (conn->broken || (client->leaving_till != 0 && now >= client->leaving_till)) {
+	if (conn->broken ||
+	    (!conn->acquiring && client->leaving_till != 0 && now >= client->leaving_till)) {
 		client->done = true;
 		return;
 	}
 	if (!conn->at_end)
 		return;
+	if (conn->acquiring) {
+		/* It has its answers, or gets them when the slot is there. */
+		client->done = all_read && conn->n_calls == 0 && line_queued(&conn->queue) == 0 &&
+		    !connection_owes(conn);
+		return;
+	}
 	if (client->leaving_till == 0)
 		client->leaving_till = now + LEAVING_MS;
 	if (!all_read)
@@ -200,12 +213,26 @@ free_client(struct server *server, struct client *client)
 	free(client);
 }
 
+/* Returns true if the connection, or a child of it, waits for its slot: then a function further up
+ * the stack still uses it. A child has its parent's name and more. */
+static bool
+is_in_use(const struct server *server, const struct connection *conn)
+{
+	const size_t len = strlen(conn->name);
+
+	for (const struct client *c = server->clients; c != NULL; c = c->next)
+		if (c->conn->acquiring && strncmp(c->conn->name, conn->name, len) == 0 &&
+		    (c->conn->name[len] == '\0' || c->conn->name[len] == '/'))
+			return true;
+	return false;
+}
+
 static bool
 free_one(struct server *server)
 {
 	struct client *c = server->clients;
 
-	while (c != NULL && (!c->done || c == server->parent))
+	while (c != NULL && (!c->done || c == server->parent || is_in_use(server, c->conn)))
 		c = c->next;
 	if (c != NULL)
 		free_client(server, c);
@@ -220,6 +247,15 @@ free_done(struct server *server)
 		continue;
 }
 
+/* Returns true if nobody waits for the client's slot any more. */
+static bool
+is_unwanted(const struct client *client)
+{
+	const struct server *server = client->conn->server;
+
+	return server->signalled || server->failed != NULL || server->parent->done || client->done;
+}
+
 /*
  * Acquires the slot after initialize has been answered: building the kernel sandbox takes longer
  * than the start may. So the first call finds it ready, and a machine that cannot do what the mode
@@ -230,10 +266,11 @@ prepare_slot(struct client *client, struct koda_error *err)
 {
 	struct connection *conn = client->conn;
 
-	if (client->prepared || conn->phase == PHASE_NEW || line_queued(&conn->queue) > 0)
+	if (client->prepared || conn->phase == PHASE_NEW || line_queued(&conn->queue) > 0 ||
+	    conn->acquiring)
 		return 0;
 	client->prepared = true;
-	if (connection_slot(conn, err) != NULL)
+	if (connection_slot(conn, err) != NULL || is_unwanted(client))
 		return 0;
 	connection_log(conn, LEVEL_CRITICAL, err->message);
 	connection_write(conn);
@@ -242,17 +279,20 @@ prepare_slot(struct client *client, struct koda_error *err)
 	return err->code == KODA_UNSUPPORTED || err->code == KODA_INVALID ? -1 : 0;
 }
 
+/* Stops when another turn has run meanwhile, which has served all of them. */
 static int
 serve_all(struct server *server, struct koda_error *err)
 {
+	const unsigned turn = server->turns;
 	uint64_t now = monotonic_ms();
 	int r = 0;
 
-	for (struct client *c = server->clients; c != NULL; c = c->next) {
+	for (struct client *c = server->clients; c != NULL && turn == server->turns; c = c->next) {
 		if (!c->done)
 			serve_client(server, c);
 	}
-	for (struct client *c = server->clients; c != NULL && r == 0; c = c->next) {
+	for (struct client *c = server->clients; c != NULL && r == 0 && turn == server->turns;
+	     c = c->next) {
 		look_at_end(c, now);
 		r = c->done ? 0 : prepare_slot(c, err);
 		if (r < 0 && c != server->parent) {
@@ -265,11 +305,13 @@ serve_all(struct server *server, struct koda_error *err)
 }
 
 static void
-serve_watches(struct server *server, size_t first)
+serve_watches(struct server *server, size_t first, size_t end)
 {
+	const unsigned turn = server->turns;
+
 	/* A callback may remove its own watch, or others, so each is looked up by its
 	 * descriptor. */
-	for (size_t i = first; i < server->n_fds; i++) {
+	for (size_t i = first; i < end && turn == server->turns; i++) {
 		struct server_watch *w = server->watches;
 
 		while (w != NULL && w->fd != server->fds[i].fd)
@@ -284,14 +326,23 @@ serve_watches(struct server *server, size_t first)
 	}
 }
 
+/* One turn of the loop. Waits for the n descriptors of `also` too, and for at most that long (-1: no
+ * limit). */
 static int
-turn(struct server *server, struct koda_error *err)
+turn(struct server *server, struct pollfd *also, size_t n, int most_ms, struct koda_error *err)
 {
 	int timeout = prepare(server), r;
+	const size_t end = server->n_fds;
+	const unsigned turn = ++server->turns;
 	size_t n_clients = 0;
 
+	server->again = false;
 	for (struct client *c = server->clients; c != NULL; c = c->next)
 		n_clients++;
+	for (size_t i = 0; i < n; i++)
+		add_fd(server, also[i].fd, also[i].events);
+	if (timeout < 0 || (most_ms >= 0 && most_ms < timeout))
+		timeout = most_ms;
 	r = poll(server->fds, server->n_fds, timeout);
 	if (r < 0 && errno != EINTR) {
 		*err = (struct koda_error){ .code = KODA_INTERNAL, .errnum = errno };
@@ -300,15 +351,40 @@ turn(struct server *server, struct koda_error *err)
 	}
 	for (size_t i = 0; r <= 0 && i < server->n_fds; i++)
 		server->fds[i].revents = 0;
+	for (size_t i = 0; i < n; i++)
+		also[i].revents = server->fds[end + i].revents;
 	if (server->fds[0].revents != 0)
 		server->signalled = true;
 	if (server->signalled)
 		return 0;
 	if (serve_all(server, err) < 0)
 		return -1;
+	server->again = turn != server->turns;
+	if (server->again)
+		return 0;
 	free_done(server);
-	serve_watches(server, 1 + FDS_EACH * n_clients);
+	serve_watches(server, 1 + FDS_EACH * n_clients, end);
+	server->again = turn != server->turns;
 	return 0;
+}
+
+int
+server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
+    int timeout_ms)
+{
+	const struct client *client = client_of(conn);
+	struct koda_error err;
+	int found = 0;
+
+	if (is_unwanted(client))
+		return -1;
+	if (turn(server, fds, n, timeout_ms, &err) < 0 && server->failed == NULL)
+		server->failed = memory_copy(&err, sizeof(err));
+	if (is_unwanted(client))
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		found += fds[i].revents != 0;
+	return found;
 }
 
 /* Signals are read from a descriptor, because a handler could interrupt the library in the
@@ -345,9 +421,12 @@ server_run(struct server *server, struct koda_error *err)
 {
 	int r = 0;
 
-	while (r == 0 && !server->signalled && !server->parent->done)
-		r = turn(server, err);
-	return r;
+	while (r == 0 && !server->signalled && !server->parent->done && server->failed == NULL)
+		r = turn(server, NULL, 0, -1, err);
+	if (server->failed == NULL)
+		return r;
+	*err = *server->failed;
+	return -1;
 }
 
 void
@@ -356,5 +435,6 @@ server_done(struct server *server)
 	while (server->clients != NULL)
 		free_client(server, server->clients);
 	close(server->signal_fd);
+	free(server->failed);
 	free(server->fds);
 }

@@ -1,6 +1,8 @@
 /*
  * The loop: every connection's descriptors and session, signals, and whatever else has a descriptor
- * to wait for. It waits in one place for all of them, and never blocks on a single one.
+ * to wait for. It waits in one place for all of them, and never blocks on a single one: also while
+ * a connection gets its slot, which takes seconds in a large project, the others are served, and of
+ * that one everything that needs no slot.
  */
 #ifndef KODA_MCP_SERVER_H
 #define KODA_MCP_SERVER_H
@@ -22,6 +24,12 @@ struct server {
 	struct server_watch *watches;
 	int signal_fd;
 	bool signalled;
+	/* Counts the turns of the loop. While a connection waits for its slot, turns run inside one
+	 * another, and the outer one must not go on with what it has looked at. */
+	unsigned turns;
+	bool again; /* the last turn was left early: the next one does not wait */
+	/* Why the server ends, found out in an inner turn; NULL: it does not. */
+	struct koda_error *failed;
 	struct pollfd *fds;
 	size_t n_fds, size;
 
@@ -57,6 +65,11 @@ int server_init(struct server *server, struct koda_error *err);
 /* Runs until the parent is gone or a signal arrives: returns 0; or -1 with *err set if the
  * parent cannot have what its mode promises. */
 int server_run(struct server *server, struct koda_error *err);
+/* For a connection that waits for its slot: like poll(), but serves everything else meanwhile, and
+ * may return before the time with nothing to report. Returns -1 if the slot is not needed any
+ * more. */
+int server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
+    int timeout_ms);
 /* Ends every client. */
 void server_done(struct server *server);
 

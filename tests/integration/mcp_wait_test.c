@@ -1,0 +1,212 @@
+/*
+ * While a connection waits for its slot, the server serves everything that needs none. Covers
+ * mcp/server.c, mcp/connection.c (what is put off), and the wait callback of the library.
+ */
+#include <sys/prctl.h>
+
+#include "tests/support/mcp_talk.h"
+#include "tests/support/sanitized.h"
+
+/* Time limit from the signal until the server's last process has gone. */
+#define END_SECONDS (SANITIZED ? 5.0 : 1.0)
+/* A sandbox that does not start is given up after 10 s: what is answered in this time did not wait
+ * for it. */
+#define PROMPT_SECONDS 5.0
+/* What the first look at a project has to go through. */
+#define DIRECTORIES 200
+#define FILES_EACH  1000
+
+static const char *
+stage2(void)
+{
+	return proof_path("%.*s/libexec/koda-sandbox/koda-sandbox-stage2", PATH_MAX - 64, talk_dir);
+}
+
+/* From now on a sandbox hangs when it starts. */
+static void
+make_it_hang(void)
+{
+	talk_shell("rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
+	    stage2(), "", "");
+}
+
+static int
+mend(void **state)
+{
+	const int r = talk_tear_down(state);
+
+	talk_shell("ln -sf \"$2\" \"$1\"", stage2(), KODA_TEST_STAGE2, "");
+	return r;
+}
+
+/* Requires an answer to a request that needs no slot, in time. */
+static void
+answers(struct client *c, const char *method)
+{
+	const double since = proof_seconds();
+	json_t *response = talk_response(c, talk_request(c, method, json_object()));
+
+	assert_non_null(json_object_get(response, "result"));
+	assert_true(proof_seconds() - since < PROMPT_SECONDS);
+	json_decref(response);
+}
+
+static void
+wait_for_all(double since)
+{
+	double took;
+
+	alarm(PATIENCE_MS / 1000);
+	while (wait(NULL) > 0 || errno == EINTR)
+		continue;
+	alarm(0);
+	took = proof_seconds() - since;
+	if (took > END_SECONDS)
+		fail_msg("it took %.2f s until the last process had gone", took);
+}
+
+static void
+forget_client(struct client *c)
+{
+	free(c->buf);
+	forget(&c->p);
+}
+
+static void
+test_what_needs_no_slot(void **state)
+{
+	struct client c;
+	json_int_t kept, dropped;
+	double since;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	make_it_hang();
+	c = talk_serve("auto", NULL, NULL);
+	kept = talk_call(&c, "list_directory", json_object());
+	dropped = talk_call(&c, "list_directory", json_object());
+	answers(&c, "ping");
+	answers(&c, "tools/list");
+	talk_send(&c,
+	    json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method", "notifications/cancelled",
+		"params", "requestId", dropped));
+	answers(&c, "resources/templates/list");
+	assert_true(kept < dropped);
+	since = proof_seconds();
+	kill(c.p.pid, SIGTERM);
+	wait_for_all(since);
+	forget_client(&c);
+}
+
+/* A client that leaves is not waited for. */
+static void
+test_end_of_input(void **state)
+{
+	struct client c;
+	double since;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	make_it_hang();
+	c = talk_serve("auto", NULL, NULL);
+	answers(&c, "ping");
+	since = proof_seconds();
+	close(c.p.in);
+	c.p.in = -1;
+	wait_for_all(since);
+	forget_client(&c);
+}
+
+/* The slot of a child does not come; its parent, and another child, go on. */
+static void
+test_others(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), good, bad;
+	double since;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	good = talk_child(&parent, json_pack("{s:s}", "name", "good"), NULL);
+	talk_write(&good, "", "a");
+	make_it_hang();
+	bad = talk_child(&parent, json_pack("{s:s}", "name", "bad"), NULL);
+	talk_call(&bad, "list_directory", json_object());
+	answers(&bad, "ping");
+	since = proof_seconds();
+	talk_write(&parent, "", "b");
+	talk_write(&good, "", "c");
+	talk_expect(&parent, "", "close_child", json_pack("{s:s}", "name", "good"));
+	assert_true(proof_seconds() - since < PROMPT_SECONDS);
+	answers(&bad, "ping");
+	since = proof_seconds();
+	kill(parent.p.pid, SIGINT);
+	wait_for_all(since);
+	forget_client(&parent);
+	forget_client(&good);
+	forget_client(&bad);
+}
+
+static void
+make_large(void)
+{
+	char path[PATH_MAX];
+
+	for (int i = 0; i < DIRECTORIES; i++) {
+		snprintf(path, sizeof(path), "%.*s/d%d", PATH_MAX - 32, talk_project, i);
+		assert_int_equal(mkdir(path, 0755), 0);
+		for (int k = 0; k < FILES_EACH; k++) {
+			snprintf(path, sizeof(path), "%.*s/d%d/f%d", PATH_MAX - 32, talk_project, i,
+			    k);
+			assert_int_equal(mknod(path, S_IFREG | 0644, 0), 0);
+		}
+	}
+}
+
+/* All that comes while the first look at a large project goes on is answered, and in order. */
+static void
+test_large_project(void **state)
+{
+	json_int_t id[3];
+	struct client c;
+	json_t *result;
+	double since;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	make_large();
+	c = talk_serve("auto", NULL, NULL);
+	id[0] = talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "one"));
+	id[1] = talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "two"));
+	id[2] = talk_call(&c, "read_file", json_pack("{s:s}", "path", "x"));
+	answers(&c, "ping");
+	for (size_t i = 0; i < N_ELEMENTS(id); i++) {
+		result = talk_result(&c, id[i]);
+		assert_string_equal(talk_code(result), "");
+		if (i == 2)
+			assert_non_null(strstr(talk_text(result), "two"));
+		json_decref(result);
+	}
+	assert_int_equal(talk_finish(&c), 0);
+
+	/* A signal ends it during the look. */
+	c = talk_serve("auto", NULL, NULL);
+	answers(&c, "ping");
+	since = proof_seconds();
+	kill(c.p.pid, SIGTERM);
+	wait_for_all(since);
+	forget_client(&c);
+}
+
+#define TEST(t)                                                                                    \
+	{                                                                                          \
+#t, test_##t, talk_set_up, mend, NULL                                              \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_needs_no_slot),
+		TEST(end_of_input),
+		TEST(others),
+		TEST(large_project),
+	};
+
+	return cmocka_run_group_tests_name("mcp_wait", tests, talk_install, talk_uninstall);
+}
