@@ -6,11 +6,9 @@
 #include "proxy/serve/body.h"
 #include "proxy/serve/relay.h"
 #include "proxy/serve/rewrite.h"
+#include "proxy/serve/side.h"
 #include "shared/base/cleanup.h"
 
-/* For each direction one buffer before and one after us; allocated only while it has bytes. A
- * head is rewritten within it. */
-#define BUFFER_SIZE 32768
 /* Servers' heads are longer than clients' (content security policies, many cookies). */
 #define ANSWER_HEAD_MAX (24 * 1024)
 /* How much of a body is discarded to keep a connection after a refusal; above, a new connection
@@ -21,23 +19,6 @@
 #define LINGER_SECS 2.0
 /* Limit of rounds before other connections get their turn. */
 #define ROUNDS_MAX 32
-
-struct buffer {
-	char *p; /* BUFFER_SIZE, or NULL */
-	size_t start, end;
-	bool full; /* a put did not fit */
-};
-
-struct side {
-	struct stream s;
-	ev_io io;
-	struct buffer in, out;
-	bool can_read, can_write; /* as far as is known */
-	bool ended;               /* no more input */
-	bool broken;              /* it did not end properly */
-	bool mute;                /* accepts no more output */
-	bool shut;
-};
 
 enum phase {
 	PHASE_HEAD,     /* no head, or part of one */
@@ -102,188 +83,16 @@ struct forward {
 
 static void step(struct forward *f);
 
-/* ---- buffers ---- */
-
-static size_t
-filled(const struct buffer *b)
-{
-	return b->end - b->start;
-}
-
-static const char *
-first(const struct buffer *b)
-{
-	return b->p + b->start;
-}
-
-/* Return the room at the end; moves the content to the front first if no pointers into it are
- * held. */
-static size_t
-room(struct buffer *b, bool held)
-{
-	if (b->p == NULL && (b->p = malloc(BUFFER_SIZE)) == NULL)
-		return 0;
-	if (!held && b->start > 0) {
-		if (b->start == b->end)
-			b->start = b->end = 0;
-		else if (b->end > BUFFER_SIZE / 2) {
-			memmove(b->p, b->p + b->start, filled(b));
-			b->end -= b->start;
-			b->start = 0;
-		}
-	}
-	return BUFFER_SIZE - b->end;
-}
-
-static void
-clear(struct buffer *b)
-{
-	free(b->p);
-	*b = (struct buffer){ 0 };
-}
-
-static void
-put(struct buffer *b, const void *bytes, size_t n)
-{
-	if (n == 0)
-		return;
-	if (n > room(b, false)) {
-		b->full = true;
-		return;
-	}
-	memcpy(b->p + b->end, bytes, n);
-	b->end += n;
-}
-
-/* Account for n bytes that a rewrite function wrote at the end; 0: they did not fit. */
-static void
-put_written(struct buffer *b, size_t n)
-{
-	if (n == 0)
-		b->full = true;
-	b->end += n;
-}
-
-static void
-put_chunk(struct buffer *b, const char *content, size_t n)
-{
-	size_t size = room(b, false);
-
-	put_written(b, rewrite_chunk(content, n, b->p + b->end, size));
-}
-
-static void
-put_content(struct buffer *b, const char *content, size_t n, bool chunked)
-{
-	if (!chunked)
-		put(b, content, n);
-	else if (n > 0)
-		put_chunk(b, content, n);
-}
-
-/* End content written with put_content(). */
-static void
-put_end(struct buffer *b, bool chunked)
-{
-	if (chunked)
-		put_chunk(b, NULL, 0);
-}
-
-static size_t
-content_room(struct buffer *b)
-{
-	size_t n = room(b, false);
-
-	return n > REWRITE_CHUNK_MAX ? n - REWRITE_CHUNK_MAX : 0;
-}
-
-/* ---- sides ---- */
-
-static void
-side_open(struct side *s, const struct stream *stream)
-{
-	s->s = *stream;
-	s->can_read = s->can_write = true;
-	s->ended = s->broken = s->mute = s->shut = false;
-}
-
-static void
-side_close(struct forward *f, struct side *s, bool reset)
-{
-	ev_io_stop(f->proxy->loop, &s->io);
-	if (reset)
-		stream_abort(&s->s);
-	else
-		stream_done(&s->s);
-	clear(&s->in);
-	clear(&s->out);
-}
-
-/* Read what fits. Returns whether anything happened. */
-static bool
-side_fill(struct side *s, bool held)
-{
-	size_t n = s->can_read && !s->ended ? room(&s->in, held) : 0;
-	ssize_t r;
-
-	if (n == 0)
-		return false;
-	r = stream_read(&s->s, s->in.p + s->in.end, n);
-	if (r == 0) {
-		s->can_read = false;
-		return false;
-	}
-	if (r < 0) {
-		s->ended = true;
-		s->broken = !s->s.eof;
-		return true;
-	}
-	s->in.end += (size_t)r;
-	/* After a short read a socket is most likely empty; if not, an event comes. */
-	if ((size_t)r < n && s->s.ssl == NULL)
-		s->can_read = false;
-	return true;
-}
-
-static bool
-side_flush(struct side *s, struct buffer *from, uint64_t *count)
-{
-	ssize_t r;
-
-	if (filled(from) == 0 || !s->can_write || s->s.fd < 0)
-		return false;
-	if (s->mute) {
-		from->start = from->end = 0;
-		return true;
-	}
-	r = stream_write(&s->s, first(from), filled(from));
-	if (r == 0) {
-		s->can_write = false;
-		return false;
-	}
-	if (r < 0) {
-		s->mute = true;
-		from->start = from->end = 0;
-		return true;
-	}
-	from->start += (size_t)r;
-	if (from->start == from->end)
-		from->start = from->end = 0;
-	if (count != NULL)
-		*count += (uint64_t)r;
-	return true;
-}
+/* ---- ends ---- */
 
 static void
 server_drop(struct forward *f, Koda__EgressOutcome outcome, const char *rule, const char *detail)
 {
-	side_close(f, &f->server, false);
+	side_close(&f->server, false);
 	account_end(take_ptr(&f->account), outcome, rule, detail);
 	f->via = NULL;
 	f->reused = false;
 }
-
-/* ---- ends ---- */
 
 static void
 over(struct forward *f, bool reset)
@@ -304,11 +113,11 @@ release(struct forward *f)
 	f->relay = NULL;
 	/* Before a reset, send what there is of a broken-off answer. */
 	if (f->reset && !f->told.waiting)
-		side_flush(&f->client, &f->client.out, NULL);
+		side_flush(&f->client, NULL);
 	if (f->told.waiting)
 		control_forget(f->proxy, &f->told);
 	ev_timer_stop(f->proxy->loop, &f->timer);
-	side_close(f, &f->client, f->reset);
+	side_close(&f->client, f->reset);
 	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 }
 
@@ -336,7 +145,7 @@ answer(struct forward *f, const struct refusal *r, bool understood)
 
 	if (f->is_head && (end = memmem(text, n, "\r\n\r\n", 4)) != NULL)
 		n = (size_t)(end - text) + 4;
-	put(&f->client.out, text, n);
+	buffer_put(&f->client.out, text, n);
 	if (f->held) {
 		f->client.in.start += f->head.len;
 		f->held = false;
@@ -389,10 +198,10 @@ send_head(struct forward *f)
 		.via = f->via,
 		.close = f->client_close,
 	};
-	struct buffer *b = &f->server.out;
-	size_t size = room(b, false);
+	struct stream_buffer *b = &f->server.out;
+	size_t size = buffer_room(b, false);
 
-	put_written(b, rewrite_request(&r, b->p + b->end, size));
+	buffer_put_written(b, rewrite_request(&r, b->p + b->end, size));
 	f->upgrades = rewrite_upgrades(&r);
 	f->came = false;
 	f->phase = PHASE_EXCHANGE;
@@ -507,8 +316,8 @@ find_target(struct forward *f)
 static bool
 step_head(struct forward *f)
 {
-	struct buffer *in = &f->client.in;
-	size_t n = filled(in);
+	struct stream_buffer *in = &f->client.in;
+	size_t n = buffer_filled(in);
 	const char *why = "";
 
 	if (f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0) {
@@ -517,12 +326,13 @@ step_head(struct forward *f)
 	}
 	/* First send the previous answer: one request at a time, and a client that does not read
 	 * gets no more. */
-	if (filled(&f->client.out) > 0)
+	if (buffer_filled(&f->client.out) > 0)
 		return false;
 	f->client_close = true;
 	f->up_over = true;
 	f->is_head = f->expects = f->answered = false;
-	switch (n == 0 ? HTTP_INCOMPLETE : http_request_parse(first(in), n, &f->head, &why)) {
+	switch (
+	    n == 0 ? HTTP_INCOMPLETE : http_request_parse(buffer_first(in), n, &f->head, &why)) {
 	case HTTP_INCOMPLETE:
 		if (n >= PROXY_HEAD_MAX)
 			refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
@@ -570,7 +380,7 @@ step_head(struct forward *f)
 static bool
 step_up(struct forward *f)
 {
-	struct buffer *in = &f->client.in;
+	struct stream_buffer *in = &f->client.in;
 	bool wanted = f->phase == PHASE_EXCHANGE && !f->server.mute;
 	const char *content = NULL, *why = "";
 	size_t n, taken = 0, len = 0;
@@ -582,20 +392,20 @@ step_up(struct forward *f)
 		in->start += f->head.len;
 		f->held = false;
 	}
-	n = filled(in);
+	n = buffer_filled(in);
 	if (n == 0) {
 		if (f->client.ended)
 			over(f, true);
 		return f->client.ended;
 	}
 	if (wanted) {
-		size_t most = content_room(&f->server.out);
+		size_t most = buffer_content_room(&f->server.out);
 
 		n = n < most ? n : most;
 		if (n == 0)
 			return false;
 	}
-	r = body_take(&f->up, first(in), n, &taken, &content, &len, &why);
+	r = body_take(&f->up, buffer_first(in), n, &taken, &content, &len, &why);
 	if (r == HTTP_BAD) {
 		f->client_close = true;
 		f->up_over = true;
@@ -611,12 +421,12 @@ step_up(struct forward *f)
 		return true;
 	}
 	if (wanted)
-		put_content(&f->server.out, content, len, f->up_chunked);
+		buffer_put_content(&f->server.out, content, len, f->up_chunked);
 	in->start += taken;
 	if (body_over(&f->up)) {
 		f->up_over = true;
 		if (wanted)
-			put_end(&f->server.out, f->up_chunked);
+			buffer_put_end(&f->server.out, f->up_chunked);
 	}
 	return taken > 0 || f->up_over;
 }
@@ -655,12 +465,13 @@ no_answer(struct forward *f)
 static void
 pass_informational(struct forward *f, const struct http_head *h)
 {
-	struct buffer *b = &f->client.out;
+	struct stream_buffer *b = &f->client.out;
 
 	if (f->head.minor >= 1) {
-		size_t size = room(b, false);
+		size_t size = buffer_room(b, false);
 
-		put_written(b, rewrite_informational(h, first(&f->server.in), b->p + b->end, size));
+		buffer_put_written(b,
+		    rewrite_informational(h, buffer_first(&f->server.in), b->p + b->end, size));
 	}
 	f->server.in.start += h->len;
 }
@@ -668,8 +479,8 @@ pass_informational(struct forward *f, const struct http_head *h)
 static void
 pass_switch(struct forward *f, const struct http_head *h)
 {
-	struct buffer *b = &f->client.out;
-	size_t size = room(b, false);
+	struct stream_buffer *b = &f->client.out;
+	size_t size = buffer_room(b, false);
 
 	if (!f->upgrades) {
 		server_failed(f, "the server changed the protocol, which nobody asked for");
@@ -679,7 +490,7 @@ pass_switch(struct forward *f, const struct http_head *h)
 		server_failed(f, "the server changed to a protocol that may not pass");
 		return;
 	}
-	put_written(b, rewrite_switch(h, first(&f->server.in), b->p + b->end, size));
+	buffer_put_written(b, rewrite_switch(h, buffer_first(&f->server.in), b->p + b->end, size));
 	if (b->full) {
 		over(f, true);
 		return;
@@ -698,13 +509,13 @@ pass_answer(struct forward *f, const struct http_head *h)
 {
 	struct rewrite_answer a = {
 		.head = h,
-		.bytes = first(&f->server.in),
+		.bytes = buffer_first(&f->server.in),
 		.to_head = f->is_head,
 		.client_minor = f->head.minor,
 	};
-	struct buffer *b = &f->client.out;
+	struct stream_buffer *b = &f->client.out;
 	enum http_body kind = rewrite_framing(h, f->head.minor);
-	size_t size = room(b, false);
+	size_t size = buffer_room(b, false);
 
 	f->server_close = !h->keep_alive || h->body == HTTP_BODY_CLOSE;
 	/* The answer came before the end of the request: the client may or may not send the
@@ -713,11 +524,11 @@ pass_answer(struct forward *f, const struct http_head *h)
 	f->client_close |= kind == HTTP_BODY_CLOSE;
 	f->down_chunked = kind == HTTP_BODY_CHUNKED;
 	a.close = f->client_close;
-	put_written(b, rewrite_answer(&a, b->p + b->end, size));
+	buffer_put_written(b, rewrite_answer(&a, b->p + b->end, size));
 	body_init(&f->down, h);
 	f->down_over = body_over(&f->down);
 	if (f->down_over)
-		put_end(b, f->down_chunked);
+		buffer_put_end(b, f->down_chunked);
 	f->server.in.start += h->len;
 	if (f->held) {
 		f->client.in.start += f->head.len;
@@ -731,12 +542,12 @@ pass_answer(struct forward *f, const struct http_head *h)
 static bool
 step_answer(struct forward *f)
 {
-	struct buffer *in = &f->server.in;
-	size_t n = filled(in);
+	struct stream_buffer *in = &f->server.in;
+	size_t n = buffer_filled(in);
 	const char *why = "";
 	struct http_head h;
 
-	if (filled(&f->client.out) > 0)
+	if (buffer_filled(&f->client.out) > 0)
 		return false;
 	if (n == 0) {
 		if (f->server.ended)
@@ -744,7 +555,7 @@ step_answer(struct forward *f)
 		return f->server.ended;
 	}
 	f->came = true;
-	switch (http_response_parse(first(in), n, f->is_head, false, &h, &why)) {
+	switch (http_response_parse(buffer_first(in), n, f->is_head, false, &h, &why)) {
 	case HTTP_INCOMPLETE:
 		if (n >= ANSWER_HEAD_MAX)
 			server_failed(f, "the head of the server's answer is too large");
@@ -775,13 +586,13 @@ step_answer(struct forward *f)
 static bool
 step_down(struct forward *f)
 {
-	struct buffer *in = &f->server.in, *out = &f->client.out;
+	struct stream_buffer *in = &f->server.in, *out = &f->client.out;
 	const char *content = NULL, *why = "";
 	size_t n, most, taken = 0, len = 0;
 
 	if (f->down_over)
 		return false;
-	n = filled(in);
+	n = buffer_filled(in);
 	if (n == 0) {
 		if (!f->server.ended)
 			return false;
@@ -789,25 +600,25 @@ step_down(struct forward *f)
 			server_failed(f, "the server's answer broke off");
 			return true;
 		}
-		if (content_room(out) == 0)
+		if (buffer_content_room(out) == 0)
 			return false;
 		f->down_over = true;
-		put_end(out, f->down_chunked);
+		buffer_put_end(out, f->down_chunked);
 		return true;
 	}
-	most = content_room(out);
+	most = buffer_content_room(out);
 	n = n < most ? n : most;
 	if (n == 0)
 		return false;
-	if (body_take(&f->down, first(in), n, &taken, &content, &len, &why) == HTTP_BAD) {
+	if (body_take(&f->down, buffer_first(in), n, &taken, &content, &len, &why) == HTTP_BAD) {
 		server_failed(f, why);
 		return true;
 	}
-	put_content(out, content, len, f->down_chunked);
+	buffer_put_content(out, content, len, f->down_chunked);
 	in->start += taken;
 	if (body_over(&f->down)) {
 		f->down_over = true;
-		put_end(out, f->down_chunked);
+		buffer_put_end(out, f->down_chunked);
 	}
 	return taken > 0 || f->down_over;
 }
@@ -830,11 +641,11 @@ step_exchange(struct forward *f)
 		return step_answer(f);
 	if (step_down(f))
 		return true;
-	if (!f->down_over || filled(&f->client.out) > 0)
+	if (!f->down_over || buffer_filled(&f->client.out) > 0)
 		return false;
 	/* What the server sends before the next request cannot be an answer to it. */
-	if (f->server_close || f->server.ended || f->server.mute || filled(&f->server.in) > 0 ||
-	    !f->up_over || filled(&f->server.out) > 0)
+	if (f->server_close || f->server.ended || f->server.mute ||
+	    buffer_filled(&f->server.in) > 0 || !f->up_over || buffer_filled(&f->server.out) > 0)
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 	next_request(f);
 	return true;
@@ -845,7 +656,7 @@ step_discard(struct forward *f)
 {
 	if (step_up(f))
 		return true;
-	if (!f->up_over || filled(&f->client.out) > 0)
+	if (!f->up_over || buffer_filled(&f->client.out) > 0)
 		return false;
 	next_request(f);
 	return true;
@@ -856,13 +667,13 @@ step_linger(struct forward *f)
 {
 	struct side *c = &f->client;
 
-	if (filled(&c->in) > 0)
-		c->in.start = c->in.end = 0;
-	if (c->mute || (c->ended && (c->broken || filled(&c->out) == 0))) {
+	if (buffer_filled(&c->in) > 0)
+		buffer_empty(&c->in);
+	if (c->mute || (c->ended && (c->broken || buffer_filled(&c->out) == 0))) {
 		over(f, false);
 		return true;
 	}
-	if (filled(&c->out) > 0 || c->shut)
+	if (buffer_filled(&c->out) > 0 || c->shut)
 		return false;
 	if (f->server.s.fd >= 0)
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
@@ -883,20 +694,6 @@ relay_ended(void *data, enum relay_end why)
 	step(f);
 }
 
-/* Move what came from one side to the other; its end, too. */
-static bool
-pump(struct side *from, struct side *to, uint64_t *count)
-{
-	bool progress = side_flush(to, &from->in, count);
-
-	if (from->ended && filled(&from->in) == 0 && filled(&to->out) == 0 && !to->shut) {
-		stream_shut(&to->s);
-		to->shut = true;
-		progress = true;
-	}
-	return progress;
-}
-
 static bool
 step_pump(struct forward *f)
 {
@@ -907,26 +704,26 @@ step_pump(struct forward *f)
 		over(f, true);
 		return true;
 	}
-	if (filled(&c->out) > 0 || filled(&s->out) > 0)
+	if (buffer_filled(&c->out) > 0 || buffer_filled(&s->out) > 0)
 		return false;
 	if (c->s.ssl == NULL && s->s.ssl == NULL && !c->ended && !s->ended) {
 		ev_io_stop(f->proxy->loop, &c->io);
 		ev_io_stop(f->proxy->loop, &s->io);
-		f->relay =
-		    relay_start(f->proxy, c->s.fd, s->s.fd, c->in.p + c->in.start, filled(&c->in),
-			s->in.p + s->in.start, filled(&s->in), f->account, relay_ended, f);
+		f->relay = relay_start(f->proxy, c->s.fd, s->s.fd, buffer_first(&c->in),
+		    buffer_filled(&c->in), buffer_first(&s->in), buffer_filled(&s->in), f->account,
+		    relay_ended, f);
 		if (f->relay == NULL) {
 			over(f, true);
 			return true;
 		}
 		c->s.fd = s->s.fd = -1;
-		clear(&c->in);
-		clear(&s->in);
+		buffer_clear(&c->in);
+		buffer_clear(&s->in);
 		f->phase = PHASE_RELAY;
 		return true;
 	}
-	progress |= pump(c, s, &f->account->up);
-	progress |= pump(s, c, &f->account->down);
+	progress |= side_pump(c, s, &f->account->up);
+	progress |= side_pump(s, c, &f->account->down);
 	if (c->shut && s->shut) {
 		over(f, false);
 		return true;
@@ -966,7 +763,7 @@ step_phase(struct forward *f)
 		return true;
 	}
 	/* Between requests a server can only end its connection: drop it if it sends anything. */
-	if (f->server.s.fd >= 0 && (f->server.ended || filled(&f->server.in) > 0))
+	if (f->server.s.fd >= 0 && (f->server.ended || buffer_filled(&f->server.in) > 0))
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 	if (f->phase == PHASE_HEAD)
 		return step_head(f);
@@ -993,26 +790,9 @@ step_once(struct forward *f)
 	if (step_phase(f))
 		return true;
 	if (!f->told.waiting)
-		progress |= side_flush(&f->client, &f->client.out,
-		    f->account != NULL ? &f->account->down : NULL);
-	progress |=
-	    side_flush(&f->server, &f->server.out, f->account != NULL ? &f->account->up : NULL);
+		progress |= side_flush(&f->client, f->account != NULL ? &f->account->down : NULL);
+	progress |= side_flush(&f->server, f->account != NULL ? &f->account->up : NULL);
 	return progress;
-}
-
-static void
-watch(struct forward *f, struct side *s, bool reads, bool writes)
-{
-	int events = (reads ? s->s.read_waits : 0) | (writes ? s->s.write_waits : 0);
-
-	if (ev_is_active(&s->io) && s->io.fd == s->s.fd &&
-	    (s->io.events & (EV_READ | EV_WRITE)) == events)
-		return;
-	ev_io_stop(f->proxy->loop, &s->io);
-	if (events == 0 || s->s.fd < 0)
-		return;
-	ev_io_set(&s->io, s->s.fd, events);
-	ev_io_start(f->proxy->loop, &s->io);
 }
 
 static double
@@ -1037,9 +817,9 @@ wait_of(const struct forward *f)
 {
 	switch (f->phase) {
 	case PHASE_HEAD:
-		return filled(&f->client.out) > 0 ? WAIT_IDLE
-		    : filled(&f->client.in) > 0   ? WAIT_HEAD
-						  : WAIT_KEEP;
+		return buffer_filled(&f->client.out) > 0 ? WAIT_IDLE
+		    : buffer_filled(&f->client.in) > 0   ? WAIT_HEAD
+							 : WAIT_KEEP;
 	case PHASE_LINGER:
 		return f->client.shut ? WAIT_LINGER : WAIT_IDLE;
 	case PHASE_EXCHANGE:
@@ -1072,13 +852,6 @@ set_timer(struct forward *f, bool progress)
 	ev_timer_start(f->proxy->loop, &f->timer);
 }
 
-static void
-idle_buffer(struct buffer *b)
-{
-	if (b->p != NULL && b->start == b->end)
-		clear(b);
-}
-
 /* Proceed as far as possible. f may be freed. */
 static void
 step(struct forward *f)
@@ -1102,17 +875,16 @@ step(struct forward *f)
 		return;
 	}
 	set_timer(f, rounds > 0);
-	idle_buffer(&f->client.in);
-	idle_buffer(&f->client.out);
-	idle_buffer(&f->server.in);
-	idle_buffer(&f->server.out);
+	side_clear_idle(&f->client);
+	side_clear_idle(&f->server);
 	reads_client =
 	    !f->client.ended && f->client.in.end - (f->held ? 0 : f->client.in.start) < BUFFER_SIZE;
-	watch(f, &f->client, reads_client,
-	    (filled(&f->client.out) > 0 && !f->told.waiting) ||
-		(f->phase == PHASE_PUMP && filled(&f->server.in) > 0));
-	watch(f, &f->server, reads_server(f) && filled(&f->server.in) < BUFFER_SIZE,
-	    filled(&f->server.out) > 0 || (f->phase == PHASE_PUMP && filled(&f->client.in) > 0));
+	side_watch(&f->client, reads_client,
+	    (buffer_filled(&f->client.out) > 0 && !f->told.waiting) ||
+		(f->phase == PHASE_PUMP && buffer_filled(&f->server.in) > 0));
+	side_watch(&f->server, reads_server(f) && buffer_filled(&f->server.in) < BUFFER_SIZE,
+	    buffer_filled(&f->server.out) > 0 ||
+		(f->phase == PHASE_PUMP && buffer_filled(&f->client.in) > 0));
 	/* This has to be last: stopping a watcher also discards events fed to it. */
 	if (rounds == ROUNDS_MAX)
 		ev_feed_event(f->proxy->loop, &f->client.io, EV_CUSTOM);
@@ -1165,15 +937,14 @@ forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
     forward_fn *fn, void *data)
 {
 	struct forward *f;
-	struct stream none;
 
 	if (n > BUFFER_SIZE || (f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
-	if (n > 0 && room(&f->client.in, false) == 0) {
+	if (n > 0 && buffer_room(&f->client.in, false) == 0) {
 		free(f);
 		return NULL;
 	}
-	put(&f->client.in, bytes, n);
+	buffer_put(&f->client.in, bytes, n);
 	f->listener = l;
 	f->proxy = l->proxy;
 	f->kind = kind;
@@ -1184,14 +955,14 @@ forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
 	f->account = account;
 	if (target != NULL)
 		f->fixed = f->at = *target;
-	stream_init(&none, -1, NULL);
+	side_init(&f->client, f->proxy->loop, on_event, f);
+	side_init(&f->server, f->proxy->loop, on_event, f);
 	side_open(&f->client, client);
-	side_open(&f->server, server != NULL ? server : &none);
+	if (server != NULL)
+		side_open(&f->server, server);
 	f->had_server = f->server.s.fd >= 0;
-	ev_init(&f->client.io, on_event);
-	ev_init(&f->server.io, on_event);
 	ev_init(&f->timer, on_timer);
-	f->client.io.data = f->server.io.data = f->timer.data = f;
+	f->timer.data = f;
 	f->told.fn = host_knows;
 	f->told.data = f;
 	f->since = ev_now(f->proxy->loop);
