@@ -3,17 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proxy/serve/body.h"
+#include "proxy/serve/exchange.h"
 #include "proxy/serve/relay.h"
-#include "proxy/serve/rewrite.h"
-#include "proxy/serve/side.h"
 #include "shared/base/cleanup.h"
 
-/* Servers' heads are longer than clients' (content security policies, many cookies). */
-#define ANSWER_HEAD_MAX (24 * 1024)
-/* How much of a body is discarded to keep a connection after a refusal; above, a new connection
- * is cheaper. */
-#define DISCARD_MAX 65536
 /* For the client to read an early answer: closing at once would reset the connection and discard
  * it. */
 #define LINGER_SECS 2.0
@@ -55,21 +48,11 @@ struct forward {
 	bool had_server; /* FORWARD_FIXED has one server connection in its life */
 	struct refusal deny;
 
-	/* the request */
-	struct http_head head; /* points into client.in while `held` */
-	bool held;
-	bool is_head;
-	struct target target;
+	struct exchange x;
+	struct target target; /* of the request */
 	struct gate *gate;
 	bool judged_only, repeated;
-	struct body up;
-	bool up_over, up_chunked, expects, upgrades;
-
-	/* its answer */
-	bool came, answered, down_over, down_chunked;
-	struct body down;
 	bool reused; /* the server's connection has served an earlier request */
-	bool client_close, server_close;
 
 	/* Waits until the host has the report of a refusal; the client is not answered before. */
 	struct flushed told;
@@ -123,33 +106,20 @@ release(struct forward *f)
 
 /* ---- answers of our own ---- */
 
-static bool
-small_rest(const struct forward *f)
-{
-	if (f->up_over)
-		return true;
-	/* A client that expects 100-continue may or may not send its body, and a chunked body
-	 * has no known size. */
-	return !f->expects && f->up.kind == HTTP_BODY_LENGTH && f->up.left <= DISCARD_MAX;
-}
-
 /* Answer the request with a refusal. understood: the end of the request can be found. */
 static void
 answer(struct forward *f, const struct refusal *r, bool understood)
 {
-	bool keep = understood && !f->client_close && small_rest(f) &&
+	bool keep = understood && !f->x.client_close && exchange_rest_is_small(&f->x) &&
 	    !(f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0);
 	char text[REFUSAL_TEXT_MAX];
 	size_t n = refusal_text(r, f->proxy->mode, !keep, text);
 	const char *end;
 
-	if (f->is_head && (end = memmem(text, n, "\r\n\r\n", 4)) != NULL)
+	if (f->x.is_head && (end = memmem(text, n, "\r\n\r\n", 4)) != NULL)
 		n = (size_t)(end - text) + 4;
 	buffer_put(&f->client.out, text, n);
-	if (f->held) {
-		f->client.in.start += f->head.len;
-		f->held = false;
-	}
+	exchange_drop_head(&f->x, &f->client);
 	f->phase = keep ? PHASE_DISCARD : PHASE_LINGER;
 }
 
@@ -172,7 +142,7 @@ server_failed(struct forward *f, const char *why)
 {
 	struct refusal r = { .status = 502, .socks = 1 };
 
-	if (f->answered) {
+	if (f->x.answered) {
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, NULL, why);
 		over(f, true);
 		return;
@@ -190,24 +160,15 @@ server_failed(struct forward *f, const char *why)
 static void
 send_head(struct forward *f)
 {
-	struct rewrite_request r = {
-		.head = &f->head,
+	const struct rewrite_request r = {
 		.host = f->target.host,
 		.port = f->target.port,
 		.tls = f->client.s.ssl != NULL,
 		.via = f->via,
-		.close = f->client_close,
 	};
-	struct stream_buffer *b = &f->server.out;
-	size_t size = buffer_room(b, false);
 
-	buffer_put_written(b, rewrite_request(&r, b->p + b->end, size));
-	f->upgrades = rewrite_upgrades(&r);
-	f->came = false;
 	f->phase = PHASE_EXCHANGE;
-	/* The buffer holds the longest client head and the added fields: this only fails when
-	 * memory is short. */
-	if (b->full)
+	if (!exchange_send_head(&f->x, &f->server, &r))
 		server_failed(f, "no memory for the request");
 }
 
@@ -264,10 +225,10 @@ judged(void *data, const struct gate_answer *a)
 static bool
 find_target(struct forward *f)
 {
-	const struct http_head *h = &f->head;
+	const struct http_head *h = &f->x.head;
 
 	if (h->form == HTTP_FORM_AUTHORITY) {
-		f->client_close = true;
+		f->x.client_close = true;
 		refuse(f, NULL, 400, "malformed",
 		    "CONNECT has to be the first request of its connection", true);
 		return false;
@@ -313,53 +274,11 @@ find_target(struct forward *f)
 	return true;
 }
 
-static bool
-step_head(struct forward *f)
+/* A request has come: send it on, or have its target judged first. */
+static void
+take_request(struct forward *f)
 {
-	struct stream_buffer *in = &f->client.in;
-	size_t n = buffer_filled(in);
-	const char *why = "";
-
-	if (f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0) {
-		f->phase = PHASE_LINGER;
-		return true;
-	}
-	/* First send the previous answer: one request at a time, and a client that does not read
-	 * gets no more. */
-	if (buffer_filled(&f->client.out) > 0)
-		return false;
-	f->client_close = true;
-	f->up_over = true;
-	f->is_head = f->expects = f->answered = false;
-	switch (
-	    n == 0 ? HTTP_INCOMPLETE : http_request_parse(buffer_first(in), n, &f->head, &why)) {
-	case HTTP_INCOMPLETE:
-		if (n >= PROXY_HEAD_MAX)
-			refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
-		else if (f->client.ended)
-			over(f, false);
-		else
-			return false;
-		return true;
-	case HTTP_BAD:
-		refuse(f, NULL, 400, "malformed", why, false);
-		return true;
-	case HTTP_OK:
-		break;
-	}
-	if (f->head.len > PROXY_HEAD_MAX) {
-		refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
-		return true;
-	}
-	f->held = true;
-	f->is_head = f->head.method.n == 4 && memcmp(f->head.method.p, "HEAD", 4) == 0;
-	f->client_close = !f->head.keep_alive;
-	f->expects = f->head.expect_continue;
-	body_init(&f->up, &f->head);
-	f->up_over = body_over(&f->up);
-	f->up_chunked = f->head.body == HTTP_BODY_CHUNKED;
-	f->down_over = f->repeated = false;
-	f->upgrades = false;
+	f->repeated = false;
 	if (f->deny.status != 0)
 		answer(f, &f->deny, true);
 	else if (find_target(f)) {
@@ -372,264 +291,113 @@ step_head(struct forward *f)
 		else
 			ask_gate(f);
 	}
+}
+
+static bool
+step_head(struct forward *f)
+{
+	const char *why = "";
+	enum exchange_result r;
+
+	if (f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0) {
+		f->phase = PHASE_LINGER;
+		return true;
+	}
+	/* First send the previous answer: one request at a time, and a client that does not read
+	 * gets no more. */
+	if (buffer_filled(&f->client.out) > 0)
+		return false;
+	r = exchange_take_head(&f->x, &f->client, &why);
+	if (r == EXCHANGE_TOO_LARGE) {
+		refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
+	} else if (r == EXCHANGE_BAD_REQUEST) {
+		refuse(f, NULL, 400, "malformed", why, false);
+	} else if (r == EXCHANGE_MOVED) {
+		take_request(f);
+	} else if (f->client.ended) {
+		over(f, false);
+	} else {
+		return false;
+	}
 	return true;
 }
 
-/* ---- the bodies ---- */
+/* ---- the exchange ---- */
+
+/* The body of the request breaks its framing. */
+static void
+refuse_body(struct forward *f, const char *why)
+{
+	if (f->phase != PHASE_EXCHANGE) {
+		f->phase = PHASE_LINGER;
+	} else if (f->x.answered) {
+		over(f, true);
+	} else {
+		/* The server has part of the body, and must not take it for all of it. */
+		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+		refuse(f, &f->target, 400, "malformed", why, false);
+	}
+}
 
 static bool
 step_up(struct forward *f)
 {
-	struct stream_buffer *in = &f->client.in;
 	bool wanted = f->phase == PHASE_EXCHANGE && !f->server.mute;
-	const char *content = NULL, *why = "";
-	size_t n, taken = 0, len = 0;
-	enum http_result r;
+	const char *why = "";
+	enum exchange_result r =
+	    exchange_send_body(&f->x, &f->client, wanted ? &f->server : NULL, &why);
 
-	if (f->up_over)
-		return false;
-	if (f->held) {
-		in->start += f->head.len;
-		f->held = false;
-	}
-	n = buffer_filled(in);
-	if (n == 0) {
-		if (f->client.ended)
-			over(f, true);
-		return f->client.ended;
-	}
-	if (wanted) {
-		size_t most = buffer_content_room(&f->server.out);
-
-		n = n < most ? n : most;
-		if (n == 0)
-			return false;
-	}
-	r = body_take(&f->up, buffer_first(in), n, &taken, &content, &len, &why);
-	if (r == HTTP_BAD) {
-		f->client_close = true;
-		f->up_over = true;
-		if (f->phase != PHASE_EXCHANGE) {
-			f->phase = PHASE_LINGER;
-		} else if (f->answered) {
-			over(f, true);
-		} else {
-			/* The server has part of the body, and must not take it for all of it. */
-			server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
-			refuse(f, &f->target, 400, "malformed", why, false);
-		}
-		return true;
-	}
-	if (wanted)
-		buffer_put_content(&f->server.out, content, len, f->up_chunked);
-	in->start += taken;
-	if (body_over(&f->up)) {
-		f->up_over = true;
-		if (wanted)
-			buffer_put_end(&f->server.out, f->up_chunked);
-	}
-	return taken > 0 || f->up_over;
-}
-
-static bool
-can_be_repeated(const struct forward *f)
-{
-	static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE" };
-
-	if (f->kind != FORWARD_PROXY || !f->reused || f->came || f->repeated || !f->held ||
-	    !f->up_over)
-		return false;
-	for (size_t i = 0; i < N_ELEMENTS(methods); i++) {
-		if (f->head.method.n == strlen(methods[i]) &&
-		    memcmp(f->head.method.p, methods[i], f->head.method.n) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The server's connection has ended without a complete answer. */
-static void
-no_answer(struct forward *f)
-{
-	if (can_be_repeated(f)) {
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
-		f->repeated = true;
-		ask_gate(f);
-		return;
-	}
-	server_failed(f,
-	    f->came ? "the server's answer broke off"
-		    : "the server closed the connection without an answer");
-}
-
-static void
-pass_informational(struct forward *f, const struct http_head *h)
-{
-	struct stream_buffer *b = &f->client.out;
-
-	if (f->head.minor >= 1) {
-		size_t size = buffer_room(b, false);
-
-		buffer_put_written(b,
-		    rewrite_informational(h, buffer_first(&f->server.in), b->p + b->end, size));
-	}
-	f->server.in.start += h->len;
-}
-
-static void
-pass_switch(struct forward *f, const struct http_head *h)
-{
-	struct stream_buffer *b = &f->client.out;
-	size_t size = buffer_room(b, false);
-
-	if (!f->upgrades) {
-		server_failed(f, "the server changed the protocol, which nobody asked for");
-		return;
-	}
-	if (!rewrite_may_switch(h)) {
-		server_failed(f, "the server changed to a protocol that may not pass");
-		return;
-	}
-	buffer_put_written(b, rewrite_switch(h, buffer_first(&f->server.in), b->p + b->end, size));
-	if (b->full) {
+	if (r == EXCHANGE_CUT)
 		over(f, true);
-		return;
-	}
-	f->server.in.start += h->len;
-	if (f->held) {
-		f->client.in.start += f->head.len;
-		f->held = false;
-	}
-	f->answered = true;
-	f->phase = PHASE_PUMP;
+	else if (r == EXCHANGE_BAD_REQUEST)
+		refuse_body(f, why);
+	return r != EXCHANGE_WAITS;
 }
 
 static void
-pass_answer(struct forward *f, const struct http_head *h)
+repeat_request(struct forward *f)
 {
-	struct rewrite_answer a = {
-		.head = h,
-		.bytes = buffer_first(&f->server.in),
-		.to_head = f->is_head,
-		.client_minor = f->head.minor,
-	};
-	struct stream_buffer *b = &f->client.out;
-	enum http_body kind = rewrite_framing(h, f->head.minor);
-	size_t size = buffer_room(b, false);
-
-	f->server_close = !h->keep_alive || h->body == HTTP_BODY_CLOSE;
-	/* The answer came before the end of the request: the client may or may not send the
-	 * rest. */
-	f->client_close |= !f->up_over || (f->kind == FORWARD_FIXED && f->server_close);
-	f->client_close |= kind == HTTP_BODY_CLOSE;
-	f->down_chunked = kind == HTTP_BODY_CHUNKED;
-	a.close = f->client_close;
-	buffer_put_written(b, rewrite_answer(&a, b->p + b->end, size));
-	body_init(&f->down, h);
-	f->down_over = body_over(&f->down);
-	if (f->down_over)
-		buffer_put_end(b, f->down_chunked);
-	f->server.in.start += h->len;
-	if (f->held) {
-		f->client.in.start += f->head.len;
-		f->held = false;
-	}
-	f->answered = true;
-	if (b->full)
-		over(f, true);
+	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	f->repeated = true;
+	ask_gate(f);
 }
 
 static bool
 step_answer(struct forward *f)
 {
-	struct stream_buffer *in = &f->server.in;
-	size_t n = buffer_filled(in);
 	const char *why = "";
-	struct http_head h;
+	enum exchange_result r = exchange_pass_head(&f->x, &f->client, &f->server, &why);
 
-	if (buffer_filled(&f->client.out) > 0)
-		return false;
-	if (n == 0) {
-		if (f->server.ended)
-			no_answer(f);
-		return f->server.ended;
-	}
-	f->came = true;
-	switch (http_response_parse(buffer_first(in), n, f->is_head, false, &h, &why)) {
-	case HTTP_INCOMPLETE:
-		if (n >= ANSWER_HEAD_MAX)
-			server_failed(f, "the head of the server's answer is too large");
-		else if (f->server.ended)
-			no_answer(f);
-		else
-			return false;
-		return true;
-	case HTTP_BAD:
+	if (r == EXCHANGE_NO_ANSWER && f->kind == FORWARD_PROXY && f->reused && !f->repeated &&
+	    exchange_can_repeat(&f->x))
+		repeat_request(f);
+	else if (r == EXCHANGE_NO_ANSWER || r == EXCHANGE_BAD_ANSWER)
 		server_failed(f, why);
-		return true;
-	case HTTP_OK:
-		break;
-	}
-	if (h.len > ANSWER_HEAD_MAX)
-		server_failed(f, "the head of the server's answer is too large");
-	else if (h.status == 101)
-		pass_switch(f, &h);
-	else if (h.status < 200)
-		pass_informational(f, &h);
-	else if (h.status == 407 && f->via != NULL)
-		server_failed(f, "the proxy of this machine's user does not take its credentials");
-	else
-		pass_answer(f, &h);
-	return true;
+	else if (r == EXCHANGE_SWITCHED)
+		f->phase = PHASE_PUMP;
+	else if (r == EXCHANGE_CUT)
+		over(f, true);
+	return r != EXCHANGE_WAITS;
 }
 
 static bool
 step_down(struct forward *f)
 {
-	struct stream_buffer *in = &f->server.in, *out = &f->client.out;
-	const char *content = NULL, *why = "";
-	size_t n, most, taken = 0, len = 0;
+	const char *why = "";
+	enum exchange_result r = exchange_pass_body(&f->x, &f->client, &f->server, &why);
 
-	if (f->down_over)
-		return false;
-	n = buffer_filled(in);
-	if (n == 0) {
-		if (!f->server.ended)
-			return false;
-		if (f->server.broken || !body_end(&f->down)) {
-			server_failed(f, "the server's answer broke off");
-			return true;
-		}
-		if (buffer_content_room(out) == 0)
-			return false;
-		f->down_over = true;
-		buffer_put_end(out, f->down_chunked);
-		return true;
-	}
-	most = buffer_content_room(out);
-	n = n < most ? n : most;
-	if (n == 0)
-		return false;
-	if (body_take(&f->down, buffer_first(in), n, &taken, &content, &len, &why) == HTTP_BAD) {
+	if (r == EXCHANGE_BAD_ANSWER)
 		server_failed(f, why);
-		return true;
-	}
-	buffer_put_content(out, content, len, f->down_chunked);
-	in->start += taken;
-	if (body_over(&f->down)) {
-		f->down_over = true;
-		buffer_put_end(out, f->down_chunked);
-	}
-	return taken > 0 || f->down_over;
+	return r != EXCHANGE_WAITS;
 }
 
 static void
 next_request(struct forward *f)
 {
 	f->wait = WAIT_NONE;
-	f->answered = f->came = false;
+	f->x.answered = f->x.came = false;
 	f->reused = true;
-	f->phase = f->client_close ? PHASE_LINGER : PHASE_HEAD;
+	f->phase = f->x.client_close ? PHASE_LINGER : PHASE_HEAD;
 }
 
 static bool
@@ -637,15 +405,15 @@ step_exchange(struct forward *f)
 {
 	if (step_up(f))
 		return true;
-	if (!f->answered)
+	if (!f->x.answered)
 		return step_answer(f);
 	if (step_down(f))
 		return true;
-	if (!f->down_over || buffer_filled(&f->client.out) > 0)
+	if (!f->x.down_over || buffer_filled(&f->client.out) > 0)
 		return false;
 	/* What the server sends before the next request cannot be an answer to it. */
-	if (f->server_close || f->server.ended || f->server.mute ||
-	    buffer_filled(&f->server.in) > 0 || !f->up_over || buffer_filled(&f->server.out) > 0)
+	if (f->x.server_close || f->server.ended || f->server.mute ||
+	    buffer_filled(&f->server.in) > 0 || !f->x.up_over || buffer_filled(&f->server.out) > 0)
 		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 	next_request(f);
 	return true;
@@ -656,7 +424,7 @@ step_discard(struct forward *f)
 {
 	if (step_up(f))
 		return true;
-	if (!f->up_over || buffer_filled(&f->client.out) > 0)
+	if (!f->x.up_over || buffer_filled(&f->client.out) > 0)
 		return false;
 	next_request(f);
 	return true;
@@ -777,7 +545,7 @@ step_once(struct forward *f)
 
 	if (f->phase == PHASE_OVER || f->phase == PHASE_RELAY)
 		return false;
-	progress = side_fill(&f->client, f->held);
+	progress = side_fill(&f->client, f->x.held);
 	if (reads_server(f))
 		progress |= side_fill(&f->server, false);
 	/* A client that is gone cannot be answered. */
@@ -877,8 +645,8 @@ step(struct forward *f)
 	set_timer(f, rounds > 0);
 	side_clear_idle(&f->client);
 	side_clear_idle(&f->server);
-	reads_client =
-	    !f->client.ended && f->client.in.end - (f->held ? 0 : f->client.in.start) < BUFFER_SIZE;
+	reads_client = !f->client.ended &&
+	    f->client.in.end - (f->x.held ? 0 : f->client.in.start) < BUFFER_SIZE;
 	side_watch(&f->client, reads_client,
 	    (buffer_filled(&f->client.out) > 0 && !f->told.waiting) ||
 		(f->phase == PHASE_PUMP && buffer_filled(&f->server.in) > 0));
@@ -914,7 +682,7 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 		return;
 	}
 	if (f->wait == WAIT_HEAD) {
-		f->client_close = true;
+		f->x.client_close = true;
 		refuse(f, NULL, 408, "too_slow", "the request's head took too long", false);
 	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
 		server_failed(f, "nothing has come for hours");
@@ -955,6 +723,7 @@ forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
 	f->account = account;
 	if (target != NULL)
 		f->fixed = f->at = *target;
+	f->x.one_server = kind == FORWARD_FIXED;
 	side_init(&f->client, f->proxy->loop, on_event, f);
 	side_init(&f->server, f->proxy->loop, on_event, f);
 	side_open(&f->client, client);
