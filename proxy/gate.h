@@ -8,12 +8,7 @@
 
 #include "proxy/control.h"
 #include "proxy/reach/dial.h"
-
-struct target {
-	char host[DOMAIN_HOST_MAX + 1]; /* canonical */
-	enum domain_kind kind;
-	unsigned port;
-};
+#include "proxy/target.h"
 
 enum gate_flags {
 	GATE_PLAIN = 1 << 0, /* plain HTTP: use the user's proxy for plain HTTP */

@@ -5,6 +5,7 @@
 
 #include "proxy/serve/exchange.h"
 #include "proxy/serve/relay.h"
+#include "proxy/serve/request_target.h"
 #include "shared/base/cleanup.h"
 
 /* For the client to read an early answer: closing at once would reset the connection and discard
@@ -225,53 +226,19 @@ judged(void *data, const struct gate_answer *a)
 static bool
 find_target(struct forward *f)
 {
-	const struct http_head *h = &f->x.head;
+	const struct request_place place = {
+		.fixed = f->kind == FORWARD_FIXED ? &f->fixed : NULL,
+		.credentials = f->proxy->upstream.http.has_credentials,
+	};
+	struct request_fault fault;
 
-	if (h->form == HTTP_FORM_AUTHORITY) {
-		f->x.client_close = true;
-		refuse(f, NULL, 400, "malformed",
-		    "CONNECT has to be the first request of its connection", true);
-		return false;
-	}
-	if (f->kind == FORWARD_FIXED) {
-		f->target = f->fixed;
-		if (h->host_differs ||
-		    ((h->has_host_field || h->form == HTTP_FORM_ABSOLUTE) &&
-			(strcmp(h->host, f->fixed.host) != 0 ||
-			    (h->port != 0 && h->port != f->fixed.port)))) {
-			char why[EGRESS_SENTENCE_MAX];
-
-			snprintf(why, sizeof(why),
-			    "the request is for %.200s, and its connection was opened to %.200s",
-			    h->host, f->fixed.host);
-			refuse(f, &f->fixed, 403, "host", why, true);
-			return false;
-		}
+	if (request_target_find(&f->x.head, &place, &f->target, &fault))
 		return true;
-	}
-	if (h->form != HTTP_FORM_ABSOLUTE) {
-		refuse(f, NULL, 400, "malformed",
-		    "this is a proxy: a request names its target, as in GET http://host/path",
-		    true);
-		return false;
-	}
-	snprintf(f->target.host, sizeof(f->target.host), "%s", h->host);
-	f->target.kind = h->host_kind;
-	f->target.port = h->port != 0 ? h->port : 80;
-	if (h->host_differs) {
-		refuse(f, &f->target, 400, "host", "Host is not the host of the request's target",
-		    true);
-		return false;
-	}
-	/* The answer to TRACE is the request as received: with Max-Forwards the user's own proxy
-	 * would answer, and return our credentials for it. */
-	if (f->proxy->upstream.http.has_credentials && h->method.n == 5 &&
-	    memcmp(h->method.p, "TRACE", 5) == 0) {
-		refuse(f, &f->target, 403, "method",
-		    "TRACE does not go through the user's own proxy", true);
-		return false;
-	}
-	return true;
+	/* What follows a CONNECT is not HTTP. */
+	if (f->x.head.form == HTTP_FORM_AUTHORITY)
+		f->x.client_close = true;
+	refuse(f, fault.has_target ? &f->target : NULL, fault.status, fault.rule, fault.why, true);
+	return false;
 }
 
 /* A request has come: send it on, or have its target judged first. */
