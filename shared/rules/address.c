@@ -245,6 +245,12 @@ address_text(const struct sockaddr *sa, char ret[DOMAIN_HOST_MAX + 1])
 	snprintf(ret, DOMAIN_HOST_MAX + 1, sa->sa_family == AF_INET6 ? "[%s]" : "%s", text);
 }
 
+socklen_t
+address_length(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
 bool
 address_parse(const char *host, unsigned port, struct sockaddr_storage *ret, socklen_t *ret_len)
 {

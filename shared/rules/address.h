@@ -38,6 +38,9 @@ enum address_class address_classify(const struct sockaddr *sa);
 #define ADDRESS_CARRIED_MAX 3
 size_t address_carried(const struct sockaddr *sa, struct sockaddr_in ret[ADDRESS_CARRIED_MAX]);
 
+/* Return the length of an AF_INET or AF_INET6 address, for the kernel. */
+socklen_t address_length(const struct sockaddr *sa);
+
 /* Write the canonical text, as in a rule and from domain_host_parse() (IPv6 in brackets). */
 void address_text(const struct sockaddr *sa, char ret[DOMAIN_HOST_MAX + 1]);
 /* Parse a canonical literal, as domain_host_parse() returns it. False when host is a name. */

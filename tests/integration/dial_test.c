@@ -34,7 +34,8 @@ static double dial_secs = 10;
 #define PROXY_DIAL_SECS dial_secs
 #define PROXY_IDLE_SECS 10.0
 #define PROXY_ASK_SECS  10.0
-#include "proxy/reach/dial.c" // NOLINT(bugprone-suspicious-include)
+#include "proxy/reach/dial.c"        // NOLINT(bugprone-suspicious-include)
+#include "proxy/reach/own_address.c" // NOLINT(bugprone-suspicious-include)
 
 #include <cmocka.h>
 
@@ -887,10 +888,10 @@ check_mapped(void **state)
 	struct proxy p = { .policy.sockets = sockets, .policy.n_sockets = N_ELEMENTS(sockets) };
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		struct dial d = { .proxy = &p, .port = 8443 };
+		struct dial d = { .proxy = &p, .target.port = 8443 };
 		const char *got;
 
-		snprintf(d.host, sizeof(d.host), "%s", cases[i].host);
+		snprintf(d.target.host, sizeof(d.target.host), "%s", cases[i].host);
 		got = mapped(&d);
 		if (cases[i].want == NULL)
 			assert_null(got);
@@ -912,8 +913,8 @@ check_nonlocal_bind(void **state)
 	assert_true(address_parse(OWN, 80, &own, &len));
 	assert_true(address_parse(WEB, 80, &web, &len));
 	assert_false(binds_anything(AF_INET));
-	assert_true(is_own((struct sockaddr *)&own));
-	assert_false(is_own((struct sockaddr *)&web));
+	assert_true(is_own_address((struct sockaddr *)&own));
+	assert_false(is_own_address((struct sockaddr *)&web));
 	put_file("/proc/sys/net/ipv4/ip_nonlocal_bind", "1\n");
 	assert_true(can_bind((struct sockaddr *)&web));
 	assert_true(is_source((struct sockaddr *)&own));
@@ -921,9 +922,9 @@ check_nonlocal_bind(void **state)
 	put_file("/proc/sys/net/ipv4/ip_nonlocal_bind", "0\n");
 	assert_true(address_parse("[2600:abcd::1]", 80, &own, &len));
 	assert_true(address_parse("[" WEB6 "]", 80, &web, &len));
-	assert_true(is_own((struct sockaddr *)&own));
+	assert_true(is_own_address((struct sockaddr *)&own));
 	assert_true(is_source((struct sockaddr *)&own));
-	assert_false(is_own((struct sockaddr *)&web));
+	assert_false(is_own_address((struct sockaddr *)&web));
 	assert_false(is_source((struct sockaddr *)&web));
 }
 
