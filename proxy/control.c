@@ -1,7 +1,6 @@
 #include "proxy/control.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proxy/accept/conn.h"
-#include "proxy/ask.h"
 #include "proxy/list.h"
-#include "proxy/serve/intercept.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
+#include "shared/base/io.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
 
@@ -36,13 +33,13 @@ struct want {
 
 struct control {
 	struct proxy *proxy;
+	const struct control_handler *handler;
 	struct frame_stream fs;
 	struct arena arena;
 	ev_io in, out, host;
 	int host_fd;
 	ev_timer batch;
 	uint8_t digest[KODA_DIGEST_BYTES];
-	char *upstream[4]; /* the host's variables; p->upstream was parsed from them */
 	struct account *accounts;
 	struct want *wants;
 	struct flushed *flushed, *flushed_last; /* in the order of arrival */
@@ -73,8 +70,7 @@ drained(struct control *c)
 		control_forget(c->proxy, f);
 		f->fn(f->data);
 	}
-	for (struct listener *l = c->proxy->listeners; l != NULL; l = l->next)
-		listener_resume(l);
+	c->handler->caught_up(c->proxy);
 }
 
 /* True: everything is sent. */
@@ -293,23 +289,6 @@ want_cancel(struct want *w)
 }
 
 static int
-socket_option(int fd, int option)
-{
-	socklen_t len = sizeof(int);
-	int value;
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
-}
-
-static int
-set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-}
-
-static int
 take_socket(struct control *c, const Koda__EgressSocket *msg, int fd, struct koda_error *err)
 {
 	struct want *w = c->wants;
@@ -334,109 +313,7 @@ take_socket(struct control *c, const Koda__EgressSocket *msg, int fd, struct kod
 	return 0;
 }
 
-/* ---- slots ---- */
-
-static int
-serve_slot(struct control *c, const Koda__EgressServe *msg, int fd, struct koda_error *err)
-{
-	cleanup_close int listening = fd;
-
-	if (listener_find(c->proxy, msg->slot) != NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "that slot is served already");
-	if (socket_option(listening, SO_DOMAIN) != AF_INET ||
-	    socket_option(listening, SO_TYPE) != SOCK_STREAM ||
-	    socket_option(listening, SO_ACCEPTCONN) != 1 || set_nonblocking(listening) < 0)
-		return err_set(err, KODA_PROTOCOL, 0, "that is no listening socket");
-	if (listener_new(c->proxy, msg->slot, take_fd(&listening)) == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "slot");
-	return 0;
-}
-
-static int
-drop_slot(struct control *c, const Koda__EgressDrop *msg, struct koda_error *err)
-{
-	struct listener *l = listener_find(c->proxy, msg->slot);
-
-	if (l == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "no such slot");
-	listener_free(l);
-	return 0;
-}
-
 /* ---- orders ---- */
-
-static bool
-is_granted_host(const Koda__EgressGrant *g, char ret[DOMAIN_HOST_MAX + 1])
-{
-	enum domain_kind kind;
-
-	return g->port >= 1 && g->port <= 65535 &&
-	    domain_host_parse(g->host.data, g->host.len, true, ret, &kind) == NULL &&
-	    strlen(ret) == g->host.len && memcmp(ret, g->host.data, g->host.len) == 0;
-}
-
-static int
-take_upstream(struct control *c, const Koda__EgressUpstream *u, struct koda_error *err)
-{
-	const struct {
-		bool has;
-		const ProtobufCBinaryData *value;
-	} v[] = {
-		{ u->has_https_proxy, &u->https_proxy },
-		{ u->has_http_proxy, &u->http_proxy },
-		{ u->has_all_proxy, &u->all_proxy },
-		{ u->has_no_proxy, &u->no_proxy },
-	};
-
-	for (size_t i = 0; i < N_ELEMENTS(v); i++) {
-		if (!v[i].has)
-			continue;
-		if (v[i].value->len > UPSTREAM_VALUE_MAX ||
-		    (v[i].value->len > 0 && memchr(v[i].value->data, '\0', v[i].value->len)))
-			return err_set(err, KODA_PROTOCOL, 0, "a variable that is none");
-		c->upstream[i] = strndup((const char *)v[i].value->data, v[i].value->len);
-		if (c->upstream[i] == NULL)
-			return err_set(err, KODA_INTERNAL, ENOMEM, "start");
-	}
-	return upstream_parse(&(struct upstream_variables){ c->upstream[0], c->upstream[1],
-				  c->upstream[2], c->upstream[3] },
-	    &c->proxy->upstream, err);
-}
-
-static int
-take_start(struct control *c, const Koda__EgressStart *start, bool *ret_intercept,
-    struct koda_error *err)
-{
-	struct proxy *p = c->proxy;
-
-	if (start->protocol != KODA_PROTOCOL_VERSION)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "the proxy speaks protocol %u and the host %u: they were not installed together",
-		    KODA_PROTOCOL_VERSION, start->protocol);
-	if (start->policy.len > POLICY_PACKED_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "a policy that is too large");
-	if (start->n_grant > ASK_GRANTS_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "too many grants");
-	if (policy_unpack(start->policy.data, start->policy.len, &p->policy, err) < 0)
-		return -1;
-	policy_digest(start->policy.data, start->policy.len, c->digest);
-	p->mode = (enum koda_mode)start->mode;
-	p->ask = start->ask;
-	for (size_t i = 0; i < start->n_grant; i++) {
-		char host[DOMAIN_HOST_MAX + 1];
-
-		if (!is_granted_host(start->grant[i], host))
-			return err_set(err, KODA_PROTOCOL, 0, "a grant for what is no host");
-		ask_grant(p->asks, host, start->grant[i]->port);
-	}
-	if (take_upstream(c, start->upstream, err) < 0)
-		return -1;
-	p->rules = egress_rules_new(&p->policy, err);
-	if (p->rules == NULL)
-		return -1;
-	*ret_intercept = start->intercept;
-	return 0;
-}
 
 static int
 take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error *err)
@@ -456,12 +333,9 @@ take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error
 		return err_set(err, KODA_PROTOCOL, 0, "an order without its descriptor");
 	switch (o->order_case) {
 	case KODA__EGRESS_ORDER__ORDER_SERVE:
-		return serve_slot(c, o->serve, fd, err);
 	case KODA__EGRESS_ORDER__ORDER_DROP:
-		return drop_slot(c, o->drop, err);
 	case KODA__EGRESS_ORDER__ORDER_ANSWER:
-		ask_answer(c->proxy->asks, o->answer->question, o->answer->consent);
-		return 0;
+		return c->handler->order(c->proxy, o, fd, err);
 	case KODA__EGRESS_ORDER__ORDER_SOCKET:
 		return take_socket(c, o->socket, fd, err);
 	case KODA__EGRESS_ORDER__ORDER_SYNC:
@@ -538,9 +412,6 @@ static void
 control_free(struct control *c)
 {
 	arena_done(&c->arena);
-	for (size_t i = 0; i < N_ELEMENTS(c->upstream); i++)
-		free(c->upstream[i]);
-	asks_free(take_ptr(&c->proxy->asks));
 	close_at(&c->host_fd);
 	c->fs.fd = -1; /* the caller's: it still reports the failure there */
 	frame_done(&c->fs);
@@ -566,11 +437,19 @@ first_order(struct control *c, bool *ret_intercept, struct koda_error *err)
 		return -1;
 	if (o->order_case != KODA__EGRESS_ORDER__ORDER_START)
 		return err_set(err, KODA_PROTOCOL, 0, "not started yet");
-	return take_start(c, o->start, ret_intercept, err);
+	if (o->start->protocol != KODA_PROTOCOL_VERSION)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the proxy speaks protocol %u and the host %u: they were not installed together",
+		    KODA_PROTOCOL_VERSION, o->start->protocol);
+	if (c->handler->start(c->proxy, o->start, ret_intercept, err) < 0)
+		return -1;
+	policy_digest(o->start->policy.data, o->start->policy.len, c->digest);
+	return 0;
 }
 
 struct control *
-control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err)
+control_new(struct proxy *p, int fd, const struct control_handler *handler, bool *ret_intercept,
+    struct koda_error *err)
 {
 	struct control *c = calloc(1, sizeof(*c));
 
@@ -579,15 +458,10 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 		return NULL;
 	}
 	c->proxy = p;
+	c->handler = handler;
 	c->host_fd = -1;
 	frame_init(&c->fs, fd);
 	arena_init(&c->arena);
-	p->asks = asks_new(p);
-	if (p->asks == NULL) {
-		err_set(err, KODA_INTERNAL, ENOMEM, "start");
-		control_free(c);
-		return NULL;
-	}
 	if (watch_host(c, err) < 0 || first_order(c, ret_intercept, err) < 0) {
 		control_free(c);
 		return NULL;
@@ -600,7 +474,8 @@ control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err
 }
 
 int
-control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err)
+control_ready(struct control *c, unsigned landlock_abi, const char *ca_certificate,
+    struct koda_error *err)
 {
 	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;
 	Koda__EgressReady ready = KODA__EGRESS_READY__INIT;
@@ -611,9 +486,9 @@ control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err)
 	ready.policy_digest = (ProtobufCBinaryData){ sizeof(c->digest), c->digest };
 	ready.landlock_abi = landlock_abi;
 	ready.seccomp = true;
-	if (c->proxy->intercept != NULL) {
+	if (ca_certificate != NULL) {
 		ready.has_ca_certificate = true;
-		ready.ca_certificate = message_text(intercept_ca(c->proxy->intercept));
+		ready.ca_certificate = message_text(ca_certificate);
 	}
 	if (message_queue(&c->fs, &r.base, err) < 0 || frame_flush(&c->fs, true, err) < 0)
 		return -1;

@@ -16,11 +16,27 @@
 #define CONTROL_CONGESTED (256u << 10)
 #define CONTROL_QUEUE_MAX (8u << 20)
 
-/* Read and check EgressStart (blocking) and fill p with everything in it. The caller then
- * confines the process and calls control_ready(), which sends Ready and serves from the loop.
- * Takes fd on success. */
-struct control *control_new(struct proxy *p, int fd, bool *ret_intercept, struct koda_error *err);
-int control_ready(struct control *c, unsigned landlock_abi, struct koda_error *err);
+/* Carries out the host's orders (proxy/orders). Everything that reports includes this header, so
+ * control itself does not know the parts of the proxy that orders change. */
+struct control_handler {
+	/* Check EgressStart, and fill p with everything in it. */
+	int (*start)(struct proxy *p, const Koda__EgressStart *start, bool *ret_intercept,
+	    struct koda_error *err);
+	/* Carry out an order to serve or drop a slot, or an answer. fd: the order's, which is taken;
+	 * else -1. On an error the process ends. */
+	int (*order)(struct proxy *p, const Koda__EgressOrder *order, int fd,
+	    struct koda_error *err);
+	/* Everything is sent: control_congested() has ended, if it was so. */
+	void (*caught_up)(struct proxy *p);
+};
+
+/* Read EgressStart (blocking) and have it handled. The caller then confines the process and calls
+ * control_ready(), which sends Ready and serves from the loop. ca_certificate: of the
+ * interception; NULL: none. Takes fd on success. */
+struct control *control_new(struct proxy *p, int fd, const struct control_handler *handler,
+    bool *ret_intercept, struct koda_error *err);
+int control_ready(struct control *c, unsigned landlock_abi, const char *ca_certificate,
+    struct koda_error *err);
 /* Report a failure on the descriptor itself, in place of Ready. */
 void control_failed(int fd, const char *why);
 

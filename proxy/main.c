@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proxy/control.h"
+#include "proxy/orders.h"
 #include "proxy/proxy_filter.h"
 #include "proxy/reach/resolve.h"
 #include "proxy/serve/intercept.h"
@@ -100,7 +100,7 @@ start(struct proxy *p, struct koda_error *err)
 	bool intercept = false;
 	unsigned abi = 0;
 
-	p->control = control_new(p, HOST_FD, &intercept, err);
+	p->control = control_new(p, HOST_FD, &orders_handler, &intercept, err);
 	if (p->control == NULL)
 		return -1;
 	p->resolver = resolver_new(p, err);
@@ -113,7 +113,8 @@ start(struct proxy *p, struct koda_error *err)
 		return -1;
 	if (confine(&abi, err) < 0)
 		return -1;
-	return control_ready(p->control, abi, err);
+	return control_ready(p->control, abi,
+	    p->intercept != NULL ? intercept_ca(p->intercept) : NULL, err);
 }
 
 int

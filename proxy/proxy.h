@@ -13,7 +13,8 @@
  *	          inside TLS that this proxy terminates
  *	relay     two descriptors, splice
  *	intercept certificates of our own
- *	control   talks to the host; ask: questions to the user, through the host
+ *	control   talks to the host: reports, accounts; orders: carries out what the host orders;
+ *	          ask: questions to the user, through the host
  *
  * http, body, socks, hello: pure parsers of bytes. rewrite: writes heads.
  *

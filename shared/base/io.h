@@ -1,4 +1,4 @@
-/* Reading and writing descriptors to the end. */
+/* Descriptors: writing to the end, and not waiting. */
 #ifndef KODA_SHARED_BASE_IO_H
 #define KODA_SHARED_BASE_IO_H
 
@@ -9,5 +9,7 @@
  * the data may have been written.
  */
 int write_all(int fd, const void *data, size_t len);
+/* Makes operations on fd return EAGAIN instead of waiting. Returns 0, or -1 with errno. */
+int set_nonblocking(int fd);
 
 #endif
