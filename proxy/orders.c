@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "proxy/accept/conn.h"
+#include "proxy/accept/listener.h"
 #include "proxy/ask.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"

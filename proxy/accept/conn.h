@@ -5,14 +5,12 @@
 #ifndef KODA_PROXY_ACCEPT_CONN_H
 #define KODA_PROXY_ACCEPT_CONN_H
 
-#include "proxy/gate.h"
+#include "proxy/proxy.h"
 
-/* Start accepting on fd, which it takes. NULL: no memory; fd is closed. */
-struct listener *listener_new(struct proxy *p, uint64_t slot, int fd);
-/* Free the listener and close each of its connections. */
-void listener_free(struct listener *l);
-/* Accept again: the host has caught up (control_congested). */
-void listener_resume(struct listener *l);
-struct listener *listener_find(const struct proxy *p, uint64_t slot);
+struct conn;
+/* Start to serve a client of l. Takes fd. The conn is in l->conns, and frees itself at its end. */
+void conn_start(struct listener *l, int fd);
+/* End it at once, whatever it does. */
+void conn_free(struct conn *c);
 
 #endif
