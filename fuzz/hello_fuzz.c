@@ -6,7 +6,7 @@
 #include "proxy/accept/hello.h"
 
 static enum hello_result
-parse(const uint8_t *p, size_t n, struct hello *ret)
+parse(const uint8_t *p, size_t n, struct tls_hello *ret)
 {
 	/* Exactly as long as the input, so that a sanitizer sees a read beyond its end. */
 	uint8_t *copy = malloc(n > 0 ? n : 1);
@@ -23,7 +23,7 @@ parse(const uint8_t *p, size_t n, struct hello *ret)
 }
 
 static bool
-same(const struct hello *a, const struct hello *b)
+same(const struct tls_hello *a, const struct tls_hello *b)
 {
 	return a->has_name == b->has_name && a->encrypted == b->encrypted &&
 	    strcmp(a->name, b->name) == 0;
@@ -73,7 +73,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t message[HELLO_MAX], records[7 * HELLO_MAX];
-	struct hello h, other;
+	struct tls_hello h, other;
 	enum hello_result r, part;
 	size_t n, len;
 	uint8_t record;

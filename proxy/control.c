@@ -25,13 +25,13 @@
 
 struct want {
 	struct want *prev, *next;
-	struct control *control;
+	struct egress_control *control;
 	uint64_t id;
 	socket_fn *fn;
 	void *data;
 };
 
-struct control {
+struct egress_control {
 	struct proxy *proxy;
 	const struct control_handler *handler;
 	struct frame_stream fs;
@@ -58,7 +58,7 @@ static void on_out(struct ev_loop *loop, ev_io *w, int events);
 
 /* A callback may cause new reports, and new waiting. */
 static void
-drained(struct control *c)
+drained(struct egress_control *c)
 {
 	struct flushed *last = c->flushed_last;
 	bool more = last != NULL;
@@ -75,7 +75,7 @@ drained(struct control *c)
 
 /* True: everything is sent. */
 static bool
-flush(struct control *c)
+flush(struct egress_control *c)
 {
 	int r = frame_flush(&c->fs, false, NULL);
 
@@ -90,7 +90,7 @@ flush(struct control *c)
 static void
 on_out(struct ev_loop *loop, ev_io *w, int events)
 {
-	struct control *c = w->data;
+	struct egress_control *c = w->data;
 
 	if (!flush(c))
 		return;
@@ -105,7 +105,7 @@ on_batch(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 static void
-report(struct control *c, const Koda__EgressReport *r, bool now)
+report(struct egress_control *c, const Koda__EgressReport *r, bool now)
 {
 	struct koda_error err;
 
@@ -138,7 +138,7 @@ control_flush(struct proxy *p)
 void
 control_wait(struct proxy *p, struct flushed *f)
 {
-	struct control *c = p->control;
+	struct egress_control *c = p->control;
 
 	f->next = NULL;
 	f->prev = c->flushed_last;
@@ -153,7 +153,7 @@ control_wait(struct proxy *p, struct flushed *f)
 void
 control_forget(struct proxy *p, struct flushed *f)
 {
-	struct control *c = p->control;
+	struct egress_control *c = p->control;
 
 	if (!f->waiting)
 		return;
@@ -242,7 +242,7 @@ _Static_assert(2ull * PROXY_CONNS_MAX * REPORT_MAX <= CONTROL_QUEUE_MAX / 2,
     "one slot's accounts are half of what is held back");
 
 static void
-sync_accounts(struct control *c, const Koda__EgressSync *msg)
+sync_accounts(struct egress_control *c, const Koda__EgressSync *msg)
 {
 	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;
 	Koda__EgressSynced synced = KODA__EGRESS_SYNCED__INIT;
@@ -289,7 +289,7 @@ want_cancel(struct want *w)
 }
 
 static int
-take_socket(struct control *c, const Koda__EgressSocket *msg, int fd, struct koda_error *err)
+take_socket(struct egress_control *c, const Koda__EgressSocket *msg, int fd, struct koda_error *err)
 {
 	struct want *w = c->wants;
 	socket_fn *fn;
@@ -316,7 +316,7 @@ take_socket(struct control *c, const Koda__EgressSocket *msg, int fd, struct kod
 /* ---- orders ---- */
 
 static int
-take_order(struct control *c, const uint8_t *data, size_t len, struct koda_error *err)
+take_order(struct egress_control *c, const uint8_t *data, size_t len, struct koda_error *err)
 {
 	const Koda__EgressOrder *o;
 	bool with_fd;
@@ -361,7 +361,7 @@ end_of_stream(const struct koda_error *err)
 static void
 on_in(struct ev_loop *loop, ev_io *w, int events)
 {
-	struct control *c = w->data;
+	struct egress_control *c = w->data;
 	struct koda_error err = { 0 };
 	const uint8_t *data;
 	size_t len;
@@ -392,7 +392,7 @@ on_host_gone(struct ev_loop *loop, ev_io *w, int events)
 }
 
 static int
-watch_host(struct control *c, struct koda_error *err)
+watch_host(struct egress_control *c, struct koda_error *err)
 {
 	const pid_t host = getppid();
 
@@ -409,7 +409,7 @@ watch_host(struct control *c, struct koda_error *err)
 /* ---- start ---- */
 
 static void
-control_free(struct control *c)
+control_free(struct egress_control *c)
 {
 	arena_done(&c->arena);
 	close_at(&c->host_fd);
@@ -419,7 +419,7 @@ control_free(struct control *c)
 }
 
 static int
-first_order(struct control *c, bool *ret_intercept, struct koda_error *err)
+first_order(struct egress_control *c, bool *ret_intercept, struct koda_error *err)
 {
 	const Koda__EgressOrder *o;
 	const uint8_t *data;
@@ -447,11 +447,11 @@ first_order(struct control *c, bool *ret_intercept, struct koda_error *err)
 	return 0;
 }
 
-struct control *
+struct egress_control *
 control_new(struct proxy *p, int fd, const struct control_handler *handler, bool *ret_intercept,
     struct koda_error *err)
 {
-	struct control *c = calloc(1, sizeof(*c));
+	struct egress_control *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
 		err_set(err, KODA_INTERNAL, ENOMEM, "start");
@@ -474,7 +474,7 @@ control_new(struct proxy *p, int fd, const struct control_handler *handler, bool
 }
 
 int
-control_ready(struct control *c, unsigned landlock_abi, const char *ca_certificate,
+control_ready(struct egress_control *c, unsigned landlock_abi, const char *ca_certificate,
     struct koda_error *err)
 {
 	Koda__EgressReport r = KODA__EGRESS_REPORT__INIT;

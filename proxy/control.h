@@ -33,9 +33,9 @@ struct control_handler {
 /* Read EgressStart (blocking) and have it handled. The caller then confines the process and calls
  * control_ready(), which sends Ready and serves from the loop. ca_certificate: of the
  * interception; NULL: none. Takes fd on success. */
-struct control *control_new(struct proxy *p, int fd, const struct control_handler *handler,
+struct egress_control *control_new(struct proxy *p, int fd, const struct control_handler *handler,
     bool *ret_intercept, struct koda_error *err);
-int control_ready(struct control *c, unsigned landlock_abi, const char *ca_certificate,
+int control_ready(struct egress_control *c, unsigned landlock_abi, const char *ca_certificate,
     struct koda_error *err);
 /* Report a failure on the descriptor itself, in place of Ready. */
 void control_failed(int fd, const char *why);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proxy/ask.h"
+#include "proxy/questions.h"
 
 /* The `rule` of hosts that no rule names and the user has approved. */
 static const char rule_session[] = "approved for the session";
@@ -17,7 +17,7 @@ struct gate {
 	unsigned flags;
 	gate_fn *fn;
 	void *data;
-	struct ask *ask;
+	struct question_wait *question;
 	struct dial *dial;
 	struct account *account;
 	const char *rule; /* the rule that allowed it */
@@ -48,8 +48,8 @@ gate_free(struct gate *g)
 {
 	struct proxy *p = g->l->proxy;
 
-	if (g->ask != NULL)
-		ask_cancel(g->ask);
+	if (g->question != NULL)
+		questions_cancel(g->question);
 	if (g->dial != NULL)
 		dial_cancel(g->dial);
 	ev_clear_pending(p->loop, &g->answer);
@@ -185,7 +185,7 @@ on_asked(void *data, bool yes)
 {
 	struct gate *g = data;
 
-	g->ask = NULL;
+	g->question = NULL;
 	if (yes)
 		go_unnamed(g, rule_asked);
 	else
@@ -207,14 +207,14 @@ judge(struct gate *g)
 	case EGRESS_UNNAMED:
 		if (g->target.kind != DOMAIN_NAME)
 			break;
-		if (ask_granted(p, g->target.host, g->target.port)) {
+		if (questions_granted(p, g->target.host, g->target.port)) {
 			go_unnamed(g, rule_session);
 			return;
 		}
 		if (p->ask)
-			g->ask = ask_start(p, g->l, g->kind, g->target.host, g->target.port,
-			    on_asked, g);
-		if (g->ask != NULL)
+			g->question = questions_ask(p, g->l, g->kind, g->target.host,
+			    g->target.port, on_asked, g);
+		if (g->question != NULL)
 			return;
 		break;
 	case EGRESS_DENY:
@@ -266,7 +266,7 @@ gate_cancel(struct gate *g)
 bool
 gate_asks(const struct gate *g)
 {
-	return g->ask != NULL;
+	return g->question != NULL;
 }
 
 void

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "proxy/accept/listener.h"
-#include "proxy/ask.h"
+#include "proxy/questions.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
 
@@ -54,7 +54,7 @@ fill_proxy(struct proxy *p, const Koda__EgressStart *start, bool *ret_intercept,
 {
 	if (start->policy.len > POLICY_PACKED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "a policy that is too large");
-	if (start->n_grant > ASK_GRANTS_MAX)
+	if (start->n_grant > QUESTIONS_GRANTS_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "too many grants");
 	if (policy_unpack(start->policy.data, start->policy.len, &p->policy, err) < 0)
 		return -1;
@@ -65,7 +65,7 @@ fill_proxy(struct proxy *p, const Koda__EgressStart *start, bool *ret_intercept,
 
 		if (!is_granted_host(start->grant[i], host))
 			return err_set(err, KODA_PROTOCOL, 0, "a grant for what is no host");
-		ask_grant(p->asks, host, start->grant[i]->port);
+		questions_grant(p->questions, host, start->grant[i]->port);
 	}
 	if (take_upstream(p, start->upstream, err) < 0)
 		return -1;
@@ -80,12 +80,12 @@ static int
 take_start(struct proxy *p, const Koda__EgressStart *start, bool *ret_intercept,
     struct koda_error *err)
 {
-	p->asks = asks_new(p);
-	if (p->asks == NULL)
+	p->questions = questions_new(p);
+	if (p->questions == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "start");
 	if (fill_proxy(p, start, ret_intercept, err) == 0)
 		return 0;
-	asks_free(take_ptr(&p->asks));
+	questions_free(take_ptr(&p->questions));
 	return -1;
 }
 
@@ -134,7 +134,7 @@ take_order(struct proxy *p, const Koda__EgressOrder *o, int fd, struct koda_erro
 		return serve_slot(p, o->serve, fd, err);
 	if (o->order_case == KODA__EGRESS_ORDER__ORDER_DROP)
 		return drop_slot(p, o->drop, err);
-	ask_answer(p->asks, o->answer->question, o->answer->consent);
+	questions_answer(p->questions, o->answer->question, o->answer->consent);
 	return 0;
 }
 

@@ -3,18 +3,19 @@
  * libev loop. It is confined before it reads the first byte of a client, and it may die at little
  * cost: the host starts it again and hands it the sockets.
  *
- *	conn      accepts, tells HTTP from SOCKS, reads a head, answers
+ *	listener  accepts the connections of a slot
+ *	conn      tells HTTP from SOCKS, reads a head, answers
  *	gate      judges host and port, asks the user, dials: returns a descriptor, or a refusal
  *	          (reported, with its sentence)
  *	dial      a judged name -> addresses, each judged again -> a connected descriptor;
- *	          through the user's own proxy if there is one
+ *	          through the user's own proxy if there is one (race, upstream_talk)
  *	tunnel    serves CONNECT and SOCKS: checks the TLS name, then starts a relay
- *	forward   plain HTTP, request by request; also inside a tunnel to a plain HTTP port, and
- *	          inside TLS that this proxy terminates
+ *	forward   plain HTTP, request by request (exchange); also inside a tunnel to a plain HTTP
+ *	          port, and inside TLS that this proxy terminates
  *	relay     two descriptors, splice
  *	intercept certificates of our own
- *	control   talks to the host: reports, accounts; orders: carries out what the host orders;
- *	          ask: questions to the user, through the host
+ *	control   talks to the host: reports and accounts; orders: carries out the host's orders
+ *	questions to the user, through the host
  *
  * http, body, socks, hello: pure parsers of bytes. rewrite: writes heads.
  *
@@ -59,9 +60,9 @@
 #define PROXY_PORT_TLS   443
 #define PROXY_PORT_PLAIN 80
 
-struct control;
-struct asks;
-struct resolver;
+struct egress_control;
+struct questions;
+struct name_resolver;
 struct relay_pool;
 struct intercept;
 
@@ -77,7 +78,7 @@ struct listener {
 	unsigned burst; /* limit of accepts in the loop iteration `turn` */
 	unsigned turn;
 	struct conn *conns;
-	size_t n_conns, n_asks;
+	size_t n_conns, n_questions;
 };
 
 struct proxy {
@@ -87,9 +88,9 @@ struct proxy {
 	enum koda_mode mode;
 	bool ask;
 	struct upstream upstream;
-	struct control *control;
-	struct asks *asks;
-	struct resolver *resolver;
+	struct egress_control *control;
+	struct questions *questions;
+	struct name_resolver *resolver;
 	struct relay_pool *pool;
 	struct intercept *intercept; /* NULL: off */
 	struct listener *listeners;

@@ -34,7 +34,7 @@ static const unsigned char socks_accepted[] = { SOCKS_VERSION, 0 };
 static const unsigned char socks_no_method[] = { SOCKS_VERSION, 0xff };
 static const unsigned char socks4_rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
 
-enum state {
+enum conn_state {
 	CONN_FIRST, /* no byte yet */
 	CONN_HTTP,
 	CONN_SOCKS_GREETING,
@@ -47,7 +47,7 @@ enum state {
 struct conn {
 	struct conn *prev, *next;
 	struct listener *l;
-	enum state state;
+	enum conn_state state;
 	bool surplus; /* above PROXY_CONNS_MAX */
 	int fd;
 	ev_io io;

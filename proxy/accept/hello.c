@@ -12,14 +12,14 @@
 const unsigned char hello_alert[HELLO_ALERT_LEN] = { 21, 3, 3, 0, 2, 2, 112 };
 
 /* The unparsed rest of an element. */
-struct part {
+struct hello_part {
 	const unsigned char *p;
 	size_t n;
 };
 
 /* Take a number of that many bytes. False: there are fewer. */
 static bool
-take_number(struct part *from, unsigned bytes, size_t *ret)
+take_number(struct hello_part *from, unsigned bytes, size_t *ret)
 {
 	size_t v = 0;
 
@@ -34,11 +34,11 @@ take_number(struct part *from, unsigned bytes, size_t *ret)
 }
 
 static bool
-take_part(struct part *from, size_t n, struct part *ret)
+take_part(struct hello_part *from, size_t n, struct hello_part *ret)
 {
 	if (from->n < n)
 		return false;
-	*ret = (struct part){ from->p, n };
+	*ret = (struct hello_part){ from->p, n };
 	from->p += n;
 	from->n -= n;
 	return true;
@@ -46,7 +46,7 @@ take_part(struct part *from, size_t n, struct part *ret)
 
 /* Take a vector: its length, in that many bytes, then its content. */
 static bool
-take_vector(struct part *from, unsigned bytes, struct part *ret)
+take_vector(struct hello_part *from, unsigned bytes, struct hello_part *ret)
 {
 	size_t n;
 
@@ -55,9 +55,9 @@ take_vector(struct part *from, unsigned bytes, struct part *ret)
 
 /* RFC 6066: a list with one name of each type; the only type ever defined is host_name. */
 static const char *
-parse_server_name(struct part data, struct hello *ret)
+parse_server_name(struct hello_part data, struct tls_hello *ret)
 {
-	struct part list, name;
+	struct hello_part list, name;
 	enum domain_kind kind;
 	size_t type;
 
@@ -74,12 +74,12 @@ parse_server_name(struct part data, struct hello *ret)
 }
 
 static const char *
-parse_extensions(struct part all, struct hello *ret)
+parse_extensions(struct hello_part all, struct tls_hello *ret)
 {
 	const char *why;
 
 	while (all.n > 0) {
-		struct part data;
+		struct hello_part data;
 		size_t type;
 
 		if (!take_number(&all, 2, &type) || !take_vector(&all, 2, &data))
@@ -99,9 +99,9 @@ parse_extensions(struct part all, struct hello *ret)
 
 /* Parse the complete message, without its header. */
 static const char *
-parse_message(struct part m, struct hello *ret)
+parse_message(struct hello_part m, struct tls_hello *ret)
 {
-	struct part skipped, extensions;
+	struct hello_part skipped, extensions;
 	size_t version;
 
 	if (!take_number(&m, 2, &version) || version >> 8 != 3)
@@ -121,7 +121,8 @@ parse_message(struct part m, struct hello *ret)
 
 /* Find the content of the next record at *at, as far as it has arrived. */
 static enum hello_result
-next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const char **why)
+next_record(struct hello_part in, size_t *at, struct hello_part *ret, bool *ret_whole,
+    const char **why)
 {
 	const unsigned char *p = in.p + *at;
 	size_t have = in.n - *at, len;
@@ -147,7 +148,7 @@ next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const
 	*ret_whole = have >= len;
 	if (have > len)
 		have = len;
-	*ret = (struct part){ p + RECORD_HEADER, have };
+	*ret = (struct hello_part){ p + RECORD_HEADER, have };
 	*at += RECORD_HEADER + have;
 	return HELLO_OK;
 }
@@ -155,7 +156,7 @@ next_record(struct part in, size_t *at, struct part *ret, bool *ret_whole, const
 /* Find the length of the message with its header; 0: not yet known. Returns NULL, or what is
  * wrong. */
 static const char *
-message_len(struct part m, size_t *ret)
+message_len(struct hello_part m, size_t *ret)
 {
 	*ret = 0;
 	if (m.n > 0 && m.p[0] != CLIENT_HELLO)
@@ -168,26 +169,27 @@ message_len(struct part m, size_t *ret)
 
 /* Parse m, which has the complete message. whole: m ends at the end of a record. */
 static enum hello_result
-parse_whole(struct part m, size_t len, bool whole, struct hello *ret, const char **why)
+parse_whole(struct hello_part m, size_t len, bool whole, struct tls_hello *ret, const char **why)
 {
 	if (m.n > len || !whole)
 		*why = "something behind the hello in its record";
 	else
 		*why =
-		    parse_message((struct part){ m.p + MESSAGE_HEADER, len - MESSAGE_HEADER }, ret);
+		    parse_message((struct hello_part){ m.p + MESSAGE_HEADER, len - MESSAGE_HEADER },
+			ret);
 	return *why == NULL ? HELLO_OK : HELLO_BAD;
 }
 
 /* Parse a message in several records: they are joined first. */
 static enum hello_result
-parse_split(struct part in, struct hello *ret, const char **why)
+parse_split(struct hello_part in, struct tls_hello *ret, const char **why)
 {
 	unsigned char joined[HELLO_MAX];
-	struct part m = { joined, 0 };
+	struct hello_part m = { joined, 0 };
 	size_t at = 0, len;
 
 	for (;;) {
-		struct part record = { NULL, 0 };
+		struct hello_part record = { NULL, 0 };
 		bool whole = false;
 		enum hello_result r = next_record(in, &at, &record, &whole, why);
 
@@ -209,10 +211,10 @@ parse_split(struct part in, struct hello *ret, const char **why)
 }
 
 enum hello_result
-hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why)
+hello_parse(const void *bytes, size_t n, struct tls_hello *ret, const char **why)
 {
-	struct part in = { bytes, n < HELLO_MAX ? n : HELLO_MAX }, record = { NULL, 0 };
-	struct hello h = { 0 };
+	struct hello_part in = { bytes, n < HELLO_MAX ? n : HELLO_MAX }, record = { NULL, 0 };
+	struct tls_hello h = { 0 };
 	size_t at = 0, len = 0;
 	bool whole = false;
 	enum hello_result r = next_record(in, &at, &record, &whole, why);

@@ -19,7 +19,7 @@ enum hello_result {
 	HELLO_BAD, /* TLS, but invalid, or larger than HELLO_MAX */
 };
 
-struct hello {
+struct tls_hello {
 	bool has_name;
 	/* Has an encrypted_client_hello (or what may be one) or the old encrypted_server_name. */
 	bool encrypted;
@@ -31,7 +31,7 @@ struct hello {
  * HELLO_MAX makes that harmless. Sets *ret only with HELLO_OK. A name that is not a host is
  * HELLO_BAD, and so is anything after the hello in its last record: no client has a reason to
  * send that, and it might be another hello. */
-enum hello_result hello_parse(const void *bytes, size_t n, struct hello *ret, const char **why);
+enum hello_result hello_parse(const void *bytes, size_t n, struct tls_hello *ret, const char **why);
 
 /* Does a server's first record ask for another hello (RFC 8446, HelloRetryRequest)? Incomplete:
  * not yet known; it is known after HELLO_ANSWER_LEN bytes at the latest. */

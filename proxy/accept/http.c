@@ -125,7 +125,7 @@ next_line(struct http_text all_bytes, size_t *at, struct http_text *ret, const c
 }
 
 /* The fields that decide about framing; gathered in one pass over all fields. */
-struct seen {
+struct framing_fields {
 	const struct http_field *host, *length, *encoding;
 	bool upgrade_field, upgrade_option, close, keep_alive, expect_continue;
 	unsigned options;
@@ -133,7 +133,7 @@ struct seen {
 
 /* Returns NULL, or what is wrong. */
 static const char *
-see_connection(struct seen *s, struct http_text value)
+see_connection(struct framing_fields *s, struct http_text value)
 {
 	struct http_text option;
 
@@ -152,7 +152,7 @@ see_connection(struct seen *s, struct http_text value)
 }
 
 static const char *
-see_field(struct seen *s, const struct http_field *f)
+see_field(struct framing_fields *s, const struct http_field *f)
 {
 	switch (f->name.n) {
 	case 4:
@@ -195,7 +195,7 @@ see_field(struct seen *s, const struct http_field *f)
 }
 
 static enum http_result
-parse_fields(struct http_text bytes, size_t *at, struct http_head *h, struct seen *s,
+parse_fields(struct http_text bytes, size_t *at, struct http_head *h, struct framing_fields *s,
     const char **why)
 {
 	struct http_text line;
@@ -250,7 +250,7 @@ parse_length(struct http_text t, uint64_t *ret)
 
 /* Set body and length, for any kind of message. Returns NULL, or what is wrong. */
 static const char *
-parse_framing(struct http_head *h, const struct seen *s)
+parse_framing(struct http_head *h, const struct framing_fields *s)
 {
 	const char *why;
 
@@ -418,7 +418,7 @@ enum http_result
 http_request_parse(const void *bytes, size_t n, struct http_head *ret, const char **why)
 {
 	struct http_text all_bytes = { bytes, n }, line;
-	struct seen seen = { 0 };
+	struct framing_fields seen = { 0 };
 	size_t at = 0;
 	enum http_result r;
 
@@ -470,7 +470,7 @@ http_response_parse(const void *bytes, size_t n, bool to_head, bool to_connect,
     struct http_head *ret, const char **why)
 {
 	struct http_text all_bytes = { bytes, n }, line;
-	struct seen seen = { 0 };
+	struct framing_fields seen = { 0 };
 	size_t at = 0;
 	enum http_result r;
 

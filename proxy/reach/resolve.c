@@ -29,8 +29,8 @@
 #define PENDING_SURE 16
 
 /* A socket of c-ares. */
-struct watch {
-	struct watch *next;
+struct channel_socket {
+	struct channel_socket *next;
 	struct channel *channel;
 	ev_io io;
 };
@@ -38,9 +38,9 @@ struct watch {
 /* c-ares with resolv.conf as it was at one time. */
 struct channel {
 	struct channel *next;
-	struct resolver *resolver;
+	struct name_resolver *resolver;
 	ares_channel ares;
-	struct watch *watches;
+	struct channel_socket *sockets;
 	ev_timer timer;
 	ev_timer gone; /* fed: c-ares must not be freed from within its own callback */
 	size_t pending;
@@ -53,7 +53,7 @@ struct asker {
 	size_t pending;
 };
 
-struct resolver {
+struct name_resolver {
 	struct ev_loop *loop;
 	struct asker *askers;
 	struct channel *channel;
@@ -64,18 +64,18 @@ struct resolver {
 };
 
 /* One question to c-ares, which cannot cancel one. */
-struct ask {
+struct resolve_try {
 	struct channel *channel;
 	struct asker *asker;
 	struct resolve *resolve; /* NULL: cancelled */
 	bool both;
 };
 
-enum { ASK_BOTH, ASK_IPV4, ASK_IPV6, ASKS };
+enum { TRY_BOTH, TRY_IPV4, TRY_IPV6, TRY_KINDS };
 
 struct resolve {
-	struct resolver *resolver;
-	struct ask *asks[ASKS];
+	struct name_resolver *resolver;
+	struct resolve_try *tries[TRY_KINDS];
 	uint64_t slot;
 	char name[DOMAIN_HOST_MAX + 1];
 	unsigned port;
@@ -114,7 +114,7 @@ on_timer(struct ev_loop *loop, ev_timer *t, int revents)
 static void
 on_socket(struct ev_loop *loop, ev_io *io, int revents)
 {
-	struct watch *w = io->data;
+	struct channel_socket *w = io->data;
 	struct channel *c = w->channel; /* w may be gone after ares_process_fd() */
 	int fd = io->fd;
 
@@ -129,7 +129,7 @@ on_state(void *data, ares_socket_t fd, int readable, int writable)
 	struct channel *c = data;
 	struct ev_loop *loop = c->resolver->loop;
 	int events = (readable ? EV_READ : 0) | (writable ? EV_WRITE : 0);
-	struct watch **at = &c->watches, *w;
+	struct channel_socket **at = &c->sockets, *w;
 
 	while (*at != NULL && (*at)->io.fd != fd)
 		at = &(*at)->next;
@@ -148,8 +148,8 @@ on_state(void *data, ares_socket_t fd, int readable, int writable)
 		if (w == NULL)
 			return; /* its questions time out */
 		w->channel = c;
-		w->next = c->watches;
-		c->watches = w;
+		w->next = c->sockets;
+		c->sockets = w;
 		ev_init(&w->io, on_socket);
 		w->io.data = w;
 	}
@@ -181,7 +181,7 @@ on_gone(struct ev_loop *loop, ev_timer *t, int revents)
 }
 
 static struct channel *
-channel_new(struct resolver *r, int *ret_status)
+channel_new(struct name_resolver *r, int *ret_status)
 {
 	/* Options that the environment could set, too, are all set here. */
 	struct ares_options o = {
@@ -226,7 +226,7 @@ same_file(const struct stat *a, const struct stat *b)
 }
 
 static void
-look_again(struct resolver *r)
+look_again(struct name_resolver *r)
 {
 	struct channel *c, *before = r->channel;
 	struct stat st;
@@ -249,10 +249,10 @@ look_again(struct resolver *r)
 		ev_feed_event(r->loop, &before->gone, EV_CUSTOM);
 }
 
-struct resolver *
+struct name_resolver *
 resolver_new(struct proxy *p, struct koda_error *err)
 {
-	struct resolver *r = calloc(1, sizeof(*r));
+	struct name_resolver *r = calloc(1, sizeof(*r));
 	int status = ares_library_init(ARES_LIB_INIT_ALL);
 
 	if (r == NULL || status != ARES_SUCCESS) {
@@ -275,7 +275,7 @@ resolver_new(struct proxy *p, struct koda_error *err)
 }
 
 void
-resolver_free(struct resolver *r)
+resolver_free(struct name_resolver *r)
 {
 	struct channel *c;
 
@@ -318,9 +318,9 @@ why(int status)
 static void
 resolve_free(struct resolve *q)
 {
-	for (size_t i = 0; i < ASKS; i++)
-		if (q->asks[i] != NULL)
-			q->asks[i]->resolve = NULL;
+	for (size_t i = 0; i < TRY_KINDS; i++)
+		if (q->tries[i] != NULL)
+			q->tries[i]->resolve = NULL;
 	ev_timer_stop(q->resolver->loop, &q->hurry);
 	ev_clear_pending(q->resolver->loop, &q->done);
 	ares_freeaddrinfo(q->info);
@@ -363,7 +363,7 @@ on_done(struct ev_loop *loop, ev_timer *t, int revents)
 
 /* NULL: no memory. Call asker_put() afterwards, unless something is pending. */
 static struct asker *
-asker_of(struct resolver *r, uint64_t slot)
+asker_of(struct name_resolver *r, uint64_t slot)
 {
 	struct asker *a = r->askers;
 
@@ -381,14 +381,14 @@ asker_of(struct resolver *r, uint64_t slot)
 }
 
 static bool
-may_ask(const struct resolver *r, const struct asker *a)
+may_ask(const struct name_resolver *r, const struct asker *a)
 {
 	return a->pending < PENDING_SURE ||
 	    (r->pending < PENDING_MAX && a->pending < (PENDING_MAX - r->pending) / 3);
 }
 
 static void
-asker_put(struct resolver *r, struct asker *a)
+asker_put(struct name_resolver *r, struct asker *a)
 {
 	struct asker **at = &r->askers;
 
@@ -403,32 +403,32 @@ asker_put(struct resolver *r, struct asker *a)
 static void
 on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 {
-	struct ask *ask = data;
-	struct channel *c = ask->channel;
-	struct resolver *r = c->resolver;
-	struct resolve *q = ask->resolve;
-	bool both = ask->both;
+	struct resolve_try *t = data;
+	struct channel *c = t->channel;
+	struct name_resolver *r = c->resolver;
+	struct resolve *q = t->resolve;
+	bool both = t->both;
 
 	r->pending--;
 	c->pending--;
-	ask->asker->pending--;
-	asker_put(r, ask->asker);
+	t->asker->pending--;
+	asker_put(r, t->asker);
 	/* With ARES_EDESTRUCTION c is already being freed. */
 	if (c->pending == 0 && c != r->channel && status != ARES_EDESTRUCTION)
 		ev_feed_event(r->loop, &c->gone, EV_CUSTOM);
-	for (size_t i = 0; q != NULL && i < ASKS; i++)
-		if (q->asks[i] == ask)
-			q->asks[i] = NULL;
-	free(ask);
+	for (size_t i = 0; q != NULL && i < TRY_KINDS; i++)
+		if (q->tries[i] == t)
+			q->tries[i] = NULL;
+	free(t);
 	/* A family without addresses says nothing about the other one; only an empty answer for
 	 * both is final. */
 	if (q == NULL || (!both && (info == NULL || info->nodes == NULL))) {
 		ares_freeaddrinfo(info);
 		return;
 	}
-	for (size_t i = 0; i < ASKS; i++)
-		if (q->asks[i] != NULL)
-			take_ptr(&q->asks[i])->resolve = NULL;
+	for (size_t i = 0; i < TRY_KINDS; i++)
+		if (q->tries[i] != NULL)
+			take_ptr(&q->tries[i])->resolve = NULL;
 	ev_timer_stop(r->loop, &q->hurry);
 	q->status = status;
 	q->info = info;
@@ -436,35 +436,35 @@ on_answer(void *data, int status, int timeouts, struct ares_addrinfo *info)
 }
 
 static bool
-ask_for(struct resolve *q, size_t which)
+try_start(struct resolve *q, size_t which)
 {
-	static const int families[ASKS] = {
-		[ASK_BOTH] = AF_UNSPEC,
-		[ASK_IPV4] = AF_INET,
-		[ASK_IPV6] = AF_INET6,
+	static const int families[TRY_KINDS] = {
+		[TRY_BOTH] = AF_UNSPEC,
+		[TRY_IPV4] = AF_INET,
+		[TRY_IPV6] = AF_INET6,
 	};
 	const struct ares_addrinfo_hints hints = { .ai_family = families[which],
 		.ai_socktype = SOCK_STREAM };
-	struct resolver *r = q->resolver;
+	struct name_resolver *r = q->resolver;
 	struct asker *asker = asker_of(r, q->slot);
-	struct ask *ask;
+	struct resolve_try *t;
 
 	if (asker == NULL)
 		return false;
-	ask = may_ask(r, asker) ? calloc(1, sizeof(*ask)) : NULL;
-	if (ask == NULL) {
+	t = may_ask(r, asker) ? calloc(1, sizeof(*t)) : NULL;
+	if (t == NULL) {
 		asker_put(r, asker);
 		return false;
 	}
-	ask->channel = r->channel;
-	ask->asker = asker;
+	t->channel = r->channel;
+	t->asker = asker;
 	asker->pending++;
-	ask->resolve = q;
-	ask->both = which == ASK_BOTH;
-	q->asks[which] = ask;
+	t->resolve = q;
+	t->both = which == TRY_BOTH;
+	q->tries[which] = t;
 	r->pending++;
 	r->channel->pending++;
-	ares_getaddrinfo(r->channel->ares, q->name, NULL, &hints, on_answer, ask);
+	ares_getaddrinfo(r->channel->ares, q->name, NULL, &hints, on_answer, t);
 	rearm(r->channel);
 	return true;
 }
@@ -474,13 +474,13 @@ on_hurry(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct resolve *q = t->data;
 
-	if (ask_for(q, ASK_IPV4) && q->asks[ASK_BOTH] != NULL)
-		ask_for(q, ASK_IPV6);
+	if (try_start(q, TRY_IPV4) && q->tries[TRY_BOTH] != NULL)
+		try_start(q, TRY_IPV6);
 }
 
 struct resolve *
-resolve_start(struct resolver *r, uint64_t slot, const char *name, unsigned port, resolve_fn *fn,
-    void *data)
+resolve_start(struct name_resolver *r, uint64_t slot, const char *name, unsigned port,
+    resolve_fn *fn, void *data)
 {
 	struct resolve *q = calloc(1, sizeof(*q));
 
@@ -497,7 +497,7 @@ resolve_start(struct resolver *r, uint64_t slot, const char *name, unsigned port
 	ev_timer_init(&q->hurry, on_hurry, HURRY_SECS, 0);
 	q->done.data = q->hurry.data = q;
 	ev_timer_start(r->loop, &q->hurry);
-	if (ask_for(q, ASK_BOTH))
+	if (try_start(q, TRY_BOTH))
 		return q;
 	resolve_free(q);
 	return NULL;

@@ -10,8 +10,8 @@
 
 #define RESOLVE_ADDRESSES_MAX 32 /* of one name; further ones are ignored */
 
-struct resolver *resolver_new(struct proxy *p, struct koda_error *err);
-void resolver_free(struct resolver *r);
+struct name_resolver *resolver_new(struct proxy *p, struct koda_error *err);
+void resolver_free(struct name_resolver *r);
 
 struct resolve_result {
 	const char *error; /* NULL, or why there is no address: static */
@@ -24,8 +24,8 @@ typedef void resolve_fn(void *data, const struct resolve_result *result);
 struct resolve;
 /* Start a look-up on behalf of slot; a slot with too many look-ups cannot use up those of other
  * slots. NULL: too many, or no memory. */
-struct resolve *resolve_start(struct resolver *r, uint64_t slot, const char *name, unsigned port,
-    resolve_fn *fn, void *data);
+struct resolve *resolve_start(struct name_resolver *r, uint64_t slot, const char *name,
+    unsigned port, resolve_fn *fn, void *data);
 void resolve_cancel(struct resolve *q);
 
 #endif

@@ -14,7 +14,7 @@
 /* Limit of rounds before other connections get their turn. */
 #define ROUNDS_MAX 32
 
-enum phase {
+enum forward_phase {
 	PHASE_HEAD,     /* no head, or part of one */
 	PHASE_GATE,     /* being judged and dialed */
 	PHASE_EXCHANGE, /* request out, answer in */
@@ -25,7 +25,7 @@ enum phase {
 	PHASE_OVER,
 };
 
-enum wait {
+enum forward_wait {
 	WAIT_NONE,
 	WAIT_KEEP,
 	WAIT_HEAD,
@@ -39,7 +39,7 @@ struct forward {
 	enum forward_kind kind;
 	Koda__EgressKind account_kind;
 	struct side client, server; /* server.s.fd -1: none */
-	enum phase phase;
+	enum forward_phase phase;
 	/* For PHASE_OVER: reset the client, so that it does not take the close for a proper end. */
 	bool reset;
 
@@ -58,7 +58,7 @@ struct forward {
 	/* Waits until the host has the report of a refusal; the client is not answered before. */
 	struct flushed told;
 	struct relay *relay;
-	enum wait wait;
+	enum forward_wait wait;
 	double since;
 	ev_timer timer;
 	forward_fn *fn;
@@ -531,7 +531,7 @@ step_once(struct forward *f)
 }
 
 static double
-wait_secs(enum wait w)
+wait_secs(enum forward_wait w)
 {
 	switch (w) {
 	case WAIT_KEEP:
@@ -547,7 +547,7 @@ wait_secs(enum wait w)
 	return PROXY_IDLE_SECS;
 }
 
-static enum wait
+static enum forward_wait
 wait_of(const struct forward *f)
 {
 	switch (f->phase) {
@@ -572,7 +572,7 @@ wait_of(const struct forward *f)
 static void
 set_timer(struct forward *f, bool progress)
 {
-	enum wait w = wait_of(f);
+	enum forward_wait w = wait_of(f);
 
 	if (progress && w == WAIT_IDLE)
 		f->since = ev_now(f->proxy->loop);

@@ -586,7 +586,7 @@ intercept_start(struct listener *l, const struct target *target, int client, con
 	struct interception *x = calloc(1, sizeof(*x));
 	SSL *to_client = stream_tls(ic->to_clients, client, bytes, n);
 	SSL *to_server = stream_tls(ic->to_servers, server, NULL, 0);
-	struct hello hello;
+	struct tls_hello hello;
 	const char *why;
 	X509 *leaf;
 

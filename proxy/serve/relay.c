@@ -45,7 +45,7 @@ struct relay_pool {
 };
 
 /* One direction. Bytes wait in buf, and after them in the pipe. */
-struct way {
+struct relay_way {
 	int from, to;
 	bool bulk;
 	bool no_splice;
@@ -66,7 +66,7 @@ struct relay {
 	ev_io client, server;
 	ev_timer idle; /* not restarted per byte: checks `last` when it fires */
 	ev_tstamp last;
-	struct way up, down;
+	struct relay_way up, down;
 	bool broken;
 	relay_fn *fn;
 	void *data;
@@ -153,7 +153,7 @@ pipe_take(struct relay *r)
 
 /* A pipe with bytes in it is closed, never reused: the bytes belong to another connection. */
 static void
-pipe_give(struct relay_pool *pool, struct way *w)
+pipe_give(struct relay_pool *pool, struct relay_way *w)
 {
 	struct pipe *p = take_ptr(&w->pipe);
 
@@ -170,7 +170,7 @@ pipe_give(struct relay_pool *pool, struct way *w)
 }
 
 static void
-way_release(struct relay_pool *pool, struct way *w)
+way_release(struct relay_pool *pool, struct relay_way *w)
 {
 	pipe_give(pool, w);
 	free(w->buf);
@@ -191,8 +191,8 @@ on_broken(struct relay *r)
 	ev_timer_start(r->loop, &r->idle);
 }
 
-static struct way *
-other(struct relay *r, struct way *w)
+static struct relay_way *
+other(struct relay *r, struct relay_way *w)
 {
 	return w == &r->up ? &r->down : &r->up;
 }
@@ -201,7 +201,7 @@ other(struct relay *r, struct way *w)
  * receiver ended its own stream before (a server that answers early and closes); after any other
  * error the end that will be read is not a real one. */
 static void
-way_dead(struct relay *r, struct way *w, int errnum)
+way_dead(struct relay *r, struct relay_way *w, int errnum)
 {
 	w->eof = w->over = true;
 	way_release(r->pool, w);
@@ -213,14 +213,14 @@ way_dead(struct relay *r, struct way *w, int errnum)
 /* The sender is gone, by an error: what it had sent is still delivered, and nothing more is sent
  * to it. */
 static void
-way_cut(struct relay *r, struct way *w)
+way_cut(struct relay *r, struct relay_way *w)
 {
 	w->eof = w->cut = true;
 	way_dead(r, other(r, w), EPIPE);
 }
 
 static void
-moved(struct relay *r, struct way *w, size_t n)
+moved(struct relay *r, struct relay_way *w, size_t n)
 {
 	*w->count += n;
 	r->last = ev_now(r->loop);
@@ -228,7 +228,7 @@ moved(struct relay *r, struct way *w, size_t n)
 
 /* Returns -1: not now, or never (over). */
 static ssize_t
-put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n, int flags)
+put(struct relay *r, struct relay_way *w, const unsigned char *bytes, size_t n, int flags)
 {
 	ssize_t k;
 
@@ -244,7 +244,7 @@ put(struct relay *r, struct way *w, const unsigned char *bytes, size_t n, int fl
 
 /* Returns true when nothing waits. */
 static bool
-drain(struct relay *r, struct way *w)
+drain(struct relay *r, struct relay_way *w)
 {
 	while (w->len > 0) {
 		ssize_t n = put(r, w, w->buf + w->off, w->len, 0);
@@ -276,7 +276,7 @@ drain(struct relay *r, struct way *w)
 }
 
 static bool
-keep(struct way *w, const unsigned char *bytes, size_t n)
+keep(struct relay_way *w, const unsigned char *bytes, size_t n)
 {
 	w->buf = malloc(n);
 	if (w->buf == NULL)
@@ -288,7 +288,7 @@ keep(struct way *w, const unsigned char *bytes, size_t n)
 }
 
 static ssize_t
-get(struct way *w, unsigned char *bytes, size_t size)
+get(struct relay_way *w, unsigned char *bytes, size_t size)
 {
 	ssize_t n;
 
@@ -299,7 +299,7 @@ get(struct way *w, unsigned char *bytes, size_t size)
 }
 
 static size_t
-copy(struct relay *r, struct way *w)
+copy(struct relay *r, struct relay_way *w)
 {
 	unsigned char *bytes = r->pool->copy;
 	ssize_t n = get(w, bytes, COPY_MAX), more = -1, k;
@@ -330,7 +330,7 @@ copy(struct relay *r, struct way *w)
 
 /* Splice into the empty pipe. Returns how many bytes came; 0: none now, or the end. */
 static size_t
-fill_pipe(struct relay *r, struct way *w)
+fill_pipe(struct relay *r, struct relay_way *w)
 {
 	ssize_t n;
 
@@ -360,7 +360,7 @@ fill_pipe(struct relay *r, struct way *w)
 }
 
 static void
-pump(struct relay *r, struct way *w)
+pump(struct relay *r, struct relay_way *w)
 {
 	size_t turn = 0;
 
@@ -441,13 +441,13 @@ want(struct relay *r, ev_io *io, int events)
 }
 
 static bool
-waits_to_write(const struct way *w)
+waits_to_write(const struct relay_way *w)
 {
 	return !w->over && (w->len > 0 || w->in_pipe > 0);
 }
 
 static bool
-waits_to_read(const struct way *w)
+waits_to_read(const struct relay_way *w)
 {
 	return !w->over && !w->eof && w->len == 0 && w->in_pipe == 0;
 }
@@ -471,7 +471,7 @@ settle(struct relay *r)
 }
 
 static void
-on_ready(struct relay *r, struct way *reads, struct way *writes, int revents)
+on_ready(struct relay *r, struct relay_way *reads, struct relay_way *writes, int revents)
 {
 	if (revents & EV_WRITE)
 		pump(r, writes);
@@ -520,8 +520,8 @@ relay_start(struct proxy *p, int client, int server, const void *up, size_t n_up
 
 	if (r == NULL)
 		return NULL;
-	r->up = (struct way){ .from = client, .to = server, .count = &account->up };
-	r->down = (struct way){ .from = server, .to = client, .count = &account->down };
+	r->up = (struct relay_way){ .from = client, .to = server, .count = &account->up };
+	r->down = (struct relay_way){ .from = server, .to = client, .count = &account->down };
 	if ((n_up > 0 && !keep(&r->up, up, n_up)) ||
 	    (n_down > 0 && !keep(&r->down, down, n_down))) {
 		free(r->up.buf);

@@ -11,7 +11,7 @@
 
 /* A BIO for a socket whose first bytes were read already. OpenSSL's socket BIO would also raise
  * SIGPIPE. */
-struct wire {
+struct stream_wire {
 	int fd;
 	size_t n, off;
 	char bytes[];
@@ -20,7 +20,7 @@ struct wire {
 static int
 wire_read(BIO *bio, char *buf, int size)
 {
-	struct wire *w = BIO_get_data(bio);
+	struct stream_wire *w = BIO_get_data(bio);
 	ssize_t r;
 
 	BIO_clear_retry_flags(bio);
@@ -40,7 +40,7 @@ wire_read(BIO *bio, char *buf, int size)
 static int
 wire_write(BIO *bio, const char *buf, int n)
 {
-	struct wire *w = BIO_get_data(bio);
+	struct stream_wire *w = BIO_get_data(bio);
 	ssize_t r = send(w->fd, buf, (size_t)n, MSG_NOSIGNAL);
 
 	BIO_clear_retry_flags(bio);
@@ -83,7 +83,7 @@ struct ssl_st *
 stream_tls(struct ssl_ctx_st *ctx, int fd, const void *bytes, size_t n)
 {
 	const BIO_METHOD *method = wire_method();
-	struct wire *w;
+	struct stream_wire *w;
 	BIO *bio;
 	SSL *ssl;
 

@@ -241,7 +241,7 @@ refuse_name(struct tunnel *t, const char *why)
 
 /* Returns NULL, or why that hello is not for this target. */
 static const char *
-judge_hello(const struct tunnel *t, const struct hello *hello)
+judge_hello(const struct tunnel *t, const struct tls_hello *hello)
 {
 	/* A denied name is denied, whatever else the policy says. */
 	if (hello->has_name &&
@@ -345,7 +345,7 @@ look_at_hello(struct tunnel *t)
 {
 	size_t at = t->looking == LOOK_SECOND ? second_hello(t) : 0;
 	enum hello_result r = HELLO_INCOMPLETE;
-	struct hello hello;
+	struct tls_hello hello;
 	const char *why = NULL;
 
 	/* The header of a record that is to be skipped may be incomplete. */

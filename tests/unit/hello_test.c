@@ -134,7 +134,7 @@ static const struct {
 };
 
 static enum hello_result
-parse(const void *p, size_t n, struct hello *ret, const char **why)
+parse(const void *p, size_t n, struct tls_hello *ret, const char **why)
 {
 	cleanup_bytes struct bytes b = exact(p, n);
 
@@ -147,7 +147,7 @@ parse(const void *p, size_t n, struct hello *ret, const char **why)
 static void
 understands(const struct bytes *in, const char *want, bool encrypted)
 {
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	for (size_t k = 0; k < N_ELEMENTS(tails); k++) {
@@ -170,7 +170,7 @@ understands(const struct bytes *in, const char *want, bool encrypted)
 static void
 understands_in_any_records(const unsigned char *message, size_t n, const char *want, bool encrypted)
 {
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	for (size_t first = 1; first <= n; first++) {
@@ -278,7 +278,7 @@ name_case(void **state)
 	cleanup_bytes struct bytes m = message_of(ext.p, ext.n);
 	cleanup_bytes struct bytes one = in_records(m.p, m.n, m.n, m.n);
 	cleanup_bytes struct bytes many = in_records(m.p, m.n, 1, 1);
-	struct hello h = { .encrypted = true };
+	struct tls_hello h = { .encrypted = true };
 	const char *why;
 
 	if (names[i].want != NULL) {
@@ -340,7 +340,7 @@ extension_case(void **state)
 	cleanup_bytes struct bytes many = in_records(m.p, m.n, 1, 1);
 	const char *want = extensions[i].want;
 	char name[64] = "";
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	if (want[0] != '!') {
@@ -393,7 +393,7 @@ static void
 raw_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	for (size_t n = 0; n <= raw[i].len; n++) {
@@ -424,7 +424,7 @@ lengths_that_lie(void **state)
 		/* clang-format on */
 	};
 	cleanup_bytes struct bytes m = message_of(T(SNI));
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	assert_int_equal(m.n, 51 + sizeof(SNI) - 1);
@@ -472,7 +472,7 @@ shape_case(void **state)
 	size_t i = (uintptr_t)*state;
 	cleanup_bytes struct bytes m = { NULL, 0 };
 	cleanup_bytes struct bytes one = { NULL, 0 };
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	put_number(&m, 1, 1);
@@ -507,7 +507,7 @@ a_large_hello(void **state)
 {
 	cleanup_bytes struct bytes b = large(16384);
 	cleanup_bytes struct bytes small = large(1);
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	assert_int_equal(parse(b.p, b.n, &h, &why), HELLO_OK);
@@ -524,7 +524,7 @@ a_hello_that_is_too_large(void **state)
 {
 	/* The message is within the bound, but the headers of its records are not. */
 	cleanup_bytes struct bytes b = large(2);
-	struct hello h;
+	struct tls_hello h;
 	const char *why;
 
 	assert_true(b.n > HELLO_MAX);
@@ -543,7 +543,7 @@ something_behind_it(void **state)
 		const size_t hello = m.n;
 		cleanup_bytes struct bytes alone = in_records(m.p, m.n, record, record);
 		cleanup_bytes struct bytes both = { NULL, 0 };
-		struct hello h;
+		struct tls_hello h;
 		const char *why;
 
 		assert_int_equal(parse(alone.p, alone.n, &h, &why), HELLO_OK);

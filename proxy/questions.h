@@ -1,0 +1,31 @@
+/*
+ * Questions to the user, through the host, about hosts that no rule names, and the user's answers.
+ * A question is for one slot, host and port; requests for the same share one question and its
+ * answer. Bounded by PROXY_ASKS_MAX and PROXY_ASK_SECS, and a no is remembered for a moment.
+ */
+#ifndef KODA_PROXY_QUESTIONS_H
+#define KODA_PROXY_QUESTIONS_H
+
+#include "proxy/control.h"
+
+/* Limit of grants for the session; above, a yes is valid once. */
+#define QUESTIONS_GRANTS_MAX 4096
+
+struct questions *questions_new(struct proxy *p);
+void questions_free(struct questions *qs);
+
+typedef void question_fn(void *data, bool yes);
+struct question_wait;
+/* Ask. NULL: too many questions, no memory, or the user has just said no to it. */
+struct question_wait *questions_ask(struct proxy *p, struct listener *l, Koda__EgressKind kind,
+    const char *host, unsigned port, question_fn *fn, void *data);
+/* Stop waiting; the question is withdrawn when the last one that waits for it is cancelled. */
+void questions_cancel(struct question_wait *w);
+
+/* Has the host been allowed for the session? */
+bool questions_granted(const struct proxy *p, const char *host, unsigned port);
+void questions_grant(struct questions *qs, const char *host, unsigned port);
+/* Deliver an answer; it may come after everything that waited for it was cancelled. */
+void questions_answer(struct questions *qs, uint64_t question, Koda__EgressConsent consent);
+
+#endif
