@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "proxy/serve/exchange.h"
-#include "proxy/serve/relay.h"
 #include "proxy/serve/request_target.h"
+#include "proxy/serve/server_link.h"
+#include "proxy/serve/upgraded.h"
 #include "shared/base/cleanup.h"
 
 /* For the client to read an early answer: closing at once would reset the connection and discard
@@ -38,22 +39,18 @@ struct forward {
 	struct proxy *proxy;
 	enum forward_kind kind;
 	Koda__EgressKind account_kind;
-	struct side client, server; /* server.s.fd -1: none */
+	struct side client;
+	struct server_link server;
 	enum forward_phase phase;
 	/* For PHASE_OVER: reset the client, so that it does not take the close for a proper end. */
 	bool reset;
 
-	struct target fixed, at; /* at: the target of the server's connection */
-	const struct upstream_proxy *via;
-	struct account *account;
-	bool had_server; /* FORWARD_FIXED has one server connection in its life */
+	struct target fixed; /* of FORWARD_FIXED */
 	struct refusal deny;
 
 	struct exchange x;
 	struct target target; /* of the request */
-	struct gate *gate;
-	bool judged_only, repeated;
-	bool reused; /* the server's connection has served an earlier request */
+	bool repeated;
 
 	/* Waits until the host has the report of a refusal; the client is not answered before. */
 	struct flushed told;
@@ -65,21 +62,12 @@ struct forward {
 	void *data;
 };
 
-static void step(struct forward *f);
+static void forward_step(struct forward *f);
 
 /* ---- ends ---- */
 
 static void
-server_drop(struct forward *f, Koda__EgressOutcome outcome, const char *rule, const char *detail)
-{
-	side_close(&f->server, false);
-	account_end(take_ptr(&f->account), outcome, rule, detail);
-	f->via = NULL;
-	f->reused = false;
-}
-
-static void
-over(struct forward *f, bool reset)
+forward_over(struct forward *f, bool reset)
 {
 	f->phase = PHASE_OVER;
 	f->reset = reset;
@@ -87,13 +75,10 @@ over(struct forward *f, bool reset)
 
 /* Release everything except the struct itself. */
 static void
-release(struct forward *f)
+forward_release(struct forward *f)
 {
-	if (f->gate != NULL)
-		gate_cancel(f->gate);
 	if (f->relay != NULL)
 		relay_cancel(f->relay);
-	f->gate = NULL;
 	f->relay = NULL;
 	/* Before a reset, send what there is of a broken-off answer. */
 	if (f->reset && !f->told.waiting)
@@ -102,17 +87,24 @@ release(struct forward *f)
 		control_forget(f->proxy, &f->told);
 	ev_timer_stop(f->proxy->loop, &f->timer);
 	side_close(&f->client, f->reset);
-	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	server_link_done(&f->server);
 }
 
 /* ---- answers of our own ---- */
 
+/* A tunnel has one connection to a server in its life. */
+static bool
+lost_only_server(const struct forward *f)
+{
+	return f->kind == FORWARD_FIXED && f->server.had && !server_link_is_open(&f->server);
+}
+
 /* Answer the request with a refusal. understood: the end of the request can be found. */
 static void
-answer(struct forward *f, const struct refusal *r, bool understood)
+answer_refusal(struct forward *f, const struct refusal *r, bool understood)
 {
 	bool keep = understood && !f->x.client_close && exchange_rest_is_small(&f->x) &&
-	    !(f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0);
+	    !lost_only_server(f);
 	char text[REFUSAL_TEXT_MAX];
 	size_t n = refusal_text(r, f->proxy->mode, !keep, text);
 	const char *end;
@@ -125,13 +117,13 @@ answer(struct forward *f, const struct refusal *r, bool understood)
 }
 
 static void
-refuse(struct forward *f, const struct target *target, int status, const char *rule,
+refuse_request(struct forward *f, const struct target *target, int status, const char *rule,
     const char *why, bool understood)
 {
 	struct refusal r;
 
 	gate_refuse(f->listener, f->account_kind, target, status, rule, why, &r);
-	answer(f, &r, understood);
+	answer_refusal(f, &r, understood);
 	if (!control_flush(f->proxy))
 		control_wait(f->proxy, &f->told);
 }
@@ -144,15 +136,15 @@ server_failed(struct forward *f, const char *why)
 	struct refusal r = { .status = 502, .socks = 1 };
 
 	if (f->x.answered) {
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, NULL, why);
-		over(f, true);
+		server_link_fail(&f->server, why);
+		forward_over(f, true);
 		return;
 	}
 	snprintf(r.rule, sizeof(r.rule), "server");
 	snprintf(r.host, sizeof(r.host), "%s:%u", f->target.host, f->target.port);
 	snprintf(r.sentence, sizeof(r.sentence), "%s: %s", r.host, why);
-	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, NULL, r.sentence);
-	answer(f, &r, true);
+	server_link_fail(&f->server, r.sentence);
+	answer_refusal(f, &r, true);
 }
 
 /* ---- the request's head ---- */
@@ -165,61 +157,39 @@ send_head(struct forward *f)
 		.host = f->target.host,
 		.port = f->target.port,
 		.tls = f->client.s.ssl != NULL,
-		.via = f->via,
+		.via = f->server.via,
 	};
 
 	f->phase = PHASE_EXCHANGE;
-	if (!exchange_send_head(&f->x, &f->server, &r))
+	if (!exchange_send_head(&f->x, &f->server.side, &r))
 		server_failed(f, "no memory for the request");
 }
-
-static bool
-same_target(const struct target *a, const struct target *b)
-{
-	return a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
-static void judged(void *data, const struct gate_answer *a);
 
 static void
 ask_gate(struct forward *f)
 {
-	f->judged_only = f->server.s.fd >= 0 && !f->server.ended && same_target(&f->target, &f->at);
-	if (!f->judged_only && f->server.s.fd >= 0)
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
 	f->phase = PHASE_GATE;
-	f->gate = gate_start(f->listener, f->account_kind, &f->target,
-	    GATE_PLAIN | (f->judged_only ? GATE_JUDGE_ONLY : 0), judged, f);
-	if (f->gate == NULL)
-		over(f, true);
+	if (!server_link_get(&f->server, &f->target))
+		forward_over(f, true);
 }
 
 static void
-judged(void *data, const struct gate_answer *a)
+on_server(void *data, enum server_link_end end, const struct refusal *refusal)
 {
 	struct forward *f = data;
 
-	f->gate = NULL;
-	if (a->refusal.status != 0) {
-		answer(f, &a->refusal, true);
-	} else if (!f->judged_only) {
-		struct stream s;
-
-		stream_init(&s, a->fd, NULL);
-		side_open(&f->server, &s);
-		f->reused = false;
-		f->at = f->target;
-		f->via = a->via;
-		f->account = a->account;
-		f->had_server = true;
+	switch (end) {
+	case SERVER_LINK_READY:
 		send_head(f);
-	} else if (f->server.s.fd < 0) {
-		/* The connection ended while the gate was judging. */
-		ask_gate(f);
-	} else {
-		send_head(f);
+		break;
+	case SERVER_LINK_REFUSED:
+		answer_refusal(f, refusal, true);
+		break;
+	case SERVER_LINK_NO_MEMORY:
+		forward_over(f, true);
+		break;
 	}
-	step(f);
+	forward_step(f);
 }
 
 /* Find the request's target. False: the request was answered. */
@@ -237,7 +207,8 @@ find_target(struct forward *f)
 	/* What follows a CONNECT is not HTTP. */
 	if (f->x.head.form == HTTP_FORM_AUTHORITY)
 		f->x.client_close = true;
-	refuse(f, fault.has_target ? &f->target : NULL, fault.status, fault.rule, fault.why, true);
+	refuse_request(f, fault.has_target ? &f->target : NULL, fault.status, fault.rule, fault.why,
+	    true);
 	return false;
 }
 
@@ -247,14 +218,15 @@ take_request(struct forward *f)
 {
 	f->repeated = false;
 	if (f->deny.status != 0)
-		answer(f, &f->deny, true);
+		answer_refusal(f, &f->deny, true);
 	else if (find_target(f)) {
 		/* The connection was opened to this target by a verdict that also covers what is
 		 * sent over it. */
-		if (f->kind == FORWARD_FIXED && f->had_server)
+		if (f->kind == FORWARD_FIXED && f->server.had)
 			send_head(f);
 		else if (f->client.s.ssl != NULL)
-			over(f, true); /* intercepted: it must not get a server without TLS */
+			forward_over(f,
+			    true); /* intercepted: it must not get a server without TLS */
 		else
 			ask_gate(f);
 	}
@@ -266,7 +238,7 @@ step_head(struct forward *f)
 	const char *why = "";
 	enum exchange_result r;
 
-	if (f->kind == FORWARD_FIXED && f->had_server && f->server.s.fd < 0) {
+	if (lost_only_server(f)) {
 		f->phase = PHASE_LINGER;
 		return true;
 	}
@@ -276,13 +248,13 @@ step_head(struct forward *f)
 		return false;
 	r = exchange_take_head(&f->x, &f->client, &why);
 	if (r == EXCHANGE_TOO_LARGE) {
-		refuse(f, NULL, 431, "too_large", "the request's head is too large", false);
+		refuse_request(f, NULL, 431, "too_large", "the request's head is too large", false);
 	} else if (r == EXCHANGE_BAD_REQUEST) {
-		refuse(f, NULL, 400, "malformed", why, false);
+		refuse_request(f, NULL, 400, "malformed", why, false);
 	} else if (r == EXCHANGE_MOVED) {
 		take_request(f);
 	} else if (f->client.ended) {
-		over(f, false);
+		forward_over(f, false);
 	} else {
 		return false;
 	}
@@ -298,24 +270,24 @@ refuse_body(struct forward *f, const char *why)
 	if (f->phase != PHASE_EXCHANGE) {
 		f->phase = PHASE_LINGER;
 	} else if (f->x.answered) {
-		over(f, true);
+		forward_over(f, true);
 	} else {
 		/* The server has part of the body, and must not take it for all of it. */
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
-		refuse(f, &f->target, 400, "malformed", why, false);
+		server_link_drop(&f->server);
+		refuse_request(f, &f->target, 400, "malformed", why, false);
 	}
 }
 
 static bool
 step_up(struct forward *f)
 {
-	bool wanted = f->phase == PHASE_EXCHANGE && !f->server.mute;
+	bool wanted = f->phase == PHASE_EXCHANGE && !f->server.side.mute;
 	const char *why = "";
 	enum exchange_result r =
-	    exchange_send_body(&f->x, &f->client, wanted ? &f->server : NULL, &why);
+	    exchange_send_body(&f->x, &f->client, wanted ? &f->server.side : NULL, &why);
 
 	if (r == EXCHANGE_CUT)
-		over(f, true);
+		forward_over(f, true);
 	else if (r == EXCHANGE_BAD_REQUEST)
 		refuse_body(f, why);
 	return r != EXCHANGE_WAITS;
@@ -324,7 +296,7 @@ step_up(struct forward *f)
 static void
 repeat_request(struct forward *f)
 {
-	server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	server_link_drop(&f->server);
 	f->repeated = true;
 	ask_gate(f);
 }
@@ -333,17 +305,17 @@ static bool
 step_answer(struct forward *f)
 {
 	const char *why = "";
-	enum exchange_result r = exchange_pass_head(&f->x, &f->client, &f->server, &why);
+	enum exchange_result r = exchange_pass_head(&f->x, &f->client, &f->server.side, &why);
 
-	if (r == EXCHANGE_NO_ANSWER && f->kind == FORWARD_PROXY && f->reused && !f->repeated &&
-	    exchange_can_repeat(&f->x))
+	if (r == EXCHANGE_NO_ANSWER && f->kind == FORWARD_PROXY && f->server.reused &&
+	    !f->repeated && exchange_can_repeat(&f->x))
 		repeat_request(f);
 	else if (r == EXCHANGE_NO_ANSWER || r == EXCHANGE_BAD_ANSWER)
 		server_failed(f, why);
 	else if (r == EXCHANGE_SWITCHED)
 		f->phase = PHASE_PUMP;
 	else if (r == EXCHANGE_CUT)
-		over(f, true);
+		forward_over(f, true);
 	return r != EXCHANGE_WAITS;
 }
 
@@ -351,7 +323,7 @@ static bool
 step_down(struct forward *f)
 {
 	const char *why = "";
-	enum exchange_result r = exchange_pass_body(&f->x, &f->client, &f->server, &why);
+	enum exchange_result r = exchange_pass_body(&f->x, &f->client, &f->server.side, &why);
 
 	if (r == EXCHANGE_BAD_ANSWER)
 		server_failed(f, why);
@@ -363,7 +335,7 @@ next_request(struct forward *f)
 {
 	f->wait = WAIT_NONE;
 	f->x.answered = f->x.came = false;
-	f->reused = true;
+	f->server.reused = true;
 	f->phase = f->x.client_close ? PHASE_LINGER : PHASE_HEAD;
 }
 
@@ -379,9 +351,10 @@ step_exchange(struct forward *f)
 	if (!f->x.down_over || buffer_filled(&f->client.out) > 0)
 		return false;
 	/* What the server sends before the next request cannot be an answer to it. */
-	if (f->x.server_close || f->server.ended || f->server.mute ||
-	    buffer_filled(&f->server.in) > 0 || !f->x.up_over || buffer_filled(&f->server.out) > 0)
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	if (f->x.server_close || f->server.side.ended || f->server.side.mute ||
+	    buffer_filled(&f->server.side.in) > 0 || !f->x.up_over ||
+	    buffer_filled(&f->server.side.out) > 0)
+		server_link_drop(&f->server);
 	next_request(f);
 	return true;
 }
@@ -405,13 +378,13 @@ step_linger(struct forward *f)
 	if (buffer_filled(&c->in) > 0)
 		buffer_empty(&c->in);
 	if (c->mute || (c->ended && (c->broken || buffer_filled(&c->out) == 0))) {
-		over(f, false);
+		forward_over(f, false);
 		return true;
 	}
 	if (buffer_filled(&c->out) > 0 || c->shut)
 		return false;
-	if (f->server.s.fd >= 0)
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	if (server_link_is_open(&f->server))
+		server_link_drop(&f->server);
 	stream_shut(&c->s);
 	c->shut = true;
 	return true;
@@ -420,50 +393,45 @@ step_linger(struct forward *f)
 /* ---- upgraded ---- */
 
 static void
-relay_ended(void *data, enum relay_end why)
+on_relay_end(void *data, enum relay_end why)
 {
 	struct forward *f = data;
 
 	f->relay = NULL;
-	over(f, false);
-	step(f);
+	forward_over(f, false);
+	forward_step(f);
+}
+
+static void
+start_relay(struct forward *f)
+{
+	f->relay = upgraded_relay(f->proxy, &f->client, &f->server.side, f->server.account,
+	    on_relay_end, f);
+	if (f->relay == NULL)
+		forward_over(f, true);
+	else
+		f->phase = PHASE_RELAY;
 }
 
 static bool
 step_pump(struct forward *f)
 {
-	struct side *c = &f->client, *s = &f->server;
-	bool progress = false;
-
-	if (c->mute || s->mute || c->broken || s->broken) {
-		over(f, true);
-		return true;
-	}
-	if (buffer_filled(&c->out) > 0 || buffer_filled(&s->out) > 0)
+	switch (upgraded_pump(&f->client, &f->server.side, f->server.account)) {
+	case UPGRADED_WAITS:
 		return false;
-	if (c->s.ssl == NULL && s->s.ssl == NULL && !c->ended && !s->ended) {
-		ev_io_stop(f->proxy->loop, &c->io);
-		ev_io_stop(f->proxy->loop, &s->io);
-		f->relay = relay_start(f->proxy, c->s.fd, s->s.fd, buffer_first(&c->in),
-		    buffer_filled(&c->in), buffer_first(&s->in), buffer_filled(&s->in), f->account,
-		    relay_ended, f);
-		if (f->relay == NULL) {
-			over(f, true);
-			return true;
-		}
-		c->s.fd = s->s.fd = -1;
-		buffer_clear(&c->in);
-		buffer_clear(&s->in);
-		f->phase = PHASE_RELAY;
-		return true;
+	case UPGRADED_MOVED:
+		break;
+	case UPGRADED_PLAIN:
+		start_relay(f);
+		break;
+	case UPGRADED_OVER:
+		forward_over(f, false);
+		break;
+	case UPGRADED_BROKEN:
+		forward_over(f, true);
+		break;
 	}
-	progress |= side_pump(c, s, &f->account->up);
-	progress |= side_pump(s, c, &f->account->down);
-	if (c->shut && s->shut) {
-		over(f, false);
-		return true;
-	}
-	return progress;
+	return true;
 }
 
 /* ---- the loop ---- */
@@ -471,7 +439,7 @@ step_pump(struct forward *f)
 static bool
 reads_server(const struct forward *f)
 {
-	return f->server.s.fd >= 0 && !f->server.ended && f->phase != PHASE_LINGER;
+	return server_link_is_open(&f->server) && !f->server.side.ended && f->phase != PHASE_LINGER;
 }
 
 /* Turn received bytes into bytes to send. Returns whether anything happened. */
@@ -493,13 +461,14 @@ step_phase(struct forward *f)
 	case PHASE_OVER:
 		return false;
 	}
-	if (f->phase == PHASE_GATE && f->client.ended && gate_asks(f->gate)) {
-		over(f, false);
+	if (f->phase == PHASE_GATE && f->client.ended && server_link_asks(&f->server)) {
+		forward_over(f, false);
 		return true;
 	}
 	/* Between requests a server can only end its connection: drop it if it sends anything. */
-	if (f->server.s.fd >= 0 && (f->server.ended || buffer_filled(&f->server.in) > 0))
-		server_drop(f, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL, "");
+	if (server_link_is_open(&f->server) &&
+	    (f->server.side.ended || buffer_filled(&f->server.side.in) > 0))
+		server_link_drop(&f->server);
 	if (f->phase == PHASE_HEAD)
 		return step_head(f);
 	return f->phase == PHASE_DISCARD && step_discard(f);
@@ -514,10 +483,10 @@ step_once(struct forward *f)
 		return false;
 	progress = side_fill(&f->client, f->x.held);
 	if (reads_server(f))
-		progress |= side_fill(&f->server, false);
+		progress |= side_fill(&f->server.side, false);
 	/* A client that is gone cannot be answered. */
 	if (f->client.broken || f->client.mute) {
-		over(f, true);
+		forward_over(f, true);
 		return true;
 	}
 	/* Before flushing, so that a head and what follows it are sent together: sent
@@ -525,8 +494,10 @@ step_once(struct forward *f)
 	if (step_phase(f))
 		return true;
 	if (!f->told.waiting)
-		progress |= side_flush(&f->client, f->account != NULL ? &f->account->down : NULL);
-	progress |= side_flush(&f->server, f->account != NULL ? &f->account->up : NULL);
+		progress |= side_flush(&f->client,
+		    f->server.account != NULL ? &f->server.account->down : NULL);
+	progress |=
+	    side_flush(&f->server.side, f->server.account != NULL ? &f->server.account->up : NULL);
 	return progress;
 }
 
@@ -589,7 +560,7 @@ set_timer(struct forward *f, bool progress)
 
 /* Proceed as far as possible. f may be freed. */
 static void
-step(struct forward *f)
+forward_step(struct forward *f)
 {
 	bool reads_client;
 	unsigned rounds = 0;
@@ -600,7 +571,7 @@ step(struct forward *f)
 		forward_fn *fn = f->fn;
 		void *data = f->data;
 
-		release(f);
+		forward_release(f);
 		free(f);
 		fn(data);
 		return;
@@ -611,14 +582,15 @@ step(struct forward *f)
 	}
 	set_timer(f, rounds > 0);
 	side_clear_idle(&f->client);
-	side_clear_idle(&f->server);
+	side_clear_idle(&f->server.side);
 	reads_client = !f->client.ended &&
 	    f->client.in.end - (f->x.held ? 0 : f->client.in.start) < BUFFER_SIZE;
 	side_watch(&f->client, reads_client,
 	    (buffer_filled(&f->client.out) > 0 && !f->told.waiting) ||
-		(f->phase == PHASE_PUMP && buffer_filled(&f->server.in) > 0));
-	side_watch(&f->server, reads_server(f) && buffer_filled(&f->server.in) < BUFFER_SIZE,
-	    buffer_filled(&f->server.out) > 0 ||
+		(f->phase == PHASE_PUMP && buffer_filled(&f->server.side.in) > 0));
+	side_watch(&f->server.side,
+	    reads_server(f) && buffer_filled(&f->server.side.in) < BUFFER_SIZE,
+	    buffer_filled(&f->server.side.out) > 0 ||
 		(f->phase == PHASE_PUMP && buffer_filled(&f->client.in) > 0));
 	/* This has to be last: stopping a watcher also discards events fed to it. */
 	if (rounds == ROUNDS_MAX)
@@ -629,12 +601,12 @@ static void
 on_event(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct forward *f = w->data;
-	struct side *s = w == &f->client.io ? &f->client : &f->server;
+	struct side *s = w == &f->client.io ? &f->client : &f->server.side;
 
 	/* With TLS a read may have waited for room to write, and a write for bytes to read. */
 	if ((events & (EV_READ | EV_WRITE)) != 0)
 		s->can_read = s->can_write = true;
-	step(f);
+	forward_step(f);
 }
 
 static void
@@ -650,20 +622,20 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 	}
 	if (f->wait == WAIT_HEAD) {
 		f->x.client_close = true;
-		refuse(f, NULL, 408, "too_slow", "the request's head took too long", false);
+		refuse_request(f, NULL, 408, "too_slow", "the request's head took too long", false);
 	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
 		server_failed(f, "nothing has come for hours");
 	} else {
 		/* A client that has its whole answer is closed without a reset. */
-		over(f, f->phase != PHASE_HEAD && f->phase != PHASE_LINGER);
+		forward_over(f, f->phase != PHASE_HEAD && f->phase != PHASE_LINGER);
 	}
-	step(f);
+	forward_step(f);
 }
 
 static void
-host_knows(void *data)
+on_host_knows(void *data)
 {
-	step(data);
+	forward_step(data);
 }
 
 struct forward *
@@ -687,19 +659,18 @@ forward_start(struct listener *l, enum forward_kind kind, struct stream *client,
 					      : KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
 	f->fn = fn;
 	f->data = data;
-	f->account = account;
 	if (target != NULL)
-		f->fixed = f->at = *target;
+		f->fixed = *target;
 	f->x.one_server = kind == FORWARD_FIXED;
 	side_init(&f->client, f->proxy->loop, on_event, f);
-	side_init(&f->server, f->proxy->loop, on_event, f);
 	side_open(&f->client, client);
-	if (server != NULL)
-		side_open(&f->server, server);
-	f->had_server = f->server.s.fd >= 0;
+	server_link_init(&f->server, l, f->account_kind, on_event, on_server, f);
+	f->server.account = account;
+	if (server != NULL && server->fd >= 0)
+		server_link_take(&f->server, target, server, account);
 	ev_init(&f->timer, on_timer);
 	f->timer.data = f;
-	f->told.fn = host_knows;
+	f->told.fn = on_host_knows;
 	f->told.data = f;
 	f->since = ev_now(f->proxy->loop);
 	/* Start from the loop: the caller does not have the pointer yet. */
@@ -718,6 +689,6 @@ forward_cancel(struct forward *f)
 {
 	if (f == NULL)
 		return;
-	release(f);
+	forward_release(f);
 	free(f);
 }
