@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proxy/accept/client_answer.h"
 #include "proxy/accept/http.h"
 #include "proxy/accept/socks.h"
 #include "proxy/gate.h"
@@ -25,14 +26,6 @@
 /* The refusal is in the client's protocol, which its first byte shows: this long is enough for a
  * byte that is on its way. */
 #define REFUSED_SECS 0.1
-
-#define SOCKS4_VERSION  4
-#define SOCKS4_REJECTED 91
-#define TLS_HANDSHAKE   0x16
-
-static const unsigned char socks_accepted[] = { SOCKS_VERSION, 0 };
-static const unsigned char socks_no_method[] = { SOCKS_VERSION, 0xff };
-static const unsigned char socks4_rejected[] = { 0, SOCKS4_REJECTED, 0, 0, 0, 0, 0, 0 };
 
 enum conn_state {
 	CONN_FIRST, /* no byte yet */
@@ -107,9 +100,10 @@ set_time(struct conn *c, double secs)
 /* Send the last answer; then read and discard what the client still sends, until it ends or
  * sends too much. c may be freed. */
 static void
-say_last(struct conn *c, const void *bytes, size_t n)
+say_last(struct conn *c, const struct client_answer *a)
 {
-	if (send(c->fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n || shutdown(c->fd, SHUT_WR) < 0) {
+	if (a->n == 0 || send(c->fd, a->bytes, a->n, MSG_NOSIGNAL) != (ssize_t)a->n ||
+	    shutdown(c->fd, SHUT_WR) < 0) {
 		conn_free(c);
 		return;
 	}
@@ -123,19 +117,14 @@ say_last(struct conn *c, const void *bytes, size_t n)
 static void
 say_refusal(struct conn *c, const struct refusal *r)
 {
-	char text[REFUSAL_TEXT_MAX];
-	unsigned char reply[SOCKS_REPLY_LEN];
+	struct client_answer a;
 
-	if (c->kind == KODA__EGRESS_KIND__EGRESS_KIND_SOCKS) {
-		socks_reply((enum socks_reply)r->socks, reply);
-		say_last(c, reply, sizeof(reply));
-	} else {
-		say_last(c, text, refusal_text(r, c->l->proxy->mode, true, text));
-	}
+	client_answer_refusal(c->kind, r, c->l->proxy->mode, &a);
+	say_last(c, &a);
 }
 
 static void
-refuse(struct conn *c, int status, const char *rule, const char *why)
+conn_refuse(struct conn *c, int status, const char *rule, const char *why)
 {
 	struct refusal r;
 
@@ -150,7 +139,7 @@ refuse_malformed(struct conn *c, const char *why)
 	char sentence[EGRESS_SENTENCE_MAX];
 
 	snprintf(sentence, sizeof(sentence), "the request to the proxy is malformed: %s", why);
-	refuse(c, 400, "malformed", sentence);
+	conn_refuse(c, 400, "malformed", sentence);
 }
 
 static void
@@ -187,7 +176,7 @@ on_forward_over(void *data)
 
 /* A tunnel or a forward has the descriptor now, and its own timers. */
 static void
-served(struct conn *c)
+conn_served(struct conn *c)
 {
 	c->fd = -1;
 	c->state = CONN_SERVED;
@@ -200,23 +189,16 @@ served(struct conn *c)
 static void
 start_tunnel(struct conn *c, const struct gate_answer *answer)
 {
-	static const char opened[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-	unsigned char reply[SOCKS_REPLY_LEN];
-	const void *text = opened;
-	size_t len = sizeof(opened) - 1;
+	struct client_answer opened;
 
-	if (c->kind == KODA__EGRESS_KIND__EGRESS_KIND_SOCKS) {
-		socks_reply(SOCKS_SUCCEEDED, reply);
-		text = reply;
-		len = sizeof(reply);
-	}
+	client_answer_opened(c->kind, &opened);
 	/* From here on only the tunnel may read the descriptor, or wait for it. */
 	ev_io_stop(loop_of(c), &c->io);
-	if (send(c->fd, text, len, MSG_NOSIGNAL) == (ssize_t)len)
+	if (send(c->fd, opened.bytes, opened.n, MSG_NOSIGNAL) == (ssize_t)opened.n)
 		c->tunnel = tunnel_start(c->l, c->kind, &c->target, &answer->verdict, c->fd, c->buf,
 		    c->n, answer->fd, answer->account, on_tunnel_over, c);
 	if (c->tunnel != NULL) {
-		served(c);
+		conn_served(c);
 		return;
 	}
 	close(answer->fd);
@@ -239,7 +221,7 @@ on_gate(void *data, const struct gate_answer *answer)
 
 /* Keep what came after the head: a client need not wait for the answer. */
 static bool
-keep(struct conn *c, const unsigned char *p, size_t n)
+keep_rest(struct conn *c, const unsigned char *p, size_t n)
 {
 	size_t size = c->size == 0 ? HEAD_START : c->size;
 
@@ -263,7 +245,7 @@ keep(struct conn *c, const unsigned char *p, size_t n)
 
 /* Double the buffer; a head larger than PROXY_HEAD_MAX was refused before. */
 static bool
-grow(struct conn *c)
+grow_buffer(struct conn *c)
 {
 	unsigned char *buf = realloc(c->buf, 2 * c->size);
 
@@ -280,13 +262,13 @@ start_gate(struct conn *c, const unsigned char *rest, size_t n)
 	/* Asking and dialing have their own time limits. */
 	ev_timer_stop(loop_of(c), &c->timer);
 	c->state = CONN_GATE;
-	if (!keep(c, rest, n)) {
+	if (!keep_rest(c, rest, n)) {
 		conn_free(c);
 		return;
 	}
 	c->gate = gate_start(c->l, c->kind, &c->target, 0, on_gate, c);
 	if (c->gate == NULL)
-		refuse(c, 503, "resources", "the proxy is out of memory");
+		conn_refuse(c, 503, "resources", "the proxy is out of memory");
 	else
 		ev_io_start(loop_of(c), &c->io); /* to notice when the client leaves */
 }
@@ -300,9 +282,9 @@ start_forward(struct conn *c, const unsigned char *p, size_t n)
 	c->forward =
 	    forward_start(c->l, FORWARD_PROXY, &client, p, n, NULL, NULL, NULL, on_forward_over, c);
 	if (c->forward == NULL)
-		refuse(c, 503, "resources", "the proxy is out of memory");
+		conn_refuse(c, 503, "resources", "the proxy is out of memory");
 	else
-		served(c);
+		conn_served(c);
 }
 
 /* ---- heads ---- */
@@ -310,7 +292,7 @@ start_forward(struct conn *c, const unsigned char *p, size_t n)
 static void
 wait_for_more(struct conn *c, const unsigned char *p, size_t n)
 {
-	if (p != c->buf && !keep(c, p, n)) {
+	if (p != c->buf && !keep_rest(c, p, n)) {
 		conn_free(c);
 		return;
 	}
@@ -332,7 +314,7 @@ take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
 	c->kind = KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
 	if (r == HTTP_INCOMPLETE) {
 		if (n >= PROXY_HEAD_MAX)
-			refuse(c, 431, "too_large", "the head of the request is too large");
+			conn_refuse(c, 431, "too_large", "the head of the request is too large");
 		else
 			wait_for_more(c, p, n);
 		return;
@@ -354,7 +336,7 @@ take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
 		return;
 	case HTTP_FORM_ORIGIN:
 	case HTTP_FORM_ASTERISK:
-		refuse(c, 400, "malformed", "this is a proxy: a request has to name its host");
+		conn_refuse(c, 400, "malformed", "this is a proxy: a request has to name its host");
 		return;
 	}
 }
@@ -387,6 +369,7 @@ take_socks_request(struct conn *c, const unsigned char *p, size_t n)
 static void
 take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 {
+	struct client_answer a;
 	struct refusal r;
 	size_t len = 0;
 
@@ -399,7 +382,8 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 	case SOCKS_NO_METHOD:
 		gate_refuse(c->l, c->kind, NULL, 400, "malformed",
 		    "SOCKS with authentication: there is none here", &r);
-		say_last(c, socks_no_method, sizeof(socks_no_method));
+		client_answer_socks_no_method(&a);
+		say_last(c, &a);
 		return;
 	case SOCKS_BAD:
 	case SOCKS_REFUSE:
@@ -407,8 +391,8 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 		conn_free(c);
 		return;
 	}
-	if (send(c->fd, socks_accepted, sizeof(socks_accepted), MSG_NOSIGNAL) !=
-	    sizeof(socks_accepted)) {
+	client_answer_socks_accepted(&a);
+	if (send(c->fd, a.bytes, a.n, MSG_NOSIGNAL) != (ssize_t)a.n) {
 		conn_free(c);
 		return;
 	}
@@ -425,12 +409,14 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 static void
 take_other(struct conn *c, unsigned char first)
 {
+	struct client_answer a;
 	struct refusal r;
 
 	if (first == SOCKS4_VERSION) {
 		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_SOCKS;
 		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "SOCKS4 is not spoken here", &r);
-		say_last(c, socks4_rejected, sizeof(socks4_rejected));
+		client_answer_socks4(&a);
+		say_last(c, &a);
 		return;
 	}
 	gate_refuse(c->l, KODA__EGRESS_KIND__EGRESS_KIND_CONNECT, NULL, 400, "malformed",
@@ -442,42 +428,17 @@ take_other(struct conn *c, unsigned char first)
 static void
 refuse_surplus(struct conn *c, const unsigned char *p, size_t n)
 {
-	static const char why[] = "too many connections at a time";
-	unsigned char reply[sizeof(socks_accepted) + SOCKS_REPLY_LEN];
-	const int first = n > 0 ? p[0] : -1;
+	struct client_answer a;
 	struct refusal r;
-	size_t len;
 
-	c->kind = first == SOCKS_VERSION || first == SOCKS4_VERSION
-	    ? KODA__EGRESS_KIND__EGRESS_KIND_SOCKS
-	    : first == TLS_HANDSHAKE ? KODA__EGRESS_KIND__EGRESS_KIND_CONNECT
-				     : KODA__EGRESS_KIND__EGRESS_KIND_HTTP;
-	gate_refuse(c->l, c->kind, NULL, 503, "connections", why, &r);
-	switch (first) {
-	case SOCKS_VERSION:
-		if (socks_greeting_parse(p, n, &len) != SOCKS_OK) {
-			say_last(c, socks_no_method, sizeof(socks_no_method));
-			return;
-		}
-		/* Do not wait for the request: the answer to it is known. */
-		memcpy(reply, socks_accepted, sizeof(socks_accepted));
-		socks_reply((enum socks_reply)r.socks, reply + sizeof(socks_accepted));
-		say_last(c, reply, sizeof(reply));
-		return;
-	case SOCKS4_VERSION:
-		say_last(c, socks4_rejected, sizeof(socks4_rejected));
-		return;
-	case TLS_HANDSHAKE:
-		conn_free(c);
-		return;
-	default:
-		say_refusal(c, &r);
-		return;
-	}
+	c->kind = client_answer_kind(n > 0 ? p[0] : -1);
+	gate_refuse(c->l, c->kind, NULL, 503, "connections", "too many connections at a time", &r);
+	client_answer_unheard(p, n, &r, c->l->proxy->mode, &a);
+	say_last(c, &a);
 }
 
 static void
-take(struct conn *c, const unsigned char *p, size_t n, size_t came)
+take_bytes(struct conn *c, const unsigned char *p, size_t n, size_t came)
 {
 	if (c->state == CONN_FIRST) {
 		if (p[0] == SOCKS4_VERSION || p[0] == TLS_HANDSHAKE) {
@@ -518,7 +479,7 @@ read_head(struct conn *c)
 	ssize_t n;
 
 	if (had > 0) {
-		if (had == c->size && !grow(c)) {
+		if (had == c->size && !grow_buffer(c)) {
 			conn_free(c);
 			return;
 		}
@@ -534,7 +495,7 @@ read_head(struct conn *c)
 	else if (n <= 0)
 		conn_free(c);
 	else
-		take(c, p, had + (size_t)n, (size_t)n);
+		take_bytes(c, p, had + (size_t)n, (size_t)n);
 }
 
 /* While the gate asks and dials. What arrives is kept up to a head's worth; more waits in the
@@ -604,7 +565,7 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 	/* A client that has sent nothing gets no answer: it may have opened the connection in
 	 * advance. */
 	else if (c->state == CONN_HTTP)
-		refuse(c, 408, "too_slow", "the head of the request did not come in time");
+		conn_refuse(c, 408, "too_slow", "the head of the request did not come in time");
 	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
 		refuse_socks(c, SOCKS_FAILURE, "it did not come in time");
 	else

@@ -11,7 +11,7 @@
 
 enum race_end {
 	RACE_WON,
-	RACE_REFUSED, /* ECONNREFUSED, from all that answered */
+	RACE_REFUSED, /* some addresses refused, and none timed out */
 	RACE_TIMED_OUT,
 	RACE_UNREACHABLE, /* network or host */
 	RACE_NO_RESOURCES,
