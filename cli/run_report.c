@@ -27,12 +27,6 @@ on_violation(void *data, const struct koda_violation *violation)
 	return all->n == VIOLATIONS_MAX;
 }
 
-static void
-put(void *to, const void *data, size_t len)
-{
-	fwrite(data, 1, len, to);
-}
-
 void
 run_report_violations(const struct koda_slot *slot)
 {
@@ -64,7 +58,7 @@ run_report_violations(const struct koda_slot *slot)
 	told = output_alloc(all.n * sizeof(*told));
 	for (size_t i = 0; i < all.n; i++)
 		told[i] = (struct told){ all.list[i].target, all.list[i].detail };
-	told_sentences(told, all.n, put, stderr);
+	told_sentences(told, all.n, show_put, stderr);
 	free(told);
 }
 
@@ -101,7 +95,7 @@ run_report_failures(struct koda_slot *slot)
 	for (size_t i = 0; i < all.n; i++) {
 		const struct told told = { "", all.detail[i] };
 
-		told_sentences(&told, 1, put, stderr);
+		told_sentences(&told, 1, show_put, stderr);
 		free(all.detail[i]);
 	}
 }

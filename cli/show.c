@@ -5,17 +5,15 @@
 #include "show/visible.h"
 
 void
+show_put(void *to, const void *data, size_t len)
+{
+	fwrite(data, 1, len, to);
+}
+
+void
 show(FILE *f, const void *data, size_t len, unsigned flags)
 {
-	const uint8_t *p = data, *end = p + len;
-
-	while (p < end) {
-		char shown[VISIBLE_MAX];
-		size_t n;
-
-		p += visible_escape(p, (size_t)(end - p), flags & SHOW_TABS, shown, &n);
-		fwrite(shown, 1, n, f);
-	}
+	visible_show(data, len, flags & SHOW_TABS, show_put, f);
 }
 
 void

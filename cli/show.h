@@ -21,6 +21,8 @@
  */
 void show(FILE *f, const void *data, size_t len, unsigned flags);
 void show_string(FILE *f, const char *s);
+/* The visible_put_fn of a stream; to is the FILE. */
+void show_put(void *to, const void *data, size_t len);
 
 /* Returns any bytes as a JSON string, with invalid UTF-8 replaced by U+FFFD. */
 json_t *show_json_lossy(const void *data, size_t len);

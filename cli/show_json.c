@@ -10,26 +10,9 @@
 json_t *
 show_json_lossy(const void *data, size_t len)
 {
-	const uint8_t *p = data, *end = p + len;
-	char *text = output_alloc(3 * len + 1); /* U+FFFD has three bytes */
-	size_t n = 0;
-	json_t *ret;
+	char *text = output_alloc(VISIBLE_LOSSY_SIZE(len));
+	json_t *ret = json_stringn(text, visible_lossy(data, len, len, text));
 
-	while (p < end) {
-		uint32_t c;
-		size_t step = utf8_next(p, (size_t)(end - p), &c);
-
-		if (step == 0) {
-			memcpy(text + n, "\xef\xbf\xbd", 3);
-			n += 3;
-			p++;
-		} else {
-			memcpy(text + n, p, step);
-			n += step;
-			p += step;
-		}
-	}
-	ret = json_stringn(text, n);
 	free(text);
 	return ret;
 }

@@ -50,21 +50,7 @@ text_printf(struct text *t, const char *fmt, ...)
 void
 text_show(struct text *t, const void *data, size_t len, bool tabs)
 {
-	const uint8_t *p = data;
-
-	while (len > 0) {
-		char shown[VISIBLE_MAX];
-		size_t n, used = visible_plain(p, len);
-
-		if (used > 0) {
-			text_add(t, p, used);
-		} else {
-			used = visible_escape(p, len, tabs, shown, &n);
-			text_add(t, shown, n);
-		}
-		p += used;
-		len -= used;
-	}
+	visible_show(data, len, tabs, text_put, t);
 }
 
 void
@@ -111,24 +97,16 @@ text_json(struct text *t)
 json_t *
 text_json_bytes(const void *data, size_t len)
 {
-	const uint8_t *p = data;
 	struct text clean = { 0 };
+	char *p;
 	json_t *ret;
 
 	if (len == 0)
 		return json_string_nocheck("");
 	if (utf8_is_valid(data, len))
 		return json_stringn_nocheck(data, len);
-	while (len > 0) {
-		uint32_t c;
-		size_t n = utf8_next(p, len, &c);
-
-		text_add(&clean, n > 0 ? (const char *)p : "\xef\xbf\xbd", n > 0 ? n : 3);
-		n = n > 0 ? n : 1;
-		p += n;
-		len -= n;
-	}
-	ret = json_stringn_nocheck(clean.p, clean.len);
+	p = room(&clean, VISIBLE_LOSSY_SIZE(len));
+	ret = json_stringn_nocheck(p, visible_lossy(data, len, len, p));
 	text_done(&clean);
 	return ret;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "shared/base/utf8.h"
-#include "show/visible.h"
 
 #define MARK_SIZE 64 /* of one of our marks, with its numbers */
 
@@ -94,7 +93,7 @@ is_in_word(uint32_t c, enum script script)
 }
 
 static void
-end_word(struct word *w, asked_put_fn *put, void *to)
+end_word(struct word *w, visible_put_fn *put, void *to)
 {
 	static const char mark[] = "[mixed scripts]";
 
@@ -117,7 +116,7 @@ take_letter(struct word *w, enum script script)
 
 /* Shows the blanks at p, or how many there are. Returns how many bytes they have. */
 static size_t
-put_blanks(const uint8_t *p, size_t len, bool tabs, size_t most, asked_put_fn *put, void *to)
+put_blanks(const uint8_t *p, size_t len, bool tabs, size_t most, visible_put_fn *put, void *to)
 {
 	size_t spaces = 0, n_tabs = 0, n = 0;
 	char mark[MARK_SIZE];
@@ -142,7 +141,7 @@ put_blanks(const uint8_t *p, size_t len, bool tabs, size_t most, asked_put_fn *p
 }
 
 void
-asked_show(const void *data, size_t len, bool tabs, asked_put_fn *put, void *to)
+asked_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to)
 {
 	const uint8_t *p = data;
 	struct word word = { 0 };
@@ -200,7 +199,7 @@ asked_split(const void *data, size_t len, size_t *ret_head, size_t *ret_tail)
 }
 
 size_t
-asked_line(const void *data, size_t len, asked_put_fn *put, void *to)
+asked_line(const void *data, size_t len, visible_put_fn *put, void *to)
 {
 	const uint8_t *p = data;
 	char mark[MARK_SIZE];

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "show/visible.h"
+
 /*
  * Columns of blanks that are shown as they are: at the start of a line (deep code), and in it
  * (tables).
@@ -34,19 +36,17 @@
 #define ASKED_LINE_TAIL  500
 #define ASKED_LINE_MAX   (ASKED_LINE_HEAD + ASKED_LINE_TAIL)
 
-typedef void asked_put_fn(void *to, const void *data, size_t len);
-
 /*
  * Shows all of the data, in one line. tabs: keep tabs; else they are escaped like every other
  * control.
  */
-void asked_show(const void *data, size_t len, bool tabs, asked_put_fn *put, void *to);
+void asked_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to);
 
 /*
  * Shows a line (without its newline), with its middle left out if it is too long. Returns how many
  * bytes were left out.
  */
-size_t asked_line(const void *data, size_t len, asked_put_fn *put, void *to);
+size_t asked_line(const void *data, size_t len, visible_put_fn *put, void *to);
 /*
  * Decides where a long line or word is cut: the bytes from head to tail are left out. Returns
  * false, and len for both, if nothing is.

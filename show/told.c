@@ -1,31 +1,19 @@
 #include "show/told.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "show/visible.h"
-
 static void
-put_string(const char *s, asked_put_fn *put, void *to)
+put_string(const char *s, visible_put_fn *put, void *to)
 {
 	put(to, s, strlen(s));
 }
 
 /* Targets are text that a command printed. */
 static void
-show(const char *s, asked_put_fn *put, void *to)
+show_string(const char *s, visible_put_fn *put, void *to)
 {
-	const uint8_t *p = (const uint8_t *)s;
-
-	for (size_t len = strlen(s); len > 0;) {
-		char shown[VISIBLE_MAX];
-		size_t n, used = visible_escape(p, len, false, shown, &n);
-
-		put(to, shown, n);
-		p += used;
-		len -= used;
-	}
+	visible_show(s, strlen(s), false, put, to);
 }
 
 /* A program that tries again is refused again: that is reported only once. */
@@ -40,7 +28,7 @@ was_told(const struct told *all, size_t i)
 }
 
 void
-told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to)
+told_sentences(const struct told *all, size_t n, visible_put_fn *put, void *to)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct told *one = &all[i];
@@ -52,10 +40,10 @@ told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to)
 		if (one->target[0] != '\0' &&
 		    strncmp(one->detail, one->target, strlen(one->target)) != 0) {
 			put_string("'", put, to);
-			show(one->target, put, to);
+			show_string(one->target, put, to);
 			put_string("': ", put, to);
 		}
-		show(one->detail, put, to);
+		show_string(one->detail, put, to);
 		put_string("\n", put, to);
 	}
 }

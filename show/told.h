@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "show/asked.h"
+#include "show/visible.h"
 
 /* A program may try many things, too many for a person to read about. */
 #define TOLD_FAILURES_MAX 8
@@ -18,6 +18,6 @@ struct told {
 };
 
 /* Prints "koda-sandbox: 'target': detail" for each entry with a sentence, equal ones only once. */
-void told_sentences(const struct told *all, size_t n, asked_put_fn *put, void *to);
+void told_sentences(const struct told *all, size_t n, visible_put_fn *put, void *to);
 
 #endif

@@ -66,6 +66,26 @@ visible_escape(const uint8_t *p, size_t len, bool tabs, char out[VISIBLE_MAX], s
 }
 
 void
+visible_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to)
+{
+	const uint8_t *p = data;
+
+	while (len > 0) {
+		char shown[VISIBLE_MAX];
+		size_t n, used = visible_plain(p, len);
+
+		if (used > 0) {
+			put(to, p, used);
+		} else {
+			used = visible_escape(p, len, tabs, shown, &n);
+			put(to, shown, n);
+		}
+		p += used;
+		len -= used;
+	}
+}
+
+void
 visible_base64(const void *data, size_t len, char *out)
 {
 	static const char digits[] =

@@ -34,6 +34,11 @@ size_t visible_lossy(const char *p, size_t len, size_t max, char *ret);
 size_t visible_escape(const uint8_t *p, size_t len, bool tabs, char out[VISIBLE_MAX],
     size_t *ret_len);
 
+/* Takes a piece of a text that is being shown. */
+typedef void visible_put_fn(void *to, const void *data, size_t len);
+/* Shows all of the data, each character as visible_escape() has it. */
+void visible_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to);
+
 /*
  * Writes len bytes as base64 to out, which must have room for VISIBLE_BASE64_LEN(len) bytes; no
  * NUL.
