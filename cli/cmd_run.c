@@ -524,8 +524,7 @@ run_it(const struct cli *cli, const char *const *argv, const char *shell, bool i
 	streams_init(&run.streams);
 	status = find_place(&run);
 	if (status == EXIT_DONE) {
-		run.ask.base = run.cwd;
-		run.ask.command = shell != NULL ? shell : argv[0];
+		run.ask.about.command = shell != NULL ? shell : argv[0];
 		status = has(&run, OPT_NO_SANDBOX) ? run_plain(&run) : run_in_sandbox(&run);
 	}
 	free(run.root);

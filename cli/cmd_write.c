@@ -146,9 +146,8 @@ write_content(struct job *job, const struct content *content)
 		job->op.len = content->head_len;
 	}
 	job->op.timeout_ms = ms < INT32_MAX ? (unsigned)ms : INT32_MAX;
-	job->ask.preview = content->head;
-	job->ask.preview_len = content->head_len;
-	job->ask.preview_of = content->size;
+	job->ask.about.data = content->head;
+	job->ask.about.len = content->head_len;
 	status = job_run(job);
 	if (status != EXIT_DONE)
 		return status;

@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/show.h"
+#include "show/diff.h"
 
 int
 job_find_root(const struct cli *cli, char **ret)
@@ -92,6 +93,7 @@ on_question(void *data, const struct koda_question *question)
 {
 	struct job *job = data;
 
+	job->ask.about.may_replace = (job->op.flags & KODA_OVERWRITE) != 0;
 	ask_user(&job->ask, question);
 }
 
@@ -178,7 +180,6 @@ job_find(struct job *job, const struct cli *cli)
 		free(job->cwd);
 		job->cwd = NULL;
 	}
-	job->ask.base = job->cwd;
 	return EXIT_DONE;
 }
 
@@ -348,9 +349,14 @@ job_tell_mutation(const struct job *job, const char *done, const char *would)
 			fputs(", found done after a worker died", stdout);
 		putchar('\n');
 	}
-	if (dry_run && job->op.kind == KODA_OP_EDIT)
-		ask_print_edits(stdout, output_colour(STDOUT_FILENO), job->op.edits, result->lines,
-		    result->n_lines, job->op.n_edits);
+	if (dry_run && job->op.kind == KODA_OP_EDIT) {
+		struct page page = { .f = stdout,
+			.style = output_colour(STDOUT_FILENO) ? PAGE_COLOUR : PAGE_TERMINAL };
+
+		diff_edits(&page, job->op.edits, job->op.n_edits, result->lines, result->n_lines);
+		if (page.failed)
+			output_no_memory();
+	}
 	if (args_has(&job->cli->args, OPT_DIGEST) && result->has_digest) {
 		show_digest(digest, result->digest);
 		puts(digest);

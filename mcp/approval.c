@@ -5,11 +5,12 @@
 
 #include "mcp/consent.h"
 #include "mcp/content.h"
+#include "mcp/form.h"
 #include "mcp/memory.h"
-#include "mcp/question.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
+#include "show/question.h"
 
 /* Maximum bytes of the old content that are read to show a change. The diff of a larger file
  * would not be read by anyone. */
@@ -33,7 +34,7 @@ struct pending {
 	struct text old;
 	bool has_old;
 	uint8_t digest[KODA_DIGEST_BYTES]; /* of old */
-	struct question_before before;
+	struct question_about about;
 	struct question *question;
 };
 
@@ -199,7 +200,7 @@ on_elicited(void *data, const json_t *result)
 {
 	struct question *q = data;
 	struct approvals *a = q->a;
-	enum koda_scope scope = question_scope(result);
+	enum koda_scope scope = form_scope(result);
 
 	q->ask = NULL;
 	/* Keeps nothing if the session was not offered: then covers is NULL, and the yes is for
@@ -275,7 +276,7 @@ ask(struct question *q)
 	json_object_set_new_nocheck(params, "message",
 	    text_json_bytes(q->message.p, q->message.len));
 	json_object_set_new_nocheck(params, "requestedSchema",
-	    question_form(q->kind, q->covers, q->covers_len));
+	    form_new(q->kind, q->covers, q->covers_len));
 	return conn->version->rounds
 	    ? connection_ask_by(call, "elicitation/create", params, on_elicited, q)
 	    : connection_ask(conn, "elicitation/create", params, on_elicited, q);
@@ -304,24 +305,17 @@ ask_next(struct approvals *a)
 }
 
 static struct question *
-question_new(struct approvals *a, const struct koda_question *q,
-    const struct question_before *before)
+question_new(struct approvals *a, const struct koda_question *q, const struct question_about *about)
 {
 	struct question *ret = memory_zero(sizeof(*ret)), **at = &a->questions;
-	struct text body = { 0 };
 
 	ret->a = a;
 	ret->kind = q->kind;
 	ret->approval = q->approval;
-	if (!question_write(&body, q, before)) {
-		text_done(&body);
+	if (!question_show(q, about, PAGE_MESSAGE, text_put, &ret->message, &ret->cut)) {
 		free_question(ret);
 		return NULL;
 	}
-	ret->cut = body.cut;
-	text_printf(&ret->message, "%sAllow this? ", body.cut ? QUESTION_CUT " " : "");
-	text_add(&ret->message, body.p, body.len);
-	text_done(&body);
 	if (question_is_content(q->kind)) {
 		const char *slash = strrchr(q->path, '/');
 
@@ -441,7 +435,7 @@ void
 approval_question(struct connection *conn, const struct koda_question *question)
 {
 	struct approvals *a = conn->approvals;
-	const struct question_before nothing = { 0 };
+	const struct question_about nothing = { 0 };
 	struct pending *p = NULL;
 	struct question *q;
 
@@ -459,7 +453,7 @@ approval_question(struct connection *conn, const struct koda_question *question)
 	}
 	q = a->ending || !can_ask(conn, question, p)
 	    ? NULL
-	    : question_new(a, question, p != NULL ? &p->before : &nothing);
+	    : question_new(a, question, p != NULL ? &p->about : &nothing);
 	if (q == NULL) {
 		koda_approval_answer(question->approval, false);
 	} else {
@@ -489,8 +483,8 @@ on_old(void *data, const struct koda_result *result, const struct koda_error *er
 		if (p->op.if_digest == NULL)
 			p->op.if_digest = p->digest;
 		if (memcmp(p->op.if_digest, p->digest, sizeof(p->digest)) == 0) {
-			p->before.old = p->old.len > 0 ? p->old.p : "";
-			p->before.old_len = p->old.len;
+			p->about.old = p->old.len > 0 ? p->old.p : "";
+			p->about.old_len = p->old.len;
 		}
 	}
 	line_up(p);
@@ -502,8 +496,8 @@ on_target(void *data, const struct koda_result *result, const struct koda_error 
 	struct pending *p = data;
 
 	if (err == NULL) {
-		p->before.replaced = result->type;
-		p->before.replaced_size = result->size;
+		p->about.replaced = result->type;
+		p->about.replaced_size = result->size;
 	}
 	/* Nothing is there now, so nothing that appears there meanwhile may be replaced. */
 	if (err != NULL || result->type == KODA_FILE_NONE)
@@ -592,11 +586,11 @@ approval_command(struct call *call, const char *const *argv, const char *cwd,
 		.cwd = cwd,
 		.env = env,
 	};
-	const struct question_before before = { .background = background };
+	const struct question_about about = { .background = background };
 	struct approvals *a = call->conn->approvals;
 	struct question *q;
 
-	q = a->ending || !call->can_ask ? NULL : question_new(a, &question, &before);
+	q = a->ending || !call->can_ask ? NULL : question_new(a, &question, &about);
 	if (q == NULL) {
 		answered(call, false);
 		return;

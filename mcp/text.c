@@ -8,7 +8,6 @@
 #include "mcp/memory.h"
 #include "shared/base/hex.h"
 #include "shared/base/utf8.h"
-#include "show/asked.h"
 #include "show/visible.h"
 
 static char *
@@ -57,19 +56,6 @@ void
 text_put(void *to, const void *data, size_t len)
 {
 	text_add(to, data, len);
-}
-
-void
-text_ask(struct text *t, const void *data, size_t len)
-{
-	asked_show(data, len, false, text_put, t);
-}
-
-void
-text_ask_line(struct text *t, const void *data, size_t len)
-{
-	if (asked_line(data, len, text_put, t) > 0)
-		t->cut = true;
 }
 
 void

@@ -13,7 +13,6 @@
 struct text {
 	char *p; /* NULL: empty; not NUL-terminated */
 	size_t len, size;
-	bool cut; /* something that a person is asked about was left out */
 };
 
 void text_add(struct text *t, const void *data, size_t len);
@@ -21,9 +20,6 @@ void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(pri
 /* For a person's eyes: misleading characters are escaped. tabs: keep tabs, for the lines of a
  * file. */
 void text_show(struct text *t, const void *data, size_t len, bool tabs);
-/* The same for what a person is asked about (show/asked.h); text_ask_line() may cut the line. */
-void text_ask(struct text *t, const void *data, size_t len);
-void text_ask_line(struct text *t, const void *data, size_t len);
 /* text_add() for functions that take a callback to write text; to is a struct text. */
 void text_put(void *to, const void *data, size_t len);
 void text_show_string(struct text *t, const char *s);

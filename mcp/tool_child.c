@@ -7,10 +7,10 @@
 
 #include "mcp/child.h"
 #include "mcp/memory.h"
-#include "mcp/question.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
+#include "show/asked.h"
 
 /* ---- open_child ---- */
 
@@ -64,7 +64,7 @@ command_line(const char *token, json_t **ret_words)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		json_array_append_new(*ret_words, text_json_string(words[i]));
 		text_add(&t, " ", i > 0);
-		question_word(&t, words[i]);
+		asked_word(words[i], text_put, &t);
 	}
 	return text_json(&t);
 }

@@ -145,7 +145,8 @@ asked_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *t
 {
 	const uint8_t *p = data;
 	struct word word = { 0 };
-	size_t most = ASKED_INDENT_MAX;
+	/* Only a line of a text is indented. */
+	size_t most = tabs ? ASKED_INDENT_MAX : ASKED_BLANKS_MAX;
 
 	while (len > 0) {
 		char shown[VISIBLE_MAX];
@@ -215,6 +216,67 @@ asked_line(const void *data, size_t len, visible_put_fn *put, void *to)
 	asked_show(p + tail, len - tail, true, put, to);
 	return tail - head;
 }
+
+size_t
+asked_fits(const void *data, size_t len, size_t most)
+{
+	return len > most ? whole_characters(data, most) : len;
+}
+
+/* ---- quotes ---- */
+
+/* Shows the data with `instead` and a quoted character itself in place of each of `quoted`. */
+static void
+show_quoted(const char *p, size_t len, const char *quoted, const char *instead, visible_put_fn *put,
+    void *to)
+{
+	const char *end = p + len;
+
+	while (p < end) {
+		size_t n = 0;
+
+		while (p + n < end && (p[n] == '\0' || strchr(quoted, p[n]) == NULL))
+			n++;
+		asked_show(p, n, false, put, to);
+		p += n;
+		if (p < end) {
+			put(to, instead, strlen(instead));
+			put(to, p++, 1);
+		}
+	}
+}
+
+void
+asked_name(const void *data, size_t len, visible_put_fn *put, void *to)
+{
+	show_quoted(data, len, "'\\", "\\", put, to);
+}
+
+size_t
+asked_word(const char *word, visible_put_fn *put, void *to)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "%+,-./:=@_";
+	const size_t len = strlen(word);
+	size_t head, tail;
+	char mark[MARK_SIZE];
+
+	if (len > 0 && len <= ASKED_LINE_MAX && word[strspn(word, plain)] == '\0') {
+		put(to, word, len);
+		return 0;
+	}
+	put(to, "'", 1);
+	if (asked_split(word, len, &head, &tail)) {
+		show_quoted(word, head, "'", "'\\'", put, to);
+		put(to, mark, (size_t)snprintf(mark, sizeof(mark), ASKED_BYTES_CUT, tail - head));
+	}
+	show_quoted(word + (head < tail ? tail : 0), head < tail ? len - tail : len, "'", "'\\'",
+	    put, to);
+	put(to, "'", 1);
+	return tail - head;
+}
+
+/* ---- lines ---- */
 
 size_t
 asked_hidden(size_t n)

@@ -37,8 +37,8 @@
 #define ASKED_LINE_MAX   (ASKED_LINE_HEAD + ASKED_LINE_TAIL)
 
 /*
- * Shows all of the data, in one line. tabs: keep tabs; else they are escaped like every other
- * control.
+ * Shows all of the data, in one line. tabs: it is a line of a text, which may be indented and have
+ * tabs; else they are escaped like every other control.
  */
 void asked_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to);
 
@@ -53,6 +53,19 @@ size_t asked_line(const void *data, size_t len, visible_put_fn *put, void *to);
  */
 bool asked_split(const void *data, size_t len, size_t *ret_head, size_t *ret_tail);
 #define ASKED_BYTES_CUT " [... %zu bytes are left out here ...] "
+
+/*
+ * Shows a name that stands between single quotes. Quotes and backslashes in it get a backslash:
+ * otherwise one could look like the closing quote, and the text after it would be read as ours.
+ */
+void asked_name(const void *data, size_t len, visible_put_fn *put, void *to);
+/*
+ * Shows a word of a command, quoted as a shell needs it, with its middle left out if it is too
+ * long. Returns how many bytes were left out.
+ */
+size_t asked_word(const char *word, visible_put_fn *put, void *to);
+/* Returns how many of the first `most` bytes are whole characters. */
+size_t asked_fits(const void *data, size_t len, size_t most);
 
 /* Is line i (from 0) of n left out? And how many of n lines are? */
 bool asked_is_hidden(size_t i, size_t n);

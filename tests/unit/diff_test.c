@@ -10,9 +10,10 @@
 
 #include <cmocka.h>
 
-#include "mcp/diff.h"
 #include "shared/base/cleanup.h"
 #include "show/asked.h"
+#include "show/diff.h"
+#include "tests/support/sheet.h"
 
 /* clang-format off */
 static const struct {
@@ -42,20 +43,19 @@ static void
 check_case(void **state)
 {
 	const size_t i = (uintptr_t)*state;
-	struct text t = { 0 };
+	struct sheet t;
 
-	diff_unified(&t, cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b));
-	assert_int_equal(t.len, strlen(cases[i].want));
-	if (t.len > 0)
-		assert_memory_equal(t.p, cases[i].want, t.len);
-	text_done(&t);
+	sheet_begin(&t, PAGE_MESSAGE);
+	diff_unified(&t.page, cases[i].a, strlen(cases[i].a), cases[i].b, strlen(cases[i].b));
+	assert_string_equal(sheet_read(&t), cases[i].want);
+	sheet_end(&t);
 }
 
 /* Applies the hunks to a: the result must be b. */
 static void
-apply(const struct text *diff, const char *a, const char *b)
+apply(const struct sheet *diff, const char *a, const char *b)
 {
-	const char *p = diff->p, *end = diff->len > 0 ? p + diff->len : p;
+	const char *p = diff->p, *end = p + diff->len;
 	char made[8192];
 	size_t n = 0;
 	unsigned long at = 1;
@@ -110,20 +110,24 @@ leads_there(void **state)
 	srand(1);
 	for (int i = 0; i < 5000; i++) {
 		char a[256], b[256];
-		struct text t = { 0 };
+		struct sheet t;
 
 		random_lines(a, (unsigned)rand() % 40);
 		random_lines(b, (unsigned)rand() % 40);
-		diff_unified(&t, a, strlen(a), b, strlen(b));
+		sheet_begin(&t, PAGE_MESSAGE);
+		diff_unified(&t.page, a, strlen(a), b, strlen(b));
+		sheet_read(&t);
 		apply(&t, a, b);
-		text_done(&t);
+		sheet_end(&t);
 	}
 }
 
 static bool
-has(const struct text *t, const char *what)
+has(struct sheet *t, const char *what)
 {
-	return memmem(t->p, t->len, what, strlen(what)) != NULL;
+	const char *text = sheet_read(t);
+
+	return memmem(text, t->len, what, strlen(what)) != NULL;
 }
 
 /* Too many edits to find the fewest: all lines out, all lines in, and the lines not shown are
@@ -133,8 +137,8 @@ differs_altogether(void **state)
 {
 	enum { LINES = 20000 };
 	char *a = malloc(LINES * 8), *b = malloc(LINES * 8);
-	struct text t = { 0 };
 	size_t n = 0, m = 0;
+	struct sheet t;
 
 	assert_non_null(a);
 	assert_non_null(b);
@@ -142,12 +146,13 @@ differs_altogether(void **state)
 		n += (size_t)sprintf(a + n, "a%d\n", i);
 		m += (size_t)sprintf(b + m, "b%d\n", i);
 	}
-	diff_unified(&t, a, n, b, m);
+	sheet_begin(&t, PAGE_MESSAGE);
+	diff_unified(&t.page, a, n, b, m);
 	assert_true(has(&t, "@@ -1,20000 +1,20000 @@\n-a0\n-a1\n"));
 	assert_true(has(&t, "-a299\n[... 39600 lines are left out here ...]\n+b19900\n"));
 	assert_true(has(&t, "+b19999\n"));
-	assert_true(t.cut);
-	text_done(&t);
+	assert_true(t.page.cut);
+	sheet_end(&t);
 	free(a);
 	free(b);
 }
@@ -156,26 +161,124 @@ static void
 long_line(void **state)
 {
 	char line[ASKED_LINE_MAX + 101];
-	struct text t = { 0 };
+	struct sheet t;
 
 	memset(line, 'x', sizeof(line));
-	diff_lines(&t, '+', line, sizeof(line));
+	sheet_begin(&t, PAGE_MESSAGE);
+	diff_added(&t.page, line, sizeof(line), true);
 	assert_true(has(&t, "x [... 101 bytes are left out here ...] x"));
 	assert_true(has(&t, "x\n\\ no newline"));
-	assert_true(t.cut);
-	text_done(&t);
+	assert_true(t.page.cut);
+	sheet_end(&t);
 }
 
 /* Empty lines would push what comes after them out of sight. */
 static void
 empty_lines(void **state)
 {
-	struct text t = { 0 };
+	struct sheet t;
 
-	diff_script(&t, "ls\n\n\n\n\n\n \n\t\n\nrm -rf ~");
+	sheet_begin(&t, PAGE_MESSAGE);
+	diff_script(&t.page, "ls\n\n\n\n\n\n \n\t\n\nrm -rf ~");
 	assert_true(has(&t, "+ls\n+\n+\n+\n+\n+[4 more empty lines]\n+rm -rf ~\n"));
-	assert_false(t.cut);
-	text_done(&t);
+	assert_false(t.page.cut);
+	sheet_end(&t);
+}
+
+/* A replacement is shown with the lines that it changes, and their numbers where they are known. */
+static void
+edits(void **state)
+{
+	static const struct koda_edit all[] = {
+		{ .old_text = "one\ntwo\n", .old_len = 8, .new_text = "one\n2\n3\n", .new_len = 8 },
+		{ .old_text = "x", .old_len = 1, .new_text = "x\n", .new_len = 2, .all = true },
+		{ .old_text = "gone", .old_len = 4 },
+	};
+	static const uint64_t lines[] = { 2, 9, 0 };
+	static const char *const want[PAGE_STYLES] = {
+		[PAGE_TERMINAL] = "@@ once, in line 2 @@\n"
+				  "      2   one\n"
+				  "      3 - two\n"
+				  "      3 + 2\n"
+				  "      4 + 3\n"
+				  "@@ each occurrence, the first in line 9 @@\n"
+				  "      9 - x\n"
+				  "      9 + x\n"
+				  "        (the old text ends without a newline)\n"
+				  "@@ once @@\n"
+				  "        - gone\n",
+		[PAGE_COLOUR] = "\033[36m@@ once, in line 2 @@\033[0m\n"
+				"      2   one\033[0m\n"
+				"      3 \033[31m- two\033[0m\n"
+				"      3 \033[32m+ 2\033[0m\n"
+				"      4 \033[32m+ 3\033[0m\n"
+				"\033[36m@@ each occurrence, the first in line 9 @@\033[0m\n"
+				"      9 \033[31m- x\033[0m\n"
+				"      9 \033[32m+ x\033[0m\n"
+				"        (the old text ends without a newline)\n"
+				"\033[36m@@ once @@\033[0m\n"
+				"        \033[31m- gone\033[0m\n",
+		[PAGE_MESSAGE] = "@@ once, in line 2 @@\n"
+				 " one\n"
+				 "-two\n"
+				 "+2\n"
+				 "+3\n"
+				 "@@ each occurrence, the first in line 9 @@\n"
+				 "-x\n"
+				 "+x\n"
+				 "(the old text ends without a newline)\n"
+				 "@@ once @@\n"
+				 "-gone\n",
+	};
+
+	for (enum page_style style = 0; style < PAGE_STYLES; style++) {
+		struct sheet t;
+
+		sheet_begin(&t, style);
+		diff_edits(&t.page, all, N_ELEMENTS(all), lines, N_ELEMENTS(lines));
+		assert_string_equal(sheet_read(&t), want[style]);
+		assert_false(t.page.cut);
+		sheet_end(&t);
+	}
+}
+
+/* What a reader can take in is a limit for all replacements together, not for each. */
+static void
+many_edits(void **state)
+{
+	struct koda_edit all[ASKED_LINES_MAX];
+	struct sheet t;
+
+	for (size_t i = 0; i < N_ELEMENTS(all); i++)
+		all[i] = (struct koda_edit){
+			.old_text = "a\n",
+			.old_len = 2,
+			.new_text = "b\n",
+			.new_len = 2,
+		};
+	sheet_begin(&t, PAGE_MESSAGE);
+	diff_edits(&t.page, all, N_ELEMENTS(all), NULL, 0);
+	assert_true(has(&t, "[... 400 lines are left out here ...]\n"));
+	assert_true(t.page.cut);
+	sheet_end(&t);
+}
+
+/* Numbers are those of the old text for what goes, of the new one for all else. */
+static void
+numbers(void **state)
+{
+	struct sheet t;
+
+	sheet_begin(&t, PAGE_TERMINAL);
+	diff_unified(&t.page, "a\nb\nc\n", 6, "b\nc\nd", 5);
+	assert_string_equal(sheet_read(&t),
+	    "@@ -1,3 +1,3 @@\n"
+	    "      1 - a\n"
+	    "      1   b\n"
+	    "      2   c\n"
+	    "      3 + d\n"
+	    "        \\ no newline at the end\n");
+	sheet_end(&t);
 }
 
 int
@@ -186,6 +289,9 @@ main(void)
 		cmocka_unit_test(differs_altogether),
 		cmocka_unit_test(long_line),
 		cmocka_unit_test(empty_lines),
+		cmocka_unit_test(edits),
+		cmocka_unit_test(many_edits),
+		cmocka_unit_test(numbers),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(single)];
 	size_t n = 0;

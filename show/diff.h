@@ -1,0 +1,32 @@
+/*
+ * The lines that a change removes and adds, or that a command's script has, as a person is shown
+ * them. Lines are escaped, and each begins with a sign, so none looks like our own text. A text
+ * that is too long to be read is shown by its beginning and end, the rest is counted, and the page
+ * is marked as cut (show/asked.h).
+ */
+#ifndef KODA_SHOW_DIFF_H
+#define KODA_SHOW_DIFF_H
+
+#include <stddef.h>
+
+#include "include/koda/sandbox.h"
+#include "show/page.h"
+
+/* Writes hunks with three lines of context around each change; nothing if the texts are equal. */
+void diff_unified(struct page *page, const void *old_text, size_t old_len, const void *new_text,
+    size_t new_len);
+/*
+ * Writes each replacement with the lines that it changes. lines[] has the numbers of the first
+ * n_lines replacements' first lines; NULL: they are unknown.
+ */
+void diff_edits(struct page *page, const struct koda_edit *edits, size_t n_edits,
+    const uint64_t *lines, size_t n_lines);
+/* Writes all lines of a new content as added. whole: len bytes are all of it. */
+void diff_added(struct page *page, const void *data, size_t len, bool whole);
+/* Writes the lines of a shell script. */
+void diff_script(struct page *page, const char *script);
+
+/* Writes one of our own lines below a text, where no line of the text can look like it. */
+void diff_note(struct page *page, const char *note);
+
+#endif
