@@ -61,22 +61,6 @@ look(struct audit *audit, struct koda_error *err)
 	return 0;
 }
 
-/* Records the state of the file after only n of the len bytes of a line were written. */
-static void
-tear(struct audit *audit, const char *line, size_t n, size_t len, uint64_t seq)
-{
-	if (n == len - 1) {
-		/* All but the newline was written: the line counts. */
-		digest_bytes(line, len, audit->head);
-		audit->seq = seq;
-		audit->torn = false;
-	} else {
-		audit_fold_torn(audit->head, line, n);
-		audit->torn = true;
-	}
-	audit->newline = true;
-}
-
 static int
 append(struct audit *audit, enum audit_kind kind, uint64_t of, const struct audit_action *action,
     struct koda_error *err)
@@ -101,17 +85,21 @@ append(struct audit *audit, enum audit_kind kind, uint64_t of, const struct audi
 	if (n < 0)
 		return fault_set(err, KODA_IO, errno, "write to the audit log '%s'", audit->path);
 	audit->size += n;
-	if ((size_t)n == len + skip) {
+	/* If only the newline is missing, the line counts, and the next one begins with it. */
+	if ((size_t)n + 1 >= len + skip) {
 		digest_bytes(audit->line + 1, len, audit->head);
 		audit->seq = entry.seq;
-		audit->torn = audit->newline = false;
+		audit->torn = false;
+		audit->newline = (size_t)n < len + skip;
 		audit->lost = 0;
 		return 0;
 	}
 	if ((size_t)n >= skip)
 		audit->newline = false;
-	if ((size_t)n > skip)
-		tear(audit, audit->line + 1, (size_t)n - skip, len, entry.seq);
+	if ((size_t)n > skip) {
+		audit_fold_torn(audit->head, audit->line + 1, (size_t)n - skip);
+		audit->torn = audit->newline = true;
+	}
 	return fault_set(err, KODA_IO, ENOSPC, "write to the audit log '%s'", audit->path);
 }
 
@@ -207,7 +195,9 @@ audit_close(struct audit *audit)
 
 	if (audit == NULL)
 		return;
-	if (append(audit, AUDIT_END, 0, &none, &err) < 0 || fdatasync(audit->fd) < 0)
+	if (append(audit, AUDIT_END, 0, &none, &err) == 0 && audit->newline)
+		fault_set(&err, KODA_IO, ENOSPC, "write to the audit log '%s'", audit->path);
+	if (err.code != KODA_OK || fdatasync(audit->fd) < 0)
 		fprintf(stderr, "koda-sandbox: the audit log has no proper end: %s\n",
 		    err.code != KODA_OK ? err.message : strerror(errno));
 	if (!audit->torn) {

@@ -300,6 +300,67 @@ test_disk_full(void **state)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
+/* Logs the outcome of `id` on a disk with so much room. Returns what audit_outcome() does. */
+static int
+outcome_in(struct audit *audit, const char *path, size_t room, uint64_t id)
+{
+	struct koda_error err = { 0 };
+	struct rlimit before, small;
+	struct stat st;
+	int r;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = (rlim_t)st.st_size + room;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	r = audit_outcome(audit, id, &edit, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	return r;
+}
+
+/*
+ * The disk fills up right before the newline of a line: the line counts, also the losses that it
+ * reports, and the next one begins on a line of its own.
+ */
+static void
+test_newline_lost(void **state)
+{
+	const char *path = proof_path("%s/log", dir);
+	bool found = false;
+
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t room = 200; room < 500 && !found; room++) {
+		struct audit *audit = must_open(path);
+		struct koda_error err = { 0 };
+		cleanup_free char *text = NULL;
+		struct audit_chain chain;
+		uint64_t first, second;
+		size_t len;
+		int r;
+
+		assert_int_equal(audit_intent(audit, &edit, &first, &err), 0);
+		assert_int_equal(audit_intent(audit, &edit, &second, &err), 0);
+		assert_int_equal(outcome_in(audit, path, 0, first), -1);
+		r = outcome_in(audit, path, room, second);
+		text = proof_get_len(path, &len);
+		found = len > 2 && memcmp(text + len - 2, "\"}", 2) == 0;
+		act(audit);
+		audit_close(audit);
+		if (found) {
+			must_hold(path, &chain);
+			assert_int_equal(chain.torn, 0);
+			assert_int_equal(chain.intents, 3);
+			assert_int_equal(chain.outcomes, 2);
+			assert_int_equal(chain.lost, 1);
+			assert_int_equal(r, 0);
+		}
+		unlink(path);
+	}
+	assert_true(found);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
 static void
 test_changed_by_others(void **state)
 {
@@ -518,6 +579,7 @@ main(void)
 		CASE(continued),
 		CASE(torn_anywhere),
 		CASE(torn_first_line),
+		CASE(newline_lost),
 		CASE(disk_full),
 		CASE(changed_by_others),
 		CASE(killed),
