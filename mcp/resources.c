@@ -1,6 +1,7 @@
 #include "mcp/resources.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,10 @@
  * too. */
 #define LISTS_MAX 1000
 #define DEPTH_MAX 64
-/* Maximum bytes of a cursor: a Linux path, with room for escapes. */
-#define CURSOR_MAX 8192
+/* Maximum bytes of a directory's path below the root. */
+#define DIR_MAX 4096
+/* Room for every cursor that a list can give: a name below such a directory, each byte escaped. */
+#define CURSOR_SIZE (sizeof("file:///") + 3 * (DIR_MAX + NAME_MAX))
 
 #define OWED_READ ((4u << 20) / 3)
 #define OWED_LIST (64u << 10)
@@ -339,7 +342,7 @@ walk_on(struct call *call)
 		type = l->types[l->next];
 		size = l->sizes[l->next++];
 		if (type == KODA_FILE_DIRECTORY && leads_on(path, walk->after) &&
-		    walk->depth < DEPTH_MAX && strlen(path) < CURSOR_MAX / 2) {
+		    walk->depth < DEPTH_MAX && strlen(path) < DIR_MAX) {
 			if (walk->lists++ == LISTS_MAX) {
 				end_page(call, path);
 				free(path);
@@ -375,7 +378,7 @@ resources_list(struct connection *conn, struct batch *batch, const struct rpc *r
 	char *after = NULL;
 
 	if (cursor != NULL) {
-		if (json_is_string(cursor) && json_string_length(cursor) < CURSOR_MAX)
+		if (json_is_string(cursor) && json_string_length(cursor) < CURSOR_SIZE)
 			after = path_of(json_string_value(cursor));
 		if (after == NULL)
 			return "cursor is none that a list has given";

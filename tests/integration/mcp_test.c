@@ -559,6 +559,32 @@ test_resources(void **state)
 	client_end(&c);
 }
 
+/* A page may end anywhere: also at a long path whose bytes each need an escape in the cursor. */
+static void
+test_resources_far_down(void **state)
+{
+	struct client c = client_open("auto", "{}");
+	json_t *message, *params = NULL;
+	size_t n = 0;
+
+	shell("name=$(printf '\342\202\254%.0s' $(seq 80)) && d=$1 && "
+	      "for i in $(seq 12); do d=$d/$name; done && mkdir -p \"$d\" && cd \"$d\" && "
+	      "for i in $(seq 150); do : >\"$name$i\"; done",
+	    project, NULL, NULL);
+	do {
+		message = ask(&c, "resources/list", params);
+		if (!json_is_array(look(message, "result.resources")))
+			fail_msg("after %zu: %s", n, string_at(message, "error.message"));
+		n += json_array_size(look(message, "result.resources"));
+		params = look(message, "result.nextCursor") == NULL
+		    ? NULL
+		    : json_pack("{s:s}", "cursor", string_at(message, "result.nextCursor"));
+		json_decref(message);
+	} while (params != NULL);
+	assert_int_equal(n, 150);
+	client_end(&c);
+}
+
 /* ---- the client's roots, and its log ---- */
 
 static void
@@ -841,6 +867,7 @@ main(void)
 		TEST(test_plan),
 		TEST(test_at_once),
 		TEST(test_resources),
+		TEST(test_resources_far_down),
 		TEST(test_roots),
 		TEST(test_roots_unanswered),
 		TEST(test_end_of_input),
