@@ -5,18 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/show.h"
 
+static struct page_medium
+medium_of(int tty)
+{
+	struct page_medium medium = { .style = output_colour(tty) ? PAGE_COLOUR : PAGE_TERMINAL };
+	struct winsize size;
+
+	if (ioctl(tty, TIOCGWINSZ, &size) == 0)
+		medium.columns = size.ws_col;
+	return medium;
+}
+
 static bool
-print_question(FILE *f, bool colour, const struct ask *ask, const struct koda_question *q)
+print_question(FILE *f, int tty, const struct ask *ask, const struct koda_question *q)
 {
 	bool cut;
 
-	if (!question_show(q, &ask->about, colour ? PAGE_COLOUR : PAGE_TERMINAL, show_put, f, &cut))
+	if (!question_show(q, &ask->about, medium_of(tty), show_put, f, &cut))
 		return false;
 	fputs(q->kind == KODA_OP_CONNECT ? "Allow this? [o]nce, for this [s]ession, [N]o "
 					 : "Allow this? [y/N] ",
@@ -102,7 +114,7 @@ ask_scope(struct ask *ask, const struct koda_question *question)
 	if (f != NULL) {
 		/* What was typed before the question appeared does not answer it. */
 		tcflush(tty, TCIFLUSH);
-		if (print_question(f, output_colour(tty), ask, question))
+		if (print_question(f, tty, ask, question))
 			scope = read_scope(tty, question->kind);
 		fclose(f);
 	}

@@ -351,7 +351,8 @@ job_tell_mutation(const struct job *job, const char *done, const char *would)
 	}
 	if (dry_run && job->op.kind == KODA_OP_EDIT) {
 		struct page page = { .f = stdout,
-			.style = output_colour(STDOUT_FILENO) ? PAGE_COLOUR : PAGE_TERMINAL };
+			.medium.style =
+			    output_colour(STDOUT_FILENO) ? PAGE_COLOUR : PAGE_TERMINAL };
 
 		diff_edits(&page, job->op.edits, job->op.n_edits, result->lines, result->n_lines);
 		if (page.failed)

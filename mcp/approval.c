@@ -312,7 +312,8 @@ question_new(struct approvals *a, const struct koda_question *q, const struct qu
 	ret->a = a;
 	ret->kind = q->kind;
 	ret->approval = q->approval;
-	if (!question_show(q, about, PAGE_MESSAGE, text_put, &ret->message, &ret->cut)) {
+	if (!question_show(q, about, (struct page_medium){ .style = PAGE_MESSAGE }, text_put,
+		&ret->message, &ret->cut)) {
 		free_question(ret);
 		return NULL;
 	}

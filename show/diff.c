@@ -200,7 +200,7 @@ struct out {
 static void
 begin_line(const struct out *out, char sign, uint64_t number)
 {
-	const struct look *look = &looks[out->page->style];
+	const struct look *look = &looks[out->page->medium.style];
 
 	if (look->numbered && number > 0)
 		page_print(out->page, "%7llu ", (unsigned long long)number);
@@ -213,10 +213,11 @@ begin_line(const struct out *out, char sign, uint64_t number)
 	    sign, look->numbered ? " " : "");
 }
 
-void
-diff_note(struct page *page, const char *note)
+/* Writes one of our own lines below a text: no line of a text can look like it. */
+static void
+write_note(struct page *page, const char *note)
 {
-	page_print(page, "%*s%s\n", looks[page->style].numbered ? 8 : 0, "", note);
+	page_print(page, "%*s%s\n", looks[page->medium.style].numbered ? 8 : 0, "", note);
 }
 
 static void
@@ -225,7 +226,8 @@ write_counted(const struct out *out, size_t counted)
 	if (counted == 0)
 		return;
 	begin_line(out, out->sign, 0);
-	page_print(out->page, "[%zu more empty lines]%s\n", counted, looks[out->page->style].plain);
+	page_print(out->page, "[%zu more empty lines]%s\n", counted,
+	    looks[out->page->medium.style].plain);
 }
 
 static void
@@ -253,7 +255,7 @@ write_shown(struct out *out, char sign, const void *line, size_t len, uint64_t n
 	write_counted(out, counted);
 	begin_line(out, sign, number);
 	page_line(out->page, line, len);
-	page_print(out->page, "%s\n", looks[out->page->style].plain);
+	page_print(out->page, "%s\n", looks[out->page->medium.style].plain);
 }
 
 static void
@@ -267,7 +269,7 @@ write_line(struct out *out, char sign, const struct line *line, uint64_t number)
 	if (!asked_is_hidden(i, out->total)) {
 		write_shown(out, sign, line->p, line->len - ends, number);
 		if (!ends && !out->pieces)
-			diff_note(out->page, "\\ no newline at the end");
+			write_note(out->page, "\\ no newline at the end");
 	} else if (i == ASKED_LINES_HEAD) {
 		end_empty(out);
 		page_print(out->page, "[... %zu lines are left out here ...]\n",
@@ -283,14 +285,14 @@ begin_head(struct out *out)
 	end_empty(out);
 	if (out->counting || asked_is_hidden(out->n, out->total))
 		return false;
-	page_print(out->page, "%s@@ ", looks[out->page->style].head);
+	page_print(out->page, "%s@@ ", looks[out->page->medium.style].head);
 	return true;
 }
 
 static void
 end_head(const struct out *out)
 {
-	page_print(out->page, " @@%s\n", looks[out->page->style].plain);
+	page_print(out->page, " @@%s\n", looks[out->page->medium.style].plain);
 }
 
 /* Writes the lines from i and j to i_end and j_end. first: the number of line 0; 0: unknown. */
@@ -402,7 +404,7 @@ note_newline(const struct out *out, const struct diff *d)
 	old_ends = line_ends(&d->a.line[d->a.n - 1]);
 	new_ends = line_ends(&d->b.line[d->b.n - 1]);
 	if (old_ends != new_ends)
-		diff_note(out->page,
+		write_note(out->page,
 		    old_ends ? "(the new text ends without a newline)"
 			     : "(the old text ends without a newline)");
 }

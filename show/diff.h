@@ -26,7 +26,4 @@ void diff_added(struct page *page, const void *data, size_t len, bool whole);
 /* Writes the lines of a shell script. */
 void diff_script(struct page *page, const char *script);
 
-/* Writes one of our own lines below a text, where no line of the text can look like it. */
-void diff_note(struct page *page, const char *note);
-
 #endif

@@ -17,6 +17,17 @@ enum page_style {
 	PAGE_STYLES,
 };
 
+/* Where a text goes. */
+struct page_medium {
+	enum page_style style;
+	/* of a terminal: text from elsewhere is wrapped before it reaches the edge; 0: unknown */
+	unsigned columns;
+};
+
+/* Begins a row that a text was wrapped to: no such row can look like one of ours. */
+#define PAGE_WRAPPED     "        > "
+#define PAGE_COLUMNS_MIN 24 /* a narrower terminal is not wrapped for */
+
 #define PAGE_BOLD  "\033[1m"
 #define PAGE_RED   "\033[31m"
 #define PAGE_GREEN "\033[32m"
@@ -25,13 +36,16 @@ enum page_style {
 
 struct page {
 	FILE *f;
-	enum page_style style;
-	bool cut;    /* something was left out: see show/asked.h */
-	bool failed; /* not everything could be written: the text must not be shown */
+	struct page_medium medium;
+	unsigned column; /* where the next character stands, counted from 0; not beyond the edge */
+	bool cut;        /* something was left out: see show/asked.h */
+	bool failed;     /* not everything could be written: the text must not be shown */
 };
 
 /* Writes one of our own texts. What comes from elsewhere goes through one of the others. */
 void page_print(struct page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Begins a row with an indentation, unless so many columns are left in this one: then a blank. */
+void page_break(struct page *page, const char *indent, size_t columns);
 /* Writes a name in quotes (asked_name()), bold where there are colours. */
 void page_name(struct page *page, const char *name);
 /* Writes a line of a text, without its newline (asked_line()). */

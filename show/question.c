@@ -59,7 +59,7 @@ static const struct layout *const layouts[PAGE_STYLES] = {
 static const struct layout *
 layout_of(const struct page *page)
 {
-	return layouts[page->style];
+	return layouts[page->medium.style];
 }
 
 static const char *
@@ -277,7 +277,7 @@ static bool
 show_host(struct page *page, const struct koda_question *q, const struct question_about *about)
 {
 	const struct layout *layout = layout_of(page);
-	const bool bold = page->style == PAGE_COLOUR;
+	const bool bold = page->medium.style == PAGE_COLOUR;
 	const char *command = about->command;
 
 	if (q->host == NULL)
@@ -291,7 +291,9 @@ show_host(struct page *page, const struct koda_question *q, const struct questio
 	} else {
 		page_print(page, "a command");
 	}
-	page_print(page, " wants to reach '%s", bold ? PAGE_BOLD : "");
+	/* A long command does not push the host to an edge. */
+	page_break(page, layout->indent, sizeof(" wants to reach '':65535,") + strlen(q->host));
+	page_print(page, "wants to reach '%s", bold ? PAGE_BOLD : "");
 	asked_name(q->host, strlen(q->host), page_put, page);
 	page_print(page, "%s%u%s%s, which no rule names\n", layout->port, q->port,
 	    bold ? PAGE_PLAIN : "", layout->port_end);
@@ -337,12 +339,16 @@ put_string(const char *s, visible_put_fn *put, void *to)
  */
 bool
 question_show(const struct koda_question *q, const struct question_about *about,
-    enum page_style style, visible_put_fn *put, void *to, bool *ret_cut)
+    struct page_medium medium, visible_put_fn *put, void *to, bool *ret_cut)
 {
-	const struct layout *layout = layouts[style];
+	const struct layout *layout = layouts[medium.style];
 	char *text = NULL;
 	size_t len = 0;
-	struct page page = { .f = open_memstream(&text, &len), .style = style };
+	struct page page = {
+		.f = open_memstream(&text, &len),
+		.medium = medium,
+		.column = (unsigned)strlen(layout->begin),
+	};
 	bool good;
 
 	*ret_cut = false;

@@ -38,7 +38,7 @@ struct question_about {
  * its first line says; it may be allowed once only.
  */
 bool question_show(const struct koda_question *q, const struct question_about *about,
-    enum page_style style, visible_put_fn *put, void *to, bool *ret_cut);
+    struct page_medium medium, visible_put_fn *put, void *to, bool *ret_cut);
 
 /*
  * Shows what a yes for the session covers. covers: the directory of a write or an edit, otherwise

@@ -18,7 +18,7 @@ struct sheet {
 static inline void
 sheet_begin(struct sheet *s, enum page_style style)
 {
-	*s = (struct sheet){ .page.style = style };
+	*s = (struct sheet){ .page.medium.style = style };
 	s->page.f = open_memstream(&s->p, &s->len);
 	assert_non_null(s->page.f);
 }

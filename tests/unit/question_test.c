@@ -38,12 +38,20 @@ put(void *to, const void *data, size_t len)
 }
 
 static struct shown
-show(const struct koda_question *q, const struct question_about *about, enum page_style style)
+show_in(const struct koda_question *q, const struct question_about *about, enum page_style style,
+    unsigned columns)
 {
+	const struct page_medium medium = { .style = style, .columns = columns };
 	struct shown s = { 0 };
 
-	s.good = question_show(q, about, style, put, &s, &s.cut);
+	s.good = question_show(q, about, medium, put, &s, &s.cut);
 	return s;
+}
+
+static struct shown
+show(const struct koda_question *q, const struct question_about *about, enum page_style style)
+{
+	return show_in(q, about, style, 0);
 }
 
 /* ---- each kind of question ---- */
@@ -133,6 +141,18 @@ static const struct {
 	/* clang-format on */
 };
 
+static void
+without(struct shown *s, const char *what)
+{
+	const size_t n = strlen(what);
+	char *at;
+
+	while ((at = memmem(s->p, s->len, what, n)) != NULL) {
+		memmove(at, at + n, s->len - (size_t)(at - s->p) - n + 1);
+		s->len -= n;
+	}
+}
+
 /* Removes our own colours. What else begins with ESC stays, to be found. */
 static void
 without_colours(struct shown *s)
@@ -140,15 +160,8 @@ without_colours(struct shown *s)
 	static const char *const ours[] = { PAGE_BOLD, PAGE_RED, PAGE_GREEN, PAGE_CYAN,
 		PAGE_PLAIN };
 
-	for (size_t i = 0; i < N_ELEMENTS(ours); i++) {
-		const size_t n = strlen(ours[i]);
-		char *at;
-
-		while ((at = memmem(s->p, s->len, ours[i], n)) != NULL) {
-			memmove(at, at + n, s->len - (size_t)(at - s->p) - n + 1);
-			s->len -= n;
-		}
-	}
+	for (size_t i = 0; i < N_ELEMENTS(ours); i++)
+		without(s, ours[i]);
 }
 
 static void
@@ -675,6 +688,110 @@ cut_command(void **state)
 	free(s.p);
 }
 
+/* ---- the edge of a terminal ---- */
+
+/*
+ * Fails if a row of a terminal with so many columns begins with that character. No character of
+ * ours is wide, and none of ours is the foreign one.
+ */
+static void
+no_row_begins_with(const struct shown *s, unsigned columns, const char *foreign)
+{
+	const size_t n = strlen(foreign);
+	const unsigned wide = n > 1 ? 2 : 1;
+	unsigned column = 0;
+
+	for (size_t i = 0; i < s->len;) {
+		const bool is = strncmp(s->p + i, foreign, n) == 0;
+		const unsigned width = is ? wide : 1;
+
+		if (s->p[i] == '\n') {
+			column = 0;
+			i++;
+			continue;
+		}
+		if (column + width > columns)
+			column = 0;
+		if (is && column == 0)
+			fail_msg("%u columns, byte %zu of: %s", columns, i, s->p);
+		column += width;
+		i += is ? n : 1;
+	}
+}
+
+/*
+ * A text that is wider than the terminal is wrapped by us, so that no part of it begins a row: it
+ * could be a question of its own, with the real one out of sight above it.
+ */
+static void
+wrapped(void **state)
+{
+	static const char *const foreign[] = { "Z", "\xe4\xb8\xad" };
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < N_ELEMENTS(foreign); i++) {
+		const size_t n = strlen(foreign[i]);
+		struct asked_about a = { 0 };
+		struct shown whole;
+		char text[1801];
+
+		for (size_t k = 0; k < 1800; k += n)
+			memcpy(text + k, foreign[i], n + 1);
+		place->ask(&a, text, 1800);
+		whole = show(&a.q, &a.about, PAGE_TERMINAL);
+		for (unsigned columns = PAGE_COLUMNS_MIN; columns < 120; columns++) {
+			struct shown s = show_in(&a.q, &a.about, PAGE_TERMINAL, columns);
+			struct shown colour = show_in(&a.q, &a.about, PAGE_COLOUR, columns);
+			char *own; /* a row that we begin ourselves */
+
+			assert_true(s.good && colour.good);
+			no_row_begins_with(&s, columns, foreign[i]);
+			without_colours(&colour);
+			assert_string_equal(colour.p, s.p);
+			without(&s, "\n" PAGE_WRAPPED);
+			own = strstr(s.p, "\n    wants to reach ");
+			if (own != NULL) {
+				memmove(own, own + 4, strlen(own + 4) + 1);
+				*own = ' ';
+			}
+			assert_string_equal(s.p, whole.p);
+			free(s.p);
+			free(colour.p);
+		}
+		free(whole.p);
+	}
+}
+
+/* The host is in one piece, in a row that is ours. */
+static void
+wrapped_host(void **state)
+{
+	struct asked_about a = { 0 };
+	struct shown s;
+
+	in_running_command(&a, "curl -s https://a.example/ -o /dev/null", 0);
+	s = show_in(&a.q, &a.about, PAGE_TERMINAL, 60);
+	assert_string_equal(s.p,
+	    "\nkoda-sandbox: 'curl -s https://a.example/ -o /dev/null'\n"
+	    "    wants to reach 'a.example:443', which no rule names\n");
+	free(s.p);
+}
+
+/* Tabs are as wide as they are where they stand. */
+static void
+wrapped_tabs(void **state)
+{
+	struct asked_about a = { 0 };
+	struct shown s;
+
+	in_new_file(&a, "\t\tabc\tdefghi\n", 13);
+	s = show_in(&a.q, &a.about, PAGE_TERMINAL, 30);
+	assert_string_equal(s.p,
+	    "koda-sandbox: create '/p/a', 13 bytes\n"
+	    "      1 + \t\tabc\n" PAGE_WRAPPED "\tdefghi\n");
+	free(s.p);
+}
+
 /* ---- what cannot be asked ---- */
 
 static void
@@ -704,9 +821,9 @@ no_question(void **state)
 }
 
 static struct CMUnitTest tests[N_ELEMENTS(kinds) + N_ELEMENTS(texts) * (N_ELEMENTS(places) + 1) +
-    3 * N_ELEMENTS(places) + 4];
+    4 * N_ELEMENTS(places) + 6];
 static struct hostile
-    hostile[N_ELEMENTS(texts) * (N_ELEMENTS(places) + 1) + 3 * N_ELEMENTS(places)];
+    hostile[N_ELEMENTS(texts) * (N_ELEMENTS(places) + 1) + 4 * N_ELEMENTS(places)];
 
 int
 main(void)
@@ -715,6 +832,8 @@ main(void)
 		cmocka_unit_test(many_words),
 		cmocka_unit_test(unknown_content),
 		cmocka_unit_test(cut_command),
+		cmocka_unit_test(wrapped_tabs),
+		cmocka_unit_test(wrapped_host),
 		cmocka_unit_test(no_question),
 	};
 	static const struct {
@@ -724,6 +843,7 @@ main(void)
 		{ "long text", long_text },
 		{ "many lines", many_lines },
 		{ "empty lines", empty_lines },
+		{ "beyond the edge", wrapped },
 	};
 	struct hostile *h = hostile;
 	size_t n = 0;
