@@ -86,4 +86,9 @@ int command_make_ready(struct koda_slot *slot, struct koda_error *err);
 /* The answer to the request for approval. */
 void command_answer(struct koda_command *c, bool yes);
 
+/* For the public calls: take it out of the sandbox's list; end it with that error; free it. */
+void command_unlink(struct koda_command *c);
+void command_fail(struct koda_command *c, const struct koda_error *why);
+void command_destroy(struct koda_command *c);
+
 #endif

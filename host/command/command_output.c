@@ -1,0 +1,145 @@
+#include "host/command/command_output.h"
+
+#include <sys/epoll.h>
+
+#include "host/command/stderr_parse.h"
+#include "host/protect/reason.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+
+/* The time between two reads during a flood: in it, a pipe of a megabyte is filled for the most
+ * part. Woken for each write instead, the host would read a few pages at a time and take the
+ * processor from the command to do so. */
+#define FLOOD_PAUSE_NS UINT64_C(200000)
+
+void
+command_read_output(struct command_output *out)
+{
+	struct koda_session *ses = out->command->slot->ses;
+	const uint64_t before = out->capture.total;
+
+	out->resume_at = 0;
+	if (!capture_read(&out->capture)) {
+		session_unwatch(ses, &out->source);
+	} else if (capture_floods(&out->capture) && out->capture.total != before) {
+		session_unwatch(ses, &out->source);
+		out->resume_at = monotonic_ns() + FLOOD_PAUSE_NS;
+		session_wake_at(ses, out->resume_at);
+	} else {
+		session_watch(ses, &out->source, out->capture.fd, EPOLLIN);
+	}
+}
+
+void
+command_on_output(struct source *source)
+{
+	struct command_output *out = (struct command_output *)source;
+
+	if (out->command->slot != NULL)
+		command_read_output(out);
+}
+
+/* All its processes are gone. What is left in the pipes is all there will be, even if another
+ * process still holds the other end. */
+void
+command_drain(struct koda_command *c, struct command_output *out)
+{
+	uint64_t before;
+
+	do {
+		before = out->capture.total;
+	} while (
+	    out->capture.fd >= 0 && capture_read(&out->capture) && out->capture.total != before);
+	session_unwatch(c->slot->ses, &out->source);
+	close_at(&out->capture.fd);
+	out->capture.fd = -1;
+}
+
+/* ---- denials ---- */
+
+/* How many lines that look like denials are recorded at each end of the output: a command that
+ * prints more of them cannot push violations that were really seen out of the ring. */
+#define SUSPECTED_MAX 30
+
+/* A search of a command's text. */
+struct scan {
+	struct sandbox *sb;
+	const char *command, *cwd;
+	koda_violation_fn *fn;
+	void *data;
+	size_t left; /* how many may be recorded */
+	int stopped;
+};
+
+static int
+on_denial(void *data, const struct denial *found)
+{
+	struct scan *scan = data;
+	struct violations *ring = &scan->sb->violations;
+	struct denial d = *found;
+	char reason[REASON_MAX];
+	struct koda_violation v = { .kind = d.kind,
+		.target = d.target,
+		.command = scan->command,
+		.rule = "",
+		.detail = "",
+		.certain = false };
+
+	/* The view would have allowed it, so something else refused: file modes, mostly. */
+	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
+		return 0;
+	if (scan->left-- == 0)
+		return 1;
+	if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_WRITE)
+		view_writes(&scan->sb->view, d.target, &v.rule);
+	else if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_READ)
+		view_shows(&scan->sb->view, d.target, &v.rule);
+	if (v.rule == NULL)
+		v.rule = "";
+	if (reason_of(v.rule, d.target, scan->sb->slot->ses->home, reason))
+		v.detail = reason;
+	violations_record(ring, &v);
+	if (scan->fn != NULL && ring->n > 0)
+		scan->stopped = scan->fn(scan->data, violations_at(ring, ring->n - 1));
+	return scan->stopped;
+}
+
+void
+command_find_denials(struct koda_command *c)
+{
+	struct scan scan = { .sb = c->sb,
+		.command = c->name,
+		.cwd = c->cwd,
+		.left = SUSPECTED_MAX };
+	struct koda_output out;
+
+	capture_get(&c->err.capture, &out);
+	if (out.head_len > SCAN_STDERR_MAX)
+		out.head_len = SCAN_STDERR_MAX;
+	if (out.tail_len > SCAN_STDERR_MAX) {
+		out.tail += out.tail_len - SCAN_STDERR_MAX;
+		out.tail_len = SCAN_STDERR_MAX;
+	}
+	stderr_parse(out.head, out.head_len, on_denial, &scan);
+	scan.left = SUSPECTED_MAX;
+	stderr_parse(out.tail, out.tail_len, on_denial, &scan);
+}
+
+int
+koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
+    const char *text, size_t len, koda_violation_fn *fn, void *data)
+{
+	struct koda_session *ses = slot->ses;
+	struct scan scan = { .sb = slot->sandbox,
+		.command = command,
+		.cwd = cwd,
+		.fn = fn,
+		.data = data,
+		.left = SIZE_MAX };
+
+	session_enter(ses); /* the callback may release the slot, or close the session */
+	if (slot->sandbox != NULL)
+		stderr_parse(text, len, on_denial, &scan);
+	session_leave(ses);
+	return scan.stopped;
+}

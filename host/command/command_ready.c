@@ -1,0 +1,69 @@
+/* Whether the slot can run a command, and what one would be allowed to do. */
+#include "host/command/command.h"
+#include "host/protect/protect.h"
+#include "shared/rules/access.h"
+#include "shared/rules/names.h"
+
+int
+command_make_ready(struct koda_slot *slot, struct koda_error *err)
+{
+	const struct koda_op ping = { .kind = KODA_OP_PING };
+	struct koda_error dead;
+	struct koda_result none;
+	int r = 0;
+
+	if (slot->sandbox == NULL)
+		return 0; /* the worker is started by the first call */
+	if (slot->sandbox->full && slot->sandbox->n_commands <= 1) {
+		err_set(&dead, KODA_WORKER, 0,
+		    "its private file systems hold most of the memory that it may use");
+		sandbox_kill(slot->sandbox, &dead);
+	}
+	if (slot->sandbox->doubtful) {
+		slot->sandbox->doubtful = false;
+		if (slot->sandbox->up)
+			sandbox_mount(slot->sandbox, &dead);
+	}
+	/* A worker that still exists runs in the sandbox that is ending: it would answer once more,
+	 * and nothing would be built again. */
+	if (!slot->sandbox->up && slot->state == SLOT_UP)
+		child_kill(&slot->child);
+	if (!slot->sandbox->up || slot->state != SLOT_UP) {
+		r = koda_call(slot, &ping, &none, err);
+		koda_result_done(&none);
+	}
+	if (r == 0 && slot->sandbox == NULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "the kernel sandbox does not work any more");
+	return r < 0 ? -1 : protect_prepare(slot->sandbox, err);
+}
+
+int
+koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const char *path,
+    bool *ret_allowed, const char **ret_rule, struct koda_error *err)
+{
+	const char *rule = NULL;
+	int r;
+
+	if (session_check(slot->ses, err) < 0)
+		return -1;
+	if (slot->sandbox == NULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "without the kernel sandbox no command runs");
+	session_enter(slot->ses);
+	r = command_make_ready(slot, err);
+	if (r == 0 && access == KODA_WRITE_ACCESS) {
+		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
+		/* A place that does not exist has no mount; what appears there is removed. */
+		if (*ret_allowed &&
+		    names_rule_of(&koda_policy_get(slot->policy)->list[KODA_DENY_WRITE_NAMES],
+			path) != NULL) {
+			*ret_allowed = false;
+			rule = access_rule_name(ACCESS_RULE_DENY_NAME);
+		}
+	} else if (r == 0)
+		*ret_allowed = view_shows(&slot->sandbox->view, path, &rule);
+	session_leave(slot->ses);
+	*ret_rule = rule != NULL ? rule : "";
+	return r;
+}
