@@ -21,11 +21,6 @@ struct protect *protect_new(void);
 void protect_free(struct protect *p);
 /* Like protect_free(), in a forked child: the files on disk belong to the parent. */
 void protect_abandon(struct protect *p);
-/* Record what a comparison found as a violation. `home` is the user's home directory, for the
- * reason. */
-void protect_tell(struct violations *to, const char *blame, const char *home,
-    const Koda__Change *change);
-
 /* Have the worker scan (again if it is a new worker), plan the mounts, and mount. Waits. The slot's
  * worker must be up. */
 int protect_prepare(struct sandbox *sb, struct koda_error *err);

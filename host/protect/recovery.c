@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "host/policy/policy_api.h"
+#include "host/protect/change.h"
 #include "host/protect/journal.h"
 #include "host/protect/protect.h"
 #include "host/protect/state.h"
@@ -171,7 +172,7 @@ take(void *data, const Koda__Reply *reply, struct koda_error *err)
 	if (reply->result_case != KODA__REPLY__RESULT_COMPARED)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Compare's");
 	for (size_t i = 0; i < reply->compared->n_change; i++)
-		protect_tell(r->found, BLAME, r->slot->ses->home, reply->compared->change[i]);
+		change_tell(r->found, BLAME, r->slot->ses->home, reply->compared->change[i]);
 	r->more = reply->compared->has_more && reply->compared->more;
 	r->cut |= reply->compared->has_cut && reply->compared->cut;
 	return 0;

@@ -1,0 +1,241 @@
+#include "host/protect/protect_scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/policy/defaults.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/rules/names.h"
+
+/* Known places per request to a new worker: half a frame. */
+#define KNOWN_PAGE (512u << 10)
+
+/* ---- the worker's places ---- */
+
+/* The worker's data is untrusted input. */
+static int
+check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
+{
+	bool inside = false;
+
+	if (path_check(place->path.data, place->path.len, err) < 0 || place->path.data[0] != '/')
+		return err_set(err, KODA_PROTOCOL, 0, "a place without a path");
+	for (size_t i = 0; i < sb->view.n_writable && !inside; i++) {
+		const char *dir = sb->view.writable[i];
+		size_t len = strlen(dir);
+
+		inside = strcmp(dir, "/") == 0 ||
+		    (place->path.len > len && memcmp(place->path.data, dir, len) == 0 &&
+			place->path.data[len] == '/');
+	}
+	if (!inside)
+		return err_set(err, KODA_PROTOCOL, 0, "a place that no command can write");
+	return 0;
+}
+
+int
+protect_add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_error *err)
+{
+	struct protect *p = sb->protect;
+	/* Places that are never mounted must not use up the room of those that are. */
+	const size_t most = place->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY
+	    ? PROTECT_PLACES_MAX / 2
+	    : PROTECT_PLACES_MAX;
+	int r;
+
+	if (check_place(sb, place, err) < 0)
+		return -1;
+	r = place_set_add(&p->places, place, sure, most, err);
+	p->too_many = p->too_many || r > 0;
+	p->plan_old = p->plan_old || r == 0;
+	return r < 0 ? -1 : 0;
+}
+
+static int
+take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
+{
+	struct sandbox *sb = data;
+
+	if (reply->result_case != KODA__REPLY__RESULT_SCANNED)
+		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Scan's");
+	for (size_t i = 0; i < reply->scanned->n_place; i++) {
+		if (protect_add_place(sb, reply->scanned->place[i], !sb->protect->scanned, err) < 0)
+			return -1;
+	}
+	if (reply->scanned->has_cut && reply->scanned->cut)
+		protect_note_cut(sb);
+	sb->protect->more = reply->scanned->has_more && reply->scanned->more;
+	return 0;
+}
+
+/* ---- requests ---- */
+
+int
+protect_pack(struct sandbox *sb, Koda__Request *req, struct packed *ret, struct koda_error *err)
+{
+	req->id = sb->slot->next_id;
+	ret->len = koda__request__get_packed_size(req);
+	ret->data = malloc(ret->len);
+	if (ret->data == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
+	koda__request__pack(req, ret->data);
+	return 0;
+}
+
+bool
+protect_is_cache(const struct sandbox *sb, const char *dir)
+{
+	bool cache = false;
+
+	for (size_t k = 0; k < sb->caches.n && !cache; k++)
+		cache = strcmp(dir, sb->caches.v[k].path) == 0;
+	return cache;
+}
+
+/* Lists the directories that the worker scans: those in which commands can plant on the host. That
+ * excludes caches: those with layers never reach the host, and shared ones are too large to scan,
+ * and their tools own the content. */
+static size_t
+fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sb->view.n_writable; i++) {
+		const char *dir = sb->view.writable[i];
+		if (!protect_is_cache(sb, dir))
+			below[n++] =
+			    (ProtobufCBinaryData){ strlen(dir), (uint8_t *)(uintptr_t)dir };
+	}
+	return n;
+}
+
+/* Returns how long a request may take. */
+static unsigned
+patience_ms(const struct protect *p)
+{
+	const uint64_t now = monotonic_ns();
+	uint64_t left = p->until > now ? (p->until - now) / 1000000 : 0;
+
+	if (p->until == 0 || left > PROTECT_SCAN_MS)
+		return PROTECT_SCAN_MS;
+	return (unsigned)left;
+}
+
+/* Sends the request and waits for the reply. */
+int
+protect_ask(struct sandbox *sb, struct packed *request,
+    int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
+    struct koda_error *err)
+{
+	struct call c = { .take = take, .take_data = sb };
+
+	sb->protect->more = false;
+	slot_submit_ours(sb->slot, request, patience_ms(sb->protect), &c);
+	slot_run(sb->slot, &c);
+	if (c.err.code != KODA_OK && err != NULL)
+		*err = c.err;
+	call_done(&c);
+	return c.err.code == KODA_OK ? 0 : -1;
+}
+
+static int
+ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
+{
+	Koda__Request req = KODA__REQUEST__INIT;
+	struct packed packed;
+
+	req.op_case = KODA__REQUEST__OP_SCAN;
+	req.scan = msg;
+	if (protect_pack(sb, &req, &packed, err) < 0)
+		return -1;
+	return protect_ask(sb, &packed, take_scanned, err) < 0
+	    ? err_wrap(err, "look for what is to be protected")
+	    : 0;
+}
+
+/* Fills in the file names whose changes are only reported: case-folded, each in its own buffer. */
+static int
+fill_told(Koda__Scan *msg, ProtobufCBinaryData **ret, char (**ret_names)[NAMES_RULE_MAX + 1])
+{
+	size_t n = 0;
+
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++)
+		n += d->where == DEFAULT_TOLD;
+	*ret = calloc(n + 1, sizeof(**ret));
+	*ret_names = calloc(n + 1, sizeof(**ret_names));
+	if (*ret == NULL || *ret_names == NULL)
+		return -1;
+	n = 0;
+	for (const struct default_place *d = default_protected; d->name[0] != '\0'; d++) {
+		char *name = (*ret_names)[n];
+
+		if (d->where != DEFAULT_TOLD)
+			continue;
+		snprintf(name, NAMES_RULE_MAX + 1, "%s", d->name);
+		names_normalise(name);
+		(*ret)[n++] = (ProtobufCBinaryData){ strlen(name), (uint8_t *)name };
+	}
+	msg->told = *ret;
+	msg->n_told = n;
+	return 0;
+}
+
+int
+protect_scan(struct sandbox *sb, struct koda_error *err)
+{
+	cleanup_free ProtobufCBinaryData *told_names = NULL;
+	cleanup_free char(*names)[NAMES_RULE_MAX + 1] = NULL;
+	struct protect *p = sb->protect;
+	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
+	/* The reply adds places while the known ones are still being sent. */
+	size_t n_known = 0, told = 0;
+	cleanup_free Koda__Place **known = NULL;
+	Koda__Scan msg = KODA__SCAN__INIT;
+
+	if (p->scanned) {
+		place_set_forget_unsure(&p->places);
+		n_known = p->places.n;
+	}
+	known = calloc(n_known + 1, sizeof(*known));
+	if (below == NULL || known == NULL || fill_told(&msg, &told_names, &names) < 0)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
+	msg.n_below = fill_below(sb, below);
+	if (msg.n_below == 0)
+		return 0;
+	if (n_known > 0)
+		memcpy(known, p->places.place, n_known * sizeof(*known));
+	msg.below = below;
+	msg.has_resumed = msg.resumed = p->scanned;
+	do {
+		size_t bytes = 0;
+
+		msg.known = known + told;
+		msg.n_known = 0;
+		while (told < n_known && bytes < KNOWN_PAGE) {
+			bytes += koda__place__get_packed_size(known[told++]) + 8;
+			msg.n_known++;
+		}
+		msg.has_more = msg.more = told < n_known;
+		if (ask_scan(sb, &msg, err) < 0)
+			return -1;
+		msg.n_told = 0;
+	} while (told < n_known);
+	while (p->more) {
+		Koda__Scan next = KODA__SCAN__INIT;
+
+		next.has_next = next.next = true;
+		if (ask_scan(sb, &next, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+bool
+protect_is_watching(const struct sandbox *sb)
+{
+	return sb->protect->scanned &&
+	    memcmp(sb->protect->token, sb->slot->token, TOKEN_BYTES) == 0;
+}
