@@ -1,0 +1,412 @@
+#include "host/sandbox/sandbox_boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "host/caches/cache_boot.h"
+#include "host/machine/caps.h"
+#include "host/machine/remedy.h"
+#include "host/protect/state.h"
+#include "host/sandbox/bwrap.h"
+#include "host/sandbox/orphan.h"
+#include "host/sandbox/sandbox_arguments.h"
+#include "host/sandbox/sandbox_control.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/confine/lockdown.h"
+
+/* How long to wait for a killed bwrap to be gone before its children are searched for. */
+#define ORPHAN_MS 100
+/* How long to wait for a killed init and its processes to be gone; usually some milliseconds. */
+#define GONE_MS    2000
+#define BOOT_TRIES 3 /* a process that kills it repeatedly does so on purpose */
+
+/* ---- its end ---- */
+
+/* The init ends only after all processes in its namespace have ended. */
+static bool
+is_gone(int init_fd)
+{
+	struct pollfd p = { .fd = init_fd, .events = POLLIN };
+
+	return poll(&p, 1, GONE_MS) > 0;
+}
+
+void
+sandbox_forget(struct sandbox *sb)
+{
+	const bool spawned = sb->fs.fd >= 0;
+	bool gone;
+
+	session_unwatch(sb->slot->ses, &sb->source);
+	session_unwatch(sb->slot->ses, &sb->end.source);
+	egress_drop(&sb->egress);
+	/* stage2 ends when its socket is closed, and everything ends with stage2. */
+	frame_done(&sb->fs);
+	/* A stage2 that hangs does not notice the closed socket, and its commands would run on. */
+	if (sb->init_fd >= 0)
+		syscall(SYS_pidfd_send_signal, sb->init_fd, SIGKILL, NULL, 0);
+	gone = sb->points.fd < 0 || sb->init_fd < 0 || is_gone(sb->init_fd);
+	close_at(&sb->init_fd);
+	sb->init_fd = -1;
+	if (sb->bwrap.pidfd >= 0) {
+		child_kill(&sb->bwrap);
+		if (!sb->up)
+			child_gone(&sb->bwrap, ORPHAN_MS);
+		session_adopt(sb->slot->ses, &sb->bwrap);
+		if (sb->bwrap.pidfd >= 0)
+			close(sb->bwrap.pidfd);
+		sb->bwrap.pidfd = -1;
+	}
+	/* End a process that does not yet end when the socket is closed. */
+	if (spawned && !sb->up)
+		orphan_end(sb->peer, FD_CONTROL);
+	cache_boot_close(sb, gone);
+	close_at(&sb->said_fd);
+	sb->said_fd = -1;
+	sb->up = sb->full = false;
+	sb->n_given_up = 0;
+}
+
+/* ---- bwrap ---- */
+
+static void
+close_all(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close_at(&fds[i]);
+}
+
+/* Opens the writable places, without following a link on the way: what is opened is what the rule
+ * named when it was made. A place that does not exist is left out: it cannot be written, and no
+ * command needs it. Returns the number of places, or -1 with *err set. */
+static int
+open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fds, size_t *n_fds,
+    struct koda_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sb->view.n_writable; i++) {
+		int fd;
+
+		if (!view_binds(&sb->view, sb->view.writable[i]))
+			continue;
+		fd = state_open_directory(sb->view.writable[i], err);
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0)
+			return -1;
+		fds[*n_fds] = fd;
+		writable[n++] =
+		    (struct bwrap_writable){ sb->view.writable[i], FD_CONTROL + (int)*n_fds };
+		(*n_fds)++;
+	}
+	return (int)n;
+}
+
+static int
+spawn(struct sandbox *sb, struct koda_error *err)
+{
+	struct koda_session *ses = sb->slot->ses;
+	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
+	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
+	char *argv[] = { name, option, number, end, program, NULL };
+	size_t max = sb->view.n_writable + 2, n_fds = FD_WRITABLE - FD_CONTROL;
+	struct cache_fds caches;
+	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
+	cleanup_free int *fds = calloc(n_fds + max, sizeof(*fds));
+	int pair[2] = { -1, -1 }, n, r = -1;
+	struct stat st;
+
+	if (fds == NULL || writable == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	for (size_t i = 0; i < n_fds + max; i++)
+		fds[i] = -1;
+	snprintf(number, sizeof(number), "%d", FD_ARGUMENTS);
+	snprintf(program, sizeof(program), "/proc/self/fd/%d", FD_STAGE2);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "socketpair");
+	sb->peer = fstat(pair[1], &st) < 0 ? 0 : st.st_ino;
+	fds[0] = pair[1];
+	fds[FD_STAGE2 - FD_CONTROL] = open(ses->stage2_path, O_RDONLY | O_CLOEXEC);
+	if (fds[FD_STAGE2 - FD_CONTROL] < 0)
+		err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", ses->stage2_path);
+	else if ((n = open_writable(sb, writable, fds, &n_fds, err)) >= 0 &&
+	    cache_boot_fds(sb, &caches, FD_CONTROL, fds, &n_fds, err) == 0 &&
+	    sandbox_arguments(sb, writable, (size_t)n, &caches, &arguments, err) == 0 &&
+	    (fds[FD_ARGUMENTS - FD_CONTROL] = sandbox_arguments_file(&arguments, err)) >= 0) {
+		close_at(&sb->said_fd);
+		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
+		r = spawn_program(ses->bwrap_path, argv, fds, n_fds, sb->said_fd, &sb->bwrap, err);
+	}
+	close_all(fds, n_fds);
+	if (r < 0) {
+		close(pair[0]);
+		return -1;
+	}
+	frame_init(&sb->fs, pair[0]);
+	sb->next_id = 1;
+	sb->boots++;
+	return 0;
+}
+
+/* ---- the first order ---- */
+
+static int
+open_terminals(void)
+{
+	int fd = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Is this the listening socket at the proxy's address? The network namespace that it is in cannot
+ * be checked. */
+static bool
+is_egress_socket(int fd)
+{
+	struct sockaddr_in sin = { 0 };
+	int type = 0, listens = 0;
+	socklen_t len = sizeof(sin);
+
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&sin, &len) < 0 ||
+	    sin.sin_family != AF_INET || sin.sin_port != htons(EGRESS_PORT) ||
+	    sin.sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+		return false;
+	len = sizeof(type);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_STREAM)
+		return false;
+	len = sizeof(listens);
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens != 0;
+}
+
+/* The private file systems get one eighth of the machine's memory together. The kernel's default is
+ * one half for each file system. */
+#define PRIVATE_SHARE 8
+#define PRIVATE_MAX   8 /* bwrap_private has fewer entries */
+
+/* The size limit for all private places together. Never 0, which the kernel takes as no limit. */
+static uint64_t
+private_bytes(const struct policy *p)
+{
+	const struct policy_limit *memory = &p->limit[KODA_MAX_RSS_BYTES];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) / PRIVATE_SHARE * page;
+
+	if (memory->set && memory->value < bytes)
+		bytes = memory->value;
+	return bytes > page ? bytes : page;
+}
+
+/* Fills ret with bwrap's private places that no writable directory covers, with the runtime
+ * directory instead of /run. Returns their number. */
+static size_t
+private_places(const struct sandbox *sb, const char *runtime, Koda__PrivatePlace *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; bwrap_private[i] != NULL; i++) {
+		bool run = strcmp(bwrap_private[i], "/run") == 0, covered = false;
+
+		for (size_t k = 0; k < sb->view.n_writable; k++)
+			covered = covered || path_is_inside(bwrap_private[i], sb->view.writable[k]);
+		if (covered)
+			continue;
+		koda__private_place__init(&ret[n]);
+		ret[n].path = message_text(run ? runtime : bwrap_private[i]);
+		ret[n++].mode = run ? 0700 : 01777;
+	}
+	return n;
+}
+
+/* Fills in the limits on all commands of the slot together, and which places of the view are in
+ * memory. */
+static void
+fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *boot)
+{
+	const struct policy *p = koda_policy_get(sb->slot->policy);
+	const struct policy_limit *memory = &p->limit[KODA_MAX_RSS_BYTES];
+	const struct policy_limit *processes = &p->limit[KODA_MAX_PROCESSES];
+
+	boot->has_memory_max = memory->set;
+	boot->memory_max = memory->value > 0 ? memory->value : 1;
+	/* The kernel does not enforce RLIMIT_NPROC for root. */
+	boot->has_tasks_max = processes->set && getuid() == 0;
+	boot->tasks_max = processes->value > 0 ? processes->value : 1;
+	boot->private_dir = dirs;
+	/* All private places are directories of one file system. */
+	if (boot->n_private_ > 0)
+		dirs[boot->n_private_dir++] = boot->private_[0]->path;
+}
+
+static int
+send_boot(struct sandbox *sb, struct koda_error *err)
+{
+	static const char *const always[] = { "/tmp", "/var/tmp", "/dev" };
+	struct koda_session *ses = sb->slot->ses;
+	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 2;
+	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
+	cleanup_close int terminals = open_terminals(),
+			  own = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	size_t n_fds = 0;
+	int fds[2];
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Boot boot = KODA__BOOT__INIT;
+	ProtobufCBinaryData runtime, make_dir[2], private_dirs[1];
+	size_t n_make_dir = 0;
+	cleanup(cache_boot_done) struct cache_boot caches = { 0 };
+	struct sandbox_answer w = { .wants_fd = true, .fd = -1 };
+	cleanup_close int listening = -1;
+	Koda__PrivatePlace place[PRIVATE_MAX], *places[PRIVATE_MAX];
+	char dir[32];
+
+	if (writable == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
+	if (cache_boot_any(sb)) {
+		if (cache_boot_fill(sb, &caches, err) < 0)
+			return -1;
+		boot.caches = &caches.message;
+	}
+	snprintf(dir, sizeof(dir), "/run/user/%u", (unsigned)getuid());
+	runtime = message_text(dir);
+	for (size_t i = 0; i < sb->view.n_writable; i++)
+		writable[n++] = message_text(sb->view.writable[i]);
+	for (size_t i = 0; i < N_ELEMENTS(always); i++)
+		writable[n++] = message_text(always[i]);
+	make_dir[n_make_dir++] = runtime;
+	writable[n++] = runtime;
+	if (sb->view.spare != NULL)
+		writable[n++] = make_dir[n_make_dir++] = message_text(sb->view.spare);
+	boot.protocol = KODA_PROTOCOL_VERSION;
+	boot.root = message_text(ses->root);
+	boot.writable = writable;
+	boot.n_writable = n;
+	boot.local_binding = koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_LOCAL_BINDING];
+	boot.make_dir = make_dir;
+	boot.n_make_dir = n_make_dir;
+	boot.n_private_ = private_places(sb, dir, place);
+	for (size_t i = 0; i < boot.n_private_; i++)
+		places[i] = &place[i];
+	boot.private_ = places;
+	boot.has_private_bytes = boot.n_private_ > 0;
+	boot.private_bytes = private_bytes(koda_policy_get(sb->slot->policy));
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &boot;
+	fill_quota(sb, private_dirs, &boot);
+	/* Without a devpts on the host, commands have no terminal either. */
+	boot.has_terminals = boot.has_host = true;
+	boot.terminals = terminals >= 0;
+	boot.host = own >= 0;
+	/* Also when the policy allows no connection: a command that tries one gets a message that
+	 * explains the refusal. */
+	boot.has_egress_port = true;
+	boot.egress_port = EGRESS_PORT;
+	if (boot.terminals)
+		fds[n_fds++] = terminals;
+	if (boot.host)
+		fds[n_fds++] = own;
+	if (sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err) < 0)
+		return -1;
+	listening = w.fd;
+	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
+		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
+	if (w.report->booted->protocol != KODA_PROTOCOL_VERSION)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
+		    "one build",
+		    w.report->booted->protocol, KODA_PROTOCOL_VERSION);
+	sb->landlock_abi = w.report->booted->landlock_abi;
+	sb->connect_guard = w.report->booted->connect_guard;
+	if (!w.report->booted->seccomp || !sb->connect_guard ||
+	    sb->landlock_abi < LOCKDOWN_ABI_FULL)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "this kernel does not confine commands in full (Landlock ABI %u, %u needed; seccomp %s, "
+		    "notification of connections %s)",
+		    sb->landlock_abi, LOCKDOWN_ABI_FULL, w.report->booted->seccomp ? "yes" : "no",
+		    sb->connect_guard ? "yes" : "no");
+	if (!is_egress_socket(listening))
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the sandbox's socket for the network is none");
+	egress_serve(&sb->egress, take_fd(&listening));
+	cache_boot_told(sb, w.report->booted);
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+/* Was it killed (by a user, or by the kernel when memory is short), rather than unable to start? */
+static bool
+was_killed(const struct child *bwrap)
+{
+	return bwrap->code == CLD_KILLED ||
+	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
+}
+
+/* Returns 1 if it was killed while it started, which says nothing about the machine. */
+static int
+try_boot(struct sandbox *sb, struct koda_error *err)
+{
+	if (cache_boot_open(sb, err) < 0 || egress_prepare(&sb->egress, err) < 0 ||
+	    spawn(sb, err) < 0) {
+		egress_drop(&sb->egress);
+		cache_boot_close(sb, true);
+		return -1;
+	}
+	if (send_boot(sb, err) < 0) {
+		char remedy[REMEDY_MAX];
+		size_t len;
+		bool killed;
+
+		/* It was gone before it read the order: its own error message says more. */
+		if (err->code == KODA_IO)
+			sandbox_explain_end(sb, err);
+		killed = err->code == KODA_WORKER && was_killed(&sb->bwrap);
+		/* If it ends before it is up, the cause is the machine, not a command. */
+		if (err->code == KODA_WORKER && !killed)
+			err->code = KODA_UNSUPPORTED;
+		sandbox_forget(sb);
+		if (killed)
+			return 1;
+		caps_sandbox_remedy(remedy, sizeof(remedy));
+		len = strlen(err->message);
+		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
+		return err_wrap(err, "the kernel sandbox does not start");
+	}
+	sb->up = true;
+	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);
+	session_watch(sb->slot->ses, &sb->end.source, sb->bwrap.pidfd, EPOLLIN);
+	return 0;
+}
+
+int
+sandbox_boot(struct sandbox *sb, struct koda_error *err)
+{
+	int r = sb->up ? 0 : 1;
+
+	for (int i = 0; r > 0 && i < BOOT_TRIES; i++)
+		r = try_boot(sb, err);
+	if (r <= 0)
+		return r;
+	err->code = KODA_WORKER;
+	err->errnum = EAGAIN; /* it is built again for the next call */
+	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
+}

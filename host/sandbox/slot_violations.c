@@ -1,0 +1,42 @@
+/* What a slot's commands were refused, for the embedder: koda_slot_violations(). */
+#include "host/sandbox/sandbox.h"
+
+int
+koda_slot_violations(const struct koda_slot *slot, koda_violation_fn *fn, void *data)
+{
+	struct koda_session *ses = slot->ses;
+	const struct koda_violation *v;
+	int stop = 0;
+
+	/* The callback may release the slot, or close the session. */
+	session_enter(ses);
+	for (size_t i = 0; slot->sandbox != NULL && stop == 0 &&
+	     (v = violations_at(&slot->sandbox->violations, i)) != NULL;
+	     i++)
+		stop = fn(data, v);
+	session_leave(ses);
+	return stop;
+}
+
+int
+koda_slot_new_violations(const struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
+    koda_violation_fn *fn, void *data)
+{
+	struct koda_session *ses = slot->ses;
+	const struct violations *v;
+	int stop = 0;
+
+	*ret_missed = 0;
+	session_enter(ses);
+	while (stop == 0 && slot->sandbox != NULL &&
+	    *seen < (v = &slot->sandbox->violations)->recorded) {
+		if (v->recorded - *seen > v->n) {
+			*ret_missed += v->recorded - v->n - *seen;
+			*seen = v->recorded - v->n;
+			continue;
+		}
+		stop = fn(data, violations_at(v, v->n - (size_t)(v->recorded - (*seen)++)));
+	}
+	session_leave(ses);
+	return stop;
+}
