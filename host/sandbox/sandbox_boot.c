@@ -258,94 +258,134 @@ fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *bo
 		dirs[boot->n_private_dir++] = boot->private_[0]->path;
 }
 
+/* The first order, and what it points to. */
+struct boot_order {
+	Koda__Boot msg;
+	char runtime[32];
+	ProtobufCBinaryData *writable, make_dir[2], private_dir[1];
+	Koda__PrivatePlace place[PRIVATE_MAX], *places[PRIVATE_MAX];
+	struct cache_boot caches;
+};
+
+static void
+boot_order_done(struct boot_order *o)
+{
+	free(o->writable);
+	cache_boot_done(&o->caches);
+}
+
+/* Fill in the directories: those that commands may write, those that are made, and those that are
+ * private. */
 static int
-send_boot(struct sandbox *sb, struct koda_error *err)
+fill_directories(struct boot_order *o, const struct sandbox *sb, struct koda_error *err)
 {
 	static const char *const always[] = { "/tmp", "/var/tmp", "/dev" };
-	struct koda_session *ses = sb->slot->ses;
-	size_t n = 0, max = sb->view.n_writable + N_ELEMENTS(always) + 2;
-	cleanup_free ProtobufCBinaryData *writable = calloc(max, sizeof(*writable));
-	cleanup_close int terminals = open_terminals(),
-			  own = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	size_t n_fds = 0;
-	int fds[2];
-	Koda__Order order = KODA__ORDER__INIT;
-	Koda__Boot boot = KODA__BOOT__INIT;
-	ProtobufCBinaryData runtime, make_dir[2], private_dirs[1];
-	size_t n_make_dir = 0;
-	cleanup(cache_boot_done) struct cache_boot caches = { 0 };
-	struct sandbox_answer w = { .wants_fd = true, .fd = -1 };
-	cleanup_close int listening = -1;
-	Koda__PrivatePlace place[PRIVATE_MAX], *places[PRIVATE_MAX];
-	char dir[32];
+	Koda__Boot *msg = &o->msg;
 
-	if (writable == NULL)
+	o->writable = calloc(sb->view.n_writable + N_ELEMENTS(always) + 2, sizeof(*o->writable));
+	if (o->writable == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
-	if (cache_boot_any(sb)) {
-		if (cache_boot_fill(sb, &caches, err) < 0)
-			return -1;
-		boot.caches = &caches.message;
-	}
-	snprintf(dir, sizeof(dir), "/run/user/%u", (unsigned)getuid());
-	runtime = message_text(dir);
+	snprintf(o->runtime, sizeof(o->runtime), "/run/user/%u", (unsigned)getuid());
+	msg->writable = o->writable;
+	msg->make_dir = o->make_dir;
 	for (size_t i = 0; i < sb->view.n_writable; i++)
-		writable[n++] = message_text(sb->view.writable[i]);
+		o->writable[msg->n_writable++] = message_text(sb->view.writable[i]);
 	for (size_t i = 0; i < N_ELEMENTS(always); i++)
-		writable[n++] = message_text(always[i]);
-	make_dir[n_make_dir++] = runtime;
-	writable[n++] = runtime;
+		o->writable[msg->n_writable++] = message_text(always[i]);
+	o->make_dir[msg->n_make_dir++] = message_text(o->runtime);
 	if (sb->view.spare != NULL)
-		writable[n++] = make_dir[n_make_dir++] = message_text(sb->view.spare);
-	boot.protocol = KODA_PROTOCOL_VERSION;
-	boot.root = message_text(ses->root);
-	boot.writable = writable;
-	boot.n_writable = n;
-	boot.local_binding = koda_policy_get(sb->slot->policy)->flag[KODA_ALLOW_LOCAL_BINDING];
-	boot.make_dir = make_dir;
-	boot.n_make_dir = n_make_dir;
-	boot.n_private_ = private_places(sb, dir, place);
-	for (size_t i = 0; i < boot.n_private_; i++)
-		places[i] = &place[i];
-	boot.private_ = places;
-	boot.has_private_bytes = boot.n_private_ > 0;
-	boot.private_bytes = private_bytes(koda_policy_get(sb->slot->policy));
-	order.order_case = KODA__ORDER__ORDER_BOOT;
-	order.boot = &boot;
-	fill_quota(sb, private_dirs, &boot);
-	/* Without a devpts on the host, commands have no terminal either. */
-	boot.has_terminals = boot.has_host = true;
-	boot.terminals = terminals >= 0;
-	boot.host = own >= 0;
+		o->make_dir[msg->n_make_dir++] = message_text(sb->view.spare);
+	for (size_t i = 0; i < msg->n_make_dir; i++)
+		o->writable[msg->n_writable++] = o->make_dir[i];
+	msg->n_private_ = private_places(sb, o->runtime, o->place);
+	for (size_t i = 0; i < msg->n_private_; i++)
+		o->places[i] = &o->place[i];
+	msg->private_ = o->places;
+	return 0;
+}
+
+static int
+fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err)
+{
+	const struct policy *policy = koda_policy_get(sb->slot->policy);
+	Koda__Boot *msg = &o->msg;
+
+	*o = (struct boot_order){ .msg = KODA__BOOT__INIT };
+	if (fill_directories(o, sb, err) < 0)
+		return -1;
+	if (cache_boot_any(sb)) {
+		if (cache_boot_fill(sb, &o->caches, err) < 0)
+			return -1;
+		msg->caches = &o->caches.message;
+	}
+	msg->protocol = KODA_PROTOCOL_VERSION;
+	msg->root = message_text(sb->slot->ses->root);
+	msg->local_binding = policy->flag[KODA_ALLOW_LOCAL_BINDING];
+	msg->has_private_bytes = msg->n_private_ > 0;
+	msg->private_bytes = private_bytes(policy);
+	fill_quota(sb, o->private_dir, msg);
 	/* Also when the policy allows no connection: a command that tries one gets a message that
 	 * explains the refusal. */
-	boot.has_egress_port = true;
-	boot.egress_port = EGRESS_PORT;
-	if (boot.terminals)
-		fds[n_fds++] = terminals;
-	if (boot.host)
-		fds[n_fds++] = own;
-	if (sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err) < 0)
-		return -1;
-	listening = w.fd;
-	if (w.report->report_case != KODA__REPORT__REPORT_BOOTED)
+	msg->has_egress_port = true;
+	msg->egress_port = EGRESS_PORT;
+	return 0;
+}
+
+/* Check what stage2 reports of the boot. Returns 0, or -1 with *err set. */
+static int
+check_booted(struct sandbox *sb, const Koda__Report *report, int listening, struct koda_error *err)
+{
+	const Koda__Booted *booted = report->booted;
+
+	if (report->report_case != KODA__REPORT__REPORT_BOOTED)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
-	if (w.report->booted->protocol != KODA_PROTOCOL_VERSION)
+	if (booted->protocol != KODA_PROTOCOL_VERSION)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
 		    "one build",
-		    w.report->booted->protocol, KODA_PROTOCOL_VERSION);
-	sb->landlock_abi = w.report->booted->landlock_abi;
-	sb->connect_guard = w.report->booted->connect_guard;
-	if (!w.report->booted->seccomp || !sb->connect_guard ||
-	    sb->landlock_abi < LOCKDOWN_ABI_FULL)
+		    booted->protocol, KODA_PROTOCOL_VERSION);
+	sb->landlock_abi = booted->landlock_abi;
+	sb->connect_guard = booted->connect_guard;
+	if (!booted->seccomp || !sb->connect_guard || sb->landlock_abi < LOCKDOWN_ABI_FULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "this kernel does not confine commands in full (Landlock ABI %u, %u needed; seccomp %s, "
 		    "notification of connections %s)",
-		    sb->landlock_abi, LOCKDOWN_ABI_FULL, w.report->booted->seccomp ? "yes" : "no",
+		    sb->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
 		    sb->connect_guard ? "yes" : "no");
 	if (!is_egress_socket(listening))
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "the sandbox's socket for the network is none");
+	return 0;
+}
+
+static int
+send_boot(struct sandbox *sb, struct koda_error *err)
+{
+	cleanup_close int terminals = open_terminals(),
+			  own = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	cleanup(boot_order_done) struct boot_order boot;
+	struct sandbox_answer w = { .wants_fd = true, .fd = -1 };
+	Koda__Order order = KODA__ORDER__INIT;
+	cleanup_close int listening = -1;
+	size_t n_fds = 0;
+	int fds[2], r;
+
+	if (fill_boot(&boot, sb, err) < 0)
+		return -1;
+	/* Without a devpts on the host, commands have no terminal either. */
+	boot.msg.has_terminals = boot.msg.has_host = true;
+	boot.msg.terminals = terminals >= 0;
+	boot.msg.host = own >= 0;
+	if (boot.msg.terminals)
+		fds[n_fds++] = terminals;
+	if (boot.msg.host)
+		fds[n_fds++] = own;
+	order.order_case = KODA__ORDER__ORDER_BOOT;
+	order.boot = &boot.msg;
+	r = sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err);
+	listening = w.fd;
+	if (r < 0 || check_booted(sb, w.report, listening, err) < 0)
+		return -1;
 	egress_serve(&sb->egress, take_fd(&listening));
 	cache_boot_told(sb, w.report->booted);
 	return 0;
