@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/cleanup.h"
+#include "shared/wire/message.h"
 
 void
 place_set_done(struct place_set *set)
@@ -82,10 +82,9 @@ int
 place_set_add(struct place_set *set, const Koda__Place *place, bool sure, size_t most,
     struct koda_error *err)
 {
-	size_t len = koda__place__get_packed_size(place), at;
-	cleanup_free uint8_t *packed = malloc(len);
 	Koda__Place *copy;
 	uint32_t *bucket;
+	size_t at;
 
 	if (make_buckets(set, err) < 0)
 		return -1;
@@ -95,12 +94,9 @@ place_set_add(struct place_set *set, const Koda__Place *place, bool sure, size_t
 		return 1;
 	if (make_room(set, err) < 0)
 		return -1;
-	if (packed == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
-	koda__place__pack(place, packed);
-	copy = koda__place__unpack(NULL, len, packed);
+	copy = (Koda__Place *)message_copy(&place->base, err);
 	if (copy == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "places");
+		return -1;
 	if (at < set->n) /* a newer report of the same place */
 		koda__place__free_unpacked(set->place[at], NULL);
 	else

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/cleanup.h"
+
 #define ARENA_BLOCK (16u << 10) /* more than any request that carries no bulk */
 
 struct arena_big {
@@ -286,6 +288,32 @@ message_unpack(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size
 	if (msg == NULL)
 		err_set(err, KODA_PROTOCOL, 0, "%s: cannot be unpacked", desc->short_name);
 	return msg;
+}
+
+ProtobufCMessage *
+message_copy(const ProtobufCMessage *msg, struct koda_error *err)
+{
+	const ProtobufCMessageDescriptor *desc = msg->descriptor;
+	size_t len = protobuf_c_message_get_packed_size(msg);
+	cleanup_free uint8_t *packed = NULL;
+	ProtobufCMessage *copy;
+
+	if (len > FRAME_MAX) {
+		err_set(err, KODA_TOO_LARGE, 0, "%s: %zu bytes", desc->short_name, len);
+		return NULL;
+	}
+	packed = malloc(len > 0 ? len : 1);
+	if (packed == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "%s", desc->short_name);
+		return NULL;
+	}
+	protobuf_c_message_pack(msg, packed);
+	if (message_check(desc, packed, len, err) < 0)
+		return NULL;
+	copy = protobuf_c_message_unpack(desc, NULL, len, packed);
+	if (copy == NULL)
+		err_set(err, KODA_INTERNAL, ENOMEM, "%s", desc->short_name);
+	return copy;
 }
 
 ssize_t

@@ -4,7 +4,8 @@
  * anything is allocated. Which values a field may have is left to the receiver's own validation:
  * proto/ defines types only.
  *
- * This is the only code that calls protobuf_c_message_unpack.
+ * This is the only code that unpacks messages: nothing else that is shipped calls
+ * protobuf_c_message_unpack or a generated koda__*__unpack (tools/check-symbols).
  */
 #ifndef KODA_SHARED_WIRE_MESSAGE_H
 #define KODA_SHARED_WIRE_MESSAGE_H
@@ -63,6 +64,14 @@ int message_check(const ProtobufCMessageDescriptor *desc, const uint8_t *data, s
  */
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *desc, const uint8_t *data,
     size_t len, struct arena *arena, struct koda_error *err);
+
+/*
+ * Copies a message with everything in it, by packing it and unpacking that with the same checks.
+ * Returns the copy, which the caller frees with its koda__*__free_unpacked(copy, NULL); or NULL with
+ * *err set: KODA_TOO_LARGE above FRAME_MAX, KODA_PROTOCOL if msg is one that no receiver would
+ * accept.
+ */
+ProtobufCMessage *message_copy(const ProtobufCMessage *msg, struct koda_error *err);
 
 /*
  * Queues a message as one frame. Returns the number of bytes queued, including the frame's header,

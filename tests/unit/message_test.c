@@ -317,10 +317,42 @@ queued(void **state)
 	frame_done(&fs);
 }
 
+/* A copy shares no memory with the message, and is refused where a receiver would refuse it. */
+static void
+copied(void **state)
+{
+	cleanup_free uint8_t *large = calloc(1, FRAME_MAX);
+	char path[] = "/a/b";
+	Koda__Place place = KODA__PLACE__INIT, *copy;
+	struct koda_error err = { 0 };
+
+	assert_non_null(large);
+	place.kind = KODA__PLACE_KIND__PLACE_RULE;
+	place.type = KODA__FILE_TYPE__FILE_REGULAR;
+	place.path = (ProtobufCBinaryData){ strlen(path), (uint8_t *)path };
+	place.ino = UINT64_MAX;
+	place.mtime_ns = -1;
+	copy = (Koda__Place *)message_copy(&place.base, &err);
+	if (copy == NULL)
+		fail_msg("%s", err.message);
+	memset(path, 'x', sizeof(path));
+	assert_int_equal(copy->path.len, 4);
+	assert_memory_equal(copy->path.data, "/a/b", 4);
+	assert_true(copy->kind == place.kind && copy->ino == UINT64_MAX && copy->mtime_ns == -1);
+	koda__place__free_unpacked(copy, NULL);
+	place.kind = 1000;
+	assert_null(message_copy(&place.base, &err));
+	assert_int_equal(err.code, KODA_PROTOCOL);
+	place.kind = KODA__PLACE_KIND__PLACE_RULE;
+	place.path = (ProtobufCBinaryData){ FRAME_MAX, large };
+	assert_null(message_copy(&place.base, &err));
+	assert_int_equal(err.code, KODA_TOO_LARGE);
+}
+
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(cases) + 5];
+	struct CMUnitTest tests[N_ELEMENTS(cases) + 6];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -332,5 +364,6 @@ main(void)
 	ADD(each_reply);
 	ADD(arena);
 	ADD(queued);
+	ADD(copied);
 	return _cmocka_run_group_tests("message", tests, n, NULL, NULL);
 }
