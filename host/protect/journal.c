@@ -1,84 +1,32 @@
 #include "host/protect/journal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "shared/base/bytes.h"
+#include "host/machine/process.h"
+#include "host/protect/journal_format.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/clock.h"
 #include "shared/base/io.h"
-#include "shared/rules/names.h"
 #include "shared/rules/policy.h"
-
-/* The format of a file: the magic bytes, a frame (its length in four bytes, then the bytes) with
- * the Journal, a checksum of all that, then frames with one JournalRecord each. A name that begins
- * with a dot is incomplete: no command has run yet. */
-#define MAGIC             "kodaJ1\n"
-#define MAGIC_LEN         7
-#define HEADER            4
-#define SUM_BYTES         16
-#define BYTES_MAX         (32u << 20) /* as many places as a slot has, with long paths */
-#define RECORD_MAX        (16u << 10)
-#define NEW_PREFIX        ".new-"
-#define BUSY              ".finishing" /* suffix of the name while a host finishes it */
-#define HASH_BYTES        8
-#define PROCESSES_MAX     16   /* of one journal: the last ones */
-#define UNWRITTEN_SECONDS 60   /* writing one takes a millisecond */
-#define FILES_MAX         4096 /* read at most; more sessions were never killed */
-
-/* Time for the processes of a killed host to end: the kernel ends them at once, or within a second
- * on a busy machine. Also for another host that finishes the same journal, by walking a large
- * project. */
-#define WAIT_MS      10000
-#define WAIT_TICK_MS 5
-
-/* ---- writing ---- */
 
 static void
 name_of(const char *root, char ret[64])
 {
-	uint8_t hash[crypto_generichash_BYTES], random[HASH_BYTES];
-	char hex[2 * HASH_BYTES + 1], more[2 * HASH_BYTES + 1];
+	uint8_t hash[crypto_generichash_BYTES], random[JOURNAL_HASH_BYTES];
+	char hex[2 * JOURNAL_HASH_BYTES + 1], more[2 * JOURNAL_HASH_BYTES + 1];
 
 	crypto_generichash(hash, sizeof(hash), (const uint8_t *)root, strlen(root), NULL, 0);
-	sodium_bin2hex(hex, sizeof(hex), hash, HASH_BYTES);
+	sodium_bin2hex(hex, sizeof(hex), hash, JOURNAL_HASH_BYTES);
 	randombytes_buf(random, sizeof(random));
 	sodium_bin2hex(more, sizeof(more), random, sizeof(random));
 	snprintf(ret, 64, "%s-%s", hex, more);
-}
-
-bool
-journal_is_of(const char *name, const char *root)
-{
-	cleanup_free char *part = strdup(root);
-	uint8_t hash[crypto_generichash_BYTES];
-	char hex[2 * HASH_BYTES + 1];
-
-	while (part != NULL) {
-		char *slash = strrchr(part, '/');
-		const char *text = part[0] == '\0' ? "/" : part;
-
-		crypto_generichash(hash, sizeof(hash), (const uint8_t *)text, strlen(text), NULL,
-		    0);
-		sodium_bin2hex(hex, sizeof(hex), hash, HASH_BYTES);
-		if (strncmp(name, hex, strlen(hex)) == 0)
-			return true;
-		if (slash == NULL)
-			break;
-		*slash = '\0';
-	}
-	return false;
 }
 
 static ProtobufCBinaryData
@@ -87,34 +35,22 @@ bytes_of(const char *text)
 	return (ProtobufCBinaryData){ strlen(text), (uint8_t *)(uintptr_t)text };
 }
 
-static void
-put_length(uint8_t *to, size_t len)
-{
-	for (int i = 0; i < HEADER; i++)
-		to[i] = (uint8_t)(len >> (24 - 8 * i));
-}
-
-static size_t
-get_length(const uint8_t *from)
-{
-	return (size_t)from[0] << 24 | (size_t)from[1] << 16 | (size_t)from[2] << 8 | from[3];
-}
-
 static int
 write_journal(int fd, const Koda__Journal *msg)
 {
-	size_t len = koda__journal__get_packed_size(msg), all = MAGIC_LEN + HEADER + len;
-	cleanup_free uint8_t *buf = malloc(all + SUM_BYTES);
+	size_t len = koda__journal__get_packed_size(msg),
+	       all = JOURNAL_MAGIC_LEN + JOURNAL_HEADER + len;
+	cleanup_free uint8_t *buf = malloc(all + JOURNAL_SUM_BYTES);
 
-	if (buf == NULL || all > BYTES_MAX) {
+	if (buf == NULL || all > JOURNAL_BYTES_MAX) {
 		errno = buf == NULL ? ENOMEM : EFBIG;
 		return -1;
 	}
-	memcpy(buf, MAGIC, MAGIC_LEN);
-	put_length(buf + MAGIC_LEN, len);
-	koda__journal__pack(msg, buf + MAGIC_LEN + HEADER);
-	crypto_generichash(buf + all, SUM_BYTES, buf, all, NULL, 0);
-	return write_all(fd, buf, all + SUM_BYTES);
+	memcpy(buf, JOURNAL_MAGIC, JOURNAL_MAGIC_LEN);
+	journal_put_length(buf + JOURNAL_MAGIC_LEN, len);
+	koda__journal__pack(msg, buf + JOURNAL_MAGIC_LEN + JOURNAL_HEADER);
+	crypto_generichash(buf + all, JOURNAL_SUM_BYTES, buf, all, NULL, 0);
+	return write_all(fd, buf, all + JOURNAL_SUM_BYTES);
 }
 
 /* Makes the file under another name, locks it, and renames it when it is complete. */
@@ -128,7 +64,7 @@ make_file(struct journal *j, const Koda__Journal *msg, const char *root, const c
 
 	*f = (struct journal_file){ .fd = -1, .dir = dir != NULL ? strdup(dir) : NULL };
 	name_of(dir != NULL ? dir : root, f->name);
-	snprintf(temp, sizeof(temp), NEW_PREFIX "%s", f->name);
+	snprintf(temp, sizeof(temp), JOURNAL_NEW_PREFIX "%s", f->name);
 	f->fd = dir != NULL && f->dir == NULL
 	    ? -1
 	    : openat(j->dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -239,16 +175,16 @@ static void
 append(struct journal *j, const struct journal_file *f, const Koda__JournalRecord *record)
 {
 	size_t len = koda__journal_record__get_packed_size(record);
-	uint8_t frame[HEADER + RECORD_MAX];
+	uint8_t frame[JOURNAL_HEADER + JOURNAL_RECORD_MAX];
 
-	if (len > RECORD_MAX) {
+	if (len > JOURNAL_RECORD_MAX) {
 		j->failed = true;
 		return;
 	}
-	put_length(frame, len);
-	koda__journal_record__pack(record, frame + HEADER);
+	journal_put_length(frame, len);
+	koda__journal_record__pack(record, frame + JOURNAL_HEADER);
 	/* A missing place counts as planted: a short journal is on the safe side. */
-	if (write_all(f->fd, frame, HEADER + len) < 0)
+	if (write_all(f->fd, frame, JOURNAL_HEADER + len) < 0)
 		j->failed = true;
 }
 
@@ -269,40 +205,6 @@ journal_add(struct journal *j, const Koda__Place *place)
 		append(j, to, &record);
 }
 
-/* Returns a numeric field of /proc/PID/stat, counted as in proc(5); 0 if the process is gone. */
-static uint64_t
-stat_of(pid_t pid, int wanted)
-{
-	char path[64], text[1024], *p;
-	cleanup_close int fd = -1;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	/* The fields start after the process name, which may contain anything. */
-	p = strrchr(text, ')');
-	for (int field = 2; p != NULL && field < wanted; field++)
-		p = strchr(p + 1, ' ');
-	return p != NULL ? strtoull(p, NULL, 10) : 0;
-}
-
-/* Returns the start time in clock ticks since boot. */
-static uint64_t
-start_of(pid_t pid)
-{
-	return stat_of(pid, 22);
-}
-
-pid_t
-journal_parent_of(pid_t pid)
-{
-	return pid > 0 ? (pid_t)stat_of(pid, 4) : 0;
-}
-
 void
 journal_process(struct journal *j, pid_t pid)
 {
@@ -310,7 +212,7 @@ journal_process(struct journal *j, pid_t pid)
 
 	record.has_pid = record.has_start = true;
 	record.pid = (uint64_t)pid;
-	record.start = start_of(pid);
+	record.start = process_start(pid);
 	for (size_t i = 0; i < j->n && record.start != 0; i++)
 		append(j, &j->file[i], &record);
 }
@@ -326,382 +228,4 @@ journal_end(struct journal *j, bool compared)
 	}
 	close_at(&j->dir_fd);
 	*j = (struct journal)JOURNAL_NONE;
-}
-
-/* ---- journals of other sessions ---- */
-
-struct process {
-	uint64_t pid, start;
-};
-
-struct loaded {
-	Koda__Journal *journal;
-	struct process process[PROCESSES_MAX];
-	size_t n_processes;
-	Koda__Place **more;
-	size_t n_more, size;
-};
-
-static void
-loaded_done(struct loaded *l)
-{
-	koda__journal__free_unpacked(l->journal, NULL);
-	for (size_t i = 0; i < l->n_more; i++)
-		koda__place__free_unpacked(l->more[i], NULL);
-	free(l->more);
-}
-
-/* Waits for the process to end, at most *left_ms, which all processes share, and reduces it.
- * Returns 0 if it is gone, -1 if not. */
-static int
-wait_for_process(const struct process *r, int *left_ms)
-{
-	cleanup_close int pidfd = -1;
-	struct pollfd pfd;
-	uint64_t began;
-
-	if (r->pid > INT32_MAX || start_of((pid_t)r->pid) != r->start)
-		return 0;
-	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)r->pid, 0);
-	/* Checked again now that the pidfd holds the process. */
-	if (pidfd < 0 || start_of((pid_t)r->pid) != r->start)
-		return 0;
-	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-	began = monotonic_ms();
-	poll(&pfd, 1, *left_ms);
-	*left_ms -= (int)(monotonic_ms() - began);
-	*left_ms = *left_ms < 0 ? 0 : *left_ms;
-	return pfd.revents != 0 ? 0 : -1;
-}
-
-static int
-keep_place(struct loaded *l, Koda__JournalRecord *r)
-{
-	if (l->n_more == l->size) {
-		size_t more = l->size == 0 ? 16 : 2 * l->size;
-		Koda__Place **list = realloc(l->more, more * sizeof(*list));
-
-		if (list == NULL)
-			return -1;
-		l->more = list;
-		l->size = more;
-	}
-	l->more[l->n_more++] = r->place;
-	r->place = NULL;
-	return 0;
-}
-
-/* A slot has one init at a time, and a new one only after the last has ended, so these waits rarely
- * add up. */
-static int
-wait_for_processes(const struct loaded *l)
-{
-	int left_ms = WAIT_MS, r = 0;
-
-	for (size_t i = 0; r == 0 && i < l->n_processes; i++)
-		r = wait_for_process(&l->process[i], &left_ms);
-	return r;
-}
-
-/* Reads the records after the journal, up to the first invalid one: the file was cut off there. */
-static int
-load_records(const uint8_t *p, size_t left, struct loaded *ret)
-{
-	int r = 0;
-
-	while (r == 0 && left > HEADER) {
-		size_t len = get_length(p);
-		Koda__JournalRecord *record;
-
-		if (len == 0 || len > RECORD_MAX || len > left - HEADER)
-			break;
-		record = koda__journal_record__unpack(NULL, len, p + HEADER);
-		if (record == NULL)
-			break;
-		if (record->has_pid && record->has_start)
-			ret->process[ret->n_processes < PROCESSES_MAX ? ret->n_processes++
-								      : PROCESSES_MAX - 1] =
-			    (struct process){ record->pid, record->start };
-		if (record->place != NULL && keep_place(ret, record) < 0)
-			r = -1;
-		koda__journal_record__free_unpacked(record, NULL);
-		p += HEADER + len;
-		left -= HEADER + len;
-	}
-	return r;
-}
-
-static bool
-is_path(const ProtobufCBinaryData *b)
-{
-	return b->len > 0 && b->data[0] == '/' && path_check(b->data, b->len, NULL) == 0;
-}
-
-static bool
-is_name(const ProtobufCBinaryData *b)
-{
-	cleanup_free char *name = b->len > 0 ? strndup((const char *)b->data, b->len) : NULL;
-
-	return name != NULL && strlen(name) == b->len && names_check(name, NULL) == 0;
-}
-
-static bool
-makes_sense(const Koda__Journal *j)
-{
-	bool good = is_path(&j->root) && j->n_directory > 0;
-
-	for (size_t i = 0; good && i < j->n_directory; i++)
-		good = is_path(&j->directory[i]->path);
-	for (size_t i = 0; good && i < j->n_rule; i++)
-		good = is_path(&j->rule[i]);
-	for (size_t i = 0; good && i < j->n_name; i++)
-		good = is_name(&j->name[i]);
-	for (size_t i = 0; good && i < j->n_place; i++)
-		good = is_path(&j->place[i]->path);
-	return good;
-}
-
-/* Returns 0, with ret->journal NULL if the file is damaged, or -1 if it cannot be finished now. */
-static int
-load(int fd, struct loaded *ret)
-{
-	cleanup_free uint8_t *text = NULL;
-	uint8_t sum[SUM_BYTES];
-	struct stat st;
-	size_t size, len, all;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_size > 2 * (off_t)BYTES_MAX)
-		return 0;
-	size = (size_t)st.st_size;
-	text = malloc(size + 1);
-	if (text == NULL)
-		return -1;
-	if (pread(fd, text, size, 0) != (ssize_t)size || size < MAGIC_LEN + HEADER + SUM_BYTES ||
-	    memcmp(text, MAGIC, MAGIC_LEN) != 0)
-		return 0;
-	len = get_length(text + MAGIC_LEN);
-	all = MAGIC_LEN + HEADER + len;
-	if (len > BYTES_MAX || all + SUM_BYTES > size)
-		return 0;
-	crypto_generichash(sum, sizeof(sum), text, all, NULL, 0);
-	if (sodium_memcmp(sum, text + all, SUM_BYTES) != 0)
-		return 0;
-	ret->journal = koda__journal__unpack(NULL, len, text + MAGIC_LEN + HEADER);
-	if (ret->journal != NULL && !makes_sense(ret->journal)) {
-		koda__journal__free_unpacked(ret->journal, NULL);
-		ret->journal = NULL;
-	}
-	return ret->journal == NULL
-	    ? 0
-	    : load_records(text + all + SUM_BYTES, size - all - SUM_BYTES, ret);
-}
-
-static bool
-is_busy(const char *name)
-{
-	size_t len = strlen(name), k = strlen(BUSY);
-
-	return len > k && strcmp(name + len - k, BUSY) == 0;
-}
-
-/* Returns true if the name still leads to this file. */
-static bool
-has_it(int dir_fd, const char *name, int fd)
-{
-	struct stat st, now;
-
-	return fstat(fd, &st) == 0 && fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_ino == now.st_ino && st.st_dev == now.st_dev;
-}
-
-static bool
-lock(int fd, int kind, int wait_ms)
-{
-	const struct timespec tick = { .tv_nsec = WAIT_TICK_MS * 1000000 };
-
-	for (int ms = 0; flock(fd, kind | LOCK_NB) < 0; ms += WAIT_TICK_MS) {
-		if (errno != EWOULDBLOCK || ms >= wait_ms)
-			return false;
-		nanosleep(&tick, NULL);
-	}
-	return true;
-}
-
-/*
- * A live host holds an exclusive lock. A reader takes a shared lock, so that two readers do not
- * mistake each other for a live host. A host that finishes a journal renames it before it takes the
- * exclusive lock; a host that finds the new name waits.
- *
- * Returns 1 if the journal is unfinished: *ret_fd has a shared lock, and `name` is its current
- * name. 0 if it is not. -1 if it took too long.
- */
-static int
-open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
-{
-	for (int tries = 0; tries < 2; tries++) {
-		cleanup_close int fd =
-		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-		if (fd >= 0 && lock(fd, LOCK_SH, is_busy(name) ? WAIT_MS : 0)) {
-			*ret_fd = take_fd(&fd);
-			return has_it(dir_fd, name, *ret_fd) ? 1 : 0;
-		}
-		if (is_busy(name))
-			return fd < 0 ? 0 : -1;
-		if (fd >= 0 && has_it(dir_fd, name, fd))
-			return 0; /* its host is alive */
-		strncat(name, BUSY, size - strlen(name) - 1);
-	}
-	return 0;
-}
-
-/* Takes the journal for this host alone. Returns 1, 0 if another host has finished it, -1 if that
- * took too long. */
-static int
-seize(int dir_fd, char *name, size_t size, int fd)
-{
-	char busy[NAME_LEN_MAX + 1];
-
-	if (!is_busy(name)) {
-		snprintf(busy, sizeof(busy), "%s%s", name, BUSY);
-		renameat(dir_fd, name, dir_fd, busy); /* fails if another host has renamed it */
-		snprintf(name, size, "%s", busy);
-	}
-	if (!lock(fd, LOCK_EX, WAIT_MS))
-		return -1;
-	return has_it(dir_fd, name, fd);
-}
-
-/* Removes an incomplete journal once it is old: its host was killed while writing it. A young one
- * may still be being written. In both cases no command has run. */
-static void
-drop_unwritten(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_mtime + UNWRITTEN_SECONDS < time(NULL))
-		unlinkat(dir_fd, name, 0);
-}
-
-static int
-visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, bool *ret_left,
-    struct koda_error *err)
-{
-	cleanup(loaded_done) struct loaded l = { 0 };
-	cleanup_close int fd = -1;
-	char name[NAME_LEN_MAX + 1];
-	struct journal_found found = { .name = name };
-	struct stat st = { 0 };
-	int r;
-
-	snprintf(name, sizeof(name), "%s", found_name);
-	if (strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0) {
-		drop_unwritten(dir_fd, name);
-		return 0;
-	}
-	r = open_unfinished(dir_fd, name, sizeof(name), &fd);
-	*ret_left |= r < 0;
-	if (r <= 0)
-		return 0;
-	if (load(fd, &l) < 0)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "journal");
-	fstat(fd, &st);
-	found.written = st.st_mtime;
-	found.journal = l.journal;
-	found.more = l.more;
-	found.n_more = l.n_more;
-	if (!by->wanted(by->data, &found))
-		return 0;
-	r = l.journal != NULL ? seize(dir_fd, name, sizeof(name), fd) : 1;
-	if (r > 0 && wait_for_processes(&l) < 0)
-		r = -1;
-	*ret_left |= r < 0;
-	if (r <= 0)
-		return 0;
-	r = by->finish(by->data, &found, err);
-	if (r > 0)
-		unlinkat(dir_fd, name, 0);
-	return r < 0 ? -1 : 0;
-}
-
-struct names {
-	char *v[FILES_MAX];
-	size_t n;
-};
-
-/* Reads all names first, because other hosts and the visitor change the directory meanwhile.
- * Returns 0, or -1 with errno. */
-static int
-read_names(int dir_fd, struct names *ret)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	ret->n = 0;
-	if (d == NULL) {
-		close_at(&fd);
-		return -1;
-	}
-	while (ret->n < FILES_MAX && (e = readdir(d)) != NULL)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    (ret->v[ret->n] = strdup(e->d_name)) != NULL)
-			ret->n++;
-	closedir(d);
-	return 0;
-}
-
-int
-journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left, struct koda_error *err)
-{
-	struct names names;
-	int r = 0;
-
-	*ret_left = false;
-	if (read_names(dir_fd, &names) < 0)
-		return err_set(err, KODA_IO, errno, "look for what killed sessions have left");
-	for (size_t i = 0; i < names.n; i++) {
-		if (r == 0)
-			r = visit_one(dir_fd, names.v[i], by, ret_left, err);
-		free(names.v[i]);
-	}
-	return r;
-}
-
-static void
-visit_as_it_is(int dir_fd, const char *name,
-    void (*fn)(void *data, const struct journal_found *found), void *data)
-{
-	cleanup(loaded_done) struct loaded l = { 0 };
-	struct journal_found found = { .name = name };
-	cleanup_close int fd = -1;
-
-	if (strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0)
-		return;
-	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	/* Under the other name, the lock is held by a host that finishes the journal. */
-	found.live = flock(fd, LOCK_SH | LOCK_NB) < 0 && !is_busy(name);
-	if (load(fd, &l) < 0)
-		return;
-	found.journal = l.journal;
-	found.more = l.more;
-	found.n_more = l.n_more;
-	fn(data, &found);
-}
-
-void
-journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found), void *data)
-{
-	struct names names;
-
-	if (read_names(dir_fd, &names) < 0)
-		return;
-	for (size_t i = 0; i < names.n; i++) {
-		visit_as_it_is(dir_fd, names.v[i], fn, data);
-		free(names.v[i]);
-	}
 }

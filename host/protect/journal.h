@@ -7,7 +7,9 @@
  * A journal describes directories, not a policy: there is one file for each scanned directory, and
  * one for the caches. It has everything that is needed to finish the comparison as its session
  * would have done (host/protect/recovery). A lock shows that its host is alive; a journal without a
- * lock is unfinished. Commands cannot see journals, but they are validated all the same.
+ * lock is unfinished.
+ *
+ * This file writes a session's own journals; host/protect/journal_visit reads those of others.
  */
 #ifndef KODA_HOST_PROTECT_JOURNAL_H
 #define KODA_HOST_PROTECT_JOURNAL_H
@@ -15,7 +17,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "proto/journal.pb-c.h"
 #include "shared/base/err.h"
@@ -63,44 +64,8 @@ int journal_begin(struct journal *j, int dir_fd, const struct journal_input *in,
  * finish the journal. */
 void journal_add(struct journal *j, const Koda__Place *place);
 void journal_process(struct journal *j, pid_t pid);
-pid_t journal_parent_of(pid_t pid); /* 0: unknown */
 /* Close the journal. compared: nothing that a command left is unseen, so the files are removed.
  * Otherwise they stay. */
 void journal_end(struct journal *j, bool compared);
-
-/* ---- journals of other sessions ---- */
-
-/* A journal that is not finished. */
-struct journal_found {
-	const char *name;
-	bool live; /* its host holds the lock */
-	time_t written;
-	Koda__Journal *journal; /* NULL: it is damaged */
-	Koda__Place **more;
-	size_t n_more;
-};
-
-/*
- * Visits the journals that no live host holds. wanted() decides whether one is to be finished. If
- * so, journal_visit() waits for the processes of its host, and for another host that is finishing
- * it, and then calls finish() with the journal locked (a damaged one only shared). finish() returns
- * 1 if the journal is finished and goes away, 0 if it stays, -1 to give up. *ret_left: a wanted
- * journal took too long and was left alone.
- */
-struct journal_visitor {
-	bool (*wanted)(void *data, const struct journal_found *found);
-	int (*finish)(void *data, const struct journal_found *found, struct koda_error *err);
-	void *data;
-};
-int journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left,
-    struct koda_error *err);
-
-/* Calls fn for every unfinished journal in its current state, whether its host is alive or not. */
-void journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found),
-    void *data);
-
-/* Returns true if the name of a damaged journal is that of a journal of this root, or of a
- * directory above it. */
-bool journal_is_of(const char *name, const char *root);
 
 #endif

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/protect/journal.h"
+#include "host/protect/journal_visit.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"

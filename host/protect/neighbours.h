@@ -9,9 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/protect/journal.h"
 #include "host/protect/state.h"
 #include "proto/worker.pb-c.h"
+
+struct journal;
 
 /*
  * Sets planted[i] for each place of a first scan that appeared after a neighbour had begun: it is

@@ -10,6 +10,7 @@
 #include "host/policy/policy_api.h"
 #include "host/protect/change.h"
 #include "host/protect/journal.h"
+#include "host/protect/journal_visit.h"
 #include "host/protect/protect.h"
 #include "host/protect/state.h"
 #include "host/sandbox/sandbox.h"

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "host/protect/journal.h"
+#include "host/machine/process.h"
 #include "host/sandbox/sandbox_control.h"
 #include "shared/base/cleanup.h"
 
@@ -39,12 +39,12 @@ pid_here(int pidfd)
 static void
 find_init(struct sandbox *sb, pid_t worker)
 {
-	const pid_t init = sb->init_fd >= 0 ? 0 : journal_parent_of(worker);
+	const pid_t init = sb->init_fd >= 0 ? 0 : process_parent(worker);
 
 	if (init <= 1)
 		return;
 	sb->init_fd = (int)syscall(SYS_pidfd_open, init, 0);
-	if (sb->init_fd >= 0 && journal_parent_of(worker) == init) {
+	if (sb->init_fd >= 0 && process_parent(worker) == init) {
 		sb->init_pid = init;
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "host/protect/journal.h"
+#include "host/protect/journal_visit.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/policy.h"
 #include "tests/support/proof.h"
