@@ -21,6 +21,7 @@
 #include "shared/base/clock.h"
 #include "shared/rules/names.h"
 #include "shared/rules/policy.h"
+#include "shared/wire/message.h"
 
 #define BUSY              ".finishing" /* suffix of the name while a host finishes it */
 #define PROCESSES_MAX     16           /* of one journal: the last ones */
@@ -61,6 +62,7 @@ struct process {
 };
 
 struct loaded {
+	struct arena arena; /* owns the journal and the places */
 	Koda__Journal *journal;
 	struct process process[PROCESSES_MAX];
 	size_t n_processes;
@@ -71,9 +73,7 @@ struct loaded {
 static void
 loaded_done(struct loaded *l)
 {
-	koda__journal__free_unpacked(l->journal, NULL);
-	for (size_t i = 0; i < l->n_more; i++)
-		koda__place__free_unpacked(l->more[i], NULL);
+	arena_done(&l->arena);
 	free(l->more);
 }
 
@@ -101,7 +101,7 @@ wait_for_process(const struct process *r, int *left_ms)
 }
 
 static int
-keep_place(struct loaded *l, Koda__JournalRecord *r)
+keep_place(struct loaded *l, Koda__Place *place)
 {
 	if (l->n_more == l->size) {
 		size_t more = l->size == 0 ? 16 : 2 * l->size;
@@ -112,8 +112,7 @@ keep_place(struct loaded *l, Koda__JournalRecord *r)
 		l->more = list;
 		l->size = more;
 	}
-	l->more[l->n_more++] = r->place;
-	r->place = NULL;
+	l->more[l->n_more++] = place;
 	return 0;
 }
 
@@ -129,6 +128,12 @@ wait_for_processes(const struct loaded *l)
 	return r;
 }
 
+static bool
+is_path(const ProtobufCBinaryData *b)
+{
+	return b->len > 0 && b->data[0] == '/' && path_check(b->data, b->len, NULL) == 0;
+}
+
 /* Reads the records after the journal, up to the first invalid one: the file was cut off there. */
 static int
 load_records(const uint8_t *p, size_t left, struct loaded *ret)
@@ -141,26 +146,20 @@ load_records(const uint8_t *p, size_t left, struct loaded *ret)
 
 		if (len == 0 || len > JOURNAL_RECORD_MAX || len > left - JOURNAL_HEADER)
 			break;
-		record = koda__journal_record__unpack(NULL, len, p + JOURNAL_HEADER);
-		if (record == NULL)
+		record = (Koda__JournalRecord *)message_unpack(&koda__journal_record__descriptor,
+		    p + JOURNAL_HEADER, len, &ret->arena, NULL);
+		if (record == NULL || (record->place != NULL && !is_path(&record->place->path)))
 			break;
 		if (record->has_pid && record->has_start)
 			ret->process[ret->n_processes < PROCESSES_MAX ? ret->n_processes++
 								      : PROCESSES_MAX - 1] =
 			    (struct process){ record->pid, record->start };
-		if (record->place != NULL && keep_place(ret, record) < 0)
+		if (record->place != NULL && keep_place(ret, record->place) < 0)
 			r = -1;
-		koda__journal_record__free_unpacked(record, NULL);
 		p += JOURNAL_HEADER + len;
 		left -= JOURNAL_HEADER + len;
 	}
 	return r;
-}
-
-static bool
-is_path(const ProtobufCBinaryData *b)
-{
-	return b->len > 0 && b->data[0] == '/' && path_check(b->data, b->len, NULL) == 0;
 }
 
 static bool
@@ -187,7 +186,10 @@ makes_sense(const Koda__Journal *j)
 	return good;
 }
 
-/* Returns 0, with ret->journal NULL if the file is damaged, or -1 if it cannot be finished now. */
+/*
+ * Reads the file into ret, which is zeroed. Returns 0, with ret->journal NULL if the file is
+ * damaged, or -1 if it cannot be finished now.
+ */
 static int
 load(int fd, struct loaded *ret)
 {
@@ -196,6 +198,7 @@ load(int fd, struct loaded *ret)
 	struct stat st;
 	size_t size, len, all;
 
+	arena_init(&ret->arena);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    st.st_size > 2 * (off_t)JOURNAL_BYTES_MAX)
 		return 0;
@@ -214,11 +217,10 @@ load(int fd, struct loaded *ret)
 	crypto_generichash(sum, sizeof(sum), text, all, NULL, 0);
 	if (sodium_memcmp(sum, text + all, JOURNAL_SUM_BYTES) != 0)
 		return 0;
-	ret->journal = koda__journal__unpack(NULL, len, text + JOURNAL_MAGIC_LEN + JOURNAL_HEADER);
-	if (ret->journal != NULL && !makes_sense(ret->journal)) {
-		koda__journal__free_unpacked(ret->journal, NULL);
+	ret->journal = (Koda__Journal *)message_unpack(&koda__journal__descriptor,
+	    text + JOURNAL_MAGIC_LEN + JOURNAL_HEADER, len, &ret->arena, NULL);
+	if (ret->journal != NULL && !makes_sense(ret->journal))
 		ret->journal = NULL;
-	}
 	return ret->journal == NULL
 	    ? 0
 	    : load_records(text + all + JOURNAL_SUM_BYTES, size - all - JOURNAL_SUM_BYTES, ret);

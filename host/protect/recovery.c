@@ -112,6 +112,8 @@ struct plan {
 	size_t n;
 	const char *from, *to; /* a directory was renamed */
 	char *old;
+	char **renamed; /* paths of known places */
+	size_t n_renamed;
 };
 
 static void
@@ -119,6 +121,9 @@ plan_done(struct plan *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		free(p->dir[i]);
+	for (size_t i = 0; i < p->n_renamed; i++)
+		free(p->renamed[i]);
+	free(p->renamed);
 	free(p->old);
 }
 
@@ -326,26 +331,29 @@ run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
 }
 
 /* Returns the known places, with paths updated if the directory was renamed. The caller frees the
- * list; the places still belong to the journal. */
+ * list; the places still belong to the journal, and their new paths to the plan. */
 static Koda__Place **
-known_places(const struct journal_found *f, const struct plan *plan, size_t *ret_n)
+known_places(const struct journal_found *f, struct plan *plan, size_t *ret_n)
 {
 	const size_t n = f->journal->n_place + f->n_more;
-	Koda__Place **list = calloc(n + 1, sizeof(Koda__Place *));
+	cleanup_free Koda__Place **list = calloc(n + 1, sizeof(Koda__Place *));
 
+	plan->renamed = calloc(n + 1, sizeof(*plan->renamed));
+	if (plan->renamed == NULL)
+		return NULL;
 	for (size_t i = 0; list != NULL && i < n; i++) {
 		Koda__Place *p = i < f->journal->n_place ? f->journal->place[i]
 							 : f->more[i - f->journal->n_place];
 		char *now = plan->from != NULL ? now_called(plan, &p->path) : NULL;
 
 		if (now != NULL) {
-			free(p->path.data); /* protobuf-c's own allocator is malloc */
+			plan->renamed[plan->n_renamed++] = now;
 			p->path = (ProtobufCBinaryData){ strlen(now), (uint8_t *)now };
 		}
 		list[i] = p;
 	}
 	*ret_n = n;
-	return list;
+	return take_ptr(&list);
 }
 
 static int

@@ -186,6 +186,36 @@ no_name(void **state)
 	}
 }
 
+/* A place that was added later is validated like those that were there: what comes after one that
+ * is not a path does not count. */
+static void
+no_path(void **state)
+{
+	static const char *const paths[] = { "relative", "", "../x" };
+
+	for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+		Koda__Place place, good;
+		char path[16], good_path[PATH_MAX + 16];
+		struct journal j;
+
+		snprintf(path, sizeof(path), "%s", paths[i]);
+		snprintf(good_path, sizeof(good_path), "%s/good", base);
+		place = place_at(path, 9);
+		good = place_at(good_path, 10);
+		begin(&j);
+		/* As the journal of the caches, which takes places of any path. */
+		free(j.file[0].dir);
+		j.file[0].dir = NULL;
+		journal_add(&j, &place);
+		journal_add(&j, &good);
+		journal_end(&j, false);
+		visit(true);
+		assert_int_equal(seen.finished, 1);
+		assert_int_equal(seen.n_place, 1);
+		assert_int_equal(seen.n_more, 1);
+	}
+}
+
 /* Reads the only file in the directory. Returns its length. */
 static size_t
 content(char path[PATH_MAX * 2], uint8_t *buf, size_t size)
@@ -315,6 +345,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(alive_and_dead),
 		TEST(no_name),
+		TEST(no_path),
 		TEST(each_bit),
 		TEST(each_length),
 		TEST(odd_files),
