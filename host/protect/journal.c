@@ -171,28 +171,30 @@ journal_begin(struct journal *j, int dir_fd, const struct journal_input *in, str
 	return r;
 }
 
-static void
-append(struct journal *j, const struct journal_file *f, const Koda__JournalRecord *record)
+/* Returns 0, or -1 if the record is not in the file, which then ends as before. */
+static int
+append_record(struct journal_file *f, const Koda__JournalRecord *record)
 {
 	size_t len = koda__journal_record__get_packed_size(record);
 	uint8_t frame[JOURNAL_HEADER + JOURNAL_RECORD_MAX];
+	off_t end = lseek(f->fd, 0, SEEK_CUR);
 
-	if (len > JOURNAL_RECORD_MAX) {
-		j->failed = true;
-		return;
-	}
+	if (len > JOURNAL_RECORD_MAX || f->torn)
+		return -1;
 	journal_put_length(frame, len);
 	koda__journal_record__pack(record, frame + JOURNAL_HEADER);
-	/* A missing place counts as planted: a short journal is on the safe side. */
-	if (write_all(f->fd, frame, JOURNAL_HEADER + len) < 0)
-		j->failed = true;
+	if (write_all(f->fd, frame, JOURNAL_HEADER + len) == 0)
+		return 0;
+	/* A full disk may have taken a part of it, which would swallow the next record. */
+	f->torn = end < 0 || ftruncate(f->fd, end) < 0 || lseek(f->fd, end, SEEK_SET) != end;
+	return -1;
 }
 
 void
 journal_add(struct journal *j, const Koda__Place *place)
 {
 	Koda__JournalRecord record = KODA__JOURNAL_RECORD__INIT;
-	const struct journal_file *to = NULL;
+	struct journal_file *to = NULL;
 
 	record.place = (Koda__Place *)(uintptr_t)place;
 	for (size_t i = 0; i < j->n; i++) {
@@ -202,7 +204,7 @@ journal_add(struct journal *j, const Koda__Place *place)
 			to = &j->file[i];
 	}
 	if (to != NULL && !j->failed)
-		append(j, to, &record);
+		j->failed = append_record(to, &record) < 0;
 }
 
 void
@@ -214,7 +216,7 @@ journal_process(struct journal *j, pid_t pid)
 	record.pid = (uint64_t)pid;
 	record.start = process_start(pid);
 	for (size_t i = 0; i < j->n && record.start != 0; i++)
-		append(j, &j->file[i], &record);
+		append_record(&j->file[i], &record);
 }
 
 void

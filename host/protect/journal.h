@@ -30,13 +30,16 @@ struct journal_file {
 	char name[64];
 	int fd;    /* stays locked */
 	char *dir; /* NULL: the file for the caches */
+	/* It ends in a part of a record: nothing after that could be read. */
+	bool torn;
 };
 
 struct journal {
 	int dir_fd; /* -1: there is no journal */
 	struct journal_file file[JOURNAL_FILES_MAX];
 	size_t n;
-	/* A write failed: no more places are added. */
+	/* A place could not be written: no more are added. A missing place counts as planted, so a
+	 * short journal is on the safe side; a missing process is not, so processes still are. */
 	bool failed;
 };
 

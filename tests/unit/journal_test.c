@@ -1,8 +1,11 @@
 /* The journal of a session on disk: written, read, damaged, cut; and which host is live and
  * which is dead. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "host/protect/journal.h"
 #include "host/protect/journal_visit.h"
@@ -320,6 +323,70 @@ odd_files(void **state)
 	assert_int_equal(seen.wanted, seen.damaged);
 }
 
+static bool child_was_gone;
+static pid_t child;
+
+static int
+finish_after_child(void *data, const struct journal_found *f, struct koda_error *err)
+{
+	siginfo_t how = { 0 };
+
+	assert_int_equal(waitid(P_PID, (id_t)child, &how, WEXITED | WNOHANG | WNOWAIT), 0);
+	child_was_gone = how.si_pid == child;
+	note(f);
+	return 1;
+}
+
+/* A disk that takes a part of one record: the process that comes after it is read all the same, and
+ * is waited for. */
+static void
+process_after_torn(void **state)
+{
+	const struct journal_visitor by = { wanted, finish_after_child, &seen };
+	cleanup_close int dir = open_base();
+	char path[PATH_MAX + 16];
+	Koda__Place place;
+	struct koda_error err;
+	struct rlimit old, cut;
+	struct journal j;
+	struct stat st;
+	bool left;
+
+	snprintf(path, sizeof(path), "%s/more", base);
+	place = place_at(path, 9);
+	begin(&j);
+	assert_int_equal(fstat(j.file[0].fd, &st), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	cut = old;
+	cut.rlim_cur = (rlim_t)st.st_size + 10;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &cut), 0);
+	journal_add(&j, &place);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	assert_true(j.failed);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		journal_end(&j, false); /* not the parent's lock any longer */
+		usleep(300000);
+		_exit(0);
+	}
+	journal_process(&j, child);
+	journal_add(&j, &place);
+	journal_end(&j, false);
+	child_was_gone = false;
+	/* The child closes its copies of the lock first of all, and then lives for a while. */
+	for (memset(&seen, 0, sizeof(seen)); seen.wanted == 0;) {
+		assert_int_equal(journal_visit(dir, &by, &left, &err), 0);
+		assert_false(left);
+	}
+	assert_true(child_was_gone);
+	assert_int_equal(seen.n_place, 1);
+	assert_int_equal(seen.n_more, 1);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 static void
 names_of_roots(void **state)
 {
@@ -349,6 +416,7 @@ main(void)
 		TEST(each_bit),
 		TEST(each_length),
 		TEST(odd_files),
+		TEST(process_after_torn),
 		TEST(names_of_roots),
 	};
 
