@@ -62,7 +62,6 @@ prepare(struct session *ses, const char *text)
 {
 	Koda__Error msg = KODA__ERROR__INIT;
 	Koda__Reply rep = KODA__REPLY__INIT;
-	size_t len;
 
 	watchdog_stop();
 	msg.code = KODA__ERROR_CODE__TOO_LARGE;
@@ -70,12 +69,9 @@ prepare(struct session *ses, const char *text)
 	rep.id = ses->id;
 	rep.result_case = KODA__REPLY__RESULT_ERROR;
 	rep.error = &msg;
-	len = koda__reply__get_packed_size(&rep);
-	if (len + 4 > sizeof(watch.frame))
+	watch.len = message_put_frame(&rep.base, watch.frame, sizeof(watch.frame));
+	if (watch.len == 0)
 		abort();
-	for (size_t i = 0; i < 4; i++)
-		watch.frame[i] = (uint8_t)(len >> (24 - 8 * i));
-	watch.len = 4 + koda__reply__pack(&rep, watch.frame + 4);
 	watch.fd = ses->fs.fd;
 }
 

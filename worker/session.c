@@ -182,14 +182,13 @@ session_verify_target(struct session *ses, const struct place *at, struct koda_e
 static int
 record_append(struct record *record, uint64_t used, const Koda__Reply *rep)
 {
-	size_t len = koda__reply__get_packed_size(rep);
+	size_t n = used > sizeof(record->frames)
+	    ? 0
+	    : message_put_frame(&rep->base, record->frames + used, sizeof(record->frames) - used);
 
-	if (len > sizeof(record->frames) - 4 || used > sizeof(record->frames) - 4 - len)
+	if (n == 0)
 		return -1;
-	for (size_t i = 0; i < 4; i++)
-		record->frames[used + i] = (uint8_t)(len >> (24 - 8 * i));
-	koda__reply__pack(rep, record->frames + used + 4);
-	__atomic_store_n(&record->used, used + 4 + len, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->used, used + n, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
 #include "shared/rules/policy.h"
+#include "shared/wire/message.h"
 
 static void
 name_of(const char *root, char ret[64])
@@ -29,17 +30,11 @@ name_of(const char *root, char ret[64])
 	snprintf(ret, 64, "%s-%s", hex, more);
 }
 
-static ProtobufCBinaryData
-bytes_of(const char *text)
-{
-	return (ProtobufCBinaryData){ strlen(text), (uint8_t *)(uintptr_t)text };
-}
-
 static int
 write_journal(int fd, const Koda__Journal *msg)
 {
-	size_t len = koda__journal__get_packed_size(msg),
-	       all = JOURNAL_MAGIC_LEN + JOURNAL_HEADER + len;
+	size_t frame = FRAME_HEADER + koda__journal__get_packed_size(msg);
+	size_t all = JOURNAL_MAGIC_LEN + frame;
 	cleanup_free uint8_t *buf = malloc(all + JOURNAL_SUM_BYTES);
 
 	if (buf == NULL || all > JOURNAL_BYTES_MAX) {
@@ -47,8 +42,7 @@ write_journal(int fd, const Koda__Journal *msg)
 		return -1;
 	}
 	memcpy(buf, JOURNAL_MAGIC, JOURNAL_MAGIC_LEN);
-	journal_put_length(buf + JOURNAL_MAGIC_LEN, len);
-	koda__journal__pack(msg, buf + JOURNAL_MAGIC_LEN + JOURNAL_HEADER);
+	message_put_frame(&msg->base, buf + JOURNAL_MAGIC_LEN, frame);
 	crypto_generichash(buf + all, JOURNAL_SUM_BYTES, buf, all, NULL, 0);
 	return write_all(fd, buf, all + JOURNAL_SUM_BYTES);
 }
@@ -84,7 +78,7 @@ static void
 fill_texts(const struct policy_list *list, ProtobufCBinaryData *to)
 {
 	for (size_t i = 0; i < list->n; i++)
-		to[i] = bytes_of(list->v[i]);
+		to[i] = message_text(list->v[i]);
 }
 
 static const char *
@@ -110,7 +104,7 @@ fill_directories(const char *const *dirs, size_t n, Koda__Journal *msg,
 		if (lstat(dirs[i], &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
 		koda__journal_directory__init(&list[i]);
-		list[i].path = bytes_of(dirs[i]);
+		list[i].path = message_text(dirs[i]);
 		list[i].dev = st.st_dev;
 		list[i].ino = st.st_ino;
 		msg->directory[msg->n_directory++] = &list[i];
@@ -135,7 +129,7 @@ begin_one(struct journal *j, const struct journal_input *in, const char *const *
 
 	if (list == NULL || directory == NULL || rule == NULL || name == NULL || place == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "journal");
-	msg.root = bytes_of(in->root);
+	msg.root = message_text(in->root);
 	msg.looked_through = looked_through;
 	msg.allow_git_config = in->policy->flag[KODA_ALLOW_GIT_CONFIG];
 	msg.directory = directory;
@@ -175,15 +169,13 @@ journal_begin(struct journal *j, int dir_fd, const struct journal_input *in, str
 static int
 append_record(struct journal_file *f, const Koda__JournalRecord *record)
 {
-	size_t len = koda__journal_record__get_packed_size(record);
-	uint8_t frame[JOURNAL_HEADER + JOURNAL_RECORD_MAX];
+	uint8_t frame[FRAME_HEADER + JOURNAL_RECORD_MAX];
+	size_t n = message_put_frame(&record->base, frame, sizeof(frame));
 	off_t end = lseek(f->fd, 0, SEEK_CUR);
 
-	if (len > JOURNAL_RECORD_MAX || f->torn)
+	if (n == 0 || f->torn)
 		return -1;
-	journal_put_length(frame, len);
-	koda__journal_record__pack(record, frame + JOURNAL_HEADER);
-	if (write_all(f->fd, frame, JOURNAL_HEADER + len) == 0)
+	if (write_all(f->fd, frame, n) == 0)
 		return 0;
 	/* A full disk may have taken a part of it, which would swallow the next record. */
 	f->torn = end < 0 || ftruncate(f->fd, end) < 0 || lseek(f->fd, end, SEEK_SET) != end;

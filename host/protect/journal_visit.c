@@ -21,6 +21,7 @@
 #include "shared/base/clock.h"
 #include "shared/rules/names.h"
 #include "shared/rules/policy.h"
+#include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 
 #define BUSY              ".finishing" /* suffix of the name while a host finishes it */
@@ -140,14 +141,14 @@ load_records(const uint8_t *p, size_t left, struct loaded *ret)
 {
 	int r = 0;
 
-	while (r == 0 && left > JOURNAL_HEADER) {
-		size_t len = journal_get_length(p);
+	while (r == 0 && left > FRAME_HEADER) {
+		size_t len = frame_get_length(p);
 		Koda__JournalRecord *record;
 
-		if (len == 0 || len > JOURNAL_RECORD_MAX || len > left - JOURNAL_HEADER)
+		if (len == 0 || len > JOURNAL_RECORD_MAX || len > left - FRAME_HEADER)
 			break;
 		record = (Koda__JournalRecord *)message_unpack(&koda__journal_record__descriptor,
-		    p + JOURNAL_HEADER, len, &ret->arena, NULL);
+		    p + FRAME_HEADER, len, &ret->arena, NULL);
 		if (record == NULL || (record->place != NULL && !is_path(&record->place->path)))
 			break;
 		if (record->has_pid && record->has_start)
@@ -156,8 +157,8 @@ load_records(const uint8_t *p, size_t left, struct loaded *ret)
 			    (struct process){ record->pid, record->start };
 		if (record->place != NULL && keep_place(ret, record->place) < 0)
 			r = -1;
-		p += JOURNAL_HEADER + len;
-		left -= JOURNAL_HEADER + len;
+		p += FRAME_HEADER + len;
+		left -= FRAME_HEADER + len;
 	}
 	return r;
 }
@@ -207,18 +208,18 @@ load(int fd, struct loaded *ret)
 	if (text == NULL)
 		return -1;
 	if (pread(fd, text, size, 0) != (ssize_t)size ||
-	    size < JOURNAL_MAGIC_LEN + JOURNAL_HEADER + JOURNAL_SUM_BYTES ||
+	    size < JOURNAL_MAGIC_LEN + FRAME_HEADER + JOURNAL_SUM_BYTES ||
 	    memcmp(text, JOURNAL_MAGIC, JOURNAL_MAGIC_LEN) != 0)
 		return 0;
-	len = journal_get_length(text + JOURNAL_MAGIC_LEN);
-	all = JOURNAL_MAGIC_LEN + JOURNAL_HEADER + len;
+	len = frame_get_length(text + JOURNAL_MAGIC_LEN);
+	all = JOURNAL_MAGIC_LEN + FRAME_HEADER + len;
 	if (len > JOURNAL_BYTES_MAX || all + JOURNAL_SUM_BYTES > size)
 		return 0;
 	crypto_generichash(sum, sizeof(sum), text, all, NULL, 0);
 	if (sodium_memcmp(sum, text + all, JOURNAL_SUM_BYTES) != 0)
 		return 0;
 	ret->journal = (Koda__Journal *)message_unpack(&koda__journal__descriptor,
-	    text + JOURNAL_MAGIC_LEN + JOURNAL_HEADER, len, &ret->arena, NULL);
+	    text + JOURNAL_MAGIC_LEN + FRAME_HEADER, len, &ret->arena, NULL);
 	if (ret->journal != NULL && !makes_sense(ret->journal))
 		ret->journal = NULL;
 	return ret->journal == NULL

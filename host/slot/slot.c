@@ -770,7 +770,7 @@ static int
 take_record(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_error *err)
 {
 	while (left > 4) {
-		size_t len = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+		size_t len = frame_get_length(p);
 		struct call *c = slot->head;
 		Koda__Reply *reply;
 

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEADER   4
 #define IN_START 4096        /* what an idle stream keeps */
 #define IN_READ  (64u << 10) /* what a busy stream reads at once */
 /* What a stream keeps: a whole reply with inline content, and what comes with it. */
@@ -48,29 +47,23 @@ frame_done(struct frame_stream *fs)
 	*fs = (struct frame_stream){ .fd = -1 };
 }
 
-static uint32_t
-get_length(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 int
 frame_next(struct frame_stream *fs, const uint8_t **ret, size_t *ret_len, struct koda_error *err)
 {
 	size_t have = fs->in_end - fs->in_start;
 	uint32_t len;
 
-	if (have < HEADER)
+	if (have < FRAME_HEADER)
 		return 0;
-	len = get_length(fs->in + fs->in_start);
+	len = frame_get_length(fs->in + fs->in_start);
 	if (len == 0 || len > FRAME_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "frame of %u bytes: the limit is 1 to %u",
 		    len, FRAME_MAX);
-	if (have - HEADER < len)
+	if (have - FRAME_HEADER < len)
 		return 0;
-	*ret = fs->in + fs->in_start + HEADER;
+	*ret = fs->in + fs->in_start + FRAME_HEADER;
 	*ret_len = len;
-	fs->in_start += HEADER + len;
+	fs->in_start += FRAME_HEADER + len;
 	return 1;
 }
 
@@ -97,8 +90,8 @@ make_room(struct frame_stream *fs, struct koda_error *err)
 	fs->in_end = have;
 	if (have == fs->in_size)
 		want = have < IN_READ ? (have == 0 ? IN_START : IN_READ) : have * 2;
-	if (want > HEADER + FRAME_MAX)
-		want = HEADER + FRAME_MAX;
+	if (want > FRAME_HEADER + FRAME_MAX)
+		want = FRAME_HEADER + FRAME_MAX;
 	if (fs->in_size >= want)
 		return 0;
 	in = realloc(fs->in, want);
@@ -197,19 +190,19 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 	}
 	if (fs->out_start == fs->out_end) {
 		fs->out_start = fs->out_end = 0;
-		if (fs->out_size > IN_KEEP && HEADER + len <= OUT_START) {
+		if (fs->out_size > IN_KEEP && FRAME_HEADER + len <= OUT_START) {
 			free(fs->out);
 			fs->out = NULL;
 			fs->out_size = 0;
 		}
 	}
-	need = fs->out_end + HEADER + len;
+	need = fs->out_end + FRAME_HEADER + len;
 	/* The queue may not run empty for a long time: reuse the room of what was sent. */
 	if (need > fs->out_size && fs->out_start > 0) {
 		memmove(fs->out, fs->out + fs->out_start, fs->out_end - fs->out_start);
 		fs->out_end -= fs->out_start;
 		fs->out_start = 0;
-		need = fs->out_end + HEADER + len;
+		need = fs->out_end + FRAME_HEADER + len;
 	}
 	if (need > fs->out_size) {
 		size_t size = fs->out_size == 0 ? OUT_START : fs->out_size;
@@ -225,12 +218,9 @@ frame_reserve(struct frame_stream *fs, size_t len, struct koda_error *err)
 		fs->out_size = size;
 	}
 	p = fs->out + fs->out_end;
-	p[0] = (uint8_t)(len >> 24);
-	p[1] = (uint8_t)(len >> 16);
-	p[2] = (uint8_t)(len >> 8);
-	p[3] = (uint8_t)len;
+	frame_put_length(p, len);
 	fs->out_end = need;
-	return p + HEADER;
+	return p + FRAME_HEADER;
 }
 
 size_t

@@ -18,7 +18,8 @@
 
 #include "shared/base/err.h"
 
-#define FRAME_MAX (1u << 20) /* the most that one side can make the other allocate */
+#define FRAME_HEADER 4
+#define FRAME_MAX    (1u << 20) /* the most that one side can make the other allocate */
 /*
  * Descriptors that may wait; it is an error of the peer to send more. At least twice the largest
  * number that goes with one message (three): those of a frame that is not complete yet, and those
@@ -36,6 +37,23 @@ struct frame_stream {
 	size_t n_fds;
 	bool eof;
 };
+
+/*
+ * The header of a frame. For frames in memory too, which are not held to FRAME_MAX: the record of
+ * what a worker changes, and journals.
+ */
+static inline void
+frame_put_length(uint8_t to[FRAME_HEADER], size_t len)
+{
+	for (int i = 0; i < FRAME_HEADER; i++)
+		to[i] = (uint8_t)(len >> (24 - 8 * i));
+}
+
+static inline size_t
+frame_get_length(const uint8_t from[FRAME_HEADER])
+{
+	return (size_t)from[0] << 24 | (size_t)from[1] << 16 | (size_t)from[2] << 8 | from[3];
+}
 
 /* Is fd what a helper is started with, a connected AF_UNIX stream socket? */
 bool frame_is_connected(int fd);

@@ -316,6 +316,18 @@ message_copy(const ProtobufCMessage *msg, struct koda_error *err)
 	return copy;
 }
 
+size_t
+message_put_frame(const ProtobufCMessage *msg, uint8_t *to, size_t room)
+{
+	size_t len = protobuf_c_message_get_packed_size(msg);
+
+	if (room < FRAME_HEADER || len > room - FRAME_HEADER)
+		return 0;
+	frame_put_length(to, len);
+	protobuf_c_message_pack(msg, to + FRAME_HEADER);
+	return FRAME_HEADER + len;
+}
+
 ssize_t
 message_queue(struct frame_stream *fs, const ProtobufCMessage *msg, struct koda_error *err)
 {
@@ -325,5 +337,5 @@ message_queue(struct frame_stream *fs, const ProtobufCMessage *msg, struct koda_
 	if (p == NULL)
 		return -1;
 	protobuf_c_message_pack(msg, p);
-	return (ssize_t)len + 4;
+	return (ssize_t)len + FRAME_HEADER;
 }

@@ -74,6 +74,12 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *desc, const u
 ProtobufCMessage *message_copy(const ProtobufCMessage *msg, struct koda_error *err);
 
 /*
+ * Packs a message as one frame in memory. Returns the number of bytes, including the frame's
+ * header, or 0 if there is no room for it.
+ */
+size_t message_put_frame(const ProtobufCMessage *msg, uint8_t *to, size_t room);
+
+/*
  * Queues a message as one frame. Returns the number of bytes queued, including the frame's header,
  * or -1.
  */

@@ -349,10 +349,40 @@ copied(void **state)
 	assert_int_equal(err.code, KODA_TOO_LARGE);
 }
 
+/* A frame in memory is the one that goes through a socket, and is written where it fits only. */
+static void
+frame_in_memory(void **state)
+{
+	Koda__Error msg = KODA__ERROR__INIT;
+	char text[300];
+	uint8_t packed[512];
+	size_t len;
+
+	memset(text, 'x', sizeof(text));
+	msg.code = KODA__ERROR_CODE__TOO_LARGE;
+	msg.message = (ProtobufCBinaryData){ sizeof(text), (uint8_t *)text };
+	len = koda__error__pack(&msg, packed);
+	assert_true(len > 256);
+	for (size_t room = 0; room < len + FRAME_HEADER + 2; room++) {
+		uint8_t *to = malloc(room > 0 ? room : 1);
+		size_t n;
+
+		assert_non_null(to);
+		n = message_put_frame(&msg.base, to, room);
+		assert_int_equal(n, room < FRAME_HEADER + len ? 0 : FRAME_HEADER + len);
+		if (n > 0) {
+			assert_int_equal(frame_get_length(to), len);
+			assert_true(to[0] == 0 && to[1] == 0 && to[2] == len >> 8);
+			assert_memory_equal(to + FRAME_HEADER, packed, len);
+		}
+		free(to);
+	}
+}
+
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(cases) + 6];
+	struct CMUnitTest tests[N_ELEMENTS(cases) + 7];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
@@ -365,5 +395,6 @@ main(void)
 	ADD(arena);
 	ADD(queued);
 	ADD(copied);
+	ADD(frame_in_memory);
 	return _cmocka_run_group_tests("message", tests, n, NULL, NULL);
 }
