@@ -1,7 +1,6 @@
 #include "host/machine/machine.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,18 +10,9 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 
 #define GROUPS_SIZE 4096 /* for /proc/self/cgroup: a line for each hierarchy, a dozen at most */
-
-static ssize_t
-read_file(const char *path, char *buf, size_t size)
-{
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
-}
 
 uint64_t
 machine_group_limit(const char *root, const char *group, const char *name)
@@ -37,7 +27,7 @@ machine_group_limit(const char *root, const char *group, const char *name)
 		char *slash;
 
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) < sizeof(path) &&
-		    read_file(path, text, sizeof(text)) > 0 && isdigit((unsigned char)text[0])) {
+		    io_read_text(path, text, sizeof(text)) > 0 && isdigit((unsigned char)text[0])) {
 			uint64_t limit = strtoull(text, NULL, 10);
 
 			if (limit < least)
@@ -87,7 +77,7 @@ find_memory(void)
 		char text[GROUPS_SIZE];
 		uint64_t limit;
 
-		read_file("/proc/self/cgroup", text, sizeof(text));
+		io_read_text("/proc/self/cgroup", text, sizeof(text));
 		limit = machine_group_limit(groups[i].root, find_group(text, groups[i].controller),
 		    groups[i].name);
 		if (limit < least)

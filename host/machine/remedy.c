@@ -1,13 +1,13 @@
 #include "host/machine/remedy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 
 static const struct {
 	const char *names; /* as in os-release */
@@ -115,23 +115,13 @@ remedy_parse_os_release(const char *text, char *ret, unsigned size)
 	}
 }
 
-/* Reads the beginning of a small file; "" if it cannot be read. */
-static void
-read_text(const char *path, char *ret, size_t size)
-{
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : 0;
-
-	ret[n > 0 ? n : 0] = '\0';
-}
-
 static long
 read_switch(const char *path)
 {
 	char text[32], *end;
 	long value;
 
-	read_text(path, text, sizeof(text));
+	io_read_text(path, text, sizeof(text));
 	value = strtol(text, &end, 10);
 	return end == text ? -1 : value;
 }
@@ -154,9 +144,9 @@ remedy_look(struct remedy_facts *ret)
 {
 	char text[4096];
 
-	read_text("/etc/os-release", text, sizeof(text));
+	io_read_text("/etc/os-release", text, sizeof(text));
 	if (text[0] == '\0')
-		read_text("/usr/lib/os-release", text, sizeof(text));
+		io_read_text("/usr/lib/os-release", text, sizeof(text));
 	remedy_parse_os_release(text, ret->distribution, sizeof(ret->distribution));
 	ret->container = in_container();
 	ret->root = geteuid() == 0;

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "shared/base/cleanup.h"
+
 int
 write_all(int fd, const void *data, size_t len)
 {
@@ -28,4 +30,14 @@ set_nonblocking(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+ssize_t
+io_read_text(const char *path, char *ret, size_t size)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	return n;
 }

@@ -3,6 +3,7 @@
 #define KODA_SHARED_BASE_IO_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Writes all of the data, also when it is interrupted. Returns 0, or -1 with errno; then part of
@@ -11,5 +12,11 @@
 int write_all(int fd, const void *data, size_t len);
 /* Makes operations on fd return EAGAIN instead of waiting. Returns 0, or -1 with errno. */
 int set_nonblocking(int fd);
+
+/*
+ * Reads the beginning of a small file, such as one in /proc: at most size - 1 bytes, and a NUL after
+ * them. Returns the number of bytes, or -1 with errno; then ret is "".
+ */
+ssize_t io_read_text(const char *path, char *ret, size_t size);
 
 #endif
