@@ -2,14 +2,20 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
+
+#define UID_MAP_SIZE (16u << 10) /* 340 lines of three numbers, the kernel's limit */
 
 /* The directory of the shared library if this code is in one, else of the program. For the program
  * itself dladdr() returns argv[0], which may be anything. */
@@ -38,19 +44,109 @@ own_directory(char *ret, size_t size, struct koda_error *err)
 	return 0;
 }
 
+enum helpers_flaw
+helpers_judge(const struct stat *st, const struct helpers_who *who)
+{
+	const bool roots = st->st_uid == 0 || (who->root_elsewhere && st->st_uid == who->overflow);
+
+	if (!roots && st->st_uid != who->user)
+		return HELPERS_OTHERS_OWN;
+	if ((st->st_mode & S_IWOTH) != 0)
+		return HELPERS_OTHERS_WRITE;
+	if ((st->st_mode & S_IWGRP) != 0 && !who->group_is_private)
+		return HELPERS_GROUP_WRITES;
+	return HELPERS_TRUSTED;
+}
+
+/* Does the user namespace have no user 0? Then the system's programs seem to belong to the overflow
+ * user, and what root has made there cannot be told from what any other user outside has. */
+static bool
+is_root_elsewhere(void)
+{
+	char text[UID_MAP_SIZE];
+	const char *line = text;
+
+	if (io_read_text("/proc/self/uid_map", text, sizeof(text)) <= 0)
+		return false;
+	/* The first number of a line is the first user inside that it maps. */
+	while (line != NULL && *line != '\0') {
+		if (strtoul(line, NULL, 10) == 0)
+			return false;
+		line = strchr(line, '\n');
+		line = line != NULL ? line + 1 : NULL;
+	}
+	return true;
+}
+
+static uid_t
+overflow_user(void)
+{
+	char text[32];
+	ssize_t n = io_read_text("/proc/sys/kernel/overflowuid", text, sizeof(text));
+
+	return n > 0 ? (uid_t)strtoul(text, NULL, 10) : 65534;
+}
+
+/*
+ * Is the group the user's own? Many distributions give each user a group of the same name and a
+ * umask of 002, so what a developer builds can be written by that group, and by nobody else. An
+ * administrator can add members, so the members are read. Who else has it as the first group is not
+ * searched for: that takes the whole list of users, which a directory server may not even give out,
+ * and nobody gets another user's own group by accident. With an access list, the bits of the group
+ * stand for all that the list names.
+ */
+static bool
+is_private(const char *path, gid_t gid, uid_t uid)
+{
+	struct passwd pw, *user = NULL;
+	struct group gr, *group = NULL;
+	char user_text[4096], group_text[4096];
+
+	if (getpwuid_r(uid, &pw, user_text, sizeof(user_text), &user) != 0 || user == NULL ||
+	    getgrgid_r(gid, &gr, group_text, sizeof(group_text), &group) != 0 || group == NULL ||
+	    pw.pw_gid != gid || strcmp(pw.pw_name, gr.gr_name) != 0)
+		return false;
+	for (char **member = gr.gr_mem; *member != NULL; member++) {
+		if (strcmp(*member, pw.pw_name) != 0)
+			return false;
+	}
+	return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0;
+}
+
 /* A process that can write the helper controls the sandbox. */
 static int
 check_program(const char *path, struct koda_error *err)
 {
+	struct helpers_who who = { .user = geteuid() };
 	struct stat st;
 
 	if (stat(path, &st) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "helper '%s'", path);
 	if (!S_ISREG(st.st_mode) || access(path, X_OK) < 0)
 		return err_set(err, KODA_UNSUPPORTED, 0, "helper '%s' is not a program", path);
-	if ((st.st_mode & S_IWOTH) != 0)
-		return err_set(err, KODA_UNSUPPORTED, 0, "helper '%s' can be written by everybody",
-		    path);
+	if (st.st_uid != 0 && st.st_uid != who.user) {
+		who.root_elsewhere = is_root_elsewhere();
+		who.overflow = overflow_user();
+	}
+	if ((st.st_mode & S_IWGRP) != 0)
+		who.group_is_private =
+		    is_private(path, st.st_gid, who.user) || is_private(path, st.st_gid, 0);
+	switch (helpers_judge(&st, &who)) {
+	case HELPERS_OTHERS_OWN:
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "helper '%s' belongs to user %u, who could change it: install it as root or as "
+		    "yourself, or chown it",
+		    path, (unsigned)st.st_uid);
+	case HELPERS_OTHERS_WRITE:
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "helper '%s' can be written by everybody: chmod go-w '%s'", path, path);
+	case HELPERS_GROUP_WRITES:
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "helper '%s' can be written by group %u, which is not yours alone: chmod g-w '%s'",
+		    path, (unsigned)st.st_gid, path);
+	case HELPERS_TRUSTED:
+		break;
+	}
 	return 0;
 }
 

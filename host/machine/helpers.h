@@ -6,13 +6,35 @@
 #ifndef KODA_HOST_MACHINE_HELPERS_H
 #define KODA_HOST_MACHINE_HELPERS_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
+
 #include "shared/base/bytes.h"
 #include "shared/base/err.h"
+
+/* Why a program must not be started by this user: another user could have written it. */
+enum helpers_flaw {
+	HELPERS_TRUSTED,
+	HELPERS_OTHERS_OWN,
+	HELPERS_OTHERS_WRITE,
+	HELPERS_GROUP_WRITES,
+};
+
+/* What an owner and a group are, as far as it is not in the file's stat. */
+struct helpers_who {
+	uid_t user;          /* who starts the program */
+	bool root_elsewhere; /* this user namespace has no root: its files show the overflow user */
+	uid_t overflow;
+	bool group_is_private; /* no other user is in the file's group */
+};
+
+/* The decision alone. */
+enum helpers_flaw helpers_judge(const struct stat *st, const struct helpers_who *who);
 
 /*
  * dir NULL: <directory of this code>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/.
  * Writes the program's absolute path to ret. Returns 0, or -1 with *err set; refuses a program that
- * is writable by everybody.
+ * a user other than root and this one owns or can write.
  */
 int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
     struct koda_error *err);
