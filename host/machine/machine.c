@@ -46,7 +46,11 @@ machine_group_limit(const char *root, const char *group, const char *name)
 static const char *
 find_group(char *text, const char *controller)
 {
-	for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+	char *rest;
+
+	/* Not strtok(): its state is the whole process's, which is the embedder's. */
+	for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+	     line = strtok_r(NULL, "\n", &rest)) {
 		char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
 
 		if (group == NULL)

@@ -75,6 +75,17 @@ groups(void **state)
 	assert_int_equal(rmdir(b) | rmdir(a) | rmdir(root), 0);
 }
 
+/* The first call in this program: later ones read nothing. */
+static void
+leaves_strtok_alone(void **state)
+{
+	char words[] = "one two";
+
+	assert_string_equal(strtok(words, " "), "one");
+	assert_true(machine_memory() > 0);
+	assert_string_equal(strtok(NULL, " "), "two");
+}
+
 static void
 at_most_what_is_there(void **state)
 {
@@ -90,6 +101,7 @@ int
 main(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(leaves_strtok_alone),
 		cmocka_unit_test(groups),
 		cmocka_unit_test(at_most_what_is_there),
 	};
