@@ -185,6 +185,14 @@ make_scratch(char dir[PATH_LEN_MAX + 1])
 	return mkdtemp(dir);
 }
 
+/* For when make_scratch() has failed. */
+static int
+tell_no_scratch(const struct report *r, const char *name)
+{
+	return tell(r, name, false, true, "cannot make a directory to try it in",
+	    "make /tmp, or the directory that TMPDIR names, writable");
+}
+
 static int
 count(void *data, const struct koda_found *found)
 {
@@ -229,8 +237,7 @@ tell_worker(const struct report *r, const char *helper_dir)
 	int stop;
 
 	if (make_scratch(dir) == NULL)
-		return tell(r, "worker", false, true, "cannot make a directory to try it in",
-		    "make /tmp, or the directory that TMPDIR names, writable");
+		return tell_no_scratch(r, "worker");
 	options.root = dir;
 	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
 	options.helper_dir = helper_dir;
@@ -406,8 +413,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 
 	look_at_caches(NULL, "", ret_caches);
 	if (make_scratch(dir) == NULL)
-		return tell(r, "sandbox", false, true, "cannot make a directory to try it in",
-		    "make /tmp, or the directory that TMPDIR names, writable");
+		return tell_no_scratch(r, "sandbox");
 	options.root = dir;
 	options.mode = KODA_AUTO; /* the mode that requires full confinement */
 	options.helper_dir = helper_dir;
@@ -532,9 +538,11 @@ tell_egress(const struct report *r, const char *helper_dir)
 
 	named = listen_somewhere(&named_port);
 	other = listen_somewhere(&other_port);
-	if (named < 0 || other < 0 || make_scratch(dir) == NULL)
+	if (named < 0 || other < 0)
 		return tell(r, "egress", false, true, "cannot make a server to try it with",
 		    "bring up the loopback interface: ip link set lo up");
+	if (make_scratch(dir) == NULL)
+		return tell_no_scratch(r, "egress");
 	snprintf(rule, sizeof(rule), "127.0.0.1:%u", named_port);
 	options.root = dir;
 	options.mode = KODA_AUTO;

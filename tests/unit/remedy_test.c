@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "host/machine/remedy.h"
+#include "include/koda/sandbox.h"
 #include "shared/base/cleanup.h"
 
 static const struct {
@@ -101,10 +103,35 @@ check_refusal(void **state)
 	assert_true(why[0] != '\0');
 }
 
+static int
+note_remedy(void *data, const struct koda_capability *c)
+{
+	unsigned *n = data;
+
+	if (strcmp(c->name, "worker") != 0 && strcmp(c->name, "egress") != 0)
+		return 0;
+	assert_false(c->available);
+	if (strstr(c->remedy, "TMPDIR") == NULL)
+		fail_msg("%s: %s", c->name, c->remedy);
+	++*n;
+	return 0;
+}
+
+/* What is tried out needs a directory; loopback is not what is missing. */
+static void
+no_scratch_directory(void **state)
+{
+	unsigned n = 0;
+
+	assert_int_equal(setenv("TMPDIR", "/nonexistent/koda", 1), 0);
+	assert_int_equal(koda_doctor(NULL, note_remedy, &n), 0);
+	assert_int_equal(n, 2);
+}
+
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(systems) + N_ELEMENTS(refusals)];
+	struct CMUnitTest tests[N_ELEMENTS(systems) + N_ELEMENTS(refusals) + 1];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(systems); i++)
@@ -113,5 +140,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(refusals); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ refusals[i].label, check_refusal, NULL, NULL, (void *)i };
+	tests[n++] =
+	    (struct CMUnitTest){ "no scratch directory", no_scratch_directory, NULL, NULL, NULL };
 	return cmocka_run_group_tests_name("remedy", tests, NULL, NULL);
 }
