@@ -242,9 +242,12 @@ cache_tree_measure(int dir, struct cache_size *ret)
 		ret->beyond = ++ret->entries > CACHE_ENTRIES_MAX;
 		if (!S_ISDIR(st.st_mode))
 			continue;
-		fd = n == CACHE_DEPTH_MAX ? -1
-					  : openat(dirfd(stack[n - 1]), ent->d_name,
-						O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (n == CACHE_DEPTH_MAX) {
+			ret->beyond = true;
+			continue;
+		}
+		fd = openat(dirfd(stack[n - 1]), ent->d_name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		stack[n] = fd < 0 ? NULL : fdopendir(fd);
 		if (stack[n] != NULL) {
 			n++;

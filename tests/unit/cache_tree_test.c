@@ -375,6 +375,35 @@ deep_trees_are_removed(void **state)
 	assert_int_equal(count(trash), 0);
 }
 
+/* The first directory that is too deep to be measured, whatever an earlier call has failed with. */
+static void
+as_deep_as_can_be_measured(void **state)
+{
+	static const int reasons[] = { 0, ENOENT };
+	cleanup_close int top = -1, at = -1;
+	struct cache_size size;
+
+	make_base("measured");
+	top = open_base("measured");
+	at = open_base("measured");
+	for (unsigned depth = 1; depth <= CACHE_DEPTH_MAX + 1; depth++) {
+		int next;
+
+		assert_int_equal(mkdirat(at, "d", 0700), 0);
+		next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(next >= 0);
+		close(at);
+		at = next;
+		for (size_t i = 0; i < N_ELEMENTS(reasons); i++) {
+			errno = reasons[i];
+			assert_int_equal(cache_tree_measure(top, &size), 0);
+			assert_int_equal(size.beyond, depth >= CACHE_DEPTH_MAX);
+			assert_int_equal(size.entries,
+			    depth < CACHE_DEPTH_MAX ? depth : CACHE_DEPTH_MAX);
+		}
+	}
+}
+
 /* Below the depth that can be merged, the newer layer's directory replaces the older one. */
 static void
 deep_trees_are_merged_as_one_thing(void **state)
@@ -414,6 +443,7 @@ main(void)
 		cmocka_unit_test(killed_at_any_step_they_show_the_same),
 		cmocka_unit_test(links_are_not_followed),
 		cmocka_unit_test(deep_trees_are_removed),
+		cmocka_unit_test(as_deep_as_can_be_measured),
 		cmocka_unit_test(deep_trees_are_merged_as_one_thing),
 	};
 
