@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -39,21 +41,41 @@ static const struct {
 	{ "beyond ASCII has no case here", "\xc3\x89", "\xc3\xa9", true, -1 },
 };
 
+/*
+ * Copies a text, without a NUL, to the end or the beginning of a page that has no other beside it:
+ * reading one byte past that side of it is a fault, in any build. Valid until the next call.
+ */
+static char *
+place_alone(const char *text, size_t len, bool at_end)
+{
+	static char *page;
+	static size_t size;
+
+	if (page == NULL) {
+		size = (size_t)sysconf(_SC_PAGESIZE);
+		page = mmap(NULL, 3 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_true(page != MAP_FAILED);
+		page += size;
+		assert_int_equal(mprotect(page, size, PROT_READ | PROT_WRITE), 0);
+	}
+	assert_true(len <= size);
+	return memcpy(page + (at_end ? size - len : 0), text, len);
+}
+
 static void
 check_case(void **state)
 {
 	const size_t i = (uintptr_t)*state;
 	size_t len = strlen(cases[i].hay);
-	/* Without a NUL at the end; one byte more, so that an empty text has a block. */
-	cleanup_free char *hay = malloc(len + 1);
 	struct literal l;
-	const char *found;
 
-	assert_non_null(hay);
-	memcpy(hay, cases[i].hay, len);
 	literal_init(&l, cases[i].needle, strlen(cases[i].needle), cases[i].ignore_case);
-	found = literal_find(&l, hay, len);
-	assert_int_equal(found != NULL ? (int)(found - hay) : -1, cases[i].want);
+	for (int end = 0; end < 2; end++) {
+		const char *hay = place_alone(cases[i].hay, len, end != 0);
+		const char *found = literal_find(&l, hay, len);
+
+		assert_int_equal(found != NULL ? (int)(found - hay) : -1, cases[i].want);
+	}
 }
 
 /* A text full of one of the needle's bytes, so that there are many candidates. */
@@ -108,12 +130,13 @@ check_count(void **state)
 static void
 check_look(void **state)
 {
-	for (size_t len = 0; len < 200; len++) {
-		cleanup_free char *text = malloc(len + 1);
+	char full[200];
+
+	memset(full, 'a', sizeof(full));
+	for (size_t len = 0, end = 0; len < 200; len += end, end = !end) {
+		char *text = place_alone(full, len, end != 0);
 		struct sweep_seen seen;
 
-		assert_non_null(text);
-		memset(text, 'a', len);
 		seen = sweep_look(text, len);
 		assert_false(seen.nul || seen.high);
 		assert_int_equal(sweep_ascii(text, len), len);
@@ -159,11 +182,10 @@ check_utf8(void **state)
 {
 	const size_t i = (uintptr_t)*state;
 	size_t len = strlen(utf8[i].text);
-	cleanup_free char *text = malloc(len + 1);
 
-	assert_non_null(text);
-	memcpy(text, utf8[i].text, len);
-	assert_int_equal(decode_is_utf8(text, len), utf8[i].want);
+	for (int end = 0; end < 2; end++)
+		assert_int_equal(decode_is_utf8(place_alone(utf8[i].text, len, end != 0), len),
+		    utf8[i].want);
 }
 
 int
