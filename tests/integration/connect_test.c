@@ -368,11 +368,16 @@ swap_link(void *arg)
 static void *
 swap_descriptor(void *arg)
 {
-	/* Give the number to another kind of socket and to the right kind, and change its flags. */
+	int file = open("no-socket", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	must(file >= 0);
+	/* Give the number to another kind of socket, to what is no socket and to the right kind, and
+	 * change its flags. */
 	while (!atomic_load(&swap.over)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0), inet = socket(AF_INET, SOCK_STREAM, 0);
 
 		dup2(inet, atomic_load(&swap.fd));
+		dup2(file, atomic_load(&swap.fd));
 		dup2(fd, atomic_load(&swap.fd));
 		fcntl(atomic_load(&swap.fd), F_SETFL, O_NONBLOCK);
 		fcntl(atomic_load(&swap.fd), F_SETFL, 0);
