@@ -178,16 +178,7 @@ parse_digest(const char *name, const char *text, uint8_t ret[KODA_DIGEST_BYTES],
 	const char *printer = strcmp(name, "--head") == 0 ? "the server" : "--digest";
 	uint8_t digest[KODA_DIGEST_BYTES];
 
-	for (size_t i = 0; i < sizeof(digest); i++) {
-		int high = hex_digit(text[2 * i]);
-		int low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
-
-		if (low < 0)
-			return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them",
-			    name, printer);
-		digest[i] = (uint8_t)(high << 4 | low);
-	}
-	if (text[2 * sizeof(digest)] != '\0')
+	if (!hex_parse(digest, sizeof(digest), text) || text[2 * sizeof(digest)] != '\0')
 		return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them", name,
 		    printer);
 	memcpy(ret, digest, sizeof(digest));

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "shared/base/hex.h"
 #include "show/visible.h"
 
 void
@@ -25,8 +26,7 @@ show_string(FILE *f, const char *s)
 void
 show_digest(char buf[SHOW_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES])
 {
-	for (size_t i = 0; i < KODA_DIGEST_BYTES; i++)
-		snprintf(buf + 2 * i, 3, "%02x", digest[i]);
+	hex_put(buf, digest, KODA_DIGEST_BYTES);
 }
 
 const char *

@@ -28,6 +28,8 @@ digest_hex(const uint8_t *data, size_t len, char *ret)
 	sodium_bin2hex(ret, 2 * len + 1, data, len);
 }
 
+/* Lower case only, unlike hex_digit(): in the audit log and in names of ours each value has one
+ * spelling. */
 static int
 value(char c)
 {

@@ -121,27 +121,13 @@ text_json_base64(const void *data, size_t len)
 void
 text_digest(char out[TEXT_DIGEST_SIZE], const uint8_t digest[KODA_DIGEST_BYTES])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < KODA_DIGEST_BYTES; i++) {
-		out[2 * i] = digits[digest[i] >> 4];
-		out[2 * i + 1] = digits[digest[i] & 15];
-	}
-	out[2 * KODA_DIGEST_BYTES] = '\0';
+	hex_put(out, digest, KODA_DIGEST_BYTES);
 }
 
 bool
 text_parse_digest(const char *s, uint8_t ret[KODA_DIGEST_BYTES])
 {
-	for (size_t i = 0; i < KODA_DIGEST_BYTES; i++) {
-		int high = hex_digit(s[2 * i]);
-		int low = high < 0 ? -1 : hex_digit(s[2 * i + 1]);
-
-		if (low < 0)
-			return false;
-		ret[i] = (uint8_t)(high << 4 | low);
-	}
-	return s[2 * KODA_DIGEST_BYTES] == '\0';
+	return hex_parse(ret, KODA_DIGEST_BYTES, s) && s[2 * KODA_DIGEST_BYTES] == '\0';
 }
 
 const char *

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 
 bool
 reader_left(const struct reader *r, size_t n)
@@ -103,10 +104,7 @@ reader_property(const struct reader *r, bool *ret)
 static int
 digit_of(char c, unsigned base)
 {
-	int v = reader_is_digit(c)   ? c - '0'
-	    : (c >= 'a' && c <= 'f') ? c - 'a' + 10
-	    : (c >= 'A' && c <= 'F') ? c - 'A' + 10
-				     : -1;
+	int v = hex_digit((unsigned char)c);
 
 	return v < (int)base ? v : -1;
 }

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 #include "shared/base/io.h"
 #include "worker/files/tree.h"
 #include "worker/pause.h"
@@ -25,14 +26,9 @@
 void
 temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint64_t id)
 {
-	static const char digits[] = "0123456789abcdef";
 	char hex[2 * TOKEN_BYTES + 1];
 
-	for (size_t i = 0; i < TOKEN_BYTES; i++) {
-		hex[2 * i] = digits[token[i] >> 4];
-		hex[2 * i + 1] = digits[token[i] & 15];
-	}
-	hex[2 * TOKEN_BYTES] = '\0';
+	hex_put(hex, token, TOKEN_BYTES);
 	snprintf(ret, TEMP_NAME_SIZE, TEMP_PREFIX "%s-%llu", hex, (unsigned long long)id);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 #include "worker/scan/gitindex.h"
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
@@ -158,7 +159,7 @@ sum_index(int dir_fd, gitindex_fn *fn, void *data, struct sum *s)
 	struct gitindex_base base = { 0 };
 	char name[sizeof("sharedindex.") + 64] = "sharedindex.";
 	struct stat st;
-	size_t len, n = strlen(name);
+	size_t len;
 	cleanup_free char *text = plant_read(dir_fd, "index", GITINDEX_BYTES_MAX, &st, &len);
 	cleanup_free char *shared = NULL;
 
@@ -170,8 +171,7 @@ sum_index(int dir_fd, gitindex_fn *fn, void *data, struct sum *s)
 	}
 	if (base.len == 0)
 		return;
-	for (size_t i = 0; i < base.len; i++)
-		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", base.name[i]);
+	hex_put(name + strlen(name), base.name, base.len);
 	shared = plant_read(dir_fd, name, GITINDEX_BYTES_MAX, &st, &len);
 	if (shared == NULL || gitindex_parse((const uint8_t *)shared, len, fn, data, NULL) < 0)
 		s->unread = true;

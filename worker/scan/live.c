@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/gitconfig.h"
 #include "worker/scan/gitdir.h"
@@ -274,11 +275,10 @@ read_shared(struct reading *r, int dir_fd, const struct gitindex_base *base)
 	char name[sizeof("sharedindex.") + 64] = "sharedindex.";
 	struct gitindex_base none = { 0 };
 	struct stat st;
-	size_t len, n = strlen(name);
+	size_t len;
 	cleanup_free char *text = NULL;
 
-	for (size_t i = 0; i < base->len; i++)
-		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", base->name[i]);
+	hex_put(name + strlen(name), base->name, base->len);
 	text = plant_read(dir_fd, name, GITINDEX_BYTES_MAX, &st, &len);
 	return text != NULL &&
 	    gitindex_parse((const uint8_t *)text, len, on_entry, r, &none) == 0 && none.len == 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 #include "shared/base/io.h"
 #include "worker/files/tree.h"
 
@@ -19,11 +20,10 @@
 void
 quarantine_temp_name(struct quarantine *q, char *ret, size_t size)
 {
-	int n = snprintf(ret, size, "%s", TEMP_PREFIX);
+	char hex[2 * TOKEN_BYTES + 1];
 
-	for (size_t i = 0; i < TOKEN_BYTES; i++)
-		n += snprintf(ret + n, size - (size_t)n, "%02x", q->token[i]);
-	snprintf(ret + n, size - (size_t)n, "-q%u", ++q->serial);
+	hex_put(hex, q->token, TOKEN_BYTES);
+	snprintf(ret, size, TEMP_PREFIX "%s-q%u", hex, ++q->serial);
 }
 
 int
