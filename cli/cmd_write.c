@@ -9,6 +9,7 @@
 
 #include "cli/job.h"
 #include "cli/output.h"
+#include "shared/base/io.h"
 
 /* Content up to this size is sent in a frame, more in a sealed memfd. */
 #define INLINE_MAX (64u << 10)
@@ -52,22 +53,6 @@ read_some(void *buf, size_t size)
 	return n;
 }
 
-static int
-put(int fd, const char *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Finds the policy's limit, so that an endless standard input does not use up all memory. */
 static int
 find_limit(void *data, const char *section, const char *field, const char *value)
@@ -88,7 +73,7 @@ read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 	ssize_t n;
 
 	content->fd = memfd_create("koda-content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (content->fd < 0 || put(content->fd, content->head, content->head_len) < 0)
+	if (content->fd < 0 || write_all(content->fd, content->head, content->head_len) < 0)
 		status = failed(cli, KODA_INTERNAL, errno, "memory for the content");
 	while (status == EXIT_DONE && (n = read_some(buf, COPY_CHUNK)) != 0) {
 		if (n < 0)
@@ -96,7 +81,7 @@ read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 		else if ((uint64_t)n > limit - content->size)
 			status = failed(cli, KODA_TOO_LARGE, 0,
 			    "standard input has more bytes than the policy lets a file have");
-		else if (put(content->fd, buf, (size_t)n) < 0)
+		else if (write_all(content->fd, buf, (size_t)n) < 0)
 			status = failed(cli, KODA_INTERNAL, errno, "memory for the content");
 		else
 			content->size += (uint64_t)n;

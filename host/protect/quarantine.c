@@ -17,6 +17,7 @@
 #include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 
 #define WHAT         QUARANTINE_WHAT
 #define MANIFEST     "manifest"
@@ -386,9 +387,8 @@ copy_file(int from, const char *name, int to, const char *as, mode_t mode)
 	if (out < 0)
 		return -1;
 	while ((n = read(in, buf, sizeof(buf))) > 0) {
-		for (ssize_t at = 0, w; at < n; at += w)
-			if ((w = write(out, buf + at, (size_t)(n - at))) <= 0)
-				return -1;
+		if (write_all(out, buf, (size_t)n) < 0)
+			return -1;
 	}
 	return n < 0 ? -1 : fchmod(out, mode & 0777);
 }

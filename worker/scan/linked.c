@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 #include "worker/files/digest.h"
 #include "worker/scan/led.h"
 #include "worker/scan/scan_state.h"
@@ -121,13 +122,8 @@ copy_bytes(int from, int to, off_t size)
 		if (n <= 0)
 			return (int)n;
 		size -= n;
-		for (ssize_t done = 0; done < n;) {
-			ssize_t w = write(to, buf + done, (size_t)(n - done));
-
-			if (w < 0 && errno != EINTR)
-				return -1;
-			done += w > 0 ? w : 0;
-		}
+		if (write_all(to, buf, (size_t)n) < 0)
+			return -1;
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "shared/base/io.h"
 #include "worker/files/tree.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/gitconfig.h"
@@ -132,14 +133,8 @@ write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool 
 	fd = quarantine_temp_file(scan_quarantine(sc), p->dir_fd, temp, sizeof(temp));
 	if (fd < 0)
 		return -1;
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, text + done, len - done);
-
-		if (n <= 0 && (n == 0 || errno != EINTR))
-			goto failed;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	if (fchmod(fd, (p->st.st_mode & 0666) | 0400) < 0 || fstat(fd, &now) < 0)
+	if (write_all(fd, text, len) < 0 || fchmod(fd, (p->st.st_mode & 0666) | 0400) < 0 ||
+	    fstat(fd, &now) < 0)
 		goto failed;
 	r = renameat2(p->dir_fd, temp, p->dir_fd, p->name, RENAME_EXCHANGE);
 	if (r < 0 && errno == EINVAL) {
