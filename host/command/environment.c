@@ -11,6 +11,7 @@
 #include "include/koda/sandbox.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 
 #define TOOL_MAX     64 /* longer than any name below */
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -159,36 +160,6 @@ environment_has_credentials(const char *value)
 	return false;
 }
 
-static bool
-is_text(const char *value)
-{
-	const unsigned char *s = (const unsigned char *)value;
-
-	while (*s != '\0') {
-		size_t n = *s < 0x80 ? 1
-		    : *s < 0xc2      ? 0
-		    : *s < 0xe0      ? 2
-		    : *s < 0xf0      ? 3
-		    : *s < 0xf5      ? 4
-				     : 0;
-		uint32_t c;
-
-		if (n == 0)
-			return false;
-		c = n == 1 ? *s : *s & (0x7fu >> n);
-		for (size_t i = 1; i < n; i++) {
-			if ((s[i] & 0xc0) != 0x80) /* also rejects the NUL */
-				return false;
-			c = c << 6 | (s[i] & 0x3f);
-		}
-		if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
-		    (n == 4 && (c < 0x10000 || c > 0x10ffff)))
-			return false;
-		s += n;
-	}
-	return true;
-}
-
 static const char *
 value_of(const char *const *host, const char *name)
 {
@@ -276,7 +247,7 @@ pass(const struct environment_input *in, const char *name, struct environment *e
 
 	if (value == NULL)
 		return 0;
-	if (!is_text(value) || environment_has_credentials(value))
+	if (!utf8_is_valid(value, strlen(value)) || environment_has_credentials(value))
 		return hold_back(e, name, err);
 	return put(e, name, strlen(name), value, err);
 }
@@ -324,7 +295,7 @@ pass_path(const struct environment_input *in, struct environment *e, struct koda
 
 		strcpy(entries, value != NULL ? value : "");
 		while ((entry = strsep(&rest, ":")) != NULL) {
-			if (entry[0] != '/' || !is_text(entry))
+			if (entry[0] != '/' || !utf8_is_valid(entry, strlen(entry)))
 				continue;
 			if ((is_writable(in, entry) && !is_of_virtual_env(in, entry)) !=
 			    (last == 1))
@@ -347,7 +318,9 @@ pass_places(const struct environment_input *in, struct environment *e, struct ko
 		value = value_of(in->host, temporary[i]);
 		if (value != NULL &&
 		    put(e, temporary[i], strlen(temporary[i]),
-			is_text(value) && is_writable(in, value) ? value : "/tmp", err) < 0)
+			utf8_is_valid(value, strlen(value)) && is_writable(in, value) ? value
+										      : "/tmp",
+			err) < 0)
 			return -1;
 	}
 	/* Without the variable the cache is ~/.cache, which can be written. */
