@@ -2,17 +2,7 @@
 
 #include <string.h>
 
-/* Returns how many bytes a character with this first byte has; 0: no multi-byte character starts
- * with it. */
-static size_t
-length_of(unsigned char lead)
-{
-	if (lead >= 0xc2 && lead < 0xe0)
-		return 2;
-	if (lead >= 0xe0 && lead < 0xf0)
-		return 3;
-	return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-}
+#include "shared/base/utf8.h"
 
 /* Returns how many bytes at the end are an incomplete character. */
 static size_t
@@ -22,7 +12,7 @@ begun(const char *p, size_t len)
 		unsigned char c = (unsigned char)p[len - n];
 
 		if ((c & 0xc0) != 0x80)
-			return length_of(c) > n ? n : 0;
+			return utf8_length(c) > n ? n : 0;
 	}
 	return 0;
 }

@@ -1,24 +1,28 @@
 #include "shared/base/utf8.h"
 
 size_t
+utf8_length(uint8_t first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first >= 0xc2 && first <= 0xdf)
+		return 2;
+	if (first >= 0xe0 && first <= 0xef)
+		return 3;
+	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+}
+
+size_t
 utf8_next(const uint8_t *p, size_t len, uint32_t *ret)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	uint32_t c = p[0];
-	size_t n;
+	size_t n = utf8_length(p[0]);
 
-	if (c < 0x80) {
+	if (n == 1)
 		*ret = c;
-		return 1;
-	}
-	if (c >= 0xc2 && c <= 0xdf)
-		n = 2;
-	else if (c >= 0xe0 && c <= 0xef)
-		n = 3;
-	else if (c >= 0xf0 && c <= 0xf4)
-		n = 4;
-	else
-		return 0;
+	if (n < 2)
+		return n;
 	if (n > len)
 		return 0;
 	c &= 0x7fu >> n;

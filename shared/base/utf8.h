@@ -7,6 +7,12 @@
 #include <stdint.h>
 
 /*
+ * Returns how many bytes a character has that begins with this byte: 1 to 4, or 0 if no character
+ * does.
+ */
+size_t utf8_length(uint8_t first);
+
+/*
  * Decodes the character at p; len, the number of bytes that are there, is at least 1. Returns the
  * number of bytes of the character with its code point in *ret, or 0 if it is not well-formed.
  */
