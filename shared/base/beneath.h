@@ -1,6 +1,6 @@
 /*
  * Open what a path names without following links: after a path was judged, a command may have
- * replaced one of its components with a link. Needs openat2 (Linux 5.6).
+ * replaced one of its components with a link. All but the last function need openat2 (Linux 5.6).
  */
 #ifndef KODA_SHARED_BASE_BENEATH_H
 #define KODA_SHARED_BASE_BENEATH_H
@@ -40,5 +40,12 @@ open_beneath(int dir, const char *path, int flags)
 	return open_resolved(dir, path, flags,
 	    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
+
+/*
+ * Like open_beneath(), one component after the other, for where openat2 is missing or not allowed.
+ * Slower, and not one moment: what is moved away meanwhile is followed to where it is then. path is
+ * relative to dir and has neither "." nor ".." in it (EINVAL).
+ */
+int open_walked(int dir, const char *path, int flags);
 
 #endif

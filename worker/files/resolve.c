@@ -60,32 +60,19 @@ open_canonical(const struct resolver *r, const char *path, int flags)
 			   : open_beneath(r->root_fd, rel, flags | O_PATH);
 }
 
-/* Like open_canonical() for a directory, without openat2. buf holds the path and is modified. */
+/* Like open_canonical() for a directory, without openat2. */
 static int
-open_canonical_walk(const struct resolver *r, char *buf)
+open_canonical_walk(const struct resolver *r, const char *path)
 {
-	const char *rel = below_root(r, buf);
-	char *p = rel == NULL ? buf + 1 : buf + (rel - buf);
-	int fd = -1;
+	const int flags = O_PATH | O_DIRECTORY;
+	const char *rel = below_root(r, path);
+	cleanup_close int top = -1;
 
-	if (rel != NULL && strcmp(rel, ".") == 0)
-		return openat(r->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fd = rel != NULL ? fcntl(r->root_fd, F_DUPFD_CLOEXEC, 3)
-			 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (fd >= 0 && *p != '\0') {
-		char *slash = strchr(p, '/');
-		int next;
-
-		if (slash != NULL)
-			*slash = '\0';
-		next = openat(fd, p, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		close_at(&fd);
-		fd = next;
-		if (slash == NULL)
-			break;
-		p = slash + 1;
-	}
-	return fd;
+	if (rel != NULL)
+		return strcmp(rel, ".") == 0 ? openat(r->root_fd, ".", flags | O_CLOEXEC)
+					     : open_walked(r->root_fd, rel, flags);
+	top = open("/", flags | O_CLOEXEC);
+	return top < 0 || path[1] == '\0' ? take_fd(&top) : open_walked(top, path + 1, flags);
 }
 
 int

@@ -162,30 +162,15 @@ int
 open_below(const struct scan *sc, uint8_t root, char *path)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	char *rel = path + strlen(sc->root[root].path);
-	int fd = sc->root[root].fd, last = -1;
+	const char *rel = path + strlen(sc->root[root].path);
+	int fd = sc->root[root].fd;
 
 	if (*rel == '\0')
 		return openat(fd, ".", flags);
 	rel++;
 	if (!sc->res->no_openat2)
 		return open_beneath(fd, rel, flags);
-	for (;;) {
-		char *slash = strchr(rel, '/');
-		int step;
-
-		if (slash != NULL)
-			*slash = '\0';
-		step = openat(last >= 0 ? last : fd, rel,
-		    slash != NULL ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
-		close_at(&last);
-		last = step;
-		if (slash != NULL)
-			*slash = '/';
-		if (slash == NULL || step < 0)
-			return step;
-		rel = slash + 1;
-	}
+	return open_walked(fd, rel, flags);
 }
 
 /* Like open_below(), but restores missing permissions to list it. */
