@@ -13,20 +13,20 @@
 #include "host/machine/process.h"
 #include "host/protect/journal_format.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/hex.h"
 #include "shared/base/io.h"
 #include "shared/rules/policy.h"
 #include "shared/wire/message.h"
 
 static void
-name_of(const char *root, char ret[64])
+make_name(const char *root, char ret[64])
 {
-	uint8_t hash[crypto_generichash_BYTES], random[JOURNAL_HASH_BYTES];
-	char hex[2 * JOURNAL_HASH_BYTES + 1], more[2 * JOURNAL_HASH_BYTES + 1];
+	uint8_t random[JOURNAL_HASH_BYTES];
+	char hex[JOURNAL_HASH_SIZE], more[JOURNAL_HASH_SIZE];
 
-	crypto_generichash(hash, sizeof(hash), (const uint8_t *)root, strlen(root), NULL, 0);
-	sodium_bin2hex(hex, sizeof(hex), hash, JOURNAL_HASH_BYTES);
+	journal_hash(root, hex);
 	randombytes_buf(random, sizeof(random));
-	sodium_bin2hex(more, sizeof(more), random, sizeof(random));
+	hex_put(more, random, sizeof(random));
 	snprintf(ret, 64, "%s-%s", hex, more);
 }
 
@@ -57,7 +57,7 @@ make_file(struct journal *j, const Koda__Journal *msg, const char *root, const c
 	int saved;
 
 	*f = (struct journal_file){ .fd = -1, .dir = dir != NULL ? strdup(dir) : NULL };
-	name_of(dir != NULL ? dir : root, f->name);
+	make_name(dir != NULL ? dir : root, f->name);
 	snprintf(temp, sizeof(temp), JOURNAL_NEW_PREFIX "%s", f->name);
 	f->fd = dir != NULL && f->dir == NULL
 	    ? -1
@@ -82,7 +82,7 @@ fill_texts(const struct policy_list *list, ProtobufCBinaryData *to)
 }
 
 static const char *
-below(const char *const *dirs, size_t n, const Koda__Place *place)
+directory_above(const char *const *dirs, size_t n, const Koda__Place *place)
 {
 	for (size_t i = 0; i < n; i++) {
 		size_t len = strlen(dirs[i]);
@@ -143,7 +143,7 @@ begin_one(struct journal *j, const struct journal_input *in, const char *const *
 	fill_texts(rules, rule);
 	fill_texts(names, name);
 	for (size_t i = 0; i < in->n_places; i++)
-		if (below(dirs, n, in->place[i]) != NULL)
+		if (directory_above(dirs, n, in->place[i]) != NULL)
 			place[msg.n_place++] = in->place[i];
 	return make_file(j, &msg, in->root, looked_through ? dirs[0] : NULL, err);
 }
@@ -192,7 +192,7 @@ journal_add(struct journal *j, const Koda__Place *place)
 	for (size_t i = 0; i < j->n; i++) {
 		const char *dir = j->file[i].dir;
 
-		if (dir == NULL ? to == NULL : below(&dir, 1, place) != NULL)
+		if (dir == NULL ? to == NULL : directory_above(&dir, 1, place) != NULL)
 			to = &j->file[i];
 	}
 	if (to != NULL && !j->failed)

@@ -6,6 +6,12 @@
 #ifndef KODA_HOST_PROTECT_JOURNAL_FORMAT_H
 #define KODA_HOST_PROTECT_JOURNAL_FORMAT_H
 
+#include <sodium.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "shared/base/hex.h"
+
 #define JOURNAL_MAGIC      "kodaJ1\n"
 #define JOURNAL_MAGIC_LEN  7
 #define JOURNAL_SUM_BYTES  16
@@ -16,5 +22,15 @@
 #define JOURNAL_NEW_PREFIX ".new-"
 /* All other names begin with a hash of the directory, of this many bytes, in hexadecimal. */
 #define JOURNAL_HASH_BYTES 8
+#define JOURNAL_HASH_SIZE  (2 * JOURNAL_HASH_BYTES + 1)
+
+static inline void
+journal_hash(const char *dir, char ret[JOURNAL_HASH_SIZE])
+{
+	uint8_t hash[crypto_generichash_BYTES];
+
+	crypto_generichash(hash, sizeof(hash), (const uint8_t *)dir, strlen(dir), NULL, 0);
+	hex_put(ret, hash, JOURNAL_HASH_BYTES);
+}
 
 #endif

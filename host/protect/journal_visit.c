@@ -39,16 +39,12 @@ bool
 journal_is_of(const char *name, const char *root)
 {
 	cleanup_free char *part = strdup(root);
-	uint8_t hash[crypto_generichash_BYTES];
-	char hex[2 * JOURNAL_HASH_BYTES + 1];
+	char hex[JOURNAL_HASH_SIZE];
 
 	while (part != NULL) {
 		char *slash = strrchr(part, '/');
-		const char *text = part[0] == '\0' ? "/" : part;
 
-		crypto_generichash(hash, sizeof(hash), (const uint8_t *)text, strlen(text), NULL,
-		    0);
-		sodium_bin2hex(hex, sizeof(hex), hash, JOURNAL_HASH_BYTES);
+		journal_hash(part[0] == '\0' ? "/" : part, hex);
 		if (strncmp(name, hex, strlen(hex)) == 0)
 			return true;
 		if (slash == NULL)
@@ -172,7 +168,7 @@ is_name(const ProtobufCBinaryData *b)
 }
 
 static bool
-makes_sense(const Koda__Journal *j)
+is_journal_valid(const Koda__Journal *j)
 {
 	bool good = is_path(&j->root) && j->n_directory > 0;
 
@@ -192,7 +188,7 @@ makes_sense(const Koda__Journal *j)
  * damaged, or -1 if it cannot be finished now.
  */
 static int
-load(int fd, struct loaded *ret)
+read_journal(int fd, struct loaded *ret)
 {
 	cleanup_free uint8_t *text = NULL;
 	uint8_t sum[JOURNAL_SUM_BYTES];
@@ -220,7 +216,7 @@ load(int fd, struct loaded *ret)
 		return 0;
 	ret->journal = (Koda__Journal *)message_unpack(&koda__journal__descriptor,
 	    text + JOURNAL_MAGIC_LEN + FRAME_HEADER, len, &ret->arena, NULL);
-	if (ret->journal != NULL && !makes_sense(ret->journal))
+	if (ret->journal != NULL && !is_journal_valid(ret->journal))
 		ret->journal = NULL;
 	return ret->journal == NULL
 	    ? 0
@@ -237,7 +233,7 @@ is_busy(const char *name)
 
 /* Returns true if the name still leads to this file. */
 static bool
-has_it(int dir_fd, const char *name, int fd)
+leads_to(int dir_fd, const char *name, int fd)
 {
 	struct stat st, now;
 
@@ -246,7 +242,7 @@ has_it(int dir_fd, const char *name, int fd)
 }
 
 static bool
-lock(int fd, int kind, int wait_ms)
+lock_within(int fd, int kind, int wait_ms)
 {
 	const struct timespec tick = { .tv_nsec = WAIT_TICK_MS * 1000000 };
 
@@ -273,13 +269,13 @@ open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
 		cleanup_close int fd =
 		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-		if (fd >= 0 && lock(fd, LOCK_SH, is_busy(name) ? WAIT_MS : 0)) {
+		if (fd >= 0 && lock_within(fd, LOCK_SH, is_busy(name) ? WAIT_MS : 0)) {
 			*ret_fd = take_fd(&fd);
-			return has_it(dir_fd, name, *ret_fd) ? 1 : 0;
+			return leads_to(dir_fd, name, *ret_fd) ? 1 : 0;
 		}
 		if (is_busy(name))
 			return fd < 0 ? 0 : -1;
-		if (fd >= 0 && has_it(dir_fd, name, fd))
+		if (fd >= 0 && leads_to(dir_fd, name, fd))
 			return 0; /* its host is alive */
 		strncat(name, BUSY, size - strlen(name) - 1);
 	}
@@ -289,7 +285,7 @@ open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
 /* Takes the journal for this host alone. Returns 1, 0 if another host has finished it, -1 if that
  * took too long. */
 static int
-seize(int dir_fd, char *name, size_t size, int fd)
+seize_journal(int dir_fd, char *name, size_t size, int fd)
 {
 	char busy[NAME_LEN_MAX + 1];
 
@@ -298,9 +294,9 @@ seize(int dir_fd, char *name, size_t size, int fd)
 		renameat(dir_fd, name, dir_fd, busy); /* fails if another host has renamed it */
 		snprintf(name, size, "%s", busy);
 	}
-	if (!lock(fd, LOCK_EX, WAIT_MS))
+	if (!lock_within(fd, LOCK_EX, WAIT_MS))
 		return -1;
-	return has_it(dir_fd, name, fd);
+	return leads_to(dir_fd, name, fd);
 }
 
 /* Removes an incomplete journal once it is old: its host was killed while writing it. A young one
@@ -335,7 +331,7 @@ visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, 
 	*ret_left |= r < 0;
 	if (r <= 0)
 		return 0;
-	if (load(fd, &l) < 0)
+	if (read_journal(fd, &l) < 0)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "journal");
 	fstat(fd, &st);
 	found.written = st.st_mtime;
@@ -344,7 +340,7 @@ visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, 
 	found.n_more = l.n_more;
 	if (!by->wanted(by->data, &found))
 		return 0;
-	r = l.journal != NULL ? seize(dir_fd, name, sizeof(name), fd) : 1;
+	r = l.journal != NULL ? seize_journal(dir_fd, name, sizeof(name), fd) : 1;
 	if (r > 0 && wait_for_processes(&l) < 0)
 		r = -1;
 	*ret_left |= r < 0;
@@ -415,7 +411,7 @@ visit_as_it_is(int dir_fd, const char *name,
 		return;
 	/* Under the other name, the lock is held by a host that finishes the journal. */
 	found.live = flock(fd, LOCK_SH | LOCK_NB) < 0 && !is_busy(name);
-	if (load(fd, &l) < 0)
+	if (read_journal(fd, &l) < 0)
 		return;
 	found.journal = l.journal;
 	found.more = l.more;
