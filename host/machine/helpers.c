@@ -15,8 +15,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
 
-#define UID_MAP_SIZE (16u << 10) /* 340 lines of three numbers, the kernel's limit */
-
 /* The directory of the shared library if this code is in one, else of the program. For the program
  * itself dladdr() returns argv[0], which may be anything. */
 static int
@@ -58,24 +56,17 @@ helpers_judge(const struct stat *st, const struct helpers_who *who)
 	return HELPERS_TRUSTED;
 }
 
-/* Does the user namespace have no user 0? Then the system's programs seem to belong to the overflow
- * user, and what root has made there cannot be told from what any other user outside has. */
+/* Are there users whom this user namespace does not map? Then the system's programs may seem to
+ * belong to the overflow user, as what any other user outside has made. They are trusted there: what
+ * set up the namespace chose its files, and nothing could run otherwise. */
 static bool
 is_root_elsewhere(void)
 {
-	char text[UID_MAP_SIZE];
-	const char *line = text;
+	char text[256];
+	unsigned long inside, outside, n;
 
-	if (io_read_text("/proc/self/uid_map", text, sizeof(text)) <= 0)
-		return false;
-	/* The first number of a line is the first user inside that it maps. */
-	while (line != NULL && *line != '\0') {
-		if (strtoul(line, NULL, 10) == 0)
-			return false;
-		line = strchr(line, '\n');
-		line = line != NULL ? line + 1 : NULL;
-	}
-	return true;
+	return io_read_text("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+	    (sscanf(text, "%lu %lu %lu", &inside, &outside, &n) != 3 || n < UINT32_MAX);
 }
 
 static uid_t

@@ -23,7 +23,7 @@ enum helpers_flaw {
 /* What an owner and a group are, as far as it is not in the file's stat. */
 struct helpers_who {
 	uid_t user;          /* who starts the program */
-	bool root_elsewhere; /* this user namespace has no root: its files show the overflow user */
+	bool root_elsewhere; /* root may be unmapped here: its files show the overflow user */
 	uid_t overflow;
 	bool group_is_private; /* no other user is in the file's group */
 };
