@@ -15,31 +15,49 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
 
-/* The directory of the shared library if this code is in one, else of the program. For the program
+/* The shared library if this code is in one, else of the program. For the program
  * itself dladdr() returns argv[0], which may be anything. */
+static int
+own_file(char ret[PATH_MAX], struct koda_error *err)
+{
+	Dl_info info;
+	ssize_t n;
+
+	if (dladdr((void *)helpers_find, &info) != 0 && info.dli_fname != NULL &&
+	    strstr(info.dli_fname, ".so") != NULL && realpath(info.dli_fname, ret) != NULL)
+		return 0;
+	n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+	if (n < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "read /proc/self/exe");
+	ret[n] = '\0';
+	return 0;
+}
+
 static int
 own_directory(char *ret, size_t size, struct koda_error *err)
 {
-	Dl_info info;
-	char exe[PATH_MAX];
-	cleanup_free char *real = NULL;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
+	char file[PATH_MAX], *slash;
 
-	if (n < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "read /proc/self/exe");
-	exe[n] = '\0';
-	if (dladdr((void *)helpers_find, &info) != 0 && info.dli_fname != NULL &&
-	    strstr(info.dli_fname, ".so") != NULL)
-		real = realpath(info.dli_fname, NULL);
-	slash = strrchr(real == NULL ? exe : real, '/');
+	if (own_file(file, err) < 0)
+		return -1;
+	slash = strrchr(file, '/');
 	if (slash == NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0, "cannot tell where this program is");
 	*slash = '\0';
-	if (strlen(real == NULL ? exe : real) >= size)
+	if (strlen(file) >= size)
 		return err_set(err, KODA_UNSUPPORTED, ENAMETOOLONG, "this program's directory");
-	strcpy(ret, real == NULL ? exe : real);
+	strcpy(ret, file);
 	return 0;
+}
+
+/* Returns the owner of this code, or root if that cannot be found out. */
+static uid_t
+own_user(void)
+{
+	char file[PATH_MAX];
+	struct stat st;
+
+	return own_file(file, NULL) < 0 || stat(file, &st) < 0 ? 0 : st.st_uid;
 }
 
 enum helpers_flaw
@@ -47,7 +65,7 @@ helpers_judge(const struct stat *st, const struct helpers_who *who)
 {
 	const bool roots = st->st_uid == 0 || (who->root_elsewhere && st->st_uid == who->overflow);
 
-	if (!roots && st->st_uid != who->user)
+	if (!roots && st->st_uid != who->user && st->st_uid != who->code)
 		return HELPERS_OTHERS_OWN;
 	if ((st->st_mode & S_IWOTH) != 0)
 		return HELPERS_OTHERS_WRITE;
@@ -108,7 +126,7 @@ is_private(const char *path, gid_t gid, uid_t uid)
 static int
 check_program(const char *path, struct koda_error *err)
 {
-	struct helpers_who who = { .user = geteuid() };
+	struct helpers_who who = { .user = geteuid(), .code = own_user() };
 	struct stat st;
 
 	if (stat(path, &st) < 0)

@@ -23,6 +23,7 @@ enum helpers_flaw {
 /* What an owner and a group are, as far as it is not in the file's stat. */
 struct helpers_who {
 	uid_t user;          /* who starts the program */
+	uid_t code;          /* who owns the code that asks, and could change that */
 	bool root_elsewhere; /* root may be unmapped here: its files show the overflow user */
 	uid_t overflow;
 	bool group_is_private; /* no other user is in the file's group */
@@ -34,7 +35,7 @@ enum helpers_flaw helpers_judge(const struct stat *st, const struct helpers_who 
 /*
  * dir NULL: <directory of this code>/../libexec/koda-sandbox, also from lib/ and lib/<triplet>/.
  * Writes the program's absolute path to ret. Returns 0, or -1 with *err set; refuses a program that
- * a user other than root and this one owns or can write.
+ * a user other than root, this one and the owner of this code owns or can write.
  */
 int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
     struct koda_error *err);
