@@ -56,7 +56,7 @@ struct koda_command {
 	/* The limit on all commands together that this command was ended for. */
 	enum koda_limit_hit slot_limit;
 	uint64_t seen_violations;
-	struct koda_approval *approval;
+	struct asked *asked; /* the open question about it */
 	struct koda_command_result result;
 	struct koda_violation *violations;
 	struct koda_error error;

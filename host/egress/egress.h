@@ -54,7 +54,7 @@ struct egress_question {
 	bool unasked;
 	char host[DOMAIN_HOST_MAX + 1];
 	unsigned port;
-	struct koda_approval *approval;
+	struct asked *asked; /* NULL: not asked yet */
 };
 
 /* Call when a session with commands opens. Checks that the programs are there, and that the
@@ -92,8 +92,5 @@ void egress_abandon(struct koda_session *ses);
 uint64_t egress_next_time(const struct koda_session *ses);
 /* Time has passed: check deadlines, and ask the user the pending questions. */
 void egress_tick(struct koda_session *ses);
-
-/* Called by approve.c with the user's answer; frees the question. */
-void egress_answer(struct egress_question *q, enum koda_scope scope);
 
 #endif

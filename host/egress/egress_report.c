@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "host/approve/asked.h"
 #include "host/command/command.h"
 #include "host/egress/certificates.h"
 #include "host/egress/connections.h"
@@ -78,7 +79,7 @@ static void
 free_question(struct egress_question *q)
 {
 	unlink_question(q);
-	approve_connect_done(q);
+	asked_end(&q->asked);
 	free(q);
 }
 
@@ -101,27 +102,6 @@ egress_questions_orphan(struct egress *e)
 		/* The user may still be deciding, and may allow it for the session. */
 		if (q->unasked)
 			free_question(q);
-	}
-}
-
-static struct egress_question *
-find_unasked(const struct egress_session *es)
-{
-	for (const struct egress *e = es->all; e != NULL; e = e->next)
-		for (struct egress_question *q = e->questions; q != NULL; q = q->next)
-			if (q->unasked)
-				return q;
-	return NULL;
-}
-
-void
-egress_questions_put(struct koda_session *ses)
-{
-	struct egress_question *q;
-
-	while (!ses->closing && (q = find_unasked(ses->egress)) != NULL) {
-		q->unasked = false;
-		approve_ask_connect(ses, q);
 	}
 }
 
@@ -149,8 +129,9 @@ send_answer(struct egress *e, uint64_t question, enum koda_scope scope, struct k
 	return egress_send(e, &one, -1, err);
 }
 
-void
-egress_answer(struct egress_question *q, enum koda_scope scope)
+/* The user has answered. Frees the question. */
+static void
+answer_question(struct egress_question *q, enum koda_scope scope)
 {
 	struct egress *e = q->egress;
 	struct egress_session *es = e->ses->egress;
@@ -183,6 +164,62 @@ egress_answer(struct egress_question *q, enum koda_scope scope)
 				next = e->questions;
 			}
 		}
+	}
+}
+
+static bool
+on_answer(void *about, enum koda_scope scope, bool late)
+{
+	struct egress_question *q = about;
+	struct koda_session *ses = q->ses;
+
+	if (*ses->here != 1)
+		return false; /* the parent's question */
+	session_enter(ses);
+	answer_question(q, scope);
+	session_leave(ses);
+	return true;
+}
+
+static const struct asked_ops question_ops = { NULL, on_answer };
+
+static void
+put_question(struct koda_session *ses, struct egress_question *q)
+{
+	struct asked *a = asked_new(&question_ops, q, &q->asked, false);
+
+	if (a == NULL) {
+		asked_refuse(&question_ops, q, "");
+		return;
+	}
+	memcpy(a->host, q->host, sizeof(a->host));
+	a->question = (struct koda_question){
+		.kind = KODA_OP_CONNECT,
+		.mode = ses->mode,
+		.host = a->host,
+		.port = q->port,
+	};
+	asked_put(a, ses->approve, ses->data);
+}
+
+static struct egress_question *
+find_unasked(const struct egress_session *es)
+{
+	for (const struct egress *e = es->all; e != NULL; e = e->next)
+		for (struct egress_question *q = e->questions; q != NULL; q = q->next)
+			if (q->unasked)
+				return q;
+	return NULL;
+}
+
+void
+egress_questions_put(struct koda_session *ses)
+{
+	struct egress_question *q;
+
+	while (!ses->closing && (q = find_unasked(ses->egress)) != NULL) {
+		q->unasked = false;
+		put_question(ses, q);
 	}
 }
 

@@ -4,8 +4,7 @@
  * validated once, and copied. After an invalid report, egress.c, which owns the process, ends the
  * proxy.
  *
- * For egress.c alone. The rest of the host uses host/egress/egress.h; its egress_answer() and
- * struct egress_question are implemented here.
+ * For egress.c alone. The rest of the host uses host/egress/egress.h.
  */
 #ifndef KODA_HOST_EGRESS_EGRESS_REPORT_H
 #define KODA_HOST_EGRESS_EGRESS_REPORT_H

@@ -125,9 +125,5 @@ void approve_done(struct call *c);
 /* The same for a command; the answer goes to command_answer(). */
 void approve_ask_command(struct koda_session *ses, struct koda_command *c);
 void approve_command_done(struct koda_command *c);
-/* The same for a host; the answer goes to egress_answer(). */
-struct egress_question;
-void approve_ask_connect(struct koda_session *ses, struct egress_question *q);
-void approve_connect_done(struct egress_question *q);
 
 #endif

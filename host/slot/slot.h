@@ -65,7 +65,7 @@ struct call {
 	uint8_t digest_now[KODA_DIGEST_BYTES];
 	bool has_digest_now;
 
-	struct koda_approval *approval;
+	struct asked *asked; /* the open question about it */
 	koda_done_fn *done; /* NULL: synchronous */
 	void *data;
 	/* A request of the host itself (Scan, Compare): takes over the contents of the reply. -1:

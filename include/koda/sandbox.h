@@ -46,7 +46,7 @@ struct ev_loop; /* libev's, for embedders that run their own loop */
 struct koda_policy;
 struct koda_session;
 struct koda_slot;
-struct koda_approval;
+struct koda_approval; /* names a question; its value is not an address */
 
 KODA_API const char *koda_version(void);
 
@@ -339,7 +339,8 @@ KODA_API void koda_result_done(struct koda_result *result);
 
 /* ---- sessions and slots ---- */
 
-/* A mutation that needs approval, as the worker found it. Valid until it is answered. */
+/* A mutation that needs approval, as the worker found it. Valid until it is answered, or, if it is a
+ * question of koda_call() or koda_run(), until the callback returns. */
 struct koda_question {
 	enum koda_op_kind kind;
 	enum koda_mode mode;
@@ -364,15 +365,19 @@ struct koda_question {
 
 /*
  * Called before each mutation and each command if the policy's trust is KODA_TRUST_REQUIRE. Answer
- * exactly once with koda_approval_answer(): before the callback returns or, for koda_call_async()
- * and koda_command_start() only, at any later time. If the question of koda_call() or koda_run() is
- * still open when the callback returns, it is not approved, and must not be answered any more. The
- * approval covers only what was shown: the worker acts only if path and content are still the same
- * (for a directory: the path, and that it is still a directory; for a link: the path).
+ * with koda_approval_answer(): before the callback returns or, for koda_call_async() and
+ * koda_command_start() only, at any later time. If the question of koda_call() or koda_run() is
+ * still open when the callback returns, it is not approved, and is over. The approval covers only
+ * what was shown: the worker acts only if path and content are still the same (for a directory: the
+ * path, and that it is still a directory; for a link: the path).
  *
  * The callback may make calls, also on the same slot. If a call ends while its question is open
- * (its slot is released, or the session is closed), the question must still be answered once; the
- * answer then has no effect.
+ * (its slot is released, or the session is closed), the question is over. Answer it all the same,
+ * unless it is one of koda_call() or koda_run(): that frees its memory.
+ *
+ * An answer to a question that is over, was answered before, or belongs to the parent of a forked
+ * child is refused: it has no effect, and errno is ESTALE. This is safe at any time and any number
+ * of times, also after koda_session_close(). After an answer that counts, errno is 0.
  */
 typedef void koda_approve_fn(void *data, const struct koda_question *question);
 KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);

@@ -441,6 +441,57 @@ answered_too_late(void **state)
 	assert_int_equal(done.times, 1);
 }
 
+/* A late answer, also if there are several, is refused, and the question stays over. */
+static void
+assert_refused(struct koda_approval *approval)
+{
+	for (int i = 0; i < 2; i++) {
+		errno = 0;
+		koda_approval_answer_scope(approval, KODA_SCOPE_SESSION);
+		assert_int_equal(errno, ESTALE);
+		errno = 0;
+		koda_approval_answer(approval, false);
+		assert_int_equal(errno, ESTALE);
+	}
+}
+
+/*
+ * koda_call() does not wait for an answer after the callback. Each question is over then, whatever
+ * is asked, answered or closed later.
+ */
+static void
+answered_after_the_call(void **state)
+{
+	struct asked a = { .silent = true };
+	struct koda_approval *first;
+	struct koda_error err;
+	struct answer done;
+	struct fixture f;
+
+	start_asking(&f, &a);
+	assert_code((do_call(f.slot, &WRITE("f", "new"), &err), &err), KODA_NOT_APPROVED);
+	first = a.approval;
+	assert_refused(first);
+	/* The next question does not take its place. */
+	start_call(f.slot, &WRITE("f", "newer"), &done);
+	wait_question(&f, &a, 2);
+	assert_refused(first);
+	assert_false(done.done);
+	koda_approval_answer(a.approval, true);
+	assert_int_equal(errno, 0);
+	assert_refused(first);
+	assert_refused(a.approval);
+	wait_answer(f.ses, &done);
+	assert_code(&done.err, KODA_OK);
+	assert_int_equal(done.times, 1);
+	assert_string_equal(get_text(&f, "f"), "newer");
+	assert_refused(a.approval);
+	fixture_end(&f);
+	assert_refused(first);
+	assert_refused(a.approval);
+	assert_refused(NULL);
+}
+
 /*
  * The worker is killed after the yes and before it acts: the next worker acts, without a second
  * question.
@@ -513,7 +564,7 @@ refused_is_not_asked(void **state)
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(changes) + 12];
+	struct CMUnitTest tests[N_ELEMENTS(changes) + 13];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
@@ -527,6 +578,7 @@ main(void)
 	ADD("no answer", says_no, 1);
 	ADD("looks before it answers", looks_before_it_answers, 0);
 	ADD("answered later", answered_later, 0);
+	ADD("answered after the call", answered_after_the_call, 0);
 	ADD("answered after release", answered_too_late, 0);
 	ADD("answered after close", answered_too_late, 1);
 	ADD("dies after the yes", dies_after_the_yes, 0);

@@ -629,7 +629,8 @@ nothing_is_left(void **state)
 /* ---- approval ---- */
 
 static int asked;
-static bool answer_yes;
+static bool answer_yes, answer_not;
+static struct koda_approval *last_asked;
 
 static void
 on_question(void *data, const struct koda_question *q)
@@ -638,7 +639,9 @@ on_question(void *data, const struct koda_question *q)
 	assert_int_equal(q->kind, KODA_OP_RUN);
 	assert_string_equal(q->argv[0], "sh");
 	assert_string_equal(q->argv[2], "echo hello");
-	koda_approval_answer(q->approval, answer_yes);
+	last_asked = q->approval;
+	if (!answer_not)
+		koda_approval_answer(q->approval, answer_yes);
 }
 
 static void
@@ -666,6 +669,15 @@ approval(void **state)
 	assert_int_equal(koda_run(f.slot, &approved, &r, &err), 0);
 	koda_command_result_done(&r);
 	assert_int_equal(asked, 2);
+	/* koda_run() does not wait for an answer after the callback: a later one is refused. */
+	answer_not = true;
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_NOT_APPROVED);
+	answer_not = false;
+	assert_int_equal(asked, 3);
+	errno = 0;
+	koda_approval_answer(last_asked, true);
+	assert_int_equal(errno, ESTALE);
 	fixture_end(&f);
 }
 
