@@ -518,6 +518,66 @@ dies_after_the_yes(void **state)
 	fixture_end(&f);
 }
 
+/*
+ * The worker is killed in the middle of what was approved: the change happens once, without a
+ * second question. If it has not happened yet and the file is another one when the next worker
+ * acts, the yes was for something else.
+ */
+static const struct {
+	const char *label;
+	int point; /* where the worker stops itself and is killed */
+	void (*meanwhile)(const struct fixture *);
+	enum koda_code want;
+	const char *text;
+} kills[] = {
+	{ "dies with an empty file", 1, NULL, KODA_OK, "new" },
+	{ "dies with a written file", 2, NULL, KODA_OK, "new" },
+	{ "dies before the rename", 3, NULL, KODA_OK, "new" },
+	{ "dies after the rename", 4, NULL, KODA_OK, "new" },
+	{ "dies with a written file, content changes", 2, change_content, KODA_CONFLICT,
+	    "one\ntwo, but not the same\n" },
+	{ "dies before the rename, content changes", 3, change_content, KODA_CONFLICT,
+	    "one\ntwo, but not the same\n" },
+};
+
+static void
+dies_during_the_act(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	struct asked a = { .silent = true };
+	struct answer done;
+	struct fixture f;
+	int pid;
+
+	fixture_prepare(&f, KODA_SAFE);
+	put_stopping_worker(&f, kills[i].point);
+	f.options.approve = ask;
+	f.options.data = &a;
+	a.f = &f;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "f", "one\ntwo\n");
+	start_call(f.slot, &WRITE("f", "new"), &done);
+	wait_question(&f, &a, 1);
+	pid = koda_slot_pid(f.slot);
+	koda_approval_answer(a.approval, true);
+	assert_true(wait_for_state(pid, 'T'));
+	assert_string_equal(get_text(&f, "f"), kills[i].point < 4 ? "one\ntwo\n" : "new");
+	if (kills[i].meanwhile != NULL)
+		kills[i].meanwhile(&f);
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	wait_answer(f.ses, &done);
+	assert_code(&done.err, kills[i].want);
+	assert_int_equal(done.times, 1);
+	/* Only what had happened is recovered; the rest is done by the next worker. */
+	assert_int_equal(done.recovered, kills[i].point == 4);
+	assert_int_equal(a.times, 1);
+	assert_string_equal(get_text(&f, "f"), kills[i].text);
+	assert_int_equal(count_temps(&f), 0);
+	fixture_end(&f);
+}
+
 static void
 plan_changes_nothing(void **state)
 {
@@ -564,11 +624,14 @@ refused_is_not_asked(void **state)
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(changes) + 13];
+	struct CMUnitTest tests[N_ELEMENTS(changes) + N_ELEMENTS(kills) + 13];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
 		tests[n++] = (struct CMUnitTest){ changes[i].label, changed_meanwhile, NULL, NULL,
+			(void *)i };
+	for (size_t i = 0; i < N_ELEMENTS(kills); i++)
+		tests[n++] = (struct CMUnitTest){ kills[i].label, dies_during_the_act, NULL, NULL,
 			(void *)i };
 #define ADD(label, fn, data)                                                                       \
 	tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(data) }
