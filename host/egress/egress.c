@@ -160,7 +160,6 @@ backoff_ns(unsigned deaths)
 static void
 bury(struct egress *e, bool barren, const char *why)
 {
-	session_event(e->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
 	stop(e);
 	e->barren += barren;
 	e->useless = e->useful && !barren ? 0 : e->useless + 1;
@@ -169,10 +168,13 @@ bury(struct egress *e, bool barren, const char *why)
 		e->state = EGRESS_FAILED;
 		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 			close_port(p);
-		session_event(e->ses, KODA_EVENT_DEGRADED,
-		    "commands have no network, the egress proxy cannot be used: %s", why);
 	}
 	watch_ports(e);
+	/* Last: the callback may answer questions, and release slots or the session. */
+	session_event(e->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
+	if (e->state == EGRESS_FAILED)
+		session_event(e->ses, KODA_EVENT_DEGRADED,
+		    "commands have no network, the egress proxy cannot be used: %s", why);
 }
 
 /* The proxy has sent something invalid, hangs, or does not start. */

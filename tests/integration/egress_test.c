@@ -82,12 +82,16 @@ static struct server one, two;
 
 static char said[16][KODA_MESSAGE_MAX];
 static size_t n_said, n_degraded;
+/* Answered by the event callback when a proxy dies. */
+static struct koda_approval *answer_at_death;
 
 static void
 on_event(void *data, enum koda_event_kind kind, const char *text)
 {
 	if (kind == KODA_EVENT_SPAWN)
 		return;
+	if (kind == KODA_EVENT_DEATH && answer_at_death != NULL)
+		koda_approval_answer_scope(answer_at_death, KODA_SCOPE_SESSION);
 	snprintf(said[n_said++ % N_ELEMENTS(said)], KODA_MESSAGE_MAX, "%s", text);
 	n_degraded += kind == KODA_EVENT_DEGRADED;
 }
@@ -858,6 +862,31 @@ ask_and_die(void **state)
 	fixture_end(&f);
 }
 
+/*
+ * The answer comes from the event callback that reports the proxy's death. The proxy is gone then:
+ * no order is sent to it, and it dies once.
+ */
+static void
+ask_and_answer_at_death(void **state)
+{
+	struct koda_command *c;
+	struct fixture f;
+
+	start_asking(&f, KODA_SCOPE_NO, true);
+	c = start_command(&f, connect_to("localhost", one.port));
+	wait_asked(&f, 1);
+	answer_at_death = asked[0];
+	kill_proxies();
+	finish(c, 1);
+	answer_at_death = NULL;
+	assert_int_equal(n_said, 1);
+	assert_true(was_said("the egress proxy is gone"));
+	expect_in(f.slot, connect_to("localhost", one.port), 0, "one\n");
+	assert_int_equal(n_asked, 1);
+	assert_int_equal(n_said, 1);
+	fixture_end(&f);
+}
+
 /* The slot or the session ends before the answer: the answer changes nothing and does not crash. */
 static void
 ask_and_leave(void **state)
@@ -1545,6 +1574,7 @@ main(void)
 		cmocka_unit_test(ask_and_answer_later),
 		cmocka_unit_test(ask_withdrawn),
 		cmocka_unit_test(ask_and_die),
+		cmocka_unit_test(ask_and_answer_at_death),
 		cmocka_unit_test(ask_and_leave),
 		cmocka_unit_test(ask_and_leave_from_there),
 		cmocka_unit_test(scope_of_a_command),
