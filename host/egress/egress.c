@@ -1,72 +1,228 @@
-#include "host/egress/egress_report.h"
+#include "host/egress/egress.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "host/command/command.h"
 #include "host/egress/certificates.h"
-#include "host/egress/connections.h"
+#include "host/egress/mapped_socket.h"
+#include "host/egress/questions.h"
+#include "host/egress/variables.h"
 #include "host/machine/helpers.h"
 #include "host/sandbox/sandbox.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "shared/rules/upstream.h"
 
-/* Limit of reads in one turn of the loop: a proxy that never stops reporting must not keep the
- * host from other work. */
-#define READS_MAX 16
-/* Limit of unread orders: the longest one, and more answers than there are questions. */
-#define PENDING_MAX (FRAME_MAX + (64u << 10))
-/* How long to wait for the death of a process that has closed its socket. */
-#define GONE_MS 200
+/* One policy of a session, and the process that serves it. */
+struct egress {
+	struct egress_process process;
+	struct egress *next;
+	struct koda_session *ses;
+	struct koda_policy *policy; /* a reference */
+	struct egress_port *ports;
+	uint64_t next_slot;
+	char *certificates; /* directory, or NULL */
+	int certificates_held;
+};
 
-enum { HTTPS, HTTP, ALL, NO };
+struct egress_session {
+	struct egress *all;
+	char path[PATH_LEN_MAX + 1], connect_path[PATH_LEN_MAX + 1];
+	struct upstream_variables variables;
+	struct questions questions;
+	bool foreign; /* in a forked child */
+};
 
-/* ---- opening ---- */
-
-/* An empty variable counts as not set. */
-static int
-copy_variable(const char *upper, const char *lower, char **ret, struct koda_error *err)
+static struct questions *
+questions_of(const struct egress *e)
 {
-	const char *value = getenv(upper);
-
-	if (value == NULL || value[0] == '\0')
-		value = getenv(lower);
-	if (value == NULL || value[0] == '\0')
-		return 0;
-	if (strlen(value) > UPSTREAM_VALUE_MAX)
-		return err_set(err, KODA_INVALID, 0, "%s has more than %d bytes", upper,
-		    UPSTREAM_VALUE_MAX);
-	*ret = strdup(value);
-	return *ret != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	return &e->ses->egress->questions;
 }
 
-static int
-read_variables(struct egress_session *es, struct koda_error *err)
-{
-	struct upstream_variables v;
-	struct upstream upstream = { 0 };
+/* ---- what a proxy reports ---- */
 
-	if (copy_variable("HTTPS_PROXY", "https_proxy", &es->variable[HTTPS], err) < 0 ||
-	    copy_variable("HTTP_PROXY", "http_proxy", &es->variable[HTTP], err) < 0 ||
-	    copy_variable("ALL_PROXY", "all_proxy", &es->variable[ALL], err) < 0 ||
-	    copy_variable("NO_PROXY", "no_proxy", &es->variable[NO], err) < 0)
-		return -1;
-	v = (struct upstream_variables){ .https_proxy = es->variable[HTTPS],
-		.http_proxy = es->variable[HTTP],
-		.all_proxy = es->variable[ALL],
-		.no_proxy = es->variable[NO] };
-	if (upstream_parse(&v, &upstream, err) < 0)
-		return err_wrap(err, "commands have no network as it is set up here");
-	upstream_done(&upstream);
+/* Find a slot that the proxy was told about; *ret is NULL if it is gone meanwhile. */
+static int
+find_served(const struct egress *e, uint64_t slot, struct egress_port **ret, struct koda_error *err)
+{
+	if (slot == 0 || slot >= e->next_slot)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
+	*ret = port_find(e->ports, slot);
+	if (*ret != NULL && !(*ret)->served)
+		return err_set(err, KODA_PROTOCOL, 0, "it reported a slot that it does not serve");
 	return 0;
 }
+
+/* Give it its sockets. */
+static int
+on_ready(void *data, const void *ca, size_t ca_len, struct koda_error *err)
+{
+	struct egress *e = data;
+
+	if (ca != NULL &&
+	    certificates_write(e->certificates, EGRESS_CERTIFICATES_NAME,
+		koda_policy_get(e->policy)->ca_bundle, ca, ca_len, err) < 0) {
+		/* This is not a failure of the proxy's socket. */
+		if (err != NULL)
+			err->code = KODA_UNSUPPORTED;
+		return -1;
+	}
+	process_set_up(&e->process);
+	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
+		if (p->fd >= 0 && port_serve(p, &e->process.wire, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+on_connection(void *data, uint64_t slot, uint64_t id, const struct koda_connection *one,
+    struct koda_error *err)
+{
+	struct egress *e = data;
+	struct egress_port *port = NULL;
+
+	if (find_served(e, slot, &port, err) < 0)
+		return -1;
+	process_set_useful(&e->process);
+	if (port != NULL)
+		port_record(port, id, one, sandbox_only_command(port->sb));
+	return 0;
+}
+
+static int
+on_ask(void *data, uint64_t slot, uint64_t question, const char *host, unsigned port,
+    struct koda_error *err)
+{
+	struct egress *e = data;
+	struct egress_port *asking = NULL;
+	enum question_verdict v = QUESTION_TWICE;
+
+	if (find_served(e, slot, &asking, err) < 0)
+		return -1;
+	if (!questions_wait(questions_of(e), e, question)) {
+		if (asking == NULL)
+			return 0;
+		v = questions_add(questions_of(e), e, slot, question, host, port);
+	}
+	if (v == QUESTION_TWICE)
+		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
+	if (v == QUESTION_ASKED) {
+		session_wake_at(e->ses, 0);
+		return 0;
+	}
+	return wire_send_answer(&e->process.wire, question,
+	    v == QUESTION_YES ? KODA_SCOPE_SESSION : KODA_SCOPE_NO, err);
+}
+
+static void
+on_withdraw(void *data, uint64_t question)
+{
+	struct egress *e = data;
+
+	questions_withdraw(questions_of(e), e, question);
+}
+
+static int
+on_want_socket(void *data, uint64_t id, const char *domain, struct koda_error *err)
+{
+	struct egress *e = data;
+	const struct policy *p = koda_policy_get(e->policy);
+	cleanup_close int fd = -1;
+	const char *path = NULL;
+
+	for (size_t i = 0; path == NULL && i < p->n_sockets; i++)
+		if (strcmp(p->sockets[i].domain, domain) == 0)
+			path = p->sockets[i].path;
+	if (path == NULL)
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "it wants a socket that the policy does not have");
+	fd = mapped_socket_connect(path);
+	return wire_send_socket(&e->process.wire, id, fd, errno, err);
+}
+
+/* ---- what becomes of a process ---- */
+
+/* With trust "forbid" a policy allows no change, not even with approval: it is for an agent that
+ * plans, which gets only what its rules allow, even in a session where other agents ask. */
+static bool
+may_be_granted(const struct egress *e)
+{
+	return e->ses->mode == KODA_SAFE && koda_policy_get(e->policy)->trust != KODA_TRUST_FORBID;
+}
+
+static int
+on_start(void *data, struct koda_error *err)
+{
+	const struct egress *e = data;
+	const struct egress_session *es = e->ses->egress;
+	const struct wire_start start = { .policy = e->policy,
+		.mode = e->ses->mode,
+		.upstream = es->variables,
+		/* Only in Safe mode, by the mode's table. */
+		.asks = may_be_granted(e) && e->ses->approve != NULL,
+		.intercepts = e->ses->intercept,
+		.grants = es->questions.grants,
+		.n_grants = may_be_granted(e) ? es->questions.n_grants : 0 };
+
+	return wire_send_start(&((struct egress *)data)->process.wire, &start, err);
+}
+
+static void
+on_stopped(void *data)
+{
+	struct egress *e = data;
+
+	port_unserve_all(e->ports);
+	questions_orphan(questions_of(e), e);
+}
+
+/* Watch the sockets that no proxy serves: the next connection starts one, as soon as the backoff
+ * allows. */
+static void
+watch_ports(void *data)
+{
+	struct egress *e = data;
+	const struct egress_process *p = &e->process;
+	const bool wait = process_may_start(p);
+
+	if (p->state == PROCESS_FAILED)
+		port_close_all(e->ports, &p->loop);
+	port_watch_all(e->ports, &p->loop, wait);
+	if (p->state == PROCESS_DOWN && !wait && e->ports != NULL)
+		session_wake_at(e->ses, p->not_before);
+}
+
+static const struct process_client process_client = { on_start, on_stopped, watch_ports,
+	{ on_ready, on_connection, on_ask, on_withdraw, on_want_socket } };
+
+/* ---- questions ---- */
+
+static bool
+on_answered(struct egress_question *q, enum koda_scope scope)
+{
+	struct koda_session *ses = q->egress->ses;
+
+	if (*ses->here != 1)
+		return false; /* the parent's question */
+	session_enter(ses);
+	questions_answer(q, scope);
+	session_leave(ses);
+	return true;
+}
+
+static void
+send_answer(struct egress *e, uint64_t id, enum koda_scope scope)
+{
+	struct koda_error err;
+
+	if (e->process.state == PROCESS_UP)
+		process_ordered(&e->process, wire_send_answer(&e->process.wire, id, scope, &err),
+		    &err);
+}
+
+static const struct questions_client questions_client = { on_answered, send_answer };
+
+/* ---- the session ---- */
 
 int
 egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error *err)
@@ -75,22 +231,21 @@ egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error 
 
 	if (es == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	es->questions.client = &questions_client;
 	ses->egress = es;
 	if (helpers_find(helper_dir, "koda-egress-proxy", es->path, err) < 0)
 		return -1;
 	/* Without this program everything but ssh works. */
 	if (helpers_find(helper_dir, "koda-egress-connect", es->connect_path, NULL) < 0)
 		es->connect_path[0] = '\0';
-	return read_variables(es, err);
+	return variables_read(&es->variables, err);
 }
 
 void
 egress_go_directly(struct koda_session *ses)
 {
-	for (size_t i = 0; ses->egress != NULL && i < N_ELEMENTS(ses->egress->variable); i++) {
-		free(ses->egress->variable[i]);
-		ses->egress->variable[i] = NULL;
-	}
+	if (ses->egress != NULL)
+		variables_done(&ses->egress->variables);
 }
 
 const char *
@@ -99,379 +254,20 @@ egress_connect_path(const struct koda_session *ses)
 	return ses->egress != NULL ? ses->egress->connect_path : "";
 }
 
-/* ---- the listening sockets ---- */
-
-static void on_waiting(struct source *source);
-
-/* Watch the sockets that no proxy serves: the next connection starts one, as soon as the backoff
- * allows. */
-static void
-watch_ports(struct egress *e)
-{
-	bool wait = e->state == EGRESS_DOWN && monotonic_ns() >= e->not_before;
-
-	for (struct egress_port *p = e->ports; p != NULL; p = p->next) {
-		if (wait && p->fd >= 0)
-			session_watch(e->ses, &p->source, p->fd, EPOLLIN);
-		else
-			session_unwatch(e->ses, &p->source);
-	}
-	if (e->state == EGRESS_DOWN && !wait && e->ports != NULL)
-		session_wake_at(e->ses, e->not_before);
-}
-
-static void
-close_port(struct egress_port *port)
-{
-	session_unwatch(port->egress->ses, &port->source);
-	close_at(&port->fd);
-	port->fd = -1;
-	port->served = false;
-}
-
-/* ---- the process's end ---- */
-
-static void
-stop(struct egress *e)
-{
-	session_unwatch(e->ses, &e->source);
-	frame_done(&e->fs); /* it ends with its socket */
-	child_kill(&e->child);
-	session_adopt(e->ses, &e->child);
-	close_at(&e->child.pidfd);
-	e->child.pidfd = -1;
-	e->state = EGRESS_DOWN;
-	for (struct egress_port *p = e->ports; p != NULL; p = p->next) {
-		p->served = false;
-		if (p->connections != NULL)
-			connections_cut(p->connections, "the egress proxy ended under it");
-	}
-	egress_questions_orphan(e);
-}
-
-static uint64_t
-backoff_ns(unsigned deaths)
-{
-	if (deaths > EGRESS_BARREN_MAX)
-		deaths = EGRESS_BARREN_MAX;
-	return deaths < 2 ? 0 : (EGRESS_BACKOFF_MS * NS_PER_MS) << (2 * (deaths - 2));
-}
-
-static void
-bury(struct egress *e, bool barren, const char *why)
-{
-	stop(e);
-	e->barren += barren;
-	e->useless = e->useful && !barren ? 0 : e->useless + 1;
-	e->not_before = monotonic_ns() + backoff_ns(e->useless);
-	if (e->barren >= EGRESS_BARREN_MAX) {
-		e->state = EGRESS_FAILED;
-		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
-			close_port(p);
-	}
-	watch_ports(e);
-	/* Last: the callback may answer questions, and release slots or the session. */
-	session_event(e->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
-	if (e->state == EGRESS_FAILED)
-		session_event(e->ses, KODA_EVENT_DEGRADED,
-		    "commands have no network, the egress proxy cannot be used: %s", why);
-}
-
-/* The proxy has sent something invalid, hangs, or does not start. */
-static void
-lost(struct egress *e, const char *why)
-{
-	bury(e, true, why);
-}
-
-/* The proxy has closed its socket. One that does that and does not exit is broken. */
-static void
-ended(struct egress *e)
-{
-	const bool gone = child_gone(&e->child, GONE_MS);
-	char how[64], why[KODA_MESSAGE_MAX];
-
-	if (e->failed[0] != '\0')
-		snprintf(why, sizeof(why), "%s", e->failed);
-	else
-		snprintf(why, sizeof(why), "%s",
-		    gone ? child_end(&e->child, how, sizeof(how)) : "it closed its socket");
-	bury(e, e->state != EGRESS_UP || !gone, why);
-}
-
-/* Read the last reports of a proxy that no longer takes orders. */
-static void
-read_rest(struct egress *e)
-{
-	for (int i = 0; !e->fs.eof && i < READS_MAX; i++)
-		if (egress_report_take(e, NULL) < 0 || frame_fill(&e->fs, false, NULL) <= 0)
-			return;
-}
-
-/* A read or a write has failed. A socket that the proxy has closed is an ordinary death; any
- * other error is the proxy's fault. */
-static void
-broke(struct egress *e, const struct koda_error *err)
-{
-	if (err->code != KODA_IO && !e->fs.eof) {
-		lost(e, err->message);
-		return;
-	}
-	read_rest(e);
-	ended(e);
-}
-
-/* ---- orders ---- */
-
-int
-egress_send(struct egress *e, const Koda__EgressOrder *order, int fd, struct koda_error *err)
-{
-	ssize_t len = message_queue(&e->fs, &order->base, err);
-	int r;
-
-	if (len < 0)
-		return -1;
-	r = fd >= 0 ? frame_flush_with_fd(&e->fs, (size_t)len, fd, EGRESS_SYNC_MS, err)
-		    : frame_flush(&e->fs, false, err);
-	if (r < 0)
-		return -1;
-	if (frame_pending(&e->fs) > PENDING_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "it does not read what it is told");
-	session_watch(e->ses, &e->source, e->fs.fd,
-	    EPOLLIN | (frame_pending(&e->fs) > 0 ? EPOLLOUT : 0));
-	return 0;
-}
-
-void
-egress_order(struct egress *e, const Koda__EgressOrder *order)
-{
-	struct koda_error err;
-
-	if (egress_send(e, order, -1, &err) < 0)
-		broke(e, &err);
-}
-
-static int
-send_serve(struct egress *e, struct egress_port *port, struct koda_error *err)
-{
-	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
-	Koda__EgressServe serve = KODA__EGRESS_SERVE__INIT;
-
-	serve.slot = port->slot;
-	one.order_case = KODA__EGRESS_ORDER__ORDER_SERVE;
-	one.serve = &serve;
-	if (egress_send(e, &one, port->fd, err) < 0)
-		return -1;
-	port->served = true;
-	return 0;
-}
-
-static int
-send_start(struct egress *e, struct koda_error *err)
-{
-	const struct egress_session *es = e->ses->egress;
-	cleanup_free Koda__EgressGrant *grants = calloc(es->n_grants + 1, sizeof(*grants));
-	cleanup_free Koda__EgressGrant **list =
-	    calloc(es->n_grants + 1, sizeof(Koda__EgressGrant *));
-	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
-	Koda__EgressStart start = KODA__EGRESS_START__INIT;
-	Koda__EgressUpstream upstream = KODA__EGRESS_UPSTREAM__INIT;
-	const uint8_t *packed;
-	size_t len;
-
-	if (grants == NULL || list == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "egress");
-	for (size_t i = 0; i < es->n_grants; i++) {
-		koda__egress_grant__init(&grants[i]);
-		grants[i].host = message_text(es->grants[i].host);
-		grants[i].port = es->grants[i].port;
-		list[i] = &grants[i];
-	}
-	packed = koda_policy_packed(e->policy, &len);
-	start.protocol = KODA_PROTOCOL_VERSION;
-	start.policy = (ProtobufCBinaryData){ len, (uint8_t *)(uintptr_t)packed };
-	start.mode = (Koda__Mode)e->ses->mode;
-	if ((upstream.has_https_proxy = es->variable[HTTPS] != NULL))
-		upstream.https_proxy = message_text(es->variable[HTTPS]);
-	if ((upstream.has_http_proxy = es->variable[HTTP] != NULL))
-		upstream.http_proxy = message_text(es->variable[HTTP]);
-	if ((upstream.has_all_proxy = es->variable[ALL] != NULL))
-		upstream.all_proxy = message_text(es->variable[ALL]);
-	if ((upstream.has_no_proxy = es->variable[NO] != NULL))
-		upstream.no_proxy = message_text(es->variable[NO]);
-	start.upstream = &upstream;
-	start.ask = egress_asks(e);
-	start.intercept = e->ses->intercept;
-	start.grant = list;
-	start.n_grant = egress_may_be_granted(e) ? es->n_grants : 0;
-	one.order_case = KODA__EGRESS_ORDER__ORDER_START;
-	one.start = &start;
-	return egress_send(e, &one, -1, err);
-}
-
-int
-egress_up(struct egress *e, struct koda_error *err)
-{
-	e->state = EGRESS_UP;
-	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
-		if (p->fd >= 0 && send_serve(e, p, err) < 0)
-			return -1;
-	return 0;
-}
-
-/* Is this a shortage that may be over at the next connection? */
-static bool
-passes(int errnum)
-{
-	return errnum == EMFILE || errnum == ENFILE || errnum == EAGAIN || errnum == ENOMEM;
-}
-
-static void
-start(struct egress *e)
-{
-	struct koda_error err;
-	int pair[2];
-
-	e->failed[0] = '\0';
-	e->useful = false;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		err_set(&err, KODA_INTERNAL, errno, "socketpair");
-		bury(e, !passes(err.errnum), err.message);
-		return;
-	}
-	frame_init(&e->fs, pair[0]);
-	e->state = EGRESS_STARTING;
-	e->deadline = monotonic_ns() + EGRESS_READY_MS * NS_PER_MS;
-	e->sync_sent = e->synced = 0;
-	if (spawn_helper(e->ses->egress->path, pair[1], &e->child, &err) < 0 ||
-	    send_start(e, &err) < 0)
-		bury(e, !passes(err.errnum), err.message);
-	else
-		session_wake_at(e->ses, e->deadline);
-	close(pair[1]);
-	watch_ports(e);
-}
-
-static void
-on_waiting(struct source *source)
-{
-	struct egress *e = ((struct egress_port *)source)->egress;
-
-	if (e->state == EGRESS_DOWN)
-		start(e);
-}
-
-/* Take what is there. False: everything was taken, or the proxy is gone. */
-static bool
-receive(struct egress *e)
-{
-	struct koda_error err;
-	int r = 1;
-
-	for (int i = 0; r > 0 && i < READS_MAX; i++) {
-		r = frame_fill(&e->fs, false, &err);
-		if (r > 0 && egress_report_take(e, &err) < 0) {
-			broke(e, &err);
-			return false;
-		}
-	}
-	if (r < 0)
-		broke(e, &err);
-	return r > 0;
-}
-
-static void
-on_control(struct source *source)
-{
-	struct egress *e = (struct egress *)source;
-	struct koda_error err;
-
-	receive(e);
-	if (e->fs.fd < 0 || (source->events & EPOLLOUT) == 0)
-		return;
-	if (frame_flush(&e->fs, false, &err) < 0)
-		broke(e, &err);
-	else if (frame_pending(&e->fs) == 0)
-		session_watch(e->ses, &e->source, e->fs.fd, EPOLLIN);
-}
-
-/* Wait until the proxy has sent what is needed, for at most timeout_ms. */
-static bool
-wait_for(struct egress *e, bool (*there)(const struct egress *e), int timeout_ms)
-{
-	const uint64_t until = monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-
-	while (e->fs.fd >= 0 && !there(e)) {
-		struct pollfd pfd = { .fd = e->fs.fd, .events = POLLIN };
-		struct koda_error err;
-		uint64_t now = monotonic_ns();
-
-		if (now >= until)
-			return false;
-		if (frame_pending(&e->fs) > 0)
-			pfd.events |= POLLOUT;
-		poll(&pfd, 1, (int)((until - now) / NS_PER_MS + 1));
-		if ((pfd.revents & POLLOUT) != 0 && frame_flush(&e->fs, false, &err) < 0)
-			broke(e, &err);
-		else if ((pfd.revents & (POLLIN | POLLHUP | POLLERR)) != 0)
-			receive(e);
-	}
-	return there(e);
-}
-
-static bool
-is_up(const struct egress *e)
-{
-	return e->state == EGRESS_UP;
-}
-
-static bool
-is_synced(const struct egress *e)
-{
-	return e->synced == e->sync_sent;
-}
-
-void
-egress_drain(struct egress_port *port, bool sync)
-{
-	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
-	Koda__EgressSync number = KODA__EGRESS_SYNC__INIT;
-	struct egress *e = port->egress;
-
-	if (e == NULL || e->state != EGRESS_UP || !port->served)
-		return;
-	if (!sync) {
-		/* READS_MAX rounds suffice: what is still unread then was sent after the reports
-		 * needed here. */
-		for (int i = 0; i < READS_MAX && e->fs.fd >= 0 && receive(e); i++)
-			;
-		return;
-	}
-	number.number = ++e->sync_sent;
-	number.has_slot = true;
-	number.slot = port->slot;
-	one.order_case = KODA__EGRESS_ORDER__ORDER_SYNC;
-	one.sync = &number;
-	egress_order(e, &one);
-	wait_for(e, is_synced, EGRESS_SYNC_MS);
-}
-
-/* ---- slots come and go ---- */
-
 static struct egress *
 egress_new(struct koda_session *ses, struct koda_policy *policy)
 {
+	const struct process_loop loop = { ses, session_watch, session_unwatch, session_wake_at,
+		session_adopt, session_event };
 	struct egress *e = calloc(1, sizeof(*e));
 
 	if (e == NULL)
 		return NULL;
-	e->source = (struct source){ .ready = on_control, .fd = -1 };
+	process_init(&e->process, ses->egress->path, &loop, &process_client, e);
 	e->ses = ses;
 	e->policy = koda_policy_ref(policy);
-	e->child.pidfd = -1;
-	e->fs.fd = e->certificates_held = -1;
+	e->certificates_held = -1;
 	e->next_slot = 1;
-	arena_init(&e->arena);
 	e->next = ses->egress->all;
 	ses->egress->all = e;
 	return e;
@@ -485,24 +281,15 @@ egress_free(struct egress *e)
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
-	egress_questions_free(e, 0);
-	if (e->fs.fd >= 0)
-		stop(e);
+	questions_free(questions_of(e), e, 0);
+	process_done(&e->process);
 	if (e->ses->egress->foreign)
 		free(e->certificates);
 	else
 		certificates_remove(e->certificates, EGRESS_CERTIFICATES_NAME);
 	close_at(&e->certificates_held);
 	koda_policy_free(e->policy);
-	arena_done(&e->arena);
 	free(e);
-}
-
-void
-egress_port_init(struct egress_port *port, struct sandbox *sb)
-{
-	*port =
-	    (struct egress_port){ .source = { .ready = on_waiting, .fd = -1 }, .fd = -1, .sb = sb };
 }
 
 static struct egress *
@@ -515,11 +302,32 @@ find_egress(struct koda_session *ses, struct koda_policy *policy)
 	return e != NULL ? e : egress_new(ses, policy);
 }
 
+/* ---- slots come and go ---- */
+
+static void
+on_waiting(struct source *source)
+{
+	struct egress *e = ((struct egress_port *)source)->egress;
+
+	if (e->process.state == PROCESS_DOWN)
+		process_start(&e->process);
+}
+
+void
+egress_port_init(struct egress_port *port, struct sandbox *sb)
+{
+	*port = (struct egress_port){ .source = { .ready = on_waiting, .fd = -1 },
+		.fd = -1,
+		.sb = sb,
+		.violations = &sb->violations };
+}
+
 int
 egress_prepare(struct egress_port *port, struct koda_error *err)
 {
 	struct koda_slot *slot = port->sb->slot;
 	struct egress *e = find_egress(slot->ses, slot->policy);
+	const char *failed;
 
 	if (e == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "egress");
@@ -533,69 +341,79 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 	    (e->certificates = certificates_make(EGRESS_CERTIFICATES_NAME, &e->certificates_held,
 		 err)) == NULL)
 		return -1;
-	if (e->state == EGRESS_DOWN)
-		start(e);
-	if (e->state == EGRESS_STARTING)
-		wait_for(e, is_up, EGRESS_READY_MS);
-	if (e->state != EGRESS_UP)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "the egress proxy, which is to end TLS, does not start%s%s",
-		    e->failed[0] != '\0' ? ": " : "", e->failed);
-	return 0;
+	if (e->process.state == PROCESS_DOWN)
+		process_start(&e->process);
+	if (e->process.state == PROCESS_STARTING)
+		process_wait_up(&e->process);
+	if (e->process.state == PROCESS_UP)
+		return 0;
+	failed = e->process.wire.failed;
+	return err_set(err, KODA_UNSUPPORTED, 0,
+	    "the egress proxy, which is to end TLS, does not start%s%s",
+	    failed[0] != '\0' ? ": " : "", failed);
 }
 
 void
 egress_serve(struct egress_port *port, int fd)
 {
 	struct egress *e = port->egress;
-	struct koda_error why;
+	struct koda_error err;
 
 	port->fd = fd;
-	if (e->state == EGRESS_FAILED) {
+	if (e->process.state == PROCESS_FAILED) {
 		/* Connections fail at once, rather than wait for a proxy that will not come. */
-		close_port(port);
+		port_close(port, &e->process.loop);
 		return;
 	}
-	if (e->state == EGRESS_UP && send_serve(e, port, &why) < 0)
-		broke(e, &why);
+	if (e->process.state == PROCESS_UP)
+		process_ordered(&e->process, port_serve(port, &e->process.wire, &err), &err);
 	else
 		watch_ports(e);
 }
 
 void
+egress_drain(struct egress_port *port, bool sync)
+{
+	struct egress *e = port->egress;
+	struct koda_error err;
+
+	if (e == NULL || e->process.state != PROCESS_UP || !port->served)
+		return;
+	if (!sync) {
+		process_drain(&e->process);
+		return;
+	}
+	process_ordered(&e->process, wire_send_sync(&e->process.wire, port->slot, &err), &err);
+	process_wait_synced(&e->process);
+}
+
+void
 egress_drop(struct egress_port *port)
 {
-	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
-	Koda__EgressDrop drop = KODA__EGRESS_DROP__INIT;
 	struct egress *e = port->egress;
-	struct egress_port **at;
+	struct koda_error err;
 	bool served;
 
 	if (e == NULL)
 		return;
 	egress_drain(port, false); /* also for commands that die with the sandbox */
 	served = port->served;
-	for (at = &e->ports; *at != port; at = &(*at)->next)
-		;
-	*at = port->next;
-	close_port(port);
+	port_unlink(&e->ports, port);
+	port_close(port, &e->process.loop);
 	port->egress = NULL;
 	if (port->connections != NULL)
 		connections_cut(port->connections, "its sandbox ended");
-	egress_questions_free(e, port->slot);
-	if (e->fs.fd < 0)
+	questions_free(questions_of(e), e, port->slot);
+	if (!process_runs(&e->process))
 		return;
 	if (e->ports == NULL) {
 		/* The next tick frees the rest: code further up the stack may still use it. */
-		stop(e);
+		process_stop(&e->process);
 		return;
 	}
-	if (!served)
-		return;
-	drop.slot = port->slot;
-	one.order_case = KODA__EGRESS_ORDER__ORDER_DROP;
-	one.drop = &drop;
-	egress_order(e, &one);
+	if (served)
+		process_ordered(&e->process, wire_send_drop(&e->process.wire, port->slot, &err),
+		    &err);
 }
 
 void
@@ -619,16 +437,13 @@ egress_next_time(const struct koda_session *ses)
 {
 	uint64_t first = UINT64_MAX;
 
-	for (const struct egress *e = ses->egress != NULL ? ses->egress->all : NULL; e != NULL;
-	     e = e->next) {
-		uint64_t at = e->state == EGRESS_STARTING ? e->deadline
-		    : e->state == EGRESS_DOWN && e->ports != NULL && e->not_before > 0
-		    ? e->not_before
-		    : UINT64_MAX;
+	if (ses->egress == NULL)
+		return first;
+	if (questions_pending(&ses->egress->questions))
+		return 0;
+	for (const struct egress *e = ses->egress->all; e != NULL; e = e->next) {
+		uint64_t at = process_next_time(&e->process, e->ports != NULL);
 
-		for (const struct egress_question *q = e->questions; q != NULL; q = q->next)
-			if (q->unasked)
-				at = 0;
 		if (at < first)
 			first = at;
 	}
@@ -646,18 +461,13 @@ egress_tick(struct koda_session *ses)
 	now = monotonic_ns();
 	for (struct egress *e = es->all, *next; e != NULL; e = next) {
 		next = e->next;
-		if (e->ports == NULL) {
+		if (e->ports == NULL)
 			egress_free(e);
-			continue;
-		}
-		if (e->state == EGRESS_STARTING && now >= e->deadline)
-			lost(e, "it did not get ready in time");
-		if (e->state == EGRESS_DOWN && e->not_before != 0 && now >= e->not_before) {
-			e->not_before = 0;
-			watch_ports(e);
-		}
+		else
+			process_tick(&e->process, now);
 	}
-	egress_questions_put(ses);
+	while (!ses->closing && questions_pending(&es->questions))
+		questions_ask_next(&es->questions, ses->mode, ses->approve, ses->data);
 }
 
 void
@@ -669,9 +479,8 @@ egress_close(struct koda_session *ses)
 		return;
 	while (es->all != NULL)
 		egress_free(es->all);
-	for (size_t i = 0; i < N_ELEMENTS(es->variable); i++)
-		free(es->variable[i]);
-	free(es->grants);
+	variables_done(&es->variables);
+	questions_done(&es->questions);
 	free(es);
 	ses->egress = NULL;
 }
@@ -683,60 +492,8 @@ egress_abandon(struct koda_session *ses)
 		return;
 	ses->egress->foreign = true;
 	for (struct egress *e = ses->egress->all; e != NULL; e = e->next) {
-		e->source.fd = -1; /* the parent shares the epoll set */
-		close_at(&e->child.pidfd);
-		e->child.pidfd = -1;
-		frame_done(&e->fs);
-		e->state = EGRESS_FAILED;
+		process_abandon(&e->process);
 		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 			p->source.fd = -1;
 	}
-}
-
-KODA_API int
-koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data)
-{
-	struct koda_session *ses = slot->ses;
-	const struct koda_connection *one;
-	const struct connections *c;
-	int stopped = 0;
-
-	if (slot->sandbox == NULL)
-		return 0;
-	/* The callback may release the slot, or close the session. */
-	session_enter(ses);
-	if (session_check(ses, NULL) == 0)
-		egress_drain(&slot->sandbox->egress, true);
-	c = slot->sandbox->egress.connections;
-	/* The callback may cause new entries, which push out the oldest. */
-	for (uint64_t i = c != NULL ? connections_first(c) : 0;
-	     c != NULL && stopped == 0 && i < connections_count(c); i++)
-		if ((one = connections_at(c, i)) != NULL)
-			stopped = fn(data, one);
-	session_leave(ses);
-	return stopped;
-}
-
-int
-koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, uint64_t *ret_missed,
-    koda_connection_fn *fn, void *data)
-{
-	struct koda_session *ses = slot->ses;
-	const struct koda_connection *one;
-	const struct connections *c;
-	int stop = 0;
-
-	*ret_missed = 0;
-	session_enter(ses);
-	while (stop == 0 && slot->sandbox != NULL &&
-	    (c = slot->sandbox->egress.connections) != NULL && *seen < connections_count(c)) {
-		if (*seen < connections_first(c)) {
-			*ret_missed += connections_first(c) - *seen;
-			*seen = connections_first(c);
-		} else if ((one = connections_at(c, (*seen)++)) != NULL) {
-			stop = fn(data, one);
-		}
-	}
-	session_leave(ses);
-	return stop;
 }

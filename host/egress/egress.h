@@ -9,53 +9,17 @@
  * When the session intercepts, the proxy is started before the first slot of its policy is: the
  * certificate of its CA is part of the view.
  *
- * egress_report.c takes in a proxy's reports and checks them like a worker's reply; a proxy that
- * sends an invalid one is killed. Refusals become violations of their slot at once. Apart from
- * events (session_event) and the callbacks of koda_slot_connections() and
- * koda_slot_new_connections(), only egress_tick() calls the embedder.
+ * The parts are below this one and know nothing of sessions: process (start, death, next start),
+ * wire (frames, and the checks of what a proxy reports), questions (to the user), port (a slot's
+ * listening socket). A proxy that sends an invalid report is killed. Refusals become violations of
+ * their slot at once. Apart from events (session_event) and the callbacks of
+ * koda_slot_connections() and koda_slot_new_connections(), only egress_tick() calls the embedder.
  */
 #ifndef KODA_HOST_EGRESS_EGRESS_H
 #define KODA_HOST_EGRESS_EGRESS_H
 
+#include "host/egress/port.h"
 #include "host/session/session.h"
-#include "shared/rules/domain.h"
-
-/* From spawn to Ready; normally 10, on a loaded machine a hundred times that. */
-#define EGRESS_READY_MS 5000
-/* Limit of deaths in a row before Ready, or because of an invalid report, with no useful report
- * in between. Then the session has no network any more, and an event reports that. */
-#define EGRESS_BARREN_MAX 5
-/* The delay before a restart, from the second death in a row without a useful report; four times
- * as long with each further one, up to EGRESS_BARREN_MAX deaths. What kills the proxy at once,
- * again and again, must not cost a processor. */
-#define EGRESS_BACKOFF_MS 10
-/* How long the host waits for a proxy's answer, or for room in its socket. */
-#define EGRESS_SYNC_MS 1000
-
-/* One slot's socket. In struct sandbox. */
-struct egress_port {
-	struct source source; /* the listening socket, while no proxy serves it; first */
-	int fd;               /* the host's own; -1: none */
-	struct sandbox *sb;
-	struct egress *egress; /* NULL: none (yet) */
-	struct egress_port *next;
-	uint64_t slot; /* number within this egress */
-	bool served;
-	struct connections *connections; /* what was reported; NULL: nothing yet */
-};
-
-/* A host that no rule names, and that the user is, or will be, asked about. */
-struct egress_question {
-	struct egress_question *next;
-	struct egress *egress;
-	struct koda_session *ses;
-	uint64_t id; /* the proxy's; 0: the proxy no longer waits for the answer */
-	uint64_t slot;
-	bool unasked;
-	char host[DOMAIN_HOST_MAX + 1];
-	unsigned port;
-	struct asked *asked; /* NULL: not asked yet */
-};
 
 /* Call when a session with commands opens. Checks that the programs are there, and that the
  * user's own proxy, if there is one, can be used. */

@@ -1,0 +1,99 @@
+/*
+ * One egress proxy process: its start, its deadlines, its death, and the pause before the next
+ * start. A proxy that hangs, sends something invalid or closes its socket is stopped; after too many
+ * such deaths in a row it is given up for good.
+ *
+ * Knows neither sessions nor slots: both are behind functions.
+ */
+#ifndef KODA_HOST_EGRESS_PROCESS_H
+#define KODA_HOST_EGRESS_PROCESS_H
+
+#include "host/egress/wire.h"
+#include "host/loop/source.h"
+#include "shared/wire/spawn.h"
+
+/* From spawn to Ready; normally 10, on a loaded machine a hundred times that. */
+#define EGRESS_READY_MS 5000
+/* Limit of deaths in a row before Ready, or because of an invalid report, with no useful report
+ * in between. Then the session has no network any more, and an event reports that. */
+#define EGRESS_BARREN_MAX 5
+/* The delay before a restart, from the second death in a row without a useful report; four times
+ * as long with each further one, up to EGRESS_BARREN_MAX deaths. What kills the proxy at once,
+ * again and again, must not cost a processor. */
+#define EGRESS_BACKOFF_MS 10
+
+enum process_state {
+	PROCESS_DOWN, /* not needed yet, or died */
+	PROCESS_STARTING,
+	PROCESS_UP,
+	PROCESS_FAILED, /* for ever */
+};
+
+/* The session's functions of these names. */
+struct process_loop {
+	struct koda_session *ses;
+	void (*watch)(struct koda_session *ses, struct source *source, int fd, uint32_t events);
+	void (*unwatch)(struct koda_session *ses, struct source *source);
+	void (*wake_at)(struct koda_session *ses, uint64_t at);
+	void (*adopt)(struct koda_session *ses, struct child *child);
+	void (*event)(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
+	    __attribute__((format(printf, 3, 4)));
+};
+
+struct process_client {
+	/* Send the order Start. Returns 0, or -1 with *err set. */
+	int (*start)(void *data, struct koda_error *err);
+	/* The process was stopped: it serves nothing and answers nothing any more. */
+	void (*stopped)(void *data);
+	/* The state may be another one: PROCESS_DOWN, _STARTING or _FAILED. */
+	void (*changed)(void *data);
+	struct wire_client reports;
+};
+
+struct egress_process {
+	struct source source; /* the control socket; first */
+	const char *path;
+	struct process_loop loop;
+	const struct process_client *client;
+	void *data;
+	enum process_state state;
+	struct child child;
+	struct egress_wire wire;
+	uint64_t deadline, not_before; /* ns */
+	unsigned barren, useless;      /* deaths in a row */
+	bool useful;                   /* this proxy has reported something useful */
+};
+
+/* path: of the program; like `client` it has to live as long as p. */
+void process_init(struct egress_process *p, const char *path, const struct process_loop *loop,
+    const struct process_client *client, void *data);
+void process_done(struct egress_process *p);
+/* In a forked child: the process belongs to the parent. */
+void process_abandon(struct egress_process *p);
+
+bool process_runs(const struct egress_process *p);
+/* It has a state in which a connection may start it. */
+bool process_may_start(const struct egress_process *p);
+void process_start(struct egress_process *p);
+/* Kill it without waiting for its end. */
+void process_stop(struct egress_process *p);
+/* It has reported that it is ready. */
+void process_set_up(struct egress_process *p);
+/* It has reported something that counts: its next death is an accident. */
+void process_set_useful(struct egress_process *p);
+/* An order outside of its reports could not be sent: r is what the order returned. On -1 the
+ * process is ended, which calls the embedder's event callback. */
+void process_ordered(struct egress_process *p, int r, const struct koda_error *err);
+
+/* Take in what it has sent. A limit holds: what comes after the reports that are there now may be
+ * left. */
+void process_drain(struct egress_process *p);
+/* Wait for Ready, or for all that the order Sync has asked for; both have a limit. */
+void process_wait_up(struct egress_process *p);
+void process_wait_synced(struct egress_process *p);
+
+/* wanted: some slot would use it. */
+uint64_t process_next_time(const struct egress_process *p, bool wanted);
+void process_tick(struct egress_process *p, uint64_t now);
+
+#endif
