@@ -412,6 +412,20 @@ answered_later(void **state)
 	fixture_end(&f);
 }
 
+/* A late answer, also if there are several, is refused, and the question stays over. */
+static void
+assert_refused(struct koda_approval *approval)
+{
+	for (int i = 0; i < 2; i++) {
+		errno = 0;
+		koda_approval_answer_scope(approval, KODA_SCOPE_SESSION);
+		assert_int_equal(errno, ESTALE);
+		errno = 0;
+		koda_approval_answer(approval, false);
+		assert_int_equal(errno, ESTALE);
+	}
+}
+
 /*
  * The slot or the whole session ends before the answer: the call has failed, once, and the late
  * answer has no effect.
@@ -429,30 +443,16 @@ answered_too_late(void **state)
 	if (*state == NULL) {
 		koda_slot_release(f.slot);
 		wait_answer(f.ses, &done);
-		koda_approval_answer(a.approval, true);
+		assert_refused(a.approval);
 		assert_string_equal(get_text(&f, "f"), "one\ntwo\n");
 		fixture_end(&f);
 	} else {
 		fixture_end(&f);
 		assert_true(done.done);
-		koda_approval_answer(a.approval, true);
+		assert_refused(a.approval);
 	}
 	assert_code(&done.err, KODA_WORKER);
 	assert_int_equal(done.times, 1);
-}
-
-/* A late answer, also if there are several, is refused, and the question stays over. */
-static void
-assert_refused(struct koda_approval *approval)
-{
-	for (int i = 0; i < 2; i++) {
-		errno = 0;
-		koda_approval_answer_scope(approval, KODA_SCOPE_SESSION);
-		assert_int_equal(errno, ESTALE);
-		errno = 0;
-		koda_approval_answer(approval, false);
-		assert_int_equal(errno, ESTALE);
-	}
 }
 
 /*

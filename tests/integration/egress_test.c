@@ -899,14 +899,20 @@ ask_and_leave(void **state)
 	wait_asked(&f, 1);
 	koda_slot_release(f.slot);
 	koda_command_free(c);
-	koda_approval_answer_scope(asked[0], KODA_SCOPE_SESSION);
+	for (int i = 0; i < 2; i++) {
+		koda_approval_answer_scope(asked[0], KODA_SCOPE_SESSION);
+		assert_int_equal(errno, ESTALE);
+	}
 	fixture_end(&f);
 	start_asking(&f, KODA_SCOPE_NO, true);
 	c = start_command(&f, connect_to("localhost", one.port));
 	wait_asked(&f, 1);
 	fixture_end(&f);
 	koda_command_free(c);
-	koda_approval_answer(asked[0], true);
+	for (int i = 0; i < 2; i++) {
+		koda_approval_answer(asked[0], true);
+		assert_int_equal(errno, ESTALE);
+	}
 }
 
 /* The callback may end the slot or the session that the question is about. */
