@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,12 @@ scan_grow(void *array, size_t n, size_t *size, size_t each)
 	*p = grown;
 	*size = more;
 	return 0;
+}
+
+int
+scan_no_memory(struct koda_error *err)
+{
+	return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
 }
 
 void

@@ -116,6 +116,16 @@ node_path(const struct scan *sc, uint32_t idx, const char *name, char ret[PATH_L
 	return len;
 }
 
+bool
+is_in_refs(const struct scan *sc, uint32_t idx)
+{
+	for (uint32_t up; (up = sc->node[idx].parent) != NONE; idx = up) {
+		if (sc->node[up].git && access_name_of(sc->node[idx].name) == ACCESS_NAME_REFS)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Gives the owner read and search permission again. The owner of a directory could remove its own
  * permission to list it, put something there, and restore the permission when the scan no longer

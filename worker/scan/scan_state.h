@@ -169,6 +169,8 @@ is_followed(enum what what)
 
 /* ---- scan_known.c: known places, results, guards ---- */
 
+/* Set *err to KODA_INTERNAL. Returns -1. */
+int scan_no_memory(struct koda_error *err);
 /* Make room for one more element. Returns 0, or -1 without memory. */
 int scan_grow(void *array, size_t n, size_t *size, size_t each);
 void stamp_of(const struct stat *st, struct stamp *ret);
@@ -194,6 +196,9 @@ void release_node(struct scan *sc, uint32_t idx);
 void drop_node(struct scan *sc, uint32_t idx);
 uint32_t add_node(struct scan *sc, uint32_t parent, uint8_t root, const char *name);
 size_t node_path(const struct scan *sc, uint32_t idx, const char *name, char ret[PATH_LEN_MAX + 1]);
+/* Returns true below the refs of a git directory that contains this one. A command can give a
+ * directory there the shape of a git directory. */
+bool is_in_refs(const struct scan *sc, uint32_t idx);
 int open_below(const struct scan *sc, uint8_t root, char *path);
 int open_listed(const struct scan *sc, uint8_t root, char *path);
 void make_roots_listable(const struct scan *sc);
@@ -202,7 +207,7 @@ void stop_watching(struct scan *sc);
 void start_watching(struct scan *sc);
 int watch_directory(struct scan *sc, int fd, bool content);
 
-/* ---- scan.c ---- */
+/* ---- scan_compare.c ---- */
 
 /* Add what every known place names or leads to. */
 void find_all_targets(struct scan *sc);

@@ -1,0 +1,314 @@
+/*
+ * The first scan and each comparison with what it found: in which order directories are read, known
+ * places are judged again, and reported places are sealed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/cleanup.h"
+#include "worker/scan/followed.h"
+#include "worker/scan/hides.h"
+#include "worker/scan/linked.h"
+#include "worker/scan/live.h"
+#include "worker/scan/scan_events.h"
+#include "worker/scan/scan_todo.h"
+#include "worker/scan/scan_walk.h"
+
+/* A command in the background may keep causing events while they are processed. */
+#define ROUNDS_MAX 4
+
+static int
+add_rules(struct scan *sc, struct koda_error *err)
+{
+	const struct policy_list *list = &sc->who->policy->list[KODA_DENY_WRITE_WITHIN_ALLOW];
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (add_guard(sc, list->v[i], WHAT_RULE) < 0)
+			return scan_no_memory(err);
+	}
+	return 0;
+}
+
+void
+find_all_targets(struct scan *sc)
+{
+	/* The loop also covers places that it adds: they may lead further. */
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		cleanup_free char *path =
+		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
+
+		if (path != NULL)
+			look_for_targets(sc, sc->known[i].what, path);
+	}
+}
+
+/* Adds repositories that are the user's, or are mounted now; untold: also those that were not
+ * reported yet. */
+static void
+add_live(struct scan *sc, bool untold)
+{
+	for (uint32_t i = 0; sc->git && i < sc->n_known; i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path == NULL || k->what != WHAT_PIN || k->live || (k->tell && !untold) ||
+		    access_name_of(strrchr(k->path, '/') + 1) == ACCESS_NAME_KODA)
+			continue;
+		k->live = true;
+		live_add(sc, sc->live, k->path);
+		if (untold)
+			hides_learn(sc, sc->hides, k->path);
+	}
+}
+
+/* Compares what repositories, old and new, hide from the user. */
+static void
+compare_hidden(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		const struct known *k = &sc->known[i];
+
+		if (k->path != NULL && k->what == WHAT_PIN &&
+		    access_name_of(strrchr(k->path, '/') + 1) != ACCESS_NAME_KODA)
+			hides_compare(sc, sc->hides, k->path);
+	}
+	sc->git_touched = false;
+}
+
+/* Everything known at this point existed before any command ran. */
+static void
+start_live(struct scan *sc)
+{
+	add_live(sc, true);
+	for (size_t i = 0; sc->git && i < sc->n_roots; i++)
+		live_add_above(sc, sc->live, sc->root[i].path);
+}
+
+int
+scan_learn(struct scan *sc, struct koda_error *err)
+{
+	if (add_rules(sc, err) < 0)
+		return -1;
+	if (scan_names_ready(sc) < 0)
+		return scan_no_memory(err);
+	start_watching(sc);
+	sc->learning = true;
+	if (walk_all(sc) < 0 || judge_cached(sc) < 0)
+		return scan_no_memory(err);
+	find_all_targets(sc);
+	linked_find_all(sc);
+	start_live(sc);
+	sc->vast = sc->partial;
+	sc->learning = false;
+	sc->started = true;
+	return 0;
+}
+
+int
+scan_resume(struct scan *sc, struct koda_error *err)
+{
+	struct koda_error dropped;
+
+	if (scan_names_ready(sc) < 0)
+		return scan_no_memory(err);
+	if (add_rules(sc, &dropped) < 0)
+		sc->partial = true;
+	start_watching(sc);
+	sc->resuming = true;
+	find_all_targets(sc);
+	start_live(sc);
+	sc->resuming = false;
+	sc->full = true;
+	return 0;
+}
+
+void
+scan_try_again(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known; i++)
+		if (sc->known[i].path != NULL)
+			sc->known[i].left = false;
+}
+
+/* Seals the places that were reported and are not about to be reported again: only a process
+ * outside the sandbox can change them from now on. */
+static void
+seal(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_known && sc->unsealed > 0; i++) {
+		struct known *k = &sc->known[i];
+
+		if (k->path == NULL || k->sealed || k->left || k->tell || S_ISLNK(k->stamp.mode) ||
+		    !is_told(k->what))
+			continue;
+		k->sealed = true;
+		sc->unsealed--;
+	}
+}
+
+/* A file can be written through a second name elsewhere in its git directory, without an event in
+ * its own. */
+static int
+mark_refs(struct scan *sc)
+{
+	for (uint32_t i = 0; i < sc->n_nodes; i++) {
+		const struct node *n = &sc->node[i];
+
+		if (n->name != NULL && (n->git || (n->in_git && is_in_refs(sc, i))) &&
+		    mark_dirty(sc, i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int
+scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
+{
+	int r = 0;
+
+	forget_changes(sc);
+	sc->cut = false;
+	sc->n_told = 0;
+	if (!sc->watched && sc->full && sc->ifd < 0) {
+		/* Watches may be available again. There was a reason that they were not, so a whole
+		 * new set is not tried each time. */
+		if (sc->by_wd == NULL && sc->wds == 0 && (sc->round & 15) == 15)
+			start_watching(sc);
+	}
+	make_roots_listable(sc);
+	/* A directory that no walk reached has no watch and causes no events. If the first walk was
+	 * already incomplete, it is unknown what was there before. */
+	if (sc->partial && !sc->vast)
+		sc->full = true;
+	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
+		return scan_no_memory(err);
+	if (mounted) {
+		seal(sc);
+		add_live(sc, false);
+	}
+	if (judge_cached(sc) < 0)
+		return scan_no_memory(err);
+	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
+		bool walked = false;
+
+		r = sc->watched ? take_events(sc) : 0;
+		if (r < 0 || (i == 0 && sc->git && sc->git_touched && mark_refs(sc) < 0))
+			return scan_no_memory(err);
+		sc->names = 0;
+		/* Watches may run out in the middle of a walk: then what was not reached is scanned
+		 * at once. */
+		while (sc->full && (!walked || sc->watched)) {
+			forget_steps(sc);
+			sc->verify = walked = true;
+			if (walk_all(sc) < 0)
+				return scan_no_memory(err);
+		}
+		while (sc->n_dirty > 0) {
+			uint32_t idx = sc->dirty[--sc->n_dirty];
+
+			sc->node[idx].dirty = false;
+			if (look_again(sc, idx) < 0)
+				return scan_no_memory(err);
+		}
+		if (walk(sc) < 0)
+			return scan_no_memory(err);
+		if (sc->full && !walked)
+			continue;
+		if (sc->verify)
+			verify_known(sc);
+		sc->started = true;
+		if (!sc->watched || (r == 0 && !walked))
+			break;
+	}
+	if (!sc->gentle && linked_look_again(sc) < 0)
+		return scan_no_memory(err);
+	if (sc->git && !sc->gentle && (sc->git_touched || !sc->watched))
+		compare_hidden(sc);
+	tell_came(sc);
+	if (!busy)
+		end_era(sc);
+	return 0;
+}
+
+int
+scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err)
+{
+	int r;
+
+	sc->gentle = true;
+	r = scan_compare(sc, false, busy, err);
+	sc->gentle = false;
+	return r;
+}
+
+/* In directories with events, judges only the files that git follows. Everything else waits for the
+ * next comparison. */
+static int
+look_at_followed(struct scan *sc)
+{
+	if (sc->watched && take_events(sc) < 0)
+		return -1;
+	for (size_t i = 0; i < sc->n_dirty; i++) {
+		const uint32_t idx = sc->dirty[i];
+		struct node *n = &sc->node[idx];
+		char path[PATH_LEN_MAX + 1];
+		cleanup_close int fd = -1;
+		bool refs;
+		size_t len;
+
+		if (n->name == NULL || !n->fresh)
+			continue;
+		refs = n->in_git && is_in_refs(sc, idx);
+		/* A user's shell may be in a directory that existed before: git there obeys the
+		 * repository that it becomes. */
+		if (!n->git && !refs && n->born == sc->era)
+			continue;
+		n->fresh = false;
+		len = node_path(sc, idx, NULL, path);
+		fd = len > 0 ? open_listed(sc, n->root, path) : -1;
+		if (fd >= 0 && n->git)
+			followed_look(sc, fd, path, len, false);
+		if (fd >= 0 && refs)
+			followed_look(sc, fd, path, len, true);
+		if (fd >= 0 && n->born != sc->era)
+			live_came(sc, sc->live, path, fd);
+	}
+	return 0;
+}
+
+/* Returns true if there are directories below the refs of a git directory that no walk has
+ * visited. */
+static bool
+has_new_refs(const struct scan *sc)
+{
+	for (size_t i = 0; i < sc->n_steps; i++) {
+		const uint32_t up = sc->step[i].parent;
+
+		if (up == NONE || sc->node[up].name == NULL)
+			continue;
+		if (sc->node[up].git && access_name_of(sc->step[i].name) == ACCESS_NAME_REFS)
+			return true;
+		if (sc->node[up].in_git && is_in_refs(sc, up))
+			return true;
+	}
+	return false;
+}
+
+int
+scan_look(struct scan *sc, bool busy, struct koda_error *err)
+{
+	int r;
+
+	forget_changes(sc);
+	sc->cut = false;
+	if (!sc->git)
+		return 0;
+	sc->gentle = true;
+	r = look_at_followed(sc);
+	sc->gentle = false;
+	if (r < 0)
+		return scan_no_memory(err);
+	if (live_look(sc, sc->live) == 0 && !has_new_refs(sc))
+		return 0;
+	return scan_compare_gently(sc, busy, err);
+}
