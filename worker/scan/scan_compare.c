@@ -133,7 +133,7 @@ scan_try_again(struct scan *sc)
 /* Seals the places that were reported and are not about to be reported again: only a process
  * outside the sandbox can change them from now on. */
 static void
-seal(struct scan *sc)
+seal_reported(struct scan *sc)
 {
 	for (uint32_t i = 0; i < sc->n_known && sc->unsealed > 0; i++) {
 		struct known *k = &sc->known[i];
@@ -155,7 +155,7 @@ mark_refs(struct scan *sc)
 		const struct node *n = &sc->node[i];
 
 		if (n->name != NULL && (n->git || (n->in_git && is_in_refs(sc, i))) &&
-		    mark_dirty(sc, i) < 0)
+		    todo_dirty(sc, i) < 0)
 			return -1;
 	}
 	return 0;
@@ -183,7 +183,7 @@ scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
 		return scan_no_memory(err);
 	if (mounted) {
-		seal(sc);
+		seal_reported(sc);
 		add_live(sc, false);
 	}
 	if (judge_cached(sc) < 0)
@@ -191,14 +191,14 @@ scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
 		bool walked = false;
 
-		r = sc->watched ? take_events(sc) : 0;
+		r = sc->watched ? events_take(sc) : 0;
 		if (r < 0 || (i == 0 && sc->git && sc->git_touched && mark_refs(sc) < 0))
 			return scan_no_memory(err);
 		sc->names = 0;
 		/* Watches may run out in the middle of a walk: then what was not reached is scanned
 		 * at once. */
 		while (sc->full && (!walked || sc->watched)) {
-			forget_steps(sc);
+			todo_forget(sc);
 			sc->verify = walked = true;
 			if (walk_all(sc) < 0)
 				return scan_no_memory(err);
@@ -207,10 +207,10 @@ scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
 			uint32_t idx = sc->dirty[--sc->n_dirty];
 
 			sc->node[idx].dirty = false;
-			if (look_again(sc, idx) < 0)
+			if (walk_one(sc, idx) < 0)
 				return scan_no_memory(err);
 		}
-		if (walk(sc) < 0)
+		if (walk_rest(sc) < 0)
 			return scan_no_memory(err);
 		if (sc->full && !walked)
 			continue;
@@ -246,7 +246,7 @@ scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err)
 static int
 look_at_followed(struct scan *sc)
 {
-	if (sc->watched && take_events(sc) < 0)
+	if (sc->watched && events_take(sc) < 0)
 		return -1;
 	for (size_t i = 0; i < sc->n_dirty; i++) {
 		const uint32_t idx = sc->dirty[i];

@@ -125,7 +125,7 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 	if (sc->node[idx].guards)
 		guard = guard_at(sc, path, len, e->d_name, &last);
 	if (means == ACCESS_NAME_OTHER && guard == NULL && named.rule == NULL && !strange)
-		return directory && descend ? add_step(sc, idx, e->d_name, true) : 0;
+		return directory && descend ? todo_step(sc, idx, e->d_name, true) : 0;
 	k = strlen(e->d_name) + 1;
 	c = malloc(sizeof(*c) + k);
 	if (c == NULL)
@@ -207,7 +207,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	if (git && !sc->node[idx].git && !descend && sc->node[idx].parent == NONE)
 		sc->full = true;
 	else if (git && !sc->node[idx].git && !descend &&
-	    add_step(sc, sc->node[idx].parent, own, true) < 0)
+	    todo_step(sc, sc->node[idx].parent, own, true) < 0)
 		return -1;
 	sc->node[idx].git = git;
 	/* A git directory that is not named .git (bare, or a submodule's). A root itself stays what
@@ -232,7 +232,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 			sc->partial = true;
 		}
 		if (c->directory && seen == SEEN_OPEN && descend &&
-		    add_step(sc, idx, c->name, true) < 0)
+		    todo_step(sc, idx, c->name, true) < 0)
 			return -1;
 	}
 	if (git && sc->learning)
@@ -252,7 +252,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 }
 
 int
-look(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend)
+entries_read(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend)
 {
 	cleanup(candidates_done) struct candidate *list = NULL;
 	struct node *n = &sc->node[idx];

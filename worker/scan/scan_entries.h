@@ -11,6 +11,6 @@
 /* Read the directory behind fd and have what matters in it judged. path[0..len) is its canonical
  * path and has room for PATH_LEN_MAX bytes. descend: add the directories in it as steps. -1: no
  * memory. */
-int look(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend);
+int entries_read(struct scan *sc, uint32_t idx, int fd, char *path, size_t len, bool descend);
 
 #endif

@@ -42,7 +42,7 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	if ((ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
 		note_gone(sc, idx, ev->name);
 	if (dir && (ev->mask & (IN_CREATE | IN_MOVED_TO | IN_ATTRIB)) != 0 &&
-	    add_step(sc, idx, ev->name, (ev->mask & (IN_CREATE | IN_MOVED_TO)) != 0) < 0)
+	    todo_step(sc, idx, ev->name, (ev->mask & (IN_CREATE | IN_MOVED_TO)) != 0) < 0)
 		return -1;
 	if (dir && (ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
 		sc->verify = true;
@@ -56,11 +56,11 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 
 		while (place != NONE && sc->node[place].inside)
 			place = sc->node[place].parent;
-		if (place != NONE && mark_dirty(sc, place) < 0)
+		if (place != NONE && todo_dirty(sc, place) < 0)
 			return -1;
 	}
 	if (means != ACCESS_NAME_OTHER || names_index_may(sc->by_name, ev->name)) {
-		if (mark_dirty(sc, idx) < 0)
+		if (todo_dirty(sc, idx) < 0)
 			return -1;
 		return 0;
 	}
@@ -68,23 +68,23 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	 * of it. */
 	if ((sc->node[idx].git || sc->node[idx].in_git) && !dir &&
 	    (ev->mask & (IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_MODIFY)) != 0 &&
-	    mark_dirty(sc, idx) < 0)
+	    todo_dirty(sc, idx) < 0)
 		return -1;
 	/* The todo list of a rebase is one level below the directory that is judged for it. */
 	if (up != NONE && access_name_of(sc->node[idx].name) == ACCESS_NAME_REBASE)
-		return mark_dirty(sc, up);
+		return todo_dirty(sc, up);
 	if (sc->n_guards == 0 ||
 	    (sc->node[idx].guards_round == sc->guards_round && !sc->node[idx].guards))
 		return 0;
 	len = node_path(sc, idx, NULL, path);
 	if (len > 0 && has_guards(sc, idx, path) &&
 	    guard_at(sc, path, len, ev->name, &last) != NULL)
-		return mark_dirty(sc, idx);
+		return todo_dirty(sc, idx);
 	return 0;
 }
 
 int
-take_events(struct scan *sc)
+events_take(struct scan *sc)
 {
 	_Alignas(struct inotify_event) char buf[32 << 10];
 	int any = 0;

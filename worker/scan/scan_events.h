@@ -6,6 +6,6 @@
 #include "worker/scan/scan_state.h"
 
 /* Process all pending events. Returns 1 if there were any, 0, or -1 without memory. */
-int take_events(struct scan *sc);
+int events_take(struct scan *sc);
 
 #endif

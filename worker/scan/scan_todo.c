@@ -4,7 +4,7 @@
 #include <string.h>
 
 int
-add_step(struct scan *sc, uint32_t parent, const char *name, bool again)
+todo_step(struct scan *sc, uint32_t parent, const char *name, bool again)
 {
 	char *copy;
 
@@ -18,7 +18,7 @@ add_step(struct scan *sc, uint32_t parent, const char *name, bool again)
 }
 
 int
-mark_dirty(struct scan *sc, uint32_t idx)
+todo_dirty(struct scan *sc, uint32_t idx)
 {
 	sc->node[idx].fresh = true;
 	if (sc->node[idx].dirty)
@@ -31,7 +31,7 @@ mark_dirty(struct scan *sc, uint32_t idx)
 }
 
 void
-forget_steps(struct scan *sc)
+todo_forget(struct scan *sc)
 {
 	while (sc->n_steps > 0)
 		free(sc->step[--sc->n_steps].name);

@@ -7,10 +7,10 @@
 
 /* Add a name in the directory `parent`. again: read it even if it is already watched. -1: no
  * memory. */
-int add_step(struct scan *sc, uint32_t parent, const char *name, bool again);
+int todo_step(struct scan *sc, uint32_t parent, const char *name, bool again);
 /* Add a directory. -1: no memory. */
-int mark_dirty(struct scan *sc, uint32_t idx);
+int todo_dirty(struct scan *sc, uint32_t idx);
 /* Drop everything: a walk will read it all. */
-void forget_steps(struct scan *sc);
+void todo_forget(struct scan *sc);
 
 #endif

@@ -179,11 +179,11 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		return -1;
 	if (!is_new && !again)
 		return 0;
-	return look(sc, idx, fd, path, len, true);
+	return entries_read(sc, idx, fd, path, len, true);
 }
 
 int
-walk(struct scan *sc)
+walk_rest(struct scan *sc)
 {
 	while (sc->n_steps > 0) {
 		struct step s = sc->step[--sc->n_steps];
@@ -210,7 +210,7 @@ walk_all(struct scan *sc)
 		if (take_step(sc, NONE, (uint8_t)i, "", true) < 0)
 			return -1;
 	}
-	if (walk(sc) < 0)
+	if (walk_rest(sc) < 0)
 		return -1;
 	/* A node that the walk did not meet is gone. Without watches, nodes are useless
 	 * afterwards. */
@@ -225,7 +225,7 @@ walk_all(struct scan *sc)
 }
 
 int
-look_again(struct scan *sc, uint32_t idx)
+walk_one(struct scan *sc, uint32_t idx)
 {
 	char path[PATH_LEN_MAX + 1];
 	cleanup_close int fd = -1;
@@ -242,5 +242,5 @@ look_again(struct scan *sc, uint32_t idx)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -1 : 0;
 	if (fstat(fd, &st) < 0 || st.st_dev != sc->node[idx].dev || st.st_ino != sc->node[idx].ino)
 		return 0; /* it was moved: its new place has its own event */
-	return look(sc, idx, fd, path, len, false);
+	return entries_read(sc, idx, fd, path, len, false);
 }

@@ -8,10 +8,10 @@
 /* Each returns 0, or -1 without memory. */
 
 /* Visit what is left to visit, and what that leads to. */
-int walk(struct scan *sc);
+int walk_rest(struct scan *sc);
 /* Visit everything; directories that are gone are forgotten. */
 int walk_all(struct scan *sc);
 /* Read one directory in which something happened, but not those below it. */
-int look_again(struct scan *sc, uint32_t idx);
+int walk_one(struct scan *sc, uint32_t idx);
 
 #endif
