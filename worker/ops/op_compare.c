@@ -4,16 +4,14 @@
 #include "worker/ops/op.h"
 #include "worker/scan/scan_reply.h"
 
-static int
-compare(struct scan *sc, const Koda__Compare *ask, struct koda_error *err)
+static enum scan_reach
+reach_of(const Koda__Compare *ask)
 {
-	const bool busy = ask->has_busy && ask->busy;
-
 	if (ask->has_look && ask->look)
-		return scan_look(sc, busy, err);
+		return SCAN_LOOK;
 	if (ask->has_gentle && ask->gentle)
-		return scan_compare_gently(sc, busy, err);
-	return scan_compare(sc, ask->has_mounted && ask->mounted, busy, err);
+		return SCAN_GENTLY;
+	return ask->has_mounted && ask->mounted ? SCAN_ALL_MOUNTED : SCAN_ALL;
 }
 
 int
@@ -39,7 +37,8 @@ op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	if (ask->has_again && ask->again)
 		scan_try_again(sc);
 	/* Report everything found so far before looking for more. */
-	if (!scan_has_more(sc) && compare(sc, ask, err) < 0)
+	if (!scan_has_more(sc) &&
+	    scan_compare(sc, reach_of(ask), ask->has_busy && ask->busy, err) < 0)
 		return -1;
 	koda__compared__init(msg);
 	if (scan_changes(ses, sc, &msg->change, &msg->n_change, &used, err) < 0 ||

@@ -425,7 +425,6 @@ live_look(struct scan *sc, struct live *live)
 {
 	bool unreadable = live->too_many;
 
-	sc->gentle = true;
 	for (size_t n = 0; n < live->n_repos && n < LIVE_LOOK_MAX; n++) {
 		const size_t i = live->next_repo++ % live->n_repos;
 
@@ -442,6 +441,5 @@ live_look(struct scan *sc, struct live *live)
 		if (g->what == WHAT_TARGET)
 			look_at_target(sc, g->path);
 	}
-	sc->gentle = false;
 	return unreadable;
 }

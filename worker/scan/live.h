@@ -40,7 +40,7 @@ void live_add_above(struct scan *sc, struct live *live, const char *root);
  * received one. */
 void live_came(struct scan *sc, struct live *live, const char *dir, int dir_fd);
 
-/* Judge what the host's git would use now. Returns 0, or 1 if an index cannot be read and the
+/* Judge what the host's git would use now, gently (scan_is_gentle()). Returns 0, or 1 if an index cannot be read and the
  * caller has to compare everything. */
 int live_look(struct scan *sc, struct live *live);
 

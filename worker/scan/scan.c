@@ -23,7 +23,7 @@ scan_new(const struct resolver *res, const struct access_subject *who, struct qu
 	sc->free_node = NONE;
 	sc->guards_round = 1;
 	sc->led_left = LED_TARGETS_MAX;
-	sc->full = true;
+	sc->due.walk = true;
 	sc->git = !who->policy->flag[KODA_ALLOW_GIT_CONFIG];
 	sc->live = live_new();
 	sc->hides = hides_new();

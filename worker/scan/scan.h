@@ -120,15 +120,23 @@ int scan_learn(struct scan *sc, struct koda_error *err);
 int scan_resume(struct scan *sc, struct koda_error *err);
 /* Have what was planted and is still there judged once more. */
 void scan_try_again(struct scan *sc);
-/* Judge what is new or changed since the last time. mounted: the host has mounted the reported
- * places, so each is judged one last time. busy: a command that ran since the last time still runs,
+
+/* How much of what is new or changed a comparison judges, and how strictly. */
+enum scan_reach {
+	/* Only what the host's git would use right now (live.h). */
+	SCAN_LOOK,
+	/* Everything, while commands run whose use of git must not be disturbed: only what does
+	 * harm is taken away. */
+	SCAN_GENTLY,
+	/* Everything, and what is harmless becomes a file that no process holds open. */
+	SCAN_ALL,
+	/* The same after the host has mounted the reported places: each of them is judged one last
+	 * time. */
+	SCAN_ALL_MOUNTED,
+};
+/* Judge what is new or changed since the last time. busy: a command that ran since then still runs,
  * so the directories that it made still count as its own. */
-int scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err);
-/* Like scan_compare(), while commands run whose use of git must not be disturbed: only what does
- * harm is taken away. */
-int scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err);
-/* Judge only what the host's git would use right now (live.h). */
-int scan_look(struct scan *sc, bool busy, struct koda_error *err);
+int scan_compare(struct scan *sc, enum scan_reach reach, bool busy, struct koda_error *err);
 
 /* For a session without commands: find only what the policy's own paths lead to, for scan_led(). */
 int scan_learn_led(struct scan *sc, struct koda_error *err);

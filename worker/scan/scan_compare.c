@@ -72,7 +72,7 @@ compare_hidden(struct scan *sc)
 		    access_name_of(strrchr(k->path, '/') + 1) != ACCESS_NAME_KODA)
 			hides_compare(sc, sc->hides, k->path);
 	}
-	sc->git_touched = false;
+	sc->due.git = false;
 }
 
 /* Everything known at this point existed before any command ran. */
@@ -92,14 +92,14 @@ scan_learn(struct scan *sc, struct koda_error *err)
 	if (scan_names_ready(sc) < 0)
 		return scan_no_memory(err);
 	start_watching(sc);
-	sc->learning = true;
+	sc->phase = PHASE_LEARN;
 	if (walk_all(sc) < 0 || judge_cached(sc) < 0)
 		return scan_no_memory(err);
 	find_all_targets(sc);
 	linked_find_all(sc);
 	start_live(sc);
 	sc->vast = sc->partial;
-	sc->learning = false;
+	sc->phase = PHASE_JUDGE;
 	sc->started = true;
 	return 0;
 }
@@ -114,11 +114,11 @@ scan_resume(struct scan *sc, struct koda_error *err)
 	if (add_rules(sc, &dropped) < 0)
 		sc->partial = true;
 	start_watching(sc);
-	sc->resuming = true;
+	sc->phase = PHASE_RESUME;
 	find_all_targets(sc);
 	start_live(sc);
-	sc->resuming = false;
-	sc->full = true;
+	sc->phase = PHASE_JUDGE;
+	sc->due.walk = true;
 	return 0;
 }
 
@@ -161,84 +161,102 @@ mark_refs(struct scan *sc)
 	return 0;
 }
 
-int
-scan_compare(struct scan *sc, bool mounted, bool busy, struct koda_error *err)
+/* Chooses what has to be read besides the directories with events. */
+static void
+choose_reading(struct scan *sc)
 {
-	int r = 0;
-
-	forget_changes(sc);
-	sc->cut = false;
-	sc->n_told = 0;
-	if (!sc->watched && sc->full && sc->ifd < 0) {
-		/* Watches may be available again. There was a reason that they were not, so a whole
-		 * new set is not tried each time. */
-		if (sc->by_wd == NULL && sc->wds == 0 && (sc->round & 15) == 15)
-			start_watching(sc);
-	}
+	/* Watches may be available again. There was a reason that they were not, so a whole new set
+	 * is not tried each time. */
+	if (!sc->watched && sc->due.walk && sc->ifd < 0 && sc->by_wd == NULL && sc->wds == 0 &&
+	    (sc->round & 15) == 15)
+		start_watching(sc);
 	make_roots_listable(sc);
 	/* A directory that no walk reached has no watch and causes no events. If the first walk was
 	 * already incomplete, it is unknown what was there before. */
 	if (sc->partial && !sc->vast)
-		sc->full = true;
+		sc->due.walk = true;
+}
+
+/* Judges places that commands can change without an event. */
+static int
+judge_without_events(struct scan *sc, bool mounted)
+{
 	if (sc->unsealed > 0 && judge_unsealed(sc) < 0)
-		return scan_no_memory(err);
+		return -1;
 	if (mounted) {
 		seal_reported(sc);
 		add_live(sc, false);
 	}
-	if (judge_cached(sc) < 0)
-		return scan_no_memory(err);
-	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
-		bool walked = false;
+	return judge_cached(sc);
+}
 
-		r = sc->watched ? events_take(sc) : 0;
-		if (r < 0 || (i == 0 && sc->git && sc->git_touched && mark_refs(sc) < 0))
-			return scan_no_memory(err);
-		sc->names = 0;
-		/* Watches may run out in the middle of a walk: then what was not reached is scanned
-		 * at once. */
-		while (sc->full && (!walked || sc->watched)) {
-			todo_forget(sc);
-			sc->verify = walked = true;
-			if (walk_all(sc) < 0)
-				return scan_no_memory(err);
-		}
-		while (sc->n_dirty > 0) {
-			uint32_t idx = sc->dirty[--sc->n_dirty];
+static int
+read_dirty(struct scan *sc)
+{
+	while (sc->n_dirty > 0) {
+		uint32_t idx = sc->dirty[--sc->n_dirty];
 
-			sc->node[idx].dirty = false;
-			if (walk_one(sc, idx) < 0)
-				return scan_no_memory(err);
-		}
-		if (walk_rest(sc) < 0)
-			return scan_no_memory(err);
-		if (sc->full && !walked)
-			continue;
-		if (sc->verify)
-			verify_known(sc);
-		sc->started = true;
-		if (!sc->watched || (r == 0 && !walked))
-			break;
+		sc->node[idx].dirty = false;
+		if (walk_one(sc, idx) < 0)
+			return -1;
 	}
-	if (!sc->gentle && linked_look_again(sc) < 0)
-		return scan_no_memory(err);
-	if (sc->git && !sc->gentle && (sc->git_touched || !sc->watched))
+	return 0;
+}
+
+/* Reads what events, or the lack of them, ask for. *ret_again: there may be more by now. */
+static int
+read_round(struct scan *sc, bool first, bool *ret_again)
+{
+	const int events = sc->watched ? events_take(sc) : 0;
+	bool walked = false;
+
+	if (events < 0 || (first && sc->git && sc->due.git && mark_refs(sc) < 0))
+		return -1;
+	sc->names = 0;
+	/* Watches may run out in the middle of a walk: then what was not reached is scanned at
+	 * once. */
+	while (sc->due.walk && (!walked || sc->watched)) {
+		todo_forget(sc);
+		sc->due.verify = walked = true;
+		if (walk_all(sc) < 0)
+			return -1;
+	}
+	if (read_dirty(sc) < 0 || walk_rest(sc) < 0)
+		return -1;
+	*ret_again = true;
+	if (sc->due.walk && !walked)
+		return 0;
+	if (sc->due.verify)
+		verify_known(sc);
+	sc->started = true;
+	*ret_again = sc->watched && (events > 0 || walked);
+	return 0;
+}
+
+/* -1: no memory. */
+static int
+compare_all(struct scan *sc, bool mounted, bool busy)
+{
+	bool again = true;
+
+	forget_changes(sc);
+	sc->cut = false;
+	sc->n_told = 0;
+	choose_reading(sc);
+	if (judge_without_events(sc, mounted) < 0)
+		return -1;
+	for (unsigned i = 0; i < ROUNDS_MAX && again; i++) {
+		if (read_round(sc, i == 0, &again) < 0)
+			return -1;
+	}
+	if (sc->phase != PHASE_GENTLE && linked_look_again(sc) < 0)
+		return -1;
+	if (sc->git && sc->phase != PHASE_GENTLE && (sc->due.git || !sc->watched))
 		compare_hidden(sc);
 	tell_came(sc);
 	if (!busy)
 		end_era(sc);
 	return 0;
-}
-
-int
-scan_compare_gently(struct scan *sc, bool busy, struct koda_error *err)
-{
-	int r;
-
-	sc->gentle = true;
-	r = scan_compare(sc, false, busy, err);
-	sc->gentle = false;
-	return r;
 }
 
 /* In directories with events, judges only the files that git follows. Everything else waits for the
@@ -294,21 +312,29 @@ has_new_refs(const struct scan *sc)
 	return false;
 }
 
-int
-scan_look(struct scan *sc, bool busy, struct koda_error *err)
+/* Returns 0; 1 if more than that has to be compared now; -1: no memory. */
+static int
+compare_live(struct scan *sc)
 {
-	int r;
-
 	forget_changes(sc);
 	sc->cut = false;
 	if (!sc->git)
 		return 0;
-	sc->gentle = true;
-	r = look_at_followed(sc);
-	sc->gentle = false;
-	if (r < 0)
-		return scan_no_memory(err);
-	if (live_look(sc, sc->live) == 0 && !has_new_refs(sc))
-		return 0;
-	return scan_compare_gently(sc, busy, err);
+	if (look_at_followed(sc) < 0)
+		return -1;
+	return live_look(sc, sc->live) != 0 || has_new_refs(sc) ? 1 : 0;
+}
+
+int
+scan_compare(struct scan *sc, enum scan_reach reach, bool busy, struct koda_error *err)
+{
+	int r = 1;
+
+	sc->phase = reach == SCAN_LOOK || reach == SCAN_GENTLY ? PHASE_GENTLE : PHASE_JUDGE;
+	if (reach == SCAN_LOOK)
+		r = compare_live(sc);
+	if (r > 0)
+		r = compare_all(sc, reach == SCAN_ALL_MOUNTED, busy);
+	sc->phase = PHASE_JUDGE;
+	return r < 0 ? scan_no_memory(err) : 0;
 }

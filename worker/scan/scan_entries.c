@@ -205,7 +205,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	/* The directory has just become a git directory: its older entries must be judged again as
 	 * part of one. */
 	if (git && !sc->node[idx].git && !descend && sc->node[idx].parent == NONE)
-		sc->full = true;
+		sc->due.walk = true;
 	else if (git && !sc->node[idx].git && !descend &&
 	    todo_step(sc, sc->node[idx].parent, own, true) < 0)
 		return -1;
@@ -235,11 +235,11 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 		    todo_step(sc, idx, c->name, true) < 0)
 			return -1;
 	}
-	if (git && sc->learning)
+	if (git && sc->phase == PHASE_LEARN)
 		followed_learn(sc, dir_fd, path);
 	else if (git)
 		followed_look(sc, dir_fd, path, len, false);
-	if (refs_dir && !sc->learning)
+	if (refs_dir && sc->phase != PHASE_LEARN)
 		followed_look(sc, dir_fd, path, len, true);
 	/* Files in info/ and refs/ may be written in place. */
 	content |= refs_dir || (sc->node[idx].in_git && strcmp(own, "info") == 0);

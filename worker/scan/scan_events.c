@@ -17,7 +17,7 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	size_t len;
 
 	if ((ev->mask & IN_Q_OVERFLOW) != 0) {
-		sc->full = sc->unsure = true;
+		sc->due.walk = sc->unsure = true;
 		return 0;
 	}
 	if (ev->wd < 0 || (size_t)ev->wd >= sc->wds || sc->by_wd[ev->wd] == 0)
@@ -45,11 +45,11 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	    todo_step(sc, idx, ev->name, (ev->mask & (IN_CREATE | IN_MOVED_TO)) != 0) < 0)
 		return -1;
 	if (dir && (ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
-		sc->verify = true;
+		sc->due.verify = true;
 	means = access_name_of(ev->name);
-	sc->git_touched |= sc->node[idx].git || sc->node[idx].in_git;
+	sc->due.git |= sc->node[idx].git || sc->node[idx].in_git;
 	if (sc->node[idx].content && (ev->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
-		sc->verify = true;
+		sc->due.verify = true;
 	up = sc->node[idx].parent;
 	if (sc->node[idx].inside) {
 		uint32_t place = idx;
@@ -104,10 +104,10 @@ events_take(struct scan *sc)
 		for (char *p = buf; p < buf + n;) {
 			const struct inotify_event *ev = (const struct inotify_event *)(void *)p;
 
-			if (!sc->full && take_event(sc, ev) < 0)
+			if (!sc->due.walk && take_event(sc, ev) < 0)
 				return -1;
 			/* Removed nodes must be dropped in any case. */
-			if (sc->full && (ev->mask & IN_IGNORED) != 0 && take_event(sc, ev) < 0)
+			if (sc->due.walk && (ev->mask & IN_IGNORED) != 0 && take_event(sc, ev) < 0)
 				return -1;
 			p += sizeof(*ev) + ev->len;
 		}

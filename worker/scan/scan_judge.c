@@ -212,10 +212,10 @@ make_alone(struct scan *sc, struct plant *p)
 	int linked;
 
 	/* Files of the first scan are handled together, in linked_find_all(). */
-	if (sc->learning || is_vendored(sc, p->path))
+	if (sc->phase == PHASE_LEARN || is_vendored(sc, p->path))
 		return 0;
 	linked = linked_any(p->dir_fd, p->name);
-	if (linked == 0 || sc->gentle)
+	if (linked == 0 || sc->phase == PHASE_GENTLE)
 		return linked != 0;
 	return linked < 0 || linked_own(sc, p) < 0 ? -1 : 0;
 }
@@ -237,17 +237,17 @@ keep_named(struct scan *sc, struct plant *p, uint32_t made)
 		return judge(sc, p, was);
 	stamp_of(&p->st, &stamp);
 	k = remember(sc, WHAT_NAME, p->path, &stamp,
-	    guarded || (sc->learning && !S_ISLNK(p->st.st_mode)));
+	    guarded || (sc->phase == PHASE_LEARN && !S_ISLNK(p->st.st_mode)));
 	tell_place(sc, k);
 	if (k == NULL)
 		return SEEN_CLOSED;
 	k->guarded = guarded;
 	k->linked = linked > 0;
 	/* A place that has only moved did not come with a directory. */
-	k->came = sc->learning || (made == NONE && first) ? 0 : sc->era;
-	if (guarded || !sc->learning)
+	k->came = sc->phase == PHASE_LEARN || (made == NONE && first) ? 0 : sc->era;
+	if (guarded || sc->phase != PHASE_LEARN)
 		k->deep = deep_of(p->dir_fd, p->name, &p->st, vendored ? &k->content : NULL);
-	if (!sc->learning && first && made != NONE)
+	if (sc->phase != PHASE_LEARN && first && made != NONE)
 		note_came(sc, made, p->path);
 	return seen_named(k, &stamp);
 }
@@ -271,7 +271,7 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 	enum seen seen;
 
 	stamp_of(&p->st, &stamp);
-	if (sc->learning)
+	if (sc->phase == PHASE_LEARN)
 		return k != NULL ? seen_named(k, &stamp) : keep_named(sc, p, NONE);
 	if (k != NULL && k->sealed && !k->guarded) {
 		if (!same_stamp(WHAT_NAME, &k->stamp, &stamp)) {
@@ -285,7 +285,7 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 	}
 	if (k != NULL && !k->left && is_as_it_was(p, k, &stamp)) {
 		/* It was last judged while git may have been at work. */
-		if (k->linked && !k->sealed && !sc->gentle)
+		if (k->linked && !k->sealed && sc->phase != PHASE_GENTLE)
 			return keep_named(sc, p, made);
 		return seen_named(k, &stamp);
 	}
@@ -329,14 +329,14 @@ found_followed(struct scan *sc, struct plant *p, struct known *k)
 	/* The scan knows this path as a place of another kind: that entry stays. */
 	if (other)
 		k = NULL;
-	if (sc->learning) {
+	if (sc->phase == PHASE_LEARN) {
 		if (k == NULL && !other && p->what == WHAT_LIST)
 			remember(sc, p->what, p->path, &stamp, !followed_depends(p->name));
 		return SEEN_OPEN;
 	}
 	if (k != NULL && same_stamp(p->what, &k->stamp, &stamp) &&
 	    (k->left || (p->what == WHAT_LIST && k->sealed) ||
-		(p->what == WHAT_INDEX && sc->gentle && k->unclear_ns == 0)))
+		(p->what == WHAT_INDEX && sc->phase == PHASE_GENTLE && k->unclear_ns == 0)))
 		return SEEN_OPEN;
 	since = k != NULL ? k->unclear_ns : 0;
 	for (unsigned i = 0; i < TRIES && end == PLANT_AGAIN; i++) {
@@ -404,7 +404,7 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 		return found_told(sc, path, &p.st, k, made);
 	if (what == WHAT_NAME)
 		return found_named(sc, &p, k, made);
-	if (sc->learning) {
+	if (sc->phase == PHASE_LEARN) {
 		if (k == NULL)
 			tell_place(sc,
 			    remember(sc, what, path, &stamp,
@@ -432,7 +432,7 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 		return seen_at(what, &stamp);
 	}
 	if (what == WHAT_PIN) {
-		sc->git_touched = true;
+		sc->due.git = true;
 		tell_place(sc, remember(sc, what, path, &stamp, true));
 		return SEEN_OPEN;
 	}
@@ -464,7 +464,7 @@ hold(const struct scan *sc, struct held *h, const char *path, size_t len)
 		h->fd =
 		    fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		h->why = errno;
-		if (h->fd >= 0 || h->why != EACCES || sc->learning ||
+		if (h->fd >= 0 || h->why != EACCES || sc->phase == PHASE_LEARN ||
 		    !make_listable(sc, h->dir, h->from))
 			break;
 	}
@@ -535,12 +535,12 @@ judge_cached_path(struct scan *sc, struct held *h, const char *path)
 		return 0;
 	}
 	if (known_at(sc, path) != NULL)
-		sc->verify = true;
+		sc->due.verify = true;
 	if (fd >= 0 || h->why == ENOENT)
 		return 0;
 	if (h->why == EMFILE || h->why == ENFILE || h->why == ENOMEM)
 		return -1;
-	if (h->why == EACCES && !sc->learning)
+	if (h->why == EACCES && sc->phase != PHASE_LEARN)
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
 		    "it cannot be looked at");
 	/* The first component that is not a directory could lead anywhere. */
@@ -585,7 +585,7 @@ judge_cached(struct scan *sc)
 void
 verify_known(struct scan *sc)
 {
-	sc->verify = false;
+	sc->due.verify = false;
 	for (uint32_t i = 0; i < sc->n_known; i++) {
 		struct known *k = &sc->known[i];
 

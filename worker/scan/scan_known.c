@@ -108,7 +108,7 @@ scan_who(const struct scan *sc)
 bool
 scan_is_gentle(const struct scan *sc)
 {
-	return sc->gentle;
+	return sc->phase == PHASE_GENTLE;
 }
 
 bool
@@ -457,7 +457,7 @@ scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 		return;
 	if (add_guard(sc, path, what) < 0)
 		sc->cut = true;
-	if (sc->resuming)
+	if (sc->phase == PHASE_RESUME)
 		return;
 	memcpy(dir, path, n);
 	dir[n] = '\0';

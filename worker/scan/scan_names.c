@@ -490,7 +490,7 @@ scan_learn_led(struct scan *sc, struct koda_error *err)
 		if (scan_add_root(sc, roots->v[i], err) < 0)
 			return -1;
 	}
-	sc->learning = true;
+	sc->phase = PHASE_LEARN;
 	for (size_t i = 0; i < rules->n; i++) {
 		const char *name = strrchr(rules->v[i], '/') + 1;
 		cleanup_close int fd = -1;
@@ -506,7 +506,7 @@ scan_learn_led(struct scan *sc, struct koda_error *err)
 		remember(sc, WHAT_RULE, rules->v[i], &stamp, true);
 	}
 	find_all_targets(sc);
-	sc->learning = false;
+	sc->phase = PHASE_JUDGE;
 	return 0;
 }
 

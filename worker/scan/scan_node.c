@@ -190,7 +190,7 @@ open_listed(const struct scan *sc, uint8_t root, char *path)
 	int fd = open_below(sc, root, path);
 
 	/* A directory that could not be listed before any command ran is the user's choice. */
-	if (fd >= 0 || errno != EACCES || sc->learning)
+	if (fd >= 0 || errno != EACCES || sc->phase == PHASE_LEARN)
 		return fd;
 	if (!make_listable(sc, path, strlen(sc->root[root].path))) {
 		errno = EACCES;
@@ -206,7 +206,7 @@ stop_watching(struct scan *sc)
 	close_at(&sc->ifd);
 	sc->ifd = -1;
 	sc->watched = false;
-	sc->full = true;
+	sc->due.walk = true;
 	for (uint32_t i = 0; i < sc->n_nodes; i++)
 		sc->node[i].wd = -1;
 	free(sc->by_wd);

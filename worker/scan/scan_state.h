@@ -62,6 +62,18 @@ struct came {
 	const char *rule[4]; /* the first few; owned by the policy */
 };
 
+/* What the scan is doing, which decides what happens to what it finds. */
+enum scan_phase {
+	/* Take away what does harm, and make the rest a file that no process holds open. */
+	PHASE_JUDGE,
+	/* Commands run: take away what does harm, and leave the rest as it is. */
+	PHASE_GENTLE,
+	/* Before the first command: whatever exists becomes known. */
+	PHASE_LEARN,
+	/* What an earlier worker knew is known; nothing else becomes known. */
+	PHASE_RESUME,
+};
+
 struct scan {
 	const struct resolver *res;
 	const struct access_subject *who;
@@ -80,23 +92,20 @@ struct scan {
 	size_t n_inner;
 	char **cached; /* paths of rules inside the caches */
 	size_t n_cached, cached_size;
-	/* First scan: whatever exists becomes known. */
-	bool learning;
-	/* Walk everything, whatever events there were. */
-	bool full;
+	enum scan_phase phase;
+	/* What the next comparison does besides what events ask for. */
+	struct {
+		bool walk;   /* walk everything */
+		bool verify; /* something was removed: check that known places are still there */
+		bool git;    /* something happened in a git directory: judge what it follows */
+	} due;
 	/* There was more to report, or to know, than there is room for. */
 	bool cut;
 	bool watched, started;
-	/* Something was removed: check that the known places are still where they were. */
-	bool verify;
 	bool git; /* the policy protects git's files */
-	/* Commands run: leave what is harmless as it is. */
-	bool gentle;
 	struct live *live;
 	struct hides *hides;
-	bool git_touched; /* something happened in a git directory */
-	bool resuming;    /* only the added places are known */
-	bool partial;     /* some directory was not reached by a walk */
+	bool partial; /* some directory was not reached by a walk */
 	/* `partial` was already set before any command ran. */
 	bool vast;
 	dev_t quarantine_dev;

@@ -97,9 +97,9 @@ is_users_own(struct scan *sc, uint32_t parent, char *path, const char *name)
 	up = open_below(sc, sc->node[parent].root, path);
 	*slash = '/';
 	if (up < 0 || fstatat(up, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return sc->learning;
+		return sc->phase == PHASE_LEARN;
 	stamp_of(&st, &stamp);
-	if (sc->learning) {
+	if (sc->phase == PHASE_LEARN) {
 		k = remember(sc, WHAT_PIN, path, &stamp, true);
 		tell_place(sc, k);
 		return true;
@@ -120,7 +120,7 @@ too_far(struct scan *sc, uint32_t idx)
 	size_t len;
 
 	sc->partial = true;
-	if (sc->learning || !sc->git || !n->in_git || !is_in_refs(sc, idx))
+	if (sc->phase == PHASE_LEARN || !sc->git || !n->in_git || !is_in_refs(sc, idx))
 		return;
 	len = node_path(sc, n->parent, NULL, path);
 	fd = len > 0 ? open_listed(sc, n->root, path) : -1;
@@ -163,7 +163,7 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		 * name there can use it. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return -1;
-		if (errno == EACCES && !sc->learning && sc->watched && sc->started)
+		if (errno == EACCES && sc->phase != PHASE_LEARN && sc->watched && sc->started)
 			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_PIN, path, NULL,
 			    "it cannot be listed");
 		return 0;
@@ -220,7 +220,7 @@ walk_all(struct scan *sc)
 		if (n->name != NULL && (n->round != sc->round || !sc->watched))
 			drop_node(sc, i);
 	}
-	sc->full = !sc->watched;
+	sc->due.walk = !sc->watched;
 	return 0;
 }
 
