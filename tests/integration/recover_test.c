@@ -3,7 +3,10 @@
  * ordinary one. The action has then happened once, and the caller was told the truth, whether it
  * waited or used a callback.
  */
+#include <dirent.h>
 #include <pthread.h>
+
+#include "shared/wire/protocol.h"
 
 #include "tests/support/hosting.h"
 
@@ -277,6 +280,58 @@ nobody_can_tell(void **state)
 	fixture_end(&f);
 }
 
+/* The name of the temporary file in the root. */
+static void
+find_temp(const struct fixture *f, char *ret, size_t size)
+{
+	cleanup(closedir_at) DIR *d = opendir(f->root);
+	struct dirent *e;
+
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) {
+		if (strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0) {
+			snprintf(ret, size, "%s", e->d_name);
+			return;
+		}
+	}
+	fail_msg("there is no temporary file");
+}
+
+/*
+ * Remove moves a file to a temporary name first. If another process then puts a different file
+ * there, and takes the old name too, nothing can be moved back: the name has lost its file, so the
+ * caller must not be told that nothing happened.
+ */
+static void
+remove_cannot_undo(void **state)
+{
+	char temp[NAME_MAX + 1];
+	struct fixture f;
+	struct answer a;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 4);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "old", "one two");
+	pid = koda_slot_pid(f.slot);
+	start_call(f.slot, &(struct koda_op){ .kind = KODA_OP_REMOVE, .path = "old" }, &a);
+	assert_true(wait_for_state(pid, 'T'));
+	find_temp(&f, temp, sizeof(temp));
+	put_text(&f, "theirs", "theirs");
+	assert_int_equal(rename(at(&f, "theirs"), at(&f, temp)), 0);
+	put_text(&f, "old", "in the way");
+	kill(pid, SIGCONT);
+	wait_answer(f.ses, &a);
+	assert_code(&a.err, KODA_UNKNOWN);
+	/* The message says where the file is now. */
+	assert_non_null(strstr(a.err.message, temp));
+	assert_string_equal(get_text(&f, temp), "theirs");
+	assert_string_equal(get_text(&f, "old"), "in the way");
+	fixture_end(&f);
+}
+
 /* Calls queued behind the one that died keep their order. */
 static void
 order_survives(void **state)
@@ -497,6 +552,8 @@ main(void)
 	k = n;
 	tests[k++] =
 	    (struct CMUnitTest){ "somebody else was there", nobody_can_tell, NULL, NULL, NULL };
+	tests[k++] = (struct CMUnitTest){ "a removal that cannot be undone", remove_cannot_undo,
+		NULL, NULL, NULL };
 	for (uintptr_t i = 0; i < 3; i++)
 		tests[k++] = (struct CMUnitTest){ "calls in line keep their order", order_survives,
 			NULL, NULL, (void *)i };

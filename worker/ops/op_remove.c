@@ -11,15 +11,17 @@
 #include "worker/pause.h"
 #include "worker/say.h"
 
+/* Moves the file back to its name and sets *err to `code`, or to KODA_UNKNOWN if that fails: the
+ * file is neither removed nor at its name then. Returns -1. */
 static int
-put_back(const struct place *at, const char *temp, struct koda_error *err, const char *what,
-    int error)
+put_back(const struct place *at, const char *temp, enum koda_code code, int error, const char *what,
+    struct koda_error *err)
 {
 	char shown[512];
 
 	bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
 	if (tree_rename_new(at->parent_fd, temp, at->parent_fd, at->name) == 0)
-		err_set(err, KODA_IO, error, "%s '%s'", what, shown);
+		err_set(err, code, error, "%s '%s'", what, shown);
 	else
 		err_set(err, KODA_UNKNOWN, error,
 		    "%s '%s' (what is left of it is beside it as '%s')", what, shown, temp);
@@ -40,7 +42,8 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 		dir = openat(at->parent_fd, temp, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = dir < 0 ? -1 : tree_is_empty(dir);
 		if (r != 1)
-			return put_back(at, temp, err, "remove", r < 0 ? errno : ENOTEMPTY);
+			return put_back(at, temp, KODA_IO, r < 0 ? errno : ENOTEMPTY, "remove",
+			    err);
 	}
 	if (session_committed(ses, err) < 0)
 		return -1;
@@ -48,8 +51,8 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	r = S_ISDIR(at->st.st_mode) && !recursive ? unlinkat(at->parent_fd, temp, AT_REMOVEDIR)
 						  : tree_remove(at->parent_fd, temp);
 	if (r < 0)
-		return put_back(at, temp, err, recursive ? "could remove only a part of" : "remove",
-		    errno);
+		return put_back(at, temp, KODA_IO, errno,
+		    recursive ? "could remove only a part of" : "remove", err);
 	return 0;
 }
 
@@ -83,10 +86,8 @@ remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
 	if (tree_rename_new(at->parent_fd, at->name, at->parent_fd, temp) < 0)
 		return say(err, KODA_IO, errno, "remove", at->path);
 	PAUSE_POINT(PAUSE_ACTED);
-	if (!moved_is(at->parent_fd, temp, &at->st)) {
-		put_back(at, temp, err, "remove", 0);
-		return say(err, KODA_CONFLICT, 0, "is something else by now:", at->path);
-	}
+	if (!moved_is(at->parent_fd, temp, &at->st))
+		return put_back(at, temp, KODA_CONFLICT, 0, "is something else by now:", err);
 	if (take_apart(ses, at, temp, recursive, err) < 0)
 		return -1;
 	if (sync_fd >= 0 && fsync(sync_fd) < 0)
