@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -2238,6 +2239,67 @@ test_swapping(void **state)
 	worker_end(&w);
 }
 
+/*
+ * Another process keeps exchanging a configuration while the worker writes it anew, and nothing can
+ * be kept, because the quarantine is gone. What the exchange caught stays beside the new file: the
+ * worker must name it, and must not claim that it is in quarantine.
+ */
+static void
+test_swapping_rewritten(void **state)
+{
+	struct worker w;
+	unsigned aside = 0, missing = 0, claimed = 0;
+	time_t end;
+	pid_t pid;
+
+	worker_start(&w, &plain);
+	scan(&w);
+	must_sh("git init -q new");
+	compare(&w);
+	must(rmdir(quarantine) == 0);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		if (chdir(root) < 0)
+			_exit(1);
+		for (unsigned i = 0;; i++) {
+			FILE *f = fopen("f", "w");
+
+			if (f == NULL)
+				_exit(1);
+			fputs("[alias]\n\tst = !true\n", f);
+			fclose(f);
+			rename("f", "new/.git/config");
+			if (i % 8 == 0 && mkfifo("f", 0600) == 0)
+				rename("f", "new/.git/config");
+		}
+	}
+	end = time(NULL) + 60;
+	while (aside == 0 && claimed == 0 && time(NULL) < end) {
+		compare(&w);
+		for (size_t k = 0; k < said.n_changes; k++) {
+			char name[PATH_MAX];
+			struct stat st;
+
+			if (strcmp(said.change[k].path, "new/.git/config") != 0)
+				continue;
+			claimed += said.change[k].kind == KODA__CHANGE_KIND__CHANGE_QUARANTINED;
+			if (said.change[k].kind != KODA__CHANGE_KIND__CHANGE_ASIDE)
+				continue;
+			snprintf(name, sizeof(name), "%s/new/.git/%s", root, said.change[k].detail);
+			missing += lstat(name, &st) < 0;
+			aside++;
+		}
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	must(mkdir(quarantine, 0700) == 0);
+	assert_int_equal(claimed, 0);
+	assert_int_equal(missing, 0);
+	assert_true(aside > 0);
+	worker_end(&w);
+}
+
 /* ---- invalid requests ---- */
 
 static void
@@ -2330,8 +2392,9 @@ main(void)
 		TEST(resume), TEST(names), TEST(names_that_came), TEST(names_of_packages),
 		TEST(names_unwatched), TEST(linked), TEST(linked_git), TEST(linked_too_much),
 		TEST(linked_before), TEST(told), TEST(led), TEST(led_far), TEST(guarded),
-		TEST(led_on_the_way), TEST(names_many), TEST(swapping), TEST(watches_give_out),
-		TEST(too_deep), TEST(quarantine_within), TEST(order), TEST(no_sense) };
+		TEST(led_on_the_way), TEST(names_many), TEST(swapping), TEST(swapping_rewritten),
+		TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within), TEST(order),
+		TEST(no_sense) };
 	static struct CMUnitTest tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) +
 	    N_ELEMENTS(cached) + N_ELEMENTS(works) + N_ELEMENTS(lives) + N_ELEMENTS(hidings) +
 	    N_ELEMENTS(single)];

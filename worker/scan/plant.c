@@ -81,6 +81,16 @@ make_writable(int dir_fd, mode_t *ret_was)
 	return fchmod(dir_fd, *ret_was | 0700) == 0;
 }
 
+/* Reports what quarantine_move() has taken from p->path. */
+static void
+tell_moved(struct scan *sc, const struct plant *p, const struct quarantined *kept, const char *why)
+{
+	scan_tell(sc,
+	    kept->name[0] != '\0' ? KODA__CHANGE_KIND__CHANGE_QUARANTINED
+				  : KODA__CHANGE_KIND__CHANGE_ASIDE,
+	    p->what, p->path, kept, kept->aside[0] != '\0' ? kept->aside : why);
+}
+
 enum plant_end
 plant_take_away(struct scan *sc, const struct plant *p, const char *why)
 {
@@ -102,10 +112,7 @@ plant_take_away(struct scan *sc, const struct plant *p, const char *why)
 		    q->fd < 0 ? "there is no quarantine" : strerror(errno));
 		return PLANT_LEFT;
 	}
-	scan_tell(sc,
-	    kept.name[0] != '\0' ? KODA__CHANGE_KIND__CHANGE_QUARANTINED
-				 : KODA__CHANGE_KIND__CHANGE_ASIDE,
-	    p->what, p->path, &kept, kept.aside[0] != '\0' ? kept.aside : why);
+	tell_moved(sc, p, &kept, why);
 	return PLANT_GONE;
 }
 
@@ -113,6 +120,24 @@ static enum plant_end
 take_away(struct scan *sc, const struct plant *p)
 {
 	return plant_take_away(sc, p, NULL);
+}
+
+/* The rename that put the new file at p->path has caught another file than the one that was read:
+ * it is at temp now. Takes all of it away. */
+static void
+take_exchanged(struct scan *sc, const struct plant *p, const char *temp, const struct stat *caught)
+{
+	struct quarantined kept;
+	const int r = quarantine_move(scan_quarantine(sc), p->dir_fd, temp, p->path,
+	    scan_rule(p->what), caught, &kept);
+
+	if (r == 0)
+		tell_moved(sc, p, &kept, NULL);
+	else if (r < 0) /* it stays at a name that means nothing */
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_ASIDE, p->what, p->path, NULL, temp);
+	else
+		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
+		    "another process has moved it");
 }
 
 /*
@@ -152,13 +177,7 @@ write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool 
 
 		if (fstatat(p->dir_fd, temp, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    !plant_same_inode(&old, &p->st)) {
-			struct quarantined kept;
-
-			/* Not the file that was read: take all of it away. */
-			quarantine_move(scan_quarantine(sc), p->dir_fd, temp, p->path,
-			    scan_rule(p->what), &old, &kept);
-			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_QUARANTINED, p->what, p->path,
-			    &kept, NULL);
+			take_exchanged(sc, p, temp, &old);
 		} else if (keep_old) {
 			snprintf(aside, aside_size, "%s", temp);
 		} else {
