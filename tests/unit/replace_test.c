@@ -322,6 +322,30 @@ test_memfd(void **state)
 	assert_memory_equal(got, data, SIZE);
 }
 
+/* The kernel does not move the pages of such a file (sendfile: EINVAL), so it is read and written.
+ * Content that ends too early is an error of its own, not the one that sendfile left. */
+static void
+test_copied(void **state)
+{
+	cleanup_close int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC), out = -1;
+	char want[8192], got[8192];
+	struct content content = { NULL, 0, fd };
+	struct koda_error err = { 0 };
+	ssize_t n = 0;
+
+	must(fd >= 0 && (n = pread(fd, want, sizeof(want), 0)) > 0);
+	content.len = (size_t)n;
+	assert_int_equal(replace("a", &content, &quick, false, &err), 0);
+	out = open(in_root("a"), O_RDONLY | O_CLOEXEC);
+	must(out >= 0 && read(out, got, sizeof(got)) == n);
+	assert_memory_equal(got, want, (size_t)n);
+	content.len += 1;
+	assert_int_equal(replace("a", &content, &quick, false, &err), -2);
+	assert_int_equal(err.code, KODA_IO);
+	assert_int_equal(err.errnum, EIO);
+	assert_false(exists(".koda-dead0001020304ff-7"));
+}
+
 /* The kernel accepts only part of the content: the old file stays, and nothing is left beside
  * it. */
 static void
@@ -421,6 +445,7 @@ main(void)
 		CASE(missing_directories),
 		CASE(missing_appears),
 		CASE(memfd),
+		CASE(copied),
 		CASE(no_room),
 		CASE(tree_remove),
 		CASE(owner),

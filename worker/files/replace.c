@@ -58,6 +58,11 @@ copy_rest(int to, int from, off_t at, size_t len)
 		size_t want = len - (size_t)at < COPY_PIECE ? len - (size_t)at : COPY_PIECE;
 		ssize_t n = pread(from, piece, want, at);
 
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* errno may still be the one for which sendfile was given up. */
+		if (n == 0)
+			errno = EIO;
 		if (n <= 0 || write_all(to, piece, (size_t)n) < 0)
 			return -1;
 		at += n;
