@@ -10,6 +10,10 @@
 
 #define BUCKETS 1024 /* a power of two, several times the rules of the default table */
 
+/* A longer list has so many rules with a '*' that comparing with all rules costs little more. The
+ * default table has five. */
+#define GLOBS_MAX 128
+
 /* A component of a rule. */
 struct part {
 	const char *at;
@@ -195,7 +199,7 @@ tail_matches(const struct tail *t, const struct part *part, size_t k)
 	return true;
 }
 
-/* A quick check of the last byte, because every path is compared with every rule. */
+/* A quick check of the last byte, because many rules are compared with each path. */
 static bool
 may_end(const char *rule, const struct tail *t)
 {
@@ -205,17 +209,27 @@ may_end(const char *rule, const struct tail *t)
 	return end == '*' || t->odd[at] || (len > 0 && t->name[at][len - 1] == end);
 }
 
-/* Return the first rule that matches the end of what t has. begun 0: with all of its components;
- * otherwise with its first ones, at least `begun` of them and not all. NULL: none. */
+/* Does the rule have that many components at least? */
+static bool
+has_parts(const char *rule, size_t n)
+{
+	while (--n > 0 && (rule = strchr(rule, '/')) != NULL)
+		rule++;
+	return rule != NULL;
+}
+
+/* Return the first rule that matches the end of what t has, by comparing with all of them. begun 0:
+ * with all of its components; otherwise with its first ones, at least `begun` of them and not all.
+ * NULL: none. */
 static const char *
-rule_for(const struct policy_list *list, const struct tail *t, size_t begun)
+rule_among(const struct policy_list *list, const struct tail *t, size_t begun)
 {
 	struct part part[NAMES_PARTS_MAX];
 
 	for (size_t i = 0; i < list->n; i++) {
 		size_t n;
 
-		if (begun == 0 && !may_end(list->v[i], t))
+		if (begun == 0 ? !may_end(list->v[i], t) : !has_parts(list->v[i], begun + 1))
 			continue;
 		n = split(list->v[i], part);
 		if (begun == 0 && tail_matches(t, part, n))
@@ -226,6 +240,86 @@ rule_for(const struct policy_list *list, const struct tail *t, size_t begun)
 		}
 	}
 	return NULL;
+}
+
+/* The rules with a '*': indices, in their order. */
+struct globs {
+	bool known;
+	size_t n; /* more than GLOBS_MAX: not all of them are in `at` */
+	uint16_t at[GLOBS_MAX];
+};
+
+static void
+globs_find(struct globs *g, const struct policy_list *list)
+{
+	g->known = true;
+	g->n = 0;
+	for (size_t i = 0; i < list->n && g->n <= GLOBS_MAX; i++) {
+		if (strchr(list->v[i], '*') == NULL)
+			continue;
+		if (g->n < GLOBS_MAX)
+			g->at[g->n] = (uint16_t)i;
+		g->n++;
+	}
+}
+
+/* May a component that rules are compared with be a short form, which no table finds? */
+static bool
+tail_is_odd(const struct tail *t)
+{
+	for (size_t k = 0; k < t->n && k < NAMES_PARTS_MAX; k++) {
+		if (t->odd[k])
+			return true;
+	}
+	return false;
+}
+
+/* Return the index of the first rule whose text is the end of what t has, or list->n. */
+static size_t
+literal_for(const struct policy_list *list, const struct tail *t)
+{
+	char end[NAMES_PARTS_MAX * (NAME_LEN_MAX + 1)], *from = end + sizeof(end) - 1;
+	size_t first = list->n;
+
+	*from = '\0';
+	for (size_t k = 1; k <= t->n && k <= NAMES_PARTS_MAX; k++) {
+		const size_t at = (t->n - k) % NAMES_PARTS_MAX;
+		size_t found;
+
+		if (k > 1)
+			*--from = '/';
+		from -= t->len[at];
+		memcpy(from, t->name[at], t->len[at]);
+		found = policy_list_find(list, from);
+		if (found < first)
+			first = found;
+	}
+	return first;
+}
+
+/* Return the first rule that matches the end of what t has with all of its components; NULL: none.
+ * g is for one list; the first call that needs it fills it. */
+static const char *
+rule_for(const struct policy_list *list, const struct tail *t, struct globs *g)
+{
+	size_t first;
+
+	/* A short list has no table: comparing is as fast. */
+	if (list->n_slots == 0 || tail_is_odd(t))
+		return rule_among(list, t, 0);
+	if (!g->known)
+		globs_find(g, list);
+	if (g->n > GLOBS_MAX)
+		return rule_among(list, t, 0);
+	first = literal_for(list, t);
+	for (size_t i = 0; i < g->n && g->at[i] < first; i++) {
+		const char *rule = list->v[g->at[i]];
+		struct part part[NAMES_PARTS_MAX];
+
+		if (may_end(rule, t) && tail_matches(t, part, split(rule, part)))
+			first = g->at[i];
+	}
+	return first < list->n ? list->v[first] : NULL;
 }
 
 static bool
@@ -243,45 +337,60 @@ names_rule_of(const struct policy_list *list, const char *path)
 {
 	const char *rule = NULL;
 	struct tail t = { .n = 0 };
+	struct globs g = { .known = false };
 	struct part part;
 
 	while (list->n > 0 && rule == NULL && next_part(&path, &part)) {
 		tail_add(&t, part.at, part.len);
-		rule = rule_for(list, &t, 0);
+		rule = rule_for(list, &t, &g);
 	}
 	return rule;
 }
 
-/* The same for the whole of path; begun as for rule_for(). */
-static const char *
-rule_for_path(const struct policy_list *list, const char *path, size_t begun)
+/* Fill an empty t with the end of the whole path. */
+static void
+tail_of(struct tail *t, const char *path)
 {
-	struct tail t = { .n = 0 };
 	struct part part;
 
-	if (list->n == 0)
-		return NULL;
 	while (next_part(&path, &part))
-		tail_add(&t, part.at, part.len);
-	return rule_for(list, &t, begun);
+		tail_add(t, part.at, part.len);
 }
 
 const char *
 names_rule_at(const struct policy_list *list, const char *path)
 {
-	return rule_for_path(list, path, 0);
+	struct tail t = { .n = 0 };
+	struct globs g = { .known = false };
+
+	if (list->n == 0)
+		return NULL;
+	tail_of(&t, path);
+	return t.n > 0 ? rule_for(list, &t, &g) : NULL;
+}
+
+/* begun as for rule_among(). */
+static const char *
+rule_begun(const struct policy_list *list, const char *path, size_t begun)
+{
+	struct tail t = { .n = 0 };
+
+	if (list->n == 0)
+		return NULL;
+	tail_of(&t, path);
+	return rule_among(list, &t, begun);
 }
 
 const char *
 names_rule_begun(const struct policy_list *list, const char *path)
 {
-	return rule_for_path(list, path, 1);
+	return rule_begun(list, path, 1);
 }
 
 const char *
 names_rule_cut(const struct policy_list *list, const char *path)
 {
-	return rule_for_path(list, path, 2);
+	return rule_begun(list, path, 2);
 }
 
 bool

@@ -161,16 +161,25 @@ list_slot(const struct policy_list *list, const char *rule)
 	return &list->slot[at];
 }
 
+size_t
+policy_list_find(const struct policy_list *list, const char *rule)
+{
+	if (list->n_slots != 0) {
+		const uint32_t at = *list_slot(list, rule);
+
+		return at != 0 ? at - 1 : list->n;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(list->v[i], rule) == 0)
+			return i;
+	}
+	return list->n;
+}
+
 static bool
 list_has(const struct policy_list *list, const char *rule)
 {
-	if (list->n_slots != 0)
-		return *list_slot(list, rule) != 0;
-	for (size_t i = 0; i < list->n; i++) {
-		if (strcmp(list->v[i], rule) == 0)
-			return true;
-	}
-	return false;
+	return policy_list_find(list, rule) < list->n;
 }
 
 /* Make room for one more rule: the table is at most half full. */

@@ -70,6 +70,8 @@ int policy_copy(struct policy *dst, const struct policy *src, struct koda_error 
 /* Append the rule unless the list has it already; the list becomes present. Does not check the
  * rule. */
 int policy_list_add(struct policy_list *list, const char *rule, struct koda_error *err);
+/* Return the index of the rule with exactly that text, or list->n if there is none. */
+size_t policy_list_find(const struct policy_list *list, const char *rule);
 
 /* Check one rule as a user wrote it: an absolute path; a domain pattern (shared/rules/domain),
  * with " any-sni" only in allowed_domains. On failure *err is KODA_INVALID with the reason. */
