@@ -16,7 +16,7 @@ struct class
 /* Parses [:alpha:] and the like at p. Returns its length, 0 for anything else. *ret: whether it
  * does not match the end of a line. */
 static size_t
-posix_class(const struct reader *r, bool *ret)
+posix_class(const struct pattern_reader *r, bool *ret)
 {
 	static const char *const safe[] = { "[:alpha:]", "[:digit:]", "[:alnum:]", "[:upper:]",
 		"[:lower:]", "[:punct:]", "[:xdigit:]", "[:word:]", "[:blank:]", "[:graph:]" };
@@ -36,9 +36,9 @@ posix_class(const struct reader *r, bool *ret)
 
 /* Parses one end of a range, or a member. Returns false if it is not a single character. */
 static bool
-class_character(const struct reader *r, size_t at, uint32_t *ret, size_t *ret_len)
+class_character(const struct pattern_reader *r, size_t at, uint32_t *ret, size_t *ret_len)
 {
-	struct reader there = *r;
+	struct pattern_reader there = *r;
 
 	there.p += at;
 	if (!reader_left(&there, 1))
@@ -57,7 +57,7 @@ class_character(const struct reader *r, size_t at, uint32_t *ret, size_t *ret_le
 
 /* Handles \d and the like, at p. */
 static void
-class_escape(struct reader *r, struct class *class)
+class_escape(struct pattern_reader *r, struct class *class)
 {
 	bool safe;
 	size_t n;
@@ -105,7 +105,7 @@ class_escape(struct reader *r, struct class *class)
 }
 
 static void
-class_member(struct reader *r, struct class *class)
+class_member(struct pattern_reader *r, struct class *class)
 {
 	uint32_t low, high;
 	size_t n, m;
@@ -141,7 +141,7 @@ class_member(struct reader *r, struct class *class)
 }
 
 static void
-read_members(struct reader *r, struct class *class)
+read_members(struct pattern_reader *r, struct class *class)
 {
 	reader_copy(r, class->negated ? 2 : 1);
 	/* A '-' after the inserted \n would make it a range. */
@@ -166,7 +166,7 @@ read_members(struct reader *r, struct class *class)
 }
 
 void
-class_read(struct reader *r, const struct class_how *how, struct class_seen *ret)
+class_read(struct pattern_reader *r, const struct class_how *how, struct class_seen *ret)
 {
 	struct class class = { .how = how, .negated = reader_peek(r, 1) == '^' };
 

@@ -18,6 +18,6 @@ struct class_seen {
 
 /* Reads the class; the reader is at its '['. Gives up on a class that cannot be written without
  * the end of a line. */
-void class_read(struct reader *reader, const struct class_how *how, struct class_seen *ret);
+void class_read(struct pattern_reader *reader, const struct class_how *how, struct class_seen *ret);
 
 #endif

@@ -21,7 +21,7 @@ struct grep {
 #define NAMING   (KODA_SEARCH_FILES | KODA_SEARCH_FILES_WITHOUT)
 
 /* The search of one file. */
-struct run {
+struct grep_run {
 	struct grep *grep;
 	struct window *window;
 	struct tell tell;
@@ -86,7 +86,7 @@ grep_ticks(struct grep *g)
 
 /* A piece being searched: positions count from its beginning. */
 struct piece {
-	struct run *run;
+	struct grep_run *run;
 	struct pattern_cursor cursor;
 	size_t len; /* with the last line's end */
 	bool multiline;
@@ -121,7 +121,7 @@ go_to_line(struct piece *p, size_t at)
 static int
 hit(struct piece *p, size_t start, size_t end, size_t next, size_t n_spans)
 {
-	struct run *r = p->run;
+	struct grep_run *r = p->run;
 	size_t from = r->window->from;
 
 	r->ret->matches++;
@@ -253,7 +253,7 @@ search_others(struct piece *p, struct koda_error *err)
 }
 
 static int
-search_piece(struct run *r, struct koda_error *err)
+search_piece(struct grep_run *r, struct koda_error *err)
 {
 	const struct window *w = r->window;
 	const char *text = w->buf + w->from;
@@ -279,7 +279,7 @@ search_piece(struct run *r, struct koda_error *err)
 /* ---- a file ---- */
 
 static int
-search_pieces(struct run *r, struct koda_error *err)
+search_pieces(struct grep_run *r, struct koda_error *err)
 {
 	struct window *w = r->window;
 	size_t keep = 0;
@@ -307,7 +307,7 @@ search_pieces(struct run *r, struct koda_error *err)
 }
 
 static void
-sum_up(struct run *r)
+sum_up(struct grep_run *r)
 {
 	const struct window *w = r->window;
 	struct grep_file *ret = r->ret;
@@ -325,7 +325,7 @@ grep_file(struct grep *g, int fd, uint64_t size, bool named, grep_line_fn *line,
     struct grep_file *ret, struct koda_error *err)
 {
 	struct grep_file file = { .matches = 0 };
-	struct run r = {
+	struct grep_run r = {
 		.grep = g,
 		.window = &g->window,
 		.tell = { .fn = line,

@@ -9,18 +9,18 @@
 #define NONE SIZE_MAX
 
 void
-listing_init(struct listing *l, unsigned max_depth, uint64_t limit)
+listing_init(struct tree_listing *l, unsigned max_depth, uint64_t limit)
 {
-	*l = (struct listing){ .max_depth = max_depth, .limit = limit };
+	*l = (struct tree_listing){ .max_depth = max_depth, .limit = limit };
 }
 
 void
-listing_done(struct listing *l)
+listing_done(struct tree_listing *l)
 {
 	free(l->v);
 	free(l->text);
 	free(l->open);
-	*l = (struct listing){ 0 };
+	*l = (struct tree_listing){ 0 };
 }
 
 /* Makes room for `more` elements of size `each`, at least doubling the array. Returns 0, or -1
@@ -47,7 +47,8 @@ grow(void *array, size_t *size, size_t n, size_t each, size_t more)
 /* Adds an entry. *ret: its index, NONE if it is too deep or over the limit. Returns 0, or -1 if
  * memory is short. */
 static int
-add(struct listing *l, const char *path, size_t len, uint32_t depth, uint32_t type, size_t *ret)
+add(struct tree_listing *l, const char *path, size_t len, uint32_t depth, uint32_t type,
+    size_t *ret)
 {
 	*ret = NONE;
 	if (l->max_depth != 0 && depth > l->max_depth)
@@ -69,7 +70,7 @@ add(struct listing *l, const char *path, size_t len, uint32_t depth, uint32_t ty
 }
 
 int
-listing_enter(struct listing *l, const char *path, size_t len, uint32_t depth,
+listing_enter(struct tree_listing *l, const char *path, size_t len, uint32_t depth,
     struct koda_error *err)
 {
 	size_t at;
@@ -82,7 +83,7 @@ listing_enter(struct listing *l, const char *path, size_t len, uint32_t depth,
 }
 
 void
-listing_leave(struct listing *l)
+listing_leave(struct tree_listing *l)
 {
 	size_t at = l->open[--l->n_open];
 	uint64_t files, size;
@@ -103,7 +104,7 @@ listing_leave(struct listing *l)
 }
 
 int
-listing_file(struct listing *l, const char *path, size_t len, uint32_t depth, uint32_t type,
+listing_file(struct tree_listing *l, const char *path, size_t len, uint32_t depth, uint32_t type,
     uint64_t size, struct koda_error *err)
 {
 	size_t at;

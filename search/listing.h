@@ -20,7 +20,7 @@ struct listing_entry {
 	uint32_t type; /* Koda__FileType */
 };
 
-struct listing {
+struct tree_listing {
 	unsigned max_depth; /* 0: all */
 	uint64_t limit;
 	struct listing_entry *v;
@@ -35,15 +35,15 @@ struct listing {
 	uint64_t files, bytes;
 };
 
-void listing_init(struct listing *l, unsigned max_depth, uint64_t limit);
-void listing_done(struct listing *l);
+void listing_init(struct tree_listing *l, unsigned max_depth, uint64_t limit);
+void listing_done(struct tree_listing *l);
 
 /* Record that a directory is entered or left, or that something else is found, in the order of
  * the walk. Return 0, or -1 with *err set. */
-int listing_enter(struct listing *l, const char *path, size_t len, uint32_t depth,
+int listing_enter(struct tree_listing *l, const char *path, size_t len, uint32_t depth,
     struct koda_error *err);
-void listing_leave(struct listing *l);
-int listing_file(struct listing *l, const char *path, size_t len, uint32_t depth, uint32_t type,
-    uint64_t size, struct koda_error *err);
+void listing_leave(struct tree_listing *l);
+int listing_file(struct tree_listing *l, const char *path, size_t len, uint32_t depth,
+    uint32_t type, uint64_t size, struct koda_error *err);
 
 #endif

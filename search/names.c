@@ -13,7 +13,7 @@
 #define INSERTION_MAX 12
 
 int
-names_init(struct names *s)
+names_init(struct dir_names *s)
 {
 	*s = NAMES_EMPTY;
 	s->buffer = malloc(NAMES_BUFFER_BYTES);
@@ -21,7 +21,7 @@ names_init(struct names *s)
 }
 
 void
-names_done(struct names *s)
+names_done(struct dir_names *s)
 {
 	free(s->text);
 	free(s->name);
@@ -33,7 +33,7 @@ names_done(struct names *s)
 /* ---- reading ---- */
 
 static int
-grow_text(struct names *s, size_t need)
+grow_text(struct dir_names *s, size_t need)
 {
 	size_t size = s->text_size == 0 ? NAMES_BUFFER_BYTES : s->text_size;
 	char *grown;
@@ -55,10 +55,10 @@ grow_text(struct names *s, size_t need)
 }
 
 static int
-grow_names(struct names *s)
+grow_names(struct dir_names *s)
 {
 	const size_t size = s->size == 0 ? 1024 : s->size * 2;
-	struct name *grown;
+	struct dir_name *grown;
 
 	if (s->n < s->size)
 		return 0;
@@ -91,7 +91,7 @@ special_of(const char *name, size_t len, unsigned char type)
 }
 
 static int
-push(struct names *s, const char *name, size_t len, unsigned char type)
+push(struct dir_names *s, const char *name, size_t len, unsigned char type)
 {
 	if (len > NAMES_NAME_MAX) {
 		errno = EOVERFLOW;
@@ -102,13 +102,13 @@ push(struct names *s, const char *name, size_t len, unsigned char type)
 	memcpy(s->text + s->used, name, len);
 	memcpy(s->text + s->used + len, "/", 2);
 	s->name[s->n++] =
-	    (struct name){ .at = (uint32_t)s->used, .len = (uint16_t)len, .type = type };
+	    (struct dir_name){ .at = (uint32_t)s->used, .len = (uint16_t)len, .type = type };
 	s->used += len + 2;
 	return 0;
 }
 
 int
-names_take(struct names *s, const void *records, size_t len, unsigned *special)
+names_take(struct dir_names *s, const void *records, size_t len, unsigned *special)
 {
 	const unsigned char *record = records, *end = record + len;
 	struct dirent64 d;
@@ -130,7 +130,7 @@ names_take(struct names *s, const void *records, size_t len, unsigned *special)
 }
 
 int
-names_read(struct names *s, int dir_fd, unsigned *ret_special)
+names_read(struct dir_names *s, int dir_fd, unsigned *ret_special)
 {
 	ssize_t n;
 
@@ -144,7 +144,7 @@ names_read(struct names *s, int dir_fd, unsigned *ret_special)
 }
 
 bool
-names_settle(struct name *name, const struct names *s, int dir_fd)
+names_settle(struct dir_name *name, const struct dir_names *s, int dir_fd)
 {
 	cleanup_free char *text = NULL;
 	struct stat st;
@@ -161,13 +161,13 @@ names_settle(struct name *name, const struct names *s, int dir_fd)
 /* ---- sorting ---- */
 
 static size_t
-sorted_len(const struct name *a)
+sorted_len(const struct dir_name *a)
 {
 	return a->len + (a->type == DT_DIR ? 1u : 0u);
 }
 
 static void
-set_key(struct names *s, struct name *a)
+set_key(struct dir_names *s, struct dir_name *a)
 {
 	const size_t len = sorted_len(a);
 	unsigned char first[sizeof(a->key)] = { 0 };
@@ -179,7 +179,7 @@ set_key(struct names *s, struct name *a)
 }
 
 static bool
-is_before(const struct names *s, const struct name *a, const struct name *b)
+is_before(const struct dir_names *s, const struct dir_name *a, const struct dir_name *b)
 {
 	const size_t n = sorted_len(a), m = sorted_len(b);
 	int r;
@@ -191,10 +191,10 @@ is_before(const struct names *s, const struct name *a, const struct name *b)
 }
 
 static void
-insertion_sort(const struct names *s, struct name *a, size_t n)
+insertion_sort(const struct dir_names *s, struct dir_name *a, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
-		const struct name x = a[i];
+		const struct dir_name x = a[i];
 		size_t k = i;
 
 		for (; k > 0 && is_before(s, &x, &a[k - 1]); k--)
@@ -204,7 +204,7 @@ insertion_sort(const struct names *s, struct name *a, size_t n)
 }
 
 static void
-merge_sort(const struct names *s, struct name *a, struct name *spare, size_t n)
+merge_sort(const struct dir_names *s, struct dir_name *a, struct dir_name *spare, size_t n)
 {
 	const size_t half = n / 2;
 	size_t i = 0, k = half, to = 0;
@@ -224,7 +224,7 @@ merge_sort(const struct names *s, struct name *a, struct name *spare, size_t n)
 }
 
 void
-names_sort(struct names *s, size_t from)
+names_sort(struct dir_names *s, size_t from)
 {
 	for (size_t i = from; i < s->n; i++)
 		set_key(s, &s->name[i]);

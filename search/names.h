@@ -28,43 +28,43 @@ enum names_special {
 	NAMES_RGIGNORE = 1 << 4,
 };
 
-struct name {
+struct dir_name {
 	uint64_t key; /* the first bytes: most comparisons are of numbers */
 	uint32_t at;  /* offset in the text */
 	uint16_t len;
 	uint8_t type; /* DT_REG ... */
 };
 
-struct names {
+struct dir_names {
 	char *text; /* each name ends with a slash and a NUL */
 	size_t used, text_size;
-	struct name *name;
+	struct dir_name *name;
 	size_t n, size;
-	struct name *spare; /* for sorting: as large as name */
+	struct dir_name *spare; /* for sorting: as large as name */
 	unsigned char *buffer;
 };
 
-#define NAMES_EMPTY ((struct names){ .text = NULL })
+#define NAMES_EMPTY ((struct dir_names){ .text = NULL })
 
-int names_init(struct names *names);
-void names_done(struct names *names);
+int names_init(struct dir_names *names);
+void names_done(struct dir_names *names);
 
 /* Pushes all names in a directory except "." and "..", unordered. *ret_special: the special ones
  * among them. Returns 0, or -1 with errno; the names read before the error are pushed. */
-int names_read(struct names *names, int dir_fd, unsigned *ret_special);
+int names_read(struct dir_names *names, int dir_fd, unsigned *ret_special);
 /* Like names_read(), from records of getdents64. */
-int names_take(struct names *names, const void *records, size_t len, unsigned *special);
+int names_take(struct dir_names *names, const void *records, size_t len, unsigned *special);
 
 /* Finds the type of a name if the file system did not report it. Returns false if the file is
  * gone or memory is short. */
-bool names_settle(struct name *name, const struct names *names, int dir_fd);
+bool names_settle(struct dir_name *name, const struct dir_names *names, int dir_fd);
 
 /* Sorts by bytes, a directory as if a slash followed its name: so whole paths are in the order
  * of their bytes. */
-void names_sort(struct names *names, size_t from);
+void names_sort(struct dir_names *names, size_t from);
 
 static inline const char *
-name_text(const struct names *names, const struct name *name)
+name_text(const struct dir_names *names, const struct dir_name *name)
 {
 	return names->text + name->at;
 }

@@ -19,7 +19,7 @@
 /* After this many files check whether the queued items have waited long enough. */
 #define FILES_PER_TICK 64
 
-struct search {
+struct search_task {
 	struct session *ses;
 	const Koda__Search *ask;
 	struct places places;
@@ -27,7 +27,7 @@ struct search {
 	struct walk_rules *rules;
 	struct grep *grep;
 	struct sink *sink;
-	struct listing listing;
+	struct tree_listing listing;
 	struct newest newest;
 	Koda__Searched sum;
 	/* The current file's path below its place. */
@@ -39,7 +39,7 @@ struct search {
 };
 
 static void
-search_done(struct search *s)
+search_done(struct search_task *s)
 {
 	watchdog_stop();
 	grep_free(s->grep);
@@ -53,7 +53,7 @@ search_done(struct search *s)
 }
 
 static bool
-wants(const struct search *s, unsigned flag)
+wants(const struct search_task *s, unsigned flag)
 {
 	return (s->ask->flags & flag) != 0;
 }
@@ -61,14 +61,14 @@ wants(const struct search *s, unsigned flag)
 /* ---- reporting ---- */
 
 static int
-fail(struct search *s)
+fail(struct search_task *s)
 {
 	s->failed = true;
 	return 1;
 }
 
 static void
-item_begin(const struct search *s, Koda__FoundItem *item, Koda__FoundKind kind)
+item_begin(const struct search_task *s, Koda__FoundItem *item, Koda__FoundKind kind)
 {
 	koda__found_item__init(item);
 	item->kind = kind;
@@ -78,7 +78,7 @@ item_begin(const struct search *s, Koda__FoundItem *item, Koda__FoundKind kind)
 
 /* Reports an item. Returns non-zero to stop. */
 static int
-tell(struct search *s, const Koda__FoundItem *item)
+tell(struct search_task *s, const Koda__FoundItem *item)
 {
 	if (s->sum.found == s->ask->limit) {
 		s->sum.more = true;
@@ -89,7 +89,7 @@ tell(struct search *s, const Koda__FoundItem *item)
 }
 
 static void
-tell_trouble(struct search *s, const char *path, size_t len, const char *text)
+tell_trouble(struct search_task *s, const char *path, size_t len, const char *text)
 {
 	Koda__FoundItem item;
 
@@ -124,7 +124,7 @@ leads_to_hole(const struct policy_list *holes, const char *path)
 static bool
 readable(void *data, const char *path, bool is_dir)
 {
-	const struct search *s = data;
+	const struct search_task *s = data;
 	const struct session *ses = s->ses;
 	struct access_verdict verdict = access_judge(&ses->who, ACCESS_OP_READ, path, NULL);
 
@@ -138,7 +138,7 @@ readable(void *data, const char *path, bool is_dir)
 /* Handles a file of a Glob. known: its status, or NULL if it was not read yet. Returns non-zero
  * to stop. */
 static int
-glob_file(struct search *s, int dir_fd, const char *name, const struct stat *known)
+glob_file(struct search_task *s, int dir_fd, const char *name, const struct stat *known)
 {
 	Koda__FoundItem item;
 	struct stat st;
@@ -162,7 +162,7 @@ glob_file(struct search *s, int dir_fd, const char *name, const struct stat *kno
 }
 
 static int
-tell_newest(struct search *s)
+tell_newest(struct search_task *s)
 {
 	newest_sort(&s->newest);
 	s->sum.more |= s->newest.more;
@@ -188,7 +188,7 @@ tell_newest(struct search *s)
 static int
 on_line(void *data, const struct grep_line *line)
 {
-	struct search *s = data;
+	struct search_task *s = data;
 	uint32_t spans[2 * 64], *span = spans;
 	Koda__FoundItem item;
 	int r;
@@ -224,7 +224,7 @@ on_line(void *data, const struct grep_line *line)
 }
 
 static int
-tell_file_result(struct search *s, const struct grep_file *got, bool named)
+tell_file_result(struct search_task *s, const struct grep_file *got, bool named)
 {
 	Koda__FoundItem item;
 
@@ -255,7 +255,7 @@ tell_file_result(struct search *s, const struct grep_file *got, bool named)
 
 /* Searches an open file. Returns non-zero to stop. */
 static int
-grep_open_file(struct search *s, int fd, const struct stat *st, bool named)
+grep_open_file(struct search_task *s, int fd, const struct stat *st, bool named)
 {
 	struct grep_file got = { 0 };
 	struct koda_error err = { 0 };
@@ -282,7 +282,7 @@ grep_open_file(struct search *s, int fd, const struct stat *st, bool named)
 }
 
 static int
-grep_named(struct search *s, int dir_fd, const char *name)
+grep_named(struct search_task *s, int dir_fd, const char *name)
 {
 	cleanup_close int fd =
 	    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -309,7 +309,7 @@ grep_named(struct search *s, int dir_fd, const char *name)
 /* ---- the walk's hooks ---- */
 
 static void
-here(struct search *s, const struct walk_entry *entry)
+here(struct search_task *s, const struct walk_entry *entry)
 {
 	s->path = entry->path;
 	s->path_len = entry->len;
@@ -318,7 +318,7 @@ here(struct search *s, const struct walk_entry *entry)
 static int
 on_file(void *data, const struct walk_entry *entry)
 {
-	struct search *s = data;
+	struct search_task *s = data;
 	const mode_t mode = (mode_t)DTTOIF(entry->type);
 	struct stat st = { 0 };
 
@@ -343,7 +343,7 @@ on_file(void *data, const struct walk_entry *entry)
 static int
 on_enter(void *data, const struct walk_entry *entry)
 {
-	struct search *s = data;
+	struct search_task *s = data;
 
 	if (s->ask->kind != KODA__SEARCH_KIND__SEARCH_TREE)
 		return 0;
@@ -355,7 +355,7 @@ on_enter(void *data, const struct walk_entry *entry)
 static int
 on_leave(void *data, const struct walk_entry *entry)
 {
-	struct search *s = data;
+	struct search_task *s = data;
 
 	if (s->ask->kind == KODA__SEARCH_KIND__SEARCH_TREE)
 		listing_leave(&s->listing);
@@ -365,7 +365,7 @@ on_leave(void *data, const struct walk_entry *entry)
 /* ---- one place ---- */
 
 static int
-tell_listing(struct search *s)
+tell_listing(struct search_task *s)
 {
 	for (size_t i = 0; i < s->listing.n; i++) {
 		const struct listing_entry *e = &s->listing.v[i];
@@ -388,7 +388,7 @@ tell_listing(struct search *s)
 }
 
 static int
-search_directory(struct search *s, struct koda_error *err)
+search_directory(struct search_task *s, struct koda_error *err)
 {
 	const struct walk_hooks hooks = { .data = s,
 		.readable = readable,
@@ -417,7 +417,7 @@ search_directory(struct search *s, struct koda_error *err)
 
 /* Searches a file that was requested by name: no ignore rule applies to it. */
 static int
-search_file(struct search *s)
+search_file(struct search_task *s)
 {
 	struct koda_error *err = s->err;
 	int r;
@@ -443,7 +443,7 @@ search_file(struct search *s)
 }
 
 static int
-search_places(struct search *s, struct koda_error *err)
+search_places(struct search_task *s, struct koda_error *err)
 {
 	for (size_t i = 0; i < s->places.n && !s->sum.more; i++) {
 		s->place = &s->places.v[i];
@@ -466,7 +466,7 @@ search_places(struct search *s, struct koda_error *err)
  * NULL with *err set.
  */
 static const char *const *
-strings_of(struct search *s, size_t n, const ProtobufCBinaryData *v, struct koda_error *err)
+strings_of(struct search_task *s, size_t n, const ProtobufCBinaryData *v, struct koda_error *err)
 {
 	const char **ret = session_alloc(s->ses, (n + 1) * sizeof(*ret), err);
 
@@ -483,7 +483,7 @@ strings_of(struct search *s, size_t n, const ProtobufCBinaryData *v, struct koda
 }
 
 static int
-compile(struct search *s, struct koda_error *err)
+compile(struct search_task *s, struct koda_error *err)
 {
 	const Koda__Search *ask = s->ask;
 	struct walk_rules_options rules = { .flags = (unsigned)ask->flags,
@@ -527,7 +527,7 @@ compile(struct search *s, struct koda_error *err)
 int
 op_search(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
-	cleanup(search_done) struct search s = { .ses = ses, .ask = req->search, .err = err };
+	cleanup(search_done) struct search_task s = { .ses = ses, .ask = req->search, .err = err };
 	Koda__Searched *sum = session_alloc(ses, sizeof(*sum), err);
 
 	/* One search per process, however it ends: whatever a pattern did to the process ends

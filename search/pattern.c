@@ -13,7 +13,7 @@
 #define BROKEN_MAX (64u << 10)
 
 struct pattern {
-	struct plan plan;
+	struct grep_plan plan;
 	volatile sig_atomic_t matching; /* PCRE2 is running */
 	volatile sig_atomic_t ticks;
 };

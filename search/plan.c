@@ -29,7 +29,7 @@ struct given {
 	struct syntax syntax;
 };
 
-struct job {
+struct plan_job {
 	const struct grep_options *options;
 	bool ignore_case;
 	bool bare; /* one pattern, with nothing around it */
@@ -38,7 +38,7 @@ struct job {
 };
 
 static void
-job_done(struct job *job)
+job_done(struct plan_job *job)
 {
 	for (size_t i = 0; job->given != NULL && i < job->n; i++) {
 		free(job->given[i].escaped);
@@ -48,7 +48,7 @@ job_done(struct job *job)
 }
 
 static bool
-asked(const struct job *job, unsigned flag)
+asked(const struct plan_job *job, unsigned flag)
 {
 	return (job->options->flags & flag) != 0;
 }
@@ -127,7 +127,7 @@ check_settings(struct given *g, struct koda_error *err)
 }
 
 static unsigned
-program_flags(const struct job *job)
+program_flags(const struct plan_job *job)
 {
 	return (job->ignore_case ? PROGRAM_IGNORE_CASE : 0) |
 	    (asked(job, KODA_SEARCH_MULTILINE) && asked(job, KODA_SEARCH_DOTALL) ? PROGRAM_DOTALL
@@ -138,26 +138,26 @@ program_flags(const struct job *job)
 #define AROUND_ONE 16
 #define AROUND_ALL 32
 
-struct buffer {
+struct joined {
 	char *text;
 	size_t len;
 };
 
 static void
-buffer_done(struct buffer *b)
+joined_done(struct joined *b)
 {
 	free(b->text);
 }
 
 static void
-add(struct buffer *b, const char *text, size_t len)
+add(struct joined *b, const char *text, size_t len)
 {
 	memcpy(b->text + b->len, text, len);
 	b->len += len;
 }
 
 static void
-add_text(struct buffer *b, const char *text)
+add_text(struct joined *b, const char *text)
 {
 	add(b, text, strlen(text));
 }
@@ -167,9 +167,9 @@ add_text(struct buffer *b, const char *text)
 static const char closing[] = "\\E)", closing_comment[] = "\n)";
 
 static bool
-can_be_closed(const struct job *job, const struct given *g)
+can_be_closed(const struct plan_job *job, const struct given *g)
 {
-	cleanup(buffer_done) struct buffer text = { .text = malloc(g->len + AROUND_ONE) };
+	cleanup(joined_done) struct joined text = { .text = malloc(g->len + AROUND_ONE) };
 	cleanup(program_free_at) struct program *program = NULL;
 
 	if (text.text == NULL)
@@ -185,7 +185,7 @@ can_be_closed(const struct job *job, const struct given *g)
 /* Checks a pattern alone, so that an error is about that pattern, and so that no pattern closes
  * what another opened. */
 static int
-check_one(const struct job *job, struct given *g, struct koda_error *err)
+check_one(const struct plan_job *job, struct given *g, struct koda_error *err)
 {
 	struct syntax_options how = {
 		.ignore_case = job->ignore_case,
@@ -219,7 +219,7 @@ check_one(const struct job *job, struct given *g, struct koda_error *err)
 
 /* Joins all patterns into one expression. */
 static int
-join(const struct job *job, bool within, struct buffer *ret)
+join(const struct plan_job *job, bool within, struct joined *ret)
 {
 	bool line = asked(job, KODA_SEARCH_WHOLE_LINE),
 	     word = asked(job, KODA_SEARCH_WORD) && !line;
@@ -257,10 +257,10 @@ join(const struct job *job, bool within, struct buffer *ret)
 }
 
 static struct program *
-compile(const struct job *job, enum program_text kind, bool within, unsigned flags,
+compile(const struct plan_job *job, enum program_text kind, bool within, unsigned flags,
     struct koda_error *err)
 {
-	cleanup(buffer_done) struct buffer text = { .len = 0 };
+	cleanup(joined_done) struct joined text = { .len = 0 };
 
 	if (join(job, within, &text) < 0) {
 		no_memory(err);
@@ -275,7 +275,7 @@ compile(const struct job *job, enum program_text kind, bool within, unsigned fla
 /* Compiles the same expression without UTF; classes are written differently. Returns NULL if
  * that is not possible, which only costs time. */
 static struct program *
-compile_ascii(const struct job *job, bool within, unsigned flags)
+compile_ascii(const struct plan_job *job, bool within, unsigned flags)
 {
 	struct syntax_options how = {
 		.ignore_case = job->ignore_case,
@@ -319,7 +319,7 @@ has_upper_case(const struct grep_options *options, struct koda_error *err)
 }
 
 static int
-choose_case(struct job *job, struct koda_error *err)
+choose_case(struct plan_job *job, struct koda_error *err)
 {
 	int r = 0;
 
@@ -332,7 +332,7 @@ choose_case(struct job *job, struct koda_error *err)
 }
 
 static int
-read_patterns(struct job *job, struct koda_error *err)
+read_patterns(struct plan_job *job, struct koda_error *err)
 {
 	const struct grep_options *o = job->options;
 	size_t bytes = 0;
@@ -365,7 +365,7 @@ read_patterns(struct job *job, struct koda_error *err)
 
 /* Chooses the texts of which every match has to contain one, if that helps. */
 static void
-choose_texts(struct plan *p, const struct job *job)
+choose_texts(struct grep_plan *p, const struct plan_job *job)
 {
 	struct texts texts = job->given[0].syntax.required;
 
@@ -380,7 +380,7 @@ choose_texts(struct plan *p, const struct job *job)
 }
 
 static void
-choose_way(struct plan *p, const struct job *job)
+choose_way(struct grep_plan *p, const struct plan_job *job)
 {
 	bool unknown = false, crosses = false;
 
@@ -400,13 +400,13 @@ choose_way(struct plan *p, const struct job *job)
 }
 
 int
-plan_init(struct plan *p, const struct grep_options *options, struct koda_error *err)
+plan_init(struct grep_plan *p, const struct grep_options *options, struct koda_error *err)
 {
-	cleanup(job_done) struct job job = { .options = options };
+	cleanup(job_done) struct plan_job job = { .options = options };
 	bool within;
 	unsigned flags;
 
-	*p = (struct plan){ .way = PLAN_LINES };
+	*p = (struct grep_plan){ .way = PLAN_LINES };
 	if (read_patterns(&job, err) < 0)
 		return -1;
 	choose_way(p, &job);
@@ -425,9 +425,9 @@ plan_init(struct plan *p, const struct grep_options *options, struct koda_error 
 }
 
 void
-plan_done(struct plan *p)
+plan_done(struct grep_plan *p)
 {
 	for (size_t i = 0; i < N_ELEMENTS(p->program); i++)
 		program_free(p->program[i]);
-	*p = (struct plan){ .way = PLAN_LINES };
+	*p = (struct grep_plan){ .way = PLAN_LINES };
 }

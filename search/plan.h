@@ -16,7 +16,7 @@ enum plan_way {
 	PLAN_WHOLE,      /* matches may span lines */
 };
 
-struct plan {
+struct grep_plan {
 	enum plan_way way;
 	struct literal text[TEXTS_MAX]; /* every match contains one of them */
 	size_t n_texts;                 /* 0: no such texts are known */
@@ -27,7 +27,7 @@ struct plan {
 
 /* Chooses a way and compiles for it. Returns 0, or -1 with *err set: KODA_INVALID (what is wrong
  * with the pattern, and where), KODA_TOO_LARGE. The caller calls plan_done() in both cases. */
-int plan_init(struct plan *plan, const struct grep_options *options, struct koda_error *err);
-void plan_done(struct plan *plan);
+int plan_init(struct grep_plan *plan, const struct grep_options *options, struct koda_error *err);
+void plan_done(struct grep_plan *plan);
 
 #endif

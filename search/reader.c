@@ -6,19 +6,19 @@
 #include "shared/base/hex.h"
 
 bool
-reader_left(const struct reader *r, size_t n)
+reader_left(const struct pattern_reader *r, size_t n)
 {
 	return (size_t)(r->end - r->p) >= n;
 }
 
 char
-reader_peek(const struct reader *r, size_t i)
+reader_peek(const struct pattern_reader *r, size_t i)
 {
 	return reader_left(r, i + 1) ? r->p[i] : '\0';
 }
 
 bool
-reader_begins(const struct reader *r, const char *text)
+reader_begins(const struct pattern_reader *r, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -26,27 +26,27 @@ reader_begins(const struct reader *r, const char *text)
 }
 
 static void
-put(struct reader *r, const char *text, size_t len)
+put(struct pattern_reader *r, const char *text, size_t len)
 {
 	memcpy(r->out + r->out_len, text, len);
 	r->out_len += len;
 }
 
 void
-reader_put(struct reader *r, const char *text)
+reader_put(struct pattern_reader *r, const char *text)
 {
 	put(r, text, strlen(text));
 }
 
 void
-reader_copy(struct reader *r, size_t n)
+reader_copy(struct pattern_reader *r, size_t n)
 {
 	put(r, r->p, n);
 	r->p += n;
 }
 
 void
-reader_give_up(struct reader *r)
+reader_give_up(struct pattern_reader *r)
 {
 	r->unknown = true;
 	r->p = r->end;
@@ -73,7 +73,7 @@ reader_char_len(char c)
 }
 
 size_t
-reader_property(const struct reader *r, bool *ret)
+reader_property(const struct pattern_reader *r, bool *ret)
 {
 	/* General categories; a script and other properties may contain anything. */
 	static const char *const safe[] = { "L", "Lu", "Ll", "Lt", "Lm", "Lo", "L&", "N", "Nd",
@@ -110,7 +110,7 @@ digit_of(char c, unsigned base)
 }
 
 size_t
-reader_number(const struct reader *r, size_t at, unsigned base, size_t max, uint32_t *ret)
+reader_number(const struct pattern_reader *r, size_t at, unsigned base, size_t max, uint32_t *ret)
 {
 	size_t n = 0;
 
@@ -124,7 +124,7 @@ reader_number(const struct reader *r, size_t at, unsigned base, size_t max, uint
 }
 
 size_t
-reader_escape(const struct reader *r, uint32_t *ret)
+reader_escape(const struct pattern_reader *r, uint32_t *ret)
 {
 	static const char names[] = "trfaen";
 	static const char values[] = "\t\r\f\a\033\n";

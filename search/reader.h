@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct reader {
+struct pattern_reader {
 	const char *p, *end;
 	char *out; /* the caller's: READER_GROWTH times as long as the input */
 	size_t out_len;
@@ -19,23 +19,23 @@ struct reader {
 /* The most output bytes for one input byte: "\s" in a class. */
 #define READER_GROWTH 16
 
-bool reader_left(const struct reader *reader, size_t n);
+bool reader_left(const struct pattern_reader *reader, size_t n);
 /* Returns the byte at distance `i`; 0 beyond the end. */
-char reader_peek(const struct reader *reader, size_t i);
-bool reader_begins(const struct reader *reader, const char *text);
+char reader_peek(const struct pattern_reader *reader, size_t i);
+bool reader_begins(const struct pattern_reader *reader, const char *text);
 /* Append text to the output; move n bytes from the input to the output. */
-void reader_put(struct reader *reader, const char *text);
-void reader_copy(struct reader *reader, size_t n);
-void reader_give_up(struct reader *reader);
+void reader_put(struct pattern_reader *reader, const char *text);
+void reader_copy(struct pattern_reader *reader, size_t n);
+void reader_give_up(struct pattern_reader *reader);
 
 /* Parses an escape that stands for one character. Returns its length, 0 for any other escape.
  * *ret: the code point. */
-size_t reader_escape(const struct reader *reader, uint32_t *ret);
+size_t reader_escape(const struct pattern_reader *reader, uint32_t *ret);
 /* Parses \p or \P. Returns its length, 0 if that is unclear. *ret: whether it never matches the
  * end of a line. */
-size_t reader_property(const struct reader *reader, bool *ret);
+size_t reader_property(const struct pattern_reader *reader, bool *ret);
 /* Parses at most max digits at distance `at`. *ret: the number. Returns the number of digits. */
-size_t reader_number(const struct reader *reader, size_t at, unsigned base, size_t max,
+size_t reader_number(const struct pattern_reader *reader, size_t at, unsigned base, size_t max,
     uint32_t *ret);
 
 /* ASCII only, independent of the locale. */

@@ -8,11 +8,11 @@
 #include "shared/base/cleanup.h"
 
 struct parse {
-	struct reader in;
+	struct pattern_reader in;
 	const struct syntax_options *options;
 	bool ignore_case, dotall; /* as set here by (?i) and (?s) */
 	unsigned depth;
-	struct text run; /* literal text directly before this position */
+	struct literal_text run; /* literal text directly before this position */
 	struct texts best;
 	struct syntax *s;
 };
@@ -70,7 +70,7 @@ run_on(struct parse *r, const struct character *c)
 
 /* The state before a group, restored if the group's text turns out not to count. */
 struct mark {
-	struct text run;
+	struct literal_text run;
 	struct texts best;
 };
 
@@ -422,7 +422,7 @@ static void
 read_branches(struct parse *r)
 {
 	const struct texts outside = r->best;
-	const struct text before = r->run;
+	const struct literal_text before = r->run;
 	struct texts any = { .n = 0 };
 	bool several = false;
 

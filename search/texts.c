@@ -22,7 +22,7 @@ weight_of(const struct texts *texts)
 }
 
 void
-texts_set(struct texts *texts, const struct text *text)
+texts_set(struct texts *texts, const struct literal_text *text)
 {
 	texts->n = 1;
 	texts->text[0] = *text;

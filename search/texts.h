@@ -7,7 +7,7 @@
 
 #include "search/literal.h"
 
-struct text {
+struct literal_text {
 	size_t len;
 	bool ignore_case;
 	char text[LITERAL_MAX];
@@ -17,10 +17,10 @@ struct text {
 struct texts {
 	size_t n;        /* 0: none is known */
 	unsigned weight; /* as literal_weight() */
-	struct text text[TEXTS_MAX];
+	struct literal_text text[TEXTS_MAX];
 };
 
-void texts_set(struct texts *texts, const struct text *text);
+void texts_set(struct texts *texts, const struct literal_text *text);
 /* Makes a the texts of both, for alternatives; none if one of them has none, or they are too
  * many. */
 void texts_add(struct texts *a, const struct texts *b);

@@ -26,7 +26,7 @@ struct walker {
 	struct walk_counts *counts;
 	struct koda_error *err;
 	dev_t dev;
-	struct names names;
+	struct dir_names names;
 	struct chain chain;
 	char *text; /* content of the current ignore file */
 	size_t text_size;
@@ -249,7 +249,7 @@ add_parent(struct walker *w, const struct walk_parent *p)
 /* Decides in ripgrep's order: globs override everything else unless they only narrow; then
  * ignore files; types; the leading dot. */
 static bool
-is_chosen(struct walker *w, const struct directory *d, const struct name *name)
+is_chosen(struct walker *w, const struct directory *d, const struct dir_name *name)
 {
 	const struct walk_rules *r = w->rules;
 	const char *text = name_text(&w->names, name);
@@ -289,7 +289,7 @@ is_chosen(struct walker *w, const struct directory *d, const struct name *name)
  * would reveal all names.
  */
 static bool
-is_there(struct walker *w, const struct directory *d, const struct name *name)
+is_there(struct walker *w, const struct directory *d, const struct dir_name *name)
 {
 	if (!d->closed)
 		return true;
@@ -305,7 +305,7 @@ choose(struct walker *w, const struct directory *d, size_t first)
 	bool too_long = false;
 
 	for (size_t i = first; i < w->names.n; i++) {
-		struct name name = w->names.name[i];
+		struct dir_name name = w->names.name[i];
 
 		if (d->names + name.len > PATH_LEN_MAX) {
 			too_long |= !d->closed;
@@ -399,7 +399,7 @@ visit_directory(struct walker *w, const struct directory *above, const struct wa
 }
 
 static int
-visit(struct walker *w, const struct directory *d, const struct name *name)
+visit(struct walker *w, const struct directory *d, const struct dir_name *name)
 {
 	const bool is_dir = name->type == DT_DIR;
 	const struct walk_entry e =
@@ -439,7 +439,7 @@ walk_directory(struct walker *w, const struct directory *d)
 		choose(w, d, first);
 		names_sort(&w->names, first);
 		for (size_t i = first; i < w->names.n && r == 0; i++) {
-			const struct name name = w->names.name[i];
+			const struct dir_name name = w->names.name[i];
 
 			r = visit(w, d, &name);
 		}

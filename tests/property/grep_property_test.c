@@ -17,13 +17,13 @@
 #define LISTING_SIZE  (64 * TEXT_SIZE)
 #define LIMITED_STEPS 100000
 
-struct listing {
+struct tree_listing {
 	char text[LISTING_SIZE];
 	size_t len;
 };
 
 static proof_unused __attribute__((format(printf, 2, 3))) void
-list(struct listing *l, const char *fmt, ...)
+list(struct tree_listing *l, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -147,7 +147,7 @@ model_next(struct model *m, struct matches *all, struct grep_span *ret)
 }
 
 static void
-model_lines(struct model *m, const char *text, size_t len, struct listing *ret)
+model_lines(struct model *m, const char *text, size_t len, struct tree_listing *ret)
 {
 	unsigned number = 1;
 
@@ -170,7 +170,7 @@ model_lines(struct model *m, const char *text, size_t len, struct listing *ret)
 }
 
 static void
-model_whole(struct model *m, const char *text, size_t len, struct listing *ret)
+model_whole(struct model *m, const char *text, size_t len, struct tree_listing *ret)
 {
 	struct grep_span spans[TEXT_SIZE + 2];
 	struct matches all = model_begin(m, text, len);
@@ -206,7 +206,7 @@ model_whole(struct model *m, const char *text, size_t len, struct listing *ret)
 static int
 list_line(void *data, const struct grep_line *line)
 {
-	struct listing *l = data;
+	struct tree_listing *l = data;
 
 	assert_true(line->is_match);
 	list(l, "%llu@%llu", (unsigned long long)line->line, (unsigned long long)line->offset);
@@ -235,7 +235,7 @@ static void
 check_text(struct grep *grep, struct model *m, struct rng *rng, bool multiline,
     struct counts *counts)
 {
-	static struct listing want, got;
+	static struct tree_listing want, got;
 	char text[TEXT_SIZE];
 	struct grep_file file;
 	struct koda_error err;

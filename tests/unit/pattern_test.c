@@ -177,7 +177,7 @@ check_way(void **state)
 	const size_t i = (uintptr_t)*state;
 	const struct grep_options options = options_of(&ways[i].pattern, ways[i].flags);
 	struct koda_error err;
-	struct plan plan;
+	struct grep_plan plan;
 
 	assert_int_equal(plan_init(&plan, &options, &err), 0);
 	assert_int_equal(plan.way, ways[i].want);

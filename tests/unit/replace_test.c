@@ -92,7 +92,7 @@ place(const char *name, struct place *ret)
 
 /* Returns 0, 1 or -1 like stage_commit(); -2 if stage_make() failed. */
 static int
-replace(const char *name, const struct content *content, const struct stage_how *how,
+replace(const char *name, const struct file_content *content, const struct stage_how *how,
     bool exclusive, struct koda_error *err)
 {
 	cleanup(place_done) struct place at;
@@ -116,7 +116,7 @@ replace(const char *name, const struct content *content, const struct stage_how 
 static int
 replace_text(const char *name, const char *text)
 {
-	const struct content content = { (const uint8_t *)text, strlen(text), -1 };
+	const struct file_content content = { (const uint8_t *)text, strlen(text), -1 };
 	struct koda_error err = { 0 };
 	int r = replace(name, &content, &quick, false, &err);
 
@@ -251,7 +251,7 @@ test_hard_link(void **state)
 static void
 test_exclusive(void **state)
 {
-	const struct content content = { (const uint8_t *)"new", 3, -1 };
+	const struct file_content content = { (const uint8_t *)"new", 3, -1 };
 
 	put("a", "old", 0644);
 	assert_int_equal(replace("a", &content, &quick, true, NULL), 1);
@@ -264,7 +264,7 @@ test_exclusive(void **state)
 static void
 test_missing_directories(void **state)
 {
-	const struct content content = { (const uint8_t *)"new", 3, -1 };
+	const struct file_content content = { (const uint8_t *)"new", 3, -1 };
 	struct koda_error err = { 0 };
 	mode_t before = umask(027);
 
@@ -285,7 +285,7 @@ test_missing_appears(void **state)
 {
 	cleanup(place_done) struct place at;
 	cleanup(stage_done) struct stage s = STAGE_EMPTY;
-	const struct content content = { (const uint8_t *)"new", 3, -1 };
+	const struct file_content content = { (const uint8_t *)"new", 3, -1 };
 
 	place("d/e/f", &at);
 	assert_int_equal(stage_make(&s, &at, token, 7, &content, &quick, NULL), 0);
@@ -302,7 +302,7 @@ test_memfd(void **state)
 	enum { SIZE = (9 << 20) + 5 };
 	cleanup_close int fd = memfd_create("content", MFD_ALLOW_SEALING | MFD_CLOEXEC), out = -1;
 	cleanup_free uint8_t *data = malloc(SIZE), *got = malloc(SIZE);
-	struct content content = { NULL, SIZE, fd };
+	struct file_content content = { NULL, SIZE, fd };
 	struct koda_error err = { 0 };
 
 	must(fd >= 0 && data != NULL && got != NULL);
@@ -329,7 +329,7 @@ test_copied(void **state)
 {
 	cleanup_close int fd = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC), out = -1;
 	char want[8192], got[8192];
-	struct content content = { NULL, 0, fd };
+	struct file_content content = { NULL, 0, fd };
 	struct koda_error err = { 0 };
 	ssize_t n = 0;
 
@@ -353,7 +353,7 @@ test_no_room(void **state)
 {
 	struct rlimit before, limit = { 2000, 0 };
 	static const char text[5000];
-	const struct content content = { (const uint8_t *)text, sizeof(text), -1 };
+	const struct file_content content = { (const uint8_t *)text, sizeof(text), -1 };
 	struct koda_error err = { 0 };
 	int r;
 

@@ -428,7 +428,7 @@ test_unknown_types(void **state)
 		{ "b", DT_FIFO }, { "c", DT_LNK } };
 	cleanup_close int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	unsigned char records[1024];
-	struct names names;
+	struct dir_names names;
 	unsigned special = 0;
 	size_t len = 0, n = 0;
 

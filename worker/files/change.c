@@ -186,7 +186,7 @@ open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct 
 /* ---- the change ---- */
 
 static int
-say_prepared(struct session *ses, const struct change *c, const struct stage *s,
+say_prepared(struct session *ses, const struct file_change *c, const struct stage *s,
     struct koda_error *err)
 {
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
@@ -203,7 +203,7 @@ say_prepared(struct session *ses, const struct change *c, const struct stage *s,
 }
 
 int
-change_perform(struct session *ses, const struct change *c, struct koda_error *err)
+change_perform(struct session *ses, const struct file_change *c, struct koda_error *err)
 {
 	cleanup(stage_done) struct stage s = STAGE_EMPTY;
 	const struct stage_how how = { ses->umask, c->durable };

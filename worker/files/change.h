@@ -56,9 +56,9 @@ bool still_the_same(const struct place *at);
 /* Judges each missing directory on the way: may it be made? */
 int judge_missing(struct session *ses, const struct place *at, struct koda_error *err);
 
-struct change {
+struct file_change {
 	const struct place *at;
-	const struct content *content; /* NULL: make a directory */
+	const struct file_content *content; /* NULL: make a directory */
 	Koda__Outcome *outcome;
 	bool durable;
 	bool exclusive; /* never replace anything */
@@ -69,6 +69,6 @@ struct change {
  * appeared at the name or the file changed (start again, or report a conflict: the caller's
  * choice); -1 with *err set.
  */
-int change_perform(struct session *ses, const struct change *c, struct koda_error *err);
+int change_perform(struct session *ses, const struct file_change *c, struct koda_error *err);
 
 #endif

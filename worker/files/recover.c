@@ -56,14 +56,14 @@ spot_has(const struct spot *spot, const char *name)
 	return spot->dir_fd >= 0 && fstatat(spot->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-struct recovery {
+struct change_recovery {
 	const Koda__Recover *ask;
 	struct spot place, to;
 	char temp[TEMP_NAME_SIZE];
 };
 
 static void
-recovery_done(struct recovery *r)
+recovery_done(struct change_recovery *r)
 {
 	spot_done(&r->place);
 	spot_done(&r->to);
@@ -72,7 +72,7 @@ recovery_done(struct recovery *r)
 /* Removing a directory that has to be empty: did another process put something in before its
  * name went? */
 static bool
-must_go_back(const struct recovery *r)
+must_go_back(const struct change_recovery *r)
 {
 	cleanup_close int dir = -1;
 
@@ -83,7 +83,7 @@ must_go_back(const struct recovery *r)
 }
 
 static Koda__Happened
-decide_remove(const struct recovery *r)
+decide_remove(const struct change_recovery *r)
 {
 	/* The name exists again: put back because the directory could not be removed, or a new
 	 * file that happens to have the same inode number. */
@@ -99,7 +99,7 @@ decide_remove(const struct recovery *r)
 }
 
 static Koda__Happened
-decide(const struct recovery *r)
+decide(const struct change_recovery *r)
 {
 	const Koda__Prepared *p = r->ask->prepared;
 
@@ -147,7 +147,7 @@ op_of(Koda__Kind kind)
  * made more of the path since.
  */
 static void
-clean_unprepared(struct session *ses, const struct recovery *r)
+clean_unprepared(struct session *ses, const struct change_recovery *r)
 {
 	const Koda__Recover *ask = r->ask;
 	struct place *at = &ses->at;
@@ -173,7 +173,7 @@ clean_unprepared(struct session *ses, const struct recovery *r)
 }
 
 static void
-clean_up(struct session *ses, const struct recovery *r, Koda__Happened happened)
+clean_up(struct session *ses, const struct change_recovery *r, Koda__Happened happened)
 {
 	const Koda__Recover *ask = r->ask;
 	const bool ours = ask->prepared != NULL && spot_is(&r->place, r->temp, ask->prepared);
@@ -205,7 +205,7 @@ clean_up(struct session *ses, const struct recovery *r, Koda__Happened happened)
 
 /* Adds the digest of what is there now, for the person who has to find out what happened. */
 static void
-digest_now(struct session *ses, const struct recovery *r, Koda__Verdict *msg)
+digest_now(struct session *ses, const struct change_recovery *r, Koda__Verdict *msg)
 {
 	const bool renamed = r->ask->kind == KODA__KIND__KIND_RENAME;
 	const struct spot *spot = renamed ? &r->to : &r->place;
@@ -232,7 +232,7 @@ digest_now(struct session *ses, const struct recovery *r, Koda__Verdict *msg)
 /* Prepared comes from a worker that may have been compromised: judge it by the policy like a
  * request, and compare its temporary name with the one it must have had. */
 static int
-check_prepared(struct session *ses, const struct recovery *r, bool *ret_allowed,
+check_prepared(struct session *ses, const struct change_recovery *r, bool *ret_allowed,
     struct koda_error *err)
 {
 	const Koda__Prepared *p = r->ask->prepared;
@@ -256,8 +256,9 @@ int
 op_recover(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
 	const Koda__Recover *ask = req->recover;
-	cleanup(
-	    recovery_done) struct recovery r = { .ask = ask, .place.dir_fd = -1, .to.dir_fd = -1 };
+	cleanup(recovery_done) struct change_recovery r = { .ask = ask,
+		.place.dir_fd = -1,
+		.to.dir_fd = -1 };
 	Koda__Verdict *msg = session_alloc(ses, sizeof(*msg), err);
 	bool allowed = true;
 

@@ -221,8 +221,8 @@ struct made {
 };
 
 static int
-fill_file(int fd, const struct place *at, const struct content *content, const struct made *made,
-    const struct stage_how *how, const char **ret_what)
+fill_file(int fd, const struct place *at, const struct file_content *content,
+    const struct made *made, const struct stage_how *how, const char **ret_what)
 {
 	*ret_what = "write";
 	if ((content->fd >= 0 ? copy_all(fd, content->fd, content->len)
@@ -277,7 +277,7 @@ make_temp(const struct place *at, int dir_fd, const char *name, bool *ret_there,
 }
 
 static int
-new_file(struct stage *s, int dir_fd, const char *name, const struct content *content,
+new_file(struct stage *s, int dir_fd, const char *name, const struct file_content *content,
     const struct stage_how *how, struct koda_error *err)
 {
 	const struct place *at = s->at;
@@ -328,7 +328,7 @@ new_directory(struct stage *s, int dir_fd, const char *name, const struct stage_
 /* Makes what is missing below the first missing name. Recurses as deep as the path has names,
  * inside out, so that each directory is complete when it is synced. */
 static int
-make_below(struct stage *s, int dir_fd, const char *missing, const struct content *content,
+make_below(struct stage *s, int dir_fd, const char *missing, const struct file_content *content,
     const struct stage_how *how, struct koda_error *err)
 {
 	const char *slash = strchr(missing, '/');
@@ -348,7 +348,7 @@ make_below(struct stage *s, int dir_fd, const char *missing, const struct conten
 }
 
 static int
-make_all(struct stage *s, const struct content *content, const struct stage_how *how,
+make_all(struct stage *s, const struct file_content *content, const struct stage_how *how,
     struct koda_error *err)
 {
 	const struct place *at = s->at;
@@ -374,7 +374,7 @@ make_all(struct stage *s, const struct content *content, const struct stage_how 
 
 int
 stage_make(struct stage *s, const struct place *at, const uint8_t token[TOKEN_BYTES], uint64_t id,
-    const struct content *content, const struct stage_how *how, struct koda_error *err)
+    const struct file_content *content, const struct stage_how *how, struct koda_error *err)
 {
 	s->at = at;
 	s->made = false;

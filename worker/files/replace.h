@@ -15,7 +15,7 @@
 #include "worker/files/resolve.h"
 
 /* The content of a new file. */
-struct content {
+struct file_content {
 	const uint8_t *data;
 	size_t len;
 	int fd; /* used instead of data: a memfd sealed against every change; else -1 */
@@ -48,7 +48,7 @@ void temp_name(char ret[TEMP_NAME_SIZE], const uint8_t token[TOKEN_BYTES], uint6
  * 0, or -1 with *err set and nothing left behind.
  */
 int stage_make(struct stage *s, const struct place *at, const uint8_t token[TOKEN_BYTES],
-    uint64_t id, const struct content *content, const struct stage_how *how,
+    uint64_t id, const struct file_content *content, const struct stage_how *how,
     struct koda_error *err);
 
 /*

@@ -207,7 +207,7 @@ resolve_plain(const struct resolver *r, const char *path, size_t len, unsigned f
 
 /* ---- the walk ---- */
 
-struct walk {
+struct resolve_walk {
 	const struct resolver *r;
 	struct place *pl;
 	unsigned flags;
@@ -220,7 +220,7 @@ struct walk {
 };
 
 static void
-walk_done(struct walk *w)
+walk_done(struct resolve_walk *w)
 {
 	close_at(&w->cur);
 	free(w->rest);
@@ -229,7 +229,7 @@ walk_done(struct walk *w)
 /* Completes pl->path with the component that failed and everything after it, so that the caller
  * can judge that path before reporting why it failed. */
 static void
-walk_name_failed(struct walk *w)
+walk_name_failed(struct resolve_walk *w)
 {
 	struct place *pl = w->pl;
 	size_t n = strlen(pl->path);
@@ -256,7 +256,7 @@ walk_name_failed(struct walk *w)
 }
 
 static int
-walk_to(struct walk *w, size_t len)
+walk_to(struct resolve_walk *w, size_t len)
 {
 	int fd = resolve_canonical_dir(w->r, w->pl->path, len);
 
@@ -270,7 +270,7 @@ walk_to(struct walk *w, size_t len)
 }
 
 static int
-walk_up(struct walk *w, bool relative, struct koda_error *err)
+walk_up(struct resolve_walk *w, bool relative, struct koda_error *err)
 {
 	const char *root = w->r->root;
 	size_t root_len = strlen(root) == 1 ? 0 : strlen(root), n = w->len;
@@ -290,7 +290,7 @@ walk_up(struct walk *w, bool relative, struct koda_error *err)
 /* Follows the link fd, whose canonical path is in pl->path; w->len is still that of its
  * directory. */
 static int
-walk_link(struct walk *w, int fd, struct koda_error *err)
+walk_link(struct resolve_walk *w, int fd, struct koda_error *err)
 {
 	struct place *pl = w->pl;
 	unsigned depth = w->r->depth < RESOLVE_HOPS_MAX ? w->r->depth : RESOLVE_HOPS_MAX;
@@ -343,7 +343,7 @@ walk_link(struct walk *w, int fd, struct koda_error *err)
 /* Handles one name below cur: enters it, follows it, or ends there. *ret_end: the place is
  * found. */
 static int
-walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
+walk_name(struct resolve_walk *w, const char *name, size_t k, bool last, bool *ret_end,
     struct koda_error *err)
 {
 	struct place *pl = w->pl;
@@ -399,7 +399,7 @@ walk_name(struct walk *w, const char *name, size_t k, bool last, bool *ret_end,
 
 /* The path ended at the current directory ("", "." or ".."): that is the place. */
 static int
-walk_end_here(struct walk *w, struct koda_error *err)
+walk_end_here(struct resolve_walk *w, struct koda_error *err)
 {
 	struct place *pl = w->pl;
 	size_t n = w->len;
@@ -422,7 +422,7 @@ walk_end_here(struct walk *w, struct koda_error *err)
 }
 
 static int
-walk_steps(struct walk *w, bool relative, struct koda_error *err)
+walk_steps(struct resolve_walk *w, bool relative, struct koda_error *err)
 {
 	struct place *pl = w->pl;
 	bool end = false;
@@ -469,7 +469,7 @@ static int
 resolve_walk(const struct resolver *r, const char *path, size_t len, unsigned flags,
     struct place *pl, struct koda_error *err)
 {
-	cleanup(walk_done) struct walk w = { .r = r, .pl = pl, .flags = flags, .cur = -1 };
+	cleanup(walk_done) struct resolve_walk w = { .r = r, .pl = pl, .flags = flags, .cur = -1 };
 	const bool relative = path[0] != '/';
 
 	pl->wants_dir = false;

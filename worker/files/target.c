@@ -16,7 +16,7 @@
 /* A gitfile or a commondir contains one path. */
 #define POINTER_MAX (2 * PATH_LEN_MAX)
 
-struct finding {
+struct target_search {
 	struct scan *sc;
 	const char *worktree; /* git's working directory when it runs what is named */
 	unsigned depth;
@@ -25,7 +25,7 @@ struct finding {
 /* Makes the absolute path of what a configuration names, relative to dir. Returns false if it
  * names nothing that could be looked up. */
 static bool
-place_text(const struct finding *f, const char *dir, const char *to, char *ret, size_t size)
+place_text(const struct target_search *f, const char *dir, const char *to, char *ret, size_t size)
 {
 	const char *home = scan_who(f->sc)->home;
 	int n;
@@ -42,7 +42,7 @@ place_text(const struct finding *f, const char *dir, const char *to, char *ret, 
 }
 
 static bool
-find_place(const struct finding *f, const char *dir, const char *to, struct place *at)
+find_place(const struct target_search *f, const char *dir, const char *to, struct place *at)
 {
 	char text[2 * PATH_LEN_MAX + 2];
 	struct koda_error err;
@@ -52,7 +52,7 @@ find_place(const struct finding *f, const char *dir, const char *to, struct plac
 }
 
 static void
-add_place(const struct finding *f, const struct place *at)
+add_place(const struct target_search *f, const struct place *at)
 {
 	for (size_t i = 0; i < at->n_hops; i++)
 		scan_add_target(f->sc, WHAT_TARGET, at->hop[i], true);
@@ -60,7 +60,7 @@ add_place(const struct finding *f, const struct place *at)
 }
 
 static void
-add_program(const struct finding *f, const char *line)
+add_program(const struct target_search *f, const char *line)
 {
 	char word[PATH_LEN_MAX + 1];
 
@@ -78,10 +78,10 @@ add_program(const struct finding *f, const char *line)
 	}
 }
 
-static void find_in_file(struct finding *f, const char *dir, int dir_fd, const char *name);
+static void find_in_file(struct target_search *f, const char *dir, int dir_fd, const char *name);
 
 static void
-add_include(struct finding *f, const char *dir, const char *to)
+add_include(struct target_search *f, const char *dir, const char *to)
 {
 	cleanup(place_done) struct place at;
 	char up[PATH_LEN_MAX + 1];
@@ -106,7 +106,7 @@ add_include(struct finding *f, const char *dir, const char *to)
 
 /* Finds the targets in an existing configuration, anywhere. dir: canonical path. */
 static void
-find_in_file(struct finding *f, const char *dir, int dir_fd, const char *name)
+find_in_file(struct target_search *f, const char *dir, int dir_fd, const char *name)
 {
 	struct gitconfig c;
 	struct stat st;
@@ -141,7 +141,7 @@ find_in_file(struct finding *f, const char *dir, int dir_fd, const char *name)
 /* Like find_in_file(), for a path that may lead through links, as the user's own configuration
  * may. */
 static void
-find_in(struct finding *f, const char *path)
+find_in(struct target_search *f, const char *path)
 {
 	cleanup(place_done) struct place at;
 	char dir[PATH_LEN_MAX + 1];
@@ -161,7 +161,7 @@ find_in(struct finding *f, const char *path)
 
 /* These apply to every repository: a relative core.hooksPath means a directory in each. */
 static void
-find_in_users(struct finding *f)
+find_in_users(struct target_search *f)
 {
 	static const char *const files[] = { "/etc/gitconfig", "~/.gitconfig",
 		"~/.config/git/config" };
@@ -172,7 +172,7 @@ find_in_users(struct finding *f)
 
 /* Follows the one line of a file that names a directory. */
 static bool
-follow(const struct finding *f, const char *dir, int dir_fd, const char *name, bool gitfile,
+follow(const struct target_search *f, const char *dir, int dir_fd, const char *name, bool gitfile,
     struct place *ret)
 {
 	struct stat st;
@@ -194,7 +194,7 @@ follow(const struct finding *f, const char *dir, int dir_fd, const char *name, b
 }
 
 static void
-find_by_gitfile(struct finding *f, const char *name)
+find_by_gitfile(struct target_search *f, const char *name)
 {
 	cleanup(place_done) struct place gitdir, common;
 	const char *dir = f->worktree;
@@ -213,7 +213,7 @@ find_by_gitfile(struct finding *f, const char *name)
 void
 target_find(struct scan *sc, const char *path, bool gitfile)
 {
-	struct finding f = { .sc = sc };
+	struct target_search f = { .sc = sc };
 	const char *name = strrchr(path, '/') + 1;
 	const bool config = access_name_of(name) == ACCESS_NAME_CONFIG;
 	char dir[PATH_LEN_MAX + 1], worktree[PATH_LEN_MAX + 1];

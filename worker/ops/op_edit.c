@@ -10,26 +10,26 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-struct text {
+struct edit_text {
 	uint8_t *data; /* malloc'd */
 	size_t len;
 };
 
 static void
-text_done(struct text *t)
+text_done(struct edit_text *t)
 {
 	free(t->data);
 }
 
 static const uint8_t *
-find(const struct text *t, size_t from, ProtobufCBinaryData what)
+find(const struct edit_text *t, size_t from, ProtobufCBinaryData what)
 {
 	return memmem(t->data + from, t->len - from, what.data, what.len);
 }
 
 /* Returns the number of non-overlapping occurrences. */
 static size_t
-count(const struct text *t, ProtobufCBinaryData what)
+count(const struct edit_text *t, ProtobufCBinaryData what)
 {
 	const uint8_t *p;
 	size_t n = 0;
@@ -51,7 +51,7 @@ edit_error(struct koda_error *err, const struct place *at, enum koda_code code, 
 }
 
 static uint64_t
-line_of(const struct text *t, const uint8_t *p)
+line_of(const struct edit_text *t, const uint8_t *p)
 {
 	uint64_t line = 1;
 
@@ -71,7 +71,7 @@ conflict(struct koda_error *err, const struct place *at, size_t i, const char *r
 
 /* Applies one replacement to *t. ret_line may be NULL: counting lines takes a while. */
 static int
-apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t i,
+apply(struct session *ses, struct edit_text *t, const Koda__Replacement *rep, size_t i,
     uint64_t *ret_line, uint64_t *total, struct koda_error *err)
 {
 	const struct place *at = &ses->at;
@@ -123,7 +123,7 @@ apply(struct session *ses, struct text *t, const Koda__Replacement *rep, size_t 
 
 /* Reads the whole file, at most the size that it had: it may grow or shrink meanwhile. */
 static int
-read_text(int fd, const struct place *at, struct text *ret, struct koda_error *err)
+read_text(int fd, const struct place *at, struct edit_text *ret, struct koda_error *err)
 {
 	size_t size = (size_t)at->st.st_size;
 
@@ -173,7 +173,7 @@ edit_check(struct session *ses, const Koda__Edit *ask, struct koda_error *err)
 }
 
 static int
-edit_text(struct session *ses, const Koda__Edit *ask, struct text *t, struct outcome *out,
+edit_text(struct session *ses, const Koda__Edit *ask, struct edit_text *t, struct outcome *out,
     struct koda_error *err)
 {
 	const bool dry = ask->has_dry_run && ask->dry_run;
@@ -212,9 +212,9 @@ static int
 try_edit(struct session *ses, const Koda__Edit *ask, Koda__Reply *rep, struct koda_error *err)
 {
 	struct place *at = &ses->at;
-	cleanup(text_done) struct text text = { NULL, 0 };
+	cleanup(text_done) struct edit_text text = { NULL, 0 };
 	cleanup_close int fd = -1;
-	struct content content = { .fd = -1 };
+	struct file_content content = { .fd = -1 };
 	struct outcome *out;
 	int r;
 
@@ -236,7 +236,7 @@ try_edit(struct session *ses, const Koda__Edit *ask, Koda__Reply *rep, struct ko
 	content.data = text.data;
 	content.len = text.len;
 
-	const struct change change = {
+	const struct file_change change = {
 		.at = at,
 		.content = &content,
 		.outcome = &out->msg,

@@ -15,7 +15,7 @@
 /* Packed size of an entry without its name: tags, type and the longest size. */
 #define ENTRY_BYTES 24
 
-struct names {
+struct list_names {
 	char *bytes; /* for each entry: the type, the name, a NUL */
 	size_t len, size;
 	size_t n;
@@ -23,13 +23,13 @@ struct names {
 };
 
 static void
-names_done(struct names *names)
+names_done(struct list_names *names)
 {
 	free(names->bytes);
 }
 
 static int
-names_add(struct names *names, unsigned char type, const char *name)
+names_add(struct list_names *names, unsigned char type, const char *name)
 {
 	size_t k = strlen(name) + 2;
 
@@ -69,7 +69,7 @@ is_behind(const char *name, const Koda__List *ask)
 }
 
 static int
-read_names(struct session *ses, const Koda__List *ask, DIR *d, struct names *names,
+read_names(struct session *ses, const Koda__List *ask, DIR *d, struct list_names *names,
     struct koda_error *err)
 {
 	const struct place *at = &ses->at;
@@ -117,7 +117,7 @@ look_at(DIR *d, const char *entry, bool sizes, Koda__Entry *ret)
 }
 
 static int
-fill_page(struct session *ses, DIR *d, struct names *names, const Koda__List *ask,
+fill_page(struct session *ses, DIR *d, struct list_names *names, const Koda__List *ask,
     Koda__ListReply *msg, struct koda_error *err)
 {
 	const bool sizes = !ask->has_names_only || !ask->names_only;
@@ -178,7 +178,7 @@ op_list(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	const Koda__List *ask = req->list;
 	const struct place *at = &ses->at;
 	Koda__ListReply *msg = session_alloc(ses, sizeof(*msg), err);
-	cleanup(names_done) struct names names = { 0 };
+	cleanup(names_done) struct list_names names = { 0 };
 	cleanup(closedir_at) DIR *d = NULL;
 	int fd;
 

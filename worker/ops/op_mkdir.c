@@ -31,7 +31,7 @@ try_mkdir(struct session *ses, const Koda__Mkdir *ask, Koda__Reply *rep, struct 
 	if (at->target_fd >= 0 || (ask->has_dry_run && ask->dry_run))
 		return 0;
 
-	const struct change change = {
+	const struct file_change change = {
 		.at = at,
 		.outcome = &out->msg,
 		.durable = ask->has_durable && ask->durable,

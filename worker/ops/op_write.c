@@ -10,7 +10,7 @@
 #include "worker/say.h"
 
 static int
-write_check(struct session *ses, const struct content *content, struct koda_error *err)
+write_check(struct session *ses, const struct file_content *content, struct koda_error *err)
 {
 	const struct place *at = &ses->at;
 
@@ -48,7 +48,7 @@ judge_missing(struct session *ses, const struct place *at, struct koda_error *er
 }
 
 static int
-content_digest(const struct content *content, struct outcome *out, struct koda_error *err)
+content_digest(const struct file_content *content, struct outcome *out, struct koda_error *err)
 {
 	void *p = NULL;
 
@@ -70,7 +70,7 @@ content_digest(const struct content *content, struct outcome *out, struct koda_e
 
 /* One attempt. Returns 1 if another process was faster: start again from resolving. */
 static int
-try_write(struct session *ses, const Koda__Write *ask, const struct content *content,
+try_write(struct session *ses, const Koda__Write *ask, const struct file_content *content,
     Koda__Reply *rep, struct koda_error *err)
 {
 	const bool guarded = ask->guard != NULL && ask->guard->has_digest;
@@ -105,7 +105,7 @@ try_write(struct session *ses, const Koda__Write *ask, const struct content *con
 	if (dry)
 		return 0;
 
-	const struct change change = {
+	const struct file_change change = {
 		.at = at,
 		.content = content,
 		.outcome = &out->msg,
@@ -123,7 +123,7 @@ int
 op_write(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
 	const Koda__Write *ask = req->write;
-	struct content content = { ask->content.data, ask->content.len, -1 };
+	struct file_content content = { ask->content.data, ask->content.len, -1 };
 	cleanup_close int fd = -1;
 	int r = 1;
 

@@ -160,7 +160,7 @@ read_it(const struct plant *p, size_t max, char **ret, size_t *ret_len, enum pla
 }
 
 /* The first entry that git must not follow. */
-struct reading {
+struct bad_entry {
 	bool bad;
 	char path[SHOWN];
 };
@@ -168,7 +168,7 @@ struct reading {
 static void
 on_entry(void *data, const struct gitindex_entry *e)
 {
-	struct reading *r = data;
+	struct bad_entry *r = data;
 
 	/* An entry without a path refers to an entry of the shared index, which is judged on its
 	 * own. */
@@ -181,7 +181,7 @@ on_entry(void *data, const struct gitindex_entry *e)
 static enum plant_end
 judge_index(struct scan *sc, struct plant *p)
 {
-	struct reading r = { 0 };
+	struct bad_entry r = { 0 };
 	char why[SHOWN + 128] = "it is not a valid index; `git reset` writes a new one";
 	cleanup_free char *text = NULL;
 	enum plant_end end;

@@ -36,7 +36,7 @@ lower(int c)
 
 #define END (-1)
 
-struct reader {
+struct config_reader {
 	const unsigned char *p, *end;
 	struct gitconfig *c;
 	size_t size; /* of c->var */
@@ -45,7 +45,7 @@ struct reader {
 };
 
 static int
-next(struct reader *r)
+next(struct config_reader *r)
 {
 	if (r->p == r->end)
 		return END;
@@ -57,7 +57,7 @@ next(struct reader *r)
 /* Reads a section header after "[". The subsection is quoted or, in the old syntax, follows a
  * dot. */
 static int
-read_section(struct reader *r)
+read_section(struct config_reader *r)
 {
 	char *dot = NULL;
 	int ch;
@@ -103,7 +103,7 @@ read_section(struct reader *r)
 
 /* Reads a value after "=". */
 static int
-read_value(struct reader *r)
+read_value(struct config_reader *r)
 {
 	bool quoted = false, comment = false;
 	char *start = r->out, *end = start; /* end of the value without trailing white space */
@@ -154,7 +154,7 @@ read_value(struct reader *r)
 }
 
 static int
-read_variable(struct reader *r, int ch)
+read_variable(struct config_reader *r, int ch)
 {
 	struct gitconfig *c = r->c;
 	struct gitconfig_var v = { .section = r->section, .subsection = r->subsection };
@@ -195,7 +195,7 @@ int
 gitconfig_parse(const char *text, size_t len, struct gitconfig *ret)
 {
 	struct gitconfig c = { 0 };
-	struct reader r = { .p = (const unsigned char *)text, .c = &c };
+	struct config_reader r = { .p = (const unsigned char *)text, .c = &c };
 	bool comment = false;
 	int ch;
 
@@ -434,13 +434,13 @@ gitconfig_is_inert(const struct gitconfig_var *v)
 
 /* ---- writing ---- */
 
-struct out {
+struct config_text {
 	char *text;
 	size_t len, size;
 };
 
 static int
-put(struct out *out, const char *text, size_t len)
+put(struct config_text *out, const char *text, size_t len)
 {
 	if (out->text == NULL || out->len + len > out->size) {
 		size_t size = (out->len + len) * 2 + 256;
@@ -459,7 +459,7 @@ put(struct out *out, const char *text, size_t len)
 }
 
 static int
-put_quoted(struct out *out, const char *text, bool value)
+put_quoted(struct config_text *out, const char *text, bool value)
 {
 	int r = put(out, "\"", 1);
 
@@ -489,7 +489,8 @@ same_section(const struct gitconfig_var *a, const struct gitconfig_var *b)
 }
 
 static int
-put_variable(struct out *out, const struct gitconfig_var *before, const struct gitconfig_var *v)
+put_variable(struct config_text *out, const struct gitconfig_var *before,
+    const struct gitconfig_var *v)
 {
 	int r = 0;
 
@@ -522,7 +523,7 @@ int
 gitconfig_write(const struct gitconfig *c, bool (*keep)(void *, const struct gitconfig_var *),
     void *data, char **ret, size_t *ret_len)
 {
-	struct out out = { 0 };
+	struct config_text out = { 0 };
 	const struct gitconfig_var *before = NULL;
 
 	if (put(&out, "", 0) < 0)

@@ -17,7 +17,7 @@
 #define MORE_KNOWN   0x6000 /* and intent-to-add */
 #define VARINT_BYTES 4      /* a path needs no more */
 
-struct reader {
+struct index_reader {
 	const uint8_t *text;
 	size_t end;  /* start of the checksum */
 	size_t hash; /* length of an object name */
@@ -43,7 +43,7 @@ get16(const uint8_t *p)
 
 /* Reads how many bytes to remove from the previous path, in git's own encoding of numbers. */
 static bool
-read_strip(const struct reader *r, size_t *at, size_t *ret)
+read_strip(const struct index_reader *r, size_t *at, size_t *ret)
 {
 	size_t value;
 
@@ -62,7 +62,7 @@ read_strip(const struct reader *r, size_t *at, size_t *ret)
 /* Reads the path at *at and moves *at past the entry. In version 4 the path continues what is kept
  * of the previous one. begins: the entry is the first of a block. */
 static bool
-read_path(const struct reader *r, size_t start, unsigned flags, bool begins, size_t *at,
+read_path(const struct index_reader *r, size_t start, unsigned flags, bool begins, size_t *at,
     char path[PATH_LEN_MAX + 1], size_t *len)
 {
 	const size_t said = flags & FLAG_LENGTH;
@@ -107,7 +107,7 @@ read_path(const struct reader *r, size_t start, unsigned flags, bool begins, siz
 
 /* Reads all entries; fn may be NULL. Returns where they end, or 0 if they are invalid. */
 static size_t
-read_entries(const struct reader *r, gitindex_fn *fn, void *data)
+read_entries(const struct index_reader *r, gitindex_fn *fn, void *data)
 {
 	char path[PATH_LEN_MAX + 1];
 	size_t at = HEADER, len = 0, block = 0;
@@ -161,7 +161,7 @@ read_entries(const struct reader *r, gitindex_fn *fn, void *data)
 
 /* Reads what follows the entries, up to the checksum: extensions, each with its length. */
 static bool
-read_extensions(struct reader *r, size_t entries_end)
+read_extensions(struct index_reader *r, size_t entries_end)
 {
 	size_t at = entries_end;
 
@@ -203,14 +203,14 @@ gitindex_parse(const uint8_t *text, size_t len, gitindex_fn *fn, void *data,
     struct gitindex_base *ret_base)
 {
 	static const size_t hashes[] = { 20, GITINDEX_OBJECT_MAX };
-	struct reader good = { 0 };
+	struct index_reader good = { 0 };
 
 	if (len < HEADER || len > GITINDEX_BYTES_MAX || memcmp(text, "DIRC", 4) != 0)
 		return -1;
 	/* Only the configuration says how long object names are. Exactly one length must make the
 	 * index valid. */
 	for (size_t i = 0; i < N_ELEMENTS(hashes); i++) {
-		struct reader r = { .text = text,
+		struct index_reader r = { .text = text,
 			.hash = hashes[i],
 			.version = get32(text + 4),
 			.n = get32(text + 8) };

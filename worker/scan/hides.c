@@ -64,7 +64,7 @@ static const struct row {
 	    false },
 };
 
-struct repo {
+struct hiding_repo {
 	char *dir;
 	struct {
 		struct stamp stamp;
@@ -73,7 +73,7 @@ struct repo {
 };
 
 struct hides {
-	struct repo *repo;
+	struct hiding_repo *repo;
 	size_t n, size;
 };
 
@@ -250,10 +250,10 @@ sum_of(const struct scan *sc, int dir_fd, const struct row *row, struct sum *s)
 
 /* ---- comparing ---- */
 
-static struct repo *
+static struct hiding_repo *
 repo_at(struct hides *h, const char *dir)
 {
-	struct repo r = { 0 };
+	struct hiding_repo r = { 0 };
 
 	for (size_t i = 0; i < h->n; i++) {
 		if (strcmp(h->repo[i].dir, dir) == 0)
@@ -301,7 +301,7 @@ static void
 take(struct scan *sc, struct hides *h, const char *dir, bool told)
 {
 	const size_t known = h->n;
-	struct repo *r = repo_at(h, dir);
+	struct hiding_repo *r = repo_at(h, dir);
 	const bool is_new = h->n > known;
 	cleanup_close int fd = r == NULL ? -1 : resolve_canonical_dir(sc->res, dir, strlen(dir));
 

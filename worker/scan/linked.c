@@ -237,7 +237,7 @@ struct file {
 	nlink_t names; /* names not found yet */
 };
 
-struct finding {
+struct linked_search {
 	struct scan *sc;
 	enum what what; /* of the current place */
 	bool met;       /* the current place has such a file */
@@ -252,7 +252,7 @@ struct finding {
 };
 
 static struct file *
-file_of(struct finding *f, ino_t ino, const dev_t *dev)
+file_of(struct linked_search *f, ino_t ino, const dev_t *dev)
 {
 	for (size_t i = 0; f->maybe[ino % N_ELEMENTS(f->maybe)] && i < f->n; i++) {
 		if (f->file[i].ino == ino && (dev == NULL || f->file[i].dev == *dev))
@@ -264,7 +264,7 @@ file_of(struct finding *f, ino_t ino, const dev_t *dev)
 static int
 note_file(void *data, int dir_fd, const char *name, const struct stat *st)
 {
-	struct finding *f = data;
+	struct linked_search *f = data;
 	struct file *file = file_of(f, st->st_ino, &st->st_dev);
 
 	(void)dir_fd;
@@ -295,7 +295,7 @@ is_of_interest(const struct known *k)
 }
 
 static void
-look_at_known(struct finding *f)
+look_at_known(struct linked_search *f)
 {
 	struct each e = { note_file, f, LOOKED_MAX };
 
@@ -337,7 +337,7 @@ is_in_place(struct scan *sc, const char *path)
 }
 
 static void
-take_name(struct finding *f, int dir_fd, const char *name, const char *path)
+take_name(struct linked_search *f, int dir_fd, const char *name, const char *path)
 {
 	struct scan *sc = f->sc;
 	struct file *file;
@@ -363,7 +363,7 @@ take_name(struct finding *f, int dir_fd, const char *name, const char *path)
 }
 
 static int
-add_directory(struct finding *f, const char *path)
+add_directory(struct linked_search *f, const char *path)
 {
 	char *copy = NULL;
 
@@ -379,7 +379,7 @@ add_directory(struct finding *f, const char *path)
 /* A directory lists the inode number of each entry, so nearly all entries can be skipped without a
  * system call. */
 static void
-look_in(struct finding *f, uint8_t root, const char *dir)
+look_in(struct linked_search *f, uint8_t root, const char *dir)
 {
 	char path[PATH_LEN_MAX + 1];
 	const size_t len = strlen(dir);
@@ -415,7 +415,7 @@ look_in(struct finding *f, uint8_t root, const char *dir)
 void
 linked_find_all(struct scan *sc)
 {
-	struct finding *f = calloc(1, sizeof(*f));
+	struct linked_search *f = calloc(1, sizeof(*f));
 
 	if (f == NULL) {
 		sc->cut = true;

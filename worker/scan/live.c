@@ -20,7 +20,7 @@
 /* Longest path in a file of a git directory. */
 #define POINTER_MAX (2 * PATH_LEN_MAX)
 
-struct repo {
+struct live_repo {
 	char *dir; /* the git directory, canonical */
 	/* The directory that its index describes, canonical. NULL: none is known. */
 	char *worktree;
@@ -29,7 +29,7 @@ struct repo {
 };
 
 struct live {
-	struct repo *repo;
+	struct live_repo *repo;
 	size_t n_repos, repos_size, next_repo;
 	char **link; /* directories in which a repository would be live */
 	size_t n_links, links_size, next_link;
@@ -151,7 +151,7 @@ add_link(struct scan *sc, struct live *live, const char *path)
 		live->n_links++;
 }
 
-static struct repo *
+static struct live_repo *
 repo_at(struct live *live, const char *dir)
 {
 	for (size_t i = 0; i < live->n_repos; i++) {
@@ -164,7 +164,7 @@ repo_at(struct live *live, const char *dir)
 static void
 add_repo(struct live *live, const char *dir, const char *worktree)
 {
-	struct repo r = { 0 };
+	struct live_repo r = { 0 };
 
 	if (repo_at(live, dir) != NULL)
 		return;
@@ -244,17 +244,17 @@ live_add_above(struct scan *sc, struct live *live, const char *root)
 
 /* ---- indexes ---- */
 
-struct reading {
+struct links_reading {
 	struct scan *sc;
 	struct live *live;
-	const struct repo *repo;
+	const struct live_repo *repo;
 	bool unclear;
 };
 
 static void
 on_entry(void *data, const struct gitindex_entry *e)
 {
-	struct reading *r = data;
+	struct links_reading *r = data;
 	char path[PATH_LEN_MAX + 1];
 	int n;
 
@@ -270,7 +270,7 @@ on_entry(void *data, const struct gitindex_entry *e)
 
 /* Reads the rest of a split index. */
 static bool
-read_shared(struct reading *r, int dir_fd, const struct gitindex_base *base)
+read_shared(struct links_reading *r, int dir_fd, const struct gitindex_base *base)
 {
 	char name[sizeof("sharedindex.") + 64] = "sharedindex.";
 	struct gitindex_base none = { 0 };
@@ -288,8 +288,8 @@ read_shared(struct reading *r, int dir_fd, const struct gitindex_base *base)
 static void
 read_index(struct scan *sc, struct live *live, size_t i)
 {
-	struct repo *repo = &live->repo[i];
-	struct reading r = { sc, live, repo, false };
+	struct live_repo *repo = &live->repo[i];
+	struct links_reading r = { sc, live, repo, false };
 	struct gitindex_base base = { 0 };
 	cleanup_close int fd = resolve_canonical_dir(sc->res, repo->dir, strlen(repo->dir));
 	cleanup_free char *text = NULL;

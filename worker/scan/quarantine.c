@@ -41,7 +41,7 @@ quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size)
 
 /* ---- the record ---- */
 
-struct entry {
+struct entry_writer {
 	int dir_fd, manifest_fd;
 	uint64_t bytes;
 	unsigned names;
@@ -53,7 +53,7 @@ struct entry {
 	}
 
 static void
-entry_done(struct entry *e)
+entry_done(struct entry_writer *e)
 {
 	close_at(&e->dir_fd);
 	close_at(&e->manifest_fd);
@@ -61,7 +61,7 @@ entry_done(struct entry *e)
 
 /* "key value" and a NUL, because a path may contain any other byte. */
 static int
-record(struct entry *e, const char *key, const char *value)
+record(struct entry_writer *e, const char *key, const char *value)
 {
 	if (write_all(e->manifest_fd, key, strlen(key)) < 0 ||
 	    write_all(e->manifest_fd, " ", 1) < 0)
@@ -79,8 +79,8 @@ type_word(mode_t mode)
 }
 
 static int
-entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode, struct entry *e,
-    char name[QUARANTINE_NAME_SIZE])
+entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode,
+    struct entry_writer *e, char name[QUARANTINE_NAME_SIZE])
 {
 	struct timespec now;
 	char when[32], bits[16];
@@ -126,7 +126,7 @@ entry_make(struct quarantine *q, const char *path, const char *rule, mode_t mode
 /* ---- copying ---- */
 
 static int
-copy_bytes(struct entry *e, int from, int to)
+copy_bytes(struct entry_writer *e, int from, int to)
 {
 	char buf[64 << 10];
 	ssize_t n;
@@ -147,11 +147,11 @@ copy_bytes(struct entry *e, int from, int to)
 	return 0;
 }
 
-static int copy(struct entry *e, int from_dir, const char *name, int to_dir, const char *to,
+static int copy(struct entry_writer *e, int from_dir, const char *name, int to_dir, const char *to,
     char *rel, size_t rel_len);
 
 static int
-copy_directory(struct entry *e, int from_dir, const char *name, int to_dir, const char *to,
+copy_directory(struct entry_writer *e, int from_dir, const char *name, int to_dir, const char *to,
     char *rel, size_t rel_len)
 {
 	cleanup_close int fd =
@@ -179,7 +179,7 @@ copy_directory(struct entry *e, int from_dir, const char *name, int to_dir, cons
 
 /* rel: its path below the thing, for entries that only the record can hold. */
 static int
-copy(struct entry *e, int from_dir, const char *name, int to_dir, const char *to, char *rel,
+copy(struct entry_writer *e, int from_dir, const char *name, int to_dir, const char *to, char *rel,
     size_t rel_len)
 {
 	char target[PATH_LEN_MAX + 1];
@@ -244,7 +244,7 @@ static int
 drop_special(struct quarantine *q, int dir_fd, const char *name, const char *path, const char *rule,
     const struct stat *seen, struct quarantined *ret)
 {
-	cleanup(entry_done) struct entry e = ENTRY_EMPTY;
+	cleanup(entry_done) struct entry_writer e = ENTRY_EMPTY;
 
 	if (!is_seen(dir_fd, name, seen))
 		return 1;
@@ -259,7 +259,7 @@ int
 quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *path,
     const char *rule, const struct stat *seen, struct quarantined *ret)
 {
-	cleanup(entry_done) struct entry e = ENTRY_EMPTY;
+	cleanup(entry_done) struct entry_writer e = ENTRY_EMPTY;
 	char rel[PATH_LEN_MAX + NAME_LEN_MAX + 2] = "";
 	int r;
 
@@ -306,7 +306,7 @@ int
 quarantine_keep(struct quarantine *q, const char *path, const char *rule, mode_t mode,
     const void *data, size_t len, struct quarantined *ret)
 {
-	cleanup(entry_done) struct entry e = ENTRY_EMPTY;
+	cleanup(entry_done) struct entry_writer e = ENTRY_EMPTY;
 	cleanup_close int fd = -1;
 
 	*ret = (struct quarantined){ 0 };
