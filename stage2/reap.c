@@ -742,8 +742,7 @@ commands_timeout(struct commands *c)
 
 	if (c->untold > 0) {
 		tick = c->launch_tick;
-		if (c->launch_tick < LAUNCH_TICK_MAX_MS)
-			c->launch_tick *= 2;
+		c->launch_tick = tick < LAUNCH_TICK_MAX_MS / 2 ? tick * 2 : LAUNCH_TICK_MAX_MS;
 	}
 	if (c->left && (tick < 0 || tick > LEFT_TICK_MS))
 		tick = LEFT_TICK_MS;
