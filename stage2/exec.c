@@ -79,16 +79,80 @@ raw(long nr, long a, long b, long c, long d)
 }
 #endif
 
+#define P(p) ((long)(uintptr_t)(p))
+
 #ifdef COPIED
 #define SHARE_MEMORY 0
+static long
+raw_clone(int (*run)(void *), void *data, char *stack, long flags, _Atomic(pid_t) *ret_pid)
+{
+	int r = clone(run, stack, (int)flags, data, ret_pid);
+
+	return r < 0 ? -errno : r;
+}
 #else
 #define SHARE_MEMORY CLONE_VM
+/*
+ * clone(2) of a process that calls run(data), which must not return. `stack` is the upper end of
+ * its stack, aligned to 16 bytes. Returns the process, which *ret_pid contains as well, or -errno.
+ */
+#if defined(__x86_64__)
+static inline long
+raw_clone(int (*run)(void *), void *data, char *stack, long flags, _Atomic(pid_t) *ret_pid)
+{
+	long r;
+	register long no_tid __asm__("r10") = 0;
+	register long no_tls __asm__("r8") = 0;
+	register int (*in_child)(void *) __asm__("r12") = run;
+	register void *its_data __asm__("r13") = data;
+
+	/* The child has the same registers, apart from rax and the stack. */
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "mov %%r13, %%rdi\n\t"
+			 "call *%%r12\n\t"
+			 "ud2\n"
+			 "1:"
+			 : "=a"(r)
+			 : "0"((long)SYS_clone), "D"(flags), "S"(stack), "d"(ret_pid), "r"(no_tid),
+			 "r"(no_tls), "r"(in_child), "r"(its_data)
+			 : "rcx", "r11", "memory", "cc");
+	return r;
+}
+#else
+static inline long
+raw_clone(int (*run)(void *), void *data, char *stack, long flags, _Atomic(pid_t) *ret_pid)
+{
+	register long nr __asm__("x8") = SYS_clone;
+	register long r __asm__("x0") = flags;
+	register char *its_stack __asm__("x1") = stack;
+	register _Atomic(pid_t) *pid __asm__("x2") = ret_pid;
+	register long no_tls __asm__("x3") = 0;
+	register long no_tid __asm__("x4") = 0;
+	register int (*in_child)(void *) __asm__("x10") = run;
+	register void *its_data __asm__("x11") = data;
+
+	/* The child has the same registers, apart from x0 and the stack. */
+	__asm__ volatile("svc 0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, xzr\n\t"
+			 "mov x0, x11\n\t"
+			 "blr x10\n\t"
+			 "brk 1\n"
+			 "1:"
+			 : "+r"(r)
+			 : "r"(nr), "r"(its_stack), "r"(pid), "r"(no_tls), "r"(no_tid),
+			 "r"(in_child), "r"(its_data)
+			 : "memory", "cc");
+	return r;
+}
+#endif
 #endif
 
 /* For functions that run on a stack that no sanitizer knows. */
 #define own_stack __attribute__((no_sanitize("address")))
-
-#define P(p) ((long)(uintptr_t)(p))
 
 /* The kernel's signal set of 64 signals, not the C library's; what rt_sigaction takes. */
 #define KERNEL_SIGSET_SIZE 8
@@ -373,11 +437,11 @@ become_reaper(void *data)
 	if (raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0) < 0)
 		leave(1);
 	/* CLONE_VFORK suspends the reaper until the command has called execve or ended. */
-	pid = clone(become_command, launch.stacks->command + STACK_SIZE,
-	    SHARE_MEMORY | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, slot, &slot->command);
+	pid = raw_clone(become_command, slot, launch.stacks->command + STACK_SIZE,
+	    SHARE_MEMORY | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &slot->command);
 	raw(SYS_close_range, 0, ~0u, 0, 0);
 	if (pid < 0) {
-		slot->errnum = errno;
+		slot->errnum = (int)-pid;
 		slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
 		leave(1);
 	}
@@ -447,16 +511,17 @@ exec_serve(int fd, struct exec_slot *slots)
 	while (receive(fd, &req)) {
 		struct exec_slot *slot = &slots[req.slot];
 		struct launch *l = &launch[req.slot];
+		long r;
 
 		*l = (struct launch){ slot, &stacks[req.slot] };
 		/*
 		 * CLONE_PARENT: the reaper becomes a child of pid 1, and the template has nothing
 		 * to do with it. pid 1 knows its pid before it has run.
 		 */
-		if (clone(become_reaper, l->stacks->reaper + STACK_SIZE,
-			SHARE_MEMORY | CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD, l,
-			&slot->reaper) < 0) {
-			slot->errnum = errno;
+		r = raw_clone(become_reaper, l, l->stacks->reaper + STACK_SIZE,
+		    SHARE_MEMORY | CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD, &slot->reaper);
+		if (r < 0) {
+			slot->errnum = (int)-r;
 			slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
 			/* There is no child of pid 1 whose end would report the failure. */
 			while (send(fd, &req, sizeof(req), MSG_NOSIGNAL) < 0 && errno == EINTR)
