@@ -13,7 +13,7 @@
 static bool
 is_pinned(const void *data, const char *path)
 {
-	const struct view *v = data;
+	const struct slot_view *v = data;
 
 	for (size_t i = 0; i < v->n; i++)
 		if (path_is_inside(v->entry[i].path, path))
@@ -56,7 +56,7 @@ nearest_directory(const char *path)
  * contains it. Returns NULL if memory is short.
  */
 static struct mirror *
-mirror_at(struct view *v, const char *path, size_t len)
+mirror_at(struct slot_view *v, const char *path, size_t len)
 {
 	struct view_entry *e, new = { .kind = KODA__MOUNT_KIND__MOUNT_KIND_PIN };
 	size_t at = 0;
@@ -83,7 +83,7 @@ mirror_at(struct view *v, const char *path, size_t len)
 }
 
 int
-absent_add_mirrors(struct view *v, struct koda_error *err)
+absent_add_mirrors(struct slot_view *v, struct koda_error *err)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		const char *path = v->entry[i].path;
@@ -105,7 +105,7 @@ absent_add_mirrors(struct view *v, struct koda_error *err)
 }
 
 void
-view_changed(struct view *v, int fd)
+view_changed(struct slot_view *v, int fd)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (v->entry[i].mirror != NULL && v->entry[i].there)
@@ -113,7 +113,7 @@ view_changed(struct view *v, int fd)
 }
 
 void
-view_catch_up(struct view *v)
+view_catch_up(struct slot_view *v)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (v->entry[i].mirror != NULL && v->entry[i].there)

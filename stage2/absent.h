@@ -9,6 +9,6 @@
 #include "stage2/view.h"
 
 /* Call it before anything of the plan is mounted. Returns 0, or -1 with *err set. */
-int absent_add_mirrors(struct view *v, struct koda_error *err);
+int absent_add_mirrors(struct slot_view *v, struct koda_error *err);
 
 #endif

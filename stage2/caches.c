@@ -25,8 +25,8 @@
 #define NAMES_MAX NAME_MAX /* of the name of a layer */
 
 /* The caches of one Boot order, opened. */
-struct job {
-	struct view *v;
+struct cache_job {
+	struct slot_view *v;
 	const Koda__Overlay *o;
 	/* The directory that all caches are in; shows the host's content of it. */
 	int at;
@@ -43,7 +43,7 @@ struct job {
 };
 
 static void
-job_done(struct job *j)
+job_done(struct cache_job *j)
 {
 	close_at(&j->at);
 	close_at(&j->layers);
@@ -145,7 +145,7 @@ make_below(int dir, const char *name)
 }
 
 static int
-open_layer(const struct job *j, const ProtobufCBinaryData *name, const char *part)
+open_layer(const struct cache_job *j, const ProtobufCBinaryData *name, const char *part)
 {
 	char path[NAMES_MAX + sizeof("/u")];
 
@@ -154,7 +154,7 @@ open_layer(const struct job *j, const ProtobufCBinaryData *name, const char *par
 }
 
 static int
-open_layers(struct job *j, struct koda_error *err)
+open_layers(struct cache_job *j, struct koda_error *err)
 {
 	char path[PATH_MAX];
 
@@ -194,7 +194,7 @@ is_directory(int fd)
 }
 
 static void
-keep_why(struct job *j, const struct koda_error *err)
+keep_why(struct cache_job *j, const struct koda_error *err)
 {
 	if (err->errnum != 0 && strstr(err->message, strerror(err->errnum)) == NULL)
 		snprintf(j->why, sizeof(j->why), "%.80s: %.40s", err->message,
@@ -208,7 +208,7 @@ keep_why(struct job *j, const struct koda_error *err)
  * detached one could be cloned.
  */
 static bool
-make_whole(struct job *j)
+make_whole(struct cache_job *j)
 {
 	int lower[OVERLAY_LOWER_MAX];
 	struct koda_error err;
@@ -240,7 +240,7 @@ mount_one(int mnt, const char *path)
 
 /* Mounts a part of the overlay that all caches share. */
 static bool
-mount_part(const struct job *j, const Koda__OverlayPlace *p)
+mount_part(const struct cache_job *j, const Koda__OverlayPlace *p)
 {
 	char name[PATH_MAX], path[PATH_MAX];
 	cleanup_close int part = -1, mnt = -1;
@@ -258,7 +258,7 @@ mount_part(const struct job *j, const Koda__OverlayPlace *p)
  * either way can use the layers of the other.
  */
 static bool
-mount_own(struct job *j, size_t i)
+mount_own(struct cache_job *j, size_t i)
 {
 	const Koda__OverlayPlace *p = j->o->place[i];
 	char name[PATH_MAX], path[PATH_MAX], number[16];
@@ -303,13 +303,13 @@ new_memory(void)
 }
 
 /* The places that stay readable in an empty cache, cloned before it is covered. */
-struct kept {
+struct kept_layer {
 	int *fd;
 	size_t n;
 };
 
 static void
-kept_done(struct kept *k)
+kept_done(struct kept_layer *k)
 {
 	for (size_t i = 0; i < k->n; i++)
 		close_at(&k->fd[i]);
@@ -317,7 +317,7 @@ kept_done(struct kept *k)
 }
 
 static int
-open_kept(const Koda__OverlayPlace *p, struct kept *ret)
+open_kept(const Koda__OverlayPlace *p, struct kept_layer *ret)
 {
 	ret->fd = calloc(p->n_keep + 1, sizeof(*ret->fd));
 	if (ret->fd == NULL)
@@ -340,7 +340,7 @@ open_kept(const Koda__OverlayPlace *p, struct kept *ret)
 }
 
 static int
-mount_kept(int dir, const Koda__OverlayPlace *p, const struct kept *kept)
+mount_kept(int dir, const Koda__OverlayPlace *p, const struct kept_layer *kept)
 {
 	for (size_t i = 0; i < kept->n; i++) {
 		cleanup_close int at = -1;
@@ -363,9 +363,9 @@ mount_kept(int dir, const Koda__OverlayPlace *p, const struct kept *kept)
 }
 
 static int
-mount_empty(struct job *j, const Koda__OverlayPlace *p, struct koda_error *err)
+mount_empty(struct cache_job *j, const Koda__OverlayPlace *p, struct koda_error *err)
 {
-	cleanup(kept_done) struct kept kept = { 0 };
+	cleanup(kept_done) struct kept_layer kept = { 0 };
 	cleanup_close int dir = -1, mnt = -1, seen = -1;
 	char name[PATH_MAX], path[PATH_MAX];
 
@@ -387,7 +387,7 @@ mount_empty(struct job *j, const Koda__OverlayPlace *p, struct koda_error *err)
 
 /* Mounts one file system for all directories in memory, so that one limit is enough. */
 static int
-make_memory(struct job *j, struct koda_error *err)
+make_memory(struct cache_job *j, struct koda_error *err)
 {
 	close_at(&j->root);
 	j->root = new_memory();
@@ -418,7 +418,7 @@ is_own(const Koda__OverlayPlace *p)
  * read-only; that happens only if it no longer exists.
  */
 static int
-mount_all(struct job *j, struct koda_error *err)
+mount_all(struct cache_job *j, struct koda_error *err)
 {
 	const Koda__Overlay *o = j->o;
 	bool whole = false, memory = false, all_own = true;
@@ -451,7 +451,7 @@ mount_all(struct job *j, struct koda_error *err)
 
 /* Hides everything but the caches themselves: the host's directory and the layers. */
 static int
-hide(struct job *j, struct koda_error *err)
+hide(struct cache_job *j, struct koda_error *err)
 {
 	const ProtobufCBinaryData *const hidden[] = { &j->o->lower, &j->o->layers };
 
@@ -469,9 +469,9 @@ hide(struct job *j, struct koda_error *err)
 
 /* Notes the caches that are the slot's own now, for caches_lost(). */
 static int
-note(const struct job *j, struct koda_error *err)
+note(const struct cache_job *j, struct koda_error *err)
 {
-	struct view *v = j->v;
+	struct slot_view *v = j->v;
 
 	v->cache = calloc(j->o->n_place + 1, sizeof(*v->cache));
 	if (v->cache == NULL)
@@ -513,7 +513,7 @@ is_open(const char *path)
 }
 
 const char *
-caches_lost(const struct view *v)
+caches_lost(const struct slot_view *v)
 {
 	for (size_t i = 0; i < v->n_caches; i++) {
 		cleanup_close int at = resolve(AT_FDCWD, v->cache[i].path);
@@ -545,10 +545,10 @@ drop_override(struct koda_error *err)
 }
 
 int
-caches_mount(struct view *v, const Koda__Overlay *o, struct caches_empty *ret_empty,
+caches_mount(struct slot_view *v, const Koda__Overlay *o, struct caches_empty *ret_empty,
     size_t *ret_n_empty, struct koda_error *err)
 {
-	cleanup(job_done) struct job j = { .v = v,
+	cleanup(job_done) struct cache_job j = { .v = v,
 		.o = o,
 		.at = -1,
 		.layers = -1,

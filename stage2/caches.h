@@ -37,7 +37,7 @@ struct caches_empty {
 	size_t path_len;
 	char why[CACHES_WHY_MAX];
 };
-int caches_mount(struct view *v, const Koda__Overlay *o, struct caches_empty *ret_empty,
+int caches_mount(struct slot_view *v, const Koda__Overlay *o, struct caches_empty *ret_empty,
     size_t *ret_n_empty, struct koda_error *err);
 
 /*
@@ -45,7 +45,7 @@ int caches_mount(struct view *v, const Koda__Overlay *o, struct caches_empty *re
  * there: a process on the host removed or renamed the directory that the cache was mounted on, and
  * the mount went with it. Returns NULL if there is none.
  */
-const char *caches_lost(const struct view *v);
+const char *caches_lost(const struct slot_view *v);
 
 /* Returns what is wrong with the order, or NULL if it is valid. */
 const char *caches_valid(const Koda__Overlay *o);

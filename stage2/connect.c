@@ -79,7 +79,7 @@
 
 enum { NOT_NOW = 1, /* it waits in the table */ GONE, /* no caller waits for an answer */ };
 
-struct pending {
+struct pending_connect {
 	uint64_t id;
 	pid_t tid, tgid;
 	int socket;
@@ -100,14 +100,14 @@ struct connect_guard {
 	uint64_t look_from; /* ms; no path is looked up before */
 	dev_t private_dev[4];
 	size_t n_private;
-	struct pending *pending; /* oldest first */
+	struct pending_connect *pending; /* oldest first */
 	size_t n, size, max;
 	size_t from; /* index of the next one to serve */
 	struct refusals refused;
 };
 
 /* A requested connection. */
-struct attempt {
+struct connect_attempt {
 	struct connect_guard *g;
 	uint64_t id;
 	pid_t tid;
@@ -118,7 +118,7 @@ struct attempt {
 };
 
 static void
-attempt_done(struct attempt *a)
+attempt_done(struct connect_attempt *a)
 {
 	close_at(&a->pidfd);
 	close_at(&a->cwd);
@@ -227,7 +227,7 @@ connect_tell_untold(struct stage2 *s)
 }
 
 static bool
-is_path(const struct attempt *a)
+is_path(const struct connect_attempt *a)
 {
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->addr;
 
@@ -240,7 +240,7 @@ is_path(const struct attempt *a)
  * GONE.
  */
 static int
-take_arguments(struct attempt *a, const struct seccomp_data *data)
+take_arguments(struct connect_attempt *a, const struct seccomp_data *data)
 {
 	int len = (int)data->args[2], r = 0;
 	socklen_t size = sizeof(int);
@@ -439,7 +439,7 @@ is_private(const struct connect_guard *g, dev_t dev)
  * changed its own.
  */
 static int
-take_target(struct stage2 *s, struct attempt *a)
+take_target(struct stage2 *s, struct connect_attempt *a)
 {
 	struct sockaddr_un *un = (struct sockaddr_un *)&a->addr;
 	char path[sizeof(un->sun_path) + 1] = { 0 }, link[32], name[PATH_LEN_MAX + 1];
@@ -533,12 +533,12 @@ has_to_wait(int domain, int r)
 }
 
 static int
-wait_in_table(struct attempt *a)
+wait_in_table(struct connect_attempt *a)
 {
 	struct connect_guard *g = a->g;
 	struct timeval tv = { 0 };
 	socklen_t size = sizeof(tv);
-	struct pending *p;
+	struct pending_connect *p;
 	size_t same = 0;
 	pid_t tgid = caller_process(a->tid);
 
@@ -548,7 +548,7 @@ wait_in_table(struct attempt *a)
 		return -EAGAIN;
 	if (g->n == g->size) {
 		size_t bigger = g->size != 0 ? g->size * 2 : 8;
-		struct pending *more = reallocarray(g->pending, bigger, sizeof(*more));
+		struct pending_connect *more = reallocarray(g->pending, bigger, sizeof(*more));
 
 		if (more == NULL)
 			return -EAGAIN;
@@ -557,7 +557,7 @@ wait_in_table(struct attempt *a)
 	}
 	(void)getsockopt(a->socket, SOL_SOCKET, SO_SNDTIMEO, &tv, &size);
 	p = &g->pending[g->n++];
-	*p = (struct pending){ .id = a->id,
+	*p = (struct pending_connect){ .id = a->id,
 		.tid = a->tid,
 		.tgid = tgid,
 		.ready = a->domain != AF_UNIX,
@@ -579,7 +579,7 @@ wait_in_table(struct attempt *a)
 static int
 serve(struct stage2 *s, const struct seccomp_notif *req)
 {
-	cleanup(attempt_done) struct attempt a = { .g = s->guard,
+	cleanup(attempt_done) struct connect_attempt a = { .g = s->guard,
 		.id = req->id,
 		.tid = (pid_t)req->pid,
 		.pidfd = -1,
@@ -662,7 +662,7 @@ connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, i
 	size_t n = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const struct pending *p = &g->pending[i];
+		const struct pending_connect *p = &g->pending[i];
 
 		if (p->next < first)
 			first = p->next;
@@ -686,7 +686,7 @@ connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max, i
  * signal, or 0.
  */
 static int
-interrupted(const struct pending *p)
+interrupted(const struct pending_connect *p)
 {
 	static const uint64_t stops = 1ULL << (SIGTSTP - 1) | 1ULL << (SIGTTIN - 1) |
 	    1ULL << (SIGTTOU - 1) | 1ULL << (SIGSTOP - 1);
@@ -716,7 +716,7 @@ interrupted(const struct pending *p)
 
 /* Tries again. Returns true if the caller has been answered or is gone. */
 static bool
-progress(struct connect_guard *g, struct pending *p, bool ready, uint64_t now)
+progress(struct connect_guard *g, struct pending_connect *p, bool ready, uint64_t now)
 {
 	int domain = p->ready ? AF_INET : AF_UNIX, flags, r;
 
@@ -767,7 +767,7 @@ connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
 	 * where this one ends.
 	 */
 	for (size_t done = 0; done < g->n && monotonic_ms() < until; done++, g->from++) {
-		struct pending *p = &g->pending[g->from % g->n];
+		struct pending_connect *p = &g->pending[g->from % g->n];
 		bool ready = false;
 
 		for (size_t k = 0; p->ready && k < n && !ready; k++)
@@ -776,7 +776,7 @@ connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n)
 	}
 	g->from %= g->n;
 	for (size_t i = 0; i < g->n; i++) {
-		struct pending *p = &g->pending[i];
+		struct pending_connect *p = &g->pending[i];
 
 		if (p->over) {
 			close_at(&p->socket);

@@ -43,8 +43,8 @@ is_replaced(const struct replacements *all, uint64_t dev, uint64_t ino, bool wri
 
 /* Does that path lie in a replaced directory, on a mount that we did not put there or into it? */
 static bool
-is_around(const struct view *v, const struct replacements *all, const char *path, uint64_t mount,
-    bool writes)
+is_around(const struct slot_view *v, const struct replacements *all, const char *path,
+    uint64_t mount, bool writes)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const char *dir = v->entry[all->v[i].entry].path;
@@ -112,7 +112,7 @@ carries(int dir, const char *name)
  * name is its link in proc; `says`: the link's mode shows how it was opened.
  */
 static bool
-is_way_around(const struct view *v, const struct replacements *all, int dir, const char *name,
+is_way_around(const struct slot_view *v, const struct replacements *all, int dir, const char *name,
     bool says)
 {
 	char path[PATH_LEN_MAX + 1];
@@ -144,7 +144,8 @@ is_way_around(const struct view *v, const struct replacements *all, int dir, con
 }
 
 static bool
-holds_descriptor(const struct view *v, const struct replacements *all, int proc, const char *fds)
+holds_descriptor(const struct slot_view *v, const struct replacements *all, int proc,
+    const char *fds)
 {
 	cleanup(closedir_at) DIR *dir = open_dir(proc, fds);
 	const struct dirent *d;
@@ -213,7 +214,7 @@ is_dead(char state)
 }
 
 static bool
-holds(const struct view *v, const struct replacements *all, int proc, const struct proc *p)
+holds(const struct slot_view *v, const struct replacements *all, int proc, const struct proc *p)
 {
 	cleanup(closedir_at) DIR *tasks = NULL;
 	const struct dirent *d;

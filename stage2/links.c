@@ -182,7 +182,7 @@ sort(struct links_shared *shared)
 }
 
 void
-links_plan(struct links *l, const struct view *v)
+links_plan(struct links *l, const struct slot_view *v)
 {
 	struct links_shared *shared = l->shared;
 

@@ -36,7 +36,7 @@ struct seccomp_notif;
  */
 struct links *links_new(int listener, const Koda__Boot *b, struct koda_error *err);
 /* Call it after the plan was mounted or repaired. */
-void links_plan(struct links *l, const struct view *v);
+void links_plan(struct links *l, const struct slot_view *v);
 /* Queues a request, which is answered later. Returns false if there is no room. */
 bool links_ask(struct links *l, const struct seccomp_notif *req);
 /* Readable when something was refused. */

@@ -24,7 +24,7 @@
 struct level;
 
 /* A name that commands see. */
-struct name {
+struct mirror_name {
 	char *name;
 	struct stat st;   /* what it was when it was bound */
 	int64_t mount_id; /* of the bind mount; -1: none */
@@ -39,7 +39,7 @@ struct level {
 	int real;  /* O_RDONLY, with a notice */
 	int copy;  /* its copy in the mirror's file system, for writing */
 	bool blind;
-	struct name *v;
+	struct mirror_name *v;
 	size_t n, size, cursor;
 	unsigned round, depth;
 };
@@ -59,7 +59,7 @@ struct mirror {
 static void level_free(struct level *l);
 
 static void
-name_done(struct name *s)
+name_done(struct mirror_name *s)
 {
 	level_free(s->level);
 	free(s->name);
@@ -183,7 +183,7 @@ is_same(const struct stat *a, const struct stat *b)
 }
 
 /* Usually it is the one after the last: a directory lists its names in the same order again. */
-static struct name *
+static struct mirror_name *
 find(struct level *l, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -214,7 +214,7 @@ open_seen(const struct mirror *m, const struct level *l, const char *name)
 }
 
 static int
-unmount_seen(const struct mirror *m, const struct level *l, const struct name *s)
+unmount_seen(const struct mirror *m, const struct level *l, const struct mirror_name *s)
 {
 	cleanup_close int fd = open_seen(m, l, s->name);
 	char link[32];
@@ -242,7 +242,7 @@ clone_real(const struct level *l, const char *name, struct stat *ret_st)
 }
 
 static int
-bind_name(struct mirror *m, struct level *l, struct name *s)
+bind_name(struct mirror *m, struct level *l, struct mirror_name *s)
 {
 	cleanup_close int mnt = clone_real(l, s->name, &s->st), at = -1, file = -1;
 
@@ -270,7 +270,7 @@ bind_name(struct mirror *m, struct level *l, struct name *s)
  * Returns -1 if that is not possible.
  */
 static int
-rebind(struct mirror *m, struct level *l, struct name *s)
+rebind(struct mirror *m, struct level *l, struct mirror_name *s)
 {
 	struct stat st;
 	cleanup_close int mnt = clone_real(l, s->name, &st), at = open_seen(m, l, s->name);
@@ -288,7 +288,7 @@ rebind(struct mirror *m, struct level *l, struct name *s)
 }
 
 static int
-copy_link(const struct level *l, struct name *s)
+copy_link(const struct level *l, struct mirror_name *s)
 {
 	char to[PATH_MAX];
 	ssize_t n = readlinkat(l->real, s->name, to, sizeof(to) - 1);
@@ -302,7 +302,7 @@ copy_link(const struct level *l, struct name *s)
 static int sync_level(struct mirror *m, struct level *l);
 
 static int
-make_level(struct mirror *m, struct level *l, struct name *s, const char *rel)
+make_level(struct mirror *m, struct level *l, struct mirror_name *s, const char *rel)
 {
 	struct level *next = level_new(rel, l->depth + 1);
 
@@ -324,7 +324,7 @@ make_level(struct mirror *m, struct level *l, struct name *s, const char *rel)
 /* ---- comparing ---- */
 
 static void
-drop(struct mirror *m, struct level *l, struct name *s)
+drop(struct mirror *m, struct level *l, struct mirror_name *s)
 {
 	bool directory = s->level != NULL || (s->mount_id >= 0 && S_ISDIR(s->st.st_mode));
 
@@ -342,7 +342,7 @@ static int
 add(struct mirror *m, struct level *l, const char *name, const struct stat *st, enum way way,
     const char *rel)
 {
-	struct name *more, *s;
+	struct mirror_name *more, *s;
 	int r;
 
 	if (m->n_names >= MIRROR_NAMES_MAX) {
@@ -357,7 +357,7 @@ add(struct mirror *m, struct level *l, const char *name, const struct stat *st, 
 		l->size = l->size == 0 ? 32 : 2 * l->size;
 	}
 	s = &l->v[l->n];
-	*s = (struct name){ strdup(name), *st, -1, NULL, l->round };
+	*s = (struct mirror_name){ strdup(name), *st, -1, NULL, l->round };
 	if (s->name == NULL)
 		return -1;
 	if (S_ISLNK(st->st_mode))
@@ -386,7 +386,7 @@ static int
 look_at(struct mirror *m, struct level *l, const char *name)
 {
 	char rel[PATH_MAX], path[PATH_MAX];
-	struct name *s = find(l, name);
+	struct mirror_name *s = find(l, name);
 	struct stat st;
 	enum way way;
 
@@ -452,7 +452,7 @@ sync_level(struct mirror *m, struct level *l)
 	}
 	for (size_t i = l->n; i > 0; i--) {
 		char path[PATH_MAX];
-		struct name *s = &l->v[i - 1];
+		struct mirror_name *s = &l->v[i - 1];
 
 		snprintf(path, sizeof(path), "%s/%s%s%s", m->path, l->rel,
 		    l->rel[0] != '\0' ? "/" : "", s->name);

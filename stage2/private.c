@@ -13,14 +13,14 @@
 /* Mounts below private places: the project, the home directory, a few files. */
 #define KEPT_MAX 1024
 
-struct kept {
+struct kept_place {
 	char *path;
 	const char *place; /* the private place that it is in */
 	int fd;            /* a copy of the mount and of all mounts below it */
 };
 
 struct kept_list {
-	struct kept *v;
+	struct kept_place *v;
 	size_t n;
 };
 
@@ -50,7 +50,7 @@ keep(struct kept_list *list, const char *path, const char *place, int64_t id,
     struct koda_error *err)
 {
 	cleanup_close int at = resolve(AT_FDCWD, path);
-	struct kept *k = &list->v[list->n];
+	struct kept_place *k = &list->v[list->n];
 
 	if (at < 0 || mount_id(at) != id)
 		return 0;
@@ -60,7 +60,7 @@ keep(struct kept_list *list, const char *path, const char *place, int64_t id,
 	if (list->n == KEPT_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "more than %d mounts below '%s'", KEPT_MAX,
 		    place);
-	*k = (struct kept){ strdup(path), place, clone_mount(at) };
+	*k = (struct kept_place){ strdup(path), place, clone_mount(at) };
 	list->n++;
 	if (k->path == NULL || k->fd < 0)
 		return err_set(err, KODA_INTERNAL, k->path == NULL ? ENOMEM : errno, "keep '%s'",
@@ -142,7 +142,7 @@ make_way_read_only(int place_fd, const char *place, const char *rel, size_t len)
 
 /* Make the mount point of a kept mount, before the directories that lead to it become read-only. */
 static int
-make_kept_place(int place_fd, const struct kept *k)
+make_kept_place(int place_fd, const struct kept_place *k)
 {
 	cleanup_close int made = -1;
 	struct stat st;
@@ -154,7 +154,7 @@ make_kept_place(int place_fd, const struct kept *k)
 }
 
 static int
-mount_kept(int place_fd, const struct kept *k)
+mount_kept(int place_fd, const struct kept_place *k)
 {
 	const char *rel = k->path + strlen(k->place) + 1, *slash = strchr(rel, '/');
 	cleanup_close int at = -1;
@@ -171,7 +171,7 @@ mount_all_kept(const struct kept_list *list, char *const *places, const int *fds
 {
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < list->n; i++) {
-			const struct kept *k = &list->v[i];
+			const struct kept_place *k = &list->v[i];
 			size_t p = 0;
 
 			while (places[p] != k->place)

@@ -93,7 +93,7 @@ quota_new(const struct stage2 *s, const Koda__Boot *boot, struct koda_error *err
 }
 
 int
-quota_timeout(struct quota *q, const struct commands *c)
+quota_timeout(struct quota *q, const struct command_table *c)
 {
 	uint64_t now;
 

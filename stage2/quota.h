@@ -15,7 +15,7 @@ struct quota *quota_new(const struct stage2 *s, const Koda__Boot *boot, struct k
 
 /* Returns the time until quota_look() is due, in ms, or -1 if there is nothing to measure. q may
  * be NULL, here and below. */
-int quota_timeout(struct quota *q, const struct commands *c);
+int quota_timeout(struct quota *q, const struct command_table *c);
 /* If it is time, measure, and end the largest command if the slot is over a limit. */
 void quota_look(struct stage2 *s);
 

@@ -29,7 +29,7 @@
  * are stopped first. */
 #define ROUNDS_MAX 3
 
-struct command {
+struct ordered_command {
 	bool used;
 	uint64_t id;
 	bool told;   /* Started was reported */
@@ -42,9 +42,9 @@ struct command {
 	struct commands_limit limit; /* that it was ended for; limit.limit is 0 if none */
 };
 
-struct commands {
+struct command_table {
 	struct exec_slot *slots;
-	struct command command[STAGE2_COMMANDS_MAX];
+	struct ordered_command command[STAGE2_COMMANDS_MAX];
 	unsigned end;    /* no command in use from here on */
 	unsigned over;   /* how many commands are */
 	unsigned untold; /* start not reported, not over */
@@ -58,10 +58,10 @@ struct commands {
 	struct procs procs;
 };
 
-struct commands *
+struct command_table *
 commands_new(struct koda_error *err)
 {
-	cleanup_free struct commands *c = calloc(1, sizeof(*c));
+	cleanup_free struct command_table *c = calloc(1, sizeof(*c));
 
 	if (c == NULL) {
 		err_set(err, KODA_INTERNAL, ENOMEM, "commands");
@@ -76,13 +76,13 @@ commands_new(struct koda_error *err)
 }
 
 struct exec_slot *
-commands_slots(struct commands *c)
+commands_slots(struct command_table *c)
 {
 	return c->slots;
 }
 
 void
-commands_worker(struct commands *c, pid_t pid)
+commands_worker(struct command_table *c, pid_t pid)
 {
 	/* If it is not dead yet, it counts as a stranger from now on. */
 	if (c->worker > 0)
@@ -91,7 +91,7 @@ commands_worker(struct commands *c, pid_t pid)
 }
 
 void
-commands_search(struct commands *c, pid_t pid)
+commands_search(struct command_table *c, pid_t pid)
 {
 	for (unsigned i = 0; i < STAGE2_SEARCHES_MAX; i++) {
 		if (c->search[i] == 0) {
@@ -103,20 +103,20 @@ commands_search(struct commands *c, pid_t pid)
 }
 
 void
-commands_meter(struct commands *c, pid_t pid)
+commands_meter(struct command_table *c, pid_t pid)
 {
 	c->meter = pid;
 }
 
 void
-commands_meter_end(struct commands *c)
+commands_meter_end(struct command_table *c)
 {
 	if (c->meter > 0)
 		kill(c->meter, SIGKILL);
 }
 
 bool
-commands_is_metering(const struct commands *c)
+commands_is_metering(const struct command_table *c)
 {
 	return c->meter > 0;
 }
@@ -124,7 +124,7 @@ commands_is_metering(const struct commands *c)
 /* Returns where the number of this worker, meter or search is kept, or NULL if pid is none of
  * them. */
 static pid_t *
-worker_of(struct commands *c, pid_t pid)
+worker_of(struct command_table *c, pid_t pid)
 {
 	if (pid == c->worker)
 		return &c->worker;
@@ -137,13 +137,13 @@ worker_of(struct commands *c, pid_t pid)
 }
 
 bool
-commands_any(const struct commands *c)
+commands_any(const struct command_table *c)
 {
 	return c->end > 0;
 }
 
-static struct command *
-by_id(struct commands *c, uint64_t id)
+static struct ordered_command *
+by_id(struct command_table *c, uint64_t id)
 {
 	for (unsigned i = 0; i < c->end; i++)
 		if (c->command[i].used && c->command[i].id == id)
@@ -152,7 +152,7 @@ by_id(struct commands *c, uint64_t id)
 }
 
 static struct exec_slot *
-slot_of(struct commands *c, const struct command *cmd)
+slot_of(struct command_table *c, const struct ordered_command *cmd)
 {
 	return &c->slots[cmd - c->command];
 }
@@ -162,7 +162,7 @@ slot_of(struct commands *c, const struct command *cmd)
 void
 commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int fds[3])
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 	unsigned i = 0;
 
 	if (by_id(c, id) != NULL) {
@@ -185,7 +185,7 @@ commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int 
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_FORK, errno, "template");
 		return;
 	}
-	c->command[i] = (struct command){ .used = true, .id = id };
+	c->command[i] = (struct ordered_command){ .used = true, .id = id };
 	c->untold++;
 	c->launch_tick = LAUNCH_TICK_MS;
 	if (i >= c->end)
@@ -233,7 +233,7 @@ send_signal(struct stage2 *s, const struct exec_slot *slot, int signo, bool all)
 void
 commands_signal(struct stage2 *s, uint64_t id, const Koda__Signal *order)
 {
-	struct command *cmd = by_id(s->commands, order->command);
+	struct ordered_command *cmd = by_id(s->commands, order->command);
 	struct exec_slot *slot = cmd == NULL ? NULL : slot_of(s->commands, cmd);
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Delivered delivered = KODA__DELIVERED__INIT;
@@ -254,7 +254,7 @@ commands_signal(struct stage2 *s, uint64_t id, const Koda__Signal *order)
 void
 commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 {
-	struct command *cmd = by_id(s->commands, order->command);
+	struct ordered_command *cmd = by_id(s->commands, order->command);
 
 	if (cmd == NULL) {
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH, "command");
@@ -290,12 +290,12 @@ weigh(struct procs *p, pid_t reaper, int limit)
 bool
 commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_limit *limit)
 {
-	struct commands *c = s->commands;
-	struct command *largest = NULL;
+	struct command_table *c = s->commands;
+	struct ordered_command *largest = NULL;
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < c->end; i++) {
-		struct command *cmd = &c->command[i];
+		struct ordered_command *cmd = &c->command[i];
 		uint64_t weight;
 
 		if (!cmd->used || cmd->over || cmd->ending || c->slots[i].reaper <= 0)
@@ -321,7 +321,7 @@ commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_li
 }
 
 bool
-commands_are_ending(const struct commands *c)
+commands_are_ending(const struct command_table *c)
 {
 	for (unsigned i = 0; i < c->end; i++)
 		if (c->command[i].used && c->command[i].limit.limit != 0)
@@ -332,7 +332,7 @@ commands_are_ending(const struct commands *c)
 /* ---- dead processes ---- */
 
 static void
-tell_started(struct stage2 *s, struct command *cmd)
+tell_started(struct stage2 *s, struct ordered_command *cmd)
 {
 	struct exec_slot *slot = slot_of(s->commands, cmd);
 	Koda__Report report = KODA__REPORT__INIT;
@@ -351,7 +351,7 @@ tell_started(struct stage2 *s, struct command *cmd)
 }
 
 static void
-tell_end(struct stage2 *s, struct command *cmd)
+tell_end(struct stage2 *s, struct ordered_command *cmd)
 {
 	struct exec_slot *slot = slot_of(s->commands, cmd);
 	Koda__Report report = KODA__REPORT__INIT;
@@ -393,7 +393,7 @@ microseconds(const struct timeval *tv)
 }
 
 static void
-add_usage(struct command *cmd, const struct rusage *ru)
+add_usage(struct ordered_command *cmd, const struct rusage *ru)
 {
 	cmd->user_us += microseconds(&ru->ru_utime);
 	cmd->system_us += microseconds(&ru->ru_stime);
@@ -401,8 +401,8 @@ add_usage(struct command *cmd, const struct rusage *ru)
 		cmd->max_rss = (uint64_t)ru->ru_maxrss;
 }
 
-static struct command *
-by_reaper(struct commands *c, pid_t pid)
+static struct ordered_command *
+by_reaper(struct command_table *c, pid_t pid)
 {
 	for (unsigned i = 0; i < c->end; i++)
 		if (c->command[i].used && !c->command[i].over && c->slots[i].reaper == pid)
@@ -411,7 +411,7 @@ by_reaper(struct commands *c, pid_t pid)
 }
 
 static void
-be_over(struct commands *c, struct command *cmd)
+be_over(struct command_table *c, struct ordered_command *cmd)
 {
 	struct exec_slot *slot = slot_of(c, cmd);
 
@@ -428,12 +428,12 @@ be_over(struct commands *c, struct command *cmd)
 /* A process has died whose command has lost its reaper. If it is not clear which command that
  * is, the first one counts. */
 static void
-stranger_died(struct commands *c, pid_t pid, int status, const struct rusage *ru)
+stranger_died(struct command_table *c, pid_t pid, int status, const struct rusage *ru)
 {
-	struct command *first = NULL;
+	struct ordered_command *first = NULL;
 
 	for (unsigned i = 0; i < c->end; i++) {
-		struct command *cmd = &c->command[i];
+		struct ordered_command *cmd = &c->command[i];
 
 		if (!cmd->used || (!cmd->over && c->slots[i].command != pid))
 			continue;
@@ -473,8 +473,8 @@ static void __attribute__((noreturn)) helper_died(const char *name)
 static void
 reap(struct stage2 *s)
 {
-	struct commands *c = s->commands;
-	struct command *cmd;
+	struct command_table *c = s->commands;
+	struct ordered_command *cmd;
 	struct rusage ru;
 	pid_t pid, *worker;
 	int status;
@@ -510,7 +510,7 @@ reap(struct stage2 *s)
 static bool
 is_known(const struct stage2 *s, pid_t pid, bool *ret_unsure)
 {
-	const struct commands *c = s->commands;
+	const struct command_table *c = s->commands;
 
 	if (is_helper(s, pid) || worker_of(s->commands, pid) != NULL)
 		return true;
@@ -584,7 +584,7 @@ mark_strangers(struct stage2 *s, struct procs *p)
 static int
 find_strangers(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 
 	if (c->children_fd < 0)
 		c->children_fd = openat(s->proc_fd, "1/task/1/children", O_RDONLY | O_CLOEXEC);
@@ -609,7 +609,7 @@ kill_marked(const struct procs *p)
 static void
 kill_stopped(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 	struct procs before = PROCS_EMPTY;
 
 	if (procs_stop(s->proc_fd, &before) == 0 && procs_read(s->proc_fd, &c->procs) == 0 &&
@@ -622,7 +622,7 @@ kill_stopped(struct stage2 *s)
 static void
 end_strangers(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 
 	if (++c->rounds > ROUNDS_MAX) {
 		kill_stopped(s);
@@ -651,7 +651,7 @@ end_with_helpers(struct stage2 *s)
 static void
 tell_over(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 	bool idle = true, lost = false;
 
 	for (unsigned i = 0; i < c->end; i++)
@@ -659,7 +659,7 @@ tell_over(struct stage2 *s)
 	if (idle && c->over > 0)
 		watch_idle(s);
 	for (unsigned i = 0; i < c->end; i++) {
-		struct command *cmd = &c->command[i];
+		struct ordered_command *cmd = &c->command[i];
 
 		if (!cmd->used || !cmd->over)
 			continue;
@@ -680,10 +680,10 @@ tell_over(struct stage2 *s)
 static void
 look_at_untold(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 
 	for (unsigned i = 0; i < c->end && c->untold > 0; i++) {
-		struct command *cmd = &c->command[i];
+		struct ordered_command *cmd = &c->command[i];
 
 		if (!cmd->used || cmd->over || cmd->told)
 			continue;
@@ -699,7 +699,7 @@ look_at_untold(struct stage2 *s)
 void
 commands_look(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 	int strange;
 
 	reap(s);
@@ -726,7 +726,7 @@ commands_look(struct stage2 *s)
 void
 commands_not_begun(struct stage2 *s)
 {
-	struct commands *c = s->commands;
+	struct command_table *c = s->commands;
 	struct exec_request req;
 
 	while (recv(s->template->fd, &req, sizeof(req), MSG_DONTWAIT) == (ssize_t)sizeof(req))
@@ -736,7 +736,7 @@ commands_not_begun(struct stage2 *s)
 }
 
 int
-commands_timeout(struct commands *c)
+commands_timeout(struct command_table *c)
 {
 	int tick = -1;
 

@@ -10,10 +10,10 @@
 #include "stage2/exec.h"
 #include "stage2/procs.h"
 
-struct commands *commands_new(struct koda_error *err);
+struct command_table *commands_new(struct koda_error *err);
 /* The slots of all commands, for the template. They are shared with it since before it was
  * forked. */
-struct exec_slot *commands_slots(struct commands *c);
+struct exec_slot *commands_slots(struct command_table *c);
 
 /* Carry out an order and queue its report. fds stay the caller's. */
 void commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int fds[3]);
@@ -22,16 +22,16 @@ void commands_end(struct stage2 *s, uint64_t id, const Koda__End *order);
 
 /* Register the worker, which belongs to no command. There is one at a time: a former one is
  * killed. */
-void commands_worker(struct commands *c, pid_t pid);
+void commands_worker(struct command_table *c, pid_t pid);
 /* Register a koda-fs-search, which belongs to no command either. It is killed if there are too
  * many. */
-void commands_search(struct commands *c, pid_t pid);
+void commands_search(struct command_table *c, pid_t pid);
 
 /* The process that measures for stage2/quota, one at a time: register it, kill it, ask whether
  * it is still there. */
-void commands_meter(struct commands *c, pid_t pid);
-void commands_meter_end(struct commands *c);
-bool commands_is_metering(const struct commands *c);
+void commands_meter(struct command_table *c, pid_t pid);
+void commands_meter_end(struct command_table *c);
+bool commands_is_metering(const struct command_table *c);
 
 /* Returns true if pid is the template, the spawner, the maker of links, the worker, a search,
  * the meter, or the reaper of a command that is not over: processes that are not part of a
@@ -40,7 +40,7 @@ bool commands_is_metering(const struct commands *c);
 bool commands_is_ours(const struct stage2 *s, pid_t pid);
 
 /* Returns true if there is a command. */
-bool commands_any(const struct commands *c);
+bool commands_any(const struct command_table *c);
 
 /* The slot is over a limit (Koda__SlotLimit): what it uses, and how much of that stays when
  * commands end. */
@@ -52,13 +52,13 @@ struct commands_limit {
  * false if there is none to end. */
 bool commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_limit *limit);
 /* Returns true if a command ended by commands_end_largest() is not gone yet. */
-bool commands_are_ending(const struct commands *c);
+bool commands_are_ending(const struct command_table *c);
 
 /* Call this on SIGCHLD, and when the time returned by commands_timeout() has passed. */
 void commands_look(struct stage2 *s);
 /* The template reports that it could not begin a command. */
 void commands_not_begun(struct stage2 *s);
 /* Returns the time until commands_look() is due, in ms; -1 if only SIGCHLD makes it so. */
-int commands_timeout(struct commands *c);
+int commands_timeout(struct command_table *c);
 
 #endif

@@ -61,13 +61,13 @@
 /* Mounts in a plan: limits the work that one order causes. */
 #define STAGE2_MOUNTS_MAX 4096
 
-struct view;
-struct watch;
+struct slot_view;
+struct place_watch;
 struct template;
 struct spawner;
 struct connect_guard;
 struct links;
-struct commands;
+struct command_table;
 struct quota;
 
 struct stage2 {
@@ -78,11 +78,11 @@ struct stage2 {
 	bool ending; /* send what is queued, then end */
 	int proc_fd; /* /proc of this pid namespace */
 	int signal_fd;
-	struct view *view;
-	struct watch *watch;
+	struct slot_view *view;
+	struct place_watch *watch;
 	struct template *template;
 	struct spawner *spawner;
-	struct commands *commands;
+	struct command_table *commands;
 	struct connect_guard *guard;
 	struct links *links;
 	struct quota *quota; /* NULL: no limits of the slot */

@@ -20,7 +20,7 @@
 #define ORDER_FD 3 /* a command's descriptors arrive below it */
 
 /* The result of the template's confining itself. */
-struct outcome {
+struct template_outcome {
 	bool ok;
 	unsigned landlock_abi;
 	struct koda_error err;
@@ -51,7 +51,7 @@ confine(const int *writable, size_t n, bool local_binding, unsigned *ret_abi, in
 static _Noreturn void
 be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bool local_binding)
 {
-	struct outcome outcome = { 0 };
+	struct template_outcome outcome = { 0 };
 	/* In the kernel's own format: the C library reserves two signals, which may have been
 	 * ignored as well. */
 	const uint64_t by_default[4] = { 0 };
@@ -83,7 +83,7 @@ be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bo
 /* Receive the template's result. Returns 0, or -1 with *err set if it died or failed. The caller
  * owns *ret_listener. */
 static int
-receive_outcome(int sock, struct outcome *ret, int *ret_listener, struct koda_error *err)
+receive_outcome(int sock, struct template_outcome *ret, int *ret_listener, struct koda_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -119,7 +119,7 @@ template_new(struct exec_slot *slots, const int *writable, size_t n, bool local_
     int *ret_listener, struct koda_error *err)
 {
 	cleanup_free struct template *t = calloc(1, sizeof(*t));
-	struct outcome outcome;
+	struct template_outcome outcome;
 	int pair[2];
 
 	if (t == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {

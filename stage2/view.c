@@ -42,7 +42,7 @@ new_tmpfs(void)
 
 /* Make the file system in memory, and the directory of it with which places are hidden. */
 static int
-make_hidden(struct view *v, uint64_t bytes, struct koda_error *err)
+make_hidden(struct slot_view *v, uint64_t bytes, struct koda_error *err)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC };
 	cleanup_close int run = -1, koda = -1, at = -1, dir = -1, file = -1;
@@ -75,10 +75,10 @@ make_hidden(struct view *v, uint64_t bytes, struct koda_error *err)
 	return 0;
 }
 
-struct view *
+struct slot_view *
 view_new(uint64_t bytes, struct koda_error *err)
 {
-	cleanup_free struct view *v = calloc(1, sizeof(*v));
+	cleanup_free struct slot_view *v = calloc(1, sizeof(*v));
 
 	if (v == NULL) {
 		err_set(err, KODA_INTERNAL, ENOMEM, "view");
@@ -96,7 +96,7 @@ view_new(uint64_t bytes, struct koda_error *err)
 /* ---- for others ---- */
 
 int
-view_cover(const struct view *v, int at)
+view_cover(const struct slot_view *v, int at)
 {
 	cleanup_close int mnt =
 	    sys_open_tree(v->hidden_fd, "directory", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -107,7 +107,7 @@ view_cover(const struct view *v, int at)
 /* ---- undo ---- */
 
 static bool
-is_ours(const struct view *v, int id)
+is_ours(const struct slot_view *v, int id)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (v->entry[i].there && v->entry[i].mount_id == id)
@@ -118,7 +118,7 @@ is_ours(const struct view *v, int id)
 	return false;
 }
 
-struct place {
+struct own_mount {
 	int id;
 	char *path;
 };
@@ -126,12 +126,12 @@ struct place {
 /* Find our mounts as they are mounted now, even if a process outside has moved them. The caller
  * owns *ret. Returns 0, or -1. */
 static int
-find_ours(const struct view *v, struct place **ret, size_t *ret_n)
+find_ours(const struct slot_view *v, struct own_mount **ret, size_t *ret_n)
 {
 	cleanup_free char *line = NULL;
 	size_t line_size = 0, size = 0, n = 0;
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	struct place *places = NULL;
+	struct own_mount *places = NULL;
 	bool bad = f == NULL;
 
 	while (!bad && getline(&line, &line_size, f) > 0) {
@@ -145,7 +145,8 @@ find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 			free(path);
 		} else {
 			if (n == size) {
-				struct place *more = realloc(places, (size += 64) * sizeof(*more));
+				struct own_mount *more =
+				    realloc(places, (size += 64) * sizeof(*more));
 
 				bad = more == NULL;
 				places = bad ? places : more;
@@ -154,7 +155,7 @@ find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 			if (bad)
 				free(path);
 			else
-				places[n++] = (struct place){ id, path };
+				places[n++] = (struct own_mount){ id, path };
 		}
 	}
 	if (f != NULL) {
@@ -167,7 +168,7 @@ find_ours(const struct view *v, struct place **ret, size_t *ret_n)
 }
 
 static void
-unmount_one(const struct place *p)
+unmount_one(const struct own_mount *p)
 {
 	cleanup_close int fd = resolve(AT_FDCWD, p->path);
 	char link[32];
@@ -180,10 +181,10 @@ unmount_one(const struct place *p)
 }
 
 static int
-unmount_all(struct view *v, struct koda_error *err)
+unmount_all(struct slot_view *v, struct koda_error *err)
 {
 	for (int tries = 0; tries < UNMOUNT_TRIES; tries++) {
-		struct place *places;
+		struct own_mount *places;
 		size_t n;
 		int r = find_ours(v, &places, &n);
 
@@ -203,7 +204,7 @@ unmount_all(struct view *v, struct koda_error *err)
 }
 
 static void
-forget(struct view *v)
+forget(struct slot_view *v)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		free(v->entry[i].path);
@@ -218,9 +219,9 @@ forget(struct view *v)
 
 /* Drop former mounts that are not mounted any more. */
 static void
-prune_former(struct view *v)
+prune_former(struct slot_view *v)
 {
-	struct place *places;
+	struct own_mount *places;
 	size_t n, kept = 0;
 	int r = find_ours(v, &places, &n);
 
@@ -242,7 +243,7 @@ prune_former(struct view *v)
 /* Remember a mount that is not where the plan wants it. It may still be mounted, and a new plan
  * has to know about it. */
 static int
-keep_former(struct view *v, int64_t id)
+keep_former(struct slot_view *v, int64_t id)
 {
 	int *more;
 
@@ -327,7 +328,7 @@ is_hole(const struct view_entry *e)
 
 /* Returns the nearest entry that hides, or shows again, what this one is in; -1: none. */
 static ssize_t
-cover_of(const struct view *v, size_t i)
+cover_of(const struct slot_view *v, size_t i)
 {
 	ssize_t best = -1;
 
@@ -343,7 +344,7 @@ cover_of(const struct view *v, size_t i)
 }
 
 static int
-pass_init(struct pass *p, const struct view *v, struct koda_error *err)
+pass_init(struct pass *p, const struct slot_view *v, struct koda_error *err)
 {
 	size_t n = v->n + 1;
 
@@ -389,7 +390,7 @@ is_seen(struct view_entry *e, int mount_fd)
 /* Returns true if another entry hides everything at the entry's path. Then a mirror has no place
  * there. */
 static bool
-is_covered(const struct view *v, size_t i)
+is_covered(const struct slot_view *v, size_t i)
 {
 	const struct view_entry *nearest = NULL;
 
@@ -413,7 +414,7 @@ is_of_kernel(int fd)
 }
 
 static int
-mount_mirror(struct view *v, const struct pass *p, size_t i)
+mount_mirror(struct slot_view *v, const struct pass *p, size_t i)
 {
 	struct view_entry *e = &v->entry[i];
 	cleanup_close int at = -1;
@@ -439,7 +440,7 @@ mount_mirror(struct view *v, const struct pass *p, size_t i)
  * with errno if it exists and cannot be protected.
  */
 static int
-mount_entry(struct view *v, struct pass *p, size_t i)
+mount_entry(struct slot_view *v, struct pass *p, size_t i)
 {
 	struct view_entry *e = &v->entry[i];
 	cleanup_close int at = -1, mnt = -1;
@@ -510,7 +511,7 @@ seal(int fs)
  * to check it first.
  */
 static void
-leave_uncovered(struct view *v, struct pass *p)
+leave_uncovered(struct slot_view *v, struct pass *p)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		struct view_entry *e = &v->entry[i];
@@ -529,7 +530,7 @@ leave_uncovered(struct view *v, struct pass *p)
 }
 
 static int
-mount_todo(struct view *v, struct pass *p, struct koda_error *err)
+mount_todo(struct slot_view *v, struct pass *p, struct koda_error *err)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		cleanup_close int at = -1;
@@ -573,7 +574,7 @@ mount_todo(struct view *v, struct pass *p, struct koda_error *err)
 }
 
 static int
-copy_plan(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_error *err)
+copy_plan(struct slot_view *v, Koda__Mount *const *mounts, size_t n, struct koda_error *err)
 {
 	v->entry = calloc(n + 1, sizeof(*v->entry));
 	if (v->entry == NULL)
@@ -595,7 +596,8 @@ copy_plan(struct view *v, Koda__Mount *const *mounts, size_t n, struct koda_erro
 }
 
 int
-view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle, struct koda_error *err)
+view_mount(struct slot_view *v, Koda__Mount *const *mounts, size_t n, bool idle,
+    struct koda_error *err)
 {
 	struct pass p;
 	int r;
@@ -620,7 +622,7 @@ view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle, stru
 
 /* Returns true if the place shows the entry's mount, or one that the plan mounts there after it. */
 static bool
-is_mounted(const struct view *v, const struct view_entry *e)
+is_mounted(const struct slot_view *v, const struct view_entry *e)
 {
 	cleanup_close int fd = resolve(AT_FDCWD, e->path);
 	int64_t id = fd < 0 ? -1 : mount_id(fd);
@@ -638,7 +640,7 @@ is_mounted(const struct view *v, const struct view_entry *e)
 }
 
 int
-view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
+view_repair(struct slot_view *v, size_t *ret_lost, struct koda_error *err)
 {
 	size_t repaired = 0, lost = 0;
 	struct pass p;
@@ -677,7 +679,7 @@ view_repair(struct view *v, size_t *ret_lost, struct koda_error *err)
 }
 
 size_t
-view_uncover(struct view *v)
+view_uncover(struct slot_view *v)
 {
 	size_t n = 0;
 
@@ -686,7 +688,7 @@ view_uncover(struct view *v)
 
 		if (!e->late || !e->there)
 			continue;
-		unmount_one(&(struct place){ e->mount_id, e->path });
+		unmount_one(&(struct own_mount){ e->mount_id, e->path });
 		e->there = false;
 		e->uncovered = true;
 		n++;
@@ -699,7 +701,7 @@ view_uncover(struct view *v)
 }
 
 int
-view_add_linked(struct view *v, const char *path, size_t *ret)
+view_add_linked(struct slot_view *v, const char *path, size_t *ret)
 {
 	struct view_entry *e, *unused = NULL;
 	size_t n = 0;

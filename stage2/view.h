@@ -37,7 +37,7 @@ struct view_entry {
 	int mount_id;
 };
 
-struct view {
+struct slot_view {
 	struct view_entry *entry;
 	size_t n;
 	/* IDs of mounts that are no longer where we put them: another process outside has moved
@@ -68,17 +68,17 @@ struct view {
 
 /* Unshare the mount namespace, turn propagation off, and make a file system in memory of this
  * size. Call it once. Returns NULL with *err set on failure. */
-struct view *view_new(uint64_t bytes, struct koda_error *err);
+struct slot_view *view_new(uint64_t bytes, struct koda_error *err);
 
 /* Mount an empty directory on the place that `at` refers to. For stage2/caches. Returns 0, or -1
  * with errno. */
-int view_cover(const struct view *v, int at);
+int view_cover(const struct slot_view *v, int at);
 
 /* Unmount what is mounted now and mount this plan, which is copied. Entries whose place does not
  * exist are marked. With idle no command runs: hidden places in directories that commands write
  * are left to view_repair(), which mounts them before a command starts. Returns 0, or -1 with
  * *err set if the view cannot be trusted any more: then stage2 ends. */
-int view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle,
+int view_mount(struct slot_view *v, Koda__Mount *const *mounts, size_t n, bool idle,
     struct koda_error *err);
 
 /*
@@ -88,7 +88,7 @@ int view_mount(struct view *v, Koda__Mount *const *mounts, size_t n, bool idle,
  * new or for another place now, 0 if there is nothing to do, -1 with errno: no memory, or E2BIG.
  */
 #define VIEW_LINKED_MAX 64
-int view_add_linked(struct view *v, const char *path, size_t *ret);
+int view_add_linked(struct slot_view *v, const char *path, size_t *ret);
 
 /*
  * To be called when no command runs. Unmount what hides places that appeared after the plan was
@@ -96,19 +96,19 @@ int view_add_linked(struct view *v, const char *path, size_t *ret);
  * them, and the worker has to find it. view_repair() hides them again before the next command
  * starts. Returns how many were unmounted.
  */
-size_t view_uncover(struct view *v);
+size_t view_uncover(struct slot_view *v);
 
 /* Names in a directory on the host have changed (stage2/notice.h): the mirrors compare again. fd
  * is the descriptor that the signal named; -1: any. */
-void view_changed(struct view *v, int fd);
+void view_changed(struct slot_view *v, int fd);
 /* Like view_changed(), for directories whose changes the kernel does not signal. Call it before
  * a command starts. */
-void view_catch_up(struct view *v);
+void view_catch_up(struct slot_view *v);
 
 /* Mount again what a process outside made disappear. The place need not be the inode of the plan
  * any more (a file that was replaced is not), but has to be of the same type. Returns the number
  * of entries repaired, with *ret_lost the number of those that are gone or of another type now;
  * -1 as for view_mount(). */
-int view_repair(struct view *v, size_t *ret_lost, struct koda_error *err);
+int view_repair(struct slot_view *v, size_t *ret_lost, struct koda_error *err);
 
 #endif

@@ -27,7 +27,7 @@
 #define REPAIR_STEP_US 100
 
 /* A directory that contains names of the plan, or is on the way to them. */
-struct dir {
+struct watched_dir {
 	int fd; /* O_RDONLY, with notice; -1: free */
 	char *path;
 	dev_t dev;
@@ -40,7 +40,7 @@ struct dir {
 };
 
 /* What a name referred to when it was checked. These differ for another object. */
-struct sight {
+struct place_sight {
 	int errnum;
 	uint64_t mount, ino;
 	dev_t dev;
@@ -48,24 +48,24 @@ struct sight {
 };
 
 /* What is known about the entry of the plan with the same number. */
-struct place {
+struct watched_place {
 	size_t dir;  /* number + 1; 0: not watched */
 	size_t next; /* of the next place in the directory, + 1 */
 	/* The name to look for in the directory. Points into the entry's path. */
 	const char *name;
 	size_t name_len;
-	struct sight sight;
+	struct place_sight sight;
 	/* To be mounted when it appears: what was mounted there has gone, or it is to be hidden. */
 	bool lost;
 	bool told; /* its appearance was reported */
 	bool touched;
 };
 
-struct watch {
+struct place_watch {
 	int mountinfo;
-	struct place *place;
+	struct watched_place *place;
 	size_t n_places;
-	struct dir *dir;
+	struct watched_dir *dir;
 	size_t n_dirs, dirs_size;
 	/* A directory is not watched: the kernel does not signal, or there are no descriptors
 	 * left. */
@@ -74,11 +74,11 @@ struct watch {
 	bool busy;     /* a command runs or is about to: hide late places */
 };
 
-struct watch *
+struct place_watch *
 watch_new(struct koda_error *err)
 {
 	cleanup_close int mountinfo = -1;
-	struct watch *w;
+	struct place_watch *w;
 
 	mountinfo = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (mountinfo < 0) {
@@ -95,7 +95,7 @@ watch_new(struct koda_error *err)
 }
 
 int
-watch_mountinfo_fd(const struct watch *w)
+watch_mountinfo_fd(const struct place_watch *w)
 {
 	return w->mountinfo;
 }
@@ -105,7 +105,7 @@ watch_mountinfo_fd(const struct watch *w)
 /* Open and watch the directory if it is not watched yet. Returns its number + 1, or 0 with
  * errno. */
 static size_t
-dir_of(struct watch *w, const char *path)
+dir_of(struct place_watch *w, const char *path)
 {
 	cleanup_close int fd = -1;
 	cleanup_free char *copy = NULL;
@@ -122,7 +122,7 @@ dir_of(struct watch *w, const char *path)
 	if (fd < 0 || copy == NULL || fstat(fd, &st) < 0)
 		return 0;
 	for (size_t i = 0; i < w->n_dirs; i++) {
-		const struct dir *d = &w->dir[i];
+		const struct watched_dir *d = &w->dir[i];
 
 		if (d->fd >= 0 && d->dev == st.st_dev && d->ino == st.st_ino &&
 		    strcmp(d->path, path) == 0)
@@ -132,7 +132,7 @@ dir_of(struct watch *w, const char *path)
 	}
 	if (free_one == w->dirs_size) {
 		size_t bigger = w->dirs_size != 0 ? w->dirs_size * 2 : 16;
-		struct dir *more = reallocarray(w->dir, bigger, sizeof(*more));
+		struct watched_dir *more = reallocarray(w->dir, bigger, sizeof(*more));
 
 		if (more == NULL)
 			return 0;
@@ -141,17 +141,17 @@ dir_of(struct watch *w, const char *path)
 	}
 	if (notice_directory(fd) < 0)
 		return 0;
-	w->dir[free_one] =
-	    (struct dir){ take_fd(&fd), take_ptr(&copy), st.st_dev, st.st_ino, 0, 0, false };
+	w->dir[free_one] = (struct watched_dir){ take_fd(&fd), take_ptr(&copy), st.st_dev,
+		st.st_ino, 0, 0, false };
 	if (free_one == w->n_dirs)
 		w->n_dirs++;
 	return free_one + 1;
 }
 
 static void
-unhook(struct watch *w, size_t i)
+unhook(struct place_watch *w, size_t i)
 {
-	struct place *p = &w->place[i];
+	struct watched_place *p = &w->place[i];
 	size_t *at;
 
 	if (p->dir == 0)
@@ -163,16 +163,16 @@ unhook(struct watch *w, size_t i)
 }
 
 static void
-dir_done(struct dir *d)
+dir_done(struct watched_dir *d)
 {
 	close_at(&d->fd);
 	free(d->path);
-	*d = (struct dir){ .fd = -1 };
+	*d = (struct watched_dir){ .fd = -1 };
 }
 
 /* Stop watching directories that no place needs any more. */
 static void
-prune(struct watch *w)
+prune(struct place_watch *w)
 {
 	for (size_t i = 0; i < w->n_dirs; i++) {
 		w->dir[i].needed = w->dir[i].first != 0;
@@ -189,7 +189,7 @@ prune(struct watch *w)
 
 /* Read what the place's name in its watched directory refers to. */
 static void
-see(const struct view *v, const struct place *p, size_t i, struct sight *ret)
+see(const struct slot_view *v, const struct watched_place *p, size_t i, struct place_sight *ret)
 {
 	char path[PATH_LEN_MAX + 1];
 	size_t len = (size_t)(p->name - v->entry[i].path) + p->name_len;
@@ -197,19 +197,19 @@ see(const struct view *v, const struct place *p, size_t i, struct sight *ret)
 
 	memcpy(path, v->entry[i].path, len);
 	path[len] = '\0';
-	*ret = (struct sight){ 0 };
+	*ret = (struct place_sight){ 0 };
 	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
 		STATX_INO | STATX_MNT_ID | STATX_BTIME, &st) < 0) {
 		ret->errnum = errno;
 		return;
 	}
-	*ret = (struct sight){ 0, st.stx_mnt_id, st.stx_ino,
+	*ret = (struct place_sight){ 0, st.stx_mnt_id, st.stx_ino,
 		makedev(st.stx_dev_major, st.stx_dev_minor),
 		st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec };
 }
 
 static bool
-is_as_seen(const struct sight *a, const struct sight *b)
+is_as_seen(const struct place_sight *a, const struct place_sight *b)
 {
 	return a->errnum == b->errnum && a->mount == b->mount && a->ino == b->ino &&
 	    a->dev == b->dev && a->born == b->born;
@@ -217,7 +217,7 @@ is_as_seen(const struct sight *a, const struct sight *b)
 
 /* Watch the parent as well: a directory does not report that it was moved or removed itself. */
 static void
-watch_parent(struct watch *w, size_t dir)
+watch_parent(struct place_watch *w, size_t dir)
 {
 	char path[PATH_LEN_MAX + 1];
 	size_t len = strlen(w->dir[dir - 1].path), up;
@@ -237,11 +237,11 @@ watch_parent(struct watch *w, size_t dir)
  * checked from time to time (watch_look()).
  */
 static void
-hook(struct watch *w, const struct view *v, size_t i)
+hook(struct place_watch *w, const struct slot_view *v, size_t i)
 {
 	const char *path = v->entry[i].path;
 	char dir[PATH_LEN_MAX + 1];
-	struct place *p = &w->place[i];
+	struct watched_place *p = &w->place[i];
 	size_t len = strlen(path), end;
 	size_t tries = 0;
 
@@ -288,7 +288,7 @@ hook(struct watch *w, const struct view *v, size_t i)
 enum at { AT_NOTHING, AT_OURS, AT_OTHER, AT_LINK };
 
 static enum at
-look(const struct view *v, const struct view_entry *e)
+look(const struct slot_view *v, const struct view_entry *e)
 {
 	struct statx st;
 
@@ -306,9 +306,9 @@ look(const struct view *v, const struct view_entry *e)
 }
 
 void
-watch_plan(struct watch *w, const struct view *v)
+watch_plan(struct place_watch *w, const struct slot_view *v)
 {
-	struct place *place = calloc(v->n != 0 ? v->n : 1, sizeof(*place));
+	struct watched_place *place = calloc(v->n != 0 ? v->n : 1, sizeof(*place));
 
 	for (size_t i = 0; i < w->n_dirs; i++)
 		dir_done(&w->dir[i]);
@@ -343,7 +343,7 @@ replacements_done(struct replacements *r)
 }
 
 static bool
-is_damaged(const struct watch *w, const struct view *v, size_t i)
+is_damaged(const struct place_watch *w, const struct slot_view *v, size_t i)
 {
 	const struct view_entry *e = &v->entry[i];
 	enum at at;
@@ -362,7 +362,7 @@ is_damaged(const struct watch *w, const struct view *v, size_t i)
 }
 
 static bool
-any_damaged(const struct watch *w, const struct view *v)
+any_damaged(const struct place_watch *w, const struct slot_view *v)
 {
 	for (size_t i = 0; i < v->n; i++)
 		if (is_damaged(w, v, i))
@@ -371,7 +371,7 @@ any_damaged(const struct watch *w, const struct view *v)
 }
 
 static bool
-collect(const struct watch *w, const struct view *v, struct replacements *ret)
+collect(const struct place_watch *w, const struct slot_view *v, struct replacements *ret)
 {
 	ret->v = calloc(v->n, sizeof(*ret->v));
 	if (ret->v == NULL)
@@ -446,8 +446,8 @@ mend(struct stage2 *s)
 {
 	cleanup(procs_done) struct procs all = PROCS_EMPTY;
 	cleanup(replacements_done) struct replacements gone = { 0 };
-	struct watch *w = s->watch;
-	struct view *v = s->view;
+	struct place_watch *w = s->watch;
+	struct slot_view *v = s->view;
 	uint64_t begun = monotonic_us(), took, ended;
 
 	/* The mounts do not wait until all have stopped: processes that wake each other up with
@@ -506,7 +506,7 @@ watch_mounts_changed(struct stage2 *s)
 /* Names in that directory have changed, or in any (-1). Mark the places that may have changed
  * with them. Returns true if there are any. */
 static bool
-touch(struct watch *w, const struct view *v, int fd)
+touch(struct place_watch *w, const struct slot_view *v, int fd)
 {
 	bool any = false;
 
@@ -521,8 +521,8 @@ touch(struct watch *w, const struct view *v, int fd)
 			    st.st_ino != w->dir[d].ino;
 		for (size_t i = here || self ? w->dir[d].first : 0; i != 0;
 		     i = w->place[i - 1].next) {
-			struct place *p = &w->place[i - 1];
-			struct sight now;
+			struct watched_place *p = &w->place[i - 1];
+			struct place_sight now;
 
 			see(v, p, i - 1, &now);
 			/* It may have changed again after a repair and before the check that
@@ -564,9 +564,9 @@ is_writable(const char *path)
 }
 
 static int
-watch_one_more(struct watch *w, const struct view *v, size_t i)
+watch_one_more(struct place_watch *w, const struct slot_view *v, size_t i)
 {
-	struct place *more;
+	struct watched_place *more;
 
 	if (i < w->n_places) {
 		unhook(w, i);
@@ -577,7 +577,7 @@ watch_one_more(struct watch *w, const struct view *v, size_t i)
 		w->place = more;
 		w->n_places = i + 1;
 	}
-	w->place[i] = (struct place){ .lost = true };
+	w->place[i] = (struct watched_place){ .lost = true };
 	hook(w, v, i);
 	return 0;
 }
@@ -587,7 +587,7 @@ watch_one_more(struct watch *w, const struct view *v, size_t i)
 static bool
 follow_links_once(struct stage2 *s)
 {
-	struct view *v = s->view;
+	struct slot_view *v = s->view;
 	char path[PATH_MAX];
 	bool found = false;
 	size_t at;
@@ -618,12 +618,12 @@ follow_links(struct stage2 *s)
 static void
 look_at_touched(struct stage2 *s)
 {
-	struct watch *w = s->watch;
+	struct place_watch *w = s->watch;
 	bool damaged = false;
 
 	for (size_t i = 0; i < w->n_places; i++) {
 		const struct view_entry *e = &s->view->entry[i];
-		struct place *p = &w->place[i];
+		struct watched_place *p = &w->place[i];
 
 		if (!p->touched)
 			continue;
@@ -655,7 +655,7 @@ watch_names_changed(struct stage2 *s, int fd)
 }
 
 bool
-watch_is_blind(const struct watch *w)
+watch_is_blind(const struct place_watch *w)
 {
 	return w->blind;
 }
@@ -693,7 +693,7 @@ watch_busy(struct stage2 *s)
 void
 watch_idle(struct stage2 *s)
 {
-	struct watch *w = s->watch;
+	struct place_watch *w = s->watch;
 
 	w->busy = false;
 	if (view_uncover(s->view) == 0)
