@@ -22,9 +22,8 @@
 #ifndef KODA_STAGE2_CONNECT_H
 #define KODA_STAGE2_CONNECT_H
 
+#include "stage2/connect_wait.h"
 #include "stage2/stage2.h"
-
-#define CONNECT_PENDING_MAX 512 /* further callers get EAGAIN */
 
 /* Takes ownership of the listener, which the template's filter returned. */
 struct connect_guard *connect_new(int listener_fd, struct koda_error *err);
@@ -40,7 +39,6 @@ void connect_tell_untold(struct stage2 *s);
  * Stores the descriptors to poll for waiting connections (at most max) and the time until the next
  * retry in ms (-1: none). Returns the number of descriptors.
  */
-struct pollfd;
 size_t connect_pending(const struct connect_guard *g, struct pollfd *ret, size_t max,
     int *ret_timeout_ms);
 void connect_progress(struct stage2 *s, const struct pollfd *fds, size_t n);

@@ -30,6 +30,9 @@
  *	          it is left
  *	connect   decides about connections to sockets: the slot's own are allowed, the host's are
  *	          not
+ *	bound_sockets  is a socket of the slot bound to that inode
+ *	connect_call   connect() that never waits
+ *	connect_wait   connections that are not established at once
  *	links     symbolic links, FIFOs and sockets that commands make: not in a git directory
  *	link_make the process that makes them
  *	caller    what is read from a thread that waits for the answer to a notification
