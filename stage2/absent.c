@@ -103,19 +103,3 @@ absent_add_mirrors(struct slot_view *v, struct koda_error *err)
 	}
 	return 0;
 }
-
-void
-view_changed(struct slot_view *v, int fd)
-{
-	for (size_t i = 0; i < v->n; i++)
-		if (v->entry[i].mirror != NULL && v->entry[i].there)
-			mirror_changed(v->entry[i].mirror, fd);
-}
-
-void
-view_catch_up(struct slot_view *v)
-{
-	for (size_t i = 0; i < v->n; i++)
-		if (v->entry[i].mirror != NULL && v->entry[i].there)
-			mirror_catch_up(v->entry[i].mirror);
-}

@@ -6,7 +6,7 @@
 #ifndef KODA_STAGE2_ABSENT_H
 #define KODA_STAGE2_ABSENT_H
 
-#include "stage2/view.h"
+#include "stage2/view_entry.h"
 
 /* Call it before anything of the plan is mounted. Returns 0, or -1 with *err set. */
 int absent_add_mirrors(struct slot_view *v, struct koda_error *err);

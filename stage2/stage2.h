@@ -7,7 +7,11 @@
  *	netns     the port of the egress proxy, in the slot's network namespace
  *	worker    the slot's koda-fs-worker, and the spawner that starts it
  *	child     code shared by template and spawner
- *	view      mounts of the plan, by descriptor
+ *	view      mounts of the plan, by descriptor: mounting, repairing, uncovering
+ *	view_entry     what is known of each place of the plan
+ *	mount_pass     one pass that mounts some of them
+ *	own_mounts     finds and unmounts what was mounted
+ *	hidden    what commands see in hidden places; the file system in memory that it is on
  *	private   /tmp and the like, directories of one file system in memory
  *	mounts    the kernel's mount calls
  *	caches    the host's caches, under a layer that commands write

@@ -9,62 +9,7 @@
 #ifndef KODA_STAGE2_VIEW_H
 #define KODA_STAGE2_VIEW_H
 
-#include "stage2/stage2.h"
-
-struct view_entry {
-	Koda__MountKind kind;
-	char *path;
-	/* A git directory: see stage2/links.h. */
-	bool plain;
-	/* Outside of all directories that commands can write. */
-	bool outside;
-	/* It did not exist, and an earlier entry is the mirror that never shows it. */
-	bool masked;
-	/* This entry is a mirror: it is not in the plan, but takes part in its order. */
-	struct mirror *mirror;
-	/* 0: anything that is there. */
-	uint64_t dev, ino;
-	bool there;     /* mounted now */
-	bool uncovered; /* it exists, and is mounted when a command starts */
-	/* Not of the plan: the target of a link, see view_add_linked(). */
-	bool linked;
-	/* It hides something that appeared in a directory that commands write, and that a
-	 * command may have made: see view_uncover(). */
-	bool late;
-	bool directory;                    /* what was covered */
-	uint64_t mounted_dev, mounted_ino; /* what was covered */
-	/* The ID of our mount, to find it in mountinfo. */
-	int mount_id;
-};
-
-struct slot_view {
-	struct view_entry *entry;
-	size_t n;
-	/* IDs of mounts that are no longer where we put them: another process outside has moved
-	 * them, or they are gone. */
-	int *former;
-	size_t n_former;
-	/* For stage2/caches: what is mounted where, each with a file system of its own. */
-	struct view_cache {
-		char *path;
-		dev_t dev;
-	} * cache;
-	size_t n_caches;
-	/* The slot's file system in memory; stage2/private mounts its directories. */
-	int memory_fd;
-	/* What commands see in hidden places: VIEW_HIDDEN. */
-	int hidden_fd;
-};
-
-/* Hidden places show an empty directory or an empty file, which are on the slot's file system in
- * memory. Before Linux 6.15 only what is mounted can be cloned, so they are mounted here as
- * well. */
-#define VIEW_HIDDEN "/run/koda/hidden"
-
-/* A file and its directory entry take about a kilobyte of kernel memory, which does not count
- * towards the size of a file system in memory. With one file for this many bytes, all files take
- * at most a quarter of the size in addition. */
-#define VIEW_BYTES_PER_FILE 4096
+#include "stage2/view_entry.h"
 
 /* Unshare the mount namespace, turn propagation off, and make a file system in memory of this
  * size. Call it once. Returns NULL with *err set on failure. */
