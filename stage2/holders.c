@@ -16,7 +16,7 @@
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
-#include "stage2/reap.h"
+#include "stage2/strangers.h"
 #include "stage2/view.h"
 
 static DIR *
@@ -265,7 +265,7 @@ holders_end(const struct stage2 *s, const struct replacements *all, const struct
 		const struct proc *p = &who->v[i];
 
 		/* The state of the first thread does not apply to the others. */
-		if (p->pid == 1 || (p->parent == 1 && commands_is_ours(s, p->pid)) ||
+		if (p->pid == 1 || (p->parent == 1 && strangers_is_ours(s, p->pid)) ||
 		    (is_dead(p->state) && p->threads <= 1) || !holds(s->view, all, s->proc_fd, p))
 			continue;
 		if (kill(p->pid, SIGKILL) == 0)

@@ -19,6 +19,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 #include "stage2/child.h"
+#include "stage2/command_table.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"
 #include "stage2/notice.h"
@@ -188,7 +189,7 @@ loop(struct stage2 *s)
 			fds[CONNECTS].fd = connect_fd(s->guard);
 			fds[LINKS].fd = links_fd(s->links);
 			n = connect_pending(s->guard, fds + OTHERS, CONNECT_PENDING_MAX, &retry);
-			timeout = commands_timeout(s->commands);
+			timeout = reap_timeout(s->commands);
 			if (timeout < 0 || (retry >= 0 && retry < timeout))
 				timeout = retry;
 			quota = quota_timeout(s->quota, s->commands);
@@ -212,10 +213,10 @@ loop(struct stage2 *s)
 		if (s->booted && watch_is_blind(s->watch))
 			watch_look(s);
 		if (s->booted)
-			commands_look(s);
+			reap_look(s);
 		quota_look(s);
 		if (came(&fds[TEMPLATE]) != 0)
-			commands_not_begun(s);
+			reap_not_begun(s);
 		if (came(&fds[LINKS]) != 0)
 			links_refused(s);
 		if (came(&fds[CONNECTS]) != 0)

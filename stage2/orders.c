@@ -16,6 +16,8 @@
 #include "shared/confine/lockdown.h"
 #include "shared/wire/protocol.h"
 #include "stage2/caches.h"
+#include "stage2/commands.h"
+#include "stage2/companions.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"
 #include "stage2/netns.h"
@@ -23,7 +25,6 @@
 #include "stage2/private.h"
 #include "stage2/procs.h"
 #include "stage2/quota.h"
-#include "stage2/reap.h"
 #include "stage2/stage2_filter.h"
 #include "stage2/template.h"
 #include "stage2/usage.h"
@@ -399,9 +400,9 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 		return;
 	}
 	if (order->start_worker->has_search && order->start_worker->search)
-		commands_search(s->commands, pid);
+		companions_add_search(&s->companions, pid);
 	else
-		commands_worker(s->commands, pid);
+		companions_set_worker(&s->companions, pid);
 	report.id = order->id;
 	report.report_case = KODA__REPORT__REPORT_WORKER_STARTED;
 	report.worker_started = &started;

@@ -8,8 +8,10 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
+#include "stage2/commands.h"
+#include "stage2/companions.h"
 #include "stage2/pace.h"
-#include "stage2/reap.h"
+#include "stage2/strangers.h"
 #include "stage2/usage.h"
 
 /* No other command is ended until the last one is gone or this time has passed: by then it is
@@ -119,7 +121,7 @@ is_counted(void *data, const struct proc *p)
 {
 	const struct stage2 *s = data;
 
-	return p->pid != 1 && !(p->parent == 1 && commands_is_ours(s, p->pid));
+	return p->pid != 1 && !(p->parent == 1 && strangers_is_ours(s, p->pid));
 }
 
 static bool
@@ -181,7 +183,7 @@ measure_exactly(struct stage2 *s, const struct usage_machine *machine)
 	/* Where the scheduler shares out processors by session, this one then does not wait behind
 	 * all processes of a command. */
 	setsid();
-	commands_meter(s->commands, getpid());
+	companions_set_meter(&s->companions, getpid());
 	for (int look = 0; look < EXACT_LOOKS; look++) {
 		/* The first time, use the processes that the cheap measurement has just read. */
 		if (look > 0 && procs_read(s->proc_fd, &q->procs) < 0)
@@ -205,7 +207,7 @@ begin_exactly(struct stage2 *s, const struct usage_machine *machine)
 {
 	pid_t pid;
 
-	if (commands_is_metering(s->commands))
+	if (companions_is_metering(&s->companions))
 		return -1; /* the last one could not be ended, and may still write */
 	s->quota->exact->done = false;
 	s->quota->exact->n = 0;
@@ -214,7 +216,7 @@ begin_exactly(struct stage2 *s, const struct usage_machine *machine)
 		measure_exactly(s, machine);
 	if (pid < 0)
 		return -1;
-	commands_meter(s->commands, pid);
+	companions_set_meter(&s->companions, pid);
 	return 0;
 }
 
@@ -292,7 +294,7 @@ look_at_exact(struct stage2 *s, uint64_t now)
 	struct usage used;
 	bool over = false;
 
-	if (commands_is_metering(s->commands) && now < q->began + EXACT_NS) {
+	if (companions_is_metering(&s->companions) && now < q->began + EXACT_NS) {
 		over = is_over_meanwhile(s, now, false, &used);
 		if (!over) {
 			q->next = now + PACE_LOOK_MIN_NS;
@@ -300,7 +302,7 @@ look_at_exact(struct stage2 *s, uint64_t now)
 		}
 	}
 	q->exact_begun = false;
-	commands_meter_end(s->commands);
+	companions_end_meter(&s->companions);
 	if (q->exact->done)
 		q->cost.whole += q->exact->cost;
 	q->exact_next = now + q->cost.whole * PACE_ALARM_SHARE;
@@ -323,7 +325,7 @@ measure(struct stage2 *s, uint64_t now)
 	bool decided;
 
 	/* It is still measuring the commands before these. */
-	if (commands_is_metering(s->commands) && now < q->began + EXACT_NS) {
+	if (companions_is_metering(&s->companions) && now < q->began + EXACT_NS) {
 		q->next = now + PACE_LOOK_MIN_NS;
 		return;
 	}

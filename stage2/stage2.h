@@ -30,6 +30,10 @@
  *	quota     memory and tasks of all commands together: ends the largest command; a separate
  *	          process makes the exact measurement
  *	usage     measures memory and tasks; pace decides when
+ *	command_table  what is known of each command
+ *	commands  begins, signals and ends commands
+ *	companions     our processes that belong to no command
+ *	strangers      what is left of commands that are over, and is killed
  *	reap      processes that died, and the reports about them; ends a command until nothing of
  *	          it is left
  *	connect   decides about connections to sockets: the slot's own are allowed, the host's are
@@ -61,10 +65,9 @@
 #include "shared/base/err.h"
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
+#include "stage2/companions.h"
 
 #define STAGE2_COMMANDS_MAX 256 /* running at once, including background ones */
-/* The host has half as many; a killed one may not be reaped yet. */
-#define STAGE2_SEARCHES_MAX 16
 /* Mounts in a plan: limits the work that one order causes. */
 #define STAGE2_MOUNTS_MAX 4096
 
@@ -89,6 +92,7 @@ struct stage2 {
 	struct place_watch *watch;
 	struct template *template;
 	struct spawner *spawner;
+	struct companions companions;
 	struct command_table *commands;
 	struct connect_guard *guard;
 	struct links *links;

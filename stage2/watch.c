@@ -18,7 +18,7 @@
 #include "stage2/links.h"
 #include "stage2/notice.h"
 #include "stage2/procs.h"
-#include "stage2/reap.h"
+#include "stage2/strangers.h"
 #include "stage2/view.h"
 
 /* The event arrives when a rename on the host begins, and the name does not exist until the
@@ -456,7 +456,7 @@ mend(struct stage2 *s)
 		_exit(1); /* what is writable is unknown now: end everything */
 	repair(s, &gone);
 	/* A process that still runs could pass what it holds to a child that is not checked. */
-	if (procs_stop_wait_for_all(s->proc_fd, &all, commands_is_ours, s) < 0)
+	if (procs_stop_wait_for_all(s->proc_fd, &all, strangers_is_ours, s) < 0)
 		_exit(1);
 	for (size_t i = 0; i < gone.n; i++) {
 		const struct view_entry *e = &v->entry[gone.v[i].entry];

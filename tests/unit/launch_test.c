@@ -1,5 +1,5 @@
 /*
- * stage2/reap: how long stage2 waits until it looks whether a command runs that it has ordered. The
+ * stage2/commands, stage2/reap: how long stage2 waits until it looks whether a command runs that it has ordered. The
  * template is a socket that nobody serves, so the command never starts.
  */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
+#include "stage2/commands.h"
 #include "stage2/reap.h"
 #include "stage2/template.h"
 
@@ -67,11 +68,11 @@ waits_double(void **state)
 	template.fd = pair[0];
 	s.commands = commands_new(NULL);
 	assert_non_null(s.commands);
-	assert_int_equal(commands_timeout(s.commands), -1);
+	assert_int_equal(reap_timeout(s.commands), -1);
 	for (uint64_t id = 1; id <= 2; id++) {
 		order(&s, id);
 		for (size_t i = 0; i < N_ELEMENTS(want); i++)
-			assert_int_equal(commands_timeout(s.commands), want[i]);
+			assert_int_equal(reap_timeout(s.commands), want[i]);
 	}
 	close(pair[0]);
 	close(pair[1]);
