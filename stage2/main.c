@@ -24,6 +24,7 @@
 #include "stage2/links.h"
 #include "stage2/notice.h"
 #include "stage2/orders.h"
+#include "stage2/place_watch.h"
 #include "stage2/quota.h"
 #include "stage2/reap.h"
 #include "stage2/template.h"
@@ -185,7 +186,8 @@ loop(struct stage2 *s)
 			fds[i] = (struct pollfd){ -1, POLLIN, 0 };
 		if (s->booted) {
 			fds[TEMPLATE].fd = s->template->fd;
-			fds[MOUNTS] = (struct pollfd){ watch_mountinfo_fd(s->watch), POLLPRI, 0 };
+			fds[MOUNTS] =
+			    (struct pollfd){ place_watch_mountinfo_fd(s->watch), POLLPRI, 0 };
 			fds[CONNECTS].fd = connect_fd(s->guard);
 			fds[LINKS].fd = links_fd(s->links);
 			n = connect_pending(s->guard, fds + OTHERS, CONNECT_PENDING_MAX, &retry);
@@ -195,7 +197,7 @@ loop(struct stage2 *s)
 			quota = quota_timeout(s->quota, s->commands);
 			if (timeout < 0 || (quota >= 0 && quota < timeout))
 				timeout = quota;
-			if (watch_is_blind(s->watch) && commands_any(s->commands) &&
+			if (place_watch_is_blind(s->watch) && commands_any(s->commands) &&
 			    (timeout < 0 || timeout > WATCH_BLIND_MS))
 				timeout = WATCH_BLIND_MS;
 		}
@@ -210,7 +212,7 @@ loop(struct stage2 *s)
 			watch_mounts_changed(s);
 		if (came(&fds[SIGNALS]) != 0)
 			stage2_signals(s);
-		if (s->booted && watch_is_blind(s->watch))
+		if (s->booted && place_watch_is_blind(s->watch))
 			watch_look(s);
 		if (s->booted)
 			reap_look(s);

@@ -22,6 +22,7 @@
 #include "stage2/links.h"
 #include "stage2/netns.h"
 #include "stage2/notice.h"
+#include "stage2/place_watch.h"
 #include "stage2/private.h"
 #include "stage2/procs.h"
 #include "stage2/quota.h"
@@ -248,7 +249,7 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, str
 	    caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
 		return -1;
 	close_at(&s->view->memory_fd);
-	s->watch = watch_new(err);
+	s->watch = place_watch_new(err);
 	return s->watch == NULL ? -1 : 0;
 }
 
@@ -363,7 +364,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 		return;
 	}
 	links_plan(s->links, s->view);
-	watch_plan(s->watch, s->view);
+	place_watch_plan(s->watch, s->view);
 	if (stop)
 		procs_go_on(&before);
 	procs_done(&before);

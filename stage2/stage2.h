@@ -21,6 +21,9 @@
  *	notice    a signal when names in a directory change
  *	watch     mountinfo (a place of the plan was replaced outside), notices (a missing place
  *	          appeared)
+ *	place_watch    each place of the plan, and the directories that are watched for it
+ *	mend      mounts again what was replaced, while all processes are stopped
+ *	linked_places  where links that commands made lead from hidden places
  *	follow    where a path with links in it leads
  *	holders   which processes hold what was replaced
  *	template  the process that commands descend from: Landlock domain, seccomp filter, keyring,

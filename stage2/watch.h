@@ -15,12 +15,7 @@
 
 #include "stage2/stage2.h"
 
-struct place_watch *watch_new(struct koda_error *err);
-/* The plan changed: watch for what is missing in it now. Call it before any process continues in
- * the new view. */
-void watch_plan(struct place_watch *w, const struct slot_view *v);
-/* Descriptor to poll (POLLPRI). */
-int watch_mountinfo_fd(const struct place_watch *w);
+/* The list of mounts (place_watch_mountinfo_fd()) has changed. */
 void watch_mounts_changed(struct stage2 *s);
 /* A signal of stage2/notice.h arrived. fd is the descriptor of that directory; -1: any. */
 void watch_names_changed(struct stage2 *s, int fd);
@@ -32,6 +27,5 @@ void watch_look(struct stage2 *s);
 void watch_busy(struct stage2 *s);
 /* No command runs any more, and this has not been reported to the host yet. */
 void watch_idle(struct stage2 *s);
-bool watch_is_blind(const struct place_watch *w);
 
 #endif

@@ -1,0 +1,67 @@
+#include "stage2/linked_places.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "shared/base/bytes.h"
+#include "stage2/follow.h"
+#include "stage2/place_watch.h"
+#include "stage2/view.h"
+
+/* Returns true if commands can write the nearest existing directory above path. Only a link that
+ * leads there is treated as a way around the rule. */
+static bool
+is_writable(const char *path)
+{
+	char dir[PATH_LEN_MAX + 1];
+	size_t len = strlen(path);
+	struct statvfs fs;
+
+	if (len >= sizeof(dir))
+		return false;
+	memcpy(dir, path, len + 1);
+	for (;;) {
+		while (len > 1 && dir[--len] != '/')
+			;
+		dir[len] = '\0';
+		if (len <= 1)
+			return false;
+		if (statvfs(dir, &fs) == 0)
+			return (fs.f_flag & ST_RDONLY) == 0;
+	}
+}
+
+/* Look for links on the way to places that are to be hidden and do not exist. Returns true if
+ * there is a new target. */
+static bool
+follow_once(struct stage2 *s)
+{
+	struct slot_view *v = s->view;
+	char path[PATH_MAX];
+	bool found = false;
+	size_t at;
+
+	for (size_t i = 0, n = v->n; i < n; i++) {
+		const struct view_entry *e = &v->entry[i];
+		int r;
+
+		if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE || e->outside || e->there ||
+		    e->linked || !follow_path(e->path, path) || !is_writable(path))
+			continue;
+		r = view_add_linked(v, path, &at);
+		if (r < 0 || (r > 0 && place_watch_add(s->watch, v, at) < 0))
+			_exit(1); /* a place to be hidden would stay visible */
+		found = found || r > 0;
+	}
+	return found;
+}
+
+void
+linked_places_follow(struct stage2 *s)
+{
+	/* Repeat this, because a link may have changed before its target was watched. */
+	for (int i = 0; i < VIEW_LINKED_MAX && follow_once(s); i++)
+		;
+}
