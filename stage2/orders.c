@@ -253,17 +253,57 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, str
 	return s->watch == NULL ? -1 : 0;
 }
 
+/* Starts spawner, template and the maker of links, and takes over the template's listener. */
+static int
+start_helpers(struct stage2 *s, const Koda__Boot *b, const struct fds *writable,
+    struct koda_error *err)
+{
+	cleanup_close int listener = -1;
+
+	s->spawner = spawner_new(err);
+	s->commands = s->spawner == NULL ? NULL : commands_new(err);
+	s->template = s->commands == NULL ? NULL
+					  : template_new(commands_slots(s->commands), writable->v,
+						writable->n, b->local_binding, &listener, err);
+	s->guard = s->template == NULL ? NULL : connect_new(take_fd(&listener), err);
+	s->links = s->guard == NULL ? NULL : links_new(connect_fd(s->guard), b, err);
+	return s->links == NULL ? -1 : spawner_ready(s->spawner, err);
+}
+
+/* egress: the port of the egress proxy, which goes with the report, or -1. */
+static void
+report_booted(struct stage2 *s, uint64_t id, struct empty_caches *empty, int egress)
+{
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Booted booted = KODA__BOOTED__INIT;
+	ssize_t len;
+
+	report.id = id;
+	report.report_case = KODA__REPORT__REPORT_BOOTED;
+	report.booted = &booted;
+	booted.protocol = KODA_PROTOCOL_VERSION;
+	booted.landlock_abi = s->template->landlock_abi;
+	booted.seccomp = true;
+	booted.connect_guard = true;
+	tell_empty(empty, &booted);
+	if (egress < 0) {
+		stage2_report(s, &report);
+		return;
+	}
+	len = message_queue(&s->fs, &report.base, NULL);
+	if (len < 0 ||
+	    frame_flush_with_fd(&s->fs, (size_t)len, egress, SEND_FD_TIMEOUT_MS, NULL) < 0)
+		_exit(1);
+}
+
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
 	static struct empty_caches empty; /* Boot comes only once */
 	const Koda__Boot *b = order->boot;
-	Koda__Report report = KODA__REPORT__INIT;
-	Koda__Booted booted = KODA__BOOTED__INIT;
 	cleanup(fds_done) struct fds writable = { 0 };
-	cleanup_close int listener = -1, egress = -1;
+	cleanup_close int egress = -1;
 	struct koda_error err = { 0 };
-	ssize_t len;
 
 	/* From here on a failure is a failure of the slot: it is reported, and then stage2 ends. */
 	s->ending = true;
@@ -286,14 +326,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_ORDER, &err);
 		return;
 	}
-	s->spawner = spawner_new(&err);
-	s->commands = s->spawner == NULL ? NULL : commands_new(&err);
-	s->template = s->commands == NULL ? NULL
-					  : template_new(commands_slots(s->commands), writable.v,
-						writable.n, b->local_binding, &listener, &err);
-	s->guard = s->template == NULL ? NULL : connect_new(take_fd(&listener), &err);
-	s->links = s->guard == NULL ? NULL : links_new(connect_fd(s->guard), b, &err);
-	if (s->links == NULL || spawner_ready(s->spawner, &err) < 0) {
+	if (start_helpers(s, b, &writable, &err) < 0) {
 		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
@@ -320,22 +353,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	s->booted = true;
 	s->ending = false;
-	report.id = order->id;
-	report.report_case = KODA__REPORT__REPORT_BOOTED;
-	report.booted = &booted;
-	booted.protocol = KODA_PROTOCOL_VERSION;
-	booted.landlock_abi = s->template->landlock_abi;
-	booted.seccomp = true;
-	booted.connect_guard = true;
-	tell_empty(&empty, &booted);
-	if (egress < 0) {
-		stage2_report(s, &report);
-		return;
-	}
-	len = message_queue(&s->fs, &report.base, NULL);
-	if (len < 0 ||
-	    frame_flush_with_fd(&s->fs, (size_t)len, egress, SEND_FD_TIMEOUT_MS, NULL) < 0)
-		_exit(1);
+	report_booted(s, order->id, &empty, egress);
 }
 
 static void
