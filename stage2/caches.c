@@ -69,7 +69,7 @@ is_relative(const ProtobufCBinaryData *b)
 }
 
 static bool
-canonical(const ProtobufCBinaryData *b)
+is_canonical(const ProtobufCBinaryData *b)
 {
 	return path_is_canonical(b->data, b->len);
 }
@@ -87,7 +87,7 @@ caches_valid(const Koda__Overlay *o)
 
 	if (o->n_place > CACHES_PLACES_MAX || o->n_under > OVERLAY_LOWER_MAX - 1)
 		return "too many caches";
-	if (!canonical(&o->lower) || (o->has_layers && !canonical(&o->layers)))
+	if (!is_canonical(&o->lower) || (o->has_layers && !is_canonical(&o->layers)))
 		return "a directory of caches that is not canonical";
 	if (o->has_layers != o->has_upper || (o->has_upper && !is_name(&o->upper)))
 		return "half a layer";
@@ -98,10 +98,10 @@ caches_valid(const Koda__Overlay *o)
 		const Koda__OverlayPlace *p = o->place[i];
 
 		n_keep += p->n_keep;
-		if (!is_relative(&p->name) || !canonical(&p->path))
+		if (!is_relative(&p->name) || !is_canonical(&p->path))
 			return "a cache that is not canonical";
 		for (size_t k = 0; k < p->n_keep; k++)
-			if (!canonical(&p->keep[k]) || p->keep[k].len <= p->path.len + 1 ||
+			if (!is_canonical(&p->keep[k]) || p->keep[k].len <= p->path.len + 1 ||
 			    memcmp(p->keep[k].data, p->path.data, p->path.len) != 0 ||
 			    p->keep[k].data[p->path.len] != '/')
 				return "a place that is not in its cache";
@@ -451,7 +451,7 @@ mount_all(struct cache_job *j, struct koda_error *err)
 
 /* Hides everything but the caches themselves: the host's directory and the layers. */
 static int
-hide(struct cache_job *j, struct koda_error *err)
+hide_rest(struct cache_job *j, struct koda_error *err)
 {
 	const ProtobufCBinaryData *const hidden[] = { &j->o->lower, &j->o->layers };
 
@@ -469,7 +469,7 @@ hide(struct cache_job *j, struct koda_error *err)
 
 /* Notes the caches that are the slot's own now, for caches_lost(). */
 static int
-note(const struct cache_job *j, struct koda_error *err)
+note_own(const struct cache_job *j, struct koda_error *err)
 {
 	struct slot_view *v = j->v;
 
@@ -559,8 +559,8 @@ caches_mount(struct slot_view *v, const Koda__Overlay *o, struct caches_empty *r
 
 	*ret_n_empty = 0;
 	if (o != NULL &&
-	    (open_layers(&j, err) < 0 || mount_all(&j, err) < 0 || hide(&j, err) < 0 ||
-		note(&j, err) < 0))
+	    (open_layers(&j, err) < 0 || mount_all(&j, err) < 0 || hide_rest(&j, err) < 0 ||
+		note_own(&j, err) < 0))
 		return -1;
 	*ret_n_empty = j.n_empty;
 	return drop_override(err);

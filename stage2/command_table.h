@@ -34,7 +34,7 @@ struct command_table {
 	unsigned end;    /* no command in use from here on */
 	unsigned over;   /* how many commands are */
 	unsigned untold; /* start not reported, not over */
-	int launch_tick; /* how long the start of one was last waited for, in ms; 0: begin anew */
+	int launch_tick; /* how long the start of one was last waited for, in ms; 0: begin again */
 	bool left;       /* there were strangers at the last look */
 	/* Of stage2/strangers. */
 	unsigned rounds;

@@ -115,7 +115,7 @@ commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 /* Returns what the command's processes use, according to *p, in the unit of the limit. Leaves
  * them marked. */
 static uint64_t
-weigh(struct procs *p, pid_t reaper, int limit)
+weigh_command(struct procs *p, pid_t reaper, int limit)
 {
 	uint64_t sum = 0;
 
@@ -143,7 +143,7 @@ commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_li
 
 		if (!cmd->used || cmd->over || cmd->ending || c->slots[i].reaper <= 0)
 			continue;
-		weight = weigh(p, c->slots[i].reaper, limit->limit);
+		weight = weigh_command(p, c->slots[i].reaper, limit->limit);
 		if (largest != NULL && weight < most)
 			continue;
 		largest = cmd;
@@ -155,7 +155,7 @@ commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_li
 	largest->ending = true;
 	/* Kill all of its processes at once. A process forked meanwhile loses its reaper, and is
 	 * found as a stranger. */
-	weigh(p, commands_slot(c, largest)->reaper, limit->limit);
+	weigh_command(p, commands_slot(c, largest)->reaper, limit->limit);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].mark && p->v[i].pid != commands_slot(c, largest)->reaper)
 			kill(p->v[i].pid, SIGKILL);

@@ -205,7 +205,7 @@ exec_valid(const Koda__Exec *order)
  * room.
  */
 static void *
-put(struct exec_slot *slot, const void *data, size_t len, size_t size)
+put_bytes(struct exec_slot *slot, const void *data, size_t len, size_t size)
 {
 	size_t at = (slot->used + 15) & ~(size_t)15;
 	char *p = slot->data + at;
@@ -236,7 +236,7 @@ static char **
 put_vector(struct exec_slot *slot, const ProtobufCBinaryData *b, size_t n)
 {
 	/* One more in front: "/bin/sh" for a script without a "#!" line. */
-	char **v = put(slot, NULL, 0, (n + 2) * sizeof(*v));
+	char **v = put_bytes(slot, NULL, 0, (n + 2) * sizeof(*v));
 
 	if (v == NULL)
 		return NULL;
@@ -309,18 +309,18 @@ exec_clear(struct exec_slot *slot)
 /* ---- the command, until execve: shares memory, its reaper waits for it ---- */
 
 static own_stack _Noreturn void
-leave(int status)
+leave_process(int status)
 {
 	for (;;)
 		raw(SYS_exit_group, status, 0, 0, 0);
 }
 
 static own_stack _Noreturn void
-fail(struct exec_slot *slot, Koda__FailedStep step, long r)
+fail_launch(struct exec_slot *slot, Koda__FailedStep step, long r)
 {
 	slot->errnum = (int)-r;
 	slot->step = (int)step;
-	leave(127);
+	leave_process(127);
 }
 
 /*
@@ -328,7 +328,7 @@ fail(struct exec_slot *slot, Koda__FailedStep step, long r)
  * shell, as execvp and every shell do.
  */
 static long
-try(struct exec_slot *slot, const char *file)
+try_file(struct exec_slot *slot, const char *file)
 {
 	long r = raw(SYS_execve, P(file), P(slot->argv), P(slot->envp), 0);
 
@@ -353,7 +353,7 @@ try_path(struct exec_slot *slot)
 	if (name_len == 0)
 		return -ENOENT;
 	if (strchr(name, '/') != NULL)
-		return try(slot, name);
+		return try_file(slot, name);
 	for (;; dir = end + 1) {
 		size_t len;
 		long r;
@@ -368,7 +368,7 @@ try_path(struct exec_slot *slot)
 			if (len > 0)
 				*p++ = '/';
 			memcpy(p, name, name_len + 1);
-			r = try(slot, slot->candidate);
+			r = try_file(slot, slot->candidate);
 			/* Where we may not even search there is no file, as in shells. */
 			if (r == -EACCES)
 				refused = refused ||
@@ -395,24 +395,24 @@ become_command(void *data)
 	 */
 	r = raw(SYS_setsid, 0, 0, 0, 0);
 	if (r < 0)
-		fail(slot, KODA__FAILED_STEP__FAILED_STEP_FORK, r);
+		fail_launch(slot, KODA__FAILED_STEP__FAILED_STEP_FORK, r);
 	if (slot->tty) {
 		r = raw(SYS_ioctl, 0, TIOCSCTTY, 0, 0);
 		if (r < 0)
-			fail(slot, KODA__FAILED_STEP__FAILED_STEP_TTY, r);
+			fail_launch(slot, KODA__FAILED_STEP__FAILED_STEP_TTY, r);
 	}
 	r = raw(SYS_chdir, P(slot->cwd), 0, 0, 0);
 	if (r < 0)
-		fail(slot, KODA__FAILED_STEP__FAILED_STEP_CWD, r);
+		fail_launch(slot, KODA__FAILED_STEP__FAILED_STEP_CWD, r);
 	for (size_t i = 0; i < slot->n_limits; i++) {
 		r = raw(SYS_prlimit64, 0, slot->limit[i].resource, P(&slot->limit[i].value), 0);
 		if (r < 0)
-			fail(slot, KODA__FAILED_STEP__FAILED_STEP_LIMITS, r);
+			fail_launch(slot, KODA__FAILED_STEP__FAILED_STEP_LIMITS, r);
 	}
 	/* The template has reset all signals, so execve leaves each with its default action. */
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, P(&no_signals), 0, KERNEL_SIGSET_SIZE);
 	r = try_path(slot);
-	fail(slot, KODA__FAILED_STEP__FAILED_STEP_EXEC, r);
+	fail_launch(slot, KODA__FAILED_STEP__FAILED_STEP_EXEC, r);
 }
 
 /* ---- the reaper ---- */
@@ -435,7 +435,7 @@ become_reaper(void *data)
 	long pid;
 
 	if (raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0) < 0)
-		leave(1);
+		leave_process(1);
 	/* CLONE_VFORK suspends the reaper until the command has called execve or ended. */
 	pid = raw_clone(become_command, slot, launch.stacks->command + STACK_SIZE,
 	    SHARE_MEMORY | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, &slot->command);
@@ -443,7 +443,7 @@ become_reaper(void *data)
 	if (pid < 0) {
 		slot->errnum = (int)-pid;
 		slot->step = KODA__FAILED_STEP__FAILED_STEP_FORK;
-		leave(1);
+		leave_process(1);
 	}
 	slot->state = EXEC_LAUNCHED;
 	for (;;) {
@@ -463,7 +463,7 @@ become_reaper(void *data)
 	}
 	if (command_ended)
 		slot->state = EXEC_DONE;
-	leave(0);
+	leave_process(0);
 }
 
 /* ---- the template ---- */
@@ -473,7 +473,7 @@ become_reaper(void *data)
  * the lowest free ones.
  */
 static bool
-receive(int fd, struct exec_request *ret)
+receive_request(int fd, struct exec_request *ret)
 {
 	union {
 		struct cmsghdr align;
@@ -508,7 +508,7 @@ exec_serve(int fd, struct exec_slot *slots)
 
 	if (stacks == MAP_FAILED)
 		_exit(1);
-	while (receive(fd, &req)) {
+	while (receive_request(fd, &req)) {
 		struct exec_slot *slot = &slots[req.slot];
 		struct launch *l = &launch[req.slot];
 		long r;

@@ -14,7 +14,7 @@
  * slash.
  */
 static const char *
-split(const char *path, char base[PATH_MAX])
+split_path(const char *path, char base[PATH_MAX])
 {
 	char part[PATH_MAX];
 	size_t len = strlen(path);
@@ -53,7 +53,7 @@ follow_path(const char *path, char ret[PATH_MAX])
 	if (path[0] != '/' || (size_t)snprintf(now, sizeof(now), "%s", path) >= sizeof(now))
 		return false;
 	for (int i = 0; i < FOLLOW_LINKS_MAX; i++) {
-		const char *rest = split(now, base), *top = strcmp(base, "/") == 0 ? "" : base;
+		const char *rest = split_path(now, base), *top = strcmp(base, "/") == 0 ? "" : base;
 		size_t first = strcspn(rest, "/");
 		ssize_t n;
 

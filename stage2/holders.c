@@ -79,7 +79,7 @@ mount_of(int dir, const char *name, struct statvfs *ret)
  * holds the socket can receive them. (Linux 5.6; before that they are not visible at all.)
  */
 static bool
-carries(int dir, const char *name)
+carries_descriptors(int dir, const char *name)
 {
 	static const char field[] = "scm_fds:";
 	char path[64], *line = NULL;
@@ -132,7 +132,7 @@ is_way_around(const struct slot_view *v, const struct replacements *all, int dir
 		writes = (link.st_mode & S_IWUSR) != 0 || mount_of(dir, name, &fs) < 0 ||
 		    (fs.f_flag & ST_RDONLY) == 0;
 	else if (!S_ISDIR(st.stx_mode))
-		return S_ISSOCK(st.stx_mode) && says && carries(dir, name);
+		return S_ISSOCK(st.stx_mode) && says && carries_descriptors(dir, name);
 	if (S_ISREG(st.stx_mode) &&
 	    is_replaced(all, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, writes))
 		return true;
@@ -214,7 +214,8 @@ is_dead(char state)
 }
 
 static bool
-holds(const struct slot_view *v, const struct replacements *all, int proc, const struct proc *p)
+holds_replaced(const struct slot_view *v, const struct replacements *all, int proc,
+    const struct proc *p)
 {
 	cleanup(closedir_at) DIR *tasks = NULL;
 	const struct dirent *d;
@@ -266,7 +267,8 @@ holders_end(const struct stage2 *s, const struct replacements *all, const struct
 
 		/* The state of the first thread does not apply to the others. */
 		if (p->pid == 1 || (p->parent == 1 && strangers_is_ours(s, p->pid)) ||
-		    (is_dead(p->state) && p->threads <= 1) || !holds(s->view, all, s->proc_fd, p))
+		    (is_dead(p->state) && p->threads <= 1) ||
+		    !holds_replaced(s->view, all, s->proc_fd, p))
 			continue;
 		if (kill(p->pid, SIGKILL) == 0)
 			ended++;

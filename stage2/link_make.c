@@ -40,7 +40,7 @@ struct wanted {
 /* ---- the request ---- */
 
 static int
-decode(const struct seccomp_notif *req, struct wanted *w)
+decode_request(const struct seccomp_notif *req, struct wanted *w)
 {
 	const uint64_t *a = (const uint64_t *)req->data.args;
 
@@ -239,7 +239,7 @@ enum verdict { LINK_OPEN, LINK_PLAIN, LINK_CLOSED };
  * past a git directory, which nothing can be moved out of.
  */
 static enum verdict
-judge(const struct links_shared *shared, int parent)
+judge_directory(const struct links_shared *shared, int parent)
 {
 	cleanup_close int at = fcntl(parent, F_DUPFD_CLOEXEC, LINK_FDS_END);
 	uint64_t dev = 0, ino = 0;
@@ -320,7 +320,7 @@ is_gits(const struct wanted *w, const char *name)
  * then, it is not allowed.
  */
 static int
-refuse(int parent, const char *name, int why)
+refuse_name(int parent, const char *name, int why)
 {
 	size_t len = strcspn(name, "/");
 	char last[PATH_MAX];
@@ -361,7 +361,7 @@ tell_refused(struct links_shared *shared, int parent, const char *name)
 }
 
 static int
-make(const struct wanted *w, int parent, const char *name)
+make_requested(const struct wanted *w, int parent, const char *name)
 {
 	int r;
 
@@ -375,7 +375,7 @@ make(const struct wanted *w, int parent, const char *name)
 }
 
 static int
-serve(struct links_shared *shared, const struct seccomp_notif *req)
+serve_request(struct links_shared *shared, const struct seccomp_notif *req)
 {
 	struct wanted w = { 0 };
 	cleanup_close int base = -1, parent = -1;
@@ -385,7 +385,7 @@ serve(struct links_shared *shared, const struct seccomp_notif *req)
 	struct stat st;
 	int r;
 
-	r = decode(req, &w);
+	r = decode_request(req, &w);
 	if (r == 0 && w.tid == 0) /* not of our pid namespace */
 		r = -EPERM;
 	if (r == 0)
@@ -399,11 +399,11 @@ serve(struct links_shared *shared, const struct seccomp_notif *req)
 		return -ENOTDIR;
 	do {
 		generation = atomic_load(&shared->generation);
-		verdict = judge(shared, parent);
+		verdict = judge_directory(shared, parent);
 	} while (generation % 2 != 0 || generation != atomic_load(&shared->generation));
 	if (verdict == LINK_OPEN || (verdict == LINK_PLAIN && is_gits(&w, name)))
-		return make(&w, parent, name);
-	r = refuse(parent, name, verdict == LINK_PLAIN ? EPERM : EACCES);
+		return make_requested(&w, parent, name);
+	r = refuse_name(parent, name, verdict == LINK_PLAIN ? EPERM : EACCES);
 	if (r == -EPERM && verdict == LINK_PLAIN)
 		tell_refused(shared, parent, name);
 	return r;
@@ -418,7 +418,7 @@ link_make_serve(struct links_shared *shared)
 		while (atomic_load(&shared->answered) != atomic_load(&shared->asked)) {
 			uint64_t n = atomic_load(&shared->answered);
 			const struct seccomp_notif *req = &shared->request[n % LINKS_QUEUE_MAX];
-			int r = serve(shared, req);
+			int r = serve_request(shared, req);
 
 			/*
 			 * Even if something could not be taken from it, a caller that still waits

@@ -58,7 +58,7 @@ struct links {
 
 /* It may look into callers, and has no other right. */
 static int
-confine(void)
+confine_maker(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -86,13 +86,14 @@ become_maker(const struct links *l)
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++)
 		if (fds[i] < 0 || dup3(fds[i], LINK_LISTENER_FD + (int)i, O_CLOEXEC) < 0)
 			_exit(1);
-	if (syscall(SYS_close_range, LINK_FDS_END, ~0u, 0) < 0 || chdir("/") < 0 || confine() < 0)
+	if (syscall(SYS_close_range, LINK_FDS_END, ~0u, 0) < 0 || chdir("/") < 0 ||
+	    confine_maker() < 0)
 		_exit(1);
 	link_make_serve(l->shared);
 }
 
 static int
-start(struct links *l, struct koda_error *err)
+start_maker(struct links *l, struct koda_error *err)
 {
 	l->pid = fork();
 	if (l->pid == 0)
@@ -119,7 +120,7 @@ links_died(struct stage2 *s)
 		caller_answer(l->listener, shared->request[n % LINKS_QUEUE_MAX].id, -EIO);
 	atomic_store(&shared->made, asked);
 	atomic_store(&shared->answered, asked);
-	if (start(l, &err) < 0) {
+	if (start_maker(l, &err) < 0) {
 		fprintf(stderr, "koda-sandbox-stage2: %s\n", err.message);
 		_exit(1);
 	}
@@ -158,14 +159,14 @@ is_inside(const char *path, const char *dir)
 }
 
 static void
-add(struct links_shared *shared, uint64_t dev, uint64_t ino, bool plain)
+add_directory(struct links_shared *shared, uint64_t dev, uint64_t ino, bool plain)
 {
 	shared->dir[shared->n_dirs++] = (struct link_dir){ dev, ino, plain };
 }
 
 /* Keeps one entry for each directory, which is plain if any of its entries is. */
 static void
-sort(struct links_shared *shared)
+sort_directories(struct links_shared *shared)
 {
 	size_t kept = 0;
 
@@ -193,7 +194,7 @@ links_plan(struct links *l, const struct slot_view *v)
 
 		/* Also a directory that a process outside has just moved: it may come back. */
 		if (e->plain && e->directory && e->mounted_ino != 0)
-			add(shared, e->mounted_dev, e->mounted_ino, true);
+			add_directory(shared, e->mounted_dev, e->mounted_ino, true);
 	}
 	for (size_t i = 0; i < l->n_writable; i++) {
 		const struct writable *w = &l->writable[i];
@@ -202,9 +203,9 @@ links_plan(struct links *l, const struct slot_view *v)
 		/* The search upwards ends at a writable directory. */
 		for (size_t k = 0; v != NULL && k < v->n && !plain; k++)
 			plain = v->entry[k].plain && is_inside(w->path, v->entry[k].path);
-		add(shared, w->dev, w->ino, plain);
+		add_directory(shared, w->dev, w->ino, plain);
 	}
-	sort(shared);
+	sort_directories(shared);
 	atomic_fetch_add(&shared->generation, 1);
 }
 
@@ -233,7 +234,7 @@ links_new(int listener, const Koda__Boot *b, struct koda_error *err)
 	l->refused_fd = pair[0];
 	l->helper_refused_fd = pair[1];
 	links_plan(l, NULL);
-	return start(l, err) < 0 ? NULL : l;
+	return start_maker(l, err) < 0 ? NULL : l;
 }
 
 bool

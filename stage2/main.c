@@ -43,7 +43,7 @@
 #define TURN_MAX 16
 
 static _Noreturn void
-end(const struct koda_error *err)
+end_stage2(const struct koda_error *err)
 {
 	fprintf(stderr, "koda-sandbox-stage2: %s\n", err->message);
 	_exit(1);
@@ -55,10 +55,10 @@ stage2_report(struct stage2 *s, const Koda__Report *report)
 	struct koda_error err;
 
 	if (message_queue(&s->fs, &report->base, &err) < 0)
-		end(&err);
+		end_stage2(&err);
 	if (frame_pending(&s->fs) > REPORTS_MAX) {
 		err_set(&err, KODA_TIMEOUT, 0, "the host takes nothing");
-		end(&err);
+		end_stage2(&err);
 	}
 }
 
@@ -97,7 +97,7 @@ stage2_event(struct stage2 *s, Koda__EventKind kind, const char *target, uint64_
 
 /* Handles everything that has come from the host. */
 static void
-serve(struct stage2 *s)
+serve_host(struct stage2 *s)
 {
 	struct koda_error err = { 0 };
 	const uint8_t *data;
@@ -109,12 +109,12 @@ serve(struct stage2 *s)
 		if (r < 0 && err.code == KODA_IO && err.errnum == 0)
 			_exit(0);
 		if (r < 0)
-			end(&err);
+			end_stage2(&err);
 		while ((r = frame_next(&s->fs, &data, &len, &err)) > 0)
 			if (orders_handle(s, data, len, &err) < 0)
-				end(&err);
+				end_stage2(&err);
 		if (r < 0)
-			end(&err);
+			end_stage2(&err);
 		if (s->ending) {
 			frame_flush(&s->fs, true, NULL);
 			_exit(1);
@@ -169,7 +169,7 @@ came(const struct pollfd *p)
 }
 
 static _Noreturn void
-loop(struct stage2 *s)
+run_loop(struct stage2 *s)
 {
 	static struct pollfd fds[OTHERS + CONNECT_PENDING_MAX];
 	struct koda_error err;
@@ -203,7 +203,7 @@ loop(struct stage2 *s)
 		}
 		if (poll(fds, OTHERS + n, timeout) < 0 && errno != EINTR) {
 			err_set(&err, KODA_INTERNAL, errno, "poll");
-			end(&err);
+			end_stage2(&err);
 		}
 		if (came(&fds[HOST_PROCESS]) != 0)
 			_exit(0);
@@ -226,7 +226,7 @@ loop(struct stage2 *s)
 		if (s->booted && (n > 0 || retry >= 0))
 			connect_progress(s, fds + OTHERS, n);
 		if ((came(&fds[HOST]) & ~POLLOUT) != 0)
-			serve(s);
+			serve_host(s);
 		if (frame_pending(&s->fs) > 0 && frame_flush(&s->fs, false, &err) < 0)
 			_exit(0); /* the host is gone */
 	}
@@ -276,7 +276,7 @@ main(int argc, char **argv)
 	prctl(PR_SET_NAME, "koda-stage2");
 	offer_to_kernel();
 	if (lockdown_process(&err) < 0)
-		end(&err);
+		end_stage2(&err);
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);
@@ -286,9 +286,9 @@ main(int argc, char **argv)
 	s.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s.signal_fd < 0 || s.proc_fd < 0) {
 		err_set(&err, KODA_UNSUPPORTED, errno, "start");
-		end(&err);
+		end_stage2(&err);
 	}
 	frame_init(&s.fs, HOST_FD);
 	arena_init(&s.arena);
-	loop(&s);
+	run_loop(&s);
 }

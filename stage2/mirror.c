@@ -115,7 +115,7 @@ mirror_new(const char *path, mirror_pinned_fn *pinned, const void *data)
 }
 
 static void
-detach(struct mirror *m)
+detach_tree(struct mirror *m)
 {
 	level_free(take_ptr(&m->top));
 	close_at(&m->view);
@@ -129,7 +129,7 @@ mirror_free(struct mirror *m)
 {
 	if (m == NULL)
 		return;
-	detach(m);
+	detach_tree(m);
 	for (size_t i = 0; i < m->n_hidden; i++)
 		free(m->hidden[i]);
 	free(m->hidden);
@@ -184,7 +184,7 @@ is_same(const struct stat *a, const struct stat *b)
 
 /* Usually it is the one after the last: a directory lists its names in the same order again. */
 static struct mirror_name *
-find(struct level *l, const char *name)
+find_name(struct level *l, const char *name)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		size_t at = (l->cursor + i) % l->n;
@@ -270,7 +270,7 @@ bind_name(struct mirror *m, struct level *l, struct mirror_name *s)
  * Returns -1 if that is not possible.
  */
 static int
-rebind(struct mirror *m, struct level *l, struct mirror_name *s)
+rebind_name(struct mirror *m, struct level *l, struct mirror_name *s)
 {
 	struct stat st;
 	cleanup_close int mnt = clone_real(l, s->name, &st), at = open_seen(m, l, s->name);
@@ -324,12 +324,12 @@ make_level(struct mirror *m, struct level *l, struct mirror_name *s, const char 
 /* ---- comparing ---- */
 
 static void
-drop(struct mirror *m, struct level *l, struct mirror_name *s)
+drop_name(struct mirror *m, struct level *l, struct mirror_name *s)
 {
 	bool directory = s->level != NULL || (s->mount_id >= 0 && S_ISDIR(s->st.st_mode));
 
 	while (s->level != NULL && s->level->n > 0)
-		drop(m, s->level, &s->level->v[s->level->n - 1]);
+		drop_name(m, s->level, &s->level->v[s->level->n - 1]);
 	if (s->mount_id >= 0)
 		unmount_seen(m, l, s);
 	unlinkat(l->copy, s->name, directory ? AT_REMOVEDIR : 0);
@@ -339,7 +339,7 @@ drop(struct mirror *m, struct level *l, struct mirror_name *s)
 }
 
 static int
-add(struct mirror *m, struct level *l, const char *name, const struct stat *st, enum way way,
+add_name(struct mirror *m, struct level *l, const char *name, const struct stat *st, enum way way,
     const char *rel)
 {
 	struct mirror_name *more, *s;
@@ -386,7 +386,7 @@ static int
 look_at(struct mirror *m, struct level *l, const char *name)
 {
 	char rel[PATH_MAX], path[PATH_MAX];
-	struct mirror_name *s = find(l, name);
+	struct mirror_name *s = find_name(l, name);
 	struct stat st;
 	enum way way;
 
@@ -408,13 +408,13 @@ look_at(struct mirror *m, struct level *l, const char *name)
 	if (way == WAY_LEADS && S_ISLNK(st.st_mode))
 		return 0;
 	if (s != NULL && s->mount_id >= 0 && way == WAY_SHOWN && !S_ISLNK(st.st_mode) &&
-	    rebind(m, l, s) == 0) {
+	    rebind_name(m, l, s) == 0) {
 		s->round = l->round;
 		return 0;
 	}
 	if (s != NULL)
-		drop(m, l, s);
-	return add(m, l, name, &st, way, rel);
+		drop_name(m, l, s);
+	return add_name(m, l, name, &st, way, rel);
 }
 
 /*
@@ -457,7 +457,7 @@ sync_level(struct mirror *m, struct level *l)
 		snprintf(path, sizeof(path), "%s/%s%s%s", m->path, l->rel,
 		    l->rel[0] != '\0' ? "/" : "", s->name);
 		if (s->round != l->round && (s->level != NULL || !m->pinned(m->data, path)))
-			drop(m, l, s);
+			drop_name(m, l, s);
 	}
 	errno = failed;
 	return failed == 0 ? 0 : -1;
@@ -484,7 +484,7 @@ mirror_attach(struct mirror *m, int at)
 	cleanup_close int fs = -1, real = -1;
 	struct stat st;
 
-	detach(m);
+	detach_tree(m);
 	m->top = level_new("", 0);
 	real = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (m->top == NULL || real < 0 || fstat(real, &st) < 0)
@@ -512,12 +512,12 @@ mirror_attach(struct mirror *m, int at)
 /* ---- changes ---- */
 
 static bool
-has(const struct level *l, int fd)
+has_descriptor(const struct level *l, int fd)
 {
 	bool found = l->real == fd;
 
 	for (size_t i = 0; i < l->n && !found; i++)
-		found = l->v[i].level != NULL && has(l->v[i].level, fd);
+		found = l->v[i].level != NULL && has_descriptor(l->v[i].level, fd);
 	return found;
 }
 
@@ -535,7 +535,7 @@ void
 mirror_changed(struct mirror *m, int fd)
 {
 	/* A name that could not be bound is not shown; the next attempt may succeed. */
-	if (m->top != NULL && m->view >= 0 && (fd < 0 || has(m->top, fd)))
+	if (m->top != NULL && m->view >= 0 && (fd < 0 || has_descriptor(m->top, fd)))
 		(void)sync_level(m, m->top);
 }
 

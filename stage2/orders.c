@@ -125,7 +125,7 @@ valid_end(const Koda__Order *order)
 /* ---- carrying out orders ---- */
 
 static void
-fail(struct stage2 *s, const Koda__Order *order, Koda__FailedStep step,
+report_failure(struct stage2 *s, const Koda__Order *order, Koda__FailedStep step,
     const struct koda_error *err)
 {
 	stage2_failed(s, order->id, step, err->errnum, err->message);
@@ -316,39 +316,39 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	 * places. */
 	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
 	}
 	if (with_host(b))
 		s->host_fd = fcntl(fds[with_terminals(b)], F_DUPFD_CLOEXEC, 3);
 	if (with_host(b) && s->host_fd < 0) {
 		err_set(&err, KODA_INTERNAL, errno, "the host's pidfd");
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_ORDER, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_ORDER, &err);
 		return;
 	}
 	if (start_helpers(s, b, &writable, &err) < 0) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
 	notice_limits();
 	/* After the template was forked, so that no other process has this descriptor. */
 	if (b->has_egress_port && (egress = netns_listen(b->egress_port, &err)) < 0) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
 	if (private_seal(&err) < 0) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
 	}
 	s->quota = quota_new(s, b, &err);
 	if (s->quota == NULL && err.code != KODA_OK) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_LIMITS, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_LIMITS, &err);
 		return;
 	}
 	/* Last: the filter lacks system calls that booting needs, and template and spawner must
 	 * not inherit it. */
 	if (lockdown_seccomp(stage2_filter, N_ELEMENTS(stage2_filter), &err) < 0) {
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
 	}
 	s->booted = true;
@@ -377,7 +377,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	missing = calloc(s->view->n + 1, sizeof(*missing));
 	if (r < 0 || missing == NULL) {
 		/* No process continues in a view of which it is unknown what it protects. */
-		fail(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		s->ending = true;
 		return;
 	}

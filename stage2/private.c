@@ -46,7 +46,7 @@ place_of(char *const *places, const char *path)
 /* Copy the mount at path, unless another mount covers it: then path shows a mount with another
  * ID. */
 static int
-keep(struct kept_list *list, const char *path, const char *place, int64_t id,
+keep_mount(struct kept_list *list, const char *path, const char *place, int64_t id,
     struct koda_error *err)
 {
 	cleanup_close int at = resolve(AT_FDCWD, path);
@@ -94,7 +94,7 @@ find_kept(char *const *places, struct kept_list *list, struct koda_error *err)
 		mounts_unescape(path);
 		place = place_of(places, path);
 		if (place != NULL)
-			r = keep(list, path, place, id, err);
+			r = keep_mount(list, path, place, id, err);
 	}
 	if (f != NULL)
 		fclose(f);

@@ -21,7 +21,7 @@
 /* "pid (name) state parent group session terminal foreground ...", and the name may contain any
  * characters. */
 static bool
-parse(const char *text, struct proc *ret)
+parse_stat(const char *text, struct proc *ret)
 {
 	const char *p = strrchr(text, ')');
 	int parent, group, session, terminal, foreground;
@@ -64,7 +64,7 @@ read_stat(int proc_fd, const char *pid, struct proc *ret)
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	return parse(text, ret);
+	return parse_stat(text, ret);
 }
 
 bool
@@ -117,7 +117,7 @@ procs_done(struct procs *p)
 }
 
 static struct proc *
-find(const struct procs *p, pid_t pid)
+find_process(const struct procs *p, pid_t pid)
 {
 	/* /proc lists processes in ascending order. */
 	size_t low = 0, high = p->n;
@@ -144,7 +144,8 @@ procs_mark_descent(struct procs *p)
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < p->n; i++) {
-			const struct proc *parent = p->v[i].mark ? NULL : find(p, p->v[i].parent);
+			const struct proc *parent =
+			    p->v[i].mark ? NULL : find_process(p, p->v[i].parent);
 
 			if (parent != NULL && parent->mark)
 				p->v[i].mark = more = true;

@@ -256,7 +256,7 @@ end_largest(struct stage2 *s, const struct usage *u)
 }
 
 static void
-finish(struct stage2 *s, const struct usage *used, uint64_t now)
+take_result(struct stage2 *s, const struct usage *used, uint64_t now)
 {
 	struct quota *q = s->quota;
 
@@ -312,11 +312,11 @@ look_at_exact(struct stage2 *s, uint64_t now)
 	} else if (!over) {
 		used = q->bound;
 	}
-	finish(s, &used, now);
+	take_result(s, &used, now);
 }
 
 static void
-measure(struct stage2 *s, uint64_t now)
+measure_slot(struct stage2 *s, uint64_t now)
 {
 	struct quota *q = s->quota;
 	struct usage_machine machine;
@@ -357,7 +357,7 @@ measure(struct stage2 *s, uint64_t now)
 		q->exact_begun = true;
 		q->next = now + PACE_LOOK_MIN_NS;
 	} else {
-		finish(s, &q->bound, now);
+		take_result(s, &q->bound, now);
 	}
 }
 
@@ -381,5 +381,5 @@ quota_look(struct stage2 *s)
 	if (q->ended_at != 0 && now < q->ended_at + ENDED_NS && commands_are_ending(s->commands))
 		return;
 	q->ended_at = 0;
-	measure(s, now);
+	measure_slot(s, now);
 }

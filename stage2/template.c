@@ -27,8 +27,8 @@ struct template_outcome {
 };
 
 static int
-confine(const int *writable, size_t n, bool local_binding, unsigned *ret_abi, int *ret_listener,
-    struct koda_error *err)
+confine_template(const int *writable, size_t n, bool local_binding, unsigned *ret_abi,
+    int *ret_listener, struct koda_error *err)
 {
 	const unsigned allow = LOCKDOWN_EXECUTE | LOCKDOWN_SPECIAL | LOCKDOWN_TCP_CONNECT |
 	    (local_binding ? LOCKDOWN_TCP_BIND : 0);
@@ -66,7 +66,7 @@ be_template(struct exec_slot *slots, int sock, const int *writable, size_t n, bo
 	for (int signo = 1; signo <= 64; signo++)
 		syscall(SYS_rt_sigaction, signo, by_default, NULL, sizeof(uint64_t));
 	prctl(PR_SET_NAME, "koda-template");
-	outcome.ok = confine(writable, n, local_binding, &outcome.landlock_abi, &listener,
+	outcome.ok = confine_template(writable, n, local_binding, &outcome.landlock_abi, &listener,
 			 &outcome.err) == 0;
 	if (child_send(sock, &outcome, sizeof(outcome), &listener, listener >= 0 ? 1 : 0, 0) < 0 ||
 	    !outcome.ok)

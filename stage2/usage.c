@@ -35,7 +35,7 @@ read_text(int fd, char *buf, size_t size)
 
 /* "Name:   123 kB" at the beginning of a line. */
 static uint64_t
-field(const char *text, const char *name)
+field_bytes(const char *text, const char *name)
 {
 	const size_t len = strlen(name);
 
@@ -56,13 +56,13 @@ usage_machine(struct meter *m, struct usage_machine *ret)
 
 	if (read_text(m->meminfo_fd, text, sizeof(text)) <= 0)
 		return -1;
-	ret->shmem = field(text, "Shmem");
-	swap = field(text, "SwapTotal");
-	ret->swapped = swap - field(text, "SwapFree");
+	ret->shmem = field_bytes(text, "Shmem");
+	swap = field_bytes(text, "SwapTotal");
+	ret->swapped = swap - field_bytes(text, "SwapFree");
 	/* Not MemAvailable: it leaves out the free pages that each processor keeps, which may be
 	 * an eighth of the machine. Processes take these first, and MemAvailable does not
 	 * change. */
-	ret->taken = field(text, "AnonPages") + ret->shmem + ret->swapped;
+	ret->taken = field_bytes(text, "AnonPages") + ret->shmem + ret->swapped;
 	ret->last_pid = 0;
 	if (read_text(m->loadavg_fd, text, sizeof(text)) <= 0)
 		return -1;
@@ -152,7 +152,7 @@ open_in(const struct meter *m, const char *dir, const char *name, int flags)
 /* ---- shared memory ---- */
 
 static struct usage_object *
-object(struct meter *m, uint64_t ino)
+object_of(struct meter *m, uint64_t ino)
 {
 	for (size_t i = 0; i < m->n_objects; i++)
 		if (m->objects[i].ino == ino)
@@ -187,7 +187,7 @@ look_at_descriptors(struct meter *m, const char *dir)
 		shares = shares || S_ISSOCK(st.st_mode) || st.st_dev == m->shared_dev;
 		if (st.st_dev != m->shared_dev)
 			continue;
-		o = object(m, st.st_ino);
+		o = object_of(m, st.st_ino);
 		if (o != NULL)
 			o->held = (uint64_t)st.st_blocks * 512;
 	}
@@ -251,7 +251,7 @@ read_mappings(struct meter *m, const char *dir, const char *file, bool *ret_shar
 		if (!shared || strncmp(line, "Pss:", 4) != 0)
 			continue;
 		bytes = strtoull(line + 4, NULL, 10) * 1024;
-		o = object(m, ino);
+		o = object_of(m, ino);
 		if (o != NULL)
 			o->mapped += bytes;
 		else
@@ -445,14 +445,15 @@ measure_process(struct meter *m, struct proc *p)
 	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
 		return resident;
 	/* Kernels before 5.6 do not report file pages separately. */
-	own = strstr(text, "\nPss_Anon:") != NULL ? field(text, "Pss_Anon") : field(text, "Pss");
-	own += field(text, "SwapPss");
+	own = strstr(text, "\nPss_Anon:") != NULL ? field_bytes(text, "Pss_Anon")
+						  : field_bytes(text, "Pss");
+	own += field_bytes(text, "SwapPss");
 	whole = read_mappings(m, path, "maps", &shares, &unknown);
 	p->shares = p->shares || shares || !whole;
 	if (whole && shares)
 		whole = read_mappings(m, path, "smaps", &shares, &unknown);
 	if (!whole)
-		unknown = field(text, "Pss_Shmem");
+		unknown = field_bytes(text, "Pss_Shmem");
 	return own + unknown;
 }
 

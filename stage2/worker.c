@@ -25,7 +25,7 @@
 #define WHY_FD     5
 
 static int
-place(int socket_fd, int program_fd, int why_fd)
+place_descriptors(int socket_fd, int program_fd, int why_fd)
 {
 	/* First move them above all target numbers, so that no descriptor overwrites another. */
 	int s = fcntl(socket_fd, F_DUPFD_CLOEXEC, WHY_FD + 1);
@@ -65,8 +65,9 @@ become_worker(int program_fd, int socket_fd, int why_fd)
 	int why;
 
 	sigemptyset(&none);
-	if (place(socket_fd, program_fd, why_fd) == 0 && setsid() >= 0 && chdir("/") == 0 &&
-	    sigaction(SIGPIPE, &dfl, NULL) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
+	if (place_descriptors(socket_fd, program_fd, why_fd) == 0 && setsid() >= 0 &&
+	    chdir("/") == 0 && sigaction(SIGPIPE, &dfl, NULL) == 0 &&
+	    sigprocmask(SIG_SETMASK, &none, NULL) == 0) {
 		argv[0] = (char *)(uintptr_t)program_name(name, sizeof(name));
 		syscall(SYS_execveat, PROGRAM_FD, "", argv, envp, AT_EMPTY_PATH);
 	}
@@ -88,7 +89,7 @@ struct started {
 /* Start a worker as a child of stage2, not of the spawner. Waits until it has called execve, or
  * failed to. */
 static struct started
-start(int program_fd, int socket_fd)
+start_worker(int program_fd, int socket_fd)
 {
 	struct started ret = { 0 };
 	int why[2];
@@ -140,7 +141,7 @@ be_spawner(int sock)
 	if (send(ORDER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 || answer.errnum != 0)
 		_exit(1);
 	while (child_receive(ORDER_FD, &order, sizeof(order), fds, 2, 0) == 0) {
-		answer = start(fds[0], fds[1]);
+		answer = start_worker(fds[0], fds[1]);
 		close(fds[0]);
 		close(fds[1]);
 		if (send(ORDER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
