@@ -67,7 +67,7 @@ on_ready(void *data, const void *ca, size_t ca_len, struct koda_error *err)
 			err->code = KODA_UNSUPPORTED;
 		return -1;
 	}
-	process_set_up(&e->process);
+	egress_process_set_up(&e->process);
 	for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 		if (p->fd >= 0 && port_serve(p, &e->process.wire, err) < 0)
 			return -1;
@@ -83,7 +83,7 @@ on_connection(void *data, uint64_t slot, uint64_t id, const struct koda_connecti
 
 	if (find_served(e, slot, &port, err) < 0)
 		return -1;
-	process_set_useful(&e->process);
+	egress_process_set_useful(&e->process);
 	if (port != NULL)
 		port_record(port, id, one, sandbox_only_command(port->sb));
 	return 0;
@@ -183,7 +183,7 @@ watch_ports(void *data)
 {
 	struct egress *e = data;
 	const struct egress_process *p = &e->process;
-	const bool wait = process_may_start(p);
+	const bool wait = egress_process_may_start(p);
 
 	if (p->state == PROCESS_FAILED)
 		port_close_all(e->ports, &p->loop);
@@ -216,8 +216,8 @@ send_answer(struct egress *e, uint64_t id, enum koda_scope scope)
 	struct koda_error err;
 
 	if (e->process.state == PROCESS_UP)
-		process_ordered(&e->process, wire_send_answer(&e->process.wire, id, scope, &err),
-		    &err);
+		egress_process_ordered(&e->process,
+		    wire_send_answer(&e->process.wire, id, scope, &err), &err);
 }
 
 static const struct questions_client questions_client = { on_answered, send_answer };
@@ -263,7 +263,7 @@ egress_new(struct koda_session *ses, struct koda_policy *policy)
 
 	if (e == NULL)
 		return NULL;
-	process_init(&e->process, ses->egress->path, &loop, &process_client, e);
+	egress_process_init(&e->process, ses->egress->path, &loop, &process_client, e);
 	e->ses = ses;
 	e->policy = koda_policy_ref(policy);
 	e->certificates_held = -1;
@@ -282,7 +282,7 @@ egress_free(struct egress *e)
 		at = &(*at)->next;
 	*at = e->next;
 	questions_free(questions_of(e), e, 0);
-	process_done(&e->process);
+	egress_process_done(&e->process);
 	if (e->ses->egress->foreign)
 		free(e->certificates);
 	else
@@ -310,7 +310,7 @@ on_waiting(struct source *source)
 	struct egress *e = ((struct egress_port *)source)->egress;
 
 	if (e->process.state == PROCESS_DOWN)
-		process_start(&e->process);
+		egress_process_start(&e->process);
 }
 
 void
@@ -342,9 +342,9 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 		 err)) == NULL)
 		return -1;
 	if (e->process.state == PROCESS_DOWN)
-		process_start(&e->process);
+		egress_process_start(&e->process);
 	if (e->process.state == PROCESS_STARTING)
-		process_wait_up(&e->process);
+		egress_process_wait_up(&e->process);
 	if (e->process.state == PROCESS_UP)
 		return 0;
 	failed = e->process.wire.failed;
@@ -366,7 +366,7 @@ egress_serve(struct egress_port *port, int fd)
 		return;
 	}
 	if (e->process.state == PROCESS_UP)
-		process_ordered(&e->process, port_serve(port, &e->process.wire, &err), &err);
+		egress_process_ordered(&e->process, port_serve(port, &e->process.wire, &err), &err);
 	else
 		watch_ports(e);
 }
@@ -380,11 +380,12 @@ egress_drain(struct egress_port *port, bool sync)
 	if (e == NULL || e->process.state != PROCESS_UP || !port->served)
 		return;
 	if (!sync) {
-		process_drain(&e->process);
+		egress_process_drain(&e->process);
 		return;
 	}
-	process_ordered(&e->process, wire_send_sync(&e->process.wire, port->slot, &err), &err);
-	process_wait_synced(&e->process);
+	egress_process_ordered(&e->process, wire_send_sync(&e->process.wire, port->slot, &err),
+	    &err);
+	egress_process_wait_synced(&e->process);
 }
 
 void
@@ -404,16 +405,16 @@ egress_drop(struct egress_port *port)
 	if (port->connections != NULL)
 		connections_cut(port->connections, "its sandbox ended");
 	questions_free(questions_of(e), e, port->slot);
-	if (!process_runs(&e->process))
+	if (!egress_process_runs(&e->process))
 		return;
 	if (e->ports == NULL) {
 		/* The next tick frees the rest: code further up the stack may still use it. */
-		process_stop(&e->process);
+		egress_process_stop(&e->process);
 		return;
 	}
 	if (served)
-		process_ordered(&e->process, wire_send_drop(&e->process.wire, port->slot, &err),
-		    &err);
+		egress_process_ordered(&e->process,
+		    wire_send_drop(&e->process.wire, port->slot, &err), &err);
 }
 
 void
@@ -442,7 +443,7 @@ egress_next_time(const struct koda_session *ses)
 	if (questions_pending(&ses->egress->questions))
 		return 0;
 	for (const struct egress *e = ses->egress->all; e != NULL; e = e->next) {
-		uint64_t at = process_next_time(&e->process, e->ports != NULL);
+		uint64_t at = egress_process_next_time(&e->process, e->ports != NULL);
 
 		if (at < first)
 			first = at;
@@ -464,7 +465,7 @@ egress_tick(struct koda_session *ses)
 		if (e->ports == NULL)
 			egress_free(e);
 		else
-			process_tick(&e->process, now);
+			egress_process_tick(&e->process, now);
 	}
 	while (!ses->closing && questions_pending(&es->questions))
 		questions_ask_next(&es->questions, ses->mode, ses->approve, ses->data);
@@ -492,7 +493,7 @@ egress_abandon(struct koda_session *ses)
 		return;
 	ses->egress->foreign = true;
 	for (struct egress *e = ses->egress->all; e != NULL; e = e->next) {
-		process_abandon(&e->process);
+		egress_process_abandon(&e->process);
 		for (struct egress_port *p = e->ports; p != NULL; p = p->next)
 			p->source.fd = -1;
 	}

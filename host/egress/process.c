@@ -41,7 +41,7 @@ on_queued(struct egress_wire *wire)
 /* ---- the end ---- */
 
 void
-process_stop(struct egress_process *p)
+egress_process_stop(struct egress_process *p)
 {
 	p->loop.unwatch(p->loop.ses, &p->source);
 	wire_close(&p->wire); /* it ends with its socket */
@@ -64,7 +64,7 @@ backoff_ns(unsigned deaths)
 static void
 bury_process(struct egress_process *p, bool barren, const char *why)
 {
-	process_stop(p);
+	egress_process_stop(p);
 	p->barren += barren;
 	p->useless = p->useful && !barren ? 0 : p->useless + 1;
 	p->not_before = monotonic_ns() + backoff_ns(p->useless);
@@ -122,7 +122,7 @@ bury_broken(struct egress_process *p, const struct koda_error *err)
 }
 
 void
-process_ordered(struct egress_process *p, int r, const struct koda_error *err)
+egress_process_ordered(struct egress_process *p, int r, const struct koda_error *err)
 {
 	if (r < 0)
 		bury_broken(p, err);
@@ -138,7 +138,7 @@ is_shortage(int errnum)
 }
 
 void
-process_start(struct egress_process *p)
+egress_process_start(struct egress_process *p)
 {
 	struct koda_error err;
 	int pair[2];
@@ -163,26 +163,26 @@ process_start(struct egress_process *p)
 }
 
 void
-process_set_up(struct egress_process *p)
+egress_process_set_up(struct egress_process *p)
 {
 	p->state = PROCESS_UP;
 }
 
 void
-process_set_useful(struct egress_process *p)
+egress_process_set_useful(struct egress_process *p)
 {
 	p->useful = true;
 	p->barren = 0;
 }
 
 bool
-process_runs(const struct egress_process *p)
+egress_process_runs(const struct egress_process *p)
 {
 	return p->wire.fs.fd >= 0;
 }
 
 bool
-process_may_start(const struct egress_process *p)
+egress_process_may_start(const struct egress_process *p)
 {
 	return p->state == PROCESS_DOWN && monotonic_ns() >= p->not_before;
 }
@@ -224,7 +224,7 @@ on_control(struct source *source)
 }
 
 void
-process_drain(struct egress_process *p)
+egress_process_drain(struct egress_process *p)
 {
 	/* READS_MAX rounds suffice: what is still unread then was sent after the reports needed
 	 * here. */
@@ -268,13 +268,13 @@ is_synced(const struct egress_process *p)
 }
 
 void
-process_wait_up(struct egress_process *p)
+egress_process_wait_up(struct egress_process *p)
 {
 	wait_for(p, is_up, EGRESS_READY_MS);
 }
 
 void
-process_wait_synced(struct egress_process *p)
+egress_process_wait_synced(struct egress_process *p)
 {
 	wait_for(p, is_synced, EGRESS_SYNC_MS);
 }
@@ -282,7 +282,7 @@ process_wait_synced(struct egress_process *p)
 /* ---- time; making and freeing ---- */
 
 uint64_t
-process_next_time(const struct egress_process *p, bool wanted)
+egress_process_next_time(const struct egress_process *p, bool wanted)
 {
 	if (p->state == PROCESS_STARTING)
 		return p->deadline;
@@ -290,7 +290,7 @@ process_next_time(const struct egress_process *p, bool wanted)
 }
 
 void
-process_tick(struct egress_process *p, uint64_t now)
+egress_process_tick(struct egress_process *p, uint64_t now)
 {
 	if (p->state == PROCESS_STARTING && now >= p->deadline)
 		bury_process(p, true, "it did not get ready in time");
@@ -301,7 +301,7 @@ process_tick(struct egress_process *p, uint64_t now)
 }
 
 void
-process_init(struct egress_process *p, const char *path, const struct process_loop *loop,
+egress_process_init(struct egress_process *p, const char *path, const struct process_loop *loop,
     const struct process_client *client, void *data)
 {
 	*p = (struct egress_process){ .source = { .ready = on_control, .fd = -1 },
@@ -314,15 +314,15 @@ process_init(struct egress_process *p, const char *path, const struct process_lo
 }
 
 void
-process_done(struct egress_process *p)
+egress_process_done(struct egress_process *p)
 {
-	if (process_runs(p))
-		process_stop(p);
+	if (egress_process_runs(p))
+		egress_process_stop(p);
 	wire_done(&p->wire);
 }
 
 void
-process_abandon(struct egress_process *p)
+egress_process_abandon(struct egress_process *p)
 {
 	p->source.fd = -1; /* the parent shares the epoll set */
 	close_at(&p->child.pidfd);

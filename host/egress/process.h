@@ -65,35 +65,35 @@ struct egress_process {
 };
 
 /* path: of the program; like `client` it has to live as long as p. */
-void process_init(struct egress_process *p, const char *path, const struct process_loop *loop,
-    const struct process_client *client, void *data);
-void process_done(struct egress_process *p);
+void egress_process_init(struct egress_process *p, const char *path,
+    const struct process_loop *loop, const struct process_client *client, void *data);
+void egress_process_done(struct egress_process *p);
 /* In a forked child: the process belongs to the parent. */
-void process_abandon(struct egress_process *p);
+void egress_process_abandon(struct egress_process *p);
 
-bool process_runs(const struct egress_process *p);
+bool egress_process_runs(const struct egress_process *p);
 /* It has a state in which a connection may start it. */
-bool process_may_start(const struct egress_process *p);
-void process_start(struct egress_process *p);
+bool egress_process_may_start(const struct egress_process *p);
+void egress_process_start(struct egress_process *p);
 /* Kill it without waiting for its end. */
-void process_stop(struct egress_process *p);
+void egress_process_stop(struct egress_process *p);
 /* It has reported that it is ready. */
-void process_set_up(struct egress_process *p);
+void egress_process_set_up(struct egress_process *p);
 /* It has reported something that counts: its next death is an accident. */
-void process_set_useful(struct egress_process *p);
+void egress_process_set_useful(struct egress_process *p);
 /* An order outside of its reports could not be sent: r is what the order returned. On -1 the
  * process is ended, which calls the embedder's event callback. */
-void process_ordered(struct egress_process *p, int r, const struct koda_error *err);
+void egress_process_ordered(struct egress_process *p, int r, const struct koda_error *err);
 
 /* Take in what it has sent. A limit holds: what comes after the reports that are there now may be
  * left. */
-void process_drain(struct egress_process *p);
+void egress_process_drain(struct egress_process *p);
 /* Wait for Ready, or for all that the order Sync has asked for; both have a limit. */
-void process_wait_up(struct egress_process *p);
-void process_wait_synced(struct egress_process *p);
+void egress_process_wait_up(struct egress_process *p);
+void egress_process_wait_synced(struct egress_process *p);
 
 /* wanted: some slot would use it. */
-uint64_t process_next_time(const struct egress_process *p, bool wanted);
-void process_tick(struct egress_process *p, uint64_t now);
+uint64_t egress_process_next_time(const struct egress_process *p, bool wanted);
+void egress_process_tick(struct egress_process *p, uint64_t now);
 
 #endif
