@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shared/rules/policy.h"
+#include "shared/rules/policy_list.h"
 
 #define NAMES_PARTS_MAX 4   /* the longest rule for a known tool has three */
 #define NAMES_RULE_MAX  128 /* bytes */

@@ -3,11 +3,9 @@
  * struct, its composition and its packed form. Decisions are made in shared/rules/access and
  * shared/rules/egress. host/policy/trust derives a policy from a mode.
  *
- * A list is in one of three states. Absent (n == 0, !present): it inherits in policy_compose() and
- * otherwise permits nothing. Present and empty: it permits nothing. Present with rules.
- *
- * Packing is in policy.c; unpacking is in policy_unpack.c, which only worker and proxy link: a test
- * checks that.
+ * The struct itself is in policy.c, its validation in policy_check.c, its composition in
+ * policy_compose.c, its text in policy_visit.c, its packing in policy_pack.c. Unpacking is in
+ * policy_unpack.c, which only worker and proxy link: a test checks that.
  */
 #ifndef KODA_SHARED_RULES_POLICY_H
 #define KODA_SHARED_RULES_POLICY_H
@@ -17,21 +15,12 @@
 #include <stdint.h>
 
 #include "shared/base/err.h"
+#include "shared/rules/policy_list.h"
 
 #define POLICY_DEPTH_DEFAULT 3
-#define POLICY_DEPTH_MIN     8    /* chains of links in ordinary trees are shorter */
-#define POLICY_DEPTH_MAX     40   /* the kernel's own limit */
-#define POLICY_RULES_MAX     4096 /* per list: a policy must fit a frame beside the rest of Seal */
+#define POLICY_DEPTH_MIN     8  /* chains of links in ordinary trees are shorter */
+#define POLICY_DEPTH_MAX     40 /* the kernel's own limit */
 #define POLICY_PACKED_MAX    (512u << 10)
-
-struct policy_list {
-	bool present;
-	size_t n;
-	char **v; /* NUL-terminated; owned by the policy */
-	/* A hash table of v, made by policy_list_add(): 0, or 1 + the index of a rule. */
-	uint32_t *slot;
-	size_t n_slots; /* 0, or a power of two above n */
-};
 
 struct policy_limit {
 	bool set;
@@ -66,12 +55,8 @@ const char *policy_mode_name(enum koda_mode mode);
 void policy_init(struct policy *p);
 void policy_done(struct policy *p);
 int policy_copy(struct policy *dst, const struct policy *src, struct koda_error *err);
-
-/* Append the rule unless the list has it already; the list becomes present. Does not check the
- * rule. */
-int policy_list_add(struct policy_list *list, const char *rule, struct koda_error *err);
-/* Return the index of the rule with exactly that text, or list->n if there is none. */
-size_t policy_list_find(const struct policy_list *list, const char *rule);
+/* Copies the mitm fields into a policy that has none. */
+int policy_mitm_copy(struct policy *dst, const struct policy *src, struct koda_error *err);
 
 /* Check one rule as a user wrote it: an absolute path; a domain pattern (shared/rules/domain),
  * with " any-sni" only in allowed_domains. On failure *err is KODA_INVALID with the reason. */
@@ -93,8 +78,8 @@ int policy_check(const struct policy *p, struct koda_error *err);
  * is refused here. */
 int policy_limit_check(enum koda_limit limit, uint64_t value, struct koda_error *err);
 
-/* Store in *ret what both policies allow. The header of policy.c has each field's rule and why
- * it never widens. */
+/* Store in *ret what both policies allow. The head of policy_compose.c has each field's rule and
+ * why it never widens. */
 int policy_compose(const struct policy *parent, const struct policy *child, struct policy *ret,
     struct koda_error *err);
 

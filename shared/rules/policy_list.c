@@ -1,0 +1,124 @@
+#include "shared/rules/policy_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/base/cleanup.h"
+
+/* With fewer rules, comparing with all of them is faster than a table. */
+#define LIST_HASHED_MIN 16
+
+/* FNV-1a. Rules made to collide cost no more than a comparison with all rules, of which there
+ * are at most POLICY_RULES_MAX. */
+static uint32_t
+rule_hash(const char *rule)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *rule != '\0'; rule++)
+		h = (h ^ (unsigned char)*rule) * 16777619u;
+	return h;
+}
+
+/* Return the slot that has the rule, or the free one where it belongs. */
+static uint32_t *
+list_slot(const struct policy_list *list, const char *rule)
+{
+	size_t at = rule_hash(rule) & (list->n_slots - 1);
+
+	while (list->slot[at] != 0 && strcmp(list->v[list->slot[at] - 1], rule) != 0)
+		at = (at + 1) & (list->n_slots - 1);
+	return &list->slot[at];
+}
+
+size_t
+policy_list_find(const struct policy_list *list, const char *rule)
+{
+	if (list->n_slots != 0) {
+		const uint32_t at = *list_slot(list, rule);
+
+		return at != 0 ? at - 1 : list->n;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(list->v[i], rule) == 0)
+			return i;
+	}
+	return list->n;
+}
+
+bool
+policy_list_has(const struct policy_list *list, const char *rule)
+{
+	return policy_list_find(list, rule) < list->n;
+}
+
+/* Make room for one more rule: the table is at most half full. */
+static int
+list_make_slots(struct policy_list *list)
+{
+	size_t n = list->n_slots == 0 ? LIST_HASHED_MIN * 4 : list->n_slots * 2;
+	uint32_t *slot;
+
+	if (list->n < LIST_HASHED_MIN || list->n < list->n_slots / 2)
+		return 0;
+	slot = calloc(n, sizeof(*slot));
+	if (slot == NULL)
+		return -1;
+	free(list->slot);
+	list->slot = slot;
+	list->n_slots = n;
+	for (size_t i = 0; i < list->n; i++)
+		*list_slot(list, list->v[i]) = (uint32_t)i + 1;
+	return 0;
+}
+
+int
+policy_list_add(struct policy_list *list, const char *rule, struct koda_error *err)
+{
+	cleanup_free char *copy = NULL;
+
+	if (policy_list_has(list, rule))
+		return 0;
+	if (list->n >= POLICY_RULES_MAX)
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "a list of the policy has more than %d rules", POLICY_RULES_MAX);
+	copy = strdup(rule);
+	if (copy == NULL || list_make_slots(list) < 0)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	/* Room is doubled, so it is used up exactly when n is a power of two. */
+	if ((list->n & (list->n - 1)) == 0) {
+		size_t room = list->n == 0 ? 1 : list->n * 2;
+		char **v = reallocarray(list->v, room, sizeof(*v));
+
+		if (v == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		list->v = v;
+	}
+	list->v[list->n++] = take_ptr(&copy);
+	if (list->n_slots != 0)
+		*list_slot(list, rule) = (uint32_t)list->n;
+	list->present = true;
+	return 0;
+}
+
+int
+policy_list_add_all(struct policy_list *dst, const struct policy_list *src, struct koda_error *err)
+{
+	for (size_t i = 0; i < src->n; i++) {
+		if (policy_list_add(dst, src->v[i], err) < 0)
+			return -1;
+	}
+	dst->present = dst->present || src->present;
+	return 0;
+}
+
+void
+policy_list_done(struct policy_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->v[i]);
+	free(list->v);
+	free(list->slot);
+	memset(list, 0, sizeof(*list));
+}
