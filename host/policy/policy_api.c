@@ -11,6 +11,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/domain.h"
 #include "shared/rules/names.h"
+#include "shared/rules/policy_field.h"
 
 #define LINKS_MAX 40 /* as in the kernel: more links in one path are taken for a cycle */
 
@@ -447,7 +448,7 @@ list_swap(struct policy *p, enum koda_list which, struct koda_error *err)
 	p->list[which] = (struct policy_list){ 0 };
 	if (freeze_paths(&old.list[which], which, &p->list[which], err) < 0) {
 		policy_done(&old);
-		return err_wrap(err, "%s", policy_list_name[which]);
+		return err_wrap(err, "%s", policy_field_of_list(which)->name);
 	}
 	policy_done(&old);
 	return 0;

@@ -3,9 +3,10 @@
  * struct, its composition and its packed form. Decisions are made in shared/rules/access and
  * shared/rules/egress. host/policy/trust derives a policy from a mode.
  *
- * The struct itself is in policy.c, its validation in policy_check.c, its composition in
- * policy_compose.c, its text in policy_visit.c, its packing in policy_pack.c. Unpacking is in
- * policy_unpack.c, which only worker and proxy link: a test checks that.
+ * What is done with every field walks the table in policy_field.c: copies and comparisons
+ * (policy_value.c), validation (policy_check.c), composition (policy_compose.c), text
+ * (policy_visit.c), packing (policy_pack.c) and unpacking (policy_unpack.c, which only worker and
+ * proxy link: a test checks that).
  */
 #ifndef KODA_SHARED_RULES_POLICY_H
 #define KODA_SHARED_RULES_POLICY_H
@@ -31,6 +32,7 @@ struct policy_socket {
 	char *domain, *path;
 };
 
+/* Each member has a row in policy_field.c. */
 struct policy {
 	struct policy_list list[KODA_N_LISTS];    /* by enum koda_list */
 	bool flag[KODA_N_FLAGS];                  /* by enum koda_flag */
@@ -42,12 +44,6 @@ struct policy {
 	size_t n_sockets;
 };
 
-/* Names as in the schema, by enum: for printing, errors and tests. Sections are "fs", "net",
- * "limits". */
-extern const char *const policy_list_name[KODA_N_LISTS];
-extern const char *const policy_flag_name[KODA_N_FLAGS];
-extern const char *const policy_limit_name[KODA_N_LIMITS];
-
 /* "plan" ...: for sentences. */
 const char *policy_mode_name(enum koda_mode mode);
 
@@ -55,8 +51,6 @@ const char *policy_mode_name(enum koda_mode mode);
 void policy_init(struct policy *p);
 void policy_done(struct policy *p);
 int policy_copy(struct policy *dst, const struct policy *src, struct koda_error *err);
-/* Copies the mitm fields into a policy that has none. */
-int policy_mitm_copy(struct policy *dst, const struct policy *src, struct koda_error *err);
 
 /* Check one rule as a user wrote it: an absolute path; a domain pattern (shared/rules/domain),
  * with " any-sni" only in allowed_domains. On failure *err is KODA_INVALID with the reason. */

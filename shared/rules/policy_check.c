@@ -5,19 +5,7 @@
 #include "shared/base/bytes.h"
 #include "shared/rules/domain.h"
 #include "shared/rules/names.h"
-#include "shared/rules/policy.h"
-
-static bool
-is_domain_list(enum koda_list list)
-{
-	return list == KODA_ALLOWED_DOMAINS || list == KODA_DENIED_DOMAINS;
-}
-
-static enum policy_domain_use
-domain_use(enum koda_list list)
-{
-	return list == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER;
-}
+#include "shared/rules/policy_field.h"
 
 int
 policy_path_check(const char *path, struct koda_error *err)
@@ -57,83 +45,82 @@ policy_domain_check(const char *pattern, enum policy_domain_use use, struct koda
 }
 
 static int
-rule_refuse(struct koda_error *err, size_t list, const char *rule, const char *why)
+rule_refuse(struct koda_error *err, const char *list, const char *rule, const char *why)
 {
 	char shown[256];
 
 	bytes_show(shown, sizeof(shown), rule, strlen(rule));
-	return err_set(err, KODA_INVALID, 0, "policy: %s '%s': %s", policy_list_name[list], shown,
-	    why);
+	return err_set(err, KODA_INVALID, 0, "policy: %s '%s': %s", list, shown, why);
 }
 
-/* The highest value of each limit that can be enforced unchanged, and why a higher one cannot. */
-static const struct {
-	uint64_t max;
-	const char *why;
-} limit_max[KODA_N_LIMITS] = {
-	[KODA_CPU_TIME_SECS] = { 1000000000, "the kernel counts nanoseconds in 64 bits" },
-	[KODA_WALL_TIME_SECS] = { POLICY_WALL_TIME_MAX,
-	    "no command is waited for longer; run a longer one in the background" },
-	[KODA_MAX_RSS_BYTES] = { UINT64_MAX, "" },
-	[KODA_MAX_OPEN_FDS] = { 1u << 20, "the kernel gives no process more (fs.nr_open)" },
-	[KODA_MAX_OUTPUT_BYTES] = { 1u << 30, "it is kept in memory" },
-	[KODA_MAX_PROCESSES] = { 1u << 22, "the kernel has no more process numbers" },
-	[KODA_MAX_FILE_BYTES] = { INT64_MAX, "no file can be larger" },
-};
-
-int
-policy_limit_check(enum koda_limit limit, uint64_t value, struct koda_error *err)
+static int
+rule_check(const struct policy_field *f, const char *rule, struct koda_error *err)
 {
-	if (value <= limit_max[limit].max)
+	if (f->kind == POLICY_DOMAINS) {
+		if (policy_domain_check(rule,
+			policy_field_denies(f) ? POLICY_DOMAIN_OTHER : POLICY_DOMAIN_ALLOWS,
+			err) < 0)
+			return -1;
+		if (!domain_is_normalised(rule))
+			return rule_refuse(err, f->name, rule, "it is not in lower case");
+	} else if (f->kind == POLICY_NAMES) {
+		if (names_check(rule, err) < 0)
+			return -1;
+		if (!names_is_normalised(rule))
+			return rule_refuse(err, f->name, rule, "it is not in lower case");
+	} else {
+		if (policy_path_check(rule, err) < 0)
+			return -1;
+		if (!path_is_canonical(rule, strlen(rule)))
+			return rule_refuse(err, f->name, rule, "it is not canonical");
+	}
+	return 0;
+}
+
+static int
+list_check(const struct policy_field *f, const struct policy_list *list, struct koda_error *err)
+{
+	if (list->n > POLICY_RULES_MAX)
+		return err_set(err, KODA_INVALID, 0, "policy: %s has more than %d rules", f->name,
+		    POLICY_RULES_MAX);
+	if (list->n > 0 && !list->present)
+		return err_set(err, KODA_INVALID, 0, "policy: %s has rules and is absent", f->name);
+	for (size_t i = 0; i < list->n; i++) {
+		if (rule_check(f, list->v[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+limit_check(const struct policy_field *f, uint64_t value, struct koda_error *err)
+{
+	if (value <= f->max)
 		return 0;
 	return err_set(err, KODA_INVALID, 0,
 	    "policy: %s is %" PRIu64 ", and at most %" PRIu64
 	    " can be held: %s. Set that or less, or leave the limit out",
-	    policy_limit_name[limit], value, limit_max[limit].max, limit_max[limit].why);
+	    f->name, value, f->max, f->why);
 }
 
 int
-policy_check(const struct policy *p, struct koda_error *err)
+policy_limit_check(enum koda_limit limit, uint64_t value, struct koda_error *err)
 {
-	for (size_t i = 0; i < KODA_N_LISTS; i++) {
-		const struct policy_list *list = &p->list[i];
+	return limit_check(policy_field_of_limit(limit), value, err);
+}
 
-		if (list->n > POLICY_RULES_MAX)
-			return err_set(err, KODA_INVALID, 0, "policy: %s has more than %d rules",
-			    policy_list_name[i], POLICY_RULES_MAX);
-		if (list->n > 0 && !list->present)
-			return err_set(err, KODA_INVALID, 0, "policy: %s has rules and is absent",
-			    policy_list_name[i]);
-		for (size_t k = 0; k < list->n; k++) {
-			const char *rule = list->v[k];
+static int
+choice_check(const struct policy_field *f, unsigned value, struct koda_error *err)
+{
+	if (policy_field_choice(f, value) != NULL)
+		return 0;
+	return err_set(err, KODA_INVALID, 0, "policy: %s has no such value: %d", f->name,
+	    (int)value);
+}
 
-			if (is_domain_list((enum koda_list)i)) {
-				if (policy_domain_check(rule, domain_use((enum koda_list)i), err) <
-				    0)
-					return -1;
-				if (!domain_is_normalised(rule))
-					return rule_refuse(err, i, rule, "it is not in lower case");
-			} else if (i == KODA_DENY_WRITE_NAMES) {
-				if (names_check(rule, err) < 0)
-					return -1;
-				if (!names_is_normalised(rule))
-					return rule_refuse(err, i, rule, "it is not in lower case");
-			} else {
-				if (policy_path_check(rule, err) < 0)
-					return -1;
-				if (!path_is_canonical(rule, strlen(rule)))
-					return rule_refuse(err, i, rule, "it is not canonical");
-			}
-		}
-	}
-	for (size_t i = 0; i < KODA_N_LIMITS; i++)
-		if (p->limit[i].set &&
-		    policy_limit_check((enum koda_limit)i, p->limit[i].value, err) < 0)
-			return -1;
-	if (p->trust != KODA_TRUST_AUTO && p->trust != KODA_TRUST_REQUIRE &&
-	    p->trust != KODA_TRUST_FORBID)
-		return err_set(err, KODA_INVALID, 0, "policy: trust has no such value: %d",
-		    (int)p->trust);
+static int
+mitm_check(const struct policy *p, struct koda_error *err)
+{
 	if (p->ca_bundle == NULL && p->n_sockets > 0)
 		return err_set(err, KODA_INVALID, 0, "policy: mitm has sockets and no ca_bundle");
 	if (p->ca_bundle != NULL && policy_path_check(p->ca_bundle, err) < 0)
@@ -148,6 +135,40 @@ policy_check(const struct policy *p, struct koda_error *err)
 		if (!domain_is_normalised(p->sockets[i].domain))
 			return err_set(err, KODA_INVALID, 0,
 			    "policy: the domain of a socket is not in lower case");
+	}
+	return 0;
+}
+
+static int
+field_check(const struct policy_field *f, const struct policy *p, struct koda_error *err)
+{
+	const struct policy_limit *limit;
+
+	switch (f->kind) {
+	case POLICY_PATHS:
+	case POLICY_NAMES:
+	case POLICY_DOMAINS:
+		return list_check(f, policy_field_in(p, f), err);
+	case POLICY_LIMIT:
+		limit = policy_field_in(p, f);
+		return limit->set ? limit_check(f, limit->value, err) : 0;
+	case POLICY_CHOICE:
+		return choice_check(f, policy_field_number(p, f), err);
+	case POLICY_MITM:
+		return mitm_check(p, err);
+	case POLICY_FLAG:
+	case POLICY_NUMBER:
+		return 0; /* every value is valid */
+	}
+	return -1;
+}
+
+int
+policy_check(const struct policy *p, struct koda_error *err)
+{
+	for (size_t i = 0; i < POLICY_N_FIELDS; i++) {
+		if (field_check(&policy_fields[i], p, err) < 0)
+			return -1;
 	}
 	return 0;
 }

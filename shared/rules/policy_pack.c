@@ -3,14 +3,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/policy.pb-c.h"
 #include "shared/base/cleanup.h"
-#include "shared/rules/policy.h"
+#include "shared/rules/policy_wire.h"
+
+/* The message that is being filled. It points into itself and into the policy. */
+struct packing {
+	Koda__Policy policy;
+	Koda__FsPolicy fs;
+	Koda__NetPolicy net;
+	Koda__Limits limits;
+	Koda__Mitm mitm;
+	struct policy_wire_list list[KODA_N_LISTS];
+	size_t n_lists;
+	ProtobufCBinaryData *rule, *next_rule; /* for all lists; the first that is not used yet */
+	Koda__SocketMap *socket, **socket_ptr;
+	void *section[POLICY_N_SECTIONS];
+};
+
+static void
+packing_done(struct packing *m)
+{
+	free(m->rule);
+	free(m->socket);
+	free(m->socket_ptr);
+}
 
 static int
-no_memory(struct koda_error *err)
+packing_init(struct packing *m, const struct policy *p)
 {
-	return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	size_t n = 0;
+
+	*m = (struct packing){
+		.policy = KODA__POLICY__INIT,
+		.fs = KODA__FS_POLICY__INIT,
+		.net = KODA__NET_POLICY__INIT,
+		.limits = KODA__LIMITS__INIT,
+		.mitm = KODA__MITM__INIT,
+	};
+	m->section[POLICY_FS] = m->policy.fs = &m->fs;
+	m->section[POLICY_NET] = m->policy.net = &m->net;
+	m->section[POLICY_LIMITS] = m->policy.limits = &m->limits;
+	m->section[POLICY_TOP] = &m->policy;
+	for (size_t i = 0; i < KODA_N_LISTS; i++)
+		n += p->list[i].n;
+	m->rule = m->next_rule = calloc(n + 1, sizeof(*m->rule));
+	m->socket = calloc(p->n_sockets + 1, sizeof(*m->socket));
+	m->socket_ptr = calloc(p->n_sockets + 1, sizeof(*m->socket_ptr));
+	return m->rule == NULL || m->socket == NULL || m->socket_ptr == NULL ? -1 : 0;
 }
 
 static ProtobufCBinaryData
@@ -19,96 +58,100 @@ as_bytes(char *text)
 	return (ProtobufCBinaryData){ .len = strlen(text), .data = (uint8_t *)text };
 }
 
+static const ProtobufCMessageDescriptor *
+list_descriptor(const struct policy_field *f)
+{
+	return f->kind == POLICY_NAMES  ? &koda__name_list__descriptor
+	    : f->kind == POLICY_DOMAINS ? &koda__domain_list__descriptor
+					: &koda__path_list__descriptor;
+}
+
+/* Return the message of the list's rules, or NULL for an absent list. */
+static struct policy_wire_list *
+list_pack(struct packing *m, const struct policy_field *f, const struct policy_list *list)
+{
+	struct policy_wire_list *ret;
+
+	if (!list->present)
+		return NULL;
+	ret = &m->list[m->n_lists++];
+	protobuf_c_message_init(list_descriptor(f), ret);
+	ret->n = list->n;
+	ret->rule = m->next_rule;
+	for (size_t i = 0; i < list->n; i++)
+		*m->next_rule++ = as_bytes(list->v[i]);
+	return ret;
+}
+
+static Koda__Mitm *
+mitm_pack(struct packing *m, const struct policy *p)
+{
+	if (p->ca_bundle == NULL)
+		return NULL;
+	m->mitm.ca_bundle = as_bytes(p->ca_bundle);
+	for (size_t i = 0; i < p->n_sockets; i++) {
+		koda__socket_map__init(&m->socket[i]);
+		m->socket[i].domain = as_bytes(p->sockets[i].domain);
+		m->socket[i].path = as_bytes(p->sockets[i].path);
+		m->socket_ptr[i] = &m->socket[i];
+	}
+	m->mitm.socket_map = m->socket_ptr;
+	m->mitm.n_socket_map = p->n_sockets;
+	return &m->mitm;
+}
+
+static void
+field_pack(struct packing *m, const struct policy_field *f, const struct policy *p)
+{
+	const void *member = policy_field_in(p, f);
+	void *section = m->section[f->section], *wire = policy_wire_field(section, f);
+	const struct policy_limit *limit;
+
+	switch (f->kind) {
+	case POLICY_PATHS:
+	case POLICY_NAMES:
+	case POLICY_DOMAINS:
+		*(struct policy_wire_list **)wire = list_pack(m, f, member);
+		break;
+	case POLICY_FLAG:
+		*policy_wire_has(section, f) = true;
+		*(protobuf_c_boolean *)wire = *(const bool *)member;
+		break;
+	case POLICY_LIMIT:
+		limit = member;
+		*policy_wire_has(section, f) = limit->set;
+		*(uint64_t *)wire = limit->value;
+		break;
+	case POLICY_NUMBER:
+	case POLICY_CHOICE: /* the numbers of an enum are the same in the schema */
+		*policy_wire_has(section, f) = true;
+		*(uint32_t *)wire = policy_field_number(p, f);
+		break;
+	case POLICY_MITM:
+		*(Koda__Mitm **)wire = mitm_pack(m, p);
+		break;
+	}
+}
+
 int
 policy_pack(const struct policy *p, uint8_t **ret, size_t *ret_len, struct koda_error *err)
 {
-	Koda__Policy msg = KODA__POLICY__INIT;
-	Koda__FsPolicy fs = KODA__FS_POLICY__INIT;
-	Koda__NetPolicy net = KODA__NET_POLICY__INIT;
-	Koda__Limits limits = KODA__LIMITS__INIT;
-	Koda__Mitm mitm = KODA__MITM__INIT;
-	/* By enum koda_list; the domain lists' entries stay unused. */
-	Koda__PathList paths[KODA_N_LISTS];
-	Koda__DomainList domains[KODA_N_LISTS];
-	Koda__NameList names = KODA__NAME_LIST__INIT;
-	cleanup_free ProtobufCBinaryData *values = NULL;
-	cleanup_free Koda__SocketMap *sockets = NULL;
-	cleanup_free Koda__SocketMap **socket_ptrs = NULL;
+	cleanup(packing_done) struct packing m;
 	cleanup_free uint8_t *packed = NULL;
-	size_t n = 0, len;
+	size_t len;
 
-	for (size_t i = 0; i < KODA_N_LISTS; i++)
-		n += p->list[i].n;
-	values = calloc(n + 1, sizeof(*values));
-	sockets = calloc(p->n_sockets + 1, sizeof(*sockets));
-	socket_ptrs = calloc(p->n_sockets + 1, sizeof(*socket_ptrs));
-	if (values == NULL || sockets == NULL || socket_ptrs == NULL)
-		return no_memory(err);
-	n = 0;
-	for (size_t i = 0; i < KODA_N_LISTS; i++) {
-		koda__path_list__init(&paths[i]);
-		koda__domain_list__init(&domains[i]);
-		paths[i].path = domains[i].domain = values + n;
-		paths[i].n_path = domains[i].n_domain = p->list[i].n;
-		for (size_t k = 0; k < p->list[i].n; k++)
-			values[n++] = as_bytes(p->list[i].v[k]);
-	}
-	names.name = paths[KODA_DENY_WRITE_NAMES].path;
-	names.n_name = paths[KODA_DENY_WRITE_NAMES].n_path;
-	fs.deny_write_names = p->list[KODA_DENY_WRITE_NAMES].present ? &names : NULL;
-#define LIST(of, which) p->list[which].present ? &of[which] : NULL
-	fs.deny_read = LIST(paths, KODA_DENY_READ);
-	fs.allow_read_within_deny = LIST(paths, KODA_ALLOW_READ_WITHIN_DENY);
-	fs.allow_write = LIST(paths, KODA_ALLOW_WRITE);
-	fs.deny_write_within_allow = LIST(paths, KODA_DENY_WRITE_WITHIN_ALLOW);
-	net.allowed_domains = LIST(domains, KODA_ALLOWED_DOMAINS);
-	net.denied_domains = LIST(domains, KODA_DENIED_DOMAINS);
-#undef LIST
-	fs.has_allow_git_config = fs.has_mandatory_deny_search_depth = true;
-	fs.allow_git_config = p->flag[KODA_ALLOW_GIT_CONFIG];
-	fs.has_share_caches = true;
-	fs.share_caches = p->flag[KODA_SHARE_CACHES];
-	fs.mandatory_deny_search_depth = p->depth;
-	net.has_any_domain = net.has_allow_local_binding = net.has_weaker_macos_isolation = true;
-	net.any_domain = p->flag[KODA_ANY_DOMAIN];
-	net.allow_local_binding = p->flag[KODA_ALLOW_LOCAL_BINDING];
-	net.weaker_macos_isolation = p->flag[KODA_WEAKER_MACOS_ISOLATION];
-	if (p->ca_bundle != NULL) {
-		mitm.ca_bundle = as_bytes(p->ca_bundle);
-		for (size_t i = 0; i < p->n_sockets; i++) {
-			koda__socket_map__init(&sockets[i]);
-			sockets[i].domain = as_bytes(p->sockets[i].domain);
-			sockets[i].path = as_bytes(p->sockets[i].path);
-			socket_ptrs[i] = &sockets[i];
-		}
-		mitm.socket_map = socket_ptrs;
-		mitm.n_socket_map = p->n_sockets;
-		net.mitm = &mitm;
-	}
-#define LIMIT(field, which)                                                                        \
-	limits.has_##field = p->limit[which].set, limits.field = p->limit[which].value
-	LIMIT(cpu_time_secs, KODA_CPU_TIME_SECS);
-	LIMIT(wall_time_secs, KODA_WALL_TIME_SECS);
-	LIMIT(max_rss_bytes, KODA_MAX_RSS_BYTES);
-	LIMIT(max_open_fds, KODA_MAX_OPEN_FDS);
-	LIMIT(max_output_bytes, KODA_MAX_OUTPUT_BYTES);
-	LIMIT(max_processes, KODA_MAX_PROCESSES);
-	LIMIT(max_file_bytes, KODA_MAX_FILE_BYTES);
-#undef LIMIT
-	msg.fs = &fs;
-	msg.net = &net;
-	msg.limits = &limits;
-	msg.has_trust = true;
-	msg.trust = (Koda__Trust)p->trust; /* the numbers are the same */
-
-	len = protobuf_c_message_get_packed_size(&msg.base);
+	if (packing_init(&m, p) < 0)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	for (size_t i = 0; i < POLICY_N_FIELDS; i++)
+		field_pack(&m, &policy_fields[i], p);
+	len = protobuf_c_message_get_packed_size(&m.policy.base);
 	if (len > POLICY_PACKED_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "the policy has %zu bytes, more than %u",
 		    len, POLICY_PACKED_MAX);
 	packed = malloc(len);
 	if (packed == NULL)
-		return no_memory(err);
-	protobuf_c_message_pack(&msg.base, packed);
+		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+	protobuf_c_message_pack(&m.policy.base, packed);
 	*ret = take_ptr(&packed);
 	*ret_len = len;
 	return 0;

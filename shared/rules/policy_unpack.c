@@ -1,10 +1,10 @@
 /* Packed bytes -> policy. A separate file, so that only programs that receive a policy can read
  * one. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "proto/policy.pb-c.h"
 #include "shared/base/cleanup.h"
-#include "shared/rules/policy.h"
+#include "shared/rules/policy_wire.h"
 #include "shared/wire/message.h"
 
 static int
@@ -19,43 +19,33 @@ text_dup(ProtobufCBinaryData bytes, char **ret, struct koda_error *err)
 }
 
 static int
-list_take(struct policy_list *list, bool present, const ProtobufCBinaryData *rules, size_t n,
-    struct koda_error *err)
+list_take(struct policy_list *list, const struct policy_wire_list *msg, struct koda_error *err)
 {
-	list->present = present;
-	for (size_t i = 0; present && i < n; i++) {
+	list->present = msg != NULL;
+	for (size_t i = 0; msg != NULL && i < msg->n; i++) {
 		cleanup_free char *text = NULL;
 
-		if (text_dup(rules[i], &text, err) < 0 || policy_list_add(list, text, err) < 0)
+		if (text_dup(msg->rule[i], &text, err) < 0 || policy_list_add(list, text, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 static int
-paths_take(struct policy_list *list, const Koda__PathList *msg, struct koda_error *err)
+number_take(const struct policy_field *f, struct policy *p, uint32_t value, struct koda_error *err)
 {
-	return list_take(list, msg != NULL, msg != NULL ? msg->path : NULL,
-	    msg != NULL ? msg->n_path : 0, err);
-}
-
-static int
-domains_take(struct policy_list *list, const Koda__DomainList *msg, struct koda_error *err)
-{
-	return list_take(list, msg != NULL, msg != NULL ? msg->domain : NULL,
-	    msg != NULL ? msg->n_domain : 0, err);
-}
-
-static int
-names_take(struct policy_list *list, const Koda__NameList *msg, struct koda_error *err)
-{
-	return list_take(list, msg != NULL, msg != NULL ? msg->name : NULL,
-	    msg != NULL ? msg->n_name : 0, err);
+	if (value > UINT8_MAX)
+		return err_set(err, KODA_PROTOCOL, 0, "policy: %s is %u, more than %u", f->name,
+		    value, UINT8_MAX);
+	policy_field_set_number(p, f, value);
+	return 0;
 }
 
 static int
 mitm_take(struct policy *p, const Koda__Mitm *mitm, struct koda_error *err)
 {
+	if (mitm == NULL)
+		return 0;
 	if (text_dup(mitm->ca_bundle, &p->ca_bundle, err) < 0)
 		return -1;
 	if (mitm->n_socket_map == 0)
@@ -72,56 +62,38 @@ mitm_take(struct policy *p, const Koda__Mitm *mitm, struct koda_error *err)
 	return 0;
 }
 
+/* A scalar that is not set keeps its default. */
 static int
-fs_take(struct policy *p, const Koda__FsPolicy *fs, struct koda_error *err)
+field_take(const struct policy_field *f, struct policy *p, const void *section,
+    struct koda_error *err)
 {
-	if (paths_take(&p->list[KODA_DENY_READ], fs->deny_read, err) < 0 ||
-	    paths_take(&p->list[KODA_ALLOW_READ_WITHIN_DENY], fs->allow_read_within_deny, err) <
-		0 ||
-	    paths_take(&p->list[KODA_ALLOW_WRITE], fs->allow_write, err) < 0 ||
-	    paths_take(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], fs->deny_write_within_allow, err) <
-		0 ||
-	    names_take(&p->list[KODA_DENY_WRITE_NAMES], fs->deny_write_names, err) < 0)
-		return -1;
-	p->flag[KODA_ALLOW_GIT_CONFIG] = fs->has_allow_git_config && fs->allow_git_config;
-	p->flag[KODA_SHARE_CACHES] = fs->has_share_caches && fs->share_caches;
-	if (fs->has_mandatory_deny_search_depth) {
-		if (fs->mandatory_deny_search_depth > UINT8_MAX)
-			return err_set(err, KODA_PROTOCOL, 0,
-			    "policy: mandatory_deny_search_depth is %u, more than %u",
-			    fs->mandatory_deny_search_depth, UINT8_MAX);
-		p->depth = (uint8_t)fs->mandatory_deny_search_depth;
+	void *member = policy_field_in(p, f);
+	const void *wire = policy_wire_field(section, f);
+
+	switch (f->kind) {
+	case POLICY_PATHS:
+	case POLICY_NAMES:
+	case POLICY_DOMAINS:
+		return list_take(member, *(struct policy_wire_list *const *)wire, err);
+	case POLICY_FLAG:
+		*(bool *)member = *policy_wire_has(section, f) && *(const protobuf_c_boolean *)wire;
+		return 0;
+	case POLICY_LIMIT:
+		*(struct policy_limit *)member =
+		    (struct policy_limit){ *policy_wire_has(section, f), *(const uint64_t *)wire };
+		return 0;
+	case POLICY_NUMBER:
+		return *policy_wire_has(section, f)
+		    ? number_take(f, p, *(const uint32_t *)wire, err)
+		    : 0;
+	case POLICY_CHOICE:
+		if (*policy_wire_has(section, f)) /* policy_check() checks the value */
+			policy_field_set_number(p, f, *(const uint32_t *)wire);
+		return 0;
+	case POLICY_MITM:
+		return mitm_take(p, *(Koda__Mitm *const *)wire, err);
 	}
-	return 0;
-}
-
-static int
-net_take(struct policy *p, const Koda__NetPolicy *net, struct koda_error *err)
-{
-	if (domains_take(&p->list[KODA_ALLOWED_DOMAINS], net->allowed_domains, err) < 0 ||
-	    domains_take(&p->list[KODA_DENIED_DOMAINS], net->denied_domains, err) < 0)
-		return -1;
-	p->flag[KODA_ANY_DOMAIN] = net->has_any_domain && net->any_domain;
-	p->flag[KODA_ALLOW_LOCAL_BINDING] =
-	    net->has_allow_local_binding && net->allow_local_binding;
-	p->flag[KODA_WEAKER_MACOS_ISOLATION] =
-	    net->has_weaker_macos_isolation && net->weaker_macos_isolation;
-	return net->mitm != NULL ? mitm_take(p, net->mitm, err) : 0;
-}
-
-static void
-limits_take(struct policy *p, const Koda__Limits *limits)
-{
-#define LIMIT(field, which)                                                                        \
-	p->limit[which] = (struct policy_limit){ limits->has_##field, limits->field }
-	LIMIT(cpu_time_secs, KODA_CPU_TIME_SECS);
-	LIMIT(wall_time_secs, KODA_WALL_TIME_SECS);
-	LIMIT(max_rss_bytes, KODA_MAX_RSS_BYTES);
-	LIMIT(max_open_fds, KODA_MAX_OPEN_FDS);
-	LIMIT(max_output_bytes, KODA_MAX_OUTPUT_BYTES);
-	LIMIT(max_processes, KODA_MAX_PROCESSES);
-	LIMIT(max_file_bytes, KODA_MAX_FILE_BYTES);
-#undef LIMIT
+	return err_set(err, KODA_INTERNAL, 0, "policy: %s has no kind", f->name);
 }
 
 int
@@ -140,14 +112,20 @@ policy_unpack(const uint8_t *data, size_t len, struct policy *ret, struct koda_e
 	    (const Koda__Policy *)message_unpack(&koda__policy__descriptor, data, len, &arena, err);
 	if (msg == NULL)
 		return err_wrap(err, "policy");
-	if (msg->fs != NULL && fs_take(&p, msg->fs, err) < 0)
-		return -1;
-	if (msg->net != NULL && net_take(&p, msg->net, err) < 0)
-		return -1;
-	if (msg->limits != NULL)
-		limits_take(&p, msg->limits);
-	if (msg->has_trust)
-		p.trust = (enum koda_trust)msg->trust; /* policy_check() checks the value */
+	for (size_t i = 0; i < POLICY_N_FIELDS; i++) {
+		const void *const sections[] = {
+			[POLICY_FS] = msg->fs,
+			[POLICY_NET] = msg->net,
+			[POLICY_LIMITS] = msg->limits,
+			[POLICY_TOP] = msg,
+		};
+		const struct policy_field *f = &policy_fields[i];
+
+		/* A section that is missing leaves its fields at their defaults. */
+		if (sections[f->section] != NULL &&
+		    field_take(f, &p, sections[f->section], err) < 0)
+			return -1;
+	}
 	if (policy_check(&p, err) < 0) {
 		/* The host checks its policy when it freezes it, so it never sends such bytes. */
 		if (err != NULL)

@@ -15,6 +15,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"
+#include "shared/rules/policy_field.h"
 
 #define PAIRS 25000
 /* Questions to each pair: 200,000 in all. */
@@ -211,7 +212,7 @@ static void
 print_list(const char *side, const struct policy *p)
 {
 	for (size_t i = 0; i < KODA_N_LISTS; i++) {
-		print_message("# %s %s%s:", side, policy_list_name[i],
+		print_message("# %s %s%s:", side, policy_field_of_list((enum koda_list)i)->name,
 		    p->list[i].present ? "" : " (absent)");
 		for (size_t k = 0; k < p->list[i].n; k++)
 			print_message(" %s", p->list[i].v[k]);
@@ -406,6 +407,148 @@ compose_with_itself_changes_nothing(void **state)
 	assert_true(refused > FEWER && allowed > FEWER);
 }
 
+/* ---- each field of a composition, written out ---- */
+
+static void
+assert_list(const struct policy_list *have, const struct policy_list *want)
+{
+	assert_int_equal(have->present, want->present);
+	assert_int_equal(have->n, want->n);
+	for (size_t i = 0; i < want->n; i++)
+		assert_string_equal(have->v[i], want->v[i]);
+}
+
+static void
+assert_union(enum koda_list which, const struct policy *p, const struct policy *c,
+    const struct policy *r)
+{
+	const struct policy_list *pl = &p->list[which], *cl = &c->list[which];
+	struct policy_list want = { .present = pl->present || cl->present };
+
+	for (size_t i = 0; i < pl->n; i++)
+		assert_int_equal(policy_list_add(&want, pl->v[i], NULL), 0);
+	for (size_t i = 0; i < cl->n; i++)
+		assert_int_equal(policy_list_add(&want, cl->v[i], NULL), 0);
+	assert_list(&r->list[which], &want);
+	policy_list_done(&want);
+}
+
+static void
+compose_gives_each_field_its_own(void **state)
+{
+	static const enum koda_list denies[] = { KODA_DENY_READ, KODA_DENY_WRITE_WITHIN_ALLOW,
+		KODA_DENY_WRITE_NAMES, KODA_DENIED_DOMAINS };
+	static const enum koda_list allows[] = { KODA_ALLOW_WRITE, KODA_ALLOWED_DOMAINS };
+	const enum koda_list holes = KODA_ALLOW_READ_WITHIN_DENY;
+
+	for (size_t i = 0; i < FEWER; i++) {
+		cleanup(policy_done) struct policy p, c, r;
+
+		draw_policy(&p);
+		draw_policy(&c);
+		assert_int_equal(policy_compose(&p, &c, &r, NULL), 0);
+		for (size_t k = 0; k < N_ELEMENTS(denies); k++)
+			assert_union(denies[k], &p, &c, &r);
+		assert_int_equal(r.list[holes].present,
+		    p.list[holes].present || c.list[holes].present);
+		for (size_t k = 0; k < N_ELEMENTS(allows); k++) {
+			if (c.list[allows[k]].present)
+				assert_true(r.list[allows[k]].present);
+			else
+				assert_list(&r.list[allows[k]], &p.list[allows[k]]);
+		}
+		for (size_t k = 0; k < KODA_N_FLAGS; k++)
+			assert_int_equal(r.flag[k], p.flag[k] && c.flag[k]);
+		for (size_t k = 0; k < KODA_N_LIMITS; k++)
+			assert_int_equal(r.limit[k].set, p.limit[k].set || c.limit[k].set);
+		assert_int_equal(r.depth, p.depth > c.depth ? p.depth : c.depth);
+		assert_int_equal(r.trust, p.trust > c.trust ? p.trust : c.trust);
+		assert_int_equal(r.ca_bundle != NULL, p.ca_bundle != NULL);
+		assert_int_equal(r.n_sockets, p.n_sockets);
+		if (p.ca_bundle != NULL) {
+			assert_string_equal(r.ca_bundle, p.ca_bundle);
+			assert_string_equal(r.sockets[0].domain, p.sockets[0].domain);
+			assert_string_equal(r.sockets[0].path, p.sockets[0].path);
+		}
+	}
+}
+
+/* ---- an absent list is not an empty one, and a limit that is not set is not 0 ---- */
+
+static int
+note(void *data, const char *section, const char *field, const char *value)
+{
+	fprintf(data, "%s.%s=%s\n", section, field, value != NULL ? value : "-");
+	return 0;
+}
+
+static char *
+text_of(const struct policy *p)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	assert_non_null(to);
+	assert_int_equal(policy_visit(p, note, to), 0);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+static void
+assert_differ(const struct policy *a, const struct policy *b)
+{
+	const struct policy *const both[] = { a, b };
+	uint8_t *bytes[2] = { NULL, NULL };
+	cleanup_free char *ta = text_of(a), *tb = text_of(b);
+	size_t len[2];
+
+	assert_false(policy_equal(a, b));
+	assert_false(policy_equal(b, a));
+	assert_string_not_equal(ta, tb);
+	for (size_t i = 0; i < 2; i++) {
+		cleanup(policy_done) struct policy again, copy;
+
+		assert_int_equal(policy_pack(both[i], &bytes[i], &len[i], NULL), 0);
+		assert_int_equal(policy_unpack(bytes[i], len[i], &again, NULL), 0);
+		assert_true(policy_equal(both[i], &again));
+		assert_int_equal(policy_copy(&copy, both[i], NULL), 0);
+		assert_true(policy_equal(both[i], &copy));
+	}
+	assert_true(len[0] != len[1] || memcmp(bytes[0], bytes[1], len[0]) != 0);
+	free(bytes[0]);
+	free(bytes[1]);
+}
+
+static void
+absent_is_not_empty(void **state)
+{
+	size_t lists = 0, limits = 0;
+
+	for (size_t i = 0; i < FEWER; i++) {
+		cleanup(policy_done) struct policy p, q;
+		const unsigned list = draw(KODA_N_LISTS), limit = draw(KODA_N_LIMITS);
+
+		draw_policy(&p);
+		assert_int_equal(policy_copy(&q, &p, NULL), 0);
+		if (p.list[list].n == 0) {
+			q.list[list].present = !p.list[list].present;
+			assert_differ(&p, &q);
+			q.list[list].present = p.list[list].present;
+			lists++;
+		}
+		/* What is left of a limit that is not set does not count. */
+		q.limit[limit] = (struct policy_limit){ p.limit[limit].set,
+			p.limit[limit].set ? p.limit[limit].value : 1 + draw(9) };
+		assert_true(policy_equal(&p, &q));
+		p.limit[limit] = (struct policy_limit){ false, 0 };
+		q.limit[limit] = (struct policy_limit){ true, 0 };
+		assert_differ(&p, &q);
+		limits++;
+	}
+	assert_true(lists > FEWER / 10 && limits == FEWER);
+}
+
 /* ---- unpacking returns what was packed ---- */
 
 static void
@@ -474,6 +617,8 @@ main(void)
 		cmocka_unit_test_setup(compose_is_the_intersection, reseed),
 		cmocka_unit_test_setup(reading_all_is_reading_each, reseed),
 		cmocka_unit_test_setup(compose_with_itself_changes_nothing, reseed),
+		cmocka_unit_test_setup(compose_gives_each_field_its_own, reseed),
+		cmocka_unit_test_setup(absent_is_not_empty, reseed),
 		cmocka_unit_test_setup(pack_and_unpack_round_trip, reseed),
 		cmocka_unit_test_setup(unpack_survives_spoilt_bytes, reseed),
 	};

@@ -10,7 +10,7 @@
 #include "proto/policy.pb-c.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
-#include "shared/rules/policy.h"
+#include "shared/rules/policy_field.h"
 
 /* ---- making policies ---- */
 
@@ -1065,26 +1065,18 @@ visit_stops(void **state)
 static void
 names_are_those_of_the_schema(void **state)
 {
-	for (size_t i = 0; i < KODA_N_LISTS; i++) {
-		bool fs = i != KODA_ALLOWED_DOMAINS && i != KODA_DENIED_DOMAINS;
+	static const ProtobufCMessageDescriptor *const sections[] = {
+		[POLICY_FS] = &koda__fs_policy__descriptor,
+		[POLICY_NET] = &koda__net_policy__descriptor,
+		[POLICY_LIMITS] = &koda__limits__descriptor,
+		[POLICY_TOP] = &koda__policy__descriptor,
+	};
 
-		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(fs
-			? &koda__fs_policy__descriptor
-			: &koda__net_policy__descriptor,
-		    policy_list_name[i]));
-	}
-	for (size_t i = 0; i < KODA_N_FLAGS; i++) {
-		bool fs = i == KODA_ALLOW_GIT_CONFIG || i == KODA_SHARE_CACHES;
-
-		assert_non_null(protobuf_c_message_descriptor_get_field_by_name(fs
-			? &koda__fs_policy__descriptor
-			: &koda__net_policy__descriptor,
-		    policy_flag_name[i]));
-	}
-	for (size_t i = 0; i < KODA_N_LIMITS; i++)
+	for (size_t i = 0; i < POLICY_N_FIELDS; i++)
 		assert_non_null(
-		    protobuf_c_message_descriptor_get_field_by_name(&koda__limits__descriptor,
-			policy_limit_name[i]));
+		    protobuf_c_message_descriptor_get_field_by_name(sections[policy_fields[i]
+										 .section],
+			policy_fields[i].name));
 	assert_int_equal(koda__limits__descriptor.n_fields, KODA_N_LIMITS);
 }
 
