@@ -149,31 +149,38 @@ domain_copy(const char *domain, enum policy_domain_use use, struct koda_error *e
 	return copy;
 }
 
+static char *
+name_copy(const char *rule, struct koda_error *err)
+{
+	cleanup_free char *copy = NULL;
+
+	if (names_check(rule, err) < 0)
+		return NULL;
+	copy = strdup(rule);
+	if (copy == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		return NULL;
+	}
+	names_normalise(copy);
+	return names_check(copy, err) < 0 ? NULL : take_ptr(&copy);
+}
+
 int
 koda_policy_add(struct koda_policy *policy, enum koda_list which, const char *rule,
     struct koda_error *err)
 {
 	struct policy_list *list = list_to_change(policy, which, err);
-	cleanup_free char *domain = NULL, *name = NULL;
+	const struct policy_field *f;
+	cleanup_free char *copy = NULL;
 
 	if (list == NULL)
 		return -1;
-	if (which == KODA_DENY_WRITE_NAMES) {
-		if (names_check(rule, err) < 0)
-			return -1;
-		name = strdup(rule);
-		if (name == NULL)
-			return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
-		names_normalise(name);
-		return names_check(name, err) < 0 ? -1 : policy_list_add(list, name, err);
-	}
-	if (which == KODA_ALLOWED_DOMAINS || which == KODA_DENIED_DOMAINS) {
-		domain = domain_copy(rule,
-		    which == KODA_ALLOWED_DOMAINS ? POLICY_DOMAIN_ALLOWS : POLICY_DOMAIN_OTHER,
-		    err);
-		return domain == NULL ? -1 : policy_list_add(list, domain, err);
-	}
-	return policy_path_check(rule, err) < 0 ? -1 : policy_list_add(list, rule, err);
+	f = policy_field_of_list(which);
+	if (f->kind == POLICY_PATHS)
+		return policy_path_check(rule, err) < 0 ? -1 : policy_list_add(list, rule, err);
+	copy = f->kind == POLICY_NAMES ? name_copy(rule, err)
+				       : domain_copy(rule, policy_field_domain_use(f), err);
+	return copy == NULL ? -1 : policy_list_add(list, copy, err);
 }
 
 int
@@ -407,10 +414,10 @@ canonicalise(const char *path, char known[PATH_MAX], char ret[PATH_MAX], struct 
 }
 
 static int
-freeze_paths(const struct policy_list *from, enum koda_list which, struct policy_list *ret,
+freeze_paths(const struct policy_field *f, const struct policy_list *from, struct policy_list *ret,
     struct koda_error *err)
 {
-	const bool denies = which == KODA_DENY_READ || which == KODA_DENY_WRITE_WITHIN_ALLOW;
+	const bool denies_writing = f == policy_field_of_list(KODA_DENY_WRITE_WITHIN_ALLOW);
 	char canonical[PATH_MAX], written[PATH_MAX], known[PATH_MAX] = "";
 
 	ret->present = from->present;
@@ -420,9 +427,7 @@ freeze_paths(const struct policy_list *from, enum koda_list which, struct policy
 
 		/* A path that the host may not look at, or that leads in a cycle, cannot be used to
 		 * change anything: it holds as written. Reading is denied in full or not at all. */
-		if (!leads &&
-		    (which != KODA_DENY_WRITE_WITHIN_ALLOW ||
-			(why.errnum != EACCES && why.errnum != ELOOP))) {
+		if (!leads && (!denies_writing || (why.errnum != EACCES && why.errnum != ELOOP))) {
 			if (err != NULL)
 				*err = why;
 			return -1;
@@ -430,7 +435,7 @@ freeze_paths(const struct policy_list *from, enum koda_list which, struct policy
 		/* A denial of what is a link now also holds for the name itself, in case it is
 		 * something else later. */
 		clean_text(from->v[i], written);
-		if (denies && policy_list_add(ret, written, err) < 0)
+		if (policy_field_denies(f) && policy_list_add(ret, written, err) < 0)
 			return -1;
 		if (leads && policy_list_add(ret, canonical, err) < 0)
 			return -1;
@@ -438,19 +443,16 @@ freeze_paths(const struct policy_list *from, enum koda_list which, struct policy
 	return 0;
 }
 
+/* Replaces the list by its frozen form. On failure the list is incomplete. */
 static int
-list_swap(struct policy *p, enum koda_list which, struct koda_error *err)
+freeze_list(const struct policy_field *f, struct policy *p, struct koda_error *err)
 {
-	struct policy old;
+	struct policy_list *list = policy_field_in(p, f);
+	cleanup(policy_list_done) struct policy_list old = *list;
 
-	policy_init(&old);
-	old.list[which] = p->list[which];
-	p->list[which] = (struct policy_list){ 0 };
-	if (freeze_paths(&old.list[which], which, &p->list[which], err) < 0) {
-		policy_done(&old);
-		return err_wrap(err, "%s", policy_field_of_list(which)->name);
-	}
-	policy_done(&old);
+	*list = (struct policy_list){ 0 };
+	if (freeze_paths(f, &old, list, err) < 0)
+		return err_wrap(err, "%s", f->name);
 	return 0;
 }
 
@@ -483,6 +485,18 @@ freeze_mitm(struct policy *p, struct koda_error *err)
 	return 0;
 }
 
+/* Makes the paths of all rules canonical. */
+static int
+freeze_rules(struct policy *p, struct koda_error *err)
+{
+	for (size_t i = 0; i < POLICY_N_FIELDS; i++) {
+		if (policy_fields[i].kind == POLICY_PATHS &&
+		    freeze_list(&policy_fields[i], p, err) < 0)
+			return -1;
+	}
+	return freeze_mitm(p, err);
+}
+
 /* Checks, packs and marks the policy as frozen. The rules are already canonical. */
 static int
 seal(struct koda_policy *policy, struct koda_error *err)
@@ -506,11 +520,7 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 		return 0;
 	if (policy_copy(&old, &policy->p, err) < 0)
 		return -1;
-	if (list_swap(&policy->p, KODA_DENY_READ, err) < 0 ||
-	    list_swap(&policy->p, KODA_ALLOW_READ_WITHIN_DENY, err) < 0 ||
-	    list_swap(&policy->p, KODA_ALLOW_WRITE, err) < 0 ||
-	    list_swap(&policy->p, KODA_DENY_WRITE_WITHIN_ALLOW, err) < 0 ||
-	    freeze_mitm(&policy->p, err) < 0 || seal(policy, err) < 0) {
+	if (freeze_rules(&policy->p, err) < 0 || seal(policy, err) < 0) {
 		policy_done(&policy->p); /* restore it: the caller may correct it and try again */
 		policy->p = old;
 		return -1;

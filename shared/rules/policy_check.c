@@ -57,9 +57,7 @@ static int
 rule_check(const struct policy_field *f, const char *rule, struct koda_error *err)
 {
 	if (f->kind == POLICY_DOMAINS) {
-		if (policy_domain_check(rule,
-			policy_field_denies(f) ? POLICY_DOMAIN_OTHER : POLICY_DOMAIN_ALLOWS,
-			err) < 0)
+		if (policy_domain_check(rule, policy_field_domain_use(f), err) < 0)
 			return -1;
 		if (!domain_is_normalised(rule))
 			return rule_refuse(err, f->name, rule, "it is not in lower case");

@@ -82,6 +82,13 @@ policy_field_denies(const struct policy_field *f)
 	return f->rule == POLICY_UNION;
 }
 
+/* What a rule of that list of domains is used for. */
+static inline enum policy_domain_use
+policy_field_domain_use(const struct policy_field *f)
+{
+	return policy_field_denies(f) ? POLICY_DOMAIN_OTHER : POLICY_DOMAIN_ALLOWS;
+}
+
 /* Return the field's member in p, of the type that its kind says. It may be written if p may. */
 static inline void *
 policy_field_in(const struct policy *p, const struct policy_field *f)
