@@ -1,0 +1,531 @@
+/* koda_doctor(): reports what this machine can enforce, and tries a worker, a sandbox and the way
+ * out of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/egress/egress.h"
+#include "host/machine/caps.h"
+#include "host/machine/helpers.h"
+#include "host/machine/machine.h"
+#include "host/machine/remedy.h"
+#include "host/protect/watches.h"
+#include "host/sandbox/sandbox.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/confine/lockdown.h"
+
+/* When doctor opens a session with commands, only an environment variable can cause
+ * KODA_INVALID. */
+#define REMEDY_VARIABLE "correct that variable, or unset it"
+
+#define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
+
+struct report {
+	koda_capability_fn *fn;
+	void *data;
+};
+
+static int
+tell(const struct report *r, const char *name, bool available, bool needed, const char *detail,
+    const char *remedy)
+{
+	const struct koda_capability c = { name, available, needed, detail,
+		available ? "" : remedy };
+
+	return r->fn(r->data, &c);
+}
+
+/* Makes a directory for the trial. */
+static char *
+make_scratch(char dir[PATH_LEN_MAX + 1])
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (tmp == NULL || tmp[0] != '/' ||
+	    snprintf(dir, PATH_LEN_MAX + 1, "%s/koda-doctor-XXXXXX", tmp) > PATH_LEN_MAX)
+		snprintf(dir, PATH_LEN_MAX + 1, "/tmp/koda-doctor-XXXXXX");
+	return mkdtemp(dir);
+}
+
+/* For when make_scratch() has failed. */
+static int
+tell_no_scratch(const struct report *r, const char *name)
+{
+	return tell(r, name, false, true, "cannot make a directory to try it in",
+	    "make /tmp, or the directory that TMPDIR names, writable");
+}
+
+static int
+count(void *data, const struct koda_found *found)
+{
+	++*(size_t *)data;
+	return 0;
+}
+
+/* Runs searches in that slot, for the root itself: this shows that the search program exists,
+ * confines itself, compiles a pattern and answers. */
+static int
+tell_search(const struct report *r, struct koda_slot *slot)
+{
+	static const char *const patterns[] = { "^found$" };
+	const struct koda_search_options tree = { .kind = KODA_SEARCH_TREE },
+					 grep = { .kind = KODA_SEARCH_GREP,
+						 .patterns = patterns,
+						 .n_patterns = 1 };
+	struct koda_search_result result;
+	struct koda_error err = { .message = "it did not find what is there" };
+	size_t n = 0;
+	bool works = slot != NULL && koda_search(slot, &tree, count, &n, &result, &err) == 0 &&
+	    n == 1 && koda_search(slot, &grep, count, &n, &result, &err) == 0;
+
+	return tell(r, "search", works, false,
+	    works              ? "looked through a directory, compiled a pattern"
+		: slot == NULL ? "there is no worker to try it beside"
+			       : err.message,
+	    "install koda-sandbox again: make install");
+}
+
+/* Tries a real worker for an empty directory: it has to be confined and answer. */
+static int
+tell_worker(const struct report *r, const char *helper_dir)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX];
+	struct koda_enforcement enforced = { 0 };
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	struct koda_error err;
+	bool full = false;
+	int stop;
+
+	if (make_scratch(dir) == NULL)
+		return tell_no_scratch(r, "worker");
+	options.root = dir;
+	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
+	options.helper_dir = helper_dir;
+	if ((ses = koda_session_open(&options, &err)) != NULL &&
+	    (slot = koda_slot_acquire(ses, NULL, &err)) != NULL) {
+		koda_slot_enforcement(slot, &enforced);
+		full = enforced.landlock_abi >= LOCKDOWN_ABI_FULL && enforced.seccomp;
+		snprintf(detail, sizeof(detail), "started; Landlock ABI %u, seccomp %s",
+		    enforced.landlock_abi, enforced.seccomp ? "on" : "off");
+	} else {
+		snprintf(detail, sizeof(detail), "%s", err.message);
+	}
+	stop = tell(r, "worker", full, true, detail,
+	    slot != NULL ? "see the capabilities above"
+			 : "install koda-sandbox again: make install");
+	if (stop == 0)
+		stop = tell_search(r, slot);
+	koda_slot_release(slot);
+	koda_session_close(ses);
+	rmdir(dir);
+	return stop;
+}
+
+/* The version that it prints, such as "bubblewrap 0.8.0"; "" if it prints none within a second. */
+static void
+ask_version(const char *path, char *ret, size_t size)
+{
+	char *const argv[] = { (char *)"bwrap", (char *)"--version", NULL };
+	char *const env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	int fds[2], status;
+	struct pollfd p;
+	pid_t pid;
+	ssize_t n = 0;
+
+	ret[0] = '\0';
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return;
+	if (posix_spawn_file_actions_init(&actions) == 0) {
+		posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+		posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+		posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_RDWR, 0);
+		if (posix_spawn(&pid, path, &actions, NULL, argv, env) == 0) {
+			p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+			if (poll(&p, 1, 1000) > 0)
+				n = read(fds[0], ret, size - 1);
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+		}
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+static int
+tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
+{
+	char path[PATH_LEN_MAX + 1] = "", version[64], detail[PATH_LEN_MAX + 80],
+				 remedy[REMEDY_MAX];
+	struct koda_error err;
+	struct stat st;
+
+	if (helpers_find_bwrap(path, &err) == 0) {
+		ask_version(path, version, sizeof(version));
+		snprintf(detail, sizeof(detail), "%s: %s", path,
+		    version[0] != '\0' ? version : "it does not say its version");
+		return tell(r, "bubblewrap", strncmp(version, "bubblewrap ", 11) == 0, true, detail,
+		    remedy_install_bubblewrap(facts));
+	}
+	/* bwrap exists but is set-user-id: the remedy is the command that corrects that. */
+	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(facts));
+	if (stat("/usr/bin/bwrap", &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) != 0)
+		snprintf(remedy, sizeof(remedy), "sudo chmod ug-s /usr/bin/bwrap");
+	return tell(r, "bubblewrap", false, true, err.message, remedy);
+}
+
+static int
+tell_namespaces(const struct report *r, const struct caps *caps, const struct remedy_facts *facts)
+{
+	bool users = caps->namespace == NULL || strcmp(caps->namespace, "user") != 0;
+	const char *remedy = "", *why = "";
+	char detail[256];
+	int stop;
+
+	if (caps->namespace != NULL)
+		remedy = remedy_namespaces(facts, caps->namespace_errnum, &why);
+	snprintf(detail, sizeof(detail), "%s%s%s", users ? "can be made" : why, users ? "" : ": ",
+	    users ? "" : strerror(caps->namespace_errnum));
+	if ((stop = tell(r, "user_namespaces", users, true, detail, remedy)) != 0 || !users)
+		return stop;
+	if (caps->namespace != NULL)
+		snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", caps->namespace, why,
+		    strerror(caps->namespace_errnum));
+	return tell(r, "namespaces", caps->namespace == NULL, true,
+	    caps->namespace == NULL ? "mount, pid, net, ipc and uts can be made" : detail, remedy);
+}
+
+static double
+seconds(void)
+{
+	return (double)monotonic_ns() / (double)NS_PER_S;
+}
+
+/* Keeps the last event: the reason why the proxy is gone is more useful than the error that its
+ * client got. */
+static void
+keep_event(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind != KODA_EVENT_SPAWN)
+		snprintf(data, KODA_MESSAGE_MAX, "%s", text);
+}
+
+/* The directory existed only for this one slot; without this, the layers of its caches would
+ * stay. */
+static void
+forget_root(const char *dir)
+{
+	cleanup_free char *root = realpath(dir, NULL);
+
+	if (root != NULL)
+		koda_caches_clear(root, NULL, NULL);
+}
+
+#define REMEDY_CACHES                                                                              \
+	"Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system that keeps attributes of users (ext4, xfs, btrfs)"
+
+struct caches_seen {
+	bool works;
+	char detail[KODA_MESSAGE_MAX + 64];
+};
+
+/* Fills *ret for the slot that was tried. said: what it reported about caches, if they do not work
+ * as they should. */
+static void
+look_at_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
+{
+	const struct view *v = slot != NULL && slot->sandbox != NULL ? &slot->sandbox->view : NULL;
+
+	ret->works = slot != NULL && !slot->ses->said_caches;
+	if (slot == NULL)
+		snprintf(ret->detail, sizeof(ret->detail), "there is no sandbox to try them in");
+	else if (!ret->works)
+		snprintf(ret->detail, sizeof(ret->detail), "%s", said);
+	else if (v == NULL || (v->n_caches == 0 && v->spare == NULL))
+		snprintf(ret->detail, sizeof(ret->detail), "there is no home directory for them");
+	else
+		snprintf(ret->detail, sizeof(ret->detail),
+		    "a layer that commands write, above %zu of this user's", v->n_caches);
+}
+
+/* Tries a real sandbox: every namespace, the view, stage2, the worker in it, and a command. */
+static int
+tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
+    const struct remedy_facts *facts, struct caches_seen *ret_caches)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct koda_command_options command = { .argv = argv, .approved = true };
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX + 64];
+	char path[PATH_LEN_MAX + 1];
+	struct koda_command_result result = { 0 };
+	struct koda_enforcement enforced = { 0 };
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	const char *remedy, *why;
+	struct koda_error err = { 0 };
+	char event[KODA_MESSAGE_MAX] = "";
+	double start = seconds();
+	bool works = false;
+
+	look_at_caches(NULL, "", ret_caches);
+	if (make_scratch(dir) == NULL)
+		return tell_no_scratch(r, "sandbox");
+	options.root = dir;
+	options.mode = KODA_AUTO; /* the mode that requires full confinement */
+	options.helper_dir = helper_dir;
+	options.event = keep_event;
+	options.data = event;
+	options.commands = true;
+	if ((ses = koda_session_open(&options, &err)) != NULL &&
+	    (slot = koda_slot_acquire(ses, NULL, &err)) != NULL &&
+	    koda_run(slot, &command, &result, &err) == 0) {
+		koda_slot_enforcement(slot, &enforced);
+		works = result.status == 0 && enforced.mount_view;
+		snprintf(detail, sizeof(detail),
+		    "a command in it: %s (status %d), in %.0f ms from nothing",
+		    works ? "ran" : "did not run", result.status, (seconds() - start) * 1e3);
+	} else {
+		snprintf(detail, sizeof(detail), "%s", err.message);
+	}
+	koda_command_result_done(&result);
+	look_at_caches(works ? slot : NULL, event, ret_caches);
+	koda_slot_release(slot);
+	koda_session_close(ses);
+	forget_root(dir);
+	rmdir(dir);
+	/* Many containers allow making namespaces, but not mounting a new /proc in them. */
+	remedy = "see the capabilities above";
+	if (err.code == KODA_INVALID)
+		remedy = REMEDY_VARIABLE;
+	else if (helpers_find(helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
+	    helpers_find(helper_dir, "koda-egress-proxy", path, NULL) < 0 ||
+	    helpers_find(helper_dir, "koda-fs-worker", path, NULL) < 0)
+		remedy = "install koda-sandbox again: make install";
+	else if (caps->namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
+		remedy = facts->container
+		    ? remedy_namespaces(facts, 0, &why)
+		    : "if all above is there, install koda-sandbox again: make install";
+	return tell(r, "sandbox", works, true, detail, remedy);
+}
+
+/* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
+static int
+listen_somewhere(unsigned *ret_port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t len = sizeof(in);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) < 0 || listen(fd, 4) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&in, &len) < 0)
+		return -1;
+	*ret_port = ntohs(in.sin_port);
+	return take_fd(&fd);
+}
+
+#define GREETING "koda\n"
+
+static int
+first_line(const struct koda_output *o)
+{
+	const char *end = o->head_len > 0 ? memchr(o->head, '\n', o->head_len) : NULL;
+
+	return (int)(end != NULL ? (size_t)(end - o->head) : o->head_len);
+}
+
+/* Runs a command in the slot that connects to the server. Returns true if it received the server's
+ * greeting. *ret_refused: was it refused by a rule? */
+static bool
+try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
+    struct koda_error *err)
+{
+	char number[16];
+	const char *const argv[] = { egress_connect_path(slot->ses), "127.0.0.1", number, NULL };
+	const struct koda_command_options options = { .argv = argv,
+		.approved = true,
+		.timeout_ms = EGRESS_TRY_MS };
+	struct koda_command_result result = { 0 };
+	struct koda_command *c;
+	bool reached;
+	int r = 0;
+
+	snprintf(number, sizeof(number), "%u", port);
+	c = koda_command_start(slot, &options, NULL, NULL, err);
+	if (c == NULL)
+		return false;
+	while (r == 0) {
+		cleanup_close int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+
+		if (client >= 0 && send(client, GREETING, strlen(GREETING), MSG_NOSIGNAL) < 0)
+			err_set(err, KODA_IO, errno, "the server that it is tried with");
+		r = koda_command_wait(c, 10, err);
+	}
+	if (r > 0)
+		r = koda_command_result(c, &result, err);
+	reached = r == 0 && result.status == 0 && result.out.head_len == strlen(GREETING) &&
+	    memcmp(result.out.head, GREETING, strlen(GREETING)) == 0;
+	*ret_refused = r == 0 && result.status != 0 && result.n_violations == 1 &&
+	    result.violations[0].kind == KODA_VIOLATION_NETWORK_OUTBOUND;
+	if (r == 0 && !reached)
+		err_set(err, KODA_IO, 0, "a host that a rule names was not reached: %.*s",
+		    first_line(&result.err), result.err.head_len > 0 ? result.err.head : "");
+	koda_command_result_done(&result);
+	koda_command_free(c);
+	return reached;
+}
+
+/* Tries the whole way out, to servers of this process: one that a rule names has to be reached, one
+ * that no rule names has to be refused. */
+static int
+tell_egress(const struct report *r, const char *helper_dir)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX + 64], rule[32];
+	char event[KODA_MESSAGE_MAX] = "";
+	cleanup_close int named = -1, other = -1;
+	unsigned named_port = 0, other_port = 0;
+	struct koda_policy *policy = NULL;
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	struct koda_error err = { 0 };
+	double start = seconds();
+	bool works = false, refused;
+
+	named = listen_somewhere(&named_port);
+	other = listen_somewhere(&other_port);
+	if (named < 0 || other < 0)
+		return tell(r, "egress", false, true, "cannot make a server to try it with",
+		    "bring up the loopback interface: ip link set lo up");
+	if (make_scratch(dir) == NULL)
+		return tell_no_scratch(r, "egress");
+	snprintf(rule, sizeof(rule), "127.0.0.1:%u", named_port);
+	options.root = dir;
+	options.mode = KODA_AUTO;
+	options.helper_dir = helper_dir;
+	options.commands = true;
+	options.event = keep_event;
+	options.data = event;
+	if ((policy = koda_policy_for_agent(options.mode, dir, &err)) != NULL &&
+	    koda_policy_add(policy, KODA_ALLOWED_DOMAINS, rule, &err) == 0 &&
+	    koda_policy_freeze(policy, &err) == 0) {
+		options.policy = policy;
+		ses = koda_session_open(&options, &err);
+	}
+	if (ses != NULL) {
+		egress_go_directly(ses);
+		slot = koda_slot_acquire(ses, NULL, &err);
+	}
+	if (slot != NULL && egress_connect_path(ses)[0] == '\0') {
+		err_set(&err, KODA_UNSUPPORTED, 0, "koda-egress-connect is not installed");
+	} else if (slot != NULL && try_egress(slot, named, named_port, &refused, &err)) {
+		if (try_egress(slot, other, other_port, &refused, &err) || !refused)
+			err_set(&err, KODA_IO, 0, "a host that no rule names was not refused");
+		else
+			works = true;
+	}
+	snprintf(detail, sizeof(detail),
+	    "a host that a rule names was reached, another refused, in %.0f ms from nothing",
+	    (seconds() - start) * 1e3);
+	koda_slot_release(slot);
+	koda_session_close(ses);
+	koda_policy_free(policy);
+	forget_root(dir);
+	rmdir(dir);
+	return tell(r, "egress", works, true,
+	    works                  ? detail
+		: event[0] != '\0' ? event
+				   : err.message,
+	    err.code == KODA_INVALID
+		? REMEDY_VARIABLE
+		: "if all above is there, install koda-sandbox again: make install");
+}
+
+/* Reports what enforces the memory limit, and how high it is unless a policy sets another. */
+static int
+tell_memory(const struct report *r)
+{
+	char detail[160];
+
+	snprintf(detail, sizeof(detail),
+	    "the commands of a slot may use %.1f GB together (three quarters of %.1f); the sandbox "
+	    "measures them, and ends the largest above that",
+	    (double)machine_memory_default() / 1e9, (double)machine_memory() / 1e9);
+	return tell(r, "slot_memory", true, false, detail, "");
+}
+
+/* Slots work without watches, but slower: only a low number needs a remedy. */
+static int
+tell_watches(const struct report *r)
+{
+	char detail[160], remedy[WATCHES_TEXT_MAX];
+	struct watches w;
+	bool low;
+
+	watches_look(&w);
+	low = watches_are_low(&w);
+	watches_remedy(&w, remedy, sizeof(remedy));
+	snprintf(detail, sizeof(detail),
+	    "%ld instances and %ld watches for all programs of a user%s", w.instances, w.watches,
+	    w.no_instance ? "; none is left"
+		: low     ? ": slots that get none look at the whole project after each command"
+			  : ", one instance a slot");
+	return tell(r, "inotify", !low, false, detail, remedy);
+}
+
+int
+koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
+{
+	const struct report r = { fn, data };
+	struct remedy_facts facts;
+	struct caches_seen caches;
+	struct caps caps;
+	char detail[96];
+	int stop;
+
+	caps_probe(&caps);
+	remedy_look(&facts);
+	snprintf(detail, sizeof(detail), "ABI %u (%u or newer is in full)", caps.landlock_abi,
+	    LOCKDOWN_ABI_FULL);
+	if ((stop = tell(&r, "landlock", caps.landlock_abi >= LOCKDOWN_ABI_FULL, true, detail,
+		 "Linux 6.2 or newer with landlock in the kernel's lsm= list")) != 0 ||
+	    (stop = tell(&r, "seccomp", caps.seccomp, true, "kills on a forbidden system call",
+		 "a kernel with CONFIG_SECCOMP_FILTER")) != 0 ||
+	    (stop = tell(&r, "seccomp_notify", caps.seccomp_notify, true,
+		 "connections of commands are judged", "Linux 5.9 or newer")) != 0 ||
+	    (stop = tell(&r, "pidfd", caps.pidfd, true, "processes are signalled without races",
+		 "Linux 5.4 or newer")) != 0 ||
+	    (stop = tell(&r, "memfd", caps.memfd_seals, true,
+		 "bulk content is sealed before it is passed", "Linux 3.17 or newer")) != 0 ||
+	    (stop = tell(&r, "proc", caps.proc, true, "/proc/self/fd names what a descriptor is",
+		 "mount /proc")) != 0 ||
+	    (stop = tell(&r, "openat2", caps.openat2, false,
+		 caps.openat2 ? "paths resolve in one call"
+			      : "file operations walk paths step by step, slower; commands need it",
+		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0 ||
+	    (stop = tell_namespaces(&r, &caps, &facts)) != 0 ||
+	    (stop = tell_bubblewrap(&r, &facts)) != 0 || (stop = tell_memory(&r)) != 0 ||
+	    (stop = tell_watches(&r)) != 0 || (stop = tell_worker(&r, helper_dir)) != 0)
+		return stop;
+	if ((stop = tell_sandbox(&r, helper_dir, &caps, &facts, &caches)) != 0 ||
+	    (stop = tell(&r, "caches", caches.works, false, caches.detail, REMEDY_CACHES)) != 0)
+		return stop;
+	return tell_egress(&r, helper_dir);
+}
