@@ -67,15 +67,9 @@ static int
 fill(struct koda_policy *policy, struct koda_slot *parent_slot, const struct child_wish *wish,
     struct koda_error *err)
 {
-	static const enum koda_flag others[] = {
-		KODA_ALLOW_GIT_CONFIG,
-		KODA_ALLOW_LOCAL_BINDING,
-		KODA_WEAKER_MACOS_ISOLATION,
-		KODA_SHARE_CACHES,
-	};
-
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (koda_policy_set_flag(policy, others[i], true, err) < 0)
+	/* add_network() then decides on KODA_ANY_DOMAIN. */
+	for (int flag = 0; flag < KODA_N_FLAGS; flag++) {
+		if (koda_policy_set_flag(policy, (enum koda_flag)flag, true, err) < 0)
 			return -1;
 	}
 	if (add_paths(policy, KODA_DENY_READ, wish, &wish->deny_read, err) < 0 ||
