@@ -27,23 +27,71 @@
 
 /* When doctor opens a session with commands, only an environment variable can cause
  * KODA_INVALID. */
-#define REMEDY_VARIABLE "correct that variable, or unset it"
+#define REMEDY_VARIABLE       "correct that variable, or unset it"
+#define REMEDY_SCRATCH        "make /tmp, or the directory that TMPDIR names, writable"
+#define REMEDY_INSTALL        "install koda-sandbox again: make install"
+#define REMEDY_INSTALL_IF_ALL "if all above is there, " REMEDY_INSTALL
 
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
-struct report {
+struct caches_seen {
+	bool works;
+	char detail[KODA_MESSAGE_MAX + 64];
+};
+
+struct doctor {
 	koda_capability_fn *fn;
 	void *data;
+	const char *helper_dir;
+	struct caps caps;
+	struct remedy_facts facts;
+	/* What the row "worker" tried, for the row "search". */
+	char dir[PATH_LEN_MAX + 1]; /* "": none could be made */
+	struct koda_session *ses;
+	struct koda_slot *slot;
+	struct caches_seen caches; /* what the row "sandbox" saw */
+};
+
+/* A row reports at most one capability. */
+struct row {
+	const char *name;
+	bool needed; /* does auto mode need it? */
+	/* Finds out whether it is there, and calls report_row(). Returns what the embedder's function
+	 * returned. */
+	int (*look)(struct doctor *d, const struct row *row);
+	/* For look_at_cap(): the place of a bool in struct caps, what that means, what it means that
+	 * it is not there (NULL: the same), and what helps. */
+	size_t cap;
+	const char *detail, *without, *remedy;
 };
 
 static int
-tell(const struct report *r, const char *name, bool available, bool needed, const char *detail,
+report_row(const struct doctor *d, const struct row *row, bool available, const char *detail,
     const char *remedy)
 {
-	const struct koda_capability c = { name, available, needed, detail,
+	const struct koda_capability c = { row->name, available, row->needed, detail,
 		available ? "" : remedy };
 
-	return r->fn(r->data, &c);
+	return d->fn(d->data, &c);
+}
+
+static int
+look_at_cap(struct doctor *d, const struct row *row)
+{
+	const bool has = *(const bool *)((const char *)&d->caps + row->cap);
+
+	return report_row(d, row, has, has || row->without == NULL ? row->detail : row->without,
+	    row->remedy);
+}
+
+static int
+look_at_landlock(struct doctor *d, const struct row *row)
+{
+	char detail[96];
+
+	snprintf(detail, sizeof(detail), "ABI %u (%u or newer is in full)", d->caps.landlock_abi,
+	    LOCKDOWN_ABI_FULL);
+	return report_row(d, row, d->caps.landlock_abi >= LOCKDOWN_ABI_FULL, detail, row->remedy);
 }
 
 /* Makes a directory for the trial. */
@@ -58,14 +106,6 @@ make_scratch(char dir[PATH_LEN_MAX + 1])
 	return mkdtemp(dir);
 }
 
-/* For when make_scratch() has failed. */
-static int
-tell_no_scratch(const struct report *r, const char *name)
-{
-	return tell(r, name, false, true, "cannot make a directory to try it in",
-	    "make /tmp, or the directory that TMPDIR names, writable");
-}
-
 static int
 count(void *data, const struct koda_found *found)
 {
@@ -73,10 +113,53 @@ count(void *data, const struct koda_found *found)
 	return 0;
 }
 
-/* Runs searches in that slot, for the root itself: this shows that the search program exists,
+/* Tries a real worker for an empty directory: it has to be confined and answer. */
+static int
+look_at_worker(struct doctor *d, const struct row *row)
+{
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	struct koda_enforcement enforced = { 0 };
+	char detail[KODA_MESSAGE_MAX];
+	struct koda_error err;
+	bool full = false;
+
+	if (make_scratch(d->dir) == NULL) {
+		d->dir[0] = '\0';
+		return report_row(d, row, false, "cannot make a directory to try it in",
+		    REMEDY_SCRATCH);
+	}
+	options.root = d->dir;
+	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
+	options.helper_dir = d->helper_dir;
+	if ((d->ses = koda_session_open(&options, &err)) != NULL &&
+	    (d->slot = koda_slot_acquire(d->ses, NULL, &err)) != NULL) {
+		koda_slot_enforcement(d->slot, &enforced);
+		full = enforced.landlock_abi >= LOCKDOWN_ABI_FULL && enforced.seccomp;
+		snprintf(detail, sizeof(detail), "started; Landlock ABI %u, seccomp %s",
+		    enforced.landlock_abi, enforced.seccomp ? "on" : "off");
+	} else {
+		snprintf(detail, sizeof(detail), "%s", err.message);
+	}
+	return report_row(d, row, full, detail,
+	    d->slot != NULL ? "see the capabilities above" : REMEDY_INSTALL);
+}
+
+static void
+worker_end(struct doctor *d)
+{
+	koda_slot_release(d->slot);
+	koda_session_close(d->ses);
+	d->slot = NULL;
+	d->ses = NULL;
+	if (d->dir[0] != '\0')
+		rmdir(d->dir);
+	d->dir[0] = '\0';
+}
+
+/* Runs searches beside that worker, for the root itself: this shows that the search program exists,
  * confines itself, compiles a pattern and answers. */
 static int
-tell_search(const struct report *r, struct koda_slot *slot)
+look_at_search(struct doctor *d, const struct row *row)
 {
 	static const char *const patterns[] = { "^found$" };
 	const struct koda_search_options tree = { .kind = KODA_SEARCH_TREE },
@@ -86,51 +169,19 @@ tell_search(const struct report *r, struct koda_slot *slot)
 	struct koda_search_result result;
 	struct koda_error err = { .message = "it did not find what is there" };
 	size_t n = 0;
-	bool works = slot != NULL && koda_search(slot, &tree, count, &n, &result, &err) == 0 &&
-	    n == 1 && koda_search(slot, &grep, count, &n, &result, &err) == 0;
-
-	return tell(r, "search", works, false,
-	    works              ? "looked through a directory, compiled a pattern"
-		: slot == NULL ? "there is no worker to try it beside"
-			       : err.message,
-	    "install koda-sandbox again: make install");
-}
-
-/* Tries a real worker for an empty directory: it has to be confined and answer. */
-static int
-tell_worker(const struct report *r, const char *helper_dir)
-{
-	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX];
-	struct koda_enforcement enforced = { 0 };
-	struct koda_session *ses = NULL;
-	struct koda_slot *slot = NULL;
-	struct koda_error err;
-	bool full = false;
+	bool works;
 	int stop;
 
-	if (make_scratch(dir) == NULL)
-		return tell_no_scratch(r, "worker");
-	options.root = dir;
-	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
-	options.helper_dir = helper_dir;
-	if ((ses = koda_session_open(&options, &err)) != NULL &&
-	    (slot = koda_slot_acquire(ses, NULL, &err)) != NULL) {
-		koda_slot_enforcement(slot, &enforced);
-		full = enforced.landlock_abi >= LOCKDOWN_ABI_FULL && enforced.seccomp;
-		snprintf(detail, sizeof(detail), "started; Landlock ABI %u, seccomp %s",
-		    enforced.landlock_abi, enforced.seccomp ? "on" : "off");
-	} else {
-		snprintf(detail, sizeof(detail), "%s", err.message);
-	}
-	stop = tell(r, "worker", full, true, detail,
-	    slot != NULL ? "see the capabilities above"
-			 : "install koda-sandbox again: make install");
-	if (stop == 0)
-		stop = tell_search(r, slot);
-	koda_slot_release(slot);
-	koda_session_close(ses);
-	rmdir(dir);
+	if (d->dir[0] == '\0')
+		return 0;
+	works = d->slot != NULL && koda_search(d->slot, &tree, count, &n, &result, &err) == 0 &&
+	    n == 1 && koda_search(d->slot, &grep, count, &n, &result, &err) == 0;
+	stop = report_row(d, row, works,
+	    works                 ? "looked through a directory, compiled a pattern"
+		: d->slot == NULL ? "there is no worker to try it beside"
+				  : err.message,
+	    REMEDY_INSTALL);
+	worker_end(d);
 	return stop;
 }
 
@@ -169,7 +220,7 @@ ask_version(const char *path, char *ret, size_t size)
 }
 
 static int
-tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
+look_at_bubblewrap(struct doctor *d, const struct row *row)
 {
 	char path[PATH_LEN_MAX + 1] = "", version[64], detail[PATH_LEN_MAX + 80],
 				 remedy[REMEDY_MAX];
@@ -180,35 +231,50 @@ tell_bubblewrap(const struct report *r, const struct remedy_facts *facts)
 		ask_version(path, version, sizeof(version));
 		snprintf(detail, sizeof(detail), "%s: %s", path,
 		    version[0] != '\0' ? version : "it does not say its version");
-		return tell(r, "bubblewrap", strncmp(version, "bubblewrap ", 11) == 0, true, detail,
-		    remedy_install_bubblewrap(facts));
+		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail,
+		    remedy_install_bubblewrap(&d->facts));
 	}
 	/* bwrap exists but is set-user-id: the remedy is the command that corrects that. */
-	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(facts));
+	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(&d->facts));
 	if (stat("/usr/bin/bwrap", &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID)) != 0)
 		snprintf(remedy, sizeof(remedy), "sudo chmod ug-s /usr/bin/bwrap");
-	return tell(r, "bubblewrap", false, true, err.message, remedy);
+	return report_row(d, row, false, err.message, remedy);
+}
+
+static bool
+has_user_namespaces(const struct doctor *d)
+{
+	return d->caps.namespace == NULL || strcmp(d->caps.namespace, "user") != 0;
 }
 
 static int
-tell_namespaces(const struct report *r, const struct caps *caps, const struct remedy_facts *facts)
+look_at_user_namespaces(struct doctor *d, const struct row *row)
 {
-	bool users = caps->namespace == NULL || strcmp(caps->namespace, "user") != 0;
-	const char *remedy = "", *why = "";
+	const char *remedy, *why;
 	char detail[256];
-	int stop;
 
-	if (caps->namespace != NULL)
-		remedy = remedy_namespaces(facts, caps->namespace_errnum, &why);
-	snprintf(detail, sizeof(detail), "%s%s%s", users ? "can be made" : why, users ? "" : ": ",
-	    users ? "" : strerror(caps->namespace_errnum));
-	if ((stop = tell(r, "user_namespaces", users, true, detail, remedy)) != 0 || !users)
-		return stop;
-	if (caps->namespace != NULL)
-		snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", caps->namespace, why,
-		    strerror(caps->namespace_errnum));
-	return tell(r, "namespaces", caps->namespace == NULL, true,
-	    caps->namespace == NULL ? "mount, pid, net, ipc and uts can be made" : detail, remedy);
+	if (has_user_namespaces(d))
+		return report_row(d, row, true, "can be made", "");
+	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
+	snprintf(detail, sizeof(detail), "%s: %s", why, strerror(d->caps.namespace_errnum));
+	return report_row(d, row, false, detail, remedy);
+}
+
+/* Without user namespaces nothing is known about the others. */
+static int
+look_at_namespaces(struct doctor *d, const struct row *row)
+{
+	const char *remedy, *why;
+	char detail[256];
+
+	if (!has_user_namespaces(d))
+		return 0;
+	if (d->caps.namespace == NULL)
+		return report_row(d, row, true, "mount, pid, net, ipc and uts can be made", "");
+	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
+	snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", d->caps.namespace, why,
+	    strerror(d->caps.namespace_errnum));
+	return report_row(d, row, false, detail, remedy);
 }
 
 static double
@@ -237,18 +303,10 @@ forget_root(const char *dir)
 		koda_caches_clear(root, NULL, NULL);
 }
 
-#define REMEDY_CACHES                                                                              \
-	"Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system that keeps attributes of users (ext4, xfs, btrfs)"
-
-struct caches_seen {
-	bool works;
-	char detail[KODA_MESSAGE_MAX + 64];
-};
-
 /* Fills *ret for the slot that was tried. said: what it reported about caches, if they do not work
  * as they should. */
 static void
-look_at_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
+see_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
 {
 	const struct view *v = slot != NULL && slot->sandbox != NULL ? &slot->sandbox->view : NULL;
 
@@ -266,8 +324,7 @@ look_at_caches(const struct koda_slot *slot, const char *said, struct caches_see
 
 /* Tries a real sandbox: every namespace, the view, stage2, the worker in it, and a command. */
 static int
-tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *caps,
-    const struct remedy_facts *facts, struct caches_seen *ret_caches)
+look_at_sandbox(struct doctor *d, const struct row *row)
 {
 	static const char *const argv[] = { "true", NULL };
 	const struct koda_command_options command = { .argv = argv, .approved = true };
@@ -284,12 +341,13 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	double start = seconds();
 	bool works = false;
 
-	look_at_caches(NULL, "", ret_caches);
+	see_caches(NULL, "", &d->caches);
 	if (make_scratch(dir) == NULL)
-		return tell_no_scratch(r, "sandbox");
+		return report_row(d, row, false, "cannot make a directory to try it in",
+		    REMEDY_SCRATCH);
 	options.root = dir;
 	options.mode = KODA_AUTO; /* the mode that requires full confinement */
-	options.helper_dir = helper_dir;
+	options.helper_dir = d->helper_dir;
 	options.event = keep_event;
 	options.data = event;
 	options.commands = true;
@@ -305,7 +363,7 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
 	koda_command_result_done(&result);
-	look_at_caches(works ? slot : NULL, event, ret_caches);
+	see_caches(works ? slot : NULL, event, &d->caches);
 	koda_slot_release(slot);
 	koda_session_close(ses);
 	forget_root(dir);
@@ -314,15 +372,20 @@ tell_sandbox(const struct report *r, const char *helper_dir, const struct caps *
 	remedy = "see the capabilities above";
 	if (err.code == KODA_INVALID)
 		remedy = REMEDY_VARIABLE;
-	else if (helpers_find(helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
-	    helpers_find(helper_dir, "koda-egress-proxy", path, NULL) < 0 ||
-	    helpers_find(helper_dir, "koda-fs-worker", path, NULL) < 0)
-		remedy = "install koda-sandbox again: make install";
-	else if (caps->namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
-		remedy = facts->container
-		    ? remedy_namespaces(facts, 0, &why)
-		    : "if all above is there, install koda-sandbox again: make install";
-	return tell(r, "sandbox", works, true, detail, remedy);
+	else if (helpers_find(d->helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
+	    helpers_find(d->helper_dir, "koda-egress-proxy", path, NULL) < 0 ||
+	    helpers_find(d->helper_dir, "koda-fs-worker", path, NULL) < 0)
+		remedy = REMEDY_INSTALL;
+	else if (d->caps.namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
+		remedy = d->facts.container ? remedy_namespaces(&d->facts, 0, &why)
+					    : REMEDY_INSTALL_IF_ALL;
+	return report_row(d, row, works, detail, remedy);
+}
+
+static int
+look_at_caches(struct doctor *d, const struct row *row)
+{
+	return report_row(d, row, d->caches.works, d->caches.detail, row->remedy);
 }
 
 /* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
@@ -395,7 +458,7 @@ try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
 /* Tries the whole way out, to servers of this process: one that a rule names has to be reached, one
  * that no rule names has to be refused. */
 static int
-tell_egress(const struct report *r, const char *helper_dir)
+look_at_egress(struct doctor *d, const struct row *row)
 {
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 	char dir[PATH_LEN_MAX + 1], detail[KODA_MESSAGE_MAX + 64], rule[32];
@@ -412,14 +475,15 @@ tell_egress(const struct report *r, const char *helper_dir)
 	named = listen_somewhere(&named_port);
 	other = listen_somewhere(&other_port);
 	if (named < 0 || other < 0)
-		return tell(r, "egress", false, true, "cannot make a server to try it with",
+		return report_row(d, row, false, "cannot make a server to try it with",
 		    "bring up the loopback interface: ip link set lo up");
 	if (make_scratch(dir) == NULL)
-		return tell_no_scratch(r, "egress");
+		return report_row(d, row, false, "cannot make a directory to try it in",
+		    REMEDY_SCRATCH);
 	snprintf(rule, sizeof(rule), "127.0.0.1:%u", named_port);
 	options.root = dir;
 	options.mode = KODA_AUTO;
-	options.helper_dir = helper_dir;
+	options.helper_dir = d->helper_dir;
 	options.commands = true;
 	options.event = keep_event;
 	options.data = event;
@@ -449,18 +513,16 @@ tell_egress(const struct report *r, const char *helper_dir)
 	koda_policy_free(policy);
 	forget_root(dir);
 	rmdir(dir);
-	return tell(r, "egress", works, true,
+	return report_row(d, row, works,
 	    works                  ? detail
 		: event[0] != '\0' ? event
 				   : err.message,
-	    err.code == KODA_INVALID
-		? REMEDY_VARIABLE
-		: "if all above is there, install koda-sandbox again: make install");
+	    err.code == KODA_INVALID ? REMEDY_VARIABLE : REMEDY_INSTALL_IF_ALL);
 }
 
 /* Reports what enforces the memory limit, and how high it is unless a policy sets another. */
 static int
-tell_memory(const struct report *r)
+look_at_memory(struct doctor *d, const struct row *row)
 {
 	char detail[160];
 
@@ -468,12 +530,12 @@ tell_memory(const struct report *r)
 	    "the commands of a slot may use %.1f GB together (three quarters of %.1f); the sandbox "
 	    "measures them, and ends the largest above that",
 	    (double)machine_memory_default() / 1e9, (double)machine_memory() / 1e9);
-	return tell(r, "slot_memory", true, false, detail, "");
+	return report_row(d, row, true, detail, "");
 }
 
 /* Slots work without watches, but slower: only a low number needs a remedy. */
 static int
-tell_watches(const struct report *r)
+look_at_watches(struct doctor *d, const struct row *row)
 {
 	char detail[160], remedy[WATCHES_TEXT_MAX];
 	struct watches w;
@@ -487,45 +549,53 @@ tell_watches(const struct report *r)
 	    w.no_instance ? "; none is left"
 		: low     ? ": slots that get none look at the whole project after each command"
 			  : ", one instance a slot");
-	return tell(r, "inotify", !low, false, detail, remedy);
+	return report_row(d, row, !low, detail, remedy);
 }
+
+#define CAP(member) .look = look_at_cap, .cap = offsetof(struct caps, member)
+
+/* In the order in which they are reported: what one needs comes before it. */
+/* clang-format off */
+static const struct row rows[] = {
+	{ "landlock", true, .look = look_at_landlock,
+	    .remedy = "Linux 6.2 or newer with landlock in the kernel's lsm= list" },
+	{ "seccomp", true, CAP(seccomp), .detail = "kills on a forbidden system call",
+	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
+	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "connections of commands are judged",
+	    .remedy = "Linux 5.9 or newer" },
+	{ "pidfd", true, CAP(pidfd), .detail = "processes are signalled without races",
+	    .remedy = "Linux 5.4 or newer" },
+	{ "memfd", true, CAP(memfd_seals), .detail = "bulk content is sealed before it is passed",
+	    .remedy = "Linux 3.17 or newer" },
+	{ "proc", true, CAP(proc), .detail = "/proc/self/fd names what a descriptor is",
+	    .remedy = "mount /proc" },
+	{ "openat2", false, CAP(openat2), .detail = "paths resolve in one call",
+	    .without = "file operations walk paths step by step, slower; commands need it",
+	    .remedy = "Linux 5.6 or newer, and a container that lets openat2 through" },
+	{ "user_namespaces", true, .look = look_at_user_namespaces },
+	{ "namespaces", true, .look = look_at_namespaces },
+	{ "bubblewrap", true, .look = look_at_bubblewrap },
+	{ "slot_memory", false, .look = look_at_memory },
+	{ "inotify", false, .look = look_at_watches },
+	{ "worker", true, .look = look_at_worker },
+	{ "search", false, .look = look_at_search },
+	{ "sandbox", true, .look = look_at_sandbox },
+	{ "caches", false, .look = look_at_caches,
+	    .remedy = "Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system that keeps attributes of users (ext4, xfs, btrfs)" },
+	{ "egress", true, .look = look_at_egress },
+};
+/* clang-format on */
 
 int
 koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 {
-	const struct report r = { fn, data };
-	struct remedy_facts facts;
-	struct caches_seen caches;
-	struct caps caps;
-	char detail[96];
-	int stop;
+	struct doctor d = { .fn = fn, .data = data, .helper_dir = helper_dir };
+	int stop = 0;
 
-	caps_probe(&caps);
-	remedy_look(&facts);
-	snprintf(detail, sizeof(detail), "ABI %u (%u or newer is in full)", caps.landlock_abi,
-	    LOCKDOWN_ABI_FULL);
-	if ((stop = tell(&r, "landlock", caps.landlock_abi >= LOCKDOWN_ABI_FULL, true, detail,
-		 "Linux 6.2 or newer with landlock in the kernel's lsm= list")) != 0 ||
-	    (stop = tell(&r, "seccomp", caps.seccomp, true, "kills on a forbidden system call",
-		 "a kernel with CONFIG_SECCOMP_FILTER")) != 0 ||
-	    (stop = tell(&r, "seccomp_notify", caps.seccomp_notify, true,
-		 "connections of commands are judged", "Linux 5.9 or newer")) != 0 ||
-	    (stop = tell(&r, "pidfd", caps.pidfd, true, "processes are signalled without races",
-		 "Linux 5.4 or newer")) != 0 ||
-	    (stop = tell(&r, "memfd", caps.memfd_seals, true,
-		 "bulk content is sealed before it is passed", "Linux 3.17 or newer")) != 0 ||
-	    (stop = tell(&r, "proc", caps.proc, true, "/proc/self/fd names what a descriptor is",
-		 "mount /proc")) != 0 ||
-	    (stop = tell(&r, "openat2", caps.openat2, false,
-		 caps.openat2 ? "paths resolve in one call"
-			      : "file operations walk paths step by step, slower; commands need it",
-		 "Linux 5.6 or newer, and a container that lets openat2 through")) != 0 ||
-	    (stop = tell_namespaces(&r, &caps, &facts)) != 0 ||
-	    (stop = tell_bubblewrap(&r, &facts)) != 0 || (stop = tell_memory(&r)) != 0 ||
-	    (stop = tell_watches(&r)) != 0 || (stop = tell_worker(&r, helper_dir)) != 0)
-		return stop;
-	if ((stop = tell_sandbox(&r, helper_dir, &caps, &facts, &caches)) != 0 ||
-	    (stop = tell(&r, "caches", caches.works, false, caches.detail, REMEDY_CACHES)) != 0)
-		return stop;
-	return tell_egress(&r, helper_dir);
+	caps_probe(&d.caps);
+	remedy_look(&d.facts);
+	for (size_t i = 0; i < N_ELEMENTS(rows) && stop == 0; i++)
+		stop = rows[i].look(&d, &rows[i]);
+	worker_end(&d);
+	return stop;
 }
