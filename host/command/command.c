@@ -76,7 +76,7 @@ over(struct koda_command *c)
 	c->state = COMMAND_OVER;
 	c->sb = NULL;
 	c->slot = NULL;
-	session_over(&c->handle, c->done != NULL);
+	handle_over(&c->handle, c->done != NULL);
 }
 
 void

@@ -100,7 +100,7 @@ over(struct koda_search *s)
 {
 	end_process(s);
 	detach(s);
-	session_over(&s->handle, s->done != NULL);
+	handle_over(&s->handle, s->done != NULL);
 }
 
 static void

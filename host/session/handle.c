@@ -36,9 +36,70 @@ handle_postpone(struct handle *handle)
 }
 
 void
+handle_over(struct handle *handle, bool to_be_told)
+{
+	struct koda_session *ses = handle->ses;
+	struct handle **end = &ses->over;
+
+	handle->over = true;
+	ses->n_under_way--;
+	if (!to_be_told || handle->is_unwanted)
+		return;
+	handle->in_line = true;
+	handle->next = NULL;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = handle;
+	loop_wake(&ses->loop);
+}
+
+static void
+forget_over(struct handle *handle)
+{
+	struct handle **at;
+
+	if (!handle->in_line)
+		return;
+	for (at = &handle->ses->over; *at != handle;)
+		at = &(*at)->next;
+	*at = handle->next;
+	handle->in_line = false;
+}
+
+void
+handle_tell_over(struct koda_session *ses)
+{
+	struct handle *h;
+
+	while ((h = ses->over) != NULL) {
+		forget_over(h);
+		h->tell(h); /* which may free this handle, or others in the list */
+	}
+}
+
+void
+handle_forget_over(struct koda_session *ses)
+{
+	while (ses->over != NULL)
+		forget_over(ses->over);
+}
+
+void
+handle_give_up_unwanted(struct koda_session *ses)
+{
+	struct handle *h;
+
+	while ((h = ses->unwanted) != NULL) {
+		ses->unwanted = h->unwanted;
+		h->is_unwanted = false;
+		h->give_up(h);
+	}
+}
+
+void
 handle_free(struct handle *handle)
 {
-	session_forget(handle);
+	forget_over(handle);
 	handle->freed = true;
 	if (handle->held == 0)
 		handle->destroy(handle);

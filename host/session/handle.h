@@ -36,6 +36,17 @@ bool handle_postpone(struct handle *handle);
 /* Frees it, or lets the last handle_let_go() do so. Its callback does not run any more. */
 void handle_free(struct handle *handle);
 
+/* It is over, and does not count in koda_session.n_under_way any more. If to_be_told, the loop runs
+ * the embedder's callback later. */
+void handle_over(struct handle *handle, bool to_be_told);
+
+/* Run the callbacks of those that are over. */
+void handle_tell_over(struct koda_session *ses);
+/* Do not run them any more. The embedder may still free these handles. */
+void handle_forget_over(struct koda_session *ses);
+/* Give up those that were freed in the event callback. */
+void handle_give_up_unwanted(struct koda_session *ses);
+
 /* Run the loop until it is over, for at most timeout_ms (-1: no limit). Returns 1 when it is
  * over (and may have been freed), 0 when it is not yet, -1 with *err set. */
 int handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err);

@@ -17,6 +17,7 @@
 #include "host/protect/ending.h"
 #include "host/sandbox/sandbox.h"
 #include "host/search/search.h"
+#include "host/session/finished.h"
 #include "host/session/session.h"
 #include "host/slot/seal.h"
 #include "shared/base/cleanup.h"
@@ -119,7 +120,7 @@ finish(struct call *c, const struct koda_error *err)
 		if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
 			slot->ses->stats.refusals++;
 	}
-	session_call_finished(slot->ses, c);
+	finished_add(slot->ses, c);
 }
 
 static void __attribute__((format(printf, 4, 5)))
@@ -1251,7 +1252,7 @@ slot_free(struct koda_slot *slot)
 	for (struct call *c = slot->head; c != NULL; c = c->next)
 		if (c->take != NULL && c->done != NULL)
 			c->done = tell_nobody;
-	session_forget_calls(slot->ses, slot->sandbox, tell_nobody);
+	finished_forget(slot->ses, slot->sandbox, tell_nobody);
 	search_close_all(slot);
 	closed_before(&err);
 	while (slot->head != NULL)

@@ -1,0 +1,35 @@
+#include "host/session/event.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void
+session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
+{
+	char text[KODA_MESSAGE_MAX];
+	va_list ap;
+
+	if (ses->event == NULL)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	ses->in_event = true;
+	ses->depth++;
+	ses->event(ses->data, kind, text);
+	ses->depth--;
+	ses->in_event = false;
+}
+
+/* In Plan and Safe the session goes on without commands and reports it; in Auto it fails. */
+bool
+session_degrade(struct koda_session *ses, const struct koda_error *why)
+{
+	if (ses->mode == KODA_AUTO)
+		return false;
+	if (ses->commands)
+		session_event(ses, KODA_EVENT_DEGRADED,
+		    "no kernel sandbox, so no commands, file operations only: %s", why->message);
+	ses->commands = false;
+	return true;
+}

@@ -1,0 +1,15 @@
+/* Finished asynchronous calls whose callback has not run. The loop's next turn runs it
+ * (host/session/calls). */
+#ifndef KODA_HOST_SESSION_FINISHED_H
+#define KODA_HOST_SESSION_FINISHED_H
+
+#include "host/slot/state.h"
+
+/* Takes over a call that has ended; a synchronous one stays with its caller. Wakes up the loop. */
+void finished_add(struct koda_session *ses, struct call *c);
+/* The first one, which the caller owns; NULL: there is none. */
+struct call *finished_take(struct koda_session *ses);
+/* If a call's user data is `data`, run `instead`. */
+void finished_forget(struct koda_session *ses, const void *data, koda_done_fn *instead);
+
+#endif

@@ -1,0 +1,234 @@
+#include "host/session/pool.h"
+
+#include <unistd.h>
+
+#include "host/protect/ending.h"
+#include "host/protect/protect.h"
+#include "host/protect/recovery.h"
+#include "host/sandbox/sandbox.h"
+#include "host/search/search.h"
+#include "host/session/session.h"
+
+static void
+unlink_slot(struct koda_session *ses, struct koda_slot *slot)
+{
+	if (slot->prev != NULL)
+		slot->prev->next = slot->next;
+	else
+		ses->slots = slot->next;
+	if (slot->next != NULL)
+		slot->next->prev = slot->prev;
+	if (slot->acquired)
+		ses->n_acquired--;
+	else
+		ses->n_idle--;
+}
+
+static void
+drop_slot(struct koda_session *ses, struct koda_slot *slot)
+{
+	unlink_slot(ses, slot);
+	slot_free(slot);
+}
+
+void
+pool_drop_doomed(struct koda_session *ses)
+{
+	struct koda_slot *slot, *next;
+
+	/* Freeing a slot may report events. */
+	ses->depth++;
+	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
+		next = slot->next;
+		if (slot->doomed)
+			drop_slot(ses, slot);
+	}
+	ses->depth--;
+	ses->n_doomed = 0;
+}
+
+void
+pool_close(struct koda_session *ses)
+{
+	while (ses->slots != NULL)
+		drop_slot(ses, ses->slots);
+}
+
+void
+pool_abandon(struct koda_session *ses)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
+		if (slot->child.pidfd >= 0)
+			close(slot->child.pidfd);
+		slot->child.pidfd = -1;
+		slot->state = SLOT_DOWN;
+		slot->source.fd = -1; /* the epoll set is shared with the parent */
+		search_abandon_all(slot);
+		if (slot->sandbox != NULL)
+			sandbox_abandon(slot->sandbox);
+	}
+}
+
+static int
+ping_slot(struct koda_slot *slot, struct koda_error *err)
+{
+	const struct koda_op op = { .kind = KODA_OP_PING, .timeout_ms = SLOT_READY_MS };
+	struct koda_result none;
+	int r = koda_call(slot, &op, &none, err);
+
+	koda_result_done(&none);
+	return r;
+}
+
+/* Slots are matched by the whole policy; root and mode are the same for the session. */
+static struct koda_slot *
+find_idle(struct koda_session *ses, const struct koda_policy *policy)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		if (!slot->acquired && !slot->doomed && koda_policy_equal(slot->policy, policy))
+			return slot;
+	return NULL;
+}
+
+static void
+mark_acquired(struct koda_session *ses, struct koda_slot *slot, bool acquired)
+{
+	if (slot->acquired == acquired)
+		return;
+	slot->acquired = acquired;
+	ses->n_acquired += acquired ? 1 : -1;
+	ses->n_idle += acquired ? -1 : 1;
+}
+
+static struct koda_slot *
+add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+{
+	struct koda_slot *slot = slot_new(ses, policy, err);
+	int r;
+
+	if (slot == NULL)
+		return NULL;
+	slot->next = ses->slots;
+	if (ses->slots != NULL)
+		ses->slots->prev = slot;
+	ses->slots = slot;
+	ses->n_idle++;
+	if (ses->commands && (slot->sandbox = sandbox_new(slot, err)) == NULL) {
+		drop_slot(ses, slot);
+		return NULL;
+	}
+	/* Before the slot looks at the project, which may contain planted files. */
+	ses->depth++;
+	r = recovery_run(slot, err);
+	ses->depth--;
+	if (r < 0) {
+		drop_slot(ses, slot);
+		return NULL;
+	}
+	return slot;
+}
+
+/* On a new slot this starts the worker; on an idle one it notices that the worker has died and
+ * replaces it. */
+static int
+make_ready(struct koda_session *ses, struct koda_slot *slot, struct koda_error *err)
+{
+	mark_acquired(ses, slot, true);
+	if (ping_slot(slot, err) < 0)
+		return -1;
+	return slot->sandbox == NULL ? 0 : protect_prepare(slot->sandbox, err);
+}
+
+struct koda_slot *
+koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
+{
+	struct koda_policy *policy;
+	struct koda_slot *slot;
+	int r;
+
+	err_clear(err);
+	if (session_check(ses, err) < 0)
+		return NULL;
+	/* An embedder that never runs the loop must not accumulate the dead workers of released
+	 * slots. */
+	if (ses->leaving.n > 0)
+		leaving_reap(&ses->leaving, 0);
+	policy = child == NULL ? koda_policy_ref(ses->policy)
+			       : koda_policy_compose(ses->policy, child, err);
+	if (policy == NULL)
+		return NULL;
+	session_enter(ses);
+	ses->acquiring = true;
+	ses->given_up = false;
+	if (ses->n_acquired >= ses->max_slots) {
+		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
+		    ses->max_slots);
+		slot = NULL;
+	} else if ((slot = find_idle(ses, policy)) == NULL) {
+		slot = add_slot(ses, policy, err);
+	}
+	koda_policy_free(policy);
+	r = slot == NULL ? -1 : make_ready(ses, slot, err);
+	ses->acquiring = ses->given_up = false;
+	if (session_leave(ses))
+		return NULL; /* closed from inside a callback */
+	if (r < 0 && slot != NULL)
+		drop_slot(ses, slot);
+	return r < 0 ? NULL : slot;
+}
+
+void
+koda_slot_release(struct koda_slot *slot)
+{
+	struct koda_session *ses;
+
+	if (slot == NULL)
+		return;
+	ses = slot->ses;
+	if (*ses->here != 1 || ses->closing || slot->doomed)
+		return; /* closing frees it; in a forked child the worker is the parent's */
+	/* A worker with calls under way is not reused: no one waits for its answers. Nor is a
+	 * sandbox: what commands left in its private places is not for the next user of the
+	 * slot. */
+	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->n_searches > 0 ||
+	    slot->sandbox != NULL || ses->n_idle >= ses->max_idle) {
+		slot->doomed = true;
+		ses->n_doomed++;
+		session_enter(ses);
+		session_leave(ses);
+	} else
+		mark_acquired(ses, slot, false);
+}
+
+int
+koda_slot_end(struct koda_slot *slot, struct koda_error *err)
+{
+	struct koda_session *ses = slot->ses;
+	int r;
+
+	err_clear(err);
+	if (session_check(ses, err) < 0)
+		return -1;
+	session_enter(ses);
+	r = ending_run(slot, true, err);
+	session_leave(ses);
+	return r;
+}
+
+void
+koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret)
+{
+	*ret = slot->enforcement;
+}
+
+const struct koda_policy *
+koda_slot_policy(const struct koda_slot *slot)
+{
+	return slot->policy;
+}
+
+int
+koda_slot_pid(const struct koda_slot *slot)
+{
+	return slot->state == SLOT_STARTING || slot->state == SLOT_UP ? (int)slot->child.pid : -1;
+}

@@ -1,0 +1,16 @@
+/* A session's slots: handing them out, taking them back, and keeping idle ones for the next user of
+ * the same policy. */
+#ifndef KODA_HOST_SESSION_POOL_H
+#define KODA_HOST_SESSION_POOL_H
+
+struct koda_session;
+
+/* Free the slots that were released from inside a callback. */
+void pool_drop_doomed(struct koda_session *ses);
+/* Free all slots. Runs callbacks. */
+void pool_close(struct koda_session *ses);
+/* In a forked child, before pool_close(): do not touch the workers, which are the parent's to
+ * signal. */
+void pool_abandon(struct koda_session *ses);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * What the parts of a session and of its slots work on: data only. What they do with it is in the
+ * headers beside this one.
+ */
+#ifndef KODA_HOST_SESSION_STATE_H
+#define KODA_HOST_SESSION_STATE_H
+
+#include <sys/types.h>
+
+#include "host/loop/leaving.h"
+#include "host/loop/loop.h"
+#include "shared/base/bytes.h"
+#include "shared/wire/protocol.h"
+
+struct call;
+struct egress_session;
+struct handle;
+struct recovery_seal;
+
+struct koda_session {
+	/* A page that fork wipes: 1 only in the process that opened the session. */
+	uint8_t *here;
+	char *root;
+	dev_t root_dev;
+	ino_t root_ino;
+	char *home;
+	/* koda's own directory (host/protect/state), whether it exists or not; NULL: there is no
+	 * place for it. */
+	char *state;
+	enum koda_mode mode;
+	struct koda_policy *policy;
+	koda_approve_fn *approve;
+	koda_event_fn *event;
+	koda_wait_fn *wait; /* NULL: poll() */
+	void *data;
+	unsigned timeout_ms, max_slots, max_idle;
+	char worker_path[PATH_LEN_MAX + 1], search_path[PATH_LEN_MAX + 1];
+	bool commands; /* slots have a kernel sandbox */
+	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
+	bool intercept;
+	bool narrowed;                 /* see koda_session_options */
+	struct egress_session *egress; /* NULL: without commands */
+	struct handle *over;           /* commands and searches whose callback is to be called */
+	struct handle *unwanted;       /* commands and searches freed in the event callback */
+	size_t n_under_way;            /* commands and searches that are not over yet */
+
+	struct koda_slot *slots; /* acquired and idle */
+	size_t n_idle, n_acquired, n_doomed;
+	struct call *done_head, *done_tail; /* finished calls whose callback has not run */
+	size_t n_async;
+	/* How many library functions that may run callbacks are on the stack, one inside
+	 * another. */
+	unsigned depth;
+	/* closing: koda_session_close() was called from inside a callback, or is at work. */
+	bool in_event, closing;
+	/* in_wait: the wait callback runs. given_up: it said so, or closed the session. */
+	bool acquiring, in_wait, given_up;
+	struct leaving leaving;
+	/* ns: while the session closes, the time by which its slots have to have ended; 0: it is
+	 * not closing. */
+	uint64_t end_by;
+	/* Set while a slot finishes what a killed session left behind (host/protect/recovery). */
+	const struct recovery_seal *recovering;
+	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
+	bool said_degraded;   /* the worker is not confined in full */
+	bool said_state;      /* koda's own directory cannot be used as it should be */
+	bool said_caches;     /* caches are empty directories in the sandbox */
+	bool said_root_cache; /* the policy makes a cache itself writable */
+	struct koda_stats stats;
+	struct loop loop;
+};
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * What the parts of a slot work on: a call, the slot itself, and their limits. Data only; what is
+ * done with it is in the headers beside this one.
+ */
+#ifndef KODA_HOST_SLOT_STATE_H
+#define KODA_HOST_SLOT_STATE_H
+
+#include "host/loop/source.h"
+#include "host/policy/policy_api.h"
+#include "host/slot/reply.h"
+#include "shared/wire/frame.h"
+#include "shared/wire/protocol.h"
+#include "shared/wire/spawn.h"
+
+#define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
+#define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
+#define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
+#define SLOT_BARREN_MAX  5    /* deaths in a row without an answer: the slot fails */
+#define SLOT_BACKOFF_MS  10   /* delay after the second of those; four times longer each time */
+#define CALL_DEATHS_MAX  2    /* a request that this many workers died at is given up */
+#define CALL_RECOVER_MAX 3    /* the same for asking what became of it */
+/* How many pages are read at most from a dead worker's socket. */
+#define BURY_READS_MAX 1024
+
+/* The kind of a request of the host itself. */
+#define OP_OURS ((enum koda_op_kind)1000)
+
+enum call_state {
+	CALL_QUEUED, /* not sent to the current worker */
+	CALL_SENT,
+	CALL_RECOVER,    /* its worker died; the successor will be asked what happened */
+	CALL_RECOVERING, /* the successor has been asked */
+	CALL_ASKING,     /* waits for approval, or for a safe moment to ask for it */
+	CALL_DONE,
+};
+
+struct call {
+	/* The slot's list, in the order in which the calls were or will be sent. */
+	struct call *prev, *next;
+	struct koda_slot *slot; /* NULL once it is done and the slot is gone */
+	enum koda_op_kind kind;
+	enum call_state state;
+	uint64_t id, recover_id; /* id stays the same when the request is sent again */
+	uint64_t request_id;     /* the id in `request`; differs when `id` is a later page's */
+	struct packed request;
+	struct packed page; /* the next page's request, sent instead; len 0: none */
+	int fd;             /* content that goes with it, or -1 */
+	uint64_t deadline;  /* ns */
+	unsigned timeout_ms;
+	bool preview; /* this is the dry run; approval is asked for afterwards */
+	bool unasked; /* approval has not been asked for yet */
+	bool timed_out;
+	uint64_t max; /* Read: the most bytes requested, 0: all */
+	unsigned deaths, recoveries, prepares;
+
+	uint8_t token[TOKEN_BYTES]; /* of the worker it was last sent to */
+	struct packed prepared;
+	bool committed, has_verdict;
+	Koda__Verdict verdict; /* digest_now is not kept here */
+	uint8_t digest_now[KODA_DIGEST_BYTES];
+	bool has_digest_now;
+
+	struct asked *asked; /* the open question about it */
+	koda_done_fn *done; /* NULL: synchronous */
+	void *data;
+	/* A request of the host itself (Scan, Compare): takes over the contents of the reply. -1:
+	 * the reply breaks the protocol. */
+	int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err);
+	void *take_data;
+	struct koda_result result;
+	struct koda_error err;
+};
+
+enum slot_state {
+	SLOT_DOWN,
+	SLOT_STARTING,
+	SLOT_UP,
+	SLOT_DYING,
+	SLOT_FAILED,
+};
+
+struct koda_slot {
+	struct source source;          /* the worker's socket, or its pidfd; first */
+	struct koda_slot *prev, *next; /* of the session */
+	struct koda_session *ses;
+	struct koda_policy *policy; /* a reference */
+	bool acquired;
+	enum slot_state state;
+	struct child child;
+	struct frame_stream fs;
+	uint8_t token[TOKEN_BYTES];
+	uint64_t next_id, seal_id, record_id;
+	/* Shared with the worker, see struct record; -1: none. */
+	int record_fd;
+	bool record_asked;
+	struct call *head, *tail;
+	size_t n_calls, n_queued, n_recovering, n_unasked;
+	/* The worker broke the protocol: what is left in its socket is not read. */
+	bool broken;
+	bool doomed;   /* released from inside a callback */
+	bool gave_up;  /* replies to abandoned calls may still come */
+	bool answered; /* this worker answered something */
+	bool ever_up;
+	unsigned barren;
+	uint64_t not_before, state_deadline;
+	struct koda_search *searches; /* under way */
+	size_t n_searches;
+	/* The sandbox that the worker runs in; NULL: it is started directly. */
+	struct sandbox *sandbox;
+	struct koda_enforcement enforcement;
+	/* What a broken worker did; in SLOT_FAILED, why the slot failed. */
+	struct koda_error failure;
+	struct arena arena;
+};
+
+#endif
