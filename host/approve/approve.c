@@ -152,6 +152,7 @@ approve_ask(struct koda_session *ses, struct call *c)
 		asked_refuse(&call_ops, c, NOBODY);
 		return;
 	}
+	c->approval_done = approve_done;
 	a = asked_new(&call_ops, c, &c->asked, c->done == NULL);
 	if (a == NULL || fill_question(a, c) < 0) {
 		approve_done(c);

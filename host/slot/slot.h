@@ -1,19 +1,17 @@
 /*
- * A slot: one worker process at a time, and the calls it has to answer. Sends, receives, notices
- * deaths and deadlines, buries dead workers, starts new ones within a budget, asks the successor
- * what became of mutations, and answers every call exactly once.
+ * A slot: one worker process at a time, and the calls it has to answer. Answers every call exactly
+ * once, whatever happens to the worker.
  *
  * One state machine serves synchronous and asynchronous use: slot_advance moves it as far as it
- * goes without waiting, slot_read takes what the worker sent, slot_wait_for reports what to wait
- * for. All decisions are made here; no other code touches the socket.
- *
- *	DOWN -> STARTING (Seal sent) -> UP -> DYING (killed or ended; not yet gone) -> DOWN
- *	any -> FAILED (for good: budget spent, or the worker cannot enforce what the mode requires)
+ * goes without waiting, the worker's socket is a source of the session's loop, slot_wait_for reports
+ * what to wait for. This file moves the states and holds the deadlines. The work is done beside it:
+ * worker (the process and its socket), outgoing and incoming (frames), record and wreck (what became
+ * of the calls of a dead worker), call (the line, and how a call ends).
  */
 #ifndef KODA_HOST_SLOT_SLOT_H
 #define KODA_HOST_SLOT_SLOT_H
 
-#include "host/slot/state.h"
+#include "host/slot/call.h"
 
 struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
     struct koda_error *err);
@@ -28,7 +26,6 @@ void slot_give_up_calls(struct koda_slot *slot);
 /* Fill in a call and queue it. On -1 with *err set nothing is queued. */
 int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
     struct koda_error *err);
-void call_done(struct call *c);
 
 /* Queue a request of the host itself. Consumes *request, whose id has to be slot->next_id. */
 void slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
@@ -43,8 +40,6 @@ void slot_run(struct koda_slot *slot, struct call *c);
 void slot_advance(struct koda_slot *slot);
 /* Check deadlines, then slot_advance. */
 void slot_tick(struct koda_slot *slot);
-/* Read once and process what has come. block: wait up to a second for it. */
-void slot_read(struct koda_slot *slot, bool block);
 /* What the slot waits for: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
 void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events,
     uint64_t *ret_time);

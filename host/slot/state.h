@@ -1,6 +1,6 @@
 /*
- * What the parts of a slot work on: a call, the slot itself, and their limits. Data only; what is
- * done with it is in the headers beside this one.
+ * What the parts of a slot work on: a call, the slot itself, their limits, and which of the slot's
+ * states may follow which. What is done with them is in the headers beside this one.
  */
 #ifndef KODA_HOST_SLOT_STATE_H
 #define KODA_HOST_SLOT_STATE_H
@@ -19,8 +19,6 @@
 #define SLOT_BACKOFF_MS  10   /* delay after the second of those; four times longer each time */
 #define CALL_DEATHS_MAX  2    /* a request that this many workers died at is given up */
 #define CALL_RECOVER_MAX 3    /* the same for asking what became of it */
-/* How many pages are read at most from a dead worker's socket. */
-#define BURY_READS_MAX 1024
 
 /* The kind of a request of the host itself. */
 #define OP_OURS ((enum koda_op_kind)1000)
@@ -61,6 +59,8 @@ struct call {
 	bool has_digest_now;
 
 	struct asked *asked; /* the open question about it */
+	/* What the approval wants to know when the call ends. */
+	void (*approval_done)(struct call *c);
 	koda_done_fn *done; /* NULL: synchronous */
 	void *data;
 	/* A request of the host itself (Scan, Compare): takes over the contents of the reply. -1:
@@ -73,10 +73,10 @@ struct call {
 
 enum slot_state {
 	SLOT_DOWN,
-	SLOT_STARTING,
+	SLOT_STARTING, /* Seal was sent */
 	SLOT_UP,
-	SLOT_DYING,
-	SLOT_FAILED,
+	SLOT_DYING, /* killed or ended, and not gone yet */
+	SLOT_FAILED, /* for good: budget spent, or the worker cannot enforce what the mode requires */
 };
 
 struct koda_slot {
@@ -112,5 +112,8 @@ struct koda_slot {
 	struct koda_error failure;
 	struct arena arena;
 };
+
+/* Which state may follow which is a table in state.c. */
+void slot_set_state(struct koda_slot *slot, enum slot_state to);
 
 #endif

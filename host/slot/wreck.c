@@ -1,0 +1,184 @@
+#include "host/slot/wreck.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/session/state.h"
+#include "host/slot/call.h"
+#include "shared/base/bytes.h"
+
+static void
+wreck_forget(struct call *c)
+{
+	packed_done(&c->prepared);
+	c->committed = c->has_verdict = c->has_digest_now = false;
+	c->recoveries = c->prepares = 0;
+}
+
+/* Ends a mutation whose verdict cannot be found out any more. */
+static void
+wreck_unknown(struct call *c)
+{
+	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown",
+					 after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
+	struct koda_result would = { .fd = -1 };
+	char shown[384]; /* short enough to leave room for both digests in the message */
+	struct koda_error err;
+
+	if (c->has_digest_now)
+		sodium_bin2hex(now, sizeof(now), c->digest_now, KODA_DIGEST_BYTES);
+	if (c->prepared.len > 0 && reply_of_prepared(&c->prepared, c->kind, &would, NULL) == 0 &&
+	    would.has_digest)
+		sodium_bin2hex(after, sizeof(after), would.digest, KODA_DIGEST_BYTES);
+	if (would.path == NULL)
+		snprintf(shown, sizeof(shown), "the file");
+	else
+		bytes_show(shown, sizeof(shown), would.path, strlen(would.path));
+	err_set(&err, KODA_UNKNOWN, 0,
+	    "the worker died, and by what is at '%s' now nobody can tell whether it happened (digest it "
+	    "would have: %s, digest now: %s); read it and decide",
+	    shown, after, now);
+	if (would.path != NULL)
+		err_about(&err, would.path, NULL);
+	koda_result_done(&would);
+	call_finish(c, &err);
+}
+
+/* The call certainly did not happen: queue it again, unless it killed too many workers or is out of
+ * time. */
+static void
+wreck_undone(struct call *c)
+{
+	wreck_forget(c);
+	if (c->timed_out) {
+		call_fail(c, KODA_TIMEOUT, 0, "not done within %u ms, and not done at all",
+		    c->timeout_ms);
+	} else if (c->deaths >= CALL_DEATHS_MAX) {
+		call_fail(c, KODA_WORKER, 0,
+		    "the worker died %u times at this request; it did not happen", c->deaths);
+	} else {
+		/* It keeps its place in the queue: calls are carried out in the order in which they
+		 * were made. */
+		call_set_state(c, CALL_QUEUED);
+	}
+}
+
+static void
+wreck_recovered(struct call *c)
+{
+	struct koda_error err;
+
+	c->slot->ses->stats.recovered++;
+	switch ((int)c->verdict.happened) {
+	case KODA__HAPPENED__HAPPENED:
+		if (reply_of_prepared(&c->prepared, c->kind, &c->result, &err) < 0) {
+			call_finish(c, &err);
+			return;
+		}
+		c->result.recovered = true;
+		call_finish(c, NULL);
+		break;
+	case KODA__HAPPENED__DID_NOT_HAPPEN:
+		wreck_undone(c);
+		break;
+	default:
+		wreck_unknown(c);
+	}
+}
+
+void
+wreck_settle(struct call *c)
+{
+	if (c->has_verdict)
+		wreck_recovered(c);
+	else if (c->prepared.len > 0)
+		wreck_unknown(c);
+	else
+		wreck_undone(c);
+}
+
+/* A worker that breaks the protocol may have acted without reporting it, and one that hangs in the
+ * kernel may still act: the mutations it was working on are neither repeated nor reported as not
+ * done. */
+static void
+wreck_forsake(struct call *c, const char *why)
+{
+	call_fail(c, KODA_UNKNOWN, 0,
+	    "%s while this was under way: nobody can tell whether it happened; look and decide",
+	    why);
+}
+
+void
+wreck_sort(struct koda_slot *slot, bool gone)
+{
+	const char *odd = slot->broken ? "the worker broke the protocol"
+	    : gone                     ? NULL
+				       : "the worker was killed but hangs in the kernel";
+	struct call *c, *next;
+	bool found_culprit = false;
+
+	for (c = slot->head; c != NULL; c = next) {
+		next = c->next;
+		if (c->state == CALL_SENT) {
+			/* The worker works in order: it died at the first call without an
+			 * answer. */
+			c->deaths += !found_culprit;
+			found_culprit = true;
+			if (call_changes_something(c) && odd != NULL) {
+				wreck_forsake(c, odd);
+			} else if (call_changes_something(c)) {
+				call_set_state(c, CALL_RECOVER);
+			} else {
+				/* Discard everything that a worker which broke the protocol sent,
+				 * earlier pages too. */
+				if (slot->broken) {
+					packed_done(&c->page);
+					koda_result_done(&c->result);
+					c->id = c->request_id;
+				}
+				wreck_undone(c);
+			}
+		} else if (c->state == CALL_RECOVERING) {
+			/* Here too the worker died at the first one without an answer. The
+			 * others were not begun; giving them up would leave their temporary
+			 * files behind. */
+			c->recoveries += !found_culprit;
+			found_culprit = true;
+			call_set_state(c, CALL_RECOVER);
+			if (c->recoveries >= CALL_RECOVER_MAX)
+				wreck_settle(c);
+		}
+	}
+}
+
+int
+wreck_keep_verdict(struct call *c, const Koda__Verdict *v, struct koda_error *err)
+{
+	if (v->has_digest_now && v->digest_now.len != KODA_DIGEST_BYTES)
+		return err_set(err, KODA_PROTOCOL, 0, "a digest of another length");
+	if (c->has_verdict && c->verdict.happened != v->happened)
+		return err_set(err, KODA_PROTOCOL, 0, "a verdict that changes");
+	if (v->happened == KODA__HAPPENED__HAPPENED && c->prepared.len == 0)
+		return err_set(err, KODA_PROTOCOL, 0, "what was not prepared has not happened");
+	koda__verdict__init(&c->verdict);
+	c->verdict.happened = v->happened;
+	c->has_verdict = true;
+	c->has_digest_now = v->has_digest_now;
+	if (v->has_digest_now)
+		memcpy(c->digest_now, v->digest_now.data, KODA_DIGEST_BYTES);
+	return 0;
+}
+
+void
+wreck_end_all(struct koda_slot *slot, const struct koda_error *err)
+{
+	while (slot->head != NULL) {
+		struct call *c = slot->head;
+
+		if (call_changes_something(c) && c->state != CALL_QUEUED && c->prepared.len > 0)
+			wreck_unknown(c);
+		else
+			call_finish(c, err);
+	}
+}
