@@ -171,17 +171,16 @@ build_edit(Koda__Edit *m, const struct koda_op *op, struct arena *arena, struct 
 	return 0;
 }
 
-static int
-build_request(struct request_parts *p, const struct koda_op *op, bool descriptor, bool dry,
-    struct arena *arena, struct koda_error *err)
-{
-	ProtobufCBinaryData path = op->path == NULL ? bin(NULL, 0) : bin_str(op->path);
-	bool durable = (op->flags & KODA_DURABLE) != 0, digest = (op->flags & KODA_DIGEST) != 0;
-
 #define BEGIN(lower, UPPER)                                                                        \
 	koda__##lower##__init(&p->u.lower);                                                        \
 	p->req.op_case = KODA__REQUEST__OP_##UPPER;                                                \
 	p->req.lower = &p->u.lower
+
+static void
+build_query(struct request_parts *p, const struct koda_op *op)
+{
+	ProtobufCBinaryData path = op->path == NULL ? bin(NULL, 0) : bin_str(op->path);
+	bool digest = (op->flags & KODA_DIGEST) != 0;
 
 	switch (op->kind) {
 	case KODA_OP_PING:
@@ -194,6 +193,41 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 		SET(&p->u.read, max, op->max);
 		SET(&p->u.read, digest, digest);
 		break;
+	case KODA_OP_STAT:
+		BEGIN(stat, STAT);
+		p->u.stat.path = path;
+		SET(&p->u.stat, digest, digest);
+		break;
+	case KODA_OP_LIST:
+		BEGIN(list, LIST);
+		p->u.list.path = path;
+		SET(&p->u.list, names_only, (op->flags & KODA_NAMES_ONLY) != 0);
+		break;
+	case KODA_OP_EXPLAIN:
+		BEGIN(explain, EXPLAIN);
+		p->u.explain.path = path;
+		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE
+								      : KODA__ACCESS__ACCESS_READ;
+		break;
+	case KODA_OP_WRITE: /* build_change() */
+	case KODA_OP_EDIT:
+	case KODA_OP_MKDIR:
+	case KODA_OP_REMOVE:
+	case KODA_OP_RENAME:
+	case KODA_OP_RUN: /* is not a request */
+	case KODA_OP_CONNECT:
+		break;
+	}
+}
+
+static int
+build_change(struct request_parts *p, const struct koda_op *op, bool descriptor, bool dry,
+    struct arena *arena, struct koda_error *err)
+{
+	ProtobufCBinaryData path = op->path == NULL ? bin(NULL, 0) : bin_str(op->path);
+	bool durable = (op->flags & KODA_DURABLE) != 0, digest = (op->flags & KODA_DIGEST) != 0;
+
+	switch ((int)op->kind) {
 	case KODA_OP_WRITE:
 		BEGIN(write, WRITE);
 		p->u.write.path = path;
@@ -215,16 +249,6 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 		p->u.edit.guard = guard_of(p, op);
 		SET(&p->u.edit, durable, durable);
 		SET(&p->u.edit, dry_run, dry);
-		break;
-	case KODA_OP_STAT:
-		BEGIN(stat, STAT);
-		p->u.stat.path = path;
-		SET(&p->u.stat, digest, digest);
-		break;
-	case KODA_OP_LIST:
-		BEGIN(list, LIST);
-		p->u.list.path = path;
-		SET(&p->u.list, names_only, (op->flags & KODA_NAMES_ONLY) != 0);
 		break;
 	case KODA_OP_MKDIR:
 		BEGIN(mkdir, MKDIR);
@@ -251,19 +275,10 @@ build_request(struct request_parts *p, const struct koda_op *op, bool descriptor
 		SET(&p->u.rename, durable, durable);
 		SET(&p->u.rename, dry_run, dry);
 		break;
-	case KODA_OP_EXPLAIN:
-		BEGIN(explain, EXPLAIN);
-		p->u.explain.path = path;
-		p->u.explain.access = op->access == KODA_WRITE_ACCESS ? KODA__ACCESS__ACCESS_WRITE
-								      : KODA__ACCESS__ACCESS_READ;
-		break;
-	case KODA_OP_RUN: /* is not a request */
-	case KODA_OP_CONNECT:
-		break;
 	}
-#undef BEGIN
 	return 0;
 }
+#undef BEGIN
 
 int
 request_pack(const struct koda_op *op, uint64_t id, bool descriptor, bool dry_run,
@@ -271,12 +286,14 @@ request_pack(const struct koda_op *op, uint64_t id, bool descriptor, bool dry_ru
 {
 	cleanup(arena_done) struct arena arena;
 	struct request_parts parts;
+	bool dry = dry_run || (op->flags & KODA_DRY_RUN) != 0;
 
 	arena_init(&arena);
 	koda__request__init(&parts.req);
 	parts.req.id = id;
-	if (build_request(&parts, op, descriptor, dry_run || (op->flags & KODA_DRY_RUN) != 0,
-		&arena, err) < 0)
+	if (!request_is_mutation(op->kind))
+		build_query(&parts, op);
+	else if (build_change(&parts, op, descriptor, dry, &arena, err) < 0)
 		return -1;
 	return pack(&parts.req, ret, err);
 }
