@@ -77,7 +77,7 @@ call_queue_again(struct call *c)
 static void
 let_approval_go(struct call *c)
 {
-	if (c->approval != NULL)
+	if (c->approval_done != NULL)
 		c->approval_done(c);
 }
 

@@ -6,6 +6,7 @@
 #include "host/protect/journal.h"
 #include "host/protect/recovery.h"
 #include "host/sandbox/sandbox.h"
+#include "host/session/event.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 

@@ -5,7 +5,7 @@
 #ifndef KODA_HOST_SLOT_SEAL_H
 #define KODA_HOST_SLOT_SEAL_H
 
-#include "host/session/session.h"
+#include "host/slot/state.h"
 
 /* Queue Seal as request `id` for a worker of that slot. quarantine: the worker may have to remove
  * what commands planted. Returns 0, or -1 with *err set. */

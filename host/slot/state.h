@@ -59,7 +59,7 @@ struct call {
 	bool has_digest_now;
 
 	struct asked *asked; /* the open question about it */
-	/* What the approval wants to know when the call ends. */
+	/* Runs when the call ends; NULL: approval was never asked for. */
 	void (*approval_done)(struct call *c);
 	koda_done_fn *done; /* NULL: synchronous */
 	void *data;
