@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
 #include "stage2/follow.h"
 #include "stage2/place_watch.h"
 #include "stage2/view.h"
 
-/* Returns true if commands can write the nearest existing directory above path. Only a link that
- * leads there is treated as a way around the rule. */
+/* Returns true if commands can write the nearest existing directory above path. */
 static bool
 is_writable(const char *path)
 {
@@ -33,6 +33,28 @@ is_writable(const char *path)
 	}
 }
 
+/*
+ * Returns true if the place can be hidden from commands without taking away what they work in: it
+ * has none of the directories that they write, and none of the plan's places, which the worker
+ * checks through the same view. The kernel's own file systems store nothing.
+ */
+static bool
+is_apart(const struct slot_view *v, const char *path)
+{
+	static const char *const kernels[] = { "/proc", "/sys", "/dev" };
+
+	for (size_t i = 0; i < N_ELEMENTS(kernels); i++)
+		if (path_is_inside(path, kernels[i]))
+			return false;
+	for (size_t i = 0; i < v->n_roots; i++)
+		if (path_is_inside(v->root[i], path))
+			return false;
+	for (size_t i = 0; i < v->n; i++)
+		if (!v->entry[i].linked && path_is_inside(v->entry[i].path, path))
+			return false;
+	return true;
+}
+
 /* Look for links on the way to places that are to be hidden and do not exist. Returns true if
  * there is a new target. */
 static bool
@@ -48,7 +70,8 @@ follow_once(struct stage2 *s)
 		int r;
 
 		if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE || e->outside || e->there ||
-		    e->linked || !follow_path(e->path, path) || !is_writable(path))
+		    e->linked || !follow_path(e->path, path) ||
+		    (!is_writable(path) && !is_apart(v, path)))
 			continue;
 		r = view_add_linked(v, path, &at);
 		if (r < 0 || (r > 0 && place_watch_add(s->watch, v, at) < 0))

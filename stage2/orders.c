@@ -240,7 +240,7 @@ static int
 make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, struct koda_error *err)
 {
 	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
-	if (s->view == NULL)
+	if (s->view == NULL || view_set_roots(s->view, b, err) < 0)
 		return -1;
 	for (size_t i = 0; i < b->n_make_dir; i++)
 		if (make_dir(&b->make_dir[i], err) < 0)

@@ -36,6 +36,21 @@ view_new(uint64_t bytes, struct koda_error *err)
 }
 
 int
+view_set_roots(struct slot_view *v, const Koda__Boot *b, struct koda_error *err)
+{
+	v->root = calloc(b->n_writable + 1, sizeof(*v->root));
+	for (size_t i = 0; v->root != NULL && i <= b->n_writable; i++) {
+		const ProtobufCBinaryData *from = i < b->n_writable ? &b->writable[i] : &b->root;
+
+		v->root[i] = strndup((const char *)from->data, from->len);
+		if (v->root[i] == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "view");
+		v->n_roots++;
+	}
+	return v->root != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "view");
+}
+
+int
 view_cover(const struct slot_view *v, int at)
 {
 	cleanup_close int mnt = hidden_clone(v->hidden_fd, true);

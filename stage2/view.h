@@ -14,6 +14,8 @@
 /* Unshare the mount namespace, turn propagation off, and make a file system in memory of this
  * size. Call it once. Returns NULL with *err set on failure. */
 struct slot_view *view_new(uint64_t bytes, struct koda_error *err);
+/* Note the root and the directories that commands write. Returns 0, or -1 with *err set. */
+int view_set_roots(struct slot_view *v, const Koda__Boot *b, struct koda_error *err);
 
 /* Mount an empty directory on the place that `at` refers to. For stage2/caches. Returns 0, or -1
  * with errno. */

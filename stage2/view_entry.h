@@ -42,6 +42,9 @@ struct slot_view {
 	 * them, or they are gone. */
 	int *former;
 	size_t n_former;
+	/* The root and the directories that commands write. */
+	char **root;
+	size_t n_roots;
 	/* For stage2/caches: what is mounted where, each with a file system of its own. */
 	struct view_cache {
 		char *path;
