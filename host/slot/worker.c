@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -215,7 +216,7 @@ void
 worker_bury(struct koda_slot *slot, bool gone)
 {
 	struct koda_error err;
-	char how[64];
+	char how[64], text[KODA_MESSAGE_MAX];
 
 	for (int i = 0;
 	     !slot->broken && i < BURY_READS_MAX && frame_fill(&slot->fs, false, NULL) > 0; i++)
@@ -225,11 +226,10 @@ worker_bury(struct koda_slot *slot, bool gone)
 	frame_done(&slot->fs);
 	slot->barren = slot->answered ? 0 : slot->barren + 1;
 	if (slot->broken)
-		session_event(slot->ses, KODA_EVENT_DEATH,
-		    "worker %d broke the protocol and was killed: %s", (int)slot->child.pid,
-		    slot->failure.message);
+		snprintf(text, sizeof(text), "worker %d broke the protocol and was killed: %s",
+		    (int)slot->child.pid, slot->failure.message);
 	else
-		session_event(slot->ses, KODA_EVENT_DEATH, "worker %d %s", (int)slot->child.pid,
+		snprintf(text, sizeof(text), "worker %d %s", (int)slot->child.pid,
 		    gone ? child_end(&slot->child, how, sizeof(how)) : "hangs in the kernel");
 	if (!gone)
 		leaving_adopt(&slot->ses->leaving, &slot->child);
@@ -245,4 +245,6 @@ worker_bury(struct koda_slot *slot, bool gone)
 				 : "hangs in the kernel");
 		worker_give_up(slot, &err);
 	}
+	/* Last: the callback may answer an open question, which may start the next worker. */
+	session_event(slot->ses, KODA_EVENT_DEATH, "%s", text);
 }

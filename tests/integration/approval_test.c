@@ -518,6 +518,54 @@ dies_after_the_yes(void **state)
 	fixture_end(&f);
 }
 
+/* ---- answered from the event ---- */
+
+static unsigned deaths;
+
+static void
+answer_at_death(void *data, enum koda_event_kind kind, const char *text)
+{
+	struct asked *a = data;
+
+	if (kind != KODA_EVENT_DEATH)
+		return;
+	deaths++;
+	koda_approval_answer(a->approval, true);
+}
+
+/* The worker dies while a question is open, and the answer comes from the event that reports it:
+ * there is one death and one new worker, and the change happens once. */
+static void
+answered_at_the_death(void **state)
+{
+	struct asked a = { .silent = true };
+	struct koda_stats stats;
+	struct answer done;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_SAFE);
+	f.options.approve = ask;
+	f.options.event = answer_at_death;
+	f.options.data = &a;
+	a.f = &f;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "f", "one\ntwo\n");
+	deaths = 0;
+	start_call(f.slot, &WRITE("f", "new"), &done);
+	wait_question(&f, &a, 1);
+	kill(koda_slot_pid(f.slot), SIGKILL);
+	wait_answer(f.ses, &done);
+	assert_code(&done.err, KODA_OK);
+	assert_int_equal(deaths, 1);
+	koda_session_stats(f.ses, &stats);
+	assert_int_equal(stats.spawns, 2);
+	assert_int_equal(stats.respawns, 1);
+	assert_int_equal(a.times, 1);
+	assert_string_equal(get_text(&f, "f"), "new");
+	fixture_end(&f);
+}
+
 /*
  * The worker is killed in the middle of what was approved: the change happens once, without a
  * second question. If it has not happened yet and the file is another one when the next worker
@@ -645,6 +693,7 @@ main(void)
 	ADD("answered after release", answered_too_late, 0);
 	ADD("answered after close", answered_too_late, 1);
 	ADD("dies after the yes", dies_after_the_yes, 0);
+	ADD("answered at the death", answered_at_the_death, 0);
 	ADD("plan changes nothing", plan_changes_nothing, 0);
 	ADD("what is refused is not asked", refused_is_not_asked, 0);
 	return _cmocka_run_group_tests("approval", tests, n, NULL, NULL);
