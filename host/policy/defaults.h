@@ -47,8 +47,8 @@ struct default_place {
 };
 extern const struct default_place default_protected[];
 
-/* Below the home directory, not even visible (shared/rules/access: fully denied); ends with
- * NULL. */
+/* Paths below the home directory that commands do not see; ends with NULL. The worker's half is
+ * `fully_denied` in shared/rules/access.c: change both. Not for file names or patterns. */
 extern const char *const default_hidden[];
 
 /* Below the root: instructions to other agents, so never written at any depth (shared/rules/access:

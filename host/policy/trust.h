@@ -8,7 +8,7 @@
  * The policy of a mode for a project. root need not exist: then the policy's rules contain it as
  * written. Returns 0 with *ret, which the caller releases with policy_done, or -1 with *err set.
  *
- * deny_write_within_allow gets the rows of default_protected: the project's below the root, and the
+ * deny_write_within_allow, and for any depth deny_write_names, get the rows of default_protected: the project's below the root, and the
  * home directory's if the root or a cache makes a place around them writable. A caller that allows
  * writing outside the root has to add its own denials there.
  */

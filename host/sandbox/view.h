@@ -9,7 +9,7 @@
  *    places and their holes.
  *
  * shared/rules/access has the last word: if the plan leaves a path writable, access_judge would
- * allow writing it. One table of cases tests both. They differ on purpose in
+ * allow writing it, and what it shows, reading it. One table of cases tests both. They differ on purpose in
  *  - the caches and the private temporary directories, which commands may write and file operations
  *    may not: what is written there does not reach the host;
  *  - holes of deny_read: commands can only read there;

@@ -97,7 +97,10 @@ enum koda_trust {
 };
 
 enum koda_list {
+	/* Paths that are not read, with everything below them. No patterns: '*' is a name like any
+	 * other. */
 	KODA_DENY_READ = 0,
+	/* Paths within those of KODA_DENY_READ that may be read: the longest rule decides. */
 	KODA_ALLOW_READ_WITHIN_DENY,
 	KODA_ALLOW_WRITE,
 	KODA_DENY_WRITE_WITHIN_ALLOW,

@@ -5,8 +5,8 @@
  *
  * What is done with every field walks the table in policy_field.c: copies and comparisons
  * (policy_value.c), validation (policy_check.c), composition (policy_compose.c), text
- * (policy_visit.c), packing (policy_pack.c) and unpacking (policy_unpack.c, which only worker and
- * proxy link: a test checks that).
+ * (policy_visit.c), packing (policy_pack.c) and unpacking (policy_unpack.c, which only worker,
+ * search and proxy link: a test checks that).
  */
 #ifndef KODA_SHARED_RULES_POLICY_H
 #define KODA_SHARED_RULES_POLICY_H
