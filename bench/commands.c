@@ -1,6 +1,6 @@
 /*
- * What commands cost in their kernel sandbox: each row beside the same command without one, or
- * beside what bwrap takes for the same view.
+ * The cost of running commands in their kernel sandbox. The rows compare with the same command
+ * without a sandbox, or with bwrap when it builds the same view.
  */
 #include <err.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "shared/base/cleanup.h"
 
 #define BIG_DIRS      2000
-#define BIG_FILES     10 /* in each */
+#define BIG_FILES     10 /* files in each of them */
 #define WIDE_DIRS     20000
 #define SLOTS         50
 #define SOURCES       50
@@ -27,7 +27,7 @@
 #define FLOOD         (1ul << 30)
 #define FLOOD_BRIEF   (64ul << 20)
 #define CONNECTS      2000
-#define WORDS_MAX     256 /* of bwrap's command line */
+#define WORDS_MAX     256 /* words of bwrap's command line */
 
 static struct {
 	const char *root, *program, *helpers;
@@ -36,7 +36,7 @@ static struct {
 	size_t flood_size;
 	struct koda_session *ses, *big_ses, *many;
 	struct koda_slot *slot, *big_slot;
-	char *view[WORDS_MAX + 1]; /* bwrap with the view of exec_cold, made by it alone */
+	char *view[WORDS_MAX + 1]; /* a bwrap command that builds the view of exec_cold */
 	size_t n_view;
 	double measured;
 } w;
@@ -184,7 +184,8 @@ connect_floor(void *data)
 	return w.measured > 0 ? 0 : -1;
 }
 
-/* No temporary files between the compiler's parts: where /tmp is would be what is measured. */
+/* Without -pipe the compiler would write temporary files, and the speed of /tmp would affect the
+ * figures. */
 #define COMPILE "cc -O1 -pipe -c *.c"
 
 static int
@@ -277,7 +278,7 @@ make_repository(const char *dir)
 	git(dir, commit);
 }
 
-/* What many a developer has: each is a mount of the plan. */
+/* Create what many developers have in their home. Each entry adds a mount to the sandbox. */
 static void
 make_home(void)
 {
@@ -331,7 +332,7 @@ make_sources(size_t n)
 	}
 }
 
-/* Only directories, which a cold start scans. */
+/* Create directories only: a cold start scans them. */
 static void
 make_wide(void)
 {
@@ -362,7 +363,8 @@ make_big(void)
 		snprintf(name, sizeof(name), "big/part%u/dir%u", i / 40, i);
 		make_dir(name);
 		for (unsigned k = 0; k < BIG_FILES; k++) {
-			/* Few contents: it is the names that count here, not git's objects. */
+			/* Few distinct contents, because this tree measures the cost of names and
+			 * not of git's objects. */
 			int len = snprintf(text, sizeof(text), "text %u\n", k);
 
 			snprintf(name, sizeof(name), "big/part%u/dir%u/file%u", i / 40, i, k);
@@ -387,7 +389,7 @@ command_make(const struct setting *set)
 	snprintf(w.wide, sizeof(w.wide), "%s/wide", set->root);
 	snprintf(w.sources, sizeof(w.sources), "%s/src", w.tree);
 	snprintf(w.connect, sizeof(w.connect), "%s/connect", w.tree);
-	/* The user's own would be in the view, and how much there is in it in the figures. */
+	/* The user's own home would be in the view, and its size would affect the figures. */
 	snprintf(home, sizeof(home), "%s/home", set->root);
 	if (setenv("HOME", home, 1) < 0 || unsetenv("XDG_STATE_HOME") < 0 ||
 	    unsetenv("XDG_CONFIG_HOME") < 0)
@@ -408,7 +410,7 @@ make_all(const struct setting *set)
 	make_wide();
 }
 
-/* ---- the same view by hand ---- */
+/* ---- the same view without stage2 ---- */
 
 static int
 add_word(const char *word)
@@ -422,7 +424,8 @@ add_word(const char *word)
 	return 0;
 }
 
-/* Leave out the arguments that only stage2 uses. */
+/* Add an argument of our bwrap command line to w.view, unless only stage2 uses it. Returns 1 at
+ * "--", which ends the iteration, and 0 otherwise. */
 static int
 on_argument(void *data, const char *argument, const char *comment)
 {
@@ -438,13 +441,14 @@ on_argument(void *data, const char *argument, const char *comment)
 		(*skip)--;
 		return 0;
 	}
-	/* It goes and comes with each of ours, so what it is bound from is not always there. */
+	/* Each of our sandboxes creates and removes its quarantine, so the source of this mount may
+	 * be missing when bwrap runs alone. Mount a directory that always exists instead. */
 	if (strstr(argument, "/koda-sandbox/quarantine/") != NULL)
 		argument = w.sources;
 	return add_word(argument);
 }
 
-/* mountinfo writes blanks and backslashes as three octal digits. */
+/* Decode s in place: mountinfo writes blanks and backslashes as three octal digits. */
 static void
 unescape(char *s)
 {
@@ -477,8 +481,8 @@ count_mounts(const char *mounts, const char *path)
 	return n;
 }
 
-/* Add to bwrap's command line the mounts that a command of ours has and the words so far do not
- * make. Returns their number. */
+/* Add to w.view the mounts in `ours`, the mountinfo of one of our commands, that are missing in
+ * `coarse`, the mountinfo that the words so far produce. Returns the number of mounts added. */
 static size_t
 add_mounts(const char *ours, const char *coarse)
 {
@@ -494,7 +498,8 @@ add_mounts(const char *ours, const char *coarse)
 		if (count_mounts(coarse, at) > 0)
 			continue;
 		if (access(at, F_OK) < 0) {
-			add_word("--tmpfs"); /* what stage2 keeps in a private place */
+			/* The path exists only in our sandbox, where stage2 keeps it private. */
+			add_word("--tmpfs");
 			add_word(at);
 		} else {
 			add_word(strncmp(options, "ro", 2) == 0 ? "--ro-bind" : "--bind");
@@ -571,7 +576,8 @@ open_session(const char *root)
 	return ses;
 }
 
-/* Runs one command first, so that one-time work is done. */
+/* Acquire a slot and run one command in it, so that one-time work is done. Returns the slot, or
+ * NULL after printing why. */
 static struct koda_slot *
 acquire(struct koda_session *ses)
 {
@@ -611,16 +617,18 @@ start_processes(void)
 #define PRIVATE_REACH (0.6 * 1e6 / 1024)
 #define PSS_REACH     (1e6 / 1024)
 
-/* bwrap, stage2 with its template, worker: all that a slot is when nothing runs in it. */
+/* Measure slots in which no command runs. Each consists of bwrap, stage2 with its template, and a
+ * worker. */
 static size_t
 measure_memory(struct value *ret)
 {
 	struct koda_session *ses = open_session(w.tree);
-	struct memory m[SLOTS + 2]; /* and those of the rows */
+	struct memory m[SLOTS + 2];
 	double private[SLOTS + 2], pss[SLOTS + 2];
 	bool has_private = true, has_pss = true;
 	size_t n = 0;
 
+	/* The rows have the other two slots. */
 	for (size_t i = 0; ses != NULL && i < SLOTS - 2; i++)
 		if (acquire(ses) == NULL)
 			return 0;

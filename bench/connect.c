@@ -1,7 +1,7 @@
 /*
- * bench_connect unix|tcp|link N: connect N times to a listening socket of its own, or make N
- * symbolic links, and print the median of what connect() or symlink() took, in ns. Inside of a
- * sandbox and outside.
+ * bench_connect unix|tcp|link N: connect N times to its own listening socket, or create N symbolic
+ * links, and print the median time that connect() or symlink() took, in ns. The benchmark runs this
+ * program inside a sandbox and outside.
  */
 #include <err.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 #include "bench/measure.h"
 
-/* In the working directory. */
+/* Both are in the working directory. */
 #define SOCKET_NAME "bench-connect.sock"
 #define LINK_NAME   "bench-connect.link"
 
@@ -52,7 +52,8 @@ now(void)
 static double
 connect_once(int listener, const struct address *a)
 {
-	/* Reset rather than closed: nothing of it waits in the kernel for a minute. */
+	/* Reset the connection instead of closing it, because a closed one would stay in the kernel
+	 * for a minute (TIME_WAIT). */
 	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
 	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
 	double start = now(), took;

@@ -1,5 +1,5 @@
 /*
- * What file operations cost: each row beside what plain C does (floor.h).
+ * The cost of file operations. The rows compare with plain C that does the same work (floor.h).
  */
 #include <err.h>
 #include <errno.h>
@@ -22,9 +22,9 @@
 #define EDIT_SIZE (16u << 10)
 #define READ_SIZE (64u << 10)
 #define BULK      (256u << 20)
-#define BULK_STEP (1u << 20) /* read with a buffer of that size */
-#define DEEP      64         /* outstanding */
-#define DEEP_OPS  256        /* writes that make one sample */
+#define BULK_STEP (1u << 20) /* size of the buffer that BULK is read with */
+#define DEEP      64         /* calls under way at the same time */
+#define DEEP_OPS  256        /* writes per sample */
 #define MANY      100
 
 #define DIRS_12 "a/b/c/d/e/f/g/h/i/j/k/file"
@@ -38,8 +38,8 @@ static struct {
 	struct koda_session *ses, *cold, *many;
 	struct koda_slot *slot, *fresh, *one_of_many;
 	struct koda_slot *live[MANY];
-	uint8_t *bulk; /* BULK bytes, also where a read goes */
-	int bulk_fd;   /* the same, as a sealed memfd */
+	uint8_t *bulk; /* BULK bytes to write; also the buffer of reads */
+	int bulk_fd;   /* the same bytes in a memfd that cannot change any more */
 	bool edited[2];
 	unsigned deep_begun, deep_done, deep_failed;
 	struct resolver res;
@@ -259,8 +259,8 @@ links_ours(void *data)
 	return 0;
 }
 
-/* The pool of this session is full with a slot of another policy: each slot is a new worker, and is
- * not kept. */
+/* The pool of this session keeps one idle slot, and that slot has another policy. So each acquire
+ * starts a new worker, and each release ends it. */
 static int
 spawn_ours(void *data)
 {

@@ -1,6 +1,6 @@
 /*
- * What a verdict costs: egress_judge() with a thousand patterns, over hosts that some of them name,
- * by each of their forms, and that none does.
+ * The cost of a verdict: egress_judge() with a thousand patterns. Some of the hosts match a
+ * pattern, in each form that a pattern can have, and some match none.
  */
 #include <err.h>
 #include <stdio.h>

@@ -183,7 +183,9 @@ floor_spawn(const char *program)
 	return 0;
 }
 
-/* out, err: what those are, or -1: as they are. */
+/* Start argv in dir (NULL: the working directory) with /dev/null as standard input. out and err
+ * become its standard output and standard error; with -1 it inherits ours. Returns 0 and stores the
+ * process in *ret, or returns -1 after printing why. */
 static int
 start(const char *const *argv, const char *dir, int out, int err, pid_t *ret)
 {
@@ -225,7 +227,8 @@ floor_run(const char *const *argv, const char *dir)
 	return start(argv, dir, -1, -1, &pid) < 0 ? -1 : end(argv[0], pid);
 }
 
-/* *ret_got bytes are in ret already. */
+/* Read once from fd, into ret after the *ret_got bytes that are there. When ret is full, discard
+ * what is read. Returns false at the end of the stream and on an error. */
 static bool
 drain(int fd, char *ret, size_t size, size_t *ret_got)
 {

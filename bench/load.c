@@ -1,16 +1,26 @@
 /*
- * bench_load serve | relay SERVER | conn SERVER PROXY N | rate SERVER PROXY N CLIENTS | bulk SERVER PROXY BYTES |
- * idle SERVER PROXY N: the server of the network's rows, and its clients: direct, through a proxy (CONNECT), inside of a
- * sandbox and outside, always this one program. SERVER and PROXY are ports on 127.0.0.1; PROXY 0: direct.
+ * bench_load serve
+ * bench_load relay SERVER
+ * bench_load conn SERVER PROXY N
+ * bench_load rate SERVER PROXY N CLIENTS
+ * bench_load bulk SERVER PROXY BYTES
+ * bench_load idle SERVER PROXY N
  *
- *	serve  prints its port, ends with its standard input. "GET n" is answered with n bytes and the end of the
- *	       stream, "HOLD n" with n bytes
- *	relay  likewise: the least that a proxy does. Reads what it takes for a head, connects to SERVER whatever it
- *	       says, answers 200 and copies. No check, no name, no limit, no report
- *	conn   N in turn, each 4 KiB and the end: median and 99th percentile of what one took, in ns
- *	rate   the same, CLIENTS at a time: ns by connection
- *	bulk   one of so many bytes: ns, from connect() to the last byte
- *	idle   N that have had their 4 KiB stay open: "ready", then until standard input ends
+ * The server of the network rows and its clients. The same program connects directly and through a
+ * proxy (CONNECT), inside a sandbox and outside. SERVER and PROXY are ports on 127.0.0.1; with
+ * PROXY 0 the client connects directly.
+ *
+ *	serve  prints its port, and ends when its standard input ends. It answers "GET n" with n
+ *	       bytes and the end of the stream, and "HOLD n" with n bytes
+ *	relay  starts and ends like serve, and does the least that a proxy can do: it takes
+ *	       whatever it reads first for a request, connects to SERVER, answers 200 and copies.
+ *	       It checks nothing, resolves no name, has no limit and reports nothing
+ *	conn   makes N connections one after another, and reads 4 KiB and the end of the stream from
+ *	       each. Prints the median and the 99th percentile of their durations, in ns
+ *	rate   does the same with CLIENTS connections at a time. Prints the ns per connection
+ *	bulk   reads BYTES bytes from one connection. Prints the ns from connect() to the last byte
+ *	idle   makes N connections, reads 4 KiB from each, prints "ready" and keeps them open until
+ *	       its standard input ends
  */
 #include <err.h>
 #include <errno.h>
@@ -55,7 +65,8 @@ loopback(unsigned port)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-/* Each connection here is one descriptor, and thousands are wanted. */
+/* Raise the limit of descriptors as far as allowed: each connection needs one here, and there are
+ * thousands. */
 static void
 raise_descriptors(void)
 {
@@ -86,7 +97,8 @@ struct served {
 	uint64_t left;
 };
 
-/* false: it is over. */
+/* Read the request and send the answer, as far as the socket allows now. Returns false when the
+ * connection is finished; the caller then closes and frees it. */
 static bool
 serve_more(struct served *s)
 {
@@ -187,13 +199,13 @@ serve(void)
 	}
 }
 
-/* ---- the least that a proxy does ---- */
+/* ---- a minimal proxy ---- */
 
 struct side {
 	int fd;
-	struct side *other; /* NULL: no head so far */
-	bool ended;         /* nothing more comes from it */
-	struct side *next;  /* of those to be freed */
+	struct side *other; /* NULL: no request has come yet */
+	bool ended;         /* it has sent everything */
+	struct side *next;  /* in the list of connections to free */
 };
 
 static struct side *
@@ -225,7 +237,8 @@ relay_begin(struct side *client, int epoll, const struct sockaddr_in *server)
 		err(1, "send");
 }
 
-/* What comes is little, and there is room for it. true: both have ended. */
+/* Copy what s has sent to the other side. The rows send so little that the other socket always has
+ * room; otherwise the program ends. Returns true when both sides have ended. */
 static bool
 relay_more(struct side *s, int epoll, const struct sockaddr_in *server)
 {
@@ -283,7 +296,7 @@ relay(unsigned port)
 				over = s;
 			}
 		}
-		/* Not before: both may be among the events. */
+		/* Free only now, because both sides of a connection may be among these events. */
 		while (over != NULL) {
 			struct side *s = over;
 
@@ -317,12 +330,13 @@ load_init(struct load *l, const char *verb, uint64_t bytes)
 static void
 say(int fd, const char *text, size_t n)
 {
-	/* A new connection has room for so little. */
+	/* The send buffer of a new connection has room for so few bytes. */
 	if (send(fd, text, n, MSG_NOSIGNAL) != (ssize_t)n)
 		err(1, "send");
 }
 
-/* Is the head in buf whole? Ends the program when it is a refusal. */
+/* Return whether buf ends with the end of a response head. Ends the program if the proxy
+ * refused. */
 static bool
 head_is_whole(const char *buf, size_t n)
 {
@@ -348,7 +362,8 @@ open_one(const struct load *l, int type)
 	return fd;
 }
 
-/* A connection with the request on it. */
+/* Open a connection, through the proxy if there is one, and send the request. Returns the
+ * descriptor, which the caller closes. */
 static int
 ask(const struct load *l)
 {
@@ -476,7 +491,8 @@ client_say(struct client *c, const struct load *l, bool to_proxy)
 	c->got = 0;
 }
 
-/* true: the whole answer is there, and its end. */
+/* Go on with a connection, as far as the socket allows now. Returns true when the whole answer and
+ * the end of the stream have been read. */
 static bool
 client_more(struct client *c, const struct load *l, uint32_t events)
 {

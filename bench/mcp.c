@@ -1,6 +1,7 @@
 /*
- * What the MCP server costs: beside the same call through the library, for what it adds; beside a
- * server that others offer, through the same client.
+ * The cost of the MCP server. mcp_group compares it with the same calls through the library, which
+ * shows what the server adds. mcp_peer_group compares it with another MCP server, through the same
+ * client.
  */
 #include <err.h>
 #include <errno.h>
@@ -19,9 +20,9 @@
 #define READ_SIZE    4096u
 #define EDIT_SIZE    (16u << 10)
 #define ENTRIES      1000
-#define CALLS        10000 /* after which memory is looked at */
+#define CALLS        10000 /* calls before the last measurement of memory */
 #define CALLS_BRIEF  2000
-#define CALLS_BEFORE 1000 /* caches and buffers are filled by then */
+#define CALLS_BEFORE 1000 /* calls before the first one: caches and buffers are filled by then */
 
 #define FROM "the quick brown fox"
 #define TO   "the quick green fox"
@@ -83,7 +84,7 @@ read_ours(void *data)
 	return mcp_call(&w.ours, "read_file", "{\"path\":\"read\"}");
 }
 
-/* With the digest, which the server remembers of each read. */
+/* Read with the digest, because the server asks for it with each read. */
 static int
 read_library(void *data)
 {
@@ -196,7 +197,7 @@ make_all(const struct setting *set)
 {
 	char name[64], text[READ_SIZE];
 
-	/* The home and the repository that exec_cold has. */
+	/* exec_cold is a floor here, so this group needs the same home and repository. */
 	command_make(set);
 	w.root = set->root;
 	w.program = set->program;
@@ -253,8 +254,8 @@ stop(void)
 	w.ses = NULL;
 }
 
-/* KiB. All of it, also what is mapped from files: the figure that a user sees. 0: not to be
- * seen. */
+/* Return the resident memory of a process in KiB, including pages mapped from files, because that
+ * is the figure that users see. Returns 0 if it cannot be read. */
 static double
 resident(pid_t pid)
 {
@@ -281,7 +282,8 @@ measure(struct value *ret)
 	double before = 0, after;
 
 	ret[0] = (struct value){ .name = "mcp_memory", .unit = "KiB", .reach = 6u << 10 };
-	/* One page of a growing heap is no leak; ten bytes a call would be 25. */
+	/* A few more pages of heap are no leak. A leak of ten bytes per call would be 88 KiB in a
+	 * full run. */
 	ret[1] = (struct value){ .name = "mcp_memory_growth", .unit = "KiB", .reach = 64 };
 	for (unsigned i = 0; i < w.calls; i++) {
 		if (steps[i % N_ELEMENTS(steps)](NULL) < 0)
@@ -301,7 +303,7 @@ measure(struct value *ret)
 const struct group mcp_group = { "mcp", rows, N_ELEMENTS(rows), make_all, start, stop, measure,
 	NULL };
 
-/* ---- the server of others ---- */
+/* ---- another MCP server ---- */
 
 static int
 start_both(void)
@@ -310,7 +312,7 @@ start_both(void)
 
 	if (start_ours(&w.ours) < 0)
 		return -1;
-	/* Told for each row by missing(). */
+	/* If this fails, missing() reports it for each row. */
 	if (mcp_start(&w.theirs, argv, w.tree) < 0)
 		mcp_stop(&w.theirs);
 	return 0;

@@ -35,13 +35,13 @@ send_all(struct mcp_client *c, const char *text, size_t len)
 	return 0;
 }
 
-/* The next line, in c->line. */
+/* Read the next line into c->line, as a string. Returns 0, or -1 after printing why. */
 static int
 next_line(struct mcp_client *c)
 {
 	char *end;
 
-	/* What came behind the last one. */
+	/* Keep what was read after the previous line. */
 	memmove(c->line, c->line + c->taken, c->filled - c->taken);
 	c->filled -= c->taken;
 	c->taken = 0;
@@ -64,8 +64,9 @@ next_line(struct mcp_client *c)
 	return 0;
 }
 
-/* Does not parse the answer, because that would be measured too: searches for the id that was sent,
- * with the members in either order. */
+/* Read lines until the answer to request `id`. Returns 0 if it is a result, -1 after printing why
+ * otherwise. Searches for the id, with the members in either order, instead of parsing the answer,
+ * because parsing would be measured, too. */
 static int
 answer(struct mcp_client *c, unsigned id)
 {
@@ -76,7 +77,8 @@ answer(struct mcp_client *c, unsigned id)
 	for (;;) {
 		if (next_line(c) < 0)
 			return -1;
-		/* A notification, which the measured calls do not ask for but some servers send. */
+		/* Skip notifications: some servers send them although the measured calls do not ask
+		 * for any. */
 		if (strstr(c->line, wanted) == NULL && strstr(c->line, other) == NULL)
 			continue;
 		if (strstr(c->line, "\"isError\":true") == NULL &&

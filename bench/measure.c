@@ -7,7 +7,7 @@
 
 #include "shared/base/cleanup.h"
 
-#define SAMPLES_MAX 200000 /* of one side; a percentile needs no more */
+#define SAMPLES_MAX 200000 /* per side; percentiles need no more */
 
 double
 now_seconds(void)
@@ -97,7 +97,8 @@ race_run(const struct race *race, double seconds, unsigned min, struct outcome *
 		perror("samples");
 		return -1;
 	}
-	/* One of each that does not count: caches, buffers, what is started on first use. */
+	/* Run one batch of each side untimed, because first use fills caches and buffers and starts
+	 * processes. */
 	if (run_batch(race, race->ours, race->after, NULL, NULL) < 0 ||
 	    (race->floor != NULL && run_batch(race, race->floor, NULL, NULL, NULL) < 0))
 		return -1;

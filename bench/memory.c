@@ -32,7 +32,8 @@ smaps_of(int pid, double *ret_private, double *ret_pss)
 	return true;
 }
 
-/* Resident memory without pages mapped from files. */
+/* Store the resident memory of a process in KiB, without pages that it maps from files or shares,
+ * in *ret. Returns false if it cannot be read. */
 static bool
 anonymous_of(int pid, double *ret)
 {
@@ -68,7 +69,7 @@ memory_add(struct memory *m, int pid)
 
 struct process {
 	int pid, parent;
-	size_t family; /* 1 and up; 0: none */
+	size_t family; /* number of the child it descends from, from 1 on; 0: none */
 	char name[32];
 };
 

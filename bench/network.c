@@ -1,8 +1,9 @@
 /*
- * What the way out costs: connections and bytes through koda-egress-proxy, beside the same directly
- * over loopback, beside the least that a proxy does (relay_*), and (proxy_group) beside other
- * proxies. "inside", and proxy_bulk: the client is a command of a slot, so that its sandbox is in
- * the figures; else client, proxy and server are outside, as they are for the others.
+ * The cost of network access: connections and bytes through koda-egress-proxy. The rows compare
+ * with the same directly over loopback, with a minimal proxy (relay_*), and in proxy_group with
+ * other proxies. In inside_* and proxy_bulk the client is a command in a slot, so that the figures
+ * include its sandbox. In all other rows client, proxy and server are outside, as they are with the
+ * other proxies.
  */
 #include <err.h>
 #include <limits.h>
@@ -26,7 +27,7 @@
 #define BULK         (1ul << 30)
 #define BULK_BRIEF   (64ul << 20)
 #define CPU_RUNS     3
-#define PROXY_NAME   "koda-egress" /* as it calls itself */
+#define PROXY_NAME   "koda-egress" /* its process name begins with this */
 
 static struct {
 	const char *root, *helpers, *peers;
@@ -40,7 +41,8 @@ static struct {
 
 /* ---- the rows ---- */
 
-/* What a client does in one step. Its figure is the number that it prints, divided by `each`. */
+/* What a client does in one step. The figure of the step is the first number that the client
+ * prints, divided by the amount if by_byte. */
 struct task {
 	const char *verb, *clients;
 	size_t n, n_brief;
@@ -152,8 +154,8 @@ inside(void *data)
 
 #define TASK(t) .data = (void *)(uintptr_t) & (t), .batch = 1, .repeat = 1, .measured = &w.measured
 
-/* Seen from a command: three times what another sandbox's bridge does on the machine where the
- * goals were set. */
+/* Goals for a client in a slot: three times what another sandbox's bridge reaches on the machine
+ * where the goals were set. */
 #define INSIDE_RATE 6000
 #define INSIDE_BULK 1140
 
@@ -273,7 +275,7 @@ start(void)
 
 /* ---- processor time and memory ---- */
 
-/* In clock ticks; -1: it is not there. */
+/* Return the processor time of a process in clock ticks, or -1 if there is no such process. */
 static long
 ticks_of(int pid)
 {
@@ -292,7 +294,7 @@ ticks_of(int pid)
 	return n == 2 ? (long)(user + system) : -1;
 }
 
-/* Seconds of the proxy that a slot's bytes go through, for each GiB. */
+/* Measure the processor time, in seconds per GiB, of the proxy that the slot's connections use. */
 static struct value
 measure_cpu(void)
 {
@@ -309,7 +311,7 @@ measure_cpu(void)
 			samples[i - 1] = (double)(ticks_of(pid) - before) /
 			    (double)sysconf(_SC_CLK_TCK) * (double)(1ul << 30) /
 			    (double)amount(&bulk);
-		/* The first has started it. */
+		/* The first run starts the proxy, so only the later ones are measured. */
 		pid = memory_child(PROXY_NAME, w.ours.pid);
 		if (pid == 0)
 			return ret;
@@ -319,8 +321,8 @@ measure_cpu(void)
 	return ret;
 }
 
-/* Proportional where it may be seen, else what is the process's own alone: of a difference that
- * is the same. */
+/* Return the memory of our proxy in KiB: the proportional figure if this user may read it, else the
+ * private one. The difference of two figures is the same for both kinds. */
 static double
 memory_now(void)
 {
@@ -342,7 +344,8 @@ measure_idle(struct value ret[2])
 
 	ret[0] = (struct value){ .name = "proxy_idle_1000", .unit = "KiB", .reach = 24 };
 	ret[1] = (struct value){ .name = "proxy_idle_cpu", .unit = "ticks", .reach = 0 };
-	/* What it needs for the first one it needs once. */
+	/* The first connection allocates memory that later ones use again, so make one before
+	 * measuring. */
 	if (ours((void *)(uintptr_t)&conn) < 0)
 		return 2;
 	before = memory_now();
@@ -372,7 +375,7 @@ measure(struct value *ret)
 const struct group network_group = { "network", rows, N_ELEMENTS(rows), make_all, start, stop,
 	measure, NULL };
 
-/* ---- others ---- */
+/* ---- other proxies ---- */
 
 static bool
 has_peer(const char *program)
@@ -388,7 +391,7 @@ start_proxies(void)
 {
 	if (start_both() < 0)
 		return -1;
-	/* What does not come up says so, and its rows are left out. */
+	/* A proxy that does not start prints why, and missing() leaves its rows out. */
 	if (has_peer("tinyproxy/usr/bin/tinyproxy"))
 		tinyproxy_start(w.peers, w.root, &w.tinyproxy);
 	if (has_peer("squid/usr/sbin/squid"))

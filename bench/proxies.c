@@ -52,7 +52,9 @@ standing_stop(struct standing *s)
 
 /* ---- clients and servers ---- */
 
-/* A child that does not outlive us, with these as its standard descriptors (-1: nothing). */
+/* Start a child that does not outlive this process. in and out become its standard input and
+ * output; -1 stands for /dev/null. Its standard error is ours if out is given, and /dev/null
+ * otherwise. Returns the pid, or -1. */
 static pid_t
 start_child(char *const *argv, char *const *env, int in, int out)
 {
@@ -66,7 +68,7 @@ start_child(char *const *argv, char *const *env, int in, int out)
 		int from = fd == STDIN_FILENO ? in : out;
 
 		if (fd == STDERR_FILENO && out >= 0)
-			break; /* it says what is wrong */
+			break; /* keep our standard error, for its messages */
 		if (from < 0)
 			from = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (from < 0 || dup2(from, fd) < 0)
@@ -94,7 +96,7 @@ line_start(const char *const *argv, struct standing *ret, char *line, size_t siz
 	ret->control = in[1];
 	close(in[0]);
 	close(out[1]);
-	/* It is short, and written at once. */
+	/* The line is short and written at once, so one read() gets all of it. */
 	n = read(out[0], line, size - 1);
 	close(out[0]);
 	if (ret->pid > 0 && n > 0) {
@@ -166,7 +168,7 @@ pack_policy(unsigned server, uint8_t **ret, size_t *ret_len, struct koda_error *
 	return r;
 }
 
-/* Its answer to Start: 0 when it is Ready. */
+/* Wait for the proxy's answer to Start. Returns 0 if it is Ready, -1 otherwise. */
 static int
 wait_ready(struct frame_stream *fs, struct koda_error *e)
 {
@@ -227,7 +229,8 @@ send_orders(struct frame_stream *fs, unsigned server, int listener, struct koda_
 	return n < 0 ? -1 : frame_flush_with_fd(fs, (size_t)n, listener, -1, e);
 }
 
-/* Start a process that reads the proxy's reports, as the host does. */
+/* Start a process that reads and discards the proxy's reports, as the host reads them, too.
+ * Returns its pid, or -1. */
 static pid_t
 start_reader(int control)
 {
@@ -294,7 +297,7 @@ put_format(const char *name, const char *fmt, ...)
 	put_file(name, text, (size_t)n);
 }
 
-/* A port that is free now. */
+/* Return a port that is free now, or 0 if there is none. */
 static unsigned
 free_port(void)
 {
@@ -316,7 +319,9 @@ answers(unsigned port)
 	return fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
-/* Another program does not report when it has begun to listen, so try to connect. */
+/* Start another program and wait until it accepts connections on ret->port. Tries to connect,
+ * because such a program does not report that it has begun to listen. Returns 0, or -1 after
+ * printing why. */
 static int
 start_peer(char *const *argv, char *const *env, struct standing *ret)
 {
@@ -363,7 +368,7 @@ squid_start(const char *peers, const char *dir, struct standing *ret)
 	snprintf(program, sizeof(program), "%s/squid/usr/sbin/squid", peers);
 	snprintf(config, sizeof(config), "%s/squid.conf", dir);
 	snprintf(libraries, sizeof(libraries), "LD_LIBRARY_PATH=%s/squid/libraries", peers);
-	/* No cache, no logs, one process: nothing but the tunnel. */
+	/* No cache, no logs, one process, so that squid does nothing but tunnel. */
 	put_format(config,
 	    "http_port 127.0.0.1:%u\nhttp_access allow localhost\nhttp_access deny all\n"
 	    "cache deny all\naccess_log none\ncache_log /dev/null\ncache_store_log none\n"

@@ -46,8 +46,8 @@ report_head(void)
 
 	if (getloadavg(load, N_ELEMENTS(load)) < 1)
 		load[0] = -1;
-	/* A busy machine costs ours, which is two processes, more than the floor, which mostly
-	 * is one. */
+	/* Print the load, because a busy machine slows our two processes down more than the floor,
+	 * which mostly is one process. */
 	printf("files on %s; load average %.1f; '*': not what is to be reached\n", file_system(),
 	    load[0]);
 	printf("%-18s %-6s%10s %10s %10s %10s %6s %8s %10s %10s %6s\n", "", "", "ours p50", "p99",
@@ -66,7 +66,7 @@ print_side(const struct outcome *o, const struct row *row)
 		printf(" %10s %10s %6s", "-", "-", "-");
 }
 
-/* Write the goal to ret and return whether it is reached. */
+/* Store the goal in ret, as text. Returns whether the outcome reaches it. */
 static bool
 reached(const struct row *row, const struct outcome *o, char *ret, size_t size)
 {
@@ -182,7 +182,7 @@ json_row(const struct row *row, const struct result *r)
 	fprintf(json, "}");
 }
 
-/* What is to be reached is the value. */
+/* A value has no floor, so its goal is for the value itself. */
 void
 json_value(const struct value *v)
 {

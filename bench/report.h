@@ -1,4 +1,4 @@
-/* The table on standard output, and the same as JSON. */
+/* Print the results as a table on standard output, and as JSON. */
 #ifndef KODA_BENCH_REPORT_H
 #define KODA_BENCH_REPORT_H
 
@@ -7,7 +7,7 @@
 #include "bench/bench.h"
 
 struct result {
-	bool ran[2]; /* pinned, free */
+	bool ran[2]; /* [0]: on one processor; [1]: on all */
 	struct outcome outcome[2];
 };
 

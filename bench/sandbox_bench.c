@@ -1,11 +1,13 @@
 /*
- * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|files|search|commands|network|mcp]
- * [--peers DIR]: what the sandbox costs, beside what the same costs without it in the same run.
- * Fails on nothing but on what does not work.
+ * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|GROUP] [--peers DIR]: measure what
+ * the sandbox costs and what the same work costs without it, in the same run. GROUP is files,
+ * search, filters, commands, network or mcp, and with --peers it is peers, proxies or mcp_peers. A
+ * missed goal is not a failure; a row that does not work is one.
  *
- * The ratios that count are taken with everything on one processor: a wake-up across processors
- * costs several times one on the same, and which it is is up to the scheduler. The same with
- * processes where the kernel puts them stands beside it as "free".
+ * The ratios that count are measured with all processes on one processor, because a wake-up across
+ * processors costs several times as much as one on the same processor, and the scheduler decides
+ * which of them happens. The columns "free" show the same with processes where the kernel puts
+ * them.
  */
 #include <err.h>
 #include <errno.h>
@@ -23,7 +25,7 @@
 #include "bench/report.h"
 #include "shared/base/cleanup.h"
 
-#define ROWS_MAX 16 /* of a group */
+#define ROWS_MAX 16 /* rows per group */
 
 int
 complain_error(const char *what, const struct koda_error *e)
@@ -65,9 +67,10 @@ copy_program(const char *from, const char *to)
 		err(1, "%s", to);
 }
 
-/* ---- where ---- */
+/* ---- paths ---- */
 
-/* Ours as `make install` has it: tools/bench put it there. */
+/* Find koda-sandbox and its helpers as `make install` installs them, where tools/bench put them.
+ * Ends the program if they are missing. */
 static void
 find_installed(struct setting *set)
 {

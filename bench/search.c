@@ -1,7 +1,7 @@
 /*
- * Searching: ours through the library, in a session that lives, beside ripgrep with one thread, on
- * the same tree, for the same thing; both have to find as much. The page cache is warm: every row
- * has searched before it is timed.
+ * The cost of searching. Ours is the library, in a session that is already open; the floor is
+ * ripgrep with one thread, on the same tree and for the same pattern. Both must find the same
+ * number of matches. The page cache is warm: every row searches before it is timed.
  */
 #include <err.h>
 #include <errno.h>
@@ -23,13 +23,13 @@
 #define FILES       24000
 #define FILES_BRIEF 2400
 #define DIRECTORIES 240
-#define LINES       90 /* of a file: four kilobytes */
+#define LINES       90 /* lines per file, which makes it about 2.8 kB */
 #define MANY        200000
 #define MANY_BRIEF  2000
 #define LARGE       (UINT64_C(3) << 30)
 #define LARGE_BRIEF (UINT64_C(1) << 28)
 #define RG_OUTPUT   (32u << 20)
-#define FOR_EVER    ((off_t)1 << 42) /* bytes, all of them nothing: no search of it comes to an end */
+#define FOR_EVER    ((off_t)1 << 42) /* size of a sparse file that no search finishes */
 
 static const char *const rg_places[] = { "/usr/bin/rg", "/usr/local/bin/rg", "/bin/rg" };
 
@@ -53,7 +53,8 @@ next_random(uint32_t *state)
 	return *state >> 8;
 }
 
-/* Lines that look like a program's, some of which hold what is searched for. */
+/* Write lines that look like source code to text, some of which match what the rows search for.
+ * Returns the length. */
 static size_t
 make_text(uint32_t *state, char *text, size_t size)
 {
@@ -100,7 +101,8 @@ make_tree(bool brief)
 	char name[128];
 
 	make_directory("tree");
-	make_directory("tree/.git"); /* so that its .gitignore counts, and none above it */
+	/* So that tree/.gitignore applies, and no .gitignore above it. */
+	make_directory("tree/.git");
 	put_file("tree/.gitignore", "*.o\nbuild/\n/cache-*\n!keep.o\n", 27);
 	for (unsigned d = 0; d < DIRECTORIES; d++) {
 		snprintf(name, sizeof(name), "tree/module-%u", d / 8);
@@ -118,7 +120,8 @@ make_tree(bool brief)
 	}
 }
 
-/* For memory: one file that is large, and many that are small. */
+/* Create the files for the measurement of memory, one large and many small, and the endless file
+ * for the rows that need a search that is still running. */
 static void
 make_burden(bool brief)
 {
@@ -127,7 +130,8 @@ make_burden(bool brief)
 	int fd;
 
 	make_directory("burden");
-	make_directory("burden/.git"); /* so that what is ignored around the build is not here */
+	/* So that a .gitignore around the build directory does not apply. */
+	make_directory("burden/.git");
 	for (unsigned i = 0; i < many; i++) {
 		if (i % 1000 == 0) {
 			snprintf(name, sizeof(name), "burden/%u", i / 1000);
@@ -186,13 +190,13 @@ stop(void)
 	koda_session_close(w.ses);
 }
 
-/* ---- the same question, twice ---- */
+/* ---- the same search, by both ---- */
 
 struct question {
 	const char *name;
 	enum koda_search_kind kind;
 	unsigned flags;
-	const char *pattern; /* of a glob: the glob */
+	const char *pattern; /* the glob of KODA_SEARCH_GLOB */
 	const char *rg[6];
 };
 
@@ -205,7 +209,7 @@ static const struct question icase = { "icase", KODA_SEARCH_GREP,
 	{ "-n", "-F", "-i", "-e", "FROBNICATE_buffer" } };
 static const struct question regex = { "regex", KODA_SEARCH_GREP, 0,
 	"frob[a-z]+_[a-z]+\\([0-9]+\\)", { "-n", "-e", "frob[a-z]+_[a-z]+\\([0-9]+\\)" } };
-/* Nothing that every match has to contain. */
+/* No literal text in it is longer than one character. */
 static const struct question pattern = { "pattern", KODA_SEARCH_GREP, 0,
 	"[0-9]{4}-[0-9]{2}-[0-9]{2}", { "-n", "-e", "[0-9]{4}-[0-9]{2}-[0-9]{2}" } };
 static const struct question glob = { "glob", KODA_SEARCH_GLOB, 0, "*.h",
@@ -243,7 +247,9 @@ ask(const struct question *q)
 								     : 0;
 }
 
-/* rg says with its status that it found nothing: the shell makes that no failure. */
+/* Run rg for the same search. Returns 0 if it finds as much as our last search did, -1 after
+ * printing why otherwise. rg exits with 1 if it finds nothing; the shell turns that into
+ * success. */
 static int
 ask_rg(const struct question *q)
 {
@@ -280,7 +286,7 @@ SIDES(regex)
 SIDES(pattern)
 SIDES(glob)
 
-/* ---- how soon ---- */
+/* ---- latency ---- */
 
 static double
 now_ns(void)
@@ -330,7 +336,7 @@ first_match(void *data)
 	return s == NULL || r < 0 ? -1 : 0;
 }
 
-/* From the call that cancels to the end of the process. */
+/* Measure the time from the call that cancels a search to the end of its process. */
 static int
 cancel(void *data)
 {
@@ -355,7 +361,7 @@ cancel(void *data)
 	return 0;
 }
 
-/* ---- what a write notices ---- */
+/* ---- a write during a search ---- */
 
 static int
 write_once(void)
@@ -409,7 +415,7 @@ missing(const struct row *row)
 
 /* ---- memory ---- */
 
-/* The most that was resident, in KiB; 0: it is gone. */
+/* Return the peak resident memory of a process in KiB, or 0 if there is no such process. */
 static double
 most_resident(int pid)
 {

@@ -1,13 +1,17 @@
 /*
- * gen-seccomp worker|search|proxy|stage2|command|command_closed [--sanitize] [--test]: print a seccomp filter as a C header, an array
- * worker_filter (or the like) of struct sock_filter. Run at build time, so that the programs that are confined
- * carry the instructions and not libseccomp (loading a prebuilt filter is also 200 us cheaper).
+ * gen-seccomp worker|search|proxy|stage2 [--sanitize] [--test]
+ * gen-seccomp command|command_closed
  *
- *	--sanitize  adds what the runtimes of ASan and UBSan need
- *	--test      adds what stopping itself and dawdling take (worker/pause.h)
+ * Print a seccomp filter as a C header: an array of struct sock_filter, called worker_filter,
+ * search_filter and so on. The build runs this program, so that the confined programs contain the
+ * instructions and need not link libseccomp. Loading a prebuilt filter is also 200 us cheaper.
  *
- * A call that is not listed here ends the process: in a worker, an unexpected system call means
- * either a bug of ours or foreign code.
+ *	--sanitize  also allows what the runtimes of ASan and UBSan need
+ *	--test      also allows what a process needs to stop itself and to sleep (worker/pause.h)
+ *
+ * A call that a filter of the first group does not list kills the process: in a worker, an
+ * unexpected system call means either a bug of ours or foreign code. The filters for commands
+ * return errors instead.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,12 +43,12 @@
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
 /* clang-format off */
-/* A filter cannot check openat2 (its flags are behind a pointer); Landlock limits what it may
- * open. */
+/* A filter cannot check openat2, whose flags are behind a pointer. Landlock limits what the worker
+ * may open. */
 static const char *const worker_calls[] = {
-	/* The socket; no call here makes another, and this one is connected: sendto goes to its
-	 * peer whatever address it has. What is allowed whole the kernel remembers, and asks no
-	 * filter. */
+	/* The socket. No call in this list creates another one, and this one is connected, so
+	 * sendto reaches its peer whatever address it is given. For a call that is allowed with any
+	 * arguments the kernel remembers the verdict and does not run the filter. */
 	"recvmsg", "sendmsg", "sendto", "poll", "ppoll",
 	/* descriptors */
 	"read", "write", "sendfile", "pread64", "pwrite64", "close", "lseek", "ftruncate", "fsync", "fdatasync",
@@ -52,19 +56,19 @@ static const char *const worker_calls[] = {
 	/* names */
 	"openat", "openat2", "readlinkat", "fstat", "newfstatat", "statx", "fstatfs", "getdents64",
 	"faccessat", "faccessat2", "mkdirat", "unlinkat", "renameat", "renameat2",
-	/* watching for what commands plant (Scan) */
+	/* watching for files that commands plant (Scan) */
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	/* what the replacement of a file inherits, and permissions that a command took from
-	 * itself (Scan) */
+	/* attributes that the replacement of a file inherits, and access to directories from which
+	 * a command removed it (Scan) */
 	"fchmod", "fchmodat", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
-	/* the process; glibc's qsort asks how much memory there is */
+	/* the process; glibc's qsort calls sysinfo for the size of memory */
 	"sysinfo", "clock_gettime", "getrandom", "getppid", "getpid", "gettid", "futex", "rt_sigreturn",
 	"rt_sigprocmask", "exit", "exit_group", "restart_syscall",
 };
 
-/* A search reads names and files, and creates only memory. The Landlock calls: it confines itself
+/* A search reads names and files, and changes no file. It confines itself with the Landlock calls
  * before it searches. */
 static const char *const search_calls[] = {
 	"recvmsg", "sendmsg", "sendto", "write", "poll", "ppoll",
@@ -77,14 +81,13 @@ static const char *const search_calls[] = {
 	"exit", "exit_group", "restart_syscall",
 };
 
-/* The proxy connects and accepts sockets but never calls listen, and reads files (Landlock limits
- * which). */
+/* The proxy connects and accepts, but never listens. It reads files; Landlock limits which. */
 static const char *const proxy_calls[] = {
 	"recvmsg", "sendmsg", "recvfrom", "sendto", "read", "write", "readv", "writev", "splice", "pipe2",
 	"accept4", "connect", "bind", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", "close",
 	/* the loop */
 	"epoll_ctl", "epoll_wait", "epoll_pwait", "poll", "ppoll",
-	/* resolv.conf, hosts, nsswitch.conf, as they are now */
+	/* reading resolv.conf, hosts and nsswitch.conf as they are now */
 	"openat", "fstat", "newfstatat", "statx", "lseek", "pread64", "readlink", "readlinkat", "uname",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise", "mlock", "munlock",
@@ -93,11 +96,11 @@ static const char *const proxy_calls[] = {
 	"futex", "rt_sigreturn", "rt_sigprocmask", "exit", "exit_group", "restart_syscall", "sysinfo",
 };
 
-/* The init of a slot after it has booted: the only process in the sandbox with capabilities, and
- * the one that checks what commands ask for. It runs no program and reads only names and /proc.
- * The processes that it forks (the maker of links, the exact measurement) have this filter too.
- * Check which system call a C library function makes: access() makes SYS_access, which is not
- * allowed here, but faccessat() makes one that is. */
+/* The init of a slot's sandbox after it has booted. It is the only process in the sandbox that has
+ * capabilities, and it checks what commands ask for. It starts no program, and reads only names and
+ * /proc. The processes that it forks (the maker of links, the exact measurement) have this filter,
+ * too. Before you use a C library function there, check which system call it makes: access() makes
+ * SYS_access, which is not allowed, but faccessat() makes one that is. */
 static const char *const stage2_calls[] = {
 	/* the host, the template, the spawner */
 	"recvmsg", "sendmsg", "recvfrom", "sendto", "poll", "ppoll", "read", "write", "pread64", "close", "lseek",
@@ -107,14 +110,14 @@ static const char *const stage2_calls[] = {
 	"open_tree", "move_mount", "mount_setattr", "umount2", "fsopen", "fsconfig", "fsmount", "mkdirat", "fchmod",
 	"openat", "openat2", "readlink", "readlinkat", "fstat", "newfstatat", "statx", "statfs", "fstatfs", "getdents64",
 	"faccessat", "faccessat2",
-	/* what commands ask for: their arguments, their descriptors, and what is done for them */
+	/* requests of commands: reading arguments, getting descriptors, acting for them */
 	"process_vm_readv", "pidfd_getfd", "kcmp", "connect", "getsockopt", "symlinkat", "mknodat",
-	/* the process that makes links, which is forked again when it had to be ended
-	 * (stage2/links.c) */
+	/* the maker of links, which stage2 forks again after it had to kill it (stage2/links.c) */
 	"umask", "dup3", "close_range", "chdir", "capset", "set_robust_list",
-	/* the exact measurement, which the scheduler groups by session (stage2/quota.c) */
+	/* a session for the exact measurement, because the scheduler may group by session
+	 * (stage2/quota.c) */
 	"setsid",
-	/* the names of a mirror that are not there any more (stage2/mirror.c) */
+	/* removing old names from a mirror (stage2/mirror.c) */
 	"unlinkat",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
@@ -125,7 +128,7 @@ static const char *const stage2_calls[] = {
 
 static const char *const test_calls[] = { "kill", "tgkill", "nanosleep", "clock_nanosleep" };
 
-/* Reports, symbolising and the leak check at the end, which clones and traces itself. */
+/* For reports, symbolising, and the leak check at exit, which clones and traces the process. */
 static const char *const sanitize_calls[] = {
 	"sigaltstack", "sched_yield", "readlink", "open", "stat", "prlimit64", "getrlimit", "getuid",
 	"geteuid", "mincore", "rt_sigaction", "tgkill", "clone", "wait4", "ptrace", "prctl", "dup",
@@ -152,7 +155,7 @@ allow(const char *const *names, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		int nr = seccomp_syscall_resolve_name(names[i]);
 
-		/* A negative number is a call that this architecture does not have. */
+		/* A negative number means that this architecture does not have the call. */
 		if (nr == __NR_SCMP_ERROR)
 			must(-EINVAL, names[i]);
 		if (nr >= 0)
@@ -160,7 +163,8 @@ allow(const char *const *names, size_t n)
 	}
 }
 
-/* Allow no new executable memory: no code can be added to what is mapped now. */
+/* Allow only memory that is not executable, so that the process cannot add code to what is
+ * mapped. */
 static void
 no_new_code(void)
 {
@@ -181,7 +185,8 @@ allow_fcntls(const int *commands, size_t n)
 		    "fcntl");
 }
 
-/* fdopendir() sets FD_CLOEXEC. Clearing it would matter only to an exec, which is not allowed. */
+/* Allow setting FD_CLOEXEC, because fdopendir() does. Clearing it would matter only to an exec,
+ * which is not allowed. */
 static void
 allow_closing_on_exec(void)
 {
@@ -215,9 +220,9 @@ worker_rules(bool sanitize, bool test)
 }
 
 /* Patterns are compiled to machine code, so executable memory is allowed, but only anonymous
- * memory. Opening a file for anything but reading, or truncating it, is refused here: openat2 is
- * not allowed at all, because a filter cannot check it, and Landlock is not used against
- * truncation (shared/confine/lockdown.h). */
+ * memory. Files may be opened only for reading and without truncation: openat2 is not allowed at
+ * all, because a filter cannot check it, and Landlock is not used against truncation
+ * (shared/confine/lockdown.h). */
 static void
 search_rules(bool sanitize, bool test)
 {
@@ -242,12 +247,13 @@ search_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
-#define SOCK_KIND    0xf /* the kernel's SOCK_TYPE_MASK; flags are above */
-#define FAMILIES_MAX 46  /* beyond are none; a library that asks for one of these can do without */
+#define SOCK_KIND    0xf /* the kernel's SOCK_TYPE_MASK; the bits above are flags */
+#define FAMILIES_MAX 46  /* one above the last family of the kernel */
 
-/* Allow TCP and UDP. Only the host connects to Unix sockets, on which services of the host listen;
- * glibc tries one before it asks for the number of an interface (a name server with a scope), and
- * goes on with another kind. */
+/* Allow sockets for TCP and UDP. Any other family gets EAFNOSUPPORT, because a library that tries
+ * one can do without it: for a name server with a scope glibc tries a Unix socket before it asks
+ * for the number of the interface, and then tries another kind. The proxy may not have Unix
+ * sockets, because services of the host listen on them; only the host connects to those. */
 static void
 proxy_sockets(void)
 {
@@ -275,8 +281,8 @@ proxy_sockets(void)
 			    "socket");
 }
 
-/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction until Linux 5.17, and still has it for
- * programs from then. */
+/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction in the headers of older kernels. Programs
+ * that were built with those headers still use that number. */
 #define NOTIF_ID_VALID_FORMER SECCOMP_IOR(2, __u64)
 
 static void
@@ -300,12 +306,12 @@ proxy_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
-/* The only ioctls are those that answer commands (seccomp notifications); the only new socket is
- * the one that lists Unix sockets. */
+/* The only ioctls receive and answer the calls of commands (seccomp notifications). The only socket
+ * that stage2 may create is the one that lists Unix sockets. */
 static void
 stage2_rules(bool sanitize, bool test)
 {
-	/* F_NOTIFY: the notices of stage2/notice.c. */
+	/* stage2/notice.c needs F_NOTIFY and F_SETSIG. */
 	static const int fcntls[] = { F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_NOTIFY, F_SETSIG };
 	static const int prctls[] = { PR_SET_NAME, PR_SET_DUMPABLE, PR_CAP_AMBIENT };
 	static const unsigned long ioctls[] = { SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,
@@ -324,8 +330,8 @@ stage2_rules(bool sanitize, bool test)
 	}
 	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
 	allow_closing_on_exec();
-	/* fork(), as the C library makes it: a process in the same namespaces that has this
-	 * filter too, and cannot exec. */
+	/* Allow fork() as the C library makes it. The child is in the same namespaces and has this
+	 * filter, too, so it cannot exec. */
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 		 SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0)),
 	    "clone");
@@ -341,41 +347,43 @@ stage2_rules(bool sanitize, bool test)
 }
 
 /*
- * The filter of commands. No library can express "allowed except for these values of the low 32
- * bits, which get that error", so the names come from libseccomp and the instructions from here.
+ * The filter for commands. No library can express "allowed except for these values of the low 32
+ * bits, which get that error". So libseccomp only translates the names, and this file writes the
+ * instructions.
  *
  * A call that libseccomp does not know, or that is newer than the calls reviewed for this list,
  * gets ENOSYS, which its callers are prepared for. Every other call is allowed unless it is listed
- * here.
+ * below.
  */
 #define REFUSE_EPERM  (SECCOMP_RET_ERRNO | EPERM)
 #define REFUSE_ENOSYS (SECCOMP_RET_ERRNO | ENOSYS)
 
 /* clang-format off */
 static const char *const refused_calls[] = {
-	/* the mount API, and what leads out of the view */
+	/* the mount API, and other ways out of the view */
 	"mount", "umount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick",
 	"mount_setattr", "chroot", "setns", "name_to_handle_at", "open_by_handle_at",
-	/* keys are the user's, not the namespace's */
+	/* keys belong to the user, not to the namespace */
 	"keyctl", "add_key", "request_key",
-	/* the parts of the kernel that are broken into most */
+	/* the parts of the kernel that attackers break into most */
 	"bpf", "perf_event_open", "userfaultfd", "kexec_load", "kexec_file_load", "init_module",
 	"finit_module", "delete_module", "fanotify_init", "fanotify_mark",
 	"modify_ldt", "vm86", "vm86old",
-	/* NUMA; libnuma takes EPERM for a machine without nodes */
+	/* NUMA; libnuma treats EPERM as a machine without nodes */
 	"mbind", "set_mempolicy", "get_mempolicy", "move_pages", "migrate_pages", "set_mempolicy_home_node",
 	/* other processes; debuggers use ptrace and process_vm_*, which are allowed */
 	"kcmp", "pidfd_getfd", "process_madvise",
-	/* the machine */
+	/* the settings of the machine */
 	"quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "syslog", "settimeofday", "clock_settime",
 	"clock_adjtime", "adjtimex", "stime", "vhangup", "iopl", "ioperm", "sethostname", "setdomainname",
 };
 
-/* As if the kernel had not been built with them: their callers have another way. Flags of clone3
- * are behind a pointer; io_uring makes system calls that no filter sees. */
+/* These get ENOSYS, as if the kernel had been built without them, because their callers have
+ * another way. The flags of clone3 are behind a pointer, and io_uring makes system calls that no
+ * filter sees. */
 static const char *const missing_calls[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register",
-	/* tells which parts of a file other processes have read lately */
+	/* reveals which parts of a file other processes have read lately */
 	"cachestat",
 	/* obsolete: newer kernels lack them, and no current program needs them */
 	"sysfs", "ustat", "_sysctl", "remap_file_pages", "uselib", "lookup_dcookie", "nfsservctl", "create_module",
@@ -385,11 +393,11 @@ static const char *const missing_calls[] = {
 /* clang-format on */
 
 #define CODE_MAX 4096
-/* futex_requeue; from 424 on a call has the same number on all architectures. A libseccomp that
- * knows more calls (2.6: open_tree_attr, statmount, lsm_set_self_attr) must not make the filter
- * allow more. */
+/* The last call that was reviewed, futex_requeue. From 424 on, a call has the same number on all
+ * architectures. A libseccomp that knows more calls (2.6: open_tree_attr, statmount,
+ * lsm_set_self_attr) must not make the filter allow more. */
 #define NR_JUDGED 456
-#define NR_MAX    1024 /* more than any table has; the ones above are ENOSYS */
+#define NR_MAX    1024 /* above the last call of any architecture; from here on ENOSYS */
 
 static struct sock_filter code[CODE_MAX];
 static size_t n_code;
@@ -408,8 +416,8 @@ ret(uint32_t action)
 	emit(BPF_RET | BPF_K, action, 0, 0);
 }
 
-/* The kernel truncates an argument to an int or an unsigned, so the filter must ignore the upper
- * bits. */
+/* Load the low 32 bits of an argument. The kernel truncates an argument to an int or an unsigned,
+ * so the filter must ignore the upper bits, too. */
 static void
 load_low(unsigned arg)
 {
@@ -428,7 +436,7 @@ load_high(unsigned arg)
 	code[n_code - 1].k ^= sizeof(uint32_t);
 }
 
-/* If the loaded value equals `value`, return `action`; otherwise go on. */
+/* If the loaded value equals `value`, return `action`; otherwise continue. */
 static void
 if_equal(uint32_t value, uint32_t action)
 {
@@ -452,8 +460,8 @@ if_any(uint32_t bits, uint32_t action)
 
 #define NETLINK_ROUTE_PROTOCOL 0
 
-/* Stream and sequenced packets go through connect. A datagram would need none (nor would
- * SOCK_RAW, which is the same for this family). */
+/* Allow kinds of Unix sockets that have to call connect(), which stage2 checks. A datagram socket
+ * sends without it, and so does SOCK_RAW, which is the same for this family. */
 static void
 unix_kind(void)
 {
@@ -477,7 +485,7 @@ check_socket(void)
 	inet6_jump = n_code;
 	emit(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 0);
 	if_not_equal(AF_NETLINK, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-	/* getifaddrs() */
+	/* getifaddrs() needs this protocol. */
 	load_low(2);
 	if_equal(NETLINK_ROUTE_PROTOCOL, SECCOMP_RET_ALLOW);
 	ret(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
@@ -485,8 +493,8 @@ check_socket(void)
 	code[unix_jump].jt = (uint8_t)(n_code - unix_jump - 1);
 	unix_kind();
 
-	/* Only TCP and UDP: MPTCP can bind in spite of Landlock, and no program needs the others
-	 * on a loopback. */
+	/* Allow only TCP and UDP: Landlock does not keep MPTCP from binding, and no program needs
+	 * the others on a loopback. */
 	code[inet_jump].jt = (uint8_t)(n_code - inet_jump - 1);
 	code[inet6_jump].jt = (uint8_t)(n_code - inet6_jump - 1);
 	load_low(1);
@@ -523,7 +531,7 @@ check_socketpair(void)
 static void
 check_clone(void)
 {
-	load_low(0); /* its signal is where CLONE_NEWTIME would be */
+	load_low(0); /* without CLONE_NEWTIME, whose bit belongs to the child's signal here */
 	if_any(NEW_NAMESPACES, REFUSE_EPERM);
 	ret(SECCOMP_RET_ALLOW);
 }
@@ -536,7 +544,7 @@ check_unshare(void)
 	ret(SECCOMP_RET_ALLOW);
 }
 
-#define FEW 3 /* a linear search of so many costs no more than another step of the binary search */
+#define FEW 3 /* trying so many in turn costs no more than another step of the binary search */
 
 /* Allow the loaded value if it is one of v, which is in ascending order; else return
  * `otherwise`. */
@@ -579,7 +587,7 @@ check_ioctl(void)
 	allow_numbers(sorted, N_ELEMENTS(sorted), SECCOMP_RET_ERRNO | ENOTTY);
 }
 
-/* Newer than glibc 2.36. */
+/* glibc 2.36 does not define these. */
 #ifndef F_LINUX_SPECIFIC_BASE
 #define F_LINUX_SPECIFIC_BASE 1024
 #endif
@@ -590,13 +598,13 @@ check_ioctl(void)
 #define F_CREATED_QUERY (F_LINUX_SPECIFIC_BASE + 4)
 #endif
 #define FCNTL_BEFORE_LINUX                                                                         \
-	39 /* F_OFD_SETLKW is 38: POSIX's commands, owners and signals of descriptors, locks */
+	39 /* F_OFD_SETLKW is 38; below are POSIX's commands, owners and signals, and locks */
 
 /*
- * Refused are F_SETLEASE, which makes every other process that opens the file wait for up to 45
- * seconds (fs.lease-break-time), F_SETDELEG, the same for directories, F_NOTIFY, and any command
- * newer than this list. F_SETOWN and F_SETSIG stay: a descriptor's signal needs the permission that
- * kill() needs, Landlock's scope included.
+ * Refuse F_SETLEASE, which makes every other process that opens the file wait for up to 45 seconds
+ * (fs.lease-break-time); F_SETDELEG, the same for directories; F_NOTIFY; and every command newer
+ * than this list. Allow F_SETOWN and F_SETSIG, because the signal of a descriptor needs the
+ * permission that kill() needs, Landlock's scope included.
  */
 static void
 check_fcntl(void)
@@ -611,7 +619,7 @@ check_fcntl(void)
 	allow_numbers(allowed, N_ELEMENTS(allowed), SECCOMP_RET_ERRNO | EINVAL);
 }
 
-/* The call returns 0 and has done nothing. */
+/* The call does nothing and returns 0. */
 #define PRETEND SECCOMP_RET_ERRNO
 
 /* Return `action` unless this pointer is NULL. */
@@ -625,13 +633,13 @@ if_given(unsigned arg, uint32_t action)
 }
 
 /*
- * Landlock does not keep a command from the limits and priorities of the worker and of stage2,
- * which have the same user: a command may set its own only.
+ * A command may set only its own limits, and below only its own priorities: Landlock does not keep
+ * it from changing those of the worker and of stage2, which have the same user.
  *
- * And not the size of its core: with 0, which many programs set for themselves, the kernel would
- * start the host's handler for it (LOCKDOWN_CORE_LIMIT). They get what they wanted, no core, so the
- * call may succeed; a program that also asks for the former limit gets an error, because nothing
- * would be written there.
+ * It may not set the size of its core file: with 0, which many programs set for themselves, the
+ * kernel would start the host's handler for it (LOCKDOWN_CORE_LIMIT). These programs want no core
+ * file and get none, so the call returns success without effect. A program that also asks for the
+ * former limit gets an error, because the kernel would not write it.
  */
 static void
 check_prlimit(void)
@@ -675,7 +683,9 @@ check_own_pid(void)
 	ret(REFUSE_EPERM);
 }
 
-/* PRIO_PROCESS 0, PRIO_PGRP 1; PRIO_USER is everybody here. IOPRIO_WHO_ counts from 1. */
+/* Allow only the caller itself and its process group, as 0. `first` is the number for a process;
+ * the next one is for a group. It is 0 for PRIO_PROCESS, and 1 for IOPRIO_WHO_PROCESS. PRIO_USER
+ * would be every process here. */
 static void
 check_who(uint32_t first)
 {
@@ -707,8 +717,8 @@ check_personality(void)
 	if_equal(PER_LINUX32, SECCOMP_RET_ALLOW);
 	if_equal(UNAME26, SECCOMP_RET_ALLOW);
 	if_equal(UNAME26 | PER_LINUX32, SECCOMP_RET_ALLOW);
-	if_equal(ADDR_NO_RANDOMIZE, SECCOMP_RET_ALLOW); /* gdb */
-	if_equal(0xffffffff, SECCOMP_RET_ALLOW);        /* asks */
+	if_equal(ADDR_NO_RANDOMIZE, SECCOMP_RET_ALLOW); /* for gdb */
+	if_equal(0xffffffff, SECCOMP_RET_ALLOW);        /* only returns the value */
 	ret(REFUSE_EPERM);
 }
 
@@ -718,7 +728,8 @@ ask(void)
 	ret(SECCOMP_RET_USER_NOTIF);
 }
 
-/* Files and directories the kernel makes, and devices it refuses. */
+/* Send FIFOs and sockets to stage2, which creates them. The kernel handles the rest itself: it
+ * creates files and refuses devices. */
 static void
 check_mknod(unsigned mode)
 {
@@ -741,8 +752,8 @@ check_mknodat(void)
 	check_mknod(2);
 }
 
-/* A whiteout is a device. Only a file system in layers needs them, and takes this for one
- * without. */
+/* Refuse whiteouts, which are devices. Only layered file systems need them, and take EINVAL as the
+ * answer of a file system that has none. */
 static void
 check_renameat2(void)
 {
@@ -772,18 +783,19 @@ static const struct {
 	{ "sched_setscheduler", check_own_pid, false }, { "sched_setparam", check_own_pid, false },
 	{ "sched_setattr", check_own_pid, false }, { "setpriority", check_setpriority, false },
 	{ "ioprio_set", check_ioprio_set, false }, { "personality", check_personality, false },
-	{ "listen", refuse_listen, true }, /* it binds what nothing has bound */
+	{ "listen", refuse_listen, true }, /* it binds a socket that is not bound */
 };
 
-/* A leaf of the search: what comes of calls first to the next leaf's. */
+/* A leaf of the search: the action for the calls from `first` up to the `first` of the next
+ * leaf. */
 struct span {
 	int first;
 	uint32_t action;
 	void (*emit)(void);
 };
 
-/* Binary search; each leaf ends with a return, so there is nothing to join again. Jumps of the
- * search may be longer than the 8 bits that a condition has. */
+/* Emit a binary search. Each leaf ends with a return, so the branches need not join again. The
+ * search jumps with BPF_JA, because the jump of a condition has only 8 bits. */
 static void
 emit_spans(const struct span *s, size_t n)
 {
@@ -855,12 +867,13 @@ command_rules(bool closed)
 			span[n++] = nr_is[nr];
 	span[n++] = (struct span){ NR_MAX, REFUSE_ENOSYS, NULL };
 
-	/* The 32-bit calls, and x32's, have numbers of their own that mean something else. */
+	/* The 32-bit calls, and those of x32, have other numbers, which would mean other calls
+	 * here. */
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 	if_not_equal(native_arch(), SECCOMP_RET_KILL_PROCESS);
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 #if defined(__x86_64__)
-	/* -1 is what a tracer puts in for a call that it has skipped. */
+	/* A tracer sets the number of a call that it skips to -1. */
 	if_equal(0xffffffff, REFUSE_ENOSYS);
 	emit(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
 	ret(SECCOMP_RET_KILL_PROCESS);
@@ -917,9 +930,10 @@ killing_filter(const char *name, void (*rules)(bool sanitize, bool test), bool s
 	ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	if (ctx == NULL)
 		must(-ENOMEM, "filter");
-	/* x32 and the 32-bit calls have numbers of their own that mean something else. */
+	/* The 32-bit calls, and those of x32, have other numbers, which would mean other calls
+	 * here. */
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
-	/* A binary search: a call late in the list costs as little as an early one. */
+	/* With a binary search, a call late in the list costs as little as an early one. */
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimise");
 	rules(sanitize, test);
 	print_context(name);
