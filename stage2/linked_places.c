@@ -1,9 +1,6 @@
 #include "stage2/linked_places.h"
 
 #include <limits.h>
-#include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -11,40 +8,20 @@
 #include "stage2/place_watch.h"
 #include "stage2/view.h"
 
-/* Returns true if commands can write the nearest existing directory above path. */
-static bool
-is_writable(const char *path)
-{
-	char dir[PATH_LEN_MAX + 1];
-	size_t len = strlen(path);
-	struct statvfs fs;
-
-	if (len >= sizeof(dir))
-		return false;
-	memcpy(dir, path, len + 1);
-	for (;;) {
-		while (len > 1 && dir[--len] != '/')
-			;
-		dir[len] = '\0';
-		if (len <= 1)
-			return false;
-		if (statvfs(dir, &fs) == 0)
-			return (fs.f_flag & ST_RDONLY) == 0;
-	}
-}
-
 /*
  * Returns true if the place can be hidden from commands without taking away what they work in: it
  * has none of the directories that they write, and none of the plan's places, which the worker
- * checks through the same view. The kernel's own file systems store nothing.
+ * checks through the same view: what it does not see there it would take for gone. Nor is it part of
+ * the system, which commands are run from.
  */
 static bool
 is_apart(const struct slot_view *v, const char *path)
 {
-	static const char *const kernels[] = { "/proc", "/sys", "/dev" };
+	static const char *const systems[] = { "/proc", "/sys", "/dev", "/usr", "/bin", "/sbin",
+		"/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/run" };
 
-	for (size_t i = 0; i < N_ELEMENTS(kernels); i++)
-		if (path_is_inside(path, kernels[i]))
+	for (size_t i = 0; i < N_ELEMENTS(systems); i++)
+		if (path_is_inside(path, systems[i]))
 			return false;
 	for (size_t i = 0; i < v->n_roots; i++)
 		if (path_is_inside(v->root[i], path))
@@ -70,8 +47,7 @@ follow_once(struct stage2 *s)
 		int r;
 
 		if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE || e->outside || e->there ||
-		    e->linked || !follow_path(e->path, path) ||
-		    (!is_writable(path) && !is_apart(v, path)))
+		    e->linked || !follow_path(e->path, path) || !is_apart(v, path))
 			continue;
 		r = view_add_linked(v, path, &at);
 		if (r < 0 || (r > 0 && place_watch_add(s->watch, v, at) < 0))

@@ -1,7 +1,7 @@
 /*
  * A command can put a link where a place is to be hidden and does not exist yet: what a process
  * outside then writes there ends up at the link's target, whether commands can write that or only
- * read it. The targets are hidden as well, unless commands work in them.
+ * read it. The targets are hidden as well, unless commands or the worker need them.
  */
 #ifndef KODA_STAGE2_LINKED_PLACES_H
 #define KODA_STAGE2_LINKED_PLACES_H
