@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "host/protect/journal.h"
@@ -419,9 +420,15 @@ main(void)
 		TEST(each_bit),
 		TEST(each_length),
 		TEST(odd_files),
-		TEST(process_after_torn),
 		TEST(names_of_roots),
+		TEST(process_after_torn),
 	};
+	const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
-	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+	/* Without it, as under valgrind, a visitor does not wait for processes. */
+	if (pidfd < 0)
+		puts("# process_after_torn: skipped: no pidfd_open");
+	close(pidfd);
+	return _cmocka_run_group_tests("journal", tests, N_ELEMENTS(tests) - (pidfd < 0), NULL,
+	    NULL);
 }

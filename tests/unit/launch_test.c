@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +75,7 @@ waits_double(void **state)
 		for (size_t i = 0; i < N_ELEMENTS(want); i++)
 			assert_int_equal(reap_timeout(s.commands), want[i]);
 	}
+	free(s.commands);
 	close(pair[0]);
 	close(pair[1]);
 }
