@@ -176,6 +176,8 @@ on_control(struct server_watch *watch, short revents)
 
 	if (recv(watch->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		return;
+	/* Its connection may still be in use for a while: do not report this again. */
+	server_unwatch(child->all->server, watch);
 	server_end_connection(child->conn);
 }
 
@@ -349,6 +351,13 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 	drop_late(all);
 	if (check(parent, wish, err) < 0)
 		return -1;
+	if (wish->mode != KODA_PLAN && (slot = connection_slot(parent, err)) == NULL)
+		return -1;
+	/* While the slot was acquired, the parent may have been ended, and others opened. */
+	if (parent->child != NULL && parent->child->ending)
+		return fault_set(err, KODA_WORKER, 0, "the session has ended");
+	if (check(parent, wish, err) < 0)
+		return -1;
 	child = memory_zero(sizeof(*child));
 	*child = (struct child){
 		.next = all->first,
@@ -371,9 +380,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 	snprintf(child->session, sizeof(child->session), "%.*s/%s",
 	    (int)(sizeof(child->session) - sizeof(child->name) - 1), parent->name, wish->name);
 	all->first = child;
-	if (child->root_fd >= 0 && wish->mode != KODA_PLAN)
-		slot = connection_slot(parent, err);
-	if (child->root_fd >= 0 && (slot != NULL || wish->mode == KODA_PLAN))
+	if (child->root_fd >= 0)
 		child->policy = child_policy(koda_session_policy(parent->ses), slot, wish, err);
 	if (child->policy != NULL && endpoint_open(all->ep, child->number, ret, err) == 0)
 		return 0;

@@ -177,8 +177,8 @@ connection_has_lines(struct connection *conn)
 {
 	if (conn->broken || is_full(conn))
 		return false;
-	if (conn->acquiring ? is_put_off_full(conn) : json_array_size(conn->put_off) > 0)
-		return !conn->acquiring;
+	if (connection_waits(conn) ? is_put_off_full(conn) : json_array_size(conn->put_off) > 0)
+		return !connection_waits(conn);
 	return line_ready(&conn->reader) || (conn->at_end && conn->reader.from < conn->reader.to);
 }
 
@@ -214,19 +214,32 @@ handle_batch(struct connection *conn, const json_t *messages)
 }
 
 bool
+connection_waits(const struct connection *conn)
+{
+	return conn->acquiring ||
+	    (conn->server->acquiring && (conn->slot == NULL || conn->slot_lost));
+}
+
+bool
 connection_owes(const struct connection *conn)
 {
-	const json_t *message;
+	const json_t *entry;
 	size_t i;
 
-	json_array_foreach(conn->put_off, i, message)
+	json_array_foreach(conn->put_off, i, entry)
 	{
-		if (json_is_array(message) ||
-		    (json_object_get(message, "id") != NULL &&
-			json_object_get(message, "method") != NULL))
+		if (json_object_get(entry, "answer") != NULL)
 			return true;
 	}
 	return false;
+}
+
+static void
+remove_put_off(struct connection *conn, size_t i)
+{
+	conn->put_off_bytes -=
+	    json_string_length(json_object_get(json_array_get(conn->put_off, i), "line"));
+	json_array_remove(conn->put_off, i);
 }
 
 /* A request that is put off and then cancelled is dropped, as the protocol allows. Returns false if
@@ -234,13 +247,13 @@ connection_owes(const struct connection *conn)
 static bool
 drop_put_off(struct connection *conn, const json_t *id)
 {
-	json_t *message;
+	const json_t *entry;
 	size_t i;
 
-	json_array_foreach(conn->put_off, i, message)
+	json_array_foreach(conn->put_off, i, entry)
 	{
-		if (json_equal(json_object_get(message, "id"), id)) {
-			json_array_remove(conn->put_off, i);
+		if (json_equal(json_object_get(entry, "request"), id)) {
+			remove_put_off(conn, i);
 			return true;
 		}
 	}
@@ -250,39 +263,24 @@ drop_put_off(struct connection *conn, const json_t *id)
 /* Puts the message off if it needs the slot that the connection waits for. The order of those that
  * are put off stays. */
 static bool
-put_off(struct connection *conn, json_t *value, const struct rpc *rpc, size_t len)
+put_off(struct connection *conn, const struct rpc *rpc, const char *line, size_t len)
 {
-	const json_t *cancelled = methods_cancels(rpc);
+	const json_t *cancelled;
+	json_t *entry;
 
-	if (!conn->acquiring || rpc->kind == RPC_BAD || !methods_needs_slot(conn, rpc))
+	if (!connection_waits(conn) || rpc->kind == RPC_BAD || !methods_needs_slot(conn, rpc))
 		return false;
+	cancelled = methods_cancels(rpc);
 	if (cancelled != NULL && drop_put_off(conn, cancelled))
 		return true;
-	json_array_append(conn->put_off, value);
+	entry = json_pack("{s:o}", "line", json_stringn_nocheck(line, len));
+	if (rpc->kind == RPC_REQUEST)
+		json_object_set_nocheck(entry, "request", (json_t *)(uintptr_t)rpc->id);
+	if (rpc->kind == RPC_REQUEST || rpc->kind == RPC_BATCH)
+		json_object_set_new_nocheck(entry, "answer", json_true());
+	json_array_append_new(conn->put_off, entry);
 	conn->put_off_bytes += len;
 	return true;
-}
-
-static void
-handle_message(struct connection *conn, json_t *value, size_t len)
-{
-	struct rpc rpc;
-
-	rpc_read(value, &rpc);
-	if (put_off(conn, value, &rpc, len))
-		return;
-	if (rpc.kind == RPC_BATCH && (conn->version == NULL || !conn->version->batches)) {
-		rpc.kind = RPC_BAD;
-		rpc.code = RPC_INVALID_REQUEST;
-		snprintf(rpc.why, sizeof(rpc.why),
-		    "batches are part of the protocol's revision 2025-03-26 only");
-	}
-	if (rpc.kind == RPC_BAD)
-		answer_bad(conn, &rpc);
-	else if (rpc.kind == RPC_BATCH)
-		handle_batch(conn, value);
-	else
-		methods_handle(conn, NULL, &rpc);
 }
 
 static void
@@ -295,7 +293,23 @@ handle_line(struct connection *conn, const char *line, size_t len)
 		answer_bad(conn, &rpc);
 		return;
 	}
-	handle_message(conn, value, len);
+	rpc_read(value, &rpc);
+	if (put_off(conn, &rpc, line, len)) {
+		json_decref(value);
+		return;
+	}
+	if (rpc.kind == RPC_BATCH && (conn->version == NULL || !conn->version->batches)) {
+		rpc.kind = RPC_BAD;
+		rpc.code = RPC_INVALID_REQUEST;
+		snprintf(rpc.why, sizeof(rpc.why),
+		    "batches are part of the protocol's revision 2025-03-26 only");
+	}
+	if (rpc.kind == RPC_BAD)
+		answer_bad(conn, &rpc);
+	else if (rpc.kind == RPC_BATCH)
+		handle_batch(conn, value);
+	else
+		methods_handle(conn, NULL, &rpc);
 	json_decref(value);
 }
 
@@ -303,16 +317,16 @@ handle_line(struct connection *conn, const char *line, size_t len)
 static bool
 handle_put_off(struct connection *conn)
 {
-	json_t *value;
+	json_t *entry;
+	const json_t *line;
 
-	if (conn->acquiring || json_array_size(conn->put_off) == 0)
+	if (connection_waits(conn) || json_array_size(conn->put_off) == 0)
 		return false;
-	value = json_incref(json_array_get(conn->put_off, 0));
-	json_array_remove(conn->put_off, 0);
-	if (json_array_size(conn->put_off) == 0)
-		conn->put_off_bytes = 0;
-	handle_message(conn, value, 0);
-	json_decref(value);
+	entry = json_incref(json_array_get(conn->put_off, 0));
+	line = json_object_get(entry, "line");
+	remove_put_off(conn, 0);
+	handle_line(conn, json_string_value(line), json_string_length(line));
+	json_decref(entry);
 	return true;
 }
 
@@ -431,10 +445,6 @@ connection_slot(struct connection *conn, struct koda_error *err)
 		fault_set(err, KODA_WORKER, 0, "the session has ended");
 		return NULL;
 	}
-	if (conn->acquiring) {
-		fault_set(err, KODA_WORKER, 0, "the session's slot is being made ready");
-		return NULL;
-	}
 	/* Not while other calls still expect answers from it: releasing the slot would discard
 	 * them. */
 	if (conn->slot_lost && conn->n_calls <= 1) {
@@ -444,11 +454,16 @@ connection_slot(struct connection *conn, struct koda_error *err)
 		conn->slot_lost = false;
 		conn->seen_connections = conn->seen_violations = 0;
 	}
-	if (conn->slot == NULL) {
-		conn->acquiring = true;
-		conn->slot = koda_slot_acquire(conn->ses, NULL, err);
-		conn->acquiring = false;
+	if (conn->slot != NULL)
+		return conn->slot;
+	/* One at a time: an inner wait would use up the time of the outer one. */
+	if (conn->server->acquiring || server_is_unwanted(conn)) {
+		fault_set(err, KODA_WORKER, 0, "the session's slot cannot be made ready now");
+		return NULL;
 	}
+	conn->acquiring = conn->server->acquiring = true;
+	conn->slot = koda_slot_acquire(conn->ses, NULL, err);
+	conn->acquiring = conn->server->acquiring = false;
 	return conn->slot;
 }
 
@@ -484,9 +499,10 @@ void
 connection_free(struct connection *conn)
 {
 	conn->broken = true; /* answers from here on are discarded */
-	connection_cancel_all(conn);
+	conn->ending = true; /* and nothing new is begun */
 	if (conn->approvals != NULL)
 		approval_end(conn->approvals);
+	connection_cancel_all(conn);
 	connection_forget_asks(conn);
 	if (conn->ses != NULL) {
 		/* Ends the commands first, so that what they planted in their last moment is
@@ -497,7 +513,6 @@ connection_free(struct connection *conn)
 		if (conn->child != NULL)
 			record_client(conn, "left");
 	}
-	conn->ending = true;
 	conn->slot = NULL;
 	/* Closing the session answers the calls under way. */
 	if (conn->ses != NULL)

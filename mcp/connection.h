@@ -104,7 +104,8 @@ struct connection {
 	struct koda_slot *slot; /* NULL: not acquired; see connection_slot() */
 	bool slot_lost;
 	/* connection_slot() waits for a slot. What needs one is put off meanwhile: an array of
-	 * messages. */
+	 * objects with the line, and for a request its id. Lines, because a parsed message can take
+	 * a hundred times as much memory. */
 	bool acquiring;
 	json_t *put_off;
 	size_t put_off_bytes;
@@ -170,6 +171,8 @@ void connection_read(struct connection *conn);
  * turn. */
 void connection_process(struct connection *conn);
 bool connection_has_lines(struct connection *conn);
+/* Returns true if the connection waits for a slot: its own, or its turn while another one waits. */
+bool connection_waits(const struct connection *conn);
 /* Returns true if a request that was put off waits for its answer. */
 bool connection_owes(const struct connection *conn);
 void connection_write(struct connection *conn);

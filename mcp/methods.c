@@ -342,12 +342,11 @@ declared(const struct rpc *rpc)
 /* Returns whether the connection has rounds. The first message decides it for good: what a
  * handshake has agreed on must not be changed by a later request. */
 static bool
-has_rounds(const struct request *req)
+has_rounds(const struct connection *conn, const struct rpc *rpc)
 {
-	if (req->conn->phase == PHASE_NEW)
-		return declared(req->rpc) != NULL ||
-		    strcmp(req->rpc->method, "server/discover") == 0;
-	return req->conn->version->rounds;
+	if (conn->phase == PHASE_NEW)
+		return declared(rpc) != NULL || strcmp(rpc->method, "server/discover") == 0;
+	return conn->version->rounds;
 }
 
 /* Checks what a request must declare where there is no handshake. */
@@ -373,7 +372,7 @@ check_meta(const struct rpc *rpc)
 static struct reply
 run(const struct request *req)
 {
-	const bool rounds = has_rounds(req);
+	const bool rounds = has_rounds(req->conn, req->rpc);
 	const struct method *method = find(req->rpc, rounds);
 	struct reply reply = { 0 };
 
@@ -403,8 +402,8 @@ methods_needs_slot(const struct connection *conn, const struct rpc *rpc)
 
 	if (rpc->kind != RPC_REQUEST && rpc->kind != RPC_NOTIFICATION)
 		return true;
-	method = find(rpc, conn->version->rounds);
-	return method != NULL && (method->flags & NO_SLOT) == 0;
+	method = find(rpc, has_rounds(conn, rpc));
+	return method != NULL && (method->flags & (NO_SLOT | BEFORE)) == 0;
 }
 
 const json_t *

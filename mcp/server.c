@@ -104,16 +104,23 @@ static uint64_t
 prepare_client(struct server *server, struct client *client, uint64_t now)
 {
 	struct connection *conn = client->conn;
-	/* What a connection does in its own time may need its slot. */
-	uint64_t until = conn->acquiring ? UINT64_MAX : connection_tick(conn, now);
+	const bool waits = connection_waits(conn);
+	uint64_t until;
 
 	client->first = server->n_fds;
+	if (client->done) {
+		for (int i = 0; i < FDS_EACH; i++)
+			add_fd(server, -1, 0);
+		return UINT64_MAX;
+	}
+	/* What a connection does in its own time may need its slot. */
+	until = waits ? UINT64_MAX : connection_tick(conn, now);
 	add_fd(server, connection_wants_input(conn) ? conn->in : -1, POLLIN);
 	/* Also with nothing to write: poll() reports POLLERR even without events, when the
 	 * reader is gone. */
 	add_fd(server, conn->out, line_queued(&conn->queue) > 0 ? POLLOUT : 0);
 	add_fd(server, conn->acquiring ? -1 : koda_session_fd(conn->ses), POLLIN);
-	if (client->leaving_till != 0 && client->leaving_till < until)
+	if (!waits && client->leaving_till != 0 && client->leaving_till < until)
 		until = client->leaving_till;
 	return connection_has_lines(conn) ? now : until;
 }
@@ -152,7 +159,7 @@ serve_client(struct server *server, struct client *client)
 			    ses = server->fds[client->first + 2];
 	struct koda_error err;
 
-	if (out.revents & (POLLERR | POLLNVAL))
+	if (out.revents & (POLLERR | POLLHUP | POLLNVAL))
 		conn->broken = true;
 	if (in.revents & POLLNVAL)
 		conn->at_end = true;
@@ -176,13 +183,13 @@ look_at_end(struct client *client, uint64_t now)
 	    conn->at_end && !connection_has_lines(conn) && conn->reader.from == conn->reader.to;
 
 	if (conn->broken ||
-	    (!conn->acquiring && client->leaving_till != 0 && now >= client->leaving_till)) {
+	    (!connection_waits(conn) && client->leaving_till != 0 && now >= client->leaving_till)) {
 		client->done = true;
 		return;
 	}
 	if (!conn->at_end)
 		return;
-	if (conn->acquiring) {
+	if (connection_waits(conn)) {
 		/* It has its answers, or gets them when the slot is there. */
 		client->done = all_read && conn->n_calls == 0 && line_queued(&conn->queue) == 0 &&
 		    !connection_owes(conn);
@@ -213,16 +220,23 @@ free_client(struct server *server, struct client *client)
 	free(client);
 }
 
-/* Returns true if the connection, or a child of it, waits for its slot: then a function further up
- * the stack still uses it. A child has its parent's name and more. */
+/* A child has its parent's name and more. */
+static bool
+is_same_or_below(const struct connection *conn, const struct connection *parent)
+{
+	const size_t len = strlen(parent->name);
+
+	return strncmp(conn->name, parent->name, len) == 0 &&
+	    (conn->name[len] == '\0' || conn->name[len] == '/');
+}
+
+/* Returns true if the connection, or a child of it, acquires its slot: then a function further up
+ * the stack still uses it. */
 static bool
 is_in_use(const struct server *server, const struct connection *conn)
 {
-	const size_t len = strlen(conn->name);
-
 	for (const struct client *c = server->clients; c != NULL; c = c->next)
-		if (c->conn->acquiring && strncmp(c->conn->name, conn->name, len) == 0 &&
-		    (c->conn->name[len] == '\0' || c->conn->name[len] == '/'))
+		if (c->conn->acquiring && is_same_or_below(c->conn, conn))
 			return true;
 	return false;
 }
@@ -247,13 +261,24 @@ free_done(struct server *server)
 		continue;
 }
 
-/* Returns true if nobody waits for the client's slot any more. */
 static bool
 is_unwanted(const struct client *client)
 {
 	const struct server *server = client->conn->server;
 
-	return server->signalled || server->failed != NULL || server->parent->done || client->done;
+	if (server->signalled || server->failed != NULL || server->parent->done || client->done)
+		return true;
+	/* Its parent has ended, and so will it. */
+	for (const struct client *c = server->clients; c != NULL; c = c->next)
+		if (c->done && is_same_or_below(client->conn, c->conn))
+			return true;
+	return false;
+}
+
+bool
+server_is_unwanted(const struct connection *conn)
+{
+	return is_unwanted(client_of(conn));
 }
 
 /*
@@ -265,9 +290,10 @@ static int
 prepare_slot(struct client *client, struct koda_error *err)
 {
 	struct connection *conn = client->conn;
+	const struct server *server = conn->server;
 
 	if (client->prepared || conn->phase == PHASE_NEW || line_queued(&conn->queue) > 0 ||
-	    conn->acquiring)
+	    server->acquiring)
 		return 0;
 	client->prepared = true;
 	if (connection_slot(conn, err) != NULL || is_unwanted(client))
@@ -331,11 +357,16 @@ serve_watches(struct server *server, size_t first, size_t end)
 static int
 turn(struct server *server, struct pollfd *also, size_t n, int most_ms, struct koda_error *err)
 {
-	int timeout = prepare(server), r;
-	const size_t end = server->n_fds;
-	const unsigned turn = ++server->turns;
-	size_t n_clients = 0;
+	size_t n_clients = 0, end;
+	int timeout, r;
+	unsigned turn;
 
+	/* What a connection does in its own time may run a turn. */
+	do {
+		turn = ++server->turns;
+		timeout = prepare(server);
+	} while (turn != server->turns);
+	end = server->n_fds;
 	server->again = false;
 	for (struct client *c = server->clients; c != NULL; c = c->next)
 		n_clients++;

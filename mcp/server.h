@@ -27,7 +27,8 @@ struct server {
 	/* Counts the turns of the loop. While a connection waits for its slot, turns run inside one
 	 * another, and the outer one must not go on with what it has looked at. */
 	unsigned turns;
-	bool again; /* the last turn was left early: the next one does not wait */
+	bool acquiring; /* some connection is */
+	bool again;     /* the last turn was left early: the next one does not wait */
 	/* Why the server ends, found out in an inner turn; NULL: it does not. */
 	struct koda_error *failed;
 	struct pollfd *fds;
@@ -70,6 +71,8 @@ int server_run(struct server *server, struct koda_error *err);
  * more. */
 int server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
     int timeout_ms);
+/* Returns true if nobody waits for the connection's slot any more. */
+bool server_is_unwanted(const struct connection *conn);
 /* Ends every client. */
 void server_done(struct server *server);
 

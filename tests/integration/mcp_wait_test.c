@@ -143,6 +143,93 @@ test_others(void **state)
 	forget_client(&bad);
 }
 
+/* Writes the line of a message, without sending it. The caller frees it. Steals message. */
+static char *
+line_of(json_t *message)
+{
+	char *line = json_dumps(message, JSON_COMPACT);
+
+	assert_non_null(line);
+	json_decref(message);
+	return line;
+}
+
+/* A child that waits for its slot in order to open a child of its own is closed by its parent: it
+ * does not go on with what the parent has ended. */
+static void
+test_closed_while_it_opens(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), a = { 0 };
+	char *hello, *open;
+	double since;
+
+	talk_write(&parent, "", "x");
+	make_it_hang();
+	a.p = start(talk_open_child(&parent, json_pack("{s:s}", "name", "a")));
+	hello = line_of(json_pack("{s:s, s:i, s:s, s:{s:s, s:{}, s:{s:s, s:s}}}", "jsonrpc", "2.0",
+	    "id", 1, "method", "initialize", "params", "protocolVersion", "2025-06-18",
+	    "capabilities", "clientInfo", "name", "test", "version", "1"));
+	open = line_of(json_pack("{s:s, s:i, s:s, s:{s:s, s:{s:s}}}", "jsonrpc", "2.0", "id", 2,
+	    "method", "tools/call", "params", "name", "open_child", "arguments", "name", "b"));
+	/* In one write, so that the second is handled before the slot is made ready on its own. */
+	assert_true(dprintf(a.p.in, "%s\n%s\n", hello, open) > 0);
+	a.id = 2;
+	answers(&a, "ping");
+	since = proof_seconds();
+	talk_expect(&parent, "", "close_child", json_pack("{s:s}", "name", "a"));
+	assert_true(proof_seconds() - since < PROMPT_SECONDS);
+	talk_write(&parent, "", "y");
+	assert_int_equal(talk_finish(&parent), 0);
+	talk_finish(&a);
+	free(hello);
+	free(open);
+}
+
+static long
+resident_kib(pid_t pid)
+{
+	char path[64], line[256];
+	long kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "VmRSS:", 6) == 0)
+			kib = strtol(line + 6, NULL, 10);
+	if (f != NULL)
+		fclose(f);
+	return kib;
+}
+
+/* What is put off takes about as much memory as its text. */
+static void
+test_memory(void **state)
+{
+	json_t *many = json_array();
+	struct client c;
+	double since;
+	long before;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	for (int i = 0; i < 30000; i++)
+		json_array_append_new(many, json_object());
+	make_it_hang();
+	c = talk_serve("auto", NULL, NULL);
+	answers(&c, "ping");
+	before = resident_kib(c.p.pid);
+	for (int i = 0; i < 100; i++)
+		talk_call(&c, "list_directory", json_pack("{s:O}", "path", many));
+	answers(&c, "ping");
+	if (!SANITIZED)
+		assert_true(resident_kib(c.p.pid) - before < 64 << 10);
+	since = proof_seconds();
+	kill(c.p.pid, SIGTERM);
+	wait_for_all(since);
+	forget_client(&c);
+	json_decref(many);
+}
+
 static void
 make_large(void)
 {
@@ -205,6 +292,8 @@ main(void)
 		TEST(what_needs_no_slot),
 		TEST(end_of_input),
 		TEST(others),
+		TEST(closed_while_it_opens),
+		TEST(memory),
 		TEST(large_project),
 	};
 
