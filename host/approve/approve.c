@@ -6,7 +6,6 @@
  *
  * The functions are declared in host/session/session.h.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -44,7 +44,7 @@ asked_end(struct asked **held)
 	*held = NULL;
 	a->about = NULL;
 	a->held = NULL;
-	/* Without a ticket, the embedder has not seen it. */
+	/* Without a ticket, the embedder has not seen the question. */
 	if (a->asking || (a->question.approval != NULL && !a->answered && !a->sync))
 		return a;
 	asked_free(a);
@@ -92,8 +92,8 @@ asked_put(struct asked *a, koda_approve_fn *approve, void *data)
 		a->asking = false;
 	}
 	if (a->about == NULL) {
-		/* It ended during the callback, which released its slot, or made a call at which
-		 * the slot failed. */
+		/* The subject ended during the callback, which released its slot, or made a call at
+		 * which the slot failed. */
 		if (a->answered || a->sync)
 			asked_free(a);
 		return;

@@ -1,8 +1,9 @@
 /*
- * One question to the embedder: put to its approval callback, answered there or later, over with
- * the answer or with the end of what it is about. Knows neither sessions nor what is asked about;
- * that is the caller's, behind two operations. The embedder holds a ticket (host/approve/ticket)
- * and no address, so that an answer to a question that is over is refused.
+ * One question to the embedder, about a call, a command or a connection. The approval callback gets
+ * it and answers there or later; it ends with the answer, or with the end of its subject. This code
+ * knows neither sessions nor subjects: the caller acts through two operations. The embedder holds a
+ * ticket (host/approve/ticket) and no address, so an answer to a question that has ended is
+ * refused.
  */
 #ifndef KODA_HOST_APPROVE_ASKED_H
 #define KODA_HOST_APPROVE_ASKED_H
@@ -30,7 +31,7 @@ struct asked {
 
 	/* The rest belongs to asked.c. */
 	const struct asked_ops *ops;
-	void *about;         /* NULL: it ended without waiting for the answer */
+	void *about;         /* NULL: the subject ended before the answer */
 	struct asked **held; /* where `about` keeps the question */
 	bool sync;           /* over when the callback returns, answered or not */
 	bool asking;         /* the callback is running */
@@ -40,14 +41,14 @@ struct asked {
 
 /* Make a question about something, and keep it in *held. NULL: no memory; *held is NULL. */
 struct asked *asked_new(const struct asked_ops *ops, void *about, struct asked **held, bool sync);
-/* Run the callback. An answer that is there when it returns is acted on at once; so is a missing
- * one if the question is synchronous, which means no. */
+/* Run the callback. If the embedder has answered when it returns, act on the answer at once. A
+ * synchronous question without an answer then counts as answered with no. */
 void asked_put(struct asked *a, koda_approve_fn *approve, void *data);
-/* What it is about has ended, or the question could not be put: *held becomes NULL. Frees the
- * question, unless the embedder may still read and answer it; then it is returned, to be given
- * what it points into. Accepts *held NULL. */
+/* The subject has ended, or the question could not be put: *held becomes NULL. Frees the question,
+ * unless the embedder may still read and answer it; then returns it, so that the caller can hand
+ * over what the question points into. Accepts *held NULL. */
 struct asked *asked_end(struct asked **held);
-/* Not asked at all: refuse, and act on that. */
+/* The embedder is not asked: call refuse(), and answer() with no. */
 void asked_refuse(const struct asked_ops *ops, void *about, const char *why);
 
 #endif

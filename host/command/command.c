@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -116,7 +115,7 @@ void
 command_lost(struct koda_command *c, const struct koda_error *why)
 {
 	if (c->state != COMMAND_RUNNING)
-		return; /* not started, or done: the next sandbox compares what it left */
+		return; /* not started, or done: the next sandbox compares what the command left */
 	set_lost(c, why);
 	compare(c);
 }
@@ -186,9 +185,9 @@ take_slot_limit(struct koda_command *c, const Koda__Exited *e)
 static void
 on_exited(struct koda_command *c, const Koda__Exited *e)
 {
+	const uint64_t ended_at = monotonic_ns();
 	struct koda_output out, text;
 
-	c->ended_at = monotonic_ns();
 	command_drain(c, &c->out);
 	command_drain(c, &c->err);
 	if (e->reaper_lost) {
@@ -200,7 +199,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	}
 	c->result.signal = (int)e->signal;
 	c->result.status = e->signal != 0 ? 128 + (int)e->signal : (int)e->code;
-	c->result.wall_us = (c->ended_at - c->started_at) / 1000;
+	c->result.wall_us = (ended_at - c->started_at) / 1000;
 	c->result.user_us = e->user_us;
 	c->result.system_us = e->system_us;
 	c->result.max_rss_kib = e->max_rss_kib;
@@ -229,7 +228,7 @@ on_failed(struct koda_command *c, const Koda__Failed *f)
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_CWD:
 		err_set(&err, KODA_IO, f->errnum, "go to '%s'", shown[0] != '\0' ? shown : c->cwd);
-		/* So that it is not taken for a command that was not found. */
+		/* So that the caller does not take it for a command that was not found. */
 		err.code = KODA_INVALID;
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_FORK:
@@ -247,9 +246,6 @@ void
 command_report(struct koda_command *c, const Koda__Report *r)
 {
 	switch ((int)r->report_case) {
-	case KODA__REPORT__REPORT_STARTED:
-		c->started = true;
-		break;
 	case KODA__REPORT__REPORT_EXITED:
 		on_exited(c, r->exited);
 		break;
@@ -269,8 +265,8 @@ run(struct koda_command *c, struct koda_error *err)
 	struct koda_slot *slot = c->slot;
 	int r = -1;
 
-	/* That the sandbox is dead may be noticed only now. An order that was not accepted was not
-	 * carried out. */
+	/* The host may notice only now that the sandbox is dead. An order that was not accepted was
+	 * not carried out. */
 	for (int i = 0; r < 0 && i < RUN_TRIES; i++) {
 		r = command_make_ready(slot, err);
 		if (r == 0) {
@@ -355,7 +351,7 @@ command_tick(struct koda_command *c, uint64_t now)
 		koda_command_end(c);
 	}
 	if (c->kill_at != 0 && now >= c->kill_at) {
-		/* The command was to be killed already, and the sandbox did not manage to. */
+		/* kill_command() was called already, and the sandbox did not end the command. */
 		if (c->deadline == UINT64_MAX) {
 			err_set(&err, KODA_WORKER, 0, "the sandbox could not end a command");
 			sandbox_kill(c->sb, &err);

@@ -1,7 +1,7 @@
 /*
  * One command's life: requested, approved, executed by stage2, output captured, deadline kept,
- * ended, the project compared, over. Every command becomes over exactly once, with a result or with
- * the reason why its result is not known.
+ * ended, the project compared, over. Every command ends exactly once, with a result or with the
+ * reason why its result is not known.
  *
  *	ASKING -> RUNNING -> COMPARING -> OVER
  */
@@ -31,8 +31,8 @@ struct command_output {
 	struct source source; /* first */
 	struct koda_command *command;
 	struct capture capture;
-	/* ns: it floods, and is read again at that time; 0: it is read as soon as there is
-	 * output. */
+	/* ns: the command floods, and the host reads again at that time; 0: the host reads as soon
+	 * as there is output. */
 	uint64_t resume_at;
 };
 
@@ -43,12 +43,12 @@ struct koda_command {
 	struct sandbox *sb;
 	enum command_state state;
 	uint64_t id; /* of its Exec */
-	bool started, background, tty, untimed, sync;
+	bool background, tty, untimed, sync;
 	char **argv, **env, **added; /* added: by the caller, shown when approval is asked for */
 	char *cwd, *name;            /* name: for violations */
 	int fd[3];                   /* -1 once they are sent to stage2 */
 	struct command_output out, err;
-	uint64_t started_at, ended_at, deadline, kill_at; /* ns; 0: none */
+	uint64_t started_at, deadline, kill_at; /* ns; 0: none */
 	unsigned timeout_ms;
 	uint64_t max_output;
 	bool ending, timed_out;
@@ -69,8 +69,8 @@ struct koda_command {
 void command_report(struct koda_command *c, const Koda__Report *report);
 void command_lost(struct koda_command *c, const struct koda_error *why);
 void command_closed(struct koda_command *c, const struct koda_error *why);
-/* Something was taken away that the command may have planted, or one of so many neighbours. If that
- * happens too often, the command is ended. */
+/* The host took away something at that path, which this command, or a command of one of so many
+ * neighbours, may have planted. If that happens too often, the command is ended. */
 void command_planted(struct koda_command *c, const char *path, size_t neighbours);
 /* The slot ends. command_cut_short() kills the command (its Exited is still to come);
  * command_compared() reports that the last comparison is done. */
@@ -79,8 +79,8 @@ void command_compared(struct koda_command *c);
 void command_tick(struct koda_command *c, uint64_t now);
 uint64_t command_next_time(const struct koda_command *c);
 
-/* Builds again what has died since the last command: the sandbox, the worker, the view. Does
- * nothing if the slot has no sandbox. Returns 0, or -1 with *err set. */
+/* Starts the sandbox and the worker again and mounts the view again, if they have died since the
+ * last command. Does nothing if the slot has no sandbox. Returns 0, or -1 with *err set. */
 int command_make_ready(struct koda_slot *slot, struct koda_error *err);
 
 /* The answer to the request for approval. */

@@ -4,10 +4,10 @@
 
 #include "host/command/command.h"
 
-/* Order its start. Its descriptors are closed: the command has them then. Returns 0, or -1 with *err
- * set if the order was not accepted. */
+/* Order stage2 to start the command. Closes the host's copies of the command's descriptors. Returns
+ * 0, or -1 with *err set if the order was not accepted. */
 int command_send_exec(struct koda_command *c, struct koda_error *err);
-/* all: to all its processes, not only to its foreground group. */
+/* all: signal all processes of the command, not only its foreground group. */
 void command_send_signal(struct koda_command *c, int signo, bool all);
 /* Kill all its processes. */
 void command_send_end(struct koda_command *c);

@@ -7,9 +7,9 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
-/* The time between two reads during a flood: in it, a pipe of a megabyte is filled for the most
- * part. Woken for each write instead, the host would read a few pages at a time and take the
- * processor from the command to do so. */
+/* The time between two reads during a flood: the command fills most of a one-megabyte pipe in it.
+ * If each write woke the host, the host would read a few pages at a time and take the processor
+ * from the command. */
 #define FLOOD_PAUSE_NS UINT64_C(200000)
 
 void
@@ -39,8 +39,6 @@ command_on_output(struct source *source)
 		command_read_output(out);
 }
 
-/* All its processes are gone. What is left in the pipes is all there will be, even if another
- * process still holds the other end. */
 void
 command_drain(struct koda_command *c, struct command_output *out)
 {
@@ -85,7 +83,8 @@ on_denial(void *data, const struct denial *found)
 		.detail = "",
 		.certain = false };
 
-	/* The view would have allowed it, so something else refused: file modes, mostly. */
+	/* The view would have allowed the access, so something else refused it: mostly file
+	 * modes. */
 	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
 		return 0;
 	if (scan->left-- == 0)

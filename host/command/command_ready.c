@@ -1,4 +1,4 @@
-/* Whether the slot can run a command, and what one would be allowed to do. */
+/* Makes the slot ready to run a command, and tells what a command would be allowed to do. */
 #include "host/command/command.h"
 #include "host/protect/protect.h"
 #include "shared/rules/access.h"
@@ -24,8 +24,8 @@ command_make_ready(struct koda_slot *slot, struct koda_error *err)
 		if (slot->sandbox->up)
 			sandbox_mount(slot->sandbox, &dead);
 	}
-	/* A worker that still exists runs in the sandbox that is ending: it would answer once more,
-	 * and nothing would be built again. */
+	/* A worker that still exists runs in the sandbox that is ending: it would answer the ping,
+	 * and the host would not start another sandbox. */
 	if (!slot->sandbox->up && slot->state == SLOT_UP)
 		child_kill(&slot->child);
 	if (!slot->sandbox->up || slot->state != SLOT_UP) {
@@ -54,7 +54,8 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 	r = command_make_ready(slot, err);
 	if (r == 0 && access == KODA_WRITE_ACCESS) {
 		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
-		/* A place that does not exist has no mount; what appears there is removed. */
+		/* A place that does not exist has no mount, but the host removes what appears
+		 * there. */
 		if (*ret_allowed &&
 		    names_rule_of(&koda_policy_get(slot->policy)->list[KODA_DENY_WRITE_NAMES],
 			path) != NULL) {

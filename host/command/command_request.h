@@ -1,12 +1,12 @@
-/* What a command was asked to do: copies of its words, environment, directory and descriptors, and its
- * limits. */
+/* What the caller asked for when it started a command: copies of the words, the environment, the
+ * directory and the descriptors, and the limits. */
 #ifndef KODA_HOST_COMMAND_COMMAND_REQUEST_H
 #define KODA_HOST_COMMAND_COMMAND_REQUEST_H
 
 #include "host/command/command.h"
 
-/* Copy what was asked for into the command. Returns 0, or -1 with *err set; command_request_done()
- * frees what was copied in both cases. */
+/* Copy the caller's options into the command. Returns 0, or -1 with *err set;
+ * command_request_done() frees what was copied in both cases. */
 int command_fill(struct koda_command *c, const struct koda_command_options *o,
     struct koda_error *err);
 void command_request_done(struct koda_command *c);

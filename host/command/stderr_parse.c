@@ -289,7 +289,7 @@ kind_of(const char *line)
 		return KODA_VIOLATION_NETWORK_OUTBOUND;
 	if (has_word(line, executes))
 		return KODA_VIOLATION_PROCESS_EXEC;
-	/* A shell reports what it was to open: mostly a redirection. */
+	/* A shell reports which file it could not open: mostly that of a redirection. */
 	if (strncasecmp(line, "sh:", 3) == 0 || strncasecmp(line, "bash:", 5) == 0)
 		return KODA_VIOLATION_FILE_WRITE;
 	return KODA_VIOLATION_OTHER;

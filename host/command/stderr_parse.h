@@ -31,9 +31,9 @@ int stderr_parse(const char *text, size_t len, stderr_denial_fn *fn, void *data)
 
 /*
  * Can the sandbox be the cause of the denial? Not if the view allows using the target that way:
- * then the file's own permissions were. cwd: the directory in which the command started, for a
- * relative target (which is made absolute), or NULL. A denial without a target is kept: it remains
- * a guess.
+ * then the file's own permissions are the cause. cwd: the directory in which the command started,
+ * for a relative target (which is made absolute), or NULL. A denial without a target is kept: it
+ * remains a guess.
  */
 struct view;
 bool stderr_parse_judge(struct denial *denial, const struct view *view, const char *cwd);

@@ -5,7 +5,8 @@
 #include "host/command/violations.h"
 #include "proto/worker.pb-c.h"
 
-/* Record the change. blame: the command, or NULL. home: the user's home directory, for the reason. */
+/* Record the change. blame: the command, or NULL. home: the user's home directory, for the
+ * reason. */
 void change_tell(struct violations *to, const char *blame, const char *home,
     const Koda__Change *change);
 /* Record something else of a comparison. */

@@ -1,6 +1,5 @@
 /* Asks the worker which files it protects although the policy does not name them, for a child
  * agent's policy (koda_slot_add_guards). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/command/command.h"
@@ -9,7 +8,7 @@
 /* A page takes a millisecond; the first one may take as long as a scan. */
 #define GUARDS_MS 120000
 
-struct asked {
+struct guarded_pages {
 	struct koda_policy *policy;
 	uint32_t from;
 	bool more;
@@ -19,7 +18,7 @@ struct asked {
 static int
 take_guarded(void *data, const Koda__Reply *reply, struct koda_error *err)
 {
-	struct asked *a = data;
+	struct guarded_pages *a = data;
 
 	if (reply->result_case != KODA__REPLY__RESULT_GUARDED)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Guarded's");
@@ -43,37 +42,25 @@ take_guarded(void *data, const Koda__Reply *reply, struct koda_error *err)
 }
 
 static int
-ask_page(struct koda_slot *slot, struct asked *a, struct koda_error *err)
+ask_page(struct koda_slot *slot, struct guarded_pages *a, struct koda_error *err)
 {
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Guarded guarded = KODA__GUARDED__INIT;
-	struct call c = { .take = take_guarded, .take_data = a };
 	struct packed packed;
-	int r;
 
 	req.op_case = KODA__REQUEST__OP_GUARDED;
 	req.guarded = &guarded;
 	guarded.has_from = true;
 	guarded.from = a->from;
-	req.id = slot->next_id;
-	packed.len = koda__request__get_packed_size(&req);
-	packed.data = malloc(packed.len);
-	if (packed.data == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
-	koda__request__pack(&req, packed.data);
-	slot_submit_ours(slot, &packed, GUARDS_MS, &c);
-	slot_run(slot, &c);
-	r = c.err.code == KODA_OK ? 0 : -1;
-	if (r < 0 && err != NULL)
-		*err = c.err;
-	call_done(&c);
-	return r;
+	if (slot_pack_ours(slot, &req, &packed, err) < 0)
+		return -1;
+	return slot_ask_ours(slot, &packed, GUARDS_MS, take_guarded, a, err);
 }
 
 int
 koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *policy, struct koda_error *err)
 {
-	struct asked a = { .policy = policy, .more = true };
+	struct guarded_pages a = { .policy = policy, .more = true };
 	int r;
 
 	if (session_check(slot->ses, err) < 0)

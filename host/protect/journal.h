@@ -1,15 +1,16 @@
 /*
  * Keeps a note on disk, from before the first command until the last comparison, that a session has
- * not yet checked what its commands left. If a host is killed, what its command planted is then not
- * mistaken for the user's own: not by a session of the same root, nor by one of a directory above
- * or below it, nor by one with other rules.
+ * not yet checked what its commands left. If a host is killed, no later session mistakes what its
+ * commands planted for the user's own files: neither a session of the same root, nor one of a
+ * directory above or below it, nor one with other rules.
  *
  * A journal describes directories, not a policy: there is one file for each scanned directory, and
  * one for the caches. It has everything that is needed to finish the comparison as its session
  * would have done (host/protect/recovery). A lock shows that its host is alive; a journal without a
  * lock is unfinished.
  *
- * This file writes a session's own journals; host/protect/journal_visit reads those of others.
+ * This file writes a session's own journals; host/protect/journal_visit reads those of other
+ * sessions.
  */
 #ifndef KODA_HOST_PROTECT_JOURNAL_H
 #define KODA_HOST_PROTECT_JOURNAL_H

@@ -25,13 +25,13 @@
 #include "shared/wire/message.h"
 
 #define BUSY              ".finishing" /* suffix of the name while a host finishes it */
-#define PROCESSES_MAX     16           /* of one journal: the last ones */
+#define PROCESSES_MAX     16           /* of one journal: the first ones, and the newest */
 #define UNWRITTEN_SECONDS 60           /* writing one takes a millisecond */
 #define FILES_MAX         4096         /* read at most; more sessions were never killed */
 
 /* Time for the processes of a killed host to end: the kernel ends them at once, or within a second
- * on a busy machine. Also for another host that finishes the same journal, by walking a large
- * project. */
+ * on a busy machine. Also the time for another host that is finishing the same journal, and may be
+ * walking a large project. */
 #define WAIT_MS      10000
 #define WAIT_TICK_MS 5
 
@@ -231,7 +231,7 @@ is_busy(const char *name)
 	return len > k && strcmp(name + len - k, BUSY) == 0;
 }
 
-/* Returns true if the name still leads to this file. */
+/* Returns true if the name still belongs to this file. */
 static bool
 leads_to(int dir_fd, const char *name, int fd)
 {
@@ -282,8 +282,8 @@ open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
 	return 0;
 }
 
-/* Takes the journal for this host alone. Returns 1, 0 if another host has finished it, -1 if that
- * took too long. */
+/* Takes the journal for this host alone: renames and locks it. Returns 1; 0 if another host has
+ * finished it; -1 if the wait took too long. */
 static int
 seize_journal(int dir_fd, char *name, size_t size, int fd)
 {
@@ -409,7 +409,7 @@ visit_as_it_is(int dir_fd, const char *name,
 	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Under the other name, the lock is held by a host that finishes the journal. */
+	/* If the name has the suffix, a host that finishes the journal holds the lock. */
 	found.live = flock(fd, LOCK_SH | LOCK_NB) < 0 && !is_busy(name);
 	if (read_journal(fd, &l) < 0)
 		return;

@@ -1,6 +1,6 @@
 /*
- * Reads and visits the journals (host/protect/journal) of other sessions: which of them have no
- * living host, who of several hosts finishes one, and what it says. Commands cannot see journals,
+ * Reads and visits the journals (host/protect/journal) of other sessions. It decides which journals
+ * have no living host, and which of several hosts finishes a journal. Commands cannot see journals,
  * but they are validated all the same.
  */
 #ifndef KODA_HOST_PROTECT_JOURNAL_VISIT_H
@@ -42,8 +42,8 @@ int journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left,
 void journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found),
     void *data);
 
-/* Returns true if the name of a damaged journal is that of a journal of this root, or of a
- * directory above it. */
+/* Returns true if the name of a damaged journal shows that it describes this root, or a directory
+ * above it. */
 bool journal_is_of(const char *name, const char *root);
 
 #endif

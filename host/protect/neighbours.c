@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "host/protect/journal.h"
 #include "host/protect/journal_visit.h"
-#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
 
@@ -23,7 +21,7 @@ holds(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b, bool or_same)
 {
 	if (b->len < a->len || memcmp(a->data, b->data, a->len) != 0)
 		return false;
-	return b->len == a->len ? or_same : b->data[a->len] == '/';
+	return b->len == a->len ? or_same : a->len == 1 || b->data[a->len] == '/';
 }
 
 static bool
@@ -34,8 +32,8 @@ ends_with(const ProtobufCBinaryData *path, const char *end)
 	return path->len >= len && memcmp(path->data + path->len - len, end, len) == 0;
 }
 
-/* Returns true if the place is in a git directory or .koda that the same scan has found. What only
- * a configuration names does not count: a neighbour with another root need not know it. */
+/* Returns true if the place is in a git directory or .koda that the same scan has found. A place
+ * that only a configuration names does not count: a neighbour with another root may not know it. */
 static bool
 is_built_in(const struct look *l, const Koda__Place *place)
 {
@@ -48,7 +46,7 @@ is_built_in(const struct look *l, const Koda__Place *place)
 	return false;
 }
 
-/* If the path now belongs to another directory, that one is not the neighbour's. */
+/* Returns true if the path still belongs to the neighbour's directory, and not to a new one. */
 static bool
 is_there(const Koda__JournalDirectory *d)
 {

@@ -1,7 +1,7 @@
 /*
- * Finds what commands of other sessions are planting right now, so that a new session does not take
- * it for something that existed before. The other sessions (neighbours) are alive, or their host
- * was killed a moment ago; their journals say what existed.
+ * Finds what commands of other sessions are planting right now, so that a new session does not
+ * mistake it for something that existed before. The other sessions (neighbours) are alive, or their
+ * host was killed a moment ago; their journals list what existed before their commands.
  */
 #ifndef KODA_HOST_PROTECT_NEIGHBOURS_H
 #define KODA_HOST_PROTECT_NEIGHBOURS_H
@@ -22,8 +22,8 @@ struct journal;
 size_t neighbours_planted(const struct state *state, Koda__Place *const *place, size_t n,
     bool *planted);
 
-/* Returns how many neighbours are alive whose commands may plant at that path. `own` is the caller's
- * journal. */
+/* Returns the number of live neighbours whose commands may plant at that path. `own` is the
+ * caller's journal. */
 size_t neighbours_at(const struct state *state, const struct journal *own, const char *path);
 
 #endif

@@ -121,10 +121,10 @@ plan(struct sandbox *sb, struct koda_error *err)
 }
 
 /*
- * A mount over a repository that a command is just making breaks that command. A mount over a
- * directory that a command has open, or as its working directory, does not close it to that command
- * or to a process that receives it from there, and the worker could no longer take away what was
- * planted in it. Until no command runs and everything was compared, the comparison guards it.
+ * A mount over a repository that a command is making breaks that command. A mount over a directory
+ * does not stop a command that has the directory open, or as its working directory, nor a process
+ * that receives it from there; and the worker could no longer take away what they plant in it. So
+ * the comparison guards these places until no command runs and everything was compared.
  */
 static bool
 in_use(const struct sandbox *sb)
@@ -138,9 +138,9 @@ in_use(const struct sandbox *sb)
 }
 
 /*
- * What commands of a running neighbour session have just planted did not exist before, so it must
- * not be known. Only a new worker can be given a list of known places, so a new one is started,
- * which then takes it away.
+ * Places that commands of a running neighbour session have just planted did not exist before, so
+ * the worker must not know them. Only a new worker can be given a list of known places: start one,
+ * which then takes away the planted ones.
  */
 static int
 forget_planted(struct sandbox *sb, struct koda_error *err)
@@ -156,7 +156,6 @@ forget_planted(struct sandbox *sb, struct koda_error *err)
 	slot_renew(sb->slot);
 	if (protect_scan(sb, err) < 0)
 		return -1;
-	memcpy(p->token, sb->slot->token, TOKEN_BYTES);
 	return 1;
 }
 
@@ -171,8 +170,6 @@ protect_prepare(struct sandbox *sb, struct koda_error *err)
 
 		if (protect_scan(sb, err) < 0)
 			return -1;
-		memcpy(p->token, sb->slot->token, TOKEN_BYTES);
-		p->scanned = true;
 		if (first && (planted = forget_planted(sb, err)) < 0)
 			return -1;
 	}

@@ -30,13 +30,14 @@ note_unwatched(struct sandbox *sb, int errnum)
 	session_event(sb->slot->ses, KODA_EVENT_DEGRADED, "%s", text);
 }
 
-/* With several commands it is unknown which one planted it, so it counts against each. Whether a
- * neighbour may have planted it matters only the second time. */
+/* If several commands run, it is unknown which of them planted the file, so it counts against each.
+ * Only the second time at a path does it matter whether a neighbour may have planted it. */
 static void
 charge(struct sandbox *sb, const Koda__Change *change)
 {
 	cleanup_free char *path = NULL;
 	struct koda_command *next;
+	size_t neighbours = SIZE_MAX; /* not read yet */
 
 	switch ((int)change->kind) {
 	case KODA__CHANGE_KIND__CHANGE_ASIDE:
@@ -50,12 +51,12 @@ charge(struct sandbox *sb, const Koda__Change *change)
 	if (path == NULL)
 		return;
 	for (struct koda_command *c = sb->commands; c != NULL; c = next) {
-		const size_t others = planted_is_known(&c->planted, path)
-		    ? neighbours_at(&sb->state, &sb->protect->journal, path)
-		    : 0;
+		const bool known = planted_is_known(&c->planted, path);
 
+		if (known && neighbours == SIZE_MAX)
+			neighbours = neighbours_at(&sb->state, &sb->protect->journal, path);
 		next = c->next;
-		command_planted(c, path, others);
+		command_planted(c, path, known ? neighbours : 0);
 	}
 }
 
@@ -188,7 +189,7 @@ pack_compare(struct sandbox *sb, struct packed *ret, struct koda_error *err)
 		if (msg.command.len > COMMAND_TOLD_MAX)
 			msg.command.len = COMMAND_TOLD_MAX;
 	}
-	return protect_pack(sb, &req, ret, err);
+	return slot_pack_ours(sb->slot, &req, ret, err);
 }
 
 static int
@@ -231,6 +232,8 @@ protect_compare(struct sandbox *sb, enum protect_how how, const char *blame, pro
 {
 	struct protect *p = sb->protect;
 	struct waiter *w, **end;
+	/* Called by a waiter of the last comparison, while others wait for the next one. */
+	const bool others = !p->running && p->now != NULL;
 
 	if (sb->view.n_writable == 0) {
 		if (done != NULL)
@@ -253,7 +256,7 @@ protect_compare(struct sandbox *sb, enum protect_how how, const char *blame, pro
 			p->how_next = how;
 		return 0;
 	}
-	p->how = how;
+	p->how = others && p->how > how ? p->how : how;
 	if (begin(sb, err) == 0)
 		return 0;
 	*end = NULL;
@@ -309,20 +312,16 @@ protect_compare_last(struct sandbox *sb, uint64_t until, struct koda_error *err)
 	p->until = until;
 	p->how = PROTECT_WHOLLY;
 	for (unsigned i = 0; r < 0 && i < COMPARE_TRIES && monotonic_ns() < until; i++) {
-		/* Until the last page of the previous reply has been taken, the worker does not
-		 * look again: then another comparison is needed. */
+		/* The worker does not look again until the host has taken the last page of the
+		 * previous reply. In that case a second comparison is needed. */
 		const bool telling = p->running || p->more;
 
-		if (!protect_is_watching(sb)) {
-			if (protect_scan(sb, err) < 0)
-				continue;
-			memcpy(p->token, sb->slot->token, TOKEN_BYTES);
-			p->scanned = true;
-		}
+		if (!protect_is_watching(sb) && protect_scan(sb, err) < 0)
+			continue;
 		r = telling ? protect_compare_now(sb, err) : 0;
 		r = r == 0 ? protect_compare_now(sb, err) : r;
 	}
-	/* A mount point cannot be moved, and the plan also covers paths of rules where something
+	/* A mount point cannot be moved, and the plan also covers paths of rules at which something
 	 * appeared later. No command needs the mounts any more. */
 	if (r == 0 && p->left && !anything_runs(sb) && sandbox_unmount(sb, err) == 0) {
 		p->again = true;

@@ -1,4 +1,5 @@
-/* Comparing what commands left with what was there (protect_compare(), in host/protect/protect.h). */
+/* Compares what commands left with what existed before (protect_compare(), in
+ * host/protect/protect.h). */
 #ifndef KODA_HOST_PROTECT_PROTECT_COMPARE_H
 #define KODA_HOST_PROTECT_PROTECT_COMPARE_H
 

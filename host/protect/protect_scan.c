@@ -73,18 +73,6 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 
 /* ---- requests ---- */
 
-int
-protect_pack(struct sandbox *sb, Koda__Request *req, struct packed *ret, struct koda_error *err)
-{
-	req->id = sb->slot->next_id;
-	ret->len = koda__request__get_packed_size(req);
-	ret->data = malloc(ret->len);
-	if (ret->data == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
-	koda__request__pack(req, ret->data);
-	return 0;
-}
-
 bool
 protect_is_cache(const struct sandbox *sb, const char *dir)
 {
@@ -130,15 +118,8 @@ protect_ask(struct sandbox *sb, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
     struct koda_error *err)
 {
-	struct call c = { .take = take, .take_data = sb };
-
 	sb->protect->more = false;
-	slot_submit_ours(sb->slot, request, patience_ms(sb->protect), &c);
-	slot_run(sb->slot, &c);
-	if (c.err.code != KODA_OK && err != NULL)
-		*err = c.err;
-	call_done(&c);
-	return c.err.code == KODA_OK ? 0 : -1;
+	return slot_ask_ours(sb->slot, request, patience_ms(sb->protect), take, sb, err);
 }
 
 static int
@@ -149,7 +130,7 @@ ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
 
 	req.op_case = KODA__REQUEST__OP_SCAN;
 	req.scan = msg;
-	if (protect_pack(sb, &req, &packed, err) < 0)
+	if (slot_pack_ours(sb->slot, &req, &packed, err) < 0)
 		return -1;
 	return protect_ask(sb, &packed, take_scanned, err) < 0
 	    ? err_wrap(err, "look for what is to be protected")
@@ -183,8 +164,22 @@ fill_told(Koda__Scan *msg, ProtobufCBinaryData **ret, char (**ret_names)[NAMES_R
 	return 0;
 }
 
-int
-protect_scan(struct sandbox *sb, struct koda_error *err)
+void
+protect_known_page(Koda__Scan *msg, Koda__Place **known, size_t n, size_t *told)
+{
+	size_t bytes = 0;
+
+	msg->known = known + *told;
+	msg->n_known = 0;
+	while (*told < n && bytes < KNOWN_PAGE) {
+		bytes += koda__place__get_packed_size(known[(*told)++]) + 8;
+		msg->n_known++;
+	}
+	msg->has_more = msg->more = *told < n;
+}
+
+static int
+scan(struct sandbox *sb, struct koda_error *err)
 {
 	cleanup_free ProtobufCBinaryData *told_names = NULL;
 	cleanup_free char(*names)[NAMES_RULE_MAX + 1] = NULL;
@@ -210,15 +205,7 @@ protect_scan(struct sandbox *sb, struct koda_error *err)
 	msg.below = below;
 	msg.has_resumed = msg.resumed = p->scanned;
 	do {
-		size_t bytes = 0;
-
-		msg.known = known + told;
-		msg.n_known = 0;
-		while (told < n_known && bytes < KNOWN_PAGE) {
-			bytes += koda__place__get_packed_size(known[told++]) + 8;
-			msg.n_known++;
-		}
-		msg.has_more = msg.more = told < n_known;
+		protect_known_page(&msg, known, n_known, &told);
 		if (ask_scan(sb, &msg, err) < 0)
 			return -1;
 		msg.n_told = 0;
@@ -230,6 +217,16 @@ protect_scan(struct sandbox *sb, struct koda_error *err)
 		if (ask_scan(sb, &next, err) < 0)
 			return -1;
 	}
+	return 0;
+}
+
+int
+protect_scan(struct sandbox *sb, struct koda_error *err)
+{
+	if (scan(sb, err) < 0)
+		return -1;
+	memcpy(sb->protect->token, sb->slot->token, TOKEN_BYTES);
+	sb->protect->scanned = true;
 	return 0;
 }
 

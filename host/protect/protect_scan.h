@@ -1,4 +1,4 @@
-/* Asking the worker what is to be protected, and taking over its answer, which is untrusted. */
+/* Asks the worker which places are to be protected, and keeps its answer, which is untrusted. */
 #ifndef KODA_HOST_PROTECT_PROTECT_SCAN_H
 #define KODA_HOST_PROTECT_PROTECT_SCAN_H
 
@@ -9,7 +9,7 @@
 
 /* Have the worker scan. A new worker is told which places were there before any command. Waits. */
 int protect_scan(struct sandbox *sb, struct koda_error *err);
-/* Returns true if the slot's worker is the one that has scanned, and watches. */
+/* Returns true if the slot's present worker has scanned, and watches. */
 bool protect_is_watching(const struct sandbox *sb);
 /* Returns true if the directory is one of the caches. */
 bool protect_is_cache(const struct sandbox *sb, const char *dir);
@@ -17,11 +17,12 @@ bool protect_is_cache(const struct sandbox *sb, const char *dir);
 /* Check a place that the worker reported, and keep a copy. */
 int protect_add_place(struct sandbox *sb, const Koda__Place *place, bool sure,
     struct koda_error *err);
-int protect_pack(struct sandbox *sb, Koda__Request *req, struct packed *ret,
-    struct koda_error *err);
 /* Send the request, which is consumed, and wait for the reply. */
 int protect_ask(struct sandbox *sb, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
     struct koda_error *err);
+
+/* Fill in the next page of the n known places, from *told on, which is advanced. */
+void protect_known_page(Koda__Scan *msg, Koda__Place **known, size_t n, size_t *told);
 
 #endif

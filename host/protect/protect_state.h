@@ -1,4 +1,4 @@
-/* What the parts of host/protect/protect work on. */
+/* The state that the files host/protect/protect*.c share. */
 #ifndef KODA_HOST_PROTECT_PROTECT_STATE_H
 #define KODA_HOST_PROTECT_PROTECT_STATE_H
 

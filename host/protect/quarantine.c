@@ -26,7 +26,7 @@
 #define ENTRIES_MAX  100000
 #define DEPTH_MAX    QUARANTINE_DEPTH_MAX
 
-void
+static void
 manifest_done(struct manifest *m)
 {
 	free(m->text);
@@ -97,7 +97,7 @@ read_manifest(int entry, struct manifest *ret, struct koda_error *err)
 	return 0;
 }
 
-void
+static void
 store_done(struct store *s)
 {
 	if (s->path != NULL)

@@ -16,14 +16,12 @@ struct manifest {
 	size_t len;
 	const char *path, *rule, *type, *time, *mode, *command;
 };
-void manifest_done(struct manifest *m);
 
 /* koda's state directory, held while it is read. */
 struct store {
 	char *path;
 	struct state state;
 };
-void store_done(struct store *s);
 
 /* One thing in the quarantine. */
 struct quarantine_entry {

@@ -104,8 +104,8 @@ look_at(struct look *l, int dir, const char *name, const char *rel, unsigned dep
 	return r != 0 || !S_ISDIR(st.st_mode) ? r : look_into(l, dir, name, rel, depth);
 }
 
-/* Reports what is only in the record: links that could not be made where the thing was copied to,
- * and what had no content. */
+/* Reports what exists only in the record: links that could not be made in the place to which the
+ * thing was copied, and things without content. */
 static int
 look_at_record(struct look *l, const struct manifest *m)
 {

@@ -11,15 +11,14 @@
 #include "host/protect/change.h"
 #include "host/protect/journal.h"
 #include "host/protect/journal_visit.h"
-#include "host/protect/protect.h"
+#include "host/protect/protect_scan.h"
 #include "host/protect/state.h"
 #include "host/sandbox/sandbox.h"
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"
 
 /* As for a slot's own scan: a home directory of a million names, cold. */
-#define STEP_MS    120000
-#define KNOWN_PAGE (512u << 10) /* known places per request: half a frame */
+#define STEP_MS 120000
 /* How long to keep the journal of a directory that is missing: its disk may not be mounted, or it
  * was renamed. */
 #define KEEP_SECONDS (30 * 24 * 3600)
@@ -187,21 +186,11 @@ take(void *data, const Koda__Reply *reply, struct koda_error *err)
 static int
 ask(struct recovery *r, struct koda_slot *slot, Koda__Request *req, struct koda_error *err)
 {
-	struct call c = { .take = take, .take_data = r };
-	struct packed packed = { 0 };
+	struct packed packed;
 
-	req->id = slot->next_id;
-	packed.len = koda__request__get_packed_size(req);
-	packed.data = malloc(packed.len);
-	if (packed.data == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
-	koda__request__pack(req, packed.data);
-	slot_submit_ours(slot, &packed, STEP_MS, &c);
-	slot_run(slot, &c);
-	if (c.err.code != KODA_OK)
-		*err = c.err;
-	call_done(&c);
-	return c.err.code == KODA_OK ? 0 : -1;
+	if (slot_pack_ours(slot, req, &packed, err) < 0)
+		return -1;
+	return slot_ask_ours(slot, &packed, STEP_MS, take, r, err);
 }
 
 /* Known places are sent a page at a time; the last page starts the scan. */
@@ -217,19 +206,13 @@ scan(struct recovery *r, struct koda_slot *slot, const struct plan *plan, Koda__
 	do {
 		Koda__Request req = KODA__REQUEST__INIT;
 		Koda__Scan msg = KODA__SCAN__INIT;
-		size_t bytes = 0;
 
 		req.op_case = KODA__REQUEST__OP_SCAN;
 		req.scan = &msg;
 		msg.below = below;
 		msg.n_below = looked_through ? plan->n : 0;
 		msg.has_resumed = msg.resumed = true;
-		msg.known = known + told;
-		while (told < n_known && bytes < KNOWN_PAGE) {
-			bytes += koda__place__get_packed_size(known[told++]) + 8;
-			msg.n_known++;
-		}
-		msg.has_more = msg.more = told < n_known;
+		protect_known_page(&msg, known, n_known, &told);
 		if (ask(r, slot, &req, err) < 0)
 			return -1;
 	} while (told < n_known);
@@ -293,8 +276,8 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		session_event(r->slot->ses, kind, "%s", text);
 }
 
-/* Runs a separate session without commands. Its worker may change what the killed session's
- * commands could change, and nothing else. */
+/* Runs a separate session without commands. Its worker may change only what the commands of the
+ * killed session could change. */
 static int
 run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
     struct recovery_seal *seal, Koda__Place **known, size_t n_known, struct koda_error *err)

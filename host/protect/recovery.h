@@ -1,7 +1,7 @@
 /*
- * Finishes what a killed session could not: a worker compares its directories by its rules, from
- * its journal, and takes away what its commands planted. This happens before a new slot scans
- * anything, whatever the new session's root, rules or mode are.
+ * Finishes the comparison of a killed session: a worker compares the session's directories by the
+ * rules in its journal, and takes away what its commands planted. This happens before a new slot
+ * scans anything, whatever the new session's root, rules or mode are.
  */
 #ifndef KODA_HOST_PROTECT_RECOVERY_H
 #define KODA_HOST_PROTECT_RECOVERY_H

@@ -39,7 +39,7 @@ void state_let_go(struct state *s, const char *path);
 /* Returns the directory for the cache layers of all projects that ever were at a root
  * (host/caches/cache_project). The caller owns it; NULL as for state_path(). */
 char *state_caches_path(const char *root, const char *home);
-/* Returns the directory that holds those of all roots. */
+/* Returns the directory that holds the cache layers of all roots. */
 char *state_all_caches_path(const char *home);
 /* Returns true if the path still leads to the open directory. */
 bool state_is_there(int fd, const char *path);

@@ -61,7 +61,7 @@ void
 call_queue(struct koda_slot *slot, struct call *c)
 {
 	c->slot = slot;
-	c->state = CALL_DONE; /* until now the slot has not counted it */
+	c->state = CALL_DONE; /* a state that the slot does not count */
 	call_set_state(c, CALL_QUEUED);
 	call_append(c);
 }

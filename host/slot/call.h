@@ -1,20 +1,20 @@
-/* A call: its place in the slot's line, its state, and the one place where it ends. */
+/* A call: its place in the slot's queue, its state, and how it ends. */
 #ifndef KODA_HOST_SLOT_CALL_H
 #define KODA_HOST_SLOT_CALL_H
 
 #include "host/slot/state.h"
 
-/* Put a new call at the end of the slot's line. */
+/* Put a new call at the end of the slot's queue. */
 void call_queue(struct koda_slot *slot, struct call *c);
-/* Move a call to the end of the line, to be sent again. */
+/* Move a call to the end of the queue, to be sent again. */
 void call_queue_again(struct call *c);
-/* The slot counts its calls by state, so this is the only place that changes one. */
+/* The slot counts its calls by state, so only this function changes the state of a call. */
 void call_set_state(struct call *c, enum call_state state);
 
 /* False for a dry run. */
 bool call_changes_something(const struct call *c);
 
-/* The only place where a call ends. err NULL: the call ends with its result. An asynchronous call
+/* Every call ends here. err NULL: the call ends with its result. An asynchronous call
  * belongs to the session's finished calls afterwards. */
 void call_finish(struct call *c, const struct koda_error *err);
 void call_fail(struct call *c, enum koda_code code, int errnum, const char *fmt, ...)

@@ -7,6 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/err.h"
+#include "shared/base/io.h"
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
 
@@ -31,9 +32,7 @@ duplicate_sealed(int from, struct koda_error *err)
 int
 content_freeze(const struct koda_op *op, struct koda_error *err)
 {
-	const uint8_t *p = op->data;
 	cleanup_close int fd = -1;
-	size_t left = op->len;
 
 	if (op->fd > 0)
 		return duplicate_sealed(op->fd, err);
@@ -42,17 +41,9 @@ content_freeze(const struct koda_op *op, struct koda_error *err)
 		err_set(err, KODA_INTERNAL, errno, "memfd_create");
 		return -1;
 	}
-	while (left > 0) {
-		ssize_t n = write(fd, p, left);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err_set(err, KODA_INTERNAL, errno, "hold the content");
-			return -1;
-		}
-		p += n;
-		left -= (size_t)n;
+	if (write_all(fd, op->data, op->len) < 0) {
+		err_set(err, KODA_INTERNAL, errno, "hold the content");
+		return -1;
 	}
 	if (fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0) {
 		err_set(err, KODA_INTERNAL, errno, "seal the content");

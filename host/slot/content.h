@@ -1,4 +1,5 @@
-/* The content of a write that does not fit in a frame: a memfd that no process can change any more. */
+/* The content of a write that does not fit in a frame: a memfd that no process can change any
+ * more. */
 #ifndef KODA_HOST_SLOT_CONTENT_H
 #define KODA_HOST_SLOT_CONTENT_H
 

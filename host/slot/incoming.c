@@ -14,8 +14,8 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
     struct koda_error *err)
 {
 	if (reply->result_case == KODA__REPLY__RESULT_VERDICT) {
-		/* The worker did not do it after all and cleans up next: no trace will be left to
-		 * ask about. */
+		/* The worker did not make the change after all and cleans up next: a successor
+		 * would find no trace of it. */
 		if (c->state == CALL_SENT && c->prepared.len > 0 &&
 		    reply->verdict->happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 			packed_done(&c->prepared);
@@ -34,8 +34,8 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 		c->committed = true;
 		return 0;
 	}
-	/* Sent again when another process changed the place first and the worker started over; the
-	 * last one counts. */
+	/* The worker sends Prepared again if another process changed the place first and the worker
+	 * had to start over; the last one counts. */
 	if (c->committed || ++c->prepares > PREPARED_MAX)
 		return err_set(err, KODA_PROTOCOL, 0, "Prepared too often");
 	if (reply_check_prepared(c->kind, reply->prepared, err) < 0)
@@ -78,7 +78,7 @@ set_asking(struct call *c)
 static int
 on_recovery(struct call *c, const Koda__Reply *reply, struct koda_error *err)
 {
-	/* On an error the successor is not allowed to look there, or cannot (any more). */
+	/* An error: the successor is not allowed to look at the place, or cannot (any more). */
 	if (reply->result_case != KODA__REPLY__RESULT_ERROR) {
 		if (reply->result_case != KODA__REPLY__RESULT_RECOVERED)
 			return err_set(err, KODA_PROTOCOL, 0,

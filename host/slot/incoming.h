@@ -8,9 +8,9 @@
 
 #include "host/slot/state.h"
 
-/* frame: the packed reply, of which a copy may be kept. fd: the descriptor that came with it, or -1;
- * it is consumed. The call may have ended afterwards. Returns 0, or -1 with *err set if the worker
- * cannot be trusted any more. */
+/* frame: the packed reply; the call may keep a copy. fd: the descriptor that came with the reply,
+ * or -1; it is consumed. The call may have ended afterwards. Returns 0, or -1 with *err set if the
+ * worker cannot be trusted any more. */
 int incoming_take(struct call *c, const Koda__Reply *reply, int fd, const uint8_t *frame,
     size_t len, struct koda_error *err);
 

@@ -28,8 +28,8 @@ send_packed(struct koda_slot *slot, const struct packed *p, int fd, struct koda_
 	return 1;
 }
 
-/* Gives the worker a record before its first mutation. If the record cannot be made, the worker
- * reports the same through the socket. */
+/* Gives the worker a record before its first mutation. Without a record, the worker reports its
+ * progress through the socket. */
 static int
 send_record(struct koda_slot *slot, struct koda_error *err)
 {
@@ -104,7 +104,7 @@ outgoing_send(struct koda_slot *slot)
 		if (frame_pending(&slot->fs) > PAGE_MAX)
 			break;
 	}
-	/* That the peer is gone is noticed when its socket is read to the end. */
+	/* If the worker is gone, the host notices it when it reads the socket to the end. */
 	if (r < 0)
 		return -1;
 	frame_flush(&slot->fs, false, NULL);

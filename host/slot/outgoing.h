@@ -1,5 +1,5 @@
-/* What is sent to a worker: questions about the changes of dead workers first, then the calls in their
- * order. */
+/* What the host sends to a worker: first questions about the changes of dead workers, then the
+ * calls in their order. */
 #ifndef KODA_HOST_SLOT_OUTGOING_H
 #define KODA_HOST_SLOT_OUTGOING_H
 

@@ -30,7 +30,7 @@ take_note(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t
 	case KODA__REPLY__RESULT_PREPARED:
 	case KODA__REPLY__RESULT_COMMITTED:
 	case KODA__REPLY__RESULT_VERDICT:
-	case KODA__REPLY__RESULT_OUTCOME: /* this final reply and the next had not been sent yet */
+	case KODA__REPLY__RESULT_OUTCOME: /* this and ERROR: final replies that were not sent yet */
 	case KODA__REPLY__RESULT_ERROR:
 		return incoming_take(c, reply, -1, frame, len, err);
 	default:
@@ -38,9 +38,9 @@ take_note(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t
 	}
 }
 
-/* What the dead worker left in the record, as frames: the progress of its last changes and the
- * replies it had not sent yet. No process can change it any more; it is as untrusted as what came
- * through the socket. */
+/* Takes the frames that the dead worker left in the record: the progress of its last changes, and
+ * the replies that it had not sent yet. No process can change them any more; they are as untrusted
+ * as frames from the socket. */
 static int
 take_notes(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_error *err)
 {

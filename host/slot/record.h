@@ -1,7 +1,7 @@
 /*
  * The record: memory that the host shares with a worker, in which the worker notes the progress of
- * its changes. It is read only after the worker's death, and is as untrusted as what came through
- * the socket.
+ * its changes. The host reads it only after the worker's death, and trusts it as little as frames
+ * from the socket.
  */
 #ifndef KODA_HOST_SLOT_RECORD_H
 #define KODA_HOST_SLOT_RECORD_H

@@ -44,11 +44,11 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.has_state = ses->state != NULL;
 	if (seal.has_state)
 		seal.state = message_text(ses->state);
-	/* What commands may write beyond the policy's places, so that what they plant there can be
-	 * removed. */
+	/* The directories that commands may write beyond the policy's places, so that the worker
+	 * can remove what commands plant there. */
 	if (sb != NULL && sb->git_dir != NULL && view_writes(&sb->view, sb->git_dir, NULL))
 		also[n++] = message_text(sb->git_dir);
-	/* Only the caches shared with the host: what is written to the others does not reach it. */
+	/* Only caches shared with the host: writes to the other caches do not reach the host. */
 	for (size_t i = 0; sb != NULL && i < sb->caches.n && n < N_ELEMENTS(also); i++)
 		if (view_writes(&sb->view, sb->caches.v[i].path, NULL) &&
 		    !view_is_cached(&sb->view, sb->caches.v[i].path))

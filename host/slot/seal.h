@@ -13,9 +13,9 @@ int seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t i
     const uint8_t token[TOKEN_BYTES], bool quarantine, struct koda_error *err);
 
 /*
- * Check the worker's answer. Returns 0 with *ret if the worker is confined as the mode requires
- * (where the mode accepts less, that is reported once a session). With *err set: -1 if the worker
- * cannot be trusted, 1 if no worker of this kind can run here.
+ * Check the worker's answer. Returns 0 with *ret if the worker is confined as the mode requires.
+ * (If the mode accepts less than full confinement, this is reported once a session.) With *err set:
+ * -1 if the worker cannot be trusted, 1 if no worker of this kind can run here.
  */
 int seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_enforcement *ret,
     struct koda_error *err);

@@ -67,9 +67,39 @@ slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeou
 	call_queue(slot, c);
 }
 
+int
+slot_pack_ours(struct koda_slot *slot, Koda__Request *req, struct packed *ret,
+    struct koda_error *err)
+{
+	req->id = slot->next_id;
+	ret->len = koda__request__get_packed_size(req);
+	ret->data = malloc(ret->len);
+	if (ret->data == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
+	koda__request__pack(req, ret->data);
+	return 0;
+}
+
+int
+slot_ask_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
+    int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err), void *data,
+    struct koda_error *err)
+{
+	struct call c = { .take = take, .take_data = data };
+	int r;
+
+	slot_submit_ours(slot, request, timeout_ms, &c);
+	slot_run(slot, &c);
+	r = c.err.code == KODA_OK ? 0 : -1;
+	if (r < 0 && err != NULL)
+		*err = c.err;
+	call_done(&c);
+	return r;
+}
+
 /* ---- the state machine ---- */
 
-/* A shortage on this machine that may be over at the next call. */
+/* Is this a shortage on this machine that may be over at the next call? */
 static bool
 shortage_passes(int errnum)
 {
@@ -103,7 +133,7 @@ check_deadlines(struct koda_slot *slot)
 	/* The successor did not answer in time either. */
 	for (c = slot->head; c != NULL; c = next) {
 		next = c->next;
-		/* CALL_SENT: the worker is being killed; what it did is known once it is buried. */
+		/* CALL_SENT: the worker is being killed; worker_bury() finds out what it did. */
 		if (!c->timed_out || now < c->deadline || c->state == CALL_SENT)
 			continue;
 		if (c->state == CALL_RECOVERING &&
@@ -113,8 +143,8 @@ check_deadlines(struct koda_slot *slot)
 	}
 }
 
-/* Each of these moves the slot on from one state. They return true if the state has changed, so that
- * there may be more to do. */
+/* Each of these functions moves the slot on from one state. It returns true if the state has
+ * changed; then there may be more to do. */
 static bool
 advance_down(struct koda_slot *slot)
 {
@@ -148,8 +178,8 @@ advance_up(struct koda_slot *slot)
 static bool
 advance_dying(struct koda_slot *slot)
 {
-	/* Remove it from the epoll set before it is closed: if a forked child of the embedder holds
-	 * it open, it would stay in the set and point to a slot that is freed. */
+	/* Remove the socket from the epoll set before it is closed: if a forked child of the
+	 * embedder holds it open, it would stay in the set and point to a slot that is freed. */
 	loop_unwatch(&slot->ses->loop, &slot->source);
 	if (child_gone(&slot->child, 0))
 		worker_bury(slot, true);
@@ -167,12 +197,12 @@ advance_failed(struct koda_slot *slot)
 	return false;
 }
 
-/* What the slot does in each state, and what it waits for there. Where a state may lead is in
- * host/slot/state.c. */
+/* What the slot does in each state, and what it waits for there. host/slot/state.c lists which
+ * states may follow. */
 static const struct {
 	bool (*advance)(struct koda_slot *slot); /* NULL: only the worker moves it on */
 	enum { FOR_NOTHING, FOR_SOCKET, FOR_END } waits;
-	bool limited; /* to the time in state_deadline */
+	bool limited; /* the state lasts until state_deadline at most */
 } states[] = {
 	[SLOT_DOWN] = { advance_down, FOR_NOTHING, false },
 	[SLOT_STARTING] = { NULL, FOR_SOCKET, true },

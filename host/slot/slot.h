@@ -2,11 +2,12 @@
  * A slot: one worker process at a time, and the calls it has to answer. Answers every call exactly
  * once, whatever happens to the worker.
  *
- * One state machine serves synchronous and asynchronous use: slot_advance moves it as far as it
- * goes without waiting, the worker's socket is a source of the session's loop, slot_wait_for reports
- * what to wait for. This file moves the states and holds the deadlines. The work is done beside it:
- * worker (the process and its socket), outgoing and incoming (frames), record and wreck (what became
- * of the calls of a dead worker), call (the line, and how a call ends).
+ * One state machine serves synchronous and asynchronous use: slot_advance() moves it as far as it
+ * goes without waiting, the worker's socket is a source of the session's loop, slot_wait_for()
+ * reports what to wait for. This file changes the states and checks the deadlines. Other files of
+ * this folder do the work: worker (the process and its socket), outgoing and incoming (frames),
+ * record and wreck (what became of the calls of a dead worker), call (the queue, and how a call
+ * ends).
  */
 #ifndef KODA_HOST_SLOT_SLOT_H
 #define KODA_HOST_SLOT_SLOT_H
@@ -31,6 +32,16 @@ int slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c
 void slot_submit_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
     struct call *c);
 
+/* Pack such a request with the next id. On 0 the caller owns *ret. Returns -1 with *err set if memory
+ * is short. */
+int slot_pack_ours(struct koda_slot *slot, Koda__Request *req, struct packed *ret,
+    struct koda_error *err);
+/* Queue such a request, which is consumed, and wait for the reply, which take() takes over. Returns
+ * 0, or -1 with *err set. */
+int slot_ask_ours(struct koda_slot *slot, struct packed *request, unsigned timeout_ms,
+    int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err), void *data,
+    struct koda_error *err);
+
 /* Replace a healthy worker: the next call starts another one. No call may be under way. */
 void slot_renew(struct koda_slot *slot);
 
@@ -44,8 +55,8 @@ void slot_tick(struct koda_slot *slot);
 void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events,
     uint64_t *ret_time);
 
-/* Ask for the approvals that have come up since. Runs callbacks, so no function up the stack may be
- * in the middle of a change to the slot. */
+/* Ask for approval of the calls that need it and were not asked about yet. Runs callbacks, so no
+ * function up the stack may be in the middle of a change to the slot. */
 void slot_ask(struct koda_slot *slot);
 /* The answer for a call in CALL_ASKING. */
 void slot_answer(struct call *c, bool yes);

@@ -4,16 +4,17 @@
 
 #define TO(state) (1u << (state))
 
-/* Where a state may lead. */
+/* Which states may follow a state. */
 static const unsigned leads_to[] = {
-	/* A call waits: a worker is started, and gets its Seal. */
+	/* A call waits: the host starts a worker and sends it Seal. */
 	[SLOT_DOWN] = TO(SLOT_STARTING) | TO(SLOT_FAILED),
 	/* Ready has come, or the worker ended or was killed first. */
 	[SLOT_STARTING] = TO(SLOT_UP) | TO(SLOT_DYING) | TO(SLOT_FAILED),
 	[SLOT_UP] = TO(SLOT_DYING) | TO(SLOT_FAILED),
-	/* It is gone, or hangs in the kernel. Killed again: what it sent before breaks the protocol. */
+	/* The worker is gone, or hangs in the kernel. DYING again: a reply that the worker sent
+	 * before its death breaks the protocol. */
 	[SLOT_DYING] = TO(SLOT_DYING) | TO(SLOT_DOWN),
-	/* For good: the budget is spent, or the worker cannot enforce what the mode requires. */
+	/* For good: too many workers died, or the worker cannot enforce what the mode requires. */
 	[SLOT_FAILED] = 0,
 };
 

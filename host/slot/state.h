@@ -1,6 +1,6 @@
 /*
- * What the parts of a slot work on: a call, the slot itself, their limits, and which of the slot's
- * states may follow which. What is done with them is in the headers beside this one.
+ * The data that the parts of a slot share: a call, the slot itself, their limits, and which of the
+ * slot's states may follow which. The functions are declared in the other headers of this folder.
  */
 #ifndef KODA_HOST_SLOT_STATE_H
 #define KODA_HOST_SLOT_STATE_H
@@ -15,10 +15,10 @@
 #define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
 #define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
 #define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
-#define SLOT_BARREN_MAX  5    /* deaths in a row without an answer: the slot fails */
+#define SLOT_BARREN_MAX  5    /* after so many deaths in a row without an answer the slot fails */
 #define SLOT_BACKOFF_MS  10   /* delay after the second of those; four times longer each time */
-#define CALL_DEATHS_MAX  2    /* a request that this many workers died at is given up */
-#define CALL_RECOVER_MAX 3    /* the same for asking what became of it */
+#define CALL_DEATHS_MAX  2    /* a request is given up after so many workers died at it */
+#define CALL_RECOVER_MAX 3    /* the same for the question what became of a request */
 
 /* The kind of a request of the host itself. */
 #define OP_OURS ((enum koda_op_kind)1000)
@@ -33,7 +33,7 @@ enum call_state {
 };
 
 struct call {
-	/* The slot's list, in the order in which the calls were or will be sent. */
+	/* The slot's list, in the order in which the host sends the calls. */
 	struct call *prev, *next;
 	struct koda_slot *slot; /* NULL once it is done and the slot is gone */
 	enum koda_op_kind kind;
@@ -75,8 +75,8 @@ enum slot_state {
 	SLOT_DOWN,
 	SLOT_STARTING, /* Seal was sent */
 	SLOT_UP,
-	SLOT_DYING, /* killed or ended, and not gone yet */
-	SLOT_FAILED, /* for good: budget spent, or the worker cannot enforce what the mode requires */
+	SLOT_DYING,  /* killed or ended, and not gone yet */
+	SLOT_FAILED, /* for good; `failure` says why */
 };
 
 struct koda_slot {
@@ -95,7 +95,7 @@ struct koda_slot {
 	bool record_asked;
 	struct call *head, *tail;
 	size_t n_calls, n_queued, n_recovering, n_unasked;
-	/* The worker broke the protocol: what is left in its socket is not read. */
+	/* The worker broke the protocol: the host does not read the rest of its socket. */
 	bool broken;
 	bool doomed;   /* released from inside a callback */
 	bool gave_up;  /* replies to abandoned calls may still come */
@@ -108,12 +108,12 @@ struct koda_slot {
 	/* The sandbox that the worker runs in; NULL: it is started directly. */
 	struct sandbox *sandbox;
 	struct koda_enforcement enforcement;
-	/* What a broken worker did; in SLOT_FAILED, why the slot failed. */
+	/* How the worker broke the protocol; in SLOT_FAILED, why the slot failed. */
 	struct koda_error failure;
 	struct arena arena;
 };
 
-/* Which state may follow which is a table in state.c. */
+/* A table in state.c says which state may follow which. */
 void slot_set_state(struct koda_slot *slot, enum slot_state to);
 
 #endif

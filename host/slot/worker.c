@@ -34,8 +34,8 @@ worker_give_up(struct koda_slot *slot, const struct koda_error *why)
 {
 	slot->failure = *why;
 	if (slot->state == SLOT_STARTING || slot->state == SLOT_UP) {
-		/* The worker cannot have a mutation to recover: it has not been sent one, or it is
-		 * not trusted to have acted. No successor will be asked what it did. */
+		/* There is no mutation to recover: the host has sent the worker none, or does not
+		 * trust it to have acted. No successor will be asked. */
 		child_kill(&slot->child);
 		loop_unwatch(&slot->ses->loop, &slot->source);
 		frame_done(&slot->fs);
@@ -159,8 +159,7 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 		return err_set(err, KODA_PROTOCOL, 0, "no answer to Record");
 	}
 	c = find_call(slot, reply->id);
-	/* Calls that were given up, also while the worker was being killed, may still be
-	 * answered. */
+	/* The worker may still answer calls that were given up, also while it is being killed. */
 	if (c == NULL && (slot->state == SLOT_DYING || slot->gave_up) && reply->id > 0 &&
 	    reply->id < slot->next_id)
 		return 0;

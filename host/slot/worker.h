@@ -1,6 +1,6 @@
 /*
- * A slot's worker: starting it, reading from it, killing and burying it. Whatever ends a worker ends
- * here.
+ * A slot's worker: starting it, reading from it, killing it, and burying it: reading the last
+ * replies of the dead process and closing its socket.
  */
 #ifndef KODA_HOST_SLOT_WORKER_H
 #define KODA_HOST_SLOT_WORKER_H

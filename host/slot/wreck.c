@@ -16,7 +16,7 @@ wreck_forget(struct call *c)
 	c->recoveries = c->prepares = 0;
 }
 
-/* Ends a mutation whose verdict cannot be found out any more. */
+/* Ends a mutation of which the host cannot find out any more whether it happened. */
 static void
 wreck_unknown(struct call *c)
 {
@@ -98,15 +98,35 @@ wreck_settle(struct call *c)
 		wreck_undone(c);
 }
 
-/* A worker that breaks the protocol may have acted without reporting it, and one that hangs in the
- * kernel may still act: the mutations it was working on are neither repeated nor reported as not
- * done. */
+/* A worker that breaks the protocol may have acted without reporting it, and a worker that hangs in
+ * the kernel may still act: the host neither repeats the mutations that it was working on nor
+ * reports them as not done. */
 static void
 wreck_forsake(struct call *c, const char *why)
 {
 	call_fail(c, KODA_UNKNOWN, 0,
 	    "%s while this was under way: nobody can tell whether it happened; look and decide",
 	    why);
+}
+
+/* A call that the worker had. odd: why nothing that the worker did is known; NULL: it just died. */
+static void
+wreck_sort_sent(struct call *c, const char *odd)
+{
+	if (call_changes_something(c)) {
+		if (odd != NULL)
+			wreck_forsake(c, odd);
+		else
+			call_set_state(c, CALL_RECOVER);
+		return;
+	}
+	/* Discard everything that came from a worker that broke the protocol, earlier pages too. */
+	if (c->slot->broken) {
+		packed_done(&c->page);
+		koda_result_done(&c->result);
+		c->id = c->request_id;
+	}
+	wreck_undone(c);
 }
 
 void
@@ -125,24 +145,11 @@ wreck_sort(struct koda_slot *slot, bool gone)
 			 * answer. */
 			c->deaths += !found_culprit;
 			found_culprit = true;
-			if (call_changes_something(c) && odd != NULL) {
-				wreck_forsake(c, odd);
-			} else if (call_changes_something(c)) {
-				call_set_state(c, CALL_RECOVER);
-			} else {
-				/* Discard everything that a worker which broke the protocol sent,
-				 * earlier pages too. */
-				if (slot->broken) {
-					packed_done(&c->page);
-					koda_result_done(&c->result);
-					c->id = c->request_id;
-				}
-				wreck_undone(c);
-			}
+			wreck_sort_sent(c, odd);
 		} else if (c->state == CALL_RECOVERING) {
-			/* Here too the worker died at the first one without an answer. The
-			 * others were not begun; giving them up would leave their temporary
-			 * files behind. */
+			/* Here too the worker died at the first call without an answer. It had not
+			 * begun the others; giving them up would leave their temporary files
+			 * behind. */
 			c->recoveries += !found_culprit;
 			found_culprit = true;
 			call_set_state(c, CALL_RECOVER);

@@ -56,8 +56,8 @@ deny(const char *rule, const char *pattern)
 	return (struct egress_verdict){ EGRESS_DENY, rule, pattern, false };
 }
 
-/* Return the denied pattern that names the address or one that it carries, since it leads there;
- * NULL: none. */
+/* Return the denied pattern that names the address, or an IPv4 address that it carries, because it
+ * leads there; NULL: none. */
 static const char *
 denied_address(const struct egress_rules *rules, const struct sockaddr *sa, unsigned port)
 {
@@ -86,7 +86,8 @@ egress_judge(const struct egress_rules *rules, const char *host, enum domain_kin
 
 	if (host[0] == '\0' || port == 0 || port > 65535)
 		return deny(rule_allowed, NULL);
-	/* A host that is not an address is not judged as one, whatever the caller's kind says. */
+	/* Judge the host by its text: a host that is no address is not judged as an address, even
+	 * if the caller's kind says so. */
 	if (kind != DOMAIN_NAME && !address_parse(host, port, &addr, &len))
 		return deny(rule_address, NULL);
 	by = kind == DOMAIN_NAME ? domain_set_find(rules->denied, host, port, true, NULL)

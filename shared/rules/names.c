@@ -218,9 +218,9 @@ has_parts(const char *rule, size_t n)
 	return rule != NULL;
 }
 
-/* Return the first rule that matches the end of what t has, by comparing with all of them. begun 0:
- * with all of its components; otherwise with its first ones, at least `begun` of them and not all.
- * NULL: none. */
+/* Compare with all rules, and return the first one that matches the last components in t; NULL:
+ * none. begun 0: all components of the rule must match; otherwise the first ones, at least `begun`
+ * of them but not all. */
 static const char *
 rule_among(const struct policy_list *list, const struct tail *t, size_t begun)
 {
@@ -263,7 +263,7 @@ globs_find(struct globs *g, const struct policy_list *list)
 	}
 }
 
-/* May a component that rules are compared with be a short form, which no table finds? */
+/* May one of the compared components be a short form? A table does not find those. */
 static bool
 tail_is_odd(const struct tail *t)
 {
@@ -274,7 +274,7 @@ tail_is_odd(const struct tail *t)
 	return false;
 }
 
-/* Return the index of the first rule whose text is the end of what t has, or list->n. */
+/* Return the index of the first rule whose text equals the last components in t, or list->n. */
 static size_t
 literal_for(const struct policy_list *list, const struct tail *t)
 {
@@ -297,8 +297,8 @@ literal_for(const struct policy_list *list, const struct tail *t)
 	return first;
 }
 
-/* Return the first rule that matches the end of what t has with all of its components; NULL: none.
- * g is for one list; the first call that needs it fills it. */
+/* Return the first rule of which all components match the last components in t; NULL: none. g
+ * belongs to one list; the first call that needs g fills it. */
 static const char *
 rule_for(const struct policy_list *list, const struct tail *t, struct globs *g)
 {

@@ -36,7 +36,7 @@ const char *names_rule_cut(const struct policy_list *list, const char *path);
 /* Is a directory of the path, above its last component, one that a package manager fills and
  * replaces? */
 bool names_is_vendored(const char *path);
-/* Is that the name of such a directory? */
+/* Is this the name of such a directory? */
 bool names_is_vendor(const char *name);
 
 /* An index of the rules, for a program that checks very many names. */

@@ -29,7 +29,6 @@
  * left out. No rule reads what another one has written, so the order of the fields does not
  * matter.
  */
-#include <string.h>
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -177,7 +176,7 @@ compose_intersection(const struct policy_field *f, struct policy *ret, const str
 		return add_common_paths(list, pl, cl, err);
 	case POLICY_DOMAINS:
 		return add_common_domains(list, p, pl, c, cl, err);
-	case POLICY_NAMES: /* No field has this. Equal rules alone are not wider than either side. */
+	case POLICY_NAMES: /* no field has this; equal rules alone are not wider than a side */
 	case POLICY_FLAG:
 	case POLICY_LIMIT:
 	case POLICY_NUMBER:

@@ -15,7 +15,7 @@ void hides_free(struct hides *h);
 
 /* Record what the git directory at that canonical path hides now as intended by the user. */
 void hides_learn(struct scan *sc, struct hides *h, const char *git_dir);
-/* Report what it hides now and did not hide the last time. */
+/* Report what the git directory hides now and did not hide at the last comparison. */
 void hides_compare(struct scan *sc, struct hides *h, const char *git_dir);
 
 #endif

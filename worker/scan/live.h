@@ -3,11 +3,12 @@
  * hide.
  *
  * git on the host enters a nested repository only if the index around it has an entry for it (a
- * gitlink), or if git is started in it. So what commands make elsewhere can wait until they have
- * ended, which leaves git's own work there undisturbed. What they make at a root, in a directory
- * that existed before, or where an index names a repository, is judged many times a second. So are
- * the paths that an existing configuration names and that were missing: hooks, an included file.
- * Commands run meanwhile, so only what does harm is taken away, and nothing harmless is rewritten.
+ * gitlink), or if git is started in it. So the scan judges what commands make elsewhere only after
+ * they have ended, and leaves git's own work there undisturbed. What they make at a root, in a
+ * directory that existed before, or where an index names a repository, it judges many times a
+ * second. So it does with paths that an existing configuration names and that were missing: hooks,
+ * an included file. Commands run meanwhile, so the scan takes away only what does harm, and
+ * rewrites nothing harmless.
  */
 #ifndef KODA_WORKER_SCAN_LIVE_H
 #define KODA_WORKER_SCAN_LIVE_H

@@ -122,8 +122,8 @@ take_away(struct scan *sc, const struct plant *p)
 	return plant_take_away(sc, p, NULL);
 }
 
-/* The rename that put the new file at p->path has caught another file than the one that was read:
- * it is at temp now. Takes all of it away. */
+/* The rename that put the new file at p->path has caught another file than the worker had read.
+ * That file is at temp now. Takes all of it away. */
 static void
 take_exchanged(struct scan *sc, const struct plant *p, const char *temp, const struct stat *caught)
 {
@@ -300,8 +300,8 @@ is_own_worktree(struct scan *sc, const struct plant *p, const char *to)
 	place_init(&at);
 	place_init(&back);
 	plant_dir_of(p->path, dir);
-	/* git writes the gitfile before this setting, and removes it before this setting, so it may
-	 * be missing. */
+	/* git writes the gitfile before this setting, and also removes the gitfile first. So the
+	 * gitfile may be missing. */
 	if (scan_is_gentle(sc))
 		return plant_leads_below(sc, dir, to, &at) && !is_in_git_dir(sc, at.path);
 	if (!leads_inside(sc, dir, to, &at))
@@ -411,7 +411,7 @@ judge_directory(struct scan *sc, struct plant *p)
 			.path = path };
 		enum plant_end one = PLANT_AGAIN;
 
-		/* What was only renamed is not a hook or remote by that name. */
+		/* A file with a temporary name of the worker is not a hook or remote. */
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
 		    strncmp(e->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0)
 			continue;
@@ -639,8 +639,8 @@ plant_judge(struct scan *sc, struct plant *p)
 	case WHAT_ALTERNATES:
 		return judge_alternates(sc, p);
 	case WHAT_REBASE:
-		/* A rebase does nothing until someone continues it. Until then it is git's, which
-		 * may be writing it. */
+		/* A rebase does nothing until a user continues it. While commands run, git may
+		 * still be writing it. */
 		return scan_is_gentle(sc) ? PLANT_KEPT : judge_rebase(sc, p);
 	case WHAT_KODA:
 	case WHAT_NAME:

@@ -38,9 +38,9 @@ struct quarantined {
 };
 
 /*
- * Take away what has that name in dir_fd, if it is what was seen (dev:ino, without following a
- * link). path and rule are for the record. Returns 0; 1 if the name now belongs to something else
- * (check again); -1 with errno if it is still there.
+ * Take away the object with that name in dir_fd, if it is the one in `seen` (dev:ino, without
+ * following a link). path and rule are for the record. Returns 0; 1 if the name now belongs to
+ * another object (check again); -1 with errno if it is still there.
  */
 int quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *path,
     const char *rule, const struct stat *seen, struct quarantined *ret);

@@ -118,7 +118,7 @@ int scan_add_known(struct scan *sc, const Koda__Place *place, struct koda_error 
 int scan_learn(struct scan *sc, struct koda_error *err);
 /* Start with only the added places as known. The next comparison scans everything. */
 int scan_resume(struct scan *sc, struct koda_error *err);
-/* Have what was planted and is still there judged once more. */
+/* Let the next comparison judge planted things that are still there once more. */
 void scan_try_again(struct scan *sc);
 
 /* How much of what is new or changed a comparison judges, and how strictly. */
@@ -134,8 +134,8 @@ enum scan_reach {
 	 * time. */
 	SCAN_ALL_MOUNTED,
 };
-/* Judge what is new or changed since the last time. busy: a command that ran since then still runs,
- * so the directories that it made still count as its own. */
+/* Judge what is new or changed since the last comparison. busy: a command that ran since then still
+ * runs, so the directories that it made still count as its own. */
 int scan_compare(struct scan *sc, enum scan_reach reach, bool busy, struct koda_error *err);
 
 /* For a session without commands: find only what the policy's own paths lead to, for scan_led(). */

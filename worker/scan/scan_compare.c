@@ -2,8 +2,6 @@
  * The first scan and each comparison with what it found: in which order directories are read, known
  * places are judged again, and reported places are sealed.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shared/base/cleanup.h"
@@ -213,8 +211,8 @@ read_round(struct scan *sc, bool first, bool *ret_again)
 	if (events < 0 || (first && sc->git && sc->due.git && mark_refs(sc) < 0))
 		return -1;
 	sc->names = 0;
-	/* Watches may run out in the middle of a walk: then what was not reached is scanned at
-	 * once. */
+	/* Watches may run out in the middle of a walk. Then the scan walks again at once, for the
+	 * directories that this walk did not reach. */
 	while (sc->due.walk && (!walked || sc->watched)) {
 		todo_forget(sc);
 		sc->due.verify = walked = true;
@@ -277,8 +275,8 @@ look_at_followed(struct scan *sc)
 		if (n->name == NULL || !n->fresh)
 			continue;
 		refs = n->in_git && is_in_refs(sc, idx);
-		/* A user's shell may be in a directory that existed before: git there obeys the
-		 * repository that it becomes. */
+		/* A user's shell may be in a directory that existed before. If the directory
+		 * becomes a repository, git in that shell obeys it. */
 		if (!n->git && !refs && n->born == sc->era)
 			continue;
 		n->fresh = false;
@@ -312,7 +310,7 @@ has_new_refs(const struct scan *sc)
 	return false;
 }
 
-/* Returns 0; 1 if more than that has to be compared now; -1: no memory. */
+/* Returns 0; 1 if compare_all() has to follow now; -1: no memory. */
 static int
 compare_live(struct scan *sc)
 {

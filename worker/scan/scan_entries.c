@@ -113,8 +113,8 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 	const enum access_name means = access_name_of(e->d_name);
 	const unsigned char type = type_of(fd, e);
 	const bool directory = type == DT_DIR;
-	/* This matters only in a git directory, which may show only by its shape, when all names
-	 * are known. */
+	/* This matters only in a git directory. The scan may recognize one only by its shape, when
+	 * it knows all names. */
 	const bool strange = sc->git && !directory && type != DT_REG;
 	const struct names_found named = named_in(sc, fd, e, path, len, idx);
 	const struct guard *guard = NULL;
@@ -136,8 +136,8 @@ take_entry(struct scan *sc, int fd, const struct dirent64 *e, const char *path, 
 	return 0;
 }
 
-/* Uses getdents64: a DIR would cost two more system calls and an allocation for each of
- * thousands. */
+/* Uses getdents64: a DIR would cost two more system calls and an allocation for each of thousands
+ * of directories. */
 static int
 read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t idx, bool descend,
     struct candidate **ret)
@@ -148,7 +148,7 @@ read_directory(struct scan *sc, int fd, const char *path, size_t len, uint32_t i
 	for (;;) {
 		ssize_t n = getdents64(fd, buf, sizeof(buf));
 
-		/* What was read is used. A directory that was removed meanwhile is empty. */
+		/* Use the names read so far. A directory that was removed meanwhile is empty. */
 		if (n < 0 && errno != ENOENT)
 			sc->partial = true;
 		if (n <= 0)

@@ -33,8 +33,8 @@ take_event(struct scan *sc, const struct inotify_event *ev)
 	}
 	if (ev->len == 0)
 		return 0;
-	/* What was here for a moment may have been anything: a link, or a file where there is a
-	 * directory now. */
+	/* An entry that existed only for a moment may have been anything: a link, or a file where
+	 * a directory is now. */
 	if ((ev->mask & IN_CREATE) != 0)
 		note_made(sc, idx, ev->name);
 	if (dir && (ev->mask & IN_MOVED_TO) != 0)

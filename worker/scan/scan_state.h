@@ -62,7 +62,7 @@ struct came {
 	const char *rule[4]; /* the first few; owned by the policy */
 };
 
-/* What the scan is doing, which decides what happens to what it finds. */
+/* What the scan is doing. This decides what it does with the places that it finds. */
 enum scan_phase {
 	/* Take away what does harm, and make the rest a file that no process holds open. */
 	PHASE_JUDGE,
@@ -70,7 +70,7 @@ enum scan_phase {
 	PHASE_GENTLE,
 	/* Before the first command: whatever exists becomes known. */
 	PHASE_LEARN,
-	/* What an earlier worker knew is known; nothing else becomes known. */
+	/* The places that an earlier worker knew are known; no other place becomes known. */
 	PHASE_RESUME,
 };
 
@@ -255,7 +255,7 @@ void note_made(struct scan *sc, uint32_t idx, const char *name);
 void note_moved_to(struct scan *sc, uint32_t idx, const char *name);
 void note_gone(struct scan *sc, uint32_t idx, const char *name);
 /* Returns the outermost directory that was made in this era and contains the one `up` levels above
- * idx. NONE: that one existed before, or took the place of one that did. */
+ * idx. NONE: the directory at that level existed before, or replaced one that did. */
 uint32_t made_with(struct scan *sc, uint32_t idx, size_t up);
 /* Record a place that stays because it came with the directory `made`. */
 void note_came(struct scan *sc, uint32_t made, const char *path);

@@ -11,7 +11,6 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/scan_entries.h"
-#include "worker/scan/scan_todo.h"
 
 /* The kernel's own file systems belong to no project. */
 static bool
@@ -159,8 +158,8 @@ take_step(struct scan *sc, uint32_t parent, uint8_t root, const char *name, bool
 		fd = open_listed(sc, root, path);
 	}
 	if (fd < 0) {
-		/* A process that cannot list the directory cannot search it, but one that knows a
-		 * name there can use it. */
+		/* A process that cannot list the directory cannot search it, but a process that
+		 * knows a name in it can use that name. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return -1;
 		if (errno == EACCES && sc->phase != PHASE_LEARN && sc->watched && sc->started)
