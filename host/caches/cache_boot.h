@@ -22,8 +22,8 @@ struct cache_fds {
 	int caches, layers;
 };
 
-/* Add descriptors of the directory below the layers and of the one with the layers to fds,
- * O_PATH; the caller owns them. bwrap has the first of fds as descriptor `first`. Returns 0, or
+/* Add two O_PATH descriptors to fds: of the directory below the layers, and of the directory with
+ * the layers. The caller owns them. bwrap has the first of fds as descriptor `first`. Returns 0, or
  * -1 with *err set. */
 int cache_boot_fds(const struct sandbox *sb, struct cache_fds *ret, int first, int *fds,
     size_t *n_fds, struct koda_error *err);

@@ -10,9 +10,9 @@
 
 struct cache_place {
 	char path[PATH_LEN_MAX + 1]; /* canonical */
-	/* The first thing on the way that is in a directory of the list and that a command could
-	 * replace by a directory: a link, or something that cannot be searched. "" if there is
-	 * none. Also set if the path leads nowhere. */
+	/* The first link, or first place that cannot be searched, on the way, if it is in a
+	 * directory of the list: a command could replace it by a directory. "" if there is none.
+	 * Also set if the path leads nowhere. */
 	char way[PATH_LEN_MAX + 1];
 };
 

@@ -28,8 +28,8 @@ struct cache_points {
 int cache_points_make(const char *home, const char *const *path, size_t n, struct cache_points *ret,
     struct koda_error *err);
 
-/* Remove the directories if no other slot needs them, and release *p. clean: no process of the
- * slot is left that could make a removed directory again; otherwise nothing is removed. */
+/* Remove the directories if no other slot needs them, and release *p. clean: all processes of the
+ * slot have ended, so none can make a removed directory again. Without it nothing is removed. */
 void cache_points_done(struct cache_points *p, bool clean);
 
 #endif

@@ -219,8 +219,8 @@ merge_upper(struct cache_store *s, struct layers *all, uint64_t deadline)
 	}
 }
 
-/* If some slot always runs, the upper layer is always a new one. So merge those that no slot
- * reads into each other. */
+/* If at any time some slot runs, each slot makes a new upper layer. So merge the layers that no
+ * slot reads into each other. */
 static void
 merge_others(struct cache_store *s, struct layers *all, uint64_t deadline)
 {

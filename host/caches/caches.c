@@ -208,7 +208,7 @@ add(struct caches *c, const char *home, const struct policy_list *writable, cons
 	else if (cache_place_find(path, home, writable, &place) < 0)
 		return 0;
 	if (cache_place_is_within(place.path, writable)) {
-		/* What is not a directory now stays as it is: caches_strange(). */
+		/* Anything that is not a directory now stays as it is: caches_strange(). */
 		if (lstat(place.path, &st) < 0 ? errno != ENOENT : !S_ISDIR(st.st_mode))
 			return 0;
 		return push(c, home, place.path, err);

@@ -17,7 +17,7 @@
 
 struct cache_row {
 	const char *path; /* below the home directory */
-	/* An environment variable with which the user may have moved it, and the path of the
+	/* An environment variable with which the user may have moved the cache, and the path of the
 	 * cache below the variable's value: "GOPATH", "pkg/mod". NULL: there is none. */
 	const char *variable, *behind;
 	/* Its name below CACHES_SPARE if the host does not have it; `variable` is then set to

@@ -1,6 +1,6 @@
 /*
- * What commands of a slot reached, or tried to reach, as the proxy reported it: a ring, oldest
- * first. Text is copied and escaped with bytes_show(), whatever its origin.
+ * The connections that the commands of a slot made or tried to make, as the proxy reported them: a
+ * ring, oldest first. Text is copied and escaped with bytes_show(), whatever its origin.
  */
 #ifndef KODA_HOST_EGRESS_CONNECTIONS_H
 #define KODA_HOST_EGRESS_CONNECTIONS_H
@@ -17,11 +17,11 @@ void connections_free(struct connections *c);
 void connections_report(struct connections *c, uint64_t id, const struct koda_connection *one);
 /* The proxy is gone: close every open connection. */
 void connections_cut(struct connections *c, const char *why);
-/* Numbers of connections since the start: that of the oldest entry that is kept, and how many
- * there were. */
+/* Connections are numbered from 0 since the start. Return the number of the oldest entry that is
+ * kept, and the number of connections so far. */
 uint64_t connections_first(const struct connections *c);
 uint64_t connections_count(const struct connections *c);
-/* NULL: it is not, or no longer, kept. */
+/* NULL: the entry does not exist, or is no longer kept. */
 const struct koda_connection *connections_at(const struct connections *c, uint64_t i);
 
 #endif

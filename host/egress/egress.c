@@ -41,7 +41,7 @@ questions_of(const struct egress *e)
 
 /* ---- what a proxy reports ---- */
 
-/* Find a slot that the proxy was told about; *ret is NULL if it is gone meanwhile. */
+/* Find a slot that the proxy was told about. *ret is NULL if the slot has ended meanwhile. */
 static int
 find_served(const struct egress *e, uint64_t slot, struct egress_port **ret, struct koda_error *err)
 {
@@ -53,7 +53,7 @@ find_served(const struct egress *e, uint64_t slot, struct egress_port **ret, str
 	return 0;
 }
 
-/* Give it its sockets. */
+/* Give the proxy the sockets of its slots. */
 static int
 on_ready(void *data, const void *ca, size_t ca_len, struct koda_error *err)
 {
@@ -142,8 +142,8 @@ on_want_socket(void *data, uint64_t id, const char *domain, struct koda_error *e
 
 /* ---- what becomes of a process ---- */
 
-/* With trust "forbid" a policy allows no change, not even with approval: it is for an agent that
- * plans, which gets only what its rules allow, even in a session where other agents ask. */
+/* A policy with trust "forbid" allows no change, not even with approval. It is for an agent that
+ * plans: that agent gets only what its rules allow, even if other agents of the session ask. */
 static bool
 may_be_granted(const struct egress *e)
 {
@@ -153,7 +153,7 @@ may_be_granted(const struct egress *e)
 static int
 on_start(void *data, struct koda_error *err)
 {
-	const struct egress *e = data;
+	struct egress *e = data;
 	const struct egress_session *es = e->ses->egress;
 	const struct wire_start start = { .policy = e->policy,
 		.mode = e->ses->mode,
@@ -164,7 +164,7 @@ on_start(void *data, struct koda_error *err)
 		.grants = es->questions.grants,
 		.n_grants = may_be_granted(e) ? es->questions.n_grants : 0 };
 
-	return wire_send_start(&((struct egress *)data)->process.wire, &start, err);
+	return wire_send_start(&e->process.wire, &start, err);
 }
 
 static void

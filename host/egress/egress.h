@@ -28,13 +28,14 @@ int egress_open(struct koda_session *ses, const char *helper_dir, struct koda_er
 void egress_port_init(struct egress_port *port, struct sandbox *sb);
 /* Prepare what has to exist before the sandbox is built. */
 int egress_prepare(struct egress_port *port, struct koda_error *err);
-/* The sandbox has booted: watch its socket, which is taken. */
+/* The sandbox has booted: watch its socket. Takes fd. */
 void egress_serve(struct egress_port *port, int fd);
-/* The sandbox is gone. What was reported of its connections stays until egress_port_done(). */
+/* The sandbox is gone. The connections that the proxy has reported stay until
+ * egress_port_done(). */
 void egress_drop(struct egress_port *port);
 void egress_port_done(struct egress_port *port);
-/* Take in what has been reported (after a command has ended, its refusals are there). sync: also
- * the connections that are open now. */
+/* Process the reports that the proxy has sent: after a command has ended, its refusals are among
+ * them. sync: also request a report on the connections that are open now, and wait for it. */
 void egress_drain(struct egress_port *port, bool sync);
 
 /* In a session that intercepts, return the directory on the host that holds the certificates for

@@ -16,18 +16,18 @@ struct sandbox;
 /* In struct sandbox. */
 struct egress_port {
 	struct source source; /* the listening socket, while no proxy serves it; first */
-	int fd;               /* the host's own; -1: none */
+	int fd;               /* owned by the host; -1: none */
 	struct sandbox *sb;
 	struct egress *egress; /* NULL: none (yet) */
 	struct egress_port *next;
 	uint64_t slot; /* number within this egress */
 	bool served;
-	struct connections *connections; /* what was reported; NULL: nothing yet */
+	struct connections *connections; /* what the proxy reported; NULL: nothing yet */
 	struct violations *violations;   /* the slot's */
 };
 
-/* For all ports of an egress. Watch the sockets, so that the next connection starts a proxy, or
- * stop that. */
+/* For all ports of an egress. watched: watch the sockets, so that the next connection starts a
+ * proxy; otherwise stop watching them. */
 void port_watch_all(struct egress_port *first, const struct process_loop *loop, bool watched);
 /* The proxy that served them is gone. */
 void port_unserve_all(struct egress_port *first);
@@ -38,8 +38,8 @@ void port_unlink(struct egress_port **first, struct egress_port *port);
 void port_close(struct egress_port *port, const struct process_loop *loop);
 /* Hand the socket over to the proxy. Returns 0, or -1 with *err set. */
 int port_serve(struct egress_port *port, struct egress_wire *wire, struct koda_error *err);
-/* Record a report on one of the port's connections. A refusal is a violation, too. command: the
- * one to blame, or "". */
+/* Record a report on one of the port's connections. A refused connection is also a violation.
+ * command: the command to blame, or "". */
 void port_record(struct egress_port *port, uint64_t id, const struct koda_connection *one,
     const char *command);
 

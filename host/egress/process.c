@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ bury_process(struct egress_process *p, bool barren, const char *why)
 		    "commands have no network, the egress proxy cannot be used: %s", why);
 }
 
-/* The proxy has closed its socket. One that does that and does not exit is broken. */
+/* The proxy has closed its socket. A proxy that closes it and does not exit is broken. */
 static void
 bury_ended(struct egress_process *p)
 {
@@ -189,7 +189,7 @@ egress_process_may_start(const struct egress_process *p)
 
 /* ---- receiving ---- */
 
-/* Take what is there. False: everything was taken, or the proxy is gone. */
+/* Process the reports that are there. Returns false if none is left, or if the proxy is gone. */
 static bool
 receive(struct egress_process *p)
 {
@@ -226,8 +226,8 @@ on_control(struct source *source)
 void
 egress_process_drain(struct egress_process *p)
 {
-	/* READS_MAX rounds suffice: what is still unread then was sent after the reports needed
-	 * here. */
+	/* READS_MAX rounds are enough: the proxy sent the reports that are needed here before any
+	 * that is still unread then. */
 	for (int i = 0; i < READS_MAX && p->wire.fs.fd >= 0 && receive(p); i++)
 		;
 }

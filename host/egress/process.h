@@ -1,9 +1,9 @@
 /*
  * One egress proxy process: its start, its deadlines, its death, and the pause before the next
- * start. A proxy that hangs, sends something invalid or closes its socket is stopped; after too many
- * such deaths in a row it is given up for good.
+ * start. A proxy that hangs, sends something invalid or closes its socket is stopped. After too
+ * many such deaths in a row the host gives it up for good.
  *
- * Knows neither sessions nor slots: both are behind functions.
+ * This code knows neither sessions nor slots: both are behind functions.
  */
 #ifndef KODA_HOST_EGRESS_PROCESS_H
 #define KODA_HOST_EGRESS_PROCESS_H
@@ -43,7 +43,7 @@ struct process_loop {
 struct process_client {
 	/* Send the order Start. Returns 0, or -1 with *err set. */
 	int (*start)(void *data, struct koda_error *err);
-	/* The process was stopped: it serves nothing and answers nothing any more. */
+	/* The process was stopped: it no longer serves or answers. */
 	void (*stopped)(void *data);
 	/* The state may be another one: PROCESS_DOWN, _STARTING or _FAILED. */
 	void (*changed)(void *data);
@@ -64,7 +64,7 @@ struct egress_process {
 	bool useful;                   /* this proxy has reported something useful */
 };
 
-/* path: of the program; like `client` it has to live as long as p. */
+/* path: of the program; both path and client have to live as long as p. */
 void egress_process_init(struct egress_process *p, const char *path,
     const struct process_loop *loop, const struct process_client *client, void *data);
 void egress_process_done(struct egress_process *p);
@@ -72,23 +72,23 @@ void egress_process_done(struct egress_process *p);
 void egress_process_abandon(struct egress_process *p);
 
 bool egress_process_runs(const struct egress_process *p);
-/* It has a state in which a connection may start it. */
+/* Returns true if a connection may start the process now. */
 bool egress_process_may_start(const struct egress_process *p);
 void egress_process_start(struct egress_process *p);
 /* Kill it without waiting for its end. */
 void egress_process_stop(struct egress_process *p);
-/* It has reported that it is ready. */
+/* The proxy has reported that it is ready. */
 void egress_process_set_up(struct egress_process *p);
-/* It has reported something that counts: its next death is an accident. */
+/* The proxy has reported something useful: its next death counts as an accident. */
 void egress_process_set_useful(struct egress_process *p);
-/* An order outside of its reports could not be sent: r is what the order returned. On -1 the
- * process is ended, which calls the embedder's event callback. */
+/* Call after sending an order, except while a report is processed. r: the return value of the send
+ * function. If r is -1 the process is ended, which calls the embedder's event callback. */
 void egress_process_ordered(struct egress_process *p, int r, const struct koda_error *err);
 
-/* Take in what it has sent. A limit holds: what comes after the reports that are there now may be
- * left. */
+/* Process the reports that the proxy has sent. The number of reads is limited, so reports that
+ * arrive meanwhile may be left. */
 void egress_process_drain(struct egress_process *p);
-/* Wait for Ready, or for all that the order Sync has asked for; both have a limit. */
+/* Wait for Ready, or for everything that the order Sync requested. Both have a time limit. */
 void egress_process_wait_up(struct egress_process *p);
 void egress_process_wait_synced(struct egress_process *p);
 

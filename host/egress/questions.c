@@ -7,8 +7,8 @@
 #include "host/approve/asked.h"
 
 #define GRANTS_MAX 1024 /* "for this session": with a whole policy they fit a frame */
-/* Limit for one slot, including questions that the proxy no longer waits for; above, the answer
- * is no. */
+/* Limit for one slot, including questions for whose answers the proxy no longer waits. Above it the
+ * answer is no. */
 #define QUESTIONS_MAX 32
 
 /* ---- grants ---- */

@@ -1,7 +1,7 @@
 /*
- * What the user is asked about hosts that no rule names, and what was granted for the session. A
- * question belongs to one slot of one egress; an answer for the session answers the same question
- * everywhere.
+ * The questions to the user about hosts that no rule names, and the hosts that the user granted for
+ * the session. A question belongs to one slot of one egress; an answer for the session answers the
+ * same question in all slots.
  */
 #ifndef KODA_HOST_EGRESS_QUESTIONS_H
 #define KODA_HOST_EGRESS_QUESTIONS_H
@@ -56,13 +56,13 @@ bool questions_wait(const struct questions *all, const struct egress *e, uint64_
 void questions_withdraw(struct questions *all, const struct egress *e, uint64_t id);
 /* The proxy that waited for the answers is gone. */
 void questions_orphan(struct questions *all, const struct egress *e);
-/* The slot is gone; 0: all slots of `e`. */
+/* The slot is gone: free its questions. slot 0: those of all slots of `e`. */
 void questions_free(struct questions *all, const struct egress *e, uint64_t slot);
 void questions_done(struct questions *all);
 
-/* Is there a question that the user was not asked? */
+/* Is there a question that has not been put to the user? */
 bool questions_pending(const struct questions *all);
-/* Ask the user the next one of these. */
+/* Put the next such question to the user. */
 void questions_ask_next(struct questions *all, enum koda_mode mode, koda_approve_fn *approve,
     void *data);
 /* The user's answer; frees the question. */

@@ -7,7 +7,7 @@
 
 #include "shared/rules/upstream.h"
 
-/* Returns 0, or -1 with *err set. The caller owns what *ret has got, in both cases. */
+/* Returns 0, or -1 with *err set. In both cases the caller frees *ret with variables_done(). */
 int variables_read(struct upstream_variables *ret, struct koda_error *err);
 void variables_done(struct upstream_variables *v);
 

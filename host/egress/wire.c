@@ -12,7 +12,8 @@
 #include "shared/rules/egress.h"
 #include "shared/wire/protocol.h"
 
-/* Limit of unread orders: the longest one, and more answers than there are questions. */
+/* Limit of unread orders: room for the longest order, and for more answers than there can be
+ * questions. */
 #define PENDING_MAX (FRAME_MAX + (64u << 10))
 #define CA_MAX      (64u << 10) /* of one certificate */
 
@@ -219,7 +220,7 @@ take_host(char ret[DOMAIN_HOST_MAX + 1], const ProtobufCBinaryData *field, bool 
 
 /* ---- reports ---- */
 
-/* What a report is taken for. */
+/* The receiver of a report. */
 struct taker {
 	struct egress_wire *wire;
 	const struct wire_client *client;

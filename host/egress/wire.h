@@ -23,15 +23,15 @@ struct egress_grant {
 /* Functions return 0, or -1 with *err set: the report is invalid, or an order that it called for
  * could not be sent. */
 struct wire_client {
-	/* It is ready, and confined as it has to be. ca: its certificate, or NULL. */
+	/* The proxy is ready, and confined as required. ca: its certificate, or NULL. */
 	int (*ready)(void *data, const void *ca, size_t ca_len, struct koda_error *err);
 	int (*connection)(void *data, uint64_t slot, uint64_t id, const struct koda_connection *one,
 	    struct koda_error *err);
-	/* May that host be reached? The answer goes to wire_send_answer(). */
+	/* May a command reach that host? The client answers with wire_send_answer(). */
 	int (*ask)(void *data, uint64_t slot, uint64_t question, const char *host, unsigned port,
 	    struct koda_error *err);
 	void (*withdraw)(void *data, uint64_t question);
-	/* It needs the policy's socket for that domain; see wire_send_socket(). */
+	/* The proxy needs the policy's socket for that domain; see wire_send_socket(). */
 	int (*want_socket)(void *data, uint64_t id, const char *domain, struct koda_error *err);
 };
 
@@ -40,7 +40,7 @@ struct egress_wire {
 	void (*queued)(struct egress_wire *wire); /* after each order: some of it may be unsent */
 	struct arena arena;                       /* for the report that is being processed */
 	const struct koda_policy *policy;
-	bool intercepts, asks; /* as it was told */
+	bool intercepts, asks; /* as the proxy was told */
 	bool ready;
 	uint64_t sync_sent, synced;
 	char failed[KODA_MESSAGE_MAX]; /* the proxy's last words, or "" */
@@ -74,11 +74,11 @@ int wire_send_serve(struct egress_wire *w, uint64_t slot, int fd, struct koda_er
 int wire_send_drop(struct egress_wire *w, uint64_t slot, struct koda_error *err);
 int wire_send_answer(struct egress_wire *w, uint64_t question, enum koda_scope scope,
     struct koda_error *err);
-/* fd -1: it cannot be had, for the reason errnum. */
+/* fd -1: the host could not connect, for the reason errnum. */
 int wire_send_socket(struct egress_wire *w, uint64_t id, int fd, int errnum,
     struct koda_error *err);
-/* Request a report on the connections of a slot that are open; wire_is_synced() when all of it has
- * come. */
+/* Request a report on the open connections of a slot. wire_is_synced() returns true when the whole
+ * report has come. */
 int wire_send_sync(struct egress_wire *w, uint64_t slot, struct koda_error *err);
 bool wire_is_synced(const struct egress_wire *w);
 

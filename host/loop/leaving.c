@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
 void
@@ -16,6 +17,8 @@ leaving_adopt(struct leaving *leaving, struct child *child)
 	more = realloc(leaving->v, (leaving->n + 1) * sizeof(*more));
 	if (more == NULL) {
 		child_gone(child, LEAVING_MS);
+		close_at(&child->pidfd);
+		child->pidfd = -1;
 		return;
 	}
 	leaving->v = more;

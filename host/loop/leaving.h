@@ -1,6 +1,6 @@
 /*
- * Killed processes that are not reaped yet. Nothing waits for them where they are killed; the
- * session's loop reaps them when it runs.
+ * Killed processes that are not reaped yet. The function that kills a process does not wait for its
+ * end; the session's loop reaps the process when it runs.
  */
 #ifndef KODA_HOST_LOOP_LEAVING_H
 #define KODA_HOST_LOOP_LEAVING_H
@@ -16,9 +16,9 @@ struct leaving {
 
 /* Takes over a killed process that has to be reaped. Does not wait, unless memory is short. */
 void leaving_adopt(struct leaving *leaving, struct child *child);
-/* Reap those that are gone; wait at most timeout_ms for all of them together. */
+/* Reap the processes that are gone; wait at most timeout_ms for all of them together. */
 void leaving_reap(struct leaving *leaving, int timeout_ms);
-/* In a forked child: they are the parent's to reap. */
+/* In a forked child: forget the processes, which the parent has to reap. */
 void leaving_abandon(struct leaving *leaving);
 void leaving_done(struct leaving *leaving);
 

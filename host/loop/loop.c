@@ -20,8 +20,8 @@ loop_set_time(struct loop *loop, uint64_t at)
 {
 	struct itimerspec its = { 0 };
 
-	/* Each call moves the deadline: a timer that fires too early is cheaper than setting it for
-	 * each call. */
+	/* Each call moves its slot's deadline: a timer that fires too early is cheaper than setting
+	 * the timer for each call. */
 	if (at == loop->timer_at || (at > loop->timer_at && at != UINT64_MAX))
 		return;
 	loop->timer_at = at;
@@ -80,8 +80,8 @@ loop_poll(struct loop *loop, int timeout_ms)
 	for (int i = 0; i < n; i++) {
 		struct source *source = ev[i].data.ptr;
 
-		/* A source that an earlier one in this round stopped still exists, but is not
-		 * watched any more. */
+		/* If another source's ready() has stopped this one in this round, this one still
+		 * exists but is not watched any more. */
 		if (source != NULL && source->fd >= 0)
 			source->ready(source);
 		else if (source == NULL &&
@@ -134,8 +134,8 @@ loop_abandon(struct loop *loop)
 void
 loop_close(struct loop *loop)
 {
-	/* In a forked child too: the libev loop's memory is the child's own, and must not point at
-	 * this one when the child runs it. */
+	/* In a forked child too: it has its own copy of the libev loop, which must not point at
+	 * this loop when the child runs it. */
 	if (loop->ev != NULL)
 		ev_io_stop(loop->ev, &loop->watch->io);
 	free(loop->watch);

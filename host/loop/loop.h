@@ -1,7 +1,7 @@
 /*
  * A session's loop: one epoll set with the descriptors of all sources, and one timer. The caller's
- * libev loop, if there is one, watches the whole set as one descriptor. The loop knows sources, not
- * what they belong to.
+ * libev loop, if there is one, watches the whole set as one descriptor. The loop knows sources, but
+ * not their owners.
  */
 #ifndef KODA_HOST_LOOP_LOOP_H
 #define KODA_HOST_LOOP_LOOP_H

@@ -45,7 +45,7 @@ struct doctor {
 	const char *helper_dir;
 	struct caps caps;
 	struct remedy_facts facts;
-	/* What the row "worker" tried, for the row "search". */
+	/* Opened by the row "worker", used and closed by the row "search". */
 	char dir[PATH_LEN_MAX + 1]; /* "": none could be made */
 	struct koda_session *ses;
 	struct koda_slot *slot;
@@ -56,11 +56,11 @@ struct doctor {
 struct row {
 	const char *name;
 	bool needed; /* does auto mode need it? */
-	/* Finds out whether it is there, and calls report_row(). Returns what the embedder's function
-	 * returned. */
+	/* Finds out whether the capability exists, and calls report_row(). Returns the return value
+	 * of the embedder's function. */
 	int (*look)(struct doctor *d, const struct row *row);
-	/* For look_at_cap(): the place of a bool in struct caps, what that means, what it means that
-	 * it is not there (NULL: the same), and what helps. */
+	/* For look_at_cap(). cap: the offset of a bool in struct caps. detail: the text if it is
+	 * true. without: the text if it is false; NULL: detail. remedy: what helps. */
 	size_t cap;
 	const char *detail, *without, *remedy;
 };
@@ -129,7 +129,7 @@ look_at_worker(struct doctor *d, const struct row *row)
 		    REMEDY_SCRATCH);
 	}
 	options.root = d->dir;
-	options.mode = KODA_SAFE; /* so that it reports what it got instead of refusing */
+	options.mode = KODA_SAFE; /* Safe mode reports weaker confinement instead of refusing */
 	options.helper_dir = d->helper_dir;
 	if ((d->ses = koda_session_open(&options, &err)) != NULL &&
 	    (d->slot = koda_slot_acquire(d->ses, NULL, &err)) != NULL) {
@@ -185,7 +185,8 @@ look_at_search(struct doctor *d, const struct row *row)
 	return stop;
 }
 
-/* The version that it prints, such as "bubblewrap 0.8.0"; "" if it prints none within a second. */
+/* Reads the version that the program prints, such as "bubblewrap 0.8.0"; "" if it prints none
+ * within a second. */
 static void
 ask_version(const char *path, char *ret, size_t size)
 {
@@ -260,7 +261,7 @@ look_at_user_namespaces(struct doctor *d, const struct row *row)
 	return report_row(d, row, false, detail, remedy);
 }
 
-/* Without user namespaces nothing is known about the others. */
+/* Without user namespaces the other kinds cannot be tried. */
 static int
 look_at_namespaces(struct doctor *d, const struct row *row)
 {
@@ -303,8 +304,8 @@ forget_root(const char *dir)
 		koda_caches_clear(root, NULL, NULL);
 }
 
-/* Fills *ret for the slot that was tried. said: what it reported about caches, if they do not work
- * as they should. */
+/* Fills *ret for the slot that was tried. said: the session's event about caches, if they do not
+ * work as they should. */
 static void
 see_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
 {
@@ -455,8 +456,8 @@ try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
 	return reached;
 }
 
-/* Tries the whole way out, to servers of this process: one that a rule names has to be reached, one
- * that no rule names has to be refused. */
+/* Tries the whole way out of the sandbox, to two servers of this process. A command has to reach
+ * the one that a rule names, and must not reach the one that no rule names. */
 static int
 look_at_egress(struct doctor *d, const struct row *row)
 {

@@ -74,9 +74,9 @@ helpers_judge(const struct stat *st, const struct helpers_who *who)
 	return HELPERS_TRUSTED;
 }
 
-/* Are there users whom this user namespace does not map? Then the system's programs may seem to
- * belong to the overflow user, as what any other user outside has made. They are trusted there: what
- * set up the namespace chose its files, and nothing could run otherwise. */
+/* Are there users that this user namespace does not map? Then the system's programs may seem to
+ * belong to the overflow user, like the files of any other user outside. They are trusted there:
+ * the process that set up the namespace chose its files, and without them nothing could run. */
 static bool
 is_root_elsewhere(void)
 {
@@ -98,12 +98,12 @@ overflow_user(void)
 }
 
 /*
- * Is the group the user's own? Many distributions give each user a group of the same name and a
- * umask of 002, so what a developer builds can be written by that group, and by nobody else. An
- * administrator can add members, so the members are read. Who else has it as the first group is not
- * searched for: that takes the whole list of users, which a directory server may not even give out,
- * and nobody gets another user's own group by accident. With an access list, the bits of the group
- * stand for all that the list names.
+ * Does the group belong to the user alone? Many distributions give each user a group of the same
+ * name and a umask of 002, so only that group can also write what a developer builds. An
+ * administrator can add members, so the members are read. Other users with it as their first group
+ * are not searched for: that takes the whole list of users, which a directory server may not even
+ * give out, and no user gets another user's own group by accident. With an access list, the bits of
+ * the group cover every user and group in the list.
  */
 static bool
 is_private(const char *path, gid_t gid, uid_t uid)

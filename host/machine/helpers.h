@@ -20,10 +20,10 @@ enum helpers_flaw {
 	HELPERS_GROUP_WRITES,
 };
 
-/* What an owner and a group are, as far as it is not in the file's stat. */
+/* Facts about an owner and a group that are not in the file's stat. */
 struct helpers_who {
-	uid_t user;          /* who starts the program */
-	uid_t code;          /* who owns the code that asks, and could change that */
+	uid_t user;          /* the user that starts the program */
+	uid_t code;          /* the owner of this code, who could change it */
 	bool root_elsewhere; /* root may be unmapped here: its files show the overflow user */
 	uid_t overflow;
 	bool group_is_private; /* no other user is in the file's group */

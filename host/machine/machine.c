@@ -40,9 +40,9 @@ machine_group_limit(const char *root, const char *group, const char *name)
 	}
 }
 
-/* The group in that hierarchy, from "N:memory:/a/b" or "0::/a/b". In a container this is often not
- * the group's path inside the container; then the limit is in the root of what is mounted. Modifies
- * text. */
+/* Return the group in that hierarchy, from "N:memory:/a/b" or "0::/a/b". In a container, the path
+ * inside the container often differs from this one; then the limit is in the root of the mounted
+ * hierarchy. Modifies text. */
 static const char *
 find_group(char *text, const char *controller)
 {

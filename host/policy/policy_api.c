@@ -432,7 +432,7 @@ freeze_paths(const struct policy_field *f, const struct policy_list *from, struc
 				*err = why;
 			return -1;
 		}
-		/* A denial of what is a link now also holds for the name itself, in case it is
+		/* If the denied path is a link now, also deny the name itself, in case it is
 		 * something else later. */
 		clean_text(from->v[i], written);
 		if (policy_field_denies(f) && policy_list_add(ret, written, err) < 0)
@@ -456,7 +456,7 @@ freeze_list(const struct policy_field *f, struct policy *p, struct koda_error *e
 	return 0;
 }
 
-/* Makes canonical what the host itself opens or connects to. */
+/* Makes a path canonical that the host itself opens or connects to. */
 static int
 freeze_place(char **path, struct koda_error *err)
 {

@@ -64,7 +64,7 @@ is_reached(const char *home, const char *name, const char *root)
 	    path_is_inside(path, root) || path_is_inside(root, path);
 }
 
-/* Adds the place where the user has moved a part of what is usually below home. */
+/* If the user has moved a part of a place that is usually below home, adds the new place. */
 static int
 add_moved(struct policy_list *list, const char *root, const char *name, struct koda_error *err)
 {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/command/command.h"
 #include "host/protect/protect.h"
@@ -83,9 +82,9 @@ sandbox_tick(struct sandbox *sb)
 
 /* ---- the object ---- */
 
-/* Locks koda's own directory and opens the quarantine. Without a quarantine, what commands plant is
- * reported but stays where it is; this is reported once and does not keep the sandbox from
- * starting. */
+/* Locks koda's own directory and opens the quarantine. Without a quarantine, the host reports what
+ * commands plant but leaves it where it is. The sandbox starts all the same; the host reports once
+ * that there is no quarantine. */
 static int
 hold_state(struct sandbox *sb, struct koda_error *err)
 {
@@ -126,8 +125,10 @@ check_state(const struct sandbox *sb, struct koda_error *err)
 	const struct koda_session *ses = sb->slot->ses;
 	cleanup_free char *named = state_path_as_named(ses->home);
 
-	for (size_t i = 0; named != NULL && ses->state != NULL && i < sb->view.n_writable; i++) {
-		if (strcmp(named, ses->state) == 0 || !path_is_inside(named, sb->view.writable[i]))
+	if (named == NULL || ses->state == NULL || strcmp(named, ses->state) == 0)
+		return 0;
+	for (size_t i = 0; i < sb->view.n_writable; i++) {
+		if (!path_is_inside(named, sb->view.writable[i]))
 			continue;
 		return err_set(err, KODA_INVALID, 0,
 		    "'%.300s' is to be koda-sandbox's own directory, and leads through a link that commands may "

@@ -51,8 +51,6 @@ struct sandbox {
 	uint64_t next_id;
 	uint64_t boots;
 	int said_fd; /* the standard error of bwrap and stage2 */
-	unsigned landlock_abi;
-	bool connect_guard;
 
 	/* The view. */
 	struct state state; /* koda's own directory, locked while the slot lives */
@@ -72,7 +70,7 @@ struct sandbox {
 
 	struct koda_command *commands; /* not over yet */
 	size_t n_commands;
-	/* Commands whose handle was freed, and whose end stage2 has not reported yet. */
+	/* Commands whose handle was freed before stage2 has reported their end. */
 	size_t n_given_up;
 	bool ended; /* the slot is ending: no command is started any more */
 	/* Several commands have run at the same time since the last time none was running. */
@@ -104,7 +102,7 @@ int sandbox_boot(struct sandbox *sb, struct koda_error *err);
 /* The command to blame for an event of the sandbox: the only one running, or "" if there are or
  * were several. */
 const char *sandbox_only_command(const struct sandbox *sb);
-/* Kill it because it is broken or hangs. Every command that was running ends with KODA_UNKNOWN. */
+/* Kill a sandbox that is broken or hangs. Every command that was running ends with KODA_UNKNOWN. */
 void sandbox_kill(struct sandbox *sb, const struct koda_error *why);
 
 /* Start koda-fs-worker, or a koda-fs-search beside it, in the sandbox, with `socket` as its

@@ -45,8 +45,6 @@ sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writabl
 	return bwrap_arguments(&in, ret, err);
 }
 
-/* Returns a memfd for --args, which contains each argument and its NUL, except the program's.
- * Returns -1 with *err set on failure. */
 int
 sandbox_arguments_file(const struct bwrap_arguments *a, struct koda_error *err)
 {

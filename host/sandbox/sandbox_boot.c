@@ -26,14 +26,13 @@
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
 
 /* How long to wait for a killed bwrap to be gone before its children are searched for. */
 #define ORPHAN_MS 100
 /* How long to wait for a killed init and its processes to be gone; usually some milliseconds. */
 #define GONE_MS    2000
-#define BOOT_TRIES 3 /* a process that kills it repeatedly does so on purpose */
+#define BOOT_TRIES 3 /* a process that kills bwrap more often does so on purpose */
 
 /* ---- its end ---- */
 
@@ -68,11 +67,8 @@ sandbox_forget(struct sandbox *sb)
 		if (!sb->up)
 			child_gone(&sb->bwrap, ORPHAN_MS);
 		session_adopt(sb->slot->ses, &sb->bwrap);
-		if (sb->bwrap.pidfd >= 0)
-			close(sb->bwrap.pidfd);
-		sb->bwrap.pidfd = -1;
 	}
-	/* End a process that does not yet end when the socket is closed. */
+	/* End a child of bwrap that does not notice the closed socket (host/sandbox/orphan). */
 	if (spawned && !sb->up)
 		orphan_end(sb->peer, FD_CONTROL);
 	cache_boot_close(sb, gone);
@@ -91,9 +87,9 @@ close_all(int *fds, size_t n)
 		close_at(&fds[i]);
 }
 
-/* Opens the writable places, without following a link on the way: what is opened is what the rule
- * named when it was made. A place that does not exist is left out: it cannot be written, and no
- * command needs it. Returns the number of places, or -1 with *err set. */
+/* Opens the writable places without following a link on the way: each descriptor is the directory
+ * that the rule named when it was made. A place that does not exist is left out: it cannot be
+ * written, and no command needs it. Returns the number of places, or -1 with *err set. */
 static int
 open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fds, size_t *n_fds,
     struct koda_error *err)
@@ -333,7 +329,7 @@ fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err
 
 /* Check what stage2 reports of the boot. Returns 0, or -1 with *err set. */
 static int
-check_booted(struct sandbox *sb, const Koda__Report *report, int listening, struct koda_error *err)
+check_booted(const Koda__Report *report, int listening, struct koda_error *err)
 {
 	const Koda__Booted *booted = report->booted;
 
@@ -344,14 +340,12 @@ check_booted(struct sandbox *sb, const Koda__Report *report, int listening, stru
 		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
 		    "one build",
 		    booted->protocol, KODA_PROTOCOL_VERSION);
-	sb->landlock_abi = booted->landlock_abi;
-	sb->connect_guard = booted->connect_guard;
-	if (!booted->seccomp || !sb->connect_guard || sb->landlock_abi < LOCKDOWN_ABI_FULL)
+	if (!booted->seccomp || !booted->connect_guard || booted->landlock_abi < LOCKDOWN_ABI_FULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "this kernel does not confine commands in full (Landlock ABI %u, %u needed; seccomp %s, "
 		    "notification of connections %s)",
-		    sb->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
-		    sb->connect_guard ? "yes" : "no");
+		    booted->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
+		    booted->connect_guard ? "yes" : "no");
 	if (!is_egress_socket(listening))
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "the sandbox's socket for the network is none");
@@ -384,7 +378,7 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	order.boot = &boot.msg;
 	r = sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err);
 	listening = w.fd;
-	if (r < 0 || check_booted(sb, w.report, listening, err) < 0)
+	if (r < 0 || check_booted(w.report, listening, err) < 0)
 		return -1;
 	egress_serve(&sb->egress, take_fd(&listening));
 	cache_boot_told(sb, w.report->booted);
@@ -393,7 +387,8 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 
 /* ---- the whole ---- */
 
-/* Was it killed (by a user, or by the kernel when memory is short), rather than unable to start? */
+/* Was bwrap killed (by a user, or by the kernel when memory is short), rather than unable to
+ * start? */
 static bool
 was_killed(const struct child *bwrap)
 {
@@ -401,7 +396,7 @@ was_killed(const struct child *bwrap)
 	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
 }
 
-/* Returns 1 if it was killed while it started, which says nothing about the machine. */
+/* Returns 1 if bwrap was killed while it started, which says nothing about the machine. */
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
 {
@@ -416,16 +411,20 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		size_t len;
 		bool killed;
 
-		/* It was gone before it read the order: its own error message says more. */
+		/* bwrap was gone before stage2 read the order: bwrap's error message says more. */
 		if (err->code == KODA_IO)
 			sandbox_explain_end(sb, err);
 		killed = err->code == KODA_WORKER && was_killed(&sb->bwrap);
-		/* If it ends before it is up, the cause is the machine, not a command. */
+		/* If bwrap ends before the sandbox is up, the cause is the machine, not a
+		 * command. */
 		if (err->code == KODA_WORKER && !killed)
 			err->code = KODA_UNSUPPORTED;
 		sandbox_forget(sb);
 		if (killed)
 			return 1;
+		/* The caller gave up: the machine is not at fault. */
+		if (sb->slot->ses->given_up)
+			return -1;
 		caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);
 		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
@@ -447,6 +446,6 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 	if (r <= 0)
 		return r;
 	err->code = KODA_WORKER;
-	err->errnum = EAGAIN; /* it is built again for the next call */
+	err->errnum = EAGAIN; /* the next call builds it again */
 	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
 }

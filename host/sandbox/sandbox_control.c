@@ -117,7 +117,7 @@ sandbox_explain_end(struct sandbox *sb, struct koda_error *err)
 	bool gone;
 
 	session_unwatch(sb->slot->ses, &sb->end.source); /* before its descriptor is closed */
-	/* It writes its last messages before it exits. */
+	/* bwrap writes its last messages before it exits. */
 	gone = child_gone(&sb->bwrap, 200);
 
 	read_said(sb, said, sizeof(said));
@@ -148,8 +148,8 @@ sandbox_on_readable(struct source *source)
 		sandbox_kill(sb, &err);
 }
 
-/* bwrap, outside, waits for stage2. A process that kills bwrap has not ended stage2, which still
- * has its socket. */
+/* bwrap, outside the sandbox, waits for stage2 to end. If another process has killed bwrap, stage2
+ * still runs and has its socket. */
 void
 sandbox_on_bwrap_gone(struct source *source)
 {
@@ -205,13 +205,10 @@ sandbox_send(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fd
 	if (queue_order(sb, order, fds, n_fds, err) == 0)
 		return 0;
 	if (err != NULL && (err->code == KODA_IO || err->code == KODA_TIMEOUT))
-		err->code = KODA_WORKER; /* regardless of whether it is gone or hangs */
+		err->code = KODA_WORKER; /* whether stage2 is gone or hangs */
 	return -1;
 }
 
-/* Send an order and wait for the report on it; other reports that arrive meanwhile are processed.
- * w->report is valid until the next report. Returns -1 with *err set if there is none, or if it is
- * Failed. */
 int
 sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds, int timeout_ms,
     struct sandbox_answer *w, struct koda_error *err)
@@ -222,7 +219,7 @@ sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds
 	w->report = NULL;
 	if (queue_order(sb, order, fds, n_fds, err) < 0) {
 		if (err->code == KODA_IO)
-			sandbox_explain_end(sb, err); /* it died after the last order */
+			sandbox_explain_end(sb, err); /* stage2 died after the last order */
 		return -1;
 	}
 	w->id = order->id;

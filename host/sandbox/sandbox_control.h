@@ -1,7 +1,8 @@
 /*
  * The control socket of a sandbox: orders to stage2, and its reports. A report belongs to the order
  * that the host waits for, to a command, or to the sandbox itself (host/sandbox/sandbox_event).
- * stage2 is not trusted to be well-behaved: what breaks the protocol ends the sandbox.
+ * The host does not trust stage2 to be well-behaved: a report that breaks the protocol ends the
+ * sandbox.
  */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_CONTROL_H
 #define KODA_HOST_SANDBOX_SANDBOX_CONTROL_H

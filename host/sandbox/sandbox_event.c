@@ -1,7 +1,6 @@
 #include "host/sandbox/sandbox_event.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shared/base/cleanup.h"
@@ -17,7 +16,7 @@ is_of_git(const char *path)
 	return at != NULL;
 }
 
-/* What each kind of event means to the embedder. `many`: what several of them are called. */
+/* What each kind of event means to the embedder. `many`: the words for several of them. */
 static const struct event {
 	Koda__EventKind kind;
 	enum koda_violation_kind violation;
@@ -52,9 +51,9 @@ find_event(Koda__EventKind kind)
 	return NULL;
 }
 
-/* A protected name has appeared. The comparison finds out what it is, and moves it away if it was
- * planted. A repository that a command is creating is checked when that command is done: git would
- * fail if parts of it disappeared. In a cache it does not affect the host. */
+/* A protected name has appeared. The comparison finds out what it is, and moves it away if a
+ * command planted it. A repository that a command is creating is checked when that command is done:
+ * git would fail if parts of it disappeared. A name in a cache does not affect the host. */
 static void
 event_appeared(struct sandbox *sb, const char *target)
 {

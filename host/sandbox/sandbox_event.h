@@ -1,4 +1,5 @@
-/* What stage2 reports on its own: turned into a violation, or a reason to look at the project. */
+/* Events that stage2 reports without an order: each becomes a violation, or starts a comparison of
+ * the project. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_EVENT_H
 #define KODA_HOST_SANDBOX_SANDBOX_EVENT_H
 

@@ -1,4 +1,4 @@
-/* The orders that the host itself waits for: to start a worker, and to mount the view. */
+/* The orders whose report the host waits for: to start a worker, and to mount the view. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,16 +90,18 @@ sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, 
 
 	if (program < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", path);
-	/* That the last sandbox is dead may be noticed only now. */
+	/* The host may notice only now that the last sandbox is dead. */
 	for (int i = 0; r > 0 && i < WORKER_TRIES; i++) {
 		if (sandbox_boot(sb, err) < 0)
 			return -1;
 		r = try_worker(sb, which, fds, ret, err);
+		if (r > 0 && sb->slot->ses->given_up)
+			return -1;
 	}
 	if (r <= 0)
 		return r;
 	err->code = KODA_WORKER;
-	err->errnum = EAGAIN; /* it is built again for the next call */
+	err->errnum = EAGAIN; /* the next call builds it again */
 	return err_wrap(err, "the sandbox died %d times under its worker's start", WORKER_TRIES);
 }
 

@@ -1,4 +1,4 @@
-/* What a slot's commands were refused, for the embedder: koda_slot_violations(). */
+/* koda_slot_violations(): what the sandbox refused to a slot's commands, for the embedder. */
 #include "host/sandbox/sandbox.h"
 
 int

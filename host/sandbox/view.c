@@ -531,7 +531,7 @@ by_path_and_strength(const void *a, const void *b)
 
 	if (r == 0)
 		r = strength(y) - strength(x);
-	if (r == 0) /* prefer the one that was seen */
+	if (r == 0) /* prefer a place that the worker has seen */
 		r = (y->ino != 0) - (x->ino != 0);
 	return r != 0 ? r : strcmp(x->why, y->why);
 }

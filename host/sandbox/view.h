@@ -8,8 +8,9 @@
  *  - the plan, which stage2 mounts by descriptor on top of it: pins, read-only places, hidden
  *    places and their holes.
  *
- * shared/rules/access has the last word: if the plan leaves a path writable, access_judge would
- * allow writing it, and what it shows, reading it. One table of cases tests both. They differ on purpose in
+ * shared/rules/access has the last word: if the plan leaves a path writable, access_judge() would
+ * allow writing it; if the plan shows a path, access_judge() would allow reading it. One table of
+ * cases tests both. They differ on purpose in
  *  - the caches and the private temporary directories, which commands may write and file operations
  *    may not: what is written there does not reach the host;
  *  - holes of deny_read: commands can only read there;

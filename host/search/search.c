@@ -172,8 +172,8 @@ begin(struct koda_search *s, struct koda_error *err)
 	ses->stats.spawns++;
 	session_event(ses, KODA_EVENT_SPAWN, "search %d started", (int)s->child.pid);
 	randombytes_buf(s->token, sizeof(s->token));
-	/* It gets the search together with its policy, and starts as soon as it is confined. Both
-	 * fit in the socket. */
+	/* The process gets the search together with its policy, and starts as soon as it is
+	 * confined. Both fit in the socket. */
 	if (seal_queue(s->slot, &s->fs, SEAL_ID, s->token, false, err) < 0 ||
 	    (to = frame_reserve(&s->fs, s->request.len, err)) == NULL) {
 		end_process(s);
@@ -242,8 +242,8 @@ again(struct koda_search *s, const char *how)
 	}
 	end_process(s);
 	if (++s->deaths < SEARCH_DEATHS_MAX) {
-		/* This process may have died before it got as far as the one before: keep the
-		 * larger count for the next. */
+		/* This process may have died before it reported as much as the previous one: keep
+		 * the larger count for the next process. */
 		if (s->told < s->skip) {
 			s->told = s->skip;
 			s->told_digest = s->skip_digest;

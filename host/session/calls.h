@@ -1,4 +1,4 @@
-/* Operations on a slot: waiting for one, or a callback later, which calls_deliver() runs. */
+/* Operations on a slot, synchronous or with a callback, which calls_deliver() runs later. */
 #ifndef KODA_HOST_SESSION_CALLS_H
 #define KODA_HOST_SESSION_CALLS_H
 
@@ -6,7 +6,7 @@ struct koda_session;
 
 /* Run the callbacks of the calls that are finished now. */
 void calls_deliver(struct koda_session *ses);
-/* Free them instead. */
+/* Free these calls without running their callbacks. */
 void calls_drop(struct koda_session *ses);
 
 #endif

@@ -21,7 +21,6 @@ session_event(struct koda_session *ses, enum koda_event_kind kind, const char *f
 	ses->in_event = false;
 }
 
-/* In Plan and Safe the session goes on without commands and reports it; in Auto it fails. */
 bool
 session_degrade(struct koda_session *ses, const struct koda_error *why)
 {

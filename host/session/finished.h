@@ -9,7 +9,7 @@
 void finished_add(struct koda_session *ses, struct call *c);
 /* The first one, which the caller owns; NULL: there is none. */
 struct call *finished_take(struct koda_session *ses);
-/* If a call's user data is `data`, run `instead`. */
+/* For calls whose user data is `data`: run `instead` in place of their callback. */
 void finished_forget(struct koda_session *ses, const void *data, koda_done_fn *instead);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What the embedder holds for something that is under way: a command or a search.
+ * The embedder's handle for a command or a search.
  *
  * The embedder may free it from any callback, even while library code further up the stack still
  * uses it; handle_hold() and handle_let_go() keep it alive until then. In the event callback, which
@@ -31,7 +31,7 @@ struct handle {
 void handle_hold(struct handle *handle);
 void handle_let_go(struct handle *handle);
 
-/* For an embedder that frees it. Returns true if that has to wait: give_up is called later. */
+/* The embedder frees the handle. Returns true if that has to wait: give_up() is called later. */
 bool handle_postpone(struct handle *handle);
 /* Frees it, or lets the last handle_let_go() do so. Its callback does not run any more. */
 void handle_free(struct handle *handle);

@@ -186,10 +186,10 @@ koda_slot_release(struct koda_slot *slot)
 		return;
 	ses = slot->ses;
 	if (*ses->here != 1 || ses->closing || slot->doomed)
-		return; /* closing frees it; in a forked child the worker is the parent's */
-	/* A worker with calls under way is not reused: no one waits for its answers. Nor is a
-	 * sandbox: what commands left in its private places is not for the next user of the
-	 * slot. */
+		return; /* closing frees the slot; in a forked child the worker is the parent's */
+	/* A worker with calls under way is not reused, because its answers would have no caller. A
+	 * sandbox is not reused either: the next user of the slot must not see what commands left
+	 * in its private places. */
 	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->n_searches > 0 ||
 	    slot->sandbox != NULL || ses->n_idle >= ses->max_idle) {
 		slot->doomed = true;

@@ -55,7 +55,8 @@ session_poll(struct koda_session *ses, struct pollfd *fds, size_t n, int timeout
 		ses->in_wait = false;
 		ses->given_up |= ses->closing;
 	}
-	/* The callback may have served others for a long time since it looked. */
+	/* Since the callback checked the descriptors, it may have spent a long time on other
+	 * work. */
 	return ses->given_up ? -1 : poll(fds, n, 0);
 }
 
@@ -218,7 +219,7 @@ koda_session_close(struct koda_session *ses)
 	if (!here)
 		session_abandon(ses);
 	ses->depth++; /* callbacks that run now may call release or close */
-	ses->end_by = monotonic_ns() + ENDING_MS * UINT64_C(1000000);
+	ses->end_by = monotonic_ns() + ENDING_MS * NS_PER_MS;
 	handle_give_up_unwanted(ses);
 	pool_close(ses);
 	handle_give_up_unwanted(ses);

@@ -1,7 +1,7 @@
 /*
- * A session: a root, a mode, a policy, an approval callback, and the slots. This header holds what
- * all parts of the host ask of it: whether it may be called now, where callbacks may run, what to
- * report, and its loop.
+ * A session: a root, a mode, a policy, an approval callback, and the slots. This header declares
+ * what all parts of the host need from it: may the library be called now, where may callbacks run,
+ * how to report events, and the loop.
  */
 #ifndef KODA_HOST_SESSION_SESSION_H
 #define KODA_HOST_SESSION_SESSION_H
@@ -23,8 +23,9 @@ int session_check(const struct koda_session *ses, struct koda_error *err);
 void session_enter(struct koda_session *ses);
 bool session_leave(struct koda_session *ses);
 
-/* poll(), or the embedder's wait callback while a slot is acquired. Returns -1 when the caller has to
- * give up, or as poll() does. session_waits() returns true if it is the callback's. */
+/* Calls poll(), or the embedder's wait callback while a slot is acquired. Returns -1 when the
+ * caller has to give up, or as poll() does. session_waits() returns true if session_poll() would
+ * call the callback. */
 int session_poll(struct koda_session *ses, struct pollfd *fds, size_t n, int timeout_ms);
 bool session_waits(const struct koda_session *ses);
 

@@ -1,6 +1,6 @@
 /*
- * What the parts of a session and of its slots work on: data only. What they do with it is in the
- * headers beside this one.
+ * The data that the parts of a session and of its slots share. The functions are declared in the
+ * other headers of this folder.
  */
 #ifndef KODA_HOST_SESSION_STATE_H
 #define KODA_HOST_SESSION_STATE_H
@@ -40,7 +40,7 @@ struct koda_session {
 	bool intercept;
 	bool narrowed;                 /* see koda_session_options */
 	struct egress_session *egress; /* NULL: without commands */
-	struct handle *over;           /* commands and searches whose callback is to be called */
+	struct handle *over;           /* commands and searches whose callback has yet to run */
 	struct handle *unwanted;       /* commands and searches freed in the event callback */
 	size_t n_under_way;            /* commands and searches that are not over yet */
 
@@ -53,7 +53,8 @@ struct koda_session {
 	unsigned depth;
 	/* closing: koda_session_close() was called from inside a callback, or is at work. */
 	bool in_event, closing;
-	/* in_wait: the wait callback runs. given_up: it said so, or closed the session. */
+	/* in_wait: the wait callback runs. given_up: it told the host to give up, or closed the
+	 * session. */
 	bool acquiring, in_wait, given_up;
 	struct leaving leaving;
 	/* ns: while the session closes, the time by which its slots have to have ended; 0: it is

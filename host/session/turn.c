@@ -6,8 +6,9 @@
 #include "host/session/calls.h"
 #include "host/session/session.h"
 
-void
-session_rearm(struct koda_session *ses, struct koda_slot *slot)
+/* Watches for what the slot waits for. Returns the time of its next tick. */
+static uint64_t
+watch_slot(struct koda_session *ses, struct koda_slot *slot)
 {
 	uint32_t events;
 	uint64_t at;
@@ -15,32 +16,32 @@ session_rearm(struct koda_session *ses, struct koda_slot *slot)
 
 	slot_wait_for(slot, &fd, &events, &at);
 	loop_watch(&ses->loop, &slot->source, fd, events);
-	loop_wake_at(&ses->loop, at);
+	return at;
+}
+
+void
+session_rearm(struct koda_session *ses, struct koda_slot *slot)
+{
+	loop_wake_at(&ses->loop, watch_slot(ses, slot));
 }
 
 static void
 turn_rearm_all(struct koda_session *ses)
 {
-	uint64_t first = ses->done_head != NULL || ses->over != NULL ? 0 : UINT64_MAX;
+	uint64_t first = ses->done_head != NULL || ses->over != NULL ? 0 : UINT64_MAX, at;
 
 	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
-		uint32_t events;
-		uint64_t at;
-		int fd;
-
 		if (slot->sandbox != NULL && (at = sandbox_next_time(slot->sandbox)) < first)
 			first = at;
 		if ((at = search_next_time(slot)) < first)
 			first = at;
 		if (slot->source.fd < 0 && slot->n_calls == 0)
 			continue;
-		slot_wait_for(slot, &fd, &events, &at);
-		loop_watch(&ses->loop, &slot->source, fd, events);
-		if (at < first)
+		if ((at = watch_slot(ses, slot)) < first)
 			first = at;
 	}
-	if (egress_next_time(ses) < first)
-		first = egress_next_time(ses);
+	if ((at = egress_next_time(ses)) < first)
+		first = at;
 	loop_set_time(&ses->loop, first);
 }
 

@@ -1,5 +1,5 @@
-/* One turn of a session's loop: what is ready is read, all parts look at the clock, callbacks run, and
- * the loop learns what to wait for next. */
+/* One turn of a session's loop: ready sources are read, all parts check their deadlines, callbacks
+ * run, and the loop is told what to wait for next. */
 #ifndef KODA_HOST_SESSION_TURN_H
 #define KODA_HOST_SESSION_TURN_H
 
@@ -11,7 +11,7 @@ struct koda_slot;
 /* A turn for a function that waits. Returns -1 when called from inside one of the loop's
  * callbacks. */
 int session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err);
-/* The slot's state changed outside of the loop: watch for what it waits for now. */
+/* The slot's state changed outside of the loop: watch what the slot waits for now. */
 void session_rearm(struct koda_session *ses, struct koda_slot *slot);
 /* A turn without waiting, for the caller's loop. */
 void turn_ready(void *session);
