@@ -480,7 +480,7 @@ on_old(void *data, const struct koda_result *result, const struct koda_error *er
 	if (err == NULL && result->size <= OLD_BYTES_MAX &&
 	    content_read(result, 0, OLD_BYTES_MAX, &p->old, &why) == 0) {
 		memcpy(p->digest, result->digest, sizeof(p->digest));
-		/* The user is shown what was read here, so the change applies to that or fails. */
+		/* The user is shown this content, so the change applies to it or fails. */
 		if (p->op.if_digest == NULL)
 			p->op.if_digest = p->digest;
 		if (memcmp(p->op.if_digest, p->digest, sizeof(p->digest)) == 0) {

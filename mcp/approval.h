@@ -2,9 +2,10 @@
  * Asks the user through the client (elicitation), one question at a time, and keeps what the user
  * allowed for longer than once.
  *
- * An answer applies to what was shown. The library guards the operation with what its own preview
- * found; for a diff the file is read before that, and the change is guarded by the digest of what
- * was read. So either what the user saw happens, or the call fails with a conflict.
+ * An answer applies to what was shown. The library checks that the operation still does what its
+ * preview found. For a diff the server reads the file before the preview, and the change must find
+ * the digest of that content. So either the user gets what was shown, or the call fails with a
+ * conflict.
  */
 #ifndef KODA_MCP_APPROVAL_H
 #define KODA_MCP_APPROVAL_H

@@ -8,8 +8,9 @@
  * later line covers. An attacker who can write the file can rewrite all of it from any line on;
  * only a head that was kept elsewhere helps against that.
  *
- * A torn line (after a crash, or on a full disk) stays. The next line says "torn":true, and its
- * prev is the BLAKE2b-256 of what prev would have been followed by the torn line, newline included.
+ * A torn line (after a crash, or on a full disk) stays. The next line says "torn":true. Its prev is
+ * then the BLAKE2b-256 of two things, one after the other: the prev that it would have without the
+ * torn line, and the torn line with a newline.
  */
 #ifndef KODA_MCP_AUDIT_LINE_H
 #define KODA_MCP_AUDIT_LINE_H

@@ -177,8 +177,12 @@ connection_has_lines(struct connection *conn)
 {
 	if (conn->broken || is_full(conn))
 		return false;
-	if (connection_waits(conn) ? is_put_off_full(conn) : json_array_size(conn->put_off) > 0)
-		return !connection_waits(conn);
+	if (connection_waits(conn)) {
+		if (is_put_off_full(conn))
+			return false;
+	} else if (json_array_size(conn->put_off) > 0) {
+		return true;
+	}
 	return line_ready(&conn->reader) || (conn->at_end && conn->reader.from < conn->reader.to);
 }
 
@@ -242,8 +246,8 @@ remove_put_off(struct connection *conn, size_t i)
 	json_array_remove(conn->put_off, i);
 }
 
-/* A request that is put off and then cancelled is dropped, as the protocol allows. Returns false if
- * there is none with that id. */
+/* Drops the request with that id, which was put off and is now cancelled; it gets no answer, as the
+ * protocol allows. Returns false if no request with that id was put off. */
 static bool
 drop_put_off(struct connection *conn, const json_t *id)
 {
@@ -260,8 +264,8 @@ drop_put_off(struct connection *conn, const json_t *id)
 	return false;
 }
 
-/* Puts the message off if it needs the slot that the connection waits for. The order of those that
- * are put off stays. */
+/* Puts the message off if it needs the slot that the connection waits for. Messages keep their
+ * order. Returns false if the caller has to handle the message now. */
 static bool
 put_off(struct connection *conn, const struct rpc *rpc, const char *line, size_t len)
 {
@@ -456,7 +460,8 @@ connection_slot(struct connection *conn, struct koda_error *err)
 	}
 	if (conn->slot != NULL)
 		return conn->slot;
-	/* One at a time: an inner wait would use up the time of the outer one. */
+	/* Only one connection acquires its slot at a time: a second wait, inside the first one,
+	 * would use up the first one's time. */
 	if (conn->server->acquiring || server_is_unwanted(conn)) {
 		fault_set(err, KODA_WORKER, 0, "the session's slot cannot be made ready now");
 		return NULL;

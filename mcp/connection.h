@@ -3,9 +3,10 @@
  * questions put to it. Lines in, messages out; methods.c knows what a message means.
  *
  * What a client can make us hold is bounded: the line that it sends (LINE_MAX_BYTES), the calls
- * under way (CONNECTION_CALLS_MAX), and what is queued for it. While the queue plus what the calls
- * under way will add is above CONNECTION_HOLD_BYTES, no more of its lines are processed; an answer
- * that would take the queue above CONNECTION_QUEUE_BYTES is replaced by an error.
+ * under way (CONNECTION_CALLS_MAX), the messages that are put off until its slot is there (as many,
+ * and CONNECTION_HELD_BYTES), and what is queued for it. While the queue plus what the calls under
+ * way will add is above CONNECTION_HOLD_BYTES, no more of its lines are processed; an answer that
+ * would take the queue above CONNECTION_QUEUE_BYTES is replaced by an error.
  */
 #ifndef KODA_MCP_CONNECTION_H
 #define KODA_MCP_CONNECTION_H
@@ -103,10 +104,10 @@ struct connection {
 	struct koda_session *ses;
 	struct koda_slot *slot; /* NULL: not acquired; see connection_slot() */
 	bool slot_lost;
-	/* connection_slot() waits for a slot. What needs one is put off meanwhile: an array of
-	 * objects with the line, and for a request its id. Lines, because a parsed message can take
-	 * a hundred times as much memory. */
-	bool acquiring;
+	bool acquiring; /* connection_slot() is waiting for a slot */
+	/* Messages that need the slot and came while the connection waits for it. An array of
+	 * objects: the line; for a request its id; and whether the message gets an answer. It holds
+	 * lines because a parsed message can take a hundred times as much memory. */
 	json_t *put_off;
 	size_t put_off_bytes;
 	uint64_t seen_connections, seen_violations; /* of the slot; already logged */
@@ -171,9 +172,10 @@ void connection_read(struct connection *conn);
  * turn. */
 void connection_process(struct connection *conn);
 bool connection_has_lines(struct connection *conn);
-/* Returns true if the connection waits for a slot: its own, or its turn while another one waits. */
+/* Returns true if the connection has no usable slot yet and has to wait: until its own is acquired,
+ * or until another connection has acquired one. */
 bool connection_waits(const struct connection *conn);
-/* Returns true if a request that was put off waits for its answer. */
+/* Returns true if a message that was put off still has to be answered. */
 bool connection_owes(const struct connection *conn);
 void connection_write(struct connection *conn);
 /* Queues message, which is stolen. */

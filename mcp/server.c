@@ -113,7 +113,7 @@ prepare_client(struct server *server, struct client *client, uint64_t now)
 			add_fd(server, -1, 0);
 		return UINT64_MAX;
 	}
-	/* What a connection does in its own time may need its slot. */
+	/* connection_tick() may need the slot that the connection is waiting for. */
 	until = waits ? UINT64_MAX : connection_tick(conn, now);
 	add_fd(server, connection_wants_input(conn) ? conn->in : -1, POLLIN);
 	/* Also with nothing to write: poll() reports POLLERR even without events, when the
@@ -154,7 +154,7 @@ static void
 serve_client(struct server *server, struct client *client)
 {
 	struct connection *conn = client->conn;
-	/* Copies: what is processed here may run turns that use the set. */
+	/* Copies, because processing a line may run an inner turn, which fills the set again. */
 	const struct pollfd in = server->fds[client->first], out = server->fds[client->first + 1],
 			    ses = server->fds[client->first + 2];
 	struct koda_error err;
@@ -190,7 +190,8 @@ look_at_end(struct client *client, uint64_t now)
 	if (!conn->at_end)
 		return;
 	if (connection_waits(conn)) {
-		/* It has its answers, or gets them when the slot is there. */
+		/* It ends now if it has all its answers; otherwise it gets the rest when the slot
+		 * is there. */
 		client->done = all_read && conn->n_calls == 0 && line_queued(&conn->queue) == 0 &&
 		    !connection_owes(conn);
 		return;
@@ -220,7 +221,7 @@ free_client(struct server *server, struct client *client)
 	free(client);
 }
 
-/* A child has its parent's name and more. */
+/* A child's name is its parent's name, a slash and its own. */
 static bool
 is_same_or_below(const struct connection *conn, const struct connection *parent)
 {
@@ -230,8 +231,8 @@ is_same_or_below(const struct connection *conn, const struct connection *parent)
 	    (conn->name[len] == '\0' || conn->name[len] == '/');
 }
 
-/* Returns true if the connection, or a child of it, acquires its slot: then a function further up
- * the stack still uses it. */
+/* Returns true if the connection, or a child of it, is acquiring its slot: then functions further
+ * up the stack still use the connection, and it must not be freed. */
 static bool
 is_in_use(const struct server *server, const struct connection *conn)
 {
@@ -268,7 +269,7 @@ is_unwanted(const struct client *client)
 
 	if (server->signalled || server->failed != NULL || server->parent->done || client->done)
 		return true;
-	/* Its parent has ended, and so will it. */
+	/* If its parent has ended, the client ends too. */
 	for (const struct client *c = server->clients; c != NULL; c = c->next)
 		if (c->done && is_same_or_below(client->conn, c->conn))
 			return true;
@@ -305,7 +306,8 @@ prepare_slot(struct client *client, struct koda_error *err)
 	return err->code == KODA_UNSUPPORTED || err->code == KODA_INVALID ? -1 : 0;
 }
 
-/* Stops when another turn has run meanwhile, which has served all of them. */
+/* Serves each client once. Stops if an inner turn has run meanwhile: that turn has served all
+ * clients already. */
 static int
 serve_all(struct server *server, struct koda_error *err)
 {
@@ -330,6 +332,17 @@ serve_all(struct server *server, struct koda_error *err)
 	return r;
 }
 
+/* Returns true if a client has ended but is still in use further up the stack: it does not make room
+ * yet for a client that connects with its token. */
+static bool
+is_any_ending(const struct server *server)
+{
+	for (const struct client *c = server->clients; c != NULL; c = c->next)
+		if (c->done && c != server->parent)
+			return true;
+	return false;
+}
+
 static void
 serve_watches(struct server *server, size_t first, size_t end)
 {
@@ -337,7 +350,7 @@ serve_watches(struct server *server, size_t first, size_t end)
 
 	/* A callback may remove its own watch, or others, so each is looked up by its
 	 * descriptor. */
-	for (size_t i = first; i < end && turn == server->turns; i++) {
+	for (size_t i = first; i < end && turn == server->turns && !is_any_ending(server); i++) {
 		struct server_watch *w = server->watches;
 
 		while (w != NULL && w->fd != server->fds[i].fd)
@@ -352,8 +365,8 @@ serve_watches(struct server *server, size_t first, size_t end)
 	}
 }
 
-/* One turn of the loop. Waits for the n descriptors of `also` too, and for at most that long (-1: no
- * limit). */
+/* Runs one turn of the loop. It also waits for the n descriptors of `also`, and for at most most_ms
+ * (-1: no limit). */
 static int
 turn(struct server *server, struct pollfd *also, size_t n, int most_ms, struct koda_error *err)
 {
@@ -361,7 +374,8 @@ turn(struct server *server, struct pollfd *also, size_t n, int most_ms, struct k
 	int timeout, r;
 	unsigned turn;
 
-	/* What a connection does in its own time may run a turn. */
+	/* prepare() calls connection_tick(), which may run an inner turn: then the set has to be
+	 * prepared again. */
 	do {
 		turn = ++server->turns;
 		timeout = prepare(server);

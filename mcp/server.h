@@ -1,8 +1,8 @@
 /*
  * The loop: every connection's descriptors and session, signals, and whatever else has a descriptor
- * to wait for. It waits in one place for all of them, and never blocks on a single one: also while
- * a connection gets its slot, which takes seconds in a large project, the others are served, and of
- * that one everything that needs no slot.
+ * to wait for. It waits in one place for all of them, and never blocks on a single one. Getting a
+ * slot takes seconds in a large project: meanwhile the loop serves all other connections, and from
+ * this connection every message that needs no slot.
  */
 #ifndef KODA_MCP_SERVER_H
 #define KODA_MCP_SERVER_H
@@ -24,12 +24,13 @@ struct server {
 	struct server_watch *watches;
 	int signal_fd;
 	bool signalled;
-	/* Counts the turns of the loop. While a connection waits for its slot, turns run inside one
-	 * another, and the outer one must not go on with what it has looked at. */
+	/* Counts the turns of the loop. While a connection waits for its slot, inner turns run
+	 * inside the current one. The outer turn sees by this number that an inner one has run: its
+	 * poll results are out of date then, and it must not use them. */
 	unsigned turns;
-	bool acquiring; /* some connection is */
+	bool acquiring; /* a connection is acquiring its slot */
 	bool again;     /* the last turn was left early: the next one does not wait */
-	/* Why the server ends, found out in an inner turn; NULL: it does not. */
+	/* The error of an inner turn that ends the server; NULL: there was none. */
 	struct koda_error *failed;
 	struct pollfd *fds;
 	size_t n_fds, size;
@@ -50,8 +51,8 @@ void server_watch(struct server *server, struct server_watch *watch);
 void server_unwatch(struct server *server, struct server_watch *watch);
 
 /* Adds a client. ended is called when the connection has been freed and everything of it is
- * gone; the descriptors stay the caller's. why: the connection could not have what its mode
- * promises; NULL: it was ended, or ended by itself. */
+ * gone; the descriptors stay the caller's. why is set if this machine cannot enforce what the
+ * connection's mode promises; NULL: it was ended, or ended by itself. */
 typedef void server_ended_fn(void *data, const struct koda_error *why);
 struct client *server_add(struct server *server, struct connection *conn, server_ended_fn *ended,
     void *data);
@@ -63,15 +64,15 @@ void server_visit(const struct server *server,
 /* The caller zero-initialises the server and sets the members that it provides; this creates the
  * rest. Returns -1 with *err set on failure. */
 int server_init(struct server *server, struct koda_error *err);
-/* Runs until the parent is gone or a signal arrives: returns 0; or -1 with *err set if the
- * parent cannot have what its mode promises. */
+/* Runs until the parent is gone or a signal arrives, and returns 0. Returns -1 with *err set if
+ * this machine cannot enforce what the parent's mode promises, or if the loop itself fails. */
 int server_run(struct server *server, struct koda_error *err);
-/* For a connection that waits for its slot: like poll(), but serves everything else meanwhile, and
- * may return before the time with nothing to report. Returns -1 if the slot is not needed any
- * more. */
+/* For a connection that waits for its slot: like poll(), but serves everything else meanwhile. May
+ * return 0 before the time is over. Returns -1 if the slot is not needed any more. */
 int server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
     int timeout_ms);
-/* Returns true if nobody waits for the connection's slot any more. */
+/* Returns true if the connection needs its slot no more: the connection, its parent or the server
+ * is ending. */
 bool server_is_unwanted(const struct connection *conn);
 /* Ends every client. */
 void server_done(struct server *server);
