@@ -7,7 +7,7 @@
 #include "proxy/list.h"
 #include "shared/wire/message.h"
 
-/* A refused tool tries again several times: for this long the user's no answers it. */
+/* A refused tool tries again several times: for this long the user's no answers it as well. */
 #define NO_SECS 10.0
 #define NO_MAX  32
 
@@ -122,7 +122,7 @@ question_take(struct open_question *q)
 	q->answered = true;
 }
 
-/* A callback may cancel others that wait for the same answer. */
+/* A callback may cancel other requests that wait for the same answer. */
 static void
 question_answer(struct open_question *q, bool yes)
 {

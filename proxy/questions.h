@@ -19,13 +19,13 @@ struct question_wait;
 /* Ask. NULL: too many questions, no memory, or the user has just said no to it. */
 struct question_wait *questions_ask(struct proxy *p, struct listener *l, Koda__EgressKind kind,
     const char *host, unsigned port, question_fn *fn, void *data);
-/* Stop waiting; the question is withdrawn when the last one that waits for it is cancelled. */
+/* Stop waiting. When no request waits for the question any more, it is withdrawn. */
 void questions_cancel(struct question_wait *w);
 
 /* Has the host been allowed for the session? */
 bool questions_granted(const struct proxy *p, const char *host, unsigned port);
 void questions_grant(struct questions *qs, const char *host, unsigned port);
-/* Deliver an answer; it may come after everything that waited for it was cancelled. */
+/* Deliver an answer. It may come after all requests that waited for it were cancelled. */
 void questions_answer(struct questions *qs, uint64_t question, Koda__EgressConsent consent);
 
 #endif

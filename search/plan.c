@@ -182,8 +182,8 @@ can_be_closed(const struct plan_job *job, const struct given *g)
 	return program != NULL;
 }
 
-/* Checks a pattern alone, so that an error is about that pattern, and so that no pattern closes
- * what another opened. */
+/* Checks a pattern alone, so that an error is about that pattern, and so that no pattern closes a
+ * group that another has opened. */
 static int
 check_one(const struct plan_job *job, struct given *g, struct koda_error *err)
 {

@@ -31,8 +31,8 @@ struct syntax {
 	bool ascii;   /* means the same without UTF, for text that is only ASCII */
 	bool plain;   /* is exactly the one required text */
 	struct texts required;
-	/* Without multiline: the same expression, in which nothing matches the end of a line. In
-	 * any number of whole lines it finds what it finds in each of them. */
+	/* Without multiline: the same expression, in which nothing matches the end of a line. In a
+	 * text of several whole lines it finds the same matches as in each line alone. */
 	char *within;
 	size_t within_len;
 };

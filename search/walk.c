@@ -344,10 +344,10 @@ tell_enter(struct walker *w, const struct directory *d)
 }
 
 /*
- * Should this directory be left out? A file system mounted in the place belongs to someone else,
- * and is not searched unless requested. A proc never is: the judge knows it only by its usual path,
- * and its names reveal processes. What is mounted on a closed directory is the view of the slot's
- * commands: an empty directory with the exceptions mounted in it.
+ * Should this directory be left out? A file system mounted in the place is not part of it, so the
+ * walk enters it only if requested. It never enters a proc: the judge knows it only by its usual
+ * path, and its names reveal processes. The mount on a closed directory is the view of the
+ * slot's commands: an empty directory with the exceptions mounted in it.
  */
 static bool
 is_elsewhere(const struct walker *w, const struct directory *d)

@@ -3,8 +3,8 @@
  * costs. The same for compiling, which has no limit but the pattern's length: a class of all
  * characters without regard to case takes milliseconds, and there is room for thousands. Uses a
  * timer on the process's own processor time; its handler itself reports to the host and ends the
- * process, which has nothing to lose. It also ends a search whose host is gone; the search would
- * notice that only when it reports something.
+ * process, which has nothing to lose. The handler also ends a search when the host is gone; the
+ * search would notice that only when it reports something.
  */
 #ifndef KODA_SEARCH_WATCHDOG_H
 #define KODA_SEARCH_WATCHDOG_H

@@ -12,7 +12,7 @@
  */
 #define EDITS_MAX 512
 
-/* What the places differ in. */
+/* The differences between the styles. */
 static const struct look {
 	bool numbered; /* lines have a column with their numbers, and a blank after the sign */
 	const char *gone, *come, *head, *plain;

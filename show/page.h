@@ -1,7 +1,7 @@
 /*
- * A text that a person reads before saying yes, while it is written. It goes to one of the places
- * where people are asked; what a place demands is told apart by its style alone, here, in diff.c and
- * in question.c, so what is escaped and what is cut is the same everywhere.
+ * Writes the text that a person reads before saying yes. The text goes to a terminal or into a
+ * message; the style says which. Only page.c, diff.c and question.c depend on the style, so the
+ * same characters are escaped, and the same parts cut, in every style.
  */
 #ifndef KODA_SHOW_PAGE_H
 #define KODA_SHOW_PAGE_H
@@ -24,9 +24,10 @@ struct page_medium {
 	unsigned columns;
 };
 
-/* Begins a row that a text was wrapped to: no such row can look like one of ours. */
+/* The beginning of each row after the first of a wrapped text: such a row cannot look like one of
+ * our own. */
 #define PAGE_WRAPPED     "        > "
-#define PAGE_COLUMNS_MIN 24 /* a narrower terminal is not wrapped for */
+#define PAGE_COLUMNS_MIN 24 /* for a narrower terminal nothing is wrapped */
 
 #define PAGE_BOLD  "\033[1m"
 #define PAGE_RED   "\033[31m"
@@ -42,9 +43,11 @@ struct page {
 	bool failed;     /* not everything could be written: the text must not be shown */
 };
 
-/* Writes one of our own texts. What comes from elsewhere goes through one of the others. */
+/* Writes one of our own texts. Text from elsewhere goes through the other functions, which escape
+ * it. */
 void page_print(struct page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Begins a row with an indentation, unless so many columns are left in this one: then a blank. */
+/* Writes a blank if this row has so many columns left; otherwise begins a new row with the
+ * indentation. */
 void page_break(struct page *page, const char *indent, size_t columns);
 /* Writes a name in quotes (asked_name()), bold where there are colours. */
 void page_name(struct page *page, const char *name);

@@ -12,7 +12,7 @@
 #define CUT                                                                                        \
 	"NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands, so it can be allowed once only."
 
-/* What the places differ in. */
+/* The differences between the styles. */
 struct layout {
 	const char *cut_begin, *cut_end; /* around CUT, which comes before everything else */
 	const char *begin;               /* of every question */

@@ -32,9 +32,9 @@ struct command_table {
 	struct exec_slot *slots;
 	struct ordered_command command[STAGE2_COMMANDS_MAX];
 	unsigned end;    /* no command in use from here on */
-	unsigned over;   /* how many commands are */
-	unsigned untold; /* start not reported, not over */
-	int launch_tick; /* how long the start of one was last waited for, in ms; 0: begin again */
+	unsigned over;   /* how many commands have `over` set */
+	unsigned untold; /* how many are not over and have no Started report yet */
+	int launch_tick; /* the last wait for the start of a command, in ms; 0: begin again */
 	bool left;       /* there were strangers at the last look */
 	/* Of stage2/strangers. */
 	unsigned rounds;

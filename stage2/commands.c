@@ -38,8 +38,8 @@ commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int 
 		c->end = i + 1;
 }
 
-/* Signal the processes of a command, or those of them in one group (0: all). Returns how many
- * got the signal. */
+/* Signals the processes of a command: those in one group, or all (0). Returns how many got the
+ * signal. */
 static unsigned
 signal_tree(struct stage2 *s, const struct exec_slot *slot, pid_t group, int signo)
 {
@@ -105,8 +105,9 @@ commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_ORDER, ESRCH, "command");
 		return;
 	}
-	/* Its processes become children of pid 1 then, and are killed one by one. If it has no
-	 * reaper yet, this is done as soon as it has one. */
+	/* Without the reaper the command's processes become children of pid 1, and stage2 kills
+	 * them one by one. If the command has no reaper yet, stage2 kills the reaper as soon as
+	 * there is one. */
 	cmd->ending = true;
 	if (!cmd->over && commands_slot(s->commands, cmd)->reaper > 0)
 		kill(commands_slot(s->commands, cmd)->reaper, SIGKILL);

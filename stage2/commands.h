@@ -1,6 +1,6 @@
 /*
- * Begins, signals and ends commands: by order, or because the slot is over a limit. How one ends is
- * noticed by stage2/reap.
+ * Begins, signals and ends commands: by order, or because the slot is over a limit. stage2/reap
+ * notices how a command ends.
  */
 #ifndef KODA_STAGE2_COMMANDS_H
 #define KODA_STAGE2_COMMANDS_H

@@ -23,8 +23,8 @@ void companions_set_worker(struct companions *c, pid_t pid);
 void companions_add_search(struct companions *c, pid_t pid);
 
 /*
- * The process that measures for stage2/quota, one at a time: registers it, kills it, asks whether it
- * is still there.
+ * The process that measures for stage2/quota. There is one at a time. These functions register it,
+ * kill it, and tell whether it still exists.
  */
 void companions_set_meter(struct companions *c, pid_t pid);
 void companions_end_meter(struct companions *c);

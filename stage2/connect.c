@@ -183,7 +183,7 @@ take_arguments(struct connect_attempt *a, const struct seccomp_data *data)
 		if (a->cwd < 0)
 			r = errno == ENOENT ? -ENOENT : -EPERM;
 	}
-	/* What was opened by number belongs to the caller only if it still waits now. */
+	/* What stage2 opened by the caller's number is the caller's only if it still waits now. */
 	if (!caller_waits(a->g->listener, a->id))
 		return GONE;
 	a->socket = (int)syscall(SYS_pidfd_getfd, a->pidfd, (int)data->args[0], 0);
@@ -251,9 +251,9 @@ take_target(struct stage2 *s, struct connect_attempt *a)
 		return 0;
 	}
 	/*
-	 * A leftover of the slot's own, or one that does not listen yet. Answer as the kernel
-	 * would: programs take this as the sign that they may remove the socket. They must not
-	 * think so of the host's.
+	 * A socket of the slot that no process listens on any more, or not yet. Answer as the
+	 * kernel would: programs take this answer as the sign that they may remove the socket. A
+	 * socket of the host must not get it.
 	 */
 	if (is_private(a->g, st.st_dev) ||
 	    (exact && bound_sockets_has(&a->g->bound, BOUND_CLOSED, &st)))

@@ -1,8 +1,7 @@
 /*
  * How much memory each process has taken itself. A process that was forked shares pages with its
- * parent, and no cheap number says how many. But all that it has in addition to what it had when it
- * was first seen are pages of its own: it is the one that took them, and a process that is forked
- * from it later starts with them.
+ * parent, and no cheap number says how many. But all pages that it has gained since stage2 first
+ * saw it are its own: it took them itself. A process that it forks later starts with them.
  */
 #ifndef KODA_STAGE2_GROWTH_H
 #define KODA_STAGE2_GROWTH_H
@@ -12,7 +11,7 @@
 
 #include "stage2/procs.h"
 
-/* A process has not been seen before. All that it has may belong to others. */
+/* The first size of the process is unknown. All memory that it has may belong to others. */
 #define GROWTH_UNKNOWN UINT64_MAX
 
 /* A process, and the bytes that it had when it was first seen. */

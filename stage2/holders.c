@@ -63,8 +63,8 @@ is_around(const struct slot_view *v, const struct replacements *all, const char 
 }
 
 /*
- * Returns in *ret the file system that a link of proc refers to, and how it is mounted there. 0, or
- * -1 with errno.
+ * Stores in *ret the file system that a link of proc refers to, and how it is mounted there.
+ * Returns 0, or -1 with errno.
  */
 static int
 mount_of(int dir, const char *name, struct statvfs *ret)

@@ -1,7 +1,7 @@
 /*
- * Finds the processes that hold something that was replaced: it was protected or is to be hidden,
- * and could be opened until it was mounted again. They hold it as a descriptor, a mapping, a
- * working directory, or a descriptor that waits in a socket.
+ * Finds the processes that hold a replaced object: a file or directory that is protected or to be
+ * hidden, and that processes could open until stage2 mounted on it again. They hold it as a
+ * descriptor, a mapping, a working directory, or a descriptor that waits in a socket.
  */
 #ifndef KODA_STAGE2_HOLDERS_H
 #define KODA_STAGE2_HOLDERS_H
@@ -25,7 +25,7 @@ struct replacements {
 };
 
 /*
- * Sends SIGKILL to each process that holds one of them. All processes in `who` must be stopped.
+ * Sends SIGKILL to each process that holds one of `all`. All processes in `who` must be stopped.
  * Returns how many were killed.
  */
 uint64_t holders_end(const struct stage2 *s, const struct replacements *all,

@@ -190,7 +190,7 @@ take_arguments(struct wanted *w, const char **path)
 			return GONE;
 		w->umask = (mode_t)caller_status_field(text, "Umask", 8) & 0777;
 	}
-	/* What was opened by number is the caller's only if it still waits now. */
+	/* What was opened by the caller's number is the caller's only if it still waits now. */
 	return caller_waits(LINK_LISTENER_FD, w->id) ? r : GONE;
 }
 
@@ -233,10 +233,10 @@ link_dir_order(const void *a, const void *b)
 enum verdict { LINK_OPEN, LINK_PLAIN, LINK_CLOSED };
 
 /*
- * Finds the nearest known directory that is this one or contains it. Goes by what it is rather than
- * by its name: it may have been opened before the plan was mounted. One step at a time, each
- * through the descriptor of the one before: a process that moves directories meanwhile cannot get
- * past a git directory, which nothing can be moved out of.
+ * Finds the nearest known directory that is this one or contains it. Compares inodes rather than
+ * names: the caller may have opened the directory before the plan was mounted. Goes up one step at
+ * a time, each through the descriptor of the step before: a process that moves directories
+ * meanwhile cannot get past a git directory, because nothing can be moved out of one.
  */
 static enum verdict
 judge_directory(const struct links_shared *shared, int parent)
@@ -304,8 +304,8 @@ is_probe(const char *target, const char *name)
 }
 
 /*
- * Links that git makes in its own directory. Git obeys none of their targets, wherever in it they
- * are moved.
+ * Links that git makes in its own directory. Git obeys none of their targets, even if the link is
+ * moved to another place in that directory.
  */
 static bool
 is_gits(const struct wanted *w, const char *name)

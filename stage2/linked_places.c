@@ -9,10 +9,9 @@
 #include "stage2/view.h"
 
 /*
- * Returns true if the place can be hidden from commands without taking away what they work in: it
- * has none of the directories that they write, and none of the plan's places, which the worker
- * checks through the same view: what it does not see there it would take for gone. Nor is it part of
- * the system, which commands are run from.
+ * Returns true if commands can work without the place. It contains no directory that they write,
+ * and it is not part of the system that they run from. Nor does it contain a place of the plan: the
+ * worker checks these through the same view, and takes a place that it does not see there for gone.
  */
 static bool
 is_apart(const struct slot_view *v, const char *path)

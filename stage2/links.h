@@ -43,10 +43,10 @@ bool links_ask(struct links *l, const struct seccomp_notif *req);
 int links_fd(const struct links *l);
 void links_refused(struct stage2 *s);
 /*
- * `over`: how many ended commands wait to be reported. Returns true when every request that had
- * arrived when the number became this one has been carried out or never will be; callers that are
- * dead may have made requests too. Call it again until it returns true, and only then report these
- * ends. Kills the process if it stays with one request too long.
+ * `over`: how many ended commands wait to be reported. Returns true when no request is left of
+ * those that had arrived when `over` last changed: each has been carried out or never will be. Dead
+ * callers may have made requests too. Call it again until it returns true, and only then report the
+ * ends of these commands. Kills the process if it stays with one request too long.
  */
 bool links_are_made(struct links *l, unsigned over);
 void links_tell_untold(struct stage2 *s);

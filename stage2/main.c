@@ -207,7 +207,7 @@ run_loop(struct stage2 *s)
 		}
 		if (came(&fds[HOST_PROCESS]) != 0)
 			_exit(0);
-		/* What is no longer protected comes before everything else. */
+		/* Protecting a place again comes before everything else. */
 		if (came(&fds[MOUNTS]) != 0)
 			watch_mounts_changed(s);
 		if (came(&fds[SIGNALS]) != 0)

@@ -46,7 +46,7 @@ collect_damaged(const struct place_watch *w, const struct slot_view *v, struct r
 			.hidden = e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE,
 			.again = e->uncovered,
 			.came = !e->there && e->mounted_ino == 0 };
-		/* It has just appeared: until it is hidden, what is there now could be opened. */
+		/* The place has just appeared: until it is hidden, a process can open it. */
 		if (!e->there && lstat(e->path, &st) == 0) {
 			r->dev[0] = st.st_dev;
 			r->ino[0] = st.st_ino;
@@ -66,8 +66,8 @@ repair_damaged(struct stage2 *s, const struct replacements *gone)
 	size_t lost;
 
 	for (;;) {
-		/* For the view, what came back after it was lost is a mount that has
-		 * disappeared. */
+		/* view_repair() mounts only entries whose mount has disappeared, so a place
+		 * that came back after it was lost has to look like one. */
 		for (size_t i = 0; i < gone->n; i++) {
 			struct view_entry *e = &s->view->entry[gone->v[i].entry];
 

@@ -182,7 +182,7 @@ is_same(const struct stat *a, const struct stat *b)
 		    a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
 }
 
-/* Usually it is the one after the last: a directory lists its names in the same order again. */
+/* Usually the name follows the one found last: a directory lists its names in the same order. */
 static struct mirror_name *
 find_name(struct level *l, const char *name)
 {
@@ -234,7 +234,7 @@ clone_real(const struct level *l, const char *name, struct stat *ret_st)
 	if (fd < 0 || fstat(fd, ret_st) < 0)
 		return -1;
 	if (S_ISLNK(ret_st->st_mode)) {
-		/* It was something else a moment ago; another signal will come. */
+		/* The name was no link a moment ago; another signal will come. */
 		errno = EAGAIN;
 		return -1;
 	}
@@ -266,8 +266,8 @@ bind_name(struct mirror *m, struct level *l, struct mirror_name *s)
 }
 
 /*
- * Mounts the new one under the old one, which is then unmounted, so the name is never missing.
- * Returns -1 if that is not possible.
+ * Mounts the new object under the old one and then unmounts the old one, so the name is never
+ * missing. Returns -1 if that is not possible.
  */
 static int
 rebind_name(struct mirror *m, struct level *l, struct mirror_name *s)

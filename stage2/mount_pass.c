@@ -45,7 +45,7 @@ open_place(const struct view_entry *e, bool again, struct stat *ret)
 	return take_fd(&fd);
 }
 
-/* Returns the nearest entry that hides, or shows again, what this one is in; -1: none. */
+/* Returns the nearest entry that contains this one and hides or shows it again; -1: none. */
 static ssize_t
 find_cover(const struct slot_view *v, size_t i)
 {

@@ -1,7 +1,7 @@
 /*
  * One pass over the plan that mounts some of its entries: clones what is shown again, opens each
- * place by descriptor, mounts on it, and checks that its path shows the mount. Which entries, is
- * decided by the caller.
+ * place by descriptor, mounts on it, and checks that its path shows the mount. The caller chooses
+ * the entries.
  */
 #ifndef KODA_STAGE2_MOUNT_PASS_H
 #define KODA_STAGE2_MOUNT_PASS_H
@@ -14,7 +14,7 @@ struct mount_pass {
 	bool *todo;     /* to be mounted in this pass */
 	bool *expected; /* it was mounted before */
 	bool *holed;    /* it hides a place with holes in it */
-	/* The nearest entry that hides, or shows again, what this one is in; -1: none. */
+	/* The nearest entry that contains this one and hides or shows it again; -1: none. */
 	ssize_t *cover;
 	int *hole_fd; /* the content of a hole, cloned before it was hidden */
 	int *hide_fd; /* the file system that hides, while holes are made in it */
@@ -26,9 +26,9 @@ int mount_pass_init(struct mount_pass *p, const struct slot_view *v, struct koda
 void mount_pass_done(struct mount_pass *p, size_t n);
 
 /*
- * Leave out what hides places in directories that commands write, and what is in it, until a
- * command starts: a command of an earlier sandbox may have made what is there, and the worker has
- * to check it first.
+ * Leaves out the entries that hide places in directories that commands write, and the entries
+ * inside them, until a command starts: a command of an earlier sandbox may have made these places,
+ * and the worker has to check them first.
  */
 void mount_pass_leave_uncovered(struct slot_view *v, struct mount_pass *p);
 

@@ -331,7 +331,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 		return;
 	}
 	notice_limits();
-	/* After the template was forked, so that no other process has this descriptor. */
+	/* Only after the template was forked, so that no other process inherits this descriptor. */
 	if (b->has_egress_port && (egress = netns_listen(b->egress_port, &err)) < 0) {
 		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_CONFINE, &err);
 		return;
@@ -376,7 +376,7 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	r = view_mount(s->view, order->mounts->mount, order->mounts->n_mount, !stop, &err);
 	missing = calloc(s->view->n + 1, sizeof(*missing));
 	if (r < 0 || missing == NULL) {
-		/* No process continues in a view of which it is unknown what it protects. */
+		/* It is unknown what this view protects, so no process continues in it. */
 		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		s->ending = true;
 		return;

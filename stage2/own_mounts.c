@@ -83,7 +83,7 @@ own_mounts_unmount(int id, const char *path)
 	cleanup_close int fd = resolve(AT_FDCWD, path);
 	char link[32];
 
-	/* By descriptor: by name, something else that is there now could be unmounted. */
+	/* By descriptor: by name, this could unmount another mount that is there now. */
 	if (fd < 0 || mount_id(fd) != id)
 		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);

@@ -262,8 +262,8 @@ place_watch_plan(struct place_watch *w, const struct slot_view *v)
 	w->planning = true;
 	for (size_t i = 0; i < w->n_places; i++) {
 		place_watch_hook(w, v, i);
-		/* Something is there that the plan does not mean: it has been reported among the
-		 * missing places. */
+		/* The path has another object than the plan means. The report of missing places
+		 * contains it already. */
 		place[i].told =
 		    !v->entry[i].there && place_watch_look(v, &v->entry[i]) != AT_NOTHING;
 		/* A place to be hidden is hidden when it appears, no matter which process makes
@@ -288,7 +288,7 @@ place_watch_is_damaged(const struct place_watch *w, const struct slot_view *v, s
 	if (!e->there && !w->busy && !e->outside && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
 		return false;
 	at = place_watch_look(v, e);
-	/* The target of a link is an entry of its own: follow_links(). */
+	/* The target of a link is an entry of its own: linked_places_follow(). */
 	if (!e->there && at == AT_LINK && e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
 		return false;
 	return e->there ? at != AT_OURS : at != AT_NOTHING;
@@ -323,13 +323,13 @@ place_watch_touch(struct place_watch *w, const struct slot_view *v, int fd)
 			struct place_sight now;
 
 			see_place(v, p, i - 1, &now);
-			/* It may have changed again after a repair and before the check that
+			/* The place may have changed again between a repair and the check that
 			 * follows it. */
 			if (!self && is_as_seen(&now, &p->sight) &&
 			    !place_watch_is_damaged(w, v, i - 1))
 				continue;
-			/* It may have gone and come back between two checks. Then it is not the
-			 * one that was reported. */
+			/* Between two checks the object may have gone and another one may have
+			 * come. The new one has not been reported. */
 			if (!is_as_seen(&now, &p->sight))
 				p->told = false;
 			p->sight = now;

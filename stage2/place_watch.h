@@ -1,7 +1,7 @@
 /*
- * The places of the plan, as they are watched: for each the nearest existing directory, which
- * signals when names in it change (stage2/notice), what the name referred to, and whether what
- * should be mounted there is. It mounts nothing and reports nothing.
+ * Watches the places of the plan. For each place it knows the nearest existing directory, which
+ * signals when names in it change (stage2/notice), what the name referred to, and whether the
+ * plan's mount is there. It mounts nothing and reports nothing.
  */
 #ifndef KODA_STAGE2_PLACE_WATCH_H
 #define KODA_STAGE2_PLACE_WATCH_H
@@ -24,7 +24,7 @@ struct watched_place {
 	const char *name;
 	size_t name_len;
 	struct place_sight sight;
-	/* To be mounted when it appears: what was mounted there has gone, or it is to be hidden. */
+	/* Mount it when it appears: its mount has gone, or the place is to be hidden. */
 	bool lost;
 	bool told; /* its appearance was reported */
 	bool touched;
@@ -53,8 +53,8 @@ enum at_place place_watch_look(const struct slot_view *v, const struct view_entr
 struct place_watch *place_watch_new(struct koda_error *err);
 /* Descriptor to poll (POLLPRI). */
 int place_watch_mountinfo_fd(const struct place_watch *w);
-/* The plan changed: watch for what is missing in it now. Call it before any process continues in
- * the new view. */
+/* The plan has changed: watch its places instead of the old ones. Call it before any process
+ * continues in the new view. */
 void place_watch_plan(struct place_watch *w, const struct slot_view *v);
 /* A directory is not watched. */
 bool place_watch_is_blind(const struct place_watch *w);
@@ -64,14 +64,14 @@ bool place_watch_is_blind(const struct place_watch *w);
  * checked from time to time (watch_look()).
  */
 void place_watch_hook(struct place_watch *w, const struct slot_view *v, size_t i);
-/* Watch entry i, which is new or for another place now, until it appears. Returns 0, or -1 if memory
- * is short. */
+/* Watch the place of entry i, which is new or for another place now, until the place appears.
+ * Returns 0, or -1 if memory is short. */
 int place_watch_add(struct place_watch *w, const struct slot_view *v, size_t i);
 /* Stop watching directories that no place needs any more. */
 void place_watch_prune(struct place_watch *w);
 
-/* Names in that directory have changed, or in any (-1). Mark the places that may have changed
- * with them. Returns true if there are any. */
+/* Names have changed in the directory that is open as fd, or perhaps in any directory (-1). Marks
+ * the places that may have changed with them. Returns true if there are any. */
 bool place_watch_touch(struct place_watch *w, const struct slot_view *v, int fd);
 
 /* Returns true if the entry has to be mounted: it was replaced, or has appeared and is to be

@@ -109,8 +109,8 @@ note_over(struct command_table *c, struct ordered_command *cmd)
 	}
 }
 
-/* A process has died whose command has lost its reaper. If it is not clear which command that
- * is, the first one counts. */
+/* A process of a command that has lost its reaper has died. If stage2 cannot tell which command it
+ * belonged to, it counts the process for the first one. */
 static void
 stranger_died(struct command_table *c, pid_t pid, int status, const struct rusage *ru)
 {
@@ -257,7 +257,7 @@ reap_look(struct stage2 *s)
 		return;
 	strange = strangers_find(s);
 	if (strange == 0 && !links_are_made(s->links, c->over)) {
-		/* What is made after the reported end would not be checked. */
+		/* A link made after the reported end would not be checked. */
 		c->left = true;
 		return;
 	}

@@ -9,8 +9,8 @@
  *	child     code shared by template and spawner
  *	view      mounts of the plan, by descriptor: mounting, repairing, uncovering
  *	view_entry     what is known of each place of the plan
- *	mount_pass     one pass that mounts some of them
- *	own_mounts     finds and unmounts what was mounted
+ *	mount_pass     one pass that mounts some of these places
+ *	own_mounts     finds and unmounts the mounts that stage2 has made
  *	hidden    what commands see in hidden places; the file system in memory that it is on
  *	private   /tmp and the like, directories of one file system in memory
  *	mounts    the kernel's mount calls
@@ -36,7 +36,7 @@
  *	command_table  what is known of each command
  *	commands  begins, signals and ends commands
  *	companions     our processes that belong to no command
- *	strangers      what is left of commands that are over, and is killed
+ *	strangers      kills the processes that are left of commands that are over
  *	reap      processes that died, and the reports about them; ends a command until nothing of
  *	          it is left
  *	connect   decides about connections to sockets: the slot's own are allowed, the host's are

@@ -10,8 +10,8 @@
 #include "stage2/template.h"
 #include "stage2/worker.h"
 
-/* After this many rounds of killing, something forks faster than it is found. Then all processes
- * are stopped first. */
+/* Strangers that are left after this many rounds of killing fork faster than stage2 finds them.
+ * From then on it stops all processes first. */
 #define ROUNDS_MAX 3
 
 bool

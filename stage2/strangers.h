@@ -1,7 +1,7 @@
 /*
- * Tells processes of ours from those that a command has left, and kills the latter. A command's
- * reaper is a child of pid 1. Any other child of pid 1 that is not known has lost its reaper: it is a
- * stranger, and so are its descendants.
+ * Tells stage2's own processes from those that a command has left, and kills the latter. A
+ * command's reaper is a child of pid 1. Any other child of pid 1 that is not known has lost its
+ * reaper: it is a stranger, and so are its descendants.
  */
 #ifndef KODA_STAGE2_STRANGERS_H
 #define KODA_STAGE2_STRANGERS_H
@@ -21,9 +21,10 @@ bool strangers_is_ours(const struct stage2 *s, pid_t pid);
 /* Returns 1 if there is a stranger, 0 if there is none, -1 if that is not known now. */
 int strangers_find(struct stage2 *s);
 
-/* Kills those that are found. More may have been forked meanwhile, so call strangers_find() again. */
+/* Kills the strangers that it finds. They may have forked more meanwhile, so call strangers_find()
+ * again. */
 void strangers_end(struct stage2 *s);
-/* There is none: the next ones are not the ones that fork faster than they are found. */
+/* No stranger is left: the rounds of killing are counted from the beginning again. */
 void strangers_are_gone(struct stage2 *s);
 
 #endif

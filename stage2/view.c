@@ -148,8 +148,8 @@ view_repair(struct slot_view *v, size_t *ret_lost, struct koda_error *err)
 	p.again = true;
 	for (size_t i = 0; i < v->n; i++) {
 		p.todo[i] = v->entry[i].there && !is_mounted(v, &v->entry[i]);
-		/* Holes and what is in them are mounted again with what they are in. They are
-		 * not missed if they did not exist. */
+		/* An entry inside one that is mounted again is mounted again with it. If it was not
+		 * mounted before, it is not missed. */
 		if (p.cover[i] >= 0 && p.todo[p.cover[i]])
 			p.todo[i] = true;
 		p.expected[i] = p.todo[i] && v->entry[i].there;
@@ -207,7 +207,7 @@ view_add_linked(struct slot_view *v, const char *path, size_t *ret)
 
 	for (size_t i = 0; i < v->n; i++) {
 		e = &v->entry[i];
-		/* Already hidden or to be hidden, by itself or with a directory that it is in. */
+		/* It, or a directory above it, is already hidden or to be hidden. */
 		if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_HIDE && path_is_inside(path, e->path))
 			return 0;
 		n += e->linked;

@@ -29,19 +29,20 @@ int view_mount(struct slot_view *v, Koda__Mount *const *mounts, size_t n, bool i
     struct koda_error *err);
 
 /*
- * For a hidden place that does not exist, in a directory that commands write, and whose path leads
- * through a link: the target of the link is to be hidden as well when it appears. Adds an entry, or
- * reuses one whose target never appeared, and sets *ret to its number. Returns 1 if the entry is
- * new or for another place now, 0 if there is nothing to do, -1 with errno: no memory, or E2BIG.
+ * Call it for the target of a link on the path of a place that is to be hidden, is in a directory
+ * that commands write, and does not exist: the target has to be hidden as well when it appears.
+ * Adds an entry, or reuses one whose target never appeared, and sets *ret to its number. Returns 1
+ * if the entry is new or for another place now, 0 if there is nothing to do, -1 with errno: no
+ * memory, or E2BIG.
  */
 #define VIEW_LINKED_MAX 64
 int view_add_linked(struct slot_view *v, const char *path, size_t *ret);
 
 /*
- * To be called when no command runs. Unmount what hides places that appeared after the plan was
- * mounted, in directories that commands write: a command may have made them, with a repository in
- * them, and the worker has to find it. view_repair() hides them again before the next command
- * starts. Returns how many were unmounted.
+ * Call it when no command runs. Uncovers the hidden places in directories that commands write that
+ * appeared after the plan was mounted: a command may have made such a place, with a repository in
+ * it, and the worker has to find the repository. view_repair() hides the places again before the
+ * next command starts. Returns how many it has uncovered.
  */
 size_t view_uncover(struct slot_view *v);
 

@@ -1,6 +1,7 @@
 /*
- * The plan as it is mounted: one entry for each place of it, in its order, with what was found and
- * mounted there. stage2/view fills it; who watches, hides or looks for processes reads it.
+ * The plan as it is mounted: one entry for each place, in the order of the plan, with what stage2
+ * found and mounted there. stage2/view fills it; the parts that watch places, hide them or look for
+ * processes read it.
  */
 #ifndef KODA_STAGE2_VIEW_ENTRY_H
 #define KODA_STAGE2_VIEW_ENTRY_H
@@ -29,8 +30,8 @@ struct view_entry {
 	/* It hides something that appeared in a directory that commands write, and that a
 	 * command may have made: see view_uncover(). */
 	bool late;
-	bool directory;                    /* what was covered */
-	uint64_t mounted_dev, mounted_ino; /* what was covered */
+	bool directory;                    /* the mount is on a directory */
+	uint64_t mounted_dev, mounted_ino; /* the inode that the mount is on */
 	/* The ID of our mount, to find it in mountinfo. */
 	int mount_id;
 };

@@ -7,8 +7,8 @@
  * prevention; SECURITY.md says so.
  *
  * It also notices when missing places of the plan appear (by a notice from the nearest existing
- * directory). What is to be hidden is hidden at once; the rest is reported, so that the host has a
- * worker check it at once.
+ * directory). It hides a place that is to be hidden at once, and reports any other, so that the
+ * host has a worker check it at once.
  */
 #ifndef KODA_STAGE2_WATCH_H
 #define KODA_STAGE2_WATCH_H

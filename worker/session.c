@@ -89,8 +89,8 @@ disk_has(void *data, const char *path, size_t dir_len, const char *name)
 		fd = at->parent_fd;
 	} else {
 		fd = dir = resolve_canonical_dir(&disk->ses->res, path, dir_len);
-		/* A directory that cannot be checked may contain the name; one that does not
-		 * exist cannot. */
+		/* A directory that the worker cannot check may contain the name. A directory that
+		 * does not exist cannot. */
 		if (fd < 0)
 			return errno != ENOENT && errno != ENOTDIR;
 	}

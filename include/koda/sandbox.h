@@ -342,7 +342,7 @@ KODA_API void koda_result_done(struct koda_result *result);
 
 /* ---- sessions and slots ---- */
 
-/* A mutation that needs approval, as the worker found it. Valid until it is answered, or, if it is a
+/* A mutation that needs approval, as the worker found it. Valid until it is answered, or, for a
  * question of koda_call() or koda_run(), until the callback returns. */
 struct koda_question {
 	enum koda_op_kind kind;
@@ -426,10 +426,10 @@ typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *te
 struct pollfd;
 
 /*
- * Waits like poll(2), for the library. Meanwhile it may serve anything but this session, whose
- * functions fail until it returns: other sessions, and descriptors of the embedder. It may return
- * early. Returns the number of descriptors with events, 0 if there is none, or -1 to give up: then
- * the function that waits fails with KODA_TIMEOUT.
+ * Waits like poll(2), for the library. Meanwhile it may serve other sessions and the embedder's own
+ * descriptors, but not this session, whose functions fail until it returns. It may return early.
+ * Returns the number of descriptors with events, 0 if there is none, or -1 to give up: then the
+ * function that waits fails with KODA_TIMEOUT.
  */
 typedef int koda_wait_fn(void *data, struct pollfd *fds, size_t n, int timeout_ms);
 
@@ -460,9 +460,10 @@ struct koda_session_options {
 	 */
 	bool intercept;
 	/*
-	 * The root lies below another session's, and policy was composed from that session's
-	 * policy: commands get no git directory outside of the root. Otherwise they get that of a
-	 * linked worktree or a submodule, which may lie where the other session writes nothing.
+	 * The root lies below the root of another session, and policy was composed from that
+	 * session's policy: commands get no git directory outside of the root. Without this flag
+	 * they get the git directory of a linked worktree or a submodule, which may lie where the
+	 * other session writes nothing.
 	 */
 	bool narrowed;
 	/*
@@ -809,8 +810,8 @@ struct koda_violation {
 	enum koda_violation_kind kind;
 	const char *target; /* "" if not known */
 	/*
-	 * The first word, or the shell text. "" for a file operation, and if several commands ran
-	 * and the one to blame is not known.
+	 * The command's first word, or its shell text. "" for a file operation, and if several
+	 * commands ran and it is not known which one to blame.
 	 */
 	const char *command;
 	const char *rule;   /* "" if not known */

@@ -44,7 +44,7 @@ take_part(struct hello_part *from, size_t n, struct hello_part *ret)
 	return true;
 }
 
-/* Take a vector: its length, in that many bytes, then its content. */
+/* Take a vector: its length, as a number of so many bytes, and then its content. */
 static bool
 take_vector(struct hello_part *from, unsigned bytes, struct hello_part *ret)
 {

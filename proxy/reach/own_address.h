@@ -1,5 +1,5 @@
 /*
- * Does an address belong to this machine? A name that leads to one leads to services that listen
+ * Does an address belong to this machine? A name with such an address leads to services that listen
  * for this machine only, however public the address looks. Asks the kernel.
  */
 #ifndef KODA_PROXY_REACH_OWN_ADDRESS_H

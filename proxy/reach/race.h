@@ -1,6 +1,6 @@
 /*
  * Connects to the first of several addresses that accepts (RFC 8305): one after the other, with
- * 250 ms between attempts, alternating families. Judges no address: the caller has done that.
+ * 250 ms between attempts, alternating families. Judges no address: the caller has judged them all.
  */
 #ifndef KODA_PROXY_REACH_RACE_H
 #define KODA_PROXY_REACH_RACE_H

@@ -183,8 +183,8 @@ rewrite_upgrades(const struct rewrite_request *r)
 	bool has_body =
 	    h->body != HTTP_BODY_NONE && !(h->body == HTTP_BODY_LENGTH && h->length == 0);
 
-	/* Not through the user's proxy: one that does not understand 101 passes on the target's
-	 * 101, and would then take what follows for our requests, to any host. In a tunnel
+	/* Not through the user's proxy: a proxy that does not understand 101 passes on the target's
+	 * 101, and then takes the bytes that follow for our requests, to any host. In a tunnel
 	 * (CONNECT) that cannot happen. */
 	return h->upgrade && h->minor >= 1 && !has_body && r->via == NULL &&
 	    put_upgrade(NULL, h) > 0;

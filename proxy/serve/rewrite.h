@@ -53,7 +53,7 @@ struct rewrite_answer {
 
 size_t rewrite_answer(const struct rewrite_answer *a, char *buf, size_t size);
 /* Return how the answer's body is framed for the client. A body that ends with the server's
- * connection becomes chunked, so that the client can tell a complete one from one that broke
+ * connection becomes chunked, so that the client can tell a complete body from one that broke
  * off. HTTP/1.0 has no chunks: HTTP_BODY_CLOSE, and the client's connection is closed. */
 enum http_body rewrite_framing(const struct http_head *answer, unsigned client_minor);
 

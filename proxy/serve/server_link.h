@@ -1,7 +1,7 @@
 /*
  * A forward's connection to a server: opened through the gate when a request needs one, and used
  * again for the next request to the same target, which is judged again. Holds the account of the
- * connection and reports its end. What is sent over it is the exchange's business.
+ * connection and reports its end. The exchange decides what is sent over it.
  */
 #ifndef KODA_PROXY_SERVE_SERVER_LINK_H
 #define KODA_PROXY_SERVE_SERVER_LINK_H

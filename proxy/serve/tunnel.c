@@ -31,7 +31,7 @@ enum looking {
 	LOOK_SECOND,
 };
 
-/* A tunnel whose client's protocol is not known yet. Later a relay, a forward or an interception
+/* A tunnel before the client's protocol is known. After that a relay, a forward or an interception
  * has the descriptors. */
 struct tunnel {
 	struct listener *l;

@@ -14,8 +14,8 @@ int write_all(int fd, const void *data, size_t len);
 int set_nonblocking(int fd);
 
 /*
- * Reads the beginning of a small file, such as one in /proc: at most size - 1 bytes, and a NUL after
- * them. Returns the number of bytes, or -1 with errno; then ret is "".
+ * Reads the beginning of a small file, such as one in /proc: at most size - 1 bytes, and adds a
+ * NUL. Returns the number of bytes, or -1 with errno; then ret is "".
  */
 ssize_t io_read_text(const char *path, char *ret, size_t size);
 

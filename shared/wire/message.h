@@ -66,10 +66,9 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *desc, const u
     size_t len, struct arena *arena, struct koda_error *err);
 
 /*
- * Copies a message with everything in it, by packing it and unpacking that with the same checks.
- * Returns the copy, which the caller frees with its koda__*__free_unpacked(copy, NULL); or NULL with
- * *err set: KODA_TOO_LARGE above FRAME_MAX, KODA_PROTOCOL if msg is one that no receiver would
- * accept.
+ * Copies a message and everything in it, by packing it and unpacking the bytes with the same
+ * checks. Returns the copy, which the caller frees with its koda__*__free_unpacked(copy, NULL); or
+ * NULL with *err set: KODA_TOO_LARGE above FRAME_MAX, KODA_PROTOCOL if a receiver would refuse msg.
  */
 ProtobufCMessage *message_copy(const ProtobufCMessage *msg, struct koda_error *err);
 

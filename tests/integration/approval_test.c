@@ -567,9 +567,9 @@ answered_at_the_death(void **state)
 }
 
 /*
- * The worker is killed in the middle of what was approved: the change happens once, without a
- * second question. If it has not happened yet and the file is another one when the next worker
- * acts, the yes was for something else.
+ * The worker is killed in the middle of the approved change: the change happens once, without a
+ * second question. If it has not happened yet, and the file has changed when the next worker acts,
+ * the call fails: the yes was for the old content.
  */
 static const struct {
 	const char *label;

@@ -1,6 +1,6 @@
 /*
  * While a connection waits for its slot, the server serves everything that needs none. Covers
- * mcp/server.c, mcp/connection.c (what is put off), and the wait callback of the library.
+ * mcp/server.c, mcp/connection.c (messages that are put off), and the wait callback of the library.
  */
 #include <sys/prctl.h>
 
@@ -9,10 +9,10 @@
 
 /* Time limit from the signal until the server's last process has gone. */
 #define END_SECONDS (SANITIZED ? 5.0 : 1.0)
-/* A sandbox that does not start is given up after 10 s: what is answered in this time did not wait
- * for it. */
+/* The library gives up a sandbox that does not start after 10 s: an answer in this time did not
+ * wait for it. */
 #define PROMPT_SECONDS 5.0
-/* What the first look at a project has to go through. */
+/* The size of the large project, which the first look has to go through. */
 #define DIRECTORIES 200
 #define FILES_EACH  1000
 
@@ -97,7 +97,7 @@ test_what_needs_no_slot(void **state)
 	forget_client(&c);
 }
 
-/* A client that leaves is not waited for. */
+/* The server ends when its client leaves: it does not wait for the slot. */
 static void
 test_end_of_input(void **state)
 {
@@ -115,7 +115,7 @@ test_end_of_input(void **state)
 	forget_client(&c);
 }
 
-/* The slot of a child does not come; its parent, and another child, go on. */
+/* The slot of one child hangs: its parent and another child go on. */
 static void
 test_others(void **state)
 {
@@ -154,8 +154,8 @@ line_of(json_t *message)
 	return line;
 }
 
-/* A child that waits for its slot in order to open a child of its own is closed by its parent: it
- * does not go on with what the parent has ended. */
+/* A child waits for its slot in order to open a child of its own, and the parent closes it: the
+ * child's request stops there, and opens nothing. */
 static void
 test_closed_while_it_opens(void **state)
 {
@@ -171,7 +171,8 @@ test_closed_while_it_opens(void **state)
 	    "capabilities", "clientInfo", "name", "test", "version", "1"));
 	open = line_of(json_pack("{s:s, s:i, s:s, s:{s:s, s:{s:s}}}", "jsonrpc", "2.0", "id", 2,
 	    "method", "tools/call", "params", "name", "open_child", "arguments", "name", "b"));
-	/* In one write, so that the second is handled before the slot is made ready on its own. */
+	/* In one write, so that the server handles the second message before it acquires the slot
+	 * by itself. */
 	assert_true(dprintf(a.p.in, "%s\n%s\n", hello, open) > 0);
 	a.id = 2;
 	answers(&a, "ping");
@@ -202,7 +203,7 @@ resident_kib(pid_t pid)
 	return kib;
 }
 
-/* What is put off takes about as much memory as its text. */
+/* Messages that are put off take about as much memory as their text. */
 static void
 test_memory(void **state)
 {
@@ -230,8 +231,8 @@ test_memory(void **state)
 	json_decref(many);
 }
 
-/* Names of one file for each directory: the look reads names, and so many files would keep the disk
- * busy for minutes. */
+/* Each directory has many names of one file: the look reads only names, and creating so many files
+ * would take minutes. */
 static void
 make_large(void)
 {
@@ -250,7 +251,7 @@ make_large(void)
 	}
 }
 
-/* All that comes while the first look at a large project goes on is answered, and in order. */
+/* All calls that come during the first look at a large project are answered, and in order. */
 static void
 test_large_project(void **state)
 {
@@ -275,7 +276,7 @@ test_large_project(void **state)
 	}
 	assert_int_equal(talk_finish(&c), 0);
 
-	/* A signal ends it during the look. */
+	/* A signal ends the server during the look. */
 	c = talk_serve("auto", NULL, NULL);
 	answers(&c, "ping");
 	since = proof_seconds();

@@ -1,6 +1,6 @@
 /*
- * The rules of deny_write_names in a long list, which has a hash table, give what comparing with
- * each of them gives: the same rule, not just some rule. Random lists and paths over a small
+ * A long list of deny_write_names has a hash table. Looking up a path there finds the same rule as
+ * comparing the path with each rule, not just some rule. Random lists and paths over a small
  * alphabet, so that rules overlap often. Tests shared/rules/names.c.
  */
 #include <setjmp.h>
@@ -31,7 +31,8 @@ draw(unsigned below)
 	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
 }
 
-/* Add a component. A rule may have a '*'; a path has what folds to the same, and short forms. */
+/* Adds a component. In a rule it may have a '*'. In a path it may have another spelling that folds
+ * to the same name, or be a short form. */
 static void
 draw_part(char *to, size_t size, bool rule)
 {
@@ -64,8 +65,8 @@ draw_parts(char *to, size_t size, unsigned n, bool rule)
 	}
 }
 
-/* The first rule of which the first components, but not all of them, and at least `begun`, are the
- * end of the path: each such beginning compared by itself. */
+/* Returns the first rule that the path ends inside of: the path ends with the rule's first
+ * components, at least `begun` of them and not all. Compares each such beginning by itself. */
 static const char *
 begun_slowly(const struct policy_list *list, const char *path, size_t begun)
 {

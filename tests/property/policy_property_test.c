@@ -1,6 +1,6 @@
 /*
- * Random policies over a small tree of places and hosts, so that rules overlap often. Each
- * property also counts how often it applied: one that never applies fails.
+ * Random policies over a small tree of places and hosts, so that rules overlap often. Each test
+ * also counts how often its property applied, and fails if it never did.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include "shared/base/cleanup.h"
 #include "stage2/growth.h"
 
-/* What the first look and the second one see of process 7, and what it had when it was first seen,
- * by the second look. */
+/* first, second: what two looks see of process 7. bytes: the memory that it had when it was first
+ * seen, as the second look reports it. */
 static const struct {
 	const char *label;
 	struct proc first, second;

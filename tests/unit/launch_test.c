@@ -1,6 +1,6 @@
 /*
- * stage2/commands, stage2/reap: how long stage2 waits until it looks whether a command runs that it has ordered. The
- * template is a socket that nobody serves, so the command never starts.
+ * stage2/commands, stage2/reap: stage2 has ordered a command; how long it waits before it checks
+ * whether the command runs. No process serves the template's socket, so the command never starts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -52,7 +52,7 @@ is_replaced_by_a_newer_report(void **state)
 	place_set_done(&set);
 }
 
-/* A full set takes no new place, but a newer report of one that it has. */
+/* A full set takes no new place, but it takes a newer report of a place that it has. */
 static void
 is_full(void **state)
 {
@@ -68,7 +68,7 @@ is_full(void **state)
 	place_set_done(&set);
 }
 
-/* After some are forgotten, the others are found at their new index. */
+/* After some places are forgotten, the others are found at their new index. */
 static void
 is_found_after_others_are_gone(void **state)
 {

@@ -212,7 +212,7 @@ each_enumerator_of_the_header_has_a_row(void **state)
 		assert_non_null(f);
 		assert_int_equal(f->kind, POLICY_LIMIT);
 		assert_int_equal(f->offset, offsetof(struct policy, limit[i]));
-		/* At most that can be held, or it says why not. */
+		/* A field with a maximum says why there is one. */
 		assert_true(f->max == UINT64_MAX || f->why[0] != '\0');
 		assert_true(f->max > 0);
 	}

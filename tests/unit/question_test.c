@@ -194,7 +194,7 @@ check_kind(void **state)
 static const struct text {
 	const char *label, *p;
 	size_t len;
-	/* As it is shown in quotes; in a word of a command and in a line, if not in the same way. */
+	/* How it is shown in quotes, and, if different, in a word of a command and in a line. */
 	const char *name, *word, *line;
 } texts[] = {
 	/* clang-format off */
@@ -461,7 +461,7 @@ lines_are_ours(const struct shown *s, enum page_style style)
 	}
 }
 
-/* The text adds no line where there are none: with it there are as many as with a plain one. */
+/* In a place without lines the text adds none: the question has as many as with a plain text. */
 static void
 adds_no_line(const struct place *place, const struct shown *s, enum page_style style)
 {
@@ -509,7 +509,7 @@ check_hostile(void **state)
 		if (place->form != LINE)
 			adds_no_line(place, s, style);
 	}
-	/* Colours are all that differs. */
+	/* The two differ only in their colours. */
 	assert_string_equal(all[PAGE_COLOUR].p, all[PAGE_TERMINAL].p);
 	for (enum page_style style = 0; style < PAGE_STYLES; style++)
 		free(all[style].p);
@@ -554,7 +554,7 @@ is_cut(const struct asked_about *a, const char *mark)
 		without_colours(&s);
 		if (strstr(s.p, mark) == NULL)
 			fail_msg("'%s' is not in: %s", mark, s.p);
-		/* A reader can get through it. */
+		/* It is short enough for a person to read. */
 		assert_true(s.len < 32768);
 		free(s.p);
 	}
@@ -601,7 +601,7 @@ many_lines(void **state)
 		memcpy(text + i, "y\n", 3);
 	if (place->form == LINE) {
 		place->ask(&a, text, 1200);
-		/* Where something else is removed or added, that is a line more. */
+		/* If the change also removes or adds another line, one line more is left out. */
 		is_cut(&a,
 		    a.q.kind == KODA_OP_EDIT || a.about.old != NULL
 			? "\n[... 201 lines are left out here ...]\n"
@@ -762,7 +762,7 @@ wrapped(void **state)
 	}
 }
 
-/* The host is in one piece, in a row that is ours. */
+/* The host is not wrapped: it is in one piece, in a row of our own. */
 static void
 wrapped_host(void **state)
 {
@@ -777,7 +777,7 @@ wrapped_host(void **state)
 	free(s.p);
 }
 
-/* Tabs are as wide as they are where they stand. */
+/* The width of a tab depends on its column. */
 static void
 wrapped_tabs(void **state)
 {

@@ -13,7 +13,7 @@ int move_check_root(struct session *ses, const char *verb, const struct place *a
 int move_check_tree(struct session *ses, enum access_op op, const struct place *at,
     uint64_t *ret_entries, struct koda_error *err);
 
-/* Is the file at that name the one that was found before it was moved? */
+/* Is the file with that name, after the move, the one that the worker had found before it? */
 bool moved_is(int dir_fd, const char *name, const struct stat *was);
 
 #endif

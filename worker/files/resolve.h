@@ -1,6 +1,6 @@
 /*
  * Resolves a requested path to the place it means, on descriptors. Links are followed one by one
- * and counted; every hop is reported to the caller, who judges it. Everything is opened with
+ * and counted; every hop is reported to the caller, which judges it. Everything is opened with
  * O_PATH, so resolving has no side effect on a FIFO, a device or a tape.
  *
  * The common case, no link on the way, is one openat2 call in which the kernel refuses to leave the
@@ -82,9 +82,9 @@ int resolve(const struct resolver *r, const uint8_t *path, size_t len, unsigned 
 int resolve_canonical_dir(const struct resolver *r, const char *path, size_t len);
 
 /*
- * Asks the kernel whether this descriptor is at that path now: the path is what was judged, the
- * descriptor is what is acted on. Detects a directory that another process has moved. Returns 0, or
- * -1 with KODA_CONFLICT.
+ * Asks the kernel whether this descriptor is at that path now: the worker has judged the path and
+ * will act on the descriptor. Detects a directory that another process has moved. Returns 0, or -1
+ * with KODA_CONFLICT.
  */
 int resolve_verify(const struct resolver *r, int fd, const char *path, size_t len,
     struct koda_error *err);

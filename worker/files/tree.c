@@ -128,8 +128,8 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	d = open_dir(dir_fd, name);
 	if (d == NULL || statx(dirfd(d), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
 		return say(c->err, KODA_IO, errno, "look through", c->path);
-	/* Not for the top itself: a file system mounted below belongs to someone else, and would
-	 * not move along. */
+	/* Not for the top itself: a file system mounted below is not part of the directory, and
+	 * would not move along. */
 	if (depth > 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
 		return say(c->err, KODA_IO, EXDEV, "another file system is mounted at", c->path);
 	snprintf(dir_name, sizeof(dir_name), "%s", strrchr(c->path, '/') + 1);

@@ -11,8 +11,8 @@
 #include "worker/pause.h"
 #include "worker/say.h"
 
-/* Moves the file back to its name and sets *err to `code`, or to KODA_UNKNOWN if that fails: the
- * file is neither removed nor at its name then. Returns -1. */
+/* Moves the file back to its name and sets *err to `code`. If moving fails, sets *err to
+ * KODA_UNKNOWN: the file is then neither removed nor at its name. Returns -1. */
 static int
 put_back(const struct place *at, const char *temp, enum koda_code code, int error, const char *what,
     struct koda_error *err)
@@ -28,7 +28,7 @@ put_back(const struct place *at, const char *temp, enum koda_code code, int erro
 	return err_about(err, at->path, NULL);
 }
 
-/* Removes what was moved to the temporary name. */
+/* Removes the file or directory that was moved to the temporary name. */
 static int
 take_apart(struct session *ses, const struct place *at, const char *temp, bool recursive,
     struct koda_error *err)

@@ -95,7 +95,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	}
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
-		/* Another process put something else under the old name, and that was not
+		/* Another process put another file at the old name, which the worker has not
 		 * judged. */
 		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
 			return say(err, KODA_UNKNOWN, errno, "something else was moved to",
