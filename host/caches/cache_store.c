@@ -17,7 +17,7 @@
 #include "host/caches/cache_project.h"
 #include "host/caches/cache_tree.h"
 #include "host/caches/caches.h"
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "host/session/session.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "host/caches/cache_place.h"
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

@@ -11,7 +11,7 @@
 #include "host/caches/cache_layers.h"
 #include "host/caches/cache_project.h"
 #include "host/machine/home.h"
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

@@ -9,9 +9,9 @@
 #define KODA_HOST_COMMAND_COMMAND_H
 
 #include "host/command/capture.h"
+#include "host/context/handle.h"
 #include "host/protect/planted.h"
 #include "host/sandbox/sandbox.h"
-#include "host/session/handle.h"
 
 #define COMMAND_WALL_MAX_MS (POLICY_WALL_TIME_MAX * 1000) /* regardless of policy and caller */
 #define COMMAND_GRACE_MS    2000                          /* between SIGTERM and SIGKILL */

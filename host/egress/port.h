@@ -6,7 +6,7 @@
 #ifndef KODA_HOST_EGRESS_PORT_H
 #define KODA_HOST_EGRESS_PORT_H
 
-#include "host/command/violations.h"
+#include "host/context/violations.h"
 #include "host/egress/connections.h"
 #include "host/egress/process.h"
 

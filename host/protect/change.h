@@ -2,7 +2,7 @@
 #ifndef KODA_HOST_PROTECT_CHANGE_H
 #define KODA_HOST_PROTECT_CHANGE_H
 
-#include "host/command/violations.h"
+#include "host/context/violations.h"
 #include "proto/worker.pb-c.h"
 
 /* Record the change. blame: the command, or NULL. home: the user's home directory, for the

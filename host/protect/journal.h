@@ -6,7 +6,7 @@
  *
  * A journal describes directories, not a policy: there is one file for each scanned directory, and
  * one for the caches. It has everything that is needed to finish the comparison as its session
- * would have done (host/protect/recovery). A lock shows that its host is alive; a journal without a
+ * would have done (host/workspace/recovery). A lock shows that its host is alive; a journal without a
  * lock is unfinished.
  *
  * This file writes a session's own journals; host/protect/journal_visit reads those of other

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "proto/worker.pb-c.h"
 
 struct journal;

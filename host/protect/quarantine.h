@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 
 #define QUARANTINE_WHAT "what"
 /* Limit for a tree that is copied, shown or removed: each level takes a descriptor. */

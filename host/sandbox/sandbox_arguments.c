@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/caches/cache_boot.h"
 #include "host/caches/cache_project.h"
 #include "host/machine/home.h"
-#include "host/protect/state.h"
+#include "host/machine/state.h"
+#include "host/sandbox/cache_boot.h"
 #include "host/sandbox/sandbox_input.h"
 #include "shared/base/cleanup.h"
 

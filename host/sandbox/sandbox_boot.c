@@ -17,11 +17,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "host/caches/cache_boot.h"
 #include "host/machine/caps.h"
 #include "host/machine/remedy.h"
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
+#include "host/sandbox/cache_boot.h"
 #include "host/sandbox/orphan.h"
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host/protect/worktree.h"
+#include "host/sandbox/worktree.h"
 
 struct view_input
 sandbox_view_input(const struct sandbox *sb)

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include "host/protect/ending.h"
 #include "host/protect/protect.h"
-#include "host/protect/recovery.h"
 #include "host/sandbox/sandbox.h"
 #include "host/search/search.h"
 #include "host/session/session.h"
+#include "host/workspace/ending.h"
+#include "host/workspace/recovery.h"
 
 static void
 unlink_slot(struct koda_session *ses, struct koda_slot *slot)

@@ -11,11 +11,11 @@
 #include "host/egress/egress.h"
 #include "host/machine/helpers.h"
 #include "host/machine/home.h"
+#include "host/machine/state.h"
 #include "host/policy/trust.h"
-#include "host/protect/ending.h"
-#include "host/protect/state.h"
-#include "host/session/calls.h"
 #include "host/session/pool.h"
+#include "host/slot/calls.h"
+#include "host/workspace/ending.h"
 #include "shared/base/clock.h"
 
 #define TIMEOUT_MS_DEFAULT 30000

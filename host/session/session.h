@@ -6,10 +6,10 @@
 #ifndef KODA_HOST_SESSION_SESSION_H
 #define KODA_HOST_SESSION_SESSION_H
 
-#include "host/session/event.h"
-#include "host/session/handle.h"
-#include "host/session/state.h"
-#include "host/session/turn.h"
+#include "host/context/context.h"
+#include "host/context/event.h"
+#include "host/context/handle.h"
+#include "host/context/turn.h"
 #include "host/slot/slot.h"
 
 struct pollfd;

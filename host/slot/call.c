@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "host/session/finished.h"
-#include "host/session/state.h"
+#include "host/context/context.h"
+#include "host/context/finished.h"
 
 static void
 call_append(struct call *c)

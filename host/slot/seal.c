@@ -3,10 +3,10 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "host/context/event.h"
 #include "host/protect/journal.h"
-#include "host/protect/recovery.h"
 #include "host/sandbox/sandbox.h"
-#include "host/session/event.h"
+#include "host/workspace/recovery.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "host/protect/ending.h"
+#include "host/context/finished.h"
 #include "host/sandbox/sandbox.h"
 #include "host/search/search.h"
-#include "host/session/finished.h"
 #include "host/session/session.h"
 #include "host/slot/content.h"
 #include "host/slot/outgoing.h"
 #include "host/slot/worker.h"
 #include "host/slot/wreck.h"
+#include "host/workspace/ending.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 

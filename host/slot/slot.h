@@ -16,7 +16,7 @@
 
 struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
     struct koda_error *err);
-/* Ends the slot's commands and compares a last time (host/protect/ending), which may wait if any
+/* Ends the slot's commands and compares a last time (host/workspace/ending), which may wait if any
  * have run. Then kills the worker, answers all outstanding calls with KODA_WORKER, and frees the
  * slot without waiting for the worker's end. */
 void slot_free(struct koda_slot *slot);

@@ -7,8 +7,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "host/context/event.h"
 #include "host/sandbox/sandbox.h"
-#include "host/session/event.h"
 #include "host/slot/incoming.h"
 #include "host/slot/record.h"
 #include "host/slot/seal.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/session/state.h"
+#include "host/context/context.h"
 #include "host/slot/call.h"
 #include "shared/base/bytes.h"
 

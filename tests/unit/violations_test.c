@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/command/violations.h"
+#include "host/context/violations.h"
 #include "shared/base/cleanup.h"
 
 static void

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/protect/worktree.h"
+#include "host/sandbox/worktree.h"
 #include "shared/base/cleanup.h"
 
 static char base[PATH_MAX - 256];

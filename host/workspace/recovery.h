@@ -3,8 +3,8 @@
  * rules in its journal, and takes away what its commands planted. This happens before a new slot
  * scans anything, whatever the new session's root, rules or mode are.
  */
-#ifndef KODA_HOST_PROTECT_RECOVERY_H
-#define KODA_HOST_PROTECT_RECOVERY_H
+#ifndef KODA_HOST_WORKSPACE_RECOVERY_H
+#define KODA_HOST_WORKSPACE_RECOVERY_H
 
 #include "host/slot/slot.h"
 

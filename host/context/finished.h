@@ -1,7 +1,7 @@
 /* Finished asynchronous calls whose callback has not run. The loop's next turn runs it
- * (host/session/calls). */
-#ifndef KODA_HOST_SESSION_FINISHED_H
-#define KODA_HOST_SESSION_FINISHED_H
+ * (host/slot/calls). */
+#ifndef KODA_HOST_CONTEXT_FINISHED_H
+#define KODA_HOST_CONTEXT_FINISHED_H
 
 #include "host/slot/state.h"
 

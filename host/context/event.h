@@ -1,8 +1,8 @@
 /* The events that a session reports to the embedder's event callback. */
-#ifndef KODA_HOST_SESSION_EVENT_H
-#define KODA_HOST_SESSION_EVENT_H
+#ifndef KODA_HOST_CONTEXT_EVENT_H
+#define KODA_HOST_CONTEXT_EVENT_H
 
-#include "host/session/state.h"
+#include "host/context/context.h"
 
 /* The callback runs at once, in the middle of the operation that it reports. */
 void session_event(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)

@@ -1,4 +1,4 @@
-#include "host/protect/ending.h"
+#include "host/workspace/ending.h"
 
 #include "host/command/command.h"
 #include "host/protect/protect.h"

@@ -1,6 +1,6 @@
 /* Operations on a slot, synchronous or with a callback, which calls_deliver() runs later. */
-#ifndef KODA_HOST_SESSION_CALLS_H
-#define KODA_HOST_SESSION_CALLS_H
+#ifndef KODA_HOST_SLOT_CALLS_H
+#define KODA_HOST_SLOT_CALLS_H
 
 struct koda_session;
 

@@ -1,4 +1,4 @@
-#include "host/protect/recovery.h"
+#include "host/workspace/recovery.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "host/machine/state.h"
 #include "host/policy/policy_api.h"
 #include "host/protect/change.h"
 #include "host/protect/journal.h"
 #include "host/protect/journal_visit.h"
 #include "host/protect/protect_scan.h"
-#include "host/protect/state.h"
 #include "host/sandbox/sandbox.h"
 #include "host/session/session.h"
 #include "shared/base/cleanup.h"

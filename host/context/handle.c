@@ -1,4 +1,4 @@
-#include "host/session/handle.h"
+#include "host/context/handle.h"
 
 #include <stdint.h>
 

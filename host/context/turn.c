@@ -1,10 +1,10 @@
-#include "host/session/turn.h"
+#include "host/context/turn.h"
 
 #include "host/egress/egress.h"
 #include "host/sandbox/sandbox.h"
 #include "host/search/search.h"
-#include "host/session/calls.h"
 #include "host/session/session.h"
+#include "host/slot/calls.h"
 
 /* Watches for what the slot waits for. Returns the time of its next tick. */
 static uint64_t

@@ -1,10 +1,10 @@
-#include "host/session/calls.h"
+#include "host/slot/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/session/finished.h"
+#include "host/context/finished.h"
 #include "host/session/session.h"
 
 /* Only the calls that are finished now: a callback that starts another call gets its turn, but does

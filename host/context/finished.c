@@ -1,6 +1,6 @@
-#include "host/session/finished.h"
+#include "host/context/finished.h"
 
-#include "host/session/state.h"
+#include "host/context/context.h"
 
 void
 finished_add(struct koda_session *ses, struct call *c)

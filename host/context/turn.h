@@ -1,7 +1,7 @@
 /* One turn of a session's loop: ready sources are read, all parts check their deadlines, callbacks
  * run, and the loop is told what to wait for next. */
-#ifndef KODA_HOST_SESSION_TURN_H
-#define KODA_HOST_SESSION_TURN_H
+#ifndef KODA_HOST_CONTEXT_TURN_H
+#define KODA_HOST_CONTEXT_TURN_H
 
 #include "shared/base/err.h"
 

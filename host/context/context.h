@@ -2,8 +2,8 @@
  * The data that the parts of a session and of its slots share. The functions are declared in the
  * other headers of this folder.
  */
-#ifndef KODA_HOST_SESSION_STATE_H
-#define KODA_HOST_SESSION_STATE_H
+#ifndef KODA_HOST_CONTEXT_CONTEXT_H
+#define KODA_HOST_CONTEXT_CONTEXT_H
 
 #include <sys/types.h>
 
@@ -24,7 +24,7 @@ struct koda_session {
 	dev_t root_dev;
 	ino_t root_ino;
 	char *home;
-	/* koda's own directory (host/protect/state), whether it exists or not; NULL: there is no
+	/* koda's own directory (host/machine/state), whether it exists or not; NULL: there is no
 	 * place for it. */
 	char *state;
 	enum koda_mode mode;
@@ -60,7 +60,7 @@ struct koda_session {
 	/* ns: while the session closes, the time by which its slots have to have ended; 0: it is
 	 * not closing. */
 	uint64_t end_by;
-	/* Set while a slot finishes what a killed session left behind (host/protect/recovery). */
+	/* Set while a slot finishes what a killed session left behind (host/workspace/recovery). */
 	const struct recovery_seal *recovering;
 	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
 	bool said_degraded;   /* the worker is not confined in full */

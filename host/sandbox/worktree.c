@@ -1,4 +1,4 @@
-#include "host/protect/worktree.h"
+#include "host/sandbox/worktree.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "host/caches/cache_boot.h"
+#include "host/sandbox/cache_boot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
 

@@ -2,8 +2,8 @@
  * What a slot's policy or kernel sandbox refused: a ring of the last hundred violations, and their
  * text. Whether one is certain depends on what reported it; host/command/stderr_parse guesses.
  */
-#ifndef KODA_HOST_COMMAND_VIOLATIONS_H
-#define KODA_HOST_COMMAND_VIOLATIONS_H
+#ifndef KODA_HOST_CONTEXT_VIOLATIONS_H
+#define KODA_HOST_CONTEXT_VIOLATIONS_H
 
 #include "shared/base/err.h"
 

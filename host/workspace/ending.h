@@ -3,8 +3,8 @@
  * compared a last time, before anything of the slot is removed. A command could plant something in
  * its last moment, and what runs on the host afterwards must not find that.
  */
-#ifndef KODA_HOST_PROTECT_ENDING_H
-#define KODA_HOST_PROTECT_ENDING_H
+#ifndef KODA_HOST_WORKSPACE_ENDING_H
+#define KODA_HOST_WORKSPACE_ENDING_H
 
 #include "host/slot/slot.h"
 

@@ -1,4 +1,4 @@
-#include "host/session/event.h"
+#include "host/context/event.h"
 
 #include <stdarg.h>
 #include <stdio.h>

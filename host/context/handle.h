@@ -6,8 +6,8 @@
  * the library may call in the middle of anything, freeing is postponed until the library's
  * outermost function returns.
  */
-#ifndef KODA_HOST_SESSION_HANDLE_H
-#define KODA_HOST_SESSION_HANDLE_H
+#ifndef KODA_HOST_CONTEXT_HANDLE_H
+#define KODA_HOST_CONTEXT_HANDLE_H
 
 #include <stdbool.h>
 

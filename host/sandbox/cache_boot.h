@@ -2,8 +2,8 @@
  * What a sandbox passes to bwrap and stage2 about the caches of its view, and what stage2 reports
  * about them. The layers are opened again for each boot.
  */
-#ifndef KODA_HOST_CACHES_CACHE_BOOT_H
-#define KODA_HOST_CACHES_CACHE_BOOT_H
+#ifndef KODA_HOST_SANDBOX_CACHE_BOOT_H
+#define KODA_HOST_SANDBOX_CACHE_BOOT_H
 
 #include "host/sandbox/sandbox.h"
 

@@ -1,4 +1,4 @@
-#include "host/command/violations.h"
+#include "host/context/violations.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * A project's own files grant nothing: the other place has to point back to exactly this project,
  * and a process could write that only if it could already write there.
  */
-#ifndef KODA_HOST_PROTECT_WORKTREE_H
-#define KODA_HOST_PROTECT_WORKTREE_H
+#ifndef KODA_HOST_SANDBOX_WORKTREE_H
+#define KODA_HOST_SANDBOX_WORKTREE_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "host/protect/state.h"
+#include "host/machine/state.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * session (journal/). No command and no file operation sees it. It exists only as long as it is in
  * use or not empty.
  */
-#ifndef KODA_HOST_PROTECT_STATE_H
-#define KODA_HOST_PROTECT_STATE_H
+#ifndef KODA_HOST_MACHINE_STATE_H
+#define KODA_HOST_MACHINE_STATE_H
 
 #include <stdbool.h>
 
