@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define SLOTS 3
 

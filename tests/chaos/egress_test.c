@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 
 #include "shared/wire/protocol.h"
-#include "tests/support/hosting.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/hosting.h"
+#include "tests/kit/sanitized.h"
 
 /* In the project: the sandbox shows no other directory of the test. */
 #define PROGRAM  "egress-client"

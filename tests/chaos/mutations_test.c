@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof_session.h"
+#include "tests/kit/proof_session.h"
 
 #define OPS         3000
 #define SLOTS       8

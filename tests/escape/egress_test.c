@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define CONNECT KODA_TEST_CONNECT " "
 

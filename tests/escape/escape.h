@@ -13,7 +13,7 @@
 #include <sys/un.h>
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof_session.h"
+#include "tests/kit/proof_session.h"
 
 #define SETUP_MAX 16
 #define STEPS_MAX 10

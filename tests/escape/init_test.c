@@ -45,7 +45,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 #include "stage2/stage2_filter.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/sanitized.h"
 
 static char page[4096] __attribute__((aligned(4096)));
 static char own[] = "/proc/self/exe"; /* any existing file */

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/sanitized.h"
+#include "tests/kit/sanitized.h"
 
 #define main proxy_main
 int proxy_main(int argc, char **argv);

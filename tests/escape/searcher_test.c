@@ -3,9 +3,9 @@
  * Landlock domains and its descriptors. Each attempt succeeds here, without them; in the search it
  * is refused or kills the process.
  */
-#include "tests/support/hosting.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/search_attempts.h"
+#include "tests/kit/hosting.h"
+#include "tests/kit/sanitized.h"
+#include "tests/kit/search_attempts.h"
 
 static struct fixture f;
 

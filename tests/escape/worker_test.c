@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof_session.h"
+#include "tests/kit/proof_session.h"
 
 #define ROUNDS    200
 #define GONE_MS   20000

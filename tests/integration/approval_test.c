@@ -4,7 +4,7 @@
  */
 #include <sys/resource.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 struct asked {
 	struct fixture *f;

@@ -2,7 +2,7 @@
 #include <ev.h>
 #include <poll.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 static void
 mixed_with_waiting(void **state)

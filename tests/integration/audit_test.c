@@ -10,7 +10,7 @@
 #include "mcp/audit.h"
 #include "mcp/audit_places.h"
 #include "mcp/digest.h"
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #define PROGRAM KODA_TEST_BUILD_DIR "/cli/koda-sandbox"
 

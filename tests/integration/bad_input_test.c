@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof_session.h"
+#include "tests/kit/proof_session.h"
 
 #define SETUP_MAX 6
 #define SPARSE    (UINT64_C(3) << 30)

@@ -226,7 +226,7 @@ case_of(void **state)
 	setenv("W", work, 1);
 	setenv("K", program, 1);
 	setenv("REAL", program, 1);
-	setenv("NO_OVERLAY", KODA_TEST_BUILD_DIR "/tests/support/no_overlay", 1);
+	setenv("NO_OVERLAY", KODA_TEST_BUILD_DIR "/tests/kit/no_overlay", 1);
 	script(cases[i].script);
 }
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "host/sandbox/orphan.h"
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 static void
 start_with(struct fixture *f, enum koda_mode mode, const struct koda_policy *policy)

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/un.h>
 
-#include "tests/support/stage2.h"
+#include "tests/kit/stage2.h"
 
 /* ---- what a command does; its exit status is 0 or its errno ---- */
 

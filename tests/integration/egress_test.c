@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define CONNECT KODA_TEST_CONNECT " "
 
@@ -1438,7 +1438,7 @@ static void
 put_hostile(const struct fixture *f, const char *behaviour)
 {
 	char path[PATH_MAX], fresh[PATH_MAX], buf[65536];
-	cleanup_close int from = open(KODA_TEST_BUILD_DIR "/tests/support/hostile_proxy",
+	cleanup_close int from = open(KODA_TEST_BUILD_DIR "/tests/kit/hostile_proxy",
 			      O_RDONLY | O_CLOEXEC),
 			  to = -1;
 	ssize_t n;

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 /* An idle worker checks every 5 s that its host is alive (worker/session.c). */
 #define ORPHAN_MS 6500

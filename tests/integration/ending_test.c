@@ -5,7 +5,7 @@
  */
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 /* The command ignores SIGTERM. */
 #define PLANTS                                                                                     \

@@ -7,7 +7,7 @@
 
 #include "mcp/endpoint.h"
 #include "mcp/runtime.h"
-#include "tests/support/mcp_host.h"
+#include "tests/kit/mcp_host.h"
 
 /* Checks that a child's client talks to the program started for it. */
 static void

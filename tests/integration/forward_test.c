@@ -2,7 +2,7 @@
  * HTTP through the proxy: what the origin and the client see, byte by byte. This process is both
  * client and origin; the proxy between them is the real program.
  */
-#include "tests/support/script.h"
+#include "tests/kit/script.h"
 
 #define ORIGIN_PORT 8001
 #define OTHER_PORT  8002

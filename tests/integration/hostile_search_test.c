@@ -2,7 +2,7 @@
  * A compromised or broken koda-fs-search against the host: each search gets a true answer in time,
  * the slot's worker and other slots are unaffected, and a sound search then finds what is there.
  */
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 /* Time allowed for a search when the host only has to notice the failure; includes a restart. */
 #define PROMPT_MS 4000
@@ -95,7 +95,7 @@ misbehaves(void **state)
 	put_text(&f, "f", "old");
 	snprintf(path, sizeof(path), "%s/behaviour", f.helpers);
 	put_file(path, cases[i].behaviour, strlen(cases[i].behaviour));
-	put_copy(&f, "koda-fs-search", KODA_TEST_BUILD_DIR "/tests/support/hostile");
+	put_copy(&f, "koda-fs-search", KODA_TEST_BUILD_DIR "/tests/kit/hostile");
 	fixture_open(&f);
 	f.slot = fixture_acquire(&f);
 	pid = koda_slot_pid(f.slot);

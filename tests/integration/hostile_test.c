@@ -4,7 +4,7 @@
  */
 #include <dirent.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 /* Time allowed for a call when the host only has to notice the failure; includes two restarts. */
 #define PROMPT_MS 4000
@@ -95,7 +95,7 @@ put_behaviour(const struct fixture *f, const char *behaviour)
 
 	snprintf(path, sizeof(path), "%s/behaviour", f->helpers);
 	put_file(path, behaviour, strlen(behaviour));
-	put_worker(f, KODA_TEST_BUILD_DIR "/tests/support/hostile");
+	put_worker(f, KODA_TEST_BUILD_DIR "/tests/kit/hostile");
 }
 
 static int

@@ -7,7 +7,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "tests/support/script.h"
+#include "tests/kit/script.h"
 
 #define LARGE      (64u << 20)
 #define MANY_HOSTS 300

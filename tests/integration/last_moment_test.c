@@ -3,7 +3,7 @@
  * whatever ends that program: a signal, the end of its client's input, or a client that stops
  * reading. Tests the installed programs.
  */
-#include "tests/support/mcp_talk.h"
+#include "tests/kit/mcp_talk.h"
 
 /* Plants in a loop, so that there is something new between any two checks. Ignores signals. */
 #define PLANTS(also)                                                                                  \

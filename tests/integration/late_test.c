@@ -4,7 +4,7 @@
  * did before the command started, so nothing here waits.
  */
 #include "stage2/mirror.h"
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define CHANGES 40
 #define CROWD   300

@@ -12,7 +12,7 @@
 #include <sys/time.h>
 
 #include "shared/confine/lockdown.h"
-#include "tests/support/stage2.h"
+#include "tests/kit/stage2.h"
 
 /* ---- what a command does; the same outside ---- */
 

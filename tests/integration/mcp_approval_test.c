@@ -2,7 +2,7 @@
  * Safe mode through an MCP client: what the user is shown, what an answer covers, and what then
  * happens on disk.
  */
-#include "tests/support/mcp.h"
+#include "tests/kit/mcp.h"
 
 /* Receives the next message, which must be a question. The caller owns the result. */
 static json_t *

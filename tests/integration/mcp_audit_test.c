@@ -2,7 +2,7 @@
  * The audit log of a running server: everything that was done is in it, whoever did it and however
  * it ended, and what cannot be logged is not done.
  */
-#include "tests/support/mcp_talk.h"
+#include "tests/kit/mcp_talk.h"
 
 static char audit_log[PATH_MAX]; /* beside the project */
 

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "mcp/child.h"
-#include "tests/support/family.h"
-#include "tests/support/mcp_talk.h"
+#include "tests/kit/family.h"
+#include "tests/kit/mcp_talk.h"
 
 static const char *
 in_project(const char *name)

@@ -2,8 +2,8 @@
  * Commands in Safe mode through an MCP client: what the user is shown, what an answer covers, and
  * when it lapses.
  */
-#include "tests/support/family.h"
-#include "tests/support/mcp.h"
+#include "tests/kit/family.h"
+#include "tests/kit/mcp.h"
 
 #define ASKS "{\"elicitation\":{}}"
 

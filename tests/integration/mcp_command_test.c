@@ -1,7 +1,7 @@
 /* Commands of an MCP client: real ones, in the kernel sandbox, through a real server. */
-#include "tests/support/family.h"
-#include "tests/support/mcp.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/family.h"
+#include "tests/kit/mcp.h"
+#include "tests/kit/sanitized.h"
 
 #define OUT "result.structuredContent.stdout.text"
 #define ERR "result.structuredContent.stderr.text"

@@ -4,8 +4,8 @@
  */
 #include <sys/prctl.h>
 
-#include "tests/support/mcp_talk.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/mcp_talk.h"
+#include "tests/kit/sanitized.h"
 
 /* Time limit from the signal until the server's last process has gone. */
 #define END_SECONDS (SANITIZED ? 5.0 : 1.0)

@@ -2,7 +2,7 @@
  * Safe mode without a handshake: a call is answered with a question, and the client repeats the
  * call with the user's answer. What such an answer is valid for, and how it cannot be abused.
  */
-#include "tests/support/mcp.h"
+#include "tests/kit/mcp.h"
 
 #define ASKS "{\"elicitation\":{}}"
 

@@ -2,8 +2,8 @@
  * glob, grep and tree of an MCP client: what they report, what they leave out and say so, many at
  * once, and cancelled.
  */
-#include "tests/support/family.h"
-#include "tests/support/mcp.h"
+#include "tests/kit/family.h"
+#include "tests/kit/mcp.h"
 
 #define AT "result.structuredContent."
 

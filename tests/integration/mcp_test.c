@@ -1,6 +1,6 @@
 /* The MCP server as clients use it: a real process, lines in, lines out, effects on disk. */
-#include "tests/support/mcp.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/mcp.h"
+#include "tests/kit/sanitized.h"
 
 /* ---- one line, one answer ---- */
 

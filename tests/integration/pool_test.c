@@ -1,7 +1,7 @@
 /* Which worker serves which slot: warm reuse, what is never shared, and the limits. */
 #include <poll.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 static struct koda_policy *
 narrower(const struct fixture *f, const char *only)

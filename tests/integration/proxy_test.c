@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "tests/support/proxy.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/proxy.h"
+#include "tests/kit/sanitized.h"
 
 #define OPEN_PORT   7000 /* has no meaning to the proxy */
 #define CLOSED_PORT 7001 /* nothing listens */

@@ -2,7 +2,7 @@
 #include <sys/wait.h>
 
 #include "host/sandbox/sandbox.h"
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define MIB (UINT64_C(1) << 20)
 

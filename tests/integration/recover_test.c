@@ -8,7 +8,7 @@
 
 #include "shared/wire/protocol.h"
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 enum action {
 	WRITE_OLD,

@@ -7,7 +7,7 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define PLANTS                                                                                     \
 	"mkdir -p sub/.vscode && cp harm sub/.git/hooks/pre-push 2>/dev/null; "                    \

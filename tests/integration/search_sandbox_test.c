@@ -1,5 +1,5 @@
 /* Searches of a slot that runs commands: in its kernel sandbox, beside its worker. */
-#include "tests/support/searching.h"
+#include "tests/kit/searching.h"
 
 static void
 kill_sandbox(struct told *t)

@@ -4,7 +4,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "tests/support/searching.h"
+#include "tests/kit/searching.h"
 
 /* ---- what is reported ---- */
 

@@ -1,6 +1,6 @@
 /* Opening and closing a session, the options that it refuses, and each operation once through
  * the API. */
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 static void
 expect_refusal(const struct koda_session_options *o, enum koda_code code, const char *says)

@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 /* The worker is stopped from outside while idle: each request would then wait for ever. */
 static void

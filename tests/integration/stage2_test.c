@@ -41,7 +41,7 @@
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #define STAGE2      KODA_TEST_BUILD_DIR "/stage2/koda-sandbox-stage2"
 #define WORKER      KODA_TEST_BUILD_DIR "/worker/koda-fs-worker"

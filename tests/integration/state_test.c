@@ -3,7 +3,7 @@
  * disturbs nothing else. The tests run the installed program, in a home directory that is otherwise
  * empty.
  */
-#include "tests/support/mcp_talk.h"
+#include "tests/kit/mcp_talk.h"
 
 static char home[PATH_MAX];
 

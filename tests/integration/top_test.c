@@ -10,7 +10,7 @@
 
 #include "mcp/runtime.h"
 #include "mcp/status.h"
-#include "tests/support/mcp_host.h"
+#include "tests/kit/mcp_host.h"
 
 #define ENTER "\033[?1049h"
 #define LEAVE "\033[?1049l"

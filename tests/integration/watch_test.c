@@ -3,7 +3,7 @@
  * again. This is detection, not prevention, so the tests check the state after the event and never
  * the moment before.
  */
-#include "tests/support/stage2.h"
+#include "tests/kit/stage2.h"
 
 /* ---- what a command does ---- */
 

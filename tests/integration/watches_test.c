@@ -7,7 +7,7 @@
 #include <sys/inotify.h>
 
 #include "host/protect/watches.h"
-#include "tests/support/hosting.h"
+#include "tests/kit/hosting.h"
 
 #define LIMIT   "/proc/sys/user/max_inotify_instances"
 #define WATCHES "/proc/sys/user/max_inotify_watches"

@@ -1,14 +1,14 @@
 /* Servers and children as processes, in the test's own runtime directory: drives
- * tests/support/mcp_host.c. */
+ * tests/kit/mcp_host.c. */
 #ifndef KODA_TESTS_SUPPORT_MCP_HOST_H
 #define KODA_TESTS_SUPPORT_MCP_HOST_H
 
 #include <poll.h>
 #include <signal.h>
 
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
-#define MCP_HOST    KODA_TEST_BUILD_DIR "/tests/support/mcp_host"
+#define MCP_HOST    KODA_TEST_BUILD_DIR "/tests/kit/mcp_host"
 #define PROGRAM     KODA_TEST_BUILD_DIR "/cli/koda-sandbox"
 #define PATIENCE_MS 20000
 

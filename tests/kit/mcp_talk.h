@@ -1,13 +1,13 @@
 /*
  * A client of the installed `koda-sandbox mcp`: sends JSON-RPC line by line, calls tools and takes
- * their answers apart. Builds on tests/support/mcp_host.h, and uses its runtime directory.
+ * their answers apart. Builds on tests/kit/mcp_host.h, and uses its runtime directory.
  */
 #ifndef KODA_TESTS_SUPPORT_MCP_TALK_H
 #define KODA_TESTS_SUPPORT_MCP_TALK_H
 
 #include <jansson.h>
 
-#include "tests/support/mcp_host.h"
+#include "tests/kit/mcp_host.h"
 
 struct client {
 	struct process p;

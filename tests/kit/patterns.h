@@ -3,7 +3,7 @@
 #ifndef KODA_TESTS_SUPPORT_PATTERNS_H
 #define KODA_TESTS_SUPPORT_PATTERNS_H
 
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #define PATTERN_SIZE 256
 

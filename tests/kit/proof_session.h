@@ -3,7 +3,7 @@
 #define KODA_TESTS_SUPPORT_PROOF_SESSION_H
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 /* Prints every death, so that an unexpected one can be understood. */
 static proof_unused void

@@ -1,13 +1,13 @@
 /*
  * Both ends of a conversation as scripts: what one sends, and what the other must see, to the
- * byte. It waits only for what must arrive. Used together with tests/support/proxy.h.
+ * byte. It waits only for what must arrive. Used together with tests/kit/proxy.h.
  */
 #ifndef KODA_TESTS_SUPPORT_SCRIPT_H
 #define KODA_TESTS_SUPPORT_SCRIPT_H
 
-#include "tests/support/proof.h"
-#include "tests/support/proxy.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/proof.h"
+#include "tests/kit/proxy.h"
+#include "tests/kit/sanitized.h"
 
 static proof_unused int
 origin_listen(unsigned port)

@@ -1,13 +1,13 @@
 /*
  * Searches as text: what the callbacks reported, one item a line, and a project to search; a
  * search that takes long, and the process that runs it. Used together with
- * tests/support/hosting.h.
+ * tests/kit/hosting.h.
  */
 #ifndef KODA_TESTS_SUPPORT_SEARCHING_H
 #define KODA_TESTS_SUPPORT_SEARCHING_H
 
-#include "tests/support/family.h"
-#include "tests/support/hosting.h"
+#include "tests/kit/family.h"
+#include "tests/kit/hosting.h"
 
 /* ---- a search as text ---- */
 

@@ -2,7 +2,7 @@
 #ifndef KODA_TESTS_SUPPORT_WALKING_H
 #define KODA_TESTS_SUPPORT_WALKING_H
 
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #include "search/walk.h"
 

@@ -4,7 +4,7 @@
  * paths over few letters, so that many match. Braces are tested against a shell's definition of
  * them: each alternative substituted, one after the other.
  */
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #include "search/braces.h"
 #include "search/glob.h"

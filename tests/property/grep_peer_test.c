@@ -3,7 +3,7 @@
  * PCRE2, and pcre2grep. Random patterns and options over files that are replaced every few
  * patterns; the output has to be the same to the byte.
  */
-#include "tests/support/patterns.h"
+#include "tests/kit/patterns.h"
 
 #include "search/grep.h"
 

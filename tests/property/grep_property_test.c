@@ -4,7 +4,7 @@
  * the whole text with multiline. Over random patterns and texts every line, its number, its offset
  * and each span have to be the same.
  */
-#include "tests/support/patterns.h"
+#include "tests/kit/patterns.h"
 
 #include <sys/mman.h>
 #define PCRE2_CODE_UNIT_WIDTH 8

@@ -5,8 +5,8 @@
  *
  * KODA_CHILD_DRAWS: how many families for each mode.
  */
-#include "tests/support/mcp_talk.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/mcp_talk.h"
+#include "tests/kit/sanitized.h"
 
 #define DRAWS     (SANITIZED ? 12 : 40)
 #define QUESTIONS 24

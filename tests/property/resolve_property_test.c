@@ -4,7 +4,7 @@
  * that are really on the disk, each random path must have the same outcome in both, and the kernel
  * must resolve the same path to the same file.
  */
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #include "worker/files/resolve.h"
 

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 
 #include "include/koda/sandbox.h"
-#include "tests/support/proof_session.h"
+#include "tests/kit/proof_session.h"
 
 #define OPS         20000
 #define OUTSTANDING 96

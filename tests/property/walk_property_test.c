@@ -4,7 +4,7 @@
  * ripgrep lists, with random options, globs and types (only with rules that git and ripgrep read
  * alike). Many trees share one directory, so that one process of the peer handles them all.
  */
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 #include "search/walk.h"
 #include "shared/base/filetypes.h"

@@ -13,7 +13,7 @@
 #include "shared/base/cleanup.h"
 #include "show/asked.h"
 #include "show/diff.h"
-#include "tests/support/sheet.h"
+#include "tests/kit/sheet.h"
 
 /* clang-format off */
 static const struct {

@@ -18,7 +18,7 @@
 
 #include "search/grep.h"
 #include "shared/base/cleanup.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/sanitized.h"
 
 static int
 file_of(const void *content, size_t len)

@@ -12,7 +12,7 @@
 #include "host/protect/journal_visit.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/policy.h"
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 static char base[PATH_MAX];
 

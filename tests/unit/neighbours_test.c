@@ -5,7 +5,7 @@
 #include "host/protect/journal.h"
 #include "host/protect/neighbours.h"
 #include "shared/rules/policy.h"
-#include "tests/support/proof.h"
+#include "tests/kit/proof.h"
 
 static char base[PATH_MAX], project[PATH_MAX + 16];
 

@@ -16,7 +16,7 @@
 #include "search/plan.h"
 #include "search/syntax.h"
 #include "shared/base/cleanup.h"
-#include "tests/support/sanitized.h"
+#include "tests/kit/sanitized.h"
 
 /* ---- syntax: the texts of which every match contains one ---- */
 

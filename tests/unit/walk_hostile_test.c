@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "tests/support/walking.h"
+#include "tests/kit/walking.h"
 
 #include "search/names.h"
 

@@ -1,6 +1,6 @@
 /* The walk over real directories: which files it reports, in which order, and what it asks
  * before. */
-#include "tests/support/walking.h"
+#include "tests/kit/walking.h"
 
 /* ---- what is chosen ---- */
 

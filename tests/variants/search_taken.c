@@ -1,7 +1,7 @@
 /*
  * koda-fs-search, taken over: this replaces the code that compiles a pattern, and runs with
  * everything that a pattern's code has, under all restrictions that are in force by then. The
- * pattern is the name of an attempt (tests/support/search_attempts.h), a space, the host's process
+ * pattern is the name of an attempt (tests/kit/search_attempts.h), a space, the host's process
  * and the scene.
  */
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 #include "search/grep.h"
 #include "shared/base/cleanup.h"
-#include "tests/support/search_attempts.h"
+#include "tests/kit/search_attempts.h"
 
 /* Finds the place's descriptor, which nothing names: an attacker searches its own descriptors. */
 static int
