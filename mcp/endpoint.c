@@ -13,6 +13,7 @@
 #include "mcp/door.h"
 #include "mcp/endpoint_wire.h"
 #include "mcp/fault.h"
+#include "mcp/tokens.h"
 #include "shared/base/clock.h"
 
 /* A client that has connected but not sent its hello. */

@@ -13,17 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mcp/endpoint_wire.h"
 #include "mcp/runtime.h"
-#include "mcp/tokens.h"
 
 /* Maximum connections that have not sent anything yet, and how long they may stay. They are of
  * the same user, so others are not kept out for long. */
 #define ENDPOINT_PENDING_MAX   16
 #define ENDPOINT_HELLO_SECONDS 5
-
-/* NAME.SECRET */
-#define ENDPOINT_TOKEN_LEN  (RUNTIME_NAME_LEN + 1 + TOKEN_SECRET_LEN)
-#define ENDPOINT_TOKEN_SIZE (ENDPOINT_TOKEN_LEN + 1)
 
 struct endpoint;
 

@@ -2,7 +2,12 @@
 #ifndef KODA_MCP_ENDPOINT_WIRE_H
 #define KODA_MCP_ENDPOINT_WIRE_H
 
-#include "mcp/endpoint.h"
+#include "mcp/runtime.h"
+#include "mcp/tokens.h"
+
+/* A token, NAME.SECRET: the name leads to the server, which knows the secret. */
+#define ENDPOINT_TOKEN_LEN  (RUNTIME_NAME_LEN + 1 + TOKEN_SECRET_LEN)
+#define ENDPOINT_TOKEN_SIZE (ENDPOINT_TOKEN_LEN + 1)
 
 /* To the server: this text and the token, with exactly two descriptors, one to read and one to
  * write. */
