@@ -2,17 +2,19 @@
  * The content half of a search: compiled patterns, and their matches in one open file at a time.
  * Knows no path, no policy, no frame.
  *
- *	sweep.h    what is done to every byte, by SIMD where the processor has it. Pure.
- *	literal.h  finds a text in bytes. Pure.
- *	syntax.h   what the text of a pattern shows: texts of which every match contains one
- *	           (texts.h), what touches the end of a line. Uses reader.h and class.h. Pure.
- *	program.h  PCRE2 (JIT) with limits.
- *	plan.h     options and patterns -> which of these is used, and how. Pure.
- *	pattern.h  finds the next match. Pure.
- *	decode.h   UTF-16 -> UTF-8. Pure.
- *	window.h   a descriptor -> pieces of whole lines, in bounded memory.
- *	tell.h     which lines are reported: numbers, context, what is cut.
- *	grep.h     all of it: limits, counts, binary files.
+ *	grep_options.h  what is searched for, and how. Data.
+ *	grep_line.h     a line as it is reported. Data.
+ *	sweep.h         what is done to every byte, by SIMD where the processor has it. Pure.
+ *	literal.h       finds a text in bytes. Pure.
+ *	syntax.h        what the text of a pattern shows: texts of which every match contains one
+ *	                (texts.h), what touches the end of a line. Uses reader.h and class.h. Pure.
+ *	program.h       PCRE2 (JIT) with limits.
+ *	plan.h          options and patterns -> which of these is used, and how. Pure.
+ *	pattern.h       finds the next match. Pure.
+ *	decode.h        UTF-16 -> UTF-8. Pure.
+ *	window.h        a descriptor -> pieces of whole lines, in bounded memory.
+ *	tell.h          which lines are reported: numbers, context, what is cut.
+ *	grep.h          all of it: limits, counts, binary files.
  */
 #ifndef KODA_SEARCH_GREP_H
 #define KODA_SEARCH_GREP_H
@@ -21,52 +23,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "search/grep_line.h"
+#include "search/grep_options.h"
 #include "shared/base/err.h"
 
-/*
- * The most bytes of one line (with multiline of one file) that are held for matching and
- * reporting. A longer line is matched in pieces of this size, and the reply says so
- * (grep_file.long_line). Each piece of a line counts as a line that matches or does not.
- */
-#define GREP_LINE_MAX (4u << 20)
-/* The most bytes of context before a match; lines that begin further back are not reported. */
-#define GREP_BEFORE_BYTES_MAX (4u << 20)
-/* Matches marked in one line; later ones are not marked. */
-#define GREP_SPANS_MAX 16384
-/* Bytes of all patterns together. */
-#define GREP_PATTERN_BYTES_MAX (256u << 10)
-
 struct grep;
-
-struct grep_options {
-	unsigned flags; /* enum koda_search_flags; flags not for grep are ignored */
-	const char *const *patterns;
-	size_t n_patterns;
-	unsigned before, after;
-	uint64_t max_per_file; /* 0: all */
-	unsigned max_columns;  /* never 0 */
-};
 
 /* Compiles the patterns. Returns an object that the caller frees with grep_free(), or NULL with
  * *err set: KODA_INVALID (what is wrong with the pattern, and where), KODA_TOO_LARGE. */
 struct grep *grep_new(const struct grep_options *options, struct koda_error *err);
 void grep_free(struct grep *grep);
-
-struct grep_span {
-	size_t start, end;
-};
-
-struct grep_line {
-	bool is_match; /* otherwise context */
-	uint64_t line; /* from 1 */
-	/* Offset of the whole line in the file; in the decoded text if the file is encoded. */
-	uint64_t offset;
-	const char *text; /* without the line's end; cut to max_columns */
-	size_t len;
-	uint64_t cut_before, cut_after;
-	const struct grep_span *spans; /* in text, ascending, not overlapping */
-	size_t n_spans;
-};
 
 /* The result of one file. */
 struct grep_file {
@@ -83,10 +49,6 @@ struct grep_file {
 	bool more; /* `line` stopped the search, or max_per_file did before the end of the file */
 	bool long_line; /* see GREP_LINE_MAX */
 };
-
-/* Reports a line. Returns non-zero to stop, if there is no room for more. Not called in the
- * modes that report files or counts. */
-typedef int grep_line_fn(void *data, const struct grep_line *line);
 
 /*
  * Searches one file. fd: a regular file, at its beginning, not blocking; read by pread, never

@@ -2,7 +2,8 @@
 #ifndef KODA_SEARCH_PATTERN_H
 #define KODA_SEARCH_PATTERN_H
 
-#include "search/grep.h"
+#include "search/grep_line.h"
+#include "search/grep_options.h"
 #include "search/program.h"
 #include "search/texts.h"
 

@@ -3,7 +3,7 @@
 #ifndef KODA_SEARCH_PLAN_H
 #define KODA_SEARCH_PLAN_H
 
-#include "search/grep.h"
+#include "search/grep_options.h"
 #include "search/literal.h"
 #include "search/program.h"
 #include "search/texts.h"

@@ -6,7 +6,7 @@
 #ifndef KODA_SEARCH_TELL_H
 #define KODA_SEARCH_TELL_H
 
-#include "search/grep.h"
+#include "search/grep_line.h"
 #include "search/window.h"
 
 struct tell {

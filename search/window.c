@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "search/grep.h"
+#include "search/grep_line.h"
 #include "search/sweep.h"
 
 /* Most files fit, and it fits into a processor's L2 cache, where the data that the kernel copied
