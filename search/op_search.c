@@ -11,6 +11,7 @@
 #include "search/newest.h"
 #include "search/places.h"
 #include "search/sink.h"
+#include "search/walk_rules.h"
 #include "search/watchdog.h"
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"

@@ -4,9 +4,10 @@
  * files on its way.
  *
  * Decides what is reported (ignore rules, globs, types, hidden names, mount points) with the pure
- * halves: glob.h (one pattern), ignore.h (the rules of one file), chain.h (those that apply here).
- * Opens only directories and ignore files; the content of files is left to the hooks. Asks
- * `readable` whether the policy hides a name; hidden names are not reported, only counted.
+ * halves: walk_rules.h (the selection), glob.h (one pattern), ignore.h (the rules of one file),
+ * chain.h (those that apply here). Opens only directories and ignore files; the content of files is
+ * left to the hooks. Asks `readable` whether the policy hides a name; hidden names are not reported,
+ * only counted.
  */
 #ifndef KODA_SEARCH_WALK_H
 #define KODA_SEARCH_WALK_H
@@ -20,36 +21,11 @@
 
 /* Ignore files are read up to this size; a larger one is an attack. */
 #define WALK_IGNORE_BYTES_MAX (4u << 20)
-/* Rules of all ignore files that apply at one place of the tree. */
-#define WALK_RULES_MAX 100000
 /* Maximal depth of a tree: each level takes a descriptor, and the kernel's PATH_MAX is reached
  * soon after. */
 #define WALK_DEPTH_MAX 1000
-/* Globs of one search, after brace expansion. Each may have to be compared with each name. */
-#define WALK_GLOBS_MAX 10000
 
-/* A compiled selection: flags, globs, types, the user's own excludes file. Used for all places
- * of one search. */
 struct walk_rules;
-
-struct walk_rules_options {
-	unsigned flags;           /* enum koda_search_flags; flags not for the walk are ignored */
-	const char *const *globs; /* as in struct koda_search_options */
-	size_t n_globs;
-	const char *const *types, *const *types_not; /* names (shared/base/filetypes) */
-	size_t n_types, n_types_not;
-	const char *global; /* content of the user's own excludes file, or NULL */
-	size_t global_len;
-	unsigned max_depth; /* 0: all */
-};
-
-/*
- * Compiles a selection. Returns an object that the caller frees with walk_rules_free(), or NULL
- * with *err set: KODA_INVALID naming the invalid glob or type, KODA_TOO_LARGE for one that would
- * cost too much.
- */
-struct walk_rules *walk_rules_new(const struct walk_rules_options *options, struct koda_error *err);
-void walk_rules_free(struct walk_rules *rules);
 
 /* Valid until the callback returns. */
 struct walk_entry {

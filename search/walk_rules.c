@@ -1,9 +1,10 @@
+#include "search/walk_rules.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "search/braces.h"
-#include "search/walk_rules.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/filetypes.h"

@@ -5,6 +5,7 @@
 #include "tests/kit/proof.h"
 
 #include "search/walk.h"
+#include "search/walk_rules.h"
 
 #define TOLD_MAX (4u << 20)
 

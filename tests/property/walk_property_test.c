@@ -7,6 +7,7 @@
 #include "tests/kit/proof.h"
 
 #include "search/walk.h"
+#include "search/walk_rules.h"
 #include "shared/base/filetypes.h"
 
 /* The whole test takes a few seconds on a file system that creates a thousand files in one of
