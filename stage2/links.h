@@ -25,9 +25,6 @@
 
 #include "stage2/stage2.h"
 
-/* Requests that may wait at the same time. A thread has at most one; further callers get ENOMEM. */
-#define LINKS_QUEUE_MAX 1024
-
 struct seccomp_notif;
 
 /*
