@@ -39,7 +39,7 @@ failed(const char *what)
 	return 1;
 }
 
-static long
+long
 now_ms(void)
 {
 	struct timespec ts;

@@ -34,6 +34,7 @@ applet_fn hoard_main, held_main, lend_main, weigh_main;
 /* Returns whether that process lingers: its last argument is the mark. */
 bool is_lingering(const char *pid, const char *mark);
 
+long now_ms(void);
 /* Prints what failed and why; returns 1. */
 int failed(const char *what);
 /* linger MARK: waits to be killed, and ignores all signals that it can. The host knows it by its

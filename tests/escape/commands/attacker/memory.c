@@ -23,11 +23,13 @@
 /* All of it is held this long before the host is notified, so that a periodic check has seen it. */
 #define HELD_MS    1000
 #define LEND_STEPS 20
-/* The life of one process of a relay. */
-#define RELAY_NS     1000000
-#define RELAY_ROUNDS 4000
+/* The life of one process of a relay, and of all of them if none has weighed them before. */
+#define RELAY_NS 1000000
+#define RELAY_MS 25000
 /* How long to wait until the others have theirs. */
 #define OTHERS_MS 5000
+/* How much longer than asked for to weigh processes that have not held theirs yet. */
+#define WEIGH_MORE_MS 15000
 
 static void
 doze(void)
@@ -171,13 +173,22 @@ make_file(const char *dir, const char *name, int i)
 }
 
 static bool
-all_made(const char *dir, const char *name, int n)
+is_made(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static bool
+all_made(const char *dir, const char *name, int n)
+{
+	char numbered[NAME_MAX];
+
 	for (int i = 1; i <= n; i++) {
-		snprintf(path, sizeof(path), "%s/%s.%d", dir, name, i);
-		if (access(path, F_OK) != 0)
+		snprintf(numbered, sizeof(numbered), "%s.%d", name, i);
+		if (!is_made(dir, numbered))
 			return false;
 	}
 	return true;
@@ -189,13 +200,10 @@ struct hoard {
 	int i, n;
 };
 
+/* The I-th has its memory. */
 static int
-hoard(void *data)
+hold(const struct hoard *h)
 {
-	const struct hoard *h = data;
-
-	if (ways[h->way].take(h->len) < 0)
-		return failed(ways[h->way].name);
 	make_file(h->dir, "taken", h->i);
 	for (int ms = 0; ms < OTHERS_MS && !all_made(h->dir, "taken", h->n); ms += STEP_MS)
 		doze();
@@ -203,6 +211,14 @@ hoard(void *data)
 		doze();
 	make_file(h->dir, "held", h->i);
 	become_linger();
+}
+
+static int
+hoard(void *data)
+{
+	const struct hoard *h = data;
+
+	return ways[h->way].take(h->len) < 0 ? failed(ways[h->way].name) : hold(h);
 }
 
 /* In a thread of a process whose main thread has exited. */
@@ -245,35 +261,66 @@ hoard_copied(struct hoard *h)
 	if (pid < 0)
 		return failed("fork");
 	memset(p, 'y', h->len);
-	become_linger();
+	return hold(h);
+}
+
+/* The address space that the processes of a relay have in turn. */
+struct relay {
+	const struct hoard *h;
+	long end;
+	/* When all had theirs, 0 before. */
+	long since;
+	bool held;
+};
+
+/* Notes how far all relays have got. Returns whether this one goes on. */
+static bool
+relay_goes_on(struct relay *r)
+{
+	const long now = now_ms();
+
+	if (r->since == 0 && all_made(r->h->dir, "taken", r->h->n))
+		r->since = now;
+	if (!r->held && r->since != 0 && now - r->since >= HELD_MS) {
+		make_file(r->h->dir, "held", r->h->i);
+		r->held = true;
+	}
+	return now < r->end && !is_made(r->h->dir, "weighed");
 }
 
 /* Each process passes its address space to the next one, and is gone by the time it is
- * inspected. The number of rounds is limited, because a process that wants to end the relay
- * never catches the last one. */
+ * inspected. It ends by itself, because a process that wants to end the relay never catches the
+ * last one. */
 static int
 relay(void *data)
 {
 	static char stacks[2][1 << 16];
-	int *round = data;
+	static int round;
+	struct relay *r = data;
 
 	nanosleep(&(struct timespec){ .tv_nsec = RELAY_NS }, NULL);
-	if (--*round > 0)
-		clone(relay, stacks[*round % 2] + sizeof(stacks[0]), CLONE_VM | SIGCHLD, round);
+	round++;
+	if (relay_goes_on(r))
+		clone(relay, stacks[round % 2] + sizeof(stacks[0]), CLONE_VM | SIGCHLD, r);
 	_exit(0);
 }
 
 static int
 hoard_relay(const struct hoard *h)
 {
-	static int round = RELAY_ROUNDS;
+	static struct relay r;
 
-	return take_private(h->len) < 0 ? failed("mmap") : relay(&round);
+	if (take_private(h->len) < 0)
+		return failed("mmap");
+	make_file(h->dir, "taken", h->i);
+	r = (struct relay){ .h = h, .end = now_ms() + RELAY_MS };
+	return relay(&r);
 }
 
 /* hoard WAY BYTES DIR I N MARK: the I-th of N processes that each take BYTES; once all have
  * them, and still do a while later, it makes DIR/held.I. WAY forked: the I-th and all after it.
- * WAY copied: the I-th has it, and all after it are forked from it. WAY relay ignores DIR, I and N. */
+ * WAY copied: the I-th has it, and all after it are forked from it. WAY relay: until DIR/weighed
+ * exists. */
 int
 hoard_main(int argc, char **argv)
 {
@@ -365,29 +412,62 @@ pss_kib(const char *pid)
 	return kib;
 }
 
-/* weigh MARK MS FILE: writes to FILE the maximum, in KiB, that the lingering processes had
- * together. */
+/* The host has not waited yet for what it started: that is a zombie. */
+static bool
+has_ended(const char *pid)
+{
+	char path[64], state = 'Z';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return true;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'Z';
+	fclose(f);
+	return state == 'Z';
+}
+
+static long
+weight_kib(const char *mark)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *d;
+	long sum = 0;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && is_lingering(d->d_name, mark))
+			sum += pss_kib(d->d_name);
+	if (dir != NULL)
+		closedir(dir);
+	return sum;
+}
+
+/* weigh MARK MS FILE DIR N PID: writes to FILE the maximum, in KiB, that the lingering processes
+ * had together: in MS, and after that until N of them have held theirs (DIR/held.*), or PID has
+ * ended. */
 int
 weigh_main(int argc, char **argv)
 {
-	long most = 0;
+	long most = 0, least_end, end;
+	bool over = false;
 	FILE *f;
 
-	if (argc < 4)
+	if (argc < 7)
 		return 2;
-	for (long ms = atol(argv[2]); ms > 0; ms -= STEP_MS) {
-		DIR *dir = opendir("/proc");
-		const struct dirent *d;
-		long sum = 0;
+	least_end = now_ms() + atol(argv[2]);
+	end = least_end + WEIGH_MORE_MS;
+	while (!over) {
+		long now = now_ms(), kib;
 
-		while (dir != NULL && (d = readdir(dir)) != NULL)
-			if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
-			    is_lingering(d->d_name, argv[1]))
-				sum += pss_kib(d->d_name);
-		if (dir != NULL)
-			closedir(dir);
-		if (sum > most)
-			most = sum;
+		/* Asked before weighing: what is held is still there. */
+		over = now >= end ||
+		    (now >= least_end &&
+			(all_made(argv[4], "held", atoi(argv[5])) || has_ended(argv[6])));
+		kib = weight_kib(argv[1]);
+		if (kib > most)
+			most = kib;
 		doze();
 	}
 	f = fopen(argv[3], "we");
