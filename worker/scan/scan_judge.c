@@ -7,12 +7,12 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "worker/files/target.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/led.h"
 #include "worker/scan/linked.h"
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_state.h"
+#include "worker/scan/target.h"
 
 /* How often to try again if a process replaces a name while it is judged. */
 #define TRIES 8

@@ -1,7 +1,7 @@
 /* Finds what git's configuration names in the directories in which commands may write: hooks,
  * included files, programs. */
-#ifndef KODA_WORKER_FILES_TARGET_H
-#define KODA_WORKER_FILES_TARGET_H
+#ifndef KODA_WORKER_SCAN_TARGET_H
+#define KODA_WORKER_SCAN_TARGET_H
 
 #include "worker/scan/scan.h"
 

@@ -1,4 +1,4 @@
-#include "worker/files/target.h"
+#include "worker/scan/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
