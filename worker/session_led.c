@@ -1,6 +1,7 @@
 /* What protected places lead to, for judging changes. */
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan.h"
+#include "worker/scan/scan_led.h"
 #include "worker/session.h"
 
 /* Made before the first change: in a session without commands, no scan has looked for these

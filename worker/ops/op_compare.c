@@ -2,7 +2,10 @@
 #include <string.h>
 
 #include "worker/ops/op.h"
+#include "worker/scan/scan_compare.h"
+#include "worker/scan/scan_known.h"
 #include "worker/scan/scan_reply.h"
+#include "worker/scan/scan_results.h"
 
 static enum scan_reach
 reach_of(const Koda__Compare *ask)

@@ -3,7 +3,7 @@
 
 #include "shared/wire/protocol.h"
 #include "worker/ops/op.h"
-#include "worker/scan/scan.h"
+#include "worker/scan/scan_led.h"
 
 /* Places in one reply. Bounds what a frame unpacks into. */
 #define ITEMS_MAX 1000

@@ -5,7 +5,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
 #include "worker/ops/op.h"
+#include "worker/scan/scan.h"
+#include "worker/scan/scan_compare.h"
 #include "worker/scan/scan_reply.h"
+#include "worker/scan/scan_results.h"
 
 static struct scan *
 begin(struct session *ses, struct koda_error *err)

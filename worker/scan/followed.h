@@ -1,14 +1,17 @@
 /*
- * Files of a git directory that can lead git out of it: the index, refs, lists of paths. gitstate.h
- * decides which text is harmless. git changes these files all the time, so the host does not mount
- * them and the scan does not remember them: it reads them after something happened in their
- * directory. It does not read the files that were there before the first command.
+ * Finds files of a git directory that can lead git out of it: the index, refs, lists of paths.
+ * followed_judge.h decides which of them are harmless. git changes these files all the time, so
+ * the host does not mount them and the scan does not remember them: it reads them after something
+ * happened in their directory. It does not read the files that were there before the first
+ * command.
  */
 #ifndef KODA_WORKER_SCAN_FOLLOWED_H
 #define KODA_WORKER_SCAN_FOLLOWED_H
 
-#include "worker/scan/plant.h"
-#include "worker/scan/scan_state.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct scan;
 
 /* Judge all such files of one directory: a git directory or, with `refs`, a directory below its
  * refs. dir_fd is open for listing, and path[0..len) is its canonical path. path has room for
@@ -18,15 +21,8 @@ void followed_look(struct scan *sc, int dir_fd, char *path, size_t len, bool ref
 void followed_look_live(struct scan *sc, int dir_fd, const char *git_dir);
 /* Before the first command: remember the few files that later judgements have to compare with. */
 void followed_learn(struct scan *sc, int dir_fd, const char *git_dir);
-/* Returns true if the verdict on a file of that name depends on more than its text. Each comparison
- * then judges it. */
-bool followed_depends(const char *name);
-
 /* Take away the directory `name` at that path, below refs: it is too deep for the scan to look
  * into. */
 void followed_take_far(struct scan *sc, int dir_fd, const char *path, const char *name);
-
-/* Judge one file of kind WHAT_INDEX, WHAT_REF or WHAT_LIST. */
-enum plant_end followed_judge(struct scan *sc, struct plant *p);
 
 #endif

@@ -12,6 +12,8 @@
 #include "shared/base/hex.h"
 #include "worker/scan/gitindex.h"
 #include "worker/scan/plant.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_results.h"
 #include "worker/scan/scan_state.h"
 
 /* People write these patterns by hand. A larger file is not read. */

@@ -6,7 +6,7 @@
 #ifndef KODA_WORKER_SCAN_HIDES_H
 #define KODA_WORKER_SCAN_HIDES_H
 
-#include "worker/scan/scan.h"
+struct scan;
 
 struct hides;
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/scan/scan_state.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
 
 struct led {
 	struct scan *sc;

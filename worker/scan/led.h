@@ -2,7 +2,9 @@
 #ifndef KODA_WORKER_SCAN_LED_H
 #define KODA_WORKER_SCAN_LED_H
 
-#include "worker/scan/scan.h"
+#include "worker/scan/scan_found.h"
+
+struct scan;
 
 /* Limits for one place, more than hooks and settings have. Beyond them nothing is covered, and the
  * scan reports that. */

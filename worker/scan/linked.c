@@ -10,9 +10,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
-#include "worker/files/digest.h"
-#include "worker/scan/led.h"
-#include "worker/scan/scan_state.h"
+#include "worker/scan/quarantine.h"
+#include "worker/scan/scan_known.h"
 
 /* Limit on entries in one place, many times what settings, hooks and plugins have. A larger place
  * goes to quarantine. */
@@ -21,20 +20,8 @@
 /* Limit for one file. The largest usual one is a package manager's release, with a few
  * megabytes. */
 #define BYTES_MAX (64u << 20)
-/* Files up to this size are compared by content, larger ones by their times. */
-#define SUM_BYTES_MAX (4u << 20)
 /* How often a file is copied again because another process replaced it meanwhile. */
 #define TRIES 8
-/*
- * Limits of the first search: files whose other names are searched for, and entries read for that
- * in protected directories. A home directory has more, in installed programs; exceeding the limit
- * is not reported as missing coverage of the rest.
- */
-#define FOUND_MAX  1024
-#define LOOKED_MAX (256u << 10)
-/* Places checked in one comparison. */
-#define AGAIN_MAX 1024
-
 static bool
 is_dot(const char *name)
 {
@@ -43,11 +30,8 @@ is_dot(const char *name)
 
 /* ---- visiting each file of a place ---- */
 
-/* Called for each regular file with another name. Returning -1 with errno ends the walk. */
-typedef int each_fn(void *data, int dir_fd, const char *name, const struct stat *st);
-
 struct each {
-	each_fn *fn;
+	linked_fn *fn;
 	void *data;
 	unsigned left; /* entries that may still be read */
 };
@@ -85,6 +69,16 @@ each_at(struct each *e, int dir_fd, const char *name, unsigned depth)
 			return -1;
 	}
 	return errno == 0 ? 0 : -1;
+}
+
+int
+linked_each(int dir_fd, const char *name, unsigned *entries, linked_fn *fn, void *data)
+{
+	struct each e = { fn, data, *entries };
+	const int r = each_at(&e, dir_fd, name, 0);
+
+	*entries = e.left;
+	return r;
 }
 
 static int
@@ -210,279 +204,4 @@ linked_own(struct scan *sc, struct plant *p)
 	if (each_at(&e, p->dir_fd, p->name, 0) < 0)
 		return -1;
 	return fstatat(p->dir_fd, p->name, &p->st, AT_SYMLINK_NOFOLLOW);
-}
-
-uint64_t
-linked_sum(int dir_fd, const char *name, const struct stat *st)
-{
-	cleanup_close int fd = -1;
-	uint8_t digest[KODA_DIGEST_BYTES];
-	uint64_t sum = (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
-
-	if (st->st_size <= (off_t)SUM_BYTES_MAX)
-		fd =
-		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd >= 0 && digest_file(fd, digest) == 0)
-		memcpy(&sum, digest, sizeof(sum));
-	return sum | 1;
-}
-
-/* ---- before the first command ---- */
-
-/* A file of a protected place that has other names. */
-struct file {
-	dev_t dev;
-	ino_t ino;
-	enum what what;
-	nlink_t names; /* names not found yet */
-};
-
-struct linked_search {
-	struct scan *sc;
-	enum what what; /* of the current place */
-	bool met;       /* the current place has such a file */
-	struct file file[FOUND_MAX];
-	/* Number of files, and how many of them have names not found yet. */
-	size_t n, open;
-	/* Filter by the low bits of the inode number: most entries match no file. */
-	bool maybe[4096];
-	char **step; /* paths of directories to read */
-	size_t n_steps, steps_size;
-	uint64_t names;
-};
-
-static struct file *
-file_of(struct linked_search *f, ino_t ino, const dev_t *dev)
-{
-	for (size_t i = 0; f->maybe[ino % N_ELEMENTS(f->maybe)] && i < f->n; i++) {
-		if (f->file[i].ino == ino && (dev == NULL || f->file[i].dev == *dev))
-			return &f->file[i];
-	}
-	return NULL;
-}
-
-static int
-note_file(void *data, int dir_fd, const char *name, const struct stat *st)
-{
-	struct linked_search *f = data;
-	struct file *file = file_of(f, st->st_ino, &st->st_dev);
-
-	(void)dir_fd;
-	(void)name;
-	f->met = true;
-	if (file == NULL) {
-		/* linked_look_again() reports a change of it. */
-		if (f->n == FOUND_MAX)
-			return 0;
-		file = &f->file[f->n++];
-		*file = (struct file){ st->st_dev, st->st_ino, f->what, st->st_nlink };
-		f->maybe[st->st_ino % N_ELEMENTS(f->maybe)] = true;
-		f->open++;
-	}
-	/* Another protected place may have the file, too. */
-	if (file->names > 0 && --file->names == 0)
-		f->open--;
-	return 0;
-}
-
-/* Returns true if a second name of the place matters. It does not for git's own data or for files
- * of packages. */
-static bool
-is_of_interest(const struct known *k)
-{
-	return k->path != NULL && !k->guarded && k->what != WHAT_PIN && k->what != WHAT_TOLD &&
-	    k->what != WHAT_STRANGE && k->what != WHAT_ALTERNATES && k->what != WHAT_REBASE;
-}
-
-static void
-look_at_known(struct linked_search *f)
-{
-	struct each e = { note_file, f, LOOKED_MAX };
-
-	for (uint32_t i = 0; i < f->sc->n_known; i++) {
-		struct known *k = &f->sc->known[i];
-		const char *name = k->path != NULL ? strrchr(k->path, '/') + 1 : NULL;
-		cleanup_close int fd = -1;
-		struct stat st;
-
-		if (!is_of_interest(k))
-			continue;
-		fd = resolve_canonical_dir(f->sc->res, k->path, (size_t)(name - k->path) - 1);
-		f->what = led_what(k->what, k->path);
-		f->met = false;
-		if (fd >= 0)
-			each_at(&e, fd, name, 0);
-		k->linked = f->met;
-		if (f->met && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			k->deep = deep_of(fd, name, &st, NULL);
-	}
-}
-
-/* Returns true if the path is a protected place, or inside one. */
-static bool
-is_in_place(struct scan *sc, const char *path)
-{
-	char part[PATH_LEN_MAX + 1];
-
-	snprintf(part, sizeof(part), "%s", path);
-	for (char *end = part + strlen(part); end != NULL && end > part; end = strrchr(part, '/')) {
-		const struct known *k;
-
-		*end = '\0';
-		k = known_at(sc, part);
-		if (k != NULL && is_of_interest(k))
-			return true;
-	}
-	return false;
-}
-
-static void
-take_name(struct linked_search *f, int dir_fd, const char *name, const char *path)
-{
-	struct scan *sc = f->sc;
-	struct file *file;
-	struct stat st;
-
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return;
-	file = file_of(f, st.st_ino, &st.st_dev);
-	if (file == NULL || file->names == 0 || is_in_place(sc, path))
-		return;
-	/* Commands write to a layer of a cache, not to the cache itself. Package managers link
-	 * their files to installed programs, and replace them. */
-	if (!scan_keeps(sc, path) || is_vendored(sc, path))
-		return;
-	if (--file->names == 0)
-		f->open--;
-	if (sc->led_left == 0 || !take_mounts(sc, path)) {
-		sc->cut = true;
-		return;
-	}
-	sc->led_left--;
-	scan_add_target(sc, file->what, path, false);
-}
-
-static int
-add_directory(struct linked_search *f, const char *path)
-{
-	char *copy = NULL;
-
-	if (scan_grow(&f->step, f->n_steps, &f->steps_size, sizeof(*f->step)) < 0 ||
-	    (copy = strdup(path)) == NULL) {
-		f->sc->cut = true;
-		return -1;
-	}
-	f->step[f->n_steps++] = copy;
-	return 0;
-}
-
-/* A directory lists the inode number of each entry, so nearly all entries can be skipped without a
- * system call. */
-static void
-look_in(struct linked_search *f, uint8_t root, const char *dir)
-{
-	char path[PATH_LEN_MAX + 1];
-	const size_t len = strlen(dir);
-	cleanup(closedir_at) DIR *d = NULL;
-	cleanup_close int fd = -1;
-	struct dirent *e;
-
-	memcpy(path, dir, len + 1);
-	fd = open_below(f->sc, root, path);
-	d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (d == NULL)
-		return;
-	fd = -1;
-	while (f->open > 0 && (e = readdir(d)) != NULL) {
-		const size_t k = strlen(e->d_name);
-
-		if (is_dot(e->d_name))
-			continue;
-		if (++f->names > SCAN_NAMES_MAX || len + 1 + k > PATH_LEN_MAX) {
-			f->sc->cut = true;
-			continue;
-		}
-		path[len] = '/';
-		memcpy(path + len + 1, e->d_name, k + 1);
-		if (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
-			add_directory(f, path);
-		if (e->d_type != DT_DIR && file_of(f, e->d_ino, NULL) != NULL)
-			take_name(f, dirfd(d), e->d_name, path);
-		path[len] = '\0';
-	}
-}
-
-void
-linked_find_all(struct scan *sc)
-{
-	struct linked_search *f = calloc(1, sizeof(*f));
-
-	if (f == NULL) {
-		sc->cut = true;
-		return;
-	}
-	f->sc = sc;
-	look_at_known(f);
-	for (size_t i = 0; i < sc->n_roots && f->open > 0; i++) {
-		if (add_directory(f, sc->root[i].path) < 0)
-			break;
-		while (f->n_steps > 0) {
-			cleanup_free char *dir = f->step[--f->n_steps];
-
-			if (f->open > 0 && f->names <= SCAN_NAMES_MAX)
-				look_in(f, (uint8_t)i, dir);
-		}
-	}
-	free(f->step);
-	free(f);
-}
-
-/* ---- later ---- */
-
-/* The host does not protect other names that were not found, so report a change of the content. */
-static void
-look_at_directory(struct scan *sc, struct known *k, int fd, const char *name)
-{
-	uint64_t deep;
-	struct stat st;
-
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-		return;
-	deep = deep_of(fd, name, &st, NULL);
-	if (deep != k->deep)
-		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL, NULL);
-	k->deep = deep;
-}
-
-int
-linked_look_again(struct scan *sc)
-{
-	unsigned looked = 0;
-
-	for (uint32_t n = sc->n_known; n > 0 && looked < AGAIN_MAX; n--) {
-		cleanup_free char *path = NULL;
-		cleanup_close int held = -1, fd = -1;
-		struct known *k;
-		const char *name;
-
-		if (sc->next_again >= sc->n_known)
-			sc->next_again = 0;
-		k = &sc->known[sc->next_again++];
-		if (k->path == NULL || k->left || !k->sealed ||
-		    !(k->guarded ? k->what == WHAT_NAME : k->linked))
-			continue;
-		looked++;
-		path = strdup(k->path);
-		if (path == NULL)
-			return -1;
-		name = strrchr(path, '/') + 1;
-		held = resolve_canonical_dir(sc->res, path, (size_t)(name - path) - 1);
-		fd = held < 0 ? -1
-			      : openat(held, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && !k->guarded && S_ISDIR(k->stamp.mode))
-			look_at_directory(sc, k, fd, name);
-		else if (fd >= 0 && has_name(fd, name))
-			found(sc, k->what, fd, path, name);
-	}
-	return 0;
 }

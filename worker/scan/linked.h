@@ -12,20 +12,17 @@
 
 #include "worker/scan/plant.h"
 
+/* Called for each regular file with another name. Returning -1 with errno ends the walk. */
+typedef int linked_fn(void *data, int dir_fd, const char *name, const struct stat *st);
+/* Visit the files of a place. *entries: how many may still be read. Returns 0, or -1 with errno if
+ * not all of it can be read. */
+int linked_each(int dir_fd, const char *name, unsigned *entries, linked_fn *fn, void *data);
+
 /* Does the file, or a file in the directory, have another name? 1 or 0; -1 if not all of it can be
  * read. */
 int linked_any(int dir_fd, const char *name);
 /* Give each such file its own inode and update p->st. -1 with errno if that fails for one of
  * them. */
 int linked_own(struct scan *sc, struct plant *p);
-/* A checksum of the content of the file; never 0. */
-uint64_t linked_sum(int dir_fd, const char *name, const struct stat *st);
-
-/* Before the first command: find the other names of known files, where commands can write, and
- * protect them. */
-void linked_find_all(struct scan *sc);
-/* Judge places that are not mounted, or have a second name, because a write through that name
- * causes no event. Each call looks at some of them. -1: no memory. */
-int linked_look_again(struct scan *sc);
 
 #endif

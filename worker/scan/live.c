@@ -10,15 +10,13 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/hex.h"
 #include "worker/scan/followed.h"
-#include "worker/scan/gitconfig.h"
 #include "worker/scan/gitdir.h"
 #include "worker/scan/gitindex.h"
 #include "worker/scan/gitstate.h"
 #include "worker/scan/plant.h"
-#include "worker/scan/scan_state.h"
-
-/* Longest path in a file of a git directory. */
-#define POINTER_MAX (2 * PATH_LEN_MAX)
+#include "worker/scan/scan_judge.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/worktree.h"
 
 struct live_repo {
 	char *dir; /* the git directory, canonical */
@@ -57,75 +55,6 @@ live_free(struct live *live)
 	free(live->repo);
 	free(live->link);
 	free(live);
-}
-
-/* ---- finding a repository's worktree ---- */
-
-/* Returns the canonical form of a path found in a git directory, owned by the caller, or NULL if no
- * directory is there. */
-static char *
-directory_at(struct scan *sc, const char *dir, const char *to)
-{
-	cleanup(place_done) struct place at;
-	char text[2 * PATH_LEN_MAX + 2];
-	struct koda_error err;
-
-	place_init(&at);
-	snprintf(text, sizeof(text), "%s%s%s", to[0] == '/' ? "" : dir, to[0] == '/' ? "" : "/",
-	    to);
-	if (resolve(sc->res, (const uint8_t *)text, strlen(text), 0, &at, &err) < 0 ||
-	    at.target_fd < 0 || !S_ISDIR(at.st.st_mode))
-		return NULL;
-	return strdup(at.path);
-}
-
-/* Sets *ret, owned by the caller, if that configuration has core.worktree. */
-static void
-worktree_of_config(struct scan *sc, int dir_fd, const char *dir, const char *name, char **ret)
-{
-	struct gitconfig c;
-	struct stat st;
-	size_t len;
-	cleanup_free char *text = plant_read(dir_fd, name, GITCONFIG_BYTES_MAX, &st, &len);
-
-	if (text == NULL || gitconfig_parse(text, len, &c) < 0)
-		return;
-	for (size_t i = 0; i < c.n; i++) {
-		const struct gitconfig_var *v = &c.var[i];
-
-		if (strcmp(v->section, "core") != 0 || v->subsection != NULL ||
-		    strcmp(v->key, "worktree") != 0 || v->value == NULL)
-			continue;
-		free(*ret);
-		*ret = directory_at(sc, dir, v->value);
-	}
-	gitconfig_done(&c);
-}
-
-char *
-live_worktree_of(struct scan *sc, int dir_fd, const char *dir)
-{
-	const char *name = strrchr(dir, '/') + 1;
-	cleanup_free char *text = NULL;
-	char *found = NULL;
-	struct stat st;
-	size_t len;
-
-	worktree_of_config(sc, dir_fd, dir, "config", &found);
-	worktree_of_config(sc, dir_fd, dir, "config.worktree", &found);
-	if (found != NULL)
-		return found;
-	if (access_name_of(name) == ACCESS_NAME_GIT)
-		return strndup(dir, name - dir > 1 ? (size_t)(name - dir) - 1 : 1);
-	/* A linked worktree: the directory of its .git file. */
-	text = plant_read(dir_fd, "gitdir", POINTER_MAX, &st, &len);
-	if (text == NULL)
-		return NULL;
-	text[strcspn(text, "\r\n")] = '\0';
-	if (strrchr(text, '/') == NULL || strrchr(text, '/') == text)
-		return NULL;
-	*strrchr(text, '/') = '\0';
-	return directory_at(sc, dir, text);
 }
 
 /* ---- known repositories and links ---- */
@@ -187,7 +116,7 @@ void
 live_add(struct scan *sc, struct live *live, const char *git_dir)
 {
 	cleanup_close int fd = resolve_canonical_dir(sc->res, git_dir, strlen(git_dir));
-	cleanup_free char *worktree = fd < 0 ? NULL : live_worktree_of(sc, fd, git_dir);
+	cleanup_free char *worktree = fd < 0 ? NULL : worktree_of(sc, fd, git_dir);
 
 	if (fd >= 0)
 		add_repo(live, git_dir, worktree);
@@ -200,21 +129,6 @@ live_came(struct scan *sc, struct live *live, const char *dir, int dir_fd)
 		add_link(sc, live, dir);
 	if (has_git_shape(dir_fd))
 		add_repo(live, dir, NULL);
-}
-
-/* Returns the canonical path of the git directory that a gitfile leads to, wherever it is, owned by
- * the caller. */
-static char *
-gitfile_target(struct scan *sc, int dir_fd, const char *dir)
-{
-	struct stat st;
-	size_t len, start, n;
-	cleanup_free char *text = plant_read(dir_fd, ".git", POINTER_MAX, &st, &len);
-
-	if (text == NULL || !gitconfig_gitfile(text, len, &start, &n))
-		return NULL;
-	text[start + n] = '\0';
-	return directory_at(sc, dir, text + start);
 }
 
 void
@@ -236,7 +150,7 @@ live_add_above(struct scan *sc, struct live *live, const char *root)
 		if (fd < 0 || fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		snprintf(path, sizeof(path), "%.*s", (int)len, root);
-		target = S_ISREG(st.st_mode) ? gitfile_target(sc, fd, path) : NULL;
+		target = S_ISREG(st.st_mode) ? worktree_git_dir(sc, fd, path) : NULL;
 		strcat(path, "/.git");
 		live_add(sc, live, target != NULL ? target : path);
 	}
@@ -379,7 +293,7 @@ look_at_link(struct scan *sc, struct live *live, const char *dir)
 	fd = openat(held, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && (k == NULL || !k->sealed))
 		found(sc, WHAT_GITFILE, fd, path, ".git");
-	target = gitfile_target(sc, held, dir);
+	target = worktree_git_dir(sc, held, dir);
 	if (target != NULL && scan_covers(sc, target)) {
 		judge_git_dir(sc, live, target);
 		add_repo(live, target, dir);

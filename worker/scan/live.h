@@ -13,7 +13,7 @@
 #ifndef KODA_WORKER_SCAN_LIVE_H
 #define KODA_WORKER_SCAN_LIVE_H
 
-#include "worker/scan/scan.h"
+struct scan;
 
 /* Limits on repositories, and on paths named by indexes. If an index has more, every place counts
  * as live. */
@@ -23,10 +23,6 @@
 #define LIVE_LOOK_MAX 256
 
 struct live;
-
-/* Returns the canonical path of the directory whose files the index of a git directory lists, owned
- * by the caller, or NULL if there is none. */
-char *live_worktree_of(struct scan *sc, int dir_fd, const char *git_dir);
 
 struct live *live_new(void);
 void live_free(struct live *live);
@@ -41,8 +37,8 @@ void live_add_above(struct scan *sc, struct live *live, const char *root);
  * received one. */
 void live_came(struct scan *sc, struct live *live, const char *dir, int dir_fd);
 
-/* Judge what the host's git would use now, gently (scan_is_gentle()). Returns 0, or 1 if an index cannot be read and the
- * caller has to compare everything. */
+/* Judge what the host's git would use now, gently (scan_is_gentle()). Returns 0, or 1 if an index
+ * cannot be read and the caller has to compare everything. */
 int live_look(struct scan *sc, struct live *live);
 
 #endif

@@ -1,9 +1,12 @@
-/* One thing that a command planted, or may have planted: judged by its content, then taken away or
- * made harmless. */
+/* One thing that a command planted, or may have planted: reading it, taking it away, replacing it.
+ * plant_judge.h decides which. */
 #ifndef KODA_WORKER_SCAN_PLANT_H
 #define KODA_WORKER_SCAN_PLANT_H
 
-#include "worker/scan/scan.h"
+#include "worker/files/resolve.h"
+#include "worker/scan/scan_found.h"
+
+struct scan;
 
 struct plant {
 	enum what what;
@@ -21,9 +24,21 @@ enum plant_end {
 	PLANT_AGAIN, /* another process has replaced it meanwhile */
 };
 
-enum plant_end plant_judge(struct scan *sc, struct plant *p);
 /* Move it to quarantine and report it. `why`: what it would do on the host, or NULL. */
 enum plant_end plant_take_away(struct scan *sc, const struct plant *p, const char *why);
+/* Report with errno that it stays. */
+enum plant_end plant_left(struct scan *sc, const struct plant *p);
+/*
+ * Replace the file by a new one with the same name: a process that holds the old file open writes
+ * to nothing visible, and a second name keeps the old inode. If keep_old, the old file stays under
+ * the name stored in aside. Returns 0, 1 if the name belonged to another file by then, -1 with
+ * errno.
+ */
+int plant_write_anew(struct scan *sc, struct plant *p, const char *text, size_t len, bool keep_old,
+    char *aside, size_t aside_size);
+/* The text is harmless, but a process that has the file open must not be able to change it
+ * later. */
+enum plant_end plant_keep_fresh(struct scan *sc, struct plant *p, const char *text, size_t len);
 
 /* Store the parent directory of a canonical path. */
 void plant_dir_of(const char *path, char ret[PATH_LEN_MAX + 1]);
@@ -31,6 +46,8 @@ bool plant_same_inode(const struct stat *a, const struct stat *b);
 /* Returns true if a path in a file of the git directory `dir` leads below a scanned root, whether
  * or not anything exists there. The caller releases *at. */
 bool plant_leads_below(struct scan *sc, const char *dir, const char *to, struct place *at);
+/* The same, and a directory exists there. */
+bool plant_leads_inside(struct scan *sc, const char *dir, const char *to, struct place *at);
 
 /* Returns the content of a small regular file, NUL-terminated and owned by the caller, or NULL with
  * errno: EFBIG, or EINVAL if it is not a regular file. */

@@ -1,3 +1,5 @@
+#include "worker/scan/scan.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +8,9 @@
 #include "worker/scan/hides.h"
 #include "worker/scan/led.h"
 #include "worker/scan/live.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
+#include "worker/scan/scan_results.h"
 #include "worker/scan/scan_state.h"
 
 struct scan *
@@ -125,6 +130,26 @@ scan_add_cache(struct scan *sc, const char *path, struct koda_error *err)
 		return err_set(err, KODA_TOO_LARGE, 0, "too many directories to scan");
 	sc->cache[sc->n_caches] = strdup(path);
 	return sc->cache[sc->n_caches++] == NULL ? scan_no_memory(err) : 0;
+}
+
+int
+scan_add_told(struct scan *sc, const char *name, struct koda_error *err)
+{
+	char **grown;
+
+	if (names_check(name, err) < 0)
+		return -1;
+	if (sc->rules.n >= POLICY_RULES_MAX || sc->by_name != NULL)
+		return err_set(err, KODA_INVALID, 0, "too many names, or too late");
+	grown = reallocarray(sc->rules.v, sc->rules.n + 1, sizeof(*grown));
+	if (grown == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
+	sc->rules.v = grown;
+	grown[sc->rules.n] = strdup(name);
+	if (grown[sc->rules.n] == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
+	sc->rules.n++;
+	return 0;
 }
 
 static enum what

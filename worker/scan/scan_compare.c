@@ -1,15 +1,21 @@
-/*
- * The first scan and each comparison with what it found: in which order directories are read, known
- * places are judged again, and reported places are sealed.
- */
+/* In which order directories are read, known places are judged again, and reported places are
+ * sealed. */
+#include "worker/scan/scan_compare.h"
+
 #include <string.h>
 
 #include "shared/base/cleanup.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/hides.h"
-#include "worker/scan/linked.h"
+#include "worker/scan/linked_search.h"
 #include "worker/scan/live.h"
 #include "worker/scan/scan_events.h"
+#include "worker/scan/scan_judge.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
+#include "worker/scan/scan_node.h"
+#include "worker/scan/scan_recheck.h"
+#include "worker/scan/scan_results.h"
 #include "worker/scan/scan_todo.h"
 #include "worker/scan/scan_walk.h"
 
@@ -26,19 +32,6 @@ add_rules(struct scan *sc, struct koda_error *err)
 			return scan_no_memory(err);
 	}
 	return 0;
-}
-
-void
-find_all_targets(struct scan *sc)
-{
-	/* The loop also covers places that it adds: they may lead further. */
-	for (uint32_t i = 0; i < sc->n_known; i++) {
-		cleanup_free char *path =
-		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
-
-		if (path != NULL)
-			look_for_targets(sc, sc->known[i].what, path);
-	}
 }
 
 /* Adds repositories that are the user's, or are mounted now; untold: also those that were not

@@ -9,6 +9,10 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/gitdir.h"
+#include "worker/scan/scan_judge.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
+#include "worker/scan/scan_node.h"
 #include "worker/scan/scan_todo.h"
 
 /* An entry that may matter once the kind of its directory is known. */

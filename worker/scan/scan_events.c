@@ -4,6 +4,9 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
+#include "worker/scan/scan_node.h"
 #include "worker/scan/scan_todo.h"
 
 static int

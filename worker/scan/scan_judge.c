@@ -1,4 +1,5 @@
-#include <errno.h>
+#include "worker/scan/scan_judge.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,17 +8,23 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "worker/scan/followed.h"
+#include "worker/scan/deep.h"
+#include "worker/scan/followed_judge.h"
 #include "worker/scan/led.h"
 #include "worker/scan/linked.h"
-#include "worker/scan/plant.h"
-#include "worker/scan/scan_state.h"
+#include "worker/scan/plant_judge.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_names.h"
+#include "worker/scan/scan_results.h"
 #include "worker/scan/target.h"
 
 /* How often to try again if a process replaces a name while it is judged. */
 #define TRIES 8
 /* A program that writes an index in place has finished after this time. */
 #define UNCLEAR_NS INT64_C(1000000000)
+
+/* Reported changes per comparison. A user does not review more file by file. */
+#define TOLD_MAX 64
 
 /* ---- judging what was found ---- */
 
@@ -59,8 +66,6 @@ moved_here(struct scan *sc, enum what what, const struct stamp *stamp)
 	return NULL;
 }
 
-static bool is_there(const struct scan *sc, const struct known *k);
-
 /* Returns true if a place that commands can change, because nothing is mounted there, is unchanged.
  * Adding or removing a hard link changes a file's ctime, and package managers link their files, so
  * for packages the content decides. */
@@ -93,21 +98,10 @@ moved_package(struct scan *sc, const struct plant *p, const struct stamp *stamp)
 
 		if (k->path != NULL && k->what == WHAT_NAME && k->guarded &&
 		    k->stamp.ino == stamp->ino && is_same(p, k, stamp) &&
-		    is_vendored(sc, k->path) && !is_there(sc, k))
+		    is_vendored(sc, k->path) && !known_is_there(sc, k))
 			return k;
 	}
 	return NULL;
-}
-
-static bool
-is_there(const struct scan *sc, const struct known *k)
-{
-	size_t n = (size_t)(strrchr(k->path, '/') - k->path);
-	cleanup_close int fd = resolve_canonical_dir(sc->res, k->path, n);
-	struct stat st;
-
-	return fd >= 0 && fstatat(fd, k->path + n + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_dev == k->stamp.dev && st.st_ino == k->stamp.ino;
 }
 
 static enum seen
@@ -132,6 +126,19 @@ look_for_targets(struct scan *sc, enum what what, const char *path)
 		return;
 	if (config || what == WHAT_GITFILE || what == WHAT_PIN)
 		target_find(sc, path, what == WHAT_GITFILE);
+}
+
+void
+find_all_targets(struct scan *sc)
+{
+	/* The loop also covers places that it adds: they may lead further. */
+	for (uint32_t i = 0; i < sc->n_known; i++) {
+		cleanup_free char *path =
+		    sc->known[i].path != NULL ? strdup(sc->known[i].path) : NULL;
+
+		if (path != NULL)
+			look_for_targets(sc, sc->known[i].what, path);
+	}
 }
 
 static enum seen
@@ -300,7 +307,7 @@ found_named(struct scan *sc, struct plant *p, struct known *k, uint32_t made)
 		}
 		moved = moved_here(sc, WHAT_NAME, &stamp);
 
-		if (moved != NULL && !is_there(sc, moved)) {
+		if (moved != NULL && !known_is_there(sc, moved)) {
 			forget_known(sc, moved);
 			k = remember(sc, WHAT_NAME, p->path, &stamp, true);
 			tell_place(sc, k);
@@ -372,6 +379,29 @@ found_followed(struct scan *sc, struct plant *p, struct known *k)
 	return SEEN_OPEN;
 }
 
+/* A change that is only reported. */
+static enum seen
+found_told(struct scan *sc, const char *path, const struct stat *st, struct known *k, uint32_t made)
+{
+	struct stamp stamp;
+
+	stamp_of(st, &stamp);
+	if (k != NULL && same_stamp(WHAT_TOLD, &k->stamp, &stamp))
+		return SEEN_OPEN;
+	/* Files that this worker finds at its start are known, and those in a clone or a package
+	 * are part of it. */
+	if (sc->started && made == NONE && !is_vendored(sc, path)) {
+		if (++sc->n_told <= TOLD_MAX)
+			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_TOLD, WHAT_TOLD, path, NULL, NULL);
+		else
+			sc->cut = true;
+	}
+	k = remember(sc, WHAT_TOLD, path, &stamp, true);
+	if (k != NULL)
+		k->guarded = true;
+	return SEEN_OPEN;
+}
+
 enum seen
 found(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name)
 {
@@ -394,7 +424,7 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 		stamp_rebase(dir_fd, name, &stamp);
 	k = known_at(sc, path);
 	/* Even if a rule allows the name, the content has to be judged. */
-	if (is_followed(what))
+	if (followed_is(what))
 		return found_followed(sc, &p, k);
 	/* A target of a rule or of a configuration may be a hook as well. The stricter kind
 	 * counts. */
@@ -426,7 +456,7 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 		return seen_at(what, &stamp);
 	}
 	moved = k == NULL ? moved_here(sc, what, &stamp) : NULL;
-	if (moved != NULL && !is_there(sc, moved)) {
+	if (moved != NULL && !known_is_there(sc, moved)) {
 		forget_known(sc, moved);
 		tell_place(sc, remember(sc, what, path, &stamp, true));
 		return seen_at(what, &stamp);
@@ -437,166 +467,4 @@ found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const ch
 		return SEEN_OPEN;
 	}
 	return judge(sc, &p, k);
-}
-
-/* The open parent directory of a rule's path, kept for the next rule, which often shares it. */
-struct held {
-	char dir[PATH_LEN_MAX + 1];
-	int fd; /* -1: see `why` */
-	int why;
-	/* Length of the root's or cache's part of the path. */
-	size_t from;
-};
-
-static int
-hold(const struct scan *sc, struct held *h, const char *path, size_t len)
-{
-	cleanup_close int fd = -1;
-
-	if (strlen(h->dir) == len && memcmp(h->dir, path, len) == 0)
-		return h->fd;
-	close_at(&h->fd);
-	memcpy(h->dir, path, len);
-	h->dir[len] = '\0';
-	for (int i = 0; i < 2; i++) {
-		close_at(&fd);
-		fd = resolve_canonical_dir(sc->res, path, len);
-		h->fd =
-		    fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		h->why = errno;
-		if (h->fd >= 0 || h->why != EACCES || sc->phase == PHASE_LEARN ||
-		    !make_listable(sc, h->dir, h->from))
-			break;
-	}
-	return h->fd;
-}
-
-static void
-held_done(struct held *h)
-{
-	close_at(&h->fd);
-}
-
-/* Returns the length of the root or cache that contains the path, or 0. */
-static size_t
-looked_through_to(const struct scan *sc, const char *path)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < sc->n_roots; i++) {
-		if (path_is_inside(path, sc->root[i].path) && strlen(sc->root[i].path) > len)
-			len = strlen(sc->root[i].path);
-	}
-	for (size_t i = 0; i < sc->n_caches; i++) {
-		if (path_is_inside(path, sc->cache[i]) && strlen(sc->cache[i]) > len)
-			len = strlen(sc->cache[i]);
-	}
-	return len;
-}
-
-/* Judges every place that commands can still change, event or not: a process that has the file open
- * can write without causing one. */
-int
-judge_unsealed(struct scan *sc)
-{
-	for (uint32_t i = 0; i < sc->n_known && sc->unsealed > 0; i++) {
-		const struct known *k = &sc->known[i];
-		cleanup(held_done) struct held h = { .fd = -1 };
-		cleanup_free char *path = NULL;
-		const char *name;
-		int fd;
-
-		if (k->path == NULL || k->sealed)
-			continue;
-		path = strdup(k->path);
-		if (path == NULL)
-			return -1;
-		name = strrchr(path, '/') + 1;
-		/* A command could make the directory unreadable to prevent a verdict. */
-		h.from = looked_through_to(sc, path);
-		fd = h.from > 0 ? hold(sc, &h, path, (size_t)(name - path) - 1) : -1;
-		if (fd >= 0 && has_name(fd, name))
-			found(sc, k->what, fd, path, name);
-		else if (fd >= 0 || h.why == ENOENT || h.why == ENOTDIR)
-			forget_known(sc, &sc->known[i]);
-	}
-	return 0;
-}
-
-static int
-judge_cached_path(struct scan *sc, struct held *h, const char *path)
-{
-	char part[PATH_LEN_MAX + 1];
-	const char *end = strrchr(path, '/');
-	int fd = hold(sc, h, path, (size_t)(end - path));
-
-	if (fd >= 0 && has_name(fd, end + 1)) {
-		found(sc, WHAT_RULE, fd, path, end + 1);
-		return 0;
-	}
-	if (known_at(sc, path) != NULL)
-		sc->due.verify = true;
-	if (fd >= 0 || h->why == ENOENT)
-		return 0;
-	if (h->why == EMFILE || h->why == ENFILE || h->why == ENOMEM)
-		return -1;
-	if (h->why == EACCES && sc->phase != PHASE_LEARN)
-		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
-		    "it cannot be looked at");
-	/* The first component that is not a directory could lead anywhere. */
-	snprintf(part, sizeof(part), "%s", path);
-	for (end = path + h->from; (end = strchr(end + 1, '/')) != NULL;) {
-		struct stat st;
-		char *name;
-
-		part[end - path] = '\0';
-		name = strrchr(part, '/') + 1;
-		fd = hold(sc, h, part, (size_t)(name - part) - 1);
-		if (fd < 0)
-			break;
-		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
-			found(sc, WHAT_RULE, fd, part, name);
-			break;
-		}
-		part[end - path] = '/';
-	}
-	return 0;
-}
-
-/* Caches are too large to scan, and their tools own the content. Only paths that a rule names are
- * judged. */
-int
-judge_cached(struct scan *sc)
-{
-	cleanup(held_done) struct held h = { .fd = -1 };
-
-	for (size_t i = 0; i < sc->n_cached; i++) {
-		const char *path = sc->cached[i];
-
-		h.from = 0;
-		for (size_t k = 0; k < sc->n_caches && h.from == 0; k++)
-			h.from = path_is_inside(path, sc->cache[k]) ? strlen(sc->cache[k]) : 0;
-		if (judge_cached_path(sc, &h, path) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-void
-verify_known(struct scan *sc)
-{
-	sc->due.verify = false;
-	for (uint32_t i = 0; i < sc->n_known; i++) {
-		struct known *k = &sc->known[i];
-
-		if (k->path == NULL || !k->sealed || k->what == WHAT_REBASE || is_there(sc, k))
-			continue;
-		/* A git directory may disappear with the directory that holds it; the places inside
-		 * it are reported. Packages come and go. */
-		if (k->what != WHAT_PIN && k->what != WHAT_STRANGE && !is_followed(k->what) &&
-		    !k->guarded)
-			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL,
-			    "it is gone");
-		forget_known(sc, k);
-	}
 }

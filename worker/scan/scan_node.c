@@ -1,3 +1,5 @@
+#include "worker/scan/scan_node.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 
 #include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
-#include "worker/scan/scan_state.h"
+#include "worker/scan/scan_known.h"
 
 /* Events that can give a directory a name, an entry or, through its permissions, a reader that it
  * did not have. */

@@ -4,6 +4,7 @@
 
 #include "shared/wire/protocol.h"
 #include "worker/files/change.h"
+#include "worker/scan/scan_results.h"
 
 /* Items in one reply. Bounds the memory into which a frame unpacks. */
 #define ITEMS_MAX 2000

@@ -2,7 +2,6 @@
 #ifndef KODA_WORKER_SCAN_SCAN_REPLY_H
 #define KODA_WORKER_SCAN_SCAN_REPLY_H
 
-#include "worker/scan/scan.h"
 #include "worker/session.h"
 
 /* Add places until the reply, which already has `used` bytes, is a full page. */

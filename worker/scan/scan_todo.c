@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/scan/scan_known.h"
+
 int
 todo_step(struct scan *sc, uint32_t parent, const char *name, bool again)
 {

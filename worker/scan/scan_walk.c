@@ -11,6 +11,9 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/scan_entries.h"
+#include "worker/scan/scan_known.h"
+#include "worker/scan/scan_node.h"
+#include "worker/scan/scan_results.h"
 
 /* The kernel's own file systems belong to no project. */
 static bool

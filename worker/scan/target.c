@@ -10,6 +10,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/scan/gitconfig.h"
 #include "worker/scan/plant.h"
+#include "worker/scan/scan_known.h"
 
 /* git's own limit. */
 #define INCLUDE_DEPTH_MAX 10

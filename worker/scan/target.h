@@ -3,7 +3,9 @@
 #ifndef KODA_WORKER_SCAN_TARGET_H
 #define KODA_WORKER_SCAN_TARGET_H
 
-#include "worker/scan/scan.h"
+#include <stdbool.h>
+
+struct scan;
 
 /* Adds those targets to the scan. path: a git directory, a configuration in one, or (gitfile) a
  * file that names one, which may be anywhere. */
