@@ -10,7 +10,8 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-peers install clean help
+.PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
+    bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -23,7 +24,8 @@ help:
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
-	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too'
+	@echo 'make bench     measure, beside a baseline in the same run, into build/bench.json too; plots in build-bench/plots'
+	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-peers   the same for srt, codex, firejail, tinyproxy and squid, as far as they can be had'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    let clang-format have its way'
@@ -78,6 +80,9 @@ soak: setup build
 bench: setup
 	@tools/bench build-bench
 	@mkdir -p $(BUILD) && cp build-bench/bench.json $(BUILD)/bench.json
+
+bench-docs:
+	@tools/bench-docs update build-bench/bench.json $(wildcard build-bench/bench-peers.json)
 
 bench-peers: setup
 	@tools/bench-peers build-bench
