@@ -141,3 +141,15 @@ koda_approval_answer(struct koda_approval *approval, bool yes)
 {
 	koda_approval_answer_scope(approval, yes ? KODA_SCOPE_ONCE : KODA_SCOPE_NO);
 }
+
+const char *
+asked_mode_name(enum koda_mode mode)
+{
+	static const char *const names[] = {
+		[KODA_PLAN] = "Plan",
+		[KODA_SAFE] = "Safe",
+		[KODA_AUTO] = "Auto",
+	};
+
+	return names[mode];
+}

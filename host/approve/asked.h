@@ -11,6 +11,10 @@
 #include "shared/rules/domain.h"
 #include "shared/wire/message.h"
 
+/* Why the embedder is not asked. */
+#define ASKED_NOBODY  "there is nobody to ask"
+#define ASKED_NO_ROOM "memory is too short to ask"
+
 struct asked_ops {
 	/* Note why it is not approved. Called before answer() if the answer is no. NULL: nothing is
 	 * noted. */
@@ -48,6 +52,8 @@ void asked_put(struct asked *a, koda_approve_fn *approve, void *data);
  * unless the embedder may still read and answer it; then returns it, so that the caller can hand
  * over what the question points into. Accepts *held NULL. */
 struct asked *asked_end(struct asked **held);
+/* The name of a mode, for a refusal. */
+const char *asked_mode_name(enum koda_mode mode);
 /* The embedder is not asked: call refuse(), and answer() with no. */
 void asked_refuse(const struct asked_ops *ops, void *about, const char *why);
 

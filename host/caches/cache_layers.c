@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/session/session.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 

@@ -3,10 +3,28 @@
 #ifndef KODA_HOST_CACHES_CACHE_LAYERS_H
 #define KODA_HOST_CACHES_CACHE_LAYERS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "host/caches/cache_store.h"
 #include "host/caches/cache_tree.h"
+
+/* Time for emptying the trash when a slot ends. The rest waits for the next end. */
+#define CACHE_SWEEP_MS 200
+/* How many layers are considered; slots that run at once have one each. */
+#define CACHE_LAYERS_MAX 256
+/* For a project. The oldest layers are removed first. */
+#define CACHE_QUOTA_BYTES (5ull << 30)
+#define CACHE_AGE_SECS    (30ull * 86400) /* since a project was last used */
+/* Time between two measurements. A measurement looks at each file. */
+#define CACHE_LOOK_SECS 3600
+
+#define CACHE_LAYER_NAME 8 /* digits */
+
+struct cache_layer {
+	char name[CACHE_LAYER_NAME + 1];
+	int fd; /* its directory, which holds the lock */
+};
 
 #define CACHE_ABOUT    "about"
 #define CACHE_TRASH    "trash"

@@ -13,7 +13,6 @@
 #include "host/caches/cache_layers.h"
 #include "host/caches/cache_tree.h"
 #include "host/machine/state.h"
-#include "host/session/session.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 

@@ -18,7 +18,6 @@
 #include "host/caches/cache_tree.h"
 #include "host/caches/caches.h"
 #include "host/machine/state.h"
-#include "host/session/session.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"

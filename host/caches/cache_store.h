@@ -23,29 +23,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/caches/cache_layers.h"
 #include "shared/base/err.h"
 
 #define CACHE_UNDER_MAX 8 /* layers that a slot reads */
 /* More than this are merged even while others are written. */
 #define CACHE_UNDER_MANY 3
-/* How many layers are considered; slots that run at once have one each. */
-#define CACHE_LAYERS_MAX 256
 /* Time for merging layers when a slot starts. The rest waits for the next start. */
 #define CACHE_MERGE_MS 5
-/* Time for emptying the trash when a slot ends. The rest waits for the next end. */
-#define CACHE_SWEEP_MS 200
-/* For a project. The oldest layers are removed first. */
-#define CACHE_QUOTA_BYTES (5ull << 30)
-#define CACHE_AGE_SECS    (30ull * 86400) /* since a project was last used */
-/* Time between two measurements. A measurement looks at each file. */
-#define CACHE_LOOK_SECS 3600
-
-#define CACHE_LAYER_NAME 8 /* digits */
-
-struct cache_layer {
-	char name[CACHE_LAYER_NAME + 1];
-	int fd; /* its directory, which holds the lock */
-};
 
 struct cache_store {
 	char *path; /* of the project's directory, canonical; NULL: closed */

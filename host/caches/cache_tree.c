@@ -10,7 +10,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "host/session/session.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 

@@ -8,8 +8,14 @@
 
 #include "host/command/command_orders.h"
 #include "host/command/command_output.h"
+#include "host/command/command_question.h"
+#include "host/command/command_ready.h"
 #include "host/command/command_request.h"
+#include "host/command/list.h"
+#include "host/context/entry.h"
 #include "host/protect/protect.h"
+#include "host/protect/protect_compare.h"
+#include "host/sandbox/sandbox_end.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -45,36 +51,19 @@ command_destroy(struct koda_command *c)
 	free(c);
 }
 
-void
-command_unlink(struct koda_command *c)
-{
-	struct sandbox *sb = c->sb;
-
-	if (c->prev != NULL)
-		c->prev->next = c->next;
-	else
-		sb->commands = c->next;
-	if (c->next != NULL)
-		c->next->prev = c->prev;
-	c->prev = c->next = NULL;
-	if (--sb->n_commands == 0)
-		sb->mixed = false;
-}
-
 /* The only place where a command ends. */
 static void
 over(struct koda_command *c)
 {
-	struct koda_session *ses = c->slot->ses;
+	struct koda_session *ses = c->of->slot->ses;
 
-	approve_command_done(c);
+	command_question_done(c);
 	command_close_fds(c);
-	session_unwatch(ses, &c->out.source);
-	session_unwatch(ses, &c->err.source);
-	command_unlink(c);
+	loop_unwatch(&ses->loop, &c->out.source);
+	loop_unwatch(&ses->loop, &c->err.source);
+	list_unlink(c);
 	c->state = COMMAND_OVER;
-	c->sb = NULL;
-	c->slot = NULL;
+	c->of = NULL;
 	handle_over(&c->handle, c->done != NULL);
 }
 
@@ -104,9 +93,9 @@ compare(struct koda_command *c)
 	struct koda_error err;
 
 	c->state = COMMAND_COMPARING;
-	if (c->sb->ended)
+	if (c->of->ended)
 		return; /* one last comparison covers all commands */
-	if (protect_compare(c->sb, PROTECT_WHOLLY, sandbox_only_command(c->sb), compared, c, &err) <
+	if (protect_compare(c->of->protect, PROTECT_WHOLLY, list_blame(c->of), compared, c, &err) <
 	    0)
 		command_fail(c, &err);
 }
@@ -123,7 +112,7 @@ command_lost(struct koda_command *c, const struct koda_error *why)
 void
 command_closed(struct koda_command *c, const struct koda_error *why)
 {
-	protect_forget(c->sb, c);
+	protect_forget(c->of->protect, c);
 	set_lost(c, why);
 	over(c);
 }
@@ -135,11 +124,11 @@ compared(void *data)
 
 	/* The proxy reports a refusal before it answers the client, so all reports are there to be
 	 * read. */
-	egress_drain(&c->sb->egress, false);
+	egress_drain(&c->of->sandbox->egress, false);
 	if (c->planted.over)
 		c->result.hit = KODA_HIT_PLANTED;
 	c->violations =
-	    violations_since(&c->sb->violations, c->seen_violations, &c->result.n_violations);
+	    violations_since(&c->of->violations, c->seen_violations, &c->result.n_violations);
 	over(c);
 }
 
@@ -148,7 +137,7 @@ compared(void *data)
 static enum koda_limit_hit
 limit_hit(const struct koda_command *c)
 {
-	const struct policy *p = koda_policy_get(c->slot->policy);
+	const struct policy *p = koda_policy_get(c->of->slot->policy);
 	const struct policy_limit *cpu = &p->limit[KODA_CPU_TIME_SECS];
 	uint64_t used = (c->result.user_us + c->result.system_us) / 1000000;
 
@@ -169,7 +158,7 @@ static void
 take_slot_limit(struct koda_command *c, const Koda__Exited *e)
 {
 	const struct policy_limit *memory =
-	    &koda_policy_get(c->slot->policy)->limit[KODA_MAX_RSS_BYTES];
+	    &koda_policy_get(c->of->slot->policy)->limit[KODA_MAX_RSS_BYTES];
 
 	if (!e->has_limit)
 		return;
@@ -179,7 +168,7 @@ take_slot_limit(struct koda_command *c, const Koda__Exited *e)
 	 * once. */
 	if (c->slot_limit == KODA_HIT_MEMORY && memory->set && e->has_kept &&
 	    e->kept > memory->value / 2)
-		c->sb->full = true;
+		c->of->sandbox->full = true;
 }
 
 static void
@@ -191,7 +180,7 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	command_drain(c, &c->out);
 	command_drain(c, &c->err);
 	if (e->reaper_lost) {
-		c->sb->doubtful = true;
+		c->of->sandbox->doubtful = true;
 		err_set(&c->error, KODA_UNKNOWN, 0,
 		    "the command killed what waited for it: how it ended is not known; nothing of it is left");
 		compare(c);
@@ -262,7 +251,9 @@ command_report(struct koda_command *c, const Koda__Report *r)
 static int
 run(struct koda_command *c, struct koda_error *err)
 {
-	struct koda_slot *slot = c->slot;
+	struct commands *cs = c->of;
+	struct koda_slot *slot = cs->slot;
+	struct loop *loop = &slot->ses->loop;
 	int r = -1;
 
 	/* The host may notice only now that the sandbox is dead. An order that was not accepted was
@@ -270,13 +261,13 @@ run(struct koda_command *c, struct koda_error *err)
 	for (int i = 0; r < 0 && i < RUN_TRIES; i++) {
 		r = command_make_ready(slot, err);
 		if (r == 0) {
-			protect_command_begins(c->sb);
+			protect_command_begins(cs->protect);
 			r = command_send_exec(c, err);
 			if (r < 0 && err->code == KODA_WORKER)
-				sandbox_kill(c->sb, err);
+				sandbox_kill(cs->sandbox, err);
 		}
 		if (r < 0 &&
-		    (err->code != KODA_WORKER || slot->sandbox == NULL || slot->sandbox->up))
+		    (err->code != KODA_WORKER || slot->commands == NULL || cs->sandbox->up))
 			return -1;
 	}
 	if (r < 0)
@@ -284,17 +275,17 @@ run(struct koda_command *c, struct koda_error *err)
 	c->state = COMMAND_RUNNING;
 	c->started_at = monotonic_ns();
 	c->deadline = c->started_at + c->timeout_ms * NS_PER_MS;
-	if (c->background && c->sb->compare_at == 0)
-		c->sb->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
-	if (c->sb->look_at == 0)
-		c->sb->look_at = c->started_at + PROTECT_LOOK_MS * NS_PER_MS;
-	session_wake_at(slot->ses, c->sb->look_at);
+	if (c->background && cs->compare_at == 0)
+		cs->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
+	if (cs->look_at == 0)
+		cs->look_at = c->started_at + PROTECT_LOOK_MS * NS_PER_MS;
+	loop_wake_at(loop, cs->look_at);
 	if (c->out.capture.fd >= 0)
-		session_watch(slot->ses, &c->out.source, c->out.capture.fd, EPOLLIN);
+		loop_watch(loop, &c->out.source, c->out.capture.fd, EPOLLIN);
 	if (c->err.capture.fd >= 0)
-		session_watch(slot->ses, &c->err.source, c->err.capture.fd, EPOLLIN);
+		loop_watch(loop, &c->err.source, c->err.capture.fd, EPOLLIN);
 	if (!c->untimed)
-		session_wake_at(slot->ses, c->deadline);
+		loop_wake_at(loop, c->deadline);
 	return 0;
 }
 
@@ -309,8 +300,47 @@ command_answer(struct koda_command *c, bool yes)
 		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->error.message);
 	else
 		c->error = (struct koda_error){ 0 };
-	if (!yes || run(c, &err) < 0)
+	if (yes && run(c, &err) == 0)
+		return;
+	if (c->state != COMMAND_OVER)
 		command_fail(c, &err);
+	else
+		c->error = err; /* its slot has no sandbox any more, which has ended it */
+}
+
+static bool
+answer_command(void *about, enum koda_scope scope, bool late)
+{
+	struct koda_command *c = about;
+	struct koda_session *ses = c->of->slot->ses;
+
+	if (*ses->here != 1)
+		return false; /* the parent's question */
+	session_enter(ses);
+	command_answer(c, scope != KODA_SCOPE_NO);
+	session_leave(ses);
+	return true;
+}
+
+static const struct asked_ops command_ops = { command_question_refuse, answer_command };
+
+void
+command_ask(struct koda_command *c)
+{
+	command_question_ask(c, &command_ops);
+}
+
+void
+koda_command_end(struct koda_command *c)
+{
+	if (c->state == COMMAND_ASKING)
+		command_answer(c, false);
+	if (c->state != COMMAND_RUNNING || c->ending)
+		return;
+	c->ending = true;
+	c->kill_at = monotonic_ns() + COMMAND_GRACE_MS * NS_PER_MS;
+	command_send_signal(c, SIGTERM, true);
+	loop_wake_at(&c->of->slot->ses->loop, c->kill_at);
 }
 
 /* Kills at once: a command that gets a chance to end by itself would go on planting. */
@@ -321,7 +351,7 @@ kill_command(struct koda_command *c, uint64_t now)
 	c->deadline = UINT64_MAX;
 	c->kill_at = now + SANDBOX_ANSWER_MS * NS_PER_MS;
 	command_send_end(c);
-	session_wake_at(c->slot->ses, c->kill_at);
+	loop_wake_at(&c->of->slot->ses->loop, c->kill_at);
 }
 
 void
@@ -354,7 +384,7 @@ command_tick(struct koda_command *c, uint64_t now)
 		/* kill_command() was called already, and the sandbox did not end the command. */
 		if (c->deadline == UINT64_MAX) {
 			err_set(&err, KODA_WORKER, 0, "the sandbox could not end a command");
-			sandbox_kill(c->sb, &err);
+			sandbox_kill(c->of->sandbox, &err);
 			return;
 		}
 		kill_command(c, now);
@@ -372,7 +402,7 @@ command_cut_short(struct koda_command *c, const struct koda_error *why)
 void
 command_compared(struct koda_command *c)
 {
-	protect_forget(c->sb, c);
+	protect_forget(c->of->protect, c);
 	compared(c);
 }
 

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/command/command.h"
 #include "host/command/command_orders.h"
 #include "host/command/command_output.h"
 #include "host/command/command_request.h"
-#include "host/protect/protect.h"
+#include "host/command/list.h"
+#include "host/context/entry.h"
+#include "host/context/turn.h"
+#include "host/protect/protect_compare.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -46,32 +50,18 @@ command_new(struct koda_slot *slot, koda_command_done_fn *done, void *data)
 
 	if (c == NULL)
 		return NULL;
-	c->slot = slot;
+	c->of = slot->commands;
 	c->handle = (struct handle){ .ses = slot->ses,
 		.tell = tell_over,
 		.give_up = give_up,
 		.destroy = destroy_handle };
-	c->sb = slot->sandbox;
 	c->fd[0] = c->fd[1] = c->fd[2] = -1;
 	c->out = (struct command_output){ { command_on_output, -1, 0 }, c, { .fd = -1 }, 0 };
 	c->err = (struct command_output){ { command_on_output, -1, 0 }, c, { .fd = -1 }, 0 };
 	c->done = done;
 	c->data = data;
-	c->seen_violations = slot->sandbox->violations.recorded;
+	c->seen_violations = slot->commands->violations.recorded;
 	return c;
-}
-
-static void
-command_link(struct koda_command *c)
-{
-	struct sandbox *sb = c->sb;
-
-	c->next = sb->commands;
-	if (sb->commands != NULL)
-		sb->commands->prev = c;
-	sb->commands = c;
-	sb->mixed |= sb->n_commands++ > 0;
-	c->slot->ses->n_under_way++;
 }
 
 static struct koda_command *
@@ -85,7 +75,7 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 	err_clear(err);
 	if (session_check(ses, err) < 0)
 		return NULL;
-	if (slot->sandbox == NULL) {
+	if (slot->commands == NULL) {
 		err_set(err, KODA_UNSUPPORTED, 0, "%s",
 		    ses->commands
 			? "the kernel sandbox does not work: no command is run without it"
@@ -93,7 +83,7 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 			  "does not work here; no command is run without it");
 		return NULL;
 	}
-	if (slot->sandbox->ended) {
+	if (slot->commands->ended) {
 		err_set(err, KODA_INVALID, 0,
 		    "the slot has been ended: no command is run in it any more");
 		return NULL;
@@ -109,10 +99,11 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 	c->sync = sync;
 	ask = koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE && !o->approved;
 	c->state = COMMAND_ASKING;
-	command_link(c);
+	list_link(c);
+	ses->n_under_way++;
 	session_enter(ses);
 	if (ask)
-		approve_ask_command(ses, c);
+		command_ask(c);
 	else
 		command_answer(c, true);
 	if (c->state == COMMAND_OVER && c->error.code != KODA_OK) {
@@ -137,7 +128,7 @@ koda_command_start(struct koda_slot *slot, const struct koda_command_options *op
 int
 koda_command_wait(struct koda_command *c, int timeout_ms, struct koda_error *err)
 {
-	return handle_wait(&c->handle, timeout_ms, err);
+	return turn_until_over(&c->handle, timeout_ms, err);
 }
 
 int
@@ -149,19 +140,6 @@ koda_command_signal(struct koda_command *c, int signo, struct koda_error *err)
 		return err_set(err, KODA_INVALID, 0, "there is no signal %d", signo);
 	command_send_signal(c, signo, false);
 	return 0;
-}
-
-void
-koda_command_end(struct koda_command *c)
-{
-	if (c->state == COMMAND_ASKING)
-		command_answer(c, false);
-	if (c->state != COMMAND_RUNNING || c->ending)
-		return;
-	c->ending = true;
-	c->kill_at = monotonic_ns() + COMMAND_GRACE_MS * NS_PER_MS;
-	command_send_signal(c, SIGTERM, true);
-	session_wake_at(c->slot->ses, c->kill_at);
 }
 
 void
@@ -234,15 +212,15 @@ koda_command_free(struct koda_command *c)
 	c->done = NULL;
 	if (handle_postpone(&c->handle))
 		return;
-	if (c->state != COMMAND_OVER && *c->slot->ses->here != 1) {
-		command_unlink(c); /* it is the parent's */
+	if (c->state != COMMAND_OVER && *c->of->slot->ses->here != 1) {
+		list_unlink(c); /* it is the parent's */
 	} else if (c->state != COMMAND_OVER) {
 		/* Its handle is gone: kill it at once, without SIGTERM first. */
 		if (c->state == COMMAND_RUNNING) {
 			command_send_end(c);
-			c->sb->n_given_up++;
+			c->of->n_given_up++;
 		}
-		protect_forget(c->sb, c);
+		protect_forget(c->of->protect, c);
 		err_set(&err, KODA_WORKER, 0, "given up");
 		command_fail(c, &err);
 	}

@@ -6,6 +6,7 @@
 
 #include "host/command/command_request.h"
 #include "host/machine/machine.h"
+#include "host/sandbox/sandbox_control.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
@@ -84,7 +85,7 @@ command_send_exec(struct koda_command *c, struct koda_error *err)
 	exec.argv = argv;
 	exec.env = env;
 	exec.cwd = message_text(c->cwd);
-	exec.n_limit = fill_limits(koda_policy_get(c->slot->policy), limits);
+	exec.n_limit = fill_limits(koda_policy_get(c->of->slot->policy), limits);
 	for (size_t i = 0; i < exec.n_limit; i++)
 		list[i] = &limits[i];
 	exec.limit = list;
@@ -92,7 +93,7 @@ command_send_exec(struct koda_command *c, struct koda_error *err)
 	exec.has_background = exec.background = c->background;
 	order.order_case = KODA__ORDER__ORDER_EXEC;
 	order.exec = &exec;
-	r = sandbox_send(c->sb, &order, c->fd, 3, err);
+	r = sandbox_send(c->of->sandbox, &order, c->fd, 3, err);
 	if (r < 0)
 		return -1;
 	c->id = order.id;
@@ -111,7 +112,7 @@ command_send_signal(struct koda_command *c, int signo, bool all)
 	msg.has_all = msg.all = all;
 	order.order_case = KODA__ORDER__ORDER_SIGNAL;
 	order.signal = &msg;
-	sandbox_send(c->sb, &order, NULL, 0, NULL);
+	sandbox_send(c->of->sandbox, &order, NULL, 0, NULL);
 }
 
 void
@@ -123,5 +124,5 @@ command_send_end(struct koda_command *c)
 	msg.command = c->id;
 	order.order_case = KODA__ORDER__ORDER_END;
 	order.end = &msg;
-	sandbox_send(c->sb, &order, NULL, 0, NULL);
+	sandbox_send(c->of->sandbox, &order, NULL, 0, NULL);
 }

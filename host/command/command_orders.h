@@ -2,7 +2,7 @@
 #ifndef KODA_HOST_COMMAND_COMMAND_ORDERS_H
 #define KODA_HOST_COMMAND_COMMAND_ORDERS_H
 
-#include "host/command/command.h"
+#include "host/command/state.h"
 
 /* Order stage2 to start the command. Closes the host's copies of the command's descriptors. Returns
  * 0, or -1 with *err set if the order was not accepted. */

@@ -3,7 +3,8 @@
 #include <sys/epoll.h>
 
 #include "host/command/stderr_parse.h"
-#include "host/protect/reason.h"
+#include "host/context/entry.h"
+#include "host/policy/reason.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -15,18 +16,18 @@
 void
 command_read_output(struct command_output *out)
 {
-	struct koda_session *ses = out->command->slot->ses;
+	struct koda_session *ses = out->command->of->slot->ses;
 	const uint64_t before = out->capture.total;
 
 	out->resume_at = 0;
 	if (!capture_read(&out->capture)) {
-		session_unwatch(ses, &out->source);
+		loop_unwatch(&ses->loop, &out->source);
 	} else if (capture_floods(&out->capture) && out->capture.total != before) {
-		session_unwatch(ses, &out->source);
+		loop_unwatch(&ses->loop, &out->source);
 		out->resume_at = monotonic_ns() + FLOOD_PAUSE_NS;
-		session_wake_at(ses, out->resume_at);
+		loop_wake_at(&ses->loop, out->resume_at);
 	} else {
-		session_watch(ses, &out->source, out->capture.fd, EPOLLIN);
+		loop_watch(&ses->loop, &out->source, out->capture.fd, EPOLLIN);
 	}
 }
 
@@ -35,7 +36,7 @@ command_on_output(struct source *source)
 {
 	struct command_output *out = (struct command_output *)source;
 
-	if (out->command->slot != NULL)
+	if (out->command->of != NULL)
 		command_read_output(out);
 }
 
@@ -48,7 +49,7 @@ command_drain(struct koda_command *c, struct command_output *out)
 		before = out->capture.total;
 	} while (
 	    out->capture.fd >= 0 && capture_read(&out->capture) && out->capture.total != before);
-	session_unwatch(c->slot->ses, &out->source);
+	loop_unwatch(&c->of->slot->ses->loop, &out->source);
 	close_at(&out->capture.fd);
 	out->capture.fd = -1;
 }
@@ -61,7 +62,7 @@ command_drain(struct koda_command *c, struct command_output *out)
 
 /* A search of a command's text. */
 struct scan {
-	struct sandbox *sb;
+	struct commands *of;
 	const char *command, *cwd;
 	koda_violation_fn *fn;
 	void *data;
@@ -73,7 +74,7 @@ static int
 on_denial(void *data, const struct denial *found)
 {
 	struct scan *scan = data;
-	struct violations *ring = &scan->sb->violations;
+	struct violations *ring = &scan->of->violations;
 	struct denial d = *found;
 	char reason[REASON_MAX];
 	struct koda_violation v = { .kind = d.kind,
@@ -85,17 +86,17 @@ on_denial(void *data, const struct denial *found)
 
 	/* The view would have allowed the access, so something else refused it: mostly file
 	 * modes. */
-	if (!stderr_parse_judge(&d, &scan->sb->view, scan->cwd))
+	if (!stderr_parse_judge(&d, &scan->of->sandbox->view, scan->cwd))
 		return 0;
 	if (scan->left-- == 0)
 		return 1;
 	if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_WRITE)
-		view_writes(&scan->sb->view, d.target, &v.rule);
+		view_writes(&scan->of->sandbox->view, d.target, &v.rule);
 	else if (d.target[0] != '\0' && d.kind == KODA_VIOLATION_FILE_READ)
-		view_shows(&scan->sb->view, d.target, &v.rule);
+		view_shows(&scan->of->sandbox->view, d.target, &v.rule);
 	if (v.rule == NULL)
 		v.rule = "";
-	if (reason_of(v.rule, d.target, scan->sb->slot->ses->home, reason))
+	if (reason_of(v.rule, d.target, scan->of->slot->ses->home, reason))
 		v.detail = reason;
 	violations_record(ring, &v);
 	if (scan->fn != NULL && ring->n > 0)
@@ -106,7 +107,7 @@ on_denial(void *data, const struct denial *found)
 void
 command_find_denials(struct koda_command *c)
 {
-	struct scan scan = { .sb = c->sb,
+	struct scan scan = { .of = c->of,
 		.command = c->name,
 		.cwd = c->cwd,
 		.left = SUSPECTED_MAX };
@@ -129,7 +130,7 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
     const char *text, size_t len, koda_violation_fn *fn, void *data)
 {
 	struct koda_session *ses = slot->ses;
-	struct scan scan = { .sb = slot->sandbox,
+	struct scan scan = { .of = slot->commands,
 		.command = command,
 		.cwd = cwd,
 		.fn = fn,
@@ -137,7 +138,7 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
 		.left = SIZE_MAX };
 
 	session_enter(ses); /* the callback may release the slot, or close the session */
-	if (slot->sandbox != NULL)
+	if (slot->commands != NULL)
 		stderr_parse(text, len, on_denial, &scan);
 	session_leave(ses);
 	return scan.stopped;

@@ -2,7 +2,7 @@
 #ifndef KODA_HOST_COMMAND_COMMAND_OUTPUT_H
 #define KODA_HOST_COMMAND_COMMAND_OUTPUT_H
 
-#include "host/command/command.h"
+#include "host/command/state.h"
 
 /* Read what has come, and watch for more. */
 void command_read_output(struct command_output *out);

@@ -1,6 +1,10 @@
-/* Makes the slot ready to run a command, and tells what a command would be allowed to do. */
-#include "host/command/command.h"
+#include "host/command/command_ready.h"
+
+#include "host/command/state.h"
+#include "host/context/entry.h"
 #include "host/protect/protect.h"
+#include "host/sandbox/sandbox_end.h"
+#include "host/sandbox/sandbox_orders.h"
 #include "shared/rules/access.h"
 #include "shared/rules/names.h"
 
@@ -10,32 +14,34 @@ command_make_ready(struct koda_slot *slot, struct koda_error *err)
 	const struct koda_op ping = { .kind = KODA_OP_PING };
 	struct koda_error dead;
 	struct koda_result none;
+	struct sandbox *sb;
 	int r = 0;
 
-	if (slot->sandbox == NULL)
+	if (slot->commands == NULL)
 		return 0; /* the worker is started by the first call */
-	if (slot->sandbox->full && slot->sandbox->n_commands <= 1) {
+	sb = slot->commands->sandbox;
+	if (sb->full && slot->commands->n <= 1) {
 		err_set(&dead, KODA_WORKER, 0,
 		    "its private file systems hold most of the memory that it may use");
-		sandbox_kill(slot->sandbox, &dead);
+		sandbox_kill(sb, &dead);
 	}
-	if (slot->sandbox->doubtful) {
-		slot->sandbox->doubtful = false;
-		if (slot->sandbox->up)
-			sandbox_mount(slot->sandbox, &dead);
+	if (sb->doubtful) {
+		sb->doubtful = false;
+		if (sb->up)
+			sandbox_mount(sb, &dead);
 	}
 	/* A worker that still exists runs in the sandbox that is ending: it would answer the ping,
 	 * and the host would not start another sandbox. */
-	if (!slot->sandbox->up && slot->state == SLOT_UP)
+	if (!sb->up && slot->state == SLOT_UP)
 		child_kill(&slot->child);
-	if (!slot->sandbox->up || slot->state != SLOT_UP) {
+	if (!sb->up || slot->state != SLOT_UP) {
 		r = koda_call(slot, &ping, &none, err);
 		koda_result_done(&none);
 	}
-	if (r == 0 && slot->sandbox == NULL)
+	if (r == 0 && slot->commands == NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "the kernel sandbox does not work any more");
-	return r < 0 ? -1 : protect_prepare(slot->sandbox, err);
+	return r < 0 ? -1 : protect_prepare(slot->commands->protect, err);
 }
 
 int
@@ -47,13 +53,13 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 
 	if (session_check(slot->ses, err) < 0)
 		return -1;
-	if (slot->sandbox == NULL)
+	if (slot->commands == NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "without the kernel sandbox no command runs");
 	session_enter(slot->ses);
 	r = command_make_ready(slot, err);
 	if (r == 0 && access == KODA_WRITE_ACCESS) {
-		*ret_allowed = view_writes(&slot->sandbox->view, path, &rule);
+		*ret_allowed = view_writes(&slot->commands->sandbox->view, path, &rule);
 		/* A place that does not exist has no mount, but the host removes what appears
 		 * there. */
 		if (*ret_allowed &&
@@ -63,7 +69,7 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 			rule = access_rule_name(ACCESS_RULE_DENY_NAME);
 		}
 	} else if (r == 0)
-		*ret_allowed = view_shows(&slot->sandbox->view, path, &rule);
+		*ret_allowed = view_shows(&slot->commands->sandbox->view, path, &rule);
 	session_leave(slot->ses);
 	*ret_rule = rule != NULL ? rule : "";
 	return r;

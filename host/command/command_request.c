@@ -72,10 +72,10 @@ static int
 fill_strings(struct koda_command *c, const struct koda_command_options *o, struct koda_error *err)
 {
 	const char *const shell[] = { "sh", "-c", o->shell, NULL };
-	const struct koda_session *ses = c->slot->ses;
+	const struct koda_session *ses = c->of->slot->ses;
 	cleanup(environment_done) struct environment env = { 0 };
 	struct environment_spare spare[CACHES_SPARE_MAX];
-	size_t n_spare = fill_spare(c->sb, spare);
+	size_t n_spare = fill_spare(c->of->sandbox, spare);
 	const struct environment_input in = { .host = (const char *const *)environ,
 		.extra = o->env,
 		.argv = o->shell == NULL ? o->argv : NULL,
@@ -85,13 +85,13 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		.egress_port = EGRESS_PORT,
 		.spare = spare,
 		.n_spare = n_spare,
-		.spare_dir = c->sb->view.spare,
+		.spare_dir = c->of->sandbox->view.spare,
 		.connect_helper = egress_connect_path(ses),
-		.ca_file = egress_certificates(&c->sb->egress) != NULL
+		.ca_file = egress_certificates(&c->of->sandbox->egress) != NULL
 		    ? BWRAP_CERTIFICATES "/" EGRESS_CERTIFICATES_NAME
-		    : koda_policy_get(c->slot->policy)->ca_bundle,
+		    : koda_policy_get(c->of->slot->policy)->ca_bundle,
 		.writable = writable,
-		.data = c->sb };
+		.data = c->of->sandbox };
 
 	if ((o->shell == NULL) == (o->argv == NULL))
 		return err_set(err, KODA_INVALID, 0, "a command is either argv or shell text");
@@ -160,7 +160,7 @@ command_request_done(struct koda_command *c)
 int
 command_fill(struct koda_command *c, const struct koda_command_options *o, struct koda_error *err)
 {
-	const struct policy *p = koda_policy_get(c->slot->policy);
+	const struct policy *p = koda_policy_get(c->of->slot->policy);
 	const struct policy_limit *wall = &p->limit[KODA_WALL_TIME_SECS];
 	const struct policy_limit *output = &p->limit[KODA_MAX_OUTPUT_BYTES];
 	/* The wall time limits commands that the caller waits for; a server in the background runs

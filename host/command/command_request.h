@@ -3,7 +3,7 @@
 #ifndef KODA_HOST_COMMAND_COMMAND_REQUEST_H
 #define KODA_HOST_COMMAND_COMMAND_REQUEST_H
 
-#include "host/command/command.h"
+#include "host/command/state.h"
 
 /* Copy the caller's options into the command. Returns 0, or -1 with *err set;
  * command_request_done() frees what was copied in both cases. */

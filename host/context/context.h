@@ -1,6 +1,7 @@
 /*
- * The data that the parts of a session and of its slots share. The functions are declared in the
- * other headers of this folder.
+ * A session, as all parts of the host see it: what it was opened with, its loop, its callbacks, and
+ * what is finished but not reported yet. The functions are declared in the other headers of this
+ * folder. The parts themselves (slots, egress) are known to host/session only.
  */
 #ifndef KODA_HOST_CONTEXT_CONTEXT_H
 #define KODA_HOST_CONTEXT_CONTEXT_H
@@ -12,10 +13,13 @@
 #include "shared/base/bytes.h"
 #include "shared/wire/protocol.h"
 
-struct call;
+#define TICKERS_MAX 2 /* slots; egress */
+
 struct egress_session;
+struct finished;
 struct handle;
 struct recovery_seal;
+struct ticker;
 
 struct koda_session {
 	/* A page that fork wipes: 1 only in the process that opened the session. */
@@ -46,11 +50,14 @@ struct koda_session {
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
-	struct call *done_head, *done_tail; /* finished calls whose callback has not run */
-	size_t n_async;
+	struct finished *finished, *finished_last; /* calls whose callback has yet to run */
+	size_t n_async;                            /* asynchronous calls, also those */
 	/* How many library functions that may run callbacks are on the stack, one inside
 	 * another. */
 	unsigned depth;
+	/* The outermost one of them returns: free what could not be freed inside. Returns true if
+	 * that was the session. */
+	bool (*on_left)(struct koda_session *ses);
 	/* closing: koda_session_close() was called from inside a callback, or is at work. */
 	bool in_event, closing;
 	/* in_wait: the wait callback runs. given_up: it told the host to give up, or closed the
@@ -69,6 +76,8 @@ struct koda_session {
 	bool said_root_cache; /* the policy makes a cache itself writable */
 	struct koda_stats stats;
 	struct loop loop;
+	const struct ticker *ticker[TICKERS_MAX]; /* the parts with a share in each turn */
+	size_t n_tickers;
 };
 
 #endif

@@ -3,39 +3,53 @@
 #include "host/context/context.h"
 
 void
-finished_add(struct koda_session *ses, struct call *c)
+finished_add(struct koda_session *ses, struct finished *f)
 {
-	if (c->done == NULL)
-		return;
-	c->slot = NULL;
-	c->next = NULL;
-	if (ses->done_tail != NULL)
-		ses->done_tail->next = c;
+	f->next = NULL;
+	if (ses->finished_last != NULL)
+		ses->finished_last->next = f;
 	else
-		ses->done_head = c;
-	ses->done_tail = c;
+		ses->finished = f;
+	ses->finished_last = f;
 	/* The call may have finished inside a synchronous call: wake up the loop to run its
 	 * callback. */
 	loop_wake(&ses->loop);
 }
 
-struct call *
-finished_take(struct koda_session *ses)
+static struct finished *
+take_first(struct koda_session *ses)
 {
-	struct call *c = ses->done_head;
+	struct finished *f = ses->finished;
 
-	if (c == NULL)
+	if (f == NULL)
 		return NULL;
-	ses->done_head = c->next;
-	if (ses->done_head == NULL)
-		ses->done_tail = NULL;
-	return c;
+	ses->finished = f->next;
+	if (ses->finished == NULL)
+		ses->finished_last = NULL;
+	return f;
+}
+
+/* Only the calls that are finished now: a callback that starts another call gets its turn, but does
+ * not keep the loop from its other work. */
+void
+finished_deliver(struct koda_session *ses)
+{
+	const struct finished *last = ses->finished_last;
+	struct finished *f;
+	bool more = true;
+
+	while (more && (f = take_first(ses)) != NULL) {
+		more = f != last;
+		ses->n_async--;
+		f->deliver(f, true);
+	}
 }
 
 void
-finished_forget(struct koda_session *ses, const void *data, koda_done_fn *instead)
+finished_drop(struct koda_session *ses)
 {
-	for (struct call *c = ses->done_head; data != NULL && c != NULL; c = c->next)
-		if (c->data == data)
-			c->done = instead;
+	struct finished *f;
+
+	while ((f = take_first(ses)) != NULL)
+		f->deliver(f, false);
 }

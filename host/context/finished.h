@@ -1,15 +1,22 @@
-/* Finished asynchronous calls whose callback has not run. The loop's next turn runs it
- * (host/slot/calls). */
+/* Finished asynchronous calls whose callback has not run. The loop's next turn runs it. */
 #ifndef KODA_HOST_CONTEXT_FINISHED_H
 #define KODA_HOST_CONTEXT_FINISHED_H
 
-#include "host/slot/state.h"
+#include <stdbool.h>
 
-/* Takes over a call that has ended; a synchronous one stays with its caller. Wakes up the loop. */
-void finished_add(struct koda_session *ses, struct call *c);
-/* The first one, which the caller owns; NULL: there is none. */
-struct call *finished_take(struct koda_session *ses);
-/* For calls whose user data is `data`: run `instead` in place of their callback. */
-void finished_forget(struct koda_session *ses, const void *data, koda_done_fn *instead);
+struct koda_session;
+
+struct finished {
+	struct finished *next;
+	/* Run the callback, or only free it if !tell. The call is not in the list any more. */
+	void (*deliver)(struct finished *f, bool tell);
+};
+
+/* Take over a call that has ended, and wake up the loop. */
+void finished_add(struct koda_session *ses, struct finished *f);
+/* Run the callbacks of the calls that are finished now. */
+void finished_deliver(struct koda_session *ses);
+/* Free these calls without running their callbacks. */
+void finished_drop(struct koda_session *ses);
 
 #endif

@@ -1,11 +1,6 @@
 #include "host/context/handle.h"
 
-#include <stdint.h>
-
-#include "host/session/session.h"
-#include "shared/base/clock.h"
-
-#define SLICE_MS 1000 /* how long a wait without a limit sleeps at a time */
+#include "host/context/context.h"
 
 void
 handle_hold(struct handle *handle)
@@ -103,36 +98,4 @@ handle_free(struct handle *handle)
 	handle->freed = true;
 	if (handle->held == 0)
 		handle->destroy(handle);
-}
-
-static int
-wait_for(const struct handle *handle, int timeout_ms, struct koda_error *err)
-{
-	const uint64_t until =
-	    timeout_ms < 0 ? UINT64_MAX : monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-
-	while (!handle->over) {
-		uint64_t now = timeout_ms <= 0 ? 0 : monotonic_ns();
-		int ms = timeout_ms < 0 ? SLICE_MS
-		    : now >= until      ? 0
-					: (int)((until - now) / NS_PER_MS + 1);
-
-		if (session_check(handle->ses, err) < 0 ||
-		    session_turn(handle->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
-			return -1;
-		if (!handle->over && timeout_ms >= 0 && monotonic_ns() >= until)
-			return 0;
-	}
-	return 1;
-}
-
-int
-handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err)
-{
-	int r;
-
-	handle_hold(handle); /* a callback may free it meanwhile */
-	r = wait_for(handle, timeout_ms, err);
-	handle_let_go(handle);
-	return r;
 }

@@ -47,8 +47,4 @@ void handle_forget_over(struct koda_session *ses);
 /* Give up those that were freed in the event callback. */
 void handle_give_up_unwanted(struct koda_session *ses);
 
-/* Run the loop until it is over, for at most timeout_ms (-1: no limit). Returns 1 when it is
- * over (and may have been freed), 0 when it is not yet, -1 with *err set. */
-int handle_wait(struct handle *handle, int timeout_ms, struct koda_error *err);
-
 #endif

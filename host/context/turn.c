@@ -1,84 +1,57 @@
 #include "host/context/turn.h"
 
-#include "host/egress/egress.h"
-#include "host/sandbox/sandbox.h"
-#include "host/search/search.h"
-#include "host/session/session.h"
-#include "host/slot/calls.h"
+#include "host/context/context.h"
+#include "host/context/entry.h"
+#include "host/context/finished.h"
+#include "host/context/handle.h"
+#include "shared/base/clock.h"
 
-/* Watches for what the slot waits for. Returns the time of its next tick. */
-static uint64_t
-watch_slot(struct koda_session *ses, struct koda_slot *slot)
-{
-	uint32_t events;
-	uint64_t at;
-	int fd;
-
-	slot_wait_for(slot, &fd, &events, &at);
-	loop_watch(&ses->loop, &slot->source, fd, events);
-	return at;
-}
+#define SLICE_MS 1000 /* how long a wait without a limit sleeps at a time */
 
 void
-session_rearm(struct koda_session *ses, struct koda_slot *slot)
+turn_add(struct koda_session *ses, const struct ticker *t)
 {
-	loop_wake_at(&ses->loop, watch_slot(ses, slot));
+	ses->ticker[ses->n_tickers++] = t;
 }
 
 static void
-turn_rearm_all(struct koda_session *ses)
+rearm(struct koda_session *ses)
 {
-	uint64_t first = ses->done_head != NULL || ses->over != NULL ? 0 : UINT64_MAX, at;
+	uint64_t first = ses->finished != NULL || ses->over != NULL ? 0 : UINT64_MAX;
 
-	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
-		if (slot->sandbox != NULL && (at = sandbox_next_time(slot->sandbox)) < first)
-			first = at;
-		if ((at = search_next_time(slot)) < first)
-			first = at;
-		if (slot->source.fd < 0 && slot->n_calls == 0)
-			continue;
-		if ((at = watch_slot(ses, slot)) < first)
+	for (size_t i = 0; i < ses->n_tickers; i++) {
+		const uint64_t at = ses->ticker[i]->next_time(ses);
+
+		if (at < first)
 			first = at;
 	}
-	if ((at = egress_next_time(ses)) < first)
-		first = at;
 	loop_set_time(&ses->loop, first);
 }
 
-/* Wait at most timeout_ms (-1: no limit) for an event, and do everything that can be done then. */
-static void
+void
 turn_once(struct koda_session *ses, int timeout_ms)
 {
 	if (ses->loop.dispatching)
-		return; /* called from one of its own callbacks */
+		return;
 	ses->loop.dispatching = true;
 	session_enter(ses);
 	loop_poll(&ses->loop, timeout_ms);
-	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
-		if (slot->sandbox != NULL)
-			sandbox_tick(slot->sandbox);
-		search_tick(slot);
-		if (slot->n_calls > 0 || slot->state == SLOT_DYING) {
-			slot_tick(slot);
-			slot_ask(slot);
-		}
-	}
-	egress_tick(ses);
-	calls_deliver(ses);
+	for (size_t i = 0; i < ses->n_tickers; i++)
+		ses->ticker[i]->tick(ses);
+	finished_deliver(ses);
 	handle_tell_over(ses);
-	/* The calls that callbacks have just queued are sent together. */
-	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
-		if (slot->n_queued > 0)
-			slot_advance(slot);
+	for (size_t i = 0; i < ses->n_tickers; i++)
+		if (ses->ticker[i]->flush != NULL)
+			ses->ticker[i]->flush(ses);
 	if (ses->leaving.n > 0)
 		leaving_reap(&ses->leaving, 0);
-	turn_rearm_all(ses);
+	rearm(ses);
 	ses->loop.dispatching = false;
 	session_leave(ses);
 }
 
-int
-session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err)
+static int
+turn_wait(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 {
 	if (ses->loop.dispatching)
 		return err_set(err, KODA_INVALID, 0, "waited for from inside a callback");
@@ -86,33 +59,34 @@ session_turn(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 	return 0;
 }
 
-void
-turn_ready(void *session)
+static int
+wait_for(const struct handle *handle, int timeout_ms, struct koda_error *err)
 {
-	turn_once(session, 0);
+	const uint64_t until =
+	    timeout_ms < 0 ? UINT64_MAX : monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+
+	while (!handle->over) {
+		uint64_t now = timeout_ms <= 0 ? 0 : monotonic_ns();
+		int ms = timeout_ms < 0 ? SLICE_MS
+		    : now >= until      ? 0
+					: (int)((until - now) / NS_PER_MS + 1);
+
+		if (session_check(handle->ses, err) < 0 ||
+		    turn_wait(handle->ses, timeout_ms == 0 ? 0 : ms, err) < 0)
+			return -1;
+		if (!handle->over && timeout_ms >= 0 && monotonic_ns() >= until)
+			return 0;
+	}
+	return 1;
 }
 
 int
-koda_session_fd(const struct koda_session *ses)
+turn_until_over(struct handle *handle, int timeout_ms, struct koda_error *err)
 {
-	return ses->loop.epoll_fd;
-}
+	int r;
 
-int
-koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_error *err)
-{
-	int n;
-
-	if (session_check(ses, err) < 0)
-		return -1;
-	if (ses->loop.ev != NULL)
-		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
-	if (ses->loop.dispatching)
-		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
-	if (ses->n_async + ses->n_under_way == 0 && ses->over == NULL && timeout_ms < 0)
-		return 0;
-	session_enter(ses);
-	turn_once(ses, timeout_ms);
-	n = (int)(ses->n_async + ses->n_under_way);
-	return session_leave(ses) ? 0 : n;
+	handle_hold(handle); /* a callback may free it meanwhile */
+	r = wait_for(handle, timeout_ms, err);
+	handle_let_go(handle);
+	return r;
 }

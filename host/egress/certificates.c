@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/slot/open_exact.h"
+#include "host/machine/open_exact.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"

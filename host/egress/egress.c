@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/context/entry.h"
+#include "host/context/event.h"
+#include "host/context/turn.h"
 #include "host/egress/certificates.h"
 #include "host/egress/mapped_socket.h"
 #include "host/egress/questions.h"
 #include "host/egress/variables.h"
 #include "host/machine/helpers.h"
-#include "host/sandbox/sandbox.h"
+#include "host/policy/policy_api.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -85,7 +88,7 @@ on_connection(void *data, uint64_t slot, uint64_t id, const struct koda_connecti
 		return -1;
 	egress_process_set_useful(&e->process);
 	if (port != NULL)
-		port_record(port, id, one, sandbox_only_command(port->sb));
+		port_record(port, id, one);
 	return 0;
 }
 
@@ -107,7 +110,7 @@ on_ask(void *data, uint64_t slot, uint64_t question, const char *host, unsigned 
 	if (v == QUESTION_TWICE)
 		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
 	if (v == QUESTION_ASKED) {
-		session_wake_at(e->ses, 0);
+		loop_wake_at(&e->ses->loop, 0);
 		return 0;
 	}
 	return wire_send_answer(&e->process.wire, question,
@@ -186,10 +189,10 @@ watch_ports(void *data)
 	const bool wait = egress_process_may_start(p);
 
 	if (p->state == PROCESS_FAILED)
-		port_close_all(e->ports, &p->loop);
-	port_watch_all(e->ports, &p->loop, wait);
+		port_close_all(e->ports, &e->ses->loop);
+	port_watch_all(e->ports, &e->ses->loop, wait);
 	if (p->state == PROCESS_DOWN && !wait && e->ports != NULL)
-		session_wake_at(e->ses, p->not_before);
+		loop_wake_at(&e->ses->loop, p->not_before);
 }
 
 static const struct process_client process_client = { on_start, on_stopped, watch_ports,
@@ -224,23 +227,6 @@ static const struct questions_client questions_client = { on_answered, send_answ
 
 /* ---- the session ---- */
 
-int
-egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error *err)
-{
-	struct egress_session *es = calloc(1, sizeof(*es));
-
-	if (es == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
-	es->questions.client = &questions_client;
-	ses->egress = es;
-	if (helpers_find(helper_dir, "koda-egress-proxy", es->path, err) < 0)
-		return -1;
-	/* Without this program everything but ssh works. */
-	if (helpers_find(helper_dir, "koda-egress-connect", es->connect_path, NULL) < 0)
-		es->connect_path[0] = '\0';
-	return variables_read(&es->variables, err);
-}
-
 void
 egress_go_directly(struct koda_session *ses)
 {
@@ -257,13 +243,11 @@ egress_connect_path(const struct koda_session *ses)
 static struct egress *
 egress_new(struct koda_session *ses, struct koda_policy *policy)
 {
-	const struct process_loop loop = { ses, session_watch, session_unwatch, session_wake_at,
-		session_adopt, session_event };
 	struct egress *e = calloc(1, sizeof(*e));
 
 	if (e == NULL)
 		return NULL;
-	egress_process_init(&e->process, ses->egress->path, &loop, &process_client, e);
+	egress_process_init(&e->process, ses->egress->path, ses, &process_client, e);
 	e->ses = ses;
 	e->policy = koda_policy_ref(policy);
 	e->certificates_held = -1;
@@ -302,6 +286,65 @@ find_egress(struct koda_session *ses, struct koda_policy *policy)
 	return e != NULL ? e : egress_new(ses, policy);
 }
 
+/* ---- time ---- */
+
+static uint64_t
+next_time(struct koda_session *ses)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (questions_pending(&ses->egress->questions))
+		return 0;
+	for (const struct egress *e = ses->egress->all; e != NULL; e = e->next) {
+		uint64_t at = egress_process_next_time(&e->process, e->ports != NULL);
+
+		if (at < first)
+			first = at;
+	}
+	return first;
+}
+
+/* Check deadlines, and ask the user the pending questions. */
+static void
+tick(struct koda_session *ses)
+{
+	struct egress_session *es = ses->egress;
+	uint64_t now;
+
+	if (es->all == NULL)
+		return;
+	now = monotonic_ns();
+	for (struct egress *e = es->all, *next; e != NULL; e = next) {
+		next = e->next;
+		if (e->ports == NULL)
+			egress_free(e);
+		else
+			egress_process_tick(&e->process, now);
+	}
+	while (!ses->closing && questions_pending(&es->questions))
+		questions_ask_next(&es->questions, ses->mode, ses->approve, ses->data);
+}
+
+static const struct ticker ticker = { tick, NULL, next_time };
+
+int
+egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error *err)
+{
+	struct egress_session *es = calloc(1, sizeof(*es));
+
+	if (es == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "session");
+	es->questions.client = &questions_client;
+	ses->egress = es;
+	turn_add(ses, &ticker);
+	if (helpers_find(helper_dir, "koda-egress-proxy", es->path, err) < 0)
+		return -1;
+	/* Without this program everything but ssh works. */
+	if (helpers_find(helper_dir, "koda-egress-connect", es->connect_path, NULL) < 0)
+		es->connect_path[0] = '\0';
+	return variables_read(&es->variables, err);
+}
+
 /* ---- slots come and go ---- */
 
 static void
@@ -314,19 +357,17 @@ on_waiting(struct source *source)
 }
 
 void
-egress_port_init(struct egress_port *port, struct sandbox *sb)
+egress_port_init(struct egress_port *port, const struct egress_slot *of)
 {
 	*port = (struct egress_port){ .source = { .ready = on_waiting, .fd = -1 },
 		.fd = -1,
-		.sb = sb,
-		.violations = &sb->violations };
+		.of = *of };
 }
 
 int
 egress_prepare(struct egress_port *port, struct koda_error *err)
 {
-	struct koda_slot *slot = port->sb->slot;
-	struct egress *e = find_egress(slot->ses, slot->policy);
+	struct egress *e = find_egress(port->of.ses, port->of.policy);
 	const char *failed;
 
 	if (e == NULL)
@@ -335,7 +376,7 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 	port->slot = e->next_slot++;
 	port->next = e->ports;
 	e->ports = port;
-	if (!slot->ses->intercept)
+	if (!port->of.ses->intercept)
 		return 0;
 	if (e->certificates == NULL &&
 	    (e->certificates = certificates_make(EGRESS_CERTIFICATES_NAME, &e->certificates_held,
@@ -362,7 +403,7 @@ egress_serve(struct egress_port *port, int fd)
 	port->fd = fd;
 	if (e->process.state == PROCESS_FAILED) {
 		/* Connections fail at once, rather than wait for a proxy that will not come. */
-		port_close(port, &e->process.loop);
+		port_close(port, &e->ses->loop);
 		return;
 	}
 	if (e->process.state == PROCESS_UP)
@@ -400,7 +441,7 @@ egress_drop(struct egress_port *port)
 	egress_drain(port, false); /* also for commands that die with the sandbox */
 	served = port->served;
 	port_unlink(&e->ports, port);
-	port_close(port, &e->process.loop);
+	port_close(port, &e->ses->loop);
 	port->egress = NULL;
 	if (port->connections != NULL)
 		connections_cut(port->connections, "its sandbox ended");
@@ -431,45 +472,7 @@ egress_certificates(const struct egress_port *port)
 	return port->egress != NULL ? port->egress->certificates : NULL;
 }
 
-/* ---- time, the end ---- */
-
-uint64_t
-egress_next_time(const struct koda_session *ses)
-{
-	uint64_t first = UINT64_MAX;
-
-	if (ses->egress == NULL)
-		return first;
-	if (questions_pending(&ses->egress->questions))
-		return 0;
-	for (const struct egress *e = ses->egress->all; e != NULL; e = e->next) {
-		uint64_t at = egress_process_next_time(&e->process, e->ports != NULL);
-
-		if (at < first)
-			first = at;
-	}
-	return first;
-}
-
-void
-egress_tick(struct koda_session *ses)
-{
-	struct egress_session *es = ses->egress;
-	uint64_t now;
-
-	if (es == NULL || es->all == NULL)
-		return;
-	now = monotonic_ns();
-	for (struct egress *e = es->all, *next; e != NULL; e = next) {
-		next = e->next;
-		if (e->ports == NULL)
-			egress_free(e);
-		else
-			egress_process_tick(&e->process, now);
-	}
-	while (!ses->closing && questions_pending(&es->questions))
-		questions_ask_next(&es->questions, ses->mode, ses->approve, ses->data);
-}
+/* ---- the end ---- */
 
 void
 egress_close(struct koda_session *ses)

@@ -13,19 +13,19 @@
  * wire (frames, and the checks of what a proxy reports), questions (to the user), port (a slot's
  * listening socket). A proxy that sends an invalid report is killed. Refusals become violations of
  * their slot at once. Apart from events (session_event) and the callbacks of
- * koda_slot_connections() and koda_slot_new_connections(), only egress_tick() calls the embedder.
+ * koda_slot_connections() and koda_slot_new_connections(), the embedder is only called in a turn of
+ * the loop.
  */
 #ifndef KODA_HOST_EGRESS_EGRESS_H
 #define KODA_HOST_EGRESS_EGRESS_H
 
 #include "host/egress/port.h"
-#include "host/session/session.h"
 
 /* Call when a session with commands opens. Checks that the programs are there, and that the
  * user's own proxy, if there is one, can be used. */
 int egress_open(struct koda_session *ses, const char *helper_dir, struct koda_error *err);
 
-void egress_port_init(struct egress_port *port, struct sandbox *sb);
+void egress_port_init(struct egress_port *port, const struct egress_slot *of);
 /* Prepare what has to exist before the sandbox is built. */
 int egress_prepare(struct egress_port *port, struct koda_error *err);
 /* The sandbox has booted: watch its socket. Takes fd. */
@@ -54,8 +54,4 @@ void egress_go_directly(struct koda_session *ses);
 void egress_close(struct koda_session *ses);
 /* Call in a forked child: the proxies belong to the parent. */
 void egress_abandon(struct koda_session *ses);
-uint64_t egress_next_time(const struct koda_session *ses);
-/* Time has passed: check deadlines, and ask the user the pending questions. */
-void egress_tick(struct koda_session *ses);
-
 #endif

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "host/slot/open_exact.h"
+#include "host/machine/open_exact.h"
 #include "shared/base/cleanup.h"
 
 int

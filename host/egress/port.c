@@ -11,13 +11,13 @@
 #define CONNECTIONS_MAX 1024 /* kept for koda_slot_connections; the oldest is dropped */
 
 void
-port_watch_all(struct egress_port *first, const struct process_loop *loop, bool watched)
+port_watch_all(struct egress_port *first, struct loop *loop, bool watched)
 {
 	for (struct egress_port *p = first; p != NULL; p = p->next) {
 		if (watched && p->fd >= 0)
-			loop->watch(loop->ses, &p->source, p->fd, EPOLLIN);
+			loop_watch(loop, &p->source, p->fd, EPOLLIN);
 		else
-			loop->unwatch(loop->ses, &p->source);
+			loop_unwatch(loop, &p->source);
 	}
 }
 
@@ -32,16 +32,16 @@ port_unserve_all(struct egress_port *first)
 }
 
 void
-port_close(struct egress_port *port, const struct process_loop *loop)
+port_close(struct egress_port *port, struct loop *loop)
 {
-	loop->unwatch(loop->ses, &port->source);
+	loop_unwatch(loop, &port->source);
 	close_at(&port->fd);
 	port->fd = -1;
 	port->served = false;
 }
 
 void
-port_close_all(struct egress_port *first, const struct process_loop *loop)
+port_close_all(struct egress_port *first, struct loop *loop)
 {
 	for (struct egress_port *p = first; p != NULL; p = p->next)
 		port_close(p, loop);
@@ -77,12 +77,12 @@ port_serve(struct egress_port *port, struct egress_wire *wire, struct koda_error
 }
 
 static void
-record_violation(struct egress_port *port, const struct koda_connection *one, const char *command)
+record_violation(const struct egress_port *port, const struct koda_connection *one)
 {
 	char target[DOMAIN_HOST_MAX + 16], rule[256], detail[EGRESS_SENTENCE_MAX];
 	const struct koda_violation v = { .kind = KODA_VIOLATION_NETWORK_OUTBOUND,
 		.target = target,
-		.command = command,
+		.command = port->of.blame(port->of.data),
 		.rule = rule,
 		.detail = detail,
 		.certain = true };
@@ -90,17 +90,16 @@ record_violation(struct egress_port *port, const struct koda_connection *one, co
 	snprintf(target, sizeof(target), "%s:%u", one->host, one->port);
 	bytes_show(rule, sizeof(rule), one->rule, strlen(one->rule));
 	bytes_show(detail, sizeof(detail), one->detail, strlen(one->detail));
-	violations_record(port->violations, &v);
+	violations_record(port->of.violations, &v);
 }
 
 void
-port_record(struct egress_port *port, uint64_t id, const struct koda_connection *one,
-    const char *command)
+port_record(struct egress_port *port, uint64_t id, const struct koda_connection *one)
 {
 	if (port->connections == NULL)
 		port->connections = connections_new(CONNECTIONS_MAX);
 	if (port->connections != NULL)
 		connections_report(port->connections, id, one);
 	if (one->outcome == KODA_CONNECTION_DENIED)
-		record_violation(port, one, command);
+		record_violation(port, one);
 }

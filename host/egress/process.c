@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/context/event.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -28,7 +29,7 @@ watch_control(struct egress_process *p)
 {
 	const struct frame_stream *fs = &p->wire.fs;
 
-	p->loop.watch(p->loop.ses, &p->source, fs->fd,
+	loop_watch(&p->ses->loop, &p->source, fs->fd,
 	    EPOLLIN | (frame_pending(fs) > 0 ? EPOLLOUT : 0));
 }
 
@@ -43,10 +44,10 @@ on_queued(struct egress_wire *wire)
 void
 egress_process_stop(struct egress_process *p)
 {
-	p->loop.unwatch(p->loop.ses, &p->source);
+	loop_unwatch(&p->ses->loop, &p->source);
 	wire_close(&p->wire); /* it ends with its socket */
 	child_kill(&p->child);
-	p->loop.adopt(p->loop.ses, &p->child);
+	leaving_adopt(&p->ses->leaving, &p->child);
 	close_at(&p->child.pidfd);
 	p->child.pidfd = -1;
 	p->state = PROCESS_DOWN;
@@ -72,9 +73,9 @@ bury_process(struct egress_process *p, bool barren, const char *why)
 		p->state = PROCESS_FAILED;
 	p->client->changed(p->data);
 	/* Last: the callback may answer questions, and release slots or the session. */
-	p->loop.event(p->loop.ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
+	session_event(p->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
 	if (p->state == PROCESS_FAILED)
-		p->loop.event(p->loop.ses, KODA_EVENT_DEGRADED,
+		session_event(p->ses, KODA_EVENT_DEGRADED,
 		    "commands have no network, the egress proxy cannot be used: %s", why);
 }
 
@@ -157,7 +158,7 @@ egress_process_start(struct egress_process *p)
 	    p->client->start(p->data, &err) < 0)
 		bury_process(p, !is_shortage(err.errnum), err.message);
 	else
-		p->loop.wake_at(p->loop.ses, p->deadline);
+		loop_wake_at(&p->ses->loop, p->deadline);
 	close(pair[1]);
 	p->client->changed(p->data);
 }
@@ -301,12 +302,12 @@ egress_process_tick(struct egress_process *p, uint64_t now)
 }
 
 void
-egress_process_init(struct egress_process *p, const char *path, const struct process_loop *loop,
+egress_process_init(struct egress_process *p, const char *path, struct koda_session *ses,
     const struct process_client *client, void *data)
 {
 	*p = (struct egress_process){ .source = { .ready = on_control, .fd = -1 },
 		.path = path,
-		.loop = *loop,
+		.ses = ses,
 		.client = client,
 		.data = data,
 		.child = { .pidfd = -1 } };

@@ -3,14 +3,13 @@
  * start. A proxy that hangs, sends something invalid or closes its socket is stopped. After too
  * many such deaths in a row the host gives it up for good.
  *
- * This code knows neither sessions nor slots: both are behind functions.
+ * This code knows no slots and no policy: they are behind functions.
  */
 #ifndef KODA_HOST_EGRESS_PROCESS_H
 #define KODA_HOST_EGRESS_PROCESS_H
 
+#include "host/context/context.h"
 #include "host/egress/wire.h"
-#include "host/loop/source.h"
-#include "shared/wire/spawn.h"
 
 /* From spawn to Ready; normally 10, on a loaded machine a hundred times that. */
 #define EGRESS_READY_MS 5000
@@ -29,17 +28,6 @@ enum process_state {
 	PROCESS_FAILED, /* for ever */
 };
 
-/* The session's functions of these names. */
-struct process_loop {
-	struct koda_session *ses;
-	void (*watch)(struct koda_session *ses, struct source *source, int fd, uint32_t events);
-	void (*unwatch)(struct koda_session *ses, struct source *source);
-	void (*wake_at)(struct koda_session *ses, uint64_t at);
-	void (*adopt)(struct koda_session *ses, struct child *child);
-	void (*event)(struct koda_session *ses, enum koda_event_kind kind, const char *fmt, ...)
-	    __attribute__((format(printf, 3, 4)));
-};
-
 struct process_client {
 	/* Send the order Start. Returns 0, or -1 with *err set. */
 	int (*start)(void *data, struct koda_error *err);
@@ -53,7 +41,7 @@ struct process_client {
 struct egress_process {
 	struct source source; /* the control socket; first */
 	const char *path;
-	struct process_loop loop;
+	struct koda_session *ses;
 	const struct process_client *client;
 	void *data;
 	enum process_state state;
@@ -65,8 +53,8 @@ struct egress_process {
 };
 
 /* path: of the program; both path and client have to live as long as p. */
-void egress_process_init(struct egress_process *p, const char *path,
-    const struct process_loop *loop, const struct process_client *client, void *data);
+void egress_process_init(struct egress_process *p, const char *path, struct koda_session *ses,
+    const struct process_client *client, void *data);
 void egress_process_done(struct egress_process *p);
 /* In a forked child: the process belongs to the parent. */
 void egress_process_abandon(struct egress_process *p);

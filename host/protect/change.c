@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/protect/reason.h"
+#include "host/policy/reason.h"
 #include "shared/base/cleanup.h"
 
 void

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "host/policy/defaults.h"
+#include "host/protect/protect_note.h"
+#include "host/slot/slot.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/rules/names.h"
@@ -17,14 +19,14 @@
 
 /* The worker's data is untrusted input. */
 static int
-check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_error *err)
+check_place(const struct protect *p, const Koda__Place *place, struct koda_error *err)
 {
 	bool inside = false;
 
 	if (path_check(place->path.data, place->path.len, err) < 0 || place->path.data[0] != '/')
 		return err_set(err, KODA_PROTOCOL, 0, "a place without a path");
-	for (size_t i = 0; i < sb->view.n_writable && !inside; i++) {
-		const char *dir = sb->view.writable[i];
+	for (size_t i = 0; i < p->sb->view.n_writable && !inside; i++) {
+		const char *dir = p->sb->view.writable[i];
 		size_t len = strlen(dir);
 
 		inside = strcmp(dir, "/") == 0 ||
@@ -37,16 +39,15 @@ check_place(const struct sandbox *sb, const Koda__Place *place, struct koda_erro
 }
 
 int
-protect_add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struct koda_error *err)
+protect_add_place(struct protect *p, const Koda__Place *place, bool sure, struct koda_error *err)
 {
-	struct protect *p = sb->protect;
 	/* Places that are never mounted must not use up the room of those that are. */
 	const size_t most = place->kind == KODA__PLACE_KIND__PLACE_GIT_ENTRY
 	    ? PROTECT_PLACES_MAX / 2
 	    : PROTECT_PLACES_MAX;
 	int r;
 
-	if (check_place(sb, place, err) < 0)
+	if (check_place(p, place, err) < 0)
 		return -1;
 	r = place_set_add(&p->places, place, sure, most, err);
 	p->too_many = p->too_many || r > 0;
@@ -57,29 +58,29 @@ protect_add_place(struct sandbox *sb, const Koda__Place *place, bool sure, struc
 static int
 take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 {
-	struct sandbox *sb = data;
+	struct protect *p = data;
 
 	if (reply->result_case != KODA__REPLY__RESULT_SCANNED)
 		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Scan's");
 	for (size_t i = 0; i < reply->scanned->n_place; i++) {
-		if (protect_add_place(sb, reply->scanned->place[i], !sb->protect->scanned, err) < 0)
+		if (protect_add_place(p, reply->scanned->place[i], !p->scanned, err) < 0)
 			return -1;
 	}
 	if (reply->scanned->has_cut && reply->scanned->cut)
-		protect_note_cut(sb);
-	sb->protect->more = reply->scanned->has_more && reply->scanned->more;
+		protect_note_cut(p);
+	p->more = reply->scanned->has_more && reply->scanned->more;
 	return 0;
 }
 
 /* ---- requests ---- */
 
 bool
-protect_is_cache(const struct sandbox *sb, const char *dir)
+protect_is_cache(const struct protect *p, const char *dir)
 {
 	bool cache = false;
 
-	for (size_t k = 0; k < sb->caches.n && !cache; k++)
-		cache = strcmp(dir, sb->caches.v[k].path) == 0;
+	for (size_t k = 0; k < p->sb->caches.n && !cache; k++)
+		cache = strcmp(dir, p->sb->caches.v[k].path) == 0;
 	return cache;
 }
 
@@ -87,13 +88,13 @@ protect_is_cache(const struct sandbox *sb, const char *dir)
  * excludes caches: those with layers never reach the host, and shared ones are too large to scan,
  * and their tools own the content. */
 static size_t
-fill_below(const struct sandbox *sb, ProtobufCBinaryData *below)
+fill_below(const struct protect *p, ProtobufCBinaryData *below)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < sb->view.n_writable; i++) {
-		const char *dir = sb->view.writable[i];
-		if (!protect_is_cache(sb, dir))
+	for (size_t i = 0; i < p->sb->view.n_writable; i++) {
+		const char *dir = p->sb->view.writable[i];
+		if (!protect_is_cache(p, dir))
 			below[n++] =
 			    (ProtobufCBinaryData){ strlen(dir), (uint8_t *)(uintptr_t)dir };
 	}
@@ -114,25 +115,25 @@ patience_ms(const struct protect *p)
 
 /* Sends the request and waits for the reply. */
 int
-protect_ask(struct sandbox *sb, struct packed *request,
+protect_ask(struct protect *p, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
     struct koda_error *err)
 {
-	sb->protect->more = false;
-	return slot_ask_ours(sb->slot, request, patience_ms(sb->protect), take, sb, err);
+	p->more = false;
+	return slot_ask_ours(p->slot, request, patience_ms(p), take, p, err);
 }
 
 static int
-ask_scan(struct sandbox *sb, Koda__Scan *msg, struct koda_error *err)
+ask_scan(struct protect *p, Koda__Scan *msg, struct koda_error *err)
 {
 	Koda__Request req = KODA__REQUEST__INIT;
 	struct packed packed;
 
 	req.op_case = KODA__REQUEST__OP_SCAN;
 	req.scan = msg;
-	if (slot_pack_ours(sb->slot, &req, &packed, err) < 0)
+	if (slot_pack_ours(p->slot, &req, &packed, err) < 0)
 		return -1;
-	return protect_ask(sb, &packed, take_scanned, err) < 0
+	return protect_ask(p, &packed, take_scanned, err) < 0
 	    ? err_wrap(err, "look for what is to be protected")
 	    : 0;
 }
@@ -179,12 +180,12 @@ protect_known_page(Koda__Scan *msg, Koda__Place **known, size_t n, size_t *told)
 }
 
 static int
-scan(struct sandbox *sb, struct koda_error *err)
+scan(struct protect *p, struct koda_error *err)
 {
 	cleanup_free ProtobufCBinaryData *told_names = NULL;
 	cleanup_free char(*names)[NAMES_RULE_MAX + 1] = NULL;
-	struct protect *p = sb->protect;
-	cleanup_free ProtobufCBinaryData *below = calloc(sb->view.n_writable + 1, sizeof(*below));
+	cleanup_free ProtobufCBinaryData *below =
+	    calloc(p->sb->view.n_writable + 1, sizeof(*below));
 	/* The reply adds places while the known ones are still being sent. */
 	size_t n_known = 0, told = 0;
 	cleanup_free Koda__Place **known = NULL;
@@ -197,7 +198,7 @@ scan(struct sandbox *sb, struct koda_error *err)
 	known = calloc(n_known + 1, sizeof(*known));
 	if (below == NULL || known == NULL || fill_told(&msg, &told_names, &names) < 0)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");
-	msg.n_below = fill_below(sb, below);
+	msg.n_below = fill_below(p, below);
 	if (msg.n_below == 0)
 		return 0;
 	if (n_known > 0)
@@ -206,7 +207,7 @@ scan(struct sandbox *sb, struct koda_error *err)
 	msg.has_resumed = msg.resumed = p->scanned;
 	do {
 		protect_known_page(&msg, known, n_known, &told);
-		if (ask_scan(sb, &msg, err) < 0)
+		if (ask_scan(p, &msg, err) < 0)
 			return -1;
 		msg.n_told = 0;
 	} while (told < n_known);
@@ -214,25 +215,24 @@ scan(struct sandbox *sb, struct koda_error *err)
 		Koda__Scan next = KODA__SCAN__INIT;
 
 		next.has_next = next.next = true;
-		if (ask_scan(sb, &next, err) < 0)
+		if (ask_scan(p, &next, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 int
-protect_scan(struct sandbox *sb, struct koda_error *err)
+protect_scan(struct protect *p, struct koda_error *err)
 {
-	if (scan(sb, err) < 0)
+	if (scan(p, err) < 0)
 		return -1;
-	memcpy(sb->protect->token, sb->slot->token, TOKEN_BYTES);
-	sb->protect->scanned = true;
+	memcpy(p->token, p->slot->token, TOKEN_BYTES);
+	p->scanned = true;
 	return 0;
 }
 
 bool
-protect_is_watching(const struct sandbox *sb)
+protect_is_watching(const struct protect *p)
 {
-	return sb->protect->scanned &&
-	    memcmp(sb->protect->token, sb->slot->token, TOKEN_BYTES) == 0;
+	return p->scanned && memcmp(p->token, p->slot->token, TOKEN_BYTES) == 0;
 }

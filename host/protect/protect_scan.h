@@ -8,17 +8,17 @@
 #define PROTECT_SCAN_MS 120000
 
 /* Have the worker scan. A new worker is told which places were there before any command. Waits. */
-int protect_scan(struct sandbox *sb, struct koda_error *err);
+int protect_scan(struct protect *p, struct koda_error *err);
 /* Returns true if the slot's present worker has scanned, and watches. */
-bool protect_is_watching(const struct sandbox *sb);
+bool protect_is_watching(const struct protect *p);
 /* Returns true if the directory is one of the caches. */
-bool protect_is_cache(const struct sandbox *sb, const char *dir);
+bool protect_is_cache(const struct protect *p, const char *dir);
 
 /* Check a place that the worker reported, and keep a copy. */
-int protect_add_place(struct sandbox *sb, const Koda__Place *place, bool sure,
+int protect_add_place(struct protect *p, const Koda__Place *place, bool sure,
     struct koda_error *err);
 /* Send the request, which is consumed, and wait for the reply. */
-int protect_ask(struct sandbox *sb, struct packed *request,
+int protect_ask(struct protect *p, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
     struct koda_error *err);
 

@@ -4,7 +4,43 @@
 
 #include "host/protect/journal.h"
 #include "host/protect/place_set.h"
-#include "host/protect/protect.h"
+#include "host/sandbox/state.h"
+#include "host/slot/state.h"
+
+/* Limit for one slot. If a tree has more places, it is not covered completely, which is
+ * reported. */
+#define PROTECT_PLACES_MAX 20000
+/* Interval of comparisons while a background command runs. */
+#define PROTECT_INTERVAL_MS 2000
+/* Interval of looks at what the host's git would use, while any command runs. They take less than a
+ * thousandth of a processor, and a user's shell prompt runs git not much more often. */
+#define PROTECT_LOOK_MS 50
+
+/* The commands of the slot (host/command/commands). */
+struct protect_client {
+	/* Does any command run? */
+	bool (*any_runs)(const void *data);
+	/* The same, or is what a command left being compared? */
+	bool (*any_in_use)(const void *data);
+	/* How many planted things may be kept. */
+	uint32_t (*may_keep)(const void *data);
+	/* Was something at that path counted before? */
+	bool (*planted_before)(const void *data, const char *path);
+	/* The host took away something at that path, which the commands, or commands of so many
+	 * neighbours, may have planted. */
+	void (*planted)(void *data, const char *path, size_t neighbours);
+};
+
+/* Runs when a comparison is done. */
+typedef void protect_done_fn(void *data);
+
+enum protect_how {
+	/* Only what the host's git would use right now. */
+	PROTECT_LOOK,
+	/* Everything, but git may be at work: leave what is harmless as it is. */
+	PROTECT_GENTLY,
+	PROTECT_WHOLLY,
+};
 
 struct waiter {
 	struct waiter *next;
@@ -13,6 +49,11 @@ struct waiter {
 };
 
 struct protect {
+	struct koda_slot *slot; /* whose worker looks */
+	struct sandbox *sb;     /* whose view is planned */
+	struct violations *violations;
+	const struct protect_client *client;
+	void *data; /* the client's */
 	struct place_set places;
 	uint8_t token[TOKEN_BYTES]; /* of the worker that watches */
 	bool scanned;               /* a worker has scanned at least once */
@@ -39,10 +80,5 @@ struct protect {
 	struct waiter *now, *next;
 	char *blame;
 };
-
-/* Record a violation that is not about one change, on behalf of the command to blame. */
-void protect_note(struct sandbox *sb, enum koda_violation_kind kind, const char *target,
-    const char *rule, const char *detail);
-void protect_note_cut(struct sandbox *sb); /* not all files were covered; once a slot */
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/context/event.h"
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
@@ -34,13 +35,13 @@ make_points(struct sandbox *sb, struct koda_error *err)
 		if (!own)
 			path[n++] = sb->view.cache[i];
 	}
-	return cache_points_make(sb->slot->ses->home, path, n, &sb->points, err);
+	return cache_points_make(sb->ses->home, path, n, &sb->points, err);
 }
 
 int
 cache_boot_open(struct sandbox *sb, struct koda_error *err)
 {
-	const struct koda_session *ses = sb->slot->ses;
+	const struct koda_session *ses = sb->ses;
 	struct koda_error why;
 
 	cache_boot_close(sb, true);
@@ -68,7 +69,7 @@ cache_boot_fds(const struct sandbox *sb, struct cache_fds *ret, int first, int *
 	*ret = (struct cache_fds){ -1, -1 };
 	if (!cache_boot_any(sb))
 		return 0;
-	fds[*n_fds] = state_open_directory(sb->slot->ses->home, err);
+	fds[*n_fds] = state_open_directory(sb->ses->home, err);
 	if (fds[*n_fds] < 0)
 		return -1;
 	ret->caches = first + (int)(*n_fds)++;
@@ -103,7 +104,7 @@ int
 cache_boot_fill(const struct sandbox *sb, struct cache_boot *ret, struct koda_error *err)
 {
 	const struct policy_list *fixed =
-	    &koda_policy_get(sb->slot->policy)->list[KODA_DENY_WRITE_WITHIN_ALLOW];
+	    &koda_policy_get(sb->policy)->list[KODA_DENY_WRITE_WITHIN_ALLOW];
 	size_t n = sb->view.n_caches;
 
 	koda__overlay__init(&ret->message);
@@ -159,7 +160,7 @@ cache_boot_fill(const struct sandbox *sb, struct cache_boot *ret, struct koda_er
 void
 cache_boot_told(struct sandbox *sb, const Koda__Booted *booted)
 {
-	struct koda_session *ses = sb->slot->ses;
+	struct koda_session *ses = sb->ses;
 
 	if (sb->caches.root != NULL && !ses->said_root_cache &&
 	    view_writes(&sb->view, sb->caches.root, NULL)) {

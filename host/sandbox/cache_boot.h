@@ -5,7 +5,7 @@
 #ifndef KODA_HOST_SANDBOX_CACHE_BOOT_H
 #define KODA_HOST_SANDBOX_CACHE_BOOT_H
 
-#include "host/sandbox/sandbox.h"
+#include "host/sandbox/state.h"
 
 /* Returns true if the sandbox's view has caches. */
 bool cache_boot_any(const struct sandbox *sb);

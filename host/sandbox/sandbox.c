@@ -4,83 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/command/command.h"
-#include "host/protect/protect.h"
-#include "host/sandbox/sandbox_boot.h"
+#include "host/context/event.h"
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_input.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-
-const char *
-sandbox_only_command(const struct sandbox *sb)
-{
-	return sb->n_commands == 1 && !sb->mixed ? sb->commands->name : "";
-}
-
-void
-sandbox_kill(struct sandbox *sb, const struct koda_error *why)
-{
-	if (!sb->up)
-		return;
-	session_event(sb->slot->ses, KODA_EVENT_DEATH, "the sandbox of a slot is gone: %s",
-	    why->message);
-	sandbox_forget(sb);
-	for (struct koda_command *c = sb->commands, *next; c != NULL; c = next) {
-		next = c->next;
-		command_lost(c, why);
-	}
-}
-
-/* ---- time ---- */
-
-uint64_t
-sandbox_next_time(const struct sandbox *sb)
-{
-	uint64_t first = sb->compare_at != 0 ? sb->compare_at : UINT64_MAX;
-
-	if (sb->look_at != 0 && sb->look_at < first)
-		first = sb->look_at;
-
-	for (const struct koda_command *c = sb->commands; c != NULL; c = c->next) {
-		uint64_t at = command_next_time(c);
-
-		if (at < first)
-			first = at;
-	}
-	return first;
-}
-
-void
-sandbox_tick(struct sandbox *sb)
-{
-	const uint64_t now = monotonic_ns();
-	struct koda_command *c, *next;
-
-	if (sb->compare_at != 0 && now >= sb->compare_at) {
-		bool background = false;
-
-		for (c = sb->commands; c != NULL; c = c->next)
-			background |= c->background && c->state == COMMAND_RUNNING;
-		sb->compare_at = background ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
-		protect_compare(sb, PROTECT_GENTLY, sandbox_only_command(sb), NULL, NULL, NULL);
-	}
-	if (sb->look_at != 0 && now >= sb->look_at) {
-		bool running = false;
-
-		for (c = sb->commands; c != NULL; c = c->next)
-			running |= c->state == COMMAND_RUNNING;
-		sb->look_at = running ? now + PROTECT_LOOK_MS * NS_PER_MS : 0;
-		if (running)
-			protect_look(sb);
-	}
-	for (c = sb->commands; c != NULL; c = next) {
-		next = c->next;
-		command_tick(c, now);
-	}
-}
-
-/* ---- the object ---- */
 
 /* Locks koda's own directory and opens the quarantine. Without a quarantine, the host reports what
  * commands plant but leaves it where it is. The sandbox starts all the same; the host reports once
@@ -88,7 +16,7 @@ sandbox_tick(struct sandbox *sb)
 static int
 hold_state(struct sandbox *sb, struct koda_error *err)
 {
-	struct koda_session *ses = sb->slot->ses;
+	struct koda_session *ses = sb->ses;
 	cleanup_free char *name = state_quarantine_name(ses->root);
 	struct koda_error why = { 0 };
 	int r = 0;
@@ -122,7 +50,7 @@ hold_state(struct sandbox *sb, struct koda_error *err)
 static int
 check_state(const struct sandbox *sb, struct koda_error *err)
 {
-	const struct koda_session *ses = sb->slot->ses;
+	const struct koda_session *ses = sb->ses;
 	cleanup_free char *named = state_path_as_named(ses->home);
 
 	if (named == NULL || ses->state == NULL || strcmp(named, ses->state) == 0)
@@ -139,15 +67,20 @@ check_state(const struct sandbox *sb, struct koda_error *err)
 }
 
 struct sandbox *
-sandbox_new(struct koda_slot *slot, struct koda_error *err)
+sandbox_new(const struct sandbox_of *of, struct koda_error *err)
 {
 	struct sandbox *sb = calloc(1, sizeof(*sb));
+	struct egress_slot egress;
 
 	if (sb == NULL) {
 		err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
 		return NULL;
 	}
-	sb->slot = slot;
+	sb->ses = of->ses;
+	sb->policy = koda_policy_ref(of->policy);
+	sb->violations = of->violations;
+	sb->client = of->client;
+	sb->data = of->data;
 	sb->source = (struct source){ .ready = sandbox_on_readable, .fd = -1 };
 	sb->end = (struct sandbox_end){ { .ready = sandbox_on_bwrap_gone, .fd = -1 }, sb };
 	sb->bwrap.pidfd = sb->said_fd = sb->quarantine_fd = sb->init_fd = -1;
@@ -156,14 +89,9 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 	sb->layers = CACHE_STORE_CLOSED;
 	sb->points = CACHE_POINTS_NONE;
 	arena_init(&sb->arena);
-	violations_init(&sb->violations, VIOLATIONS_MAX);
-	egress_port_init(&sb->egress, sb);
-	sb->protect = protect_new();
-	if (sb->protect == NULL) {
-		err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
-		sandbox_free(sb);
-		return NULL;
-	}
+	egress = (struct egress_slot){ sb->ses, sb->policy, sb->violations, of->client->blame,
+		of->data };
+	egress_port_init(&sb->egress, &egress);
 	if (sandbox_find_caches(sb, err) < 0 || hold_state(sb, err) < 0 ||
 	    sandbox_plan(sb, err) < 0 || check_state(sb, err) < 0) {
 		sandbox_free(sb);
@@ -175,24 +103,15 @@ sandbox_new(struct koda_slot *slot, struct koda_error *err)
 void
 sandbox_free(struct sandbox *sb)
 {
-	struct koda_error why;
-
-	if (sb == NULL)
-		return;
-	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
-	sandbox_forget(sb);
-	while (sb->commands != NULL)
-		command_closed(sb->commands, &why);
 	egress_port_done(&sb->egress);
-	protect_free(sb->protect);
 	view_done(&sb->view);
-	violations_done(&sb->violations);
 	free(sb->cache);
 	caches_done(&sb->caches);
 	free(sb->git_dir);
 	close_at(&sb->quarantine_fd);
-	state_let_go(&sb->state, sb->slot->ses->state);
+	state_let_go(&sb->state, sb->ses->state);
 	arena_done(&sb->arena);
+	koda_policy_free(sb->policy);
 	free(sb);
 }
 
@@ -209,7 +128,4 @@ sandbox_abandon(struct sandbox *sb)
 	close_at(&sb->state.fd);
 	close_at(&sb->init_fd);
 	sb->state.fd = sb->init_fd = -1;
-	protect_abandon(sb->protect);
-	for (struct koda_command *c = sb->commands; c != NULL; c = c->next)
-		c->out.source.fd = c->err.source.fd = -1;
 }

@@ -20,14 +20,14 @@ sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writabl
     struct koda_error *err)
 {
 	/* Files named in the environment of commands have to be visible wherever they are. */
-	const char *const files[] = { egress_connect_path(sb->slot->ses),
-		koda_policy_get(sb->slot->policy)->ca_bundle };
+	const char *const files[] = { egress_connect_path(sb->ses),
+		koda_policy_get(sb->policy)->ca_bundle };
 	cleanup_free const char **shown =
 	    calloc(sb->view.n_shown + N_ELEMENTS(files), sizeof(*shown));
 	struct bwrap_input in = { .writable = writable,
 		.n_writable = n_writable,
 		.shown = shown,
-		.caches = cache_boot_any(sb) ? sb->slot->ses->home : NULL,
+		.caches = cache_boot_any(sb) ? sb->ses->home : NULL,
 		.layers = cache_boot_any(sb) ? sb->layers.path : NULL,
 		.caches_fd = fds->caches,
 		.layers_fd = fds->layers,
@@ -69,8 +69,7 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 {
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
 	struct koda_session ses = { .root = (char *)(uintptr_t)root, .mode = mode };
-	struct koda_slot slot = { .ses = &ses, .policy = (struct koda_policy *)(uintptr_t)policy };
-	struct sandbox sb = { .slot = &slot };
+	struct sandbox sb = { .ses = &ses, .policy = (struct koda_policy *)(uintptr_t)policy };
 	const struct cache_fds none = { -1, -1 };
 	struct bwrap_writable *writable = NULL;
 	size_t n_writable = 0;

@@ -3,7 +3,7 @@
 #define KODA_HOST_SANDBOX_SANDBOX_ARGUMENTS_H
 
 #include "host/sandbox/bwrap.h"
-#include "host/sandbox/sandbox.h"
+#include "host/sandbox/state.h"
 
 struct cache_fds;
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,61 +21,13 @@
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "host/sandbox/cache_boot.h"
-#include "host/sandbox/orphan.h"
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"
+#include "host/sandbox/sandbox_end.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
-/* How long to wait for a killed bwrap to be gone before its children are searched for. */
-#define ORPHAN_MS 100
-/* How long to wait for a killed init and its processes to be gone; usually some milliseconds. */
-#define GONE_MS    2000
 #define BOOT_TRIES 3 /* a process that kills bwrap more often does so on purpose */
-
-/* ---- its end ---- */
-
-/* The init ends only after all processes in its namespace have ended. */
-static bool
-is_gone(int init_fd)
-{
-	struct pollfd p = { .fd = init_fd, .events = POLLIN };
-
-	return poll(&p, 1, GONE_MS) > 0;
-}
-
-void
-sandbox_forget(struct sandbox *sb)
-{
-	const bool spawned = sb->fs.fd >= 0;
-	bool gone;
-
-	session_unwatch(sb->slot->ses, &sb->source);
-	session_unwatch(sb->slot->ses, &sb->end.source);
-	egress_drop(&sb->egress);
-	/* stage2 ends when its socket is closed, and everything ends with stage2. */
-	frame_done(&sb->fs);
-	/* A stage2 that hangs does not notice the closed socket, and its commands would run on. */
-	if (sb->init_fd >= 0)
-		syscall(SYS_pidfd_send_signal, sb->init_fd, SIGKILL, NULL, 0);
-	gone = sb->points.fd < 0 || sb->init_fd < 0 || is_gone(sb->init_fd);
-	close_at(&sb->init_fd);
-	sb->init_fd = -1;
-	if (sb->bwrap.pidfd >= 0) {
-		child_kill(&sb->bwrap);
-		if (!sb->up)
-			child_gone(&sb->bwrap, ORPHAN_MS);
-		session_adopt(sb->slot->ses, &sb->bwrap);
-	}
-	/* End a child of bwrap that does not notice the closed socket (host/sandbox/orphan). */
-	if (spawned && !sb->up)
-		orphan_end(sb->peer, FD_CONTROL);
-	cache_boot_close(sb, gone);
-	close_at(&sb->said_fd);
-	sb->said_fd = -1;
-	sb->up = sb->full = false;
-	sb->n_given_up = 0;
-}
 
 /* ---- bwrap ---- */
 
@@ -117,7 +68,7 @@ open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fd
 static int
 spawn(struct sandbox *sb, struct koda_error *err)
 {
-	struct koda_session *ses = sb->slot->ses;
+	struct koda_session *ses = sb->ses;
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
 	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
 	char *argv[] = { name, option, number, end, program, NULL };
@@ -239,7 +190,7 @@ private_places(const struct sandbox *sb, const char *runtime, Koda__PrivatePlace
 static void
 fill_quota(const struct sandbox *sb, ProtobufCBinaryData dirs[1], Koda__Boot *boot)
 {
-	const struct policy *p = koda_policy_get(sb->slot->policy);
+	const struct policy *p = koda_policy_get(sb->policy);
 	const struct policy_limit *memory = &p->limit[KODA_MAX_RSS_BYTES];
 	const struct policy_limit *processes = &p->limit[KODA_MAX_PROCESSES];
 
@@ -303,7 +254,7 @@ fill_directories(struct boot_order *o, const struct sandbox *sb, struct koda_err
 static int
 fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err)
 {
-	const struct policy *policy = koda_policy_get(sb->slot->policy);
+	const struct policy *policy = koda_policy_get(sb->policy);
 	Koda__Boot *msg = &o->msg;
 
 	*o = (struct boot_order){ .msg = KODA__BOOT__INIT };
@@ -315,7 +266,7 @@ fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err
 		msg->caches = &o->caches.message;
 	}
 	msg->protocol = KODA_PROTOCOL_VERSION;
-	msg->root = message_text(sb->slot->ses->root);
+	msg->root = message_text(sb->ses->root);
 	msg->local_binding = policy->flag[KODA_ALLOW_LOCAL_BINDING];
 	msg->has_private_bytes = msg->n_private_ > 0;
 	msg->private_bytes = private_bytes(policy);
@@ -423,7 +374,7 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		if (killed)
 			return 1;
 		/* The caller gave up: the machine is not at fault. */
-		if (sb->slot->ses->given_up)
+		if (sb->ses->given_up)
 			return -1;
 		caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);
@@ -431,8 +382,8 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		return err_wrap(err, "the kernel sandbox does not start");
 	}
 	sb->up = true;
-	session_watch(sb->slot->ses, &sb->source, sb->fs.fd, EPOLLIN);
-	session_watch(sb->slot->ses, &sb->end.source, sb->bwrap.pidfd, EPOLLIN);
+	loop_watch(&sb->ses->loop, &sb->source, sb->fs.fd, EPOLLIN);
+	loop_watch(&sb->ses->loop, &sb->end.source, sb->bwrap.pidfd, EPOLLIN);
 	return 0;
 }
 

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/command/command.h"
+#include "host/context/entry.h"
+#include "host/sandbox/sandbox_end.h"
 #include "host/sandbox/sandbox_event.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
@@ -14,40 +15,10 @@
 
 /* ---- reports ---- */
 
-static struct koda_command *
-find_command(const struct sandbox *sb, uint64_t id)
-{
-	struct koda_command *c = sb->commands;
-
-	while (c != NULL && (c->state != COMMAND_RUNNING || c->id != id))
-		c = c->next;
-	return c;
-}
-
-/* No embedder waits for this command any more, but what it left behind is checked all the same. */
-static void
-on_end_of_given_up(struct sandbox *sb, const Koda__Report *r)
-{
-	/* Step ORDER with ESRCH answers an End that came too late; it does not report on the
-	 * command. */
-	const bool exited = r->report_case == KODA__REPORT__REPORT_EXITED,
-		   not_begun = r->report_case == KODA__REPORT__REPORT_FAILED &&
-	    (r->failed->step != KODA__FAILED_STEP__FAILED_STEP_ORDER || r->failed->errnum != ESRCH);
-
-	if (sb->n_given_up == 0 || (!exited && !not_begun))
-		return;
-	sb->n_given_up--;
-	if (sb->ended)
-		return;
-	sb->compare_at = 1;
-	session_wake_at(sb->slot->ses, 0);
-}
-
 static int
 on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct sandbox_answer *w,
     struct koda_error *err)
 {
-	struct koda_command *c;
 	Koda__Report *r;
 
 	arena_reset(&sb->arena);
@@ -68,14 +39,10 @@ on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct sandbox_a
 		w->report = r;
 		return 0;
 	}
-	c = find_command(sb, r->id);
-	if (c != NULL)
-		command_report(c, r);
-	else if (r->id == 0 || r->id >= sb->next_id)
+	if (r->id == 0 || r->id >= sb->next_id)
 		return err_set(err, KODA_PROTOCOL, 0, "a report about nothing (id %llu)",
 		    (unsigned long long)r->id);
-	else
-		on_end_of_given_up(sb, r);
+	sb->client->report(sb->data, r);
 	return 0;
 }
 
@@ -116,7 +83,7 @@ sandbox_explain_end(struct sandbox *sb, struct koda_error *err)
 	char said[SAID_MAX], how[64];
 	bool gone;
 
-	session_unwatch(sb->slot->ses, &sb->end.source); /* before its descriptor is closed */
+	loop_unwatch(&sb->ses->loop, &sb->end.source); /* before its descriptor is closed */
 	/* bwrap writes its last messages before it exits. */
 	gone = child_gone(&sb->bwrap, 200);
 
@@ -241,9 +208,9 @@ sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds
 		if (now >= until)
 			return err_set(err, KODA_WORKER, 0,
 			    "the sandbox did not answer within %d s", timeout_ms / 1000);
-		r = session_poll(sb->slot->ses, pfd, N_ELEMENTS(pfd),
+		r = session_poll(sb->ses, pfd, N_ELEMENTS(pfd),
 		    (int)((until - now) / NS_PER_MS + 1));
-		if (r < 0 && sb->slot->ses->given_up)
+		if (r < 0 && sb->ses->given_up)
 			return err_set(err, KODA_TIMEOUT, 0,
 			    "the caller gave up waiting for the sandbox");
 		if (r > 0 && pfd[0].revents == 0) {

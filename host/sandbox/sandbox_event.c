@@ -59,8 +59,7 @@ event_appeared(struct sandbox *sb, const char *target)
 {
 	if (target == NULL || is_of_git(target) || view_is_cached(&sb->view, target))
 		return;
-	sb->compare_at = 1;
-	session_wake_at(sb->slot->ses, 0);
+	sb->client->appeared(sb->data);
 }
 
 void
@@ -70,7 +69,7 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 	    e->target.len > 0 ? strndup((const char *)e->target.data, e->target.len) : NULL;
 	const struct event *event = find_event(e->kind);
 	struct koda_violation v = { .target = target == NULL ? "" : target,
-		.command = sandbox_only_command(sb),
+		.command = sb->client->blame(sb->data),
 		.certain = true };
 	char many[128];
 
@@ -86,5 +85,5 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 		    (unsigned long long)e->untold, event->many);
 		v.detail = many;
 	}
-	violations_record(&sb->violations, &v);
+	violations_record(sb->violations, &v);
 }

@@ -3,7 +3,7 @@
 #ifndef KODA_HOST_SANDBOX_SANDBOX_EVENT_H
 #define KODA_HOST_SANDBOX_SANDBOX_EVENT_H
 
-#include "host/sandbox/sandbox.h"
+#include "host/sandbox/state.h"
 
 void sandbox_event(struct sandbox *sb, const Koda__Event *e);
 

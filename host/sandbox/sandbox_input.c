@@ -8,9 +8,9 @@
 struct view_input
 sandbox_view_input(const struct sandbox *sb)
 {
-	const struct koda_session *ses = sb->slot->ses;
+	const struct koda_session *ses = sb->ses;
 
-	return (struct view_input){ .policy = koda_policy_get(sb->slot->policy),
+	return (struct view_input){ .policy = koda_policy_get(sb->policy),
 		.mode = ses->mode,
 		.root = ses->root,
 		.home = ses->home,
@@ -34,8 +34,8 @@ sandbox_plan(struct sandbox *sb, struct koda_error *err)
 int
 sandbox_find_caches(struct sandbox *sb, struct koda_error *err)
 {
-	const struct koda_session *ses = sb->slot->ses;
-	const struct policy *p = koda_policy_get(sb->slot->policy);
+	const struct koda_session *ses = sb->ses;
+	const struct policy *p = koda_policy_get(sb->policy);
 	static const struct policy_list nothing;
 	const struct policy_list *writable =
 	    p->flag[KODA_SHARE_CACHES] ? &nothing : &p->list[KODA_ALLOW_WRITE];
@@ -63,7 +63,7 @@ sandbox_beside(const struct sandbox *sb, size_t i)
 {
 	if (sb->git_dir != NULL && i-- == 0)
 		return sb->git_dir;
-	return koda_policy_get(sb->slot->policy)->flag[KODA_SHARE_CACHES] && i < sb->caches.n
+	return koda_policy_get(sb->policy)->flag[KODA_SHARE_CACHES] && i < sb->caches.n
 	    ? sb->cache[i]
 	    : NULL;
 }

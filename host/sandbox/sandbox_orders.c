@@ -1,4 +1,5 @@
-/* The orders whose report the host waits for: to start a worker, and to mount the view. */
+#include "host/sandbox/sandbox_orders.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include "host/machine/process.h"
+#include "host/sandbox/sandbox_boot.h"
 #include "host/sandbox/sandbox_control.h"
+#include "host/sandbox/sandbox_end.h"
 #include "shared/base/cleanup.h"
 
 #define WORKER_TRIES 3
@@ -82,8 +85,7 @@ int
 sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, struct child *ret,
     struct koda_error *err)
 {
-	const char *path =
-	    which == SANDBOX_SEARCH ? sb->slot->ses->search_path : sb->slot->ses->worker_path;
+	const char *path = which == SANDBOX_SEARCH ? sb->ses->search_path : sb->ses->worker_path;
 	cleanup_close int program = open(path, O_RDONLY | O_CLOEXEC);
 	const int fds[] = { socket, program };
 	int r = 1;
@@ -95,7 +97,7 @@ sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, 
 		if (sandbox_boot(sb, err) < 0)
 			return -1;
 		r = try_worker(sb, which, fds, ret, err);
-		if (r > 0 && sb->slot->ses->given_up)
+		if (r > 0 && sb->ses->given_up)
 			return -1;
 	}
 	if (r <= 0)

@@ -9,7 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/sandbox/sandbox.h"
+#include "host/context/entry.h"
+#include "host/context/event.h"
+#include "host/context/handle.h"
+#include "host/context/turn.h"
 #include "host/search/marshal_search.h"
 #include "host/slot/seal.h"
 #include "shared/base/cleanup.h"
@@ -66,7 +69,7 @@ end_process(struct koda_search *s)
 
 	if (s->fs.fd < 0)
 		return;
-	session_unwatch(ses, &s->source);
+	loop_unwatch(&ses->loop, &s->source);
 	frame_done(&s->fs);
 	s->fs.fd = -1;
 	s->readable = false;
@@ -74,7 +77,7 @@ end_process(struct koda_search *s)
 	if (s->in_sandbox)
 		close_at(&s->child.pidfd);
 	else
-		session_adopt(ses, &s->child);
+		leaving_adopt(&ses->leaving, &s->child);
 	s->child.pidfd = -1;
 }
 
@@ -141,10 +144,8 @@ spawn(struct koda_search *s, int fd, struct koda_error *err)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "koda-fs-search is not where it was installed (../libexec/koda-sandbox beside the "
 		    "program or library): run 'make install' again");
-	s->in_sandbox = slot->sandbox != NULL;
-	if (s->in_sandbox)
-		return sandbox_start_worker(slot->sandbox, SANDBOX_SEARCH, fd, &s->child, err);
-	return spawn_helper(slot->ses->search_path, fd, &s->child, err);
+	s->in_sandbox = slot->commands != NULL;
+	return slot->client->launch(slot, SLOT_SEARCH, fd, &s->child, err);
 }
 
 static int
@@ -181,9 +182,9 @@ begin(struct koda_search *s, struct koda_error *err)
 	}
 	memcpy(to, s->request.data, s->request.len);
 	frame_flush(&s->fs, false, NULL); /* an error shows as the process's death */
-	session_watch(ses, &s->source, s->fs.fd,
+	loop_watch(&ses->loop, &s->source, s->fs.fd,
 	    EPOLLIN | (frame_pending(&s->fs) > 0 ? (uint32_t)EPOLLOUT : 0));
-	session_wake_at(ses, s->deadline);
+	loop_wake_at(&ses->loop, s->deadline);
 	return 0;
 }
 
@@ -401,7 +402,7 @@ read_socket(struct koda_search *s)
 	int r;
 
 	if (frame_pending(&s->fs) > 0 && frame_flush(&s->fs, false, NULL) > 0)
-		session_watch(s->slot->ses, &s->source, s->fs.fd, EPOLLIN);
+		loop_watch(&s->slot->ses->loop, &s->source, s->fs.fd, EPOLLIN);
 	r = frame_fill(&s->fs, false, &err);
 	while (r > 0 && (r = frame_next(&s->fs, &frame, &len, &err)) > 0) {
 		if (!on_frame(s, frame, len))
@@ -574,7 +575,7 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 int
 koda_search_wait(struct koda_search *s, int timeout_ms, struct koda_error *err)
 {
-	return handle_wait(&s->handle, timeout_ms, err);
+	return turn_until_over(&s->handle, timeout_ms, err);
 }
 
 int

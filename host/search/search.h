@@ -6,7 +6,7 @@
 #ifndef KODA_HOST_SEARCH_SEARCH_H
 #define KODA_HOST_SEARCH_SEARCH_H
 
-#include "host/session/session.h"
+#include "host/slot/state.h"
 
 #define SEARCHES_MAX      8 /* at once in one slot: processes that read as fast as they can */
 #define SEARCH_DEATHS_MAX 2 /* then the pattern or a searched file is the cause */

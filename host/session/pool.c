@@ -1,13 +1,9 @@
 #include "host/session/pool.h"
 
-#include <unistd.h>
-
-#include "host/protect/protect.h"
-#include "host/sandbox/sandbox.h"
-#include "host/search/search.h"
-#include "host/session/session.h"
+#include "host/context/entry.h"
+#include "host/context/turn.h"
 #include "host/workspace/ending.h"
-#include "host/workspace/recovery.h"
+#include "host/workspace/workspace.h"
 
 static void
 unlink_slot(struct koda_session *ses, struct koda_slot *slot)
@@ -28,7 +24,7 @@ static void
 drop_slot(struct koda_session *ses, struct koda_slot *slot)
 {
 	unlink_slot(ses, slot);
-	slot_free(slot);
+	workspace_free(slot);
 }
 
 void
@@ -57,27 +53,8 @@ pool_close(struct koda_session *ses)
 void
 pool_abandon(struct koda_session *ses)
 {
-	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next) {
-		if (slot->child.pidfd >= 0)
-			close(slot->child.pidfd);
-		slot->child.pidfd = -1;
-		slot->state = SLOT_DOWN;
-		slot->source.fd = -1; /* the epoll set is shared with the parent */
-		search_abandon_all(slot);
-		if (slot->sandbox != NULL)
-			sandbox_abandon(slot->sandbox);
-	}
-}
-
-static int
-ping_slot(struct koda_slot *slot, struct koda_error *err)
-{
-	const struct koda_op op = { .kind = KODA_OP_PING, .timeout_ms = SLOT_READY_MS };
-	struct koda_result none;
-	int r = koda_call(slot, &op, &none, err);
-
-	koda_result_done(&none);
-	return r;
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		workspace_abandon(slot);
 }
 
 /* Slots are matched by the whole policy; root and mode are the same for the session. */
@@ -103,8 +80,7 @@ mark_acquired(struct koda_session *ses, struct koda_slot *slot, bool acquired)
 static struct koda_slot *
 add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
 {
-	struct koda_slot *slot = slot_new(ses, policy, err);
-	int r;
+	struct koda_slot *slot = workspace_new(ses, policy, err);
 
 	if (slot == NULL)
 		return NULL;
@@ -113,18 +89,6 @@ add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 		ses->slots->prev = slot;
 	ses->slots = slot;
 	ses->n_idle++;
-	if (ses->commands && (slot->sandbox = sandbox_new(slot, err)) == NULL) {
-		drop_slot(ses, slot);
-		return NULL;
-	}
-	/* Before the slot looks at the project, which may contain planted files. */
-	ses->depth++;
-	r = recovery_run(slot, err);
-	ses->depth--;
-	if (r < 0) {
-		drop_slot(ses, slot);
-		return NULL;
-	}
 	return slot;
 }
 
@@ -134,9 +98,7 @@ static int
 make_ready(struct koda_session *ses, struct koda_slot *slot, struct koda_error *err)
 {
 	mark_acquired(ses, slot, true);
-	if (ping_slot(slot, err) < 0)
-		return -1;
-	return slot->sandbox == NULL ? 0 : protect_prepare(slot->sandbox, err);
+	return workspace_make_ready(slot, err);
 }
 
 struct koda_slot *
@@ -191,7 +153,7 @@ koda_slot_release(struct koda_slot *slot)
 	 * sandbox is not reused either: the next user of the slot must not see what commands left
 	 * in its private places. */
 	if (slot->state != SLOT_UP || slot->n_calls > 0 || slot->n_searches > 0 ||
-	    slot->sandbox != NULL || ses->n_idle >= ses->max_idle) {
+	    slot->commands != NULL || ses->n_idle >= ses->max_idle) {
 		slot->doomed = true;
 		ses->n_doomed++;
 		session_enter(ses);
@@ -214,6 +176,37 @@ koda_slot_end(struct koda_slot *slot, struct koda_error *err)
 	session_leave(ses);
 	return r;
 }
+
+/* ---- in a turn of the loop ---- */
+
+static void
+tick(struct koda_session *ses)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		workspace_tick(slot);
+}
+
+static void
+flush(struct koda_session *ses)
+{
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		workspace_flush(slot);
+}
+
+static uint64_t
+next_time(struct koda_session *ses)
+{
+	uint64_t first = UINT64_MAX, at;
+
+	for (struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
+		if ((at = workspace_next_time(slot)) < first)
+			first = at;
+	return first;
+}
+
+const struct ticker pool_ticker = { tick, flush, next_time };
+
+/* ---- questions about a slot ---- */
 
 void
 koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret)

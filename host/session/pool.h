@@ -5,6 +5,9 @@
 
 struct koda_session;
 
+/* The share of all slots in a turn of the loop. */
+extern const struct ticker pool_ticker;
+
 /* Free the slots that were released from inside a callback. */
 void pool_drop_doomed(struct koda_session *ses);
 /* Free all slots. Runs callbacks. */

@@ -1,5 +1,3 @@
-#include "host/session/session.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <sodium.h>
@@ -8,13 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/context/entry.h"
+#include "host/context/event.h"
+#include "host/context/finished.h"
+#include "host/context/handle.h"
+#include "host/context/turn.h"
 #include "host/egress/egress.h"
 #include "host/machine/helpers.h"
 #include "host/machine/home.h"
 #include "host/machine/state.h"
 #include "host/policy/trust.h"
 #include "host/session/pool.h"
-#include "host/slot/calls.h"
 #include "host/workspace/ending.h"
 #include "shared/base/clock.h"
 
@@ -22,63 +24,23 @@
 #define SLOTS_DEFAULT      128
 #define IDLE_DEFAULT       8
 
-int
-session_check(const struct koda_session *ses, struct koda_error *err)
+/* The outermost function of the library returns. */
+static bool
+on_left(struct koda_session *ses)
 {
-	if (*ses->here != 1)
-		return err_set(err, KODA_INTERNAL, 0,
-		    "this session belongs to the process that opened it, not to its forked child");
-	if (ses->closing)
-		return err_set(err, KODA_INTERNAL, 0, "this session is being closed");
-	/* The event callback runs in the middle of the operation that it reports. */
-	if (ses->in_event)
-		return err_set(err, KODA_INTERNAL, 0, "called from inside the event callback");
-	if (ses->in_wait)
-		return err_set(err, KODA_INTERNAL, 0, "called from inside the wait callback");
-	return 0;
-}
-
-bool
-session_waits(const struct koda_session *ses)
-{
-	return ses->acquiring && ses->wait != NULL;
-}
-
-int
-session_poll(struct koda_session *ses, struct pollfd *fds, size_t n, int timeout_ms)
-{
-	if (!session_waits(ses))
-		return poll(fds, n, timeout_ms);
-	if (!ses->given_up) {
-		ses->in_wait = true;
-		ses->given_up = ses->wait(ses->data, fds, n, timeout_ms) < 0;
-		ses->in_wait = false;
-		ses->given_up |= ses->closing;
-	}
-	/* Since the callback checked the descriptors, it may have spent a long time on other
-	 * work. */
-	return ses->given_up ? -1 : poll(fds, n, 0);
-}
-
-void
-session_enter(struct koda_session *ses)
-{
-	ses->depth++;
-}
-
-bool
-session_leave(struct koda_session *ses)
-{
-	if (ses->depth == 1)
-		handle_give_up_unwanted(ses);
-	if (--ses->depth > 0)
-		return false;
 	if (ses->closing) {
 		koda_session_close(ses);
 		return true;
 	}
 	pool_drop_doomed(ses);
 	return false;
+}
+
+/* A turn for the caller's own loop. */
+static void
+on_loop_ready(void *session)
+{
+	turn_once(session, 0);
 }
 
 static int
@@ -168,7 +130,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 		    "the root '%.400s' is in '%.400s', koda-sandbox's own directory, which nobody sees: choose another "
 		    "root, or another XDG_STATE_HOME",
 		    ses->root, ses->state);
-	return loop_open(&ses->loop, o->loop, turn_ready, ses, err);
+	return loop_open(&ses->loop, o->loop, on_loop_ready, ses, err);
 }
 
 struct koda_session *
@@ -188,6 +150,8 @@ koda_session_open(const struct koda_session_options *options, struct koda_error 
 		return NULL;
 	}
 	ses->loop = LOOP_CLOSED;
+	ses->on_left = on_left;
+	turn_add(ses, &pool_ticker);
 	if (open_session(ses, options, err) < 0) {
 		koda_session_close(ses);
 		return NULL;
@@ -224,10 +188,10 @@ koda_session_close(struct koda_session *ses)
 	pool_close(ses);
 	handle_give_up_unwanted(ses);
 	if (here) {
-		calls_deliver(ses);
+		finished_deliver(ses);
 		handle_tell_over(ses);
 	} else {
-		calls_drop(ses);
+		finished_drop(ses);
 		handle_forget_over(ses);
 	}
 	egress_close(ses);
@@ -257,4 +221,29 @@ koda_session_stats(const struct koda_session *ses, struct koda_stats *ret)
 	ret->workers = 0;
 	for (const struct koda_slot *slot = ses->slots; slot != NULL; slot = slot->next)
 		ret->workers += slot->state == SLOT_STARTING || slot->state == SLOT_UP;
+}
+
+int
+koda_session_fd(const struct koda_session *ses)
+{
+	return ses->loop.epoll_fd;
+}
+
+int
+koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_error *err)
+{
+	int n;
+
+	if (session_check(ses, err) < 0)
+		return -1;
+	if (ses->loop.ev != NULL)
+		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
+	if (ses->loop.dispatching)
+		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
+	if (ses->n_async + ses->n_under_way == 0 && ses->over == NULL && timeout_ms < 0)
+		return 0;
+	session_enter(ses);
+	turn_once(ses, timeout_ms);
+	n = (int)(ses->n_async + ses->n_under_way);
+	return session_leave(ses) ? 0 : n;
 }

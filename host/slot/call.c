@@ -2,10 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "host/context/context.h"
-#include "host/context/finished.h"
+#include "host/slot/call_question.h"
 
 static void
 call_append(struct call *c)
@@ -74,13 +74,6 @@ call_queue_again(struct call *c)
 	call_append(c);
 }
 
-static void
-let_approval_go(struct call *c)
-{
-	if (c->approval_done != NULL)
-		c->approval_done(c);
-}
-
 void
 call_done(struct call *c)
 {
@@ -90,8 +83,36 @@ call_done(struct call *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
-	let_approval_go(c);
+	call_question_done(c);
 	koda_result_done(&c->result);
+}
+
+/* Runs the callback of an asynchronous call, if it is to be told, and frees the call. */
+static void
+call_deliver(struct finished *f, bool tell)
+{
+	struct call *c = (struct call *)f;
+
+	if (tell)
+		c->done(c->data, &c->result, c->err.code == KODA_OK ? NULL : &c->err);
+	call_done(c);
+	free(c);
+}
+
+static void
+tell_nobody(void *data, const struct koda_result *result, const struct koda_error *err)
+{
+}
+
+void
+call_forget(struct koda_slot *slot, const void *data)
+{
+	for (struct call *c = slot->head; c != NULL; c = c->next)
+		if (c->done != NULL && c->data == data)
+			c->done = tell_nobody;
+	for (struct finished *f = slot->ses->finished; f != NULL; f = f->next)
+		if (f->deliver == call_deliver && ((struct call *)f)->data == data)
+			((struct call *)f)->done = tell_nobody;
 }
 
 void
@@ -101,7 +122,7 @@ call_finish(struct call *c, const struct koda_error *err)
 
 	slot->n_unasked -= c->unasked;
 	c->unasked = false;
-	let_approval_go(c);
+	call_question_done(c);
 	call_set_state(c, CALL_DONE);
 	call_remove(c);
 	if (err != NULL) {
@@ -110,7 +131,11 @@ call_finish(struct call *c, const struct koda_error *err)
 		if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
 			slot->ses->stats.refusals++;
 	}
-	finished_add(slot->ses, c);
+	if (c->done == NULL)
+		return; /* a synchronous call stays with its caller */
+	c->slot = NULL;
+	c->finished.deliver = call_deliver;
+	finished_add(slot->ses, &c->finished);
 }
 
 void

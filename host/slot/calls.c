@@ -1,40 +1,10 @@
-#include "host/slot/calls.h"
-
+/* The public functions for operations on a slot: koda_call() and koda_call_async(). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/context/finished.h"
-#include "host/session/session.h"
-
-/* Only the calls that are finished now: a callback that starts another call gets its turn, but does
- * not keep the loop from its other work. */
-void
-calls_deliver(struct koda_session *ses)
-{
-	const struct call *last = ses->done_tail;
-	struct call *c;
-	bool more = true;
-
-	while (more && (c = finished_take(ses)) != NULL) {
-		more = c != last;
-		ses->n_async--;
-		c->done(c->data, &c->result, c->err.code == KODA_OK ? NULL : &c->err);
-		call_done(c);
-		free(c);
-	}
-}
-
-void
-calls_drop(struct koda_session *ses)
-{
-	struct call *c;
-
-	while ((c = finished_take(ses)) != NULL) {
-		call_done(c);
-		free(c);
-	}
-}
+#include "host/context/entry.h"
+#include "host/slot/slot.h"
 
 int
 koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *ret,
@@ -52,7 +22,7 @@ koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *
 	session_enter(slot->ses);
 	slot_run(slot, &c);
 	if (slot->source.fd >= 0 || slot->n_calls > 0)
-		session_rearm(slot->ses, slot);
+		slot_rearm(slot);
 	session_leave(slot->ses);
 	if (c.err.code != KODA_OK) {
 		if (err != NULL)
@@ -92,7 +62,7 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 	 * sent together with it. */
 	if (slot->n_calls == 1)
 		slot_advance(slot);
-	session_rearm(ses, slot);
+	slot_rearm(slot);
 	session_leave(ses);
 	return 0;
 }

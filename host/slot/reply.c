@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/protect/reason.h"
+#include "host/policy/reason.h"
 #include "host/slot/received_fd.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"

@@ -4,28 +4,24 @@
 #include <string.h>
 
 #include "host/context/event.h"
-#include "host/protect/journal.h"
-#include "host/sandbox/sandbox.h"
-#include "host/workspace/recovery.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
-#define ALSO_MAX 64 /* all caches, of which there are fewer, and a git directory */
-
 int
 seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
-    const uint8_t token[TOKEN_BYTES], bool quarantine, struct koda_error *err)
+    const uint8_t token[TOKEN_BYTES], bool with_places, struct koda_error *err)
 {
 	const struct koda_session *ses = slot->ses;
-	const struct sandbox *sb = quarantine ? slot->sandbox : NULL;
+	struct seal_places places = { .quarantine_fd = -1 };
+	ProtobufCBinaryData dir[SEAL_PLACES_MAX];
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Seal seal = KODA__SEAL__INIT;
-	ProtobufCBinaryData also[ALSO_MAX + JOURNAL_FILES_MAX];
 	const uint8_t *packed;
-	size_t len, n = 0;
 	ssize_t packed_len;
-	int quarantine_fd = -1;
+	size_t len;
 
+	if (with_places)
+		slot->client->places(slot, &places);
 	packed = koda_policy_packed(slot->policy, &len);
 	seal.protocol = KODA_PROTOCOL_VERSION;
 	seal.policy = (ProtobufCBinaryData){ len, (uint8_t *)packed };
@@ -35,36 +31,23 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.root_ino = ses->root_ino;
 	seal.home = message_text(ses->home);
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
-	if (ses->recovering != NULL)
-		quarantine_fd = ses->recovering->quarantine_fd;
-	else if (sb != NULL)
-		quarantine_fd = sb->quarantine_fd;
-	seal.has_quarantine = quarantine_fd >= 0;
+	seal.has_quarantine = places.quarantine_fd >= 0;
 	seal.quarantine = seal.has_quarantine;
 	seal.has_state = ses->state != NULL;
 	if (seal.has_state)
 		seal.state = message_text(ses->state);
-	/* The directories that commands may write beyond the policy's places, so that the worker
-	 * can remove what commands plant there. */
-	if (sb != NULL && sb->git_dir != NULL && view_writes(&sb->view, sb->git_dir, NULL))
-		also[n++] = message_text(sb->git_dir);
-	/* Only caches shared with the host: writes to the other caches do not reach the host. */
-	for (size_t i = 0; sb != NULL && i < sb->caches.n && n < N_ELEMENTS(also); i++)
-		if (view_writes(&sb->view, sb->caches.v[i].path, NULL) &&
-		    !view_is_cached(&sb->view, sb->caches.v[i].path))
-			also[n++] = message_text(sb->caches.v[i].path);
-	for (size_t i = 0; ses->recovering != NULL && i < ses->recovering->n_caches; i++)
-		if (n < N_ELEMENTS(also))
-			also[n++] = message_text(ses->recovering->cache[i]);
-	seal.commands_write = also;
-	seal.n_commands_write = n;
+	for (size_t i = 0; i < places.n; i++)
+		dir[i] = message_text(places.dir[i]);
+	seal.commands_write = dir;
+	seal.n_commands_write = places.n;
 	req.id = id;
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &seal;
 	packed_len = message_queue(fs, &req.base, err);
 	if (packed_len < 0 || !seal.has_quarantine)
 		return packed_len < 0 ? -1 : 0;
-	return frame_flush_with_fd(fs, (size_t)packed_len, quarantine_fd, SLOT_READY_MS, err);
+	return frame_flush_with_fd(fs, (size_t)packed_len, places.quarantine_fd, SLOT_READY_MS,
+	    err);
 }
 
 /* Does the worker enforce everything that a recent kernel lets it enforce? If not, Auto does not
@@ -122,7 +105,7 @@ seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_e
 	*ret = (struct koda_enforcement){
 		.landlock_abi = ready->enforcement->landlock_abi,
 		.seccomp = ready->enforcement->seccomp,
-		.mount_view = slot->sandbox != NULL,
+		.mount_view = slot->commands != NULL,
 	};
 	return check_enforcement(slot->ses, ret, err) < 0 ? 1 : 0;
 }

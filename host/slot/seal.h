@@ -7,10 +7,10 @@
 
 #include "host/slot/state.h"
 
-/* Queue Seal as request `id` for a worker of that slot. quarantine: the worker may have to remove
+/* Queue Seal as request `id` for a worker of that slot. with_places: the worker may have to remove
  * what commands planted. Returns 0, or -1 with *err set. */
 int seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
-    const uint8_t token[TOKEN_BYTES], bool quarantine, struct koda_error *err);
+    const uint8_t token[TOKEN_BYTES], bool with_places, struct koda_error *err);
 
 /*
  * Check the worker's answer. Returns 0 with *ret if the worker is confined as the mode requires.

@@ -5,15 +5,12 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "host/context/finished.h"
-#include "host/sandbox/sandbox.h"
-#include "host/search/search.h"
-#include "host/session/session.h"
+#include "host/context/entry.h"
+#include "host/slot/call_question.h"
 #include "host/slot/content.h"
 #include "host/slot/outgoing.h"
 #include "host/slot/worker.h"
 #include "host/slot/wreck.h"
-#include "host/workspace/ending.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 
@@ -244,7 +241,8 @@ first_deadline(const struct koda_slot *slot)
 	return t;
 }
 
-void
+/* What the slot waits for: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
+static void
 slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, uint64_t *ret_time)
 {
 	uint64_t t = first_deadline(slot);
@@ -274,6 +272,24 @@ slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events, u
 	if (slot->n_unasked > 0)
 		t = 0;
 	*ret_time = t;
+}
+
+uint64_t
+slot_watch(struct koda_slot *slot)
+{
+	uint32_t events;
+	uint64_t at;
+	int fd;
+
+	slot_wait_for(slot, &fd, &events, &at);
+	loop_watch(&slot->ses->loop, &slot->source, fd, events);
+	return at;
+}
+
+void
+slot_rearm(struct koda_slot *slot)
+{
+	loop_wake_at(&slot->ses->loop, slot_watch(slot));
 }
 
 void
@@ -322,21 +338,7 @@ slot_run(struct koda_slot *slot, struct call *c)
 
 /* ---- approval ---- */
 
-void
-slot_ask(struct koda_slot *slot)
-{
-	while (slot->n_unasked > 0) {
-		struct call *c = slot->head;
-
-		while (!c->unasked)
-			c = c->next;
-		c->unasked = false;
-		slot->n_unasked--;
-		approve_ask(slot->ses, c);
-	}
-}
-
-void
+static void
 slot_answer(struct call *c, bool yes)
 {
 	struct koda_slot *slot = c->slot;
@@ -362,6 +364,41 @@ slot_answer(struct call *c, bool yes)
 	call_queue_again(c);
 }
 
+static bool
+answer_call(void *about, enum koda_scope scope, bool late)
+{
+	struct call *c = about;
+	struct koda_slot *slot = c->slot;
+	struct koda_session *ses = slot->ses;
+
+	if (*ses->here != 1)
+		return false; /* the parent's question */
+	slot_answer(c, scope != KODA_SCOPE_NO);
+	if (!late)
+		return true; /* the loop goes on with the slot */
+	session_enter(ses);
+	slot_advance(slot);
+	slot_rearm(slot);
+	session_leave(ses);
+	return true;
+}
+
+static const struct asked_ops call_ops = { call_question_refuse, answer_call };
+
+void
+slot_ask(struct koda_slot *slot)
+{
+	while (slot->n_unasked > 0) {
+		struct call *c = slot->head;
+
+		while (!c->unasked)
+			c = c->next;
+		c->unasked = false;
+		slot->n_unasked--;
+		call_question_ask(c, &call_ops);
+	}
+}
+
 /* ---- the slot itself ---- */
 
 static void
@@ -371,7 +408,8 @@ on_ready_source(struct source *source)
 }
 
 struct koda_slot *
-slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+slot_new(struct koda_session *ses, struct koda_policy *policy, const struct slot_client *client,
+    struct koda_error *err)
 {
 	struct koda_slot *slot = calloc(1, sizeof(*slot));
 
@@ -380,6 +418,7 @@ slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 		return NULL;
 	}
 	slot->ses = ses;
+	slot->client = client;
 	slot->policy = koda_policy_ref(policy);
 	slot->state = SLOT_DOWN;
 	slot->child.pidfd = -1;
@@ -389,11 +428,6 @@ slot_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error
 	slot->next_id = 1;
 	arena_init(&slot->arena);
 	return slot;
-}
-
-static void
-tell_nobody(void *data, const struct koda_result *result, const struct koda_error *err)
-{
 }
 
 static void
@@ -418,17 +452,10 @@ slot_give_up_calls(struct koda_slot *slot)
 }
 
 void
-slot_free(struct koda_slot *slot)
+slot_close(struct koda_slot *slot)
 {
 	struct koda_error err;
 
-	ending_run(slot, false, NULL);
-	/* Callbacks of the host's own requests would refer to the sandbox that is freed here. */
-	for (struct call *c = slot->head; c != NULL; c = c->next)
-		if (c->take != NULL && c->done != NULL)
-			c->done = tell_nobody;
-	finished_forget(slot->ses, slot->sandbox, tell_nobody);
-	search_close_all(slot);
 	closed_before(&err);
 	while (slot->head != NULL)
 		call_finish(slot->head, &err);
@@ -437,11 +464,15 @@ slot_free(struct koda_slot *slot)
 	/* In a sandbox the worker is stage2's child: it is killed with the sandbox, and not the
 	 * host's to reap. Waiting until the kernel has removed its inotify watches would take
 	 * longer than everything else in a short session. */
-	if (slot->child.pidfd >= 0 && slot->sandbox != NULL)
+	if (slot->child.pidfd >= 0 && slot->commands != NULL)
 		close_at(&slot->child.pidfd);
 	else if (slot->child.pidfd >= 0)
 		leaving_adopt(&slot->ses->leaving, &slot->child);
-	sandbox_free(slot->sandbox);
+}
+
+void
+slot_free(struct koda_slot *slot)
+{
 	loop_unwatch(&slot->ses->loop, &slot->source);
 	close_at(&slot->record_fd);
 	frame_done(&slot->fs);

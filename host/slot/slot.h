@@ -3,8 +3,8 @@
  * once, whatever happens to the worker.
  *
  * One state machine serves synchronous and asynchronous use: slot_advance() moves it as far as it
- * goes without waiting, the worker's socket is a source of the session's loop, slot_wait_for()
- * reports what to wait for. This file changes the states and checks the deadlines. Other files of
+ * goes without waiting, the worker's socket is a source of the session's loop, slot_watch() watches
+ * what the slot waits for. This file changes the states and checks the deadlines. Other files of
  * this folder do the work: worker (the process and its socket), outgoing and incoming (frames),
  * record and wreck (what became of the calls of a dead worker), call (the queue, and how a call
  * ends).
@@ -15,10 +15,11 @@
 #include "host/slot/call.h"
 
 struct koda_slot *slot_new(struct koda_session *ses, struct koda_policy *policy,
-    struct koda_error *err);
-/* Ends the slot's commands and compares a last time (host/workspace/ending), which may wait if any
- * have run. Then kills the worker, answers all outstanding calls with KODA_WORKER, and frees the
- * slot without waiting for the worker's end. */
+    const struct slot_client *client, struct koda_error *err);
+/* Answers all outstanding calls with KODA_WORKER, and kills the worker without waiting for its
+ * end. */
+void slot_close(struct koda_slot *slot);
+/* After slot_close(). */
 void slot_free(struct koda_slot *slot);
 /* Answers the embedder's outstanding calls with KODA_WORKER and ignores what the worker still
  * replies to them. */
@@ -51,14 +52,13 @@ void slot_run(struct koda_slot *slot, struct call *c);
 void slot_advance(struct koda_slot *slot);
 /* Check deadlines, then slot_advance. */
 void slot_tick(struct koda_slot *slot);
-/* What the slot waits for: a descriptor (or -1), events, and a time (ns; UINT64_MAX: none). */
-void slot_wait_for(const struct koda_slot *slot, int *ret_fd, uint32_t *ret_events,
-    uint64_t *ret_time);
+/* Watch what the slot waits for. Returns the time (ns) of its next tick; UINT64_MAX: none. */
+uint64_t slot_watch(struct koda_slot *slot);
+/* The slot's state changed outside of a turn of the loop: watch what it waits for now. */
+void slot_rearm(struct koda_slot *slot);
 
 /* Ask for approval of the calls that need it and were not asked about yet. Runs callbacks, so no
  * function up the stack may be in the middle of a change to the slot. */
 void slot_ask(struct koda_slot *slot);
-/* The answer for a call in CALL_ASKING. */
-void slot_answer(struct call *c, bool yes);
 
 #endif

@@ -5,13 +5,15 @@
 #ifndef KODA_HOST_SLOT_STATE_H
 #define KODA_HOST_SLOT_STATE_H
 
-#include "host/loop/source.h"
+#include "host/context/context.h"
+#include "host/context/finished.h"
 #include "host/policy/policy_api.h"
 #include "host/slot/reply.h"
 #include "shared/wire/frame.h"
 #include "shared/wire/protocol.h"
 #include "shared/wire/spawn.h"
 
+#define SEAL_PLACES_MAX  128 /* all caches, of which there are fewer than 64, and a git directory */
 #define SLOT_CALLS_MAX   1024 /* outstanding; an embedder that wants more has a bug or a leak */
 #define SLOT_READY_MS    5000 /* spawn to Ready; a confined start takes under two */
 #define SLOT_GONE_MS     2000 /* a killed worker that is not gone by then hangs in the kernel */
@@ -33,6 +35,8 @@ enum call_state {
 };
 
 struct call {
+	/* First: an asynchronous call that has ended. */
+	struct finished finished;
 	/* The slot's list, in the order in which the host sends the calls. */
 	struct call *prev, *next;
 	struct koda_slot *slot; /* NULL once it is done and the slot is gone */
@@ -59,9 +63,7 @@ struct call {
 	bool has_digest_now;
 
 	struct asked *asked; /* the open question about it */
-	/* Runs when the call ends; NULL: approval was never asked for. */
-	void (*approval_done)(struct call *c);
-	koda_done_fn *done; /* NULL: synchronous */
+	koda_done_fn *done;  /* NULL: synchronous */
 	void *data;
 	/* A request of the host itself (Scan, Compare): takes over the contents of the reply. -1:
 	 * the reply breaks the protocol. */
@@ -79,10 +81,36 @@ enum slot_state {
 	SLOT_FAILED, /* for good; `failure` says why */
 };
 
+/* A program that a slot starts. */
+enum slot_program {
+	SLOT_FILES,
+	SLOT_SEARCH,
+};
+
+/* What the worker is sealed with in addition to the policy. */
+struct seal_places {
+	int quarantine_fd; /* for what commands planted; -1: none */
+	/* The directories that commands may write beyond the policy's places, so that the worker
+	 * can remove what commands plant there. */
+	const char *dir[SEAL_PLACES_MAX];
+	size_t n;
+};
+
+/* What knows all parts of a slot (host/workspace). */
+struct slot_client {
+	/* Start the program, with `socket` as its descriptor 3, in the slot's sandbox if there is
+	 * one. */
+	int (*launch)(struct koda_slot *slot, enum slot_program which, int socket,
+	    struct child *ret, struct koda_error *err);
+	/* Fill *ret, whose quarantine_fd is -1. */
+	void (*places)(const struct koda_slot *slot, struct seal_places *ret);
+};
+
 struct koda_slot {
 	struct source source;          /* the worker's socket, or its pidfd; first */
 	struct koda_slot *prev, *next; /* of the session */
 	struct koda_session *ses;
+	const struct slot_client *client;
 	struct koda_policy *policy; /* a reference */
 	bool acquired;
 	enum slot_state state;
@@ -103,10 +131,14 @@ struct koda_slot {
 	bool ever_up;
 	unsigned barren;
 	uint64_t not_before, state_deadline;
+	/* The parts above the slot; the files of this folder do not look into them. */
 	struct koda_search *searches; /* under way */
 	size_t n_searches;
-	/* The sandbox that the worker runs in; NULL: it is started directly. */
-	struct sandbox *sandbox;
+	/* The commands, and the sandbox that they and the worker run in; NULL: there is none, and
+	 * the worker is started directly. */
+	struct commands *commands;
+	/* Commands whose sandbox could not be built again: freed when no function uses them. */
+	struct commands *dropped;
 	struct koda_enforcement enforcement;
 	/* How the worker broke the protocol; in SLOT_FAILED, why the slot failed. */
 	struct koda_error failure;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "host/context/event.h"
-#include "host/sandbox/sandbox.h"
 #include "host/slot/incoming.h"
 #include "host/slot/record.h"
 #include "host/slot/seal.h"
@@ -45,20 +44,6 @@ worker_give_up(struct koda_slot *slot, const struct koda_error *why)
 	wreck_end_all(slot, &slot->failure);
 }
 
-static int
-spawn_worker(struct koda_slot *slot, int fd, struct koda_error *err)
-{
-	if (slot->sandbox != NULL) {
-		if (sandbox_start_worker(slot->sandbox, SANDBOX_FILES, fd, &slot->child, err) == 0)
-			return 0;
-		if (err->code != KODA_UNSUPPORTED || !session_degrade(slot->ses, err))
-			return -1;
-		sandbox_free(slot->sandbox);
-		slot->sandbox = NULL;
-	}
-	return spawn_helper(slot->ses->worker_path, fd, &slot->child, err);
-}
-
 int
 worker_start(struct koda_slot *slot, struct koda_error *err)
 {
@@ -70,7 +55,7 @@ worker_start(struct koda_slot *slot, struct koda_error *err)
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof(tick));
 	/* As far as the kernel allows: a smaller buffer only means more wake-ups. */
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BUFFER }, sizeof(int));
-	if (spawn_worker(slot, pair[1], err) < 0) {
+	if (slot->client->launch(slot, SLOT_FILES, pair[1], &slot->child, err) < 0) {
 		close(pair[0]);
 		close(pair[1]);
 		return -1;

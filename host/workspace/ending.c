@@ -1,9 +1,13 @@
 #include "host/workspace/ending.h"
 
 #include "host/command/command.h"
+#include "host/command/list.h"
+#include "host/context/event.h"
 #include "host/protect/protect.h"
-#include "host/sandbox/sandbox.h"
-#include "host/session/session.h"
+#include "host/protect/protect_compare.h"
+#include "host/sandbox/sandbox_control.h"
+#include "host/sandbox/sandbox_end.h"
+#include "host/slot/slot.h"
 #include "shared/base/clock.h"
 
 static int
@@ -14,39 +18,24 @@ ms_until(uint64_t until)
 	return until > now ? (int)((until - now) / NS_PER_MS) + 1 : 0;
 }
 
-static bool
-runs(const struct koda_command *c)
-{
-	return c->state == COMMAND_RUNNING;
-}
-
-static bool
-any_runs(const struct sandbox *sb)
-{
-	const struct koda_command *c = sb->commands;
-
-	while (c != NULL && !runs(c))
-		c = c->next;
-	return c != NULL || sb->n_given_up > 0;
-}
-
 /* Waits until stage2 reports that nothing of the commands is left. If it does not, the whole
  * sandbox is ended. */
 static void
-end_commands(struct sandbox *sb, const struct koda_error *why, uint64_t until)
+end_commands(struct commands *cs, const struct koda_error *why, uint64_t until)
 {
+	struct sandbox *sb = cs->sandbox;
 	struct koda_error stuck;
 
-	for (struct koda_command *c = sb->commands, *next; c != NULL; c = next) {
+	for (struct koda_command *c = cs->first, *next; c != NULL; c = next) {
 		next = c->next;
 		if (c->state == COMMAND_ASKING)
 			command_closed(c, why);
 		else
 			command_cut_short(c, why);
 	}
-	while (sb->up && any_runs(sb) && monotonic_ns() < until)
+	while (sb->up && list_any_runs(cs) && monotonic_ns() < until)
 		sandbox_wait(sb, ms_until(until));
-	if (!sb->up || !any_runs(sb))
+	if (!sb->up || !list_any_runs(cs))
 		return;
 	err_set(&stuck, KODA_WORKER, 0, "the sandbox could not end its commands");
 	sandbox_kill(sb, &stuck);
@@ -68,10 +57,9 @@ tell_since(struct koda_session *ses, const struct violations *all, uint64_t seen
 static int
 compare(struct koda_slot *slot, uint64_t until, struct koda_error *err)
 {
-	struct sandbox *sb = slot->sandbox;
 	struct koda_error why = { 0 };
 
-	if (protect_compare_last(sb, until, &why) == 0)
+	if (protect_compare_last(slot->commands->protect, until, &why) == 0)
 		return 0;
 	if (monotonic_ns() >= until)
 		err_set(&why, KODA_TIMEOUT, 0, "it took longer than %d s", ENDING_MS / 1000);
@@ -87,27 +75,27 @@ compare(struct koda_slot *slot, uint64_t until, struct koda_error *err)
 int
 ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err)
 {
-	struct sandbox *sb = slot->sandbox;
+	struct commands *cs = slot->commands;
 	struct koda_session *ses = slot->ses;
 	uint64_t until = monotonic_ns() + ENDING_MS * NS_PER_MS, seen;
 	struct koda_error why;
 	int r = 0;
 
-	if (sb == NULL || sb->ended || *ses->here != 1)
+	if (cs == NULL || cs->ended || *ses->here != 1)
 		return 0;
 	if (ses->end_by != 0 && ses->end_by < until)
 		until = ses->end_by;
-	sb->ended = true;
-	sb->compare_at = 0;
-	seen = sb->violations.recorded;
+	cs->ended = true;
+	cs->compare_at = 0;
+	seen = cs->violations.recorded;
 	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
 	slot_give_up_calls(slot);
-	end_commands(sb, &why, until);
-	if (protect_had_commands(sb))
+	end_commands(cs, &why, until);
+	if (protect_had_commands(cs->protect))
 		r = compare(slot, until, err);
-	while (sb->commands != NULL)
-		command_compared(sb->commands);
+	while (cs->first != NULL)
+		command_compared(cs->first);
 	if (!quietly)
-		tell_since(ses, &sb->violations, seen);
+		tell_since(ses, &cs->violations, seen);
 	return r;
 }

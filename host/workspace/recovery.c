@@ -7,14 +7,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "host/command/state.h"
+#include "host/context/event.h"
 #include "host/machine/state.h"
 #include "host/policy/policy_api.h"
 #include "host/protect/change.h"
 #include "host/protect/journal.h"
 #include "host/protect/journal_visit.h"
 #include "host/protect/protect_scan.h"
-#include "host/sandbox/sandbox.h"
-#include "host/session/session.h"
+#include "host/sandbox/sandbox_input.h"
+#include "host/slot/slot.h"
 #include "shared/base/cleanup.h"
 
 /* As for a slot's own scan: a home directory of a million names, cold. */
@@ -81,7 +83,7 @@ region(const struct koda_slot *slot, size_t i)
 	if (i - 1 < allow->n)
 		return allow->v[i - 1];
 	i -= 1 + allow->n;
-	return slot->sandbox != NULL ? sandbox_beside(slot->sandbox, i) : NULL;
+	return slot->commands != NULL ? sandbox_beside(slot->commands->sandbox, i) : NULL;
 }
 
 static bool
@@ -348,7 +350,7 @@ refuse_damaged(const struct recovery *r, const struct journal_found *f, struct k
 	    "'%s/journal/%s' is damaged: a session was killed, and nobody knows what its commands planted at or below "
 	    "'%.300s'; look through it, then remove that file",
 	    ses->state, f->name, ses->root);
-	if (r->slot->sandbox != NULL)
+	if (r->slot->commands != NULL)
 		return -1;
 	session_event(r->slot->ses, KODA_EVENT_DEGRADED, "%s", err->message);
 	return 0;
@@ -395,7 +397,7 @@ tell(const struct recovery *r)
 	const struct koda_violation *v;
 
 	/* With commands, these are violations of the slot, which reports them. */
-	for (size_t i = 0; r->slot->sandbox == NULL && (v = violations_at(r->found, i)) != NULL;
+	for (size_t i = 0; r->slot->commands == NULL && (v = violations_at(r->found, i)) != NULL;
 	     i++)
 		session_event(r->slot->ses, KODA_EVENT_LEFT, "'%.600s': %s", v->target, v->detail);
 	if (r->cut)
@@ -421,7 +423,7 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 	dir = result > 0 ? state_journal(&state, false) : -1;
 	if (dir >= 0) {
 		violations_init(&own, VIOLATIONS_MAX);
-		r.found = slot->sandbox != NULL ? &slot->sandbox->violations : &own;
+		r.found = slot->commands != NULL ? &slot->commands->violations : &own;
 		result = journal_visit(dir, &by, &left, err);
 		tell(&r);
 		violations_done(&own);
@@ -432,7 +434,7 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 		    ses->root);
 	state_let_go(&state, ses->state);
 	/* File operations run nothing, so nothing that was planted. */
-	if (result < 0 && slot->sandbox == NULL) {
+	if (result < 0 && slot->commands == NULL) {
 		session_event(ses, KODA_EVENT_DEGRADED, "%s", err != NULL ? err->message : "");
 		return 0;
 	}

@@ -1,9 +1,10 @@
 /*
  * The public functions that list what a slot's commands reached, or tried to reach.
  */
+#include "host/command/state.h"
+#include "host/context/entry.h"
 #include "host/egress/connections.h"
 #include "host/egress/egress.h"
-#include "host/sandbox/sandbox.h"
 
 KODA_API int
 koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data)
@@ -13,13 +14,13 @@ koda_slot_connections(struct koda_slot *slot, koda_connection_fn *fn, void *data
 	const struct connections *c;
 	int stopped = 0;
 
-	if (slot->sandbox == NULL)
+	if (slot->commands == NULL)
 		return 0;
 	/* The callback may release the slot, or close the session. */
 	session_enter(ses);
 	if (session_check(ses, NULL) == 0)
-		egress_drain(&slot->sandbox->egress, true);
-	c = slot->sandbox->egress.connections;
+		egress_drain(&slot->commands->sandbox->egress, true);
+	c = slot->commands->sandbox->egress.connections;
 	/* The callback may cause new entries, which push out the oldest. */
 	for (uint64_t i = c != NULL ? connections_first(c) : 0;
 	     c != NULL && stopped == 0 && i < connections_count(c); i++)
@@ -40,8 +41,9 @@ koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, uint64_t *ret_
 
 	*ret_missed = 0;
 	session_enter(ses);
-	while (stop == 0 && slot->sandbox != NULL &&
-	    (c = slot->sandbox->egress.connections) != NULL && *seen < connections_count(c)) {
+	while (stop == 0 && slot->commands != NULL &&
+	    (c = slot->commands->sandbox->egress.connections) != NULL &&
+	    *seen < connections_count(c)) {
 		if (*seen < connections_first(c)) {
 			*ret_missed += connections_first(c) - *seen;
 			*seen = connections_first(c);

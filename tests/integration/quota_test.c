@@ -1,7 +1,7 @@
 /* Limits of a slot as a whole: the real bwrap, stage2 and worker. */
 #include <sys/wait.h>
 
-#include "host/sandbox/sandbox.h"
+#include "host/command/state.h"
 #include "tests/kit/hosting.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -158,7 +158,7 @@ memory_in_files(void **state)
 	run(&f, "head -c 90000000 /dev/zero > /tmp/a", &r);
 	assert_int_equal(r.status, 0);
 	koda_command_result_done(&r);
-	boots = f.slot->sandbox->boots;
+	boots = f.slot->commands->sandbox->boots;
 	run(&f,
 	    "test -s /tmp/a && echo b > /dev/shm/b && python3 -c 'import time; b = bytearray(60 << 20); time.sleep(20)'",
 	    &r);
@@ -166,7 +166,7 @@ memory_in_files(void **state)
 	koda_command_result_done(&r);
 	run(&f, "test ! -e /tmp/a && test ! -e /dev/shm/b", &r);
 	assert_int_equal(r.status, 0);
-	assert_int_equal(f.slot->sandbox->boots, boots + 1);
+	assert_int_equal(f.slot->commands->sandbox->boots, boots + 1);
 	koda_command_result_done(&r);
 	fixture_end(&f);
 	koda_policy_free(p);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "host/protect/reason.h"
+#include "host/policy/reason.h"
 #include "shared/base/cleanup.h"
 
 #define HOME "/home/u"

@@ -1,4 +1,4 @@
-#include "host/slot/open_exact.h"
+#include "host/machine/open_exact.h"
 
 #include <fcntl.h>
 

@@ -2,8 +2,8 @@
  * Opens a path that was made canonical earlier without following any link: since then, a command
  * may have put a link where a component of the path was.
  */
-#ifndef KODA_HOST_SLOT_OPEN_EXACT_H
-#define KODA_HOST_SLOT_OPEN_EXACT_H
+#ifndef KODA_HOST_MACHINE_OPEN_EXACT_H
+#define KODA_HOST_MACHINE_OPEN_EXACT_H
 
 /* Like open(path, flags | O_CLOEXEC). Returns -1 with errno; ELOOP or ENOTDIR if there is a link
  * now. */

@@ -1,7 +1,7 @@
 /* Explains to the user why a place is protected: the reason of its row in host/policy/defaults.
  * Pure. */
-#ifndef KODA_HOST_PROTECT_REASON_H
-#define KODA_HOST_PROTECT_REASON_H
+#ifndef KODA_HOST_POLICY_REASON_H
+#define KODA_HOST_POLICY_REASON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,9 @@
  * agent's policy (koda_slot_add_guards). */
 #include <string.h>
 
-#include "host/command/command.h"
+#include "host/command/command_ready.h"
+#include "host/context/entry.h"
+#include "host/slot/slot.h"
 #include "shared/base/cleanup.h"
 
 /* A page takes a millisecond; the first one may take as long as a scan. */

@@ -5,8 +5,8 @@
  * directory. Directories in between, such as ~/.config/fish, may be real. A link may also name a
  * file that the project does not have on this branch.
  */
-#ifndef KODA_HOST_PROTECT_HOME_LINKS_H
-#define KODA_HOST_PROTECT_HOME_LINKS_H
+#ifndef KODA_HOST_POLICY_HOME_LINKS_H
+#define KODA_HOST_POLICY_HOME_LINKS_H
 
 #include <stdbool.h>
 

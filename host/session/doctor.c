@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/command/state.h"
 #include "host/egress/egress.h"
 #include "host/machine/caps.h"
 #include "host/machine/helpers.h"
 #include "host/machine/machine.h"
 #include "host/machine/remedy.h"
 #include "host/protect/watches.h"
-#include "host/sandbox/sandbox.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
@@ -309,7 +309,8 @@ forget_root(const char *dir)
 static void
 see_caches(const struct koda_slot *slot, const char *said, struct caches_seen *ret)
 {
-	const struct view *v = slot != NULL && slot->sandbox != NULL ? &slot->sandbox->view : NULL;
+	const struct view *v =
+	    slot != NULL && slot->commands != NULL ? &slot->commands->sandbox->view : NULL;
 
 	ret->works = slot != NULL && !slot->ses->said_caches;
 	if (slot == NULL)

@@ -1,4 +1,4 @@
-#include "host/protect/reason.h"
+#include "host/policy/reason.h"
 
 #include <stdio.h>
 #include <stdlib.h>

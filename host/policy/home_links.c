@@ -1,4 +1,4 @@
-#include "host/protect/home_links.h"
+#include "host/policy/home_links.h"
 
 #include <dirent.h>
 #include <errno.h>
