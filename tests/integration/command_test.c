@@ -440,6 +440,51 @@ sandbox_dies(void **state)
 }
 
 /*
+ * A sandbox that cannot be built again, in a mode that may go on without: the command that needs it
+ * is not run, one that was running has an unknown end, and file operations work.
+ */
+static void
+not_built_again(void **state)
+{
+	const struct koda_command_options o = { .shell = "true", .approved = true },
+					  lasting = { .shell = "sleep 1000",
+						  .approved = true,
+						  .background = *state != NULL };
+	struct koda_command *c;
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+	int stage2;
+
+	fixture_prepare(&f, KODA_SAFE);
+	put_copy(&f, "koda-sandbox-stage2", KODA_TEST_STAGE2);
+	f.options.commands = true;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	c = koda_command_start(f.slot, &lasting, NULL, NULL, &err);
+	assert_non_null(c);
+	put_copy(&f, "koda-sandbox-stage2", "/bin/false");
+	stage2 = child_of(child_named(getpid(), "bwrap"));
+	assert_true(stage2 > 0);
+	assert_int_equal(kill(stage2, SIGKILL), 0);
+	wait_gone(stage2);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_UNSUPPORTED);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	assert_int_equal(koda_command_result(c, &r, &err), -1);
+	assert_code(&err, KODA_UNKNOWN);
+	koda_command_free(c);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), -1);
+	assert_code(&err, KODA_UNSUPPORTED);
+	put_text(&f, "a", "text");
+	assert_string_equal(get_text(&f, "a"), "text");
+	assert_int_equal(koda_call(f.slot, &(struct koda_op){ .kind = KODA_OP_PING },
+			     &(struct koda_result){ 0 }, &err),
+	    0);
+	fixture_end(&f);
+}
+
+/*
  * bwrap is killed twice during the start, as on a machine short of memory: the slot is not given
  * up.
  */
@@ -1038,6 +1083,8 @@ main(void)
 		cmocka_unit_test(kills_its_own),
 		cmocka_unit_test_prestate(sandbox_dies, NULL),
 		{ "init_dies", sandbox_dies, NULL, NULL, (void *)"" },
+		cmocka_unit_test_prestate(not_built_again, NULL),
+		cmocka_unit_test_prestate(not_built_again, (void *)1),
 		cmocka_unit_test(killed_while_built),
 		cmocka_unit_test(orphans),
 		cmocka_unit_test(refused_in_a_loop),
