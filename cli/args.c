@@ -14,7 +14,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_MODE]      = { "--mode", 0, "MODE", "plan, safe or auto; the default is safe" },
 	[OPT_ROOT]      = { "--root", 0, "DIR", "the project; the default is the current directory" },
 	[OPT_JSON]      = { "--json", 0, NULL, "print one JSON object, also for errors" },
-	[OPT_VERBOSE]   = { "--verbose", 'v', NULL, "tell what happens to the workers" },
+	[OPT_VERBOSE]   = { "--verbose", 'v', NULL, "report what was done, and what happens to the workers" },
 	[OPT_HELP]      = { "--help", 'h', NULL, "explain this command" },
 	[OPT_VERSION]   = { "--version", 0, NULL, "print the version" },
 	[OPT_OFFSET]    = { "--offset", 0, "N", "start at byte N" },
@@ -22,20 +22,20 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_DIGEST]    = { "--digest", 0, NULL, "print the BLAKE2b-256 of the whole file" },
 	[OPT_OLD]       = { "--old", 0, "TEXT", "replace TEXT, which must occur exactly once ..." },
 	[OPT_NEW]       = { "--new", 0, "TEXT", "... with TEXT; --old and --new may be repeated" },
-	[OPT_ALL]       = { "--all", 0, NULL, "replace each occurrence of the --old before it" },
-	[OPT_PARENTS]   = { "--parents", 'p', NULL, "make missing parents; an existing directory is no error" },
+	[OPT_ALL]       = { "--all", 0, NULL, "replace every occurrence of the --old before it" },
+	[OPT_PARENTS]   = { "--parents", 'p', NULL, "make missing parents; accept an existing directory" },
 	[OPT_RECURSIVE] = { "--recursive", 'r', NULL, "remove a directory and everything below it" },
 	[OPT_OVERWRITE] = { "--overwrite", 'f', NULL, "replace what is there" },
-	[OPT_IF_ABSENT] = { "--if-absent", 0, NULL, "only create; fail if something is there" },
+	[OPT_IF_ABSENT] = { "--if-absent", 0, NULL, "only create; fail if the name exists" },
 	[OPT_IF_DIGEST] = { "--if-digest", 0, "HEX", "only if the file has this BLAKE2b-256 digest" },
 	[OPT_DURABLE]   = { "--durable", 0, NULL, "write to disk before reporting success" },
 	[OPT_DRY_RUN]   = { "--dry-run", 0, NULL, "check and describe, but change nothing" },
 	[OPT_COMMAND]   = { "--command", 'c', "SHELL", "run this command line with sh -c" },
-	[OPT_TIMEOUT]   = { "--timeout", 0, "SECONDS", "end it after this time; for commands at most the policy's limit" },
+	[OPT_TIMEOUT]   = { "--timeout", 0, "SECONDS", "stop after this time; for commands at most the policy's limit" },
 	[OPT_TTY]       = { "--tty", 0, NULL, "always run it on a pseudo-terminal" },
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "always run it on pipes" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox (safe mode only)" },
-	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed at its end" },
+	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 	[OPT_ONCE]      = { "--once", 0, NULL, "print once and end" },
 	[OPT_INTERVAL]  = { "--interval", 0, "SECONDS", "refresh after this time; the default is 1" },
 	[OPT_AUDIT]     = { "--audit", 0, "FILE", "write an audit log to FILE, outside every directory that the agent may write" },
@@ -131,7 +131,7 @@ args_number(const char *name, const char *text, const char *what, uint64_t min, 
 	errno = 0;
 	value = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : (end = NULL, 0);
 	if (end == NULL || *end != '\0' || errno != 0 || value > INT64_MAX)
-		return args_fail(why, "%s wants %s, not '%s'", name, what, text);
+		return args_fail(why, "%s needs %s, not '%s'", name, what, text);
 	if (value < min)
 		return args_fail(why, "%s must be at least %llu", name, (unsigned long long)min);
 	if (value > max)
@@ -156,7 +156,7 @@ parse_seconds(const char *name, const char *text, unsigned *ret, char why[ARGS_W
 	const char *p = text;
 
 	if (!isdigit((unsigned char)*p))
-		return args_fail(why, "%s wants a number of seconds, not '%s'", name, text);
+		return args_fail(why, "%s needs a number of seconds, not '%s'", name, text);
 	for (; isdigit((unsigned char)*p); p++)
 		if ((secs = secs * 10 + (unsigned long)(*p - '0')) > TIMEOUT_MAX_SECS)
 			return args_fail(why, "%s must be at most %d", name, TIMEOUT_MAX_SECS);
@@ -164,9 +164,9 @@ parse_seconds(const char *name, const char *text, unsigned *ret, char why[ARGS_W
 		for (p++; isdigit((unsigned char)*p); p++, place /= 10)
 			ms += (unsigned long)(*p - '0') * place;
 	if (*p != '\0')
-		return args_fail(why, "%s wants a number of seconds, not '%s'", name, text);
+		return args_fail(why, "%s needs a number of seconds, not '%s'", name, text);
 	if (secs == 0 && ms == 0)
-		return args_fail(why, "%s must be above 0", name);
+		return args_fail(why, "%s must be greater than 0", name);
 	*ret = (unsigned)(secs * 1000 + ms);
 	return 0;
 }
@@ -179,7 +179,7 @@ parse_digest(const char *name, const char *text, uint8_t ret[KODA_DIGEST_BYTES],
 	uint8_t digest[KODA_DIGEST_BYTES];
 
 	if (!hex_parse(digest, sizeof(digest), text) || text[2 * sizeof(digest)] != '\0')
-		return args_fail(why, "%s wants 64 hexadecimal digits, as %s prints them", name,
+		return args_fail(why, "%s needs 64 hexadecimal digits, as %s prints them", name,
 		    printer);
 	memcpy(ret, digest, sizeof(digest));
 	return 0;
@@ -199,7 +199,7 @@ parse_mode(const char *text, enum koda_mode *ret, char why[ARGS_WHY_MAX])
 	near = args_closest(text, mode_names, sizeof(mode_names) / sizeof(mode_names[0]));
 	if (near != NULL)
 		return args_fail(why, "unknown mode '%s', did you mean '%s'?", text, near);
-	return args_fail(why, "unknown mode '%s': there are plan, safe and auto", text);
+	return args_fail(why, "unknown mode '%s': the modes are plan, safe and auto", text);
 }
 
 /* Returns the last pair that --old began, or NULL. */
@@ -236,20 +236,20 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 		return parse_digest(name, value, args->head, why);
 	case OPT_OLD:
 		if (edit != NULL && edit->new_text == NULL)
-			return args_fail(why, "--old is given twice without a --new between");
+			return args_fail(why, "--old is given twice without a --new in between");
 		edit = &args->edits[args->n_edits++];
 		edit->old_text = value;
 		edit->old_len = strlen(value);
 		return 0;
 	case OPT_NEW:
 		if (edit == NULL || edit->new_text != NULL)
-			return args_fail(why, "--new belongs behind the --old that it replaces");
+			return args_fail(why, "--new must follow the --old that it replaces");
 		edit->new_text = value;
 		edit->new_len = strlen(value);
 		return 0;
 	case OPT_ALL:
 		if (edit == NULL)
-			return args_fail(why, "--all belongs behind the --old that it is about");
+			return args_fail(why, "--all must follow the --old that it applies to");
 		edit->all = true;
 		return 0;
 	case OPT_COMMAND:
@@ -379,7 +379,7 @@ parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_M
 		return args_fail(why, "%s takes no value", spec->name);
 	if (spec->value != NULL && value == NULL) {
 		if (*i + 1 >= argc)
-			return args_fail(why, "%s wants a value: %s", spec->name, spec->value);
+			return args_fail(why, "%s needs a value: %s", spec->name, spec->value);
 		value = argv[++*i];
 	}
 	return take_row(args, row, value, why);
@@ -402,7 +402,7 @@ parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_
 			if (p[1] != '\0')
 				return take_row(args, row, p + 1, why);
 			if (*i + 1 >= argc)
-				return args_fail(why, "-%c wants a value: %s", *p, wants);
+				return args_fail(why, "-%c needs a value: %s", *p, wants);
 			return take_row(args, row, argv[++*i], why);
 		}
 		if (take_row(args, row, NULL, why) < 0)
@@ -470,7 +470,7 @@ args_parse(int argc, char **argv, args_own_fn *own_of, struct args *ret, char wh
 		}
 	}
 	if (r == 0 && ret->n_edits > 0 && last_edit(ret)->new_text == NULL)
-		r = args_fail(why, "--old wants a --new behind it");
+		r = args_fail(why, "--old needs a --new after it");
 	if (r < 0 && options)
 		look_for_json(argc, argv, i, ret);
 	return r;

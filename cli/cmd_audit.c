@@ -73,25 +73,26 @@ tell_plain(const struct verdict *v, const char *head)
 {
 	const struct audit_chain *chain = &v->chain;
 
-	printf("unbroken: %" PRIu64 " lines, %" PRIu64 " starts of a server\n", chain->lines,
-	    chain->starts);
+	printf("unbroken: %" PRIu64 " line%s, %" PRIu64 " server start%s\n", chain->lines,
+	    chain->lines == 1 ? "" : "s", chain->starts, chain->starts == 1 ? "" : "s");
 	if (unfinished(chain) != 0)
 		printf("without an outcome: %" PRIu64
-		       " intents; the server died, or could not write it\n",
+		       " intents, because the server died or could not write it\n",
 		    unfinished(chain));
 	if (chain->torn != 0)
 		printf(
 		    "torn: %" PRIu64
-		    " lines, which those behind them tell of; what they announced was not done\n",
+		    " lines, each reported by the line after it; what they announced was not done\n",
 		    chain->torn);
 	printf("head: %s\n", head);
 	if (!v->has_head)
-		puts("Without --head nobody can tell whether lines are missing at its end.");
+		puts(
+		    "Lines missing at the end are found only with --head, the head that the server printed when it ended.");
 	else if (v->head_line == chain->lines)
-		puts("Nothing is missing at its end: that is the head that was given.");
+		puts("No line is missing at the end: its head is the given one.");
 	else
-		printf("The head that was given is line %" PRIu64
-		       "'s; nobody can tell whether lines are missing behind it.\n",
+		printf("The given head is that of line %" PRIu64
+		       "; lines missing after it are not found.\n",
 		    v->head_line);
 	return output_done(EXIT_DONE);
 }
@@ -109,7 +110,7 @@ cmd_audit_verify(const struct cli *cli)
 						 : output_error(cli, &err, NULL);
 	if (wanted != NULL && v.head_line == 0) {
 		snprintf(err.message, sizeof(err.message),
-		    "no line has the head that was given: lines are missing at the end, or all was written anew");
+		    "no line has the given head: lines are missing at the end, or the log was written again from the beginning");
 		return tell_broken(cli, &v, 0, &err);
 	}
 	digest_hex(v.chain.head, sizeof(v.chain.head), head);

@@ -43,7 +43,7 @@ on_cached(void *data, const struct koda_cached *one)
 		show_string(stdout, one->root[0] != '\0' ? one->root : one->path);
 		fputs("  ", stdout);
 		print_size(one->bytes, one->more);
-		printf("  used %s%s\n", text, one->in_use ? ", and now" : "");
+		printf("  last used %s%s\n", text, one->in_use ? ", in use now" : "");
 		return 0;
 	}
 	object = json_object();
@@ -95,10 +95,10 @@ cmd_caches_clear(const struct cli *cli)
 	if (in_use > 0) {
 		err.code = KODA_CONFLICT;
 		snprintf(err.message, sizeof(err.message),
-		    "what the commands of %zu root%s wrote to caches is in use, and was not removed",
-		    in_use, in_use == 1 ? "" : "s");
+		    "the caches of %zu root%s are in use and were not removed", in_use,
+		    in_use == 1 ? "" : "s");
 		return output_error(cli, &err,
-		    "end the sessions that 'koda-sandbox caches list' names");
+		    "end the sessions of the roots that 'koda-sandbox caches list' shows as in use");
 	}
 	if (args_has(&cli->args, OPT_JSON))
 		return output_json(output_object());

@@ -8,8 +8,7 @@
 
 /* Nothing on this machine shows whether this was done, and without it the user is not safe. */
 static const char reminder[] =
-    "An agent's own tools for files and commands are not sandboxed: where it uses 'koda-sandbox mcp', turn them off in its "
-    "settings.";
+    "An agent's own file and command tools are not sandboxed: if it uses 'koda-sandbox mcp', turn them off in its settings.";
 
 struct doctor {
 	json_t *list; /* NULL: print instead */
@@ -78,8 +77,8 @@ cmd_doctor(const struct cli *cli)
 	status = doctor.fit ? EXIT_DONE : EXIT_FAILED;
 	if (doctor.list == NULL) {
 		puts(doctor.fit
-			? "Everything that auto mode needs is there."
-			: "Something that auto mode needs is not there: it will refuse to start.");
+			? "This machine has everything that auto mode needs."
+			: "Something that auto mode needs is missing: auto mode will refuse to start.");
 		puts(reminder);
 		return output_done(status);
 	} else {

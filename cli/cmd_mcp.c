@@ -17,7 +17,7 @@ be_child(const struct cli *cli)
 
 	if (cli->args.given & others)
 		return output_usage(cli,
-		    "--child stands alone: mode, root and log are what the session was opened with");
+		    "--child cannot be combined with --mode, --root or --audit: the session keeps those it was opened with");
 	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
 	if (status < 0)
 		return output_error(cli, &err, NULL);

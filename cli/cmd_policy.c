@@ -148,8 +148,7 @@ tell_plain(const struct cli *cli, const char *root, const struct koda_policy *po
 	}
 	free(text);
 	puts(
-	    "\n# The sandbox of commands is built by bwrap with these, and what is read-only or hidden\n"
-	    "# below a directory that can be written is mounted in it afterwards:");
+	    "\n# bwrap builds the commands' sandbox with these arguments. What is read-only or hidden below a\n# writable directory is mounted afterwards:");
 	if (koda_sandbox_arguments(root, cli->args.mode, policy, print_argument, &listing, &err) <
 	    0)
 		return output_error(cli, &err, NULL);

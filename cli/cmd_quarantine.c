@@ -21,8 +21,8 @@ enum { OWN_ALL, OWN_OLDER, N_OWN };
 
 /* clang-format off */
 static const struct opt_spec specs[N_OWN] = {
-	[OWN_ALL]   = { "--all", 0, NULL, "of all roots, not only of this one" },
-	[OWN_OLDER] = { "--older", 0, "DAYS", "what was taken away more than so many days ago" },
+	[OWN_ALL]   = { "--all", 0, NULL, "those of all roots, not only of this one" },
+	[OWN_OLDER] = { "--older", 0, "DAYS", "what was taken away more than DAYS days ago" },
 };
 /* clang-format on */
 const struct opt_table quarantine_list_options = { specs, N_OWN, 1u << OWN_ALL };
@@ -140,8 +140,8 @@ cmd_quarantine_list(const struct cli *cli)
 		json_decref(list.objects);
 		if (status == EXIT_DONE && list.n == 0)
 			output_note(NULL,
-			    list.all ? "nothing is in quarantine"
-				     : "nothing is in the quarantine of this root");
+			    list.all ? "the quarantine is empty"
+				     : "the quarantine of this root is empty");
 		return output_done(status);
 	}
 	object = output_object();
@@ -182,7 +182,7 @@ on_shown(void *data, const struct koda_quarantined *one)
 	show_time(one->time);
 	putchar('\n');
 	show_row("rule", one->rule);
-	show_row("command", one->command[0] != '\0' ? one->command : "(not known)");
+	show_row("command", one->command[0] != '\0' ? one->command : "(unknown)");
 	if (one->size > 0)
 		printf("%-8s %llu bytes\n", "size", (unsigned long long)one->size);
 	return 0;
@@ -267,7 +267,7 @@ cmd_quarantine_show(const struct cli *cli)
 	if (status == EXIT_DONE &&
 	    koda_quarantine_show(root, name, SHOWN_MAX, on_shown, on_part, &shown, &err) < 0)
 		status =
-		    output_error(cli, &err, "'koda-sandbox quarantine list --all' has the names");
+		    output_error(cli, &err, "'koda-sandbox quarantine list --all' lists the names");
 	free(root);
 	if (status != EXIT_DONE || shown.parts == NULL) {
 		json_decref(shown.object);
@@ -288,8 +288,9 @@ refuse_plan(const struct cli *cli, const char *why)
 {
 	struct koda_error err = { .code = KODA_POLICY_DENIED };
 
-	snprintf(err.message, sizeof(err.message), "in plan mode nothing is changed, and %s", why);
-	return output_error(cli, &err, NULL);
+	snprintf(err.message, sizeof(err.message), "cannot %s in plan mode, which changes nothing",
+	    why);
+	return output_error(cli, &err, "use another mode, for example --mode safe");
 }
 
 int
@@ -300,11 +301,14 @@ cmd_quarantine_restore(const struct cli *cli)
 	int status;
 
 	if (cli->args.mode == KODA_PLAN)
-		return refuse_plan(cli, "what is put back is a change");
+		return refuse_plan(cli, "put anything back");
 	status = job_find_root(cli, &root);
 	if (status == EXIT_DONE && koda_quarantine_restore(root, cli->words[0], &err) < 0)
 		status = output_error(cli, &err,
-		    err.code == KODA_CONFLICT ? "move away what is there" : NULL);
+		    err.code == KODA_CONFLICT ? "first move away what is there"
+			: err.code == KODA_INVALID
+			? "'koda-sandbox quarantine list --all' lists the names"
+			: NULL);
 	free(root);
 	if (status != EXIT_DONE)
 		return status;
@@ -350,8 +354,9 @@ delete_one(const struct cli *cli, const char *root, const char *name)
 
 	if (koda_quarantine_delete(root, name, &err) < 0)
 		return output_error(cli, &err,
-		    err.code == KODA_INVALID ? "'koda-sandbox quarantine list --all' has the names"
-					     : NULL);
+		    err.code == KODA_INVALID
+			? "'koda-sandbox quarantine list --all' lists the names"
+			: NULL);
 	return EXIT_DONE;
 }
 
@@ -409,11 +414,11 @@ cmd_quarantine_delete(const struct cli *cli)
 	if (older && args_number("--older", value, "a number of days", 0, DAYS_MAX, &days, why) < 0)
 		return output_usage(cli, "%s", why);
 	if (named && (all || older))
-		return output_usage(cli, "names, or --all or --older: one of them");
+		return output_usage(cli, "names cannot be combined with --all or --older");
 	if (!named && !all && !older)
-		return output_usage(cli, "delete what? NAME..., --older DAYS or --all");
+		return output_usage(cli, "delete needs NAME..., --older DAYS or --all");
 	if (cli->args.mode == KODA_PLAN)
-		return refuse_plan(cli, "what is deleted is gone");
+		return refuse_plan(cli, "delete anything");
 	status = named || all ? EXIT_DONE : job_find_root(cli, &root);
 	if (status == EXIT_DONE)
 		status = named ? delete_named(cli, &n)
@@ -428,6 +433,6 @@ cmd_quarantine_delete(const struct cli *cli)
 		return output_json(object);
 	}
 	if (output_wants_summary(cli))
-		printf("deleted %zu\n", n);
+		printf("deleted %zu %s\n", n, n == 1 ? "entry" : "entries");
 	return output_done(EXIT_DONE);
 }

@@ -123,8 +123,8 @@ read_json(const struct job *job, uint64_t len)
 
 		snprintf(err.path, sizeof(err.path), "%s", job->result.path);
 		snprintf(err.message, sizeof(err.message),
-		    "'%.400s': %llu bytes are too many for JSON, which takes %u", job->result.path,
-		    (unsigned long long)len, JSON_CONTENT_MAX);
+		    "cannot print '%.400s' as JSON: it has %llu bytes, and at most %u are printed",
+		    job->result.path, (unsigned long long)len, JSON_CONTENT_MAX);
 		return output_error(job->cli, &err,
 		    "read it without --json, or in parts with --offset and --max");
 	}

@@ -127,12 +127,11 @@ tell(const struct run *run, enum stage stage, struct koda_error *err)
 
 	if (err->code == KODA_NOT_APPROVED && run->ask.nobody) {
 		snprintf(err->message, sizeof(err->message),
-		    "the command was not run: in safe mode each one is approved on the terminal, "
-		    "and there is nobody to ask");
+		    "the command was not run: safe mode asks on the terminal before each command, and there is no terminal");
 		remedy = has(run, OPT_NO_SANDBOX) ? "run it in a terminal"
 						  : "run it in a terminal, or with --mode auto";
 	} else if (err->code == KODA_UNKNOWN) {
-		remedy = "look at what it has done before you run it again";
+		remedy = "check what it has done before you run it again";
 	}
 	output_error(run->cli, err, remedy);
 	return status_of(stage, err);
@@ -203,13 +202,12 @@ run_plain(struct run *run)
 	if (args->mode != KODA_SAFE) {
 		err = (struct koda_error){ .code = KODA_POLICY_DENIED };
 		snprintf(err.message, sizeof(err.message),
-		    "in %s mode nothing runs without the sandbox: --no-sandbox is for debugging, "
-		    "in safe mode",
+		    "%s mode runs nothing without the sandbox: --no-sandbox is for debugging in safe mode",
 		    args->mode == KODA_AUTO ? "auto" : "plan");
 		return tell(run, STAGE_COMMAND, &err);
 	}
 	output_note("warning",
-	    "NO SANDBOX: this command may read, change and reach everything that you may");
+	    "NO SANDBOX: this command can read, change and reach everything that you can");
 	if (!isatty(STDIN_FILENO) && !ask_yes(&run->ask, &question)) {
 		err = (struct koda_error){ .code = KODA_NOT_APPROVED };
 		snprintf(err.message, sizeof(err.message), "the command was not approved");
@@ -272,7 +270,7 @@ tell_enforcement(const struct run *run)
 
 	koda_slot_enforcement(run->slot, &enforcement);
 	snprintf(text, sizeof(text),
-	    "worker %d is ready: Landlock ABI %u, seccomp %s, in the sandbox's view %s",
+	    "worker %d is ready: Landlock ABI %u, seccomp %s, runs inside the sandbox: %s",
 	    koda_slot_pid(run->slot), enforcement.landlock_abi, enforcement.seccomp ? "yes" : "no",
 	    enforcement.mount_view ? "yes" : "no");
 	output_note(NULL, text);
@@ -320,7 +318,7 @@ start(struct run *run)
 	/* In a shell a person sees which program was refused what. */
 	if (streams_open(s, wanted_tty(run), has(run, OPT_JSON), !run->interactive, may_pass_file,
 		run) < 0)
-		return tell_errno(run, "pipes and terminals");
+		return tell_errno(run, "cannot make pipes and terminals");
 	options.argv = run->argv;
 	options.shell = run->shell;
 	options.cwd = run->cwd;
@@ -538,13 +536,16 @@ check_options(const struct cli *cli)
 	const struct args *args = &cli->args;
 
 	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_TTY))
-		return output_usage(cli, "--tty and --no-tty at once");
+		return output_usage(cli, "--tty cannot be combined with --no-tty");
 	if (args_has(args, OPT_JSON) && args_has(args, OPT_TTY))
-		return output_usage(cli, "--json captures the output, --tty shows it: one of them");
+		return output_usage(cli,
+		    "--json cannot be combined with --tty: it captures the output");
 	if (args_has(args, OPT_JSON) && args_has(args, OPT_NO_SANDBOX))
-		return output_usage(cli, "--json tells about the sandbox, --no-sandbox has none");
+		return output_usage(cli,
+		    "--json cannot be combined with --no-sandbox: it reports what the sandbox saw");
 	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_SANDBOX))
-		return output_usage(cli, "--no-sandbox runs it on the terminal that there is");
+		return output_usage(cli,
+		    "--tty cannot be combined with --no-sandbox, which runs the command on your own terminal");
 	return EXIT_DONE;
 }
 
@@ -556,12 +557,13 @@ cmd_run(const struct cli *cli)
 	if (status != EXIT_DONE)
 		return status;
 	if (args_has(&cli->args, OPT_COMMAND) && cli->words[0] != NULL)
-		return output_usage(cli, "a command line with -c and the command '%s': one of them",
+		return output_usage(cli,
+		    "give either a command line with -c or the command '%s', not both",
 		    cli->words[0]);
 	if (args_has(&cli->args, OPT_COMMAND))
 		return run_it(cli, NULL, cli->args.command, false);
 	if (cli->words[0] == NULL)
-		return output_usage(cli, "run what? -c 'COMMAND LINE', or -- COMMAND ARGUMENT...");
+		return output_usage(cli, "run needs -c 'COMMAND LINE' or -- COMMAND [ARGUMENT]...");
 	return run_it(cli, (const char *const *)cli->words, NULL, false);
 }
 
@@ -591,6 +593,6 @@ cmd_shell(const struct cli *cli)
 	if (status != EXIT_DONE)
 		return status;
 	if (args_has(&cli->args, OPT_JSON))
-		return output_usage(cli, "a shell is for a person, --json for a program");
+		return output_usage(cli, "shell cannot be combined with --json: it is interactive");
 	return run_it(cli, argv, NULL, true);
 }

@@ -104,7 +104,7 @@ tell_rest(const struct search *s, const struct koda_search_result *result)
 	char text[128];
 
 	if (result->troubles > s->told_troubles) {
-		snprintf(text, sizeof(text), "%" PRIu64 " more could not be looked at",
+		snprintf(text, sizeof(text), "%" PRIu64 " more could not be read",
 		    result->troubles - s->told_troubles);
 		note(NULL, text);
 	}
@@ -113,15 +113,17 @@ tell_rest(const struct search *s, const struct koda_search_result *result)
 		note(NULL, text);
 	}
 	if (result->more && !s->args.quiet && !s->lost) {
-		snprintf(text, sizeof(text), "stopped at a limit, after %" PRIu64 ": there is more",
-		    result->found);
+		snprintf(text, sizeof(text),
+		    "stopped at a limit after %" PRIu64 " result%s: there are more", result->found,
+		    result->found == 1 ? "" : "s");
 		note("warning", text);
 	}
 	if (args_has(&s->cli->args, OPT_VERBOSE)) {
 		snprintf(text, sizeof(text),
-		    "%" PRIu64 " files looked at, %" PRIu64 " binary files passed over%s",
-		    result->files, result->binary,
-		    result->recovered ? "; the searching process died, another one went on" : "");
+		    "%" PRIu64 " files searched, %" PRIu64 " binary files skipped%s", result->files,
+		    result->binary,
+		    result->recovered ? "; the search process died, and another one continued"
+				      : "");
 		note(NULL, text);
 	}
 }

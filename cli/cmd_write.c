@@ -74,22 +74,23 @@ read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 
 	content->fd = memfd_create("koda-content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (content->fd < 0 || write_all(content->fd, content->head, content->head_len) < 0)
-		status = failed(cli, KODA_INTERNAL, errno, "memory for the content");
+		status = failed(cli, KODA_INTERNAL, errno, "cannot hold the content in memory");
 	while (status == EXIT_DONE && (n = read_some(buf, COPY_CHUNK)) != 0) {
 		if (n < 0)
 			status = failed(cli, KODA_IO, errno, "standard input");
 		else if ((uint64_t)n > limit - content->size)
 			status = failed(cli, KODA_TOO_LARGE, 0,
-			    "standard input has more bytes than the policy lets a file have");
+			    "standard input has more bytes than the policy allows for a file");
 		else if (write_all(content->fd, buf, (size_t)n) < 0)
-			status = failed(cli, KODA_INTERNAL, errno, "memory for the content");
+			status =
+			    failed(cli, KODA_INTERNAL, errno, "cannot hold the content in memory");
 		else
 			content->size += (uint64_t)n;
 	}
 	if (status == EXIT_DONE &&
 	    fcntl(content->fd, F_ADD_SEALS,
 		F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		status = failed(cli, KODA_INTERNAL, errno, "sealing the content");
+		status = failed(cli, KODA_INTERNAL, errno, "cannot freeze the content");
 	free(buf);
 	return status;
 }
@@ -113,7 +114,7 @@ read_content(const struct job *job, struct content *content)
 	content->size = content->head_len;
 	if (content->size > limit)
 		return failed(job->cli, KODA_TOO_LARGE, 0,
-		    "standard input has more bytes than the policy lets a file have");
+		    "standard input has more bytes than the policy allows for a file");
 	return content->head_len > INLINE_MAX ? read_rest(job->cli, content, limit) : EXIT_DONE;
 }
 

@@ -30,6 +30,7 @@ struct command;
 struct cli {
 	struct args args;
 	const struct command *command; /* NULL until the words have been matched */
+	const char *group;             /* the group that the words name, or NULL */
 	char **words;                  /* after the command's own name */
 };
 

@@ -19,7 +19,7 @@ job_find_root(const struct cli *cli, char **ret)
 		return EXIT_DONE;
 	err.errnum = errno;
 	snprintf(err.path, sizeof(err.path), "%s", cli->args.root);
-	snprintf(err.message, sizeof(err.message), "the root '%.400s': %s", cli->args.root,
+	snprintf(err.message, sizeof(err.message), "open the root '%.400s': %s", cli->args.root,
 	    strerror(errno));
 	return output_error(cli, &err, NULL);
 }
@@ -67,9 +67,8 @@ job_place(const struct job *job, const char *word, char **ret)
 		struct koda_error err = { .code = KODA_IO, .errnum = ENOENT };
 
 		snprintf(err.message, sizeof(err.message),
-		    "'%.300s' is relative to the current directory, which does not exist any more",
-		    word);
-		return output_error(job->cli, &err, "an absolute path");
+		    "'%.300s' is relative to the current directory, which no longer exists", word);
+		return output_error(job->cli, &err, "use an absolute path");
 	}
 	inside = job_below(job->cwd, job->root);
 	*ret = join(inside != NULL ? inside : job->cwd, word);
@@ -210,9 +209,7 @@ tell_error(const struct job *job, struct koda_error *err)
 	if (err->code != KODA_NOT_APPROVED || !job->ask.nobody)
 		return output_error(job->cli, err, NULL);
 	snprintf(err->message, sizeof(err->message),
-	    "'%.400s' was not changed: in safe mode each change is approved on the terminal, and "
-	    "there "
-	    "is nobody to ask",
+	    "'%.400s' was not changed: safe mode asks on the terminal before each change, and there is no terminal",
 	    err->path[0] != '\0' ? err->path : job->path);
 	return output_error(job->cli, err, "run it in a terminal, or with --mode auto");
 }
@@ -346,7 +343,7 @@ job_tell_mutation(const struct job *job, const char *done, const char *would)
 			printf(" (%llu replacement%s)", (unsigned long long)result->replacements,
 			    result->replacements == 1 ? "" : "s");
 		if (result->recovered)
-			fputs(", found done after a worker died", stdout);
+			fputs(" (once, although a worker died)", stdout);
 		putchar('\n');
 	}
 	if (dry_run && job->op.kind == KODA_OP_EDIT) {

@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	    "content is a string of at most 64 MiB, in base64 if it is not UTF-8 text.",
 	    NULL, cmd_read },
 	{ "fs", "write", "PATH", 1, OPT_MUTATION | OPT_BIT(OPT_IF_ABSENT) | OPT_BIT(OPT_DIGEST),
-	    "make standard input the content of a file",
+	    "write standard input to a file",
 	    "Creates or replaces the file and creates missing directories. A reader sees either the old content\n"
 	    "or the new one.",
 	    "read the file again before you replace it", cmd_write },
@@ -37,18 +37,21 @@ static const struct command commands[] = {
 	{ "fs", "stat", "PATH", 1, OPT_BIT(OPT_DIGEST),
 	    "show the type, size and times of a name", "A symbolic link is not followed.", NULL, cmd_stat },
 	{ "fs", "list", "[PATH]", 1, 0,
-	    "list a directory", "Lists the current directory without PATH. Names that the policy hides are counted, not listed.", NULL, cmd_list },
+	    "list a directory",
+	    "Without PATH it lists the current directory. Names that the policy hides are counted, not listed.",
+	    NULL, cmd_list },
 	{ "fs", "glob", "PATTERN [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find files by name",
-	    "Prints the files below PATH, or the current directory, that match PATTERN: '*.c' at any depth, 'src/**'\n"
-	    "below src. Links are not followed. Hidden files and files that ignore files name are left out unless\n"
-	    "PATTERN itself names them, as with rg -g." SEARCH_STATUS,
+	    "Prints the files below PATH, or below the current directory, that match PATTERN: '*.c' at any depth,\n"
+	    "'src/**' below src. Links are not followed. Hidden files and ignored files (.gitignore and the like) are\n"
+	    "left out unless PATTERN itself names them, as with rg -g." SEARCH_STATUS,
 	    NULL, cmd_glob },
 	{ "fs", "grep", "REGEX [PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "find lines by content",
-	    "Prints the matching lines below PATH, or the current directory. The options are ripgrep's; the manual\n"
-	    "lists the differences. Links are not followed. Hidden files, binary files and files that ignore files\n"
-	    "name are left out. --json prints one object per line, and a summary at the end." SEARCH_STATUS,
+	    "Prints the matching lines below PATH, or below the current directory. The options are ripgrep's; the\n"
+	    "manual lists the differences. Links are not followed. Hidden files, binary files and ignored files\n"
+	    "(.gitignore and the like) are left out. --json prints one object per line, and a summary at the end."
+	    SEARCH_STATUS,
 	    NULL, cmd_grep },
 	{ "fs", "tree", "[PATH]...", WORDS_ANY, OPT_BIT(OPT_TIMEOUT),
 	    "list a directory and everything below it",
@@ -64,36 +67,42 @@ static const struct command commands[] = {
 	    "--overwrite replaces what is there", cmd_mv },
 	{ "explain", "read", "PATH", 1, 0,
 	    "show whether a path may be read, and why",
-	    "Answers for file operations and for commands. Status: 0 if file operations may, 3 if not.", NULL,
+	    "Answers for file operations and for commands.\n\n"
+	    "Status: 0 if file operations may do it, 3 if not, 1 failed, 2 wrong usage, 125 sandbox failed.", NULL,
 	    cmd_explain_read },
 	{ "explain", "write", "PATH", 1, 0,
 	    "show whether a path may be changed, and why",
-	    "Answers for file operations and for commands. Status: 0 if file operations may, 3 if not.", NULL,
+	    "Answers for file operations and for commands.\n\n"
+	    "Status: 0 if file operations may do it, 3 if not, 1 failed, 2 wrong usage, 125 sandbox failed.", NULL,
 	    cmd_explain_write },
 	{ "explain", "net", "HOST[:PORT]", 1, 0,
 	    "show whether a host may be reached, and why",
 	    "The default port is 443. Nothing is looked up: the addresses of a name are checked when a command\n"
-	    "connects. Status: 0 if it may be reached, 3 if not or if the user is asked first.", NULL,
+	    "connects.\n\n"
+	    "Status: 0 if it may be reached, 3 if not or if the user is asked first, 1 failed, 2 wrong usage.", NULL,
 	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
 	    OPT_BIT(OPT_NO_SANDBOX),
 	    "run a command in the kernel sandbox",
-	    "The command can change what the policy allows, and reach no process, socket or network outside.\n"
-	    "Input, output and signals pass through. If standard input and output are a terminal, the command gets\n"
-	    "one of its own. In safe mode the user is asked first, unless the command was typed at a terminal.\n"
-	    "Refusals are printed after the command's standard error. With --json the output is captured.\n\n"
-	    "Status: the command's, 128 + n if signal n ended it, 124 if its time was over, 125 if the host failed,\n"
+	    "The command can change only what the policy allows. It reaches no process and no socket outside, and\n"
+	    "only the hosts that the policy names. Input, output and signals pass through. If standard input and\n"
+	    "output are a terminal, the command gets a terminal of its own. In safe mode the user is asked first,\n"
+	    "unless the command was typed at a terminal. Refusals are printed after the command's standard error.\n"
+	    "With --json the output is captured, so --tty and --no-sandbox cannot be given.\n\n"
+	    "Status: the command's, 128 + n if signal n ended it, 124 if it ran out of time, 125 if the host failed,\n"
 	    "126 if it could not be executed, 127 if it was not found, 88 if the sandbox could not be built, 3 if it\n"
 	    "was not approved.",
 	    NULL, cmd_run },
 	{ NULL, "shell", "", 0,
 	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
-	    "open a shell in the kernel sandbox", "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh.",
+	    "open a shell in the kernel sandbox",
+	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given.\n\n"
+	    "Status: as for run.",
 	    NULL, cmd_shell },
 	{ "quarantine", "list", "", 0, 0,
 	    "list what commands planted and the sandbox took away",
-	    "These are mostly git hooks and settings that a tool on the host would have run. Oldest first.\n"
+	    "These are mostly git hooks and settings that a tool on the host would have run. Oldest first.\n\n"
 	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
 	    cmd_quarantine_list },
 	{ "quarantine", "show", "NAME", 1, 0,
@@ -102,8 +111,8 @@ static const struct command commands[] = {
 	    "wrote this content: nothing in it is run or followed, and misleading characters are escaped.", NULL,
 	    cmd_quarantine_show },
 	{ "quarantine", "delete", "[NAME]...", WORDS_ANY, 0,
-	    "delete for good what was taken away",
-	    "Deletes the named entries, or everything older than --older DAYS; --all includes every root.\n"
+	    "permanently delete what was taken away",
+	    "Deletes the named entries, or everything older than --older DAYS; --all includes every root.\n\n"
 	    "Status: 0 done, 1 failed, 2 wrong usage, 3 in plan mode.", NULL,
 	    cmd_quarantine_delete },
 	{ "quarantine", "restore", "NAME", 1, 0,
@@ -125,8 +134,8 @@ static const struct command commands[] = {
 	{ "audit", "verify", "FILE", 1, OPT_BIT(OPT_HEAD),
 	    "check whether an audit log was changed",
 	    "Finds and names any line that was changed, removed, inserted or moved. Lines missing at the end are\n"
-	    "found only with --head, the value that the server prints when it ends. Status: 0 if the log is as it\n"
-	    "was written, otherwise 1.",
+	    "found only with --head, the value that the server prints when it ends.\n\n"
+	    "Status: 0 if the log is as it was written, 1 if not, 2 wrong usage.",
 	    NULL, cmd_audit_verify },
 	{ NULL, "policy", "", 0, 0,
 	    "print the mode's policy for the project",
@@ -141,19 +150,19 @@ static const struct command commands[] = {
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
 	    "With --child it serves a session that another agent's open_child made; mode, root and log are that\n"
 	    "session's.\n\n"
-	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage or the log cannot be\n"
-	    "there, 3 the token is no longer valid, 88 the sandbox could not be built, 125 the host failed.",
+	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage, or the log cannot be at\n"
+	    "that place, 3 the token is no longer valid, 88 the sandbox could not be built, 125 the host failed.",
 	    NULL, cmd_mcp },
 	{ NULL, "doctor", "", 0, 0,
 	    "show what this machine can enforce",
-	    "Status: 0 if auto mode has everything it needs, otherwise 1.", NULL, cmd_doctor },
+	    "\nStatus: 0 if auto mode has everything it needs, otherwise 1.", NULL, cmd_doctor },
 };
 /* clang-format on */
 
 static const char status_help[] = "Status: 0 done, 1 failed, 2 wrong usage, 3 refused or not "
 				  "approved, 4 conflict, 125 sandbox failed.\n";
 
-/* The commands with options of their own. Their help also states their exit status. */
+/* The commands with options of their own. */
 static const struct {
 	int (*run)(const struct cli *cli);
 	const struct opt_table *options;
@@ -179,8 +188,7 @@ own_options(const struct command *command)
 static bool
 has_own_status(const struct command *command)
 {
-	return command->run == cmd_run || command->run == cmd_shell || command->run == cmd_mcp ||
-	    own_options(command) != NULL;
+	return strstr(command->help, "\nStatus: ") != NULL;
 }
 
 static bool
@@ -253,13 +261,12 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 
 /*
  * Finds the row that the words name, for cli->command; cli->words is then what follows it. Without
- * a row and without an error (only a group was named, in *ret_group, or nothing) the caller shows
+ * a row and without an error (only a group was named, in cli->group, or nothing) the caller shows
  * help.
  */
 static int
-choose(struct cli *cli, char **words, const char **ret_group)
+choose(struct cli *cli, char **words)
 {
-	*ret_group = NULL;
 	cli->words = words;
 	if (words[0] == NULL)
 		return EXIT_DONE;
@@ -268,7 +275,7 @@ choose(struct cli *cli, char **words, const char **ret_group)
 		cli->words = words + 1;
 		return cli->command != NULL ? EXIT_DONE : unknown_command(cli, NULL, words[0]);
 	}
-	*ret_group = words[0];
+	cli->group = words[0];
 	if (words[1] == NULL)
 		return EXIT_DONE;
 	cli->command = find(words[0], words[1]);
@@ -373,7 +380,7 @@ print_overview(FILE *f, const char *group)
 }
 
 static int
-show_help(const struct cli *cli, const char *group)
+show_help(const struct cli *cli)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -386,7 +393,7 @@ show_help(const struct cli *cli, const char *group)
 	if (cli->command != NULL)
 		print_command_help(f, cli->command);
 	else
-		print_overview(f, group);
+		print_overview(f, cli->group);
 	if (f == stdout)
 		return output_done(EXIT_DONE);
 	if (fclose(f) != 0)
@@ -421,17 +428,24 @@ check(const struct cli *cli)
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_OPTS; i++) {
-		if (strange & OPT_BIT(i))
-			return output_usage(cli, "%s does not take %s", command->name,
-			    opt_specs[i].name);
+		const struct opt_spec *spec = &opt_specs[i];
+
+		if (!(strange & OPT_BIT(i)))
+			continue;
+		/* The user may have typed the letter and meant another option, as ripgrep's -f. */
+		if (spec->letter != 0)
+			return output_usage(cli, "%s does not take -%c (%s)", command->name,
+			    spec->letter, spec->name);
+		return output_usage(cli, "%s does not take %s", command->name, spec->name);
 	}
 	while (cli->words[n] != NULL)
 		n++;
 	if (command->n_words != WORDS_ANY && n < command->n_words && command->synopsis[0] != '[')
-		return output_usage(cli, "%s wants %s", command->name, command->synopsis);
+		return output_usage(cli, "%s needs %s", command->name, command->synopsis);
 	if (command->n_words != WORDS_ANY && n > command->n_words)
-		return output_usage(cli, "%s: what is '%s' for? Quote a name that has spaces",
-		    command->name, cli->words[command->n_words]);
+		return output_usage(cli,
+		    "%s: unexpected argument '%s'; quote a name that has spaces", command->name,
+		    cli->words[command->n_words]);
 	return EXIT_DONE;
 }
 
@@ -439,7 +453,6 @@ static int
 run(struct cli *cli)
 {
 	char **words = cli->args.words;
-	const char *group;
 	bool help = args_has(&cli->args, OPT_HELP);
 	int status;
 
@@ -449,15 +462,15 @@ run(struct cli *cli)
 		help = true;
 		words++;
 	}
-	status = choose(cli, words, &group);
+	status = choose(cli, words);
 	if (status != EXIT_DONE)
 		return status;
 	if (help)
-		return show_help(cli, group);
-	if (cli->command == NULL && group != NULL)
-		return output_usage(cli, "%s: which command?", group);
+		return show_help(cli);
+	if (cli->command == NULL && cli->group != NULL)
+		return output_usage(cli, "%s needs a command", cli->group);
 	if (cli->command == NULL)
-		return output_usage(cli, "which command?");
+		return output_usage(cli, "no command given");
 	status = check(cli);
 	return status != EXIT_DONE ? status : cli->command->run(cli);
 }

@@ -93,14 +93,14 @@ usual_remedy(const struct cli *cli, const struct koda_error *err)
 	case KODA_CONFLICT:
 		return command != NULL ? command->conflict_remedy : NULL;
 	case KODA_UNKNOWN:
-		return "look at the file before you try again";
+		return "check the file before you try again";
 	case KODA_UNSUPPORTED:
-		return "'koda-sandbox doctor' tells what is missing";
+		return "'koda-sandbox doctor' shows what is missing";
 	case KODA_IO:
 		if (command == NULL)
 			return NULL;
 		if (err->errnum == ENOTEMPTY && command->opts & OPT_BIT(OPT_RECURSIVE))
-			return "--recursive removes a directory with all below it";
+			return "--recursive removes a directory and everything below it";
 		if (err->errnum == ENOENT && command->opts & OPT_BIT(OPT_PARENTS))
 			return "--parents makes the missing directories";
 		if (err->errnum == EISDIR && command->run == cmd_read)
@@ -172,12 +172,9 @@ output_usage(const struct cli *cli, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err.message, sizeof(err.message), fmt, ap);
 	va_end(ap);
-	if (command == NULL)
-		snprintf(remedy, sizeof(remedy), "'" PROGRAM " --help'");
-	else
-		snprintf(remedy, sizeof(remedy), "'" PROGRAM " %s%s%s --help'",
-		    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
-		    command->name);
+	snprintf(remedy, sizeof(remedy), "'" PROGRAM "%s%s%s%s --help'",
+	    cli->group != NULL ? " " : "", cli->group != NULL ? cli->group : "",
+	    command != NULL ? " " : "", command != NULL ? command->name : "");
 	tell(cli, "usage", &err, remedy);
 	return EXIT_USAGE;
 }
@@ -243,7 +240,7 @@ output_lost(void)
 {
 	/* SIGPIPE ends the process before this, unless the parent process made us ignore it. */
 	if (errno != EPIPE)
-		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
+		fprintf(stderr, PROGRAM ": write standard output: %s\n", strerror(errno));
 	return EXIT_FAILED;
 }
 

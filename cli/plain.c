@@ -153,7 +153,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 	pid_t pid;
 
 	if (koda_environment(tool, add_variable, &env) < 0)
-		return fail(cli, ENOMEM, "the environment");
+		return fail(cli, ENOMEM, "cannot make the environment");
 	if (env.v == NULL)
 		env.v = calloc(1, sizeof(*env.v));
 	if (env.v == NULL)
@@ -191,7 +191,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 		return errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 	}
 	if (late) {
-		output_note(NULL, "it was ended because its time was over (wall_time_secs)");
+		output_note(NULL, "the command was ended because its time was up (wall_time_secs)");
 		return EXIT_TIMED_OUT;
 	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -272,8 +272,8 @@ run_report_environment(const struct run_subject *subject)
 	koda_environment(subject->argv != NULL ? subject->argv[0] : "sh", on_variable, &held);
 	if (held.n == 0)
 		return;
-	snprintf(text, sizeof(text), "held back from the environment, they carry credentials: %s",
-	    held.names);
+	snprintf(text, sizeof(text),
+	    "not passed to the command, because they carry credentials: %s", held.names);
 	output_note(NULL, text);
 }
 
@@ -283,8 +283,8 @@ run_report_times(const struct koda_command_result *result)
 	char text[256];
 
 	snprintf(text, sizeof(text),
-	    "%.3f s, of it %.3f s user and %.3f s system; at most %" PRIu64
-	    " KiB of memory; %" PRIu64 " processes were left and ended",
+	    "%.3f s (%.3f s user, %.3f s system); at most %" PRIu64 " KiB of memory; %" PRIu64
+	    " left-over processes ended",
 	    (double)result->wall_us / 1e6, (double)result->user_us / 1e6,
 	    (double)result->system_us / 1e6, result->max_rss_kib, result->left_behind);
 	output_note(NULL, text);
@@ -294,14 +294,16 @@ void
 run_report_limit(const struct koda_command_result *result)
 {
 	static const char *const texts[] = {
-		[KODA_HIT_WALL_TIME] = "it was ended because its time was over",
-		[KODA_HIT_CPU_TIME] = "it was ended because it used up its processor time",
-		[KODA_HIT_FILE_SIZE] = "a file would have become larger than files may",
-		[KODA_HIT_MEMORY] = "it used more memory than it may",
-		[KODA_HIT_PROCESSES] = "it wanted more processes than it may have",
-		[KODA_HIT_OUTPUT] = "it printed more than is kept",
+		[KODA_HIT_WALL_TIME] = "the command was ended because its time was up",
+		[KODA_HIT_CPU_TIME] = "the command was ended because it used up its processor time",
+		[KODA_HIT_FILE_SIZE] =
+		    "the command tried to make a file larger than the policy allows",
+		[KODA_HIT_MEMORY] = "the command used more memory than the policy allows",
+		[KODA_HIT_PROCESSES] =
+		    "the command tried to start more processes than the policy allows",
+		[KODA_HIT_OUTPUT] = "the command printed more than is kept",
 		[KODA_HIT_PLANTED] =
-		    "it planted again what had been taken away, or too much; what ran of it was ended",
+		    "the command planted something again after it was taken away, or too much, and was ended",
 	};
 	char text[160];
 

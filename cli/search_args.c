@@ -70,59 +70,59 @@ _Static_assert(N_SEARCH_OPTS <= 64, "a bit for each in opt_table.allowed");
 
 /* clang-format off */
 static const struct opt_spec specs[N_SEARCH_OPTS] = {
-	[SEARCH_OPT_GLOB]     = { "--glob", 'g', "GLOB", "only files that match it; with '!' before it: not those" },
-	[SEARCH_OPT_IGLOB]    = { "--iglob", 0, "GLOB", "the same, upper and lower case alike" },
-	[SEARCH_OPT_GLOB_IGNORE_CASE] = { "--glob-case-insensitive", 0, NULL, "each --glob as an --iglob" },
+	[SEARCH_OPT_GLOB]     = { "--glob", 'g', "GLOB", "only files that match; '!GLOB' leaves them out" },
+	[SEARCH_OPT_IGLOB]    = { "--iglob", 0, "GLOB", "the same, ignoring case" },
+	[SEARCH_OPT_GLOB_IGNORE_CASE] = { "--glob-case-insensitive", 0, NULL, "treat each --glob as an --iglob" },
 	[SEARCH_OPT_TYPE]     = { "--type", 't', "TYPE", "only files of that type: c, py, rust ..." },
 	[SEARCH_OPT_TYPE_NOT] = { "--type-not", 'T', "TYPE", "no files of that type" },
-	[SEARCH_OPT_HIDDEN]   = { "--hidden", '.', NULL, "names that begin with a dot, too" },
-	[SEARCH_OPT_NO_IGNORE] = { "--no-ignore", 0, NULL, "what ignore files name, too" },
+	[SEARCH_OPT_HIDDEN]   = { "--hidden", '.', NULL, "include names that begin with a dot" },
+	[SEARCH_OPT_NO_IGNORE] = { "--no-ignore", 0, NULL, "include what ignore files name" },
 	[SEARCH_OPT_NO_IGNORE_VCS] = { "--no-ignore-vcs", 0, NULL, "... what git's ignore files name" },
 	[SEARCH_OPT_NO_IGNORE_DOT] = { "--no-ignore-dot", 0, NULL, "... what .ignore and .rgignore name" },
 	[SEARCH_OPT_NO_IGNORE_EXCLUDE] = { "--no-ignore-exclude", 0, NULL, "... what .git/info/exclude names" },
 	[SEARCH_OPT_NO_IGNORE_GLOBAL] = { "--no-ignore-global", 0, NULL, "... what git's core.excludesFile names" },
 	[SEARCH_OPT_NO_IGNORE_PARENT] = { "--no-ignore-parent", 0, NULL, "... what ignore files further up name" },
-	[SEARCH_OPT_NO_REQUIRE_GIT] = { "--no-require-git", 0, NULL, "git's ignore files count outside of repositories, too" },
-	[SEARCH_OPT_UNRESTRICTED] = { "--unrestricted", 'u', NULL, "--no-ignore; twice: --hidden as well" },
-	[SEARCH_OPT_MAX_DEPTH] = { "--max-depth", 'd', "N", "at most N directories down" },
-	[SEARCH_OPT_MOUNTS]   = { "--mounts", 0, NULL, "what is mounted below, too" },
-	[SEARCH_OPT_ONE_FILE_SYSTEM] = { "--one-file-system", 0, NULL, "not that; the default" },
-	[SEARCH_OPT_LIMIT]    = { "--limit", 0, "N", "stop when N were told" },
-	[SEARCH_OPT_NULL]     = { "--null", '0', NULL, "a NUL behind each path" },
+	[SEARCH_OPT_NO_REQUIRE_GIT] = { "--no-require-git", 0, NULL, "obey git's ignore files outside of repositories, too" },
+	[SEARCH_OPT_UNRESTRICTED] = { "--unrestricted", 'u', NULL, "--no-ignore; given twice also --hidden" },
+	[SEARCH_OPT_MAX_DEPTH] = { "--max-depth", 'd', "N", "descend at most N directories" },
+	[SEARCH_OPT_MOUNTS]   = { "--mounts", 0, NULL, "include what is mounted below" },
+	[SEARCH_OPT_ONE_FILE_SYSTEM] = { "--one-file-system", 0, NULL, "do not; the default" },
+	[SEARCH_OPT_LIMIT]    = { "--limit", 0, "N", "stop after N results" },
+	[SEARCH_OPT_NULL]     = { "--null", '0', NULL, "print a NUL after each path" },
 	[SEARCH_OPT_COLOUR]   = { "--color", 0, "WHEN", "auto, always or never" },
-	[SEARCH_OPT_QUIET]    = { "--quiet", 'q', NULL, "print nothing, the status tells" },
-	[SEARCH_OPT_NAME_IGNORE_CASE] = { "--ignore-case", 'i', NULL, "upper and lower case alike" },
-	[SEARCH_OPT_NEWEST]   = { "--newest", 0, NULL, "by time of change, newest first, not by path" },
-	[SEARCH_OPT_REGEXP]   = { "--regexp", 'e', "REGEX", "what to look for, instead of the first word; may be repeated" },
-	[SEARCH_OPT_FIXED]    = { "--fixed-strings", 'F', NULL, "it is text, not a regular expression" },
-	[SEARCH_OPT_IGNORE_CASE] = { "--ignore-case", 'i', NULL, "upper and lower case alike" },
-	[SEARCH_OPT_SMART_CASE] = { "--smart-case", 'S', NULL, "the same, unless it has an upper-case letter" },
-	[SEARCH_OPT_CASE_SENSITIVE] = { "--case-sensitive", 's', NULL, "neither; the default" },
-	[SEARCH_OPT_WORD]     = { "--word-regexp", 'w', NULL, "whole words" },
-	[SEARCH_OPT_WHOLE_LINE] = { "--line-regexp", 'x', NULL, "whole lines" },
-	[SEARCH_OPT_INVERT]   = { "--invert-match", 'v', NULL, "lines that do not match" },
-	[SEARCH_OPT_MULTILINE] = { "--multiline", 'U', NULL, "a match may go over lines" },
-	[SEARCH_OPT_DOTALL]   = { "--multiline-dotall", 0, NULL, "with it: '.' matches the end of a line, too" },
-	[SEARCH_OPT_TEXT]     = { "--text", 'a', NULL, "binary files as any other" },
-	[SEARCH_OPT_MAX_COUNT] = { "--max-count", 'm', "N", "at most N lines of each file" },
-	[SEARCH_OPT_COUNT]    = { "--count", 'c', NULL, "how many lines of each file match" },
-	[SEARCH_OPT_COUNT_MATCHES] = { "--count-matches", 0, NULL, "how many matches each file has" },
-	[SEARCH_OPT_FILES]    = { "--files-with-matches", 'l', NULL, "the files with a match" },
-	[SEARCH_OPT_FILES_WITHOUT] = { "--files-without-match", 'L', NULL, "the files without one" },
-	[SEARCH_OPT_ONLY_MATCHING] = { "--only-matching", 'o', NULL, "the matches instead of their lines" },
-	[SEARCH_OPT_AFTER]    = { "--after-context", 'A', "N", "N lines behind each match, too" },
-	[SEARCH_OPT_BEFORE]   = { "--before-context", 'B', "N", "N lines before each match, too" },
+	[SEARCH_OPT_QUIET]    = { "--quiet", 'q', NULL, "print nothing; the status is the answer" },
+	[SEARCH_OPT_NAME_IGNORE_CASE] = { "--ignore-case", 'i', NULL, "ignore case" },
+	[SEARCH_OPT_NEWEST]   = { "--newest", 0, NULL, "print the last changed file first" },
+	[SEARCH_OPT_REGEXP]   = { "--regexp", 'e', "REGEX", "the pattern, instead of the first word; may be repeated" },
+	[SEARCH_OPT_FIXED]    = { "--fixed-strings", 'F', NULL, "the patterns are text, not regular expressions" },
+	[SEARCH_OPT_IGNORE_CASE] = { "--ignore-case", 'i', NULL, "ignore case" },
+	[SEARCH_OPT_SMART_CASE] = { "--smart-case", 'S', NULL, "ignore case unless the pattern has an upper-case letter" },
+	[SEARCH_OPT_CASE_SENSITIVE] = { "--case-sensitive", 's', NULL, "never ignore case; the default" },
+	[SEARCH_OPT_WORD]     = { "--word-regexp", 'w', NULL, "match whole words only" },
+	[SEARCH_OPT_WHOLE_LINE] = { "--line-regexp", 'x', NULL, "match whole lines only" },
+	[SEARCH_OPT_INVERT]   = { "--invert-match", 'v', NULL, "print the lines that do not match" },
+	[SEARCH_OPT_MULTILINE] = { "--multiline", 'U', NULL, "a match may span several lines" },
+	[SEARCH_OPT_DOTALL]   = { "--multiline-dotall", 0, NULL, "with --multiline: '.' matches the end of a line, too" },
+	[SEARCH_OPT_TEXT]     = { "--text", 'a', NULL, "search binary files like any other" },
+	[SEARCH_OPT_MAX_COUNT] = { "--max-count", 'm', "N", "print at most N lines of each file" },
+	[SEARCH_OPT_COUNT]    = { "--count", 'c', NULL, "print how many lines of each file match" },
+	[SEARCH_OPT_COUNT_MATCHES] = { "--count-matches", 0, NULL, "print how many matches each file has" },
+	[SEARCH_OPT_FILES]    = { "--files-with-matches", 'l', NULL, "print the files with a match" },
+	[SEARCH_OPT_FILES_WITHOUT] = { "--files-without-match", 'L', NULL, "print the files without a match" },
+	[SEARCH_OPT_ONLY_MATCHING] = { "--only-matching", 'o', NULL, "print the matches, not their lines" },
+	[SEARCH_OPT_AFTER]    = { "--after-context", 'A', "N", "print N lines after each match, too" },
+	[SEARCH_OPT_BEFORE]   = { "--before-context", 'B', "N", "print N lines before each match, too" },
 	[SEARCH_OPT_CONTEXT]  = { "--context", 'C', "N", "both" },
-	[SEARCH_OPT_LINE_NUMBER] = { "--line-number", 'n', NULL, "line numbers; the default on a terminal" },
+	[SEARCH_OPT_LINE_NUMBER] = { "--line-number", 'n', NULL, "print line numbers; the default on a terminal" },
 	[SEARCH_OPT_NO_LINE_NUMBER] = { "--no-line-number", 'N', NULL, "none" },
-	[SEARCH_OPT_COLUMN]   = { "--column", 0, NULL, "the byte of the line where the first match is, from 1" },
-	[SEARCH_OPT_BYTE_OFFSET] = { "--byte-offset", 'b', NULL, "the byte of the file, from 0" },
-	[SEARCH_OPT_WITH_FILENAME] = { "--with-filename", 'H', NULL, "the path, also of a single file" },
-	[SEARCH_OPT_NO_FILENAME] = { "--no-filename", 'I', NULL, "no path" },
-	[SEARCH_OPT_HEADING]  = { "--heading", 0, NULL, "the path on a line of its own; the default on a terminal" },
-	[SEARCH_OPT_NO_HEADING] = { "--no-heading", 0, NULL, "the path in each line" },
-	[SEARCH_OPT_MAX_COLUMNS] = { "--max-columns", 'M', "N", "say of lines longer than N bytes only that they match" },
-	[SEARCH_OPT_PREVIEW]  = { "--max-columns-preview", 0, NULL, "with it: N bytes of them, around the first match" },
+	[SEARCH_OPT_COLUMN]   = { "--column", 0, NULL, "print where in the line the first match begins, in bytes from 1" },
+	[SEARCH_OPT_BYTE_OFFSET] = { "--byte-offset", 'b', NULL, "print where in the file it is, in bytes from 0" },
+	[SEARCH_OPT_WITH_FILENAME] = { "--with-filename", 'H', NULL, "print the path, also of a single file" },
+	[SEARCH_OPT_NO_FILENAME] = { "--no-filename", 'I', NULL, "print no path" },
+	[SEARCH_OPT_HEADING]  = { "--heading", 0, NULL, "print the path on a line of its own; the default on a terminal" },
+	[SEARCH_OPT_NO_HEADING] = { "--no-heading", 0, NULL, "print the path in each line" },
+	[SEARCH_OPT_MAX_COLUMNS] = { "--max-columns", 'M', "N", "for lines longer than N bytes print only that they match" },
+	[SEARCH_OPT_PREVIEW]  = { "--max-columns-preview", 0, NULL, "with --max-columns: print N bytes around the first match" },
 	[SEARCH_OPT_TYPE_LIST] = { "--type-list", 0, NULL, "print the known types and their globs" },
 };
 /* clang-format on */
@@ -218,7 +218,7 @@ read_colour(struct reading *r, const char *value)
 			return 0;
 		}
 	}
-	return args_fail(r->why, "--color wants auto, always or never, not '%s'", value);
+	return args_fail(r->why, "--color needs auto, always or never, not '%s'", value);
 }
 
 static int
@@ -403,7 +403,7 @@ settle_selection(struct reading *r)
 
 	if (r->unrestricted > 2)
 		return args_fail(r->why,
-		    "-u is given more than twice: --text searches binary files");
+		    "-u may be given at most twice: use --text to search binary files");
 	if (r->unrestricted > 0)
 		options->flags |= KODA_SEARCH_NO_IGNORE | KODA_SEARCH_NO_PARENTS;
 	if (r->unrestricted > 1)
@@ -412,7 +412,7 @@ settle_selection(struct reading *r)
 	if (r->n_iglobs > 0 && r->n_iglobs < options->n_globs &&
 	    (options->flags & KODA_SEARCH_GLOB_IGNORE_CASE) == 0)
 		return args_fail(r->why,
-		    "--iglob beside a glob that minds the case: --glob-case-insensitive is for all");
+		    "--iglob cannot be combined with a case-sensitive --glob: use --glob-case-insensitive for all");
 	if (r->n_iglobs > 0)
 		options->flags |= KODA_SEARCH_GLOB_IGNORE_CASE;
 	return 0;
@@ -465,7 +465,7 @@ read_words(struct reading *r, char **words)
 	    (grep && ret->options.n_patterns > 0))
 		return 0;
 	if (words[0] == NULL)
-		return args_fail(r->why, grep ? "grep wants a REGEX" : "glob wants a PATTERN");
+		return args_fail(r->why, grep ? "grep needs a REGEX" : "glob needs a PATTERN");
 	if (grep)
 		ret->patterns[ret->options.n_patterns++] = words[0];
 	else

@@ -267,7 +267,7 @@ put_server(struct view *view, const json_t *server)
 		put_number(view, key, value);
 	}
 	if (integer(server, "left_out") > 0)
-		put(view, PLAIN, "  and %lld more rows, which it left out",
+		put(view, PLAIN, "  and %lld more rows that the server left out",
 		    integer(server, "left_out"));
 }
 

@@ -820,10 +820,18 @@ test_help(void **state)
 		{ "quarantine", "show" },
 		{ "quarantine", "delete" },
 		{ "quarantine", "restore" },
+		{ "run", NULL },
+		{ "shell", NULL },
+		{ "caches", "list" },
+		{ "caches", "clear" },
+		{ "top", NULL },
+		{ "audit", "verify" },
+		{ "mcp", NULL },
 		{ "policy", NULL },
 		{ "doctor", NULL },
 	};
-	struct run all = { 0 };
+	struct run all = { 0 }, group = { 0 };
+	const char *status;
 
 	run(&all, "--help", NULL);
 	ended(&all, 0);
@@ -839,6 +847,10 @@ test_help(void **state)
 		ended(&before, 0);
 		has(&before.out, name);
 		has(&before.out, "--mode MODE");
+		/* The exit status is explained once. */
+		has(&before.out, "Status: ");
+		status = strstr(before.out.data, "Status: ");
+		assert_null(strstr(status + 1, "Status: "));
 		if (commands[i][1] != NULL)
 			run(&after, commands[i][0], commands[i][1], "--help", NULL);
 		else
@@ -848,6 +860,10 @@ test_help(void **state)
 		run_done(&before);
 	}
 	run_done(&all);
+	run(&group, "fs", NULL);
+	ended(&group, 2);
+	has(&group.err, "fs needs a command\n  try: 'koda-sandbox fs --help'\n");
+	run_done(&group);
 }
 
 static void
@@ -1097,7 +1113,7 @@ test_nobody(void **state)
 	put_text("file", "old\n");
 	run(&r, "fs", "write", "file", NULL);
 	ended(&r, 3);
-	has(&r.err, "nobody to ask");
+	has(&r.err, "there is no terminal");
 	has(&r.err, "run it in a terminal, or with --mode auto");
 	file_is("file", "old\n");
 	run_done(&r);
@@ -1134,7 +1150,7 @@ test_answer(void **state)
 	has(&r.tty, "+ new");
 	file_is("file", answers[i].yes ? "new\n" : "old old\n");
 	if (!answers[i].yes)
-		has_not(&r.err, "nobody to ask");
+		has_not(&r.err, "there is no terminal");
 	is(&r.out, "");
 	run_done(&r);
 	no_leftovers();
