@@ -162,7 +162,7 @@ connection_tick(struct connection *conn, uint64_t now_ms)
 			continue;
 		}
 		if (ask->tool == NULL)
-			tell_withdrawn(ask, "nobody answered in time");
+			tell_withdrawn(ask, "the user did not answer in time");
 		give_up(ask);
 		ask = conn->asks; /* the callback may have asked something else */
 	}
@@ -266,14 +266,14 @@ connection_called_again(struct connection *conn, const struct rpc *rpc, const st
 	struct ask *ask = find(conn, json_object_get(rpc->params, "requestState"));
 
 	if (ask == NULL)
-		return "requestState is none that is waited for: it has been answered, or has expired";
+		return "requestState is not that of an open question: it was answered, or has expired";
 	if (ask->call != NULL && ask->call->mute) {
 		give_up(ask);
-		return "the call that requestState is of was cancelled";
+		return "requestState belongs to a call that was cancelled";
 	}
 	if (ask->tool != tool || !json_equal(ask->args, args)) {
 		give_up(ask);
-		return "requestState is of another call, which is not done either";
+		return "requestState belongs to another call: neither of them was done";
 	}
 	resume(ask, rpc);
 	return NULL;

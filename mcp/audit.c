@@ -53,10 +53,11 @@ look(struct audit *audit, struct koda_error *err)
 		return fault_set(err, KODA_IO, errno, "audit log '%s'", audit->path);
 	if (st.st_nlink != 1)
 		return fault_set(err, KODA_IO, 0,
-		    "the audit log '%s' was removed, or linked, while it is written", audit->path);
+		    "the audit log '%s' was removed, or got a second name, while the server was writing it",
+		    audit->path);
 	if (st.st_size != audit->size)
 		return fault_set(err, KODA_IO, 0,
-		    "the audit log '%s' was changed by somebody else while it is written",
+		    "another process changed the audit log '%s' while the server was writing it",
 		    audit->path);
 	return 0;
 }
@@ -198,7 +199,7 @@ audit_close(struct audit *audit)
 	if (append(audit, AUDIT_END, 0, &none, &err) == 0 && audit->newline)
 		fault_set(&err, KODA_IO, ENOSPC, "write to the audit log '%s'", audit->path);
 	if (err.code != KODA_OK || fdatasync(audit->fd) < 0)
-		fprintf(stderr, "koda-sandbox: the audit log has no proper end: %s\n",
+		fprintf(stderr, "koda-sandbox: the audit log could not be ended: %s\n",
 		    err.code != KODA_OK ? err.message : strerror(errno));
 	if (!audit->torn) {
 		digest_hex(audit->head, sizeof(audit->head), hex);

@@ -98,7 +98,8 @@ check_place(const char *path, int dir, const char *place, struct koda_error *err
 		return 0;
 	}
 	return fault_set(err, KODA_INVALID, 0,
-	    "the audit log '%s' would be below '%s', which the agent may write", path, real);
+	    "the audit log '%s' would be below '%s', which the agent may write: name a file outside of it",
+	    path, real);
 }
 
 static int
@@ -111,23 +112,24 @@ check_file(const char *path, int fd, int dir, const char *name, struct koda_erro
 	if (fstat(fd, &st) < 0 || name_of(dir, of_dir) < 0 || name_of(fd, of_file) < 0)
 		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
 	if (!S_ISREG(st.st_mode))
-		return fault_set(err, KODA_INVALID, 0, "the audit log '%s' is no regular file",
+		return fault_set(err, KODA_INVALID, 0, "the audit log '%s' is not a regular file",
 		    path);
 	if (st.st_nlink != 1)
 		return fault_set(err, KODA_INVALID, 0,
-		    "the audit log '%s' has another name, by which it could be written", path);
+		    "the audit log '%s' has another name, through which it could be written", path);
 	if (st.st_uid != geteuid() || (st.st_mode & 022) != 0)
 		return fault_set(err, KODA_INVALID, 0,
-		    "the audit log '%s' belongs to somebody else, or others may write it", path);
+		    "the audit log '%s' belongs to another user, or other users may write it",
+		    path);
 	/* The file must be in the directory that was checked. */
 	n = strcmp(of_dir, "/") == 0 ? 0 : strlen(of_dir);
 	if (strncmp(of_file, of_dir, n) != 0 || of_file[n] != '/' ||
 	    strcmp(of_file + n + 1, name) != 0)
 		return fault_set(err, KODA_CONFLICT, 0,
-		    "the audit log '%s' was moved while it was opened", path);
+		    "the audit log '%s' was moved while the server opened it", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return fault_set(err, KODA_CONFLICT, errno == EWOULDBLOCK ? 0 : errno,
-		    errno == EWOULDBLOCK ? "another server writes the audit log '%s'"
+		    errno == EWOULDBLOCK ? "another server is writing the audit log '%s'"
 					 : "lock the audit log '%s'",
 		    path);
 	return 0;
@@ -146,7 +148,7 @@ open_in(const char *path, int dir, const char *name, const char *const *places, 
 		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
 	if ((st.st_mode & 002) != 0 && (st.st_mode & S_ISVTX) == 0)
 		return fault_set(err, KODA_INVALID, 0,
-		    "the directory of the audit log '%s' can be written by everybody", path);
+		    "every user can write the directory of the audit log '%s'", path);
 	for (size_t i = 0; i < n_places; i++) {
 		if (check_place(path, dir, places[i], err) < 0)
 			return -1;
@@ -172,8 +174,8 @@ audit_file_open(const char *path, const char *const *places, size_t n_places,
 	int dir, fd;
 
 	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return fault_set(err, KODA_INVALID, 0, "the audit log '%s' has no name of a file",
-		    path);
+		return fault_set(err, KODA_INVALID, 0,
+		    "the audit log '%s' does not end in the name of a file", path);
 	if (slash != NULL && (size_t)(slash - path) >= sizeof(dirname) - 1)
 		return fault_set(err, KODA_INVALID, ENAMETOOLONG, "audit log");
 	if (slash == NULL)

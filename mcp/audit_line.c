@@ -238,13 +238,13 @@ bool
 audit_line_check(const char *line, size_t len, struct audit_checked *ret, const char **ret_why)
 {
 	*ret = (struct audit_checked){ 0 };
-	*ret_why = "is no line of an audit log";
+	*ret_why = "is not a line of an audit log";
 	if (len < SUM_LEN + PREV_LEN || len >= AUDIT_LINE_MAX || !check_front(line, len, ret))
 		return false;
-	*ret_why = "was changed: its own sum says so";
+	*ret_why = "was changed: its sum does not match";
 	if (!check_sum(line, len, ret))
 		return false;
-	*ret_why = "is not what this program writes";
+	*ret_why = "was not written by this program";
 	return check_members(line, len, ret);
 }
 
@@ -289,17 +289,17 @@ follow(struct audit_chain *chain, const struct audit_checked *line)
 	if (chain->torn_line != 0 && !line->torn)
 		return broken(chain, chain->torn_line, "%s", chain->torn_why);
 	if (chain->torn_line == 0 && line->torn)
-		return broken(chain, at, "tells of a torn line before it, and there is none");
+		return broken(chain, at, "reports a torn line before it, but there is none");
 	if (line->seq != chain->seq + 1)
 		return broken(chain, at,
 		    "has the number %" PRIu64 " where %" PRIu64
-		    " belongs: lines were taken out, put in or moved",
+		    " is expected: lines were removed, inserted or moved",
 		    line->seq, chain->seq + 1);
 	if (memcmp(line->prev, chain->head, sizeof(chain->head)) != 0)
 		return broken(chain, at,
-		    "does not follow on the one before: that was changed, or another one was there");
+		    "does not continue the line before it, which was changed or replaced");
 	if (chain->starts == 0 && line->kind != AUDIT_START)
-		return broken(chain, at, "is the first, and no start");
+		return broken(chain, at, "is the first line, but not a start");
 	return 0;
 }
 

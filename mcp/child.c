@@ -304,7 +304,7 @@ open_root(const char *root, struct koda_error *err)
 	if (n > 0 && (size_t)n == strlen(root) && memcmp(at, root, (size_t)n) == 0)
 		return fd;
 	close(fd);
-	return fault_set(err, KODA_CONFLICT, 0, "'%s' is not where it was any more", root);
+	return fault_set(err, KODA_CONFLICT, 0, "'%s' was moved or replaced", root);
 }
 
 static int
@@ -318,22 +318,22 @@ check(const struct connection *parent, const struct child_wish *wish, struct kod
 		    "name: 1 to %d letters, digits, '.', '_' or '-'", CHILD_NAME_MAX);
 	if (child_find(parent, wish->name) != NULL)
 		return fault_set(err, KODA_CONFLICT, 0,
-		    "name: there is a child '%s' already; close it, or take another name",
+		    "name: a child '%s' already exists; close it, or choose another name",
 		    wish->name);
 	if (wish->mode > parent->mode)
 		return fault_set(err, KODA_POLICY_DENIED, 0,
-		    "mode: a child's is not above its parent's");
+		    "mode: a child's mode cannot be above its parent's");
 	if (!is_inside(wish->root, parent->root))
 		return fault_set(err, KODA_POLICY_DENIED, 0,
 		    "subdirectory: '%.400s' is not below the root", wish->root);
 	if (parent->child != NULL && parent->child->depth >= CHILD_DEPTH_MAX)
 		return fault_set(err, KODA_POLICY_DENIED, 0,
-		    "children of children of children have none");
+		    "this session is nested too deep to open a child");
 	for (const struct child *c = all->first; c != NULL; c = c->next)
 		n++;
 	if (n >= CHILDREN_MAX)
 		return fault_set(err, KODA_TOO_LARGE, 0,
-		    "%d children are open, and no more may be: close one", CHILDREN_MAX);
+		    "%d children are open, which is the maximum: close one", CHILDREN_MAX);
 	return 0;
 }
 
@@ -347,7 +347,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 
 	if (all == NULL)
 		return fault_set(err, KODA_UNSUPPORTED, 0,
-		    "the server has no runtime directory, so no child could come");
+		    "the server has no runtime directory, so no child could connect");
 	drop_late(all);
 	if (check(parent, wish, err) < 0)
 		return -1;

@@ -18,7 +18,7 @@ add_path(struct koda_policy *policy, enum koda_list list, const struct child_wis
 	/* A pattern would be taken as one literal name, which is not what its author means. */
 	if (strpbrk(path, "*?") != NULL)
 		return fault_set(err, KODA_INVALID, 0,
-		    "'%.200s' is a pattern, and these are paths: name the file, or the directory that holds what is to be denied",
+		    "'%.200s' is a pattern, but a path is needed: name the file or the directory to deny",
 		    path);
 	if (path[0] != '/') {
 		text_add(&t, wish->root, strlen(wish->root));

@@ -206,7 +206,8 @@ make_id(char id[COMMAND_ID_SIZE], struct koda_error *err)
 	unsigned long long bits;
 
 	if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
-		return fault_set(err, KODA_INTERNAL, 0, "no random number for the command's id");
+		return fault_set(err, KODA_INTERNAL, 0,
+		    "cannot get a random number for the command's id");
 	snprintf(id, COMMAND_ID_SIZE, "%016llx", bits);
 	return 0;
 }

@@ -52,7 +52,7 @@ queue_message(struct connection *conn, json_t *message)
 		/* Send a short error instead. It is dropped too if the client leaves twice the
 		 * limit unread. */
 		json_t *error = rpc_error(json_object_get(message, "id"), RPC_INTERNAL,
-		    line == NULL ? "the answer cannot be written down"
+		    line == NULL ? "the answer cannot be encoded"
 				 : "the client does not read its answers",
 		    NULL);
 
@@ -207,7 +207,7 @@ handle_batch(struct connection *conn, const json_t *messages)
 		if (json_is_array(message)) {
 			rpc.kind = RPC_BAD;
 			rpc.code = RPC_INVALID_REQUEST;
-			snprintf(rpc.why, sizeof(rpc.why), "a batch in a batch");
+			snprintf(rpc.why, sizeof(rpc.why), "a batch cannot contain a batch");
 		}
 		if (rpc.kind == RPC_BAD)
 			batch_leave(batch_hold(batch), rpc_error(rpc.id, rpc.code, rpc.why, NULL));
@@ -306,7 +306,7 @@ handle_line(struct connection *conn, const char *line, size_t len)
 		rpc.kind = RPC_BAD;
 		rpc.code = RPC_INVALID_REQUEST;
 		snprintf(rpc.why, sizeof(rpc.why),
-		    "batches are part of the protocol's revision 2025-03-26 only");
+		    "only the protocol's revision 2025-03-26 has batches");
 	}
 	if (rpc.kind == RPC_BAD)
 		answer_bad(conn, &rpc);
@@ -357,7 +357,7 @@ connection_process(struct connection *conn)
 		} else if (r == LINE_TOO_LONG) {
 			struct rpc bad = { .code = RPC_PARSE };
 
-			snprintf(bad.why, sizeof(bad.why), "a line has at most %u bytes",
+			snprintf(bad.why, sizeof(bad.why), "a line may have at most %u bytes",
 			    LINE_MAX_BYTES);
 			answer_bad(conn, &bad);
 		} else {
@@ -463,7 +463,7 @@ connection_slot(struct connection *conn, struct koda_error *err)
 	/* Only one connection acquires its slot at a time: a second wait, inside the first one,
 	 * would use up the first one's time. */
 	if (conn->server->acquiring || server_is_unwanted(conn)) {
-		fault_set(err, KODA_WORKER, 0, "the session's slot cannot be made ready now");
+		fault_set(err, KODA_WORKER, 0, "the session's sandbox cannot be started now");
 		return NULL;
 	}
 	conn->acquiring = conn->server->acquiring = true;

@@ -113,7 +113,7 @@ content_lines(const struct koda_result *result, uint64_t first, uint64_t n, size
 		if (at >= CONTENT_SEARCH_MAX && ret->text.len == 0) {
 			*err = (struct koda_error){ .code = KODA_TOO_LARGE };
 			snprintf(err->message, sizeof(err->message),
-			    "line %llu is not among the first %u bytes: read it by bytes",
+			    "line %llu begins after the first %u bytes: read it with unit \"bytes\"",
 			    (unsigned long long)first, CONTENT_SEARCH_MAX);
 			return -1;
 		}

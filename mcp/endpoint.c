@@ -66,7 +66,7 @@ endpoint_open(struct endpoint *ep, uint64_t child, char ret[ENDPOINT_TOKEN_SIZE]
 
 	if (!tokens_make(&ep->tokens, child, boottime_s(), secret))
 		return fault_set(err, KODA_TOO_LARGE, 0,
-		    "%d children were opened and have not come; wait for them, or close some",
+		    "%d children were opened and have not connected; wait for them, or close some",
 		    TOKENS_MAX);
 	snprintf(ret, ENDPOINT_TOKEN_SIZE, "%s.%.*s", runtime_name(ep->rt), TOKEN_SECRET_LEN,
 	    secret);
@@ -160,7 +160,7 @@ hear(struct endpoint *ep, struct pending *p)
 	if (r == 0)
 		return;
 	if (r < 0) {
-		refuse(ep, p, "the server wants a token and two descriptors");
+		refuse(ep, p, "the server needs a token and two descriptors");
 		return;
 	}
 	if (memcmp(hello.text, ENDPOINT_HELLO, at) != 0 ||
@@ -168,15 +168,14 @@ hear(struct endpoint *ep, struct pending *p)
 	    hello.text[at + RUNTIME_NAME_LEN] != '.' || !is_open_for(hello.fds[0], O_RDONLY) ||
 	    !is_open_for(hello.fds[1], O_WRONLY)) {
 		close_fds(hello.fds, ENDPOINT_FDS);
-		refuse(ep, p, "the server wants a token, one descriptor to read and one to write");
+		refuse(ep, p, "the server needs a token, one descriptor to read and one to write");
 		return;
 	}
 	if (!tokens_redeem(&ep->tokens, hello.text + at + RUNTIME_NAME_LEN + 1, boottime_s(),
 		&child)) {
 		close_fds(hello.fds, ENDPOINT_FDS);
 		refuse(ep, p,
-		    "the token is not one that the server waits for: it is good once, for five minutes, and "
-		    "as long as the parent keeps the child open");
+		    "the server does not expect this token: a token can be used once, for five minutes, while the parent keeps the child open");
 		return;
 	}
 	/* From here on the callee watches it. */
@@ -209,7 +208,7 @@ on_timer(struct endpoint *ep)
 		struct pending *p = &ep->pending[i];
 
 		if (p->fd >= 0 && p->until <= now)
-			refuse(ep, p, "the server has waited for a token, and none came");
+			refuse(ep, p, "the server received no token in time");
 	}
 	door_timer(&ep->door);
 }
@@ -231,12 +230,13 @@ take_connection(struct endpoint *ep)
 		p = ep->pending[i].fd < 0 ? &ep->pending[i] : NULL;
 	if (p == NULL) {
 		ep->refusals++;
-		endpoint_end(fd, ENDPOINT_REFUSED, "the server has no room for more at once");
+		endpoint_end(fd, ENDPOINT_REFUSED,
+		    "the server has too many clients that have not sent a token yet");
 		return;
 	}
 	*p = (struct pending){ .fd = fd, .until = boottime_s() + ENDPOINT_HELLO_SECONDS };
 	if (door_watch(&ep->door, fd, EPOLLIN, (unsigned)(p - ep->pending)) < 0)
-		refuse(ep, p, "the server has no room for more");
+		refuse(ep, p, "the server cannot serve another client");
 }
 
 void

@@ -50,7 +50,7 @@ wait_for_end(int fd, struct koda_error *err)
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return fault_set(err, KODA_WORKER, n < 0 ? errno : 0,
-		    "the server has ended without a word");
+		    "the server ended without an answer");
 	snprintf(err->message, sizeof(err->message), "%.*s", (int)(n - 1), packet + 1);
 	return (uint8_t)packet[0];
 }
@@ -64,7 +64,7 @@ endpoint_client_run(const char *token, int in, int out, struct koda_error *err)
 	*err = (struct koda_error){ 0 };
 	if (strlen(token) != ENDPOINT_TOKEN_LEN || !runtime_is_name(token, RUNTIME_NAME_LEN) ||
 	    token[RUNTIME_NAME_LEN] != '.')
-		return fault_set(err, KODA_INVALID, 0, "that is no token of a child");
+		return fault_set(err, KODA_INVALID, 0, "this is not the token of a child");
 	memcpy(name, token, RUNTIME_NAME_LEN);
 	name[RUNTIME_NAME_LEN] = '\0';
 	dir = runtime_find(err);
@@ -81,7 +81,7 @@ endpoint_client_run(const char *token, int in, int out, struct koda_error *err)
 				: "connect to the server that made this token");
 	/* A server that refuses before it has read everything has still sent its reason. */
 	if (send_hello(fd, token, in, out) < 0 && errno != EPIPE && errno != ECONNRESET)
-		r = fault_set(err, KODA_IO, errno, "tell the server the token");
+		r = fault_set(err, KODA_IO, errno, "send the token to the server");
 	else
 		r = wait_for_end(fd, err);
 	close(fd);

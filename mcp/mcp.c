@@ -39,8 +39,8 @@ open_doors(struct mcp *mcp, const struct mcp_options *options)
 		mcp->status = status_new(mcp->rt, report_fill, &mcp->server, &err);
 	if (mcp->status == NULL) {
 		fprintf(stderr,
-		    "koda-sandbox: warning: %s; %sthe server is not to be seen by 'koda-sandbox top', ignoring\n",
-		    err.message, mcp->server.children == NULL ? "no children can come, and " : "");
+		    "koda-sandbox: warning: %s; %s'koda-sandbox top' does not show this server, ignoring\n",
+		    err.message, mcp->server.children == NULL ? "no child can connect, and " : "");
 		return;
 	}
 	mcp->watch = (struct server_watch){

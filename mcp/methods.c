@@ -121,8 +121,7 @@ instructions(const struct connection *conn)
 	text_printf(&t, "Sandboxed tools for the project '");
 	text_show_string(&t, conn->root);
 	text_printf(&t,
-	    "'; relative paths begin there. %s A refusal is final: it says which rule decided, and another way "
-	    "around will be refused, too. Ask explain_access what is possible, or the user.",
+	    "'; relative paths begin there. %s A refusal is final: it names the rule that decided, and other ways around it will be refused, too. Use explain_access to find out what is possible, or ask the user.",
 	    of_mode[conn->mode]);
 	return text_json(&t);
 }
@@ -164,7 +163,7 @@ on_initialize(const struct request *req)
 	if (req->batch != NULL)
 		return refuse(RPC_INVALID_REQUEST, "initialize cannot be part of a batch");
 	if (conn->phase != PHASE_NEW)
-		return refuse(RPC_INVALID_REQUEST, "initialize has been done");
+		return refuse(RPC_INVALID_REQUEST, "initialize was already called");
 	if (!json_is_string(wanted))
 		return wrong_params("protocolVersion is not a string");
 	if (can != NULL && !json_is_object(can))
@@ -216,8 +215,8 @@ on_set_level(const struct request *req)
 			return (struct reply){ .result = json_object() };
 		}
 	}
-	return wrong_params("level is none of debug, info, notice, warning, error, critical, alert "
-			    "and emergency");
+	return wrong_params(
+	    "level is not one of debug, info, notice, warning, error, critical, alert and emergency");
 }
 
 static struct reply
@@ -360,7 +359,7 @@ check_meta(const struct rpc *rpc)
 	if (strcmp(json_string_value(version), newest.name) != 0)
 		return (struct reply){
 			.code = RPC_NO_VERSION,
-			.why = "the protocol's revision is not one of ours",
+			.why = "this revision of the protocol is not supported",
 			.data = json_pack("{s:o, s:O}", "supported", version_names(), "requested",
 			    version),
 		};
@@ -385,7 +384,7 @@ run(const struct request *req)
 	/* A client that has only sent requests with BEFORE may still do a handshake. */
 	if (req->conn->phase == PHASE_NEW && (method->flags & BEFORE) == 0) {
 		if (!rounds || req->rpc->kind != RPC_REQUEST)
-			return refuse(RPC_INVALID_REQUEST, "initialize comes first");
+			return refuse(RPC_INVALID_REQUEST, "call initialize first");
 		req->conn->version = &newest;
 		req->conn->phase = PHASE_READY;
 	}

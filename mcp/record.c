@@ -263,8 +263,8 @@ tell_lost(struct connection *conn, const struct koda_error *err, const char *wha
 	if (record->failing)
 		return;
 	record->failing = true;
-	snprintf(text, sizeof(text), "what came of %s is not in the audit log: %s", what,
-	    err->message);
+	snprintf(text, sizeof(text), "a line about %s could not be written to the audit log: %s",
+	    what, err->message);
 	if (poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLOUT) != 0)
 		dprintf(STDERR_FILENO, "koda-sandbox: warning: %s\n", text);
 	connection_log(conn, LEVEL_ERROR, text);
@@ -334,7 +334,7 @@ tell_event(struct connection *conn, struct audit_action *action)
 
 	action->session = conn->name;
 	if (audit_event(conn->server->record->audit, 0, action, &err) < 0)
-		tell_lost(conn, &err, "what commands do");
+		tell_lost(conn, &err, "an event of a command");
 }
 
 /* Returns whether the budget has room for one more event, and takes it. */
@@ -426,7 +426,7 @@ tell_missed(struct connection *conn)
 	char detail[96];
 	struct audit_action action = { .tool = "events", .verdict = "missed", .detail = detail };
 
-	snprintf(detail, sizeof(detail), "%llu more, too many to be told one by one",
+	snprintf(detail, sizeof(detail), "%llu more, too many to log one by one",
 	    (unsigned long long)conn->events.missed);
 	conn->events.missed = 0;
 	conn->events.said_ms = monotonic_ms();

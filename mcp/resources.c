@@ -73,7 +73,7 @@ on_read(void *data, const struct koda_result *result, const struct koda_error *e
 
 	if (err == NULL && result->size > RESOURCE_BYTES_MAX) {
 		snprintf(why.message, sizeof(why.message),
-		    "%llu bytes are too many for a resource, which has at most %u: use read_file",
+		    "the file has %llu bytes, and a resource at most %u: use read_file",
 		    (unsigned long long)result->size, RESOURCE_BYTES_MAX);
 		err = &why;
 	}
@@ -381,7 +381,7 @@ resources_list(struct connection *conn, struct batch *batch, const struct rpc *r
 		if (json_is_string(cursor) && json_string_length(cursor) < CURSOR_SIZE)
 			after = path_of(json_string_value(cursor));
 		if (after == NULL)
-			return "cursor is none that a list has given";
+			return "cursor is not one that a list returned";
 	}
 	walk = memory_zero(sizeof(*walk));
 	walk->found = json_array();

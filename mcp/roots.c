@@ -50,9 +50,9 @@ on_roots(void *data, const json_t *result)
 		if (fits(conn, root))
 			return;
 	}
-	text_printf(&t, "none of the client's roots has anything to do with '");
+	text_printf(&t, "none of the client's roots is '");
 	text_show_string(&t, conn->root);
-	text_printf(&t, "', which is the only place that these tools work in");
+	text_printf(&t, "' or overlaps it, and these tools work nowhere else");
 	text_add(&t, "", 1);
 	connection_log(conn, LEVEL_WARNING, t.p);
 	text_done(&t);

@@ -101,7 +101,8 @@ read_response(const json_t *message, struct rpc *ret)
 	ret->result = json_object_get(message, "result");
 	ret->error = json_object_get(message, "error");
 	if (ret->id == NULL)
-		bad(ret, RPC_INVALID_REQUEST, "a response without an id that we gave");
+		bad(ret, RPC_INVALID_REQUEST,
+		    "a response needs the id of a request of this server");
 	else if ((ret->result == NULL) == (ret->error == NULL))
 		bad(ret, RPC_INVALID_REQUEST,
 		    "neither a method nor exactly one of result and error");
@@ -125,11 +126,11 @@ read_object(const json_t *message, struct rpc *ret)
 		bad(ret, RPC_INVALID_REQUEST, "jsonrpc is not \"2.0\"");
 	} else if (id != NULL && ret->id == NULL) {
 		bad(ret, RPC_INVALID_REQUEST,
-		    "an id is an integer, or a string of at most %d bytes", RPC_ID_MAX);
+		    "an id must be an integer, or a string of at most %d bytes", RPC_ID_MAX);
 	} else if (json_object_get(message, "method") == NULL) {
 		read_response(message, ret);
 	} else if ((ret->method = method_of(message)) == NULL) {
-		bad(ret, RPC_INVALID_REQUEST, "method is not a name");
+		bad(ret, RPC_INVALID_REQUEST, "method must be a string without NUL");
 	} else if (params != NULL && !json_is_object(params)) {
 		/* JSON-RPC allows positional params too, but no method here has any. */
 		bad(ret, ret->id != NULL ? RPC_INVALID_PARAMS : RPC_INVALID_REQUEST,
@@ -147,11 +148,12 @@ rpc_read(const json_t *message, struct rpc *ret)
 	if (json_is_object(message))
 		read_object(message, ret);
 	else if (!json_is_array(message))
-		bad(ret, RPC_INVALID_REQUEST, "a message is an object");
+		bad(ret, RPC_INVALID_REQUEST, "a message must be an object");
 	else if (json_array_size(message) == 0)
 		bad(ret, RPC_INVALID_REQUEST, "an empty batch");
 	else if (json_array_size(message) > RPC_BATCH_MAX)
-		bad(ret, RPC_INVALID_REQUEST, "a batch has at most %d messages", RPC_BATCH_MAX);
+		bad(ret, RPC_INVALID_REQUEST, "a batch may have at most %d messages",
+		    RPC_BATCH_MAX);
 	else
 		ret->kind = RPC_BATCH;
 }

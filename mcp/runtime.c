@@ -139,7 +139,7 @@ open_own(int base, const char *name, struct koda_error *err)
 		return fault_set(err, KODA_UNSUPPORTED, errno, "the runtime directory '%s'", name);
 	close(dir);
 	return fault_set(err, KODA_UNSUPPORTED, 0,
-	    "the runtime directory '%s' is not this user's alone: remove it", name);
+	    "other users own or may use the runtime directory '%s': remove it", name);
 }
 
 int
@@ -302,8 +302,8 @@ runtime_new(struct koda_error *err)
 	for (int i = 0; r > 0 && i < TRIES; i++)
 		r = settle(rt, err);
 	if (r > 0)
-		fault_set(err, KODA_UNSUPPORTED, 0, "the runtime directory '%s' does not stay",
-		    rt->base_name);
+		fault_set(err, KODA_UNSUPPORTED, 0,
+		    "other processes keep removing the runtime directory '%s'", rt->base_name);
 	if (r != 0) {
 		runtime_free(rt);
 		return NULL;

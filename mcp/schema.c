@@ -179,7 +179,7 @@ no_choice(char why[SCHEMA_WHY_MAX], const struct at *at, const json_t *choices)
 {
 	char *text = json_dumps(choices, JSON_COMPACT | JSON_ENCODE_ANY);
 
-	no(why, at, "is none of %.120s", text != NULL ? text : "what it may be");
+	no(why, at, "is not one of %.120s", text != NULL ? text : "the allowed values");
 	free(text);
 	return false;
 }

@@ -50,7 +50,7 @@ take_guard(struct call *call, struct change *change)
 		return true;
 	if (!text_parse_digest(digest, change->guard)) {
 		tool_fail(call, KODA_INVALID,
-		    "if_digest: is not 64 hexadecimal digits, as read_file gives them");
+		    "if_digest: is not 64 hexadecimal digits, as read_file returns them");
 		return false;
 	}
 	change->op.if_digest = change->guard;
@@ -173,9 +173,9 @@ remedy_of(const struct change *change, const struct koda_error *err)
 		return NULL;
 	/* If old occurs several times, a changed file is the least likely reason. */
 	if (strcmp(err->rule, "old_repeated") == 0)
-		return "Make old longer, so that it says which one, or set all.";
+		return "Make old longer so that it occurs once, or set all.";
 	if (strcmp(err->rule, "old_missing") == 0)
-		return "Read the file again: old has to stand there as it is, with its spaces and line ends.";
+		return "Read the file again: old must be in it exactly, with its spaces and line ends.";
 	return change->op.if_digest != NULL && !change->guard_asked
 	    ? "It may have changed since you read it: read it again."
 	    : NULL;

@@ -26,7 +26,7 @@ take_rules(struct call *call, const char *key, struct child_rules *ret)
 		const char *text = json_string_value(rule);
 
 		if (strlen(text) != json_string_length(rule)) {
-			tool_fail(call, KODA_INVALID, "%s[%zu]: has a NUL in it", key, i);
+			tool_fail(call, KODA_INVALID, "%s[%zu]: contains a NUL", key, i);
 			return false;
 		}
 		ret->rule[ret->n++] = text; /* the schema limits their number */
@@ -146,8 +146,8 @@ on_around(void *data, const struct koda_result *result, const struct koda_error 
 	else if (!result->allowed &&
 	    (strcmp(result->rule, "git_config") == 0 || strcmp(result->rule, "koda_place") == 0))
 		tool_fail(call, KODA_POLICY_DENIED,
-		    "subdirectory: '%.400s' is part of what is protected as a whole (%s)", o->root,
-		    result->rule);
+		    "subdirectory: '%.400s' is protected with everything below it (rule %s)",
+		    o->root, result->rule);
 	else
 		look_around(call);
 }
@@ -247,7 +247,7 @@ tool_close_child(struct call *call)
 	child = child_find(call->conn, tool_string(call, "name"));
 	if (child == NULL) {
 		tool_fail(call, KODA_INVALID,
-		    "there is no child of that name: list_children tells which");
+		    "there is no child of that name: list_children lists them");
 		return;
 	}
 	call->state = child;

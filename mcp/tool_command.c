@@ -205,7 +205,7 @@ tell_begun(struct call *call, const struct command *c)
 
 	json_object_set_new_nocheck(ret, "id", json_string_nocheck(c->id));
 	add_state(ret, c);
-	text_printf(&t, "It runs in the background, as %s: see command_output and command_stop.",
+	text_printf(&t, "It runs in the background as %s: use command_output and command_stop.",
 	    c->id);
 	tool_done(call, ret, &t);
 }
@@ -254,8 +254,8 @@ on_answered(struct call *call, bool yes)
 	}
 	show_command(&t, tool_string(call, "command"));
 	tool_fail(call, KODA_NOT_APPROVED,
-	    "'%.*s' was not run: the Safe mode's policy wants each command approved, and %s",
-	    (int)t.len, t.p, call->can_ask ? "this one was not" : "there is nobody to ask");
+	    "'%.*s' was not run: Safe mode asks the user before each command, and %s", (int)t.len,
+	    t.p, call->can_ask ? "the user did not approve it" : "this client cannot ask");
 	text_done(&t);
 }
 
@@ -355,7 +355,7 @@ find(struct call *call)
 
 	if (c == NULL)
 		tool_fail(call, KODA_INVALID,
-		    "id: there is no such command in the background; command_list names them");
+		    "id: no background command has this id; command_list lists them");
 	return c;
 }
 

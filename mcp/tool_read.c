@@ -57,7 +57,7 @@ end_read(struct call *call, json_t *ret, json_t *content, uint64_t offset, uint6
 	json_object_set_new_nocheck(ret, "more", json_boolean(more));
 	if (more) {
 		json_object_set_new_nocheck(ret, "next_offset", json_integer((json_int_t)next));
-		snprintf(note, sizeof(note), "(there is more: go on with offset %llu)",
+		snprintf(note, sizeof(note), "(there is more: continue with offset %llu)",
 		    (unsigned long long)next);
 		json_array_append_new(shown, json_pack("{s:s, s:s}", "type", "text", "text", note));
 	}
@@ -129,7 +129,7 @@ tell_lines(struct call *call, const struct koda_result *result)
 		text_done(&lines.text);
 		if (lines.has_nul)
 			tool_fail(call, KODA_INVALID,
-			    "it is no text: with unit \"bytes\" it comes as base64");
+			    "it is not text: use unit \"bytes\", which returns base64");
 		else
 			tool_fail(call, KODA_TOO_LARGE,
 			    "line %llu has more than %u bytes: read it with unit \"bytes\"",
@@ -159,7 +159,7 @@ tell_image(struct call *call, const struct koda_result *result, const char *type
 
 	if (result->size > IMAGE_BYTES_MAX) {
 		tool_fail(call, KODA_TOO_LARGE,
-		    "an image of %llu bytes is too large to be shown, which takes %u",
+		    "the image has %llu bytes, and at most %u can be shown",
 		    (unsigned long long)result->size, IMAGE_BYTES_MAX);
 		return;
 	}
@@ -268,7 +268,8 @@ on_list(void *data, const struct koda_result *result, const struct koda_error *e
 	for (size_t k = 0; k <= KODA_FILE_OTHER; k++)
 		json_decref(types[k]);
 	if (i < result->n_entries)
-		text_printf(&t, "(there is more: go on with offset %llu)\n", (unsigned long long)i);
+		text_printf(&t, "(there is more: continue with offset %llu)\n",
+		    (unsigned long long)i);
 	if (result->hidden > 0)
 		text_printf(&t, "(%llu more hidden by the policy)\n",
 		    (unsigned long long)result->hidden);
@@ -382,7 +383,7 @@ explain_host(struct call *call, const char *host)
 	if (v.asks && !call->conn->asks_hosts) {
 		v.asks = false;
 		snprintf(v.reason, sizeof(v.reason),
-		    "no rule of the policy names %s with port %u, and this session asks for no others",
+		    "no rule of the policy names %s with port %u, and this session does not ask for other hosts",
 		    v.host, v.port);
 	}
 	ret = begin_verdict(v.allowed, v.rule, v.reason);
@@ -406,7 +407,7 @@ tool_explain_access(struct call *call)
 	if (!tool_check_paths(call, (const char *const[]){ "path", "host", NULL }))
 		return;
 	if ((path == NULL) == (host == NULL))
-		tool_fail(call, KODA_INVALID, "either path or host is needed");
+		tool_fail(call, KODA_INVALID, "give either path or host");
 	else if (host != NULL)
 		explain_host(call, host);
 	else

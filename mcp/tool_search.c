@@ -202,7 +202,7 @@ take_trouble(struct call *call, struct search *s, const struct koda_found *f)
 	json_object_set_new_nocheck(one, "path", path_json(call, f->path));
 	json_object_set_new_nocheck(one, "reason", text_json_string(f->reason));
 	json_array_append_new(s->trouble_list, one);
-	text_printf(&s->troubles, "(not looked at: ");
+	text_printf(&s->troubles, "(could not be read: ");
 	show_path(&s->troubles, call, f->path);
 	text_printf(&s->troubles, ": ");
 	text_show_string(&s->troubles, f->reason);
@@ -247,7 +247,7 @@ print_rest(struct search *s, const struct koda_search_result *r)
 		text_printf(t, "nothing found in %llu file%s%s\n", (unsigned long long)r->files,
 		    r->files == 1 ? "" : "s",
 		    s->kind == KODA_SEARCH_GLOB
-			? " (not looked at: hidden and ignored ones, which hidden and ignored add)"
+			? " (hidden and ignored files were left out: set hidden or ignored to include them)"
 			: "");
 	if (r->more)
 		text_printf(t, "(there is more: narrow the search, or raise limit)\n");
@@ -255,10 +255,10 @@ print_rest(struct search *s, const struct koda_search_result *r)
 		text_printf(t, "(%llu hidden by the policy)\n", (unsigned long long)r->hidden);
 	text_add(t, s->troubles.p, s->troubles.len);
 	if (r->troubles > told)
-		text_printf(t, "(%llu more not looked at)\n",
+		text_printf(t, "(%llu more could not be read)\n",
 		    (unsigned long long)(r->troubles - told));
 	if (r->recovered)
-		text_printf(t, "(the searching process died; another one went on)\n");
+		text_printf(t, "(the search process died; another one continued)\n");
 }
 
 static void

@@ -3,7 +3,7 @@
 
 #define DIGEST_IN                                                                                  \
 	"\"if_digest\":{\"type\":\"string\",\"minLength\":64,\"maxLength\":64,\"description\":"    \
-	"\"only if the file still has it\"}"
+	"\"only if the file still has this digest\"}"
 #define CHANGED                                                                                    \
 	"\"path\":{\"type\":\"string\"},\"created\":{\"type\":\"boolean\"},\"size\":{\"type\":"    \
 	"\"integer\"},\"digest\":{\"type\":\"string\"},\"recovered\":{\"type\":\"boolean\"}"
@@ -13,18 +13,18 @@
 #define STATE                                                                                      \
 	"\"running\":{\"type\":\"boolean\"},\"exit_code\":{\"type\":\"integer\"},"                 \
 	"\"signal\":{\"type\":\"integer\"},\"limit\":{\"type\":\"string\",\"description\":"        \
-	"\"the one that it ran into\"},\"left_behind\":{\"type\":\"integer\",\"description\":"     \
+	"\"the limit that it ran into\"},\"left_behind\":{\"type\":\"integer\",\"description\":"   \
 	"\"processes that were ended with it\"},\"duration_ms\":{\"type\":\"integer\"},"           \
-	"\"error\":{\"type\":\"string\",\"description\":\"why nobody knows how it ended\"},"       \
+	"\"error\":{\"type\":\"string\",\"description\":\"why it is unknown how it ended\"},"      \
 	"\"code\":{\"type\":\"string\"}"
 #define STREAM(more)                                                                               \
 	"{\"type\":\"object\",\"properties\":{\"text\":{\"type\":\"string\"},"                     \
 	"\"left_out\":{\"type\":\"integer\",\"description\":\"bytes between text and tail\"},"     \
 	"\"tail\":{\"type\":\"string\"}" more "},\"required\":[\"text\"]}"
-#define VIOLATIONS                                                                                                           \
-	"\"violations\":{\"type\":\"array\",\"description\":\"what the sandbox refused, took away or, kind note, reports\"," \
-	"\"items\":{\"type\":\"object\",\"properties\":{\"kind\":{\"type\":\"string\"},"                                     \
-	"\"target\":{\"type\":\"string\"},\"rule\":{\"type\":\"string\"},\"detail\":{\"type\":"                              \
+#define VIOLATIONS                                                                                                                \
+	"\"violations\":{\"type\":\"array\",\"description\":\"what the sandbox refused or took away; kind note: only reported\"," \
+	"\"items\":{\"type\":\"object\",\"properties\":{\"kind\":{\"type\":\"string\"},"                                          \
+	"\"target\":{\"type\":\"string\"},\"rule\":{\"type\":\"string\"},\"detail\":{\"type\":"                                   \
 	"\"string\"},\"certain\":{\"type\":\"boolean\"}},\"required\":[\"kind\",\"target\"]}}"
 #define NEXT ",\"next_offset\":{\"type\":\"integer\"},\"more\":{\"type\":\"boolean\"}"
 #define OUTPUT                                                                                     \
@@ -34,15 +34,15 @@
 		  "\"running\",\"duration_ms\",\"stdout\",\"stderr\"]}"
 
 /* For a search: where, what to look at, how much. */
-#define SEARCH_IN                                                                                  \
-	"\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"                        \
-	"\"hidden\":{\"type\":\"boolean\",\"description\":\"names that begin with a dot, too\"},"  \
-	"\"ignored\":{\"type\":\"boolean\",\"description\":\"what ignore files name, too\"},"      \
+#define SEARCH_IN                                                                                    \
+	"\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"                          \
+	"\"hidden\":{\"type\":\"boolean\",\"description\":\"include names that begin with a dot\"}," \
+	"\"ignored\":{\"type\":\"boolean\",\"description\":\"include what ignore files name\"},"     \
 	"\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}"
 #define FOUND                                                                                      \
 	"\"found\":{\"type\":\"integer\"},\"more\":{\"type\":\"boolean\"},"                        \
 	"\"hidden\":{\"type\":\"integer\",\"description\":\"by the policy\"},"                     \
-	"\"troubles\":{\"type\":\"array\",\"description\":\"what could not be looked at\","        \
+	"\"troubles\":{\"type\":\"array\",\"description\":\"what could not be read\","             \
 	"\"items\":{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"           \
 	"\"reason\":{\"type\":\"string\"}},\"required\":[\"path\",\"reason\"]}}"
 
@@ -59,11 +59,11 @@
 const struct tool tools[] = {
 	{ "read_file", "Read a file", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
 	    "Read a file: text by lines, or bytes; an image as image. A later edit_file or write_file of it is refused if "
-	    "others have changed it meanwhile.",
+	    "it has changed meanwhile.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1},"
 	    "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"first line (from 1) or byte (from 0)\"},"
-	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"at most so many; default 2000 lines or 65536 bytes\"},"
+	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"the maximum; default 2000 lines or 65536 bytes\"},"
 	    "\"unit\":{\"type\":\"string\",\"enum\":[\"lines\",\"bytes\"],\"default\":\"lines\"},"
 	    "\"numbered\":{\"type\":\"boolean\",\"description\":\"a number before each line\"}},"
 	    "\"required\":[\"path\"],\"additionalProperties\":false}",
@@ -71,20 +71,20 @@ const struct tool tools[] = {
 	    "\"path\":{\"type\":\"string\"},\"content\":{\"type\":\"string\"},"
 	    "\"encoding\":{\"type\":\"string\",\"enum\":[\"utf-8\",\"utf-8-lossy\",\"base64\",\"image\"]},"
 	    "\"size\":{\"type\":\"integer\"},\"digest\":{\"type\":\"string\",\"description\":\"BLAKE2b-256 of the whole file\"},"
-	    "\"offset\":{\"type\":\"integer\"},\"count\":{\"type\":\"integer\",\"description\":\"lines or bytes that came\"},"
+	    "\"offset\":{\"type\":\"integer\"},\"count\":{\"type\":\"integer\",\"description\":\"lines or bytes returned\"},"
 	    "\"more\":{\"type\":\"boolean\"},\"next_offset\":{\"type\":\"integer\"},\"mime_type\":{\"type\":\"string\"}},"
 	    "\"required\":[\"path\",\"encoding\",\"size\",\"digest\"]}",
 	    OWED_READ, tool_read_file },
 	{ "write_file", "Write a file", TOOL_MUTATES | TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
-	    "Create or replace a file, and missing directories. Atomic.",
+	    "Create or replace a file atomically; missing directories are created.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1},\"content\":{\"type\":\"string\"},"
-	    DIGEST_IN ",\"if_absent\":{\"type\":\"boolean\",\"description\":\"only create\"}},"
+	    DIGEST_IN ",\"if_absent\":{\"type\":\"boolean\",\"description\":\"fail if the file exists\"}},"
 	    "\"required\":[\"path\",\"content\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{" CHANGED "},\"required\":[\"path\",\"created\",\"size\"]}",
 	    OWED_SMALL, tool_write_file },
 	{ "edit_file", "Edit a file", TOOL_MUTATES | TOOL_DESTRUCTIVE,
-	    "Replace text in a file: all edits happen, in order, or none. old must occur exactly once, unless all.",
+	    "Replace text in a file: all edits happen, in order, or none. old must occur exactly once, unless all is set.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1},"
 	    "\"edits\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1000,\"items\":{\"type\":\"object\",\"properties\":{"
@@ -101,7 +101,7 @@ const struct tool tools[] = {
 	    "\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"
 	    "\"offset\":{\"type\":\"integer\",\"minimum\":0},"
 	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000},"
-	    "\"sizes\":{\"type\":\"boolean\",\"description\":\"of files, too\"}},"
+	    "\"sizes\":{\"type\":\"boolean\",\"description\":\"sizes of files, too\"}},"
 	    "\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
 	    "\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
@@ -111,7 +111,7 @@ const struct tool tools[] = {
 	    "\"required\":[\"path\",\"entries\",\"total\",\"hidden\",\"more\"]}",
 	    OWED_LIST, tool_list_directory },
 	{ "move", "Move or rename", TOOL_MUTATES | TOOL_DESTRUCTIVE,
-	    "Rename or move a file or directory. to is the new name itself, also when a directory is there.",
+	    "Rename or move a file or directory. to is the new name itself, even if it is an existing directory.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"from\":{\"type\":\"string\",\"minLength\":1},\"to\":{\"type\":\"string\",\"minLength\":1},"
 	    "\"overwrite\":{\"type\":\"boolean\",\"description\":\"replace what is there\"}},"
@@ -123,13 +123,13 @@ const struct tool tools[] = {
 	    "Remove a file, a link (not its target) or a directory.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1},"
-	    "\"recursive\":{\"type\":\"boolean\",\"description\":\"a directory with all below it\"},"
+	    "\"recursive\":{\"type\":\"boolean\",\"description\":\"remove a directory with everything below it\"},"
 	    DIGEST_IN "},\"required\":[\"path\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},"
 	    "\"removed\":{\"type\":\"integer\"},\"recovered\":{\"type\":\"boolean\"}},\"required\":[\"path\",\"type\",\"removed\"]}",
 	    OWED_SMALL, tool_remove },
 	{ "explain_access", "Explain access", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	    "Tell whether a path may be read or written, or a host reached, and which rule decides. Changes nothing.",
+	    "Explain whether a path may be read or written, or a host reached, and which rule decides. Changes nothing.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\",\"minLength\":1},"
 	    "\"access\":{\"type\":\"string\",\"enum\":[\"read\",\"write\"],\"default\":\"read\"},"
@@ -155,14 +155,14 @@ const struct tool tools[] = {
 	    "\"required\":[\"files\",\"found\",\"more\",\"hidden\"]}",
 	    OWED_SEARCH, tool_glob },
 	{ "grep", "Search in files", TOOL_READ_ONLY | TOOL_IDEMPOTENT | TOOL_APART,
-	    "Search the content of files, as ripgrep does: a Perl regular expression, by lines; binary files are passed over.",
+	    "Search the content of files, as ripgrep does: a Perl regular expression, by lines; binary files are skipped.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"pattern\":{\"type\":\"string\",\"minLength\":1}," SEARCH_IN ","
-	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files like this; with ! before it, only others\"},"
+	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files that match; with ! before it, only others\"},"
 	    "\"type\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files of this type: c, py, rust ...\"},"
 	    "\"case_insensitive\":{\"type\":\"boolean\"},\"word\":{\"type\":\"boolean\"},"
 	    "\"fixed\":{\"type\":\"boolean\",\"description\":\"pattern is plain text\"},"
-	    "\"multiline\":{\"type\":\"boolean\",\"description\":\"a match may go over lines\"},"
+	    "\"multiline\":{\"type\":\"boolean\",\"description\":\"a match may span lines\"},"
 	    "\"context\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100,\"description\":\"lines before and after\"},"
 	    "\"before\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100},"
 	    "\"after\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100},"
@@ -172,14 +172,14 @@ const struct tool tools[] = {
 	    "\"path\":{\"type\":\"string\"},\"count\":{\"type\":\"integer\",\"description\":\"lines that match\"},"
 	    "\"binary\":{\"type\":\"boolean\"},\"lines\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
 	    "\"line\":{\"type\":\"integer\"},\"text\":{\"type\":\"string\"},\"context\":{\"type\":\"boolean\"},"
-	    "\"cut\":{\"type\":\"boolean\",\"description\":\"text is not all of the line\"}},\"required\":[\"line\",\"text\"]}}},"
+	    "\"cut\":{\"type\":\"boolean\",\"description\":\"text is only part of the line\"}},\"required\":[\"line\",\"text\"]}}},"
 	    "\"required\":[\"path\"]}}," FOUND "},\"required\":[\"matches\",\"found\",\"more\",\"hidden\"]}",
 	    OWED_SEARCH, tool_grep },
 	{ "tree", "List a tree", TOOL_READ_ONLY | TOOL_IDEMPOTENT | TOOL_APART,
-	    "List a directory and what is below it, with sizes, and of directories how many files they have.",
+	    "List a directory and everything below it, with sizes and, for directories, the number of files.",
 	    "{\"type\":\"object\",\"properties\":{" SEARCH_IN ","
 	    "\"depth\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":256,\"default\":3},"
-	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files like this\"}},"
+	    "\"glob\":{\"type\":\"string\",\"minLength\":1,\"description\":\"only files that match\"}},"
 	    "\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
 	    "\"path\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
@@ -187,8 +187,8 @@ const struct tool tools[] = {
 	    "\"required\":[\"entries\",\"found\",\"more\",\"hidden\"]}",
 	    OWED_SEARCH, tool_tree },
 	{ "run_command", "Run a command", TOOL_RUNS | TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
-	    "Run a shell command in the sandbox, in the project. What the policy does not let it read, write or reach, it "
-	    "cannot; that is told behind its output. All that it started ends with it, unless background.",
+	    "Run a shell command in the sandbox, in the project. It can read, write and reach only what the policy allows; "
+	    "refusals are listed after its output. Every process that it started ends with it.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"command\":{\"type\":\"string\",\"minLength\":1,\"description\":\"for sh -c\"},"
 	    "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"a directory below the root\"},"
@@ -199,9 +199,9 @@ const struct tool tools[] = {
 	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") "},\"required\":[\"running\",\"duration_ms\"]}",
 	    OWED_COMMAND, tool_run_command },
 	{ "command_output", "Output of a background command", TOOL_READ_ONLY,
-	    "What a background command has printed since the last call, and whether it still runs.",
+	    "What a background command has printed since the last call, and whether it is still running.",
 	    "{\"type\":\"object\",\"properties\":{" ID_IN ","
-	    "\"stdout_offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"from that byte on\"},"
+	    "\"stdout_offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"first byte to return\"},"
 	    "\"stderr_offset\":{\"type\":\"integer\",\"minimum\":0}},"
 	    "\"required\":[\"id\"],\"additionalProperties\":false}",
 	    OUTPUT, OWED_COMMAND, tool_command_output },
@@ -217,21 +217,21 @@ const struct tool tools[] = {
 	    "\"required\":[\"id\",\"command\",\"running\"]}}},\"required\":[\"commands\"]}",
 	    OWED_SMALL, tool_command_list },
 	{ "open_child", "Open a child session", 0,
-	    "Make a narrower session for another agent: returns the command line that its MCP client starts, once. It may "
-	    "never do more than this session, and ends with it. Agents that share files can still plant things for each "
-	    "other: subdirectory keeps them apart.",
+	    "Make a narrower session for another agent: returns the command line that its MCP client starts; it works "
+	    "once. The child can never do more than this session, and ends with it. Agents that share files can still plant "
+	    "things for each other: subdirectory keeps them apart.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32,\"description\":\"letters, digits, '.', '_', '-'\"},"
 	    "\"mode\":{\"type\":\"string\",\"enum\":[\"plan\",\"safe\",\"auto\"],\"description\":\"default: this session's, and never above it\"},"
 	    "\"subdirectory\":{\"type\":\"string\",\"minLength\":1,\"description\":\"its root; default: this session's\"},"
 	    "\"deny_read\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"paths below its root, or absolute\"},"
 	    "\"deny_write\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"the same\"},"
-	    "\"domains\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"only these of this session's\"},"
+	    "\"domains\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"only these of this session's hosts\"},"
 	    "\"network\":{\"type\":\"boolean\",\"default\":true}},"
 	    "\"required\":[\"name\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"mode\":{\"type\":\"string\"},"
 	    "\"root\":{\"type\":\"string\"},\"command\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
-	    "\"command_line\":{\"type\":\"string\"},\"seconds\":{\"type\":\"integer\",\"description\":\"in which it is good\"}},"
+	    "\"command_line\":{\"type\":\"string\"},\"seconds\":{\"type\":\"integer\",\"description\":\"how long the command line can be used\"}},"
 	    "\"required\":[\"name\",\"mode\",\"root\",\"command\",\"command_line\",\"seconds\"]}",
 	    OWED_SMALL, tool_open_child },
 	{ "close_child", "Close a child session", TOOL_DESTRUCTIVE,

@@ -122,7 +122,7 @@ tools_list(struct connection *conn, const json_t *cursor, const char **why)
 		while (from < n_tools && (name == NULL || strcmp(tools[from].name, name) != 0))
 			from++;
 		if (from == n_tools) {
-			*why = "cursor is none that a list has given";
+			*why = "cursor is not one that a list returned";
 			return NULL;
 		}
 	}
@@ -197,14 +197,14 @@ tools_call(struct connection *conn, struct batch *batch, const struct rpc *rpc)
 		tool_fail(call, KODA_INVALID, "%s", why);
 	else if (conn->n_calls > CONNECTION_CALLS_MAX)
 		tool_fail(call, KODA_INTERNAL,
-		    "%d calls are under way, and no more are taken: wait for one of them",
+		    "%d calls are under way, which is the maximum: wait for one of them",
 		    CONNECTION_CALLS_MAX);
 	else if (conn->held > CONNECTION_HELD_BYTES)
 		tool_fail(call, KODA_TOO_LARGE,
 		    "the arguments of the calls under way have more than %u bytes: wait for one of them",
 		    CONNECTION_HELD_BYTES);
 	else if (record_begin(call, tools[i].name, NULL, &err) < 0)
-		tool_failed(call, &err, "Nothing is done that the audit log does not tell of.");
+		tool_failed(call, &err, "Nothing is done that cannot be logged in the audit log.");
 	else
 		tools[i].run(call);
 	return NULL;
@@ -257,14 +257,13 @@ usual_remedy(const struct call *call, enum koda_code code)
 		/* There is nothing to read again if it is not a file. */
 		return tool_string(call, "path") != NULL ? "Read the file again." : NULL;
 	case KODA_UNKNOWN:
-		return "Look at what is there now.";
+		return "Check what is there now.";
 	case KODA_NOT_APPROVED:
 		return call->can_ask
 		    ? "Ask the user what to do instead."
-		    : "The client cannot ask the user (it has no elicitation): only the user can allow it, by a "
-		      "client that can, or by starting the server with --mode auto.";
+		    : "This client cannot ask the user (it has no elicitation): only the user can allow it, with a client that can ask, or by starting the server with --mode auto.";
 	case KODA_UNSUPPORTED:
-		return "'koda-sandbox doctor' tells what is missing.";
+		return "'koda-sandbox doctor' shows what is missing.";
 	case KODA_OK:
 	case KODA_INVALID:
 	case KODA_IO:
@@ -344,7 +343,7 @@ tool_check_paths(struct call *call, const char *const *keys)
 
 		if (value == NULL || strlen(json_string_value(value)) == json_string_length(value))
 			continue;
-		tool_fail(call, KODA_INVALID, "%s: has a NUL in it", *keys);
+		tool_fail(call, KODA_INVALID, "%s: contains a NUL", *keys);
 		return false;
 	}
 	return true;

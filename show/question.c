@@ -10,7 +10,7 @@
 #define COMMAND_BYTES_MAX 200 /* shown of a running command that wants to reach a host */
 
 #define CUT                                                                                        \
-	"NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands, so it can be allowed once only."
+	"NOT ALL OF THIS IS SHOWN: [...] marks what is left out, so it can be allowed once only."
 
 /* The differences between the styles. */
 struct layout {
@@ -114,7 +114,7 @@ show_new_content(struct page *page, const struct koda_question *q, const void *d
 	const bool whole = len >= q->size_after;
 
 	if (q->type != KODA_FILE_NONE)
-		page_print(page, "%s(what is there now cannot be shown; the new content is:)\n",
+		page_print(page, "%s(the present content cannot be shown; the new content is:)\n",
 		    layout_of(page)->indent);
 	diff_added(page, data, len, whole);
 	if (whole)
@@ -183,7 +183,7 @@ show_removal(struct page *page, const struct koda_question *q, const struct ques
 	page_print(page, "remove the %s ", type_in_words(q->type));
 	page_name(page, q->path);
 	if (q->type == KODA_FILE_DIRECTORY)
-		page_print(page, ", %llu names go", (unsigned long long)q->entries);
+		page_print(page, ", %llu names are removed", (unsigned long long)q->entries);
 	else
 		page_print(page, ", %llu bytes", (unsigned long long)q->size_before);
 	page_print(page, "\n");

@@ -492,14 +492,14 @@ static const struct {
 	{ "below the root by a link", make_below_root, "it/log", "which the agent may write" },
 	{ "a link", make_link, "it", "open the audit log" },
 	{ "a file with another name", make_hard_link, "it", "has another name" },
-	{ "a file that others may write", make_writable, "it", "others may write it" },
+	{ "a file that others may write", make_writable, "it", "other users may write it" },
 	{ "a directory", make_directory, "it", "open the audit log" },
-	{ "a FIFO", make_fifo, "it", "is no regular file" },
-	{ "a directory that everybody may write", make_open_directory, "it/log", "by everybody" },
+	{ "a FIFO", make_fifo, "it", "is not a regular file" },
+	{ "a directory that everybody may write", make_open_directory, "it/log", "every user can write" },
 	{ "a file that is no log", make_notes, "it", "does not end like an audit log" },
 	{ "a line that is no log", make_unfinished_notes, "it", "does not end like an audit log" },
 	{ "no directory", make_nothing, "none/log", "open the directory" },
-	{ "no name", make_nothing, "root/..", "has no name" },
+	{ "no name", make_nothing, "root/..", "does not end in the name of a file" },
 	/* clang-format on */
 };
 

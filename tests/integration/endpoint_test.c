@@ -85,7 +85,7 @@ test_two_servers(void **state)
 	assert_int_equal(entries(), 6);
 	assert_int_equal(finish(&host[0]), 0);
 	/* The client of the server that has gone reports it; the other one goes on. */
-	assert_string_equal(hear(child[0].err), "the server has ended without a word");
+	assert_string_equal(hear(child[0].err), "the server ended without an answer");
 	assert_int_equal(finish(&child[0]), 125);
 	converse(&child[1], "1");
 	assert_int_equal(entries(), 3);
@@ -200,10 +200,10 @@ test_used_twice(void **state)
 	open_child(&host, 7, token);
 	child = start_child(token);
 	converse(&child, "7");
-	refused_child(&host, token, 3, "good once");
+	refused_child(&host, token, 3, "can be used once");
 	converse(&child, "7");
 	assert_int_equal(finish(&child), 0);
-	refused_child(&host, token, 3, "good once");
+	refused_child(&host, token, 3, "can be used once");
 	assert_string_equal(ask(&host, "refusals"), "2");
 	assert_int_equal(finish(&host), 0);
 }
@@ -217,13 +217,13 @@ test_wrong_tokens(void **state)
 	open_child(&host, 7, token);
 	strcpy(other, token);
 	other[ENDPOINT_TOKEN_LEN - 1] = token[ENDPOINT_TOKEN_LEN - 1] == 'A' ? 'E' : 'A';
-	refused_child(&host, other, 3, "good once");
+	refused_child(&host, other, 3, "can be used once");
 	strcpy(other, token);
 	other[0] = token[0] == '0' ? '1' : '0';
 	refused_child(&host, other, 125, "the server that made this token has ended");
-	refused_child(&host, "", 125, "no token");
+	refused_child(&host, "", 125, "not the token of a child");
 	refused_child(&host, "../../../../tmp/aa.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125,
-	    "no token");
+	    "not the token of a child");
 	assert_string_equal(ask(&host, "refusals"), "1");
 	/* The correct token still works. */
 	child = start_child(token);
@@ -241,7 +241,7 @@ test_revoked(void **state)
 
 	open_child(&host, 7, token);
 	assert_string_equal(ask(&host, "revoke 7"), "revoked");
-	refused_child(&host, token, 3, "as long as the parent keeps the child open");
+	refused_child(&host, token, 3, "while the parent keeps the child open");
 	assert_int_equal(finish(&host), 0);
 }
 
@@ -502,7 +502,7 @@ static const struct {
 	{ "it is somebody else's", xdg_none, "/", NULL },
 	{ "it is relative", xdg_none, "", NULL },
 	{ "ours in it is a link", own_link, "it", "the runtime directory 'koda-sandbox': " },
-	{ "everybody may write ours", own_everybodys, "it", "is not this user's alone" },
+	{ "everybody may write ours", own_everybodys, "it", "other users own or may use" },
 	{ "ours is a file", own_file, "it", "the runtime directory 'koda-sandbox': " },
 	/* clang-format on */
 };

@@ -309,13 +309,13 @@ test_token_twice(void **state)
 
 	child = talk_start(argv, NULL);
 	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
 	assert_int_equal(finish(&again), 3);
 	/* Closed before its program has started. */
 	argv = talk_open_child(&parent, child_named("b"));
 	talk_expect(&parent, "", "close_child", child_named("b"));
 	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
 	assert_int_equal(finish(&again), 3);
 	assert_int_equal(talk_finish(&child), 0);
 	assert_int_equal(talk_finish(&parent), 0);
@@ -341,7 +341,7 @@ test_token_looked_at(void **state)
 	talk_write(&child, "", "f");
 	assert_int_equal(talk_finish(&child), 0);
 	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
 	assert_int_equal(finish(&again), 3);
 	/* A child that was closed meanwhile does not come back. */
 	argv = talk_open_child(&parent, child_named("b"));
@@ -349,7 +349,7 @@ test_token_looked_at(void **state)
 	talk_expect(&parent, "", "close_child", child_named("b"));
 	assert_int_equal(talk_finish(&child), 0);
 	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the token is not one that the server waits for"));
+	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
 	assert_int_equal(finish(&again), 3);
 	assert_int_equal(talk_finish(&parent), 0);
 }

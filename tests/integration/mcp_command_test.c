@@ -95,7 +95,7 @@ static const struct result {
 	{ "a directory outside by a link", "auto", "{\"command\":\"true\",\"cwd\":\"out\"}", { "\"isError\":true", "not below the root" } },
 	{ "no command", "auto", "{}", { "\"isError\":true", "'command' is missing" } },
 	{ "an empty command", "auto", "{\"command\":\"\"}", { "\"isError\":true", "command: is empty" } },
-	{ "a command with a NUL", "auto", "{\"command\":\"a\\u0000b\"}", { "\"isError\":true", "command: has a NUL" } },
+	{ "a command with a NUL", "auto", "{\"command\":\"a\\u0000b\"}", { "\"isError\":true", "command: contains a NUL" } },
 	{ "a command as words", "auto", "{\"command\":[\"true\"]}", { "\"isError\":true", "command: is not a string" } },
 	{ "no time", "auto", "{\"command\":\"true\",\"timeout\":0}", { "\"isError\":true", "timeout: is less than 1" } },
 	{ "an unknown argument", "auto", "{\"command\":\"true\",\"env\":{}}", { "\"isError\":true", "env: there is no such argument" } },

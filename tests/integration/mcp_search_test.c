@@ -70,7 +70,7 @@ static const struct query {
 	{ "grep: a pattern without end", "grep", "{\"pattern\":\"^(a|a?)+$\",\"path\":\"bomb\"}", { "\"isError\":true", "\"code\":\"too_large\"" } },
 	{ "grep: no type", "grep", "{\"pattern\":\"x\",\"type\":\"none\"}", { "\"isError\":true", "there is no file type 'none'" } },
 	{ "grep: no place", "grep", "{\"pattern\":\"x\",\"path\":\"none\"}", { "\"isError\":true", "\"code\":\"io\"" } },
-	{ "grep: a pattern with a NUL", "grep", "{\"pattern\":\"a\\u0000\"}", { "\"isError\":true", "pattern: has a NUL" } },
+	{ "grep: a pattern with a NUL", "grep", "{\"pattern\":\"a\\u0000\"}", { "\"isError\":true", "pattern: contains a NUL" } },
 	{ "grep: no mode", "grep", "{\"pattern\":\"x\",\"output_mode\":\"all\"}", { "\"isError\":true", "output_mode" } },
 	{ "tree", "tree", "{}",
 	    { "{\"path\":\"src\",\"type\":\"directory\",\"size\":", "{\"path\":\"src/main.c\",\"type\":\"regular\",\"size\":30}",
@@ -147,7 +147,7 @@ test_troubles(void **state)
 	message = call_tool(&c, "grep", json_pack("{s:s}", "pattern", "return"));
 	went_well(message);
 	says(message, AT "troubles.0.path", "closed");
-	says_part(message, "result.content.0.text", "(not looked at: closed: ");
+	says_part(message, "result.content.0.text", "(could not be read: closed: ");
 	json_decref(message);
 	client_end(&c);
 }

@@ -39,7 +39,7 @@ static const struct exchange {
 	{ "no request", "2025-11-25", "7", { "\"id\":null,\"error\":{\"code\":-32600" } },
 	{ "a batch where there is none", "2025-06-18", "[" ASK("\"ping\"") "]", { "\"id\":null,\"error\":{\"code\":-32600", "batches" } },
 	{ "a batch", "2025-03-26", "[" ASK("\"ping\"") ",5,{\"jsonrpc\":\"2.0\",\"method\":\"x\"},[]]",
-	    { "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600", "a batch in a batch" } },
+	    { "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}},{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600", "a batch cannot contain a batch" } },
 	{ "initialize in a batch", "2025-03-26", "[" ASK("\"initialize\",\"params\":{\"protocolVersion\":\"2025-03-26\"}") "]", { "[{", "-32600" } },
 	{ "level", "2025-11-25", ASK("\"logging/setLevel\",\"params\":{\"level\":\"debug\"}"), { "\"result\":{}" } },
 	{ "no level", "2025-11-25", ASK("\"logging/setLevel\",\"params\":{\"level\":\"loud\"}"), { "-32602" } },
@@ -175,7 +175,7 @@ test_too_long(void **state)
 	send_line(&c, "");
 	message = receive(&c);
 	counts(message, "error.code", -32700);
-	says_part(message, "error.message", "a line has at most");
+	says_part(message, "error.message", "a line may have at most");
 	json_decref(message);
 	json_decref(ask(&c, "ping", NULL));
 	free(line);

@@ -82,11 +82,11 @@ static const struct {
 	    "koda-sandbox: replace '/p/a', 2 -> 2 bytes\n    (the content stays the same)\n",
 	    "Allow this? replace '/p/a', 2 -> 2 bytes\n\n(the content stays the same)\n" },
 	{ "replace, the old content is unknown", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_REGULAR, .size_before = 9, .size_after = 2, .data = "x\n", .len = 2 }, { 0 },
-	    "koda-sandbox: replace '/p/a', 9 -> 2 bytes\n    (what is there now cannot be shown; the new content is:)\n      1 + x\n",
-	    "Allow this? replace '/p/a', 9 -> 2 bytes\n\n(what is there now cannot be shown; the new content is:)\n+x\n" },
+	    "koda-sandbox: replace '/p/a', 9 -> 2 bytes\n    (the present content cannot be shown; the new content is:)\n      1 + x\n",
+	    "Allow this? replace '/p/a', 9 -> 2 bytes\n\n(the present content cannot be shown; the new content is:)\n+x\n" },
 	{ "replace, not what was read", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_REGULAR, .size_before = 9, .size_after = 2, .data = "x\n", .len = 2 }, { .old = "y\n", .old_len = 2 },
-	    "koda-sandbox: replace '/p/a', 9 -> 2 bytes\n    (what is there now cannot be shown; the new content is:)\n      1 + x\n",
-	    "Allow this? replace '/p/a', 9 -> 2 bytes\n\n(what is there now cannot be shown; the new content is:)\n+x\n" },
+	    "koda-sandbox: replace '/p/a', 9 -> 2 bytes\n    (the present content cannot be shown; the new content is:)\n      1 + x\n",
+	    "Allow this? replace '/p/a', 9 -> 2 bytes\n\n(the present content cannot be shown; the new content is:)\n+x\n" },
 	{ "write bytes", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_NONE, .size_after = 3, .data = "a\0b", .len = 3 }, { 0 },
 	    "koda-sandbox: create '/p/a', 3 bytes\n    (binary content)\n",
 	    "Allow this? create '/p/a', 3 bytes\n\n(binary content)\n" },
@@ -112,8 +112,8 @@ static const struct {
 	    "koda-sandbox: remove the symbolic link '/p/a', 7 bytes\n",
 	    "Allow this? remove the symbolic link '/p/a', 7 bytes\n" },
 	{ "remove a directory", { .kind = KODA_OP_REMOVE, .path = "/p/d", .type = KODA_FILE_DIRECTORY, .entries = 3 }, { 0 },
-	    "koda-sandbox: remove the directory '/p/d', 3 names go\n",
-	    "Allow this? remove the directory '/p/d', 3 names go\n" },
+	    "koda-sandbox: remove the directory '/p/d', 3 names are removed\n",
+	    "Allow this? remove the directory '/p/d', 3 names are removed\n" },
 	{ "move", { .kind = KODA_OP_RENAME, .path = "/p/a", .to = "/p/b", .type = KODA_FILE_REGULAR }, { 0 },
 	    "koda-sandbox: move '/p/a' to '/p/b'\n",
 	    "Allow this? move the file '/p/a'\nto '/p/b'\n" },
@@ -534,10 +534,10 @@ check_session(void **state)
 /* ---- too much of it ---- */
 
 #define CUT_IN_TERMINAL                                                                            \
-	"koda-sandbox: NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands, "          \
+	"koda-sandbox: NOT ALL OF THIS IS SHOWN: [...] marks what is left out, "                   \
 	"so it can be allowed once only.\nkoda-sandbox: "
 #define CUT_IN_MESSAGE                                                                             \
-	"NOT ALL OF THIS IS SHOWN: parts are left out where [...] stands, "                        \
+	"NOT ALL OF THIS IS SHOWN: [...] marks what is left out, "                                 \
 	"so it can be allowed once only. Allow this? "
 
 /* The first line says that something was left out, and the marks say how much. */

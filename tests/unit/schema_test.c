@@ -39,7 +39,7 @@ static const struct {
 	{ "too long", "{\"type\":\"string\",\"maxLength\":2}", "\"abc\"", "is longer than 2 characters" },
 	{ "empty", "{\"type\":\"string\",\"minLength\":1}", "\"\"", "is empty" },
 	{ "one of", "{\"enum\":[\"a\",\"b\"]}", "\"b\"", NULL },
-	{ "none of", "{\"enum\":[\"a\",\"b\"]}", "\"c\"", "is none of [\"a\",\"b\"]" },
+	{ "none of", "{\"enum\":[\"a\",\"b\"]}", "\"c\"", "is not one of [\"a\",\"b\"]" },
 	{ "object", EDITS, "{\"path\":\"a\"}", NULL },
 	{ "object, deep", EDITS, "{\"path\":\"a\",\"edits\":[{\"old\":\"\"},{\"old\":\"x\"}]}", NULL },
 	{ "array for an object", EDITS, "[]", "is not an object" },
