@@ -132,7 +132,9 @@ show_written(struct page *page, const struct koda_question *q, const struct ques
 	const char *indent = layout_of(page)->indent;
 
 	if (!is_text(data, len)) {
-		page_print(page, "%s(binary content)\n", indent);
+		page_print(page, "%s[... %llu bytes of binary content ...]\n", indent,
+		    (unsigned long long)q->size_after);
+		page->cut = true;
 	} else if (q->type != KODA_FILE_NONE && about->old != NULL &&
 	    about->old_len == q->size_before && len >= q->size_after &&
 	    is_text(about->old, about->old_len)) {

@@ -119,6 +119,29 @@ test_diff(void **state)
 	client_end(&c);
 }
 
+/* The user does not see binary content, so an answer for the session is not offered. */
+static void
+test_binary(void **state)
+{
+	struct client c = client_open("safe", "{\"elicitation\":{}}");
+	json_t *message;
+
+	request_tool(&c, "write_file",
+	    json_pack("{s:s, s:s%}", "path", "bytes", "content", "a\0b", (size_t)3));
+	message = question(&c);
+	says_part(message, "params.message", "NOT ALL OF THIS IS SHOWN");
+	says_part(message, "params.message", "[... 3 bytes of binary content ...]");
+	is_missing(message, "params.requestedSchema.properties.scope.enum.1");
+	respond(&c, message, "accept", "session");
+	json_decref(receive(&c));
+	/* The yes covered nothing else. */
+	request_tool(&c, "write_file", write_args("other", "x"));
+	message = question(&c);
+	respond(&c, message, "decline", NULL);
+	json_decref(receive(&c));
+	client_end(&c);
+}
+
 /* A change that takes long to compute again is shown as it was requested. */
 static void
 test_many_replacements(void **state)
@@ -491,6 +514,7 @@ main(void)
 {
 	const struct CMUnitTest single[] = {
 		TEST(test_diff),
+		TEST(test_binary),
 		TEST(test_many_replacements),
 		TEST(test_hostile_text),
 		TEST(test_link_is_resolved),

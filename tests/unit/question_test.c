@@ -87,9 +87,6 @@ static const struct {
 	{ "replace, not what was read", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_REGULAR, .size_before = 9, .size_after = 2, .data = "x\n", .len = 2 }, { .old = "y\n", .old_len = 2 },
 	    "koda-sandbox: replace '/p/a', 9 -> 2 bytes\n    (the present content cannot be shown; the new content is:)\n      1 + x\n",
 	    "Allow this? replace '/p/a', 9 -> 2 bytes\n\n(the present content cannot be shown; the new content is:)\n+x\n" },
-	{ "write bytes", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_NONE, .size_after = 3, .data = "a\0b", .len = 3 }, { 0 },
-	    "koda-sandbox: create '/p/a', 3 bytes\n    (binary content)\n",
-	    "Allow this? create '/p/a', 3 bytes\n\n(binary content)\n" },
 	{ "write a stream, all of it known", { .kind = KODA_OP_WRITE, .path = "/p/a", .type = KODA_FILE_NONE, .size_after = 2 }, { .data = "x\n", .len = 2 },
 	    "koda-sandbox: create '/p/a', 2 bytes\n      1 + x\n",
 	    "Allow this? create '/p/a', 2 bytes\n\n+x\n" },
@@ -671,6 +668,22 @@ unknown_content(void **state)
 	is_cut(&a, "[... 10 bytes are left out here ...]\n");
 }
 
+/* Binary content is not shown, so a yes is for once. */
+static void
+binary_content(void **state)
+{
+	struct asked_about a = { 0 };
+
+	a.q = (struct koda_question){ .kind = KODA_OP_WRITE,
+		.path = "/p/a",
+		.type = KODA_FILE_NONE,
+		.size_after = 3,
+		.data = "a\0b",
+		.len = 3 };
+	is_cut(&a, "create '/p/a', 3 bytes\n");
+	is_cut(&a, "[... 3 bytes of binary content ...]\n");
+}
+
 /* A running command is cut between characters. */
 static void
 cut_command(void **state)
@@ -821,7 +834,7 @@ no_question(void **state)
 }
 
 static struct CMUnitTest tests[N_ELEMENTS(kinds) + N_ELEMENTS(texts) * (N_ELEMENTS(places) + 1) +
-    4 * N_ELEMENTS(places) + 6];
+    4 * N_ELEMENTS(places) + 7];
 static struct hostile
     hostile[N_ELEMENTS(texts) * (N_ELEMENTS(places) + 1) + 4 * N_ELEMENTS(places)];
 
@@ -831,6 +844,7 @@ main(void)
 	static const struct CMUnitTest single[] = {
 		cmocka_unit_test(many_words),
 		cmocka_unit_test(unknown_content),
+		cmocka_unit_test(binary_content),
 		cmocka_unit_test(cut_command),
 		cmocka_unit_test(wrapped_tabs),
 		cmocka_unit_test(wrapped_host),
