@@ -82,7 +82,6 @@ const char *level_name(enum level level);
 
 struct connection {
 	struct server *server;
-	struct connection *next;
 	char name[CONNECTION_NAME_SIZE]; /* in logs */
 	struct child *child;             /* NULL: the server's own client */
 	int in, out;                     /* the caller's: connection_free() leaves them open */

@@ -290,8 +290,9 @@ asked_is_hidden(size_t i, size_t n)
 	return n > ASKED_LINES_MAX && i >= ASKED_LINES_HEAD && i < n - ASKED_LINES_TAIL;
 }
 
-bool
-asked_is_empty(const void *data, size_t len)
+/* Does the line consist of nothing but blanks? */
+static bool
+is_empty(const void *data, size_t len)
 {
 	const char *p = data;
 
@@ -304,7 +305,7 @@ bool
 asked_counts(size_t *run, const void *line, size_t len, size_t *ret_counted)
 {
 	*ret_counted = 0;
-	if (line != NULL && asked_is_empty(line, len))
+	if (line != NULL && is_empty(line, len))
 		return ++*run > ASKED_EMPTY_MAX;
 	if (*run > ASKED_EMPTY_MAX)
 		*ret_counted = *run - ASKED_EMPTY_MAX;

@@ -71,8 +71,6 @@ size_t asked_fits(const void *data, size_t len, size_t most);
 bool asked_is_hidden(size_t i, size_t n);
 size_t asked_hidden(size_t n);
 
-/* Does the line consist of nothing but blanks? */
-bool asked_is_empty(const void *data, size_t len);
 /*
  * Takes the next line of the text; NULL: the end of the text. Returns whether it is an empty line
  * that is counted instead of shown. *run is the length of the current run of empty lines (at first

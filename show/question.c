@@ -329,12 +329,6 @@ show_kind(struct page *page, const struct koda_question *q, const struct questio
 	return kinds[kind].show(page, q, about);
 }
 
-static void
-put_string(const char *s, visible_put_fn *put, void *to)
-{
-	put(to, s, strlen(s));
-}
-
 /*
  * Writes the question to memory first: whether something was left out is known only at the end, but
  * must be said at the beginning.
@@ -361,13 +355,13 @@ question_show(const struct koda_question *q, const struct question_about *about,
 		good = false;
 	if (good) {
 		if (q->kind == KODA_OP_CONNECT)
-			put_string(layout->interrupts, put, to);
+			visible_put_own(layout->interrupts, put, to);
 		if (page.cut) {
-			put_string(layout->cut_begin, put, to);
-			put_string(CUT, put, to);
-			put_string(layout->cut_end, put, to);
+			visible_put_own(layout->cut_begin, put, to);
+			visible_put_own(CUT, put, to);
+			visible_put_own(layout->cut_end, put, to);
 		}
-		put_string(layout->begin, put, to);
+		visible_put_own(layout->begin, put, to);
 		put(to, text, len);
 		*ret_cut = page.cut;
 	}
@@ -379,15 +373,16 @@ void
 question_show_session(enum koda_op_kind kind, const void *covers, size_t len, visible_put_fn *put,
     void *to)
 {
-	put_string("This session: ", put, to);
+	visible_put_own("This session: ", put, to);
 	if (question_is_content(kind)) {
-		put_string("writing and editing files below '", put, to);
+		visible_put_own("writing and editing files below '", put, to);
 		asked_name(covers, len, put, to);
-		put_string("'", put, to);
+		visible_put_own("'", put, to);
 	} else if (kind == KODA_OP_RUN) {
-		put_string("exactly this command, until a file below the root changes", put, to);
+		visible_put_own("exactly this command, until a file below the root changes", put,
+		    to);
 	} else {
-		put_string("this host and port", put, to);
+		visible_put_own("this host and port", put, to);
 	}
 }
 

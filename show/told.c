@@ -3,12 +3,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-static void
-put_string(const char *s, visible_put_fn *put, void *to)
-{
-	put(to, s, strlen(s));
-}
-
 /* Targets are text that a command printed. */
 static void
 show_string(const char *s, visible_put_fn *put, void *to)
@@ -35,15 +29,15 @@ told_sentences(const struct told *all, size_t n, visible_put_fn *put, void *to)
 
 		if (one->detail[0] == '\0' || was_told(all, i))
 			continue;
-		put_string("koda-sandbox: ", put, to);
+		visible_put_own("koda-sandbox: ", put, to);
 		/* The sentence may begin with the target already. */
 		if (one->target[0] != '\0' &&
 		    strncmp(one->detail, one->target, strlen(one->target)) != 0) {
-			put_string("'", put, to);
+			visible_put_own("'", put, to);
 			show_string(one->target, put, to);
-			put_string("': ", put, to);
+			visible_put_own("': ", put, to);
 		}
 		show_string(one->detail, put, to);
-		put_string("\n", put, to);
+		visible_put_own("\n", put, to);
 	}
 }

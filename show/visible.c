@@ -6,8 +6,12 @@
 #include "shared/base/deceptive.h"
 #include "shared/base/utf8.h"
 
-size_t
-visible_plain(const void *data, size_t len)
+/*
+ * Returns how many of the first bytes are printable ASCII, shown as they are: a shortcut for most
+ * text.
+ */
+static size_t
+count_plain(const void *data, size_t len)
 {
 	const uint8_t *p = data;
 	size_t n = 0;
@@ -66,13 +70,19 @@ visible_escape(const uint8_t *p, size_t len, bool tabs, char out[VISIBLE_MAX], s
 }
 
 void
+visible_put_own(const char *text, visible_put_fn *put, void *to)
+{
+	put(to, text, strlen(text));
+}
+
+void
 visible_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to)
 {
 	const uint8_t *p = data;
 
 	while (len > 0) {
 		char shown[VISIBLE_MAX];
-		size_t n, used = visible_plain(p, len);
+		size_t n, used = count_plain(p, len);
 
 		if (used > 0) {
 			put(to, p, used);

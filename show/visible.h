@@ -11,12 +11,6 @@
 #include <stdint.h>
 
 /*
- * Returns how many of the first bytes are printable ASCII, shown as they are: a shortcut for most
- * text.
- */
-size_t visible_plain(const void *data, size_t len);
-
-/*
  * Copies at most max bytes of the text, cut between characters, and replaces each invalid byte with
  * U+FFFD: JSON requires UTF-8, but names from agents need not be UTF-8. ret must have room for
  * VISIBLE_LOSSY_SIZE(max) bytes and ends with a NUL. Returns how many bytes are before it.
@@ -36,6 +30,8 @@ size_t visible_escape(const uint8_t *p, size_t len, bool tabs, char out[VISIBLE_
 
 /* Takes a piece of a text that is being shown. */
 typedef void visible_put_fn(void *to, const void *data, size_t len);
+/* Puts text of our own, as it is. */
+void visible_put_own(const char *text, visible_put_fn *put, void *to);
 /* Shows all of the data, each character as visible_escape() has it. */
 void visible_show(const void *data, size_t len, bool tabs, visible_put_fn *put, void *to);
 
