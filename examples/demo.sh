@@ -68,7 +68,7 @@ refused() { # WHAT STAYS-AWAY FS-ARGUMENTS...
 	fi
 	sentence=$(grep -m 1 '^koda-sandbox: ' "$scratch/refusal")
 	printf '       %s\n' "$sentence"
-	if [ -e "$path" ]; then bad "$what: refused, and yet it is there"; else good "$what: refused"; fi
+	if [ -e "$path" ]; then bad "$what: refused, but the file exists"; else good "$what: refused"; fi
 }
 
 mkdir -p "$scratch/project/.git/hooks" "$scratch/outside"
@@ -114,7 +114,7 @@ for _ in 1 2 3 4 5; do
 		caught=1
 	fi
 	if [ -n "$caught" ]; then
-		printf '       worker %s stands still with %s of the new file written\n' "$worker" \
+		printf '       worker %s is stopped, with %s of the new file written\n' "$worker" \
 			"$(du -h --apparent-size .koda-* | cut -f 1)"
 	fi
 	[ -z "$worker" ] || kill -KILL "$worker" 2>/dev/null
@@ -125,7 +125,7 @@ for _ in 1 2 3 4 5; do
 	# The edit was faster than we: once more from the beginning.
 	"$koda" --mode auto fs edit big.txt --old 'counter: +1' --new 'counter:' 2>/dev/null
 done
-expect 'the worker was caught in the act and killed' test -n "$caught"
+expect 'the worker was stopped in the middle of the edit and killed' test -n "$caught"
 sed -n 's/^koda-sandbox: \(worker .*\)/       \1/p' "$scratch/stderr"
 expect 'the edit was reported as done' test "$status" -eq 0
 expect 'one worker died' \
@@ -136,7 +136,7 @@ expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: 
 expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $((67108864 + 13))
 expect 'nothing is left behind' test -z "$(compgen -G '.koda-*')"
 
-title 'A command runs in a kernel sandbox, and leaves nothing behind that somebody else would run.'
+title 'A command runs in a kernel sandbox, and leaves nothing behind that a tool on the host would run.'
 command() { # SHELL
 	printf "  %s\$ koda-sandbox run --mode auto -c '%s'%s\n" "$dim" "$1" "$plain"
 	"$koda" run --mode auto -c "$1" 2>"$scratch/stderr"
@@ -150,7 +150,7 @@ expect 'it does not write outside' test "$(cat "$scratch/outside/canary")" = 'a 
 command 'mkdir -p lib/.git/hooks && echo "touch owned" > lib/.git/hooks/post-checkout && mkdir lib/.git/objects lib/.git/refs && echo "ref: refs/heads/main" > lib/.git/HEAD'
 sed -n 's/^/       /p' "$scratch/stderr"
 expect 'the hook that it planted in a new repository is gone' test ! -e lib/.git/hooks/post-checkout
-expect 'and kept, for whoever wants to look' \
+expect 'and kept in quarantine' \
 	test "$("$koda" quarantine list | grep -c post-checkout)" -ge 1
 
 title 'The only way out goes by name.'
@@ -166,7 +166,7 @@ expect 'a host that no rule names is refused, with the reason' grep -q 'evil.exa
 expect 'and a violation, although the command ended well' grep -q 'deny network-outbound evil.example:80' "$scratch/stderr"
 
 if [ "$failures" -gt 0 ]; then
-	title "$failures of these did not hold."
+	title "$failures of these checks failed."
 	exit 1
 fi
-title 'All of it held.'
+title 'All of this works.'

@@ -961,7 +961,7 @@ main(int argc, char **argv)
 		} else if (strcmp(argv[i], "--test") == 0) {
 			test = true;
 		} else {
-			fprintf(stderr, "gen-seccomp: what is %s?\n", argv[i]);
+			fprintf(stderr, "gen-seccomp: unknown option '%s'\n", argv[i]);
 			return 2;
 		}
 	}
