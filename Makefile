@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-peers install clean help
+    bench-against bench-peers install clean help
 .NOTPARALLEL:
 
 all: build
@@ -26,6 +26,7 @@ help:
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
+	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
 	@echo 'make bench-peers   the same for srt, codex, firejail, tinyproxy and squid, as far as they can be installed'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    format the sources with clang-format'
@@ -83,6 +84,9 @@ bench: setup
 
 bench-docs:
 	@tools/bench-docs update build-bench/bench.json $(wildcard build-bench/bench-peers.json)
+
+bench-against: setup
+	@tools/bench-against build-bench-against '$(OTHER)'
 
 bench-peers: setup
 	@tools/bench-peers build-bench
