@@ -13,7 +13,7 @@
 const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_MODE]      = { "--mode", 0, "MODE", "plan, safe or auto; the default is safe" },
 	[OPT_ROOT]      = { "--root", 0, "DIR", "the project; the default is the current directory" },
-	[OPT_JSON]      = { "--json", 0, NULL, "print one JSON object, also for errors" },
+	[OPT_JSON]      = { "--json", 0, NULL, "print JSON, also for errors" },
 	[OPT_VERBOSE]   = { "--verbose", 'v', NULL, "report what was done, and what happens to the workers" },
 	[OPT_HELP]      = { "--help", 'h', NULL, "explain this command" },
 	[OPT_VERSION]   = { "--version", 0, NULL, "print the version" },

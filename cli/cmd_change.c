@@ -20,7 +20,7 @@ int
 cmd_edit(const struct cli *cli)
 {
 	if (cli->args.n_edits == 0)
-		return output_usage(cli, "edit needs at least one --old TEXT --new TEXT");
+		return output_usage(cli, "fs edit needs at least one --old TEXT --new TEXT");
 	return change(cli, KODA_OP_EDIT, "edited", "would edit");
 }
 

@@ -416,7 +416,7 @@ cmd_quarantine_delete(const struct cli *cli)
 	if (named && (all || older))
 		return output_usage(cli, "names cannot be combined with --all or --older");
 	if (!named && !all && !older)
-		return output_usage(cli, "delete needs NAME..., --older DAYS or --all");
+		return output_usage(cli, "quarantine delete needs NAME..., --older DAYS or --all");
 	if (cli->args.mode == KODA_PLAN)
 		return refuse_plan(cli, "delete anything");
 	status = named || all ? EXIT_DONE : job_find_root(cli, &root);

@@ -283,6 +283,16 @@ choose(struct cli *cli, char **words)
 	return cli->command != NULL ? EXIT_DONE : unknown_command(cli, words[0], words[1]);
 }
 
+#define FULL_NAME_MAX 40
+
+static const char *
+full_name(const struct command *command, char buf[FULL_NAME_MAX])
+{
+	snprintf(buf, FULL_NAME_MAX, "%s%s%s", command->group != NULL ? command->group : "",
+	    command->group != NULL ? " " : "", command->name);
+	return buf;
+}
+
 /*
  * Widths of the column of names: the usual one, and the one for commands with a table of their own.
  */
@@ -335,16 +345,15 @@ print_own_options(FILE *f, const struct opt_table *table, int width)
 static void
 print_command_help(FILE *f, const struct command *command)
 {
+	char name[FULL_NAME_MAX];
 	bool options_first = command->n_words == WORDS_ANY;
 	const struct opt_table *table = own_options(command);
 	int width = table != NULL ? OPTIONS_WIDTH_OWN : OPTIONS_WIDTH;
 
-	fprintf(f, "usage: koda-sandbox %s%s%s%s%s%s%s\n\n%c%s.\n",
-	    command->group != NULL ? command->group : "", command->group != NULL ? " " : "",
-	    command->name, options_first ? " [OPTION]..." : "",
-	    command->synopsis[0] != '\0' ? " " : "", command->synopsis,
-	    options_first ? "" : " [OPTION]...", toupper((unsigned char)command->brief[0]),
-	    command->brief + 1);
+	fprintf(f, "usage: koda-sandbox %s%s%s%s%s\n\n%c%s.\n", full_name(command, name),
+	    options_first ? " [OPTION]..." : "", command->synopsis[0] != '\0' ? " " : "",
+	    command->synopsis, options_first ? "" : " [OPTION]...",
+	    toupper((unsigned char)command->brief[0]), command->brief + 1);
 	if (command->help[0] != '\0')
 		fprintf(f, "%s\n", command->help);
 	fputs("\n", f);
@@ -363,14 +372,11 @@ print_overview(FILE *f, const char *group)
 	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
 	    group != NULL ? group : "[fs|explain|quarantine|caches|audit]");
 	for (size_t i = 0; i < N(commands); i++) {
-		char left[40];
+		char name[FULL_NAME_MAX];
 
 		if (group != NULL && !same_group(commands[i].group, group))
 			continue;
-		snprintf(left, sizeof(left), "%s%s%s",
-		    commands[i].group != NULL ? commands[i].group : "",
-		    commands[i].group != NULL ? " " : "", commands[i].name);
-		fprintf(f, "  %-22s %s\n", left, commands[i].brief);
+		fprintf(f, "  %-22s %s\n", full_name(&commands[i], name), commands[i].brief);
 	}
 	if (group == NULL)
 		fprintf(f, "  %-22s %s\n", "help COMMAND", "explain a command");
@@ -424,6 +430,8 @@ static int
 check(const struct cli *cli)
 {
 	const struct command *command = cli->command;
+	char buf[FULL_NAME_MAX];
+	const char *name = full_name(command, buf);
 	unsigned strange = cli->args.given & ~(command->opts | OPT_COMMON);
 	size_t n = 0;
 
@@ -434,17 +442,17 @@ check(const struct cli *cli)
 			continue;
 		/* The user may have typed the letter and meant another option, as ripgrep's -f. */
 		if (spec->letter != 0)
-			return output_usage(cli, "%s does not take -%c (%s)", command->name,
-			    spec->letter, spec->name);
-		return output_usage(cli, "%s does not take %s", command->name, spec->name);
+			return output_usage(cli, "%s does not take -%c (%s)", name, spec->letter,
+			    spec->name);
+		return output_usage(cli, "%s does not take %s", name, spec->name);
 	}
 	while (cli->words[n] != NULL)
 		n++;
 	if (command->n_words != WORDS_ANY && n < command->n_words && command->synopsis[0] != '[')
-		return output_usage(cli, "%s needs %s", command->name, command->synopsis);
+		return output_usage(cli, "%s needs %s", name, command->synopsis);
 	if (command->n_words != WORDS_ANY && n > command->n_words)
 		return output_usage(cli,
-		    "%s: unexpected argument '%s'; quote a name that has spaces", command->name,
+		    "%s: unexpected argument '%s'; quote a name that has spaces", name,
 		    cli->words[command->n_words]);
 	return EXIT_DONE;
 }

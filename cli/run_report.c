@@ -284,9 +284,10 @@ run_report_times(const struct koda_command_result *result)
 
 	snprintf(text, sizeof(text),
 	    "%.3f s (%.3f s user, %.3f s system); at most %" PRIu64 " KiB of memory; %" PRIu64
-	    " left-over processes ended",
+	    " process%s left behind and ended",
 	    (double)result->wall_us / 1e6, (double)result->user_us / 1e6,
-	    (double)result->system_us / 1e6, result->max_rss_kib, result->left_behind);
+	    (double)result->system_us / 1e6, result->max_rss_kib, result->left_behind,
+	    result->left_behind == 1 ? "" : "es");
 	output_note(NULL, text);
 }
 

@@ -86,7 +86,7 @@ static const struct opt_spec specs[N_SEARCH_OPTS] = {
 	[SEARCH_OPT_UNRESTRICTED] = { "--unrestricted", 'u', NULL, "--no-ignore; given twice also --hidden" },
 	[SEARCH_OPT_MAX_DEPTH] = { "--max-depth", 'd', "N", "descend at most N directories" },
 	[SEARCH_OPT_MOUNTS]   = { "--mounts", 0, NULL, "include what is mounted below" },
-	[SEARCH_OPT_ONE_FILE_SYSTEM] = { "--one-file-system", 0, NULL, "do not; the default" },
+	[SEARCH_OPT_ONE_FILE_SYSTEM] = { "--one-file-system", 0, NULL, "leave out what is mounted below; the default" },
 	[SEARCH_OPT_LIMIT]    = { "--limit", 0, "N", "stop after N results" },
 	[SEARCH_OPT_NULL]     = { "--null", '0', NULL, "print a NUL after each path" },
 	[SEARCH_OPT_COLOUR]   = { "--color", 0, "WHEN", "auto, always or never" },
@@ -114,7 +114,7 @@ static const struct opt_spec specs[N_SEARCH_OPTS] = {
 	[SEARCH_OPT_BEFORE]   = { "--before-context", 'B', "N", "print N lines before each match, too" },
 	[SEARCH_OPT_CONTEXT]  = { "--context", 'C', "N", "both" },
 	[SEARCH_OPT_LINE_NUMBER] = { "--line-number", 'n', NULL, "print line numbers; the default on a terminal" },
-	[SEARCH_OPT_NO_LINE_NUMBER] = { "--no-line-number", 'N', NULL, "none" },
+	[SEARCH_OPT_NO_LINE_NUMBER] = { "--no-line-number", 'N', NULL, "print no line numbers" },
 	[SEARCH_OPT_COLUMN]   = { "--column", 0, NULL, "print where in the line the first match begins, in bytes from 1" },
 	[SEARCH_OPT_BYTE_OFFSET] = { "--byte-offset", 'b', NULL, "print where in the file it is, in bytes from 0" },
 	[SEARCH_OPT_WITH_FILENAME] = { "--with-filename", 'H', NULL, "print the path, also of a single file" },
@@ -465,7 +465,7 @@ read_words(struct reading *r, char **words)
 	    (grep && ret->options.n_patterns > 0))
 		return 0;
 	if (words[0] == NULL)
-		return args_fail(r->why, grep ? "grep needs a REGEX" : "glob needs a PATTERN");
+		return args_fail(r->why, grep ? "fs grep needs a REGEX" : "fs glob needs a PATTERN");
 	if (grep)
 		ret->patterns[ret->options.n_patterns++] = words[0];
 	else

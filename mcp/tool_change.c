@@ -1,5 +1,6 @@
 /* write_file, edit_file, move, remove: the tools that change something, after the user has
  * approved it where that is required. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,7 +106,8 @@ tell_content(struct call *call, const struct koda_result *result)
 	if (edit)
 		text_printf(&t, ": %llu replacement%s", (unsigned long long)result->replacements,
 		    result->replacements == 1 ? "" : "s");
-	text_printf(&t, ", now %llu bytes", (unsigned long long)result->size);
+	text_printf(&t, ", now %llu byte%s", (unsigned long long)result->size,
+	    result->size == 1 ? "" : "s");
 	tool_done(call, ret, &t);
 }
 
@@ -142,7 +144,8 @@ tell_removal(struct call *call, const struct koda_result *result)
 	text_printf(&t, "removed ");
 	text_show_string(&t, result->path);
 	if (result->type == KODA_FILE_DIRECTORY)
-		text_printf(&t, ", %llu names", (unsigned long long)result->removed);
+		text_printf(&t, ", %llu name%s", (unsigned long long)result->removed,
+		    result->removed == 1 ? "" : "s");
 	tool_done(call, ret, &t);
 }
 
@@ -169,6 +172,11 @@ go_on_from_own(struct call *call, struct change *change, const struct koda_error
 static const char *
 remedy_of(const struct change *change, const struct koda_error *err)
 {
+	if (err->code == KODA_IO && err->errnum == ENOTEMPTY && change->op.kind == KODA_OP_REMOVE)
+		return "Set recursive to remove everything below it.";
+	if (err->code == KODA_CONFLICT && err->errnum == EEXIST &&
+	    change->op.kind == KODA_OP_RENAME)
+		return "Set overwrite to replace what is there.";
 	if (err->code != KODA_CONFLICT)
 		return NULL;
 	/* If old occurs several times, a changed file is the least likely reason. */

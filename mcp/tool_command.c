@@ -255,7 +255,7 @@ on_answered(struct call *call, bool yes)
 	show_command(&t, tool_string(call, "command"));
 	tool_fail(call, KODA_NOT_APPROVED,
 	    "'%.*s' was not run: Safe mode asks the user before each command, and %s", (int)t.len,
-	    t.p, call->can_ask ? "the user did not approve it" : "this client cannot ask");
+	    t.p, call->can_ask ? "the user did not approve it" : "the user could not be asked");
 	text_done(&t);
 }
 

@@ -383,14 +383,16 @@ explain_host(struct call *call, const char *host)
 	if (v.asks && !call->conn->asks_hosts) {
 		v.asks = false;
 		snprintf(v.reason, sizeof(v.reason),
-		    "no rule of the policy names %s with port %u, and this session does not ask for other hosts",
-		    v.host, v.port);
+		    "%s:%u is refused: no rule of the policy names this host with this port, and this "
+		    "session does not ask for other hosts (rule %s, mode safe)",
+		    v.host, v.port, v.rule);
 	}
 	ret = begin_verdict(v.allowed, v.rule, v.reason);
 	json_object_set_new_nocheck(ret, "asks", json_boolean(v.asks));
 	json_object_set_new_nocheck(ret, "host", text_json_string(v.host));
 	json_object_set_new_nocheck(ret, "port", json_integer(v.port));
-	tell_verdict(&t, v.allowed, v.asks, v.rule, v.reason);
+	/* The sentence has the verdict and the rule. */
+	text_show_string(&t, v.reason);
 	tool_done(call, ret, &t);
 }
 

@@ -174,7 +174,7 @@ test_nobody_to_ask(void **state)
 	json_t *message = answer(&c, request_run(&c, "echo x >made"));
 
 	went_wrong(message, "not_approved");
-	says_part(message, "result.content.0.text", "this client cannot ask");
+	says_part(message, "result.content.0.text", "the user could not be asked");
 	says_part(message, "result.content.0.text", "--mode auto");
 	json_decref(message);
 	holds_text("made", NULL);
