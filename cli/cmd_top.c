@@ -137,7 +137,7 @@ watch(const struct cli *cli, int signals, unsigned interval_ms, struct koda_erro
 		r = draw(servers);
 		json_decref(servers);
 		if (r < 0) {
-			snprintf(err->message, sizeof(err->message), "standard output: %s",
+			snprintf(err->message, sizeof(err->message), "write standard output: %s",
 			    strerror(errno));
 			err->code = KODA_IO;
 			return EXIT_FAILED;
@@ -158,7 +158,7 @@ live(const struct cli *cli)
 
 	if (signals < 0) {
 		err.code = KODA_INTERNAL;
-		snprintf(err.message, sizeof(err.message), "signals: %s", strerror(errno));
+		snprintf(err.message, sizeof(err.message), "set up signals: %s", strerror(errno));
 		return output_error(cli, &err, NULL);
 	}
 	take_screen();

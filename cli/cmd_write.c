@@ -77,7 +77,7 @@ read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 		status = failed(cli, KODA_INTERNAL, errno, "cannot hold the content in memory");
 	while (status == EXIT_DONE && (n = read_some(buf, COPY_CHUNK)) != 0) {
 		if (n < 0)
-			status = failed(cli, KODA_IO, errno, "standard input");
+			status = failed(cli, KODA_IO, errno, "read standard input");
 		else if ((uint64_t)n > limit - content->size)
 			status = failed(cli, KODA_TOO_LARGE, 0,
 			    "standard input has more bytes than the policy allows for a file");
@@ -108,7 +108,7 @@ read_content(const struct job *job, struct content *content)
 		n = read_some(content->head + content->head_len,
 		    INLINE_MAX + 1 - content->head_len);
 		if (n < 0)
-			return failed(job->cli, KODA_IO, errno, "standard input");
+			return failed(job->cli, KODA_IO, errno, "read standard input");
 		content->head_len += (size_t)n;
 	}
 	content->size = content->head_len;

@@ -161,7 +161,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 	signals = signals_open();
 	if (signals < 0 || pipe2(report, O_CLOEXEC) < 0) {
 		variables_done(&env);
-		return fail(cli, errno, "descriptors");
+		return fail(cli, errno, "cannot make pipes");
 	}
 	pid = fork();
 	if (pid == 0)
@@ -172,7 +172,7 @@ plain_run(const struct cli *cli, const char *const *argv, const char *tool, cons
 	if (pidfd < 0) {
 		errnum = errno;
 		close(report[0]);
-		return fail(cli, errnum, "a process");
+		return fail(cli, errnum, "cannot start a process");
 	}
 	/* The pipe closes without a message if the command was executed. */
 	if (read(report[0], &errnum, sizeof(errnum)) != (ssize_t)sizeof(errnum))

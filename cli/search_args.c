@@ -465,7 +465,8 @@ read_words(struct reading *r, char **words)
 	    (grep && ret->options.n_patterns > 0))
 		return 0;
 	if (words[0] == NULL)
-		return args_fail(r->why, grep ? "fs grep needs a REGEX" : "fs glob needs a PATTERN");
+		return args_fail(r->why,
+		    grep ? "fs grep needs a REGEX" : "fs glob needs a PATTERN");
 	if (grep)
 		ret->patterns[ret->options.n_patterns++] = words[0];
 	else

@@ -50,7 +50,7 @@ look(struct audit *audit, struct koda_error *err)
 	struct stat st;
 
 	if (fstat(audit->fd, &st) < 0)
-		return fault_set(err, KODA_IO, errno, "audit log '%s'", audit->path);
+		return fault_set(err, KODA_IO, errno, "check the audit log '%s'", audit->path);
 	if (st.st_nlink != 1)
 		return fault_set(err, KODA_IO, 0,
 		    "the audit log '%s' was removed, or got a second name, while the server was writing it",
@@ -149,12 +149,12 @@ continue_from(struct audit *audit, struct koda_error *err)
 	struct stat st;
 
 	if (fstat(audit->fd, &st) < 0)
-		return fault_set(err, KODA_IO, errno, "audit log '%s'", audit->path);
+		return fault_set(err, KODA_IO, errno, "check the audit log '%s'", audit->path);
 	audit->size = st.st_size;
 	if (audit_file_tail(audit->fd, st.st_size, &tail, &why) < 0)
 		return fault_set(err, why != NULL ? KODA_INVALID : KODA_IO, why != NULL ? 0 : errno,
-		    "the audit log '%s'%s%s", audit->path, why != NULL ? " " : "",
-		    why != NULL ? why : "");
+		    why != NULL ? "the audit log '%s' %s" : "read the audit log '%s'%s",
+		    audit->path, why != NULL ? why : "");
 	audit->seq = tail.seq;
 	audit->torn = tail.torn;
 	audit->newline = tail.newline;
@@ -170,7 +170,7 @@ audit_open(const char *path, const char *const *places, size_t n_places,
 
 	if (audit == NULL || (audit->path = strdup(path)) == NULL) {
 		free(audit);
-		fault_set(err, KODA_INTERNAL, ENOMEM, "audit log");
+		fault_set(err, KODA_INTERNAL, ENOMEM, "open the audit log");
 		return NULL;
 	}
 	audit->fd = audit_file_open(path, places, n_places, err);

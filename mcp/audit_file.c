@@ -86,12 +86,12 @@ check_place(const char *path, int dir, const char *place, struct koda_error *err
 	if (realpath(place, real) == NULL)
 		snprintf(real, sizeof(real), "%s", place);
 	if (name_of(dir, canonical) < 0)
-		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
+		return fault_set(err, KODA_IO, errno, "check the audit log '%s'", path);
 	if (stat(place, &st) == 0) {
 		int r = climbs_to(dir, &st);
 
 		if (r < 0)
-			return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
+			return fault_set(err, KODA_IO, errno, "check the audit log '%s'", path);
 		if (r == 0 && !is_below(canonical, real))
 			return 0;
 	} else if (!is_below(canonical, real)) {
@@ -110,7 +110,7 @@ check_file(const char *path, int fd, int dir, const char *name, struct koda_erro
 	size_t n;
 
 	if (fstat(fd, &st) < 0 || name_of(dir, of_dir) < 0 || name_of(fd, of_file) < 0)
-		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
+		return fault_set(err, KODA_IO, errno, "check the audit log '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return fault_set(err, KODA_INVALID, 0, "the audit log '%s' is not a regular file",
 		    path);
@@ -145,7 +145,7 @@ open_in(const char *path, int dir, const char *name, const char *const *places, 
 	/* Otherwise other users could put another file into its place. A sticky directory, such
 	 * as /tmp, prevents that. */
 	if (fstat(dir, &st) < 0)
-		return fault_set(err, KODA_IO, errno, "audit log '%s'", path);
+		return fault_set(err, KODA_IO, errno, "check the audit log '%s'", path);
 	if ((st.st_mode & 002) != 0 && (st.st_mode & S_ISVTX) == 0)
 		return fault_set(err, KODA_INVALID, 0,
 		    "every user can write the directory of the audit log '%s'", path);
@@ -177,7 +177,7 @@ audit_file_open(const char *path, const char *const *places, size_t n_places,
 		return fault_set(err, KODA_INVALID, 0,
 		    "the audit log '%s' does not end in the name of a file", path);
 	if (slash != NULL && (size_t)(slash - path) >= sizeof(dirname) - 1)
-		return fault_set(err, KODA_INVALID, ENAMETOOLONG, "audit log");
+		return fault_set(err, KODA_INVALID, ENAMETOOLONG, "open the audit log");
 	if (slash == NULL)
 		strcpy(dirname, ".");
 	else

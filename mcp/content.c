@@ -26,7 +26,8 @@ read_at(const struct koda_result *result, uint64_t from, char *buf, size_t len,
 	} while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		*err = (struct koda_error){ .code = KODA_IO, .errnum = errno };
-		snprintf(err->message, sizeof(err->message), "read: %s", strerror(err->errnum));
+		snprintf(err->message, sizeof(err->message), "read the content: %s",
+		    strerror(err->errnum));
 	}
 	return n;
 }

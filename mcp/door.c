@@ -34,13 +34,13 @@ door_open(struct door *door, struct runtime *rt, const char *kind, int type, str
 	door->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	door->poll = epoll_create1(EPOLL_CLOEXEC);
 	if (door->timer < 0 || door->poll < 0)
-		return fault_set(err, KODA_INTERNAL, errno, "%s socket", kind);
+		return fault_set(err, KODA_INTERNAL, errno, "make the %s socket", kind);
 	door->listener = runtime_listen(rt, kind, type, err);
 	if (door->listener < 0)
 		return -1;
 	if (door_watch(door, door->listener, EPOLLIN, DOOR_LISTENER) < 0 ||
 	    door_watch(door, door->timer, EPOLLIN, DOOR_TIMER) < 0)
-		return fault_set(err, KODA_INTERNAL, errno, "%s socket", kind);
+		return fault_set(err, KODA_INTERNAL, errno, "make the %s socket", kind);
 	return 0;
 }
 

@@ -136,7 +136,8 @@ open_own(int base, const char *name, struct koda_error *err)
 	if (dir >= 0 && is_ours(dir, 077))
 		return dir;
 	if (dir < 0)
-		return fault_set(err, KODA_UNSUPPORTED, errno, "the runtime directory '%s'", name);
+		return fault_set(err, KODA_UNSUPPORTED, errno, "open the runtime directory '%s'",
+		    name);
 	close(dir);
 	return fault_set(err, KODA_UNSUPPORTED, 0,
 	    "other users own or may use the runtime directory '%s': remove it", name);
@@ -290,7 +291,7 @@ runtime_new(struct koda_error *err)
 	int r = 1;
 
 	if (rt == NULL) {
-		fault_set(err, KODA_INTERNAL, ENOMEM, "runtime directory");
+		fault_set(err, KODA_INTERNAL, ENOMEM, "open the runtime directory");
 		return NULL;
 	}
 	*rt = (struct runtime){ .base = -1, .dir = -1, .lock = -1 };
@@ -365,7 +366,7 @@ runtime_listen(struct runtime *rt, const char *kind, int type, struct koda_error
 	address(&name, rt->dir, file);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 ||
 	    listen(fd, SOMAXCONN) < 0) {
-		fault_set(err, KODA_UNSUPPORTED, errno, "the socket '%s'", file);
+		fault_set(err, KODA_UNSUPPORTED, errno, "make the socket '%s'", file);
 		if (fd >= 0)
 			close(fd);
 		return -1;

@@ -457,7 +457,7 @@ server_init(struct server *server, struct koda_error *err)
 	if (server->signal_fd >= 0)
 		return 0;
 	*err = (struct koda_error){ .code = KODA_INTERNAL, .errnum = errno };
-	snprintf(err->message, sizeof(err->message), "signals: %s", strerror(err->errnum));
+	snprintf(err->message, sizeof(err->message), "set up signals: %s", strerror(err->errnum));
 	return -1;
 }
 

@@ -185,7 +185,7 @@ show_removal(struct page *page, const struct koda_question *q, const struct ques
 	page_print(page, "remove the %s ", type_in_words(q->type));
 	page_name(page, q->path);
 	if (q->type == KODA_FILE_DIRECTORY)
-		page_print(page, ", %llu names are removed", (unsigned long long)q->entries);
+		page_print(page, ", %llu names in all", (unsigned long long)q->entries);
 	else
 		page_print(page, ", %llu bytes", (unsigned long long)q->size_before);
 	page_print(page, "\n");

@@ -1202,7 +1202,7 @@ test_ask_others(void **state)
 	run(&rm, "fs", "rm", "-r", "full", NULL);
 	ended(&rm, 0);
 	has(&rm.tty, "remove the directory '");
-	has(&rm.tty, "3 names are removed");
+	has(&rm.tty, "3 names in all");
 	assert_false(exists(project, "full"));
 	run(&mv, "fs", "mv", "file", "moved", NULL);
 	ended(&mv, 0);

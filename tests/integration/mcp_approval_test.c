@@ -260,7 +260,7 @@ test_remove(void **state)
 	request_tool(&c, "remove", json_pack("{s:s, s:b}", "path", "d", "recursive", 1));
 	message = question(&c);
 	says_part(message, "params.message", "remove the directory '");
-	says_part(message, "params.message", "3 names are removed");
+	says_part(message, "params.message", "3 names in all");
 	respond(&c, message, "decline", NULL);
 	json_decref(receive(&c));
 	holds_text("d/x", "");
