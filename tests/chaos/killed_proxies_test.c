@@ -1153,5 +1153,5 @@ main(int argc, char **argv)
 		return slow(argv + 2);
 	if (argc == 4 && strcmp(argv[1], "quick") == 0)
 		return quick(argv + 2);
-	return cmocka_run_group_tests_name("chaos of the way out", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("killed_proxies", tests, NULL, NULL);
 }

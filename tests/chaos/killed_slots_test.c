@@ -313,5 +313,5 @@ main(void)
 		{ "host_dies_forked", host_dies, NULL, NULL, (void *)"" },
 	};
 
-	return cmocka_run_group_tests_name("chaos of commands", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("killed_slots", tests, NULL, NULL);
 }

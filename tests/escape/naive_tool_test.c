@@ -299,5 +299,5 @@ main(void)
 	/* Makes this process the parent of what a killed host leaves behind, so that it can wait
 	 * for it. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("naive_tool", tests, NULL, NULL);
 }

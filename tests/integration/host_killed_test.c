@@ -541,5 +541,5 @@ main(void)
 		cmocka_unit_test(in_a_cache),
 	};
 
-	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("host_killed", tests, NULL, NULL);
 }

@@ -218,5 +218,5 @@ main(void)
 		cmocka_unit_test(sentences),
 	};
 
-	return cmocka_run_group_tests_name("watches", tests, enter_namespace, NULL);
+	return cmocka_run_group_tests_name("inotify_shortage", tests, enter_namespace, NULL);
 }

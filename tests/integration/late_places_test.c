@@ -387,5 +387,5 @@ main(void)
 		cmocka_unit_test(by_name),
 	};
 
-	return cmocka_run_group_tests_name("late", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("late_places", tests, NULL, NULL);
 }

@@ -554,5 +554,5 @@ main(int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[1], GUEST) == 0)
 		return be_guest(argv + 2);
-	return cmocka_run_group_tests_name("watch", tests, up, down);
+	return cmocka_run_group_tests_name("protected_again", tests, up, down);
 }

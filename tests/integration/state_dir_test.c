@@ -262,5 +262,5 @@ main(void)
 		TEST(delete),
 	};
 
-	return cmocka_run_group_tests_name("state", tests, talk_install, talk_uninstall);
+	return cmocka_run_group_tests_name("state_dir", tests, talk_install, talk_uninstall);
 }

@@ -1,6 +1,6 @@
 /*
  * What a search process tries after a pattern or a file has taken it over. Each attempt is made
- * twice: by tests/escape/searcher itself, where it has to succeed, and in the search
+ * twice: by tests/escape/search_taken itself, where it has to succeed, and in the search
  * (tests/variants/search_taken.c), where it must fail.
  *
  * The scene: a directory `place`, which is searched, with a file `file` and a link `out` to the
