@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/un.h>
 
+#include "tests/kit/skip.h"
 #include "tests/kit/stage2.h"
 
 /* ---- what a command does; its exit status is 0 or its errno ---- */
@@ -650,7 +651,7 @@ full_path(void **state)
 	/* There is nothing to try if the project's path does not fit into an address. */
 	snprintf(host, sizeof(host), "%s/host", guest.root);
 	if (strlen(host) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		skip();
+		skip_because("the project's path does not fit into a socket address");
 	unlink("full");
 	assert_int_equal(inside((const char *[]){ "own", "stream", "full",
 			     guest_path(&guest, "full"), NULL }),
@@ -673,7 +674,7 @@ from_another_command(void **state)
 	char c;
 
 	if (access("/usr/bin/python3", X_OK) != 0)
-		skip();
+		skip_because("there is no /usr/bin/python3");
 	must(pipe2(out, O_CLOEXEC) == 0);
 	server = guest_start(&guest, -1, out[1], false,
 	    (const char *[]){ "/usr/bin/python3", "-c", script, NULL });
@@ -810,7 +811,7 @@ runtime(void **state)
 	size_t i = (uintptr_t)*state;
 
 	if (access(program[i][0], X_OK) != 0)
-		skip();
+		skip_because("python3 or node is not installed in /usr/bin");
 	assert_int_equal(guest_run(&guest, program[i]), 0);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/skip.h"
 
 /* An idle worker checks every 5 s that its host is alive (worker/session.c). */
 #define ORPHAN_MS 6500
@@ -382,7 +383,7 @@ from_cplusplus(void **state)
 	struct fixture f;
 
 	if (run("c++ --version >/dev/null 2>&1") != 0)
-		skip();
+		skip_because("there is no C++ compiler");
 	fixture_prepare(&f, KODA_AUTO);
 	snprintf(file, sizeof(file), "%s/x.cc", f.dir);
 	put_file(file, source, strlen(source));

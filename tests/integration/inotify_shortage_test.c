@@ -8,6 +8,7 @@
 
 #include "host/protect/watches.h"
 #include "tests/kit/hosting.h"
+#include "tests/kit/skip.h"
 
 #define LIMIT   "/proc/sys/user/max_inotify_instances"
 #define WATCHES "/proc/sys/user/max_inotify_watches"
@@ -218,5 +219,7 @@ main(void)
 		cmocka_unit_test(sentences),
 	};
 
+	if (!has_inotify())
+		return skip_all(NO_INOTIFY);
 	return cmocka_run_group_tests_name("inotify_shortage", tests, enter_namespace, NULL);
 }

@@ -30,6 +30,7 @@
 #include <jansson.h>
 
 #include "shared/base/cleanup.h"
+#include "tests/kit/skip.h"
 
 #define ARGS_MAX  24
 #define STEPS_MAX 8
@@ -1824,6 +1825,8 @@ main(void)
 	char labels[N_ELEMENTS(passed_on)][32];
 	size_t n = 0;
 
+	if (!has_inotify())
+		return skip_all(NO_INOTIFY);
 	/*
 	 * The test may be started with some signals ignored (nohup); its children begin as a shell
 	 * would start them.

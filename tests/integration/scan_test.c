@@ -30,6 +30,7 @@
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
+#include "tests/kit/skip.h"
 
 #define must(x)                                                                                    \
 	do {                                                                                       \
@@ -2401,6 +2402,8 @@ main(void)
 	static char label[N_ELEMENTS(plants)][160];
 	size_t n = 0;
 
+	if (!has_inotify())
+		return skip_all(NO_INOTIFY);
 	setenv("GIT_AUTHOR_NAME", "a", 1);
 	setenv("GIT_AUTHOR_EMAIL", "a@example.org", 1);
 	setenv("GIT_COMMITTER_NAME", "a", 1);

@@ -42,6 +42,7 @@
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
 #include "tests/kit/proof.h"
+#include "tests/kit/skip.h"
 
 #define STAGE2      KODA_TEST_BUILD_DIR "/stage2/koda-sandbox-stage2"
 #define WORKER      KODA_TEST_BUILD_DIR "/worker/koda-fs-worker"
@@ -1009,7 +1010,7 @@ x32_is_killed(void **state)
 
 	assert_int_equal(r.signal, SIGSYS);
 #else
-	skip();
+	skip_because("x32 exists on x86_64 only");
 #endif
 }
 
@@ -1269,7 +1270,7 @@ fork_storm(void **state)
 	char line[64];
 
 	if (getuid() == 0)
-		skip(); /* no limit would stop the storm */
+		skip_because("RLIMIT_NPROC does not limit root");
 	l.resource = RLIMIT_NPROC;
 	l.soft = l.hard = 300;
 	c = begin_v(&o, (const char *const[]){ self, "--storm", NULL });

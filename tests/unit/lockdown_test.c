@@ -26,6 +26,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
+#include "tests/kit/skip.h"
 
 static char base[256];
 static int inside, outside; /* O_PATH */
@@ -157,7 +158,7 @@ static void
 test_landlock(void **state)
 {
 	if (lockdown_landlock_abi() == 0)
-		skip();
+		skip_because("the kernel has no Landlock");
 	assert_child(child_landlock);
 }
 
@@ -213,7 +214,7 @@ static void
 test_landlock_allowing(void **state)
 {
 	if (lockdown_landlock_abi() == 0)
-		skip();
+		skip_because("the kernel has no Landlock");
 	assert_child(child_landlock_allowing);
 }
 
@@ -236,7 +237,7 @@ static void
 test_landlock_bind(void **state)
 {
 	if (lockdown_landlock_abi() == 0)
-		skip();
+		skip_because("the kernel has no Landlock");
 	assert_child(child_landlock_bind);
 }
 
@@ -339,7 +340,7 @@ static void
 test_landlock_reading(void **state)
 {
 	if (lockdown_landlock_abi() == 0)
-		skip();
+		skip_because("the kernel has no Landlock");
 	assert_child(child_landlock_reading);
 }
 
@@ -360,7 +361,7 @@ static void
 test_older_landlock(void **state)
 {
 	if (lockdown_landlock_abi() == 0)
-		skip();
+		skip_because("the kernel has no Landlock");
 	assert_child(child_older_landlock);
 }
 

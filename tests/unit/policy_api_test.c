@@ -13,6 +13,7 @@
 
 #include "host/policy/policy_api.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/skip.h"
 
 /* ---- a directory of its own for each test: real/, link -> real, dangling -> real/later ---- */
 
@@ -163,7 +164,7 @@ freeze_refuses_a_place_that_cannot_be_looked_at(void **state)
 	struct koda_error err = { 0 };
 
 	if (geteuid() == 0)
-		skip(); /* root can search every directory; the suite runs as an ordinary user */
+		skip_because("root can search every directory");
 	assert_int_equal(chmod(in_dir("/real"), 0), 0);
 	add(KODA_DENY_READ, in_dir("/real/x"));
 	assert_int_equal(koda_policy_freeze(policy, &err), -1);

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "shared/base/cleanup.h"
+#include "tests/kit/skip.h"
 #include "worker/files/replace.h"
 #include "worker/files/tree.h"
 
@@ -161,7 +162,7 @@ test_attributes(void **state)
 	put("a", "old", 0644);
 	memset(big, 'v', sizeof(big));
 	if (setxattr(in_root("a"), "user.one", "1", 1, 0) < 0 && errno == EOPNOTSUPP)
-		skip();
+		skip_because("the file system has no extended attributes");
 	must(setxattr(in_root("a"), "user.big", big, sizeof(big), 0) == 0);
 	/* Names that do not fit into the first buffer. */
 	for (unsigned i = 0; i < 40; i++) {
@@ -190,7 +191,7 @@ test_acl_is_kept(void **state)
 
 	put("a", "old", 0600);
 	if (setxattr(in_root("a"), "system.posix_acl_access", ACL_FOR(4), ACL_BYTES, 0) < 0)
-		skip();
+		skip_because("the file system has no ACLs");
 	assert_int_equal(replace_text("a", "new"), 0);
 	assert_int_equal(getxattr(in_root("a"), "system.posix_acl_access", got, sizeof(got)),
 	    ACL_BYTES);
@@ -202,7 +203,7 @@ test_default_acl_lets_nobody_in(void **state)
 {
 	put("a", "old", 0660);
 	if (setxattr(root, "system.posix_acl_default", ACL_FOR(6), ACL_BYTES, 0) < 0)
-		skip();
+		skip_because("the file system has no ACLs");
 	assert_int_equal(replace_text("a", "new"), 0);
 	assert_int_equal(getxattr(in_root("a"), "system.posix_acl_access", NULL, 0), -1);
 	assert_int_equal(mode_of("a"), 0660);
