@@ -20,7 +20,8 @@ be_child(const struct cli *cli)
 		    "--child cannot be combined with --mode, --root or --audit: the session keeps those it was opened with");
 	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
 	if (status < 0)
-		return output_error(cli, &err, NULL);
+		return output_error(cli, &err,
+		    "have the parent agent open the child again: open_child returns a new command line");
 	if (err.message[0] != '\0')
 		output_note(NULL, err.message);
 	return status;

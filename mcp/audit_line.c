@@ -338,7 +338,7 @@ audit_chain_end(struct audit_chain *chain, bool unfinished)
 {
 	if (unfinished)
 		return broken(chain, chain->lines,
-		    "is not whole: the server died or the disk was full while it was written, or it was cut");
+		    "is incomplete: the server died or the disk was full while it was written, or it was cut");
 	if (chain->torn_line != 0)
 		return broken(chain, chain->torn_line, "%s", chain->torn_why);
 	if (chain->lines == 0)

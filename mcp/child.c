@@ -97,7 +97,7 @@ end_below(const struct child *parent)
 
 		if (is_below) {
 			end_below(c);
-			end(c, "the agent that opened it has ended");
+			end(c, "the agent that opened this session has ended");
 		}
 		c = is_below ? parent->all->first : c->next;
 	}
@@ -109,7 +109,7 @@ child_close(struct child *child, child_closed_fn *closed, void *data)
 	child->closed = closed;
 	child->data = data;
 	end_below(child);
-	end(child, "the agent that opened it has closed it");
+	end(child, "the agent that opened this session has closed it");
 }
 
 void
@@ -223,7 +223,7 @@ on_child(void *data, uint64_t number, int in, int out, int control)
 	if (child == NULL) {
 		close(in);
 		close(out);
-		endpoint_end(control, STATUS_HOST, "the agent that opened it has ended");
+		endpoint_end(control, STATUS_HOST, "the agent that opened this session has ended");
 		return;
 	}
 	child->in = in;
@@ -315,7 +315,8 @@ check(const struct connection *parent, const struct child_wish *wish, struct kod
 
 	if (!is_name(wish->name))
 		return fault_set(err, KODA_INVALID, 0,
-		    "name: 1 to %d letters, digits, '.', '_' or '-'", CHILD_NAME_MAX);
+		    "name: must have 1 to %d characters, which are letters, digits, '.', '_' or '-'",
+		    CHILD_NAME_MAX);
 	if (child_find(parent, wish->name) != NULL)
 		return fault_set(err, KODA_CONFLICT, 0,
 		    "name: a child '%s' already exists; close it, or choose another name",

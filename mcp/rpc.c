@@ -44,7 +44,7 @@ is_too_much(const char *p, size_t len)
 			depth--;
 		}
 		if (values > RPC_VALUES_MAX)
-			return "more values than a message may have";
+			return "a message has too many values";
 	}
 	return NULL;
 }
@@ -105,7 +105,7 @@ read_response(const json_t *message, struct rpc *ret)
 		    "a response needs the id of a request of this server");
 	else if ((ret->result == NULL) == (ret->error == NULL))
 		bad(ret, RPC_INVALID_REQUEST,
-		    "neither a method nor exactly one of result and error");
+		    "a message needs a method, or exactly one of result and error");
 	else if (ret->error != NULL && !json_is_object(ret->error))
 		bad(ret, RPC_INVALID_REQUEST, "error is not an object");
 	else
@@ -150,7 +150,7 @@ rpc_read(const json_t *message, struct rpc *ret)
 	else if (!json_is_array(message))
 		bad(ret, RPC_INVALID_REQUEST, "a message must be an object");
 	else if (json_array_size(message) == 0)
-		bad(ret, RPC_INVALID_REQUEST, "an empty batch");
+		bad(ret, RPC_INVALID_REQUEST, "a batch must not be empty");
 	else if (json_array_size(message) > RPC_BATCH_MAX)
 		bad(ret, RPC_INVALID_REQUEST, "a batch may have at most %d messages",
 		    RPC_BATCH_MAX);

@@ -374,8 +374,8 @@ test_closed(void **state)
 	talk_expect(&parent, "", "close_child", child_named("a"));
 	/* Everything that the child, and its own child, started has ended too. */
 	assert_int_equal(family_count(getpid(), "sleep", NULL), 0);
-	ends_with(&child, 0, "koda-sandbox: the agent that opened it has closed it");
-	ends_with(&below, 0, "koda-sandbox: the agent that opened it has ended");
+	ends_with(&child, 0, "koda-sandbox: the agent that opened this session has closed it");
+	ends_with(&below, 0, "koda-sandbox: the agent that opened this session has ended");
 	talk_write(&other, "", "g");
 	/* The name is free again. */
 	child = talk_child(&parent, child_named("a"), NULL);
@@ -393,7 +393,7 @@ test_ends_with_its_parent(void **state)
 	child = talk_child(&parent, child_named("a"), NULL);
 	below = talk_child(&child, child_named("b"), NULL);
 	assert_int_equal(talk_finish(&child), 0);
-	ends_with(&below, 0, "koda-sandbox: the agent that opened it has ended");
+	ends_with(&below, 0, "koda-sandbox: the agent that opened this session has ended");
 	child = talk_child(&parent, child_named("a"), NULL);
 	assert_int_equal(talk_finish(&parent), 0);
 	assert_null(talk_hear(&child));
