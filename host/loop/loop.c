@@ -1,8 +1,6 @@
 #include "host/loop/loop.h"
 
 #include <errno.h>
-#include <ev.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -10,10 +8,6 @@
 #include "shared/base/clock.h"
 
 #define EVENTS_AT_ONCE 32
-
-struct loop_watch {
-	ev_io io;
-};
 
 void
 loop_set_time(struct loop *loop, uint64_t at)
@@ -90,38 +84,18 @@ loop_poll(struct loop *loop, int timeout_ms)
 	}
 }
 
-static void
-on_set_ready(struct ev_loop *ev, ev_io *io, int revents)
-{
-	struct loop *loop = io->data;
-
-	loop->ready(loop->data);
-}
-
 int
-loop_open(struct loop *loop, struct ev_loop *ev, void (*ready)(void *data), void *data,
-    struct koda_error *err)
+loop_open(struct loop *loop, struct koda_error *err)
 {
 	/* No source: the timer. */
 	struct epoll_event timer = { .events = EPOLLIN, .data.ptr = NULL };
 
 	*loop = LOOP_CLOSED;
-	loop->ready = ready;
-	loop->data = data;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (loop->epoll_fd < 0 || loop->timer_fd < 0 ||
 	    epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->timer_fd, &timer) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "event loop");
-	if (ev == NULL)
-		return 0;
-	loop->watch = calloc(1, sizeof(*loop->watch));
-	if (loop->watch == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "event loop");
-	loop->ev = ev;
-	ev_io_init(&loop->watch->io, on_set_ready, loop->epoll_fd, EV_READ);
-	loop->watch->io.data = loop;
-	ev_io_start(loop->ev, &loop->watch->io);
 	return 0;
 }
 
@@ -134,11 +108,6 @@ loop_abandon(struct loop *loop)
 void
 loop_close(struct loop *loop)
 {
-	/* In a forked child too: it has its own copy of the libev loop, which must not point at
-	 * this loop when the child runs it. */
-	if (loop->ev != NULL)
-		ev_io_stop(loop->ev, &loop->watch->io);
-	free(loop->watch);
 	if (loop->epoll_fd >= 0)
 		close(loop->epoll_fd);
 	if (loop->timer_fd >= 0)

@@ -1,7 +1,6 @@
 /*
- * A session's loop: one epoll set with the descriptors of all sources, and one timer. The caller's
- * libev loop, if there is one, watches the whole set as one descriptor. The loop knows sources, but
- * not their owners.
+ * A session's loop: one epoll set with the descriptors of all sources, and one timer. Any other
+ * loop can watch the whole set as one descriptor. The loop knows sources, but not their owners.
  */
 #ifndef KODA_HOST_LOOP_LOOP_H
 #define KODA_HOST_LOOP_LOOP_H
@@ -11,26 +10,17 @@
 #include "host/loop/source.h"
 #include "shared/base/err.h"
 
-struct ev_loop;
-
 struct loop {
 	int epoll_fd, timer_fd;
-	uint64_t timer_at;  /* ns: when the timer fires; UINT64_MAX: it does not */
-	bool dispatching;   /* a turn is under way; when it ends, it sets the timer */
-	struct ev_loop *ev; /* the caller's, or NULL: there is only the epoll set */
-	struct loop_watch *watch;
-	/* Something is ready, and the caller's loop has noticed it. */
-	void (*ready)(void *data);
-	void *data;
+	uint64_t timer_at; /* ns: when the timer fires; UINT64_MAX: it does not */
+	bool dispatching;  /* a turn is under way; when it ends, it sets the timer */
 };
 
 /* For a loop that loop_close() may be called on. */
 #define LOOP_CLOSED ((struct loop){ .epoll_fd = -1, .timer_fd = -1, .timer_at = UINT64_MAX })
 
-/* ev: the caller's loop, which calls ready(data); or NULL. Returns 0, or -1 with *err set; call
- * loop_close() in both cases. */
-int loop_open(struct loop *loop, struct ev_loop *ev, void (*ready)(void *data), void *data,
-    struct koda_error *err);
+/* Returns 0, or -1 with *err set; call loop_close() in both cases. */
+int loop_open(struct loop *loop, struct koda_error *err);
 void loop_close(struct loop *loop);
 /* In a forked child, which shares the set and the timer with its parent: leave them as they are. */
 void loop_abandon(struct loop *loop);

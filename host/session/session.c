@@ -36,13 +36,6 @@ on_left(struct koda_session *ses)
 	return false;
 }
 
-/* A turn for the caller's own loop. */
-static void
-on_loop_ready(void *session)
-{
-	turn_once(session, 0);
-}
-
 static int
 open_root(struct koda_session *ses, const char *root, struct koda_error *err)
 {
@@ -130,7 +123,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 		    "the root '%.400s' is in '%.400s', koda-sandbox's own directory, which nobody sees: choose another "
 		    "root, or another XDG_STATE_HOME",
 		    ses->root, ses->state);
-	return loop_open(&ses->loop, o->loop, on_loop_ready, ses, err);
+	return loop_open(&ses->loop, err);
 }
 
 struct koda_session *
@@ -236,8 +229,6 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 
 	if (session_check(ses, err) < 0)
 		return -1;
-	if (ses->loop.ev != NULL)
-		return err_set(err, KODA_INVALID, 0, "the loop is the caller's: run that");
 	if (ses->loop.dispatching)
 		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
 	if (ses->n_async + ses->n_under_way == 0 && ses->over == NULL && timeout_ms < 0)

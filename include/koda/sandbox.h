@@ -42,7 +42,6 @@ extern "C" {
 
 #define KODA_DIGEST_BYTES 32 /* BLAKE2b-256 */
 
-struct ev_loop; /* libev's, for embedders that run their own loop */
 struct koda_policy;
 struct koda_session;
 struct koda_slot;
@@ -441,7 +440,6 @@ struct koda_session_options {
 	koda_approve_fn *approve;         /* NULL: there is no user to ask, which means no */
 	koda_event_fn *event;
 	void *data;             /* passed to the callbacks */
-	struct ev_loop *loop;   /* NULL: the library's own, see koda_session_dispatch() */
 	const char *helper_dir; /* NULL: derived from where the library or program is installed */
 	unsigned timeout_ms;    /* 0: 30 s */
 	unsigned max_slots;     /* 0: 128 */
@@ -472,7 +470,7 @@ struct koda_session_options {
 	 */
 	koda_wait_fn *wait;
 };
-#define KODA_SESSION_OPTIONS_VERSION 5
+#define KODA_SESSION_OPTIONS_VERSION 6
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
@@ -485,17 +483,16 @@ KODA_API struct koda_session *koda_session_open(const struct koda_session_option
 KODA_API void koda_session_close(struct koda_session *session);
 
 /*
- * Runs the library's own loop: waits at most timeout_ms (-1: no limit) for an event and handles it.
- * Callbacks of koda_call_async() are called from here (or from the caller's loop), never from
- * inside koda_call_async(). Returns the number of unfinished calls, searches and commands, or -1 on
- * an error.
+ * Runs the library's loop once: waits at most timeout_ms (-1: no limit) for an event and handles it.
+ * Callbacks of koda_call_async() are called from here, never from inside koda_call_async(). Returns
+ * the number of unfinished calls, searches and commands, or -1 on an error.
  */
 KODA_API int koda_session_dispatch(struct koda_session *session, int timeout_ms,
     struct koda_error *err);
 
 /*
  * Returns a descriptor that polls readable when koda_session_dispatch(session, 0) has something to
- * do, for use in any other loop. Only with the library's own loop. The session owns it.
+ * do, for use in any other loop (examples/own_loop.c). The session owns it.
  */
 KODA_API int koda_session_fd(const struct koda_session *session);
 

@@ -3,7 +3,6 @@
  * is killed.
  */
 #include <dirent.h>
-#include <ev.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -136,7 +135,6 @@ in_the_child(struct fixture *f, struct koda_slot *second)
 static void
 forked(void **state)
 {
-	struct ev_loop *loop = *state == NULL ? NULL : ev_loop_new(EVFLAG_AUTO);
 	struct koda_slot *second;
 	struct koda_error err;
 	struct answer a;
@@ -145,7 +143,6 @@ forked(void **state)
 	pid_t child;
 
 	fixture_prepare(&f, KODA_AUTO);
-	f.options.loop = loop;
 	fixture_open(&f);
 	f.slot = fixture_acquire(&f);
 	second = fixture_acquire(&f);
@@ -162,20 +159,14 @@ forked(void **state)
 	if (status != 0)
 		fail_msg("child: status %#x", (unsigned)status);
 	kill(pid, SIGCONT);
-	for (uint64_t end = clock_ms() + PATIENCE_MS; !a.done && clock_ms() < end;) {
-		if (loop != NULL)
-			ev_run(loop, EVRUN_ONCE);
-		else
-			assert_true(koda_session_dispatch(f.ses, 100, &err) >= 0);
-	}
+	for (uint64_t end = clock_ms() + PATIENCE_MS; !a.done && clock_ms() < end;)
+		assert_true(koda_session_dispatch(f.ses, 100, &err) >= 0);
 	assert_int_equal(a.times, 1);
 	assert_code(&a.err, KODA_OK);
 	assert_int_equal(koda_slot_pid(f.slot), pid);
 	assert_code((do_call(second, &PING(), &err), &err), KODA_OK);
 	assert_int_equal(koda_slot_pid(second), pid2);
 	fixture_end(&f);
-	if (loop != NULL)
-		ev_loop_destroy(loop);
 }
 
 /*
@@ -406,8 +397,7 @@ main(void)
 		{ "reaped by the embedder", reaped_by_the_embedder, NULL, NULL, NULL },
 		{ "SIGCHLD ignored", reaped_by_the_embedder, NULL, NULL, (void *)1 },
 		cmocka_unit_test(other_children),
-		{ "forked", forked, NULL, NULL, NULL },
-		{ "forked, the loop is the caller's", forked, NULL, NULL, (void *)1 },
+		cmocka_unit_test(forked),
 		cmocka_unit_test(forked_and_held),
 		cmocka_unit_test(host_killed),
 		cmocka_unit_test(nothing_is_left),
