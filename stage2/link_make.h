@@ -13,7 +13,7 @@
 #include "stage2/stage2.h"
 
 /* Requests that may wait at the same time. A thread has at most one; further callers get ENOMEM. */
-#define LINKS_QUEUE_MAX 1024
+#define LINKS_QUEUE_MAX    1024
 #define LINKS_WRITABLE_MAX 1100 /* those of Boot, and some spare ones */
 
 struct link_dir {
