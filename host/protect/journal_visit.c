@@ -77,11 +77,11 @@ loaded_done(struct loaded *l)
 /* Waits for the process to end, at most *left_ms, which all processes share, and reduces it.
  * Returns 0 if it is gone, -1 if not. */
 static int
-wait_for_process(const struct process *r, int *left_ms)
+wait_for_process(const struct process *r, const struct journal_visitor *by, int *left_ms)
 {
 	cleanup_close int pidfd = -1;
 	struct pollfd pfd;
-	uint64_t began;
+	uint64_t now, until;
 
 	if (r->pid > INT32_MAX || process_start((pid_t)r->pid) != r->start)
 		return 0;
@@ -90,10 +90,12 @@ wait_for_process(const struct process *r, int *left_ms)
 	if (pidfd < 0 || process_start((pid_t)r->pid) != r->start)
 		return 0;
 	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-	began = monotonic_ms();
-	poll(&pfd, 1, *left_ms);
-	*left_ms -= (int)(monotonic_ms() - began);
-	*left_ms = *left_ms < 0 ? 0 : *left_ms;
+	now = monotonic_ms();
+	until = now + (unsigned)*left_ms;
+	/* The wait may return early. */
+	while (by->wait(by->data, &pfd, 1, (int)(until - now)) == 0 && now < until)
+		now = monotonic_ms() < until ? monotonic_ms() : until;
+	*left_ms = (int)(until - now);
 	return pfd.revents != 0 ? 0 : -1;
 }
 
@@ -116,12 +118,12 @@ keep_place(struct loaded *l, Koda__Place *place)
 /* A slot has one init at a time, and a new one only after the last has ended, so these waits rarely
  * add up. */
 static int
-wait_for_processes(const struct loaded *l)
+wait_for_processes(const struct loaded *l, const struct journal_visitor *by)
 {
 	int left_ms = WAIT_MS, r = 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_processes; i++)
-		r = wait_for_process(&l->process[i], &left_ms);
+		r = wait_for_process(&l->process[i], by, &left_ms);
 	return r;
 }
 
@@ -242,15 +244,14 @@ leads_to(int dir_fd, const char *name, int fd)
 }
 
 static bool
-lock_within(int fd, int kind, int wait_ms)
+lock_within(int fd, int kind, const struct journal_visitor *by, unsigned wait_ms)
 {
-	const struct timespec tick = { .tv_nsec = WAIT_TICK_MS * 1000000 };
+	const uint64_t until = monotonic_ms() + wait_ms;
 
-	for (int ms = 0; flock(fd, kind | LOCK_NB) < 0; ms += WAIT_TICK_MS) {
-		if (errno != EWOULDBLOCK || ms >= wait_ms)
+	while (flock(fd, kind | LOCK_NB) < 0)
+		if (errno != EWOULDBLOCK || monotonic_ms() >= until ||
+		    by->wait(by->data, NULL, 0, WAIT_TICK_MS) < 0)
 			return false;
-		nanosleep(&tick, NULL);
-	}
 	return true;
 }
 
@@ -263,13 +264,13 @@ lock_within(int fd, int kind, int wait_ms)
  * name. 0 if it is not. -1 if it took too long.
  */
 static int
-open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
+open_unfinished(int dir_fd, char *name, size_t size, const struct journal_visitor *by, int *ret_fd)
 {
 	for (int tries = 0; tries < 2; tries++) {
 		cleanup_close int fd =
 		    openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-		if (fd >= 0 && lock_within(fd, LOCK_SH, is_busy(name) ? WAIT_MS : 0)) {
+		if (fd >= 0 && lock_within(fd, LOCK_SH, by, is_busy(name) ? WAIT_MS : 0)) {
 			*ret_fd = take_fd(&fd);
 			return leads_to(dir_fd, name, *ret_fd) ? 1 : 0;
 		}
@@ -285,7 +286,7 @@ open_unfinished(int dir_fd, char *name, size_t size, int *ret_fd)
 /* Takes the journal for this host alone: renames and locks it. Returns 1; 0 if another host has
  * finished it; -1 if the wait took too long. */
 static int
-seize_journal(int dir_fd, char *name, size_t size, int fd)
+seize_journal(int dir_fd, char *name, size_t size, int fd, const struct journal_visitor *by)
 {
 	char busy[NAME_LEN_MAX + 1];
 
@@ -294,7 +295,7 @@ seize_journal(int dir_fd, char *name, size_t size, int fd)
 		renameat(dir_fd, name, dir_fd, busy); /* fails if another host has renamed it */
 		snprintf(name, size, "%s", busy);
 	}
-	if (!lock_within(fd, LOCK_EX, WAIT_MS))
+	if (!lock_within(fd, LOCK_EX, by, WAIT_MS))
 		return -1;
 	return leads_to(dir_fd, name, fd);
 }
@@ -327,7 +328,7 @@ visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, 
 		drop_unwritten(dir_fd, name);
 		return 0;
 	}
-	r = open_unfinished(dir_fd, name, sizeof(name), &fd);
+	r = open_unfinished(dir_fd, name, sizeof(name), by, &fd);
 	*ret_left |= r < 0;
 	if (r <= 0)
 		return 0;
@@ -340,8 +341,8 @@ visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, 
 	found.n_more = l.n_more;
 	if (!by->wanted(by->data, &found))
 		return 0;
-	r = l.journal != NULL ? seize_journal(dir_fd, name, sizeof(name), fd) : 1;
-	if (r > 0 && wait_for_processes(&l) < 0)
+	r = l.journal != NULL ? seize_journal(dir_fd, name, sizeof(name), fd, by) : 1;
+	if (r > 0 && wait_for_processes(&l, by) < 0)
 		r = -1;
 	*ret_left |= r < 0;
 	if (r <= 0)

@@ -13,6 +13,8 @@
 #include "proto/journal.pb-c.h"
 #include "shared/base/err.h"
 
+struct pollfd;
+
 /* A journal that is not finished. */
 struct journal_found {
 	const char *name;
@@ -33,6 +35,8 @@ struct journal_found {
 struct journal_visitor {
 	bool (*wanted)(void *data, const struct journal_found *found);
 	int (*finish)(void *data, const struct journal_found *found, struct koda_error *err);
+	/* Waits like poll(). Returns -1 to give up what is waited for. */
+	int (*wait)(void *data, struct pollfd *fds, size_t n, int timeout_ms);
 	void *data;
 };
 int journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left,

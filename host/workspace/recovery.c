@@ -1,6 +1,7 @@
 #include "host/workspace/recovery.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #include "host/command/state.h"
+#include "host/context/entry.h"
 #include "host/context/event.h"
 #include "host/machine/state.h"
 #include "host/policy/policy_api.h"
@@ -278,6 +280,16 @@ on_event(void *data, enum koda_event_kind kind, const char *text)
 		session_event(r->slot->ses, kind, "%s", text);
 }
 
+/* The caller of koda_slot_acquire() is served while this waits, too. Returns -1 to give up. */
+static int
+wait_for(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	struct koda_session *ses = ((struct recovery *)data)->slot->ses;
+	int r = session_poll(ses, fds, n, timeout_ms);
+
+	return r < 0 && !ses->given_up ? 0 : r;
+}
+
 /* Runs a separate session without commands. Its worker may change only what the commands of the
  * killed session could change. */
 static int
@@ -301,12 +313,16 @@ run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
 	o.mode = ours->mode == KODA_AUTO ? KODA_AUTO : KODA_SAFE;
 	o.policy = policy;
 	o.event = on_event;
+	o.wait = wait_for;
 	o.data = r;
 	o.helper_dir = helpers;
 	ses = koda_session_open(&o, err);
 	if (ses != NULL)
 		ses->recovering = seal;
 	slot = ses == NULL ? NULL : koda_slot_acquire(ses, NULL, err);
+	/* What is asked next is waited for in the same way. */
+	if (slot != NULL)
+		ses->acquiring = true;
 	if (slot != NULL && scan(r, slot, plan, known, n_known, j->looked_through, err) == 0 &&
 	    compare(r, slot, err) == 0)
 		result = 0;
@@ -367,6 +383,8 @@ finish(void *data, const struct journal_found *f, struct koda_error *err)
 	size_t n_known;
 	int result;
 
+	if (r->slot->ses->given_up)
+		return 0;
 	if (f->journal == NULL)
 		return refuse_damaged(r, f, err);
 	find_directories(r, f->journal, &plan);
@@ -412,7 +430,7 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 	struct violations own;
 	struct state state = STATE_NONE;
 	struct recovery r = { .slot = slot, .state = &state };
-	const struct journal_visitor by = { wanted, finish, &r };
+	const struct journal_visitor by = { wanted, finish, wait_for, &r };
 	cleanup_close int dir = -1;
 	bool left = false;
 	int result = 0;
@@ -427,6 +445,10 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 		result = journal_visit(dir, &by, &left, err);
 		tell(&r);
 		violations_done(&own);
+	}
+	if (ses->given_up) {
+		state_let_go(&state, ses->state);
+		return err_set(err, KODA_TIMEOUT, 0, "the caller gave up waiting for the slot");
 	}
 	if (result >= 0 && left)
 		session_event(ses, KODA_EVENT_DEGRADED,

@@ -465,8 +465,9 @@ struct koda_session_options {
 	 */
 	bool narrowed;
 	/*
-	 * Called where koda_slot_acquire() would wait: for the kernel sandbox, for the worker, and
-	 * for the first look at the project, which takes seconds in a large one. NULL: poll(2).
+	 * Called where koda_slot_acquire() would wait: for the kernel sandbox, for the worker, for
+	 * the first look at the project, which takes seconds in a large one, and for the look at
+	 * what a killed session left. NULL: poll(2).
 	 */
 	koda_wait_fn *wait;
 };

@@ -3,6 +3,7 @@
  * planted: of the same root, of a directory above or below, with other rules, in Plan mode, or
  * without commands. Judged by what is on disk, and by git.
  */
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -325,6 +326,47 @@ removed(void **state_)
 	fixture_end(&f);
 }
 
+static unsigned waits_left;
+
+static int
+give_up_at_last(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	return waits_left-- == 0 ? -1 : poll(fds, n, timeout_ms);
+}
+
+/* The caller gives up at any wait of the recovery: the journal stays, and the next session finishes
+ * it. */
+static void
+given_up(void **state_)
+{
+	struct fixture f;
+	unsigned tries = 0;
+
+	prepare(&f);
+	plant_and_kill(&f, PLANTS, NULL);
+	f.options.wait = give_up_at_last;
+	for (; is_left("/journal"); tries++) {
+		struct koda_session *ses;
+		struct koda_error err;
+
+		ses = koda_session_open(&f.options, &err);
+		assert_non_null(ses);
+		waits_left = tries;
+		assert_null(koda_slot_acquire(ses, NULL, &err));
+		assert_code(&err, KODA_TIMEOUT);
+		koda_session_close(ses);
+		if (tries == 0)
+			assert_true(exists(&f, "sub/new/.git/hooks/pre-commit"));
+	}
+	/* At least Ready, Scan and Compare are waited for. */
+	assert_true(tries > 3);
+	assert_null(strstr(events, "killed session"));
+	f.options.wait = NULL;
+	next_session(&f, &(const struct next){ "project", KODA_AUTO, true, USUAL });
+	expect_clean(&f);
+	fixture_end(&f);
+}
+
 static void
 spoil(const struct fixture *f, const char *how)
 {
@@ -527,6 +569,7 @@ main(void)
 		cmocka_unit_test(plan_of_files),
 		cmocka_unit_test(safe_of_files),
 		cmocka_unit_test(other_rules_of_files),
+		cmocka_unit_test(given_up),
 		cmocka_unit_test(elsewhere),
 		cmocka_unit_test(several),
 		cmocka_unit_test(renamed),

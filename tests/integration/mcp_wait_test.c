@@ -324,6 +324,55 @@ test_cancelled_while_put_off(void **state)
 	assert_int_equal(talk_finish(&c), 0);
 }
 
+static const char *
+worker(void)
+{
+	return proof_path("%.*s/libexec/koda-sandbox/koda-fs-worker", PATH_MAX - 64, talk_dir);
+}
+
+/* A server was killed, and what its commands left is looked through for the next slot. The worker
+ * that does it hangs, or has to go through a large project. */
+static void
+test_killed_session(void **state)
+{
+	struct client c;
+	json_int_t id;
+	double since;
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	make_large();
+	c = talk_serve("auto", NULL, "accept");
+	talk_expect(&c, "", "run_command", json_pack("{s:s}", "command", "true"));
+	kill(c.p.pid, SIGKILL);
+	wait_for_all(proof_seconds());
+	forget_client(&c);
+
+	talk_shell("rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
+	    worker(), "", "");
+	c = talk_serve("auto", NULL, NULL);
+	id = talk_call(&c, "list_directory", json_object());
+	answers(&c, "ping");
+	answers(&c, "tools/list");
+	cancel(&c, id);
+	answers(&c, "ping");
+	since = proof_seconds();
+	kill(c.p.pid, SIGTERM);
+	wait_for_all(since);
+	forget_client(&c);
+
+	talk_shell("ln -sf \"$2/worker/koda-fs-worker\" \"$1\"", worker(), KODA_TEST_BUILD_DIR, "");
+	c = talk_serve("auto", NULL, NULL);
+	answers(&c, "ping");
+	since = proof_seconds();
+	kill(c.p.pid, SIGTERM);
+	wait_for_all(since);
+	forget_client(&c);
+
+	c = talk_serve("auto", NULL, NULL);
+	talk_expect(&c, "", "list_directory", json_object());
+	assert_int_equal(talk_finish(&c), 0);
+}
+
 #define TEST(t)                                                                                    \
 	{                                                                                          \
 #t, test_##t, talk_set_up, mend, NULL                                              \
@@ -340,6 +389,7 @@ main(void)
 		TEST(memory),
 		TEST(large_project),
 		TEST(cancelled_while_put_off),
+		TEST(killed_session),
 	};
 
 	return cmocka_run_group_tests_name("mcp_wait", tests, talk_install, talk_uninstall);

@@ -1,6 +1,7 @@
 /* The journal of a session on disk: written, read, damaged, cut; and which host is live and
  * which is dead. */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -118,6 +119,12 @@ finish(void *data, const struct journal_found *f, struct koda_error *err)
 	return f->journal != NULL;
 }
 
+static int
+wait_for(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	return poll(fds, n, timeout_ms);
+}
+
 static void
 on_any(void *data, const struct journal_found *f)
 {
@@ -129,7 +136,7 @@ on_any(void *data, const struct journal_found *f)
 static void
 visit(bool want)
 {
-	const struct journal_visitor by = { wanted, finish, want ? &seen : NULL };
+	const struct journal_visitor by = { wanted, finish, wait_for, want ? &seen : NULL };
 	cleanup_close int fd = open_base();
 	struct koda_error err;
 	bool left;
@@ -346,7 +353,7 @@ finish_after_child(void *data, const struct journal_found *f, struct koda_error 
 static void
 process_after_torn(void **state)
 {
-	const struct journal_visitor by = { wanted, finish_after_child, &seen };
+	const struct journal_visitor by = { wanted, finish_after_child, wait_for, &seen };
 	cleanup_close int dir = open_base();
 	char path[PATH_MAX + 16];
 	Koda__Place place;
