@@ -137,6 +137,7 @@ is_path(const ProtobufCBinaryData *b)
 static int
 load_records(const uint8_t *p, size_t left, struct loaded *ret)
 {
+	struct koda_error err;
 	int r = 0;
 
 	while (r == 0 && left > FRAME_HEADER) {
@@ -146,7 +147,9 @@ load_records(const uint8_t *p, size_t left, struct loaded *ret)
 		if (len == 0 || len > JOURNAL_RECORD_MAX || len > left - FRAME_HEADER)
 			break;
 		record = (Koda__JournalRecord *)message_unpack(&koda__journal_record__descriptor,
-		    p + FRAME_HEADER, len, &ret->arena, NULL);
+		    p + FRAME_HEADER, len, &ret->arena, &err);
+		if (record == NULL && err.errnum == ENOMEM)
+			return -1;
 		if (record == NULL || (record->place != NULL && !is_path(&record->place->path)))
 			break;
 		if (record->has_pid && record->has_start)
@@ -164,9 +167,13 @@ load_records(const uint8_t *p, size_t left, struct loaded *ret)
 static bool
 is_name(const ProtobufCBinaryData *b)
 {
-	cleanup_free char *name = b->len > 0 ? strndup((const char *)b->data, b->len) : NULL;
+	char name[NAMES_RULE_MAX + 1];
 
-	return name != NULL && strlen(name) == b->len && names_check(name, NULL) == 0;
+	if (b->len == 0 || b->len >= sizeof(name))
+		return false;
+	memcpy(name, b->data, b->len);
+	name[b->len] = '\0';
+	return strlen(name) == b->len && names_check(name, NULL) == 0;
 }
 
 static bool
@@ -194,6 +201,7 @@ read_journal(int fd, struct loaded *ret)
 {
 	cleanup_free uint8_t *text = NULL;
 	uint8_t sum[JOURNAL_SUM_BYTES];
+	struct koda_error err;
 	struct stat st;
 	size_t size, len, all;
 
@@ -217,7 +225,9 @@ read_journal(int fd, struct loaded *ret)
 	if (sodium_memcmp(sum, text + all, JOURNAL_SUM_BYTES) != 0)
 		return 0;
 	ret->journal = (Koda__Journal *)message_unpack(&koda__journal__descriptor,
-	    text + JOURNAL_MAGIC_LEN + FRAME_HEADER, len, &ret->arena, NULL);
+	    text + JOURNAL_MAGIC_LEN + FRAME_HEADER, len, &ret->arena, &err);
+	if (ret->journal == NULL && err.errnum == ENOMEM)
+		return -1;
 	if (ret->journal != NULL && !is_journal_valid(ret->journal))
 		ret->journal = NULL;
 	return ret->journal == NULL

@@ -33,8 +33,10 @@ arena_alloc(struct arena *a, size_t size)
 		return p;
 	}
 	big = calloc(1, sizeof(*big) + rounded);
-	if (big == NULL)
+	if (big == NULL) {
+		a->failed = true;
 		return NULL;
+	}
 	big->next = a->big;
 	a->big = big;
 	return big->data;
@@ -76,8 +78,10 @@ arena_alloc_cb(void *data, size_t size)
 	if (a->block == NULL)
 		return arena_alloc(a, size);
 	big = malloc(sizeof(*big) + rounded);
-	if (big == NULL)
+	if (big == NULL) {
+		a->failed = true;
 		return NULL;
+	}
 	big->next = a->big;
 	a->big = big;
 	return big->data;
@@ -284,9 +288,11 @@ message_unpack(const ProtobufCMessageDescriptor *desc, const uint8_t *data, size
 
 	if (message_check(desc, data, len, err) < 0)
 		return NULL;
+	arena->failed = false;
 	msg = protobuf_c_message_unpack(desc, &arena->allocator, len, data);
 	if (msg == NULL)
-		err_set(err, KODA_PROTOCOL, 0, "%s: cannot be unpacked", desc->short_name);
+		err_set(err, arena->failed ? KODA_INTERNAL : KODA_PROTOCOL,
+		    arena->failed ? ENOMEM : 0, "%s: cannot be unpacked", desc->short_name);
 	return msg;
 }
 

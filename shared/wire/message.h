@@ -25,6 +25,7 @@ struct arena {
 	uint8_t *block;
 	size_t size, used, want;
 	struct arena_big *big; /* what did not fit into the block; freed by arena_reset */
+	bool failed;           /* there was no memory */
 };
 
 void arena_init(struct arena *a);

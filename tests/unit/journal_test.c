@@ -1,6 +1,7 @@
 /* The journal of a session on disk: written, read, damaged, cut; and which host is live and
  * which is dead. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -14,6 +15,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/policy.h"
 #include "tests/kit/proof.h"
+#include "tests/kit/sanitized.h"
 
 static char base[PATH_MAX];
 
@@ -398,6 +400,77 @@ process_after_torn(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+#define MANY_PLACES 20000
+
+static size_t
+address_space(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &pages), 1);
+	fclose(f);
+	return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What cannot be read for lack of memory is not damaged. */
+static void
+short_of_memory(void **state)
+{
+	const struct journal_visitor by = { wanted, finish, wait_for, NULL };
+	cleanup_free Koda__Place *place = calloc(MANY_PLACES, sizeof(*place));
+	cleanup_free Koda__Place **list = calloc(MANY_PLACES, sizeof(Koda__Place *));
+	cleanup_close int dir = open_base();
+	char path[PATH_MAX + 16];
+	const char *directory = base;
+	struct policy policy;
+	struct journal_input in = { .root = base,
+		.policy = &policy,
+		.dir = &directory,
+		.n_dirs = 1,
+		.place = list,
+		.n_places = MANY_PLACES };
+	unsigned n_short = 0;
+	struct koda_error err;
+	struct rlimit old;
+	struct journal j;
+	bool left;
+
+	if (SANITIZED)
+		skip();
+	assert_true(place != NULL && list != NULL);
+	snprintf(path, sizeof(path), "%s/place", base);
+	for (size_t i = 0; i < MANY_PLACES; i++) {
+		place[i] = place_at(path, i);
+		list[i] = &place[i];
+	}
+	policy_init(&policy);
+	assert_int_equal(journal_begin(&j, open_base(), &in, &err), 0);
+	policy_done(&policy);
+	journal_end(&j, false);
+	/* The freed memory goes back to the kernel. */
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	malloc_trim(0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+	memset(&seen, 0, sizeof(seen));
+	for (size_t more = 0; seen.wanted == 0; more += 256 << 10) {
+		struct rlimit tight = { address_space() + more, old.rlim_max };
+		int r;
+
+		assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+		r = journal_visit(dir, &by, &left, &err);
+		assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+		if (r < 0)
+			assert_int_equal(err.errnum, ENOMEM);
+		n_short += r < 0;
+	}
+	/* Both the file and what it contains were too large. */
+	assert_true(n_short > 4);
+	assert_int_equal(seen.damaged, 0);
+	assert_int_equal(seen.n_place, MANY_PLACES);
+}
+
 static void
 names_of_roots(void **state)
 {
@@ -427,6 +500,7 @@ main(void)
 		TEST(each_bit),
 		TEST(each_length),
 		TEST(odd_files),
+		TEST(short_of_memory),
 		TEST(names_of_roots),
 		TEST(process_after_torn),
 	};
