@@ -1307,6 +1307,23 @@ check_live(void **state)
 	worker_end(&w);
 }
 
+/* A look that has taken something away finds that it has to compare everything: what it took away
+ * is reported. */
+static void
+test_look_that_grows(void **state)
+{
+	struct worker w;
+
+	must_sh(REPO "git init -q \"$BASE/far\"");
+	worker_start(&w, &plain);
+	scan(&w);
+	compare_with(&w, true);
+	must_sh("echo \"$BASE/far/.git\" >.git/commondir && echo none >.git/index");
+	look(&w);
+	assert_change(".git/commondir", KODA__CHANGE_KIND__CHANGE_QUARANTINED);
+	worker_end(&w);
+}
+
 /* What the worker left to git while commands ran is judged at the end, even in a directory that
  * cannot be listed. */
 static void
@@ -2386,16 +2403,16 @@ int
 main(void)
 {
 	const struct CMUnitTest single[] = { TEST(places), TEST(allow_git_config),
-		TEST(leads_into_a_cache), TEST(new_repository), TEST(left_to_git), TEST(held_open),
-		TEST(outside), TEST(quarantine_here), TEST(quarantine_on_another_file_system),
-		TEST(too_much_to_copy), TEST(no_quarantine), TEST(overflow), TEST(few_watches),
-		TEST(unlistable), TEST(users_unlistable), TEST(moved_known), TEST(moved_directory),
-		TEST(resume), TEST(names), TEST(names_that_came), TEST(names_of_packages),
-		TEST(names_unwatched), TEST(linked), TEST(linked_git), TEST(linked_too_much),
-		TEST(linked_before), TEST(told), TEST(led), TEST(led_far), TEST(guarded),
-		TEST(led_on_the_way), TEST(names_many), TEST(swapping), TEST(swapping_rewritten),
-		TEST(watches_give_out), TEST(too_deep), TEST(quarantine_within), TEST(order),
-		TEST(no_sense) };
+		TEST(leads_into_a_cache), TEST(new_repository), TEST(look_that_grows),
+		TEST(left_to_git), TEST(held_open), TEST(outside), TEST(quarantine_here),
+		TEST(quarantine_on_another_file_system), TEST(too_much_to_copy),
+		TEST(no_quarantine), TEST(overflow), TEST(few_watches), TEST(unlistable),
+		TEST(users_unlistable), TEST(moved_known), TEST(moved_directory), TEST(resume),
+		TEST(names), TEST(names_that_came), TEST(names_of_packages), TEST(names_unwatched),
+		TEST(linked), TEST(linked_git), TEST(linked_too_much), TEST(linked_before),
+		TEST(told), TEST(led), TEST(led_far), TEST(guarded), TEST(led_on_the_way),
+		TEST(names_many), TEST(swapping), TEST(swapping_rewritten), TEST(watches_give_out),
+		TEST(too_deep), TEST(quarantine_within), TEST(order), TEST(no_sense) };
 	static struct CMUnitTest tests[2 * N_ELEMENTS(plants) + N_ELEMENTS(harmless) +
 	    N_ELEMENTS(cached) + N_ELEMENTS(works) + N_ELEMENTS(lives) + N_ELEMENTS(hidings) +
 	    N_ELEMENTS(single)];

@@ -230,8 +230,6 @@ compare_all(struct scan *sc, bool mounted, bool busy)
 {
 	bool again = true;
 
-	forget_changes(sc);
-	sc->cut = false;
 	sc->n_told = 0;
 	choose_reading(sc);
 	if (judge_without_events(sc, mounted) < 0)
@@ -307,8 +305,6 @@ has_new_refs(const struct scan *sc)
 static int
 compare_live(struct scan *sc)
 {
-	forget_changes(sc);
-	sc->cut = false;
 	if (!sc->git)
 		return 0;
 	if (look_at_followed(sc) < 0)
@@ -321,6 +317,9 @@ scan_compare(struct scan *sc, enum scan_reach reach, bool busy, struct koda_erro
 {
 	int r = 1;
 
+	/* A comparison that follows a look adds to what the look has changed. */
+	forget_changes(sc);
+	sc->cut = false;
 	sc->phase = reach == SCAN_LOOK || reach == SCAN_GENTLY ? PHASE_GENTLE : PHASE_JUDGE;
 	if (reach == SCAN_LOOK)
 		r = compare_live(sc);
