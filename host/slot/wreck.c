@@ -23,6 +23,7 @@ wreck_unknown(struct call *c)
 	char now[2 * KODA_DIGEST_BYTES + 1] = "unknown",
 					 after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
 	struct koda_result would = { .fd = -1 };
+	const char *at;  /* the path that both digests belong to */
 	char shown[384]; /* short enough to leave room for both digests in the message */
 	struct koda_error err;
 
@@ -31,16 +32,17 @@ wreck_unknown(struct call *c)
 	if (c->prepared.len > 0 && reply_of_prepared(&c->prepared, c->kind, &would, NULL) == 0 &&
 	    would.has_digest)
 		sodium_bin2hex(after, sizeof(after), would.digest, KODA_DIGEST_BYTES);
-	if (would.path == NULL)
+	at = would.to != NULL ? would.to : would.path;
+	if (at == NULL)
 		snprintf(shown, sizeof(shown), "the file");
 	else
-		bytes_show(shown, sizeof(shown), would.path, strlen(would.path));
+		bytes_show(shown, sizeof(shown), at, strlen(at));
 	err_set(&err, KODA_UNKNOWN, 0,
 	    "the worker died, and by what is at '%s' now nobody can tell whether it happened (digest it "
 	    "would have: %s, digest now: %s); read it and decide",
 	    shown, after, now);
-	if (would.path != NULL)
-		err_about(&err, would.path, NULL);
+	if (at != NULL)
+		err_about(&err, at, NULL);
 	koda_result_done(&would);
 	call_finish(c, &err);
 }

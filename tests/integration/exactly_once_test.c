@@ -47,6 +47,9 @@ static const struct {
 	{ RENAME, 3, 4, 4 },
 };
 
+/* The kernel's clock for files ticks at least every 10 ms. */
+#define CLOCK_TICK_US 20000
+
 struct one {
 	enum action action;
 	int point;
@@ -277,6 +280,65 @@ nobody_can_tell(void **state)
 	assert_true(strspn(strstr(a.err.message, "would have: ") + 12, "0123456789abcdef") == 64);
 	assert_string_equal(get_text(&f, "old"), "theirs");
 	assert_code((do_call(f.slot, &STAT("old"), &err), &err), KODA_OK);
+	fixture_end(&f);
+}
+
+/* Another process replaces the file at the new name: the answer is about that name. */
+static void
+rename_nobody_can_tell(void **state)
+{
+	const struct koda_op op = { .kind = KODA_OP_RENAME, .path = "old", .to = "moved" };
+	struct fixture f;
+	struct answer a;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 4);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "old", "one two");
+	pid = koda_slot_pid(f.slot);
+	start_call(f.slot, &op, &a);
+	assert_true(wait_for_state(pid, 'T'));
+	put_text(&f, "theirs", "theirs");
+	assert_int_equal(rename(at(&f, "theirs"), at(&f, "moved")), 0);
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	wait_answer(f.ses, &a);
+	assert_code(&a.err, KODA_UNKNOWN);
+	assert_string_equal(a.err.path, at(&f, "moved"));
+	assert_non_null(strstr(a.err.message, at(&f, "moved")));
+	assert_null(strstr(a.err.message, at(&f, "old")));
+	assert_non_null(strstr(a.err.message, "digest now: "));
+	assert_true(strspn(strstr(a.err.message, "digest now: ") + 12, "0123456789abcdef") == 64);
+	fixture_end(&f);
+}
+
+/* Another process moves the file back before the successor looks: it is not moved a second time. */
+static void
+rename_moved_back(void **state)
+{
+	const struct koda_op op = { .kind = KODA_OP_RENAME, .path = "old", .to = "moved" };
+	struct fixture f;
+	struct answer a;
+	int pid;
+
+	fixture_prepare(&f, KODA_AUTO);
+	put_stopping_worker(&f, 4);
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "old", "one two");
+	pid = koda_slot_pid(f.slot);
+	usleep(CLOCK_TICK_US);
+	start_call(f.slot, &op, &a);
+	assert_true(wait_for_state(pid, 'T'));
+	assert_int_equal(rename(at(&f, "moved"), at(&f, "old")), 0);
+	put_real_worker(&f);
+	kill(pid, SIGKILL);
+	wait_answer(f.ses, &a);
+	assert_code(&a.err, KODA_UNKNOWN);
+	assert_string_equal(get_text(&f, "old"), "one two");
+	assert_false(exists(&f, "moved"));
 	fixture_end(&f);
 }
 
@@ -528,7 +590,7 @@ int
 main(void)
 {
 	static struct one ones[128];
-	struct CMUnitTest tests[N_ELEMENTS(ones) + N_ELEMENTS(hangs) + 8];
+	struct CMUnitTest tests[N_ELEMENTS(ones) + N_ELEMENTS(hangs) + 10];
 	size_t n = 0, k;
 
 	for (size_t i = 0; i < N_ELEMENTS(spans); i++) {
@@ -552,6 +614,10 @@ main(void)
 	k = n;
 	tests[k++] =
 	    (struct CMUnitTest){ "somebody else was there", nobody_can_tell, NULL, NULL, NULL };
+	tests[k++] = (struct CMUnitTest){ "somebody else was at the new name",
+		rename_nobody_can_tell, NULL, NULL, NULL };
+	tests[k++] =
+	    (struct CMUnitTest){ "moved, and moved back", rename_moved_back, NULL, NULL, NULL };
 	tests[k++] = (struct CMUnitTest){ "a removal that cannot be undone", remove_cannot_undo,
 		NULL, NULL, NULL };
 	for (uintptr_t i = 0; i < 3; i++)

@@ -164,6 +164,12 @@ still_the_same(const struct place *at)
 	    st.st_ctim.tv_nsec == at->st.st_ctim.tv_nsec;
 }
 
+uint64_t
+change_ctime_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
+}
+
 int
 open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct koda_error *err)
 {

@@ -53,6 +53,9 @@ int open_to_change(struct session *ses, const struct place *at, int *ret_fd,
 /* Does the place's name still refer to the same, unmodified file? */
 bool still_the_same(const struct place *at);
 
+/* A file system that keeps ctimes changes that of what is moved. */
+uint64_t change_ctime_ns(const struct stat *st);
+
 /* Judges each missing directory on the way: may it be made? */
 int judge_missing(struct session *ses, const struct place *at, struct koda_error *err);
 

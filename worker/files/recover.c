@@ -56,6 +56,16 @@ spot_has(const struct spot *spot, const char *name)
 	return spot->dir_fd >= 0 && fstatat(spot->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+static bool
+spot_has_changed(const struct spot *spot, const Koda__Prepared *p)
+{
+	struct stat st;
+
+	return p->has_ctime_ns &&
+	    fstatat(spot->dir_fd, spot->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    change_ctime_ns(&st) != p->ctime_ns;
+}
+
 struct change_recovery {
 	const Koda__Recover *ask;
 	struct spot place, to;
@@ -98,6 +108,19 @@ decide_remove(const struct change_recovery *r)
 	return KODA__HAPPENED__DID_NOT_HAPPEN;
 }
 
+/* If it is at its old name, but has changed, another process may have moved it back. */
+static Koda__Happened
+decide_rename(const struct change_recovery *r)
+{
+	const Koda__Prepared *p = r->ask->prepared;
+
+	if (spot_is(&r->to, r->to.name, p))
+		return KODA__HAPPENED__HAPPENED;
+	return spot_is(&r->place, r->place.name, p) && !spot_has_changed(&r->place, p)
+	    ? KODA__HAPPENED__DID_NOT_HAPPEN
+	    : KODA__HAPPENED__CANNOT_TELL;
+}
+
 static Koda__Happened
 decide(const struct change_recovery *r)
 {
@@ -109,12 +132,8 @@ decide(const struct change_recovery *r)
 		return KODA__HAPPENED__DID_NOT_HAPPEN;
 	if (r->ask->kind == KODA__KIND__KIND_REMOVE)
 		return decide_remove(r);
-	if (r->ask->kind == KODA__KIND__KIND_RENAME) {
-		if (spot_is(&r->to, r->to.name, p))
-			return KODA__HAPPENED__HAPPENED;
-		return spot_is(&r->place, r->place.name, p) ? KODA__HAPPENED__DID_NOT_HAPPEN
-							    : KODA__HAPPENED__CANNOT_TELL;
-	}
+	if (r->ask->kind == KODA__KIND__KIND_RENAME)
+		return decide_rename(r);
 	if (spot_is(&r->place, r->place.name, p))
 		return KODA__HAPPENED__HAPPENED;
 	/* Also if the inode differs: then the worker had started again, which it does only after

@@ -75,6 +75,8 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	prepared.place = bytes_of(from->path, strlen(from->path));
 	prepared.dev = from->st.st_dev;
 	prepared.ino = from->st.st_ino;
+	prepared.has_ctime_ns = true;
+	prepared.ctime_ns = change_ctime_ns(&from->st);
 	prepared.has_to = true;
 	prepared.to = bytes_of(to->path, strlen(to->path));
 	prepared.outcome = &out->msg;
