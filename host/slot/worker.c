@@ -66,15 +66,19 @@ worker_start(struct koda_slot *slot, struct koda_error *err)
 	slot->record_asked = false;
 	/* frame_init() has dropped everything that the last worker sent. */
 	slot->broken = slot->answered = false;
+	randombytes_buf(slot->token, sizeof(slot->token));
+	slot->seal_id = slot->next_id++;
+	if (seal_queue(slot, &slot->fs, slot->seal_id, slot->token, true, err) < 0) {
+		child_kill(&slot->child);
+		frame_done(&slot->fs);
+		leaving_adopt(&slot->ses->leaving, &slot->child);
+		return -1;
+	}
 	slot_set_state(slot, SLOT_STARTING);
 	slot->state_deadline = monotonic_ns() + SLOT_READY_MS * NS_PER_MS;
 	slot->ses->stats.spawns++;
 	slot->ses->stats.respawns += slot->ever_up;
 	session_event(slot->ses, KODA_EVENT_SPAWN, "worker %d started", (int)slot->child.pid);
-	randombytes_buf(slot->token, sizeof(slot->token));
-	slot->seal_id = slot->next_id++;
-	if (seal_queue(slot, &slot->fs, slot->seal_id, slot->token, true, err) < 0)
-		return -1;
 	frame_flush(&slot->fs, false, NULL); /* an error shows as the worker's death */
 	return 0;
 }

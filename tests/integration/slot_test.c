@@ -1,9 +1,11 @@
 /* The life of a slot with real workers: deadlines, deaths while idle and busy, the restart
  * budget. */
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/sanitized.h"
 
 /* The worker is stopped from outside while idle: each request would then wait for ever. */
 static void
@@ -241,6 +243,67 @@ short_of_descriptors(void **state)
 	fixture_end(&f);
 }
 
+static size_t
+address_space(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld", &pages), 1);
+	fclose(f);
+	return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Memory is short when a worker gets its policy: the next call does not wait until that worker is
+ * given up. */
+static void
+short_of_memory(void **state)
+{
+	struct koda_policy *policy;
+	struct koda_error err;
+	struct rlimit old;
+	struct fixture f;
+	unsigned n_short = 0;
+	char rule[256];
+
+	if (SANITIZED)
+		skip();
+	fixture_prepare(&f, KODA_AUTO);
+	policy = koda_policy_for_agent(KODA_AUTO, f.root, &err);
+	assert_non_null(policy);
+	for (int i = 0; i < 2000; i++) {
+		snprintf(rule, sizeof(rule), "/nowhere/%0200d", i);
+		assert_int_equal(koda_policy_add(policy, KODA_DENY_WRITE_WITHIN_ALLOW, rule, &err),
+		    0);
+	}
+	assert_int_equal(koda_policy_freeze(policy, &err), 0);
+	f.options.policy = policy;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	/* So that freed memory goes back to the kernel. */
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	malloc_trim(0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+	for (size_t more = 0; more < 1 << 20; more += 128 << 10) {
+		struct rlimit tight = { address_space() + more, old.rlim_max };
+		uint64_t since;
+
+		kill(koda_slot_pid(f.slot), SIGKILL);
+		assert_true(wait_for_state(koda_slot_pid(f.slot), 'Z'));
+		assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+		do_call(f.slot, &PING(), &err);
+		assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+		n_short += err.errnum == ENOMEM;
+		since = clock_ms();
+		assert_code((do_call(f.slot, &PING(), &err), &err), KODA_OK);
+		assert_true(clock_ms() - since < 4000);
+	}
+	assert_true(n_short > 0);
+	fixture_end(&f);
+	koda_policy_free(policy);
+}
+
 int
 main(void)
 {
@@ -258,5 +321,6 @@ main(void)
 	ADD(helper_goes_away);
 	ADD(deaths_with_answers_between);
 	ADD(short_of_descriptors);
+	ADD(short_of_memory);
 	return _cmocka_run_group_tests("slot", tests, n, NULL, NULL);
 }
