@@ -132,8 +132,12 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	koda_policy_free(policy);
 	r = slot == NULL ? -1 : make_ready(ses, slot, err);
 	ses->acquiring = ses->given_up = false;
-	if (session_leave(ses))
-		return NULL; /* closed from inside a callback */
+	if (session_leave(ses)) {
+		if (r == 0)
+			err_set(err, KODA_INTERNAL, 0,
+			    "the session was closed in one of its callbacks");
+		return NULL;
+	}
 	if (r < 0 && slot != NULL)
 		drop_slot(ses, slot);
 	return r < 0 ? NULL : slot;

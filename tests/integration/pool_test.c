@@ -268,6 +268,33 @@ waits(void **state)
 	fixture_end(&f);
 }
 
+static void
+close_at_spawn(void *data, enum koda_event_kind kind, const char *text)
+{
+	if (kind == KODA_EVENT_SPAWN)
+		koda_session_close(*(struct koda_session **)data);
+}
+
+static void
+closed_in_an_event(void **state)
+{
+	struct koda_session_options o;
+	struct koda_session *ses;
+	struct koda_error err = { .code = KODA_OK };
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	o = f.options;
+	o.event = close_at_spawn;
+	o.data = &ses;
+	ses = koda_session_open(&o, &err);
+	assert_non_null(ses);
+	assert_null(koda_slot_acquire(ses, NULL, &err));
+	assert_code(&err, KODA_INTERNAL);
+	assert_non_null(strstr(err.message, "closed"));
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -279,6 +306,7 @@ main(void)
 		cmocka_unit_test(counters),
 		cmocka_unit_test(two_sessions),
 		cmocka_unit_test(waits),
+		cmocka_unit_test(closed_in_an_event),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
