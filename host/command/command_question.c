@@ -20,6 +20,48 @@ command_question_done(struct koda_command *c)
 	asked_end(&c->asked);
 }
 
+/* Copies a list that ends with NULL. Returns NULL if memory is short. */
+static const char *const *
+copy_list(struct arena *arena, char *const *list)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (list[n] != NULL)
+		n++;
+	copy = arena_alloc(arena, (n + 1) * sizeof(*copy));
+	for (size_t i = 0; copy != NULL && i < n; i++) {
+		const size_t size = strlen(list[i]) + 1;
+
+		copy[i] = arena_alloc(arena, size);
+		if (copy[i] == NULL)
+			return NULL;
+		memcpy(copy[i], list[i], size);
+	}
+	return (const char *const *)copy;
+}
+
+/* Makes copies: the embedder may read the question until it answers, also after the command is
+ * gone. */
+static int
+fill_question(struct asked *a, const struct koda_command *c)
+{
+	char *const cwd[] = { c->cwd, NULL };
+	const char *const *path = copy_list(&a->arena, cwd);
+
+	a->question = (struct koda_question){
+		.kind = KODA_OP_RUN,
+		.mode = c->of->slot->ses->mode,
+		.argv = copy_list(&a->arena, c->argv),
+		.env = c->added == NULL ? NULL : copy_list(&a->arena, c->added),
+	};
+	if (path == NULL || a->question.argv == NULL ||
+	    (c->added != NULL && a->question.env == NULL))
+		return -1;
+	a->question.path = a->question.cwd = path[0];
+	return 0;
+}
+
 void
 command_question_ask(struct koda_command *c, const struct asked_ops *ops)
 {
@@ -31,17 +73,10 @@ command_question_ask(struct koda_command *c, const struct asked_ops *ops)
 		return;
 	}
 	a = asked_new(ops, c, &c->asked, c->sync);
-	if (a == NULL) {
+	if (a == NULL || fill_question(a, c) < 0) {
+		command_question_done(c);
 		asked_refuse(ops, c, ASKED_NO_ROOM);
 		return;
 	}
-	a->question = (struct koda_question){
-		.kind = KODA_OP_RUN,
-		.mode = ses->mode,
-		.path = c->cwd,
-		.argv = (const char *const *)c->argv,
-		.cwd = c->cwd,
-		.env = (const char *const *)c->added,
-	};
 	asked_put(a, ses->approve, ses->data);
 }

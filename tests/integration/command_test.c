@@ -726,6 +726,49 @@ approval(void **state)
 	fixture_end(&f);
 }
 
+static const struct koda_question *open_question;
+
+static void
+keep_question(void *data, const struct koda_question *q)
+{
+	open_question = q;
+}
+
+/* The command is over before its question is answered: the question can still be read. */
+static void
+question_outlives_command(void **state)
+{
+	const char *const argv[] = { "echo", "a word", NULL }, *const env[] = { "A=b", NULL };
+	const struct koda_command_options o = { .argv = argv, .env = env };
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_SAFE);
+	f.options.commands = true;
+	f.options.approve = keep_question;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	open_question = NULL;
+	c = koda_command_start(f.slot, &o, NULL, NULL, &err);
+	assert_non_null(c);
+	assert_non_null(open_question);
+	koda_slot_release(f.slot);
+	koda_command_free(c);
+	koda_session_dispatch(f.ses, 0, &err);
+	assert_string_equal(open_question->argv[0], "echo");
+	assert_string_equal(open_question->argv[1], "a word");
+	assert_null(open_question->argv[2]);
+	assert_string_equal(open_question->env[0], "A=b");
+	assert_null(open_question->env[1]);
+	assert_string_equal(open_question->cwd, f.root);
+	assert_string_equal(open_question->path, f.root);
+	errno = 0;
+	koda_approval_answer(open_question->approval, true);
+	assert_int_equal(errno, ESTALE);
+	fixture_end(&f);
+}
+
 static void
 plan_reads(void **state)
 {
@@ -1091,6 +1134,7 @@ main(void)
 		cmocka_unit_test(blamed),
 		cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(approval),
+		cmocka_unit_test(question_outlives_command),
 		cmocka_unit_test(plan_reads),
 		cmocka_unit_test(planted),
 		cmocka_unit_test(planted_from_below),
