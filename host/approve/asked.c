@@ -34,6 +34,18 @@ asked_new(const struct asked_ops *ops, void *about, struct asked **held, bool sy
 	return a;
 }
 
+static void
+stop_waiting(struct asked *a)
+{
+	struct asked **at = a->waits_in;
+
+	while (at != NULL && *at != a)
+		at = &(*at)->next;
+	if (at != NULL)
+		*at = a->next;
+	a->waits_in = NULL;
+}
+
 struct asked *
 asked_end(struct asked **held)
 {
@@ -41,6 +53,7 @@ asked_end(struct asked **held)
 
 	if (a == NULL)
 		return NULL;
+	stop_waiting(a);
 	*held = NULL;
 	a->about = NULL;
 	a->held = NULL;
@@ -110,10 +123,40 @@ asked_put(struct asked *a, koda_approve_fn *approve, void *data)
 
 /* ---- answers ---- */
 
+static bool
+settle_late(struct asked *a)
+{
+	if (a->scope == KODA_SCOPE_NO)
+		note_refusal(a->ops, a->about, "this one was not");
+	return settle_asked(a, true);
+}
+
+/* In the order in which they came. */
+static void
+wait_in(struct asked *a, struct asked **waiting)
+{
+	struct asked **at = waiting;
+
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = a;
+	a->next = NULL;
+	a->waits_in = waiting;
+}
+
+void
+asked_act_on(struct asked **waiting)
+{
+	while (*waiting != NULL)
+		settle_late(*waiting);
+}
+
 /* Returns whether the answer counts. */
 static bool
 take_answer(struct asked *a, enum koda_scope scope)
 {
+	struct asked **waiting;
+
 	if (a == NULL || a->answered)
 		return false;
 	a->answered = true;
@@ -125,9 +168,11 @@ take_answer(struct asked *a, enum koda_scope scope)
 		asked_free(a);
 		return false;
 	}
-	if (a->scope == KODA_SCOPE_NO)
-		note_refusal(a->ops, a->about, "this one was not");
-	return settle_asked(a, true);
+	waiting = a->ops->postpone(a->about);
+	if (waiting == NULL)
+		return settle_late(a);
+	wait_in(a, waiting);
+	return true;
 }
 
 void

@@ -22,6 +22,9 @@ struct asked_ops {
 	/* Act on the answer; the question is over. late: the embedder calls from outside of its
 	 * approval callback. Returns false if the answer may not count in this process. */
 	bool (*answer)(void *about, enum koda_scope scope, bool late);
+	/* Returns where a late answer waits until asked_act_on() is called for it, or NULL if
+	 * answer() may act now. */
+	struct asked **(*postpone)(void *about);
 };
 
 struct asked {
@@ -41,6 +44,8 @@ struct asked {
 	bool asking;         /* the callback is running */
 	bool answered;
 	enum koda_scope scope;
+	struct asked **waits_in; /* answered; not acted on yet */
+	struct asked *next;
 };
 
 /* Make a question about something, and keep it in *held. NULL: no memory; *held is NULL. */
@@ -52,6 +57,8 @@ void asked_put(struct asked *a, koda_approve_fn *approve, void *data);
  * unless the embedder may still read and answer it; then returns it, so that the caller can hand
  * over what the question points into. Accepts *held NULL. */
 struct asked *asked_end(struct asked **held);
+/* Act on the answers that wait. */
+void asked_act_on(struct asked **waiting);
 /* The name of a mode, for a refusal. */
 const char *asked_mode_name(enum koda_mode mode);
 /* The embedder is not asked: call refuse(), and answer() with no. */

@@ -322,7 +322,14 @@ answer_command(void *about, enum koda_scope scope, bool late)
 	return true;
 }
 
-static const struct asked_ops command_ops = { command_question_refuse, answer_command };
+static struct asked **
+postpone_answer(void *about)
+{
+	return session_postpones(((struct koda_command *)about)->of->slot->ses);
+}
+
+static const struct asked_ops command_ops = { command_question_refuse, answer_command,
+	postpone_answer };
 
 void
 command_ask(struct koda_command *c)

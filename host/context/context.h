@@ -15,6 +15,7 @@
 
 #define TICKERS_MAX 2 /* slots; egress */
 
+struct asked;
 struct egress_session;
 struct finished;
 struct handle;
@@ -46,6 +47,7 @@ struct koda_session {
 	struct egress_session *egress; /* NULL: without commands */
 	struct handle *over;           /* commands and searches whose callback has yet to run */
 	struct handle *unwanted;       /* commands and searches freed in the event callback */
+	struct asked *answers;         /* given in the event callback, not acted on yet */
 	size_t n_under_way;            /* commands and searches that are not over yet */
 
 	struct koda_slot *slots; /* acquired and idle */

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include "host/approve/asked.h"
 #include "host/context/handle.h"
 
 int
@@ -18,6 +19,13 @@ session_check(const struct koda_session *ses, struct koda_error *err)
 	if (ses->in_wait)
 		return err_set(err, KODA_INTERNAL, 0, "called from inside the wait callback");
 	return 0;
+}
+
+struct asked **
+session_postpones(struct koda_session *ses)
+{
+	/* The event callback runs in the middle of the operation that it reports. */
+	return *ses->here == 1 && ses->in_event ? &ses->answers : NULL;
 }
 
 bool
@@ -51,7 +59,9 @@ session_enter(struct koda_session *ses)
 bool
 session_leave(struct koda_session *ses)
 {
-	if (ses->depth == 1)
+	if (ses->depth == 1) {
 		handle_give_up_unwanted(ses);
+		asked_act_on(&ses->answers);
+	}
 	return --ses->depth == 0 && ses->on_left(ses);
 }

@@ -18,6 +18,9 @@ int session_check(const struct koda_session *ses, struct koda_error *err);
 void session_enter(struct koda_session *ses);
 bool session_leave(struct koda_session *ses);
 
+/* Returns where the answer to a question has to wait now (see host/approve/asked), or NULL. */
+struct asked **session_postpones(struct koda_session *ses);
+
 /* Calls poll(), or the embedder's wait callback while a slot is acquired. Returns -1 when the
  * caller has to give up, or as poll() does. session_waits() returns true if session_poll() would
  * call the callback. */

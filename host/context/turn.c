@@ -1,5 +1,6 @@
 #include "host/context/turn.h"
 
+#include "host/approve/asked.h"
 #include "host/context/context.h"
 #include "host/context/entry.h"
 #include "host/context/finished.h"
@@ -38,6 +39,7 @@ turn_once(struct koda_session *ses, int timeout_ms)
 	loop_poll(&ses->loop, timeout_ms);
 	for (size_t i = 0; i < ses->n_tickers; i++)
 		ses->ticker[i]->tick(ses);
+	asked_act_on(&ses->answers);
 	finished_deliver(ses);
 	handle_tell_over(ses);
 	for (size_t i = 0; i < ses->n_tickers; i++)

@@ -223,7 +223,14 @@ send_answer(struct egress *e, uint64_t id, enum koda_scope scope)
 		    wire_send_answer(&e->process.wire, id, scope, &err), &err);
 }
 
-static const struct questions_client questions_client = { on_answered, send_answer };
+static struct asked **
+postpone_answer(struct egress_question *q)
+{
+	return session_postpones(q->egress->ses);
+}
+
+static const struct questions_client questions_client = { on_answered, send_answer,
+	postpone_answer };
 
 /* ---- the session ---- */
 

@@ -226,7 +226,15 @@ on_answer(void *about, enum koda_scope scope, bool late)
 	return q->all->client->answered(q, scope);
 }
 
-static const struct asked_ops question_ops = { NULL, on_answer };
+static struct asked **
+postpone(void *about)
+{
+	struct egress_question *q = about;
+
+	return q->all->client->postpone(q);
+}
+
+static const struct asked_ops question_ops = { NULL, on_answer, postpone };
 
 void
 questions_ask_next(struct questions *all, enum koda_mode mode, koda_approve_fn *approve, void *data)

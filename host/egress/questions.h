@@ -30,6 +30,8 @@ struct questions_client {
 	bool (*answered)(struct egress_question *q, enum koda_scope scope);
 	/* Send the answer to the proxy that waits for it. May run the event callback. */
 	void (*answer)(struct egress *e, uint64_t id, enum koda_scope scope);
+	/* Returns where the user's answer has to wait (see asked.h), or NULL. */
+	struct asked **(*postpone)(struct egress_question *q);
 };
 
 /* Of a session. */

@@ -383,7 +383,13 @@ answer_call(void *about, enum koda_scope scope, bool late)
 	return true;
 }
 
-static const struct asked_ops call_ops = { call_question_refuse, answer_call };
+static struct asked **
+postpone_answer(void *about)
+{
+	return session_postpones(((struct call *)about)->slot->ses);
+}
+
+static const struct asked_ops call_ops = { call_question_refuse, answer_call, postpone_answer };
 
 void
 slot_ask(struct koda_slot *slot)

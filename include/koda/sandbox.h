@@ -419,6 +419,7 @@ enum koda_event_kind {
 /*
  * For observation only: calls from inside this callback fail. Only a release or close, from inside
  * any callback, is accepted; it takes effect when the library function that called back returns.
+ * So is the answer to a question; it takes effect at the next turn of the loop, if that is earlier.
  */
 typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
 

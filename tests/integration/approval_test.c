@@ -520,17 +520,65 @@ dies_after_the_yes(void **state)
 
 /* ---- answered from the event ---- */
 
-static unsigned deaths;
+static unsigned deaths, nested;
 
 static void
 answer_at_death(void *data, enum koda_event_kind kind, const char *text)
 {
 	struct asked *a = data;
 
+	/* The answer starts nothing inside the event. */
+	assert_int_equal(nested, 0);
 	if (kind != KODA_EVENT_DEATH)
 		return;
 	deaths++;
+	nested++;
 	koda_approval_answer(a->approval, true);
+	assert_int_equal(errno, 0);
+	koda_approval_answer(a->approval, false);
+	assert_int_equal(errno, ESTALE);
+	nested--;
+}
+
+/* The session is closed after the answer, before the library acts on it. */
+static void
+answer_and_close(void *data, enum koda_event_kind kind, const char *text)
+{
+	struct asked *a = data;
+
+	if (kind != KODA_EVENT_DEATH || a->approval == NULL)
+		return;
+	koda_approval_answer(a->approval, true);
+	koda_session_close(a->f->ses);
+}
+
+static void
+answered_and_closed(void **state)
+{
+	struct asked a = { .silent = true };
+	struct answer done;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_SAFE);
+	f.options.approve = ask;
+	f.options.event = answer_and_close;
+	f.options.data = &a;
+	a.f = &f;
+	fixture_open(&f);
+	f.slot = fixture_acquire(&f);
+	put_text(&f, "f", "one\ntwo\n");
+	start_call(f.slot, &WRITE("f", "new"), &done);
+	wait_question(&f, &a, 1);
+	kill(koda_slot_pid(f.slot), SIGKILL);
+	for (uint64_t end = clock_ms() + PATIENCE_MS; !done.done && clock_ms() < end;)
+		if (koda_session_dispatch(f.ses, 10, &err) <= 0)
+			break;
+	assert_true(done.done);
+	assert_int_equal(done.times, 1);
+	assert_refused(a.approval);
+	f.ses = NULL;
+	fixture_end(&f);
 }
 
 /* The worker dies while a question is open, and the answer comes from the event that reports it:
@@ -672,7 +720,7 @@ refused_is_not_asked(void **state)
 int
 main(void)
 {
-	struct CMUnitTest tests[N_ELEMENTS(changes) + N_ELEMENTS(kills) + 13];
+	struct CMUnitTest tests[N_ELEMENTS(changes) + N_ELEMENTS(kills) + 14];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
@@ -694,6 +742,7 @@ main(void)
 	ADD("answered after close", answered_too_late, 1);
 	ADD("dies after the yes", dies_after_the_yes, 0);
 	ADD("answered at the death", answered_at_the_death, 0);
+	ADD("answered at the death, and closed", answered_and_closed, 0);
 	ADD("plan changes nothing", plan_changes_nothing, 0);
 	ADD("what is refused is not asked", refused_is_not_asked, 0);
 	return _cmocka_run_group_tests("approval", tests, n, NULL, NULL);
