@@ -289,7 +289,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 /* The general options. Not every command takes all of them. */
 static const struct opt_table general = { opt_specs, N_OPTS, UINT64_MAX };
 
-struct row {
+struct args_row {
 	const struct opt_table *table; /* NULL: there is no such option */
 	size_t opt;
 };
@@ -300,7 +300,7 @@ is_allowed(const struct opt_table *table, size_t opt)
 	return (table->allowed >> opt & 1) != 0;
 }
 
-static struct row
+static struct args_row
 find_long(const struct args *args, const char *name, size_t len)
 {
 	const struct opt_table *const tables[] = { args->own, &general };
@@ -311,13 +311,13 @@ find_long(const struct args *args, const char *name, size_t len)
 
 			if (is_allowed(tables[t], opt) && strlen(have) == len &&
 			    memcmp(have, name, len) == 0)
-				return (struct row){ tables[t], opt };
+				return (struct args_row){ tables[t], opt };
 		}
 	}
-	return (struct row){ 0 };
+	return (struct args_row){ 0 };
 }
 
-static struct row
+static struct args_row
 find_letter(const struct args *args, char letter)
 {
 	const struct opt_table *const tables[] = { args->own, &general };
@@ -325,10 +325,10 @@ find_letter(const struct args *args, char letter)
 	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
 		for (size_t opt = 0; tables[t] != NULL && opt < tables[t]->n; opt++) {
 			if (is_allowed(tables[t], opt) && tables[t]->specs[opt].letter == letter)
-				return (struct row){ tables[t], opt };
+				return (struct args_row){ tables[t], opt };
 		}
 	}
-	return (struct row){ 0 };
+	return (struct args_row){ 0 };
 }
 
 static int
@@ -351,7 +351,7 @@ unknown_option(const struct args *args, const char *name, char why[ARGS_WHY_MAX]
 }
 
 static int
-take_row(struct args *args, struct row row, const char *value, char why[ARGS_WHY_MAX])
+take_row(struct args *args, struct args_row row, const char *value, char why[ARGS_WHY_MAX])
 {
 	if (row.table == &general)
 		return take(args, (enum opt)row.opt, value, why);
@@ -366,7 +366,7 @@ parse_long(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_M
 	const char *arg = argv[*i], *equals = strchr(arg, '=');
 	size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
 	const char *value = equals != NULL ? equals + 1 : NULL;
-	struct row row = find_long(args, arg, len);
+	struct args_row row = find_long(args, arg, len);
 	const struct opt_spec *spec;
 	char shown[NAME_LEN_MAX + 1];
 
@@ -392,7 +392,7 @@ parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_
 	const char *arg = argv[*i];
 
 	for (const char *p = arg + 1; *p != '\0'; p++) {
-		struct row row = find_letter(args, *p);
+		struct args_row row = find_letter(args, *p);
 		const char *wants;
 
 		if (row.table == NULL)

@@ -10,7 +10,7 @@
 static const char reminder[] =
     "An agent's own file and command tools are not sandboxed: if it uses 'koda-sandbox mcp', turn them off in its settings.";
 
-struct doctor {
+struct doctor_rows {
 	json_t *list; /* NULL: print instead */
 	bool colour;
 	bool fit; /* everything that auto needs is there */
@@ -18,7 +18,7 @@ struct doctor {
 };
 
 static void
-print(const struct doctor *doctor, const struct koda_capability *capability)
+print(const struct doctor_rows *doctor, const struct koda_capability *capability)
 {
 	const char *verdict = capability->available ? "yes"
 	    : capability->needed_for_auto           ? "NO"
@@ -41,7 +41,7 @@ print(const struct doctor *doctor, const struct koda_capability *capability)
 static int
 on_capability(void *data, const struct koda_capability *capability)
 {
-	struct doctor *doctor = data;
+	struct doctor_rows *doctor = data;
 	json_t *object;
 
 	doctor->n++;
@@ -66,7 +66,7 @@ on_capability(void *data, const struct koda_capability *capability)
 int
 cmd_doctor(const struct cli *cli)
 {
-	struct doctor doctor = { .fit = true, .colour = output_colour(STDOUT_FILENO) };
+	struct doctor_rows doctor = { .fit = true, .colour = output_colour(STDOUT_FILENO) };
 	int status;
 
 	if (args_has(&cli->args, OPT_JSON))

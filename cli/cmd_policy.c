@@ -84,14 +84,14 @@ add_argument(void *data, const char *argument, const char *comment)
 }
 
 /* For printing an option and its operands in one line, after the reason for it. */
-struct listing {
+struct policy_listing {
 	bool colour, begun;
 };
 
 static int
 print_argument(void *data, const char *argument, const char *comment)
 {
-	struct listing *listing = data;
+	struct policy_listing *listing = data;
 	bool option = strncmp(argument, "--", 2) == 0;
 
 	if (listing->begun)
@@ -133,7 +133,7 @@ tell_json(const struct cli *cli, const char *root, const struct koda_policy *pol
 static int
 tell_plain(const struct cli *cli, const char *root, const struct koda_policy *policy)
 {
-	struct listing listing = { .colour = output_colour(STDOUT_FILENO) };
+	struct policy_listing listing = { .colour = output_colour(STDOUT_FILENO) };
 	struct koda_error err = { 0 };
 	char *text = koda_policy_print(policy), *line = text;
 

@@ -92,7 +92,7 @@ as_json(const struct koda_quarantined *one, bool all)
 
 /* ---- list ---- */
 
-struct list {
+struct quarantine_list {
 	json_t *objects; /* NULL: print instead */
 	size_t n;
 	bool all;
@@ -101,7 +101,7 @@ struct list {
 static int
 on_quarantined(void *data, const struct koda_quarantined *one)
 {
-	struct list *list = data;
+	struct quarantine_list *list = data;
 	char name[NAME_MAX_BYTES];
 
 	list->n++;
@@ -127,7 +127,7 @@ int
 cmd_quarantine_list(const struct cli *cli)
 {
 	bool json = args_has(&cli->args, OPT_JSON);
-	struct list list = { .objects = json ? json_array() : NULL, .all = of_all(cli) };
+	struct quarantine_list list = { .objects = json ? json_array() : NULL, .all = of_all(cli) };
 	struct koda_error err = { 0 };
 	char *root = NULL;
 	json_t *object;

@@ -85,14 +85,14 @@ on_question(void *data, const struct koda_question *question)
 
 /* ---- exit status when nothing was run ---- */
 
-enum stage {
+enum run_stage {
 	STAGE_OPEN, /* the session: the root, the policy, what this machine can do */
 	STAGE_SLOT, /* the sandbox */
 	STAGE_COMMAND,
 };
 
 static int
-status_of(enum stage stage, const struct koda_error *err)
+status_of(enum run_stage stage, const struct koda_error *err)
 {
 	switch (err->code) {
 	case KODA_POLICY_DENIED:
@@ -121,7 +121,7 @@ status_of(enum stage stage, const struct koda_error *err)
 }
 
 static int
-tell(const struct run *run, enum stage stage, struct koda_error *err)
+tell(const struct run *run, enum run_stage stage, struct koda_error *err)
 {
 	const char *remedy = NULL;
 

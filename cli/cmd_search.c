@@ -16,7 +16,7 @@
 #include "cli/search_json.h"
 #include "cli/search_print.h"
 
-struct search {
+struct search_output {
 	const struct cli *cli;
 	struct search_args args;
 	struct job job;
@@ -40,7 +40,7 @@ note(const char *kind, const char *text)
 /* ---- while results come ---- */
 
 static void
-print_json_line(const struct search *s, json_t *object)
+print_json_line(const struct search_output *s, json_t *object)
 {
 	/* On a terminal nothing untrusted may arrive unescaped, not in JSON either. */
 	json_dumpf(object, stdout, JSON_COMPACT | (s->json_ascii ? JSON_ENSURE_ASCII : 0));
@@ -49,7 +49,7 @@ print_json_line(const struct search *s, json_t *object)
 }
 
 static void
-tell_trouble(struct search *s, const struct koda_found *found)
+tell_trouble(struct search_output *s, const struct koda_found *found)
 {
 	struct search_name name = search_name(s->printer.operands, s->printer.n_operands, found);
 	size_t size = strlen(name.operand) + strlen(name.slash) + strlen(name.below) +
@@ -64,7 +64,7 @@ tell_trouble(struct search *s, const struct koda_found *found)
 
 /* Is this a directory that contains none of the files that a restricted listing is about? */
 static bool
-is_empty_way(const struct search *s, const struct koda_found *found)
+is_empty_way(const struct search_output *s, const struct koda_found *found)
 {
 	const struct koda_search_options *o = &s->args.options;
 
@@ -75,7 +75,7 @@ is_empty_way(const struct search *s, const struct koda_found *found)
 static int
 on_found(void *data, const struct koda_found *found)
 {
-	struct search *s = data;
+	struct search_output *s = data;
 
 	if (is_empty_way(s, found))
 		return 0;
@@ -99,7 +99,7 @@ on_found(void *data, const struct koda_found *found)
 
 /* Reports what the reader cannot see from what was printed. */
 static void
-tell_rest(const struct search *s, const struct koda_search_result *result)
+tell_rest(const struct search_output *s, const struct koda_search_result *result)
 {
 	char text[128];
 
@@ -141,7 +141,7 @@ finish_output(int status)
 }
 
 static int
-do_search(struct search *s)
+do_search(struct search_output *s)
 {
 	struct koda_search_result result = { 0 };
 	struct koda_error err = { 0 };
@@ -167,7 +167,7 @@ do_search(struct search *s)
 /* ---- before the search ---- */
 
 static int
-find_places(struct search *s)
+find_places(struct search_output *s)
 {
 	static const char *const here[] = { ".", NULL };
 	const char *const *words = (const char *const *)s->args.paths;
@@ -192,7 +192,7 @@ find_places(struct search *s)
 }
 
 static int
-run_search(struct search *s)
+run_search(struct search_output *s)
 {
 	int status = job_find(&s->job, s->cli);
 
@@ -230,7 +230,7 @@ print_type(void *data, const char *name, const char *const *globs)
 }
 
 static int
-list_types(const struct search *s)
+list_types(const struct search_output *s)
 {
 	json_t *object, *types;
 
@@ -248,7 +248,7 @@ list_types(const struct search *s)
 static int
 search(const struct cli *cli, enum koda_search_kind kind)
 {
-	struct search s = { .cli = cli };
+	struct search_output s = { .cli = cli };
 	char why[ARGS_WHY_MAX];
 	bool terminal = isatty(STDOUT_FILENO);
 	int status;

@@ -22,7 +22,7 @@
 #define SLOW_BYTES_PER_MS 5000
 #define OPERATION_MS      30000
 
-struct content {
+struct write_content {
 	char *head; /* the first INLINE_MAX bytes, or all */
 	size_t head_len;
 	int fd; /* all of it, sealed; -1 if it is all in head */
@@ -66,7 +66,7 @@ find_limit(void *data, const char *section, const char *field, const char *value
 
 /* The content did not fit into head: copies all of it to a memfd, piece by piece. */
 static int
-read_rest(const struct cli *cli, struct content *content, uint64_t limit)
+read_rest(const struct cli *cli, struct write_content *content, uint64_t limit)
 {
 	char *buf = output_alloc(COPY_CHUNK);
 	int status = EXIT_DONE;
@@ -96,7 +96,7 @@ read_rest(const struct cli *cli, struct content *content, uint64_t limit)
 }
 
 static int
-read_content(const struct job *job, struct content *content)
+read_content(const struct job *job, struct write_content *content)
 {
 	uint64_t limit = UINT64_MAX;
 	ssize_t n = 1;
@@ -119,7 +119,7 @@ read_content(const struct job *job, struct content *content)
 }
 
 static int
-write_content(struct job *job, const struct content *content)
+write_content(struct job *job, const struct write_content *content)
 {
 	uint64_t ms = OPERATION_MS + content->size / SLOW_BYTES_PER_MS;
 	char done[64], would[64];
@@ -146,7 +146,7 @@ write_content(struct job *job, const struct content *content)
 int
 cmd_write(const struct cli *cli)
 {
-	struct content content = { .fd = -1 };
+	struct write_content content = { .fd = -1 };
 	struct job job;
 	int status = job_begin(&job, cli, KODA_OP_WRITE);
 

@@ -13,7 +13,7 @@
 
 #define VIOLATIONS_MAX 100 /* as many as a slot keeps */
 
-struct violations {
+struct run_violations {
 	struct koda_violation list[VIOLATIONS_MAX]; /* the slot's */
 	size_t n;
 };
@@ -21,7 +21,7 @@ struct violations {
 static int
 on_violation(void *data, const struct koda_violation *violation)
 {
-	struct violations *all = data;
+	struct run_violations *all = data;
 
 	all->list[all->n++] = *violation;
 	return all->n == VIOLATIONS_MAX;
@@ -30,7 +30,7 @@ on_violation(void *data, const struct koda_violation *violation)
 void
 run_report_violations(const struct koda_slot *slot)
 {
-	struct violations all = { .n = 0 };
+	struct run_violations all = { .n = 0 };
 	bool colour = output_colour(STDERR_FILENO);
 	struct told *told;
 	char *block, *line;
@@ -62,7 +62,7 @@ run_report_violations(const struct koda_slot *slot)
 	free(told);
 }
 
-struct failures {
+struct run_failures {
 	char *detail[TOLD_FAILURES_MAX];
 	size_t n;
 };
@@ -70,7 +70,7 @@ struct failures {
 static int
 on_failure(void *data, const struct koda_connection *c)
 {
-	struct failures *all = data;
+	struct run_failures *all = data;
 
 	/* A connection that its client gave up is not reported. */
 	if (c->outcome != KODA_CONNECTION_FAILED || c->detail[0] == '\0' ||
@@ -89,7 +89,7 @@ on_failure(void *data, const struct koda_connection *c)
 void
 run_report_failures(struct koda_slot *slot)
 {
-	struct failures all = { .n = 0 };
+	struct run_failures all = { .n = 0 };
 
 	koda_slot_connections(slot, on_failure, &all);
 	for (size_t i = 0; i < all.n; i++) {

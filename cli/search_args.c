@@ -149,7 +149,7 @@ const struct opt_table search_tree_options = { specs, N_SEARCH_OPTS, OPTS_SELECT
 #define TIMEOUT_MS (24u * 3600 * 1000)
 
 /* Options that replace each other: the last one given counts. */
-struct reading {
+struct search_reading {
 	const struct args *args;
 	struct search_args *ret;
 	char *why;
@@ -163,14 +163,14 @@ struct reading {
 };
 
 static int
-read_count(struct reading *r, size_t opt, const char *value, uint64_t min, uint64_t max,
+read_count(struct search_reading *r, size_t opt, const char *value, uint64_t min, uint64_t max,
     uint64_t *ret)
 {
 	return args_number(specs[opt].name, value, "a number", min, max, ret, r->why);
 }
 
 static int
-read_unsigned(struct reading *r, size_t opt, const char *value, unsigned min, unsigned max,
+read_unsigned(struct search_reading *r, size_t opt, const char *value, unsigned min, unsigned max,
     unsigned *ret)
 {
 	uint64_t number;
@@ -183,7 +183,7 @@ read_unsigned(struct reading *r, size_t opt, const char *value, unsigned min, un
 
 /* As in ripgrep, -C cancels -A and -B, and each of these cancels -C. */
 static int
-read_context(struct reading *r, size_t opt, const char *value)
+read_context(struct search_reading *r, size_t opt, const char *value)
 {
 	struct koda_search_options *options = &r->ret->options;
 	unsigned lines;
@@ -201,7 +201,7 @@ read_context(struct reading *r, size_t opt, const char *value)
 }
 
 static int
-read_colour(struct reading *r, const char *value)
+read_colour(struct search_reading *r, const char *value)
 {
 	static const struct {
 		const char *name;
@@ -222,7 +222,7 @@ read_colour(struct reading *r, const char *value)
 }
 
 static int
-add_glob(struct reading *r, const char *glob)
+add_glob(struct search_reading *r, const char *glob)
 {
 	r->ret->globs[r->ret->options.n_globs++] = glob;
 	return 0;
@@ -230,7 +230,7 @@ add_glob(struct reading *r, const char *glob)
 
 /* Reads the options that only set a flag of the library. Returns 1 if it is not one of these. */
 static int
-read_flag(struct reading *r, size_t opt)
+read_flag(struct search_reading *r, size_t opt)
 {
 	static const unsigned flags[N_SEARCH_OPTS] = {
 		[SEARCH_OPT_GLOB_IGNORE_CASE] = KODA_SEARCH_GLOB_IGNORE_CASE,
@@ -261,7 +261,7 @@ read_flag(struct reading *r, size_t opt)
 
 /* Reads the options that choose files. Returns 1 if it is not one of these. */
 static int
-read_selection(struct reading *r, size_t opt, const char *value)
+read_selection(struct search_reading *r, size_t opt, const char *value)
 {
 	struct koda_search_options *options = &r->ret->options;
 
@@ -294,7 +294,7 @@ read_selection(struct reading *r, size_t opt, const char *value)
 
 /* Reads the options that choose lines. Returns 1 if it is not one of these. */
 static int
-read_matching(struct reading *r, size_t opt, const char *value)
+read_matching(struct search_reading *r, size_t opt, const char *value)
 {
 	struct koda_search_options *options = &r->ret->options;
 
@@ -326,7 +326,7 @@ read_matching(struct reading *r, size_t opt, const char *value)
 
 /* Reads the options that choose what is printed. Returns 1 if it is not one of these. */
 static int
-read_telling(struct reading *r, size_t opt, const char *value)
+read_telling(struct search_reading *r, size_t opt, const char *value)
 {
 	struct search_args *ret = r->ret;
 
@@ -397,7 +397,7 @@ read_telling(struct reading *r, size_t opt, const char *value)
 }
 
 static int
-settle_selection(struct reading *r)
+settle_selection(struct search_reading *r)
 {
 	struct koda_search_options *options = &r->ret->options;
 
@@ -422,7 +422,7 @@ settle_selection(struct reading *r)
  * Returns what to print, at most one of these, in ripgrep's order: nothing, counts, files, lines.
  */
 static unsigned
-telling_flags(const struct reading *r)
+telling_flags(const struct search_reading *r)
 {
 	const struct search_args *ret = r->ret;
 	bool inverted = ret->options.flags & KODA_SEARCH_INVERT;
@@ -437,7 +437,7 @@ telling_flags(const struct reading *r)
 }
 
 static void
-settle_grep(struct reading *r)
+settle_grep(struct search_reading *r)
 {
 	struct koda_search_options *options = &r->ret->options;
 	struct search_style *style = &r->ret->style;
@@ -455,7 +455,7 @@ settle_grep(struct reading *r)
 }
 
 static int
-read_words(struct reading *r, char **words)
+read_words(struct search_reading *r, char **words)
 {
 	struct search_args *ret = r->ret;
 	bool grep = ret->options.kind == KODA_SEARCH_GREP;
@@ -493,7 +493,7 @@ allocate(struct search_args *ret, size_t n, char why[ARGS_WHY_MAX])
 }
 
 static int
-read_option(struct reading *r, const struct opt_given *given)
+read_option(struct search_reading *r, const struct opt_given *given)
 {
 	int status = read_flag(r, given->opt);
 
@@ -508,7 +508,7 @@ int
 search_args_read(enum koda_search_kind kind, const struct args *args, char **words,
     struct search_args *ret, char why[ARGS_WHY_MAX])
 {
-	struct reading r = { .args = args, .ret = ret, .why = why };
+	struct search_reading r = { .args = args, .ret = ret, .why = why };
 
 	*ret = (struct search_args){ .options.kind = kind };
 	/* Each option can add one entry to a list, and so can the first word. */

@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 
-struct view {
+struct top_view {
 	FILE *to;
 	const struct top_size *size;
 	unsigned lines, left_out;
@@ -30,7 +30,7 @@ bytes_of(const char *s, size_t len, size_t characters)
 }
 
 static void
-put_line(struct view *view, const char *colour, const char *line, size_t len)
+put_line(struct top_view *view, const char *colour, const char *line, size_t len)
 {
 	const struct top_size *size = view->size;
 
@@ -49,7 +49,7 @@ put_line(struct view *view, const char *colour, const char *line, size_t len)
 }
 
 static void __attribute__((format(printf, 3, 4)))
-put(struct view *view, const char *colour, const char *fmt, ...)
+put(struct top_view *view, const char *colour, const char *fmt, ...)
 {
 	char *line;
 	va_list ap;
@@ -149,7 +149,7 @@ duration(char buf[AMOUNT_SIZE], long long us)
 #define NAME_WIDTH 16
 
 static void
-put_session(struct view *view, const json_t *row)
+put_session(struct top_view *view, const json_t *row)
 {
 	char *name = shown(row, "name", NAME_WIDTH), *mode = shown(row, "mode", 4);
 	char *root = shown(row, "root", 0);
@@ -164,7 +164,7 @@ put_session(struct view *view, const json_t *row)
 }
 
 static void
-put_worker(struct view *view, const json_t *row)
+put_worker(struct top_view *view, const json_t *row)
 {
 	char *session = shown(row, "session", NAME_WIDTH);
 	char buf[AMOUNT_SIZE];
@@ -175,7 +175,7 @@ put_worker(struct view *view, const json_t *row)
 }
 
 static void
-put_command(struct view *view, const json_t *row)
+put_command(struct top_view *view, const json_t *row)
 {
 	char *session = shown(row, "session", NAME_WIDTH), *line = shown(row, "command", 0);
 
@@ -186,7 +186,7 @@ put_command(struct view *view, const json_t *row)
 }
 
 static void
-put_connection(struct view *view, const json_t *row)
+put_connection(struct top_view *view, const json_t *row)
 {
 	char *session = shown(row, "session", NAME_WIDTH), *host = shown(row, "host", 0);
 	char *verdict = shown(row, "verdict", 8);
@@ -201,7 +201,7 @@ put_connection(struct view *view, const json_t *row)
 }
 
 static void
-put_tool(struct view *view, const json_t *row)
+put_tool(struct top_view *view, const json_t *row)
 {
 	char *name = shown(row, "name", NAME_WIDTH);
 	char p50[AMOUNT_SIZE], p99[AMOUNT_SIZE];
@@ -214,7 +214,7 @@ put_tool(struct view *view, const json_t *row)
 
 static const struct {
 	const char *list, *titles;
-	void (*put)(struct view *, const json_t *);
+	void (*put)(struct top_view *, const json_t *);
 } tables[] = {
 	/* clang-format off */
 	{ "sessions",    "  SESSION           MODE SLOTS WORKERS    CALLS REFUSED RESPAWNS VIOLATIONS  ROOT", put_session },
@@ -226,7 +226,7 @@ static const struct {
 };
 
 static void
-put_number(struct view *view, const char *key, const json_t *value)
+put_number(struct top_view *view, const char *key, const json_t *value)
 {
 	json_t *one = json_object();
 	char *name;
@@ -240,7 +240,7 @@ put_number(struct view *view, const char *key, const json_t *value)
 }
 
 static void
-put_server(struct view *view, const json_t *server)
+put_server(struct top_view *view, const json_t *server)
 {
 	json_t *numbers = json_object_get(server, "numbers");
 	const char *key;
@@ -274,7 +274,7 @@ put_server(struct view *view, const json_t *server)
 unsigned
 top_view(FILE *f, const json_t *servers, const struct top_size *size)
 {
-	struct view view = { .to = f, .size = size };
+	struct top_view view = { .to = f, .size = size };
 
 	if (json_array_size(servers) == 0)
 		put(&view, PLAIN, "no server is running");

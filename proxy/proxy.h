@@ -61,7 +61,7 @@
 #define PROXY_PORT_PLAIN 80
 
 struct egress_control;
-struct questions;
+struct open_questions;
 struct name_resolver;
 struct relay_pool;
 struct intercept;
@@ -89,7 +89,7 @@ struct proxy {
 	bool ask;
 	struct upstream upstream;
 	struct egress_control *control;
-	struct questions *questions;
+	struct open_questions *questions;
 	struct name_resolver *resolver;
 	struct relay_pool *pool;
 	struct intercept *intercept; /* NULL: off */

@@ -13,7 +13,7 @@
 
 struct open_question {
 	struct open_question *prev, *next;
-	struct questions *questions;
+	struct open_questions *questions;
 	struct listener *listener;
 	struct question_wait *waiting;
 	uint64_t id;
@@ -41,7 +41,7 @@ struct no {
 	ev_tstamp until;
 };
 
-struct questions {
+struct open_questions {
 	struct proxy *proxy;
 	struct open_question *open;
 	struct grant *grants;
@@ -50,10 +50,10 @@ struct questions {
 	size_t next_no;
 };
 
-struct questions *
+struct open_questions *
 questions_new(struct proxy *p)
 {
-	struct questions *qs = calloc(1, sizeof(*qs));
+	struct open_questions *qs = calloc(1, sizeof(*qs));
 
 	if (qs != NULL)
 		qs->proxy = p;
@@ -61,7 +61,7 @@ questions_new(struct proxy *p)
 }
 
 void
-questions_free(struct questions *qs)
+questions_free(struct open_questions *qs)
 {
 	if (qs == NULL)
 		return;
@@ -102,7 +102,8 @@ report_withdrawal(const struct open_question *q)
 /* ---- questions ---- */
 
 static struct open_question *
-question_find(const struct questions *qs, const struct listener *l, const char *host, unsigned port)
+question_find(const struct open_questions *qs, const struct listener *l, const char *host,
+    unsigned port)
 {
 	struct open_question *q = qs->open;
 
@@ -149,7 +150,7 @@ on_no_answer(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 static bool
-said_no(const struct questions *qs, uint64_t slot, const char *host, unsigned port)
+said_no(const struct open_questions *qs, uint64_t slot, const char *host, unsigned port)
 {
 	for (size_t i = 0; i < NO_MAX; i++)
 		if (qs->no[i].slot == slot && qs->no[i].target.port == port &&
@@ -160,7 +161,7 @@ said_no(const struct questions *qs, uint64_t slot, const char *host, unsigned po
 }
 
 static struct open_question *
-question_new(struct questions *qs, struct listener *l, Koda__EgressKind kind, const char *host,
+question_new(struct open_questions *qs, struct listener *l, Koda__EgressKind kind, const char *host,
     unsigned port)
 {
 	struct open_question *q;
@@ -234,7 +235,7 @@ questions_granted(const struct proxy *p, const char *host, unsigned port)
 }
 
 void
-questions_grant(struct questions *qs, const char *host, unsigned port)
+questions_grant(struct open_questions *qs, const char *host, unsigned port)
 {
 	struct grant *grants;
 
@@ -249,7 +250,7 @@ questions_grant(struct questions *qs, const char *host, unsigned port)
 }
 
 static void
-remember_no(struct questions *qs, const struct open_question *q)
+remember_no(struct open_questions *qs, const struct open_question *q)
 {
 	struct no *no = &qs->no[qs->next_no++ % NO_MAX];
 
@@ -260,7 +261,7 @@ remember_no(struct questions *qs, const struct open_question *q)
 }
 
 void
-questions_answer(struct questions *qs, uint64_t question, Koda__EgressConsent consent)
+questions_answer(struct open_questions *qs, uint64_t question, Koda__EgressConsent consent)
 {
 	struct open_question *q = qs->open;
 	struct grant target;

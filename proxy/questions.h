@@ -11,8 +11,8 @@
 /* Limit of grants for the session; above, a yes is valid once. */
 #define QUESTIONS_GRANTS_MAX 4096
 
-struct questions *questions_new(struct proxy *p);
-void questions_free(struct questions *qs);
+struct open_questions *questions_new(struct proxy *p);
+void questions_free(struct open_questions *qs);
 
 typedef void question_fn(void *data, bool yes);
 struct question_wait;
@@ -24,8 +24,8 @@ void questions_cancel(struct question_wait *w);
 
 /* Has the host been allowed for the session? */
 bool questions_granted(const struct proxy *p, const char *host, unsigned port);
-void questions_grant(struct questions *qs, const char *host, unsigned port);
+void questions_grant(struct open_questions *qs, const char *host, unsigned port);
 /* Deliver an answer. It may come after all requests that waited for it were cancelled. */
-void questions_answer(struct questions *qs, uint64_t question, Koda__EgressConsent consent);
+void questions_answer(struct open_questions *qs, uint64_t question, Koda__EgressConsent consent);
 
 #endif

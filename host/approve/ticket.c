@@ -8,7 +8,7 @@
 
 /* A place is taken by setting its number. Only the thread that uses the question's session knows
  * that number, so no other thread reads `asked`. */
-struct place {
+struct ticket_place {
 	atomic_uintptr_t number; /* 0: free */
 	struct asked *asked;
 };
@@ -17,7 +17,7 @@ struct place {
  * was forked at any moment. There are as many as the most questions open at once need. */
 struct book {
 	struct book *next;
-	struct place place[BOOK_TICKETS];
+	struct ticket_place place[BOOK_TICKETS];
 };
 
 static struct book *_Atomic books;
@@ -33,7 +33,7 @@ next_number(void)
 	return number;
 }
 
-static struct place *
+static struct ticket_place *
 find_place(uintptr_t number)
 {
 	for (struct book *b = atomic_load(&books); b != NULL; b = b->next)
@@ -62,7 +62,7 @@ ticket_issue(struct asked *a)
 	const uintptr_t number = next_number();
 
 	for (;;) {
-		struct place *place = find_place(0);
+		struct ticket_place *place = find_place(0);
 		uintptr_t none = 0;
 
 		if (place == NULL && !add_book())
@@ -77,7 +77,7 @@ ticket_issue(struct asked *a)
 struct asked *
 ticket_find(const struct koda_approval *ticket)
 {
-	const struct place *place = ticket != NULL ? find_place((uintptr_t)ticket) : NULL;
+	const struct ticket_place *place = ticket != NULL ? find_place((uintptr_t)ticket) : NULL;
 
 	return place != NULL ? place->asked : NULL;
 }
@@ -85,7 +85,7 @@ ticket_find(const struct koda_approval *ticket)
 void
 ticket_end(const struct koda_approval *ticket)
 {
-	struct place *place = ticket != NULL ? find_place((uintptr_t)ticket) : NULL;
+	struct ticket_place *place = ticket != NULL ? find_place((uintptr_t)ticket) : NULL;
 
 	if (place != NULL)
 		atomic_store(&place->number, 0);

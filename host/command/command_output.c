@@ -61,7 +61,7 @@ command_drain(struct koda_command *c, struct command_output *out)
 #define SUSPECTED_MAX 30
 
 /* A search of a command's text. */
-struct scan {
+struct output_scan {
 	struct commands *of;
 	const char *command, *cwd;
 	koda_violation_fn *fn;
@@ -73,7 +73,7 @@ struct scan {
 static int
 on_denial(void *data, const struct denial *found)
 {
-	struct scan *scan = data;
+	struct output_scan *scan = data;
 	struct violations *ring = &scan->of->violations;
 	struct denial d = *found;
 	char reason[REASON_MAX];
@@ -107,7 +107,7 @@ on_denial(void *data, const struct denial *found)
 void
 command_find_denials(struct koda_command *c)
 {
-	struct scan scan = { .of = c->of,
+	struct output_scan scan = { .of = c->of,
 		.command = c->name,
 		.cwd = c->cwd,
 		.left = SUSPECTED_MAX };
@@ -130,7 +130,7 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
     const char *text, size_t len, koda_violation_fn *fn, void *data)
 {
 	struct koda_session *ses = slot->ses;
-	struct scan scan = { .of = slot->commands,
+	struct output_scan scan = { .of = slot->commands,
 		.command = command,
 		.cwd = cwd,
 		.fn = fn,

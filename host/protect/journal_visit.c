@@ -363,7 +363,7 @@ visit_one(int dir_fd, const char *found_name, const struct journal_visitor *by, 
 	return r < 0 ? -1 : 0;
 }
 
-struct names {
+struct journal_names {
 	char *v[FILES_MAX];
 	size_t n;
 };
@@ -371,7 +371,7 @@ struct names {
 /* Reads all names first, because other hosts and the visitor change the directory meanwhile.
  * Returns 0, or -1 with errno. */
 static int
-read_names(int dir_fd, struct names *ret)
+read_names(int dir_fd, struct journal_names *ret)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -393,7 +393,7 @@ read_names(int dir_fd, struct names *ret)
 int
 journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left, struct koda_error *err)
 {
-	struct names names;
+	struct journal_names names;
 	int r = 0;
 
 	*ret_left = false;
@@ -433,7 +433,7 @@ visit_as_it_is(int dir_fd, const char *name,
 void
 journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found), void *data)
 {
-	struct names names;
+	struct journal_names names;
 
 	if (read_names(dir_fd, &names) < 0)
 		return;

@@ -9,7 +9,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
 
-struct look {
+struct neighbour_look {
 	Koda__Place *const *place;
 	size_t n, n_planted;
 	bool *planted;
@@ -35,7 +35,7 @@ ends_with(const ProtobufCBinaryData *path, const char *end)
 /* Returns true if the place is in a git directory or .koda that the same scan has found. A place
  * that only a configuration names does not count: a neighbour with another root may not know it. */
 static bool
-is_built_in(const struct look *l, const Koda__Place *place)
+is_built_in(const struct neighbour_look *l, const Koda__Place *place)
 {
 	if (place->kind == KODA__PLACE_KIND__PLACE_GIT_DIR || ends_with(&place->path, "/.git"))
 		return true;
@@ -76,7 +76,7 @@ names_it(const Koda__Journal *j, const Koda__Place *place)
 }
 
 static bool
-protects(const struct look *l, const struct journal_found *f, const Koda__Place *place)
+protects(const struct neighbour_look *l, const struct journal_found *f, const Koda__Place *place)
 {
 	const Koda__Journal *j = f->journal;
 	bool inside = false;
@@ -117,7 +117,7 @@ knows(const struct journal_found *f, const Koda__Place *place)
 static void
 on_neighbour(void *data, const struct journal_found *f)
 {
-	struct look *l = data;
+	struct neighbour_look *l = data;
 
 	for (size_t i = 0; f->journal != NULL && i < l->n; i++) {
 		if (l->planted[i] || !protects(l, f, l->place[i]) || knows(f, l->place[i]))
@@ -130,7 +130,7 @@ on_neighbour(void *data, const struct journal_found *f)
 size_t
 neighbours_planted(const struct state *state, Koda__Place *const *place, size_t n, bool *planted)
 {
-	struct look l = { .place = place, .n = n, .planted = planted };
+	struct neighbour_look l = { .place = place, .n = n, .planted = planted };
 	cleanup_close int dir = state->fd < 0 || n == 0 ? -1 : state_journal(state, false);
 
 	if (dir >= 0)

@@ -146,13 +146,13 @@ by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct names {
+struct quarantine_names {
 	char **v;
 	size_t n;
 };
 
 static void
-names_done(struct names *names)
+names_done(struct quarantine_names *names)
 {
 	for (size_t i = 0; i < names->n; i++)
 		free(names->v[i]);
@@ -160,7 +160,7 @@ names_done(struct names *names)
 }
 
 static int
-read_names(int dir, struct names *ret, struct koda_error *err)
+read_names(int dir, struct quarantine_names *ret, struct koda_error *err)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup(closedir_at) DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -214,7 +214,7 @@ quarantine_tell(const char *of, const char *name, int entry, const struct manife
 static int
 visit_one(int dir, const char *of, koda_quarantined_fn *fn, void *data, struct koda_error *err)
 {
-	cleanup(names_done) struct names names = { 0 };
+	cleanup(names_done) struct quarantine_names names = { 0 };
 	int r = read_names(dir, &names, err);
 
 	for (size_t i = 0; r == 0 && i < names.n; i++) {
@@ -235,7 +235,7 @@ visit_one(int dir, const char *of, koda_quarantined_fn *fn, void *data, struct k
 static int
 visit_all(koda_quarantined_fn *fn, void *data, struct koda_error *err)
 {
-	cleanup(names_done) struct names names = { 0 };
+	cleanup(names_done) struct quarantine_names names = { 0 };
 	cleanup(store_done) struct store store = { .state = STATE_NONE };
 	cleanup_close int all = -1;
 	int r = open_store(&store, err);

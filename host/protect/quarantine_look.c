@@ -18,7 +18,7 @@
 /* Names in one thing: as many as a worker copies. */
 #define PARTS_MAX 10000
 
-struct look {
+struct quarantine_look {
 	koda_quarantined_part_fn *fn;
 	void *data;
 	size_t left; /* bytes of content that may still be reported */
@@ -26,7 +26,8 @@ struct look {
 };
 
 static int
-look_at_file(struct look *l, int dir, const char *name, struct koda_quarantined_part *part)
+look_at_file(struct quarantine_look *l, int dir, const char *name,
+    struct koda_quarantined_part *part)
 {
 	cleanup_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	cleanup_free uint8_t *data = NULL;
@@ -48,10 +49,11 @@ look_at_file(struct look *l, int dir, const char *name, struct koda_quarantined_
 }
 
 /* rel: the path inside the thing; "" is the thing itself. */
-static int look_at(struct look *l, int dir, const char *name, const char *rel, unsigned depth);
+static int look_at(struct quarantine_look *l, int dir, const char *name, const char *rel,
+    unsigned depth);
 
 static int
-look_into(struct look *l, int dir, const char *name, const char *rel, unsigned depth)
+look_into(struct quarantine_look *l, int dir, const char *name, const char *rel, unsigned depth)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
 	cleanup(closedir_at) DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -75,7 +77,7 @@ look_into(struct look *l, int dir, const char *name, const char *rel, unsigned d
 }
 
 static int
-look_at(struct look *l, int dir, const char *name, const char *rel, unsigned depth)
+look_at(struct quarantine_look *l, int dir, const char *name, const char *rel, unsigned depth)
 {
 	struct koda_quarantined_part part = { .path = rel };
 	char target[PATH_LEN_MAX + 1];
@@ -107,7 +109,7 @@ look_at(struct look *l, int dir, const char *name, const char *rel, unsigned dep
 /* Reports what exists only in the record: links that could not be made in the place to which the
  * thing was copied, and things without content. */
 static int
-look_at_record(struct look *l, const struct manifest *m)
+look_at_record(struct quarantine_look *l, const struct manifest *m)
 {
 	const char *const end = m->text + m->len;
 	int r = 0;
@@ -135,7 +137,7 @@ koda_quarantine_show(const char *root, const char *name, size_t max, koda_quaran
     koda_quarantined_part_fn *part, void *data, struct koda_error *err)
 {
 	cleanup(quarantine_entry_done) struct quarantine_entry e = QUARANTINE_ENTRY_NONE;
-	struct look l = { .fn = part, .data = data, .left = max };
+	struct quarantine_look l = { .fn = part, .data = data, .left = max };
 	cleanup_free char *of = NULL;
 	const char *slash = strchr(name, '/');
 	struct koda_quarantined one;

@@ -78,7 +78,7 @@ one_of(const char *name, const char *const *names)
 }
 
 /* Iterates over the components of a canonical path. */
-struct walk {
+struct link_walk {
 	const char *path;
 	size_t start, len; /* of the component; its directory is path[0 .. start - 1) */
 	bool last;
@@ -88,7 +88,7 @@ struct walk {
 };
 
 static bool
-walk_next(struct walk *w)
+walk_next(struct link_walk *w)
 {
 	size_t at = w->start + w->len;
 
@@ -126,7 +126,7 @@ has_state(const struct access_subject *who)
 static const char *
 is_fully_denied(const struct access_subject *who, const char *path)
 {
-	struct walk w = { .path = path };
+	struct link_walk w = { .path = path };
 
 	if (has_state(who) && path_is_inside(path, who->state))
 		return fully_denied[DENIED_STATE].by;
@@ -159,7 +159,7 @@ static const char *
 koda_place(enum access_op op, const char *path)
 {
 	static const char *const steering[] = { "agents", "skills", NULL };
-	struct walk w = { .path = path };
+	struct link_walk w = { .path = path };
 
 	while (walk_next(&w)) {
 		if (strcmp(w.before, ".koda") == 0 && one_of(w.name, steering) != NULL)
@@ -255,7 +255,7 @@ access_is_git_dir(bool head, bool objects, bool refs, bool commondir, bool workt
 }
 
 static const char *
-git_below(const struct walk *w, enum git_level *level)
+git_below(const struct link_walk *w, enum git_level *level)
 {
 	static const char *const data[] = { "objects", "refs", "logs", NULL };
 	static const char *const alternates[] = { "alternates", "http-alternates", NULL };
@@ -296,7 +296,7 @@ git_below(const struct walk *w, enum git_level *level)
  * configuration to a directory of that shape, or give that shape to a directory with configuration.
  */
 static const char *
-git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *disk)
+git_by_shape(const struct link_walk *w, enum access_op op, const struct access_disk *disk)
 {
 	static const char *const pieces[] = { "head", "objects", "refs", "commondir", "worktrees",
 		NULL };
@@ -347,7 +347,7 @@ git_by_shape(const struct walk *w, enum access_op op, const struct access_disk *
 static const char *
 git_place(enum access_op op, const char *path, const struct access_disk *disk)
 {
-	struct walk w = { .path = path };
+	struct link_walk w = { .path = path };
 	enum git_level level = GIT_OUTSIDE;
 	const char *by;
 
@@ -476,7 +476,7 @@ struct access_verdict
 access_judge_tree(const struct access_subject *who, enum access_op op, const char *path)
 {
 	const struct policy *p = who->policy;
-	struct walk w = { .path = path };
+	struct link_walk w = { .path = path };
 	const char *by;
 
 	if (path == NULL || path[0] != '/')
@@ -521,7 +521,7 @@ access_judge_tree(const struct access_subject *who, enum access_op op, const cha
 bool
 access_reads_all_in(const struct access_subject *who, const char *dir)
 {
-	struct walk w = { .path = dir };
+	struct link_walk w = { .path = dir };
 
 	if (strcmp(dir, "/") == 0) /* because of /proc */
 		return false;

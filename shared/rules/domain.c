@@ -400,7 +400,7 @@ domain_covers(const struct domain *wide, const struct domain *d)
 
 /* A pattern matches a host by its whole name or by everything after its first label, with or
  * without a port. So a look-up tries four keys, however many patterns there are. */
-struct slot {
+struct domain_slot {
 	const char *text; /* NULL: empty */
 	struct domain d;
 	uint32_t hash;
@@ -408,7 +408,7 @@ struct slot {
 
 struct domain_set {
 	size_t mask; /* number of slots, a power of two, minus one */
-	struct slot slots[];
+	struct domain_slot slots[];
 };
 
 /* FNV-1a, from the last byte backwards: the hash of what follows the first label is an
@@ -432,12 +432,12 @@ hash_end(uint32_t h, bool wildcard, unsigned port)
 }
 
 /* Return the slot with that key, or the empty one where it belongs. */
-static const struct slot *
+static const struct domain_slot *
 slot_of(const struct domain_set *set, uint32_t hash, const char *name, size_t len, bool wildcard,
     unsigned port)
 {
 	for (size_t i = hash & set->mask;; i = (i + 1) & set->mask) {
-		const struct slot *s = &set->slots[i];
+		const struct domain_slot *s = &set->slots[i];
 
 		if (s->text == NULL ||
 		    (s->hash == hash && s->d.len == len && s->d.port == port &&
@@ -463,7 +463,7 @@ domain_set_new(char *const *patterns, size_t n, struct koda_error *err)
 	for (size_t i = 0; i < n; i++) {
 		const char *why;
 		struct domain d;
-		struct slot *s;
+		struct domain_slot *s;
 		uint32_t hash;
 
 		why = domain_parse(patterns[i], &d);
@@ -473,11 +473,11 @@ domain_set_new(char *const *patterns, size_t n, struct koda_error *err)
 			return NULL;
 		}
 		hash = hash_end(hash_more(HASH_BEGIN, d.name, d.len), d.wildcard, d.port);
-		s = (struct slot *)slot_of(set, hash, d.name, d.len, d.wildcard, d.port);
+		s = (struct domain_slot *)slot_of(set, hash, d.name, d.len, d.wildcard, d.port);
 		/* Of two patterns that differ only in any-sni, keep the one with it: it matches
 		 * more. */
 		if (s->text == NULL || d.any_sni)
-			*s = (struct slot){ patterns[i], d, hash };
+			*s = (struct domain_slot){ patterns[i], d, hash };
 	}
 	return set;
 }
@@ -506,7 +506,7 @@ domain_set_find(const struct domain_set *set, const char *host, unsigned port, b
 			const bool wildcard = i >= 2;
 			const unsigned p = i % 2 == 0 ? port : 0;
 			const char *name = wildcard ? host + below : host;
-			const struct slot *s;
+			const struct domain_slot *s;
 
 			if ((wildcard && below == 0) || (p == 0 && !without))
 				continue;

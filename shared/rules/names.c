@@ -429,7 +429,7 @@ names_is_vendored(const char *path)
 /* ---- the index ---- */
 
 /* A component of a rule: the k-th one. */
-struct slot {
+struct name_slot {
 	uint16_t rule; /* the rule's index plus one */
 	uint16_t k;
 	uint32_t next; /* index of the next slot in the chain plus one; 0: the chain ends */
@@ -443,7 +443,7 @@ struct names_index {
 	} rule[POLICY_RULES_MAX];
 	size_t n_rules;
 	uint32_t bucket[BUCKETS];
-	struct slot slot[POLICY_RULES_MAX * NAMES_PARTS_MAX];
+	struct name_slot slot[POLICY_RULES_MAX * NAMES_PARTS_MAX];
 	uint32_t n_slots;
 	/* Components with a '*': their slots, and the byte that they end with, or '*'. Each name
 	 * is compared with all of them. */
@@ -477,9 +477,9 @@ names_index_new(const struct policy_list *list)
 		for (size_t k = 0; k < index->rule[at].n; k++) {
 			const struct part part = index->rule[at].part[k];
 			uint32_t *bucket = &index->bucket[hash(part.at, part.len)];
-			struct slot *s = &index->slot[index->n_slots++];
+			struct name_slot *s = &index->slot[index->n_slots++];
 
-			*s = (struct slot){ (uint16_t)(at + 1), (uint16_t)(k + 1), *bucket };
+			*s = (struct name_slot){ (uint16_t)(at + 1), (uint16_t)(k + 1), *bucket };
 			if (memchr(part.at, '*', part.len) == NULL) {
 				*bucket = index->n_slots;
 				continue;
@@ -548,7 +548,7 @@ dir_matches(const struct part *part, size_t k, const char *dir, size_t len)
 
 /* A complete rule wins over the beginning of one, and among beginnings the longer one wins. */
 static void
-consider(const struct names_index *index, const struct slot *s, const char *folded, size_t n,
+consider(const struct names_index *index, const struct name_slot *s, const char *folded, size_t n,
     const char *dir, size_t len, struct names_found *found)
 {
 	const size_t at = (size_t)s->rule - 1, k = s->k;
