@@ -16,7 +16,7 @@ converse(const struct process *child, const char *number)
 	char want[64];
 
 	snprintf(want, sizeof(want), "%s:hello", number);
-	assert_string_equal(ask(child, "hello"), want);
+	assert_string_equal(process_ask(child, "hello"), want);
 }
 
 static void
@@ -25,7 +25,7 @@ open_child(const struct process *host, unsigned number, char ret[ENDPOINT_TOKEN_
 	char line[32];
 
 	snprintf(line, sizeof(line), "open %u", number);
-	snprintf(ret, ENDPOINT_TOKEN_SIZE, "%s", ask(host, line));
+	snprintf(ret, ENDPOINT_TOKEN_SIZE, "%s", process_ask(host, line));
 	assert_int_equal(strlen(ret), ENDPOINT_TOKEN_LEN);
 }
 
@@ -60,9 +60,9 @@ test_a_child(void **state)
 	child = start_child(token);
 	converse(&child, "7");
 	/* The client has closed its end: a clean exit. */
-	assert_int_equal(finish(&child), 0);
-	assert_string_equal(ask(&host, "refusals"), "0");
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_string_equal(process_ask(&host, "refusals"), "0");
+	assert_int_equal(process_finish(&host), 0);
 	assert_int_equal(entries(), -1);
 }
 
@@ -83,14 +83,14 @@ test_two_servers(void **state)
 		converse(&child[i], i == 0 ? "0" : "1");
 	}
 	assert_int_equal(entries(), 6);
-	assert_int_equal(finish(&host[0]), 0);
+	assert_int_equal(process_finish(&host[0]), 0);
 	/* The client of the server that has gone reports it; the other one goes on. */
-	assert_string_equal(hear(child[0].err), "the server ended without an answer");
-	assert_int_equal(finish(&child[0]), 125);
+	assert_string_equal(process_line(child[0].err), "the server ended without an answer");
+	assert_int_equal(process_finish(&child[0]), 125);
 	converse(&child[1], "1");
 	assert_int_equal(entries(), 3);
-	assert_int_equal(finish(&child[1]), 0);
-	assert_int_equal(finish(&host[1]), 0);
+	assert_int_equal(process_finish(&child[1]), 0);
+	assert_int_equal(process_finish(&host[1]), 0);
 	assert_int_equal(entries(), -1);
 }
 
@@ -103,10 +103,10 @@ test_ended_by_the_server(void **state)
 	open_child(&host, 7, token);
 	child = start_child(token);
 	converse(&child, "7");
-	say(&host, "end 7 5 the parent has closed it");
-	assert_string_equal(hear(child.err), "the parent has closed it");
-	assert_int_equal(finish(&child), 5);
-	assert_int_equal(finish(&host), 0);
+	process_say(&host, "end 7 5 the parent has closed it");
+	assert_string_equal(process_line(child.err), "the parent has closed it");
+	assert_int_equal(process_finish(&child), 5);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 static void
@@ -119,10 +119,10 @@ test_child_killed(void **state)
 	child = start_child(token);
 	converse(&child, "7");
 	kill(child.pid, SIGKILL);
-	assert_string_equal(hear(host.out), "gone 7");
-	assert_int_equal(wait_for(&child), 128 + SIGKILL);
+	assert_string_equal(process_line(host.out), "gone 7");
+	assert_int_equal(process_wait(&child), 128 + SIGKILL);
 	close(child.in);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 /* A killed server leaves its files; the next server that starts removes them, and no others. */
@@ -135,22 +135,22 @@ test_server_killed(void **state)
 	open_child(&lives, 1, other);
 	open_child(&host, 7, token);
 	kill(host.pid, SIGKILL);
-	assert_int_equal(wait_for(&host), 128 + SIGKILL);
+	assert_int_equal(process_wait(&host), 128 + SIGKILL);
 	close(host.in);
 	assert_int_equal(entries(), 6);
 	child = start_child(token);
-	assert_non_null(strstr(hear(child.err), "the server that made this token"));
-	assert_int_equal(finish(&child), 125);
+	assert_non_null(strstr(process_line(child.err), "the server that made this token"));
+	assert_int_equal(process_finish(&child), 125);
 	next = start_host(NULL);
 	assert_int_equal(entries(), 6);
 	child = start_child(token);
-	assert_string_equal(hear(child.err), "the server that made this token has ended");
-	assert_int_equal(finish(&child), 125);
+	assert_string_equal(process_line(child.err), "the server that made this token has ended");
+	assert_int_equal(process_finish(&child), 125);
 	child = start_child(other);
 	converse(&child, "1");
-	assert_int_equal(finish(&child), 0);
-	assert_int_equal(finish(&next), 0);
-	assert_int_equal(finish(&lives), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_int_equal(process_finish(&next), 0);
+	assert_int_equal(process_finish(&lives), 0);
 	assert_int_equal(entries(), -1);
 }
 
@@ -162,15 +162,15 @@ test_coming_and_going(void **state)
 		struct process hosts[12];
 
 		for (size_t i = 0; i < N_ELEMENTS(hosts); i++)
-			hosts[i] = start((const char *[]){ MCP_HOST, NULL });
+			hosts[i] = process_start((const char *[]){ MCP_HOST, NULL });
 		for (size_t i = 0; i < N_ELEMENTS(hosts); i += 2) {
-			assert_memory_equal(hear(hosts[i].out), "ready ", 6);
-			assert_int_equal(finish(&hosts[i]), 0);
+			assert_memory_equal(process_line(hosts[i].out), "ready ", 6);
+			assert_int_equal(process_finish(&hosts[i]), 0);
 		}
 		for (size_t i = 1; i < N_ELEMENTS(hosts); i += 2) {
-			assert_memory_equal(hear(hosts[i].out), "ready ", 6);
-			assert_string_equal(ask(&hosts[i], "ping"), "pong");
-			assert_int_equal(finish(&hosts[i]), 0);
+			assert_memory_equal(process_line(hosts[i].out), "ready ", 6);
+			assert_string_equal(process_ask(&hosts[i], "ping"), "pong");
+			assert_int_equal(process_finish(&hosts[i]), 0);
 		}
 		assert_int_equal(entries(), -1);
 	}
@@ -182,13 +182,13 @@ static void
 refused_child(const struct process *host, const char *token, int status, const char *says)
 {
 	struct process child = start_child(token);
-	const char *line = hear(child.err);
+	const char *line = process_line(child.err);
 
 	if (strstr(line, says) == NULL)
 		fail_msg("it says '%s'", line);
-	assert_int_equal(finish(&child), status);
+	assert_int_equal(process_finish(&child), status);
 	if (host != NULL)
-		assert_string_equal(ask(host, "ping"), "pong");
+		assert_string_equal(process_ask(host, "ping"), "pong");
 }
 
 static void
@@ -202,10 +202,10 @@ test_used_twice(void **state)
 	converse(&child, "7");
 	refused_child(&host, token, 3, "can be used once");
 	converse(&child, "7");
-	assert_int_equal(finish(&child), 0);
+	assert_int_equal(process_finish(&child), 0);
 	refused_child(&host, token, 3, "can be used once");
-	assert_string_equal(ask(&host, "refusals"), "2");
-	assert_int_equal(finish(&host), 0);
+	assert_string_equal(process_ask(&host, "refusals"), "2");
+	assert_int_equal(process_finish(&host), 0);
 }
 
 static void
@@ -224,12 +224,12 @@ test_wrong_tokens(void **state)
 	refused_child(&host, "", 125, "not the token of a child");
 	refused_child(&host, "../../../../tmp/aa.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125,
 	    "not the token of a child");
-	assert_string_equal(ask(&host, "refusals"), "1");
+	assert_string_equal(process_ask(&host, "refusals"), "1");
 	/* The correct token still works. */
 	child = start_child(token);
 	converse(&child, "7");
-	assert_int_equal(finish(&child), 0);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_int_equal(process_finish(&host), 0);
 	refused_child(NULL, token, 125, "no server is running");
 }
 
@@ -240,9 +240,9 @@ test_revoked(void **state)
 	struct process host = start_host(NULL);
 
 	open_child(&host, 7, token);
-	assert_string_equal(ask(&host, "revoke 7"), "revoked");
+	assert_string_equal(process_ask(&host, "revoke 7"), "revoked");
 	refused_child(&host, token, 3, "while the parent keeps the child open");
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 /* ---- invalid clients ---- */
@@ -348,18 +348,18 @@ check_hostile(void **state)
 	len = (size_t)sprintf(text, "%s%s", front, hostile[i].no_token ? "" : token);
 	send_raw(fd, text, len + hostile[i].behind, fds, hostile[i].n);
 	/* The client gets an error and is not let in. */
-	assert_true(comes(fd, PATIENCE_MS));
+	assert_true(process_readable(fd, PATIENCE_MS));
 	r = recv(fd, packet, sizeof(packet), 0);
 	assert_true(r > 1 && packet[0] == 3);
 	assert_int_equal(recv(fd, packet, sizeof(packet), 0), 0);
 	close(fd);
-	assert_string_equal(ask(&host, "refusals"), "1");
+	assert_string_equal(process_ask(&host, "refusals"), "1");
 	assert_int_equal(open_descriptors(host.pid), before);
 	/* The token still works. */
 	child = start_child(token);
 	converse(&child, "7");
-	assert_int_equal(finish(&child), 0);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_int_equal(process_finish(&host), 0);
 	if (hostile[i].sent == PATHS)
 		close(fds[0]);
 	for (size_t k = 0; k < 2; k++) {
@@ -381,26 +381,26 @@ test_silent(void **state)
 	int fds[ENDPOINT_PENDING_MAX], gone = connect_raw(name), more;
 
 	close(gone);
-	assert_string_equal(ask(&host, "ping"), "pong");
+	assert_string_equal(process_ask(&host, "ping"), "pong");
 	open_child(&host, 7, token);
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++) {
 		fds[i] = connect_raw(name);
-		assert_string_equal(ask(&host, "ping"), "pong");
+		assert_string_equal(process_ask(&host, "ping"), "pong");
 	}
 	more = connect_raw(name);
-	assert_true(comes(more, ENDPOINT_HELLO_SECONDS * 1000));
+	assert_true(process_readable(more, ENDPOINT_HELLO_SECONDS * 1000));
 	assert_int_equal(recv(more, &c, 1, 0), 1);
 	close(more);
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++) {
-		assert_true(comes(fds[i], PATIENCE_MS));
+		assert_true(process_readable(fds[i], PATIENCE_MS));
 		assert_int_equal(recv(fds[i], &c, 1, 0), 1);
 		assert_int_equal(c, 3);
 		close(fds[i]);
 	}
 	child = start_child(token);
 	converse(&child, "7");
-	assert_int_equal(finish(&child), 0);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 /* ---- invalid directories ---- */
@@ -426,8 +426,8 @@ test_long_path(void **state)
 	open_child(&host, 7, token);
 	child = start_child(token);
 	converse(&child, "7");
-	assert_int_equal(finish(&child), 0);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&child), 0);
+	assert_int_equal(process_finish(&host), 0);
 	assert_false(proof_exists(proof_path("%s/koda-sandbox", path)));
 }
 
@@ -525,11 +525,11 @@ check_place(void **state)
 	if (places[i].says != NULL) {
 		const char *line;
 
-		host = start((const char *[]){ MCP_HOST, NULL });
-		line = hear(host.out);
+		host = process_start((const char *[]){ MCP_HOST, NULL });
+		line = process_line(host.out);
 		if (strstr(line, places[i].says) == NULL)
 			fail_msg("it says '%s'", line);
-		assert_int_equal(finish(&host), 1);
+		assert_int_equal(process_finish(&host), 1);
 		refused_child(NULL, "0123456789abcdef.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 		    125, places[i].says);
 	} else {
@@ -539,8 +539,8 @@ check_place(void **state)
 		open_child(&host, 7, token);
 		child = start_child(token);
 		converse(&child, "7");
-		assert_int_equal(finish(&child), 0);
-		assert_int_equal(finish(&host), 0);
+		assert_int_equal(process_finish(&child), 0);
+		assert_int_equal(process_finish(&host), 0);
 		assert_false(proof_exists(
 		    proof_path("/tmp/koda-sandbox-%u/%s.lock", (unsigned)geteuid(), name)));
 	}

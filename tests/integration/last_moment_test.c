@@ -40,7 +40,7 @@ wait_until_there(const char *name)
 static void
 prepare(void)
 {
-	talk_shell("printf '#!/bin/sh\\ntouch harmed\\n' >\"$1/harm\"; chmod +x \"$1/harm\"",
+	process_shell("printf '#!/bin/sh\\ntouch harmed\\n' >\"$1/harm\"; chmod +x \"$1/harm\"",
 	    talk_project, NULL, NULL);
 }
 
@@ -50,8 +50,8 @@ expect_clean(void)
 {
 	assert_false(is_there("new/.git/hooks/pre-commit"));
 	assert_true(is_there("new/.git/HEAD"));
-	talk_shell("cd \"$1/new\" && echo x >x && git add x && "
-		   "git -c user.name=a -c user.email=a@b commit -qm x && test ! -e harmed",
+	process_shell("cd \"$1/new\" && echo x >x && git add x && "
+		      "git -c user.name=a -c user.email=a@b commit -qm x && test ! -e harmed",
 	    talk_project, NULL, NULL);
 }
 
@@ -109,7 +109,7 @@ end_server_by(int how)
 	assert_true(WIFEXITED(end_of(c.p.pid)));
 	expect_clean();
 	free(c.buf);
-	forget(&c.p);
+	process_forget(&c.p);
 }
 
 static void
@@ -159,9 +159,9 @@ test_mcp_audit(void **state)
 	assert_int_equal(kill(c.p.pid, SIGTERM), 0);
 	assert_true(WIFEXITED(end_of(c.p.pid)));
 	expect_clean();
-	talk_shell("grep -q 'hooks/pre-commit.*quarantine' \"$1\"", log, NULL, NULL);
+	process_shell("grep -q 'hooks/pre-commit.*quarantine' \"$1\"", log, NULL, NULL);
 	free(c.buf);
-	forget(&c.p);
+	process_forget(&c.p);
 }
 
 /* ---- run, shell ---- */
@@ -172,9 +172,9 @@ end_run_by(const char *script, const char *ready, int signo)
 	struct process p;
 
 	prepare();
-	p = start((const char *[]){ talk_program(), "run", "--root", talk_project, "--mode", "auto",
-	    "--", "sh", "-c", proof_path("cd '%.*s'; %s", PATH_MAX - 2048, talk_project, script),
-	    NULL });
+	p = process_start((const char *[]){ talk_program(), "run", "--root", talk_project, "--mode",
+	    "auto", "--", "sh", "-c",
+	    proof_path("cd '%.*s'; %s", PATH_MAX - 2048, talk_project, script), NULL });
 	wait_until_there(ready);
 	if (signo != 0) {
 		insist(p.pid, signo);
@@ -184,7 +184,7 @@ end_run_by(const char *script, const char *ready, int signo)
 		assert_true(WIFEXITED(end_of(p.pid)));
 	}
 	expect_clean();
-	forget(&p);
+	process_forget(&p);
 }
 
 static void
@@ -194,9 +194,9 @@ test_run_signals(void **state)
 
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++) {
 		end_run_by(PLANTS_THEN, "ready", signals[i]);
-		talk_shell("rm -rf \"$1/new\" \"$1/ready\"", talk_project, NULL, NULL);
+		process_shell("rm -rf \"$1/new\" \"$1/ready\"", talk_project, NULL, NULL);
 		end_run_by(PLANTS(""), "new/.git/hooks/pre-commit", signals[i]);
-		talk_shell("rm -rf \"$1/new\"", talk_project, NULL, NULL);
+		process_shell("rm -rf \"$1/new\"", talk_project, NULL, NULL);
 	}
 }
 
@@ -215,13 +215,13 @@ test_shell_hang_up(void **state)
 	struct process p;
 
 	prepare();
-	p = start((const char *[]){ talk_program(), "shell", "--root", talk_project, "--mode",
-	    "auto", NULL });
+	p = process_start((const char *[]){ talk_program(), "shell", "--root", talk_project,
+	    "--mode", "auto", NULL });
 	assert_true(dprintf(p.in, "cd '%s'; %s\n", talk_project, PLANTS("")) > 0);
 	wait_until_there("new/.git/hooks/pre-commit");
 	insist(p.pid, SIGHUP);
 	expect_clean();
-	forget(&p);
+	process_forget(&p);
 }
 
 #define TEST(t)                                                                                    \

@@ -204,7 +204,7 @@ test_link_is_resolved(void **state)
 	json_t *message;
 
 	put_text("real", "x\n");
-	shell("mkdir \"$1/d\" && ln -s ../real \"$1/d/harmless\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\" && ln -s ../real \"$1/d/harmless\"", project, NULL, NULL);
 	request_tool(&c, "write_file", write_args("d/harmless", "y\n"));
 	message = question(&c);
 	says_part(message, "params.message", "/project/real'");
@@ -256,7 +256,7 @@ test_remove(void **state)
 	struct client c = client_open("safe", "{\"elicitation\":{}}");
 	json_t *message;
 
-	shell("mkdir \"$1/d\" && touch \"$1/d/x\" \"$1/d/y\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\" && touch \"$1/d/x\" \"$1/d/y\"", project, NULL, NULL);
 	request_tool(&c, "remove", json_pack("{s:s, s:b}", "path", "d", "recursive", 1));
 	message = question(&c);
 	says_part(message, "params.message", "remove the directory '");
@@ -317,7 +317,7 @@ test_session(void **state)
 	char dir[PATH_MAX + 16];
 	json_t *message;
 
-	shell("mkdir \"$1/d\" \"$1/dd\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\" \"$1/dd\"", project, NULL, NULL);
 	request_tool(&c, "write_file", write_args("d/a", "one"));
 	message = question(&c);
 	snprintf(dir, sizeof(dir), "below '%s/d'", project);
@@ -346,7 +346,7 @@ test_session(void **state)
 	respond(&c, question(&c), "decline", NULL);
 	json_decref(receive(&c));
 	/* The target of a link in the directory is not in the directory. */
-	shell("ln -s ../dd \"$1/d/out\"", project, NULL, NULL);
+	process_shell("ln -s ../dd \"$1/d/out\"", project, NULL, NULL);
 	request_tool(&c, "write_file", write_args("d/out/a", "x"));
 	respond(&c, question(&c), "decline", NULL);
 	json_decref(receive(&c));
@@ -469,7 +469,7 @@ test_end_of_input(void **state)
 
 	request_tool(&c, "write_file", write_args("a", "x"));
 	json_decref(question(&c));
-	close_input(&c);
+	process_close_input(&c.p);
 	message = receive(&c);
 	if (strcmp(string_at(message, "method"), "notifications/cancelled") != 0)
 		fail_msg("the question is not withdrawn");

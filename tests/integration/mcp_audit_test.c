@@ -27,13 +27,13 @@ tear_down(void **state)
 static int
 verify(const char *head, char ret_head[65])
 {
-	struct process p = start((const char *[]){ talk_program(), "audit", "verify", audit_log,
-	    head != NULL ? "--head" : NULL, head, NULL });
+	struct process p = process_start((const char *[]){ talk_program(), "audit", "verify",
+	    audit_log, head != NULL ? "--head" : NULL, head, NULL });
 
-	hear(p.out);
-	if (ret_head != NULL && sscanf(hear(p.out), "head: %64s", ret_head) != 1)
+	process_line(p.out);
+	if (ret_head != NULL && sscanf(process_line(p.out), "head: %64s", ret_head) != 1)
 		fail_msg("no head is printed");
-	return finish(&p);
+	return process_finish(&p);
 }
 
 /* Returns the lines of the log as objects. The caller owns the result. */
@@ -156,7 +156,7 @@ test_everything(void **state)
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
 	talk_expect(&parent, "", "move", json_pack("{s:s, s:s}", "from", "f", "to", "g"));
 	json_decref(talk_response(&parent,
-	    talk_request(&parent, "resources/read",
+	    request(&parent, "resources/read",
 		json_pack("{s:s}", "uri",
 		    proof_path("file://%.*s/g", PATH_MAX - 64, talk_project)))));
 	child = talk_child(&parent,
@@ -170,12 +170,12 @@ test_everything(void **state)
 	talk_expect(&parent, "", "run_command",
 	    json_pack("{s:s, s:s}", "command", "true", "cwd", "to"));
 	talk_expect(&parent, "", "run_command", json_pack("{s:s}", "command", "true"));
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&child), 0);
 	close(parent.p.in);
 	parent.p.in = -1;
-	snprintf(told, sizeof(told), "%s", hear(parent.p.err));
+	snprintf(told, sizeof(told), "%s", process_line(parent.p.err));
 	free(parent.buf);
-	assert_int_equal(wait_for(&parent.p), 0);
+	assert_int_equal(process_wait(&parent.p), 0);
 
 	assert_int_equal(verify(NULL, head), 0);
 	assert_non_null(strstr(told, head));
@@ -273,7 +273,7 @@ test_commands(void **state)
 	begin(&c, "exit 5");
 	wait_for_newest(&c);
 	begin(&c, "sleep 1000");
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 	assert_int_equal(verify(NULL, NULL), 0);
 	all = lines();
 
@@ -322,7 +322,7 @@ test_too_many(void **state)
 	unsigned long long missed = 0, n;
 
 	expect_run(&c, floods, 0);
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 	assert_int_equal(verify(NULL, NULL), 0);
 	all = lines();
 	json_array_foreach(all, i, line)
@@ -361,7 +361,7 @@ test_approved(void **state)
 	c.scope = "once";
 	expect_run(&c, "true", 0);
 	assert_int_equal(c.asked, 4);
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 	all = lines();
 	json_array_foreach(all, i, line)
 	{
@@ -385,7 +385,7 @@ test_no_token(void **state)
 
 	assert_non_null(strstr(text, "deny_read"));
 	assert_null(strstr(text, strrchr(argv[3], '.') + 1));
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* ---- where it may not be ---- */
@@ -397,17 +397,17 @@ test_refused_inside(void **state)
 	struct process p;
 	char line[512];
 
-	p = start((const char *[]){ talk_program(), "mcp", "--root", talk_project, "--mode", "plan",
-	    "--audit", inside, NULL });
-	snprintf(line, sizeof(line), "%s", hear(p.err));
+	p = process_start((const char *[]){ talk_program(), "mcp", "--root", talk_project, "--mode",
+	    "plan", "--audit", inside, NULL });
+	snprintf(line, sizeof(line), "%s", process_line(p.err));
 	assert_non_null(strstr(line, "--audit: "));
 	assert_non_null(strstr(line, "which the agent may write"));
-	assert_int_equal(finish(&p), 2);
+	assert_int_equal(process_finish(&p), 2);
 	assert_false(proof_exists(inside));
 	/* A child has no log of its own. */
-	p = start(
+	p = process_start(
 	    (const char *[]){ talk_program(), "mcp", "--child", "x", "--audit", audit_log, NULL });
-	assert_int_equal(finish(&p), 2);
+	assert_int_equal(process_finish(&p), 2);
 	assert_false(proof_exists(audit_log));
 }
 
@@ -422,15 +422,15 @@ test_killed(void **state)
 	size_t i, open = 0;
 
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
-	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
-	question = talk_hear(&parent); /* the question, which gets no answer */
+	request_tool(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	question = receive(&parent); /* the question, which gets no answer */
 	assert_string_equal(member(question, "method"), "elicitation/create");
 	json_decref(question);
 	kill(parent.p.pid, SIGKILL);
 	free(parent.buf);
 	close(parent.p.in);
 	parent.p.in = -1;
-	assert_int_equal(wait_for(&parent.p), 128 + SIGKILL);
+	assert_int_equal(process_wait(&parent.p), 128 + SIGKILL);
 	assert_int_equal(verify(NULL, NULL), 0);
 	all = lines();
 	json_array_foreach(all, i, line)
@@ -446,7 +446,7 @@ test_killed(void **state)
 	/* The next server continues the log. */
 	parent = talk_serve("safe", audit_log, NULL);
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "none"));
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	assert_int_equal(verify(NULL, NULL), 0);
 }
 
@@ -456,10 +456,10 @@ test_terminated(void **state)
 	struct client parent = talk_serve("safe", audit_log, "");
 	json_t *all;
 
-	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
-	json_decref(talk_hear(&parent));
+	request_tool(&parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	json_decref(receive(&parent));
 	kill(parent.p.pid, SIGTERM);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	assert_int_equal(verify(NULL, NULL), 0);
 	all = lines();
 	assert_int_equal(count(all, "intent"), 1);
@@ -471,17 +471,16 @@ test_terminated(void **state)
 static pid_t
 worker(void)
 {
-	struct client c = {
-		.p = start((const char *[]){ talk_program(), "top", "--once", "--json", NULL })
-	};
-	json_t *all = talk_hear(&c);
+	struct client c = { .p = process_start((const char *[]){ talk_program(), "top", "--once",
+				"--json", NULL }) };
+	json_t *all = receive(&c);
 	const json_t *server = json_array_get(json_object_get(all, "servers"), 0),
 		     *row = json_array_get(json_object_get(server, "workers"), 0);
 	pid_t pid = (pid_t)json_integer_value(json_object_get(row, "pid"));
 
 	assert_true(pid > 1);
 	json_decref(all);
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 	return pid;
 }
 
@@ -499,14 +498,16 @@ test_ends_between_steps(void **state)
 	proof_put(proof_path("%.*s/f", PATH_MAX - 64, talk_project), "old");
 	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "f"));
 	assert_int_equal(kill(worker(), SIGSTOP), 0);
-	talk_call(&parent, "write_file", json_pack("{s:s, s:s}", "path", "g", "content", "x"));
-	talk_call(&parent, "remove", json_pack("{s:s}", "path", "f"));
-	talk_call(&parent, "run_command", json_pack("{s:s, s:s}", "command", "true", "cwd", "."));
-	talk_call(&parent, "open_child", json_pack("{s:s, s:s}", "name", "a", "subdirectory", "."));
-	talk_call(&parent, "explain_access", json_pack("{s:s}", "path", "f"));
-	json_decref(talk_response(&parent, talk_request(&parent, "ping", json_object())));
+	request_tool(&parent, "write_file", json_pack("{s:s, s:s}", "path", "g", "content", "x"));
+	request_tool(&parent, "remove", json_pack("{s:s}", "path", "f"));
+	request_tool(&parent, "run_command",
+	    json_pack("{s:s, s:s}", "command", "true", "cwd", "."));
+	request_tool(&parent, "open_child",
+	    json_pack("{s:s, s:s}", "name", "a", "subdirectory", "."));
+	request_tool(&parent, "explain_access", json_pack("{s:s}", "path", "f"));
+	json_decref(talk_response(&parent, request(&parent, "ping", json_object())));
 	kill(parent.p.pid, SIGTERM);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	assert_int_equal(verify(NULL, NULL), 0);
 	all = lines();
 	assert_int_equal(count(all, "intent"), 6);
@@ -530,7 +531,7 @@ test_taken_away(void **state)
 	json_decref(result);
 	assert_false(proof_exists(proof_path("%.*s/g", PATH_MAX - 64, talk_project)));
 	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "f"));
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 #define TEST(t)                                                                                    \

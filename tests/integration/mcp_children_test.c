@@ -30,9 +30,9 @@ child_named(const char *name)
 static void
 ends_with(struct client *child, int status, const char *sentence)
 {
-	assert_null(talk_hear(child));
-	assert_string_equal(hear(child->p.err), sentence);
-	assert_int_equal(talk_finish(child), status);
+	assert_null(receive(child));
+	assert_string_equal(process_line(child->p.err), sentence);
+	assert_int_equal(client_finish(child), status);
 }
 
 /* ---- what it may do ---- */
@@ -50,8 +50,8 @@ test_subdirectory(void **state)
 	talk_write(&child, "policy_denied", in_project("beside"));
 	assert_false(proof_exists(in_project("beside")));
 	talk_write(&parent, "", "beside");
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 static void
@@ -71,8 +71,8 @@ test_denied_paths(void **state)
 	talk_expect(&child, "", "read_file", json_pack("{s:s}", "path", "locked/f"));
 	talk_expect(&parent, "", "read_file", json_pack("{s:s}", "path", "secret"));
 	talk_expect(&parent, "", "remove", json_pack("{s:s}", "path", "locked/f"));
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* May the session reach the host? Returns "asks" if the user decides. */
@@ -99,13 +99,13 @@ test_network(void **state)
 	child = talk_child(&parent, child_named("same"), "accept");
 	assert_string_equal(reach(&child, "github.com"), "yes");
 	assert_string_equal(reach(&child, "other.example"), "asks");
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&child), 0);
 
 	child =
 	    talk_child(&parent, json_pack("{s:s, s:b}", "name", "none", "network", 0), "accept");
 	assert_string_equal(reach(&child, "github.com"), "no");
 	assert_string_equal(reach(&child, "other.example"), "no");
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&child), 0);
 
 	child = talk_child(&parent,
 	    json_pack("{s:s, s:[s,s]}", "name", "fewer", "domains", "api.github.com",
@@ -115,8 +115,8 @@ test_network(void **state)
 	assert_string_equal(reach(&child, "github.com"), "no");
 	assert_string_equal(reach(&child, "mine.example"), "no");
 	assert_string_equal(reach(&child, "other.example"), "no");
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* In Auto no one is asked for a host, so no one is asked for a child in Safe either. */
@@ -130,8 +130,8 @@ test_safe_below_auto(void **state)
 	assert_string_equal(reach(&child, "other.example"), "no");
 	talk_write(&child, "", "new");
 	assert_int_equal(child.asked, 1);
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 static void
@@ -151,10 +151,10 @@ test_asked_of_its_own_client(void **state)
 	assert_int_equal(no.asked, 1);
 	assert_false(proof_exists(in_project("no")));
 	assert_false(proof_exists(in_project("mute")));
-	assert_int_equal(talk_finish(&yes), 0);
-	assert_int_equal(talk_finish(&no), 0);
-	assert_int_equal(talk_finish(&mute), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&yes), 0);
+	assert_int_equal(client_finish(&no), 0);
+	assert_int_equal(client_finish(&mute), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* What the parent has read does not count as read by the child. */
@@ -169,8 +169,8 @@ test_remembers_for_itself(void **state)
 	proof_put(in_project("f"), "two");
 	talk_write(&child, "", "f");
 	talk_write(&parent, "conflict", "f");
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /*
@@ -185,7 +185,7 @@ test_worktree(void **state)
 	char objects[PATH_MAX];
 	json_t *result;
 
-	talk_shell(
+	process_shell(
 	    "mkdir -p \"$2/r/.git/worktrees/wt\" \"$2/r/.git/objects\" \"$2/r/.git/refs\" \"$1/wt\"\n"
 	    "echo ref: refs/heads/main >\"$2/r/.git/HEAD\"\n"
 	    "echo ../.. >\"$2/r/.git/worktrees/wt/commondir\"\n"
@@ -217,10 +217,10 @@ test_worktree(void **state)
 		    i == 2);
 		json_decref(result);
 		if (i == 2)
-			assert_int_equal(talk_finish(&alone), 0);
+			assert_int_equal(client_finish(&alone), 0);
 	}
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* ---- what is refused ---- */
@@ -253,7 +253,7 @@ test_refused(void **state)
 
 	proof_put(in_project("file"), "f");
 	assert_int_equal(symlink("/etc", in_project("link")), 0);
-	talk_shell(
+	process_shell(
 	    "cd \"$1\" && mkdir -p .git/objects/info bare/objects bare/refs .koda && echo ref >bare/HEAD",
 	    talk_project, NULL, NULL);
 	talk_open_child(&parent, child_named("taken"));
@@ -273,7 +273,7 @@ test_refused(void **state)
 				 "children")),
 	    1);
 	json_decref(result);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 static void
@@ -296,8 +296,8 @@ test_limits(void **state)
 	talk_expect(&parent, "", "close_child", child_named(name));
 	talk_expect(&parent, "", "open_child", child_named("more"));
 	for (size_t i = CHILD_DEPTH_MAX; i > 0; i--)
-		assert_int_equal(talk_finish(&deep[i - 1]), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+		assert_int_equal(client_finish(&deep[i - 1]), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 static void
@@ -308,17 +308,17 @@ test_token_twice(void **state)
 	struct process again;
 
 	child = talk_start(argv, NULL);
-	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
-	assert_int_equal(finish(&again), 3);
+	again = process_start(argv);
+	assert_non_null(strstr(process_line(again.err), "the server does not expect this token"));
+	assert_int_equal(process_finish(&again), 3);
 	/* Closed before its program has started. */
 	argv = talk_open_child(&parent, child_named("b"));
 	talk_expect(&parent, "", "close_child", child_named("b"));
-	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
-	assert_int_equal(finish(&again), 3);
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	again = process_start(argv);
+	assert_non_null(strstr(process_line(again.err), "the server does not expect this token"));
+	assert_int_equal(process_finish(&again), 3);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* Some clients start the command line once just to see what the server is. */
@@ -331,27 +331,26 @@ test_token_looked_at(void **state)
 
 	for (int i = 0; i < 3; i++) {
 		child = talk_start(argv, NULL);
-		json_decref(
-		    talk_response(&child, talk_request(&child, "tools/list", json_object())));
+		json_decref(talk_response(&child, request(&child, "tools/list", json_object())));
 		if (i == 1)
 			kill(child.p.pid, SIGKILL);
-		assert_int_equal(talk_finish(&child), i == 1 ? 128 + SIGKILL : 0);
+		assert_int_equal(client_finish(&child), i == 1 ? 128 + SIGKILL : 0);
 	}
 	child = talk_start(argv, NULL);
 	talk_write(&child, "", "f");
-	assert_int_equal(talk_finish(&child), 0);
-	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
-	assert_int_equal(finish(&again), 3);
+	assert_int_equal(client_finish(&child), 0);
+	again = process_start(argv);
+	assert_non_null(strstr(process_line(again.err), "the server does not expect this token"));
+	assert_int_equal(process_finish(&again), 3);
 	/* A child that was closed meanwhile does not come back. */
 	argv = talk_open_child(&parent, child_named("b"));
 	child = talk_start(argv, NULL);
 	talk_expect(&parent, "", "close_child", child_named("b"));
-	assert_int_equal(talk_finish(&child), 0);
-	again = start(argv);
-	assert_non_null(strstr(hear(again.err), "the server does not expect this token"));
-	assert_int_equal(finish(&again), 3);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	again = process_start(argv);
+	assert_non_null(strstr(process_line(again.err), "the server does not expect this token"));
+	assert_int_equal(process_finish(&again), 3);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* ---- the end ---- */
@@ -380,9 +379,9 @@ test_closed(void **state)
 	/* The name is free again. */
 	child = talk_child(&parent, child_named("a"), NULL);
 	talk_write(&child, "", "h");
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&other), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&other), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 static void
@@ -392,12 +391,12 @@ test_ends_with_its_parent(void **state)
 
 	child = talk_child(&parent, child_named("a"), NULL);
 	below = talk_child(&child, child_named("b"), NULL);
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&child), 0);
 	ends_with(&below, 0, "koda-sandbox: the agent that opened this session has ended");
 	child = talk_child(&parent, child_named("a"), NULL);
-	assert_int_equal(talk_finish(&parent), 0);
-	assert_null(talk_hear(&child));
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
+	assert_null(receive(&child));
+	assert_int_equal(client_finish(&child), 0);
 }
 
 /* The program that the child's client started is killed: nothing else would end the session. */
@@ -409,13 +408,13 @@ test_program_killed(void **state)
 	child = talk_child(&parent, child_named("a"), NULL);
 	talk_write(&child, "", "f");
 	kill(child.p.pid, SIGKILL);
-	assert_null(talk_hear(&child));
+	assert_null(receive(&child));
 	free(child.buf);
 	close(child.p.in);
 	child.p.in = -1;
-	assert_int_equal(wait_for(&child.p), 128 + SIGKILL);
+	assert_int_equal(process_wait(&child.p), 128 + SIGKILL);
 	talk_expect(&parent, "invalid", "close_child", child_named("a"));
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 }
 
 /* A child whose client does not read is not waited for, and takes no more than its share. */
@@ -432,14 +431,14 @@ test_does_not_read(void **state)
 	proof_put(in_project("large"), large);
 	child = talk_child(&parent, child_named("a"), NULL);
 	for (int i = 0; i < 64; i++)
-		last = talk_call(&child, "read_file",
+		last = request_tool(&child, "read_file",
 		    json_pack("{s:s, s:s}", "path", "large", "unit", "bytes"));
 	for (int i = 0; i < 50; i++)
 		talk_write(&parent, "", "f");
 	/* The client gets everything when it reads at last. */
 	json_decref(talk_result(&child, last));
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	free(large);
 }
 

@@ -82,7 +82,7 @@ test_shown(void **state)
 	json_decref(message);
 	holds_text("made", NULL);
 
-	shell("mkdir \"$1/d\" && ln -s d \"$1/link\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\" && ln -s d \"$1/link\"", project, NULL, NULL);
 	request_tool(&c, "run_command",
 	    json_pack("{s:s, s:s, s:b}", "command", "x\033[2K\xe2\x80\xae\xcd\x8f", "cwd", "link",
 		"background", 1));
@@ -208,7 +208,7 @@ test_session(void **state)
 {
 	struct client c = client_open("safe", ASKS);
 
-	shell("mkdir \"$1/d\" && echo text >\"$1/file\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\" && echo text >\"$1/file\"", project, NULL, NULL);
 	run_asked(&c, "cat file", "accept", "session");
 	run_unasked(&c, "cat file");
 	run_unasked(&c, "cat file");
@@ -259,11 +259,12 @@ test_lapse(void **state)
 	const struct lapse *lapse = *state;
 	struct client c = client_open("safe", ASKS);
 
-	shell("mkdir \"$1/d\" && echo text >\"$1/d/file\" && touch -d 2001-01-01 \"$1/d/file\"",
+	process_shell(
+	    "mkdir \"$1/d\" && echo text >\"$1/d/file\" && touch -d 2001-01-01 \"$1/d/file\"",
 	    project, NULL, NULL);
 	run_asked(&c, "cat d/*", "accept", "session");
 	run_unasked(&c, "cat d/*");
-	shell(lapse->script, project, NULL, NULL);
+	process_shell(lapse->script, project, NULL, NULL);
 	run_asked(&c, "cat d/*", "accept", "session");
 	run_unasked(&c, "cat d/*");
 	client_end(&c);

@@ -62,14 +62,6 @@ wait_for_processes(pid_t pid, const char *name, size_t n)
 	}
 }
 
-static void
-cancel(struct client *c, json_int_t id)
-{
-	send_json(c,
-	    json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method", "notifications/cancelled",
-		"params", "requestId", id));
-}
-
 /* ---- what a result is ---- */
 
 static const struct result {
@@ -113,8 +105,8 @@ test_result(void **state)
 	char *text;
 
 	put_text("file", "content");
-	shell("mkdir \"$1/d\" && ln -s d \"$1/link\" && ln -s ../outside \"$1/out\"", project, NULL,
-	    NULL);
+	process_shell("mkdir \"$1/d\" && ln -s d \"$1/link\" && ln -s ../outside \"$1/out\"",
+	    project, NULL, NULL);
 	assert_non_null(args);
 	message = call_tool(&c, "run_command", args);
 	text = json_dumps(message, JSON_COMPACT);
@@ -147,7 +139,7 @@ test_sentences(void **state)
 	FILE *f;
 
 	assert_non_null(text);
-	shell(
+	process_shell(
 	    "\"$1/bin/koda-sandbox\" run --mode auto --root \"$2\" -c \"$3\" 2>\"$2/said\" >/dev/null || :",
 	    prefix, project, command);
 	snprintf(path, sizeof(path), "%s/said", project);
@@ -183,7 +175,7 @@ test_file_sentence(void **state)
 	json_t *message;
 	FILE *f;
 
-	shell(
+	process_shell(
 	    "printf x | \"$1/bin/koda-sandbox\" fs write --mode auto --root \"$2\" /etc/koda-x 2>\"$2/said\" || :",
 	    prefix, project, NULL);
 	snprintf(path, sizeof(path), "%s/said", project);
@@ -295,9 +287,9 @@ test_cancelled(void **state)
 	    request_tool(&c, "run_command", command_args("touch here; sleep 600 & sleep 600"));
 
 	wait_for_file("here");
-	wait_for_processes(c.pid, "sleep", 2);
+	wait_for_processes(c.p.pid, "sleep", 2);
 	cancel(&c, id);
-	wait_for_processes(c.pid, "sleep", 0);
+	wait_for_processes(c.p.pid, "sleep", 0);
 	/* The cancelled call is not answered, and the next one runs. */
 	expect_run(&c, "echo next", 0, "next\n");
 	client_end(&c);
@@ -312,9 +304,9 @@ test_cancelled_stubborn(void **state)
 	    command_args("trap '' TERM; touch here; sleep 600; sleep 600"));
 
 	wait_for_file("here");
-	wait_for_processes(c.pid, "sleep", 1);
+	wait_for_processes(c.p.pid, "sleep", 1);
 	cancel(&c, id);
-	wait_for_processes(c.pid, "sleep", 0);
+	wait_for_processes(c.p.pid, "sleep", 0);
 	json_decref(ask(&c, "ping", NULL));
 	client_end(&c);
 }
@@ -368,7 +360,7 @@ test_too_many(void **state)
 	json_decref(message);
 	for (int i = 0; i < 32; i++)
 		cancel(&c, ids[i]);
-	wait_for_processes(c.pid, "sleep", 0);
+	wait_for_processes(c.p.pid, "sleep", 0);
 	/* The commands end soon after the last of their processes. */
 	do {
 		message = run(&c, "echo next");
@@ -386,7 +378,7 @@ one_named(const struct client *c, const char *name)
 {
 	pid_t pid = 0;
 
-	assert_true(family_count(c->pid, name, &pid) > 0);
+	assert_true(family_count(c->p.pid, name, &pid) > 0);
 	return pid;
 }
 
@@ -534,7 +526,7 @@ test_background(void **state)
 	if (!json_is_false(look(message, AT "running")))
 		fail_msg("it runs on");
 	json_decref(message);
-	assert_int_equal(family_count(c.pid, "sleep", NULL), 0);
+	assert_int_equal(family_count(c.p.pid, "sleep", NULL), 0);
 	message = stop(&c, begun);
 	counts(message, AT "signal", 15);
 	json_decref(message);
@@ -652,9 +644,9 @@ test_end_of_input(void **state)
 	json_decref(begin(&c, "sleep 600 & sleep 600"));
 	request_tool(&c, "run_command", command_args("touch here; trap '' TERM; sleep 600"));
 	wait_for_file("here");
-	wait_for_processes(c.pid, "sleep", 3);
+	wait_for_processes(c.p.pid, "sleep", 3);
 	bwrap = find_bwrap(&c);
-	close_input(&c);
+	process_close_input(&c.p);
 	assert_int_equal(client_wait(&c), 0);
 	assert_int_equal(kill(bwrap, 0), -1);
 	assert_int_equal(errno, ESRCH);
@@ -670,7 +662,7 @@ test_sigterm(void **state)
 	request_tool(&c, "run_command", command_args("touch here; trap '' TERM; sleep 600"));
 	wait_for_file("here");
 	start = clock_ms();
-	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	assert_int_equal(kill(c.p.pid, SIGTERM), 0);
 	assert_int_equal(client_wait(&c), 0);
 	assert_true(clock_ms() - start < 1000 * (SANITIZED ? 5 : 1));
 }
@@ -695,7 +687,7 @@ test_flood_beside(void **state)
 		json_decref(message);
 	}
 	if (!SANITIZED)
-		assert_true(resident_kib(c.pid) < 8 << 10);
+		assert_true(resident_kib(c.p.pid) < 8 << 10);
 	message = stop(&c, begun);
 	went_well(message);
 	json_decref(message);
@@ -716,7 +708,7 @@ test_memory(void **state)
 		json_decref(message);
 	}
 	if (!SANITIZED)
-		assert_true(resident_kib(c.pid) < 6 << 10);
+		assert_true(resident_kib(c.p.pid) < 6 << 10);
 	client_end(&c);
 }
 
@@ -727,8 +719,9 @@ test_no_sandbox(void **state)
 	struct client c;
 	json_t *message;
 
-	shell("cd \"$1/libexec/koda-sandbox\" && mv koda-sandbox-stage2 away && cp /bin/false "
-	      "koda-sandbox-stage2",
+	process_shell(
+	    "cd \"$1/libexec/koda-sandbox\" && mv koda-sandbox-stage2 away && cp /bin/false "
+	    "koda-sandbox-stage2",
 	    prefix, NULL, NULL);
 	c = client_open("safe", "{\"elicitation\":{}}");
 	message = receive(&c);
@@ -739,7 +732,8 @@ test_no_sandbox(void **state)
 	says_part(message, "result.content.0.text", "no command");
 	json_decref(message);
 	client_end(&c);
-	shell("cd \"$1/libexec/koda-sandbox\" && mv away koda-sandbox-stage2", prefix, NULL, NULL);
+	process_shell("cd \"$1/libexec/koda-sandbox\" && mv away koda-sandbox-stage2", prefix, NULL,
+	    NULL);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, make_project, remove_project)

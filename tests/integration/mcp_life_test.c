@@ -5,10 +5,6 @@
 #include <sys/prctl.h>
 
 #include "tests/kit/mcp_talk.h"
-#include "tests/kit/sanitized.h"
-
-/* Time limit from the signal until the server's last process has gone. */
-#define END_SECONDS (SANITIZED ? 5.0 : 1.0)
 
 /*
  * Returns the number of entries of the runtime directory, or -1 if it does not exist, as it should
@@ -29,40 +25,18 @@ litter(void)
 	return n;
 }
 
-/*
- * Waits for the end of all our processes, including orphans, which are reparented to us. SIGALRM
- * ends the test if a process stays. Returns the seconds since `since`.
- */
-static double
-wait_for_all(double since)
-{
-	alarm(PATIENCE_MS / 1000);
-	while (wait(NULL) > 0 || errno == EINTR)
-		continue;
-	alarm(0);
-	assert_int_equal(errno, ECHILD);
-	return proof_seconds() - since;
-}
-
-static void
-forget_client(struct client *c)
-{
-	free(c->buf);
-	forget(&c->p);
-}
-
 /* ---- top ---- */
 
 static json_t *
 top(void)
 {
 	struct process p =
-	    start((const char *[]){ talk_program(), "top", "--once", "--json", NULL });
+	    process_start((const char *[]){ talk_program(), "top", "--once", "--json", NULL });
 	struct client c = { .p = p };
-	json_t *ret = talk_hear(&c);
+	json_t *ret = receive(&c);
 
 	assert_non_null(ret);
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 	return ret;
 }
 
@@ -121,8 +95,8 @@ test_top(void **state)
 	assert_true(number(row(server, "tools", "name", "write_file"), "p50_us") > 0);
 	assert_int_equal(number(json_object_get(server, "numbers"), "child_refusals"), 0);
 	json_decref(all);
-	assert_int_equal(talk_finish(&child), 0);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&child), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	all = top();
 	assert_int_equal(json_array_size(json_object_get(all, "servers")), 0);
 	json_decref(all);
@@ -147,17 +121,17 @@ populate(struct client *parent, struct client *children, size_t n)
 		above = i == 0 ? &children[0] : parent;
 		talk_expect(&children[i], "", "list_directory", json_object());
 	}
-	talk_call(parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
-	json_decref(talk_hear(parent));
+	request_tool(parent, "write_file", json_pack("{s:s, s:s}", "path", "f", "content", "x"));
+	json_decref(receive(parent));
 	for (int i = 0; i < 100; i++)
-		talk_call(&children[n - 1], "list_directory", json_object());
+		request_tool(&children[n - 1], "list_directory", json_object());
 }
 
 static void
 end_by(int signo)
 {
 	struct client parent, children[6];
-	double since, took;
+	double since;
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	populate(&parent, children, N_ELEMENTS(children));
@@ -169,14 +143,12 @@ end_by(int signo)
 		close(parent.p.in);
 		parent.p.in = -1;
 	}
-	took = wait_for_all(since);
+	talk_all_gone(since);
 	assert_int_equal(litter(), -1);
 	assert_false(proof_exists(proof_path("%.*s/f", PATH_MAX - 64, talk_project)));
-	forget_client(&parent);
+	client_forget(&parent);
 	for (size_t i = 0; i < N_ELEMENTS(children); i++)
-		forget_client(&children[i]);
-	if (took > END_SECONDS)
-		fail_msg("it took %.2f s until the last process had gone", took);
+		client_forget(&children[i]);
 }
 
 static void
@@ -209,14 +181,14 @@ test_sigkill(void **state)
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	populate(&parent, children, N_ELEMENTS(children));
 	kill(parent.p.pid, SIGKILL);
-	wait_for_all(proof_seconds());
-	forget_client(&parent);
+	process_wait_all();
+	client_forget(&parent);
 	for (size_t i = 0; i < N_ELEMENTS(children); i++)
-		forget_client(&children[i]);
+		client_forget(&children[i]);
 	assert_int_equal(litter(), 3);
 	parent = talk_serve("plan", NULL, NULL);
 	assert_int_equal(litter(), 3);
-	assert_int_equal(talk_finish(&parent), 0);
+	assert_int_equal(client_finish(&parent), 0);
 	assert_int_equal(litter(), -1);
 }
 

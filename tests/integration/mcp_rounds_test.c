@@ -212,7 +212,7 @@ test_session(void **state)
 	struct client c = client_start("safe");
 	json_t *asked;
 
-	shell("mkdir \"$1/d\"", project, NULL, NULL);
+	process_shell("mkdir \"$1/d\"", project, NULL, NULL);
 	asked = question(&c, call_first(&c, "write_file", write_args("d/a", "x")));
 	ended_well(&c, call_again(&c, asked, "write_file", write_args("d/a", "x"), SESSION));
 	json_decref(asked);
@@ -407,7 +407,7 @@ test_end_of_input(void **state)
 	struct client c = client_start("safe");
 
 	json_decref(question(&c, call_first(&c, "write_file", write_args("a", "x"))));
-	close_input(&c);
+	process_close_input(&c.p);
 	assert_null(receive(&c));
 	assert_int_equal(client_wait(&c), 0);
 	holds_text("a", NULL);

@@ -12,13 +12,14 @@ make_files(void **state)
 {
 	int r = make_project(state);
 
-	shell("cd \"$1\" && mkdir -p src/deep docs .git && "
-	      "printf 'int\\nmain(void)\\n{\\n\\treturn 0;\\n}\\n' >src/main.c && "
-	      "printf 'import os\\nReturn = 1\\nreturn\\n' >src/deep/x.py && "
-	      "mkdir made && printf 'ignored return\\n' >made/skip.o && echo made/ >.gitignore && "
-	      "printf 'hidden return\\n' >.dot && printf 'a\\000return\\n' >docs/binary && "
-	      "printf '%02000dneedle%02000d\\n' 0 0 >docs/long && ln -s src/main.c link && "
-	      "printf 'caf\\351 \\033[2J odd\\n' >docs/latin",
+	process_shell(
+	    "cd \"$1\" && mkdir -p src/deep docs .git && "
+	    "printf 'int\\nmain(void)\\n{\\n\\treturn 0;\\n}\\n' >src/main.c && "
+	    "printf 'import os\\nReturn = 1\\nreturn\\n' >src/deep/x.py && "
+	    "mkdir made && printf 'ignored return\\n' >made/skip.o && echo made/ >.gitignore && "
+	    "printf 'hidden return\\n' >.dot && printf 'a\\000return\\n' >docs/binary && "
+	    "printf '%02000dneedle%02000d\\n' 0 0 >docs/long && ln -s src/main.c link && "
+	    "printf 'caf\\351 \\033[2J odd\\n' >docs/latin",
 	    project, NULL, NULL);
 	return r;
 }
@@ -90,8 +91,8 @@ test_query(void **state)
 	json_t *args = json_loads(q->args, JSON_ALLOW_NUL, NULL), *message;
 	char *text;
 
-	shell("i=0; while [ $i -lt 30 ]; do printf a; i=$((i + 1)); done >\"$1/bomb\"; "
-	      "echo b >>\"$1/bomb\"",
+	process_shell("i=0; while [ $i -lt 30 ]; do printf a; i=$((i + 1)); done >\"$1/bomb\"; "
+		      "echo b >>\"$1/bomb\"",
 	    project, NULL, NULL);
 	assert_non_null(args);
 	message = call_tool(&c, q->tool, args);
@@ -115,8 +116,8 @@ test_bounded(void **state)
 	struct client c = client_open("auto", "{}");
 	json_t *message;
 
-	shell("seq 200000 >\"$1/numbers\"; cd \"$1\" && for i in $(seq 3000); do echo "
-	      "a-name-that-is-not-short-at-all-$i; done | xargs touch",
+	process_shell("seq 200000 >\"$1/numbers\"; cd \"$1\" && for i in $(seq 3000); do echo "
+		      "a-name-that-is-not-short-at-all-$i; done | xargs touch",
 	    project, NULL, NULL);
 	message = call_tool(&c, "grep", json_pack("{s:s, s:i}", "pattern", "1", "limit", 10000));
 	went_well(message);
@@ -143,7 +144,7 @@ test_troubles(void **state)
 	struct client c = client_open("auto", "{}");
 	json_t *message;
 
-	shell("echo x >\"$1/closed\" && chmod 0 \"$1/closed\"", project, NULL, NULL);
+	process_shell("echo x >\"$1/closed\" && chmod 0 \"$1/closed\"", project, NULL, NULL);
 	message = call_tool(&c, "grep", json_pack("{s:s}", "pattern", "return"));
 	went_well(message);
 	says(message, AT "troubles.0.path", "closed");
@@ -194,7 +195,7 @@ test_too_many(void **state)
 	json_int_t ids[65];
 	json_t *message;
 
-	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
+	process_shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(ids); i++)
 		ids[i] = request_tool(&c, "grep",
 		    json_pack("{s:s, s:s}", "pattern", "x\\d+", "path", "endless"));
@@ -221,13 +222,13 @@ test_cancelled(void **state)
 	json_t *message;
 
 	/* A pipe yields no data; this file yields no match and takes for ever to read. */
-	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
+	process_shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(ids); i++)
 		ids[i] = request_tool(&c, "grep",
 		    json_pack("{s:s, s:s}", "pattern", "(?s)x.*y|z\\d+", "path", "endless"));
-	while (family_count(c.pid, "koda-fs-search", NULL) < 4)
+	while (family_count(c.p.pid, "koda-fs-search", NULL) < 4)
 		assert_true(clock_ms() < until);
-	assert_int_equal(family_count(c.pid, "koda-fs-search", NULL), 4);
+	assert_int_equal(family_count(c.p.pid, "koda-fs-search", NULL), 4);
 	for (size_t i = 0; i < N_ELEMENTS(ids); i++)
 		send_json(&c,
 		    json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
@@ -235,7 +236,7 @@ test_cancelled(void **state)
 	message = call_tool(&c, "glob", json_pack("{s:s}", "pattern", "main.c"));
 	counts(message, AT "found", 1);
 	json_decref(message);
-	while (family_count(c.pid, "koda-fs-search", NULL) > 0)
+	while (family_count(c.p.pid, "koda-fs-search", NULL) > 0)
 		assert_true(clock_ms() < until);
 	client_end(&c);
 }
@@ -247,11 +248,11 @@ test_end_of_input(void **state)
 	struct client c = client_open("auto", "{}");
 	json_t *message;
 
-	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
+	process_shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	for (int i = 0; i < 8; i++)
 		request_tool(&c, "grep",
 		    json_pack("{s:s, s:s}", "pattern", "x\\d+", "path", "endless"));
-	close_input(&c);
+	process_close_input(&c.p);
 	while ((message = receive(&c)) != NULL)
 		json_decref(message);
 	assert_int_equal(client_wait(&c), 0);
@@ -269,12 +270,12 @@ test_dies(void **state)
 
 	begun = call_tool(&c, "run_command",
 	    json_pack("{s:s, s:b}", "command", "sleep 600", "background", 1));
-	shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
+	process_shell("cd \"$1\" && truncate -s 64G endless", project, NULL, NULL);
 	id = request_tool(&c, "grep",
 	    json_pack("{s:s, s:s}", "pattern", "x\\d+", "path", "endless"));
 	/* Once more often than the search is restarted. */
 	for (int i = 0; i < 2; i++) {
-		while (family_count(c.pid, "koda-fs-search", &pid) == 0 || pid == last)
+		while (family_count(c.p.pid, "koda-fs-search", &pid) == 0 || pid == last)
 			assert_true(clock_ms() < until);
 		last = pid;
 		assert_int_equal(kill(pid, SIGKILL), 0);

@@ -310,7 +310,7 @@ test_stale(void **state)
 		json_t *message;
 
 		put_text("a", "one\n");
-		shell("ln -sf a \"$1/link\"", project, NULL, NULL);
+		process_shell("ln -sf a \"$1/link\"", project, NULL, NULL);
 		json_decref(call_tool(&c, "read_file", json_pack("{s:s}", "path", "a")));
 		put_text("a", "one and others\n");
 		message = call_tool(&c, "edit_file", edit_args(names[i], "one", "1"));
@@ -391,7 +391,7 @@ test_move_remove(void **state)
 	json_decref(message);
 	holds_text("b", "a");
 	holds_text("a", NULL);
-	shell("mkdir -p \"$1/d/e\" && touch \"$1/d/e/f\"", project, NULL, NULL);
+	process_shell("mkdir -p \"$1/d/e\" && touch \"$1/d/e/f\"", project, NULL, NULL);
 	message = call_tool(&c, "remove", json_pack("{s:s}", "path", "d"));
 	is_true(message, "result.isError");
 	json_decref(message);
@@ -410,8 +410,8 @@ test_list(void **state)
 	struct client c = client_open("auto", "{}");
 	json_t *message;
 
-	shell("cd \"$1\" && mkdir d && ln -s d l && printf xx >f && touch a b c", project, NULL,
-	    NULL);
+	process_shell("cd \"$1\" && mkdir d && ln -s d l && printf xx >f && touch a b c", project,
+	    NULL, NULL);
 	message = call_tool(&c, "list_directory", json_object());
 	is_missing(message, "result.structuredContent.entries.4.size");
 	says(message, "result.content.0.text", "a\nb\nc\nd/\nf\nl@\n");
@@ -445,7 +445,7 @@ test_outside(void **state)
 	went_wrong(message, "policy_denied");
 	says(message, "result._meta.koda-sandbox/error.rule", "allow_write");
 	json_decref(message);
-	shell("ln -s \"$2\" \"$1/link\"", project, outside, NULL);
+	process_shell("ln -s \"$2\" \"$1/link\"", project, outside, NULL);
 	message =
 	    call_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "link/x", "content", "x"));
 	went_wrong(message, "policy_denied");
@@ -522,8 +522,9 @@ test_resources(void **state)
 	size_t n = 0, pages = 0;
 	char last[256] = "", uri[PATH_MAX + 32];
 
-	shell("cd \"$1\" && mkdir -p a b/c .hidden && touch .hidden/x && "
-	      "for i in $(seq 250); do : >\"b/f $i\"; done && printf hi >b/c/deep && touch a.txt",
+	process_shell(
+	    "cd \"$1\" && mkdir -p a b/c .hidden && touch .hidden/x && "
+	    "for i in $(seq 250); do : >\"b/f $i\"; done && printf hi >b/c/deep && touch a.txt",
 	    project, NULL, NULL);
 	do {
 		const json_t *one;
@@ -567,9 +568,9 @@ test_resources_far_down(void **state)
 	json_t *message, *params = NULL;
 	size_t n = 0;
 
-	shell("name=$(printf '\342\202\254%.0s' $(seq 80)) && d=$1 && "
-	      "for i in $(seq 12); do d=$d/$name; done && mkdir -p \"$d\" && cd \"$d\" && "
-	      "for i in $(seq 150); do : >\"$name$i\"; done",
+	process_shell("name=$(printf '\342\202\254%.0s' $(seq 80)) && d=$1 && "
+		      "for i in $(seq 12); do d=$d/$name; done && mkdir -p \"$d\" && cd \"$d\" && "
+		      "for i in $(seq 150); do : >\"$name$i\"; done",
 	    project, NULL, NULL);
 	do {
 		message = ask(&c, "resources/list", params);
@@ -666,7 +667,7 @@ test_end_of_input(void **state)
 		    json_pack("{s:s, s:s}", "path", "a", "content", "x"));
 	/* The last line needs no newline. */
 	send_bytes(&c, "{\"jsonrpc\":\"2.0\",\"id\":99,\"method\":\"ping\"}", 41);
-	close_input(&c);
+	process_close_input(&c.p);
 	while ((message = receive(&c)) != NULL) {
 		n++;
 		json_decref(message);
@@ -693,7 +694,7 @@ end_by_signal(int signo)
 	request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "a", "content", "x"));
 	json_decref(receive(&c)); /* the question, which gets no answer */
 	start = clock_ms();
-	kill(c.pid, signo);
+	kill(c.p.pid, signo);
 	assert_int_equal(client_wait(&c), 0);
 	assert_true(clock_ms() - start < 1000 * (SANITIZED ? 5 : 1));
 	holds_text("a", NULL);
@@ -717,8 +718,8 @@ test_reader_gone(void **state)
 	struct client c = client_open("auto", "{}");
 
 	json_decref(ask(&c, "ping", NULL));
-	close(c.out);
-	c.out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	close(c.p.out);
+	c.p.out = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(client_wait(&c), 0);
 }
 
@@ -732,7 +733,7 @@ test_no_sandbox(void **state)
 	struct client c;
 	json_t *message;
 
-	shell(script, prefix, NULL, NULL);
+	process_shell(script, prefix, NULL, NULL);
 	c = client_start("auto");
 	json_decref(initialize(&c, "2025-11-25", "{}"));
 	message = receive(&c);
@@ -740,7 +741,8 @@ test_no_sandbox(void **state)
 	json_decref(message);
 	assert_null(receive(&c));
 	assert_int_equal(client_wait(&c), 88);
-	shell("cd \"$1/libexec/koda-sandbox\" && mv kept koda-sandbox-stage2", prefix, NULL, NULL);
+	process_shell("cd \"$1/libexec/koda-sandbox\" && mv kept koda-sandbox-stage2", prefix, NULL,
+	    NULL);
 }
 
 /* ---- a client that never reads ---- */
@@ -750,7 +752,7 @@ test_never_reads(void **state)
 {
 	static char text[256 << 10], pad[2 << 10];
 	struct client c = client_open("auto", "{}");
-	struct pollfd pfd = { .fd = c.in, .events = POLLOUT };
+	struct pollfd pfd = { .fd = c.p.in, .events = POLLOUT };
 	int sent = 0, got = 0;
 
 	for (size_t i = 0; i < sizeof(text); i++)
@@ -770,7 +772,7 @@ test_never_reads(void **state)
 	}
 	assert_true(sent > 10);
 	if (!SANITIZED)
-		assert_true(resident_kib(c.pid) < 40 << 10);
+		assert_true(resident_kib(c.p.pid) < 40 << 10);
 	/* After that all requests are answered. */
 	for (; got < sent; got++) {
 		json_t *message = receive(&c);
@@ -793,7 +795,7 @@ test_memory(void **state)
 		    edit_args("a", i % 2 ? "1" : "one", i % 2 ? "one" : "1")));
 	}
 	if (!SANITIZED)
-		assert_true(resident_kib(c.pid) < 6 << 10);
+		assert_true(resident_kib(c.p.pid) < 6 << 10);
 	client_end(&c);
 }
 
@@ -809,11 +811,11 @@ test_many_lines(void **state)
 	while (n < sizeof(piece) - 64)
 		n += (size_t)sprintf(piece + n, "{\"jsonrpc\":\"2.0\",\"method\":\"nothing\"}\n");
 	json_decref(ask(&c, "ping", NULL));
-	before = resident_kib(c.pid);
+	before = resident_kib(c.p.pid);
 	for (size_t sent = 0; sent < 32u << 20; sent += n)
 		send_bytes(&c, piece, n);
 	if (!SANITIZED)
-		assert_true(resident_kib(c.pid) < before + 2048);
+		assert_true(resident_kib(c.p.pid) < before + 2048);
 	json_decref(ask(&c, "ping", NULL));
 	client_end(&c);
 }

@@ -5,10 +5,7 @@
 #include <sys/prctl.h>
 
 #include "tests/kit/mcp_talk.h"
-#include "tests/kit/sanitized.h"
 
-/* Time limit from the signal until the server's last process has gone. */
-#define END_SECONDS (SANITIZED ? 5.0 : 1.0)
 /* The library gives up a sandbox that does not start after 10 s: an answer in this time did not
  * wait for it. */
 #define PROMPT_SECONDS 5.0
@@ -26,7 +23,8 @@ stage2(void)
 static void
 make_it_hang(void)
 {
-	talk_shell("rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
+	process_shell(
+	    "rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
 	    stage2(), "", "");
 }
 
@@ -35,7 +33,7 @@ mend(void **state)
 {
 	const int r = talk_tear_down(state);
 
-	talk_shell("ln -sf \"$2\" \"$1\"", stage2(), KODA_TEST_STAGE2, "");
+	process_shell("ln -sf \"$2\" \"$1\"", stage2(), KODA_TEST_STAGE2, "");
 	return r;
 }
 
@@ -44,40 +42,11 @@ static void
 answers(struct client *c, const char *method)
 {
 	const double since = proof_seconds();
-	json_t *response = talk_response(c, talk_request(c, method, json_object()));
+	json_t *response = talk_response(c, request(c, method, json_object()));
 
 	assert_non_null(json_object_get(response, "result"));
 	assert_true(proof_seconds() - since < PROMPT_SECONDS);
 	json_decref(response);
-}
-
-static void
-wait_for_all(double since)
-{
-	double took;
-
-	alarm(PATIENCE_MS / 1000);
-	while (wait(NULL) > 0 || errno == EINTR)
-		continue;
-	alarm(0);
-	took = proof_seconds() - since;
-	if (took > END_SECONDS)
-		fail_msg("it took %.2f s until the last process had gone", took);
-}
-
-static void
-forget_client(struct client *c)
-{
-	free(c->buf);
-	forget(&c->p);
-}
-
-static void
-cancel(struct client *c, json_int_t id)
-{
-	talk_send(c,
-	    json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method", "notifications/cancelled",
-		"params", "requestId", id));
 }
 
 static void
@@ -90,16 +59,16 @@ test_what_needs_no_slot(void **state)
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	make_it_hang();
 	c = talk_serve("auto", NULL, NULL);
-	talk_call(&c, "list_directory", json_object());
-	dropped = talk_call(&c, "list_directory", json_object());
+	request_tool(&c, "list_directory", json_object());
+	dropped = request_tool(&c, "list_directory", json_object());
 	answers(&c, "ping");
 	answers(&c, "tools/list");
 	cancel(&c, dropped);
 	answers(&c, "resources/templates/list");
 	since = proof_seconds();
 	kill(c.p.pid, SIGTERM);
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 }
 
 /* The server ends when its client leaves: it does not wait for the slot. */
@@ -116,8 +85,8 @@ test_end_of_input(void **state)
 	since = proof_seconds();
 	close(c.p.in);
 	c.p.in = -1;
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 }
 
 /* The slot of one child hangs: its parent and another child go on. */
@@ -132,7 +101,7 @@ test_others(void **state)
 	talk_write(&good, "", "a");
 	make_it_hang();
 	bad = talk_child(&parent, json_pack("{s:s}", "name", "bad"), NULL);
-	talk_call(&bad, "list_directory", json_object());
+	request_tool(&bad, "list_directory", json_object());
 	answers(&bad, "ping");
 	since = proof_seconds();
 	talk_write(&parent, "", "b");
@@ -142,10 +111,10 @@ test_others(void **state)
 	answers(&bad, "ping");
 	since = proof_seconds();
 	kill(parent.p.pid, SIGINT);
-	wait_for_all(since);
-	forget_client(&parent);
-	forget_client(&good);
-	forget_client(&bad);
+	talk_all_gone(since);
+	client_forget(&parent);
+	client_forget(&good);
+	client_forget(&bad);
 }
 
 /* Writes the line of a message, without sending it. The caller frees it. Steals message. */
@@ -164,13 +133,13 @@ line_of(json_t *message)
 static void
 test_closed_while_it_opens(void **state)
 {
-	struct client parent = talk_serve("auto", NULL, NULL), a = { 0 };
+	struct client parent = talk_serve("auto", NULL, NULL), a;
 	char *hello, *open;
 	double since;
 
 	talk_write(&parent, "", "x");
 	make_it_hang();
-	a.p = start(talk_open_child(&parent, json_pack("{s:s}", "name", "a")));
+	a = client_run(talk_open_child(&parent, json_pack("{s:s}", "name", "a")));
 	hello = line_of(json_pack("{s:s, s:i, s:s, s:{s:s, s:{}, s:{s:s, s:s}}}", "jsonrpc", "2.0",
 	    "id", 1, "method", "initialize", "params", "protocolVersion", "2025-06-18",
 	    "capabilities", "clientInfo", "name", "test", "version", "1"));
@@ -179,33 +148,16 @@ test_closed_while_it_opens(void **state)
 	/* In one write, so that the server handles the second message before it acquires the slot
 	 * by itself. */
 	assert_true(dprintf(a.p.in, "%s\n%s\n", hello, open) > 0);
-	a.id = 2;
+	a.next_id = 3;
 	answers(&a, "ping");
 	since = proof_seconds();
 	talk_expect(&parent, "", "close_child", json_pack("{s:s}", "name", "a"));
 	assert_true(proof_seconds() - since < PROMPT_SECONDS);
 	talk_write(&parent, "", "y");
-	assert_int_equal(talk_finish(&parent), 0);
-	talk_finish(&a);
+	assert_int_equal(client_finish(&parent), 0);
+	client_finish(&a);
 	free(hello);
 	free(open);
-}
-
-static long
-resident_kib(pid_t pid)
-{
-	char path[64], line[256];
-	long kib = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "re");
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		if (strncmp(line, "VmRSS:", 6) == 0)
-			kib = strtol(line + 6, NULL, 10);
-	if (f != NULL)
-		fclose(f);
-	return kib;
 }
 
 /* Messages that are put off take about as much memory as their text. */
@@ -225,14 +177,14 @@ test_memory(void **state)
 	answers(&c, "ping");
 	before = resident_kib(c.p.pid);
 	for (int i = 0; i < 100; i++)
-		talk_call(&c, "list_directory", json_pack("{s:O}", "path", many));
+		request_tool(&c, "list_directory", json_pack("{s:O}", "path", many));
 	answers(&c, "ping");
 	if (!SANITIZED)
 		assert_true(resident_kib(c.p.pid) - before < 64 << 10);
 	since = proof_seconds();
 	kill(c.p.pid, SIGTERM);
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 	json_decref(many);
 }
 
@@ -268,9 +220,11 @@ test_large_project(void **state)
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	make_large();
 	c = talk_serve("auto", NULL, NULL);
-	id[0] = talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "one"));
-	id[1] = talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "two"));
-	id[2] = talk_call(&c, "read_file", json_pack("{s:s}", "path", "x"));
+	id[0] =
+	    request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "one"));
+	id[1] =
+	    request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "x", "content", "two"));
+	id[2] = request_tool(&c, "read_file", json_pack("{s:s}", "path", "x"));
 	answers(&c, "ping");
 	for (size_t i = 0; i < N_ELEMENTS(id); i++) {
 		result = talk_result(&c, id[i]);
@@ -279,22 +233,22 @@ test_large_project(void **state)
 			assert_non_null(strstr(talk_text(result), "two"));
 		json_decref(result);
 	}
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 
 	/* A signal ends the server during the look. */
 	c = talk_serve("auto", NULL, NULL);
 	answers(&c, "ping");
 	since = proof_seconds();
 	kill(c.p.pid, SIGTERM);
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 }
 
 /* Requires the next message to be the answer to that request, with that error code ("": none). */
 static void
 next_is(struct client *c, json_int_t id, const char *code)
 {
-	json_t *m = talk_hear(c);
+	json_t *m = receive(c);
 
 	assert_non_null(m);
 	assert_int_equal(json_integer_value(json_object_get(m, "id")), id);
@@ -311,17 +265,18 @@ test_cancelled_while_put_off(void **state)
 
 	make_large();
 	c = talk_serve("auto", NULL, NULL);
-	kept = talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "kept", "content", "x"));
+	kept =
+	    request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "kept", "content", "x"));
 	dropped =
-	    talk_call(&c, "write_file", json_pack("{s:s, s:s}", "path", "gone", "content", "x"));
+	    request_tool(&c, "write_file", json_pack("{s:s, s:s}", "path", "gone", "content", "x"));
 	cancel(&c, dropped);
-	ping = talk_request(&c, "ping", json_object());
-	look = talk_call(&c, "read_file", json_pack("{s:s}", "path", "gone"));
+	ping = request(&c, "ping", json_object());
+	look = request_tool(&c, "read_file", json_pack("{s:s}", "path", "gone"));
 	/* The answer to ping comes first: when the call was cancelled, no call had been served. */
 	next_is(&c, ping, "");
 	next_is(&c, kept, "");
 	next_is(&c, look, "io");
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 }
 
 static const char *

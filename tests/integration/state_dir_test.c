@@ -21,7 +21,7 @@ static int
 tear_down(void **state)
 {
 	/* A directory in it may be unlistable. */
-	talk_shell("chmod -R u+rwx \"$1\"", home, NULL, NULL);
+	process_shell("chmod -R u+rwx \"$1\"", home, NULL, NULL);
 	proof_rmtree(home);
 	return talk_tear_down(state);
 }
@@ -31,7 +31,7 @@ static void
 expect(const char *script)
 {
 	setenv("K", talk_program(), 1);
-	talk_shell(script, home, talk_project, NULL);
+	process_shell(script, home, talk_project, NULL);
 }
 
 /* Start of a line of the script: run a command in the project. */

@@ -21,7 +21,7 @@
 static char *
 top(const char *option, int want)
 {
-	struct process p = start((const char *[]){ PROGRAM, "top", option, NULL });
+	struct process p = process_start((const char *[]){ PROGRAM, "top", option, NULL });
 	char *text = calloc(1, 1 << 20);
 	size_t n = 0;
 	ssize_t r;
@@ -31,7 +31,7 @@ top(const char *option, int want)
 	p.in = -1;
 	while ((r = read(p.out, text + n, (1 << 20) - 1 - n)) > 0)
 		n += (size_t)r;
-	assert_int_equal(wait_for(&p), want);
+	assert_int_equal(process_wait(&p), want);
 	return text;
 }
 
@@ -89,8 +89,8 @@ test_two_servers(void **state)
 	assert_non_null(strstr(text, "make all"));
 	assert_non_null(strstr(text, "denied"));
 	json_decref(object);
-	assert_int_equal(finish(&hosts[0]), 0);
-	assert_int_equal(finish(&hosts[1]), 0);
+	assert_int_equal(process_finish(&hosts[0]), 0);
+	assert_int_equal(process_finish(&hosts[1]), 0);
 }
 
 /* A killed server is not listed; a stopped one is, and does not delay the others. */
@@ -104,7 +104,7 @@ test_dead_and_silent(void **state)
 
 	kill(dead.pid, SIGKILL);
 	close(dead.in);
-	assert_int_equal(wait_for(&dead), 128 + SIGKILL);
+	assert_int_equal(process_wait(&dead), 128 + SIGKILL);
 	kill(stopped.pid, SIGSTOP);
 	object = top_json();
 	servers = json_object_get(object, "servers");
@@ -114,8 +114,8 @@ test_dead_and_silent(void **state)
 	    lives.pid);
 	json_decref(object);
 	kill(stopped.pid, SIGCONT);
-	assert_int_equal(finish(&stopped), 0);
-	assert_int_equal(finish(&lives), 0);
+	assert_int_equal(process_finish(&stopped), 0);
+	assert_int_equal(process_finish(&lives), 0);
 }
 
 /* ---- clients that do not read ---- */
@@ -129,18 +129,18 @@ test_never_reads(void **state)
 	struct koda_error err;
 	json_t *object;
 
-	assert_string_equal(ask(&host, "big"), "big");
+	assert_string_equal(process_ask(&host, "big"), "big");
 	at = runtime_find(&err);
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++) {
 		fds[i] = runtime_connect(at, name, RUNTIME_STATUS, SOCK_STREAM);
 		assert_true(fds[i] >= 0);
-		assert_string_equal(ask(&host, "ping"), "pong");
+		assert_string_equal(process_ask(&host, "ping"), "pong");
 	}
 	/* Clients that have no room are turned away at once. */
 	for (size_t i = STATUS_CLIENTS_MAX; i < N_ELEMENTS(fds); i++) {
 		char c;
 
-		assert_true(comes(fds[i], PATIENCE_MS));
+		assert_true(process_readable(fds[i], PATIENCE_MS));
 		assert_int_equal(recv(fds[i], &c, 1, 0), 0);
 	}
 	/* The others are turned away when their time is over: then there is room again. */
@@ -158,7 +158,7 @@ test_never_reads(void **state)
 	for (size_t i = 0; i < N_ELEMENTS(fds); i++)
 		close(fds[i]);
 	close(at);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 /* ---- live ---- */
@@ -209,7 +209,7 @@ until(struct live *live, size_t from, const char *text)
 	while (strstr(live->seen + from, text) == NULL) {
 		ssize_t n;
 
-		if (!comes(live->master, PATIENCE_MS))
+		if (!process_readable(live->master, PATIENCE_MS))
 			fail_msg("'%s' is not shown", text);
 		n = read(live->master, live->seen + live->n, sizeof(live->seen) - 1 - live->n);
 		if (n <= 0)
@@ -270,7 +270,7 @@ check_ending(void **state)
 		kill(live->pid, endings[i].what);
 	ends(live, endings[i].status);
 	free(live);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 static void
@@ -302,7 +302,7 @@ test_live(void **state)
 	until(live, at, "\033[J");
 	assert_null(strstr(live->seen + at, "/p\\x1b"));
 	/* The server ends, and `top` stays. */
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 	until(live, live->n, "no server is running");
 	assert_int_equal(write(live->master, "q", 1), 1);
 	ends(live, 0);
@@ -333,7 +333,7 @@ test_stopped(void **state)
 	assert_int_equal(write(live->master, "q", 1), 1);
 	ends(live, 0);
 	free(live);
-	assert_int_equal(finish(&host), 0);
+	assert_int_equal(process_finish(&host), 0);
 }
 
 #define CASE(name)                                                                                 \

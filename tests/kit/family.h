@@ -1,6 +1,6 @@
 /* The descendants of a process as the kernel reports them: by name, and until they are gone. */
-#ifndef KODA_TESTS_SUPPORT_FAMILY_H
-#define KODA_TESTS_SUPPORT_FAMILY_H
+#ifndef KODA_TESTS_KIT_FAMILY_H
+#define KODA_TESTS_KIT_FAMILY_H
 
 #include <dirent.h>
 #include <stdbool.h>

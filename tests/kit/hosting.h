@@ -3,8 +3,8 @@
  * test of the host. The directory of helpers belongs to the fixture, so that a test can choose
  * which worker starts next while the session runs.
  */
-#ifndef KODA_TESTS_SUPPORT_HOSTING_H
-#define KODA_TESTS_SUPPORT_HOSTING_H
+#ifndef KODA_TESTS_KIT_HOSTING_H
+#define KODA_TESTS_KIT_HOSTING_H
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Random search patterns and texts: few letters, so that they match often, and many special
  * characters. */
-#ifndef KODA_TESTS_SUPPORT_PATTERNS_H
-#define KODA_TESTS_SUPPORT_PATTERNS_H
+#ifndef KODA_TESTS_KIT_PATTERNS_H
+#define KODA_TESTS_KIT_PATTERNS_H
 
 #include "tests/kit/proof.h"
 

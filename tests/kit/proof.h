@@ -2,8 +2,8 @@
  * What the property, race, chaos and escape tests share: a scratch directory, files in it, and
  * random numbers that can be reproduced.
  */
-#ifndef KODA_TESTS_SUPPORT_PROOF_H
-#define KODA_TESTS_SUPPORT_PROOF_H
+#ifndef KODA_TESTS_KIT_PROOF_H
+#define KODA_TESTS_KIT_PROOF_H
 
 #include <dirent.h>
 #include <errno.h>

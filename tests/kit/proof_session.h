@@ -1,6 +1,6 @@
 /* A session and a slot on the real workers, for tests that use the library. */
-#ifndef KODA_TESTS_SUPPORT_PROOF_SESSION_H
-#define KODA_TESTS_SUPPORT_PROOF_SESSION_H
+#ifndef KODA_TESTS_KIT_PROOF_SESSION_H
+#define KODA_TESTS_KIT_PROOF_SESSION_H
 
 #include "include/koda/sandbox.h"
 #include "tests/kit/proof.h"

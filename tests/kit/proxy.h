@@ -3,8 +3,8 @@
  * wire, in the test's own namespaces, where names resolve to loopback and ports 80 and 443 are
  * free. A policy names its destinations by address: 127.0.0.1:PORT.
  */
-#ifndef KODA_TESTS_SUPPORT_PROXY_H
-#define KODA_TESTS_SUPPORT_PROXY_H
+#ifndef KODA_TESTS_KIT_PROXY_H
+#define KODA_TESTS_KIT_PROXY_H
 
 #include <arpa/inet.h>
 #include <errno.h>

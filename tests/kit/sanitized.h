@@ -1,7 +1,7 @@
 /* Reports whether this is a build with AddressSanitizer. Its shadow memory and the freed memory
  * that it keeps count as memory of the program, and its runtime makes system calls of its own. */
-#ifndef KODA_TESTS_SUPPORT_SANITIZED_H
-#define KODA_TESTS_SUPPORT_SANITIZED_H
+#ifndef KODA_TESTS_KIT_SANITIZED_H
+#define KODA_TESTS_KIT_SANITIZED_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
  * Both ends of a conversation as scripts: what one sends, and what the other must see, to the
  * byte. It waits only for what must arrive. Used together with tests/kit/proxy.h.
  */
-#ifndef KODA_TESTS_SUPPORT_SCRIPT_H
-#define KODA_TESTS_SUPPORT_SCRIPT_H
+#ifndef KODA_TESTS_KIT_SCRIPT_H
+#define KODA_TESTS_KIT_SCRIPT_H
 
 #include "tests/kit/proof.h"
 #include "tests/kit/proxy.h"

@@ -6,8 +6,8 @@
  * The scene: a directory `place`, which is searched, with a file `file` and a link `out` to the
  * directory `beside` next to `place`, which holds `secret`. The test's user may write all of them.
  */
-#ifndef KODA_TESTS_SUPPORT_SEARCH_ATTEMPTS_H
-#define KODA_TESTS_SUPPORT_SEARCH_ATTEMPTS_H
+#ifndef KODA_TESTS_KIT_SEARCH_ATTEMPTS_H
+#define KODA_TESTS_KIT_SEARCH_ATTEMPTS_H
 
 #include <errno.h>
 #include <fcntl.h>

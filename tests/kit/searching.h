@@ -3,8 +3,8 @@
  * search that takes long, and the process that runs it. Used together with
  * tests/kit/hosting.h.
  */
-#ifndef KODA_TESTS_SUPPORT_SEARCHING_H
-#define KODA_TESTS_SUPPORT_SEARCHING_H
+#ifndef KODA_TESTS_KIT_SEARCHING_H
+#define KODA_TESTS_KIT_SEARCHING_H
 
 #include "tests/kit/family.h"
 #include "tests/kit/hosting.h"

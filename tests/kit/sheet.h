@@ -1,6 +1,6 @@
 /* A page in memory: what show/ writes, to be looked at. */
-#ifndef KODA_TESTS_SUPPORT_SHEET_H
-#define KODA_TESTS_SUPPORT_SHEET_H
+#ifndef KODA_TESTS_KIT_SHEET_H
+#define KODA_TESTS_KIT_SHEET_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * The test's own binary plays the commands: guest_exec runs a copy of it that lies in the project,
  * and main() passes its arguments on when argv[1] is GUEST.
  */
-#ifndef KODA_TESTS_SUPPORT_STAGE2_H
-#define KODA_TESTS_SUPPORT_STAGE2_H
+#ifndef KODA_TESTS_KIT_STAGE2_H
+#define KODA_TESTS_KIT_STAGE2_H
 
 #include <errno.h>
 #include <fcntl.h>

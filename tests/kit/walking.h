@@ -1,6 +1,6 @@
 /* A walk over the test's own directory, with everything it reports as one text. */
-#ifndef KODA_TESTS_SUPPORT_WALKING_H
-#define KODA_TESTS_SUPPORT_WALKING_H
+#ifndef KODA_TESTS_KIT_WALKING_H
+#define KODA_TESTS_KIT_WALKING_H
 
 #include "tests/kit/proof.h"
 

@@ -42,7 +42,7 @@ chance(unsigned percent)
 static void
 build(void)
 {
-	talk_shell("cd \"$1\" && rm -rf -- * .[!.]*", talk_project, NULL, NULL);
+	process_shell("cd \"$1\" && rm -rf -- * .[!.]*", talk_project, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(dirs); i++)
 		proof_mkdir(proof_path("%.*s/%s", PATH_MAX - 64, talk_project, dirs[i]));
 	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
@@ -249,7 +249,7 @@ family(struct client *parent, unsigned mode, unsigned depth)
 	}
 	if (depth > 0 && chance(40))
 		family(&child, mode, depth - 1);
-	assert_int_equal(talk_finish(&child), 0);
+	assert_int_equal(client_finish(&child), 0);
 	/* The child ends when its client does, and the parent can observe that only by the name. */
 	while (true) {
 		json_t *list = talk_tool(parent, "list_children", json_object());
@@ -274,7 +274,7 @@ families(unsigned mode, const char *name)
 		build(); /* no sandbox has it in its view now */
 		parent = talk_serve(name, NULL, mode == 1 ? "accept" : NULL);
 		family(&parent, mode, DEEP_MAX);
-		assert_int_equal(talk_finish(&parent), 0);
+		assert_int_equal(client_finish(&parent), 0);
 	}
 	/* A world where everything or nothing is allowed proves nothing. */
 	assert_true(yes > draws && no > draws);
