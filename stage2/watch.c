@@ -106,4 +106,5 @@ watch_idle(struct stage2 *s)
 	for (size_t i = 0; i < w->n_places; i++)
 		w->place[i].lost =
 		    w->place[i].lost || (s->view->entry[i].late && !s->view->entry[i].there);
+	stage2_event(s, KODA__EVENT_KIND__EVENT_KIND_UNCOVERED, "", 0, 0);
 }

@@ -152,6 +152,10 @@ pack_compare(struct protect *p, struct packed *ret, struct koda_error *err)
 		msg.has_mounted = msg.mounted = p->mounted_news && !p->plan_old;
 		p->mounted_news = false;
 	}
+	/* While a command runs, the places are hidden again. */
+	msg.has_walk = msg.walk = p->how == PROTECT_WHOLLY && p->sb->uncovered;
+	if (msg.walk && !msg.busy)
+		p->sb->uncovered = false;
 	msg.has_again = msg.again = p->again;
 	p->again = false;
 	if (p->blame != NULL && p->blame[0] != '\0') {

@@ -75,6 +75,8 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 
 	if (e->kind == KODA__EVENT_KIND__EVENT_KIND_APPEARED)
 		event_appeared(sb, target);
+	if (e->kind == KODA__EVENT_KIND__EVENT_KIND_UNCOVERED)
+		sb->uncovered = true;
 	if (event == NULL)
 		return;
 	v.kind = event->violation;

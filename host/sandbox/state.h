@@ -50,6 +50,9 @@ struct sandbox {
 	/* A command killed processes that are not its own: check whether the sandbox is alive
 	 * before the next one. */
 	bool doubtful;
+	/* Places that were hidden from the worker while commands ran are visible: it has to read
+	 * all directories again. */
+	bool uncovered;
 	/* Files in private file systems use too much memory: built again before the next
 	 * command. */
 	bool full;

@@ -39,6 +39,8 @@ op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	}
 	if (ask->has_again && ask->again)
 		scan_try_again(sc);
+	if (ask->has_walk && ask->walk)
+		scan_walk_again(sc);
 	/* Report everything found so far before looking for more. */
 	if (!scan_has_more(sc) &&
 	    scan_compare(sc, reach_of(ask), ask->has_busy && ask->busy, err) < 0)

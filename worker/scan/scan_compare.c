@@ -114,6 +114,12 @@ scan_resume(struct scan *sc, struct koda_error *err)
 }
 
 void
+scan_walk_again(struct scan *sc)
+{
+	sc->due.walk = true;
+}
+
+void
 scan_try_again(struct scan *sc)
 {
 	for (uint32_t i = 0; i < sc->n_known; i++)

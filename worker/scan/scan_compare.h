@@ -12,6 +12,8 @@ struct scan;
 int scan_learn(struct scan *sc, struct koda_error *err);
 /* Start with only the added places as known. The next comparison scans everything. */
 int scan_resume(struct scan *sc, struct koda_error *err);
+/* Let the next comparison read every directory again. */
+void scan_walk_again(struct scan *sc);
 /* Let the next comparison judge planted things that are still there once more. */
 void scan_try_again(struct scan *sc);
 
