@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/ask.h"
+#include "mcp/connection_slot.h"
 #include "mcp/consent.h"
 #include "mcp/content.h"
 #include "mcp/form.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool.h"
+#include "mcp/tool_call.h"
 #include "show/question.h"
 
 /* Maximum bytes of the old content that are read to show a change. The diff of a larger file

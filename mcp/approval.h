@@ -10,7 +10,7 @@
 #ifndef KODA_MCP_APPROVAL_H
 #define KODA_MCP_APPROVAL_H
 
-#include "mcp/connection.h"
+#include "mcp/connection_state.h"
 
 struct approvals;
 struct approvals *approval_new(struct connection *conn);

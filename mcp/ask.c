@@ -1,16 +1,11 @@
-/*
- * Asking the client: by a request of ours or, where the protocol has rounds, by the answer to the
- * client's own request. In that case the call is parked as it is, and the client calls again with
- * the user's answer and with a secret that finds the call. What was shown and what is bound to it
- * stay in the call, so nothing in that secret has to be trusted.
- */
+#include "mcp/ask.h"
+
 #include <stdlib.h>
 
-#include "mcp/commands.h"
-#include "mcp/connection.h"
+#include "mcp/call.h"
+#include "mcp/connection_out.h"
 #include "mcp/digest.h"
 #include "mcp/memory.h"
-#include "mcp/methods.h"
 #include "mcp/runtime.h"
 #include "mcp/text.h"
 #include "shared/base/clock.h"
@@ -150,9 +145,9 @@ connection_answered(struct connection *conn, const struct rpc *response)
 }
 
 uint64_t
-connection_tick(struct connection *conn, uint64_t now_ms)
+asks_tick(struct connection *conn, uint64_t now_ms)
 {
-	uint64_t next = commands_tick(conn->commands, now_ms);
+	uint64_t next = UINT64_MAX;
 	struct ask *ask = conn->asks;
 
 	while (ask != NULL) {
@@ -189,6 +184,14 @@ input_required(const struct ask *ask, const char *method, json_t *params)
 	    ask->secret);
 }
 
+static void
+hold_answer(struct ask *ask, json_t *answer)
+{
+	ask->call->parked = NULL;
+	ask->call = NULL;
+	ask->held = answer;
+}
+
 struct ask *
 connection_ask_by(struct call *call, const char *method, json_t *params, ask_answered_fn *answered,
     void *data)
@@ -211,17 +214,10 @@ connection_ask_by(struct call *call, const char *method, json_t *params, ask_ans
 	conn->owed -= call->owed;
 	call->owed = 0;
 	call->parked = ask;
+	call->hold_answer = hold_answer;
 	connection_send(conn,
-	    rpc_result(call->id, methods_result(input_required(ask, method, params), false)));
+	    rpc_result(call->id, version_result(input_required(ask, method, params), false)));
 	return ask;
-}
-
-void
-connection_hold_answer(struct ask *ask, json_t *answer)
-{
-	ask->call->parked = NULL;
-	ask->call = NULL;
-	ask->held = answer;
 }
 
 /* Compares the secret with all of them, each in full, so that timing reveals nothing. */

@@ -1,55 +1,24 @@
-/* Requests that are answered later, and the batches that they came in. */
+#include "mcp/call.h"
+
 #include <stdlib.h>
 
-#include "mcp/child.h"
-#include "mcp/connection.h"
+#include "mcp/batch.h"
+#include "mcp/connection_out.h"
 #include "mcp/memory.h"
-#include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
 #include "shared/base/clock.h"
 
-/* ---- batches ---- */
-
-struct batch {
-	struct connection *conn;
-	json_t *answers;
-	size_t holders;
-};
-
-struct batch *
-batch_new(struct connection *conn)
+/* Returns whether the client can put a question about this call to a person. */
+static bool
+can_ask(const struct connection *conn, const json_t *params)
 {
-	struct batch *batch = memory_zero(sizeof(*batch));
+	const json_t *meta = json_object_get(params, "_meta");
 
-	batch->conn = conn;
-	batch->answers = json_array();
-	batch->holders = 1;
-	return batch;
+	return conn->version->rounds
+	    ? version_has_forms(json_object_get(meta, VERSION_META_CAPABILITIES))
+	    : conn->can_ask;
 }
-
-struct batch *
-batch_hold(struct batch *batch)
-{
-	batch->holders++;
-	return batch;
-}
-
-void
-batch_leave(struct batch *batch, json_t *answer)
-{
-	if (answer != NULL)
-		json_array_append_new(batch->answers, answer);
-	if (--batch->holders > 0)
-		return;
-	/* A batch of notifications only has no answer. */
-	if (json_array_size(batch->answers) > 0)
-		connection_send(batch->conn, json_incref(batch->answers));
-	json_decref(batch->answers);
-	free(batch);
-}
-
-/* ---- calls ---- */
 
 struct call *
 call_new(struct connection *conn, struct batch *batch, const json_t *id, const json_t *params,
@@ -63,7 +32,7 @@ call_new(struct connection *conn, struct batch *batch, const json_t *id, const j
 		.batch = batch != NULL ? batch_hold(batch) : NULL,
 		.owed = owed,
 		.began_ms = monotonic_ms(),
-		.can_ask = methods_can_ask(conn, params),
+		.can_ask = can_ask(conn, params),
 	};
 	call_continue(call, id, params);
 	if (conn->calls != NULL)
@@ -72,7 +41,7 @@ call_new(struct connection *conn, struct batch *batch, const json_t *id, const j
 	conn->n_calls++;
 	conn->owed += owed;
 	if (conn->child != NULL)
-		child_acts(conn->child);
+		conn->acts(conn->child);
 	return call;
 }
 
@@ -108,7 +77,7 @@ end(struct call *call, json_t *answer)
 		answer = NULL;
 	}
 	if (call->parked != NULL)
-		connection_hold_answer(call->parked, answer);
+		call->hold_answer(call->parked, answer);
 	else if (call->batch != NULL)
 		batch_leave(call->batch, answer);
 	else if (answer != NULL)
@@ -127,7 +96,7 @@ call_answer(struct call *call, json_t *result)
 	/* The result of a call without a tool is a list or a resource, which a client might
 	 * cache. */
 	if (call->conn->version->rounds)
-		result = methods_result(result, call->tool == NULL);
+		result = version_result(result, call->tool == NULL);
 	end(call, rpc_result(call->id, result));
 }
 

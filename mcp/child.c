@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mcp/connection.h"
+#include "mcp/connection_slot.h"
 #include "mcp/fault.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
@@ -79,7 +81,7 @@ end(struct child *child, const char *sentence)
 		child->sentence = sentence;
 	child->ending = true;
 	if (child->conn != NULL) {
-		server_end_connection(child->conn);
+		server_end_connection(child->all->server, child->conn);
 		return;
 	}
 	endpoint_revoke(child->all->ep, child->number);
@@ -178,10 +180,13 @@ on_control(struct server_watch *watch, short revents)
 		return;
 	/* Its connection may still be in use for a while: do not report this again. */
 	server_unwatch(child->all->server, watch);
-	server_end_connection(child->conn);
+	server_end_connection(child->all->server, child->conn);
 }
 
-void
+/* Its client has requested an action: from here on its token counts as used. A client that
+ * disconnects before that has only looked at what the server is, as some clients do, and may come
+ * again. */
+static void
 child_acts(struct child *child)
 {
 	if (!child->acted)
@@ -206,11 +211,12 @@ connect_child(struct child *child, struct koda_error *err)
 		.narrowed = child->narrowed,
 		.asks_hosts = child->asks_hosts,
 		.child = child,
+		.acts = child_acts,
 		.helper_dir = child->all->helper_dir,
 	};
 
 	snprintf(by, sizeof(by), "/proc/self/fd/%d", child->root_fd);
-	return connection_new(child->all->server, &options, err);
+	return connection_new(&child->all->server->hub, &options, err);
 }
 
 static void
@@ -310,7 +316,7 @@ open_root(const char *root, struct koda_error *err)
 static int
 check(const struct connection *parent, const struct child_wish *wish, struct koda_error *err)
 {
-	const struct children *all = parent->server->children;
+	const struct children *all = parent->hub->children;
 	size_t n = 0;
 
 	if (!is_name(wish->name))
@@ -342,7 +348,7 @@ int
 child_open(struct connection *parent, const struct child_wish *wish, char ret[ENDPOINT_TOKEN_SIZE],
     struct koda_error *err)
 {
-	struct children *all = parent->server->children;
+	struct children *all = parent->hub->children;
 	struct koda_slot *slot = NULL;
 	struct child *child;
 
@@ -392,7 +398,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 struct child *
 child_find(const struct connection *parent, const char *name)
 {
-	struct child *c = parent->server->children != NULL ? parent->server->children->first : NULL;
+	struct child *c = parent->hub->children != NULL ? parent->hub->children->first : NULL;
 
 	while (c != NULL && (c->ending || c->parent != parent->child || strcmp(c->name, name) != 0))
 		c = c->next;
@@ -402,7 +408,7 @@ child_find(const struct connection *parent, const char *name)
 void
 child_visit(const struct connection *parent, child_fn *fn, void *data)
 {
-	struct children *all = parent->server->children;
+	struct children *all = parent->hub->children;
 
 	if (all == NULL)
 		return;

@@ -33,11 +33,6 @@ void children_free(struct children *children);
 int child_open(struct connection *parent, const struct child_wish *wish,
     char ret[ENDPOINT_TOKEN_SIZE], struct koda_error *err);
 
-/* The child's client has requested an action: from here on its token counts as used. A client
- * that disconnects before that has only looked at what the server is, as some clients do, and
- * may come again. */
-void child_acts(struct child *child);
-
 /* Returns the connection's own child of that name, or NULL. */
 struct child *child_find(const struct connection *parent, const char *name);
 /* Ends the child and all its descendants. closed is called once when all of them are gone, maybe

@@ -6,12 +6,12 @@
 #include <sys/random.h>
 
 #include "mcp/approval.h"
+#include "mcp/call.h"
+#include "mcp/connection_slot.h"
 #include "mcp/fault.h"
 #include "mcp/memory.h"
 #include "mcp/printed.h"
 #include "mcp/record.h"
-#include "mcp/text.h"
-#include "mcp/tools.h"
 #include "shared/base/clock.h"
 #include "show/told.h"
 
@@ -172,6 +172,20 @@ take_failures(struct command *c)
 }
 
 static void
+record_end_of(const struct command *c)
+{
+	const struct record_command over = {
+		.intent = c->intent,
+		.text = c->text,
+		.failed = c->failed ? c->err.message : NULL,
+		.status = c->result.status,
+		.duration_us = (c->ended_ms - c->began_ms) * 1000,
+	};
+
+	record_command_over(c->all->conn, &over);
+}
+
+static void
 on_over(void *data, struct koda_command *handle)
 {
 	struct command *c = data;
@@ -188,7 +202,7 @@ on_over(void *data, struct koda_command *handle)
 		c->handle = NULL;
 	}
 	if (c->background)
-		record_command_over(c->all->conn, c);
+		record_end_of(c);
 	if (!any_runs(c->all))
 		approval_hosts_over(c->all->conn);
 	while ((w = c->waiters) != NULL) {

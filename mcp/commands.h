@@ -10,7 +10,7 @@
 #ifndef KODA_MCP_COMMANDS_H
 #define KODA_MCP_COMMANDS_H
 
-#include "mcp/connection.h"
+#include "mcp/connection_state.h"
 #include "mcp/text.h"
 
 /* Twice what a busy client uses. The answers owed for them stay far below CONNECTION_HOLD_BYTES,

@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 #include "mcp/approval.h"
+#include "mcp/ask.h"
+#include "mcp/batch.h"
+#include "mcp/call.h"
 #include "mcp/commands.h"
-#include "mcp/fault.h"
+#include "mcp/connection_out.h"
+#include "mcp/connection_slot.h"
 #include "mcp/memory.h"
-#include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/remember.h"
-#include "mcp/server.h"
-#include "mcp/text.h"
 #include "shared/base/clock.h"
 
 /* Lines of one client before other clients get their turn. */
@@ -25,112 +26,6 @@
 /* Fewer lines if they take longer than this (a look at a large tree), so that signals get their
  * turn too. */
 #define LINES_AT_ONCE_MS 20
-/* What a blocking descriptor accepts without blocking once it polls writable (POSIX: PIPE_BUF,
- * of a pipe). */
-#define SURE_BYTES 4096
-
-static const char *const level_names[N_LEVELS] = { "debug", "info", "notice", "warning", "error",
-	"critical", "alert", "emergency" };
-
-const char *
-level_name(enum level level)
-{
-	return level_names[level];
-}
-
-/* ---- out ---- */
-
-static void
-queue_message(struct connection *conn, json_t *message)
-{
-	char *line = json_dumps(message, JSON_COMPACT);
-	size_t len = line != NULL ? strlen(line) : 0;
-
-	if (line != NULL && line_queued(&conn->queue) + len < CONNECTION_QUEUE_BYTES) {
-		line_put(&conn->queue, line, len);
-	} else {
-		/* Send a short error instead. It is dropped too if the client leaves twice the
-		 * limit unread. */
-		json_t *error = rpc_error(json_object_get(message, "id"), RPC_INTERNAL,
-		    line == NULL ? "the answer cannot be encoded"
-				 : "the client does not read its answers",
-		    NULL);
-
-		free(line);
-		line = json_dumps(error, JSON_COMPACT);
-		json_decref(error);
-		if (line_queued(&conn->queue) < 2 * CONNECTION_QUEUE_BYTES)
-			line_put(&conn->queue, line, strlen(line));
-	}
-	free(line);
-	json_decref(message);
-}
-
-void
-connection_send(struct connection *conn, json_t *message)
-{
-	if (conn->broken)
-		json_decref(message);
-	else
-		queue_message(conn, message);
-}
-
-/* Never blocks. The flags of the descriptor must not be changed, because it may be shared with
- * other processes. */
-static ssize_t
-write_some(const struct connection *conn, const char *p, size_t len)
-{
-	struct pollfd pfd = { .fd = conn->out, .events = POLLOUT };
-
-	if (conn->out_is_socket)
-		return send(conn->out, p, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (poll(&pfd, 1, 0) != 1 || (pfd.revents & (POLLOUT | POLLERR | POLLHUP)) == 0) {
-		errno = EAGAIN;
-		return -1;
-	}
-	return write(conn->out, p, len < SURE_BYTES ? len : SURE_BYTES);
-}
-
-void
-connection_write(struct connection *conn)
-{
-	const char *p;
-	size_t len;
-
-	while (!conn->broken && (p = line_peek(&conn->queue, &len)) != NULL) {
-		ssize_t n = write_some(conn, p, len);
-
-		if (n >= 0) {
-			line_drop(&conn->queue, (size_t)n);
-			continue;
-		}
-		if (errno == EINTR)
-			continue;
-		if (errno == EAGAIN)
-			return;
-		conn->broken = true;
-	}
-	if (conn->broken)
-		line_queue_done(&conn->queue);
-}
-
-void
-connection_log(struct connection *conn, enum level level, const char *text)
-{
-	json_t *params;
-
-	/* Notifications are dropped before they delay answers. With rounds each request says how
-	 * much of the log it wants, and no event here belongs to a request. */
-	if (conn->phase == PHASE_NEW || conn->version->rounds || level < conn->level ||
-	    line_queued(&conn->queue) > CONNECTION_HOLD_BYTES)
-		return;
-	params = json_object();
-	json_object_set_new_nocheck(params, "level", json_string_nocheck(level_name(level)));
-	json_object_set_new_nocheck(params, "logger", json_string_nocheck("koda-sandbox"));
-	json_object_set_new_nocheck(params, "data", text_json_string(text));
-	connection_send(conn, rpc_notification("notifications/message", params));
-}
-
 /* ---- in ---- */
 
 static bool
@@ -212,16 +107,9 @@ handle_batch(struct connection *conn, const json_t *messages)
 		if (rpc.kind == RPC_BAD)
 			batch_leave(batch_hold(batch), rpc_error(rpc.id, rpc.code, rpc.why, NULL));
 		else
-			methods_handle(conn, batch, &rpc);
+			conn->hub->meaning->handle(conn, batch, &rpc);
 	}
 	batch_leave(batch, NULL);
-}
-
-bool
-connection_waits(const struct connection *conn)
-{
-	return conn->acquiring ||
-	    (conn->server->acquiring && (conn->slot == NULL || conn->slot_lost));
 }
 
 bool
@@ -272,9 +160,10 @@ put_off(struct connection *conn, const struct rpc *rpc, const char *line, size_t
 	const json_t *cancelled;
 	json_t *entry;
 
-	if (!connection_waits(conn) || rpc->kind == RPC_BAD || !methods_needs_slot(conn, rpc))
+	if (!connection_waits(conn) || rpc->kind == RPC_BAD ||
+	    !conn->hub->meaning->needs_slot(conn, rpc))
 		return false;
-	cancelled = methods_cancels(rpc);
+	cancelled = conn->hub->meaning->cancels(rpc);
 	if (cancelled != NULL && drop_put_off(conn, cancelled))
 		return true;
 	entry = json_pack("{s:o}", "line", json_stringn_nocheck(line, len));
@@ -313,7 +202,7 @@ handle_line(struct connection *conn, const char *line, size_t len)
 	else if (rpc.kind == RPC_BATCH)
 		handle_batch(conn, value);
 	else
-		methods_handle(conn, NULL, &rpc);
+		conn->hub->meaning->handle(conn, NULL, &rpc);
 	json_decref(value);
 }
 
@@ -397,18 +286,17 @@ on_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms)
 {
 	const struct connection *conn = data;
 
-	return server_wait(conn->server, conn, fds, n, timeout_ms);
+	return conn->hub->wait(conn->hub, conn, fds, n, timeout_ms);
 }
 
 struct connection *
-connection_new(struct server *server, const struct connection_options *options,
-    struct koda_error *err)
+connection_new(struct hub *hub, const struct connection_options *options, struct koda_error *err)
 {
 	struct koda_session_options so = KODA_SESSION_OPTIONS_INIT;
 	struct connection *conn = memory_zero(sizeof(*conn));
 	struct stat st;
 
-	conn->server = server;
+	conn->hub = hub;
 	snprintf(conn->name, sizeof(conn->name), "%s", options->name);
 	conn->in = options->in;
 	conn->out = options->out;
@@ -416,6 +304,7 @@ connection_new(struct server *server, const struct connection_options *options,
 	conn->mode = options->mode;
 	conn->asks_hosts = options->asks_hosts;
 	conn->child = options->child;
+	conn->acts = options->acts;
 	conn->level = LEVEL_WARNING;
 	conn->root = memory_string(options->root);
 	so.root = options->root_by != NULL ? options->root_by : options->root;
@@ -440,42 +329,13 @@ connection_new(struct server *server, const struct connection_options *options,
 	return conn;
 }
 
-struct koda_slot *
-connection_slot(struct connection *conn, struct koda_error *err)
+uint64_t
+connection_tick(struct connection *conn, uint64_t now_ms)
 {
-	/* Closing the session answers the calls under way; without this check they would go on
-	 * with what it has freed. */
-	if (conn->ending) {
-		fault_set(err, KODA_WORKER, 0, "the session has ended");
-		return NULL;
-	}
-	/* Not while other calls still expect answers from it: releasing the slot would discard
-	 * them. */
-	if (conn->slot_lost && conn->n_calls <= 1) {
-		record_news(conn);
-		koda_slot_release(conn->slot);
-		conn->slot = NULL;
-		conn->slot_lost = false;
-		conn->seen_connections = conn->seen_violations = 0;
-	}
-	if (conn->slot != NULL)
-		return conn->slot;
-	/* Only one connection acquires its slot at a time: a second wait, inside the first one,
-	 * would use up the first one's time. */
-	if (conn->server->acquiring || server_is_unwanted(conn)) {
-		fault_set(err, KODA_WORKER, 0, "the session's sandbox cannot be started now");
-		return NULL;
-	}
-	conn->acquiring = conn->server->acquiring = true;
-	conn->slot = koda_slot_acquire(conn->ses, NULL, err);
-	conn->acquiring = conn->server->acquiring = false;
-	return conn->slot;
-}
+	const uint64_t commands = commands_tick(conn->commands, now_ms),
+		       asks = asks_tick(conn, now_ms);
 
-void
-connection_lost_slot(struct connection *conn)
-{
-	conn->slot_lost = conn->slot != NULL;
+	return commands < asks ? commands : asks;
 }
 
 void

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "mcp/child.h"
+#include "mcp/connection.h"
 #include "mcp/memory.h"
+#include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/report.h"
+#include "mcp/tool_table.h"
 
 struct mcp {
 	struct server server;
@@ -33,14 +36,15 @@ open_doors(struct mcp *mcp, const struct mcp_options *options)
 
 	mcp->rt = runtime_new(&err);
 	if (mcp->rt != NULL)
-		mcp->server.children =
+		mcp->server.hub.children =
 		    children_new(&mcp->server, mcp->rt, options->helper_dir, &err);
-	if (mcp->server.children != NULL)
+	if (mcp->server.hub.children != NULL)
 		mcp->status = status_new(mcp->rt, report_fill, &mcp->server, &err);
 	if (mcp->status == NULL) {
 		fprintf(stderr,
 		    "koda-sandbox: warning: %s; %s'koda-sandbox top' does not show this server, ignoring\n",
-		    err.message, mcp->server.children == NULL ? "no child can connect, and " : "");
+		    err.message,
+		    mcp->server.hub.children == NULL ? "no child can connect, and " : "");
 		return;
 	}
 	mcp->watch = (struct server_watch){
@@ -66,7 +70,7 @@ open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_erro
 		.helper_dir = options->helper_dir,
 	};
 
-	return connection_new(&mcp->server, &co, err);
+	return connection_new(&mcp->server.hub, &co, err);
 }
 
 static enum mcp_end
@@ -78,7 +82,7 @@ serve(struct mcp *mcp, const struct mcp_options *options, struct koda_error *err
 		return MCP_FAILED;
 	mcp->server.parent = server_add(&mcp->server, conn, NULL, NULL);
 	if (options->audit != NULL &&
-	    record_open(mcp->server.record, options->audit, conn, err) < 0)
+	    record_open(mcp->server.hub.record, options->audit, conn, err) < 0)
 		return MCP_NO_AUDIT;
 	open_doors(mcp, options);
 	return server_run(&mcp->server, err) < 0 ? MCP_FAILED : MCP_ENDED;
@@ -93,15 +97,16 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 	memory_init();
 	if (server_init(&mcp.server, err) < 0)
 		return MCP_FAILED;
-	mcp.server.record = record_new();
+	mcp.server.hub.record = record_new(tools, n_tools);
+	mcp.server.hub.meaning = &methods_meaning;
 	end = serve(&mcp, options, err);
 	/* The clients end first, because what they still do is logged. The log ends last. */
 	server_done(&mcp.server);
 	if (mcp.status != NULL)
 		server_unwatch(&mcp.server, &mcp.watch);
 	status_free(mcp.status);
-	children_free(mcp.server.children);
+	children_free(mcp.server.hub.children);
 	runtime_free(mcp.rt);
-	record_free(mcp.server.record);
+	record_free(mcp.server.hub.record);
 	return end;
 }

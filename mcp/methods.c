@@ -4,39 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/ask.h"
+#include "mcp/batch.h"
+#include "mcp/call.h"
+#include "mcp/connection_out.h"
 #include "mcp/resources.h"
 #include "mcp/roots.h"
 #include "mcp/text.h"
 #include "mcp/tools.h"
 
-#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
-#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-#define CANCELLED         "notifications/cancelled"
-#define META_SERVER       "io.modelcontextprotocol/serverInfo"
-
-/* clang-format off */
-static const struct version newest =
-	{ .name = "2026-07-28", .annotations = true, .structured = true, .arguments_told = true, .rounds = true };
-/* The revisions with a handshake. */
-static const struct version versions[] = {
-	{ .name = "2025-11-25", .annotations = true, .structured = true, .arguments_told = true },
-	{ .name = "2025-06-18", .annotations = true, .structured = true },
-	{ .name = "2025-03-26", .annotations = true, .batches = true },
-	{ .name = "2024-11-05" },
-};
-/* clang-format on */
-
-static const struct version *
-negotiate(const char *wanted)
-{
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-		if (strcmp(versions[i].name, wanted) == 0)
-			return &versions[i];
-	}
-	/* Unknown revision: offer the newest of these, and the client disconnects if it cannot
-	 * speak it. */
-	return &versions[0];
-}
+#define META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define CANCELLED    "notifications/cancelled"
 
 /* The immediate answer to a request. Empty if call_new() was called: the call answers later. */
 struct reply {
@@ -78,37 +56,6 @@ capabilities(const struct version *version)
 }
 
 static json_t *
-server_info(const struct version *version)
-{
-	json_t *ret = json_pack("{s:s, s:s}", "name", "koda-sandbox", "version", koda_version());
-
-	if (version->structured)
-		json_object_set_new_nocheck(ret, "title", json_string_nocheck("koda-sandbox"));
-	return ret;
-}
-
-json_t *
-methods_result(json_t *result, bool cacheable)
-{
-	json_t *meta = json_object_get(result, "_meta");
-
-	if (json_object_get(result, "resultType") == NULL)
-		json_object_set_new_nocheck(result, "resultType", json_string_nocheck("complete"));
-	/* Files and their listings change: a client that caches an answer must ask again before
-	 * using it. */
-	if (cacheable) {
-		json_object_set_new_nocheck(result, "ttlMs", json_integer(0));
-		json_object_set_new_nocheck(result, "cacheScope", json_string_nocheck("private"));
-	}
-	if (meta != NULL)
-		json_object_set_new_nocheck(meta, META_SERVER, server_info(&newest));
-	else
-		json_object_set_new_nocheck(result, "_meta",
-		    json_pack("{s:o}", META_SERVER, server_info(&newest)));
-	return result;
-}
-
-static json_t *
 instructions(const struct connection *conn)
 {
 	static const char *const of_mode[] = {
@@ -132,25 +79,6 @@ has_member(const json_t *object, const char *key)
 	return json_is_object(json_object_get(object, key));
 }
 
-/* Elicitation started with forms only. Since URLs were added, a client may support only those. */
-static bool
-has_forms(const json_t *can)
-{
-	const json_t *elicitation = json_object_get(can, "elicitation");
-
-	return json_is_object(elicitation) &&
-	    (has_member(elicitation, "form") || !has_member(elicitation, "url"));
-}
-
-bool
-methods_can_ask(const struct connection *conn, const json_t *params)
-{
-	const json_t *meta = json_object_get(params, "_meta");
-
-	return conn->version->rounds ? has_forms(json_object_get(meta, META_CAPABILITIES))
-				     : conn->can_ask;
-}
-
 static struct reply
 on_initialize(const struct request *req)
 {
@@ -168,31 +96,21 @@ on_initialize(const struct request *req)
 		return wrong_params("protocolVersion is not a string");
 	if (can != NULL && !json_is_object(can))
 		return wrong_params("capabilities is not an object");
-	conn->version = negotiate(json_string_value(wanted));
-	conn->can_ask = conn->version->structured && has_forms(can);
+	conn->version = version_negotiate(json_string_value(wanted));
+	conn->can_ask = conn->version->structured && version_has_forms(can);
 	conn->has_roots = has_member(can, "roots");
 	conn->phase = PHASE_READY;
 	result = json_pack("{s:s, s:o, s:o, s:o}", "protocolVersion", conn->version->name,
-	    "capabilities", capabilities(conn->version), "serverInfo", server_info(conn->version),
-	    "instructions", instructions(conn));
+	    "capabilities", capabilities(conn->version), "serverInfo",
+	    version_server_info(conn->version), "instructions", instructions(conn));
 	return (struct reply){ .result = result };
-}
-
-static json_t *
-version_names(void)
-{
-	json_t *ret = json_pack("[s]", newest.name);
-
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
-		json_array_append_new(ret, json_string_nocheck(versions[i].name));
-	return ret;
 }
 
 static struct reply
 on_discover(const struct request *req)
 {
 	return (struct reply){ .result = json_pack("{s:o, s:o, s:o}", "supportedVersions",
-				   version_names(), "capabilities", capabilities(&newest),
+				   version_names(), "capabilities", capabilities(&version_newest),
 				   "instructions", instructions(req->conn)) };
 }
 
@@ -356,15 +274,15 @@ check_meta(const struct rpc *rpc)
 
 	if (!json_is_string(version))
 		return wrong_params("_meta has no " META_VERSION);
-	if (strcmp(json_string_value(version), newest.name) != 0)
+	if (strcmp(json_string_value(version), version_newest.name) != 0)
 		return (struct reply){
 			.code = RPC_NO_VERSION,
 			.why = "this revision of the protocol is not supported",
 			.data = json_pack("{s:o, s:O}", "supported", version_names(), "requested",
 			    version),
 		};
-	if (!has_member(json_object_get(rpc->params, "_meta"), META_CAPABILITIES))
-		return wrong_params("_meta has no " META_CAPABILITIES);
+	if (!has_member(json_object_get(rpc->params, "_meta"), VERSION_META_CAPABILITIES))
+		return wrong_params("_meta has no " VERSION_META_CAPABILITIES);
 	return (struct reply){ 0 };
 }
 
@@ -385,17 +303,17 @@ run(const struct request *req)
 	if (req->conn->phase == PHASE_NEW && (method->flags & BEFORE) == 0) {
 		if (!rounds || req->rpc->kind != RPC_REQUEST)
 			return refuse(RPC_INVALID_REQUEST, "call initialize first");
-		req->conn->version = &newest;
+		req->conn->version = &version_newest;
 		req->conn->phase = PHASE_READY;
 	}
 	reply = method->run(req);
 	if (rounds && reply.result != NULL)
-		methods_result(reply.result, true);
+		version_result(reply.result, true);
 	return reply;
 }
 
-bool
-methods_needs_slot(const struct connection *conn, const struct rpc *rpc)
+static bool
+needs_slot(const struct connection *conn, const struct rpc *rpc)
 {
 	const struct method *method;
 
@@ -405,16 +323,16 @@ methods_needs_slot(const struct connection *conn, const struct rpc *rpc)
 	return method != NULL && (method->flags & (NO_SLOT | BEFORE)) == 0;
 }
 
-const json_t *
-methods_cancels(const struct rpc *rpc)
+static const json_t *
+cancels(const struct rpc *rpc)
 {
 	if (rpc->kind != RPC_NOTIFICATION || strcmp(rpc->method, CANCELLED) != 0)
 		return NULL;
 	return json_object_get(rpc->params, "requestId");
 }
 
-void
-methods_handle(struct connection *conn, struct batch *batch, const struct rpc *rpc)
+static void
+handle(struct connection *conn, struct batch *batch, const struct rpc *rpc)
 {
 	const struct request req = { conn, batch, rpc };
 	struct reply reply = { 0 };
@@ -438,3 +356,9 @@ methods_handle(struct connection *conn, struct batch *batch, const struct rpc *r
 	else
 		connection_send(conn, answer);
 }
+
+const struct meaning methods_meaning = {
+	.handle = handle,
+	.needs_slot = needs_slot,
+	.cancels = cancels,
+};

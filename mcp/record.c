@@ -8,11 +8,11 @@
 
 #include "mcp/audit.h"
 #include "mcp/audit_places.h"
-#include "mcp/commands.h"
+#include "mcp/connection_out.h"
 #include "mcp/memory.h"
-#include "mcp/server.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool.h"
+#include "mcp/tool_args.h"
 #include "shared/base/clock.h"
 
 /* Commands in a loop must not fill the disk: this many lines per client at once, and then this
@@ -26,7 +26,8 @@
 struct record {
 	struct audit *audit; /* NULL: no log is kept */
 	bool failing;        /* a failed write has been reported */
-	struct latency *tools;
+	const struct tool *tools;
+	struct latency *latencies; /* one per tool */
 };
 
 /* The record of a call under way. */
@@ -43,11 +44,12 @@ struct recorded {
 };
 
 struct record *
-record_new(void)
+record_new(const struct tool *tools, size_t n_tools)
 {
 	struct record *record = memory_zero(sizeof(*record));
 
-	record->tools = memory_zero(n_tools * sizeof(*record->tools));
+	record->tools = tools;
+	record->latencies = memory_zero(n_tools * sizeof(*record->latencies));
 	return record;
 }
 
@@ -57,7 +59,7 @@ record_free(struct record *record)
 	if (record == NULL)
 		return;
 	audit_close(record->audit);
-	free(record->tools);
+	free(record->latencies);
 	free(record);
 }
 
@@ -157,7 +159,7 @@ forget(struct call *call)
 int
 record_begin(struct call *call, const char *what, const char *path, struct koda_error *err)
 {
-	struct record *record = call->conn->server->record;
+	struct record *record = call->conn->hub->record;
 	struct recorded *r = memory_zero(sizeof(*r));
 	struct audit_action action;
 
@@ -197,7 +199,7 @@ record_result(struct call *call, const struct koda_result *result)
 	/* A call that only reads has a digest of the old content, and none of a new one. */
 	const bool reads = call->tool == NULL || (call->tool->flags & TOOL_READ_ONLY) != 0;
 
-	if (r == NULL || call->conn->server->record->audit == NULL)
+	if (r == NULL || call->conn->hub->record->audit == NULL)
 		return;
 	replace(&r->path, result->path);
 	replace(&r->to, result->to);
@@ -257,7 +259,7 @@ static void
 tell_lost(struct connection *conn, const struct koda_error *err, const char *what)
 {
 	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	struct record *record = conn->server->record;
+	struct record *record = conn->hub->record;
 	char text[KODA_MESSAGE_MAX + 192];
 
 	if (record->failing)
@@ -273,7 +275,7 @@ tell_lost(struct connection *conn, const struct koda_error *err, const char *wha
 void
 record_end(struct call *call)
 {
-	struct record *record = call->conn->server->record;
+	struct record *record = call->conn->hub->record;
 	const struct recorded *r = call->recorded;
 	struct audit_action action;
 	struct koda_error err;
@@ -283,7 +285,7 @@ record_end(struct call *call)
 		return;
 	us = monotonic_us() - r->began_us;
 	if (call->tool != NULL)
-		latency_add(&record->tools[call->tool - tools], us);
+		latency_add(&record->latencies[call->tool - record->tools], us);
 	if (record->audit != NULL) {
 		action = action_of(call);
 		action.verdict = r->verdict;
@@ -308,17 +310,17 @@ record_intent(const struct call *call)
 }
 
 void
-record_command_over(struct connection *conn, const struct command *c)
+record_command_over(struct connection *conn, const struct record_command *c)
 {
-	const struct record *record = conn->server->record;
+	const struct record *record = conn->hub->record;
 	const struct audit_action action = {
 		.session = conn->name,
 		.tool = "run_command",
 		.command = c->text,
-		.verdict = c->failed ? "unknown" : "ended",
-		.detail = c->failed ? c->err.message : NULL,
-		.status = c->failed ? NULL : &c->result.status,
-		.duration_us = (c->ended_ms - c->began_ms) * 1000,
+		.verdict = c->failed != NULL ? "unknown" : "ended",
+		.detail = c->failed,
+		.status = c->failed != NULL ? NULL : &c->status,
+		.duration_us = c->duration_us,
 	};
 	struct koda_error err;
 
@@ -333,7 +335,7 @@ tell_event(struct connection *conn, struct audit_action *action)
 	struct koda_error err;
 
 	action->session = conn->name;
-	if (audit_event(conn->server->record->audit, 0, action, &err) < 0)
+	if (audit_event(conn->hub->record->audit, 0, action, &err) < 0)
 		tell_lost(conn, &err, "an event of a command");
 }
 
@@ -368,7 +370,7 @@ record_client(struct connection *conn, const char *verdict)
 {
 	struct audit_action action = { .tool = "client", .path = conn->root, .verdict = verdict };
 
-	if (conn->server->record->audit != NULL)
+	if (conn->hub->record->audit != NULL)
 		tell_event(conn, &action);
 }
 
@@ -448,7 +450,7 @@ take_news(struct connection *conn)
 void
 record_news(struct connection *conn)
 {
-	if (conn->server->record->audit == NULL || conn->slot == NULL)
+	if (conn->hub->record->audit == NULL || conn->slot == NULL)
 		return;
 	take_news(conn);
 	if (conn->events.missed > 0 &&
@@ -465,7 +467,7 @@ ignore(void *data, const struct koda_connection *c)
 void
 record_last_news(struct connection *conn)
 {
-	if (conn->server->record->audit == NULL)
+	if (conn->hub->record->audit == NULL)
 		return;
 	if (conn->slot != NULL) {
 		koda_slot_connections(conn->slot, ignore,
@@ -479,5 +481,5 @@ record_last_news(struct connection *conn)
 const struct latency *
 record_latency(const struct record *record, size_t i)
 {
-	return &record->tools[i];
+	return &record->latencies[i];
 }

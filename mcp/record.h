@@ -8,16 +8,19 @@
 #define KODA_MCP_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "include/koda/sandbox.h"
 #include "mcp/latency.h"
 
 struct call;
-struct command;
 struct connection;
 struct record;
+struct tool;
 
-struct record *record_new(void);
+/* tools: the table, whose calls are timed; it must outlive the record. */
+struct record *record_new(const struct tool *tools, size_t n_tools);
 /* Closes the log. record may be NULL. */
 void record_free(struct record *record);
 
@@ -53,7 +56,14 @@ void record_end(struct call *call);
  * has ended. */
 uint64_t record_intent(const struct call *call);
 /* Logs that a background command has ended. */
-void record_command_over(struct connection *conn, const struct command *c);
+struct record_command {
+	uint64_t intent; /* of the call that began it */
+	const char *text;
+	const char *failed; /* why there is no status; NULL: there is one */
+	int status;
+	uint64_t duration_us;
+};
+void record_command_over(struct connection *conn, const struct record_command *c);
 /* Logs that a child's client has come or left. verdict must be static. */
 void record_client(struct connection *conn, const char *verdict);
 /* Logs what the client's commands reached, and what they were refused, since the last time. */

@@ -4,7 +4,7 @@
 #include "mcp/commands.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_table.h"
 
 struct report {
 	struct status_snapshot *snapshot;
@@ -71,12 +71,12 @@ report_fill(void *data, struct status_snapshot *snapshot)
 
 	server_visit(server, on_client, &report);
 	for (size_t i = 0; i < n_tools; i++) {
-		const struct latency *latency = record_latency(server->record, i);
+		const struct latency *latency = record_latency(server->hub.record, i);
 
 		if (latency->calls > 0)
 			status_add_tool(snapshot, tools[i].name, latency);
 	}
 	status_add_number(snapshot, "calls_under_way", report.calls);
 	status_add_number(snapshot, "queued_bytes", report.queued);
-	status_add_number(snapshot, "child_refusals", children_refusals(server->children));
+	status_add_number(snapshot, "child_refusals", children_refusals(server->hub.children));
 }

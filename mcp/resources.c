@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/call.h"
+#include "mcp/connection_slot.h"
 #include "mcp/content.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
-#include "mcp/server.h"
 #include "mcp/text.h"
 #include "mcp/uri.h"
 
@@ -127,7 +128,7 @@ resources_read(struct connection *conn, struct batch *batch, const struct rpc *r
 	call->state = json_incref(uri);
 	call->free_state = free_uri;
 	op.path = path;
-	op.flags = record_is_kept(conn->server->record) ? KODA_DIGEST : 0;
+	op.flags = record_is_kept(conn->hub->record) ? KODA_DIGEST : 0;
 	if (record_begin(call, "resources/read", path, &err) < 0)
 		refuse(call, &err);
 	else

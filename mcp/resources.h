@@ -3,7 +3,7 @@
 #ifndef KODA_MCP_RESOURCES_H
 #define KODA_MCP_RESOURCES_H
 
-#include "mcp/connection.h"
+#include "mcp/connection_state.h"
 
 /* Return NULL if the request is answered or will be, otherwise why its params are wrong. */
 const char *resources_list(struct connection *conn, struct batch *batch, const struct rpc *rpc);

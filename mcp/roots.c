@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/ask.h"
+#include "mcp/connection_out.h"
 #include "mcp/text.h"
 #include "mcp/uri.h"
 

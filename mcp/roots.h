@@ -5,7 +5,7 @@
 #ifndef KODA_MCP_ROOTS_H
 #define KODA_MCP_ROOTS_H
 
-#include "mcp/connection.h"
+#include "mcp/connection_state.h"
 
 /* Asks the client for its roots, if it has any. */
 void roots_ask(struct connection *conn);

@@ -2,13 +2,18 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "mcp/connection.h"
+#include "mcp/connection_out.h"
+#include "mcp/connection_slot.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
 #include "shared/base/clock.h"
@@ -64,9 +69,9 @@ server_add(struct server *server, struct connection *conn, server_ended_fn *ende
 }
 
 static struct client *
-client_of(const struct connection *conn)
+client_of(const struct server *server, const struct connection *conn)
 {
-	struct client *client = conn->server->clients;
+	struct client *client = server->clients;
 
 	while (client->conn != conn)
 		client = client->next;
@@ -74,9 +79,9 @@ client_of(const struct connection *conn)
 }
 
 void
-server_end_connection(struct connection *conn)
+server_end_connection(struct server *server, const struct connection *conn)
 {
-	client_of(conn)->done = true;
+	client_of(server, conn)->done = true;
 }
 
 void
@@ -263,10 +268,8 @@ free_done(struct server *server)
 }
 
 static bool
-is_unwanted(const struct client *client)
+is_client_unwanted(const struct server *server, const struct client *client)
 {
-	const struct server *server = client->conn->server;
-
 	if (server->signalled || server->failed != NULL || server->parent->done || client->done)
 		return true;
 	/* If its parent has ended, the client ends too. */
@@ -276,10 +279,18 @@ is_unwanted(const struct client *client)
 	return false;
 }
 
-bool
-server_is_unwanted(const struct connection *conn)
+static struct server *
+server_of(struct hub *hub)
 {
-	return is_unwanted(client_of(conn));
+	return (struct server *)((char *)hub - offsetof(struct server, hub));
+}
+
+static bool
+is_unwanted(struct hub *hub, const struct connection *conn)
+{
+	const struct server *server = server_of(hub);
+
+	return is_client_unwanted(server, client_of(server, conn));
 }
 
 /*
@@ -288,16 +299,15 @@ server_is_unwanted(const struct connection *conn)
  * promises is reported before the first request needs it.
  */
 static int
-prepare_slot(struct client *client, struct koda_error *err)
+prepare_slot(const struct server *server, struct client *client, struct koda_error *err)
 {
 	struct connection *conn = client->conn;
-	const struct server *server = conn->server;
 
 	if (client->prepared || conn->phase == PHASE_NEW || line_queued(&conn->queue) > 0 ||
-	    server->acquiring)
+	    server->hub.acquiring)
 		return 0;
 	client->prepared = true;
-	if (connection_slot(conn, err) != NULL || is_unwanted(client))
+	if (connection_slot(conn, err) != NULL || is_client_unwanted(server, client))
 		return 0;
 	connection_log(conn, LEVEL_CRITICAL, err->message);
 	connection_write(conn);
@@ -322,7 +332,7 @@ serve_all(struct server *server, struct koda_error *err)
 	for (struct client *c = server->clients; c != NULL && r == 0 && turn == server->turns;
 	     c = c->next) {
 		look_at_end(c, now);
-		r = c->done ? 0 : prepare_slot(c, err);
+		r = c->done ? 0 : prepare_slot(server, c, err);
 		if (r < 0 && c != server->parent) {
 			c->done = true;
 			c->why = memory_copy(err, sizeof(*err));
@@ -413,19 +423,20 @@ turn(struct server *server, struct pollfd *also, size_t n, int most_ms, struct k
 	return 0;
 }
 
-int
-server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
+static int
+wait_for(struct hub *hub, const struct connection *conn, struct pollfd *fds, size_t n,
     int timeout_ms)
 {
-	const struct client *client = client_of(conn);
+	struct server *server = server_of(hub);
+	const struct client *client = client_of(server, conn);
 	struct koda_error err;
 	int found = 0;
 
-	if (is_unwanted(client))
+	if (is_client_unwanted(server, client))
 		return -1;
 	if (turn(server, fds, n, timeout_ms, &err) < 0 && server->failed == NULL)
 		server->failed = memory_copy(&err, sizeof(err));
-	if (is_unwanted(client))
+	if (is_client_unwanted(server, client))
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		found += fds[i].revents != 0;
@@ -453,6 +464,8 @@ open_signals(void)
 int
 server_init(struct server *server, struct koda_error *err)
 {
+	server->hub.wait = wait_for;
+	server->hub.is_unwanted = is_unwanted;
 	server->signal_fd = open_signals();
 	if (server->signal_fd >= 0)
 		return 0;

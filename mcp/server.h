@@ -7,16 +7,13 @@
 #ifndef KODA_MCP_SERVER_H
 #define KODA_MCP_SERVER_H
 
-#include <poll.h>
+#include "mcp/connection_state.h"
 
-#include "mcp/connection.h"
-
-struct children;
 struct client;
-struct record;
 struct server_watch;
 
 struct server {
+	struct hub hub; /* its clients know only this */
 	/* The newest client is first: a child, which narrows its parent's session, goes before
 	 * the parent. */
 	struct client *clients;
@@ -28,15 +25,11 @@ struct server {
 	 * inside the current one. The outer turn sees by this number that an inner one has run: its
 	 * poll results are out of date then, and it must not use them. */
 	unsigned turns;
-	bool acquiring; /* a connection is acquiring its slot */
-	bool again;     /* the last turn was left early: the next one does not wait */
+	bool again; /* the last turn was left early: the next one does not wait */
 	/* The error of an inner turn that ends the server; NULL: there was none. */
 	struct koda_error *failed;
 	struct pollfd *fds;
 	size_t n_fds, size;
-
-	struct record *record;
-	struct children *children; /* NULL: children cannot connect */
 };
 
 /* Another descriptor to wait for. The callback gets the events that poll() returned. It stays
@@ -57,23 +50,16 @@ typedef void server_ended_fn(void *data, const struct koda_error *why);
 struct client *server_add(struct server *server, struct connection *conn, server_ended_fn *ended,
     void *data);
 /* The connection ends at the end of this turn of the loop. */
-void server_end_connection(struct connection *conn);
+void server_end_connection(struct server *server, const struct connection *conn);
 void server_visit(const struct server *server,
     void (*fn)(void *data, const struct connection *conn), void *data);
 
-/* The caller zero-initialises the server and sets the members that it provides; this creates the
- * rest. Returns -1 with *err set on failure. */
+/* The caller zero-initialises the server and sets the members of hub that it provides; this creates
+ * the rest. Returns -1 with *err set on failure. */
 int server_init(struct server *server, struct koda_error *err);
 /* Runs until the parent is gone or a signal arrives, and returns 0. Returns -1 with *err set if
  * this machine cannot enforce what the parent's mode promises, or if the loop itself fails. */
 int server_run(struct server *server, struct koda_error *err);
-/* For a connection that waits for its slot: like poll(), but serves everything else meanwhile. May
- * return 0 before the time is over. Returns -1 if the slot is not needed any more. */
-int server_wait(struct server *server, const struct connection *conn, struct pollfd *fds, size_t n,
-    int timeout_ms);
-/* Returns true if the connection needs its slot no more: the connection, its parent or the server
- * is ending. */
-bool server_is_unwanted(const struct connection *conn);
 /* Ends every client. */
 void server_done(struct server *server);
 

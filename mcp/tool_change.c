@@ -1,5 +1,5 @@
-/* write_file, edit_file, move, remove: the tools that change something, after the user has
- * approved it where that is required. */
+#include "mcp/tool_change.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "mcp/remember.h"
 #include "mcp/server.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_args.h"
+#include "mcp/tool_call.h"
 
 struct change {
 	struct koda_op op; /* points into the call's arguments and this struct */
@@ -238,7 +239,7 @@ submit(struct call *call, struct change *change)
 	const bool says = change->op.if_digest != NULL || change->op.if_absent ||
 	    change->op.kind == KODA_OP_EDIT || change->op.kind == KODA_OP_RENAME;
 
-	if (!says && record_is_kept(call->conn->server->record))
+	if (!says && record_is_kept(call->conn->hub->record))
 		tool_submit(call, &look, on_before);
 	else
 		approval_submit(call, &change->op, on_changed);

@@ -1,4 +1,5 @@
-/* open_child, close_child, list_children: narrower sessions for other agents. */
+#include "mcp/tool_child.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "mcp/memory.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_args.h"
+#include "mcp/tool_call.h"
 #include "show/asked.h"
 
 /* ---- open_child ---- */

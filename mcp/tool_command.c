@@ -1,4 +1,5 @@
-/* run_command, command_output, command_stop, command_list. */
+#include "mcp/tool_command.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +7,13 @@
 
 #include "mcp/approval.h"
 #include "mcp/commands.h"
+#include "mcp/connection_slot.h"
 #include "mcp/memory.h"
 #include "mcp/printed.h"
 #include "mcp/record.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_args.h"
+#include "mcp/tool_call.h"
 #include "shared/base/clock.h"
 #include "show/told.h"
 

@@ -1,14 +1,17 @@
-/* read_file, list_directory, explain_access: the tools that change nothing. */
+#include "mcp/tool_read.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/connection_slot.h"
 #include "mcp/content.h"
 #include "mcp/record.h"
 #include "mcp/remember.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_args.h"
+#include "mcp/tool_call.h"
 
 #define LINES_DEFAULT 2000
 #define BYTES_DEFAULT (64u << 10)

@@ -1,10 +1,14 @@
-/* glob, grep, tree: they run beside everything else, a few at once; the others wait in a queue. */
+#include "mcp/tool_search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/call.h"
+#include "mcp/connection_slot.h"
 #include "mcp/memory.h"
 #include "mcp/text.h"
-#include "mcp/tools.h"
+#include "mcp/tool_args.h"
+#include "mcp/tool_call.h"
 
 /* Each is a process that reads as fast as it can. Below the library's limit for one slot. */
 #define SEARCHES_AT_ONCE 4

@@ -1,5 +1,10 @@
-/* The table of all tools, one row each. */
-#include "mcp/tools.h"
+#include "mcp/tool_table.h"
+
+#include "mcp/tool_change.h"
+#include "mcp/tool_child.h"
+#include "mcp/tool_command.h"
+#include "mcp/tool_read.h"
+#include "mcp/tool_search.h"
 
 #define DIGEST_IN                                                                                  \
 	"\"if_digest\":{\"type\":\"string\",\"minLength\":64,\"maxLength\":64,\"description\":"    \

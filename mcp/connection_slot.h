@@ -1,0 +1,16 @@
+/* A client's slot in its session, which is acquired when the first call needs it. */
+#ifndef KODA_MCP_CONNECTION_SLOT_H
+#define KODA_MCP_CONNECTION_SLOT_H
+
+#include "mcp/connection_state.h"
+
+/* Returns the slot, after acquiring one if there is none; NULL with *err set on failure. While it
+ * waits for one, the server serves everything else (hub->wait). */
+struct koda_slot *connection_slot(struct connection *conn, struct koda_error *err);
+/* Marks the slot as failed for good: a later call gets a new one. */
+void connection_lost_slot(struct connection *conn);
+/* Returns true if the connection has no usable slot yet and has to wait: until its own is acquired,
+ * or until another connection has acquired one. */
+bool connection_waits(const struct connection *conn);
+
+#endif

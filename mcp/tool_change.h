@@ -1,0 +1,13 @@
+/* write_file, edit_file, move, remove: the tools that change something, after the user has
+ * approved it where that is required. */
+#ifndef KODA_MCP_TOOL_CHANGE_H
+#define KODA_MCP_TOOL_CHANGE_H
+
+struct call;
+
+void tool_write_file(struct call *call);
+void tool_edit_file(struct call *call);
+void tool_move(struct call *call);
+void tool_remove(struct call *call);
+
+#endif

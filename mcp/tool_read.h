@@ -1,0 +1,11 @@
+/* read_file, list_directory, explain_access: the tools that change nothing. */
+#ifndef KODA_MCP_TOOL_READ_H
+#define KODA_MCP_TOOL_READ_H
+
+struct call;
+
+void tool_read_file(struct call *call);
+void tool_list_directory(struct call *call);
+void tool_explain_access(struct call *call);
+
+#endif
