@@ -3,17 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcp/ask.h"
 #include "mcp/connection_slot.h"
-#include "mcp/consent.h"
 #include "mcp/content.h"
-#include "mcp/form.h"
 #include "mcp/memory.h"
-#include "mcp/record.h"
+#include "mcp/questions.h"
 #include "mcp/text.h"
-#include "mcp/tool.h"
 #include "mcp/tool_call.h"
-#include "show/question.h"
 
 /* Maximum bytes of the old content that are read to show a change. The diff of a larger file
  * would not be read by anyone. */
@@ -41,35 +36,14 @@ struct pending {
 	struct question *question;
 };
 
-/* A queued question that the user has to say yes to. */
-struct question {
-	struct question *next;
-	struct approvals *a;
-	enum koda_op_kind kind;
-	struct koda_approval *approval; /* the library's; NULL: a command of the client */
-	struct pending *pending;        /* NULL: none */
-	struct call *call;              /* of a command, together with answered; otherwise NULL */
-	approval_answered_fn *answered;
-	struct text message;
-	bool cut; /* not shown in full: a yes is for once only */
-	/* What an answer for the session would cover, a directory or a command; NULL: nothing. */
-	char *covers;
-	size_t covers_len;
-	char *path; /* canonical, of a write or an edit */
-	struct tree_state tree;
-	struct ask *ask; /* NULL: not asked yet */
-};
-
 struct approvals {
 	struct connection *conn;
-	bool wanted; /* set by the policy, which never changes */
-	bool ending;
+	bool wanted;          /* set by the policy, which never changes */
 	struct pending *line; /* STAGE_WAITING, first come, first served */
 	/* STAGE_PREVIEW: at most one, so that a question of the library is known to belong to
 	 * it. */
 	struct pending *turn;
-	struct question *questions; /* the first one is being asked; with rounds, several may be */
-	struct consents consents;
+	struct question_queue *questions;
 };
 
 static int
@@ -88,6 +62,7 @@ approval_new(struct connection *conn)
 	struct approvals *a = memory_zero(sizeof(*a));
 
 	a->conn = conn;
+	a->questions = questions_new(conn);
 	koda_policy_visit(koda_session_policy(conn->ses), find_dials, a);
 	return a;
 }
@@ -98,256 +73,6 @@ approval_wanted(const struct connection *conn)
 	return conn->approvals->wanted;
 }
 
-/* ---- what was allowed for longer ---- */
-
-static struct consent
-consent_of(const struct question *q)
-{
-	return (struct consent){
-		.kind = question_is_content(q->kind) ? CONSENT_CONTENT : CONSENT_COMMAND,
-		.covers = q->covers,
-		.covers_len = q->covers_len,
-		.tree = q->tree,
-	};
-}
-
-static bool
-is_covered(struct approvals *a, const struct question *q)
-{
-	const struct consent wanted = consent_of(q);
-
-	if (question_is_content(q->kind))
-		return consents_have_content(&a->consents, q->path);
-	return q->kind == KODA_OP_RUN && q->covers != NULL &&
-	    consents_have_command(&a->consents, &wanted);
-}
-
-static void
-add_consent(struct approvals *a, const struct question *q)
-{
-	const struct consent given = consent_of(q);
-
-	if (q->covers != NULL)
-		consents_add(&a->consents, &given);
-}
-
-void
-approval_lapse(struct connection *conn)
-{
-	consents_lapse(&conn->approvals->consents);
-}
-
-/* ---- questions ---- */
-
-static void ask_next(struct approvals *a);
-
-static void
-unlink_question(struct question *q)
-{
-	struct question **at = &q->a->questions;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
-	if (q->pending != NULL)
-		q->pending->question = NULL;
-}
-
-static void
-free_question(struct question *q)
-{
-	text_done(&q->message);
-	free(q->covers);
-	free(q->path);
-	free(q);
-}
-
-/* A change has been allowed. Commands whose questions are open were shown with the tree as it
- * was before the change, so a yes to them is for once. */
-static void
-lapse_asked(struct approvals *a)
-{
-	for (struct question *q = a->questions; q != NULL; q = q->next) {
-		if (q->call != NULL && q->ask != NULL) {
-			free(q->covers);
-			q->covers = NULL;
-		}
-	}
-}
-
-/* The only place where a question ends. how is as in record_approved(), if the answer is yes. */
-static void
-settle(struct question *q, enum koda_scope scope, const char *how)
-{
-	struct call *call = q->pending != NULL ? q->pending->call : q->call;
-
-	if (call != NULL && scope != KODA_SCOPE_NO)
-		record_approved(call, how);
-	unlink_question(q);
-	if (q->call != NULL)
-		q->call->cancel = NULL;
-	/* The change is under way, so a look at the tree may not see it yet. */
-	if (q->pending != NULL && scope != KODA_SCOPE_NO) {
-		approval_lapse(q->a->conn);
-		lapse_asked(q->a);
-	}
-	if (q->approval != NULL)
-		koda_approval_answer_scope(q->approval, scope);
-	else
-		q->answered(q->call, scope != KODA_SCOPE_NO);
-	free_question(q);
-}
-
-static void
-on_elicited(void *data, const json_t *result)
-{
-	struct question *q = data;
-	struct approvals *a = q->a;
-	enum koda_scope scope = form_scope(result);
-
-	q->ask = NULL;
-	/* Keeps nothing if the session was not offered: then covers is NULL, and the yes is for
-	 * this one only. */
-	if (scope == KODA_SCOPE_SESSION && q->kind != KODA_OP_CONNECT)
-		add_consent(a, q);
-	settle(q, scope, scope == KODA_SCOPE_SESSION && q->covers != NULL ? "session" : "once");
-	ask_next(a);
-}
-
-/* Returns whether a question about the call's command is still open. */
-static bool
-is_asked_for(const struct approvals *a, const struct call *call)
-{
-	const struct question *q = a->questions;
-
-	while (q != NULL && q->call != call)
-		q = q->next;
-	return q != NULL;
-}
-
-/* Returns the call of a running command through which the client can be asked about a host, or
- * NULL. *ret_later: there will be such a call once the client has answered the question that it
- * was given. */
-static struct call *
-find_running(const struct approvals *a, bool *ret_later)
-{
-	struct call *call = a->conn->calls;
-
-	*ret_later = false;
-	for (; call != NULL; call = call->next) {
-		if (call->tool == NULL || (call->tool->flags & TOOL_RUNS) == 0 || call->mute ||
-		    call->cancel == NULL || !call->can_ask || is_asked_for(a, call))
-			continue;
-		if (call->parked == NULL)
-			return call;
-		*ret_later = true;
-	}
-	return NULL;
-}
-
-/* Returns the question to ask now, or NULL. Without rounds the client is asked one question at a
- * time, as a person reads one at a time. With rounds each question goes to the call that it is
- * about, and a call that is never called again blocks no other. */
-static struct question *
-next_question(const struct approvals *a)
-{
-	struct question *q = a->questions;
-	bool later;
-
-	if (q == NULL || !a->conn->version->rounds || a->ending)
-		return q != NULL && q->ask == NULL ? q : NULL;
-	for (; q != NULL; q = q->next) {
-		if (q->ask == NULL &&
-		    (q->kind != KODA_OP_CONNECT || find_running(a, &later) != NULL || !later))
-			break;
-	}
-	return q;
-}
-
-/* Returns NULL if the question cannot be asked. */
-static struct ask *
-ask(struct question *q)
-{
-	struct connection *conn = q->a->conn;
-	struct call *call = q->pending != NULL ? q->pending->call : q->call;
-	json_t *params;
-	bool later;
-
-	if (conn->version->rounds && call == NULL && (call = find_running(q->a, &later)) == NULL)
-		return NULL;
-	params = json_object();
-	json_object_set_new_nocheck(params, "message",
-	    text_json_bytes(q->message.p, q->message.len));
-	json_object_set_new_nocheck(params, "requestedSchema",
-	    form_new(q->kind, q->covers, q->covers_len));
-	return conn->version->rounds
-	    ? connection_ask_by(call, "elicitation/create", params, on_elicited, q)
-	    : connection_ask(conn, "elicitation/create", params, on_elicited, q);
-}
-
-static void
-ask_next(struct approvals *a)
-{
-	struct question *q;
-
-	while ((q = next_question(a)) != NULL) {
-		/* The tree as it is when the user looks, not as it was when the question was
-		 * queued. */
-		if (q->call != NULL && q->covers != NULL && !tree_look(a->conn->root, &q->tree)) {
-			free(q->covers);
-			q->covers = NULL;
-		}
-		if (a->ending) {
-			settle(q, KODA_SCOPE_NO, NULL);
-		} else if (is_covered(a, q)) {
-			settle(q, KODA_SCOPE_ONCE, "kept");
-		} else if ((q->ask = ask(q)) == NULL) {
-			settle(q, KODA_SCOPE_NO, NULL);
-		}
-	}
-}
-
-static struct question *
-question_new(struct approvals *a, const struct koda_question *q, const struct question_about *about)
-{
-	struct question *ret = memory_zero(sizeof(*ret)), **at = &a->questions;
-
-	ret->a = a;
-	ret->kind = q->kind;
-	ret->approval = q->approval;
-	if (!question_show(q, about, (struct page_medium){ .style = PAGE_MESSAGE }, text_put,
-		&ret->message, &ret->cut)) {
-		free_question(ret);
-		return NULL;
-	}
-	if (question_is_content(q->kind)) {
-		const char *slash = strrchr(q->path, '/');
-
-		ret->path = memory_string(q->path);
-		if ((q->type == KODA_FILE_NONE || q->type == KODA_FILE_REGULAR) &&
-		    slash > q->path && !ret->cut) {
-			ret->covers_len = (size_t)(slash - q->path);
-			ret->covers = memory_copy(q->path, ret->covers_len);
-		}
-	}
-	while (*at != NULL)
-		at = &(*at)->next;
-	*at = ret;
-	return ret;
-}
-
-static void
-withdraw(struct question *q, const char *reason)
-{
-	struct approvals *a = q->a;
-
-	if (q->ask != NULL)
-		connection_withdraw(q->ask, reason);
-	q->ask = NULL;
-	settle(q, KODA_SCOPE_NO, NULL);
-	ask_next(a);
-}
-
 /* ---- changes ---- */
 
 static void next_turn(struct approvals *a);
@@ -355,12 +80,7 @@ static void next_turn(struct approvals *a);
 static void
 on_cancel(struct call *call)
 {
-	struct question *q = call->conn->approvals->questions;
-
-	while (q != NULL && (q->pending == NULL || q->pending->call != call))
-		q = q->next;
-	if (q != NULL)
-		withdraw(q, "the call was cancelled");
+	questions_withdraw_call(call->conn->approvals->questions, call, "the call was cancelled");
 }
 
 static void
@@ -373,7 +93,7 @@ on_done(void *data, const struct koda_result *result, const struct koda_error *e
 	/* The call ended while its question was open, for example because the worker died too
 	 * often. */
 	if (q != NULL)
-		withdraw(q, "the call has ended");
+		question_withdraw(q, "the call has ended");
 	p->call->cancel = NULL;
 	p->done(p->call, result, err);
 	if (a->turn == p)
@@ -440,8 +160,8 @@ approval_question(struct connection *conn, const struct koda_question *question)
 {
 	struct approvals *a = conn->approvals;
 	const struct question_about nothing = { 0 };
+	struct question_wish wish = { .question = question, .about = &nothing };
 	struct pending *p = NULL;
-	struct question *q;
 
 	if (question->kind != KODA_OP_CONNECT && question->kind != KODA_OP_RUN) {
 		/* One turn at a time, so the library's question is about the change that was
@@ -454,20 +174,18 @@ approval_question(struct connection *conn, const struct koda_question *question)
 			return;
 		}
 		p->stage = STAGE_ASKED;
+		wish.about = &p->about;
+		wish.call = p->call;
+		wish.change = &p->question;
 	}
-	q = a->ending || !can_ask(conn, question, p)
-	    ? NULL
-	    : question_new(a, question, p != NULL ? &p->about : &nothing);
-	if (q == NULL) {
+	if (!can_ask(conn, question, p) || question_new(a->questions, &wish) == NULL) {
 		koda_approval_answer(question->approval, false);
 	} else {
-		q->pending = p;
 		if (p != NULL) {
-			p->question = q;
 			p->call->cancel = on_cancel;
 			text_done(&p->old);
 		}
-		ask_next(a);
+		questions_next(a->questions);
 	}
 	next_turn(a);
 }
@@ -549,33 +267,18 @@ approval_submit(struct call *call, const struct koda_op *op, koda_done_fn *done)
 
 /* ---- commands ---- */
 
+/* Sets *ret to everything that identifies the command, each part ended by a NUL. */
 static void
-on_command_cancel(struct call *call)
-{
-	struct question *q = call->conn->approvals->questions;
-
-	while (q != NULL && q->call != call)
-		q = q->next;
-	if (q != NULL)
-		withdraw(q, "the call was cancelled");
-}
-
-/* Sets covers to everything that identifies the command, each part ended by a NUL. */
-static void
-cover_command(struct question *q, const char *const *argv, const char *cwd, const char *const *env,
+cover_command(struct text *ret, const char *const *argv, const char *cwd, const char *const *env,
     bool background)
 {
-	struct text t = { 0 };
-
-	text_add(&t, background ? "b" : "f", 2);
-	text_add(&t, cwd, strlen(cwd) + 1);
+	text_add(ret, background ? "b" : "f", 2);
+	text_add(ret, cwd, strlen(cwd) + 1);
 	for (; *argv != NULL; argv++)
-		text_add(&t, *argv, strlen(*argv) + 1);
-	text_add(&t, "", 1);
+		text_add(ret, *argv, strlen(*argv) + 1);
+	text_add(ret, "", 1);
 	for (; env != NULL && *env != NULL; env++)
-		text_add(&t, *env, strlen(*env) + 1);
-	q->covers = t.p;
-	q->covers_len = t.len;
+		text_add(ret, *env, strlen(*env) + 1);
 }
 
 void
@@ -592,33 +295,38 @@ approval_command(struct call *call, const char *const *argv, const char *cwd,
 	};
 	const struct question_about about = { .background = background };
 	struct approvals *a = call->conn->approvals;
+	struct question_wish wish = {
+		.question = &question,
+		.about = &about,
+		.call = call,
+		.answered = answered,
+	};
+	struct text covers = { 0 };
 	struct question *q;
 
-	q = a->ending || !call->can_ask ? NULL : question_new(a, &question, &about);
+	cover_command(&covers, argv, cwd, env, background);
+	wish.covers = covers.p;
+	wish.covers_len = covers.len;
+	q = call->can_ask ? question_new(a->questions, &wish) : NULL;
+	text_done(&covers);
 	if (q == NULL) {
 		answered(call, false);
 		return;
 	}
-	q->call = call;
-	q->answered = answered;
-	if (!q->cut)
-		cover_command(q, argv, cwd, env, background);
-	call->cancel = on_command_cancel;
-	ask_next(a);
+	call->cancel = on_cancel;
+	questions_next(a->questions);
+}
+
+void
+approval_lapse(struct connection *conn)
+{
+	questions_lapse(conn->approvals->questions);
 }
 
 void
 approval_hosts_over(struct connection *conn)
 {
-	struct question *q = conn->approvals->questions, *next;
-
-	for (; q != NULL; q = next) {
-		next = q->next;
-		if (q->kind != KODA_OP_CONNECT)
-			continue;
-		withdraw(q, "the command has ended");
-		next = conn->approvals->questions; /* withdraw() may have removed others */
-	}
+	questions_withdraw_hosts(conn->approvals->questions, "the command has ended");
 }
 
 /* ---- the end ---- */
@@ -626,14 +334,12 @@ approval_hosts_over(struct connection *conn)
 void
 approval_end(struct approvals *a)
 {
-	a->ending = true;
-	while (a->questions != NULL)
-		withdraw(a->questions, "the session has ended");
+	questions_end(a->questions);
 }
 
 void
 approval_free(struct approvals *a)
 {
-	consents_done(&a->consents);
+	questions_free(a->questions);
 	free(a);
 }

@@ -1,6 +1,6 @@
 /*
- * Asks the user through the client (elicitation), one question at a time, and keeps what the user
- * allowed for longer than once.
+ * Changes and commands that the user has to allow, on their way to the library: what is read to show
+ * them, when the library is asked, and which question (questions.h) is about which of them.
  *
  * An answer applies to what was shown. The library checks that the operation still does what its
  * preview found. For a diff the server reads the file before the preview, and the change must find
