@@ -3,6 +3,7 @@
 #define KODA_HOST_SANDBOX_SANDBOX_INPUT_H
 
 #include "host/sandbox/state.h"
+#include "host/sandbox/view_plan.h"
 
 /* Find the caches and the git directory outside of the root. Returns 0, or -1 with *err set. */
 int sandbox_find_caches(struct sandbox *sb, struct koda_error *err);

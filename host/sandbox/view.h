@@ -1,23 +1,11 @@
 /*
- * What a command of a slot sees, as a plan: a pure function of the policy, the mode, the root, the
- * home and the places that a worker found (Scan). It has two parts, because two programs carry it
- * out:
+ * What a command of a slot sees, as a plan (view_plan.h makes it), and questions about it. It has
+ * two parts, because two programs carry it out:
  *
  *  - the coarse view, which bwrap builds (host/sandbox/bwrap.h): everything read-only, private
  *    temporary directories, and the directories in which commands may write;
  *  - the plan, which stage2 mounts by descriptor on top of it: pins, read-only places, hidden
  *    places and their holes.
- *
- * shared/rules/access has the last word: if the plan leaves a path writable, access_judge() would
- * allow writing it; if the plan shows a path, access_judge() would allow reading it. One table of
- * cases tests both. They differ on purpose in
- *  - the caches and the private temporary directories, which commands may write and file operations
- *    may not: what is written there does not reach the host;
- *  - holes of deny_read: commands can only read there;
- *  - `dir` of a protected `dir/name`: a mount of its own, so a command can neither move nor replace
- *    it, unless the name is protected at any depth and does not exist there;
- *  - git directories by name and shape: the plan contains those that exist (Scan); the comparison
- *    finds later ones.
  */
 #ifndef KODA_HOST_SANDBOX_VIEW_H
 #define KODA_HOST_SANDBOX_VIEW_H
@@ -25,41 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-#include "shared/rules/policy.h"
-
-struct view_place {
-	enum view_place_kind {
-		VIEW_PLACE_GIT_DIR,
-		VIEW_PLACE_PROTECTED,
-		VIEW_PLACE_RULE,
-		VIEW_PLACE_NAME,
-	} kind;
-	const char *path;
-	dev_t dev;
-	ino_t ino;
-	bool directory;
-};
-
-struct view_input {
-	const struct policy *policy;
-	enum koda_mode mode;
-	const char *root, *home; /* canonical; home is "" if there is none */
-	/* koda's own directory, whether it exists or not; NULL: there is no place for it. */
-	const char *state;
-	/* Caches that exist, canonical (host/caches/caches). */
-	const char *const *caches;
-	size_t n_caches;
-	bool spare; /* commands get caches that the host does not have */
-	/* What commands may write beyond allow_write: a worktree's git directory. */
-	const char *const *also;
-	size_t n_also;
-	/* A writable directory that is a git directory, or NULL: the root, or the git directory of
-	 * the repository that the root is a linked worktree of (one of `also`). */
-	const char *git_dir;
-	const struct view_place *places;
-	size_t n_places;
-};
 
 enum view_mount_kind {
 	VIEW_PIN = 1, /* the numbers are those of proto/stage2.proto */
@@ -101,8 +54,6 @@ struct view {
 	const char *otherwise;
 };
 
-/* Returns 0 with *ret, which the caller owns, or -1 with *err set. */
-int view_plan(const struct view_input *in, struct view *ret, struct koda_error *err);
 void view_done(struct view *v);
 
 /* May a command change, or read, what is at path, according to the plan alone? In a private file
@@ -119,5 +70,12 @@ bool view_binds(const struct view *v, const char *dir);
  * Inside the private file systems nothing of the host exists: true only for those directories
  * themselves. For TMPDIR and PATH (host/command/environment). */
 bool view_has(const struct view *v, const char *path);
+
+/* Is the host's file at that path the one at the same path in the view? */
+bool view_is_of_host(const struct view *v, const char *path);
+/* Returns the private file system of a view that covers path, or NULL; static. */
+const char *view_private_of(const char *path);
+/* Returns the first of dirs that is path or contains it, or NULL. */
+const char *view_dir_of(char *const *dirs, size_t n, const char *path);
 
 #endif

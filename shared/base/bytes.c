@@ -68,6 +68,12 @@ path_is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
+bool
+path_is_below(const char *path, const char *dir)
+{
+	return path_is_inside(path, dir) && strcmp(path, dir) != 0;
+}
+
 size_t
 bytes_show(char *buf, size_t size, const void *data, size_t len)
 {

@@ -34,6 +34,8 @@ bool path_is_canonical(const void *path, size_t len);
  * is inside "/".
  */
 bool path_is_inside(const char *path, const char *dir);
+/* The same, but not if it is `dir` itself. */
+bool path_is_below(const char *path, const char *dir);
 
 /*
  * Formats bytes for a person: control, bidi and invalid UTF-8 bytes are escaped as \xNN or \u{...}.

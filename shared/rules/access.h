@@ -2,7 +2,8 @@
  * (policy, place, operation) -> verdict. Pure: the caller has resolved the place and holds its
  * descriptors, and struct access_disk answers questions about the disk around it. The same code
  * answers the worker's requests, searches and `explain`. Commands are not judged here:
- * host/sandbox/view makes mounts from the same policy, and tests/unit/view_test.c compares the two.
+ * host/sandbox/view_plan makes mounts from the same policy, and tests/unit/view_test.c compares the
+ * two.
  *
  * The first rule that applies decides, in this order:
  *   1. fully denied places (koda's own database), proc and other windows into processes: denied

@@ -20,7 +20,7 @@
 
 #include "host/policy/trust.h"
 #include "host/sandbox/bwrap.h"
-#include "host/sandbox/view.h"
+#include "host/sandbox/view_plan.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 

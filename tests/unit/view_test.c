@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "host/sandbox/view.h"
+#include "host/sandbox/view_plan.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 
