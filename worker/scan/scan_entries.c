@@ -194,6 +194,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	bool head = false, objects = false, refs = false, commondir = false, worktrees = false;
 	const bool koda = access_name_of(own) == ACCESS_NAME_KODA;
 	const bool named = access_name_of(own) == ACCESS_NAME_GIT;
+	const bool info = is_git_info(sc, idx);
 	const bool refs_dir = sc->git && sc->node[idx].in_git && is_in_refs(sc, idx);
 	bool shape, git, content = false;
 
@@ -219,7 +220,7 @@ use_candidates(struct scan *sc, uint32_t idx, int dir_fd, char *path, size_t len
 	if (git && !named && sc->node[idx].parent != NONE)
 		found(sc, WHAT_PIN, dir_fd, path, ".");
 	for (const struct candidate *c = list; c != NULL; c = c->next) {
-		int what = what_in(sc, c, idx, dir_fd, koda, is_git_info(sc, idx));
+		int what = what_in(sc, c, idx, dir_fd, koda, info);
 		enum seen seen = SEEN_OPEN;
 		size_t k = strlen(c->name);
 
