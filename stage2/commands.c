@@ -38,6 +38,15 @@ commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int 
 		c->end = i + 1;
 }
 
+/* Marks the processes of a command, with its reaper. */
+static void
+mark_command(struct procs *p, pid_t reaper)
+{
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].mark = p->v[i].pid == reaper;
+	procs_mark_descent(p);
+}
+
 /* Signals the processes of a command: those in one group, or all (0). Returns how many got the
  * signal. */
 static unsigned
@@ -48,9 +57,7 @@ signal_tree(struct stage2 *s, const struct exec_slot *slot, pid_t group, int sig
 
 	if (procs_read(s->proc_fd, p) < 0)
 		return 0;
-	for (size_t i = 0; i < p->n; i++)
-		p->v[i].mark = p->v[i].pid == slot->reaper;
-	procs_mark_descent(p);
+	mark_command(p, slot->reaper);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].mark && p->v[i].pid != slot->reaper &&
 		    (group == 0 || p->v[i].group == group) && kill(p->v[i].pid, signo) == 0)
@@ -113,16 +120,13 @@ commands_end(struct stage2 *s, uint64_t id, const Koda__End *order)
 		kill(commands_slot(s->commands, cmd)->reaper, SIGKILL);
 }
 
-/* Returns what the command's processes use, according to *p, in the unit of the limit. Leaves
- * them marked. */
+/* Returns what the command's processes use, according to *p, in the unit of the limit. */
 static uint64_t
 weigh_command(struct procs *p, pid_t reaper, int limit)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < p->n; i++)
-		p->v[i].mark = p->v[i].pid == reaper;
-	procs_mark_descent(p);
+	mark_command(p, reaper);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].mark)
 			sum += limit == KODA__SLOT_LIMIT__SLOT_LIMIT_MEMORY
@@ -156,7 +160,7 @@ commands_end_largest(struct stage2 *s, struct procs *p, const struct commands_li
 	largest->ending = true;
 	/* Kill all of its processes at once. A process forked meanwhile loses its reaper, and is
 	 * found as a stranger. */
-	weigh_command(p, commands_slot(c, largest)->reaper, limit->limit);
+	mark_command(p, commands_slot(c, largest)->reaper);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].mark && p->v[i].pid != commands_slot(c, largest)->reaper)
 			kill(p->v[i].pid, SIGKILL);
