@@ -209,16 +209,15 @@ mount_entry(struct slot_view *v, struct mount_pass *p, size_t i)
 		at = open_place(e, p->again, &st);
 		if (at < 0)
 			return 0;
-		if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
+		if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY)
+			mnt = clone_read_only(at);
+		else if (e->kind != KODA__MOUNT_KIND__MOUNT_KIND_HIDE)
 			mnt = clone_mount(at);
 		else if (S_ISDIR(st.st_mode) && p->holed[i])
 			mnt = new_hiding();
 		else
 			mnt = hidden_clone(v->hidden_fd, S_ISDIR(st.st_mode));
 		if (mnt < 0)
-			return -1;
-		if (e->kind == KODA__MOUNT_KIND__MOUNT_KIND_READ_ONLY &&
-		    make_read_only(mnt, AT_RECURSIVE) < 0)
 			return -1;
 	}
 	if (attach(mnt, at) < 0)
@@ -271,10 +270,10 @@ mount_pass_run(struct slot_view *v, struct mount_pass *p, struct koda_error *err
 		at = open_place(&v->entry[i], p->again, &st);
 		if (at < 0)
 			continue;
-		p->hole_fd[i] = clone_mount(at);
-		if (p->hole_fd[i] < 0 ||
-		    (v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HOLE &&
-			make_read_only(p->hole_fd[i], AT_RECURSIVE) < 0))
+		p->hole_fd[i] = v->entry[i].kind == KODA__MOUNT_KIND__MOUNT_KIND_HOLE
+		    ? clone_read_only(at)
+		    : clone_mount(at);
+		if (p->hole_fd[i] < 0)
 			return err_set(err, KODA_INTERNAL, errno, "clone '%s'", v->entry[i].path);
 	}
 	for (size_t i = 0; i < v->n; i++) {
