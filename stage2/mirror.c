@@ -217,12 +217,8 @@ static int
 unmount_seen(const struct mirror *m, const struct level *l, const struct mirror_name *s)
 {
 	cleanup_close int fd = open_seen(m, l, s->name);
-	char link[32];
 
-	if (fd < 0 || mount_id(fd) != s->mount_id)
-		return -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return umount2(link, MNT_DETACH);
+	return mounts_detach(fd, s->mount_id);
 }
 
 /* Returns a detached mount of what the name is on the host now; *ret_st describes exactly that. */

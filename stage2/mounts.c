@@ -63,6 +63,17 @@ mounts_make_place(int root, const char *rel, bool directory)
 	return take_fd(&at);
 }
 
+int
+mounts_detach(int fd, int64_t id)
+{
+	char link[32];
+
+	if (fd < 0 || mount_id(fd) != id)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return umount2(link, MNT_DETACH);
+}
+
 /* mountinfo writes blanks, and characters that would break a line, as \ooo. */
 void
 mounts_unescape(char *s)

@@ -101,6 +101,12 @@ int mounts_tmpfs(uint64_t bytes, uint64_t inodes, uint64_t attributes);
  */
 int mounts_make_place(int root, const char *rel, bool directory);
 
+/*
+ * Unmounts what is mounted at fd, if it is the mount of that ID. By descriptor: by name, this could
+ * unmount another mount that is there now. Returns 0, or -1.
+ */
+int mounts_detach(int fd, int64_t id);
+
 /* Decodes the escapes of a path in mountinfo, in place. */
 void mounts_unescape(char *s);
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
@@ -81,13 +80,8 @@ void
 own_mounts_unmount(int id, const char *path)
 {
 	cleanup_close int fd = resolve(AT_FDCWD, path);
-	char link[32];
 
-	/* By descriptor: by name, this could unmount another mount that is there now. */
-	if (fd < 0 || mount_id(fd) != id)
-		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	umount2(link, MNT_DETACH);
+	(void)mounts_detach(fd, id);
 }
 
 int
