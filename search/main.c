@@ -4,7 +4,6 @@
  * from argv or the environment; the host's socket is descriptor 3.
  */
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <signal.h>
 #include <stdio.h>

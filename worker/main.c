@@ -4,7 +4,6 @@
  * comes from there.
  */
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <signal.h>
 #include <stdio.h>
