@@ -257,14 +257,8 @@ procs_stop_begin(void)
 	return kill(-1, SIGSTOP) < 0 && errno != ESRCH ? -1 : 0;
 }
 
-int
-procs_stop(int proc_fd, struct procs *ret)
-{
-	return procs_stop_begin() < 0 ? -1 : procs_stop_wait(proc_fd, ret);
-}
-
-int
-procs_stop_wait(int proc_fd, struct procs *ret)
+static int
+wait_until_still(int proc_fd, struct procs *ret)
 {
 	/* Sleep instead of yielding: a process that is to stop may need this processor to do so. */
 	const struct timespec step = { 0, STOP_STEP_US * 1000 };
@@ -286,6 +280,12 @@ procs_stop_wait(int proc_fd, struct procs *ret)
 	for (size_t i = 0; i < ret->n; i++)
 		ret->v[i].mark = was_stopped(proc_fd, &ret->v[i]);
 	return 0;
+}
+
+int
+procs_stop(int proc_fd, struct procs *ret)
+{
+	return procs_stop_begin() < 0 ? -1 : wait_until_still(proc_fd, ret);
 }
 
 /* Count the processes that a command may have sent SIGCONT and that have to be stopped; with
@@ -320,7 +320,7 @@ procs_stop_wait_for_all(int proc_fd, struct procs *ret,
 	uint64_t until = monotonic_us() + PROCS_AWAKE_US;
 
 	do {
-		if (procs_stop_wait(proc_fd, ret) < 0)
+		if (wait_until_still(proc_fd, ret) < 0)
 			return -1;
 		if (count_awake(proc_fd, ret, is_ours, s, false) == 0)
 			return 0;
@@ -328,7 +328,7 @@ procs_stop_wait_for_all(int proc_fd, struct procs *ret,
 	for (int round = 0; round < AWAKE_ROUNDS_MAX; round++) {
 		if (count_awake(proc_fd, ret, is_ours, s, true) == 0)
 			return 0;
-		if (procs_stop_wait(proc_fd, ret) < 0)
+		if (wait_until_still(proc_fd, ret) < 0)
 			return -1;
 	}
 	errno = EBUSY;

@@ -60,15 +60,14 @@ void procs_mark_descent(struct procs *p);
 #define PROCS_STOP_US 10000
 
 /* Stop all processes except this one and read them: *ret has all of them, and those that were
- * stopped before are marked. Callers with something more urgent than this wait call the two
- * steps themselves. All return 0, or -1 with errno. */
+ * stopped before are marked. Callers with something more urgent than this wait call the two steps
+ * themselves: procs_stop_begin(), procs_stop_wait_for_all(). All return 0, or -1 with errno. */
 int procs_stop(int proc_fd, struct procs *ret);
 int procs_stop_begin(void);
-int procs_stop_wait(int proc_fd, struct procs *ret);
 /* On a busy machine the last of many threads may take some time to stop. */
 #define PROCS_AWAKE_US 1000000
 struct stage2;
-/* Like procs_stop_wait(), but nothing is left running: a process that still runs after
+/* Waits like procs_stop(), but nothing is left running: a process that still runs after
  * PROCS_AWAKE_US without a pending SIGSTOP must have been sent SIGCONT, and is killed. Children
  * of pid 1 for which is_ours() returns true are ignored. Also returns -1 if killing does not get
  * rid of all such processes (EBUSY). */

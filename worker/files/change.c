@@ -151,7 +151,8 @@ same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-bool
+/* Does the place's name still refer to the same, unmodified file? */
+static bool
 still_the_same(const struct place *at)
 {
 	struct stat st;

@@ -50,9 +50,6 @@ int guard_compare(const Koda__Guard *guard, const struct place *at,
 int open_to_change(struct session *ses, const struct place *at, int *ret_fd,
     struct koda_error *err);
 
-/* Does the place's name still refer to the same, unmodified file? */
-bool still_the_same(const struct place *at);
-
 /* A file system that keeps ctimes changes that of what is moved. */
 uint64_t change_ctime_ns(const struct stat *st);
 

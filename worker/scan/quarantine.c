@@ -17,8 +17,9 @@
 #define WHAT     "what"
 #define MANIFEST "manifest"
 
-void
-quarantine_temp_name(struct quarantine *q, char *ret, size_t size)
+/* Stores a name that is not in use by accident. */
+static void
+put_temp_name(struct quarantine *q, char *ret, size_t size)
 {
 	char hex[2 * TOKEN_BYTES + 1];
 
@@ -32,7 +33,7 @@ quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size)
 	int fd;
 
 	do {
-		quarantine_temp_name(q, ret, size);
+		put_temp_name(q, ret, size);
 		fd =
 		    openat(dir_fd, ret, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} while (fd < 0 && errno == EEXIST);
@@ -271,7 +272,7 @@ quarantine_move(struct quarantine *q, int dir_fd, const char *name, const char *
 	if (!S_ISREG(seen->st_mode) && !S_ISDIR(seen->st_mode) && !S_ISLNK(seen->st_mode))
 		return drop_special(q, dir_fd, name, path, rule, seen, ret);
 	do {
-		quarantine_temp_name(q, ret->aside, sizeof(ret->aside));
+		put_temp_name(q, ret->aside, sizeof(ret->aside));
 		r = tree_rename_new(dir_fd, name, dir_fd, ret->aside);
 	} while (r < 0 && errno == EEXIST);
 	if (r < 0) {

@@ -49,10 +49,8 @@ int quarantine_move(struct quarantine *q, int dir_fd, const char *name, const ch
 int quarantine_keep(struct quarantine *q, const char *path, const char *rule, mode_t mode,
     const void *data, size_t len, struct quarantined *ret);
 
-/* Store a name that is not in use by accident, for a file that will be renamed soon. */
-void quarantine_temp_name(struct quarantine *q, char *ret, size_t size);
-/* Create a file with such a name in dir_fd. Returns a descriptor open for writing, or -1 with
- * errno. */
+/* Create a file in dir_fd that will be renamed soon, with a name that is not in use. Returns a
+ * descriptor open for writing, or -1 with errno. */
 int quarantine_temp_file(struct quarantine *q, int dir_fd, char *ret, size_t size);
 
 #endif
