@@ -178,12 +178,6 @@ stream_write(struct stream *s, const void *buf, size_t n)
 	return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-bool
-stream_pending(const struct stream *s)
-{
-	return s->ssl != NULL && SSL_has_pending(s->ssl);
-}
-
 void
 stream_shut(struct stream *s)
 {

@@ -29,8 +29,6 @@ void stream_init(struct stream *s, int fd, struct ssl_st *ssl);
 /* Returns the number of bytes; 0: none now; -1: ended (eof) or broken. */
 ssize_t stream_read(struct stream *s, void *buf, size_t size);
 ssize_t stream_write(struct stream *s, const void *buf, size_t n);
-/* Are there bytes to read that no event will announce? */
-bool stream_pending(const struct stream *s);
 /* End our direction. */
 void stream_shut(struct stream *s);
 /* Close the descriptor and free the TLS state. */
