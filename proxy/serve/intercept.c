@@ -1,44 +1,19 @@
 #include "proxy/serve/intercept.h"
 
-#include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "proxy/accept/hello.h"
+#include "proxy/serve/certificates.h"
+#include "proxy/serve/tls_error.h"
 #include "shared/base/cleanup.h"
 
-#define DAY (24L * 60 * 60)
-/* The key disappears with the process, so the CA is useless afterwards. */
-#define CA_DAYS   365
-#define LEAF_DAYS 7
-/* A leaf with less time left is made again. */
-#define LEAF_LEFT (DAY)
-/* All certificates begin this much earlier, for a client whose clock is a little behind (a test
- * with a fixed date). */
-#define BEFORE DAY
-/* For the two private keys; a power of two, a few pages, within the default RLIMIT_MEMLOCK. */
-#define SECRETS_BYTES 16384
-#define SECRETS_LEAST 16
-
-struct leaf {
-	struct leaf *prev, *next; /* in order of use, the latest first */
-	X509 *certificate;
-	time_t until;
-	char host[DOMAIN_HOST_MAX + 1];
-};
-
 struct intercept {
-	EVP_PKEY *ca_key, *leaf_key; /* one key for all leaves: all belong to this process */
-	X509 *ca;
-	char *ca_pem;
+	struct certificates *certificates;
 	SSL_CTX *to_clients, *to_servers;
-	struct leaf *first, *last;
-	size_t n_leaves;
 };
 
 enum meeting {
@@ -60,185 +35,6 @@ struct interception {
 	intercept_fn *fn;
 	void *data;
 };
-
-/* ---- certificates ---- */
-
-/* Return OpenSSL's reason, or `otherwise`. */
-static const char *
-ssl_reason(const char *otherwise)
-{
-	unsigned long e = ERR_peek_last_error();
-	const char *reason = e != 0 ? ERR_reason_error_string(e) : NULL;
-
-	return reason != NULL ? reason : otherwise;
-}
-
-static int
-ssl_failed(struct koda_error *err, const char *what)
-{
-	return err_set(err, KODA_IO, 0, "%s: %s", what, ssl_reason("no memory"));
-}
-
-static bool
-add_extension(X509 *x, X509 *issuer, int nid, const char *value)
-{
-	X509_EXTENSION *e;
-	X509V3_CTX ctx;
-	bool ok;
-
-	X509V3_set_ctx(&ctx, issuer, x, NULL, NULL, 0);
-	X509V3_set_ctx_nodb(&ctx);
-	e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
-	ok = e != NULL && X509_add_ext(x, e, -1) == 1;
-	X509_EXTENSION_free(e);
-	return ok;
-}
-
-/* Add the name without OpenSSL's text syntax: a host is data. */
-static bool
-add_name(X509 *x, const struct target *t)
-{
-	GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
-	GENERAL_NAME *name = GENERAL_NAME_new();
-	ASN1_STRING *text = t->kind == DOMAIN_NAME ? ASN1_IA5STRING_new() : ASN1_OCTET_STRING_new();
-	struct sockaddr_storage ss;
-	socklen_t len;
-	bool ok = false;
-
-	if (names == NULL || name == NULL || text == NULL)
-		goto out;
-	if (t->kind == DOMAIN_NAME) {
-		if (ASN1_STRING_set(text, t->host, -1) != 1)
-			goto out;
-		GENERAL_NAME_set0_value(name, GEN_DNS, text);
-	} else {
-		if (!address_parse(t->host, t->port, &ss, &len))
-			goto out;
-		if (ss.ss_family == AF_INET
-			? ASN1_STRING_set(text, &((struct sockaddr_in *)&ss)->sin_addr, 4) != 1
-			: ASN1_STRING_set(text, &((struct sockaddr_in6 *)&ss)->sin6_addr, 16) != 1)
-			goto out;
-		GENERAL_NAME_set0_value(name, GEN_IPADD, text);
-	}
-	text = NULL;
-	if (sk_GENERAL_NAME_push(names, name) <= 0)
-		goto out;
-	name = NULL;
-	ok = X509_add1_ext_i2d(x, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1;
-out:
-	ASN1_STRING_free(text);
-	GENERAL_NAME_free(name);
-	GENERAL_NAMES_free(names);
-	return ok;
-}
-
-/* Make a certificate for t; NULL: the self-signed CA. */
-static X509 *
-make_certificate(const struct intercept *ic, const struct target *t, EVP_PKEY *key, long days)
-{
-	X509 *x = X509_new(), *issuer = t == NULL ? x : ic->ca;
-	ASN1_INTEGER *serial;
-	BIGNUM *number = BN_new();
-	X509_NAME *subject;
-	bool ok;
-
-	if (x == NULL || number == NULL)
-		goto failed;
-	serial = X509_get_serialNumber(x);
-	subject = X509_get_subject_name(x);
-	ok = X509_set_version(x, X509_VERSION_3) == 1 &&
-	    BN_rand(number, 127, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) == 1 &&
-	    BN_to_ASN1_INTEGER(number, serial) != NULL &&
-	    X509_gmtime_adj(X509_getm_notBefore(x), -BEFORE) != NULL &&
-	    X509_gmtime_adj(X509_getm_notAfter(x), days * DAY) != NULL &&
-	    X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_ASC,
-		(const unsigned char *)"koda-sandbox", -1, -1, 0) == 1 &&
-	    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-		(const unsigned char *)(t == NULL ? "koda-sandbox: this session"
-						  : "koda-sandbox: a server"),
-		-1, -1, 0) == 1 &&
-	    X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
-	    X509_set_pubkey(x, key) == 1 &&
-	    add_extension(x, issuer, NID_subject_key_identifier, "hash");
-	if (!ok)
-		goto failed;
-	if (t == NULL)
-		ok = add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-		    add_extension(x, x, NID_key_usage, "critical,keyCertSign,cRLSign");
-	else
-		ok = add_extension(x, issuer, NID_authority_key_identifier, "keyid:always") &&
-		    add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
-		    add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
-		    add_extension(x, issuer, NID_ext_key_usage, "serverAuth") && add_name(x, t);
-	if (!ok || X509_sign(x, ic->ca_key, EVP_sha256()) <= 0)
-		goto failed;
-	BN_free(number);
-	return x;
-failed:
-	BN_free(number);
-	X509_free(x);
-	return NULL;
-}
-
-static void
-leaf_unlink(struct intercept *ic, struct leaf *leaf)
-{
-	*(leaf->prev != NULL ? &leaf->prev->next : &ic->first) = leaf->next;
-	*(leaf->next != NULL ? &leaf->next->prev : &ic->last) = leaf->prev;
-	ic->n_leaves--;
-}
-
-static void
-leaf_first(struct intercept *ic, struct leaf *leaf)
-{
-	leaf->prev = NULL;
-	leaf->next = ic->first;
-	*(ic->first != NULL ? &ic->first->prev : &ic->last) = leaf;
-	ic->first = leaf;
-	ic->n_leaves++;
-}
-
-static void
-leaf_free(struct leaf *leaf)
-{
-	X509_free(leaf->certificate);
-	free(leaf);
-}
-
-/* Return a leaf, which intercept keeps. NULL: no memory. */
-static X509 *
-leaf_for(struct intercept *ic, const struct target *t)
-{
-	time_t now = time(NULL);
-	struct leaf *leaf = ic->first;
-
-	while (leaf != NULL && strcmp(leaf->host, t->host) != 0)
-		leaf = leaf->next;
-	if (leaf != NULL) {
-		leaf_unlink(ic, leaf);
-		if (leaf->until - now > LEAF_LEFT) {
-			leaf_first(ic, leaf);
-			return leaf->certificate;
-		}
-		leaf_free(leaf);
-	}
-	if ((leaf = calloc(1, sizeof(*leaf))) == NULL)
-		return NULL;
-	if ((leaf->certificate = make_certificate(ic, t, ic->leaf_key, LEAF_DAYS)) == NULL) {
-		free(leaf);
-		return NULL;
-	}
-	leaf->until = now + LEAF_DAYS * DAY;
-	snprintf(leaf->host, sizeof(leaf->host), "%s", t->host);
-	if (ic->n_leaves == INTERCEPT_LEAVES_MAX) {
-		struct leaf *oldest = ic->last;
-
-		leaf_unlink(ic, oldest);
-		leaf_free(oldest);
-	}
-	leaf_first(ic, leaf);
-	return leaf->certificate;
-}
 
 /* ---- setting up ---- */
 
@@ -272,7 +68,7 @@ load_trusted(SSL_CTX *ctx, const char *ca_bundle, struct koda_error *err)
 		if (SSL_CTX_load_verify_file(ctx, ca_bundle) == 1)
 			return 0;
 		return err_set(err, KODA_INVALID, 0, "mitm.ca_bundle '%s': %s", ca_bundle,
-		    ssl_reason("no certificate in it"));
+		    tls_reason("no certificate in it"));
 	}
 	for (size_t i = 0; i < N_ELEMENTS(files); i++) {
 		if (SSL_CTX_load_verify_file(ctx, files[i]) == 1)
@@ -301,31 +97,6 @@ new_context(const SSL_METHOD *method)
 }
 
 static int
-make_ca(struct intercept *ic, struct koda_error *err)
-{
-	BIO *bio;
-	char *text;
-	long n;
-
-	/* OpenSSL's secure heap keeps the keys from being swapped and dumped; without locked
-	 * memory they are in ordinary memory. */
-	if (!CRYPTO_secure_malloc_initialized())
-		CRYPTO_secure_malloc_init(SECRETS_BYTES, SECRETS_LEAST);
-	ic->ca_key = EVP_EC_gen("P-256");
-	ic->leaf_key = EVP_EC_gen("P-256");
-	if (ic->ca_key == NULL || ic->leaf_key == NULL)
-		return ssl_failed(err, "make a key");
-	if ((ic->ca = make_certificate(ic, NULL, ic->ca_key, CA_DAYS)) == NULL)
-		return ssl_failed(err, "make a certificate");
-	if ((bio = BIO_new(BIO_s_mem())) == NULL)
-		return ssl_failed(err, "write a certificate");
-	if (PEM_write_bio_X509(bio, ic->ca) == 1 && (n = BIO_get_mem_data(bio, &text)) > 0)
-		ic->ca_pem = strndup(text, (size_t)n);
-	BIO_free(bio);
-	return ic->ca_pem != NULL ? 0 : ssl_failed(err, "write a certificate");
-}
-
-static int
 make_contexts(struct intercept *ic, const char *ca_bundle, struct koda_error *err)
 {
 	static const unsigned char http[] = "\x08http/1.1";
@@ -333,12 +104,12 @@ make_contexts(struct intercept *ic, const char *ca_bundle, struct koda_error *er
 	ic->to_clients = new_context(TLS_server_method());
 	ic->to_servers = new_context(TLS_client_method());
 	if (ic->to_clients == NULL || ic->to_servers == NULL)
-		return ssl_failed(err, "set up TLS");
+		return tls_failed(err, "set up TLS");
 	SSL_CTX_set_alpn_select_cb(ic->to_clients, choose_protocol, NULL);
 	SSL_CTX_set_num_tickets(ic->to_clients, 0);
 	SSL_CTX_set_verify(ic->to_servers, SSL_VERIFY_PEER, NULL);
 	if (SSL_CTX_set_alpn_protos(ic->to_servers, http, sizeof(http) - 1) != 0)
-		return ssl_failed(err, "set up TLS");
+		return tls_failed(err, "set up TLS");
 	return load_trusted(ic->to_servers, ca_bundle, err);
 }
 
@@ -352,7 +123,8 @@ intercept_new(const char *ca_bundle, struct koda_error *err)
 		return NULL;
 	}
 	ERR_clear_error();
-	if (make_ca(ic, err) < 0 || make_contexts(ic, ca_bundle, err) < 0) {
+	ic->certificates = certificates_new(err);
+	if (ic->certificates == NULL || make_contexts(ic, ca_bundle, err) < 0) {
 		intercept_free(ic);
 		return NULL;
 	}
@@ -364,25 +136,16 @@ intercept_free(struct intercept *ic)
 {
 	if (ic == NULL)
 		return;
-	while (ic->first != NULL) {
-		struct leaf *leaf = ic->first;
-
-		leaf_unlink(ic, leaf);
-		leaf_free(leaf);
-	}
 	SSL_CTX_free(ic->to_clients);
 	SSL_CTX_free(ic->to_servers);
-	X509_free(ic->ca);
-	EVP_PKEY_free(ic->ca_key);
-	EVP_PKEY_free(ic->leaf_key);
-	free(ic->ca_pem);
+	certificates_free(ic->certificates);
 	free(ic);
 }
 
 const char *
 intercept_ca(const struct intercept *ic)
 {
-	return ic->ca_pem;
+	return certificates_ca(ic->certificates);
 }
 
 /* ---- two handshakes, then HTTP ---- */
@@ -465,7 +228,7 @@ client_is_wrong(struct interception *x)
 	/* If the server has failed, too, the account has already ended with that. */
 	snprintf(why, sizeof(why),
 	    "%s:%u: the client did not accept the certificate of this session, or speaks no HTTP/1.1: %s",
-	    x->target.host, x->target.port, ssl_reason("it closed the connection"));
+	    x->target.host, x->target.port, tls_reason("it closed the connection"));
 	account_end(take_ptr(&x->account), KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, "tls", why);
 	over(x);
 }
@@ -482,7 +245,7 @@ judge_server(struct interception *x)
 		server_is_wrong(x, "certificate", why);
 	} else {
 		snprintf(why, sizeof(why), "TLS with the server failed: %s",
-		    ssl_reason("it closed the connection"));
+		    tls_reason("it closed the connection"));
 		server_is_wrong(x, "tls", why);
 	}
 }
@@ -599,9 +362,9 @@ intercept_start(struct listener *l, const struct target *target, int client, con
 		snprintf(x->target.host, sizeof(x->target.host), "%s", hello.name);
 		x->target.kind = DOMAIN_NAME;
 	}
-	if ((leaf = leaf_for(ic, &x->target)) == NULL ||
+	if ((leaf = certificates_leaf(ic->certificates, &x->target)) == NULL ||
 	    SSL_use_certificate(to_client, leaf) != 1 ||
-	    SSL_use_PrivateKey(to_client, ic->leaf_key) != 1 ||
+	    SSL_use_PrivateKey(to_client, certificates_key(ic->certificates)) != 1 ||
 	    !expect_server(to_server, &x->target))
 		goto failed;
 	SSL_set_accept_state(to_client);

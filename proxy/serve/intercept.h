@@ -12,8 +12,6 @@
 
 #include "proxy/serve/forward.h"
 
-#define INTERCEPT_LEAVES_MAX 256
-
 /* Read the trusted certificates: call before the process is confined. ca_bundle NULL: the
  * system's. */
 struct intercept *intercept_new(const char *ca_bundle, struct koda_error *err);
