@@ -20,6 +20,7 @@
 #include "stage2/companions.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"
+#include "stage2/meter.h"
 #include "stage2/netns.h"
 #include "stage2/notice.h"
 #include "stage2/place_watch.h"
@@ -28,7 +29,6 @@
 #include "stage2/quota.h"
 #include "stage2/stage2_filter.h"
 #include "stage2/template.h"
-#include "stage2/usage.h"
 #include "stage2/view.h"
 #include "stage2/watch.h"
 #include "stage2/worker.h"
@@ -71,7 +71,7 @@ valid_boot(const Koda__Order *order)
 		if (!is_canonical(&b->private_[i]->path) || b->private_[i]->path.len == 1 ||
 		    (b->private_[i]->mode & ~01777u) != 0)
 			return "a private place that is none";
-	if (b->n_private_dir > USAGE_PLACES_MAX || !all_canonical(b->private_dir, b->n_private_dir))
+	if (b->n_private_dir > METER_PLACES_MAX || !all_canonical(b->private_dir, b->n_private_dir))
 		return "private file systems that are too many, or not canonical";
 	if ((b->has_memory_max && b->memory_max == 0) || (b->has_tasks_max && b->tasks_max == 0))
 		return "a limit of nothing";

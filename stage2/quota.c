@@ -63,14 +63,14 @@ struct quota *
 quota_new(const struct stage2 *s, const Koda__Boot *boot, struct koda_error *err)
 {
 	cleanup_free struct quota *q = calloc(1, sizeof(*q));
-	char *places[USAGE_PLACES_MAX] = { NULL };
+	char *places[METER_PLACES_MAX] = { NULL };
 	size_t n = 0;
 	int r = -1;
 
 	err_clear(err);
 	if (!boot->has_memory_max && !boot->has_tasks_max)
 		return NULL;
-	while (n < boot->n_private_dir && n < USAGE_PLACES_MAX &&
+	while (n < boot->n_private_dir && n < METER_PLACES_MAX &&
 	    (places[n] = strndup((const char *)boot->private_dir[n].data,
 		 boot->private_dir[n].len)) != NULL)
 		n++;
@@ -150,10 +150,10 @@ static bool
 is_surely_over(struct stage2 *s, bool fresh, struct usage *ret)
 {
 	struct quota *q = s->quota;
-	struct usage_machine machine;
+	struct meter_machine machine;
 
 	for (int look = 0; look < 2; look++) {
-		if (usage_machine(&q->meter, &machine) < 0)
+		if (meter_machine(&q->meter, &machine) < 0)
 			return false;
 		if (!(fresh && look == 0) && procs_read(s->proc_fd, &q->procs) < 0)
 			return false;
@@ -175,7 +175,7 @@ is_surely_over(struct stage2 *s, bool fresh, struct usage *ret)
  * a small excess is measured again.
  */
 static _Noreturn void
-measure_exactly(struct stage2 *s, const struct usage_machine *machine)
+measure_exactly(struct stage2 *s, const struct meter_machine *machine)
 {
 	struct quota *q = s->quota;
 	struct exact *exact = q->exact;
@@ -203,7 +203,7 @@ measure_exactly(struct stage2 *s, const struct usage_machine *machine)
 
 /* Start the exact measurement. Returns 0, or -1 if that is not possible. */
 static int
-begin_exactly(struct stage2 *s, const struct usage_machine *machine)
+begin_exactly(struct stage2 *s, const struct meter_machine *machine)
 {
 	pid_t pid;
 
@@ -319,7 +319,7 @@ static void
 measure_slot(struct stage2 *s, uint64_t now)
 {
 	struct quota *q = s->quota;
-	struct usage_machine machine;
+	struct meter_machine machine;
 	struct usage least;
 	uint64_t begun;
 	bool decided;
@@ -329,7 +329,7 @@ measure_slot(struct stage2 *s, uint64_t now)
 		q->next = now + PACE_LOOK_MIN_NS;
 		return;
 	}
-	if (usage_machine(&q->meter, &machine) < 0)
+	if (meter_machine(&q->meter, &machine) < 0)
 		return;
 	q->look = (struct pace_look){ machine.taken, machine.last_pid };
 	if (!pace_is_due(&q->pace, &q->look, now))

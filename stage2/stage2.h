@@ -32,7 +32,7 @@
  *	procs     all processes of the slot; stopping and continuing them
  *	quota     memory and tasks of all commands together: ends the largest command; a separate
  *	          process makes the exact measurement
- *	usage     measures memory and tasks; pace decides when
+ *	usage     adds up memory and tasks; meter reads them, pace decides when
  *	command_table  what is known of each command
  *	commands  begins, signals and ends commands
  *	companions     our processes that belong to no command
