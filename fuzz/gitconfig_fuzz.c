@@ -2,11 +2,14 @@
  * only inert keys. The other small files of a git directory are tested here too. */
 #include "fuzz/fuzz.h"
 #include "worker/scan/gitconfig.h"
+#include "worker/scan/gitdir.h"
+#include "worker/scan/gitstate.h"
+#include "worker/scan/gitvar.h"
 
 static bool
 keep(void *data, const struct gitconfig_var *v)
 {
-	return gitconfig_is_inert(v);
+	return gitvar_is_inert(v);
 }
 
 static bool
@@ -23,13 +26,13 @@ must_be_same(const struct gitconfig *before, const struct gitconfig *after)
 	for (size_t i = 0; i < before->n; i++) {
 		const struct gitconfig_var *a = &before->var[i], *b;
 
-		if (!gitconfig_is_inert(a))
+		if (!gitvar_is_inert(a))
 			continue;
 		must(k < after->n);
 		b = &after->var[k++];
 		must(same(a->section, b->section) && same(a->subsection, b->subsection) &&
 		    same(a->key, b->key) && same(a->value, b->value));
-		must(gitconfig_is_inert(b));
+		must(gitvar_is_inert(b));
 	}
 	must(k == after->n);
 }
@@ -41,9 +44,9 @@ check_names(const struct gitconfig *c)
 		const char *line = c->var[i].value;
 		char word[64];
 
-		if (gitconfig_names(&c->var[i]) != GITCONFIG_NAMES_PROGRAM)
+		if (gitvar_names(&c->var[i]) != GITVAR_NAMES_PROGRAM)
 			continue;
-		while (gitconfig_word(&line, word, sizeof(word)))
+		while (gitvar_word(&line, word, sizeof(word)))
 			must(strlen(word) < sizeof(word));
 	}
 }
@@ -56,8 +59,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *out;
 	size_t len, start;
 
-	gitconfig_todo_is_plain(text, size);
-	if (gitconfig_gitfile(text, size, &start, &len))
+	gitstate_is_todo(text, size);
+	if (gitdir_of_gitfile(text, size, &start, &len))
 		must(start + len <= size && len > 0);
 	if (gitconfig_parse(text, size, &c) < 0)
 		return 0;

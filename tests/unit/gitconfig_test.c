@@ -14,6 +14,9 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/scan/gitconfig.h"
+#include "worker/scan/gitdir.h"
+#include "worker/scan/gitstate.h"
+#include "worker/scan/gitvar.h"
 
 #define must(x) assert_true(x)
 
@@ -196,7 +199,7 @@ check_inert(void **state)
 
 	assert_int_equal(gitconfig_parse(inert[i].text, strlen(inert[i].text), &c), 0);
 	assert_int_equal(c.n, 1);
-	assert_int_equal(gitconfig_is_inert(&c.var[0]), inert[i].want);
+	assert_int_equal(gitvar_is_inert(&c.var[0]), inert[i].want);
 	gitconfig_done(&c);
 }
 
@@ -243,7 +246,7 @@ check_url(void **state)
 {
 	const size_t i = (uintptr_t)*state;
 
-	assert_int_equal(gitconfig_is_plain_url(urls[i].url), urls[i].want);
+	assert_int_equal(gitvar_is_plain_url(urls[i].url), urls[i].want);
 }
 
 /* ---- the rest ---- */
@@ -251,7 +254,7 @@ check_url(void **state)
 static bool
 keep_inert(void *data, const struct gitconfig_var *v)
 {
-	return gitconfig_is_inert(v);
+	return gitvar_is_inert(v);
 }
 
 static void
@@ -300,19 +303,19 @@ too_large(void **state)
 
 static const struct {
 	const char *text;
-	enum gitconfig_names want;
+	enum gitvar_names want;
 	const char *words; /* each after a space */
 } named[] = {
-	{ "[include]\npath = x\n", GITCONFIG_NAMES_FILE, NULL },
-	{ "[includeIf \"onbranch:m\"]\npath = x\n", GITCONFIG_NAMES_FILE, NULL },
-	{ "[core]\nhooksPath = x\n", GITCONFIG_NAMES_PATH, NULL },
-	{ "[core]\nhooksPath\n", GITCONFIG_NAMES_NOTHING, NULL },
-	{ "[core]\nbare = ./x\n", GITCONFIG_NAMES_NOTHING, NULL },
-	{ "[alias]\nst = status ./x\n", GITCONFIG_NAMES_NOTHING, NULL },
-	{ "[alias]\nst = !./x y\n", GITCONFIG_NAMES_PROGRAM, " ./x y" },
-	{ "[filter \"f\"]\nclean = sh 'a b/c' \"d\\\\\\\" e\";f|g\n", GITCONFIG_NAMES_PROGRAM,
+	{ "[include]\npath = x\n", GITVAR_NAMES_FILE, NULL },
+	{ "[includeIf \"onbranch:m\"]\npath = x\n", GITVAR_NAMES_FILE, NULL },
+	{ "[core]\nhooksPath = x\n", GITVAR_NAMES_PATH, NULL },
+	{ "[core]\nhooksPath\n", GITVAR_NAMES_NOTHING, NULL },
+	{ "[core]\nbare = ./x\n", GITVAR_NAMES_NOTHING, NULL },
+	{ "[alias]\nst = status ./x\n", GITVAR_NAMES_NOTHING, NULL },
+	{ "[alias]\nst = !./x y\n", GITVAR_NAMES_PROGRAM, " ./x y" },
+	{ "[filter \"f\"]\nclean = sh 'a b/c' \"d\\\\\\\" e\";f|g\n", GITVAR_NAMES_PROGRAM,
 	    " sh a b/c d\" e" },
-	{ "[core]\nfsmonitor = tools/f\\\\ g --x\n", GITCONFIG_NAMES_PROGRAM, " tools/f g --x" },
+	{ "[core]\nfsmonitor = tools/f\\\\ g --x\n", GITVAR_NAMES_PROGRAM, " tools/f g --x" },
 };
 
 static void
@@ -324,9 +327,9 @@ check_named(void **state)
 	const char *line;
 
 	assert_int_equal(gitconfig_parse(named[i].text, strlen(named[i].text), &c), 0);
-	assert_int_equal(gitconfig_names(&c.var[0]), named[i].want);
+	assert_int_equal(gitvar_names(&c.var[0]), named[i].want);
 	line = c.var[0].value;
-	while (named[i].words != NULL && gitconfig_word(&line, word, sizeof(word))) {
+	while (named[i].words != NULL && gitvar_word(&line, word, sizeof(word))) {
 		strcat(got, " ");
 		strcat(got, word);
 	}
@@ -355,8 +358,7 @@ check_todo(void **state)
 {
 	const size_t i = (uintptr_t)*state;
 
-	assert_int_equal(gitconfig_todo_is_plain(todos[i].text, strlen(todos[i].text)),
-	    todos[i].want);
+	assert_int_equal(gitstate_is_todo(todos[i].text, strlen(todos[i].text)), todos[i].want);
 }
 
 static void
@@ -364,14 +366,14 @@ gitfile(void **state)
 {
 	size_t start, len;
 
-	assert_true(gitconfig_gitfile("gitdir: ../a b\n", 15, &start, &len));
+	assert_true(gitdir_of_gitfile("gitdir: ../a b\n", 15, &start, &len));
 	assert_int_equal(start, 8);
 	assert_int_equal(len, 6);
-	assert_true(gitconfig_gitfile("gitdir: x", 9, &start, &len));
-	assert_false(gitconfig_gitfile("gitdir: \n", 9, &start, &len));
-	assert_false(gitconfig_gitfile("gitdir:x\n", 9, &start, &len));
-	assert_false(gitconfig_gitfile("gitdir", 6, &start, &len));
-	assert_false(gitconfig_gitfile("gitdir: a\0b", 11, &start, &len));
+	assert_true(gitdir_of_gitfile("gitdir: x", 9, &start, &len));
+	assert_false(gitdir_of_gitfile("gitdir: \n", 9, &start, &len));
+	assert_false(gitdir_of_gitfile("gitdir:x\n", 9, &start, &len));
+	assert_false(gitdir_of_gitfile("gitdir", 6, &start, &len));
+	assert_false(gitdir_of_gitfile("gitdir: a\0b", 11, &start, &len));
 }
 
 #define MAX 300

@@ -49,3 +49,20 @@ gitdir_of_worktree(const char *dir, char ret_repository[PATH_LEN_MAX + 1])
 	snprintf(ret_repository, PATH_LEN_MAX + 1, "%.*s", (int)(n - k), dir);
 	return true;
 }
+
+bool
+gitdir_of_gitfile(const char *text, size_t len, size_t *ret_start, size_t *ret_len)
+{
+	static const char head[] = "gitdir: ";
+	size_t start = sizeof(head) - 1;
+
+	if (len < start || memcmp(text, head, start) != 0)
+		return false;
+	while (len > start && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		len--;
+	if (len == start || memchr(text + start, '\0', len - start) != NULL)
+		return false;
+	*ret_start = start;
+	*ret_len = len - start;
+	return true;
+}

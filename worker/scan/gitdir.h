@@ -19,4 +19,8 @@ bool gitdir_is_trial_link(int dir_fd, const char *name);
  * linked worktree, and stores REPOSITORY. */
 bool gitdir_of_worktree(const char *dir, char ret_repository[PATH_LEN_MAX + 1]);
 
+/* Finds the path in the text of a gitfile ("gitdir: PATH"). Returns false if the text is not a
+ * gitfile. */
+bool gitdir_of_gitfile(const char *text, size_t len, size_t *ret_start, size_t *ret_len);
+
 #endif

@@ -268,6 +268,45 @@ gitstate_is_apply_options(const char *text, size_t len)
 	return true;
 }
 
+/* Where git ends the name of a step. */
+static bool
+is_step_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+bool
+gitstate_is_todo(const char *text, size_t len)
+{
+	static const char *const steps[] = { "pick", "p", "reword", "r", "edit", "e", "squash", "s",
+		"fixup", "f", "drop", "d", "break", "b", "label", "l", "reset", "t", "merge", "m",
+		"update-ref", "u", "noop", "revert", NULL };
+	const char *end = text + len;
+
+	while (text < end) {
+		const char *eol = memchr(text, '\n', (size_t)(end - text)), *p = text;
+		size_t k = 0, i = 0;
+
+		if (eol == NULL)
+			eol = end;
+		while (p < eol && is_step_space(*p))
+			p++;
+		while (p + k < eol && !is_step_space(p[k]))
+			k++;
+		/* Comments may begin with another character, set by the configuration: then this is
+		 * too strict. */
+		if (k > 0 && *p != '#') {
+			while (steps[i] != NULL &&
+			    (strlen(steps[i]) != k || memcmp(steps[i], p, k) != 0))
+				i++;
+			if (steps[i] == NULL)
+				return false;
+		}
+		text = eol + 1;
+	}
+	return true;
+}
+
 gitstate_fn *
 gitstate_list_of(const char *name)
 {

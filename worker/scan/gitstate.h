@@ -46,6 +46,9 @@ bool gitstate_is_merge_option(const char *word, size_t len);
  * that name no file. */
 bool gitstate_is_apply_options(const char *text, size_t len);
 
+/* The todo list of a rebase: only steps that git performs itself, none that it passes to a shell. */
+bool gitstate_is_todo(const char *text, size_t len);
+
 /* The function for a file of that name in a git directory; NULL if the name has no meaning. */
 typedef bool gitstate_fn(const char *text, size_t len);
 gitstate_fn *gitstate_list_of(const char *name);

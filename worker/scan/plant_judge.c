@@ -14,6 +14,7 @@
 #include "worker/scan/gitconfig.h"
 #include "worker/scan/gitdir.h"
 #include "worker/scan/gitstate.h"
+#include "worker/scan/gitvar.h"
 #include "worker/scan/scan_known.h"
 #include "worker/scan/scan_results.h"
 
@@ -80,7 +81,7 @@ is_own_worktree(struct scan *sc, const struct plant *p, const char *to)
 	if (!plant_leads_inside(sc, dir, to, &at))
 		return false;
 	text = plant_read(at.target_fd, ".git", SMALL_MAX, &st, &len);
-	if (text == NULL || !gitconfig_gitfile(text, len, &start, &n))
+	if (text == NULL || !gitdir_of_gitfile(text, len, &start, &n))
 		return false;
 	text[start + n] = '\0';
 	return plant_leads_inside(sc, at.path, text + start, &back) && strcmp(back.path, dir) == 0;
@@ -91,7 +92,7 @@ keep(void *data, const struct gitconfig_var *v)
 {
 	const struct keeping *k = data;
 
-	if (gitconfig_is_inert(v))
+	if (gitvar_is_inert(v))
 		return true;
 	return strcmp(v->section, "core") == 0 && v->subsection == NULL && v->value != NULL &&
 	    strcmp(v->key, "worktree") == 0 && is_own_worktree(k->sc, k->p, v->value);
@@ -266,7 +267,7 @@ judge_pointer(struct scan *sc, struct plant *p)
 	if (text != NULL && !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	if (good && p->what == WHAT_GITFILE) {
-		good = gitconfig_gitfile(text, len, &start, &n);
+		good = gitdir_of_gitfile(text, len, &start, &n);
 	} else if (good) {
 		n = len;
 		while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
@@ -364,7 +365,7 @@ judge_rebase(struct scan *sc, struct plant *p)
 	if (fstat(fd, &st) < 0 || !plant_same_inode(&st, &p->st))
 		return PLANT_AGAIN;
 	todo = plant_read(fd, "git-rebase-todo", GITCONFIG_BYTES_MAX, &st, &len);
-	if (todo == NULL ? errno != ENOENT : !gitconfig_todo_is_plain(todo, len))
+	if (todo == NULL ? errno != ENOENT : !gitstate_is_todo(todo, len))
 		return take_away(sc, p);
 	options = plant_read(fd, "opts", SMALL_MAX, &st, &len);
 	if (options == NULL ? errno != ENOENT : !are_options_plain(options, len))

@@ -33,7 +33,8 @@
  *	scan_results    what there is to report
  *	scan_known      known places and guards
  *	scan_state      the state, and scan_found, what is found: data only
- *	deep, path_set, quarantine, gitconfig, gitdir, gitindex, gitstate   know nothing of a scan
+ *	deep, path_set, quarantine, gitconfig, gitvar, gitdir, gitindex, gitstate   know nothing of a
+ *	                scan
  */
 #ifndef KODA_WORKER_SCAN_SCAN_H
 #define KODA_WORKER_SCAN_SCAN_H

@@ -9,6 +9,8 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/scan/gitconfig.h"
+#include "worker/scan/gitdir.h"
+#include "worker/scan/gitvar.h"
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_known.h"
 
@@ -65,7 +67,7 @@ add_program(const struct target_search *f, const char *line)
 {
 	char word[PATH_LEN_MAX + 1];
 
-	while (gitconfig_word(&line, word, sizeof(word))) {
+	while (gitvar_word(&line, word, sizeof(word))) {
 		cleanup(place_done) struct place at;
 
 		place_init(&at);
@@ -121,17 +123,17 @@ find_in_file(struct target_search *f, const char *dir, int dir_fd, const char *n
 		cleanup(place_done) struct place at;
 
 		place_init(&at);
-		switch (gitconfig_names(&c.var[i])) {
-		case GITCONFIG_NAMES_NOTHING:
+		switch (gitvar_names(&c.var[i])) {
+		case GITVAR_NAMES_NOTHING:
 			break;
-		case GITCONFIG_NAMES_FILE:
+		case GITVAR_NAMES_FILE:
 			add_include(f, dir, value);
 			break;
-		case GITCONFIG_NAMES_PATH:
+		case GITVAR_NAMES_PATH:
 			if (find_place(f, f->worktree, value, &at))
 				add_place(f, &at);
 			break;
-		case GITCONFIG_NAMES_PROGRAM:
+		case GITVAR_NAMES_PROGRAM:
 			add_program(f, value);
 			break;
 		}
@@ -183,7 +185,7 @@ follow(const struct target_search *f, const char *dir, int dir_fd, const char *n
 	if (text == NULL)
 		return false;
 	n = strcspn(text, "\r\n");
-	if (gitfile && !gitconfig_gitfile(text, len, &start, &n))
+	if (gitfile && !gitdir_of_gitfile(text, len, &start, &n))
 		return false;
 	text[start + n] = '\0';
 	if (n == 0 || !find_place(f, dir, text + start, ret) || ret->target_fd < 0 ||

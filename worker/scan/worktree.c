@@ -7,6 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/files/resolve.h"
 #include "worker/scan/gitconfig.h"
+#include "worker/scan/gitdir.h"
 #include "worker/scan/plant.h"
 #include "worker/scan/scan_known.h"
 
@@ -87,7 +88,7 @@ worktree_git_dir(struct scan *sc, int dir_fd, const char *dir)
 	size_t len, start, n;
 	cleanup_free char *text = plant_read(dir_fd, ".git", POINTER_MAX, &st, &len);
 
-	if (text == NULL || !gitconfig_gitfile(text, len, &start, &n))
+	if (text == NULL || !gitdir_of_gitfile(text, len, &start, &n))
 		return NULL;
 	text[start + n] = '\0';
 	return directory_at(sc, dir, text + start);
