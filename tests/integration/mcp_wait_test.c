@@ -299,33 +299,35 @@ test_killed_session(void **state)
 	c = talk_serve("auto", NULL, "accept");
 	talk_expect(&c, "", "run_command", json_pack("{s:s}", "command", "true"));
 	kill(c.p.pid, SIGKILL);
-	wait_for_all(proof_seconds());
-	forget_client(&c);
+	talk_all_gone(proof_seconds());
+	client_forget(&c);
 
-	talk_shell("rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
+	process_shell(
+	    "rm \"$1\"; printf '#!/bin/sh\\nexec sleep 1000\\n' >\"$1\"; chmod 755 \"$1\"",
 	    worker(), "", "");
 	c = talk_serve("auto", NULL, NULL);
-	id = talk_call(&c, "list_directory", json_object());
+	id = request_tool(&c, "list_directory", json_object());
 	answers(&c, "ping");
 	answers(&c, "tools/list");
 	cancel(&c, id);
 	answers(&c, "ping");
 	since = proof_seconds();
 	kill(c.p.pid, SIGTERM);
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 
-	talk_shell("ln -sf \"$2/worker/koda-fs-worker\" \"$1\"", worker(), KODA_TEST_BUILD_DIR, "");
+	process_shell("ln -sf \"$2/worker/koda-fs-worker\" \"$1\"", worker(), KODA_TEST_BUILD_DIR,
+	    "");
 	c = talk_serve("auto", NULL, NULL);
 	answers(&c, "ping");
 	since = proof_seconds();
 	kill(c.p.pid, SIGTERM);
-	wait_for_all(since);
-	forget_client(&c);
+	talk_all_gone(since);
+	client_forget(&c);
 
 	c = talk_serve("auto", NULL, NULL);
 	talk_expect(&c, "", "list_directory", json_object());
-	assert_int_equal(talk_finish(&c), 0);
+	assert_int_equal(client_finish(&c), 0);
 }
 
 #define TEST(t)                                                                                    \
