@@ -34,8 +34,11 @@ int view_mount(struct slot_view *v, Koda__Mount *const *mounts, size_t n, bool i
  * Adds an entry, or reuses one whose target never appeared, and sets *ret to its number. Returns 1
  * if the entry is new or for another place now, 0 if there is nothing to do, -1 with errno: no
  * memory, or E2BIG.
+ *
+ * An entry that hides something stays until the plan changes, also when no link leads there any
+ * more: another process may have written through the link what commands must not read.
  */
-#define VIEW_LINKED_MAX 64
+#define VIEW_LINKED_MAX 256
 int view_add_linked(struct slot_view *v, const char *path, size_t *ret);
 
 /*

@@ -229,6 +229,24 @@ not_listable(void **state)
 	end(&l);
 }
 
+/* A command makes links on the way to a hidden place, one after the other, each to a directory that
+ * exists. What they lead to is hidden, and stays hidden; the slot goes on. */
+static void
+many_links(void **state)
+{
+	struct late l;
+
+	prepare(&l);
+	deny(&l, at(&l.f, "a/b"));
+	open_late(&l);
+	expect(&l,
+	    "for i in $(seq 100); do mkdir -p t$i/b; touch t$i/b/x; ln -s t$i a; "
+	    "while [ -e t$i/b/x ]; do sleep 0.005; done; rm a; done; echo all; ls t1/b",
+	    "all\n");
+	expect(&l, "ls t1/b t100/b | grep x; echo alive", "alive\n");
+	end(&l);
+}
+
 /* Nothing is missing, so nothing has to be mirrored. */
 static void
 none_missing(void **state)
@@ -381,6 +399,7 @@ main(void)
 		cmocka_unit_test(crowd),
 		cmocka_unit_test(too_many),
 		cmocka_unit_test(not_listable),
+		cmocka_unit_test(many_links),
 		cmocka_unit_test(none_missing),
 		cmocka_unit_test(in_the_project),
 		cmocka_unit_test(planted_and_killed),
