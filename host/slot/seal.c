@@ -1,7 +1,7 @@
 #include "host/slot/seal.h"
 
+#include <errno.h>
 #include <sodium.h>
-#include <string.h>
 
 #include "host/context/event.h"
 #include "shared/base/cleanup.h"
@@ -46,8 +46,11 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	packed_len = message_queue(fs, &req.base, err);
 	if (packed_len < 0 || !seal.has_quarantine)
 		return packed_len < 0 ? -1 : 0;
-	return frame_flush_with_fd(fs, (size_t)packed_len, places.quarantine_fd, SLOT_READY_MS,
-	    err);
+	if (frame_flush_with_fd(fs, (size_t)packed_len, places.quarantine_fd, SLOT_READY_MS, err) ==
+	    0)
+		return 0;
+	/* The process is dead already, which its socket shows. */
+	return err->errnum == EPIPE || err->errnum == ECONNRESET ? 0 : -1;
 }
 
 /* Does the worker enforce everything that a recent kernel lets it enforce? If not, Auto does not
