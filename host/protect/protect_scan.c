@@ -113,14 +113,29 @@ patience_ms(const struct protect *p)
 	return (unsigned)left;
 }
 
-/* Sends the request and waits for the reply. */
+/* A worker that was started outside of the sandbox, because that could not be built again, cannot
+ * take away what commands planted: what it finds does not count. */
+static int
+check_inside(const struct protect *p, struct koda_error *err)
+{
+	return p->slot->commands != NULL
+	    ? 0
+	    : err_set(err, KODA_UNSUPPORTED, 0, "the kernel sandbox does not work any more");
+}
+
 int
 protect_ask(struct protect *p, struct packed *request,
     int (*take)(void *data, const Koda__Reply *reply, struct koda_error *err),
     struct koda_error *err)
 {
 	p->more = false;
-	return slot_ask_ours(p->slot, request, patience_ms(p), take, p, err);
+	if (check_inside(p, err) < 0) {
+		packed_done(request);
+		return -1;
+	}
+	if (slot_ask_ours(p->slot, request, patience_ms(p), take, p, err) < 0)
+		return -1;
+	return check_inside(p, err);
 }
 
 static int

@@ -55,11 +55,11 @@ tell_since(struct koda_session *ses, const struct violations *all, uint64_t seen
 }
 
 static int
-compare(struct koda_slot *slot, uint64_t until, struct koda_error *err)
+compare(struct koda_slot *slot, struct protect *protect, uint64_t until, struct koda_error *err)
 {
 	struct koda_error why = { 0 };
 
-	if (protect_compare_last(slot->commands->protect, until, &why) == 0)
+	if (protect_compare_last(protect, until, &why) == 0)
 		return 0;
 	if (monotonic_ns() >= until)
 		err_set(&why, KODA_TIMEOUT, 0, "it took longer than %d s", ENDING_MS / 1000);
@@ -92,10 +92,11 @@ ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err)
 	slot_give_up_calls(slot);
 	end_commands(cs, &why, until);
 	if (protect_had_commands(cs->protect))
-		r = compare(slot, until, err);
+		r = compare(slot, cs->protect, until, err);
 	while (cs->first != NULL)
 		command_compared(cs->first);
-	if (!quietly)
+	/* Without the commands, their violations can no longer be queried either. */
+	if (!quietly || slot->commands == NULL)
 		tell_since(ses, &cs->violations, seen);
 	return r;
 }
