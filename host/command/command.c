@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "host/command/command_orders.h"
 #include "host/command/command_output.h"
@@ -95,9 +94,13 @@ compare(struct koda_command *c)
 	c->state = COMMAND_COMPARING;
 	if (c->of->ended)
 		return; /* one last comparison covers all commands */
+	/* It may end meanwhile, with a sandbox that cannot be built again, and be freed. */
+	handle_hold(&c->handle);
 	if (protect_compare(c->of->protect, PROTECT_WHOLLY, list_blame(c->of), compared, c, &err) <
-	    0)
+		0 &&
+	    c->state == COMMAND_COMPARING)
 		command_fail(c, &err);
+	handle_let_go(&c->handle);
 }
 
 void
@@ -300,12 +303,14 @@ command_answer(struct koda_command *c, bool yes)
 		err_set(&err, KODA_NOT_APPROVED, 0, "%s", c->error.message);
 	else
 		c->error = (struct koda_error){ 0 };
-	if (yes && run(c, &err) == 0)
-		return;
-	if (c->state != COMMAND_OVER)
-		command_fail(c, &err);
-	else
-		c->error = err; /* its slot has no sandbox any more, which has ended it */
+	handle_hold(&c->handle); /* it may end meanwhile, and be freed */
+	if (!yes || run(c, &err) < 0) {
+		if (c->state != COMMAND_OVER)
+			command_fail(c, &err);
+		else
+			c->error = err; /* its slot has no sandbox any more, which has ended it */
+	}
+	handle_let_go(&c->handle);
 }
 
 static bool
@@ -372,13 +377,13 @@ command_planted(struct koda_command *c, const char *path, size_t neighbours)
 		kill_command(c, monotonic_ns());
 }
 
-void
+bool
 command_tick(struct koda_command *c, uint64_t now)
 {
 	struct koda_error err;
 
 	if (c->state != COMMAND_RUNNING)
-		return;
+		return true;
 	if (c->out.resume_at != 0 && now >= c->out.resume_at)
 		command_read_output(&c->out);
 	if (c->err.resume_at != 0 && now >= c->err.resume_at)
@@ -392,10 +397,11 @@ command_tick(struct koda_command *c, uint64_t now)
 		if (c->deadline == UINT64_MAX) {
 			err_set(&err, KODA_WORKER, 0, "the sandbox could not end a command");
 			sandbox_kill(c->of->sandbox, &err);
-			return;
+			return false;
 		}
 		kill_command(c, now);
 	}
+	return true;
 }
 
 void

@@ -22,7 +22,9 @@ void command_planted(struct koda_command *c, const char *path, size_t neighbours
  * command_compared() reports that the last comparison is done. */
 void command_cut_short(struct koda_command *c, const struct koda_error *why);
 void command_compared(struct koda_command *c);
-void command_tick(struct koda_command *c, uint64_t now);
+/* Handle deadlines that have passed. Returns false if the sandbox had to be killed for that: no
+ * command runs any more, and others may have been freed. */
+bool command_tick(struct koda_command *c, uint64_t now);
 uint64_t command_next_time(const struct koda_command *c);
 
 /* Ask for approval of it. */

@@ -70,7 +70,7 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 {
 	struct koda_session *ses = slot->ses;
 	struct koda_command *c;
-	bool ask;
+	bool ask, failed;
 
 	err_clear(err);
 	if (session_check(ses, err) < 0)
@@ -102,18 +102,19 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 	list_link(c);
 	ses->n_under_way++;
 	session_enter(ses);
+	handle_hold(&c->handle); /* its own callback may run meanwhile, and free it */
 	if (ask)
 		command_ask(c);
 	else
 		command_answer(c, true);
-	if (c->state == COMMAND_OVER && c->error.code != KODA_OK) {
-		if (err != NULL)
-			*err = c->error;
+	failed = c->handle.freed || (c->state == COMMAND_OVER && c->error.code != KODA_OK);
+	if (failed && err != NULL)
+		*err = c->error;
+	if (failed && !c->handle.freed)
 		koda_command_free(c);
-		c = NULL;
-	}
+	handle_let_go(&c->handle);
 	session_leave(ses);
-	return c;
+	return failed ? NULL : c;
 }
 
 struct koda_command *

@@ -13,6 +13,17 @@ blame(const void *data)
 	return list_blame(data);
 }
 
+/* Returns the first command that runs now, or that runs in the background. */
+static struct koda_command *
+first_running(const struct commands *cs, bool in_background)
+{
+	struct koda_command *c = cs->first;
+
+	while (c != NULL && (c->state != COMMAND_RUNNING || (in_background && !c->background)))
+		c = c->next;
+	return c;
+}
+
 /* ---- for the sandbox ---- */
 
 static void
@@ -65,12 +76,12 @@ static void
 on_lost(void *data, const struct koda_error *why)
 {
 	struct commands *cs = data;
+	struct koda_command *c;
 
 	cs->n_given_up = 0;
-	for (struct koda_command *c = cs->first, *next; c != NULL; c = next) {
-		next = c->next;
+	/* While one is compared, others may end and be freed: start from the beginning each time. */
+	while ((c = first_running(cs, false)) != NULL)
 		command_lost(c, why);
-	}
 }
 
 static void
@@ -178,27 +189,18 @@ commands_next_time(const struct commands *cs)
 	return first;
 }
 
-/* Does a command run now; in the background? */
-static bool
-runs_now(const struct commands *cs, bool in_background)
-{
-	for (const struct koda_command *c = cs->first; c != NULL; c = c->next)
-		if (c->state == COMMAND_RUNNING && (c->background || !in_background))
-			return true;
-	return false;
-}
-
 void
 commands_tick(struct commands *cs)
 {
 	const uint64_t now = monotonic_ns();
 
 	if (cs->compare_at != 0 && now >= cs->compare_at) {
-		cs->compare_at = runs_now(cs, true) ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
+		cs->compare_at =
+		    first_running(cs, true) != NULL ? now + PROTECT_INTERVAL_MS * NS_PER_MS : 0;
 		protect_compare(cs->protect, PROTECT_GENTLY, list_blame(cs), NULL, NULL, NULL);
 	}
 	if (cs->look_at != 0 && now >= cs->look_at) {
-		const bool running = runs_now(cs, false);
+		const bool running = first_running(cs, false) != NULL;
 
 		cs->look_at = running ? now + PROTECT_LOOK_MS * NS_PER_MS : 0;
 		if (running)
@@ -206,6 +208,7 @@ commands_tick(struct commands *cs)
 	}
 	for (struct koda_command *c = cs->first, *next; c != NULL; c = next) {
 		next = c->next;
-		command_tick(c, now);
+		if (!command_tick(c, now))
+			return;
 	}
 }

@@ -52,6 +52,7 @@ struct koda_session {
 
 	struct koda_slot *slots; /* acquired and idle */
 	size_t n_idle, n_acquired, n_doomed;
+	size_t n_dropped; /* slots whose commands are to be freed, see koda_slot.dropped */
 	struct finished *finished, *finished_last; /* calls whose callback has yet to run */
 	size_t n_async;                            /* asynchronous calls, also those */
 	/* How many library functions that may run callbacks are on the stack, one inside

@@ -47,6 +47,7 @@ protect_free(struct protect *p)
 	call_forget(p->slot, p);
 	journal_end(&p->journal, p->begun == p->seen);
 	place_set_done(&p->places);
+	free_waiters(p->told);
 	free_waiters(p->now);
 	free_waiters(p->next);
 	free(p->blame);

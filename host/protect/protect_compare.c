@@ -91,20 +91,19 @@ static void
 finish_comparison(struct protect *p)
 {
 	struct koda_error err;
-	struct waiter *w = p->now;
+	struct waiter *w;
 
+	p->told = p->now;
 	p->now = p->next;
 	p->next = NULL;
 	p->how = p->how_next;
 	p->how_next = PROTECT_LOOK;
 	p->running = false;
-	while (w != NULL) {
-		struct waiter *next = w->next;
-
+	while ((w = p->told) != NULL) {
+		p->told = w->next;
 		if (w->done != NULL)
 			w->done(w->data);
 		free(w);
-		w = next;
 	}
 	if (p->now != NULL && !p->running && begin(p, &err) < 0) {
 		protect_note(p, KODA_VIOLATION_OTHER, p->slot->ses->root, "not_compared",
@@ -247,15 +246,20 @@ protect_look(struct protect *p, const char *blame)
 		protect_compare(p, PROTECT_LOOK, blame, NULL, NULL, NULL);
 }
 
+static void
+forget_waiters(struct waiter *w, const void *data)
+{
+	for (; w != NULL; w = w->next)
+		if (w->data == data)
+			w->done = NULL;
+}
+
 void
 protect_forget(struct protect *p, void *data)
 {
-	for (struct waiter *w = p->now; w != NULL; w = w->next)
-		if (w->data == data)
-			w->done = NULL;
-	for (struct waiter *w = p->next; w != NULL; w = w->next)
-		if (w->data == data)
-			w->done = NULL;
+	forget_waiters(p->told, data);
+	forget_waiters(p->now, data);
+	forget_waiters(p->next, data);
 }
 
 /* ---- comparing and waiting ---- */

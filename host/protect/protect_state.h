@@ -73,11 +73,12 @@ struct protect {
 	uint64_t until;
 	bool left;  /* something planted could not be moved */
 	bool again; /* the next comparison tries that once more */
-	/* The comparison under way, and the waiters for it and for the one after it. */
+	/* The comparison under way, and the waiters for it and for the one after it; `told` waited
+	 * for the last one. */
 	bool running, more;
 	enum protect_how how, how_next;
 	unsigned tries;
-	struct waiter *now, *next;
+	struct waiter *told, *now, *next;
 	char *blame;
 };
 

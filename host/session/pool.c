@@ -28,12 +28,14 @@ drop_slot(struct koda_session *ses, struct koda_slot *slot)
 }
 
 void
-pool_drop_doomed(struct koda_session *ses)
+pool_settle(struct koda_session *ses)
 {
 	struct koda_slot *slot, *next;
 
 	/* Freeing a slot may report events. */
 	ses->depth++;
+	for (slot = ses->n_dropped > 0 ? ses->slots : NULL; slot != NULL; slot = slot->next)
+		workspace_settle(slot);
 	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
 		next = slot->next;
 		if (slot->doomed)

@@ -8,8 +8,9 @@ struct koda_session;
 /* The share of all slots in a turn of the loop. */
 extern const struct ticker pool_ticker;
 
-/* Free the slots that were released from inside a callback. */
-void pool_drop_doomed(struct koda_session *ses);
+/* Nothing of the library is on the stack any more: free the slots that were released from inside a
+ * callback, and what slots could not free. */
+void pool_settle(struct koda_session *ses);
 /* Free all slots. Runs callbacks. */
 void pool_close(struct koda_session *ses);
 /* In a forked child, before pool_close(): do not touch the workers, which are the parent's to

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +14,6 @@
 #include "host/machine/helpers.h"
 #include "host/machine/home.h"
 #include "host/machine/state.h"
-#include "host/policy/trust.h"
 #include "host/session/pool.h"
 #include "host/workspace/ending.h"
 #include "shared/base/clock.h"
@@ -32,7 +30,7 @@ on_left(struct koda_session *ses)
 		koda_session_close(ses);
 		return true;
 	}
-	pool_drop_doomed(ses);
+	pool_settle(ses);
 	return false;
 }
 

@@ -104,12 +104,22 @@ tell_nobody(void *data, const struct koda_result *result, const struct koda_erro
 {
 }
 
+static int
+take_nothing(void *data, const Koda__Reply *reply, struct koda_error *err)
+{
+	return 0;
+}
+
 void
 call_forget(struct koda_slot *slot, const void *data)
 {
-	for (struct call *c = slot->head; c != NULL; c = c->next)
-		if (c->done != NULL && c->data == data)
-			c->done = tell_nobody;
+	for (struct call *c = slot->head; c != NULL; c = c->next) {
+		if (c->done == NULL || c->data != data)
+			continue;
+		c->done = tell_nobody;
+		if (c->take != NULL)
+			c->take = take_nothing;
+	}
 	for (struct finished *f = slot->ses->finished; f != NULL; f = f->next)
 		if (f->deliver == call_deliver && ((struct call *)f)->data == data)
 			((struct call *)f)->done = tell_nobody;

@@ -21,8 +21,8 @@ void call_fail(struct call *c, enum koda_code code, int errnum, const char *fmt,
     __attribute__((format(printf, 4, 5)));
 /* Frees what the call holds, but not the call. */
 void call_done(struct call *c);
-/* For the slot's asynchronous calls, finished or not, whose user data is `data`: their callback does
- * not run. */
+/* For the slot's asynchronous calls, finished or not, whose user data is `data`, which is about to be
+ * freed: neither their callback nor their take() runs. */
 void call_forget(struct koda_slot *slot, const void *data);
 
 #endif

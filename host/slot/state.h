@@ -137,7 +137,8 @@ struct koda_slot {
 	/* The commands, and the sandbox that they and the worker run in; NULL: there is none, and
 	 * the worker is started directly. */
 	struct commands *commands;
-	/* Commands whose sandbox could not be built again: freed when no function uses them. */
+	/* Commands whose sandbox could not be built again: freed when the library's outermost
+	 * function returns. */
 	struct commands *dropped;
 	struct koda_enforcement enforcement;
 	/* How the worker broke the protocol; in SLOT_FAILED, why the slot failed. */

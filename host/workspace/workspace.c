@@ -33,7 +33,7 @@ free_commands(struct commands *cs)
 }
 
 /* The slot goes on without commands. Functions up the stack may be in the middle of a request to
- * the worker for them, so they are freed in the next turn of the loop. */
+ * the worker for them, so they are freed when the outermost one returns: workspace_settle(). */
 static void
 drop_commands(struct koda_slot *slot)
 {
@@ -41,13 +41,17 @@ drop_commands(struct koda_slot *slot)
 	commands_close(slot->commands);
 	slot->dropped = slot->commands;
 	slot->commands = NULL;
+	slot->ses->n_dropped++;
 }
 
-static void
-free_dropped(struct koda_slot *slot)
+void
+workspace_settle(struct koda_slot *slot)
 {
+	if (slot->dropped == NULL)
+		return;
 	free_commands(slot->dropped);
 	slot->dropped = NULL;
+	slot->ses->n_dropped--;
 }
 
 static int
@@ -127,7 +131,7 @@ end_all(struct koda_slot *slot)
 {
 	search_close_all(slot);
 	slot_close(slot);
-	free_dropped(slot);
+	workspace_settle(slot);
 	free_commands(slot->commands);
 	slot_free(slot);
 }
@@ -170,7 +174,10 @@ workspace_make_ready(struct koda_slot *slot, struct koda_error *err)
 {
 	if (ping_slot(slot, err) < 0)
 		return -1;
-	return slot->commands == NULL ? 0 : protect_prepare(slot->commands->protect, err);
+	if (slot->commands == NULL || protect_prepare(slot->commands->protect, err) == 0)
+		return 0;
+	/* The sandbox could not be built again: as if it had not been built now. */
+	return slot->commands == NULL ? ping_slot(slot, err) : -1;
 }
 
 void
@@ -178,6 +185,16 @@ workspace_free(struct koda_slot *slot)
 {
 	ending_run(slot, false, NULL);
 	end_all(slot);
+}
+
+static void
+abandon_commands(struct commands *cs)
+{
+	if (cs == NULL)
+		return;
+	sandbox_abandon(cs->sandbox);
+	protect_abandon(cs->protect);
+	commands_abandon(cs);
 }
 
 void
@@ -188,11 +205,8 @@ workspace_abandon(struct koda_slot *slot)
 	slot->state = SLOT_DOWN;
 	slot->source.fd = -1; /* the epoll set is shared with the parent */
 	search_abandon_all(slot);
-	if (slot->commands == NULL)
-		return;
-	sandbox_abandon(slot->commands->sandbox);
-	protect_abandon(slot->commands->protect);
-	commands_abandon(slot->commands);
+	abandon_commands(slot->commands);
+	abandon_commands(slot->dropped);
 }
 
 /* ---- in a turn of the loop ---- */
@@ -200,7 +214,6 @@ workspace_abandon(struct koda_slot *slot)
 void
 workspace_tick(struct koda_slot *slot)
 {
-	free_dropped(slot);
 	if (slot->commands != NULL)
 		commands_tick(slot->commands);
 	search_tick(slot);

@@ -22,6 +22,9 @@ void workspace_free(struct koda_slot *slot);
 /* In a forked child, before workspace_free(): do not touch the processes, which are the parent's. */
 void workspace_abandon(struct koda_slot *slot);
 
+/* Nothing of the library is on the stack any more: free what a part of the slot could not free. */
+void workspace_settle(struct koda_slot *slot);
+
 /* The slot's share in a turn of the loop; see struct ticker. */
 void workspace_tick(struct koda_slot *slot);
 void workspace_flush(struct koda_slot *slot);
