@@ -1,7 +1,6 @@
 #include "host/caches/caches.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

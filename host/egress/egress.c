@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "host/context/entry.h"
-#include "host/context/event.h"
 #include "host/context/turn.h"
 #include "host/egress/certificates.h"
 #include "host/egress/mapped_socket.h"

@@ -1,6 +1,5 @@
 #include "host/sandbox/sandbox_control.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
