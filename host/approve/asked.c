@@ -93,12 +93,12 @@ settle_asked(struct asked *a, bool late)
 void
 asked_put(struct asked *a, koda_approve_fn *approve, void *data)
 {
-	const char *why = "this one was not";
+	const char *why = "this one was not approved";
 
 	a->question.approval = ticket_issue(a);
 	if (a->question.approval == NULL) {
 		a->answered = true; /* with no */
-		why = "memory is too short to ask";
+		why = "there is not enough memory to ask the user";
 	} else {
 		a->asking = true;
 		approve(data, &a->question);
@@ -114,7 +114,7 @@ asked_put(struct asked *a, koda_approve_fn *approve, void *data)
 	if (!a->answered && !a->sync)
 		return;
 	if (!a->answered)
-		why = "nobody answered";
+		why = "the question was not answered";
 	a->answered = true;
 	if (a->scope == KODA_SCOPE_NO)
 		note_refusal(a->ops, a->about, why);
@@ -127,7 +127,7 @@ static bool
 settle_late(struct asked *a)
 {
 	if (a->scope == KODA_SCOPE_NO)
-		note_refusal(a->ops, a->about, "this one was not");
+		note_refusal(a->ops, a->about, "this one was not approved");
 	return settle_asked(a, true);
 }
 

@@ -12,8 +12,8 @@
 #include "shared/wire/message.h"
 
 /* Why the embedder is not asked. */
-#define ASKED_NOBODY  "there is nobody to ask"
-#define ASKED_NO_ROOM "memory is too short to ask"
+#define ASKED_NOBODY  "this session cannot ask the user"
+#define ASKED_NO_ROOM "there is not enough memory to ask the user"
 
 struct asked_ops {
 	/* Note why it is not approved. Called before answer() if the answer is no. NULL: nothing is

@@ -115,8 +115,9 @@ cache_points_make(const char *home, const char *const *path, size_t n, struct ca
 		if (fd >= 0 || errno == EROFS)
 			continue;
 		err_set(err, KODA_UNSUPPORTED, errno,
-		    "'%.300s' is a cache of this user's tools in a directory that commands write. The host cannot "
-		    "make that directory, which it needs as the mount point of a private cache",
+		    "'%.300s' is a cache of this user's tools in a directory that commands may "
+		    "write. The host cannot make that directory, which it needs as the mount "
+		    "point of a private cache",
 		    path[i]);
 		cache_points_done(&p, true);
 		return -1;

@@ -55,11 +55,12 @@ cache_project_path(const char *root, const char *home, struct koda_error *err)
 	char identity[CACHE_IDENTITY + 1], *ret;
 
 	if (path == NULL) {
-		err_set(err, KODA_UNSUPPORTED, 0, "there is no home directory to keep them in");
+		err_set(err, KODA_UNSUPPORTED, 0,
+		    "there is no home directory to keep them in, and XDG_STATE_HOME is not set");
 		return NULL;
 	}
 	if (identity_of(root, identity) < 0) {
-		err_set(err, KODA_UNSUPPORTED, errno, "look at the root '%s'", root);
+		err_set(err, KODA_UNSUPPORTED, errno, "examine the root '%s'", root);
 		return NULL;
 	}
 	if (asprintf(&ret, "%s-%s", path, identity) < 0) {

@@ -93,7 +93,7 @@ open_project(const char *root, const char *home, struct cache_store *s, struct k
 	if (fstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 	    (st.st_mode & 077) != 0)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "'%s' is not a directory that is this user's alone (mode 0700)", path);
+		    "'%s' must be a directory of this user with mode 0700", path);
 	s->fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->fd < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", path);
@@ -125,7 +125,7 @@ new_layer(struct cache_store *s, unsigned long number, struct koda_error *err)
 	}
 	if (fsetxattr(l.fd, PROBE_XATTR, "1", 1, 0) < 0) {
 		err_set(err, KODA_UNSUPPORTED, errno,
-		    "the file system of '%s' keeps no attributes of users", s->path);
+		    "the file system of '%s' has no extended attributes for users", s->path);
 		goto failed;
 	}
 	for (int i = 0; i < NEW_TRIES; i++, number++) {

@@ -10,7 +10,7 @@ command_question_refuse(void *about, const char *why)
 
 	bytes_show(shown, sizeof(shown), c->name, strlen(c->name));
 	err_set(&c->error, KODA_NOT_APPROVED, 0,
-	    "'%s' was not run: the %s mode's policy wants each command approved, and %s", shown,
+	    "'%s' was not run: in %s mode each command needs the user's approval, and %s", shown,
 	    asked_mode_name(c->of->slot->ses->mode), why);
 }
 

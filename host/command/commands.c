@@ -159,7 +159,7 @@ commands_close(struct commands *cs)
 {
 	struct koda_error why;
 
-	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
+	err_set(&why, KODA_WORKER, 0, "the slot was closed while the command ran");
 	while (cs->first != NULL)
 		command_closed(cs->first, &why);
 }

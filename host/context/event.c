@@ -28,7 +28,9 @@ session_degrade(struct koda_session *ses, const struct koda_error *why)
 		return false;
 	if (ses->commands)
 		session_event(ses, KODA_EVENT_DEGRADED,
-		    "no kernel sandbox, so no commands, file operations only: %s", why->message);
+		    "the kernel sandbox does not work, so this session has file operations "
+		    "only and no commands: %s",
+		    why->message);
 	ses->commands = false;
 	return true;
 }

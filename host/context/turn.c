@@ -56,7 +56,7 @@ static int
 turn_wait(struct koda_session *ses, int timeout_ms, struct koda_error *err)
 {
 	if (ses->loop.dispatching)
-		return err_set(err, KODA_INVALID, 0, "waited for from inside a callback");
+		return err_set(err, KODA_INVALID, 0, "cannot wait from inside a callback");
 	turn_once(ses, timeout_ms);
 	return 0;
 }

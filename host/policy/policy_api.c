@@ -116,7 +116,7 @@ static int
 changeable(const struct koda_policy *policy, struct koda_error *err)
 {
 	if (policy == NULL)
-		return err_set(err, KODA_INVALID, 0, "there is no policy");
+		return err_set(err, KODA_INVALID, 0, "no policy given");
 	if (policy->frozen)
 		return err_set(err, KODA_INVALID, 0, "the policy is frozen: it cannot be changed");
 	return 0;
@@ -226,7 +226,7 @@ koda_policy_set_depth(struct koda_policy *policy, unsigned depth, struct koda_er
 	if (changeable(policy, err) < 0)
 		return -1;
 	if (depth > UINT8_MAX)
-		return err_set(err, KODA_INVALID, 0, "a depth of %u is more than %u", depth,
+		return err_set(err, KODA_INVALID, 0, "the depth %u is more than %u", depth,
 		    UINT8_MAX);
 	policy->p.depth = (uint8_t)depth;
 	return 0;
@@ -238,7 +238,7 @@ koda_policy_set_trust(struct koda_policy *policy, enum koda_trust trust, struct 
 	if (changeable(policy, err) < 0)
 		return -1;
 	if (trust != KODA_TRUST_AUTO && trust != KODA_TRUST_REQUIRE && trust != KODA_TRUST_FORBID)
-		return err_set(err, KODA_INVALID, 0, "there is no trust %d", (int)trust);
+		return err_set(err, KODA_INVALID, 0, "no such trust: %d", (int)trust);
 	policy->p.trust = trust;
 	return 0;
 }
@@ -274,8 +274,8 @@ koda_policy_add_mitm_socket(struct koda_policy *policy, const char *domain, cons
 		return -1;
 	for (size_t i = 0; i < p->n_sockets; i++) {
 		if (strcmp(p->sockets[i].domain, name) == 0)
-			return err_set(err, KODA_INVALID, 0, "there is a socket for '%s' already",
-			    name);
+			return err_set(err, KODA_INVALID, 0,
+			    "the policy already has a socket for '%s'", name);
 	}
 	if (p->n_sockets >= POLICY_RULES_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0, "the policy has more than %d sockets",
@@ -362,7 +362,7 @@ canonicalise(const char *path, char known[PATH_MAX], char ret[PATH_MAX], struct 
 		if (len == 2 && name[0] == '.' && name[1] == '.') {
 			if (missing)
 				return path_refuse(err, KODA_INVALID, 0, path,
-				    "has '..' behind a directory that does not exist");
+				    "has '..' after a directory that does not exist");
 			while (n > 0 && ret[--n] != '/')
 				;
 			ret[n] = '\0';
@@ -515,7 +515,7 @@ koda_policy_freeze(struct koda_policy *policy, struct koda_error *err)
 	struct policy old;
 
 	if (policy == NULL)
-		return err_set(err, KODA_INVALID, 0, "there is no policy");
+		return err_set(err, KODA_INVALID, 0, "no policy given");
 	if (policy->frozen)
 		return 0;
 	if (policy_copy(&old, &policy->p, err) < 0)
@@ -536,7 +536,7 @@ koda_policy_compose(const struct koda_policy *parent, const struct koda_policy *
 	cleanup(free_policy) struct koda_policy *policy = NULL;
 
 	if (parent == NULL || child == NULL || !parent->frozen || !child->frozen) {
-		err_set(err, KODA_INVALID, 0, "compose: both policies have to be frozen");
+		err_set(err, KODA_INVALID, 0, "compose: both policies must be frozen");
 		return NULL;
 	}
 	policy = new_or_why(err);

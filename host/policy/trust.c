@@ -214,9 +214,9 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 
 	policy_init(&p);
 	if ((size_t)mode >= N_ELEMENTS(modes) || modes[mode].trust == 0)
-		return err_set(err, KODA_INVALID, 0, "there is no mode %d", (int)mode);
+		return err_set(err, KODA_INVALID, 0, "no such mode: %d", (int)mode);
 	if (root == NULL)
-		return err_set(err, KODA_INVALID, 0, "there is no root");
+		return err_set(err, KODA_INVALID, 0, "no root given");
 	dials = &modes[mode];
 	if (root[0] != '\0')
 		real = realpath(root, NULL);

@@ -23,34 +23,34 @@ struct argument {
  */
 /* clang-format off */
 static const struct argument namespaces[] = {
-	{ { "--unshare-user" },       "its own users: no capability in here counts outside" },
-	{ { "--unshare-pid" },        "no process of the host is seen, signalled or traced" },
+	{ { "--unshare-user" }, "its own users: capabilities in here have no effect outside" },
+	{ { "--unshare-pid" },        "no process of the host can be seen, signalled or traced" },
 	{ { "--unshare-net" },        "no network, and no abstract socket of the host" },
 	{ { "--unshare-ipc" },        "no shared memory, semaphore or queue of the host" },
 	{ { "--unshare-uts" },        "its own host name" },
 	{ { "--unshare-cgroup-try" }, "no path of the host's cgroups" },
 	{ { "--disable-userns" },     "no user namespace inside this one" },
-	{ { "--as-pid-1" },           "stage2 is its init: what is orphaned belongs to it" },
+	{ { "--as-pid-1" },           "stage2 is its init and adopts orphans" },
 	/* As root, bwrap would keep all of them, and each program it starts could get them back. */
-	{ { "--cap-drop", "ALL" },            "capabilities: none but" },
-	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the plan; commands do not have it" },
-	{ { "--cap-add", "CAP_SYS_PTRACE" },  "stage2 looks at who connects where; commands do not have it" },
+	{ { "--cap-drop", "ALL" },            "drop all capabilities except" },
+	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the view; commands do not have it" },
+	{ { "--cap-add", "CAP_SYS_PTRACE" }, "stage2 checks connections; commands do not have it" },
 	{ { "--cap-add", "CAP_DAC_OVERRIDE" }, "stage2 mounts overlays, and gives it up; commands do not have it" },
 	{ { "--clearenv" },                   "nothing of the host's environment" },
 };
 
 static const struct argument base[] = {
-	{ { "--ro-bind", "/", "/" }, "everything is there, read-only" },
-	{ { "--dev", "/dev" },       "null, zero, full, random, urandom, tty, a pts of its own" },
+	{ { "--ro-bind", "/", "/" }, "the host's file system, read-only" },
+	{ { "--dev", "/dev" },       "null, zero, full, random, urandom, tty, its own pts" },
 	{ { "--proc", "/proc" },     "its own processes only" },
 };
 
 /* In the order of bwrap_private; directories for all users have the same mode as on the host. */
 static const struct argument private[] = {
-	{ { "--perms", "1777", "--tmpfs", "/dev/shm" }, "private: the host's shared memory is not there" },
-	{ { "--perms", "0755", "--tmpfs", "/run" },     "private: the sockets of the host's services are not there" },
-	{ { "--perms", "1777", "--tmpfs", "/tmp" },     "private: the host's sockets and files are not there" },
-	{ { "--perms", "1777", "--tmpfs", "/var/tmp" }, "private, the same" },
+	{ { "--perms", "1777", "--tmpfs", "/dev/shm" }, "private: without the host's shared memory" },
+	{ { "--perms", "0755", "--tmpfs", "/run" }, "private: without the sockets of the host's services" },
+	{ { "--perms", "1777", "--tmpfs", "/tmp" }, "private: without the host's sockets and files" },
+	{ { "--perms", "1777", "--tmpfs", "/var/tmp" }, "private: without the host's files" },
 };
 /* clang-format on */
 
@@ -118,21 +118,21 @@ add_bind(struct bwrap_arguments *a, const struct bind *bind, struct koda_error *
 	char number[16];
 
 	if (bind->path == NULL || bind->path[0] != '/')
-		return err_set(err, KODA_INVALID, 0, "a place of the view has no absolute path");
+		return err_set(err, KODA_INVALID, 0, "a place of the view is not an absolute path");
 	if (!bind->writable)
 		return add_argument(a,
 		    &(struct argument){ { "--ro-bind", bind->path, bind->path },
-			"seen here although what is around it is private" },
+			"visible, although the directory around it is private" },
 		    err);
 	if (bind->fd < 0)
 		return add_argument(a,
 		    &(struct argument){ { "--bind", bind->path, bind->path },
-			"may be written: the policy, or a cache" },
+			"writable: by the policy, or as a cache" },
 		    err);
 	snprintf(number, sizeof(number), "%d", bind->fd);
 	return add_argument(a,
 	    &(struct argument){ { "--bind-fd", number, bind->path },
-		"may be written: the policy, or a cache; by descriptor, as the host found it" },
+		"writable: by the policy, or as a cache; by descriptor, as the host found it" },
 	    err);
 }
 
@@ -185,7 +185,7 @@ add_caches(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_
 	if (add_argument(a,
 		&(struct argument){ { in->caches_fd < 0 ? "--ro-bind" : "--ro-bind-fd",
 					in->caches_fd < 0 ? in->caches : number, BWRAP_CACHES },
-		    "what lies below the layers of caches; commands do not see it there" },
+		    "the host's caches, below the layers; commands do not see them here" },
 		err) < 0)
 		return -1;
 	if (in->layers == NULL)
@@ -194,7 +194,7 @@ add_caches(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_
 	return add_argument(a,
 	    &(struct argument){ { in->layers_fd < 0 ? "--bind" : "--bind-fd",
 				    in->layers_fd < 0 ? in->layers : number, BWRAP_LAYERS },
-		"what this project's commands wrote to caches; they do not see it there" },
+		"what this project's commands wrote to caches; they do not see it here" },
 	    err);
 }
 
@@ -215,7 +215,7 @@ add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_err
 		return 0;
 	return add_argument(a,
 	    &(struct argument){ { "--ro-bind", in->certificates, BWRAP_CERTIFICATES },
-		"what commands trust, while the session ends TLS" },
+		"the certificates that commands trust while the session intercepts TLS" },
 	    err);
 }
 
@@ -235,7 +235,7 @@ bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret, struc
 	a.n_options = a.n;
 	if (add_argument(&a,
 		&(struct argument){ { "--", program },
-		    "stage2, from a descriptor: it need not be in the view" },
+		    "stage2, from a descriptor: its file need not be in the view" },
 		err) < 0)
 		return -1;
 	*ret = a;

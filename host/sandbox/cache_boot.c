@@ -166,16 +166,16 @@ cache_boot_told(struct sandbox *sb, const Koda__Booted *booted)
 	    view_writes(&sb->view, sb->caches.root, NULL)) {
 		ses->said_root_cache = true;
 		session_event(ses, KODA_EVENT_DEGRADED,
-		    "commands write '%.300s' itself, which is a cache of this user's tools: the tools of the host "
-		    "will use what commands put there",
+		    "commands may write '%.300s' itself, which is a cache of this user's tools: "
+		    "tools on the host will use what commands put there",
 		    sb->caches.root);
 	}
 	if (booted->n_empty_cache == 0 || ses->said_caches)
 		return;
 	ses->said_caches = true;
 	session_event(ses, KODA_EVENT_DEGRADED,
-	    "the caches of this user's tools are empty directories for commands, and are lost with the "
-	    "sandbox (%zu of %zu): %.*s",
+	    "commands see empty directories instead of the caches of this user's tools (%zu of "
+	    "%zu), and lose them with the sandbox: %.*s",
 	    booted->n_empty_cache, sb->view.n_caches + (sb->view.spare != NULL),
 	    (int)booted->empty_cache[0]->why.len, (const char *)booted->empty_cache[0]->why.data);
 }

@@ -24,7 +24,8 @@ hold_state(struct sandbox *sb, struct koda_error *err)
 	if (name == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "sandbox");
 	if (ses->state == NULL)
-		err_set(&why, KODA_IO, 0, "there is no home directory, and no XDG_STATE_HOME");
+		err_set(&why, KODA_IO, 0,
+		    "there is no home directory and XDG_STATE_HOME is not set");
 	else
 		r = state_hold(&sb->state, ses->state, &why);
 	if (r < 0) {
@@ -38,8 +39,8 @@ hold_state(struct sandbox *sb, struct koda_error *err)
 	if (why.code != KODA_OK && !ses->said_state) {
 		session_event(ses, KODA_EVENT_DEGRADED, "%s: %s", why.message,
 		    sb->quarantine_fd < 0
-			? "what a command plants is told, but cannot be taken away"
-			: "it is used all the same");
+			? "files that commands plant are reported, but cannot be removed"
+			: "it is used anyway");
 		ses->said_state = true;
 	}
 	return 0;
@@ -59,8 +60,9 @@ check_state(const struct sandbox *sb, struct koda_error *err)
 		if (!path_is_inside(named, sb->view.writable[i]))
 			continue;
 		return err_set(err, KODA_INVALID, 0,
-		    "'%.300s' is to be koda-sandbox's own directory, and leads through a link that commands may "
-		    "replace: set XDG_STATE_HOME to where the link leads",
+		    "koda-sandbox cannot use '%.300s' as its own directory, because it leads "
+		    "through a link that commands may replace: set XDG_STATE_HOME to where the "
+		    "link leads",
 		    named);
 	}
 	return 0;

@@ -293,13 +293,13 @@ check_booted(const Koda__Report *report, int listening, struct koda_error *err)
 		    booted->protocol, KODA_PROTOCOL_VERSION);
 	if (!booted->seccomp || !booted->connect_guard || booted->landlock_abi < LOCKDOWN_ABI_FULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "this kernel does not confine commands in full (Landlock ABI %u, %u needed; seccomp %s, "
-		    "notification of connections %s)",
+		    "this kernel cannot confine commands fully (Landlock ABI %u, %u needed; "
+		    "seccomp %s, notification of connections %s)",
 		    booted->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
 		    booted->connect_guard ? "yes" : "no");
 	if (!is_egress_socket(listening))
 		return err_set(err, KODA_PROTOCOL, 0,
-		    "the sandbox's socket for the network is none");
+		    "the sandbox sent an invalid socket for the network");
 	return 0;
 }
 
@@ -398,5 +398,5 @@ sandbox_boot(struct sandbox *sb, struct koda_error *err)
 		return r;
 	err->code = KODA_WORKER;
 	err->errnum = EAGAIN; /* the next call builds it again */
-	return err_wrap(err, "the sandbox was killed %d times while it was built", BOOT_TRIES);
+	return err_wrap(err, "the sandbox was killed %d times while it started", BOOT_TRIES);
 }

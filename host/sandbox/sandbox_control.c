@@ -39,7 +39,7 @@ on_report(struct sandbox *sb, const uint8_t *frame, size_t len, struct sandbox_a
 		return 0;
 	}
 	if (r->id == 0 || r->id >= sb->next_id)
-		return err_set(err, KODA_PROTOCOL, 0, "a report about nothing (id %llu)",
+		return err_set(err, KODA_PROTOCOL, 0, "a report about an unknown order (id %llu)",
 		    (unsigned long long)r->id);
 	sb->client->report(sb->data, r);
 	return 0;
@@ -58,7 +58,7 @@ take_reports(struct sandbox *sb, struct sandbox_answer *w, struct koda_error *er
 		if ((r = on_report(sb, frame, len, w, err)) < 0)
 			break;
 	if (r == 0 && frame_fds_waiting(&sb->fs) > 0 && sb->fs.in_start == sb->fs.in_end)
-		r = err_set(err, KODA_PROTOCOL, 0, "a descriptor that belongs to nothing");
+		r = err_set(err, KODA_PROTOCOL, 0, "an unexpected descriptor");
 	return r < 0 ? -1 : 0;
 }
 

@@ -24,8 +24,8 @@ static const struct event {
 	const char *rule, *detail, *many;
 } events[] = {
 	{ KODA__EVENT_KIND__EVENT_KIND_CONNECT_REFUSED, KODA_VIOLATION_NETWORK_OUTBOUND,
-	    .rule = "host_socket", .detail = "a socket of the host is not for commands",
-	    .many = "sockets of the host" },
+	    .rule = "host_socket", .detail = "commands may not connect to a socket of the host",
+	    .many = "connections to sockets of the host" },
 	{ KODA__EVENT_KIND__EVENT_KIND_LINK_REFUSED, KODA_VIOLATION_FILE_WRITE,
 	    .access = ACCESS_RULE_GIT_CONFIG,
 	    .detail =
@@ -33,13 +33,13 @@ static const struct event {
 		"host would write through it; make it outside of the git directory",
 	    .many = "links or special files in git directories" },
 	{ KODA__EVENT_KIND__EVENT_KIND_REMOUNTED, KODA_VIOLATION_OTHER, .rule = "replaced_outside",
-	    .detail = "somebody outside replaced a protected place; it is protected again" },
+	    .detail =
+		"a process outside the sandbox replaced a protected place; it is protected again" },
 	{ KODA__EVENT_KIND__EVENT_KIND_LOST, KODA_VIOLATION_OTHER, .rule = "replaced_outside",
-	    .detail = "somebody outside removed or replaced a protected place" },
+	    .detail = "a process outside the sandbox removed or replaced a protected place" },
 	{ KODA__EVENT_KIND__EVENT_KIND_HIDDEN, KODA_VIOLATION_FILE_READ,
 	    .access = ACCESS_RULE_DENY_READ,
-	    .detail =
-		"it did not exist when the sandbox was built; it is hidden since it appeared" },
+	    .detail = "it did not exist when the sandbox started; it was hidden when it appeared" },
 };
 
 static const struct event *
@@ -83,7 +83,7 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 	v.rule = event->rule != NULL ? event->rule : access_rule_name(event->access);
 	v.detail = event->detail;
 	if (e->has_untold && event->many != NULL) {
-		snprintf(many, sizeof(many), "%llu more %s, too fast to be told one by one",
+		snprintf(many, sizeof(many), "%llu more %s, too fast to be reported one by one",
 		    (unsigned long long)e->untold, event->many);
 		v.detail = many;
 	}

@@ -104,7 +104,7 @@ sandbox_start_worker(struct sandbox *sb, enum sandbox_worker which, int socket, 
 		return r;
 	err->code = KODA_WORKER;
 	err->errnum = EAGAIN; /* the next call builds it again */
-	return err_wrap(err, "the sandbox died %d times under its worker's start", WORKER_TRIES);
+	return err_wrap(err, "the sandbox died %d times while its worker started", WORKER_TRIES);
 }
 
 /* ---- the view ---- */

@@ -102,7 +102,7 @@ add_writable(const struct access_subject *who, const char *dir, struct view *v,
 			continue;
 		bytes_show(shown, sizeof(shown), dir, strlen(dir));
 		err_set(err, KODA_INVALID, 0,
-		    "commands cannot have all of '%s' to write in: give them a directory below it",
+		    "commands cannot get all of '%s' writable: allow a directory below it instead",
 		    shown);
 		return err_about(err, dir, access_rule_name(ACCESS_RULE_ALLOW_WRITE));
 	}
@@ -353,7 +353,7 @@ plan_reading(const struct view_input *in, struct view *v, struct koda_error *err
 	for (size_t i = 0; i < deny->n; i++) {
 		if (strcmp(deny->v[i], "/") == 0)
 			return err_set(err, KODA_INVALID, 0,
-			    "no command runs where '/' may not be read");
+			    "the policy denies reading '/': commands cannot run");
 		if (parent_reads(in->policy, deny->v[i]) &&
 		    add_hidden(in, v, deny->v[i], ACCESS_RULE_DENY_READ, err) < 0)
 			return -1;

@@ -37,7 +37,7 @@ check_strings(const char *const *v, size_t n, const char *what, unsigned max,
 		return too_many(err, n, what, max);
 	for (size_t i = 0; i < n; i++)
 		if (v == NULL || v[i] == NULL)
-			return err_set(err, KODA_INVALID, 0, "one of the %s is missing", what);
+			return err_set(err, KODA_INVALID, 0, "one of the %s is NULL", what);
 	return 0;
 }
 
@@ -64,17 +64,18 @@ check(const struct koda_search_options *o, struct koda_error *err)
 
 	if (o->kind != KODA_SEARCH_GLOB && o->kind != KODA_SEARCH_GREP &&
 	    o->kind != KODA_SEARCH_TREE)
-		return err_set(err, KODA_INVALID, 0, "no such search: %d", (int)o->kind);
+		return err_set(err, KODA_INVALID, 0, "no such kind of search: %d", (int)o->kind);
 	if ((o->flags & ~SEARCH_FLAGS) != 0)
-		return err_set(err, KODA_INVALID, 0, "a search flag that does not exist");
+		return err_set(err, KODA_INVALID, 0, "unknown search flag");
 	if ((instead & (instead - 1)) != 0)
 		return err_set(err, KODA_INVALID, 0,
-		    "counts, files with and files without a match: one of them");
+		    "only one of counts, files with a match and files without a match can be "
+		    "asked for");
 	if (o->n_paths > SEARCH_PATHS_MAX)
 		return too_many(err, o->n_paths, "paths", SEARCH_PATHS_MAX);
 	for (size_t i = 0; i < o->n_paths; i++) {
 		if (o->paths == NULL || o->paths[i] == NULL)
-			return err_set(err, KODA_INVALID, 0, "one of the paths is missing");
+			return err_set(err, KODA_INVALID, 0, "one of the paths is NULL");
 		if (path_check((const uint8_t *)o->paths[i], strlen(o->paths[i]), err) < 0)
 			return -1;
 	}
@@ -84,14 +85,14 @@ check(const struct koda_search_options *o, struct koda_error *err)
 	    check_strings(o->patterns, o->n_patterns, "patterns", SEARCH_PATTERNS_MAX, err) < 0)
 		return -1;
 	if (o->kind == KODA_SEARCH_GREP && o->n_patterns == 0)
-		return err_set(err, KODA_INVALID, 0, "a search for content without a pattern");
+		return err_set(err, KODA_INVALID, 0, "a search for content needs a pattern");
 	if (o->kind != KODA_SEARCH_GREP && o->n_patterns > 0)
-		return err_set(err, KODA_INVALID, 0, "patterns are for a search for content");
+		return err_set(err, KODA_INVALID, 0, "only a search for content takes patterns");
 	if (o->before > SEARCH_CONTEXT_MAX || o->after > SEARCH_CONTEXT_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "more than %u lines of context",
+		return err_set(err, KODA_TOO_LARGE, 0, "more lines of context than %u",
 		    SEARCH_CONTEXT_MAX);
 	if (o->max_columns > SEARCH_COLUMNS_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "lines of more than %u bytes",
+		return err_set(err, KODA_TOO_LARGE, 0, "max_columns is more than %u bytes",
 		    SEARCH_COLUMNS_MAX);
 	return 0;
 }
@@ -144,8 +145,8 @@ marshal_search(const struct koda_search_options *o, uint64_t id, struct packed *
 	req.search = &m;
 	len = koda__request__get_packed_size(&req);
 	if (len > FRAME_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "a search of %zu bytes: the limit is %u",
-		    len, FRAME_MAX);
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "the search request has %zu bytes and the limit is %u", len, FRAME_MAX);
 	ret->data = malloc(len);
 	if (ret->data == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "search");
@@ -189,7 +190,7 @@ marshal_found_page(struct marshal_found *m)
 static int
 broken(struct koda_error *err, const char *what)
 {
-	return err_set(err, KODA_PROTOCOL, 0, "a search told of %s", what);
+	return err_set(err, KODA_PROTOCOL, 0, "the search reported %s", what);
 }
 
 /* Is path below a place: names separated by slashes, none of them "." or ".."? */
@@ -218,13 +219,13 @@ static int
 take_place(struct marshal_found *m, const Koda__FoundItem *item, struct koda_error *err)
 {
 	if (item->has_place != item->has_path)
-		return broken(err, "half a path");
+		return broken(err, "a path without a place, or a place without a path");
 	if (!item->has_path)
-		return m->has_path ? 0 : broken(err, "no path");
+		return m->has_path ? 0 : broken(err, "a result without a path");
 	if (item->place >= m->n_places)
-		return broken(err, "a place that was not asked for");
+		return broken(err, "an unknown place");
 	if (!is_below(item->path))
-		return broken(err, "a path that is not below its place");
+		return broken(err, "an invalid path");
 	if (item->path.len > 0)
 		memcpy(m->path, item->path.data, item->path.len);
 	m->path[item->path.len] = '\0';
@@ -239,15 +240,13 @@ static int
 count(struct marshal_found *m, enum koda_found_kind kind, struct koda_error *err)
 {
 	if (kind == KODA_FOUND_TROUBLE)
-		return ++m->troubles > SEARCH_TROUBLES_MAX
-		    ? broken(err, "more trouble than is told")
-		    : 0;
+		return ++m->troubles > SEARCH_TROUBLES_MAX ? broken(err, "too many problems") : 0;
 	/* Context comes before its match too, so matches may lag behind by one. */
 	if (kind == KODA_FOUND_CONTEXT)
 		return ++m->context > (m->found + 1) * m->around
-		    ? broken(err, "more context than it was asked for")
+		    ? broken(err, "more context than was requested")
 		    : 0;
-	return ++m->found > m->limit ? broken(err, "more than it was asked for") : 0;
+	return ++m->found > m->limit ? broken(err, "more results than were requested") : 0;
 }
 
 /* Can this search find items of that kind? */
@@ -284,7 +283,7 @@ take_spans(struct marshal_found *m, const Koda__FoundItem *item, struct koda_fou
 	size_t end = 0;
 
 	if (item->n_span % 2 != 0)
-		return broken(err, "half a span");
+		return broken(err, "an incomplete span");
 	if (n > m->spans_size) {
 		struct koda_span *spans = realloc(m->spans, n * sizeof(*spans));
 
@@ -298,7 +297,7 @@ take_spans(struct marshal_found *m, const Koda__FoundItem *item, struct koda_fou
 
 		*span = (struct koda_span){ item->span[2 * i], item->span[2 * i + 1] };
 		if (span->start < end || span->end < span->start || span->end > ret->len)
-			return broken(err, "a span that is not in its line");
+			return broken(err, "a span outside its line");
 		end = span->end;
 	}
 	ret->spans = m->spans;
@@ -311,17 +310,17 @@ take_line(struct marshal_found *m, const Koda__FoundItem *item, struct koda_foun
     struct koda_error *err)
 {
 	if (!item->has_line || item->line == 0 || !item->has_offset || !item->has_text)
-		return broken(err, "a line without its number, place or text");
+		return broken(err, "a line without its number, offset or text");
 	if (item->text.len > m->max_columns ||
 	    (item->text.len > 0 && memchr(item->text.data, '\n', item->text.len) != NULL))
-		return broken(err, "a line that is none");
+		return broken(err, "an invalid line");
 	ret->line = item->line;
 	ret->text = item->text.len > 0 ? (const char *)item->text.data : "";
 	ret->len = item->text.len;
 	ret->cut_before = item->has_cut_before ? item->cut_before : 0;
 	ret->cut_after = item->has_cut_after ? item->cut_after : 0;
 	if (ret->kind == KODA_FOUND_CONTEXT)
-		return item->n_span == 0 ? 0 : broken(err, "a match in context");
+		return item->n_span == 0 ? 0 : broken(err, "a match in a line of context");
 	return take_spans(m, item, ret, err);
 }
 
@@ -330,7 +329,7 @@ take_entry(const Koda__FoundItem *item, struct koda_found *ret, struct koda_erro
 {
 	if (!item->has_type || !item->has_size || !item->has_depth || item->depth > DEPTH_MAX ||
 	    item->has_files != (item->type == KODA__FILE_TYPE__FILE_DIRECTORY))
-		return broken(err, "an entry without what belongs to it");
+		return broken(err, "an incomplete entry");
 	ret->size = item->size;
 	ret->files = item->files;
 	ret->depth = item->depth;
@@ -343,7 +342,7 @@ marshal_found_item(struct marshal_found *m, const Koda__FoundItem *item, struct 
 {
 	*ret = (struct koda_found){ .kind = (enum koda_found_kind)item->kind };
 	if (!is_expected(m, item->kind))
-		return broken(err, "something that was not asked for");
+		return broken(err, "a kind of result that was not requested");
 	if (take_place(m, item, err) < 0)
 		return -1;
 	ret->place = m->place;
@@ -359,12 +358,12 @@ marshal_found_item(struct marshal_found *m, const Koda__FoundItem *item, struct 
 		return take_line(m, item, ret, err);
 	case KODA_FOUND_COUNT:
 		ret->count = item->has_count ? item->count : 0;
-		return ret->count > 0 ? 0 : broken(err, "a count of nothing");
+		return ret->count > 0 ? 0 : broken(err, "a count of 0");
 	case KODA_FOUND_ENTRY:
 		return take_entry(item, ret, err);
 	case KODA_FOUND_TROUBLE:
 		if (!item->has_text)
-			return broken(err, "trouble without a reason");
+			return broken(err, "a problem without a reason");
 		/* The text goes to terminals and models: bytes that could steer those are made
 		 * visible here. */
 		bytes_show(m->reason, sizeof(m->reason), item->text.data, item->text.len);
@@ -382,7 +381,7 @@ marshal_searched(const struct marshal_found *m, const Koda__Searched *msg,
     struct koda_search_result *ret, struct koda_error *err)
 {
 	if (msg->found != m->found || msg->troubles < m->troubles)
-		return broken(err, "another number of things than it said");
+		return broken(err, "a wrong number of results");
 	*ret = (struct koda_search_result){
 		.more = msg->more,
 		.found = msg->found,

@@ -252,8 +252,8 @@ again(struct koda_search *s, const char *how)
 		if (begin(s, &err) == 0)
 			return true;
 	} else {
-		err_set(&err, KODA_WORKER, 0, "the searching process died %u times at this (%s)",
-		    s->deaths, how);
+		err_set(&err, KODA_WORKER, 0,
+		    "the search process died %u times during this search (%s)", s->deaths, how);
 	}
 	fail(s, &err);
 	return false;
@@ -278,8 +278,8 @@ tell(struct koda_search *s, const struct koda_found *f)
 	if (++s->told <= s->skip) {
 		if (s->told == s->skip && s->seen_digest != s->skip_digest) {
 			err_set(&err, KODA_CONFLICT, 0,
-			    "the searching process died, and another one found something else in what was "
-			    "told already: the files have changed meanwhile; search again");
+			    "the search process died, and its successor found other results "
+			    "because files have changed meanwhile: search again");
 			fail(s, &err);
 			return false;
 		}
@@ -339,8 +339,8 @@ on_answer(struct koda_search *s, const Koda__Reply *reply)
 	}
 	if (s->told < s->skip) {
 		err_set(&err, KODA_CONFLICT, 0,
-		    "the searching process died, and another one found less: the files have changed "
-		    "meanwhile; search again");
+		    "the search process died, and its successor found fewer results because "
+		    "files have changed meanwhile: search again");
 		fail(s, &err);
 		return false;
 	}
@@ -385,7 +385,7 @@ on_frame(struct koda_search *s, const uint8_t *frame, size_t len)
 			break;
 		}
 	}
-	err_set(&err, KODA_PROTOCOL, 0, "a search answered something else");
+	err_set(&err, KODA_PROTOCOL, 0, "a reply of the wrong type");
 	protocol_error(s, &err);
 	return false;
 }
@@ -408,7 +408,7 @@ read_socket(struct koda_search *s)
 		if (!on_frame(s, frame, len))
 			return;
 		if (frame_fds_waiting(&s->fs) > 0)
-			r = err_set(&err, KODA_PROTOCOL, 0, "a descriptor from a search");
+			r = err_set(&err, KODA_PROTOCOL, 0, "an unexpected descriptor");
 	}
 	if (r >= 0)
 		return;
@@ -455,7 +455,9 @@ search_tick(struct koda_slot *slot)
 
 		if (now >= s->deadline) {
 			err_set(&err, KODA_TIMEOUT, 0,
-			    "not found within %u ms: search less, or for less", s->timeout_ms);
+			    "the search was not finished within %u ms: search fewer files, or "
+			    "for fewer results",
+			    s->timeout_ms);
 			fail(s, &err);
 		}
 		s = next;
@@ -478,7 +480,7 @@ search_close_all(struct koda_slot *slot)
 {
 	struct koda_error err;
 
-	err_set(&err, KODA_WORKER, 0, "the slot was closed before this was found");
+	err_set(&err, KODA_WORKER, 0, "the slot was closed before the search was finished");
 	while (slot->searches != NULL)
 		fail(slot->searches, &err);
 }
@@ -532,7 +534,9 @@ koda_search_start(struct koda_slot *slot, const struct koda_search_options *opti
 	if (session_check(ses, err) < 0)
 		return NULL;
 	if (slot->n_searches >= SEARCHES_MAX) {
-		err_set(err, KODA_INTERNAL, 0, "%d searches are under way in this slot",
+		err_set(err, KODA_INTERNAL, 0,
+		    "%d searches are already running in this slot, which is the limit: wait "
+		    "until one is finished",
 		    SEARCHES_MAX);
 		return NULL;
 	}
@@ -584,7 +588,7 @@ koda_search_result(const struct koda_search *s, struct koda_search_result *ret,
 {
 	memset(ret, 0, sizeof(*ret));
 	if (!s->handle.over)
-		return err_set(err, KODA_INVALID, 0, "the search is not over");
+		return err_set(err, KODA_INVALID, 0, "the search is not finished");
 	if (s->error.code != KODA_OK) {
 		if (err != NULL)
 			*err = s->error;

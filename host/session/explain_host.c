@@ -24,15 +24,15 @@ tell(const struct egress_verdict *v, enum domain_kind kind, enum koda_mode mode,
 
 	if (ret->asks) {
 		snprintf(ret->reason, sizeof(ret->reason),
-		    "%s:%u is asked for: no rule of the policy names this host with this port (rule %s, "
-		    "mode safe)",
+		    "the user is asked about %s:%u: no rule of the policy names this host with "
+		    "this port (rule %s, mode safe)",
 		    ret->host, ret->port, v->rule);
 		return;
 	}
 	n = egress_sentence(ret->reason, sizeof(ret->reason), ret->host, ret->port, v, mode);
 	if (ret->allowed && kind == DOMAIN_NAME)
 		snprintf(ret->reason + n, sizeof(ret->reason) - n,
-		    "; the addresses that it leads to are judged when it is connected to");
+		    "; its addresses are checked when a command connects");
 }
 
 int
@@ -48,15 +48,15 @@ koda_explain_host(const struct koda_policy *policy, enum koda_mode mode, const c
 
 	_Static_assert(sizeof(ret->host) > DOMAIN_HOST_MAX, "a host fits");
 	if (policy == NULL || host == NULL)
-		return err_set(err, KODA_INVALID, 0, "there is no %s",
+		return err_set(err, KODA_INVALID, 0, "no %s given",
 		    policy == NULL ? "policy" : "host");
 	if (mode != KODA_PLAN && mode != KODA_SAFE && mode != KODA_AUTO)
-		return err_set(err, KODA_INVALID, 0, "there is no mode %d", (int)mode);
+		return err_set(err, KODA_INVALID, 0, "no such mode: %d", (int)mode);
 	why = domain_authority_parse(host, strlen(host), PORT_DEFAULT, verdict.host, &kind,
 	    &verdict.port);
 	if (why != NULL) {
 		bytes_show(shown, sizeof(shown), host, strlen(host));
-		return err_set(err, KODA_INVALID, 0, "'%s' is no host: %s", shown, why);
+		return err_set(err, KODA_INVALID, 0, "'%s' is not a valid host: %s", shown, why);
 	}
 	rules = egress_rules_new(koda_policy_get(policy), err);
 	if (rules == NULL)

@@ -125,8 +125,8 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	ses->acquiring = true;
 	ses->given_up = false;
 	if (ses->n_acquired >= ses->max_slots) {
-		err_set(err, KODA_INTERNAL, 0, "%u slots are in use, and no more are allowed",
-		    ses->max_slots);
+		err_set(err, KODA_INTERNAL, 0,
+		    "all %u slots of this session are in use: release one first", ses->max_slots);
 		slot = NULL;
 	} else if ((slot = find_idle(ses, policy)) == NULL) {
 		slot = add_slot(ses, policy, err);

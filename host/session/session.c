@@ -97,7 +97,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 		return err_set(err, KODA_UNSUPPORTED, errno, "MADV_WIPEONFORK");
 	*ses->here = 1;
 	if (sodium_init() < 0)
-		return err_set(err, KODA_UNSUPPORTED, 0, "libsodium cannot be used");
+		return err_set(err, KODA_UNSUPPORTED, 0, "libsodium cannot be initialised");
 	if (o->mode != KODA_PLAN && o->mode != KODA_SAFE && o->mode != KODA_AUTO)
 		return err_set(err, KODA_INVALID, 0, "no such mode: %d", (int)o->mode);
 	ses->mode = o->mode;
@@ -118,8 +118,8 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->state = state_path(ses->home);
 	if (ses->state != NULL && path_is_inside(ses->root, ses->state))
 		return err_set(err, KODA_INVALID, 0,
-		    "the root '%.400s' is in '%.400s', koda-sandbox's own directory, which nobody sees: choose another "
-		    "root, or another XDG_STATE_HOME",
+		    "the root '%.240s' is in '%.240s', koda-sandbox's own directory, which "
+		    "agents cannot access: choose another root, or another XDG_STATE_HOME",
 		    ses->root, ses->state);
 	return loop_open(&ses->loop, err);
 }
@@ -132,7 +132,8 @@ koda_session_open(const struct koda_session_options *options, struct koda_error 
 	err_clear(err);
 	if (options == NULL || options->version != KODA_SESSION_OPTIONS_VERSION) {
 		err_set(err, KODA_INVALID, 0,
-		    "session options of an unknown version: start from KODA_SESSION_OPTIONS_INIT");
+		    "the session options have an unknown version: initialise them with "
+		    "KODA_SESSION_OPTIONS_INIT");
 		return NULL;
 	}
 	ses = calloc(1, sizeof(*ses));
@@ -228,7 +229,7 @@ koda_session_dispatch(struct koda_session *ses, int timeout_ms, struct koda_erro
 	if (session_check(ses, err) < 0)
 		return -1;
 	if (ses->loop.dispatching)
-		return err_set(err, KODA_INVALID, 0, "dispatch from inside a callback of dispatch");
+		return err_set(err, KODA_INVALID, 0, "cannot dispatch from inside a callback");
 	if (ses->n_async + ses->n_under_way == 0 && ses->over == NULL && timeout_ms < 0)
 		return 0;
 	session_enter(ses);

@@ -14,7 +14,7 @@ call_question_refuse(void *about, const char *why)
 
 	bytes_show(shown, sizeof(shown), c->result.path, strlen(c->result.path));
 	err_set(&c->err, KODA_NOT_APPROVED, 0,
-	    "'%s': the %s mode's policy wants each change approved, and %s", shown,
+	    "'%s' was not changed: in %s mode each change needs the user's approval, and %s", shown,
 	    asked_mode_name(c->slot->ses->mode), why);
 }
 

@@ -46,7 +46,7 @@ koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *
 	if (session_check(ses, err) < 0)
 		return -1;
 	if (done == NULL)
-		return err_set(err, KODA_INVALID, 0, "an asynchronous call without a callback");
+		return err_set(err, KODA_INVALID, 0, "an asynchronous call needs a callback");
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "call");

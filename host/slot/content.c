@@ -42,7 +42,7 @@ content_freeze(const struct koda_op *op, struct koda_error *err)
 		return -1;
 	}
 	if (write_all(fd, op->data, op->len) < 0) {
-		err_set(err, KODA_INTERNAL, errno, "hold the content");
+		err_set(err, KODA_INTERNAL, errno, "copy the content");
 		return -1;
 	}
 	if (fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0) {

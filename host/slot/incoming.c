@@ -23,11 +23,11 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 			return 0;
 		}
 		if (c->state != CALL_RECOVERING)
-			return err_set(err, KODA_PROTOCOL, 0, "a Verdict that nobody asked for");
+			return err_set(err, KODA_PROTOCOL, 0, "an unexpected Verdict");
 		return wreck_keep_verdict(c, reply->verdict, err);
 	}
 	if (c->state != CALL_SENT || !call_changes_something(c))
-		return err_set(err, KODA_PROTOCOL, 0, "progress of what cannot have any");
+		return err_set(err, KODA_PROTOCOL, 0, "an unexpected Prepared or Committed");
 	if (reply->result_case == KODA__REPLY__RESULT_COMMITTED) {
 		if (c->kind != KODA_OP_REMOVE || c->prepared.len == 0 || c->committed)
 			return err_set(err, KODA_PROTOCOL, 0, "Committed out of order");
@@ -37,7 +37,7 @@ on_progress(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size
 	/* The worker sends Prepared again if another process changed the place first and the worker
 	 * had to start over; the last one counts. */
 	if (c->committed || ++c->prepares > PREPARED_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "Prepared too often");
+		return err_set(err, KODA_PROTOCOL, 0, "too many Prepared for one request");
 	if (reply_check_prepared(c->kind, reply->prepared, err) < 0)
 		return -1;
 	packed_done(&c->prepared);
@@ -57,7 +57,8 @@ ask_next_page(struct call *c, struct koda_error *err)
 
 	packed_done(&c->page);
 	if (monotonic_ns() >= c->deadline)
-		return err_set(err, KODA_TIMEOUT, 0, "not done within %u ms", c->timeout_ms);
+		return err_set(err, KODA_TIMEOUT, 0, "the request was not finished within %u ms",
+		    c->timeout_ms);
 	c->id = slot->next_id++;
 	if (request_again(&c->request, REQUEST_NEXT_PAGE, c->id, &c->result, &c->page, err) < 0)
 		return -1;
@@ -82,7 +83,7 @@ on_recovery(struct call *c, const Koda__Reply *reply, struct koda_error *err)
 	if (reply->result_case != KODA__REPLY__RESULT_ERROR) {
 		if (reply->result_case != KODA__REPLY__RESULT_RECOVERED)
 			return err_set(err, KODA_PROTOCOL, 0,
-			    "a reply of another kind than Recover's");
+			    "the reply to Recover has the wrong type");
 		if (wreck_keep_verdict(c, reply->recovered, err) < 0)
 			return -1;
 	}
@@ -110,7 +111,7 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 	r = reply_take(c->take != NULL ? KODA_OP_PING : c->kind, reply, take_fd(&fd), &slot->arena,
 	    &c->result, &why);
 	if (r >= 0 && c->max > 0 && c->result.len > c->max)
-		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was asked for");
+		r = err_set(&why, KODA_PROTOCOL, 0, "more content than was requested");
 	if (r >= 0 && c->preview)
 		r = reply_check_preview(c->kind, &c->result, &why);
 	if (r < 0 && why.code == KODA_PROTOCOL) {

@@ -93,13 +93,13 @@ received_fd_check(int fd, uint64_t size, struct koda_error *err)
 	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		STATX_TYPE | STATX_SIZE | STATX_NLINK | STATX_MNT_ID, &st) < 0 ||
 	    (st.stx_mask & STATX_MNT_ID) == 0)
-		return bad(err, "a descriptor that cannot be looked at");
+		return bad(err, "its descriptor cannot be examined");
 	if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_PATH) != 0)
-		return bad(err, "a descriptor that is not for reading alone");
+		return bad(err, "its descriptor is not read-only");
 	if (!S_ISREG(st.stx_mode))
-		return bad(err, "a descriptor of something else than a file");
+		return bad(err, "its descriptor is not a regular file");
 	if (is_served_by_others(fd, &st))
-		return bad(err, "a descriptor on FUSE or proc");
+		return bad(err, "its descriptor is on FUSE or proc");
 	if (st.stx_size != size)
 		return err_set(err, KODA_CONFLICT, 0, "the file changed while it was opened");
 	return 0;

@@ -25,7 +25,8 @@ take_note(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t
     struct koda_error *err)
 {
 	if (!request_is_mutation(c->kind))
-		return err_set(err, KODA_PROTOCOL, 0, "a record of what changes nothing");
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the record names a request that changes nothing");
 	switch ((int)reply->result_case) {
 	case KODA__REPLY__RESULT_PREPARED:
 	case KODA__REPLY__RESULT_COMMITTED:
@@ -34,7 +35,7 @@ take_note(struct call *c, const Koda__Reply *reply, const uint8_t *frame, size_t
 	case KODA__REPLY__RESULT_ERROR:
 		return incoming_take(c, reply, -1, frame, len, err);
 	default:
-		return err_set(err, KODA_PROTOCOL, 0, "in the record what does not belong there");
+		return err_set(err, KODA_PROTOCOL, 0, "the record has an unexpected message");
 	}
 }
 
@@ -64,7 +65,7 @@ take_notes(struct koda_slot *slot, const uint8_t *p, size_t left, struct koda_er
 		p += 4 + len;
 		left -= 4 + len;
 	}
-	return left == 0 ? 0 : err_set(err, KODA_PROTOCOL, 0, "a record that breaks off");
+	return left == 0 ? 0 : err_set(err, KODA_PROTOCOL, 0, "the record is cut off");
 }
 
 void
@@ -80,12 +81,12 @@ record_read(struct koda_slot *slot)
 		return;
 	if (pread(fd, &used, sizeof(used), offsetof(struct record, used)) != sizeof(used) ||
 	    used > sizeof(((struct record *)NULL)->frames))
-		err_set(&err, KODA_PROTOCOL, 0, "a record of no size");
+		err_set(&err, KODA_PROTOCOL, 0, "the record has an invalid length");
 	else if (used == 0)
 		return;
 	else if ((frames = malloc(used)) == NULL ||
 	    pread(fd, frames, used, offsetof(struct record, frames)) != (ssize_t)used)
-		err_set(&err, KODA_INTERNAL, ENOMEM, "read what the worker left");
+		err_set(&err, KODA_INTERNAL, ENOMEM, "read the dead worker's record");
 	else if (take_notes(slot, frames, used, &err) == 0)
 		return;
 	slot->broken = true;

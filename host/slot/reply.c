@@ -108,7 +108,7 @@ keep_path(struct koda_result *ret, const ProtobufCBinaryData *b, const char **re
     struct koda_error *err)
 {
 	if (path_check(b->data, b->len, NULL) < 0 || b->data[0] != '/')
-		return broken(err, "a path that is none");
+		return broken(err, "an invalid path");
 	*ret_path = keep(ret, b->data, b->len);
 	return *ret_path == NULL ? no_memory(err) : 0;
 }
@@ -120,7 +120,7 @@ keep_text(struct koda_result *ret, const ProtobufCBinaryData *b, const char **re
 	char *s;
 
 	if (memchr(b->data == NULL ? (uint8_t *)"" : b->data, '\0', b->len) != NULL)
-		return broken(err, "a NUL in a text");
+		return broken(err, "a NUL byte in a text");
 	s = keep(ret, b->data, b->len);
 	*ret_text = s;
 	return s == NULL ? no_memory(err) : 0;
@@ -134,7 +134,7 @@ keep_digest(protobuf_c_boolean has, const ProtobufCBinaryData *b, bool *ret_has,
 	if (!has)
 		return 0;
 	if (b->len != KODA_DIGEST_BYTES)
-		return broken(err, "a digest of another length");
+		return broken(err, "a digest of the wrong length");
 	memcpy(ret, b->data, KODA_DIGEST_BYTES);
 	return 0;
 }
@@ -146,7 +146,7 @@ take_error(const Koda__Error *e, struct koda_error *err)
 		.errnum = e->has_errnum ? (int)e->errnum : 0 };
 
 	if (e->code == KODA__ERROR_CODE__PROTOCOL)
-		return broken(err, "it does not understand us");
+		return broken(err, "it could not read the request");
 	/* Messages go to terminals and models: bytes that could steer those are made visible
 	 * here. */
 	bytes_show(out.message, sizeof(out.message), e->message.data, e->message.len);
@@ -192,19 +192,20 @@ take_read(const Koda__ReadReply *m, int *fd, struct arena *arena, struct koda_re
 	ret->size = m->size;
 	if (m->has_descriptor && m->descriptor) {
 		if (m->has_content || old > 0)
-			return broken(err, "content twice");
+			return broken(err, "content twice, inline and by descriptor");
 		if (*fd < 0)
-			return broken(err, "a descriptor that did not come");
+			return broken(err, "an announced descriptor is missing");
 		if (received_fd_check(*fd, m->size, err) < 0)
 			return -1;
 		ret->fd = take_fd(fd);
 		return 0;
 	}
 	if (!m->has_content || m->content.len > PAGE_MAX)
-		return broken(err, "content that is missing or too long");
+		return broken(err, "its content is missing or too long");
 	if (old + m->content.len > READ_PAGED_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
-		    "a file on FUSE of more than %u bytes: read it in parts", READ_PAGED_MAX);
+		    "the file is on FUSE and has more than %u bytes: read it in parts",
+		    READ_PAGED_MAX);
 	if (old == 0 && !(m->has_more && m->more) && m->content.len > KEEP_COPY_MAX &&
 	    keep_content(ret, arena, m->content) == 0)
 		return 0;
@@ -216,7 +217,7 @@ take_read(const Koda__ReadReply *m, int *fd, struct arena *arena, struct koda_re
 	ret->data = data;
 	ret->len = old + m->content.len;
 	if (m->has_more && m->more && m->content.len == 0)
-		return broken(err, "more, but nothing now");
+		return broken(err, "an empty page that is not the last");
 	return m->has_more && m->more;
 }
 
@@ -227,7 +228,7 @@ take_outcome(enum koda_op_kind kind, const Koda__Outcome *m, struct koda_result 
 	uint64_t *lines;
 
 	if ((kind == KODA_OP_RENAME) != m->has_to)
-		return broken(err, "a destination where none belongs, or none");
+		return broken(err, "a missing or unexpected destination");
 	if (keep_path(ret, &m->path, &ret->path, err) < 0 ||
 	    (m->has_to && keep_path(ret, &m->to, &ret->to, err) < 0) ||
 	    keep_digest(m->has_digest, &m->digest, &ret->has_digest, ret->digest, err) < 0 ||
@@ -284,9 +285,10 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 	if (ret->path == NULL && keep_path(ret, &m->path, &ret->path, err) < 0)
 		return -1;
 	if (m->has_more && m->more && m->n_entry == 0)
-		return broken(err, "more, but nothing now");
+		return broken(err, "an empty page that is not the last");
 	if (n > LIST_ENTRIES_MAX)
-		return err_set(err, KODA_TOO_LARGE, 0, "more than %u entries", LIST_ENTRIES_MAX);
+		return err_set(err, KODA_TOO_LARGE, 0, "the directory has more than %u entries",
+		    LIST_ENTRIES_MAX);
 	entries = keep_more(ret, ret->entries, n * sizeof(*entries));
 	if (entries == NULL)
 		return no_memory(err);
@@ -296,14 +298,14 @@ take_list(const Koda__ListReply *m, struct koda_result *ret, struct koda_error *
 		struct koda_entry *to = &entries[ret->n_entries + i];
 
 		if (!is_name(&e->name))
-			return broken(err, "a name that is none");
+			return broken(err, "an invalid file name");
 		to->name = keep(ret, e->name.data, e->name.len);
 		if (to->name == NULL)
 			return no_memory(err);
 		to->type = (enum koda_file_type)e->type;
 		to->size = e->size;
 		if (ret->n_entries + i > 0 && strcmp(to[-1].name, to->name) >= 0)
-			return broken(err, "names out of order");
+			return broken(err, "file names out of order");
 	}
 	ret->type = KODA_FILE_DIRECTORY;
 	ret->n_entries = n;
@@ -377,7 +379,7 @@ reply_take(enum koda_op_kind kind, const Koda__Reply *reply, int fd_, struct are
 	if (reply->result_case == KODA__REPLY__RESULT_ERROR)
 		return take_error(reply->error, err);
 	if (reply->result_case != expected(kind))
-		return broken(err, "of another kind than the request");
+		return broken(err, "wrong type for this request");
 	switch (kind) {
 	case KODA_OP_PING:
 		return 0;
@@ -405,7 +407,7 @@ int
 reply_check_preview(enum koda_op_kind kind, const struct koda_result *seen, struct koda_error *err)
 {
 	if (kind != KODA_OP_MKDIR && seen->type == KODA_FILE_REGULAR && !seen->has_digest_before)
-		return broken(err, "a preview that does not say what it is of");
+		return broken(err, "a preview without the file's digest");
 	return 0;
 }
 
@@ -419,11 +421,11 @@ reply_check_prepared(enum koda_op_kind kind, const Koda__Prepared *p, struct kod
 	if (path_check(p->place.data, p->place.len, NULL) < 0 || p->place.data[0] != '/' ||
 	    (p->has_temp && !is_name(&p->temp)) || p->has_temp == rename || p->has_to != rename ||
 	    (p->has_to && (path_check(p->to.data, p->to.len, NULL) < 0 || p->to.data[0] != '/')))
-		return broken(err, "a Prepared that makes no sense");
+		return broken(err, "an invalid Prepared");
 	/* Checked now, while the worker can still be blamed: after its death this Prepared is the
 	 * only record. */
 	if (p->outcome->n_line > 0)
-		return broken(err, "lines in a Prepared");
+		return broken(err, "a Prepared with line numbers");
 	r = take_outcome(kind, p->outcome, &would, err);
 	koda_result_done(&would);
 	return r;

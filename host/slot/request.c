@@ -52,7 +52,7 @@ request_check(const struct koda_op *op, struct koda_error *err)
 		return 0;
 	case KODA_OP_EDIT:
 		if (op->n_edits == 0 || op->edits == NULL)
-			return err_set(err, KODA_INVALID, 0, "an edit without a replacement");
+			return err_set(err, KODA_INVALID, 0, "edit: no replacement given");
 		if (op->n_edits > REPLACEMENTS_MAX)
 			return err_set(err, KODA_TOO_LARGE, 0,
 			    "%zu replacements in one edit: the limit is %d", op->n_edits,
@@ -60,7 +60,7 @@ request_check(const struct koda_op *op, struct koda_error *err)
 		break;
 	case KODA_OP_WRITE:
 		if (op->data == NULL && op->len > 0 && op->fd <= 0)
-			return err_set(err, KODA_INVALID, 0, "a write without content");
+			return err_set(err, KODA_INVALID, 0, "write: no content given");
 		break;
 	case KODA_OP_RENAME:
 		if (check_path("the destination", op->to, err) < 0)
@@ -68,7 +68,8 @@ request_check(const struct koda_op *op, struct koda_error *err)
 		break;
 	case KODA_OP_EXPLAIN:
 		if (op->access != KODA_READ_ACCESS && op->access != KODA_WRITE_ACCESS)
-			return err_set(err, KODA_INVALID, 0, "explain: neither read nor write");
+			return err_set(err, KODA_INVALID, 0,
+			    "explain: the access must be read or write");
 		break;
 	case KODA_OP_READ:
 	case KODA_OP_STAT:
@@ -104,8 +105,9 @@ pack(const Koda__Request *req, struct packed *ret, struct koda_error *err)
 
 	if (len > FRAME_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
-		    "a request of %zu bytes: the limit is %u (write the file instead)", len,
-		    FRAME_MAX);
+		    "the request has %zu bytes and the limit is %u: write the whole file "
+		    "instead",
+		    len, FRAME_MAX);
 	data = malloc(len);
 	if (data == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "request");
@@ -373,7 +375,7 @@ request_again(const struct packed *request, enum request_change change, uint64_t
 	req->id = id;
 	if (change == REQUEST_ACT) {
 		if (bind_to_preview(req, &guard, so_far) < 0)
-			return err_set(err, KODA_INTERNAL, 0, "nothing to approve");
+			return err_set(err, KODA_INTERNAL, 0, "there is no preview to approve");
 	} else if (req->op_case == KODA__REQUEST__OP_LIST && so_far->n_entries > 0) {
 		req->list->has_after = true;
 		req->list->after = bin_str(so_far->entries[so_far->n_entries - 1].name);
@@ -381,7 +383,8 @@ request_again(const struct packed *request, enum request_change change, uint64_t
 		req->read->has_offset = true;
 		req->read->offset += so_far->len;
 		if (req->read->has_max && req->read->max < so_far->len)
-			return err_set(err, KODA_PROTOCOL, 0, "the worker's reply: too long");
+			return err_set(err, KODA_PROTOCOL, 0,
+			    "the worker's reply: more content than was requested");
 		if (req->read->has_max)
 			req->read->max -= so_far->len;
 	}

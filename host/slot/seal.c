@@ -64,11 +64,11 @@ check_enforcement(struct koda_session *ses, const struct koda_enforcement *has,
 	if (has->landlock_abi >= LOCKDOWN_ABI_FULL && has->seccomp)
 		return 0;
 	err_set(&why, KODA_UNSUPPORTED, 0,
-	    "this kernel does not confine the worker in full (Landlock ABI %u, %u needed; seccomp %s): "
-	    "%s",
+	    "this kernel cannot confine the worker fully (Landlock ABI %u, %u needed; seccomp "
+	    "%s): %s",
 	    has->landlock_abi, LOCKDOWN_ABI_FULL, has->seccomp ? "yes" : "no",
 	    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or Linux 6.2 or newer"
-				   : "the worker's own checks still hold");
+				   : "file operations rely on the worker's own checks");
 	if (ses->mode == KODA_AUTO) {
 		*err = why;
 		return -1;
@@ -104,7 +104,7 @@ seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_e
 	    sodium_memcmp(ready->policy_digest.data, koda_policy_digest(slot->policy),
 		KODA_DIGEST_BYTES) != 0)
 		return err_set(err, KODA_PROTOCOL, 0,
-		    "the worker has another policy than it was given");
+		    "the worker reports another policy than the one it was given");
 	*ret = (struct koda_enforcement){
 		.landlock_abi = ready->enforcement->landlock_abi,
 		.seccomp = ready->enforcement->seccomp,

@@ -24,7 +24,9 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
 	bool descriptor = op->kind == KODA_OP_WRITE && (op->fd > 0 || op->len > INLINE_MAX);
 
 	if (slot->n_calls >= SLOT_CALLS_MAX)
-		return err_set(err, KODA_INTERNAL, 0, "%d calls are outstanding on this slot",
+		return err_set(err, KODA_INTERNAL, 0,
+		    "%d calls are already waiting on this slot, which is the limit: wait until "
+		    "one is finished",
 		    SLOT_CALLS_MAX);
 	if (request_check(op, err) < 0)
 		return -1;
@@ -117,7 +119,9 @@ check_deadlines(struct koda_slot *slot)
 		if (c->state == CALL_ASKING || c->timed_out || now < c->deadline)
 			continue;
 		if (c->state == CALL_QUEUED) {
-			call_fail(c, KODA_TIMEOUT, 0, "not begun within %u ms", c->timeout_ms);
+			call_fail(c, KODA_TIMEOUT, 0,
+			    "the request was not started within %u ms; nothing was changed",
+			    c->timeout_ms);
 			continue;
 		}
 		c->timed_out = true;
@@ -440,7 +444,7 @@ static void
 closed_before(struct koda_error *ret)
 {
 	err_set(ret, KODA_WORKER, 0,
-	    "the slot was closed before this was answered; whether it happened is not known");
+	    "the slot was closed before this call was answered: its outcome is unknown");
 }
 
 void

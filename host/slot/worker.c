@@ -145,7 +145,7 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 	if (slot->record_fd >= 0 && reply->id == slot->record_id) {
 		if (reply->result_case == KODA__REPLY__RESULT_DONE)
 			return 0;
-		return err_set(err, KODA_PROTOCOL, 0, "no answer to Record");
+		return err_set(err, KODA_PROTOCOL, 0, "the reply to Record has the wrong type");
 	}
 	c = find_call(slot, reply->id);
 	/* The worker may still answer calls that were given up, also while it is being killed. */
@@ -153,7 +153,7 @@ on_reply(struct koda_slot *slot, const uint8_t *frame, size_t len, struct koda_e
 	    reply->id < slot->next_id)
 		return 0;
 	if (c == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "a reply to nothing (id %llu)",
+		return err_set(err, KODA_PROTOCOL, 0, "a reply to an unknown request (id %llu)",
 		    (unsigned long long)reply->id);
 	return incoming_take(c, reply, take_fd(&fd), frame, len, err);
 }
@@ -172,7 +172,7 @@ receive_frames(struct koda_slot *slot)
 			break;
 	if (r == 0 && slot->fs.fd >= 0 && slot->fs.in_start == slot->fs.in_end &&
 	    frame_fds_waiting(&slot->fs) > 0)
-		r = err_set(&err, KODA_PROTOCOL, 0, "a descriptor that belongs to nothing");
+		r = err_set(&err, KODA_PROTOCOL, 0, "an unexpected descriptor");
 	if (r < 0 && slot->state != SLOT_FAILED)
 		protocol_error(slot, &err);
 }
@@ -226,7 +226,8 @@ worker_bury(struct koda_slot *slot, bool gone)
 	wreck_sort(slot, gone);
 	if (slot->barren >= SLOT_BARREN_MAX) {
 		err_set(&err, KODA_WORKER, 0,
-		    "the worker died %u times in a row without an answer (%s); this slot is given up",
+		    "the worker died %u times in a row without an answer (%s): this slot is out "
+		    "of use",
 		    slot->barren,
 		    slot->broken ? slot->failure.message
 			: gone   ? child_end(&slot->child, how, sizeof(how))

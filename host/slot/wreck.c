@@ -24,7 +24,7 @@ wreck_unknown(struct call *c)
 					 after[2 * KODA_DIGEST_BYTES + 1] = "unknown";
 	struct koda_result would = { .fd = -1 };
 	const char *at;  /* the path that both digests belong to */
-	char shown[384]; /* short enough to leave room for both digests in the message */
+	char shown[360]; /* short enough to leave room for both digests in the message */
 	struct koda_error err;
 
 	if (c->has_digest_now)
@@ -38,9 +38,9 @@ wreck_unknown(struct call *c)
 	else
 		bytes_show(shown, sizeof(shown), at, strlen(at));
 	err_set(&err, KODA_UNKNOWN, 0,
-	    "the worker died, and by what is at '%s' now nobody can tell whether it happened (digest it "
-	    "would have: %s, digest now: %s); read it and decide",
-	    shown, after, now);
+	    "the worker died during this change and the outcome is unknown: '%s' now has digest "
+	    "%s, after the change it would be %s. Read the file and decide",
+	    shown, now, after);
 	if (at != NULL)
 		err_about(&err, at, NULL);
 	koda_result_done(&would);
@@ -54,11 +54,12 @@ wreck_undone(struct call *c)
 {
 	wreck_forget(c);
 	if (c->timed_out) {
-		call_fail(c, KODA_TIMEOUT, 0, "not done within %u ms, and not done at all",
+		call_fail(c, KODA_TIMEOUT, 0,
+		    "the request was not finished within %u ms; nothing was changed",
 		    c->timeout_ms);
 	} else if (c->deaths >= CALL_DEATHS_MAX) {
 		call_fail(c, KODA_WORKER, 0,
-		    "the worker died %u times at this request; it did not happen", c->deaths);
+		    "the worker died %u times during this request; nothing was changed", c->deaths);
 	} else {
 		/* It keeps its place in the queue: calls are carried out in the order in which they
 		 * were made. */
@@ -107,8 +108,7 @@ static void
 wreck_forsake(struct call *c, const char *why)
 {
 	call_fail(c, KODA_UNKNOWN, 0,
-	    "%s while this was under way: nobody can tell whether it happened; look and decide",
-	    why);
+	    "%s during this change and the outcome is unknown: read the file and decide", why);
 }
 
 /* A call that the worker had. odd: why nothing that the worker did is known; NULL: it just died. */
@@ -136,7 +136,7 @@ wreck_sort(struct koda_slot *slot, bool gone)
 {
 	const char *odd = slot->broken ? "the worker broke the protocol"
 	    : gone                     ? NULL
-				       : "the worker was killed but hangs in the kernel";
+				       : "the worker was killed but still hangs in the kernel";
 	struct call *c, *next;
 	bool found_culprit = false;
 
@@ -165,11 +165,12 @@ int
 wreck_keep_verdict(struct call *c, const Koda__Verdict *v, struct koda_error *err)
 {
 	if (v->has_digest_now && v->digest_now.len != KODA_DIGEST_BYTES)
-		return err_set(err, KODA_PROTOCOL, 0, "a digest of another length");
+		return err_set(err, KODA_PROTOCOL, 0, "a digest of the wrong length");
 	if (c->has_verdict && c->verdict.happened != v->happened)
-		return err_set(err, KODA_PROTOCOL, 0, "a verdict that changes");
+		return err_set(err, KODA_PROTOCOL, 0, "two Verdicts that contradict each other");
 	if (v->happened == KODA__HAPPENED__HAPPENED && c->prepared.len == 0)
-		return err_set(err, KODA_PROTOCOL, 0, "what was not prepared has not happened");
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "a Verdict that an unprepared change happened");
 	koda__verdict__init(&c->verdict);
 	c->verdict.happened = v->happened;
 	c->has_verdict = true;

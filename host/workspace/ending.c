@@ -88,7 +88,7 @@ ending_run(struct koda_slot *slot, bool quietly, struct koda_error *err)
 	cs->ended = true;
 	cs->compare_at = 0;
 	seen = cs->violations.recorded;
-	err_set(&why, KODA_WORKER, 0, "the slot was closed while it ran");
+	err_set(&why, KODA_WORKER, 0, "the slot was closed while the command ran");
 	slot_give_up_calls(slot);
 	end_commands(cs, &why, until);
 	if (protect_had_commands(cs->protect))

@@ -551,7 +551,7 @@ test_explain_net(void **state)
 		const char *verdict, *rule, *reason;
 	} cases[] = {
 		{ "auto", "GitHub.COM.", "github.com", 443, "allowed", "allowed_domains",
-		    "judged when it is connected to" },
+		    "checked when a command connects" },
 		{ "safe", "github.com:22", "github.com", 22, "allowed", "allowed_domains",
 		    "names it" },
 		{ "plan", "github.com", "github.com", 443, "refused", "allowed_domains",
@@ -559,7 +559,7 @@ test_explain_net(void **state)
 		{ "auto", "evil.example", "evil.example", 443, "refused", "allowed_domains",
 		    "do not try again, ask the user" },
 		{ "safe", "evil.example:8080", "evil.example", 8080, "asked", "allowed_domains",
-		    "is asked for" },
+		    "the user is asked about" },
 		{ "safe", "127.0.0.1", "127.0.0.1", 443, "refused", "allowed_domains", "address" },
 		{ "auto", "[0:0::1]:80", "[::1]", 80, "refused", "allowed_domains", "address" },
 	};

@@ -42,7 +42,8 @@ dies_twice(void **state)
 	kills_left = 100;
 	assert_int_equal(koda_search(f.slot, &o, in_order, NULL, &result, &err), -1);
 	assert_code(&err, KODA_WORKER);
-	assert_string_equal(err.message, "the searching process died 2 times at this (gone)");
+	assert_string_equal(err.message,
+	    "the search process died 2 times during this search (gone)");
 	fixture_end(&f);
 }
 
