@@ -39,7 +39,7 @@ open_all(char **ret_path, int *ret, struct koda_error *err)
 	return 1;
 }
 
-/* The host wrote this file. If it makes no sense, the root is empty. */
+/* The host wrote this file. If it is malformed, the root is empty. */
 static void
 read_about(int project, char *ret, size_t size)
 {

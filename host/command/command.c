@@ -79,10 +79,11 @@ static void
 set_lost(struct koda_command *c, const struct koda_error *why)
 {
 	if (c->state == COMMAND_ASKING)
-		err_set(&c->error, KODA_WORKER, 0, "it was not run: %s", why->message);
+		err_set(&c->error, KODA_WORKER, 0, "the command was not run: %s", why->message);
 	else if (c->state == COMMAND_RUNNING)
 		err_set(&c->error, KODA_UNKNOWN, 0,
-		    "its sandbox ended under the command: nobody knows how far it came (%s)",
+		    "the command's sandbox ended while the command ran: the outcome is unknown "
+		    "(%s)",
 		    why->message);
 }
 
@@ -185,7 +186,8 @@ on_exited(struct koda_command *c, const Koda__Exited *e)
 	if (e->reaper_lost) {
 		c->of->sandbox->doubtful = true;
 		err_set(&c->error, KODA_UNKNOWN, 0,
-		    "the command killed what waited for it: how it ended is not known; nothing of it is left");
+		    "the command killed its supervisor, so its exit status is unknown; none of "
+		    "its processes is left");
 		compare(c);
 		return;
 	}
@@ -219,13 +221,14 @@ on_failed(struct koda_command *c, const Koda__Failed *f)
 		    shown[0] != '\0' ? shown : c->argv[0]);
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_CWD:
-		err_set(&err, KODA_IO, f->errnum, "go to '%s'", shown[0] != '\0' ? shown : c->cwd);
+		err_set(&err, KODA_IO, f->errnum, "change to the directory '%s'",
+		    shown[0] != '\0' ? shown : c->cwd);
 		/* So that the caller does not take it for a command that was not found. */
 		err.code = KODA_INVALID;
 		break;
 	case KODA__FAILED_STEP__FAILED_STEP_FORK:
 		err_set(&err, KODA_WORKER, f->errnum,
-		    "it was not run: the sandbox cannot make a process");
+		    "the command was not run: the sandbox cannot start a process");
 		break;
 	default:
 		err_set(&err, KODA_UNSUPPORTED, f->errnum, "the command was not run: %s",

@@ -78,14 +78,14 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 	if (slot->commands == NULL) {
 		err_set(err, KODA_UNSUPPORTED, 0, "%s",
 		    ses->commands
-			? "the kernel sandbox does not work: no command is run without it"
+			? "the kernel sandbox does not work, and no command runs without it"
 			: "this session was opened without commands, or the kernel sandbox "
-			  "does not work here; no command is run without it");
+			  "does not work here, and no command runs without it");
 		return NULL;
 	}
 	if (slot->commands->ended) {
 		err_set(err, KODA_INVALID, 0,
-		    "the slot has been ended: no command is run in it any more");
+		    "the slot has ended and runs no more commands: acquire another one");
 		return NULL;
 	}
 	c = command_new(slot, done, data);
@@ -136,9 +136,9 @@ int
 koda_command_signal(struct koda_command *c, int signo, struct koda_error *err)
 {
 	if (c->state != COMMAND_RUNNING)
-		return err_set(err, KODA_INVALID, ESRCH, "the command does not run");
+		return err_set(err, KODA_INVALID, ESRCH, "the command is not running");
 	if (signo <= 0 || signo >= NSIG)
-		return err_set(err, KODA_INVALID, 0, "there is no signal %d", signo);
+		return err_set(err, KODA_INVALID, 0, "no such signal: %d", signo);
 	command_send_signal(c, signo, false);
 	return 0;
 }
@@ -166,7 +166,7 @@ koda_command_result(struct koda_command *c, struct koda_command_result *ret, str
 
 	memset(ret, 0, sizeof(*ret));
 	if (c->state != COMMAND_OVER)
-		return err_set(err, KODA_INVALID, 0, "the command is not over");
+		return err_set(err, KODA_INVALID, 0, "the command is not finished");
 	if (c->error.code != KODA_OK) {
 		if (err != NULL)
 			*err = c->error;
@@ -182,7 +182,7 @@ koda_command_result(struct koda_command *c, struct koda_command_result *ret, str
 	capture_none(&c->err.capture);
 	*ret = c->result;
 	ret->violations = kept->violations;
-	err_set(&c->error, KODA_INVALID, 0, "the result has been taken");
+	err_set(&c->error, KODA_INVALID, 0, "the result was already taken");
 	capture_get(&kept->out, &ret->out);
 	capture_get(&kept->err, &ret->err);
 	ret->priv = kept;

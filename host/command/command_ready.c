@@ -22,7 +22,7 @@ command_make_ready(struct koda_slot *slot, struct koda_error *err)
 	sb = slot->commands->sandbox;
 	if (sb->full && slot->commands->n <= 1) {
 		err_set(&dead, KODA_WORKER, 0,
-		    "its private file systems hold most of the memory that it may use");
+		    "its private file systems hold most of its memory limit");
 		sandbox_kill(sb, &dead);
 	}
 	if (sb->doubtful) {
@@ -39,8 +39,7 @@ command_make_ready(struct koda_slot *slot, struct koda_error *err)
 		koda_result_done(&none);
 	}
 	if (r == 0 && slot->commands == NULL)
-		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "the kernel sandbox does not work any more");
+		return err_set(err, KODA_UNSUPPORTED, 0, "the kernel sandbox stopped working");
 	return r < 0 ? -1 : protect_prepare(slot->commands->protect, err);
 }
 
@@ -55,7 +54,7 @@ koda_slot_explain_command(struct koda_slot *slot, enum koda_access access, const
 		return -1;
 	if (slot->commands == NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "without the kernel sandbox no command runs");
+		    "commands need the kernel sandbox, which this session does not have");
 	session_enter(slot->ses);
 	r = command_make_ready(slot, err);
 	if (r == 0 && access == KODA_WRITE_ACCESS) {

@@ -94,9 +94,10 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		.data = c->of->sandbox };
 
 	if ((o->shell == NULL) == (o->argv == NULL))
-		return err_set(err, KODA_INVALID, 0, "a command is either argv or shell text");
+		return err_set(err, KODA_INVALID, 0,
+		    "give a command as argv or as shell text: one of the two");
 	if (o->shell == NULL && o->argv[0] == NULL)
-		return err_set(err, KODA_INVALID, 0, "a command without a word");
+		return err_set(err, KODA_INVALID, 0, "the command is empty");
 	c->argv = copy_strings(o->shell != NULL ? shell : o->argv);
 	c->added = o->env == NULL ? NULL : copy_strings(o->env);
 	c->cwd = strdup(o->cwd != NULL ? o->cwd : ses->root);
@@ -105,7 +106,8 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 	    c->name == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "command");
 	if (c->cwd[0] != '/')
-		return err_set(err, KODA_INVALID, 0, "the directory '%s' is not absolute", c->cwd);
+		return err_set(err, KODA_INVALID, 0, "the working directory '%s' is not absolute",
+		    c->cwd);
 	if (environment_make(&in, &env, err) < 0)
 		return -1;
 	c->env = env.v;
@@ -113,7 +115,7 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 	env.n = 0;
 	if (strings_size(c->argv) + strings_size(c->env) > COMMAND_ARGS_MAX)
 		return err_set(err, KODA_TOO_LARGE, 0,
-		    "arguments and environment of more than %u bytes", COMMAND_ARGS_MAX);
+		    "arguments and environment have more than %u bytes", COMMAND_ARGS_MAX);
 	return 0;
 }
 
@@ -182,9 +184,9 @@ command_fill(struct koda_command *c, const struct koda_command_options *o, struc
 	c->background = o->background;
 	c->tty = o->tty;
 	if (o->tty && o->stdin_fd <= 0)
-		return err_set(err, KODA_INVALID, 0, "a tty is the command's standard input");
+		return err_set(err, KODA_INVALID, 0, "tty needs a terminal as standard input");
 	if (o->interactive && !o->tty)
-		return err_set(err, KODA_INVALID, 0, "interactive without a tty");
+		return err_set(err, KODA_INVALID, 0, "interactive needs tty");
 	if (fill_strings(c, o, err) < 0 || fill_fd(c, 0, o->stdin_fd, NULL, err) < 0 ||
 	    fill_fd(c, 1, o->stdout_fd, &c->out, err) < 0 ||
 	    fill_fd(c, 2, o->stderr_fd, &c->err, err) < 0)

@@ -427,7 +427,7 @@ put_extra(const char *const *extra, struct environment *e, struct koda_error *er
 
 		if (equals == NULL || equals == extra[i])
 			return err_set(err, KODA_INVALID, 0,
-			    "what is added to the environment has to be NAME=value");
+			    "an added environment variable must be NAME=value");
 		if (put(e, extra[i], (size_t)(equals - extra[i]), equals + 1, err) < 0)
 			return -1;
 	}

@@ -83,7 +83,7 @@ certificates_make(const char *name, int *ret_held, struct koda_error *err)
 		free(real);
 		rmdir(dir);
 	}
-	err_set(err, KODA_UNSUPPORTED, errno, "no directory for the certificates");
+	err_set(err, KODA_UNSUPPORTED, errno, "make a directory for certificates");
 	return NULL;
 }
 
@@ -209,12 +209,12 @@ certificates_write(const char *dir, const char *name, const char *ca_bundle, con
 		to = openat(at, FRESH, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
 	}
 	if (to < 0)
-		return err_set(err, KODA_IO, errno, "the certificates in '%s'", dir);
+		return err_set(err, KODA_IO, errno, "write the certificates in '%s'", dir);
 	if (append_bundle(to, ca_bundle, err) < 0)
 		return -1;
 	if (append_system(to) < 0 || write_all(to, ca, ca_len) < 0 ||
 	    renameat(at, FRESH, at, name) < 0)
-		return err_set(err, KODA_IO, errno, "the certificates in '%s'", dir);
+		return err_set(err, KODA_IO, errno, "write the certificates in '%s'", dir);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ on_ask(void *data, uint64_t slot, uint64_t question, const char *host, unsigned 
 		v = questions_add(questions_of(e), e, slot, question, host, port);
 	}
 	if (v == QUESTION_TWICE)
-		return err_set(err, KODA_PROTOCOL, 0, "it asked the same twice");
+		return err_set(err, KODA_PROTOCOL, 0, "it asked the same question twice");
 	if (v == QUESTION_ASKED) {
 		loop_wake_at(&e->ses->loop, 0);
 		return 0;
@@ -137,7 +137,7 @@ on_want_socket(void *data, uint64_t id, const char *domain, struct koda_error *e
 			path = p->sockets[i].path;
 	if (path == NULL)
 		return err_set(err, KODA_PROTOCOL, 0,
-		    "it wants a socket that the policy does not have");
+		    "it asked for a socket that the policy does not have");
 	fd = mapped_socket_connect(path);
 	return wire_send_socket(&e->process.wire, id, fd, errno, err);
 }
@@ -396,7 +396,7 @@ egress_prepare(struct egress_port *port, struct koda_error *err)
 		return 0;
 	failed = e->process.wire.failed;
 	return err_set(err, KODA_UNSUPPORTED, 0,
-	    "the egress proxy, which is to end TLS, does not start%s%s",
+	    "the egress proxy does not start, and this policy needs it to intercept TLS%s%s",
 	    failed[0] != '\0' ? ": " : "", failed);
 }
 

@@ -27,7 +27,7 @@ port_unserve_all(struct egress_port *first)
 	for (struct egress_port *p = first; p != NULL; p = p->next) {
 		p->served = false;
 		if (p->connections != NULL)
-			connections_cut(p->connections, "the egress proxy ended under it");
+			connections_cut(p->connections, "the egress proxy ended");
 	}
 }
 

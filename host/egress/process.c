@@ -76,7 +76,7 @@ bury_process(struct egress_process *p, bool barren, const char *why)
 	session_event(p->ses, KODA_EVENT_DEATH, "the egress proxy is gone: %s", why);
 	if (p->state == PROCESS_FAILED)
 		session_event(p->ses, KODA_EVENT_DEGRADED,
-		    "commands have no network, the egress proxy cannot be used: %s", why);
+		    "commands have no network, because the egress proxy does not work: %s", why);
 }
 
 /* The proxy has closed its socket. A proxy that closes it and does not exit is broken. */
@@ -294,7 +294,7 @@ void
 egress_process_tick(struct egress_process *p, uint64_t now)
 {
 	if (p->state == PROCESS_STARTING && now >= p->deadline)
-		bury_process(p, true, "it did not get ready in time");
+		bury_process(p, true, "it was not ready in time");
 	if (p->state == PROCESS_DOWN && p->not_before != 0 && now >= p->not_before) {
 		p->not_before = 0;
 		p->client->changed(p->data);

@@ -15,7 +15,8 @@ copy_variable(const char *upper, const char *lower, const char **ret, struct kod
 	if (value == NULL || value[0] == '\0')
 		return 0;
 	if (strlen(value) > UPSTREAM_VALUE_MAX)
-		return err_set(err, KODA_INVALID, 0, "%s has more than %d bytes", upper,
+		return err_set(err, KODA_INVALID, 0,
+		    "the environment variable %s has more than %d bytes", upper,
 		    UPSTREAM_VALUE_MAX);
 	*ret = strdup(value);
 	return *ret != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "session");
@@ -32,7 +33,7 @@ variables_read(struct upstream_variables *ret, struct koda_error *err)
 	    copy_variable("NO_PROXY", "no_proxy", &ret->no_proxy, err) < 0)
 		return -1;
 	if (upstream_parse(ret, &upstream, err) < 0)
-		return err_wrap(err, "commands have no network as it is set up here");
+		return err_wrap(err, "commands have no network with these proxy settings");
 	upstream_done(&upstream);
 	return 0;
 }

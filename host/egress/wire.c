@@ -60,7 +60,7 @@ send_order(struct egress_wire *w, const Koda__EgressOrder *order, int fd, struct
 	if (r < 0)
 		return -1;
 	if (frame_pending(&w->fs) > PENDING_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "it does not read what it is told");
+		return err_set(err, KODA_PROTOCOL, 0, "it does not read its orders");
 	w->queued(w);
 	return 0;
 }
@@ -196,7 +196,7 @@ take_text(char *ret, size_t size, const ProtobufCBinaryData *field, const char *
     struct koda_error *err)
 {
 	if (field->len >= size || (field->len > 0 && memchr(field->data, '\0', field->len) != NULL))
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a %s that is none", what);
+		return err_set(err, KODA_PROTOCOL, 0, "it reported an invalid %s", what);
 	if (field->len > 0)
 		memcpy(ret, field->data, field->len);
 	ret[field->len] = '\0';
@@ -214,7 +214,7 @@ take_host(char ret[DOMAIN_HOST_MAX + 1], const ProtobufCBinaryData *field, bool 
 		return 0;
 	if (domain_host_parse(field->data, field->len, true, ret, ret_kind) != NULL ||
 	    strlen(ret) != field->len || memcmp(ret, field->data, field->len) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a host that is none");
+		return err_set(err, KODA_PROTOCOL, 0, "it reported an invalid host");
 	return 0;
 }
 
@@ -235,7 +235,7 @@ take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error 
 	const unsigned wanted = kernel < LOCKDOWN_ABI_FULL ? kernel : LOCKDOWN_ABI_FULL;
 
 	if (w->ready)
-		return err_set(err, KODA_PROTOCOL, 0, "it said twice that it is ready");
+		return err_set(err, KODA_PROTOCOL, 0, "it reported twice that it is ready");
 	if (r->protocol != KODA_PROTOCOL_VERSION)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "koda-egress-proxy speaks protocol %u and this library %u: install both from "
@@ -243,7 +243,8 @@ take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error 
 		    r->protocol, KODA_PROTOCOL_VERSION);
 	if (r->policy_digest.len != KODA_DIGEST_BYTES ||
 	    memcmp(r->policy_digest.data, koda_policy_digest(w->policy), KODA_DIGEST_BYTES) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "it goes by another policy");
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "it reports another policy than the one it was given");
 	if (!r->seccomp || r->landlock_abi < wanted)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "it is not confined (Landlock ABI %u, %u needed; seccomp %s)", r->landlock_abi,
@@ -252,7 +253,7 @@ take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error 
 	    (r->has_ca_certificate &&
 		(r->ca_certificate.len > CA_MAX ||
 		    !certificates_is_pem(r->ca_certificate.data, r->ca_certificate.len))))
-		return err_set(err, KODA_PROTOCOL, 0, "what it calls its certificate is none");
+		return err_set(err, KODA_PROTOCOL, 0, "it sent an invalid certificate");
 	w->ready = true;
 	return t->client->ready(t->data, r->has_ca_certificate ? r->ca_certificate.data : NULL,
 	    r->ca_certificate.len, err);
@@ -301,7 +302,7 @@ take_connection(const struct taker *t, const Koda__EgressConnection *m, struct k
 	    m->outcome > KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID || m->port > UINT16_MAX ||
 	    (m->port == 0 && !invalid) ||
 	    (m->open && m->outcome != KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED))
-		return err_set(err, KODA_PROTOCOL, 0, "it reported a connection that is none");
+		return err_set(err, KODA_PROTOCOL, 0, "it reported an invalid connection");
 	return t->client->connection(t->data, m->slot, m->id, &one, err);
 }
 
@@ -315,7 +316,7 @@ take_ask(const struct taker *t, const Koda__EgressAsk *m, struct koda_error *err
 		return -1;
 	if (!t->wire->asks || m->question == 0 || kind != DOMAIN_NAME || m->port == 0 ||
 	    m->port > UINT16_MAX || protocol_name(m->kind) == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "it asked what is not to be asked");
+		return err_set(err, KODA_PROTOCOL, 0, "it asked an invalid question");
 	return t->client->ask(t->data, m->slot, m->question, host, m->port, err);
 }
 
@@ -333,7 +334,7 @@ static int
 take_synced(struct egress_wire *w, const Koda__EgressSynced *m, struct koda_error *err)
 {
 	if (m->number > w->sync_sent || m->number <= w->synced)
-		return err_set(err, KODA_PROTOCOL, 0, "it answers what nobody asked");
+		return err_set(err, KODA_PROTOCOL, 0, "it answered a request that was not made");
 	w->synced = m->number;
 	return 0;
 }
@@ -356,7 +357,7 @@ take_report(const struct taker *t, const uint8_t *frame, size_t len, struct koda
 		return 0; /* the proxy ends itself next */
 	}
 	if (!w->ready)
-		return err_set(err, KODA_PROTOCOL, 0, "it reports before it is ready");
+		return err_set(err, KODA_PROTOCOL, 0, "it sent a report before it was ready");
 	switch ((int)r->report_case) {
 	case KODA__EGRESS_REPORT__REPORT_CONNECTION:
 		return take_connection(t, r->connection, err);
@@ -387,6 +388,6 @@ wire_receive(struct egress_wire *w, const struct wire_client *client, void *data
 		if (take_report(&taker, frame, len, err) < 0)
 			return -1;
 	if (r == 0 && frame_fds_waiting(&w->fs) > 0)
-		return err_set(err, KODA_PROTOCOL, 0, "a descriptor from who has none to give");
+		return err_set(err, KODA_PROTOCOL, 0, "it sent an unexpected descriptor");
 	return r;
 }

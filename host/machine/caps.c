@@ -135,6 +135,6 @@ caps_sandbox_remedy(char *ret, size_t size)
 		remedy = remedy_namespaces(&facts, 0, &why);
 		snprintf(ret, size, "try: %s", remedy);
 	} else {
-		snprintf(ret, size, "look at what 'koda-sandbox doctor' says");
+		snprintf(ret, size, "'koda-sandbox doctor' shows why");
 	}
 }

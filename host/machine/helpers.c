@@ -42,7 +42,7 @@ own_directory(char *ret, size_t size, struct koda_error *err)
 		return -1;
 	slash = strrchr(file, '/');
 	if (slash == NULL)
-		return err_set(err, KODA_UNSUPPORTED, 0, "cannot tell where this program is");
+		return err_set(err, KODA_UNSUPPORTED, 0, "cannot find out where this program is");
 	*slash = '\0';
 	if (strlen(file) >= size)
 		return err_set(err, KODA_UNSUPPORTED, ENAMETOOLONG, "this program's directory");
@@ -149,10 +149,11 @@ check_program(const char *path, struct koda_error *err)
 		    path, (unsigned)st.st_uid);
 	case HELPERS_OTHERS_WRITE:
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "helper '%s' can be written by everybody: chmod go-w '%s'", path, path);
+		    "every user may write helper '%s': chmod go-w '%s'", path, path);
 	case HELPERS_GROUP_WRITES:
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "helper '%s' can be written by group %u, which is not yours alone: chmod g-w '%s'",
+		    "helper '%s' can be written by group %u, which has other members than you: "
+		    "chmod g-w '%s'",
 		    path, (unsigned)st.st_gid, path);
 	case HELPERS_TRUSTED:
 		break;
@@ -215,8 +216,8 @@ helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
 		 * not. */
 		if ((st.st_mode & (S_ISUID | S_ISGID)) != 0)
 			return err_set(err, KODA_UNSUPPORTED, 0,
-			    "'%s' is set-user-id: user namespaces are what it is needed for here "
-			    "(chmod u-s %s)",
+			    "'%s' is set-user-id, which koda-sandbox refuses; with user "
+			    "namespaces it is not needed (chmod u-s %s)",
 			    places[i], places[i]);
 		strcpy(ret, places[i]);
 		return 0;

@@ -63,26 +63,26 @@ remedy_namespaces(const struct remedy_facts *facts, int errnum, const char **ret
 		return "sudo sysctl -w kernel.unprivileged_userns_clone=1";
 	}
 	if (!facts->root && facts->apparmor_restrict_userns > 0) {
-		*ret_why = "AppArmor takes their rights away "
+		*ret_why = "AppArmor removes their capabilities "
 			   "(kernel.apparmor_restrict_unprivileged_userns)";
 		return "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
 	}
 	if (facts->container) {
-		*ret_why = "this is a container that may not nest";
-		return "start the container so that it may: docker run --security-opt "
+		*ret_why = "this container may not create nested ones";
+		return "start the container with nesting allowed: docker run --security-opt "
 		       "seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
 		       "systempaths=unconfined, or lxc config set NAME security.nesting true";
 	}
 	if (errnum == ENOSPC || errnum == EUSERS) {
-		*ret_why = "too many are in use, or nested too deep";
+		*ret_why = "too many are in use, or they are nested too deep";
 		return "sudo sysctl -w user.max_user_namespaces=15000";
 	}
 	if (errnum == EINVAL || errnum == ENOSYS) {
-		*ret_why = "this kernel has none";
+		*ret_why = "this kernel does not have them";
 		return "a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS and "
 		       "CONFIG_UTS_NS";
 	}
-	*ret_why = "the kernel or a security module refuses";
+	*ret_why = "the kernel or a security module refuses them";
 	return "look for the refusal in dmesg";
 }
 

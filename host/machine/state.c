@@ -199,7 +199,7 @@ check(int fd, const char *path, struct koda_error *err)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "look at '%s'", path);
+		return err_set(err, KODA_UNSUPPORTED, errno, "examine '%s'", path);
 	if (st.st_uid != geteuid())
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "'%s' is koda-sandbox's own directory and belongs to another user: set XDG_STATE_HOME to a "
@@ -207,7 +207,8 @@ check(int fd, const char *path, struct koda_error *err)
 		    path);
 	if ((st.st_mode & 022) != 0)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "'%s' is koda-sandbox's own directory and others may write there: chmod 700 it",
+		    "'%s' is koda-sandbox's own directory and other users may write there: run "
+		    "chmod 700 on it",
 		    path);
 	return 0;
 }
@@ -218,7 +219,9 @@ open_held(struct state *s, const char *path, struct koda_error *err)
 	s->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->fd < 0 && (errno == ENOTDIR || errno == ELOOP))
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "'%s' is to be koda-sandbox's own directory, and is none: move it away", path);
+		    "'%s' must be koda-sandbox's own directory, but is not a directory: move "
+		    "it away",
+		    path);
 	if (s->fd < 0)
 		return 0;
 	if (check(s->fd, path, err) < 0) {
@@ -271,7 +274,7 @@ state_hold(struct state *s, const char *path, struct koda_error *err)
 	}
 	mark_made(s, made);
 	if (!s->locked)
-		err_set(err, KODA_IO, 0, "another process keeps '%s' locked", path);
+		err_set(err, KODA_IO, 0, "another process holds the lock of '%s'", path);
 	return 1;
 }
 

@@ -53,7 +53,7 @@ change_tell(struct violations *to, const char *blame, const char *home, const Ko
 		break;
 	case KODA__CHANGE_KIND__CHANGE_DISARMED:
 		snprintf(detail, sizeof(detail),
-		    "keys that could run something were taken out; the whole is %s%s%.*s",
+		    "keys that could run a program were removed; the original is %s%s%.*s",
 		    kept != NULL ? "in quarantine as " : "beside it, as ", kept != NULL ? kept : "",
 		    kept == NULL && change->has_detail ? (int)change->detail.len : 0,
 		    kept == NULL && change->has_detail ? (const char *)change->detail.data : "");
@@ -65,15 +65,16 @@ change_tell(struct violations *to, const char *blame, const char *home, const Ko
 		break;
 	case KODA__CHANGE_KIND__CHANGE_CAME:
 		snprintf(detail, sizeof(detail),
-		    "names that tools of the host obey came with this directory, and stay: %.*s",
+		    "names that tools on the host obey came with this directory, and were left: "
+		    "%.*s",
 		    change->has_detail ? (int)change->detail.len : 0,
 		    change->has_detail ? (const char *)change->detail.data : "");
 		change_record(to, blame, KODA_VIOLATION_NOTE, path, rule, detail);
 		return;
 	case KODA__CHANGE_KIND__CHANGE_TOLD:
 		told = reason_told(path);
-		snprintf(detail, sizeof(detail), "changed, and %s: look at it first",
-		    told != NULL ? told : "others follow it");
+		snprintf(detail, sizeof(detail), "changed, and %s: check it first",
+		    told != NULL ? told : "other programs follow it");
 		change_record(to, blame, KODA_VIOLATION_NOTE, path, rule, detail);
 		return;
 	case KODA__CHANGE_KIND__CHANGE_HIDES:
@@ -84,7 +85,7 @@ change_tell(struct violations *to, const char *blame, const char *home, const Ko
 		return;
 	default:
 		change_record(to, blame, KODA_VIOLATION_OTHER, path, "changed_outside",
-		    "changed meanwhile by somebody outside the sandbox; left as it is");
+		    "changed meanwhile by a process outside the sandbox; left as it is");
 		return;
 	}
 	change_record(to, blame, KODA_VIOLATION_FILE_WRITE, path, rule, detail);

@@ -71,7 +71,7 @@ make_file(struct journal *j, const Koda__Journal *msg, const char *root, const c
 	unlinkat(j->dir_fd, temp, 0);
 	close_at(&f->fd);
 	free(f->dir);
-	return err_set(err, KODA_IO, saved, "write down what is there before commands run");
+	return err_set(err, KODA_IO, saved, "write the journal");
 }
 
 static void
@@ -155,7 +155,7 @@ journal_begin(struct journal *j, int dir_fd, const struct journal_input *in, str
 
 	*j = (struct journal){ .dir_fd = dir_fd };
 	if (in->n_dirs + 1 > JOURNAL_FILES_MAX)
-		r = err_set(err, KODA_TOO_LARGE, 0, "too many directories to write down");
+		r = err_set(err, KODA_TOO_LARGE, 0, "too many directories for the journal");
 	for (size_t i = 0; r == 0 && i < in->n_dirs; i++)
 		r = begin_one(j, in, &in->dir[i], 1, true, err);
 	if (r == 0 && in->n_caches > 0)

@@ -398,7 +398,7 @@ journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left, stru
 
 	*ret_left = false;
 	if (read_names(dir_fd, &names) < 0)
-		return err_set(err, KODA_IO, errno, "look for what killed sessions have left");
+		return err_set(err, KODA_IO, errno, "look for journals of killed sessions");
 	for (size_t i = 0; i < names.n; i++) {
 		if (r == 0)
 			r = visit_one(dir_fd, names.v[i], by, ret_left, err);

@@ -152,7 +152,8 @@ begin_journal(struct protect *p)
 		err_set(&err, KODA_IO, errno, "write below '%s'", ses->state);
 	if (!ses->said_state)
 		session_event(ses, KODA_EVENT_DEGRADED,
-		    "%s: if this program is killed, the next one will not know what its commands planted",
+		    "%s: if this program is killed, the next session will not know what its "
+		    "commands planted",
 		    err.message);
 	ses->said_state = true;
 }

@@ -63,7 +63,7 @@ take_compared(void *data, const Koda__Reply *reply, struct koda_error *err)
 	struct protect *p = data;
 
 	if (reply->result_case != KODA__REPLY__RESULT_COMPARED)
-		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Compare's");
+		return err_set(err, KODA_PROTOCOL, 0, "the reply to Compare has the wrong type");
 	for (size_t i = 0; i < reply->compared->n_change; i++) {
 		const Koda__Change *change = reply->compared->change[i];
 

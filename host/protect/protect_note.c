@@ -16,7 +16,6 @@ protect_note_cut(struct protect *p)
 		return;
 	p->said_cut = true;
 	protect_note(p, KODA_VIOLATION_OTHER, p->slot->ses->root, "not_covered",
-	    "there are too many files, or links in protected places, to look at all of them: what "
-	    "commands plant may "
-	    "not be found");
+	    "there are too many files, or links in protected places, to check all of them: what "
+	    "commands plant in the rest is not detected");
 }

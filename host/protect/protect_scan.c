@@ -24,7 +24,7 @@ check_place(const struct protect *p, const Koda__Place *place, struct koda_error
 	bool inside = false;
 
 	if (path_check(place->path.data, place->path.len, err) < 0 || place->path.data[0] != '/')
-		return err_set(err, KODA_PROTOCOL, 0, "a place without a path");
+		return err_set(err, KODA_PROTOCOL, 0, "a place with an invalid path");
 	for (size_t i = 0; i < p->sb->view.n_writable && !inside; i++) {
 		const char *dir = p->sb->view.writable[i];
 		size_t len = strlen(dir);
@@ -34,7 +34,7 @@ check_place(const struct protect *p, const Koda__Place *place, struct koda_error
 			place->path.data[len] == '/');
 	}
 	if (!inside)
-		return err_set(err, KODA_PROTOCOL, 0, "a place that no command can write");
+		return err_set(err, KODA_PROTOCOL, 0, "a place outside the writable directories");
 	return 0;
 }
 
@@ -61,7 +61,7 @@ take_scanned(void *data, const Koda__Reply *reply, struct koda_error *err)
 	struct protect *p = data;
 
 	if (reply->result_case != KODA__REPLY__RESULT_SCANNED)
-		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Scan's");
+		return err_set(err, KODA_PROTOCOL, 0, "the reply to Scan has the wrong type");
 	for (size_t i = 0; i < reply->scanned->n_place; i++) {
 		if (protect_add_place(p, reply->scanned->place[i], !p->scanned, err) < 0)
 			return -1;
@@ -149,7 +149,7 @@ ask_scan(struct protect *p, Koda__Scan *msg, struct koda_error *err)
 	if (slot_pack_ours(p->slot, &req, &packed, err) < 0)
 		return -1;
 	return protect_ask(p, &packed, take_scanned, err) < 0
-	    ? err_wrap(err, "look for what is to be protected")
+	    ? err_wrap(err, "look for what to protect")
 	    : 0;
 }
 

@@ -71,7 +71,7 @@ read_manifest(int entry, struct manifest *ret, struct koda_error *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    st.st_size > MANIFEST_MAX)
-		return err_set(err, KODA_PROTOCOL, 0, "it has no record that makes sense");
+		return err_set(err, KODA_PROTOCOL, 0, "its record is missing or invalid");
 	text = malloc((size_t)st.st_size + 1);
 	if (text == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "record");
@@ -85,7 +85,7 @@ read_manifest(int entry, struct manifest *ret, struct koda_error *err)
 		len += (size_t)n;
 	}
 	if (len == 0 || text[len - 1] != '\0' || strcmp(text, "koda-quarantine " FORMAT) != 0)
-		return err_set(err, KODA_PROTOCOL, 0, "its record is of another version");
+		return err_set(err, KODA_PROTOCOL, 0, "its record has an unknown version");
 	ret->text = take_ptr(&text);
 	ret->len = len;
 	ret->path = find_value(ret, "path");
@@ -307,7 +307,8 @@ quarantine_find(const char *root, const char *name, bool without_record,
 	if (ret->name == NULL || (slash != NULL && of == NULL))
 		return err_set(err, KODA_INTERNAL, ENOMEM, "quarantine");
 	if (!is_name(ret->name) || (of != NULL && !is_name(of)))
-		return err_set(err, KODA_INVALID, 0, "'%.300s' is no name in the quarantine", name);
+		return err_set(err, KODA_INVALID, 0,
+		    "'%.300s' is not a valid name in the quarantine", name);
 	if (of == NULL) {
 		r = open_quarantine(&ret->store, root, &ret->root, &ret->dir, err);
 	} else if ((r = open_store(&ret->store, err)) > 0) {
@@ -528,7 +529,7 @@ restore(int entry, const char *root, const struct manifest *m, struct koda_error
 	if (!path_is_canonical(m->path, strlen(m->path)) || !path_is_inside(m->path, root) ||
 	    strcmp(m->path, root) == 0)
 		return err_set(err, KODA_PROTOCOL, 0,
-		    "its record says that it was at '%s', which is not below the root", m->path);
+		    "its record names '%s', which is not below the root", m->path);
 	name = m->path + (strrchr(m->path, '/') - m->path) + 1;
 	*strrchr(parent, '/') = '\0';
 	dir = state_open_directory(parent[0] != '\0' ? parent : "/", err);
@@ -537,15 +538,17 @@ restore(int entry, const char *root, const struct manifest *m, struct koda_error
 	if (make_links(entry, m, err) < 0)
 		return -1;
 	if (fstatat(entry, WHAT, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_set(err, KODA_IO, errno, "nothing was kept of '%s' but the record",
-		    m->path);
+		return err_set(err, KODA_IO, errno, "only the record of '%s' was kept", m->path);
 	/* The original mode, whatever mode it was kept with. */
 	if (mode != 0 && !S_ISLNK(st.st_mode) && fchmodat(entry, WHAT, (mode_t)mode, 0) < 0)
-		return err_set(err, KODA_IO, errno, "the mode of what was kept");
+		return err_set(err, KODA_IO, errno, "set the mode of what was kept");
 	if (put(entry, dir, name) == 0)
 		return 0;
 	if (errno == EEXIST)
-		return err_set(err, KODA_CONFLICT, 0, "there is something at '%s' now", m->path);
+		return err_set(err, KODA_CONFLICT, 0,
+		    "cannot put back '%s', because something else is there now: move it away "
+		    "first",
+		    m->path);
 	return err_set(err, KODA_IO, errno, "put back '%s'", m->path);
 }
 
@@ -557,7 +560,7 @@ koda_quarantine_restore(const char *root, const char *name, struct koda_error *e
 	/* The target must be below the root, which comes from the caller, not from the record. */
 	if (strchr(name, '/') != NULL)
 		return err_set(err, KODA_INVALID, 0,
-		    "'%.300s' is no name in the quarantine of this root", name);
+		    "'%.300s' is not a valid name in the quarantine of this root", name);
 	if (quarantine_find(root, name, false, &e, err) < 0 ||
 	    restore(e.fd, e.root, &e.manifest, err) < 0)
 		return -1;

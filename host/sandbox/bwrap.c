@@ -23,7 +23,7 @@ struct argument {
  */
 /* clang-format off */
 static const struct argument namespaces[] = {
-	{ { "--unshare-user" }, "its own users: capabilities in here have no effect outside" },
+	{ { "--unshare-user" },       "its own users: capabilities in here have no effect outside" },
 	{ { "--unshare-pid" },        "no process of the host can be seen, signalled or traced" },
 	{ { "--unshare-net" },        "no network, and no abstract socket of the host" },
 	{ { "--unshare-ipc" },        "no shared memory, semaphore or queue of the host" },
@@ -34,7 +34,7 @@ static const struct argument namespaces[] = {
 	/* As root, bwrap would keep all of them, and each program it starts could get them back. */
 	{ { "--cap-drop", "ALL" },            "drop all capabilities except" },
 	{ { "--cap-add", "CAP_SYS_ADMIN" },   "stage2 mounts the view; commands do not have it" },
-	{ { "--cap-add", "CAP_SYS_PTRACE" }, "stage2 checks connections; commands do not have it" },
+	{ { "--cap-add", "CAP_SYS_PTRACE" },  "stage2 checks connections; commands do not have it" },
 	{ { "--cap-add", "CAP_DAC_OVERRIDE" }, "stage2 mounts overlays, and gives it up; commands do not have it" },
 	{ { "--clearenv" },                   "nothing of the host's environment" },
 };
@@ -48,8 +48,8 @@ static const struct argument base[] = {
 /* In the order of bwrap_private; directories for all users have the same mode as on the host. */
 static const struct argument private[] = {
 	{ { "--perms", "1777", "--tmpfs", "/dev/shm" }, "private: without the host's shared memory" },
-	{ { "--perms", "0755", "--tmpfs", "/run" }, "private: without the sockets of the host's services" },
-	{ { "--perms", "1777", "--tmpfs", "/tmp" }, "private: without the host's sockets and files" },
+	{ { "--perms", "0755", "--tmpfs", "/run" },     "private: without the sockets of the host's services" },
+	{ { "--perms", "1777", "--tmpfs", "/tmp" },     "private: without the host's sockets and files" },
 	{ { "--perms", "1777", "--tmpfs", "/var/tmp" }, "private: without the host's files" },
 };
 /* clang-format on */

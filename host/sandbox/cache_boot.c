@@ -175,7 +175,7 @@ cache_boot_told(struct sandbox *sb, const Koda__Booted *booted)
 	ses->said_caches = true;
 	session_event(ses, KODA_EVENT_DEGRADED,
 	    "commands see empty directories instead of the caches of this user's tools (%zu of "
-	    "%zu), and lose them with the sandbox: %.*s",
+	    "%zu), and what they write there is lost with the sandbox: %.*s",
 	    booted->n_empty_cache, sb->view.n_caches + (sb->view.spare != NULL),
 	    (int)booted->empty_cache[0]->why.len, (const char *)booted->empty_cache[0]->why.data);
 }

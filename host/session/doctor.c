@@ -30,7 +30,7 @@
 #define REMEDY_VARIABLE       "correct that variable, or unset it"
 #define REMEDY_SCRATCH        "make /tmp, or the directory that TMPDIR names, writable"
 #define REMEDY_INSTALL        "install koda-sandbox again: make install"
-#define REMEDY_INSTALL_IF_ALL "if all above is there, " REMEDY_INSTALL
+#define REMEDY_INSTALL_IF_ALL "if everything above works, " REMEDY_INSTALL
 
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
@@ -89,8 +89,8 @@ look_at_landlock(struct doctor *d, const struct row *row)
 {
 	char detail[96];
 
-	snprintf(detail, sizeof(detail), "ABI %u (%u or newer is in full)", d->caps.landlock_abi,
-	    LOCKDOWN_ABI_FULL);
+	snprintf(detail, sizeof(detail), "ABI %u (full confinement needs %u or newer)",
+	    d->caps.landlock_abi, LOCKDOWN_ABI_FULL);
 	return report_row(d, row, d->caps.landlock_abi >= LOCKDOWN_ABI_FULL, detail, row->remedy);
 }
 
@@ -167,7 +167,7 @@ look_at_search(struct doctor *d, const struct row *row)
 						 .patterns = patterns,
 						 .n_patterns = 1 };
 	struct koda_search_result result;
-	struct koda_error err = { .message = "it did not find what is there" };
+	struct koda_error err = { .message = "it did not find an existing file" };
 	size_t n = 0;
 	bool works;
 	int stop;
@@ -177,8 +177,8 @@ look_at_search(struct doctor *d, const struct row *row)
 	works = d->slot != NULL && koda_search(d->slot, &tree, count, &n, &result, &err) == 0 &&
 	    n == 1 && koda_search(d->slot, &grep, count, &n, &result, &err) == 0;
 	stop = report_row(d, row, works,
-	    works                 ? "looked through a directory, compiled a pattern"
-		: d->slot == NULL ? "there is no worker to try it beside"
+	    works                 ? "searched a directory, compiled a pattern"
+		: d->slot == NULL ? "not tried, because the worker does not work"
 				  : err.message,
 	    REMEDY_INSTALL);
 	worker_end(d);
@@ -231,7 +231,7 @@ look_at_bubblewrap(struct doctor *d, const struct row *row)
 	if (helpers_find_bwrap(path, &err) == 0) {
 		ask_version(path, version, sizeof(version));
 		snprintf(detail, sizeof(detail), "%s: %s", path,
-		    version[0] != '\0' ? version : "it does not say its version");
+		    version[0] != '\0' ? version : "its version is unknown");
 		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail,
 		    remedy_install_bubblewrap(&d->facts));
 	}
@@ -255,7 +255,7 @@ look_at_user_namespaces(struct doctor *d, const struct row *row)
 	char detail[256];
 
 	if (has_user_namespaces(d))
-		return report_row(d, row, true, "can be made", "");
+		return report_row(d, row, true, "can be created", "");
 	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
 	snprintf(detail, sizeof(detail), "%s: %s", why, strerror(d->caps.namespace_errnum));
 	return report_row(d, row, false, detail, remedy);
@@ -271,7 +271,7 @@ look_at_namespaces(struct doctor *d, const struct row *row)
 	if (!has_user_namespaces(d))
 		return 0;
 	if (d->caps.namespace == NULL)
-		return report_row(d, row, true, "mount, pid, net, ipc and uts can be made", "");
+		return report_row(d, row, true, "mount, pid, net, ipc and uts can be created", "");
 	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
 	snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", d->caps.namespace, why,
 	    strerror(d->caps.namespace_errnum));
@@ -314,14 +314,16 @@ see_caches(const struct koda_slot *slot, const char *said, struct caches_seen *r
 
 	ret->works = slot != NULL && !slot->ses->said_caches;
 	if (slot == NULL)
-		snprintf(ret->detail, sizeof(ret->detail), "there is no sandbox to try them in");
+		snprintf(ret->detail, sizeof(ret->detail),
+		    "not tried, because the sandbox does not work");
 	else if (!ret->works)
 		snprintf(ret->detail, sizeof(ret->detail), "%s", said);
 	else if (v == NULL || (v->n_caches == 0 && v->spare == NULL))
 		snprintf(ret->detail, sizeof(ret->detail), "there is no home directory for them");
 	else
 		snprintf(ret->detail, sizeof(ret->detail),
-		    "a layer that commands write, above %zu of this user's", v->n_caches);
+		    "commands write a layer of their own above %zu caches of this user",
+		    v->n_caches);
 }
 
 /* Tries a real sandbox: every namespace, the view, stage2, the worker in it, and a command. */
@@ -359,7 +361,7 @@ look_at_sandbox(struct doctor *d, const struct row *row)
 		koda_slot_enforcement(slot, &enforced);
 		works = result.status == 0 && enforced.mount_view;
 		snprintf(detail, sizeof(detail),
-		    "a command in it: %s (status %d), in %.0f ms from nothing",
+		    "a command in it %s (status %d), in %.0f ms with the start of the sandbox",
 		    works ? "ran" : "did not run", result.status, (seconds() - start) * 1e3);
 	} else {
 		snprintf(detail, sizeof(detail), "%s", err.message);
@@ -440,7 +442,7 @@ try_egress(struct koda_slot *slot, int server, unsigned port, bool *ret_refused,
 		cleanup_close int client = accept4(server, NULL, NULL, SOCK_CLOEXEC);
 
 		if (client >= 0 && send(client, GREETING, strlen(GREETING), MSG_NOSIGNAL) < 0)
-			err_set(err, KODA_IO, errno, "the server that it is tried with");
+			err_set(err, KODA_IO, errno, "answer as the test server");
 		r = koda_command_wait(c, 10, err);
 	}
 	if (r > 0)
@@ -477,7 +479,7 @@ look_at_egress(struct doctor *d, const struct row *row)
 	named = listen_somewhere(&named_port);
 	other = listen_somewhere(&other_port);
 	if (named < 0 || other < 0)
-		return report_row(d, row, false, "cannot make a server to try it with",
+		return report_row(d, row, false, "cannot start a test server",
 		    "bring up the loopback interface: ip link set lo up");
 	if (make_scratch(dir) == NULL)
 		return report_row(d, row, false, "cannot make a directory to try it in",
@@ -508,7 +510,8 @@ look_at_egress(struct doctor *d, const struct row *row)
 			works = true;
 	}
 	snprintf(detail, sizeof(detail),
-	    "a host that a rule names was reached, another refused, in %.0f ms from nothing",
+	    "a host that a rule names was reached and another refused, in %.0f ms with the start "
+	    "of the sandbox",
 	    (seconds() - start) * 1e3);
 	koda_slot_release(slot);
 	koda_session_close(ses);
@@ -529,8 +532,8 @@ look_at_memory(struct doctor *d, const struct row *row)
 	char detail[160];
 
 	snprintf(detail, sizeof(detail),
-	    "the commands of a slot may use %.1f GB together (three quarters of %.1f); the sandbox "
-	    "measures them, and ends the largest above that",
+	    "the commands of a slot may use %.1f GB together (three quarters of %.1f); above "
+	    "that the sandbox ends the largest one",
 	    (double)machine_memory_default() / 1e9, (double)machine_memory() / 1e9);
 	return report_row(d, row, true, detail, "");
 }
@@ -548,9 +551,9 @@ look_at_watches(struct doctor *d, const struct row *row)
 	watches_remedy(&w, remedy, sizeof(remedy));
 	snprintf(detail, sizeof(detail),
 	    "%ld instances and %ld watches for all programs of a user%s", w.instances, w.watches,
-	    w.no_instance ? "; none is left"
-		: low     ? ": slots that get none look at the whole project after each command"
-			  : ", one instance a slot");
+	    w.no_instance ? "; no instance is left"
+		: low     ? ": a slot without one checks the whole project after each command"
+			  : ", one instance for each slot");
 	return report_row(d, row, !low, detail, remedy);
 }
 
@@ -561,18 +564,18 @@ look_at_watches(struct doctor *d, const struct row *row)
 static const struct row rows[] = {
 	{ "landlock", true, .look = look_at_landlock,
 	    .remedy = "Linux 6.2 or newer with landlock in the kernel's lsm= list" },
-	{ "seccomp", true, CAP(seccomp), .detail = "kills on a forbidden system call",
+	{ "seccomp", true, CAP(seccomp), .detail = "kills a process that makes a forbidden system call",
 	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
-	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "connections of commands are judged",
+	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "checks the connections of commands",
 	    .remedy = "Linux 5.9 or newer" },
-	{ "pidfd", true, CAP(pidfd), .detail = "processes are signalled without races",
+	{ "pidfd", true, CAP(pidfd), .detail = "signals processes without races",
 	    .remedy = "Linux 5.4 or newer" },
-	{ "memfd", true, CAP(memfd_seals), .detail = "bulk content is sealed before it is passed",
+	{ "memfd", true, CAP(memfd_seals), .detail = "large content is sealed before it is passed on",
 	    .remedy = "Linux 3.17 or newer" },
-	{ "proc", true, CAP(proc), .detail = "/proc/self/fd names what a descriptor is",
+	{ "proc", true, CAP(proc), .detail = "/proc/self/fd shows the path of a descriptor",
 	    .remedy = "mount /proc" },
 	{ "openat2", false, CAP(openat2), .detail = "paths resolve in one call",
-	    .without = "file operations walk paths step by step, slower; commands need it",
+	    .without = "file operations walk paths step by step, which is slower; commands need it",
 	    .remedy = "Linux 5.6 or newer, and a container that lets openat2 through" },
 	{ "user_namespaces", true, .look = look_at_user_namespaces },
 	{ "namespaces", true, .look = look_at_namespaces },
@@ -583,7 +586,7 @@ static const struct row rows[] = {
 	{ "search", false, .look = look_at_search },
 	{ "sandbox", true, .look = look_at_sandbox },
 	{ "caches", false, .look = look_at_caches,
-	    .remedy = "Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system that keeps attributes of users (ext4, xfs, btrfs)" },
+	    .remedy = "Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system with extended attributes for users (ext4, xfs, btrfs)" },
 	{ "egress", true, .look = look_at_egress },
 };
 /* clang-format on */

@@ -13,7 +13,7 @@
 #include "shared/base/err.h"
 
 /* Returns 0, or -1 with *err set: KODA_PROTOCOL if no honest worker would send it, KODA_CONFLICT if
- * the file has another size by now. Does not take over fd. */
+ * the file no longer has that size. Does not take over fd. */
 int received_fd_check(int fd, uint64_t size, struct koda_error *err);
 
 #endif

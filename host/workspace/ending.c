@@ -64,12 +64,12 @@ compare(struct koda_slot *slot, struct protect *protect, uint64_t until, struct 
 	if (monotonic_ns() >= until)
 		err_set(&why, KODA_TIMEOUT, 0, "it took longer than %d s", ENDING_MS / 1000);
 	session_event(slot->ses, KODA_EVENT_DEGRADED,
-	    "what commands left below '%.600s' was not compared at the end: %.600s; the next session there does it "
-	    "before anything else",
+	    "what commands left below '%.600s' was not checked at the end: %.600s. The next "
+	    "session there does that first",
 	    slot->ses->root, why.message);
 	if (err != NULL)
 		*err = why;
-	return err_wrap(err, "compare what commands left");
+	return err_wrap(err, "check what commands left");
 }
 
 int

@@ -23,7 +23,7 @@ take_guarded(void *data, const Koda__Reply *reply, struct koda_error *err)
 	struct guarded_pages *a = data;
 
 	if (reply->result_case != KODA__REPLY__RESULT_GUARDED)
-		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Guarded's");
+		return err_set(err, KODA_PROTOCOL, 0, "the reply to Guarded has the wrong type");
 	for (size_t i = 0; i < reply->guarded->n_path; i++) {
 		const ProtobufCBinaryData path = reply->guarded->path[i];
 		char text[PATH_LEN_MAX + 1];
@@ -72,5 +72,5 @@ koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *policy, struct 
 	while (r == 0 && a.more)
 		r = ask_page(slot, &a, err);
 	session_leave(slot->ses);
-	return r < 0 ? err_wrap(err, "find out what the links in protected places lead to") : 0;
+	return r < 0 ? err_wrap(err, "find where the links in protected places lead") : 0;
 }

@@ -179,7 +179,7 @@ take(void *data, const Koda__Reply *reply, struct koda_error *err)
 	if (reply->result_case == KODA__REPLY__RESULT_SCANNED)
 		return 0;
 	if (reply->result_case != KODA__REPLY__RESULT_COMPARED)
-		return err_set(err, KODA_PROTOCOL, 0, "a reply of another kind than Compare's");
+		return err_set(err, KODA_PROTOCOL, 0, "the reply to Compare has the wrong type");
 	for (size_t i = 0; i < reply->compared->n_change; i++)
 		change_tell(r->found, BLAME, r->slot->ses->home, reply->compared->change[i]);
 	r->more = reply->compared->has_more && reply->compared->more;
@@ -363,8 +363,9 @@ refuse_damaged(const struct recovery *r, const struct journal_found *f, struct k
 	const struct koda_session *ses = r->slot->ses;
 
 	err_set(err, KODA_UNSUPPORTED, 0,
-	    "'%s/journal/%s' is damaged: a session was killed, and nobody knows what its commands planted at or below "
-	    "'%.300s'; look through it, then remove that file",
+	    "the journal '%s/journal/%s' of a killed session is damaged, so what its commands "
+	    "planted at or below '%.300s' is unknown: check that directory yourself, then remove "
+	    "the journal",
 	    ses->state, f->name, ses->root);
 	if (r->slot->commands != NULL)
 		return -1;
@@ -403,7 +404,7 @@ finish(void *data, const struct journal_found *f, struct koda_error *err)
 	result = run_worker(r, f->journal, &plan, &seal, known, n_known, err);
 	close_at(&seal.quarantine_fd);
 	if (result < 0)
-		return err_wrap(err, "finish what a killed session has left below '%.200s'", root);
+		return err_wrap(err, "clean up after a killed session below '%.200s'", root);
 	return 1;
 }
 
@@ -420,7 +421,8 @@ tell(const struct recovery *r)
 		session_event(r->slot->ses, KODA_EVENT_LEFT, "'%.600s': %s", v->target, v->detail);
 	if (r->cut)
 		session_event(r->slot->ses, KODA_EVENT_DEGRADED,
-		    "there was too much to look through of what a killed session has left");
+		    "a killed session left too much to check all of it: some of what its "
+		    "commands planted may not be detected");
 }
 
 int
@@ -452,7 +454,8 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 	}
 	if (result >= 0 && left)
 		session_event(ses, KODA_EVENT_DEGRADED,
-		    "another process takes long with what a killed session has left below '%.600s': it was not waited for",
+		    "another process is still cleaning up after a killed session below '%.600s': "
+		    "this session did not wait for it",
 		    ses->root);
 	state_let_go(&state, ses->state);
 	/* File operations run nothing, so nothing that was planted. */

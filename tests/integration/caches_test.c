@@ -98,16 +98,16 @@ static const struct {
 	    "K=\"$W/k\"; printf '#!/bin/sh\\nexec %s %s \"$@\"\\n' \"$NO_OVERLAY\" \"$REAL\" >\"$K\"; chmod +x \"$K\"\n"
 	    "run p '[ ! -e ~/.npm/host ]; echo x >~/.npm/host; grep -q tool ~/.cargo/bin/tool; cat ~/.cargo/config.toml\n"
 	    "	! echo x >~/.cargo/bin/new; ! echo x >~/.cargo/config.toml; echo x >~/.cargo/other'\n"
-	    "grep -q 'are empty directories for commands.*overlay' \"$W/err\"; [ \"$(grep -c 'empty directories' \"$W/err\")\" = 1 ]\n"
+	    "grep -q 'see empty directories instead of the caches.*overlay' \"$W/err\"; [ \"$(grep -c 'empty directories' \"$W/err\")\" = 1 ]\n"
 	    "[ \"$(cat ~/.npm/host)\" = host ]; [ ! -e ~/.cargo/other ]; [ \"$(cat ~/.cargo/config.toml)\" = '[build]' ]\n"
 	    "run p '[ ! -e ~/.npm/host ]'\n"
 	    "\"$K\" doctor | grep -A1 '^no *caches' | grep -q 'try: Linux'\n" },
 	{ "caches: without a place for layers they are empty, and that is said",
 	    "chmod 755 \"$HOME\"; mkdir -p ~/.local/state/koda-sandbox; echo >~/.local/state/koda-sandbox/caches\n"
 	    "run p '[ ! -e ~/.npm/host ]; echo x >~/.npm/x; grep -q tool ~/.cargo/bin/tool'\n"
-	    "grep -q \"empty directories for commands.*make '.*caches/p-\" \"$W/err\"; [ ! -e ~/.npm/x ]\n"
+	    "grep -q \"empty directories instead of the caches.*make '.*caches/p-\" \"$W/err\"; [ ! -e ~/.npm/x ]\n"
 	    "rm ~/.local/state/koda-sandbox/caches; run q 'echo x >~/.npm/x'; chmod 755 \"$(store q)\"\n"
-	    "run q '[ ! -e ~/.npm/host ]'; grep -q \"not a directory that is this user's alone\" \"$W/err\"\n" },
+	    "run q '[ ! -e ~/.npm/host ]'; grep -q \"must be a directory of this user\" \"$W/err\"\n" },
 	{ "caches: in memory they are bounded",
 	    "echo >\"$W/file\"; export XDG_STATE_HOME=\"$W/file\"\n"
 	    "run p 'df --output=size -k ~/.npm | tail -1 | grep -qx \" *1048576\"'\n" },
@@ -152,7 +152,7 @@ static const struct {
 	    "[ ! -e ~/go ]; chmod 755 ~/.m2; run home true; fi\n" },
 	{ "caches: what one is mounted on is removed by somebody: the slot ends, and the next one has it again",
 	    "cd; echo x >~/.npm/x; \"$K\" run --mode auto --root ~ -- sh -c ': >~/ready; exec sleep 60' 2>>\"$W/err\" & pid=$!\n"
-	    "wait_for ~/ready; rm -r ~/.npm; ! wait $pid; grep -q \"somebody has removed '$HOME/.npm'\" \"$W/err\"\n"
+	    "wait_for ~/ready; rm -r ~/.npm; ! wait $pid; grep -q \"another process removed '$HOME/.npm'\" \"$W/err\"\n"
 	    "run home 'echo x >~/.npm/x'; [ ! -e ~/.npm/x ]\n" },
 	{ "caches: one outside of what commands write is removed by somebody: nothing happens",
 	    "\"$K\" run --mode auto --root \"$W/p\" -- sh -ec ': >ready; until [ -e go ]; do sleep 0.01; done; : >done' 2>>\"$W/err\" & pid=$!\n"
@@ -167,7 +167,7 @@ static const struct {
 	{ "caches: one that lies in the project, without overlays",
 	    "K=\"$W/k\"; printf '#!/bin/sh\\nexec %s %s \"$@\"\\n' \"$NO_OVERLAY\" \"$REAL\" >\"$K\"; chmod +x \"$K\"\n"
 	    "export CARGO_HOME=\"$W/p/tools/cargo\"; run p 'echo x >tools/cargo/x'; [ ! -e \"$W/p/tools\" ]\n"
-	    "grep -q 'are empty directories for commands' \"$W/err\"\n" },
+	    "grep -q 'see empty directories instead of the caches' \"$W/err\"\n" },
 	{ "caches: a root that is a cache itself is the host's, and that is said",
 	    "export CARGO_HOME=\"$W/p\"; run p 'echo x >x; mkdir -p registry'; [ -e \"$W/p/x\" ]\n"
 	    "grep -q \"commands may write '$W/p' itself, which is a cache\" \"$W/err\"\n" },

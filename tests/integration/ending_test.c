@@ -242,7 +242,7 @@ takes_too_long(void **state)
 	assert_int_equal(koda_slot_end(f.slot, &err), -1);
 	assert_code(&err, KODA_TIMEOUT);
 	assert_true(clock_ms() - began >= 8000 && clock_ms() - began < 15000);
-	assert_non_null(strstr(degraded, "was not compared at the end"));
+	assert_non_null(strstr(degraded, "was not checked at the end"));
 	koda_command_free(c);
 	koda_session_close(f.ses);
 	assert_int_equal(stat(journal, &st), 0);

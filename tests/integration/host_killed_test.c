@@ -399,7 +399,7 @@ damaged(void **state_)
 		assert_null(koda_slot_acquire(ses, NULL, &err));
 		assert_code(&err, KODA_UNSUPPORTED);
 		assert_non_null(strstr(err.message, "is damaged"));
-		assert_non_null(strstr(err.message, "remove that file"));
+		assert_non_null(strstr(err.message, "remove the journal"));
 		koda_session_close(ses);
 		/* Without commands it is only reported. */
 		next_session(&f, &(const struct next){ "project/sub", KODA_AUTO, false, USUAL });

@@ -404,7 +404,7 @@ die_under(pid_t (*find)(const struct client *), bool known)
 		says(message, OUT, "done\n");
 	} else {
 		went_wrong(message, "unknown");
-		says_part(message, "result.content.0.text", "nobody knows how far it came");
+		says_part(message, "result.content.0.text", "the outcome is unknown");
 	}
 	json_decref(message);
 	id = request_tool(&c, "run_command", command_args("echo next"));
@@ -729,7 +729,7 @@ test_no_sandbox(void **state)
 	json_decref(message);
 	message = run(&c, "true");
 	went_wrong(message, "unsupported");
-	says_part(message, "result.content.0.text", "no command");
+	says_part(message, "result.content.0.text", "commands need the kernel sandbox");
 	json_decref(message);
 	client_end(&c);
 	process_shell("cd \"$1/libexec/koda-sandbox\" && mv away koda-sandbox-stage2", prefix, NULL,

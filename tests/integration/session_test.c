@@ -51,7 +51,7 @@ refused_options(void **state)
 	o = f.options;
 	snprintf(path, sizeof(path), "%s/koda-fs-worker", f.helpers);
 	assert_int_equal(chmod(path, 0757), 0);
-	expect_refusal(&o, KODA_UNSUPPORTED, "everybody");
+	expect_refusal(&o, KODA_UNSUPPORTED, "every user");
 	assert_int_equal(chmod(path, 0644), 0);
 	expect_refusal(&o, KODA_UNSUPPORTED, "not a program");
 	koda_session_close(NULL);

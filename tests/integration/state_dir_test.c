@@ -83,7 +83,7 @@ test_many_at_once(void **state)
 	    "'mkdir -p .idea; echo x >.idea/x; true' 2>\"$2/err$i.$k\" || echo \"status $?\" >>\"$2/failed\"; "
 	    "done) & done; wait; "
 	    "if [ -e \"$2/failed\" ]; then cat \"$2\"/err* \"$2/failed\" >&2; exit 1; fi; "
-	    "if grep 'cannot be taken away' \"$2\"/err* >&2; then exit 1; fi; rm -rf \"$2\"/err*; "
+	    "if grep 'cannot be removed' \"$2\"/err* >&2; then exit 1; fi; rm -rf \"$2\"/err*; "
 	    "if [ -e \"$2/.idea\" ] || [ -e \"$2/other/.idea\" ]; then echo 'left in the project' >&2; exit 1; fi; "
 	    "test -z \"$(ls \"$1/.local/state/koda-sandbox\" | grep -v quarantine)\"");
 	expect("rm -rf \"$1/.local/state/koda-sandbox/quarantine\"/*; for i in 1 2 3 4 5 6; do ("
@@ -105,7 +105,7 @@ test_elsewhere(void **state)
 	expect(
 	    "mkdir -p \"$2/koda-sandbox/p\"; export XDG_STATE_HOME=\"$2\"; "
 	    "\"$K\" run --mode auto --root \"$2/koda-sandbox/p\" -- true 2>\"$2/err\" && exit 1; "
-	    "grep -q \"own directory, which nobody sees: choose another root\" \"$2/err\"");
+	    "grep -q \"own directory, which agents cannot access: choose another root\" \"$2/err\"");
 	/* Through a link that a command could replace. */
 	expect("mkdir -p \"$2/real\"; ln -s real \"$2/link\"; export XDG_STATE_HOME=\"$2/link\"; "
 	       "\"$K\" run --mode auto --root \"$2\" -- true 2>\"$2/err\" && exit 1; "
@@ -122,16 +122,15 @@ test_locked_by_another(void **state)
 	expect("mkdir -p -m 700 \"$1/.local/state/koda-sandbox\"; "
 	       "flock -x \"$1/.local/state/koda-sandbox\" sh -c '\"$K\" run --mode auto --root "
 	       "\"$0\" -- echo ran >\"$0/out\" 2>\"$0/err\"' \"$2\"; "
-	       "grep -q ran \"$2/out\" && grep -q 'keeps .* locked' \"$2/err\"");
+	       "grep -q ran \"$2/out\" && grep -q 'holds the lock' \"$2/err\"");
 }
 
 /* If the directory cannot be made, the program reports it, and commands run. */
 static void
 test_cannot_be_made(void **state)
 {
-	expect(
-	    "chmod 500 \"$1\"; " RUN "echo ran >\"$2/out\" 2>\"$2/err\"; "
-	    "grep -q ran \"$2/out\" && test \"$(grep -c 'cannot be taken away' \"$2/err\")\" = 1");
+	expect("chmod 500 \"$1\"; " RUN "echo ran >\"$2/out\" 2>\"$2/err\"; "
+	       "grep -q ran \"$2/out\" && test \"$(grep -c 'cannot be removed' \"$2/err\")\" = 1");
 }
 
 /* If it is not safe, no command runs. */

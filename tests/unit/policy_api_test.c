@@ -426,7 +426,7 @@ hosts_are_explained(void **state)
 	v = (struct koda_host_verdict){ .rule = "untouched" };
 	assert_int_equal(koda_explain_host(policy, KODA_AUTO, "u@a.test", &v, &err), -1);
 	assert_int_equal(err.code, KODA_INVALID);
-	assert_non_null(strstr(err.message, "'u@a.test' is no host"));
+	assert_non_null(strstr(err.message, "'u@a.test' is not a valid host"));
 	assert_string_equal(v.rule, "untouched");
 	assert_int_equal(koda_explain_host(policy, KODA_AUTO, "", &v, &err), -1);
 	assert_int_equal(koda_explain_host(policy, KODA_AUTO, NULL, &v, &err), -1);

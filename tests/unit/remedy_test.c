@@ -83,7 +83,7 @@ static const struct {
 		.apparmor_restrict_userns = 1,
 		.unprivileged_userns_clone = NONE,
 		.max_user_namespaces = 31000 },
-	    EPERM, "start the container so that it may" },
+	    EPERM, "start the container with nesting allowed" },
 	{ "a kernel without",
 	    { .apparmor_restrict_userns = NONE,
 		.unprivileged_userns_clone = NONE,
