@@ -7,7 +7,7 @@
 #include "search/glob.h"
 #include "shared/base/cleanup.h"
 
-const char BRACES_TOO_MANY[] = "its braces stand for too many globs";
+const char BRACES_TOO_MANY[] = "its braces expand to too many globs";
 
 struct expansion {
 	braces_fn *fn;

@@ -128,7 +128,7 @@ class_named(struct compiler *c, uint8_t *bits, bool *ret)
 	c->at = (size_t)(close - c->in) + 1;
 	return class_add_named(bits, name, (size_t)(close - name) - 1)
 	    ? NULL
-	    : "there is no class of that name";
+	    : "it has a class with an unknown name";
 }
 
 /* Compiles a class after its '[', as git does: ']' is text in the first position, '-' in the

@@ -9,7 +9,7 @@
 
 #define NO_RULE UINT32_MAX
 
-const char IGNORE_TOO_MANY[] = "there are too many";
+const char IGNORE_TOO_MANY[] = "there are too many rules";
 
 struct rule {
 	struct glob glob;

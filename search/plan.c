@@ -123,7 +123,7 @@ check_settings(struct given *g, struct koda_error *err)
 		if (g->len - 2 >= strlen(verbs[i]) && memcmp(name, verbs[i], strlen(verbs[i])) == 0)
 			return 0;
 	return err_set(err, KODA_INVALID, 0,
-	    "settings like (*LIMIT_MATCH=...) or (*CRLF) at its beginning cannot be given");
+	    "settings like (*LIMIT_MATCH=...) or (*CRLF) at its beginning are not allowed");
 }
 
 static unsigned
@@ -206,14 +206,15 @@ check_one(const struct plan_job *job, struct given *g, struct koda_error *err)
 	if (alone == NULL)
 		return -1;
 	if (program_calls_out(alone))
-		return err_set(err, KODA_INVALID, 0, "callouts like (?C) cannot be given");
+		return err_set(err, KODA_INVALID, 0, "callouts like (?C) are not allowed");
 	g->refers_back = program_refers_back(alone);
 	g->ends_in_comment = !job->bare && !can_be_closed(job, g);
 	if (syntax_read(g->text, g->len, &how, &g->syntax) < 0)
 		return no_memory(err);
 	if (g->syntax.newline && !how.multiline)
 		return err_set(err, KODA_INVALID, 0,
-		    "the end of a line (\\n) is not found within a line; with multiline (-U) a match may go over lines");
+		    "a match ends at the end of its line, so \\n is never found; with "
+		    "multiline (-U) a match may span lines");
 	return 0;
 }
 

@@ -82,7 +82,7 @@ sink_add(struct sink *sink, const Koda__FoundItem *item, struct koda_error *err)
 		ref->span = keep(sink, item->span, item->n_span * sizeof(*item->span));
 	if ((to->has_path && ref->path == NOWHERE) || (item->has_text && ref->text == NOWHERE) ||
 	    (item->n_span > 0 && ref->span == NOWHERE))
-		return err_set(err, KODA_INTERNAL, ENOMEM, "what was found");
+		return err_set(err, KODA_INTERNAL, ENOMEM, "keep the results");
 	if (sink->n++ == 0)
 		sink->since = now_ms();
 	/* The first item is sent at once: the user waits for it. */

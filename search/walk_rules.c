@@ -72,7 +72,7 @@ add_type(struct walk_rules *r, const char *name, bool negated, struct koda_error
 	const struct filetype *type = filetype_find(name);
 
 	if (type == NULL)
-		return refuse(err, "type", name, "there is none of that name");
+		return refuse(err, "type", name, "there is no type of that name");
 	for (const char *const *glob = type->globs; *glob != NULL; glob++) {
 		const char *why = ignore_add_name(r->types, *glob, negated, WALK_GLOBS_MAX);
 

@@ -78,7 +78,7 @@ prepare(struct session *ses, const char *text)
 void
 watchdog_compiling(struct session *ses)
 {
-	prepare(ses, "the pattern takes for ever to be understood: make it simpler");
+	prepare(ses, "compiling the pattern takes too long: make it simpler");
 	watch.ticks = 0;
 	__atomic_store_n(&watch.compiling, true, __ATOMIC_RELEASE);
 }
@@ -86,7 +86,7 @@ watchdog_compiling(struct session *ses)
 void
 watchdog_watch(struct session *ses, struct grep *grep)
 {
-	prepare(ses, "the pattern takes for ever on what is searched: make it simpler");
+	prepare(ses, "matching the pattern takes too long: make it simpler");
 	__atomic_store_n(&watch.grep, grep, __ATOMIC_RELEASE);
 }
 

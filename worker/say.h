@@ -19,4 +19,15 @@ say(struct koda_error *err, enum koda_code code, int errnum, const char *what, c
 	return err_about(err, path, NULL);
 }
 
+/* The same with the path first: "'path' what". */
+static inline int
+say_of(struct koda_error *err, enum koda_code code, int errnum, const char *path, const char *what)
+{
+	char shown[512];
+
+	bytes_show(shown, sizeof(shown), path, strlen(path));
+	err_set(err, code, errnum, "'%s' %s", shown, what);
+	return err_about(err, path, NULL);
+}
+
 #endif

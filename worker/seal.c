@@ -58,9 +58,11 @@ open_root(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 	res->proc_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (res->proc_fd < 0 || fstatfs(res->proc_fd, &fs) < 0 ||
 	    (unsigned long)fs.f_type != PROC_SUPER_MAGIC || fchdir(res->proc_fd) < 0)
-		return err_set(err, KODA_UNSUPPORTED, 0, "no /proc: cannot tell where a file is");
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "/proc is not mounted: the path of a file cannot be found");
 	if (st.st_dev != seal->root_dev || st.st_ino != seal->root_ino)
-		return say(err, KODA_INVALID, 0, "not the directory that was meant:", ses->root);
+		return say(err, KODA_INVALID, 0,
+		    "another directory took the place of the root:", ses->root);
 	if (resolve_verify(res, res->root_fd, ses->root, strlen(ses->root), err) < 0) {
 		err->code = KODA_INVALID;
 		return -1;
@@ -174,7 +176,7 @@ take_quarantine(struct session *ses, struct koda_error *err)
 	if (ses->quarantine_fd < 0)
 		return -1;
 	if (fstat(ses->quarantine_fd, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(err, KODA_PROTOCOL, 0, "the quarantine is no directory");
+		return err_set(err, KODA_PROTOCOL, 0, "the quarantine is not a directory");
 	return 0;
 }
 

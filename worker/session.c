@@ -61,7 +61,7 @@ session_take_fd(struct session *ses, struct koda_error *err)
 	int fd = frame_take_fd(&ses->fs);
 
 	if (fd < 0)
-		err_set(err, KODA_PROTOCOL, 0, "a descriptor is announced and did not come");
+		err_set(err, KODA_PROTOCOL, 0, "an announced descriptor is missing");
 	return fd;
 }
 
@@ -347,8 +347,7 @@ serve(struct session *ses, const uint8_t *data, size_t len, struct koda_error *e
 		return -1;
 	op = role_op(ses->role, req->op_case);
 	if (op == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "there is no operation %d",
-		    (int)req->op_case);
+		return err_set(err, KODA_PROTOCOL, 0, "no such operation: %d", (int)req->op_case);
 	if (((op->flags & OP_UNSEALED) != 0) == ses->sealed)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    ses->sealed ? "%s: sealed already" : "%s: not sealed yet", op->name);
@@ -402,7 +401,7 @@ serve_arrived(struct session *ses, struct koda_error *err)
 	 * frame. */
 	if (frame_fds_waiting(&ses->fs) > (ses->fs.in_start != ses->fs.in_end ? 1 : 0)) {
 		ses->id = 0;
-		return err_set(err, KODA_PROTOCOL, 0, "a descriptor that no request announces");
+		return err_set(err, KODA_PROTOCOL, 0, "an unexpected descriptor");
 	}
 	return 0;
 }

@@ -13,7 +13,7 @@
 static int
 broken(struct koda_error *err, const char *what)
 {
-	return err_set(err, KODA_PROTOCOL, 0, "%s makes no sense", what);
+	return err_set(err, KODA_PROTOCOL, 0, "%s is invalid", what);
 }
 
 /* The kernel would stop at a NUL, and act on another path than the judged one. */
@@ -231,5 +231,5 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
 		break;
 	}
-	return broken(err, "a request without an operation");
+	return broken(err, "the request's operation");
 }

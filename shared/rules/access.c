@@ -110,9 +110,10 @@ walk_next(struct link_walk *w)
 static const struct {
 	const char *name[3], *by, *reason;
 } fully_denied[] = {
-	{ { ".config", "koda", "db" }, ".config/koda/db", "koda's own database is out of reach" },
+	{ { ".config", "koda", "db" }, ".config/koda/db",
+	    "agents may not access koda's own database" },
 	{ { ".local", "state", "koda-sandbox" }, ".local/state/koda-sandbox",
-	    "koda-sandbox's own state is out of reach" },
+	    "agents may not access koda-sandbox's own state" },
 };
 enum { DENIED_DATABASE, DENIED_STATE };
 
@@ -630,15 +631,15 @@ access_reason(const struct access_subject *who, enum access_op op, struct access
 				return fully_denied[i].reason;
 		return fully_denied[DENIED_DATABASE].reason;
 	case ACCESS_RULE_PROCESS_WINDOW:
-		return "what is in /proc belongs to processes, not to the project";
+		return "files in /proc belong to processes, not to the project";
 	case ACCESS_RULE_DENY_READ:
 		snprintf(buf, size, "deny_read names '%s'%s", by,
 		    is_change(op) ? ", and what may not be read may not be changed" : "");
 		return buf;
 	case ACCESS_RULE_TRUST:
 		if (who->mode == KODA_PLAN)
-			return "Plan mode does not let anything be changed";
-		return "the trust of this policy does not let anything be changed";
+			return "Plan mode does not allow changes";
+		return "the trust of this policy does not allow changes";
 	case ACCESS_RULE_SYSTEM_PLACE:
 		return "the top of the file system, the home directory itself and shell patterns are "
 		       "never changed";
@@ -656,8 +657,8 @@ access_reason(const struct access_subject *who, enum access_op op, struct access
 		snprintf(buf, size, "a link in a protected place leads to '%s'", by);
 		return buf;
 	case ACCESS_RULE_TREE:
-		snprintf(buf, size, "something protected lies there: '%s'", by);
-		return v.by != NULL ? buf : "something protected lies in it";
+		snprintf(buf, size, "it contains something protected: '%s'", by);
+		return v.by != NULL ? buf : "it contains something protected";
 	}
 	return "it is not allowed";
 }

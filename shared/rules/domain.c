@@ -39,7 +39,7 @@ port_parse(const char *s, size_t len, unsigned *ret)
 
 	for (size_t i = 0; i < len; i++) {
 		if (!is_digit(s[i]))
-			return "its port is no number";
+			return "its port is not a number";
 	}
 	if (len == 0 || len > 5 || s[0] == '0')
 		return "its port is not between 1 and 65535";
@@ -91,7 +91,7 @@ name_parse(const char *name, size_t len, bool wildcard, bool *ret_quad)
 			if (name[i] == '*')
 				return "a '*' can only be the whole first label of a rule";
 			if (name[i] == '/')
-				return "it is a host name that is wanted, not an address with a path";
+				return "it must be a host name, without a path";
 			if ((unsigned char)name[i] >= 0x80)
 				return "only ASCII is allowed: an international name has an xn-- form";
 			if (!is_ldh(name[i]))
@@ -110,15 +110,15 @@ name_parse(const char *name, size_t len, bool wildcard, bool *ret_quad)
 	if (!ends_in_number(label, (size_t)(name + len - label)))
 		return NULL;
 	if (wildcard)
-		return "a wildcard cannot be of an address";
+		return "an address cannot have a wildcard";
 	if (len >= sizeof(quad))
-		return "it looks like an address and is none";
+		return "it looks like an address but is not a valid one";
 	memcpy(quad, name, len);
 	quad[len] = '\0';
 	/* Four decimal numbers without leading zeros; any other name that ends in a number is
 	 * unsafe. */
 	if (inet_pton(AF_INET, quad, &addr) != 1)
-		return "it looks like an address and is none";
+		return "it looks like an address but is not a valid one";
 	*ret_quad = true;
 	return NULL;
 }
@@ -180,14 +180,14 @@ domain_parse(const char *pattern, struct domain *ret)
 		len -= suffix;
 	}
 	if (pattern[0] == '*' && (len == 1 || pattern[1] == ':'))
-		return "'*' alone would be every host: that is what any_domain says";
+		return "'*' alone would match every host: use any_domain for that";
 	if (pattern[0] == '[') {
 		why = pattern6_parse(pattern, len, &d, &n);
 		if (why != NULL)
 			return why;
 		rest = pattern + n;
 		if (n < len && *rest != ':')
-			return "it has something behind the address";
+			return "it has something after the address";
 	} else {
 		d.wildcard = strncmp(pattern, "*.", 2) == 0;
 		d.name = d.wildcard ? pattern + 2 : pattern;
@@ -301,7 +301,7 @@ domain_authority_parse(const void *bytes, size_t len, unsigned default_port,
 			return "it has '[' without ']'";
 		host_end++;
 		if (host_end < s + len && *host_end != ':')
-			return "it has something behind the address";
+			return "it has something after the address";
 	} else {
 		host_end = memchr(s, ':', len);
 		if (host_end == NULL)
@@ -469,7 +469,7 @@ domain_set_new(char *const *patterns, size_t n, struct koda_error *err)
 		why = domain_parse(patterns[i], &d);
 		if (why != NULL) {
 			free(set);
-			err_set(err, KODA_INVALID, 0, "a domain of a rule is refused: %s", why);
+			err_set(err, KODA_INVALID, 0, "a domain in a rule is invalid: %s", why);
 			return NULL;
 		}
 		hash = hash_end(hash_more(HASH_BEGIN, d.name, d.len), d.wildcard, d.port);

@@ -134,7 +134,7 @@ egress_judge_address(const struct egress_rules *rules, const struct sockaddr *sa
 /* ---- sentences ---- */
 
 /* A model reads this and acts on it: the half that says what to do matters most. */
-static const char remedy_denied[] = "do not try again, and do not look for another way to it";
+static const char remedy_denied[] = "do not try again, and do not look for another way to reach it";
 static const char remedy_ask[] = "do not try again, ask the user";
 
 static size_t
@@ -177,14 +177,15 @@ egress_sentence(char *buf, size_t size, const char *host, unsigned port,
 		    (const struct sockaddr *)&addr, false, mode);
 	if (mode == KODA_PLAN)
 		return sentence(buf, size, host, port, "there is no network in plan mode", v->rule,
-		    mode, "do not try again, say what you would need from there");
+		    mode, "do not try again, tell the user what you need from there");
 	if (v->decision == EGRESS_DENY)
 		return sentence(buf, size, host, port,
 		    "no rule of the policy names this address with this port", v->rule, mode,
 		    "use the name of the host, or ask the user");
 	if (mode == KODA_SAFE)
 		return sentence(buf, size, host, port,
-		    "no rule of the policy names this host with this port, and nobody has approved it",
+		    "no rule of the policy names this host with this port, and the user has not "
+		    "approved it",
 		    v->rule, mode, remedy_ask);
 	return sentence(buf, size, host, port,
 	    "no rule of the policy names this host with this port", v->rule, mode, remedy_ask);
@@ -215,6 +216,7 @@ egress_address_sentence(char *buf, size_t size, const char *host, unsigned port,
 		    literal ? "is" : "leads to", address_class_name(class));
 	return sentence(buf, size, host, port, why, rule_address, mode,
 	    class == ADDRESS_LOOPBACK
-		? "a server in the sandbox is reached without the proxy, one outside is the user's to allow"
+		? "connect to a server inside the sandbox without the proxy, and ask the user "
+		  "about one outside"
 		: remedy_ask);
 }

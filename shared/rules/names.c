@@ -106,7 +106,7 @@ names_check(const char *rule, struct koda_error *err)
 	size_t n;
 
 	if (rule == NULL)
-		return err_set(err, KODA_INVALID, 0, "a rule of the policy: there is no name");
+		return err_set(err, KODA_INVALID, 0, "a rule of the policy: the name is missing");
 	n = split(rule, part);
 	if (strlen(rule) > NAMES_RULE_MAX)
 		why = "it is too long";
@@ -128,7 +128,7 @@ names_check(const char *rule, struct koda_error *err)
 	if (why == NULL)
 		return 0;
 	bytes_show(shown, sizeof(shown), rule, strlen(rule));
-	return err_set(err, KODA_INVALID, 0, "the name '%s' of a rule is refused: %s", shown, why);
+	return err_set(err, KODA_INVALID, 0, "the name '%s' in a rule is invalid: %s", shown, why);
 }
 
 void

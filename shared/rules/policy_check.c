@@ -14,12 +14,12 @@ policy_path_check(const char *path, struct koda_error *err)
 
 	if (path == NULL || path_check((const uint8_t *)path, strlen(path), err) < 0) {
 		if (path == NULL)
-			err_set(err, KODA_INVALID, 0, "there is no path");
+			err_set(err, KODA_INVALID, 0, "the path is missing");
 		return err_wrap(err, "a rule of the policy");
 	}
 	if (path[0] != '/') {
 		bytes_show(shown, sizeof(shown), path, strlen(path));
-		return err_set(err, KODA_INVALID, 0, "the path '%s' of a rule is not absolute",
+		return err_set(err, KODA_INVALID, 0, "the path '%s' in a rule is not absolute",
 		    shown);
 	}
 	return 0;
@@ -33,14 +33,14 @@ policy_domain_check(const char *pattern, enum policy_domain_use use, struct koda
 	const char *why;
 
 	if (pattern == NULL)
-		return err_set(err, KODA_INVALID, 0, "a rule of the policy: there is no domain");
+		return err_set(err, KODA_INVALID, 0, "a rule of the policy: the domain is missing");
 	why = domain_parse(pattern, &d);
 	if (why == NULL && d.any_sni && use != POLICY_DOMAIN_ALLOWS)
-		why = "any-sni is for what allows";
+		why = "any-sni can only be in a rule that allows";
 	if (why == NULL)
 		return 0;
 	bytes_show(shown, sizeof(shown), pattern, strlen(pattern));
-	return err_set(err, KODA_INVALID, 0, "the domain '%s' of a rule is refused: %s", shown,
+	return err_set(err, KODA_INVALID, 0, "the domain '%s' in a rule is invalid: %s", shown,
 	    why);
 }
 
@@ -120,7 +120,7 @@ static int
 mitm_check(const struct policy *p, struct koda_error *err)
 {
 	if (p->ca_bundle == NULL && p->n_sockets > 0)
-		return err_set(err, KODA_INVALID, 0, "policy: mitm has sockets and no ca_bundle");
+		return err_set(err, KODA_INVALID, 0, "policy: mitm has sockets but no ca_bundle");
 	if (p->ca_bundle != NULL && policy_path_check(p->ca_bundle, err) < 0)
 		return -1;
 	if (p->n_sockets > POLICY_RULES_MAX)

@@ -224,7 +224,7 @@ field_compose(const struct policy_field *f, struct policy *ret, const struct pol
 	case POLICY_OF_PARENT:
 		return policy_field_copy(f, ret, p, err);
 	}
-	return err_set(err, KODA_INTERNAL, 0, "policy: %s has no rule", f->name);
+	return err_set(err, KODA_INTERNAL, 0, "policy: %s has no rule of composition", f->name);
 }
 
 int

@@ -48,12 +48,13 @@ decode(const char *p, size_t n, char ret[UPSTREAM_CREDENTIALS_MAX + 1])
 			int low = i + 2 < n ? hex_digit(p[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
-				return "a '%' in the credentials is not followed by two hex digits";
+				return "it has a '%' in the credentials that is not followed by two "
+				       "hex digits";
 			c = (unsigned char)(high << 4 | low);
 			i += 2;
 		}
 		if (c < ' ' || c == 0x7f)
-			return "a control character in the credentials";
+			return "it has a control character in the credentials";
 		if (len == UPSTREAM_CREDENTIALS_MAX)
 			return "the credentials are too long";
 		ret[len++] = (char)c;
@@ -74,14 +75,14 @@ parse_credentials(const char *p, size_t n, struct upstream_proxy *ret)
 	if (why != NULL)
 		return why;
 	if (ret->user[0] == '\0' && ret->password[0] == '\0')
-		return "there is a '@' and no user";
+		return "it has a '@' but no user";
 	if (ret->kind == UPSTREAM_SOCKS5) {
 		if (ret->user[0] == '\0')
-			return "there is a password and no user, which SOCKS needs";
+			return "it has a password but no user, which SOCKS needs";
 		if (strlen(ret->user) > SOCKS_LOGIN_MAX || strlen(ret->password) > SOCKS_LOGIN_MAX)
 			return "the credentials are longer than the 255 bytes that SOCKS allows";
 	} else if (strchr(ret->user, ':') != NULL) {
-		return "there is a ':' in the user, which Basic authentication cannot say";
+		return "it has a ':' in the user, which Basic authentication cannot express";
 	}
 	ret->has_credentials = true;
 	return NULL;
@@ -101,7 +102,7 @@ parse_authority(const char *p, size_t n, unsigned default_port, struct upstream_
 		p = at + 1;
 	}
 	if (n == 0)
-		return "there is no host";
+		return "it has no host";
 	return domain_authority_parse(p, n, default_port, ret->host, &kind, &ret->port);
 }
 
@@ -115,7 +116,7 @@ parse_proxy(const char *value, struct upstream_proxy *ret)
 		return "it is too long";
 	for (const char *c = value; *c != '\0'; c++) {
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
-			return "there is white space or a control character in it";
+			return "it has white space or a control character";
 	}
 	if (rest != NULL) {
 		size_t len = (size_t)(rest - value);
@@ -125,7 +126,7 @@ parse_proxy(const char *value, struct upstream_proxy *ret)
 			strncasecmp(schemes[scheme].name, value, len) != 0))
 			scheme++;
 		if (scheme == N_ELEMENTS(schemes))
-			return "what is before \"://\" is not http, socks5 or socks5h";
+			return "its scheme is not http, socks5 or socks5h";
 		if (schemes[scheme].why != NULL)
 			return schemes[scheme].why;
 		rest += strlen("://");
@@ -134,7 +135,7 @@ parse_proxy(const char *value, struct upstream_proxy *ret)
 	}
 	end = rest + strcspn(rest, "/?#");
 	if (end[0] != '\0' && strcmp(end, "/") != 0)
-		return "there is a path behind the host (a '/' in a password has to be %2F)";
+		return "it has a path after the host (a '/' in a password must be %2F)";
 	ret->kind = schemes[scheme].kind;
 	return parse_authority(rest, (size_t)(end - rest), schemes[scheme].port, ret);
 }

@@ -294,7 +294,7 @@ frame_flush_with_fds(struct frame_stream *fs, size_t len, const int *send_fds, s
 			int r = poll(&pfd, 1, timeout_ms);
 
 			if (r == 0)
-				return err_set(err, KODA_TIMEOUT, 0, "the peer takes nothing");
+				return err_set(err, KODA_TIMEOUT, 0, "the peer does not read");
 			if (r < 0 && errno != EINTR)
 				return err_set(err, KODA_IO, errno, "poll");
 			continue;

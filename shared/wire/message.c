@@ -225,8 +225,8 @@ check_message(const ProtobufCMessageDescriptor *desc, struct wire w, int depth,
 			return err_set(err, KODA_PROTOCOL, 0, "%s: unknown field %u",
 			    desc->short_name, (unsigned)(tag >> 3));
 		if ((int)(tag & 7) != wire_type_of(field->type))
-			return err_set(err, KODA_PROTOCOL, 0, "%s.%s: of another type",
-			    desc->short_name, field->name);
+			return err_set(err, KODA_PROTOCOL, 0, "%s.%s: wrong type", desc->short_name,
+			    field->name);
 		i = (size_t)(field - desc->fields);
 		if (field->label != PROTOBUF_C_LABEL_REPEATED && (seen & UINT64_C(1) << i) != 0)
 			return err_set(err, KODA_PROTOCOL, 0, "%s.%s: given twice",
@@ -305,7 +305,8 @@ message_copy(const ProtobufCMessage *msg, struct koda_error *err)
 	ProtobufCMessage *copy;
 
 	if (len > FRAME_MAX) {
-		err_set(err, KODA_TOO_LARGE, 0, "%s: %zu bytes", desc->short_name, len);
+		err_set(err, KODA_TOO_LARGE, 0, "%s: %zu bytes are too many for a frame",
+		    desc->short_name, len);
 		return NULL;
 	}
 	packed = malloc(len > 0 ? len : 1);

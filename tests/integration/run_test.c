@@ -911,9 +911,9 @@ test_ask_host(void **state)
 		{ "o\n", 2, "loopback" },
 		{ "once\n", 2, "loopback" },
 		{ "s\n", 1, "loopback" },
-		{ "n\n", 1, "nobody has approved it" },
-		{ "\n", 1, "nobody has approved it" },
-		{ "yes, all of them\n", 1, "nobody has approved it" },
+		{ "n\n", 1, "the user has not approved it" },
+		{ "\n", 1, "the user has not approved it" },
+		{ "yes, all of them\n", 1, "the user has not approved it" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

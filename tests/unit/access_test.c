@@ -496,7 +496,7 @@ own_state_anywhere(void **state)
 
 	assert_int_equal(v.rule, ACCESS_RULE_FULLY_DENIED);
 	assert_string_equal(access_reason(&who, R, v, buf, sizeof(buf)),
-	    "koda-sandbox's own state is out of reach");
+	    "agents may not access koda-sandbox's own state");
 	assert_false(access_judge(&who, W, "/p/deep/st/koda-sandbox", NULL).allowed);
 	assert_false(access_judge(&who, MK, "/p/deep/st/koda-sandbox/quarantine", NULL).allowed);
 	assert_true(access_judge(&who, W, "/p/deep/st/other", NULL).allowed);
@@ -706,7 +706,7 @@ static const struct {
 	    "refused to write '/p/.git/config': git configuration and hooks run programs on the host "
 	    "(rule git_config, mode safe)" },
 	{ W, KODA_PLAN, "/p/x",
-	    "refused to write '/p/x': Plan mode does not let anything be changed "
+	    "refused to write '/p/x': Plan mode does not allow changes "
 	    "(rule trust, mode plan)" },
 	{ R, KODA_AUTO, "/secret/x",
 	    "refused to read '/secret/x': deny_read names '/secret' (rule deny_read, mode auto)" },
@@ -726,7 +726,7 @@ static const struct {
 	    "refused to move something to '/p/.koda': .koda/agents and .koda/skills tell other agents "
 	    "what to do (rule koda_place, mode safe)" },
 	{ H, KODA_SAFE, "/proc/self",
-	    "refused to follow the link '/proc/self': what is in /proc belongs to processes, not to the "
+	    "refused to follow the link '/proc/self': files in /proc belong to processes, not to the "
 	    "project (rule process_window, mode safe)" },
 	{ W, KODA_SAFE, "/secret/\x1b[2J\xe2\x80\xae\xe2\x80\xac",
 	    "refused to write '/secret/\\x1b[2J\\u{202e}\\u{202c}': deny_read names '/secret', and what may not be "
@@ -782,7 +782,7 @@ a_forbidding_policy_outside_plan_names_trust(void **state)
 	policy.trust = KODA_TRUST_FORBID;
 	access_refuse(&err, &who, W, "/p/x", access_judge(&who, W, "/p/x", NULL));
 	assert_string_equal(err.message,
-	    "refused to write '/p/x': the trust of this policy does not let anything be changed "
+	    "refused to write '/p/x': the trust of this policy does not allow changes "
 	    "(rule trust, mode auto)");
 }
 

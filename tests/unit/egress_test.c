@@ -273,17 +273,17 @@ static const struct {
 	    "(rule allowed_domains, mode auto); do not try again, ask the user" },
 	{ "sentence: safe", "evil.example", 443, KODA_SAFE, false,
 	    "evil.example:443 is refused: no rule of the policy names this host with this port, "
-	    "and nobody has approved it (rule allowed_domains, mode safe); do not try again, ask "
+	    "and the user has not approved it (rule allowed_domains, mode safe); do not try again, ask "
 	    "the user" },
 	{ "sentence: plan", "evil.example", 443, KODA_PLAN, false,
 	    "evil.example:443 is refused: there is no network in plan mode (rule allowed_domains, "
-	    "mode plan); do not try again, say what you would need from there" },
+	    "mode plan); do not try again, tell the user what you need from there" },
 	{ "sentence: denied", "bad.w.test", 443, KODA_AUTO, false,
 	    "bad.w.test:443 is refused: a rule of the policy denies this host (rule "
-	    "denied_domains, mode auto); do not try again, and do not look for another way to it" },
+	    "denied_domains, mode auto); do not try again, and do not look for another way to reach it" },
 	{ "sentence: denied in plan", "bad.w.test", 443, KODA_PLAN, false,
 	    "bad.w.test:443 is refused: a rule of the policy denies this host (rule "
-	    "denied_domains, mode plan); do not try again, and do not look for another way to it" },
+	    "denied_domains, mode plan); do not try again, and do not look for another way to reach it" },
 	{ "sentence: address", "8.8.8.8", 443, KODA_SAFE, false,
 	    "8.8.8.8:443 is refused: no rule of the policy names this address with this port (rule "
 	    "allowed_domains, mode safe); use the name of the host, or ask the user" },
@@ -293,8 +293,8 @@ static const struct {
 	    "address, mode auto); do not try again, ask the user" },
 	{ "sentence: loopback", "127.0.0.1", 8080, KODA_AUTO, true,
 	    "127.0.0.1:8080 is refused: it is a loopback address, which no rule allows (rule "
-	    "address, mode auto); a server in the sandbox is reached without the proxy, one "
-	    "outside is the user's to allow" },
+	    "address, mode auto); connect to a server inside the sandbox without the proxy, "
+	    "and ask the user about one outside" },
 	{ "sentence: allowed", "a.test", 443, KODA_AUTO, false,
 	    "a.test:443 is allowed: a rule of the policy names it (rule allowed_domains, mode auto)" },
 	{ "sentence: allowed, any-sni", "s.test", 443, KODA_AUTO, false,
@@ -326,8 +326,8 @@ static const struct {
 } leads[] = {
 	{ "leads: loopback", "a.test", "127.0.0.1", false,
 	    "a.test:443 is refused: it leads to a loopback address, which no rule allows (rule "
-	    "address, mode auto); a server in the sandbox is reached without the proxy, one "
-	    "outside is the user's to allow" },
+	    "address, mode auto); connect to a server inside the sandbox without the proxy, "
+	    "and ask the user about one outside" },
 	{ "leads: metadata", "a.test", "[fd00:ec2::254]", false,
 	    "a.test:443 is refused: it leads to a cloud metadata address, which no rule allows "
 	    "(rule address, mode auto); do not try again, ask the user" },
@@ -336,7 +336,7 @@ static const struct {
 	    "(rule address, mode auto); do not try again, ask the user" },
 	{ "leads: denied", "a.test", "8.8.8.8", false,
 	    "a.test:443 is refused: it leads to an address that a rule of the policy denies (rule "
-	    "denied_domains, mode auto); do not try again, and do not look for another way to it" },
+	    "denied_domains, mode auto); do not try again, and do not look for another way to reach it" },
 	{ "leads: is", "10.0.0.9", "10.0.0.9", false,
 	    "10.0.0.9:443 is refused: it is a private address, which no rule allows (rule address, "
 	    "mode auto); do not try again, ask the user" },

@@ -84,7 +84,7 @@ static const struct {
 	{ "class that ends with an escape", "[a\\", "no ']'" },
 	{ "class that ends with a range", "[a-\\", "no ']'" },
 	{ "named class without an end", "[[:alpha:", "no ']'" },
-	{ "unknown named class", "[[:foo:]]", "class of that name" },
+	{ "unknown named class", "[[:foo:]]", "class with an unknown name" },
 	{ "range that ends too soon", "[z-a]", "before it begins" },
 	{ "backslash at the end", "a\\", "backslash" },
 };

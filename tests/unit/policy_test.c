@@ -549,16 +549,16 @@ static const struct {
 } domains[] = {
 	{ "domain: as somebody wrote it", "Example.Test.:8443", NULL, POLICY_DOMAIN_ALLOWS },
 	{ "domain: any-sni where it allows", "a.test any-sni", NULL, POLICY_DOMAIN_ALLOWS },
-	{ "domain: any-sni where it denies", "a.test any-sni", "for what allows",
+	{ "domain: any-sni where it denies", "a.test any-sni", "in a rule that allows",
 	    POLICY_DOMAIN_OTHER },
-	{ "domain: no pattern", "a.*.test", "'a.*.test' of a rule is refused: a '*'",
+	{ "domain: no pattern", "a.*.test", "'a.*.test' in a rule is invalid: a '*'",
 	    POLICY_DOMAIN_OTHER },
 	{ "domain: international",
 	    "b\xc3\xbc"
 	    "cher.test",
 	    "xn--", POLICY_DOMAIN_ALLOWS },
 	{ "domain: is shown escaped", "a\x1b[2J.test", "a\\x1b[2J.test", POLICY_DOMAIN_ALLOWS },
-	{ "domain: none", NULL, "there is no domain", POLICY_DOMAIN_ALLOWS },
+	{ "domain: none", NULL, "the domain is missing", POLICY_DOMAIN_ALLOWS },
 };
 
 static void

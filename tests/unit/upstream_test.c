@@ -97,7 +97,7 @@ static const struct {
 	{ "percent and letters", "http://user:secret%zz@proxy.test", "!two hex digits" },
 	{ "NUL in credentials", "http://user:secret%00@proxy.test", "!control character" },
 	{ "a line's end in credentials", "http://user:secret%0d%0aX@proxy.test", "!control character" },
-	{ "'@' and no user", "http://@proxy.test", "!no user" },
+	{ "'@' but no user", "http://@proxy.test", "!no user" },
 	{ "':@' and no user", "http://:@proxy.test", "!no user" },
 	{ "':' in Basic's user", "http://us%3aer:secret@proxy.test", "!Basic" },
 	{ "SOCKS, a password and no user", "socks5://:secret@proxy.test", "!no user" },

@@ -92,7 +92,7 @@ outcome_new(struct session *ses, const struct place *at, struct koda_error *err)
 static int
 conflict(struct koda_error *err, const struct place *at, const char *what)
 {
-	return say(err, KODA_CONFLICT, 0, what, at->path);
+	return say_of(err, KODA_CONFLICT, 0, at->path, what);
 }
 
 int
@@ -103,15 +103,15 @@ guard_check(const Koda__Guard *guard, const struct place *at, struct koda_error 
 	if (guard->has_path &&
 	    (guard->path.len != strlen(at->path) ||
 		memcmp(guard->path.data, at->path, guard->path.len) != 0))
-		return conflict(err, at, "that path means another place by now:");
+		return conflict(err, at, "no longer resolves to the place that was approved");
 	if (guard->has_absent && guard->absent && at->target_fd >= 0)
-		return conflict(err, at, "there is something already at");
+		return conflict(err, at, "exists already");
 	if ((guard->has_digest || guard->has_type) && at->target_fd < 0)
-		return conflict(err, at, "there is nothing any more at");
+		return conflict(err, at, "no longer exists");
 	if (guard->has_type && file_type_of(at->st.st_mode) != guard->type)
-		return conflict(err, at, "that is of another type by now:");
+		return conflict(err, at, "is now another type of file");
 	if (guard->has_digest && !S_ISREG(at->st.st_mode))
-		return conflict(err, at, "that is no regular file any more:");
+		return conflict(err, at, "is no longer a regular file");
 	return 0;
 }
 
@@ -122,7 +122,7 @@ guard_compare(const Koda__Guard *guard, const struct place *at,
 	if (guard == NULL || !guard->has_digest ||
 	    memcmp(guard->digest.data, digest, KODA_DIGEST_BYTES) == 0)
 		return 0;
-	return conflict(err, at, "the content is another by now:");
+	return conflict(err, at, "has changed: read it again");
 }
 
 int
@@ -219,7 +219,8 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 	int r;
 
 	if (ses->prepares++ == PREPARED_MAX)
-		return say(err, KODA_CONFLICT, 0, "others change it without end:", c->at->path);
+		return say(err, KODA_CONFLICT, 0, "gave up: another process keeps changing",
+		    c->at->path);
 	if (stage_make(&s, c->at, ses->token, ses->id, c->content, &how, err) < 0 ||
 	    say_prepared(ses, c, &s, err) < 0)
 		return -1;
@@ -244,6 +245,8 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 	PAUSE_POINT(PAUSE_ACTED);
 	if (stage_sync(&s) < 0)
 		return say(err, KODA_UNKNOWN, errno,
-		    "done, but nobody knows whether a power failure would undo it:", c->at->path);
+		    "the change was made, but a power failure may undo it, because syncing "
+		    "failed:",
+		    c->at->path);
 	return 0;
 }

@@ -15,7 +15,7 @@ move_check_root(struct session *ses, const char *verb, const struct place *at,
 
 	if (!path_is_inside(ses->root, at->path))
 		return 0;
-	snprintf(what, sizeof(what), "%s: the session's root is, or is in,", verb);
+	snprintf(what, sizeof(what), "cannot %s the session's root, or what holds it:", verb);
 	say(err, KODA_POLICY_DENIED, 0, what, at->path);
 	return err_about(err, at->path, "root");
 }

@@ -260,7 +260,7 @@ check_prepared(struct session *ses, const struct change_recovery *r, bool *ret_a
 	if (p->has_temp &&
 	    (p->temp.len != strlen(r->temp) || memcmp(p->temp.data, r->temp, p->temp.len) != 0))
 		return err_set(err, KODA_PROTOCOL, 0,
-		    "recover: not the temporary name of that request");
+		    "recover: the temporary name is not that of the request");
 	snprintf(text, sizeof(text), "%.*s", (int)p->place.len, (const char *)p->place.data);
 	*ret_allowed = session_judge_path(ses, op_of(r->ask->kind), &ses->at, text, NULL) == 0;
 	if (p->has_to && *ret_allowed) {

@@ -105,10 +105,10 @@ resolve_verify(const struct resolver *r, int fd, const char *path, size_t len,
 	snprintf(name, sizeof(name), "%d", fd);
 	n = readlinkat(r->proc_fd, name, now, sizeof(now));
 	if (n < 0)
-		return err_set(err, KODA_IO, errno, "ask where a descriptor is");
+		return err_set(err, KODA_IO, errno, "find the path of a descriptor");
 	if ((size_t)n == len && memcmp(now, path, len) == 0)
 		return 0;
-	return say(err, KODA_CONFLICT, 0, "moved meanwhile:", path);
+	return say_of(err, KODA_CONFLICT, 0, path, "was moved meanwhile");
 }
 
 int
@@ -277,9 +277,9 @@ walk_up(struct resolve_walk *w, bool relative, struct koda_error *err)
 	char *path = w->pl->path;
 
 	if (w->missing)
-		return say(err, KODA_INVALID, 0, "'..' behind a missing directory:", path);
+		return say(err, KODA_INVALID, 0, "'..' after a missing directory:", path);
 	if (relative && n == root_len && memcmp(path, root, n) == 0)
-		return say(err, KODA_INVALID, 0, "'..' above the root", root);
+		return say(err, KODA_INVALID, 0, "'..' leads above the root", root);
 	while (n > 0 && path[n - 1] != '/')
 		n--;
 	if (walk_to(w, n > 0 ? n - 1 : 0) < 0)
@@ -294,22 +294,24 @@ walk_link(struct resolve_walk *w, int fd, struct koda_error *err)
 {
 	struct place *pl = w->pl;
 	unsigned depth = w->r->depth < RESOLVE_HOPS_MAX ? w->r->depth : RESOLVE_HOPS_MAX;
-	char target[PATH_LEN_MAX + 1], *rest;
+	char target[PATH_LEN_MAX + 1], *rest, shown[512];
 	struct statfs fs;
 	size_t left = strlen(w->p);
 	ssize_t n;
 
 	if (pl->n_hops >= depth) {
-		say(err, KODA_POLICY_DENIED, 0, "more links than can be proved to end, at",
-		    pl->path);
+		bytes_show(shown, sizeof(shown), pl->path, strlen(pl->path));
+		err_set(err, KODA_POLICY_DENIED, 0,
+		    "too many symbolic links on the way to '%s' (at most %u)", shown, depth);
 		return err_about(err, pl->path, "link_depth");
 	}
 	if (fstatfs(fd, &fs) < 0)
-		return say(err, KODA_IO, errno, "look at the link", pl->path);
+		return say(err, KODA_IO, errno, "examine the link", pl->path);
 	/* Such a link does not lead to what its text says: it jumps to a descriptor, a root, a
 	 * process. */
 	if ((unsigned long)fs.f_type == PROC_SUPER_MAGIC) {
-		say(err, KODA_POLICY_DENIED, 0, "links of proc lead past every path:", pl->path);
+		say_of(err, KODA_POLICY_DENIED, 0, pl->path,
+		    "is a /proc magic link, which is never followed");
 		return err_about(err, pl->path, "magic_link");
 	}
 	n = readlinkat(fd, "", target, sizeof(target));
@@ -415,7 +417,7 @@ walk_end_here(struct resolve_walk *w, struct koda_error *err)
 	if ((w->flags & RESOLVE_PARENT) != 0) {
 		pl->parent_fd = resolve_canonical_dir(w->r, pl->path, n > 0 ? n - 1 : 0);
 		if (pl->parent_fd < 0)
-			return say(err, KODA_IO, errno, "look up what holds", pl->path);
+			return say(err, KODA_IO, errno, "look up the directory of", pl->path);
 	}
 	pl->target_fd = take_fd(&w->cur);
 	return 0;

@@ -95,9 +95,9 @@ check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_nam
 	int r = 0;
 
 	if (++c->entries > TREE_ENTRIES_MAX)
-		return not_provable(c, "too much to look through below");
+		return not_provable(c, "too many entries to check below");
 	if (len + 1 + k > PATH_LEN_MAX)
-		return not_provable(c, "too deep to look through");
+		return not_provable(c, "too many levels of directories to check at");
 	c->path[len] = '/';
 	memcpy(c->path + len + 1, e->d_name, k + 1);
 	if (access_protected_entry(c->who, dir_name, e->d_name))
@@ -124,10 +124,10 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 	struct statx sx;
 
 	if (depth > TREE_DEPTH_MAX)
-		return not_provable(c, "too deep to look through");
+		return not_provable(c, "too many levels of directories to check at");
 	d = open_dir(dir_fd, name);
 	if (d == NULL || statx(dirfd(d), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_TYPE, &sx) < 0)
-		return say(c->err, KODA_IO, errno, "look through", c->path);
+		return say(c->err, KODA_IO, errno, "read the directory", c->path);
 	/* Not for the top itself: a file system mounted below is not part of the directory, and
 	 * would not move along. */
 	if (depth > 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0)
@@ -144,7 +144,7 @@ check_directory(struct check *c, int dir_fd, const char *name, unsigned depth)
 		any = true;
 	}
 	if (errno != 0)
-		return say(c->err, KODA_IO, errno, "look through", c->path);
+		return say(c->err, KODA_IO, errno, "read the directory", c->path);
 	/* A half-removed tree is worse than a refusal. */
 	if (any && c->op == ACCESS_OP_REMOVE &&
 	    faccessat(dirfd(d), ".", W_OK | X_OK, AT_EACCESS) < 0)
@@ -161,7 +161,7 @@ tree_check(const struct access_subject *who, enum access_op op, int dir_fd, cons
 	cleanup_free struct check *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "look through a directory");
+		return err_set(err, KODA_INTERNAL, ENOMEM, "read a directory");
 	c->who = who;
 	c->op = op;
 	c->err = err;

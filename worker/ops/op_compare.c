@@ -28,7 +28,7 @@ op_compare(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	if (msg == NULL)
 		return -1;
 	if (sc == NULL || !ses->scanned)
-		return err_set(err, KODA_INVALID, 0, "nothing was scanned");
+		return err_set(err, KODA_INVALID, 0, "there was no scan to compare with");
 	if (ask->has_keep)
 		scan_quarantine(sc)->left = ask->keep;
 	if (ask->has_command) {

@@ -89,7 +89,7 @@ apply(struct session *ses, struct edit_text *t, const Koda__Replacement *rep, si
 		/* Searched from the next byte on: of two overlapping occurrences neither is
 		 * clearly the intended one. */
 		n = count(t, rep->old);
-		snprintf(why, sizeof(why), "the old text occurs %zu times, and not just once",
+		snprintf(why, sizeof(why), "the old text occurs %zu times, not just once",
 		    n > 1 ? n : 2);
 		return conflict(err, at, i, "old_repeated", why);
 	}
@@ -100,7 +100,7 @@ apply(struct session *ses, struct edit_text *t, const Koda__Replacement *rep, si
 	if (rep->new_.len > 0 &&
 	    n > (EDIT_BYTES_MAX - (len < EDIT_BYTES_MAX ? len : EDIT_BYTES_MAX)) / rep->new_.len)
 		return edit_error(err, at, KODA_TOO_LARGE, i,
-		    "the result is more than an edit can hold");
+		    "the result is too large for an edit");
 	len += n * rep->new_.len;
 	data = malloc(len > 0 ? len : 1);
 	if (data == NULL)
@@ -168,7 +168,7 @@ edit_check(struct session *ses, const Koda__Edit *ask, struct koda_error *err)
 	if (refuse_special(at, "edit", err) < 0 || may_write(ses, at, "edit", err) < 0)
 		return -1;
 	if ((uint64_t)at->st.st_size > EDIT_BYTES_MAX)
-		return say(err, KODA_TOO_LARGE, 0, "more than an edit can hold:", at->path);
+		return say(err, KODA_TOO_LARGE, 0, "too large for an edit:", at->path);
 	return 0;
 }
 
@@ -191,7 +191,7 @@ edit_text(struct session *ses, const Koda__Edit *ask, struct edit_text *t, struc
 			return -1;
 	if (t->len > ses->max_file_bytes)
 		return say(err, KODA_TOO_LARGE, 0,
-		    "more bytes than the policy lets a file have:", ses->at.path);
+		    "more bytes than max_file_bytes of the policy allows:", ses->at.path);
 	digest_bytes(t->data, t->len, out->digest);
 	out->msg.has_replacements = true;
 	out->msg.has_digest = out->msg.has_digest_before = true;
@@ -260,6 +260,7 @@ op_edit(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		r = try_edit(ses, ask, rep, err);
 	}
 	if (r == 1)
-		return say(err, KODA_CONFLICT, 0, "others change it without end:", ses->at.path);
+		return say(err, KODA_CONFLICT, 0, "gave up: another process keeps changing",
+		    ses->at.path);
 	return r;
 }

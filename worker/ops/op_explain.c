@@ -27,7 +27,7 @@ op_explain(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 		/* Report the same refusal that the operation itself would get. */
 		return session_place(ses, ask->path, 0, op, at, err) < 0
 		    ? -1
-		    : err_set(err, KODA_CONFLICT, 0, "changed meanwhile");
+		    : err_set(err, KODA_CONFLICT, 0, "the path changed meanwhile");
 	}
 	verdict = session_judge(ses, op, at, &where, &judged);
 	koda__explained__init(msg);

@@ -89,8 +89,7 @@ read_names(struct session *ses, const Koda__List *ask, DIR *d, struct list_names
 			}
 		}
 		if (is_behind(e->d_name, ask) && names_add(names, e->d_type, e->d_name) < 0)
-			return say(err, KODA_TOO_LARGE, 0,
-			    "more names than a list can hold:", at->path);
+			return say(err, KODA_TOO_LARGE, 0, "too many names for a list:", at->path);
 	}
 	return errno == 0 ? 0 : say(err, KODA_IO, errno, "list", at->path);
 }

@@ -53,6 +53,7 @@ op_mkdir(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct
 		r = try_mkdir(ses, req->mkdir, rep, err);
 	}
 	if (r == 1)
-		return say(err, KODA_CONFLICT, 0, "others change it without end:", ses->at.path);
+		return say(err, KODA_CONFLICT, 0, "gave up: another process keeps changing",
+		    ses->at.path);
 	return r;
 }

@@ -125,7 +125,7 @@ op_read(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	    check_readable(ses, err) < 0)
 		return -1;
 	if (ask->has_offset && ask->offset > INT64_MAX - FRAME_MAX)
-		return say(err, KODA_INVALID, 0, "no file reaches to that offset:", at->path);
+		return say(err, KODA_INVALID, 0, "no file is as long as that offset:", at->path);
 	fd = resolve_reopen(&ses->res, at->target_fd, O_RDONLY | O_NOCTTY);
 	if (fd < 0)
 		return say(err, KODA_IO, errno, "read", at->path);

@@ -23,7 +23,7 @@ op_record(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	 * into a SIGBUS. */
 	if (ses->record != NULL || seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 ||
 	    st.st_size != sizeof(*ses->record))
-		return err_set(err, KODA_PROTOCOL, 0, "that is no record, or not the first");
+		return err_set(err, KODA_PROTOCOL, 0, "that is not a record, or not the first");
 	p = mmap(NULL, sizeof(*ses->record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return err_set(err, KODA_INTERNAL, errno, "map the record");

@@ -23,8 +23,8 @@ put_back(const struct place *at, const char *temp, enum koda_code code, int erro
 	if (tree_rename_new(at->parent_fd, temp, at->parent_fd, at->name) == 0)
 		err_set(err, code, error, "%s '%s'", what, shown);
 	else
-		err_set(err, KODA_UNKNOWN, error,
-		    "%s '%s' (what is left of it is beside it as '%s')", what, shown, temp);
+		err_set(err, KODA_UNKNOWN, error, "%s '%s' (the rest is beside it as '%s')", what,
+		    shown, temp);
 	return err_about(err, at->path, NULL);
 }
 
@@ -52,7 +52,7 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 						  : tree_remove(at->parent_fd, temp);
 	if (r < 0)
 		return put_back(at, temp, KODA_IO, errno,
-		    recursive ? "could remove only a part of" : "remove", err);
+		    recursive ? "could only remove a part of" : "remove", err);
 	return 0;
 }
 
@@ -87,12 +87,12 @@ remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
 		return say(err, KODA_IO, errno, "remove", at->path);
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(at->parent_fd, temp, &at->st))
-		return put_back(at, temp, KODA_CONFLICT, 0, "is something else by now:", err);
+		return put_back(at, temp, KODA_CONFLICT, 0, "another process replaced", err);
 	if (take_apart(ses, at, temp, recursive, err) < 0)
 		return -1;
 	if (sync_fd >= 0 && fsync(sync_fd) < 0)
 		return say(err, KODA_UNKNOWN, errno,
-		    "removed, but nobody knows whether a power failure would undo it:", at->path);
+		    "removed, but a power failure may undo it, because syncing failed:", at->path);
 	return 0;
 }
 

@@ -100,13 +100,14 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 		/* Another process put another file at the old name, which the worker has not
 		 * judged. */
 		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
-			return say(err, KODA_UNKNOWN, errno, "something else was moved to",
+			return say(err, KODA_UNKNOWN, errno,
+			    "another process replaced the source, and the replacement was moved to",
 			    to->path);
-		return say(err, KODA_CONFLICT, 0, "is something else by now:", from->path);
+		return say(err, KODA_CONFLICT, 0, "another process replaced", from->path);
 	}
 	if ((sync_to >= 0 && fsync(sync_to) < 0) || (sync_from >= 0 && fsync(sync_from) < 0))
 		return say(err, KODA_UNKNOWN, errno,
-		    "renamed, but nobody knows whether a power failure would undo it:", to->path);
+		    "renamed, but a power failure may undo it, because syncing failed:", to->path);
 	return 0;
 }
 
@@ -129,8 +130,8 @@ op_rename(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struc
 	if (ask->has_guard_to &&
 	    (ask->guard_to.len != strlen(to->path) ||
 		memcmp(ask->guard_to.data, to->path, ask->guard_to.len) != 0))
-		return say(err, KODA_CONFLICT, 0,
-		    "that path means another place by now:", to->path);
+		return say_of(err, KODA_CONFLICT, 0, to->path,
+		    "no longer resolves to the place that was approved");
 	if (check_from(ses, err) < 0 || check_to(ses, overwrite, err) < 0)
 		return -1;
 	out = outcome_new(ses, from, err);

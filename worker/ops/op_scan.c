@@ -36,7 +36,7 @@ op_scan(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		return -1;
 	if (next ? ses->scan == NULL || !ses->scanned : ses->scanned)
 		return err_set(err, KODA_INVALID, 0,
-		    next ? "no scan to go on with" : "scanned already");
+		    next ? "no scan to continue" : "scanned already");
 	sc = begin(ses, err);
 	if (sc == NULL)
 		return -1;
@@ -56,7 +56,7 @@ op_scan(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		char name[NAMES_RULE_MAX + 1];
 
 		if (ask->told[i].len >= sizeof(name))
-			return err_set(err, KODA_INVALID, 0, "a name that is too long");
+			return err_set(err, KODA_INVALID, 0, "a name is too long");
 		memcpy(name, ask->told[i].data, ask->told[i].len);
 		name[ask->told[i].len] = '\0';
 		if (scan_add_told(sc, name, err) < 0)

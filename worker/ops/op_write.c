@@ -24,7 +24,7 @@ write_check(struct session *ses, const struct file_content *content, struct koda
 	}
 	if (content->len > ses->max_file_bytes)
 		return say(err, KODA_TOO_LARGE, 0,
-		    "more bytes than the policy lets a file have:", at->path);
+		    "more bytes than max_file_bytes of the policy allows:", at->path);
 	return 0;
 }
 
@@ -149,6 +149,7 @@ op_write(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct
 			break;
 	}
 	if (r == 1)
-		return say(err, KODA_CONFLICT, 0, "others change it without end:", ses->at.path);
+		return say(err, KODA_CONFLICT, 0, "gave up: another process keeps changing",
+		    ses->at.path);
 	return r;
 }

@@ -53,7 +53,7 @@ followed_take_far(struct scan *sc, int dir_fd, const char *path, const char *nam
 	struct plant p = { .what = WHAT_REF, .dir_fd = dir_fd, .name = name, .path = path };
 
 	if (fstatat(dir_fd, name, &p.st, AT_SYMLINK_NOFOLLOW) == 0)
-		plant_take_away(sc, &p, "this directory below refs is too deep to be checked");
+		plant_take_away(sc, &p, "this directory is too deep below refs to be checked");
 }
 
 void

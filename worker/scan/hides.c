@@ -40,29 +40,29 @@ static const struct row {
 	bool usual;        /* not reported in a new repository: a clone may be asked to do this */
 } rows[] = {
 	{ "index", INDEX,
-	    "marked skip-worktree or assume-unchanged in the index, and not looked at: "
-	    "`git ls-files -v` shows them",
+	    "files marked skip-worktree or assume-unchanged in the index, which git does not "
+	    "check: `git ls-files -v` shows them",
 	    false },
 	{ "index", NAMED,
 	    "protected files whose content in the index changed: `git diff --cached` shows them, "
 	    "`git checkout` and `git stash` write them",
 	    true },
-	{ "info/exclude", LINES,
-	    "patterns of files to leave out: `git status --ignored` shows them", false },
+	{ "info/exclude", LINES, "patterns of files to ignore: `git status --ignored` shows them",
+	    false },
 	{ "info/attributes", LINES,
 	    "patterns that say how files are compared: `git diff --text --no-textconv` shows them whole",
 	    false },
 	{ "info/sparse-checkout", LINES,
-	    "patterns of what is checked out: `git ls-files -v` shows what is not", true },
+	    "patterns that limit what is checked out: `git ls-files -v` shows what is not", true },
 	{ "info/grafts", LINES,
-	    "commits with other parents: `GIT_GRAFT_FILE=/dev/null git log` shows them", false },
+	    "commits with replaced parents: `GIT_GRAFT_FILE=/dev/null git log` shows them", false },
 	{ "shallow", LINES,
 	    "commits whose parents are left out: `git fetch --unshallow` brings them", true },
 	{ "refs/replace", REPLACE,
-	    "objects shown as others: `git replace` lists them, `git --no-replace-objects` does without",
+	    "replaced objects: `git replace` lists them, `git --no-replace-objects` ignores them",
 	    false },
 	{ "packed-refs", PACKED,
-	    "objects shown as others: `git replace` lists them, `git --no-replace-objects` does without",
+	    "replaced objects: `git replace` lists them, `git --no-replace-objects` ignores them",
 	    false },
 };
 
@@ -279,7 +279,8 @@ tell(struct scan *sc, const char *dir, const struct row *row, const struct sum *
 	snprintf(path, sizeof(path), "%s/%s", dir, row->name);
 	if (s->unread)
 		snprintf(detail, sizeof(detail),
-		    "git may not show every change: '%s' cannot be read here; a new clone does without it",
+		    "git may not show every change: '%s' cannot be read here; a new clone does "
+		    "not have it",
 		    row->name);
 	else
 		snprintf(detail, sizeof(detail), "git may not show every change: %llu %s",

@@ -124,7 +124,7 @@ take_exchanged(struct scan *sc, const struct plant *p, const char *temp, const s
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_ASIDE, p->what, p->path, NULL, temp);
 	else
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
-		    "another process has moved it");
+		    "another process moved it");
 }
 
 int

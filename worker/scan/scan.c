@@ -140,7 +140,8 @@ scan_add_told(struct scan *sc, const char *name, struct koda_error *err)
 	if (names_check(name, err) < 0)
 		return -1;
 	if (sc->rules.n >= POLICY_RULES_MAX || sc->by_name != NULL)
-		return err_set(err, KODA_INVALID, 0, "too many names, or too late");
+		return err_set(err, KODA_INVALID, 0,
+		    "too many names, or the scan has begun already");
 	grown = reallocarray(sc->rules.v, sc->rules.n + 1, sizeof(*grown));
 	if (grown == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "scan");

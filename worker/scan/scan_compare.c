@@ -200,7 +200,7 @@ read_dirty(struct scan *sc)
 	return 0;
 }
 
-/* Reads what events, or the lack of them, ask for. *ret_again: there may be more by now. */
+/* Reads what events, or the lack of them, ask for. *ret_again: there may be more already. */
 static int
 read_round(struct scan *sc, bool first, bool *ret_again)
 {

@@ -171,7 +171,7 @@ judge(struct scan *sc, struct plant *p, struct known *k)
 	}
 	if (end == PLANT_AGAIN) {
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
-		    "it changes all the time");
+		    "another process keeps changing it");
 		end = PLANT_LEFT;
 	}
 	stamp_of(&p->st, &stamp);
@@ -354,7 +354,7 @@ found_followed(struct scan *sc, struct plant *p, struct known *k)
 	}
 	if (end == PLANT_AGAIN)
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, p->what, p->path, NULL,
-		    "it changes all the time");
+		    "another process keeps changing it");
 	if (end == PLANT_KEPT && p->unclear) {
 		if (since == 0)
 			since = monotonic_ns();

@@ -117,7 +117,7 @@ judge_cached_path(struct scan *sc, struct held *h, const char *path)
 		return -1;
 	if (h->why == EACCES && sc->phase != PHASE_LEARN)
 		scan_tell(sc, KODA__CHANGE_KIND__CHANGE_LEFT, WHAT_RULE, path, NULL,
-		    "it cannot be looked at");
+		    "it cannot be examined");
 	/* The first component that is not a directory could lead anywhere. */
 	snprintf(part, sizeof(part), "%s", path);
 	for (end = path + h->from; (end = strchr(end + 1, '/')) != NULL;) {
