@@ -159,7 +159,7 @@ refused(int fd, struct answer *a, long status)
 	while (strchr(a->text + a->head, '\n') == NULL && read_more(fd, a) > 0)
 		;
 	if (a->len == a->head)
-		fprintf(stderr, "koda-egress-connect: the proxy answers with %ld", status);
+		fprintf(stderr, "koda-egress-connect: the proxy answered with status %ld", status);
 	for (const char *p = a->text + a->head; *p != '\0' && *p != '\n'; p++)
 		if ((unsigned char)*p >= ' ' && *p != 0x7f)
 			fputc(*p, stderr);
@@ -267,9 +267,9 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	fd = connect_to_proxy();
 	if (fd < 0)
-		return fail("the sandbox's proxy");
+		return fail("connect to the sandbox's proxy");
 	if (ask(fd, argv[1], argv[2]) < 0 || read_head(fd, &answer) < 0)
-		return fail("the proxy's answer");
+		return fail("read the proxy's answer");
 	status = status_of(&answer);
 	if (status < 200 || status > 299)
 		return refused(fd, &answer, status);

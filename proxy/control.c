@@ -112,7 +112,7 @@ report(struct egress_control *c, const Koda__EgressReport *r, bool now)
 	if (message_queue(&c->fs, &r->base, &err) < 0)
 		end(err.message);
 	if (frame_pending(&c->fs) > CONTROL_QUEUE_MAX)
-		end("the host takes nothing");
+		end("the host does not read its reports");
 	if (ev_is_active(&c->out))
 		return; /* on_out() sends it */
 	if (now || frame_pending(&c->fs) >= BATCH_BYTES)
@@ -297,7 +297,7 @@ take_socket(struct egress_control *c, const Koda__EgressSocket *msg, int fd, str
 
 	if (fd >= 0 && (!frame_is_connected(fd) || set_nonblocking(fd) < 0)) {
 		close(fd);
-		return err_set(err, KODA_PROTOCOL, 0, "that is no connected socket");
+		return err_set(err, KODA_PROTOCOL, 0, "that is not a connected socket");
 	}
 	while (w != NULL && w->id != msg->id)
 		w = w->next;
@@ -346,7 +346,7 @@ take_order(struct egress_control *c, const uint8_t *data, size_t len, struct kod
 	case _KODA__EGRESS_ORDER__ORDER__CASE_IS_INT_SIZE:
 		break;
 	}
-	return err_set(err, KODA_PROTOCOL, 0, "an order that is none");
+	return err_set(err, KODA_PROTOCOL, 0, "an unknown order");
 }
 
 /* When the host has ended, end quietly; after any other error, print it. */
@@ -380,7 +380,7 @@ on_in(struct ev_loop *loop, ev_io *w, int events)
 	/* A descriptor comes with the first byte of its frame, so one may only wait for a frame
 	 * that is incomplete. */
 	if (c->fs.in_start == c->fs.in_end && frame_fds_waiting(&c->fs) > 0)
-		end("a descriptor that belongs to nothing");
+		end("an unexpected descriptor");
 }
 
 /* The host process has ended. Its socket may be held open by a child that the embedder forked,

@@ -29,7 +29,7 @@ copy_variable(bool has, const ProtobufCBinaryData *value, char **ret, struct kod
 		return 0;
 	if (value->len > UPSTREAM_VALUE_MAX ||
 	    (value->len > 0 && memchr(value->data, '\0', value->len)))
-		return err_set(err, KODA_PROTOCOL, 0, "a variable that is none");
+		return err_set(err, KODA_PROTOCOL, 0, "an invalid variable");
 	*ret = strndup((const char *)value->data, value->len);
 	return *ret != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "start");
 }
@@ -64,7 +64,7 @@ fill_proxy(struct proxy *p, const Koda__EgressStart *start, bool *ret_intercept,
 		char host[DOMAIN_HOST_MAX + 1];
 
 		if (!is_granted_host(start->grant[i], host))
-			return err_set(err, KODA_PROTOCOL, 0, "a grant for what is no host");
+			return err_set(err, KODA_PROTOCOL, 0, "a grant for an invalid host");
 		questions_grant(p->questions, host, start->grant[i]->port);
 	}
 	if (take_upstream(p, start->upstream, err) < 0)
@@ -110,7 +110,7 @@ serve_slot(struct proxy *p, const Koda__EgressServe *msg, int fd, struct koda_er
 	if (socket_option(listening, SO_DOMAIN) != AF_INET ||
 	    socket_option(listening, SO_TYPE) != SOCK_STREAM ||
 	    socket_option(listening, SO_ACCEPTCONN) != 1 || set_nonblocking(listening) < 0)
-		return err_set(err, KODA_PROTOCOL, 0, "that is no listening socket");
+		return err_set(err, KODA_PROTOCOL, 0, "that is not a listening socket");
 	if (listener_new(p, msg->slot, take_fd(&listening)) == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "slot");
 	return 0;

@@ -90,10 +90,10 @@ caches_valid(const Koda__Overlay *o)
 	if (!is_canonical(&o->lower) || (o->has_layers && !is_canonical(&o->layers)))
 		return "a directory of caches that is not canonical";
 	if (o->has_layers != o->has_upper || (o->has_upper && !is_name(&o->upper)))
-		return "half a layer";
+		return "an incomplete layer";
 	for (size_t i = 0; i < o->n_under; i++)
 		if (!is_name(&o->under[i]))
-			return "a layer that is no name";
+			return "a layer with an invalid name";
 	for (size_t i = 0; i < o->n_place; i++) {
 		const Koda__OverlayPlace *p = o->place[i];
 
@@ -161,7 +161,8 @@ open_layers(struct cache_job *j, struct koda_error *err)
 	text_of(&j->o->lower, path, sizeof(path));
 	j->at = resolve(AT_FDCWD, path);
 	if (j->at < 0)
-		return err_set(err, KODA_INTERNAL, errno, "open '%s', where caches are", path);
+		return err_set(err, KODA_INTERNAL, errno, "open the directory of caches '%s'",
+		    path);
 	if (!j->o->has_layers) {
 		snprintf(j->why, sizeof(j->why), "%.*s",
 		    j->o->has_reason ? (int)j->o->reason.len : 0, (const char *)j->o->reason.data);
@@ -170,7 +171,8 @@ open_layers(struct cache_job *j, struct koda_error *err)
 	text_of(&j->o->layers, path, sizeof(path));
 	j->layers = resolve(AT_FDCWD, path);
 	if (j->layers < 0)
-		return err_set(err, KODA_INTERNAL, errno, "open '%s', where layers are", path);
+		return err_set(err, KODA_INTERNAL, errno, "open the directory of layers '%s'",
+		    path);
 	j->upper = open_layer(j, &j->o->upper, "u");
 	j->work = open_layer(j, &j->o->upper, "w");
 	if (j->upper < 0 || j->work < 0)
@@ -372,7 +374,7 @@ mount_empty(struct cache_job *j, const Koda__OverlayPlace *p, struct koda_error 
 	text_of(&p->name, name, sizeof(name));
 	text_of(&p->path, path, sizeof(path));
 	if (open_kept(p, &kept) < 0)
-		return err_set(err, KODA_INTERNAL, errno, "keep what is read in '%s'", path);
+		return err_set(err, KODA_INTERNAL, errno, "keep the readable places in '%s'", path);
 	dir = make_below(j->root, name);
 	mnt = dir < 0 ? -1 : clone_mount(dir);
 	if (!mount_one(mnt, path) || (seen = resolve(AT_FDCWD, path)) < 0 ||
@@ -486,7 +488,7 @@ note_own(const struct cache_job *j, struct koda_error *err)
 		if (!is_directory(at))
 			continue;
 		if (fstat(at, &st) < 0 || (v->cache[v->n_caches].path = strdup(path)) == NULL)
-			return err_set(err, KODA_INTERNAL, errno, "look at '%s'", path);
+			return err_set(err, KODA_INTERNAL, errno, "examine '%s'", path);
 		v->cache[v->n_caches++].dev = st.st_dev;
 	}
 	return 0;

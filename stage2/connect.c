@@ -98,16 +98,16 @@ connect_new(int listener_fd, struct koda_error *err)
 		return NULL;
 	netns = netns_of(bound.fd);
 	if (netns == 0) {
-		err_set(err, KODA_UNSUPPORTED, errno, "tell network namespaces apart");
+		err_set(err, KODA_UNSUPPORTED, errno, "identify the network namespace");
 		return NULL;
 	}
 	if (connect_wait_init(&wait, listener) < 0 || stat("/", &root) < 0) {
-		err_set(err, KODA_IO, errno, "prepare for connections");
+		err_set(err, KODA_IO, errno, "prepare to check connections");
 		return NULL;
 	}
 	g = calloc(1, sizeof(*g));
 	if (g == NULL) {
-		err_set(err, KODA_IO, ENOMEM, "prepare for connections");
+		err_set(err, KODA_IO, ENOMEM, "prepare to check connections");
 		return NULL;
 	}
 	for (size_t i = 0; i < N_ELEMENTS(private_dirs); i++)

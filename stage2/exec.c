@@ -183,19 +183,19 @@ exec_valid(const Koda__Exec *order)
 		return "no argument";
 	for (size_t i = 0; i < order->n_argv; i++)
 		if (!is_string(&order->argv[i]))
-			return "an argument with a NUL";
+			return "an argument with a NUL byte";
 	for (size_t i = 0; i < order->n_env; i++)
 		if (!is_string(&order->env[i]))
-			return "a variable with a NUL";
+			return "a variable with a NUL byte";
 	if (order->cwd.len == 0 || order->cwd.len >= PATH_MAX || order->cwd.data[0] != '/' ||
 	    !is_string(&order->cwd))
-		return "a working directory that is no absolute path";
+		return "a working directory that is not absolute";
 	if (order->n_limit > EXEC_LIMITS_MAX)
 		return "too many limits";
 	for (size_t i = 0; i < order->n_limit; i++)
 		if (order->limit[i]->resource >= RLIM_NLIMITS ||
 		    order->limit[i]->soft > order->limit[i]->hard)
-			return "a limit that is none";
+			return "an invalid limit";
 	return NULL;
 }
 

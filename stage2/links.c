@@ -97,7 +97,8 @@ start_maker(struct links *l, struct koda_error *err)
 	l->pid = fork();
 	if (l->pid == 0)
 		become_maker(l);
-	return l->pid > 0 ? 0 : err_set(err, KODA_INTERNAL, errno, "fork what makes links");
+	return l->pid > 0 ? 0
+			  : err_set(err, KODA_INTERNAL, errno, "fork the process that makes links");
 }
 
 pid_t

@@ -56,7 +56,7 @@ stage2_report(struct stage2 *s, const Koda__Report *report)
 	if (message_queue(&s->fs, &report->base, &err) < 0)
 		end_stage2(&err);
 	if (frame_pending(&s->fs) > REPORTS_MAX) {
-		err_set(&err, KODA_TIMEOUT, 0, "the host takes nothing");
+		err_set(&err, KODA_TIMEOUT, 0, "the host does not read its reports");
 		end_stage2(&err);
 	}
 }

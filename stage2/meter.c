@@ -364,7 +364,7 @@ meter_init(struct meter *m, int proc_fd, const char *const *places, size_t n,
 	}
 	if (m->meminfo_fd < 0 || m->loadavg_fd < 0 || m->shared_dev == 0 || m->objects == NULL ||
 	    meter_machine(m, &machine) < 0) {
-		err_set(err, KODA_INTERNAL, errno, "look at the machine's memory");
+		err_set(err, KODA_INTERNAL, errno, "read the machine's memory");
 		meter_done(m);
 		return -1;
 	}

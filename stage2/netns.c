@@ -21,7 +21,7 @@ check_loopback(int fd, struct koda_error *err)
 	struct ifreq lo = { .ifr_name = "lo" };
 
 	if (ioctl(fd, SIOCGIFFLAGS, &lo) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "look at the loopback interface");
+		return err_set(err, KODA_UNSUPPORTED, errno, "examine the loopback interface");
 	if ((lo.ifr_flags & IFF_UP) == 0)
 		return err_set(err, KODA_UNSUPPORTED, ENETDOWN, "the loopback interface is down");
 	return 0;

@@ -70,13 +70,13 @@ valid_boot(const Koda__Order *order)
 	for (size_t i = 0; i < b->n_private_; i++)
 		if (!is_canonical(&b->private_[i]->path) || b->private_[i]->path.len == 1 ||
 		    (b->private_[i]->mode & ~01777u) != 0)
-			return "a private place that is none";
+			return "an invalid private place";
 	if (b->n_private_dir > METER_PLACES_MAX || !all_canonical(b->private_dir, b->n_private_dir))
 		return "private file systems that are too many, or not canonical";
 	if ((b->has_memory_max && b->memory_max == 0) || (b->has_tasks_max && b->tasks_max == 0))
-		return "a limit of nothing";
+		return "a limit of 0";
 	if (b->has_egress_port && (b->egress_port == 0 || b->egress_port > UINT16_MAX))
-		return "no port";
+		return "an invalid port";
 	return b->caches != NULL ? caches_valid(b->caches) : NULL;
 }
 
@@ -91,7 +91,7 @@ valid_mounts(const Koda__Order *order)
 		if (!is_canonical(&m->mount[i]->path) || m->mount[i]->path.len == 1)
 			return "a path that is not canonical";
 		if (m->mount[i]->has_dev != m->mount[i]->has_ino)
-			return "half an inode";
+			return "half of an inode's identity";
 	}
 	return NULL;
 }
@@ -112,7 +112,7 @@ static const char *
 valid_signal(const Koda__Order *order)
 {
 	if (order->signal->signo < 1 || order->signal->signo > 64)
-		return "no signal";
+		return "an invalid signal";
 	return NULL;
 }
 
@@ -194,7 +194,8 @@ add_terminals(int fd, struct fds *writable, struct koda_error *err)
 	int copy;
 
 	if (fstatfs(fd, &fs) < 0 || fs.f_type != DEVPTS_SUPER_MAGIC)
-		return err_set(err, KODA_INVALID, ENOTTY, "not where terminals are");
+		return err_set(err, KODA_INVALID, ENOTTY,
+		    "the directory of terminals is not a devpts");
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (copy < 0)
 		return err_set(err, KODA_INTERNAL, errno, "terminals");
@@ -486,7 +487,7 @@ orders_handle(struct stage2 *s, const uint8_t *data, size_t len, struct koda_err
 		return -1;
 	kind = (size_t)order->order_case;
 	if (kind >= N_ELEMENTS(orders) || orders[kind].run == NULL)
-		return err_set(err, KODA_PROTOCOL, 0, "an order for nothing");
+		return err_set(err, KODA_PROTOCOL, 0, "an unknown order");
 	n = orders[kind].n_fds;
 	if (order->order_case == KODA__ORDER__ORDER_BOOT)
 		n += (size_t)with_terminals(order->boot) + (size_t)with_host(order->boot);

@@ -104,7 +104,7 @@ own_mounts_unmount_all(struct slot_view *v, struct koda_error *err)
 		if (n == 0)
 			return 0;
 	}
-	return err_set(err, KODA_INTERNAL, EBUSY, "the former plan is still mounted");
+	return err_set(err, KODA_INTERNAL, EBUSY, "the mounts of the former plan are still there");
 }
 
 /* Drop former mounts that are not mounted any more. */

@@ -17,7 +17,8 @@ watch_mounts_changed(struct stage2 *s)
 	/* The mount cannot be made again while commands run: the host makes another slot. */
 	if (lost != NULL) {
 		fprintf(stderr,
-		    "koda-sandbox-stage2: somebody has removed '%.200s', on which a cache was mounted\n",
+		    "koda-sandbox-stage2: another process removed '%.200s', on which a cache was "
+		    "mounted\n",
 		    lost);
 		_exit(1);
 	}

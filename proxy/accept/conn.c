@@ -336,7 +336,7 @@ take_http(struct conn *c, const unsigned char *p, size_t n, size_t came)
 		return;
 	case HTTP_FORM_ORIGIN:
 	case HTTP_FORM_ASTERISK:
-		conn_refuse(c, 400, "malformed", "this is a proxy: a request has to name its host");
+		conn_refuse(c, 400, "malformed", "this is a proxy: a request must name its host");
 		return;
 	}
 }
@@ -361,7 +361,7 @@ take_socks_request(struct conn *c, const unsigned char *p, size_t n)
 		return;
 	case SOCKS_BAD:
 	case SOCKS_NO_METHOD:
-		refuse_socks(c, SOCKS_FAILURE, "it makes no sense");
+		refuse_socks(c, SOCKS_FAILURE, "it is not valid SOCKS");
 		return;
 	}
 }
@@ -381,13 +381,13 @@ take_socks_greeting(struct conn *c, const unsigned char *p, size_t n)
 		break;
 	case SOCKS_NO_METHOD:
 		gate_refuse(c->l, c->kind, NULL, 400, "malformed",
-		    "SOCKS with authentication: there is none here", &r);
+		    "this proxy takes SOCKS without authentication only", &r);
 		client_answer_socks_no_method(&a);
 		say_last(c, &a);
 		return;
 	case SOCKS_BAD:
 	case SOCKS_REFUSE:
-		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "that is no SOCKS5", &r);
+		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "that is not SOCKS5", &r);
 		conn_free(c);
 		return;
 	}
@@ -414,13 +414,14 @@ take_other(struct conn *c, unsigned char first)
 
 	if (first == SOCKS4_VERSION) {
 		c->kind = KODA__EGRESS_KIND__EGRESS_KIND_SOCKS;
-		gate_refuse(c->l, c->kind, NULL, 400, "malformed", "SOCKS4 is not spoken here", &r);
+		gate_refuse(c->l, c->kind, NULL, 400, "malformed",
+		    "this proxy does not speak SOCKS4", &r);
 		client_answer_socks4(&a);
 		say_last(c, &a);
 		return;
 	}
 	gate_refuse(c->l, KODA__EGRESS_KIND__EGRESS_KIND_CONNECT, NULL, 400, "malformed",
-	    "TLS to the proxy itself is not spoken here", &r);
+	    "this proxy does not speak TLS itself", &r);
 	conn_free(c);
 }
 
@@ -565,9 +566,9 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 	/* A client that has sent nothing gets no answer: it may have opened the connection in
 	 * advance. */
 	else if (c->state == CONN_HTTP)
-		conn_refuse(c, 408, "too_slow", "the head of the request did not come in time");
+		conn_refuse(c, 408, "too_slow", "the head of the request did not arrive in time");
 	else if (c->state == CONN_SOCKS_GREETING || c->state == CONN_SOCKS_REQUEST)
-		refuse_socks(c, SOCKS_FAILURE, "it did not come in time");
+		refuse_socks(c, SOCKS_FAILURE, "it did not arrive in time");
 	else
 		conn_free(c);
 }

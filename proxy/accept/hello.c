@@ -128,7 +128,7 @@ next_record(struct hello_part in, size_t *at, struct hello_part *ret, bool *ret_
 	size_t have = in.n - *at, len;
 
 	if (have > 0 && p[0] != RECORD_HANDSHAKE) {
-		*why = "a record that is no handshake inside of a hello";
+		*why = "a record inside of a hello that is not a handshake";
 		return *at == 0 ? HELLO_NOT_TLS : HELLO_BAD;
 	}
 	/* The minor version is to be ignored (RFC 8446, 5.1). With another major version some
@@ -172,7 +172,7 @@ static enum hello_result
 parse_whole(struct hello_part m, size_t len, bool whole, struct tls_hello *ret, const char **why)
 {
 	if (m.n > len || !whole)
-		*why = "something behind the hello in its record";
+		*why = "something after the hello in its record";
 	else
 		*why =
 		    parse_message((struct hello_part){ m.p + MESSAGE_HEADER, len - MESSAGE_HEADER },

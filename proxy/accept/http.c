@@ -140,7 +140,7 @@ see_connection(struct framing_fields *s, struct http_text value)
 	while (next_listed(&value, &option)) {
 		/* Each option costs a comparison with each field (http_is_hop). */
 		if (++s->options > HTTP_OPTIONS_MAX)
-			return "a Connection field that lists too much";
+			return "a Connection field that lists too many options";
 		if (http_text_is(option, "close"))
 			s->close = true;
 		else if (http_text_is(option, "keep-alive"))
@@ -215,7 +215,7 @@ parse_fields(struct http_text bytes, size_t *at, struct http_head *h, struct fra
 		if (line.p[name] == ' ' || line.p[name] == '\t')
 			return bad(why, "white space before ':'");
 		if (line.p[name] != ':' || name == 0)
-			return bad(why, "a field name with a byte that may not be in one");
+			return bad(why, "a field name with an invalid byte");
 		if (h->n_fields == HTTP_FIELDS_MAX)
 			return bad(why, "too many fields");
 		f = &h->field[h->n_fields++];
@@ -307,9 +307,9 @@ parse_absolute(struct http_head *h)
 	size_t n = scheme_len(rest, "http://"), end = 0;
 
 	if (scheme_len(rest, "https://") > 0)
-		return "an https target, which takes CONNECT";
+		return "an https target, for which CONNECT is needed";
 	if (n == 0)
-		return "a target that is none";
+		return "an invalid target";
 	rest.p += n;
 	rest.n -= n;
 	while (end < rest.n && rest.p[end] != '/' && rest.p[end] != '?')
@@ -345,7 +345,7 @@ parse_target(struct http_head *h)
 	if (h->target.n == 1 && h->target.p[0] == '*') {
 		h->form = HTTP_FORM_ASTERISK;
 		h->path = h->target;
-		return is_method(h, "OPTIONS") ? NULL : "a target \"*\", which only OPTIONS has";
+		return is_method(h, "OPTIONS") ? NULL : "a target \"*\", which is for OPTIONS only";
 	}
 	h->form = HTTP_FORM_ABSOLUTE;
 	return parse_absolute(h);

@@ -230,7 +230,7 @@ go_by_proxy(struct dial *d)
 	d->resolve = resolve_start(d->proxy->resolver, d->slot, d->via->host, d->via->port,
 	    on_proxy_resolved, d);
 	if (d->resolve == NULL)
-		dial_fail(d, DIAL_RESOURCES, "too many names are being looked up");
+		dial_fail(d, DIAL_RESOURCES, "too many names are being looked up at the same time");
 }
 
 /* ---- where the name leads ---- */
@@ -314,7 +314,7 @@ look_up(struct dial *d)
 	d->resolve = resolve_start(d->proxy->resolver, d->slot, d->target.host, d->target.port,
 	    on_resolved, d);
 	if (d->resolve == NULL) {
-		dial_fail(d, DIAL_RESOURCES, "too many names are being looked up");
+		dial_fail(d, DIAL_RESOURCES, "too many names are being looked up at the same time");
 		return;
 	}
 	if (d->via == NULL)
@@ -357,7 +357,7 @@ on_mapped(void *data, int fd, int errnum)
 		dial_succeed(d, fd);
 	else
 		dial_fail(d, errnum == ECONNREFUSED ? DIAL_REFUSED : DIAL_UNREACHABLE,
-		    "cannot connect to the socket that the policy has for %s: %s", d->target.host,
+		    "cannot connect to the policy's socket for %s: %s", d->target.host,
 		    strerror(errnum));
 }
 

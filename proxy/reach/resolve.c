@@ -301,17 +301,17 @@ why(int status)
 	case ARES_ENODATA:
 		return "the name has no address";
 	case ARES_ETIMEOUT:
-		return "no name server has answered";
+		return "no name server answered";
 	case ARES_ECONNREFUSED:
-		return "no name server is there";
+		return "no name server accepts connections";
 	case ARES_ESERVFAIL:
-		return "the name server has failed";
+		return "the name server failed";
 	case ARES_EREFUSED:
-		return "the name server refuses";
+		return "the name server refused";
 	case ARES_ENOMEM:
 		return "no memory";
 	default:
-		return "the name server's answer makes no sense";
+		return "the name server's answer is malformed";
 	}
 }
 

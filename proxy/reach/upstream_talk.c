@@ -81,7 +81,7 @@ talk_take(struct upstream_talk *t, size_t n)
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
-			return talk_failed(t, "has closed the connection");
+			return talk_failed(t, "closed the connection");
 		t->have += (size_t)k;
 	}
 	return true;
@@ -131,14 +131,14 @@ http_answer_came(struct upstream_talk *t, size_t n)
 	if (end == NULL) {
 		if (n < ANSWER_MAX)
 			return talk_take(t, n);
-		return talk_failed(t, "has answered too much");
+		return talk_failed(t, "sent an answer that is too long");
 	}
 	n = (size_t)(end - t->in);
 	if (!talk_take(t, n))
 		return false;
 	/* "HTTP/1.1 200 ..." */
 	if (n < len + 6 || t->in[len + 1] != ' ' || t->in[len + 2] < '1' || t->in[len + 2] > '5')
-		return talk_failed(t, "has answered what is no HTTP");
+		return talk_failed(t, "sent an answer that is not HTTP");
 	if (t->in[len + 2] == '2')
 		return talk_done(t);
 	if (t->in[len + 2] == '1')
@@ -168,7 +168,7 @@ socks_reply_came(struct upstream_talk *t, size_t n)
 	case SOCKS_BAD:
 		break;
 	}
-	return talk_failed(t, "has answered what is no SOCKS");
+	return talk_failed(t, "sent an answer that is not SOCKS");
 }
 
 static bool
@@ -213,7 +213,7 @@ socks_method_came(struct upstream_talk *t, size_t n)
 		t->out_len = socks_client_login(t->via->user, t->via->password, t->out);
 		return talk_next(t, socks_login_came);
 	case SOCKS_NO_METHOD:
-		return talk_failed(t, "wants another way to log in");
+		return talk_failed(t, "wants a kind of login that is not supported");
 	case SOCKS_REFUSE:
 	case SOCKS_BAD:
 		break;
@@ -291,7 +291,7 @@ on_talk(struct ev_loop *loop, ev_io *io, int revents)
 			return;
 		}
 		if (n <= 0) {
-			talk_failed(t, "has closed the connection");
+			talk_failed(t, "closed the connection");
 			return;
 		}
 		if (!t->step(t, t->have + (size_t)n))

@@ -167,11 +167,11 @@ pass_switch(struct exchange *x, struct side *client, struct side *server, const 
 	size_t size = buffer_room(b, false);
 
 	if (!x->upgrades) {
-		*ret_why = "the server changed the protocol, which nobody asked for";
+		*ret_why = "the server changed the protocol, which the client did not ask for";
 		return EXCHANGE_BAD_ANSWER;
 	}
 	if (!rewrite_may_switch(h)) {
-		*ret_why = "the server changed to a protocol that may not pass";
+		*ret_why = "the server changed to a protocol that is not allowed";
 		return EXCHANGE_BAD_ANSWER;
 	}
 	buffer_put_written(b, rewrite_switch(h, buffer_first(&server->in), b->p + b->end, size));
@@ -257,7 +257,7 @@ exchange_pass_head(struct exchange *x, struct side *client, struct side *server,
 	if (h.status < 200)
 		return pass_informational(x, client, server, &h);
 	if (h.status == 407 && x->by_proxy) {
-		*ret_why = "the proxy of this machine's user does not take its credentials";
+		*ret_why = "the user's own proxy does not accept its credentials";
 		return EXCHANGE_BAD_ANSWER;
 	}
 	return pass_final(x, client, server, &h);

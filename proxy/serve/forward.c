@@ -624,7 +624,7 @@ on_timer(struct ev_loop *loop, ev_timer *w, int events)
 		f->x.client_close = true;
 		refuse_request(f, NULL, 408, "too_slow", "the request's head took too long", false);
 	} else if (f->wait == WAIT_IDLE && f->phase == PHASE_EXCHANGE) {
-		server_failed(f, "nothing has come for hours");
+		server_failed(f, "the server sent nothing for hours");
 	} else {
 		/* A client that has its whole answer is closed without a reset. */
 		forward_over(f, f->phase != PHASE_HEAD && f->phase != PHASE_LINGER);

@@ -75,8 +75,8 @@ load_trusted(SSL_CTX *ctx, const char *ca_bundle, struct koda_error *err)
 			return 0;
 	}
 	return err_set(err, KODA_UNSUPPORTED, 0,
-	    "TLS cannot be intercepted: this system has no file of trusted certificates, and the policy "
-	    "names none (mitm.ca_bundle)");
+	    "TLS cannot be intercepted: this system has no file of trusted certificates, and "
+	    "the policy does not name one (mitm.ca_bundle)");
 }
 
 static SSL_CTX *
@@ -227,7 +227,8 @@ client_is_wrong(struct interception *x)
 
 	/* If the server has failed, too, the account has already ended with that. */
 	snprintf(why, sizeof(why),
-	    "%s:%u: the client did not accept the certificate of this session, or speaks no HTTP/1.1: %s",
+	    "%s:%u: the client did not accept the certificate of this session, or does not speak "
+	    "HTTP/1.1: %s",
 	    x->target.host, x->target.port, tls_reason("it closed the connection"));
 	account_end(take_ptr(&x->account), KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_FAILED, "tls", why);
 	over(x);
@@ -240,7 +241,7 @@ judge_server(struct interception *x)
 	char why[EGRESS_SENTENCE_MAX];
 
 	if (verdict != X509_V_OK) {
-		snprintf(why, sizeof(why), "the server's certificate is not good: %s",
+		snprintf(why, sizeof(why), "the server's certificate is not valid: %s",
 		    X509_verify_cert_error_string(verdict));
 		server_is_wrong(x, "certificate", why);
 	} else {

@@ -33,7 +33,7 @@ find_fixed(const struct http_head *h, const struct target *fixed, struct target 
 		return true;
 	fault(ret_fault, 403, "host", true, "");
 	snprintf(ret_fault->why, sizeof(ret_fault->why),
-	    "the request is for %.200s, and its connection was opened to %.200s", h->host,
+	    "the request is for %.200s, but its connection was opened to %.200s", h->host,
 	    fixed->host);
 	return false;
 }
@@ -44,22 +44,22 @@ request_target_find(const struct http_head *h, const struct request_place *place
 {
 	if (h->form == HTTP_FORM_AUTHORITY)
 		return fault(ret_fault, 400, "malformed", false,
-		    "CONNECT has to be the first request of its connection");
+		    "CONNECT must be the first request of its connection");
 	if (place->fixed != NULL)
 		return find_fixed(h, place->fixed, ret_target, ret_fault);
 	if (h->form != HTTP_FORM_ABSOLUTE)
 		return fault(ret_fault, 400, "malformed", false,
-		    "this is a proxy: a request names its target, as in GET http://host/path");
+		    "this is a proxy: a request must name its target, as in GET http://host/path");
 	snprintf(ret_target->host, sizeof(ret_target->host), "%s", h->host);
 	ret_target->kind = h->host_kind;
 	ret_target->port = h->port != 0 ? h->port : 80;
 	if (h->host_differs)
 		return fault(ret_fault, 400, "host", true,
-		    "Host is not the host of the request's target");
+		    "Host differs from the host of the request's target");
 	/* The answer to TRACE is the request as received: with Max-Forwards the user's own proxy
 	 * would answer, and return our credentials for it. */
 	if (place->credentials && h->method.n == 5 && memcmp(h->method.p, "TRACE", 5) == 0)
 		return fault(ret_fault, 403, "method", true,
-		    "TRACE does not go through the user's own proxy");
+		    "TRACE is not allowed through the user's own proxy");
 	return true;
 }

@@ -119,8 +119,8 @@ on_relayed(void *data, enum relay_end why)
 	/* The detail says what happened; the outcome stays ALLOWED, since it is normal that one
 	 * side leaves in the middle. */
 	finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
-	    why == RELAY_IDLE         ? "nothing came for too long"
-		: why == RELAY_BROKEN ? "one side broke it off"
+	    why == RELAY_IDLE         ? "nothing was sent for too long"
+		: why == RELAY_BROKEN ? "one side broke the connection off"
 				      : NULL);
 }
 
@@ -227,7 +227,8 @@ refuse_name(struct tunnel *t, const char *why)
 	char sentence[EGRESS_SENTENCE_MAX];
 
 	snprintf(sentence, sizeof(sentence),
-	    "%s:%u is refused: %s (rule tls_name, mode %s); connect with the name of that very host, in TLS where TLS is spoken",
+	    "%s:%u is refused: %s (rule tls_name, mode %s); connect with the name of this host, "
+	    "and with TLS on a port for TLS",
 	    t->target.host, t->target.port, why, policy_mode_name(t->l->proxy->mode));
 	account_end(t->account, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_DENIED, "tls_name", sentence);
 	t->account = NULL;
@@ -247,7 +248,7 @@ judge_hello(const struct tunnel *t, const struct tls_hello *hello)
 	if (hello->has_name &&
 	    egress_judge(t->l->proxy->rules, hello->name, DOMAIN_NAME, t->target.port).decision ==
 		EGRESS_DENY)
-		return "the TLS server name is one that is denied";
+		return "a rule of the policy denies the TLS server name";
 	if (t->verdict.any_sni)
 		return NULL;
 	if (hello->encrypted)
@@ -258,7 +259,7 @@ judge_hello(const struct tunnel *t, const struct tls_hello *hello)
 	if (strcmp(hello->name, t->target.host) == 0)
 		return NULL;
 	return strcmp(t->verdict.rule, "any_domain") == 0 ? NULL
-							  : "the TLS server name is another one";
+							  : "the TLS server name is another host";
 }
 
 /* Return how many bytes make the current record complete: a hello in tiny pieces is not parsed
@@ -361,10 +362,10 @@ look_at_hello(struct tunnel *t)
 			refuse_name(t, "the TLS hello is too long");
 		return;
 	case HELLO_NOT_TLS:
-		refuse_name(t, "what is spoken there is not TLS");
+		refuse_name(t, "the client does not speak TLS");
 		return;
 	case HELLO_BAD:
-		refuse_name(t, why == NULL ? "the TLS hello makes no sense" : why);
+		refuse_name(t, why == NULL ? "the TLS hello is malformed" : why);
 		return;
 	case HELLO_OK:
 		break;
@@ -485,7 +486,7 @@ hear_answer(struct tunnel *t)
 		return;
 	if (r < 0) {
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
-		    "one side broke it off");
+		    "one side broke the connection off");
 		return;
 	}
 	n = t->n_down + (size_t)r;
@@ -503,7 +504,7 @@ hear_answer(struct tunnel *t)
 	/* Nothing was sent to the client before, so there is room. */
 	if (send(t->client, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n) {
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
-		    "one side broke it off");
+		    "one side broke the connection off");
 		return;
 	}
 	t->account->down += n;
@@ -536,10 +537,10 @@ on_time(struct ev_loop *loop, ev_timer *w, int events)
 
 	if ((t->n_up == 0 && !is_known_port(t)) || t->looking == LOOK_ANSWER)
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_ALLOWED, NULL,
-		    "nothing came for too long");
+		    "nothing was sent for too long");
 	else
 		finish(t, KODA__EGRESS_OUTCOME__EGRESS_OUTCOME_INVALID, "time",
-		    "the client did not say in time what it wants");
+		    "the client did not send a request in time");
 }
 
 /* ---- start and cancel ---- */

@@ -644,7 +644,7 @@ static const struct wrong {
 	enum origin_kind kind;
 	const char *rule, *says;
 } wrongs[] = {
-	{ "an authority that nobody trusts", STRANGERS, "certificate", "not good" },
+	{ "an authority that nobody trusts", STRANGERS, "certificate", "not valid" },
 	{ "another name", OTHERS, "certificate", "mismatch" },
 	{ "expired", EXPIRED, "certificate", "expired" },
 	{ "no TLS", NO_TLS, "tls", "TLS with the server failed" },

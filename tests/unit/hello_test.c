@@ -557,7 +557,7 @@ something_behind_it(void **state)
 			continue;
 		}
 		assert_int_equal(parse(both.p, both.n, &h, &why), HELLO_BAD);
-		assert_string_equal(why, "something behind the hello in its record");
+		assert_string_equal(why, "something after the hello in its record");
 	}
 }
 
