@@ -222,7 +222,7 @@ koda_command_free(struct koda_command *c)
 			c->of->n_given_up++;
 		}
 		protect_forget(c->of->protect, c);
-		err_set(&err, KODA_WORKER, 0, "given up");
+		err_set(&err, KODA_WORKER, 0, "the caller gave the command up");
 		command_fail(c, &err);
 	}
 	handle_free(&c->handle);

@@ -172,7 +172,7 @@ verify_known(struct scan *sc)
 		if (k->what != WHAT_PIN && k->what != WHAT_STRANGE && !followed_is(k->what) &&
 		    !k->guarded)
 			scan_tell(sc, KODA__CHANGE_KIND__CHANGE_OUTSIDE, k->what, k->path, NULL,
-			    "it is gone");
+			    "it was removed");
 		forget_known(sc, k);
 	}
 }
