@@ -186,7 +186,7 @@ noticed_at_the_end(void **state)
 	renew_worker(&f);
 	lose_sandbox(&f);
 	assert_int_equal(koda_slot_end(f.slot, &err), -1);
-	assert_non_null(strstr(degraded, "was not compared at the end"));
+	assert_non_null(strstr(degraded, "was not checked at the end"));
 	koda_command_free(c);
 	koda_session_close(f.ses);
 	put_copy(&f, "koda-sandbox-stage2", KODA_TEST_STAGE2);
