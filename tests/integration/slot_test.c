@@ -267,8 +267,6 @@ short_of_memory(void **state)
 	unsigned n_short = 0;
 	char rule[256];
 
-	if (SANITIZED)
-		skip();
 	fixture_prepare(&f, KODA_AUTO);
 	policy = koda_policy_for_agent(KODA_AUTO, f.root, &err);
 	assert_non_null(policy);
@@ -291,7 +289,8 @@ short_of_memory(void **state)
 
 		kill(koda_slot_pid(f.slot), SIGKILL);
 		assert_true(wait_for_state(koda_slot_pid(f.slot), 'Z'));
-		assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+		if (!SANITIZED) /* its runtime cannot work without memory of its own */
+			assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
 		do_call(f.slot, &PING(), &err);
 		assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 		n_short += err.errnum == ENOMEM;
@@ -299,7 +298,7 @@ short_of_memory(void **state)
 		assert_code((do_call(f.slot, &PING(), &err), &err), KODA_OK);
 		assert_true(clock_ms() - since < 4000);
 	}
-	assert_true(n_short > 0);
+	assert_true(SANITIZED || n_short > 0);
 	fixture_end(&f);
 	koda_policy_free(policy);
 }

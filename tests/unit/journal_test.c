@@ -414,6 +414,15 @@ address_space(void)
 	return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Valgrind, like AddressSanitizer, cannot work without memory of its own. */
+static bool
+can_be_short(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return !SANITIZED && (preload == NULL || strstr(preload, "vgpreload") == NULL);
+}
+
 /* What cannot be read for lack of memory is not damaged. */
 static void
 short_of_memory(void **state)
@@ -437,8 +446,6 @@ short_of_memory(void **state)
 	struct journal j;
 	bool left;
 
-	if (SANITIZED)
-		skip();
 	assert_true(place != NULL && list != NULL);
 	snprintf(path, sizeof(path), "%s/place", base);
 	for (size_t i = 0; i < MANY_PLACES; i++) {
@@ -458,7 +465,8 @@ short_of_memory(void **state)
 		struct rlimit tight = { address_space() + more, old.rlim_max };
 		int r;
 
-		assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+		if (can_be_short())
+			assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
 		r = journal_visit(dir, &by, &left, &err);
 		assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
 		if (r < 0)
@@ -466,7 +474,7 @@ short_of_memory(void **state)
 		n_short += r < 0;
 	}
 	/* Both the file and what it contains were too large. */
-	assert_true(n_short > 4);
+	assert_true(!can_be_short() || n_short > 4);
 	assert_int_equal(seen.damaged, 0);
 	assert_int_equal(seen.n_place, MANY_PLACES);
 }
