@@ -5,6 +5,7 @@
 #include "host/command/command.h"
 #include "host/command/list.h"
 #include "host/protect/protect_compare.h"
+#include "host/protect/protect_note.h"
 #include "shared/base/clock.h"
 
 static const char *
@@ -160,8 +161,16 @@ commands_close(struct commands *cs)
 	struct koda_error why;
 
 	err_set(&why, KODA_WORKER, 0, "the slot was closed while the command ran");
-	while (cs->first != NULL)
-		command_closed(cs->first, &why);
+	while (cs->first != NULL) {
+		if (cs->first->state != COMMAND_COMPARING) {
+			command_closed(cs->first, &why);
+			continue;
+		}
+		/* It has a result, which must not look as if it had been compared. */
+		protect_note(cs->protect, KODA_VIOLATION_OTHER, cs->slot->ses->root, "not_compared",
+		    "the sandbox ended before the comparison");
+		command_compared(cs->first);
+	}
 }
 
 void

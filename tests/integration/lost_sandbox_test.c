@@ -166,6 +166,47 @@ noticed_in_a_comparison(void **state)
 	fixture_end(&f);
 }
 
+/* Returns false if stage2 died before it reported the command's end. */
+static bool
+ends_before_it(unsigned ms)
+{
+	struct koda_command_result r;
+	struct koda_command *c;
+	struct koda_error err;
+	struct fixture f;
+	bool ended;
+
+	start(&f);
+	c = start_command(&f, "touch begun");
+	for (uint64_t end = clock_ms() + ms; clock_ms() < end;)
+		blink();
+	lose_sandbox(&f);
+	assert_int_equal(koda_command_wait(c, PATIENCE_MS, &err), 1);
+	ended = koda_command_result(c, &r, &err) == 0;
+	if (ended) {
+		assert_int_equal(r.n_violations, 1);
+		assert_string_equal(r.violations[0].rule, "not_compared");
+	} else {
+		assert_code(&err, KODA_UNKNOWN);
+	}
+	koda_command_result_done(&r);
+	koda_command_free(c);
+	fixture_end(&f);
+	return ended;
+}
+
+/* The command has ended by itself, so it has a result, which says that nothing was compared. */
+static void
+noticed_after_the_end(void **state)
+{
+	unsigned ms = 50;
+
+	while (!ends_before_it(ms)) {
+		ms *= 2;
+		assert_true(ms < PATIENCE_MS);
+	}
+}
+
 /*
  * The same when the slot ends. A worker outside of the sandbox takes nothing away, so what the
  * command planted is left to the next session.
@@ -372,6 +413,7 @@ main(void)
 		{ "explain", noticed_in_the_scan, NULL, NULL, (void *)&calls[1] },
 		{ "guards", noticed_in_the_scan, NULL, NULL, (void *)&calls[2] },
 		cmocka_unit_test(noticed_in_a_comparison),
+		cmocka_unit_test(noticed_after_the_end),
 		cmocka_unit_test(noticed_at_the_end),
 		cmocka_unit_test(a_turn_inside_the_scan),
 		cmocka_unit_test(forked_meanwhile),
