@@ -26,31 +26,9 @@
 
 #include "include/koda/sandbox.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/random.h"
 
 #define proof_unused __attribute__((unused))
-
-/* ---- random numbers ---- */
-
-struct rng {
-	uint64_t s;
-};
-
-static inline uint64_t
-rng_next(struct rng *r)
-{
-	uint64_t z = r->s += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-/* 0 .. n - 1 */
-static inline unsigned
-rng_below(struct rng *r, unsigned n)
-{
-	return (unsigned)(rng_next(r) % n);
-}
 
 /* A number from the environment, or a default. */
 static inline uint64_t

@@ -15,22 +15,12 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
+#include "tests/kit/random.h"
 
 #define LISTS 600
 #define PATHS 300
 
 static uint64_t seed = 0x6b6f6461; /* KODA_TEST_SEED overrides */
-static uint64_t rng;
-
-static unsigned
-draw(unsigned below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
-}
-
 /* Adds a component. In a rule it may have a '*'. In a path it may have another spelling that folds
  * to the same name, or be a short form. */
 static void
@@ -152,7 +142,7 @@ main(void)
 
 	if (given != NULL)
 		seed = strtoull(given, NULL, 0);
-	rng = seed != 0 ? seed : 1; /* the generator's only fixed point */
-	print_message("# seed %#llx\n", (unsigned long long)rng);
+	draw_rng.s = seed;
+	print_message("# seed %#llx\n", (unsigned long long)seed);
 	return cmocka_run_group_tests_name("names_property", tests, NULL, NULL);
 }

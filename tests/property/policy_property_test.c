@@ -16,6 +16,7 @@
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"
 #include "shared/rules/policy_field.h"
+#include "tests/kit/random.h"
 
 #define PAIRS 25000
 /* Questions to each pair: 200,000 in all. */
@@ -23,17 +24,6 @@
 #define FEWER  (PAIRS / 5) /* when both sides are the same policy */
 
 static uint64_t seed = 0x6b6f6461; /* KODA_TEST_SEED overrides */
-static uint64_t rng;
-
-static unsigned
-draw(unsigned below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
-}
-
 #define PICK(table) (table)[draw(N_ELEMENTS(table))]
 
 static const char *
@@ -605,7 +595,7 @@ unpack_survives_spoilt_bytes(void **state)
 static int
 reseed(void **state)
 {
-	rng = seed;
+	draw_rng.s = seed;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/domain.h"
+#include "tests/kit/random.h"
 
 /* ---- patterns ---- */
 
@@ -473,17 +474,6 @@ the_longest_pattern_fits(void **state)
 }
 
 /* ---- many patterns ---- */
-
-static uint64_t rng = 0x6b6f6461;
-
-static unsigned
-draw(unsigned below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
-}
 
 #define PICK(table) (table)[draw(N_ELEMENTS(table))]
 

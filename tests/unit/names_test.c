@@ -12,19 +12,9 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/names.h"
+#include "tests/kit/random.h"
 
 #define DRAWS 200000
-
-static uint64_t rng = 0x6b6f6461;
-
-static unsigned
-draw(unsigned below)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (unsigned)((rng * 0x2545f4914f6cdd1dull >> 32) % below);
-}
 
 static void
 check_case(void **state)
