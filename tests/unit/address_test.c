@@ -1,5 +1,7 @@
-/* The class of an address: each block of the registries at its edges, and addresses that embed
- * others. */
+/*
+ * shared/rules/address.c: the class of an address: each block of the registries at its edges,
+ * and addresses that embed others.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* How a question to the user is shown when its author tries to trick the user into a yes. */
+/*
+ * show/asked.c: how a question to the user is shown when its author tries to trick the user into
+ * a yes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* The format of a line; and any changed bit, and any line removed, inserted or moved, is found. */
+/*
+ * mcp/audit_line.c: the format of a line; and any changed bit, and any line removed, inserted or
+ * moved, is found.
+ */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Opening without links: with openat2, and one component after the other. */
+/* shared/base/beneath.c: opening without links: with openat2, and one component after the other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

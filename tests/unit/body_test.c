@@ -1,3 +1,7 @@
+/*
+ * proxy/serve/body.c: where the body of a message ends, whatever pieces it comes in, and which
+ * framing is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * The shapes of projects: policy -> plan -> arguments, compared with golden files; and bubblewrap
- * itself, started with such arguments by an ordinary user. KODA_GOLDEN_WRITE=1 writes the golden
- * files again: review the difference.
+ * host/sandbox/bwrap.c: the shapes of projects: policy -> plan -> arguments, compared with
+ * golden files; and bubblewrap itself, started with such arguments by an ordinary user.
+ * KODA_GOLDEN_WRITE=1 writes the golden files again: review the difference.
  */
 #include <fcntl.h>
 #include <ftw.h>

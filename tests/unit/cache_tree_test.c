@@ -1,6 +1,7 @@
 /*
- * Layers that commands wrote: merged, measured and removed. A second reader of layers, written for
- * this test alone, checks that merging keeps what is visible: slowly, by name, and from the top.
+ * host/caches/cache_tree.c: layers that commands wrote: merged, measured and removed. A second
+ * reader of layers, written for this test alone, checks that merging keeps what is visible:
+ * slowly, by name, and from the top.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Which caches are found. The host's environment decides, so each case has its own. */
+/*
+ * host/caches/caches.c: which caches are found. The host's environment decides, so each case has
+ * its own.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>

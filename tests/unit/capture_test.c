@@ -1,4 +1,7 @@
-/* Head, tail and the number of bytes between them, for input in any pieces. */
+/*
+ * host/command/capture.c: head, tail and the number of bytes between them, for input in any
+ * pieces.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

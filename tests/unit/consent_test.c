@@ -1,4 +1,4 @@
-/* What an answer for the session covers, and what it does not. */
+/* mcp/consent.c: what an answer for the session covers, and what it does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* What the user is shown of a change, line by line; and for random texts, the change leads from
- * the one to the other. */
+/*
+ * show/diff.c: what the user is shown of a change, line by line; and for random texts, the
+ * change leads from the one to the other.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

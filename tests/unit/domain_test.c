@@ -1,4 +1,4 @@
-/* Valid hosts, valid patterns, and which pattern matches which host. */
+/* shared/rules/domain.c: valid hosts, valid patterns, and which pattern matches which host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* Which host may be reached, where a name may lead, and the sentences about it. */
+/*
+ * shared/rules/egress.c: which host may be reached, where a name may lead, and the sentences
+ * about it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,7 @@
+/*
+ * shared/base/err.c: the text of an error: what was attempted and why it failed, cut visibly
+ * where it is too long.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

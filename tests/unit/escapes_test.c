@@ -1,4 +1,4 @@
-/* What reaches the user's terminal, also when it comes in pieces. */
+/* cli/escapes.c: what reaches the user's terminal, also when it comes in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The names of types: sorted, each found, each with valid globs. */
+/* shared/base/filetypes.c: the names of types: sorted, each found, each with valid globs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

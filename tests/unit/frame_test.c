@@ -1,4 +1,7 @@
-/* Frames over real socket pairs, cut, joined and sent with descriptors in every way. */
+/*
+ * shared/wire/frame.c: frames over real socket pairs, cut, joined and sent with descriptors in
+ * every way.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

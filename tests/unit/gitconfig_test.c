@@ -1,3 +1,7 @@
+/*
+ * worker/scan/gitconfig.c: what git would read in a configuration, and what makes git run a
+ * program.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,7 @@
-/* git's index: what git itself wrote is read as git means it; a truncated or altered index is
- * refused. */
+/*
+ * worker/scan/gitindex.c: git's index: what git itself wrote is read as git means it; a
+ * truncated or altered index is refused.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,7 @@
-/* The files that git follows: each text that leads git astray is refused. */
+/*
+ * worker/scan/gitstate.c: the files that git follows: each text that leads git astray is
+ * refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

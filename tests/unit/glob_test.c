@@ -1,4 +1,4 @@
-/* What a glob matches, which globs are invalid, and that none takes long. */
+/* search/glob.c: what a glob matches, which globs are invalid, and that none takes long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

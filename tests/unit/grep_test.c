@@ -1,5 +1,7 @@
-/* search/grep: what it reports of a file, in which order, and what a file can do to it. Real
- * files, without a name. */
+/*
+ * search/grep.c: what it reports of a file, in which order, and what a file can do
+ * to it. Real files, without a name.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,3 +1,7 @@
+/*
+ * proxy/accept/hello.c: the name in the first message of a TLS client, whatever pieces it comes
+ * in.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Where a helper is found, and which file is refused. */
+/* host/machine/helpers.c: where a helper is found, and which file is refused. */
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>

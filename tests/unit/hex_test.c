@@ -1,4 +1,4 @@
-/* Hexadecimal digits: what is written, and what is read and refused. */
+/* shared/base/hex.h: hexadecimal digits: what is written, and what is read and refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,7 @@
+/*
+ * proxy/accept/http.c: the head of a request: what is accepted, and what is refused because it
+ * has two readings.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* What the rules of an ignore file and the globs of a search mean: which line is a rule, and
- * that the last one decides. */
+/*
+ * search/ignore.c: what the rules of an ignore file and the globs of a search mean: which line
+ * is a rule, and that the last one decides.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,7 @@
-/* The journal of a session on disk: written, read, damaged, cut; and which host is live and
- * which is dead. */
+/*
+ * host/protect/journal.c: the journal of a session on disk: written, read, damaged, cut; and
+ * which host is live and which is dead.
+ */
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>

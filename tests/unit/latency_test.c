@@ -1,4 +1,4 @@
-/* A histogram that may report a quarter too much, and never too little. */
+/* mcp/latency.c: a histogram that may report a quarter too much, and never too little. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * stage2/commands, stage2/reap: stage2 has ordered a command; how long it waits before it checks
+ * stage2/commands.c, reap.c: stage2 has ordered a command; how long it waits before it checks
  * whether the command runs. No process serves the template's socket, so the command never starts.
  */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Bytes as lines, in any pieces; lines as bytes. */
+/* mcp/line.c: bytes as lines, in any pieces; lines as bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

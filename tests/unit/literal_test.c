@@ -1,5 +1,7 @@
-/* search/literal and its building block (sweep): each needle at each place of texts of each
- * length, so that every path through the wide loops and their ends is taken. */
+/*
+ * search/literal.c and its building block, search/sweep_*.c: each needle at each place of
+ * texts of each length, so that every path through the wide loops and their ends is taken.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* Each measure for real, in a child that tries what the measure forbids. */
+/*
+ * shared/confine/lockdown.c: each measure for real, in a child that tries what the measure
+ * forbids.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>

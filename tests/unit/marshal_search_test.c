@@ -1,5 +1,7 @@
-/* Which searches can be requested, and which results of a compromised search process the host
- * rejects. */
+/*
+ * host/search/marshal_search.c: which searches can be requested, and which results of a
+ * compromised search process the host rejects.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,7 @@
-/* Replies of a worker that lies, one lie each; and the requests that are built again. */
+/*
+ * host/slot/reply.c, request.c: replies of a worker that lies, one lie each; and the requests that
+ * are built again.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,7 @@
-/* What is refused on the raw bytes before anything is unpacked; and every message that we send
- * passes. */
+/*
+ * shared/wire/message.c: what is refused on the raw bytes before anything is unpacked; and every
+ * message that we send passes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* The rules of deny_write_names: two ways to check them, which must agree. (Their cases:
- * access_test.) */
+/*
+ * shared/rules/names.c: the rules of deny_write_names: two ways to check them, which must agree.
+ * (Their cases: access_test.)
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* What the command of another session is planting, according to the journals of a live host and
- * of a killed one. */
+/*
+ * host/protect/neighbours.c: what the command of another session is planting, according to the
+ * journals of a live host and of a killed one.
+ */
 #include <sys/stat.h>
 
 #include "host/protect/journal.h"

@@ -1,3 +1,7 @@
+/*
+ * stage2/pace.c: when a slot is measured again: never late near its limit, and rarely far from
+ * it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

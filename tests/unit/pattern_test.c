@@ -1,6 +1,8 @@
-/* search: what is derived from a pattern's text (syntax), which method is chosen for it (plan),
- * what is refused, and that nothing exceeds the limits. tests/property/grep_property_test.c
- * checks that the methods find the same. */
+/*
+ * search/pattern.c: what is derived from a pattern's text (syntax), which method is
+ * chosen for it (plan), what is refused, and that nothing exceeds the limits.
+ * tests/property/grep_property_test.c checks that the methods find the same.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

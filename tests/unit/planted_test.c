@@ -1,4 +1,4 @@
-/* How much a command may plant before the host ends it. */
+/* host/protect/planted.c: how much a command may plant before the host ends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

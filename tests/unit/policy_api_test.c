@@ -1,3 +1,4 @@
+/* host/policy/policy_api.c: policies through the public header. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>

@@ -1,3 +1,7 @@
+/*
+ * shared/rules/policy.c: the value of a policy: copied, compared, checked, shown, packed and
+ * unpacked.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

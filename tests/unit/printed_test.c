@@ -1,5 +1,7 @@
-/* Which part of a command's output is shown from an offset on: the pieces are all that was kept,
- * and no character is cut. */
+/*
+ * mcp/printed.c: which part of a command's output is shown from an offset on: the pieces are all
+ * that was kept, and no character is cut.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * What a person is shown before saying yes: what it looks like, and that no text in it can act on
- * the terminal, hide, look like something else, or look like ours. Each hostile text stands in each
- * place where text from elsewhere can stand, in each style.
+ * show/question.c: what a person is shown before saying yes: what it looks like, and that no
+ * text in it can act on the terminal, hide, look like something else, or look like ours. Each
+ * hostile text stands in each place where text from elsewhere can stand, in each style.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Why a place is protected, and what to do about it. */
+/* host/policy/reason.c: why a place is protected, and what to do about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* proxy/gate.c: what a client reads when it is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

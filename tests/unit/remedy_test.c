@@ -1,4 +1,4 @@
-/* The one command for each system, and which kernel setting it changes. */
+/* host/machine/remedy.c: the one command for each system, and which kernel setting it changes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,7 @@
-/* A file is replaced completely or not at all, and keeps what its owner gave it. */
+/*
+ * worker/files/replace.c: a file is replaced completely or not at all, and keeps what its owner
+ * gave it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

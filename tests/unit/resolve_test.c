@@ -1,5 +1,7 @@
-/* A tree with everything that a path can stumble over, and a table of paths: each is resolved
- * with openat2 and without, and both must agree. */
+/*
+ * worker/files/resolve.c: a tree with everything that a path can stumble over, and a table of
+ * paths: each is resolved with openat2 and without, and both must agree.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

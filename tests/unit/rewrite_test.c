@@ -1,3 +1,4 @@
+/* proxy/serve/rewrite.c: the head of a request as it is passed on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* What a line is: a request, a notification, a response, a batch, or which of the standard's
- * errors. */
+/*
+ * mcp/rpc.c: what a line is: a request, a notification, a response, a batch, or which of the
+ * standard's errors.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

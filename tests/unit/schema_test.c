@@ -1,5 +1,7 @@
-/* Our subset of JSON Schema: which values are valid, and where the others are not. The tools'
- * own schemas stay within it. */
+/*
+ * mcp/schema.c: our subset of JSON Schema: which values are valid, and where the others are not.
+ * The tools' own schemas stay within it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

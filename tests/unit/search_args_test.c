@@ -1,5 +1,7 @@
-/* The command line of a search: which words are options, in which spelling, and what they ask
- * for. */
+/*
+ * cli/search_args.c: the command line of a search: which words are options, in which spelling,
+ * and what they ask for.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Search results as text: the bytes, and the separators between two results. */
+/* cli/search_print.c: search results as text: the bytes, and the separators between two results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
-/* What a helper finds when it starts, and what is known when it is gone. Shell scripts stand in
- * for helpers. */
+/*
+ * shared/wire/spawn.c: what a helper finds when it starts, and what is known when it is gone.
+ * Shell scripts stand in for helpers.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

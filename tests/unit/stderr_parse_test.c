@@ -1,3 +1,7 @@
+/*
+ * host/command/stderr_parse.c: which lines of a command on its standard error are refusals, and
+ * of what.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

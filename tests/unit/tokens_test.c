@@ -1,4 +1,4 @@
-/* Tokens: valid once, for a while, and until they are revoked. */
+/* mcp/tokens.c: tokens: valid once, for a while, and until they are revoked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

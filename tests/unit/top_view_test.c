@@ -1,4 +1,7 @@
-/* What servers report, on a screen of some size: no foreign text reaches it raw, and it fits. */
+/*
+ * cli/top_view.c: what servers report, on a screen of some size: no foreign text reaches it raw,
+ * and it fits.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Any change below a directory is seen; anything else is not. */
+/* mcp/tree.c: any change below a directory is seen; anything else is not. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>

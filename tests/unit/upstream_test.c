@@ -1,3 +1,7 @@
+/*
+ * shared/rules/upstream.c: the user's proxies as the environment names them, and which hosts go
+ * around them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

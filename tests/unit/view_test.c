@@ -1,6 +1,7 @@
 /*
- * The plan, path by path, and that it agrees with shared/rules/access about the same path: commands
- * and file operations follow one policy. Where the two differ on purpose, a row says why.
+ * host/sandbox/view.c: the plan, path by path, and that it agrees with shared/rules/access about
+ * the same path: commands and file operations follow one policy. Where the two differ on
+ * purpose, a row says why.
  */
 #include <limits.h>
 #include <setjmp.h>

@@ -1,3 +1,7 @@
+/*
+ * host/context/violations.c: what is counted, kept and shown of violations, and what a limit
+ * cuts off.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

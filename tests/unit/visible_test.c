@@ -1,4 +1,4 @@
-/* What is a character, and how a text with invalid bytes looks. */
+/* show/visible.c: what is a character, and how a text with invalid bytes looks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

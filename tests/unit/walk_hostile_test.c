@@ -1,6 +1,6 @@
 /*
- * The walk over anything unusual: FIFOs, sockets, devices, links, files that may not be read,
- * directories that change under it, and too much of everything.
+ * search/walk.c: the walk over anything unusual: FIFOs, sockets, devices, links, files that may not
+ * be read, directories that change under it, and too much of everything.
  */
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -1,5 +1,7 @@
-/* The walk over real directories: which files it reports, in which order, and what it asks
- * before. */
+/*
+ * search/walk.c: the walk over real directories: which files it reports, in which order, and
+ * what it asks before.
+ */
 #include "tests/kit/walking.h"
 
 /* ---- what is chosen ---- */

@@ -1,4 +1,7 @@
-/* Which git directory a project's .git file may name, and which it only claims. */
+/*
+ * host/sandbox/worktree.c: which git directory a project's .git file may name, and which it only
+ * claims.
+ */
 #include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
