@@ -25,18 +25,18 @@ enum exit_status {
 	EXIT_NOT_FOUND = 127,
 };
 
-struct command;
+struct subcommand;
 
 struct cli {
 	struct args args;
-	const struct command *command; /* NULL until the words have been matched */
-	const char *group;             /* the group that the words name, or NULL */
-	char **words;                  /* after the command's own name */
+	const struct subcommand *command; /* NULL until the words have been matched */
+	const char *group;                /* the group that the words name, or NULL */
+	char **words;                     /* after the command's own name */
 };
 
 #define WORDS_ANY SIZE_MAX
 
-struct command {
+struct subcommand {
 	const char *group; /* "fs"; NULL: the command has no group */
 	const char *name;
 	const char *synopsis; /* its words */

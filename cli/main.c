@@ -17,7 +17,7 @@
 	"\n\nStatus: 0 found something, 1 found nothing, 2 wrong usage, refused or failed."
 
 /* clang-format off */
-static const struct command commands[] = {
+static const struct subcommand commands[] = {
 	{ "fs", "read", "PATH", 1, OPT_BIT(OPT_OFFSET) | OPT_BIT(OPT_MAX) | OPT_BIT(OPT_DIGEST),
 	    "copy a file to standard output",
 	    "Prints the content byte for byte; --digest prints the digest on standard error. With --json the\n"
@@ -175,7 +175,7 @@ static const struct {
 };
 
 static const struct opt_table *
-own_options(const struct command *command)
+own_options(const struct subcommand *command)
 {
 	for (size_t i = 0; i < N(own); i++) {
 		if (command->run == own[i].run)
@@ -186,7 +186,7 @@ own_options(const struct command *command)
 
 /* Does the command's own help state its exit status, because it is not the usual one? */
 static bool
-has_own_status(const struct command *command)
+has_own_status(const struct subcommand *command)
 {
 	return strstr(command->help, "\nStatus: ") != NULL;
 }
@@ -207,7 +207,7 @@ is_group(const char *word)
 	return false;
 }
 
-static const struct command *
+static const struct subcommand *
 find(const char *group, const char *name)
 {
 	for (size_t i = 0; i < N(commands); i++) {
@@ -220,7 +220,7 @@ find(const char *group, const char *name)
 static const struct opt_table *
 options_of_words(char *const *words, size_t n_words)
 {
-	const struct command *command = NULL;
+	const struct subcommand *command = NULL;
 
 	if (n_words == 2 && is_group(words[0]))
 		command = find(words[0], words[1]);
@@ -286,7 +286,7 @@ choose(struct cli *cli, char **words)
 #define FULL_NAME_MAX 40
 
 static const char *
-full_name(const struct command *command, char buf[FULL_NAME_MAX])
+full_name(const struct subcommand *command, char buf[FULL_NAME_MAX])
 {
 	snprintf(buf, FULL_NAME_MAX, "%s%s%s", command->group != NULL ? command->group : "",
 	    command->group != NULL ? " " : "", command->name);
@@ -343,7 +343,7 @@ print_own_options(FILE *f, const struct opt_table *table, int width)
 }
 
 static void
-print_command_help(FILE *f, const struct command *command)
+print_command_help(FILE *f, const struct subcommand *command)
 {
 	char name[FULL_NAME_MAX];
 	bool options_first = command->n_words == WORDS_ANY;
@@ -429,7 +429,7 @@ show_version(const struct cli *cli)
 static int
 check(const struct cli *cli)
 {
-	const struct command *command = cli->command;
+	const struct subcommand *command = cli->command;
 	char buf[FULL_NAME_MAX];
 	const char *name = full_name(command, buf);
 	unsigned strange = cli->args.given & ~(command->opts | OPT_COMMON);

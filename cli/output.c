@@ -87,7 +87,7 @@ status_of(enum koda_code code)
 static const char *
 usual_remedy(const struct cli *cli, const struct koda_error *err)
 {
-	const struct command *command = cli->command;
+	const struct subcommand *command = cli->command;
 
 	switch (err->code) {
 	case KODA_CONFLICT:
@@ -164,7 +164,7 @@ output_error(const struct cli *cli, const struct koda_error *err, const char *re
 int
 output_usage(const struct cli *cli, const char *fmt, ...)
 {
-	const struct command *command = cli->command;
+	const struct subcommand *command = cli->command;
 	struct koda_error err = { .code = KODA_INVALID };
 	char remedy[128];
 	va_list ap;

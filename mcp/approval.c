@@ -25,7 +25,7 @@ enum stage {
 struct pending {
 	struct pending *next; /* in the queue of those that wait */
 	struct approvals *a;
-	struct call *call;
+	struct tool_call *call;
 	struct koda_op op;
 	koda_done_fn *done;
 	enum stage stage;
@@ -78,7 +78,7 @@ approval_wanted(const struct connection *conn)
 static void next_turn(struct approvals *a);
 
 static void
-on_cancel(struct call *call)
+on_cancel(struct tool_call *call)
 {
 	questions_withdraw_call(call->conn->approvals->questions, call, "the call was cancelled");
 }
@@ -240,7 +240,7 @@ look(struct pending *p, enum koda_op_kind kind, const char *path, koda_done_fn *
 }
 
 void
-approval_submit(struct call *call, const struct koda_op *op, koda_done_fn *done)
+approval_submit(struct tool_call *call, const struct koda_op *op, koda_done_fn *done)
 {
 	struct connection *conn = call->conn;
 	struct koda_error err;
@@ -282,7 +282,7 @@ cover_command(struct text *ret, const char *const *argv, const char *cwd, const 
 }
 
 void
-approval_command(struct call *call, const char *const *argv, const char *cwd,
+approval_command(struct tool_call *call, const char *const *argv, const char *cwd,
     const char *const *env, bool background, approval_answered_fn *answered)
 {
 	const struct koda_question question = {

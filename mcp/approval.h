@@ -22,7 +22,7 @@ void approval_free(struct approvals *a);
 /* Does op, which changes something, on the call's slot, after asking the user if the policy
  * requires it. op and what it points to must live as long as the call. done gets the call; a
  * failure before that ends the call. */
-void approval_submit(struct call *call, const struct koda_op *op, koda_done_fn *done);
+void approval_submit(struct tool_call *call, const struct koda_op *op, koda_done_fn *done);
 
 /* The session's koda_approve_fn. */
 void approval_question(struct connection *conn, const struct koda_question *question);
@@ -36,8 +36,8 @@ void approval_question(struct connection *conn, const struct koda_question *ques
  * A permission also lapses through the changes of the command itself: the next time, the files
  * differ from those that the user had in mind.
  */
-typedef void approval_answered_fn(struct call *call, bool yes);
-void approval_command(struct call *call, const char *const *argv, const char *cwd,
+typedef void approval_answered_fn(struct tool_call *call, bool yes);
+void approval_command(struct tool_call *call, const char *const *argv, const char *cwd,
     const char *const *env, bool background, approval_answered_fn *answered);
 /* Drops the permissions for "this exact command", so that the user is asked again: for changes
  * that tree.h cannot detect in advance, such as those of a command that goes on in the

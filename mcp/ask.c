@@ -16,8 +16,8 @@
 /* The key in inputRequests: a call has one question at a time. */
 #define ROUND_KEY "approval"
 
-struct ask {
-	struct ask *next;
+struct client_question {
+	struct client_question *next;
 	struct connection *conn;
 	json_int_t id;             /* of our request */
 	ask_answered_fn *answered; /* NULL: withdrawn, but the client may still call again */
@@ -28,17 +28,17 @@ struct ask {
 	const struct tool *tool; /* NULL: not a round */
 	json_t *args;
 	char secret[TEXT_DIGEST_SIZE];
-	struct call *call; /* NULL: it has ended, and held is its answer */
-	size_t owed;       /* what the call owes; not counted while it is parked */
+	struct tool_call *call; /* NULL: it has ended, and held is its answer */
+	size_t owed;            /* what the call owes; not counted while it is parked */
 	json_t *held;
 };
 
-static struct ask *
+static struct client_question *
 ask_new(struct connection *conn, ask_answered_fn *answered, void *data)
 {
-	struct ask *ask = memory_zero(sizeof(*ask));
+	struct client_question *ask = memory_zero(sizeof(*ask));
 
-	*ask = (struct ask){
+	*ask = (struct client_question){
 		.next = conn->asks,
 		.conn = conn,
 		.answered = answered,
@@ -50,9 +50,9 @@ ask_new(struct connection *conn, ask_answered_fn *answered, void *data)
 }
 
 static void
-unlink_ask(struct ask *ask)
+unlink_ask(struct client_question *ask)
 {
-	struct ask **at = &ask->conn->asks;
+	struct client_question **at = &ask->conn->asks;
 
 	while (*at != ask)
 		at = &(*at)->next;
@@ -60,7 +60,7 @@ unlink_ask(struct ask *ask)
 }
 
 static void
-free_ask(struct ask *ask)
+free_ask(struct client_question *ask)
 {
 	json_decref(ask->args);
 	json_decref(ask->held);
@@ -69,7 +69,7 @@ free_ask(struct ask *ask)
 
 /* Ends the question: the call, if there is one, goes on, and the callback gets the result. */
 static void
-settle(struct ask *ask, const json_t *result)
+settle(struct client_question *ask, const json_t *result)
 {
 	unlink_ask(ask);
 	if (ask->call != NULL)
@@ -81,7 +81,7 @@ settle(struct ask *ask, const json_t *result)
 
 /* The client does not answer, or does not call again: discards the call's answer too. */
 static void
-give_up(struct ask *ask)
+give_up(struct client_question *ask)
 {
 	if (ask->call != NULL)
 		ask->call->mute = true;
@@ -97,11 +97,11 @@ connection_forget_asks(struct connection *conn)
 
 /* ---- by a request ---- */
 
-struct ask *
+struct client_question *
 connection_ask(struct connection *conn, const char *method, json_t *params,
     ask_answered_fn *answered, void *data)
 {
-	struct ask *ask = ask_new(conn, answered, data);
+	struct client_question *ask = ask_new(conn, answered, data);
 
 	ask->id = ++conn->next_id;
 	connection_send(conn, rpc_request(ask->id, method, params));
@@ -109,7 +109,7 @@ connection_ask(struct connection *conn, const char *method, json_t *params,
 }
 
 static void
-tell_withdrawn(const struct ask *ask, const char *reason)
+tell_withdrawn(const struct client_question *ask, const char *reason)
 {
 	json_t *params = json_object();
 
@@ -119,7 +119,7 @@ tell_withdrawn(const struct ask *ask, const char *reason)
 }
 
 void
-connection_withdraw(struct ask *ask, const char *reason)
+connection_withdraw(struct client_question *ask, const char *reason)
 {
 	if (ask->tool != NULL) {
 		ask->answered = NULL;
@@ -135,7 +135,7 @@ connection_answered(struct connection *conn, const struct rpc *response)
 {
 	/* An answer that is no longer expected is not an error: it may have crossed our
 	 * withdrawal. */
-	for (struct ask *ask = conn->asks; ask != NULL; ask = ask->next) {
+	for (struct client_question *ask = conn->asks; ask != NULL; ask = ask->next) {
 		if (ask->tool == NULL && json_is_integer(response->id) &&
 		    json_integer_value(response->id) == ask->id) {
 			settle(ask, response->result);
@@ -148,7 +148,7 @@ uint64_t
 asks_tick(struct connection *conn, uint64_t now_ms)
 {
 	uint64_t next = UINT64_MAX;
-	struct ask *ask = conn->asks;
+	struct client_question *ask = conn->asks;
 
 	while (ask != NULL) {
 		if (ask->until_ms > now_ms) {
@@ -171,13 +171,13 @@ n_parked(const struct connection *conn)
 {
 	size_t n = 0;
 
-	for (const struct ask *ask = conn->asks; ask != NULL; ask = ask->next)
+	for (const struct client_question *ask = conn->asks; ask != NULL; ask = ask->next)
 		n += ask->tool != NULL;
 	return n;
 }
 
 static json_t *
-input_required(const struct ask *ask, const char *method, json_t *params)
+input_required(const struct client_question *ask, const char *method, json_t *params)
 {
 	return json_pack("{s:s, s:{s:{s:s, s:o}}, s:s}", "resultType", "input_required",
 	    "inputRequests", ROUND_KEY, "method", method, "params", params, "requestState",
@@ -185,20 +185,20 @@ input_required(const struct ask *ask, const char *method, json_t *params)
 }
 
 static void
-hold_answer(struct ask *ask, json_t *answer)
+hold_answer(struct client_question *ask, json_t *answer)
 {
 	ask->call->parked = NULL;
 	ask->call = NULL;
 	ask->held = answer;
 }
 
-struct ask *
-connection_ask_by(struct call *call, const char *method, json_t *params, ask_answered_fn *answered,
-    void *data)
+struct client_question *
+connection_ask_by(struct tool_call *call, const char *method, json_t *params,
+    ask_answered_fn *answered, void *data)
 {
 	struct connection *conn = call->conn;
 	uint8_t random[KODA_DIGEST_BYTES];
-	struct ask *ask;
+	struct client_question *ask;
 
 	if (n_parked(conn) >= PARKED_MAX) {
 		json_decref(params);
@@ -221,14 +221,14 @@ connection_ask_by(struct call *call, const char *method, json_t *params, ask_ans
 }
 
 /* Compares the secret with all of them, each in full, so that timing reveals nothing. */
-static struct ask *
+static struct client_question *
 find(const struct connection *conn, const json_t *secret)
 {
-	struct ask *found = NULL;
+	struct client_question *found = NULL;
 
 	if (json_string_length(secret) != TEXT_DIGEST_SIZE - 1)
 		return NULL;
-	for (struct ask *ask = conn->asks; ask != NULL; ask = ask->next) {
+	for (struct client_question *ask = conn->asks; ask != NULL; ask = ask->next) {
 		if (digest_same_secret(ask->secret, json_string_value(secret),
 			TEXT_DIGEST_SIZE - 1) &&
 		    ask->tool != NULL)
@@ -238,11 +238,11 @@ find(const struct connection *conn, const json_t *secret)
 }
 
 static void
-resume(struct ask *ask, const struct rpc *rpc)
+resume(struct client_question *ask, const struct rpc *rpc)
 {
 	const json_t *responses = json_object_get(rpc->params, "inputResponses");
 	struct connection *conn = ask->conn;
-	struct call *call = ask->call;
+	struct tool_call *call = ask->call;
 
 	if (call == NULL) {
 		json_object_set_nocheck(ask->held, "id", (json_t *)rpc->id);
@@ -259,7 +259,7 @@ const char *
 connection_called_again(struct connection *conn, const struct rpc *rpc, const struct tool *tool,
     const json_t *args)
 {
-	struct ask *ask = find(conn, json_object_get(rpc->params, "requestState"));
+	struct client_question *ask = find(conn, json_object_get(rpc->params, "requestState"));
 
 	if (ask == NULL)
 		return "requestState is not that of an open question: it was answered, or has expired";

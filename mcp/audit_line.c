@@ -32,12 +32,12 @@ static const char *const kind_names[] = {
 
 /* ---- building ---- */
 
-struct out {
+struct line_out {
 	char *p;
 	size_t n;
 };
 
-static void __attribute__((format(printf, 2, 3))) put(struct out *out, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) put(struct line_out *out, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -50,7 +50,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct out *out, const cha
 }
 
 static void
-put_digest(struct out *out, const char *name, const uint8_t *digest)
+put_digest(struct line_out *out, const char *name, const uint8_t *digest)
 {
 	char hex[DIGEST_HEX_SIZE];
 
@@ -59,7 +59,7 @@ put_digest(struct out *out, const char *name, const uint8_t *digest)
 }
 
 static void
-put_escaped(struct out *out, const char *p, size_t len)
+put_escaped(struct line_out *out, const char *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)p[i];
@@ -74,7 +74,7 @@ put_escaped(struct out *out, const char *p, size_t len)
 }
 
 static void
-put_text(struct out *out, const char *name, const char *text, size_t max)
+put_text(struct line_out *out, const char *name, const char *text, size_t max)
 {
 	char shown[VISIBLE_LOSSY_SIZE(AUDIT_COMMAND_MAX)];
 	size_t len, n;
@@ -98,7 +98,7 @@ put_text(struct out *out, const char *name, const char *text, size_t max)
 }
 
 static void
-put_time(struct out *out, int64_t time_ms)
+put_time(struct line_out *out, int64_t time_ms)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
 	struct tm tm = { .tm_mday = 1 };
@@ -114,7 +114,7 @@ size_t
 audit_line_build(const struct audit_entry *entry, const uint8_t prev[KODA_DIGEST_BYTES], char *ret)
 {
 	const struct audit_action *action = &entry->action;
-	struct out out = { .p = ret };
+	struct line_out out = { .p = ret };
 	uint8_t sum[KODA_DIGEST_BYTES];
 	char hex[2 * SUM_BYTES + 1];
 

@@ -6,14 +6,14 @@
 
 #include "mcp/fault.h"
 
-struct search {
+struct place_search {
 	struct audit_places *places;
 	bool source; /* the next argument is a place that the sandbox mounts writable */
 	bool no_memory;
 };
 
 static int
-add(struct search *search, const char *path)
+add(struct place_search *search, const char *path)
 {
 	struct audit_places *places = search->places;
 	char **more = realloc(places->path, (places->n + 1) * sizeof(*more));
@@ -39,7 +39,7 @@ on_field(void *data, const char *section, const char *field, const char *value)
 static int
 on_argument(void *data, const char *argument, const char *comment)
 {
-	struct search *search = data;
+	struct place_search *search = data;
 	bool source = search->source;
 
 	search->source = strcmp(argument, "--bind") == 0;
@@ -51,7 +51,7 @@ audit_places_find(const char *root, enum koda_mode mode, const struct koda_polic
     struct audit_places *ret, struct koda_error *err)
 {
 	struct audit_places places = { 0 };
-	struct search search = { .places = &places };
+	struct place_search search = { .places = &places };
 
 	*err = (struct koda_error){ 0 };
 	if (add(&search, root) == 0 && koda_policy_visit(policy, on_field, &search) == 0 &&

@@ -20,13 +20,13 @@ can_ask(const struct connection *conn, const json_t *params)
 	    : conn->can_ask;
 }
 
-struct call *
+struct tool_call *
 call_new(struct connection *conn, struct batch *batch, const json_t *id, const json_t *params,
     size_t owed)
 {
-	struct call *call = memory_zero(sizeof(*call));
+	struct tool_call *call = memory_zero(sizeof(*call));
 
-	*call = (struct call){
+	*call = (struct tool_call){
 		.next = conn->calls,
 		.conn = conn,
 		.batch = batch != NULL ? batch_hold(batch) : NULL,
@@ -46,7 +46,7 @@ call_new(struct connection *conn, struct batch *batch, const json_t *id, const j
 }
 
 void
-call_continue(struct call *call, const json_t *id, const json_t *params)
+call_continue(struct tool_call *call, const json_t *id, const json_t *params)
 {
 	const json_t *token = json_object_get(json_object_get(params, "_meta"), "progressToken");
 
@@ -58,7 +58,7 @@ call_continue(struct call *call, const json_t *id, const json_t *params)
 }
 
 static void
-end(struct call *call, json_t *answer)
+end(struct tool_call *call, json_t *answer)
 {
 	struct connection *conn = call->conn;
 
@@ -91,7 +91,7 @@ end(struct call *call, json_t *answer)
 }
 
 void
-call_answer(struct call *call, json_t *result)
+call_answer(struct tool_call *call, json_t *result)
 {
 	/* The result of a call without a tool is a list or a resource, which a client might
 	 * cache. */
@@ -101,13 +101,13 @@ call_answer(struct call *call, json_t *result)
 }
 
 void
-call_refuse(struct call *call, enum rpc_code code, const char *why, json_t *data)
+call_refuse(struct tool_call *call, enum rpc_code code, const char *why, json_t *data)
 {
 	end(call, rpc_error(call->id, code, why, data));
 }
 
 void
-call_progress(struct call *call, double progress, double total, const char *message)
+call_progress(struct tool_call *call, double progress, double total, const char *message)
 {
 	json_t *params;
 
@@ -126,9 +126,9 @@ call_progress(struct call *call, double progress, double total, const char *mess
 }
 
 void
-call_cancel(struct call *call)
+call_cancel(struct tool_call *call)
 {
-	void (*cancel)(struct call *) = call->cancel;
+	void (*cancel)(struct tool_call *) = call->cancel;
 
 	call->mute = true;
 	call->cancel = NULL;
@@ -136,10 +136,10 @@ call_cancel(struct call *call)
 		cancel(call);
 }
 
-struct call *
+struct tool_call *
 call_find(struct connection *conn, const json_t *id)
 {
-	struct call *call = conn->calls;
+	struct tool_call *call = conn->calls;
 
 	while (call != NULL && !json_equal(call->id, id))
 		call = call->next;

@@ -21,10 +21,10 @@
 #define STATUS_SETUP 88
 #define STATUS_HOST  125
 
-struct child {
-	struct child *next;
+struct child_agent {
+	struct child_agent *next;
 	struct children *all;
-	struct child *parent; /* NULL: the server's own client opened it */
+	struct child_agent *parent; /* NULL: the server's own client opened it */
 	uint64_t number;
 	unsigned depth; /* from 1 */
 	char name[CHILD_NAME_MAX + 1];
@@ -51,16 +51,16 @@ struct children {
 	struct endpoint *ep;
 	struct server_watch watch;
 	const char *helper_dir;
-	struct child *first;
+	struct child_agent *first;
 	uint64_t last_number;
 };
 
 /* ---- the end ---- */
 
 static void
-free_child(struct child *child)
+free_child(struct child_agent *child)
 {
-	struct child **at = &child->all->first;
+	struct child_agent **at = &child->all->first;
 
 	while (*at != child)
 		at = &(*at)->next;
@@ -75,7 +75,7 @@ free_child(struct child *child)
 }
 
 static void
-end(struct child *child, const char *sentence)
+end(struct child_agent *child, const char *sentence)
 {
 	if (!child->ending)
 		child->sentence = sentence;
@@ -90,9 +90,9 @@ end(struct child *child, const char *sentence)
 
 /* Restarts from the beginning after each one, because ending it takes others out of the list. */
 static void
-end_below(const struct child *parent)
+end_below(const struct child_agent *parent)
 {
-	struct child *c = parent->all->first;
+	struct child_agent *c = parent->all->first;
 
 	while (c != NULL) {
 		bool is_below = c->parent == parent && !c->ending;
@@ -106,7 +106,7 @@ end_below(const struct child *parent)
 }
 
 void
-child_close(struct child *child, child_closed_fn *closed, void *data)
+child_close(struct child_agent *child, child_closed_fn *closed, void *data)
 {
 	child->closed = closed;
 	child->data = data;
@@ -115,13 +115,13 @@ child_close(struct child *child, child_closed_fn *closed, void *data)
 }
 
 void
-child_closed_unheard(struct child *child)
+child_closed_unheard(struct child_agent *child)
 {
 	child->closed = NULL;
 }
 
 static void
-end_client(struct child *child, uint8_t status, const char *sentence)
+end_client(struct child_agent *child, uint8_t status, const char *sentence)
 {
 	server_unwatch(child->all->server, &child->watch);
 	endpoint_end(child->control, status, sentence);
@@ -133,7 +133,7 @@ end_client(struct child *child, uint8_t status, const char *sentence)
 static void
 on_ended(void *data, const struct koda_error *why)
 {
-	struct child *child = data;
+	struct child_agent *child = data;
 	struct children *all = child->all;
 
 	child->conn = NULL;
@@ -147,7 +147,7 @@ on_ended(void *data, const struct koda_error *why)
 	end_below(child);
 	/* Its children with a connection end at the end of this turn; until then they have no
 	 * parent. */
-	for (struct child *c = all->first; c != NULL; c = c->next)
+	for (struct child_agent *c = all->first; c != NULL; c = c->next)
 		c->parent = c->parent == child ? NULL : c->parent;
 	if (why != NULL)
 		end_client(child, why->code == KODA_UNSUPPORTED ? STATUS_SETUP : STATUS_HOST,
@@ -159,10 +159,10 @@ on_ended(void *data, const struct koda_error *why)
 
 /* ---- the client connects ---- */
 
-static struct child *
+static struct child_agent *
 by_number(const struct children *all, uint64_t number)
 {
-	struct child *c = all->first;
+	struct child_agent *c = all->first;
 
 	while (c != NULL && c->number != number)
 		c = c->next;
@@ -173,7 +173,8 @@ by_number(const struct children *all, uint64_t number)
 static void
 on_control(struct server_watch *watch, short revents)
 {
-	struct child *child = (struct child *)((char *)watch - offsetof(struct child, watch));
+	struct child_agent *child =
+	    (struct child_agent *)((char *)watch - offsetof(struct child_agent, watch));
 	char byte;
 
 	if (recv(watch->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
@@ -187,7 +188,7 @@ on_control(struct server_watch *watch, short revents)
  * disconnects before that has only looked at what the server is, as some clients do, and may come
  * again. */
 static void
-child_acts(struct child *child)
+child_acts(struct child_agent *child)
 {
 	if (!child->acted)
 		endpoint_revoke(child->all->ep, child->number);
@@ -197,7 +198,7 @@ child_acts(struct child *child)
 /* Opens the session on the directory that was meant when the child was opened, wherever its path
  * leads now. */
 static struct connection *
-connect_child(struct child *child, struct koda_error *err)
+connect_child(struct child_agent *child, struct koda_error *err)
 {
 	char by[64];
 	const struct connection_options options = {
@@ -223,7 +224,7 @@ static void
 on_child(void *data, uint64_t number, int in, int out, int control)
 {
 	struct children *all = data;
-	struct child *child = by_number(all, number);
+	struct child_agent *child = by_number(all, number);
 	struct koda_error err = { 0 };
 
 	if (child == NULL) {
@@ -263,7 +264,7 @@ static void
 drop_late(struct children *all)
 {
 	time_t now = (time_t)boottime_s();
-	struct child *c = all->first, *next;
+	struct child_agent *c = all->first, *next;
 
 	for (; c != NULL; c = next) {
 		next = c->next;
@@ -336,7 +337,7 @@ check(const struct connection *parent, const struct child_wish *wish, struct kod
 	if (parent->child != NULL && parent->child->depth >= CHILD_DEPTH_MAX)
 		return fault_set(err, KODA_POLICY_DENIED, 0,
 		    "this session is nested too deep to open a child");
-	for (const struct child *c = all->first; c != NULL; c = c->next)
+	for (const struct child_agent *c = all->first; c != NULL; c = c->next)
 		n++;
 	if (n >= CHILDREN_MAX)
 		return fault_set(err, KODA_TOO_LARGE, 0,
@@ -350,7 +351,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 {
 	struct children *all = parent->hub->children;
 	struct koda_slot *slot = NULL;
-	struct child *child;
+	struct child_agent *child;
 
 	if (all == NULL)
 		return fault_set(err, KODA_UNSUPPORTED, 0,
@@ -366,7 +367,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 	if (check(parent, wish, err) < 0)
 		return -1;
 	child = memory_zero(sizeof(*child));
-	*child = (struct child){
+	*child = (struct child_agent){
 		.next = all->first,
 		.all = all,
 		.parent = parent->child,
@@ -395,10 +396,10 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 	return -1;
 }
 
-struct child *
+struct child_agent *
 child_find(const struct connection *parent, const char *name)
 {
-	struct child *c = parent->hub->children != NULL ? parent->hub->children->first : NULL;
+	struct child_agent *c = parent->hub->children != NULL ? parent->hub->children->first : NULL;
 
 	while (c != NULL && (c->ending || c->parent != parent->child || strcmp(c->name, name) != 0))
 		c = c->next;
@@ -413,7 +414,7 @@ child_visit(const struct connection *parent, child_fn *fn, void *data)
 	if (all == NULL)
 		return;
 	drop_late(all);
-	for (const struct child *c = all->first; c != NULL; c = c->next) {
+	for (const struct child_agent *c = all->first; c != NULL; c = c->next) {
 		const struct child_state state = {
 			.name = c->name,
 			.root = c->root,

@@ -18,7 +18,7 @@
 /* CONNECTION_NAME_SIZE has room for CHILD_DEPTH_MAX names of this length. */
 #define CHILD_NAME_MAX 32
 
-struct child;
+struct child_agent;
 struct children;
 
 /* Creates the place where children of this server connect. The runtime stays the caller's.
@@ -34,13 +34,13 @@ int child_open(struct connection *parent, const struct child_wish *wish,
     char ret[ENDPOINT_TOKEN_SIZE], struct koda_error *err);
 
 /* Returns the connection's own child of that name, or NULL. */
-struct child *child_find(const struct connection *parent, const char *name);
+struct child_agent *child_find(const struct connection *parent, const char *name);
 /* Ends the child and all its descendants. closed is called once when all of them are gone, maybe
  * before this returns. */
 typedef void child_closed_fn(void *data);
-void child_close(struct child *child, child_closed_fn *closed, void *data);
+void child_close(struct child_agent *child, child_closed_fn *closed, void *data);
 /* Forgets the closed callback of child_close(). */
-void child_closed_unheard(struct child *child);
+void child_closed_unheard(struct child_agent *child);
 
 /* The connection's own children, in no particular order. */
 struct child_state {

@@ -17,11 +17,11 @@
 
 struct command_waiter {
 	struct command_waiter *next;
-	struct call *call;
+	struct tool_call *call;
 	command_over_fn *over;
 };
 
-struct commands {
+struct command_list {
 	struct connection *conn;
 	struct command *first; /* newest first */
 };
@@ -29,10 +29,10 @@ struct commands {
 /* Of all clients. Needs no lock: the server has one thread. */
 static size_t n_running;
 
-struct commands *
+struct command_list *
 commands_new(struct connection *conn)
 {
-	struct commands *all = memory_zero(sizeof(*all));
+	struct command_list *all = memory_zero(sizeof(*all));
 
 	all->conn = conn;
 	return all;
@@ -54,7 +54,7 @@ forget(struct command *c)
 }
 
 void
-commands_free(struct commands *all)
+commands_free(struct command_list *all)
 {
 	/* Closing the session has ended the running ones. */
 	while (all->first != NULL)
@@ -71,12 +71,12 @@ commands_run(void)
 /* ---- limits ---- */
 
 const char *
-commands_refuse(const struct commands *all, const struct call *call, bool background)
+commands_refuse(const struct command_list *all, const struct tool_call *call, bool background)
 {
 	static char why[128];
 	size_t n = 0, n_background = 0;
 
-	for (const struct call *c = all->conn->calls; c != NULL; c = c->next)
+	for (const struct tool_call *c = all->conn->calls; c != NULL; c = c->next)
 		n += c->tool == call->tool;
 	for (const struct command *c = all->first; c != NULL; c = c->next)
 		n_background += c->background && !c->over;
@@ -93,7 +93,7 @@ commands_refuse(const struct commands *all, const struct call *call, bool backgr
 
 /* Frees the oldest background command that has ended, if there are too many. */
 static void
-make_room(struct commands *all)
+make_room(struct command_list *all)
 {
 	struct command *eldest = NULL;
 	size_t n = 0;
@@ -110,7 +110,7 @@ make_room(struct commands *all)
 /* ---- a single command ---- */
 
 static bool
-any_runs(const struct commands *all)
+any_runs(const struct command_list *all)
 {
 	const struct command *c = all->first;
 
@@ -227,7 +227,8 @@ make_id(char id[COMMAND_ID_SIZE], struct koda_error *err)
 }
 
 struct command *
-commands_start(struct commands *all, const struct command_request *request, struct koda_error *err)
+commands_start(struct command_list *all, const struct command_request *request,
+    struct koda_error *err)
 {
 	const struct koda_command_options options = {
 		.shell = request->text,
@@ -269,7 +270,7 @@ commands_start(struct commands *all, const struct command_request *request, stru
 }
 
 void
-commands_wait(struct command *c, struct call *call, command_over_fn *over)
+commands_wait(struct command *c, struct tool_call *call, command_over_fn *over)
 {
 	struct command_waiter *w = memory_zero(sizeof(*w));
 
@@ -296,7 +297,7 @@ commands_output(const struct command *c, struct koda_output *ret_out, struct kod
 }
 
 struct command *
-commands_find(const struct commands *all, const char *id)
+commands_find(const struct command_list *all, const char *id)
 {
 	struct command *c = all->first;
 
@@ -306,13 +307,13 @@ commands_find(const struct commands *all, const char *id)
 }
 
 const struct command *
-commands_next(const struct commands *all, const struct command *c)
+commands_next(const struct command_list *all, const struct command *c)
 {
 	return c == NULL ? all->first : c->next;
 }
 
 void
-commands_tell(const struct commands *all, commands_fn *fn, void *data)
+commands_tell(const struct command_list *all, commands_fn *fn, void *data)
 {
 	const uint64_t now = monotonic_ms();
 
@@ -341,7 +342,7 @@ show_new(struct text *t, const struct koda_output *all, uint64_t *shown)
 
 /* Reports progress. Returns whether there was new output. */
 static bool
-report(struct command *c, struct call *call)
+report(struct command *c, struct tool_call *call)
 {
 	uint64_t before = c->shown_out + c->shown_err;
 	struct koda_output out, err;
@@ -359,12 +360,12 @@ report(struct command *c, struct call *call)
 }
 
 uint64_t
-commands_tick(struct commands *all, uint64_t now_ms)
+commands_tick(struct command_list *all, uint64_t now_ms)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (struct command *c = all->first; c != NULL; c = c->next) {
-		struct call *call = c->waiters != NULL ? c->waiters->call : NULL;
+		struct tool_call *call = c->waiters != NULL ? c->waiters->call : NULL;
 
 		if (c->background || c->over || call == NULL || call->mute ||
 		    call->progress_token == NULL)

@@ -30,7 +30,7 @@ struct command_waiter;
 
 struct command {
 	struct command *next;
-	struct commands *all;
+	struct command_list *all;
 	char id[COMMAND_ID_SIZE]; /* of a background command */
 	bool background;
 	uint64_t intent; /* its seq in the audit log */
@@ -51,14 +51,15 @@ struct command {
 	struct command_waiter *waiters;
 };
 
-struct commands;
-struct commands *commands_new(struct connection *conn);
+struct command_list;
+struct command_list *commands_new(struct connection *conn);
 /* Call it after the session is closed. */
-void commands_free(struct commands *all);
+void commands_free(struct command_list *all);
 
 /* Checks whether this call may start one more command. Returns NULL, or a sentence saying why
  * not. Calls that are still asking count too. */
-const char *commands_refuse(const struct commands *all, const struct call *call, bool background);
+const char *commands_refuse(const struct command_list *all, const struct tool_call *call,
+    bool background);
 /* Returns whether any client of the server has a running command. Clients may share a project. */
 bool commands_run(void);
 
@@ -71,11 +72,11 @@ struct command_request {
 };
 /* Starts a command that needs no approval, or that has been approved. Returns NULL with *err set
  * on failure. */
-struct command *commands_start(struct commands *all, const struct command_request *request,
+struct command *commands_start(struct command_list *all, const struct command_request *request,
     struct koda_error *err);
 /* Called once, from the loop. A foreground command is freed after that. */
-typedef void command_over_fn(struct call *call, const struct command *c);
-void commands_wait(struct command *c, struct call *call, command_over_fn *over);
+typedef void command_over_fn(struct tool_call *call, const struct command *c);
+void commands_wait(struct command *c, struct tool_call *call, command_over_fn *over);
 /* Sends SIGTERM, and SIGKILL after a grace period. */
 void commands_end(struct command *c);
 /* Returns the part of its output that was kept. */
@@ -83,16 +84,16 @@ void commands_output(const struct command *c, struct koda_output *ret_out,
     struct koda_output *ret_err);
 
 /* Returns the background command with this id, running or ended, or NULL. */
-struct command *commands_find(const struct commands *all, const char *id);
+struct command *commands_find(const struct command_list *all, const char *id);
 /* Iterates over all of them, newest first: c NULL returns the first, NULL is the end. */
-const struct command *commands_next(const struct commands *all, const struct command *c);
+const struct command *commands_next(const struct command_list *all, const struct command *c);
 
 /* Calls fn for each running command, with the time that it has been running. */
 typedef void commands_fn(void *data, const char *text, double seconds);
-void commands_tell(const struct commands *all, commands_fn *fn, void *data);
+void commands_tell(const struct command_list *all, commands_fn *fn, void *data);
 
 /* Reports progress. Returns when to call it again, in ms of the clock; UINT64_MAX: not before
  * something happens. */
-uint64_t commands_tick(struct commands *all, uint64_t now_ms);
+uint64_t commands_tick(struct command_list *all, uint64_t now_ms);
 
 #endif

@@ -348,7 +348,7 @@ connection_stop_asking(struct connection *conn)
 void
 connection_cancel_all(struct connection *conn)
 {
-	struct call *call = conn->calls;
+	struct tool_call *call = conn->calls;
 
 	/* Cancelling one call may end others, so start again. */
 	while (call != NULL) {

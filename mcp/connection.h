@@ -18,8 +18,8 @@ struct connection_options {
 	const struct koda_policy *policy; /* NULL: the default of the mode */
 	bool narrowed;                    /* as in struct koda_session_options */
 	bool asks_hosts;
-	struct child *child;
-	void (*acts)(struct child *child); /* with child */
+	struct child_agent *child;
+	void (*acts)(struct child_agent *child); /* with child */
 	const char *helper_dir;
 };
 /* Creates a connection with a session; the slot is acquired when it is needed. Returns NULL with

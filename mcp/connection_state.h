@@ -38,13 +38,13 @@
 #define CONNECTION_NAME_SIZE 128
 
 struct batch;
-struct call;
-struct ask;
+struct tool_call;
+struct client_question;
 struct approvals;
-struct commands;
-struct child;
+struct command_list;
+struct child_agent;
 struct children;
-struct record;
+struct audit_record;
 struct recorded;
 struct remembered;
 struct tool;
@@ -83,7 +83,7 @@ struct meaning {
 /* What the connections of a server share. */
 struct hub {
 	const struct meaning *meaning;
-	struct record *record;
+	struct audit_record *record;
 	struct children *children; /* NULL: children cannot connect */
 	bool acquiring;            /* a connection is acquiring its slot */
 	/* The server's. For a connection that waits for its slot: like poll(), but serves
@@ -99,9 +99,9 @@ struct hub {
 struct connection {
 	struct hub *hub;
 	char name[CONNECTION_NAME_SIZE]; /* in logs */
-	struct child *child;             /* NULL: the server's own client */
+	struct child_agent *child;       /* NULL: the server's own client */
 	/* Called when the client of a child begins something. */
-	void (*acts)(struct child *child);
+	void (*acts)(struct child_agent *child);
 	int in, out; /* the caller's: connection_free() leaves them open */
 	bool out_is_socket;
 	bool at_end; /* the input has ended */
@@ -137,20 +137,20 @@ struct connection {
 	bool ending; /* the session is being closed: start nothing new */
 	char *root;  /* canonical */
 
-	struct call *calls;
+	struct tool_call *calls;
 	size_t n_calls;
 	size_t owed; /* bytes that the calls under way may add to the queue */
 	size_t held; /* bytes of the arguments of the calls under way */
-	struct ask *asks;
+	struct client_question *asks;
 	json_int_t next_id;
 	struct approvals *approvals;
 	struct remembered *remembered;
-	struct commands *commands;
+	struct command_list *commands;
 };
 
 /* A request that is answered later. */
-struct call {
-	struct call *next, *prev;
+struct tool_call {
+	struct tool_call *next, *prev;
 	struct connection *conn;
 	struct batch *batch;
 	json_t *id;
@@ -165,13 +165,13 @@ struct call {
 	bool can_ask; /* the client can be asked to approve this call */
 	/* The question that its request was answered with, until the client calls again; NULL:
 	 * none. */
-	struct ask *parked;
+	struct client_question *parked;
 	/* Takes the answer of a call that ends while it is parked. answer is stolen. */
-	void (*hold_answer)(struct ask *parked, json_t *answer);
+	void (*hold_answer)(struct client_question *parked, json_t *answer);
 	/* Called once when the client cancels, or the connection ends: it makes the call end
 	 * soon. The call must still be answered; the answer is discarded. NULL: the call ends
 	 * soon anyway. */
-	void (*cancel)(struct call *call);
+	void (*cancel)(struct tool_call *call);
 	void *state; /* of the code that serves the call */
 	void (*free_state)(void *state);
 };

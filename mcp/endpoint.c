@@ -17,7 +17,7 @@
 #include "shared/base/clock.h"
 
 /* A client that has connected but not sent its hello. */
-struct pending {
+struct newcomer {
 	int fd; /* -1: free */
 	int64_t until;
 };
@@ -28,7 +28,7 @@ struct endpoint {
 	endpoint_child_fn *on_child;
 	void *data;
 	struct tokens tokens;
-	struct pending pending[ENDPOINT_PENDING_MAX];
+	struct newcomer pending[ENDPOINT_PENDING_MAX];
 	uint64_t refusals;
 };
 
@@ -49,7 +49,7 @@ endpoint_end(int control, uint8_t status, const char *sentence)
 }
 
 static void
-refuse(struct endpoint *ep, struct pending *p, const char *sentence)
+refuse(struct endpoint *ep, struct newcomer *p, const char *sentence)
 {
 	ep->refusals++;
 	endpoint_end(p->fd, ENDPOINT_REFUSED, sentence);
@@ -150,7 +150,7 @@ is_open_for(int fd, int mode)
 }
 
 static void
-hear(struct endpoint *ep, struct pending *p)
+hear(struct endpoint *ep, struct newcomer *p)
 {
 	static const size_t at = sizeof(ENDPOINT_HELLO) - 1;
 	struct hello hello;
@@ -191,7 +191,7 @@ set_timer(struct endpoint *ep)
 	int64_t first = 0;
 
 	for (size_t i = 0; i < ENDPOINT_PENDING_MAX; i++) {
-		const struct pending *p = &ep->pending[i];
+		const struct newcomer *p = &ep->pending[i];
 
 		if (p->fd >= 0 && (first == 0 || p->until < first))
 			first = p->until;
@@ -205,7 +205,7 @@ on_timer(struct endpoint *ep)
 	int64_t now = boottime_s();
 
 	for (size_t i = 0; i < ENDPOINT_PENDING_MAX; i++) {
-		struct pending *p = &ep->pending[i];
+		struct newcomer *p = &ep->pending[i];
 
 		if (p->fd >= 0 && p->until <= now)
 			refuse(ep, p, "the server received no token in time");
@@ -217,7 +217,7 @@ static void
 take_connection(struct endpoint *ep)
 {
 	int fd = door_accept(&ep->door);
-	struct pending *p = NULL;
+	struct newcomer *p = NULL;
 
 	if (fd < 0)
 		return;
@@ -234,7 +234,7 @@ take_connection(struct endpoint *ep)
 		    "the server has too many clients that have not sent a token yet");
 		return;
 	}
-	*p = (struct pending){ .fd = fd, .until = boottime_s() + ENDPOINT_HELLO_SECONDS };
+	*p = (struct newcomer){ .fd = fd, .until = boottime_s() + ENDPOINT_HELLO_SECONDS };
 	if (door_watch(&ep->door, fd, EPOLLIN, (unsigned)(p - ep->pending)) < 0)
 		refuse(ep, p, "the server cannot serve another client");
 }

@@ -196,7 +196,7 @@ static struct reply
 on_cancelled(const struct request *req)
 {
 	const json_t *id = json_object_get(req->rpc->params, "requestId");
-	struct call *call = rpc_is_id(id) ? call_find(req->conn, id) : NULL;
+	struct tool_call *call = rpc_is_id(id) ? call_find(req->conn, id) : NULL;
 
 	/* If there is none, the call has been answered, and the cancellation has crossed our
 	 * answer, or there never was one. */

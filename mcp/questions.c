@@ -17,7 +17,7 @@ struct question {
 	struct question_queue *all;
 	enum koda_op_kind kind;
 	struct koda_approval *approval; /* the library's; NULL: a command of the client */
-	struct call *call;              /* that it is about; NULL: none */
+	struct tool_call *call;         /* that it is about; NULL: none */
 	struct question **change;       /* of a change: what refers to the question */
 	question_answered_fn *answered; /* of a command of the client */
 	struct text message;
@@ -27,7 +27,7 @@ struct question {
 	size_t covers_len;
 	char *path; /* canonical, of a write or an edit */
 	struct tree_state tree;
-	struct ask *ask; /* NULL: not asked yet */
+	struct client_question *ask; /* NULL: not asked yet */
 };
 
 struct question_queue {
@@ -169,7 +169,7 @@ on_elicited(void *data, const json_t *result)
 
 /* Returns whether a question about the call is still open. */
 static bool
-is_asked_for(const struct question_queue *all, const struct call *call)
+is_asked_for(const struct question_queue *all, const struct tool_call *call)
 {
 	const struct question *q = all->first;
 
@@ -181,10 +181,10 @@ is_asked_for(const struct question_queue *all, const struct call *call)
 /* Returns the call of a running command through which the client can be asked about a host, or
  * NULL. *ret_later: there will be such a call once the client has answered the question that it
  * was given. */
-static struct call *
+static struct tool_call *
 find_running(const struct question_queue *all, bool *ret_later)
 {
-	struct call *call = all->conn->calls;
+	struct tool_call *call = all->conn->calls;
 
 	*ret_later = false;
 	for (; call != NULL; call = call->next) {
@@ -218,11 +218,11 @@ next_question(const struct question_queue *all)
 }
 
 /* Returns NULL if the question cannot be asked. */
-static struct ask *
+static struct client_question *
 ask(struct question *q)
 {
 	struct connection *conn = q->all->conn;
-	struct call *call = q->call;
+	struct tool_call *call = q->call;
 	json_t *params;
 	bool later;
 
@@ -318,7 +318,8 @@ question_withdraw(struct question *q, const char *reason)
 }
 
 void
-questions_withdraw_call(struct question_queue *all, const struct call *call, const char *reason)
+questions_withdraw_call(struct question_queue *all, const struct tool_call *call,
+    const char *reason)
 {
 	struct question *q = all->first;
 

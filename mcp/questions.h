@@ -16,11 +16,11 @@ struct question_queue *questions_new(struct connection *conn);
 void questions_end(struct question_queue *all);
 void questions_free(struct question_queue *all);
 
-typedef void question_answered_fn(struct call *call, bool yes);
+typedef void question_answered_fn(struct tool_call *call, bool yes);
 struct question_wish {
 	const struct koda_question *question;
 	const struct question_about *about;
-	struct call *call; /* that it is about; NULL: none */
+	struct tool_call *call; /* that it is about; NULL: none */
 	/* Of a change: refers to the question until it ends. A yes drops what was allowed for
 	 * commands. */
 	struct question **change;
@@ -39,7 +39,7 @@ void questions_next(struct question_queue *all);
 
 /* Each answers with no. */
 void question_withdraw(struct question *q, const char *reason);
-void questions_withdraw_call(struct question_queue *all, const struct call *call,
+void questions_withdraw_call(struct question_queue *all, const struct tool_call *call,
     const char *reason);
 void questions_withdraw_hosts(struct question_queue *all, const char *reason);
 

@@ -23,7 +23,7 @@
 /* Bytes of the command in an event: its intent has all of it. */
 #define EVENT_COMMAND_MAX 120
 
-struct record {
+struct audit_record {
 	struct audit *audit; /* NULL: no log is kept */
 	bool failing;        /* a failed write has been reported */
 	const struct tool *tools;
@@ -43,10 +43,10 @@ struct recorded {
 	uint8_t before[KODA_DIGEST_BYTES], after[KODA_DIGEST_BYTES];
 };
 
-struct record *
+struct audit_record *
 record_new(const struct tool *tools, size_t n_tools)
 {
-	struct record *record = memory_zero(sizeof(*record));
+	struct audit_record *record = memory_zero(sizeof(*record));
 
 	record->tools = tools;
 	record->latencies = memory_zero(n_tools * sizeof(*record->latencies));
@@ -54,7 +54,7 @@ record_new(const struct tool *tools, size_t n_tools)
 }
 
 void
-record_free(struct record *record)
+record_free(struct audit_record *record)
 {
 	if (record == NULL)
 		return;
@@ -64,7 +64,7 @@ record_free(struct record *record)
 }
 
 int
-record_open(struct record *record, const char *path, const struct connection *conn,
+record_open(struct audit_record *record, const char *path, const struct connection *conn,
     struct koda_error *err)
 {
 	struct audit_places places;
@@ -86,7 +86,7 @@ record_open(struct record *record, const char *path, const struct connection *co
 }
 
 bool
-record_is_kept(const struct record *record)
+record_is_kept(const struct audit_record *record)
 {
 	return record->audit != NULL;
 }
@@ -96,7 +96,7 @@ record_is_kept(const struct record *record)
 /* Returns where a call wants to act, taken from the arguments that name a place; for a command
  * without one, the root. */
 static const char *
-path_of(const struct call *call)
+path_of(const struct tool_call *call)
 {
 	static const char *const keys[] = { "path", "from", "subdirectory", "cwd" };
 	const char *path = NULL;
@@ -111,7 +111,7 @@ path_of(const struct call *call)
 /* Returns the command; for calls about neither a command nor a file, all of their arguments. The
  * caller frees it. */
 static char *
-command_of(const struct call *call)
+command_of(const struct tool_call *call)
 {
 	const json_t *command = json_object_get(call->args, "command");
 	const bool is_file = json_object_get(call->args, "path") != NULL ||
@@ -131,7 +131,7 @@ copy(const char *text)
 }
 
 static struct audit_action
-action_of(const struct call *call)
+action_of(const struct tool_call *call)
 {
 	const struct recorded *r = call->recorded;
 
@@ -145,7 +145,7 @@ action_of(const struct call *call)
 }
 
 static void
-forget(struct call *call)
+forget(struct tool_call *call)
 {
 	struct recorded *r = call->recorded;
 
@@ -157,9 +157,9 @@ forget(struct call *call)
 }
 
 int
-record_begin(struct call *call, const char *what, const char *path, struct koda_error *err)
+record_begin(struct tool_call *call, const char *what, const char *path, struct koda_error *err)
 {
-	struct record *record = call->conn->hub->record;
+	struct audit_record *record = call->conn->hub->record;
 	struct recorded *r = memory_zero(sizeof(*r));
 	struct audit_action action;
 
@@ -193,7 +193,7 @@ replace(char **at, const char *text)
 }
 
 void
-record_result(struct call *call, const struct koda_result *result)
+record_result(struct tool_call *call, const struct koda_result *result)
 {
 	struct recorded *r = call->recorded;
 	/* A call that only reads has a digest of the old content, and none of a new one. */
@@ -213,14 +213,14 @@ record_result(struct call *call, const struct koda_result *result)
 }
 
 void
-record_approved(struct call *call, const char *how)
+record_approved(struct tool_call *call, const char *how)
 {
 	if (call->recorded != NULL)
 		call->recorded->approved = how;
 }
 
 void
-record_status(struct call *call, int status)
+record_status(struct tool_call *call, int status)
 {
 	if (call->recorded == NULL)
 		return;
@@ -229,14 +229,14 @@ record_status(struct call *call, int status)
 }
 
 void
-record_allowed(struct call *call)
+record_allowed(struct tool_call *call)
 {
 	if (call->recorded != NULL)
 		call->recorded->verdict = "allowed";
 }
 
 void
-record_failed(struct call *call, const struct koda_error *err)
+record_failed(struct tool_call *call, const struct koda_error *err)
 {
 	struct recorded *r = call->recorded;
 
@@ -259,7 +259,7 @@ static void
 tell_lost(struct connection *conn, const struct koda_error *err, const char *what)
 {
 	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
-	struct record *record = conn->hub->record;
+	struct audit_record *record = conn->hub->record;
 	char text[KODA_MESSAGE_MAX + 192];
 
 	if (record->failing)
@@ -273,9 +273,9 @@ tell_lost(struct connection *conn, const struct koda_error *err, const char *wha
 }
 
 void
-record_end(struct call *call)
+record_end(struct tool_call *call)
 {
-	struct record *record = call->conn->hub->record;
+	struct audit_record *record = call->conn->hub->record;
 	const struct recorded *r = call->recorded;
 	struct audit_action action;
 	struct koda_error err;
@@ -304,7 +304,7 @@ record_end(struct call *call)
 /* ---- what commands do ---- */
 
 uint64_t
-record_intent(const struct call *call)
+record_intent(const struct tool_call *call)
 {
 	return call->recorded != NULL ? call->recorded->id : 0;
 }
@@ -312,7 +312,7 @@ record_intent(const struct call *call)
 void
 record_command_over(struct connection *conn, const struct record_command *c)
 {
-	const struct record *record = conn->hub->record;
+	const struct audit_record *record = conn->hub->record;
 	const struct audit_action action = {
 		.session = conn->name,
 		.tool = "run_command",
@@ -479,7 +479,7 @@ record_last_news(struct connection *conn)
 }
 
 const struct latency *
-record_latency(const struct record *record, size_t i)
+record_latency(const struct audit_record *record, size_t i)
 {
 	return &record->latencies[i];
 }

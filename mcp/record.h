@@ -14,47 +14,48 @@
 #include "include/koda/sandbox.h"
 #include "mcp/latency.h"
 
-struct call;
+struct tool_call;
 struct connection;
-struct record;
+struct audit_record;
 struct tool;
 
 /* tools: the table, whose calls are timed; it must outlive the record. */
-struct record *record_new(const struct tool *tools, size_t n_tools);
+struct audit_record *record_new(const struct tool *tools, size_t n_tools);
 /* Closes the log. record may be NULL. */
-void record_free(struct record *record);
+void record_free(struct audit_record *record);
 
 /* Opens the log: from here on nothing is done without a line in the log first. Returns -1 with
  * *err set: for example, the file must not be below a place that the session may write. */
-int record_open(struct record *record, const char *path, const struct connection *conn,
+int record_open(struct audit_record *record, const char *path, const struct connection *conn,
     struct koda_error *err);
 
 /* Returns whether a log is kept. If so, reading a file for the digest that the log would have is
  * worth it. */
-bool record_is_kept(const struct record *record);
+bool record_is_kept(const struct audit_record *record);
 
 /*
  * Call it before the call does anything. what is the name of the tool or the method, and must be
  * static. path NULL: take the path from the call's arguments. Returns -1 with *err set: then the
  * call must not be done.
  */
-int record_begin(struct call *call, const char *what, const char *path, struct koda_error *err);
+int record_begin(struct tool_call *call, const char *what, const char *path,
+    struct koda_error *err);
 /* Adds what the library returned: where the call landed, and the digests. */
-void record_result(struct call *call, const struct koda_result *result);
+void record_result(struct tool_call *call, const struct koda_result *result);
 /* Adds how the user approved the call: "once", "session", or "kept" if an earlier answer covers
  * it. how must be static. */
-void record_approved(struct call *call, const char *how);
+void record_approved(struct tool_call *call, const char *how);
 /* Adds the status of its command. */
-void record_status(struct call *call, int status);
+void record_status(struct tool_call *call, int status);
 /* Add the outcome; the last call counts. Without either, the outcome is logged as unknown. */
-void record_allowed(struct call *call);
-void record_failed(struct call *call, const struct koda_error *err);
+void record_allowed(struct tool_call *call);
+void record_failed(struct tool_call *call, const struct koda_error *err);
 /* Logs the outcome and ends the record of the call. */
-void record_end(struct call *call);
+void record_end(struct tool_call *call);
 
 /* Returns the seq of the call's intent, 0 without a log: for events that follow after the call
  * has ended. */
-uint64_t record_intent(const struct call *call);
+uint64_t record_intent(const struct tool_call *call);
 /* Logs that a background command has ended. */
 struct record_command {
 	uint64_t intent; /* of the call that began it */
@@ -73,6 +74,6 @@ void record_news(struct connection *conn);
 void record_last_news(struct connection *conn);
 
 /* Returns the latencies of tools[i]. */
-const struct latency *record_latency(const struct record *record, size_t i);
+const struct latency *record_latency(const struct audit_record *record, size_t i);
 
 #endif

@@ -30,7 +30,7 @@
 #define OWED_LIST (64u << 10)
 
 static void
-refuse(struct call *call, const struct koda_error *err)
+refuse(struct tool_call *call, const struct koda_error *err)
 {
 	json_t *data = json_object();
 
@@ -52,7 +52,7 @@ refuse(struct call *call, const struct koda_error *err)
 }
 
 static void
-submit(struct call *call, const struct koda_op *op, koda_done_fn *done)
+submit(struct tool_call *call, const struct koda_op *op, koda_done_fn *done)
 {
 	struct koda_error err;
 	struct koda_slot *slot = connection_slot(call->conn, &err);
@@ -66,7 +66,7 @@ submit(struct call *call, const struct koda_op *op, koda_done_fn *done)
 static void
 on_read(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct koda_error why = { .code = KODA_TOO_LARGE };
 	struct text t = { 0 };
 	json_t *content, *text = NULL;
@@ -116,7 +116,7 @@ resources_read(struct connection *conn, struct batch *batch, const struct rpc *r
 	json_t *uri = json_object_get(rpc->params, "uri");
 	struct koda_op op = { .kind = KODA_OP_READ };
 	struct koda_error err;
-	struct call *call;
+	struct tool_call *call;
 	char *path;
 
 	if (!json_is_string(uri) || strlen(json_string_value(uri)) != json_string_length(uri))
@@ -145,7 +145,7 @@ resources_read(struct connection *conn, struct batch *batch, const struct rpc *r
  * changes between them do no harm. Names that begin with a dot are left out: they are seldom meant,
  * and resources/read accepts them anyway.
  */
-struct walk {
+struct resource_walk {
 	json_t *found;
 	char *dir;   /* below the root; "": the root */
 	char *after; /* continue after this path; "": from the beginning */
@@ -175,7 +175,7 @@ free_listing(struct listing *l)
 static void
 free_walk(void *state)
 {
-	struct walk *walk = state;
+	struct resource_walk *walk = state;
 
 	while (walk->depth > 0)
 		free_listing(&walk->stack[--walk->depth]);
@@ -242,9 +242,9 @@ describe(const struct connection *conn, const char *path, uint64_t size)
 }
 
 static void
-end_page(struct call *call, const char *last)
+end_page(struct tool_call *call, const char *last)
 {
-	struct walk *walk = call->state;
+	struct resource_walk *walk = call->state;
 	json_t *result = json_object();
 
 	record_allowed(call);
@@ -278,13 +278,13 @@ compare_levels(const char *path, const char *after)
 	}
 }
 
-static void walk_on(struct call *call);
+static void walk_on(struct tool_call *call);
 
 static void
 on_listing(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
-	struct walk *walk = call->state;
+	struct tool_call *call = data;
+	struct resource_walk *walk = call->state;
 	struct listing *l = &walk->stack[walk->depth];
 
 	if (err != NULL && walk->depth == 0 && walk->lists == 1) {
@@ -323,9 +323,9 @@ leads_on(const char *path, const char *after)
 }
 
 static void
-walk_on(struct call *call)
+walk_on(struct tool_call *call)
 {
-	struct walk *walk = call->state;
+	struct resource_walk *walk = call->state;
 
 	while (walk->depth > 0 && !call->mute) {
 		struct listing *l = &walk->stack[walk->depth - 1];
@@ -374,8 +374,8 @@ resources_list(struct connection *conn, struct batch *batch, const struct rpc *r
 	const json_t *cursor = json_object_get(rpc->params, "cursor");
 	const struct koda_op op = { .kind = KODA_OP_LIST, .path = "." };
 	struct koda_error err;
-	struct walk *walk;
-	struct call *call;
+	struct resource_walk *walk;
+	struct tool_call *call;
 	char *after = NULL;
 
 	if (cursor != NULL) {

@@ -15,7 +15,7 @@
 #include "shared/base/clock.h"
 #include "show/visible.h"
 
-struct client {
+struct status_client {
 	int fd; /* -1: free */
 	char *text;
 	size_t len, sent;
@@ -26,7 +26,7 @@ struct status {
 	struct door door;
 	status_fill_fn *fill;
 	void *data;
-	struct client clients[STATUS_CLIENTS_MAX];
+	struct status_client clients[STATUS_CLIENTS_MAX];
 };
 
 _Static_assert(STATUS_CLIENTS_MAX <= DOOR_GUESTS_MAX, "the door has room for all");
@@ -187,17 +187,17 @@ status_print(status_fill_fn *fill, void *data)
 /* ---- clients ---- */
 
 static void
-drop(struct client *client)
+drop(struct status_client *client)
 {
 	if (client->fd >= 0)
 		close(client->fd);
 	free(client->text);
-	*client = (struct client){ .fd = -1 };
+	*client = (struct status_client){ .fd = -1 };
 }
 
 /* Sends what fits now; the rest follows when the client has read. */
 static void
-send_some(struct client *client)
+send_some(struct status_client *client)
 {
 	ssize_t n = send(client->fd, client->text + client->sent, client->len - client->sent,
 	    MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -214,7 +214,7 @@ static void
 take_client(struct status *status)
 {
 	int fd = door_accept(&status->door);
-	struct client *client = NULL;
+	struct status_client *client = NULL;
 	unsigned i;
 
 	if (fd < 0)
@@ -225,7 +225,7 @@ take_client(struct status *status)
 		close(fd);
 		return;
 	}
-	*client = (struct client){ .fd = fd,
+	*client = (struct status_client){ .fd = fd,
 		.text = status_print(status->fill, status->data),
 		.until = boottime_s() + STATUS_READ_SECONDS };
 	client->len = client->text != NULL ? strlen(client->text) : 0;
@@ -256,7 +256,7 @@ set_timer(struct status *status)
 	int64_t first = 0;
 
 	for (size_t i = 0; i < STATUS_CLIENTS_MAX; i++) {
-		const struct client *client = &status->clients[i];
+		const struct status_client *client = &status->clients[i];
 
 		if (client->fd >= 0 && (first == 0 || client->until < first))
 			first = client->until;

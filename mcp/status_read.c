@@ -14,7 +14,7 @@
 #include "mcp/status.h"
 #include "shared/base/clock.h"
 
-struct server {
+struct status_server {
 	char name[RUNTIME_NAME_LEN + 1];
 	int fd; /* -1: it has sent everything */
 	char *text;
@@ -23,7 +23,7 @@ struct server {
 
 struct reading {
 	int dir;
-	struct server servers[STATUS_SERVERS_MAX];
+	struct status_server servers[STATUS_SERVERS_MAX];
 	size_t n;
 };
 
@@ -34,7 +34,7 @@ static int
 connect_to(void *data, const char *name)
 {
 	struct reading *reading = data;
-	struct server *server = &reading->servers[reading->n];
+	struct status_server *server = &reading->servers[reading->n];
 	int fd;
 
 	if (reading->n == STATUS_SERVERS_MAX)
@@ -43,14 +43,14 @@ connect_to(void *data, const char *name)
 	/* EAGAIN: its queue is full. The server is running, but does not answer. */
 	if (fd < 0 && errno != EAGAIN)
 		return 0;
-	*server = (struct server){ .fd = fd };
+	*server = (struct status_server){ .fd = fd };
 	strcpy(server->name, name);
 	reading->n++;
 	return 0;
 }
 
 static void
-read_some(struct server *server)
+read_some(struct status_server *server)
 {
 	char *more = realloc(server->text, server->len + CHUNK);
 	ssize_t n = -1;
@@ -107,7 +107,7 @@ by_pid(const void *a, const void *b)
 
 /* Returns the server's object, or NULL for one of another version or one that was cut off. */
 static json_t *
-object_of(const struct server *server)
+object_of(const struct status_server *server)
 {
 	json_t *object =
 	    server->text != NULL ? json_loadb(server->text, server->len, 0, NULL) : NULL;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-struct call;
+struct tool_call;
 
 enum tool_flags {
 	TOOL_READ_ONLY = 1 << 0,
@@ -26,7 +26,7 @@ struct tool {
 	const char *input;  /* JSON Schema: advertised and enforced */
 	const char *output; /* of the structured content */
 	size_t owed;        /* approximate bytes of an answer; see CONNECTION_HOLD_BYTES */
-	void (*run)(struct call *call);
+	void (*run)(struct tool_call *call);
 };
 
 #endif

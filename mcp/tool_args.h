@@ -5,9 +5,9 @@
 #include "mcp/connection_state.h"
 
 /* Returns NULL if the argument is missing. */
-const char *tool_string(const struct call *call, const char *key);
-bool tool_bool(const struct call *call, const char *key);
+const char *tool_string(const struct tool_call *call, const char *key);
+bool tool_bool(const struct tool_call *call, const char *key);
 /* Returns `otherwise` if the argument is missing. */
-uint64_t tool_number(const struct call *call, const char *key, uint64_t otherwise);
+uint64_t tool_number(const struct tool_call *call, const char *key, uint64_t otherwise);
 
 #endif

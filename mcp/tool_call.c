@@ -19,7 +19,7 @@ text_content(struct text *text)
 }
 
 void
-tool_done_content(struct call *call, json_t *structured, json_t *content)
+tool_done_content(struct tool_call *call, json_t *structured, json_t *content)
 {
 	json_t *result = json_object();
 
@@ -33,7 +33,7 @@ tool_done_content(struct call *call, json_t *structured, json_t *content)
 }
 
 void
-tool_done(struct call *call, json_t *structured, struct text *text)
+tool_done(struct tool_call *call, json_t *structured, struct text *text)
 {
 	struct text own = { 0 };
 
@@ -48,7 +48,7 @@ tool_done(struct call *call, json_t *structured, struct text *text)
 }
 
 static const char *
-usual_remedy(const struct call *call, enum koda_code code)
+usual_remedy(const struct tool_call *call, enum koda_code code)
 {
 	switch (code) {
 	case KODA_POLICY_DENIED:
@@ -80,7 +80,7 @@ usual_remedy(const struct call *call, enum koda_code code)
 }
 
 void
-tool_failed(struct call *call, const struct koda_error *err, const char *remedy)
+tool_failed(struct tool_call *call, const struct koda_error *err, const char *remedy)
 {
 	json_t *result = json_object(), *about = json_object(), *meta = json_object();
 	struct text t = { 0 };
@@ -106,7 +106,7 @@ tool_failed(struct call *call, const struct koda_error *err, const char *remedy)
 }
 
 void
-tool_fail(struct call *call, enum koda_code code, const char *fmt, ...)
+tool_fail(struct tool_call *call, enum koda_code code, const char *fmt, ...)
 {
 	struct koda_error err = { .code = code };
 	va_list ap;
@@ -118,7 +118,7 @@ tool_fail(struct call *call, enum koda_code code, const char *fmt, ...)
 }
 
 bool
-tool_check_paths(struct call *call, const char *const *keys)
+tool_check_paths(struct tool_call *call, const char *const *keys)
 {
 	for (; *keys != NULL; keys++) {
 		const json_t *value = json_object_get(call->args, *keys);
@@ -132,7 +132,7 @@ tool_check_paths(struct call *call, const char *const *keys)
 }
 
 void
-tool_submit(struct call *call, const struct koda_op *op, koda_done_fn *done)
+tool_submit(struct tool_call *call, const struct koda_op *op, koda_done_fn *done)
 {
 	struct koda_error err;
 	struct koda_slot *slot = connection_slot(call->conn, &err);

@@ -30,7 +30,7 @@ free_change(void *state)
 }
 
 static struct change *
-change_new(struct call *call, enum koda_op_kind kind, unsigned flags)
+change_new(struct tool_call *call, enum koda_op_kind kind, unsigned flags)
 {
 	struct change *change = memory_zero(sizeof(*change));
 
@@ -44,7 +44,7 @@ change_new(struct call *call, enum koda_op_kind kind, unsigned flags)
 
 /* Returns false if the call has failed. */
 static bool
-take_guard(struct call *call, struct change *change)
+take_guard(struct tool_call *call, struct change *change)
 {
 	const char *digest = tool_string(call, "if_digest");
 
@@ -79,7 +79,7 @@ add_recovered(json_t *ret, const struct koda_result *result)
 }
 
 static void
-tell_content(struct call *call, const struct koda_result *result)
+tell_content(struct tool_call *call, const struct koda_result *result)
 {
 	const struct change *change = call->state;
 	const bool edit = change->op.kind == KODA_OP_EDIT;
@@ -113,7 +113,7 @@ tell_content(struct call *call, const struct koda_result *result)
 }
 
 static void
-tell_move(struct call *call, const struct koda_result *result)
+tell_move(struct tool_call *call, const struct koda_result *result)
 {
 	json_t *ret = json_object();
 	struct text t = { 0 };
@@ -132,7 +132,7 @@ tell_move(struct call *call, const struct koda_result *result)
 }
 
 static void
-tell_removal(struct call *call, const struct koda_result *result)
+tell_removal(struct tool_call *call, const struct koda_result *result)
 {
 	json_t *ret = json_object();
 	struct text t = { 0 };
@@ -155,7 +155,7 @@ static void on_changed(void *data, const struct koda_result *result, const struc
 /* Tries again if the client itself has changed the file meanwhile by another call: then that
  * content is what it has last seen. */
 static bool
-go_on_from_own(struct call *call, struct change *change, const struct koda_error *err)
+go_on_from_own(struct tool_call *call, struct change *change, const struct koda_error *err)
 {
 	const uint8_t *now;
 
@@ -193,7 +193,7 @@ remedy_of(const struct change *change, const struct koda_error *err)
 static void
 on_changed(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct change *change = call->state;
 
 	if (err != NULL && go_on_from_own(call, change, err))
@@ -216,7 +216,7 @@ on_changed(void *data, const struct koda_result *result, const struct koda_error
 static void
 on_before(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct change *change = call->state;
 
 	/* Guards the change with this digest, so that the log's "before" is what was replaced,
@@ -229,7 +229,7 @@ on_before(void *data, const struct koda_result *result, const struct koda_error 
 /* The audit log has the digest from before the change: an edit returns it anyway, and a guarded
  * change has it already. */
 static void
-submit(struct call *call, struct change *change)
+submit(struct tool_call *call, struct change *change)
 {
 	const struct koda_op look = {
 		.kind = KODA_OP_STAT,
@@ -248,7 +248,7 @@ submit(struct call *call, struct change *change)
 static void
 on_place(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct change *change = call->state;
 
 	/* The change itself reports best what is wrong with the path. */
@@ -260,7 +260,7 @@ on_place(void *data, const struct koda_result *result, const struct koda_error *
 /* A file that was read is changed only if it is still as it was read. It may have been read by
  * another name. */
 static void
-guard_and_submit(struct call *call, struct change *change)
+guard_and_submit(struct tool_call *call, struct change *change)
 {
 	const struct koda_op where = {
 		.kind = KODA_OP_EXPLAIN,
@@ -280,7 +280,7 @@ guard_and_submit(struct call *call, struct change *change)
 }
 
 void
-tool_write_file(struct call *call)
+tool_write_file(struct tool_call *call)
 {
 	const json_t *content = json_object_get(call->args, "content");
 	struct change *change = change_new(call, KODA_OP_WRITE, KODA_DIGEST);
@@ -295,7 +295,7 @@ tool_write_file(struct call *call)
 }
 
 void
-tool_edit_file(struct call *call)
+tool_edit_file(struct tool_call *call)
 {
 	const json_t *edits = json_object_get(call->args, "edits"), *edit;
 	struct change *change = change_new(call, KODA_OP_EDIT, KODA_DIGEST);
@@ -324,7 +324,7 @@ tool_edit_file(struct call *call)
 }
 
 void
-tool_move(struct call *call)
+tool_move(struct tool_call *call)
 {
 	struct change *change =
 	    change_new(call, KODA_OP_RENAME, tool_bool(call, "overwrite") ? KODA_OVERWRITE : 0);
@@ -335,7 +335,7 @@ tool_move(struct call *call)
 }
 
 void
-tool_remove(struct call *call)
+tool_remove(struct tool_call *call)
 {
 	struct change *change =
 	    change_new(call, KODA_OP_REMOVE, tool_bool(call, "recursive") ? KODA_RECURSIVE : 0);

@@ -3,11 +3,11 @@
 #ifndef KODA_MCP_TOOL_CHANGE_H
 #define KODA_MCP_TOOL_CHANGE_H
 
-struct call;
+struct tool_call;
 
-void tool_write_file(struct call *call);
-void tool_edit_file(struct call *call);
-void tool_move(struct call *call);
-void tool_remove(struct call *call);
+void tool_write_file(struct tool_call *call);
+void tool_edit_file(struct tool_call *call);
+void tool_move(struct tool_call *call);
+void tool_remove(struct tool_call *call);
 
 #endif

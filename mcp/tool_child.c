@@ -18,7 +18,7 @@
 
 /* Returns false if the call has failed. */
 static bool
-take_rules(struct call *call, const char *key, struct child_rules *ret)
+take_rules(struct tool_call *call, const char *key, struct child_rules *ret)
 {
 	const json_t *rules = json_object_get(call->args, key), *rule;
 	size_t i;
@@ -37,7 +37,7 @@ take_rules(struct call *call, const char *key, struct child_rules *ret)
 }
 
 static enum koda_mode
-wanted_mode(const struct call *call)
+wanted_mode(const struct tool_call *call)
 {
 	const char *mode = tool_string(call, "mode");
 
@@ -72,7 +72,7 @@ command_line(const char *token, json_t **ret_words)
 }
 
 static void
-tell_opened(struct call *call, const struct child_wish *wish, const char *token)
+tell_opened(struct tool_call *call, const struct child_wish *wish, const char *token)
 {
 	json_t *ret = json_object(), *words, *line = command_line(token, &words);
 	struct text t = { 0 };
@@ -91,7 +91,7 @@ tell_opened(struct call *call, const struct child_wish *wish, const char *token)
 }
 
 static void
-open_at(struct call *call, const char *root)
+open_at(struct tool_call *call, const char *root)
 {
 	struct child_wish wish = {
 		.name = tool_string(call, "name"),
@@ -135,12 +135,12 @@ free_opening(void *state)
 	free(o);
 }
 
-static void look_around(struct call *call);
+static void look_around(struct tool_call *call);
 
 static void
 on_around(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct opening *o = call->state;
 
 	if (err != NULL)
@@ -155,7 +155,7 @@ on_around(void *data, const struct koda_result *result, const struct koda_error 
 }
 
 static void
-look_around(struct call *call)
+look_around(struct tool_call *call)
 {
 	static const char *const probes[] = { "/config", "/agents" };
 	struct opening *o = call->state;
@@ -188,7 +188,7 @@ look_around(struct call *call)
 static void
 on_subdirectory(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct opening *o;
 
 	if (err != NULL) {
@@ -205,7 +205,7 @@ on_subdirectory(void *data, const struct koda_result *result, const struct koda_
 }
 
 void
-tool_open_child(struct call *call)
+tool_open_child(struct tool_call *call)
 {
 	/* Listing it shows that it is a directory, and which one the path leads to. */
 	const struct koda_op op = {
@@ -226,7 +226,7 @@ tool_open_child(struct call *call)
 static void
 on_closed(void *data)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 
 	call->state = NULL;
 	tool_done(call, json_pack("{s:s}", "name", tool_string(call, "name")), NULL);
@@ -240,9 +240,9 @@ free_closing(void *state)
 }
 
 void
-tool_close_child(struct call *call)
+tool_close_child(struct tool_call *call)
 {
-	struct child *child;
+	struct child_agent *child;
 
 	if (!tool_check_paths(call, (const char *const[]){ "name", NULL }))
 		return;
@@ -272,7 +272,7 @@ add_child(void *data, const struct child_state *state)
 }
 
 void
-tool_list_children(struct call *call)
+tool_list_children(struct tool_call *call)
 {
 	json_t *rows = json_array();
 

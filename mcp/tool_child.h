@@ -2,10 +2,10 @@
 #ifndef KODA_MCP_TOOL_CHILD_H
 #define KODA_MCP_TOOL_CHILD_H
 
-struct call;
+struct tool_call;
 
-void tool_open_child(struct call *call);
-void tool_close_child(struct call *call);
-void tool_list_children(struct call *call);
+void tool_open_child(struct tool_call *call);
+void tool_close_child(struct tool_call *call);
+void tool_list_children(struct tool_call *call);
 
 #endif

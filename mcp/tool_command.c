@@ -27,7 +27,7 @@
 #define SHOWN_MAX 200
 
 /* A run_command under way. */
-struct run {
+struct command_run {
 	char *cwd; /* canonical; NULL: the root */
 	struct command *command;
 };
@@ -35,7 +35,7 @@ struct run {
 static void
 free_run(void *state)
 {
-	struct run *run = state;
+	struct command_run *run = state;
 
 	free(run->cwd);
 	free(run);
@@ -157,7 +157,7 @@ print_sentences(struct text *t, const struct command *c)
 
 /* Ends the call with the output and the state of the command. ret is stolen. */
 static void
-tell(struct call *call, const struct command *c, json_t *ret, const struct printed *out,
+tell(struct tool_call *call, const struct command *c, json_t *ret, const struct printed *out,
     const struct printed *err)
 {
 	const struct koda_command_result *r = &c->result;
@@ -180,7 +180,7 @@ tell(struct call *call, const struct command *c, json_t *ret, const struct print
 /* ---- run_command ---- */
 
 static void
-on_run_over(struct call *call, const struct command *c)
+on_run_over(struct tool_call *call, const struct command *c)
 {
 	struct koda_output out, err;
 	struct printed some_out, some_err;
@@ -201,7 +201,7 @@ on_run_over(struct call *call, const struct command *c)
 }
 
 static void
-tell_begun(struct call *call, const struct command *c)
+tell_begun(struct tool_call *call, const struct command *c)
 {
 	struct text t = { 0 };
 	json_t *ret = json_object();
@@ -214,17 +214,17 @@ tell_begun(struct call *call, const struct command *c)
 }
 
 static void
-on_cancel(struct call *call)
+on_cancel(struct tool_call *call)
 {
-	struct run *run = call->state;
+	struct command_run *run = call->state;
 
 	commands_end(run->command);
 }
 
 static void
-start(struct call *call)
+start(struct tool_call *call)
 {
-	struct run *run = call->state;
+	struct command_run *run = call->state;
 	const uint64_t secs = tool_number(call, "timeout", 0);
 	const struct command_request request = {
 		.text = tool_string(call, "command"),
@@ -247,7 +247,7 @@ start(struct call *call)
 }
 
 static void
-on_answered(struct call *call, bool yes)
+on_answered(struct tool_call *call, bool yes)
 {
 	struct text t = { 0 };
 
@@ -263,11 +263,11 @@ on_answered(struct call *call, bool yes)
 }
 
 static void
-ask_and_start(struct call *call)
+ask_and_start(struct tool_call *call)
 {
 	const char *const argv[] = { "sh", "-c", tool_string(call, "command"), NULL };
 	struct connection *conn = call->conn;
-	struct run *run = call->state;
+	struct command_run *run = call->state;
 	const char *cwd = run->cwd != NULL ? run->cwd : conn->root, *rule;
 	struct koda_slot *slot;
 	struct koda_error err;
@@ -305,8 +305,8 @@ is_below(const char *path, const char *root)
 static void
 on_directory(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
-	struct run *run = call->state;
+	struct tool_call *call = data;
+	struct command_run *run = call->state;
 
 	if (err != NULL) {
 		tool_failed(call, err, NULL);
@@ -320,7 +320,7 @@ on_directory(void *data, const struct koda_result *result, const struct koda_err
 }
 
 void
-tool_run_command(struct call *call)
+tool_run_command(struct tool_call *call)
 {
 	const bool background = tool_bool(call, "background");
 	const char *why = commands_refuse(call->conn->commands, call, background);
@@ -330,7 +330,7 @@ tool_run_command(struct call *call)
 		.access = KODA_READ_ACCESS,
 	};
 
-	call->state = memory_zero(sizeof(struct run));
+	call->state = memory_zero(sizeof(struct command_run));
 	call->free_state = free_run;
 	if (!tool_check_paths(call, (const char *const[]){ "command", "cwd", NULL }))
 		return;
@@ -351,7 +351,7 @@ tool_run_command(struct call *call)
 
 /* Returns NULL if the call has failed. */
 static struct command *
-find(struct call *call)
+find(struct tool_call *call)
 {
 	const json_t *id = json_object_get(call->args, "id");
 	struct command *c = commands_find(call->conn->commands, json_string_value(id));
@@ -374,7 +374,7 @@ stream_json(const struct printed *p)
 
 /* Starts where the caller says, or where the last call ended. */
 static void
-tell_output(struct call *call, struct command *c)
+tell_output(struct tool_call *call, struct command *c)
 {
 	const uint64_t from_out = tool_number(call, "stdout_offset", c->shown_out),
 		       from_err = tool_number(call, "stderr_offset", c->shown_err);
@@ -394,7 +394,7 @@ tell_output(struct call *call, struct command *c)
 }
 
 void
-tool_command_output(struct call *call)
+tool_command_output(struct tool_call *call)
 {
 	struct command *c = find(call);
 
@@ -403,13 +403,13 @@ tool_command_output(struct call *call)
 }
 
 static void
-on_stopped(struct call *call, const struct command *c)
+on_stopped(struct tool_call *call, const struct command *c)
 {
 	tell_output(call, commands_find(c->all, c->id));
 }
 
 void
-tool_command_stop(struct call *call)
+tool_command_stop(struct tool_call *call)
 {
 	struct command *c = find(call);
 
@@ -424,7 +424,7 @@ tool_command_stop(struct call *call)
 }
 
 void
-tool_command_list(struct call *call)
+tool_command_list(struct tool_call *call)
 {
 	const struct command *c = NULL;
 	json_t *ret = json_object(), *list = json_array();

@@ -2,11 +2,11 @@
 #ifndef KODA_MCP_TOOL_COMMAND_H
 #define KODA_MCP_TOOL_COMMAND_H
 
-struct call;
+struct tool_call;
 
-void tool_run_command(struct call *call);
-void tool_command_output(struct call *call);
-void tool_command_stop(struct call *call);
-void tool_command_list(struct call *call);
+void tool_run_command(struct tool_call *call);
+void tool_command_output(struct tool_call *call);
+void tool_command_stop(struct tool_call *call);
+void tool_command_list(struct tool_call *call);
 
 #endif

@@ -24,7 +24,7 @@
 /* ---- read_file ---- */
 
 static bool
-by_bytes(const struct call *call)
+by_bytes(const struct tool_call *call)
 {
 	const char *unit = tool_string(call, "unit");
 
@@ -47,7 +47,7 @@ begin_read(const struct koda_result *result, const char *encoding)
 
 /* Ends the call with content, shown as it is and followed by a note if there is more. */
 static void
-end_read(struct call *call, json_t *ret, json_t *content, uint64_t offset, uint64_t count,
+end_read(struct tool_call *call, json_t *ret, json_t *content, uint64_t offset, uint64_t count,
     bool more)
 {
 	json_t *shown = json_pack("[{s:s, s:O}]", "type", "text", "text", content);
@@ -68,7 +68,7 @@ end_read(struct call *call, json_t *ret, json_t *content, uint64_t offset, uint6
 }
 
 static void
-tell_bytes(struct call *call, const struct koda_result *result)
+tell_bytes(struct tool_call *call, const struct koda_result *result)
 {
 	uint64_t offset = tool_number(call, "offset", 0),
 		 limit = tool_number(call, "limit", BYTES_DEFAULT);
@@ -112,7 +112,7 @@ number_lines(struct text *to, const struct text *from, uint64_t line)
 }
 
 static void
-tell_lines(struct call *call, const struct koda_result *result)
+tell_lines(struct tool_call *call, const struct koda_result *result)
 {
 	uint64_t first = tool_number(call, "offset", 1);
 	struct content_lines lines = { 0 };
@@ -154,7 +154,7 @@ tell_lines(struct call *call, const struct koda_result *result)
 }
 
 static void
-tell_image(struct call *call, const struct koda_result *result, const char *type)
+tell_image(struct tool_call *call, const struct koda_result *result, const char *type)
 {
 	struct text t = { 0 };
 	struct koda_error err;
@@ -182,7 +182,7 @@ tell_image(struct call *call, const struct koda_result *result, const char *type
 static void
 on_read(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct text head = { 0 };
 	struct koda_error why;
 	const char *image = NULL;
@@ -211,7 +211,7 @@ on_read(void *data, const struct koda_result *result, const struct koda_error *e
 }
 
 void
-tool_read_file(struct call *call)
+tool_read_file(struct tool_call *call)
 {
 	/* Reads all of it: large content comes as a descriptor, so that costs nothing. */
 	const struct koda_op op = {
@@ -250,7 +250,7 @@ add_entry(json_t *entries, struct text *t, const struct koda_entry *e, bool size
 static void
 on_list(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	const bool sizes = tool_bool(call, "sizes");
 	json_t *ret, *entries, *types[KODA_FILE_OTHER + 1];
 	uint64_t from, limit, i;
@@ -286,7 +286,7 @@ on_list(void *data, const struct koda_result *result, const struct koda_error *e
 }
 
 void
-tool_list_directory(struct call *call)
+tool_list_directory(struct tool_call *call)
 {
 	const char *path = tool_string(call, "path");
 	const struct koda_op op = {
@@ -302,7 +302,7 @@ tool_list_directory(struct call *call)
 /* ---- explain_access ---- */
 
 static enum koda_access
-wanted_access(const struct call *call)
+wanted_access(const struct tool_call *call)
 {
 	const char *access = tool_string(call, "access");
 
@@ -334,7 +334,7 @@ begin_verdict(bool allowed, const char *rule, const char *reason)
 static void
 on_explain(void *data, const struct koda_result *result, const struct koda_error *err)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct text t = { 0 };
 	struct koda_error why;
 	json_t *ret, *links;
@@ -371,7 +371,7 @@ on_explain(void *data, const struct koda_result *result, const struct koda_error
 }
 
 static void
-explain_host(struct call *call, const char *host)
+explain_host(struct tool_call *call, const char *host)
 {
 	struct koda_host_verdict v;
 	struct text t = { 0 };
@@ -400,7 +400,7 @@ explain_host(struct call *call, const char *host)
 }
 
 void
-tool_explain_access(struct call *call)
+tool_explain_access(struct tool_call *call)
 {
 	const char *path = tool_string(call, "path"), *host = tool_string(call, "host");
 	const struct koda_op op = {

@@ -2,10 +2,10 @@
 #ifndef KODA_MCP_TOOL_READ_H
 #define KODA_MCP_TOOL_READ_H
 
-struct call;
+struct tool_call;
 
-void tool_read_file(struct call *call);
-void tool_list_directory(struct call *call);
-void tool_explain_access(struct call *call);
+void tool_read_file(struct tool_call *call);
+void tool_list_directory(struct tool_call *call);
+void tool_explain_access(struct tool_call *call);
 
 #endif

@@ -56,7 +56,7 @@ free_search(void *state)
 /* Adds the path as the other tools accept it: the place that the caller named, and the rest
  * below it. */
 static void
-add_path(struct text *t, const struct call *call, const char *below)
+add_path(struct text *t, const struct tool_call *call, const char *below)
 {
 	const char *place = tool_string(call, "path");
 	size_t len = place != NULL && strcmp(place, ".") != 0 ? strlen(place) : 0;
@@ -73,7 +73,7 @@ add_path(struct text *t, const struct call *call, const char *below)
 }
 
 static json_t *
-path_json(const struct call *call, const char *below)
+path_json(const struct tool_call *call, const char *below)
 {
 	struct text t = { 0 };
 
@@ -82,7 +82,7 @@ path_json(const struct call *call, const char *below)
 }
 
 static void
-show_path(struct text *t, const struct call *call, const char *below)
+show_path(struct text *t, const struct tool_call *call, const char *below)
 {
 	struct text path = { 0 };
 
@@ -98,7 +98,7 @@ add_number(json_t *object, const char *key, uint64_t value)
 }
 
 static json_t *
-begin_file(struct call *call, struct search *s, const char *path)
+begin_file(struct tool_call *call, struct search *s, const char *path)
 {
 	json_t *file = json_object();
 
@@ -108,7 +108,7 @@ begin_file(struct call *call, struct search *s, const char *path)
 }
 
 static void
-take_line(struct call *call, struct search *s, const struct koda_found *f)
+take_line(struct tool_call *call, struct search *s, const struct koda_found *f)
 {
 	const bool match = f->kind == KODA_FOUND_MATCH;
 	json_t *line = json_object();
@@ -139,7 +139,7 @@ take_line(struct call *call, struct search *s, const struct koda_found *f)
 }
 
 static void
-take_file(struct call *call, struct search *s, const struct koda_found *f)
+take_file(struct tool_call *call, struct search *s, const struct koda_found *f)
 {
 	json_t *file;
 
@@ -163,7 +163,7 @@ take_file(struct call *call, struct search *s, const struct koda_found *f)
 }
 
 static void
-take_entry(struct call *call, struct search *s, const struct koda_found *f)
+take_entry(struct tool_call *call, struct search *s, const struct koda_found *f)
 {
 	const char *slash = strrchr(f->path, '/');
 	const bool dir = f->type == KODA_FILE_DIRECTORY;
@@ -196,7 +196,7 @@ take_entry(struct call *call, struct search *s, const struct koda_found *f)
 }
 
 static void
-take_trouble(struct call *call, struct search *s, const struct koda_found *f)
+take_trouble(struct tool_call *call, struct search *s, const struct koda_found *f)
 {
 	json_t *one;
 
@@ -216,7 +216,7 @@ take_trouble(struct call *call, struct search *s, const struct koda_found *f)
 static int
 on_found(void *data, const struct koda_found *f)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct search *s = call->state;
 
 	switch (f->kind) {
@@ -266,7 +266,7 @@ print_rest(struct search *s, const struct koda_search_result *r)
 }
 
 static void
-answer(struct call *call, const struct koda_search_result *r)
+answer(struct tool_call *call, const struct koda_search_result *r)
 {
 	static const char *const names[] = {
 		[KODA_SEARCH_GLOB] = "files",
@@ -294,7 +294,7 @@ static void start_next(struct connection *conn);
 static void
 on_done(void *data, struct koda_search *handle)
 {
-	struct call *call = data;
+	struct tool_call *call = data;
 	struct connection *conn = call->conn;
 	struct search *s = call->state;
 	struct koda_search_result result;
@@ -311,7 +311,7 @@ on_done(void *data, struct koda_search *handle)
 }
 
 static void
-on_cancel(struct call *call)
+on_cancel(struct tool_call *call)
 {
 	struct connection *conn = call->conn;
 
@@ -323,7 +323,7 @@ on_cancel(struct call *call)
 /* ---- the beginning ---- */
 
 static bool
-is(const struct call *call, const char *key, const char *value)
+is(const struct tool_call *call, const char *key, const char *value)
 {
 	const char *s = tool_string(call, key);
 
@@ -331,7 +331,7 @@ is(const struct call *call, const char *key, const char *value)
 }
 
 static unsigned
-flags_of(const struct call *call, enum koda_search_kind kind)
+flags_of(const struct tool_call *call, enum koda_search_kind kind)
 {
 	static const struct {
 		const char *key;
@@ -360,7 +360,7 @@ flags_of(const struct call *call, enum koda_search_kind kind)
 }
 
 static void
-start(struct call *call)
+start(struct tool_call *call)
 {
 	struct search *s = call->state;
 	const char *path = tool_string(call, "path"), *pattern = tool_string(call, "pattern"),
@@ -402,10 +402,10 @@ static void
 start_next(struct connection *conn)
 {
 	for (;;) {
-		struct call *waits = NULL;
+		struct tool_call *waits = NULL;
 		size_t n = 0;
 
-		for (struct call *c = conn->calls; c != NULL; c = c->next) {
+		for (struct tool_call *c = conn->calls; c != NULL; c = c->next) {
 			const struct search *s = c->free_state == free_search ? c->state : NULL;
 
 			n += s != NULL && s->handle != NULL;
@@ -422,13 +422,13 @@ count(const struct connection *conn)
 {
 	size_t n = 0;
 
-	for (const struct call *c = conn->calls; c != NULL; c = c->next)
+	for (const struct tool_call *c = conn->calls; c != NULL; c = c->next)
 		n += c->free_state == free_search;
 	return n;
 }
 
 static void
-search(struct call *call, enum koda_search_kind kind)
+search(struct tool_call *call, enum koda_search_kind kind)
 {
 	static const char *const texts[] = { "pattern", "path", "glob", "type", NULL };
 	struct search *s;
@@ -451,19 +451,19 @@ search(struct call *call, enum koda_search_kind kind)
 }
 
 void
-tool_glob(struct call *call)
+tool_glob(struct tool_call *call)
 {
 	search(call, KODA_SEARCH_GLOB);
 }
 
 void
-tool_grep(struct call *call)
+tool_grep(struct tool_call *call)
 {
 	search(call, KODA_SEARCH_GREP);
 }
 
 void
-tool_tree(struct call *call)
+tool_tree(struct tool_call *call)
 {
 	search(call, KODA_SEARCH_TREE);
 }

@@ -2,10 +2,10 @@
 #ifndef KODA_MCP_TOOL_SEARCH_H
 #define KODA_MCP_TOOL_SEARCH_H
 
-struct call;
+struct tool_call;
 
-void tool_glob(struct call *call);
-void tool_grep(struct call *call);
-void tool_tree(struct call *call);
+void tool_glob(struct tool_call *call);
+void tool_grep(struct tool_call *call);
+void tool_tree(struct tool_call *call);
 
 #endif

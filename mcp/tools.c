@@ -168,7 +168,7 @@ tools_call(struct connection *conn, struct batch *batch, const struct rpc *rpc)
 	json_t *args = json_object_get(rpc->params, "arguments");
 	static char why[SCHEMA_WHY_MAX + 32];
 	struct koda_error err;
-	struct call *call;
+	struct tool_call *call;
 	size_t i = 0;
 
 	if (!json_is_string(name))

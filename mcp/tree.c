@@ -78,7 +78,7 @@ sip_end(struct sip *s)
 	return s->v[0] ^ s->v[1] ^ s->v[2] ^ s->v[3];
 }
 
-struct walk {
+struct tree_walk {
 	struct tree_state *state;
 	dev_t dev;
 	unsigned left;
@@ -87,7 +87,7 @@ struct walk {
 /* Adds the entry's hash to a sum, so that the order in which a directory returns its entries
  * does not matter. */
 static void
-add(struct walk *walk, ino_t dir, const char *name, const struct stat *st)
+add(struct tree_walk *walk, ino_t dir, const char *name, const struct stat *st)
 {
 	const uint64_t facts[] = {
 		dir,
@@ -119,7 +119,7 @@ is_entry(const char *name)
 /* Takes ownership of fd. A directory that may not be read, or has gone meanwhile, counts only by
  * its own metadata. */
 static bool
-look_below(struct walk *walk, int fd, ino_t dir, unsigned depth)
+look_below(struct tree_walk *walk, int fd, ino_t dir, unsigned depth)
 {
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	bool ok = true;
@@ -154,7 +154,7 @@ look_below(struct walk *walk, int fd, ino_t dir, unsigned depth)
 bool
 tree_look(const char *root, struct tree_state *ret)
 {
-	struct walk walk = { .state = ret, .left = TREE_ENTRIES_MAX };
+	struct tree_walk walk = { .state = ret, .left = TREE_ENTRIES_MAX };
 	struct stat st;
 	int fd;
 

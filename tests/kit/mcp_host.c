@@ -21,7 +21,7 @@
 
 #define CHILDREN_MAX 8
 
-static struct child {
+static struct child_agent {
 	uint64_t number;
 	int in, out, control; /* control -1: free */
 } children[CHILDREN_MAX];
@@ -31,7 +31,7 @@ static struct latency latency;
 static bool big;
 
 static void
-bury(struct child *child)
+bury(struct child_agent *child)
 {
 	close(child->in);
 	close(child->out);
@@ -43,7 +43,7 @@ on_child(void *data, uint64_t number, int in, int out, int control)
 {
 	for (size_t i = 0; i < CHILDREN_MAX; i++) {
 		if (children[i].control < 0) {
-			children[i] = (struct child){ number, in, out, control };
+			children[i] = (struct child_agent){ number, in, out, control };
 			return;
 		}
 	}
@@ -51,7 +51,7 @@ on_child(void *data, uint64_t number, int in, int out, int control)
 }
 
 static void
-echo(struct child *child)
+echo(struct child_agent *child)
 {
 	char buf[512];
 	ssize_t n = read(child->in, buf, sizeof(buf));
