@@ -40,12 +40,14 @@ extern "C" {
 #define KODA_API
 #endif
 
-#define KODA_DIGEST_BYTES 32 /* BLAKE2b-256 */
+/* The size of a digest, which is BLAKE2b-256. */
+#define KODA_DIGEST_BYTES 32
 
 struct koda_policy;
 struct koda_session;
 struct koda_slot;
-struct koda_approval; /* names a question; its value is not an address */
+/* A pointer to it names a question; its value is not an address. */
+struct koda_approval;
 
 KODA_API const char *koda_version(void);
 
@@ -53,18 +55,29 @@ KODA_API const char *koda_version(void);
 
 enum koda_code {
 	KODA_OK = 0,
-	KODA_INVALID = 1,       /* the request is invalid: an empty path, for example */
-	KODA_POLICY_DENIED = 2, /* the policy forbids it; `rule` names the rule */
-	KODA_NOT_APPROVED = 3,  /* the user said no, or there was no user to ask */
-	KODA_CONFLICT = 4,      /* the file is not what the caller expects */
-	KODA_IO = 5,            /* the kernel refused it; see errnum */
+	/* The request is invalid: it has an empty path, for example. */
+	KODA_INVALID = 1,
+	/* The policy forbids it; `rule` names the rule. */
+	KODA_POLICY_DENIED = 2,
+	/* The user said no, or there was no user to ask. */
+	KODA_NOT_APPROVED = 3,
+	/* The file is not what the caller expects. */
+	KODA_CONFLICT = 4,
+	/* The kernel refused it; errnum says why. */
+	KODA_IO = 5,
 	KODA_TOO_LARGE = 6,
-	KODA_UNKNOWN = 7,   /* a worker died, and it is not known whether the operation happened */
-	KODA_TIMEOUT = 8,   /* it did not finish in time; nothing was done */
-	KODA_WORKER = 9,    /* the worker failed too often */
-	KODA_PROTOCOL = 10, /* a peer broke the protocol */
-	KODA_UNSUPPORTED = 11, /* this machine cannot enforce it or do it */
-	KODA_INTERNAL = 12,    /* out of memory or descriptors, or misuse of the library */
+	/* A worker died, and it is not known whether the operation happened. */
+	KODA_UNKNOWN = 7,
+	/* The operation did not finish in time; nothing was done. */
+	KODA_TIMEOUT = 8,
+	/* The worker failed too often. */
+	KODA_WORKER = 9,
+	/* A peer broke the protocol. */
+	KODA_PROTOCOL = 10,
+	/* This machine cannot enforce it or cannot do it. */
+	KODA_UNSUPPORTED = 11,
+	/* The process is out of memory or descriptors, or the caller misused the library. */
+	KODA_INTERNAL = 12,
 };
 
 #define KODA_MESSAGE_MAX    640
@@ -72,10 +85,14 @@ enum koda_code {
 
 struct koda_error {
 	enum koda_code code;
-	int errnum;                     /* errno of the failed system call, or 0 */
-	char rule[64];                  /* the policy rule that decided, or "" */
-	char path[KODA_PATH_SHOWN_MAX]; /* the path concerned, or ""; cut if longer */
-	char message[KODA_MESSAGE_MAX]; /* one sentence */
+	/* errno of the system call that failed, or 0. */
+	int errnum;
+	/* The policy rule that decided, or "". */
+	char rule[64];
+	/* The path concerned, cut if it is longer, or "". */
+	char path[KODA_PATH_SHOWN_MAX];
+	/* One sentence. */
+	char message[KODA_MESSAGE_MAX];
 };
 
 /* Returns "policy_denied", "conflict", ...: stable names for programs. */
@@ -90,9 +107,12 @@ enum koda_mode {
 };
 
 enum koda_trust {
-	KODA_TRUST_AUTO = 1,    /* changes are made without asking */
-	KODA_TRUST_REQUIRE = 2, /* the approve callback decides on each change */
-	KODA_TRUST_FORBID = 3,  /* no change is made */
+	/* Changes are made without asking. */
+	KODA_TRUST_AUTO = 1,
+	/* The approve callback decides on each change. */
+	KODA_TRUST_REQUIRE = 2,
+	/* No change is made. */
+	KODA_TRUST_FORBID = 3,
 };
 
 enum koda_list {
@@ -141,10 +161,16 @@ enum koda_limit {
 	KODA_N_LIMITS,
 };
 
-/* Returns a policy without rules: all may be read, nothing written or reached. NULL: no memory. */
+/*
+ * Returns a policy without rules, which allows reading everything, writing nothing and connecting
+ * to nothing; NULL: out of memory. The caller must koda_policy_free() it.
+ */
 KODA_API struct koda_policy *koda_policy_new(void);
 
-/* Returns the policy of a mode for a project. It is not frozen: rules may still be added. */
+/*
+ * Returns the policy of a mode for a project, or NULL with *err set. It is not frozen: rules may
+ * still be added. The caller must koda_policy_free() it.
+ */
 KODA_API struct koda_policy *koda_policy_for_agent(enum koda_mode mode, const char *root,
     struct koda_error *err);
 
@@ -165,12 +191,18 @@ KODA_API struct koda_policy *koda_policy_for_agent(enum koda_mode mode, const ch
  */
 KODA_API int koda_policy_add(struct koda_policy *policy, enum koda_list list, const char *rule,
     struct koda_error *err);
-/* Makes a list present without a rule. An empty list permits nothing, an absent one inherits. */
+/*
+ * Makes a list present without a rule. A list that is present and empty permits nothing; one that
+ * is absent is inherited by koda_policy_compose().
+ */
 KODA_API int koda_policy_add_none(struct koda_policy *policy, enum koda_list list,
     struct koda_error *err);
 KODA_API int koda_policy_set_flag(struct koda_policy *policy, enum koda_flag flag, bool value,
     struct koda_error *err);
-/* Refuses a value above what can be enforced, which err states: limits are not lowered later. */
+/*
+ * Sets a limit. Refuses a value above what can be enforced, because limits are not lowered later;
+ * err then states the maximum.
+ */
 KODA_API int koda_policy_set_limit(struct koda_policy *policy, enum koda_limit limit,
     uint64_t value, struct koda_error *err);
 KODA_API int koda_policy_set_depth(struct koda_policy *policy, unsigned depth,
@@ -189,7 +221,10 @@ KODA_API int koda_policy_add_mitm_socket(struct koda_policy *policy, const char 
  */
 KODA_API int koda_policy_freeze(struct koda_policy *policy, struct koda_error *err);
 
-/* Returns a frozen policy that allows only what both allow. Both must be frozen. */
+/*
+ * Returns a frozen policy that allows only what both policies allow, or NULL with *err set. Both
+ * must be frozen. The caller must koda_policy_free() it.
+ */
 KODA_API struct koda_policy *koda_policy_compose(const struct koda_policy *parent,
     const struct koda_policy *child, struct koda_error *err);
 
@@ -222,24 +257,28 @@ enum koda_op_kind {
 	KODA_OP_REMOVE,
 	KODA_OP_RENAME,
 	KODA_OP_EXPLAIN,
-	KODA_OP_RUN,     /* only in questions: see koda_command_start() */
-	KODA_OP_CONNECT, /* only in questions: a command wants to reach a host that no rule names */
+	/*
+	 * Only in questions: the caller wants to run a command (see koda_command_start()), or a
+	 * command wants to reach a host that no rule names.
+	 */
+	KODA_OP_RUN,
+	KODA_OP_CONNECT,
 };
 
 enum koda_op_flags {
-	/* read, stat, write: return the digest of the content */
+	/* Read, stat, write: return the digest of the content. */
 	KODA_DIGEST = 1 << 0,
-	/* mutations: the change is on disk when the call returns */
+	/* Mutations: the change is on disk when the call returns. */
 	KODA_DURABLE = 1 << 1,
-	/* mkdir: create missing parents too; an existing directory is not an error */
+	/* Mkdir: create missing parents too; an existing directory is not an error. */
 	KODA_PARENTS = 1 << 2,
-	/* remove: a directory with everything below it */
+	/* Remove: remove a directory with everything below it. */
 	KODA_RECURSIVE = 1 << 3,
-	/* rename: replace an existing target */
+	/* Rename: replace an existing target. */
 	KODA_OVERWRITE = 1 << 4,
-	/* mutations: check and describe the change, but change nothing and ask no user */
+	/* Mutations: check and describe the change, but change nothing and ask no user. */
 	KODA_DRY_RUN = 1 << 5,
-	/* list: names and types only, sizes are 0; saves one system call per file */
+	/* List: return names and types only, with sizes of 0. Saves one system call per file. */
 	KODA_NAMES_ONLY = 1 << 6,
 };
 
@@ -253,7 +292,8 @@ struct koda_edit {
 	size_t old_len;
 	const void *new_text;
 	size_t new_len;
-	bool all; /* replace every occurrence; else old_text must occur exactly once */
+	/* Replace every occurrence. If false, old_text must occur exactly once. */
+	bool all;
 };
 
 /*
@@ -262,25 +302,37 @@ struct koda_edit {
  */
 struct koda_op {
 	enum koda_op_kind kind;
-	unsigned flags;   /* enum koda_op_flags */
-	const char *path; /* absolute, or relative to the root; rename: the old name */
-	const char *to;   /* rename: the new name */
-	const void *data; /* write */
-	size_t len;       /* write */
+	/* Values of enum koda_op_flags. */
+	unsigned flags;
+	/* Absolute, or relative to the root. Rename: the old name. */
+	const char *path;
+	/* Rename: the new name. */
+	const char *to;
+	/* Write: the new content. */
+	const void *data;
+	size_t len;
 	/*
-	 * write: if above 0, a memfd with the content, used instead of data. It must be sealed
-	 * against writing, growing and shrinking, and stays the caller's.
+	 * Write: if above 0, a memfd with the content, used instead of data. It must be sealed
+	 * against writing, growing and shrinking. The caller keeps it.
 	 */
 	int fd;
-	uint64_t offset; /* read */
-	uint64_t max;    /* read: maximum number of bytes; 0: all */
+	/* Read: where to begin, and the maximum number of bytes; a maximum of 0 means all. */
+	uint64_t offset;
+	uint64_t max;
+	/* Edit: the replacements to make. */
 	const struct koda_edit *edits;
 	size_t n_edits;
-	/* mutations: the expected digest of the current content, KODA_DIGEST_BYTES; or NULL */
+	/*
+	 * Mutations: the digest (KODA_DIGEST_BYTES) that the current content is expected to have,
+	 * or NULL.
+	 */
 	const uint8_t *if_digest;
-	bool if_absent;          /* write: fail if the file exists */
-	enum koda_access access; /* explain */
-	unsigned timeout_ms;     /* 0: the session's */
+	/* Write: fail if the file exists. */
+	bool if_absent;
+	/* Explain. */
+	enum koda_access access;
+	/* 0: the session's timeout. */
+	unsigned timeout_ms;
 };
 
 enum koda_file_type {
@@ -302,38 +354,55 @@ struct koda_entry {
  * call koda_result_done() when finished, also after a failure (the result is then empty).
  */
 struct koda_result {
-	const char *path;         /* canonical: the path that the operation really acted on */
-	const char *to;           /* rename */
-	enum koda_file_type type; /* stat; mutations: type of what was there before */
-	uint64_t size;            /* of the file; mutations: afterwards */
+	/* Canonical: the path on which the operation really acted. Rename: also the new path. */
+	const char *path;
+	const char *to;
+	/* Stat: the type. Mutations: the type of what was there before. */
+	enum koda_file_type type;
+	/* The size of the file. Mutations: its size afterwards and before. */
+	uint64_t size;
 	uint64_t size_before;
+
 	uint32_t mode;
 	int64_t mtime_ns;
 	uint64_t links;
-	const char *target; /* stat: target of a symbolic link */
+	/* Stat: the target of a symbolic link. */
+	const char *target;
+
 	bool has_digest, has_digest_before;
 	uint8_t digest[KODA_DIGEST_BYTES];
 	uint8_t digest_before[KODA_DIGEST_BYTES];
-	const uint8_t *data; /* read, if fd is -1 */
+
+	/* Read: the content, if fd is -1. */
+	const uint8_t *data;
 	size_t len;
-	/* read of more than 64 KiB: a descriptor to pread() from at any offset; else -1 */
+	/* Read of more than 64 KiB: a descriptor to pread() from at any offset. Otherwise -1. */
 	int fd;
+
 	uint64_t replacements;
-	uint64_t removed; /* remove: number of names removed */
-	/* dry run of an edit: the line of the first match of each replacement */
+	/* Remove: the number of names that were removed. */
+	uint64_t removed;
+	/* Dry run of an edit: the line of the first match of each replacement. */
 	const uint64_t *lines;
 	size_t n_lines;
 	bool created;
-	/* the worker died during the operation, which nevertheless happened exactly once */
+	/* The worker died during the operation, which nevertheless happened exactly once. */
 	bool recovered;
-	const struct koda_entry *entries; /* list, sorted by bytes */
+
+	/* List: the entries, sorted by the bytes of their names. */
+	const struct koda_entry *entries;
 	size_t n_entries;
-	uint64_t hidden; /* list: number of entries that the policy hides */
-	bool allowed;    /* explain */
+	/* List: the number of entries that the policy hides. */
+	uint64_t hidden;
+
+	/* Explain. */
+	bool allowed;
 	const char *rule;
 	const char *reason;
-	const char *const *hops; /* the symbolic links that were followed */
+	/* The symbolic links that were followed. */
+	const char *const *hops;
 	size_t n_hops;
+
 	void *priv;
 };
 
@@ -341,27 +410,40 @@ KODA_API void koda_result_done(struct koda_result *result);
 
 /* ---- sessions and slots ---- */
 
-/* A mutation that needs approval, as the worker found it. Valid until it is answered, or, for a
- * question of koda_call() or koda_run(), until the callback returns. */
+/*
+ * A mutation that needs approval, as the worker found it. Valid until it is answered, or, for a
+ * question of koda_call() or koda_run(), until the callback returns.
+ */
 struct koda_question {
 	enum koda_op_kind kind;
 	enum koda_mode mode;
-	const char *path;         /* canonical */
-	const char *to;           /* rename: the new name */
-	enum koda_file_type type; /* of what is there now */
+	/* Canonical. */
+	const char *path;
+	/* Rename: the new name. */
+	const char *to;
+	/* The type of what is there now. */
+	enum koda_file_type type;
 	uint64_t size_before, size_after;
-	const void *data; /* write, if the content was given as bytes */
+	/* Write: the content, if it was given as bytes. */
+	const void *data;
 	size_t len;
+	/*
+	 * Edit: the replacements, the line of the first match of each (or NULL), and their number.
+	 */
 	const struct koda_edit *edits;
 	const uint64_t *lines;
 	size_t n_edits;
 	uint64_t replacements;
-	uint64_t entries;        /* remove: number of names that would be removed */
-	const char *const *argv; /* run */
-	const char *cwd;         /* run */
-	const char *const *env;  /* run: what was added to the environment, or NULL */
-	const char *host;        /* connect: canonical */
-	unsigned port;           /* connect */
+	/* Remove: the number of names that would be removed. */
+	uint64_t entries;
+	/* Run: the command. env is what was added to the environment, or NULL. */
+	const char *const *argv;
+	const char *cwd;
+	const char *const *env;
+	/* Connect: the host, canonical, and its port. */
+	const char *host;
+	unsigned port;
+
 	struct koda_approval *approval;
 };
 
@@ -385,21 +467,27 @@ typedef void koda_approve_fn(void *data, const struct koda_question *question);
 KODA_API void koda_approval_answer(struct koda_approval *approval, bool yes);
 
 /*
- * KODA_OP_CONNECT may be answered at any time, also while koda_run() waits: the connection waits as
- * long as its client does. yes means KODA_SCOPE_ONCE: the connections that are waiting now.
- * KODA_SCOPE_SESSION allows that host and port to every slot of the session whose policy does not
- * deny it; for other questions it means KODA_SCOPE_ONCE. A slot whose policy has KODA_TRUST_FORBID
- * never asks, and no such answer applies to it: it reaches only what its rules name.
+ * What an answer covers. The yes of koda_approval_answer() means KODA_SCOPE_ONCE. KODA_OP_CONNECT
+ * may be answered at any time, also while koda_run() waits: the connection waits as long as its
+ * client does.
  */
 enum koda_scope {
 	KODA_SCOPE_NO = 0,
+	/* KODA_OP_CONNECT: the connections that are waiting now. */
 	KODA_SCOPE_ONCE,
+	/*
+	 * KODA_OP_CONNECT: every slot of the session may reach that host and port, unless its
+	 * policy denies it. For other questions this means KODA_SCOPE_ONCE. A slot whose policy has
+	 * KODA_TRUST_FORBID never asks, and no such answer applies to it: it reaches only what its
+	 * rules name.
+	 */
 	KODA_SCOPE_SESSION,
 };
 KODA_API void koda_approval_answer_scope(struct koda_approval *approval, enum koda_scope scope);
 
 enum koda_event_kind {
-	KODA_EVENT_SPAWN = 1, /* a worker was started */
+	/* A worker was started. */
+	KODA_EVENT_SPAWN = 1,
 	/* A worker, a search, a sandbox or a proxy died unexpectedly. */
 	KODA_EVENT_DEATH = 2,
 	/*
@@ -410,16 +498,18 @@ enum koda_event_kind {
 	 */
 	KODA_EVENT_DEGRADED = 3,
 	/*
-	 * Something that a command planted in its last moment, which the final comparison of a slot
-	 * found after a release without koda_slot_end(); or, for a slot without commands, what a
-	 * killed session had left. It is in quarantine, or still there; the text says which.
+	 * After a release without koda_slot_end(), the final comparison of a slot found something
+	 * that a command planted in its last moment; or, for a slot without commands, something
+	 * that a killed session had left was found. The text says whether it was moved to
+	 * quarantine or is still there.
 	 */
 	KODA_EVENT_LEFT = 4
 };
 /*
- * For observation only: calls from inside this callback fail. Only a release or close, from inside
- * any callback, is accepted; it takes effect when the library function that called back returns.
- * So is the answer to a question; it takes effect at the next turn of the loop, if that is earlier.
+ * Reports an event, for observation only: calls from inside this callback fail. Only two things are
+ * accepted. A release or close, from inside any callback, takes effect when the library function
+ * that called back returns. The answer to a question takes effect then too, or at the next turn of
+ * the loop if that is earlier.
  */
 typedef void koda_event_fn(void *data, enum koda_event_kind kind, const char *text);
 
@@ -434,17 +524,26 @@ struct pollfd;
 typedef int koda_wait_fn(void *data, struct pollfd *fds, size_t n, int timeout_ms);
 
 struct koda_session_options {
-	uint32_t version; /* KODA_SESSION_OPTIONS_INIT sets it */
-	const char *root; /* an existing directory */
+	/* KODA_SESSION_OPTIONS_INIT sets it. */
+	uint32_t version;
+	/* An existing directory. */
+	const char *root;
 	enum koda_mode mode;
-	const struct koda_policy *policy; /* NULL: koda_policy_for_agent(mode, root) */
-	koda_approve_fn *approve;         /* NULL: there is no user to ask, which means no */
+	/* NULL: koda_policy_for_agent(mode, root). */
+	const struct koda_policy *policy;
+	/* NULL: there is no user to ask, which means no. */
+	koda_approve_fn *approve;
 	koda_event_fn *event;
-	void *data;             /* passed to the callbacks */
-	const char *helper_dir; /* NULL: derived from where the library or program is installed */
-	unsigned timeout_ms;    /* 0: 30 s */
-	unsigned max_slots;     /* 0: 128 */
-	unsigned max_idle;      /* idle workers to keep; 0: 8 */
+	/* Passed to the callbacks. */
+	void *data;
+	/* NULL: derived from where the library or the program is installed. */
+	const char *helper_dir;
+	/* 0: 30 s. */
+	unsigned timeout_ms;
+	/* 0: 128. */
+	unsigned max_slots;
+	/* The number of idle workers to keep. 0: 8. */
+	unsigned max_idle;
 	/*
 	 * Slots can also run commands: each has a kernel sandbox, and its worker runs inside it. If
 	 * this machine does not support that: in Auto, opening the session or acquiring a slot
@@ -467,7 +566,7 @@ struct koda_session_options {
 	bool narrowed;
 	/*
 	 * Called where koda_slot_acquire() would wait: for the kernel sandbox, for the worker, for
-	 * the first look at the project, which takes seconds in a large one, and for the look at
+	 * the first scan of the project, which takes seconds in a large one, and for the check of
 	 * what a killed session left. NULL: poll(2).
 	 */
 	koda_wait_fn *wait;
@@ -478,16 +577,20 @@ struct koda_session_options {
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
 	}
 
+/* Returns a session that the caller must koda_session_close(), or NULL with *err set. */
 KODA_API struct koda_session *koda_session_open(const struct koda_session_options *options,
     struct koda_error *err);
 
-/* Ends every worker. Calls that have not finished are answered with KODA_WORKER first. */
+/*
+ * Ends every worker and frees the session. Calls that have not finished are answered with
+ * KODA_WORKER first.
+ */
 KODA_API void koda_session_close(struct koda_session *session);
 
 /*
- * Runs the library's loop once: waits at most timeout_ms (-1: no limit) for an event and handles it.
- * Callbacks of koda_call_async() are called from here, never from inside koda_call_async(). Returns
- * the number of unfinished calls, searches and commands, or -1 on an error.
+ * Runs the library's loop once: waits at most timeout_ms (-1: no limit) for an event and handles
+ * it. Callbacks of koda_call_async() are called from here, never from inside koda_call_async().
+ * Returns the number of unfinished calls, searches and commands, or -1 on an error.
  */
 KODA_API int koda_session_dispatch(struct koda_session *session, int timeout_ms,
     struct koda_error *err);
@@ -502,13 +605,18 @@ KODA_API int koda_session_fd(const struct koda_session *session);
 KODA_API const struct koda_policy *koda_session_policy(const struct koda_session *session);
 
 struct koda_stats {
-	uint64_t slots;   /* currently acquired */
-	uint64_t workers; /* current processes, including idle ones */
+	/* Slots that are acquired now. */
+	uint64_t slots;
+	/* Worker processes that exist now, including idle ones. */
+	uint64_t workers;
 	uint64_t spawns;
-	uint64_t respawns; /* after a death */
+	/* Starts after a death. */
+	uint64_t respawns;
 	uint64_t calls;
-	uint64_t refusals;  /* by the policy or by the approve callback */
-	uint64_t recovered; /* mutations whose outcome had to be determined after a death */
+	/* Refusals by the policy or by the approve callback. */
+	uint64_t refusals;
+	/* Mutations whose outcome had to be determined after a death. */
+	uint64_t recovered;
 };
 KODA_API void koda_session_stats(const struct koda_session *session, struct koda_stats *ret);
 
@@ -519,7 +627,10 @@ KODA_API void koda_session_stats(const struct koda_session *session, struct koda
  */
 KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
     const struct koda_policy *child, struct koda_error *err);
-/* NULL is ignored. With commands this ends the slot as koda_slot_end() does, and so may wait. */
+/*
+ * Releases a slot; NULL is ignored. With commands this ends the slot as koda_slot_end() does, and
+ * so may wait.
+ */
 KODA_API void koda_slot_release(struct koda_slot *slot);
 /*
  * Ends all commands of the slot, including background ones, and compares what they left one last
@@ -533,7 +644,8 @@ KODA_API int koda_slot_end(struct koda_slot *slot, struct koda_error *err);
 struct koda_enforcement {
 	unsigned landlock_abi;
 	bool seccomp;
-	bool mount_view; /* it runs in the slot's kernel sandbox */
+	/* The worker runs in the slot's kernel sandbox. */
+	bool mount_view;
 };
 KODA_API void koda_slot_enforcement(const struct koda_slot *slot, struct koda_enforcement *ret);
 KODA_API const struct koda_policy *koda_slot_policy(const struct koda_slot *slot);
@@ -544,7 +656,11 @@ KODA_API int koda_slot_pid(const struct koda_slot *slot);
 KODA_API int koda_call(struct koda_slot *slot, const struct koda_op *op, struct koda_result *ret,
     struct koda_error *err);
 
-/* err is NULL on success. result is valid only until the callback returns. */
+/*
+ * Like koda_call() without waiting: done is called once, from the loop. Its err is NULL on success;
+ * its result is valid only until it returns. Returns 0, or -1 with *err set: then done is not
+ * called.
+ */
 typedef void koda_done_fn(void *data, const struct koda_result *result,
     const struct koda_error *err);
 KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, koda_done_fn *done,
@@ -559,43 +675,67 @@ KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, k
  * byte order of their paths.
  */
 enum koda_search_kind {
-	KODA_SEARCH_GLOB = 1, /* files, by name */
-	KODA_SEARCH_GREP,     /* lines, by content */
-	KODA_SEARCH_TREE,     /* a listing with sizes and counts */
+	/* Finds files by name. */
+	KODA_SEARCH_GLOB = 1,
+	/* Finds lines by content. */
+	KODA_SEARCH_GREP,
+	/* Lists a directory tree with sizes and counts. */
+	KODA_SEARCH_TREE,
 };
 
 enum koda_search_flags {
 	/* What is searched. Default: no hidden names, no ignored names, one file system. */
-	KODA_SEARCH_HIDDEN = 1 << 0,        /* also names that begin with a dot */
-	KODA_SEARCH_NO_GITIGNORE = 1 << 1,  /* do not apply .gitignore */
-	KODA_SEARCH_NO_DOT_IGNORE = 1 << 2, /* do not apply .ignore and .rgignore */
-	KODA_SEARCH_NO_EXCLUDE = 1 << 3,    /* do not apply .git/info/exclude */
-	/* do not apply the user's own excludes file (core.excludesFile) */
+
+	/* Also search names that begin with a dot. */
+	KODA_SEARCH_HIDDEN = 1 << 0,
+	/* Do not apply .gitignore. */
+	KODA_SEARCH_NO_GITIGNORE = 1 << 1,
+	/* Do not apply .ignore and .rgignore. */
+	KODA_SEARCH_NO_DOT_IGNORE = 1 << 2,
+	/* Do not apply .git/info/exclude. */
+	KODA_SEARCH_NO_EXCLUDE = 1 << 3,
+	/* Do not apply the user's own excludes file (core.excludesFile). */
 	KODA_SEARCH_NO_GLOBAL = 1 << 4,
-	KODA_SEARCH_NO_PARENTS = 1 << 5, /* do not apply ignore files above the place */
-	/* apply .gitignore and git's other ignore files also outside of repositories */
+	/* Do not apply ignore files above the place. */
+	KODA_SEARCH_NO_PARENTS = 1 << 5,
+	/* Apply .gitignore and git's other ignore files also outside of repositories. */
 	KODA_SEARCH_NO_REQUIRE_GIT = 1 << 6,
-	KODA_SEARCH_MOUNTS = 1 << 7, /* also file systems that are mounted below */
+	/* Also search file systems that are mounted below. */
+	KODA_SEARCH_MOUNTS = 1 << 7,
 	KODA_SEARCH_GLOB_IGNORE_CASE = 1 << 8,
-	KODA_SEARCH_NEWEST = 1 << 9, /* glob: sort newest first, instead of by path */
-	/* globs only exclude; without it they also find hidden and ignored names, as in ripgrep */
+	/* Glob: sort newest first, instead of by path. */
+	KODA_SEARCH_NEWEST = 1 << 9,
+	/*
+	 * Globs only exclude. Without this flag they also find hidden and ignored names, as in
+	 * ripgrep.
+	 */
 	KODA_SEARCH_GLOBS_NARROW = 1 << 10,
-	/* grep */
-	KODA_SEARCH_FIXED = 1 << 16, /* patterns are text */
+
+	/* How grep matches. */
+
+	/* Patterns are text. */
+	KODA_SEARCH_FIXED = 1 << 16,
 	KODA_SEARCH_IGNORE_CASE = 1 << 17,
-	/* ignore case unless a pattern has an upper-case letter */
+	/* Ignore case unless a pattern has an upper-case letter. */
 	KODA_SEARCH_SMART_CASE = 1 << 18,
 	KODA_SEARCH_WORD = 1 << 19,
 	KODA_SEARCH_WHOLE_LINE = 1 << 20,
 	KODA_SEARCH_INVERT = 1 << 21,
-	KODA_SEARCH_MULTILINE = 1 << 22, /* a match may span lines */
-	KODA_SEARCH_DOTALL = 1 << 23,    /* with MULTILINE: '.' also matches the end of a line */
-	KODA_SEARCH_TEXT = 1 << 24,      /* search binary files like text files */
-	/* What to return instead of lines. At most one of these: */
-	KODA_SEARCH_COUNT = 1 << 25,         /* how many lines of each file match */
-	KODA_SEARCH_COUNT_MATCHES = 1 << 26, /* how many matches each file has */
-	KODA_SEARCH_FILES = 1 << 27,         /* the files with a match */
-	KODA_SEARCH_FILES_WITHOUT = 1 << 28, /* the files without one */
+	/* A match may span lines. */
+	KODA_SEARCH_MULTILINE = 1 << 22,
+	/* With KODA_SEARCH_MULTILINE: '.' also matches the end of a line. */
+	KODA_SEARCH_DOTALL = 1 << 23,
+	/* Search binary files like text files. */
+	KODA_SEARCH_TEXT = 1 << 24,
+
+	/* What grep returns instead of lines. At most one of these. */
+
+	/* For each file: how many lines match, or how many matches it has. */
+	KODA_SEARCH_COUNT = 1 << 25,
+	KODA_SEARCH_COUNT_MATCHES = 1 << 26,
+	/* The files with a match, or those without one. */
+	KODA_SEARCH_FILES = 1 << 27,
+	KODA_SEARCH_FILES_WITHOUT = 1 << 28,
 };
 
 #define KODA_SEARCH_NO_IGNORE                                                                      \
@@ -608,7 +748,8 @@ enum koda_search_flags {
  */
 struct koda_search_options {
 	enum koda_search_kind kind;
-	unsigned flags; /* enum koda_search_flags */
+	/* Values of enum koda_search_flags. */
+	unsigned flags;
 	/* Files or directories, absolute or relative to the root. None: the root. */
 	const char *const *paths;
 	size_t n_paths;
@@ -619,35 +760,52 @@ struct koda_search_options {
 	 */
 	const char *const *globs;
 	size_t n_globs;
-	/* Only files of these types ("c", "py"), see koda_search_types(). */
+	/*
+	 * Search only files of these types ("c", "py"), or none of these; see koda_search_types().
+	 */
 	const char *const *types;
 	size_t n_types;
 	const char *const *types_not;
 	size_t n_types_not;
-	/* grep: Perl's regular expressions; a line that matches any of them is a match. */
+	/* Grep: Perl's regular expressions. A line that matches any of them is a match. */
 	const char *const *patterns;
 	size_t n_patterns;
-	unsigned before, after; /* grep: lines of context */
-	uint64_t max_per_file;  /* grep: maximum of matching lines per file; 0: all */
-	uint64_t limit; /* maximum of results in total, without context; 0: KODA_SEARCH_LIMIT */
-	/* grep: bytes of a line; longer: cut around the first match; 0: KODA_SEARCH_COLUMNS */
+	/* Grep: the number of context lines before and after a match. */
+	unsigned before, after;
+	/* Grep: the maximum number of matching lines per file. 0: all. */
+	uint64_t max_per_file;
+	/* The maximum number of results in total, without context. 0: KODA_SEARCH_LIMIT. */
+	uint64_t limit;
+	/*
+	 * Grep: the maximum number of bytes of a line. A longer line is cut around its first match.
+	 * 0: KODA_SEARCH_COLUMNS.
+	 */
 	unsigned max_columns;
-	unsigned max_depth;  /* levels of directories below a place; 0: all */
-	unsigned timeout_ms; /* 0: the session's */
+	/* Levels of directories below a place. 0: all. */
+	unsigned max_depth;
+	/* 0: the session's timeout. */
+	unsigned timeout_ms;
 };
-#define KODA_SEARCH_LIMIT   1000000 /* what a caller without a limit of its own can hold */
-#define KODA_SEARCH_COLUMNS 16384   /* no person writes longer lines */
+/* A caller without a limit of its own can hold this many results. */
+#define KODA_SEARCH_LIMIT 1000000
+/* No person writes longer lines. */
+#define KODA_SEARCH_COLUMNS 16384
 
 enum koda_found_kind {
-	KODA_FOUND_FILE = 1, /* glob, KODA_SEARCH_FILES, KODA_SEARCH_FILES_WITHOUT */
-	KODA_FOUND_MATCH,    /* a line, or one of the lines of a match that spans several */
-	KODA_FOUND_CONTEXT,  /* a line before or after a match */
-	/* KODA_SEARCH_COUNT, KODA_SEARCH_COUNT_MATCHES: the count for a file with at least one */
+	/* Glob, KODA_SEARCH_FILES, KODA_SEARCH_FILES_WITHOUT: a file. */
+	KODA_FOUND_FILE = 1,
+	/* A line that matches, or one of the lines of a match that spans several. */
+	KODA_FOUND_MATCH,
+	/* A line before or after a match. */
+	KODA_FOUND_CONTEXT,
+	/* KODA_SEARCH_COUNT, KODA_SEARCH_COUNT_MATCHES: the count for a file with at least one. */
 	KODA_FOUND_COUNT,
 	/* A binary file matches; its lines are not returned. Only for files that paths named. */
 	KODA_FOUND_BINARY,
-	KODA_FOUND_ENTRY,   /* tree: a directory comes before its content */
-	KODA_FOUND_TROUBLE, /* this could not be searched */
+	/* Tree: an entry. A directory comes before its content. */
+	KODA_FOUND_ENTRY,
+	/* Something that could not be searched. */
+	KODA_FOUND_TROUBLE,
 };
 
 struct koda_span {
@@ -656,40 +814,65 @@ struct koda_span {
 
 struct koda_found {
 	enum koda_found_kind kind;
-	unsigned place;   /* index of the path that it is below */
-	const char *path; /* below that place; "": the place itself */
-	uint64_t line;    /* match, context: from 1 */
-	uint64_t offset;  /* of the line in the file; binary: of the first NUL */
-	const char *text; /* match, context: the line, without its line end */
+	/* The index in koda_search_options.paths of the path that it is below. */
+	unsigned place;
+	/* Relative to that place. "": the place itself. */
+	const char *path;
+	/* Match, context: the line number, from 1. */
+	uint64_t line;
+	/* Where the line begins in the file. Binary: where the first NUL is. */
+	uint64_t offset;
+	/* Match, context: the line, without its line end. */
+	const char *text;
 	size_t len;
-	uint64_t cut_before, cut_after; /* bytes of the line that max_columns left out of text */
-	const struct koda_span *spans;  /* match: positions in text; none for an inverted match */
+	/* The number of bytes of the line that max_columns left out, before and after text. */
+	uint64_t cut_before, cut_after;
+	/* Match: where the matches are in text. An inverted match has no spans. */
+	const struct koda_span *spans;
 	size_t n_spans;
-	uint64_t count;           /* count */
-	enum koda_file_type type; /* file, entry */
-	uint64_t size;            /* entry: of the file; directory: of all files below it */
-	uint64_t files;           /* entry, directory: number of files below it, at any depth */
-	int64_t mtime_ns;         /* file, with KODA_SEARCH_NEWEST */
-	unsigned depth;           /* entry: 0 is the place itself */
-	const char *reason;       /* trouble: one sentence */
+	/* Count. */
+	uint64_t count;
+	/* File, entry. */
+	enum koda_file_type type;
+	/* Entry: the size of the file. Directory: the size of all files below it. */
+	uint64_t size;
+	/* Entry that is a directory: the number of files below it, at any depth. */
+	uint64_t files;
+	/* File, with KODA_SEARCH_NEWEST. */
+	int64_t mtime_ns;
+	/* Entry: 0 is the place itself. */
+	unsigned depth;
+	/* Trouble: one sentence. */
+	const char *reason;
 };
 
 /* The result of a search. Zero-filled on failure. Nothing to free. */
 struct koda_search_result {
-	bool more;              /* a limit was reached, or the callback ended the search */
-	uint64_t found;         /* results returned, without context and trouble */
-	uint64_t matches;       /* grep: lines that match */
-	uint64_t files;         /* grep: files searched; glob and tree: files seen */
-	uint64_t files_matched; /* grep */
-	uint64_t bytes;         /* grep: bytes searched */
-	/* names that the policy does not let be read; what is below them is not counted */
+	/* A limit was reached, or the callback ended the search. */
+	bool more;
+	/* The number of results returned, without context and trouble. */
+	uint64_t found;
+	/* Grep: the number of lines that match. */
+	uint64_t matches;
+	/* Grep: the number of files searched. Glob and tree: the number of files seen. */
+	uint64_t files;
+	/* Grep: the number of files with a match, and of bytes searched. */
+	uint64_t files_matched;
+	uint64_t bytes;
+	/* Names that the policy does not allow to be read. What is below them is not counted. */
 	uint64_t hidden;
-	uint64_t binary;   /* grep: binary files that were skipped */
-	uint64_t troubles; /* what could not be searched; the first hundred are returned */
-	bool recovered;    /* the search process died, and another one finished the search */
+	/* Grep: the number of binary files that were skipped. */
+	uint64_t binary;
+	/* The number of things that could not be searched. The first hundred are returned. */
+	uint64_t troubles;
+	/* The search process died, and another one finished the search. */
+	bool recovered;
 };
 
-/* found is valid only until the callback returns. Non-zero ends the search, and sets `more`. */
+/*
+ * Receives a result, valid only until the callback returns. Non-zero ends the search and sets
+ * `more`.
+ */
 typedef int koda_found_fn(void *data, const struct koda_found *found);
 
 /*
@@ -702,8 +885,9 @@ KODA_API int koda_search(struct koda_slot *slot, const struct koda_search_option
 
 /*
  * Like koda_search() without waiting: found and then, once, done (or NULL) are called from the
- * loop. The caller owns the handle. To cancel the search, free it, at any time, also from inside a
- * callback. Other calls of the slot are served meanwhile.
+ * loop. Other calls of the slot are served meanwhile. Returns a handle that the caller must
+ * koda_search_free(), or NULL with *err set. To cancel the search, free the handle, at any time,
+ * also from inside a callback.
  */
 struct koda_search;
 typedef void koda_search_done_fn(void *data, struct koda_search *search);
@@ -715,7 +899,7 @@ KODA_API struct koda_search *koda_search_start(struct koda_slot *slot,
  * yet, -1 with *err set.
  */
 KODA_API int koda_search_wait(struct koda_search *search, int timeout_ms, struct koda_error *err);
-/* Returns what koda_search() would have returned. Only after the search is over. */
+/* Returns what koda_search() would have returned. May be called only after the search is over. */
 KODA_API int koda_search_result(const struct koda_search *search, struct koda_search_result *ret,
     struct koda_error *err);
 KODA_API void koda_search_free(struct koda_search *search);
@@ -734,9 +918,12 @@ KODA_API int koda_search_types(koda_search_type_fn *fn, void *data);
  * call returns. The descriptors are duplicated and stay the caller's.
  */
 struct koda_command_options {
-	const char *const *argv; /* ends with NULL; argv[0] is looked up in the sandbox's PATH */
-	const char *shell;       /* instead of argv: a command line for sh -c */
-	const char *cwd;         /* as seen in the sandbox; NULL: the root */
+	/* Ends with NULL; argv[0] is looked up in the sandbox's PATH. */
+	const char *const *argv;
+	/* Instead of argv: a command line for sh -c. */
+	const char *shell;
+	/* The working directory as seen in the sandbox. NULL: the root. */
+	const char *cwd;
 	/*
 	 * Variables to add to the environment, "NAME=value", ends with NULL; or NULL. The rest of
 	 * the environment is built from nothing, see koda_environment().
@@ -749,16 +936,18 @@ struct koda_command_options {
 	 * Otherwise the command gets these descriptors themselves.
 	 */
 	int stdout_fd, stderr_fd;
-	bool tty; /* stdin_fd is a terminal: make it the command's controlling terminal */
+	/* stdin_fd is a terminal: make it the command's controlling terminal. */
+	bool tty;
 	/*
 	 * The command is over when the last process that it started ends, not when its first one
 	 * does. The policy's wall time does not end it; timeout_ms and the end of its slot do.
 	 */
 	bool background;
-	bool approved; /* the user has already approved exactly this command: do not ask again */
+	/* The user has already approved exactly this command: do not ask again. */
+	bool approved;
 	/*
-	 * With tty only: a person uses and ends it. timeout_ms applies, the policy's wall time does
-	 * not.
+	 * With tty only: a person uses and ends the command. timeout_ms applies, the policy's wall
+	 * time does not.
 	 */
 	bool interactive;
 	/*
@@ -766,7 +955,8 @@ struct koda_command_options {
 	 * interactive neither applies, and 0 means no limit.
 	 */
 	unsigned timeout_ms;
-	uint64_t max_output; /* 0: the policy's; never more than that */
+	/* 0: the policy's limit. Never more than that. */
+	uint64_t max_output;
 };
 
 enum koda_limit_hit {
@@ -776,19 +966,26 @@ enum koda_limit_hit {
 	KODA_HIT_FILE_SIZE,
 	KODA_HIT_MEMORY,
 	KODA_HIT_PROCESSES,
-	KODA_HIT_OUTPUT, /* some output was left out; the command went on */
-	/* It planted something again after it was removed, or planted too much, and was killed. */
+	/* Some output was left out; the command went on. */
+	KODA_HIT_OUTPUT,
+	/*
+	 * The command planted something again after it was removed, or planted too much, and was
+	 * killed.
+	 */
 	KODA_HIT_PLANTED,
 };
 /* Returns the policy's name of the limit ("wall_time_secs", ...), "planted", or "" for none. */
 KODA_API const char *koda_limit_hit_name(enum koda_limit_hit hit);
 
 struct koda_output {
-	const char *head; /* the first half of what fits; all of it if nothing was left out */
+	/* The first half of what fits. If nothing was left out, all of the output. */
+	const char *head;
 	size_t head_len;
-	const char *tail; /* the end of the output */
+	/* The end of the output. */
+	const char *tail;
 	size_t tail_len;
-	uint64_t left_out; /* bytes between head and tail */
+	/* The number of bytes between head and tail. */
+	uint64_t left_out;
 	uint64_t total;
 };
 
@@ -798,7 +995,7 @@ enum koda_violation_kind {
 	KODA_VIOLATION_NETWORK_OUTBOUND,
 	KODA_VIOLATION_PROCESS_EXEC,
 	KODA_VIOLATION_OTHER,
-	/* nothing was refused: something to check before tools of the host use it */
+	/* Nothing was refused: something to check before tools of the host use it. */
 	KODA_VIOLATION_NOTE,
 	KODA_N_VIOLATION_KINDS,
 };
@@ -807,26 +1004,36 @@ KODA_API const char *koda_violation_kind_name(enum koda_violation_kind kind);
 
 struct koda_violation {
 	enum koda_violation_kind kind;
-	const char *target; /* "" if not known */
+	/* "" if not known. */
+	const char *target;
 	/*
 	 * The command's first word, or its shell text. "" for a file operation, and if several
 	 * commands ran and it is not known which one to blame.
 	 */
 	const char *command;
-	const char *rule;   /* "" if not known */
-	const char *detail; /* one sentence, or "" */
-	double time;        /* seconds since the epoch */
-	bool certain;       /* observed by the sandbox, not guessed from the command's output */
+	/* "" if not known. */
+	const char *rule;
+	/* One sentence, or "". */
+	const char *detail;
+	/* Seconds since the epoch. */
+	double time;
+	/* The sandbox observed it. If false, it was guessed from the command's output. */
+	bool certain;
 };
 
 /* The result of a command. Call koda_command_result_done() when finished with it. */
 struct koda_command_result {
-	int status;              /* exit code; 128 + signal if a signal ended it */
-	int signal;              /* 0: it exited */
-	enum koda_limit_hit hit; /* the limit that ended it or that it reached */
+	/* The exit code, or 128 + signal if a signal ended the command. */
+	int status;
+	/* The signal that ended the command. 0: it exited. */
+	int signal;
+	/* The limit that ended the command or that it reached. */
+	enum koda_limit_hit hit;
 	struct koda_output out, err;
 	uint64_t wall_us, user_us, system_us, max_rss_kib;
-	uint64_t left_behind; /* processes that it had started and that were killed at its end */
+	/* The number of processes that it had started and that were killed at its end. */
+	uint64_t left_behind;
+
 	const struct koda_violation *violations;
 	size_t n_violations;
 	void *priv;
@@ -837,9 +1044,9 @@ struct koda_command;
 
 /*
  * Starts a command. In Safe (trust require) the approve callback is asked first, with kind
- * KODA_OP_RUN, unless `approved`. done (or NULL) is called once, from the loop, when the result is
- * available. Returns a handle that the caller must koda_command_free(), or NULL with *err set:
- * nothing was run.
+ * KODA_OP_RUN, unless `approved` is set. done (or NULL) is called once, from the loop, when the
+ * result is available. Returns a handle that the caller must koda_command_free(), or NULL with *err
+ * set: nothing was run.
  */
 typedef void koda_command_done_fn(void *data, struct koda_command *command);
 KODA_API struct koda_command *koda_command_start(struct koda_slot *slot,
@@ -853,7 +1060,10 @@ KODA_API struct koda_command *koda_command_start(struct koda_slot *slot,
 KODA_API int koda_command_wait(struct koda_command *command, int timeout_ms,
     struct koda_error *err);
 
-/* Sends the signal to the group of its first process (with a tty: to the foreground group). */
+/*
+ * Sends the signal to the process group of the command's first process, or with a tty to the
+ * foreground group. Returns 0, or -1 with *err set.
+ */
 KODA_API int koda_command_signal(struct koda_command *command, int signo, struct koda_error *err);
 /*
  * Sends SIGTERM to all processes of the command, and SIGKILL after a grace period. A command that
@@ -867,9 +1077,9 @@ KODA_API void koda_command_output(const struct koda_command *command, struct kod
     struct koda_output *ret_err);
 
 /*
- * After the command is over. Returns 0 with *ret filled, or -1 with *err set (for example because
- * the sandbox died and it is not known how far the command got). Succeeds only once: *ret then owns
- * the output and violations.
+ * Takes the result, after the command is over. Returns 0 with *ret filled, or -1 with *err set (for
+ * example because the sandbox died and it is not known how far the command got). Succeeds only
+ * once: *ret then owns the output and violations.
  */
 KODA_API int koda_command_result(struct koda_command *command, struct koda_command_result *ret,
     struct koda_error *err);
@@ -894,33 +1104,34 @@ KODA_API int koda_slot_violations(const struct koda_slot *slot, koda_violation_f
 KODA_API int koda_slot_new_violations(const struct koda_slot *slot, uint64_t *seen,
     uint64_t *ret_missed, koda_violation_fn *fn, void *data);
 /*
- * Searches text that a command printed for refusals, as is done for captured output. For callers
- * that gave the command descriptors of their own. Each finding is recorded as uncertain, and fn
- * (may be NULL) is called for it. command and cwd are those that it was run with. Returns the
- * non-zero value with which fn stopped, else 0; without a kernel sandbox nothing is found.
+ * Searches text that a command printed for refusals, as the library does for captured output. For
+ * callers that gave the command descriptors of their own. Each finding is recorded as uncertain,
+ * and fn (may be NULL) is called for it. command and cwd are those that the command was run with.
+ * Without a kernel sandbox nothing is found. Returns the non-zero value with which fn stopped, else
+ * 0.
  */
 KODA_API int koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *cwd,
     const char *text, size_t len, koda_violation_fn *fn, void *data);
 /*
  * Reports whether a command of this slot may read, or change, the canonical path: by what the
- * sandbox mounts there, and by KODA_DENY_WRITE_NAMES. For the worker's answer use KODA_OP_EXPLAIN.
- * May take as long as the first command of a slot. *ret_rule is the rule that decides, or "".
- * Returns 0, or -1 with *err set.
+ * sandbox mounts there, and by KODA_DENY_WRITE_NAMES. The worker has its own answer: for that, use
+ * KODA_OP_EXPLAIN. May take as long as the first command of a slot. *ret_rule is the rule that
+ * decides, or "". Returns 0, or -1 with *err set.
  */
 KODA_API int koda_slot_explain_command(struct koda_slot *slot, enum koda_access access,
     const char *path, bool *ret_allowed, const char **ret_rule, struct koda_error *err);
 /*
- * For the policy of a child agent whose root is a subdirectory of this session's root. This slot
- * also protects files that its policy does not name, because a link in a protected place leads to
- * them or git's configuration names them. The child's session cannot see such links outside of its
- * root. This function adds the files to KODA_DENY_WRITE_WITHIN_ALLOW of a policy that is not frozen
- * yet. It may take as long as the first command of a slot. Returns 0, or -1 with *err set.
+ * Adds to KODA_DENY_WRITE_WITHIN_ALLOW of a policy that is not frozen yet the files that this slot
+ * protects although its own policy does not name them: a link in a protected place leads to them,
+ * or git's configuration names them. For the policy of a child agent whose root is a subdirectory
+ * of this session's root, because the child's session cannot see such links outside of its root.
+ * May take as long as the first command of a slot. Returns 0, or -1 with *err set.
  */
 KODA_API int koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *policy,
     struct koda_error *err);
 /*
- * Returns the block of text that is shown to a model after the command's standard error; the caller
- * must free() it. NULL: there are no violations, or out of memory.
+ * Returns the block of text to show to a model after the command's standard error. NULL: there are
+ * no violations, or the process is out of memory. The caller must free() it.
  */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
 
@@ -928,24 +1139,34 @@ KODA_API char *koda_violations_render(const struct koda_violation *violations, s
 
 enum koda_connection_outcome {
 	KODA_CONNECTION_ALLOWED = 1,
-	/* by a rule, the address that the name resolved to, the TLS server name, or the user */
+	/*
+	 * Denied by a rule, by the address that the name resolved to, by the TLS server name, or by
+	 * the user.
+	 */
 	KODA_CONNECTION_DENIED,
-	KODA_CONNECTION_FAILED,  /* allowed, but not established or not completed */
-	KODA_CONNECTION_INVALID, /* the client's request was invalid; host may be "" */
+	/* Allowed, but not established or not completed. */
+	KODA_CONNECTION_FAILED,
+	/* The client's request was invalid; host may be "". */
+	KODA_CONNECTION_INVALID,
 };
 /* Returns "allowed", ... */
 KODA_API const char *koda_connection_outcome_name(enum koda_connection_outcome outcome);
 
 struct koda_connection {
-	/* "connect", "socks", "http", or "https" (TLS terminated by the proxy) */
+	/* "connect", "socks", "http", or "https" (TLS terminated by the proxy). */
 	const char *protocol;
-	const char *host; /* canonical */
+	/* Canonical. */
+	const char *host;
 	unsigned port;
 	enum koda_connection_outcome outcome;
-	bool open;          /* still open: the numbers are the current ones */
-	const char *rule;   /* the rule that decided */
-	const char *detail; /* one sentence, or "" */
-	uint64_t up, down;  /* bytes from the command, and to it */
+	/* The connection is still open: the numbers are the current ones. */
+	bool open;
+	/* The rule that decided. */
+	const char *rule;
+	/* One sentence, or "". */
+	const char *detail;
+	/* The number of bytes from the command, and to it. */
+	uint64_t up, down;
 	uint64_t duration_us;
 };
 /*
@@ -966,11 +1187,15 @@ KODA_API int koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, u
  * ":port" (without: 443). Resolves no name. Returns 0 with *ret filled, or -1 with *err set.
  */
 struct koda_host_verdict {
-	bool allowed, asks; /* asks: in this mode the user is asked */
-	const char *rule;   /* static */
-	char host[256];     /* canonical */
+	/* asks: in this mode the user is asked. */
+	bool allowed, asks;
+	/* A static string. */
+	const char *rule;
+	/* Canonical. */
+	char host[256];
 	unsigned port;
-	char reason[KODA_MESSAGE_MAX]; /* one sentence */
+	/* One sentence. */
+	char reason[KODA_MESSAGE_MAX];
 };
 KODA_API int koda_explain_host(const struct koda_policy *policy, enum koda_mode mode,
     const char *host, struct koda_host_verdict *ret, struct koda_error *err);
@@ -991,18 +1216,28 @@ typedef int koda_argument_fn(void *data, const char *argument, const char *comme
 KODA_API int koda_sandbox_arguments(const char *root, enum koda_mode mode,
     const struct koda_policy *policy, koda_argument_fn *fn, void *data, struct koda_error *err);
 
-/* ---- quarantine: what commands planted, and the library moved away ---- */
+/* ---- quarantine: what commands planted and the library moved away ---- */
 
 struct koda_quarantined {
-	const char *name; /* in its quarantine: for koda_quarantine_restore() */
-	const char *path; /* where it was */
-	const char *rule; /* why it was moved */
-	const char *type; /* "file", "directory", "link" or "special" */
-	double time;      /* seconds since the epoch */
-	/* the name of its quarantine; each root has one. "OF/NAME" is also accepted as a name */
+	/* Its name in its quarantine, for koda_quarantine_restore(). */
+	const char *name;
+	/* Where it was. */
+	const char *path;
+	/* Why it was moved. */
+	const char *rule;
+	/* "file", "directory", "link" or "special". */
+	const char *type;
+	/* Seconds since the epoch. */
+	double time;
+	/*
+	 * The name of its quarantine; each root has one. koda_quarantine_show() and
+	 * koda_quarantine_delete() also accept "OF/NAME" as a name.
+	 */
 	const char *of;
-	const char *command; /* the command that planted it, if known, else "" */
-	uint64_t size;       /* of a file, else 0 */
+	/* The command that planted it, or "" if not known. */
+	const char *command;
+	/* The size of a file; otherwise 0. */
+	uint64_t size;
 };
 /*
  * Calls fn for everything in the quarantine of this root, or of all roots (NULL), oldest first.
@@ -1012,46 +1247,58 @@ typedef int koda_quarantined_fn(void *data, const struct koda_quarantined *one);
 KODA_API int koda_quarantine_visit(const char *root, koda_quarantined_fn *fn, void *data,
     struct koda_error *err);
 /*
- * Puts it back where it was, if nothing is there now (else KODA_CONFLICT). For a user who has
- * inspected it: a tool of the host may run it again, which is why it was moved.
+ * Moves a quarantined thing back to where it was; fails with KODA_CONFLICT if something is there
+ * now. For a user who has inspected it: a tool of the host may run it again, which is why it was
+ * moved. Returns 0, or -1 with *err set.
  */
 KODA_API int koda_quarantine_restore(const char *root, const char *name, struct koda_error *err);
 
 /*
- * What is quarantined, or an entry below it. All of it is under an attacker's control: escape it
- * before showing it.
+ * The quarantined thing, or an entry below it. An attacker controls every field: escape them before
+ * showing them.
  */
 struct koda_quarantined_part {
-	const char *path; /* relative; "": the quarantined thing itself */
+	/* Relative. "": the quarantined thing itself. */
+	const char *path;
 	enum koda_file_type type;
-	uint32_t mode;      /* 0: not known */
-	uint64_t size;      /* of a file */
-	const char *target; /* of a link, or NULL */
+	/* 0: not known. */
+	uint32_t mode;
+	/* The size of a file. */
+	uint64_t size;
+	/* The target of a link, or NULL. */
+	const char *target;
+	/* len is the length of the content. It is less than size if the content was cut. */
 	const void *content;
-	size_t len; /* of the content; less than size if it was cut */
+	size_t len;
 };
 typedef int koda_quarantined_part_fn(void *data, const struct koda_quarantined_part *part);
 /*
- * Calls fn once, then part for each part, with at most max bytes of content in total. name may be
- * "OF/NAME"; root is then ignored and may be NULL. Returns the non-zero value with which a callback
- * stopped, else 0; -1 with *err set.
+ * Shows a quarantined thing: calls fn once, then part for each part, with at most max bytes of
+ * content in total. name may be "OF/NAME"; root is then ignored and may be NULL. Returns the
+ * non-zero value with which a callback stopped, else 0; -1 with *err set.
  */
 KODA_API int koda_quarantine_show(const char *root, const char *name, size_t max,
     koda_quarantined_fn *fn, koda_quarantined_part_fn *part, void *data, struct koda_error *err);
-/* Deletes it permanently. */
+/* Deletes a quarantined thing permanently. Returns 0, or -1 with *err set. */
 KODA_API int koda_quarantine_delete(const char *root, const char *name, struct koda_error *err);
 
 /* ---- the caches of commands ---- */
 
 /* What commands of one root wrote: a layer over the host's own caches that only they see. */
 struct koda_cached {
-	const char *root; /* "" if not known */
-	const char *path; /* where the layer is stored */
+	/* "" if not known. */
+	const char *root;
+	/* Where the layer is stored. */
+	const char *path;
 	uint64_t bytes, names;
-	bool more;     /* there are more than were counted */
-	bool in_use;   /* by a session */
-	size_t layers; /* more than one only after sessions that ran at the same time */
-	double used;   /* last use, in seconds since the epoch */
+	/* There are more than were counted. */
+	bool more;
+	/* A session uses it. */
+	bool in_use;
+	/* More than one only after sessions that ran at the same time. */
+	size_t layers;
+	/* The last use, in seconds since the epoch. */
+	double used;
 };
 /*
  * Calls fn for each root, in no particular order. Counting takes about a second per million names.
@@ -1060,9 +1307,9 @@ struct koda_cached {
 typedef int koda_cached_fn(void *data, const struct koda_cached *one);
 KODA_API int koda_caches_visit(koda_cached_fn *fn, void *data, struct koda_error *err);
 /*
- * Removes what commands of a root (NULL: of all roots) wrote to caches. What a session is using
- * stays; *ret_in_use (may be NULL) is set to the number of such roots. The only loss is the time to
- * fill the caches again.
+ * Removes what commands of a root (NULL: of all roots) wrote to caches. Caches that a session is
+ * using stay; *ret_in_use (may be NULL) is set to the number of such roots. The only loss is the
+ * time to fill the caches again. Returns 0, or -1 with *err set.
  */
 KODA_API int koda_caches_clear(const char *root, size_t *ret_in_use, struct koda_error *err);
 
@@ -1073,7 +1320,8 @@ struct koda_capability {
 	bool available;
 	bool needed_for_auto;
 	const char *detail;
-	const char *remedy; /* "" when available */
+	/* "" if available. */
+	const char *remedy;
 };
 typedef int koda_capability_fn(void *data, const struct koda_capability *capability);
 /*
