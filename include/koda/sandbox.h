@@ -76,7 +76,7 @@ enum koda_code {
 	KODA_PROTOCOL = 10,
 	/* This machine cannot enforce it or cannot do it. */
 	KODA_UNSUPPORTED = 11,
-	/* The process is out of memory or descriptors, or the caller misused the library. */
+	/* Memory or descriptors ran out, or the caller misused the library. */
 	KODA_INTERNAL = 12,
 };
 
@@ -116,8 +116,10 @@ enum koda_trust {
 };
 
 enum koda_list {
-	/* Paths that are not read, with everything below them. No patterns: '*' is a name like any
-	 * other. */
+	/*
+	 * Paths that are not read, with everything below them. There are no patterns: '*' is a name
+	 * like any other.
+	 */
 	KODA_DENY_READ = 0,
 	/* Paths within those of KODA_DENY_READ that may be read: the longest rule decides. */
 	KODA_ALLOW_READ_WITHIN_DENY,
@@ -634,7 +636,7 @@ KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
 KODA_API void koda_slot_release(struct koda_slot *slot);
 /*
  * Ends all commands of the slot, including background ones, and compares what they left one last
- * time. Waits at most nine seconds. What was found is added to the slot's violations. After this no
+ * time. Waits at most nine seconds. What it finds is added to the slot's violations. After this no
  * command can be started in the slot; release it. Returns 0, or -1 if the comparison did not
  * finish; the next session with any root there then finishes it first.
  */
@@ -671,7 +673,7 @@ KODA_API int koda_call_async(struct koda_slot *slot, const struct koda_op *op, k
 /*
  * Glob, grep and tree behave as in ripgrep. A search runs in a process of its own, sealed for this
  * one search, that cannot change anything: it checks the places against the policy, walks them by
- * descriptor, follows no link, and skips what the policy does not let be read. Results are in the
+ * descriptor, follows no link, and skips what the policy does not allow reading. Results are in the
  * byte order of their paths.
  */
 enum koda_search_kind {
@@ -744,7 +746,7 @@ enum koda_search_flags {
 
 /*
  * What to search for, and where. Zero-initialise it; only kind, and for grep patterns, are
- * required. All of it is copied before the call returns.
+ * required. The library copies all of it before the call returns.
  */
 struct koda_search_options {
 	enum koda_search_kind kind;
@@ -859,7 +861,7 @@ struct koda_search_result {
 	/* Grep: the number of files with a match, and of bytes searched. */
 	uint64_t files_matched;
 	uint64_t bytes;
-	/* Names that the policy does not allow to be read. What is below them is not counted. */
+	/* Names that the policy does not allow reading. What is below them is not counted. */
 	uint64_t hidden;
 	/* Grep: the number of binary files that were skipped. */
 	uint64_t binary;
@@ -914,8 +916,8 @@ KODA_API int koda_search_types(koda_search_type_fn *fn, void *data);
 /* ---- commands ---- */
 
 /*
- * A command to run. Zero-initialise it; argv or shell is required. All of it is copied before the
- * call returns. The descriptors are duplicated and stay the caller's.
+ * A command to run. Zero-initialise it; argv or shell is required. The library copies all of it
+ * before the call returns, and duplicates the descriptors, which the caller keeps.
  */
 struct koda_command_options {
 	/* Ends with NULL; argv[0] is looked up in the sandbox's PATH. */
@@ -984,7 +986,7 @@ struct koda_output {
 	/* The end of the output. */
 	const char *tail;
 	size_t tail_len;
-	/* The number of bytes between head and tail. */
+	/* The number of bytes between head and tail, and of all output. */
 	uint64_t left_out;
 	uint64_t total;
 };
@@ -1131,7 +1133,7 @@ KODA_API int koda_slot_add_guards(struct koda_slot *slot, struct koda_policy *po
     struct koda_error *err);
 /*
  * Returns the block of text to show to a model after the command's standard error. NULL: there are
- * no violations, or the process is out of memory. The caller must free() it.
+ * no violations, or out of memory. The caller must free() it.
  */
 KODA_API char *koda_violations_render(const struct koda_violation *violations, size_t n);
 
@@ -1187,7 +1189,7 @@ KODA_API int koda_slot_new_connections(struct koda_slot *slot, uint64_t *seen, u
  * ":port" (without: 443). Resolves no name. Returns 0 with *ret filled, or -1 with *err set.
  */
 struct koda_host_verdict {
-	/* asks: in this mode the user is asked. */
+	/* asks: in this mode the host asks the user. */
 	bool allowed, asks;
 	/* A static string. */
 	const char *rule;
