@@ -21,6 +21,8 @@
  * fails.
  *
  * Paths are bytes without NUL; they need not be UTF-8.
+ *
+ * This is the whole contract, in one file: an embedder includes and reads one header.
  */
 #ifndef KODA_SANDBOX_H
 #define KODA_SANDBOX_H
