@@ -8,6 +8,7 @@
  *
  * The clients are this program too, run as a command of the slot: see client().
  */
+#include "tests/kit/leaks.h"
 #include "tests/kit/proxied_crowd.h"
 
 /* ---- what the host reported ---- */
@@ -54,19 +55,6 @@ check_seen(const struct chaos *c, unsigned i)
 	assert_int_equal(seen.wrong, 0);
 	assert_true(seen.denied > 0);
 	assert_true(seen.allowed > 0);
-}
-
-static unsigned
-count_entries(const char *path)
-{
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
 }
 
 static bool

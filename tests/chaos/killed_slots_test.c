@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/leaks.h"
 
 #define SLOTS 3
 
@@ -192,19 +193,6 @@ deaths(void **state)
 }
 
 /* ---- what is left behind ---- */
-
-static unsigned
-count_entries(const char *path)
-{
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
 
 static unsigned
 count_lines(const char *path)

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/leaks.h"
 
 #define CONNECT KODA_TEST_CONNECT " "
 
@@ -593,21 +594,6 @@ children(void)
 		p = strrchr(text, ')');
 		n += p != NULL && atoi(p + 4) == getpid();
 	}
-	closedir(dir);
-	return n;
-}
-
-static size_t
-count_certificates(void)
-{
-	const char *tmp = getenv("TMPDIR");
-	DIR *dir = opendir(tmp != NULL ? tmp : "/tmp");
-	struct dirent *entry;
-	size_t n = 0;
-
-	assert_non_null(dir);
-	while ((entry = readdir(dir)) != NULL)
-		n += strncmp(entry->d_name, "koda-certificates-", 18) == 0;
 	closedir(dir);
 	return n;
 }

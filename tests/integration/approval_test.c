@@ -4,6 +4,7 @@
  */
 #include <sys/resource.h>
 
+#include "tests/kit/cases.h"
 #include "tests/kit/hosting.h"
 
 struct asked {
@@ -723,12 +724,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(changes) + N_ELEMENTS(kills) + 14];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
-		tests[n++] = (struct CMUnitTest){ changes[i].label, changed_meanwhile, NULL, NULL,
-			(void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(kills); i++)
-		tests[n++] = (struct CMUnitTest){ kills[i].label, dies_during_the_act, NULL, NULL,
-			(void *)i };
+	CASES(changes, changed_meanwhile);
+	CASES(kills, dies_during_the_act);
 #define ADD(label, fn, data)                                                                       \
 	tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(data) }
 	ADD("nobody there", nobody_there, 0);

@@ -2,6 +2,7 @@
  * The program as people and other programs use it: real processes, real pipes, a real terminal (a
  * pty). It finds its helpers as an installed program does, in a bin/ and a libexec/ of the test.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/cli_scene.h"
 
 /* ---- content ---- */
@@ -10,7 +11,7 @@
 static struct bytes
 noise(size_t len)
 {
-	struct bytes b = { malloc(len + 1), len };
+	struct bytes b = { malloc(len + 1), len, len + 1 };
 	uint32_t x = 1;
 
 	assert_non_null(b.data);
@@ -94,7 +95,8 @@ test_read_appends(void **state)
 
 	/* sendfile refuses a descriptor opened with O_APPEND. */
 	put_file("file", content.data, content.len);
-	shell("cd \"$1\" && \"$2/bin/koda-sandbox\" fs read file >>copy", project, prefix, NULL);
+	process_shell("cd \"$1\" && \"$2/bin/koda-sandbox\" fs read file >>copy", project, prefix,
+	    NULL);
 	file_has("copy", content.data, content.len);
 	free(content.data);
 }
@@ -369,7 +371,7 @@ test_host_error(void **state)
 
 	/* A program installed without its worker. */
 	snprintf(lonely, sizeof(lonely), "%s/far/away/from/it", prefix);
-	shell("mkdir -p \"$1\" && cp \"$2/bin/koda-sandbox\" \"$1\"", lonely, prefix, NULL);
+	process_shell("mkdir -p \"$1\" && cp \"$2/bin/koda-sandbox\" \"$1\"", lonely, prefix, NULL);
 	put_text("file", "x");
 	run(&r, "fs", "read", "file", NULL);
 	ended(&r, 125);
@@ -1001,9 +1003,10 @@ make_installation(void **state)
 	snprintf(name, sizeof(name), "%s/koda-cli.XXXXXX", tmp != NULL ? tmp : "/tmp");
 	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL)
 		return -1;
-	shell("cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
-	      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
-	      "\"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
+	process_shell(
+	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
+	    "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
+	    "\"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	return 0;
 }
@@ -1011,7 +1014,7 @@ make_installation(void **state)
 static int
 remove_installation(void **state)
 {
-	shell("rm -rf \"$1\"", prefix, NULL, NULL);
+	process_shell("rm -rf \"$1\"", prefix, NULL, NULL);
 	return 0;
 }
 
@@ -1020,14 +1023,14 @@ make_project(void **state)
 {
 	snprintf(project, sizeof(project), "%.*s/scene/project", PATH_MAX - 32, prefix);
 	snprintf(outside, sizeof(outside), "%.*s/scene/outside", PATH_MAX - 32, prefix);
-	shell("mkdir -p \"$1\" \"$2\"", project, outside, NULL);
+	process_shell("mkdir -p \"$1\" \"$2\"", project, outside, NULL);
 	return 0;
 }
 
 static int
 remove_project(void **state)
 {
-	shell("rm -rf \"$1/scene\"", prefix, NULL, NULL);
+	process_shell("rm -rf \"$1/scene\"", prefix, NULL, NULL);
 	return 0;
 }
 
@@ -1070,8 +1073,7 @@ main(void)
 	char labels[N_ELEMENTS(endings)][128], asked[N_ELEMENTS(answers)][128];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	for (size_t i = 0; i < N_ELEMENTS(endings); i++) {
 		snprintf(labels[i], sizeof(labels[i]), "%s, as JSON", endings[i].label);
 		tests[n++] = (struct CMUnitTest){ endings[i].label, test_ending, make_project,

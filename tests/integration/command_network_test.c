@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/leaks.h"
 
 #define CONNECT KODA_TEST_CONNECT " "
 
@@ -1281,34 +1282,6 @@ interception_of_a_command(void **state)
 }
 
 /* ---- nothing is left ---- */
-
-static int
-count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
-static size_t
-count_certificates(void)
-{
-	const char *tmp = getenv("TMPDIR");
-	DIR *dir = opendir(tmp != NULL ? tmp : "/tmp");
-	struct dirent *entry;
-	size_t n = 0;
-
-	assert_non_null(dir);
-	while ((entry = readdir(dir)) != NULL)
-		n += strncmp(entry->d_name, "koda-certificates", 17) == 0;
-	closedir(dir);
-	return n;
-}
 
 static void
 open_and_close(void **state)

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/leaks.h"
 #include "tests/kit/skip.h"
 
 /* An idle worker checks every 5 s that its host is alive (worker/session.c). */
@@ -259,19 +260,6 @@ host_killed(void **state)
 	close(report[1]);
 	f.ses = NULL;
 	fixture_end(&f);
-}
-
-static int
-count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
 }
 
 static void

@@ -2,6 +2,7 @@
  * HTTP through the proxy: what the origin and the client see, byte by byte. This process is both
  * client and origin; the proxy between them is the real program.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/script.h"
 
 #define ORIGIN_PORT 8001
@@ -1098,8 +1099,7 @@ main(void)
 	TABLE(smuggled, is_not_smuggled, "smuggled");
 	TABLE(broken_chunks, chunk_is_broken, "chunk");
 	TABLE(bad_answers, answer_is_bad, "answer");
-	for (size_t i = 0; i < N_ELEMENTS(singles); i++)
-		tests[n++] = singles[i];
+	OTHERS(singles);
 	rig_enter("127.0.0.1 localhost\n");
 	/* The tables end with an empty row. */
 	return _cmocka_run_group_tests("forward", tests, n, setup, teardown);

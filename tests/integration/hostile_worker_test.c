@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include "tests/kit/hosting.h"
+#include "tests/kit/leaks.h"
 
 /* Time allowed for a call when the host only has to notice the failure; includes two restarts. */
 #define PROMPT_MS 4000
@@ -98,19 +99,6 @@ put_behaviour(const struct fixture *f, const char *behaviour)
 	put_worker(f, KODA_TEST_BUILD_DIR "/tests/kit/hostile");
 }
 
-static int
-count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void
 check_sound(struct fixture *f, struct koda_slot *slot)
 {
@@ -133,7 +121,8 @@ misbehaves(void **state)
 	struct koda_error err;
 	struct fixture f;
 	uint64_t began;
-	int fds, pid;
+	size_t fds;
+	int pid;
 
 	fixture_start(&f, KODA_AUTO);
 	bystander = f.slot;

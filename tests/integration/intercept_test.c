@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "tests/kit/cases.h"
 #include "tests/kit/script.h"
 
 #define LARGE      (64u << 20)
@@ -771,8 +772,7 @@ main(void)
 	};
 	size_t n = 0, at;
 
-	for (size_t i = 0; i < N_ELEMENTS(singles); i++)
-		tests[n++] = singles[i];
+	OTHERS(singles);
 	for (size_t i = 0; i < N_ELEMENTS(wrongs); i++)
 		tests[n++] = (struct CMUnitTest){ wrongs[i].label, server_is_wrong, NULL, NULL,
 			(void *)(uintptr_t)&wrongs[i] };

@@ -2,6 +2,7 @@
  * Safe mode through an MCP client: what the user is shown, what an answer covers, and what then
  * happens on disk.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/mcp.h"
 
 /* Receives the next message, which must be a question. The caller owns the result. */
@@ -536,8 +537,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(answers); i++)
 		tests[n++] = (struct CMUnitTest){ answers[i].label, test_answer, make_project,
 			remove_project, (void *)&answers[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_approval", tests, make_installation,
 	    remove_installation);
 }

@@ -2,6 +2,7 @@
  * Commands in Safe mode through an MCP client: what the user is shown, what an answer covers, and
  * when it lapses.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/family.h"
 #include "tests/kit/mcp.h"
 
@@ -433,8 +434,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(lapses); i++)
 		tests[n++] = (struct CMUnitTest){ lapses[i].label, test_lapse, make_project,
 			remove_project, (void *)&lapses[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_command_approval", tests, make_installation,
 	    remove_installation);
 }

@@ -1,4 +1,5 @@
 /* Commands of an MCP client: real ones, in the kernel sandbox, through a real server. */
+#include "tests/kit/cases.h"
 #include "tests/kit/family.h"
 #include "tests/kit/mcp.h"
 #include "tests/kit/sanitized.h"
@@ -770,8 +771,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(results); i++)
 		tests[n++] = (struct CMUnitTest){ results[i].label, test_result, make_project,
 			remove_project, (void *)&results[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_command", tests, make_installation,
 	    remove_installation);
 }

@@ -2,6 +2,7 @@
  * Safe mode without a handshake: a call is answered with a question, and the client repeats the
  * call with the user's answer. What such an answer is valid for, and how it cannot be abused.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/mcp.h"
 
 #define ASKS "{\"elicitation\":{}}"
@@ -441,8 +442,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
 		tests[n++] = (struct CMUnitTest){ changes[i].label, test_another_call, make_project,
 			remove_project, (void *)&changes[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_rounds", tests, make_installation,
 	    remove_installation);
 }

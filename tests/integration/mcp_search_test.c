@@ -2,6 +2,7 @@
  * glob, grep and tree of an MCP client: what they report, what they leave out and say so, many at
  * once, and cancelled.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/family.h"
 #include "tests/kit/mcp.h"
 
@@ -320,8 +321,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(queries); i++)
 		tests[n++] = (struct CMUnitTest){ queries[i].label, test_query, make_files,
 			remove_project, (void *)&queries[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_search", tests, make_installation,
 	    remove_installation);
 }

@@ -1,4 +1,5 @@
 /* The MCP server as clients use it: a real process, lines in, lines out, effects on disk. */
+#include "tests/kit/cases.h"
 #include "tests/kit/mcp.h"
 #include "tests/kit/sanitized.h"
 
@@ -889,7 +890,6 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(exchanges); i++)
 		tests[n++] = (struct CMUnitTest){ exchanges[i].label, test_exchange, make_project,
 			remove_project, (void *)&exchanges[i] };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp", tests, make_installation, remove_installation);
 }

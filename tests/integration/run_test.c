@@ -3,6 +3,7 @@
  * terminals, the real sandbox. After each case nothing of it may be left: no process, no mount, no
  * file.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/run_scene.h"
 
 /* ---- the exit status ---- */
@@ -100,8 +101,9 @@ test_setup_fails(void **state)
 
 	/* Installed without stage2: no command is run. */
 	snprintf(lonely, sizeof(lonely), "%s/scene/half/bin", prefix);
-	shell("mkdir -p \"$1\" \"$1/../libexec/koda-sandbox\"; cp \"$2/bin/koda-sandbox\" \"$1\"; "
-	      "cp \"$2/libexec/koda-sandbox/koda-fs-worker\" \"$1/../libexec/koda-sandbox\"",
+	process_shell(
+	    "mkdir -p \"$1\" \"$1/../libexec/koda-sandbox\"; cp \"$2/bin/koda-sandbox\" \"$1\"; "
+	    "cp \"$2/libexec/koda-sandbox/koda-fs-worker\" \"$1/../libexec/koda-sandbox\"",
 	    lonely, prefix, NULL);
 	go(&r, AUTO, "-c", "echo ran; touch ran", NULL);
 	ended(&r, 88);
@@ -117,7 +119,7 @@ test_setup_fails(void **state)
 	ended(&safe, 88);
 	has(ERR(&safe), "koda-sandbox: ");
 	assert_int_equal(access("ran", F_OK), -1);
-	shell("test ! -e \"$1/ran\"", project, NULL, NULL);
+	process_shell("test ! -e \"$1/ran\"", project, NULL, NULL);
 	run_done(&r);
 	run_done(&json);
 	run_done(&safe);
@@ -226,8 +228,8 @@ test_file_as_input(void **state)
 	 * If commands may not write the file, it is passed as a pipe: they could open the file
 	 * again through its descriptor.
 	 */
-	shell("cd \"$1\"; mkdir -p .git/hooks; echo hook >.git/hooks/pre-commit; rm in; "
-	      "ln -s .git/hooks/pre-commit in",
+	process_shell("cd \"$1\"; mkdir -p .git/hooks; echo hook >.git/hooks/pre-commit; rm in; "
+		      "ln -s .git/hooks/pre-commit in",
 	    project, NULL, NULL);
 	GO(&protected_, "test -p /dev/fd/0 && cat; echo planted >/proc/self/fd/0; true");
 	ended(&protected_, 0);
@@ -537,7 +539,7 @@ test_place(void **state)
 		is(OUT(&below), want);
 		/* The root may have any name. */
 		go(&root, AUTO, "-c", "pwd; cat new; echo y >../outside", NULL);
-		shell("test ! -e \"$1/outside\" && rm \"$2/new\"", project, dir, NULL);
+		process_shell("test ! -e \"$1/outside\" && rm \"$2/new\"", project, dir, NULL);
 		assert_int_equal(strncmp(OUT(&root)->data, want, strlen(want)), 0);
 		/* From outside the root, the command starts in the root. */
 		go(&elsewhere, AUTO, "--root", dir, "--", "pwd", NULL);
@@ -808,7 +810,7 @@ test_shell(void **state)
 	go(&r, "shell", NULL);
 	assert_int_equal(unsetenv("SHELL"), 0);
 	ended(&r, 5);
-	shell("test -e \"$1/made\"", project, NULL, NULL);
+	process_shell("test -e \"$1/made\"", project, NULL, NULL);
 	run_done(&r);
 }
 
@@ -849,7 +851,7 @@ test_ask(void **state)
 	has(TTY(&no), "touch made");
 	has(TTY(&no), "\\x1b[2Ktouch other");
 	has_not(TTY(&no), "\033");
-	shell("test ! -e \"$1/made\"", project, NULL, NULL);
+	process_shell("test ! -e \"$1/made\"", project, NULL, NULL);
 	run_done(&yes);
 	run_done(&no);
 }
@@ -998,7 +1000,7 @@ test_upstream(void **state)
 	assert_int_not_equal(r.status, 0);
 	has(ERR(&r), "HTTPS_PROXY");
 	has_not(ERR(&r), "hunter2");
-	shell("test ! -e \"$1/ran\"", project, NULL, NULL);
+	process_shell("test ! -e \"$1/ran\"", project, NULL, NULL);
 	run_done(&r);
 }
 
@@ -1014,7 +1016,7 @@ test_no_sandbox(void **state)
 	go(&r, "run", "--no-sandbox", "-c", text, NULL);
 	ended(&r, 3);
 	has(TTY(&r), "NO SANDBOX");
-	shell("rm \"$1/loose\"", home, NULL, NULL);
+	process_shell("rm \"$1/loose\"", home, NULL, NULL);
 	go(&late, "run", "--no-sandbox", "--timeout", "0.2", "--", "sleep", "60", NULL);
 	ended(&late, 124);
 	has(TTY(&late), "wall_time_secs");
@@ -1047,8 +1049,8 @@ test_explain(void **state)
 		{ "read", "/etc/passwd", true, true },
 	};
 
-	shell("mkdir -p \"$1/.git/hooks\"; echo 'ref: refs/heads/main' >\"$1/.git/HEAD\"", project,
-	    NULL, NULL);
+	process_shell("mkdir -p \"$1/.git/hooks\"; echo 'ref: refs/heads/main' >\"$1/.git/HEAD\"",
+	    project, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
 		struct run r = { .in = END_NULL };
 		json_t *o, *command;
@@ -1074,8 +1076,8 @@ test_doctor(void **state)
 	go(&r, "doctor", NULL);
 	ended(&r, 0);
 	has(OUT(&r), "This machine has everything that auto mode needs.");
-	shell("! ls \"$1/.local/state/koda-sandbox/quarantine\" | grep koda-doctor", home, NULL,
-	    NULL);
+	process_shell("! ls \"$1/.local/state/koda-sandbox/quarantine\" | grep koda-doctor", home,
+	    NULL, NULL);
 	run_done(&r);
 }
 
@@ -1122,7 +1124,7 @@ test_quarantine(void **state)
 	    "mkdir -p new/.git/hooks new/.git/objects new/.git/refs; "
 	    "echo 'ref: refs/heads/main' >new/.git/HEAD; echo evil >new/.git/hooks/pre-commit; "
 	    "chmod +x new/.git/hooks/pre-commit");
-	shell("test ! -e \"$1/new/.git/hooks/pre-commit\"", project, NULL, NULL);
+	process_shell("test ! -e \"$1/new/.git/hooks/pre-commit\"", project, NULL, NULL);
 	go(&list, "quarantine", "list", "--json", NULL);
 	ended(&list, 0);
 	o = parse(&list);
@@ -1132,7 +1134,7 @@ test_quarantine(void **state)
 	has(&(struct bytes){ .data = (char *)text_at(one, "path", NULL) }, "/new/.git/hooks");
 	go(&back, "quarantine", "restore", name, NULL);
 	ended(&back, 0);
-	shell(
+	process_shell(
 	    "test -x \"$1/new/.git/hooks/pre-commit\" && grep -q evil \"$1/new/.git/hooks/pre-commit\"",
 	    project, NULL, NULL);
 	go(&again, "quarantine", "restore", name, NULL);
@@ -1152,8 +1154,8 @@ test_quarantine(void **state)
 	assert_string_equal(text_at(one, "type", NULL), "directory");
 	go(&back2, "quarantine", "restore", text_at(one, "name", NULL), NULL);
 	ended(&back2, 0);
-	shell("test \"$(readlink \"$1/two/.git/hooks/d/link\")\" = ../../evil", project, NULL,
-	    NULL);
+	process_shell("test \"$(readlink \"$1/two/.git/hooks/d/link\")\" = ../../evil", project,
+	    NULL, NULL);
 	run_done(&links);
 	run_done(&list2);
 	run_done(&back2);
@@ -1196,11 +1198,11 @@ make_installation(void **state)
 	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL || chmod(prefix, 0755) < 0)
 		return -1;
 	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
-	shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
-	      "cp \"$2/cli/koda-sandbox\" \"$1/bin\" && "
-	      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
-	      "\"$2/connect/koda-egress-connect\" \"$3\" "
-	      "\"$1/libexec/koda-sandbox\"",
+	process_shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
+		      "cp \"$2/cli/koda-sandbox\" \"$1/bin\" && "
+		      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
+		      "\"$2/connect/koda-egress-connect\" \"$3\" "
+		      "\"$1/libexec/koda-sandbox\"",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	setenv("HOME", home, 1);
 	unsetenv("XDG_STATE_HOME");
@@ -1212,7 +1214,7 @@ static int
 remove_installation(void **state)
 {
 	free(mounts_before);
-	shell("rm -rf \"$1\"", prefix, NULL, NULL);
+	process_shell("rm -rf \"$1\"", prefix, NULL, NULL);
 	return 0;
 }
 
@@ -1220,7 +1222,7 @@ static int
 make_project(void **state)
 {
 	snprintf(project, sizeof(project), "%.*s/scene/project", PATH_MAX - 32, prefix);
-	shell("mkdir -p \"$1\"; echo export A=1 >\"$2/.bashrc\"", project, home, NULL);
+	process_shell("mkdir -p \"$1\"; echo export A=1 >\"$2/.bashrc\"", project, home, NULL);
 	return 0;
 }
 
@@ -1255,7 +1257,7 @@ remove_project(void **state)
 	free(mounts);
 	no_temporary_files(project);
 	no_temporary_files("/tmp");
-	shell("rm -rf \"$1/scene\" \"$2/.local\"", prefix, home, NULL);
+	process_shell("rm -rf \"$1/scene\" \"$2/.local\"", prefix, home, NULL);
 	return 0;
 }
 
@@ -1339,7 +1341,6 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(keys); i++)
 		tests[n++] = (struct CMUnitTest){ keys[i].label, test_tty_key, make_project,
 			remove_project, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("run", tests, make_installation, remove_installation);
 }

@@ -3,6 +3,7 @@
  * words, the same tree, the same bytes and the same status, in a pipe and on a terminal. Intended
  * differences have tests of their own.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/search_scene.h"
 
 /* ---- compared with ripgrep ---- */
@@ -855,10 +856,8 @@ main(void)
 		tests[n++] = (struct CMUnitTest){ labels[n_labels++], test_terminal, NULL, NULL,
 			(void *)(uintptr_t)&same[i] };
 	}
-	for (size_t i = 0; i < N_ELEMENTS(ours); i++)
-		tests[n++] = (struct CMUnitTest){ ours[i].label, test_ours, NULL, NULL, (void *)i };
+	CASES(ours, test_ours);
 	/* These tests change the tree. */
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return _cmocka_run_group_tests("search_cli", tests, n, make_scene, remove_scene);
 }

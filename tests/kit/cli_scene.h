@@ -28,6 +28,8 @@
 #include <jansson.h>
 
 #include "shared/base/cleanup.h"
+#include "tests/kit/process.h"
+#include "tests/kit/said.h"
 
 #define ARGS_MAX 24
 #define PROMPT   "[y/N] "
@@ -39,11 +41,6 @@ static char project[PATH_MAX]; /* one test's; also its current directory */
 static char outside[PATH_MAX];
 
 /* ---- running it ---- */
-
-struct bytes {
-	char *data;
-	size_t len;
-};
 
 enum stdout_kind {
 	TO_PIPE = 0,
@@ -269,43 +266,7 @@ run(struct run *r, ...)
 	run_v(r, argv);
 }
 
-/* Passes the arguments as $1, $2 and $3, so that names need no quoting. */
-static void
-shell(const char *script, const char *one, const char *two, const char *three)
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		execl("/bin/sh", "sh", "-euc", script, "sh", one, two, three, NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* ---- checking the result ---- */
-
-static void
-has(const struct bytes *b, const char *what)
-{
-	if (strstr(b->data, what) == NULL)
-		fail_msg("expected '%s' in: %s", what, b->data);
-}
-
-static void
-has_not(const struct bytes *b, const char *what)
-{
-	if (strstr(b->data, what) != NULL)
-		fail_msg("did not expect '%s' in: %s", what, b->data);
-}
-
-static void
-is(const struct bytes *b, const char *what)
-{
-	assert_string_equal(b->data, what);
-}
 
 /* Fails with the program's messages if its exit status is another one. */
 static void

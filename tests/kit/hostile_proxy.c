@@ -18,35 +18,11 @@
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
 #include "shared/wire/protocol.h"
+#include "tests/kit/behaviour.h"
 
-static char behaviour[64];
 static struct frame_stream fs;
 static struct arena arena;
 static struct koda_error err;
-
-static bool
-is(const char *what)
-{
-	return strcmp(behaviour, what) == 0;
-}
-
-static void
-read_behaviour(void)
-{
-	char path[PATH_MAX + 16];
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-	cleanup_close int fd = -1;
-
-	if (n <= 0)
-		_exit(3);
-	path[n] = '\0';
-	strcpy(strrchr(path, '/') + 1, "behaviour");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, behaviour, sizeof(behaviour) - 1);
-	if (n < 0)
-		_exit(3);
-	behaviour[n] = '\0';
-}
 
 static void __attribute__((noreturn)) hang(void)
 {

@@ -32,6 +32,8 @@
 #include <jansson.h>
 
 #include "shared/base/cleanup.h"
+#include "tests/kit/process.h"
+#include "tests/kit/said.h"
 #include "tests/kit/skip.h"
 
 #define ARGS_MAX  24
@@ -44,11 +46,6 @@ static char project[PATH_MAX]; /* of one test; also its current directory */
 static char home[PATH_MAX];
 
 /* ---- running it ---- */
-
-struct bytes {
-	char *data;
-	size_t len, size;
-};
 
 enum end {
 	END_PIPE = 0,
@@ -409,43 +406,7 @@ go(struct run *r, ...)
 /* Runs a shell command line in auto mode. */
 #define GO(r, text) go(r, "run", "--mode", "auto", "-c", text, NULL)
 
-/* Runs a script with its arguments as $1 and on, so that names need no quoting. */
-static void
-shell(const char *script, const char *one, const char *two, const char *three)
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		execl("/bin/sh", "sh", "-euc", script, "sh", one, two, three, NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* ---- checking the result ---- */
-
-static void
-has(const struct bytes *b, const char *what)
-{
-	if (strstr(b->data, what) == NULL)
-		fail_msg("expected '%s' in: %s", what, b->data);
-}
-
-static void
-has_not(const struct bytes *b, const char *what)
-{
-	if (strstr(b->data, what) != NULL)
-		fail_msg("did not expect '%s' in: %s", what, b->data);
-}
-
-static void
-is(const struct bytes *b, const char *what)
-{
-	assert_string_equal(b->data, what);
-}
 
 /* Expects this status; on failure shows what was printed. */
 static void

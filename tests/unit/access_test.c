@@ -10,6 +10,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
+#include "tests/kit/cases.h"
 
 #define HOME "/home/u"
 
@@ -841,12 +842,8 @@ main(void)
 
 #define TABLE(rows, label_of, fn)                                                                  \
 	for (uintptr_t i = 0; i < N_ELEMENTS(rows); i++)                                           \
-		tests[n++] = (struct CMUnitTest)                                                   \
-		{                                                                                  \
-			label_of, fn, setup, teardown, (void *)i                                   \
-		}
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	tests[n++] = (struct CMUnitTest){ label_of, fn, setup, teardown, (void *)i }
+	OTHERS(single);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
 		snprintf(labels[i], sizeof(labels[i]), "judge %s %s", op_names[cases[i].op],
 		    cases[i].path);

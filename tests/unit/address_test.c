@@ -14,6 +14,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/address.h"
+#include "tests/kit/cases.h"
 
 static const struct sockaddr *
 address_of(const char *text, struct sockaddr_storage *ret)
@@ -336,13 +337,10 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(classes) + N_ELEMENTS(prefixes)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (size_t i = 0; i < N_ELEMENTS(classes); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ classes[i].text, class_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(prefixes); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ prefixes[i].label, prefix_case, NULL, NULL, (void *)i };
+	CASES(prefixes, prefix_case);
 	return cmocka_run_group_tests_name("address", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include "host/sandbox/view_plan.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 #define RULES_MAX 8
 
@@ -456,8 +457,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(shapes) + N_ELEMENTS(starts)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(shapes); i++)
 		tests[n++] = (struct CMUnitTest){ shapes[i].name, golden, NULL, NULL, (void *)i };
 	for (uintptr_t i = 0; i < N_ELEMENTS(starts); i++)

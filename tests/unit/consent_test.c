@@ -10,6 +10,7 @@
 
 #include "mcp/consent.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 static struct consent
 content(char *dir)
@@ -115,7 +116,6 @@ main(void)
 
 	for (; n < N_ELEMENTS(paths); n++)
 		tests[n] = (struct CMUnitTest){ paths[n].label, check_path, NULL, NULL, (void *)n };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("consent", tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "shared/base/cleanup.h"
 #include "show/asked.h"
 #include "show/diff.h"
+#include "tests/kit/cases.h"
 #include "tests/kit/sheet.h"
 
 /* clang-format off */
@@ -298,10 +299,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(single)];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	CASES(cases, check_case);
+	OTHERS(single);
 	return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
 }

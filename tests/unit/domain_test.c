@@ -11,6 +11,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/domain.h"
+#include "tests/kit/cases.h"
 #include "tests/kit/random.h"
 
 /* ---- patterns ---- */
@@ -613,15 +614,11 @@ main(void)
 	    N_ELEMENTS(hosts) + N_ELEMENTS(authorities) + N_ELEMENTS(pairs)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
-#define TABLE(table, fn)                                                                           \
-	for (size_t i = 0; i < N_ELEMENTS(table); i++)                                             \
-	tests[n++] = (struct CMUnitTest){ table[i].label, fn, NULL, NULL, (void *)i }
-	TABLE(patterns, pattern_case);
-	TABLE(parts, parts_case);
-	TABLE(hosts, host_case);
-	TABLE(authorities, authority_case);
-	TABLE(pairs, pair_case);
+	OTHERS(single);
+	CASES(patterns, pattern_case);
+	CASES(parts, parts_case);
+	CASES(hosts, host_case);
+	CASES(authorities, authority_case);
+	CASES(pairs, pair_case);
 	return cmocka_run_group_tests_name("domain", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/rules/egress.h"
+#include "tests/kit/cases.h"
 
 static struct policy policy;
 static struct egress_rules *listed, *any;
@@ -416,14 +417,10 @@ main(void)
 	    N_ELEMENTS(sentences) + N_ELEMENTS(leads)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
-#define TABLE(table, fn)                                                                           \
-	for (size_t i = 0; i < N_ELEMENTS(table); i++)                                             \
-	tests[n++] = (struct CMUnitTest){ table[i].label, fn, NULL, NULL, (void *)i }
-	TABLE(hosts, host_case);
-	TABLE(addresses, address_case);
-	TABLE(sentences, sentence_case);
-	TABLE(leads, lead_case);
+	OTHERS(single);
+	CASES(hosts, host_case);
+	CASES(addresses, address_case);
+	CASES(sentences, sentence_case);
+	CASES(leads, lead_case);
 	return cmocka_run_group_tests_name("egress", tests, setup, teardown);
 }

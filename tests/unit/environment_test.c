@@ -12,6 +12,7 @@
 
 #include "host/command/environment.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 /* The environment of a developer's shell, with what must not leave it. */
 static const char *const host[] = { "HOME=/home/user", "USER=user", "LOGNAME=user",
@@ -550,8 +551,7 @@ main(void)
 	    N_ELEMENTS(credentials) + N_ELEMENTS(paths) + N_ELEMENTS(places)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	ADD(tools, tool_case);
 	ADD(extras, extras_case);
 	ADD(credentials, credentials_case);

@@ -22,6 +22,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/wire/frame.h"
+#include "tests/kit/cases.h"
 
 struct pair {
 	int peer; /* written and read raw */
@@ -555,9 +556,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(bad_lengths) + 24];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(bad_lengths); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ bad_lengths[i].label, bad_length, NULL, NULL, (void *)i };
+	CASES(bad_lengths, bad_length);
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, set_up, tear_down, NULL }
 	ADD(byte_by_byte);
 	ADD(many_at_once);

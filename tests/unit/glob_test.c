@@ -13,6 +13,7 @@
 #include "search/braces.h"
 #include "search/glob.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 #define NAME GLOB_NAME
 #define CASE GLOB_IGNORE_CASE
@@ -265,15 +266,9 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(refused) + N_ELEMENTS(braces) + 3];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(refused); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ refused[i].label, check_refused, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(braces); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ braces[i].label, check_braces, NULL, NULL, (void *)i };
+	CASES(cases, check_case);
+	CASES(refused, check_refused);
+	CASES(braces, check_braces);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_never_long);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_brace_bombs);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_too_long);

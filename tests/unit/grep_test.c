@@ -20,6 +20,7 @@
 
 #include "search/grep.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 #include "tests/kit/sanitized.h"
 
 static int
@@ -653,13 +654,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(pieces) + N_ELEMENTS(others)];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(pieces); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ pieces[i].label, check_pieces, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(others); i++)
-		tests[n++] = others[i];
+	CASES(cases, check_case);
+	CASES(pieces, check_pieces);
+	OTHERS(others);
 	return cmocka_run_group_tests_name("grep", tests, NULL, NULL);
 }

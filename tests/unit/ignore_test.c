@@ -15,6 +15,7 @@
 
 #include "search/ignore.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 #define MAX 100000
 
@@ -265,12 +266,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(globs) + 4];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(globs); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ globs[i].label, check_glob, NULL, NULL, (void *)i };
+	CASES(cases, check_case);
+	CASES(globs, check_glob);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_globs_in_order);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_nul);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_too_many);

@@ -11,6 +11,7 @@
 
 #include "mcp/line.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 static const struct {
 	const char *label, *in;
@@ -216,10 +217,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(single)];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	CASES(cases, check_case);
+	OTHERS(single);
 	return cmocka_run_group_tests_name("line", tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "search/decode.h"
 #include "search/literal.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 static const struct {
 	const char *label, *hay, *needle;
@@ -201,13 +202,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(utf8) + N_ELEMENTS(others)];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(utf8); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ utf8[i].label, check_utf8, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(others); i++)
-		tests[n++] = others[i];
+	CASES(cases, check_case);
+	CASES(utf8, check_utf8);
+	OTHERS(others);
 	return cmocka_run_group_tests_name("literal", tests, NULL, NULL);
 }

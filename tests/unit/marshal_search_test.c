@@ -15,6 +15,7 @@
 #include "host/search/marshal_search.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
+#include "tests/kit/cases.h"
 
 static const char *const one[] = { "x" }, *const nothing[] = { NULL }, *const empty[] = { "" };
 static const char *const no_type[] = { "no-such-type" }, *const c_type[] = { "c" };
@@ -350,11 +351,8 @@ main(void)
 	size_t n = 0;
 
 	memset(over_long, 'x', sizeof(over_long) - 1);
-	for (size_t i = 0; i < N_ELEMENTS(asks); i++)
-		tests[n++] = (struct CMUnitTest){ asks[i].label, check_ask, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(tells); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ tells[i].label, check_told, NULL, NULL, (void *)i };
+	CASES(asks, check_ask);
+	CASES(tells, check_told);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(defaults);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(same_path);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(one_too_many);

@@ -21,6 +21,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/protocol.h"
+#include "tests/kit/cases.h"
 
 #define TEXT(s)                                                                                    \
 	{                                                                                          \
@@ -715,11 +716,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(lies) + N_ELEMENTS(descriptors) + 16];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(lies); i++)
-		tests[n++] = (struct CMUnitTest){ lies[i].label, check_lie, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(descriptors); i++)
-		tests[n++] = (struct CMUnitTest){ descriptors[i].label, check_descriptor, NULL,
-			NULL, (void *)i };
+	CASES(lies, check_lie);
+	CASES(descriptors, check_descriptor);
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, NULL, NULL, NULL }
 	ADD(needless_descriptor);
 	ADD(list_pages);

@@ -17,6 +17,7 @@
 #include "proto/worker.pb-c.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/message.h"
+#include "tests/kit/cases.h"
 
 #define REQUEST  (&koda__request__descriptor)
 #define REPLY    (&koda__reply__descriptor)
@@ -386,9 +387,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + 7];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
+	CASES(cases, check_case);
 #define ADD(fn) tests[n++] = (struct CMUnitTest){ #fn, fn, NULL, NULL, NULL }
 	ADD(nested_too_deep);
 	ADD(each_request);

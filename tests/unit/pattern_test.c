@@ -18,6 +18,7 @@
 #include "search/plan.h"
 #include "search/syntax.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 #include "tests/kit/sanitized.h"
 
 /* ---- syntax: the texts of which every match contains one ---- */
@@ -458,7 +459,6 @@ main(void)
 	ADD(refusals, check_refusal);
 	ADD(explosions, check_explosion);
 	ADD(smart, check_smart);
-	for (size_t i = 0; i < N_ELEMENTS(others); i++)
-		tests[n++] = others[i];
+	OTHERS(others);
 	return cmocka_run_group_tests_name("pattern", tests, NULL, NULL);
 }

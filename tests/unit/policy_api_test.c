@@ -14,6 +14,7 @@
 
 #include "host/policy/policy_api.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 #include "tests/kit/skip.h"
 
 /* ---- a directory of its own for each test: real/, link -> real, dangling -> real/later ---- */
@@ -577,8 +578,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(freezes) + N_ELEMENTS(unfreezable)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(freezes); i++)
 		tests[n++] = (struct CMUnitTest){ freezes[i].label, freeze_case, setup, teardown,
 			(void *)i };

@@ -15,6 +15,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 #include "shared/rules/policy_field.h"
+#include "tests/kit/cases.h"
 
 /* ---- making policies ---- */
 
@@ -1166,8 +1167,7 @@ main(void)
 	    N_ELEMENTS(reads) + N_ELEMENTS(domains) + N_ELEMENTS(paths) + N_ELEMENTS(wrongs)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	TABLE(composes, compose_case);
 	TABLE(holes, hole_case);
 	TABLE(reads, read_case);

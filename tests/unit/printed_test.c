@@ -13,6 +13,7 @@
 
 #include "mcp/printed.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 /* clang-format off */
 static const struct {
@@ -169,7 +170,6 @@ main(void)
 
 	for (; n < N_ELEMENTS(cases); n++)
 		tests[n] = (struct CMUnitTest){ cases[n].label, check_case, NULL, NULL, (void *)n };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("printed", tests, NULL, NULL);
 }

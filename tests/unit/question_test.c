@@ -18,6 +18,7 @@
 #include "shared/base/utf8.h"
 #include "show/asked.h"
 #include "show/question.h"
+#include "tests/kit/cases.h"
 
 struct shown {
 	char *p;
@@ -862,9 +863,7 @@ main(void)
 	struct hostile *h = hostile;
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ kinds[i].label, check_kind, NULL, NULL, (void *)i };
+	CASES(kinds, check_kind);
 	for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
 		for (size_t k = 0; k < N_ELEMENTS(places); k++) {
 			if (places[k].form == LINE ? texts[i].name == NULL && !places[k].bytes
@@ -893,7 +892,6 @@ main(void)
 			h++;
 		}
 	}
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return _cmocka_run_group_tests("question", tests, n, NULL, NULL);
 }

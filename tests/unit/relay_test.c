@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/kit/cases.h"
 #include <cmocka.h>
 
 static double idle_secs = 600;
@@ -892,9 +893,7 @@ main(void)
 	size_t n = 0;
 
 	signal(SIGPIPE, SIG_IGN);
-	for (size_t i = 0; i < N_ELEMENTS(transfers); i++)
-		tests[n++] = (struct CMUnitTest){ transfers[i].label, check_transfer, NULL, NULL,
-			(void *)i };
+	CASES(transfers, check_transfer);
 #define CASE(label, fn, arg)                                                                       \
 	tests[n++] = (struct CMUnitTest){ label, fn, NULL, NULL, (void *)(uintptr_t)(arg) }
 	CASE("bytes that were read before go first", check_first_bytes, 0);

@@ -12,6 +12,7 @@
 #include "host/machine/remedy.h"
 #include "include/koda/sandbox.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 static const struct {
 	const char *label, *os_release, *install;
@@ -134,12 +135,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(systems) + N_ELEMENTS(refusals) + 1];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(systems); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ systems[i].label, check_system, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(refusals); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ refusals[i].label, check_refusal, NULL, NULL, (void *)i };
+	CASES(systems, check_system);
+	CASES(refusals, check_refusal);
 	tests[n++] =
 	    (struct CMUnitTest){ "no scratch directory", no_scratch_directory, NULL, NULL, NULL };
 	return cmocka_run_group_tests_name("remedy", tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "mcp/schema.h"
 #include "mcp/tools.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 /* clang-format off */
 #define EDITS "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"minLength\":1},\"edits\":{\"type\":\"array\"," \
@@ -152,12 +153,8 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(keywords) + 2];
 	size_t n = 0;
 
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ cases[i].label, check_case, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(keywords); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ keywords[i].label, check_known, NULL, NULL, (void *)i };
+	CASES(cases, check_case);
+	CASES(keywords, check_known);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(long_names);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(of_tools);
 	return cmocka_run_group_tests_name("schema", tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "host/command/stderr_parse.h"
 #include "host/sandbox/view.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 #define READ    KODA_VIOLATION_FILE_READ
 #define WRITE   KODA_VIOLATION_FILE_WRITE
@@ -271,8 +272,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(lines) + N_ELEMENTS(judged)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(lines); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ lines[i].label, line_case, NULL, NULL, (void *)i };

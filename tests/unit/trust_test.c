@@ -17,6 +17,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"
+#include "tests/kit/cases.h"
 
 static char root[PATH_MAX]; /* canonical */
 
@@ -691,8 +692,7 @@ main(void)
 	    N_ELEMENTS(edits) + N_ELEMENTS(programs) + N_ELEMENTS(moved)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(modes); i++)
 		tests[n++] = (struct CMUnitTest){ modes[i].label, dials, NULL, NULL, (void *)i };
 	for (uintptr_t i = 0; i < N_ELEMENTS(bad); i++)

@@ -17,6 +17,7 @@
 #include "host/sandbox/view_plan.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
+#include "tests/kit/cases.h"
 
 #define RULES_MAX 6
 #define STATE     "/home/u/st/koda-sandbox"
@@ -591,8 +592,7 @@ main(void)
 	static char label[N_ELEMENTS(rows)][128];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(rows); i++) {
 		snprintf(label[i], sizeof(label[i]), "%s: %s", rows[i].setting, rows[i].path);
 		tests[n++] = (struct CMUnitTest){ label[i], row_case, NULL, NULL, (void *)i };

@@ -15,6 +15,7 @@
 
 #include "host/context/violations.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/cases.h"
 
 static void
 record(struct violations *v, enum koda_violation_kind kind, const char *target)
@@ -250,8 +251,7 @@ main(void)
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(lines)];
 	size_t n = 0;
 
-	for (; n < N_ELEMENTS(single); n++)
-		tests[n] = single[n];
+	OTHERS(single);
 	for (uintptr_t i = 0; i < N_ELEMENTS(lines); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ lines[i].label, line_case, NULL, NULL, (void *)i };

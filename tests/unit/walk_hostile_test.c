@@ -9,6 +9,7 @@
 #include "tests/kit/walking.h"
 
 #include "search/names.h"
+#include "tests/kit/cases.h"
 
 /* ---- not regular files ---- */
 
@@ -511,7 +512,6 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
 		tests[n++] = (struct CMUnitTest){ changes[i].label, check_change, set_up, tear_down,
 			(void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	OTHERS(single);
 	return cmocka_run_group_tests_name("walk_hostile", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * search/walk.c: the walk over real directories: which files it reports, in which order, and
  * what it asks before.
  */
+#include "tests/kit/cases.h"
 #include "tests/kit/walking.h"
 
 /* ---- what is chosen ---- */
@@ -307,10 +308,7 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ cases[i].label, check_case, set_up, tear_down, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(refused); i++)
-		tests[n++] =
-		    (struct CMUnitTest){ refused[i].label, check_refused, NULL, NULL, (void *)i };
-	for (size_t i = 0; i < N_ELEMENTS(single); i++)
-		tests[n++] = single[i];
+	CASES(refused, check_refused);
+	OTHERS(single);
 	return cmocka_run_group_tests_name("walk", tests, NULL, NULL);
 }
