@@ -296,7 +296,7 @@ check_pattern(struct rng *rng, struct counts *counts)
 	grep = grep_new(&options, &err);
 	if (grep == NULL) {
 		/* A pattern that PCRE2 accepts is refused only for a reason of grep's own. */
-		if (understood && strstr(err.message, "end of a line") == NULL &&
+		if (understood && strstr(err.message, "end of its line") == NULL &&
 		    strstr(err.message, "callouts") == NULL &&
 		    strstr(err.message, "settings") == NULL)
 			fail_msg("refused: %s", err.message);
