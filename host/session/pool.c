@@ -38,11 +38,12 @@ pool_settle(struct koda_session *ses)
 		workspace_settle(slot);
 	for (slot = ses->n_doomed > 0 ? ses->slots : NULL; slot != NULL; slot = next) {
 		next = slot->next;
-		if (slot->doomed)
-			drop_slot(ses, slot);
+		if (!slot->doomed)
+			continue;
+		ses->n_doomed--;
+		drop_slot(ses, slot);
 	}
 	ses->depth--;
-	ses->n_doomed = 0;
 }
 
 void

@@ -8,8 +8,8 @@ struct koda_session;
 /* The share of all slots in a turn of the loop. */
 extern const struct ticker pool_ticker;
 
-/* Nothing of the library is on the stack any more: free the slots that were released from inside a
- * callback, and what slots could not free. */
+/* Nothing of the library is on the stack any more: free the slots that were released and are
+ * not kept, and what slots could not free. */
 void pool_settle(struct koda_session *ses);
 /* Free all slots. Runs callbacks. */
 void pool_close(struct koda_session *ses);

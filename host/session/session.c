@@ -26,12 +26,12 @@
 static bool
 on_left(struct koda_session *ses)
 {
-	if (ses->closing) {
-		koda_session_close(ses);
-		return true;
-	}
-	pool_settle(ses);
-	return false;
+	if (!ses->closing)
+		pool_settle(ses); /* whose events may close the session */
+	if (!ses->closing)
+		return false;
+	koda_session_close(ses);
+	return true;
 }
 
 static int

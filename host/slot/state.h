@@ -125,7 +125,7 @@ struct koda_slot {
 	size_t n_calls, n_queued, n_recovering, n_unasked;
 	/* The worker broke the protocol: the host does not read the rest of its socket. */
 	bool broken;
-	bool doomed;   /* released from inside a callback */
+	bool doomed;   /* released: freed when the library's outermost function returns */
 	bool gave_up;  /* replies to abandoned calls may still come */
 	bool answered; /* this worker answered something */
 	bool ever_up;
