@@ -13,7 +13,6 @@
 #include "host/context/turn.h"
 #include "host/protect/protect_compare.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/clock.h"
 
 /* ---- starting ---- */
 

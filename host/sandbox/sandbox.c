@@ -8,7 +8,6 @@
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_input.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/clock.h"
 
 /* Locks koda's own directory and opens the quarantine. Without a quarantine, the host reports what
  * commands plant but leaves it where it is. The sandbox starts all the same; the host reports once

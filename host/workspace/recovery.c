@@ -448,16 +448,14 @@ recovery_run(struct koda_slot *slot, struct koda_error *err)
 		tell(&r);
 		violations_done(&own);
 	}
-	if (ses->given_up) {
-		state_let_go(&state, ses->state);
+	state_let_go(&state, ses->state);
+	if (ses->given_up)
 		return err_set(err, KODA_TIMEOUT, 0, "the caller gave up waiting for the slot");
-	}
 	if (result >= 0 && left)
 		session_event(ses, KODA_EVENT_DEGRADED,
 		    "another process is still cleaning up after a killed session below '%.600s': "
 		    "this session did not wait for it",
 		    ses->root);
-	state_let_go(&state, ses->state);
 	/* File operations run nothing, so nothing that was planted. */
 	if (result < 0 && slot->commands == NULL) {
 		session_event(ses, KODA_EVENT_DEGRADED, "%s", err != NULL ? err->message : "");
