@@ -50,7 +50,7 @@ int guard_compare(const Koda__Guard *guard, const struct place *at,
 int open_to_change(struct session *ses, const struct place *at, int *ret_fd,
     struct koda_error *err);
 
-/* A file system that keeps ctimes changes that of what is moved. */
+/* Returns the ctime in nanoseconds. On most file systems, moving a file changes it. */
 uint64_t change_ctime_ns(const struct stat *st);
 
 /* Judges each missing directory on the way: may it be made? */

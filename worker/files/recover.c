@@ -108,7 +108,7 @@ decide_remove(const struct change_recovery *r)
 	return KODA__HAPPENED__DID_NOT_HAPPEN;
 }
 
-/* If it is at its old name, but has changed, another process may have moved it back. */
+/* If the source is at its old name but has another ctime, another process may have moved it back. */
 static Koda__Happened
 decide_rename(const struct change_recovery *r)
 {

@@ -23,8 +23,8 @@ put_back(const struct place *at, const char *temp, enum koda_code code, int erro
 	if (tree_rename_new(at->parent_fd, temp, at->parent_fd, at->name) == 0)
 		err_set(err, code, error, "%s '%s'", what, shown);
 	else
-		err_set(err, KODA_UNKNOWN, error, "%s '%s' (the rest is beside it as '%s')", what,
-		    shown, temp);
+		err_set(err, KODA_UNKNOWN, error, "%s '%s' (what was there is beside it as '%s')",
+		    what, shown, temp);
 	return err_about(err, at->path, NULL);
 }
 

@@ -36,7 +36,7 @@ sum_of_file(int dir_fd, const char *name, const struct stat *st)
 {
 	cleanup_close int fd = -1;
 	uint8_t digest[KODA_DIGEST_BYTES];
-	uint64_t sum = (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
+	uint64_t sum = time_ns(&st->st_ctim);
 
 	if (st->st_size <= (off_t)SUM_BYTES_MAX)
 		fd =

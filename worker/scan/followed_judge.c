@@ -90,9 +90,7 @@ judge_index(struct scan *sc, struct plant *p)
 	/* Some programs write an index in several steps, so an unreadable one stays for a moment
 	 * while commands run. */
 	p->unclear = !whole && scan_is_gentle(sc) && (text != NULL || errno != EFBIG);
-	if (p->unclear)
-		return PLANT_KEPT;
-	if (whole && !r.bad)
+	if (p->unclear || (whole && !r.bad))
 		return PLANT_KEPT;
 	if (r.bad)
 		snprintf(why, sizeof(why),

@@ -6,8 +6,8 @@
  * gitlink), or if git is started in it. So the scan judges what commands make elsewhere only after
  * they have ended, and leaves git's own work there undisturbed. What they make at a root, in a
  * directory that existed before, or where an index names a repository, it judges many times a
- * second. So it does with paths that an existing configuration names and that were missing: hooks,
- * an included file. Commands run meanwhile, so the scan takes away only what does harm, and
+ * second. The same goes for missing paths that an existing configuration names: hooks, an included
+ * file. Commands run meanwhile, so the scan takes away only what does harm, and
  * rewrites nothing harmless.
  */
 #ifndef KODA_WORKER_SCAN_LIVE_H

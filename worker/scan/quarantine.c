@@ -17,7 +17,7 @@
 #define WHAT     "what"
 #define MANIFEST "manifest"
 
-/* Stores a name that is not in use by accident. */
+/* Stores a name that no other file has by accident. */
 static void
 put_temp_name(struct quarantine *q, char *ret, size_t size)
 {

@@ -72,11 +72,11 @@ moved_here(struct scan *sc, enum what what, const struct stamp *stamp)
 static bool
 is_same(const struct plant *p, const struct known *k, const struct stamp *stamp)
 {
-	const uint64_t deep = deep_of(p->dir_fd, p->name, &p->st, NULL);
 	struct stamp now = *stamp;
 	uint64_t content;
 
-	if (k->deep == deep && same_stamp(WHAT_NAME, &k->stamp, stamp))
+	if (same_stamp(WHAT_NAME, &k->stamp, stamp) &&
+	    k->deep == deep_of(p->dir_fd, p->name, &p->st, NULL))
 		return true;
 	if (k->content == 0)
 		return false;
@@ -93,12 +93,14 @@ is_same(const struct plant *p, const struct known *k, const struct stamp *stamp)
 static struct known *
 moved_package(struct scan *sc, const struct plant *p, const struct stamp *stamp)
 {
-	for (uint32_t i = 0; i < sc->n_known && is_vendored(sc, p->path); i++) {
+	if (!is_vendored(sc, p->path))
+		return NULL;
+	for (uint32_t i = 0; i < sc->n_known; i++) {
 		struct known *k = &sc->known[i];
 
 		if (k->path != NULL && k->what == WHAT_NAME && k->guarded &&
-		    k->stamp.ino == stamp->ino && is_same(p, k, stamp) &&
-		    is_vendored(sc, k->path) && !known_is_there(sc, k))
+		    k->stamp.ino == stamp->ino && is_vendored(sc, k->path) &&
+		    !known_is_there(sc, k) && is_same(p, k, stamp))
 			return k;
 	}
 	return NULL;
@@ -111,7 +113,8 @@ seen_at(enum what what, const struct stamp *stamp)
 									       : SEEN_OPEN;
 }
 
-void
+/* Adds what that place names or leads to. */
+static void
 look_for_targets(struct scan *sc, enum what what, const char *path)
 {
 	/* The project's own configuration is also named by a rule: the rule decides how it is

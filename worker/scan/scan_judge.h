@@ -18,8 +18,7 @@ enum seen found(struct scan *sc, enum what what, int dir_fd, const char *path, c
 enum seen found_in(struct scan *sc, enum what what, int dir_fd, const char *path, const char *name,
     uint32_t made);
 
-/* Add what that place names or leads to; what every known place does. */
-void look_for_targets(struct scan *sc, enum what what, const char *path);
+/* Adds what every known place names or leads to. */
 void find_all_targets(struct scan *sc);
 
 #endif

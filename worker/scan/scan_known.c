@@ -357,7 +357,6 @@ scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 {
 	struct stamp stamp;
 	struct stat st;
-	char dir[PATH_LEN_MAX + 1];
 	size_t n = (size_t)(strrchr(path, '/') - path);
 	cleanup_close int fd = -1;
 
@@ -372,9 +371,7 @@ scan_add_target(struct scan *sc, enum what what, const char *path, bool link)
 		sc->cut = true;
 	if (sc->phase == PHASE_RESUME)
 		return;
-	memcpy(dir, path, n);
-	dir[n] = '\0';
-	fd = resolve_canonical_dir(sc->res, dir, n);
+	fd = resolve_canonical_dir(sc->res, path, n);
 	if (fd < 0 || fstatat(fd, path + n + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
 	stamp_of(&st, &stamp);
