@@ -49,12 +49,22 @@ answers(struct client *c, const char *method)
 	json_decref(response);
 }
 
+/* A signal ends the server and all its processes in time. */
+static void
+terminate(struct client *c)
+{
+	const double since = proof_seconds();
+
+	kill(c->p.pid, SIGTERM);
+	talk_all_gone(since);
+	client_forget(c);
+}
+
 static void
 test_what_needs_no_slot(void **state)
 {
 	struct client c;
 	json_int_t dropped;
-	double since;
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	make_it_hang();
@@ -65,10 +75,7 @@ test_what_needs_no_slot(void **state)
 	answers(&c, "tools/list");
 	cancel(&c, dropped);
 	answers(&c, "resources/templates/list");
-	since = proof_seconds();
-	kill(c.p.pid, SIGTERM);
-	talk_all_gone(since);
-	client_forget(&c);
+	terminate(&c);
 }
 
 /* The server ends when its client leaves: it does not wait for the slot. */
@@ -166,7 +173,6 @@ test_memory(void **state)
 {
 	json_t *many = json_array();
 	struct client c;
-	double since;
 	long before;
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -181,10 +187,7 @@ test_memory(void **state)
 	answers(&c, "ping");
 	if (!SANITIZED)
 		assert_true(resident_kib(c.p.pid) - before < 64 << 10);
-	since = proof_seconds();
-	kill(c.p.pid, SIGTERM);
-	talk_all_gone(since);
-	client_forget(&c);
+	terminate(&c);
 	json_decref(many);
 }
 
@@ -215,7 +218,6 @@ test_large_project(void **state)
 	json_int_t id[3];
 	struct client c;
 	json_t *result;
-	double since;
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	make_large();
@@ -238,10 +240,7 @@ test_large_project(void **state)
 	/* A signal ends the server during the look. */
 	c = talk_serve("auto", NULL, NULL);
 	answers(&c, "ping");
-	since = proof_seconds();
-	kill(c.p.pid, SIGTERM);
-	talk_all_gone(since);
-	client_forget(&c);
+	terminate(&c);
 }
 
 /* Requires the next message to be the answer to that request, with that error code ("": none). */
@@ -292,7 +291,6 @@ test_killed_session(void **state)
 {
 	struct client c;
 	json_int_t id;
-	double since;
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	make_large();
@@ -311,19 +309,13 @@ test_killed_session(void **state)
 	answers(&c, "tools/list");
 	cancel(&c, id);
 	answers(&c, "ping");
-	since = proof_seconds();
-	kill(c.p.pid, SIGTERM);
-	talk_all_gone(since);
-	client_forget(&c);
+	terminate(&c);
 
 	process_shell("ln -sf \"$2/worker/koda-fs-worker\" \"$1\"", worker(), KODA_TEST_BUILD_DIR,
 	    "");
 	c = talk_serve("auto", NULL, NULL);
 	answers(&c, "ping");
-	since = proof_seconds();
-	kill(c.p.pid, SIGTERM);
-	talk_all_gone(since);
-	client_forget(&c);
+	terminate(&c);
 
 	c = talk_serve("auto", NULL, NULL);
 	talk_expect(&c, "", "list_directory", json_object());

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Ends the program if there is none. */
+/* Fills behaviour. Ends the program if the file cannot be read. */
 void read_behaviour(void);
 /* Is it this one? */
 bool is(const char *what);

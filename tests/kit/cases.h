@@ -15,7 +15,7 @@
 
 /* Cases that have no table. */
 #define OTHERS(list)                                                                               \
-	for (size_t one = 0; one < N_ELEMENTS(list); one++)                                        \
-	tests[n++] = (list)[one]
+	for (size_t at_other = 0; at_other < N_ELEMENTS(list); at_other++)                         \
+	tests[n++] = (list)[at_other]
 
 #endif

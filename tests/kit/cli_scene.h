@@ -66,16 +66,6 @@ struct run {
 };
 
 static void
-append(struct bytes *b, const char *data, size_t len)
-{
-	b->data = realloc(b->data, b->len + len + 1);
-	assert_non_null(b->data);
-	memcpy(b->data + b->len, data, len);
-	b->len += len;
-	b->data[b->len] = '\0';
-}
-
-static void
 run_done(struct run *r)
 {
 	free(r->out.data);
@@ -112,21 +102,6 @@ child_main(const struct run *r, char **argv, int in, int out, int err, const cha
 	alarm(HANG_SECONDS);
 	execv(argv[0], argv);
 	_exit(127);
-}
-
-/* Reads once from *fd; closes it at its end and sets *fd to -1. */
-static void
-drain(int *fd, struct bytes *to)
-{
-	char buf[65536];
-	ssize_t n = read(*fd, buf, sizeof(buf));
-
-	if (n > 0) {
-		append(to, buf, (size_t)n);
-		return;
-	}
-	close(*fd);
-	*fd = -1;
 }
 
 static void

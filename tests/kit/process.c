@@ -74,7 +74,7 @@ process_line(int fd)
 		ssize_t r;
 
 		if (!process_readable(fd, PATIENCE_MS))
-			fail_msg("it says nothing behind '%.*s'", (int)n, line);
+			fail_msg("it says nothing after '%.*s'", (int)n, line);
 		r = read(fd, line + n, 1);
 		if (r <= 0 || line[n] == '\n')
 			break;

@@ -93,19 +93,6 @@ struct run {
 #define TTY(r) (&(r)->said[0])
 
 static void
-append(struct bytes *b, const char *data, size_t len)
-{
-	if (b->len + len + 1 > b->size) {
-		b->size = 2 * (b->len + len + 1);
-		b->data = realloc(b->data, b->size);
-	}
-	assert_non_null(b->data);
-	memcpy(b->data + b->len, data, len);
-	b->len += len;
-	b->data[b->len] = '\0';
-}
-
-static void
 run_done(struct run *r)
 {
 	for (size_t i = 0; i < 3; i++)
@@ -186,20 +173,6 @@ child_main(const struct run *r, char **argv, const int theirs[3], int slave)
 	signal(SIGPIPE, SIG_DFL);
 	execv(argv[0], argv);
 	_exit(123);
-}
-
-static void
-drain(int *fd, struct bytes *to)
-{
-	char buf[65536];
-	ssize_t n = read(*fd, buf, sizeof(buf));
-
-	if (n > 0) {
-		append(to, buf, (size_t)n);
-		return;
-	}
-	close(*fd);
-	*fd = -1;
 }
 
 static unsigned

@@ -10,6 +10,10 @@ struct bytes {
 	size_t len, size;
 };
 
+void append(struct bytes *b, const char *data, size_t len);
+/* Reads once from *fd; at its end, closes it and sets *fd to -1. */
+void drain(int *fd, struct bytes *to);
+
 void has(const struct bytes *b, const char *what);
 void has_not(const struct bytes *b, const char *what);
 void is(const struct bytes *b, const char *what);

@@ -407,6 +407,7 @@ hosts_are_explained(void **state)
 	assert_string_equal(v.host, "a.test");
 	assert_int_equal(v.port, 443);
 	assert_string_equal(v.rule, "allowed_domains");
+	assert_non_null(strstr(v.reason, "addresses"));
 	EXPLAIN(KODA_AUTO, "10.0.0.1:8080");
 	assert_true(v.allowed);
 	/* Nothing is looked up, and an address needs no lookup. */
