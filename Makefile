@@ -98,4 +98,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-ci-*

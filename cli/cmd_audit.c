@@ -89,7 +89,7 @@ tell_plain(const struct verdict *v, const char *head)
 		puts(
 		    "Lines missing at the end are found only with --head, the head that the server printed when it ended.");
 	else if (v->head_line == chain->lines)
-		puts("No line is missing at the end: its head is the given one.");
+		puts("No line is missing at the end: the log's head is the given one.");
 	else
 		printf("The given head is that of line %" PRIu64
 		       "; lines missing after it are not found.\n",

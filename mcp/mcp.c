@@ -42,7 +42,7 @@ open_doors(struct mcp *mcp, const struct mcp_options *options)
 		mcp->status = status_new(mcp->rt, report_fill, &mcp->server, &err);
 	if (mcp->status == NULL) {
 		fprintf(stderr,
-		    "koda-sandbox: warning: %s; %s'koda-sandbox top' does not show this server, ignoring\n",
+		    "koda-sandbox: warning: %s; %s'koda-sandbox top' does not show this server\n",
 		    err.message,
 		    mcp->server.hub.children == NULL ? "no child can connect, and " : "");
 		return;

@@ -342,8 +342,8 @@ serve_all(struct server *server, struct koda_error *err)
 	return r;
 }
 
-/* Returns true if a client has ended but is still in use further up the stack: it does not make room
- * yet for a client that connects with its token. */
+/* Returns true if a client has ended but was not freed, because functions further up the stack still
+ * use it. Until then no other client can connect in its place. */
 static bool
 is_any_ending(const struct server *server)
 {

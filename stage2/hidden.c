@@ -35,8 +35,8 @@ hidden_make(uint64_t bytes, int *ret_memory_fd, int *ret_hidden_fd, struct koda_
 	    (dir = openat(fs, "hidden", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
 	    mkdirat(dir, "directory", 0555) < 0 || fchmodat(dir, "directory", 0555, 0) < 0 ||
 	    (file = openat(dir, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0)) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "make what hides places in '%s'",
-		    HIDDEN_DIR);
+		return err_set(err, KODA_UNSUPPORTED, errno,
+		    "make the objects that hide places, in '%s'", HIDDEN_DIR);
 	hidden = *ret_hidden_fd = sys_open_tree(fs, "hidden", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	/* Mount it on the root of the file system in memory, which no path leads to after that. */
 	if (hidden < 0 ||

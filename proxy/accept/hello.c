@@ -44,7 +44,7 @@ take_part(struct hello_part *from, size_t n, struct hello_part *ret)
 	return true;
 }
 
-/* Take a vector: its length, as a number of so many bytes, and then its content. */
+/* Takes a vector: its length, which is `bytes` bytes long, then its content. */
 static bool
 take_vector(struct hello_part *from, unsigned bytes, struct hello_part *ret)
 {
@@ -128,7 +128,7 @@ next_record(struct hello_part in, size_t *at, struct hello_part *ret, bool *ret_
 	size_t have = in.n - *at, len;
 
 	if (have > 0 && p[0] != RECORD_HANDSHAKE) {
-		*why = "a record inside of a hello that is not a handshake";
+		*why = "a record inside a hello is not a handshake record";
 		return *at == 0 ? HELLO_NOT_TLS : HELLO_BAD;
 	}
 	/* The minor version is to be ignored (RFC 8446, 5.1). With another major version some
