@@ -126,19 +126,8 @@ may_keep(const void *data)
 	return left;
 }
 
-static bool
-planted_before(const void *data, const char *path)
-{
-	const struct commands *cs = data;
-
-	for (const struct koda_command *c = cs->first; c != NULL; c = c->next)
-		if (planted_is_known(&c->planted, path))
-			return true;
-	return false;
-}
-
 /* If several commands run, it is unknown which of them planted the file, so it counts against
- * each. Only the second time at a path does it matter whether a neighbour may have planted it. */
+ * each. */
 static void
 on_planted(void *data, const char *path, size_t neighbours)
 {
@@ -146,12 +135,11 @@ on_planted(void *data, const char *path, size_t neighbours)
 
 	for (struct koda_command *c = cs->first, *next; c != NULL; c = next) {
 		next = c->next;
-		command_planted(c, path, planted_is_known(&c->planted, path) ? neighbours : 0);
+		command_planted(c, path, neighbours);
 	}
 }
 
-const struct protect_client commands_of_protect = { any_runs, any_in_use, may_keep, planted_before,
-	on_planted };
+const struct protect_client commands_of_protect = { any_runs, any_in_use, may_keep, on_planted };
 
 /* ---- their end ---- */
 

@@ -431,14 +431,16 @@ visit_as_it_is(int dir_fd, const char *name,
 }
 
 void
-journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found), void *data)
+journal_visit_all(int dir_fd, bool (*skip)(const void *data, const char *name),
+    void (*fn)(void *data, const struct journal_found *found), void *data)
 {
 	struct journal_names names;
 
 	if (read_names(dir_fd, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
-		visit_as_it_is(dir_fd, names.v[i], fn, data);
+		if (skip == NULL || !skip(data, names.v[i]))
+			visit_as_it_is(dir_fd, names.v[i], fn, data);
 		free(names.v[i]);
 	}
 }

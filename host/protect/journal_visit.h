@@ -42,9 +42,10 @@ struct journal_visitor {
 int journal_visit(int dir_fd, const struct journal_visitor *by, bool *ret_left,
     struct koda_error *err);
 
-/* Calls fn for every unfinished journal in its current state, whether its host is alive or not. */
-void journal_visit_all(int dir_fd, void (*fn)(void *data, const struct journal_found *found),
-    void *data);
+/* Calls fn for every unfinished journal in its current state, whether its host is alive or not. Does
+ * not read those that skip() names; it may be NULL. */
+void journal_visit_all(int dir_fd, bool (*skip)(const void *data, const char *name),
+    void (*fn)(void *data, const struct journal_found *found), void *data);
 
 /* Returns true if the name of a damaged journal shows that it describes this root, or a directory
  * above it. */

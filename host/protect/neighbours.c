@@ -134,7 +134,7 @@ neighbours_planted(const struct state *state, Koda__Place *const *place, size_t 
 	cleanup_close int dir = state->fd < 0 || n == 0 ? -1 : state_journal(state, false);
 
 	if (dir >= 0)
-		journal_visit_all(dir, on_neighbour, &l);
+		journal_visit_all(dir, NULL, on_neighbour, &l);
 	return l.n_planted;
 }
 
@@ -143,12 +143,15 @@ neighbours_planted(const struct state *state, Koda__Place *const *place, size_t 
 struct count {
 	const struct journal *own;
 	ProtobufCBinaryData path;
+	bool below; /* or anywhere below it */
 	size_t n;
 };
 
 static bool
-is_own(const struct journal *own, const char *name)
+is_own(const void *data, const char *name)
 {
+	const struct journal *own = ((const struct count *)data)->own;
+
 	for (size_t i = 0; i < own->n; i++)
 		if (strcmp(own->file[i].name, name) == 0)
 			return true;
@@ -160,22 +163,37 @@ on_journal(void *data, const struct journal_found *f)
 {
 	struct count *c = data;
 
-	if (!f->live || f->journal == NULL || is_own(c->own, f->name))
+	if (!f->live || f->journal == NULL)
 		return;
-	for (size_t i = 0; i < f->journal->n_directory; i++)
-		if (holds(&f->journal->directory[i]->path, &c->path, false)) {
+	for (size_t i = 0; i < f->journal->n_directory; i++) {
+		const ProtobufCBinaryData *dir = &f->journal->directory[i]->path;
+
+		if (holds(dir, &c->path, c->below) || (c->below && holds(&c->path, dir, true))) {
 			c->n++;
 			return;
 		}
+	}
+}
+
+static size_t
+count(const struct state *state, const struct journal *own, const char *path, bool below)
+{
+	struct count c = { own, { strlen(path), (uint8_t *)path }, below, 0 };
+	cleanup_close int dir = state->fd < 0 ? -1 : state_journal(state, false);
+
+	if (dir >= 0)
+		journal_visit_all(dir, is_own, on_journal, &c);
+	return c.n;
 }
 
 size_t
 neighbours_at(const struct state *state, const struct journal *own, const char *path)
 {
-	struct count c = { own, { strlen(path), (uint8_t *)path }, 0 };
-	cleanup_close int dir = state->fd < 0 ? -1 : state_journal(state, false);
+	return count(state, own, path, false);
+}
 
-	if (dir >= 0)
-		journal_visit_all(dir, on_journal, &c);
-	return c.n;
+size_t
+neighbours_below(const struct state *state, const struct journal *own, const char *path)
+{
+	return count(state, own, path, true);
 }

@@ -26,4 +26,7 @@ size_t neighbours_planted(const struct state *state, Koda__Place *const *place, 
  * caller's journal. */
 size_t neighbours_at(const struct state *state, const struct journal *own, const char *path);
 
+/* The same, for the path or anything below it. */
+size_t neighbours_below(const struct state *state, const struct journal *own, const char *path);
+
 #endif

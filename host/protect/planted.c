@@ -31,12 +31,6 @@ find(const struct planted *p, uint64_t sum)
 }
 
 bool
-planted_is_known(const struct planted *p, const char *path)
-{
-	return find(p, sum_of(path)) != NULL;
-}
-
-bool
 planted_add(struct planted *p, const char *path, size_t neighbours)
 {
 	const uint64_t sum = sum_of(path);
@@ -47,8 +41,11 @@ planted_add(struct planted *p, const char *path, size_t neighbours)
 	if (++p->taken >= PLANTED_MAX)
 		return p->over = true;
 	at = find(p, sum);
-	if (at != NULL)
-		return p->over = ++at->times > 1 + neighbours * PLANTED_BY_NEIGHBOUR;
+	if (at != NULL) {
+		if (at->neighbours < neighbours)
+			at->neighbours = neighbours;
+		return p->over = ++at->times > 1 + at->neighbours * PLANTED_BY_NEIGHBOUR;
+	}
 	if (p->n == p->size) {
 		const size_t more = p->size == 0 ? 16 : 2 * p->size;
 		struct planted_at *grown = realloc(p->at, more * sizeof(*grown));
@@ -59,7 +56,7 @@ planted_add(struct planted *p, const char *path, size_t neighbours)
 		p->at = grown;
 		p->size = more;
 	}
-	p->at[p->n++] = (struct planted_at){ sum, 1 };
+	p->at[p->n++] = (struct planted_at){ sum, 1, neighbours };
 	return false;
 }
 

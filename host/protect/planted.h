@@ -1,7 +1,7 @@
 /*
  * Counts what one command has planted. A command is ended when something of it is taken away a
  * second time at the same path, or when it plants too much. What a neighbour planted there looks
- * the same, so with neighbours it is ended later. Pure: the caller decides which commands that
+ * the same, so with neighbours it is ended later, also if they are gone by then. Pure: the caller decides which commands that
  * concerns, and ends them.
  */
 #ifndef KODA_HOST_PROTECT_PLANTED_H
@@ -21,6 +21,7 @@ struct planted {
 	struct planted_at {
 		uint64_t path; /* its checksum */
 		unsigned times;
+		size_t neighbours; /* the most there were when something was taken away */
 	} * at;
 	size_t n, size;
 	unsigned taken;
@@ -28,9 +29,6 @@ struct planted {
 };
 
 void planted_done(struct planted *p);
-
-/* Returns true if something was taken away at that path before. */
-bool planted_is_known(const struct planted *p, const char *path);
 
 /* Record that something was taken away at that path, where commands of so many neighbours may plant
  * as well. Returns true once the command has to end. */

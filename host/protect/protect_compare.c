@@ -34,12 +34,12 @@ note_unwatched(struct protect *p, int errnum)
 	session_event(p->slot->ses, KODA_EVENT_DEGRADED, "%s", text);
 }
 
-/* Only the second time at a path does it matter whether a neighbour may have planted it. */
+/* A neighbour that planted it may have ended since, but was alive when the comparison began. */
 static void
 charge(struct protect *p, const Koda__Change *change)
 {
 	cleanup_free char *path = NULL;
-	size_t neighbours = 0;
+	size_t neighbours;
 
 	switch ((int)change->kind) {
 	case KODA__CHANGE_KIND__CHANGE_ASIDE:
@@ -52,9 +52,8 @@ charge(struct protect *p, const Koda__Change *change)
 	path = strndup((const char *)change->path.data, change->path.len);
 	if (path == NULL)
 		return;
-	if (p->client->planted_before(p->data, path))
-		neighbours = neighbours_at(&p->sb->state, &p->journal, path);
-	p->client->planted(p->data, path, neighbours);
+	neighbours = neighbours_at(&p->sb->state, &p->journal, path);
+	p->client->planted(p->data, path, neighbours > p->neighbours ? neighbours : p->neighbours);
 }
 
 static int
@@ -151,6 +150,8 @@ pack_compare(struct protect *p, struct packed *ret, struct koda_error *err)
 		msg.has_mounted = msg.mounted = p->mounted_news && !p->plan_old;
 		p->mounted_news = false;
 	}
+	if (msg.busy)
+		p->neighbours = neighbours_below(&p->sb->state, &p->journal, p->slot->ses->root);
 	/* While a command runs, the places are hidden again. */
 	msg.has_walk = msg.walk = p->how == PROTECT_WHOLLY && p->sb->uncovered;
 	if (msg.walk && !msg.busy)

@@ -24,8 +24,6 @@ struct protect_client {
 	bool (*any_in_use)(const void *data);
 	/* How many planted things may be kept. */
 	uint32_t (*may_keep)(const void *data);
-	/* Was something at that path counted before? */
-	bool (*planted_before)(const void *data, const char *path);
 	/* The host took away something at that path, which the commands, or commands of so many
 	 * neighbours, may have planted. */
 	void (*planted)(void *data, const char *path, size_t neighbours);
@@ -69,6 +67,9 @@ struct protect {
 	/* Number of commands begun, and its value when the last complete comparison without running
 	 * commands began. While they differ, something that a command left may be unknown. */
 	uint64_t begun, seen, seen_next;
+	/* Neighbours with a directory in common with this session when the comparison under way
+	 * began. */
+	size_t neighbours;
 	/* Deadline in ns of the slot's last comparison; 0 if the slot is not ending. */
 	uint64_t until;
 	bool left;  /* something planted could not be moved */

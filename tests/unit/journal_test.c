@@ -149,7 +149,7 @@ visit(bool want)
 	if (journal_visit(fd, &by, &left, &err) < 0)
 		fail_msg("%s", err.message);
 	assert_false(left);
-	journal_visit_all(fd, on_any, NULL);
+	journal_visit_all(fd, NULL, on_any, NULL);
 }
 
 static void
