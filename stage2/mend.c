@@ -129,8 +129,10 @@ mend_places(struct stage2 *s)
 		size_t n = gone.v[i].entry;
 		const struct view_entry *e = &v->entry[n];
 
-		if (!gone.v[i].again || !e->there)
-			stage2_event(s, kind_of(e, &gone.v[i]), e->path, took, i == 0 ? ended : 0);
+		if (!gone.v[i].again || !e->there || ended > 0) {
+			stage2_event(s, kind_of(e, &gone.v[i]), e->path, took, ended);
+			ended = 0;
+		}
 		v->entry[n].uncovered = false;
 		if (n < w->n_places) {
 			w->place[n].lost = !e->there;

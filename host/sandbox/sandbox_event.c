@@ -71,7 +71,7 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 	struct koda_violation v = { .target = target == NULL ? "" : target,
 		.command = sb->client->blame(sb->data),
 		.certain = true };
-	char many[128];
+	char many[256];
 
 	if (e->kind == KODA__EVENT_KIND__EVENT_KIND_APPEARED)
 		event_appeared(sb, target);
@@ -85,6 +85,12 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 	if (e->has_untold && event->many != NULL) {
 		snprintf(many, sizeof(many), "%llu more %s, too fast to be reported one by one",
 		    (unsigned long long)e->untold, event->many);
+		v.detail = many;
+	}
+	if (e->has_ended && e->ended > 0) {
+		snprintf(many, sizeof(many), "%s; %llu process%s that had it open %s ended", event->detail,
+		    (unsigned long long)e->ended, e->ended == 1 ? "" : "es",
+		    e->ended == 1 ? "was" : "were");
 		v.detail = many;
 	}
 	violations_record(sb->violations, &v);

@@ -72,7 +72,9 @@ test_what_was_planted_stays(void **state)
 	       "test -e \"$2/.mcp.json\"; " NOTHING_LEFT);
 }
 
-/* Some programs begin while others end: none of them fails, and the last one cleans up. */
+/* Some programs begin while others end: none of them fails, and the last one cleans up. One thing may
+ * happen to a command: it has a file open in what was not protected for a moment, because another
+ * session had taken away what was there. It is ended, and that is reported. */
 static void
 test_many_at_once(void **state)
 {
@@ -80,7 +82,8 @@ test_many_at_once(void **state)
 	    "mkdir \"$2/other\"; for i in 1 2 3 4 5 6; do ("
 	    "for k in 1 2 3 4 5; do "
 	    "\"$K\" run --mode auto --root \"$2/$([ $((i % 2)) = 1 ] && echo other)\" -- sh -c "
-	    "'mkdir -p .idea; echo x >.idea/x; true' 2>\"$2/err$i.$k\" || echo \"status $?\" >>\"$2/failed\"; "
+	    "'mkdir -p .idea; echo x >.idea/x; true' 2>\"$2/err$i.$k\" || grep -q 'had it open was ended' \"$2/err$i.$k\" || "
+	    "echo \"status $? $i.$k\" >>\"$2/failed\"; "
 	    "done) & done; wait; "
 	    "if [ -e \"$2/failed\" ]; then cat \"$2\"/err* \"$2/failed\" >&2; exit 1; fi; "
 	    "if grep 'cannot be removed' \"$2\"/err* >&2; then exit 1; fi; rm -rf \"$2\"/err*; "
