@@ -39,10 +39,10 @@ END
 }
 
 # settle [MS]: the user saves, and a moment passes. A mount that the host has detached is noticed and made again within
-# about a millisecond, on a machine that has time; what happens in that window is for host-*-spin. Half a second was too
-# short for what stage2 hides when it appears, with ten processes for each processor: these attacks wait longer.
+# about a millisecond, on a machine that has time; what happens in that window is for host-*-spin. With ten processes for
+# each processor half a second was too short.
 settle() {
-	"$A" wait "$B/never" "${1:-400}" || :
+	"$A" wait "$B/never" "${1:-1500}" || :
 }
 
 # bait DIR: inside, after what is planted. looked DIR: outside, the host has compared everything since then, while the
