@@ -88,8 +88,8 @@ sandbox_event(struct sandbox *sb, const Koda__Event *e)
 		v.detail = many;
 	}
 	if (e->has_ended && e->ended > 0) {
-		snprintf(many, sizeof(many), "%s; %llu process%s that had it open %s ended", event->detail,
-		    (unsigned long long)e->ended, e->ended == 1 ? "" : "es",
+		snprintf(many, sizeof(many), "%s; %llu process%s that had it open %s ended",
+		    event->detail, (unsigned long long)e->ended, e->ended == 1 ? "" : "es",
 		    e->ended == 1 ? "was" : "were");
 		v.detail = many;
 	}
