@@ -1,8 +1,8 @@
 /*
  * Counts what one command has planted. A command is ended when something of it is taken away a
  * second time at the same path, or when it plants too much. What a neighbour planted there looks
- * the same, so with neighbours it is ended later, also if they are gone by then. Pure: the caller decides which commands that
- * concerns, and ends them.
+ * the same, so with neighbours it is ended later, also if they are gone by then. Pure: the caller
+ * decides which commands that concerns, and ends them.
  */
 #ifndef KODA_HOST_PROTECT_PLANTED_H
 #define KODA_HOST_PROTECT_PLANTED_H
