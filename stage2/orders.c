@@ -19,6 +19,7 @@
 #include "stage2/commands.h"
 #include "stage2/companions.h"
 #include "stage2/connect.h"
+#include "stage2/drafts.h"
 #include "stage2/links.h"
 #include "stage2/meter.h"
 #include "stage2/netns.h"
@@ -77,6 +78,8 @@ valid_boot(const Koda__Order *order)
 		return "a limit of 0";
 	if (b->has_egress_port && (b->egress_port == 0 || b->egress_port > UINT16_MAX))
 		return "an invalid port";
+	if (b->drafts != NULL && drafts_valid(b->drafts) != NULL)
+		return drafts_valid(b->drafts);
 	return b->caches != NULL ? caches_valid(b->caches) : NULL;
 }
 
@@ -215,30 +218,47 @@ with_host(const Koda__Boot *b)
 	return b->has_host && b->host;
 }
 
-/* Booted.empty_cache, from the result of caches_mount(). */
-struct empty_caches {
+/* What Booted reports of the view that was made. */
+struct made_view {
 	struct caches_empty empty[CACHES_PLACES_MAX];
 	Koda__EmptyCache message[CACHES_PLACES_MAX], *list[CACHES_PLACES_MAX];
 	size_t n;
+	struct draft_root root[DRAFTS_PLACES_MAX];
+	Koda__DraftRoot root_message[DRAFTS_PLACES_MAX], *roots[DRAFTS_PLACES_MAX];
+	size_t n_roots;
 };
 
 static void
-tell_empty(struct empty_caches *e, Koda__Booted *booted)
+tell_empty(struct made_view *m, Koda__Booted *booted)
 {
-	for (size_t i = 0; i < e->n; i++) {
-		koda__empty_cache__init(&e->message[i]);
-		e->message[i].path = (ProtobufCBinaryData){ e->empty[i].path_len,
-			(uint8_t *)(uintptr_t)e->empty[i].path };
-		e->message[i].why =
-		    (ProtobufCBinaryData){ strlen(e->empty[i].why), (uint8_t *)e->empty[i].why };
-		e->list[i] = &e->message[i];
+	for (size_t i = 0; i < m->n; i++) {
+		koda__empty_cache__init(&m->message[i]);
+		m->message[i].path = (ProtobufCBinaryData){ m->empty[i].path_len,
+			(uint8_t *)(uintptr_t)m->empty[i].path };
+		m->message[i].why =
+		    (ProtobufCBinaryData){ strlen(m->empty[i].why), (uint8_t *)m->empty[i].why };
+		m->list[i] = &m->message[i];
 	}
-	booted->empty_cache = e->list;
-	booted->n_empty_cache = e->n;
+	booted->empty_cache = m->list;
+	booted->n_empty_cache = m->n;
+}
+
+static void
+tell_roots(struct made_view *m, Koda__Booted *booted)
+{
+	for (size_t i = 0; i < m->n_roots; i++) {
+		koda__draft_root__init(&m->root_message[i]);
+		m->root_message[i].path = *m->root[i].path;
+		m->root_message[i].dev = m->root[i].dev;
+		m->root_message[i].ino = m->root[i].ino;
+		m->roots[i] = &m->root_message[i];
+	}
+	booted->draft_root = m->roots;
+	booted->n_draft_root = m->n_roots;
 }
 
 static int
-make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, struct koda_error *err)
+make_view(struct stage2 *s, const Koda__Boot *b, struct made_view *made, struct koda_error *err)
 {
 	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
 	if (s->view == NULL || view_set_roots(s->view, b, err) < 0)
@@ -247,8 +267,10 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, str
 		if (make_dir(&b->make_dir[i], err) < 0)
 			return -1;
 	if (private_mount(s->view->memory_fd, b, err) < 0 ||
-	    caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
+	    drafts_mount(s->view, b->drafts, made->root, err) < 0 ||
+	    caches_mount(s->view, b->caches, made->empty, &made->n, err) < 0)
 		return -1;
+	made->n_roots = b->drafts != NULL ? b->drafts->n_place : 0;
 	close_at(&s->view->memory_fd);
 	s->watch = place_watch_new(err);
 	return s->watch == NULL ? -1 : 0;
@@ -273,7 +295,7 @@ start_helpers(struct stage2 *s, const Koda__Boot *b, const struct fds *writable,
 
 /* egress: the port of the egress proxy, which goes with the report, or -1. */
 static void
-report_booted(struct stage2 *s, uint64_t id, struct empty_caches *empty, int egress)
+report_booted(struct stage2 *s, uint64_t id, struct made_view *made, int egress)
 {
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Booted booted = KODA__BOOTED__INIT;
@@ -286,7 +308,8 @@ report_booted(struct stage2 *s, uint64_t id, struct empty_caches *empty, int egr
 	booted.landlock_abi = s->template->landlock_abi;
 	booted.seccomp = true;
 	booted.connect_guard = true;
-	tell_empty(empty, &booted);
+	tell_empty(made, &booted);
+	tell_roots(made, &booted);
 	if (egress < 0) {
 		stage2_report(s, &report);
 		return;
@@ -300,7 +323,7 @@ report_booted(struct stage2 *s, uint64_t id, struct empty_caches *empty, int egr
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
-	static struct empty_caches empty; /* Boot comes only once */
+	static struct made_view made; /* Boot comes only once */
 	const Koda__Boot *b = order->boot;
 	cleanup(fds_done) struct fds writable = { 0 };
 	cleanup_close int egress = -1;
@@ -315,7 +338,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	/* open_writable() comes after make_view(), because the caches are among the writable
 	 * places. */
-	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
+	if (make_view(s, b, &made, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
 		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
@@ -354,7 +377,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	s->booted = true;
 	s->ending = false;
-	report_booted(s, order->id, &empty, egress);
+	report_booted(s, order->id, &made, egress);
 }
 
 static void

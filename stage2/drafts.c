@@ -1,0 +1,86 @@
+#include "stage2/drafts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shared/base/beneath.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "stage2/mounts.h"
+#include "stage2/overlay.h"
+#include "stage2/view.h"
+
+const char *
+drafts_valid(const Koda__Drafts *d)
+{
+	if (d->n_place == 0 || d->n_place > DRAFTS_PLACES_MAX)
+		return "a draft of nothing, or of too much";
+	if (!path_is_canonical(d->layers.data, d->layers.len))
+		return "a draft's directory that is not canonical";
+	for (size_t i = 0; i < d->n_place; i++) {
+		const Koda__DraftPlace *p = d->place[i];
+
+		if (!path_is_canonical(p->path.data, p->path.len) || p->path.len == 1)
+			return "a place of a draft that is not canonical";
+		if (!path_is_relative(p->name.data, p->name.len) ||
+		    memchr(p->name.data, '/', p->name.len) != NULL || p->name.len > NAME_MAX - 2)
+			return "a layer of a draft that is not a name";
+	}
+	return NULL;
+}
+
+static int
+mount_place(int layers, const Koda__DraftPlace *p, struct draft_root *ret, struct koda_error *err)
+{
+	cleanup_close int at = -1, upper = -1, work = -1, mnt = -1, seen = -1;
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.*s", (int)p->path.len, (const char *)p->path.data);
+	at = resolve(AT_FDCWD, path);
+	if (at < 0 || fstat(at, &st) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "open '%s', which gets a draft", path);
+	if (!S_ISDIR(st.st_mode) || st.st_dev != p->dev || st.st_ino != p->ino)
+		return err_set(err, KODA_INVALID, 0, "'%s' was replaced while the sandbox started",
+		    path);
+	snprintf(name, sizeof(name), "%.*s/u", (int)p->name.len, (const char *)p->name.data);
+	upper = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+	snprintf(name, sizeof(name), "%.*s/w", (int)p->name.len, (const char *)p->name.data);
+	work = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+	if (upper < 0 || work < 0)
+		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
+	mnt = overlay_new(&at, 1, upper, work, err);
+	if (mnt < 0)
+		return err_wrap(err, "make the draft of a directory");
+	if (attach(mnt, at) < 0 || (seen = resolve(AT_FDCWD, path)) < 0 || fstat(seen, &st) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path);
+	ret->path = &p->path;
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	return 0;
+}
+
+int
+drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct draft_root *ret,
+    struct koda_error *err)
+{
+	cleanup_close int layers = -1;
+	char path[PATH_MAX];
+
+	if (d == NULL)
+		return 0;
+	snprintf(path, sizeof(path), "%.*s", (int)d->layers.len, (const char *)d->layers.data);
+	layers = resolve(AT_FDCWD, path);
+	if (layers < 0)
+		return err_set(err, KODA_INTERNAL, errno, "open '%s', where the draft is", path);
+	for (size_t i = 0; i < d->n_place; i++)
+		if (mount_place(layers, d->place[i], &ret[i], err) < 0)
+			return -1;
+	return view_cover(v, layers) < 0
+	    ? err_set(err, KODA_INTERNAL, errno, "hide the draft's directory")
+	    : 0;
+}
