@@ -1,0 +1,73 @@
+/*
+ * Where drafts are: in koda's own directory, drafts/<root>/<id>/
+ *
+ *	about        what the draft is of (proto/draft.proto); written once, then the draft exists
+ *	0/u, 0/w     the changes in the first directory that commands write, and overlayfs's own
+ *	.new-*       a draft that is being made
+ *
+ * The directory's lock (flock) shows whether a slot works in the draft, or whether it is being
+ * applied: the kernel releases it when that host ends. Making and discarding are one rename each, so
+ * a killed host leaves a whole draft, or a name that is removed the next time.
+ */
+#ifndef KODA_HOST_DRAFT_STORE_H
+#define KODA_HOST_DRAFT_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shared/base/err.h"
+
+#define DRAFT_ID_MAX   32 /* bytes: [A-Za-z0-9._-]+, not . or .. */
+#define DRAFT_DIRS_MAX 64 /* what a slot's commands write: a few directories */
+#define DRAFT_VERSION  1
+
+struct draft_dir {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	char name[4]; /* of its layer */
+};
+
+struct draft {
+	char id[DRAFT_ID_MAX + 1];
+	char *root;
+	int64_t begun_ns;
+	int fd; /* the draft's directory, which holds the lock; -1: closed */
+	struct draft_dir dir[DRAFT_DIRS_MAX];
+	size_t n_dirs;
+};
+
+#define DRAFT_CLOSED                                                                               \
+	(struct draft)                                                                             \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* Is that the form of an id? */
+bool draft_id_valid(const char *id);
+
+/* Make a draft of these directories, which exist, and lock it. state: koda's own directory. Returns 0
+ * with *ret, which the caller closes, or -1 with *err set. */
+int draft_make(const char *state, const char *root, const char *const *dirs, size_t n,
+    struct draft *ret, struct koda_error *err);
+/* Open a draft of that root and lock it. Returns 0 with *ret, which the caller closes, or -1 with *err
+ * set: KODA_NOT_FOUND, or KODA_CONFLICT if another process uses it. */
+int draft_open(const char *state, const char *root, const char *id, struct draft *ret,
+    struct koda_error *err);
+/* Accepts a closed one. Nothing is removed. */
+void draft_close(struct draft *d);
+/* In a forked child: the lock is the parent's. */
+void draft_abandon(struct draft *d);
+/* Remove the draft, and close it. A killed host leaves a name that the next draft_list() removes.
+ * Returns 0, or -1 with *err set: then the draft is as it was. */
+int draft_discard(const char *state, struct draft *d, struct koda_error *err);
+
+/* Call fn for each draft of the root, the oldest first, until it returns other than 0, which is then
+ * returned. in_use: a process has locked it. Returns -1 with *err set if the list cannot be read. */
+typedef int draft_each_fn(void *data, const struct draft *d, bool in_use);
+int draft_list(const char *state, const char *root, draft_each_fn *fn, void *data,
+    struct koda_error *err);
+
+#endif
