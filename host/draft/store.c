@@ -357,3 +357,89 @@ is_left_over(int all, const char *name)
 	fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
+
+struct found {
+	char id[DRAFT_ID_MAX + 1];
+	int64_t begun_ns;
+};
+
+static int
+by_age(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->begun_ns != y->begun_ns)
+		return x->begun_ns < y->begun_ns ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+/* Reads the names of the drafts, and removes what killed hosts have left. */
+static int
+find_all(int all, struct found **ret, size_t *ret_n, struct koda_error *err)
+{
+	cleanup(closedir_at) DIR *d = cache_read_dir(all);
+	cleanup_free struct found *list = NULL;
+	const struct dirent *e;
+	size_t n = 0;
+
+	if (d == NULL)
+		return err_set(err, KODA_IO, errno, "list the drafts");
+	while ((e = readdir(d)) != NULL) {
+		struct found *grown;
+		struct draft one;
+
+		if (is_left_over(all, e->d_name)) {
+			remove_tree(all, e->d_name);
+			continue;
+		}
+		if (!draft_id_valid(e->d_name) || open_one(all, e->d_name, false, &one, NULL) < 0)
+			continue;
+		grown = reallocarray(list, n + 1, sizeof(*grown));
+		if (grown == NULL) {
+			draft_close(&one);
+			return err_set(err, KODA_INTERNAL, ENOMEM, "drafts");
+		}
+		list = grown;
+		memcpy(list[n].id, one.id, sizeof(one.id));
+		list[n++].begun_ns = one.begun_ns;
+		draft_close(&one);
+	}
+	if (n > 1)
+		qsort(list, n, sizeof(*list), by_age);
+	*ret = take_ptr(&list);
+	*ret_n = n;
+	return 0;
+}
+
+int
+draft_list(const char *state, const char *root, draft_each_fn *fn, void *data,
+    struct koda_error *err)
+{
+	cleanup_close int all = open_all(state, root, false);
+	cleanup_free struct found *list = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	if (all < 0 && errno == ENOENT)
+		return 0;
+	if (all < 0)
+		return err_set(err, KODA_IO, errno, "open the directory of drafts in '%s'", state);
+	if (find_all(all, &list, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		bool in_use = false;
+		struct draft one;
+
+		if (open_one(all, list[i].id, true, &one, NULL) < 0) {
+			draft_close(&one);
+			in_use = true;
+			if (open_one(all, list[i].id, false, &one, NULL) < 0) {
+				draft_close(&one);
+				continue; /* discarded meanwhile, or damaged */
+			}
+		}
+		r = fn(data, &one, in_use);
+		draft_close(&one);
+	}
+	return r;
+}
