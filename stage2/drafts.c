@@ -34,9 +34,9 @@ drafts_valid(const Koda__Drafts *d)
 }
 
 static int
-mount_place(int layers, const Koda__DraftPlace *p, struct draft_root *ret, struct koda_error *err)
+mount_place(int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
-	cleanup_close int at = -1, upper = -1, work = -1, mnt = -1, seen = -1;
+	cleanup_close int at = -1, upper = -1, work = -1, mnt = -1;
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	struct stat st;
 
@@ -56,17 +56,13 @@ mount_place(int layers, const Koda__DraftPlace *p, struct draft_root *ret, struc
 	mnt = overlay_new(&at, 1, upper, work, err);
 	if (mnt < 0)
 		return err_wrap(err, "make the draft of a directory");
-	if (attach(mnt, at) < 0 || (seen = resolve(AT_FDCWD, path)) < 0 || fstat(seen, &st) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path);
-	ret->path = &p->path;
-	ret->dev = st.st_dev;
-	ret->ino = st.st_ino;
-	return 0;
+	return attach(mnt, at) < 0
+	    ? err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path)
+	    : 0;
 }
 
 int
-drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct draft_root *ret,
-    struct koda_error *err)
+drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 {
 	cleanup_close int layers = -1;
 	char path[PATH_MAX];
@@ -78,7 +74,7 @@ drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct draft_root
 	if (layers < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open '%s', where the draft is", path);
 	for (size_t i = 0; i < d->n_place; i++)
-		if (mount_place(layers, d->place[i], &ret[i], err) < 0)
+		if (mount_place(layers, d->place[i], err) < 0)
 			return -1;
 	return view_cover(v, layers) < 0
 	    ? err_set(err, KODA_INTERNAL, errno, "hide the draft's directory")

@@ -10,17 +10,10 @@
 
 #define DRAFTS_PLACES_MAX 64 /* the root, allow_write, a git directory: a few */
 
-/* What a place of the draft is in the view. */
-struct draft_root {
-	const ProtobufCBinaryData *path; /* of the order */
-	uint64_t dev, ino;
-};
-
 /* Mounts the overlays and hides the draft's directory. Call it before caches_mount(), which gives up
- * a capability that it needs. ret has room for DRAFTS_PLACES_MAX entries. d NULL: there is no draft.
- * Returns 0, or -1 with *err set: then the slot must end. */
-int drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct draft_root *ret,
-    struct koda_error *err);
+ * a capability that it needs. d NULL: there is no draft. Returns 0, or -1 with *err set: then the slot
+ * must end. */
+int drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct koda_error *err);
 
 /* Returns what is wrong with the order, or NULL if it is valid. */
 const char *drafts_valid(const Koda__Drafts *d);

@@ -22,6 +22,7 @@
 #include "stage2/drafts.h"
 #include "stage2/links.h"
 #include "stage2/meter.h"
+#include "stage2/mounts.h"
 #include "stage2/netns.h"
 #include "stage2/notice.h"
 #include "stage2/place_watch.h"
@@ -88,12 +89,12 @@ valid_mounts(const Koda__Order *order)
 {
 	const Koda__Mounts *m = order->mounts;
 
-	if (m->n_mount > STAGE2_MOUNTS_MAX)
+	if (e->n_mount > STAGE2_MOUNTS_MAX)
 		return "too many mounts";
-	for (size_t i = 0; i < m->n_mount; i++) {
-		if (!is_canonical(&m->mount[i]->path) || m->mount[i]->path.len == 1)
+	for (size_t i = 0; i < e->n_mount; i++) {
+		if (!is_canonical(&e->mount[i]->path) || e->mount[i]->path.len == 1)
 			return "a path that is not canonical";
-		if (m->mount[i]->has_dev != m->mount[i]->has_ino)
+		if (e->mount[i]->has_dev != e->mount[i]->has_ino)
 			return "half of an inode's identity";
 	}
 	return NULL;
@@ -218,47 +219,47 @@ with_host(const Koda__Boot *b)
 	return b->has_host && b->host;
 }
 
-/* What Booted reports of the view that was made. */
-struct made_view {
+/* Booted.empty_cache, from the result of caches_mount(). */
+struct empty_caches {
 	struct caches_empty empty[CACHES_PLACES_MAX];
 	Koda__EmptyCache message[CACHES_PLACES_MAX], *list[CACHES_PLACES_MAX];
 	size_t n;
-	struct draft_root root[DRAFTS_PLACES_MAX];
-	Koda__DraftRoot root_message[DRAFTS_PLACES_MAX], *roots[DRAFTS_PLACES_MAX];
-	size_t n_roots;
 };
 
 static void
-tell_empty(struct made_view *m, Koda__Booted *booted)
+tell_empty(struct empty_caches *e, Koda__Booted *booted)
 {
-	for (size_t i = 0; i < m->n; i++) {
-		koda__empty_cache__init(&m->message[i]);
-		m->message[i].path = (ProtobufCBinaryData){ m->empty[i].path_len,
-			(uint8_t *)(uintptr_t)m->empty[i].path };
-		m->message[i].why =
-		    (ProtobufCBinaryData){ strlen(m->empty[i].why), (uint8_t *)m->empty[i].why };
-		m->list[i] = &m->message[i];
+	for (size_t i = 0; i < e->n; i++) {
+		koda__empty_cache__init(&e->message[i]);
+		e->message[i].path = (ProtobufCBinaryData){ e->empty[i].path_len,
+			(uint8_t *)(uintptr_t)e->empty[i].path };
+		e->message[i].why =
+		    (ProtobufCBinaryData){ strlen(e->empty[i].why), (uint8_t *)e->empty[i].why };
+		e->list[i] = &e->message[i];
 	}
-	booted->empty_cache = m->list;
-	booted->n_empty_cache = m->n;
+	booted->empty_cache = e->list;
+	booted->n_empty_cache = e->n;
 }
 
+/* Tells the host, and so the worker, what the root is now. */
 static void
-tell_roots(struct made_view *m, Koda__Booted *booted)
+tell_root(const Koda__Boot *b, Koda__Booted *booted)
 {
-	for (size_t i = 0; i < m->n_roots; i++) {
-		koda__draft_root__init(&m->root_message[i]);
-		m->root_message[i].path = *m->root[i].path;
-		m->root_message[i].dev = m->root[i].dev;
-		m->root_message[i].ino = m->root[i].ino;
-		m->roots[i] = &m->root_message[i];
-	}
-	booted->draft_root = m->roots;
-	booted->n_draft_root = m->n_roots;
+	cleanup_close int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%.*s", (int)b->root.len, (const char *)b->root.data);
+	fd = resolve(AT_FDCWD, path);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	booted->has_root_dev = booted->has_root_ino = true;
+	booted->root_dev = st.st_dev;
+	booted->root_ino = st.st_ino;
 }
 
 static int
-make_view(struct stage2 *s, const Koda__Boot *b, struct made_view *made, struct koda_error *err)
+make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, struct koda_error *err)
 {
 	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
 	if (s->view == NULL || view_set_roots(s->view, b, err) < 0)
@@ -267,10 +268,9 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct made_view *made, struct 
 		if (make_dir(&b->make_dir[i], err) < 0)
 			return -1;
 	if (private_mount(s->view->memory_fd, b, err) < 0 ||
-	    drafts_mount(s->view, b->drafts, made->root, err) < 0 ||
-	    caches_mount(s->view, b->caches, made->empty, &made->n, err) < 0)
+	    drafts_mount(s->view, b->drafts, err) < 0 ||
+	    caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
 		return -1;
-	made->n_roots = b->drafts != NULL ? b->drafts->n_place : 0;
 	close_at(&s->view->memory_fd);
 	s->watch = place_watch_new(err);
 	return s->watch == NULL ? -1 : 0;
@@ -295,7 +295,8 @@ start_helpers(struct stage2 *s, const Koda__Boot *b, const struct fds *writable,
 
 /* egress: the port of the egress proxy, which goes with the report, or -1. */
 static void
-report_booted(struct stage2 *s, uint64_t id, struct made_view *made, int egress)
+report_booted(struct stage2 *s, uint64_t id, const Koda__Boot *b, struct empty_caches *empty,
+    int egress)
 {
 	Koda__Report report = KODA__REPORT__INIT;
 	Koda__Booted booted = KODA__BOOTED__INIT;
@@ -308,8 +309,9 @@ report_booted(struct stage2 *s, uint64_t id, struct made_view *made, int egress)
 	booted.landlock_abi = s->template->landlock_abi;
 	booted.seccomp = true;
 	booted.connect_guard = true;
-	tell_empty(made, &booted);
-	tell_roots(made, &booted);
+	tell_empty(empty, &booted);
+	if (b->drafts != NULL)
+		tell_root(b, &booted);
 	if (egress < 0) {
 		stage2_report(s, &report);
 		return;
@@ -323,7 +325,7 @@ report_booted(struct stage2 *s, uint64_t id, struct made_view *made, int egress)
 static void
 do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
-	static struct made_view made; /* Boot comes only once */
+	static struct empty_caches empty; /* Boot comes only once */
 	const Koda__Boot *b = order->boot;
 	cleanup(fds_done) struct fds writable = { 0 };
 	cleanup_close int egress = -1;
@@ -338,7 +340,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	/* open_writable() comes after make_view(), because the caches are among the writable
 	 * places. */
-	if (make_view(s, b, &made, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
+	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
 		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
 		return;
@@ -377,7 +379,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	s->booted = true;
 	s->ending = false;
-	report_booted(s, order->id, &made, egress);
+	report_booted(s, order->id, b, &empty, egress);
 }
 
 static void

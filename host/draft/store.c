@@ -232,8 +232,7 @@ choose_id(char id[DRAFT_ID_MAX + 1])
 static void
 remove_tree(int all, const char *name)
 {
-	cleanup_close int fd =
-	    openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd >= 0 && cache_tree_empty(fd, CACHE_NO_DEADLINE) > 0)
 		unlinkat(all, name, AT_REMOVEDIR);

@@ -88,6 +88,9 @@ protect_prepare(struct protect *p, struct koda_error *err)
 {
 	int planted = 0;
 
+	/* Nothing that commands plant in a draft is in the project. */
+	if (p->sb->drafted)
+		return protect_mount(p, err);
 	if (!protect_is_watching(p)) {
 		const bool first = !p->scanned;
 
@@ -162,6 +165,8 @@ void
 protect_command_begins(struct protect *p)
 {
 
+	if (p->sb->drafted)
+		return;
 	if (!p->journaled)
 		begin_journal(p);
 	p->journaled = true;

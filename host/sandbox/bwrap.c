@@ -102,7 +102,7 @@ add_all(struct bwrap_arguments *a, const struct argument *all, size_t n, struct 
 struct bind {
 	const char *path;
 	int fd;
-	bool writable;
+	bool writable, drafted;
 };
 
 /* A directory sorts before its contents, because its path is a prefix of theirs. */
@@ -124,6 +124,14 @@ add_bind(struct bwrap_arguments *a, const struct bind *bind, struct koda_error *
 		    &(struct argument){ { "--ro-bind", bind->path, bind->path },
 			"visible, although the directory around it is private" },
 		    err);
+	if (bind->drafted) {
+		snprintf(number, sizeof(number), "%d", bind->fd);
+		return add_argument(a,
+		    &(struct argument){ { bind->fd < 0 ? "--ro-bind" : "--ro-bind-fd",
+					    bind->fd < 0 ? bind->path : number, bind->path },
+			"read-only: a draft covers it, and takes what commands change" },
+		    err);
+	}
 	if (bind->fd < 0)
 		return add_argument(a,
 		    &(struct argument){ { "--bind", bind->path, bind->path },
@@ -158,9 +166,10 @@ add_binds(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_e
 	if (bind == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "arguments of bwrap");
 	for (size_t i = 0; i < in->n_writable; i++)
-		bind[n++] = (struct bind){ in->writable[i].path, in->writable[i].fd, true };
+		bind[n++] = (struct bind){ in->writable[i].path, in->writable[i].fd, true,
+			in->writable[i].drafted };
 	for (size_t i = 0; i < in->n_shown; i++)
-		bind[n++] = (struct bind){ in->shown[i], -1, false };
+		bind[n++] = (struct bind){ in->shown[i], -1, false, false };
 	for (size_t i = 0; i < n; i++) {
 		if (bind[i].path == NULL)
 			return err_set(err, KODA_INVALID, 0, "a place of the view has no path");
@@ -199,6 +208,21 @@ add_caches(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_
 }
 
 static int
+add_draft(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
+{
+	char number[16];
+
+	if (in->draft == NULL)
+		return 0;
+	snprintf(number, sizeof(number), "%d", in->draft_fd);
+	return add_argument(a,
+	    &(struct argument){ { in->draft_fd < 0 ? "--bind" : "--bind-fd",
+				    in->draft_fd < 0 ? in->draft : number, BWRAP_DRAFT },
+		"the draft: what commands change; they do not see it there" },
+	    err);
+}
+
+static int
 add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_error *err)
 {
 	char runtime[64];
@@ -209,7 +233,7 @@ add_run(struct bwrap_arguments *a, const struct bwrap_input *in, struct koda_err
 		    "XDG_RUNTIME_DIR, with nothing of the host in it" },
 		err) < 0)
 		return -1;
-	if (add_caches(a, in, err) < 0)
+	if (add_caches(a, in, err) < 0 || add_draft(a, in, err) < 0)
 		return -1;
 	if (in->certificates == NULL)
 		return 0;

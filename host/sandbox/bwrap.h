@@ -17,6 +17,7 @@ struct bwrap_writable {
 	const char *path; /* where it appears */
 	/* An O_PATH descriptor of it that bwrap inherits (--bind-fd); -1: bind by path. */
 	int fd;
+	bool drafted; /* read-only: stage2 mounts a draft over it */
 };
 
 struct bwrap_input {
@@ -32,13 +33,17 @@ struct bwrap_input {
 	 * directory that contains the project's layers of them. NULL: none. */
 	const char *caches, *layers;
 	int caches_fd, layers_fd; /* O_PATH descriptors that bwrap inherits; -1: bind by path */
-	int stage2_fd;            /* the stage2 program; run as /proc/self/fd/N */
-	unsigned uid;             /* for the runtime directory /run/user/N */
+	/* For stage2/drafts, which hides it: the draft's directory, or NULL; the same. */
+	const char *draft;
+	int draft_fd;
+	int stage2_fd; /* the stage2 program; run as /proc/self/fd/N */
+	unsigned uid;  /* for the runtime directory /run/user/N */
 };
 
 #define BWRAP_CERTIFICATES "/run/koda/certificates"
 #define BWRAP_CACHES       "/run/koda/caches"
 #define BWRAP_LAYERS       "/run/koda/layers"
+#define BWRAP_DRAFT        "/run/koda/draft"
 
 struct bwrap_arguments {
 	char **v;       /* arguments, without argv[0]; ends with NULL */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host/context/event.h"
+#include "host/sandbox/draft_boot.h"
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_input.h"
 #include "shared/base/cleanup.h"
@@ -89,12 +90,15 @@ sandbox_new(const struct sandbox_of *of, struct koda_error *err)
 	sb->fs.fd = -1;
 	sb->layers = CACHE_STORE_CLOSED;
 	sb->points = CACHE_POINTS_NONE;
+	sb->draft = DRAFT_CLOSED;
+	sb->drafted = of->draft != NULL;
 	arena_init(&sb->arena);
 	egress = (struct egress_slot){ sb->ses, sb->policy, sb->violations, of->client->blame,
 		of->data };
 	egress_port_init(&sb->egress, &egress);
 	if (sandbox_find_caches(sb, err) < 0 || hold_state(sb, err) < 0 ||
-	    sandbox_plan(sb, err) < 0 || check_state(sb, err) < 0) {
+	    sandbox_plan(sb, err) < 0 || check_state(sb, err) < 0 ||
+	    (sb->drafted && draft_boot_open(sb, of->draft, err) < 0)) {
 		sandbox_free(sb);
 		return NULL;
 	}
@@ -109,6 +113,7 @@ sandbox_free(struct sandbox *sb)
 	free(sb->cache);
 	caches_done(&sb->caches);
 	free(sb->git_dir);
+	draft_close(&sb->draft);
 	close_at(&sb->quarantine_fd);
 	state_let_go(&sb->state, sb->ses->state);
 	arena_done(&sb->arena);
@@ -126,6 +131,7 @@ sandbox_abandon(struct sandbox *sb)
 	sb->source.fd = sb->end.source.fd = -1;
 	/* The lock is shared with the parent: closing the descriptor keeps it, unlocking would
 	 * release the parent's. */
+	draft_abandon(&sb->draft);
 	close_at(&sb->state.fd);
 	close_at(&sb->init_fd);
 	sb->state.fd = sb->init_fd = -1;

@@ -20,6 +20,8 @@ struct sandbox_of {
 	struct violations *violations;
 	const struct sandbox_client *client;
 	void *data;
+	/* The id of the draft to work in, "" for a new one; NULL: in the project itself. */
+	const char *draft;
 };
 
 /* Starts nothing yet. Returns NULL with *err set. */

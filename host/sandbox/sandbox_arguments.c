@@ -16,7 +16,7 @@
 
 int
 sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writable,
-    size_t n_writable, const struct cache_fds *fds, struct bwrap_arguments *ret,
+    size_t n_writable, const struct cache_fds *fds, int draft_fd, struct bwrap_arguments *ret,
     struct koda_error *err)
 {
 	/* Files named in the environment of commands have to be visible wherever they are. */
@@ -31,6 +31,8 @@ sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writabl
 		.layers = cache_boot_any(sb) ? sb->layers.path : NULL,
 		.caches_fd = fds->caches,
 		.layers_fd = fds->layers,
+		.draft = draft_fd >= 0 ? "" : NULL,
+		.draft_fd = draft_fd,
 		.certificates = egress_certificates(&sb->egress),
 		.stage2_fd = FD_STAGE2,
 		.uid = (unsigned)getuid() };
@@ -69,7 +71,9 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 {
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
 	struct koda_session ses = { .root = (char *)(uintptr_t)root, .mode = mode };
-	struct sandbox sb = { .ses = &ses, .policy = (struct koda_policy *)(uintptr_t)policy };
+	struct sandbox sb = { .draft = { .fd = -1 },
+		.ses = &ses,
+		.policy = (struct koda_policy *)(uintptr_t)policy };
 	const struct cache_fds none = { -1, -1 };
 	struct bwrap_writable *writable = NULL;
 	size_t n_writable = 0;
@@ -89,7 +93,7 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 			if (view_binds(&sb.view, sb.view.writable[i]))
 				writable[n_writable++] =
 				    (struct bwrap_writable){ sb.view.writable[i], -1 };
-		r = sandbox_arguments(&sb, writable, n_writable, &none, &arguments, err);
+		r = sandbox_arguments(&sb, writable, n_writable, &none, -1, &arguments, err);
 		for (size_t i = 0; r == 0 && i < arguments.n; i++)
 			r = fn(data, arguments.v[i], arguments.comment[i]);
 	}

@@ -12,7 +12,7 @@ enum { FD_CONTROL = 3, FD_ARGUMENTS, FD_STAGE2, FD_WRITABLE };
 
 /* Fills *ret for the sandbox's view. Returns 0, or -1 with *err set. */
 int sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writable,
-    size_t n_writable, const struct cache_fds *fds, struct bwrap_arguments *ret,
+    size_t n_writable, const struct cache_fds *fds, int draft_fd, struct bwrap_arguments *ret,
     struct koda_error *err);
 /* Returns a memfd for --args, which contains each argument and its NUL, except the program's. The
  * caller owns it. Returns -1 with *err set on failure. */

@@ -21,6 +21,7 @@
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "host/sandbox/cache_boot.h"
+#include "host/sandbox/draft_boot.h"
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_end.h"
@@ -58,8 +59,8 @@ open_writable(const struct sandbox *sb, struct bwrap_writable *writable, int *fd
 		if (fd < 0)
 			return -1;
 		fds[*n_fds] = fd;
-		writable[n++] =
-		    (struct bwrap_writable){ sb->view.writable[i], FD_CONTROL + (int)*n_fds };
+		writable[n++] = (struct bwrap_writable){ sb->view.writable[i],
+			FD_CONTROL + (int)*n_fds, draft_boot_any(sb) };
 		(*n_fds)++;
 	}
 	return (int)n;
@@ -72,11 +73,11 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
 	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
 	char *argv[] = { name, option, number, end, program, NULL };
-	size_t max = sb->view.n_writable + 2, n_fds = FD_WRITABLE - FD_CONTROL;
+	size_t max = sb->view.n_writable + 3, n_fds = FD_WRITABLE - FD_CONTROL;
 	struct cache_fds caches;
 	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
 	cleanup_free int *fds = calloc(n_fds + max, sizeof(*fds));
-	int pair[2] = { -1, -1 }, n, r = -1;
+	int pair[2] = { -1, -1 }, n, draft, r = -1;
 	struct stat st;
 
 	if (fds == NULL || writable == NULL)
@@ -94,7 +95,8 @@ spawn(struct sandbox *sb, struct koda_error *err)
 		err_set(err, KODA_UNSUPPORTED, errno, "open '%s'", ses->stage2_path);
 	else if ((n = open_writable(sb, writable, fds, &n_fds, err)) >= 0 &&
 	    cache_boot_fds(sb, &caches, FD_CONTROL, fds, &n_fds, err) == 0 &&
-	    sandbox_arguments(sb, writable, (size_t)n, &caches, &arguments, err) == 0 &&
+	    draft_boot_fd(sb, &draft, FD_CONTROL, fds, &n_fds, err) == 0 &&
+	    sandbox_arguments(sb, writable, (size_t)n, &caches, draft, &arguments, err) == 0 &&
 	    (fds[FD_ARGUMENTS - FD_CONTROL] = sandbox_arguments_file(&arguments, err)) >= 0) {
 		close_at(&sb->said_fd);
 		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
@@ -212,6 +214,7 @@ struct boot_order {
 	ProtobufCBinaryData *writable, make_dir[2], private_dir[1];
 	Koda__PrivatePlace place[PRIVATE_MAX], *places[PRIVATE_MAX];
 	struct cache_boot caches;
+	struct draft_boot draft;
 };
 
 static void
@@ -264,6 +267,10 @@ fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err
 		if (cache_boot_fill(sb, &o->caches, err) < 0)
 			return -1;
 		msg->caches = &o->caches.message;
+	}
+	if (draft_boot_any(sb)) {
+		draft_boot_fill(sb, &o->draft);
+		msg->drafts = &o->draft.message;
 	}
 	msg->protocol = KODA_PROTOCOL_VERSION;
 	msg->root = message_text(sb->ses->root);
@@ -329,7 +336,8 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	order.boot = &boot.msg;
 	r = sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err);
 	listening = w.fd;
-	if (r < 0 || check_booted(w.report, listening, err) < 0)
+	if (r < 0 || check_booted(w.report, listening, err) < 0 ||
+	    draft_boot_told(sb, w.report->booted, err) < 0)
 		return -1;
 	egress_serve(&sb->egress, take_fd(&listening));
 	cache_boot_told(sb, w.report->booted);

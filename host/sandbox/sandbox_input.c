@@ -18,6 +18,7 @@ sandbox_view_input(const struct sandbox *sb)
 		.caches = sb->cache,
 		.n_caches = sb->caches.n,
 		.spare = sb->caches.n_missing > 0,
+		.draft = sb->drafted,
 		.also = (const char *const *)&sb->git_dir,
 		.n_also = sb->git_dir != NULL };
 }

@@ -10,6 +10,7 @@
 #include "host/caches/caches.h"
 #include "host/context/context.h"
 #include "host/context/violations.h"
+#include "host/draft/store.h"
 #include "host/egress/egress.h"
 #include "host/machine/state.h"
 #include "host/policy/policy_api.h"
@@ -79,6 +80,13 @@ struct sandbox {
 	/* The root was a git directory before any command of this slot ran. */
 	bool root_is_git_dir;
 	struct view view;
+
+	/* Where changes go instead of the project. */
+	bool drafted;
+	struct draft draft;
+	/* What the root is for the worker of this boot, with a draft. */
+	dev_t root_dev;
+	ino_t root_ino;
 
 	struct egress_port egress;
 };

@@ -531,9 +531,11 @@ view_plan(const struct view_input *in, struct view *ret, struct koda_error *err)
 	cleanup(view_done) struct view v = { 0 };
 
 	if (plan_writable(in, &v, err) < 0 || plan_caches(in, &v, err) < 0 ||
-	    plan_shown(in, &v, err) < 0 || plan_reading(in, &v, err) < 0 ||
-	    plan_writing(in, &v, err) < 0 || plan_places(in, &v, err) < 0 ||
-	    plan_git_dir(in, &v, err) < 0)
+	    plan_shown(in, &v, err) < 0 || plan_reading(in, &v, err) < 0)
+		return -1;
+	if (!in->draft &&
+	    (plan_writing(in, &v, err) < 0 || plan_places(in, &v, err) < 0 ||
+		plan_git_dir(in, &v, err) < 0))
 		return -1;
 	merge(&v);
 	*ret = v;

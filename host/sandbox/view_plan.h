@@ -42,6 +42,9 @@ struct view_input {
 	const char *const *caches;
 	size_t n_caches;
 	bool spare; /* commands get caches that the host does not have */
+	/* Changes go to a draft: nothing in a writable directory has to be protected from commands,
+	 * because what the policy refuses is refused when the draft is applied. */
+	bool draft;
 	/* What commands may write beyond allow_write: a worktree's git directory. */
 	const char *const *also;
 	size_t n_also;

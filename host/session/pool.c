@@ -81,9 +81,10 @@ mark_acquired(struct koda_session *ses, struct koda_slot *slot, bool acquired)
 }
 
 static struct koda_slot *
-add_slot(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+add_slot(struct koda_session *ses, struct koda_policy *policy, const char *draft,
+    struct koda_error *err)
 {
-	struct koda_slot *slot = workspace_new(ses, policy, err);
+	struct koda_slot *slot = workspace_new(ses, policy, draft, err);
 
 	if (slot == NULL)
 		return NULL;
@@ -105,8 +106,10 @@ make_ready(struct koda_session *ses, struct koda_slot *slot, struct koda_error *
 }
 
 struct koda_slot *
-koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
+koda_slot_open(struct koda_session *ses, const struct koda_slot_options *o, struct koda_error *err)
 {
+	const bool drafts = o->workspace == KODA_WORKSPACE_DRAFT;
+	const char *draft = !drafts ? NULL : o->draft != NULL ? o->draft : "";
 	struct koda_policy *policy;
 	struct koda_slot *slot;
 	int r;
@@ -114,12 +117,18 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	err_clear(err);
 	if (session_check(ses, err) < 0)
 		return NULL;
+	if (!drafts && (o->workspace != KODA_WORKSPACE_DIRECT || o->draft != NULL)) {
+		err_set(err, KODA_INVALID, 0,
+		    "the slot's workspace is not one that exists, or a draft is "
+		    "named for a slot without one");
+		return NULL;
+	}
 	/* An embedder that never runs the loop must not accumulate the dead workers of released
 	 * slots. */
 	if (ses->leaving.n > 0)
 		leaving_reap(&ses->leaving, 0);
-	policy = child == NULL ? koda_policy_ref(ses->policy)
-			       : koda_policy_compose(ses->policy, child, err);
+	policy = o->policy == NULL ? koda_policy_ref(ses->policy)
+				   : koda_policy_compose(ses->policy, o->policy, err);
 	if (policy == NULL)
 		return NULL;
 	session_enter(ses);
@@ -129,8 +138,8 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 		err_set(err, KODA_INTERNAL, 0,
 		    "all %u slots of this session are in use: release one first", ses->max_slots);
 		slot = NULL;
-	} else if ((slot = find_idle(ses, policy)) == NULL) {
-		slot = add_slot(ses, policy, err);
+	} else if (drafts || (slot = find_idle(ses, policy)) == NULL) {
+		slot = add_slot(ses, policy, draft, err);
 	}
 	koda_policy_free(policy);
 	r = slot == NULL ? -1 : make_ready(ses, slot, err);
@@ -144,6 +153,12 @@ koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, str
 	if (r < 0 && slot != NULL)
 		drop_slot(ses, slot);
 	return r < 0 ? NULL : slot;
+}
+
+struct koda_slot *
+koda_slot_acquire(struct koda_session *ses, const struct koda_policy *child, struct koda_error *err)
+{
+	return koda_slot_open(ses, &(struct koda_slot_options){ .policy = child }, err);
 }
 
 void

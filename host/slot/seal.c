@@ -20,15 +20,14 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	ssize_t packed_len;
 	size_t len;
 
-	if (with_places)
-		slot->client->places(slot, &places);
+	slot->client->places(slot, with_places, &places);
 	packed = koda_policy_packed(slot->policy, &len);
 	seal.protocol = KODA_PROTOCOL_VERSION;
 	seal.policy = (ProtobufCBinaryData){ len, (uint8_t *)packed };
 	seal.mode = (Koda__Mode)ses->mode;
 	seal.root = message_text(ses->root);
-	seal.root_dev = ses->root_dev;
-	seal.root_ino = ses->root_ino;
+	seal.root_dev = places.root_ino != 0 ? places.root_dev : ses->root_dev;
+	seal.root_ino = places.root_ino != 0 ? places.root_ino : ses->root_ino;
 	seal.home = message_text(ses->home);
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
 	seal.has_quarantine = places.quarantine_fd >= 0;

@@ -94,6 +94,9 @@ struct seal_places {
 	 * can remove what commands plant there. */
 	const char *dir[SEAL_PLACES_MAX];
 	size_t n;
+	/* What the root is for this worker; ino 0: what it is for the host. */
+	dev_t root_dev;
+	ino_t root_ino;
 };
 
 /* What knows all parts of a slot (host/workspace). */
@@ -102,8 +105,9 @@ struct slot_client {
 	 * one. */
 	int (*launch)(struct koda_slot *slot, enum slot_program which, int socket,
 	    struct child *ret, struct koda_error *err);
-	/* Fill *ret, whose quarantine_fd is -1. */
-	void (*places)(const struct koda_slot *slot, struct seal_places *ret);
+	/* Fill *ret, whose quarantine_fd is -1. with_places: with what commands may have planted
+	 * in. */
+	void (*places)(const struct koda_slot *slot, bool with_places, struct seal_places *ret);
 };
 
 struct koda_slot {

@@ -55,11 +55,11 @@ workspace_settle(struct koda_slot *slot)
 }
 
 static int
-add_commands(struct koda_slot *slot, struct koda_error *err)
+add_commands(struct koda_slot *slot, const char *draft, struct koda_error *err)
 {
 	struct commands *cs = calloc(1, sizeof(*cs));
 	const struct sandbox_of sandbox = { slot->ses, slot->policy,
-		cs == NULL ? NULL : &cs->violations, &commands_of_sandbox, cs };
+		cs == NULL ? NULL : &cs->violations, &commands_of_sandbox, cs, draft };
 	struct protect_of protect = { slot, NULL, sandbox.violations, &commands_of_protect, cs };
 
 	if (cs == NULL)
@@ -86,7 +86,9 @@ launch(struct koda_slot *slot, enum slot_program which, int socket, struct child
 		if (sandbox_start_worker(slot->commands->sandbox,
 			search ? SANDBOX_SEARCH : SANDBOX_FILES, socket, ret, err) == 0)
 			return 0;
-		if (search || err->code != KODA_UNSUPPORTED || !session_degrade(slot->ses, err))
+		/* Without its sandbox a draft slot would work in the project. */
+		if (search || slot->commands->sandbox->drafted || err->code != KODA_UNSUPPORTED ||
+		    !session_degrade(slot->ses, err))
 			return -1;
 		drop_commands(slot);
 	}
@@ -102,11 +104,18 @@ add_place(struct seal_places *places, const char *dir)
 }
 
 static void
-find_places(const struct koda_slot *slot, struct seal_places *ret)
+find_places(const struct koda_slot *slot, bool with_places, struct seal_places *ret)
 {
 	const struct recovery_seal *recovering = slot->ses->recovering;
 	const struct sandbox *sb = slot->commands != NULL ? slot->commands->sandbox : NULL;
 
+	if (sb != NULL && sb->drafted) {
+		ret->root_dev = sb->root_dev;
+		ret->root_ino = sb->root_ino;
+		return; /* nothing is planted in the project, and nothing taken away from a draft */
+	}
+	if (!with_places)
+		return;
 	if (recovering != NULL)
 		ret->quarantine_fd = recovering->quarantine_fd;
 	else if (sb != NULL)
@@ -137,14 +146,20 @@ end_all(struct koda_slot *slot)
 }
 
 struct koda_slot *
-workspace_new(struct koda_session *ses, struct koda_policy *policy, struct koda_error *err)
+workspace_new(struct koda_session *ses, struct koda_policy *policy, const char *draft,
+    struct koda_error *err)
 {
 	struct koda_slot *slot = slot_new(ses, policy, &client, err);
 	int r;
 
 	if (slot == NULL)
 		return NULL;
-	if (ses->commands && add_commands(slot, err) < 0) {
+	if (draft != NULL && !ses->commands) {
+		err_set(err, KODA_UNSUPPORTED, 0, "a draft needs the kernel sandbox: see doctor");
+		end_all(slot);
+		return NULL;
+	}
+	if (ses->commands && add_commands(slot, draft, err) < 0) {
 		end_all(slot);
 		return NULL;
 	}

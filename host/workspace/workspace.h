@@ -12,7 +12,7 @@
  * the slot acts (host/workspace/recovery). Waits, but starts no worker of the slot yet. Returns NULL
  * with *err set. */
 struct koda_slot *workspace_new(struct koda_session *ses, struct koda_policy *policy,
-    struct koda_error *err);
+    const char *draft, struct koda_error *err);
 /* Start what is not running: the worker, and with commands the sandbox and its protection.
  * Waits. */
 int workspace_make_ready(struct koda_slot *slot, struct koda_error *err);

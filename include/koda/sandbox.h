@@ -631,6 +631,31 @@ KODA_API void koda_session_stats(const struct koda_session *session, struct koda
  */
 KODA_API struct koda_slot *koda_slot_acquire(struct koda_session *session,
     const struct koda_policy *child, struct koda_error *err);
+
+/* Where a slot's changes go. */
+enum koda_workspace {
+	/* Into the project, as they are made. */
+	KODA_WORKSPACE_DIRECT = 0,
+	/*
+	 * Into a draft: file operations and commands see the project with their changes, and nothing
+	 * reaches it. Needs a session with commands, and Linux 5.11.
+	 */
+	KODA_WORKSPACE_DRAFT = 1,
+};
+
+struct koda_slot_options {
+	/* Narrows the session's policy, see koda_policy_compose(); NULL: the session's policy. */
+	const struct koda_policy *policy;
+	enum koda_workspace workspace;
+	/* The id of the draft to go on with; NULL: a new one. */
+	const char *draft;
+};
+
+/* Like koda_slot_acquire(). A draft stays when its slot is released. */
+KODA_API struct koda_slot *koda_slot_open(struct koda_session *session,
+    const struct koda_slot_options *options, struct koda_error *err);
+/* Returns the id of the slot's draft, which the slot owns; "" if it works in the project itself. */
+KODA_API const char *koda_slot_draft(const struct koda_slot *slot);
 /*
  * Releases a slot; NULL is ignored. With commands this ends the slot as koda_slot_end() does, and
  * so may wait.
