@@ -89,12 +89,12 @@ valid_mounts(const Koda__Order *order)
 {
 	const Koda__Mounts *m = order->mounts;
 
-	if (e->n_mount > STAGE2_MOUNTS_MAX)
+	if (m->n_mount > STAGE2_MOUNTS_MAX)
 		return "too many mounts";
-	for (size_t i = 0; i < e->n_mount; i++) {
-		if (!is_canonical(&e->mount[i]->path) || e->mount[i]->path.len == 1)
+	for (size_t i = 0; i < m->n_mount; i++) {
+		if (!is_canonical(&m->mount[i]->path) || m->mount[i]->path.len == 1)
 			return "a path that is not canonical";
-		if (e->mount[i]->has_dev != e->mount[i]->has_ino)
+		if (m->mount[i]->has_dev != m->mount[i]->has_ino)
 			return "half of an inode's identity";
 	}
 	return NULL;

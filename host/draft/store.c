@@ -138,6 +138,21 @@ take_about(const Koda__DraftAbout *about, struct draft *d, struct koda_error *er
 	return d->root != NULL ? 0 : err_set(err, KODA_IO, 0, "draft '%s' is damaged", d->id);
 }
 
+/* Returns how much there is, at most `size`; -1 with errno. */
+static ssize_t
+read_whole(int fd, uint8_t *data, size_t size)
+{
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < size && (got = read(fd, data + n, size - n)) != 0) {
+		if (got < 0 && errno != EINTR)
+			return -1;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	return (ssize_t)n;
+}
+
 static int
 read_about(struct draft *d, struct koda_error *err)
 {
@@ -150,7 +165,7 @@ read_about(struct draft *d, struct koda_error *err)
 
 	if (data == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "draft");
-	n = fd < 0 ? -1 : read_all(fd, data, ABOUT_MAX);
+	n = fd < 0 ? -1 : read_whole(fd, data, ABOUT_MAX);
 	if (n < 0)
 		return err_set(err, KODA_IO, errno, "read what draft '%s' is of", d->id);
 	arena_init(&arena);
@@ -293,6 +308,23 @@ open_one(int all, const char *id, bool lock, struct draft *ret, struct koda_erro
 	    st.st_ino != now.st_ino || st.st_dev != now.st_dev || st.st_uid != geteuid())
 		return err_set(err, KODA_INVALID, 0, "there is no draft '%s'", id);
 	return read_about(ret, err);
+}
+
+/* overlayfs refuses a working directory that a volatile mount has used: it cannot tell whether all
+ * changes were written. The changes themselves are the kernel's as soon as a command made them. */
+int
+draft_renew(const struct draft *d, struct koda_error *err)
+{
+	for (size_t i = 0; i < d->n_dirs; i++) {
+		cleanup_close int fd = -1;
+		char name[sizeof(d->dir[i].name) + 2];
+
+		snprintf(name, sizeof(name), "%s/w", d->dir[i].name);
+		fd = openat(d->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 || cache_tree_empty(fd, CACHE_NO_DEADLINE) < 0)
+			return err_set(err, KODA_IO, errno, "prepare draft '%s'", d->id);
+	}
+	return 0;
 }
 
 int

@@ -56,6 +56,9 @@ int draft_make(const char *state, const char *root, const char *const *dirs, siz
  * set: KODA_NOT_FOUND, or KODA_CONFLICT if another process uses it. */
 int draft_open(const char *state, const char *root, const char *id, struct draft *ret,
     struct koda_error *err);
+/* Before the draft is mounted again: remove what the last mount has left of overlayfs's own. Returns 0,
+ * or -1 with *err set. */
+int draft_renew(const struct draft *d, struct koda_error *err);
 /* Accepts a closed one. Nothing is removed. */
 void draft_close(struct draft *d);
 /* In a forked child: the lock is the parent's. */

@@ -92,6 +92,8 @@ draft_boot_fd(const struct sandbox *sb, int *ret, int first, int *fds, size_t *n
 	*ret = -1;
 	if (!draft_boot_any(sb))
 		return 0;
+	if (draft_renew(&sb->draft, err) < 0)
+		return -1;
 	fds[*n_fds] = openat(sb->draft.fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fds[*n_fds] < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft");

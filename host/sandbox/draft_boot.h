@@ -10,7 +10,7 @@ int draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err);
 /* Returns true if commands change a draft instead of the project. */
 bool draft_boot_any(const struct sandbox *sb);
 
-/* Add an O_PATH descriptor of the draft's directory to fds, and set *ret to its number in bwrap, which
+/* Prepare the draft for this boot: add an O_PATH descriptor of the draft's directory to fds, and set *ret to its number in bwrap, which
  * has the first of fds as descriptor `first`; -1: there is no draft. Returns 0, or -1 with *err
  * set. */
 int draft_boot_fd(const struct sandbox *sb, int *ret, int first, int *fds, size_t *n_fds,

@@ -92,7 +92,7 @@ koda_sandbox_arguments(const char *root, enum koda_mode mode, const struct koda_
 		for (size_t i = 0; i < sb.view.n_writable; i++)
 			if (view_binds(&sb.view, sb.view.writable[i]))
 				writable[n_writable++] =
-				    (struct bwrap_writable){ sb.view.writable[i], -1 };
+				    (struct bwrap_writable){ sb.view.writable[i], -1, false };
 		r = sandbox_arguments(&sb, writable, n_writable, &none, -1, &arguments, err);
 		for (size_t i = 0; r == 0 && i < arguments.n; i++)
 			r = fn(data, arguments.v[i], arguments.comment[i]);
