@@ -1,0 +1,31 @@
+/*
+ * One name in the upper directory of an overlay (with `userxattr`, without metacopy and redirects):
+ * what does it do to the name in the project? Commands wrote what is there, so anything may be.
+ */
+#ifndef KODA_WORKER_DRAFT_UPPER_H
+#define KODA_WORKER_DRAFT_UPPER_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+enum upper_kind {
+	UPPER_NONE,    /* nothing: the name is gone, or a part of overlayfs's own */
+	UPPER_FILE,    /* a regular file, whole */
+	UPPER_DIR,     /* a directory; what is in the project's stays visible */
+	UPPER_OPAQUE,  /* a directory; what is in the project's is deleted, apart from its own names */
+	UPPER_LINK,    /* a symbolic link */
+	UPPER_DELETED, /* the name in the project is deleted */
+	UPPER_SPECIAL, /* a socket, a FIFO, a device: never applied */
+	UPPER_UNKNOWN, /* overlayfs has marked it in a way that this code does not know */
+};
+
+struct upper {
+	enum upper_kind kind;
+	struct stat st; /* of the upper name */
+};
+
+/* Looks at `name` in `dir`, without following a link. proc_fd: /proc/self/fd, for attributes. Returns
+ * 0, or -1 with errno. */
+int upper_look(int proc_fd, int dir, const char *name, struct upper *ret);
+
+#endif
