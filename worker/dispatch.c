@@ -28,6 +28,9 @@ static const struct op ops[] = {
 	[KODA__REQUEST__OP_SCAN]     = { "scan",     0,           op_scan     },
 	[KODA__REQUEST__OP_COMPARE]  = { "compare",  0,           op_compare  },
 	[KODA__REQUEST__OP_GUARDED]  = { "guarded",  0,           op_guarded  },
+	[KODA__REQUEST__OP_CHANGES]  = { "changes",  0,           op_changes  },
+	[KODA__REQUEST__OP_READ_DRAFT] = { "read_draft", 0,       op_read_draft },
+	[KODA__REQUEST__OP_SWAP]     = { "swap",     OP_CHANGES,  op_swap     },
 };
 /* clang-format on */
 

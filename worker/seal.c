@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
@@ -11,6 +12,9 @@
 #include "shared/confine/lockdown.h"
 #include "worker/say.h"
 #include "worker/session.h"
+
+/* Directories that come as descriptors: the quarantine, a draft, the history's entry. */
+#define OWN_DIRS 3
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_SHADOW 1 /* AddressSanitizer's shadow memory: terabytes of data to the kernel */
@@ -81,10 +85,11 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
     struct koda_error *err)
 {
 	const struct policy_list *list = &ses->policy.list[KODA_ALLOW_WRITE];
-	cleanup_free int *fds = calloc(list->n + seal->n_commands_write + 1, sizeof(*fds));
+	cleanup_free int *fds = calloc(list->n + seal->n_commands_write + OWN_DIRS, sizeof(*fds));
 	/* If no file operation may write, the kernel enforces that too. */
 	const bool none = !ses->role->changes || ses->who.mode == KODA_PLAN ||
 	    ses->policy.trust == KODA_TRUST_FORBID;
+	const int own[] = { ses->quarantine_fd, ses->draft_fd, ses->old_fd };
 	size_t n = 0;
 
 	if (fds == NULL)
@@ -124,10 +129,12 @@ open_writable(struct session *ses, const Koda__Seal *seal, int **ret, size_t *re
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			return err_set(err, KODA_INTERNAL, errno, "open a writable directory");
 	}
-	if (ses->quarantine_fd >= 0) {
-		fds[n] = fcntl(ses->quarantine_fd, F_DUPFD_CLOEXEC, 3);
+	for (size_t i = 0; i < N_ELEMENTS(own); i++) {
+		if (own[i] < 0)
+			continue;
+		fds[n] = fcntl(own[i], F_DUPFD_CLOEXEC, 3);
 		if (fds[n++] < 0)
-			return err_set(err, KODA_INTERNAL, errno, "open the quarantine");
+			return err_set(err, KODA_INTERNAL, errno, "open a directory of koda");
 	}
 	*ret = take_ptr(&fds);
 	*ret_n = n;
@@ -167,17 +174,74 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 	return r;
 }
 
+/* Takes a directory that came with the Seal. Returns -1 with *err set. */
 static int
-take_quarantine(struct session *ses, struct koda_error *err)
+take_directory(struct session *ses, const char *what, struct koda_error *err)
 {
+	cleanup_close int fd = session_take_fd(ses, err);
 	struct stat st;
 
-	ses->quarantine_fd = session_take_fd(ses, err);
-	if (ses->quarantine_fd < 0)
+	if (fd < 0)
 		return -1;
-	if (fstat(ses->quarantine_fd, &st) < 0 || !S_ISDIR(st.st_mode))
-		return err_set(err, KODA_PROTOCOL, 0, "the quarantine is not a directory");
+	if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, KODA_PROTOCOL, 0, "the %s is not a directory", what);
+	return take_fd(&fd);
+}
+
+static int
+open_below(int dir, const char *name, const char *what, struct koda_error *err)
+{
+	int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_set(err, KODA_IO, errno, "open the %s", what) : fd;
+}
+
+static int
+take_layers(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
+{
+	ses->layer = calloc(seal->n_draft_layer + 1, sizeof(*ses->layer));
+	if (ses->layer == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
+	for (size_t i = 0; i < seal->n_draft_layer; i++) {
+		const Koda__DraftLayer *m = seal->draft_layer[i];
+		struct draft_layer *layer = &ses->layer[ses->n_layers++];
+		char name[NAME_LEN_MAX + 1];
+		cleanup_close int dir = -1;
+
+		snprintf(name, sizeof(name), "%.*s", (int)m->name.len, (const char *)m->name.data);
+		*layer = (struct draft_layer){ text_of(m->path), m->dev, m->ino, -1 };
+		if (layer->path == NULL)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "seal");
+		dir = open_below(ses->draft_fd, name, "draft's layer", err);
+		if (dir < 0)
+			return -1;
+		layer->fd = open_below(dir, "u", "draft's changes", err);
+		if (layer->fd < 0)
+			return -1;
+	}
 	return 0;
+}
+
+/* Takes the directories that came with the Seal, in their order. */
+static int
+take_directories(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
+{
+	cleanup_close int history = -1;
+
+	if (seal->has_quarantine && seal->quarantine &&
+	    (ses->quarantine_fd = take_directory(ses, "quarantine", err)) < 0)
+		return -1;
+	if (seal->has_draft && seal->draft &&
+	    ((ses->draft_fd = take_directory(ses, "draft", err)) < 0 ||
+		take_layers(ses, seal, err) < 0))
+		return -1;
+	if (!seal->has_history || !seal->history)
+		return 0;
+	history = take_directory(ses, "history", err);
+	if (history < 0)
+		return -1;
+	ses->old_fd = open_below(history, "old", "history", err);
+	return ses->old_fd < 0 ? -1 : 0;
 }
 
 int
@@ -220,7 +284,7 @@ op_seal(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		ses->max_file_bytes = ses->policy.limit[KODA_MAX_FILE_BYTES].value;
 	if (open_root(ses, seal, err) < 0)
 		return -1;
-	if (seal->has_quarantine && seal->quarantine && take_quarantine(ses, err) < 0)
+	if (take_directories(ses, seal, err) < 0)
 		return -1;
 	policy_digest(seal->policy.data, seal->policy.len, ret->digest);
 	if (confine(ses, seal, &ret->enforcement, err) < 0)

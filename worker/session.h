@@ -19,6 +19,14 @@
 
 struct sock_filter;
 
+/* A directory of the project, and the directory in the draft that has its changes. */
+struct draft_layer {
+	char *path; /* canonical */
+	dev_t dev;  /* of the project's directory */
+	ino_t ino;
+	int fd; /* O_PATH of the layer's `u` */
+};
+
 struct session {
 	const struct role *role;
 	const struct sock_filter *filter; /* installed by the Seal */
@@ -43,6 +51,10 @@ struct session {
 	uint64_t recorded;     /* id of the last request that wrote to the record */
 	int quarantine_fd;     /* O_PATH; -1: planted files are only reported */
 	char **caches;         /* Seal.commands_write, NULL-terminated */
+	struct draft_layer *layer; /* of the draft; NULL: none */
+	size_t n_layers;
+	int draft_fd; /* O_PATH; -1: none */
+	int old_fd;   /* O_PATH of `old` in the history's entry; -1: nothing is kept */
 	struct scan *scan;     /* NULL before the first Scan */
 	/* Used when there is no scan: what the places of the policy's paths lead to. NULL before
 	 * the first change. */

@@ -46,6 +46,25 @@ are_canonical(const ProtobufCBinaryData *path, size_t n)
 	return n == 0;
 }
 
+/* A name in a directory. */
+static bool
+is_name(ProtobufCBinaryData name)
+{
+	return name.len > 0 && name.len <= NAME_LEN_MAX && is_path(name) &&
+	    memchr(name.data, '/', name.len) == NULL &&
+	    !(name.data[0] == '.' && (name.len == 1 || (name.len == 2 && name.data[1] == '.')));
+}
+
+static bool
+are_layers(const Koda__Seal *m)
+{
+	for (size_t i = 0; i < m->n_draft_layer; i++)
+		if (!is_canonical(m->draft_layer[i]->path) || !is_name(m->draft_layer[i]->name))
+			return false;
+	return m->n_draft_layer <= DRAFT_LAYERS_MAX &&
+	    (m->n_draft_layer > 0) == (m->has_draft && m->draft);
+}
+
 static int
 valid_seal(const Koda__Seal *m, struct koda_error *err)
 {
@@ -62,6 +81,8 @@ valid_seal(const Koda__Seal *m, struct koda_error *err)
 	if (m->n_commands_write > SCAN_ROOTS_MAX ||
 	    !are_canonical(m->commands_write, m->n_commands_write))
 		return broken(err, "seal.commands_write");
+	if (!are_layers(m))
+		return broken(err, "seal.draft_layer");
 	return 0;
 }
 
@@ -131,6 +152,40 @@ valid_scan(const Koda__Scan *m, struct koda_error *err)
 	if (m->has_next && m->next &&
 	    (m->n_below > 0 || m->n_known > 0 || m->has_resumed || m->has_more))
 		return broken(err, "scan.next");
+	return 0;
+}
+
+static bool
+is_swap_name(ProtobufCBinaryData name)
+{
+	size_t i = 0;
+
+	while (i < name.len &&
+	    ((name.data[i] >= 'a' && name.data[i] <= 'z') ||
+		(name.data[i] >= '0' && name.data[i] <= '9') || name.data[i] == '-'))
+		i++;
+	return i == name.len && i > 0 && i <= SWAP_NAME_MAX;
+}
+
+static int
+valid_swap(const Koda__Swap *m, struct koda_error *err)
+{
+	if (m->n_item == 0 || m->n_item > SWAP_ITEMS_MAX)
+		return broken(err, "swap.item");
+	for (size_t i = 0; i < m->n_item; i++) {
+		const Koda__SwapItem *item = m->item[i];
+
+		if (!is_swap_name(item->name))
+			return broken(err, "swap.item.name");
+		if (!is_canonical(item->place) || item->place.len == 1)
+			return broken(err, "swap.item.place");
+		if (item->has_mode && (item->here == NULL || item->held != NULL))
+			return broken(err, "swap.item.mode");
+		if (item->has_directory && (item->has_mode || item->held != NULL))
+			return broken(err, "swap.item.directory");
+		if (item->here == NULL && item->held == NULL && !item->has_directory)
+			return broken(err, "swap.item: nothing to do");
+	}
 	return 0;
 }
 
@@ -227,6 +282,15 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		return 0; /* `from` may be beyond the last place: then the reply is empty */
 	case KODA__REQUEST__OP_SEARCH:
 		return valid_search(req->search, err);
+	case KODA__REQUEST__OP_CHANGES:
+		return !req->changes->has_after ||
+			(is_canonical(req->changes->after) && req->changes->has_after_kind)
+		    ? 0
+		    : broken(err, "changes.after");
+	case KODA__REQUEST__OP_READ_DRAFT:
+		return is_canonical(req->read_draft->path) ? 0 : broken(err, "read_draft.path");
+	case KODA__REQUEST__OP_SWAP:
+		return valid_swap(req->swap, err);
 	case KODA__REQUEST__OP__NOT_SET:
 	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
 		break;

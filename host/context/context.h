@@ -72,6 +72,8 @@ struct koda_session {
 	uint64_t end_by;
 	/* Set while a slot finishes what a killed session left behind (host/workspace/recovery). */
 	const struct recovery_seal *recovering;
+	/* What this session's workers are sealed with to apply a draft, or to take changes back. */
+	const struct held_seal *held;
 	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
 	bool said_degraded;   /* the worker is not confined in full */
 	bool said_state;      /* koda's own directory cannot be used as it should be */

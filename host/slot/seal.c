@@ -7,13 +7,27 @@
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
+#define SEAL_FDS_MAX 3
+
+/* Returns whether there is one. */
+static bool
+add_fd(int fds[SEAL_FDS_MAX], size_t *n, int fd)
+{
+	if (fd >= 0)
+		fds[(*n)++] = fd;
+	return fd >= 0;
+}
+
 int
 seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
     const uint8_t token[TOKEN_BYTES], bool with_places, struct koda_error *err)
 {
 	const struct koda_session *ses = slot->ses;
-	struct seal_places places = { .quarantine_fd = -1 };
+	struct seal_places places = { .quarantine_fd = -1, .draft_fd = -1, .history_fd = -1 };
+	Koda__DraftLayer layer[DRAFT_LAYERS_MAX], *layers[DRAFT_LAYERS_MAX];
 	ProtobufCBinaryData dir[SEAL_PLACES_MAX];
+	int fds[SEAL_FDS_MAX];
+	size_t n_fds = 0;
 	Koda__Request req = KODA__REQUEST__INIT;
 	Koda__Seal seal = KODA__SEAL__INIT;
 	const uint8_t *packed;
@@ -30,8 +44,19 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.root_ino = places.root_ino != 0 ? places.root_ino : ses->root_ino;
 	seal.home = message_text(ses->home);
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
-	seal.has_quarantine = places.quarantine_fd >= 0;
-	seal.quarantine = seal.has_quarantine;
+	seal.has_quarantine = seal.quarantine = add_fd(fds, &n_fds, places.quarantine_fd);
+	seal.has_draft = seal.draft = add_fd(fds, &n_fds, places.draft_fd);
+	seal.has_history = seal.history = add_fd(fds, &n_fds, places.history_fd);
+	for (size_t i = 0; i < places.n_layers; i++) {
+		koda__draft_layer__init(&layer[i]);
+		layer[i].path = message_text(places.layer[i].path);
+		layer[i].dev = places.layer[i].dev;
+		layer[i].ino = places.layer[i].ino;
+		layer[i].name = message_text(places.layer[i].name);
+		layers[i] = &layer[i];
+	}
+	seal.draft_layer = layers;
+	seal.n_draft_layer = places.n_layers;
 	seal.has_state = ses->state != NULL;
 	if (seal.has_state)
 		seal.state = message_text(ses->state);
@@ -43,10 +68,9 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	req.op_case = KODA__REQUEST__OP_SEAL;
 	req.seal = &seal;
 	packed_len = message_queue(fs, &req.base, err);
-	if (packed_len < 0 || !seal.has_quarantine)
+	if (packed_len < 0 || n_fds == 0)
 		return packed_len < 0 ? -1 : 0;
-	if (frame_flush_with_fd(fs, (size_t)packed_len, places.quarantine_fd, SLOT_READY_MS, err) ==
-	    0)
+	if (frame_flush_with_fds(fs, (size_t)packed_len, fds, n_fds, SLOT_READY_MS, err) == 0)
 		return 0;
 	/* The process is dead already, which its socket shows. */
 	return err->errnum == EPIPE || err->errnum == ECONNRESET ? 0 : -1;

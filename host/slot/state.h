@@ -87,9 +87,22 @@ enum slot_program {
 	SLOT_SEARCH,
 };
 
+/* A directory of the project, and the directory in a draft that has its changes. */
+struct seal_layer {
+	const char *path;
+	dev_t dev;
+	ino_t ino;
+	const char *name;
+};
+
 /* What the worker is sealed with in addition to the policy. */
 struct seal_places {
 	int quarantine_fd; /* for what commands planted; -1: none */
+	/* A draft, for listing and applying its changes; -1: none. */
+	int draft_fd;
+	struct seal_layer layer[DRAFT_LAYERS_MAX];
+	size_t n_layers;
+	int history_fd; /* an entry of the history, for what changes take away; -1: none */
 	/* The directories that commands may write beyond the policy's places, so that the worker
 	 * can remove what commands plant there. */
 	const char *dir[SEAL_PLACES_MAX];

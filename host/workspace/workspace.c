@@ -12,6 +12,7 @@
 #include "host/search/search.h"
 #include "host/slot/slot.h"
 #include "host/workspace/ending.h"
+#include "host/workspace/held.h"
 #include "host/workspace/recovery.h"
 #include "shared/base/cleanup.h"
 
@@ -104,11 +105,25 @@ add_place(struct seal_places *places, const char *dir)
 }
 
 static void
+held_places(const struct held_seal *held, struct seal_places *ret)
+{
+	const struct draft *d = held->draft;
+
+	ret->draft_fd = d == NULL ? -1 : d->fd;
+	ret->history_fd = held->history_fd;
+	for (size_t i = 0; d != NULL && i < d->n_dirs && i < DRAFT_LAYERS_MAX; i++)
+		ret->layer[ret->n_layers++] = (struct seal_layer){ d->dir[i].path, d->dir[i].dev,
+			d->dir[i].ino, d->dir[i].name };
+}
+
+static void
 find_places(const struct koda_slot *slot, bool with_places, struct seal_places *ret)
 {
 	const struct recovery_seal *recovering = slot->ses->recovering;
 	const struct sandbox *sb = slot->commands != NULL ? slot->commands->sandbox : NULL;
 
+	if (slot->ses->held != NULL)
+		held_places(slot->ses->held, ret);
 	if (sb != NULL && sb->drafted) {
 		ret->root_dev = sb->root_dev;
 		ret->root_ino = sb->root_ino;

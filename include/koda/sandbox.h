@@ -1245,6 +1245,208 @@ typedef int koda_argument_fn(void *data, const char *argument, const char *comme
 KODA_API int koda_sandbox_arguments(const char *root, enum koda_mode mode,
     const struct koda_policy *policy, koda_argument_fn *fn, void *data, struct koda_error *err);
 
+/* ---- drafts: what a slot changed, before it reaches the project ---- */
+
+struct koda_drafted {
+	const char *id;
+	/* The root of the session that made it. */
+	const char *root;
+	/* Seconds since the epoch. */
+	double begun;
+	/* A slot works in it, or it is being applied. */
+	bool in_use;
+};
+/*
+ * Calls fn for each draft of this root, or of all roots (NULL), oldest first. Returns the non-zero
+ * value with which fn stopped, else 0; -1 with *err set.
+ */
+typedef int koda_drafted_fn(void *data, const struct koda_drafted *one);
+KODA_API int koda_drafts_visit(const char *root, koda_drafted_fn *fn, void *data,
+    struct koda_error *err);
+
+struct koda_draft;
+/*
+ * Opens a draft of the session's root, to look at it and to decide on it. No slot may work in it
+ * meanwhile. What may be applied follows the session's policy. Waits like koda_slot_acquire().
+ * Returns a draft that the caller must koda_draft_close(), or NULL with *err set: KODA_NOT_FOUND, or
+ * KODA_CONFLICT if a slot works in it.
+ */
+KODA_API struct koda_draft *koda_draft_open(struct koda_session *session, const char *id,
+    struct koda_error *err);
+/* Forgets nothing: the draft stays. NULL is ignored. */
+KODA_API void koda_draft_close(struct koda_draft *draft);
+
+enum koda_change_kind {
+	/* Nothing has that name in the project. */
+	KODA_CHANGE_CREATED = 1,
+	/* Another content, or another target of a link. */
+	KODA_CHANGE_CHANGED = 2,
+	KODA_CHANGE_DELETED = 3,
+	/* Only the permissions differ. */
+	KODA_CHANGE_MODE = 4,
+};
+/* "created" ... */
+KODA_API const char *koda_change_kind_name(enum koda_change_kind kind);
+
+/* What has a name, in the project or in the draft. */
+struct koda_change_side {
+	enum koda_file_type type;
+	uint64_t size;
+	/* The permission bits. */
+	uint32_t mode;
+	int64_t mtime_ns;
+	/* The target of a link, or NULL. */
+	const char *target;
+};
+
+/*
+ * One change of a draft. A name whose type changed is two changes: deleted, then created. Commands
+ * chose all names and targets: escape them before showing them.
+ */
+struct koda_change {
+	/* Canonical, in the project. */
+	const char *path;
+	enum koda_change_kind kind;
+	/* NULL: nothing is there. */
+	const struct koda_change_side *before, *after;
+	/* Deleting a directory: the number of names below it. */
+	uint64_t entries;
+	/* The policy refuses it; NULL: it does not. reason is a sentence for a person. */
+	const char *rule, *reason;
+	/* The name in the project changed after the draft had its own version of it. */
+	bool conflict;
+};
+/*
+ * Calls fn for each change, sorted: a directory before what is in it. Returns the non-zero value with
+ * which fn stopped, else 0; -1 with *err set. *ret_cut (may be NULL): there are more names, or deeper
+ * ones, than a draft may have; these are not listed, and cannot be applied.
+ */
+typedef int koda_change_fn(void *data, const struct koda_change *change);
+KODA_API int koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, void *data,
+    bool *ret_cut, struct koda_error *err);
+
+/*
+ * Reads a changed file as it is in the draft or in the project (before), at most max bytes. Returns 0
+ * with *ret, which the caller releases by koda_result_done(), or -1 with *err set.
+ */
+KODA_API int koda_draft_read(struct koda_draft *draft, const char *path, bool before, uint64_t max,
+    struct koda_result *ret, struct koda_error *err);
+
+/* What happens to a change that is in conflict. */
+enum koda_take {
+	/* It is not applied, and stays in the draft. */
+	KODA_TAKE_NONE = 0,
+	/* It is applied: what is in the project is replaced, and kept in the history. */
+	KODA_TAKE_DRAFT = 1,
+	/* It is dropped from the draft. */
+	KODA_TAKE_PROJECT = 2,
+};
+
+enum koda_apply_outcome {
+	KODA_APPLIED = 1,
+	/* The policy refuses it. */
+	KODA_APPLY_REFUSED = 2,
+	KODA_APPLY_CONFLICT = 3,
+	/* It was not selected, or depends on what was not applied. */
+	KODA_APPLY_SKIPPED = 4,
+	/* The system refused it. */
+	KODA_APPLY_FAILED = 5,
+};
+KODA_API const char *koda_apply_outcome_name(enum koda_apply_outcome outcome);
+
+struct koda_applied {
+	const char *path;
+	enum koda_change_kind kind;
+	enum koda_apply_outcome outcome;
+	/* Why not; NULL if it was applied or skipped. */
+	const char *rule, *reason;
+};
+/* Returns non-zero to stop: what was not applied yet stays in the draft. */
+typedef int koda_applied_fn(void *data, const struct koda_applied *one);
+
+struct koda_apply_options {
+	/*
+	 * What to apply: paths, absolute or relative to the root, each with everything below it, or
+	 * globs as in koda_search(). None: everything.
+	 */
+	const char *const *paths;
+	size_t n_paths;
+	enum koda_take take;
+	/* Report what would happen. */
+	bool dry_run;
+};
+
+/*
+ * Applies changes to the project, each as one rename, and calls fn (may be NULL) for each. What was
+ * applied leaves the draft and is kept in the history (koda_history_undo()). If the host is killed on
+ * the way, the next koda_draft_open() finishes what was begun: nothing is done twice or in part. A
+ * draft in which nothing is left is removed when it is closed. Returns the non-zero value with which
+ * fn stopped, else 0; -1 with *err set if it could not go on. ret_undo, if not NULL, has room for
+ * KODA_HISTORY_ID_SIZE bytes and gets the id of the history's entry, or "".
+ */
+#define KODA_HISTORY_ID_SIZE 33
+KODA_API int koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *options,
+    koda_applied_fn *fn, void *data, char *ret_undo, struct koda_error *err);
+/*
+ * Forgets these changes (n 0: the whole draft), and the draft if nothing is left. Closing it is still
+ * the caller's. Returns 0, or -1 with *err set.
+ */
+KODA_API int koda_draft_discard(struct koda_draft *draft, const char *const *paths, size_t n,
+    struct koda_error *err);
+
+/* ---- history: what was changed, and how it is taken back ---- */
+
+enum koda_history_kind {
+	/* File operations of a slot. */
+	KODA_HISTORY_FILES = 1,
+	/* A draft that was applied, or a part of it. */
+	KODA_HISTORY_DRAFT = 2,
+};
+
+struct koda_history_entry {
+	const char *id;
+	const char *root;
+	enum koda_history_kind kind;
+	/* The id of the draft, or "". */
+	const char *draft;
+	/* Seconds since the epoch: when it began, and its last change. */
+	double begun, changed;
+	/* How many changes it has, how many of them are taken back now, and what it keeps. */
+	uint64_t changes, undone, bytes;
+	/* A host was killed while it applied or took back this; koda_history_undo() finishes it. */
+	bool unfinished;
+	bool in_use;
+};
+/*
+ * Calls fn for each entry of this root, or of all roots (NULL), oldest first. Returns the non-zero
+ * value with which fn stopped, else 0; -1 with *err set.
+ */
+typedef int koda_history_fn(void *data, const struct koda_history_entry *one);
+KODA_API int koda_history_visit(const char *root, koda_history_fn *fn, void *data,
+    struct koda_error *err);
+/* Calls fn for each change of an entry, in the order in which they were made. */
+KODA_API int koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void *data,
+    struct koda_error *err);
+
+struct koda_undo_options {
+	/* As in koda_apply_options. None: everything. */
+	const char *const *paths;
+	size_t n_paths;
+	/* Do again what was taken back. */
+	bool redo;
+	/* KODA_TAKE_DRAFT: also what was changed since. */
+	enum koda_take take;
+	bool dry_run;
+};
+/*
+ * Takes the changes of an entry back, the last one first, under the session's policy. What was changed
+ * since, by anybody, is a conflict and stays as it is. What is taken back is held, so that it can be
+ * done again. Reports and returns like koda_draft_apply().
+ */
+KODA_API int koda_history_undo(struct koda_session *session, const char *id,
+    const struct koda_undo_options *options, koda_applied_fn *fn, void *data,
+    struct koda_error *err);
+
 /* ---- quarantine: what commands planted and the library moved away ---- */
 
 struct koda_quarantined {

@@ -11,7 +11,7 @@
  * Host and helpers ship together. Every change to proto/ or docs/PROTOCOL.md increments this, so
  * that a mismatch (a half-finished upgrade) is a clear error in the first frame.
  */
-#define KODA_PROTOCOL_VERSION 4u
+#define KODA_PROTOCOL_VERSION 5u
 
 /*
  * Content up to this size travels in the frame, larger content as a descriptor. Up to about this
@@ -64,6 +64,18 @@ struct record {
 #define SEARCH_TROUBLES_MAX 100
 /* All flags of enum koda_search_flags. */
 #define SEARCH_FLAGS UINT64_C(0x1fff07ff)
+
+/*
+ * Limits of a draft. A change set with more names, or deeper ones, is listed as far as this and can
+ * only be applied that far.
+ */
+#define DRAFT_LAYERS_MAX  64
+#define DRAFT_ENTRIES_MAX 1000000
+#define DRAFT_DEPTH_MAX   200
+/* Items in one Swap: a worker's death costs at most so many questions. */
+#define SWAP_ITEMS_MAX 256
+/* Bytes of a name in the history's `old`. */
+#define SWAP_NAME_MAX 64
 
 /* An edit holds the file in memory twice, before and after. */
 #define EDIT_BYTES_MAX (256u << 20)

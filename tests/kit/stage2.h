@@ -368,7 +368,7 @@ guest_arguments_fd(const struct bwrap_arguments *a)
 static UNUSED void
 guest_spawn(struct guest *g)
 {
-	struct bwrap_writable writable = { g->root, -1 };
+	struct bwrap_writable writable = { g->root, -1, false };
 	struct bwrap_input in = { .writable = &writable,
 		.n_writable = 1,
 		.stage2_fd = 5,

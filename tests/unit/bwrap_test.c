@@ -197,7 +197,7 @@ print_shape(const struct shape *s)
 	/* The first path by descriptor, as in the host. */
 	for (size_t i = 0; i < v.n_writable; i++)
 		if (view_binds(&v, v.writable[i]))
-			writable[args.n_writable++] = (struct bwrap_writable){ v.writable[i], -1 };
+			writable[args.n_writable++] = (struct bwrap_writable){ v.writable[i], -1, false };
 	writable[0].fd = 6;
 	args.caches_fd = 7;
 	args.layers_fd = -1;
@@ -261,7 +261,7 @@ static void
 each_option_has_a_comment(void **state)
 {
 	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
-	const struct bwrap_writable w = { "/srv/project", -1 };
+	const struct bwrap_writable w = { "/srv/project", -1, false };
 	struct bwrap_input in = { .writable = &w, .n_writable = 1, .stage2_fd = 7 };
 
 	assert_int_equal(bwrap_arguments(&in, &a, NULL), 0);
@@ -282,7 +282,7 @@ static void
 a_relative_place_is_refused(void **state)
 {
 	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
-	const struct bwrap_writable w = { "--dev-bind", -1 };
+	const struct bwrap_writable w = { "--dev-bind", -1, false };
 	struct koda_error err = { 0 };
 
 	assert_int_equal(bwrap_arguments(&(struct bwrap_input){ .writable = &w, .n_writable = 1 },
@@ -384,7 +384,7 @@ starts_case(void **state)
 	char base[PATH_MAX], tmp[PATH_MAX - 256], root[2 * PATH_MAX], home[2 * PATH_MAX],
 	    outside[2 * PATH_MAX], path[3 * PATH_MAX];
 	struct view_input in = { .policy = &p, .mode = KODA_AUTO, .root = root, .home = home };
-	struct bwrap_writable writable = { root, -1 };
+	struct bwrap_writable writable = { root, -1, false };
 	struct bwrap_input args = { .writable = &writable, .uid = getuid() };
 	cleanup_close int program = open("/bin/sh", O_PATH), dir = -1;
 	struct koda_error err = { 0 };

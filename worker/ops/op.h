@@ -20,5 +20,8 @@ int op_record(struct session *, const Koda__Request *, Koda__Reply *, struct kod
 int op_scan(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_guarded(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_compare(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_changes(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_read_draft(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_swap(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

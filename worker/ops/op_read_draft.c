@@ -1,0 +1,7 @@
+#include "worker/ops/op.h"
+
+int
+op_read_draft(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
+{
+	return err_set(err, KODA_UNSUPPORTED, 0, "read_draft");
+}
