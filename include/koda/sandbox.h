@@ -1268,7 +1268,7 @@ struct koda_draft;
 /*
  * Opens a draft of the session's root, to look at it and to decide on it. No slot may work in it
  * meanwhile. What may be applied follows the session's policy. Waits like koda_slot_acquire().
- * Returns a draft that the caller must koda_draft_close(), or NULL with *err set: KODA_NOT_FOUND, or
+ * Returns a draft that the caller must koda_draft_close(), or NULL with *err set: KODA_INVALID if there is none, or
  * KODA_CONFLICT if a slot works in it.
  */
 KODA_API struct koda_draft *koda_draft_open(struct koda_session *session, const char *id,
