@@ -64,6 +64,7 @@ struct check {
 	const struct access_subject *who;
 	enum access_op op;
 	uint64_t entries;
+	int64_t *newest;                            /* NULL: not wanted */
 	char path[PATH_LEN_MAX + NAME_LEN_MAX + 2]; /* of the directory being checked */
 	struct koda_error *err;
 };
@@ -85,6 +86,19 @@ not_provable(struct check *c, const char *what)
 
 static int check_directory(struct check *c, int dir_fd, const char *name, unsigned depth);
 
+static void
+look_when(struct check *c, DIR *d, const char *name)
+{
+	struct stat st;
+	int64_t ns;
+
+	if (c->newest == NULL || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
+	if (ns > *c->newest)
+		*c->newest = ns;
+}
+
 /* Checks one entry of the directory c->path, which ends at len. */
 static int
 check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_name, size_t len,
@@ -100,6 +114,7 @@ check_entry(struct check *c, DIR *d, const struct dirent *e, const char *dir_nam
 		return not_provable(c, "too many levels of directories to check at");
 	c->path[len] = '/';
 	memcpy(c->path + len + 1, e->d_name, k + 1);
+	look_when(c, d, e->d_name);
 	if (access_protected_entry(c->who, dir_name, e->d_name))
 		r = refuse_tree(c, NULL);
 	else if ((by = access_name_rule(c->who, c->path)) != NULL)
@@ -158,12 +173,20 @@ int
 tree_check(const struct access_subject *who, enum access_op op, int dir_fd, const char *path,
     uint64_t *ret_entries, struct koda_error *err)
 {
+	return tree_check_newest(who, op, dir_fd, path, ret_entries, NULL, err);
+}
+
+int
+tree_check_newest(const struct access_subject *who, enum access_op op, int dir_fd, const char *path,
+    uint64_t *ret_entries, int64_t *ret_newest, struct koda_error *err)
+{
 	cleanup_free struct check *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "read a directory");
 	c->who = who;
 	c->op = op;
+	c->newest = ret_newest;
 	c->err = err;
 	snprintf(c->path, sizeof(c->path), "%s", path);
 	if (check_directory(c, dir_fd, ".", 0) < 0)

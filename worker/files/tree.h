@@ -20,6 +20,10 @@
  */
 int tree_check(const struct access_subject *who, enum access_op op, int dir_fd, const char *path,
     uint64_t *ret_entries, struct koda_error *err);
+/* The same, and *ret_newest becomes the latest ctime (in nanoseconds) of a name below it, if that is
+ * later than *ret_newest. */
+int tree_check_newest(const struct access_subject *who, enum access_op op, int dir_fd,
+    const char *path, uint64_t *ret_entries, int64_t *ret_newest, struct koda_error *err);
 
 /* Returns 1 if the directory is empty, 0 if not, -1 with errno. */
 int tree_is_empty(int dir_fd);
