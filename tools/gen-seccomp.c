@@ -60,7 +60,7 @@ static const char *const worker_calls[] = {
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
 	/* attributes that the replacement of a file inherits, and access to directories from which
 	 * a command removed it (Scan) */
-	"fchmod", "fchmodat", "fchown", "listxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
+	"fchmod", "fchmodat", "fchown", "listxattr", "llistxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
 	/* the process; glibc's qsort calls sysinfo for the size of memory */

@@ -17,6 +17,7 @@
 #include "shared/wire/protocol.h"
 #include "worker/files/resolve.h"
 
+struct draft_walk;
 struct sock_filter;
 
 /* A directory of the project, and the directory in the draft that has its changes. */
@@ -44,18 +45,19 @@ struct session {
 	uint8_t token[TOKEN_BYTES];
 	mode_t umask;
 	uint64_t max_file_bytes;
-	struct record *record; /* shared with the host; NULL: none */
-	unsigned prepares;     /* Prepared messages of this request */
-	bool changes;          /* the current request changes something, or would */
-	bool unrecorded;       /* some queued reply is not in the record */
-	uint64_t recorded;     /* id of the last request that wrote to the record */
-	int quarantine_fd;     /* O_PATH; -1: planted files are only reported */
-	char **caches;         /* Seal.commands_write, NULL-terminated */
+	struct record *record;     /* shared with the host; NULL: none */
+	unsigned prepares;         /* Prepared messages of this request */
+	bool changes;              /* the current request changes something, or would */
+	bool unrecorded;           /* some queued reply is not in the record */
+	uint64_t recorded;         /* id of the last request that wrote to the record */
+	int quarantine_fd;         /* O_PATH; -1: planted files are only reported */
+	char **caches;             /* Seal.commands_write, NULL-terminated */
 	struct draft_layer *layer; /* of the draft; NULL: none */
 	size_t n_layers;
-	int draft_fd; /* O_PATH; -1: none */
-	int old_fd;   /* O_PATH of `old` in the history's entry; -1: nothing is kept */
-	struct scan *scan;     /* NULL before the first Scan */
+	struct draft_walk *walk; /* of the list of changes whose next page may be asked for; NULL */
+	int draft_fd;            /* O_PATH; -1: none */
+	int old_fd;              /* O_PATH of `old` in the history's entry; -1: nothing is kept */
+	struct scan *scan;       /* NULL before the first Scan */
 	/* Used when there is no scan: what the places of the policy's paths lead to. NULL before
 	 * the first change. */
 	struct scan *led;
