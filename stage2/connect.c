@@ -20,6 +20,7 @@
 #include "stage2/bound_sockets.h"
 #include "stage2/caller.h"
 #include "stage2/connect_call.h"
+#include "stage2/drafts.h"
 #include "stage2/links.h"
 #include "stage2/refusals.h"
 
@@ -242,7 +243,7 @@ take_target(struct stage2 *s, struct connect_attempt *a)
 		return -EPERM;
 	if (!S_ISSOCK(st.st_mode))
 		return -ECONNREFUSED;
-	exact = bound_sockets_are_exact(a->target, &st);
+	exact = bound_sockets_are_exact(a->target, &st) || drafts_have(s->view, a->target, &st);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", a->target);
 	if (exact && bound_sockets_has(&a->g->bound, BOUND_LISTENING, &st)) {
 		memset(un->sun_path, 0, sizeof(un->sun_path));

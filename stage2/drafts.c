@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
@@ -34,7 +37,19 @@ drafts_valid(const Koda__Drafts *d)
 }
 
 static int
-mount_place(int layers, const Koda__DraftPlace *p, struct koda_error *err)
+note_overlay(struct slot_view *v, const char *path, struct koda_error *err)
+{
+	cleanup_close int root = resolve(AT_FDCWD, path);
+	struct stat st;
+
+	if (root < 0 || fstat(root, &st) < 0)
+		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
+	v->draft_dev[v->n_drafts++] = st.st_dev;
+	return 0;
+}
+
+static int
+mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
 	cleanup_close int at = -1, upper = -1, work = -1, mnt = -1;
 	char path[PATH_MAX], name[NAME_MAX + 1];
@@ -56,13 +71,39 @@ mount_place(int layers, const Koda__DraftPlace *p, struct koda_error *err)
 	mnt = overlay_new(&at, 1, upper, work, err);
 	if (mnt < 0)
 		return err_wrap(err, "make the draft of a directory");
-	return attach(mnt, at) < 0
-	    ? err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path)
-	    : 0;
+	if (attach(mnt, at) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path);
+	return note_overlay(v, path, err);
+}
+
+static bool
+is_noted(const struct slot_view *v, dev_t dev)
+{
+	for (size_t i = 0; i < v->n_drafts; i++)
+		if (v->draft_dev[i] == dev)
+			return true;
+	return false;
+}
+
+bool
+drafts_have(const struct slot_view *v, int fd, struct stat *st)
+{
+	struct statfs fs;
+	dev_t dev;
+
+	if (v->n_drafts == 0 || fstatfs(fd, &fs) < 0 ||
+	    (unsigned long)fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	if (!is_noted(v, st->st_dev)) {
+		if (mounts_device(mount_id(fd), &dev) < 0 || !is_noted(v, dev))
+			return false;
+		st->st_dev = dev;
+	}
+	return st->st_ino <= UINT32_MAX;
 }
 
 int
-drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
+drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 {
 	cleanup_close int layers = -1;
 	char path[PATH_MAX];
@@ -73,8 +114,11 @@ drafts_mount(const struct slot_view *v, const Koda__Drafts *d, struct koda_error
 	layers = resolve(AT_FDCWD, path);
 	if (layers < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open '%s', where the draft is", path);
+	v->draft_dev = calloc(d->n_place, sizeof(*v->draft_dev));
+	if (v->draft_dev == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "drafts");
 	for (size_t i = 0; i < d->n_place; i++)
-		if (mount_place(layers, d->place[i], err) < 0)
+		if (mount_place(v, layers, d->place[i], err) < 0)
 			return -1;
 	return view_cover(v, layers) < 0
 	    ? err_set(err, KODA_INTERNAL, errno, "hide the draft's directory")

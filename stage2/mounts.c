@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "shared/base/cleanup.h"
 
@@ -72,6 +74,27 @@ mounts_detach(int fd, int64_t id)
 		return -1;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return umount2(link, MNT_DETACH);
+}
+
+int
+mounts_device(int64_t id, dev_t *ret)
+{
+	FILE *f = id < 0 ? NULL : fopen("/proc/self/mountinfo", "re");
+	cleanup_free char *line = NULL;
+	unsigned major, minor;
+	size_t size = 0;
+	int one, r = -1;
+
+	while (f != NULL && r < 0 && getline(&line, &size, f) > 0) {
+		/* id parent major:minor ... NOLINTNEXTLINE(cert-err34-c): the kernel's own numbers */
+		if (sscanf(line, "%d %*d %u:%u", &one, &major, &minor) == 3 && one == id) {
+			*ret = makedev(major, minor);
+			r = 0;
+		}
+	}
+	if (f != NULL)
+		fclose(f);
+	return r;
 }
 
 /* mountinfo writes blanks, and characters that would break a line, as \ooo. */

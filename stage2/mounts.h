@@ -107,6 +107,9 @@ int mounts_make_place(int root, const char *rel, bool directory);
  */
 int mounts_detach(int fd, int64_t id);
 
+/* Finds the device of the file system that the mount of that ID shows. Returns 0, or -1. */
+int mounts_device(int64_t id, dev_t *ret);
+
 /* Decodes the escapes of a path in mountinfo, in place. */
 void mounts_unescape(char *s);
 

@@ -15,6 +15,7 @@
  *	private   /tmp and the like, directories of one file system in memory
  *	mounts    the kernel's mount calls
  *	caches    the host's caches, under a layer that commands write
+ *	drafts    the directories that commands write, under a layer that takes their changes
  *	overlay   one such mount
  *	absent    hidden places that do not exist yet: which directories need a mirror
  *	mirror    a directory in which names that do not exist yet never appear

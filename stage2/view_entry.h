@@ -52,6 +52,9 @@ struct slot_view {
 		dev_t dev;
 	} * cache;
 	size_t n_caches;
+	/* For stage2/drafts: the devices of the overlays, of which no other process has any. */
+	dev_t *draft_dev;
+	size_t n_drafts;
 	/* The slot's file system in memory; stage2/private mounts its directories. */
 	int memory_fd;
 	/* What commands see in hidden places: see stage2/hidden.h. */
