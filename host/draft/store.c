@@ -1,13 +1,10 @@
 #include "host/draft/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,40 +18,8 @@
 #include "shared/base/io.h"
 #include "shared/wire/message.h"
 
-#define ABOUT      "about"
-#define NEW_PREFIX ".new-"
-#define OLD_PREFIX ".old-"
-#define ID_CHARS   8
-#define ABOUT_MAX  (DRAFT_DIRS_MAX * (PATH_LEN_MAX + 64) + PATH_LEN_MAX + 256)
-#define MAKE_TRIES 8 /* ids that exist already */
-
-static const char id_alphabet[] = "0123456789abcdefghijkmnpqrstuvwxyz";
-
-bool
-draft_id_valid(const char *id)
-{
-	size_t len = strlen(id);
-
-	return len > 0 && len <= DRAFT_ID_MAX && strcmp(id, ".") != 0 && strcmp(id, "..") != 0 &&
-	    id[0] != '.' &&
-	    strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
-}
-
-/* Returns drafts/<root> in koda's own directory, for reading names; -1 with errno. */
-static int
-open_all(const char *state, const char *root, bool make)
-{
-	cleanup_free char *name = state_quarantine_name(root), *path = NULL;
-
-	if (name == NULL || asprintf(&path, "%s/drafts/%s", state, name) < 0) {
-		path = NULL;
-		errno = ENOMEM;
-		return -1;
-	}
-	if (make && state_make(path) < 0)
-		return -1;
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
+#define ABOUT     "about"
+#define ABOUT_MAX (DRAFT_DIRS_MAX * (PATH_LEN_MAX + 64) + PATH_LEN_MAX + 256)
 
 /* ---- about ---- */
 
@@ -223,8 +188,6 @@ static int
 fill_new(struct draft *d, const char *root, const char *const *dirs, size_t n,
     struct koda_error *err)
 {
-	if (flock(d->fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, KODA_IO, errno, "lock a new draft");
 	d->root = strdup(root);
 	d->begun_ns = now_ns();
 	if (d->root == NULL)
@@ -235,31 +198,11 @@ fill_new(struct draft *d, const char *root, const char *const *dirs, size_t n,
 	return write_about(d, err);
 }
 
-static void
-choose_id(char id[DRAFT_ID_MAX + 1])
-{
-	for (size_t i = 0; i < ID_CHARS; i++)
-		id[i] = id_alphabet[randombytes_uniform(sizeof(id_alphabet) - 1)];
-	id[ID_CHARS] = '\0';
-}
-
-/* Remove `name`, which no slot uses, and what is in it. */
-static void
-remove_tree(int all, const char *name)
-{
-	cleanup_close int fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd >= 0 && cache_tree_empty(fd, CACHE_NO_DEADLINE) > 0)
-		unlinkat(all, name, AT_REMOVEDIR);
-}
-
 int
 draft_make(const char *state, const char *root, const char *const *dirs, size_t n,
     struct draft *ret, struct koda_error *err)
 {
-	cleanup_close int all = open_all(state, root, true);
-	char name[sizeof(NEW_PREFIX) + DRAFT_ID_MAX];
-	int r;
+	cleanup_close int all = named_open_all(&named_drafts, state, root, true);
 
 	*ret = DRAFT_CLOSED;
 	if (all < 0)
@@ -268,22 +211,16 @@ draft_make(const char *state, const char *root, const char *const *dirs, size_t 
 		return err_set(err, KODA_INVALID, 0,
 		    "a draft of %zu directories: at least 1 and at most %d are possible", n,
 		    DRAFT_DIRS_MAX);
-	for (int i = 0; i < MAKE_TRIES; i++) {
-		choose_id(ret->id);
-		snprintf(name, sizeof(name), NEW_PREFIX "%s", ret->id);
-		if (mkdirat(all, name, 0700) == 0)
-			break;
-	}
-	ret->fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret->fd = named_make(&named_drafts, all, ret->id, err);
 	if (ret->fd < 0)
-		return err_set(err, KODA_IO, errno, "make a draft");
-	r = fill_new(ret, root, dirs, n, err);
-	if (r == 0 && renameat2(all, name, all, ret->id, RENAME_NOREPLACE) < 0)
-		r = err_set(err, KODA_IO, errno, "name the draft");
-	if (r == 0)
-		return 0;
+		return -1;
+	if (fill_new(ret, root, dirs, n, err) == 0) {
+		if (named_appear(&named_drafts, all, ret->id, err) == 0)
+			return 0;
+	} else {
+		named_give_up(all, ret->id);
+	}
 	draft_close(ret);
-	remove_tree(all, name);
 	return -1;
 }
 
@@ -292,22 +229,15 @@ draft_make(const char *state, const char *root, const char *const *dirs, size_t 
 static int
 open_one(int all, const char *id, bool lock, struct draft *ret, struct koda_error *err)
 {
-	struct stat st, now;
-
 	*ret = DRAFT_CLOSED;
-	snprintf(ret->id, sizeof(ret->id), "%s", id);
-	ret->fd = openat(all, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret->fd = named_open(&named_drafts, all, id, lock, err);
 	if (ret->fd < 0)
-		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO, errno,
-		    "there is no draft '%s'", id);
-	if (lock && flock(ret->fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, KODA_CONFLICT, 0,
-		    "draft '%s' is in use by another process: end that one first", id);
-	/* Between the two calls it may have been discarded. */
-	if (fstat(ret->fd, &st) < 0 || fstatat(all, id, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    st.st_ino != now.st_ino || st.st_dev != now.st_dev || st.st_uid != geteuid())
-		return err_set(err, KODA_INVALID, 0, "there is no draft '%s'", id);
-	return read_about(ret, err);
+		return -1;
+	snprintf(ret->id, sizeof(ret->id), "%s", id);
+	if (read_about(ret, err) == 0)
+		return 0;
+	draft_close(ret);
+	return -1;
 }
 
 /* overlayfs refuses a working directory that a volatile mount has used: it cannot tell whether all
@@ -331,20 +261,13 @@ int
 draft_open(const char *state, const char *root, const char *id, struct draft *ret,
     struct koda_error *err)
 {
-	cleanup_close int all = -1;
+	cleanup_close int all = named_open_all(&named_drafts, state, root, false);
 
 	*ret = DRAFT_CLOSED;
-	if (!draft_id_valid(id))
-		return err_set(err, KODA_INVALID, 0,
-		    "'%.40s' is not the id of a draft: see koda-sandbox drafts", id);
-	all = open_all(state, root, false);
 	if (all < 0)
-		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO, errno,
-		    "there is no draft '%s' of '%.300s'", id, root);
-	if (open_one(all, id, true, ret, err) == 0)
-		return 0;
-	draft_close(ret);
-	return -1;
+		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO,
+		    errno == ENOENT ? 0 : errno, "there is no draft '%.40s' of '%.300s'", id, root);
+	return open_one(all, id, true, ret, err);
 }
 
 void
@@ -365,112 +288,88 @@ draft_abandon(struct draft *d)
 int
 draft_discard(const char *state, struct draft *d, struct koda_error *err)
 {
-	cleanup_close int all = open_all(state, d->root, false);
-	char name[sizeof(OLD_PREFIX) + DRAFT_ID_MAX];
+	cleanup_close int all = named_open_all(&named_drafts, state, d->root, false);
 
-	snprintf(name, sizeof(name), OLD_PREFIX "%s", d->id);
-	if (all < 0 || renameat2(all, d->id, all, name, RENAME_NOREPLACE) < 0)
+	if (all < 0)
 		return err_set(err, KODA_IO, errno, "discard draft '%s'", d->id);
-	remove_tree(all, name);
+	if (named_remove(&named_drafts, all, d->id, err) < 0)
+		return -1;
 	draft_close(d);
 	return 0;
 }
 
-/* A host that was killed while it made or removed this draft. */
-static bool
-is_left_over(int all, const char *name)
-{
-	cleanup_close int fd = -1;
+/* ---- all of them ---- */
 
-	if (strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)) != 0 &&
-	    strncmp(name, OLD_PREFIX, strlen(OLD_PREFIX)) != 0)
-		return false;
-	fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
-}
-
-struct found {
-	char id[DRAFT_ID_MAX + 1];
-	int64_t begun_ns;
+struct drafts_found {
+	struct draft *v;
+	size_t n;
 };
+
+static void
+found_done(struct drafts_found *f)
+{
+	while (f->n > 0)
+		draft_close(&f->v[--f->n]);
+	free(f->v);
+}
 
 static int
 by_age(const void *a, const void *b)
 {
-	const struct found *x = a, *y = b;
+	const struct draft *x = a, *y = b;
 
 	if (x->begun_ns != y->begun_ns)
 		return x->begun_ns < y->begun_ns ? -1 : 1;
 	return strcmp(x->id, y->id);
 }
 
-/* Reads the names of the drafts, and removes what killed hosts have left. */
+/* One that is damaged, or was discarded meanwhile, is left out. */
 static int
-find_all(int all, struct found **ret, size_t *ret_n, struct koda_error *err)
+on_name(void *data, int all, const char *id)
 {
-	cleanup(closedir_at) DIR *d = cache_read_dir(all);
-	cleanup_free struct found *list = NULL;
-	const struct dirent *e;
-	size_t n = 0;
+	struct drafts_found *f = data;
+	struct draft *grown = reallocarray(f->v, f->n + 1, sizeof(*grown));
 
-	if (d == NULL)
-		return err_set(err, KODA_IO, errno, "list the drafts");
-	while ((e = readdir(d)) != NULL) {
-		struct found *grown;
-		struct draft one;
-
-		if (is_left_over(all, e->d_name)) {
-			remove_tree(all, e->d_name);
-			continue;
-		}
-		if (!draft_id_valid(e->d_name) || open_one(all, e->d_name, false, &one, NULL) < 0)
-			continue;
-		grown = reallocarray(list, n + 1, sizeof(*grown));
-		if (grown == NULL) {
-			draft_close(&one);
-			return err_set(err, KODA_INTERNAL, ENOMEM, "drafts");
-		}
-		list = grown;
-		memcpy(list[n].id, one.id, sizeof(one.id));
-		list[n++].begun_ns = one.begun_ns;
-		draft_close(&one);
+	if (grown == NULL)
+		return -1;
+	f->v = grown;
+	if (open_one(all, id, true, &f->v[f->n], NULL) < 0) {
+		if (open_one(all, id, false, &f->v[f->n], NULL) < 0)
+			return 0;
+		f->v[f->n].in_use = true;
 	}
-	if (n > 1)
-		qsort(list, n, sizeof(*list), by_age);
-	*ret = take_ptr(&list);
-	*ret_n = n;
+	/* What was found is shown later; a lock until then would stop others. */
+	close_at(&f->v[f->n].fd);
+	f->v[f->n++].fd = -1;
 	return 0;
+}
+
+static int
+on_root(void *data, int all)
+{
+	return named_list(&named_drafts, all, on_name, data, NULL);
 }
 
 int
 draft_list(const char *state, const char *root, draft_each_fn *fn, void *data,
     struct koda_error *err)
 {
-	cleanup_close int all = open_all(state, root, false);
-	cleanup_free struct found *list = NULL;
-	size_t n = 0;
+	cleanup_close int all =
+	    root == NULL ? -1 : named_open_all(&named_drafts, state, root, false);
+	cleanup(found_done) struct drafts_found f = { 0 };
 	int r = 0;
 
-	if (all < 0 && errno == ENOENT)
-		return 0;
-	if (all < 0)
+	if (root == NULL)
+		r = named_roots(&named_drafts, state, on_root, &f, err);
+	else if (all >= 0)
+		r = named_list(&named_drafts, all, on_name, &f, err);
+	else if (errno != ENOENT)
 		return err_set(err, KODA_IO, errno, "open the directory of drafts in '%s'", state);
-	if (find_all(all, &list, &n, err) < 0)
+	if (r < 0)
 		return -1;
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		bool in_use = false;
-		struct draft one;
-
-		if (open_one(all, list[i].id, true, &one, NULL) < 0) {
-			draft_close(&one);
-			in_use = true;
-			if (open_one(all, list[i].id, false, &one, NULL) < 0) {
-				draft_close(&one);
-				continue; /* discarded meanwhile, or damaged */
-			}
-		}
-		r = fn(data, &one, in_use);
-		draft_close(&one);
-	}
+	if (f.n > 1)
+		qsort(f.v, f.n, sizeof(*f.v), by_age);
+	for (size_t i = 0; r == 0 && i < f.n; i++)
+		r = fn(data, &f.v[i]);
 	return r;
 }

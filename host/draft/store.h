@@ -3,11 +3,9 @@
  *
  *	about        what the draft is of (proto/draft.proto); written once, then the draft exists
  *	0/u, 0/w     the changes in the first directory that commands write, and overlayfs's own
- *	.new-*       a draft that is being made
  *
- * The directory's lock (flock) shows whether a slot works in the draft, or whether it is being
- * applied: the kernel releases it when that host ends. Making and discarding are one rename each, so
- * a killed host leaves a whole draft, or a name that is removed the next time.
+ * The directory's lock shows whether a slot works in the draft, or whether it is being applied
+ * (host/draft/named).
  */
 #ifndef KODA_HOST_DRAFT_STORE_H
 #define KODA_HOST_DRAFT_STORE_H
@@ -17,9 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shared/base/err.h"
+#include "host/draft/named.h"
 
-#define DRAFT_ID_MAX   32 /* bytes: [A-Za-z0-9._-]+, not . or .. */
 #define DRAFT_DIRS_MAX 64 /* what a slot's commands write: a few directories */
 #define DRAFT_VERSION  1
 
@@ -31,12 +28,13 @@ struct draft_dir {
 };
 
 struct draft {
-	char id[DRAFT_ID_MAX + 1];
+	char id[NAMED_ID_MAX + 1];
 	char *root;
 	int64_t begun_ns;
 	int fd; /* the draft's directory, which holds the lock; -1: closed */
 	struct draft_dir dir[DRAFT_DIRS_MAX];
 	size_t n_dirs;
+	bool in_use; /* another process has locked it; only for draft_list() */
 };
 
 #define DRAFT_CLOSED                                                                               \
@@ -44,9 +42,6 @@ struct draft {
 	{                                                                                          \
 		.fd = -1                                                                           \
 	}
-
-/* Is that the form of an id? */
-bool draft_id_valid(const char *id);
 
 /* Make a draft of these directories, which exist, and lock it. state: koda's own directory. Returns 0
  * with *ret, which the caller closes, or -1 with *err set. */
@@ -67,9 +62,10 @@ void draft_abandon(struct draft *d);
  * Returns 0, or -1 with *err set: then the draft is as it was. */
 int draft_discard(const char *state, struct draft *d, struct koda_error *err);
 
-/* Call fn for each draft of the root, the oldest first, until it returns other than 0, which is then
- * returned. in_use: a process has locked it. Returns -1 with *err set if the list cannot be read. */
-typedef int draft_each_fn(void *data, const struct draft *d, bool in_use);
+/* Call fn for each draft of the root (NULL: of all roots), the oldest first, until it returns other
+ * than 0, which is then returned. The draft is closed; in_use tells the rest. Returns -1
+ * with *err set if the list cannot be read. */
+typedef int draft_each_fn(void *data, const struct draft *d);
 int draft_list(const char *state, const char *root, draft_each_fn *fn, void *data,
     struct koda_error *err);
 

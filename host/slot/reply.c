@@ -221,6 +221,18 @@ take_read(const Koda__ReadReply *m, int *fd, struct arena *arena, struct koda_re
 	return m->has_more && m->more;
 }
 
+int
+reply_of_bytes(const char *path, const void *data, size_t len, uint64_t size,
+    struct koda_result *ret, struct koda_error *err)
+{
+	ret->path = keep(ret, path, strlen(path));
+	ret->data = keep(ret, data, len);
+	ret->len = len;
+	ret->size = size;
+	ret->type = KODA_FILE_REGULAR;
+	return ret->path != NULL && ret->data != NULL ? 0 : no_memory(err);
+}
+
 static int
 take_outcome(enum koda_op_kind kind, const Koda__Outcome *m, struct koda_result *ret,
     struct koda_error *err)

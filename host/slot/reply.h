@@ -27,6 +27,10 @@ int reply_take(enum koda_op_kind kind, const Koda__Reply *reply, int fd, struct 
 int reply_of_prepared(const struct packed *prepared, enum koda_op_kind kind,
     struct koda_result *ret, struct koda_error *err);
 
+/* Fills *ret with a copy of what was read of a file. Returns 0, or -1 with *err set. */
+int reply_of_bytes(const char *path, const void *data, size_t len, uint64_t size,
+    struct koda_result *ret, struct koda_error *err);
+
 /* Is a Prepared valid for that kind of request? Returns 0, or -1 with *err set. */
 int reply_check_prepared(enum koda_op_kind kind, const Koda__Prepared *p, struct koda_error *err);
 

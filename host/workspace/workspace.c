@@ -5,6 +5,7 @@
 
 #include "host/command/commands.h"
 #include "host/context/event.h"
+#include "host/draft/held.h"
 #include "host/protect/protect.h"
 #include "host/sandbox/sandbox.h"
 #include "host/sandbox/sandbox_end.h"
@@ -12,7 +13,6 @@
 #include "host/search/search.h"
 #include "host/slot/slot.h"
 #include "host/workspace/ending.h"
-#include "host/workspace/held.h"
 #include "host/workspace/recovery.h"
 #include "shared/base/cleanup.h"
 

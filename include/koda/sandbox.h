@@ -1326,8 +1326,9 @@ KODA_API int koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, vo
     bool *ret_cut, struct koda_error *err);
 
 /*
- * Reads a changed file as it is in the draft or in the project (before), at most max bytes. Returns 0
- * with *ret, which the caller releases by koda_result_done(), or -1 with *err set.
+ * Reads a changed file as it is in the draft or in the project (before), at most max bytes (0: all).
+ * Returns 0 with *ret as of a read, which the caller releases by koda_result_done(), or -1 with *err
+ * set.
  */
 KODA_API int koda_draft_read(struct koda_draft *draft, const char *path, bool before, uint64_t max,
     struct koda_result *ret, struct koda_error *err);

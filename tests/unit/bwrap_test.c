@@ -197,7 +197,8 @@ print_shape(const struct shape *s)
 	/* The first path by descriptor, as in the host. */
 	for (size_t i = 0; i < v.n_writable; i++)
 		if (view_binds(&v, v.writable[i]))
-			writable[args.n_writable++] = (struct bwrap_writable){ v.writable[i], -1, false };
+			writable[args.n_writable++] =
+			    (struct bwrap_writable){ v.writable[i], -1, false };
 	writable[0].fd = 6;
 	args.caches_fd = 7;
 	args.layers_fd = -1;

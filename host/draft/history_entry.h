@@ -1,0 +1,81 @@
+/* What is known of an entry of the history, in memory (host/draft/history). */
+#ifndef KODA_HOST_DRAFT_HISTORY_ENTRY_H
+#define KODA_HOST_DRAFT_HISTORY_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/draft/named.h"
+#include "proto/worker.pb-c.h"
+#include "shared/wire/protocol.h"
+
+#define HISTORY_VERSION   1
+#define HISTORY_ITEMS_MAX 1100000 /* those of the largest draft, and its type changes */
+
+/* What has a name; type 0: nothing. */
+struct draft_side {
+	Koda__FileType type;
+	uint64_t dev, ino, size;
+	uint32_t mode;
+	int64_t mtime_ns, ctime_ns;
+	char *target; /* of a link */
+};
+
+void side_done(struct draft_side *s);
+/* Copies a message that was checked; NULL: nothing. Returns -1 with *err set without memory. */
+int side_take(struct draft_side *to, const Koda__DraftSide *from, struct koda_error *err);
+int side_copy(struct draft_side *to, const struct draft_side *from, struct koda_error *err);
+/* Returns the message, which points into the side and *store; NULL if there is nothing. */
+Koda__DraftSide *side_put(const struct draft_side *s, Koda__DraftSide *store);
+
+enum item_state {
+	ITEM_PENDING, /* not done yet */
+	ITEM_DONE,
+	ITEM_UNDONE,
+	ITEM_NOT_DONE, /* and it will not be */
+};
+
+struct history_item {
+	char name[SWAP_NAME_MAX + 1]; /* in `old` */
+	char *place;
+	uint32_t layer;
+	Koda__DraftKind kind;
+	bool take; /* whatever is at the place */
+	enum item_state state;
+	/* The item is in a turn that is not over: it has to get the other state. */
+	bool turning;
+	struct draft_side before, after; /* as they were listed */
+	struct draft_side here, held;    /* since its last swap */
+};
+
+struct history {
+	char id[NAMED_ID_MAX + 1];
+	char *root;
+	char *draft; /* its id, or "" */
+	int64_t begun_ns, changed_ns;
+	int fd;    /* the directory, locked unless in_use; -1: closed */
+	int items; /* the file; -1: closed */
+	struct history_item *item;
+	size_t n_items, size;
+	size_t n_written; /* items that are in the file */
+	bool turn_undone; /* what a turn that is not over is for */
+	bool unfinished;  /* a host was killed on the way */
+	bool in_use;      /* another process has locked it */
+};
+
+#define HISTORY_CLOSED                                                                             \
+	(struct history)                                                                           \
+	{                                                                                          \
+		.fd = -1, .items = -1                                                              \
+	}
+
+/* Add an item, which takes over the memory it refers to. Returns it, valid until the next one is
+ * added, or NULL with *err set. It is not in the file yet. */
+struct history_item *history_add(struct history *h, struct koda_error *err);
+/* Returns how many bytes the entry holds. */
+uint64_t history_bytes(const struct history *h);
+/* Accepts a closed one. */
+void history_close(struct history *h);
+
+#endif

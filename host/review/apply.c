@@ -1,0 +1,395 @@
+#include "host/review/apply.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/draft/drop.h"
+#include "host/draft/history_file.h"
+#include "host/review/select.h"
+#include "host/review/turn.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+
+/* What is going to be done with a change. */
+enum fate {
+	FATE_UNSELECTED, /* a directory that something selected may need */
+	FATE_APPLY,
+	FATE_REFUSED,
+	FATE_CONFLICT,
+	FATE_SKIPPED, /* it needs what is not applied */
+	FATE_DROPPED, /* the project's version is taken */
+};
+
+struct planned {
+	struct reviewed change;
+	enum fate fate;
+};
+
+struct apply_plan {
+	struct koda_draft *draft;
+	struct selection selection;
+	enum koda_take take;
+	struct planned *v;
+	size_t n, size;
+};
+
+static void
+plan_done(struct apply_plan *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		change_done(&p->v[i].change);
+	free(p->v);
+	selection_done(&p->selection);
+}
+
+/* ---- which changes ---- */
+
+static bool
+makes_directory(const struct reviewed *c)
+{
+	return c->kind == KODA__DRAFT_KIND__DRAFT_CREATED &&
+	    c->after.type == KODA__FILE_TYPE__FILE_DIRECTORY;
+}
+
+static enum fate
+fate_of(const struct apply_plan *p, const struct reviewed *c)
+{
+	if (c->rule != NULL)
+		return FATE_REFUSED;
+	if (!c->conflict || p->take == KODA_TAKE_DRAFT)
+		return FATE_APPLY;
+	return p->take == KODA_TAKE_PROJECT ? FATE_DROPPED : FATE_CONFLICT;
+}
+
+static int
+collect(void *data, struct reviewed *c)
+{
+	struct apply_plan *p = data;
+	const bool selected = selection_has(&p->selection, c->path);
+
+	if (!selected && !makes_directory(c))
+		return 0;
+	if (p->n == p->size) {
+		const size_t more = p->size == 0 ? 64 : 2 * p->size;
+		struct planned *grown = reallocarray(p->v, more, sizeof(*grown));
+
+		if (grown == NULL)
+			return -1;
+		p->v = grown;
+		p->size = more;
+	}
+	p->v[p->n++] = (struct planned){ *c, selected ? fate_of(p, c) : FATE_UNSELECTED };
+	*c = (struct reviewed){ 0 };
+	return 0;
+}
+
+/*
+ * A directory that is made comes before what is in it. `open` are the directories, one in the other,
+ * that the present change is in.
+ */
+static void
+settle_dependents(struct apply_plan *p)
+{
+	size_t open[DRAFT_DEPTH_MAX], depth = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct planned *one = &p->v[i];
+		const struct planned *before = i == 0 ? NULL : &p->v[i - 1];
+
+		while (depth > 0 &&
+		    !path_is_inside(one->change.path, p->v[open[depth - 1]].change.path))
+			depth--;
+		/* What is needed for a selected one is selected. */
+		for (size_t k = depth; one->fate == FATE_APPLY && k > 0; k--) {
+			struct planned *above = &p->v[open[k - 1]];
+
+			if (above->fate == FATE_UNSELECTED)
+				above->fate = fate_of(p, &above->change);
+		}
+		for (size_t k = 0; one->fate == FATE_APPLY && k < depth; k++)
+			if (p->v[open[k]].fate != FATE_APPLY)
+				one->fate = FATE_SKIPPED;
+		/* The type changed: it is deleted first. */
+		if (before != NULL && one->fate == FATE_APPLY && before->fate != FATE_APPLY &&
+		    strcmp(before->change.path, one->change.path) == 0)
+			one->fate = FATE_SKIPPED;
+		if (makes_directory(&one->change) && depth < DRAFT_DEPTH_MAX)
+			open[depth++] = i;
+	}
+}
+
+static int
+make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_error *err)
+{
+	int r;
+
+	p->take = o->take;
+	if (selection_take(&p->selection, p->draft->like.root, o->paths, o->n_paths, err) < 0)
+		return -1;
+	err_clear(err);
+	r = changes_each(p->draft, collect, p, NULL, err);
+	if (r < 0)
+		return err->code != KODA_OK ? -1 : err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+	if (selection_unused(&p->selection) != NULL)
+		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
+		    selection_unused(&p->selection));
+	settle_dependents(p);
+	return 0;
+}
+
+/* ---- telling ---- */
+
+static int
+tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn *fn, void *data)
+{
+	const struct reviewed *c = &one->change;
+	const struct koda_applied told = { c->path, (enum koda_change_kind)c->kind, outcome,
+		c->rule,
+		outcome == KODA_APPLY_CONFLICT
+		    ? "it was changed in the project after the draft had "
+		      "its own version"
+		    : c->reason };
+
+	return fn == NULL ? 0 : fn(data, &told);
+}
+
+/* Those that are not going to be applied; in a dry run all. */
+static int
+tell_plan(const struct apply_plan *p, bool dry, koda_applied_fn *fn, void *data)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->n; i++) {
+		switch (p->v[i].fate) {
+		case FATE_APPLY:
+			r = dry ? tell(&p->v[i], KODA_APPLIED, fn, data) : 0;
+			break;
+		case FATE_REFUSED:
+			r = tell(&p->v[i], KODA_APPLY_REFUSED, fn, data);
+			break;
+		case FATE_CONFLICT:
+			r = tell(&p->v[i], KODA_APPLY_CONFLICT, fn, data);
+			break;
+		case FATE_SKIPPED:
+			r = tell(&p->v[i], KODA_APPLY_SKIPPED, fn, data);
+			break;
+		case FATE_UNSELECTED:
+		case FATE_DROPPED:
+			break;
+		}
+	}
+	return r;
+}
+
+/* ---- applying ---- */
+
+/* Takes over what the change refers to. */
+static int
+add(struct history *h, struct planned *one, bool take, struct koda_error *err)
+{
+	struct reviewed *c = &one->change;
+	struct history_item *item = history_add(h, err);
+
+	if (item == NULL)
+		return -1;
+	snprintf(item->name, sizeof(item->name), "%zu", h->n_items - 1);
+	item->place = take_ptr(&c->path);
+	item->layer = c->layer;
+	item->kind = c->kind;
+	item->take = take && c->conflict;
+	item->before = c->before;
+	item->after = c->after;
+	c->before = c->after = (struct draft_side){ 0 };
+	return 0;
+}
+
+static bool
+is_last(const struct apply_plan *p, size_t i)
+{
+	return p->v[i].change.kind == KODA__DRAFT_KIND__DRAFT_DELETED &&
+	    (i + 1 == p->n || p->v[i + 1].change.path == NULL ||
+		strcmp(p->v[i].change.path, p->v[i + 1].change.path) != 0);
+}
+
+/* Deletions come last, except where something else takes the name. */
+static int
+add_all(struct history *h, struct apply_plan *p, struct koda_error *err)
+{
+	for (int last = 0; last < 2; last++)
+		for (size_t i = p->n; i > 0; i--) {
+			/* From the first on, or, for deletions, the deepest first. */
+			const size_t k = last ? i - 1 : p->n - i;
+
+			if (p->v[k].fate != FATE_APPLY || p->v[k].change.path == NULL ||
+			    is_last(p, k) != (last == 1))
+				continue;
+			if (add(h, &p->v[k], p->take == KODA_TAKE_DRAFT, err) < 0)
+				return -1;
+		}
+	return 0;
+}
+
+static size_t *
+count_up(size_t n)
+{
+	size_t *ret = malloc((n + 1) * sizeof(*ret));
+
+	for (size_t i = 0; ret != NULL && i < n; i++)
+		ret[i] = i;
+	return ret;
+}
+
+static bool
+did_anything(const struct history *h)
+{
+	for (size_t i = 0; i < h->n_items; i++)
+		if (h->item[i].state == ITEM_DONE)
+			return true;
+	return false;
+}
+
+/* Runs the items that have no result yet. */
+static int
+run(struct koda_draft *d, struct history *h, koda_applied_fn *fn, void *data,
+    struct koda_error *err)
+{
+	cleanup_free size_t *order = count_up(h->n_items);
+	struct turn t = { .history = h, .held = &d->held, .order = order, .fn = fn, .data = data };
+
+	if (order == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
+	for (size_t i = 0; i < h->n_items; i++)
+		if (h->item[i].state == ITEM_PENDING)
+			order[t.n++] = i;
+	if (draft_hold(d, h->fd, err) < 0)
+		return -1;
+	return turn_run(&t, err);
+}
+
+static int
+carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
+    struct koda_error *err)
+{
+	struct koda_draft *d = p->draft;
+	struct history h;
+	int r;
+
+	if (history_make(d->like.state, d->like.root, d->draft.id, &h, err) < 0)
+		return -1;
+	r = add_all(&h, p, err);
+	if (r == 0 && h.n_items > 0)
+		r = history_write(&h, err);
+	if (r == 0 && h.n_items > 0)
+		r = run(d, &h, fn, data, err);
+	/* The worker has a descriptor of the entry. */
+	held_close(&d->held);
+	if (ret_undo != NULL && did_anything(&h))
+		snprintf(ret_undo, KODA_HISTORY_ID_SIZE, "%s", h.id);
+	if (did_anything(&h) || h.unfinished)
+		history_close(&h);
+	else
+		history_remove(d->like.state, &h, NULL);
+	return r;
+}
+
+static int
+drop_projects(const struct apply_plan *p, struct koda_error *err)
+{
+	for (size_t i = p->n; i > 0; i--)
+		if (p->v[i - 1].fate == FATE_DROPPED &&
+		    draft_drop(&p->draft->draft, p->v[i - 1].change.layer, p->v[i - 1].change.path,
+			err) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+stop_at_first(void *data, struct reviewed *c)
+{
+	return 1;
+}
+
+int
+draft_remove_empty(struct koda_draft *d, struct koda_error *err)
+{
+	bool cut = false;
+	int r;
+
+	if (draft_hold(d, -1, err) < 0)
+		return -1;
+	r = changes_each(d, stop_at_first, NULL, &cut, err);
+	if (r != 0 || cut)
+		return r < 0 ? -1 : 0;
+	held_close(&d->held);
+	return draft_discard(d->like.state, &d->draft, err);
+}
+
+int
+koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *options,
+    koda_applied_fn *fn, void *data, char *ret_undo, struct koda_error *err)
+{
+	static const struct koda_apply_options everything;
+	const struct koda_apply_options *o = options == NULL ? &everything : options;
+	cleanup(plan_done) struct apply_plan p = { .draft = draft };
+	int r;
+
+	err_clear(err);
+	if (ret_undo != NULL)
+		ret_undo[0] = '\0';
+	if (draft->draft.fd < 0)
+		return err_set(err, KODA_INVALID, 0, "the draft is gone already");
+	if (make_plan(&p, o, err) < 0)
+		return -1;
+	r = tell_plan(&p, o->dry_run, fn, data);
+	if (r != 0 || o->dry_run)
+		return r;
+	if (drop_projects(&p, err) < 0)
+		return -1;
+	r = carry_out(&p, fn, data, ret_undo, err);
+	if (r >= 0 && draft_remove_empty(draft, err) < 0)
+		return -1;
+	return r;
+}
+
+/* ---- what a killed host began ---- */
+
+struct begun {
+	const char *draft;
+	char id[NAMED_ID_MAX + 1];
+};
+
+static int
+find_begun(void *data, const struct history *h)
+{
+	struct begun *b = data;
+
+	if (!h->unfinished || h->in_use || strcmp(h->draft, b->draft) != 0)
+		return 0;
+	snprintf(b->id, sizeof(b->id), "%s", h->id);
+	return 1;
+}
+
+int
+apply_finish_begun(struct koda_draft *d, struct koda_error *err)
+{
+	struct begun b = { .draft = d->draft.id };
+	int r;
+
+	while ((r = history_list(d->like.state, d->like.root, find_begun, &b, err)) == 1) {
+		struct history h;
+
+		if (history_open(d->like.state, d->like.root, b.id, &h, err) < 0)
+			return -1;
+		r = run(d, &h, NULL, NULL, err);
+		held_close(&d->held);
+		if (did_anything(&h) || h.unfinished)
+			history_close(&h);
+		else
+			history_remove(d->like.state, &h, NULL);
+		if (r < 0)
+			return -1;
+	}
+	return r;
+}

@@ -1,0 +1,353 @@
+/* The change set of a draft: koda_draft_changes(), koda_draft_read(). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/context/context.h"
+#include "host/review/state.h"
+#include "host/slot/reply.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/message.h"
+
+/* A page of a file that always comes in the frame. */
+#define READ_PAGE INLINE_MAX
+/* It is held in memory. */
+#define READ_MAX (UINT64_C(256) << 20)
+
+void
+change_done(struct reviewed *c)
+{
+	free(c->path);
+	free(c->rule);
+	free(c->reason);
+	side_done(&c->before);
+	side_done(&c->after);
+	*c = (struct reviewed){ 0 };
+}
+
+/* ---- what the public header shows ---- */
+
+static const struct koda_change_side *
+show_side(const struct draft_side *s, struct koda_change_side *ret)
+{
+	if (s->type == 0)
+		return NULL;
+	*ret = (struct koda_change_side){ (enum koda_file_type)s->type, s->size, s->mode,
+		s->mtime_ns, s->target };
+	return ret;
+}
+
+void
+change_show(const struct reviewed *c, struct change_shown *ret)
+{
+	ret->change = (struct koda_change){
+		.path = c->path,
+		.kind = (enum koda_change_kind)c->kind,
+		.before = show_side(&c->before, &ret->before),
+		.after = show_side(&c->after, &ret->after),
+		.entries = c->entries,
+		.rule = c->rule,
+		.reason = c->reason,
+		.conflict = c->conflict,
+	};
+}
+
+void
+item_show(const struct history_item *item, struct change_shown *ret)
+{
+	ret->change = (struct koda_change){
+		.path = item->place,
+		.kind = (enum koda_change_kind)item->kind,
+		.before = show_side(&item->before, &ret->before),
+		.after = show_side(&item->after, &ret->after),
+	};
+}
+
+/* ---- a worker's list, which is untrusted ---- */
+
+struct change_listing {
+	struct koda_draft *draft;
+	uint32_t layer;
+	change_fn *fn;
+	void *data;
+	int stopped; /* what fn returned */
+	bool more, cut;
+	char *last; /* the path and the kind of the last change */
+	Koda__DraftKind last_kind;
+};
+
+static int
+broken(const char *what, struct koda_error *err)
+{
+	return err_set(err, KODA_PROTOCOL, 0, "the worker's list of changes: %s", what);
+}
+
+static char *
+text_of(const ProtobufCBinaryData *b)
+{
+	return b->len > 0 && memchr(b->data, '\0', b->len) == NULL
+	    ? strndup((const char *)b->data, b->len)
+	    : NULL;
+}
+
+static bool
+side_fits(const Koda__DraftSide *s)
+{
+	return s == NULL ||
+	    (s->has_target == (s->type == KODA__FILE_TYPE__FILE_SYMLINK) && s->mode <= 07777 &&
+		(!s->has_target ||
+		    (s->target.len <= PATH_LEN_MAX &&
+			memchr(s->target.data == NULL ? (const uint8_t *)"" : s->target.data, '\0',
+			    s->target.len) == NULL)));
+}
+
+static bool
+kind_fits(const Koda__DraftEntry *e)
+{
+	const bool before = e->before != NULL, after = e->after != NULL;
+
+	switch (e->kind) {
+	case KODA__DRAFT_KIND__DRAFT_CREATED:
+		return after;
+	case KODA__DRAFT_KIND__DRAFT_DELETED:
+		return before && !after;
+	case KODA__DRAFT_KIND__DRAFT_CHANGED:
+	case KODA__DRAFT_KIND__DRAFT_MODE:
+		return before && after && e->before->type == e->after->type;
+	case _KODA__DRAFT_KIND_IS_INT_SIZE:
+		break;
+	}
+	return false;
+}
+
+/* Checks an entry, and copies it. */
+static int
+take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct reviewed *ret,
+    struct koda_error *err)
+{
+	const struct draft *d = &l->draft->draft;
+
+	if (e->layer != l->layer)
+		return broken("another layer", err);
+	if (!path_is_canonical(e->path.data, e->path.len))
+		return broken("an invalid path", err);
+	ret->path = text_of(&e->path);
+	if (ret->path == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "changes");
+	if (!path_is_inside(ret->path, d->dir[l->layer].path))
+		return broken("a path outside of the draft", err);
+	if (!kind_fits(e) || !side_fits(e->before) || !side_fits(e->after))
+		return broken("what is there does not fit the kind of change", err);
+	ret->layer = e->layer;
+	ret->kind = e->kind;
+	ret->conflict = e->has_conflict && e->conflict;
+	ret->entries = e->has_entries ? e->entries : 0;
+	if (side_take(&ret->before, e->before, err) < 0 ||
+	    side_take(&ret->after, e->after, err) < 0)
+		return -1;
+	if (!e->has_rule)
+		return 0;
+	ret->rule = text_of(&e->rule);
+	ret->reason = e->has_reason ? text_of(&e->reason) : strdup("the policy refuses it");
+	return ret->rule != NULL && ret->reason != NULL
+	    ? 0
+	    : broken("a rule or a reason is not text", err);
+}
+
+static int
+take_page(void *data, const Koda__Reply *reply, struct koda_error *err)
+{
+	struct change_listing *l = data;
+	const Koda__ChangesReply *page = reply->changes;
+
+	if (reply->result_case != KODA__REPLY__RESULT_CHANGES)
+		return broken("the reply has the wrong type", err);
+	l->more = page->has_more && page->more;
+	l->cut |= page->has_cut && page->cut;
+	if (l->more && page->n_entry == 0)
+		return broken("an empty page that is not the last", err);
+	for (size_t i = 0; i < page->n_entry && l->stopped == 0; i++) {
+		cleanup(change_done) struct reviewed c = { 0 };
+
+		if (take_entry(l, page->entry[i], &c, err) < 0)
+			return -1;
+		if (i + 1 == page->n_entry) {
+			free(l->last);
+			l->last = strdup(c.path);
+			l->last_kind = c.kind;
+			if (l->last == NULL)
+				return err_set(err, KODA_INTERNAL, ENOMEM, "changes");
+		}
+		l->stopped = l->fn(l->data, &c);
+	}
+	return 0;
+}
+
+static int
+list_layer(struct change_listing *l, struct koda_error *err)
+{
+	do {
+		Koda__Request req = KODA__REQUEST__INIT;
+		Koda__Changes msg = KODA__CHANGES__INIT;
+
+		req.op_case = KODA__REQUEST__OP_CHANGES;
+		req.changes = &msg;
+		msg.layer = l->layer;
+		msg.has_after = msg.has_after_kind = l->last != NULL;
+		if (l->last != NULL) {
+			msg.after = message_text(l->last);
+			msg.after_kind = l->last_kind;
+		}
+		if (held_ask(&l->draft->held, &req, take_page, l, err) < 0)
+			return -1;
+	} while (l->more && l->stopped == 0);
+	return l->stopped;
+}
+
+int
+changes_each(struct koda_draft *d, change_fn *fn, void *data, bool *ret_cut, struct koda_error *err)
+{
+	bool cut = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->draft.n_dirs; i++) {
+		struct change_listing l = { .draft = d,
+			.layer = (uint32_t)i,
+			.fn = fn,
+			.data = data };
+
+		r = list_layer(&l, err);
+		cut |= l.cut;
+		free(l.last);
+	}
+	if (ret_cut != NULL)
+		*ret_cut = cut;
+	return r;
+}
+
+/* ---- for the embedder ---- */
+
+struct showing {
+	koda_change_fn *fn;
+	void *data;
+};
+
+static int
+show(void *data, struct reviewed *c)
+{
+	const struct showing *s = data;
+	struct change_shown shown;
+
+	change_show(c, &shown);
+	return s->fn(s->data, &shown.change);
+}
+
+int
+koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, void *data, bool *ret_cut,
+    struct koda_error *err)
+{
+	struct showing s = { fn, data };
+
+	err_clear(err);
+	return changes_each(draft, show, &s, ret_cut, err);
+}
+
+/* ---- reading ---- */
+
+struct draft_reading {
+	uint8_t *data;
+	size_t len, got;
+	uint64_t size;
+	bool over;
+};
+
+static int
+take_piece(void *data, const Koda__Reply *reply, struct koda_error *err)
+{
+	struct draft_reading *r = data;
+	const Koda__ReadReply *piece = reply->read;
+	uint8_t *grown;
+
+	if (reply->result_case != KODA__REPLY__RESULT_READ || !piece->has_content ||
+	    piece->content.len > READ_PAGE)
+		return err_set(err, KODA_PROTOCOL, 0, "the worker's reply: no content");
+	r->size = piece->size;
+	r->over = piece->content.len == 0;
+	if (r->over)
+		return 0;
+	grown = realloc(r->data, r->len + piece->content.len + 1);
+	if (grown == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "read a draft");
+	memcpy(grown + r->len, piece->content.data, piece->content.len);
+	r->data = grown;
+	r->len += piece->content.len;
+	return 0;
+}
+
+/* Which layer holds that path? The longest that does. */
+static int
+find_layer(const struct draft *d, const char *path, uint32_t *ret)
+{
+	size_t best = 0;
+	bool found = false;
+
+	for (size_t i = 0; i < d->n_dirs; i++) {
+		const size_t len = strlen(d->dir[i].path);
+
+		if (!path_is_inside(path, d->dir[i].path) || (found && len < best))
+			continue;
+		found = true;
+		best = len;
+		*ret = (uint32_t)i;
+	}
+	return found ? 0 : -1;
+}
+
+static int
+read_layer(struct koda_draft *d, const char *path, uint64_t max, struct koda_result *ret,
+    struct koda_error *err)
+{
+	struct draft_reading r = { 0 };
+	uint32_t layer = 0;
+	int result;
+
+	if (find_layer(&d->draft, path, &layer) < 0)
+		return err_set(err, KODA_INVALID, 0, "the draft does not hold that path");
+	if (max == 0 || max > READ_MAX)
+		max = READ_MAX;
+	while (!r.over && r.len < max) {
+		Koda__Request req = KODA__REQUEST__INIT;
+		Koda__ReadDraft msg = KODA__READ_DRAFT__INIT;
+
+		req.op_case = KODA__REQUEST__OP_READ_DRAFT;
+		req.read_draft = &msg;
+		msg.layer = layer;
+		msg.path = message_text(path);
+		msg.has_offset = msg.has_max = true;
+		msg.offset = r.len;
+		msg.max = max - r.len < READ_PAGE ? max - r.len : READ_PAGE;
+		if (held_ask(&d->held, &req, take_piece, &r, err) < 0) {
+			free(r.data);
+			return -1;
+		}
+	}
+	result = reply_of_bytes(path, r.data, r.len, r.size, ret, err);
+	free(r.data);
+	return result;
+}
+
+int
+koda_draft_read(struct koda_draft *draft, const char *path, bool before, uint64_t max,
+    struct koda_result *ret, struct koda_error *err)
+{
+	const struct koda_op op = { .kind = KODA_OP_READ, .path = path, .max = max };
+
+	err_clear(err);
+	memset(ret, 0, sizeof(*ret));
+	ret->fd = -1;
+	if (path == NULL || !path_is_canonical((const uint8_t *)path, strlen(path)))
+		return err_set(err, KODA_INVALID, 0, "not the path of a change");
+	return before ? koda_call(draft->held.slot, &op, ret, err)
+		      : read_layer(draft, path, max, ret, err);
+}

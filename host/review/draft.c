@@ -1,0 +1,163 @@
+/* Drafts: finding, opening, closing and forgetting them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/context/context.h"
+#include "host/context/entry.h"
+#include "host/draft/drop.h"
+#include "host/machine/home.h"
+#include "host/machine/state.h"
+#include "host/review/apply.h"
+#include "host/review/select.h"
+#include "host/review/state.h"
+#include "shared/base/cleanup.h"
+
+/* ---- all of them ---- */
+
+struct drafts_visiting {
+	koda_drafted_fn *fn;
+	void *data;
+};
+
+static int
+visit(void *data, const struct draft *d)
+{
+	const struct drafts_visiting *v = data;
+	const struct koda_drafted one = { d->id, d->root, (double)d->begun_ns / 1e9, d->in_use };
+
+	return v->fn(v->data, &one);
+}
+
+int
+koda_drafts_visit(const char *root, koda_drafted_fn *fn, void *data, struct koda_error *err)
+{
+	cleanup_free char *home = home_find(), *state = home == NULL ? NULL : state_path(home),
+			  *real = root == NULL ? NULL : realpath(root, NULL);
+	struct drafts_visiting v = { fn, data };
+
+	err_clear(err);
+	if (root != NULL && real == NULL)
+		return err_set(err, KODA_INVALID, errno, "root '%s'", root);
+	return state == NULL ? 0 : draft_list(state, real, visit, &v, err);
+}
+
+/* ---- one ---- */
+
+int
+draft_hold(struct koda_draft *d, int history_fd, struct koda_error *err)
+{
+	if (d->held.slot != NULL && d->held.seal.history_fd == history_fd)
+		return 0;
+	held_close(&d->held);
+	return held_open(&d->held, &d->like, &d->draft, history_fd, err);
+}
+
+struct koda_draft *
+koda_draft_open(struct koda_session *session, const char *id, struct koda_error *err)
+{
+	struct koda_draft *d;
+
+	err_clear(err);
+	if (session_check(session, err) < 0)
+		return NULL;
+	if (id == NULL || id[0] == '\0') {
+		err_set(err, KODA_INVALID, 0, "a draft is opened by its id");
+		return NULL;
+	}
+	d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+		return NULL;
+	}
+	d->draft = DRAFT_CLOSED;
+	if (held_like(session, &d->like, err) == 0 &&
+	    draft_open(d->like.state, d->like.root, id, &d->draft, err) == 0 &&
+	    apply_finish_begun(d, err) == 0 && draft_hold(d, -1, err) == 0)
+		return d;
+	koda_draft_close(d);
+	return NULL;
+}
+
+void
+koda_draft_close(struct koda_draft *draft)
+{
+	if (draft == NULL)
+		return;
+	held_close(&draft->held);
+	draft_close(&draft->draft);
+	held_like_done(&draft->like);
+	free(draft);
+}
+
+/* ---- forgetting ---- */
+
+struct dropping {
+	struct koda_draft *draft;
+	struct selection selection;
+	struct drop {
+		uint32_t layer;
+		char *path;
+	} * v;
+	size_t n;
+};
+
+static int
+note(void *data, struct reviewed *c)
+{
+	struct dropping *d = data;
+	struct drop *grown;
+
+	if (!selection_has(&d->selection, c->path))
+		return 0;
+	/* What is in a directory that is forgotten goes with it. */
+	if (d->n > 0 && c->kind != KODA__DRAFT_KIND__DRAFT_DELETED &&
+	    strcmp(d->v[d->n - 1].path, c->path) == 0)
+		return 0;
+	grown = reallocarray(d->v, d->n + 1, sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	d->v = grown;
+	d->v[d->n++] = (struct drop){ c->layer, take_ptr(&c->path) };
+	return 0;
+}
+
+static int
+drop_some(struct koda_draft *draft, const char *const *paths, size_t n, struct koda_error *err)
+{
+	struct dropping d = { .draft = draft };
+	int r;
+
+	if (selection_take(&d.selection, draft->like.root, paths, n, err) < 0)
+		return -1;
+	err_clear(err);
+	r = changes_each(draft, note, &d, NULL, err);
+	if (r < 0 && err->code == KODA_OK)
+		err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+	if (r == 0 && selection_unused(&d.selection) != NULL)
+		r = err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
+		    selection_unused(&d.selection));
+	/* The last one first: what is in a directory before the directory. */
+	for (size_t i = d.n; r == 0 && i > 0; i--)
+		r = draft_drop(&draft->draft, d.v[i - 1].layer, d.v[i - 1].path, err);
+	while (d.n > 0)
+		free(d.v[--d.n].path);
+	free(d.v);
+	selection_done(&d.selection);
+	return r;
+}
+
+int
+koda_draft_discard(struct koda_draft *draft, const char *const *paths, size_t n,
+    struct koda_error *err)
+{
+	err_clear(err);
+	if (draft->draft.fd < 0)
+		return err_set(err, KODA_INVALID, 0, "the draft is gone already");
+	if (n > 0)
+		return drop_some(draft, paths, n, err) < 0 || draft_remove_empty(draft, err) < 0
+		    ? -1
+		    : 0;
+	held_close(&draft->held);
+	return draft_discard(draft->like.state, &draft->draft, err);
+}

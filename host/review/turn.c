@@ -1,0 +1,215 @@
+#include "host/review/turn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/draft/history_file.h"
+#include "shared/base/bytes.h"
+#include "shared/base/cleanup.h"
+#include "shared/wire/message.h"
+
+struct swap_batch {
+	struct turn *turn;
+	struct history_item *item[SWAP_ITEMS_MAX];
+	size_t n;
+	int stopped;
+};
+
+/* ---- what is asked ---- */
+
+/* The messages that one item consists of. */
+struct swap_asked {
+	Koda__SwapItem item;
+	Koda__Identity here, held;
+};
+
+static Koda__Identity *
+identity(const struct draft_side *s, bool unchanged, Koda__Identity *ret)
+{
+	if (s->type == 0)
+		return NULL;
+	koda__identity__init(ret);
+	ret->type = s->type;
+	ret->dev = s->dev;
+	ret->ino = s->ino;
+	ret->has_ctime_ns = unchanged;
+	ret->ctime_ns = s->ctime_ns;
+	return ret;
+}
+
+static bool
+is_directory(const struct draft_side *s)
+{
+	return s->type == KODA__FILE_TYPE__FILE_DIRECTORY;
+}
+
+static void
+ask(const struct history_item *item, bool undo, struct swap_asked *ret)
+{
+	/* Until it was done for the first time, what comes to the place is in the draft. */
+	const bool first = item->state == ITEM_PENDING;
+	const struct draft_side *here = first ? &item->before : &item->here;
+	const struct draft_side *held = first ? &item->after : &item->held;
+	Koda__SwapItem *m = &ret->item;
+
+	koda__swap_item__init(m);
+	m->name = message_text(item->name);
+	m->place = message_text(item->place);
+	m->has_layer = first;
+	m->layer = item->layer;
+	m->has_take = m->take = item->take;
+	m->here = identity(here, true, &ret->here);
+	switch (item->kind) {
+	case KODA__DRAFT_KIND__DRAFT_MODE:
+		m->has_mode = true;
+		m->mode = undo ? item->before.mode : item->after.mode;
+		return;
+	case KODA__DRAFT_KIND__DRAFT_CREATED:
+		if (is_directory(&item->after)) {
+			m->has_directory = true;
+			m->directory = item->after.mode;
+			if (!undo)
+				m->here = NULL;
+			return;
+		}
+		if (first)
+			m->here = NULL;
+		break;
+	case KODA__DRAFT_KIND__DRAFT_CHANGED:
+	case KODA__DRAFT_KIND__DRAFT_DELETED:
+	case _KODA__DRAFT_KIND_IS_INT_SIZE:
+		break;
+	}
+	m->held = identity(held, false, &ret->held);
+}
+
+/* ---- what is answered ---- */
+
+static enum koda_apply_outcome
+outcome_of(const Koda__SwapResult *r)
+{
+	switch (r->outcome) {
+	case KODA__SWAP_OUTCOME__SWAP_DONE:
+	case KODA__SWAP_OUTCOME__SWAP_WAS_DONE:
+		return KODA_APPLIED;
+	case KODA__SWAP_OUTCOME__SWAP_REFUSED:
+		return KODA_APPLY_REFUSED;
+	case KODA__SWAP_OUTCOME__SWAP_CONFLICT:
+	case KODA__SWAP_OUTCOME__SWAP_GONE:
+		return KODA_APPLY_CONFLICT;
+	case KODA__SWAP_OUTCOME__SWAP_FAILED:
+	case _KODA__SWAP_OUTCOME_IS_INT_SIZE:
+		break;
+	}
+	return KODA_APPLY_FAILED;
+}
+
+static char *
+text_of(bool has, const ProtobufCBinaryData *b)
+{
+	return has && b->len > 0 && memchr(b->data, '\0', b->len) == NULL
+	    ? strndup((const char *)b->data, b->len)
+	    : NULL;
+}
+
+static int
+tell(struct swap_batch *b, const struct history_item *item, enum koda_apply_outcome outcome,
+    const char *rule, const char *reason)
+{
+	const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind, outcome,
+		rule, reason };
+
+	if (b->turn->fn == NULL || b->stopped != 0)
+		return 0;
+	b->stopped = b->turn->fn(b->turn->data, &one);
+	return 0;
+}
+
+static int
+take_result(struct swap_batch *b, struct history_item *item, const Koda__SwapResult *r,
+    struct koda_error *err)
+{
+	const enum koda_apply_outcome outcome = outcome_of(r);
+	cleanup_free char *rule = text_of(r->has_rule, &r->rule),
+			  *reason = text_of(r->has_reason, &r->reason);
+
+	if (outcome == KODA_APPLIED) {
+		item->state = b->turn->undo ? ITEM_UNDONE : ITEM_DONE;
+		if (side_take(&item->here, r->here, err) < 0 ||
+		    side_take(&item->held, r->held, err) < 0)
+			return -1;
+		return tell(b, item, outcome, NULL, NULL);
+	}
+	if (item->state == ITEM_PENDING)
+		item->state = ITEM_NOT_DONE;
+	if (reason == NULL)
+		reason = strdup(r->has_errnum            ? strerror((int)r->errnum)
+			: outcome == KODA_APPLY_CONFLICT ? "it was changed in the project meanwhile"
+							 : "it could not be done");
+	return tell(b, item, outcome, rule, reason == NULL ? "" : reason);
+}
+
+static int
+take_reply(void *data, const Koda__Reply *reply, struct koda_error *err)
+{
+	struct swap_batch *b = data;
+
+	if (reply->result_case != KODA__REPLY__RESULT_SWAP || reply->swap->n_result != b->n)
+		return err_set(err, KODA_PROTOCOL, 0,
+		    "the worker's reply: not a result for each change");
+	for (size_t i = 0; i < b->n; i++)
+		if (take_result(b, b->item[i], reply->swap->result[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+send(struct swap_batch *b, struct koda_error *err)
+{
+	cleanup_free struct swap_asked *asked = calloc(b->n, sizeof(*asked));
+	Koda__SwapItem *list[SWAP_ITEMS_MAX];
+	Koda__Request req = KODA__REQUEST__INIT;
+	Koda__Swap msg = KODA__SWAP__INIT;
+
+	if (asked == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
+	for (size_t i = 0; i < b->n; i++) {
+		ask(b->item[i], b->turn->undo, &asked[i]);
+		list[i] = &asked[i].item;
+	}
+	msg.item = list;
+	msg.n_item = b->n;
+	req.op_case = KODA__REQUEST__OP_SWAP;
+	req.swap = &msg;
+	if (held_ask(b->turn->held, &req, take_reply, b, err) < 0)
+		return -1;
+	return history_results(b->turn->history, b->item, b->n, err);
+}
+
+/* Bytes of one item's messages, generously. */
+static size_t
+bytes_of_item(const struct history_item *item)
+{
+	return strlen(item->place) + 256;
+}
+
+int
+turn_run(struct turn *t, struct koda_error *err)
+{
+	struct swap_batch b = { .turn = t };
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < t->n && b.stopped == 0; i++) {
+		struct history_item *item = &t->history->item[t->order[i]];
+
+		b.item[b.n++] = item;
+		bytes += bytes_of_item(item);
+		if (b.n < SWAP_ITEMS_MAX && bytes < PAGE_MAX && i + 1 < t->n)
+			continue;
+		if (send(&b, err) < 0)
+			return -1;
+		b.n = bytes = 0;
+	}
+	return history_finish(t->history, err) < 0 ? -1 : b.stopped;
+}

@@ -1,0 +1,217 @@
+/* The history: koda_history_visit(), koda_history_changes(), koda_history_undo(). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/context/context.h"
+#include "host/context/entry.h"
+#include "host/draft/history_file.h"
+#include "host/machine/home.h"
+#include "host/machine/state.h"
+#include "host/review/select.h"
+#include "host/review/state.h"
+#include "host/review/turn.h"
+#include "shared/base/cleanup.h"
+
+/* ---- looking ---- */
+
+struct history_visiting {
+	koda_history_fn *fn;
+	void *data;
+};
+
+static int
+visit(void *data, const struct history *h)
+{
+	const struct history_visiting *v = data;
+	struct koda_history_entry one = {
+		.id = h->id,
+		.root = h->root,
+		.kind = h->draft[0] == '\0' ? KODA_HISTORY_FILES : KODA_HISTORY_DRAFT,
+		.draft = h->draft,
+		.begun = (double)h->begun_ns / 1e9,
+		.changed = (double)h->changed_ns / 1e9,
+		.bytes = history_bytes(h),
+		.unfinished = h->unfinished && !h->in_use,
+		.in_use = h->in_use,
+	};
+
+	for (size_t i = 0; i < h->n_items; i++) {
+		one.changes += h->item[i].state == ITEM_DONE || h->item[i].state == ITEM_UNDONE;
+		one.undone += h->item[i].state == ITEM_UNDONE;
+	}
+	return v->fn(v->data, &one);
+}
+
+int
+koda_history_visit(const char *root, koda_history_fn *fn, void *data, struct koda_error *err)
+{
+	cleanup_free char *home = home_find(), *state = home == NULL ? NULL : state_path(home),
+			  *real = root == NULL ? NULL : realpath(root, NULL);
+	struct history_visiting v = { fn, data };
+
+	err_clear(err);
+	if (root != NULL && real == NULL)
+		return err_set(err, KODA_INVALID, errno, "root '%s'", root);
+	return state == NULL ? 0 : history_list(state, real, visit, &v, err);
+}
+
+int
+koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void *data,
+    struct koda_error *err)
+{
+	cleanup_free char *home = home_find(), *state = home == NULL ? NULL : state_path(home),
+			  *real = realpath(root, NULL);
+	struct history h;
+	int r = 0;
+
+	err_clear(err);
+	if (real == NULL || state == NULL)
+		return err_set(err, KODA_INVALID, errno, "root '%s'", root);
+	if (history_open(state, real, id, &h, err) < 0)
+		return -1;
+	for (size_t i = 0; r == 0 && i < h.n_items; i++) {
+		struct change_shown shown;
+
+		if (h.item[i].state != ITEM_DONE && h.item[i].state != ITEM_UNDONE)
+			continue;
+		item_show(&h.item[i], &shown);
+		r = fn(data, &shown.change);
+	}
+	history_close(&h);
+	return r;
+}
+
+/* ---- taking back ---- */
+
+struct undoing {
+	struct held_like like;
+	struct holder held;
+	struct history history;
+	struct selection selection;
+	struct turn turn;
+};
+
+static void
+undoing_done(struct undoing *u)
+{
+	held_close(&u->held);
+	history_close(&u->history);
+	selection_done(&u->selection);
+	held_like_done(&u->like);
+	free(u->turn.order);
+}
+
+/* The last change first; doing again, the first one. */
+static int
+put_in_order(struct undoing *u, bool (*wanted)(struct undoing *u, const struct history_item *item),
+    struct koda_error *err)
+{
+	struct history *h = &u->history;
+
+	u->turn.n = 0;
+	free(u->turn.order);
+	u->turn.order = malloc((h->n_items + 1) * sizeof(*u->turn.order));
+	if (u->turn.order == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "undo");
+	for (size_t i = 0; i < h->n_items; i++) {
+		const size_t k = u->turn.undo ? h->n_items - 1 - i : i;
+
+		if (wanted(u, &h->item[k]))
+			u->turn.order[u->turn.n++] = k;
+	}
+	return 0;
+}
+
+static bool
+is_turning(struct undoing *u, const struct history_item *item)
+{
+	return item->turning;
+}
+
+static bool
+is_selected(struct undoing *u, const struct history_item *item)
+{
+	return item->state == (u->turn.undo ? ITEM_DONE : ITEM_UNDONE) &&
+	    selection_has(&u->selection, item->place);
+}
+
+/* A host was killed while it took this entry back, or did it again: finish that first. */
+static int
+finish_turn(struct undoing *u, struct koda_error *err)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < u->history.n_items; i++)
+		any |= u->history.item[i].turning;
+	if (!any)
+		return 0;
+	u->turn.undo = u->history.turn_undone;
+	u->turn.fn = NULL;
+	return put_in_order(u, is_turning, err) < 0 || turn_run(&u->turn, err) < 0 ? -1 : 0;
+}
+
+static int
+tell_all(const struct undoing *u, koda_applied_fn *fn, void *data)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && fn != NULL && i < u->turn.n; i++) {
+		const struct history_item *item = &u->history.item[u->turn.order[i]];
+		const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind,
+			KODA_APPLIED, NULL, NULL };
+
+		r = fn(data, &one);
+	}
+	return r;
+}
+
+static int
+run(struct undoing *u, const struct koda_undo_options *o, koda_applied_fn *fn, void *data,
+    struct koda_error *err)
+{
+	if (finish_turn(u, err) < 0)
+		return -1;
+	u->turn.undo = !o->redo;
+	if (put_in_order(u, is_selected, err) < 0)
+		return -1;
+	if (selection_unused(&u->selection) != NULL)
+		return err_set(err, KODA_INVALID, 0, "nothing to %s is at '%.300s'",
+		    o->redo ? "do again" : "take back", selection_unused(&u->selection));
+	if (o->dry_run)
+		return tell_all(u, fn, data);
+	for (size_t i = 0; i < u->turn.n; i++) {
+		struct history_item *item = &u->history.item[u->turn.order[i]];
+
+		item->turning = true;
+		item->take = o->take == KODA_TAKE_DRAFT;
+	}
+	if (history_turn(&u->history, u->turn.undo, err) < 0)
+		return -1;
+	u->turn.fn = fn;
+	u->turn.data = data;
+	return turn_run(&u->turn, err);
+}
+
+int
+koda_history_undo(struct koda_session *session, const char *id,
+    const struct koda_undo_options *options, koda_applied_fn *fn, void *data,
+    struct koda_error *err)
+{
+	static const struct koda_undo_options everything;
+	const struct koda_undo_options *o = options == NULL ? &everything : options;
+	cleanup(undoing_done) struct undoing u = { .history = HISTORY_CLOSED };
+
+	err_clear(err);
+	if (session_check(session, err) < 0 || held_like(session, &u.like, err) < 0)
+		return -1;
+	if (id == NULL)
+		return err_set(err, KODA_INVALID, 0, "an entry of the history has an id");
+	if (selection_take(&u.selection, u.like.root, o->paths, o->n_paths, err) < 0 ||
+	    history_open(u.like.state, u.like.root, id, &u.history, err) < 0 ||
+	    held_open(&u.held, &u.like, NULL, u.history.fd, err) < 0)
+		return -1;
+	u.turn.history = &u.history;
+	u.turn.held = &u.held;
+	return run(&u, o, fn, data, err);
+}
