@@ -1,0 +1,332 @@
+/*
+ * host/review, host/draft/history: deciding on a draft. What is listed, what is applied, and what is
+ * taken back, through the public header.
+ */
+#include <sys/xattr.h>
+
+#include "tests/kit/hosting.h"
+#include "tests/kit/process.h"
+
+struct review {
+	struct fixture f;
+	struct koda_draft *draft;
+	char id[64], undo[KODA_HISTORY_ID_SIZE];
+	char listed[8192]; /* a line for each change */
+	char told[8192];   /* a line for each outcome */
+	size_t n_applied, stop_after;
+};
+
+static void
+put_line(char *to, size_t size, const char *format, ...)
+{
+	const size_t len = strlen(to);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(to + len, size - len, format, args);
+	va_end(args);
+}
+
+static const char *
+below(const struct review *r, const char *path)
+{
+	const size_t len = strlen(r->f.root);
+
+	assert_memory_equal(path, r->f.root, len);
+	return path + len + (path[len] == '/');
+}
+
+static int
+on_change(void *data, const struct koda_change *c)
+{
+	struct review *r = data;
+
+	put_line(r->listed, sizeof(r->listed), "%s %s%s%s%s\n", koda_change_kind_name(c->kind),
+	    below(r, c->path), c->conflict ? " conflict" : "", c->rule != NULL ? " refused " : "",
+	    c->rule != NULL ? c->rule : "");
+	return 0;
+}
+
+static int
+on_applied(void *data, const struct koda_applied *one)
+{
+	struct review *r = data;
+
+	put_line(r->told, sizeof(r->told), "%s %s %s\n", koda_apply_outcome_name(one->outcome),
+	    koda_change_kind_name(one->kind), below(r, one->path));
+	r->n_applied += one->outcome == KODA_APPLIED;
+	return r->stop_after != 0 && r->n_applied == r->stop_after ? 7 : 0;
+}
+
+/* A project, and a draft in which that command ran. */
+static void
+begin(struct review *r, const char *shell)
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = shell };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+
+	*r = (struct review){ 0 };
+	fixture_prepare(&r->f, KODA_AUTO);
+	r->f.options.commands = true;
+	put_text(&r->f, "a", "old a\n");
+	put_text(&r->f, "b", "old b\n");
+	assert_int_equal(mkdir(at(&r->f, "dir"), 0755), 0);
+	put_text(&r->f, "dir/c", "old c\n");
+	put_text(&r->f, "dir/d", "old d\n");
+	fixture_open(&r->f);
+	slot = koda_slot_open(r->f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	snprintf(r->id, sizeof(r->id), "%s", koda_slot_draft(slot));
+	if (koda_run(slot, &c, &result, &err) < 0)
+		fail_msg("%s: %s", shell, err.message);
+	if (result.status != 0)
+		fail_msg("status %d: %.*s", result.status, (int)result.err.head_len,
+		    result.err.head);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+}
+
+static void
+open_it(struct review *r)
+{
+	struct koda_error err;
+
+	r->draft = koda_draft_open(r->f.ses, r->id, &err);
+	if (r->draft == NULL)
+		fail_msg("open: %s", err.message);
+}
+
+static void
+end(struct review *r)
+{
+	koda_draft_close(r->draft);
+	fixture_end(&r->f);
+}
+
+static const char *
+list(struct review *r)
+{
+	struct koda_error err;
+
+	r->listed[0] = '\0';
+	if (koda_draft_changes(r->draft, on_change, r, NULL, &err) != 0)
+		fail_msg("changes: %s", err.message);
+	return r->listed;
+}
+
+static const char *
+apply(struct review *r, const struct koda_apply_options *o, int expected)
+{
+	struct koda_error err;
+	int got;
+
+	r->told[0] = '\0';
+	r->n_applied = 0;
+	got = koda_draft_apply(r->draft, o, on_applied, r, r->undo, &err);
+	if (got != expected)
+		fail_msg("apply: %d, %s", got, err.message);
+	return r->told;
+}
+
+static const char *
+undo(struct review *r, const struct koda_undo_options *o)
+{
+	struct koda_error err;
+
+	r->told[0] = '\0';
+	if (koda_history_undo(r->f.ses, r->undo, o, on_applied, r, &err) != 0)
+		fail_msg("undo: %s", err.message);
+	return r->told;
+}
+
+static int
+count_draft(void *data, const struct koda_drafted *one)
+{
+	++*(size_t *)data;
+	return 0;
+}
+
+static size_t
+n_drafts(const struct review *r)
+{
+	struct koda_error err;
+	size_t n = 0;
+
+	assert_int_equal(koda_drafts_visit(r->f.root, count_draft, &n, &err), 0);
+	return n;
+}
+
+static void
+is_old(const struct review *r)
+{
+	assert_string_equal(get_text(&r->f, "a"), "old a\n");
+	assert_string_equal(get_text(&r->f, "b"), "old b\n");
+	assert_string_equal(get_text(&r->f, "dir/c"), "old c\n");
+	assert_string_equal(get_text(&r->f, "dir/d"), "old d\n");
+	assert_false(exists(&r->f, "new"));
+	assert_false(exists(&r->f, "link"));
+}
+
+#define EDIT                                                                                       \
+	"echo new a >a; rm b; rm -r dir; mkdir -p new/er; echo x >new/er/x; ln -s a link; "         \
+	"mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; mkdir .vscode; echo {} >.vscode/tasks.json"
+
+static void
+listed(void **state)
+{
+	struct review r;
+
+	begin(&r, EDIT);
+	open_it(&r);
+	assert_string_equal(list(&r),
+	    "created .git\ncreated .git/hooks refused git_config\n"
+	    "created .git/hooks/pre-commit refused git_config\n"
+	    "created .vscode refused deny_write_names\n"
+	    "created .vscode/tasks.json refused deny_write_names\n"
+	    "changed a\ndeleted b\ndeleted dir\ncreated link\ncreated new\ncreated new/er\n"
+	    "created new/er/x\n");
+	is_old(&r);
+	end(&r);
+}
+
+static void
+applied_and_taken_back(void **state)
+{
+	static const struct koda_undo_options redo = { .redo = true };
+	struct koda_apply_options dry = { .dry_run = true };
+	struct review r;
+
+	begin(&r, EDIT);
+	open_it(&r);
+	apply(&r, &dry, 0);
+	is_old(&r);
+	apply(&r, NULL, 0);
+	assert_string_equal(r.told,
+	    "refused created .git/hooks\nrefused created .git/hooks/pre-commit\n"
+	    "refused created .vscode\nrefused created .vscode/tasks.json\n"
+	    "applied created .git\napplied changed a\napplied created link\napplied created new\n"
+	    "applied created new/er\napplied created new/er/x\napplied deleted dir\n"
+	    "applied deleted b\n");
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_false(exists(&r.f, "b"));
+	assert_false(exists(&r.f, "dir"));
+	assert_string_equal(get_text(&r.f, "new/er/x"), "x\n");
+	assert_false(exists(&r.f, ".git/hooks"));
+	assert_false(exists(&r.f, ".vscode"));
+	/* What was refused is still there. */
+	assert_string_equal(list(&r),
+	    "created .git/hooks refused git_config\n"
+	    "created .git/hooks/pre-commit refused git_config\n"
+	    "created .vscode refused deny_write_names\n"
+	    "created .vscode/tasks.json refused deny_write_names\n");
+	undo(&r, NULL);
+	is_old(&r);
+	assert_false(exists(&r.f, ".git"));
+	undo(&r, &redo);
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_string_equal(get_text(&r.f, "new/er/x"), "x\n");
+	assert_false(exists(&r.f, "dir"));
+	undo(&r, NULL);
+	is_old(&r);
+	end(&r);
+}
+
+static void
+a_part(void **state)
+{
+	const char *const paths[] = { "new/er/x", "b" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 2 };
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b; mkdir -p new/er; echo x >new/er/x; echo y >new/y");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0),
+	    "applied created new\napplied created new/er\napplied created new/er/x\n"
+	    "applied deleted b\n");
+	assert_string_equal(list(&r), "changed a\ncreated new/y\n");
+	assert_string_equal(get_text(&r.f, "a"), "old a\n");
+	assert_int_equal(n_drafts(&r), 1);
+	apply(&r, NULL, 0);
+	assert_int_equal(n_drafts(&r), 0);
+	assert_string_equal(get_text(&r.f, "new/y"), "y\n");
+	end(&r);
+}
+
+static void
+conflicts(void **state)
+{
+	static const struct koda_apply_options draft = { .take = KODA_TAKE_DRAFT };
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b; echo mine >fresh; echo new c >dir/c");
+	put_text(&r.f, "a", "the user's a\n");
+	put_text(&r.f, "fresh", "the user's\n");
+	open_it(&r);
+	assert_string_equal(list(&r),
+	    "changed a conflict\ndeleted b\nchanged dir/c\nchanged fresh conflict\n");
+	assert_string_equal(apply(&r, NULL, 0),
+	    "conflict changed a\nconflict changed fresh\napplied changed dir/c\napplied deleted b\n");
+	assert_string_equal(get_text(&r.f, "a"), "the user's a\n");
+	assert_string_equal(get_text(&r.f, "fresh"), "the user's\n");
+	apply(&r, &draft, 0);
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_int_equal(n_drafts(&r), 0);
+	undo(&r, NULL);
+	assert_string_equal(get_text(&r.f, "a"), "the user's a\n");
+	assert_string_equal(get_text(&r.f, "fresh"), "the user's\n");
+	end(&r);
+}
+
+/* What was changed after it was applied is not taken back. */
+static void
+undo_conflicts(void **state)
+{
+	struct review r;
+
+	begin(&r, "echo new a >a; echo new c >dir/c; echo x >fresh");
+	open_it(&r);
+	apply(&r, NULL, 0);
+	put_text(&r.f, "a", "the user's a\n");
+	assert_string_equal(undo(&r, NULL),
+	    "applied created fresh\napplied changed dir/c\nconflict changed a\n");
+	assert_string_equal(get_text(&r.f, "a"), "the user's a\n");
+	assert_string_equal(get_text(&r.f, "dir/c"), "old c\n");
+	end(&r);
+}
+
+static void
+discarded(void **state)
+{
+	const char *const paths[] = { "a", "new" };
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b; mkdir new; echo x >new/x");
+	open_it(&r);
+	if (koda_draft_discard(r.draft, paths, 2, &err) < 0)
+		fail_msg("%s", err.message);
+	assert_string_equal(list(&r), "deleted b\n");
+	assert_int_equal(koda_draft_discard(r.draft, NULL, 0, &err), 0);
+	assert_int_equal(n_drafts(&r), 0);
+	is_old(&r);
+	end(&r);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(listed),
+		cmocka_unit_test(applied_and_taken_back),
+		cmocka_unit_test(a_part),
+		cmocka_unit_test(conflicts),
+		cmocka_unit_test(undo_conflicts),
+		cmocka_unit_test(discarded),
+	};
+
+	return cmocka_run_group_tests_name("review", tests, NULL, NULL);
+}
