@@ -397,9 +397,11 @@ serve_arrived(struct session *ses, struct koda_error *err)
 		if (session_flush(ses, err) < 0)
 			return -1;
 	}
-	/* One descriptor may wait for the rest of its frame; any other was sent with the wrong
+	/* Descriptors may wait for the rest of their frame; any other was sent with the wrong
 	 * frame. */
-	if (frame_fds_waiting(&ses->fs) > (ses->fs.in_start != ses->fs.in_end ? 1 : 0)) {
+	if (frame_fds_waiting(&ses->fs) > (ses->fs.in_start == ses->fs.in_end ? 0
+						  : ses->sealed               ? 1
+									      : SEAL_FDS_MAX)) {
 		ses->id = 0;
 		return err_set(err, KODA_PROTOCOL, 0, "an unexpected descriptor");
 	}

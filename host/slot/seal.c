@@ -7,8 +7,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
-#define SEAL_FDS_MAX 3
-
 /* Returns whether there is one. */
 static bool
 add_fd(int fds[SEAL_FDS_MAX], size_t *n, int fd)

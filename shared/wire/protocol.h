@@ -45,6 +45,10 @@ struct record {
 /* Bytes of a command's text in the record of what the command planted: enough to recognize it. */
 #define COMMAND_TOLD_MAX 4096
 
+/* Descriptors that may come with a Seal: a quarantine, a draft, an entry of the history. No other frame
+ * has more than one. */
+#define SEAL_FDS_MAX 3
+
 /* Directories in which commands may write. Each is held by a descriptor. */
 #define SCAN_ROOTS_MAX 64
 

@@ -185,8 +185,8 @@ listed(void **state)
 	assert_string_equal(list(&r),
 	    "created .git\ncreated .git/hooks refused git_config\n"
 	    "created .git/hooks/pre-commit refused git_config\n"
-	    "created .vscode refused deny_write_names\n"
-	    "created .vscode/tasks.json refused deny_write_names\n"
+	    "created .vscode refused deny_write_within_allow\n"
+	    "created .vscode/tasks.json refused deny_write_within_allow\n"
 	    "changed a\ndeleted b\ndeleted dir\ncreated link\ncreated new\ncreated new/er\n"
 	    "created new/er/x\n");
 	is_old(&r);
@@ -221,8 +221,8 @@ applied_and_taken_back(void **state)
 	assert_string_equal(list(&r),
 	    "created .git/hooks refused git_config\n"
 	    "created .git/hooks/pre-commit refused git_config\n"
-	    "created .vscode refused deny_write_names\n"
-	    "created .vscode/tasks.json refused deny_write_names\n");
+	    "created .vscode refused deny_write_within_allow\n"
+	    "created .vscode/tasks.json refused deny_write_within_allow\n");
 	undo(&r, NULL);
 	is_old(&r);
 	assert_false(exists(&r.f, ".git"));
