@@ -35,6 +35,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_TTY]       = { "--tty", 0, NULL, "always run it on a pseudo-terminal" },
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "always run it on pipes" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox (safe mode only)" },
+	[OPT_DRAFT]     = { "--draft", 0, NULL, "hold its changes back in a draft; then decide on them" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 	[OPT_ONCE]      = { "--once", 0, NULL, "print once and end" },
 	[OPT_INTERVAL]  = { "--interval", 0, "SECONDS", "refresh after this time; the default is 1" },
@@ -279,6 +280,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_TTY:
 	case OPT_NO_TTY:
 	case OPT_NO_SANDBOX:
+	case OPT_DRAFT:
 	case OPT_ONCE:
 	case N_OPTS:
 		return 0;
@@ -411,10 +413,12 @@ parse_short(int argc, char **argv, int *i, struct args *args, char why[ARGS_WHY_
 	return 0;
 }
 
-/* Are the words so far "run" and the name of the command that it runs? */
+/* Are the words so far "run" or "draft run ID", and the name of the command that it runs? */
 static bool
 command_begins(const struct args *args)
 {
+	if (args->n_words == 4)
+		return strcmp(args->words[0], "draft") == 0 && strcmp(args->words[1], "run") == 0;
 	return args->n_words == 2 && strcmp(args->words[0], "run") == 0;
 }
 

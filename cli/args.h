@@ -36,6 +36,7 @@ enum opt {
 	OPT_TTY,
 	OPT_NO_TTY,
 	OPT_NO_SANDBOX,
+	OPT_DRAFT,
 	OPT_HEAD,
 	OPT_ONCE,
 	OPT_INTERVAL,
@@ -113,6 +114,25 @@ static inline bool
 args_has(const struct args *args, enum opt opt)
 {
 	return args->given & OPT_BIT(opt);
+}
+
+/*
+ * Was the command's own option given? *ret (may be NULL) is then its last value; otherwise it is left
+ * as it is.
+ */
+static inline bool
+args_own(const struct args *args, size_t opt, const char **ret)
+{
+	bool given = false;
+
+	for (size_t i = 0; i < args->n_own_given; i++) {
+		if (args->own_given[i].opt != opt)
+			continue;
+		given = true;
+		if (ret != NULL)
+			*ret = args->own_given[i].value;
+	}
+	return given;
 }
 
 /* For code that parses a value: writes the sentence to why, and returns -1. */

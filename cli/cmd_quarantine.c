@@ -29,28 +29,10 @@ const struct opt_table quarantine_list_options = { specs, N_OWN, 1u << OWN_ALL }
 const struct opt_table quarantine_delete_options = { specs, N_OWN,
 	1u << OWN_ALL | 1u << OWN_OLDER };
 
-static const char *
-own_value(const struct cli *cli, size_t opt, bool *ret_given)
-{
-	const char *value = NULL;
-
-	*ret_given = false;
-	for (size_t i = 0; i < cli->args.n_own_given; i++) {
-		if (cli->args.own_given[i].opt != opt)
-			continue;
-		*ret_given = true;
-		value = cli->args.own_given[i].value;
-	}
-	return value;
-}
-
 static bool
 of_all(const struct cli *cli)
 {
-	bool all;
-
-	own_value(cli, OWN_ALL, &all);
-	return all;
+	return args_own(&cli->args, OWN_ALL, NULL);
 }
 
 /* "OF/NAME", or only the name if its quarantine is known. */
@@ -403,8 +385,8 @@ cmd_quarantine_delete(const struct cli *cli)
 {
 	char why[ARGS_WHY_MAX];
 	uint64_t days = 0;
-	bool older;
-	const char *value = own_value(cli, OWN_OLDER, &older);
+	const char *value = NULL;
+	const bool older = args_own(&cli->args, OWN_OLDER, &value);
 	const bool all = of_all(cli), named = cli->words[0] != NULL;
 	size_t n = 0;
 	char *root = NULL;

@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "cli/decide.h"
+#include "cli/draft_find.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/plain.h"
@@ -30,6 +34,9 @@ struct run {
 	const char *const *argv;
 	const char *shell; /* instead of argv */
 	bool interactive;  /* a person's shell */
+	bool drafting;     /* its changes are held back */
+	char *draft;       /* the draft to go on with; NULL: a new one. Then the one it worked in */
+	json_t *report;    /* with --json */
 	struct ask ask;
 	struct koda_session *session;
 	struct koda_slot *slot;
@@ -159,18 +166,24 @@ choose_cwd(struct run *run)
 		return;
 	}
 	free(cwd);
-	run->cwd = output_alloc(strlen(run->root) + 1);
-	strcpy(run->cwd, run->root);
+	run->cwd = output_copy(run->root);
 }
 
 static int
 find_place(struct run *run)
 {
-	int status = job_find_root(run->cli, &run->root);
+	struct draft_found found = { 0 };
+	int status = run->draft == NULL ? job_find_root(run->cli, &run->root)
+					: draft_find(run->cli, run->draft, &found);
 
 	/* A status of 1 would look like the command's. */
 	if (status != EXIT_DONE)
 		return EXIT_HOST;
+	if (run->draft != NULL) {
+		run->root = found.root;
+		free(run->draft);
+		run->draft = output_copy(found.id);
+	}
 	choose_cwd(run);
 	return EXIT_DONE;
 }
@@ -280,6 +293,10 @@ static int
 open_slot(struct run *run)
 {
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	const struct koda_slot_options where = {
+		.workspace = run->drafting ? KODA_WORKSPACE_DRAFT : KODA_WORKSPACE_DIRECT,
+		.draft = run->draft,
+	};
 	struct koda_error err = { 0 };
 
 	options.root = run->root;
@@ -291,7 +308,7 @@ open_slot(struct run *run)
 	run->session = koda_session_open(&options, &err);
 	if (run->session == NULL)
 		return tell(run, STAGE_OPEN, &err);
-	run->slot = koda_slot_acquire(run->session, NULL, &err);
+	run->slot = koda_slot_open(run->session, &where, &err);
 	if (run->slot == NULL)
 		return tell(run, STAGE_SLOT, &err);
 	if (has(run, OPT_VERBOSE))
@@ -451,7 +468,7 @@ finish(struct run *run)
 	const struct run_subject subject = { run->cli, run->root, run->argv, run->shell, run->cwd };
 	struct koda_command_result result = { 0 };
 	struct koda_error err = { 0 };
-	int status, printed;
+	int status;
 
 	if (koda_command_result(run->command, &result, &err) < 0)
 		return tell(run, STAGE_COMMAND, &err);
@@ -468,12 +485,30 @@ finish(struct run *run)
 	}
 	if (has(run, OPT_VERBOSE))
 		run_report_times(&result);
-	if (has(run, OPT_JSON)) {
-		printed = run_report_json(&subject, run->slot, &result);
-		if (printed != EXIT_DONE)
-			status = EXIT_HOST;
-	}
+	if (has(run, OPT_JSON))
+		run->report = run_report_json(&subject, run->slot, &result);
 	koda_command_result_done(&result);
+	return status;
+}
+
+/* Releases the slot; if it worked in a draft, the user decides on its changes. Prints the report. */
+static int
+conclude(struct run *run, int status)
+{
+	if (run->drafting && run->slot != NULL && run->draft == NULL)
+		run->draft = output_copy(koda_slot_draft(run->slot));
+	koda_slot_release(run->slot);
+	if (run->drafting && run->slot != NULL && run->draft[0] != '\0') {
+		const struct decision d = { run->cli, run->session, run->draft, run->root, run->cwd,
+			run->signals };
+
+		if (run->report != NULL)
+			json_object_set_new(run->report, "draft", decide_json(&d));
+		else
+			decide(&d);
+	}
+	if (run->report != NULL && output_json(run->report) != EXIT_DONE)
+		return EXIT_HOST;
 	return status;
 }
 
@@ -503,35 +538,33 @@ run_in_sandbox(struct run *run)
 	/* Signals are still read by us: closing takes a moment, and should not be interrupted. */
 	koda_command_free(run->command);
 	streams_done(&run->streams);
-	koda_slot_release(run->slot);
+	status = conclude(run, status);
 	koda_session_close(run->session);
 	signals_close(&run->signals);
 	return status;
 }
 
 static int
-run_it(const struct cli *cli, const char *const *argv, const char *shell, bool interactive)
+run_it(struct run *run)
 {
-	struct run run = { .cli = cli,
-		.argv = argv,
-		.shell = shell,
-		.interactive = interactive,
-		.signals = -1 };
 	int status;
 
-	streams_init(&run.streams);
-	status = find_place(&run);
+	run->signals = -1;
+	run->drafting = run->draft != NULL || has(run, OPT_DRAFT);
+	streams_init(&run->streams);
+	status = find_place(run);
 	if (status == EXIT_DONE) {
-		run.ask.about.command = shell != NULL ? shell : argv[0];
-		status = has(&run, OPT_NO_SANDBOX) ? run_plain(&run) : run_in_sandbox(&run);
+		run->ask.about.command = run->shell != NULL ? run->shell : run->argv[0];
+		status = has(run, OPT_NO_SANDBOX) ? run_plain(run) : run_in_sandbox(run);
 	}
-	free(run.root);
-	free(run.cwd);
+	free(run->root);
+	free(run->cwd);
+	free(run->draft);
 	return status;
 }
 
 static int
-check_options(const struct cli *cli)
+check_options(const struct cli *cli, bool drafting)
 {
 	const struct args *args = &cli->args;
 
@@ -546,25 +579,50 @@ check_options(const struct cli *cli)
 	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_SANDBOX))
 		return output_usage(cli,
 		    "--tty cannot be combined with --no-sandbox, which runs the command on your own terminal");
+	if (drafting && args_has(args, OPT_NO_SANDBOX))
+		return output_usage(cli,
+		    "--draft cannot be combined with --no-sandbox: the sandbox holds the changes back");
+	if (drafting && args->mode == KODA_PLAN)
+		return output_usage(cli,
+		    "a command in plan mode changes nothing, so there is no draft of it: use --mode safe or auto");
 	return EXIT_DONE;
+}
+
+/* Runs the command that -c or the words give. draft: the draft to go on with, or NULL. */
+static int
+run_words(const struct cli *cli, const char *name, char **words, const char *draft)
+{
+	struct run run = { .cli = cli };
+	int status = check_options(cli, draft != NULL || args_has(&cli->args, OPT_DRAFT));
+
+	if (status != EXIT_DONE)
+		return status;
+	if (args_has(&cli->args, OPT_COMMAND) && words[0] != NULL)
+		return output_usage(cli,
+		    "give either a command line with -c or the command '%s', not both", words[0]);
+	if (!args_has(&cli->args, OPT_COMMAND) && words[0] == NULL)
+		return output_usage(cli, "%s -c 'COMMAND LINE' or -- COMMAND [ARGUMENT]...", name);
+	if (args_has(&cli->args, OPT_COMMAND))
+		run.shell = cli->args.command;
+	else
+		run.argv = (const char *const *)words;
+	if (draft != NULL)
+		run.draft = output_copy(draft);
+	return run_it(&run);
 }
 
 int
 cmd_run(const struct cli *cli)
 {
-	int status = check_options(cli);
+	return run_words(cli, "run needs", cli->words, NULL);
+}
 
-	if (status != EXIT_DONE)
-		return status;
-	if (args_has(&cli->args, OPT_COMMAND) && cli->words[0] != NULL)
-		return output_usage(cli,
-		    "give either a command line with -c or the command '%s', not both",
-		    cli->words[0]);
-	if (args_has(&cli->args, OPT_COMMAND))
-		return run_it(cli, NULL, cli->args.command, false);
+int
+cmd_draft_run(const struct cli *cli)
+{
 	if (cli->words[0] == NULL)
-		return output_usage(cli, "run needs -c 'COMMAND LINE' or -- COMMAND [ARGUMENT]...");
-	return run_it(cli, (const char *const *)cli->words, NULL, false);
+		return output_usage(cli, "draft run needs the ID of a draft, and a command");
+	return run_words(cli, "draft run needs, after the ID,", cli->words + 1, cli->words[0]);
 }
 
 /* Returns $SHELL if the system lists it as a shell: it could be anything. */
@@ -584,15 +642,30 @@ find_shell(void)
 	return ret;
 }
 
-int
-cmd_shell(const struct cli *cli)
+static int
+run_shell(const struct cli *cli, const char *draft)
 {
 	const char *const argv[] = { find_shell(), NULL };
-	int status = check_options(cli);
+	struct run run = { .cli = cli, .argv = argv, .interactive = true };
+	int status = check_options(cli, draft != NULL || args_has(&cli->args, OPT_DRAFT));
 
 	if (status != EXIT_DONE)
 		return status;
 	if (args_has(&cli->args, OPT_JSON))
 		return output_usage(cli, "shell cannot be combined with --json: it is interactive");
-	return run_it(cli, argv, NULL, true);
+	if (draft != NULL)
+		run.draft = output_copy(draft);
+	return run_it(&run);
+}
+
+int
+cmd_shell(const struct cli *cli)
+{
+	return run_shell(cli, NULL);
+}
+
+int
+cmd_draft_shell(const struct cli *cli)
+{
+	return run_shell(cli, cli->words[0]);
 }

@@ -83,23 +83,77 @@ static const struct subcommand commands[] = {
 	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
-	    OPT_BIT(OPT_NO_SANDBOX),
+	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT),
 	    "run a command in the kernel sandbox",
 	    "The command can change only what the policy allows. It reaches no process and no socket outside, and\n"
 	    "only the hosts that the policy names. Input, output and signals pass through. If standard input and\n"
 	    "output are a terminal, the command gets a terminal of its own. In safe mode the user is asked first,\n"
 	    "unless the command was typed at a terminal. Refusals are printed after the command's standard error.\n"
 	    "With --json the output is captured, so --tty and --no-sandbox cannot be given.\n\n"
+	    "With --draft its changes do not reach the project: on a terminal you see them when it ends, and\n"
+	    "apply, select, keep or discard them. Without a terminal, or with --json, the draft is kept.\n\n"
 	    "Status: the command's, 128 + n if signal n ended it, 124 if it ran out of time, 125 if the host failed,\n"
 	    "126 if it could not be executed, 127 if it was not found, 88 if the sandbox could not be built, 3 if it\n"
 	    "was not approved.",
 	    NULL, cmd_run },
 	{ NULL, "shell", "", 0,
-	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX),
+	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX) |
+	    OPT_BIT(OPT_DRAFT),
 	    "open a shell in the kernel sandbox",
-	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given.\n\n"
+	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given. With --draft\n"
+	    "you decide on its changes when it ends, as for run.\n\n"
 	    "Status: as for run.",
 	    NULL, cmd_shell },
+	{ NULL, "drafts", "", 0, 0,
+	    "list the drafts: changes of commands that did not reach the project",
+	    "Prints the id, when it began and the root of each, oldest first.\n\n"
+	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
+	    cmd_drafts },
+	{ "draft", "diff", "ID [PATH]...", WORDS_ANY, 0,
+	    "show the changes in a draft",
+	    "Shows all changes, or those of the paths: files, directories with everything below them, or globs.\n"
+	    "What the policy refuses and what conflicts with the project is marked. With --json it prints one\n"
+	    "object per line, and a summary at the end. ID may be shortened.",
+	    NULL, cmd_draft_diff },
+	{ "draft", "apply", "ID [PATH]...", WORDS_ANY, OPT_BIT(OPT_DRY_RUN),
+	    "apply a draft, or a part of it, to the project",
+	    "Applies all changes, or those of the paths. What the policy refuses, and what changed in the project\n"
+	    "too, is reported and stays in the draft. What it replaces is kept: 'undo' takes it back. With --json\n"
+	    "it prints one object per line, and a summary at the end. ID may be shortened.\n\n"
+	    "Status: 0 all was applied, 3 some of it was refused, 4 there were conflicts, 1 failed, 2 wrong usage,\n"
+	    "125 sandbox failed.",
+	    "try again when its command has ended", cmd_draft_apply },
+	{ "draft", "discard", "ID [PATH]...", WORDS_ANY, 0,
+	    "forget a draft, or a part of it",
+	    "Forgets all changes, or those of the paths, for good. ID may be shortened.",
+	    "try again when its command has ended", cmd_draft_discard },
+	{ "draft", "run", "ID -c 'COMMAND LINE' | ID -- COMMAND [ARGUMENT]...", WORDS_ANY,
+	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY),
+	    "run a command in a draft that was kept",
+	    "The command sees the project with the draft's changes, and adds its own. Then as for run --draft.\n\n"
+	    "Status: as for run.",
+	    NULL, cmd_draft_run },
+	{ "draft", "shell", "ID", 1,
+	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY),
+	    "open a shell in a draft that was kept", "As draft run.\n\nStatus: as for run.",
+	    NULL, cmd_draft_shell },
+	{ NULL, "history", "[ID]", 1, 0,
+	    "list what was changed and can be taken back",
+	    "Lists the applied drafts and the sessions with file operations, oldest first; or the changes of one\n"
+	    "of them. ID may be shortened.", NULL,
+	    cmd_history },
+	{ NULL, "undo", "ID [PATH]... | --last [PATH]... | --since TIME [PATH]...", WORDS_ANY,
+	    OPT_BIT(OPT_DRY_RUN),
+	    "take changes back",
+	    "Takes back the changes of an entry of the history, the last one first; or those of the paths. What\n"
+	    "changed since is a conflict: it is reported and stays as it is. With --json it prints one object per\n"
+	    "line, and a summary at the end.\n\n"
+	    "Status: 0 all was taken back, 3 some of it was refused, 4 there were conflicts, 1 failed, 2 wrong\n"
+	    "usage, 125 sandbox failed.",
+	    NULL, cmd_undo },
+	{ NULL, "redo", "ID [PATH]... | --last [PATH]...", WORDS_ANY, OPT_BIT(OPT_DRY_RUN),
+	    "do again what undo took back", "As undo. --last is what was taken back last.\n\n"
+	    "Status: as for undo.", NULL, cmd_redo },
 	{ "quarantine", "list", "", 0, 0,
 	    "list what commands planted and the sandbox took away",
 	    "These are mostly git hooks and settings that a tool on the host would have run. Oldest first.\n\n"
@@ -172,6 +226,12 @@ static const struct {
 	{ cmd_tree, &search_tree_options },
 	{ cmd_quarantine_list, &quarantine_list_options },
 	{ cmd_quarantine_delete, &quarantine_delete_options },
+	{ cmd_drafts, &drafts_options },
+	{ cmd_draft_diff, &draft_diff_options },
+	{ cmd_draft_apply, &draft_apply_options },
+	{ cmd_history, &history_options },
+	{ cmd_undo, &undo_options },
+	{ cmd_redo, &redo_options },
 };
 
 static const struct opt_table *
@@ -222,7 +282,9 @@ options_of_words(char *const *words, size_t n_words)
 {
 	const struct subcommand *command = NULL;
 
-	if (n_words == 2 && is_group(words[0]))
+	if (n_words == 1 && !is_group(words[0]))
+		command = find(NULL, words[0]);
+	else if (n_words == 2 && is_group(words[0]))
 		command = find(words[0], words[1]);
 	return command != NULL ? own_options(command) : NULL;
 }
@@ -230,7 +292,7 @@ options_of_words(char *const *words, size_t n_words)
 static int
 unknown_command(const struct cli *cli, const char *group, const char *word)
 {
-	const char *names[N(commands) + 6], *near;
+	const char *names[N(commands) + 7], *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < N(commands); i++) {
@@ -240,6 +302,7 @@ unknown_command(const struct cli *cli, const char *group, const char *word)
 	if (group == NULL) {
 		names[n++] = "fs";
 		names[n++] = "explain";
+		names[n++] = "draft";
 		names[n++] = "quarantine";
 		names[n++] = "caches";
 		names[n++] = "audit";
@@ -370,7 +433,7 @@ static void
 print_overview(FILE *f, const char *group)
 {
 	fprintf(f, "usage: koda-sandbox %s COMMAND ... [OPTION]...\n\n",
-	    group != NULL ? group : "[fs|explain|quarantine|caches|audit]");
+	    group != NULL ? group : "[fs|explain|draft|quarantine|caches|audit]");
 	for (size_t i = 0; i < N(commands); i++) {
 		char name[FULL_NAME_MAX];
 

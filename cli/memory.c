@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/output.h"
 
@@ -22,4 +23,10 @@ output_alloc(size_t size)
 	if (ret == NULL)
 		output_no_memory();
 	return ret;
+}
+
+char *
+output_copy(const char *text)
+{
+	return strcpy(output_alloc(strlen(text) + 1), text);
 }

@@ -21,9 +21,10 @@
 void output_init(void);
 
 /*
- * Allocates memory. Ends the process with EXIT_HOST if there is none: it can do nothing without it.
+ * Allocate memory. End the process with EXIT_HOST if there is none: it can do nothing without it.
  */
 void *output_alloc(size_t size);
+char *output_copy(const char *text);
 void output_no_memory(void) __attribute__((noreturn));
 
 /* Is fd a terminal that wants colours? */

@@ -199,7 +199,7 @@ on_connection(void *data, const struct koda_connection *c)
 	return json_array_append_new(data, object);
 }
 
-int
+json_t *
 run_report_json(const struct run_subject *subject, struct koda_slot *slot,
     const struct koda_command_result *result)
 {
@@ -240,7 +240,7 @@ run_report_json(const struct run_subject *subject, struct koda_slot *slot,
 	show_json_path(object, "root", subject->root);
 	show_json_path(object, "cwd", subject->cwd);
 	json_object_set_new(object, "mode", json_string(args_mode_name(subject->cli->args.mode)));
-	return output_json(object);
+	return object;
 }
 
 struct held_back {

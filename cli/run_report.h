@@ -5,6 +5,8 @@
 #ifndef KODA_CLI_RUN_REPORT_H
 #define KODA_CLI_RUN_REPORT_H
 
+#include <jansson.h>
+
 #include "cli/command.h"
 
 struct run_subject {
@@ -22,8 +24,8 @@ struct run_subject {
 void run_report_violations(const struct koda_slot *slot);
 /* Explains in words why connections that were allowed failed: clients print only a number. */
 void run_report_failures(struct koda_slot *slot);
-/* Prints the object. Returns the exit status of printing it. */
-int run_report_json(const struct run_subject *subject, struct koda_slot *slot,
+/* Returns the object for --json. */
+json_t *run_report_json(const struct run_subject *subject, struct koda_slot *slot,
     const struct koda_command_result *result);
 /* For --verbose: before the command starts, and after its end. */
 void run_report_environment(const struct run_subject *subject);

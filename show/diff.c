@@ -197,6 +197,12 @@ struct out {
 	bool pieces; /* lines are of a piece of a text: the last one needs no newline */
 };
 
+static bool
+is_hidden(const struct out *out, size_t i)
+{
+	return !out->page->medium.whole && asked_is_hidden(i, out->total);
+}
+
 static void
 begin_line(const struct out *out, char sign, uint64_t number)
 {
@@ -250,9 +256,11 @@ write_shown(struct out *out, char sign, const void *line, size_t len, uint64_t n
 	if (sign != out->sign)
 		end_empty(out);
 	out->sign = sign;
-	if (asked_counts(&out->empty, line, len, &counted))
-		return;
-	write_counted(out, counted);
+	if (!out->page->medium.whole) {
+		if (asked_counts(&out->empty, line, len, &counted))
+			return;
+		write_counted(out, counted);
+	}
 	begin_line(out, sign, number);
 	page_line(out->page, line, len);
 	page_print(out->page, "%s\n", looks[out->page->medium.style].plain);
@@ -266,7 +274,7 @@ write_line(struct out *out, char sign, const struct line *line, uint64_t number)
 
 	if (out->counting)
 		return;
-	if (!asked_is_hidden(i, out->total)) {
+	if (!is_hidden(out, i)) {
 		write_shown(out, sign, line->p, line->len - ends, number);
 		if (!ends && !out->pieces)
 			write_note(out->page, "\\ no newline at the end");
@@ -283,7 +291,7 @@ static bool
 begin_head(struct out *out)
 {
 	end_empty(out);
-	if (out->counting || asked_is_hidden(out->n, out->total))
+	if (out->counting || is_hidden(out, out->n))
 		return false;
 	page_print(out->page, "%s@@ ", looks[out->page->medium.style].head);
 	return true;
@@ -391,6 +399,24 @@ diff_unified(struct page *page, const void *old_text, size_t old_len, const void
 	diff_done(&d);
 }
 
+bool
+diff_count(const void *old_text, size_t old_len, const void *new_text, size_t new_len,
+    uint64_t *ret_added, uint64_t *ret_removed)
+{
+	struct diff d;
+	const bool found = find_changes(&d, old_text, old_len, new_text, new_len, true);
+	uint64_t added = 0, removed = 0;
+
+	for (size_t i = 0; found && i < d.a.n; i++)
+		removed += d.gone[i];
+	for (size_t i = 0; found && i < d.b.n; i++)
+		added += d.come[i];
+	diff_done(&d);
+	*ret_added = added;
+	*ret_removed = removed;
+	return found;
+}
+
 /* ---- replacements ---- */
 
 /* Otherwise 'a' and 'a, newline' would look the same. */
@@ -399,7 +425,7 @@ note_newline(const struct out *out, const struct diff *d)
 {
 	bool old_ends, new_ends;
 
-	if (out->counting || d->a.n == 0 || d->b.n == 0 || asked_is_hidden(out->n - 1, out->total))
+	if (out->counting || d->a.n == 0 || d->b.n == 0 || is_hidden(out, out->n - 1))
 		return;
 	old_ends = line_ends(&d->a.line[d->a.n - 1]);
 	new_ends = line_ends(&d->b.line[d->b.n - 1]);

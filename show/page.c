@@ -115,7 +115,9 @@ page_name(struct page *page, const char *name)
 void
 page_line(struct page *page, const void *data, size_t len)
 {
-	if (asked_line(data, len, page_put, page) > 0)
+	if (page->medium.whole)
+		asked_show(data, len, true, page_put, page);
+	else if (asked_line(data, len, page_put, page) > 0)
 		page->cut = true;
 }
 

@@ -22,6 +22,8 @@ struct page_medium {
 	enum page_style style;
 	/* of a terminal: text from elsewhere is wrapped before it reaches the edge; 0: unknown */
 	unsigned columns;
+	/* The user asked for the text itself, however long it is: no line of it is left out. */
+	bool whole;
 };
 
 /* The beginning of each row after the first of a wrapped text: such a row cannot look like one of

@@ -1,6 +1,6 @@
 /*
  * Runs `koda-sandbox run` and `shell` with pipes or a terminal, and checks that nothing of it is left
- * (tests/integration/run_test.c).
+ * (tests/integration/run_test.c, draft_cli_test.c).
  */
 #ifndef KODA_TESTS_KIT_RUN_SCENE_H
 #define KODA_TESTS_KIT_RUN_SCENE_H
@@ -444,6 +444,100 @@ file_is(const char *name, const char *text)
 	have[n] = '\0';
 	assert_string_equal(have, text);
 	close(fd);
+}
+
+/* ---- the scene: an installation, and a project for each case ---- */
+
+static char *mounts_before;
+
+static char *
+read_all(const char *path)
+{
+	struct bytes b = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	append(&b, "", 0);
+	while (fd >= 0)
+		drain(&fd, &b);
+	return b.data;
+}
+
+static int
+make_installation(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char name[PATH_MAX];
+
+	/* Orphans are reparented to us, and waited for. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return -1;
+	signal(SIGPIPE, SIG_IGN);
+	snprintf(name, sizeof(name), "%s/koda-run.XXXXXX", tmp != NULL ? tmp : "/tmp");
+	if (mkdtemp(name) == NULL || realpath(name, prefix) == NULL || chmod(prefix, 0755) < 0)
+		return -1;
+	snprintf(home, sizeof(home), "%.*s/home", PATH_MAX - 32, prefix);
+	process_shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
+		      "cp \"$2/cli/koda-sandbox\" \"$1/bin\" && "
+		      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
+		      "\"$2/connect/koda-egress-connect\" \"$3\" "
+		      "\"$1/libexec/koda-sandbox\"",
+	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
+	setenv("HOME", home, 1);
+	unsetenv("XDG_STATE_HOME");
+	mounts_before = read_all("/proc/self/mountinfo");
+	return 0;
+}
+
+static int
+remove_installation(void **state)
+{
+	free(mounts_before);
+	process_shell("rm -rf \"$1\"", prefix, NULL, NULL);
+	return 0;
+}
+
+static int
+make_project(void **state)
+{
+	snprintf(project, sizeof(project), "%.*s/scene/project", PATH_MAX - 32, prefix);
+	process_shell("mkdir -p \"$1\"; echo export A=1 >\"$2/.bashrc\"", project, home, NULL);
+	return 0;
+}
+
+static void
+no_temporary_files(const char *where)
+{
+	DIR *dir = opendir(where);
+	struct dirent *e;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)) != NULL) {
+		if (strncmp(e->d_name, ".koda-", 6) == 0 ||
+		    strncmp(e->d_name, "koda-doctor", 11) == 0)
+			fail_msg("left behind: %s/%s", where, e->d_name);
+	}
+	closedir(dir);
+}
+
+/* Checks that nothing of the case is left. A remaining process hangs the wait until the alarm. */
+static int
+remove_project(void **state)
+{
+	char *mounts;
+	int status;
+
+	alarm(HANG_SECONDS);
+	while (waitpid(-1, &status, 0) > 0 || errno == EINTR)
+		;
+	alarm(0);
+	mounts = read_all("/proc/self/mountinfo");
+	assert_string_equal(mounts, mounts_before);
+	free(mounts);
+	no_temporary_files(project);
+	no_temporary_files("/tmp");
+	process_shell("rm -rf \"$1/scene\" \"$2/.local\"", prefix, home, NULL);
+	return 0;
 }
 
 #endif

@@ -1,0 +1,558 @@
+/*
+ * drafts, draft diff, draft apply, draft discard: what slots changed and did not reach the project.
+ * draft run and draft shell are in cmd_run.c.
+ */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/draft_cmd.h"
+#include "cli/draft_find.h"
+#include "cli/draft_open.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "show/diff.h"
+
+enum { OWN_ALL, OWN_STAT, OWN_COLOR, OWN_TAKE, N_OWN };
+
+/* clang-format off */
+static const struct opt_spec specs[N_OWN] = {
+	[OWN_ALL]   = { "--all", 0, NULL, "those of all roots, not only of this one" },
+	[OWN_STAT]  = { "--stat", 0, NULL, "only how many lines of each file changed" },
+	[OWN_COLOR] = { "--color", 0, "WHEN", "use colours: auto, always or never" },
+	[OWN_TAKE]  = { "--take", 0, "WHICH", "where both changed: draft replaces, project drops it" },
+};
+/* clang-format on */
+const struct opt_table drafts_options = { specs, N_OWN, 1u << OWN_ALL };
+const struct opt_table draft_diff_options = { specs, N_OWN, 1u << OWN_STAT | 1u << OWN_COLOR };
+const struct opt_table draft_apply_options = { specs, N_OWN, 1u << OWN_TAKE };
+
+/* ---- what the commands have in common ---- */
+
+struct draft_job {
+	struct job job;
+	struct draft_found found;
+	char **paths; /* as the library wants them */
+	size_t n_paths;
+};
+
+int
+draft_refuse_plan(const struct cli *cli, const char *what)
+{
+	struct koda_error err = { .code = KODA_POLICY_DENIED };
+
+	if (cli->args.mode != KODA_PLAN)
+		return EXIT_DONE;
+	snprintf(err.message, sizeof(err.message), "cannot %s in plan mode, which changes nothing",
+	    what);
+	return output_error(cli, &err, "use another mode, for example --mode safe");
+}
+
+int
+draft_paths(struct job *job, char **words, char ***ret, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (words[n] != NULL)
+		n++;
+	*ret = output_alloc((n + 1) * sizeof(**ret));
+	*ret_n = 0;
+	for (size_t i = 0; i < n; i++) {
+		const int status = job_place(job, words[i], &(*ret)[i]);
+
+		if (status != EXIT_DONE)
+			return status;
+		*ret_n = i + 1;
+	}
+	return EXIT_DONE;
+}
+
+void
+draft_paths_done(char **paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+}
+
+/* Finds the draft that the first word names, opens a session of its root; the other words are paths. */
+static int
+begin(struct draft_job *d, const struct cli *cli)
+{
+	int status;
+
+	*d = (struct draft_job){ 0 };
+	status = job_find(&d->job, cli);
+	if (status == EXIT_DONE)
+		status = draft_find(cli, cli->words[0], &d->found);
+	if (status != EXIT_DONE)
+		return status;
+	free(d->job.root);
+	d->job.root = d->found.root;
+	d->found.root = NULL;
+	status = draft_paths(&d->job, cli->words + 1, &d->paths, &d->n_paths);
+	return status == EXIT_DONE ? job_open(&d->job) : status;
+}
+
+static void
+end(struct draft_job *d)
+{
+	draft_paths_done(d->paths, d->n_paths);
+	free(d->found.root);
+	job_end(&d->job);
+}
+
+static int
+tell_open(const struct cli *cli, const struct koda_error *err)
+{
+	return output_error(cli, err,
+	    err->code == KODA_CONFLICT ? "try again when its command has ended" : NULL);
+}
+
+/* ---- drafts ---- */
+
+struct draft_list {
+	json_t *objects; /* NULL: print instead */
+	size_t n;
+};
+
+static int
+on_drafted(void *data, const struct koda_drafted *one)
+{
+	struct draft_list *list = data;
+	char age[AGE_SIZE], when[AGE_SIZE];
+	json_t *object;
+
+	list->n++;
+	if (list->objects == NULL) {
+		show_string(stdout, one->id);
+		printf("  %s  %-11s  ", draft_time(one->begun, when), draft_age(one->begun, age));
+		show_string(stdout, one->root);
+		puts(one->in_use ? "  (in use)" : "");
+		return 0;
+	}
+	object = json_object();
+	json_object_set_new(object, "id", show_json_lossy(one->id, strlen(one->id)));
+	show_json_path(object, "root", one->root);
+	json_object_set_new(object, "begun", json_real(one->begun));
+	json_object_set_new(object, "in_use", json_boolean(one->in_use));
+	json_array_append_new(list->objects, object);
+	return 0;
+}
+
+int
+cmd_drafts(const struct cli *cli)
+{
+	const bool json = args_has(&cli->args, OPT_JSON);
+	const bool all = args_own(&cli->args, OWN_ALL, NULL);
+	struct draft_list list = { .objects = json ? json_array() : NULL };
+	struct koda_error err = { 0 };
+	char *root = NULL;
+	json_t *object;
+	int status = all ? EXIT_DONE : job_find_root(cli, &root);
+
+	if (status == EXIT_DONE && koda_drafts_visit(root, on_drafted, &list, &err) < 0)
+		status = output_error(cli, &err, NULL);
+	free(root);
+	if (status != EXIT_DONE || !json) {
+		json_decref(list.objects);
+		if (status == EXIT_DONE && list.n == 0)
+			output_note(NULL,
+			    all ? "there are no drafts"
+				: "there are no drafts of this root; --all lists those of others");
+		return output_done(status);
+	}
+	object = output_object();
+	json_object_set_new(object, "drafts", list.objects);
+	return output_json(object);
+}
+
+/* ---- draft diff ---- */
+
+static bool
+matches_glob(const char *glob, const char *below)
+{
+	const char *name = strrchr(below, '/');
+	char head[KODA_PATH_SHOWN_MAX];
+
+	if (strchr(glob, '/') == NULL)
+		return fnmatch(glob, name != NULL ? name + 1 : below, 0) == 0;
+	if (fnmatch(glob, below, strstr(glob, "**") != NULL ? 0 : FNM_PATHNAME) == 0)
+		return true;
+	/* Everything below a directory that matches. */
+	for (const char *at = strchr(below, '/'); at != NULL; at = strchr(at + 1, '/')) {
+		if ((size_t)(at - below) >= sizeof(head))
+			return false;
+		memcpy(head, below, (size_t)(at - below));
+		head[at - below] = '\0';
+		if (fnmatch(glob, head, FNM_PATHNAME) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A path without "." components, doubled slashes and a slash at its end. Nothing is resolved. */
+static void
+tidy_path(char *path)
+{
+	char *to = path, *from = path;
+
+	while (*from != '\0') {
+		if (from[0] == '.' && (from[1] == '/' || from[1] == '\0') &&
+		    (from == path || from[-1] == '/'))
+			from += from[1] == '/' ? 2 : 1;
+		else if (from[0] == '/' && to > path && to[-1] == '/')
+			from++;
+		else
+			*to++ = *from++;
+	}
+	if (to > path + 1 && to[-1] == '/')
+		to--;
+	*to = '\0';
+}
+
+static bool
+is_wanted(void *data, const struct koda_change *change)
+{
+	const struct draft_job *d = data;
+	const char *below = job_below(change->path, d->job.root);
+
+	for (size_t i = 0; i < d->n_paths; i++) {
+		const char *path = d->paths[i], *inside = path[0] == '/' ? NULL : below;
+
+		if (path[0] == '/' && changes_is_below(change->path, path, strlen(path)))
+			return true;
+		if (inside == NULL)
+			continue;
+		if (path[0] == '\0' || changes_is_below(inside, path, strlen(path)) ||
+		    (strpbrk(path, "*?[") != NULL && matches_glob(path, inside)))
+			return true;
+	}
+	return d->n_paths == 0;
+}
+
+static json_t *
+side_object(enum koda_file_type type, uint64_t size, uint32_t mode, const char *target)
+{
+	json_t *object;
+
+	if (type == KODA_FILE_NONE)
+		return json_null();
+	object = json_object();
+	json_object_set_new(object, "type", json_string(show_type(type)));
+	json_object_set_new(object, "size", json_integer((json_int_t)size));
+	json_object_set_new(object, "mode", json_integer(mode));
+	if (target != NULL)
+		show_json_path(object, "target", target);
+	return object;
+}
+
+/* Adds the text of the diff, or the digests of files that are not text. */
+static void
+set_diff(json_t *object, const struct changes_view *view, const struct change_row *row, bool stat)
+{
+	struct changes_sides sides;
+	uint64_t added, removed;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	changes_sides_read(&sides, view, row);
+	if (sides.readable && !sides.binary) {
+		diff_count(sides.was.data, sides.was.len, sides.is.data, sides.is.len, &added,
+		    &removed);
+		json_object_set_new(object, "added", json_integer((json_int_t)added));
+		json_object_set_new(object, "removed", json_integer((json_int_t)removed));
+	} else {
+		json_object_set_new(object, "binary", json_boolean(sides.binary));
+		if (sides.was.digest[0] != '\0')
+			json_object_set_new(object, "digest_before", json_string(sides.was.digest));
+		if (sides.is.digest[0] != '\0')
+			json_object_set_new(object, "digest", json_string(sides.is.digest));
+	}
+	if (!stat && sides.readable && !sides.binary) {
+		struct page page = { .medium.style = PAGE_MESSAGE };
+
+		page.f = f = open_memstream(&text, &len);
+		if (f == NULL)
+			output_no_memory();
+		diff_unified(&page, sides.was.data, sides.was.len, sides.is.data, sides.is.len);
+		if (fclose(f) != 0 || page.failed)
+			output_no_memory();
+		json_object_set_new(object, "diff", show_json_lossy(text, len));
+		json_object_set_new(object, "diff_cut", json_boolean(page.cut));
+		free(text);
+	}
+	changes_sides_done(&sides);
+}
+
+static void
+put_json_row(const struct changes_view *view, const struct change_row *row, bool stat)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "type", json_string("change"));
+	show_json_path(object, "path", row->path);
+	json_object_set_new(object, "kind", json_string(koda_change_kind_name(row->kind)));
+	json_object_set_new(object, "before",
+	    side_object(row->type_before, row->size_before, row->mode_before, row->target_before));
+	json_object_set_new(object, "after",
+	    side_object(row->type, row->size, row->mode, row->target));
+	if (row->entries > 0)
+		json_object_set_new(object, "entries", json_integer((json_int_t)row->entries));
+	if (row->other != 0)
+		show_json_path(object,
+		    row->kind == KODA_CHANGE_DELETED ? "renamed_to" : "renamed_from",
+		    view->changes->row[row->other - 1].path);
+	if (row->rule != NULL) {
+		json_object_set_new(object, "rule", show_json_lossy(row->rule, strlen(row->rule)));
+		json_object_set_new(object, "reason",
+		    show_json_lossy(row->reason != NULL ? row->reason : "",
+			row->reason != NULL ? strlen(row->reason) : 0));
+	}
+	json_object_set_new(object, "conflict", json_boolean(row->conflict));
+	if ((row->type == KODA_FILE_REGULAR || row->type_before == KODA_FILE_REGULAR) &&
+	    row->kind != KODA_CHANGE_MODE && row->other == 0 && changes_git_dir(row->path) == 0)
+		set_diff(object, view, row, stat);
+	outcomes_put_json(object);
+}
+
+static int
+put_json(const struct draft_open *draft, const char *id, bool stat)
+{
+	json_t *object;
+
+	for (size_t i = 0; i < draft->changes.n; i++)
+		put_json_row(&draft->view, &draft->changes.row[i], stat);
+	object = json_object();
+	json_object_set_new(object, "type", json_string("summary"));
+	json_object_set_new(object, "ok", json_true());
+	json_object_set_new(object, "draft", json_string(id));
+	changes_set_json(object, &draft->changes);
+	outcomes_put_json(object);
+	return output_done(EXIT_DONE);
+}
+
+static int
+put_diff(const struct draft_open *draft, bool stat, bool colours)
+{
+	const bool terminal = isatty(STDOUT_FILENO);
+	struct page page = { .f = stdout,
+		.medium = { .style = colours ? PAGE_COLOUR
+			: terminal           ? PAGE_TERMINAL
+					     : PAGE_MESSAGE,
+		    .whole = true } };
+
+	if (stat)
+		changes_show_stat(&page, &draft->view);
+	else
+		changes_show_diffs(&page, &draft->view, 0, SIZE_MAX,
+		    page.medium.style == PAGE_MESSAGE);
+	if (draft->changes.cut)
+		output_note("warning",
+		    "there are more names, or deeper ones, than a draft may have: these are not listed and cannot be applied");
+	if (draft->changes.not_kept > 0)
+		output_note("warning", "there are more changes than fit here");
+	return output_done(EXIT_DONE);
+}
+
+static int
+nothing_matches(const struct cli *cli, const struct draft_job *d)
+{
+	struct koda_error err = { .code = KODA_INVALID };
+
+	snprintf(err.message, sizeof(err.message), "no change of draft %s matches '%.300s'%s",
+	    d->found.id, cli->words[1], d->n_paths > 1 ? " or the other paths" : "");
+	return output_error(cli, &err, "'koda-sandbox draft diff ID --stat' lists them all");
+}
+
+/* Reads --color. */
+static int
+wants_colours(const struct cli *cli, bool *ret)
+{
+	const char *when = "auto";
+
+	args_own(&cli->args, OWN_COLOR, &when);
+	*ret = strcmp(when, "always") == 0;
+	if (*ret || strcmp(when, "never") == 0)
+		return EXIT_DONE;
+	if (strcmp(when, "auto") != 0)
+		return output_usage(cli, "--color is auto, always or never, not '%s'", when);
+	*ret = output_colour(STDOUT_FILENO);
+	return EXIT_DONE;
+}
+
+int
+cmd_draft_diff(const struct cli *cli)
+{
+	const bool stat = args_own(&cli->args, OWN_STAT, NULL);
+	struct draft_open draft = { 0 };
+	struct koda_error err = { 0 };
+	struct draft_job d;
+	bool colours = false;
+	int status = wants_colours(cli, &colours);
+
+	if (status != EXIT_DONE)
+		return status;
+	if (cli->words[0] == NULL)
+		return output_usage(cli, "draft diff needs ID [PATH]...");
+	status = begin(&d, cli);
+	for (size_t i = 0; i < d.n_paths; i++)
+		tidy_path(d.paths[i]);
+	if (status == EXIT_DONE &&
+	    draft_open(&draft, d.job.session, d.found.id, d.job.root, d.job.cwd, is_wanted, &d,
+		&err) < 0)
+		status = tell_open(cli, &err);
+	if (status == EXIT_DONE && draft.changes.n == 0 && d.n_paths > 0)
+		status = nothing_matches(cli, &d);
+	else if (status == EXIT_DONE && args_has(&cli->args, OPT_JSON))
+		status = put_json(&draft, d.found.id, stat);
+	else if (status == EXIT_DONE && draft.changes.n == 0)
+		output_note(NULL, "the draft has no changes");
+	else if (status == EXIT_DONE)
+		status = put_diff(&draft, stat, colours);
+	draft_close(&draft);
+	end(&d);
+	return status;
+}
+
+/* ---- draft apply ---- */
+
+static int
+wanted_take(const struct cli *cli, enum koda_take *ret)
+{
+	const char *which = NULL;
+
+	*ret = KODA_TAKE_NONE;
+	if (!args_own(&cli->args, OWN_TAKE, &which))
+		return EXIT_DONE;
+	if (strcmp(which, "draft") == 0)
+		*ret = KODA_TAKE_DRAFT;
+	else if (strcmp(which, "project") == 0)
+		*ret = KODA_TAKE_PROJECT;
+	else
+		return output_usage(cli, "--take is draft or project, not '%s'", which);
+	return EXIT_DONE;
+}
+
+static void
+tell_applied(const struct outcomes *o, const char *draft, const char *undo)
+{
+	const unsigned long long done = o->n[KODA_APPLIED], left = outcomes_left(o);
+
+	if (output_wants_summary(o->cli) || o->dry_run)
+		printf("%s %llu change%s of draft %s\n", o->dry_run ? o->would : o->applied, done,
+		    done == 1 ? "" : "s", draft);
+	if (output_wants_summary(o->cli) && undo[0] != '\0')
+		printf("'koda-sandbox undo %s' takes %s back\n", undo, done == 1 ? "it" : "them");
+	if (o->dry_run || left == 0)
+		return;
+	fflush(stdout);
+	if (o->n[KODA_APPLY_CONFLICT] > 0)
+		fprintf(stderr,
+		    "  try: 'koda-sandbox draft diff %s', then --take draft or --take project\n",
+		    draft);
+}
+
+int
+draft_apply(struct koda_draft *draft, const struct koda_apply_options *options, struct outcomes *o,
+    const char *id)
+{
+	char undo[KODA_HISTORY_ID_SIZE] = "";
+	struct koda_error err = { 0 };
+	json_t *object;
+	int status;
+
+	if (koda_draft_apply(draft, options, outcomes_take, o, undo, &err) < 0) {
+		fflush(stdout);
+		return output_error(o->cli, &err,
+		    o->n[KODA_APPLIED] > 0 ? "the rest stays in the draft: apply it again" : NULL);
+	}
+	status = outcomes_status(o);
+	if (args_has(&o->cli->args, OPT_JSON)) {
+		object = outcomes_json(o);
+		json_object_set_new(object, "draft", json_string(id));
+		json_object_set_new(object, "undo",
+		    undo[0] != '\0' ? json_string(undo) : json_null());
+		outcomes_put_json(object);
+	} else {
+		tell_applied(o, id, undo);
+	}
+	return output_done(status);
+}
+
+int
+cmd_draft_apply(const struct cli *cli)
+{
+	struct koda_apply_options options = { .dry_run = args_has(&cli->args, OPT_DRY_RUN) };
+	struct changes_view view = { 0 };
+	struct koda_error err = { 0 };
+	struct koda_draft *draft = NULL;
+	struct outcomes o = { .cli = cli,
+		.view = &view,
+		.applied = "applied",
+		.would = "would apply",
+		.not_applied = "not applied",
+		.dry_run = options.dry_run,
+		.list = args_has(&cli->args, OPT_VERBOSE),
+		.signals = -1 };
+	struct draft_job d;
+	int status = wanted_take(cli, &options.take);
+
+	if (status == EXIT_DONE && cli->words[0] == NULL)
+		return output_usage(cli, "draft apply needs ID [PATH]...");
+	if (status == EXIT_DONE && !options.dry_run)
+		status = draft_refuse_plan(cli, "apply a draft");
+	if (status != EXIT_DONE)
+		return status;
+	status = begin(&d, cli);
+	view.root = d.job.root;
+	view.cwd = d.job.cwd;
+	options.paths = (const char *const *)d.paths;
+	options.n_paths = d.n_paths;
+	if (status == EXIT_DONE) {
+		draft = koda_draft_open(d.job.session, d.found.id, &err);
+		status = draft != NULL ? draft_apply(draft, &options, &o, d.found.id)
+				       : tell_open(cli, &err);
+	}
+	koda_draft_close(draft);
+	end(&d);
+	return status;
+}
+
+/* ---- draft discard ---- */
+
+int
+cmd_draft_discard(const struct cli *cli)
+{
+	struct koda_error err = { 0 };
+	struct koda_draft *draft = NULL;
+	struct draft_job d;
+	int status;
+
+	if (cli->words[0] == NULL)
+		return output_usage(cli, "draft discard needs ID [PATH]...");
+	status = draft_refuse_plan(cli, "discard a draft");
+	if (status != EXIT_DONE)
+		return status;
+	status = begin(&d, cli);
+	if (status == EXIT_DONE) {
+		draft = koda_draft_open(d.job.session, d.found.id, &err);
+		if (draft == NULL)
+			status = tell_open(cli, &err);
+		else if (koda_draft_discard(draft, (const char *const *)d.paths, d.n_paths, &err) <
+		    0)
+			status = output_error(cli, &err, NULL);
+	}
+	koda_draft_close(draft);
+	if (status == EXIT_DONE && args_has(&cli->args, OPT_JSON))
+		status = output_json(output_object());
+	else if (status == EXIT_DONE && output_wants_summary(cli))
+		printf("discarded %sdraft %s\n", d.n_paths > 0 ? "these changes of " : "",
+		    d.found.id);
+	end(&d);
+	return output_done(status);
+}
