@@ -2,7 +2,8 @@
  * host/review, host/draft/history: deciding on a draft. What is listed, what is applied, and what is
  * taken back, through the public header.
  */
-#include <sys/xattr.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
 #include "tests/kit/process.h"
@@ -172,7 +173,7 @@ is_old(const struct review *r)
 }
 
 #define EDIT                                                                                       \
-	"echo new a >a; rm b; rm -r dir; mkdir -p new/er; echo x >new/er/x; ln -s a link; "         \
+	"echo new a >a; rm b; rm -r dir; mkdir -p new/er; echo x >new/er/x; ln -s a link; "        \
 	"mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; mkdir .vscode; echo {} >.vscode/tasks.json"
 
 static void
@@ -223,9 +224,9 @@ applied_and_taken_back(void **state)
 	    "created .git/hooks/pre-commit refused git_config\n"
 	    "created .vscode refused deny_write_within_allow\n"
 	    "created .vscode/tasks.json refused deny_write_within_allow\n");
-	undo(&r, NULL);
+	/* No one removes a git directory, not even an empty one. */
+	assert_non_null(strstr(undo(&r, NULL), "refused created .git\n"));
 	is_old(&r);
-	assert_false(exists(&r.f, ".git"));
 	undo(&r, &redo);
 	assert_string_equal(get_text(&r.f, "a"), "new a\n");
 	assert_string_equal(get_text(&r.f, "new/er/x"), "x\n");
@@ -298,6 +299,99 @@ undo_conflicts(void **state)
 	end(&r);
 }
 
+/* ---- a host that is killed ---- */
+
+static int
+die(void *data, const struct koda_applied *one)
+{
+	size_t *left = data;
+
+	if (one->outcome == KODA_APPLIED && --*left == 0)
+		raise(SIGKILL);
+	return 0;
+}
+
+/* Another host applies the draft (undo: takes it back), and is killed when it hears of the k-th
+ * change. Returns false if it got to its end before. */
+static bool
+is_killed_at(const struct review *r, size_t k, bool undo)
+{
+	const pid_t pid = fork();
+	struct koda_error err;
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct koda_session *ses = koda_session_open(&r->f.options, &err);
+		struct koda_draft *d;
+
+		if (ses == NULL)
+			_exit(2);
+		if (undo)
+			_exit(koda_history_undo(ses, r->undo, NULL, die, &k, &err) == 0 ? 0 : 3);
+		d = koda_draft_open(ses, r->id, &err);
+		if (d == NULL)
+			_exit(4);
+		_exit(koda_draft_apply(d, NULL, die, &k, NULL, &err) == 0 ? 0 : 5);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+		fail_msg("the other host: %d", WEXITSTATUS(status));
+	return WIFSIGNALED(status);
+}
+
+static int
+find_entry(void *data, const struct koda_history_entry *one)
+{
+	struct review *r = data;
+
+	assert_false(one->unfinished);
+	snprintf(r->undo, sizeof(r->undo), "%s", one->id);
+	return 0;
+}
+
+static bool
+is_killed_once(size_t k)
+{
+	struct koda_error err;
+	struct review r;
+	bool killed;
+
+	begin(&r,
+	    "echo new a >a; rm b; rm dir/c; chmod 600 dir/d; mkdir new; echo x >new/x; ln -s a link");
+	killed = is_killed_at(&r, k, false);
+	if (killed) {
+		/* What was begun is finished when the draft is opened again. */
+		open_it(&r);
+		assert_string_equal(list(&r), "");
+		assert_int_equal(koda_draft_discard(r.draft, NULL, 0, &err), 0);
+		koda_draft_close(r.draft);
+		r.draft = NULL;
+	}
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_string_equal(get_text(&r.f, "new/x"), "x\n");
+	assert_false(exists(&r.f, "b"));
+	assert_false(exists(&r.f, "dir/c"));
+	assert_int_equal(koda_history_visit(r.f.root, find_entry, &r, &err), 0);
+	/* The same with taking it back; the next one takes back what was left. */
+	if (killed)
+		assert_true(is_killed_at(&r, k, true));
+	undo(&r, NULL);
+	is_old(&r);
+	end(&r);
+	return killed;
+}
+
+static void
+killed_hosts(void **state)
+{
+	size_t k = 1;
+
+	while (is_killed_once(k))
+		k++;
+	assert_true(k > 5);
+}
+
 static void
 discarded(void **state)
 {
@@ -325,6 +419,7 @@ main(void)
 		cmocka_unit_test(a_part),
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(undo_conflicts),
+		cmocka_unit_test(killed_hosts),
 		cmocka_unit_test(discarded),
 	};
 
