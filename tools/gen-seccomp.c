@@ -61,6 +61,9 @@ static const char *const worker_calls[] = {
 	/* attributes that the replacement of a file inherits, and access to directories from which
 	 * a command removed it (Scan) */
 	"fchmod", "fchmodat", "fchown", "listxattr", "llistxattr", "getxattr", "flistxattr", "fsetxattr", "fremovexattr",
+	/* what a draft holds comes to the project: without the overlay's attributes, or as a copy; and
+	 * notes of that in the history, which are links because those are made in one step (Swap) */
+	"removexattr", "symlinkat", "utimensat",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
 	/* the process; glibc's qsort calls sysinfo for the size of memory */

@@ -13,6 +13,16 @@ enum pause_point {
 	PAUSE_ACTED = 4,        /* renamed; not reported yet */
 	PAUSE_COMMITTED = 5,    /* Remove: Committed sent, nothing unlinked yet */
 	PAUSE_VERDICT = 6,      /* Recover: Verdict sent, nothing cleaned up yet */
+	/* Swap (worker/draft): */
+	PAUSE_SWAP_NOTED = 7,    /* the file in the layer is noted, its attributes are there */
+	PAUSE_SWAP_OPENED = 8,   /* it is writable for its owner, its attributes are there */
+	PAUSE_SWAP_STRIPPED = 9, /* its attributes are removed, it is still writable */
+	PAUSE_SWAP_BROUGHT = 10, /* the place has its new state; nothing else is done */
+	PAUSE_SWAP_HELD = 11,    /* what was at the place is in `old` */
+	PAUSE_SWAP_COPYING = 12, /* a copy is begun, or a directory is made, without content */
+	PAUSE_SWAP_COPIED = 13,  /* what is for the place has the temporary name, complete */
+	PAUSE_SWAP_PART = 14,    /* what was at the place is copied, not yet under its name */
+	PAUSE_SWAP_CLEANED = 15, /* the temporary name is removed */
 };
 
 #if defined(KODA_STOP_AT) || defined(KODA_SLOW)

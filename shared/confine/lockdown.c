@@ -182,8 +182,8 @@ lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, unsign
     unsigned *ret_abi, struct koda_error *err)
 {
 	struct ll_ruleset set = { .handled_fs = handled_fs(abi, allow) };
-	/* Renaming an existing link, even to remove it, needs the right to make links. The
-	 * system call that makes new ones is in no filter of a worker. */
+	/* Renaming an existing link, even to remove it, needs the right to make links; so does
+	 * bringing one from a draft to a project on another file system. */
 	uint64_t changes = LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_REMOVE_FILE |
 	    LL_FS_REMOVE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_DIR | LL_FS_MAKE_SYM | LL_FS_REFER;
 

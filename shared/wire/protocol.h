@@ -80,6 +80,14 @@ struct record {
 #define SWAP_ITEMS_MAX 256
 /* Bytes of a name in the history's `old`. */
 #define SWAP_NAME_MAX 64
+/*
+ * A directory that is removed from a project on another file system than the history, or comes back, is
+ * copied, and the worker does nothing else meanwhile: some seconds at these sizes. Its depth is bounded
+ * because each level holds two of the worker's descriptors. Single files have no limit of their own.
+ */
+#define SWAP_COPY_ENTRIES_MAX 20000
+#define SWAP_COPY_BYTES_MAX   (UINT64_C(1) << 30)
+#define SWAP_COPY_DEPTH_MAX   64
 
 /* An edit holds the file in memory twice, before and after. */
 #define EDIT_BYTES_MAX (256u << 20)
@@ -95,7 +103,8 @@ struct record {
 
 /*
  * Names of files that hold a worker's unfinished work: TEMP_PREFIX, the token in 16 hex digits,
- * '-', and the request's id in decimal.
+ * '-', and the request's id in decimal. Swap has to find them again in another worker: TEMP_PREFIX,
+ * "swap-", the inode of the history's `old` in hex, '-', and the item's name.
  */
 #define TEMP_PREFIX    ".koda-"
 #define TOKEN_BYTES    8

@@ -207,6 +207,26 @@ dress_as(int fd, const struct stat *now, bool has_acl, int target_fd, const stru
 	return !has_acl && (now->st_mode & 07777) == mode ? 0 : fchmod(fd, mode);
 }
 
+int
+file_copy(int to, int from, size_t len)
+{
+	return copy_all(to, from, len);
+}
+
+int
+file_dress(int fd, int like_fd, const struct stat *like)
+{
+	struct stat now;
+
+	return fstat(fd, &now) < 0 ? -1 : dress_as(fd, &now, got_acl(fd), like_fd, like);
+}
+
+int
+file_copy_attributes(int to, int from_fd)
+{
+	return copy_attributes(to, got_acl(to), from_fd);
+}
+
 static int
 make_file(int dir_fd, const char *name, mode_t mode)
 {

@@ -63,6 +63,16 @@ int stage_sync(struct stage *s);
 /* Removes the temporary file, if it was not renamed into place. */
 void stage_done(struct stage *s);
 
+/*
+ * For copies of existing files. file_copy() copies the first len bytes. file_dress() gives fd the
+ * attributes, the permissions and, as far as the kernel lets us, the owner of the file like_fd
+ * (O_PATH), whose state is *like; file_copy_attributes() only the attributes, without capabilities.
+ * They return 0, or -1 with errno.
+ */
+int file_copy(int to, int from, size_t len);
+int file_dress(int fd, int like_fd, const struct stat *like);
+int file_copy_attributes(int to, int from_fd);
+
 /* Checks that fd is a memfd sealed against every change. Returns its size, or -1 with *err set. */
 int64_t content_check_fd(int fd, struct koda_error *err);
 
