@@ -51,7 +51,7 @@ note_overlay(struct slot_view *v, const char *path, struct koda_error *err)
 static int
 mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
-	cleanup_close int at = -1, upper = -1, work = -1, mnt = -1;
+	cleanup_close int at = -1, mask = -1, upper = -1, work = -1, mnt = -1;
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	struct stat st;
 
@@ -66,9 +66,11 @@ mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct k
 	upper = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	snprintf(name, sizeof(name), "%.*s/w", (int)p->name.len, (const char *)p->name.data);
 	work = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-	if (upper < 0 || work < 0)
+	snprintf(name, sizeof(name), "%.*s/m", (int)p->name.len, (const char *)p->name.data);
+	mask = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+	if (upper < 0 || work < 0 || mask < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
-	mnt = overlay_new(&at, 1, upper, work, err);
+	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, err);
 	if (mnt < 0)
 		return err_wrap(err, "make the draft of a directory");
 	if (attach(mnt, at) < 0)

@@ -1,6 +1,6 @@
 /*
  * A draft (Boot.drafts): each directory that commands write becomes an overlay. The project is its
- * read-only lower layer, and all changes go to the draft's own directory on the host. bwrap has bound
+ * read-only lower layer, between them is one that hides names (host/draft/mask.h), and all changes go to the draft's own directory on the host. bwrap has bound
  * the project read-only, so nothing in this mount namespace can write it, even without the overlay.
  */
 #ifndef KODA_STAGE2_DRAFTS_H

@@ -3,6 +3,7 @@
  *
  *	about        what the draft is of (proto/draft.proto); written once, then the draft exists
  *	0/u, 0/w     the changes in the first directory that commands write, and overlayfs's own
+ *	0/m          names that are not shown in it (host/draft/mask.h)
  *
  * The directory's lock shows whether a slot works in the draft, or whether it is being applied
  * (host/draft/named).

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "host/draft/mask.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
 
@@ -85,6 +86,20 @@ draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err)
 	return check_same(&sb->draft, dirs, n, err);
 }
 
+static int
+mask_hidden(const struct sandbox *sb, struct koda_error *err)
+{
+	const struct view *v = &sb->view;
+
+	if (draft_mask_clear(&sb->draft, err) < 0)
+		return -1;
+	for (size_t i = 0; i < v->n_mounts; i++)
+		if (v->mount[i].kind == VIEW_HIDE &&
+		    draft_mask_add(&sb->draft, v->mount[i].path, err) < 0)
+			return -1;
+	return 0;
+}
+
 int
 draft_boot_fd(const struct sandbox *sb, int *ret, int first, int *fds, size_t *n_fds,
     struct koda_error *err)
@@ -92,7 +107,7 @@ draft_boot_fd(const struct sandbox *sb, int *ret, int first, int *fds, size_t *n
 	*ret = -1;
 	if (!draft_boot_any(sb))
 		return 0;
-	if (draft_renew(&sb->draft, err) < 0)
+	if (draft_renew(&sb->draft, err) < 0 || mask_hidden(sb, err) < 0)
 		return -1;
 	fds[*n_fds] = openat(sb->draft.fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fds[*n_fds] < 0)

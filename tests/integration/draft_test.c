@@ -163,6 +163,42 @@ built_again(void **state)
 	fixture_end(&f);
 }
 
+/* A place that may not be read and does not exist yet: not even its name is shown when it does. */
+static void
+late_secrets(void **state)
+{
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	static const char *const hidden[] = { "late", "dir/late", "no/such/late" };
+	struct koda_policy *child = koda_policy_new();
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(chmod(at(&f, "dir"), 0750), 0);
+	for (size_t i = 0; i < N_ELEMENTS(hidden); i++)
+		assert_int_equal(koda_policy_add(child, KODA_DENY_READ, at(&f, hidden[i]), &err),
+		    0);
+	assert_int_equal(koda_policy_freeze(child, &err), 0);
+	o.policy = child;
+	slot = koda_slot_open(f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	put_text(&f, "late", "secret\n");
+	put_text(&f, "dir/late", "secret\n");
+	put_text(&f, "dir/other", "other\n");
+	assert_int_equal(mkdir(at(&f, "no"), 0755), 0);
+	assert_string_equal(out(slot, "ls -A . dir; stat -c %a dir; cat dir/other"),
+	    ".:\na\nb\ndir\n\ndir:\nc\nother\n750\nother\n");
+	/* Commands may use the names themselves. */
+	assert_string_equal(out(slot, "mkdir no && echo x >no/x && cat no/x && rm -r no; ls -A"),
+	    "x\na\nb\ndir\n");
+	koda_slot_release(slot);
+	koda_policy_free(child);
+	assert_string_equal(get_text(&f, "late"), "secret\n");
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -170,6 +206,7 @@ main(void)
 		cmocka_unit_test(held_back),
 		cmocka_unit_test(goes_on),
 		cmocka_unit_test(built_again),
+		cmocka_unit_test(late_secrets),
 	};
 
 	return cmocka_run_group_tests_name("draft", tests, NULL, NULL);
