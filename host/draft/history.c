@@ -57,14 +57,14 @@ history_make(const char *state, const char *root, const char *draft, struct hist
 }
 
 static int
-open_one(int all, const char *id, bool lock, struct history *ret, struct koda_error *err)
+open_one(int all, const char *id, enum named_lock how, struct history *ret, struct koda_error *err)
 {
 	*ret = HISTORY_CLOSED;
-	ret->fd = named_open(&named_history, all, id, lock, err);
+	ret->fd = named_open(&named_history, all, id, how, err);
 	if (ret->fd < 0)
 		return -1;
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
-	ret->in_use = !lock;
+	ret->in_use = how == NAMED_UNLOCKED;
 	if (history_file_read(ret, err) == 0)
 		return 0;
 	history_close(ret);
@@ -82,7 +82,7 @@ history_open(const char *state, const char *root, const char *id, struct history
 		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO,
 		    errno == ENOENT ? 0 : errno,
 		    "there is no entry '%.40s' in the history of '%.300s'", id, root);
-	return open_one(all, id, true, ret, err);
+	return open_one(all, id, NAMED_WAIT, ret, err);
 }
 
 int
@@ -134,7 +134,8 @@ on_name(void *data, int all, const char *id)
 		return -1;
 	f->v = grown;
 	one = &f->v[f->n];
-	if (open_one(all, id, true, one, NULL) < 0 && open_one(all, id, false, one, NULL) < 0)
+	if (open_one(all, id, NAMED_AT_ONCE, one, NULL) < 0 &&
+	    open_one(all, id, NAMED_UNLOCKED, one, NULL) < 0)
 		return 0;
 	/* It is shown later; a lock until then would stop others. */
 	close_at(&one->items);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/caches/cache_tree.h"
@@ -21,6 +22,9 @@
 #define PREFIX_LEN 5
 #define ID_CHARS   8
 #define MAKE_TRIES 8 /* ids that exist already */
+/* How long a worker lives that notices that its host is gone, generously. */
+#define LOCK_PATIENCE_MS 1000
+#define LOCK_STEP_MS     10
 /* Roots, or ids of one root, that are looked at. */
 #define NAMES_MAX 100000
 
@@ -130,8 +134,26 @@ is_none(const struct named_kind *kind, const char *id, struct koda_error *err)
 	    kind->look);
 }
 
+/* The workers of a host that was killed share its lock, and end a moment later. */
+static int
+lock_it(int fd, enum named_lock how)
+{
+	const struct timespec step = { 0, LOCK_STEP_MS * 1000000 };
+	unsigned left = how == NAMED_WAIT ? LOCK_PATIENCE_MS : 0;
+
+	if (how == NAMED_UNLOCKED)
+		return 0;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || left == 0)
+			return -1;
+		nanosleep(&step, NULL);
+		left = left > LOCK_STEP_MS ? left - LOCK_STEP_MS : 0;
+	}
+	return 0;
+}
+
 int
-named_open(const struct named_kind *kind, int all, const char *id, bool lock,
+named_open(const struct named_kind *kind, int all, const char *id, enum named_lock how,
     struct koda_error *err)
 {
 	cleanup_close int fd = -1;
@@ -144,7 +166,7 @@ named_open(const struct named_kind *kind, int all, const char *id, bool lock,
 		return errno == ENOENT
 		    ? is_none(kind, id, err)
 		    : err_set(err, KODA_IO, errno, "open %s '%s'", kind->one, id);
-	if (lock && flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (lock_it(fd, how) < 0)
 		return err_set(err, KODA_CONFLICT, 0,
 		    "%s '%s' is in use by another process: end that one first", kind->one, id);
 	/* Between the two calls it may have been removed. */

@@ -35,9 +35,16 @@ int named_appear(const struct named_kind *kind, int all, const char *id, struct 
 /* Remove what named_make() made. */
 void named_give_up(int all, const char *id);
 
+/* Is one to be locked, and may that take a moment? */
+enum named_lock {
+	NAMED_UNLOCKED,
+	NAMED_AT_ONCE,
+	NAMED_WAIT,
+};
+
 /* Open one. Returns its descriptor, or -1 with *err set: KODA_INVALID if there is none, KODA_CONFLICT
  * if it is to be locked and another process has locked it. */
-int named_open(const struct named_kind *kind, int all, const char *id, bool lock,
+int named_open(const struct named_kind *kind, int all, const char *id, enum named_lock how,
     struct koda_error *err);
 /* Remove one that the caller has locked, with everything in it. Returns 0, or -1 with *err set: then
  * it is as it was. */

@@ -227,10 +227,10 @@ draft_make(const char *state, const char *root, const char *const *dirs, size_t 
 /* ---- the others ---- */
 
 static int
-open_one(int all, const char *id, bool lock, struct draft *ret, struct koda_error *err)
+open_one(int all, const char *id, enum named_lock how, struct draft *ret, struct koda_error *err)
 {
 	*ret = DRAFT_CLOSED;
-	ret->fd = named_open(&named_drafts, all, id, lock, err);
+	ret->fd = named_open(&named_drafts, all, id, how, err);
 	if (ret->fd < 0)
 		return -1;
 	snprintf(ret->id, sizeof(ret->id), "%s", id);
@@ -267,7 +267,7 @@ draft_open(const char *state, const char *root, const char *id, struct draft *re
 	if (all < 0)
 		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO,
 		    errno == ENOENT ? 0 : errno, "there is no draft '%.40s' of '%.300s'", id, root);
-	return open_one(all, id, true, ret, err);
+	return open_one(all, id, NAMED_WAIT, ret, err);
 }
 
 void
@@ -333,8 +333,8 @@ on_name(void *data, int all, const char *id)
 	if (grown == NULL)
 		return -1;
 	f->v = grown;
-	if (open_one(all, id, true, &f->v[f->n], NULL) < 0) {
-		if (open_one(all, id, false, &f->v[f->n], NULL) < 0)
+	if (open_one(all, id, NAMED_AT_ONCE, &f->v[f->n], NULL) < 0) {
+		if (open_one(all, id, NAMED_UNLOCKED, &f->v[f->n], NULL) < 0)
 			return 0;
 		f->v[f->n].in_use = true;
 	}
