@@ -17,7 +17,7 @@ struct review {
 	size_t n_applied, stop_after;
 };
 
-static void
+__attribute__((format(printf, 3, 4))) static void
 put_line(char *to, size_t size, const char *format, ...)
 {
 	const size_t len = strlen(to);
