@@ -151,6 +151,27 @@ finish_turn(struct undoing *u, struct koda_error *err)
 	return put_in_order(u, is_turning, err) < 0 || turn_run(&u->turn, err) < 0 ? -1 : 0;
 }
 
+/* A host was killed while it applied the draft: opening the draft finishes that. Without the draft it
+ * cannot be finished. */
+static int
+check_whole(struct undoing *u, struct koda_error *err)
+{
+	struct history *h = &u->history;
+	struct draft d;
+	bool any = false;
+
+	for (size_t i = 0; i < h->n_items; i++)
+		any |= h->item[i].state == ITEM_PENDING;
+	if (!any)
+		return 0;
+	if (draft_open(u->like.state, u->like.root, h->draft, &d, err) < 0)
+		return err->code == KODA_INVALID ? history_finish(h, err) : -1;
+	draft_close(&d);
+	return err_set(err, KODA_CONFLICT, 0,
+	    "draft '%s' was not applied to the end: apply the rest of it, or discard it, first",
+	    h->draft);
+}
+
 static int
 tell_all(const struct undoing *u, koda_applied_fn *fn, void *data)
 {
@@ -170,7 +191,7 @@ static int
 run(struct undoing *u, const struct koda_undo_options *o, koda_applied_fn *fn, void *data,
     struct koda_error *err)
 {
-	if (finish_turn(u, err) < 0)
+	if (check_whole(u, err) < 0 || finish_turn(u, err) < 0)
 		return -1;
 	u->turn.undo = !o->redo;
 	if (put_in_order(u, is_selected, err) < 0)
