@@ -274,8 +274,8 @@ sort_rows(struct changes *c)
 
 /* ---- units ---- */
 
-static enum change_unit_kind
-kind_of(const struct change_row *row)
+enum change_unit_kind
+changes_kind(const struct change_row *row)
 {
 	if (row->rule != NULL)
 		return UNIT_REFUSED;
@@ -311,7 +311,7 @@ begin_unit(struct changes *c, size_t i, bool *taken)
 {
 	const struct change_row *row = &c->row[i];
 	struct change_unit *unit = &c->unit[c->n_units++];
-	const enum change_unit_kind kind = kind_of(row);
+	const enum change_unit_kind kind = changes_kind(row);
 	bool grows = kind == UNIT_GIT;
 
 	*unit = (struct change_unit){ .kind = kind,
@@ -320,7 +320,7 @@ begin_unit(struct changes *c, size_t i, bool *taken)
 		.path_len = strlen(row->path) };
 	if (kind == UNIT_GIT)
 		unit->path_len = changes_git_dir(row->path);
-	if (kind == UNIT_CREATED && row->type == KODA_FILE_DIRECTORY)
+	if ((kind == UNIT_CREATED || kind == UNIT_REFUSED) && row->type == KODA_FILE_DIRECTORY)
 		grows = true;
 	if (kind == UNIT_RENAMED)
 		taken[row->other - 1] = true;
@@ -328,7 +328,7 @@ begin_unit(struct changes *c, size_t i, bool *taken)
 	for (size_t j = i + 1;
 	     grows && j < c->n && changes_is_below(c->row[j].path, row->path, unit->path_len);
 	     j++) {
-		if (taken[j] || kind_of(&c->row[j]) != kind)
+		if (taken[j] || changes_kind(&c->row[j]) != kind)
 			continue;
 		taken[j] = true;
 		unit->end = j + 1;

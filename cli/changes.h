@@ -41,7 +41,7 @@ enum change_unit_kind {
 	UNIT_MODE,
 	UNIT_GIT, /* everything below a git directory */
 	UNIT_CONFLICT,
-	UNIT_REFUSED,
+	UNIT_REFUSED, /* a directory: with what is refused in it */
 };
 
 struct change_unit {
@@ -63,6 +63,9 @@ struct changes {
 	struct change_unit *unit;
 	size_t n_units;
 };
+
+/* Which kind of unit the row is in. */
+enum change_unit_kind changes_kind(const struct change_row *row);
 
 /* Adds a change. Ends the process if there is no memory. */
 void changes_add(struct changes *c, const struct koda_change *change);

@@ -263,15 +263,33 @@ put_row(struct page *page, const struct changes_view *view, const struct change_
 	put_what(page, row);
 }
 
+const char *
+changes_reason(const char *reason, const char *path, const char *rule, bool *ret_has_rule)
+{
+	const char *at = strstr(reason, path);
+	const size_t len = strlen(path);
+
+	*ret_has_rule = rule == NULL || strstr(reason, rule) != NULL;
+	if (strncmp(reason, "refused to ", 11) != 0 || at == NULL ||
+	    strncmp(at + len, "': ", 3) != 0)
+		return reason;
+	return at + len + 3;
+}
+
 /* Why a row is not applied. */
 static void
 put_reason(struct page *page, const struct change_row *row)
 {
+	const char *reason = row->reason != NULL && row->reason[0] != '\0'
+	    ? row->reason
+	    : "the policy does not allow it";
+	bool has_rule;
+
 	if (row->rule != NULL) {
 		page_print(page, ": ");
-		put_text(page,
-		    row->reason != NULL && row->reason[0] != '\0' ? row->reason
-								  : "the policy does not allow it");
+		put_text(page, changes_reason(reason, row->path, row->rule, &has_rule));
+		if (has_rule)
+			return;
 		page_print(page, " (");
 		put_text(page, row->rule);
 		page_print(page, ")");
@@ -294,12 +312,22 @@ put_renamed(struct page *page, const struct changes_view *view, const struct cha
 		page_print(page, " (%04o -> %04o)", was->mode_before, is->mode);
 }
 
+/* What is in a directory that is a unit. */
+static void
+put_inside(struct page *page, const struct change_unit *unit)
+{
+	char size[32];
+
+	if (unit->end - unit->row > 1)
+		page_print(page, " (%" PRIu64 " file%s in it, %s)", unit->files,
+		    unit->files == 1 ? "" : "s", size_text(unit->bytes, size));
+}
+
 void
 changes_show_unit(struct page *page, const struct changes_view *view,
     const struct change_unit *unit)
 {
 	const struct change_row *row = &view->changes->row[unit->row];
-	char size[32];
 
 	switch (unit->kind) {
 	case UNIT_RENAMED:
@@ -318,14 +346,13 @@ changes_show_unit(struct page *page, const struct changes_view *view,
 		    unit->kind == UNIT_REFUSED ? PAGE_RED : YELLOW);
 		page_print(page, "%s ", word_of(row));
 		put_row(page, view, row);
+		put_inside(page, unit);
 		put_reason(page, row);
 		break;
 	case UNIT_CREATED:
 		put_word(page, word_of(row), PAGE_GREEN);
 		put_row(page, view, row);
-		if (unit->end - unit->row > 1 || unit->files > 1)
-			page_print(page, " (%" PRIu64 " file%s in it, %s)", unit->files,
-			    unit->files == 1 ? "" : "s", size_text(unit->bytes, size));
+		put_inside(page, unit);
 		break;
 	case UNIT_CHANGED:
 	case UNIT_DELETED:
@@ -491,7 +518,11 @@ put_diff_body(struct page *page, const struct changes_view *view, const struct c
 		put_target(page, '-', PAGE_RED, row->target_before);
 	if (row->target != NULL)
 		put_target(page, '+', PAGE_GREEN, row->target);
-	if ((!has_content(row, true) && !has_content(row, false)) || row->kind == KODA_CHANGE_MODE)
+	/* Empty files have no lines. */
+	if ((!has_content(row, true) || row->size_before == 0) &&
+	    (!has_content(row, false) || row->size == 0))
+		return;
+	if (row->kind == KODA_CHANGE_MODE)
 		return;
 	changes_sides_read(&sides, view, row);
 	if (!sides.readable || sides.binary) {
@@ -512,11 +543,17 @@ changes_show_diff(struct page *page, const struct changes_view *view, const stru
 {
 	const bool moved = row->other != 0 && row->rule == NULL;
 
-	page_print(page, "%s%s ", colour(page, PAGE_BOLD),
+	page_print(page, "%s%s%s%s%s ", colour(page, PAGE_BOLD),
+	    colour(page,
+		row->rule != NULL   ? PAGE_RED
+		    : row->conflict ? YELLOW
+				    : ""),
 	    row->rule != NULL   ? "REFUSED"
 		: row->conflict ? "CONFLICT"
 		: moved         ? "renamed"
-				: word_of(row));
+				: word_of(row),
+	    row->rule != NULL || row->conflict ? colour(page, PAGE_PLAIN) : "",
+	    row->rule != NULL || row->conflict ? colour(page, PAGE_BOLD) : "");
 	if (row->rule != NULL || row->conflict)
 		page_print(page, "%s ", word_of(row));
 	if (moved)
@@ -530,25 +567,16 @@ changes_show_diff(struct page *page, const struct changes_view *view, const stru
 		put_diff_body(page, view, row, patch);
 }
 
-static bool
-belongs(const struct change_row *row, const struct change_unit *unit, size_t at)
-{
-	return at == unit->row ||
-	    (row->rule == NULL && !row->conflict && row->other == 0 &&
-		(unit->kind == UNIT_GIT || row->kind == KODA_CHANGE_CREATED) &&
-		(unit->kind == UNIT_GIT) == (changes_git_dir(row->path) > 0));
-}
-
 /* ---- all of them ---- */
 
 void
-changes_show_diffs(struct page *page, const struct changes_view *view, size_t first, size_t max,
-    bool patch)
+changes_show_diffs(struct page *page, const struct changes_view *view, size_t first, size_t end,
+    size_t max, bool patch)
 {
 	const struct changes *c = view->changes;
 	size_t n = 0;
 
-	for (size_t i = first; i < c->n_units && n < max; i++) {
+	for (size_t i = first; i < c->n_units && i < end && n < max; i++) {
 		const struct change_unit *unit = &c->unit[i];
 
 		if (unit->kind == UNIT_GIT) {
@@ -557,7 +585,7 @@ changes_show_diffs(struct page *page, const struct changes_view *view, size_t fi
 			continue;
 		}
 		for (size_t j = unit->row; j < unit->end && n < max; j++) {
-			if (!belongs(&c->row[j], unit, j))
+			if (changes_kind(&c->row[j]) != unit->kind)
 				continue;
 			changes_show_diff(page, view, &c->row[j], patch);
 			n++;

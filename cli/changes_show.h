@@ -21,6 +21,13 @@ struct changes_view {
 const char *changes_shown(const struct changes_view *view, const char *path);
 
 /*
+ * Returns the part of a refusal's sentence after the path, which the caller shows itself: "refused to
+ * write 'PATH': " is left out. *ret_has_rule: it names the rule.
+ */
+const char *changes_reason(const char *reason, const char *path, const char *rule,
+    bool *ret_has_rule);
+
+/*
  * Writes one line with counts, then a line for each unit: the most important ones first, at most
  * SUMMARY_MAX of them, and at the end those that need attention: conflicts and what the policy
  * refuses.
@@ -35,11 +42,11 @@ void changes_show_unit(struct page *page, const struct changes_view *view,
     const struct change_unit *unit);
 
 /*
- * Writes the changes of the units from first on, each with its diff, at most max of them. patch: with
- * the two lines that begin a file in a patch.
+ * Writes the changes of the units from first to before end, each with its diff, at most max of them.
+ * patch: with the two lines that begin a file in a patch.
  */
 void changes_show_diffs(struct page *page, const struct changes_view *view, size_t first,
-    size_t max, bool patch);
+    size_t end, size_t max, bool patch);
 /* Writes one row with its diff. */
 void changes_show_diff(struct page *page, const struct changes_view *view,
     const struct change_row *row, bool patch);

@@ -48,24 +48,43 @@ count_row(const struct changes_view *view, const struct change_row *row, struct 
 	changes_sides_done(&sides);
 }
 
+/* The visible_put_fn that counts columns. */
+static void
+count_columns(void *to, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < len; i++)
+		*(int *)to += (p[i] & 0xc0) != 0x80;
+}
+
+static int
+columns(const char *name)
+{
+	int ret = 0;
+
+	asked_show(name, strlen(name), false, count_columns, &ret);
+	return ret;
+}
+
 static void
 add_to_sums(struct stat_sums *sums, const struct changes_view *view, const struct change_row *row,
     const struct stat_line *line)
 {
-	const size_t len = strlen(changes_shown(view, row->path));
+	const int len = columns(changes_shown(view, row->path));
 
 	sums->files++;
 	sums->added += line->added;
 	sums->removed += line->removed;
 	if (line->added + line->removed > sums->most)
 		sums->most = line->added + line->removed;
-	if (len > (size_t)sums->name)
-		sums->name = len < NAME_COLUMNS ? (int)len : NAME_COLUMNS;
+	if (len > sums->name)
+		sums->name = len < NAME_COLUMNS ? len : NAME_COLUMNS;
 }
 
 /* Returns how many of the graph's columns n lines have: at least one. */
 static int
-columns_of(uint64_t n, uint64_t most)
+graph_columns(uint64_t n, uint64_t most)
 {
 	if (most <= GRAPH_COLUMNS || n == 0)
 		return (int)n;
@@ -88,15 +107,15 @@ put_line(struct page *page, const struct changes_view *view, const struct change
     const struct stat_line *line, const struct stat_sums *sums)
 {
 	const char *name = changes_shown(view, row->path);
-	const int len = (int)strlen(name);
+	const int len = columns(name);
 
 	page_print(page, " ");
 	asked_show(name, strlen(name), false, page_put, page);
 	page_print(page, "%*s | ", len < sums->name ? sums->name - len : 0, "");
 	if (line->counted) {
 		page_print(page, "%*" PRIu64 " ", sums->number, line->added + line->removed);
-		put_signs(page, '+', PAGE_GREEN, columns_of(line->added, sums->most));
-		put_signs(page, '-', PAGE_RED, columns_of(line->removed, sums->most));
+		put_signs(page, '+', PAGE_GREEN, graph_columns(line->added, sums->most));
+		put_signs(page, '-', PAGE_RED, graph_columns(line->removed, sums->most));
 	} else if (row->kind == KODA_CHANGE_MODE) {
 		page_print(page, "mode %04o -> %04o", row->mode_before, row->mode);
 	} else if (row->other != 0) {

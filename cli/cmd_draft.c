@@ -172,46 +172,60 @@ cmd_drafts(const struct cli *cli)
 
 /* ---- draft diff ---- */
 
+/* As the library selects: '*' matches slashes too, and a glob without one is for the last part. */
 static bool
-matches_glob(const char *glob, const char *below)
+matches_glob(const char *glob, const char *path, const char *below)
 {
-	const char *name = strrchr(below, '/');
-	char head[KODA_PATH_SHOWN_MAX];
+	const char *name = strrchr(path, '/');
 
 	if (strchr(glob, '/') == NULL)
-		return fnmatch(glob, name != NULL ? name + 1 : below, 0) == 0;
-	if (fnmatch(glob, below, strstr(glob, "**") != NULL ? 0 : FNM_PATHNAME) == 0)
-		return true;
-	/* Everything below a directory that matches. */
-	for (const char *at = strchr(below, '/'); at != NULL; at = strchr(at + 1, '/')) {
-		if ((size_t)(at - below) >= sizeof(head))
-			return false;
-		memcpy(head, below, (size_t)(at - below));
-		head[at - below] = '\0';
-		if (fnmatch(glob, head, FNM_PATHNAME) == 0)
-			return true;
-	}
-	return false;
+		return fnmatch(glob, name != NULL ? name + 1 : path, 0) == 0;
+	return fnmatch(glob, glob[0] == '/' || below == NULL ? path : below, 0) == 0;
 }
 
-/* A path without "." components, doubled slashes and a slash at its end. Nothing is resolved. */
+/* Writes the path without "." and ".." and doubled slashes to ret, which has room for it and '/'. */
 static void
-tidy_path(char *path)
+tidy_path(const char *path, char *ret)
 {
-	char *to = path, *from = path;
+	size_t len = 0;
 
-	while (*from != '\0') {
-		if (from[0] == '.' && (from[1] == '/' || from[1] == '\0') &&
-		    (from == path || from[-1] == '/'))
-			from += from[1] == '/' ? 2 : 1;
-		else if (from[0] == '/' && to > path && to[-1] == '/')
-			from++;
-		else
-			*to++ = *from++;
+	while (*path != '\0') {
+		const size_t n = strcspn(path, "/");
+
+		if (n == 2 && memcmp(path, "..", 2) == 0) {
+			while (len > 0 && ret[len - 1] != '/')
+				len--;
+			len -= len > 0;
+		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
+			ret[len++] = '/';
+			memcpy(ret + len, path, n);
+			len += n;
+		}
+		path += n;
+		path += *path == '/';
 	}
-	if (to > path + 1 && to[-1] == '/')
-		to--;
-	*to = '\0';
+	ret[len] = '\0';
+}
+
+/* Makes every path that is not a glob absolute. */
+static void
+tidy_paths(struct draft_job *d)
+{
+	for (size_t i = 0; i < d->n_paths; i++) {
+		const char *path = d->paths[i];
+		const size_t size = strlen(d->job.root) + strlen(path) + 3;
+		char *whole = output_alloc(size), *tidy = output_alloc(size);
+
+		if (strpbrk(path, "*?[") == NULL) {
+			snprintf(whole, size, "%s%s%s", path[0] == '/' ? "" : d->job.root,
+			    path[0] == '/' ? "" : "/", path);
+			tidy_path(whole, tidy);
+			free(d->paths[i]);
+			d->paths[i] = output_copy(tidy);
+		}
+		free(whole);
+		free(tidy);
+	}
 }
 
 static bool
@@ -221,14 +235,11 @@ is_wanted(void *data, const struct koda_change *change)
 	const char *below = job_below(change->path, d->job.root);
 
 	for (size_t i = 0; i < d->n_paths; i++) {
-		const char *path = d->paths[i], *inside = path[0] == '/' ? NULL : below;
+		const char *path = d->paths[i];
 
-		if (path[0] == '/' && changes_is_below(change->path, path, strlen(path)))
-			return true;
-		if (inside == NULL)
-			continue;
-		if (path[0] == '\0' || changes_is_below(inside, path, strlen(path)) ||
-		    (strpbrk(path, "*?[") != NULL && matches_glob(path, inside)))
+		if (strpbrk(path, "*?[") != NULL
+			? matches_glob(path, change->path, below)
+			: changes_is_below(change->path, path, strlen(path)))
 			return true;
 	}
 	return d->n_paths == 0;
@@ -349,7 +360,7 @@ put_diff(const struct draft_open *draft, bool stat, bool colours)
 	if (stat)
 		changes_show_stat(&page, &draft->view);
 	else
-		changes_show_diffs(&page, &draft->view, 0, SIZE_MAX,
+		changes_show_diffs(&page, &draft->view, 0, SIZE_MAX, SIZE_MAX,
 		    page.medium.style == PAGE_MESSAGE);
 	if (draft->changes.cut)
 		output_note("warning",
@@ -400,8 +411,8 @@ cmd_draft_diff(const struct cli *cli)
 	if (cli->words[0] == NULL)
 		return output_usage(cli, "draft diff needs ID [PATH]...");
 	status = begin(&d, cli);
-	for (size_t i = 0; i < d.n_paths; i++)
-		tidy_path(d.paths[i]);
+	if (status == EXIT_DONE)
+		tidy_paths(&d);
 	if (status == EXIT_DONE &&
 	    draft_open(&draft, d.job.session, d.found.id, d.job.root, d.job.cwd, is_wanted, &d,
 		&err) < 0)

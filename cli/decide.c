@@ -191,31 +191,39 @@ apply(struct prompt *p, const char *const *paths, size_t n)
 		    undo[0] != '\0' ? "; to take back: koda-sandbox undo " : "", undo, "");
 		output_note(NULL, text);
 	}
-	if (draft_open_again(&p->draft, &err) < 0 || p->draft.changes.count.all > 0)
-		say_kept(p->d, p->draft.changes.count.all > 0 ? &p->draft.changes : NULL);
+	if (!done || draft_open_again(&p->draft, &err) < 0)
+		say_kept(p->d, NULL);
+	else if (p->draft.changes.count.all > 0)
+		say_kept(p->d, &p->draft.changes);
 }
 
-/* Is the unit in a directory that is selected already? */
+/* Is the unit in the directory that was selected last? Units come in the order of their paths. */
 static bool
-is_covered(const struct prompt *p, const struct change_unit *unit, const char *const *paths,
-    size_t n)
+is_covered(const struct prompt *p, const struct change_unit *unit, const struct change_unit *last)
 {
-	const char *path = p->draft.changes.row[unit->row].path;
+	const struct change_row *row = p->draft.changes.row;
 
-	for (size_t i = 0; i < n; i++) {
-		if (changes_is_below(path, paths[i], strlen(paths[i])))
-			return true;
-	}
-	return false;
+	return last != NULL && row[last->row].type == KODA_FILE_DIRECTORY &&
+	    changes_is_below(row[unit->row].path, row[last->row].path, last->path_len);
 }
 
+/*
+ * Returns the path for the library, so that a command's name with a '*' means itself alone. after is
+ * added to it.
+ */
 static char *
-unit_path(const struct prompt *p, const struct change_unit *unit)
+exact_path(const char *path, size_t len, const char *after)
 {
-	char *ret = output_alloc(unit->path_len + 1);
+	const bool glob = memchr(path, '*', len) != NULL || memchr(path, '?', len) != NULL ||
+	    memchr(path, '[', len) != NULL || after[0] != '\0';
+	char *ret = output_alloc(2 * len + strlen(after) + 1), *to = ret;
 
-	memcpy(ret, p->draft.changes.row[unit->row].path, unit->path_len);
-	ret[unit->path_len] = '\0';
+	for (size_t i = 0; i < len; i++) {
+		if (glob && strchr("*?[\\", path[i]) != NULL)
+			*to++ = '\\';
+		*to++ = path[i];
+	}
+	strcpy(to, after);
 	return ret;
 }
 
@@ -246,7 +254,8 @@ ask_pick(struct prompt *p, size_t i)
 		case 'c':
 			return PICK_CANCEL;
 		case 'd':
-			changes_show_diffs(&p->page, &p->draft.view, i, 1, false);
+			changes_show_diffs(&p->page, &p->draft.view, i, i + 1, PROMPT_DIFFS_MAX,
+			    false);
 			break;
 		default:
 			break;
@@ -254,18 +263,21 @@ ask_pick(struct prompt *p, size_t i)
 	}
 }
 
-/* Adds the paths of a unit: a renamed file has two. */
+#define PATHS_OF_UNIT 2 /* at most */
+
+/* Adds the paths of a unit: of a renamed file both, of a directory also everything below it. */
 static void
 pick_unit(const struct prompt *p, const struct change_unit *unit, char **paths, size_t *n)
 {
 	const struct change_row *row = &p->draft.changes.row[unit->row];
 
-	paths[(*n)++] = unit_path(p, unit);
+	paths[(*n)++] = exact_path(row->path, unit->path_len, "");
 	if (unit->kind == UNIT_RENAMED) {
 		const char *other = p->draft.changes.row[row->other - 1].path;
 
-		paths[*n] = output_alloc(strlen(other) + 1);
-		strcpy(paths[(*n)++], other);
+		paths[(*n)++] = exact_path(other, strlen(other), "");
+	} else if (row->type == KODA_FILE_DIRECTORY || unit->kind == UNIT_GIT) {
+		paths[(*n)++] = exact_path(row->path, unit->path_len, "/*");
 	}
 }
 
@@ -274,7 +286,8 @@ static bool
 select_and_apply(struct prompt *p)
 {
 	const struct changes *c = &p->draft.changes;
-	char **paths = output_alloc((2 * c->n_units + 1) * sizeof(*paths));
+	char **paths = output_alloc((PATHS_OF_UNIT * c->n_units + 1) * sizeof(*paths));
+	const struct change_unit *last = NULL;
 	enum pick pick = PICK_YES;
 	size_t n = 0;
 
@@ -282,12 +295,14 @@ select_and_apply(struct prompt *p)
 		const struct change_unit *unit = &c->unit[i];
 
 		if (unit->kind == UNIT_REFUSED || unit->kind == UNIT_CONFLICT ||
-		    is_covered(p, unit, (const char *const *)paths, n))
+		    is_covered(p, unit, last))
 			continue;
 		if (pick != PICK_ALL)
 			pick = ask_pick(p, i);
-		if (pick == PICK_YES || pick == PICK_ALL)
-			pick_unit(p, unit, paths, &n);
+		if (pick != PICK_YES && pick != PICK_ALL)
+			continue;
+		pick_unit(p, unit, paths, &n);
+		last = unit;
 	}
 	if (pick != PICK_CANCEL && n > 0)
 		apply(p, (const char *const *)paths, n);
@@ -357,7 +372,8 @@ converse(struct prompt *p)
 			discard(p);
 			return;
 		case CHOICE_DIFF:
-			changes_show_diffs(&p->page, &p->draft.view, 0, PROMPT_DIFFS_MAX, false);
+			changes_show_diffs(&p->page, &p->draft.view, 0, SIZE_MAX, PROMPT_DIFFS_MAX,
+			    false);
 			break;
 		case CHOICE_KEEP:
 			page_print(&p->page, "\n");

@@ -183,13 +183,14 @@ complain(struct outcomes *o, const struct koda_applied *one)
 	    : one->outcome == KODA_APPLY_CONFLICT ? "it changed in the project since"
 	    : one->outcome == KODA_APPLY_REFUSED  ? "the policy does not allow it"
 						  : "the system refused it";
+	bool has_rule;
 	char *text;
 
 	if (o->complaints++ >= COMPLAINTS_MAX)
 		return;
+	reason = changes_reason(reason, one->path, one->rule, &has_rule);
 	if (asprintf(&text, "'%s': %s%s%s%s", changes_shown(o->view, one->path), reason,
-		one->rule != NULL ? " (" : "", one->rule != NULL ? one->rule : "",
-		one->rule != NULL ? ")" : "") < 0)
+		has_rule ? "" : " (", has_rule ? "" : one->rule, has_rule ? "" : ")") < 0)
 		output_no_memory();
 	output_note(o->not_applied, text);
 	free(text);

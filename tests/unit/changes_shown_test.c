@@ -116,7 +116,7 @@ static const char *
 diffs(struct scene *s, bool patch)
 {
 	finish(s);
-	changes_show_diffs(&s->sheet.page, &s->view, 0, SIZE_MAX, patch);
+	changes_show_diffs(&s->sheet.page, &s->view, 0, SIZE_MAX, SIZE_MAX, patch);
 	return sheet_read(&s->sheet);
 }
 

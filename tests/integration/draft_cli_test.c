@@ -1,0 +1,485 @@
+/*
+ * 'koda-sandbox run --draft', 'drafts', 'draft', 'history', 'undo' and 'redo' as people and programs
+ * use them: cli/decide.c, cli/cmd_draft.c, cli/cmd_history.c. Every case ends with a look at the disk.
+ */
+#include "tests/kit/cases.h"
+#include "tests/kit/run_scene.h"
+
+#define AUTO   "--mode", "auto"
+#define CHOOSE "[x] discard: "
+
+/* Runs it, expects this status, and returns the result; the caller must run_done() it. */
+#define EXPECT(r, status, ...)                                                                     \
+	do {                                                                                       \
+		go(r, __VA_ARGS__, NULL);                                                          \
+		ended(r, status);                                                                  \
+	} while (0)
+
+static bool
+in_project(const char *name)
+{
+	char path[2 * PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", project, name);
+	return lstat(path, &st) == 0;
+}
+
+/* How many drafts of the project there are; id is the last one's. */
+static size_t
+drafts(char id[64])
+{
+	struct run r = { .in = END_NULL };
+	json_t *o, *list;
+	size_t n;
+
+	EXPECT(&r, 0, "drafts", "--json");
+	o = parse(&r);
+	list = json_object_get(o, "drafts");
+	n = json_array_size(list);
+	if (n > 0 && id != NULL) {
+		json_t *last = json_array_get(list, n - 1);
+
+		snprintf(id, 64, "%s", text_at(last, "id", NULL));
+		assert_string_equal(text_at(last, "root", NULL), project);
+		assert_true(json_is_false(json_object_get(last, "in_use")));
+	}
+	json_decref(o);
+	run_done(&r);
+	return n;
+}
+
+/* Runs a command line in a new draft without a terminal, and returns the draft's id. */
+static const char *
+draft(const char *shell)
+{
+	static char id[64];
+	struct run r = { .in = END_NULL };
+
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c", shell);
+	assert_int_equal(drafts(id), 1);
+	has(ERR(&r), id);
+	run_done(&r);
+	return id;
+}
+
+/* ---- without a terminal ---- */
+
+static void
+kept(void **state)
+{
+	struct run r = { .in = END_NULL }, diff = { .in = END_NULL }, stat = { .in = END_NULL };
+	char id[64];
+
+	put_text("a", "one\ntwo\n");
+	EXPECT(&r, 7, "run", AUTO, "--draft", "-c", "echo 2 >a; echo x >new; cat a; exit 7");
+	is(OUT(&r), "2\n");
+	assert_int_equal(drafts(id), 1);
+	has(ERR(&r), id);
+	has(ERR(&r), "1 changed, 1 created");
+	has(ERR(&r), "draft diff");
+	file_is("a", "one\ntwo\n");
+	assert_false(in_project("new"));
+	EXPECT(&diff, 0, "draft", "diff", id);
+	is(OUT(&diff),
+	    "changed a (8 -> 2 bytes)\n--- a/a\n+++ b/a\n@@ -1,2 +1,1 @@\n-one\n-two\n+2\n"
+	    "created new (2 bytes)\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+x\n");
+	EXPECT(&stat, 0, "draft", "diff", id, "--stat", "a");
+	is(OUT(&stat), " a | 3 +--\n 1 file changed, 1 insertion(+), 2 deletions(-)\n");
+	file_is("a", "one\ntwo\n");
+	run_done(&r);
+	run_done(&diff);
+	run_done(&stat);
+}
+
+static void
+unchanged(void **state)
+{
+	struct run r = { .in = END_NULL };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 3, "run", AUTO, "--draft", "-c", "cat a; exit 3");
+	is(OUT(&r), "one\n");
+	is(ERR(&r), "");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+}
+
+static void
+applied_and_taken_back(void **state)
+{
+	struct run apply = { .in = END_NULL }, undo = { .in = END_NULL }, redo = { .in = END_NULL };
+	struct run dry = { .in = END_NULL }, list = { .in = END_NULL }, none = { .in = END_NULL };
+	const char *id;
+	json_t *o;
+
+	put_text("a", "one\n");
+	put_text("gone", "gone\n");
+	id = draft("echo 2 >a; rm gone; mkdir -p d/e; echo x >d/e/f");
+	EXPECT(&dry, 0, "draft", "apply", id, "--dry-run");
+	has(OUT(&dry), "would apply a (changed)\n");
+	file_is("a", "one\n");
+	EXPECT(&apply, 0, "draft", "apply", id, "-v");
+	has(OUT(&apply), "applied a (changed)\n");
+	has(OUT(&apply), "koda-sandbox undo ");
+	file_is("a", "2\n");
+	file_is("d/e/f", "x\n");
+	assert_false(in_project("gone"));
+	assert_int_equal(drafts(NULL), 0);
+	EXPECT(&list, 0, "history", "--json");
+	o = parse(&list);
+	assert_int_equal(json_array_size(json_object_get(o, "history")), 1);
+	json_decref(o);
+	EXPECT(&undo, 0, "undo", "--last");
+	file_is("a", "one\n");
+	file_is("gone", "gone\n");
+	assert_false(in_project("d"));
+	EXPECT(&none, 1, "undo", "--last");
+	has(ERR(&none), "nothing to take back");
+	EXPECT(&redo, 0, "redo", "--last");
+	file_is("a", "2\n");
+	file_is("d/e/f", "x\n");
+	assert_false(in_project("gone"));
+	run_done(&apply);
+	run_done(&undo);
+	run_done(&redo);
+	run_done(&dry);
+	run_done(&list);
+	run_done(&none);
+}
+
+static void
+in_part(void **state)
+{
+	struct run apply = { .in = END_NULL }, glob = { .in = END_NULL }, drop = { .in = END_NULL };
+	struct run typo = { .in = END_NULL };
+	const char *id;
+
+	put_text("a", "one\n");
+	id = draft("echo 2 >a; echo x >b.c; echo y >c.c; echo z >d");
+	EXPECT(&typo, 1, "draft", "diff", id, "nosuch");
+	has(ERR(&typo), "no change of draft");
+	EXPECT(&apply, 0, "draft", "apply", id, "a");
+	file_is("a", "2\n");
+	assert_false(in_project("b.c"));
+	EXPECT(&glob, 0, "draft", "apply", id, "*.c");
+	file_is("b.c", "x\n");
+	file_is("c.c", "y\n");
+	assert_false(in_project("d"));
+	EXPECT(&drop, 0, "draft", "discard", id, "d");
+	assert_int_equal(drafts(NULL), 0);
+	assert_false(in_project("d"));
+	run_done(&apply);
+	run_done(&glob);
+	run_done(&drop);
+	run_done(&typo);
+}
+
+static void
+refused(void **state)
+{
+	struct run diff = { .in = END_NULL }, apply = { .in = END_NULL };
+	const char *id;
+
+	process_shell("git init -q \"$1\"", project, NULL, NULL);
+	id = draft("echo x >a; mkdir -p .git/hooks; echo '#!/bin/sh' >.git/hooks/pre-commit");
+	EXPECT(&diff, 0, "draft", "diff", id);
+	has(OUT(&diff), "REFUSED created .git/hooks/pre-commit");
+	EXPECT(&apply, 3, "draft", "apply", id);
+	has(ERR(&apply), "not applied: '.git/hooks/pre-commit'");
+	file_is("a", "x\n");
+	assert_false(in_project(".git/hooks/pre-commit"));
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&diff);
+	run_done(&apply);
+}
+
+static void
+conflict(void **state)
+{
+	struct run diff = { .in = END_NULL }, apply = { .in = END_NULL }, take = { .in = END_NULL };
+	struct run undo = { .in = END_NULL }, over = { .in = END_NULL };
+	const char *id;
+
+	put_text("a", "one\n");
+	id = draft("echo draft >a");
+	put_text("a", "user\n");
+	EXPECT(&diff, 0, "draft", "diff", id);
+	has(OUT(&diff), "CONFLICT changed a");
+	EXPECT(&apply, 4, "draft", "apply", id);
+	has(ERR(&apply), "not applied: 'a'");
+	has(ERR(&apply), "--take");
+	file_is("a", "user\n");
+	EXPECT(&take, 0, "draft", "apply", id, "--take", "draft");
+	file_is("a", "draft\n");
+	put_text("a", "later\n");
+	EXPECT(&undo, 4, "undo", "--last");
+	has(ERR(&undo), "not taken back: 'a'");
+	file_is("a", "later\n");
+	EXPECT(&over, 0, "undo", "--last", "--overwrite");
+	file_is("a", "user\n");
+	run_done(&diff);
+	run_done(&apply);
+	run_done(&take);
+	run_done(&undo);
+	run_done(&over);
+}
+
+static void
+goes_on(void **state)
+{
+	struct run r = { .in = END_NULL }, other = { .in = END_NULL, .cwd = "/" };
+	struct run gone = { .in = END_NULL };
+	char start[2];
+	const char *id;
+
+	put_text("a", "one\n");
+	id = draft("echo 2 >a");
+	snprintf(start, sizeof(start), "%s", id);
+	/* One draft: one letter names it, also from elsewhere. */
+	EXPECT(&r, 0, "draft", "run", AUTO, start, "-c", "cat a; echo 3 >>a");
+	is(OUT(&r), "2\n");
+	EXPECT(&other, 5, "draft", "run", AUTO, id, "--", "sh", "-c", "cat a; exit 5");
+	is(OUT(&other), "2\n3\n");
+	file_is("a", "one\n");
+	EXPECT(&gone, 0, "draft", "discard", start);
+	assert_int_equal(drafts(NULL), 0);
+	file_is("a", "one\n");
+	run_done(&r);
+	run_done(&other);
+	run_done(&gone);
+}
+
+static void
+as_json(void **state)
+{
+	struct run r = { .in = END_NULL }, none = { .in = END_NULL }, diff = { .in = END_NULL };
+	char id[64];
+	json_t *o;
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--draft", "--json", "-c", "echo 2 >a; echo hi");
+	o = parse(&r);
+	assert_int_equal(drafts(id), 1);
+	assert_string_equal(text_at(o, "draft", "id"), id);
+	assert_int_equal(number_at(o, "draft", "changed"), 1);
+	json_decref(o);
+	EXPECT(&none, 0, "run", AUTO, "--draft", "--json", "--", "true");
+	o = parse(&none);
+	assert_true(json_is_null(json_object_get(o, "draft")));
+	json_decref(o);
+	EXPECT(&diff, 0, "draft", "diff", id, "--json");
+	has(OUT(&diff), "\"diff\":\"@@ -1,1 +1,1 @@\\n-one\\n+2\\n\"");
+	has(OUT(&diff), "{\"type\":\"summary\",\"ok\":true");
+	run_done(&r);
+	run_done(&none);
+	run_done(&diff);
+}
+
+/* ---- on a terminal ---- */
+
+#define TERMINAL .in = END_TERMINAL, .out = END_TERMINAL, .err = END_TERMINAL, .controlling = true
+
+static void
+tty_apply(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "d\n" },
+		    { .after = CHOOSE, .times = 2, .type = "what\n" },
+		    { .after = CHOOSE, .times = 3, .type = "a\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 7, "run", AUTO, "--draft", "-c", "echo 2 >a; exit 7");
+	has(TTY(&r), "  changed  a (4 -> 2 bytes)");
+	has(TTY(&r), "- one");
+	has(TTY(&r), "+ 2");
+	has(TTY(&r), "applied 1 change");
+	file_is("a", "2\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+}
+
+static void
+tty_select(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "s\n" },
+		    { .after = "[c]ancel", .type = "n\n" },
+		    { .after = "[c]ancel", .times = 2, .type = "d\n" },
+		    { .after = "[c]ancel", .times = 3, .type = "y\n" },
+		    { .after = "[c]ancel", .times = 4, .type = "e\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c",
+	    "echo 2 >a; mkdir d; echo x >d/x; echo y >d/y; echo z >z");
+	file_is("a", "one\n");
+	file_is("d/x", "x\n");
+	file_is("d/y", "y\n");
+	assert_false(in_project("z"));
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&r);
+}
+
+static void
+tty_discard(void **state)
+{
+	struct run r = { TERMINAL, .steps = { { .after = CHOOSE, .type = "x\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c", "echo 2 >a");
+	has(TTY(&r), "was discarded");
+	file_is("a", "one\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+}
+
+/* An interrupt at the prompt keeps the draft, and the status is still the command's. */
+static void
+tty_interrupt(void **state)
+{
+	struct run r = { TERMINAL, .steps = { { .after = CHOOSE, .type = "\003" } } };
+	struct run s = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "s\n" },
+		    { .after = "[c]ancel", .type = "\003" },
+		    { .after = CHOOSE, .times = 2, .type = "k\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 7, "run", AUTO, "--draft", "-c", "echo 2 >a; exit 7");
+	has(TTY(&r), "holds the changes back");
+	file_is("a", "one\n");
+	assert_int_equal(drafts(NULL), 1);
+	EXPECT(&s, 0, "run", AUTO, "--draft", "-c", "echo 2 >a");
+	file_is("a", "one\n");
+	assert_int_equal(drafts(NULL), 2);
+	run_done(&r);
+	run_done(&s);
+}
+
+/* What was typed before the prompt does not answer it. */
+static void
+tty_typed_ahead(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = "go", .type = "a\n" }, { .after = "on", .type = "k\n" },
+		    { .after = CHOOSE, .type = "k\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c",
+	    "echo 2 >a; echo go; sleep 0.2; echo on; sleep 0.2");
+	file_is("a", "one\n");
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&r);
+}
+
+/* A command cannot make its names look like our text, or repaint the prompt. */
+static void
+tty_hostile(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "d\n" },
+		    { .after = CHOOSE, .times = 2, .type = "x\n" } } };
+
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c",
+	    "printf '\\033[2Jx\\n' >\"$(printf 'n\\033[2J\\n  changed  a')\"");
+	has_not(TTY(&r), "\033[2J");
+	has(TTY(&r), "'n\\x1b[2J\\x0a  changed  a'");
+	has(TTY(&r), "+ \\x1b[2Jx");
+	run_done(&r);
+}
+
+static void
+tty_shell(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = NULL, .type = "echo 2 >a; exit\n" },
+		    { .after = CHOOSE, .type = "a\n" } } };
+
+	setenv("SHELL", "/bin/sh", 1);
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "shell", AUTO, "--draft");
+	file_is("a", "2\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+}
+
+/* ---- wrong usage ---- */
+
+static const struct usage {
+	const char *label;
+	int status;
+	const char *says;
+	const char *args[8];
+} usages[] = {
+	/* clang-format off */
+	{ "plan has no draft", 2, "use --mode safe or auto", { "run", "--mode", "plan", "--draft", "true" } },
+	{ "no draft without a sandbox", 2, "--draft cannot be combined with --no-sandbox", { "run", "--draft", "--no-sandbox", "true" } },
+	{ "draft run without anything", 2, "the ID of a draft", { "draft", "run" } },
+	{ "draft run without a command", 2, "draft run needs", { "draft", "run", "x" } },
+	{ "draft run of no draft", 125, "there is no draft 'zzzz'", { "draft", "run", "zzzz", "true" } },
+	{ "draft diff of no draft", 1, "'koda-sandbox drafts --all' lists them", { "draft", "diff", "zzzz" } },
+	{ "an empty id", 1, "there is no draft ''", { "draft", "diff", "" } },
+	{ "--color", 2, "auto, always or never", { "draft", "diff", "x", "--color", "blue" } },
+	{ "--take", 2, "draft or project", { "draft", "apply", "x", "--take", "mine" } },
+	{ "apply in plan", 3, "use another mode", { "draft", "apply", "x", "--mode", "plan" } },
+	{ "discard in plan", 3, "use another mode", { "draft", "discard", "x", "--mode", "plan" } },
+	{ "undo of nothing", 2, "undo needs an ID, --last or --since", { "undo" } },
+	{ "undo since when", 2, "--since needs a time", { "undo", "--since", "soon" } },
+	{ "undo in plan", 3, "use another mode", { "undo", "--last", "--mode", "plan" } },
+	{ "undo of an unknown id", 1, "'koda-sandbox history --all'", { "undo", "zzzz" } },
+	{ "redo since", 2, "unknown option '--since'", { "redo", "--since", "1h" } },
+	{ "history of one and all", 2, "either an ID or --all", { "history", "x", "--all" } },
+	{ "an unknown draft command", 2, "did you mean 'diff'", { "draft", "dif" } },
+	/* clang-format on */
+};
+
+static void
+usage(void **state)
+{
+	const struct usage *u = *state;
+	char program[PATH_MAX + 32], *argv[ARGS_MAX] = { program };
+	struct run r = { .in = END_NULL };
+
+	snprintf(program, sizeof(program), "%s/bin/koda-sandbox", prefix);
+	for (size_t i = 0; i < N_ELEMENTS(u->args) && u->args[i] != NULL; i++)
+		argv[i + 1] = (char *)u->args[i];
+	run_v(&r, argv);
+	ended(&r, u->status);
+	is(OUT(&r), "");
+	has(ERR(&r), u->says);
+	run_done(&r);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, make_project, remove_project)
+
+int
+main(void)
+{
+	const struct CMUnitTest single[] = {
+		TEST(kept),
+		TEST(unchanged),
+		TEST(applied_and_taken_back),
+		TEST(in_part),
+		TEST(refused),
+		TEST(conflict),
+		TEST(goes_on),
+		TEST(as_json),
+		TEST(tty_apply),
+		TEST(tty_select),
+		TEST(tty_discard),
+		TEST(tty_interrupt),
+		TEST(tty_typed_ahead),
+		TEST(tty_hostile),
+		TEST(tty_shell),
+	};
+	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];
+	size_t n = 0;
+
+	if (!has_inotify())
+		return skip_all(NO_INOTIFY);
+	for (size_t i = 0; i < N_ELEMENTS(usages); i++)
+		tests[n++] = (struct CMUnitTest){ usages[i].label, usage, make_project,
+			remove_project, (void *)&usages[i] };
+	OTHERS(single);
+	return cmocka_run_group_tests_name("draft_cli", tests, make_installation,
+	    remove_installation);
+}
