@@ -56,10 +56,11 @@ gives_up(int signo)
  * or the terminal hung up.
  */
 static bool
-read_line(const struct prompt *p, char *line, size_t size)
+read_line(struct prompt *p, char *line, size_t size)
 {
 	size_t n = 0;
 
+	p->page.column = 0; /* where the user's newline leads */
 	for (;;) {
 		struct pollfd fds[] = {
 			{ .fd = p->tty, .events = POLLIN },
@@ -92,7 +93,7 @@ read_line(const struct prompt *p, char *line, size_t size)
 }
 
 static enum choice
-read_choice(const struct prompt *p)
+read_choice(struct prompt *p)
 {
 	static const struct {
 		const char *letter, *word;
@@ -130,7 +131,7 @@ say(const char *before, const char *id, const char *after)
 }
 
 static void
-say_kept(const struct decision *d, const struct changes *c)
+say_kept(const struct decision *d, bool rest, const struct changes *c)
 {
 	struct page page = { 0 };
 	char *text = NULL;
@@ -139,7 +140,10 @@ say_kept(const struct decision *d, const struct changes *c)
 	page.f = open_memstream(&text, &size);
 	if (page.f == NULL)
 		output_no_memory();
-	page_print(&page, "draft %s holds the changes back", d->id);
+	if (rest)
+		page_print(&page, "what was not applied stays in draft %s", d->id);
+	else
+		page_print(&page, "draft %s holds the changes back", d->id);
 	if (c != NULL) {
 		page_print(&page, ": ");
 		changes_show_counts(&page, c);
@@ -192,9 +196,9 @@ apply(struct prompt *p, const char *const *paths, size_t n)
 		output_note(NULL, text);
 	}
 	if (!done || draft_open_again(&p->draft, &err) < 0)
-		say_kept(p->d, NULL);
+		say_kept(p->d, true, NULL);
 	else if (p->draft.changes.count.all > 0)
-		say_kept(p->d, &p->draft.changes);
+		say_kept(p->d, true, &p->draft.changes);
 }
 
 /* Is the unit in the directory that was selected last? Units come in the order of their paths. */
@@ -378,7 +382,7 @@ converse(struct prompt *p)
 		case CHOICE_KEEP:
 			page_print(&p->page, "\n");
 			fflush(p->f);
-			say_kept(p->d, NULL);
+			say_kept(p->d, false, NULL);
 			return;
 		case CHOICE_UNCLEAR:
 			break;
@@ -411,13 +415,13 @@ decide(const struct decision *d)
 
 	if (!look(d, &p.draft, &kept)) {
 		if (kept)
-			say_kept(d, NULL);
+			say_kept(d, false, NULL);
 	} else if (open_terminal(&p)) {
 		converse(&p);
 		fclose(p.f);
 		close(p.tty);
 	} else {
-		say_kept(d, &p.draft.changes);
+		say_kept(d, false, &p.draft.changes);
 	}
 	draft_close(&p.draft);
 }
