@@ -258,18 +258,25 @@ tell_root(const Koda__Boot *b, Koda__Booted *booted)
 	booted->root_ino = st.st_ino;
 }
 
+/* Sets *step to the one that failed. */
 static int
-make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, struct koda_error *err)
+make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, Koda__FailedStep *step,
+    struct koda_error *err)
 {
+	*step = KODA__FAILED_STEP__FAILED_STEP_VIEW;
 	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
 	if (s->view == NULL || view_set_roots(s->view, b, err) < 0)
 		return -1;
 	for (size_t i = 0; i < b->n_make_dir; i++)
 		if (make_dir(&b->make_dir[i], err) < 0)
 			return -1;
-	if (private_mount(s->view->memory_fd, b, err) < 0 ||
-	    drafts_mount(s->view, b->drafts, err) < 0 ||
-	    caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
+	if (private_mount(s->view->memory_fd, b, err) < 0)
+		return -1;
+	if (drafts_mount(s->view, b->drafts, err) < 0) {
+		*step = KODA__FAILED_STEP__FAILED_STEP_DRAFT;
+		return -1;
+	}
+	if (caches_mount(s->view, b->caches, empty->empty, &empty->n, err) < 0)
 		return -1;
 	close_at(&s->view->memory_fd);
 	s->watch = place_watch_new(err);
@@ -330,6 +337,7 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	cleanup(fds_done) struct fds writable = { 0 };
 	cleanup_close int egress = -1;
 	struct koda_error err = { 0 };
+	Koda__FailedStep step;
 
 	/* From here on a failure is a failure of the slot: it is reported, and then stage2 ends. */
 	s->ending = true;
@@ -340,9 +348,9 @@ do_boot(struct stage2 *s, const Koda__Order *order, const int *fds)
 	}
 	/* open_writable() comes after make_view(), because the caches are among the writable
 	 * places. */
-	if (make_view(s, b, &empty, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
+	if (make_view(s, b, &empty, &step, &err) < 0 || open_writable(b, &writable, &err) < 0 ||
 	    (with_terminals(b) && add_terminals(fds[0], &writable, &err) < 0)) {
-		report_failure(s, order, KODA__FAILED_STEP__FAILED_STEP_VIEW, &err);
+		report_failure(s, order, step, &err);
 		return;
 	}
 	if (with_host(b))

@@ -136,6 +136,7 @@ static int
 make(const char *path, bool made[MADE_MAX + 1])
 {
 	cleanup_free char *part = strdup(path);
+	bool denied = false;
 	size_t level = 0;
 
 	if (part == NULL)
@@ -152,7 +153,12 @@ make(const char *path, bool made[MADE_MAX + 1])
 			if (level <= MADE_MAX)
 				made[level] = true;
 		} else if (errno != EEXIST && (was == '\0' || errno != EACCES)) {
+			/* Not because of what is missing, but because it could not be made. */
+			if (denied && errno == ENOENT)
+				errno = EACCES;
 			return -1;
+		} else {
+			denied = denied || errno == EACCES;
 		}
 		if (was == '\0')
 			return 0;

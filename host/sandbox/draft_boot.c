@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "host/draft/fit.h"
 #include "host/draft/mask.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
@@ -63,6 +64,25 @@ check_same(const struct draft *d, const char *const *dirs, size_t n, struct koda
 	return 0;
 }
 
+static int
+make_new(struct sandbox *sb, const char *const *dirs, size_t n, struct koda_error *err)
+{
+	const char *state = sb->ses->state;
+
+	if (draft_make(state, sb->ses->root, dirs, n, &sb->draft, err) < 0)
+		return err != NULL && err->code == KODA_IO ? draft_fit_remedy(err, state) : -1;
+	sb->draft_unused = true;
+	return draft_fit_layers(state, &sb->draft, err);
+}
+
+void
+draft_boot_close(struct sandbox *sb)
+{
+	if (sb->draft_unused && sb->draft.fd >= 0)
+		draft_discard(sb->ses->state, &sb->draft, NULL);
+	draft_close(&sb->draft);
+}
+
 int
 draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err)
 {
@@ -73,14 +93,16 @@ draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "draft");
 	if (sb->ses->state == NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "there is no place for drafts: there is no home directory, and no "
-		    "XDG_STATE_HOME");
+		    "there is no place for drafts: neither XDG_STATE_HOME nor the home directory "
+		    "is a directory: set XDG_STATE_HOME, or work without a draft");
 	n = find_directories(sb, dirs);
 	if (n == 0)
 		return err_set(err, KODA_INVALID, 0,
 		    "there is nothing to draft: the policy lets commands write nothing");
+	if (draft_fit_directories(sb->ses->state, dirs, n, err) < 0)
+		return -1;
 	if (id[0] == '\0')
-		return draft_make(sb->ses->state, sb->ses->root, dirs, n, &sb->draft, err);
+		return make_new(sb, dirs, n, err);
 	if (draft_open(sb->ses->state, sb->ses->root, id, &sb->draft, err) < 0)
 		return -1;
 	return check_same(&sb->draft, dirs, n, err);
@@ -142,6 +164,7 @@ draft_boot_told(struct sandbox *sb, const Koda__Booted *booted, struct koda_erro
 		return 0;
 	if (!booted->has_root_dev || !booted->has_root_ino)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox reported no root for its draft");
+	sb->draft_unused = false;
 	sb->root_dev = (dev_t)booted->root_dev;
 	sb->root_ino = (ino_t)booted->root_ino;
 	return 0;

@@ -7,6 +7,8 @@
 /* Open the draft with that id, or make one ("") of what the view's commands write. Call it once, after
  * the view was planned. Returns 0, or -1 with *err set. */
 int draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err);
+/* Close the draft. One that no sandbox has been able to use does not stay. */
+void draft_boot_close(struct sandbox *sb);
 /* Returns true if commands change a draft instead of the project. */
 bool draft_boot_any(const struct sandbox *sb);
 

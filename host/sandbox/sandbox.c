@@ -113,7 +113,7 @@ sandbox_free(struct sandbox *sb)
 	free(sb->cache);
 	caches_done(&sb->caches);
 	free(sb->git_dir);
-	draft_close(&sb->draft);
+	draft_boot_close(sb);
 	close_at(&sb->quarantine_fd);
 	state_let_go(&sb->state, sb->ses->state);
 	arena_done(&sb->arena);

@@ -16,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host/draft/fit.h"
 #include "host/machine/caps.h"
 #include "host/machine/remedy.h"
 #include "host/machine/state.h"
@@ -359,6 +360,7 @@ was_killed(const struct child *bwrap)
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
 {
+	sb->draft_failed = false;
 	if (cache_boot_open(sb, err) < 0 || egress_prepare(&sb->egress, err) < 0 ||
 	    spawn(sb, err) < 0) {
 		egress_drop(&sb->egress);
@@ -384,7 +386,10 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		/* The caller gave up: the machine is not at fault. */
 		if (sb->ses->given_up)
 			return -1;
-		caps_sandbox_remedy(remedy, sizeof(remedy));
+		if (sb->draft_failed)
+			draft_fit_kernel_remedy(remedy, sizeof(remedy));
+		else
+			caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);
 		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
 		return err_wrap(err, "the kernel sandbox does not start");

@@ -225,6 +225,7 @@ sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds
 	if (w->report->report_case == KODA__REPORT__REPORT_FAILED) {
 		const Koda__Failed *f = w->report->failed;
 
+		sb->draft_failed = f->step == KODA__FAILED_STEP__FAILED_STEP_DRAFT;
 		err_set(err, KODA_UNSUPPORTED, f->errnum, "the sandbox cannot be set up: %.*s",
 		    (int)f->what.len, (const char *)f->what.data);
 		return -1;

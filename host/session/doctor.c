@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "host/command/state.h"
+#include "host/draft/fit.h"
 #include "host/egress/egress.h"
 #include "host/machine/caps.h"
 #include "host/machine/helpers.h"
 #include "host/machine/machine.h"
 #include "host/machine/remedy.h"
+#include "host/machine/state.h"
 #include "host/protect/watches.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
@@ -392,6 +394,69 @@ look_at_caches(struct doctor *d, const struct row *row)
 	return report_row(d, row, d->caches.works, d->caches.detail, row->remedy);
 }
 
+/* The draft and its directory existed only for this trial. */
+static void
+forget_draft(const struct koda_session *ses, const char *id)
+{
+	cleanup_free char *name = state_quarantine_name(ses->root);
+	char path[PATH_LEN_MAX + 1];
+	struct draft draft;
+
+	if (draft_open(ses->state, ses->root, id, &draft, NULL) == 0 &&
+	    draft_discard(ses->state, &draft, NULL) < 0)
+		draft_close(&draft);
+	if (name != NULL &&
+	    snprintf(path, sizeof(path), "%s/drafts/%s", ses->state, name) < (int)sizeof(path))
+		rmdir(path);
+	snprintf(path, sizeof(path), "%s/drafts", ses->state);
+	rmdir(path);
+}
+
+/* Tries a draft: what a command changes in it has to be seen there, and not in the project. */
+static int
+look_at_drafts(struct doctor *d, const struct row *row)
+{
+	const struct koda_command_options command = { .shell = "echo new >file && cat file",
+		.approved = true };
+	const struct koda_slot_options how = { .workspace = KODA_WORKSPACE_DRAFT };
+	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
+	char dir[PATH_LEN_MAX + 1], file[PATH_LEN_MAX + 8];
+	char id[NAMED_ID_MAX + 1] = "";
+	struct koda_command_result result = { 0 };
+	struct koda_session *ses = NULL;
+	struct koda_slot *slot = NULL;
+	struct koda_error err = { 0 };
+	bool works = false;
+
+	if (make_scratch(dir) == NULL)
+		return report_row(d, row, false, "cannot make a directory to try it in",
+		    REMEDY_SCRATCH);
+	options.root = dir;
+	options.mode = KODA_AUTO;
+	options.helper_dir = d->helper_dir;
+	options.commands = true;
+	snprintf(file, sizeof(file), "%s/file", dir);
+	if ((ses = koda_session_open(&options, &err)) != NULL &&
+	    (slot = koda_slot_open(ses, &how, &err)) != NULL) {
+		snprintf(id, sizeof(id), "%s", koda_slot_draft(slot));
+		if (koda_run(slot, &command, &result, &err) == 0)
+			works = result.status == 0 && access(file, F_OK) < 0;
+		if (!works && err.code == KODA_OK)
+			err_set(&err, KODA_IO, 0, "a change in a draft reached the project");
+	}
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	if (id[0] != '\0')
+		forget_draft(ses, id);
+	koda_session_close(ses);
+	forget_root(dir);
+	unlink(file);
+	rmdir(dir);
+	return report_row(d, row, works,
+	    works ? "what a command changes is held back until it is applied" : err.message,
+	    row->remedy);
+}
+
 /* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
 static int
 listen_somewhere(unsigned *ret_port)
@@ -587,6 +652,7 @@ static const struct row rows[] = {
 	{ "sandbox", true, .look = look_at_sandbox },
 	{ "caches", false, .look = look_at_caches,
 	    .remedy = "Linux 5.11 or newer with overlayfs, and XDG_STATE_HOME on a file system with extended attributes for users (ext4, xfs, btrfs)" },
+	{ "drafts", false, .look = look_at_drafts, .remedy = DRAFT_FIT_NEEDS },
 	{ "egress", true, .look = look_at_egress },
 };
 /* clang-format on */

@@ -101,7 +101,8 @@ static const struct {
 	    "grep -q 'see empty directories instead of the caches.*overlay' \"$W/err\"; [ \"$(grep -c 'empty directories' \"$W/err\")\" = 1 ]\n"
 	    "[ \"$(cat ~/.npm/host)\" = host ]; [ ! -e ~/.cargo/other ]; [ \"$(cat ~/.cargo/config.toml)\" = '[build]' ]\n"
 	    "run p '[ ! -e ~/.npm/host ]'\n"
-	    "\"$K\" doctor | grep -A1 '^no *caches' | grep -q 'try: Linux'\n" },
+	    "\"$K\" doctor >\"$W/doctor\" || true; grep -A1 '^no *caches' \"$W/doctor\" | grep -q 'try: Linux'\n"
+	    "grep -A1 '^no *drafts' \"$W/doctor\" | grep -q 'try: Linux'\n" },
 	{ "caches: without a place for layers they are empty, and that is said",
 	    "chmod 755 \"$HOME\"; mkdir -p ~/.local/state/koda-sandbox; echo >~/.local/state/koda-sandbox/caches\n"
 	    "run p '[ ! -e ~/.npm/host ]; echo x >~/.npm/x; grep -q tool ~/.cargo/bin/tool'\n"

@@ -644,7 +644,7 @@ test_doctor(void **state)
 {
 	static const char *const rows[] = { "\"landlock\"", "\"seccomp\"", "\"seccomp_notify\"",
 		"\"user_namespaces\"", "\"namespaces\"", "\"bubblewrap\"", "\"slot_memory\"",
-		"\"inotify\"", "\"worker\"", "\"sandbox\"" };
+		"\"inotify\"", "\"worker\"", "\"sandbox\"", "\"drafts\"" };
 	struct run plain = { 0 }, json = { 0 };
 	json_t *o, *capability;
 	bool fit = true;
