@@ -104,6 +104,33 @@ on_denial(void *data, const struct denial *found)
 	return scan->stopped;
 }
 
+#define DRAFT_RENAME                                                                               \
+	"in a draft a directory that the project already has cannot be renamed: copy it and "      \
+	"remove the old one, as 'mv' does, or run the command without a draft"
+
+/* In a draft overlayfs renames only directories that were made in it. Records the first line that
+ * is about that. Returns true if there is one. */
+static bool
+find_draft_rename(struct output_scan *scan, const char *text, size_t len)
+{
+	const struct sandbox *sb = scan->of->sandbox;
+	struct denial d;
+	struct koda_violation v = { .kind = KODA_VIOLATION_NOTE,
+		.target = d.target,
+		.command = scan->command,
+		.rule = "draft_rename",
+		.detail = DRAFT_RENAME };
+
+	if (!sb->drafted || scan->stopped != 0 || !stderr_parse_cross_device(text, len, &d))
+		return false;
+	stderr_parse_judge(&d, &sb->view, scan->cwd);
+	violations_record(&scan->of->violations, &v);
+	if (scan->fn != NULL && scan->of->violations.n > 0)
+		scan->stopped = scan->fn(scan->data,
+		    violations_at(&scan->of->violations, scan->of->violations.n - 1));
+	return true;
+}
+
 void
 command_find_denials(struct koda_command *c)
 {
@@ -123,6 +150,8 @@ command_find_denials(struct koda_command *c)
 	stderr_parse(out.head, out.head_len, on_denial, &scan);
 	scan.left = SUSPECTED_MAX;
 	stderr_parse(out.tail, out.tail_len, on_denial, &scan);
+	if (!find_draft_rename(&scan, out.head, out.head_len))
+		find_draft_rename(&scan, out.tail, out.tail_len);
 }
 
 int
@@ -138,8 +167,10 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
 		.left = SIZE_MAX };
 
 	session_enter(ses); /* the callback may release the slot, or close the session */
-	if (slot->commands != NULL)
+	if (slot->commands != NULL) {
 		stderr_parse(text, len, on_denial, &scan);
+		find_draft_rename(&scan, text, len);
+	}
 	session_leave(ses);
 	return scan.stopped;
 }

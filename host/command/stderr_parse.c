@@ -329,6 +329,33 @@ stderr_parse_line(const char *text, size_t len, struct denial *ret)
 	return true;
 }
 
+/* How libc, Rust, Go, and node spell it. */
+static const char *const cross_device[] = { "Invalid cross-device link",
+	"invalid cross-device link", "cross-device link not permitted", "EXDEV", NULL };
+
+bool
+stderr_parse_cross_device(const char *text, size_t len, struct denial *ret)
+{
+	const char *end = text + len;
+	size_t line_len, reason_len;
+
+	for (; text < end; text += line_len + 1) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text)), *reason;
+		char line[STDERR_LINE_MAX];
+
+		line_len = (size_t)((newline != NULL ? newline : end) - text);
+		copy_line(line, text, line_len);
+		reason = last_of(line, cross_device, &reason_len);
+		if (reason == NULL)
+			continue;
+		*ret = (struct denial){ .kind = KODA_VIOLATION_NOTE };
+		if (!absolute_target(line, reason, ret->target))
+			relative_target(line, reason, ret->relative);
+		return true;
+	}
+	return false;
+}
+
 int
 stderr_parse(const char *text, size_t len, stderr_denial_fn *fn, void *data)
 {

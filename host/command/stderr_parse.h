@@ -30,6 +30,12 @@ typedef int stderr_denial_fn(void *data, const struct denial *denial);
 int stderr_parse(const char *text, size_t len, stderr_denial_fn *fn, void *data);
 
 /*
+ * Finds the first line that reports that a rename or a link led from one file system to another
+ * (EXDEV). Returns true with what the line names in *ret, as stderr_parse_line() does.
+ */
+bool stderr_parse_cross_device(const char *text, size_t len, struct denial *ret);
+
+/*
  * Can the sandbox be the cause of the denial? Not if the view allows using the target that way:
  * then the file's own permissions are the cause. cwd: the directory in which the command started,
  * for a relative target (which is made absolute), or NULL. A denial without a target is kept: it

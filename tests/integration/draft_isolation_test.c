@@ -175,6 +175,33 @@ caches_work(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* The one thing that tools stumble over is explained, in a draft only, and once. */
+static void
+renamed_directory(void **state)
+{
+	const struct koda_command_options o = { .shell = "python3 -c 'import os; os.rename(\"dir\","
+							 " \"other\")'" };
+	struct koda_command_result r;
+	struct koda_error err;
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(koda_run(draft_open_slot(&f, NULL), &o, &r, &err), 0);
+	assert_int_not_equal(r.status, 0);
+	assert_int_equal(r.n_violations, 1);
+	assert_int_equal(r.violations[0].kind, KODA_VIOLATION_NOTE);
+	assert_false(r.violations[0].certain);
+	assert_string_equal(r.violations[0].target, at(&f, "other"));
+	has(r.violations[0].detail, "as 'mv' does, or run the command without a draft");
+	koda_command_result_done(&r);
+	assert_int_equal(koda_run(fixture_acquire(&f), &o, &r, &err), 0);
+	assert_int_equal(r.status, 0);
+	assert_int_equal(r.n_violations, 0);
+	koda_command_result_done(&r);
+	assert_true(exists(&f, "other"));
+	fixture_end(&f);
+}
+
 /* ---- past the overlay ---- */
 
 /* Each prints what it reaches: the old content of the project, or what only the upper directory
@@ -333,6 +360,7 @@ main(void)
 		cmocka_unit_test(hidden_stays_hidden),
 		cmocka_unit_test(hidden_later),
 		cmocka_unit_test(caches_work),
+		cmocka_unit_test(renamed_directory),
 		cmocka_unit_test(layers_are_out_of_sight),
 		cmocka_unit_test(mounts_stay),
 		cmocka_unit_test(helpers_stay),

@@ -261,6 +261,35 @@ judge_case(void **state)
 		assert_string_equal(d.target, judged[i].then);
 }
 
+static const struct {
+	const char *label, *text, *target, *relative; /* target NULL: not about that */
+} renames[] = {
+	{ "EXDEV: git", "x\nfatal: renaming 'dir' failed: Invalid cross-device link\n", "", "dir" },
+	{ "EXDEV: python", "OSError: [Errno 18] Invalid cross-device link: '/p/a' -> '/p/b'\n",
+	    "/p/b", "" },
+	{ "EXDEV: node", "Error: EXDEV: cross-device link not permitted, rename '/p/a' -> '/p/b'",
+	    "/p/b", "" },
+	{ "EXDEV: go", "rename /p/a /p/b: invalid cross-device link", "/p/b", "" },
+	{ "EXDEV: rust", "Error: Os { code: 18, message: \"Invalid cross-device link\" }", "",
+	    "Invalid cross-device link" },
+	{ "EXDEV: nothing of it", "mv: cannot move 'a' to 'b': Directory not empty\n", NULL, "" },
+	{ "EXDEV: no text", "", NULL, "" },
+};
+
+static void
+rename_case(void **state)
+{
+	size_t i = (uintptr_t)*state;
+	struct denial d;
+	bool found = stderr_parse_cross_device(renames[i].text, strlen(renames[i].text), &d);
+
+	assert_int_equal(found, renames[i].target != NULL);
+	if (!found)
+		return;
+	assert_string_equal(d.target, renames[i].target);
+	assert_string_equal(d.relative, renames[i].relative);
+}
+
 int
 main(void)
 {
@@ -269,7 +298,8 @@ main(void)
 		cmocka_unit_test(it_stops_when_told),
 		cmocka_unit_test(long_lines_are_cut),
 	};
-	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(lines) + N_ELEMENTS(judged)];
+	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(lines) + N_ELEMENTS(judged) +
+	    N_ELEMENTS(renames)];
 	size_t n = 0;
 
 	OTHERS(single);
@@ -279,5 +309,8 @@ main(void)
 	for (uintptr_t i = 0; i < N_ELEMENTS(judged); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ judged[i].label, judge_case, NULL, NULL, (void *)i };
+	for (uintptr_t i = 0; i < N_ELEMENTS(renames); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ renames[i].label, rename_case, NULL, NULL, (void *)i };
 	return cmocka_run_group_tests_name("stderr_parse", tests, NULL, NULL);
 }
