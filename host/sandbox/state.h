@@ -85,7 +85,8 @@ struct sandbox {
 	bool drafted;
 	struct draft draft;
 	bool draft_failed; /* the kernel refused the last boot's overlays */
-	bool draft_unused; /* made for this sandbox, and no command was able to change anything yet */
+	bool
+	    draft_unused; /* made for this sandbox, and no command was able to change anything yet */
 	/* What the root is for the worker of this boot, with a draft. */
 	dev_t root_dev;
 	ino_t root_ino;

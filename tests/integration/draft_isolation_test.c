@@ -46,8 +46,7 @@ static const char *const probes[] = {
 	"ls /proc/self/fd | wc -l; readlink /proc/self/fd/0",
 	"unshare -Ur true; mount -t tmpfs none /mnt; umount /tmp; umount -l \"$PWD\"",
 	"touch /etc/koda-test /usr/koda-test \"$HOME/koda-test\" /koda-test ../koda-test",
-	"python3 -c 'import socket; s = socket.socket(); s.settimeout(5); s.connect((\"192.0.2.1\", 80))' 2>&1 |"
-	" tail -1",
+	"timeout 5 python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80))' 2>&1",
 	"python3 -c 'import socket; print(socket.create_server((\"127.0.0.1\", 0)).family)' 2>&1 | tail -1",
 	"mknod dev c 1 3; mknod whiteout c 0 0; chmod 4755 a; stat -c %a a",
 	"nice -n 5 true; setsid true; echo $?; cat /proc/self/oom_score_adj",

@@ -95,12 +95,12 @@ seek_in_directory(void)
 
 	put("file-new", "");
 	for (int i = 0; i < 20; i++)
-		readdir(dir);
+		(void)readdir(dir);
 	at = telldir(dir);
 	e = readdir(dir);
 	snprintf(name, sizeof(name), "%s", e == NULL ? "" : e->d_name);
 	for (int i = 0; i < 20; i++)
-		readdir(dir);
+		(void)readdir(dir);
 	seekdir(dir, at);
 	e = readdir(dir);
 	say("%s", e != NULL && strcmp(e->d_name, name) == 0 ? "same" : "different");
