@@ -140,12 +140,53 @@ planted_in_a_draft(void **state)
 	    "created dir kept/in/objects !git_config", "created dir kept/in/refs !git_config");
 }
 
+/* What git itself changes for a commit and a branch may all be applied. */
+static void
+commit_in_a_draft(void **state)
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	char line[2 * PATH_MAX], id[64];
+	bool index = false, ref = false;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct fixture f;
+	struct list list;
+
+	begin(&f);
+	snprintf(line, sizeof(line),
+	    "cd '%s' && git init -q -b main && git config user.email a@b && git config user.name n && "
+	    "git add -A && git commit -q -m one",
+	    f.root);
+	must(system(line) == 0);
+	slot = koda_slot_open(f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	snprintf(id, sizeof(id), "%s", koda_slot_draft(slot));
+	run_in(slot,
+	    "echo x >>append; git checkout -q -b next; git commit -q -a -m two; git tag t; "
+	    "git checkout -q main; git merge -q next; git gc -q; git status >/dev/null");
+	koda_slot_release(slot);
+	koda_session_close(f.ses);
+	list_draft(&f, id, &list);
+	for (size_t i = 0; i < list.n; i++) {
+		if (strchr(list.line[i], '!') != NULL)
+			fail_msg("%s", list.line[i]);
+		index |= strcmp(list.line[i], "changed file .git/index") == 0;
+		ref |= strstr(list.line[i], ".git/packed-refs") != NULL;
+	}
+	assert_true(index && ref);
+	list_done(&list);
+	f.ses = NULL;
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_overlayfs_leaves_it),
 		cmocka_unit_test(planted_in_a_draft),
+		cmocka_unit_test(commit_in_a_draft),
 	};
 
 	return cmocka_run_group_tests_name("changes_overlay", tests, NULL, NULL);

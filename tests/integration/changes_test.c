@@ -149,12 +149,20 @@ protected_places(void **state)
 	put(root, ".git/index", "1");
 	put(root, ".vscode/settings.json", "{}");
 	put(root, ".envrc", "");
-	DIRS(upper, ".git", ".git/hooks", ".git/objects", ".git/objects/ab", ".github",
-	    ".github/hooks", ".koda", ".koda/agents", ".vscode", "pkg", "pkg/.idea", "sub");
+	DIRS(upper, ".git", ".git/hooks", ".git/refs", ".git/refs/heads", ".git/objects",
+	    ".git/objects/ab", ".github", ".github/hooks", ".koda", ".koda/agents", ".vscode",
+	    "pkg", "pkg/.idea", "sub");
 	put(upper, ".git/hooks/pre-commit", "#!/bin/sh\n");
 	put(upper, ".git/config", "[core]\n");
-	put(upper, ".git/index", "2");
+	put(upper, ".git/index", "not an index");
 	put(upper, ".git/HEAD", "ref: refs/heads/next\n");
+	/* git would write to these files, or run what is in them. */
+	put(upper, ".git/ORIG_HEAD", "ref: config\n");
+	put(upper, ".git/refs/heads/a", "ref: ../../hooks/post-checkout\n");
+	put(upper, ".git/refs/heads/b", "ref: refs/heads/main\n");
+	put(upper, ".git/refs/heads/c", "0123456789012345678901234567890123456789\n");
+	put(upper, ".git/MERGE_RR", "0123456789012345678901234567890123456789\t../../x");
+	put(upper, "ORIG_HEAD", "ref: config\n");
 	put(upper, ".git/objects/ab/cdef", "");
 	put(upper, ".github/hooks/x", "");
 	put(upper, ".koda/agents/x", "");
@@ -168,15 +176,18 @@ protected_places(void **state)
 	delete_in_draft(".envrc");
 	delete_in_draft("sub/.idea");
 	EXPECT("deleted file .envrc !deny_write_within_allow", "changed file .git/HEAD",
+	    "created file .git/MERGE_RR !git_config", "created file .git/ORIG_HEAD !git_config",
 	    "changed file .git/config !git_config",
-	    "created file .git/hooks/pre-commit !git_config", "changed file .git/index",
+	    "created file .git/hooks/pre-commit !git_config", "changed file .git/index !git_config",
 	    "created link .git/link !git_config", "created dir .git/objects/ab",
-	    "created file .git/objects/ab/cdef", "created dir .github",
+	    "created file .git/objects/ab/cdef", "created dir .git/refs/heads",
+	    "created file .git/refs/heads/a !git_config", "created file .git/refs/heads/b",
+	    "created file .git/refs/heads/c", "created dir .github",
 	    "created dir .github/hooks !deny_write_names",
 	    "created file .github/hooks/x !deny_write_names", "created dir .koda",
 	    "created dir .koda/agents !koda_place", "created file .koda/agents/x !koda_place",
 	    "changed file .vscode/settings.json !deny_write_within_allow",
-	    "created file .vscode/tasks.json !deny_write_within_allow",
+	    "created file .vscode/tasks.json !deny_write_within_allow", "created file ORIG_HEAD",
 	    "created link deep !protected_below", "created dir pkg",
 	    "created dir pkg/.idea !deny_write_names", "created file pkg/.idea/x !deny_write_names",
 	    "deleted dir sub/.git !git_config", "created file sub/.git !git_config",
@@ -311,6 +322,24 @@ changed_meanwhile(void **state)
 	    "deleted file hidden/x", "deleted file hidden/y conflict", "deleted dir quiet (1)",
 	    "deleted dir typed conflict (1)", "created file typed conflict",
 	    "changed file untouched");
+}
+
+/* Another directory took the place of one that the draft made: what is in it is older than the draft,
+ * and still not what the draft deleted or replaced. */
+static void
+moved_in_meanwhile(void **state)
+{
+	DIRS(base, "old", "old/sub");
+	put(base, "old/a", "1");
+	put(base, "old/sub/b", "1");
+	DIRS(upper, "made", "made/sub");
+	mark("made", OPAQUE_MARK, "y");
+	put(upper, "made/a", "22");
+	put(upper, "made/own", "22");
+	touch_later(in(base, "old"));
+	must(rename(in(base, "old"), in(root, "made")) == 0);
+	EXPECT("changed file made/a conflict", "created file made/own",
+	    "deleted file made/sub/b conflict");
 }
 
 /* ---- pages ---- */
@@ -494,18 +523,32 @@ deep_in_both(void **state)
 	struct list list;
 	char *text;
 
+	char bottom[512];
+	int dir;
+
 	make_deep(root, 150, "old");
 	make_deep(upper, 150, "new");
+	/* A deep tree is deleted far down: one descriptor for each of its levels, too. */
+	snprintf(bottom, sizeof(bottom), "%s/d", root);
+	for (unsigned i = 0; i < 60; i++)
+		strcat(bottom, "/d");
+	strcat(bottom, "/gone");
+	must(mkdir(bottom, 0755) == 0);
+	make_deep(bottom, 98, "x");
+	dir = open(upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	must(dir >= 0 && mknodat(dir, bottom + strlen(root) + 1, S_IFCHR | 0600, 0) == 0);
+	close(dir);
 	put(root, "d/z", "");
 	delete_in_draft("d/z");
 	put(upper, "d/d/d/z", "");
 	lister_start(&w);
 	list_after(&w, root, NULL, 0, &list);
-	assert_int_equal(list.n, 3);
+	assert_int_equal(list.n, 4);
 	text = list.line[0];
 	assert_true(strncmp(text, "changed file d/d/", 17) == 0);
-	assert_string_equal(list.line[1], "created file d/d/d/z");
-	assert_string_equal(list.line[2], "deleted file d/z");
+	assert_non_null(strstr(list.line[1], "/gone (99)"));
+	assert_string_equal(list.line[2], "created file d/d/d/z");
+	assert_string_equal(list.line[3], "deleted file d/z");
 	list_done(&list);
 	lister_end(&w);
 }
@@ -701,6 +744,7 @@ main(void)
 		CASE(made_repository),
 		CASE(completed_repository),
 		CASE(changed_meanwhile),
+		CASE(moved_in_meanwhile),
 		CASE(every_boundary),
 		CASE(many_names),
 		CASE(deep_tree),

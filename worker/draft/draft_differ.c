@@ -139,7 +139,8 @@ is_conflict(const struct draft_level *l, const struct draft_name *n)
 	const bool upper_has = n->up.kind != UPPER_NONE;
 	const int64_t since = upper_has ? n->up.birth_ns : l->opaque_ns;
 
-	return n->in_project && (since == 0 || (int64_t)change_ctime_ns(&n->low.st) > since);
+	return n->in_project &&
+	    (l->renewed || since == 0 || (int64_t)change_ctime_ns(&n->low.st) > since);
 }
 
 static int

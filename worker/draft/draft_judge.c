@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "worker/draft/draft_git.h"
 #include "worker/files/tree.h"
 
 #define PATH_SHOWN 240
@@ -59,6 +60,13 @@ draft_judge_shape(struct draft_walk *w, struct draft_level *l)
 		if (upper_has(w, l, pieces[i]))
 			l->shape.upper |= UINT32_C(1) << i;
 	}
+}
+
+bool
+draft_judge_is_git_dir(struct draft_walk *w, struct draft_level *l)
+{
+	draft_judge_shape(w, l);
+	return is_git_dir(l->shape.project | l->shape.upper);
 }
 
 struct draft_view {
@@ -198,6 +206,7 @@ static void
 judge_kind(struct draft_walk *w, struct draft_change *c)
 {
 	const struct draft_name *n = &w->name;
+	const char *why;
 
 	if (n->up.kind == UPPER_SPECIAL)
 		refuse_as(w, c, "special_file", "it is a socket, a FIFO or a device");
@@ -214,6 +223,9 @@ judge_kind(struct draft_walk *w, struct draft_change *c)
 		    "another file system is mounted there in the project");
 	else if ((n->up.kind == UPPER_DIR || n->up.kind == UPPER_OPAQUE) && n->fd < 0)
 		refuse_as(w, c, "unreadable", "the directory cannot be read in the draft");
+	else if (n->up.kind == UPPER_FILE && c->kind != KODA__DRAFT_KIND__DRAFT_MODE &&
+	    (why = draft_git_refuses(w)) != NULL)
+		refuse_as(w, c, access_rule_name(ACCESS_RULE_GIT_CONFIG), why);
 }
 
 static void

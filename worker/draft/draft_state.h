@@ -35,7 +35,10 @@ struct draft_level {
 	bool in_project;
 	bool opaque;       /* what is in the project's is deleted, except the names in the upper */
 	int64_t opaque_ns; /* since when; 0: unknown */
-	size_t len;        /* of its path */
+	/* The project's directory changed since: what is in it need not be what the draft hid. */
+	bool renewed;
+	bool below_refs; /* of a git directory */
+	size_t len;      /* of its path */
 	struct draft_names names;
 	size_t next;
 	bool is_refused; /* the draft makes the directory, and may not */

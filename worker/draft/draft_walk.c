@@ -9,7 +9,9 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_differ.h"
+#include "worker/draft/draft_git.h"
 #include "worker/draft/draft_judge.h"
+#include "worker/files/change.h"
 #include "worker/say.h"
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -216,6 +218,10 @@ enter(struct draft_walk *w, struct koda_error *err)
 	/* Below a directory that hides the project's, overlayfs marks none. */
 	fresh.opaque = l->opaque || n->up.kind == UPPER_OPAQUE;
 	fresh.opaque_ns = l->opaque ? l->opaque_ns : n->up.birth_ns;
+	fresh.renewed = l->renewed ||
+	    (fresh.opaque && fresh.in_project &&
+		(int64_t)change_ctime_ns(&n->low.st) > fresh.opaque_ns);
+	fresh.below_refs = draft_git_is_below_refs(w, n->name);
 	fresh.is_refused = l->is_refused;
 	if (l->is_refused)
 		fresh.refusal = l->refusal;

@@ -35,8 +35,8 @@ is_head_like(const char *name)
 	    (n < 3 || strcasecmp(name + n - 3, "MSG") != 0);
 }
 
-static int
-what_of_file(const char *name, bool refs)
+int
+followed_what(const char *name, bool refs)
 {
 	if (refs)
 		return WHAT_REF;
@@ -73,7 +73,7 @@ followed_look(struct scan *sc, int dir_fd, char *path, size_t len, bool refs)
 
 			p += e->d_reclen;
 			if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN)
-				what = what_of_file(e->d_name, refs);
+				what = followed_what(e->d_name, refs);
 			if (what < 0 || len + 1 + k > PATH_LEN_MAX) {
 				sc->partial |= what >= 0;
 				continue;
@@ -96,7 +96,7 @@ found_by_name(struct scan *sc, int dir_fd, const char *git_dir, const char *name
 		return;
 	n = snprintf(path, sizeof(path), "%s/%s", git_dir, name);
 	if (n > 0 && (size_t)n < sizeof(path))
-		found(sc, (enum what)what_of_file(name, false), dir_fd, path, name);
+		found(sc, (enum what)followed_what(name, false), dir_fd, path, name);
 }
 
 void

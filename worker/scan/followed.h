@@ -13,6 +13,9 @@
 
 struct scan;
 
+/* Returns which kind (enum what) a file of that name in a git directory is, or -1. refs: it is below
+ * its refs. */
+int followed_what(const char *name, bool refs);
 /* Judge all such files of one directory: a git directory or, with `refs`, a directory below its
  * refs. dir_fd is open for listing, and path[0..len) is its canonical path. path has room for
  * PATH_LEN_MAX bytes; the function restores it. */
