@@ -90,7 +90,8 @@ fold_name(const char *name, size_t len, char *ret, size_t size)
 		size_t k;
 
 		k = taken = decode((const unsigned char *)name + i, len - i, &c);
-		if (is_ignorable(c))
+		/* Nearly every character is ASCII. */
+		if (c >= 0x80 && is_ignorable(c))
 			continue;
 		if (c == '.' || c == ' ') {
 			if (n + tail < size - 1)
