@@ -626,6 +626,29 @@ project_replaced(void **state)
 	lister_end(&w);
 }
 
+/* A layer that is not the root is found by its path each time: by then another directory may be
+ * there. */
+static void
+layer_replaced(void **state)
+{
+	const Koda__Reply *rep;
+	struct lister w;
+
+	DIRS(root, "side", "side/x", "fresh");
+	put(upper, "made", "");
+	snprintf(layer_path, sizeof(layer_path), "%s/side", root);
+	lister_start(&w);
+	rep = ask_page(&w, NULL, 0);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_CHANGES);
+	assert_int_equal(rep->changes->n_entry, 1);
+	must(rename(layer_path, in(base, "side")) == 0);
+	must(rename(in(root, "fresh"), layer_path) == 0);
+	rep = ask_page(&w, NULL, 0);
+	assert_int_equal(rep->result_case, KODA__REPLY__RESULT_ERROR);
+	assert_int_equal(rep->error->code, KODA__ERROR_CODE__CONFLICT);
+	lister_end(&w);
+}
+
 /* A directory of the project that became a link to another place is not looked into. */
 static void
 link_in_the_project(void **state)
@@ -751,6 +774,7 @@ main(void)
 		CASE(deep_in_both),
 		CASE(hostile_names),
 		CASE(project_replaced),
+		CASE(layer_replaced),
 		CASE(link_in_the_project),
 		CASE(read_from_draft),
 	};

@@ -43,6 +43,8 @@
 #define OPAQUE_MARK "user.overlay.opaque"
 
 static char base[PATH_MAX / 8], root[PATH_MAX / 4], upper[PATH_MAX / 4], drafted_dir[PATH_MAX / 4];
+/* Of the layer, if it is not the root; "". */
+static char layer_path[PATH_MAX / 2];
 
 /* ---- the disk ---- */
 
@@ -117,6 +119,7 @@ drafted_make(void **state)
 	snprintf(root, sizeof(root), "%s/root", base);
 	snprintf(drafted_dir, sizeof(drafted_dir), "%s/draft", base);
 	snprintf(upper, sizeof(upper), "%s/0/u", drafted_dir);
+	layer_path[0] = '\0';
 	umask(022);
 	DIRS(base, "root", "draft", "draft/0", "draft/0/u", "draft/0/w");
 	return 0;
@@ -215,9 +218,14 @@ seal_lister(struct lister *w, const char *path, int draft)
 	msg.protocol = KODA_PROTOCOL_VERSION;
 	msg.policy = (ProtobufCBinaryData){ len, packed };
 	msg.mode = KODA__MODE__MODE_AUTO;
-	msg.root = layer.path = message_text(path);
-	msg.root_dev = layer.dev = st.st_dev;
-	msg.root_ino = layer.ino = st.st_ino;
+	msg.root = message_text(path);
+	layer.path = message_text(layer_path[0] != '\0' ? layer_path : path);
+	msg.root_dev = st.st_dev;
+	msg.root_ino = st.st_ino;
+	if (layer_path[0] != '\0')
+		must(stat(layer_path, &st) == 0);
+	layer.dev = st.st_dev;
+	layer.ino = st.st_ino;
 	msg.home = message_text(getenv("HOME"));
 	msg.token = (ProtobufCBinaryData){ sizeof(token), (uint8_t *)(uintptr_t)token };
 	msg.has_draft = msg.draft = true;

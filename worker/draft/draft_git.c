@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
-#include "worker/draft/draft_judge.h"
+#include "worker/draft/draft_shape.h"
 #include "worker/scan/followed.h"
 #include "worker/scan/gitindex.h"
 #include "worker/scan/gitstate.h"
@@ -27,7 +27,7 @@ is_git_dir(struct draft_walk *w, struct draft_level *l)
 	slash = strrchr(w->path, '/');
 	snprintf(name, sizeof(name), "%s", slash == NULL ? "" : slash + 1);
 	w->path[l->len] = '/';
-	return access_name_of(name) == ACCESS_NAME_GIT || draft_judge_is_git_dir(w, l);
+	return access_name_of(name) == ACCESS_NAME_GIT || draft_shape_is_git_dir(w, l);
 }
 
 bool

@@ -8,66 +8,12 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_git.h"
+#include "worker/draft/draft_shape.h"
 #include "worker/files/tree.h"
 
 #define PATH_SHOWN 240
 
 /* ---- the shape of a git directory ---- */
-
-/* The names that access_judge() asks for. */
-static const char *const pieces[] = { "HEAD", "objects", "refs", "commondir", "worktrees", "config",
-	"config.worktree", "hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes",
-	"branches" };
-enum { HEAD = 1 << 0, OBJECTS = 1 << 1, REFS = 1 << 2, COMMONDIR = 1 << 3, WORKTREES = 1 << 4 };
-
-static bool
-is_git_dir(uint32_t shape)
-{
-	return access_is_git_dir((shape & HEAD) != 0, (shape & OBJECTS) != 0, (shape & REFS) != 0,
-	    (shape & COMMONDIR) != 0, (shape & WORKTREES) != 0);
-}
-
-/* What cannot be examined may be there. */
-static bool
-project_has(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-	    (errno != ENOENT && errno != ENOTDIR);
-}
-
-static bool
-upper_has(const struct draft_walk *w, const struct draft_level *l, const char *name)
-{
-	struct upper up;
-
-	if (!draft_names_has(&l->names, name))
-		return false;
-	return upper_look(w->ses->res.proc_fd, l->upper, name, &up) < 0 ||
-	    (up.kind != UPPER_NONE && up.kind != UPPER_DELETED);
-}
-
-void
-draft_judge_shape(struct draft_walk *w, struct draft_level *l)
-{
-	if (l->shape.known)
-		return;
-	l->shape.known = true;
-	for (size_t i = 0; i < N_ELEMENTS(pieces); i++) {
-		if (l->in_project && project_has(l->lower, pieces[i]))
-			l->shape.project |= UINT32_C(1) << i;
-		if (upper_has(w, l, pieces[i]))
-			l->shape.upper |= UINT32_C(1) << i;
-	}
-}
-
-bool
-draft_judge_is_git_dir(struct draft_walk *w, struct draft_level *l)
-{
-	draft_judge_shape(w, l);
-	return is_git_dir(l->shape.project | l->shape.upper);
-}
 
 struct draft_view {
 	struct draft_walk *w;
@@ -95,7 +41,7 @@ comes_with(const struct draft_view *v, const struct draft_level *l, const char *
 	const enum access_name means = access_name_of(name);
 
 	if (l != draft_walk_top(v->w) || v->made == ACCESS_NAME_OTHER ||
-	    is_git_dir(l->shape.project))
+	    draft_shape_is_git(l->shape.project))
 		return false;
 	/* Either of them makes one, and the draft may make both. */
 	if (v->made == ACCESS_NAME_HEAD || v->made == ACCESS_NAME_WORKTREES)
@@ -112,7 +58,7 @@ has_above(const struct draft_view *v, const char *path, size_t len, const char *
 
 	if (fd < 0)
 		return errno != ENOENT && errno != ENOTDIR;
-	return project_has(fd, name);
+	return draft_shape_has(fd, name);
 }
 
 static bool
@@ -120,16 +66,14 @@ view_has(void *data, const char *path, size_t dir_len, const char *name)
 {
 	struct draft_view *v = data;
 	struct draft_level *l = level_of(v->w, dir_len);
-	uint32_t bit = 1;
+	const uint32_t bit = draft_shape_bit(name);
 
 	v->asked = true;
 	if (l == NULL)
 		return has_above(v, path, dir_len, name);
-	draft_judge_shape(v->w, l);
-	for (size_t i = 0; i < N_ELEMENTS(pieces) && strcmp(pieces[i], name) != 0; i++)
-		bit <<= 1;
+	draft_shape_learn(v->w, l);
 	/* A name that is not in the list was not looked for. */
-	if (bit == UINT32_C(1) << N_ELEMENTS(pieces))
+	if (bit == 0)
 		return true;
 	if (!v->with_draft)
 		return (l->shape.project & bit) != 0;

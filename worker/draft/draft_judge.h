@@ -17,9 +17,5 @@ void draft_judge(struct draft_walk *w, struct draft_change *c);
  * becomes the latest ctime below it. Returns 0, or -1 with *err set. */
 int draft_judge_removal(struct draft_walk *w, struct draft_change *c, int64_t *ret_newest,
     struct koda_error *err);
-/* Is that level a git directory, with all that the draft makes in it? */
-bool draft_judge_is_git_dir(struct draft_walk *w, struct draft_level *l);
-/* Remembers what is in a directory, before its descriptors are closed. */
-void draft_judge_shape(struct draft_walk *w, struct draft_level *l);
 
 #endif

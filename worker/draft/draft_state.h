@@ -22,7 +22,7 @@ struct draft_refusal {
 	char reason[KODA_MESSAGE_MAX];
 };
 
-/* Which of the names that make a git directory are there, as bits of draft_judge.c. */
+/* Which of the names that make a git directory are there, as bits of draft_shape.c. */
 struct draft_shape {
 	bool known;
 	uint32_t project, upper;

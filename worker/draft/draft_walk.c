@@ -10,7 +10,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_differ.h"
 #include "worker/draft/draft_git.h"
-#include "worker/draft/draft_judge.h"
+#include "worker/draft/draft_shape.h"
 #include "worker/files/change.h"
 #include "worker/say.h"
 
@@ -96,7 +96,7 @@ close_parent(struct draft_walk *w, const struct draft_level *child)
 	if (w->n_levels <= DRAFT_FDS_KEPT)
 		return;
 	parent = draft_walk_top(w);
-	draft_judge_shape(w, parent);
+	draft_shape_learn(w, parent);
 	close_at(&parent->upper);
 	parent->upper = -1;
 	if (!child->in_project)
