@@ -9,7 +9,7 @@
 
 /* Finds out, once for each level, while its descriptors are open. */
 void draft_shape_learn(struct draft_walk *w, struct draft_level *l);
-/* Returns the bit of a name in struct draft_shape; 0: it is none of them. */
+/* Returns the bit of a name in struct draft_shape; 0: the name has no bit. */
 uint32_t draft_shape_bit(const char *name);
 bool draft_shape_is_git(uint32_t shape);
 /* Is that level a git directory, with all that the draft makes in it? */
