@@ -125,6 +125,22 @@ changes_show_counts(struct page *page, const struct changes *c)
 
 /* ---- git ---- */
 
+static const char *
+word_of(const struct change_row *row)
+{
+	switch (row->kind) {
+	case KODA_CHANGE_CREATED:
+		return "created";
+	case KODA_CHANGE_CHANGED:
+		return "changed";
+	case KODA_CHANGE_DELETED:
+		return "deleted";
+	case KODA_CHANGE_MODE:
+		return "mode";
+	}
+	return "changed";
+}
+
 /* Reads the first seven digits of a commit, or another short value of a ref. */
 static bool
 read_ref(const struct changes_view *view, const char *path, bool before, char ret[64])
@@ -164,7 +180,7 @@ put_ref(struct page *page, const struct changes_view *view, const struct change_
 		put_name(page, name, strlen(name), " ");
 	}
 	if (!has) {
-		page_print(page, row->kind == KODA_CHANGE_DELETED ? "removed" : "changed");
+		page_print(page, "%s", word_of(row));
 		return;
 	}
 	if (had)
@@ -231,22 +247,6 @@ put_what(struct page *page, const struct change_row *row)
 		page_print(page, " (%s%s)", size_text(row->size, a),
 		    row->mode & 0111 ? ", executable" : "");
 	}
-}
-
-static const char *
-word_of(const struct change_row *row)
-{
-	switch (row->kind) {
-	case KODA_CHANGE_CREATED:
-		return "created";
-	case KODA_CHANGE_CHANGED:
-		return "changed";
-	case KODA_CHANGE_DELETED:
-		return "deleted";
-	case KODA_CHANGE_MODE:
-		return "mode";
-	}
-	return "changed";
 }
 
 static bool

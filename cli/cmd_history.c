@@ -282,7 +282,10 @@ tell_done(const struct undo *u)
 	    done == 1 ? "" : "s");
 	if (u->n == 1 && done > 0 && !o->dry_run)
 		printf("'koda-sandbox %s %s' %s\n", u->redo ? "undo" : "redo", u->ids[0],
-		    u->redo ? "takes it back" : "does it again");
+		    u->redo && done == 1 ? "takes it back"
+			: u->redo        ? "takes them back"
+			: done == 1      ? "does it again"
+					 : "does them again");
 }
 
 static int

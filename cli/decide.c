@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -329,13 +330,22 @@ discard(struct prompt *p)
 
 /* ---- the conversation ---- */
 
+/* In 'run --draft -- make | less' the keys are for less. */
+static bool
+is_piped(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 static bool
 open_terminal(struct prompt *p)
 {
 	struct winsize size;
 	int copy;
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) || is_piped(STDOUT_FILENO))
 		return false;
 	p->tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (p->tty < 0)

@@ -320,6 +320,26 @@ tty_select(void **state)
 	run_done(&r);
 }
 
+/* A name that a command chose selects itself alone, even if it would do as a glob. */
+static void
+tty_select_exactly(void **state)
+{
+	struct run r = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "s\n" },
+		    { .after = "[c]ancel", .type = "y\n" },
+		    { .after = "[c]ancel", .times = 2, .type = "n\n" },
+		    { .after = "[c]ancel", .times = 3, .type = "y\n" },
+		    { .after = "[c]ancel", .times = 4, .type = "n\n" } } };
+
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c",
+	    "echo x >'a*'; echo y >ab; mkdir 'd[e]' de; echo z >'d[e]/f'; echo u >de/g");
+	file_is("a*", "x\n");
+	assert_false(in_project("ab"));
+	assert_false(in_project("de"));
+	file_is("d[e]/f", "z\n");
+	run_done(&r);
+}
+
 static void
 tty_discard(void **state)
 {
@@ -384,6 +404,21 @@ tty_hostile(void **state)
 	has_not(TTY(&r), "\033[2J");
 	has(TTY(&r), "'n\\x1b[2J\\x0a  changed  a'");
 	has(TTY(&r), "+ \\x1b[2Jx");
+	run_done(&r);
+}
+
+/* If the output goes to another program, the keys are for that one. */
+static void
+tty_piped(void **state)
+{
+	struct run r = { .in = END_TERMINAL, .err = END_TERMINAL, .controlling = true };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--draft", "-c", "echo 2 >a; echo hi");
+	is(OUT(&r), "hi\n");
+	has(TTY(&r), "holds the changes back");
+	has_not(TTY(&r), CHOOSE);
+	assert_int_equal(drafts(NULL), 1);
 	run_done(&r);
 }
 
@@ -465,10 +500,12 @@ main(void)
 		TEST(as_json),
 		TEST(tty_apply),
 		TEST(tty_select),
+		TEST(tty_select_exactly),
 		TEST(tty_discard),
 		TEST(tty_interrupt),
 		TEST(tty_typed_ahead),
 		TEST(tty_hostile),
+		TEST(tty_piped),
 		TEST(tty_shell),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];
