@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host/context/context.h"
+#include "host/policy/reason.h"
 #include "host/review/state.h"
 #include "host/slot/reply.h"
 #include "shared/base/bytes.h"
@@ -121,6 +122,23 @@ kind_fits(const Koda__DraftEntry *e)
 	return false;
 }
 
+/* Adds why the place is protected, where the table of places has it. */
+static void
+explain_reason(struct reviewed *c)
+{
+	char text[KODA_MESSAGE_MAX], *more;
+
+	if (strlen(c->reason) >= sizeof(text))
+		return;
+	strcpy(text, c->reason);
+	reason_append(c->rule, c->path, text, sizeof(text));
+	more = strdup(text);
+	if (more == NULL)
+		return;
+	free(c->reason);
+	c->reason = more;
+}
+
 /* Checks an entry, and copies it. */
 static int
 take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct reviewed *ret,
@@ -150,6 +168,8 @@ take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct rev
 		return 0;
 	ret->rule = text_of(&e->rule);
 	ret->reason = e->has_reason ? text_of(&e->reason) : strdup("the policy refuses it");
+	if (ret->rule != NULL && ret->reason != NULL)
+		explain_reason(ret);
 	return ret->rule != NULL && ret->reason != NULL
 	    ? 0
 	    : broken("a rule or a reason is not text", err);
