@@ -266,9 +266,16 @@ put_row(struct page *page, const struct changes_view *view, const struct change_
 const char *
 changes_reason(const char *reason, const char *path, const char *rule, bool *ret_has_rule)
 {
-	const char *at = strstr(reason, path);
+	const char *at = strstr(reason, path), *advice = strstr(reason, " is protected: ");
 	const size_t len = strlen(path);
 
+	/* "... (rule R, mode M). 'NAME' is protected: WHY; WHAT TO DO" */
+	while (advice != NULL && advice > reason && strncmp(advice, "). '", 4) != 0)
+		advice--;
+	if (advice != NULL && advice > reason) {
+		*ret_has_rule = rule == NULL;
+		return advice + 3;
+	}
 	*ret_has_rule = rule == NULL || strstr(reason, rule) != NULL;
 	if (strncmp(reason, "refused to ", 11) != 0 || at == NULL ||
 	    strncmp(at + len, "': ", 3) != 0)

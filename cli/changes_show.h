@@ -21,8 +21,9 @@ struct changes_view {
 const char *changes_shown(const struct changes_view *view, const char *path);
 
 /*
- * Returns the part of a refusal's sentence after the path, which the caller shows itself: "refused to
- * write 'PATH': " is left out. *ret_has_rule: it names the rule.
+ * Returns the part of a refusal's sentence that a person needs beside the path, which the caller
+ * shows itself: what a tool would do with the file, or else what follows "refused to write 'PATH': ".
+ * *ret_has_rule: it names the rule.
  */
 const char *changes_reason(const char *reason, const char *path, const char *rule,
     bool *ret_has_rule);

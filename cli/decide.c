@@ -28,6 +28,7 @@ struct prompt {
 	int tty;
 	FILE *f;
 	struct page page;
+	const char *text; /* the prompt itself, printed again when the user comes back */
 };
 
 enum choice {
@@ -41,12 +42,20 @@ enum choice {
 
 /* ---- reading answers ---- */
 
+static void
+put_prompt(struct prompt *p)
+{
+	page_print(&p->page, "%s", p->text);
+	fflush(p->f);
+}
+
 /* Handles a signal that arrived at the prompt. Returns whether the user gives up. */
 static bool
-gives_up(int signo)
+gives_up(struct prompt *p, int signo)
 {
 	if (signo == SIGTSTP) {
 		raise(SIGSTOP);
+		put_prompt(p);
 		return false;
 	}
 	return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
@@ -74,7 +83,7 @@ read_line(struct prompt *p, char *line, size_t size)
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			return false;
 		while (p->d->signals >= 0 && (signo = signals_next(p->d->signals)) != 0) {
-			if (gives_up(signo))
+			if (gives_up(p, signo))
 				return false;
 		}
 		if (fds[0].revents == 0)
@@ -242,9 +251,8 @@ ask_pick(struct prompt *p, size_t i)
 
 	for (;;) {
 		changes_show_unit(&p->page, &p->draft.view, unit);
-		page_print(&p->page,
-		    "  Apply this? [y]es, [n]o, [d]iff, [a]ll that follow, [e]nd, [c]ancel ");
-		fflush(p->f);
+		p->text = "  Apply this? [y]es, [n]o, [d]iff, [a]ll that follow, [e]nd, [c]ancel ";
+		put_prompt(p);
 		if (!read_line(p, line, sizeof(line)))
 			return PICK_CANCEL;
 		switch (line[0] != '\0' && line[1] != '\0' ? '?' : line[0]) {
@@ -372,8 +380,8 @@ converse(struct prompt *p)
 	for (;;) {
 		/* What was typed before the question appeared does not answer it. */
 		tcflush(p->tty, TCIFLUSH);
-		page_print(&p->page, "[a]pply  [d]iff  [s]elect  [k]eep  [x] discard: ");
-		fflush(p->f);
+		p->text = "[a]pply  [d]iff  [s]elect  [k]eep  [x] discard: ";
+		put_prompt(p);
 		switch (read_choice(p)) {
 		case CHOICE_APPLY:
 			apply(p, NULL, 0);

@@ -166,6 +166,32 @@ important_ones_first(void **state)
 	end(&s);
 }
 
+/* A reason does not repeat what stands before it. */
+static void
+reasons(void **state)
+{
+	static const struct {
+		const char *reason, *shown;
+		bool has_rule;
+	} cases[] = {
+		{ "why", "why", false },
+		{ "refused to write '/p/a': why (rule r1, mode safe)", "why (rule r1, mode safe)",
+		    true },
+		{ "refused to write '/p/a': r1 names '/p/a' (rule r1, mode safe). 'a' is protected: x",
+		    "'a' is protected: x", false },
+		{ "refused to write '/p/b': why", "refused to write '/p/b': why", false },
+		{ " is protected: x", " is protected: x", false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool has_rule;
+
+		assert_string_equal(changes_reason(cases[i].reason, "/p/a", "r1", &has_rule),
+		    cases[i].shown);
+		assert_int_equal(has_rule, cases[i].has_rule);
+	}
+}
+
 /* However much was created, what needs attention is shown, and the rest is counted. */
 static void
 many(void **state)
@@ -402,6 +428,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(important_ones_first),
+		cmocka_unit_test(reasons),
 		cmocka_unit_test(many),
 		cmocka_unit_test(not_all_kept),
 		cmocka_unit_test(hostile_names),
