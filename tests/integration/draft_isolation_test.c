@@ -37,7 +37,7 @@ has(const char *text, const char *word)
 static const char *const probes[] = {
 	"id; grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status",
 	"ulimit -a",
-	"cat /proc/1/comm; ls -l /proc/1/root /proc/1/fd /proc/1/cwd",
+	"cat /proc/1/comm; readlink -v /proc/1/root /proc/1/cwd; ls /proc/1/fd",
 	"ls /sys/class/net; grep -c : /proc/net/dev",
 	"env | cut -d= -f1 | sort",
 	"ls -A / /run /tmp /var/tmp /dev/shm",
@@ -231,6 +231,25 @@ layers_are_out_of_sight(void **state)
 	fixture_end(&f);
 }
 
+/* The draft lies on the host, where commands of other slots could read it. */
+static void
+other_slots_do_not_see_it(void **state)
+{
+	static const char find[] =
+	    "find / -name koda-upper-marker -not -path '/proc/*' 2>/dev/null; ls -A"
+	    " \"$HOME/.local/state/koda-sandbox\" 2>/dev/null; echo end";
+	struct koda_slot *slot;
+	struct fixture f;
+
+	begin(&f);
+	slot = draft_open_slot(&f, NULL);
+	draft_out(slot, "echo upper-marker >koda-upper-marker");
+	assert_string_equal(draft_out(fixture_acquire(&f), find), "end\n");
+	assert_string_equal(draft_out(draft_open_slot(&f, NULL), find), "end\n");
+	has(draft_out(slot, find), "koda-upper-marker");
+	fixture_end(&f);
+}
+
 /* Whatever a command does to the mounts, it does not see the project below. */
 static void
 mounts_stay(void **state)
@@ -361,6 +380,7 @@ main(void)
 		cmocka_unit_test(caches_work),
 		cmocka_unit_test(renamed_directory),
 		cmocka_unit_test(layers_are_out_of_sight),
+		cmocka_unit_test(other_slots_do_not_see_it),
 		cmocka_unit_test(mounts_stay),
 		cmocka_unit_test(helpers_stay),
 		cmocka_unit_test(sockets_of_the_host),
