@@ -105,13 +105,6 @@ end(struct draft_job *d)
 	job_end(&d->job);
 }
 
-static int
-tell_open(const struct cli *cli, const struct koda_error *err)
-{
-	return output_error(cli, err,
-	    err->code == KODA_CONFLICT ? "try again when its command has ended" : NULL);
-}
-
 /* ---- drafts ---- */
 
 struct draft_list {
@@ -416,7 +409,7 @@ cmd_draft_diff(const struct cli *cli)
 	if (status == EXIT_DONE &&
 	    draft_open(&draft, d.job.session, d.found.id, d.job.root, d.job.cwd, is_wanted, &d,
 		&err) < 0)
-		status = tell_open(cli, &err);
+		status = output_error(cli, &err, NULL);
 	if (status == EXIT_DONE && draft.changes.n == 0 && d.n_paths > 0)
 		status = nothing_matches(cli, &d);
 	else if (status == EXIT_DONE && args_has(&cli->args, OPT_JSON))
@@ -527,7 +520,7 @@ cmd_draft_apply(const struct cli *cli)
 	if (status == EXIT_DONE) {
 		draft = koda_draft_open(d.job.session, d.found.id, &err);
 		status = draft != NULL ? draft_apply(draft, &options, &o, d.found.id)
-				       : tell_open(cli, &err);
+				       : output_error(cli, &err, NULL);
 	}
 	koda_draft_close(draft);
 	end(&d);
@@ -553,7 +546,7 @@ cmd_draft_discard(const struct cli *cli)
 	if (status == EXIT_DONE) {
 		draft = koda_draft_open(d.job.session, d.found.id, &err);
 		if (draft == NULL)
-			status = tell_open(cli, &err);
+			status = output_error(cli, &err, NULL);
 		else if (koda_draft_discard(draft, (const char *const *)d.paths, d.n_paths, &err) <
 		    0)
 			status = output_error(cli, &err, NULL);

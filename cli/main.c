@@ -122,11 +122,11 @@ static const struct subcommand commands[] = {
 	    "it prints one object per line, and a summary at the end. ID may be shortened.\n\n"
 	    "Status: 0 all was applied, 3 some of it was refused, 4 there were conflicts, 1 failed, 2 wrong usage,\n"
 	    "125 sandbox failed.",
-	    "try again when its command has ended", cmd_draft_apply },
+	    NULL, cmd_draft_apply },
 	{ "draft", "discard", "ID [PATH]...", WORDS_ANY, 0,
 	    "forget a draft, or a part of it",
 	    "Forgets all changes, or those of the paths, for good. ID may be shortened.",
-	    "try again when its command has ended", cmd_draft_discard },
+	    NULL, cmd_draft_discard },
 	{ "draft", "run", "ID -c 'COMMAND LINE' | ID -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY),
 	    "run a command in a draft that was kept",
