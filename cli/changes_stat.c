@@ -30,7 +30,7 @@ colour(const struct page *page, const char *code)
 static bool
 is_listed(const struct change_row *row)
 {
-	return changes_git_dir(row->path) == 0 &&
+	return changes_kind(row) != UNIT_GIT &&
 	    !(row->kind == KODA_CHANGE_CREATED && row->type == KODA_FILE_DIRECTORY);
 }
 

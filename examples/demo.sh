@@ -153,6 +153,30 @@ expect 'the hook that it planted in a new repository is gone' test ! -e lib/.git
 expect 'and kept in quarantine' \
 	test "$("$koda" quarantine list | grep -c post-checkout)" -ge 1
 
+title 'In a draft you decide on what a command did, not on what it says it will do; and can take it back.'
+draft() { # ARGUMENT...
+	printf '  %s$ koda-sandbox %s%s\n' "$dim" "$*" "$plain"
+	"$koda" "$@" 2>"$scratch/stderr" | sed 's/^/       /'
+}
+for i in 0 1 2 3 4 5 6 7 8 9; do printf 'int f%s(void);\n' "$i" >"src/f$i.h"; done
+printf "  %s\$ koda-sandbox run --mode auto --draft -c '...'%s\n" "$dim" "$plain"
+"$koda" run --mode auto --draft 2>"$scratch/stderr" </dev/null \
+	-c 'sed -i "s/int/long/" src/f*.h; echo "touch owned" > .git/hooks/post-merge'
+sed -n 's/^/       /p' "$scratch/stderr"
+expect 'nothing of it is in the project' test -z "$(grep -l long src/f*.h)"
+id=$("$koda" drafts | cut -d ' ' -f 1)
+draft draft diff "$id" --stat
+draft draft diff "$id" src/f3.h
+draft draft apply "$id" src/f3.h src/f4.h
+expect 'a part of it is applied' test "$(grep -l long src/f*.h | tr '\n' ' ')" = 'src/f3.h src/f4.h '
+draft draft apply "$id"
+sed -n 's/^/       /p' "$scratch/stderr"
+expect 'then all of it' test "$(grep -l long src/f*.h | wc -l)" -eq 10
+expect 'except the hook that it planted' test ! -e .git/hooks/post-merge
+draft undo --since 1h
+expect 'and all ten files are as they were' test -z "$(grep -l long src/f*.h)"
+draft draft discard "$id"
+
 title 'The only way out goes by name.'
 # curl may not be here; bash speaks enough HTTP for one request.
 cat >ask.sh <<'END'

@@ -408,6 +408,10 @@ stat(void **state)
 		{ "/p/bin", false, "a\0bc", 4 },
 		{ NULL, false, NULL, 0 },
 	};
+	const struct koda_change refused = { .path = "/p/.git/hooks/h",
+		.kind = KODA_CHANGE_CREATED,
+		.after = REGULAR(4),
+		.rule = "git_config" };
 	struct scene s;
 
 	begin(&s, files, PAGE_TERMINAL);
@@ -415,11 +419,14 @@ stat(void **state)
 	add(&s, "/p/src", NULL, DIRECTORY);
 	add(&s, "/p/src/n", NULL, REGULAR(4));
 	add(&s, "/p/bin", REGULAR(3), REGULAR(4));
+	add(&s, "/p/.git/x", NULL, REGULAR(3));
+	changes_add(&s.changes, &refused);
 	finish(&s);
 	changes_show_stat(&s.sheet.page, &s.view);
 	assert_string_equal(sheet_read(&s.sheet),
-	    " a     | 3 ++-\n bin   | Bin 3 -> 4 bytes\n src/n | 1 +\n"
-	    " 3 files changed, 3 insertions(+), 1 deletion(-)\n");
+	    " .git/hooks/h | Bin 0 -> 4 bytes refused (git_config)\n a            | 3 ++-\n"
+	    " bin          | Bin 3 -> 4 bytes\n src/n        | 1 +\n  git      .git/ (1 file)\n"
+	    " 4 files changed, 3 insertions(+), 1 deletion(-)\n");
 	end(&s);
 }
 
