@@ -127,6 +127,15 @@ session_judge(struct session *ses, enum access_op op, const struct place *at,
 }
 
 int
+session_judge_further(struct session *ses, enum access_op op, const char *path,
+    struct access_verdict so_far, struct koda_error *err)
+{
+	struct access_verdict verdict = judge_further(ses, op, path, so_far);
+
+	return verdict.allowed ? 0 : access_refuse(err, &ses->who, op, path, verdict);
+}
+
+int
 session_judge_path(struct session *ses, enum access_op op, const struct place *near,
     const char *path, struct koda_error *err)
 {

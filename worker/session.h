@@ -137,6 +137,10 @@ struct access_verdict session_judge_led(struct session *ses, enum access_op op, 
 int session_judge_path(struct session *ses, enum access_op op, const struct place *near,
     const char *path, struct koda_error *err);
 
+/* Judges what access_judge() alone has judged so far. Returns 0, or -1 with *err set. */
+int session_judge_further(struct session *ses, enum access_op op, const char *path,
+    struct access_verdict so_far, struct koda_error *err);
+
 /* Checks that the descriptor is still at the path that was judged. For changes: the directory's.
  * Returns 0, or -1 with KODA_CONFLICT if it was moved. */
 int session_verify_parent(struct session *ses, const struct place *at, struct koda_error *err);

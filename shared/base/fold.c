@@ -34,6 +34,9 @@ is_ignorable(uint32_t c)
 		{ 0xe0000, 0xe0fff },
 	};
 
+	/* Almost every character: judging a path folds all of its names. */
+	if (c < ranges[0].first)
+		return false;
 	for (size_t i = 0; i < N_ELEMENTS(ranges); i++) {
 		if (c >= ranges[i].first && c <= ranges[i].last)
 			return true;

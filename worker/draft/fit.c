@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
 #define MARKS "user.overlay."
@@ -31,18 +32,21 @@ fit_list_done(struct fit_list *l)
 	free(l->big);
 }
 
+/* itself: the path names it. Otherwise it names a descriptor below /proc/self/fd. */
 static int
-fit_list_read(struct fit_list *l, const char *path)
+fit_list_read(struct fit_list *l, const char *path, bool itself)
 {
+	ssize_t (*const list)(const char *, char *, size_t) = itself ? llistxattr : listxattr;
+
 	l->big = NULL;
 	l->names = l->first;
-	l->n = listxattr(path, l->first, sizeof(l->first));
+	l->n = list(path, l->first, sizeof(l->first));
 	if (l->n < 0 && errno == ERANGE) {
 		l->big = malloc(LIST_MAX);
 		if (l->big == NULL)
 			return -1;
 		l->names = l->big;
-		l->n = listxattr(path, l->big, LIST_MAX);
+		l->n = list(path, l->big, LIST_MAX);
 	}
 	if (l->n < 0 && errno == EOPNOTSUPP)
 		l->n = 0;
@@ -60,10 +64,10 @@ refuse(struct fit *ret, const char *rule, const char *reason)
 }
 
 int
-fit_look(int fd, const struct stat *st, uid_t me, struct fit *ret)
+fit_look(int dir, const char *name, const struct stat *st, uid_t me, struct fit *ret)
 {
 	cleanup(fit_list_done) struct fit_list l = { .n = 0 };
-	char path[16];
+	char path[NAME_LEN_MAX + 16];
 
 	*ret = (struct fit){ NULL, NULL, false };
 	if (S_ISDIR(st->st_mode))
@@ -79,14 +83,14 @@ fit_look(int fd, const struct stat *st, uid_t me, struct fit *ret)
 	/* A link can have neither attributes of users nor capabilities. */
 	if (ret->rule != NULL || S_ISLNK(st->st_mode))
 		return 0;
-	snprintf(path, sizeof(path), "%d", fd);
-	if (fit_list_read(&l, path) < 0)
+	snprintf(path, sizeof(path), "%d/%s", dir, name);
+	if (fit_list_read(&l, path, true) < 0)
 		return -1;
-	EACH_NAME(&l, name)
+	EACH_NAME(&l, attribute)
 	{
-		if (fit_is_mark(name))
+		if (fit_is_mark(attribute))
 			ret->marked = true;
-		else if (strcmp(name, "security.capability") == 0)
+		else if (strcmp(attribute, "security.capability") == 0)
 			refuse(ret, "file_capability", "it has file capabilities");
 	}
 	return 0;
@@ -99,7 +103,7 @@ fit_strip(int fd)
 	char path[16];
 
 	snprintf(path, sizeof(path), "%d", fd);
-	if (fit_list_read(&l, path) < 0)
+	if (fit_list_read(&l, path, false) < 0)
 		return -1;
 	EACH_NAME(&l, name)
 	{

@@ -16,7 +16,8 @@ struct fit {
 };
 
 /*
- * Looks at a file or link. fd: its O_PATH descriptor; the working directory is /proc/self/fd. Refuses
+ * Looks at a file or link, whose state is *st. dir: O_PATH; the working directory is /proc/self/fd.
+ * What another process puts there meanwhile is found after it was moved. Refuses
  * what is neither a regular file nor a link, set-user-ID and set-group-ID files, files with
  * capabilities, and what belongs to another user. Returns 0, or -1 with errno.
  *
@@ -24,7 +25,7 @@ struct fit {
  * is a file system of its own, so link(2) from or to anywhere else fails; and what is in the project
  * under several names is copied before it gets another name in the draft.
  */
-int fit_look(int fd, const struct stat *st, uid_t me, struct fit *ret);
+int fit_look(int dir, const char *name, const struct stat *st, uid_t me, struct fit *ret);
 
 /* Removes the attributes of overlayfs; needs the owner's permission to write. Returns 0, or -1 with
  * errno. */

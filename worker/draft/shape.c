@@ -44,9 +44,10 @@ has_name(int dir, const char *name, bool whiteouts_too)
 bool
 shape_has(void *data, const char *path, size_t dir_len, const char *name)
 {
-	const struct shape *shape = data;
+	struct shape *shape = data;
 	cleanup_close int project = resolve_canonical_dir(shape->res, path, dir_len), layer = -1;
 
+	shape->asked = true;
 	if (has_name(project, name, true))
 		return true;
 	layer = shape_open(shape, path, dir_len);

@@ -15,6 +15,7 @@ struct shape {
 	const struct resolver *res;
 	const char *path; /* of the layer's directory in the project, canonical */
 	int fd;           /* O_PATH of the layer's changes */
+	bool asked;       /* shape_has() was called */
 };
 
 /* For struct access_disk, with a struct shape as data. A name that the draft deletes counts as long as

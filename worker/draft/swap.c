@@ -238,19 +238,16 @@ strip(struct swap *w, int fd, mode_t mode)
 	return fchmodat(AT_FDCWD, path, mode & 07777, 0);
 }
 
-int
-swap_fit(struct swap *w, struct koda_error *err)
+/* The slow part of swap_fit(): the file has marks of overlayfs, or a worker that died may have changed
+ * its mode. */
+static int
+refit(struct swap *w, const struct fit *fit, struct koda_error *err)
 {
-	cleanup_close int fd = -1;
-	const bool doubtful =
-	    !swap_is_unchanged(w, &w->source, w->item->held) || !w->item->held->has_ctime_ns;
-	mode_t mode = w->source.st.st_mode;
-	struct fit fit;
+	cleanup_close int fd =
+	    openat(w->source.dir, w->source.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	mode_t mode;
 	char path[16];
 
-	if (w->from_old)
-		return 0;
-	fd = openat(w->source.dir, w->source.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &w->source.st) < 0) {
 		swap_failed(w, "open the draft's version of", errno, err);
 		return -1;
@@ -259,31 +256,46 @@ swap_fit(struct swap *w, struct koda_error *err)
 		swap_gone(w, err);
 		return -1;
 	}
-	if (fit_look(fd, &w->source.st, w->me, &fit) < 0) {
-		swap_failed(w, "read the attributes of the draft's version of", errno, err);
+	mode = w->source.st.st_mode;
+	snprintf(path, sizeof(path), "%d", fd);
+	if (is_noted(w, &mode) && !fit->marked && mode != (w->source.st.st_mode & 07777) &&
+	    fchmodat(AT_FDCWD, path, mode, 0) < 0) {
+		swap_failed(w, "restore the mode of the draft's version of", errno, err);
+		return -1;
+	}
+	if (fit->marked && strip(w, fd, mode) < 0) {
+		swap_failed(w, "remove the overlay's attributes from the draft's version of", errno,
+		    err);
+		return -1;
+	}
+	if (fstat(fd, &w->source.st) < 0) {
+		swap_failed(w, "examine the draft's version of", errno, err);
+		return -1;
+	}
+	return 0;
+}
+
+int
+swap_fit(struct swap *w, struct koda_error *err)
+{
+	const bool doubtful =
+	    !w->item->held->has_ctime_ns || ns_of(w->source.st.st_ctim) > w->item->held->ctime_ns;
+	struct fit fit;
+
+	if (w->from_old)
+		return 0;
+	if (fit_look(w->source.dir, w->source.name, &w->source.st, w->me, &fit) < 0) {
+		if (errno == ENOENT)
+			swap_gone(w, err);
+		else
+			swap_failed(w, "read the attributes of the draft's version of", errno, err);
 		return -1;
 	}
 	if (fit.rule != NULL) {
 		swap_refused(w, fit.rule, fit.reason, err);
 		return -1;
 	}
-	if (doubtful && is_noted(w, &mode) && mode != (w->source.st.st_mode & 07777)) {
-		snprintf(path, sizeof(path), "%d", fd);
-		if (!fit.marked && fchmodat(AT_FDCWD, path, mode, 0) < 0) {
-			swap_failed(w, "restore the mode of the draft's version of", errno, err);
-			return -1;
-		}
-	}
-	if (fit.marked && strip(w, fd, mode) < 0) {
-		swap_failed(w, "remove the overlay's attributes from the draft's version of", errno,
-		    err);
-		return -1;
-	}
-	if ((fit.marked || doubtful) && fstat(fd, &w->source.st) < 0) {
-		swap_failed(w, "examine the draft's version of", errno, err);
-		return -1;
-	}
-	return 0;
+	return fit.marked || doubtful ? refit(w, &fit, err) : 0;
 }
 
 /* ---- the place ---- */

@@ -115,7 +115,7 @@ open_place(struct swapping *s, const Koda__SwapItem *item)
 	if (item->has_layer) {
 		const struct draft_layer *l = &s->ses->layer[layer];
 
-		s->shape = (struct shape){ &s->ses->res, l->path, l->fd };
+		s->shape = (struct shape){ .res = &s->ses->res, .path = l->path, .fd = l->fd };
 		s->layer_dir = shape_open(&s->shape, at->path, dir - 1);
 		if (s->layer_dir < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
 			return -1;
@@ -142,17 +142,25 @@ verify_place(void *data, struct koda_error *err)
 
 /* ---- judging ---- */
 
-/* The policy's verdict on the place, in the project as it is and as the draft makes it. */
+/* The policy's verdict on the place, in the project as the draft makes it and as it is. */
 static int
 judge(struct swapping *s, const struct swap *w, enum access_op op, struct koda_error *err)
 {
 	struct session *ses = s->ses;
 	const struct access_disk merged = { &s->shape, shape_has };
 	const char *where;
-	struct access_verdict verdict = session_judge(ses, op, &ses->at, &where, &op);
+	struct access_verdict verdict;
 
-	if (verdict.allowed && w->item->has_layer)
+	if (w->item->has_layer) {
+		s->shape.asked = false;
 		verdict = access_judge(&ses->who, op, ses->at.path, &merged);
+		if (!verdict.allowed)
+			return access_refuse(err, &ses->who, op, ses->at.path, verdict);
+		/* Without a question about the disk, the answer is the same for both. */
+		if (!s->shape.asked)
+			return session_judge_further(ses, op, ses->at.path, verdict, err);
+	}
+	verdict = session_judge(ses, op, &ses->at, &where, &op);
 	return verdict.allowed ? 0 : access_refuse(err, &ses->who, op, ses->at.path, verdict);
 }
 
