@@ -1,6 +1,5 @@
 #include "stage2/drafts.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -49,63 +48,6 @@ note_overlay(struct slot_view *v, const char *path, struct koda_error *err)
 	return 0;
 }
 
-/* Copies directories and whiteouts. */
-static int
-copy_mask(int from, int to)
-{
-	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(closedir_at) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *d;
-	struct stat st;
-
-	if (dir == NULL) {
-		close_at(&fd);
-		return -1;
-	}
-	while ((d = readdir(dir)) != NULL) {
-		cleanup_close int below = -1, copy = -1;
-
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		if (d->d_type != DT_DIR) {
-			if (mknodat(to, d->d_name, S_IFCHR, 0) < 0)
-				return -1;
-			continue;
-		}
-		below = openat(fd, d->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below < 0 || fstat(below, &st) < 0 || mkdirat(to, d->d_name, 0700) < 0)
-			return -1;
-		copy = openat(to, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (copy < 0 || fchmod(copy, st.st_mode & 07777) < 0 || copy_mask(below, copy) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* Returns the layer that hides names. In memory the inode numbers of an overlay are not as stable as
- * they are if all its layers are on one file system. */
-static int
-open_mask(const struct slot_view *v, int layers, const Koda__DraftPlace *p)
-{
-	char name[NAME_MAX + 1];
-	int mask, copy;
-
-	snprintf(name, sizeof(name), "%.*s/m", (int)p->name.len, (const char *)p->name.data);
-	mask = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-	if (mask < 0 || !p->around)
-		return mask;
-	snprintf(name, sizeof(name), "m%.*s", (int)p->name.len, (const char *)p->name.data);
-	copy = mkdirat(v->memory_fd, name, 0700) < 0
-	    ? -1
-	    : openat(v->memory_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (copy >= 0 && copy_mask(mask, copy) < 0) {
-		close(copy);
-		copy = -1;
-	}
-	close(mask);
-	return copy;
-}
-
 static int
 mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
@@ -124,7 +66,8 @@ mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct k
 	upper = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	snprintf(name, sizeof(name), "%.*s/w", (int)p->name.len, (const char *)p->name.data);
 	work = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-	mask = open_mask(v, layers, p);
+	snprintf(name, sizeof(name), "%.*s/m", (int)p->name.len, (const char *)p->name.data);
+	mask = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	if (upper < 0 || work < 0 || mask < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
 	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, err);

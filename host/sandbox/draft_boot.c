@@ -9,7 +9,6 @@
 #include "host/draft/fit.h"
 #include "host/draft/mask.h"
 #include "host/sandbox/bwrap.h"
-#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
 bool
@@ -150,8 +149,6 @@ draft_boot_fill(const struct sandbox *sb, struct draft_boot *ret)
 		koda__draft_place__init(&ret->place[i]);
 		ret->place[i].path = message_text(from->path);
 		ret->place[i].name = message_text(from->name);
-		ret->place[i].has_around = true;
-		ret->place[i].around = path_is_inside(sb->ses->state, from->path);
 		ret->place[i].dev = (uint64_t)from->dev;
 		ret->place[i].ino = (uint64_t)from->ino;
 		ret->list[i] = &ret->place[i];
