@@ -194,6 +194,22 @@ protected_places(void **state)
 	    "deleted dir sub/.idea !deny_write_names");
 }
 
+/* git writes through a link as if it were its own file, also in a directory that has another name. */
+static void
+git_links(void **state)
+{
+	DIRS(root, "store", "store/objects", "store/refs", "store/logs", "other");
+	put(root, "store/HEAD", "ref: refs/heads/main\n");
+	DIRS(upper, "store", "store/logs", "other");
+	must(symlink("/etc/x", in(upper, "store/FETCH_HEAD")) == 0 &&
+	    symlink("/etc/x", in(upper, "store/logs/HEAD")) == 0 &&
+	    symlink("/etc/x", in(upper, "other/HEAD")) == 0);
+	/* Well-formed, but a name in it may lead through a link. */
+	put(upper, "store/MERGE_RR", "0123456789012345678901234567890123456789\tlink/x");
+	EXPECT("created link other/HEAD", "created link store/FETCH_HEAD !git_config",
+	    "created file store/MERGE_RR !git_config", "created link store/logs/HEAD !git_config");
+}
+
 static void
 protected_places_hidden(void **state)
 {
@@ -762,6 +778,7 @@ main(void)
 		CASE(another_type),
 		CASE(never_applied),
 		CASE(protected_places),
+		CASE(git_links),
 		CASE(protected_places_hidden),
 		CASE(led_places),
 		CASE(made_repository),

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_shape.h"
 #include "worker/scan/followed.h"
+#include "worker/scan/followed_judge.h"
 #include "worker/scan/gitindex.h"
 #include "worker/scan/gitstate.h"
 #include "worker/scan/plant.h"
@@ -88,6 +90,15 @@ judge_ref(int dir, const char *name)
 	return "it is a symbolic ref that leads out of refs, and git would write to that file";
 }
 
+bool
+draft_git_is_inside(struct draft_walk *w)
+{
+	for (size_t i = w->n_levels; i > 0; i--)
+		if (is_git_dir(w, &w->level[i - 1]))
+			return true;
+	return false;
+}
+
 static const char *
 judge_list(int dir, const char *name)
 {
@@ -96,6 +107,10 @@ judge_list(int dir, const char *name)
 	size_t len;
 	cleanup_free char *text = plant_read(dir, name, LIST_MAX, &st, &len);
 
+	/* git writes the files that it names, and it may go through links, also through those that the
+	 * same draft makes. */
+	if (text != NULL && len > 0 && strcasecmp(name, FOLLOWED_MERGE_RR) == 0)
+		return "git writes the files that it names, through links as well";
 	if (text != NULL && is_good != NULL && is_good(text, len))
 		return NULL;
 	return "git would read or write files outside the worktree, or run a part of the text";

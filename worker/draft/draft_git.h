@@ -10,6 +10,8 @@
 
 /* Is the directory that is about to be entered below the refs of a git directory? */
 bool draft_git_is_below_refs(struct draft_walk *w, const char *name);
+/* Is the name that was looked at in a git directory, at any depth? */
+bool draft_git_is_inside(struct draft_walk *w);
 /* Returns why git on the host must not read the regular file that was looked at, or NULL. */
 const char *draft_git_refuses(struct draft_walk *w);
 

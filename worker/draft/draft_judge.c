@@ -167,6 +167,10 @@ judge_kind(struct draft_walk *w, struct draft_change *c)
 		    "another file system is mounted there in the project");
 	else if ((n->up.kind == UPPER_DIR || n->up.kind == UPPER_OPAQUE) && n->fd < 0)
 		refuse_as(w, c, "unreadable", "the directory cannot be read in the draft");
+	else if (n->up.kind == UPPER_LINK && !w->ses->policy.flag[KODA_ALLOW_GIT_CONFIG] &&
+	    draft_git_is_inside(w))
+		refuse_as(w, c, access_rule_name(ACCESS_RULE_GIT_CONFIG),
+		    "git would read and write what the link leads to as its own file");
 	else if (n->up.kind == UPPER_FILE && c->kind != KODA__DRAFT_KIND__DRAFT_MODE &&
 	    (why = draft_git_refuses(w)) != NULL)
 		refuse_as(w, c, access_rule_name(ACCESS_RULE_GIT_CONFIG), why);
