@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
@@ -179,10 +180,33 @@ leads_through_link(struct scan *sc, const struct plant *p, const char *text, siz
 	return fd < 0;
 }
 
-/* Returns true if this `gitdir` file names a place where commands may write: `git worktree repair`
- * writes a file there. */
+/* Returns true if the `.git` file at that path, where commands cannot write, already leads to the git
+ * directory: then the host has made this worktree, and `git worktree repair` leaves it as it is. All
+ * of the host that commands cannot write is mounted read-only here; their private places are not. */
 static bool
-is_worktree_below(struct scan *sc, const struct plant *p, char *text)
+leads_back(struct scan *sc, const char *path, const char *git_dir)
+{
+	const char *name = strrchr(path, '/');
+	cleanup_free char *worktree = NULL, *back = NULL;
+	cleanup_close int fd = -1;
+	struct statvfs fs;
+
+	if (path[0] != '/' || name == path || strcmp(name, "/.git") != 0)
+		return false;
+	worktree = strndup(path, (size_t)(name - path));
+	fd = worktree == NULL
+	    ? -1
+	    : resolve_canonical_dir(scan_resolver(sc), worktree, strlen(worktree));
+	if (fd < 0 || fstatvfs(fd, &fs) < 0 || (fs.f_flag & ST_RDONLY) == 0)
+		return false;
+	back = worktree_git_dir(sc, fd, worktree);
+	return back != NULL && strcmp(back, git_dir) == 0;
+}
+
+/* Returns true if this `gitdir` file names a place where `git worktree repair` may write a file: one
+ * where commands may write, or one that it would not change. */
+static bool
+is_good_worktree(struct scan *sc, const struct plant *p, char *text)
 {
 	char dir[PATH_LEN_MAX + 1], repository[PATH_LEN_MAX + 1];
 	cleanup(place_done) struct place at;
@@ -191,7 +215,7 @@ is_worktree_below(struct scan *sc, const struct plant *p, char *text)
 	plant_dir_of(p->path, dir);
 	text[strcspn(text, "\r\n")] = '\0';
 	return !gitdir_of_worktree(dir, repository) || text[0] == '\0' ||
-	    plant_leads_below(sc, dir, text, &at);
+	    plant_leads_below(sc, dir, text, &at) || leads_back(sc, text, dir);
 }
 
 static enum plant_end
@@ -205,7 +229,7 @@ judge_list(struct scan *sc, struct plant *p)
 	if (!read_it(p, LIST_MAX, &text, &len, &end))
 		return end;
 	if (text != NULL && strcasecmp(p->name, FOLLOWED_GITDIR) == 0)
-		good = is_worktree_below(sc, p, text);
+		good = is_good_worktree(sc, p, text);
 	else if (text != NULL)
 		good = gitstate_list_of(p->name)(text, len) &&
 		    (strcasecmp(p->name, FOLLOWED_MERGE_RR) != 0 ||
