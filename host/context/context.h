@@ -44,6 +44,9 @@ struct koda_session {
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
 	bool intercept;
 	bool narrowed;                 /* see koda_session_options */
+	/* Commands are the library's own (host/copy/confined): nothing that they make is compared
+	 * with what was there before; the rules on places hold for them, too. */
+	bool own_commands;
 	struct egress_session *egress; /* NULL: without commands */
 	struct handle *over;           /* commands and searches whose callback has yet to run */
 	struct handle *unwanted;       /* commands and searches freed in the event callback */

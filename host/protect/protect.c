@@ -83,13 +83,20 @@ forget_planted(struct protect *p, struct koda_error *err)
 	return 1;
 }
 
+/* Nothing that commands plant in a draft is in the project; and what the library's own commands make
+ * was in the project before. */
+static bool
+is_unwatched(const struct protect *p)
+{
+	return p->sb->drafted || p->sb->ses->own_commands;
+}
+
 int
 protect_prepare(struct protect *p, struct koda_error *err)
 {
 	int planted = 0;
 
-	/* Nothing that commands plant in a draft is in the project. */
-	if (p->sb->drafted)
+	if (is_unwatched(p))
 		return protect_mount(p, err);
 	if (!protect_is_watching(p)) {
 		const bool first = !p->scanned;
@@ -164,8 +171,7 @@ begin_journal(struct protect *p)
 void
 protect_command_begins(struct protect *p)
 {
-
-	if (p->sb->drafted)
+	if (is_unwatched(p))
 		return;
 	if (!p->journaled)
 		begin_journal(p);
