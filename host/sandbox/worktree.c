@@ -129,18 +129,32 @@ submodule(const char *dir, const char *root)
 	return NULL;
 }
 
-char *
-worktree_git_dir(const char *root)
+/* Where the project's `.git`, a file, points to; NULL if it is not such a file. */
+static char *
+pointed(const char *root)
 {
 	static const char word[] = "gitdir: ";
 	cleanup_free char *pointer = read_small(root, ".git", POINTER_MAX), *dir = NULL;
-	char *found;
 
 	if (pointer == NULL || strncmp(pointer, word, sizeof(word) - 1) != 0)
 		return NULL;
 	dir = follow(root, pointer + sizeof(word) - 1);
-	if (dir == NULL || strrchr(dir, '/') == dir)
-		return NULL;
-	found = linked(dir, root);
-	return found != NULL ? found : submodule(dir, root);
+	return dir == NULL || strrchr(dir, '/') == dir ? NULL : take_ptr(&dir);
+}
+
+char *
+worktree_git_dir(const char *root)
+{
+	cleanup_free char *dir = pointed(root);
+	char *found = dir == NULL ? NULL : linked(dir, root);
+
+	return found != NULL || dir == NULL ? found : submodule(dir, root);
+}
+
+char *
+worktree_own_dir(const char *root)
+{
+	cleanup_free char *common = worktree_git_dir(root);
+
+	return common == NULL ? NULL : pointed(root);
 }

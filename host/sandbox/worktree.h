@@ -17,6 +17,8 @@
  * caller to free. NULL if root is not a worktree, if the git directory does not confirm it, or
  * without memory. */
 char *worktree_git_dir(const char *root);
+/* The same for the directory with the worktree's own HEAD: below the other one, or that one. */
+char *worktree_own_dir(const char *root);
 /* Returns true if the directory (canonical) has the shape of a git directory, like a bare
  * repository. */
 bool worktree_is_git_dir(const char *dir);

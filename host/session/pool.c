@@ -119,8 +119,8 @@ koda_slot_open(struct koda_session *ses, const struct koda_slot_options *o, stru
 		return NULL;
 	if (!drafts && (o->workspace != KODA_WORKSPACE_DIRECT || o->draft != NULL)) {
 		err_set(err, KODA_INVALID, 0,
-		    "the slot's workspace is not one that exists, or a draft is "
-		    "named for a slot without one");
+		    "the slot's workspace is not one that a slot has (a copy is a root of its own: "
+		    "koda_copy_open), or a draft is named for a slot without one");
 		return NULL;
 	}
 	/* An embedder that never runs the loop must not accumulate the dead workers of released

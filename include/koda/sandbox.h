@@ -641,6 +641,9 @@ enum koda_workspace {
 	 * reaches it. Needs a session with commands, and Linux 5.11.
 	 */
 	KODA_WORKSPACE_DRAFT = 1,
+	/* Into a copy of the project: see koda_copy_open(). A slot of the project itself has none. */
+	KODA_WORKSPACE_WORKTREE = 2,
+	KODA_WORKSPACE_CLONE = 3,
 };
 
 struct koda_slot_options {
@@ -1446,6 +1449,129 @@ struct koda_undo_options {
  */
 KODA_API int koda_history_undo(struct koda_session *session, const char *id,
     const struct koda_undo_options *options, koda_applied_fn *fn, void *data,
+    struct koda_error *err);
+
+/* ---- copies: a project of its own for each agent ---- */
+
+/*
+ * A copy is a directory that an agent works in instead of the project: a git worktree with a branch
+ * of its own, or a clone of all files. It is a project like any other, so a session is opened on it:
+ *
+ *	copy = koda_copy_open(session, &options, &err);
+ *	policy = koda_copy_policy(copy, koda_session_policy(session), &err);
+ *	options = KODA_SESSION_OPTIONS_INIT, .root = koda_copy_root(copy), .policy = policy ...
+ *	child = koda_session_open(&options, &err);
+ *	...
+ *	koda_session_close(child);
+ *	koda_copy_release(copy, KODA_RELEASE_CLEAN, &released, &err);
+ *	koda_copy_close(copy);
+ *
+ * Everything that protects a project (its rules, the comparison after commands, questions) protects
+ * the copy in the same way, and a slot in it may also work in a draft. Copies are beside koda's own
+ * directory, in koda-sandbox-copies/; what they are of is in that directory.
+ *
+ * git runs only in a kernel sandbox of its own, without network, that can write to the git directory
+ * and to the copy, and it does not use the project's configuration to fill or compare files: no hook,
+ * no filter, no monitor of the project runs. So files of git-lfs, or of another filter, are in a
+ * worktree as git stores them, and submodules are empty directories.
+ */
+struct koda_copy_options {
+	/* KODA_WORKSPACE_WORKTREE or KODA_WORKSPACE_CLONE. */
+	enum koda_workspace kind;
+	/* Part of the name of its branch; NULL: "agent". Other characters than [A-Za-z0-9._-] become '-'. */
+	const char *agent;
+	/* The id of the copy to go on with, of this root; NULL: a new one. */
+	const char *id;
+	/*
+	 * A worktree is made in <root>/.koda/worktrees/ instead, where the agents of the project itself
+	 * can change it.
+	 */
+	bool inside;
+};
+
+struct koda_copy;
+/*
+ * Makes a copy of the session's project as it was committed last (worktree) or as it is (clone), or
+ * goes on with one. Waits. Needs a session with commands whose policy allows changes. Returns a copy
+ * that the caller must koda_copy_close(), or NULL with *err set: KODA_CONFLICT if it is in use,
+ * KODA_INVALID if the root is not a project of git with a commit. If the host is killed, the copy is
+ * listed by koda_copies_visit().
+ */
+KODA_API struct koda_copy *koda_copy_open(struct koda_session *session,
+    const struct koda_copy_options *options, struct koda_error *err);
+/* Opens a copy only to release it, also one that a killed host did not finish. */
+KODA_API struct koda_copy *koda_copy_find(struct koda_session *session, const char *id,
+    struct koda_error *err);
+/* The copy stays as it is; NULL is ignored. Close the session on it first. */
+KODA_API void koda_copy_close(struct koda_copy *copy);
+
+KODA_API const char *koda_copy_id(const struct koda_copy *copy);
+/* The directory that corresponds to the session's root. */
+KODA_API const char *koda_copy_root(const struct koda_copy *copy);
+/* "": it is a clone. */
+KODA_API const char *koda_copy_branch(const struct koda_copy *copy);
+/*
+ * Returns a frozen policy for a session on the copy, or NULL with *err set: the given one, which is
+ * frozen, with each rule about paths of the project made a rule about the copy. What it allows
+ * writing in or around the project it allows in the copy only; what it forbids in the project it
+ * forbids in both. The caller must koda_policy_free() it.
+ */
+KODA_API struct koda_policy *koda_copy_policy(const struct koda_copy *copy,
+    const struct koda_policy *policy, struct koda_error *err);
+
+enum koda_release {
+	/*
+	 * Removes the copy and its branch if nothing is in it: no commit, no changed, staged,
+	 * untracked or ignored file, no merge or rebase under way. Otherwise it stays.
+	 */
+	KODA_RELEASE_CLEAN = 0,
+	/*
+	 * Commits changed and untracked files on the branch, which stays. The copy is removed if all
+	 * that was in it is in the commit: ignored files keep it.
+	 */
+	KODA_RELEASE_COMMIT = 1,
+	/* Removes the copy and its branch with all that is in them. */
+	KODA_RELEASE_DISCARD = 2,
+};
+
+/* What became of a copy. The texts are the copy's, until the next release or koda_copy_close(). */
+struct koda_released {
+	bool copy_removed, branch_removed;
+	/* KODA_RELEASE_COMMIT made a commit. */
+	bool committed;
+	/* Commits that are on the branch or were made in the copy, and names that git reports. */
+	uint64_t commits, changes;
+	/* One sentence: why it was kept; "": nothing was. */
+	const char *reason;
+	/* Command lines to review, merge and discard what was kept, one a line; "": nothing was. */
+	const char *hint;
+};
+/*
+ * Decides what becomes of the copy, and waits until that is done. No session may be open on it.
+ * Returns 0 with *ret, or -1 with *err set: then the copy is as it was, or a part of it is left that
+ * koda_copy_find() and another release remove.
+ */
+KODA_API int koda_copy_release(struct koda_copy *copy, enum koda_release how,
+    struct koda_released *ret, struct koda_error *err);
+
+struct koda_copied {
+	const char *id;
+	/* The project, and the directory of the copy. */
+	const char *root, *path;
+	enum koda_workspace kind;
+	const char *branch, *agent;
+	/* Seconds since the epoch. */
+	double begun;
+	bool in_use;
+	/* A host was killed while it made or removed it: discard it. */
+	bool unfinished;
+};
+/*
+ * Calls fn for each copy of this root, or of all roots (NULL), oldest first. Returns the non-zero
+ * value with which fn stopped, else 0; -1 with *err set.
+ */
+typedef int koda_copied_fn(void *data, const struct koda_copied *one);
+KODA_API int koda_copies_visit(const char *root, koda_copied_fn *fn, void *data,
     struct koda_error *err);
 
 /* ---- quarantine: what commands planted and the library moved away ---- */

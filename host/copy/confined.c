@@ -1,0 +1,150 @@
+#include "host/copy/confined.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/policy/policy_api.h"
+#include "shared/base/cleanup.h"
+
+#define SAID_SHOWN 300 /* of what a failed script printed */
+
+struct confined {
+	struct koda_session *ses;
+	struct koda_slot *slot;
+};
+
+static void
+free_policy(struct koda_policy **policy)
+{
+	koda_policy_free(*policy);
+}
+
+/* What the session's commands must not read, these must not read either. */
+static int
+add_secrets(struct koda_policy *p, const struct koda_session *of, struct koda_error *err)
+{
+	static const enum koda_list lists[] = { KODA_DENY_READ, KODA_ALLOW_READ_WITHIN_DENY };
+	const struct policy *from = koda_policy_get(of->policy);
+
+	for (size_t i = 0; i < N_ELEMENTS(lists); i++)
+		for (size_t k = 0; k < from->list[lists[i]].n; k++)
+			if (koda_policy_add(p, lists[i], from->list[lists[i]].v[k], err) < 0)
+				return -1;
+	return 0;
+}
+
+/* A worktree has pointers in the git directory that look like another repository's, so the built-in
+ * rule on configuration does not apply: the places by which git runs programs are named. */
+static int
+add_protected(struct koda_policy *p, const char *common, struct koda_error *err)
+{
+	static const char *const names[] = { "config", "config.worktree", "hooks", "info",
+		"modules", "HEAD", "index", "commondir", "objects/info" };
+
+	if (koda_policy_set_flag(p, KODA_ALLOW_GIT_CONFIG, true, err) < 0)
+		return -1;
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		cleanup_free char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", common, names[i]) < 0) {
+			path = NULL;
+			return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		}
+		if (koda_policy_add(p, KODA_DENY_WRITE_WITHIN_ALLOW, path, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static struct koda_policy *
+make_policy(const struct koda_session *of, const char *common, const char *tree,
+    struct koda_error *err)
+{
+	cleanup(free_policy) struct koda_policy *p = koda_policy_new();
+
+	if (p == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "policy");
+		return NULL;
+	}
+	if (koda_policy_add(p, KODA_ALLOW_WRITE, common, err) < 0 ||
+	    (tree != NULL && koda_policy_add(p, KODA_ALLOW_WRITE, tree, err) < 0) ||
+	    add_secrets(p, of, err) < 0 || add_protected(p, common, err) < 0 ||
+	    koda_policy_freeze(p, err) < 0)
+		return NULL;
+	return take_ptr(&p);
+}
+
+struct confined *
+confined_new(const struct koda_session *of, const char *common, const char *tree,
+    struct koda_error *err)
+{
+	cleanup(free_policy) struct koda_policy *policy = make_policy(of, common, tree, err);
+	struct koda_session_options o = KODA_SESSION_OPTIONS_INIT;
+	cleanup_free char *helpers = strdup(of->worker_path);
+	struct confined *c = calloc(1, sizeof(*c));
+
+	if (c == NULL || helpers == NULL) {
+		free(c);
+		err_set(err, KODA_INTERNAL, ENOMEM, "copy");
+		return NULL;
+	}
+	if (policy == NULL) {
+		free(c);
+		return NULL;
+	}
+	*strrchr(helpers, '/') = '\0';
+	o.root = common;
+	o.mode = KODA_AUTO;
+	o.policy = policy;
+	o.helper_dir = helpers;
+	o.commands = true;
+	o.narrowed = true;
+	o.wait = of->wait;
+	o.data = of->data;
+	c->ses = koda_session_open(&o, err);
+	if (c->ses != NULL)
+		c->ses->own_commands = true;
+	c->slot = c->ses == NULL ? NULL : koda_slot_acquire(c->ses, NULL, err);
+	if (c->slot != NULL)
+		return c;
+	confined_free(c);
+	return NULL;
+}
+
+void
+confined_free(struct confined *c)
+{
+	if (c == NULL)
+		return;
+	koda_session_close(c->ses);
+	free(c);
+}
+
+int
+confined_run(struct confined *c, const char *script, const char *const *variables, int input,
+    char **ret, struct koda_error *err)
+{
+	const struct koda_command_options o = { .shell = script,
+		.env = variables,
+		.stdin_fd = input,
+		.background = true,
+		.approved = true };
+	struct koda_command_result r;
+	int status;
+
+	*ret = NULL;
+	if (koda_run(c->slot, &o, &r, err) < 0)
+		return -1;
+	status = r.status;
+	if (r.signal != 0 || r.out.left_out > 0)
+		status = err_set(err, KODA_IO, 0, "git was ended by signal %d", r.signal);
+	else if (status != 0)
+		err_set(err, KODA_IO, 0, "git: %.*s",
+		    (int)(r.err.head_len < SAID_SHOWN ? r.err.head_len : SAID_SHOWN), r.err.head);
+	if (status >= 0)
+		*ret = strndup(r.out.head, r.out.head_len + r.out.tail_len);
+	koda_command_result_done(&r);
+	return status >= 0 && *ret == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "copy") : status;
+}

@@ -1,0 +1,26 @@
+/*
+ * Runs a shell script in a kernel sandbox of its own: a session over the project's git directory
+ * whose commands can write there and to the copy, reach no network and read nothing more than the
+ * session's policy allows. git's configuration and hooks stay protected there. The scripts keep git
+ * from running anything of the project; the sandbox is what holds if one of them missed something.
+ */
+#ifndef KODA_HOST_COPY_CONFINED_H
+#define KODA_HOST_COPY_CONFINED_H
+
+#include "host/context/context.h"
+
+struct confined;
+
+/* of: the session that the copy is made for. tree may not exist (NULL: there is no copy). Returns
+ * NULL with *err set. */
+struct confined *confined_new(const struct koda_session *of, const char *common, const char *tree,
+    struct koda_error *err);
+void confined_free(struct confined *c);
+
+/* Run the script with these variables ("NAME=value", ends with NULL), and this descriptor as its
+ * input. Returns its exit status with
+ * what it printed in *ret, which the caller frees; -1 with *err set if it did not end by itself. */
+int confined_run(struct confined *c, const char *script, const char *const *variables, int input,
+    char **ret, struct koda_error *err);
+
+#endif
