@@ -233,19 +233,16 @@ remove_part(const struct swap *w)
 
 /* ---- bringing ---- */
 
-/* Exchanges place and temporary name again, and removes the copy. */
+/* Exchanges place and temporary name again, and removes what is under that name then: the copy, or what
+ * another process has replaced itself. */
 static void
 exchange_back(struct swap *w, const char *what, int errnum, struct koda_error *err)
 {
-	if (swap_verify(w, err) < 0)
+	const struct stat put = w->place.st;
+
+	if (swap_exchange_back(w, &w->temp, &put, err) < 0)
 		return;
-	if (renameat2(w->temp.dir, w->temp.name, w->place.dir, w->place.name, RENAME_EXCHANGE) <
-	    0) {
-		swap_failed(w, "another process keeps changing", errno, err);
-		return;
-	}
-	if (swap_stat(&w->temp) == 0 && across_is_made(w, &w->temp))
-		across_drop(w);
+	across_drop(w);
 	if (errnum != 0)
 		swap_failed(w, too_much(errnum, what), errnum, err);
 	else

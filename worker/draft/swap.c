@@ -173,6 +173,43 @@ swap_verify(struct swap *w, struct koda_error *err)
 	return -1;
 }
 
+/* Another process that replaces the place as often as this is not at work, but at an attack. */
+#define BACK_TRIES 16
+
+int
+swap_exchange_back(struct swap *w, struct swap_name *other, const struct stat *put,
+    struct koda_error *err)
+{
+	dev_t dev = put->st_dev;
+	ino_t ino = put->st_ino;
+	int why = EBUSY;
+
+	/* What comes out is what was put in before, or newer than that. */
+	for (unsigned i = 0; i < BACK_TRIES; i++) {
+		struct stat next;
+
+		if (swap_verify(w, err) < 0)
+			return -1;
+		if (swap_stat(other) < 0 || !other->there) {
+			why = ENOENT;
+			break;
+		}
+		next = other->st;
+		if (renameat2(other->dir, other->name, w->place.dir, w->place.name,
+			RENAME_EXCHANGE) < 0 ||
+		    swap_stat(other) < 0 || !other->there) {
+			why = errno;
+			break;
+		}
+		if (other->st.st_dev == dev && other->st.st_ino == ino)
+			return 0;
+		dev = next.st_dev;
+		ino = next.st_ino;
+	}
+	swap_failed(w, "another process keeps changing", why, err);
+	return -1;
+}
+
 /* ---- what the layer has ---- */
 
 void

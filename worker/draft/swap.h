@@ -113,6 +113,14 @@ enum swap_state swap_over(struct swap *w, Koda__SwapOutcome outcome);
 
 /* Calls verify. Returns 0, or -1 with outcome and *err set. */
 int swap_verify(struct swap *w, struct koda_error *err);
+/*
+ * Exchanges the place and `other` again, after what came out turned out to be wrong; `put` is what was
+ * put at the place. If another process replaces the place meanwhile, the newest file ends up there.
+ * Returns 0, and *other is as it is now: `put`, or a file that the other process has replaced. -1:
+ * outcome and *err are set.
+ */
+int swap_exchange_back(struct swap *w, struct swap_name *other, const struct stat *put,
+    struct koda_error *err);
 /* Removes the whiteout for the place from the layer, if there is one. */
 void swap_unwhite(struct swap *w);
 /* Makes what the layer holds fit for the project: refuses it, or removes the marks of overlayfs.

@@ -64,12 +64,15 @@ within_look_bring(struct swap *w, struct koda_error *err)
 static void
 exchange_back(struct swap *w, const char *what, int errnum, struct koda_error *err)
 {
-	if (swap_verify(w, err) < 0)
+	const struct stat put = { .st_dev = w->item->held->dev, .st_ino = w->item->held->ino };
+
+	if (swap_exchange_back(w, &w->source, &put, err) < 0)
 		return;
-	if (renameat2(w->source.dir, w->source.name, w->place.dir, w->place.name, RENAME_EXCHANGE) <
-	    0)
-		swap_failed(w, "another process keeps changing", errno, err);
-	else if (errnum != 0)
+	/* If the other process has replaced the draft's version, the file in its stead is the other
+	 * process's, and nothing of the draft. */
+	if (!w->from_old && !swap_is(&w->source, w->item->held))
+		tree_rename_new(w->source.dir, w->source.name, w->old.dir, w->old.name);
+	if (errnum != 0)
 		swap_failed(w, what, errnum, err);
 	else
 		swap_conflict(w, what, err);
