@@ -15,7 +15,7 @@ struct draft_names {
 
 /*
  * Adds the names of a directory (open for reading) except "." and "..", at most *left, which is
- * counted down. buf is scratch memory. Returns 0; 1 if there are more names than that; -1 with
+ * counted down. buf is scratch memory, aligned for any type. Returns 0; 1 if there are more names than that; -1 with
  * errno.
  */
 int draft_names_read(struct draft_names *names, int dir_fd, uint64_t *left, void *buf, size_t size);

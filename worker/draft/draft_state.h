@@ -76,7 +76,7 @@ struct draft_walk {
 	/* The last change that was reported; "": none. */
 	char last[PATH_LEN_MAX + 1];
 	Koda__DraftKind last_kind;
-	uint8_t buf[2][DRAFT_BUFFER];
+	_Alignas(16) uint8_t buf[2][DRAFT_BUFFER];
 	struct koda_error scratch;
 	size_t n_levels;
 	struct draft_level level[DRAFT_DEPTH_MAX];
