@@ -146,6 +146,38 @@ hidden_later(void **state)
 	fixture_end(&f);
 }
 
+/* Memory of the slot, and the size of a file. */
+static void
+limits_hold(void **state)
+{
+	const struct koda_command_options o = {
+		.shell =
+		    "for i in 1 2 3 4 5; do python3 -c 'import time; b = bytearray(60 << 20); time.sleep(20)' & done; wait"
+	};
+	struct koda_command_result r;
+	struct koda_policy *p;
+	struct koda_error err;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	f.options.commands = true;
+	p = koda_policy_for_agent(KODA_AUTO, f.root, &err);
+	assert_non_null(p);
+	assert_int_equal(koda_policy_set_limit(p, KODA_MAX_RSS_BYTES, UINT64_C(200) << 20, &err),
+	    0);
+	assert_int_equal(koda_policy_set_limit(p, KODA_MAX_FILE_BYTES, 1 << 20, &err), 0);
+	assert_int_equal(koda_policy_freeze(p, &err), 0);
+	f.options.policy = p;
+	fixture_open(&f);
+	f.slot = draft_open_slot(&f, NULL);
+	assert_int_equal(koda_run(f.slot, &o, &r, &err), 0);
+	assert_int_equal(r.hit, KODA_HIT_MEMORY);
+	koda_command_result_done(&r);
+	has(draft_out(f.slot, "head -c 2000000 /dev/zero >big; stat -c %s big"), "1048576\n");
+	koda_policy_free(p);
+	fixture_end(&f);
+}
+
 /* A command outside the project writes the caches' layers, as in a direct slot. */
 static void
 caches_work(void **state)
@@ -377,6 +409,7 @@ main(void)
 		cmocka_unit_test(as_a_direct_slot),
 		cmocka_unit_test(hidden_stays_hidden),
 		cmocka_unit_test(hidden_later),
+		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(caches_work),
 		cmocka_unit_test(renamed_directory),
 		cmocka_unit_test(layers_are_out_of_sight),

@@ -3,7 +3,9 @@
  * table below has each difference, and why it is there.
  */
 #include <fnmatch.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include "tests/kit/hosting.h"
 
@@ -80,6 +82,12 @@ static const struct difference {
 
 /* They differ or not, depending on the file system below the draft. */
 static const char *const sometimes[] = { "size/sparse changed", "fs/type", "inode/version" };
+/* The table is right for ext4. On others: xfs says EEXIST for a directory that is not empty, btrfs
+ * does not count links of directories, and only a draft has sockets on it, tmpfs seals files. */
+static const char *const elsewhere[] = { "rename/upper-directory/*", "nlink/*", "socket/*",
+	"poll" };
+
+static bool on_ext4;
 
 static bool
 may_be_equal(const char *name)
@@ -87,7 +95,19 @@ may_be_equal(const char *name)
 	for (size_t i = 0; i < N_ELEMENTS(sometimes); i++)
 		if (strcmp(sometimes[i], name) == 0)
 			return true;
+	for (size_t i = 0; !on_ext4 && i < N_ELEMENTS(elsewhere); i++)
+		if (fnmatch(elsewhere[i], name, 0) == 0)
+			return true;
 	return false;
+}
+
+static void
+find_file_system(const char *dir)
+{
+	struct statfs fs;
+
+	assert_int_equal(statfs(dir, &fs), 0);
+	on_ext4 = (unsigned long)fs.f_type == EXT4_SUPER_MAGIC;
 }
 
 static void
@@ -173,7 +193,8 @@ compare(char *direct, char *draft, unsigned *used, unsigned *ret_wrong)
 		if (strstr(x, "FAILED") != NULL || strstr(x, "signal") != NULL) {
 			print_error("%s: not a result: %s\n", a, x);
 			++*ret_wrong;
-		} else if (strcmp(x, y) != 0 && !is_expected(a, x, y, used)) {
+		} else if (strcmp(x, y) != 0 && !is_expected(a, x, y, used) &&
+		    (on_ext4 || !may_be_equal(a))) {
 			print_error("%s\n\tdirect %s\n\tdraft  %s\n", a, x, y);
 			++*ret_wrong;
 		} else if (strcmp(x, y) == 0 && has_row(a) && !may_be_equal(a)) {
@@ -196,6 +217,7 @@ as_in_a_direct_slot(void **state)
 
 	fixture_prepare(&f, KODA_AUTO);
 	f.options.commands = true;
+	find_file_system(f.root);
 	assert_int_equal(mkdir(at(&f, "direct"), 0755), 0);
 	assert_int_equal(mkdir(at(&f, "draft"), 0755), 0);
 	on_host(OPS " prepare", at(&f, "direct"));
