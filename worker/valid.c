@@ -181,6 +181,9 @@ valid_swap(const Koda__Swap *m, struct koda_error *err)
 			return broken(err, "swap.item.place");
 		if (item->has_mode && (item->here == NULL || item->held != NULL))
 			return broken(err, "swap.item.mode");
+		if ((item->has_mode && item->mode > 07777) ||
+		    (item->has_directory && item->directory > 07777))
+			return broken(err, "swap.item: permissions");
 		if (item->has_directory && (item->has_mode || item->held != NULL))
 			return broken(err, "swap.item.directory");
 		if (item->here == NULL && item->held == NULL && !item->has_directory)

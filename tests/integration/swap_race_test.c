@@ -179,6 +179,32 @@ test_directory_leaves_the_root(void **state)
 	moved(directory_leaves);
 }
 
+/* The directory becomes another one that commands may write, right before the rename that would make
+ * the new name in it. (If it leaves what they may write, Landlock refuses the rename, too.) */
+static void
+test_directory_is_elsewhere(void **state)
+{
+	struct how how = { .program = KODA_TEST_VARIANT_DIR "/koda-fs-worker-stop13" };
+	struct worker w;
+	int status;
+
+	scene_make(false);
+	batch.n = 0;
+	sh("mkdir d");
+	add_mkdir(&batch, "d/made", 0755);
+	worker_start(&w, &how);
+	send_batch(&w, &batch);
+	must(waitpid(w.pid, &status, WUNTRACED) == w.pid && WIFSTOPPED(status));
+	sh("mv d e");
+	must(kill(w.pid, SIGCONT) == 0);
+	must_be_answered(&w);
+	take_results(&w, &batch, told);
+	assert_outcome(&told[0], KODA__SWAP_OUTCOME__SWAP_CONFLICT);
+	assert_int_equal(scene_sh("test -z \"$(ls -A e)\""), 0);
+	worker_end(&w);
+	scene_remove();
+}
+
 int
 main(void)
 {
@@ -187,6 +213,7 @@ main(void)
 		cmocka_unit_test(test_place_is_replaced_across),
 		cmocka_unit_test(test_directory_becomes_a_link),
 		cmocka_unit_test(test_directory_leaves_the_root),
+		cmocka_unit_test(test_directory_is_elsewhere),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
