@@ -11,13 +11,14 @@
 static int
 be_child(const struct cli *cli)
 {
-	const unsigned others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT);
+	const unsigned others =
+	    OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_DRAFT);
 	struct koda_error err;
 	int status;
 
 	if (cli->args.given & others)
 		return output_usage(cli,
-		    "--child cannot be combined with --mode, --root or --audit: the session keeps those it was opened with");
+		    "--child cannot be combined with --mode, --root, --audit or --draft: the session keeps those it was opened with");
 	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
 	if (status < 0)
 		return output_error(cli, &err,
@@ -30,7 +31,9 @@ be_child(const struct cli *cli)
 int
 cmd_mcp(const struct cli *cli)
 {
-	struct mcp_options options = { .mode = cli->args.mode, .audit = cli->args.audit };
+	struct mcp_options options = { .mode = cli->args.mode,
+		.audit = cli->args.audit,
+		.draft = args_has(&cli->args, OPT_DRAFT) };
 	struct koda_error err = { 0 };
 	enum mcp_end end;
 	char *root;
@@ -38,6 +41,9 @@ cmd_mcp(const struct cli *cli)
 
 	if (args_has(&cli->args, OPT_CHILD))
 		return be_child(cli);
+	if (options.draft && options.mode == KODA_PLAN)
+		return output_usage(cli,
+		    "plan mode changes nothing, so there is no draft: use --mode safe or auto");
 	status = job_find_root(cli, &root);
 	if (status != EXIT_DONE)
 		return status;

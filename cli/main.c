@@ -195,13 +195,16 @@ static const struct subcommand commands[] = {
 	    "print the mode's policy for the project",
 	    "Then prints the arguments that the commands' sandbox is built with, each with its reason.", NULL,
 	    cmd_policy },
-	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD),
+	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD) | OPT_BIT(OPT_DRAFT),
 	    "serve tools to an agent: a Model Context Protocol server",
 	    "Serves on standard input and output until the input ends; messages for the user go to standard error.\n"
 	    "The agent gets tools for files and commands that do what the mode allows below the root, and nothing\n"
 	    "else. In safe mode the user is asked before each change, through the agent's program. Turn that\n"
 	    "program's own file and command tools off: they are not sandboxed.\n\n"
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
+	    "With --draft the session and its children work in drafts: nothing reaches the project until the agent\n"
+	    "calls draft_apply, or the user runs 'koda-sandbox draft apply'. At the end a draft with changes is\n"
+	    "kept, and its id is printed.\n\n"
 	    "With --child it serves a session that another agent's open_child made; mode, root and log are that\n"
 	    "session's.\n\n"
 	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage, or the log cannot be at\n"

@@ -317,6 +317,39 @@ approval_command(struct tool_call *call, const char *const *argv, const char *cw
 	questions_next(a->questions);
 }
 
+#define CUT                                                                                        \
+	"NOT ALL OF THIS IS SHOWN: [...] marks what is left out, so it can be allowed once only. "
+
+void
+approval_effects(struct tool_call *call, const struct text *message, bool cut,
+    approval_answered_fn *answered)
+{
+	const struct koda_question question = { .kind = KODA_OP_RUN };
+	const struct question_about about = { 0 };
+	struct approvals *a = call->conn->approvals;
+	struct text shown = { 0 };
+	const struct question_wish wish = {
+		.question = &question,
+		.about = &about,
+		.message = &shown,
+		.cut = cut,
+		.call = call,
+		.answered = answered,
+	};
+	struct question *q;
+
+	text_printf(&shown, "%sAllow this? ", cut ? CUT : "");
+	text_add(&shown, message->p, message->len);
+	q = call->can_ask ? question_new(a->questions, &wish) : NULL;
+	text_done(&shown);
+	if (q == NULL) {
+		answered(call, false);
+		return;
+	}
+	call->cancel = on_cancel;
+	questions_next(a->questions);
+}
+
 void
 approval_lapse(struct connection *conn)
 {

@@ -39,6 +39,13 @@ void approval_question(struct connection *conn, const struct koda_question *ques
 typedef void approval_answered_fn(struct tool_call *call, bool yes);
 void approval_command(struct tool_call *call, const char *const *argv, const char *cwd,
     const char *const *env, bool background, approval_answered_fn *answered);
+/*
+ * Asks about what a draft, or taking back, does to the project: message says it, and begins with a
+ * verb. cut: it does not say all of it. Not for policies that require no asking.
+ */
+struct text;
+void approval_effects(struct tool_call *call, const struct text *message, bool cut,
+    approval_answered_fn *answered);
 /* Drops the permissions for "this exact command", so that the user is asked again: for changes
  * that tree.h cannot detect in advance, such as those of a command that goes on in the
  * background. */

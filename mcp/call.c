@@ -6,6 +6,7 @@
 #include "mcp/connection_out.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
+#include "mcp/review_line.h"
 #include "mcp/text.h"
 #include "shared/base/clock.h"
 
@@ -62,6 +63,7 @@ end(struct tool_call *call, json_t *answer)
 {
 	struct connection *conn = call->conn;
 
+	review_line_leave(call);
 	record_end(call);
 	if (call->prev != NULL)
 		call->prev->next = call->next;

@@ -30,7 +30,7 @@ struct child_agent {
 	char name[CHILD_NAME_MAX + 1];
 	char session[CONNECTION_NAME_SIZE];
 	enum koda_mode mode;
-	bool asks_hosts, narrowed;
+	bool asks_hosts, narrowed, drafts;
 	char *root;
 	int root_fd;
 	struct koda_policy *policy;
@@ -210,6 +210,7 @@ connect_child(struct child_agent *child, struct koda_error *err)
 		.mode = child->mode,
 		.policy = child->policy,
 		.narrowed = child->narrowed,
+		.drafts = child->drafts,
 		.asks_hosts = child->asks_hosts,
 		.child = child,
 		.acts = child_acts,
@@ -380,6 +381,8 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 		 * commands. */
 		.narrowed = strcmp(wish->root, parent->root) != 0 ||
 		    (parent->child != NULL && parent->child->narrowed),
+		/* A draft of its own: two slots cannot work in one. */
+		.drafts = parent->drafts,
 		.root = memory_string(wish->root),
 		.root_fd = open_root(wish->root, err),
 		.until = boottime_s() + TOKEN_SECONDS,

@@ -19,6 +19,8 @@
 #include "mcp/memory.h"
 #include "mcp/record.h"
 #include "mcp/remember.h"
+#include "mcp/review.h"
+#include "mcp/session_drafts.h"
 #include "shared/base/clock.h"
 
 /* Lines of one client before other clients get their turn. */
@@ -72,7 +74,7 @@ connection_has_lines(struct connection *conn)
 {
 	if (conn->broken || is_full(conn))
 		return false;
-	if (connection_waits(conn)) {
+	if (connection_is_held(conn)) {
 		if (is_put_off_full(conn))
 			return false;
 	} else if (json_array_size(conn->put_off) > 0) {
@@ -152,6 +154,16 @@ drop_put_off(struct connection *conn, const json_t *id)
 	return false;
 }
 
+/* A call that has the session for itself may be waiting for this message: an answer of the user, the
+ * client calling again with one, or a cancellation. */
+static bool
+is_for_review(const struct connection *conn, const struct rpc *rpc)
+{
+	return !connection_waits(conn) &&
+	    (rpc->kind == RPC_RESPONSE || conn->hub->meaning->cancels(rpc) != NULL ||
+		json_object_get(rpc->params, "requestState") != NULL);
+}
+
 /* Puts the message off if it needs the slot that the connection waits for. Messages keep their
  * order. Returns false if the caller has to handle the message now. */
 static bool
@@ -160,12 +172,14 @@ put_off(struct connection *conn, const struct rpc *rpc, const char *line, size_t
 	const json_t *cancelled;
 	json_t *entry;
 
-	if (!connection_waits(conn) || rpc->kind == RPC_BAD ||
+	if (!connection_is_held(conn) || rpc->kind == RPC_BAD ||
 	    !conn->hub->meaning->needs_slot(conn, rpc))
 		return false;
 	cancelled = conn->hub->meaning->cancels(rpc);
 	if (cancelled != NULL && drop_put_off(conn, cancelled))
 		return true;
+	if (is_for_review(conn, rpc))
+		return false;
 	entry = json_pack("{s:o}", "line", json_stringn_nocheck(line, len));
 	if (rpc->kind == RPC_REQUEST)
 		json_object_set_nocheck(entry, "request", (json_t *)(uintptr_t)rpc->id);
@@ -213,7 +227,7 @@ handle_put_off(struct connection *conn)
 	json_t *entry;
 	const json_t *line;
 
-	if (connection_waits(conn) || json_array_size(conn->put_off) == 0)
+	if (connection_is_held(conn) || json_array_size(conn->put_off) == 0)
 		return false;
 	entry = json_incref(json_array_get(conn->put_off, 0));
 	line = json_object_get(entry, "line");
@@ -305,6 +319,9 @@ connection_new(struct hub *hub, const struct connection_options *options, struct
 	conn->asks_hosts = options->asks_hosts;
 	conn->child = options->child;
 	conn->acts = options->acts;
+	conn->helper_dir = options->helper_dir;
+	conn->narrowed = options->narrowed;
+	conn->drafts = options->drafts && options->mode != KODA_PLAN;
 	conn->level = LEVEL_WARNING;
 	conn->root = memory_string(options->root);
 	so.root = options->root_by != NULL ? options->root_by : options->root;
@@ -332,9 +349,11 @@ connection_new(struct hub *hub, const struct connection_options *options, struct
 uint64_t
 connection_tick(struct connection *conn, uint64_t now_ms)
 {
-	const uint64_t commands = commands_tick(conn->commands, now_ms),
-		       asks = asks_tick(conn, now_ms);
+	uint64_t commands, asks;
 
+	review_tick(conn);
+	commands = commands_tick(conn->commands, now_ms);
+	asks = asks_tick(conn, now_ms);
 	return commands < asks ? commands : asks;
 }
 
@@ -360,6 +379,16 @@ connection_cancel_all(struct connection *conn)
 	}
 }
 
+static void
+close_session(struct connection *conn)
+{
+	struct koda_session *after = session_drafts_reopen(conn);
+
+	koda_session_close(conn->ses);
+	if (after != NULL)
+		session_drafts_end(conn, after);
+}
+
 void
 connection_free(struct connection *conn)
 {
@@ -381,7 +410,7 @@ connection_free(struct connection *conn)
 	conn->slot = NULL;
 	/* Closing the session answers the calls under way. */
 	if (conn->ses != NULL)
-		koda_session_close(conn->ses);
+		close_session(conn);
 	while (conn->calls != NULL)
 		call_answer(conn->calls, json_null());
 	if (conn->commands != NULL)
@@ -393,6 +422,7 @@ connection_free(struct connection *conn)
 	json_decref(conn->put_off);
 	line_done(&conn->reader);
 	line_queue_done(&conn->queue);
+	free(conn->draft);
 	free(conn->root);
 	free(conn);
 }

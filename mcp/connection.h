@@ -18,6 +18,7 @@ struct connection_options {
 	const struct koda_policy *policy; /* NULL: the default of the mode */
 	bool narrowed;                    /* as in struct koda_session_options */
 	bool asks_hosts;
+	bool drafts; /* works in a draft, unless the mode is plan */
 	struct child_agent *child;
 	void (*acts)(struct child_agent *child); /* with child */
 	const char *helper_dir;

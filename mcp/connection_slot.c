@@ -1,7 +1,31 @@
 #include "mcp/connection_slot.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "mcp/fault.h"
+#include "mcp/memory.h"
 #include "mcp/record.h"
+#include "mcp/session_drafts.h"
+
+/* Opens a slot in the session's draft, or in a new one. */
+static struct koda_slot *
+open_in_draft(struct connection *conn, struct koda_error *err)
+{
+	const struct koda_slot_options options = {
+		.workspace = KODA_WORKSPACE_DRAFT,
+		.draft = conn->draft,
+	};
+	struct koda_slot *slot = koda_slot_open(conn->ses, &options, err);
+	const char *id = slot != NULL ? koda_slot_draft(slot) : "";
+
+	if (slot == NULL || (conn->draft != NULL && strcmp(conn->draft, id) == 0))
+		return slot;
+	free(conn->draft);
+	conn->draft = memory_string(id);
+	session_drafts_add(conn, id);
+	return slot;
+}
 
 struct koda_slot *
 connection_slot(struct connection *conn, struct koda_error *err)
@@ -23,6 +47,10 @@ connection_slot(struct connection *conn, struct koda_error *err)
 	}
 	if (conn->slot != NULL)
 		return conn->slot;
+	if (conn->reviewing != NULL) {
+		fault_set(err, KODA_CONFLICT, 0, "the session is deciding on a draft");
+		return NULL;
+	}
 	/* Only one connection acquires its slot at a time: a second wait, inside the first one,
 	 * would use up the first one's time. */
 	if (conn->hub->acquiring || conn->hub->is_unwanted(conn->hub, conn)) {
@@ -30,7 +58,8 @@ connection_slot(struct connection *conn, struct koda_error *err)
 		return NULL;
 	}
 	conn->acquiring = conn->hub->acquiring = true;
-	conn->slot = koda_slot_acquire(conn->ses, NULL, err);
+	conn->slot =
+	    conn->drafts ? open_in_draft(conn, err) : koda_slot_acquire(conn->ses, NULL, err);
 	conn->acquiring = conn->hub->acquiring = false;
 	return conn->slot;
 }
@@ -45,4 +74,10 @@ bool
 connection_waits(const struct connection *conn)
 {
 	return conn->acquiring || (conn->hub->acquiring && (conn->slot == NULL || conn->slot_lost));
+}
+
+bool
+connection_is_held(const struct connection *conn)
+{
+	return connection_waits(conn) || conn->reviewing != NULL;
 }

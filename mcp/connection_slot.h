@@ -12,5 +12,8 @@ void connection_lost_slot(struct connection *conn);
 /* Returns true if the connection has no usable slot yet and has to wait: until its own is acquired,
  * or until another connection has acquired one. */
 bool connection_waits(const struct connection *conn);
+/* Returns true if messages that need the slot have to wait: as above, or because a call has the
+ * session for itself (review.h). */
+bool connection_is_held(const struct connection *conn);
 
 #endif

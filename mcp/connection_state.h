@@ -47,6 +47,8 @@ struct children;
 struct audit_record;
 struct recorded;
 struct remembered;
+struct review_waiter;
+struct session_draft;
 struct tool;
 struct connection;
 
@@ -84,8 +86,9 @@ struct meaning {
 struct hub {
 	const struct meaning *meaning;
 	struct audit_record *record;
-	struct children *children; /* NULL: children cannot connect */
-	bool acquiring;            /* a connection is acquiring its slot */
+	struct children *children;    /* NULL: children cannot connect */
+	struct session_draft *drafts; /* session_drafts.h */
+	bool acquiring;               /* a connection is acquiring its slot */
 	/* The server's. For a connection that waits for its slot: like poll(), but serves
 	 * everything else meanwhile. May return 0 before the time is over. Returns -1 if the slot
 	 * is not needed any more. */
@@ -134,6 +137,15 @@ struct connection {
 		uint64_t missed; /* events that were kept out of the log */
 		uint64_t said_ms;
 	} events;
+	/* The session works in a draft. draft is its id, which the connection owns; NULL: it gets a new
+	 * one with its next slot. */
+	bool drafts;
+	char *draft;
+	struct review_waiter *reviews; /* review.h */
+	/* The call that has the session for itself; NULL: none. */
+	const struct tool_call *reviewing;
+	const char *helper_dir; /* NULL: where the program is installed */
+	bool narrowed;
 	bool ending; /* the session is being closed: start nothing new */
 	char *root;  /* canonical */
 

@@ -11,6 +11,7 @@
 #include "mcp/methods.h"
 #include "mcp/record.h"
 #include "mcp/report.h"
+#include "mcp/session_drafts.h"
 #include "mcp/tool_table.h"
 
 struct mcp {
@@ -67,6 +68,7 @@ open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_erro
 		/* In the other modes the library never asks about hosts. If a child in Safe mode
 		 * could ask, it could be allowed more than its parent. */
 		.asks_hosts = options->mode == KODA_SAFE,
+		.drafts = options->draft,
 		.helper_dir = options->helper_dir,
 	};
 
@@ -106,6 +108,7 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 		server_unwatch(&mcp.server, &mcp.watch);
 	status_free(mcp.status);
 	children_free(mcp.server.hub.children);
+	session_drafts_free(&mcp.server.hub);
 	runtime_free(mcp.rt);
 	record_free(mcp.server.hub.record);
 	return end;

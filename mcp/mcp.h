@@ -9,6 +9,7 @@ struct mcp_options {
 	enum koda_mode mode;
 	const char *helper_dir; /* NULL: the directory where the program is installed */
 	const char *audit;      /* NULL: keep no log */
+	bool draft;             /* work in a draft */
 };
 
 enum mcp_end {

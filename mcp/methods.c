@@ -70,6 +70,9 @@ instructions(const struct connection *conn)
 	text_printf(&t,
 	    "'; relative paths begin there. %s A refusal is final: it names the rule that decided, and other ways around it will be refused, too. Use explain_access to find out what is possible, or ask the user.",
 	    of_mode[conn->mode]);
+	if (conn->drafts)
+		text_printf(&t,
+		    " This session works in a draft: its changes reach the project only by draft_apply.");
 	return text_json(&t);
 }
 

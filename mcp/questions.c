@@ -275,8 +275,11 @@ question_new(struct question_queue *all, const struct question_wish *wish)
 	ret->approval = q->approval;
 	ret->call = wish->call;
 	ret->answered = wish->answered;
-	if (!question_show(q, wish->about, (struct page_medium){ .style = PAGE_MESSAGE }, text_put,
-		&ret->message, &ret->cut)) {
+	if (wish->message != NULL) {
+		ret->cut = wish->cut;
+		text_add(&ret->message, wish->message->p, wish->message->len);
+	} else if (!question_show(q, wish->about, (struct page_medium){ .style = PAGE_MESSAGE },
+		       text_put, &ret->message, &ret->cut)) {
 		free_question(ret);
 		return NULL;
 	}

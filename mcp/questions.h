@@ -10,6 +10,7 @@
 
 struct question_queue;
 struct question;
+struct text;
 
 struct question_queue *questions_new(struct connection *conn);
 /* Answers every open question with no, and accepts no more. */
@@ -19,6 +20,9 @@ void questions_free(struct question_queue *all);
 typedef void question_answered_fn(struct tool_call *call, bool yes);
 struct question_wish {
 	const struct koda_question *question;
+	/* Shown instead of the question; NULL: the question. cut: it is not all that there is. */
+	const struct text *message;
+	bool cut;
 	const struct question_about *about;
 	struct tool_call *call; /* that it is about; NULL: none */
 	/* Of a change: refers to the question until it ends. A yes drops what was allowed for

@@ -374,6 +374,21 @@ record_client(struct connection *conn, const char *verdict)
 		tell_event(conn, &action);
 }
 
+void
+record_draft(struct connection *conn, const char *id, const char *verdict, const char *detail)
+{
+	struct audit_action action = {
+		.tool = "draft",
+		.path = conn->root,
+		.command = id,
+		.verdict = verdict,
+		.detail = detail,
+	};
+
+	if (conn->hub->record->audit != NULL)
+		tell_event(conn, &action);
+}
+
 static const char *
 unless_empty(const char *text)
 {

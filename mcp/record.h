@@ -67,6 +67,8 @@ struct record_command {
 void record_command_over(struct connection *conn, const struct record_command *c);
 /* Logs that a child's client has come or left. verdict must be static. */
 void record_client(struct connection *conn, const char *verdict);
+/* Logs what became of a draft of the client: "kept" or "discarded", which must be static. */
+void record_draft(struct connection *conn, const char *id, const char *verdict, const char *detail);
 /* Logs what the client's commands reached, and what they were refused, since the last time. */
 void record_news(struct connection *conn);
 /* Like record_news(), for the last time: also asks the proxy for what it has not reported yet,

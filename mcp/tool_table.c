@@ -3,6 +3,8 @@
 #include "mcp/tool_change.h"
 #include "mcp/tool_child.h"
 #include "mcp/tool_command.h"
+#include "mcp/tool_draft.h"
+#include "mcp/tool_history.h"
 #include "mcp/tool_read.h"
 #include "mcp/tool_search.h"
 
@@ -37,6 +39,21 @@
 	",\"stdout\":" STREAM(NEXT) ",\"stderr\":" STREAM(                                         \
 	    NEXT) "},\"required\":[\"id\","                                                        \
 		  "\"running\",\"duration_ms\",\"stdout\",\"stderr\"]}"
+
+/* For a draft. */
+#define DRAFT_IN                                                                                   \
+	"\"draft\":{\"type\":\"string\",\"minLength\":1,\"description\":\"its id; default: this "  \
+	"session's\"}"
+#define PATHS_IN                                                                                    \
+	"\"paths\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1000,\"items\":{\"type\":"       \
+	"\"string\",\"minLength\":1},\"description\":\"only these: paths, with all below them, or " \
+	"globs\"}"
+#define CHANGES                                                                                      \
+	"\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"            \
+	"\"path\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"outcome\":{\"type\":"       \
+	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"}},\"required\":[" \
+	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
+	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"
 
 /* For a search: where, what to look at, how much. */
 #define SEARCH_IN                                                                                    \
@@ -221,6 +238,52 @@ const struct tool tools[] = {
 	    "\"properties\":{\"id\":{\"type\":\"string\"},\"command\":{\"type\":\"string\"}," STATE "},"
 	    "\"required\":[\"id\",\"command\",\"running\"]}}},\"required\":[\"commands\"]}",
 	    OWED_SMALL, tool_command_list },
+	{ "draft_diff", "Changes of a draft", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	    "What a draft changes: a list of at most 200 changes, with what the policy refuses and what is in conflict with "
+	    "the project, and diffs of texts. A draft's changes are not in the project until draft_apply.",
+	    "{\"type\":\"object\",\"properties\":{" DRAFT_IN "," PATHS_IN ","
+	    "\"diff\":{\"type\":\"boolean\",\"default\":true,\"description\":\"with diffs\"}},"
+	    "\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"draft\":{\"type\":\"string\"}," CHANGES ","
+	    "\"diff\":{\"type\":\"string\"},\"diff_cut\":{\"type\":\"boolean\",\"description\":\"not all is shown\"}},"
+	    "\"required\":[\"draft\",\"changes\",\"total\"]}",
+	    OWED_LIST, tool_draft_diff },
+	{ "draft_apply", "Apply a draft", TOOL_MUTATES | TOOL_DESTRUCTIVE,
+	    "Apply a draft, or some of its changes, to the project. What the policy refuses stays in the draft, and what "
+	    "changed in the project since, too, unless take says what wins. undo takes it back.",
+	    "{\"type\":\"object\",\"properties\":{" DRAFT_IN "," PATHS_IN ","
+	    "\"take\":{\"type\":\"string\",\"enum\":[\"draft\",\"project\"],\"description\":\"what wins where both changed\"}},"
+	    "\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"draft\":{\"type\":\"string\"},"
+	    "\"kept\":{\"type\":\"boolean\",\"description\":\"something is left in the draft\"},"
+	    "\"undo\":{\"type\":\"string\",\"description\":\"the id for undo\"}," CHANGES "},"
+	    "\"required\":[\"draft\",\"kept\",\"changes\",\"total\"]}",
+	    OWED_LIST, tool_draft_apply },
+	{ "draft_discard", "Discard a draft", TOOL_DESTRUCTIVE,
+	    "Discard a draft, or some of its changes. The project stays as it is.",
+	    "{\"type\":\"object\",\"properties\":{" DRAFT_IN "," PATHS_IN "},\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"draft\":{\"type\":\"string\"},"
+	    "\"kept\":{\"type\":\"boolean\",\"description\":\"something is left in the draft\"}},"
+	    "\"required\":[\"draft\",\"kept\"]}",
+	    OWED_SMALL, tool_draft_discard },
+	{ "history", "What was applied", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	    "The drafts and changes that were applied to this project and that undo can take back, newest first.",
+	    "{\"type\":\"object\",\"properties\":{"
+	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":20}},\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
+	    "\"id\":{\"type\":\"string\"},\"time\":{\"type\":\"string\"},\"changes\":{\"type\":\"integer\"},"
+	    "\"undone\":{\"type\":\"integer\"},\"draft\":{\"type\":\"string\"},\"unfinished\":{\"type\":\"boolean\"}},"
+	    "\"required\":[\"id\",\"changes\",\"undone\"]}},\"total\":{\"type\":\"integer\"}},\"required\":[\"entries\",\"total\"]}",
+	    OWED_LIST, tool_history },
+	{ "undo", "Take back", TOOL_MUTATES | TOOL_DESTRUCTIVE,
+	    "Take back in the project what history lists: the newest entry, or the one with the id. What changed since stays "
+	    "as it is.",
+	    "{\"type\":\"object\",\"properties\":{" ID_IN "," PATHS_IN ","
+	    "\"redo\":{\"type\":\"boolean\",\"description\":\"do again what was taken back\"},"
+	    "\"force\":{\"type\":\"boolean\",\"description\":\"also what changed since\"}},\"additionalProperties\":false}",
+	    "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"}," CHANGES "},"
+	    "\"required\":[\"id\",\"changes\",\"total\"]}",
+	    OWED_LIST, tool_undo },
 	{ "open_child", "Open a child session", 0,
 	    "Make a narrower session for another agent: returns the command line that its MCP client starts; it works "
 	    "once. The child can never do more than this session, and ends with it. Agents that share files can still plant "

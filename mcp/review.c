@@ -1,0 +1,103 @@
+#include "mcp/review.h"
+
+#include "mcp/commands.h"
+#include "mcp/connection_slot.h"
+#include "mcp/fault.h"
+#include "mcp/record.h"
+#include "mcp/review_line.h"
+#include "mcp/tool_call.h"
+
+int
+review_enter(struct connection *conn, struct koda_error *err)
+{
+	if (conn->hub->acquiring)
+		return fault_set(err, KODA_WORKER, 0,
+		    "another session is starting its sandbox: try again");
+	conn->acquiring = conn->hub->acquiring = true;
+	return 0;
+}
+
+void
+review_leave(struct connection *conn)
+{
+	conn->acquiring = conn->hub->acquiring = false;
+}
+
+struct koda_draft *
+review_open(struct connection *conn, const char *id, struct koda_error *err)
+{
+	struct koda_draft *draft;
+
+	if (review_enter(conn, err) < 0)
+		return NULL;
+	draft = koda_draft_open(conn->ses, id, err);
+	review_leave(conn);
+	return draft;
+}
+
+void
+review_end_slot(struct connection *conn)
+{
+	struct koda_slot *slot = conn->slot;
+
+	if (slot == NULL)
+		return;
+	koda_slot_end(slot, NULL);
+	record_last_news(conn);
+	conn->slot = NULL;
+	conn->slot_lost = false;
+	conn->seen_connections = conn->seen_violations = 0;
+	koda_slot_release(slot);
+}
+
+/* ---- the line ---- */
+
+static void
+on_cancel(struct tool_call *call)
+{
+	review_line_leave(call);
+	tool_fail(call, KODA_NOT_APPROVED, "cancelled");
+}
+
+void
+review_wait(struct tool_call *call, review_fn *begin)
+{
+	review_line_add(call, begin);
+	call->cancel = on_cancel;
+}
+
+static bool
+runs_in_background(const struct connection *conn)
+{
+	const struct command *c = NULL;
+
+	while ((c = commands_next(conn->commands, c)) != NULL)
+		if (!c->over)
+			return true;
+	return false;
+}
+
+void
+review_tick(struct connection *conn)
+{
+	const struct review_waiter *w = conn->reviews;
+	struct tool_call *call;
+	review_fn *begin;
+
+	if (w == NULL || conn->reviewing != NULL || conn->ending || conn->hub->acquiring ||
+	    conn->n_calls > review_line_length(conn))
+		return;
+	call = w->call;
+	begin = w->begin;
+	review_line_leave(call);
+	call->cancel = NULL;
+	if (conn->drafts && runs_in_background(conn)) {
+		tool_fail(call, KODA_CONFLICT,
+		    "commands run in the background in this session's draft: they must end first. command_list lists them, and command_stop ends them");
+		return;
+	}
+	conn->reviewing = call;
+	if (conn->drafts)
+		review_end_slot(conn);
+	begin(call);
+}

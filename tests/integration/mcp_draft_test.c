@@ -1,0 +1,409 @@
+/*
+ * mcp/tool_draft.c, tool_history.c, review.c, session_drafts.c: drafts of an MCP client, by a real
+ * server. What does not reach the project before it is applied, and who is asked.
+ */
+#include "tests/kit/cases.h"
+#include "tests/kit/mcp.h"
+
+#define ASKS "{\"elicitation\":{}}"
+#define AT   "result.structuredContent."
+#define TEXT "result.content.0.text"
+
+static char errors[PATH_MAX], audit[PATH_MAX];
+
+/* Each case has a history and a log of its own. */
+static int
+set_up(void **state)
+{
+	static unsigned n;
+	char own[PATH_MAX - 64];
+
+	snprintf(own, sizeof(own), "%s/case%u", getenv("HOME"), n++);
+	snprintf(errors, sizeof(errors), "%s/errors", own);
+	snprintf(audit, sizeof(audit), "%s/audit", own);
+	if (mkdir(own, 0700) < 0 || setenv("XDG_STATE_HOME", own, 1) < 0)
+		return -1;
+	return make_project(state);
+}
+
+static struct client
+start(const char *mode, const char *more, const char *capabilities, const char *says)
+{
+	char program[PATH_MAX];
+	struct client c;
+
+	snprintf(program, sizeof(program), "%s/bin/koda-sandbox", prefix);
+	c = (struct client){
+		.p = process_start((const char *[]){ "/bin/sh", "-c",
+		    "errors=$1; shift; exec \"$@\" 2>\"$errors\"", "sh", errors, program, "mcp",
+		    "--root", project, "--audit", audit, "--mode", mode, more, NULL }),
+		.next_id = 1,
+		.says = says,
+	};
+	json_decref(initialize(&c, "2025-11-25", capabilities));
+	return c;
+}
+
+static struct client
+start_draft(const char *mode, const char *says)
+{
+	put_text("a", "old a\n");
+	put_text("b", "old b\n");
+	return start(mode, "--draft", says != NULL ? ASKS : "{}", says);
+}
+
+/* Returns the whole response. Steals args. */
+static json_t *
+call(struct client *c, const char *tool, json_t *args)
+{
+	return talk_response(c, request_tool(c, tool, args));
+}
+
+static json_t *
+well(struct client *c, const char *tool, json_t *args)
+{
+	json_t *message = call(c, tool, args);
+
+	went_well(message);
+	return message;
+}
+
+static void
+run(struct client *c, const char *command)
+{
+	json_t *message = well(c, "run_command", json_pack("{s:s}", "command", command));
+
+	counts(message, AT "exit_code", 0);
+	json_decref(message);
+}
+
+/* Requires a line of that file to have both texts. */
+static void
+has_line(const char *file, const char *one, const char *two)
+{
+	FILE *f = fopen(file, "re");
+	char line[8192];
+	bool found = false;
+
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+		found = strstr(line, one) != NULL && strstr(line, two) != NULL;
+	fclose(f);
+	if (!found)
+		fail_msg("no line of '%s' has '%s' and '%s'", file, one, two);
+}
+
+/* Files that are changed after this have a later time than those that were changed before. */
+static void
+tick(void)
+{
+	struct timespec was, now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &was);
+	do {
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	} while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
+}
+
+static void
+test_session(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	char id[64];
+	json_t *message;
+
+	json_decref(
+	    well(&c, "write_file", json_pack("{s:s,s:s}", "path", "new", "content", "x\n")));
+	run(&c, "echo new a >a; rm b; mkdir -p .git/hooks; echo x >.git/hooks/pre-commit");
+	holds_text("a", "old a\n");
+	holds_text("new", NULL);
+	message = well(&c, "draft_diff", json_object());
+	snprintf(id, sizeof(id), "%s", string_at(message, AT "draft"));
+	counts(message, AT "total", 6);
+	counts(message, AT "refused", 2);
+	says_part(message, TEXT, "refused: created '.git/hooks/pre-commit' (2 bytes)");
+	says_part(message, AT "diff", "changed 'a'\n@@ -1,1 +1,1 @@\n-old a\n+new a\n");
+	json_decref(message);
+	message = well(&c, "draft_apply", json_pack("{s:[s]}", "paths", "a"));
+	counts(message, AT "applied", 1);
+	is_true(message, AT "kept");
+	json_decref(message);
+	holds_text("a", "new a\n");
+	holds_text("b", "old b\n");
+	/* The session goes on in the same draft. */
+	run(&c, "test -e new && ! test -e b");
+	message = well(&c, "draft_apply", json_object());
+	counts(message, AT "refused", 2);
+	json_decref(message);
+	holds_text("new", "x\n");
+	holds_text("b", NULL);
+	holds_text(".git/hooks/pre-commit", NULL);
+	client_end(&c);
+	has_line(errors, id, "is kept: 2 changes, 2 refused by the policy");
+	has_line(audit, id, "\"verdict\":\"kept\"");
+	has_line(audit, id, "\"verdict\":\"applied\"");
+}
+
+static void
+test_empty(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+
+	json_decref(well(&c, "read_file", json_pack("{s:s}", "path", "a")));
+	client_end(&c);
+	has_line(audit, "it has no changes", "\"verdict\":\"discarded\"");
+}
+
+static void
+test_discarded(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	json_t *message;
+
+	run(&c, "echo new >a; echo new >b");
+	message = well(&c, "draft_discard", json_pack("{s:[s]}", "paths", "a"));
+	is_true(message, AT "kept");
+	json_decref(message);
+	run(&c, "grep -q old a && grep -q new b");
+	json_decref(well(&c, "draft_discard", json_object()));
+	run(&c, "grep -q old b");
+	holds_text("b", "old b\n");
+	client_end(&c);
+}
+
+static void
+test_taken_back(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	json_t *message;
+
+	run(&c, "echo new >a; echo new >b");
+	json_decref(well(&c, "draft_apply", json_object()));
+	tick();
+	put_text("b", "the user's\n");
+	message = well(&c, "undo", json_object());
+	counts(message, AT "applied", 1);
+	counts(message, AT "conflicts", 1);
+	json_decref(message);
+	holds_text("a", "old a\n");
+	holds_text("b", "the user's\n");
+	message = well(&c, "history", json_object());
+	counts(message, AT "total", 1);
+	counts(message, AT "entries.0.undone", 1);
+	json_decref(message);
+	json_decref(well(&c, "undo", json_pack("{s:b}", "redo", 1)));
+	holds_text("a", "new\n");
+	client_end(&c);
+}
+
+/* A conflict stays in the draft until take says what wins. */
+static void
+test_conflict(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	json_t *message;
+
+	run(&c, "echo new >a");
+	tick();
+	put_text("a", "the user's\n");
+	message = well(&c, "draft_apply", json_object());
+	counts(message, AT "applied", 0);
+	counts(message, AT "conflicts", 1);
+	json_decref(message);
+	holds_text("a", "the user's\n");
+	message = well(&c, "draft_apply", json_pack("{s:s}", "take", "draft"));
+	counts(message, AT "applied", 1);
+	json_decref(message);
+	holds_text("a", "new\n");
+	client_end(&c);
+}
+
+static void
+test_background(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	json_t *message, *job;
+
+	run(&c, "echo new >a");
+	job = well(&c, "run_command",
+	    json_pack("{s:s,s:b}", "command", "sleep 600", "background", 1));
+	message = call(&c, "draft_apply", json_object());
+	went_wrong(message, "conflict");
+	says_part(message, TEXT, "they must end first");
+	json_decref(message);
+	holds_text("a", "old a\n");
+	json_decref(well(&c, "command_stop", json_pack("{s:s}", "id", string_at(job, AT "id"))));
+	json_decref(job);
+	json_decref(well(&c, "draft_apply", json_object()));
+	holds_text("a", "new\n");
+	client_end(&c);
+}
+
+/* Calls that are sent without waiting are done in their order, and each sees the draft. */
+static void
+test_in_line(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	json_int_t ids[4];
+
+	ids[0] = request_tool(&c, "run_command", json_pack("{s:s}", "command", "echo new >a"));
+	ids[1] = request_tool(&c, "draft_apply", json_object());
+	json_decref(talk_response(&c, ids[0]));
+	json_decref(talk_response(&c, ids[1]));
+	holds_text("a", "new\n");
+	ids[0] = request_tool(&c, "run_command", json_pack("{s:s}", "command", "echo newer >b"));
+	ids[1] = request_tool(&c, "draft_diff", json_object());
+	ids[2] = request_tool(&c, "draft_discard", json_object());
+	json_decref(talk_response(&c, ids[0]));
+	json_decref(talk_response(&c, ids[1]));
+	json_decref(talk_response(&c, ids[2]));
+	holds_text("b", "old b\n");
+	client_end(&c);
+}
+
+/* ---- Safe mode ---- */
+
+static json_t *
+question(struct client *c)
+{
+	json_t *message = receive(c);
+
+	says(message, "method", "elicitation/create");
+	return message;
+}
+
+static void
+respond(struct client *c, json_t *asked, const char *action)
+{
+	send_json(c,
+	    json_pack("{s:s, s:O, s:{s:s}}", "jsonrpc", "2.0", "id", look(asked, "id"), "result",
+		"action", action));
+	json_decref(asked);
+}
+
+static void
+test_asked(void **state)
+{
+	struct client c = start_draft("safe", "accept");
+	json_t *message;
+	json_int_t id, read;
+
+	json_decref(
+	    well(&c, "write_file", json_pack("{s:s,s:s}", "path", "a", "content", "new a\n")));
+	id = request_tool(&c, "draft_apply", json_object());
+	message = question(&c);
+	says_part(message, "params.message", "changed 'a' (6 bytes)\n");
+	says_part(message, "params.message", "-old a\n+new a\n");
+	is_missing(message, "params.requestedSchema.properties.scope.enum.1");
+	/* What needs the slot waits; nothing is in the project yet. */
+	read = request_tool(&c, "read_file", json_pack("{s:s}", "path", "a"));
+	holds_text("a", "old a\n");
+	respond(&c, message, "decline");
+	message = talk_response(&c, id);
+	went_wrong(message, "not_approved");
+	json_decref(message);
+	message = talk_response(&c, read);
+	says(message, AT "content", "new a\n");
+	json_decref(message);
+	holds_text("a", "old a\n");
+	json_decref(well(&c, "draft_apply", json_object()));
+	holds_text("a", "new a\n");
+	id = request_tool(&c, "undo", json_object());
+	message = question(&c);
+	says_part(message, "params.message", "take back in ");
+	respond(&c, message, "decline");
+	message = talk_response(&c, id);
+	went_wrong(message, "not_approved");
+	json_decref(message);
+	holds_text("a", "new a\n");
+	json_decref(well(&c, "undo", json_object()));
+	holds_text("a", "old a\n");
+	client_end(&c);
+}
+
+/* A cancelled question applies nothing, and the session goes on. */
+static void
+test_cancelled(void **state)
+{
+	struct client c = start_draft("safe", "accept");
+	json_t *message;
+	json_int_t id;
+
+	json_decref(
+	    well(&c, "write_file", json_pack("{s:s,s:s}", "path", "a", "content", "new a\n")));
+	id = request_tool(&c, "draft_apply", json_object());
+	message = question(&c);
+	cancel(&c, id);
+	json_decref(message);
+	message = well(&c, "read_file", json_pack("{s:s}", "path", "a"));
+	says(message, AT "content", "new a\n");
+	json_decref(message);
+	holds_text("a", "old a\n");
+	client_end(&c);
+}
+
+/* A client that cannot ask applies nothing in Safe mode. */
+static void
+test_cannot_ask(void **state)
+{
+	struct client c = start_draft("auto", NULL);
+	char id[64];
+	json_t *message;
+
+	run(&c, "echo new >a");
+	message = well(&c, "draft_apply", json_object());
+	json_decref(message);
+	client_end(&c);
+	c = start("safe", NULL, "{}", NULL);
+	message = call(&c, "undo", json_object());
+	went_wrong(message, "not_approved");
+	json_decref(message);
+	holds_text("a", "new\n");
+	client_end(&c);
+	/* Nor does a client decide on a draft that it has not made. */
+	c = start("auto", "--draft", "{}", NULL);
+	run(&c, "echo newer >a");
+	message = well(&c, "draft_diff", json_object());
+	snprintf(id, sizeof(id), "%s", string_at(message, AT "draft"));
+	json_decref(message);
+	client_end(&c);
+	c = start("auto", NULL, "{}", NULL);
+	message = call(&c, "draft_discard", json_pack("{s:s}", "draft", id));
+	went_wrong(message, "invalid");
+	json_decref(message);
+	client_end(&c);
+}
+
+/* In plan mode nothing is decided. */
+static void
+test_plan(void **state)
+{
+	struct client c = start("plan", NULL, "{}", NULL);
+	json_t *message = call(&c, "undo", json_object());
+
+	went_wrong(message, "policy_denied");
+	json_decref(message);
+	client_end(&c);
+}
+
+int
+main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, remove_project)
+	static const struct CMUnitTest tests[] = {
+		CASE(test_session),
+		CASE(test_empty),
+		CASE(test_discarded),
+		CASE(test_taken_back),
+		CASE(test_conflict),
+		CASE(test_background),
+		CASE(test_in_line),
+		CASE(test_asked),
+		CASE(test_cancelled),
+		CASE(test_cannot_ask),
+		CASE(test_plan),
+	};
+
+	return cmocka_run_group_tests_name("mcp_draft", tests, make_installation,
+	    remove_installation);
+}
