@@ -355,6 +355,7 @@ static const struct {
 	{ "set-user-ID", "printf x >x; chmod 4755 x", "x", "set_id", { 0 } },
 	{ "set-group-ID", "printf x >x; chmod 2755 x", "x", "set_id", { 0 } },
 	{ "a FIFO", "mkfifo x", "x", "special_file", { 0 } },
+	{ "a whiteout", "mknod x c 0 0", "x", "special_file", { 0 } },
 	{ "a whole directory", "mkdir x; printf x >x/y", "x", "special_file", { 0 } },
 };
 
@@ -498,6 +499,16 @@ test_marks_of_the_overlay(void **state)
 	assert_int_equal(st.st_mode & 07777, 0750);
 }
 
+static void
+test_whiteout_goes_away(void **state)
+{
+	sh("printf o >p; mknod \"$LAYER/p\" c 0 0");
+	add_take(&batch, "p");
+	assert_int_equal(one(&plain), KODA__SWAP_OUTCOME__SWAP_DONE);
+	assert_false(exists(R("p")) || exists(L("p")));
+	assert_text(O("i0"), "o");
+}
+
 /* ---- many ---- */
 
 static void
@@ -547,6 +558,7 @@ main(void)
 		CASE(root_itself),
 		CASE(mode),
 		CASE(marks_of_the_overlay),
+		CASE(whiteout_goes_away),
 		CASE(many),
 	};
 	static const struct CMUnitTest cases_across[] = {
