@@ -1455,7 +1455,8 @@ KODA_API int koda_history_undo(struct koda_session *session, const char *id,
 
 /*
  * A copy is a directory that an agent works in instead of the project: a git worktree with a branch
- * of its own, or a clone of all files. It is a project like any other, so a session is opened on it:
+ * of its own, or a clone of all files. A slot's root is its session's, which paths, questions and
+ * journals name; so a copy is not a kind of slot but a project, and a session is opened on it:
  *
  *	copy = koda_copy_open(session, &options, &err);
  *	policy = koda_copy_policy(copy, koda_session_policy(session), &err);
@@ -1476,9 +1477,12 @@ KODA_API int koda_history_undo(struct koda_session *session, const char *id,
  * worktree as git stores them, and submodules are empty directories.
  */
 struct koda_copy_options {
-	/* KODA_WORKSPACE_WORKTREE or KODA_WORKSPACE_CLONE. */
+	/* KODA_WORKSPACE_WORKTREE. With KODA_WORKSPACE_CLONE, this version fails: KODA_UNSUPPORTED. */
 	enum koda_workspace kind;
-	/* Part of the name of its branch; NULL: "agent". Other characters than [A-Za-z0-9._-] become '-'. */
+	/*
+	 * Part of the name of its branch, at most 30 bytes; NULL: "agent". Other characters than
+	 * [A-Za-z0-9._-] become '-'.
+	 */
 	const char *agent;
 	/* The id of the copy to go on with, of this root; NULL: a new one. */
 	const char *id;
