@@ -16,18 +16,15 @@
 #include "bench/bench.h"
 #include "bench/floor.h"
 #include "bench/memory.h"
+#include "bench/trees.h"
 #include "shared/base/cleanup.h"
 
-#define BIG_DIRS      2000
-#define BIG_FILES     10 /* files in each of them */
-#define WIDE_DIRS     20000
-#define SLOTS         50
-#define SOURCES       50
-#define SOURCES_BRIEF 5
-#define FLOOD         (1ul << 30)
-#define FLOOD_BRIEF   (64ul << 20)
-#define CONNECTS      2000
-#define WORDS_MAX     256 /* words of bwrap's command line */
+#define WIDE_DIRS   20000
+#define SLOTS       50
+#define FLOOD       (1ul << 30)
+#define FLOOD_BRIEF (64ul << 20)
+#define CONNECTS    2000
+#define WORDS_MAX   256 /* words of bwrap's command line */
 
 static struct {
 	const char *root, *program, *helpers;
@@ -246,38 +243,6 @@ static const struct row rows[] = {
 
 /* ---- setting up ---- */
 
-static void
-make_dir(const char *path)
-{
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		err(1, "%s", path);
-}
-
-static void
-git(const char *dir, const char *const *words)
-{
-	const char *argv[16] = { "git", "-c", "user.name=bench", "-c", "user.email=bench@localhost",
-		"-c", "gc.auto=0" };
-	size_t n = 7;
-
-	while (*words != NULL && n < N_ELEMENTS(argv) - 1)
-		argv[n++] = *words++;
-	if (floor_run(argv, dir) < 0)
-		errx(1, "git %s", argv[7]);
-}
-
-static void
-make_repository(const char *dir)
-{
-	static const char *const init[] = { "init", "-q", NULL };
-	static const char *const add[] = { "add", "-A", NULL };
-	static const char *const commit[] = { "commit", "-q", "-m", "all", NULL };
-
-	git(dir, init);
-	git(dir, add);
-	git(dir, commit);
-}
-
 /* Create what many developers have in their home. Each entry adds a mount to the sandbox. */
 static void
 make_home(void)
@@ -310,28 +275,6 @@ make_tree(void)
 		put_file(files[i], "", 0);
 }
 
-static void
-make_sources(size_t n)
-{
-	char name[64], text[1024];
-
-	for (size_t i = 0; i < n; i++) {
-		int len = snprintf(text, sizeof(text),
-		    "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
-		    "struct item%zu {\n\tconst char *name;\n\tint value;\n};\n\n"
-		    "int\nsum%zu(const struct item%zu *items, size_t n, const char *name)\n{\n"
-		    "\tint sum = %zu;\n\n"
-		    "\tfor (size_t i = 0; i < n; i++)\n"
-		    "\t\tif (strcmp(items[i].name, name) == 0)\n\t\t\tsum += items[i].value;\n"
-		    "\tif (sum < 0)\n\t\tfprintf(stderr, \"%%s: %%d\\n\", name, sum);\n"
-		    "\treturn abs(sum);\n}\n",
-		    i, i, i, i);
-
-		snprintf(name, sizeof(name), "tree/src/unit%zu.c", i);
-		put_file(name, text, (size_t)len);
-	}
-}
-
 /* Create directories only: a cold start scans them. */
 static void
 make_wide(void)
@@ -346,30 +289,6 @@ make_wide(void)
 		}
 		snprintf(path, sizeof(path), "%s/d%d/e%d", w.wide, i / 100, i % 100);
 		make_dir(path);
-	}
-}
-
-static void
-make_big(void)
-{
-	char name[64], text[32];
-
-	make_dir("big");
-	for (unsigned i = 0; i < BIG_DIRS; i++) {
-		if (i % 40 == 0) {
-			snprintf(name, sizeof(name), "big/part%u", i / 40);
-			make_dir(name);
-		}
-		snprintf(name, sizeof(name), "big/part%u/dir%u", i / 40, i);
-		make_dir(name);
-		for (unsigned k = 0; k < BIG_FILES; k++) {
-			/* Few distinct contents, because this tree measures the cost of names and
-			 * not of git's objects. */
-			int len = snprintf(text, sizeof(text), "text %u\n", k);
-
-			snprintf(name, sizeof(name), "big/part%u/dir%u/file%u", i / 40, i, k);
-			put_file(name, text, (size_t)len);
-		}
 	}
 }
 
@@ -396,7 +315,7 @@ command_make(const struct setting *set)
 		err(1, "environment");
 	make_home();
 	make_tree();
-	make_sources(set->brief ? SOURCES_BRIEF : SOURCES);
+	make_sources("tree/src", set->brief);
 	copy_program(KODA_BENCH_CONNECT, w.connect);
 	make_repository(w.tree);
 }
@@ -405,7 +324,7 @@ static void
 make_all(const struct setting *set)
 {
 	command_make(set);
-	make_big();
+	make_big("big");
 	make_repository(w.big);
 	make_wide();
 }

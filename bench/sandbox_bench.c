@@ -1,7 +1,7 @@
 /*
  * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|GROUP] [--peers DIR]: measure what
  * the sandbox costs and what the same work costs without it, in the same run. GROUP is files,
- * search, filters, commands, network or mcp, and with --peers it is peers, proxies or mcp_peers. A
+ * search, filters, commands, drafts, network or mcp, and with --peers it is peers, proxies or mcp_peers. A
  * missed goal is not a failure; a row that does not work is one.
  *
  * The ratios that count are measured with all processes on one processor, because a wake-up across
@@ -261,6 +261,7 @@ main(int argc, char **argv)
 		ok = run_group(&search_group, &set, only, json != NULL) && ok;
 		ok = run_group(&filter_group, &set, only, json != NULL) && ok;
 		ok = run_group(&command_group, &set, only, json != NULL) && ok;
+		ok = run_group(&draft_group, &set, only, json != NULL) && ok;
 		ok = run_group(&network_group, &set, only, json != NULL) && ok;
 		ok = run_group(&mcp_group, &set, only, json != NULL) && ok;
 	}
