@@ -10,6 +10,7 @@
  *	intercept yes                the proxy terminates TLS
  *	answer no|once|session       to every question for a host
  *	connections yes              print them when the command has ended
+ *	draft ID|new                 in a draft
  *	background FILE              run in the background; once FILE exists, close everything
  */
 #include <stdbool.h>
@@ -78,6 +79,8 @@ static bool tells;
 /* Run in the background until that file exists. */
 static const char *until;
 
+static struct koda_slot_options where;
+
 /* Handles a verb that is not a rule of the policy. */
 static bool
 set_option(const char *verb, const char *what)
@@ -90,6 +93,9 @@ set_option(const char *verb, const char *what)
 		tells = yes;
 	else if (strcmp(verb, "background") == 0)
 		until = what;
+	else if (strcmp(verb, "draft") == 0)
+		where = (struct koda_slot_options){ .workspace = KODA_WORKSPACE_DRAFT,
+			.draft = strcmp(what, "new") == 0 ? NULL : what };
 	else if (strcmp(verb, "answer") == 0)
 		answer = strcmp(what, "session") == 0 ? KODA_SCOPE_SESSION
 		    : strcmp(what, "once") == 0       ? KODA_SCOPE_ONCE
@@ -223,7 +229,7 @@ main(int argc, char **argv)
 	options.policy = policy;
 	options.commands = true;
 	if ((session = koda_session_open(&options, &err)) == NULL ||
-	    (slot = koda_slot_acquire(session, NULL, &err)) == NULL)
+	    (slot = koda_slot_open(session, &where, &err)) == NULL)
 		fail(&err);
 	command.argv = (const char *const *)argv + i + 1;
 	if (until != NULL) {

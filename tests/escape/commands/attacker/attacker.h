@@ -34,6 +34,9 @@ applet_fn hoard_main, held_main, lend_main, weigh_main;
 /* Returns whether that process lingers: its last argument is the mark. */
 bool is_lingering(const char *pid, const char *mark);
 
+/* Returns whether the file exists. */
+bool appeared(const char *path);
+
 long now_ms(void);
 /* Prints what failed and why; returns 1. */
 int failed(const char *what);

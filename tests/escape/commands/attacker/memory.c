@@ -178,7 +178,7 @@ is_made(const char *dir, const char *name)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return access(path, F_OK) == 0;
+	return appeared(path);
 }
 
 static bool

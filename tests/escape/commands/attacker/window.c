@@ -30,7 +30,7 @@ is_there(const struct keep *k, const char *name)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%s", k->dir, name);
-	return access(path, F_OK) == 0;
+	return appeared(path);
 }
 
 static void
