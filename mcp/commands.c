@@ -158,7 +158,7 @@ on_failure(void *data, const struct koda_connection *c)
 static void
 take_failures(struct command *c)
 {
-	struct koda_slot *slot = c->all->conn->slot;
+	struct koda_slot *slot = c->slot != NULL ? c->slot : c->all->conn->slot;
 	struct failures all = { .n = 0 };
 	uint64_t missed;
 
@@ -238,7 +238,8 @@ commands_start(struct command_list *all, const struct command_request *request,
 		.approved = true,
 		.max_output = request->background ? BACKGROUND_OUTPUT_MAX : COMMAND_OUTPUT_MAX,
 	};
-	struct koda_slot *slot = connection_slot(all->conn, err);
+	struct koda_slot *slot =
+	    request->slot != NULL ? request->slot : connection_slot(all->conn, err);
 	struct command *c;
 	uint64_t missed;
 
@@ -250,6 +251,7 @@ commands_start(struct command_list *all, const struct command_request *request,
 		return NULL;
 	}
 	c->all = all;
+	c->slot = request->slot;
 	c->background = request->background;
 	c->intent = request->intent;
 	c->began_ms = monotonic_ms();

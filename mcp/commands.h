@@ -35,6 +35,7 @@ struct command {
 	bool background;
 	uint64_t intent; /* its seq in the audit log */
 	char *text;
+	struct koda_slot *slot; /* where it runs, if not in the client's */
 	struct koda_command *handle;
 	bool over;   /* then result is valid, unless failed */
 	bool failed; /* err says why there is no result */
@@ -68,7 +69,8 @@ struct command_request {
 	const char *cwd;  /* canonical */
 	unsigned timeout_ms;
 	bool background;
-	uint64_t intent; /* of the call, in the audit log */
+	uint64_t intent;        /* of the call, in the audit log */
+	struct koda_slot *slot; /* NULL: the client's */
 };
 /* Starts a command that needs no approval, or that has been approved. Returns NULL with *err set
  * on failure. */

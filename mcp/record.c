@@ -480,6 +480,19 @@ ignore(void *data, const struct koda_connection *c)
 }
 
 void
+record_slot(struct connection *conn, struct koda_slot *slot)
+{
+	uint64_t seen_connections = 0, seen_violations = 0, connections, violations;
+
+	if (conn->hub->record->audit == NULL)
+		return;
+	koda_slot_connections(slot, ignore, NULL); /* makes the library ask the proxy */
+	koda_slot_new_connections(slot, &seen_connections, &connections, on_connection, conn);
+	koda_slot_new_violations(slot, &seen_violations, &violations, on_violation, conn);
+	conn->events.missed += connections + violations;
+}
+
+void
 record_last_news(struct connection *conn)
 {
 	if (conn->hub->record->audit == NULL)

@@ -67,6 +67,8 @@ struct record_command {
 void record_command_over(struct connection *conn, const struct record_command *c);
 /* Logs that a child's client has come or left. verdict must be static. */
 void record_client(struct connection *conn, const char *verdict);
+/* Logs all that happened in a slot of the client that is not its own one, and is about to end. */
+void record_slot(struct connection *conn, struct koda_slot *slot);
 /* Logs what became of a draft of the client: "kept" or "discarded", which must be static. */
 void record_draft(struct connection *conn, const char *id, const char *verdict, const char *detail);
 /* Logs what the client's commands reached, and what they were refused, since the last time. */

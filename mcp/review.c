@@ -62,7 +62,7 @@ on_cancel(struct tool_call *call)
 void
 review_wait(struct tool_call *call, review_fn *begin)
 {
-	review_line_add(call, begin);
+	review_line_add(call, begin, true);
 	call->cancel = on_cancel;
 }
 
@@ -78,26 +78,44 @@ runs_in_background(const struct connection *conn)
 }
 
 void
+review_soon(struct tool_call *call, review_fn *begin)
+{
+	review_line_add(call, begin, false);
+}
+
+/* Takes the next call whose turn it is out of the line. Returns false if there is none. */
+static bool
+take_next(struct connection *conn, struct review_waiter *ret)
+{
+	const bool alone = conn->n_calls == review_line_length(conn);
+	const struct review_waiter *w = conn->reviews;
+
+	while (w != NULL && w->alone && !alone)
+		w = w->next;
+	if (w == NULL)
+		return false;
+	*ret = *w;
+	review_line_leave(w->call);
+	ret->call->cancel = NULL;
+	return true;
+}
+
+void
 review_tick(struct connection *conn)
 {
-	const struct review_waiter *w = conn->reviews;
-	struct tool_call *call;
-	review_fn *begin;
+	struct review_waiter w;
 
-	if (w == NULL || conn->reviewing != NULL || conn->ending || conn->hub->acquiring ||
-	    conn->n_calls > review_line_length(conn))
+	if (conn->reviewing != NULL || conn->ending || conn->hub->acquiring || !take_next(conn, &w))
 		return;
-	call = w->call;
-	begin = w->begin;
-	review_line_leave(call);
-	call->cancel = NULL;
-	if (conn->drafts && runs_in_background(conn)) {
-		tool_fail(call, KODA_CONFLICT,
+	if (w.alone && conn->drafts && runs_in_background(conn)) {
+		tool_fail(w.call, KODA_CONFLICT,
 		    "commands run in the background in this session's draft: they must end first. command_list lists them, and command_stop ends them");
 		return;
 	}
-	conn->reviewing = call;
-	if (conn->drafts)
-		review_end_slot(conn);
-	begin(call);
+	if (w.alone) {
+		conn->reviewing = w.call;
+		if (conn->drafts)
+			review_end_slot(conn);
+	}
+	w.begin(w.call);
 }

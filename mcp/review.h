@@ -11,6 +11,8 @@
 
 /* Calls begin() in one of the next turns of the loop, unless the call is cancelled before. */
 void review_wait(struct tool_call *call, review_fn *begin);
+/* The same, but it does not have the session for itself, so it does not wait for other calls. */
+void review_soon(struct tool_call *call, review_fn *begin);
 /* Begins the next one if it is time. It may run turns of the loop. */
 void review_tick(struct connection *conn);
 

@@ -5,11 +5,11 @@
 #include "mcp/memory.h"
 
 void
-review_line_add(struct tool_call *call, review_fn *begin)
+review_line_add(struct tool_call *call, review_fn *begin, bool alone)
 {
 	struct review_waiter *w = memory_zero(sizeof(*w)), **at = &call->conn->reviews;
 
-	*w = (struct review_waiter){ .call = call, .begin = begin };
+	*w = (struct review_waiter){ .call = call, .begin = begin, .alone = alone };
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = w;
@@ -38,6 +38,6 @@ review_line_length(const struct connection *conn)
 	size_t n = 0;
 
 	for (const struct review_waiter *w = conn->reviews; w != NULL; w = w->next)
-		n++;
+		n += w->alone;
 	return n;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mcp/approval.h"
+#include "mcp/command_draft.h"
 #include "mcp/commands.h"
 #include "mcp/connection_slot.h"
 #include "mcp/memory.h"
@@ -26,17 +27,12 @@
 /* Bytes of a command in a list or a sentence: enough to recognise it. */
 #define SHOWN_MAX 200
 
-/* A run_command under way. */
-struct command_run {
-	char *cwd; /* canonical; NULL: the root */
-	struct command *command;
-};
-
 static void
 free_run(void *state)
 {
 	struct command_run *run = state;
 
+	command_draft_free(run->draft);
 	free(run->cwd);
 	free(run);
 }
@@ -155,25 +151,34 @@ print_sentences(struct text *t, const struct command *c)
 	free(told);
 }
 
-/* Ends the call with the output and the state of the command. ret is stolen. */
+/* Adds the output and the state of the command to a result and its text. */
 static void
-tell(struct tool_call *call, const struct command *c, json_t *ret, const struct printed *out,
+fill(json_t *ret, struct text *t, const struct command *c, const struct printed *out,
     const struct printed *err)
 {
 	const struct koda_command_result *r = &c->result;
-	struct text t = { 0 };
 	char *rendered = koda_violations_render(r->violations, r->n_violations);
 
 	add_state(ret, c);
 	if (r->n_violations > 0)
 		json_object_set_new_nocheck(ret, "violations", violations_json(r));
-	print_stream(&t, "", out);
-	print_stream(&t, "[stderr]\n", err);
+	print_stream(t, "", out);
+	print_stream(t, "[stderr]\n", err);
 	if (rendered != NULL)
-		text_printf(&t, "%s", rendered);
+		text_printf(t, "%s", rendered);
 	free(rendered);
-	print_sentences(&t, c);
-	print_state(&t, c);
+	print_sentences(t, c);
+	print_state(t, c);
+}
+
+/* Ends the call with the output and the state of the command. ret is stolen. */
+static void
+tell(struct tool_call *call, const struct command *c, json_t *ret, const struct printed *out,
+    const struct printed *err)
+{
+	struct text t = { 0 };
+
+	fill(ret, &t, c, out, err);
 	tool_done(call, ret, &t);
 }
 
@@ -182,12 +187,17 @@ tell(struct tool_call *call, const struct command *c, json_t *ret, const struct 
 static void
 on_run_over(struct tool_call *call, const struct command *c)
 {
+	struct command_run *run = call->state;
 	struct koda_output out, err;
 	struct printed some_out, some_err;
+	struct text t = { 0 };
 	json_t *ret;
 
 	if (c->failed) {
-		tool_failed(call, &c->err, NULL);
+		if (run->draft != NULL)
+			command_draft_failed(run->draft, &c->err);
+		else
+			tool_failed(call, &c->err, NULL);
 		return;
 	}
 	record_status(call, c->result.status);
@@ -197,7 +207,11 @@ on_run_over(struct tool_call *call, const struct command *c)
 	ret = json_object();
 	json_object_set_new_nocheck(ret, "stdout", printed_json(&some_out));
 	json_object_set_new_nocheck(ret, "stderr", printed_json(&some_err));
-	tell(call, c, ret, &some_out, &some_err);
+	fill(ret, &t, c, &some_out, &some_err);
+	if (run->draft != NULL)
+		command_draft_over(run->draft, ret, &t);
+	else
+		tool_done(call, ret, &t);
 }
 
 static void
@@ -226,7 +240,7 @@ start(struct tool_call *call)
 {
 	struct command_run *run = call->state;
 	const uint64_t secs = tool_number(call, "timeout", 0);
-	const struct command_request request = {
+	struct command_request request = {
 		.text = tool_string(call, "command"),
 		.cwd = run->cwd,
 		.timeout_ms = 1000 * (unsigned)(secs < TIMEOUT_SECS_MAX ? secs : TIMEOUT_SECS_MAX),
@@ -235,8 +249,18 @@ start(struct tool_call *call)
 	};
 	struct koda_error err;
 
+	if (tool_bool(call, "draft")) {
+		run->draft = command_draft_new(call, &err);
+		if (run->draft == NULL) {
+			tool_failed(call, &err, NULL);
+			return;
+		}
+		request.slot = command_draft_slot(run->draft);
+	}
 	run->command = commands_start(call->conn->commands, &request, &err);
-	if (run->command == NULL) {
+	if (run->command == NULL && run->draft != NULL) {
+		command_draft_failed(run->draft, &err);
+	} else if (run->command == NULL) {
 		tool_failed(call, &err, NULL);
 	} else if (request.background) {
 		tell_begun(call, run->command);
@@ -338,6 +362,12 @@ tool_run_command(struct tool_call *call)
 		tool_fail(call, KODA_TOO_LARGE,
 		    "command: has more than the %u bytes that a program can be given; write it to a file and run that",
 		    COMMAND_TEXT_MAX);
+	else if (tool_bool(call, "draft") &&
+	    (background || call->conn->drafts || call->conn->mode == KODA_PLAN))
+		tool_fail(call, KODA_INVALID, "draft: %s",
+		    background               ? "a command in the background has none of its own"
+			: call->conn->drafts ? "the whole session works in a draft already"
+					     : "a command in plan mode changes nothing");
 	else if (why != NULL)
 		tool_fail(call, KODA_INTERNAL, "%s", why);
 	else if (where.path != NULL)

@@ -215,10 +215,11 @@ const struct tool tools[] = {
 	    "\"command\":{\"type\":\"string\",\"minLength\":1,\"description\":\"for sh -c\"},"
 	    "\"cwd\":{\"type\":\"string\",\"minLength\":1,\"description\":\"a directory below the root\"},"
 	    "\"timeout\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"seconds; at most the policy's, which is the default; in the background: none\"},"
-	    "\"background\":{\"type\":\"boolean\",\"description\":\"answer at once, with an id for command_output; runs until it ends, is stopped, or the session ends\"}},"
+	    "\"background\":{\"type\":\"boolean\",\"description\":\"answer at once, with an id for command_output; runs until it ends, is stopped, or the session ends\"},"
+	    "\"draft\":{\"type\":\"boolean\",\"description\":\"hold its changes back: the result lists them, and draft_apply applies them\"}},"
 	    "\"required\":[\"command\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"}," STATE "," VIOLATIONS
-	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") "},\"required\":[\"running\",\"duration_ms\"]}",
+	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") ",\"draft\":{\"type\":\"string\"}," CHANGES "},\"required\":[\"running\",\"duration_ms\"]}",
 	    OWED_COMMAND, tool_run_command },
 	{ "command_output", "Output of a background command", TOOL_READ_ONLY,
 	    "What a background command has printed since the last call, and whether it is still running.",

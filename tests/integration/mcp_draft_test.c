@@ -261,6 +261,85 @@ test_in_line(void **state)
 	client_end(&c);
 }
 
+/* ---- a command in a draft of its own ---- */
+
+static json_t *
+run_held_back(struct client *c, const char *command)
+{
+	json_t *message =
+	    well(c, "run_command", json_pack("{s:s,s:b}", "command", command, "draft", 1));
+
+	counts(message, AT "exit_code", 0);
+	return message;
+}
+
+static void
+test_one_command(void **state)
+{
+	struct client c = start("auto", NULL, "{}", NULL);
+	char id[64];
+	json_t *message;
+
+	put_text("a", "old a\n");
+	message = run_held_back(&c, "cat a; echo new a >a; echo x >b");
+	says(message, AT "stdout.text", "old a\n");
+	counts(message, AT "total", 2);
+	says(message, AT "changes.0.path", "a");
+	says_part(message, TEXT, "holds 2 changes back");
+	snprintf(id, sizeof(id), "%s", string_at(message, AT "draft"));
+	json_decref(message);
+	holds_text("a", "old a\n");
+	/* The session itself works in the project. */
+	run(&c, "grep -q old a && ! test -e b");
+	message = well(&c, "draft_apply", json_pack("{s:s,s:[s]}", "draft", id, "paths", "a"));
+	counts(message, AT "applied", 1);
+	json_decref(message);
+	holds_text("a", "new a\n");
+	holds_text("b", NULL);
+	client_end(&c);
+	has_line(errors, id, "is kept: 1 change.");
+}
+
+/* Without changes there is no draft left. */
+static void
+test_nothing_changed(void **state)
+{
+	struct client c = start("auto", NULL, "{}", NULL);
+	json_t *message = run_held_back(&c, "ls");
+
+	counts(message, AT "total", 0);
+	is_missing(message, AT "draft");
+	json_decref(message);
+	message = call(&c, "run_command",
+	    json_pack("{s:s,s:b,s:b}", "command", "ls", "draft", 1, "background", 1));
+	went_wrong(message, "invalid");
+	json_decref(message);
+	client_end(&c);
+}
+
+/* Several at once, each in its own, and one that is cancelled. */
+static void
+test_side_by_side(void **state)
+{
+	struct client c = start("auto", NULL, "{}", NULL);
+	json_int_t ids[3];
+	json_t *message;
+
+	for (size_t i = 0; i < 3; i++)
+		ids[i] = request_tool(&c, "run_command",
+		    json_pack("{s:s,s:b}", "command", i == 2 ? "sleep 600" : "echo x >>a; cat a",
+			"draft", 1));
+	cancel(&c, ids[2]);
+	for (size_t i = 0; i < 2; i++) {
+		message = talk_response(&c, ids[i]);
+		says(message, AT "stdout.text", "x\n");
+		counts(message, AT "total", 1);
+		json_decref(message);
+	}
+	holds_text("a", NULL);
+	client_end(&c);
+}
+
 /* ---- Safe mode ---- */
 
 static json_t *
@@ -398,6 +477,9 @@ main(void)
 		CASE(test_conflict),
 		CASE(test_background),
 		CASE(test_in_line),
+		CASE(test_one_command),
+		CASE(test_nothing_changed),
+		CASE(test_side_by_side),
 		CASE(test_asked),
 		CASE(test_cancelled),
 		CASE(test_cannot_ask),

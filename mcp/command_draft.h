@@ -1,0 +1,30 @@
+/* A foreground command in a draft of its own: its slot, and what becomes of the draft afterwards. */
+#ifndef KODA_MCP_COMMAND_DRAFT_H
+#define KODA_MCP_COMMAND_DRAFT_H
+
+#include "mcp/connection_state.h"
+#include "mcp/text.h"
+
+struct command;
+struct command_draft;
+
+/* A run_command under way: the state of its call. */
+struct command_run {
+	char *cwd; /* canonical; NULL: the root */
+	struct command *command;
+	struct command_draft *draft; /* NULL: it does not run in a draft of its own */
+};
+
+/* Opens a slot in a new draft for the command of that call. Returns NULL with *err set. */
+struct command_draft *command_draft_new(struct tool_call *call, struct koda_error *err);
+/* Call it when the call has ended; the session ends the slot. NULL is ignored. */
+void command_draft_free(struct command_draft *d);
+struct koda_slot *command_draft_slot(const struct command_draft *d);
+
+/* The command has ended: adds the changes of the draft to its result, discards the draft if there
+ * are none, and ends the call. Takes ret and t. */
+void command_draft_over(struct command_draft *d, json_t *ret, struct text *t);
+/* The command did not start, or it is not known how it ended: ends the call with the error. */
+void command_draft_failed(struct command_draft *d, const struct koda_error *err);
+
+#endif
