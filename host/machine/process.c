@@ -23,7 +23,7 @@ read_stat(pid_t pid, int wanted)
 }
 
 uint64_t
-process_start(pid_t pid)
+process_start_time(pid_t pid)
 {
 	return read_stat(pid, 22);
 }

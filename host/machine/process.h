@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* Returns the start time in clock ticks since boot; 0: there is no such process. */
-uint64_t process_start(pid_t pid);
+uint64_t process_start_time(pid_t pid);
 pid_t process_parent(pid_t pid); /* 0: unknown */
 
 #endif

@@ -206,7 +206,7 @@ journal_process(struct journal *j, pid_t pid)
 
 	record.has_pid = record.has_start = true;
 	record.pid = (uint64_t)pid;
-	record.start = process_start(pid);
+	record.start = process_start_time(pid);
 	for (size_t i = 0; i < j->n && record.start != 0; i++)
 		append_record(&j->file[i], &record);
 }

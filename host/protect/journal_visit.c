@@ -83,11 +83,11 @@ wait_for_process(const struct process *r, const struct journal_visitor *by, int 
 	struct pollfd pfd;
 	uint64_t now, until;
 
-	if (r->pid > INT32_MAX || process_start((pid_t)r->pid) != r->start)
+	if (r->pid > INT32_MAX || process_start_time((pid_t)r->pid) != r->start)
 		return 0;
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)r->pid, 0);
 	/* Checked again now that the pidfd holds the process. */
-	if (pidfd < 0 || process_start((pid_t)r->pid) != r->start)
+	if (pidfd < 0 || process_start_time((pid_t)r->pid) != r->start)
 		return 0;
 	pfd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
 	now = monotonic_ms();

@@ -338,9 +338,7 @@ koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *opti
 	err_clear(err);
 	if (ret_undo != NULL)
 		ret_undo[0] = '\0';
-	if (draft->draft.fd < 0)
-		return err_set(err, KODA_INVALID, 0, "the draft is gone already");
-	if (make_plan(&p, o, err) < 0)
+	if (draft_look(draft, err) < 0 || make_plan(&p, o, err) < 0)
 		return -1;
 	r = tell_plan(&p, o->dry_run, fn, data);
 	if (r != 0 || o->dry_run)

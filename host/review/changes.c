@@ -270,7 +270,7 @@ koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, void *data, boo
 	struct showing s = { fn, data };
 
 	err_clear(err);
-	return changes_each(draft, show, &s, ret_cut, err);
+	return draft_look(draft, err) < 0 ? -1 : changes_each(draft, show, &s, ret_cut, err);
 }
 
 /* ---- reading ---- */
@@ -368,6 +368,8 @@ koda_draft_read(struct koda_draft *draft, const char *path, bool before, uint64_
 	ret->fd = -1;
 	if (path == NULL || !path_is_canonical((const uint8_t *)path, strlen(path)))
 		return err_set(err, KODA_INVALID, 0, "not the path of a change");
+	if (draft_look(draft, err) < 0)
+		return -1;
 	return before ? koda_call(draft->held.slot, &op, ret, err)
 		      : read_layer(draft, path, max, ret, err);
 }

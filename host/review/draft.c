@@ -53,6 +53,14 @@ draft_hold(struct koda_draft *d, int history_fd, struct koda_error *err)
 	return held_open(&d->held, &d->like, &d->draft, history_fd, err);
 }
 
+int
+draft_look(struct koda_draft *d, struct koda_error *err)
+{
+	if (d->draft.fd < 0)
+		return err_set(err, KODA_INVALID, 0, "the draft is gone already");
+	return d->held.slot != NULL ? 0 : draft_hold(d, -1, err);
+}
+
 struct koda_draft *
 koda_draft_open(struct koda_session *session, const char *id, struct koda_error *err)
 {
@@ -152,8 +160,8 @@ koda_draft_discard(struct koda_draft *draft, const char *const *paths, size_t n,
     struct koda_error *err)
 {
 	err_clear(err);
-	if (draft->draft.fd < 0)
-		return err_set(err, KODA_INVALID, 0, "the draft is gone already");
+	if (draft_look(draft, err) < 0)
+		return -1;
 	if (n > 0)
 		return drop_some(draft, paths, n, err) < 0 || draft_remove_empty(draft, err) < 0
 		    ? -1

@@ -37,6 +37,8 @@ void item_show(const struct history_item *item, struct change_shown *ret);
 /* Make the draft's worker hold that entry of the history, too (-1: none). Starts another worker if it
  * has to. Returns 0, or -1 with *err set. */
 int draft_hold(struct koda_draft *d, int history_fd, struct koda_error *err);
+/* After something went wrong there may be no worker: start one that only looks. */
+int draft_look(struct koda_draft *d, struct koda_error *err);
 
 /* Call fn for each change, which it may take over by clearing the struct, until it returns other than
  * 0, which is then returned. -1 with *err set. */

@@ -84,7 +84,17 @@ koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void 
 
 /* ---- taking back ---- */
 
+/* A git directory in which something was not taken back. */
+struct kept {
+	char *dir; /* with its slash */
+};
+
 struct undoing {
+	bool objects; /* the turn is about objects of git, and about nothing else */
+	struct kept *kept;
+	size_t n_kept;
+	koda_applied_fn *fn;
+	void *data;
 	struct held_like like;
 	struct holder held;
 	struct history history;
@@ -100,6 +110,9 @@ undoing_done(struct undoing *u)
 	selection_done(&u->selection);
 	held_like_done(&u->like);
 	free(u->turn.order);
+	while (u->n_kept > 0)
+		free(u->kept[--u->n_kept].dir);
+	free(u->kept);
 }
 
 /* The last change first; doing again, the first one. */
@@ -129,11 +142,69 @@ is_turning(struct undoing *u, const struct history_item *item)
 	return item->turning;
 }
 
+/*
+ * An index that git has refreshed since, or a branch that has moved on, is a conflict and stays. It
+ * needs the objects that came with it, so those are taken back last, and only from a git directory in
+ * which everything else was.
+ */
+/* Returns the length of the git directory's path with its slash, if the path is below its objects. */
+static size_t
+object_of(const char *path)
+{
+	const char *at = strstr(path, "/.git/objects/");
+
+	return at == NULL ? 0 : (size_t)(at - path) + strlen("/.git/");
+}
+
+static bool
+is_kept(const struct undoing *u, const char *path)
+{
+	const size_t len = object_of(path);
+
+	for (size_t i = 0; i < u->n_kept; i++)
+		if (strncmp(u->kept[i].dir, path, len) == 0 && strlen(u->kept[i].dir) == len)
+			return true;
+	return false;
+}
+
+static int
+keep(struct undoing *u, const char *path)
+{
+	const char *at = strstr(path, "/.git/");
+	struct kept *grown;
+
+	if (at == NULL)
+		return 0;
+	grown = reallocarray(u->kept, u->n_kept + 1, sizeof(*grown));
+	if (grown == NULL)
+		return -1;
+	u->kept = grown;
+	u->kept[u->n_kept].dir = strndup(path, (size_t)(at - path) + strlen("/.git/"));
+	if (u->kept[u->n_kept].dir == NULL)
+		return -1;
+	u->n_kept++;
+	return 0;
+}
+
+static int
+on_taken_back(void *data, const struct koda_applied *one)
+{
+	struct undoing *u = data;
+
+	if (u->turn.undo && !u->objects && one->outcome != KODA_APPLIED && keep(u, one->path) < 0)
+		return -1;
+	return u->fn == NULL ? 0 : u->fn(u->data, one);
+}
+
 static bool
 is_selected(struct undoing *u, const struct history_item *item)
 {
-	return item->state == (u->turn.undo ? ITEM_DONE : ITEM_UNDONE) &&
-	    selection_has(&u->selection, item->place);
+	if (item->state != (u->turn.undo ? ITEM_DONE : ITEM_UNDONE) ||
+	    !selection_has(&u->selection, item->place))
+		return false;
+	if (!u->turn.undo)
+		return true;
+	return (object_of(item->place) > 0) == u->objects && !is_kept(u, item->place);
 }
 
 /* A host was killed while it took this entry back, or did it again: finish that first. */
@@ -188,19 +259,14 @@ tell_all(const struct undoing *u, koda_applied_fn *fn, void *data)
 }
 
 static int
-run(struct undoing *u, const struct koda_undo_options *o, koda_applied_fn *fn, void *data,
-    struct koda_error *err)
+run_turn(struct undoing *u, const struct koda_undo_options *o, struct koda_error *err)
 {
-	if (check_whole(u, err) < 0 || finish_turn(u, err) < 0)
-		return -1;
-	u->turn.undo = !o->redo;
 	if (put_in_order(u, is_selected, err) < 0)
 		return -1;
-	if (selection_unused(&u->selection) != NULL)
-		return err_set(err, KODA_INVALID, 0, "nothing to %s is at '%.300s'",
-		    o->redo ? "do again" : "take back", selection_unused(&u->selection));
 	if (o->dry_run)
-		return tell_all(u, fn, data);
+		return tell_all(u, u->fn, u->data);
+	if (u->turn.n == 0)
+		return 0;
 	for (size_t i = 0; i < u->turn.n; i++) {
 		struct history_item *item = &u->history.item[u->turn.order[i]];
 
@@ -209,9 +275,28 @@ run(struct undoing *u, const struct koda_undo_options *o, koda_applied_fn *fn, v
 	}
 	if (history_turn(&u->history, u->turn.undo, err) < 0)
 		return -1;
-	u->turn.fn = fn;
-	u->turn.data = data;
+	u->turn.fn = on_taken_back;
+	u->turn.data = u;
 	return turn_run(&u->turn, err);
+}
+
+static int
+run(struct undoing *u, const struct koda_undo_options *o, struct koda_error *err)
+{
+	int r;
+
+	if (check_whole(u, err) < 0 || finish_turn(u, err) < 0)
+		return -1;
+	u->turn.undo = !o->redo;
+	r = run_turn(u, o, err);
+	if (r == 0 && u->turn.undo) {
+		u->objects = true;
+		r = run_turn(u, o, err);
+	}
+	if (r == 0 && selection_unused(&u->selection) != NULL)
+		return err_set(err, KODA_INVALID, 0, "nothing to %s is at '%.300s'",
+		    o->redo ? "do again" : "take back", selection_unused(&u->selection));
+	return r;
 }
 
 int
@@ -234,5 +319,7 @@ koda_history_undo(struct koda_session *session, const char *id,
 		return -1;
 	u.turn.history = &u.history;
 	u.turn.held = &u.held;
-	return run(&u, o, fn, data, err);
+	u.fn = fn;
+	u.data = data;
+	return run(&u, o, err);
 }

@@ -59,9 +59,9 @@ on_applied(void *data, const struct koda_applied *one)
 	return r->stop_after != 0 && r->n_applied == r->stop_after ? 7 : 0;
 }
 
-/* A project, and a draft in which that command ran. */
+/* A project, prepared by a command of the user's, and a draft in which the other command ran. */
 static void
-begin(struct review *r, const char *shell)
+begin_in(struct review *r, const char *prepare, const char *shell)
 {
 	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
 	const struct koda_command_options c = { .shell = shell };
@@ -77,6 +77,8 @@ begin(struct review *r, const char *shell)
 	assert_int_equal(mkdir(at(&r->f, "dir"), 0755), 0);
 	put_text(&r->f, "dir/c", "old c\n");
 	put_text(&r->f, "dir/d", "old d\n");
+	if (prepare != NULL)
+		process_shell("cd \"$1\" && eval \"$2\"", r->f.root, prepare, NULL);
 	fixture_open(&r->f);
 	slot = koda_slot_open(r->f.ses, &o, &err);
 	if (slot == NULL)
@@ -89,6 +91,12 @@ begin(struct review *r, const char *shell)
 		    result.err.head);
 	koda_command_result_done(&result);
 	koda_slot_release(slot);
+}
+
+static void
+begin(struct review *r, const char *shell)
+{
+	begin_in(r, NULL, shell);
 }
 
 static void
@@ -392,6 +400,36 @@ killed_hosts(void **state)
 	assert_true(k > 5);
 }
 
+/* An index that git has refreshed since is not taken back, and what it needs stays. */
+static void
+git_stays_whole(void **state)
+{
+	struct review r;
+	struct koda_error err;
+	const struct koda_undo_options over = { .take = KODA_TAKE_DRAFT };
+
+	begin_in(&r,
+	    "git init -q; git config user.name n; git config user.email e; git add -A; "
+	    "git commit -qm one",
+	    "echo more >>a; echo x >new; git add -A; git commit -qm two");
+	open_it(&r);
+	apply(&r, NULL, 0);
+	process_shell(
+	    "cd \"$1\" && git log --format=%s | grep -q two && test -z \"$(git status --short)\" && "
+	    "touch a && git status >/dev/null && git fsck --strict >/dev/null",
+	    r.f.root, NULL, NULL);
+	assert_non_null(strstr(undo(&r, NULL), "conflict changed .git/index\n"));
+	process_shell(
+	    "cd \"$1\" && git fsck --strict >/dev/null && git status >/dev/null && git diff --cached >/dev/null",
+	    r.f.root, NULL, NULL);
+	assert_int_equal(koda_history_undo(r.f.ses, r.undo, &over, NULL, NULL, &err), 0);
+	process_shell(
+	    "cd \"$1\" && git fsck --strict >/dev/null && test -z \"$(git status --short)\" && "
+	    "test \"$(git log --format=%s)\" = one && test \"$(git count-objects | cut -d\' \' -f1)\" = 7",
+	    r.f.root, NULL, NULL);
+	end(&r);
+}
+
 static void
 discarded(void **state)
 {
@@ -420,6 +458,7 @@ main(void)
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(undo_conflicts),
 		cmocka_unit_test(killed_hosts),
+		cmocka_unit_test(git_stays_whole),
 		cmocka_unit_test(discarded),
 	};
 
