@@ -43,7 +43,7 @@ struct koda_session {
 	bool commands; /* slots have a kernel sandbox */
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
 	bool intercept;
-	bool narrowed;                 /* see koda_session_options */
+	bool narrowed; /* see koda_session_options */
 	/* Commands are the library's own (host/copy/confined): nothing that they make is compared
 	 * with what was there before; the rules on places hold for them, too. */
 	bool own_commands;

@@ -282,7 +282,8 @@ koda_copy_open(struct koda_session *ses, const struct koda_copy_options *o, stru
 	else if (o->kind == KODA_WORKSPACE_WORKTREE)
 		r = make_worktree(copy, o, err);
 	else
-		r = err_set(err, KODA_UNSUPPORTED, 0, "this version makes no clones: use a worktree or a draft");
+		r = err_set(err, KODA_UNSUPPORTED, 0,
+		    "this version makes no clones: use a worktree or a draft");
 	return r < 0 ? NULL : take_ptr(&copy);
 }
 

@@ -85,13 +85,13 @@ koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void 
 /* ---- taking back ---- */
 
 /* A git directory in which something was not taken back. */
-struct kept {
+struct kept_dir {
 	char *dir; /* with its slash */
 };
 
 struct undoing {
 	bool objects; /* the turn is about objects of git, and about nothing else */
-	struct kept *kept;
+	struct kept_dir *kept;
 	size_t n_kept;
 	koda_applied_fn *fn;
 	void *data;
@@ -171,7 +171,7 @@ static int
 keep(struct undoing *u, const char *path)
 {
 	const char *at = strstr(path, "/.git/");
-	struct kept *grown;
+	struct kept_dir *grown;
 
 	if (at == NULL)
 		return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "shared/wire/protocol.h"
@@ -34,6 +35,7 @@ int
 note_get(int old, const char *name, const char *kind, uint64_t ret[NOTE_NUMBERS])
 {
 	char at[NOTE_NAME_SIZE], text[NOTE_SIZE + 1];
+	const char *at_text;
 	ssize_t n;
 
 	note_name(at, name, kind);
@@ -41,9 +43,17 @@ note_get(int old, const char *name, const char *kind, uint64_t ret[NOTE_NUMBERS]
 	if (n < 0)
 		return errno == ENOENT ? 1 : -1;
 	text[n] = '\0';
-	if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &ret[0], &ret[1], &ret[2]) != 3) {
-		errno = EINVAL;
-		return -1;
+	at_text = text;
+	for (size_t i = 0; i < NOTE_NUMBERS; i++) {
+		char *end;
+
+		errno = 0;
+		ret[i] = strtoull(at_text, &end, 10);
+		if (errno != 0 || end == at_text || *end != (i + 1 < NOTE_NUMBERS ? ' ' : '\0')) {
+			errno = EINVAL;
+			return -1;
+		}
+		at_text = end + 1;
 	}
 	return 0;
 }
