@@ -543,7 +543,6 @@ deep_in_both(void **state)
 	int dir;
 
 	make_deep(root, 150, "old");
-	make_deep(upper, 150, "new");
 	/* A deep tree is deleted far down: one descriptor for each of its levels, too. */
 	snprintf(bottom, sizeof(bottom), "%s/d", root);
 	for (unsigned i = 0; i < 60; i++)
@@ -551,10 +550,12 @@ deep_in_both(void **state)
 	strcat(bottom, "/gone");
 	must(mkdir(bottom, 0755) == 0);
 	make_deep(bottom, 98, "x");
+	put(root, "d/z", "");
+	wait_for_tick();
+	make_deep(upper, 150, "new");
 	dir = open(upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	must(dir >= 0 && mknodat(dir, bottom + strlen(root) + 1, S_IFCHR | 0600, 0) == 0);
 	close(dir);
-	put(root, "d/z", "");
 	delete_in_draft("d/z");
 	put(upper, "d/d/d/z", "");
 	lister_start(&w);

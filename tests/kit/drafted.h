@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +49,28 @@ static char layer_path[PATH_MAX / 2];
 
 /* ---- the disk ---- */
 
+static bool project_is_new; /* it was changed in this tick of the file system's clock, maybe */
+
+/* What the draft has is later than the project, in the file system's clock, whose ticks take some
+ * milliseconds. */
+DRAFTED void
+wait_for_tick(void)
+{
+	char path[PATH_MAX];
+	struct stat first, now;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/tick", base);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	must(fd >= 0 && futimens(fd, NULL) == 0 && fstat(fd, &first) == 0);
+	do
+		must(futimens(fd, NULL) == 0 && fstat(fd, &now) == 0);
+	while (now.st_ctim.tv_sec * 1000 + now.st_ctim.tv_nsec / 1000000 <
+	    first.st_ctim.tv_sec * 1000 + first.st_ctim.tv_nsec / 1000000 + 20);
+	close(fd);
+	project_is_new = false;
+}
+
 DRAFTED const char *
 in(const char *top, const char *name)
 {
@@ -55,6 +78,10 @@ in(const char *top, const char *name)
 	static unsigned next;
 	char *p = path[next++ % 8];
 
+	if (top == root)
+		project_is_new = true;
+	else if (top == upper && project_is_new)
+		wait_for_tick();
 	snprintf(p, sizeof(path[0]), "%s/%s", top, name);
 	return p;
 }

@@ -131,8 +131,8 @@ add_change(struct draft_walk *w, Koda__DraftKind kind)
 	return c;
 }
 
-/* Did the name in the project change after the draft got its own version? Where the
- * file system did not record when that was, it may have. */
+/* Did the name in the project change after the draft got its own version? Where the file system did
+ * not record when that was, or where both happened in one tick of its clock, it may have. */
 static bool
 is_conflict(const struct draft_level *l, const struct draft_name *n)
 {
@@ -140,7 +140,7 @@ is_conflict(const struct draft_level *l, const struct draft_name *n)
 	const int64_t since = upper_has ? n->up.birth_ns : l->opaque_ns;
 
 	return n->in_project &&
-	    (l->renewed || since == 0 || (int64_t)change_ctime_ns(&n->low.st) > since);
+	    (l->renewed || since == 0 || (int64_t)change_ctime_ns(&n->low.st) >= since);
 }
 
 static int
@@ -156,7 +156,7 @@ add_deleted(struct draft_walk *w, const struct draft_level *l, const struct draf
 	if (draft_judge_removal(w, c, &newest, err) < 0)
 		return -1;
 	/* Something in the directory changed, which its own ctime does not say. */
-	c->conflict |= newest > since;
+	c->conflict |= newest >= since;
 	return 0;
 }
 

@@ -220,7 +220,7 @@ enter(struct draft_walk *w, struct koda_error *err)
 	fresh.opaque_ns = l->opaque ? l->opaque_ns : n->up.birth_ns;
 	fresh.renewed = l->renewed ||
 	    (fresh.opaque && fresh.in_project &&
-		(int64_t)change_ctime_ns(&n->low.st) > fresh.opaque_ns);
+		(int64_t)change_ctime_ns(&n->low.st) >= fresh.opaque_ns);
 	fresh.below_refs = draft_git_is_below_refs(w, n->name);
 	fresh.is_refused = l->is_refused;
 	if (l->is_refused)
