@@ -298,6 +298,20 @@ completed_repository(void **state)
 	    "deleted dir c/refs", "deleted file d/HEAD", "created file d/config !git_config");
 }
 
+/* Other permissions would be those of its other names, too, which may be outside of the project: the
+ * draft's file comes instead. */
+static void
+mode_of_several_names(void **state)
+{
+	put(base, "store", "1");
+	must(link(in(base, "store"), in(root, "stored")) == 0);
+	put(root, "own", "1");
+	put(upper, "stored", "1");
+	put(upper, "own", "1");
+	must(chmod(in(upper, "stored"), 0600) == 0 && chmod(in(upper, "own"), 0600) == 0);
+	EXPECT("mode file own", "changed file stored");
+}
+
 /* ---- conflicts ---- */
 
 static void
@@ -784,6 +798,7 @@ main(void)
 		CASE(led_places),
 		CASE(made_repository),
 		CASE(completed_repository),
+		CASE(mode_of_several_names),
 		CASE(changed_meanwhile),
 		CASE(moved_in_meanwhile),
 		CASE(every_boundary),

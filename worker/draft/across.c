@@ -56,6 +56,14 @@ across_is_made(const struct swap *w, const struct swap_name *n)
 	return n->there && has_note(w, note) && n->st.st_dev == note[1] && n->st.st_ino == note[2];
 }
 
+bool
+across_is_begun(const struct swap *w)
+{
+	uint64_t note[NOTE_NUMBERS];
+
+	return has_note(w, note);
+}
+
 void
 across_drop(struct swap *w)
 {

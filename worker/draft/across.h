@@ -29,5 +29,7 @@ void across_drop(struct swap *w);
 
 /* Is the name what this item's note says that was copied or made for the place? */
 bool across_is_made(const struct swap *w, const struct swap_name *n);
+/* Is there a note that this item was copied? */
+bool across_is_begun(const struct swap *w);
 
 #endif

@@ -191,6 +191,11 @@ directory_mode(struct swap *w, struct koda_error *err)
 		swap_conflict(w, "was replaced meanwhile", err);
 		return;
 	}
+	/* The listing takes a file with several names for one that is changed as a whole. */
+	if (S_ISREG(w->place.st.st_mode) && w->place.st.st_nlink > 1) {
+		swap_conflict(w, "has other names, whose permissions would change, too", err);
+		return;
+	}
 	if (S_ISREG(w->place.st.st_mode) &&
 	    (mode & ~w->place.st.st_mode & (S_ISUID | S_ISGID)) != 0) {
 		swap_refused(w, "set_id",

@@ -113,7 +113,8 @@ compare(struct draft_walk *w, const struct draft_level *l, const struct draft_na
 			return OTHER_CONTENT;
 		if (n->up.st.st_size > 0 && !same_content(w, l, n))
 			return OTHER_CONTENT;
-		return other_mode ? OTHER_MODE : SAME;
+		/* The permissions are those of all its names, wherever they are. */
+		return !other_mode ? SAME : n->low.st.st_nlink > 1 ? OTHER_CONTENT : OTHER_MODE;
 	}
 	return OTHER_CONTENT;
 }

@@ -9,6 +9,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/across.h"
+#include "worker/draft/several.h"
 #include "worker/draft/shape.h"
 #include "worker/draft/swap_run.h"
 #include "worker/files/change.h"
@@ -28,6 +29,8 @@ static struct swap_touched touched;
  * the next item. */
 struct swapping {
 	struct session *ses;
+	const Koda__Swap *ask;
+	struct several several;
 	struct shape shape; /* of the current item's layer; fd -1: none */
 	uint32_t layer;     /* of layer_dir */
 	int layer_dir;      /* in the layer, for the place's directory; -1: none */
@@ -353,10 +356,10 @@ kind_of(const Koda__SwapItem *item)
 
 /* Looks, judges and acts. Returns 0 with w->outcome set, and *why if that is not a success. */
 static void
-swap_item(struct swapping *s, const Koda__SwapItem *item, char *name, struct swap *w,
-    struct koda_error *why)
+swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_error *why)
 {
 	const struct session *ses = s->ses;
+	const Koda__SwapItem *item = s->ask->item[i];
 	const struct place *at = &ses->at;
 	enum swap_state state;
 
@@ -373,12 +376,12 @@ swap_item(struct swapping *s, const Koda__SwapItem *item, char *name, struct swa
 	w->from_old = !item->has_layer;
 	w->source =
 	    w->from_old ? w->old : (struct swap_name){ .dir = s->layer_dir, .name = at->name };
-	w->across = s->across;
 	w->me = ses->euid;
 	w->touched = &touched;
 	w->verify = verify_place;
 	w->data = s;
 	across_name(w, s->old_ino);
+	w->across = s->across || several_has_copy(&s->several, s->ask, i, w);
 	state = swap_run_look(w, why);
 	if (state == SWAP_OVER)
 		return;
@@ -391,22 +394,23 @@ swap_item(struct swapping *s, const Koda__SwapItem *item, char *name, struct swa
 }
 
 static int
-swap_one(struct swapping *s, const Koda__SwapItem *item, Koda__SwapResult *ret,
-    struct koda_error *err)
+swap_one(struct swapping *s, size_t i, Koda__SwapResult *ret, struct koda_error *err)
 {
+	const Koda__SwapItem *item = s->ask->item[i];
 	char name[SWAP_NAME_MAX + 1];
 	struct koda_error why;
 	struct swap w;
 
 	memcpy(name, item->name.data, item->name.len);
 	name[item->name.len] = '\0';
-	swap_item(s, item, name, &w, &why);
+	swap_item(s, i, name, &w, &why);
 	/* An earlier item, or another process, may have replaced the directories. */
 	if (s->cached && w.outcome != KODA__SWAP_OUTCOME__SWAP_DONE &&
 	    w.outcome != KODA__SWAP_OUTCOME__SWAP_REFUSED) {
 		forget_place(s);
-		swap_item(s, item, name, &w, &why);
+		swap_item(s, i, name, &w, &why);
 	}
+	several_note(&s->several, s->ask, i, &w);
 	return put_result(s, &w, &why, ret, err);
 }
 
@@ -438,7 +442,7 @@ int
 op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
 	const Koda__Swap *ask = req->swap;
-	cleanup(swapping_done) struct swapping s = { .ses = ses, .layer_dir = -1 };
+	cleanup(swapping_done) struct swapping s = { .ses = ses, .ask = ask, .layer_dir = -1 };
 	Koda__SwapReply *msg = session_alloc(ses, sizeof(*msg), err);
 
 	if (msg == NULL)
@@ -459,7 +463,7 @@ op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 		if (msg->result[i] == NULL)
 			return -1;
 		koda__swap_result__init(msg->result[i]);
-		if (swap_one(&s, ask->item[i], msg->result[i], err) < 0)
+		if (swap_one(&s, i, msg->result[i], err) < 0)
 			return -1;
 		msg->n_result++;
 	}
