@@ -101,6 +101,7 @@ history_remove(const char *state, struct history *h, struct koda_error *err)
 /* ---- all of them ---- */
 
 struct entries_found {
+	const char *draft; /* those of this one; NULL: all */
 	struct history *v;
 	size_t n;
 };
@@ -123,7 +124,7 @@ by_age(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-/* One that is damaged, or was removed meanwhile, is left out. */
+/* Reads what the entry is of; one that is damaged, or was removed meanwhile, is left out. */
 static int
 on_name(void *data, int all, const char *id)
 {
@@ -134,15 +135,39 @@ on_name(void *data, int all, const char *id)
 		return -1;
 	f->v = grown;
 	one = &f->v[f->n];
-	if (open_one(all, id, NAMED_AT_ONCE, one, NULL) < 0 &&
-	    open_one(all, id, NAMED_UNLOCKED, one, NULL) < 0)
+	*one = HISTORY_CLOSED;
+	one->fd = named_open(&named_history, all, id, NAMED_UNLOCKED, NULL);
+	if (one->fd < 0 || history_file_read_about(one, NULL) < 0 ||
+	    (f->draft != NULL && strcmp(one->draft, f->draft) != 0)) {
+		history_close(one);
 		return 0;
-	/* It is shown later; a lock until then would stop others. */
-	close_at(&one->items);
+	}
+	snprintf(one->id, sizeof(one->id), "%s", id);
 	close_at(&one->fd);
-	one->fd = one->items = -1;
+	one->fd = -1;
 	f->n++;
 	return 0;
+}
+
+/* Only one entry is in memory at a time: each can be of a million changes. */
+static int
+show_one(const struct history *found, const char *state, history_each_fn *fn, void *data)
+{
+	cleanup_close int all = named_open_all(&named_history, state, found->root, false);
+	struct history h;
+	int r;
+
+	if (all < 0 ||
+	    (open_one(all, found->id, NAMED_AT_ONCE, &h, NULL) < 0 &&
+		open_one(all, found->id, NAMED_UNLOCKED, &h, NULL) < 0))
+		return 0;
+	/* A lock until the end would stop others. */
+	close_at(&h.items);
+	close_at(&h.fd);
+	h.fd = h.items = -1;
+	r = fn(data, &h);
+	history_close(&h);
+	return r;
 }
 
 static int
@@ -151,13 +176,13 @@ on_root(void *data, int all)
 	return named_list(&named_history, all, on_name, data, NULL);
 }
 
-int
-history_list(const char *state, const char *root, history_each_fn *fn, void *data,
+static int
+list(const char *state, const char *root, const char *draft, history_each_fn *fn, void *data,
     struct koda_error *err)
 {
 	cleanup_close int all =
 	    root == NULL ? -1 : named_open_all(&named_history, state, root, false);
-	cleanup(found_done) struct entries_found f = { 0 };
+	cleanup(found_done) struct entries_found f = { .draft = draft };
 	int r = 0;
 
 	if (root == NULL)
@@ -171,6 +196,35 @@ history_list(const char *state, const char *root, history_each_fn *fn, void *dat
 	if (f.n > 1)
 		qsort(f.v, f.n, sizeof(*f.v), by_age);
 	for (size_t i = 0; r == 0 && i < f.n; i++)
-		r = fn(data, &f.v[i]);
+		r = show_one(&f.v[i], state, fn, data);
 	return r;
+}
+
+int
+history_list(const char *state, const char *root, history_each_fn *fn, void *data,
+    struct koda_error *err)
+{
+	return list(state, root, NULL, fn, data, err);
+}
+
+/* ---- what a killed host began ---- */
+
+static int
+find_begun(void *data, const struct history *h)
+{
+	if (!h->unfinished || h->in_use)
+		return 0;
+	for (size_t i = 0; i < h->n_items; i++)
+		if (h->item[i].state == ITEM_PENDING) {
+			snprintf(data, NAMED_ID_MAX + 1, "%s", h->id);
+			return 1;
+		}
+	return 0;
+}
+
+int
+history_begun(const char *state, const char *root, const char *draft, char ret[NAMED_ID_MAX + 1],
+    struct koda_error *err)
+{
+	return list(state, root, draft, find_begun, ret, err);
 }

@@ -459,6 +459,18 @@ read_items(struct history *h, struct arena *arena, struct koda_error *err)
 }
 
 int
+history_file_read_about(struct history *h, struct koda_error *err)
+{
+	struct arena arena;
+	int r;
+
+	arena_init(&arena);
+	r = read_about(h, &arena, err);
+	arena_done(&arena);
+	return r;
+}
+
+int
 history_file_read(struct history *h, struct koda_error *err)
 {
 	struct arena arena;

@@ -9,6 +9,8 @@ int history_file_make(struct history *h, struct koda_error *err);
 /* Read both, and open `items` for more. A record that a killed host wrote in part is cut off; another
  * damage is an error. */
 int history_file_read(struct history *h, struct koda_error *err);
+/* Read `about` only. */
+int history_file_read_about(struct history *h, struct koda_error *err);
 
 /* Write down what was added, and sync. */
 int history_write(struct history *h, struct koda_error *err);

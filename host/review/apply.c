@@ -353,32 +353,16 @@ koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *opti
 
 /* ---- what a killed host began ---- */
 
-struct begun {
-	const char *draft;
-	char id[NAMED_ID_MAX + 1];
-};
-
-static int
-find_begun(void *data, const struct history *h)
-{
-	struct begun *b = data;
-
-	if (!h->unfinished || h->in_use || strcmp(h->draft, b->draft) != 0)
-		return 0;
-	snprintf(b->id, sizeof(b->id), "%s", h->id);
-	return 1;
-}
-
 int
 apply_finish_begun(struct koda_draft *d, struct koda_error *err)
 {
-	struct begun b = { .draft = d->draft.id };
+	char id[NAMED_ID_MAX + 1];
 	int r;
 
-	while ((r = history_list(d->like.state, d->like.root, find_begun, &b, err)) == 1) {
+	while ((r = history_begun(d->like.state, d->like.root, d->draft.id, id, err)) == 1) {
 		struct history h;
 
-		if (history_open(d->like.state, d->like.root, b.id, &h, err) < 0)
+		if (history_open(d->like.state, d->like.root, id, &h, err) < 0)
 			return -1;
 		r = run(d, &h, NULL, NULL, err);
 		held_close(&d->held);

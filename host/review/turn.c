@@ -81,7 +81,8 @@ ask(const struct history_item *item, bool undo, struct swap_asked *ret)
 	case _KODA__DRAFT_KIND_IS_INT_SIZE:
 		break;
 	}
-	m->held = identity(held, false, &ret->held);
+	/* Commands may have gone on in the draft after the list was made. */
+	m->held = identity(held, first, &ret->held);
 }
 
 /* ---- what is answered ---- */

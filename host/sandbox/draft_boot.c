@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "host/draft/fit.h"
+#include "host/draft/history.h"
 #include "host/draft/mask.h"
 #include "host/sandbox/bwrap.h"
 #include "shared/base/cleanup.h"
@@ -64,6 +65,22 @@ check_same(const struct draft *d, const char *const *dirs, size_t n, struct koda
 	return 0;
 }
 
+/* What is left of an apply is done from the draft later, as it was decided: no command may change it
+ * before. */
+static int
+check_whole(const struct sandbox *sb, struct koda_error *err)
+{
+	char entry[NAMED_ID_MAX + 1];
+	int r = history_begun(sb->ses->state, sb->ses->root, sb->draft.id, entry, err);
+
+	return r == 1
+	    ? err_set(err, KODA_CONFLICT, 0,
+		  "draft '%s' was not applied to the end: look at it, apply or discard it, "
+		  "first",
+		  sb->draft.id)
+	    : r;
+}
+
 static int
 make_new(struct sandbox *sb, const char *const *dirs, size_t n, struct koda_error *err)
 {
@@ -105,7 +122,7 @@ draft_boot_open(struct sandbox *sb, const char *id, struct koda_error *err)
 		return make_new(sb, dirs, n, err);
 	if (draft_open(sb->ses->state, sb->ses->root, id, &sb->draft, err) < 0)
 		return -1;
-	return check_same(&sb->draft, dirs, n, err);
+	return check_whole(sb, err) < 0 ? -1 : check_same(&sb->draft, dirs, n, err);
 }
 
 static int

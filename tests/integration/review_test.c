@@ -390,6 +390,55 @@ is_killed_once(size_t k)
 	return killed;
 }
 
+/* More than a batch, so that a part is left. */
+#define MADE "for i in $(seq 300); do echo seen >f$i; done"
+
+/* What is left of an apply is what was decided on: no command goes on in the draft before. */
+static void
+going_on_after_killed_host(void **state)
+{
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = "echo hostile >f99" };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, MADE);
+	assert_true(is_killed_at(&r, 1, false));
+	assert_false(exists(&r.f, "f99"));
+	o.draft = r.id;
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	if (slot != NULL) {
+		assert_int_equal(koda_run(slot, &c, &result, &err), 0);
+		koda_command_result_done(&result);
+		koda_slot_release(slot);
+	} else {
+		assert_int_equal(err.code, KODA_CONFLICT);
+		assert_non_null(strstr(err.message, "was not applied to the end"));
+	}
+	open_it(&r);
+	assert_string_equal(get_text(&r.f, "f99"), "seen\n");
+	assert_null(slot);
+	end(&r);
+}
+
+/* The same, of what does not ask for the draft's lock. */
+static void
+draft_changed_after_killed_host(void **state)
+{
+	struct review r;
+
+	begin(&r, MADE);
+	assert_true(is_killed_at(&r, 1, false));
+	process_shell("echo hostile >\"$(find \"$HOME\" -path '*/u/f99')\"", NULL, NULL, NULL);
+	open_it(&r);
+	assert_false(exists(&r.f, "f99"));
+	assert_string_equal(get_text(&r.f, "f98"), "seen\n");
+	assert_string_equal(list(&r), "created f99\n");
+	end(&r);
+}
+
 static void
 killed_hosts(void **state)
 {
@@ -457,6 +506,8 @@ main(void)
 		cmocka_unit_test(a_part),
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(undo_conflicts),
+		cmocka_unit_test(going_on_after_killed_host),
+		cmocka_unit_test(draft_changed_after_killed_host),
 		cmocka_unit_test(killed_hosts),
 		cmocka_unit_test(git_stays_whole),
 		cmocka_unit_test(discarded),
