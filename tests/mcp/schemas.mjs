@@ -40,6 +40,11 @@ const CALLS = [
 	["run_command", { command: "sleep 100", timeout: 1 }],
 	["run_command", { command: "sleep 100", background: true }],
 	["command_list", {}],
+	["run_command", { command: "echo new >drafted; rm a.txt; mkdir .vscode; echo x >.vscode/x", draft: true }, /holds 4 changes, 2 refused by the policy back/],
+	["run_command", { command: "true", draft: true, background: true }, "fails"],
+	["draft_diff", {}, "fails"],
+	["undo", {}, "fails"],
+	["history", {}, /nothing was applied/],
 	["open_child", { name: "one", mode: "plan", deny_read: ["src"], domains: ["github.com"], network: false }, /--child/],
 	["open_child", { name: "../one" }, "fails"],
 	["list_children", {}, /one/],
@@ -50,6 +55,11 @@ const CALLS = [
 const LATER = {
 	command_output: (ids) => ({ id: ids.command }),
 	command_stop: (ids) => ({ id: ids.command }),
+	draft_diff: (ids) => ({ draft: ids.draft }),
+	draft_apply: (ids) => ({ draft: ids.draft, paths: ["drafted"] }),
+	draft_discard: (ids) => ({ draft: ids.draft }),
+	history: () => ({ limit: 1 }),
+	undo: () => ({ paths: ["drafted"] }),
 };
 
 const listTools = async (client) => {
@@ -117,7 +127,9 @@ test("every tool: its structured output holds to its schema", withClient(FILES, 
 			continue;
 		const result = await call(name, args, wanted);
 		if (args.background)
-			ids.command = result.structuredContent.id;
+			ids.command = result.structuredContent?.id ?? ids.command;
+		if (args.draft)
+			ids.draft = result.structuredContent?.draft ?? ids.draft;
 	}
 	for (const [name, make] of Object.entries(LATER)) {
 		if (!tools.has(name))
