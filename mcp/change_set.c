@@ -224,7 +224,9 @@ change_set_json(const struct change_set *set)
 		json_object_set_new_nocheck(row, "kind",
 		    json_string_nocheck(koda_change_kind_name(one->kind)));
 		json_object_set_new_nocheck(row, "outcome",
-		    json_string_nocheck(koda_apply_outcome_name(one->outcome)));
+		    json_string_nocheck(!set->done && one->outcome == KODA_APPLIED
+			    ? "pending"
+			    : koda_apply_outcome_name(one->outcome)));
 		if (one->type == KODA_FILE_REGULAR)
 			json_object_set_new_nocheck(row, "size",
 			    json_integer((json_int_t)one->size));

@@ -30,7 +30,8 @@ struct change_set {
 	size_t n;
 	uint64_t n_all, n_outcome[KODA_APPLY_FAILED + 1];
 	const char *root;
-	bool cut; /* the draft has names that the library does not list */
+	bool done; /* the outcomes are what happened, not what would happen */
+	bool cut;  /* the draft has names that the library does not list */
 };
 
 void change_set_done(struct change_set *set);
@@ -41,12 +42,12 @@ int change_set_list(struct change_set *set, struct koda_draft *draft, const char
 /* Takes what would be applied with these options, by a dry run. */
 int change_set_plan(struct change_set *set, struct koda_draft *draft, const char *root,
     const struct koda_apply_options *options, struct koda_error *err);
-/* Adds one outcome: the koda_applied_fn of a set, for what was applied or taken back. */
+/* Adds one outcome: the koda_applied_fn of a set. */
 int change_set_add(void *set, const struct koda_applied *one);
 
 /* Appends the counts: "3 changes, 1 refused". */
 void change_set_counts(const struct change_set *set, struct text *t);
-/* Appends a line for each listed change. verb: what became of those with KODA_APPLIED, or "". */
+/* Appends a line for each listed change. */
 void change_set_lines(const struct change_set *set, struct text *t);
 /* Returns the listed changes. */
 json_t *change_set_json(const struct change_set *set);

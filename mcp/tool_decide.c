@@ -70,7 +70,7 @@ decide_add(json_t *ret, const struct change_set *set)
 	json_object_set_new_nocheck(ret, "changes", change_set_json(set));
 	json_object_set_new_nocheck(ret, "total", json_integer((json_int_t)set->n_all));
 	json_object_set_new_nocheck(ret, "applied",
-	    json_integer((json_int_t)set->n_outcome[KODA_APPLIED]));
+	    json_integer(set->done ? (json_int_t)set->n_outcome[KODA_APPLIED] : 0));
 	json_object_set_new_nocheck(ret, "refused",
 	    json_integer((json_int_t)set->n_outcome[KODA_APPLY_REFUSED]));
 	json_object_set_new_nocheck(ret, "conflicts",

@@ -204,6 +204,7 @@ apply(struct tool_call *call)
 	}
 	change_set_done(&d->set);
 	d->set.root = conn->root;
+	d->set.done = true;
 	r = koda_draft_apply(d->draft, &d->options, change_set_add, &d->set, undo, &err);
 	koda_draft_close(d->draft);
 	d->draft = NULL;

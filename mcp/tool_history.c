@@ -143,6 +143,7 @@ turn(struct tool_call *call, bool dry)
 	}
 	change_set_done(&u->set);
 	u->set.root = conn->root;
+	u->set.done = !dry;
 	u->options.dry_run = dry;
 	r = koda_history_undo(conn->ses, u->id, &u->options, change_set_add, &u->set, &err);
 	review_leave(conn);
