@@ -73,6 +73,12 @@ approval_wanted(const struct connection *conn)
 	return conn->approvals->wanted;
 }
 
+bool
+approval_is_of_effects(const struct connection *conn)
+{
+	return conn->approvals->wanted && conn->asks_hosts && !conn->no_effects && !conn->drafts;
+}
+
 /* ---- changes ---- */
 
 static void next_turn(struct approvals *a);
@@ -321,8 +327,28 @@ approval_command(struct tool_call *call, const char *const *argv, const char *cw
 	"NOT ALL OF THIS IS SHOWN: [...] marks what is left out, so it can be allowed once only. "
 
 void
+approval_cover_effects(struct text *ret, const char *const *argv, const char *cwd)
+{
+	text_add(ret, "e", 2);
+	cover_command(ret, argv, cwd, NULL, false);
+}
+
+bool
+approval_effects_begin(struct connection *conn, const struct text *covers)
+{
+	return questions_hold(conn->approvals->questions, covers);
+}
+
+void
+approval_effects_end(struct connection *conn, const struct text *covers, bool held)
+{
+	if (held)
+		questions_renew(conn->approvals->questions, covers);
+}
+
+void
 approval_effects(struct tool_call *call, const struct text *message, bool cut,
-    approval_answered_fn *answered)
+    const struct text *covers, approval_answered_fn *answered)
 {
 	const struct koda_question question = { .kind = KODA_OP_RUN };
 	const struct question_about about = { 0 };
@@ -333,6 +359,9 @@ approval_effects(struct tool_call *call, const struct text *message, bool cut,
 		.about = &about,
 		.message = &shown,
 		.cut = cut,
+		.effects = true,
+		.covers = covers != NULL ? covers->p : NULL,
+		.covers_len = covers != NULL ? covers->len : 0,
 		.call = call,
 		.answered = answered,
 	};

@@ -41,11 +41,18 @@ void approval_command(struct tool_call *call, const char *const *argv, const cha
     const char *const *env, bool background, approval_answered_fn *answered);
 /*
  * Asks about what a draft, or taking back, does to the project: message says it, and begins with a
- * verb. cut: it does not say all of it. Not for policies that require no asking.
+ * verb. cut: it does not say all of it. covers: identifies the command that did it, so that it may
+ * be allowed for the session; NULL: only once. Not for policies that require no asking.
  */
 struct text;
 void approval_effects(struct tool_call *call, const struct text *message, bool cut,
-    approval_answered_fn *answered);
+    const struct text *covers, approval_answered_fn *answered);
+/* Sets *ret to what identifies the effects of a foreground command. */
+void approval_cover_effects(struct text *ret, const char *const *argv, const char *cwd);
+/* Around applying the effects of a command: they do not end what was allowed for it. Returns whether
+ * it is allowed, for the second call. */
+bool approval_effects_begin(struct connection *conn, const struct text *covers);
+void approval_effects_end(struct connection *conn, const struct text *covers, bool held);
 /* Drops the permissions for "this exact command", so that the user is asked again: for changes
  * that tree.h cannot detect in advance, such as those of a command that goes on in the
  * background. */
@@ -53,6 +60,9 @@ void approval_lapse(struct connection *conn);
 /* No command of the client is running any more: withdraws the questions about hosts that they
  * wanted to reach. */
 void approval_hosts_over(struct connection *conn);
+/* Returns whether foreground commands run at once, and the user is asked about their effects. Not in
+ * a session whose user may not be asked about hosts: no host would be open to a command. */
+bool approval_is_of_effects(const struct connection *conn);
 /* Returns whether the policy requires asking the user. */
 bool approval_wanted(const struct connection *conn);
 

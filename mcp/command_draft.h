@@ -1,4 +1,9 @@
-/* A foreground command in a draft of its own: its slot, and what becomes of the draft afterwards. */
+/*
+ * A foreground command in a draft of its own: its slot, and what becomes of the draft afterwards. The
+ * draft is kept for draft_apply; or, in Safe, the user is shown what the command did, and it is applied
+ * or discarded. Such a command was not approved beforehand, so no host is open to it without a
+ * question, not even those that the policy names.
+ */
 #ifndef KODA_MCP_COMMAND_DRAFT_H
 #define KODA_MCP_COMMAND_DRAFT_H
 
@@ -13,10 +18,12 @@ struct command_run {
 	char *cwd; /* canonical; NULL: the root */
 	struct command *command;
 	struct command_draft *draft; /* NULL: it does not run in a draft of its own */
+	bool effects;                /* it runs unasked, in a draft */
 };
 
-/* Opens a slot in a new draft for the command of that call. Returns NULL with *err set. */
-struct command_draft *command_draft_new(struct tool_call *call, struct koda_error *err);
+/* Opens a slot in a new draft for the command of that call. asks: the user decides what becomes of
+ * its effects. Returns NULL with *err set: KODA_UNSUPPORTED if there are no drafts here. */
+struct command_draft *command_draft_new(struct tool_call *call, bool asks, struct koda_error *err);
 /* Call it when the call has ended; the session ends the slot. NULL is ignored. */
 void command_draft_free(struct command_draft *d);
 struct koda_slot *command_draft_slot(const struct command_draft *d);

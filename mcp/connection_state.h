@@ -141,6 +141,8 @@ struct connection {
 	 * one with its next slot. */
 	bool drafts;
 	char *draft;
+	/* Drafts do not work here, so a command in Safe is asked about before it runs. */
+	bool no_effects;
 	struct review_waiter *reviews; /* review.h */
 	/* The call that has the session for itself; NULL: none. */
 	const struct tool_call *reviewing;

@@ -41,14 +41,28 @@ consents_have_content(const struct consents *cs, const char *path)
 	return false;
 }
 
+static bool
+is_same_command(const struct consent *c, const struct consent *one)
+{
+	return c->kind == CONSENT_COMMAND && c->covers_len == one->covers_len &&
+	    memcmp(c->covers, one->covers, one->covers_len) == 0;
+}
+
+void
+consents_renew(struct consents *cs, const struct consent *one)
+{
+	for (size_t i = 0; i < cs->n; i++)
+		if (is_same_command(&cs->all[i], one))
+			cs->all[i].tree = one->tree;
+}
+
 bool
 consents_have_command(struct consents *cs, const struct consent *one)
 {
 	for (size_t i = 0; i < cs->n; i++) {
 		const struct consent *c = &cs->all[i];
 
-		if (c->kind != CONSENT_COMMAND || c->covers_len != one->covers_len ||
-		    memcmp(c->covers, one->covers, one->covers_len) != 0)
+		if (!is_same_command(c, one))
 			continue;
 		if (memcmp(&c->tree, &one->tree, sizeof(c->tree)) == 0)
 			return true;

@@ -37,6 +37,8 @@ bool consents_have_content(const struct consents *cs, const char *path);
 /* Returns whether this command is allowed. Drops the consent if the tree has changed since it
  * was given. */
 bool consents_have_command(struct consents *cs, const struct consent *one);
+/* Gives the consent for this command, if there is one, the state of its tree. */
+void consents_renew(struct consents *cs, const struct consent *one);
 /* Drops the consents for commands. */
 void consents_lapse(struct consents *cs);
 void consents_done(struct consents *cs);

@@ -6,14 +6,18 @@
 #include "show/question.h"
 
 json_t *
-form_new(enum koda_op_kind kind, const char *covers, size_t covers_len)
+form_new(enum koda_op_kind kind, const char *covers, size_t covers_len, bool effects)
 {
 	const bool longer = covers != NULL || kind == KODA_OP_CONNECT;
 	json_t *values = json_pack("[s]", "once"), *names = json_pack("[s]", "This once");
 	struct text t = { 0 };
 
 	if (longer) {
-		question_show_session(kind, covers, covers_len, text_put, &t);
+		if (effects)
+			text_printf(&t,
+			    "This session: what exactly this command does, until something else changes a file below the root");
+		else
+			question_show_session(kind, covers, covers_len, text_put, &t);
 		json_array_append_new(values, json_string_nocheck("session"));
 		json_array_append_new(names, text_json(&t));
 	}

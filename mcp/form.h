@@ -13,7 +13,7 @@
  * Returns the form. covers is what a yes for the session would cover; NULL: the session is not
  * offered.
  */
-json_t *form_new(enum koda_op_kind kind, const char *covers, size_t covers_len);
+json_t *form_new(enum koda_op_kind kind, const char *covers, size_t covers_len, bool effects);
 /*
  * Returns the scope of an answer. The action "accept" is a yes; the form only says for how long. A
  * scope that the form cannot express is not a yes.

@@ -21,7 +21,8 @@ struct question {
 	struct question **change;       /* of a change: what refers to the question */
 	question_answered_fn *answered; /* of a command of the client */
 	struct text message;
-	bool cut; /* not shown in full: a yes is for once only */
+	bool effects; /* of a command that has run */
+	bool cut;     /* not shown in full: a yes is for once only */
 	/* What an answer for the session would cover, a directory or a command; NULL: nothing. */
 	char *covers;
 	size_t covers_len;
@@ -84,6 +85,34 @@ add_consent(struct question_queue *all, const struct question *q)
 
 	if (q->covers != NULL)
 		consents_add(&all->consents, &given);
+}
+
+static bool
+look_for(struct question_queue *all, const struct text *covers, struct consent *ret)
+{
+	*ret = (struct consent){
+		.kind = CONSENT_COMMAND,
+		.covers = covers->p,
+		.covers_len = covers->len,
+	};
+	return tree_look(all->conn->root, &ret->tree);
+}
+
+bool
+questions_hold(struct question_queue *all, const struct text *covers)
+{
+	struct consent one;
+
+	return look_for(all, covers, &one) && consents_have_command(&all->consents, &one);
+}
+
+void
+questions_renew(struct question_queue *all, const struct text *covers)
+{
+	struct consent one;
+
+	if (look_for(all, covers, &one))
+		consents_renew(&all->consents, &one);
 }
 
 void
@@ -232,7 +261,7 @@ ask(struct question *q)
 	json_object_set_new_nocheck(params, "message",
 	    text_json_bytes(q->message.p, q->message.len));
 	json_object_set_new_nocheck(params, "requestedSchema",
-	    form_new(q->kind, q->covers, q->covers_len));
+	    form_new(q->kind, q->covers, q->covers_len, q->effects));
 	return conn->version->rounds
 	    ? connection_ask_by(call, "elicitation/create", params, on_elicited, q)
 	    : connection_ask(conn, "elicitation/create", params, on_elicited, q);
@@ -275,6 +304,7 @@ question_new(struct question_queue *all, const struct question_wish *wish)
 	ret->approval = q->approval;
 	ret->call = wish->call;
 	ret->answered = wish->answered;
+	ret->effects = wish->effects;
 	if (wish->message != NULL) {
 		ret->cut = wish->cut;
 		text_add(&ret->message, wish->message->p, wish->message->len);

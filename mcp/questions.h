@@ -23,6 +23,7 @@ struct question_wish {
 	/* Shown instead of the question; NULL: the question. cut: it is not all that there is. */
 	const struct text *message;
 	bool cut;
+	bool effects; /* it is about what a command has done, not about running it */
 	const struct question_about *about;
 	struct tool_call *call; /* that it is about; NULL: none */
 	/* Of a change: refers to the question until it ends. A yes drops what was allowed for
@@ -47,6 +48,11 @@ void questions_withdraw_call(struct question_queue *all, const struct tool_call 
     const char *reason);
 void questions_withdraw_hosts(struct question_queue *all, const char *reason);
 
+/* Returns whether the effects of this command are allowed for the session, and nothing else has
+ * changed below the root since. */
+bool questions_hold(struct question_queue *all, const struct text *covers);
+/* The effects of the command were applied: they do not end what was allowed. */
+void questions_renew(struct question_queue *all, const struct text *covers);
 /* Drops what was allowed for commands. */
 void questions_lapse(struct question_queue *all);
 

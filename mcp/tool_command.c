@@ -235,6 +235,8 @@ on_cancel(struct tool_call *call)
 	commands_end(run->command);
 }
 
+static void ask_and_start(struct tool_call *call);
+
 static void
 start(struct tool_call *call)
 {
@@ -249,8 +251,14 @@ start(struct tool_call *call)
 	};
 	struct koda_error err;
 
-	if (tool_bool(call, "draft")) {
-		run->draft = command_draft_new(call, &err);
+	if (run->effects || tool_bool(call, "draft")) {
+		run->draft = command_draft_new(call, run->effects, &err);
+		if (run->draft == NULL && run->effects && err.code == KODA_UNSUPPORTED) {
+			call->conn->no_effects = true;
+			run->effects = false;
+			ask_and_start(call);
+			return;
+		}
 		if (run->draft == NULL) {
 			tool_failed(call, &err, NULL);
 			return;
@@ -301,7 +309,8 @@ ask_and_start(struct tool_call *call)
 		tool_fail(call, KODA_NOT_APPROVED, "cancelled");
 		return;
 	}
-	if (!approval_wanted(conn)) {
+	run->effects = approval_is_of_effects(conn) && !tool_bool(call, "background");
+	if (run->effects || !approval_wanted(conn)) {
 		start(call);
 		return;
 	}

@@ -246,7 +246,7 @@ ask(struct tool_call *call, struct deciding *d)
 	change_set_lines(&d->set, &t);
 	text_add(&t, diffs.p, diffs.len);
 	text_done(&diffs);
-	approval_effects(call, &t, !whole, on_apply_answered);
+	approval_effects(call, &t, !whole, NULL, on_apply_answered);
 	text_done(&t);
 }
 

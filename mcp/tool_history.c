@@ -197,7 +197,7 @@ on_turn(struct tool_call *call)
 	text_printf(&t, "' what %s has changed%s\n", u->id,
 	    u->options.take == KODA_TAKE_DRAFT ? ", also where the project changed since" : "");
 	change_set_lines(&u->set, &t);
-	approval_effects(call, &t, u->set.n_all > u->set.n, on_answered);
+	approval_effects(call, &t, u->set.n_all > u->set.n, NULL, on_answered);
 	text_done(&t);
 }
 

@@ -219,7 +219,8 @@ const struct tool tools[] = {
 	    "\"draft\":{\"type\":\"boolean\",\"description\":\"hold its changes back: the result lists them, and draft_apply applies them\"}},"
 	    "\"required\":[\"command\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"string\"}," STATE "," VIOLATIONS
-	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") ",\"draft\":{\"type\":\"string\"}," CHANGES "},\"required\":[\"running\",\"duration_ms\"]}",
+	    ",\"stdout\":" STREAM("") ",\"stderr\":" STREAM("") ",\"draft\":{\"type\":\"string\"},"
+	    "\"undo\":{\"type\":\"string\"},\"discarded\":{\"type\":\"boolean\"}," CHANGES "},\"required\":[\"running\",\"duration_ms\"]}",
 	    OWED_COMMAND, tool_run_command },
 	{ "command_output", "Output of a background command", TOOL_READ_ONLY,
 	    "What a background command has printed since the last call, and whether it is still running.",

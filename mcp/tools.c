@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/approval.h"
 #include "mcp/ask.h"
 #include "mcp/call.h"
 #include "mcp/memory.h"
@@ -72,7 +73,10 @@ describe(const struct connection *conn, const struct tool *tool)
 	text_printf(&t, "%s", tool->description);
 	if (tool->flags & TOOL_RUNS && conn->mode == KODA_PLAN)
 		text_printf(&t, " In plan mode it can read, but change nothing and reach no host.");
-	if (tool->flags & (TOOL_MUTATES | TOOL_RUNS) && conn->mode == KODA_SAFE)
+	if (tool->flags & TOOL_RUNS && approval_is_of_effects(conn))
+		text_printf(&t,
+		    " The user is shown what it changed, and it is applied or discarded; in the background, the user is asked first.");
+	else if (tool->flags & (TOOL_MUTATES | TOOL_RUNS) && conn->mode == KODA_SAFE)
 		text_printf(&t, " The user is asked first.");
 	return text_json(&t);
 }

@@ -12,7 +12,13 @@ static json_t *
 question(struct client *c)
 {
 	json_t *message = receive(c);
+	const char *method = json_string_value(look(message, "method"));
 
+	/* What does not work without overlays is reported when the slot is built. */
+	if (method != NULL && strcmp(method, "notifications/message") == 0) {
+		json_decref(message);
+		message = receive(c);
+	}
 	says(message, "method", "elicitation/create");
 	return message;
 }
@@ -172,7 +178,7 @@ static void
 test_nobody_to_ask(void **state)
 {
 	struct client c = client_open("safe", "{}");
-	json_t *message = answer(&c, request_run(&c, "echo x >made"));
+	json_t *message = talk_response(&c, request_run(&c, "echo x >made"));
 
 	went_wrong(message, "not_approved");
 	says_part(message, "result.content.0.text", "the user could not be asked");
@@ -434,6 +440,8 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(lapses); i++)
 		tests[n++] = (struct CMUnitTest){ lapses[i].label, test_lapse, make_project,
 			remove_project, (void *)&lapses[i] };
+	/* Safe asks before a command runs only where there are no drafts, or in the background. */
+	mcp_without_drafts = true;
 	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_command_approval", tests, make_installation,
 	    remove_installation);

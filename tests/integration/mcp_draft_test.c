@@ -453,6 +453,191 @@ test_cannot_ask(void **state)
 	client_end(&c);
 }
 
+/* ---- Safe approves effects ---- */
+
+static json_t *
+safe_run(struct client *c, const char *command)
+{
+	return well(c, "run_command", json_pack("{s:s}", "command", command));
+}
+
+/* What changes nothing is not asked about, even of a client that cannot ask. */
+static void
+test_effect_none(void **state)
+{
+	struct client c = start("safe", NULL, "{}", NULL);
+	json_t *message;
+
+	put_text("a", "old a\n");
+	message = safe_run(&c, "cat a; exit 3");
+	says(message, AT "stdout.text", "old a\n");
+	counts(message, AT "exit_code", 3);
+	counts(message, AT "total", 0);
+	is_missing(message, AT "draft");
+	json_decref(message);
+	/* What changes something is discarded if nobody can be asked. */
+	message = safe_run(&c, "echo new >a");
+	is_true(message, AT "discarded");
+	counts(message, AT "total", 1);
+	says_part(message, TEXT, "this client cannot ask the user");
+	json_decref(message);
+	holds_text("a", "old a\n");
+	/* The old way, for what goes on after the call. */
+	message = call(&c, "run_command",
+	    json_pack("{s:s,s:b}", "command", "sleep 600", "background", 1));
+	went_wrong(message, "not_approved");
+	json_decref(message);
+	client_end(&c);
+}
+
+static json_t *
+answer_effects(struct client *c, json_int_t id, const char *action, const char *scope)
+{
+	json_t *asked = question(c);
+
+	send_json(c,
+	    json_pack("{s:s, s:O, s:{s:s, s:{s:s}}}", "jsonrpc", "2.0", "id", look(asked, "id"),
+		"result", "action", action, "content", "scope", scope));
+	json_decref(asked);
+	return talk_response(c, id);
+}
+
+static json_int_t
+request_run(struct client *c, const char *command)
+{
+	return request_tool(c, "run_command", json_pack("{s:s}", "command", command));
+}
+
+static void
+test_effect_shown(void **state)
+{
+	struct client c = start("safe", NULL, ASKS, NULL);
+	const char *const command =
+	    "echo new a >a; rm b; mkdir .vscode; echo x >.vscode/x; echo done";
+	json_t *message;
+	json_int_t id;
+
+	put_text("a", "old a\n");
+	put_text("b", "old b\n");
+	id = request_run(&c, command);
+	message = question(&c);
+	says_part(message, "params.message", "\nsh -c\n+echo new a >a; rm b;");
+	says_part(message, "params.message", "\nchanged 'a' (6 bytes)\ndeleted 'b'\n");
+	says_part(message, "params.message", "refused: created '.vscode/x'");
+	says_part(message, "params.message", "-old a\n+new a\n");
+	/* It has run, and nothing is in the project. */
+	holds_text("a", "old a\n");
+	holds_text("b", "old b\n");
+	respond(&c, message, "decline");
+	message = talk_response(&c, id);
+	went_well(message);
+	says(message, AT "stdout.text", "done\n");
+	is_true(message, AT "discarded");
+	counts(message, AT "applied", 0);
+	says(message, AT "changes.0.outcome", "refused");
+	says(message, AT "changes.2.outcome", "pending");
+	says_part(message, TEXT, "the user did not approve it");
+	json_decref(message);
+	holds_text("a", "old a\n");
+	holds_text("b", "old b\n");
+	message = answer_effects(&c, request_run(&c, command), "accept", "once");
+	is_missing(message, AT "discarded");
+	counts(message, AT "applied", 2);
+	counts(message, AT "refused", 2);
+	/* What the policy refuses is not kept either. */
+	is_missing(message, AT "draft");
+	json_decref(message);
+	holds_text("a", "new a\n");
+	holds_text("b", NULL);
+	holds_text(".vscode/x", NULL);
+	json_decref(well(&c, "history", json_object()));
+	client_end(&c);
+	has_line(audit, "\"verdict\":\"discarded\"", "the user did not approve it");
+	has_line(audit, "\"verdict\":\"applied\"", "\"draft\"");
+}
+
+/* Allowed for the session: exactly this command, until something else changes a file. */
+static void
+test_effect_session(void **state)
+{
+	struct client c = start("safe", NULL, ASKS, NULL);
+	const char *const command = "echo x >>a";
+
+	put_text("a", "");
+	json_decref(answer_effects(&c, request_run(&c, command), "accept", "session"));
+	holds_text("a", "x\n");
+	/* Not asked, although the command itself changed the file. */
+	json_decref(safe_run(&c, command));
+	json_decref(safe_run(&c, command));
+	holds_text("a", "x\nx\nx\n");
+	json_decref(answer_effects(&c, request_run(&c, "echo y >>a"), "decline", "once"));
+	holds_text("a", "x\nx\nx\n");
+	tick();
+	put_text("b", "the user's\n");
+	json_decref(answer_effects(&c, request_run(&c, command), "decline", "once"));
+	holds_text("a", "x\nx\nx\n");
+	client_end(&c);
+}
+
+/* A scope that was not offered is not granted. */
+static void
+test_effect_cut(void **state)
+{
+	struct client c = start("safe", NULL, ASKS, NULL);
+	const char *const command = "for i in $(seq 300); do echo x >f$i; done";
+	json_int_t id = request_run(&c, command);
+	json_t *message = question(&c);
+
+	says_part(message, "params.message", "NOT ALL OF THIS IS SHOWN");
+	is_missing(message, "params.requestedSchema.properties.scope.enum.1");
+	respond(&c, message, "accept");
+	message = talk_response(&c, id);
+	counts(message, AT "applied", 300);
+	json_decref(message);
+	process_shell("rm \"$1\"/f*", project, NULL, NULL);
+	json_decref(answer_effects(&c, request_run(&c, command), "accept", "session"));
+	process_shell("rm \"$1\"/f*", project, NULL, NULL);
+	json_decref(answer_effects(&c, request_run(&c, command), "decline", "once"));
+	holds_text("f1", NULL);
+	client_end(&c);
+}
+
+/* A host that the policy names is asked about, too. */
+static void
+test_effect_network(void **state)
+{
+	struct client c = start("safe", NULL, ASKS, NULL);
+	json_int_t id = request_run(&c,
+	    "curl -s -o /dev/null -w '%{http_code}' --max-time 20 http://github.com/");
+	json_t *message = question(&c);
+
+	says_part(message, "params.message", "wants to reach 'github.com', port 80");
+	respond(&c, message, "decline");
+	message = talk_response(&c, id);
+	says(message, AT "stdout.text", "403");
+	counts(message, AT "total", 0);
+	json_decref(message);
+	client_end(&c);
+}
+
+/* A question that is cancelled, and one whose client is gone. */
+static void
+test_effect_left(void **state)
+{
+	struct client c = start("safe", NULL, ASKS, NULL);
+	json_int_t id;
+
+	put_text("a", "old a\n");
+	id = request_run(&c, "echo new >a");
+	json_decref(question(&c));
+	cancel(&c, id);
+	json_decref(safe_run(&c, "grep -q old a"));
+	request_run(&c, "echo newer >a");
+	json_decref(question(&c));
+	client_end(&c);
+	holds_text("a", "old a\n");
+}
+
 /* In plan mode nothing is decided. */
 static void
 test_plan(void **state)
@@ -483,6 +668,12 @@ main(void)
 		CASE(test_asked),
 		CASE(test_cancelled),
 		CASE(test_cannot_ask),
+		CASE(test_effect_none),
+		CASE(test_effect_shown),
+		CASE(test_effect_session),
+		CASE(test_effect_cut),
+		CASE(test_effect_network),
+		CASE(test_effect_left),
 		CASE(test_plan),
 	};
 

@@ -442,6 +442,8 @@ main(void)
 	for (size_t i = 0; i < N_ELEMENTS(changes); i++)
 		tests[n++] = (struct CMUnitTest){ changes[i].label, test_another_call, make_project,
 			remove_project, (void *)&changes[i] };
+	/* Safe asks before a command runs only where there are no drafts, or in the background. */
+	mcp_without_drafts = true;
 	OTHERS(single);
 	return cmocka_run_group_tests_name("mcp_rounds", tests, make_installation,
 	    remove_installation);

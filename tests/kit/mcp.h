@@ -122,15 +122,21 @@ holds_text(const char *name, const char *want)
 
 /* ---- the process ---- */
 
+/* Makes the servers that are started from here on work as where there are no drafts: then Safe asks
+ * about a command before it runs. */
+static bool mcp_without_drafts;
+
 static mcp_unused struct client
 client_start(const char *mode)
 {
 	char program[PATH_MAX];
 
+	const char *const argv[] = { KODA_TEST_BUILD_DIR "/tests/kit/no_overlay", program, "mcp",
+		"--root", project, "--mode", mode, NULL };
+
 	snprintf(program, sizeof(program), "%s/bin/koda-sandbox", prefix);
 	return (struct client){
-		.p = process_start_loud(
-		    (const char *[]){ program, "mcp", "--root", project, "--mode", mode, NULL }),
+		.p = process_start_loud(mcp_without_drafts ? argv : argv + 1),
 		.next_id = 1,
 	};
 }

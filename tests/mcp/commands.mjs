@@ -128,22 +128,31 @@ test("Safe: the exact command and directory are shown", safely([once, decline], 
 	assert.ok(asked[0].message.includes("project"), asked[0].message);
 	assert.ok(!asked[0].message.includes("\u202e"));
 	assert.equal(world.get("written"), "a  b\n");
-	await refused(client, "run_command", { command: "rm written" });
+	const declined = await run(client, { command: "rm written; echo removed" });
+	assert.equal(declined.structuredContent.discarded, true);
+	assert.equal(declined.structuredContent.applied, 0);
+	assert.match(textOf(declined), /removed\n.*\n.*the project is as it was before/);
 	assert.ok(world.has("written"));
 }));
 
 test("Safe: for the session, exactly this command, until something changes", safely([session, decline, decline], async (client, world, asked) => {
-	await done(client, "run_command", { command: "cat a.txt" });
-	await done(client, "run_command", { command: "cat a.txt" });
+	await run(client, { command: "echo b >>a.txt" });
+	await run(client, { command: "echo b >>a.txt" });
+	assert.equal(world.get("a.txt"), "a\nb\nb\n");
 	assert.equal(asked.length, 1);
-	await refused(client, "run_command", { command: "cat a.txt " });
+	await run(client, { command: "echo b >>a.txt " });
 	world.put("a.txt", "changed\n");
-	await refused(client, "run_command", { command: "cat a.txt" });
+	await run(client, { command: "echo b >>a.txt" });
+	assert.equal(world.get("a.txt"), "changed\n");
+}));
+
+test("Safe: what changes nothing is not asked about", safely([], async (client) => {
+	assert.match(textOf(await run(client, { command: "cat a.txt" })), /^a\n.*\n.*changed nothing/);
 }));
 
 test("Safe: a client that cannot ask", withWorld({}, async (world) => {
 	const client = await connect(world, "safe");
-	await refused(client, "run_command", { command: "touch made" }, /auto/i);
+	assert.match(textOf(await run(client, { command: "touch made" })), /this client cannot ask the user/);
 	assert.ok(!world.has("made"));
 	await client.close();
 }));

@@ -68,13 +68,15 @@ test("asked in Safe: many at once", withModern({}, "safe", async (client, world)
 	names.forEach((name) => assert.equal(world.get(name), name));
 }, ASKS));
 
-test("asked in Safe: a command, then for its host", withModern({}, "safe", async (client) => {
+test("asked in Safe: for the host of a command, then for what it did", withModern({}, "safe", async (client, world) => {
 	const asked = accepts(client);
 	const result = await client.callTool({ name: "run_command",
-		arguments: { command: "curl -s -o /dev/null --max-time 20 http://unnamed.example/; echo over" } });
+		arguments: { command: "curl -s -o /dev/null --max-time 20 http://unnamed.example/; echo over | tee made" } });
 	assert.match(textOf(result), /over/);
 	assert.equal(asked.length, 2);
-	assert.match(asked[1], /'unnamed\.example', port 80/);
+	assert.match(asked[0], /'unnamed\.example', port 80/);
+	assert.match(asked[1], /created 'made'/);
+	assert.equal(world.get("made"), "over\n");
 }, ASKS));
 
 test("nobody to ask", withModern({}, "safe", async (client, world) => {
