@@ -447,6 +447,32 @@ test_does_not_read(void **state)
 #t, test_##t, talk_set_up, talk_tear_down, NULL                                    \
 	}
 
+/* A child of a session in a draft has a draft of its own, which its parent decides on after it. */
+static void
+test_drafts(void **state)
+{
+	struct client parent = talk_start((const char *[]){ talk_program(), "mcp", "--root",
+					      talk_project, "--mode", "auto", "--draft", NULL },
+			  NULL),
+		      child = talk_child(&parent, json_pack("{s:s}", "name", "a"), NULL);
+	char id[64];
+	json_t *diff;
+
+	talk_write(&child, "", "made");
+	assert_false(proof_exists(proof_path("%.*s/made", PATH_MAX - 64, talk_project)));
+	diff = talk_tool(&child, "draft_diff", json_object());
+	snprintf(id, sizeof(id), "%s", string_at(diff, "structuredContent.draft"));
+	json_decref(diff);
+	/* Not while the child works in it. */
+	talk_expect(&child, "", "read_file", json_pack("{s:s}", "path", "made"));
+	talk_expect(&parent, "conflict", "draft_apply", json_pack("{s:s}", "draft", id));
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "made"));
+	assert_int_equal(client_finish(&child), 0);
+	talk_expect(&parent, "", "draft_apply", json_pack("{s:s}", "draft", id));
+	assert_true(proof_exists(proof_path("%.*s/made", PATH_MAX - 64, talk_project)));
+	assert_int_equal(client_finish(&parent), 0);
+}
+
 int
 main(void)
 {
@@ -466,6 +492,7 @@ main(void)
 		TEST(ends_with_its_parent),
 		TEST(program_killed),
 		TEST(does_not_read),
+		TEST(drafts),
 	};
 
 	return cmocka_run_group_tests_name("mcp_children", tests, talk_install, talk_uninstall);
