@@ -12,6 +12,10 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
+/* Of paths, links' targets and reasons that a plan holds in memory: commands choose how long they are,
+ * and a draft can have a million. */
+#define PLAN_TEXT_MAX ((size_t)256 << 20)
+
 /* What is going to be done with a change. */
 enum fate {
 	FATE_UNSELECTED, /* a directory that something selected may need */
@@ -33,6 +37,7 @@ struct apply_plan {
 	enum koda_take take;
 	struct planned *v;
 	size_t n, size;
+	size_t text; /* bytes */
 };
 
 static void
@@ -63,6 +68,13 @@ fate_of(const struct apply_plan *p, const struct reviewed *c)
 	return p->take == KODA_TAKE_PROJECT ? FATE_DROPPED : FATE_CONFLICT;
 }
 
+static size_t
+length(const char *text)
+{
+	return text == NULL ? 0 : strlen(text);
+}
+
+/* Returns 1 if there is too much. */
 static int
 collect(void *data, struct reviewed *c)
 {
@@ -71,6 +83,10 @@ collect(void *data, struct reviewed *c)
 
 	if (!selected && !makes_directory(c))
 		return 0;
+	p->text += length(c->path) + length(c->reason) + length(c->before.target) +
+	    length(c->after.target);
+	if (p->text > PLAN_TEXT_MAX)
+		return 1;
 	if (p->n == p->size) {
 		const size_t more = p->size == 0 ? 64 : 2 * p->size;
 		struct planned *grown = reallocarray(p->v, more, sizeof(*grown));
@@ -132,6 +148,10 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 	r = changes_each(p->draft, collect, p, NULL, err);
 	if (r < 0)
 		return err->code != KODA_OK ? -1 : err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+	if (r > 0)
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "the names of the changes are more than %zu MiB: apply a part of them",
+		    PLAN_TEXT_MAX >> 20);
 	if (selection_unused(&p->selection) != NULL)
 		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
 		    selection_unused(&p->selection));

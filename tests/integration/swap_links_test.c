@@ -137,6 +137,23 @@ test_the_first_name_cannot_come(void **state)
 	assert_text(R("c"), "seen");
 }
 
+/* A hole is not written to the disk. */
+static void
+test_sparse(void **state)
+{
+	struct stat st;
+
+	sh("cd \"$LAYER\"; truncate -s 256M a; printf middle | dd of=a bs=1M seek=100 conv=notrunc 2>&-;"
+	   "printf begin | dd of=a conv=notrunc 2>&-; ln a c; cksum <a >\"$BASE/sum\"");
+	add_bring(&batch, "a");
+	apply();
+	assert_all(&batch, told, KODA__SWAP_OUTCOME__SWAP_DONE);
+	must(stat(R("a"), &st) == 0);
+	assert_int_equal(st.st_size, 256 << 20);
+	assert_true(st.st_blocks * 512 < 4 << 20);
+	sh("cksum <a | cmp - \"$BASE/sum\"");
+}
+
 /* A store beside the project has the file, too. */
 static void
 test_mode_of_several_names(void **state)
@@ -161,6 +178,7 @@ main(void)
 		CASE(all_names),
 		CASE(a_name_cannot_come),
 		CASE(the_first_name_cannot_come),
+		CASE(sparse),
 		CASE(mode_of_several_names),
 	};
 

@@ -72,10 +72,8 @@ copy_rest(int to, int from, off_t at, size_t len)
 
 /* The kernel moves the memfd's pages to the file; mapping and writing them costs a fifth more. */
 static int
-copy_all(int to, int from, size_t len)
+copy_part(int to, int from, off_t at, size_t len)
 {
-	off_t at = 0;
-
 	while ((size_t)at < len) {
 		ssize_t n = sendfile(to, from, &at, len - (size_t)at);
 
@@ -90,6 +88,12 @@ copy_all(int to, int from, size_t len)
 		}
 	}
 	return 0;
+}
+
+static int
+copy_all(int to, int from, size_t len)
+{
+	return copy_part(to, from, 0, len);
 }
 
 /* ---- what a new file takes from the one it replaces ---- */
@@ -210,7 +214,25 @@ dress_as(int fd, const struct stat *now, bool has_acl, int target_fd, const stru
 int
 file_copy(int to, int from, size_t len)
 {
-	return copy_all(to, from, len);
+	off_t at = 0;
+
+	/* A hole stays one: it would fill the disk. */
+	while ((size_t)at < len) {
+		off_t data = lseek(from, at, SEEK_DATA), hole;
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		data = data < 0 ? at : data; /* the file system does not tell */
+		hole = lseek(from, data, SEEK_HOLE);
+		if (hole < 0 || (size_t)hole > len)
+			hole = (off_t)len;
+		if ((size_t)data >= len)
+			break;
+		if (lseek(to, data, SEEK_SET) < 0 || copy_part(to, from, data, (size_t)hole) < 0)
+			return -1;
+		at = hole;
+	}
+	return ftruncate(to, (off_t)len);
 }
 
 int

@@ -64,9 +64,10 @@ int stage_sync(struct stage *s);
 void stage_done(struct stage *s);
 
 /*
- * For copies of existing files. file_copy() copies the first len bytes. file_dress() gives fd the
- * attributes, the permissions and, as far as the kernel lets us, the owner of the file like_fd
- * (O_PATH), whose state is *like; file_copy_attributes() only the attributes, without capabilities.
+ * For copies of existing files. file_copy() copies the first len bytes, and leaves holes out.
+ * file_dress() gives fd the attributes, the permissions and, as far as the kernel lets us, the owner of
+ * the file like_fd (O_PATH), whose state is *like; file_copy_attributes() only the attributes, without
+ * capabilities.
  * They return 0, or -1 with errno.
  */
 int file_copy(int to, int from, size_t len);
