@@ -6,7 +6,7 @@
 
 #include "proxy/questions.h"
 
-/* The `rule` of hosts that no rule names and the user has approved. */
+/* The `rule` of hosts that the user has approved. */
 static const char rule_session[] = "approved for the session";
 static const char rule_asked[] = "approved";
 
@@ -170,10 +170,10 @@ go(struct gate *g)
 		no_memory(g);
 }
 
-/* Go on with a host that no rule names and the user has allowed. It is treated like a named
- * host, and nothing wider. */
+/* Go on with a host that the user has approved. It is treated like a named host, and nothing
+ * wider: the rule that allows it may allow other TLS names. */
 static void
-go_unnamed(struct gate *g, const char *rule)
+go_approved(struct gate *g, const char *rule)
 {
 	g->rule = rule;
 	g->ret.verdict = (struct egress_verdict){ EGRESS_ALLOW, rule, NULL, false };
@@ -187,14 +187,31 @@ on_asked(void *data, bool yes)
 
 	g->question = NULL;
 	if (yes)
-		go_unnamed(g, rule_asked);
+		go_approved(g, rule_asked);
 	else
+		deny(g);
+}
+
+static void
+ask_or_deny(struct gate *g, bool ask)
+{
+	struct proxy *p = g->l->proxy;
+
+	if (questions_granted(p, g->target.host, g->target.port)) {
+		go_approved(g, rule_session);
+		return;
+	}
+	if (ask)
+		g->question =
+		    questions_ask(p, g->l, g->kind, g->target.host, g->target.port, on_asked, g);
+	if (g->question == NULL)
 		deny(g);
 }
 
 static void
 judge(struct gate *g)
 {
+	const Koda__EgressConsentFor consent_for = g->l->consent_for;
 	struct proxy *p = g->l->proxy;
 	struct egress_verdict *v = &g->ret.verdict;
 
@@ -202,25 +219,25 @@ judge(struct gate *g)
 	switch (v->decision) {
 	case EGRESS_ALLOW:
 		g->rule = v->pattern != NULL ? v->pattern : v->rule;
-		go(g);
+		if (consent_for == KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_UNNAMED) {
+			go(g);
+			return;
+		}
+		/* The verdict without the user's consent. */
+		*v = egress_unapproved(
+		    consent_for == KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH);
+		ask_or_deny(g, consent_for == KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH);
 		return;
 	case EGRESS_UNNAMED:
 		if (g->target.kind != DOMAIN_NAME)
-			break;
-		if (questions_granted(p, g->target.host, g->target.port)) {
-			go_unnamed(g, rule_session);
-			return;
-		}
-		if (p->ask)
-			g->question = questions_ask(p, g->l, g->kind, g->target.host,
-			    g->target.port, on_asked, g);
-		if (g->question != NULL)
-			return;
-		break;
+			deny(g);
+		else
+			ask_or_deny(g, p->ask);
+		return;
 	case EGRESS_DENY:
-		break;
+		deny(g);
+		return;
 	}
-	deny(g);
 }
 
 struct gate *

@@ -111,7 +111,7 @@ serve_slot(struct proxy *p, const Koda__EgressServe *msg, int fd, struct koda_er
 	    socket_option(listening, SO_TYPE) != SOCK_STREAM ||
 	    socket_option(listening, SO_ACCEPTCONN) != 1 || set_nonblocking(listening) < 0)
 		return err_set(err, KODA_PROTOCOL, 0, "that is not a listening socket");
-	if (listener_new(p, msg->slot, take_fd(&listening)) == NULL)
+	if (listener_new(p, msg->slot, msg->consent_for, take_fd(&listening)) == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "slot");
 	return 0;
 }

@@ -27,6 +27,7 @@
 
 #include <ev.h>
 
+#include "proto/proxy.pb-c.h"
 #include "shared/rules/egress.h"
 #include "shared/rules/upstream.h"
 
@@ -71,6 +72,7 @@ struct listener {
 	struct listener *next;
 	struct proxy *proxy;
 	uint64_t slot;
+	Koda__EgressConsentFor consent_for;
 	int fd;
 	ev_io io;
 	/* accept() failed for want of descriptors or memory: retried later, without limit. */

@@ -91,9 +91,18 @@ on_connection(void *data, uint64_t slot, uint64_t id, const struct koda_connecti
 	return 0;
 }
 
+/* A slot that asks for each host also asks about an address, if a rule allows that address. */
+static bool
+may_ask(const struct egress *e, const struct egress_port *port, enum domain_kind kind)
+{
+	return port->of.consent == WIRE_CONSENT_EACH ||
+	    (port->of.consent == WIRE_CONSENT_UNNAMED && e->process.wire.asks &&
+		kind == DOMAIN_NAME);
+}
+
 static int
-on_ask(void *data, uint64_t slot, uint64_t question, const char *host, unsigned port,
-    struct koda_error *err)
+on_ask(void *data, uint64_t slot, uint64_t question, const char *host, enum domain_kind kind,
+    unsigned port, struct koda_error *err)
 {
 	struct egress *e = data;
 	struct egress_port *asking = NULL;
@@ -101,6 +110,8 @@ on_ask(void *data, uint64_t slot, uint64_t question, const char *host, unsigned 
 
 	if (find_served(e, slot, &asking, err) < 0)
 		return -1;
+	if (asking != NULL && !may_ask(e, asking, kind))
+		return err_set(err, KODA_PROTOCOL, 0, "it asked an invalid question");
 	if (!questions_wait(questions_of(e), e, question)) {
 		if (asking == NULL)
 			return 0;

@@ -70,7 +70,7 @@ port_unlink(struct egress_port **first, struct egress_port *port)
 int
 port_serve(struct egress_port *port, struct egress_wire *wire, struct koda_error *err)
 {
-	if (wire_send_serve(wire, port->slot, port->fd, err) < 0)
+	if (wire_send_serve(wire, port->slot, port->of.consent, port->fd, err) < 0)
 		return -1;
 	port->served = true;
 	return 0;

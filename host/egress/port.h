@@ -17,6 +17,7 @@ struct egress_slot {
 	struct koda_session *ses;
 	struct koda_policy *policy;
 	struct violations *violations;
+	enum wire_consent consent;
 	/* The command to blame for a connection, or "". */
 	const char *(*blame)(const void *data);
 	const void *data;

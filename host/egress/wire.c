@@ -116,12 +116,19 @@ wire_send_start(struct egress_wire *w, const struct wire_start *start, struct ko
 }
 
 int
-wire_send_serve(struct egress_wire *w, uint64_t slot, int fd, struct koda_error *err)
+wire_send_serve(struct egress_wire *w, uint64_t slot, enum wire_consent consent, int fd,
+    struct koda_error *err)
 {
+	static const Koda__EgressConsentFor consents[] = {
+		[WIRE_CONSENT_UNNAMED] = KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_UNNAMED,
+		[WIRE_CONSENT_EACH] = KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH,
+		[WIRE_CONSENT_EACH_GIVEN] = KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH_GIVEN,
+	};
 	Koda__EgressOrder one = KODA__EGRESS_ORDER__INIT;
 	Koda__EgressServe serve = KODA__EGRESS_SERVE__INIT;
 
 	serve.slot = slot;
+	serve.consent_for = consents[consent];
 	one.order_case = KODA__EGRESS_ORDER__ORDER_SERVE;
 	one.serve = &serve;
 	return send_order(w, &one, fd, err);
@@ -314,10 +321,10 @@ take_ask(const struct taker *t, const Koda__EgressAsk *m, struct koda_error *err
 
 	if (take_host(host, &m->host, false, &kind, err) < 0)
 		return -1;
-	if (!t->wire->asks || m->question == 0 || kind != DOMAIN_NAME || m->port == 0 ||
-	    m->port > UINT16_MAX || protocol_name(m->kind) == NULL)
+	if (m->question == 0 || m->port == 0 || m->port > UINT16_MAX ||
+	    protocol_name(m->kind) == NULL)
 		return err_set(err, KODA_PROTOCOL, 0, "it asked an invalid question");
-	return t->client->ask(t->data, m->slot, m->question, host, m->port, err);
+	return t->client->ask(t->data, m->slot, m->question, host, kind, m->port, err);
 }
 
 static int

@@ -28,11 +28,18 @@ struct wire_client {
 	int (*connection)(void *data, uint64_t slot, uint64_t id, const struct koda_connection *one,
 	    struct koda_error *err);
 	/* May a command reach that host? The client answers with wire_send_answer(). */
-	int (*ask)(void *data, uint64_t slot, uint64_t question, const char *host, unsigned port,
-	    struct koda_error *err);
+	int (*ask)(void *data, uint64_t slot, uint64_t question, const char *host,
+	    enum domain_kind kind, unsigned port, struct koda_error *err);
 	void (*withdraw)(void *data, uint64_t question);
 	/* The proxy needs the policy's socket for that domain; see wire_send_socket(). */
 	int (*want_socket)(void *data, uint64_t id, const char *domain, struct koda_error *err);
+};
+
+/* What a slot needs for a host that a rule of the policy allows. */
+enum wire_consent {
+	WIRE_CONSENT_UNNAMED,    /* nothing */
+	WIRE_CONSENT_EACH,       /* the user's consent */
+	WIRE_CONSENT_EACH_GIVEN, /* the same, but there is no user to ask */
 };
 
 struct egress_wire {
@@ -70,7 +77,8 @@ int wire_receive(struct egress_wire *w, const struct wire_client *client, void *
 
 /* Orders. Each returns 0, or -1 with *err set: the proxy has to be ended. */
 int wire_send_start(struct egress_wire *w, const struct wire_start *start, struct koda_error *err);
-int wire_send_serve(struct egress_wire *w, uint64_t slot, int fd, struct koda_error *err);
+int wire_send_serve(struct egress_wire *w, uint64_t slot, enum wire_consent consent, int fd,
+    struct koda_error *err);
 int wire_send_drop(struct egress_wire *w, uint64_t slot, struct koda_error *err);
 int wire_send_answer(struct egress_wire *w, uint64_t question, enum koda_scope scope,
     struct koda_error *err);

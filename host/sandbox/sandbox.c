@@ -68,6 +68,16 @@ check_state(const struct sandbox *sb, struct koda_error *err)
 	return 0;
 }
 
+/* The user has not approved the commands of a draft, and decides on their changes afterwards. What
+ * they send cannot be held back like a change. */
+static enum wire_consent
+consent_of(const struct sandbox *sb)
+{
+	if (!sb->drafted || koda_policy_get(sb->policy)->trust != KODA_TRUST_REQUIRE)
+		return WIRE_CONSENT_UNNAMED;
+	return sb->ses->approve != NULL ? WIRE_CONSENT_EACH : WIRE_CONSENT_EACH_GIVEN;
+}
+
 struct sandbox *
 sandbox_new(const struct sandbox_of *of, struct koda_error *err)
 {
@@ -93,8 +103,8 @@ sandbox_new(const struct sandbox_of *of, struct koda_error *err)
 	sb->draft = DRAFT_CLOSED;
 	sb->drafted = of->draft != NULL;
 	arena_init(&sb->arena);
-	egress = (struct egress_slot){ sb->ses, sb->policy, sb->violations, of->client->blame,
-		of->data };
+	egress = (struct egress_slot){ sb->ses, sb->policy, sb->violations, consent_of(sb),
+		of->client->blame, of->data };
 	egress_port_init(&sb->egress, &egress);
 	if (sandbox_find_caches(sb, err) < 0 || hold_state(sb, err) < 0 ||
 	    sandbox_plan(sb, err) < 0 || check_state(sb, err) < 0 ||

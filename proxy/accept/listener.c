@@ -72,7 +72,7 @@ listener_resume(struct listener *l)
 }
 
 struct listener *
-listener_new(struct proxy *p, uint64_t slot, int fd)
+listener_new(struct proxy *p, uint64_t slot, Koda__EgressConsentFor consent_for, int fd)
 {
 	static const int on = 1, buffer = CLIENT_BUFFER;
 	struct listener *l = calloc(1, sizeof(*l));
@@ -88,6 +88,7 @@ listener_new(struct proxy *p, uint64_t slot, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	l->proxy = p;
 	l->slot = slot;
+	l->consent_for = consent_for;
 	l->fd = fd;
 	ev_io_init(&l->io, on_connection, fd, EV_READ);
 	ev_timer_init(&l->rest, on_rested, 0, 0);

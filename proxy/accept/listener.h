@@ -9,7 +9,8 @@
 #include "proxy/proxy.h"
 
 /* Start accepting on fd, which it takes. NULL: no memory; fd is closed. */
-struct listener *listener_new(struct proxy *p, uint64_t slot, int fd);
+struct listener *listener_new(struct proxy *p, uint64_t slot, Koda__EgressConsentFor consent_for,
+    int fd);
 /* Free the listener and close each of its connections. */
 void listener_free(struct listener *l);
 /* Accept again: the host has caught up (control_congested). */

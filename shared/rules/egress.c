@@ -10,6 +10,8 @@ static const char rule_allowed[] = "allowed_domains";
 static const char rule_denied[] = "denied_domains";
 static const char rule_any[] = "any_domain";
 static const char rule_address[] = "address";
+static const char rule_unapproved[] = "not_approved";
+static const char rule_nobody[] = "nobody_to_ask";
 
 struct egress_rules {
 	bool any_domain;
@@ -111,6 +113,13 @@ egress_judge(const struct egress_rules *rules, const char *host, enum domain_kin
 }
 
 struct egress_verdict
+egress_unapproved(bool can_ask)
+{
+	return (struct egress_verdict){ EGRESS_UNNAMED, can_ask ? rule_unapproved : rule_nobody,
+		NULL, false };
+}
+
+struct egress_verdict
 egress_judge_address(const struct egress_rules *rules, const struct sockaddr *sa, unsigned port,
     bool own)
 {
@@ -172,6 +181,18 @@ egress_sentence(char *buf, size_t size, const char *host, unsigned port,
 	if (strcmp(v->rule, rule_denied) == 0)
 		return sentence(buf, size, host, port, "a rule of the policy denies this host",
 		    v->rule, mode, remedy_denied);
+	if (strcmp(v->rule, rule_unapproved) == 0)
+		return sentence(buf, size, host, port,
+		    "the command runs in a draft without approval, so the user is asked for each "
+		    "host, and has not approved this one",
+		    v->rule, mode, remedy_ask);
+	if (strcmp(v->rule, rule_nobody) == 0)
+		return sentence(buf, size, host, port,
+		    "the command runs in a draft without approval, so the user has to approve each "
+		    "host, and this session cannot ask the user",
+		    v->rule, mode,
+		    "ask the user to run it where there is a terminal, without a draft, or in auto "
+		    "mode");
 	if (strcmp(v->rule, rule_address) == 0 && address_parse(host, port, &addr, &len))
 		return egress_address_sentence(buf, size, host, port,
 		    (const struct sockaddr *)&addr, false, mode);

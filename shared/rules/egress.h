@@ -8,6 +8,9 @@
  *   4. nothing matches: no; but the user may be asked about a host (not an address), if there is a
  *      user to ask
  *
+ * In a slot whose commands the user has not approved (a draft in Safe), 2 and 3 are not enough: the user is
+ * asked for each host that they allow (egress_unapproved()).
+ *
  * An address that is not public is reached only when a rule of allowed_domains names that address
  * (with the port), whatever name led to it. An address of denied_domains is never reached.
  */
@@ -26,7 +29,8 @@ enum egress_decision {
 
 struct egress_verdict {
 	enum egress_decision decision;
-	const char *rule;    /* "allowed_domains", "denied_domains", "any_domain", "address" */
+	const char *rule;    /* "allowed_domains", "denied_domains", "any_domain", "address",
+			      * "not_approved", "nobody_to_ask" */
 	const char *pattern; /* the rule's own text, or NULL */
 	bool any_sni;        /* the TLS server name need not be the host's */
 };
@@ -40,6 +44,9 @@ void egress_rules_free(struct egress_rules *rules);
 /* Judge a host. It is canonical (domain_host_parse) and of that kind. */
 struct egress_verdict egress_judge(const struct egress_rules *rules, const char *host,
     enum domain_kind kind, unsigned port);
+/* The verdict on a host that a rule allows, in a slot where each host needs the user's consent, and
+ * that the user has not approved. can_ask: there is a user who was asked. */
+struct egress_verdict egress_unapproved(bool can_ask);
 /* Judge the address that a name (or a literal) has led to. own: it is an address of this
  * machine. */
 struct egress_verdict egress_judge_address(const struct egress_rules *rules,

@@ -1034,6 +1034,140 @@ test_granted_before(void **state)
 	rig_down(&r);
 }
 
+/* ---- slots where each host needs the user's consent ---- */
+
+#define EACH  KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH
+#define GIVEN KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_EACH_GIVEN
+
+static const struct rig_options each = { .allowed = allowed, .denied = denied, .mode = KODA_SAFE };
+
+/* Hosts that a rule allows, by name and by address; another slot of the same policy asks nothing. */
+static void
+test_each_asked(void **state)
+{
+	static const char *const targets[] = { "good.test:7000", "127.0.0.1:7000" };
+	unsigned port, other_port;
+	uint64_t slot;
+	struct rig r;
+
+	rig_up(&r, &each);
+	slot = rig_serve_asking(&r, EACH, &port);
+	rig_serve(&r, &other_port);
+	for (size_t i = 0; i < N_ELEMENTS(targets); i++) {
+		const struct rig_ask *a;
+		int fd = rig_tunnel(other_port, targets[i]);
+
+		close(rig_accept(listening));
+		close(fd);
+		assert_int_equal(r.n_asks, 2 * i);
+		fd = say_connect(port, targets[i]);
+		a = rig_next_ask(&r);
+		assert_int_equal(a->slot, slot);
+		assert_int_equal(a->port, 7000);
+		assert_int_equal(strncmp(a->host, targets[i], strlen(a->host)), 0);
+		rig_sync(&r);
+		assert_true(rig_is_silent(fd));
+		rig_answer(&r, a, KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE);
+		assert_string_equal(rig_hear_head(fd), RIG_OPENED);
+		close(rig_accept(listening));
+		close(fd);
+		fd = say_connect(port, targets[i]);
+		rig_answer(&r, rig_next_ask(&r), KODA__EGRESS_CONSENT__EGRESS_CONSENT_NO);
+		check_head(rig_hear_all(fd), 403, "rule=not_approved; mode=safe");
+		close(fd);
+	}
+	rig_down(&r);
+}
+
+static void
+test_each_session(void **state)
+{
+	unsigned port, other_port;
+	struct rig r;
+	int fd;
+
+	rig_up(&r, &each);
+	rig_serve_asking(&r, EACH, &port);
+	rig_serve_asking(&r, GIVEN, &other_port);
+	fd = say_connect(other_port, "good.test:7000");
+	check_head(rig_hear_all(fd), 403, "rule=nobody_to_ask; mode=safe");
+	close(fd);
+	fd = say_connect(port, "good.test:7000");
+	rig_answer(&r, rig_next_ask(&r), KODA__EGRESS_CONSENT__EGRESS_CONSENT_SESSION);
+	assert_string_equal(rig_hear_head(fd), RIG_OPENED);
+	close(rig_accept(listening));
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		fd = rig_tunnel(i == 0 ? port : other_port, "good.test:7000");
+		close(rig_accept(listening));
+		close(fd);
+	}
+	rig_sync(&r);
+	assert_int_equal(r.n_asks, 1);
+	rig_down(&r);
+}
+
+/* The user approves one name: a rule's permission for other TLS names does not count. */
+static void
+test_each_name(void **state)
+{
+	static const unsigned char alert[] = { 21, 3, 3, 0, 2, 2, 112 };
+	unsigned char hello[2048], buf[sizeof(alert)];
+	const size_t n = make_hello("front.example", false, hello);
+	unsigned server_port = 443, port, other_port;
+	cleanup_close int on = rig_listen("127.0.0.1", &server_port);
+	struct rig r;
+	int fd, server;
+
+	rig_up(&r, &each);
+	rig_serve_asking(&r, EACH, &port);
+	rig_serve(&r, &other_port);
+	fd = rig_tunnel(other_port, "any.test:443");
+	server = rig_accept(on);
+	rig_say_bytes(fd, hello, n);
+	rig_hear_bytes(server, buf, sizeof(buf));
+	close(server);
+	close(fd);
+	fd = say_connect(port, "any.test:443");
+	rig_answer(&r, rig_next_ask(&r), KODA__EGRESS_CONSENT__EGRESS_CONSENT_ONCE);
+	assert_string_equal(rig_hear_head(fd), RIG_OPENED);
+	server = rig_accept(on);
+	rig_say_bytes(fd, hello, n);
+	rig_hear_bytes(fd, buf, sizeof(alert));
+	assert_memory_equal(buf, alert, sizeof(alert));
+	assert_string_equal(rig_hear_all(server), "");
+	close(server);
+	close(fd);
+	rig_down(&r);
+}
+
+/* What a rule denies, and what no rule names while nobody is asked about that, is no question. */
+static void
+test_each_denied(void **state)
+{
+	static const struct {
+		const char *target, *rule;
+	} rows[] = {
+		{ "bad.test:7000", "rule=denied_domains;" },
+		{ "unnamed.test:7000", "rule=allowed_domains;" },
+		{ "[::1]:443", "rule=allowed_domains;" },
+	};
+	unsigned port;
+	struct rig r;
+
+	rig_up(&r, &each);
+	rig_serve_asking(&r, EACH, &port);
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		int fd = say_connect(port, rows[i].target);
+
+		check_head(rig_hear_all(fd), 403, rows[i].rule);
+		close(fd);
+	}
+	rig_sync(&r);
+	assert_int_equal(r.n_asks, 0);
+	rig_down(&r);
+}
+
 /* When the asking client goes away, its question is withdrawn; the same when the slot goes. */
 static void
 test_ask_withdrawn(void **state)
@@ -1917,6 +2051,10 @@ main(void)
 		tunnels(test_ask_once),
 		tunnels(test_ask_session),
 		tunnels(test_granted_before),
+		tunnels(test_each_asked),
+		tunnels(test_each_session),
+		cmocka_unit_test(test_each_denied),
+		cmocka_unit_test(test_each_name),
 		cmocka_unit_test(test_ask_withdrawn),
 		cmocka_unit_test(test_ask_not),
 		cmocka_unit_test(test_ask_flood),

@@ -455,7 +455,7 @@ rig_down(struct rig *r)
 
 /* Opens a slot and returns its number; *ret_port is the port for its clients. */
 static UNUSED uint64_t
-rig_serve(struct rig *r, unsigned *ret_port)
+rig_serve_asking(struct rig *r, Koda__EgressConsentFor consent_for, unsigned *ret_port)
 {
 	Koda__EgressOrder o = KODA__EGRESS_ORDER__INIT;
 	Koda__EgressServe serve = KODA__EGRESS_SERVE__INIT;
@@ -469,10 +469,17 @@ rig_serve(struct rig *r, unsigned *ret_port)
 	must(getsockname(fd, (struct sockaddr *)&sin, &len) == 0);
 	*ret_port = ntohs(sin.sin_port);
 	serve.slot = r->next_slot++;
+	serve.consent_for = consent_for;
 	o.order_case = KODA__EGRESS_ORDER__ORDER_SERVE;
 	o.serve = &serve;
 	rig_send(r, &o, fd);
 	return serve.slot;
+}
+
+static UNUSED uint64_t
+rig_serve(struct rig *r, unsigned *ret_port)
+{
+	return rig_serve_asking(r, KODA__EGRESS_CONSENT_FOR__EGRESS_CONSENT_FOR_UNNAMED, ret_port);
 }
 
 static UNUSED void
