@@ -96,7 +96,8 @@ command_start(struct koda_slot *slot, const struct koda_command_options *o,
 		return NULL;
 	}
 	c->sync = sync;
-	ask = koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE && !o->approved;
+	ask = koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE && !slot->drafted &&
+	    !o->approved;
 	c->state = COMMAND_ASKING;
 	list_link(c);
 	ses->n_under_way++;

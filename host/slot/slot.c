@@ -32,7 +32,7 @@ slot_submit(struct koda_slot *slot, const struct koda_op *op, struct call *c,
 		return -1;
 	c->kind = op->kind;
 	c->preview = request_is_mutation(op->kind) && (op->flags & KODA_DRY_RUN) == 0 &&
-	    koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE;
+	    koda_policy_get(slot->policy)->trust == KODA_TRUST_REQUIRE && !slot->drafted;
 	c->fd = -1;
 	c->result.fd = -1;
 	if (descriptor && (c->fd = content_freeze(op, err)) < 0)

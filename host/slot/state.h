@@ -130,6 +130,8 @@ struct koda_slot {
 	const struct slot_client *client;
 	struct koda_policy *policy; /* a reference */
 	bool acquired;
+	/* Changes go to a draft and are decided on afterwards: no question is asked before them. */
+	bool drafted;
 	enum slot_state state;
 	struct child child;
 	struct frame_stream fs;

@@ -71,6 +71,7 @@ add_commands(struct koda_slot *slot, const char *draft, struct koda_error *err)
 	cs->sandbox = protect.sandbox = sandbox_new(&sandbox, err);
 	if (cs->sandbox == NULL)
 		return -1;
+	slot->drafted = cs->sandbox->drafted;
 	cs->protect = protect_new(&protect);
 	return cs->protect == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "commands") : 0;
 }

@@ -452,7 +452,9 @@ struct koda_question {
 };
 
 /*
- * Called before each mutation and each command if the policy's trust is KODA_TRUST_REQUIRE. Answer
+ * Called before each mutation and each command if the policy's trust is KODA_TRUST_REQUIRE, but not in
+ * a slot that works in a draft: nothing of those reaches the project, and the embedder decides on what
+ * they changed (koda_draft_apply()). There it is called for each host, see koda_slot_options. Answer
  * with koda_approval_answer(): before the callback returns or, for koda_call_async() and
  * koda_command_start() only, at any later time. If the question of koda_call() or koda_run() is
  * still open when the callback returns, it is not approved, and is over. The approval covers only
@@ -646,6 +648,13 @@ enum koda_workspace {
 	KODA_WORKSPACE_CLONE = 3,
 };
 
+/*
+ * With a draft and the trust KODA_TRUST_REQUIRE, commands and mutations run without a question. What a
+ * command sends cannot be held back, so the approve callback is asked, with kind KODA_OP_CONNECT, for
+ * each host before the first byte leaves: for those that a rule allows too, and for commands that are
+ * `approved`. An answer for the session is valid as usual. Without an approve callback every host is
+ * refused, with the rule "nobody_to_ask". What a rule denies is refused without a question.
+ */
 struct koda_slot_options {
 	/* Narrows the session's policy, see koda_policy_compose(); NULL: the session's policy. */
 	const struct koda_policy *policy;
@@ -975,7 +984,8 @@ struct koda_command_options {
 	 * does. The policy's wall time does not end it; timeout_ms and the end of its slot do.
 	 */
 	bool background;
-	/* The user has already approved exactly this command: do not ask again. */
+	/* The user has already approved exactly this command: do not ask again. Nothing is asked in a
+	 * slot that works in a draft. */
 	bool approved;
 	/*
 	 * With tty only: a person uses and ends the command. timeout_ms applies, the policy's wall
@@ -1076,7 +1086,7 @@ struct koda_command;
 
 /*
  * Starts a command. In Safe (trust require) the approve callback is asked first, with kind
- * KODA_OP_RUN, unless `approved` is set. done (or NULL) is called once, from the loop, when the
+ * KODA_OP_RUN, unless `approved` is set or the slot works in a draft. done (or NULL) is called once, from the loop, when the
  * result is available. Returns a handle that the caller must koda_command_free(), or NULL with *err
  * set: nothing was run.
  */

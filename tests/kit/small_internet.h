@@ -238,6 +238,7 @@ static const struct record zone[] = {
 	{ "silent.example", { NULL }, { NULL }, NULL, -1, 0 },
 	{ "dropped6.example", { WEB }, { NULL }, NULL, 0, 28 },
 	{ "dropped4.example", { NULL }, { WEB6 }, NULL, 0, 1 },
+	{ "github.com", { WEB }, { NULL }, NULL, 0, 0 }, /* that the built-in list names */
 	{ "dropped.example", { PRIVATE }, { NULL }, NULL, 0, 28 },
 };
 
