@@ -36,6 +36,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_NO_TTY]    = { "--no-tty", 0, NULL, "always run it on pipes" },
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox (safe mode only)" },
 	[OPT_DRAFT]     = { "--draft", 0, NULL, "hold its changes back in a draft; then decide on them" },
+	[OPT_NO_DRAFT]  = { "--no-draft", 0, NULL, "safe mode: change the project itself" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 	[OPT_ONCE]      = { "--once", 0, NULL, "print once and end" },
 	[OPT_INTERVAL]  = { "--interval", 0, "SECONDS", "refresh after this time; the default is 1" },
@@ -281,6 +282,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_NO_TTY:
 	case OPT_NO_SANDBOX:
 	case OPT_DRAFT:
+	case OPT_NO_DRAFT:
 	case OPT_ONCE:
 	case N_OPTS:
 		return 0;

@@ -88,6 +88,16 @@ read_scope(int tty, enum koda_op_kind kind)
 }
 
 bool
+ask_possible(void)
+{
+	int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (tty >= 0)
+		close(tty);
+	return tty >= 0;
+}
+
+bool
 ask_yes(struct ask *ask, const struct koda_question *question)
 {
 	return ask_scope(ask, question) != KODA_SCOPE_NO;

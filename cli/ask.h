@@ -15,6 +15,9 @@ struct ask {
 	struct question_about about;
 };
 
+/* Returns whether there is a terminal to ask on. */
+bool ask_possible(void);
+
 /* Asks the user. Anything but a clear yes is no. Only a host can be allowed for the session. */
 enum koda_scope ask_scope(struct ask *ask, const struct koda_question *question);
 bool ask_yes(struct ask *ask, const struct koda_question *question);

@@ -35,6 +35,7 @@ struct run {
 	const char *shell; /* instead of argv */
 	bool interactive;  /* a person's shell */
 	bool drafting;     /* its changes are held back */
+	bool by_mode;      /* because safe mode does so: without a draft if there can be none */
 	char *draft;       /* the draft to go on with; NULL: a new one. Then the one it worked in */
 	json_t *report;    /* with --json */
 	struct ask ask;
@@ -260,6 +261,9 @@ may_pass_file(void *data, int fd)
 		return false;
 	if (here.st_nlink == 0)
 		return true;
+	/* It is the project's file, not the draft's: even read-only, its mode could be changed. */
+	if (run->drafting)
+		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0)
@@ -293,15 +297,18 @@ static int
 open_slot(struct run *run)
 {
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	const struct koda_slot_options where = {
+	struct koda_slot_options where = {
 		.workspace = run->drafting ? KODA_WORKSPACE_DRAFT : KODA_WORKSPACE_DIRECT,
 		.draft = run->draft,
 	};
 	struct koda_error err = { 0 };
 
+	/* The refusal of a host then says that there is no user to ask. */
+	run->ask.nobody = run->drafting && !ask_possible();
+
 	options.root = run->root;
 	options.mode = run->cli->args.mode;
-	options.approve = on_question;
+	options.approve = run->ask.nobody ? NULL : on_question;
 	options.event = on_event;
 	options.data = run;
 	options.commands = true;
@@ -309,6 +316,13 @@ open_slot(struct run *run)
 	if (run->session == NULL)
 		return tell(run, STAGE_OPEN, &err);
 	run->slot = koda_slot_open(run->session, &where, &err);
+	if (run->slot == NULL && run->by_mode &&
+	    (err.code == KODA_UNSUPPORTED || err.code == KODA_IO)) {
+		output_note("warning: the command runs without a draft", err.message);
+		run->drafting = false;
+		where.workspace = KODA_WORKSPACE_DIRECT;
+		run->slot = koda_slot_open(run->session, &where, &err);
+	}
 	if (run->slot == NULL)
 		return tell(run, STAGE_SLOT, &err);
 	if (has(run, OPT_VERBOSE))
@@ -550,7 +564,9 @@ run_it(struct run *run)
 	int status;
 
 	run->signals = -1;
-	run->drafting = run->draft != NULL || has(run, OPT_DRAFT);
+	run->by_mode = run->draft == NULL && !has(run, OPT_DRAFT) && !has(run, OPT_NO_DRAFT) &&
+	    !has(run, OPT_NO_SANDBOX) && !run->interactive && run->cli->args.mode == KODA_SAFE;
+	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || run->by_mode;
 	streams_init(&run->streams);
 	status = find_place(run);
 	if (status == EXIT_DONE) {
@@ -570,6 +586,8 @@ check_options(const struct cli *cli, bool drafting)
 
 	if (args_has(args, OPT_TTY) && args_has(args, OPT_NO_TTY))
 		return output_usage(cli, "--tty cannot be combined with --no-tty");
+	if (args_has(args, OPT_DRAFT) && args_has(args, OPT_NO_DRAFT))
+		return output_usage(cli, "--draft cannot be combined with --no-draft");
 	if (args_has(args, OPT_JSON) && args_has(args, OPT_TTY))
 		return output_usage(cli,
 		    "--json cannot be combined with --tty: it captures the output");

@@ -83,15 +83,18 @@ static const struct subcommand commands[] = {
 	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
-	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT),
+	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_NO_DRAFT),
 	    "run a command in the kernel sandbox",
 	    "The command can change only what the policy allows. It reaches no process and no socket outside, and\n"
 	    "only the hosts that the policy names. Input, output and signals pass through. If standard input and\n"
-	    "output are a terminal, the command gets a terminal of its own. In safe mode the user is asked first,\n"
-	    "unless the command was typed at a terminal. Refusals are printed after the command's standard error.\n"
+	    "output are a terminal, the command gets a terminal of its own. Refusals are printed after the command's\n"
+	    "standard error.\n"
 	    "With --json the output is captured, so --tty and --no-sandbox cannot be given.\n\n"
 	    "With --draft its changes do not reach the project: on a terminal you see them when it ends, and\n"
-	    "apply, select, keep or discard them. Without a terminal, or with --json, the draft is kept.\n\n"
+	    "apply, select, keep or discard them. Without a terminal, or with --json, the draft is kept.\n"
+	    "Safe mode works in a draft where that is possible, and asks on the terminal for each host that the\n"
+	    "command connects to. With --no-draft the command changes the project itself; the user is asked before\n"
+	    "it runs, unless it was typed at a terminal.\n\n"
 	    "Status: the command's, 128 + n if signal n ended it, 124 if it ran out of time, 125 if the host failed,\n"
 	    "126 if it could not be executed, 127 if it was not found, 88 if the sandbox could not be built, 3 if it\n"
 	    "was not approved.",

@@ -437,6 +437,142 @@ tty_shell(void **state)
 	run_done(&r);
 }
 
+/* ---- safe mode, which is the default ---- */
+
+#define FETCH "curl -s -o /dev/null -w '%{http_code}\\n' http://github.com/; true"
+
+static void
+safe_kept(void **state)
+{
+	struct run r = { .in = END_NULL }, none = { .in = END_NULL };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 7, "run", "-c", "echo 2 >a; cat a; exit 7");
+	is(OUT(&r), "2\n");
+	has(ERR(&r), "1 changed");
+	file_is("a", "one\n");
+	assert_int_equal(drafts(NULL), 1);
+	EXPECT(&none, 3, "run", "-c", "cat a; exit 3");
+	is(OUT(&none), "one\n");
+	is(ERR(&none), "");
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&r);
+	run_done(&none);
+}
+
+static void
+safe_terminal(void **state)
+{
+	struct run r = { TERMINAL, .steps = { { .after = CHOOSE, .type = "a\n" } } };
+	struct run x = { TERMINAL, .steps = { { .after = CHOOSE, .type = "x\n" } } };
+	struct run none = { TERMINAL };
+
+	put_text("a", "one\n");
+	EXPECT(&r, 7, "run", "-c", "echo 2 >a; exit 7");
+	has(TTY(&r), "applied 1 change");
+	has_not(TTY(&r), "Allow this?");
+	file_is("a", "2\n");
+	EXPECT(&x, 0, "run", "-c", "echo 3 >a");
+	file_is("a", "2\n");
+	EXPECT(&none, 5, "run", "-c", "cat a; exit 5");
+	is(TTY(&none), "2\r\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+	run_done(&x);
+	run_done(&none);
+}
+
+/* The old way: the command changes the project, and was typed or is asked for before it runs. */
+static void
+safe_without(void **state)
+{
+	struct run typed = { TERMINAL }, nobody = { .in = END_NULL };
+	struct run asked = { .in = END_NULL,
+		.controlling = true,
+		.steps = { { .after = "[y/N] ", .type = "y\n" } } };
+
+	put_text("a", "one\n");
+	EXPECT(&nobody, 3, "run", "--no-draft", "-c", "echo 2 >a");
+	file_is("a", "one\n");
+	EXPECT(&asked, 0, "run", "--no-draft", "-c", "echo 2 >a");
+	file_is("a", "2\n");
+	EXPECT(&typed, 0, "run", "--no-draft", "-c", "echo 3 >a");
+	has_not(TTY(&typed), CHOOSE);
+	file_is("a", "3\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&typed);
+	run_done(&nobody);
+	run_done(&asked);
+}
+
+/* Where there can be no draft it is the old way, and the reason is printed once. */
+static void
+safe_impossible(void **state)
+{
+	struct run typed = { TERMINAL }, nobody = { .in = END_NULL }, wanted = { TERMINAL };
+	char dir[PATH_MAX + 16];
+	cleanup_free char *before =
+	    getenv("XDG_STATE_HOME") == NULL ? NULL : strdup(getenv("XDG_STATE_HOME"));
+
+	put_text("a", "one\n");
+	snprintf(dir, sizeof(dir), "%s/state", project);
+	assert_int_equal(setenv("XDG_STATE_HOME", dir, 1), 0);
+	EXPECT(&nobody, 3, "run", "-c", "echo 2 >a");
+	has(ERR(&nobody), "the drafts would be in it");
+	file_is("a", "one\n");
+	EXPECT(&wanted, 88, "run", "--draft", "-c", "echo 2 >a");
+	file_is("a", "one\n");
+	EXPECT(&typed, 0, "run", "-c", "echo 2 >a");
+	assert_int_equal(times_said(&typed, "the drafts would be in it"), 1);
+	file_is("a", "2\n");
+	if (before != NULL)
+		setenv("XDG_STATE_HOME", before, 1);
+	else
+		unsetenv("XDG_STATE_HOME");
+	run_done(&typed);
+	run_done(&nobody);
+	run_done(&wanted);
+}
+
+/* A host of the built-in list is asked for, and refused where there is no terminal. */
+static void
+safe_hosts(void **state)
+{
+	struct run r = { TERMINAL, .steps = { { .after = "[N]o ", .type = "n\n" } } };
+	struct run nobody = { .in = END_NULL };
+
+	EXPECT(&r, 0, "run", "-c", FETCH);
+	has(TTY(&r), "wants to reach 'github.com:80'");
+	has(TTY(&r), "403\r\n");
+	has(TTY(&r), "not_approved");
+	assert_int_equal(times_said(&r, "[N]o "), 1);
+	EXPECT(&nobody, 0, "run", "-c", FETCH);
+	is(OUT(&nobody), "403\n");
+	has(ERR(&nobody), "cannot ask the user");
+	run_done(&r);
+	run_done(&nobody);
+}
+
+/* The file that standard input comes from is the project's, not the draft's. */
+static void
+safe_input(void **state)
+{
+	struct run r = { .in = END_FILE };
+	char path[PATH_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/in", project);
+	put_text("in", "one\n");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_not_equal(st.st_mode & 0777, 0777);
+	EXPECT(&r, 0, "run", "-c", "cat; chmod 777 /proc/self/fd/0; echo 2 >/proc/self/fd/0; true");
+	is(OUT(&r), "one\n");
+	file_is("in", "one\n");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_not_equal(st.st_mode & 0777, 0777);
+	run_done(&r);
+}
+
 /* ---- wrong usage ---- */
 
 static const struct usage {
@@ -448,6 +584,7 @@ static const struct usage {
 	/* clang-format off */
 	{ "plan has no draft", 2, "use --mode safe or auto", { "run", "--mode", "plan", "--draft", "true" } },
 	{ "no draft without a sandbox", 2, "--draft cannot be combined with --no-sandbox", { "run", "--draft", "--no-sandbox", "true" } },
+	{ "a draft and none", 2, "--draft cannot be combined with --no-draft", { "run", "--draft", "--no-draft", "true" } },
 	{ "draft run without anything", 2, "the ID of a draft", { "draft", "run" } },
 	{ "draft run without a command", 2, "draft run needs", { "draft", "run", "x" } },
 	{ "draft run of no draft", 125, "there is no draft 'zzzz'", { "draft", "run", "zzzz", "true" } },
@@ -507,6 +644,12 @@ main(void)
 		TEST(tty_hostile),
 		TEST(tty_piped),
 		TEST(tty_shell),
+		TEST(safe_kept),
+		TEST(safe_terminal),
+		TEST(safe_without),
+		TEST(safe_impossible),
+		TEST(safe_hosts),
+		TEST(safe_input),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];
 	size_t n = 0;

@@ -42,7 +42,7 @@ static const struct ending endings[] = {
 	{ "a directory", 126, "Permission denied", { AUTO, "--", "/etc" } },
 	{ "a script that does not say for whom", 5, NULL, { AUTO, "--", "./script" } },
 	{ "the root is not there", 125, "the root", { "run", "--root", "missing", "--", "true" } },
-	{ "nobody to ask", 3, "run it in a terminal, or with --mode auto", { "run", "--", "true" } },
+	{ "nobody to ask", 3, "run it in a terminal, or with --mode auto", { "run", "--no-draft", "--", "true" } },
 	{ "nobody to ask about no sandbox", 3, "NO SANDBOX", { "run", "--no-sandbox", "--", "true" } },
 	{ "no sandbox in plan", 3, "plan mode runs nothing without", { "run", "--mode", "plan", "--no-sandbox", "--", "true" } },
 	{ "no sandbox in auto", 3, "auto mode runs nothing without", { AUTO, "--no-sandbox", "--", "true" } },
@@ -462,7 +462,7 @@ test_json_errors(void **state)
 		int status;
 	} cases[] = {
 		{ { AUTO, "--json", "--", "koda-no-such-command" }, "io", 127 },
-		{ { "run", "--json", "--", "true" }, "not_approved", 3 },
+		{ { "run", "--json", "--no-draft", "--", "true" }, "not_approved", 3 },
 		{ { "run", "--json" }, "usage", 2 },
 		{ { "run", "--json", "--root", "missing", "--", "true" }, "io", 125 },
 	};
@@ -841,12 +841,12 @@ test_ask(void **state)
 	 * Standard input is not the terminal, so the command does not count as typed there. But
 	 * there is a user to ask.
 	 */
-	go(&yes, "run", "--", "cat", "-", NULL);
+	go(&yes, "run", "--no-draft", "--", "cat", "-", NULL);
 	ended(&yes, 0);
 	is(OUT(&yes), "piped\n");
 	has(TTY(&yes), "run in '");
 	has(TTY(&yes), "    cat -\r\n");
-	go(&no, "run", "-c", "touch made\n\033[2Ktouch other", NULL);
+	go(&no, "run", "--no-draft", "-c", "touch made\n\033[2Ktouch other", NULL);
 	ended(&no, 3);
 	has(TTY(&no), "touch made");
 	has(TTY(&no), "\\x1b[2Ktouch other");
@@ -871,7 +871,7 @@ test_ask_hostile(void **state)
 	for (int i = 0; i < 600; i++)
 		p += sprintf(p, ":\n");
 	sprintf(p, "touch made");
-	go(&cut, "run", "-c", script, NULL);
+	go(&cut, "run", "--no-draft", "-c", script, NULL);
 	/* Approval for the session is not an option. */
 	ended(&cut, 3);
 	has(TTY(&cut), "koda-sandbox: NOT ALL OF THIS IS SHOWN");
@@ -879,7 +879,7 @@ test_ask_hostile(void **state)
 	    strstr(TTY(&cut)->data, "NOT ALL") < strstr(TTY(&cut)->data, "koda-sandbox: run in '"));
 	has(TTY(&cut), "[... 201 lines are left out here ...]");
 	has(TTY(&cut), "touch made");
-	go(&blanks, "run", "-c",
+	go(&blanks, "run", "--no-draft", "-c",
 	    "ls"
 	    "                                                                                ; rm x\n"
 	    "\n\n\n\n\n\n\n\n\n\n\xd1\x81url\xc2\xa0\xe2\x80\x8b x",
@@ -926,7 +926,7 @@ test_ask_host(void **state)
 
 		if (rows[i].questions > 1)
 			r.steps[2] = (struct step){ "[N]o ", .times = 2, .type = rows[i].answer };
-		go(&r, "run", "-c", FETCH "; " FETCH, NULL);
+		go(&r, "run", "--no-draft", "-c", FETCH "; " FETCH, NULL);
 		ended(&r, 0);
 		is(OUT(&r), "403\n403\n");
 		has(TTY(&r), FETCH);
