@@ -10,6 +10,7 @@
 
 #include "proxy/reach/dial.h"
 #include "shared/base/bytes.h"
+#include "tests/kit/process.h"
 #define put_file internet_put_file
 #define answers  internet_answers
 #include "tests/kit/small_internet.h"
@@ -184,6 +185,42 @@ nobody_is_needed(void **state)
 	fixture_end(&f);
 }
 
+/* The caches of the host that a policy shares with commands are part of the draft, too. */
+static void
+shared_caches_are_drafted(void **state)
+{
+	cleanup_free char *before = strdup(getenv("HOME") == NULL ? "" : getenv("HOME"));
+	struct koda_command_result r;
+	struct koda_policy *p;
+	struct koda_error err;
+	struct fixture f;
+	char cache[PATH_MAX];
+
+	memset(&asked, 0, sizeof(asked));
+	fixture_prepare(&f, KODA_SAFE);
+	snprintf(cache, sizeof(cache), "%s/home", f.dir);
+	assert_int_equal(mkdir(cache, 0755), 0);
+	assert_int_equal(setenv("HOME", cache, 1), 0);
+	strcat(cache, "/.npm");
+	assert_int_equal(mkdir(cache, 0755), 0);
+	p = koda_policy_for_agent(KODA_SAFE, f.root, &err);
+	assert_non_null(p);
+	assert_int_equal(koda_policy_set_flag(p, KODA_SHARE_CACHES, true, &err), 0);
+	assert_int_equal(koda_policy_freeze(p, &err), 0);
+	f.options.policy = p;
+	f.options.commands = true;
+	fixture_open(&f);
+	koda_policy_free(p);
+	run_in(open_draft(&f), "echo x >~/.npm/x && cat ~/.npm/x", false, &r);
+	assert_int_equal(r.status, 0);
+	koda_command_result_done(&r);
+	strcat(cache, "/x");
+	assert_int_equal(access(cache, F_OK), -1);
+	koda_session_close(f.ses);
+	assert_int_equal(setenv("HOME", before, 1), 0);
+	process_shell("chmod -R u+rwX \"$1\"; rm -rf \"$1\"", f.dir, NULL, NULL);
+}
+
 /* ---- the network ---- */
 
 /* Without the draft the built-in list is enough. */
@@ -285,6 +322,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_asked_before),
 		cmocka_unit_test(nobody_is_needed),
+		cmocka_unit_test(shared_caches_are_drafted),
 		cmocka_unit_test(listed_host_of_a_direct_slot),
 		cmocka_unit_test(no_byte_before_the_answer),
 		cmocka_unit_test(once_is_once),
