@@ -199,6 +199,8 @@ open_below(int dir, const char *name, const char *what, struct koda_error *err)
 static int
 take_layers(struct session *ses, const Koda__Seal *seal, struct koda_error *err)
 {
+	ses->draft_made_ns = seal->has_draft_made_ns ? seal->draft_made_ns : 0;
+	ses->draft_mounted_ns = seal->has_draft_mounted_ns ? seal->draft_mounted_ns : 0;
 	ses->layer = calloc(seal->n_draft_layer + 1, sizeof(*ses->layer));
 	if (ses->layer == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "seal");

@@ -56,8 +56,9 @@ struct session {
 	size_t n_layers;
 	struct draft_walk *walk; /* of the list of changes whose next page may be asked for; NULL */
 	int draft_fd;            /* O_PATH; -1: none */
-	int old_fd;              /* O_PATH of `old` in the history's entry; -1: nothing is kept */
-	struct scan *scan;       /* NULL before the first Scan */
+	int64_t draft_made_ns, draft_mounted_ns;
+	int old_fd;        /* O_PATH of `old` in the history's entry; -1: nothing is kept */
+	struct scan *scan; /* NULL before the first Scan */
 	/* Used when there is no scan: what the places of the policy's paths lead to. NULL before
 	 * the first change. */
 	struct scan *led;

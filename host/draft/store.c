@@ -19,6 +19,7 @@
 #include "shared/wire/message.h"
 
 #define ABOUT     "about"
+#define MOUNTED   "mounted"
 #define ABOUT_MAX (DRAFT_DIRS_MAX * (PATH_LEN_MAX + 64) + PATH_LEN_MAX + 256)
 
 /* ---- about ---- */
@@ -245,6 +246,8 @@ open_one(int all, const char *id, enum named_lock how, struct draft *ret, struct
 int
 draft_renew(const struct draft *d, struct koda_error *err)
 {
+	cleanup_close int mounted = -1;
+
 	for (size_t i = 0; i < d->n_dirs; i++) {
 		cleanup_close int fd = -1;
 		char name[sizeof(d->dir[i].name) + 2];
@@ -254,7 +257,20 @@ draft_renew(const struct draft *d, struct koda_error *err)
 		if (fd < 0 || cache_tree_empty(fd, CACHE_NO_DEADLINE) < 0)
 			return err_set(err, KODA_IO, errno, "prepare draft '%s'", d->id);
 	}
+	mounted = openat(d->fd, MOUNTED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (mounted < 0 || futimens(mounted, NULL) < 0)
+		return err_set(err, KODA_IO, errno, "prepare draft '%s'", d->id);
 	return 0;
+}
+
+int64_t
+draft_mounted_ns(const struct draft *d)
+{
+	struct stat st;
+
+	if (fstatat(d->fd, MOUNTED, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
 int

@@ -2,6 +2,7 @@
  * Where drafts are: in koda's own directory, drafts/<root>/<id>/
  *
  *	about        what the draft is of (proto/draft.proto); written once, then the draft exists
+ *	mounted      empty; its mtime is when the draft was mounted last
  *	0/u, 0/w     the changes in the first directory that commands write, and overlayfs's own
  *	0/m          names that are not shown in it (host/draft/mask.h)
  *
@@ -55,6 +56,8 @@ int draft_open(const char *state, const char *root, const char *id, struct draft
 /* Before the draft is mounted again: remove what the last mount has left of overlayfs's own. Returns 0,
  * or -1 with *err set. */
 int draft_renew(const struct draft *d, struct koda_error *err);
+/* Returns when it was mounted last, by the clock that stamps files; 0: unknown. */
+int64_t draft_mounted_ns(const struct draft *d);
 /* Accepts a closed one. Nothing is removed. */
 void draft_close(struct draft *d);
 /* In a forked child: the lock is the parent's. */

@@ -44,6 +44,9 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	seal.token = (ProtobufCBinaryData){ TOKEN_BYTES, (uint8_t *)(uintptr_t)token };
 	seal.has_quarantine = seal.quarantine = add_fd(fds, &n_fds, places.quarantine_fd);
 	seal.has_draft = seal.draft = add_fd(fds, &n_fds, places.draft_fd);
+	seal.has_draft_made_ns = seal.has_draft_mounted_ns = seal.draft;
+	seal.draft_made_ns = places.draft_made_ns;
+	seal.draft_mounted_ns = places.draft_mounted_ns;
 	seal.has_history = seal.history = add_fd(fds, &n_fds, places.history_fd);
 	for (size_t i = 0; i < places.n_layers; i++) {
 		koda__draft_layer__init(&layer[i]);

@@ -102,6 +102,7 @@ struct seal_places {
 	int draft_fd;
 	struct seal_layer layer[DRAFT_LAYERS_MAX];
 	size_t n_layers;
+	int64_t draft_made_ns, draft_mounted_ns;
 	int history_fd; /* an entry of the history, for what changes take away; -1: none */
 	/* The directories that commands may write beyond the policy's places, so that the worker
 	 * can remove what commands plant there. */

@@ -111,6 +111,8 @@ held_places(const struct held_seal *held, struct seal_places *ret)
 	const struct draft *d = held->draft;
 
 	ret->draft_fd = d == NULL ? -1 : d->fd;
+	ret->draft_made_ns = d == NULL ? 0 : d->begun_ns;
+	ret->draft_mounted_ns = d == NULL ? 0 : draft_mounted_ns(d);
 	ret->history_fd = held->history_fd;
 	for (size_t i = 0; d != NULL && i < d->n_dirs && i < DRAFT_LAYERS_MAX; i++)
 		ret->layer[ret->n_layers++] = (struct seal_layer){ d->dir[i].path, d->dir[i].dev,

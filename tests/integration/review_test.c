@@ -290,6 +290,65 @@ conflicts(void **state)
 	end(&r);
 }
 
+/* Overlayfs goes on to show what it has shown once. So a command that has seen a file changes the old
+ * one when the user has replaced it meanwhile, and that is a conflict. */
+static void
+replaced_after_it_was_seen(void **state)
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options see = { .shell = "cat a" },
+					  change = { .shell = "echo more >>a" };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, "true");
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	assert_non_null(slot);
+	snprintf(r.id, sizeof(r.id), "%s", koda_slot_draft(slot));
+	assert_int_equal(koda_run(slot, &see, &result, &err), 0);
+	koda_command_result_done(&result);
+	put_text(&r.f, "a~", "the user's a\n");
+	assert_int_equal(rename(at(&r.f, "a~"), at(&r.f, "a")), 0);
+	assert_int_equal(koda_run(slot, &change, &result, &err), 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(&r);
+	assert_string_equal(apply(&r, NULL, 0), "conflict changed a\n");
+	assert_string_equal(get_text(&r.f, "a"), "the user's a\n");
+	end(&r);
+}
+
+/* A draft that is mounted again shows what the project has by then, also what was applied. */
+static void
+goes_on_after_a_part(void **state)
+{
+	const char *const paths[] = { "a" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 1 };
+	const struct koda_command_options again = { .shell = "echo again >>a" };
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b");
+	open_it(&r);
+	apply(&r, &some, 0);
+	koda_draft_close(r.draft);
+	o.draft = r.id;
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	assert_non_null(slot);
+	assert_int_equal(koda_run(slot, &again, &result, &err), 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(&r);
+	assert_string_equal(apply(&r, NULL, 0), "applied changed a\napplied deleted b\n");
+	assert_string_equal(get_text(&r.f, "a"), "new a\nagain\n");
+	end(&r);
+}
+
 /* What was changed after it was applied is not taken back. */
 static void
 undo_conflicts(void **state)
@@ -505,6 +564,8 @@ main(void)
 		cmocka_unit_test(applied_and_taken_back),
 		cmocka_unit_test(a_part),
 		cmocka_unit_test(conflicts),
+		cmocka_unit_test(replaced_after_it_was_seen),
+		cmocka_unit_test(goes_on_after_a_part),
 		cmocka_unit_test(undo_conflicts),
 		cmocka_unit_test(going_on_after_killed_host),
 		cmocka_unit_test(draft_changed_after_killed_host),

@@ -171,6 +171,20 @@ pop_level(struct draft_walk *w, struct koda_error *err)
 
 /* ---- names ---- */
 
+/*
+ * What overlayfs has looked up it does not look up again: when another process of the user replaces the
+ * file, commands still see the old one, and that is what they change. So the draft's version may be
+ * made of what the project had at any time since the draft was mounted.
+ */
+static int64_t
+seen_since(const struct session *ses, int64_t birth_ns)
+{
+	const int64_t mounted =
+	    birth_ns >= ses->draft_mounted_ns ? ses->draft_mounted_ns : ses->draft_made_ns;
+
+	return mounted != 0 && mounted < birth_ns ? mounted : birth_ns;
+}
+
 static int
 look(struct draft_walk *w, const char *name, struct koda_error *err)
 {
@@ -181,6 +195,7 @@ look(struct draft_walk *w, const char *name, struct koda_error *err)
 	n->fd = -1;
 	if (upper_look(w->ses->res.proc_fd, l->upper, name, &n->up) < 0)
 		return say(err, KODA_IO, errno, "examine, in the draft,", w->path);
+	n->up.birth_ns = seen_since(w->ses, n->up.birth_ns);
 	n->in_project = l->in_project && upper_stat(l->lower, name, &n->low) == 0;
 	if (!n->in_project && l->in_project && !is_gone(errno))
 		return say(err, KODA_IO, errno, "examine", w->path);
