@@ -384,6 +384,32 @@ undo_conflicts(void **state)
 	end(&r);
 }
 
+/* Programs write a file anew and rename it: the draft's file is then younger than the user's change,
+ * and does not have it all the same. */
+static void
+replaced_again(void **state)
+{
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = "sed -i s/first/second/ a" };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, "sed -i s/old/first/ a");
+	put_text(&r.f, "a", "the user's a\n");
+	o.draft = r.id;
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	assert_int_equal(koda_run(slot, &c, &result, &err), 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(&r);
+	assert_string_equal(list(&r), "changed a conflict\n");
+	end(&r);
+}
+
 /* ---- a host that is killed ---- */
 
 static int
@@ -585,6 +611,7 @@ main(void)
 		cmocka_unit_test(replaced_after_it_was_seen),
 		cmocka_unit_test(goes_on_after_a_part),
 		cmocka_unit_test(undo_conflicts),
+		cmocka_unit_test(replaced_again),
 		cmocka_unit_test(going_on_after_killed_host),
 		cmocka_unit_test(draft_changed_after_killed_host),
 		cmocka_unit_test(killed_hosts),

@@ -90,9 +90,13 @@ DRAFTED void
 put(const char *top, const char *name, const char *text)
 {
 	int fd = open(in(top, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	struct stat st;
 
 	must(fd >= 0);
 	must(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	/* As overlayfs marks what it copies from the project. */
+	if (top == upper && lstat(in(root, name), &st) == 0)
+		must(fsetxattr(fd, "user.overlay.origin", "", 0, 0) == 0);
 	close(fd);
 }
 

@@ -135,10 +135,14 @@ add_change(struct draft_walk *w, Koda__DraftKind kind)
 /* Did the name in the project change after the draft got its own version? Where the file system did
  * not record when that was, or where both happened in one tick of its clock, it may have. */
 static bool
-is_conflict(const struct draft_level *l, const struct draft_name *n)
+is_conflict(const struct draft_walk *w, const struct draft_level *l, const struct draft_name *n)
 {
 	const bool upper_has = n->up.kind != UPPER_NONE;
-	const int64_t since = upper_has ? n->up.birth_ns : l->opaque_ns;
+	/* A file that is new may have replaced one that the draft had before: the draft had its own
+	 * version at any time since it began. What changed in the tick in which it began was seen. */
+	const int64_t since = !upper_has                   ? l->opaque_ns
+	    : n->up.kind == UPPER_FILE && !n->up.copied_up ? w->begun_ns + 1
+							   : n->up.birth_ns;
 
 	return n->in_project &&
 	    (l->renewed || since == 0 || (int64_t)change_ctime_ns(&n->low.st) >= since);
@@ -153,7 +157,7 @@ add_deleted(struct draft_walk *w, const struct draft_level *l, const struct draf
 	int64_t newest = 0;
 
 	c->has_before = true;
-	c->conflict = is_conflict(l, n);
+	c->conflict = is_conflict(w, l, n);
 	if (draft_judge_removal(w, c, &newest, err) < 0)
 		return -1;
 	/* Something in the directory changed, which its own ctime does not say. */
@@ -170,7 +174,7 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	/* After a deletion nothing is there. */
 	c->has_before = kind != KODA__DRAFT_KIND__DRAFT_CREATED;
 	c->has_after = true;
-	c->conflict = is_conflict(l, n);
+	c->conflict = is_conflict(w, l, n);
 	draft_judge(w, c);
 }
 

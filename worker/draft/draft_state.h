@@ -68,6 +68,7 @@ struct draft_walk {
 	char path[PATH_LEN_MAX + NAME_LEN_MAX + 2]; /* of the last name */
 	uint64_t left;                              /* names that may still be read */
 	bool cut;
+	int64_t begun_ns; /* when the layer was made; 0: unknown */
 	/* The changes of the last name, 0 to 2, and what it is. */
 	struct draft_change change[2];
 	size_t n_changes;

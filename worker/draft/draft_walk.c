@@ -293,6 +293,7 @@ struct draft_walk *
 draft_walk_new(struct session *ses, size_t layer, struct koda_error *err)
 {
 	struct draft_level top = { .upper = -1, .lower = -1, .in_project = true };
+	struct upper_stat root;
 	struct draft_walk *w = calloc(1, sizeof(*w));
 
 	if (w == NULL) {
@@ -316,6 +317,8 @@ draft_walk_new(struct session *ses, size_t layer, struct koda_error *err)
 		draft_walk_free(w);
 		return NULL;
 	}
+	if (upper_stat(top.upper, ".", &root) == 0)
+		w->begun_ns = root.birth_ns;
 	if (push_level(w, top, err) < 0) {
 		draft_walk_free(w);
 		return NULL;

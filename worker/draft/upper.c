@@ -12,6 +12,7 @@
 #include "shared/base/cleanup.h"
 
 #define CAPABILITY  "security.capability"
+#define ORIGIN      "user.overlay.origin"
 #define OPAQUE      "user.overlay.opaque"
 #define WHITEOUT    "user.overlay.whiteout"
 #define REDIRECT    "user.overlay.redirect"
@@ -55,7 +56,7 @@ upper_stat(int dir, const char *name, struct upper_stat *ret)
 /* ---- attributes ---- */
 
 struct marks {
-	bool opaque, whiteout, redirect, metacopy, capability;
+	bool opaque, whiteout, redirect, metacopy, capability, origin;
 };
 
 static void
@@ -66,6 +67,7 @@ take_marks(const char *list, size_t n, struct marks *ret)
 		ret->whiteout |= strcmp(list + at, WHITEOUT) == 0;
 		ret->redirect |= strcmp(list + at, REDIRECT) == 0;
 		ret->metacopy |= strcmp(list + at, METACOPY) == 0;
+		ret->origin |= strcmp(list + at, ORIGIN) == 0;
 		ret->capability |= strcmp(list + at, CAPABILITY) == 0;
 	}
 }
@@ -119,6 +121,7 @@ look_at_file(const char *path, struct upper *ret)
 	    : m.whiteout && ret->st.st_size == 0 ? UPPER_DELETED
 						 : UPPER_FILE;
 	ret->capabilities = m.capability;
+	ret->copied_up = m.origin;
 	return 0;
 }
 

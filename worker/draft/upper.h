@@ -24,6 +24,7 @@ struct upper {
 	enum upper_kind kind;
 	struct stat st;    /* of the upper name */
 	int64_t birth_ns;  /* when overlayfs made it; 0: this file system does not record that */
+	bool copied_up;    /* a file that overlayfs copied from the project, and not a new one */
 	bool capabilities; /* a file that has capabilities (security.capability) */
 };
 
