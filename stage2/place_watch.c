@@ -211,6 +211,10 @@ place_watch_hook(struct place_watch *w, const struct slot_view *v, size_t i)
 			end = slash - 1;
 			continue;
 		}
+		p->name = path + slash;
+		p->name_len = end - slash;
+		/* Before the check below: what comes after it then differs from this. */
+		see_place(v, p, i, &p->sight);
 		memcpy(dir, path, end);
 		dir[end] = '\0';
 		if (end < len && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
@@ -220,9 +224,6 @@ place_watch_hook(struct place_watch *w, const struct slot_view *v, size_t i)
 		}
 		watch_parent(w, at);
 		p->dir = at;
-		p->name = path + slash;
-		p->name_len = end - slash;
-		see_place(v, p, i, &p->sight);
 		p->next = w->dir[at - 1].first;
 		w->dir[at - 1].first = i + 1;
 		return;
