@@ -205,6 +205,9 @@ plan(void)
 	return guest_mount(&guest, kind, path, N_ELEMENTS(kind));
 }
 
+/* Reports about other places than those that were waited for, since the test began. */
+static unsigned others;
+
 static int
 fresh(void **state)
 {
@@ -220,6 +223,7 @@ fresh(void **state)
 	guest_write_file(".git/config", "[core]\n");
 	guest_write_file("secret", "x");
 	guest_forget_events(&guest);
+	others = 0;
 	return 0;
 }
 
@@ -245,11 +249,30 @@ start(const char *what, const char *path, const char *how, int in)
 	return id;
 }
 
+/*
+ * Waits until the place is protected again. If a rename on the host takes longer than stage2 waits
+ * for its end, the place is reported as lost first; who was ended then counts too.
+ */
 static struct guest_event
 remounted(const char *name)
 {
-	return guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_REMOUNTED,
-	    guest_path(&guest, name));
+	const uint64_t until = guest_ms() + PATIENCE_MS;
+	const char *path = guest_path(&guest, name);
+	uint64_t ended = 0;
+
+	for (;;) {
+		struct guest_event e = guest_next_event(&guest, until);
+
+		if (strcmp(e.target, path) != 0) {
+			others++;
+			continue;
+		}
+		ended += e.ended;
+		e.ended = ended;
+		if (e.kind == KODA__EVENT_KIND__EVENT_KIND_REMOUNTED)
+			return e;
+		assert_int_equal(e.kind, KODA__EVENT_KIND__EVENT_KIND_LOST);
+	}
 }
 
 static void
@@ -457,6 +480,22 @@ appears(void **state)
 	guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED, guest_path(&guest, ".mcp.json"));
 }
 
+/* However the making of the directories and the look at them fall together. */
+static void
+appears_at_once(void **state)
+{
+	plan();
+	for (int i = 0; i < 300; i++) {
+		must(mkdir("some", 0755) == 0);
+		must(mkdir("some/where", 0755) == 0);
+		guest_write_file("some/where/deep", "x");
+		guest_event(&guest, KODA__EVENT_KIND__EVENT_KIND_APPEARED,
+		    guest_path(&guest, "some/where/deep"));
+		must(unlink("some/where/deep") == 0 && rmdir("some/where") == 0 &&
+		    rmdir("some") == 0);
+	}
+}
+
 /* A directory that is moved in may bring the file with it. */
 static void
 appears_with_its_directory(void **state)
@@ -525,7 +564,7 @@ quiet(void **state)
 	/* Reports of the changes above would come before this one. */
 	replace(".git/config", "[new]\n");
 	remounted(".git/config");
-	assert_int_equal(guest.all_events, 1);
+	assert_int_equal(others, 0);
 }
 
 int
@@ -548,6 +587,7 @@ main(int argc, char **argv)
 		    (void *)(uintptr_t) "secret" },
 		cmocka_unit_test_setup(stopped_stays_stopped, fresh),
 		cmocka_unit_test_setup(appears, fresh),
+		cmocka_unit_test_setup(appears_at_once, fresh),
 		cmocka_unit_test_setup(appears_with_its_directory, fresh),
 		cmocka_unit_test_setup(too_many_events, fresh),
 		cmocka_unit_test_setup(quiet, fresh),

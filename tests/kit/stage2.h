@@ -69,7 +69,6 @@ struct guest {
 	char dir[PATH_MAX / 4], root[PATH_MAX / 4 + 16];
 	struct guest_event event[256];
 	size_t n_events, seen_events; /* seen_events: those that a test has examined */
-	size_t all_events;            /* since guest_forget_events */
 	struct guest_exit exit[512];
 	size_t n_exits;
 	Koda__Report *answer; /* to the request with that id */
@@ -147,7 +146,6 @@ guest_take_report(struct guest *g, const uint8_t *frame, size_t len)
 		if (r->event->target.len > 0)
 			memcpy(e->target, r->event->target.data, r->event->target.len);
 		g->n_events++;
-		g->all_events++;
 	} else if (r->report_case == KODA__REPORT__REPORT_EXITED) {
 		must(g->n_exits < N_ELEMENTS(g->exit));
 		g->exit[g->n_exits++] =
@@ -328,21 +326,28 @@ guest_end(struct guest *g, uint64_t id)
 	guest_wait(g, id);
 }
 
+/* Waits for the next event. */
+static UNUSED struct guest_event
+guest_next_event(struct guest *g, uint64_t until)
+{
+	while (g->seen_events == g->n_events) {
+		g->seen_events = g->n_events = 0;
+		guest_turn(g, until);
+	}
+	return g->event[g->seen_events++];
+}
+
 /* Waits for the next event of that kind about that target, and skips others. */
 static UNUSED struct guest_event
 guest_event(struct guest *g, Koda__EventKind kind, const char *target)
 {
-	uint64_t until = guest_ms() + PATIENCE_MS;
+	const uint64_t until = guest_ms() + PATIENCE_MS;
 
 	for (;;) {
-		while (g->seen_events < g->n_events) {
-			struct guest_event *e = &g->event[g->seen_events++];
+		const struct guest_event e = guest_next_event(g, until);
 
-			if (e->kind == (int)kind && strcmp(e->target, target) == 0)
-				return *e;
-		}
-		g->seen_events = g->n_events = 0;
-		guest_turn(g, until);
+		if (e.kind == (int)kind && strcmp(e.target, target) == 0)
+			return e;
 	}
 }
 
@@ -350,7 +355,7 @@ guest_event(struct guest *g, Koda__EventKind kind, const char *target)
 static UNUSED void
 guest_forget_events(struct guest *g)
 {
-	g->n_events = g->seen_events = g->all_events = 0;
+	g->n_events = g->seen_events = 0;
 }
 
 static UNUSED int
