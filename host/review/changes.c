@@ -270,6 +270,10 @@ koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, void *data, boo
 	struct showing s = { fn, data };
 
 	err_clear(err);
+	if (ret_cut != NULL)
+		*ret_cut = false;
+	if (draft->draft.fd < 0)
+		return 0;
 	return draft_look(draft, err) < 0 ? -1 : changes_each(draft, show, &s, ret_cut, err);
 }
 

@@ -1332,7 +1332,8 @@ struct koda_change {
 /*
  * Calls fn for each change, sorted: a directory before what is in it. Returns the non-zero value with
  * which fn stopped, else 0; -1 with *err set. *ret_cut (may be NULL): there are more names, or deeper
- * ones, than a draft may have; these are not listed, and cannot be applied.
+ * ones, than a draft may have; these are not listed, and cannot be applied. A draft that was applied in
+ * full, or discarded, has no changes.
  */
 typedef int koda_change_fn(void *data, const struct koda_change *change);
 KODA_API int koda_draft_changes(struct koda_draft *draft, koda_change_fn *fn, void *data,
