@@ -11,14 +11,14 @@
 static int
 be_child(const struct cli *cli)
 {
-	const unsigned others =
-	    OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_DRAFT);
+	const unsigned others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT) |
+	    OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_JUDGED);
 	struct koda_error err;
 	int status;
 
 	if (cli->args.given & others)
 		return output_usage(cli,
-		    "--child cannot be combined with --mode, --root, --audit or --draft: the session keeps those it was opened with");
+		    "--child cannot be combined with --mode, --root, --audit, --draft or --judged: the session keeps those it was opened with");
 	status = endpoint_client_run(cli->args.child, STDIN_FILENO, STDOUT_FILENO, &err);
 	if (status < 0)
 		return output_error(cli, &err,
@@ -33,7 +33,8 @@ cmd_mcp(const struct cli *cli)
 {
 	struct mcp_options options = { .mode = cli->args.mode,
 		.audit = cli->args.audit,
-		.draft = args_has(&cli->args, OPT_DRAFT) };
+		.draft = args_has(&cli->args, OPT_DRAFT),
+		.judged = args_has(&cli->args, OPT_JUDGED) };
 	struct koda_error err = { 0 };
 	enum mcp_end end;
 	char *root;
@@ -44,6 +45,12 @@ cmd_mcp(const struct cli *cli)
 	if (options.draft && options.mode == KODA_PLAN)
 		return output_usage(cli,
 		    "plan mode changes nothing, so there is no draft: use --mode safe or auto");
+	if (options.judged && options.draft)
+		return output_usage(cli,
+		    "--judged cannot be combined with --draft: it applies what each command changed when it ends");
+	if (options.judged && options.mode != KODA_AUTO)
+		return output_usage(cli,
+		    "--judged applies changes without asking: it is for --mode auto");
 	status = job_find_root(cli, &root);
 	if (status != EXIT_DONE)
 		return status;

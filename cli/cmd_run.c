@@ -35,6 +35,7 @@ struct run {
 	const char *shell; /* instead of argv */
 	bool interactive;  /* a person's shell */
 	bool drafting;     /* its changes are held back */
+	bool judged;       /* then applied as far as the policy allows */
 	bool by_mode;      /* because safe mode does so: without a draft if there can be none */
 	char *draft;       /* the draft to go on with; NULL: a new one. Then the one it worked in */
 	json_t *report;    /* with --json */
@@ -513,8 +514,13 @@ conclude(struct run *run, int status)
 		run->draft = output_copy(koda_slot_draft(run->slot));
 	koda_slot_release(run->slot);
 	if (run->drafting && run->slot != NULL && run->draft[0] != '\0') {
-		const struct decision d = { run->cli, run->session, run->draft, run->root, run->cwd,
-			run->signals };
+		const struct decision d = { .cli = run->cli,
+			.session = run->session,
+			.id = run->draft,
+			.root = run->root,
+			.cwd = run->cwd,
+			.judged = run->judged,
+			.signals = run->signals };
 
 		if (run->report != NULL)
 			json_object_set_new(run->report, "draft", decide_json(&d));
@@ -564,9 +570,10 @@ run_it(struct run *run)
 	int status;
 
 	run->signals = -1;
+	run->judged = has(run, OPT_JUDGED);
 	run->by_mode = run->draft == NULL && !has(run, OPT_DRAFT) && !has(run, OPT_NO_DRAFT) &&
 	    !has(run, OPT_NO_SANDBOX) && !run->interactive && run->cli->args.mode == KODA_SAFE;
-	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || run->by_mode;
+	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || run->judged || run->by_mode;
 	streams_init(&run->streams);
 	status = find_place(run);
 	if (status == EXIT_DONE) {
@@ -588,6 +595,13 @@ check_options(const struct cli *cli, bool drafting)
 		return output_usage(cli, "--tty cannot be combined with --no-tty");
 	if (args_has(args, OPT_DRAFT) && args_has(args, OPT_NO_DRAFT))
 		return output_usage(cli, "--draft cannot be combined with --no-draft");
+	if (args_has(args, OPT_JUDGED) &&
+	    args->given & (OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_NO_DRAFT)))
+		return output_usage(cli,
+		    "--judged cannot be combined with --draft or --no-draft: it applies the draft when the command ends");
+	if (args_has(args, OPT_JUDGED) && args->mode != KODA_AUTO)
+		return output_usage(cli,
+		    "--judged applies changes without asking: it is for --mode auto");
 	if (args_has(args, OPT_JSON) && args_has(args, OPT_TTY))
 		return output_usage(cli,
 		    "--json cannot be combined with --tty: it captures the output");
@@ -599,11 +613,18 @@ check_options(const struct cli *cli, bool drafting)
 		    "--tty cannot be combined with --no-sandbox, which runs the command on your own terminal");
 	if (drafting && args_has(args, OPT_NO_SANDBOX))
 		return output_usage(cli,
-		    "--draft cannot be combined with --no-sandbox: the sandbox holds the changes back");
+		    "%s cannot be combined with --no-sandbox: the sandbox holds the changes back",
+		    args_has(args, OPT_JUDGED) ? "--judged" : "--draft");
 	if (drafting && args->mode == KODA_PLAN)
 		return output_usage(cli,
 		    "a command in plan mode changes nothing, so there is no draft of it: use --mode safe or auto");
 	return EXIT_DONE;
+}
+
+static bool
+wants_draft(const struct cli *cli)
+{
+	return args_has(&cli->args, OPT_DRAFT) || args_has(&cli->args, OPT_JUDGED);
 }
 
 /* Runs the command that -c or the words give. draft: the draft to go on with, or NULL. */
@@ -611,7 +632,7 @@ static int
 run_words(const struct cli *cli, const char *name, char **words, const char *draft)
 {
 	struct run run = { .cli = cli };
-	int status = check_options(cli, draft != NULL || args_has(&cli->args, OPT_DRAFT));
+	int status = check_options(cli, draft != NULL || wants_draft(cli));
 
 	if (status != EXIT_DONE)
 		return status;
@@ -665,7 +686,7 @@ run_shell(const struct cli *cli, const char *draft)
 {
 	const char *const argv[] = { find_shell(), NULL };
 	struct run run = { .cli = cli, .argv = argv, .interactive = true };
-	int status = check_options(cli, draft != NULL || args_has(&cli->args, OPT_DRAFT));
+	int status = check_options(cli, draft != NULL || wants_draft(cli));
 
 	if (status != EXIT_DONE)
 		return status;

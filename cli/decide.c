@@ -434,6 +434,8 @@ decide(const struct decision *d)
 	if (!look(d, &p.draft, &kept)) {
 		if (kept)
 			say_kept(d, false, NULL);
+	} else if (d->judged) {
+		apply(&p, NULL, 0);
 	} else if (open_terminal(&p)) {
 		converse(&p);
 		fclose(p.f);
@@ -442,6 +444,45 @@ decide(const struct decision *d)
 		say_kept(d, false, &p.draft.changes);
 	}
 	draft_close(&p.draft);
+}
+
+/* What was not applied, for --json. */
+struct rest {
+	json_t *rows;
+	uint64_t n[KODA_APPLY_FAILED + 1];
+};
+
+static int
+rest_take(void *data, const struct koda_applied *one)
+{
+	struct rest *rest = data;
+
+	rest->n[one->outcome]++;
+	if (one->outcome != KODA_APPLIED)
+		json_array_append_new(rest->rows, outcome_json(one));
+	return 0;
+}
+
+/* Applies the draft, and adds what became of it. */
+static void
+judge_json(const struct decision *d, struct draft_open *draft, json_t *ret)
+{
+	const struct koda_apply_options all = { 0 };
+	struct rest rest = { .rows = json_array() };
+	char undo[KODA_HISTORY_ID_SIZE] = "";
+	struct koda_error err = { 0 };
+	const bool done = koda_draft_apply(draft->draft, &all, rest_take, &rest, undo, &err) >= 0;
+
+	if (!done)
+		output_note("the draft was not applied in full", err.message);
+	for (enum koda_apply_outcome i = KODA_APPLIED; i <= KODA_APPLY_FAILED; i++)
+		json_object_set_new(ret, koda_apply_outcome_name(i),
+		    json_integer((json_int_t)rest.n[i]));
+	json_object_set_new(ret, "not_applied", rest.rows);
+	json_object_set_new(ret, "undo", undo[0] != '\0' ? json_string(undo) : json_null());
+	json_object_set_new(ret, "kept",
+	    json_boolean(!done || draft_open_again(draft, &err) < 0 ||
+		draft->changes.count.all > 0 || draft->changes.cut));
 }
 
 json_t *
@@ -456,6 +497,8 @@ decide_json(const struct decision *d)
 		json_object_set_new(ret, "id", json_string(d->id));
 		if (listed)
 			changes_set_json(ret, &draft.changes);
+		if (listed && d->judged)
+			judge_json(d, &draft, ret);
 	}
 	draft_close(&draft);
 	return ret != NULL ? ret : json_null();

@@ -159,8 +159,8 @@ outcomes_put_json(json_t *object)
 	putchar('\n');
 }
 
-static void
-put_object(const struct koda_applied *one)
+json_t *
+outcome_json(const struct koda_applied *one)
 {
 	json_t *object = json_object();
 
@@ -173,7 +173,7 @@ put_object(const struct koda_applied *one)
 	if (one->reason != NULL)
 		json_object_set_new(object, "reason",
 		    show_json_lossy(one->reason, strlen(one->reason)));
-	outcomes_put_json(object);
+	return object;
 }
 
 static void
@@ -205,7 +205,7 @@ outcomes_take(void *data, const struct koda_applied *one)
 	if ((size_t)one->outcome < sizeof(o->n) / sizeof(o->n[0]))
 		o->n[one->outcome]++;
 	if (args_has(&o->cli->args, OPT_JSON)) {
-		put_object(one);
+		outcomes_put_json(outcome_json(one));
 	} else if (one->outcome == KODA_APPLIED && (o->list || o->dry_run)) {
 		printf("%s ", o->dry_run ? o->would : o->applied);
 		show_string(stdout, changes_shown(o->view, one->path));

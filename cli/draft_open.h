@@ -50,6 +50,7 @@ int outcomes_status(const struct outcomes *o);
 uint64_t outcomes_left(const struct outcomes *o);
 /* Prints an object on a line of its own. */
 void outcomes_put_json(json_t *object);
+json_t *outcome_json(const struct koda_applied *one);
 /* Returns the object with the sums, to which the caller may add. */
 json_t *outcomes_json(const struct outcomes *o);
 

@@ -83,7 +83,8 @@ static const struct subcommand commands[] = {
 	    cmd_explain_net },
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
-	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_NO_DRAFT),
+	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_JUDGED) |
+	    OPT_BIT(OPT_NO_DRAFT),
 	    "run a command in the kernel sandbox",
 	    "The command can change only what the policy allows. It reaches no process and no socket outside, and\n"
 	    "only the hosts that the policy names. Input, output and signals pass through. If standard input and\n"
@@ -92,6 +93,9 @@ static const struct subcommand commands[] = {
 	    "With --json the output is captured, so --tty and --no-sandbox cannot be given.\n\n"
 	    "With --draft its changes do not reach the project: on a terminal you see them when it ends, and\n"
 	    "apply, select, keep or discard them. Without a terminal, or with --json, the draft is kept.\n"
+	    "With --judged (auto mode) its changes are held back too, and when it ends those that the policy allows\n"
+	    "are applied. Nothing else ever reaches the project: what is refused, or changed in the project too, stays\n"
+	    "in the draft.\n"
 	    "Safe mode works in a draft where that is possible, and asks on the terminal for each host that the\n"
 	    "command connects to. With --no-draft the command changes the project itself; the user is asked before\n"
 	    "it runs, unless it was typed at a terminal.\n\n"
@@ -198,7 +202,8 @@ static const struct subcommand commands[] = {
 	    "print the mode's policy for the project",
 	    "Then prints the arguments that the commands' sandbox is built with, each with its reason.", NULL,
 	    cmd_policy },
-	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD) | OPT_BIT(OPT_DRAFT),
+	{ NULL, "mcp", "", 0, OPT_BIT(OPT_AUDIT) | OPT_BIT(OPT_CHILD) | OPT_BIT(OPT_DRAFT) |
+	    OPT_BIT(OPT_JUDGED),
 	    "serve tools to an agent: a Model Context Protocol server",
 	    "Serves on standard input and output until the input ends; messages for the user go to standard error.\n"
 	    "The agent gets tools for files and commands that do what the mode allows below the root, and nothing\n"
@@ -207,7 +212,9 @@ static const struct subcommand commands[] = {
 	    "  claude mcp add koda -- koda-sandbox mcp --root . --mode safe\n\n"
 	    "With --draft the session and its children work in drafts: nothing reaches the project until the agent\n"
 	    "calls draft_apply, or the user runs 'koda-sandbox draft apply'. At the end a draft with changes is\n"
-	    "kept, and its id is printed.\n\n"
+	    "kept, and its id is printed.\n"
+	    "With --judged (auto mode) each command in the foreground works in a draft of its own, and when it ends\n"
+	    "what the policy allows is applied. It costs a command more time.\n\n"
 	    "With --child it serves a session that another agent's open_child made; mode, root and log are that\n"
 	    "session's.\n\n"
 	    "Status: 0 ended by the client or a signal, 1 no such root or token, 2 wrong usage, or the log cannot be at\n"

@@ -30,7 +30,7 @@ struct child_agent {
 	char name[CHILD_NAME_MAX + 1];
 	char session[CONNECTION_NAME_SIZE];
 	enum koda_mode mode;
-	bool asks_hosts, narrowed, drafts;
+	bool asks_hosts, narrowed, drafts, judged;
 	char *root;
 	int root_fd;
 	struct koda_policy *policy;
@@ -211,6 +211,7 @@ connect_child(struct child_agent *child, struct koda_error *err)
 		.policy = child->policy,
 		.narrowed = child->narrowed,
 		.drafts = child->drafts,
+		.judged = child->judged,
 		.asks_hosts = child->asks_hosts,
 		.child = child,
 		.acts = child_acts,
@@ -383,6 +384,7 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 		    (parent->child != NULL && parent->child->narrowed),
 		/* A draft of its own: two slots cannot work in one. */
 		.drafts = parent->drafts,
+		.judged = parent->judged,
 		.root = memory_string(wish->root),
 		.root_fd = open_root(wish->root, err),
 		.until = boottime_s() + TOKEN_SECONDS,

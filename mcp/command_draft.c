@@ -23,8 +23,8 @@ struct command_draft {
 	struct text text;
 	struct koda_error err;
 	struct change_set set;
-	bool asks;
-	struct koda_draft *draft; /* while the user decides on it */
+	enum draft_end end;
+	struct koda_draft *draft; /* until it is applied or discarded */
 	struct text covers;
 };
 
@@ -73,9 +73,9 @@ open_slot(struct connection *conn, bool unapproved, struct koda_error *err)
 }
 
 struct command_draft *
-command_draft_new(struct tool_call *call, bool asks, struct koda_error *err)
+command_draft_new(struct tool_call *call, enum draft_end end, struct koda_error *err)
 {
-	struct koda_slot *slot = open_slot(call->conn, asks, err);
+	struct koda_slot *slot = open_slot(call->conn, end == DRAFT_ASKED, err);
 	struct command_draft *d;
 
 	if (slot == NULL)
@@ -86,7 +86,7 @@ command_draft_new(struct tool_call *call, bool asks, struct koda_error *err)
 		.slot = slot,
 		.id = memory_string(koda_slot_draft(slot)),
 		/* If the client wants the draft itself, draft_apply asks. */
-		.asks = asks && !tool_bool(call, "draft"),
+		.end = tool_bool(call, "draft") ? DRAFT_KEPT : end,
 	};
 	session_drafts_add(call->conn, d->id);
 	return d;
@@ -114,8 +114,8 @@ command_draft_slot(const struct command_draft *d)
 
 /* ---- what it changed ---- */
 
-/* Lists the changes, and discards the draft if there are none. Otherwise the draft stays open if the
- * user decides on it. Returns -1 with *err set. */
+/* Lists the changes, and discards the draft if there are none. Otherwise the draft stays open unless
+ * it is kept. Returns -1 with *err set. */
 static int
 look(struct command_draft *d, struct koda_error *err)
 {
@@ -129,13 +129,13 @@ look(struct command_draft *d, struct koda_error *err)
 	draft = koda_draft_open(conn->ses, d->id, err);
 	if (draft == NULL)
 		r = -1;
-	else if (d->asks)
+	else if (d->end == DRAFT_ASKED)
 		r = change_set_plan(&d->set, draft, conn->root, &all, err);
 	else
 		r = change_set_list(&d->set, draft, conn->root, err);
 	if (r == 0 && d->set.n_all == 0 && !d->set.cut)
 		r = koda_draft_discard(draft, NULL, 0, err);
-	else if (r == 0 && d->asks) {
+	else if (r == 0 && d->end != DRAFT_KEPT) {
 		d->draft = draft;
 		draft = NULL;
 	}
@@ -172,7 +172,7 @@ tell_kept(struct command_draft *d)
 	tell(d, &t);
 }
 
-/* ---- Safe: the user decides ---- */
+/* ---- apply and discard ---- */
 
 static void
 discard(struct command_draft *d, const char *why)
@@ -248,6 +248,8 @@ apply(struct command_draft *d)
 	}
 	tell(d, &t);
 }
+
+/* ---- Safe: the user decides ---- */
 
 static void
 on_answered(struct tool_call *call, bool yes)
@@ -336,7 +338,8 @@ on_over(struct tool_call *call)
 	struct koda_error err;
 
 	end_slot(d);
-	d->asks = d->asks && d->ret != NULL;
+	if (d->ret == NULL)
+		d->end = DRAFT_KEPT;
 	if (look(d, &err) < 0 || d->ret == NULL) {
 		session_drafts_gone(call->conn, d->id);
 		tool_failed(call, d->ret == NULL ? &d->err : &err, NULL);
@@ -345,8 +348,10 @@ on_over(struct tool_call *call)
 
 		text_printf(&t, "it changed nothing in the project");
 		tell(d, &t);
-	} else if (!d->asks) {
+	} else if (d->end == DRAFT_KEPT) {
 		tell_kept(d);
+	} else if (d->end == DRAFT_JUDGED) {
+		apply(d);
 	} else if (d->set.n_outcome[KODA_APPLIED] == 0) {
 		discard(d, "none of it can be applied");
 	} else {

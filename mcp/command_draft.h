@@ -1,7 +1,7 @@
 /*
  * A foreground command in a draft of its own: its slot, and what becomes of the draft afterwards. The
- * draft is kept for draft_apply; or, in Safe, the user is shown what the command did, and it is applied
- * or discarded. Such a command was not approved beforehand, so no host is open to it without a
+ * draft is kept for draft_apply; or it is applied as far as the policy allows; or, in Safe, the user is
+ * shown what the command did, and it is applied or discarded. A command in Safe was not approved beforehand, so no host is open to it without a
  * question, not even those that the policy names.
  */
 #ifndef KODA_MCP_COMMAND_DRAFT_H
@@ -21,9 +21,15 @@ struct command_run {
 	bool effects;                /* it runs unasked, in a draft */
 };
 
-/* Opens a slot in a new draft for the command of that call. asks: the user decides what becomes of
- * its effects. Returns NULL with *err set: KODA_UNSUPPORTED if there are no drafts here. */
-struct command_draft *command_draft_new(struct tool_call *call, bool asks, struct koda_error *err);
+enum draft_end {
+	DRAFT_KEPT,   /* until draft_apply or draft_discard */
+	DRAFT_JUDGED, /* applied as far as the policy allows */
+	DRAFT_ASKED,  /* the user decides */
+};
+
+/* Opens a slot in a new draft for the command of that call. Returns NULL with *err set: KODA_UNSUPPORTED if there are no drafts here. */
+struct command_draft *command_draft_new(struct tool_call *call, enum draft_end end,
+    struct koda_error *err);
 /* Call it when the call has ended; the session ends the slot. NULL is ignored. */
 void command_draft_free(struct command_draft *d);
 struct koda_slot *command_draft_slot(const struct command_draft *d);

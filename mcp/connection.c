@@ -322,6 +322,7 @@ connection_new(struct hub *hub, const struct connection_options *options, struct
 	conn->helper_dir = options->helper_dir;
 	conn->narrowed = options->narrowed;
 	conn->drafts = options->drafts && options->mode != KODA_PLAN;
+	conn->judged = options->judged && options->mode == KODA_AUTO;
 	conn->level = LEVEL_WARNING;
 	conn->root = memory_string(options->root);
 	so.root = options->root_by != NULL ? options->root_by : options->root;

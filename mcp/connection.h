@@ -19,6 +19,7 @@ struct connection_options {
 	bool narrowed;                    /* as in struct koda_session_options */
 	bool asks_hosts;
 	bool drafts; /* works in a draft, unless the mode is plan */
+	bool judged; /* in auto mode: commands work in drafts, which are applied when they end */
 	struct child_agent *child;
 	void (*acts)(struct child_agent *child); /* with child */
 	const char *helper_dir;

@@ -141,6 +141,8 @@ struct connection {
 	 * one with its next slot. */
 	bool drafts;
 	char *draft;
+	/* Each command in the foreground works in a draft of its own, which is applied when it ends. */
+	bool judged;
 	/* Drafts do not work here, so a command in Safe is asked about before it runs. */
 	bool no_effects;
 	struct review_waiter *reviews; /* review.h */

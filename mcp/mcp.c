@@ -69,6 +69,7 @@ open_parent(struct mcp *mcp, const struct mcp_options *options, struct koda_erro
 		 * could ask, it could be allowed more than its parent. */
 		.asks_hosts = options->mode == KODA_SAFE,
 		.drafts = options->draft,
+		.judged = options->judged,
 		.helper_dir = options->helper_dir,
 	};
 

@@ -10,6 +10,7 @@ struct mcp_options {
 	const char *helper_dir; /* NULL: the directory where the program is installed */
 	const char *audit;      /* NULL: keep no log */
 	bool draft;             /* work in a draft */
+	bool judged;            /* commands in drafts of their own, applied when they end */
 };
 
 enum mcp_end {

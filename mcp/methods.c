@@ -73,6 +73,9 @@ instructions(const struct connection *conn)
 	if (conn->drafts)
 		text_printf(&t,
 		    " This session works in a draft: its changes reach the project only by draft_apply.");
+	if (conn->judged)
+		text_printf(&t,
+		    " What a command changes reaches the project when it ends, as far as the policy allows; its result tells what was refused.");
 	return text_json(&t);
 }
 

@@ -251,8 +251,13 @@ start(struct tool_call *call)
 	};
 	struct koda_error err;
 
-	if (run->effects || tool_bool(call, "draft")) {
-		run->draft = command_draft_new(call, run->effects, &err);
+	if (!request.background &&
+	    (run->effects || call->conn->judged || tool_bool(call, "draft"))) {
+		run->draft = command_draft_new(call,
+		    run->effects             ? DRAFT_ASKED
+			: call->conn->judged ? DRAFT_JUDGED
+					     : DRAFT_KEPT,
+		    &err);
 		if (run->draft == NULL && run->effects && err.code == KODA_UNSUPPORTED) {
 			call->conn->no_effects = true;
 			run->effects = false;

@@ -78,6 +78,9 @@ describe(const struct connection *conn, const struct tool *tool)
 		    " The user is shown what it changed, and it is applied or discarded; in the background, the user is asked first.");
 	else if (tool->flags & (TOOL_MUTATES | TOOL_RUNS) && conn->mode == KODA_SAFE)
 		text_printf(&t, " The user is asked first.");
+	if (tool->flags & TOOL_RUNS && conn->judged)
+		text_printf(&t,
+		    " What it changed is applied to the project when it ends, as far as the policy allows; in the background, at once.");
 	return text_json(&t);
 }
 

@@ -294,6 +294,7 @@ tty_apply(void **state)
 	has(TTY(&r), "- one");
 	has(TTY(&r), "+ 2");
 	has(TTY(&r), "applied 1 change");
+	has_not(TTY(&r), "stays in draft");
 	file_is("a", "2\n");
 	assert_int_equal(drafts(NULL), 0);
 	run_done(&r);
@@ -573,6 +574,67 @@ safe_input(void **state)
 	run_done(&r);
 }
 
+/* ---- judged ---- */
+
+/* A hook, a repository and a link in .git never land; what a person would allow does at once. */
+static void
+judged(void **state)
+{
+	struct run r = { .in = END_NULL }, undo = { .in = END_NULL }, none = { .in = END_NULL };
+	struct run whole = { .in = END_NULL };
+
+	process_shell("git init -q \"$1\"", project, NULL, NULL);
+	put_text("a", "one\n");
+	EXPECT(&r, 5, "run", AUTO, "--judged", "-c",
+	    "echo 2 >a; mkdir -p d .git/hooks; echo x >d/f; echo x >.git/hooks/post-commit; exit 5");
+	file_is("a", "2\n");
+	file_is("d/f", "x\n");
+	assert_false(in_project(".git/hooks/post-commit"));
+	has(ERR(&r), "not applied: '.git/hooks");
+	has(ERR(&r), "to take back: koda-sandbox undo ");
+	has(ERR(&r), "what was not applied stays in draft");
+	/* What was refused can be looked at. */
+	assert_int_equal(drafts(NULL), 1);
+	EXPECT(&undo, 0, "undo", "--last");
+	file_is("a", "one\n");
+	assert_false(in_project("d"));
+	EXPECT(&none, 0, "run", AUTO, "--judged", "-c", "cat a");
+	is(OUT(&none), "one\n");
+	is(ERR(&none), "");
+	EXPECT(&whole, 0, "run", AUTO, "--judged", "-c", "echo 3 >a");
+	file_is("a", "3\n");
+	has_not(ERR(&whole), "stays in draft");
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&whole);
+	run_done(&r);
+	run_done(&undo);
+	run_done(&none);
+}
+
+static void
+judged_json(void **state)
+{
+	struct run r = { .in = END_NULL };
+	json_t *o, *draft, *left;
+
+	put_text("a", "one\n");
+	EXPECT(&r, 0, "run", AUTO, "--judged", "--json", "-c",
+	    "echo 2 >a; mkdir -p .git/hooks; echo x >.git/hooks/post-commit");
+	o = parse(&r);
+	draft = json_object_get(o, "draft");
+	left = json_object_get(draft, "not_applied");
+	assert_int_equal(number_at(o, "draft", "changed"), 1);
+	assert_true(number_at(o, "draft", "applied") >= 1);
+	assert_true(number_at(o, "draft", "refused") >= 1);
+	assert_int_equal(json_array_size(left), number_at(o, "draft", "refused"));
+	assert_non_null(json_string_value(json_object_get(draft, "undo")));
+	assert_true(json_is_true(json_object_get(draft, "kept")));
+	file_is("a", "2\n");
+	assert_false(in_project(".git/hooks/post-commit"));
+	json_decref(o);
+	run_done(&r);
+}
+
 /* ---- wrong usage ---- */
 
 static const struct usage {
@@ -585,6 +647,10 @@ static const struct usage {
 	{ "plan has no draft", 2, "use --mode safe or auto", { "run", "--mode", "plan", "--draft", "true" } },
 	{ "no draft without a sandbox", 2, "--draft cannot be combined with --no-sandbox", { "run", "--draft", "--no-sandbox", "true" } },
 	{ "a draft and none", 2, "--draft cannot be combined with --no-draft", { "run", "--draft", "--no-draft", "true" } },
+	{ "judged is not for safe", 2, "it is for --mode auto", { "run", "--judged", "true" } },
+	{ "judged or decided on", 2, "--judged cannot be combined with --draft", { "run", "--mode", "auto", "--judged", "--draft", "true" } },
+	{ "judged without a sandbox", 2, "--judged cannot be combined with --no-sandbox", { "run", "--mode", "auto", "--judged", "--no-sandbox", "true" } },
+	{ "a judged server asks nobody", 2, "it is for --mode auto", { "mcp", "--mode", "safe", "--judged" } },
 	{ "draft run without anything", 2, "the ID of a draft", { "draft", "run" } },
 	{ "draft run without a command", 2, "draft run needs", { "draft", "run", "x" } },
 	{ "draft run of no draft", 125, "there is no draft 'zzzz'", { "draft", "run", "zzzz", "true" } },
@@ -650,6 +716,8 @@ main(void)
 		TEST(safe_impossible),
 		TEST(safe_hosts),
 		TEST(safe_input),
+		TEST(judged),
+		TEST(judged_json),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];
 	size_t n = 0;

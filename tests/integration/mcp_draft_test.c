@@ -300,6 +300,44 @@ test_one_command(void **state)
 	has_line(errors, id, "is kept: 1 change.");
 }
 
+/* What the policy allows is applied when the command ends; the rest never lands, and there is no draft
+ * of it. */
+static void
+test_judged(void **state)
+{
+	struct client c;
+	json_t *message;
+
+	put_text("a", "old a\n");
+	c = start("auto", "--judged", "{}", NULL);
+	message = well(&c, "run_command",
+	    json_pack("{s:s}", "command",
+		"echo new a >a; mkdir -p .git/hooks; echo x >.git/hooks/post-commit; test -e .git/hooks/post-commit"));
+	counts(message, AT "exit_code", 0);
+	says_part(message, TEXT, "applied to the project");
+	is_missing(message, AT "draft");
+	assert_true(strlen(string_at(message, AT "undo")) > 0);
+	json_decref(message);
+	holds_text("a", "new a\n");
+	holds_text(".git/hooks/post-commit", NULL);
+	/* A file operation and the next command see it. */
+	run(&c, "grep -q new a && ! test -e .git/hooks/post-commit");
+	/* What the client wants to decide on is kept. */
+	message = run_held_back(&c, "echo newer >a");
+	says_part(message, TEXT, "holds 1 change back");
+	json_decref(message);
+	holds_text("a", "new a\n");
+	/* In the background it is direct. */
+	message = well(&c, "run_command",
+	    json_pack("{s:s,s:b}", "command", "echo bg >b; read x", "background", 1));
+	json_decref(message);
+	for (uint64_t end = clock_ms() + PATIENCE_MS; access(at_root("b"), F_OK) < 0;) {
+		assert_true(clock_ms() < end);
+		json_decref(well(&c, "list_directory", json_object()));
+	}
+	client_end(&c);
+}
+
 /* Without changes there is no draft left. */
 static void
 test_nothing_changed(void **state)
@@ -663,6 +701,7 @@ main(void)
 		CASE(test_background),
 		CASE(test_in_line),
 		CASE(test_one_command),
+		CASE(test_judged),
 		CASE(test_nothing_changed),
 		CASE(test_side_by_side),
 		CASE(test_asked),
