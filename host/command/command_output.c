@@ -104,24 +104,33 @@ on_denial(void *data, const struct denial *found)
 	return scan->stopped;
 }
 
-#define DRAFT_RENAME                                                                               \
-	"in a draft a directory that the project already has cannot be renamed: copy it and "      \
-	"remove the old one, as 'mv' does, or run the command without a draft"
+/* What fails in a draft, and what to do. */
+static const struct draft_hint {
+	enum stderr_failure failure;
+	const char *rule, *detail;
+} draft_hints[] = {
+	{ STDERR_CROSS_DEVICE, "draft_rename",
+	    "in a draft a directory that the project already has cannot be renamed: copy it and "
+	    "remove the old one, as 'mv' does, or run the command without a draft" },
+	{ STDERR_OVERFLOW, "draft_owner",
+	    "in a draft files of another user or of another group than the user's own cannot be "
+	    "changed: change their group, or run the command without a draft" },
+};
 
-/* In a draft overlayfs renames only directories that were made in it. Records the first line that
- * is about that. Returns true if there is one. */
+/* Records the first line that reports that failure. Returns true if there is one. */
 static bool
-find_draft_rename(struct output_scan *scan, const char *text, size_t len)
+find_hint(struct output_scan *scan, const struct draft_hint *hint, const char *text, size_t len)
 {
 	const struct sandbox *sb = scan->of->sandbox;
 	struct denial d;
 	struct koda_violation v = { .kind = KODA_VIOLATION_NOTE,
 		.target = d.target,
 		.command = scan->command,
-		.rule = "draft_rename",
-		.detail = DRAFT_RENAME };
+		.rule = hint->rule,
+		.detail = hint->detail };
 
-	if (!sb->drafted || scan->stopped != 0 || !stderr_parse_cross_device(text, len, &d))
+	if (!sb->drafted || scan->stopped != 0 ||
+	    !stderr_parse_failure(hint->failure, text, len, &d))
 		return false;
 	stderr_parse_judge(&d, &sb->view, scan->cwd);
 	violations_record(&scan->of->violations, &v);
@@ -150,8 +159,10 @@ command_find_denials(struct koda_command *c)
 	stderr_parse(out.head, out.head_len, on_denial, &scan);
 	scan.left = SUSPECTED_MAX;
 	stderr_parse(out.tail, out.tail_len, on_denial, &scan);
-	if (!find_draft_rename(&scan, out.head, out.head_len))
-		find_draft_rename(&scan, out.tail, out.tail_len);
+	for (size_t i = 0; i < sizeof(draft_hints) / sizeof(draft_hints[0]); i++) {
+		if (!find_hint(&scan, &draft_hints[i], out.head, out.head_len))
+			find_hint(&scan, &draft_hints[i], out.tail, out.tail_len);
+	}
 }
 
 int
@@ -169,7 +180,8 @@ koda_slot_scan_output(struct koda_slot *slot, const char *command, const char *c
 	session_enter(ses); /* the callback may release the slot, or close the session */
 	if (slot->commands != NULL) {
 		stderr_parse(text, len, on_denial, &scan);
-		find_draft_rename(&scan, text, len);
+		for (size_t i = 0; i < sizeof(draft_hints) / sizeof(draft_hints[0]); i++)
+			find_hint(&scan, &draft_hints[i], text, len);
 	}
 	session_leave(ses);
 	return scan.stopped;

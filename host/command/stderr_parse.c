@@ -329,12 +329,19 @@ stderr_parse_line(const char *text, size_t len, struct denial *ret)
 	return true;
 }
 
-/* How libc, Rust, Go, and node spell it. */
+/* How libc, Rust, Go, and node spell them. */
 static const char *const cross_device[] = { "Invalid cross-device link",
 	"invalid cross-device link", "cross-device link not permitted", "EXDEV", NULL };
+static const char *const overflow[] = { "Value too large for defined data type",
+	"value too large for defined data type", "value too large to be stored in data type",
+	"EOVERFLOW", NULL };
+static const char *const *const failures[] = {
+	[STDERR_CROSS_DEVICE] = cross_device,
+	[STDERR_OVERFLOW] = overflow,
+};
 
 bool
-stderr_parse_cross_device(const char *text, size_t len, struct denial *ret)
+stderr_parse_failure(enum stderr_failure failure, const char *text, size_t len, struct denial *ret)
 {
 	const char *end = text + len;
 	size_t line_len, reason_len;
@@ -345,7 +352,7 @@ stderr_parse_cross_device(const char *text, size_t len, struct denial *ret)
 
 		line_len = (size_t)((newline != NULL ? newline : end) - text);
 		copy_line(line, text, line_len);
-		reason = last_of(line, cross_device, &reason_len);
+		reason = last_of(line, failures[failure], &reason_len);
 		if (reason == NULL)
 			continue;
 		*ret = (struct denial){ .kind = KODA_VIOLATION_NOTE };

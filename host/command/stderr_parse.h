@@ -29,11 +29,16 @@ bool stderr_parse_line(const char *line, size_t len, struct denial *ret);
 typedef int stderr_denial_fn(void *data, const struct denial *denial);
 int stderr_parse(const char *text, size_t len, stderr_denial_fn *fn, void *data);
 
-/*
- * Finds the first line that reports that a rename or a link led from one file system to another
- * (EXDEV). Returns true with what the line names in *ret, as stderr_parse_line() does.
- */
-bool stderr_parse_cross_device(const char *text, size_t len, struct denial *ret);
+/* What fails in a draft and not outside. */
+enum stderr_failure {
+	STDERR_CROSS_DEVICE, /* a rename or a link led from one file system to another (EXDEV) */
+	STDERR_OVERFLOW,     /* an owner or a group cannot be expressed (EOVERFLOW) */
+};
+
+/* Finds the first line that reports that failure. Returns true with what the line names in *ret, as
+ * stderr_parse_line() does. */
+bool stderr_parse_failure(enum stderr_failure failure, const char *text, size_t len,
+    struct denial *ret);
 
 /*
  * Can the sandbox be the cause of the denial? Not if the view allows using the target that way:

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -85,12 +86,39 @@ find_mount_in(const char *dir)
 	return found;
 }
 
+/*
+ * In the sandbox's user namespace only the user and his own group exist, and overlayfs copies no file
+ * of anybody else. Those of a project mostly belong to who its directory belongs to.
+ */
+static int
+check_owner(const char *dir, struct koda_error *err)
+{
+	struct stat st;
+
+	if (stat(dir, &st) < 0)
+		return err_set(err, KODA_IO, errno, "look at '%.300s'", dir);
+	if (st.st_uid != geteuid())
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "'%.200s' cannot have a draft, because it belongs to another user (%u): work as "
+		    "that user, " WITHOUT,
+		    dir, (unsigned)st.st_uid);
+	if (st.st_gid != getegid())
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "'%.200s' cannot have a draft, because it belongs to the group %u, and files of "
+		    "other groups than the user's own (%u) cannot be changed in one: give it that "
+		    "group, start with 'newgrp', " WITHOUT,
+		    dir, (unsigned)st.st_gid, (unsigned)getegid());
+	return 0;
+}
+
 int
 draft_fit_directories(const char *state, const char *const *dirs, size_t n, struct koda_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		cleanup_free char *mounted = find_mount_in(dirs[i]);
 
+		if (check_owner(dirs[i], err) < 0)
+			return -1;
 		if (mounted != NULL)
 			return err_set(err, KODA_UNSUPPORTED, 0,
 			    "'%.200s' cannot have a draft, because another file system is mounted in "

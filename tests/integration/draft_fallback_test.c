@@ -37,7 +37,7 @@ static const char prelude[] =
     "	[ \"$(cat \"$W/out\" | tr '\\n' ' ')\" = 'new y new 2 600 7 ' ]; [ \"$(cat \"$p/a\" \"$p/d/c\" | tr '\\n' ' ')\" = 'old c ' ]\n"
     "	[ -d \"$p/d/sub\" ]; [ ! -e \"$p/f\" ]; [ \"$(drafts)\" -ge 1 ]; }\n"
     "refused() { s=0; try \"${2:-$W/p}\" 'echo ran >a' ${3:-} || s=$?; cat \"$W/err\"; [ $s = 99 ]; grep -q \"$1\" \"$W/err\"\n"
-    "	grep -q 'unmount that\\|XDG_STATE_HOME\\|doctor\\|discard' \"$W/err\"; [ \"$(cat \"${2:-$W/p}/a\")\" = old ]; [ \"$(drafts)\" = 0 ]; }\n"
+    "	grep -q 'unmount that\\|XDG_STATE_HOME\\|doctor\\|discard\\|newgrp\\|as that user' \"$W/err\"; [ \"$(cat \"${2:-$W/p}/a\")\" = old ]; [ \"$(drafts)\" = 0 ]; }\n"
     "in_ns() { export W T HOME; { echo \"$FUNCTIONS\"; echo \"$1\"; } >\"$W/script\"; unshare -Urm --map-root-user sh -e \"$W/script\"; }\n";
 
 static const struct {
@@ -80,6 +80,11 @@ static const struct {
 	    "in_ns 'mount --bind \"$W/home\" \"$W/p/dir\"; refused \"mounted in it, at .*/p/dir\"'" },
 	{ "draft: something is mounted beside the project, and the project is a mount",
 	    "mkdir -p p2; in_ns 'mount -t tmpfs none \"$W/p2\"; mount --bind \"$W/p\" \"$W/p\"; works'" },
+	{ "draft: the project belongs to a group that the user is only a member of",
+	    "as() { { echo \"$FUNCTIONS\"; echo \"$2\"; } >user; setpriv --reuid=65534 --regid=$1 --groups=1,65534 sh -e user; }\n"
+	    "[ \"$(id -u)\" != 0 ] || { chown -R 65534:65534 .; chgrp -R 1 p; chmod -R g+w p; as 65534 \"refused 'belongs to the group 1'\"; as 1 works; }" },
+	{ "draft: the project belongs to another user",
+	    "[ \"$(id -u)\" != 0 ] || { chown -R 65534:65534 p; refused 'belongs to another user'; }" },
 	{ "draft: the project contains the state directory",
 	    "echo old >\"$HOME/a\"; refused 'would be in it' \"$HOME\"" },
 	{ "draft: a rule allows writing to another directory too",
@@ -105,7 +110,7 @@ static const char on_disks[] =
     "mkdir -p disk1 disk2\n"
     "disk() { truncate -s 400M $1.img; mkfs.$2 -q $1.img >mkfs 2>&1 || { cat mkfs; exit 1; }; mount -o loop $1.img $1; }\n"
     "disk disk1 $1; if [ $2 = same ]; then rmdir disk2; ln -s disk1 disk2; else disk disk2 $2; fi\n"
-    "mkdir disk1/p disk2/state; chown -R 65534 home disk1/p disk2/state .; chmod 755 .\n"
+    "mkdir disk1/p disk2/state; chown -R 65534:65534 home disk1/p disk2/state .; chmod 755 .\n"
     "{ echo \"$FUNCTIONS\"; echo 'XDG_STATE_HOME=$W/disk2/state; export XDG_STATE_HOME; works \"$W/disk1/p\"'; } >user\n"
     "s=0; setpriv --reuid=65534 --regid=65534 --clear-groups sh -e user || s=$?\n"
     "umount disk1; [ $2 = same ] || umount disk2; [ $s = 0 ]\n";

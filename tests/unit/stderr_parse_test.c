@@ -262,18 +262,28 @@ judge_case(void **state)
 }
 
 static const struct {
+	enum stderr_failure failure;
 	const char *label, *text, *target, *relative; /* target NULL: not about that */
-} renames[] = {
-	{ "EXDEV: git", "x\nfatal: renaming 'dir' failed: Invalid cross-device link\n", "", "dir" },
-	{ "EXDEV: python", "OSError: [Errno 18] Invalid cross-device link: '/p/a' -> '/p/b'\n",
-	    "/p/b", "" },
-	{ "EXDEV: node", "Error: EXDEV: cross-device link not permitted, rename '/p/a' -> '/p/b'",
-	    "/p/b", "" },
-	{ "EXDEV: go", "rename /p/a /p/b: invalid cross-device link", "/p/b", "" },
-	{ "EXDEV: rust", "Error: Os { code: 18, message: \"Invalid cross-device link\" }", "",
+} failures[] = {
+	{ STDERR_CROSS_DEVICE, "EXDEV: git",
+	    "x\nfatal: renaming 'dir' failed: Invalid cross-device link\n", "", "dir" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: python",
+	    "OSError: [Errno 18] Invalid cross-device link: '/p/a' -> '/p/b'\n", "/p/b", "" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: node",
+	    "Error: EXDEV: cross-device link not permitted, rename '/p/a' -> '/p/b'", "/p/b", "" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: go", "rename /p/a /p/b: invalid cross-device link", "/p/b",
+	    "" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: rust",
+	    "Error: Os { code: 18, message: \"Invalid cross-device link\" }", "",
 	    "Invalid cross-device link" },
-	{ "EXDEV: nothing of it", "mv: cannot move 'a' to 'b': Directory not empty\n", NULL, "" },
-	{ "EXDEV: no text", "", NULL, "" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: nothing of it",
+	    "mv: cannot move 'a' to 'b': Directory not empty\n", NULL, "" },
+	{ STDERR_CROSS_DEVICE, "EXDEV: no text", "", NULL, "" },
+	{ STDERR_OVERFLOW, "EOVERFLOW: sh",
+	    "sh: 1: cannot create s/g: Value too large for defined data type\n", "", "s/g" },
+	{ STDERR_OVERFLOW, "EOVERFLOW: node",
+	    "Error: EOVERFLOW: value too large for defined data type, open '/p/b'", "/p/b", "" },
+	{ STDERR_OVERFLOW, "EOVERFLOW: EXDEV", "mv: x: Invalid cross-device link\n", NULL, "" },
 };
 
 static void
@@ -281,13 +291,14 @@ rename_case(void **state)
 {
 	size_t i = (uintptr_t)*state;
 	struct denial d;
-	bool found = stderr_parse_cross_device(renames[i].text, strlen(renames[i].text), &d);
+	bool found = stderr_parse_failure(failures[i].failure, failures[i].text,
+	    strlen(failures[i].text), &d);
 
-	assert_int_equal(found, renames[i].target != NULL);
+	assert_int_equal(found, failures[i].target != NULL);
 	if (!found)
 		return;
-	assert_string_equal(d.target, renames[i].target);
-	assert_string_equal(d.relative, renames[i].relative);
+	assert_string_equal(d.target, failures[i].target);
+	assert_string_equal(d.relative, failures[i].relative);
 }
 
 int
@@ -299,7 +310,7 @@ main(void)
 		cmocka_unit_test(long_lines_are_cut),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(lines) + N_ELEMENTS(judged) +
-	    N_ELEMENTS(renames)];
+	    N_ELEMENTS(failures)];
 	size_t n = 0;
 
 	OTHERS(single);
@@ -309,8 +320,8 @@ main(void)
 	for (uintptr_t i = 0; i < N_ELEMENTS(judged); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ judged[i].label, judge_case, NULL, NULL, (void *)i };
-	for (uintptr_t i = 0; i < N_ELEMENTS(renames); i++)
+	for (uintptr_t i = 0; i < N_ELEMENTS(failures); i++)
 		tests[n++] =
-		    (struct CMUnitTest){ renames[i].label, rename_case, NULL, NULL, (void *)i };
+		    (struct CMUnitTest){ failures[i].label, rename_case, NULL, NULL, (void *)i };
 	return cmocka_run_group_tests_name("stderr_parse", tests, NULL, NULL);
 }
