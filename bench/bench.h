@@ -60,7 +60,8 @@ struct group {
 };
 
 extern const struct group file_group, search_group, filter_group, command_group, draft_group,
-    network_group, mcp_group, peer_group, proxy_group, mcp_peer_group;
+    change_group, network_group, mcp_group, peer_group, change_peer_group, proxy_group,
+    mcp_peer_group;
 
 /* make() of command_group and the step of its row exec_cold, for groups that compare with them. */
 void command_make(const struct setting *set);

@@ -4,12 +4,14 @@
  */
 #include <err.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "bench/bench.h"
 #include "bench/floor.h"
+#include "bench/slots.h"
 #include "bench/trees.h"
 
 #define HUGE_DIRS       2000
@@ -27,6 +29,7 @@ static struct {
 	char huge[PATH_MAX], small[PATH_MAX], tree[N_TREES][PATH_MAX];
 	struct koda_session *ses[N_TREES];
 	struct koda_slot *direct[N_TREES], *draft[N_TREES];
+	char history[PATH_MAX]; /* of what was applied */
 	double measured;
 } w;
 
@@ -53,24 +56,6 @@ cold_small(void *data)
 	return cold_in(w.small);
 }
 
-static int
-run(struct koda_slot *slot, const char *const *argv, const char *shell)
-{
-	const struct koda_command_options o = { .argv = argv, .shell = shell };
-	struct koda_command_result result;
-	struct koda_error e;
-	int status;
-
-	if (koda_run(slot, &o, &result, &e) < 0)
-		return complain_error("run", &e);
-	status = result.status;
-	if (status != 0)
-		fprintf(stderr, "the command ended with %d: %.*s\n", status,
-		    (int)result.err.head_len, result.err.head);
-	koda_command_result_done(&result);
-	return status == 0 ? 0 : -1;
-}
-
 static const char *const just_true[] = { "true", NULL };
 static const char *const git_status[] = { "git", "status", "--porcelain", NULL };
 /* See bench/commands.c. */
@@ -79,56 +64,46 @@ static const char *const git_status[] = { "git", "status", "--porcelain", NULL }
 static int
 warm_draft(void *data)
 {
-	return run(w.draft[CODE], just_true, NULL);
+	return slots_run(w.draft[CODE], just_true, NULL);
 }
 
 static int
 warm_direct(void *data)
 {
-	return run(w.direct[CODE], just_true, NULL);
+	return slots_run(w.direct[CODE], just_true, NULL);
 }
 
 static int
 status_draft(void *data)
 {
-	return run(w.draft[BIG], git_status, NULL);
+	return slots_run(w.draft[BIG], git_status, NULL);
 }
 
 static int
 status_direct(void *data)
 {
-	return run(w.direct[BIG], git_status, NULL);
+	return slots_run(w.direct[BIG], git_status, NULL);
 }
 
 static int
 compile_draft(void *data)
 {
-	return run(w.draft[CODE], NULL, COMPILE);
+	return slots_run(w.draft[CODE], NULL, COMPILE);
 }
 
 static int
 compile_direct(void *data)
 {
-	return run(w.direct[CODE], NULL, COMPILE);
+	return slots_run(w.direct[CODE], NULL, COMPILE);
 }
 
-static struct koda_slot *
-open_slot(struct koda_session *ses, enum koda_workspace workspace)
-{
-	const struct koda_slot_options o = { .workspace = workspace };
-	struct koda_error e;
-	struct koda_slot *slot = koda_slot_open(ses, &o, &e);
-
-	if (slot == NULL)
-		complain_error("slot", &e);
-	return slot != NULL && run(slot, just_true, NULL) == 0 ? slot : NULL;
-}
+#define APPEND "for f in */*; do echo x >>$f; done"
 
 static int
 append_draft(void *data)
 {
 	double start = now_seconds();
-	int r = run(w.draft[MANY], NULL, "for f in */*; do echo x >>$f; done");
+	int r = slots_run(w.draft[MANY], NULL, APPEND);
 
 	w.measured = (now_seconds() - start) * 1e9;
 	return r;
@@ -138,25 +113,44 @@ append_draft(void *data)
 static int
 forget_draft(void *data)
 {
-	struct koda_slot *slot = w.draft[MANY];
-	struct koda_draft *draft;
+	struct koda_draft *draft = slots_draft(w.ses[MANY], w.draft[MANY]);
 	struct koda_error e;
-	char id[64];
 	int r;
 
-	snprintf(id, sizeof(id), "%s", koda_slot_draft(slot));
 	w.draft[MANY] = NULL;
-	koda_slot_release(slot);
-	draft = koda_draft_open(w.ses[MANY], id, &e);
 	if (draft == NULL)
-		return complain_error("draft", &e);
+		return -1;
 	r = koda_draft_discard(draft, NULL, 0, &e);
 	if (r < 0)
 		complain_error("discard", &e);
 	koda_draft_close(draft);
-	return r == 0 && (w.draft[MANY] = open_slot(w.ses[MANY], KODA_WORKSPACE_DRAFT)) != NULL
-	    ? 0
-	    : -1;
+	if (r < 0)
+		return -1;
+	w.draft[MANY] = slots_open(w.ses[MANY], KODA_WORKSPACE_DRAFT);
+	return w.draft[MANY] != NULL ? 0 : -1;
+}
+
+/* The same work in a bare overlay. The draft cannot be faster than that. */
+static int
+append_overlay(void *data)
+{
+	static const char script[] =
+	    "mount -t overlay -o userxattr,volatile,lowerdir=many,upperdir=upper,workdir=work none merged\n"
+	    "cd merged\n" APPEND;
+	static const char *const mount[] = { "unshare", "-Urm", "sh", "-e", "-c", script, NULL };
+	/* The kernel leaves work/work with mode 000. */
+	static const char *const forget[] = { "sh", "-c", "chmod 700 work/work && rm -r upper work",
+		NULL };
+	double start;
+	int r;
+
+	make_dir("upper");
+	make_dir("work");
+	make_dir("merged");
+	start = now_seconds();
+	r = floor_run(mount, NULL);
+	w.measured = (now_seconds() - start) * 1e9;
+	return r < 0 ? -1 : floor_run(forget, NULL);
 }
 
 static int
@@ -171,6 +165,92 @@ copy_outside(void *data)
 	return r < 0 ? -1 : floor_run(forget, NULL);
 }
 
+/* ---- a command in a draft of its own ---- */
+
+struct own_draft {
+	const char *script;
+	size_t changes; /* that it makes */
+};
+
+static const struct own_draft own_nothing = { "true", 0 }, own_file = { "echo x >changed", 1 };
+
+static int
+count_change(void *data, const struct koda_change *change)
+{
+	size_t *n = data;
+
+	(*n)++;
+	return 0;
+}
+
+static int
+count_applied(void *data, const struct koda_applied *one)
+{
+	size_t *n = data;
+
+	*n += one->outcome == KODA_APPLIED;
+	return 0;
+}
+
+/* Discards what changed nothing, as the MCP server does, and applies the rest. */
+static int
+decide(struct koda_draft *draft, const struct own_draft *own)
+{
+	size_t n = 0, applied = 0;
+	struct koda_error e;
+	int r = koda_draft_changes(draft, count_change, &n, NULL, &e);
+
+	if (r == 0)
+		r = n == 0 ? koda_draft_discard(draft, NULL, 0, &e)
+			   : koda_draft_apply(draft, NULL, count_applied, &applied, NULL, &e);
+	koda_draft_close(draft);
+	if (r < 0)
+		return complain_error("draft", &e);
+	if (n == own->changes && applied == n)
+		return 0;
+	fprintf(stderr, "%zu changes, of which %zu were applied\n", n, applied);
+	return -1;
+}
+
+static int
+own_ours(void *data)
+{
+	const struct own_draft *own = data;
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	struct koda_error e;
+	struct koda_slot *slot = koda_slot_open(w.ses[CODE], &o, &e);
+	struct koda_draft *draft;
+
+	if (slot == NULL)
+		return complain_error("slot", &e);
+	if (slots_run(slot, NULL, own->script) < 0) {
+		koda_slot_release(slot);
+		return -1;
+	}
+	draft = slots_draft(w.ses[CODE], slot);
+	return draft == NULL ? -1 : decide(draft, own);
+}
+
+static int
+own_outside(void *data)
+{
+	const struct own_draft *own = data;
+	const char *const argv[] = { "sh", "-c", own->script, NULL };
+	char out[16];
+
+	return floor_capture(argv, w.small, out, sizeof(out));
+}
+
+static int
+own_forget(void *data)
+{
+	const char *const forget[] = { "rm", "-rf", w.history, "code/changed", NULL };
+
+	return floor_run(forget, NULL);
+}
+
+#define OWN(what) (void *)(uintptr_t)(what)
+
 /* clang-format off */
 static const struct row rows[] = {
 	{ "draft_cold",    "ms", 1e-6, { cold_huge,     cold_small,     .batch = 2, .repeat = 1 }, 1.1, 4, 0 },
@@ -179,33 +259,19 @@ static const struct row rows[] = {
 	{ "draft_build",   "ms", 1e-6, { compile_draft, compile_direct, .batch = 1, .repeat = 1 }, 1.05, 4, 0 },
 	{ "draft_copy_up", "ms", 1e-6, { append_draft,  copy_outside,   forget_draft, .batch = 1, .repeat = 1,
 	                                 .measured = &w.measured }, 1.3, 4, 0 },
+	{ "draft_copy_up_bare", "ms", 1e-6, { append_draft, append_overlay, forget_draft, .batch = 1, .repeat = 1,
+	                                 .measured = &w.measured }, 0, 4, 0 },
+	{ "exec_draft",    "us", 1e-3, { own_ours, own_outside, own_forget, OWN(&own_nothing), .batch = 4, .repeat = 1 }, 1.7, 4, 0 },
+	{ "exec_draft_one", "us", 1e-3, { own_ours, own_outside, own_forget, OWN(&own_file), .batch = 4, .repeat = 1 }, 2.0, 4, 0 },
 };
 /* clang-format on */
 
 /* ---- setting up ---- */
 
 static void
-make_flat(const char *dir, unsigned dirs, unsigned files, size_t size)
-{
-	static const char text[MANY_SIZE];
-	char name[PATH_MAX];
-
-	make_dir(dir);
-	for (unsigned i = 0; i < dirs; i++) {
-		snprintf(name, sizeof(name), "%s/dir%u", dir, i);
-		make_dir(name);
-		for (unsigned k = 0; k < files; k++) {
-			snprintf(name, sizeof(name), "%s/dir%u/file%u", dir, i, k);
-			put_file(name, text, size);
-		}
-	}
-}
-
-static void
 make(const struct setting *set)
 {
 	static const char *const names[N_TREES] = { "big", "code", "many" };
-	char home[PATH_MAX];
 
 	w.program = set->program;
 	w.helpers = set->helpers;
@@ -213,12 +279,7 @@ make(const struct setting *set)
 	snprintf(w.small, sizeof(w.small), "%s/small", set->root);
 	for (int i = 0; i < N_TREES; i++)
 		snprintf(w.tree[i], sizeof(w.tree[i]), "%s/%s", set->root, names[i]);
-	/* See bench/commands.c. */
-	snprintf(home, sizeof(home), "%s/home", set->root);
-	if (setenv("HOME", home, 1) < 0 || unsetenv("XDG_STATE_HOME") < 0 ||
-	    unsetenv("XDG_CONFIG_HOME") < 0)
-		err(1, "environment");
-	make_dir("home");
+	slots_home(set->root, w.history);
 	make_flat("huge", set->brief ? HUGE_DIRS_BRIEF : HUGE_DIRS, HUGE_FILES, 0);
 	make_flat("small", 1, SMALL_FILES, 0);
 	make_flat("many", MANY_DIRS, MANY_FILES, MANY_SIZE);
@@ -242,18 +303,11 @@ stop(void)
 static int
 start_in(enum tree tree)
 {
-	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
-	struct koda_error e;
-
-	options.root = w.tree[tree];
-	options.mode = KODA_AUTO;
-	options.helper_dir = w.helpers;
-	options.commands = true;
-	w.ses[tree] = koda_session_open(&options, &e);
+	w.ses[tree] = slots_session(w.tree[tree], w.helpers);
 	if (w.ses[tree] == NULL)
-		return complain_error("session", &e);
-	w.direct[tree] = open_slot(w.ses[tree], KODA_WORKSPACE_DIRECT);
-	w.draft[tree] = open_slot(w.ses[tree], KODA_WORKSPACE_DRAFT);
+		return -1;
+	w.direct[tree] = slots_open(w.ses[tree], KODA_WORKSPACE_DIRECT);
+	w.draft[tree] = slots_open(w.ses[tree], KODA_WORKSPACE_DRAFT);
 	return w.direct[tree] != NULL && w.draft[tree] != NULL ? 0 : -1;
 }
 

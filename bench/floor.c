@@ -1,5 +1,6 @@
 #include "bench/floor.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
@@ -287,4 +289,114 @@ floor_resolve(int dir, const char *path)
 		return complain(path);
 	close(fd);
 	return 0;
+}
+
+/* ---- trees ---- */
+
+static DIR *
+open_dir(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *ret = fd < 0 ? NULL : fdopendir(fd);
+
+	if (ret == NULL)
+		complain(name);
+	return ret;
+}
+
+/* Returns the next name, or NULL. */
+static const char *
+next_name(DIR *dir)
+{
+	const struct dirent *e;
+
+	do
+		e = readdir(dir);
+	while (e != NULL && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+	return e == NULL ? NULL : e->d_name;
+}
+
+static int
+compare_below(DIR *upper, int lower)
+{
+	const int fd = dirfd(upper);
+	char path[300], list[1024];
+	struct stat st, low;
+	const char *name;
+	int r = 0;
+
+	while (r == 0 && (name = next_name(upper)) != NULL) {
+		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return complain(name);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", fd, name);
+		if (llistxattr(path, list, sizeof(list)) < 0)
+			return complain(path);
+		if (fstatat(lower, name, &low, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)) {
+			DIR *below = open_dir(fd, name);
+			cleanup_close int beside =
+			    openat(lower, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+			r = below == NULL ? -1 : compare_below(below, beside);
+			if (below != NULL)
+				closedir(below);
+		}
+	}
+	return r;
+}
+
+int
+floor_compare(const char *upper, const char *lower)
+{
+	DIR *dir = open_dir(AT_FDCWD, upper);
+	cleanup_close int beside = open(lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = dir == NULL ? -1 : compare_below(dir, beside);
+
+	if (dir != NULL)
+		closedir(dir);
+	return r;
+}
+
+static int
+move_files(DIR *from, int to)
+{
+	const char *name;
+
+	while ((name = next_name(from)) != NULL)
+		if (renameat2(dirfd(from), name, to, name, RENAME_NOREPLACE) < 0)
+			return complain(name);
+	return 0;
+}
+
+static int
+move_dir(int from, int to, const char *name)
+{
+	cleanup_close int dest = -1;
+	DIR *dir;
+	int r;
+
+	if (mkdirat(to, name, 0755) < 0)
+		return complain(name);
+	dest = openat(to, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dir = open_dir(from, name);
+	r = dir == NULL || dest < 0 ? -1 : move_files(dir, dest);
+	if (dir != NULL)
+		closedir(dir);
+	return r;
+}
+
+int
+floor_move(const char *from, const char *to)
+{
+	DIR *dir = open_dir(AT_FDCWD, from);
+	cleanup_close int dest = -1;
+	const char *name;
+	int r = mkdir(to, 0755) < 0 ? complain(to) : 0;
+
+	dest = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (r == 0 && dir != NULL && (name = next_name(dir)) != NULL)
+		r = move_dir(dirfd(dir), dest, name);
+	if (dir == NULL)
+		return -1;
+	closedir(dir);
+	return r;
 }

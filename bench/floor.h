@@ -51,4 +51,12 @@ int floor_capture(const char *const *argv, const char *dir, char *ret, size_t si
 /* Open path below dir with openat2(RESOLVE_BENEATH, O_PATH), and close it. */
 int floor_resolve(int dir, const char *path);
 
+/* For each name below `upper`: lstat() it, list its attributes, and lstat() the same name below `lower`,
+ * where it need not exist. */
+int floor_compare(const char *upper, const char *lower);
+
+/* Make the directories of `from` in `to`, which is made, and rename each file to its place there, if
+ * nothing is there. Both have one level of directories. */
+int floor_move(const char *from, const char *to);
+
 #endif

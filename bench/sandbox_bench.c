@@ -1,8 +1,9 @@
 /*
  * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|GROUP] [--peers DIR]: measure what
  * the sandbox costs and what the same work costs without it, in the same run. GROUP is files,
- * search, filters, commands, drafts, network or mcp, and with --peers it is peers, proxies or mcp_peers. A
- * missed goal is not a failure; a row that does not work is one.
+ * search, filters, commands, drafts, changes, network or mcp, and with --peers it is peers,
+ * change_peers, proxies or mcp_peers. A missed goal is not a failure; a row that does not work is
+ * one.
  *
  * The ratios that count are measured with all processes on one processor, because a wake-up across
  * processors costs several times as much as one on the same processor, and the scheduler decides
@@ -254,6 +255,7 @@ main(int argc, char **argv)
 		json_begin(json);
 	if (set.peers != NULL) {
 		ok = run_group(&peer_group, &set, only, json != NULL);
+		ok = run_group(&change_peer_group, &set, only, json != NULL) && ok;
 		ok = run_group(&proxy_group, &set, only, json != NULL) && ok;
 		ok = run_group(&mcp_peer_group, &set, only, json != NULL) && ok;
 	} else {
@@ -262,6 +264,7 @@ main(int argc, char **argv)
 		ok = run_group(&filter_group, &set, only, json != NULL) && ok;
 		ok = run_group(&command_group, &set, only, json != NULL) && ok;
 		ok = run_group(&draft_group, &set, only, json != NULL) && ok;
+		ok = run_group(&change_group, &set, only, json != NULL) && ok;
 		ok = run_group(&network_group, &set, only, json != NULL) && ok;
 		ok = run_group(&mcp_group, &set, only, json != NULL) && ok;
 	}

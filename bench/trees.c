@@ -93,3 +93,20 @@ make_big(const char *dir)
 		}
 	}
 }
+
+void
+make_flat(const char *dir, unsigned dirs, unsigned files, size_t size)
+{
+	static const char text[FLAT_SIZE_MAX];
+	char name[PATH_MAX];
+
+	make_dir(dir);
+	for (unsigned i = 0; i < dirs; i++) {
+		snprintf(name, sizeof(name), "%s/dir%u", dir, i);
+		make_dir(name);
+		for (unsigned k = 0; k < files; k++) {
+			snprintf(name, sizeof(name), "%s/dir%u/file%u", dir, i, k);
+			put_file(name, text, size);
+		}
+	}
+}

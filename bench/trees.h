@@ -3,9 +3,15 @@
 #define KODA_BENCH_TREES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* It may exist. */
 void make_dir(const char *path);
+
+/* Create dir with so many directories, dir0 ..., and in each of them so many files, file0 ..., of
+ * `size` bytes, at most FLAT_SIZE_MAX. */
+#define FLAT_SIZE_MAX 4096
+void make_flat(const char *dir, unsigned dirs, unsigned files, size_t size);
 
 /* Make dir a git repository in which all its files are committed. */
 void make_repository(const char *dir);
