@@ -294,6 +294,8 @@ changes_kind(const struct change_row *row)
 		return UNIT_DELETED;
 	case KODA_CHANGE_MODE:
 		return UNIT_MODE;
+	case KODA_CHANGE_RENAMED: /* not in a draft */
+		break;
 	}
 	return UNIT_CHANGED;
 }

@@ -137,6 +137,8 @@ word_of(const struct change_row *row)
 		return "deleted";
 	case KODA_CHANGE_MODE:
 		return "mode";
+	case KODA_CHANGE_RENAMED:
+		return "renamed";
 	}
 	return "changed";
 }

@@ -109,6 +109,8 @@ on_json_change(void *data, const struct koda_change *change)
 
 	show_json_path(object, "path", change->path);
 	json_object_set_new(object, "kind", json_string(koda_change_kind_name(change->kind)));
+	if (change->to != NULL)
+		show_json_path(object, "to", change->to);
 	json_object_set_new(object, "conflict", json_boolean(change->conflict));
 	return json_array_append_new(data, object);
 }

@@ -91,7 +91,7 @@ tool_history(struct tool_call *call)
 		print_entry(&t, json_array_get(l.rows, i - 1));
 	}
 	if (l.n == 0)
-		text_printf(&t, "nothing was applied to this project yet");
+		text_printf(&t, "nothing was changed in this project yet");
 	json_object_set_new_nocheck(ret, "entries", newest_first);
 	json_object_set_new_nocheck(ret, "total", json_integer((json_int_t)l.n));
 	json_decref(l.rows);

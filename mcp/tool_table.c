@@ -268,8 +268,8 @@ const struct tool tools[] = {
 	    "\"kept\":{\"type\":\"boolean\",\"description\":\"something is left in the draft\"}},"
 	    "\"required\":[\"draft\",\"kept\"]}",
 	    OWED_SMALL, tool_draft_discard },
-	{ "history", "What was applied", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	    "The drafts and changes that were applied to this project and that undo can take back, newest first.",
+	{ "history", "What was changed", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	    "The drafts that were applied to this project and what file operations changed in it, newest first: undo takes it back.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":20}},\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"entries\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"

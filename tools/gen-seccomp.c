@@ -64,6 +64,9 @@ static const char *const worker_calls[] = {
 	/* what a draft holds comes to the project: without the overlay's attributes, or as a copy; and
 	 * notes of that in the history, which are links because those are made in one step (Swap) */
 	"removexattr", "symlinkat", "utimensat",
+	/* what a change takes away stays in the history under a second name; Landlock permits that only
+	 * between directories that the worker may change */
+	"linkat",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
 	/* the process; glibc's qsort calls sysinfo for the size of memory */

@@ -23,6 +23,9 @@ enum pause_point {
 	PAUSE_SWAP_COPIED = 13,  /* what is for the place has the temporary name, complete */
 	PAUSE_SWAP_PART = 14,    /* what was at the place is copied, not yet under its name */
 	PAUSE_SWAP_CLEANED = 15, /* the temporary name is removed */
+	/* With a history (worker/files/keep): */
+	PAUSE_KEPT = 16,  /* what will be taken away is held, and written down */
+	PAUSE_TAKEN = 17, /* Remove: the directory was moved to the history */
 };
 
 #if defined(KODA_STOP_AT) || defined(KODA_SLOW)

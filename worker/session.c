@@ -480,7 +480,7 @@ session_run(int fd, const struct role *role, const struct sock_filter *filter, s
 	ses.send_fd = -1;
 	ses.res.root_fd = ses.res.proc_fd = -1;
 	ses.quarantine_fd = -1;
-	ses.draft_fd = ses.old_fd = -1;
+	ses.draft_fd = ses.old_fd = ses.keep.log_fd = -1;
 	ses.max_file_bytes = UINT64_MAX;
 	ses.euid = geteuid();
 	ses.parent = getppid();

@@ -28,6 +28,15 @@ struct draft_layer {
 	int fd; /* O_PATH of the layer's `u` */
 };
 
+/* What worker/files/keep knows between two changes. */
+struct keep_state {
+	int log_fd; /* -1: nothing was written yet */
+	uint64_t log_len;
+	uint64_t bytes;    /* kept so far */
+	uint64_t recorded; /* id of the last request of which something was written */
+	bool off;          /* the log cannot be written */
+};
+
 struct session {
 	const struct role *role;
 	const struct sock_filter *filter; /* installed by the Seal */
@@ -57,8 +66,9 @@ struct session {
 	struct draft_walk *walk; /* of the list of changes whose next page may be asked for; NULL */
 	int draft_fd;            /* O_PATH; -1: none */
 	int64_t draft_made_ns, draft_mounted_ns;
-	int old_fd;        /* O_PATH of `old` in the history's entry; -1: nothing is kept */
-	struct scan *scan; /* NULL before the first Scan */
+	int old_fd;             /* O_PATH of `old` in the history's entry; -1: nothing is kept */
+	struct keep_state keep; /* worker/files/keep */
+	struct scan *scan;      /* NULL before the first Scan */
 	/* Used when there is no scan: what the places of the policy's paths lead to. NULL before
 	 * the first change. */
 	struct scan *led;

@@ -186,6 +186,11 @@ valid_swap(const Koda__Swap *m, struct koda_error *err)
 			return broken(err, "swap.item: permissions");
 		if (item->has_directory && (item->has_mode || item->held != NULL))
 			return broken(err, "swap.item.directory");
+		if (item->has_from &&
+		    (!is_canonical(item->from) || item->from.len == 1 || item->has_mode ||
+			item->has_directory || item->has_layer || item->here != NULL ||
+			item->held == NULL))
+			return broken(err, "swap.item.from");
 		if (item->here == NULL && item->held == NULL && !item->has_directory)
 			return broken(err, "swap.item: nothing to do");
 	}

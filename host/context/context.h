@@ -19,6 +19,7 @@ struct asked;
 struct egress_session;
 struct finished;
 struct handle;
+struct files_history;
 struct recovery_seal;
 struct ticker;
 
@@ -77,11 +78,15 @@ struct koda_session {
 	const struct recovery_seal *recovering;
 	/* What this session's workers are sealed with to apply a draft, or to take changes back. */
 	const struct held_seal *held;
+	bool no_history;
+	/* The entry of the history that file operations of this session go to; NULL: there is none (yet). */
+	struct files_history *keeping;
 	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
 	bool said_degraded;   /* the worker is not confined in full */
 	bool said_state;      /* koda's own directory cannot be used as it should be */
 	bool said_caches;     /* caches are empty directories in the sandbox */
 	bool said_root_cache; /* the policy makes a cache itself writable */
+	bool said_history;    /* there is no place for the history, or not for everything */
 	struct koda_stats stats;
 	struct loop loop;
 	const struct ticker *ticker[TICKERS_MAX]; /* the parts with a share in each turn */

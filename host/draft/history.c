@@ -71,6 +71,13 @@ open_one(int all, const char *id, enum named_lock how, struct history *ret, stru
 	return -1;
 }
 
+static int
+no_entry(const char *root, const char *id, struct koda_error *err)
+{
+	return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO, errno == ENOENT ? 0 : errno,
+	    "there is no entry '%.40s' in the history of '%.300s'", id, root);
+}
+
 int
 history_open(const char *state, const char *root, const char *id, struct history *ret,
     struct koda_error *err)
@@ -79,10 +86,32 @@ history_open(const char *state, const char *root, const char *id, struct history
 
 	*ret = HISTORY_CLOSED;
 	if (all < 0)
-		return err_set(err, errno == ENOENT ? KODA_INVALID : KODA_IO,
-		    errno == ENOENT ? 0 : errno,
-		    "there is no entry '%.40s' in the history of '%.300s'", id, root);
+		return no_entry(root, id, err);
 	return open_one(all, id, NAMED_WAIT, ret, err);
+}
+
+int
+history_open_at_once(const char *state, const char *root, const char *id, struct history *ret,
+    struct koda_error *err)
+{
+	cleanup_close int all = named_open_all(&named_history, state, root, false);
+
+	*ret = HISTORY_CLOSED;
+	return all < 0 ? -1 : open_one(all, id, NAMED_AT_ONCE, ret, err);
+}
+
+int
+history_look(const char *state, const char *root, const char *id, struct history *ret,
+    struct koda_error *err)
+{
+	cleanup_close int all = named_open_all(&named_history, state, root, false);
+
+	*ret = HISTORY_CLOSED;
+	if (all < 0)
+		return no_entry(root, id, err);
+	return open_one(all, id, NAMED_AT_ONCE, ret, NULL) == 0
+	    ? 0
+	    : open_one(all, id, NAMED_UNLOCKED, ret, err);
 }
 
 int

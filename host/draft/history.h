@@ -23,6 +23,12 @@ int history_make(const char *state, const char *root, const char *draft, struct 
 /* Open an entry, lock it, and read its books. */
 int history_open(const char *state, const char *root, const char *id, struct history *ret,
     struct koda_error *err);
+/* The same only to look at it: one that is in use, too, which is not locked then. */
+int history_look(const char *state, const char *root, const char *id, struct history *ret,
+    struct koda_error *err);
+/* The same, without waiting for one that is in use. */
+int history_open_at_once(const char *state, const char *root, const char *id, struct history *ret,
+    struct koda_error *err);
 /* Remove the entry with all that it holds, and close it. */
 int history_remove(const char *state, struct history *h, struct koda_error *err);
 

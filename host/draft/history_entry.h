@@ -47,7 +47,11 @@ struct history_item {
 	bool turning;
 	struct draft_side before, after; /* as they were listed */
 	struct draft_side here, held;    /* since its last swap */
+	char *to;     /* of a rename, whose `held` is what was moved; NULL: it is not one */
+	char *unkept; /* why what was at the place is not held; NULL: it is */
 };
+
+void history_item_done(struct history_item *item);
 
 struct history {
 	char id[NAMED_ID_MAX + 1];
@@ -73,6 +77,18 @@ struct history {
 /* Add an item, which takes over the memory it refers to. Returns it, valid until the next one is
  * added, or NULL with *err set. It is not in the file yet. */
 struct history_item *history_add(struct history *h, struct koda_error *err);
+/* Is the entry one of file operations? Its changes are in the logs of workers. */
+bool history_is_of_files(const struct history *h);
+/*
+ * The item was done or taken back (undone): here and held are what the worker reported. If files were
+ * copied, what was at the place is another file now than the one that the change before it made, and so
+ * is what is held: the items next to it get to know that. Returns -1 with *err set without memory.
+ */
+int history_settle(struct history *h, struct history_item *item, bool undone,
+    const Koda__DraftSide *here, const Koda__DraftSide *held, struct koda_error *err);
+/* Item i has taken away `was`, of which `now` is a copy. */
+void history_copied(struct history *h, size_t i, const struct draft_side *was,
+    const struct draft_side *now);
 /* Returns how many bytes the entry holds. */
 uint64_t history_bytes(const struct history *h);
 /* Accepts a closed one. */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/draft/history_log.h"
 #include "proto/history.pb-c.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -47,7 +48,7 @@ history_file_make(struct history *h, struct koda_error *err)
 		return err_set(err, KODA_TOO_LARGE, 0, "the root's path");
 	len = koda__history_about__pack(&about, packed);
 	fd = openat(h->fd, ABOUT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || write_all(fd, packed, len) < 0 || fsync(fd) < 0)
+	if (fd < 0 || write_all(fd, packed, len) < 0 || (!history_is_of_files(h) && fsync(fd) < 0))
 		return err_set(err, KODA_IO, errno, "write an entry of the history");
 	h->items = openat(h->fd, ITEMS,
 	    O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -185,8 +186,9 @@ history_results(struct history *h, struct history_item *const *item, size_t n,
 		msg.outcome = outcome_of(item[i]);
 		msg.has_undone = true;
 		msg.undone = item[i]->state == ITEM_UNDONE;
-		msg.here = side_put(&item[i]->here, &here);
-		msg.held = side_put(&item[i]->held, &held);
+		/* A rename holds nothing: what it moved is at the place. */
+		msg.here = side_put(item[i]->to != NULL ? &item[i]->held : &item[i]->here, &here);
+		msg.held = item[i]->to != NULL ? NULL : side_put(&item[i]->held, &held);
 		record.what_case = KODA__HISTORY_RECORD__WHAT_DONE;
 		record.done = &msg;
 		if (batch_add(&b, &record, err) < 0)
@@ -302,39 +304,15 @@ find(struct history *h, const ProtobufCBinaryData *name, size_t *from)
 	return NULL;
 }
 
-static bool
-is_name(const ProtobufCBinaryData *name)
-{
-	if (name->len == 0 || name->len > SWAP_NAME_MAX)
-		return false;
-	for (size_t i = 0; i < name->len; i++)
-		if (strchr("abcdefghijklmnopqrstuvwxyz0123456789-", name->data[i]) == NULL ||
-		    name->data[i] == '\0')
-			return false;
-	return true;
-}
-
 static int
 take_item(struct history *h, const Koda__HistoryItem *msg, struct koda_error *err)
 {
-	const Koda__SwapItem *swap = msg->item;
 	struct history_item *item = history_add(h, err);
 
 	if (item == NULL)
 		return -1;
-	if (!is_name(&swap->name) || !path_is_canonical(swap->place.data, swap->place.len) ||
-	    swap->place.len == 1)
-		return is_damaged(h, err);
-	memcpy(item->name, swap->name.data, swap->name.len);
-	item->place = text_of(&swap->place);
-	item->layer = swap->layer;
-	item->take = swap->has_take && swap->take;
-	item->kind = msg->kind;
-	if (item->place == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "history");
-	if (side_take(&item->before, msg->before, err) < 0 ||
-	    side_take(&item->after, msg->after, err) < 0)
-		return -1;
+	if (history_item_take(item, msg, err) < 0)
+		return err->code == KODA_IO ? is_damaged(h, err) : -1;
 	h->unfinished = true;
 	return 0;
 }
@@ -355,10 +333,7 @@ take_done(struct history *h, const Koda__HistoryDone *msg, size_t *from, struct 
 		item->state = ITEM_NOT_DONE;
 	if (!done)
 		return 0;
-	return side_take(&item->here, msg->here, err) < 0 ||
-		side_take(&item->held, msg->held, err) < 0
-	    ? -1
-	    : 0;
+	return history_settle(h, item, item->state == ITEM_UNDONE, msg->here, msg->held, err);
 }
 
 static int
@@ -479,6 +454,8 @@ history_file_read(struct history *h, struct koda_error *err)
 	arena_init(&arena);
 	r = read_about(h, &arena, err);
 	arena_reset(&arena);
+	if (r == 0 && history_is_of_files(h))
+		r = history_log_read(h, err);
 	if (r == 0)
 		r = read_items(h, &arena, err);
 	arena_done(&arena);

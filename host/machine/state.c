@@ -20,6 +20,7 @@
 #define QUARANTINE "quarantine"
 #define CACHES     "caches"
 #define JOURNAL    "journal"
+#define HISTORY    "history"
 #define HASH_BYTES 8
 /* Characters of the root's own name, so that a user can recognize it. */
 #define NAME_SHOWN 40
@@ -366,6 +367,7 @@ state_let_go(struct state *s, const char *path)
 	    state_is_there(s->fd, path)) {
 		remove_empty(s->fd, QUARANTINE);
 		remove_empty(s->fd, JOURNAL);
+		remove_empty(s->fd, HISTORY);
 		unlinkat(s->fd, CACHES, AT_REMOVEDIR);
 		if (is_done(s->fd))
 			remove_all(s->fd, path);

@@ -62,6 +62,8 @@ item_show(const struct history_item *item, struct change_shown *ret)
 		.kind = (enum koda_change_kind)item->kind,
 		.before = show_side(&item->before, &ret->before),
 		.after = show_side(&item->after, &ret->after),
+		.to = item->to,
+		.reason = item->unkept,
 	};
 }
 
@@ -116,6 +118,7 @@ kind_fits(const Koda__DraftEntry *e)
 	case KODA__DRAFT_KIND__DRAFT_CHANGED:
 	case KODA__DRAFT_KIND__DRAFT_MODE:
 		return before && after && e->before->type == e->after->type;
+	case KODA__DRAFT_KIND__DRAFT_RENAMED: /* only in the history */
 	case _KODA__DRAFT_KIND_IS_INT_SIZE:
 		break;
 	}

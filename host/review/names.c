@@ -5,7 +5,8 @@
 const char *
 koda_change_kind_name(enum koda_change_kind kind)
 {
-	static const char *const name[] = { "unknown", "created", "changed", "deleted", "mode" };
+	static const char *const name[] = { "unknown", "created", "changed", "deleted", "mode",
+		"renamed" };
 
 	return name[kind < N_ELEMENTS(name) ? kind : 0];
 }

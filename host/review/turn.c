@@ -24,8 +24,20 @@ struct swap_asked {
 	Koda__Identity here, held;
 };
 
+/* How to find out whether it was changed since. */
+enum unchanged {
+	NOT_ASKED,
+	BY_CTIME,
+	/*
+	 * For file operations: the same file can be in several changes of one entry, and moving it for
+	 * the last one changes its ctime. A change that keeps size, permissions and mtime is not
+	 * noticed; it is not lost either, because whatever is at the place is held.
+	 */
+	BY_MTIME,
+};
+
 static Koda__Identity *
-identity(const struct draft_side *s, bool unchanged, Koda__Identity *ret)
+identity(const struct draft_side *s, enum unchanged how, Koda__Identity *ret)
 {
 	if (s->type == 0)
 		return NULL;
@@ -33,8 +45,12 @@ identity(const struct draft_side *s, bool unchanged, Koda__Identity *ret)
 	ret->type = s->type;
 	ret->dev = s->dev;
 	ret->ino = s->ino;
-	ret->has_ctime_ns = unchanged;
+	ret->has_ctime_ns = how == BY_CTIME;
 	ret->ctime_ns = s->ctime_ns;
+	ret->has_mtime_ns = ret->has_size = ret->has_mode = how == BY_MTIME;
+	ret->mtime_ns = s->mtime_ns;
+	ret->size = s->size;
+	ret->mode = s->mode;
 	return ret;
 }
 
@@ -45,7 +61,7 @@ is_directory(const struct draft_side *s)
 }
 
 static void
-ask(const struct history_item *item, bool undo, struct swap_asked *ret)
+ask(const struct history_item *item, bool undo, bool of_files, struct swap_asked *ret)
 {
 	/* Until it was done for the first time, what comes to the place is in the draft. */
 	const bool first = item->state == ITEM_PENDING;
@@ -59,7 +75,7 @@ ask(const struct history_item *item, bool undo, struct swap_asked *ret)
 	m->has_layer = first;
 	m->layer = item->layer;
 	m->has_take = m->take = item->take;
-	m->here = identity(here, true, &ret->here);
+	m->here = identity(here, of_files ? BY_MTIME : BY_CTIME, &ret->here);
 	switch (item->kind) {
 	case KODA__DRAFT_KIND__DRAFT_MODE:
 		m->has_mode = true;
@@ -76,13 +92,19 @@ ask(const struct history_item *item, bool undo, struct swap_asked *ret)
 		if (first)
 			m->here = NULL;
 		break;
+	case KODA__DRAFT_KIND__DRAFT_RENAMED:
+		m->has_from = true;
+		m->from = message_text(undo ? item->to : item->place);
+		m->place = message_text(undo ? item->place : item->to);
+		m->here = NULL;
+		break;
 	case KODA__DRAFT_KIND__DRAFT_CHANGED:
 	case KODA__DRAFT_KIND__DRAFT_DELETED:
 	case _KODA__DRAFT_KIND_IS_INT_SIZE:
 		break;
 	}
 	/* Commands may have gone on in the draft after the list was made. */
-	m->held = identity(held, first, &ret->held);
+	m->held = identity(held, first ? BY_CTIME : NOT_ASKED, &ret->held);
 }
 
 /* ---- what is answered ---- */
@@ -137,8 +159,8 @@ take_result(struct swap_batch *b, struct history_item *item, const Koda__SwapRes
 
 	if (outcome == KODA_APPLIED) {
 		item->state = b->turn->undo ? ITEM_UNDONE : ITEM_DONE;
-		if (side_take(&item->here, r->here, err) < 0 ||
-		    side_take(&item->held, r->held, err) < 0)
+		if (history_settle(b->turn->history, item, b->turn->undo, r->here, r->held, err) <
+		    0)
 			return -1;
 		return tell(b, item, outcome, NULL, NULL);
 	}
@@ -176,7 +198,7 @@ send(struct swap_batch *b, struct koda_error *err)
 	if (asked == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
 	for (size_t i = 0; i < b->n; i++) {
-		ask(b->item[i], b->turn->undo, &asked[i]);
+		ask(b->item[i], b->turn->undo, history_is_of_files(b->turn->history), &asked[i]);
 		list[i] = &asked[i].item;
 	}
 	msg.item = list;
@@ -192,7 +214,20 @@ send(struct swap_batch *b, struct koda_error *err)
 static size_t
 bytes_of_item(const struct history_item *item)
 {
-	return strlen(item->place) + 256;
+	return strlen(item->place) + (item->to == NULL ? 0 : strlen(item->to)) + 256;
+}
+
+/* Does the item concern a name that one of the batch does? Then it may depend on its result. */
+static bool
+depends(const struct swap_batch *b, const struct history_item *item)
+{
+	for (size_t i = 0; i < b->n && history_is_of_files(b->turn->history); i++) {
+		const struct history_item *other = b->item[i];
+
+		if (item->to != NULL || other->to != NULL || strcmp(item->place, other->place) == 0)
+			return true;
+	}
+	return false;
 }
 
 int
@@ -204,6 +239,13 @@ turn_run(struct turn *t, struct koda_error *err)
 	for (size_t i = 0; i < t->n && b.stopped == 0; i++) {
 		struct history_item *item = &t->history->item[t->order[i]];
 
+		if (depends(&b, item)) {
+			if (send(&b, err) < 0)
+				return -1;
+			b.n = bytes = 0;
+			if (b.stopped != 0)
+				break;
+		}
 		b.item[b.n++] = item;
 		bytes += bytes_of_item(item);
 		if (b.n < SWAP_ITEMS_MAX && bytes < PAGE_MAX && i + 1 < t->n)

@@ -11,6 +11,7 @@
 #include "host/review/select.h"
 #include "host/review/state.h"
 #include "host/review/turn.h"
+#include "host/workspace/keeping.h"
 #include "shared/base/cleanup.h"
 
 /* ---- looking ---- */
@@ -40,6 +41,9 @@ visit(void *data, const struct history *h)
 		one.changes += h->item[i].state == ITEM_DONE || h->item[i].state == ITEM_UNDONE;
 		one.undone += h->item[i].state == ITEM_UNDONE;
 	}
+	/* A session that has changed nothing so far, or was killed before it did. */
+	if (one.kind == KODA_HISTORY_FILES && h->n_items == 0)
+		return 0;
 	return v->fn(v->data, &one);
 }
 
@@ -68,7 +72,7 @@ koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void 
 	err_clear(err);
 	if (real == NULL || state == NULL)
 		return err_set(err, KODA_INVALID, errno, "root '%s'", root);
-	if (history_open(state, real, id, &h, err) < 0)
+	if (history_look(state, real, id, &h, err) < 0)
 		return -1;
 	for (size_t i = 0; r == 0 && i < h.n_items; i++) {
 		struct change_shown shown;
@@ -200,7 +204,8 @@ static bool
 is_selected(struct undoing *u, const struct history_item *item)
 {
 	if (item->state != (u->turn.undo ? ITEM_DONE : ITEM_UNDONE) ||
-	    !selection_has(&u->selection, item->place))
+	    (!selection_has(&u->selection, item->place) &&
+		(item->to == NULL || !selection_has(&u->selection, item->to))))
 		return false;
 	if (!u->turn.undo)
 		return true;
@@ -313,6 +318,8 @@ koda_history_undo(struct koda_session *session, const char *id,
 		return -1;
 	if (id == NULL)
 		return err_set(err, KODA_INVALID, 0, "an entry of the history has an id");
+	if (keeping_is(session, id) && keeping_turn_over(session, err) < 0)
+		return -1;
 	if (selection_take(&u.selection, u.like.root, o->paths, o->n_paths, err) < 0 ||
 	    history_open(u.like.state, u.like.root, id, &u.history, err) < 0 ||
 	    held_open(&u.held, &u.like, NULL, u.history.fd, err) < 0)

@@ -16,6 +16,7 @@
 #include "host/machine/state.h"
 #include "host/session/pool.h"
 #include "host/workspace/ending.h"
+#include "host/workspace/keeping.h"
 #include "shared/base/clock.h"
 
 #define TIMEOUT_MS_DEFAULT 30000
@@ -107,6 +108,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->data = o->data;
 	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
 	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
+	ses->no_history = o->no_history;
 	ses->max_idle = o->max_idle != 0 ? o->max_idle : IDLE_DEFAULT;
 	/* Helpers are found first, so that nothing in the project influences where they are. */
 	if (find_helpers(ses, o, err) < 0 || open_root(ses, o->root, err) < 0 ||
@@ -189,6 +191,10 @@ koda_session_close(struct koda_session *ses)
 	egress_close(ses);
 	leaving_reap(&ses->leaving, LEAVING_MS);
 	leaving_done(&ses->leaving);
+	if (here)
+		keeping_end(ses);
+	else
+		keeping_abandon(ses);
 	loop_close(&ses->loop);
 	koda_policy_free(ses->policy);
 	free(ses->root);

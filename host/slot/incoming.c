@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/context/event.h"
 #include "host/slot/call.h"
 #include "host/slot/wreck.h"
 #include "shared/base/cleanup.h"
@@ -91,6 +92,20 @@ on_recovery(struct call *c, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
+/* Once a session; which changes, is in the history. */
+static void
+say_unkept(struct koda_session *ses, const Koda__Outcome *m)
+{
+	char why[200];
+
+	if (ses->said_history)
+		return;
+	ses->said_history = true;
+	bytes_show(why, sizeof(why), (const char *)m->unkept.data, m->unkept.len);
+	session_event(ses, KODA_EVENT_DEGRADED,
+	    "a change cannot be taken back, and there may be more of them: %s", why);
+}
+
 static int
 on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *err)
 {
@@ -122,6 +137,9 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		r = 0; /* max 0 in the next request would mean everything */
 	if (r == 1 && (r = ask_next_page(c, &why)) == 0)
 		return 0;
+	if (r >= 0 && reply->result_case == KODA__REPLY__RESULT_OUTCOME &&
+	    reply->outcome->has_unkept)
+		say_unkept(slot->ses, reply->outcome);
 	if (r < 0)
 		call_finish(c, &why);
 	else if (c->preview)

@@ -13,6 +13,7 @@
 #include "host/search/search.h"
 #include "host/slot/slot.h"
 #include "host/workspace/ending.h"
+#include "host/workspace/keeping.h"
 #include "host/workspace/recovery.h"
 #include "shared/base/cleanup.h"
 
@@ -134,6 +135,8 @@ find_places(const struct koda_slot *slot, bool with_places, struct seal_places *
 	}
 	if (!with_places)
 		return;
+	if (slot->ses->held == NULL)
+		ret->history_fd = keeping_fd(slot);
 	if (recovering != NULL)
 		ret->quarantine_fd = recovering->quarantine_fd;
 	else if (sb != NULL)

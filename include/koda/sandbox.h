@@ -576,8 +576,13 @@ struct koda_session_options {
 	 * what a killed session left. NULL: poll(2).
 	 */
 	koda_wait_fn *wait;
+	/*
+	 * File operations are not kept in the history, so koda_history_undo() cannot take them back. They
+	 * are not either if there is no place for the history, which is reported (KODA_EVENT_DEGRADED).
+	 */
+	bool no_history;
 };
-#define KODA_SESSION_OPTIONS_VERSION 6
+#define KODA_SESSION_OPTIONS_VERSION 7
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
 	{                                                                                          \
 		.version = KODA_SESSION_OPTIONS_VERSION                                            \
@@ -1297,6 +1302,8 @@ enum koda_change_kind {
 	KODA_CHANGE_DELETED = 3,
 	/* Only the permissions differ. */
 	KODA_CHANGE_MODE = 4,
+	/* In the history only: it was moved to another name. */
+	KODA_CHANGE_RENAMED = 5,
 };
 /* "created" ... */
 KODA_API const char *koda_change_kind_name(enum koda_change_kind kind);
@@ -1324,10 +1331,13 @@ struct koda_change {
 	const struct koda_change_side *before, *after;
 	/* Deleting a directory: the number of names below it. */
 	uint64_t entries;
-	/* The policy refuses it; NULL: it does not. reason is a sentence for a person. */
+	/* The policy refuses it; NULL: it does not. reason is a sentence for a person. A change of the
+	 * history that has only a reason cannot be taken back: what it took away was not kept. */
 	const char *rule, *reason;
 	/* The name in the project changed after the draft had its own version of it. */
 	bool conflict;
+	/* A rename: the new name; else NULL. */
+	const char *to;
 };
 /*
  * Calls fn for each change, sorted: a directory before what is in it. Returns the non-zero value with

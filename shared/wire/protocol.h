@@ -11,7 +11,7 @@
  * Host and helpers ship together. Every change to proto/ or docs/PROTOCOL.md increments this, so
  * that a mismatch (a half-finished upgrade) is a clear error in the first frame.
  */
-#define KODA_PROTOCOL_VERSION 5u
+#define KODA_PROTOCOL_VERSION 6u
 
 /*
  * Content up to this size travels in the frame, larger content as a descriptor. Up to about this
@@ -80,6 +80,9 @@ struct record {
 #define SWAP_ITEMS_MAX 256
 /* Bytes of a name in the history's `old`. */
 #define SWAP_NAME_MAX 64
+/* How the name of a worker's log in `old` ends (worker/files/keep_log.h). No name of what is held has a
+ * dot. */
+#define HISTORY_LOG_SUFFIX ".log"
 /*
  * A directory that is removed from a project on another file system than the history, or comes back, is
  * copied, and the worker does nothing else meanwhile: some seconds at these sizes. Its depth is bounded

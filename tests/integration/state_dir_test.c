@@ -45,7 +45,11 @@ test_nothing_is_left(void **state)
 	expect(RUN "true; " NOTHING_LEFT);
 	expect(RUN "sh -c 'echo x >f; exit 3' || test $? = 3; " NOTHING_LEFT);
 	expect("\"$K\" run --mode plan --root \"$2\" -- true; " NOTHING_LEFT);
-	expect("cd \"$2\" && echo x | \"$K\" fs write --mode auto g; " NOTHING_LEFT);
+	expect("\"$K\" fs read --mode auto \"$2/f\"; " NOTHING_LEFT);
+	/* What can be taken back is kept, and nothing else. */
+	expect("cd \"$2\" && echo x | \"$K\" fs write --mode auto g; cd \"$1\"; "
+	       "test \"$(echo .local/state/koda-sandbox/*)\" = .local/state/koda-sandbox/history; "
+	       "rm -r .local; " NOTHING_LEFT);
 	expect("\"$K\" quarantine list --root \"$2\"; " NOTHING_LEFT);
 }
 

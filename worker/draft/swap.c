@@ -83,6 +83,10 @@ swap_is_unchanged(const struct swap *w, const struct swap_name *n, const Koda__I
 {
 	if (!swap_is(n, id))
 		return false;
+	if (id->has_mtime_ns && S_ISREG(n->st.st_mode))
+		return ns_of(n->st.st_mtim) == id->mtime_ns &&
+		    (!id->has_size || (uint64_t)n->st.st_size == id->size) &&
+		    (!id->has_mode || (n->st.st_mode & 07777) == id->mode);
 	if (!id->has_ctime_ns || ns_of(n->st.st_ctim) <= id->ctime_ns)
 		return true;
 	if (S_ISDIR(n->st.st_mode))

@@ -24,6 +24,7 @@ enum swap_kind {
 	SWAP_MKDIR,
 	SWAP_RMDIR,
 	SWAP_MODE,
+	SWAP_SHIFT, /* what is at another place of the project */
 };
 
 /* A name, as it was last looked at. */
@@ -56,7 +57,9 @@ struct swap {
 	/* The caller sets directory and name of these three. */
 	struct swap_name place, source, old;
 	bool from_old; /* source is in `old`, under the item's name */
-	bool across;   /* the place is on another file system than source and old */
+	const char
+	    *from;   /* SWAP_SHIFT: the canonical path of the source, which is in the project */
+	bool across; /* the place is on another file system than source and old */
 	uid_t me;
 	struct swap_touched *touched; /* of earlier items, too */
 	/* Called right before each step that changes the project. Returns 0, or -1 with *err set:

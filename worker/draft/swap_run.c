@@ -4,6 +4,7 @@
 
 #include "worker/draft/across.h"
 #include "worker/draft/directory.h"
+#include "worker/draft/shift.h"
 #include "worker/draft/within.h"
 
 enum swap_state
@@ -21,6 +22,8 @@ swap_run_look(struct swap *w, struct koda_error *err)
 		return directory_look_removed(w, err);
 	case SWAP_MODE:
 		return directory_look_mode(w, err);
+	case SWAP_SHIFT:
+		return shift_look(w, err);
 	}
 	return SWAP_OVER;
 }
@@ -48,6 +51,9 @@ act(struct swap *w, enum swap_state state, struct koda_error *err)
 	case SWAP_MODE:
 		directory_mode(w, err);
 		break;
+	case SWAP_SHIFT:
+		shift(w, err);
+		break;
 	}
 }
 
@@ -57,7 +63,8 @@ swap_run_act(struct swap *w, enum swap_state state, struct koda_error *err)
 	act(w, state, err);
 	/* Two directories of one file system between which it allows no renames (of two projects that
 	 * have a quota). */
-	if (w->outcome != KODA__SWAP_OUTCOME__SWAP_FAILED || err->errnum != EXDEV || w->across)
+	if (w->outcome != KODA__SWAP_OUTCOME__SWAP_FAILED || err->errnum != EXDEV || w->across ||
+	    w->kind == SWAP_SHIFT)
 		return;
 	w->across = true;
 	state = swap_run_look(w, err);

@@ -19,10 +19,17 @@ look_source(struct swap *w, struct koda_error *err)
 		return swap_conflict(w, "was changed in the draft or the history meanwhile", err);
 	w->place.there = false;
 	/* The rename itself finds out whether the name is free. */
-	if (w->item->here == NULL && !takes)
+	if (!w->from_old && w->item->here == NULL && !takes)
 		return SWAP_FRESH;
 	if (swap_stat(&w->place) < 0)
 		return swap_failed(w, "examine", errno, err);
+	/* A worker died before it took away what it had given a second name (worker/files/keep). */
+	if (w->from_old && !S_ISDIR(w->source.st.st_mode) && swap_is(&w->place, w->item->held)) {
+		w->old.there = false;
+		return swap_unlink(w, &w->source) < 0
+		    ? swap_failed(w, "drop the second name of", errno, err)
+		    : swap_over(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
+	}
 	return swap_may_hold(w, err) ? SWAP_FRESH : SWAP_OVER;
 }
 

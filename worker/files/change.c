@@ -7,6 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/files/digest.h"
+#include "worker/files/keep.h"
 #include "worker/pause.h"
 #include "worker/say.h"
 
@@ -14,21 +15,6 @@
  * forever and must not block this worker: the file is compared once more before it is replaced. */
 #define LOCK_WAIT_MS 2
 #define LOCK_WAITS   200
-
-Koda__FileType
-file_type_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return KODA__FILE_TYPE__FILE_REGULAR;
-	case S_IFDIR:
-		return KODA__FILE_TYPE__FILE_DIRECTORY;
-	case S_IFLNK:
-		return KODA__FILE_TYPE__FILE_SYMLINK;
-	default:
-		return KODA__FILE_TYPE__FILE_OTHER;
-	}
-}
 
 int
 refuse_special(const struct place *at, const char *verb, struct koda_error *err)
@@ -165,12 +151,6 @@ still_the_same(const struct place *at)
 	    st.st_ctim.tv_nsec == at->st.st_ctim.tv_nsec;
 }
 
-uint64_t
-change_ctime_ns(const struct stat *st)
-{
-	return (uint64_t)st->st_ctim.tv_sec * 1000000000 + (uint64_t)st->st_ctim.tv_nsec;
-}
-
 int
 open_to_change(struct session *ses, const struct place *at, int *ret_fd, struct koda_error *err)
 {
@@ -214,8 +194,13 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 {
 	cleanup(stage_done) struct stage s = STAGE_EMPTY;
 	const struct stage_how how = { ses->umask, c->durable };
-	/* A directory cannot replace anything but an empty directory: never do that. */
-	const bool exclusive = c->exclusive || c->content == NULL || *c->at->missing != '\0';
+	/*
+	 * A directory cannot replace anything but an empty directory: never do that. With a history,
+	 * what appears at a free name meanwhile is not replaced either, because it was not kept: the
+	 * operation starts again.
+	 */
+	const bool exclusive = c->exclusive || c->content == NULL || *c->at->missing != '\0' ||
+	    (keep_is_on(ses) && c->at->target_fd < 0);
 	int r;
 
 	if (ses->prepares++ == PREPARED_MAX)
@@ -228,6 +213,9 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 	r = session_verify_parent(ses, c->at, err);
 	if (r == 0 && c->same && !still_the_same(c->at))
 		r = 1;
+	if (r == 0)
+		keep_change(ses, c->at, s.temp, c->outcome);
+	PAUSE_POINT(PAUSE_KEPT);
 	/*
 	 * With no descriptor on the replaced file, the rename itself frees it, in one
 	 * transaction of the file system, and not a later one. (An edit keeps its descriptor
@@ -240,6 +228,7 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 	}
 	if (r != 0) {
 		session_not_done(ses);
+		keep_not_done(ses);
 		return r;
 	}
 	PAUSE_POINT(PAUSE_ACTED);

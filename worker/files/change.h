@@ -4,6 +4,7 @@
 #define KODA_WORKER_FILES_CHANGE_H
 
 #include "worker/files/replace.h"
+#include "worker/files/type.h"
 #include "worker/session.h"
 
 /* Retries when another process was faster. No legitimate work makes and removes a directory more
@@ -22,7 +23,6 @@ struct outcome {
  * *err set. */
 struct outcome *outcome_new(struct session *ses, const struct place *at, struct koda_error *err);
 
-Koda__FileType file_type_of(mode_t mode);
 /* Returns 0 for the file types that Read, Write, Remove and Rename handle; -1 with *err naming
  * the type. */
 int refuse_special(const struct place *at, const char *verb, struct koda_error *err);
@@ -49,9 +49,6 @@ int guard_compare(const Koda__Guard *guard, const struct place *at,
  */
 int open_to_change(struct session *ses, const struct place *at, int *ret_fd,
     struct koda_error *err);
-
-/* Returns the ctime in nanoseconds. On most file systems, moving a file changes it. */
-uint64_t change_ctime_ns(const struct stat *st);
 
 /* Judges each missing directory on the way: may it be made? */
 int judge_missing(struct session *ses, const struct place *at, struct koda_error *err);

@@ -11,6 +11,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"
 #include "worker/files/digest.h"
+#include "worker/files/keep.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
 #include "worker/pause.h"
@@ -204,10 +205,14 @@ clean_up(struct session *ses, const struct change_recovery *r, Koda__Happened ha
 	}
 	if (happened == KODA__HAPPENED__CANNOT_TELL)
 		return;
+	if (happened == KODA__HAPPENED__DID_NOT_HAPPEN)
+		keep_forget(ses, ask->token.data, ask->request);
 	if (ask->kind == KODA__KIND__KIND_REMOVE) {
-		if (ours && happened == KODA__HAPPENED__HAPPENED)
-			tree_remove(r->place.dir_fd, r->temp);
-		else if (spot_has(&r->place, r->temp))
+		if (ours && happened == KODA__HAPPENED__HAPPENED) {
+			if (keep_removed(ses, ask->token.data, ask->request, r->place.dir_fd,
+				r->temp) < 0)
+				tree_remove(r->place.dir_fd, r->temp);
+		} else if (spot_has(&r->place, r->temp))
 			/* Also moves back what another process had put under the name just
 			 * before the rename: it is not ours to remove. */
 			tree_rename_new(r->place.dir_fd, r->temp, r->place.dir_fd, r->place.name);

@@ -5,6 +5,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"
+#include "worker/files/keep.h"
 #include "worker/files/move.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
@@ -28,10 +29,11 @@ put_back(const struct place *at, const char *temp, enum koda_code code, int erro
 	return err_about(err, at->path, NULL);
 }
 
-/* Removes the file or directory that was moved to the temporary name. */
+/* Removes the file or directory that was moved to the temporary name, or (moves) moves it on to the
+ * history. */
 static int
 take_apart(struct session *ses, const struct place *at, const char *temp, bool recursive,
-    struct koda_error *err)
+    bool moves, struct koda_error *err)
 {
 	cleanup_close int dir = -1;
 	int r;
@@ -48,6 +50,10 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	if (session_committed(ses, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_COMMITTED);
+	if (moves && keep_removed(ses, ses->token, ses->id, at->parent_fd, temp) == 0) {
+		PAUSE_POINT(PAUSE_TAKEN);
+		return 0;
+	}
 	r = S_ISDIR(at->st.st_mode) && !recursive ? unlinkat(at->parent_fd, temp, AT_REMOVEDIR)
 						  : tree_remove(at->parent_fd, temp);
 	if (r < 0)
@@ -56,12 +62,32 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	return 0;
 }
 
+/* Acts, after Prepared. */
+static int
+take_away(struct session *ses, const Koda__Remove *ask, const char *temp, struct outcome *out,
+    struct koda_error *err)
+{
+	const struct place *at = &ses->at;
+	const bool recursive = ask->has_recursive && ask->recursive;
+	bool moves;
+
+	if (session_verify_parent(ses, at, err) < 0)
+		return -1;
+	moves = keep_remove(ses, at, &out->msg);
+	PAUSE_POINT(PAUSE_KEPT);
+	if (tree_rename_new(at->parent_fd, at->name, at->parent_fd, temp) < 0)
+		return say(err, KODA_IO, errno, "remove", at->path);
+	PAUSE_POINT(PAUSE_ACTED);
+	if (!moved_is(at->parent_fd, temp, &at->st))
+		return put_back(at, temp, KODA_CONFLICT, 0, "another process replaced", err);
+	return take_apart(ses, at, temp, recursive, moves, err);
+}
+
 static int
 remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
     struct koda_error *err)
 {
 	const struct place *at = &ses->at;
-	const bool recursive = ask->has_recursive && ask->recursive;
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	cleanup_close int sync_fd = -1;
 	char temp[TEMP_NAME_SIZE];
@@ -81,15 +107,10 @@ remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
 	if (session_prepared(ses, &prepared, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_PREPARED);
-	if (session_verify_parent(ses, at, err) < 0)
+	if (take_away(ses, ask, temp, out, err) < 0) {
+		keep_not_done(ses);
 		return -1;
-	if (tree_rename_new(at->parent_fd, at->name, at->parent_fd, temp) < 0)
-		return say(err, KODA_IO, errno, "remove", at->path);
-	PAUSE_POINT(PAUSE_ACTED);
-	if (!moved_is(at->parent_fd, temp, &at->st))
-		return put_back(at, temp, KODA_CONFLICT, 0, "another process replaced", err);
-	if (take_apart(ses, at, temp, recursive, err) < 0)
-		return -1;
+	}
 	if (sync_fd >= 0 && fsync(sync_fd) < 0)
 		return say(err, KODA_UNKNOWN, errno,
 		    "removed, but a power failure may undo it, because syncing failed:", at->path);

@@ -5,6 +5,7 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"
+#include "worker/files/keep.h"
 #include "worker/files/move.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
@@ -64,7 +65,9 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 {
 	const struct place *from = &ses->at, *to = &ses->to;
 	const bool durable = ask->has_durable && ask->durable;
-	const bool overwrite = ask->has_overwrite && ask->overwrite;
+	/* With a history, only what was kept is replaced. */
+	const bool replaces =
+	    ask->has_overwrite && ask->overwrite && (!keep_is_on(ses) || to->target_fd >= 0);
 	Koda__Prepared prepared = KODA__PREPARED__INIT;
 	cleanup_close int sync_from = -1, sync_to = -1;
 	int r;
@@ -86,19 +89,23 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	r = session_verify_parent(ses, from, err);
 	if (r == 0)
 		r = session_verify_parent(ses, to, err);
+	if (r == 0)
+		keep_rename(ses, from, to, &out->msg);
+	PAUSE_POINT(PAUSE_KEPT);
 	if (r == 0 &&
-	    (overwrite ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0)
-		       : tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
-		r = say(err, errno == EEXIST && !overwrite ? KODA_CONFLICT : KODA_IO, errno,
+	    (replaces ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0)
+		      : tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
+		r = say(err, errno == EEXIST && !replaces ? KODA_CONFLICT : KODA_IO, errno,
 		    "rename to", to->path);
 	if (r < 0) {
 		session_not_done(ses);
+		keep_not_done(ses);
 		return -1;
 	}
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(to->parent_fd, to->name, &from->st)) {
 		/* Another process put another file at the old name, which the worker has not
-		 * judged. */
+		 * judged. What was overwritten stays in the history. */
 		if (tree_rename_new(to->parent_fd, to->name, from->parent_fd, from->name) < 0)
 			return say(err, KODA_UNKNOWN, errno,
 			    "another process replaced the source, and the replacement was moved to",

@@ -34,8 +34,11 @@ struct swapping {
 	struct shape shape; /* of the current item's layer; fd -1: none */
 	uint32_t layer;     /* of layer_dir */
 	int layer_dir;      /* in the layer, for the place's directory; -1: none */
-	bool cached;        /* the directories are those of an earlier item */
-	bool across;        /* the place is on another file system */
+	int from_dir;       /* of what is moved from another place; -1: none */
+	char from[PATH_LEN_MAX + 1];
+	bool shifts; /* the current item moves that */
+	bool cached; /* the directories are those of an earlier item */
+	bool across; /* the place is on another file system */
 	struct statx old;
 	ino_t old_ino;
 	size_t targets; /* bytes of links' targets in the reply so far */
@@ -45,6 +48,7 @@ static void
 swapping_done(struct swapping *s)
 {
 	close_at(&s->layer_dir);
+	close_at(&s->from_dir);
 }
 
 /* ---- places ---- */
@@ -126,6 +130,45 @@ open_place(struct swapping *s, const Koda__SwapItem *item)
 	return look_at_mounts(s);
 }
 
+/* The directory and the name of what is moved. */
+static int
+open_from(struct swapping *s, const Koda__SwapItem *item, struct swap *w, struct koda_error *err)
+{
+	size_t dir = item->from.len;
+
+	memcpy(s->from, item->from.data, item->from.len);
+	s->from[item->from.len] = '\0';
+	while (s->from[dir - 1] != '/')
+		dir--;
+	close_at(&s->from_dir);
+	s->from_dir = resolve_canonical_dir(&s->ses->res, s->from, dir - 1);
+	if (s->from_dir < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+		return say(err, KODA_IO, errno, "open the directory of", s->from);
+	w->from = s->from;
+	w->from_old = false;
+	w->source = (struct swap_name){ .dir = s->from_dir, .name = s->from + dir };
+	return 0;
+}
+
+/* A worker died after it took something from its place, which then still has its temporary name
+ * (worker/files/keep): that belongs to `old`. */
+static void
+adopt(struct swapping *s, const struct swap *w)
+{
+	struct swap_name temp = { .dir = w->place.dir };
+	char name[sizeof(TEMP_PREFIX) + SWAP_NAME_MAX];
+	struct stat st;
+
+	if (!w->from_old || w->kind != SWAP_BRING || w->place.dir < 0 ||
+	    fstatat(w->old.dir, w->old.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	snprintf(name, sizeof(name), TEMP_PREFIX "%s", w->old.name);
+	temp.name = name;
+	if (swap_stat(&temp) == 0 && swap_is(&temp, w->item->held) &&
+	    session_verify_parent(s->ses, &s->ses->at, NULL) == 0)
+		tree_rename_new(temp.dir, temp.name, w->old.dir, w->old.name);
+}
+
 static void
 forget_place(struct swapping *s)
 {
@@ -140,7 +183,11 @@ verify_place(void *data, struct koda_error *err)
 {
 	struct swapping *s = data;
 
-	return session_verify_parent(s->ses, &s->ses->at, err);
+	if (session_verify_parent(s->ses, &s->ses->at, err) < 0)
+		return -1;
+	return s->shifts ? resolve_verify(&s->ses->res, s->from_dir, s->from,
+			       (size_t)(strrchr(s->from, '/') - s->from), err)
+			 : 0;
 }
 
 /* ---- judging ---- */
@@ -238,6 +285,37 @@ judge_coming(struct swapping *s, const struct swap *w, struct koda_error *err)
 	return tree_check(&s->ses->who, ACCESS_OP_RENAME_TO, dir, w->path, &entries, err);
 }
 
+/* As Rename judges it. */
+static int
+judge_shift(struct swapping *s, const struct swap *w, struct koda_error *err)
+{
+	struct session *ses = s->ses;
+	const bool whole = S_ISDIR(w->source.st.st_mode);
+	cleanup_close int dir = -1;
+	struct access_verdict verdict;
+	uint64_t entries;
+
+	if (path_is_inside(ses->root, w->from) || !S_ISREG(w->source.st.st_mode))
+		verdict = access_judge_tree(&ses->who, ACCESS_OP_RENAME_FROM, w->from);
+	else
+		verdict = (struct access_verdict){ .allowed = true };
+	if (!verdict.allowed)
+		return access_refuse(err, &ses->who, ACCESS_OP_RENAME_FROM, w->from, verdict);
+	if (session_judge_path(ses, ACCESS_OP_RENAME_FROM, &ses->at, w->from, err) < 0 ||
+	    judge(s, w, ACCESS_OP_RENAME_TO, err) < 0)
+		return -1;
+	if (S_ISREG(w->source.st.st_mode))
+		return 0;
+	if (judge_text(s, ACCESS_OP_RENAME_TO, err) < 0)
+		return -1;
+	if (!whole)
+		return 0;
+	dir = openat(w->source.dir, w->source.name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return say(err, KODA_CONFLICT, errno, "open", w->from);
+	return tree_check(&ses->who, ACCESS_OP_RENAME_FROM, dir, w->from, &entries, err);
+}
+
 static int
 judge_item(struct swapping *s, const struct swap *w, struct koda_error *err)
 {
@@ -256,6 +334,8 @@ judge_item(struct swapping *s, const struct swap *w, struct koda_error *err)
 		return judge(s, w, ACCESS_OP_MKDIR, err) < 0 ? -1 : judge_leaving(s, w, err);
 	case SWAP_MODE:
 		return judge(s, w, ACCESS_OP_WRITE, err);
+	case SWAP_SHIFT:
+		return judge_shift(s, w, err);
 	}
 	return -1;
 }
@@ -349,6 +429,8 @@ kind_of(const Koda__SwapItem *item)
 {
 	if (item->has_mode)
 		return SWAP_MODE;
+	if (item->has_from)
+		return SWAP_SHIFT;
 	if (item->has_directory)
 		return item->here != NULL ? SWAP_RMDIR : SWAP_MKDIR;
 	return item->held != NULL ? SWAP_BRING : SWAP_TAKE;
@@ -365,6 +447,7 @@ swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_
 
 	*w = (struct swap){ .res = &ses->res, .item = item, .kind = kind_of(item) };
 	w->outcome = KODA__SWAP_OUTCOME__SWAP_FAILED;
+	s->shifts = w->kind == SWAP_SHIFT;
 	w->path = at->path;
 	if (open_place(s, item) < 0) {
 		say(why, KODA_IO, errno, "open the directory of", at->path);
@@ -376,12 +459,15 @@ swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_
 	w->from_old = !item->has_layer;
 	w->source =
 	    w->from_old ? w->old : (struct swap_name){ .dir = s->layer_dir, .name = at->name };
+	if (w->kind == SWAP_SHIFT && open_from(s, item, w, why) < 0)
+		return;
 	w->me = ses->euid;
 	w->touched = &touched;
 	w->verify = verify_place;
 	w->data = s;
 	across_name(w, s->old_ino);
 	w->across = s->across || several_has_copy(&s->several, s->ask, i, w);
+	adopt(s, w);
 	state = swap_run_look(w, why);
 	if (state == SWAP_OVER)
 		return;
@@ -442,7 +528,10 @@ int
 op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct koda_error *err)
 {
 	const Koda__Swap *ask = req->swap;
-	cleanup(swapping_done) struct swapping s = { .ses = ses, .ask = ask, .layer_dir = -1 };
+	cleanup(swapping_done) struct swapping s = { .ses = ses,
+		.ask = ask,
+		.layer_dir = -1,
+		.from_dir = -1 };
 	Koda__SwapReply *msg = session_alloc(ses, sizeof(*msg), err);
 
 	if (msg == NULL)
