@@ -76,8 +76,9 @@ nothing_runs(void **state)
 	/* It works. */
 	snprintf(plain, sizeof(plain), "%s/plain", f.dir);
 	snprintf(script, sizeof(script),
+	    "rm -f \"$1/.git/pwned\"; "
 	    "{ git -C \"$1\" worktree add -q -b plain \"$3\" && cd \"$3\" && { %s; }; } "
-	    "</dev/null >/dev/null 2>&1 || :; rm \"$1/.git/pwned\"; cd \"$1\"; "
+	    "</dev/null >/dev/null 2>&1 || :; [ -e \"$1/.git/pwned\" ]; cd \"$1\"; "
 	    "git -c core.hooksPath=/dev/null worktree remove -f -f \"$3\" 2>/dev/null || "
 	    "rm -rf \"$3\" .git/worktrees; git -c core.hooksPath=/dev/null branch -q -D plain || :; "
 	    "rm -f .git/pwned",
