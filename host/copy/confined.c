@@ -9,6 +9,8 @@
 #include "shared/base/cleanup.h"
 
 #define SAID_SHOWN 300 /* of what a failed script printed */
+#define LINE_SIZE  128
+#define LINE_MS    100
 
 struct confined {
 	struct koda_session *ses;
@@ -58,6 +60,7 @@ add_protected(struct koda_policy *p, const char *common, struct koda_error *err)
 	return 0;
 }
 
+/* common, tree: what may be written, or NULL. */
 static struct koda_policy *
 make_policy(const struct koda_session *of, const char *common, const char *tree,
     struct koda_error *err)
@@ -68,19 +71,19 @@ make_policy(const struct koda_session *of, const char *common, const char *tree,
 		err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 		return NULL;
 	}
-	if (koda_policy_add(p, KODA_ALLOW_WRITE, common, err) < 0 ||
+	if ((common != NULL && koda_policy_add(p, KODA_ALLOW_WRITE, common, err) < 0) ||
 	    (tree != NULL && koda_policy_add(p, KODA_ALLOW_WRITE, tree, err) < 0) ||
-	    add_secrets(p, of, err) < 0 || add_protected(p, common, err) < 0 ||
+	    add_secrets(p, of, err) < 0 || (common != NULL && add_protected(p, common, err) < 0) ||
 	    koda_policy_freeze(p, err) < 0)
 		return NULL;
 	return take_ptr(&p);
 }
 
-struct confined *
-confined_new(const struct koda_session *of, const char *common, const char *tree,
+static struct confined *
+open_in(const struct koda_session *of, const char *root, struct koda_policy *taken,
     struct koda_error *err)
 {
-	cleanup(free_policy) struct koda_policy *policy = make_policy(of, common, tree, err);
+	cleanup(free_policy) struct koda_policy *policy = taken;
 	struct koda_session_options o = KODA_SESSION_OPTIONS_INIT;
 	cleanup_free char *helpers = strdup(of->worker_path);
 	struct confined *c = calloc(1, sizeof(*c));
@@ -95,7 +98,7 @@ confined_new(const struct koda_session *of, const char *common, const char *tree
 		return NULL;
 	}
 	*strrchr(helpers, '/') = '\0';
-	o.root = common;
+	o.root = root;
 	o.mode = KODA_AUTO;
 	o.policy = policy;
 	o.helper_dir = helpers;
@@ -113,6 +116,19 @@ confined_new(const struct koda_session *of, const char *common, const char *tree
 	return NULL;
 }
 
+struct confined *
+confined_new(const struct koda_session *of, const char *common, const char *tree,
+    struct koda_error *err)
+{
+	return open_in(of, common, make_policy(of, common, tree, err), err);
+}
+
+struct confined *
+confined_for_clone(const struct koda_session *of, const char *into, struct koda_error *err)
+{
+	return open_in(of, of->root, make_policy(of, NULL, into, err), err);
+}
+
 void
 confined_free(struct confined *c)
 {
@@ -120,6 +136,86 @@ confined_free(struct confined *c)
 		return;
 	koda_session_close(c->ses);
 	free(c);
+}
+
+/* Takes over r. what: the name of the program, for errors. */
+static int
+take_result(struct koda_command_result *r, const char *what, char **ret, struct koda_error *err)
+{
+	int status = r->status;
+
+	if (r->signal != 0 || r->out.left_out > 0)
+		status = err_set(err, KODA_IO, 0, "%s was ended by signal %d", what, r->signal);
+	else if (status != 0)
+		err_set(err, KODA_IO, 0, "%s: %.*s", what,
+		    (int)(r->err.head_len < SAID_SHOWN ? r->err.head_len : SAID_SHOWN),
+		    r->err.head);
+	if (status >= 0)
+		*ret = strndup(r->out.head, r->out.head_len + r->out.tail_len);
+	koda_command_result_done(r);
+	return status >= 0 && *ret == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "copy") : status;
+}
+
+/* Passes on the last whole line of what the program has printed. */
+static bool
+pass_line(struct koda_command *command, confined_line_fn *line, void *data)
+{
+	struct koda_output out, err;
+	char text[LINE_SIZE];
+	const char *from;
+	size_t len;
+
+	koda_command_output(command, &out, &err);
+	from = out.tail_len > 0 ? out.tail : out.head;
+	len = out.tail_len > 0 ? out.tail_len : out.head_len;
+	while (len > 0 && from[len - 1] != '\n')
+		len--;
+	if (len == 0)
+		return line(data, "");
+	len--;
+	for (const char *at = from + len; at > from && len > 0; at--)
+		if (at[-1] == '\n') {
+			len -= (size_t)(at - from);
+			from = at;
+			break;
+		}
+	snprintf(text, sizeof(text), "%.*s", (int)(len < LINE_SIZE ? len : LINE_SIZE - 1), from);
+	return line(data, text);
+}
+
+/* Meanwhile the embedder may serve others, or give up. */
+static bool
+goes_on(const struct confined *c, struct koda_command *command, confined_line_fn *line, void *data)
+{
+	if (c->ses->wait != NULL && c->ses->wait(c->ses->data, NULL, 0, 0) < 0)
+		return false;
+	return line == NULL || pass_line(command, line, data);
+}
+
+static int
+run(struct confined *c, const struct koda_command_options *o, const char *what,
+    confined_line_fn *line, void *data, char **ret, struct koda_error *err)
+{
+	struct koda_command *command = koda_command_start(c->slot, o, NULL, NULL, err);
+	struct koda_command_result r;
+	bool stopped = false;
+	int over = command == NULL ? -1 : 0;
+
+	*ret = NULL;
+	while (over == 0) {
+		over = koda_command_wait(command, LINE_MS, err);
+		if (over == 0 && !stopped && !goes_on(c, command, line, data)) {
+			stopped = true;
+			koda_command_end(command);
+		}
+	}
+	if (over > 0 && koda_command_result(command, &r, err) < 0)
+		over = -1;
+	koda_command_free(command);
+	if (over < 0)
+		return -1;
+	over = take_result(&r, what, ret, err);
+	return stopped ? err_set(err, KODA_TIMEOUT, 0, "%s was cancelled", what) : over;
 }
 
 int
@@ -131,20 +227,18 @@ confined_run(struct confined *c, const char *script, const char *const *variable
 		.stdin_fd = input,
 		.background = true,
 		.approved = true };
-	struct koda_command_result r;
-	int status;
 
-	*ret = NULL;
-	if (koda_run(c->slot, &o, &r, err) < 0)
-		return -1;
-	status = r.status;
-	if (r.signal != 0 || r.out.left_out > 0)
-		status = err_set(err, KODA_IO, 0, "git was ended by signal %d", r.signal);
-	else if (status != 0)
-		err_set(err, KODA_IO, 0, "git: %.*s",
-		    (int)(r.err.head_len < SAID_SHOWN ? r.err.head_len : SAID_SHOWN), r.err.head);
-	if (status >= 0)
-		*ret = strndup(r.out.head, r.out.head_len + r.out.tail_len);
-	koda_command_result_done(&r);
-	return status >= 0 && *ret == NULL ? err_set(err, KODA_INTERNAL, ENOMEM, "copy") : status;
+	return run(c, &o, "git", NULL, NULL, ret, err);
+}
+
+int
+confined_run_program(struct confined *c, const char *const *argv, int input, confined_line_fn *line,
+    void *data, char **ret, struct koda_error *err)
+{
+	const struct koda_command_options o = { .argv = argv,
+		.stdin_fd = input,
+		.background = true,
+		.approved = true };
+
+	return run(c, &o, "clone", line, data, ret, err);
 }

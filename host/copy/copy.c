@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/caches/cache_tree.h"
 #include "host/context/entry.h"
+#include "host/copy/clone_copy.h"
 #include "host/copy/repository.h"
 #include "host/copy/tree.h"
 #include "host/copy/worktree_copy.h"
@@ -19,6 +21,7 @@
 #include "shared/base/cleanup.h"
 
 #define AGENT_MAX   30
+#define CLONE_ROOT  "tree"    /* worker/clone/clone.h */
 #define COPIES_NAME "-copies" /* beside koda's own directory, which agents cannot use */
 
 static void
@@ -192,8 +195,7 @@ hide_inside(const struct koda_session *ses, struct koda_error *err)
 }
 
 static int
-describe(struct koda_copy *copy, const struct koda_copy_options *o, struct repository *repo,
-    struct koda_error *err)
+describe_any(struct koda_copy *copy, const struct koda_copy_options *o, struct koda_error *err)
 {
 	struct copy_record *r = &copy->record;
 
@@ -202,14 +204,24 @@ describe(struct koda_copy *copy, const struct koda_copy_options *o, struct repos
 	r->root = strdup(copy->ses->root);
 	r->agent = agent_name(o->agent);
 	r->tree = tree_path(copy->ses, o, r->id);
+	return r->root == NULL || r->agent == NULL || r->tree == NULL ? no_memory(err) : 0;
+}
+
+static int
+describe(struct koda_copy *copy, const struct koda_copy_options *o, struct repository *repo,
+    struct koda_error *err)
+{
+	struct copy_record *r = &copy->record;
+
+	if (describe_any(copy, o, err) < 0)
+		return -1;
 	r->prefix = repo->prefix != NULL ? take_ptr(&repo->prefix) : strdup("");
 	r->top = take_ptr(&repo->top);
 	r->git = take_ptr(&repo->git);
 	r->common = take_ptr(&repo->common);
 	if (r->agent == NULL || asprintf(&r->branch, "koda/wt/%s-%.8s", r->agent, r->id) < 0)
 		r->branch = NULL;
-	if (r->root == NULL || r->agent == NULL || r->tree == NULL || r->prefix == NULL ||
-	    r->branch == NULL)
+	if (r->prefix == NULL || r->branch == NULL)
 		return no_memory(err);
 	return find_root(copy, err);
 }
@@ -253,6 +265,42 @@ make_worktree(struct koda_copy *copy, const struct koda_copy_options *o, struct 
 	return -1;
 }
 
+static int
+remove_clone(struct koda_copy *copy, struct koda_error *err)
+{
+	const struct copy_record *r = &copy->record;
+
+	if (tree_remove(r->tree, r->id, err) < 0)
+		return -1;
+	remove_parents(copy);
+	return 0;
+}
+
+static int
+make_clone(struct koda_copy *copy, const struct koda_copy_options *o, struct koda_error *err)
+{
+	struct copy_record *r = &copy->record;
+	struct koda_error dropped = { 0 };
+
+	if (describe_any(copy, o, err) < 0)
+		return -1;
+	r->prefix = strdup(CLONE_ROOT);
+	if (r->prefix == NULL)
+		return no_memory(err);
+	if (path_is_inside(r->tree, r->root))
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "a clone of '%.300s' would be in it: set XDG_STATE_HOME to a directory "
+		    "outside of it",
+		    r->root);
+	if (find_root(copy, err) < 0 || copy_record_make(copy->ses->state, r, err) < 0)
+		return -1;
+	if (tree_make(r->tree, err) == 0 && clone_add(copy->ses, o, r, err) == 0)
+		return 0;
+	if (remove_clone(copy, &dropped) == 0)
+		copy_record_remove(copy->ses->state, r, &dropped);
+	return -1;
+}
+
 static struct koda_copy *
 new_copy(struct koda_session *ses, struct koda_error *err)
 {
@@ -282,8 +330,7 @@ koda_copy_open(struct koda_session *ses, const struct koda_copy_options *o, stru
 	else if (o->kind == KODA_WORKSPACE_WORKTREE)
 		r = make_worktree(copy, o, err);
 	else
-		r = err_set(err, KODA_UNSUPPORTED, 0,
-		    "this version makes no clones: use a worktree or a draft");
+		r = make_clone(copy, o, err);
 	return r < 0 ? NULL : take_ptr(&copy);
 }
 
@@ -440,6 +487,72 @@ release_worktree(struct koda_copy *copy, enum koda_release how, struct koda_rele
 	    : make_hint(copy, false, err);
 }
 
+static int
+make_draft_hint(struct koda_copy *copy, struct koda_error *err)
+{
+	const char *id = copy->record.draft;
+
+	if (asprintf(&copy->hint,
+		"koda-sandbox draft diff %s\nkoda-sandbox draft apply %s\n"
+		"koda-sandbox draft discard %s",
+		id, id, id) >= 0)
+		return 0;
+	copy->hint = NULL;
+	return no_memory(err);
+}
+
+static int
+stop(void *data, const struct koda_change *change)
+{
+	return 1;
+}
+
+/* Files that were touched are collected, too: only a review compares them with the project's. Returns
+ * whether there is any change. If that cannot be found out, the draft counts. */
+static int
+has_changes(struct koda_copy *copy)
+{
+	struct koda_error dropped;
+	struct koda_draft *d = koda_draft_open(copy->ses, copy->record.draft, &dropped);
+	bool cut = false;
+	int r = d == NULL ? 1 : koda_draft_changes(d, stop, NULL, &cut, &dropped);
+
+	if (r == 0 && !cut && koda_draft_discard(d, NULL, 0, &dropped) == 0) {
+		koda_draft_close(d);
+		return 0;
+	}
+	koda_draft_close(d);
+	return 1;
+}
+
+/* What was changed in the clone becomes a draft before the clone goes. */
+static int
+release_clone(struct koda_copy *copy, enum koda_release how, struct koda_released *ret,
+    struct koda_error *err)
+{
+	struct copy_record *r = &copy->record;
+	int changed = 0;
+
+	if (how == KODA_RELEASE_DISCARD) {
+		if (clone_forget(copy->ses, r, err) < 0)
+			return -1;
+	} else if (r->ready && !r->removing) {
+		changed = clone_collect(copy->ses, r, err);
+		if (changed > 0)
+			changed = has_changes(copy);
+		if (changed < 0 ||
+		    (changed > 0 &&
+			(set_reason(copy, "it has changes", err) < 0 ||
+			    make_draft_hint(copy, err) < 0)))
+			return -1;
+	}
+	if (copy_record_removing(r, err) < 0 || remove_clone(copy, err) < 0)
+		return -1;
+	ret->copy_removed = true;
+	ret->draft = changed > 0 ? r->draft : "";
+	return copy_record_remove(copy->ses->state, r, err);
+}
+
 int
 koda_copy_release(struct koda_copy *copy, enum koda_release how, struct koda_released *ret,
     struct koda_error *err)
@@ -457,7 +570,9 @@ koda_copy_release(struct koda_copy *copy, enum koda_release how, struct koda_rel
 	free(copy->reason);
 	free(copy->hint);
 	copy->reason = copy->hint = NULL;
-	r = release_worktree(copy, how, ret, err);
+	ret->draft = "";
+	r = copy->record.kind == KODA_WORKSPACE_CLONE ? release_clone(copy, how, ret, err)
+						      : release_worktree(copy, how, ret, err);
 	if (ret->copy_removed) {
 		close_at(&copy->record.fd);
 		close_at(&copy->record.busy_fd);
@@ -492,6 +607,23 @@ visit_one(void *data, const struct copy_record *r, bool in_use)
 	};
 
 	return v->fn(v->data, &one);
+}
+
+int
+koda_copied_size(const struct koda_copied *one, uint64_t *ret, struct koda_error *err)
+{
+	cleanup_close int fd = -1;
+	struct cache_size size = { 0 };
+
+	err_clear(err);
+	fd = state_open_directory(one->path, err);
+	if (fd < 0)
+		return -1;
+	if (cache_tree_measure(fd, &size) < 0 || size.beyond)
+		return err_set(err, KODA_TOO_LARGE, size.beyond ? 0 : errno,
+		    "the size of copy '%s' cannot be found out", one->id);
+	*ret = size.bytes;
+	return 0;
 }
 
 int

@@ -23,7 +23,9 @@
 #define ABOUT      "about"
 #define READY      "ready"
 #define REMOVING   "removing"
+#define COLLECTED  "collected"
 #define BUSY       "busy"
+#define NOTE       ".note"
 #define NEW_PREFIX ".new-"
 #define OLD_PREFIX ".old-"
 #define ID_CHARS   8
@@ -91,8 +93,9 @@ drop_texts(struct copy_record *r)
 	free(r->common);
 	free(r->branch);
 	free(r->base);
+	free(r->draft);
 	r->root = r->tree = r->prefix = r->agent = r->top = r->git = r->common = r->branch =
-	    r->base = NULL;
+	    r->base = r->draft = NULL;
 }
 
 void
@@ -196,6 +199,20 @@ read_base(const struct copy_record *r)
 								     : strndup(base, (size_t)n);
 }
 
+/* Returns NULL if no draft was made of it. */
+static char *
+read_draft(const struct copy_record *r)
+{
+	cleanup_close int fd = openat(r->fd, COLLECTED, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char id[COPY_ID_MAX + 1];
+	ssize_t n = fd < 0 ? -1 : read_whole(fd, (uint8_t *)id, sizeof(id) - 1);
+
+	if (n < 0)
+		return NULL;
+	id[n] = '\0';
+	return copy_id_valid(id) ? strdup(id) : NULL;
+}
+
 static int
 read_about(struct copy_record *r, struct koda_error *err)
 {
@@ -219,6 +236,7 @@ read_about(struct copy_record *r, struct koda_error *err)
 	arena_done(&arena);
 	if (ret == 0)
 		r->base = read_base(r);
+	r->draft = read_draft(r);
 	r->ready = r->base != NULL;
 	r->removing = faccessat(r->fd, REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	return ret;
@@ -276,19 +294,38 @@ copy_record_make(const char *state, struct copy_record *r, struct koda_error *er
 	return ret;
 }
 
+/* Write a file of the record: it is there as a whole, or not at all. */
+static int
+write_note(const struct copy_record *r, const char *name, const char *text)
+{
+	cleanup_close int fd =
+	    openat(r->fd, NOTE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 || write_all(fd, text, strlen(text)) < 0 || fsync(fd) < 0 ||
+		renameat(r->fd, NOTE, r->fd, name) < 0 || fsync(r->fd) < 0
+	    ? -1
+	    : 0;
+}
+
 int
 copy_record_ready(struct copy_record *r, const char *base, struct koda_error *err)
 {
-	cleanup_close int fd = openat(r->fd, READY ".new",
-	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write_all(fd, base, strlen(base)) < 0 || fsync(fd) < 0 ||
-	    renameat(r->fd, READY ".new", r->fd, READY) < 0 || fsync(r->fd) < 0)
+	if (write_note(r, READY, base) < 0)
 		return err_set(err, KODA_IO, errno, "note that copy '%s' is complete", r->id);
 	free(r->base);
 	r->base = strdup(base);
 	r->ready = r->base != NULL;
 	return r->ready ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "copy");
+}
+
+int
+copy_record_collected(struct copy_record *r, const char *draft, struct koda_error *err)
+{
+	if (write_note(r, COLLECTED, draft) < 0)
+		return err_set(err, KODA_IO, errno, "note the draft of copy '%s'", r->id);
+	free(r->draft);
+	r->draft = strdup(draft);
+	return r->draft != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "copy");
 }
 
 int

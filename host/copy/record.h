@@ -5,6 +5,7 @@
  *	ready        the copy is complete; the commit that it began with. Before that, no agent has
  *	             worked in it
  *	removing     nothing was in it, or it was to be discarded
+ *	collected    the id of the draft that was made of a clone's changes; then the draft appeared
  *	busy         an empty file with a second lock. git gets it as its input, and so keeps the lock
  *	             until it has ended, which after a host was killed takes a moment
  *	.new-*       a record that is being made
@@ -33,6 +34,7 @@ struct copy_record {
 	int64_t begun_ns;
 	char *top, *git, *common, *branch; /* NULL: a clone */
 	char *base;                        /* "": a clone; NULL: not complete */
+	char *draft;                       /* of a clone, see above; NULL: none was made yet */
 	bool ready, removing;
 };
 
@@ -53,6 +55,8 @@ int copy_record_make(const char *state, struct copy_record *r, struct koda_error
 /* The copy is complete, or is removed from here on. They return 0, or -1 with *err set. */
 int copy_record_ready(struct copy_record *r, const char *base, struct koda_error *err);
 int copy_record_removing(struct copy_record *r, struct koda_error *err);
+/* Its changes become the draft with that id. Returns 0, or -1 with *err set. */
+int copy_record_collected(struct copy_record *r, const char *draft, struct koda_error *err);
 /* Open a record of that root and lock it. Returns 0 with *ret, which the caller closes, or -1 with
  * *err set: KODA_INVALID if it does not exist, KODA_CONFLICT if another process uses it. */
 int copy_record_open(const char *state, const char *root, const char *id, struct copy_record *ret,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,6 +224,118 @@ draft_make(const char *state, const char *root, const char *const *dirs, size_t 
 	}
 	draft_close(ret);
 	return -1;
+}
+
+static int
+make_whiteout(int dir, const char *name)
+{
+	cleanup_close int fd = -1;
+
+	if (mknodat(dir, name, S_IFCHR, 0) == 0)
+		return 0;
+	if (errno != EPERM)
+		return -1;
+	/* An overlay has no such device, and a review takes this for the same. */
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -1 : fsetxattr(fd, "user.overlay.whiteout", "y", 1, 0);
+}
+
+/* Make a whiteout in the upper directory u. Returns 0, or -1 with errno. */
+static int
+put_whiteout(int u, char *path)
+{
+	char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
+	cleanup_close int dir = -1;
+	struct stat st;
+	int r;
+
+	if (slash != NULL)
+		*slash = '\0';
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	dir = slash != NULL ? open_walked(u, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+			    : fcntl(u, F_DUPFD_CLOEXEC, 3);
+	if (dir < 0)
+		return -1;
+	r = make_whiteout(dir, name);
+	if (r == 0 || errno != EACCES || fstat(dir, &st) < 0)
+		return r;
+	/* The directory has the mode that it is to have in the project. */
+	if (fchmod(dir, (st.st_mode & 07777) | 0700) < 0)
+		return -1;
+	r = make_whiteout(dir, name);
+	return fchmod(dir, st.st_mode & 07777) < 0 ? -1 : r;
+}
+
+static int
+put_whiteouts(const struct draft *d, int from, const char *gone)
+{
+	cleanup_close int u = openat(d->fd, "0/u", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(from, gone, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	cleanup_free char *path = NULL;
+	size_t size = 0;
+
+	if (f == NULL) {
+		close_at(&fd);
+		return -1;
+	}
+	while (r == 0 && u >= 0 && getdelim(&path, &size, '\0', f) > 0)
+		r = put_whiteout(u, path);
+	if (ferror(f))
+		r = -1;
+	fclose(f);
+	return u < 0 ? -1 : r;
+}
+
+/* It counts as mounted when it began, so what changed in the project since then is a conflict. */
+static int
+fill_of(struct draft *d, const char *root, int64_t begun_ns, int from, const char *upper,
+    const char *gone, struct koda_error *err)
+{
+	const struct timespec begun = { begun_ns / 1000000000, begun_ns % 1000000000 };
+	cleanup_close int mounted = -1;
+
+	d->root = strdup(root);
+	d->begun_ns = begun_ns;
+	if (d->root == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+	if (add_dir(d, root, err) < 0 || write_about(d, err) < 0)
+		return -1;
+	/* Its place is an empty directory. */
+	if (renameat(from, upper, d->fd, "0/u") < 0 || put_whiteouts(d, from, gone) < 0)
+		return err_set(err, KODA_IO, errno, "make a draft of what was changed");
+	mounted = openat(d->fd, MOUNTED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (mounted < 0 || futimens(mounted, (const struct timespec[]){ begun, begun }) < 0)
+		return err_set(err, KODA_IO, errno, "make a draft of what was changed");
+	return 0;
+}
+
+int
+draft_make_of(const char *state, const char *root, int64_t begun_ns, int from, const char *upper,
+    const char *gone, draft_named_fn *named, void *data, struct koda_error *err)
+{
+	cleanup_close int all = named_open_all(&named_drafts, state, root, true);
+	struct draft d = DRAFT_CLOSED;
+	int r;
+
+	if (all < 0)
+		return err_set(err, KODA_IO, errno, "make the directory of drafts in '%s'", state);
+	d.fd = named_make(&named_drafts, all, d.id, err);
+	if (d.fd < 0)
+		return -1;
+	r = fill_of(&d, root, begun_ns, from, upper, gone, err);
+	if (r == 0)
+		r = named(data, d.id, err);
+	if (r == 0)
+		r = named_appear(&named_drafts, all, d.id, err);
+	else
+		named_give_up(all, d.id);
+	draft_close(&d);
+	return r;
 }
 
 /* ---- the others ---- */

@@ -49,6 +49,16 @@ struct draft {
  * with *ret, which the caller closes, or -1 with *err set. */
 int draft_make(const char *state, const char *root, const char *const *dirs, size_t n,
     struct draft *ret, struct koda_error *err);
+/*
+ * Make a draft of the root of what another way than an overlay has found to be changed since begun_ns:
+ * `upper` in the directory `from`, which is moved, and the paths in the file `gone` there, each with a NUL, which
+ * were deleted: both are untrusted. named() gets its id right before it appears: if the
+ * host is killed afterwards, a draft with that id is complete. The draft is not locked then. Returns 0,
+ * or -1 with *err set: there is no draft, and `upper` may be gone.
+ */
+typedef int draft_named_fn(void *data, const char *id, struct koda_error *err);
+int draft_make_of(const char *state, const char *root, int64_t begun_ns, int from,
+    const char *upper, const char *gone, draft_named_fn *named, void *data, struct koda_error *err);
 /* Open a draft of that root and lock it. Returns 0 with *ret, which the caller closes, or -1 with *err
  * set: KODA_NOT_FOUND, or KODA_CONFLICT if another process uses it. */
 int draft_open(const char *state, const char *root, const char *id, struct draft *ret,

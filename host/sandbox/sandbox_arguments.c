@@ -21,7 +21,9 @@ sandbox_arguments(const struct sandbox *sb, const struct bwrap_writable *writabl
 {
 	/* Files named in the environment of commands have to be visible wherever they are. */
 	const char *const files[] = { egress_connect_path(sb->ses),
-		koda_policy_get(sb->policy)->ca_bundle };
+		koda_policy_get(sb->policy)->ca_bundle,
+		/* The library's own commands may run it as a program (host/copy/clone_copy). */
+		sb->ses->own_commands ? sb->ses->worker_path : NULL };
 	cleanup_free const char **shown =
 	    calloc(sb->view.n_shown + N_ELEMENTS(files), sizeof(*shown));
 	struct bwrap_input in = { .writable = writable,

@@ -1496,9 +1496,18 @@ KODA_API int koda_history_undo(struct koda_session *session, const char *id,
  * and to the copy, and it does not use the project's configuration to fill or compare files: no hook,
  * no filter, no monitor of the project runs. So files of git-lfs, or of another filter, are in a
  * worktree as git stores them, and submodules are empty directories.
+ *
+ * A clone is made in a sandbox of the same kind, file by file: the blocks are shared where the file
+ * system can (btrfs, xfs), and copied otherwise. Modes, times and links between files are kept; owners,
+ * attributes and set-user-ID are not.
  */
+
+/* Called about ten times a second while a clone is made, with what there is until then. Returns other
+ * than 0 to cancel it: the clone is removed, and the call fails with KODA_TIMEOUT. */
+typedef int koda_copy_progress_fn(void *data, uint64_t files, uint64_t bytes);
+
 struct koda_copy_options {
-	/* KODA_WORKSPACE_WORKTREE. With KODA_WORKSPACE_CLONE, this version fails: KODA_UNSUPPORTED. */
+	/* KODA_WORKSPACE_WORKTREE or KODA_WORKSPACE_CLONE. */
 	enum koda_workspace kind;
 	/*
 	 * Part of the name of its branch, at most 30 bytes; NULL: "agent". Other characters than
@@ -1512,15 +1521,27 @@ struct koda_copy_options {
 	 * can change it.
 	 */
 	bool inside;
+	/*
+	 * For a clone. Paths of the project that are left out, in or below the root; ends with NULL; or
+	 * NULL. Always left out are sockets, FIFOs and devices, what is mounted in the project, and
+	 * what the policy or the file's mode does not let the session read. Links are copied as links.
+	 */
+	const char *const *leave_out;
+	/* For a clone: KODA_TOO_LARGE if the project has more names, or if more bytes have to be
+	 * copied. Blocks that the file system shares cost nothing. 0: a million, and 16 GiB. */
+	uint64_t max_files, max_bytes;
+	/* For a clone; or NULL. */
+	koda_copy_progress_fn *progress;
+	void *data;
 };
 
 struct koda_copy;
 /*
  * Makes a copy of the session's project as it was committed last (worktree) or as it is (clone), or
  * goes on with one. Waits. Needs a session with commands whose policy allows changes. Returns a copy
- * that the caller must koda_copy_close(), or NULL with *err set: KODA_CONFLICT if it is in use,
- * KODA_INVALID if the root is not a project of git with a commit. If the host is killed, the copy is
- * listed by koda_copies_visit().
+ * that the caller must koda_copy_close(), or NULL with *err set: KODA_CONFLICT if it is in use; for a
+ * worktree KODA_INVALID if the root is not a project of git with a commit. If the host is killed, the
+ * copy is listed by koda_copies_visit().
  */
 KODA_API struct koda_copy *koda_copy_open(struct koda_session *session,
     const struct koda_copy_options *options, struct koda_error *err);
@@ -1544,6 +1565,10 @@ KODA_API const char *koda_copy_branch(const struct koda_copy *copy);
 KODA_API struct koda_policy *koda_copy_policy(const struct koda_copy *copy,
     const struct koda_policy *policy, struct koda_error *err);
 
+/*
+ * With a clone the first two are the same: the changes in it, if there are any, become a draft of the
+ * project, which began when the clone did, and then the clone is removed.
+ */
 enum koda_release {
 	/*
 	 * Removes the copy and its branch if nothing is in it: no commit, no changed, staged,
@@ -1566,6 +1591,8 @@ struct koda_released {
 	bool committed;
 	/* Commits that are on the branch or were made in the copy, and names that git reports. */
 	uint64_t commits, changes;
+	/* The id of the draft that holds the changes of a clone; "": there is none. */
+	const char *draft;
 	/* One sentence: why it was kept; "": nothing was. */
 	const char *reason;
 	/* Command lines to review, merge and discard what was kept, one a line; "": nothing was. */
@@ -1596,6 +1623,9 @@ struct koda_copied {
  * value with which fn stopped, else 0; -1 with *err set.
  */
 typedef int koda_copied_fn(void *data, const struct koda_copied *one);
+/* Sets *ret to the bytes that the copy occupies (blocks that a clone shares count). Walks all of it.
+ * Returns 0, or -1 with *err set: there is more than can be counted, for example. */
+KODA_API int koda_copied_size(const struct koda_copied *one, uint64_t *ret, struct koda_error *err);
 KODA_API int koda_copies_visit(const char *root, koda_copied_fn *fn, void *data,
     struct koda_error *err);
 

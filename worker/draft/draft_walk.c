@@ -318,7 +318,7 @@ draft_walk_new(struct session *ses, size_t layer, struct koda_error *err)
 		return NULL;
 	}
 	if (upper_stat(top.upper, ".", &root) == 0)
-		w->begun_ns = root.birth_ns;
+		w->begun_ns = seen_since(ses, root.birth_ns);
 	if (push_level(w, top, err) < 0) {
 		draft_walk_free(w);
 		return NULL;
