@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/copies.h"
 #include "cli/draft_cmd.h"
 #include "cli/draft_find.h"
 #include "cli/draft_open.h"
@@ -78,23 +79,43 @@ draft_paths_done(char **paths, size_t n)
 	free(paths);
 }
 
-/* Finds the draft that the first word names, opens a session of its root; the other words are paths. */
+/*
+ * Finds the draft that the first word names, opens a session of its root; the other words are paths. If
+ * it is a copy, that is decided on first: then there may be no draft, and its id is "".
+ */
 static int
-begin(struct draft_job *d, const struct cli *cli)
+begin(struct draft_job *d, const struct cli *cli, enum copies_do what)
 {
 	int status;
 
 	*d = (struct draft_job){ 0 };
 	status = job_find(&d->job, cli);
 	if (status == EXIT_DONE)
-		status = draft_find(cli, cli->words[0], &d->found);
+		status = draft_or_copy_find(cli, cli->words[0], &d->found);
 	if (status != EXIT_DONE)
 		return status;
 	free(d->job.root);
 	d->job.root = d->found.root;
 	d->found.root = NULL;
 	status = draft_paths(&d->job, cli->words + 1, &d->paths, &d->n_paths);
-	return status == EXIT_DONE ? job_open(&d->job) : status;
+	if (status != EXIT_DONE || d->found.copy == KODA_WORKSPACE_DRAFT)
+		return status == EXIT_DONE ? job_open(&d->job) : status;
+	if (what == COPIES_DISCARD && d->n_paths > 0)
+		return output_usage(cli, "a copy is discarded as a whole");
+	d->job.commands = true;
+	status = job_open(&d->job);
+	return status == EXIT_DONE ? copies_decide(&d->job, what, &d->found) : status;
+}
+
+/* The copy is gone, and so there is no draft. */
+static int
+nothing_left(const struct cli *cli, const char *text)
+{
+	if (args_has(&cli->args, OPT_JSON))
+		return output_json(output_object());
+	if (output_wants_summary(cli))
+		puts(text);
+	return output_done(EXIT_DONE);
 }
 
 static void
@@ -142,17 +163,20 @@ cmd_drafts(const struct cli *cli)
 	const bool json = args_has(&cli->args, OPT_JSON);
 	const bool all = args_own(&cli->args, OWN_ALL, NULL);
 	struct draft_list list = { .objects = json ? json_array() : NULL };
+	json_t *copies = json ? json_array() : NULL, *object;
 	struct koda_error err = { 0 };
 	char *root = NULL;
-	json_t *object;
-	int status = all ? EXIT_DONE : job_find_root(cli, &root);
+	int status = all ? EXIT_DONE : job_find_root(cli, &root), n = 0;
 
-	if (status == EXIT_DONE && koda_drafts_visit(root, on_drafted, &list, &err) < 0)
+	if (status == EXIT_DONE &&
+	    (koda_drafts_visit(root, on_drafted, &list, &err) < 0 ||
+		(n = copies_list(root, copies, &err)) < 0))
 		status = output_error(cli, &err, NULL);
 	free(root);
 	if (status != EXIT_DONE || !json) {
 		json_decref(list.objects);
-		if (status == EXIT_DONE && list.n == 0)
+		json_decref(copies);
+		if (status == EXIT_DONE && list.n == 0 && n == 0)
 			output_note(NULL,
 			    all ? "there are no drafts"
 				: "there are no drafts of this root; --all lists those of others");
@@ -160,6 +184,7 @@ cmd_drafts(const struct cli *cli)
 	}
 	object = output_object();
 	json_object_set_new(object, "drafts", list.objects);
+	json_object_set_new(object, "copies", copies);
 	return output_json(object);
 }
 
@@ -403,7 +428,11 @@ cmd_draft_diff(const struct cli *cli)
 		return status;
 	if (cli->words[0] == NULL)
 		return output_usage(cli, "draft diff needs ID [PATH]...");
-	status = begin(&d, cli);
+	status = begin(&d, cli, COPIES_LOOK);
+	if (status == EXIT_DONE && d.found.id[0] == '\0') {
+		end(&d);
+		return nothing_left(cli, "the clone had no changes, and is gone");
+	}
 	if (status == EXIT_DONE)
 		tidy_paths(&d);
 	if (status == EXIT_DONE &&
@@ -512,7 +541,11 @@ cmd_draft_apply(const struct cli *cli)
 		status = draft_refuse_plan(cli, "apply a draft");
 	if (status != EXIT_DONE)
 		return status;
-	status = begin(&d, cli);
+	status = begin(&d, cli, COPIES_APPLY);
+	if (status == EXIT_DONE && d.found.id[0] == '\0') {
+		end(&d);
+		return nothing_left(cli, "the clone had no changes, and is gone");
+	}
 	view.root = d.job.root;
 	view.cwd = d.job.cwd;
 	options.paths = (const char *const *)d.paths;
@@ -542,7 +575,11 @@ cmd_draft_discard(const struct cli *cli)
 	status = draft_refuse_plan(cli, "discard a draft");
 	if (status != EXIT_DONE)
 		return status;
-	status = begin(&d, cli);
+	status = begin(&d, cli, COPIES_DISCARD);
+	if (status == EXIT_DONE && d.found.id[0] == '\0') {
+		end(&d);
+		return nothing_left(cli, "discarded the copy");
+	}
 	if (status == EXIT_DONE) {
 		draft = koda_draft_open(d.job.session, d.found.id, &err);
 		if (draft == NULL)

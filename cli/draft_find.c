@@ -21,7 +21,7 @@ struct id_search {
 };
 
 static void
-take_found(struct id_search *s, const char *id, const char *root)
+take_found(struct id_search *s, const char *id, const char *root, enum koda_workspace copy)
 {
 	const bool exact = strcmp(id, s->given) == 0;
 	const size_t len = strlen(s->named);
@@ -37,6 +37,7 @@ take_found(struct id_search *s, const char *id, const char *root)
 	if (s->n > 1)
 		return;
 	snprintf(s->ret->id, sizeof(s->ret->id), "%s", id);
+	s->ret->copy = copy;
 	free(s->ret->root);
 	s->ret->root = output_alloc(strlen(root) + 1);
 	strcpy(s->ret->root, root);
@@ -45,27 +46,41 @@ take_found(struct id_search *s, const char *id, const char *root)
 static int
 on_draft(void *data, const struct koda_drafted *one)
 {
-	take_found(data, one->id, one->root);
+	take_found(data, one->id, one->root, KODA_WORKSPACE_DRAFT);
+	return 0;
+}
+
+static int
+on_copy(void *data, const struct koda_copied *one)
+{
+	take_found(data, one->id, one->root, one->kind);
 	return 0;
 }
 
 static int
 on_entry(void *data, const struct koda_history_entry *one)
 {
-	take_found(data, one->id, one->root);
+	take_found(data, one->id, one->root, KODA_WORKSPACE_DIRECT);
 	return 0;
 }
 
+/* What is looked for. */
+enum found_among { AMONG_DRAFTS, AMONG_DRAFTS_AND_COPIES, AMONG_HISTORY };
+
 static int
-visit(const char *root, bool history, struct id_search *s, struct koda_error *err)
+visit(const char *root, enum found_among among, struct id_search *s, struct koda_error *err)
 {
-	return history ? koda_history_visit(root, on_entry, s, err)
-		       : koda_drafts_visit(root, on_draft, s, err);
+	if (among == AMONG_HISTORY)
+		return koda_history_visit(root, on_entry, s, err);
+	if (koda_drafts_visit(root, on_draft, s, err) < 0)
+		return -1;
+	return among == AMONG_DRAFTS ? 0 : koda_copies_visit(root, on_copy, s, err);
 }
 
 static int
-find(const struct cli *cli, const char *given, bool history, struct draft_found *ret)
+find(const struct cli *cli, const char *given, enum found_among among, struct draft_found *ret)
 {
+	const bool history = among == AMONG_HISTORY;
 	struct id_search s = { .given = given, .len = strlen(given), .ret = ret };
 	struct koda_error err = { 0 };
 	char *root = NULL;
@@ -74,10 +89,10 @@ find(const struct cli *cli, const char *given, bool history, struct draft_found 
 	*ret = (struct draft_found){ 0 };
 	if (status != EXIT_DONE)
 		return status;
-	if (s.len > 0 && visit(root, history, &s, &err) < 0)
+	if (s.len > 0 && visit(root, among, &s, &err) < 0)
 		status = output_error(cli, &err, NULL);
 	if (status == EXIT_DONE && s.len > 0 && s.n == 0 && !args_has(&cli->args, OPT_ROOT) &&
-	    visit(NULL, history, &s, &err) < 0)
+	    visit(NULL, among, &s, &err) < 0)
 		status = output_error(cli, &err, NULL);
 	free(root);
 	if (status != EXIT_DONE || s.n == 1)
@@ -101,13 +116,19 @@ find(const struct cli *cli, const char *given, bool history, struct draft_found 
 int
 draft_find(const struct cli *cli, const char *given, struct draft_found *ret)
 {
-	return find(cli, given, false, ret);
+	return find(cli, given, AMONG_DRAFTS, ret);
+}
+
+int
+draft_or_copy_find(const struct cli *cli, const char *given, struct draft_found *ret)
+{
+	return find(cli, given, AMONG_DRAFTS_AND_COPIES, ret);
 }
 
 int
 history_find(const struct cli *cli, const char *given, struct draft_found *ret)
 {
-	return find(cli, given, true, ret);
+	return find(cli, given, AMONG_HISTORY, ret);
 }
 
 const char *

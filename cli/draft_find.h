@@ -11,6 +11,8 @@
 
 struct draft_found {
 	char id[FOUND_ID_MAX];
+	/* KODA_WORKSPACE_WORKTREE or KODA_WORKSPACE_CLONE: it is a copy of the project, and no draft. */
+	enum koda_workspace copy;
 	char *root; /* to be freed */
 };
 
@@ -19,6 +21,8 @@ struct draft_found {
  * then of any root. Returns EXIT_DONE, or the status after printing why.
  */
 int draft_find(const struct cli *cli, const char *given, struct draft_found *ret);
+/* The same, also among copies. */
+int draft_or_copy_find(const struct cli *cli, const char *given, struct draft_found *ret);
 /* The same for an entry of the history. */
 int history_find(const struct cli *cli, const char *given, struct draft_found *ret);
 

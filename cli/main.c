@@ -113,14 +113,15 @@ static const struct subcommand commands[] = {
 	    NULL, cmd_shell },
 	{ NULL, "drafts", "", 0, 0,
 	    "list the drafts: changes of commands that did not reach the project",
-	    "Prints the id, when it began and the root of each, oldest first.\n\n"
+	    "Prints the id, when it began and the root of each, oldest first; then the copies of the project, in\n"
+	    "which agents work, with what decides on them.\n\n"
 	    "Status: 0 done, 1 failed, 2 wrong usage.", NULL,
 	    cmd_drafts },
 	{ "draft", "diff", "ID [PATH]...", WORDS_ANY, 0,
 	    "show the changes in a draft",
 	    "Shows all changes, or those of the paths: files, directories with everything below them, or globs.\n"
 	    "What the policy refuses and what conflicts with the project is marked. With --json it prints one\n"
-	    "object per line, and a summary at the end. ID may be shortened.",
+	    "object per line, and a summary at the end. ID may be shortened. A clone becomes a draft first.",
 	    NULL, cmd_draft_diff },
 	{ "draft", "apply", "ID [PATH]...", WORDS_ANY, OPT_BIT(OPT_DRY_RUN),
 	    "apply a draft, or a part of it, to the project",
@@ -132,7 +133,7 @@ static const struct subcommand commands[] = {
 	    NULL, cmd_draft_apply },
 	{ "draft", "discard", "ID [PATH]...", WORDS_ANY, 0,
 	    "forget a draft, or a part of it",
-	    "Forgets all changes, or those of the paths, for good. ID may be shortened.",
+	    "Forgets all changes, or those of the paths, for good; or a copy, with its branch. ID may be shortened.",
 	    NULL, cmd_draft_discard },
 	{ "draft", "run", "ID -c 'COMMAND LINE' | ID -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY),
