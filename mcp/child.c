@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mcp/child_copy.h"
 #include "mcp/connection.h"
 #include "mcp/connection_slot.h"
 #include "mcp/fault.h"
@@ -34,7 +35,9 @@ struct child_agent {
 	char *root;
 	int root_fd;
 	struct koda_policy *policy;
-	time_t until; /* when its token expires */
+	enum koda_workspace workspace;
+	struct child_copy *copy; /* NULL: it works in the project, or in a draft */
+	time_t until;            /* when its token expires */
 
 	struct connection *conn; /* NULL: its client has not connected */
 	int in, out, control;
@@ -58,10 +61,28 @@ struct children {
 /* ---- the end ---- */
 
 static void
+end_copy(struct child_agent *child, struct connection *conn)
+{
+	if (child->copy == NULL)
+		return;
+	child_copy_end(child->copy, &child->all->server->hub, child->session, conn);
+	child->copy = NULL;
+}
+
+/* Its session has ended. If its client has only looked at what the server is, another one may come. */
+static void
+child_left(struct child_agent *child, struct connection *conn)
+{
+	if (child->ending || child->acted)
+		end_copy(child, conn);
+}
+
+static void
 free_child(struct child_agent *child)
 {
 	struct child_agent **at = &child->all->first;
 
+	end_copy(child, NULL);
 	while (*at != child)
 		at = &(*at)->next;
 	*at = child->next;
@@ -215,6 +236,7 @@ connect_child(struct child_agent *child, struct koda_error *err)
 		.asks_hosts = child->asks_hosts,
 		.child = child,
 		.acts = child_acts,
+		.left = child_left,
 		.helper_dir = child->all->helper_dir,
 	};
 
@@ -336,6 +358,12 @@ check(const struct connection *parent, const struct child_wish *wish, struct kod
 	if (!is_inside(wish->root, parent->root))
 		return fault_set(err, KODA_POLICY_DENIED, 0,
 		    "subdirectory: '%.400s' is not below the root", wish->root);
+	if (wish->workspace != KODA_WORKSPACE_DIRECT && wish->mode == KODA_PLAN)
+		return fault_set(err, KODA_INVALID, 0,
+		    "workspace: a child in plan mode changes nothing, so it needs none of its own");
+	if (wish->workspace == KODA_WORKSPACE_WORKTREE && parent->drafts)
+		return fault_set(err, KODA_POLICY_DENIED, 0,
+		    "workspace: a worktree has its branch in the project, of which this session works in a draft: use draft or clone");
 	if (parent->child != NULL && parent->child->depth >= CHILD_DEPTH_MAX)
 		return fault_set(err, KODA_POLICY_DENIED, 0,
 		    "this session is nested too deep to open a child");
@@ -347,11 +375,105 @@ check(const struct connection *parent, const struct child_wish *wish, struct kod
 	return 0;
 }
 
-int
-child_open(struct connection *parent, const struct child_wish *wish, char ret[ENDPOINT_TOKEN_SIZE],
+/* While its slot and its copy were made, the parent may have been ended, and others opened. */
+static int
+check_again(struct connection *parent, struct child_agent *child, const struct child_wish *wish,
     struct koda_error *err)
 {
+	struct child_agent **at = &child->all->first;
+	int r;
+
+	if (parent->ending || (parent->child != NULL && parent->child->ending))
+		return fault_set(err, KODA_WORKER, 0, "the session has ended");
+	/* It does not count against itself. */
+	*at = child->next;
+	r = check(parent, wish, err);
+	*at = child;
+	return r;
+}
+
+static struct child_state
+state_of(const struct child_agent *c)
+{
+	return (struct child_state){
+		.name = c->name,
+		.root = c->root,
+		.mode = c->mode,
+		.workspace = c->workspace,
+		.connected = c->conn != NULL,
+		.draft = c->conn != NULL ? c->conn->draft : NULL,
+	};
+}
+
+static bool
+is_copy(const struct child_wish *wish)
+{
+	return wish->workspace == KODA_WORKSPACE_WORKTREE ||
+	    wish->workspace == KODA_WORKSPACE_CLONE;
+}
+
+static struct child_agent *
+add_child(struct connection *parent, const struct child_wish *wish)
+{
 	struct children *all = parent->hub->children;
+	struct child_agent *child = memory_zero(sizeof(*child));
+
+	*child = (struct child_agent){
+		.next = all->first,
+		.all = all,
+		.parent = parent->child,
+		.number = ++all->last_number,
+		.depth = parent->child != NULL ? parent->child->depth + 1 : 1,
+		.mode = wish->mode,
+		/* A child with fewer domains must not ask for the rest. */
+		.asks_hosts = parent->asks_hosts && wish->network && !wish->has_domains,
+		/* With the parent's root, commands get the same git directory as the parent's
+		 * commands; in a worktree they need the one that it belongs to. */
+		.narrowed = wish->workspace != KODA_WORKSPACE_WORKTREE &&
+		    (strcmp(wish->root, parent->root) != 0 ||
+			wish->workspace == KODA_WORKSPACE_CLONE ||
+			(parent->child != NULL && parent->child->narrowed)),
+		.workspace = wish->workspace != KODA_WORKSPACE_DIRECT ? wish->workspace
+		    : parent->drafts && wish->mode != KODA_PLAN       ? KODA_WORKSPACE_DRAFT
+								      : KODA_WORKSPACE_DIRECT,
+		.judged = parent->judged,
+		.root_fd = -1,
+		.until = boottime_s() + TOKEN_SECONDS,
+	};
+	/* A draft of its own: two slots cannot work in one. */
+	child->drafts = child->workspace == KODA_WORKSPACE_DRAFT;
+	snprintf(child->name, sizeof(child->name), "%s", wish->name);
+	snprintf(child->session, sizeof(child->session), "%.*s/%s",
+	    (int)(sizeof(child->session) - sizeof(child->name) - 1), parent->name, wish->name);
+	all->first = child;
+	return child;
+}
+
+/* Finds the child's root and its policy there. Takes over the policy and the copy, which may be
+ * NULL. */
+static int
+place_child(struct child_agent *child, const char *root, struct koda_policy *policy,
+    struct child_copy *copy, struct koda_error *err)
+{
+	child->policy = policy;
+	child->copy = copy;
+	if (copy != NULL) {
+		root = child_copy_root(copy);
+		child->policy = child_copy_policy(copy, policy, err);
+		koda_policy_free(policy);
+	}
+	child->root = memory_string(root);
+	child->root_fd = child->policy != NULL ? open_root(root, err) : -1;
+	return child->root_fd >= 0 ? 0 : -1;
+}
+
+int
+child_open(struct connection *parent, const struct child_wish *wish, char ret[ENDPOINT_TOKEN_SIZE],
+    struct child_state *state, struct koda_error *err)
+{
+	struct children *all = parent->hub->children;
+	struct koda_policy *policy = NULL;
+	struct child_copy *copy = NULL;
 	struct koda_slot *slot = NULL;
 	struct child_agent *child;
 
@@ -363,40 +485,20 @@ child_open(struct connection *parent, const struct child_wish *wish, char ret[EN
 		return -1;
 	if (wish->mode != KODA_PLAN && (slot = connection_slot(parent, err)) == NULL)
 		return -1;
-	/* While the slot was acquired, the parent may have been ended, and others opened. */
-	if (parent->child != NULL && parent->child->ending)
-		return fault_set(err, KODA_WORKER, 0, "the session has ended");
-	if (check(parent, wish, err) < 0)
+	policy = child_policy(koda_session_policy(parent->ses), slot, wish, err);
+	if (policy == NULL)
 		return -1;
-	child = memory_zero(sizeof(*child));
-	*child = (struct child_agent){
-		.next = all->first,
-		.all = all,
-		.parent = parent->child,
-		.number = ++all->last_number,
-		.depth = parent->child != NULL ? parent->child->depth + 1 : 1,
-		.mode = wish->mode,
-		/* A child with fewer domains must not ask for the rest. */
-		.asks_hosts = parent->asks_hosts && wish->network && !wish->has_domains,
-		/* With the parent's root, commands get the same git directory as the parent's
-		 * commands. */
-		.narrowed = strcmp(wish->root, parent->root) != 0 ||
-		    (parent->child != NULL && parent->child->narrowed),
-		/* A draft of its own: two slots cannot work in one. */
-		.drafts = parent->drafts,
-		.judged = parent->judged,
-		.root = memory_string(wish->root),
-		.root_fd = open_root(wish->root, err),
-		.until = boottime_s() + TOKEN_SECONDS,
-	};
-	snprintf(child->name, sizeof(child->name), "%s", wish->name);
-	snprintf(child->session, sizeof(child->session), "%.*s/%s",
-	    (int)(sizeof(child->session) - sizeof(child->name) - 1), parent->name, wish->name);
-	all->first = child;
-	if (child->root_fd >= 0)
-		child->policy = child_policy(koda_session_policy(parent->ses), slot, wish, err);
-	if (child->policy != NULL && endpoint_open(all->ep, child->number, ret, err) == 0)
+	if (is_copy(wish) && (copy = child_copy_new(parent, wish, policy, err)) == NULL) {
+		koda_policy_free(policy);
+		return -1;
+	}
+	child = add_child(parent, wish);
+	if (place_child(child, wish->root, policy, copy, err) == 0 &&
+	    check_again(parent, child, wish, err) == 0 &&
+	    endpoint_open(all->ep, child->number, ret, err) == 0) {
+		*state = state_of(child);
 		return 0;
+	}
 	free_child(child);
 	return -1;
 }
@@ -420,16 +522,23 @@ child_visit(const struct connection *parent, child_fn *fn, void *data)
 		return;
 	drop_late(all);
 	for (const struct child_agent *c = all->first; c != NULL; c = c->next) {
-		const struct child_state state = {
-			.name = c->name,
-			.root = c->root,
-			.mode = c->mode,
-			.connected = c->conn != NULL,
-		};
+		const struct child_state state = state_of(c);
 
 		if (!c->ending && c->parent == parent->child)
 			fn(data, &state);
 	}
+}
+
+bool
+child_works_in(const struct connection *conn, const char *draft)
+{
+	const struct children *all = conn->hub->children;
+	const struct child_agent *c = all != NULL ? all->first : NULL;
+
+	while (c != NULL &&
+	    (c->conn == NULL || c->conn->draft == NULL || strcmp(c->conn->draft, draft) != 0))
+		c = c->next;
+	return c != NULL;
 }
 
 /* ---- all children ---- */

@@ -28,11 +28,6 @@ struct children *children_new(struct server *server, struct runtime *rt, const c
 /* Call it after the server's clients are gone. children may be NULL. */
 void children_free(struct children *children);
 
-/* Opens a child of the parent's connection, and returns the token that its client connects with
- * in ret. Returns 0, or -1 with *err set. */
-int child_open(struct connection *parent, const struct child_wish *wish,
-    char ret[ENDPOINT_TOKEN_SIZE], struct koda_error *err);
-
 /* Returns the connection's own child of that name, or NULL. */
 struct child_agent *child_find(const struct connection *parent, const char *name);
 /* Ends the child and all its descendants. closed is called once when all of them are gone, maybe
@@ -46,10 +41,21 @@ void child_closed_unheard(struct child_agent *child);
 struct child_state {
 	const char *name, *root;
 	enum koda_mode mode;
-	bool connected; /* false: its token waits for a client */
+	enum koda_workspace workspace;
+	bool connected;    /* false: its token waits for a client */
+	const char *draft; /* NULL: it has changed nothing yet */
 };
+
+/* Opens a child of the parent's connection, and returns the token that its client connects with
+ * in ret, and what it is in *state, which points into the child. Returns 0, or -1 with *err set. */
+int child_open(struct connection *parent, const struct child_wish *wish,
+    char ret[ENDPOINT_TOKEN_SIZE], struct child_state *state, struct koda_error *err);
+
 typedef void child_fn(void *data, const struct child_state *state);
 void child_visit(const struct connection *parent, child_fn *fn, void *data);
+
+/* Does a child of this server work in that draft? */
+bool child_works_in(const struct connection *conn, const char *draft);
 
 uint64_t children_refusals(const struct children *children);
 

@@ -20,6 +20,8 @@ struct child_wish {
 	const char *name;
 	enum koda_mode mode; /* not above the parent's */
 	const char *root;    /* canonical; the parent's root or a directory below it */
+	/* Where its changes go. KODA_WORKSPACE_DIRECT: where its parent's go. */
+	enum koda_workspace workspace;
 	struct child_rules deny_read, deny_write; /* paths, absolute or below the root */
 	struct child_rules domains;
 	bool has_domains; /* false: the parent's domains apply */

@@ -295,14 +295,6 @@ on_question(void *data, const struct koda_question *question)
 	approval_question(data, question);
 }
 
-static int
-on_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms)
-{
-	const struct connection *conn = data;
-
-	return conn->hub->wait(conn->hub, conn, fds, n, timeout_ms);
-}
-
 struct connection *
 connection_new(struct hub *hub, const struct connection_options *options, struct koda_error *err)
 {
@@ -319,6 +311,7 @@ connection_new(struct hub *hub, const struct connection_options *options, struct
 	conn->asks_hosts = options->asks_hosts;
 	conn->child = options->child;
 	conn->acts = options->acts;
+	conn->left = options->left;
 	conn->helper_dir = options->helper_dir;
 	conn->narrowed = options->narrowed;
 	conn->drafts = options->drafts && options->mode != KODA_PLAN;
@@ -331,7 +324,7 @@ connection_new(struct hub *hub, const struct connection_options *options, struct
 	so.helper_dir = options->helper_dir;
 	so.approve = on_question;
 	so.event = on_event;
-	so.wait = on_wait;
+	so.wait = connection_wait;
 	so.data = conn;
 	so.commands = true;
 	so.narrowed = options->narrowed;
@@ -388,6 +381,8 @@ close_session(struct connection *conn)
 	koda_session_close(conn->ses);
 	if (after != NULL)
 		session_drafts_end(conn, after);
+	if (conn->left != NULL)
+		conn->left(conn->child, conn);
 }
 
 void

@@ -21,7 +21,9 @@ struct connection_options {
 	bool drafts; /* works in a draft, unless the mode is plan */
 	bool judged; /* in auto mode: commands work in drafts, which are applied when they end */
 	struct child_agent *child;
-	void (*acts)(struct child_agent *child); /* with child */
+	/* With child. */
+	void (*acts)(struct child_agent *child);
+	void (*left)(struct child_agent *child, struct connection *conn);
 	const char *helper_dir;
 };
 /* Creates a connection with a session; the slot is acquired when it is needed. Returns NULL with

@@ -81,3 +81,26 @@ connection_is_held(const struct connection *conn)
 {
 	return connection_waits(conn) || conn->reviewing != NULL;
 }
+
+int
+connection_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms)
+{
+	const struct connection *conn = data;
+
+	return conn->hub->wait(conn->hub, conn, fds, n, timeout_ms);
+}
+
+struct koda_session *
+connection_session_at(struct connection *conn, const char *root, struct koda_error *err)
+{
+	struct koda_session_options so = KODA_SESSION_OPTIONS_INIT;
+
+	so.root = root;
+	so.mode = conn->mode;
+	so.policy = koda_session_policy(conn->ses);
+	so.helper_dir = conn->helper_dir;
+	so.wait = connection_wait;
+	so.data = conn;
+	so.narrowed = true;
+	return koda_session_open(&so, err);
+}

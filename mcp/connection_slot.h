@@ -16,4 +16,11 @@ bool connection_waits(const struct connection *conn);
  * session for itself (review.h). */
 bool connection_is_held(const struct connection *conn);
 
+/* The koda_wait_fn of a connection's sessions, whose data it is. */
+int connection_wait(void *data, struct pollfd *fds, size_t n, int timeout_ms);
+/* Opens another session of the connection, without commands, in a directory of its root. Returns NULL
+ * with *err set. */
+struct koda_session *connection_session_at(struct connection *conn, const char *root,
+    struct koda_error *err);
+
 #endif

@@ -48,6 +48,7 @@ struct audit_record;
 struct recorded;
 struct remembered;
 struct review_waiter;
+struct kept_copy;
 struct session_draft;
 struct tool;
 struct connection;
@@ -86,9 +87,10 @@ struct meaning {
 struct hub {
 	const struct meaning *meaning;
 	struct audit_record *record;
-	struct children *children;    /* NULL: children cannot connect */
-	struct session_draft *drafts; /* session_drafts.h */
-	bool acquiring;               /* a connection is acquiring its slot */
+	struct children *children;     /* NULL: children cannot connect */
+	struct session_draft *drafts;  /* session_drafts.h */
+	struct kept_copy *kept_copies; /* child_copy.h */
+	bool acquiring;                /* a connection is acquiring its slot */
 	/* The server's. For a connection that waits for its slot: like poll(), but serves
 	 * everything else meanwhile. May return 0 before the time is over. Returns -1 if the slot
 	 * is not needed any more. */
@@ -105,6 +107,8 @@ struct connection {
 	struct child_agent *child;       /* NULL: the server's own client */
 	/* Called when the client of a child begins something. */
 	void (*acts)(struct child_agent *child);
+	/* Called when the session of a child has ended, before the connection is freed. */
+	void (*left)(struct child_agent *child, struct connection *conn);
 	int in, out; /* the caller's: connection_free() leaves them open */
 	bool out_is_socket;
 	bool at_end; /* the input has ended */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "mcp/child.h"
+#include "mcp/child_copy.h"
 #include "mcp/connection.h"
 #include "mcp/memory.h"
 #include "mcp/methods.h"
@@ -110,6 +111,7 @@ mcp_serve(const struct mcp_options *options, struct koda_error *err)
 	status_free(mcp.status);
 	children_free(mcp.server.hub.children);
 	session_drafts_free(&mcp.server.hub);
+	child_copies_free(&mcp.server.hub);
 	runtime_free(mcp.rt);
 	record_free(mcp.server.hub.record);
 	return end;

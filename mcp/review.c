@@ -1,10 +1,13 @@
 #include "mcp/review.h"
 
+#include <string.h>
+
 #include "mcp/commands.h"
 #include "mcp/connection_slot.h"
 #include "mcp/fault.h"
 #include "mcp/record.h"
 #include "mcp/review_line.h"
+#include "mcp/session_drafts.h"
 #include "mcp/tool_call.h"
 
 int
@@ -26,11 +29,20 @@ review_leave(struct connection *conn)
 struct koda_draft *
 review_open(struct connection *conn, const char *id, struct koda_error *err)
 {
-	struct koda_draft *draft;
+	const char *root = session_drafts_root(conn, id);
+	struct koda_session *other = NULL;
+	struct koda_draft *draft = NULL;
 
 	if (review_enter(conn, err) < 0)
 		return NULL;
-	draft = koda_draft_open(conn->ses, id, err);
+	if (root != NULL && strcmp(root, conn->root) != 0)
+		other = connection_session_at(conn, root, err);
+	else
+		other = conn->ses;
+	if (other != NULL)
+		draft = koda_draft_open(other, id, err);
+	if (other != conn->ses)
+		koda_session_close(other);
 	review_leave(conn);
 	return draft;
 }

@@ -17,18 +17,28 @@
 struct session_draft {
 	struct session_draft *next;
 	char *client; /* the name of its connection */
-	char *id;
+	char *id, *root;
 };
+
+void
+session_drafts_add_of(struct hub *hub, const char *client, const char *id, const char *root)
+{
+	struct session_draft *d = memory_zero(sizeof(*d)), **at = &hub->drafts;
+
+	*d = (struct session_draft){
+		.client = memory_string(client),
+		.id = memory_string(id),
+		.root = memory_string(root),
+	};
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = d;
+}
 
 void
 session_drafts_add(struct connection *conn, const char *id)
 {
-	struct session_draft *d = memory_zero(sizeof(*d)), **at = &conn->hub->drafts;
-
-	*d = (struct session_draft){ .client = memory_string(conn->name), .id = memory_string(id) };
-	while (*at != NULL)
-		at = &(*at)->next;
-	*at = d;
+	session_drafts_add_of(conn->hub, conn->name, id, conn->root);
 }
 
 static void
@@ -39,6 +49,7 @@ remove_at(struct session_draft **at)
 	*at = d->next;
 	free(d->client);
 	free(d->id);
+	free(d->root);
 	free(d);
 }
 
@@ -52,13 +63,21 @@ is_made_below(const struct session_draft *d, const struct connection *conn)
 	    (d->client[len] == '\0' || d->client[len] == '/');
 }
 
-bool
-session_drafts_has(const struct connection *conn, const char *id)
+const char *
+session_drafts_root(const struct connection *conn, const char *id)
 {
 	for (const struct session_draft *d = conn->hub->drafts; d != NULL; d = d->next)
 		if (strcmp(d->id, id) == 0 && is_made_below(d, conn))
-			return true;
-	return false;
+			return d->root;
+	return NULL;
+}
+
+void
+session_drafts_of_children(const struct connection *conn, session_draft_fn *fn, void *data)
+{
+	for (const struct session_draft *d = conn->hub->drafts; d != NULL; d = d->next)
+		if (is_made_below(d, conn) && d->client[strlen(conn->name)] == '/')
+			fn(data, d->client + strlen(conn->name) + 1, d->id);
 }
 
 static int
@@ -71,10 +90,12 @@ bool
 session_drafts_gone(struct connection *conn, const char *id)
 {
 	struct session_draft **at = &conn->hub->drafts;
+	const char *root = session_drafts_root(conn, id);
 	struct koda_error err;
 
 	/* If it cannot be found out, the draft counts as there. */
-	if (koda_drafts_visit(conn->root, is_it, (void *)(uintptr_t)id, &err) != 0)
+	if (koda_drafts_visit(root != NULL ? root : conn->root, is_it, (void *)(uintptr_t)id,
+		&err) != 0)
 		return false;
 	if (conn->draft != NULL && strcmp(conn->draft, id) == 0) {
 		free(conn->draft);
@@ -141,30 +162,32 @@ tell_kept(struct connection *conn, const char *id, struct text *why)
 	    id, why->p, id);
 }
 
-static void
+/* Returns whether the draft is gone. */
+static bool
 end_draft(struct connection *conn, struct koda_session *ses, const char *id)
 {
 	struct change_set set = { 0 };
 	struct text why = { 0 };
 	struct koda_error err;
 	struct koda_draft *draft = koda_draft_open(ses, id, &err);
-	bool empty = false;
+	bool gone = false;
 
 	if (draft == NULL && err.code == KODA_INVALID)
-		return; /* gone already */
+		return true;
 	if (draft != NULL && change_set_list(&set, draft, conn->root, &err) == 0) {
-		empty = set.n_all == 0 && !set.cut;
 		change_set_counts(&set, &why);
-		if (empty && koda_draft_discard(draft, NULL, 0, &err) == 0)
+		gone = set.n_all == 0 && !set.cut && koda_draft_discard(draft, NULL, 0, &err) == 0;
+		if (gone)
 			record_draft(conn, id, "discarded", "it has no changes");
 	} else {
 		text_printf(&why, "%s", err.message);
 	}
 	koda_draft_close(draft);
-	if (!empty)
+	if (!gone)
 		tell_kept(conn, id, &why);
 	change_set_done(&set);
 	text_done(&why);
+	return gone;
 }
 
 void
@@ -173,9 +196,10 @@ session_drafts_end(struct connection *conn, struct koda_session *ses)
 	struct session_draft **at = &conn->hub->drafts;
 
 	while (*at != NULL) {
-		if (is_own(*at, conn))
-			end_draft(conn, ses, (*at)->id);
-		at = &(*at)->next;
+		if (is_own(*at, conn) && end_draft(conn, ses, (*at)->id))
+			remove_at(at);
+		else
+			at = &(*at)->next;
 	}
 	koda_session_close(ses);
 }

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include "mcp/child.h"
+#include "mcp/child_copy.h"
 #include "mcp/memory.h"
 #include "mcp/record.h"
+#include "mcp/review.h"
+#include "mcp/session_drafts.h"
 #include "mcp/text.h"
 #include "mcp/tool_args.h"
 #include "mcp/tool_call.h"
@@ -71,27 +74,51 @@ command_line(const char *token, json_t **ret_words)
 	return text_json(&t);
 }
 
+/* By enum koda_workspace. */
+static const char *const workspaces[] = { "project", "draft", "worktree", "clone" };
+static const char *const what_is_left[] = {
+	NULL,
+	"Its changes are held back in a draft. When it has ended, close_child or list_children name the draft, and draft_diff, draft_apply and draft_discard decide on it.",
+	"It works in a git worktree, on a branch of its own. When it has ended, what it did is committed on that branch, and close_child or list_children say how to review, merge and discard it.",
+	"It works in a copy of the project. When it has ended, close_child or list_children name the draft that holds its changes, and draft_diff, draft_apply and draft_discard decide on it.",
+};
+
 static void
-tell_opened(struct tool_call *call, const struct child_wish *wish, const char *token)
+tell_opened(struct tool_call *call, const struct child_state *child, const char *token)
 {
 	json_t *ret = json_object(), *words, *line = command_line(token, &words);
 	struct text t = { 0 };
 
-	json_object_set_new_nocheck(ret, "name", json_string_nocheck(wish->name));
-	json_object_set_new_nocheck(ret, "mode", json_string_nocheck(text_mode(wish->mode)));
-	json_object_set_new_nocheck(ret, "root", text_json_string(wish->root));
+	json_object_set_new_nocheck(ret, "name", json_string_nocheck(child->name));
+	json_object_set_new_nocheck(ret, "mode", json_string_nocheck(text_mode(child->mode)));
+	json_object_set_new_nocheck(ret, "root", text_json_string(child->root));
+	json_object_set_new_nocheck(ret, "workspace",
+	    json_string_nocheck(workspaces[child->workspace]));
 	text_printf(&t,
 	    "The child '%s' is open. Its agent's MCP client connects once, within %d seconds, with: ",
-	    wish->name, TOKEN_SECONDS);
+	    child->name, TOKEN_SECONDS);
 	text_add(&t, json_string_value(line), json_string_length(line));
+	if (what_is_left[child->workspace] != NULL)
+		text_printf(&t, "\n%s", what_is_left[child->workspace]);
 	json_object_set_new_nocheck(ret, "command", words);
 	json_object_set_new_nocheck(ret, "command_line", line);
 	json_object_set_new_nocheck(ret, "seconds", json_integer(TOKEN_SECONDS));
 	tool_done(call, ret, &t);
 }
 
+static enum koda_workspace
+wanted_workspace(const struct tool_call *call)
+{
+	const char *name = tool_string(call, "workspace");
+
+	for (int w = KODA_WORKSPACE_DRAFT; name != NULL && w <= KODA_WORKSPACE_CLONE; w++)
+		if (strcmp(name, workspaces[w]) == 0)
+			return (enum koda_workspace)w;
+	return KODA_WORKSPACE_DIRECT;
+}
+
 static void
-open_at(struct tool_call *call, const char *root)
+open_now(struct tool_call *call, const char *root)
 {
 	struct child_wish wish = {
 		.name = tool_string(call, "name"),
@@ -99,19 +126,50 @@ open_at(struct tool_call *call, const char *root)
 		.root = root,
 		.has_domains = json_object_get(call->args, "domains") != NULL,
 		.network = !json_is_false(json_object_get(call->args, "network")),
+		.workspace = wanted_workspace(call),
 	};
 	char token[ENDPOINT_TOKEN_SIZE];
+	struct child_state child;
 	struct koda_error err = { 0 };
 
 	if (!take_rules(call, "deny_read", &wish.deny_read) ||
 	    !take_rules(call, "deny_write", &wish.deny_write) ||
 	    !take_rules(call, "domains", &wish.domains))
 		return;
-	if (child_open(call->conn, &wish, token, &err) < 0)
+	if (child_open(call->conn, &wish, token, &child, &err) < 0)
 		tool_failed(call, &err, NULL);
 	else
-		tell_opened(call, &wish, token);
+		tell_opened(call, &child, token);
 	explicit_bzero(token, sizeof(token));
+}
+
+/* The root of a child, found by the call. */
+struct opening {
+	char *root;
+	size_t len;   /* of the path of the directory being probed */
+	size_t probe; /* index of the name probed in it */
+};
+
+static void
+on_turn(struct tool_call *call)
+{
+	const struct opening *o = call->state;
+
+	/* The token would reach no client. */
+	if (call->mute)
+		tool_fail(call, KODA_NOT_APPROVED, "cancelled");
+	else
+		open_now(call, o != NULL ? o->root : call->conn->root);
+}
+
+/* A copy is made when no session is starting its sandbox. */
+static void
+open_at(struct tool_call *call, const char *root)
+{
+	if (wanted_workspace(call) >= KODA_WORKSPACE_WORKTREE)
+		review_soon(call, on_turn);
+	else
+		open_now(call, root);
 }
 
 /*
@@ -120,12 +178,6 @@ open_at(struct tool_call *call, const char *root)
  * would not protect the place. So the parent's session is asked what would be protected in each
  * directory from the subdirectory up to the root.
  */
-struct opening {
-	char *root;
-	size_t len;   /* of the path of the directory being probed */
-	size_t probe; /* index of the name probed in it */
-};
-
 static void
 free_opening(void *state)
 {
@@ -223,13 +275,80 @@ tool_open_child(struct tool_call *call)
 
 /* ---- close_child ---- */
 
+/* The others are listed when these have been decided on. */
+#define LEFT_SHOWN 100
+
+/* What one child, or any (name NULL), has left. */
+struct left_behind {
+	const struct connection *conn;
+	const char *name;
+	json_t *drafts, *copies;
+};
+
+/* child: "a", or "a/its child". */
+static bool
+is_of(const struct left_behind *left, const char *child)
+{
+	const size_t len = left->name != NULL ? strlen(left->name) : 0;
+
+	return left->name == NULL ||
+	    (strncmp(child, left->name, len) == 0 && (child[len] == '\0' || child[len] == '/'));
+}
+
+static void
+add_draft(void *data, const char *child, const char *id)
+{
+	const struct left_behind *left = data;
+	json_t *row;
+
+	if (!is_of(left, child) || json_array_size(left->drafts) == LEFT_SHOWN ||
+	    child_works_in(left->conn, id))
+		return;
+	row = json_object();
+	json_object_set_new_nocheck(row, "draft", json_string_nocheck(id));
+	json_object_set_new_nocheck(row, "child", json_string_nocheck(child));
+	json_array_append_new(left->drafts, row);
+}
+
+static void
+add_copy(void *data, const char *child, const struct kept_copy *kept)
+{
+	const struct left_behind *left = data;
+	json_t *row;
+
+	if (!is_of(left, child) || json_array_size(left->copies) == LEFT_SHOWN)
+		return;
+	row = json_object();
+	json_object_set_new_nocheck(row, "id", json_string_nocheck(kept->id));
+	json_object_set_new_nocheck(row, "child", json_string_nocheck(child));
+	json_object_set_new_nocheck(row, "path", text_json_string(kept->path));
+	json_object_set_new_nocheck(row, "branch", json_string_nocheck(kept->branch));
+	json_object_set_new_nocheck(row, "reason", text_json_string(kept->reason));
+	json_object_set_new_nocheck(row, "hint", text_json_string(kept->hint));
+	json_array_append_new(left->copies, row);
+}
+
+static void
+add_left(const struct tool_call *call, const char *name, json_t *ret)
+{
+	struct left_behind left = { call->conn, name, json_array(), json_array() };
+
+	session_drafts_of_children(call->conn, add_draft, &left);
+	child_copies_kept(call->conn, add_copy, &left);
+	json_object_set_new_nocheck(ret, "drafts", left.drafts);
+	json_object_set_new_nocheck(ret, "copies", left.copies);
+}
+
 static void
 on_closed(void *data)
 {
 	struct tool_call *call = data;
+	const char *name = tool_string(call, "name");
+	json_t *ret = json_pack("{s:s}", "name", name);
 
 	call->state = NULL;
-	tool_done(call, json_pack("{s:s}", "name", tool_string(call, "name")), NULL);
+	add_left(call, name, ret);
+	tool_done(call, ret, NULL);
 }
 
 static void
@@ -267,15 +386,20 @@ add_child(void *data, const struct child_state *state)
 	json_object_set_new_nocheck(row, "name", json_string_nocheck(state->name));
 	json_object_set_new_nocheck(row, "mode", json_string_nocheck(text_mode(state->mode)));
 	json_object_set_new_nocheck(row, "root", text_json_string(state->root));
+	json_object_set_new_nocheck(row, "workspace",
+	    json_string_nocheck(workspaces[state->workspace]));
 	json_object_set_new_nocheck(row, "connected", json_boolean(state->connected));
+	if (state->draft != NULL)
+		json_object_set_new_nocheck(row, "draft", json_string_nocheck(state->draft));
 	json_array_append_new(data, row);
 }
 
 void
 tool_list_children(struct tool_call *call)
 {
-	json_t *rows = json_array();
+	json_t *rows = json_array(), *ret = json_pack("{s:o}", "children", rows);
 
 	child_visit(call->conn, add_child, rows);
-	tool_done(call, json_pack("{s:o}", "children", rows), NULL);
+	add_left(call, NULL, ret);
+	tool_done(call, ret, NULL);
 }

@@ -49,7 +49,7 @@ find_draft(const struct tool_call *call, struct koda_error *err)
 		    conn->drafts
 			? "nothing was changed in this session's draft yet"
 			: "draft: this session works in the project itself, so name the draft of a command or of a child");
-	else if (!session_drafts_has(conn, id))
+	else if (session_drafts_root(conn, id) == NULL)
 		snprintf(err->message, sizeof(err->message),
 		    "draft: this session has no draft '%.64s'; only the user decides on others",
 		    id);
@@ -170,8 +170,13 @@ tell_applied(struct tool_call *call, const struct deciding *d, const char *undo)
 {
 	struct text t = { 0 }, counts = { 0 };
 	json_t *ret = json_object();
+	/* The history of a child's root is not that of this session's. */
+	const char *root = session_drafts_root(call->conn, d->id);
+	const bool elsewhere = root != NULL && strcmp(root, call->conn->root) != 0;
 	const bool kept = !session_drafts_gone(call->conn, d->id);
 
+	if (elsewhere)
+		undo = "";
 	json_object_set_new_nocheck(ret, "draft", json_string_nocheck(d->id));
 	json_object_set_new_nocheck(ret, "kept", json_boolean(kept));
 	if (undo[0] != '\0')

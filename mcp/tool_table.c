@@ -55,6 +55,18 @@
 	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
 	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"
 
+#define CHILD_LEFT                                                                                 \
+	"\"drafts\":{\"type\":\"array\",\"description\":\"what children changed and is not "       \
+	"decided on yet: for draft_diff, draft_apply and draft_discard\",\"items\":{\"type\":"     \
+	"\"object\",\"properties\":{\"draft\":{\"type\":\"string\"},\"child\":{\"type\":"          \
+	"\"string\"}},\"required\":[\"draft\",\"child\"]}},"                                       \
+	"\"copies\":{\"type\":\"array\",\"description\":\"worktrees and branches that children "   \
+	"left; hint: commands to review, merge and discard\",\"items\":{\"type\":\"object\","      \
+	"\"properties\":{\"id\":{\"type\":\"string\"},\"child\":{\"type\":\"string\"},"            \
+	"\"path\":{\"type\":\"string\"},\"branch\":{\"type\":\"string\"},\"reason\":{\"type\":"    \
+	"\"string\"},\"hint\":{\"type\":\"string\"}},\"required\":[\"id\",\"child\",\"path\","     \
+	"\"branch\",\"reason\",\"hint\"]}}"
+
 /* For a search: where, what to look at, how much. */
 #define SEARCH_IN                                                                                    \
 	"\"path\":{\"type\":\"string\",\"minLength\":1,\"default\":\".\"},"                          \
@@ -289,34 +301,36 @@ const struct tool tools[] = {
 	{ "open_child", "Open a child session", 0,
 	    "Make a narrower session for another agent: returns the command line that its MCP client starts; it works "
 	    "once. The child can never do more than this session, and ends with it. Agents that share files can still plant "
-	    "things for each other: subdirectory keeps them apart.",
+	    "things for each other: subdirectory keeps them apart, and a workspace of its own hides its unfinished work from the others.",
 	    "{\"type\":\"object\",\"properties\":{"
 	    "\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32,\"description\":\"letters, digits, '.', '_', '-'\"},"
 	    "\"mode\":{\"type\":\"string\",\"enum\":[\"plan\",\"safe\",\"auto\"],\"description\":\"default: this session's, and never above it\"},"
 	    "\"subdirectory\":{\"type\":\"string\",\"minLength\":1,\"description\":\"its root; default: this session's\"},"
+	    "\"workspace\":{\"type\":\"string\",\"enum\":[\"draft\",\"worktree\",\"clone\"],\"description\":\"draft, clone: its changes are held back for draft_diff and draft_apply; worktree: it has a branch of its own; default: as this session\"},"
 	    "\"deny_read\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"paths below its root, or absolute\"},"
 	    "\"deny_write\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"the same\"},"
 	    "\"domains\":{\"type\":\"array\",\"maxItems\":64,\"items\":{\"type\":\"string\",\"minLength\":1},\"description\":\"only these of this session's hosts\"},"
 	    "\"network\":{\"type\":\"boolean\",\"default\":true}},"
 	    "\"required\":[\"name\"],\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"mode\":{\"type\":\"string\"},"
-	    "\"root\":{\"type\":\"string\"},\"command\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+	    "\"root\":{\"type\":\"string\"},\"workspace\":{\"type\":\"string\"},\"command\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
 	    "\"command_line\":{\"type\":\"string\"},\"seconds\":{\"type\":\"integer\",\"description\":\"how long the command line can be used\"}},"
-	    "\"required\":[\"name\",\"mode\",\"root\",\"command\",\"command_line\",\"seconds\"]}",
+	    "\"required\":[\"name\",\"mode\",\"root\",\"workspace\",\"command\",\"command_line\",\"seconds\"]}",
 	    OWED_SMALL, tool_open_child },
 	{ "close_child", "Close a child session", TOOL_DESTRUCTIVE,
 	    "End a child session that open_child made: its commands, its searches and its own children.",
 	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1}},"
 	    "\"required\":[\"name\"],\"additionalProperties\":false}",
-	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}",
+	    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}," CHILD_LEFT "},\"required\":[\"name\",\"drafts\",\"copies\"]}",
 	    OWED_SMALL, tool_close_child },
 	{ "list_children", "List child sessions", TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	    "List the child sessions that this one has opened.",
+	    "List the child sessions that this one has opened, and what they left.",
 	    "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"children\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
 	    "\"name\":{\"type\":\"string\"},\"mode\":{\"type\":\"string\"},\"root\":{\"type\":\"string\"},"
-	    "\"connected\":{\"type\":\"boolean\"}},\"required\":[\"name\",\"mode\",\"root\",\"connected\"]}}},"
-	    "\"required\":[\"children\"]}",
+	    "\"workspace\":{\"type\":\"string\"},\"connected\":{\"type\":\"boolean\"},\"draft\":{\"type\":\"string\"}},"
+	    "\"required\":[\"name\",\"mode\",\"root\",\"workspace\",\"connected\"]}}," CHILD_LEFT "},"
+	    "\"required\":[\"children\",\"drafts\",\"copies\"]}",
 	    OWED_SMALL, tool_list_children },
 };
 /* clang-format on */

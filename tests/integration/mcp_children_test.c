@@ -243,6 +243,7 @@ test_refused(void **state)
 		{ "{'name':'a b'}", "invalid" },
 		{ "{'name':'a/b'}", "invalid" },
 		{ "{'name':'taken'}", "conflict" },
+		{ "{'name':'a','mode':'plan','workspace':'draft'}", "invalid" },
 		{ "{'name':'a','domains':['no such thing']}", "invalid" },
 		{ "{'name':'a','deny_read':['\\u0000']}", "invalid" },
 		{ "{'name':'a','deny_read':['*.pem']}", "invalid" },
@@ -473,6 +474,315 @@ test_drafts(void **state)
 	assert_int_equal(client_finish(&parent), 0);
 }
 
+static const json_t *
+told(const json_t *result, const char *key)
+{
+	return json_object_get(json_object_get(result, "structuredContent"), key);
+}
+
+/* Closes the child, and returns the id of the draft that it leaves; "": none. */
+static const char *
+close_for_draft(struct client *parent, struct client *child, const char *name)
+{
+	static char id[64];
+	json_t *closed = talk_tool(parent, "close_child", child_named(name));
+	const json_t *drafts = told(closed, "drafts");
+
+	assert_string_equal(talk_code(closed), "");
+	assert_true(json_array_size(drafts) <= 1);
+	snprintf(id, sizeof(id), "%s",
+	    json_array_size(drafts) == 0 ? "" : string_at(json_array_get(drafts, 0), "draft"));
+	json_decref(closed);
+	assert_int_equal(client_finish(child), 0);
+	return id;
+}
+
+static void
+put(struct client *c, const char *path, const char *content)
+{
+	talk_expect(c, "", "write_file", json_pack("{s:s, s:s}", "path", path, "content", content));
+}
+
+static struct client
+child_in_draft(struct client *parent, const char *name)
+{
+	return talk_child(parent, json_pack("{s:s, s:s}", "name", name, "workspace", "draft"),
+	    NULL);
+}
+
+/* Children of a session in the project itself that do not see each other's half-done work. */
+static void
+test_workspace_draft(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), a, b, idle;
+	char of_a[64], of_b[64];
+	json_t *result;
+
+	proof_put(in_project("both"), "base\n");
+	a = child_in_draft(&parent, "a");
+	b = child_in_draft(&parent, "b");
+	idle = child_in_draft(&parent, "idle");
+	put(&a, "both", "a\n");
+	put(&a, "only_a", "a\n");
+	put(&b, "both", "b\n");
+	put(&b, "only_b", "b\n");
+	talk_expect(&b, "io", "read_file", json_pack("{s:s}", "path", "only_a"));
+	talk_expect(&parent, "io", "read_file", json_pack("{s:s}", "path", "only_a"));
+	talk_expect(&idle, "", "run_command", json_pack("{s:s}", "command", "grep -q base both"));
+	assert_true(proof_holds(in_project("both"), "base\n"));
+
+	/* None of them is left by a child that works. */
+	result = talk_tool(&parent, "list_children", json_object());
+	assert_int_equal(json_array_size(told(result, "drafts")), 0);
+	assert_int_equal(json_array_size(told(result, "children")), 3);
+	for (size_t i = 0; i < 3; i++) {
+		const json_t *row = json_array_get(told(result, "children"), i);
+
+		assert_string_equal(string_at(row, "workspace"), "draft");
+		assert_non_null(json_object_get(row, "draft"));
+	}
+	json_decref(result);
+
+	assert_string_equal(close_for_draft(&parent, &idle, "idle"), "");
+	snprintf(of_a, sizeof(of_a), "%s", close_for_draft(&parent, &a, "a"));
+	snprintf(of_b, sizeof(of_b), "%s", close_for_draft(&parent, &b, "b"));
+	result = talk_tool(&parent, "list_children", json_object());
+	assert_int_equal(json_array_size(told(result, "drafts")), 2);
+	json_decref(result);
+
+	talk_expect(&parent, "", "draft_apply", json_pack("{s:s}", "draft", of_a));
+	assert_true(proof_holds(in_project("both"), "a\n"));
+	assert_true(proof_holds(in_project("only_a"), "a\n"));
+	result = talk_tool(&parent, "draft_apply", json_pack("{s:s}", "draft", of_b));
+	assert_int_equal(json_integer_value(told(result, "conflicts")), 1);
+	json_decref(result);
+	assert_true(proof_holds(in_project("both"), "a\n"));
+	assert_true(proof_holds(in_project("only_b"), "b\n"));
+	talk_expect(&parent, "", "draft_discard", json_pack("{s:s}", "draft", of_b));
+	result = talk_tool(&parent, "list_children", json_object());
+	assert_int_equal(json_array_size(told(result, "drafts")), 0);
+	json_decref(result);
+	assert_int_equal(client_finish(&parent), 0);
+}
+
+/* The draft of a child in a subdirectory is one of another root. */
+static void
+test_workspace_subdirectory(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child, other;
+	json_t *diff;
+	char id[64];
+
+	make("sub");
+	child = talk_child(&parent,
+	    json_pack("{s:s, s:s, s:s}", "name", "a", "subdirectory", "sub", "workspace", "draft"),
+	    NULL);
+	put(&child, "new", "x");
+	/* Its brother does not decide on it. */
+	other = talk_child(&parent, child_named("b"), NULL);
+	snprintf(id, sizeof(id), "%s", close_for_draft(&parent, &child, "a"));
+	talk_expect(&other, "invalid", "draft_apply", json_pack("{s:s}", "draft", id));
+	diff = talk_tool(&parent, "draft_diff", json_pack("{s:s}", "draft", id));
+	assert_int_equal(json_integer_value(told(diff, "total")), 1);
+	json_decref(diff);
+	assert_false(proof_exists(in_project("sub/new")));
+	talk_expect(&parent, "", "draft_apply", json_pack("{s:s}", "draft", id));
+	assert_true(proof_holds(in_project("sub/new"), "x"));
+	assert_int_equal(client_finish(&other), 0);
+	assert_int_equal(client_finish(&parent), 0);
+}
+
+/* ---- copies of the project ---- */
+
+#define USER "GIT_CONFIG_GLOBAL=/dev/null git -c user.name=u -c user.email=u@u -C \"$1\" "
+
+static void
+make_repository(void)
+{
+	process_shell("echo base >\"$1/file\"; " USER "init -q -b main; " USER "add .; " USER
+		      "commit -q -m base",
+	    talk_project, NULL, NULL);
+}
+
+static struct client
+child_in(struct client *parent, const char *name, const char *workspace)
+{
+	return talk_child(parent, json_pack("{s:s, s:s}", "name", name, "workspace", workspace),
+	    NULL);
+}
+
+/* Runs the command line in the home directory of the test, with $1: the project, $2: the program, $3:
+ * a text. It fails if it does. */
+static void
+user_does(const char *script, const char *text)
+{
+	process_shell(script, talk_project, talk_program(), text);
+}
+
+/* What a child did is committed on its branch; a worktree without work goes with its branch. */
+static void
+test_workspace_worktree(void **state)
+{
+	struct client parent, child, idle;
+	char branch[128];
+	json_t *closed;
+	const json_t *copy;
+
+	make_repository();
+	parent = talk_serve("auto", NULL, NULL);
+	child = child_in(&parent, "a", "worktree");
+	idle = child_in(&parent, "b", "worktree");
+	put(&child, "made", "made\n");
+	talk_expect(&child, "", "run_command",
+	    json_pack("{s:s}", "command",
+		"git add made && git -c user.name=a -c user.email=a@a commit -q -m made"));
+	put(&child, "file", "changed\n");
+	put(&child, "later", "later\n");
+	talk_expect(&idle, "", "run_command", json_pack("{s:s}", "command", "grep -q base file"));
+	assert_false(proof_exists(in_project("made")));
+	assert_true(proof_holds(in_project("file"), "base\n"));
+
+	closed = talk_tool(&parent, "close_child", child_named("b"));
+	assert_int_equal(json_array_size(told(closed, "copies")), 0);
+	json_decref(closed);
+	assert_int_equal(client_finish(&idle), 0);
+	closed = talk_tool(&parent, "close_child", child_named("a"));
+	assert_int_equal(json_array_size(told(closed, "copies")), 1);
+	assert_int_equal(json_array_size(told(closed, "drafts")), 0);
+	copy = json_array_get(told(closed, "copies"), 0);
+	assert_string_equal(string_at(copy, "child"), "a");
+	assert_string_equal(string_at(copy, "path"), "");
+	assert_non_null(strstr(string_at(copy, "hint"), "merge"));
+	snprintf(branch, sizeof(branch), "%s", string_at(copy, "branch"));
+	assert_int_equal(strncmp(branch, "koda/wt/a-", 10), 0);
+	json_decref(closed);
+	assert_int_equal(client_finish(&child), 0);
+	user_does("[ \"$(" USER "branch --list 'koda/*' | tr -d ' ')\" = \"$3\" ]", branch);
+	/* The parent merges it. */
+	talk_expect(&parent, "", "run_command",
+	    json_pack("{s:s++}", "command", "git merge -q ", branch, ""));
+	assert_true(proof_holds(in_project("made"), "made\n"));
+	assert_true(proof_holds(in_project("later"), "later\n"));
+	assert_true(proof_holds(in_project("file"), "changed\n"));
+	assert_int_equal(client_finish(&parent), 0);
+}
+
+static void
+test_workspace_clone(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), child;
+	char id[64];
+
+	proof_put(in_project("file"), "base\n");
+	proof_put(in_project("secret"), "s");
+	child = talk_child(&parent,
+	    json_pack("{s:s, s:s, s:[s]}", "name", "a", "workspace", "clone", "deny_read",
+		"secret"),
+	    NULL);
+	put(&child, "file", "changed\n");
+	talk_expect(&child, "", "run_command",
+	    json_pack("{s:s}", "command", "mkdir new && echo x >new/x && [ ! -s secret ]"));
+	assert_true(proof_holds(in_project("file"), "base\n"));
+	assert_false(proof_exists(in_project("new")));
+	snprintf(id, sizeof(id), "%s", close_for_draft(&parent, &child, "a"));
+	assert_string_not_equal(id, "");
+	talk_expect(&parent, "", "draft_apply", json_pack("{s:s}", "draft", id));
+	assert_true(proof_holds(in_project("file"), "changed\n"));
+	assert_true(proof_holds(in_project("new/x"), "x\n"));
+	assert_true(proof_holds(in_project("secret"), "s"));
+	assert_int_equal(client_finish(&parent), 0);
+}
+
+static void
+test_workspace_refused(void **state)
+{
+	struct client parent = talk_serve("auto", NULL, NULL), drafting;
+
+	/* It is not a project of git. */
+	talk_expect(&parent, "invalid", "open_child",
+	    json_pack("{s:s, s:s}", "name", "a", "workspace", "worktree"));
+	talk_expect(&parent, "invalid", "open_child",
+	    json_pack("{s:s, s:s, s:s}", "name", "a", "workspace", "clone", "mode", "plan"));
+	assert_int_equal(client_finish(&parent), 0);
+	make_repository();
+	drafting = talk_start((const char *[]){ talk_program(), "mcp", "--root", talk_project,
+				  "--mode", "auto", "--draft", NULL },
+	    NULL);
+	/* Its branch would be in the project itself. */
+	talk_expect(&drafting, "policy_denied", "open_child",
+	    json_pack("{s:s, s:s}", "name", "a", "workspace", "worktree"));
+	user_does("[ -z \"$(" USER "branch --list 'koda/*')\" ]", "");
+	assert_int_equal(client_finish(&drafting), 0);
+}
+
+/* The user finds what a killed server has left, and decides on it. */
+static void
+test_server_killed(void **state)
+{
+	struct client parent, clone, tree;
+
+	make_repository();
+	parent = talk_serve("auto", NULL, NULL);
+	clone = child_in(&parent, "c", "clone");
+	tree = child_in(&parent, "w", "worktree");
+	put(&clone, "cloned", "x");
+	put(&tree, "treed", "x");
+	user_does("\"$2\" --root \"$1\" drafts | grep -q 'clone of c, .*, in use'", "");
+	kill(parent.p.pid, SIGKILL);
+	free(parent.buf);
+	close(parent.p.in);
+	parent.p.in = -1;
+	assert_int_equal(process_wait(&parent.p), 128 + SIGKILL);
+	assert_null(receive(&clone));
+	assert_null(receive(&tree));
+	client_finish(&clone);
+	client_finish(&tree);
+	process_wait_all();
+
+	user_does("cd \"$1/..\"; \"$2\" --root \"$1\" drafts >list; "
+		  "grep -q 'clone of c, [0-9.]* [KM]iB, kept' list; "
+		  "grep -q 'worktree of w, branch koda/wt/w-.*, kept' list; "
+		  "grep -q 'git -C .* merge koda/wt/w-' list; "
+		  "grep -q 'koda-sandbox draft apply' list; "
+		  "\"$2\" --root \"$1\" --json drafts | python3 -c '\n"
+		  "import json, sys\n"
+		  "rows = {r[\"workspace\"]: r for r in json.load(sys.stdin)[\"copies\"]}\n"
+		  "assert len(rows) == 2 and not any(r[\"in_use\"] for r in rows.values())\n"
+		  "open(\"clone\", \"w\").write(rows[\"clone\"][\"id\"])\n"
+		  "open(\"tree\", \"w\").write(rows[\"worktree\"][\"id\"])\n"
+		  "assert rows[\"clone\"][\"bytes\"] > 0 and rows[\"worktree\"][\"branch\"]'",
+	    "");
+	/* On a worktree git decides; on a clone what decides on drafts does. */
+	user_does(
+	    "cd \"$1/..\"; s=0; \"$2\" --root \"$1\" draft diff \"$(cat tree)\" 2>err || s=$?; "
+	    "[ $s = 1 ]; grep -q 'worktree' err; grep -q 'git -C' err; "
+	    "s=0; \"$2\" --root \"$1\" draft apply \"$(cat tree)\" 2>err || s=$?; "
+	    "[ $s = 1 ]; grep -q 'merge koda/wt/w-' err",
+	    "");
+	user_does(
+	    "cd \"$1/..\"; \"$2\" --root \"$1\" --mode auto draft diff \"$(cat clone)\" >out 2>err; "
+	    "grep -q cloned out; id=$(sed -n 's/.*are draft \\([^ ]*\\) now.*/\\1/p' err); "
+	    "[ ! -e \"$1/cloned\" ]; \"$2\" --root \"$1\" --mode auto draft apply \"$id\"; "
+	    "[ \"$(cat \"$1/cloned\")\" = x ]",
+	    "");
+	user_does("cd \"$1/..\"; \"$2\" --root \"$1\" --mode auto draft discard \"$(cat tree)\"; "
+		  "[ -z \"$(" USER "branch --list 'koda/*')\" ]; "
+		  "\"$2\" --root \"$1\" drafts 2>&1 | grep -q 'there are no drafts'; "
+		  "rm -f list err out clone tree",
+	    "");
+}
+
+/* With the programs themselves in one directory, as they are installed, and not links to them. */
+static int
+install(void **state)
+{
+	talk_install(state);
+	process_shell("cd \"$1/libexec/koda-sandbox\"; for f in *; do "
+		      "cp --remove-destination \"$(readlink -f \"$f\")\" \"$f\"; done",
+	    talk_dir, NULL, NULL);
+	return 0;
+}
+
 int
 main(void)
 {
@@ -493,7 +803,13 @@ main(void)
 		TEST(program_killed),
 		TEST(does_not_read),
 		TEST(drafts),
+		TEST(workspace_draft),
+		TEST(workspace_subdirectory),
+		TEST(workspace_worktree),
+		TEST(workspace_clone),
+		TEST(workspace_refused),
+		TEST(server_killed),
 	};
 
-	return cmocka_run_group_tests_name("mcp_children", tests, talk_install, talk_uninstall);
+	return cmocka_run_group_tests_name("mcp_children", tests, install, talk_uninstall);
 }
