@@ -37,6 +37,7 @@ const struct opt_spec opt_specs[N_OPTS] = {
 	[OPT_NO_SANDBOX] = { "--no-sandbox", 0, NULL, "for debugging: run it without any sandbox (safe mode only)" },
 	[OPT_DRAFT]     = { "--draft", 0, NULL, "hold its changes back in a draft; then decide on them" },
 	[OPT_JUDGED]    = { "--judged", 0, NULL, "hold its changes back, and apply what the policy allows at its end" },
+	[OPT_CLONE]     = { "--clone", 0, NULL, "as --draft, in a copy of the project's files" },
 	[OPT_NO_DRAFT]  = { "--no-draft", 0, NULL, "safe mode: change the project itself" },
 	[OPT_HEAD]      = { "--head", 0, "HEX", "the head that the server printed when it ended" },
 	[OPT_ONCE]      = { "--once", 0, NULL, "print once and end" },
@@ -285,6 +286,7 @@ take(struct args *args, enum opt opt, const char *value, char why[ARGS_WHY_MAX])
 	case OPT_DRAFT:
 	case OPT_JUDGED:
 	case OPT_NO_DRAFT:
+	case OPT_CLONE:
 	case OPT_ONCE:
 	case N_OPTS:
 		return 0;

@@ -39,6 +39,7 @@ enum opt {
 	OPT_DRAFT,
 	OPT_JUDGED,
 	OPT_NO_DRAFT,
+	OPT_CLONE,
 	OPT_HEAD,
 	OPT_ONCE,
 	OPT_INTERVAL,
@@ -47,7 +48,7 @@ enum opt {
 	N_OPTS,
 };
 
-#define OPT_BIT(opt) (1u << (opt))
+#define OPT_BIT(opt) (UINT64_C(1) << (opt))
 #define OPT_COMMON                                                                                 \
 	(OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_VERBOSE) |        \
 	    OPT_BIT(OPT_HELP) | OPT_BIT(OPT_VERSION))
@@ -81,7 +82,7 @@ struct opt_given {
 typedef const struct opt_table *args_own_fn(char *const *words, size_t n_words);
 
 struct args {
-	unsigned given; /* OPT_BIT of each option seen */
+	uint64_t given; /* OPT_BIT of each option seen */
 	enum koda_mode mode;
 	const char *root;
 	uint64_t offset, max;

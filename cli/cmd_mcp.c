@@ -11,7 +11,7 @@
 static int
 be_child(const struct cli *cli)
 {
-	const unsigned others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT) |
+	const uint64_t others = OPT_BIT(OPT_MODE) | OPT_BIT(OPT_ROOT) | OPT_BIT(OPT_AUDIT) |
 	    OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_JUDGED);
 	struct koda_error err;
 	int status;

@@ -18,6 +18,7 @@
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/plain.h"
+#include "cli/run_clone.h"
 #include "cli/run_report.h"
 #include "cli/show.h"
 #include "cli/signals.h"
@@ -42,6 +43,8 @@ struct run {
 	struct ask ask;
 	struct koda_session *session;
 	struct koda_slot *slot;
+	struct run_clone clone;       /* it works there */
+	struct koda_session *project; /* then: the session of the project */
 	struct streams streams;
 	struct koda_command *command;
 	int signals;           /* descriptor to read them from, or -1 */
@@ -294,6 +297,35 @@ tell_enforcement(const struct run *run)
 	output_note(NULL, text);
 }
 
+/* There is no draft, for this reason, or the user has asked for a clone: the command works in one. On
+ * failure *err is the reason that there is neither. */
+static void
+open_clone(struct run *run, const struct koda_session_options *options, struct koda_error *err)
+{
+	const bool asked = has(run, OPT_CLONE);
+	const struct koda_error why = *err;
+	char text[2 * KODA_MESSAGE_MAX];
+
+	if (run_clone_open(&run->clone, run->session, options, run->cwd, asked, err) < 0) {
+		if (err->code == KODA_TOO_LARGE && !asked)
+			snprintf(err->message, sizeof(err->message),
+			    "there can be no draft (%.300s), and the project is too large to clone for a single command: --clone does it all the same",
+			    why.message);
+		else if (!asked && err->code != KODA_TIMEOUT)
+			*err = why;
+		return;
+	}
+	snprintf(text, sizeof(text),
+	    "%s%s%sthe command works in a clone of the project, and its changes are a draft when it ends",
+	    asked ? "" : "there can be no draft here (", asked ? "" : why.message,
+	    asked ? "" : "): ");
+	if (!asked || has(run, OPT_VERBOSE))
+		output_note(NULL, text);
+	run->project = run->session;
+	run->session = run->clone.session;
+	run->slot = run->clone.slot;
+}
+
 static int
 open_slot(struct run *run)
 {
@@ -316,7 +348,11 @@ open_slot(struct run *run)
 	run->session = koda_session_open(&options, &err);
 	if (run->session == NULL)
 		return tell(run, STAGE_OPEN, &err);
-	run->slot = koda_slot_open(run->session, &where, &err);
+	if (!has(run, OPT_CLONE))
+		run->slot = koda_slot_open(run->session, &where, &err);
+	if (run->slot == NULL && run->drafting && run->draft == NULL && !run->by_mode &&
+	    (has(run, OPT_CLONE) || err.code == KODA_UNSUPPORTED || err.code == KODA_IO))
+		open_clone(run, &options, &err);
 	if (run->slot == NULL && run->by_mode &&
 	    (err.code == KODA_UNSUPPORTED || err.code == KODA_IO)) {
 		output_note("warning: the command runs without a draft", err.message);
@@ -353,7 +389,7 @@ start(struct run *run)
 		return tell_errno(run, "cannot make pipes and terminals");
 	options.argv = run->argv;
 	options.shell = run->shell;
-	options.cwd = run->cwd;
+	options.cwd = run->clone.cwd != NULL ? run->clone.cwd : run->cwd;
 	options.stdin_fd = s->give[0];
 	options.stdout_fd = s->capture ? 0 : s->give[1];
 	options.stderr_fd = s->capture ? 0 : s->give[2];
@@ -510,9 +546,20 @@ finish(struct run *run)
 static int
 conclude(struct run *run, int status)
 {
-	if (run->drafting && run->slot != NULL && run->draft == NULL)
+	struct koda_error err = { 0 };
+
+	if (run->drafting && run->slot != NULL && run->draft == NULL && run->project == NULL)
 		run->draft = output_copy(koda_slot_draft(run->slot));
 	koda_slot_release(run->slot);
+	if (run->project != NULL) {
+		run->session = run->project;
+		if (run_clone_end(&run->clone, &run->draft, &err) < 0) {
+			output_error(run->cli, &err,
+			    "'koda-sandbox drafts' lists the clone, which stays");
+			run->draft = output_copy("");
+			status = EXIT_HOST;
+		}
+	}
 	if (run->drafting && run->slot != NULL && run->draft[0] != '\0') {
 		const struct decision d = { .cli = run->cli,
 			.session = run->session,
@@ -571,9 +618,11 @@ run_it(struct run *run)
 
 	run->signals = -1;
 	run->judged = has(run, OPT_JUDGED);
-	run->by_mode = run->draft == NULL && !has(run, OPT_DRAFT) && !has(run, OPT_NO_DRAFT) &&
-	    !has(run, OPT_NO_SANDBOX) && !run->interactive && run->cli->args.mode == KODA_SAFE;
-	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || run->judged || run->by_mode;
+	run->by_mode = run->draft == NULL && !has(run, OPT_DRAFT) && !has(run, OPT_CLONE) &&
+	    !has(run, OPT_NO_DRAFT) && !has(run, OPT_NO_SANDBOX) && !run->interactive &&
+	    run->cli->args.mode == KODA_SAFE;
+	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || has(run, OPT_CLONE) ||
+	    run->judged || run->by_mode;
 	streams_init(&run->streams);
 	status = find_place(run);
 	if (status == EXIT_DONE) {
@@ -595,6 +644,8 @@ check_options(const struct cli *cli, bool drafting)
 		return output_usage(cli, "--tty cannot be combined with --no-tty");
 	if (args_has(args, OPT_DRAFT) && args_has(args, OPT_NO_DRAFT))
 		return output_usage(cli, "--draft cannot be combined with --no-draft");
+	if (args_has(args, OPT_CLONE) && args_has(args, OPT_NO_DRAFT))
+		return output_usage(cli, "--clone cannot be combined with --no-draft");
 	if (args_has(args, OPT_JUDGED) &&
 	    args->given & (OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_NO_DRAFT)))
 		return output_usage(cli,
@@ -624,7 +675,8 @@ check_options(const struct cli *cli, bool drafting)
 static bool
 wants_draft(const struct cli *cli)
 {
-	return args_has(&cli->args, OPT_DRAFT) || args_has(&cli->args, OPT_JUDGED);
+	return args_has(&cli->args, OPT_DRAFT) || args_has(&cli->args, OPT_JUDGED) ||
+	    args_has(&cli->args, OPT_CLONE);
 }
 
 /* Runs the command that -c or the words give. draft: the draft to go on with, or NULL. */

@@ -41,7 +41,7 @@ struct subcommand {
 	const char *name;
 	const char *synopsis; /* its words */
 	size_t n_words;       /* maximum; WORDS_ANY: no maximum */
-	unsigned opts;        /* OPT_BITs in addition to OPT_COMMON */
+	uint64_t opts;        /* OPT_BITs in addition to OPT_COMMON */
 	const char *brief;
 	const char *help;                  /* more sentences, or "" */
 	const char *conflict_remedy;       /* what to do about KODA_CONFLICT, or NULL */

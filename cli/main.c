@@ -84,7 +84,7 @@ static const struct subcommand commands[] = {
 	{ NULL, "run", "-c 'COMMAND LINE' | -- COMMAND [ARGUMENT]...", WORDS_ANY,
 	    OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) |
 	    OPT_BIT(OPT_NO_SANDBOX) | OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_JUDGED) |
-	    OPT_BIT(OPT_NO_DRAFT),
+	    OPT_BIT(OPT_NO_DRAFT) | OPT_BIT(OPT_CLONE),
 	    "run a command in the kernel sandbox",
 	    "The command can change only what the policy allows. It reaches no process and no socket outside, and\n"
 	    "only the hosts that the policy names. Input, output and signals pass through. If standard input and\n"
@@ -93,6 +93,8 @@ static const struct subcommand commands[] = {
 	    "With --json the output is captured, so --tty and --no-sandbox cannot be given.\n\n"
 	    "With --draft its changes do not reach the project: on a terminal you see them when it ends, and\n"
 	    "apply, select, keep or discard them. Without a terminal, or with --json, the draft is kept.\n"
+	    "Where there can be no draft, it works in a clone of a project that is not too large; --clone makes one\n"
+	    "in any case.\n"
 	    "With --judged (auto mode) its changes are held back too, and when it ends those that the policy allows\n"
 	    "are applied. Nothing else ever reaches the project: what is refused, or changed in the project too, stays\n"
 	    "in the draft.\n"
@@ -105,7 +107,7 @@ static const struct subcommand commands[] = {
 	    NULL, cmd_run },
 	{ NULL, "shell", "", 0,
 	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX) |
-	    OPT_BIT(OPT_DRAFT),
+	    OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_CLONE),
 	    "open a shell in the kernel sandbox",
 	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given. With --draft\n"
 	    "you decide on its changes when it ends, as for run.\n\n"
@@ -399,7 +401,7 @@ takes_letter(const struct opt_table *table, char letter)
 
 /* Prints the general options, without the letters that the command uses for options of its own. */
 static void
-print_options(FILE *f, unsigned opts, const struct opt_table *table, int width)
+print_options(FILE *f, uint64_t opts, const struct opt_table *table, int width)
 {
 	for (size_t i = 0; i < N_OPTS; i++) {
 		const struct opt_spec *spec = &opt_specs[i];
@@ -509,7 +511,7 @@ check(const struct cli *cli)
 	const struct subcommand *command = cli->command;
 	char buf[FULL_NAME_MAX];
 	const char *name = full_name(command, buf);
-	unsigned strange = cli->args.given & ~(command->opts | OPT_COMMON);
+	uint64_t strange = cli->args.given & ~(command->opts | OPT_COMMON);
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_OPTS; i++) {

@@ -46,6 +46,18 @@ static const struct {
 	{ "draft: a directory on a disk", "works" },
 	{ "draft: a kernel without overlays for users",
 	    "T=\"$W/t\"; printf '#!/bin/sh\\nexec %s %s \"$@\"\\n' \"$NO_OVERLAY\" \"$REAL\" >\"$T\"; chmod +x \"$T\"; refused 'Linux 5.11'" },
+	{ "draft: a kernel without overlays for users: run --draft works in a clone",
+	    "K=\"$W/k\"; printf '#!/bin/sh\\nexec %s %s \"$@\"\\n' \"$NO_OVERLAY\" \"$CLI\" >\"$K\"; chmod +x \"$K\"\n"
+	    "\"$K\" --root \"$W/p\" --mode auto run --draft -c 'echo new >a; rm dir/c; pwd; cat a' >out 2>err </dev/null || { cat err; exit 1; }\n"
+	    "grep -q 'works in a clone' err; grep -q koda-sandbox-copies out; grep -q new out; [ \"$(cat p/a)\" = old ]; [ -e p/dir/c ]\n"
+	    "[ \"$(drafts)\" = 1 ]; id=$(ls \"$HOME\"/.local/state/koda-sandbox/drafts/*/); \"$CLI\" --root \"$W/p\" --mode auto draft apply \"$id\"\n"
+	    "[ \"$(cat p/a)\" = new ]; [ ! -e p/dir/c ]; [ ! -e \"$HOME/.local/state/koda-sandbox-copies\" ]\n"
+	    "\"$K\" --root \"$W/p\" --mode auto run --draft -c 'cat a' 2>err </dev/null; [ \"$(drafts)\" = 0 ]" },
+	{ "draft: too large to be cloned for a single command, unless it is asked for",
+	    "K=\"$W/k\"; printf '#!/bin/sh\\nexec %s %s \"$@\"\\n' \"$NO_OVERLAY\" \"$CLI\" >\"$K\"; chmod +x \"$K\"\n"
+	    "mkdir p/many; (cd p/many; seq 100001 | xargs touch); s=0; \"$K\" --root \"$W/p\" --mode auto run --draft -c 'echo new >a' 2>err </dev/null || s=$?\n"
+	    "[ $s != 0 ]; grep -q -e --clone err; [ \"$(cat p/a)\" = old ]; [ \"$(drafts)\" = 0 ]; [ ! -e \"$HOME/.local/state/koda-sandbox-copies\" ]\n"
+	    "\"$CLI\" --root \"$W/p\" --mode auto run --clone -c 'echo new >a' 2>err </dev/null; [ \"$(cat p/a)\" = old ]; [ \"$(drafts)\" = 1 ]" },
 	{ "draft: the project is a file system in memory",
 	    "in_ns 'mount -t tmpfs none \"$W/p\"; works'" },
 	{ "draft: the draft is on a file system in memory, another than the project's",
@@ -162,6 +174,22 @@ check_disks(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Installs koda-sandbox below `base`, as $CLI. */
+static int
+install(void)
+{
+	char program[PATH_MAX + 64];
+
+	snprintf(program, sizeof(program), "%s/installed/bin/koda-sandbox", base);
+	return setenv("I", base, 1) < 0 || setenv("B", KODA_TEST_BUILD_DIR, 1) < 0 ||
+	    setenv("CLI", program, 1) < 0 ||
+	    system("set -e; cd \"$I\"; mkdir -p installed/bin installed/libexec/koda-sandbox; "
+		   "cp \"$B/cli/koda-sandbox\" installed/bin; "
+		   "cp \"$B/worker/koda-fs-worker\" \"$B/search/koda-fs-search\" "
+		   "\"$B/proxy/koda-egress-proxy\" \"$B/connect/koda-egress-connect\" "
+		   "\"$B/stage2/koda-sandbox-stage2\" installed/libexec/koda-sandbox") != 0;
+}
+
 static int
 begin(void **state)
 {
@@ -172,7 +200,7 @@ begin(void **state)
 	    setenv("T", KODA_TEST_BUILD_DIR "/tests/kit/draft_try", 1) < 0 ||
 	    setenv("REAL", KODA_TEST_BUILD_DIR "/tests/kit/draft_try", 1) < 0 ||
 	    setenv("NO_OVERLAY", KODA_TEST_BUILD_DIR "/tests/kit/no_overlay", 1) < 0 ||
-	    unsetenv("XDG_STATE_HOME") < 0 || chmod(base, 0755) < 0;
+	    unsetenv("XDG_STATE_HOME") < 0 || chmod(base, 0755) < 0 || install() != 0;
 }
 
 static int
