@@ -268,6 +268,8 @@ run(struct koda_command *c, struct koda_error *err)
 		r = command_make_ready(slot, err);
 		if (r == 0) {
 			protect_command_begins(cs->protect);
+			/* The command may run before sending returns. */
+			c->started_at = monotonic_ns();
 			r = command_send_exec(c, err);
 			if (r < 0 && err->code == KODA_WORKER)
 				sandbox_kill(cs->sandbox, err);
@@ -279,7 +281,6 @@ run(struct koda_command *c, struct koda_error *err)
 	if (r < 0)
 		return -1;
 	c->state = COMMAND_RUNNING;
-	c->started_at = monotonic_ns();
 	c->deadline = c->started_at + c->timeout_ms * NS_PER_MS;
 	if (c->background && cs->compare_at == 0)
 		cs->compare_at = c->started_at + PROTECT_INTERVAL_MS * NS_PER_MS;
