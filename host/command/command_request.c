@@ -8,6 +8,7 @@
 
 #include "host/command/environment.h"
 #include "host/sandbox/bwrap.h"
+#include "host/sandbox/worktree.h"
 #include "shared/base/cleanup.h"
 
 /* ---- words ---- */
@@ -86,6 +87,7 @@ fill_strings(struct koda_command *c, const struct koda_command_options *o, struc
 		.spare = spare,
 		.n_spare = n_spare,
 		.spare_dir = c->of->sandbox->view.spare,
+		.git_across = c->of->sandbox->drafted && worktree_is_below(ses->root),
 		.connect_helper = egress_connect_path(ses),
 		.ca_file = egress_certificates(&c->of->sandbox->egress) != NULL
 		    ? BWRAP_CERTIFICATES "/" EGRESS_CERTIFICATES_NAME

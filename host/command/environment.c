@@ -396,6 +396,15 @@ put_egress(const struct environment_input *in, struct environment *e, struct kod
 	return put_all(ssh, value, e, err);
 }
 
+/* git stops where a file system begins. */
+static int
+put_git(const struct environment_input *in, struct environment *e, struct koda_error *err)
+{
+	static const char *const names[] = { "GIT_DISCOVERY_ACROSS_FILESYSTEM", NULL };
+
+	return in->git_across ? put_all(names, "1", e, err) : 0;
+}
+
 static int
 put_certificates(const struct environment_input *in, struct environment *e, struct koda_error *err)
 {
@@ -457,7 +466,8 @@ environment_make(const struct environment_input *in, struct environment *ret,
 	/* So that a program can find out why something does not work. */
 	if (put(&e, "KODA_SANDBOX", strlen("KODA_SANDBOX"), "1", err) < 0 ||
 	    put_spare(in, &e, err) < 0 || put_egress(in, &e, err) < 0 ||
-	    put_certificates(in, &e, err) < 0 || put_extra(in->extra, &e, err) < 0)
+	    put_certificates(in, &e, err) < 0 || put_git(in, &e, err) < 0 ||
+	    put_extra(in->extra, &e, err) < 0)
 		return -1;
 	*ret = e;
 	e = (struct environment){ 0 };

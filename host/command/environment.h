@@ -30,6 +30,7 @@ struct environment_input {
 	} * spare;
 	size_t n_spare;
 	const char *spare_dir;
+	bool git_across;     /* git has to look above the root, which is a file system of its own */
 	const char *ca_file; /* file of certificates to trust; NULL: the system's */
 	/* Is path a directory that exists for commands to write in? In a private /tmp only /tmp
 	 * itself is: what the host has in its own /tmp does not exist there. NULL: commands can

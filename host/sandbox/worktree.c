@@ -158,3 +158,29 @@ worktree_own_dir(const char *root)
 
 	return common == NULL ? NULL : pointed(root);
 }
+
+bool
+worktree_is_below(const char *root)
+{
+	cleanup_free char *dir = strdup(root);
+	struct stat at_root, st;
+
+	if (dir == NULL || lstat(root, &at_root) < 0)
+		return false;
+	for (bool above = false;; above = true) {
+		cleanup_free char *git = NULL;
+		char *slash = strrchr(dir, '/');
+
+		if (lstat(dir, &st) < 0 || st.st_dev != at_root.st_dev)
+			return false;
+		if (asprintf(&git, "%s/.git", dir) < 0) {
+			git = NULL;
+			return false;
+		}
+		if (lstat(git, &st) == 0)
+			return above;
+		if (slash == NULL || slash[1] == '\0')
+			return false;
+		slash[slash == dir ? 1 : 0] = '\0';
+	}
+}

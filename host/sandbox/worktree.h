@@ -22,5 +22,8 @@ char *worktree_own_dir(const char *root);
 /* Returns true if the directory (canonical) has the shape of a git directory, like a bare
  * repository. */
 bool worktree_is_git_dir(const char *dir);
+/* Returns true if root (canonical) has no repository of its own, and git finds one in a directory
+ * above it. git does not look on another file system. */
+bool worktree_is_below(const char *root);
 
 #endif

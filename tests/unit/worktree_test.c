@@ -188,19 +188,40 @@ not_a_file(void **state)
 	expect("wt", NULL);
 }
 
+/* Which projects git finds a repository above. */
+static void
+below_a_repository(void **state)
+{
+	make("main/dir");
+	make("main/dir/deep");
+	assert_true(worktree_is_below(at("main/dir")));
+	assert_true(worktree_is_below(at("main/dir/deep")));
+	assert_false(worktree_is_below(at("main")));
+	assert_false(worktree_is_below(at("wt")));
+	make("wt/dir");
+	assert_true(worktree_is_below(at("wt/dir")));
+	make("none");
+	assert_false(worktree_is_below(at("none")));
+	assert_false(worktree_is_below(at("missing")));
+	assert_false(worktree_is_below("/"));
+	/* /proc is a file system of its own. */
+	assert_false(worktree_is_below("/proc/self"));
+}
+
 int
 main(void)
 {
-	struct CMUnitTest tests[5 + N_ELEMENTS(claims)] = {
+	struct CMUnitTest tests[6 + N_ELEMENTS(claims)] = {
 		cmocka_unit_test_setup_teardown(genuine, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(points_elsewhere, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_repository_behind, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_forgery, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(not_a_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(below_a_repository, set_up, tear_down),
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(claims); i++)
-		tests[5 + i] = (struct CMUnitTest){ "claimed", claimed, set_up, tear_down,
+		tests[6 + i] = (struct CMUnitTest){ "claimed", claimed, set_up, tear_down,
 			(void *)(uintptr_t)claims[i] };
 	return cmocka_run_group_tests_name("worktree", tests, NULL, NULL);
 }
