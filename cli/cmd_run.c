@@ -355,7 +355,9 @@ open_slot(struct run *run)
 		open_clone(run, &options, &err);
 	if (run->slot == NULL && run->by_mode &&
 	    (err.code == KODA_UNSUPPORTED || err.code == KODA_IO)) {
-		output_note("warning: the command runs without a draft", err.message);
+		output_note(run->interactive ? "warning: the shell works without a draft"
+					     : "warning: the command runs without a draft",
+		    err.message);
 		run->drafting = false;
 		where.workspace = KODA_WORKSPACE_DIRECT;
 		run->slot = koda_slot_open(run->session, &where, &err);
@@ -619,7 +621,7 @@ run_it(struct run *run)
 	run->signals = -1;
 	run->judged = has(run, OPT_JUDGED);
 	run->by_mode = run->draft == NULL && !has(run, OPT_DRAFT) && !has(run, OPT_CLONE) &&
-	    !has(run, OPT_NO_DRAFT) && !has(run, OPT_NO_SANDBOX) && !run->interactive &&
+	    !has(run, OPT_NO_DRAFT) && !has(run, OPT_NO_SANDBOX) &&
 	    run->cli->args.mode == KODA_SAFE;
 	run->drafting = run->draft != NULL || has(run, OPT_DRAFT) || has(run, OPT_CLONE) ||
 	    run->judged || run->by_mode;

@@ -107,10 +107,10 @@ static const struct subcommand commands[] = {
 	    NULL, cmd_run },
 	{ NULL, "shell", "", 0,
 	    OPT_BIT(OPT_TIMEOUT) | OPT_BIT(OPT_TTY) | OPT_BIT(OPT_NO_TTY) | OPT_BIT(OPT_NO_SANDBOX) |
-	    OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_CLONE),
+	    OPT_BIT(OPT_DRAFT) | OPT_BIT(OPT_NO_DRAFT) | OPT_BIT(OPT_CLONE),
 	    "open a shell in the kernel sandbox",
-	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given. With --draft\n"
-	    "you decide on its changes when it ends, as for run.\n\n"
+	    "The shell is $SHELL if /etc/shells lists it, otherwise /bin/sh. --json cannot be given. With --draft,\n"
+	    "and in safe mode without --no-draft, you decide on its changes when it ends, as for run.\n\n"
 	    "Status: as for run.",
 	    NULL, cmd_shell },
 	{ NULL, "drafts", "", 0, 0,

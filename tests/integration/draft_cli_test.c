@@ -635,6 +635,37 @@ judged_json(void **state)
 	run_done(&r);
 }
 
+/* A shell is decided on at its end, too. */
+static void
+safe_shell(void **state)
+{
+	struct run apply = { TERMINAL,
+		.steps = { { .after = NULL, .type = "echo 2 >a; exit 4\n" },
+		    { .after = CHOOSE, .type = "a\n" } } };
+	struct run discard = { TERMINAL,
+		.steps = { { .after = NULL, .type = "echo 3 >a; exit\n" },
+		    { .after = CHOOSE, .type = "x\n" } } };
+	struct run typed = { TERMINAL,
+		.steps = { { .after = NULL, .type = "echo 4 >a; exit\n" } } };
+	struct run nobody = { .in = END_NULL };
+
+	setenv("SHELL", "/bin/sh", 1);
+	put_text("a", "one\n");
+	EXPECT(&apply, 4, "shell");
+	file_is("a", "2\n");
+	EXPECT(&discard, 0, "shell");
+	file_is("a", "2\n");
+	EXPECT(&typed, 0, "shell", "--no-draft");
+	has_not(TTY(&typed), CHOOSE);
+	file_is("a", "4\n");
+	EXPECT(&nobody, 0, "shell");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&apply);
+	run_done(&discard);
+	run_done(&typed);
+	run_done(&nobody);
+}
+
 /* ---- wrong usage ---- */
 
 static const struct usage {
@@ -718,6 +749,7 @@ main(void)
 		TEST(safe_input),
 		TEST(judged),
 		TEST(judged_json),
+		TEST(safe_shell),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];
 	size_t n = 0;

@@ -807,7 +807,7 @@ test_shell(void **state)
 		    { "is-42", .type = "exit 5\n" } } };
 
 	assert_int_equal(setenv("SHELL", "/nowhere/evil-shell", 1), 0);
-	go(&r, "shell", NULL);
+	go(&r, "shell", "--no-draft", NULL);
 	assert_int_equal(unsetenv("SHELL"), 0);
 	ended(&r, 5);
 	process_shell("test -e \"$1/made\"", project, NULL, NULL);
@@ -819,7 +819,7 @@ test_shell_nobody(void **state)
 {
 	struct run r = { .in = END_NULL };
 
-	go(&r, "shell", NULL);
+	go(&r, "shell", "--no-draft", NULL);
 	ended(&r, 3);
 	run_done(&r);
 }
