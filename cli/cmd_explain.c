@@ -138,6 +138,13 @@ cmd_explain_write(const struct cli *cli)
 
 /* ---- hosts: no worker, no session ---- */
 
+/* In safe mode a command works in a draft if it can. */
+static bool
+asks_in_draft(const struct cli *cli, const struct koda_host_verdict *v)
+{
+	return cli->args.mode == KODA_SAFE && (v->allowed || v->asks);
+}
+
 static int
 tell_host(const struct cli *cli, const struct koda_host_verdict *v)
 {
@@ -149,6 +156,10 @@ tell_host(const struct cli *cli, const struct koda_host_verdict *v)
 		line("reason", v->reason);
 		line("host", v->host);
 		printf("%-9s%u\n", "port", v->port);
+		if (asks_in_draft(cli, v))
+			line("draft",
+			    "asked: in a draft, as 'run' and 'shell' make one in safe mode, "
+			    "the user is asked about each host");
 		return output_done(EXIT_DONE);
 	}
 	object = output_object();
@@ -157,6 +168,7 @@ tell_host(const struct cli *cli, const struct koda_host_verdict *v)
 	json_object_set_new(object, "mode", json_string(args_mode_name(cli->args.mode)));
 	json_object_set_new(object, "allowed", json_boolean(v->allowed));
 	json_object_set_new(object, "asks", json_boolean(v->asks));
+	json_object_set_new(object, "asks_in_draft", json_boolean(asks_in_draft(cli, v)));
 	json_object_set_new(object, "rule", json_string(v->rule));
 	json_object_set_new(object, "reason", json_string(v->reason));
 	return output_json(object);

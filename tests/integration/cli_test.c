@@ -577,7 +577,7 @@ test_explain_net(void **state)
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
 		struct run plain = { 0 }, json = { 0 };
-		bool allowed = strcmp(cases[i].verdict, "allowed") == 0;
+		bool allowed = strcmp(cases[i].verdict, "allowed") == 0, asks;
 		char line[64];
 		json_t *o;
 
@@ -597,6 +597,13 @@ test_explain_net(void **state)
 		assert_int_equal(json_is_true(json_object_get(o, "allowed")), allowed);
 		assert_int_equal(json_is_true(json_object_get(o, "asks")),
 		    strcmp(cases[i].verdict, "asked") == 0);
+		asks =
+		    strcmp(cases[i].mode, "safe") == 0 && strcmp(cases[i].verdict, "refused") != 0;
+		assert_int_equal(json_is_true(json_object_get(o, "asks_in_draft")), asks);
+		if (asks)
+			has(&plain.out, "the user is asked about each host");
+		else
+			has_not(&plain.out, "draft");
 		assert_string_equal(json_string_value(json_object_get(o, "host")),
 		    cases[i].canonical);
 		assert_int_equal(json_integer_value(json_object_get(o, "port")), cases[i].port);
