@@ -246,8 +246,8 @@ run_plain(struct run *run)
 /* ---- in the sandbox ---- */
 
 /*
- * May the file that standard input comes from be passed as it is? Yes if the command may write it
- * anyway, or if it has no name, as bash makes one for a here-document.
+ * May the file that a standard descriptor was redirected from or to be passed as it is? Yes if the
+ * command may write it anyway, or if it has no name, as bash makes one for a here-document.
  */
 static bool
 may_pass_file(void *data, int fd)

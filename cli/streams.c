@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -35,6 +37,15 @@ is_harmless_device(const struct stat *st)
 	return false;
 }
 
+/* One that has a name is a file of the project, or of somewhere else. */
+static bool
+is_pipe(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	return S_ISFIFO(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
 static bool
 can_pass(int fd, streams_may_pass_fn *may_pass, void *data)
 {
@@ -42,11 +53,9 @@ can_pass(int fd, streams_may_pass_fn *may_pass, void *data)
 
 	if (fstat(fd, &st) < 0)
 		return false;
-	if (is_harmless_device(&st) || S_ISFIFO(st.st_mode))
+	if (is_harmless_device(&st) || is_pipe(fd, &st))
 		return true;
-	if (!S_ISREG(st.st_mode))
-		return false;
-	return fd != STDIN_FILENO || may_pass == NULL || may_pass(data, fd);
+	return S_ISREG(st.st_mode) && may_pass(data, fd);
 }
 
 /* Above the standard descriptors: to the library 0 means none. */
@@ -119,9 +128,12 @@ give(struct streams *s, int as, int fd)
 static int
 open_pump(struct streams *s, int fd, struct pump *pump, bool heard)
 {
+	struct stat st;
+
 	pump->to = fd;
 	pump->heard = heard;
 	pump->terminal_output = isatty(fd);
+	pump->file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	return open_pipe(0, &pump->from, &s->give[fd]);
 }
 
@@ -132,27 +144,29 @@ has_terminal(const struct streams *s, int fd, enum streams_tty tty)
 }
 
 static int
-open_outputs(struct streams *s, enum streams_tty tty, bool hear)
+open_outputs(struct streams *s, enum streams_tty tty, bool hear, streams_may_pass_fn *may_pass,
+    void *data)
 {
-	bool apart = isatty(STDOUT_FILENO) || is_device(STDOUT_FILENO) ||
+	const bool apart = isatty(STDOUT_FILENO) || is_device(STDOUT_FILENO) ||
 	    !are_one_file(STDOUT_FILENO, STDERR_FILENO);
+	const bool pass = can_pass(STDOUT_FILENO, may_pass, data);
 
 	if (has_terminal(s, STDOUT_FILENO, tty) && give(s, STDOUT_FILENO, s->slave) < 0)
 		return -1;
 	if (has_terminal(s, STDERR_FILENO, tty) && give(s, STDERR_FILENO, s->slave) < 0)
 		return -1;
-	if (s->give[1] < 0 && s->give[2] < 0 && hear && !apart)
-		return open_pump(s, STDOUT_FILENO, &s->out, true) < 0 ||
+	if (s->give[1] < 0 && s->give[2] < 0 && (hear || !pass) && !apart)
+		return open_pump(s, STDOUT_FILENO, &s->out, hear) < 0 ||
 			give(s, STDERR_FILENO, s->give[1]) < 0
 		    ? -1
 		    : 0;
 	if (s->give[1] < 0 &&
-	    (can_pass(STDOUT_FILENO, NULL, NULL) ? give(s, STDOUT_FILENO, STDOUT_FILENO)
-						 : open_pump(s, STDOUT_FILENO, &s->out, false)) < 0)
+	    (pass ? give(s, STDOUT_FILENO, STDOUT_FILENO)
+		  : open_pump(s, STDOUT_FILENO, &s->out, false)) < 0)
 		return -1;
 	if (s->give[2] >= 0)
 		return 0;
-	if (is_device(STDERR_FILENO) || (!hear && can_pass(STDERR_FILENO, NULL, NULL)))
+	if (is_device(STDERR_FILENO) || (!hear && can_pass(STDERR_FILENO, may_pass, data)))
 		return give(s, STDERR_FILENO, STDERR_FILENO);
 	return open_pump(s, STDERR_FILENO, &s->err, hear);
 }
@@ -196,7 +210,7 @@ static void
 empty_pump(struct pump *p)
 {
 	p->from = p->to = -1;
-	p->terminal_output = p->ended = p->heard = p->lost = false;
+	p->terminal_output = p->ended = p->heard = p->lost = p->file = false;
 	p->escapes = (struct escapes){ 0 };
 	p->data = NULL;
 	p->at = p->len = 0;
@@ -229,7 +243,7 @@ streams_open(struct streams *s, enum streams_tty tty, bool capture, bool hear,
 		return open_input(s, may_pass, data);
 	if (open_terminal(s, tty, hear) < 0 || open_input(s, may_pass, data) < 0)
 		return -1;
-	return open_outputs(s, tty, hear);
+	return open_outputs(s, tty, hear, may_pass, data);
 }
 
 static void
@@ -334,7 +348,7 @@ lose(struct streams *s, struct pump *p)
 static void
 write_some(struct streams *s, struct pump *p)
 {
-	size_t len = p->len > WRITE_MAX ? WRITE_MAX : p->len;
+	size_t len = p->len > WRITE_MAX && !p->file ? WRITE_MAX : p->len;
 	ssize_t n;
 
 	if (!is_ready(p->to, POLLOUT))

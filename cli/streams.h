@@ -2,10 +2,14 @@
  * A command's standard input, output and error: which descriptors it gets in place of ours, and the
  * bytes that have to be copied between the two.
  *
- *	a pipe, a file, /dev/null      is passed on as it is: nothing to copy. But standard error
+ *	a pipe, /dev/null              is passed on as it is: nothing to copy. But standard error
  *	                               is copied, to be searched for refusals, and so is standard
  *	                               output if the two are one file, whose order must be kept
- *	a socket, any other device     a pipe, and we copy: a socket could hand over descriptors
+ *	a file                         likewise, if the command may write it anyway; otherwise a
+ *	                               pipe, and we copy: its descriptor would let the command
+ *	                               change the mode, and what is in the file already
+ *	a socket, a FIFO with a name,  a pipe, and we copy: a socket could hand over descriptors
+ *	any other device
  *	a terminal                     never itself: a process that holds it reads every later key
  *
  * Instead of a terminal the command gets a pseudo-terminal. If both standard input and output are
@@ -47,6 +51,7 @@ struct pump {
 	bool ended;           /* from has ended; the rest in data is still to be written */
 	bool heard;
 	bool lost; /* the reader is gone: read and drop */
+	bool file; /* to a regular file, which takes all at once */
 	struct escapes escapes;
 	size_t at, len;
 	char *data; /* STREAMS_CHUNK + ESCAPES_HELD_MAX, allocated when first needed */
@@ -71,9 +76,9 @@ struct streams {
 };
 
 /*
- * May the file that standard input was redirected from be given to the command as it is? Its
- * descriptor belongs to the host's mounts: through /proc the command could open the file again, for
- * writing, past the mounts that make it read-only inside.
+ * May the file that a standard descriptor was redirected from or to be given to the command as it is?
+ * Its descriptor belongs to the host's mounts: the command could change its mode, and through /proc
+ * open it again, for writing, past the mounts that make it read-only inside.
  */
 typedef bool streams_may_pass_fn(void *data, int fd);
 

@@ -635,6 +635,31 @@ judged_json(void **state)
 	run_done(&r);
 }
 
+/* And so is the file that its output goes to. */
+static void
+safe_output(void **state)
+{
+	struct run r = { .in = END_NULL, .out = END_FILE };
+	struct run both = { .in = END_NULL, .out = END_FILE, .err = END_OUTPUT };
+	char path[PATH_MAX + 16];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/out", project);
+	EXPECT(&r, 6, "run", "-c",
+	    "echo one; chmod 777 /proc/self/fd/1; python3 -c 'import os; os.pwrite(1, b\"harm\", 0)'"
+	    " 2>/dev/null; python3 -c 'import os; os.ftruncate(1, 0)' 2>/dev/null;"
+	    " echo two >&2; echo three; exit 6");
+	file_is("out", "one\nthree\n");
+	is(ERR(&r), "two\n");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_not_equal(st.st_mode & 0777, 0777);
+	EXPECT(&both, 0, "run", "-c", "for i in 1 2 3; do echo o$i; echo e$i >&2; done");
+	file_is("out", "o1\ne1\no2\ne2\no3\ne3\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+	run_done(&both);
+}
+
 /* A shell is decided on at its end, too. */
 static void
 safe_shell(void **state)
@@ -749,6 +774,7 @@ main(void)
 		TEST(safe_input),
 		TEST(judged),
 		TEST(judged_json),
+		TEST(safe_output),
 		TEST(safe_shell),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(usages)];

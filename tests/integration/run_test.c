@@ -239,6 +239,52 @@ test_file_as_input(void **state)
 	run_done(&protected_);
 }
 
+/* What a command can do to a file that is its standard output; then it writes to it. */
+#define SPOIL                                                                                      \
+	"python3 -c '\nimport fcntl, os\n"                                                         \
+	"for f in (lambda: os.fchmod(1, 0o777), lambda: os.chmod(\"/proc/self/fd/1\", 0o777),\n"   \
+	"          lambda: fcntl.fcntl(1, fcntl.F_SETFL, 0), lambda: os.ftruncate(1, 0),\n"        \
+	"          lambda: os.pwrite(1, b\"harm\", 0), lambda: os.lseek(1, 0, 0)):\n"              \
+	"    try: f()\n"                                                                           \
+	"    except OSError: pass\n"                                                               \
+	"'; echo one; echo two >&2; echo three"
+
+static mode_t
+mode_of(const char *name)
+{
+	char path[2 * PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", project, name);
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_mode & 07777;
+}
+
+/* A file that the command may write is its own; to any other one it can only append. */
+static void
+test_file_as_output(void **state)
+{
+	struct run own = { .in = END_NULL, .out = END_FILE };
+	struct run plan = { .in = END_NULL, .out = END_FILE };
+	struct run big = { .in = END_NULL, .out = END_FILE };
+
+	GO(&own, SPOIL);
+	ended(&own, 0);
+	assert_int_equal(mode_of("out"), 0777);
+	process_shell("rm \"$1/out\"", project, NULL, NULL);
+	go(&plan, "run", "--mode", "plan", "-c", SPOIL, NULL);
+	ended(&plan, 0);
+	assert_int_not_equal(mode_of("out"), 0777);
+	file_is("out", "one\nthree\n");
+	is(ERR(&plan), "two\n");
+	go(&big, "run", "--mode", "plan", "-c", "yes | head -c 3000000; exit 4", NULL);
+	ended(&big, 4);
+	process_shell("test \"$(stat -c %s \"$1/out\")\" = 3000000", project, NULL, NULL);
+	run_done(&own);
+	run_done(&plan);
+	run_done(&big);
+}
+
 static void
 test_closed_input(void **state)
 {
@@ -1183,6 +1229,7 @@ main(void)
 		TEST(test_socket_is_not),
 		TEST(test_directory_is_not),
 		TEST(test_file_as_input),
+		TEST(test_file_as_output),
 		TEST(test_closed_input),
 		TEST(test_closed_output),
 		TEST(test_input_is_not_eaten),
