@@ -299,6 +299,74 @@ test_directory_is_not_there(void **state)
 	}
 }
 
+/* What was brought and made is somewhere else when it is to be taken back: nothing is, and that is
+ * said. */
+static void
+undo_without_directory(bool across)
+{
+	static const char *const turns[] = { "mv d e; ln -s e d", "mv d e; printf x >d",
+		"mv d \"$BASE/outside/d\"", "mkdir e; mv d e/d" };
+	static const char *const now[] = { "e", "e", "../outside/d", "e/d" };
+
+	sh("mkdir \"$BASE/outside\"");
+	for (size_t i = 0; i < N_ELEMENTS(turns); i++) {
+		char path[64];
+
+		batch.n = back.n = 0;
+		sh("rm -rf d e \"$BASE/outside/\"* \"$LAYER/d\" \"$OLD/\"*; mkdir d \"$LAYER/d\";"
+		   "printf n >\"$LAYER/d/p\"; printf n >\"$LAYER/d/q\"; printf o >d/q");
+		add_mkdir(&batch, "d/made", 0755);
+		add_bring(&batch, "d/p");
+		add_bring(&batch, "d/q");
+		worker_start(&worker, &plain);
+		swap(&worker, &batch, told);
+		assert_all(&batch, told, KODA__SWAP_OUTCOME__SWAP_DONE);
+		sh(turns[i]);
+		add_back(&back, &batch, told);
+		swap(&worker, &back, undone);
+		assert_all(&back, undone, KODA__SWAP_OUTCOME__SWAP_CONFLICT);
+		worker_end(&worker);
+		snprintf(path, sizeof(path), "%s/p", now[i]);
+		assert_text(R(path), "n");
+		snprintf(path, sizeof(path), "%s/q", now[i]);
+		assert_text(R(path), "n");
+		snprintf(path, sizeof(path), "%s/made", now[i]);
+		assert_true(exists(R(path)));
+	}
+}
+
+static void
+test_undo_without_directory(void **state)
+{
+	undo_without_directory(false);
+}
+
+static void
+test_undo_without_directory_across(void **state)
+{
+	undo_without_directory(true);
+}
+
+/* A worker has taken everything back and died, and its results are lost: that is no conflict. */
+static void
+test_undo_again(void **state)
+{
+	sh("mkdir -p \"$LAYER/d/e\"; printf n >\"$LAYER/d/e/p\"");
+	add_mkdir(&batch, "d", 0755);
+	add_mkdir(&batch, "d/e", 0755);
+	add_bring(&batch, "d/e/p");
+	worker_start(&worker, &plain);
+	swap(&worker, &batch, told);
+	assert_all(&batch, told, KODA__SWAP_OUTCOME__SWAP_DONE);
+	add_back(&back, &batch, told);
+	swap(&worker, &back, undone);
+	assert_all(&back, undone, KODA__SWAP_OUTCOME__SWAP_DONE);
+	assert_false(exists(R("d")));
+	swap(&worker, &back, undone);
+	assert_all(&back, undone, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
+	worker_end(&worker);
+}
+
 /* What was at the place of an undo was changed by the user: nothing is taken back. */
 static void
 test_undo_of_what_was_changed(void **state)
@@ -551,6 +619,8 @@ main(void)
 		CASE(apply_undo_redo),
 		CASE(again),
 		CASE(directory_is_not_there),
+		CASE(undo_without_directory),
+		CASE(undo_again),
 		CASE(undo_of_what_was_changed),
 		CASE(lands_without_a_rule),
 		CASE(removing_is_judged),
@@ -565,6 +635,7 @@ main(void)
 #define CASE_ACROSS(name) cmocka_unit_test_setup_teardown(test_##name, begin_across, end)
 		CASE_ACROSS(apply_undo_redo_across),
 		CASE_ACROSS(again_across),
+		CASE_ACROSS(undo_without_directory_across),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(cases) + N_ELEMENTS(cases_across) +
 	    3 * N_ELEMENTS(conflicts) + N_ELEMENTS(refusals)];

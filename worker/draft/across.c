@@ -132,6 +132,8 @@ across_look_take(struct swap *w, struct koda_error *err)
 {
 	if (look_at_all(w) < 0)
 		return swap_failed(w, "examine", errno, err);
+	if (w->place.dir < 0 && !w->old.there)
+		return swap_no_directory(w, err);
 	if (w->old.there || !w->place.there ||
 	    (w->temp.there && !swap_is(&w->place, w->item->here)))
 		return SWAP_BEGUN;

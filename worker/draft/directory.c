@@ -122,14 +122,37 @@ directory_make(struct swap *w, struct koda_error *err)
 
 /* ---- removing ---- */
 
+/* Is the directory one that was made, and that no worker has removed since? */
+static bool
+is_still_noted(const struct swap *w)
+{
+	const Koda__Identity *here = w->item->here;
+	uint64_t note[NOTE_NUMBERS];
+
+	return note_get(w->old.dir, w->old.name, NOTE_COPY, note) == 0 && note[1] == here->dev &&
+	    note[2] == here->ino;
+}
+
+static enum swap_state
+removed(struct swap *w, Koda__SwapOutcome outcome)
+{
+	/* If it stays, a later removal may be taken for a conflict. */
+	note_drop(w->old.dir, w->old.name, NOTE_COPY);
+	w->place.there = false;
+	return swap_over(w, outcome);
+}
+
 enum swap_state
 directory_look_removed(struct swap *w, struct koda_error *err)
 {
 	if (swap_stat(&w->place) < 0)
 		return swap_failed(w, "examine", errno, err);
 	w->old.there = false;
+	/* Its directory may have been removed after it, by a worker whose results were lost. */
+	if (w->place.dir < 0 && is_still_noted(w))
+		return swap_no_directory(w, err);
 	if (!w->place.there)
-		return swap_over(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
+		return removed(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
 	if (!swap_is(&w->place, w->item->here) || !S_ISDIR(w->place.st.st_mode))
 		return swap_conflict(w, "was replaced meanwhile", err);
 	return SWAP_FRESH;
@@ -148,8 +171,7 @@ directory_remove(struct swap *w, struct koda_error *err)
 		return;
 	}
 	PAUSE_POINT(PAUSE_SWAP_BROUGHT);
-	w->place.there = false;
-	swap_over(w, KODA__SWAP_OUTCOME__SWAP_DONE);
+	removed(w, KODA__SWAP_OUTCOME__SWAP_DONE);
 }
 
 /* ---- permissions ---- */

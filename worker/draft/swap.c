@@ -126,6 +126,13 @@ swap_conflict(struct swap *w, const char *what, struct koda_error *err)
 }
 
 enum swap_state
+swap_no_directory(struct swap *w, struct koda_error *err)
+{
+	return swap_conflict(w,
+	    "is in a directory that no longer exists, or is a link or a file now", err);
+}
+
+enum swap_state
 swap_gone(struct swap *w, struct koda_error *err)
 {
 	w->outcome = KODA__SWAP_OUTCOME__SWAP_GONE;

@@ -108,6 +108,8 @@ bool swap_has_changed(const struct stat *was, const struct stat *now);
 /* Set outcome and *err, and return SWAP_OVER. */
 enum swap_state swap_conflict(struct swap *w, const char *what, struct koda_error *err);
 enum swap_state swap_gone(struct swap *w, struct koda_error *err);
+/* The place's directory is gone, or something else is in its stead. */
+enum swap_state swap_no_directory(struct swap *w, struct koda_error *err);
 enum swap_state swap_failed(struct swap *w, const char *what, int errnum, struct koda_error *err);
 enum swap_state swap_refused(struct swap *w, const char *rule, const char *reason,
     struct koda_error *err);

@@ -32,7 +32,7 @@ static void
 act(struct swap *w, enum swap_state state, struct koda_error *err)
 {
 	if (w->place.dir < 0 && state == SWAP_FRESH) {
-		swap_conflict(w, "is in a directory that no longer exists, or is a link now", err);
+		swap_no_directory(w, err);
 		return;
 	}
 	switch (w->kind) {

@@ -185,6 +185,9 @@ within_look_take(struct swap *w, struct koda_error *err)
 {
 	if (swap_stat(&w->old) < 0 || swap_stat(&w->place) < 0)
 		return swap_failed(w, "examine", errno, err);
+	/* What it was may be somewhere else now. */
+	if (w->place.dir < 0 && !w->old.there)
+		return swap_no_directory(w, err);
 	/* If it is held already, or another process has removed it, only the whiteout is left. */
 	if (w->old.there || !w->place.there)
 		return SWAP_BEGUN;
