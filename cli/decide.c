@@ -207,7 +207,7 @@ apply(struct prompt *p, const char *const *paths, size_t n)
 	}
 	if (!done || draft_open_again(&p->draft, &err) < 0)
 		say_kept(p->d, true, NULL);
-	else if (p->draft.changes.count.all > 0)
+	else if (p->draft.changes.count.all > 0 || p->draft.changes.cut)
 		say_kept(p->d, true, &p->draft.changes);
 }
 
@@ -449,7 +449,7 @@ decide(const struct decision *d)
 /* What was not applied, for --json. */
 struct rest {
 	json_t *rows;
-	uint64_t n[KODA_APPLY_FAILED + 1];
+	uint64_t n[KODA_APPLY_UNLISTED + 1];
 };
 
 static int
@@ -475,7 +475,7 @@ judge_json(const struct decision *d, struct draft_open *draft, json_t *ret)
 
 	if (!done)
 		output_note("the draft was not applied in full", err.message);
-	for (enum koda_apply_outcome i = KODA_APPLIED; i <= KODA_APPLY_FAILED; i++)
+	for (enum koda_apply_outcome i = KODA_APPLIED; i <= KODA_APPLY_UNLISTED; i++)
 		json_object_set_new(ret, koda_apply_outcome_name(i),
 		    json_integer((json_int_t)rest.n[i]));
 	json_object_set_new(ret, "not_applied", rest.rows);

@@ -221,7 +221,8 @@ outcomes_take(void *data, const struct koda_applied *one)
 uint64_t
 outcomes_left(const struct outcomes *o)
 {
-	return o->n[KODA_APPLY_REFUSED] + o->n[KODA_APPLY_CONFLICT] + o->n[KODA_APPLY_FAILED];
+	return o->n[KODA_APPLY_REFUSED] + o->n[KODA_APPLY_CONFLICT] + o->n[KODA_APPLY_FAILED] +
+	    o->n[KODA_APPLY_UNLISTED];
 }
 
 int
@@ -234,7 +235,7 @@ outcomes_status(const struct outcomes *o)
 		    (unsigned long long)(o->complaints - COMPLAINTS_MAX));
 		output_note(o->not_applied, text);
 	}
-	if (o->n[KODA_APPLY_FAILED] > 0 || o->stopped)
+	if (o->n[KODA_APPLY_FAILED] + o->n[KODA_APPLY_UNLISTED] > 0 || o->stopped)
 		return EXIT_FAILED;
 	if (o->n[KODA_APPLY_CONFLICT] > 0)
 		return EXIT_CONFLICT;
@@ -249,7 +250,7 @@ outcomes_json(const struct outcomes *o)
 	json_object_set_new(object, "type", json_string("summary"));
 	json_object_set_new(object, "ok", json_true());
 	json_object_set_new(object, "dry_run", json_boolean(o->dry_run));
-	for (enum koda_apply_outcome i = KODA_APPLIED; i <= KODA_APPLY_FAILED; i++)
+	for (enum koda_apply_outcome i = KODA_APPLIED; i <= KODA_APPLY_UNLISTED; i++)
 		json_object_set_new(object, koda_apply_outcome_name(i),
 		    json_integer((json_int_t)o->n[i]));
 	return object;

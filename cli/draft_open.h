@@ -38,7 +38,7 @@ struct outcomes {
 	const char *not_applied;         /* "not applied" */
 	bool dry_run, list;              /* list: also those that were applied */
 	int signals;                     /* descriptor of cli/signals.h: a signal ends it; or -1 */
-	uint64_t n[KODA_APPLY_FAILED + 1];
+	uint64_t n[KODA_APPLY_UNLISTED + 1];
 	uint64_t complaints;
 	bool stopped;
 };

@@ -90,8 +90,14 @@ change_set_list(struct change_set *set, struct koda_draft *draft, const char *ro
 int
 change_set_add(void *data, const struct koda_applied *applied)
 {
-	struct change_one *one = add(data, applied->outcome);
+	struct change_set *set = data;
+	struct change_one *one;
 
+	if (applied->outcome == KODA_APPLY_UNLISTED) {
+		set->cut = true;
+		return 0;
+	}
+	one = add(set, applied->outcome);
 	if (one != NULL)
 		*one = (struct change_one){
 			.path = memory_string(applied->path),
@@ -208,7 +214,7 @@ change_set_lines(const struct change_set *set, struct text *t)
 		    (unsigned long long)(set->n_all - set->n));
 	if (set->cut)
 		text_printf(t,
-		    "[There are more names, or deeper ones, than a draft may have: these are not listed and cannot be applied.]\n");
+		    "[There are more names, or deeper ones, than a draft may have: these are not listed, cannot be applied and stay in the draft.]\n");
 }
 
 json_t *

@@ -28,7 +28,7 @@ struct change_one {
 struct change_set {
 	struct change_one one[CHANGE_SET_MAX];
 	size_t n;
-	uint64_t n_all, n_outcome[KODA_APPLY_FAILED + 1];
+	uint64_t n_all, n_outcome[KODA_APPLY_UNLISTED + 1];
 	const char *root;
 	bool done; /* the outcomes are what happened, not what would happen */
 	bool cut;  /* the draft has names that the library does not list */

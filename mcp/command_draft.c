@@ -166,6 +166,8 @@ tell_kept(struct command_draft *d)
 {
 	struct text t = { 0 };
 
+	koda_draft_close(d->draft);
+	d->draft = NULL;
 	text_printf(&t, "draft %s holds ", d->id);
 	change_set_counts(&d->set, &t);
 	text_printf(&t, " back: draft_apply applies them, draft_discard discards them");
@@ -204,9 +206,10 @@ drop_refused(struct command_draft *d)
 {
 	struct koda_error err;
 
-	if (d->set.n_outcome[KODA_APPLY_CONFLICT] + d->set.n_outcome[KODA_APPLY_FAILED] +
-		d->set.n_outcome[KODA_APPLY_SKIPPED] ==
-	    0)
+	if (!d->set.cut &&
+	    d->set.n_outcome[KODA_APPLY_CONFLICT] + d->set.n_outcome[KODA_APPLY_FAILED] +
+		    d->set.n_outcome[KODA_APPLY_SKIPPED] ==
+		0)
 		koda_draft_discard(d->draft, NULL, 0, &err);
 }
 
@@ -348,7 +351,8 @@ on_over(struct tool_call *call)
 
 		text_printf(&t, "it changed nothing in the project");
 		tell(d, &t);
-	} else if (d->end == DRAFT_KEPT) {
+	} else if (d->end == DRAFT_KEPT ||
+	    (d->end == DRAFT_ASKED && d->set.n_outcome[KODA_APPLIED] == 0 && d->set.cut)) {
 		tell_kept(d);
 	} else if (d->end == DRAFT_JUDGED) {
 		apply(d);

@@ -75,4 +75,5 @@ decide_add(json_t *ret, const struct change_set *set)
 	    json_integer((json_int_t)set->n_outcome[KODA_APPLY_REFUSED]));
 	json_object_set_new_nocheck(ret, "conflicts",
 	    json_integer((json_int_t)set->n_outcome[KODA_APPLY_CONFLICT]));
+	json_object_set_new_nocheck(ret, "unlisted", json_boolean(set->cut));
 }

@@ -53,7 +53,9 @@
 	"\"path\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"outcome\":{\"type\":"       \
 	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"}},\"required\":[" \
 	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
-	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"
+	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"       \
+	",\"unlisted\":{\"type\":\"boolean\",\"description\":\"the draft has more names, or "        \
+	"deeper ones, than are listed: these stay in it\"}"
 
 #define CHILD_LEFT                                                                                 \
 	"\"drafts\":{\"type\":\"array\",\"description\":\"what children changed and is not "       \

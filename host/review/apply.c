@@ -38,6 +38,7 @@ struct apply_plan {
 	struct planned *v;
 	size_t n, size;
 	size_t text; /* bytes */
+	bool cut;    /* the draft has names that are not listed */
 };
 
 static void
@@ -145,7 +146,7 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 	if (selection_take(&p->selection, p->draft->like.root, o->paths, o->n_paths, err) < 0)
 		return -1;
 	err_clear(err);
-	r = changes_each(p->draft, collect, p, NULL, err);
+	r = changes_each(p->draft, collect, p, &p->cut, err);
 	if (r < 0)
 		return err->code != KODA_OK ? -1 : err_set(err, KODA_INTERNAL, ENOMEM, "draft");
 	if (r > 0)
@@ -173,6 +174,18 @@ tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn
 		    : c->reason };
 
 	return fn == NULL ? 0 : fn(data, &told);
+}
+
+/* What is not listed is not applied, and must not look as if it were. */
+static int
+tell_unlisted(const struct apply_plan *p, koda_applied_fn *fn, void *data)
+{
+	const struct koda_applied told = { p->draft->like.root, KODA_CHANGE_CHANGED,
+		KODA_APPLY_UNLISTED, NULL,
+		"the draft has more names, or deeper ones, than a draft may have: these were not "
+		"applied, and stay in it" };
+
+	return p->cut && fn != NULL ? fn(data, &told) : 0;
 }
 
 /* Those that are not going to be applied; in a dry run all. */
@@ -361,11 +374,15 @@ koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *opti
 	if (draft_look(draft, err) < 0 || make_plan(&p, o, err) < 0)
 		return -1;
 	r = tell_plan(&p, o->dry_run, fn, data);
+	if (r == 0 && o->dry_run)
+		r = tell_unlisted(&p, fn, data);
 	if (r != 0 || o->dry_run)
 		return r;
 	if (drop_projects(&p, err) < 0)
 		return -1;
 	r = carry_out(&p, fn, data, ret_undo, err);
+	if (r == 0)
+		r = tell_unlisted(&p, fn, data);
 	if (r >= 0 && draft_remove_empty(draft, err) < 0)
 		return -1;
 	return r;

@@ -15,7 +15,7 @@ const char *
 koda_apply_outcome_name(enum koda_apply_outcome outcome)
 {
 	static const char *const name[] = { "unknown", "applied", "refused", "conflict", "skipped",
-		"failed" };
+		"failed", "unlisted" };
 
 	return name[outcome < N_ELEMENTS(name) ? outcome : 0];
 }

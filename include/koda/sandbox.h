@@ -1376,6 +1376,11 @@ enum koda_apply_outcome {
 	KODA_APPLY_SKIPPED = 4,
 	/* The system refused it. */
 	KODA_APPLY_FAILED = 5,
+	/*
+	 * No change, but what koda_draft_changes() does not list: names beyond a draft's limits. They
+	 * are not applied, and stay in the draft. Reported last, with the root as path.
+	 */
+	KODA_APPLY_UNLISTED = 6,
 };
 KODA_API const char *koda_apply_outcome_name(enum koda_apply_outcome outcome);
 

@@ -194,6 +194,27 @@ refused(void **state)
 	run_done(&apply);
 }
 
+/* Names beyond a draft's limits cannot be applied. */
+static void
+unlisted(void **state)
+{
+	struct run apply = { .in = END_NULL }, json = { .in = END_NULL };
+	const char *id =
+	    draft("echo x >x; i=0; while [ $i -lt 205 ]; do mkdir d && cd d || exit 1; "
+		  "i=$((i + 1)); done");
+
+	EXPECT(&json, 1, "draft", "apply", id, "x", "--json");
+	has(OUT(&json), "\"outcome\":\"unlisted\"");
+	has(OUT(&json), "\"unlisted\":1");
+	file_is("x", "x\n");
+	EXPECT(&apply, 1, "draft", "apply", id);
+	has(ERR(&apply), "the draft has more names, or deeper ones, than a draft may have");
+	assert_true(in_project("d/d/d"));
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&apply);
+	run_done(&json);
+}
+
 static void
 conflict(void **state)
 {
@@ -754,6 +775,7 @@ main(void)
 		TEST(applied_and_taken_back),
 		TEST(in_part),
 		TEST(refused),
+		TEST(unlisted),
 		TEST(conflict),
 		TEST(goes_on),
 		TEST(as_json),

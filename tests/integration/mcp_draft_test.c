@@ -640,6 +640,35 @@ test_effect_cut(void **state)
 	client_end(&c);
 }
 
+/* Names beyond a draft's limits cannot be applied, and are not discarded as if they were nothing. */
+static void
+test_effect_unlisted(void **state)
+{
+	static const char deep[] =
+	    "i=0; while [ $i -lt 205 ]; do { [ -d d ] || mkdir d; } && cd d || exit 1; i=$((i + 1)); done";
+	struct client c = start("safe", NULL, ASKS, NULL);
+	json_t *message;
+	char command[512];
+
+	process_shell("cd \"$1\" && eval \"$2\"", project, deep, NULL);
+	snprintf(command, sizeof(command), "%s; echo y >y", deep);
+	message = safe_run(&c, command);
+	counts(message, AT "total", 0);
+	is_true(message, AT "unlisted");
+	string_at(message, AT "draft");
+	is_missing(message, AT "discarded");
+	json_decref(message);
+	snprintf(command, sizeof(command), "echo x >x; %s; echo y >y", deep);
+	message = answer_effects(&c, request_run(&c, command), "accept", "once");
+	counts(message, AT "applied", 1);
+	is_true(message, AT "unlisted");
+	string_at(message, AT "draft");
+	says_part(message, TEXT, "There are more names, or deeper ones");
+	json_decref(message);
+	holds_text("x", "x\n");
+	client_end(&c);
+}
+
 /* A host that the policy names is asked about, too. */
 static void
 test_effect_network(void **state)
@@ -711,6 +740,7 @@ main(void)
 		CASE(test_effect_shown),
 		CASE(test_effect_session),
 		CASE(test_effect_cut),
+		CASE(test_effect_unlisted),
 		CASE(test_effect_network),
 		CASE(test_effect_left),
 		CASE(test_plan),

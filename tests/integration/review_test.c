@@ -265,6 +265,31 @@ a_part(void **state)
 	end(&r);
 }
 
+/* More levels than a draft may have. */
+#define GO_DEEP                                                                                    \
+	"i=0; while [ $i -lt 205 ]; do { [ -d d ] || mkdir d; } && cd d || exit 1; i=$((i + 1)); done; "
+
+/* What is not listed is not applied: that is said, and the draft stays, whatever is left to list. */
+static void
+beyond_the_limits(void **state)
+{
+	const char *const paths[] = { "x" };
+	struct koda_apply_options some = { .paths = paths, .n_paths = 1, .dry_run = true };
+	struct review r;
+
+	begin_in(&r, GO_DEEP, "echo x >x; " GO_DEEP "echo y >y");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0), "applied created x\nunlisted changed \n");
+	assert_false(exists(&r.f, "x"));
+	some.dry_run = false;
+	assert_string_equal(apply(&r, &some, 0), "applied created x\nunlisted changed \n");
+	assert_true(exists(&r.f, "x"));
+	assert_string_equal(list(&r), "");
+	assert_string_equal(apply(&r, NULL, 0), "unlisted changed \n");
+	assert_int_equal(n_drafts(&r), 1);
+	end(&r);
+}
+
 static void
 conflicts(void **state)
 {
@@ -607,6 +632,7 @@ main(void)
 		cmocka_unit_test(listed),
 		cmocka_unit_test(applied_and_taken_back),
 		cmocka_unit_test(a_part),
+		cmocka_unit_test(beyond_the_limits),
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(replaced_after_it_was_seen),
 		cmocka_unit_test(goes_on_after_a_part),
