@@ -22,6 +22,8 @@ side_take(struct draft_side *to, const Koda__DraftSide *from, struct koda_error 
 	side_done(to);
 	if (from == NULL)
 		return 0;
+	if (from->has_target && from->target.len > PATH_LEN_MAX)
+		return err_set(err, KODA_PROTOCOL, 0, "the target of a link is longer than a path");
 	*to = (struct draft_side){ from->type, from->dev, from->ino, from->size, from->mode,
 		from->mtime_ns, from->ctime_ns, NULL };
 	if (!from->has_target)

@@ -12,6 +12,9 @@
 
 #define HISTORY_VERSION   1
 #define HISTORY_ITEMS_MAX 1100000 /* those of the largest draft, and its type changes */
+/* Bytes of paths and of links' targets: commands choose how long they are, and a draft can have a
+ * million. A list of changes that is kept in memory stops there, too. */
+#define HISTORY_TEXT_MAX ((size_t)256 << 20)
 
 /* What has a name; type 0: nothing. */
 struct draft_side {
@@ -23,7 +26,8 @@ struct draft_side {
 };
 
 void side_done(struct draft_side *s);
-/* Copies a message that was checked; NULL: nothing. Returns -1 with *err set without memory. */
+/* Copies a message; NULL: nothing. Returns -1 with *err set without memory, or if a link's target is
+ * longer than a path. */
 int side_take(struct draft_side *to, const Koda__DraftSide *from, struct koda_error *err);
 int side_copy(struct draft_side *to, const struct draft_side *from, struct koda_error *err);
 /* Returns the message, which points into the side and *store; NULL if there is nothing. */

@@ -22,6 +22,9 @@
 #define TURN_MAX 8192
 /* Enough for every item with its result and some turns. */
 #define ITEMS_BYTES_MAX (UINT64_C(4) << 30)
+/* What of the file is in memory while it is read. Records are written by the thousand, but none is as
+ * long as a frame may be. */
+#define WINDOW (FRAME_HEADER + FRAME_MAX)
 
 static int
 is_damaged(const struct history *h, struct koda_error *err)
@@ -84,7 +87,7 @@ batch_add(struct record_batch *b, const Koda__HistoryRecord *record, struct koda
 		b->size = more;
 	}
 	n = message_put_frame(&record->base, b->data + b->len, b->size - b->len);
-	if (n == 0)
+	if (n == 0 || n > WINDOW)
 		return err_set(err, KODA_INTERNAL, 0, "a record of the history is too large");
 	b->len += n;
 	return 0;
@@ -219,6 +222,14 @@ history_finish(struct history *h, struct koda_error *err)
 
 /* ---- reading ---- */
 
+struct history_reading {
+	struct history *history;
+	uint8_t *window;
+	size_t len;  /* in the window */
+	size_t text; /* bytes of names so far */
+	size_t from; /* where the next name is probably */
+};
+
 /* Returns how much there is, at most `size`; -1 with errno. */
 static ssize_t
 read_whole(int fd, uint8_t *data, size_t size)
@@ -304,9 +315,23 @@ find(struct history *h, const ProtobufCBinaryData *name, size_t *from)
 	return NULL;
 }
 
-static int
-take_item(struct history *h, const Koda__HistoryItem *msg, struct koda_error *err)
+static size_t
+length(const char *text)
 {
+	return text == NULL ? 0 : strlen(text);
+}
+
+static size_t
+text_of_item(const struct history_item *item)
+{
+	return length(item->place) + length(item->before.target) + length(item->after.target) +
+	    length(item->here.target) + length(item->held.target);
+}
+
+static int
+take_item(struct history_reading *r, const Koda__HistoryItem *msg, struct koda_error *err)
+{
+	struct history *h = r->history;
 	struct history_item *item = history_add(h, err);
 
 	if (item == NULL)
@@ -314,17 +339,18 @@ take_item(struct history *h, const Koda__HistoryItem *msg, struct koda_error *er
 	if (history_item_take(item, msg, err) < 0)
 		return err->code == KODA_IO ? is_damaged(h, err) : -1;
 	h->unfinished = true;
+	r->text += text_of_item(item);
 	return 0;
 }
 
 static int
-take_done(struct history *h, const Koda__HistoryDone *msg, size_t *from, struct koda_error *err)
+take_done(struct history_reading *r, const Koda__HistoryDone *msg, struct koda_error *err)
 {
-	struct history_item *item = find(h, &msg->name, from);
+	struct history_item *item = find(r->history, &msg->name, &r->from);
 	const bool done = msg->outcome == KODA__SWAP_OUTCOME__SWAP_DONE;
 
 	if (item == NULL)
-		return is_damaged(h, err);
+		return is_damaged(r->history, err);
 	item->turning = false;
 	/* A turn that could not be made leaves the item as it was. */
 	if (done)
@@ -333,14 +359,21 @@ take_done(struct history *h, const Koda__HistoryDone *msg, size_t *from, struct 
 		item->state = ITEM_NOT_DONE;
 	if (!done)
 		return 0;
-	return history_settle(h, item, item->state == ITEM_UNDONE, msg->here, msg->held, err);
+	r->text -= text_of_item(item);
+	if (history_settle(r->history, item, item->state == ITEM_UNDONE, msg->here, msg->held,
+		err) < 0)
+		return -1;
+	r->text += text_of_item(item);
+	return 0;
 }
 
 static int
-take_turn(struct history *h, const Koda__HistoryTurn *msg, size_t *from, struct koda_error *err)
+take_turn(struct history_reading *r, const Koda__HistoryTurn *msg, struct koda_error *err)
 {
+	struct history *h = r->history;
+
 	for (size_t i = 0; i < msg->n_name; i++) {
-		struct history_item *item = find(h, &msg->name[i], from);
+		struct history_item *item = find(h, &msg->name[i], &r->from);
 
 		if (item == NULL)
 			return is_damaged(h, err);
@@ -352,16 +385,17 @@ take_turn(struct history *h, const Koda__HistoryTurn *msg, size_t *from, struct 
 }
 
 static int
-take_record(struct history *h, const Koda__HistoryRecord *record, size_t *from,
-    struct koda_error *err)
+take_record(struct history_reading *r, const Koda__HistoryRecord *record, struct koda_error *err)
 {
+	struct history *h = r->history;
+
 	switch (record->what_case) {
 	case KODA__HISTORY_RECORD__WHAT_ITEM:
-		return take_item(h, record->item, err);
+		return take_item(r, record->item, err);
 	case KODA__HISTORY_RECORD__WHAT_DONE:
-		return take_done(h, record->done, from, err);
+		return take_done(r, record->done, err);
 	case KODA__HISTORY_RECORD__WHAT_TURN:
-		return take_turn(h, record->turn, from, err);
+		return take_turn(r, record->turn, err);
 	case KODA__HISTORY_RECORD__WHAT_FINISHED:
 		for (size_t i = 0; i < h->n_items; i++) {
 			h->item[i].turning = false;
@@ -377,39 +411,75 @@ take_record(struct history *h, const Koda__HistoryRecord *record, size_t *from,
 	return is_damaged(h, err);
 }
 
-/* Returns how many bytes are whole records, or -1 with *err set. */
-static int64_t
-take_records(struct history *h, const uint8_t *data, size_t len, struct arena *arena,
-    struct koda_error *err)
+/* Takes the whole records in the window. Returns how many bytes they are, or -1 with *err set. */
+static ssize_t
+take_records(struct history_reading *r, struct arena *arena, struct koda_error *err)
 {
-	size_t at = 0, from = 0;
+	size_t at = 0;
 
-	while (len - at >= FRAME_HEADER) {
-		const size_t n = frame_get_length(data + at);
+	while (r->len - at >= FRAME_HEADER) {
+		const size_t n = frame_get_length(r->window + at);
 		const Koda__HistoryRecord *record;
 
-		if (n > len - at - FRAME_HEADER)
+		if (n > FRAME_MAX)
+			return is_damaged(r->history, err);
+		if (n > r->len - at - FRAME_HEADER)
 			break;
 		record =
 		    (const Koda__HistoryRecord *)message_unpack(&koda__history_record__descriptor,
-			data + at + FRAME_HEADER, n, arena, NULL);
+			r->window + at + FRAME_HEADER, n, arena, NULL);
 		if (record == NULL)
-			return is_damaged(h, err);
-		if (take_record(h, record, &from, err) < 0)
+			return is_damaged(r->history, err);
+		if (take_record(r, record, err) < 0)
 			return -1;
+		if (r->text > HISTORY_TEXT_MAX)
+			return err_set(err, KODA_TOO_LARGE, 0,
+			    "the names in entry '%s' of the history are more than %zu MiB",
+			    r->history->id, HISTORY_TEXT_MAX >> 20);
 		arena_reset(arena);
 		at += FRAME_HEADER + n;
 	}
-	return (int64_t)at;
+	return (ssize_t)at;
+}
+
+/* Returns how many bytes of the file, which has `size`, are whole records; -1 with *err set. */
+static int64_t
+read_records(struct history_reading *r, int64_t size, struct arena *arena, struct koda_error *err)
+{
+	int64_t whole = 0, got = 0;
+
+	while (got < size) {
+		const size_t room = WINDOW - r->len;
+		const int64_t left = size - got;
+		const ssize_t n = read_whole(r->history->items, r->window + r->len,
+		    left < (int64_t)room ? (size_t)left : room);
+		ssize_t taken;
+
+		if (n <= 0)
+			return err_set(err, KODA_IO, n < 0 ? errno : 0,
+			    "read entry '%s' of the history", r->history->id);
+		r->len += (size_t)n;
+		got += n;
+		taken = take_records(r, arena, err);
+		if (taken < 0)
+			return -1;
+		r->len -= (size_t)taken;
+		memmove(r->window, r->window + taken, r->len);
+		whole += taken;
+	}
+	return whole;
 }
 
 static int
 read_items(struct history *h, struct arena *arena, struct koda_error *err)
 {
-	cleanup_free uint8_t *data = NULL;
+	cleanup_free uint8_t *window = malloc(WINDOW);
+	struct history_reading r = { .history = h, .window = window };
 	struct stat st;
 	int64_t whole;
 
+	if (window == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "history");
 	h->items = openat(h->fd, ITEMS,
 	    (h->in_use ? O_RDONLY : O_RDWR) | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	if (h->items < 0 || fstat(h->items, &st) < 0)
@@ -417,12 +487,10 @@ read_items(struct history *h, struct arena *arena, struct koda_error *err)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > ITEMS_BYTES_MAX)
 		return is_damaged(h, err);
 	h->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	data = malloc((size_t)st.st_size + 1);
-	if (data == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "history");
-	if (read_whole(h->items, data, (size_t)st.st_size) != st.st_size)
-		return err_set(err, KODA_IO, errno, "read entry '%s' of the history", h->id);
-	whole = take_records(h, data, (size_t)st.st_size, arena, err);
+	/* Those of file operations are known already. */
+	for (size_t i = 0; i < h->n_items; i++)
+		r.text += text_of_item(&h->item[i]);
+	whole = read_records(&r, st.st_size, arena, err);
 	if (whole < 0)
 		return -1;
 	/* A host was killed while it wrote the rest; nothing had been done for it yet, or it would

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,7 @@
 #include "host/draft/history.h"
 #include "host/draft/history_file.h"
 #include "shared/base/cleanup.h"
+#include "tests/kit/sanitized.h"
 
 #define ITEMS 4
 
@@ -123,6 +126,60 @@ what_was_written(void **state)
 	/* Three files are held. */
 	assert_int_equal(history_bytes(&h), 3 * 20000);
 	history_close(&h);
+}
+
+/* An entry that was taken back and done again many times is long, and needs no more memory for that. */
+static void
+long_one(void **state)
+{
+	static struct history_item *same[1000];
+	const struct rlimit limit = { 64u << 20, 64u << 20 };
+	char id[NAMED_ID_MAX + 1];
+	struct koda_error err;
+	struct history h;
+	struct stat st;
+	int status;
+	pid_t pid;
+
+	make(&h);
+	set_result(&h.item[0], ITEM_DONE);
+	for (size_t i = 0; i < N_ELEMENTS(same); i++)
+		same[i] = &h.item[0];
+	do {
+		assert_int_equal(history_results(&h, same, N_ELEMENTS(same), &err), 0);
+		assert_int_equal(fstat(h.items, &st), 0);
+	} while (st.st_size < (off_t)(2 * limit.rlim_cur));
+	snprintf(id, sizeof(id), "%s", h.id);
+	history_close(&h);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (!SANITIZED && setrlimit(RLIMIT_DATA, &limit) < 0)
+			_exit(1);
+		_exit(history_open(state_dir, "/p", id, &h, &err) == 0 && h.n_items == ITEMS &&
+			    h.item[0].state == ITEM_DONE
+			? 0
+			: 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* No record is as long as a frame may be: a file that says so is damaged. */
+static void
+absurd_length(void **state)
+{
+	const uint8_t length[] = { 0x7f, 0xff, 0xff, 0xff, 0 };
+	char id[NAMED_ID_MAX + 1];
+	struct koda_error err;
+	struct history h;
+
+	make(&h);
+	snprintf(id, sizeof(id), "%s", h.id);
+	assert_int_equal(write(h.items, length, sizeof(length)), sizeof(length));
+	history_close(&h);
+	assert_int_equal(history_open(state_dir, "/p", id, &h, &err), -1);
+	assert_non_null(strstr(err.message, "is damaged"));
 }
 
 static void
@@ -258,6 +315,8 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(long_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(absurd_length, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_prefix, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged, set_up, tear_down),
