@@ -8,4 +8,9 @@
  * again. Nothing may use the draft. Returns 0, also if there is none, or -1 with *err set. */
 int draft_drop(const struct draft *d, size_t layer, const char *path, struct koda_error *err);
 
+/* Forget that the directory at that path has other permissions: it gets `mode`. What is in it stays.
+ * Returns as draft_drop() does. */
+int draft_drop_mode(const struct draft *d, size_t layer, const char *path, uint32_t mode,
+    struct koda_error *err);
+
 #endif

@@ -5,16 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/draft/drop.h"
 #include "host/draft/history_file.h"
 #include "host/review/select.h"
 #include "host/review/turn.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
-
-/* Of paths, links' targets and reasons that a plan holds in memory: commands choose how long they are,
- * and a draft can have a million. */
-#define PLAN_TEXT_MAX ((size_t)256 << 20)
 
 /* What is going to be done with a change. */
 enum fate {
@@ -69,12 +64,6 @@ fate_of(const struct apply_plan *p, const struct reviewed *c)
 	return p->take == KODA_TAKE_PROJECT ? FATE_DROPPED : FATE_CONFLICT;
 }
 
-static size_t
-length(const char *text)
-{
-	return text == NULL ? 0 : strlen(text);
-}
-
 /* Returns 1 if there is too much. */
 static int
 collect(void *data, struct reviewed *c)
@@ -84,9 +73,8 @@ collect(void *data, struct reviewed *c)
 
 	if (!selected && !makes_directory(c))
 		return 0;
-	p->text += length(c->path) + length(c->reason) + length(c->before.target) +
-	    length(c->after.target);
-	if (p->text > PLAN_TEXT_MAX)
+	p->text += change_text(c);
+	if (p->text > HISTORY_TEXT_MAX)
 		return 1;
 	if (p->n == p->size) {
 		const size_t more = p->size == 0 ? 64 : 2 * p->size;
@@ -152,7 +140,7 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 	if (r > 0)
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "the names of the changes are more than %zu MiB: apply a part of them",
-		    PLAN_TEXT_MAX >> 20);
+		    HISTORY_TEXT_MAX >> 20);
 	if (selection_unused(&p->selection) != NULL)
 		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
 		    selection_unused(&p->selection));
@@ -332,8 +320,7 @@ drop_projects(const struct apply_plan *p, struct koda_error *err)
 {
 	for (size_t i = p->n; i > 0; i--)
 		if (p->v[i - 1].fate == FATE_DROPPED &&
-		    draft_drop(&p->draft->draft, p->v[i - 1].change.layer, p->v[i - 1].change.path,
-			err) < 0)
+		    change_drop(p->draft, &p->v[i - 1].change, err) < 0)
 			return -1;
 	return 0;
 }

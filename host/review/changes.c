@@ -27,6 +27,19 @@ change_done(struct reviewed *c)
 	*c = (struct reviewed){ 0 };
 }
 
+static size_t
+length(const char *text)
+{
+	return text == NULL ? 0 : strlen(text);
+}
+
+size_t
+change_text(const struct reviewed *c)
+{
+	return length(c->path) + length(c->rule) + length(c->reason) + length(c->before.target) +
+	    length(c->after.target);
+}
+
 /* ---- what the public header shows ---- */
 
 static const struct koda_change_side *

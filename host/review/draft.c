@@ -11,6 +11,7 @@
 #include "host/review/apply.h"
 #include "host/review/select.h"
 #include "host/review/state.h"
+#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
 /* ---- all of them ---- */
@@ -100,59 +101,118 @@ koda_draft_close(struct koda_draft *draft)
 
 /* ---- forgetting ---- */
 
+static bool
+is_directory(const struct draft_side *s)
+{
+	return s->type == KODA__FILE_TYPE__FILE_DIRECTORY;
+}
+
+int
+change_drop(const struct koda_draft *d, const struct reviewed *c, struct koda_error *err)
+{
+	return c->kind == KODA__DRAFT_KIND__DRAFT_MODE && is_directory(&c->before)
+	    ? draft_drop_mode(&d->draft, c->layer, c->path, c->before.mode, err)
+	    : draft_drop(&d->draft, c->layer, c->path, err);
+}
+
 struct dropping {
-	struct koda_draft *draft;
 	struct selection selection;
-	struct drop {
-		uint32_t layer;
-		char *path;
-	} * v;
-	size_t n;
+	struct reviewed *v;
+	size_t n, size;
+	size_t text; /* bytes */
+	/* The last directory that is forgotten with all that is in it, or NULL; and something in it that
+	 * was not selected, or NULL. */
+	const char *whole;
+	char *left;
 };
 
+static void
+dropping_done(struct dropping *d)
+{
+	while (d->n > 0)
+		change_done(&d->v[--d->n]);
+	free(d->v);
+	free(d->left);
+	selection_done(&d->selection);
+}
+
+/* Returns 1 if it cannot be done: too much, or d->left. */
 static int
 note(void *data, struct reviewed *c)
 {
 	struct dropping *d = data;
-	struct drop *grown;
+	const bool selected = selection_has(&d->selection, c->path);
+	const bool made = c->kind == KODA__DRAFT_KIND__DRAFT_CREATED && is_directory(&c->after);
 
-	if (!selection_has(&d->selection, c->path))
-		return 0;
-	/* What is in a directory that is forgotten goes with it. */
+	/* A name whose type changed is two changes, and both go at once. */
 	if (d->n > 0 && c->kind != KODA__DRAFT_KIND__DRAFT_DELETED &&
-	    strcmp(d->v[d->n - 1].path, c->path) == 0)
+	    strcmp(d->v[d->n - 1].path, c->path) == 0) {
+		d->whole = made ? d->v[d->n - 1].path : d->whole;
 		return 0;
-	grown = reallocarray(d->v, d->n + 1, sizeof(*grown));
-	if (grown == NULL)
-		return -1;
-	d->v = grown;
-	d->v[d->n++] = (struct drop){ c->layer, take_ptr(&c->path) };
+	}
+	if (d->whole != NULL && c->layer == d->v[d->n - 1].layer &&
+	    path_is_inside(c->path, d->whole)) {
+		d->left = selected ? NULL : strdup(c->path);
+		return selected ? 0 : d->left == NULL ? -1 : 1;
+	}
+	if (!selected)
+		return 0;
+	d->text += change_text(c);
+	if (d->text > HISTORY_TEXT_MAX)
+		return 1;
+	if (d->n == d->size) {
+		const size_t more = d->size == 0 ? 64 : 2 * d->size;
+		struct reviewed *grown = reallocarray(d->v, more, sizeof(*grown));
+
+		if (grown == NULL)
+			return -1;
+		d->v = grown;
+		d->size = more;
+	}
+	d->v[d->n++] = *c;
+	d->whole = made ? c->path : NULL;
+	*c = (struct reviewed){ 0 };
+	return 0;
+}
+
+static int
+find_dropped(struct koda_draft *draft, struct dropping *d, struct koda_error *err)
+{
+	int r;
+
+	err_clear(err);
+	r = changes_each(draft, note, d, NULL, err);
+	if (r < 0)
+		return err->code != KODA_OK ? -1 : err_set(err, KODA_INTERNAL, ENOMEM, "draft");
+	if (d->left != NULL)
+		return err_set(err, KODA_INVALID, 0,
+		    "'%.200s' is not selected, and the directory that it is in is: select the "
+		    "directory by its path, or not at all",
+		    d->left);
+	if (r > 0)
+		return err_set(err, KODA_TOO_LARGE, 0,
+		    "the names of the changes are more than %zu MiB: discard a part of them, or the "
+		    "whole draft",
+		    HISTORY_TEXT_MAX >> 20);
+	if (selection_unused(&d->selection) != NULL)
+		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
+		    selection_unused(&d->selection));
 	return 0;
 }
 
 static int
 drop_some(struct koda_draft *draft, const char *const *paths, size_t n, struct koda_error *err)
 {
-	struct dropping d = { .draft = draft };
-	int r;
+	cleanup(dropping_done) struct dropping d = { 0 };
 
-	if (selection_take(&d.selection, draft->like.root, paths, n, err) < 0)
+	if (selection_take(&d.selection, draft->like.root, paths, n, err) < 0 ||
+	    find_dropped(draft, &d, err) < 0)
 		return -1;
-	err_clear(err);
-	r = changes_each(draft, note, &d, NULL, err);
-	if (r < 0 && err->code == KODA_OK)
-		err_set(err, KODA_INTERNAL, ENOMEM, "draft");
-	if (r == 0 && selection_unused(&d.selection) != NULL)
-		r = err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
-		    selection_unused(&d.selection));
 	/* The last one first: what is in a directory before the directory. */
-	for (size_t i = d.n; r == 0 && i > 0; i--)
-		r = draft_drop(&draft->draft, d.v[i - 1].layer, d.v[i - 1].path, err);
-	while (d.n > 0)
-		free(d.v[--d.n].path);
-	free(d.v);
-	selection_done(&d.selection);
-	return r;
+	for (size_t i = d.n; i > 0; i--)
+		if (change_drop(draft, &d.v[i - 1], err) < 0)
+			return -1;
+	return 0;
 }
 
 int

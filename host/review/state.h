@@ -25,6 +25,11 @@ struct reviewed {
 };
 
 void change_done(struct reviewed *c);
+/* Returns the bytes of its texts: see HISTORY_TEXT_MAX. */
+size_t change_text(const struct reviewed *c);
+/* Makes the draft forget it, with everything below it, except what is in a directory whose permissions
+ * alone differ. Returns 0, or -1 with *err set. */
+int change_drop(const struct koda_draft *d, const struct reviewed *c, struct koda_error *err);
 /* What the public header shows of it; it points into the change. */
 struct change_shown {
 	struct koda_change change;

@@ -265,6 +265,54 @@ a_part(void **state)
 	end(&r);
 }
 
+/* Permissions of a directory are a change of their own: with them nothing else is forgotten. */
+static void
+forget_permissions(void **state)
+{
+	const char *const paths[] = { "di[r]" };
+	const struct koda_apply_options project = { .take = KODA_TAKE_PROJECT };
+	struct koda_error err;
+	struct stat st;
+	struct review r;
+
+	begin(&r, "chmod 700 dir; echo new c >dir/c");
+	open_it(&r);
+	assert_string_equal(list(&r), "mode dir\nchanged dir/c\n");
+	assert_int_equal(koda_draft_discard(r.draft, paths, 1, &err), 0);
+	assert_string_equal(list(&r), "changed dir/c\n");
+	end(&r);
+
+	begin(&r, "chmod 700 dir; echo new c >dir/c");
+	put_text(&r.f, "dir/fresh", "the user's\n");
+	open_it(&r);
+	assert_string_equal(list(&r), "mode dir conflict\nchanged dir/c\n");
+	assert_string_equal(apply(&r, &project, 0), "applied changed dir/c\n");
+	assert_string_equal(get_text(&r.f, "dir/c"), "new c\n");
+	assert_int_equal(stat(at(&r.f, "dir"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	end(&r);
+}
+
+/* A directory that is forgotten takes what is in it with it; so all of that has to be selected. */
+static void
+forget_directory(void **state)
+{
+	const char *const some[] = { "ne[w]" }, *const all[] = { "new" };
+	struct koda_error err;
+	struct review r;
+
+	begin(&r,
+	    "mkdir new; echo x >new/x; echo y >new/y; echo new a >a; rm b; mkdir b; echo z >b/z");
+	open_it(&r);
+	assert_int_equal(koda_draft_discard(r.draft, some, 1, &err), -1);
+	assert_int_equal(err.code, KODA_INVALID);
+	assert_string_equal(list(&r),
+	    "changed a\ndeleted b\ncreated b\ncreated b/z\ncreated new\ncreated new/x\ncreated new/y\n");
+	assert_int_equal(koda_draft_discard(r.draft, all, 1, &err), 0);
+	assert_string_equal(list(&r), "changed a\ndeleted b\ncreated b\ncreated b/z\n");
+	end(&r);
+}
+
 /* More levels than a draft may have. */
 #define GO_DEEP                                                                                    \
 	"i=0; while [ $i -lt 205 ]; do { [ -d d ] || mkdir d; } && cd d || exit 1; i=$((i + 1)); done; "
@@ -632,6 +680,8 @@ main(void)
 		cmocka_unit_test(listed),
 		cmocka_unit_test(applied_and_taken_back),
 		cmocka_unit_test(a_part),
+		cmocka_unit_test(forget_permissions),
+		cmocka_unit_test(forget_directory),
 		cmocka_unit_test(beyond_the_limits),
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(replaced_after_it_was_seen),
