@@ -40,10 +40,9 @@ access_rule_name(enum access_rule rule)
 /* Longer than every built-in protected name; a name that folds to more cannot be one of them. */
 #define FOLD_MAX 24
 
-/* Fold the name as a case-insensitive file system would compare it; "" if that is too long to
- * matter. FAT and its relatives also find a file by the short form of its name. */
+/* FAT and its relatives also find a file by the short form of its name. */
 static void
-fold(const char *name, size_t len, char ret[FOLD_MAX])
+expand_short(char name[FOLD_MAX])
 {
 	static const struct {
 		const char *stem, *of;
@@ -56,15 +55,45 @@ fold(const char *name, size_t len, char ret[FOLD_MAX])
 		{ "altern~", "alternates" },
 	};
 
-	fold_name(name, len, ret, FOLD_MAX);
 	for (size_t i = 0; i < N_ELEMENTS(short_forms); i++) {
 		size_t stem = strlen(short_forms[i].stem);
 
-		if (strncmp(ret, short_forms[i].stem, stem) == 0 && ret[stem] >= '0' &&
-		    ret[stem] <= '9') {
-			strcpy(ret, short_forms[i].of);
+		if (strncmp(name, short_forms[i].stem, stem) == 0 && name[stem] >= '0' &&
+		    name[stem] <= '9') {
+			strcpy(name, short_forms[i].of);
 			return;
 		}
+	}
+}
+
+/* NTFS finds a file by the name of one of its streams, too: '.git::$INDEX_ALLOCATION' is '.git'. */
+static void
+fold_piece(const char *name, size_t len, char ret[FOLD_MAX])
+{
+	const char *colon = len > 0 ? memchr(name + 1, ':', len - 1) : NULL;
+
+	fold_name(name, colon != NULL ? (size_t)(colon - name) : len, ret, FOLD_MAX);
+	expand_short(ret);
+}
+
+/* Fold the name as a case-insensitive file system would compare it; "" if that is too long to
+ * matter. Where git takes a backslash for a slash, a name has several pieces: it means the first one,
+ * unless another one is '.git'. */
+static void
+fold(const char *name, size_t len, char ret[FOLD_MAX])
+{
+	const char *end = memchr(name, '\\', len);
+
+	fold_piece(name, end != NULL ? (size_t)(end - name) : len, ret);
+	while (end != NULL && strcmp(ret, ".git") != 0) {
+		char piece[FOLD_MAX];
+
+		len -= (size_t)(end + 1 - name);
+		name = end + 1;
+		end = memchr(name, '\\', len);
+		fold_piece(name, end != NULL ? (size_t)(end - name) : len, piece);
+		if (strcmp(piece, ".git") == 0)
+			strcpy(ret, piece);
 	}
 }
 

@@ -412,6 +412,11 @@ static const struct {
 	{ "a .git that is a file", "printf x >.git", ".git", "git_config", { 0 } },
 	{ "a nested one", "mkdir -p a/.git; printf x >a/.git/config", "a/.git/config", "git_config",
 	    { 0 } },
+	{ "a git directory by the name of a stream",
+	    "mkdir '.git::$INDEX_ALLOCATION'; printf x >'.git::$INDEX_ALLOCATION/config'",
+	    ".git::$INDEX_ALLOCATION/config", "git_config", { 0 } },
+	{ "a git directory by a backslash", "printf x >'.git\\config'", ".git\\config",
+	    "git_config", { 0 } },
 	{ "an editor's tasks", "mkdir .vscode; printf x >.vscode/tasks.json", ".vscode/tasks.json",
 	    "deny_write_names", { 0 } },
 	{ "outside allow_write", "mkdir b; printf x >b/x", "b/x", "allow_write",
@@ -435,7 +440,7 @@ test_refused(void **state)
 	char line[256];
 
 	/* The directories are there already, so that only the rule stands in the way. */
-	sh("mkdir -p .git/hooks a/.git .vscode b");
+	sh("mkdir -p .git/hooks a/.git .vscode b '.git::$INDEX_ALLOCATION'");
 	if (strcmp(refusals[i].place, ".git") == 0)
 		sh("rm -r .git");
 	snprintf(line, sizeof(line), "cd \"$LAYER\" && %s", refusals[i].layer);

@@ -407,6 +407,21 @@ static const struct {
 	{ W,  "/p/GIT~1/config", NO_GIT },
 	{ W,  "/p/.git/CONFIG~1.LOC", NO_GIT },
 	{ RT, "/p/git~2", NO_GIT },
+	{ W,  "/p/.git::$INDEX_ALLOCATION/config", NO_GIT }, /* NTFS: a stream of it */
+	{ W,  "/p/.git:$I30:$INDEX_ALLOCATION/hooks/x", NO_GIT },
+	{ W,  "/p/GIT~1::$INDEX_ALLOCATION/config", NO_GIT },
+	{ W,  "/p/.git . :x/config", NO_GIT },
+	{ W,  "/p/.git/config::$DATA", NO_GIT },
+	{ W,  "/p/.git/HOOKS:$I30:$INDEX_ALLOCATION/x", NO_GIT },
+	{ RT, "/p/.git::$INDEX_ALLOCATION", NO_GIT },
+	{ W,  "/p/.git\\config", NO_GIT },                  /* git's slash on Windows */
+	{ W,  "/p/a\\.git\\config", NO_GIT },
+	{ W,  "/p/a very long name that does not fold\\.git", NO_GIT },
+	{ W,  "/p/.git/config\\x", NO_GIT },
+	{ W,  "/p/:.git/config", OK_WRITE },
+	{ W,  "/p/a:.git/config", OK_WRITE },
+	{ W,  "/p/.gitx:y/config", OK_WRITE },
+	{ W,  "/p/a\\b/config", OK_WRITE },
 	{ W,  "/p/.git\xff/config", OK_WRITE },
 	{ W,  "/p/.gi\xc5\xa5/config", OK_WRITE },           /* t with caron is another letter */
 	{ W,  "/p/..git/config", OK_WRITE },
