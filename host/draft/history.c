@@ -241,14 +241,19 @@ history_list(const char *state, const char *root, history_each_fn *fn, void *dat
 static int
 find_begun(void *data, const struct history *h)
 {
+	bool turning = false, pending = false;
+
 	if (!h->unfinished || h->in_use)
 		return 0;
-	for (size_t i = 0; i < h->n_items; i++)
-		if (h->item[i].state == ITEM_PENDING) {
-			snprintf(data, NAMED_ID_MAX + 1, "%s", h->id);
-			return 1;
-		}
-	return 0;
+	for (size_t i = 0; i < h->n_items; i++) {
+		turning |= h->item[i].turning;
+		pending |= h->item[i].state == ITEM_PENDING;
+	}
+	/* Without either, everything was done, but perhaps not written to disk. */
+	if (turning && !pending)
+		return 0;
+	snprintf(data, NAMED_ID_MAX + 1, "%s", h->id);
+	return 1;
 }
 
 int

@@ -1,8 +1,11 @@
 #include "host/review/turn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "host/draft/history_file.h"
 #include "shared/base/bytes.h"
@@ -14,6 +17,7 @@ struct swap_batch {
 	struct history_item *item[SWAP_ITEMS_MAX];
 	size_t n;
 	int stopped;
+	bool elsewhere; /* the history is on another file system */
 };
 
 /* ---- what is asked ---- */
@@ -187,6 +191,64 @@ take_reply(void *data, const Koda__Reply *reply, struct koda_error *err)
 	return 0;
 }
 
+/* ---- on disk ---- */
+
+static int
+not_synced(const char *what, struct koda_error *err)
+{
+	return err_set(err, KODA_IO, errno, "%s", what);
+}
+
+/*
+ * The overlay is mounted volatile: an fsync of a command in the draft did nothing. So what is brought
+ * is written to disk before it takes the place of anything: otherwise a power failure could leave an
+ * empty file where a whole one was. The history is on the file system that the drafts are on.
+ */
+static int
+sync_sources(const struct turn *t, struct koda_error *err)
+{
+	return syncfs(t->history->fd) == 0
+	    ? 0
+	    : not_synced("nothing was changed, because the draft's files could not be written to "
+			 "disk",
+		  err);
+}
+
+/* The root's file system, or all, if there are places outside the root. */
+static int
+sync_places(const struct turn *t, struct koda_error *err)
+{
+	const struct history *h = t->history;
+	cleanup_close int fd = open(h->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool outside = fd < 0;
+
+	for (size_t i = 0; i < t->n && !outside; i++)
+		outside = !path_is_inside(h->item[t->order[i]].place, h->root);
+	if (outside) {
+		sync();
+		return 0;
+	}
+	return syncfs(fd) == 0
+	    ? 0
+	    : not_synced(
+		  "the changes were made, but a power failure may undo them, because syncing "
+		  "failed",
+		  err);
+}
+
+/* Would results be on disk before the changes, if they were written at once? On one file system they
+ * are written in order. */
+static bool
+is_elsewhere(const struct turn *t)
+{
+	struct stat history, root;
+
+	return fstat(t->history->fd, &history) < 0 || stat(t->history->root, &root) < 0 ||
+	    history.st_dev != root.st_dev;
+}
+
+/* ---- batches ---- */
+
 static int
 send(struct swap_batch *b, struct koda_error *err)
 {
@@ -205,7 +267,8 @@ send(struct swap_batch *b, struct koda_error *err)
 	msg.n_item = b->n;
 	req.op_case = KODA__REQUEST__OP_SWAP;
 	req.swap = &msg;
-	if (held_ask(b->turn->held, &req, take_reply, b, err) < 0)
+	if (held_ask(b->turn->held, &req, take_reply, b, err) < 0 ||
+	    (b->elsewhere && sync_places(b->turn, err) < 0))
 		return -1;
 	return history_results(b->turn->history, b->item, b->n, err);
 }
@@ -233,9 +296,11 @@ depends(const struct swap_batch *b, const struct history_item *item)
 int
 turn_run(struct turn *t, struct koda_error *err)
 {
-	struct swap_batch b = { .turn = t };
+	struct swap_batch b = { .turn = t, .elsewhere = is_elsewhere(t) };
 	size_t bytes = 0;
 
+	if (t->n > 0 && sync_sources(t, err) < 0)
+		return -1;
 	for (size_t i = 0; i < t->n && b.stopped == 0; i++) {
 		struct history_item *item = &t->history->item[t->order[i]];
 
@@ -254,5 +319,8 @@ turn_run(struct turn *t, struct koda_error *err)
 			return -1;
 		b.n = bytes = 0;
 	}
+	/* An entry that is finished is not looked at again after a power failure. */
+	if (!b.elsewhere && sync_places(t, err) < 0)
+		return -1;
 	return history_finish(t->history, err) < 0 ? -1 : b.stopped;
 }

@@ -21,7 +21,7 @@ struct turn {
 	void *data;
 };
 
-/* Returns the value with which fn stopped, else 0; -1 with *err set if it could not go on: the entry
+/* When it returns, what was done is on disk. Returns the value with which fn stopped, else 0; -1 with *err set if it could not go on: the entry
  * is then unfinished. */
 int turn_run(struct turn *t, struct koda_error *err);
 

@@ -1409,10 +1409,11 @@ struct koda_apply_options {
 /*
  * Applies changes to the project, each as one rename, and calls fn (may be NULL) for each. What was
  * applied leaves the draft and is kept in the history (koda_history_undo()). If the host is killed on
- * the way, the next koda_draft_open() finishes what was begun: nothing is done twice or in part. A
- * draft in which nothing is left is removed when it is closed. Returns the non-zero value with which
- * fn stopped, else 0; -1 with *err set if it could not go on. ret_undo, if not NULL, has room for
- * KODA_HISTORY_ID_SIZE bytes and gets the id of the history's entry, or "".
+ * the way, the next koda_draft_open() finishes what was begun: nothing is done twice or in part. When
+ * this returns, the changes are on disk. A draft in which nothing is left is removed when it is closed.
+ * Returns the non-zero value with which fn stopped, else 0; -1 with *err set if it could not go on.
+ * ret_undo, if not NULL, has room for KODA_HISTORY_ID_SIZE bytes and gets the id of the history's
+ * entry, or "".
  */
 #define KODA_HISTORY_ID_SIZE 33
 KODA_API int koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *options,

@@ -2,7 +2,11 @@
  * host/review, host/draft/history: deciding on a draft. What is listed, what is applied, and what is
  * taken back, through the public header.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "tests/kit/hosting.h"
@@ -483,6 +487,113 @@ replaced_again(void **state)
 	end(&r);
 }
 
+/* ---- on disk ---- */
+
+/* From now on, writing a file system to disk fails in this process. */
+static void
+break_syncfs(void)
+{
+	/* clang-format off */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_syncfs, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	/* clang-format on */
+	struct sock_fprog filter = { .len = N_ELEMENTS(code), .filter = code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0 || syncfs(STDIN_FILENO) == 0 ||
+	    errno != EIO)
+		_exit(6);
+}
+
+/* Fails from the n-th change on. */
+static int
+break_later(void *data, const struct koda_applied *one)
+{
+	size_t *left = data;
+
+	if (one->outcome == KODA_APPLIED && --*left == 0)
+		break_syncfs();
+	return 0;
+}
+
+static int
+unfinished(void *data, const struct koda_history_entry *one)
+{
+	*(size_t *)data += one->unfinished;
+	return 0;
+}
+
+static size_t
+n_unfinished(const struct review *r)
+{
+	struct koda_error err;
+	size_t n = 0;
+
+	assert_int_equal(koda_history_visit(r->f.root, unfinished, &n, &err), 0);
+	return n;
+}
+
+/* Nothing is reported as done that a power failure could undo: not before it is on disk, and nothing
+ * is replaced by what is not. after: how many changes are made before it fails. */
+static void
+fails_to_sync(struct review *r, size_t after, const char *words)
+{
+	struct koda_error err;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct koda_session *ses = koda_session_open(&r->f.options, &err);
+		struct koda_draft *d = ses == NULL ? NULL : koda_draft_open(ses, r->id, &err);
+
+		if (d == NULL)
+			_exit(4);
+		if (after == 0)
+			break_syncfs();
+		if (koda_draft_apply(d, NULL, break_later, &after, NULL, &err) != -1)
+			_exit(5);
+		_exit(err.code == KODA_IO && strstr(err.message, words) != NULL ? 0 : 7);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+synced_before(void **state)
+{
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b");
+	fails_to_sync(&r, 0, "nothing was changed");
+	is_old(&r);
+	/* What was begun is done by the next one. */
+	open_it(&r);
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_false(exists(&r.f, "b"));
+	assert_int_equal(n_unfinished(&r), 0);
+	end(&r);
+}
+
+static void
+synced_after(void **state)
+{
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b");
+	fails_to_sync(&r, 2, "a power failure may undo them");
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_false(exists(&r.f, "b"));
+	assert_int_equal(n_unfinished(&r), 1);
+	open_it(&r);
+	assert_int_equal(n_unfinished(&r), 0);
+	end(&r);
+}
+
 /* ---- a host that is killed ---- */
 
 static int
@@ -688,6 +799,8 @@ main(void)
 		cmocka_unit_test(goes_on_after_a_part),
 		cmocka_unit_test(undo_conflicts),
 		cmocka_unit_test(replaced_again),
+		cmocka_unit_test(synced_before),
+		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),
 		cmocka_unit_test(draft_changed_after_killed_host),
 		cmocka_unit_test(killed_hosts),
