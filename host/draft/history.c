@@ -236,6 +236,13 @@ history_list(const char *state, const char *root, history_each_fn *fn, void *dat
 	return list(state, root, NULL, fn, data, err);
 }
 
+int
+history_of_draft(const char *state, const char *root, const char *draft, history_each_fn *fn,
+    void *data, struct koda_error *err)
+{
+	return list(state, root, draft, fn, data, err);
+}
+
 /* ---- what a killed host began ---- */
 
 static int

@@ -37,6 +37,9 @@ int history_remove(const char *state, struct history *h, struct koda_error *err)
 typedef int history_each_fn(void *data, const struct history *h);
 int history_list(const char *state, const char *root, history_each_fn *fn, void *data,
     struct koda_error *err);
+/* The same for the entries of one draft. */
+int history_of_draft(const char *state, const char *root, const char *draft, history_each_fn *fn,
+    void *data, struct koda_error *err);
 /* Find an entry that a host has not applied to the end, because it was killed, or because what it did
  * could not be written to disk. Returns 1 with its id, 0 if there is none, -1 with *err set. */
 int history_begun(const char *state, const char *root, const char *draft,

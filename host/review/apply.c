@@ -306,6 +306,7 @@ carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
 		r = run(d, &h, fn, data, err);
 	/* The worker has a descriptor of the entry. */
 	held_close(&d->held);
+	own_done(&d->own);
 	if (ret_undo != NULL && did_anything(&h))
 		snprintf(ret_undo, KODA_HISTORY_ID_SIZE, "%s", h.id);
 	if (did_anything(&h) || h.unfinished)

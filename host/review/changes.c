@@ -89,6 +89,7 @@ struct change_listing {
 	void *data;
 	int stopped; /* what fn returned */
 	bool more, cut;
+	char *own;  /* the last file that is deleted, and was the draft's own */
 	char *last; /* the path and the kind of the last change */
 	Koda__DraftKind last_kind;
 };
@@ -191,6 +192,28 @@ take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct rev
 	    : broken("a rule or a reason is not text", err);
 }
 
+/* Is the conflict none, because what is in the project came from this draft? A name whose type changes
+ * is deleted first, and then there is nothing before. */
+static int
+clear_conflict(struct change_listing *l, struct reviewed *c)
+{
+	struct koda_draft *d = l->draft;
+
+	if (!c->conflict)
+		return 0;
+	if (c->before.type == 0) {
+		c->conflict = l->own == NULL || strcmp(l->own, c->path) != 0;
+		return 0;
+	}
+	c->conflict =
+	    !own_has(&d->own, d->like.state, d->like.root, d->draft.id, c->path, &c->before);
+	if (c->conflict || c->kind != KODA__DRAFT_KIND__DRAFT_DELETED)
+		return 0;
+	free(l->own);
+	l->own = strdup(c->path);
+	return l->own == NULL ? -1 : 0;
+}
+
 static int
 take_page(void *data, const Koda__Reply *reply, struct koda_error *err)
 {
@@ -208,6 +231,8 @@ take_page(void *data, const Koda__Reply *reply, struct koda_error *err)
 
 		if (take_entry(l, page->entry[i], &c, err) < 0)
 			return -1;
+		if (clear_conflict(l, &c) < 0)
+			return err_set(err, KODA_INTERNAL, ENOMEM, "changes");
 		if (i + 1 == page->n_entry) {
 			free(l->last);
 			l->last = strdup(c.path);
@@ -256,6 +281,7 @@ changes_each(struct koda_draft *d, change_fn *fn, void *data, bool *ret_cut, str
 		r = list_layer(&l, err);
 		cut |= l.cut;
 		free(l.last);
+		free(l.own);
 	}
 	if (ret_cut != NULL)
 		*ret_cut = cut;

@@ -94,6 +94,7 @@ koda_draft_close(struct koda_draft *draft)
 	if (draft == NULL)
 		return;
 	held_close(&draft->held);
+	own_done(&draft->own);
 	draft_close(&draft->draft);
 	held_like_done(&draft->like);
 	free(draft);

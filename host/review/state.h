@@ -5,11 +5,13 @@
 #include "host/draft/history.h"
 #include "host/draft/store.h"
 #include "host/review/held.h"
+#include "host/review/own.h"
 
 struct koda_draft {
 	struct held_like like;
 	struct draft draft;
 	struct holder held;
+	struct own own;
 	int history_fd; /* what its worker may put things into; -1: nothing, it only looks */
 };
 

@@ -369,9 +369,9 @@ conflicts(void **state)
 
 /* The ticks of the file system's clock take some milliseconds: wait for another one. */
 static void
-wait_for_tick(const struct review *r)
+wait_for_tick_at(const struct review *r, const char *name)
 {
-	const char *path = at(&r->f, "dir/c");
+	const char *path = at(&r->f, name);
 	struct stat first, now;
 
 	assert_int_equal(stat(path, &first), 0);
@@ -380,6 +380,12 @@ wait_for_tick(const struct review *r)
 		assert_int_equal(stat(path, &now), 0);
 	} while (now.st_ctim.tv_sec * 1000 + now.st_ctim.tv_nsec / 1000000 <
 	    first.st_ctim.tv_sec * 1000 + first.st_ctim.tv_nsec / 1000000 + 20);
+}
+
+static void
+wait_for_tick(const struct review *r)
+{
+	wait_for_tick_at(r, "dir/c");
 }
 
 /* Overlayfs goes on to show what it has shown once. So a command that has seen a file changes the old
@@ -484,6 +490,55 @@ replaced_again(void **state)
 	koda_slot_release(slot);
 	open_it(&r);
 	assert_string_equal(list(&r), "changed a conflict\n");
+	end(&r);
+}
+
+/* Runs it in the draft again. */
+static void
+go_on(struct review *r, const char *shell)
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT, .draft = r->id };
+	const struct koda_command_options c = { .shell = shell };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+
+	koda_draft_close(r->draft);
+	slot = koda_slot_open(r->f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	assert_int_equal(koda_run(slot, &c, &result, &err), 0);
+	assert_int_equal(result.status, 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(r);
+}
+
+/* What the draft itself has put into the project is no change by others, however the draft goes on with
+ * it. What others make of it is. */
+static void
+goes_on_with_its_own(void **state)
+{
+	const char *const paths[] = { "a", "b", "dir/c", "dir/d", "fresh" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 5 };
+	struct review r;
+
+	begin(&r,
+	    "echo new >a; echo new >b; echo new >dir/c; echo new >dir/d; echo new >fresh; echo x >x");
+	open_it(&r);
+	apply(&r, &some, 0);
+	assert_string_equal(list(&r), "created x\n");
+	go_on(&r,
+	    "sed -i s/new/newer/ a; rm b; rm dir/c; mkdir dir/c; sed -i s/new/newer/ dir/d fresh");
+	assert_string_equal(list(&r),
+	    "changed a\ndeleted b\ndeleted dir/c\ncreated dir/c\nchanged dir/d\nchanged fresh\n"
+	    "created x\n");
+	wait_for_tick_at(&r, "dir/d");
+	put_text(&r.f, "a", "the user's a\n");
+	process_shell("cd \"$1\" && cp fresh f && mv f fresh && chmod 600 b", r.f.root, NULL, NULL);
+	assert_string_equal(list(&r),
+	    "changed a conflict\ndeleted b conflict\ndeleted dir/c\ncreated dir/c\n"
+	    "changed dir/d conflict\nchanged fresh conflict\ncreated x\n");
 	end(&r);
 }
 
@@ -799,6 +854,7 @@ main(void)
 		cmocka_unit_test(goes_on_after_a_part),
 		cmocka_unit_test(undo_conflicts),
 		cmocka_unit_test(replaced_again),
+		cmocka_unit_test(goes_on_with_its_own),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),
