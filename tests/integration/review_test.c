@@ -63,6 +63,19 @@ on_applied(void *data, const struct koda_applied *one)
 	return r->stop_after != 0 && r->n_applied == r->stop_after ? 7 : 0;
 }
 
+/* What is in the project for a tick of the clock that stamps files is older than a draft that is begun
+ * then. */
+static void
+wait_for_coarse_tick(void)
+{
+	struct timespec was, now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &was);
+	do {
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	} while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
+}
+
 /* A project, prepared by a command of the user's, and a draft in which the other command ran. */
 static void
 begin_in(struct review *r, const char *prepare, const char *shell)
@@ -84,6 +97,7 @@ begin_in(struct review *r, const char *prepare, const char *shell)
 	if (prepare != NULL)
 		process_shell("cd \"$1\" && eval \"$2\"", r->f.root, prepare, NULL);
 	fixture_open(&r->f);
+	wait_for_coarse_tick();
 	slot = koda_slot_open(r->f.ses, &o, &err);
 	if (slot == NULL)
 		fail_msg("draft: %s", err.message);
