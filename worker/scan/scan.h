@@ -18,7 +18,8 @@
  *	scan_compare    the first scan, and each comparison with it
  *	scan_walk       the way through the directories; scan_entries reads one of them
  *	scan_events     what the kernel reports of them; scan_todo: what is yet to be read
- *	live            what the host's git would use now; hides: what its settings hide
+ *	live            what the host's git would use now; hides: what its settings hide, counted
+ *	                by hidden
  *	linked_search   other names (hard links) of protected files
  *	followed        finds the files that lead git on
  *	scan_recheck    places that are judged without an event
@@ -33,8 +34,8 @@
  *	scan_results    what there is to report
  *	scan_known      known places and guards
  *	scan_state      the state, and scan_found, what is found: data only
- *	deep, path_set, quarantine, gitconfig, gitvar, gitdir, gitindex, gitstate   know nothing of a
- *	                scan
+ *	deep, path_set, quarantine, gitconfig, gitvar, gitdir, gitindex, gitpacks, gitstate, hidden
+ *	                know nothing of a scan
  */
 #ifndef KODA_WORKER_SCAN_SCAN_H
 #define KODA_WORKER_SCAN_SCAN_H
