@@ -1,7 +1,9 @@
 #include "worker/draft/draft_git.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "worker/scan/followed.h"
 #include "worker/scan/followed_judge.h"
 #include "worker/scan/gitindex.h"
+#include "worker/scan/gitpacks.h"
 #include "worker/scan/gitstate.h"
 #include "worker/scan/plant.h"
 
@@ -90,13 +93,100 @@ judge_ref(int dir, const char *name)
 	return "it is a symbolic ref that leads out of refs, and git would write to that file";
 }
 
+/* ---- lists of packs ---- */
+
+static ssize_t
+read_at(int fd, void *buf, size_t size, uint64_t at)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		const ssize_t n = pread(fd, (uint8_t *)buf + got, size - got, (off_t)(at + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+/* The list can be large, so only what it names is read. */
+static const char *
+judge_packs(int dir, const char *name)
+{
+	static const char invalid[] = "it is not a valid list of packs";
+	cleanup_close int fd =
+	    openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	uint8_t head[GITPACKS_HEAD_MAX];
+	cleanup_free char *names = NULL;
+	uint64_t at = 0, len = 0;
+	uint32_t n = 0;
+	ssize_t got = fd < 0 ? -1 : read_at(fd, head, sizeof(head), 0);
+
+	if (got < 0 || gitpacks_find(head, (size_t)got, &at, &len, &n) < 0)
+		return invalid;
+	if (len > GITPACKS_NAMES_MAX || at > INT64_MAX - len)
+		return "it names too many packs to be checked";
+	names = malloc((size_t)len + 1);
+	if (names == NULL || read_at(fd, names, (size_t)len, at) != (ssize_t)len)
+		return invalid;
+	return gitpacks_are_plain(names, (size_t)len, n)
+	    ? NULL
+	    : "it names packs in another directory, which git would read and remove";
+}
+
+static bool
+is_list_of_packs(struct draft_walk *w)
+{
+	static const char list[] = "objects/pack/multi-pack-index", more[] = ".d/";
+	const char *below = draft_git_below(w, NULL);
+
+	if (below == NULL || strncasecmp(below, list, sizeof(list) - 1) != 0)
+		return false;
+	below += sizeof(list) - 1;
+	if (strncasecmp(below, more, sizeof(more) - 1) != 0)
+		return below[0] == '\0';
+	/* The chain holds hashes only. */
+	return strcasecmp(below + sizeof(more) - 1, "multi-pack-index-chain") != 0;
+}
+
+/* ---- where a name is ---- */
+
+/* Returns what draft_level has as `git`. */
+static size_t
+find_git(struct draft_walk *w)
+{
+	for (size_t i = 0; i < w->n_levels; i++) {
+		struct draft_level *l = &w->level[i];
+
+		if (l->git_known)
+			continue;
+		l->git = is_git_dir(w, l) ? i + 1 : i > 0 ? w->level[i - 1].git : 0;
+		l->git_known = true;
+	}
+	return draft_walk_top(w)->git;
+}
+
+const char *
+draft_git_below(struct draft_walk *w, const struct draft_level **ret)
+{
+	const size_t git = find_git(w);
+
+	if (git == 0)
+		return NULL;
+	if (ret != NULL)
+		*ret = &w->level[git - 1];
+	return w->path + w->level[git - 1].len + 1;
+}
+
 bool
 draft_git_is_inside(struct draft_walk *w)
 {
-	for (size_t i = w->n_levels; i > 0; i--)
-		if (is_git_dir(w, &w->level[i - 1]))
-			return true;
-	return false;
+	return find_git(w) > 0;
 }
 
 static const char *
@@ -123,6 +213,8 @@ draft_git_refuses(struct draft_walk *w)
 	const char *name = w->name.name;
 	const int what = followed_what(name, l->below_refs);
 
+	if (!w->ses->policy.flag[KODA_ALLOW_GIT_CONFIG] && is_list_of_packs(w))
+		return judge_packs(l->upper, name);
 	if (what < 0 || w->ses->policy.flag[KODA_ALLOW_GIT_CONFIG] ||
 	    (!l->below_refs && !is_git_dir(w, l)))
 		return NULL;

@@ -8,6 +8,11 @@
 
 #include "worker/draft/draft_state.h"
 
+/*
+ * Returns the path of w->name below the innermost git directory that it is in, which points into
+ * w->path; NULL: it is in none. *ret becomes that level.
+ */
+const char *draft_git_below(struct draft_walk *w, const struct draft_level **ret);
 /* Is the directory that is about to be entered below the refs of a git directory? */
 bool draft_git_is_below_refs(struct draft_walk *w, const char *name);
 /* Is the name that was looked at in a git directory, at any depth? */

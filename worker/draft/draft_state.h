@@ -2,6 +2,7 @@
 #ifndef KODA_WORKER_DRAFT_DRAFT_STATE_H
 #define KODA_WORKER_DRAFT_DRAFT_STATE_H
 
+#include "shared/rules/names.h"
 #include "worker/draft/draft_names.h"
 #include "worker/draft/upper.h"
 #include "worker/session.h"
@@ -44,6 +45,9 @@ struct draft_level {
 	bool is_refused; /* the draft makes the directory, and may not */
 	struct draft_refusal refusal;
 	struct draft_shape shape;
+	/* The innermost git directory that it is, or is in: one more than its level. 0: none. */
+	bool git_known;
+	size_t git;
 };
 
 /* A name that is being looked at. */
@@ -55,11 +59,15 @@ struct draft_name {
 	int fd;                /* of a directory in the upper; -1: none, or it cannot be read */
 };
 
+/* Two sentences about what a file hides (worker/scan/hidden.h). */
+#define DRAFT_NOTE_SIZE 544
+
 struct draft_change {
 	Koda__DraftKind kind;
 	bool has_before, has_after, conflict, is_refused;
 	uint64_t entries; /* below a directory that is deleted */
 	struct draft_refusal refusal;
+	char note[DRAFT_NOTE_SIZE]; /* what a person should know about it, or "" */
 };
 
 struct draft_walk {
@@ -79,6 +87,7 @@ struct draft_walk {
 	Koda__DraftKind last_kind;
 	_Alignas(16) uint8_t buf[2][DRAFT_BUFFER];
 	struct koda_error scratch;
+	struct names_index *names; /* of deny_write_names; NULL: not made yet */
 	size_t n_levels;
 	struct draft_level level[DRAFT_DEPTH_MAX];
 };
