@@ -71,6 +71,7 @@ changes_add(struct changes *c, const struct koda_change *change)
 	row->target = keep_text(c, is->target);
 	row->rule = keep_text(c, change->rule);
 	row->reason = keep_text(c, change->reason);
+	row->note = keep_text(c, change->note);
 	c->bytes += sizeof(*row);
 }
 
@@ -83,6 +84,7 @@ changes_done(struct changes *c)
 		free(c->row[i].target);
 		free(c->row[i].rule);
 		free(c->row[i].reason);
+		free(c->row[i].note);
 	}
 	free(c->row);
 	free(c->unit);

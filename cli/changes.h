@@ -23,6 +23,7 @@ struct change_row {
 	uint64_t entries;
 	char *target_before, *target; /* of links, or NULL */
 	char *rule, *reason;          /* NULL: it is not refused */
+	char *note;                   /* or NULL */
 	bool conflict;
 	/* a file that was only renamed: the row of its other name, and 1; 0: it was not */
 	size_t other;

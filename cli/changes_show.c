@@ -404,6 +404,29 @@ put_left_out(struct page *page, size_t n, const char *what)
 }
 
 void
+changes_show_notes(struct page *page, const struct changes_view *view, size_t max)
+{
+	const struct changes *c = view->changes;
+	size_t left_out = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->row[i].note == NULL || c->row[i].rule != NULL)
+			continue;
+		if (max == 0) {
+			left_out++;
+			continue;
+		}
+		max--;
+		put_word(page, "HIDES", YELLOW);
+		put_path(page, view, c->row[i].path, strlen(c->row[i].path), false);
+		page_print(page, ": ");
+		put_text(page, c->row[i].note);
+		page_print(page, "\n");
+	}
+	put_left_out(page, left_out, " that hide something");
+}
+
+void
 changes_show_summary(struct page *page, const struct changes_view *view)
 {
 	static const enum change_unit_kind order[] = { UNIT_CHANGED, UNIT_DELETED, UNIT_RENAMED,
@@ -419,6 +442,7 @@ changes_show_summary(struct page *page, const struct changes_view *view)
 	put_left_out(page, put_units(page, view, UNIT_CONFLICT, &room), " conflicts");
 	room = ATTENTION_MAX;
 	put_left_out(page, put_units(page, view, UNIT_REFUSED, &room), " refused");
+	changes_show_notes(page, view, ATTENTION_MAX);
 	if (view->changes->not_kept > 0)
 		page_print(page, "  ... and %" PRIu64 " more that do not fit here\n",
 		    view->changes->not_kept);

@@ -38,6 +38,9 @@ void changes_show_summary(struct page *page, const struct changes_view *view);
 /* Writes the counts alone: "2 changed, 1 created; 1 refused". */
 void changes_show_counts(struct page *page, const struct changes *c);
 
+/* Writes a line for each note of the changes, at most max of them. */
+void changes_show_notes(struct page *page, const struct changes_view *view, size_t max);
+
 /* Writes a unit's line. */
 void changes_show_unit(struct page *page, const struct changes_view *view,
     const struct change_unit *unit);

@@ -343,6 +343,8 @@ put_json_row(const struct changes_view *view, const struct change_row *row, bool
 			row->reason != NULL ? strlen(row->reason) : 0));
 	}
 	json_object_set_new(object, "conflict", json_boolean(row->conflict));
+	if (row->note != NULL)
+		json_object_set_new(object, "note", show_json_lossy(row->note, strlen(row->note)));
 	if ((row->type == KODA_FILE_REGULAR || row->type_before == KODA_FILE_REGULAR) &&
 	    row->kind != KODA_CHANGE_MODE && row->other == 0 && changes_git_dir(row->path) == 0)
 		set_diff(object, view, row, stat);
@@ -365,6 +367,21 @@ put_json(const struct draft_open *draft, const char *id, bool stat)
 	return output_done(EXIT_DONE);
 }
 
+/* More than a person reads. */
+#define NOTES_MAX 50
+
+/* Not between the diffs, which may be read as a patch. */
+static void
+warn_of_notes(const struct draft_open *draft)
+{
+	const bool colours = output_colour(STDERR_FILENO);
+	struct page page = { .f = stderr,
+		.medium = { .style = colours ? PAGE_COLOUR : PAGE_TERMINAL, .whole = true } };
+
+	fflush(stdout);
+	changes_show_notes(&page, &draft->view, NOTES_MAX);
+}
+
 static int
 put_diff(const struct draft_open *draft, bool stat, bool colours)
 {
@@ -380,6 +397,7 @@ put_diff(const struct draft_open *draft, bool stat, bool colours)
 	else
 		changes_show_diffs(&page, &draft->view, 0, SIZE_MAX, SIZE_MAX,
 		    page.medium.style == PAGE_MESSAGE);
+	warn_of_notes(draft);
 	if (draft->changes.cut)
 		output_note("warning",
 		    "there are more names, or deeper ones, than a draft may have: these are not listed and cannot be applied");

@@ -173,6 +173,8 @@ outcome_json(const struct koda_applied *one)
 	if (one->reason != NULL)
 		json_object_set_new(object, "reason",
 		    show_json_lossy(one->reason, strlen(one->reason)));
+	if (one->note != NULL)
+		json_object_set_new(object, "note", show_json_lossy(one->note, strlen(one->note)));
 	return object;
 }
 
@@ -196,6 +198,19 @@ complain(struct outcomes *o, const struct koda_applied *one)
 	free(text);
 }
 
+static void
+warn(struct outcomes *o, const struct koda_applied *one)
+{
+	char *text;
+
+	if (o->complaints++ >= COMPLAINTS_MAX)
+		return;
+	if (asprintf(&text, "'%s': %s", changes_shown(o->view, one->path), one->note) < 0)
+		output_no_memory();
+	output_note("warning", text);
+	free(text);
+}
+
 int
 outcomes_take(void *data, const struct koda_applied *one)
 {
@@ -213,6 +228,8 @@ outcomes_take(void *data, const struct koda_applied *one)
 	} else if (one->outcome != KODA_APPLIED && one->outcome != KODA_APPLY_SKIPPED) {
 		complain(o, one);
 	}
+	if (one->note != NULL && !args_has(&o->cli->args, OPT_JSON))
+		warn(o, one);
 	while (o->signals >= 0 && (signo = signals_next(o->signals)) != 0)
 		o->stopped = o->stopped || signo == SIGINT || signo == SIGTERM || signo == SIGHUP;
 	return o->stopped;

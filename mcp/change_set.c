@@ -21,6 +21,10 @@ change_set_done(struct change_set *set)
 		free(set->one[i].reason);
 		free(set->one[i].target);
 	}
+	for (size_t i = 0; i < set->n_notes; i++) {
+		free(set->note[i].path);
+		free(set->note[i].text);
+	}
 	*set = (struct change_set){ 0 };
 }
 
@@ -39,6 +43,14 @@ add(struct change_set *set, enum koda_apply_outcome outcome)
 	set->n_all++;
 	set->n_outcome[outcome]++;
 	return set->n < CHANGE_SET_MAX ? &set->one[set->n++] : NULL;
+}
+
+static void
+take_note(struct change_set *set, const char *path, const char *note)
+{
+	if (note != NULL && set->n_notes < CHANGE_NOTES_MAX)
+		set->note[set->n_notes++] =
+		    (struct change_note){ memory_string(path), memory_string(note) };
 }
 
 static void
@@ -64,6 +76,8 @@ on_change(void *data, const struct koda_change *c)
 		: c->conflict ? KODA_APPLY_CONFLICT
 			      : KODA_APPLIED);
 
+	if (c->rule == NULL)
+		take_note(data, c->path, c->note);
 	if (one == NULL)
 		return 0;
 	*one = (struct change_one){
@@ -97,6 +111,7 @@ change_set_add(void *data, const struct koda_applied *applied)
 		set->cut = true;
 		return 0;
 	}
+	take_note(set, applied->path, applied->note);
 	one = add(set, applied->outcome);
 	if (one != NULL)
 		*one = (struct change_one){
@@ -212,6 +227,13 @@ change_set_lines(const struct change_set *set, struct text *t)
 	if (set->n_all > set->n)
 		text_printf(t, "[... %llu more changes ...]\n",
 		    (unsigned long long)(set->n_all - set->n));
+	for (size_t i = 0; i < set->n_notes; i++) {
+		text_printf(t, "[");
+		show_name(t, below(set, set->note[i].path));
+		text_printf(t, ": ");
+		text_show_string(t, set->note[i].text);
+		text_printf(t, "]\n");
+	}
 	if (set->cut)
 		text_printf(t,
 		    "[There are more names, or deeper ones, than a draft may have: these are not listed, cannot be applied and stay in the draft.]\n");
@@ -238,6 +260,22 @@ change_set_json(const struct change_set *set)
 			    json_integer((json_int_t)one->size));
 		if (one->rule != NULL)
 			json_object_set_new_nocheck(row, "rule", text_json_string(one->rule));
+		json_array_append_new(ret, row);
+	}
+	return ret;
+}
+
+json_t *
+change_set_notes(const struct change_set *set)
+{
+	json_t *ret = set->n_notes > 0 ? json_array() : NULL;
+
+	for (size_t i = 0; i < set->n_notes; i++) {
+		json_t *row = json_object();
+
+		json_object_set_new_nocheck(row, "path",
+		    text_json_string(below(set, set->note[i].path)));
+		json_object_set_new_nocheck(row, "text", text_json_string(set->note[i].text));
 		json_array_append_new(ret, row);
 	}
 	return ret;

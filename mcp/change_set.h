@@ -10,6 +10,8 @@
 
 /* The changes that are listed; the others are counted. */
 #define CHANGE_SET_MAX 200
+/* The notes that are listed, also those of changes that are not. */
+#define CHANGE_NOTES_MAX 16
 /* Bytes of all diffs. */
 #define CHANGE_SET_DIFF_BYTES (64u << 10)
 
@@ -24,10 +26,17 @@ struct change_one {
 	char *target; /* of a link in the draft, or NULL */
 };
 
+/* What git hides from a reviewer because of a change. */
+struct change_note {
+	char *path, *text;
+};
+
 /* Zero-initialise. */
 struct change_set {
 	struct change_one one[CHANGE_SET_MAX];
 	size_t n;
+	struct change_note note[CHANGE_NOTES_MAX];
+	size_t n_notes;
 	uint64_t n_all, n_outcome[KODA_APPLY_UNLISTED + 1];
 	const char *root;
 	bool done; /* the outcomes are what happened, not what would happen */
@@ -51,6 +60,8 @@ void change_set_counts(const struct change_set *set, struct text *t);
 void change_set_lines(const struct change_set *set, struct text *t);
 /* Returns the listed changes. */
 json_t *change_set_json(const struct change_set *set);
+/* Returns the listed notes, or NULL if there are none. */
+json_t *change_set_notes(const struct change_set *set);
 
 /* Appends the diffs of files that would be applied (all: of all). Returns false if not all are
  * shown in full. */

@@ -68,6 +68,8 @@ void
 decide_add(json_t *ret, const struct change_set *set)
 {
 	json_object_set_new_nocheck(ret, "changes", change_set_json(set));
+	if (set->n_notes > 0)
+		json_object_set_new_nocheck(ret, "notes", change_set_notes(set));
 	json_object_set_new_nocheck(ret, "total", json_integer((json_int_t)set->n_all));
 	json_object_set_new_nocheck(ret, "applied",
 	    json_integer(set->done ? (json_int_t)set->n_outcome[KODA_APPLIED] : 0));

@@ -55,7 +55,10 @@
 	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
 	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"       \
 	",\"unlisted\":{\"type\":\"boolean\",\"description\":\"the draft has more names, or "        \
-	"deeper ones, than are listed: these stay in it\"}"
+	"deeper ones, than are listed: these stay in it\"},"                                        \
+	"\"notes\":{\"type\":\"array\",\"description\":\"what git hides afterwards\",\"items\":{"    \
+	"\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"text\":{\"type\":"     \
+	"\"string\"}},\"required\":[\"path\",\"text\"]}}"
 
 #define CHILD_LEFT                                                                                 \
 	"\"drafts\":{\"type\":\"array\",\"description\":\"what children changed and is not "       \

@@ -69,6 +69,7 @@ void
 history_item_done(struct history_item *item)
 {
 	free(item->place);
+	free(item->note);
 	side_done(&item->before);
 	side_done(&item->after);
 	side_done(&item->here);

@@ -43,6 +43,7 @@ enum item_state {
 struct history_item {
 	char name[SWAP_NAME_MAX + 1]; /* in `old` */
 	char *place;
+	char *note; /* of the change that is being applied, or NULL; it is not in the file */
 	uint32_t layer;
 	Koda__DraftKind kind;
 	bool take; /* whatever is at the place */

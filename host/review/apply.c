@@ -159,7 +159,8 @@ tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn
 		outcome == KODA_APPLY_CONFLICT
 		    ? "it was changed in the project after the draft had "
 		      "its own version"
-		    : c->reason };
+		    : c->reason,
+		outcome == KODA_APPLIED ? c->note : NULL };
 
 	return fn == NULL ? 0 : fn(data, &told);
 }
@@ -217,6 +218,7 @@ add(struct history *h, struct planned *one, bool take, struct koda_error *err)
 		return -1;
 	snprintf(item->name, sizeof(item->name), "%zu", h->n_items - 1);
 	item->place = take_ptr(&c->path);
+	item->note = take_ptr(&c->note);
 	item->layer = c->layer;
 	item->kind = c->kind;
 	item->take = take && c->conflict;

@@ -22,6 +22,7 @@ change_done(struct reviewed *c)
 	free(c->path);
 	free(c->rule);
 	free(c->reason);
+	free(c->note);
 	side_done(&c->before);
 	side_done(&c->after);
 	*c = (struct reviewed){ 0 };
@@ -36,7 +37,8 @@ length(const char *text)
 size_t
 change_text(const struct reviewed *c)
 {
-	return length(c->path) + length(c->rule) + length(c->reason) + length(c->before.target) +
+	return length(c->path) + length(c->rule) + length(c->reason) + length(c->note) +
+	    length(c->before.target) +
 	    length(c->after.target);
 }
 
@@ -64,6 +66,7 @@ change_show(const struct reviewed *c, struct change_shown *ret)
 		.rule = c->rule,
 		.reason = c->reason,
 		.conflict = c->conflict,
+		.note = c->note,
 	};
 }
 
@@ -181,6 +184,11 @@ take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct rev
 	if (side_take(&ret->before, e->before, err) < 0 ||
 	    side_take(&ret->after, e->after, err) < 0)
 		return -1;
+	if (e->has_note) {
+		ret->note = text_of(&e->note);
+		if (ret->note == NULL)
+			return broken("a note is not text", err);
+	}
 	if (!e->has_rule)
 		return 0;
 	ret->rule = text_of(&e->rule);

@@ -22,6 +22,7 @@ struct reviewed {
 	Koda__DraftKind kind;
 	struct draft_side before, after;
 	char *rule, *reason; /* NULL: the policy allows it */
+	char *note;          /* what a person should know about it, or NULL */
 	bool conflict;
 	uint64_t entries;
 };

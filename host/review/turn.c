@@ -144,8 +144,9 @@ static int
 tell(struct swap_batch *b, const struct history_item *item, enum koda_apply_outcome outcome,
     const char *rule, const char *reason)
 {
+	const bool applied = outcome == KODA_APPLIED && !b->turn->undo;
 	const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind, outcome,
-		rule, reason };
+		rule, reason, applied ? item->note : NULL };
 
 	if (b->turn->fn == NULL || b->stopped != 0)
 		return 0;

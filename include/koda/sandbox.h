@@ -1338,6 +1338,8 @@ struct koda_change {
 	bool conflict;
 	/* A rename: the new name; else NULL. */
 	const char *to;
+	/* What git hides afterwards from a user who reviews the project, as a sentence; or NULL. */
+	const char *note;
 };
 /*
  * Calls fn for each change, sorted: a directory before what is in it. Returns the non-zero value with
@@ -1390,6 +1392,8 @@ struct koda_applied {
 	enum koda_apply_outcome outcome;
 	/* Why not; NULL if it was applied or skipped. */
 	const char *rule, *reason;
+	/* The note of the change that was applied (struct koda_change), or NULL. */
+	const char *note;
 };
 /* Returns non-zero to stop: what was not applied yet stays in the draft. */
 typedef int koda_applied_fn(void *data, const struct koda_applied *one);

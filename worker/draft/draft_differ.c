@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "worker/draft/draft_hides.h"
 #include "worker/draft/draft_judge.h"
 #include "worker/files/change.h"
 #include "worker/files/tree.h"
@@ -142,6 +143,7 @@ add_change(struct draft_walk *w, Koda__DraftKind kind)
 	c->kind = kind;
 	c->has_before = c->has_after = c->conflict = c->is_refused = false;
 	c->entries = 0;
+	c->note[0] = '\0';
 	return c;
 }
 
@@ -178,9 +180,9 @@ add_deleted(struct draft_walk *w, const struct draft_level *l, const struct draf
 	return 0;
 }
 
-static void
+static int
 add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_name *n,
-    Koda__DraftKind kind)
+    Koda__DraftKind kind, struct koda_error *err)
 {
 	struct draft_change *c = add_change(w, kind);
 
@@ -189,6 +191,9 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	c->has_after = true;
 	c->conflict = is_conflict(w, l, n);
 	draft_judge(w, c);
+	return c->is_refused || n->up.kind != UPPER_FILE || kind == KODA__DRAFT_KIND__DRAFT_MODE
+	    ? 0
+	    : draft_hides(w, c, err);
 }
 
 /* A name whose type changes is decided on as a whole. */
@@ -220,14 +225,12 @@ draft_differ(struct draft_walk *w, struct koda_error *err)
 		read_target(l->upper, n->name, w->target_after);
 	if (deleted)
 		return n->in_project ? add_deleted(w, l, n, err) : 0;
-	if (!n->in_project) {
-		add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CREATED);
-		return 0;
-	}
+	if (!n->in_project)
+		return add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CREATED, err);
 	if ((n->up.st.st_mode & S_IFMT) != (n->low.st.st_mode & S_IFMT)) {
-		if (add_deleted(w, l, n, err) < 0)
+		if (add_deleted(w, l, n, err) < 0 ||
+		    add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CREATED, err) < 0)
 			return -1;
-		add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CREATED);
 		join_changes(w);
 		return 0;
 	}
@@ -235,16 +238,14 @@ draft_differ(struct draft_walk *w, struct koda_error *err)
 	case SAME:
 		break;
 	case OTHER_CONTENT:
-		add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED);
-		break;
+		return add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED, err);
 	case OTHER_MODE:
-		add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_MODE);
-		break;
+		return add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_MODE, err);
 	case OTHER_TIME:
 		/* If another process has made the same change, it has its own time. */
-		if (!is_conflict(w, l, n))
-			add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED);
-		break;
+		return is_conflict(w, l, n)
+		    ? 0
+		    : add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED, err);
 	}
 	return 0;
 }

@@ -333,6 +333,7 @@ draft_walk_free(struct draft_walk *w)
 		return;
 	while (w->n_levels > 0)
 		close_level(&w->level[--w->n_levels]);
+	names_index_free(w->names);
 	free(w);
 }
 

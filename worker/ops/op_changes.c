@@ -6,8 +6,8 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* The longest entry: a path, the targets of a link, a refusal, and tags and numbers. */
-#define ENTRY_MAX (3 * (size_t)PATH_LEN_MAX + KODA_MESSAGE_MAX + 512)
+/* The longest entry: a path, the targets of a link, a refusal, a note, and tags and numbers. */
+#define ENTRY_MAX (3 * (size_t)PATH_LEN_MAX + KODA_MESSAGE_MAX + DRAFT_NOTE_SIZE + 512)
 /* Memory for the parts of a page is allocated in pieces of this size. */
 #define PIECE (128u << 10)
 
@@ -103,6 +103,9 @@ add_entry(struct changes_page *page, const struct draft_walk *w, const struct dr
 	    (c->is_refused &&
 		(keep_text(page, c->refusal.rule, &e->rule, err) < 0 ||
 		    keep_text(page, c->refusal.reason, &e->reason, err) < 0)))
+		return -1;
+	e->has_note = c->note[0] != '\0';
+	if (e->has_note && keep_text(page, c->note, &e->note, err) < 0)
 		return -1;
 	if (c->has_before) {
 		e->before = &l->before;

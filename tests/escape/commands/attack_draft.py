@@ -77,11 +77,12 @@ class Draft:
     def call(self, *words):
         world = self.world
         root = world.expand(world.attack.first("root", "$P"))
-        with open(world.base + "/host.log", "ab") as log:
+        # What the user is told of a draft belongs to what is told of its command.
+        with open(world.out, "ab") as log:
             done = subprocess.run([world.koda, "draft", *words], cwd=root, env=world.environ,
                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=PATIENCE_SECONDS, check=False)
         if done.returncode not in (0, 1, 3, 4):  # 1, 3 and 4: something could not be applied
-            raise Failure(f"draft {' '.join(words)} failed:\n" + tail(world.base + "/host.log"))
+            raise Failure(f"draft {' '.join(words)} failed:\n" + tail(world.out))
 
 
 def path_contains(directory, path):

@@ -1,0 +1,277 @@
+/*
+ * worker/draft/draft_git.c, draft_hides.c, host/review: what git did in a draft, with a real git:
+ * what is listed, what is refused, what is said, and that the project's repository is whole after each
+ * decision.
+ */
+#include "tests/kit/hosting.h"
+#include "tests/kit/process.h"
+
+#define COMMITTED                                                                                  \
+	"git init -q; git config user.name n; git config user.email e; mkdir .vscode; "            \
+	"echo {} >.vscode/tasks.json; git add -A; git commit -qm one; git branch -q side"
+#define WHO    "export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e"
+#define COMMIT "git -c user.name=n -c user.email=e commit -qam two"
+
+struct git_draft {
+	struct fixture f;
+	struct koda_draft *draft;
+	char id[64], undo[KODA_HISTORY_ID_SIZE];
+	char listed[65536], told[65536];
+	size_t n_all, n_not; /* outcomes, and those that are not "applied" */
+};
+
+__attribute__((format(printf, 3, 4))) static void
+put_line(char *to, size_t size, const char *format, ...)
+{
+	const size_t len = strlen(to);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(to + len, size - len, format, args);
+	va_end(args);
+}
+
+static const char *
+below(const struct git_draft *g, const char *path)
+{
+	const size_t len = strlen(g->f.root);
+
+	assert_memory_equal(path, g->f.root, len);
+	return path + len + (path[len] == '/');
+}
+
+static int
+on_change(void *data, const struct koda_change *c)
+{
+	struct git_draft *g = data;
+
+	put_line(g->listed, sizeof(g->listed), "%s %s%s%s%s%s%s%s\n",
+	    koda_change_kind_name(c->kind), below(g, c->path), c->conflict ? " conflict" : "",
+	    c->rule != NULL ? " refused " : "", c->rule != NULL ? c->rule : "",
+	    c->rule != NULL ? ": " : "", c->rule != NULL ? c->reason : "",
+	    c->note != NULL ? " hides" : "");
+	if (c->note != NULL)
+		put_line(g->listed, sizeof(g->listed), "note %s\n", c->note);
+	return 0;
+}
+
+static int
+on_applied(void *data, const struct koda_applied *one)
+{
+	struct git_draft *g = data;
+
+	put_line(g->told, sizeof(g->told), "%s %s %s%s%s\n", koda_apply_outcome_name(one->outcome),
+	    koda_change_kind_name(one->kind), below(g, one->path), one->reason != NULL ? ": " : "",
+	    one->reason != NULL ? one->reason : "");
+	if (one->note != NULL)
+		put_line(g->told, sizeof(g->told), "note %s\n", one->note);
+	g->n_all++;
+	g->n_not += one->outcome != KODA_APPLIED;
+	return 0;
+}
+
+/* A project that the user's commands prepared, and a draft in which the other command ran. */
+static void
+begin(struct git_draft *g, const char *prepare, const char *shell)
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = shell };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+
+	*g = (struct git_draft){ 0 };
+	fixture_prepare(&g->f, KODA_AUTO);
+	g->f.options.commands = true;
+	put_text(&g->f, "a", "old a\n");
+	if (prepare != NULL)
+		process_shell("cd \"$1\" && eval \"$2\"", g->f.root, prepare, NULL);
+	fixture_open(&g->f);
+	slot = koda_slot_open(g->f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	snprintf(g->id, sizeof(g->id), "%s", koda_slot_draft(slot));
+	if (koda_run(slot, &c, &result, &err) < 0)
+		fail_msg("%s: %s", shell, err.message);
+	if (result.status != 0)
+		fail_msg("status %d: %.*s", result.status, (int)result.err.head_len,
+		    result.err.head);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	g->draft = koda_draft_open(g->f.ses, g->id, &err);
+	if (g->draft == NULL)
+		fail_msg("open: %s", err.message);
+}
+
+static void
+end(struct git_draft *g)
+{
+	koda_draft_close(g->draft);
+	fixture_end(&g->f);
+}
+
+static const char *
+list(struct git_draft *g)
+{
+	struct koda_error err;
+
+	g->listed[0] = '\0';
+	if (koda_draft_changes(g->draft, on_change, g, NULL, &err) != 0)
+		fail_msg("changes: %s", err.message);
+	return g->listed;
+}
+
+static const char *
+apply(struct git_draft *g)
+{
+	struct koda_error err;
+
+	g->told[0] = '\0';
+	g->n_all = g->n_not = 0;
+	if (koda_draft_apply(g->draft, NULL, on_applied, g, g->undo, &err) != 0)
+		fail_msg("apply: %s", err.message);
+	return g->told;
+}
+
+static void
+has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("'%s' is not in:\n%s", part, text);
+}
+
+static void
+has_not(const char *text, const char *part)
+{
+	if (strstr(text, part) != NULL)
+		fail_msg("'%s' is in:\n%s", part, text);
+}
+
+/* Runs the user's script in the project; it must succeed. */
+static void
+check(const struct git_draft *g, const char *script)
+{
+	process_shell("cd \"$1\" && eval \"$2\"", g->f.root, script, NULL);
+}
+
+/* ---- what git hides afterwards ---- */
+
+static const struct hiding {
+	const char *label, *shell, *path, *says;
+} hidings[] = {
+	{ "skip-worktree", "git update-index --skip-worktree a; echo x >>a", ".git/index",
+	    "1 files marked skip-worktree or assume-unchanged" },
+	{ "assume-unchanged", "git update-index --index-version 4 --assume-unchanged a; echo x >>a",
+	    ".git/index", "git ls-files -v" },
+	{ "a split index", "git update-index --split-index; git update-index --skip-worktree a",
+	    ".git/index", "git ls-files -v" },
+	{ "a protected file in the index",
+	    "git update-index --cacheinfo \"100644,$(echo x | git hash-object -w "
+	    "--stdin),.vscode/tasks.json\"",
+	    ".git/index", "protected files whose content in the index changed" },
+	{ "exclude", "mkdir -p .git/info; echo '*.x' >>.git/info/exclude; echo x >new.x",
+	    ".git/info/exclude", "git status --ignored" },
+	{ "attributes", "mkdir -p .git/info; echo '* -diff' >.git/info/attributes",
+	    ".git/info/attributes", "git diff --text" },
+	{ "sparse-checkout", "mkdir -p .git/info; echo '/a' >.git/info/sparse-checkout",
+	    ".git/info/sparse-checkout", "limit what is checked out" },
+	{ "grafts", "mkdir -p .git/info; git rev-parse HEAD >.git/info/grafts", ".git/info/grafts",
+	    "replaced parents" },
+	{ "shallow", "git rev-parse HEAD >.git/shallow", ".git/shallow", "parents are left out" },
+	{ "replace", "git replace HEAD \"$(git commit-tree -m x HEAD^{tree})\"",
+	    ".git/refs/replace/", "git replace" },
+	{ "packed replace",
+	    "git replace HEAD \"$(git commit-tree -m x HEAD^{tree})\"; git pack-refs --all",
+	    ".git/packed-refs", "git replace" },
+	{ ".gitignore", "echo '*.x' >.gitignore", ".gitignore", "1 patterns of files to ignore" },
+};
+
+/* It is said before a person decides, and when it is done. */
+static void
+hides(void **state)
+{
+	const struct hiding *h = *state;
+	struct git_draft g;
+	char shell[1024];
+
+	snprintf(shell, sizeof(shell), "set -e; " WHO "; %s", h->shell);
+	begin(&g, COMMITTED, shell);
+	has(list(&g), h->path);
+	has(g.listed, " hides\nnote git may not show every change: ");
+	has(g.listed, h->says);
+	has(apply(&g), "note git may not show every change: ");
+	has(g.told, h->says);
+	assert_int_equal(g.n_not, 0);
+	end(&g);
+}
+
+/* What git does every day hides nothing, nor does what the user had hidden before. */
+static void
+hides_nothing(void **state)
+{
+	struct git_draft g;
+
+	begin(&g,
+	    COMMITTED "; git update-index --skip-worktree .vscode/tasks.json; "
+		      "echo '*.x' >>.git/info/exclude",
+	    "set -e; echo more >>a; git add a; " COMMIT "; echo b >b; git add b; git status; "
+	    "touch a; git status; git checkout -q side; git pack-refs --all");
+	has(list(&g), ".git/index\n");
+	has_not(g.listed, "note");
+	has_not(apply(&g), "note");
+	assert_int_equal(g.n_not, 0);
+	check(&g, "git fsck --strict && test \"$(git branch --show-current)\" = side");
+	end(&g);
+}
+
+/* ---- lists of packs ---- */
+
+static void
+packs(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED, "set -e; git gc -q; git multi-pack-index write");
+	has(list(&g), "created .git/objects/pack/multi-pack-index\n");
+	has_not(g.listed, "refused");
+	apply(&g);
+	assert_int_equal(g.n_not, 0);
+	check(&g, "git multi-pack-index verify && git fsck --strict");
+	end(&g);
+}
+
+/* git removes the packs that such a list names, wherever they are. */
+static void
+packs_elsewhere(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "mkdir -p .git/objects/pack; printf "
+	    "'MIDX\\1\\1\\1\\0\\0\\0\\0\\1PNAM\\0\\0\\0\\0\\0\\0\\0\\44\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\60"
+	    "../../x.idx\\0' >.git/objects/pack/multi-pack-index");
+	has(list(&g), "created .git/objects/pack/multi-pack-index refused git_config: ");
+	has(g.listed, "names packs in another directory");
+	apply(&g);
+	assert_false(exists(&g.f, ".git/objects/pack/multi-pack-index"));
+	end(&g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest single[] = {
+		cmocka_unit_test(hides_nothing),
+		cmocka_unit_test(packs),
+		cmocka_unit_test(packs_elsewhere),
+	};
+	struct CMUnitTest tests[N_ELEMENTS(hidings) + N_ELEMENTS(single)];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(hidings); i++)
+		tests[n++] =
+		    (struct CMUnitTest){ hidings[i].label, hides, NULL, NULL, (void *)&hidings[i] };
+	for (size_t i = 0; i < N_ELEMENTS(single); i++)
+		tests[n++] = single[i];
+	return cmocka_run_group_tests_name("draft_git", tests, NULL, NULL);
+}
