@@ -188,10 +188,15 @@ complain(struct outcomes *o, const struct koda_applied *one)
 	bool has_rule;
 	char *text;
 
+	if (one->together != NULL && strcmp(one->together, o->together) == 0)
+		return;
+	if (one->together != NULL)
+		snprintf(o->together, sizeof(o->together), "%s", one->together);
 	if (o->complaints++ >= COMPLAINTS_MAX)
 		return;
 	reason = changes_reason(reason, one->path, one->rule, &has_rule);
-	if (asprintf(&text, "'%s': %s%s%s%s", changes_shown(o->view, one->path), reason,
+	if (asprintf(&text, "'%s': %s%s%s%s",
+		changes_shown(o->view, one->together != NULL ? one->together : one->path), reason,
 		has_rule ? "" : " (", has_rule ? "" : one->rule, has_rule ? "" : ")") < 0)
 		output_no_memory();
 	output_note(o->not_applied, text);

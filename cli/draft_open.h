@@ -6,6 +6,7 @@
 #define KODA_CLI_DRAFT_OPEN_H
 
 #include <jansson.h>
+#include <limits.h>
 
 #include "cli/changes_show.h"
 #include "cli/command.h"
@@ -40,6 +41,8 @@ struct outcomes {
 	int signals;                     /* descriptor of cli/signals.h: a signal ends it; or -1 */
 	uint64_t n[KODA_APPLY_UNLISTED + 1];
 	uint64_t complaints;
+	char
+	    together[PATH_MAX]; /* the git directory that the last complaint was about as a whole */
 	bool stopped;
 };
 /* The koda_applied_fn; data is the outcomes. Prints a line, or an object with --json. */

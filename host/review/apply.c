@@ -6,35 +6,11 @@
 #include <string.h>
 
 #include "host/draft/history_file.h"
-#include "host/review/select.h"
+#include "host/review/git_part.h"
+#include "host/review/plan.h"
 #include "host/review/turn.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
-
-/* What is going to be done with a change. */
-enum fate {
-	FATE_UNSELECTED, /* a directory that something selected may need */
-	FATE_APPLY,
-	FATE_REFUSED,
-	FATE_CONFLICT,
-	FATE_SKIPPED, /* it needs what is not applied */
-	FATE_DROPPED, /* the project's version is taken */
-};
-
-struct planned {
-	struct reviewed change;
-	enum fate fate;
-};
-
-struct apply_plan {
-	struct koda_draft *draft;
-	struct selection selection;
-	enum koda_take take;
-	struct planned *v;
-	size_t n, size;
-	size_t text; /* bytes */
-	bool cut;    /* the draft has names that are not listed */
-};
 
 static void
 plan_done(struct apply_plan *p)
@@ -54,8 +30,8 @@ makes_directory(const struct reviewed *c)
 	    c->after.type == KODA__FILE_TYPE__FILE_DIRECTORY;
 }
 
-static enum fate
-fate_of(const struct apply_plan *p, const struct reviewed *c)
+enum fate
+plan_fate(const struct apply_plan *p, const struct reviewed *c)
 {
 	if (c->rule != NULL)
 		return FATE_REFUSED;
@@ -71,7 +47,7 @@ collect(void *data, struct reviewed *c)
 	struct apply_plan *p = data;
 	const bool selected = selection_has(&p->selection, c->path);
 
-	if (!selected && !makes_directory(c))
+	if (!selected && !plan_is_needed(c))
 		return 0;
 	p->text += change_text(c);
 	if (p->text > HISTORY_TEXT_MAX)
@@ -85,7 +61,8 @@ collect(void *data, struct reviewed *c)
 		p->v = grown;
 		p->size = more;
 	}
-	p->v[p->n++] = (struct planned){ *c, selected ? fate_of(p, c) : FATE_UNSELECTED };
+	p->v[p->n++] =
+	    (struct planned){ .change = *c, .fate = selected ? plan_fate(p, c) : FATE_UNSELECTED };
 	*c = (struct reviewed){ 0 };
 	return 0;
 }
@@ -111,7 +88,7 @@ settle_dependents(struct apply_plan *p)
 			struct planned *above = &p->v[open[k - 1]];
 
 			if (above->fate == FATE_UNSELECTED)
-				above->fate = fate_of(p, &above->change);
+				above->fate = plan_fate(p, &above->change);
 		}
 		for (size_t k = 0; one->fate == FATE_APPLY && k < depth; k++)
 			if (p->v[open[k]].fate != FATE_APPLY)
@@ -144,7 +121,10 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 	if (selection_unused(&p->selection) != NULL)
 		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
 		    selection_unused(&p->selection));
+	plan_settle_git(p);
 	settle_dependents(p);
+	/* A directory that is not made may be one that refs are in. */
+	plan_settle_git(p);
 	return 0;
 }
 
@@ -154,13 +134,16 @@ static int
 tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn *fn, void *data)
 {
 	const struct reviewed *c = &one->change;
+	const bool conflict = outcome == KODA_APPLY_CONFLICT;
+	cleanup_free char *together =
+	    conflict && one->together > 0 ? strndup(c->path, one->together) : NULL;
 	const struct koda_applied told = { c->path, (enum koda_change_kind)c->kind, outcome,
 		c->rule,
-		outcome == KODA_APPLY_CONFLICT
-		    ? "it was changed in the project after the draft had "
-		      "its own version"
-		    : c->reason,
-		outcome == KODA_APPLIED ? c->note : NULL };
+		together != NULL ? git_part_together
+		    : conflict   ? "it was changed in the project after the draft had "
+				   "its own version"
+				 : c->reason,
+		outcome == KODA_APPLIED ? c->note : NULL, together };
 
 	return fn == NULL ? 0 : fn(data, &told);
 }
@@ -228,25 +211,15 @@ add(struct history *h, struct planned *one, bool take, struct koda_error *err)
 	return 0;
 }
 
-static bool
-is_last(const struct apply_plan *p, size_t i)
-{
-	return p->v[i].change.kind == KODA__DRAFT_KIND__DRAFT_DELETED &&
-	    (i + 1 == p->n || p->v[i + 1].change.path == NULL ||
-		strcmp(p->v[i].change.path, p->v[i + 1].change.path) != 0);
-}
-
-/* Deletions come last, except where something else takes the name. */
 static int
 add_all(struct history *h, struct apply_plan *p, struct koda_error *err)
 {
-	for (int last = 0; last < 2; last++)
+	plan_order(p);
+	for (unsigned pass = 0; pass < PLAN_PASSES; pass++)
 		for (size_t i = p->n; i > 0; i--) {
-			/* From the first on, or, for deletions, the deepest first. */
-			const size_t k = last ? i - 1 : p->n - i;
+			const size_t k = pass == PLAN_LAST ? i - 1 : p->n - i;
 
-			if (p->v[k].fate != FATE_APPLY || p->v[k].change.path == NULL ||
-			    is_last(p, k) != (last == 1))
+			if (p->v[k].fate != FATE_APPLY || p->v[k].pass != pass)
 				continue;
 			if (add(h, &p->v[k], p->take == KODA_TAKE_DRAFT, err) < 0)
 				return -1;

@@ -8,17 +8,95 @@
 #include <unistd.h>
 
 #include "host/draft/history_file.h"
+#include "host/review/git_part.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/wire/message.h"
 
+/* A git directory whose refs and index are applied together. */
+struct git_dir {
+	const char *path; /* of an item */
+	size_t len;
+	bool blocked; /* something that they need, or one of them, was not applied */
+};
+
 struct swap_batch {
 	struct turn *turn;
 	struct history_item *item[SWAP_ITEMS_MAX];
-	size_t n;
+	size_t n, bytes;
+	bool state; /* the items are refs and indexes */
+	struct git_dir *git;
+	size_t n_git;
 	int stopped;
 	bool elsewhere; /* the history is on another file system */
 };
+
+static void
+batch_done(struct swap_batch *b)
+{
+	free(b->git);
+}
+
+/* ---- git directories ---- */
+
+/* Returns the number of the git directory that the item is in; 0: it is in none. -1 with *err set. */
+static int
+find_git(struct swap_batch *b, const struct history_item *item, enum git_part *ret_part,
+    struct koda_error *err)
+{
+	struct git_dir *grown;
+	size_t len = 0;
+
+	*ret_part = git_part_of(item->place, &len);
+	if (*ret_part == GIT_PART_NONE)
+		return 0;
+	for (size_t i = 0; i < b->n_git; i++)
+		if (b->git[i].len == len && memcmp(b->git[i].path, item->place, len) == 0)
+			return (int)i + 1;
+	grown = reallocarray(b->git, b->n_git + 1, sizeof(*grown));
+	if (grown == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
+	b->git = grown;
+	b->git[b->n_git++] = (struct git_dir){ item->place, len, false };
+	return (int)b->n_git;
+}
+
+/* Returns the path of the item's git directory, the caller's; NULL: there is no memory. */
+static char *
+git_path(const struct history_item *item)
+{
+	size_t len = 0;
+
+	return git_part_of(item->place, &len) != GIT_PART_NONE ? strndup(item->place, len) : NULL;
+}
+
+static bool
+is_deleted(const struct history_item *item)
+{
+	return item->kind == KODA__DRAFT_KIND__DRAFT_DELETED;
+}
+
+/* Only a draft, when it is applied, brings what belongs together. */
+static bool
+is_of_draft(const struct swap_batch *b)
+{
+	return !b->turn->undo && !history_is_of_files(b->turn->history);
+}
+
+/* Refs and index stay as they are if one of them, or an object, could not be applied. An object that
+ * the project already has (a conflict) is there. */
+static int
+note_failed(struct swap_batch *b, const struct history_item *item, bool conflict,
+    struct koda_error *err)
+{
+	enum git_part part;
+	const int git = is_of_draft(b) ? find_git(b, item, &part, err) : 0;
+
+	if (git > 0 &&
+	    (part == GIT_PART_STATE || (part == GIT_PART_OBJECT && !is_deleted(item) && !conflict)))
+		b->git[git - 1].blocked = true;
+	return git < 0 ? -1 : 0;
+}
 
 /* ---- what is asked ---- */
 
@@ -65,8 +143,10 @@ is_directory(const struct draft_side *s)
 }
 
 static void
-ask(const struct history_item *item, bool undo, bool of_files, struct swap_asked *ret)
+ask(const struct history_item *item, const struct swap_batch *b, int together,
+    struct swap_asked *ret)
 {
+	const bool undo = b->turn->undo, of_files = history_is_of_files(b->turn->history);
 	/* Until it was done for the first time, what comes to the place is in the draft. */
 	const bool first = item->state == ITEM_PENDING;
 	const struct draft_side *here = first ? &item->before : &item->here;
@@ -79,6 +159,8 @@ ask(const struct history_item *item, bool undo, bool of_files, struct swap_asked
 	m->has_layer = first;
 	m->layer = item->layer;
 	m->has_take = m->take = item->take;
+	m->has_together = together > 0;
+	m->together = (uint32_t)together;
 	m->here = identity(here, of_files ? BY_MTIME : BY_CTIME, &ret->here);
 	switch (item->kind) {
 	case KODA__DRAFT_KIND__DRAFT_MODE:
@@ -142,11 +224,11 @@ text_of(bool has, const ProtobufCBinaryData *b)
 
 static int
 tell(struct swap_batch *b, const struct history_item *item, enum koda_apply_outcome outcome,
-    const char *rule, const char *reason)
+    const char *rule, const char *reason, const char *together)
 {
 	const bool applied = outcome == KODA_APPLIED && !b->turn->undo;
 	const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind, outcome,
-		rule, reason, applied ? item->note : NULL };
+		rule, reason, applied ? item->note : NULL, together };
 
 	if (b->turn->fn == NULL || b->stopped != 0)
 		return 0;
@@ -160,22 +242,25 @@ take_result(struct swap_batch *b, struct history_item *item, const Koda__SwapRes
 {
 	const enum koda_apply_outcome outcome = outcome_of(r);
 	cleanup_free char *rule = text_of(r->has_rule, &r->rule),
-			  *reason = text_of(r->has_reason, &r->reason);
+			  *reason = text_of(r->has_reason, &r->reason), *together = NULL;
 
 	if (outcome == KODA_APPLIED) {
 		item->state = b->turn->undo ? ITEM_UNDONE : ITEM_DONE;
 		if (history_settle(b->turn->history, item, b->turn->undo, r->here, r->held, err) <
 		    0)
 			return -1;
-		return tell(b, item, outcome, NULL, NULL);
+		return tell(b, item, outcome, NULL, NULL, NULL);
 	}
 	if (item->state == ITEM_PENDING)
 		item->state = ITEM_NOT_DONE;
+	if (note_failed(b, item, outcome == KODA_APPLY_CONFLICT, err) < 0)
+		return -1;
 	if (reason == NULL)
 		reason = strdup(r->has_errnum            ? strerror((int)r->errnum)
 			: outcome == KODA_APPLY_CONFLICT ? "it was changed in the project meanwhile"
 							 : "it could not be done");
-	return tell(b, item, outcome, rule, reason == NULL ? "" : reason);
+	together = b->state && outcome == KODA_APPLY_CONFLICT ? git_path(item) : NULL;
+	return tell(b, item, outcome, rule, reason == NULL ? "" : reason, together);
 }
 
 static int
@@ -261,7 +346,12 @@ send(struct swap_batch *b, struct koda_error *err)
 	if (asked == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
 	for (size_t i = 0; i < b->n; i++) {
-		ask(b->item[i], b->turn->undo, history_is_of_files(b->turn->history), &asked[i]);
+		enum git_part part;
+		const int git = b->state ? find_git(b, b->item[i], &part, err) : 0;
+
+		if (git < 0)
+			return -1;
+		ask(b->item[i], b, git, &asked[i]);
 		list[i] = &asked[i].item;
 	}
 	msg.item = list;
@@ -294,34 +384,76 @@ depends(const struct swap_batch *b, const struct history_item *item)
 	return false;
 }
 
+static int
+flush(struct swap_batch *b, struct koda_error *err)
+{
+	if (b->n > 0 && b->stopped == 0 && send(b, err) < 0)
+		return -1;
+	b->n = b->bytes = 0;
+	return 0;
+}
+
+/* The item is not done, because something that it belongs together with was not. */
+static int
+leave_out(struct swap_batch *b, struct history_item *item)
+{
+	cleanup_free char *path = git_path(item);
+
+	if (item->state == ITEM_PENDING)
+		item->state = ITEM_NOT_DONE;
+	return tell(b, item, KODA_APPLY_CONFLICT, NULL, git_part_together, path);
+}
+
+/* Adds an item to the batch, after what it needs has been answered. */
+static int
+add(struct swap_batch *b, struct history_item *item, struct koda_error *err)
+{
+	enum git_part part = GIT_PART_NONE;
+	const int git = is_of_draft(b) ? find_git(b, item, &part, err) : 0;
+	const bool state = git > 0 && part == GIT_PART_STATE && !is_directory(&item->after);
+	const bool bound = state || (git > 0 && part == GIT_PART_OBJECT && is_deleted(item));
+
+	if (git < 0)
+		return -1;
+	if ((state != b->state || b->n == SWAP_ITEMS_MAX || b->bytes >= PAGE_MAX ||
+		depends(b, item)) &&
+	    flush(b, err) < 0)
+		return -1;
+	if (b->stopped != 0)
+		return 0;
+	b->state = state;
+	if (bound && b->git[git - 1].blocked)
+		return leave_out(b, item);
+	b->item[b->n++] = item;
+	b->bytes += bytes_of_item(item);
+	return 0;
+}
+
+/* What a host that was killed did not get done blocks, too. */
+static int
+note_earlier(struct swap_batch *b, struct koda_error *err)
+{
+	const struct history *h = b->turn->history;
+
+	for (size_t i = 0; i < h->n_items; i++)
+		if (h->item[i].state == ITEM_NOT_DONE &&
+		    note_failed(b, &h->item[i], false, err) < 0)
+			return -1;
+	return 0;
+}
+
 int
 turn_run(struct turn *t, struct koda_error *err)
 {
-	struct swap_batch b = { .turn = t, .elsewhere = is_elsewhere(t) };
-	size_t bytes = 0;
+	cleanup(batch_done) struct swap_batch b = { .turn = t, .elsewhere = is_elsewhere(t) };
 
-	if (t->n > 0 && sync_sources(t, err) < 0)
+	if (note_earlier(&b, err) < 0 || (t->n > 0 && sync_sources(t, err) < 0))
 		return -1;
-	for (size_t i = 0; i < t->n && b.stopped == 0; i++) {
-		struct history_item *item = &t->history->item[t->order[i]];
-
-		if (depends(&b, item)) {
-			if (send(&b, err) < 0)
-				return -1;
-			b.n = bytes = 0;
-			if (b.stopped != 0)
-				break;
-		}
-		b.item[b.n++] = item;
-		bytes += bytes_of_item(item);
-		if (b.n < SWAP_ITEMS_MAX && bytes < PAGE_MAX && i + 1 < t->n)
-			continue;
-		if (send(&b, err) < 0)
+	for (size_t i = 0; i < t->n && b.stopped == 0; i++)
+		if (add(&b, &t->history->item[t->order[i]], err) < 0)
 			return -1;
-		b.n = bytes = 0;
-	}
 	/* An entry that is finished is not looked at again after a power failure. */
-	if (!b.elsewhere && sync_places(t, err) < 0)
+	if (flush(&b, err) < 0 || (!b.elsewhere && sync_places(t, err) < 0))
 		return -1;
 	return history_finish(t->history, err) < 0 ? -1 : b.stopped;
 }

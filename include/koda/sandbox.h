@@ -1394,6 +1394,9 @@ struct koda_applied {
 	const char *rule, *reason;
 	/* The note of the change that was applied (struct koda_change), or NULL. */
 	const char *note;
+	/* A conflict of the git directory with this path as a whole: its index, refs and HEAD are applied
+	 * together or not at all. To say that once is enough. NULL: it is about this change alone. */
+	const char *together;
 };
 /* Returns non-zero to stop: what was not applied yet stays in the draft. */
 typedef int koda_applied_fn(void *data, const struct koda_applied *one);

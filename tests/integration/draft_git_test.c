@@ -151,7 +151,7 @@ has_not(const char *text, const char *part)
 static void
 check(const struct git_draft *g, const char *script)
 {
-	process_shell("cd \"$1\" && eval \"$2\"", g->f.root, script, NULL);
+	process_shell("cd \"$1\" && eval \"$2\" >/dev/null", g->f.root, script, NULL);
 }
 
 /* ---- what git hides afterwards ---- */
@@ -257,6 +257,179 @@ packs_elsewhere(void **state)
 	end(&g);
 }
 
+/* ---- index, refs and objects belong together ---- */
+
+static const struct koda_apply_options *
+only(const char *path)
+{
+	static const char *paths[1];
+	static struct koda_apply_options o = { .paths = paths, .n_paths = 1 };
+
+	paths[0] = path;
+	return &o;
+}
+
+static const char *
+apply_with(struct git_draft *g, const struct koda_apply_options *o)
+{
+	struct koda_error err;
+
+	g->told[0] = '\0';
+	g->n_all = g->n_not = 0;
+	if (koda_draft_apply(g->draft, o, on_applied, g, g->undo, &err) != 0)
+		fail_msg("apply: %s", err.message);
+	return g->told;
+}
+
+static const struct meanwhile {
+	const char *label, *user;
+} meanwhiles[] = {
+	{ "the user commits", "echo user >b; git add b; git commit -qm user" },
+	{ "the user stages something", "echo user >b; git add b" },
+	{ "the user moves the branch",
+	    "git update-ref refs/heads/main HEAD^{commit}; "
+	    "git commit --allow-empty -qm user" },
+	{ "the user is on another branch", "git checkout -qb other" },
+	{ "the user packs refs and commits",
+	    "git commit --allow-empty -qm user; git pack-refs --all" },
+};
+
+/* Nothing of the draft's commit may be half there: the user's branch, index and log stay as they are,
+ * and the commit's objects are there to be merged. */
+static void
+meanwhile(void **state)
+{
+	const struct meanwhile *m = *state;
+	struct koda_apply_options over = { .take = KODA_TAKE_DRAFT };
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; echo draft >>a; git commit -qam draft; git rev-parse HEAD >id");
+	check(&g, m->user);
+	check(&g,
+	    "git rev-parse HEAD >../before; git symbolic-ref HEAD >>../before; "
+	    "git diff --cached >>../before; git reflog >>../before");
+	apply(&g);
+	has(g.told, "applied together or not at all");
+	has_not(g.told, "applied changed .git/index\n");
+	has_not(g.told, "applied changed .git/logs");
+	has_not(g.told, "applied changed .git/refs");
+	check(&g,
+	    "{ git rev-parse HEAD; git symbolic-ref HEAD; git diff --cached; git reflog; } >../after; "
+	    "cmp ../before ../after && git fsck --strict && git cat-file -e \"$(cat id)\" && "
+	    "git checkout -q a && git merge -q --no-edit \"$(cat id)\" && grep draft a");
+	assert_true(g.n_not > 0);
+	apply_with(&g, &over);
+	check(&g, "git fsck --strict");
+	end(&g);
+}
+
+/* What a selected ref needs comes with it; a selected file brings nothing of git. */
+static void
+selected(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED, "set -e; " WHO "; echo draft >>a; git commit -qam draft; echo b >b");
+	has(apply_with(&g, only("b")), "applied created b\n");
+	assert_int_equal(g.n_all, 1);
+	has(apply_with(&g, only(".git/refs/heads")), "applied changed .git/index\n");
+	has(g.told, "applied created .git/objects/");
+	assert_int_equal(g.n_not, 0);
+	check(&g,
+	    "git fsck --strict && git log --format=%s | grep -qx draft && "
+	    "test \"$(git status --porcelain)\" = \"$(printf ' M a\\n?? b')\"");
+	end(&g);
+}
+
+/* The loose objects that a draft has packed are only removed if its refs are applied. */
+static void
+packed(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; echo draft >>a; git commit -qam draft; git gc -q --prune=now");
+	check(&g, "git commit --allow-empty -qm user");
+	has(apply(&g), "conflict deleted .git/objects/");
+	has_not(g.told, "applied deleted .git/objects/");
+	has(g.told, "applied created .git/objects/pack/");
+	check(&g, "git fsck --strict");
+	end(&g);
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; echo draft >>a; git commit -qam draft; git gc -q --prune=now");
+	has(apply(&g), "applied deleted .git/objects/");
+	assert_int_equal(g.n_not, 0);
+	check(&g, "git fsck --strict && test -z \"$(git status --porcelain)\"");
+	end(&g);
+}
+
+/* An object that cannot be applied holds back the refs that need it. */
+static void
+object_missing(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; echo draft >>a; git commit -qam draft; "
+	    "chmod u+s .git/objects/$(git rev-parse HEAD: | sed 's,..,&/,')");
+	has(apply(&g), "conflict changed .git/index: ");
+	has(g.told, "refused created .git/objects/");
+	check(&g, "git fsck --strict && test \"$(git log --format=%s)\" = one");
+	end(&g);
+}
+
+/* ---- locks ---- */
+
+static const char *const locks[] = { "index.lock", "HEAD.lock", "packed-refs.lock",
+	"refs/heads/main.lock" };
+
+/* While a git of the user's has a lock, refs and index stay; the rest is applied. */
+static void
+locked(void **state)
+{
+	const char *lock = *state;
+	char script[256];
+	struct git_draft g;
+
+	begin(&g, COMMITTED "; git branch -M main",
+	    "set -e; " WHO "; echo draft >>a; git commit -qam draft");
+	snprintf(script, sizeof(script), ": >.git/%s", lock);
+	check(&g, script);
+	has(apply(&g), "applied changed a\n");
+	has(g.told, "another git is running here");
+	has(g.told, strrchr(lock, '/') != NULL ? strrchr(lock, '/') + 1 : lock);
+	snprintf(script, sizeof(script), "test \"$(git log --format=%%s)\" = one && rm .git/%s",
+	    lock);
+	check(&g, script);
+	apply(&g);
+	assert_int_equal(g.n_not, 0);
+	check(&g,
+	    "git fsck --strict && test \"$(git log -1 --format=%s)\" = draft && "
+	    "test -z \"$(git status --porcelain)\"");
+	end(&g);
+}
+
+/* A lock that a git in the draft left is not applied, and does not hold back the rest. */
+static void
+lock_of_the_draft(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED "; : >.git/HEAD.lock",
+	    "set -e; " WHO "; rm .git/HEAD.lock; echo draft >>a; git commit -qam draft; "
+	    ": >.git/index.lock; : >.git/refs/heads/x.lock");
+	has(list(&g), "created .git/index.lock refused git_lock: ");
+	has(g.listed, "created .git/refs/heads/x.lock refused git_lock: ");
+	has(g.listed, "deleted .git/HEAD.lock refused git_lock: ");
+	check(&g, "rm .git/HEAD.lock");
+	has(apply(&g), "applied changed .git/index\n");
+	assert_false(exists(&g.f, ".git/index.lock"));
+	assert_false(exists(&g.f, ".git/refs/heads/x.lock"));
+	check(&g, "git fsck --strict && test \"$(git log -1 --format=%s)\" = draft");
+	end(&g);
+}
+
 int
 main(void)
 {
@@ -264,13 +437,23 @@ main(void)
 		cmocka_unit_test(hides_nothing),
 		cmocka_unit_test(packs),
 		cmocka_unit_test(packs_elsewhere),
+		cmocka_unit_test(selected),
+		cmocka_unit_test(packed),
+		cmocka_unit_test(object_missing),
+		cmocka_unit_test(lock_of_the_draft),
 	};
-	struct CMUnitTest tests[N_ELEMENTS(hidings) + N_ELEMENTS(single)];
+	struct CMUnitTest tests[N_ELEMENTS(hidings) + N_ELEMENTS(meanwhiles) + N_ELEMENTS(locks) +
+	    N_ELEMENTS(single)];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(hidings); i++)
 		tests[n++] =
 		    (struct CMUnitTest){ hidings[i].label, hides, NULL, NULL, (void *)&hidings[i] };
+	for (size_t i = 0; i < N_ELEMENTS(meanwhiles); i++)
+		tests[n++] = (struct CMUnitTest){ meanwhiles[i].label, meanwhile, NULL, NULL,
+			(void *)&meanwhiles[i] };
+	for (size_t i = 0; i < N_ELEMENTS(locks); i++)
+		tests[n++] = (struct CMUnitTest){ locks[i], locked, NULL, NULL, (void *)locks[i] };
 	for (size_t i = 0; i < N_ELEMENTS(single); i++)
 		tests[n++] = single[i];
 	return cmocka_run_group_tests_name("draft_git", tests, NULL, NULL);

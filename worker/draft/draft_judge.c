@@ -10,6 +10,7 @@
 #include "worker/draft/draft_git.h"
 #include "worker/draft/draft_shape.h"
 #include "worker/files/tree.h"
+#include "worker/draft/gitlock.h"
 
 #define PATH_SHOWN 240
 
@@ -160,6 +161,17 @@ judge_kind(struct draft_walk *w, struct draft_change *c)
 	else if (n->up.kind == UPPER_FILE && (n->up.st.st_mode & (S_ISUID | S_ISGID)) != 0)
 		refuse_as(w, c, "set_id",
 		    "it would run as another user or group (set-user-ID, set-group-ID)");
+/* ---- kinds ---- */
+
+static const char lock_why[] =
+    "it is a lock of git: only the git that made it removes it, and that one has ended, or runs in the project";
+
+static bool
+is_lock(struct draft_walk *w)
+{
+	return gitlock_is_name(w->name.name) && draft_git_is_inside(w);
+}
+
 	else if (n->up.kind == UPPER_FILE && n->up.capabilities)
 		refuse_as(w, c, "file_capability", "it has file capabilities");
 	else if (n->in_project && n->low.mounted)
@@ -177,6 +189,8 @@ judge_kind(struct draft_walk *w, struct draft_change *c)
 }
 
 static void
+	else if (n->up.kind == UPPER_FILE && is_lock(w))
+		refuse_as(w, c, "git_lock", lock_why);
 inherit_refusal(struct draft_walk *w, struct draft_change *c)
 {
 	const struct draft_level *l = draft_walk_top(w);
@@ -246,3 +260,5 @@ draft_judge_removal(struct draft_walk *w, struct draft_change *c, int64_t *ret_n
 	    ? judge_below(w, c, ret_newest, err)
 	    : 0;
 }
+	if (!c->is_refused && !S_ISDIR(w->name.low.st.st_mode) && is_lock(w))
+		refuse_as(w, c, "git_lock", lock_why);

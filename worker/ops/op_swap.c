@@ -24,6 +24,9 @@
 
 /* Across requests: the names of one file can be in several of them. */
 static struct swap_touched touched;
+/* Of a path in a sentence. */
+#define PATH_SHOWN 512
+
 
 /* What the items of one request have in common. ses->at is the place, and keeps its directory open for
  * the next item. */
@@ -41,7 +44,12 @@ struct swapping {
 	bool across; /* the place is on another file system */
 	struct statx old;
 	ino_t old_ino;
-	size_t targets; /* bytes of links' targets in the reply so far */
+	/* Items that are only looked at, before the first of their group is done. */
+	bool looking;
+	bool left_out[SWAP_ITEMS_MAX];
+	struct koda_error group_why; /* why the last group is left out */
+	int wait_ms;                 /* that is left of the wait for locks of git */
+	size_t targets;              /* bytes of links' targets in the reply so far */
 };
 
 static void
@@ -411,8 +419,7 @@ static int
 put_result(struct swapping *s, const struct swap *w, const struct koda_error *why,
     Koda__SwapResult *ret, struct koda_error *err)
 {
-	const bool done = w->outcome == KODA__SWAP_OUTCOME__SWAP_DONE ||
-	    w->outcome == KODA__SWAP_OUTCOME__SWAP_WAS_DONE;
+	const bool done = is_done(w);
 
 	ret->outcome = w->outcome;
 	if (!done)
@@ -438,6 +445,13 @@ kind_of(const Koda__SwapItem *item)
 
 /* Looks, judges and acts. Returns 0 with w->outcome set, and *why if that is not a success. */
 static void
+static bool
+is_done(const struct swap *w)
+{
+	return w->outcome == KODA__SWAP_OUTCOME__SWAP_DONE ||
+	    w->outcome == KODA__SWAP_OUTCOME__SWAP_WAS_DONE;
+}
+
 swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_error *why)
 {
 	const struct session *ses = s->ses;
@@ -469,6 +483,30 @@ swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_
 	w->across = s->across || several_has_copy(&s->several, s->ask, i, w);
 	adopt(s, w);
 	state = swap_run_look(w, why);
+/* Could the item be done? It has been looked at and judged. */
+static void
+look_further(struct swapping *s, struct swap *w, struct koda_error *why)
+{
+	const struct place *at = &s->ses->at;
+	char lock[GITLOCK_NAME_SIZE], shown[PATH_SHOWN];
+
+	if (w->place.dir < 0)
+		swap_conflict(w, "is in a directory that no longer exists, or is a link now", why);
+	else if (swap_stat(&w->place) < 0)
+		swap_failed(w, "examine", errno, why);
+	else if (w->kind != SWAP_MODE && !swap_may_hold(w, why))
+		return;
+	else if (gitlock_stays(&s->ses->res, at->parent_fd, at->name, at->path, &s->wait_ms,
+		     lock)) {
+		bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
+		w->outcome = KODA__SWAP_OUTCOME__SWAP_CONFLICT;
+		err_set(why, KODA_CONFLICT, 0,
+		    "'%s' stays as it is: another git is running here (it has '%s'); apply it again "
+		    "when that has ended",
+		    shown, lock);
+	}
+}
+
 	if (state == SWAP_OVER)
 		return;
 	if (state == SWAP_FRESH && w->place.dir >= 0 && judge_item(s, w, why) < 0) {
@@ -476,7 +514,55 @@ swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_
 		swap_run_drop(w);
 		return;
 	}
-	swap_run_act(w, state, why);
+	if (state == SWAP_FRESH && s->looking) {
+		look_further(s, w, why);
+	} else if (state == SWAP_FRESH && s->left_out[i]) {
+		swap_run_drop(w);
+		w->outcome = KODA__SWAP_OUTCOME__SWAP_CONFLICT;
+		*why = s->group_why;
+	} else if (!s->looking) {
+		swap_run_act(w, state, why);
+	}
+}
+
+/* Looks at all items of the group of item `i`, and leaves them out if one of them cannot be done. */
+static void
+look_at_group(struct swapping *s, size_t i)
+{
+	const uint32_t group = s->ask->item[i]->together;
+	bool good = true;
+
+	s->looking = true;
+	for (size_t k = i; k < s->ask->n_item; k++) {
+		const Koda__SwapItem *item = s->ask->item[k];
+		char name[SWAP_NAME_MAX + 1];
+		struct koda_error why;
+		struct swap w;
+
+		if (!item->has_together || item->together != group)
+			continue;
+		memcpy(name, item->name.data, item->name.len);
+		name[item->name.len] = '\0';
+		swap_item(s, k, name, &w, &why);
+		if (good && !is_done(&w))
+			s->group_why = why;
+		good = good && is_done(&w);
+	}
+	s->looking = false;
+	for (size_t k = i; k < s->ask->n_item; k++)
+		s->left_out[k] |=
+		    !good && s->ask->item[k]->has_together && s->ask->item[k]->together == group;
+	forget_place(s);
+}
+
+/* Is the item the first one of its group? */
+static bool
+begins_group(const Koda__Swap *ask, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (ask->item[k]->has_together && ask->item[k]->together == ask->item[i]->together)
+			return false;
+	return ask->item[i]->has_together;
 }
 
 static int
@@ -518,6 +604,8 @@ check_layers(const struct session *ses, const Koda__Swap *ask, struct koda_error
 		n = strlen(path) == 1 ? 0 : strlen(path);
 		if (item->place.len <= n + 1 || memcmp(item->place.data, path, n) != 0 ||
 		    item->place.data[n] != '/')
+	if (begins_group(s->ask, i))
+		look_at_group(s, i);
 			return err_set(err, KODA_PROTOCOL, 0,
 			    "swap: the place is not in the layer's directory");
 	}
@@ -560,3 +648,4 @@ op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	rep->swap = msg;
 	return 0;
 }
+	s.wait_ms = GITLOCK_WAIT_MS;
