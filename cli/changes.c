@@ -85,6 +85,7 @@ changes_done(struct changes *c)
 		free(c->row[i].rule);
 		free(c->row[i].reason);
 		free(c->row[i].note);
+		free(c->row[i].from);
 	}
 	free(c->row);
 	free(c->unit);
@@ -110,8 +111,8 @@ may_pair(const struct change_row *row, enum koda_change_kind kind)
 {
 	const bool gone = kind == KODA_CHANGE_DELETED;
 
-	return row->kind == kind && row->other == 0 && row->rule == NULL && !row->conflict &&
-	    (gone ? row->type_before : row->type) == KODA_FILE_REGULAR &&
+	return row->kind == kind && row->other == 0 && row->from == NULL && row->rule == NULL &&
+	    !row->conflict && (gone ? row->type_before : row->type) == KODA_FILE_REGULAR &&
 	    (gone ? row->size_before : row->size) > 0 &&
 	    (gone ? row->size_before : row->size) <= PAIR_SIZE_MAX &&
 	    changes_git_dir(row->path) == 0;
@@ -188,6 +189,115 @@ pair_one(struct pairing *p, const struct pair_gone *gone, size_t n, size_t come,
 	}
 }
 
+/* ---- renamed directories ---- */
+
+/* Directories that were deleted for which another name is looked for, those that are looked at for each,
+ * and the names below one: commands choose how many there are. */
+#define PAIR_DIRECTORIES_MAX 16
+#define PAIR_CANDIDATES_MAX  1024
+#define PAIR_ENTRIES_MAX     256
+
+static bool
+may_pair_directory(const struct change_row *row, enum koda_change_kind kind)
+{
+	const bool gone = kind == KODA_CHANGE_DELETED;
+
+	return row->kind == kind && row->other == 0 && row->rule == NULL && !row->conflict &&
+	    (gone ? row->type_before : row->type) == KODA_FILE_DIRECTORY &&
+	    (!gone || row->entries > 0) && changes_git_dir(row->path) == 0;
+}
+
+/* Returns how many rows follow that are below the directory of row i, all of them created and plain;
+ * 0: there are others. */
+static size_t
+plain_below(const struct changes *c, size_t i)
+{
+	const size_t len = strlen(c->row[i].path);
+	size_t n = 0;
+
+	for (size_t j = i + 1; j < c->n && changes_is_below(c->row[j].path, c->row[i].path, len);
+	     j++, n++) {
+		const struct change_row *row = &c->row[j];
+
+		if (row->kind != KODA_CHANGE_CREATED || row->rule != NULL || row->conflict ||
+		    row->other != 0 || row->from != NULL ||
+		    (row->type != KODA_FILE_DIRECTORY && row->type != KODA_FILE_REGULAR) ||
+		    row->size > PAIR_SIZE_MAX || n == PAIR_ENTRIES_MAX)
+			return 0;
+	}
+	return n;
+}
+
+/* Returns the path that one below the directory `to` had below `from`. */
+static char *
+old_name(const char *path, const char *to, const char *from)
+{
+	const char *rest = path + strlen(to);
+	const size_t size = strlen(from) + strlen(rest) + 1;
+	char *ret = output_alloc(size);
+
+	snprintf(ret, size, "%s%s", from, rest);
+	return ret;
+}
+
+/* Has every file below the new directory, and no other, its content in the old one? */
+static bool
+same_directory(struct pairing *p, const struct change_row *gone, size_t come)
+{
+	const struct change_row *to = &p->c->row[come];
+	const size_t n = plain_below(p->c, come);
+	bool same = n == gone->entries;
+
+	for (size_t j = come + 1; same && j <= come + n; j++) {
+		struct change_row was = { .size_before = p->c->row[j].size };
+
+		if (p->c->row[j].type == KODA_FILE_DIRECTORY)
+			continue;
+		if (p->reads >= PAIR_READS_MAX || p->bytes >= PAIR_BYTES_MAX)
+			return false;
+		was.path = old_name(p->c->row[j].path, to->path, gone->path);
+		same = same_content(p, &was, &p->c->row[j]);
+		free(was.path);
+	}
+	return same;
+}
+
+static void
+pair_directory(struct pairing *p, size_t gone, size_t come)
+{
+	struct change_row *row = p->c->row;
+	const size_t n = plain_below(p->c, come);
+
+	row[gone].other = come + 1;
+	row[come].other = gone + 1;
+	for (size_t j = come + 1; j <= come + n; j++)
+		row[j].from = old_name(row[j].path, row[come].path, row[gone].path);
+}
+
+static void
+pair_directories(struct pairing *p)
+{
+	const struct changes *c = p->c;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->n && n < PAIR_DIRECTORIES_MAX; i++) {
+		unsigned candidates = 0;
+
+		if (!may_pair_directory(&c->row[i], KODA_CHANGE_DELETED))
+			continue;
+		n++;
+		for (size_t j = 0;
+		     j < c->n && c->row[i].other == 0 && candidates < PAIR_CANDIDATES_MAX; j++) {
+			if (!may_pair_directory(&c->row[j], KODA_CHANGE_CREATED) ||
+			    c->row[j].from != NULL)
+				continue;
+			candidates++;
+			if (same_directory(p, &c->row[i], j))
+				pair_directory(p, i, j);
+		}
+	}
+}
+
 void
 changes_pair(struct changes *c, const struct changes_reader *reader)
 {
@@ -195,6 +305,7 @@ changes_pair(struct changes *c, const struct changes_reader *reader)
 	struct pair_gone *gone = output_alloc((c->n + 1) * sizeof(*gone));
 	size_t n = 0;
 
+	pair_directories(&p);
 	for (size_t i = 0; i < c->n; i++) {
 		if (may_pair(&c->row[i], KODA_CHANGE_DELETED))
 			gone[n++] = (struct pair_gone){ c->row[i].size_before, i };
@@ -285,7 +396,7 @@ changes_kind(const struct change_row *row)
 		return UNIT_CONFLICT;
 	if (changes_git_dir(row->path) > 0)
 		return UNIT_GIT;
-	if (row->other != 0)
+	if (row->other != 0 || row->from != NULL)
 		return UNIT_RENAMED;
 	switch (row->kind) {
 	case KODA_CHANGE_CREATED:
@@ -309,6 +420,21 @@ take_in(struct change_unit *unit, const struct change_row *row)
 	unit->bytes += row->type == KODA_FILE_REGULAR ? row->size : 0;
 }
 
+/* Takes in the row of the new name, with everything below it. */
+static void
+take_renamed(const struct changes *c, size_t come, struct change_unit *unit, bool *taken)
+{
+	const size_t len = strlen(c->row[come].path);
+
+	take_in(unit, &c->row[come]);
+	for (size_t j = come + 1; j < c->n && c->row[j].from != NULL &&
+	     changes_is_below(c->row[j].path, c->row[come].path, len);
+	     j++) {
+		taken[j] = true;
+		take_in(unit, &c->row[j]);
+	}
+}
+
 /* Makes a unit of row i. taken[]: rows that belong to an earlier unit. */
 static void
 begin_unit(struct changes *c, size_t i, bool *taken)
@@ -326,8 +452,11 @@ begin_unit(struct changes *c, size_t i, bool *taken)
 		unit->path_len = changes_git_dir(row->path);
 	if ((kind == UNIT_CREATED || kind == UNIT_REFUSED) && row->type == KODA_FILE_DIRECTORY)
 		grows = true;
-	if (kind == UNIT_RENAMED)
+	if (kind == UNIT_RENAMED) {
 		taken[row->other - 1] = true;
+		take_renamed(c, row->kind == KODA_CHANGE_DELETED ? row->other - 1 : i, unit, taken);
+		return;
+	}
 	take_in(unit, row);
 	for (size_t j = i + 1;
 	     grows && j < c->n && changes_is_below(c->row[j].path, row->path, unit->path_len);

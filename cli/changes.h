@@ -25,8 +25,9 @@ struct change_row {
 	char *rule, *reason;          /* NULL: it is not refused */
 	char *note;                   /* or NULL */
 	bool conflict;
-	/* a file that was only renamed: the row of its other name, and 1; 0: it was not */
+	/* a file or directory that was only renamed: the row of its other name, and 1; 0: it was not */
 	size_t other;
+	char *from; /* it is in such a directory: its old name; or NULL */
 };
 
 struct changes_count {
@@ -88,8 +89,8 @@ struct changes_reader {
 	void *data;
 };
 /*
- * Finds files that were only renamed: one was deleted, and one with its content created. Compares a
- * limited number of files. Call it before changes_finish().
+ * Finds files that were only renamed: one was deleted, and one with its content created; and directories
+ * of which all files were. Compares a limited number of files. Call it before changes_finish().
  */
 void changes_pair(struct changes *c, const struct changes_reader *reader);
 

@@ -212,6 +212,16 @@ put_refs(struct page *page, const struct changes_view *view, const struct change
 	}
 }
 
+static void
+put_index(struct page *page, const struct changes_view *view, const struct change_unit *unit)
+{
+	const struct change_row *row = view->changes->row;
+
+	for (size_t i = unit->row; i < unit->end; i++)
+		if (strcmp(row[i].path + unit->path_len, "/index") == 0 && row[i].rule == NULL)
+			page_print(page, "; index %s", word_of(&row[i]));
+}
+
 /* ---- units ---- */
 
 static void
@@ -313,10 +323,14 @@ put_renamed(struct page *page, const struct changes_view *view, const struct cha
 	const struct change_row *other = &view->changes->row[row->other - 1];
 	const struct change_row *was = row->kind == KODA_CHANGE_DELETED ? row : other;
 	const struct change_row *is = row->kind == KODA_CHANGE_DELETED ? other : row;
+	const bool directory = is->type == KODA_FILE_DIRECTORY;
 
-	put_path(page, view, was->path, strlen(was->path), false);
+	put_path(page, view, was->path, strlen(was->path), directory);
 	page_print(page, " -> ");
-	put_path(page, view, is->path, strlen(is->path), false);
+	put_path(page, view, is->path, strlen(is->path), directory);
+	if (directory)
+		page_print(page, " (%" PRIu64 " name%s in it)", was->entries,
+		    was->entries == 1 ? "" : "s");
 	if (was->mode_before != is->mode)
 		page_print(page, " (%04o -> %04o)", was->mode_before, is->mode);
 }
@@ -348,6 +362,7 @@ changes_show_unit(struct page *page, const struct changes_view *view,
 		put_path(page, view, row->path, unit->path_len, true);
 		page_print(page, " (%" PRIu64 " file%s)", unit->files, unit->files == 1 ? "" : "s");
 		put_refs(page, view, unit);
+		put_index(page, view, unit);
 		break;
 	case UNIT_REFUSED:
 	case UNIT_CONFLICT:

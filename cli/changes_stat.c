@@ -30,8 +30,9 @@ colour(const struct page *page, const char *code)
 static bool
 is_listed(const struct change_row *row)
 {
-	return changes_kind(row) != UNIT_GIT &&
-	    !(row->kind == KODA_CHANGE_CREATED && row->type == KODA_FILE_DIRECTORY);
+	return changes_kind(row) != UNIT_GIT && row->from == NULL &&
+	    !(row->kind == KODA_CHANGE_CREATED && row->type == KODA_FILE_DIRECTORY &&
+		row->other == 0);
 }
 
 static void

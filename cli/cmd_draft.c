@@ -336,6 +336,8 @@ put_json_row(const struct changes_view *view, const struct change_row *row, bool
 		show_json_path(object,
 		    row->kind == KODA_CHANGE_DELETED ? "renamed_to" : "renamed_from",
 		    view->changes->row[row->other - 1].path);
+	else if (row->from != NULL)
+		show_json_path(object, "renamed_from", row->from);
 	if (row->rule != NULL) {
 		json_object_set_new(object, "rule", show_json_lossy(row->rule, strlen(row->rule)));
 		json_object_set_new(object, "reason",
@@ -346,7 +348,8 @@ put_json_row(const struct changes_view *view, const struct change_row *row, bool
 	if (row->note != NULL)
 		json_object_set_new(object, "note", show_json_lossy(row->note, strlen(row->note)));
 	if ((row->type == KODA_FILE_REGULAR || row->type_before == KODA_FILE_REGULAR) &&
-	    row->kind != KODA_CHANGE_MODE && row->other == 0 && changes_git_dir(row->path) == 0)
+	    row->kind != KODA_CHANGE_MODE && row->other == 0 && row->from == NULL &&
+	    changes_git_dir(row->path) == 0)
 		set_diff(object, view, row, stat);
 	outcomes_put_json(object);
 }

@@ -276,7 +276,7 @@ ask_pick(struct prompt *p, size_t i)
 	}
 }
 
-#define PATHS_OF_UNIT 2 /* at most */
+#define PATHS_OF_UNIT 3 /* at most */
 
 /* Adds the paths of a unit: of a renamed file both, of a directory also everything below it. */
 static void
@@ -289,6 +289,10 @@ pick_unit(const struct prompt *p, const struct change_unit *unit, char **paths, 
 		const char *other = p->draft.changes.row[row->other - 1].path;
 
 		paths[(*n)++] = exact_path(other, strlen(other), "");
+		if (row->kind == KODA_CHANGE_DELETED && row->type_before == KODA_FILE_DIRECTORY)
+			paths[(*n)++] = exact_path(other, strlen(other), "/*");
+		else if (row->type == KODA_FILE_DIRECTORY)
+			paths[(*n)++] = exact_path(row->path, unit->path_len, "/*");
 	} else if (row->type == KODA_FILE_DIRECTORY || unit->kind == UNIT_GIT) {
 		paths[(*n)++] = exact_path(row->path, unit->path_len, "/*");
 	}

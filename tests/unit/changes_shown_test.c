@@ -327,6 +327,51 @@ renamed(void **state)
 	end(&s);
 }
 
+#define GONE(n)                                                                                    \
+	&(const struct koda_change)                                                                \
+	{                                                                                          \
+		.path = "/p/old", .kind = KODA_CHANGE_DELETED, .before = DIRECTORY, .entries = (n) \
+	}
+
+/* A directory is one line if all of it, and nothing else, is in the new one. */
+static void
+renamed_directory(void **state)
+{
+	static const struct file files[] = {
+		{ "/p/old/a", true, "same\n", 0 },
+		{ "/p/old/in/b", true, "", 0 },
+		{ "/p/new/a", false, "same\n", 0 },
+		{ "/p/new/in/b", false, "", 0 },
+		{ "/p/other", false, "same\n", 0 },
+		{ NULL, false, NULL, 0 },
+	};
+	static const struct {
+		uint64_t entries, size;
+		bool one;
+	} cases[] = { { 3, 5, true }, { 4, 5, false }, { 3, 1 << 21, false } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene s;
+
+		begin(&s, files, PAGE_TERMINAL);
+		changes_add(&s.changes, GONE(cases[i].entries));
+		add(&s, "/p/new", NULL, DIRECTORY);
+		add(&s, "/p/new/a", NULL, REGULAR(cases[i].size));
+		add(&s, "/p/new/in", NULL, DIRECTORY);
+		add(&s, "/p/new/in/b", NULL, REGULAR(0));
+		add(&s, "/p/other", NULL, REGULAR(5));
+		summary(&s);
+		if (cases[i].one)
+			assert_string_equal(s.sheet.p,
+			    "1 deleted, 5 created (10 bytes)\n"
+			    "  renamed  old/ -> new/ (3 names in it)\n"
+			    "  created  other (5 bytes)\n");
+		else
+			assert_null(strstr(s.sheet.p, "renamed"));
+		end(&s);
+	}
+}
+
 /* The work for recognising renamed files has a limit. */
 static void
 pairs_are_limited(void **state)
@@ -440,6 +485,7 @@ main(void)
 		cmocka_unit_test(not_all_kept),
 		cmocka_unit_test(hostile_names),
 		cmocka_unit_test(git_is_one_line),
+		cmocka_unit_test(renamed_directory),
 		cmocka_unit_test(renamed),
 		cmocka_unit_test(pairs_are_limited),
 		cmocka_unit_test(patch),
