@@ -12,6 +12,7 @@
 #include "host/review/state.h"
 #include "host/review/turn.h"
 #include "host/workspace/keeping.h"
+#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
 /* ---- looking ---- */
@@ -93,10 +94,19 @@ struct kept_dir {
 	char *dir; /* with its slash */
 };
 
+/* A git directory with objects that were applied. */
+struct object_dir {
+	const char *path; /* of an object, which begins with the directory's */
+	size_t len;       /* with its slash */
+};
+
 struct undoing {
 	bool objects; /* the turn is about objects of git, and about nothing else */
 	struct kept_dir *kept;
 	size_t n_kept;
+	/* The git directories of all objects, sorted, each once; not their memory. */
+	struct object_dir *object_dir;
+	size_t n_object_dirs;
 	koda_applied_fn *fn;
 	void *data;
 	struct held_like like;
@@ -117,6 +127,7 @@ undoing_done(struct undoing *u)
 	while (u->n_kept > 0)
 		free(u->kept[--u->n_kept].dir);
 	free(u->kept);
+	free(u->object_dir);
 }
 
 /* The last change first; doing again, the first one. */
@@ -151,13 +162,70 @@ is_turning(struct undoing *u, const struct history_item *item)
  * needs the objects that came with it, so those are taken back last, and only from a git directory in
  * which everything else was.
  */
-/* Returns the length of the git directory's path with its slash, if the path is below its objects. */
+/* Returns the length of the git directory's path with its slash, if the path is its objects, or below them. */
 static size_t
 object_of(const char *path)
 {
-	const char *at = strstr(path, "/.git/objects/");
+	static const char objects[] = "/.git/objects";
+	const char *at = strstr(path, objects);
 
-	return at == NULL ? 0 : (size_t)(at - path) + strlen("/.git/");
+	return at == NULL || (at[sizeof(objects) - 1] != '/' && at[sizeof(objects) - 1] != '\0')
+	    ? 0
+	    : (size_t)(at - path) + strlen("/.git/");
+}
+
+static int
+compare_dirs(const void *a, const void *b)
+{
+	const struct object_dir *x = a, *y = b;
+	const int r = memcmp(x->path, y->path, x->len < y->len ? x->len : y->len);
+
+	return r != 0 ? r : x->len < y->len ? -1 : x->len > y->len;
+}
+
+static int
+find_object_dirs(struct undoing *u, struct koda_error *err)
+{
+	const struct history *h = &u->history;
+	size_t n = 0;
+
+	u->object_dir = malloc((h->n_items + 1) * sizeof(*u->object_dir));
+	if (u->object_dir == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "undo");
+	for (size_t i = 0; i < h->n_items; i++) {
+		const struct object_dir one = { h->item[i].place, object_of(h->item[i].place) };
+
+		/* Most of them follow each other. */
+		if (one.len > 0 && (n == 0 || compare_dirs(&u->object_dir[n - 1], &one) != 0))
+			u->object_dir[n++] = one;
+	}
+	qsort(u->object_dir, n, sizeof(*u->object_dir), compare_dirs);
+	u->n_object_dirs = n;
+	return 0;
+}
+
+/* Was it made for objects, too? Then it is empty only after them: a directory that they are in. */
+static bool
+holds_objects(const struct undoing *u, const struct history_item *item)
+{
+	const size_t len = strlen(item->place);
+	size_t from = 0, to = u->n_object_dirs;
+
+	if (item->kind != KODA__DRAFT_KIND__DRAFT_CREATED ||
+	    item->after.type != KODA__FILE_TYPE__FILE_DIRECTORY)
+		return false;
+	/* The first git directory that is not before "PLACE/". */
+	while (from < to) {
+		const size_t mid = from + (to - from) / 2;
+		const struct object_dir *at = &u->object_dir[mid];
+		const int r = strncmp(at->path, item->place, at->len < len ? at->len : len);
+
+		if (r < 0 || (r == 0 && (at->len <= len || at->path[len] < '/')))
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from < u->n_object_dirs && path_is_inside(u->object_dir[from].path, item->place);
 }
 
 static bool
@@ -209,7 +277,8 @@ is_selected(struct undoing *u, const struct history_item *item)
 		return false;
 	if (!u->turn.undo)
 		return true;
-	return (object_of(item->place) > 0) == u->objects && !is_kept(u, item->place);
+	return (object_of(item->place) > 0 || holds_objects(u, item)) == u->objects &&
+	    !is_kept(u, item->place);
 }
 
 /* A host was killed while it took this entry back, or did it again: finish that first. */
@@ -290,7 +359,7 @@ run(struct undoing *u, const struct koda_undo_options *o, struct koda_error *err
 {
 	int r;
 
-	if (check_whole(u, err) < 0 || finish_turn(u, err) < 0)
+	if (check_whole(u, err) < 0 || finish_turn(u, err) < 0 || find_object_dirs(u, err) < 0)
 		return -1;
 	u->turn.undo = !o->redo;
 	r = run_turn(u, o, err);

@@ -228,7 +228,7 @@ protected_places_hidden(void **state)
 	delete_in_draft(".vscode");
 	delete_in_draft("whole");
 	delete_in_draft("gone");
-	EXPECT("deleted file .git/HEAD", "changed file .git/config !git_config",
+	EXPECT("deleted file .git/HEAD !git_config", "changed file .git/config !git_config",
 	    "deleted dir .git/hooks !git_config", "deleted dir .vscode !deny_write_within_allow",
 	    "deleted dir gone (1)", "deleted dir sub/in !protected_below",
 	    "deleted dir whole !protected_below");
@@ -263,7 +263,7 @@ made_repository(void **state)
 	put(upper, "bare/hooks/post-checkout", "");
 	/* Without configuration it does nothing. */
 	put(upper, "plain/HEAD", "ref: refs/heads/main\n");
-	EXPECT("created dir bare", "created file bare/HEAD !git_config",
+	EXPECT("created dir bare !git_config", "created file bare/HEAD !git_config",
 	    "created file bare/config !git_config", "created dir bare/hooks !git_config",
 	    "created file bare/hooks/post-checkout !git_config",
 	    "created dir bare/objects !git_config", "created dir bare/objects/aa !git_config",

@@ -6,6 +6,8 @@
 #include "tests/kit/hosting.h"
 #include "tests/kit/process.h"
 
+#define PLAIN                                                                                      \
+	"git init -q; git config user.name n; git config user.email e; git add a; git commit -qm one"
 #define COMMITTED                                                                                  \
 	"git init -q; git config user.name n; git config user.email e; mkdir .vscode; "            \
 	"echo {} >.vscode/tasks.json; git add -A; git commit -qm one; git branch -q side"
@@ -430,6 +432,144 @@ lock_of_the_draft(void **state)
 	end(&g);
 }
 
+/* ---- a repository that a command makes ---- */
+
+#define MADE "git init -q sub; echo x >sub/f; git -C sub add f; git -C sub commit -qm made"
+
+static const struct made {
+	const char *label, *prepare, *shell, *check;
+} whole[] = {
+	{ "git init", NULL, MADE, "git -C sub status" },
+	{ "git init in another repository", COMMITTED, MADE, "git -C sub status; git status" },
+	{ "git clone", PLAIN, "git clone -q --no-hardlinks . sub",
+	    "git -C sub fetch -q; git -C sub rev-parse origin/HEAD" },
+	{ "git clone --bare", PLAIN, "git clone -q --bare --no-hardlinks . sub.x",
+	    "git -C sub.x fsck --strict" },
+	{ "git init --bare", NULL, "git init -q --bare deep/er/sub", "git -C deep/er/sub fsck" },
+	{ "a configured one", NULL,
+	    MADE "; cd sub; git config user.name n; git remote add o ssh://host.example/x; "
+		 "git config branch.main.rebase true",
+	    "git -C sub remote -v | grep -q host.example" },
+	{ "with packs and tags", NULL, MADE "; cd sub; git tag -am t t; git gc -q",
+	    "git -C sub fsck" },
+};
+
+/* It is applied, works, is taken back without a trace, and done again. */
+static void
+made_whole(void **state)
+{
+	const struct made *m = *state;
+	const struct koda_undo_options redo = { .redo = true };
+	struct koda_error err;
+	struct git_draft g;
+	char shell[1024];
+
+	snprintf(shell, sizeof(shell), "set -e; " WHO "; %s", m->shell);
+	begin(&g, m->prepare, shell);
+	check(&g, "find . -type f -o -type l -o -type d | sort >../before");
+	has_not(list(&g), "refused");
+	apply(&g);
+	if (g.n_not > 0)
+		fail_msg("%s", g.told);
+	g.told[0] = '\0';
+	assert_int_equal(koda_history_undo(g.f.ses, g.undo, NULL, on_applied, &g, &err), 0);
+	if (g.n_not > 0)
+		fail_msg("undo: %s", g.told);
+	check(&g, "find . -type f -o -type l -o -type d | sort >../after; diff ../before ../after");
+	g.told[0] = '\0';
+	assert_int_equal(koda_history_undo(g.f.ses, g.undo, &redo, on_applied, &g, &err), 0);
+	if (g.n_not > 0)
+		fail_msg("redo: %s", g.told);
+	check(&g, m->check);
+	end(&g);
+}
+
+static const struct unmade {
+	const char *label, *shell, *dir, *why;
+} refusals[] = {
+	{ "a hook", "echo x >sub/.git/hooks/pre-commit", "sub/.git", "hooks/pre-commit" },
+	{ "a hook with a sample's name, as a directory", "mkdir sub/.git/hooks/x.sample",
+	    "sub/.git", "hooks/x.sample" },
+	{ "configuration that runs something", "git -C sub config core.fsmonitor x", "sub/.git",
+	    "sub/.git/config" },
+	{ "a helper as an address", "git -C sub config remote.o.url 'ext::sh -c x'", "sub/.git",
+	    "sub/.git/config" },
+	{ "configuration with a second reading",
+	    "printf '[core]\\n\\tbare = false\\\\\\n\\tfsmonitor = x\\n' >sub/.git/config",
+	    "sub/.git", "sub/.git/config" },
+	{ "an include", "git -C sub config include.path ../x", "sub/.git", "sub/.git/config" },
+	{ "objects elsewhere", "git clone -qs sub two; rm -r sub; mv two sub", "sub/.git",
+	    "objects/info/alternates" },
+	{ "a link", "ln -s /etc/passwd sub/.git/FETCH_HEAD", "sub/.git", "FETCH_HEAD" },
+	{ "a ref that leads out", "echo 'ref: ../x' >sub/.git/refs/heads/x", "sub/.git",
+	    "refs/heads/x" },
+	{ "another worktree", "git -C sub worktree add -q ../wt", "sub/.git", "worktrees" },
+	{ "a bare one with a hook", "git init -q --bare sub2; echo x >sub2/hooks/update", "sub2",
+	    "hooks/update" },
+	{ "in the root, whose .git the policy names", "git init -q", ".git", ".git/config" },
+	{ "a FIFO", "mkfifo sub/.git/description2", "sub/.git", "description2" },
+};
+
+/* None of it is applied, and one sentence says why; the files beside it are the project's. */
+static void
+made_refused(void **state)
+{
+	const struct unmade *m = *state;
+	char shell[1024], line[256];
+	struct git_draft g;
+
+	snprintf(shell, sizeof(shell), "set -e; " WHO "; " MADE "; %s", m->shell);
+	begin(&g, NULL, shell);
+	snprintf(line, sizeof(line), "created %s refused git_config: ", m->dir);
+	has(list(&g), line);
+	has(g.listed, "applied whole or not at all");
+	has(g.listed, m->why);
+	apply(&g);
+	snprintf(line, sizeof(line), "applied created %s", m->dir);
+	has_not(g.told, line);
+	assert_false(exists(&g.f, m->dir));
+	has(g.told, "applied created sub/f\n");
+	end(&g);
+}
+
+/* A linked worktree of the user's repository is not made in part, and the rest of it goes on. */
+static void
+worktree_made(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; git worktree add -q wt; echo more >>a; git commit -qam two");
+	has(list(&g), "created .git/worktrees/wt refused git_config: ");
+	has(g.listed, "created wt/.git refused git_config: ");
+	has(apply(&g), "applied changed .git/index\n");
+	assert_false(exists(&g.f, ".git/worktrees/wt"));
+	assert_false(exists(&g.f, "wt/.git"));
+	check(&g,
+	    "git fsck --strict && test \"$(git log -1 --format=%s)\" = two && "
+	    "git rev-parse -q --verify wt");
+	end(&g);
+}
+
+/* The user's repository is not exchanged for another one, in part or as a whole. */
+static void
+repository_replaced(void **state)
+{
+	struct git_draft g;
+
+	begin(&g, COMMITTED,
+	    "set -e; " WHO "; rm -rf .git; git init -q; git add a; git commit -qm evil");
+	has(list(&g), "made another one in its place");
+	apply(&g);
+	has_not(g.told, "applied created .git");
+	has_not(g.told, "applied changed .git");
+	has_not(g.told, "applied deleted .git");
+	check(&g,
+	    "git fsck --strict && test \"$(git log --format=%s)\" = one && "
+	    "test -z \"$(git status --porcelain)\"");
+	end(&g);
+}
+
 int
 main(void)
 {
@@ -441,9 +581,11 @@ main(void)
 		cmocka_unit_test(packed),
 		cmocka_unit_test(object_missing),
 		cmocka_unit_test(lock_of_the_draft),
+		cmocka_unit_test(worktree_made),
+		cmocka_unit_test(repository_replaced),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(hidings) + N_ELEMENTS(meanwhiles) + N_ELEMENTS(locks) +
-	    N_ELEMENTS(single)];
+	    N_ELEMENTS(whole) + N_ELEMENTS(refusals) + N_ELEMENTS(single)];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(hidings); i++)
@@ -454,6 +596,12 @@ main(void)
 			(void *)&meanwhiles[i] };
 	for (size_t i = 0; i < N_ELEMENTS(locks); i++)
 		tests[n++] = (struct CMUnitTest){ locks[i], locked, NULL, NULL, (void *)locks[i] };
+	for (size_t i = 0; i < N_ELEMENTS(whole); i++)
+		tests[n++] = (struct CMUnitTest){ whole[i].label, made_whole, NULL, NULL,
+			(void *)&whole[i] };
+	for (size_t i = 0; i < N_ELEMENTS(refusals); i++)
+		tests[n++] = (struct CMUnitTest){ refusals[i].label, made_refused, NULL, NULL,
+			(void *)&refusals[i] };
 	for (size_t i = 0; i < N_ELEMENTS(single); i++)
 		tests[n++] = single[i];
 	return cmocka_run_group_tests_name("draft_git", tests, NULL, NULL);

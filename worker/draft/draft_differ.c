@@ -190,7 +190,8 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	c->has_before = kind != KODA__DRAFT_KIND__DRAFT_CREATED;
 	c->has_after = true;
 	c->conflict = is_conflict(w, l, n);
-	draft_judge(w, c);
+	if (draft_judge(w, c, err) < 0)
+		return -1;
 	return c->is_refused || n->up.kind != UPPER_FILE || kind == KODA__DRAFT_KIND__DRAFT_MODE
 	    ? 0
 	    : draft_hides(w, c, err);

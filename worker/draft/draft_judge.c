@@ -8,9 +8,10 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_git.h"
+#include "worker/draft/draft_repo.h"
 #include "worker/draft/draft_shape.h"
-#include "worker/files/tree.h"
 #include "worker/draft/gitlock.h"
+#include "worker/files/tree.h"
 
 #define PATH_SHOWN 240
 
@@ -104,6 +105,17 @@ refuse_as(struct draft_walk *w, struct draft_change *c, const char *rule, const 
 	    "refused to apply '%s': %s (rule %s)", shown, why, rule);
 }
 
+static struct access_verdict
+judge_without_git(const struct session *ses, enum access_op op, const char *path)
+{
+	struct policy policy = ses->policy;
+	struct access_subject who = ses->who;
+
+	policy.flag[KODA_ALLOW_GIT_CONFIG] = true;
+	who.policy = &policy;
+	return access_judge(&who, op, path, NULL);
+}
+
 static void
 judge_op(struct draft_walk *w, struct draft_change *c, enum access_op op)
 {
@@ -123,6 +135,9 @@ judge_op(struct draft_walk *w, struct draft_change *c, enum access_op op)
 		v.with_draft = false;
 		verdict = access_judge(&ses->who, op, w->path, &disk);
 	}
+	/* In a repository that is applied as a whole only the other rules count. */
+	if (!verdict.allowed && verdict.rule == ACCESS_RULE_GIT_CONFIG && draft_repo_has(w))
+		verdict = judge_without_git(ses, op, w->path);
 	if (ses->role->judge != NULL)
 		verdict = ses->role->judge(ses, op, w->path, verdict);
 	if (verdict.allowed)
@@ -146,6 +161,17 @@ judge_tree(struct draft_walk *w, struct draft_change *c, enum access_op op)
 	refuse_by_error(c, &w->scratch);
 }
 
+/* ---- kinds ---- */
+
+static const char lock_why[] =
+    "it is a lock of git: only the git that made it removes it, and that one has ended, or runs in the project";
+
+static bool
+is_lock(struct draft_walk *w)
+{
+	return gitlock_is_name(w->name.name) && draft_git_is_inside(w);
+}
+
 /* What no file operation can make, whatever the policy says. */
 static void
 judge_kind(struct draft_walk *w, struct draft_change *c)
@@ -161,19 +187,10 @@ judge_kind(struct draft_walk *w, struct draft_change *c)
 	else if (n->up.kind == UPPER_FILE && (n->up.st.st_mode & (S_ISUID | S_ISGID)) != 0)
 		refuse_as(w, c, "set_id",
 		    "it would run as another user or group (set-user-ID, set-group-ID)");
-/* ---- kinds ---- */
-
-static const char lock_why[] =
-    "it is a lock of git: only the git that made it removes it, and that one has ended, or runs in the project";
-
-static bool
-is_lock(struct draft_walk *w)
-{
-	return gitlock_is_name(w->name.name) && draft_git_is_inside(w);
-}
-
 	else if (n->up.kind == UPPER_FILE && n->up.capabilities)
 		refuse_as(w, c, "file_capability", "it has file capabilities");
+	else if (n->up.kind == UPPER_FILE && is_lock(w))
+		refuse_as(w, c, "git_lock", lock_why);
 	else if (n->in_project && n->low.mounted)
 		refuse_as(w, c, "mount_point",
 		    "another file system is mounted there in the project");
@@ -189,8 +206,6 @@ is_lock(struct draft_walk *w)
 }
 
 static void
-	else if (n->up.kind == UPPER_FILE && is_lock(w))
-		refuse_as(w, c, "git_lock", lock_why);
 inherit_refusal(struct draft_walk *w, struct draft_change *c)
 {
 	const struct draft_level *l = draft_walk_top(w);
@@ -201,8 +216,8 @@ inherit_refusal(struct draft_walk *w, struct draft_change *c)
 	c->refusal = l->refusal;
 }
 
-void
-draft_judge(struct draft_walk *w, struct draft_change *c)
+int
+draft_judge(struct draft_walk *w, struct draft_change *c, struct koda_error *err)
 {
 	const mode_t type = w->name.up.st.st_mode & S_IFMT;
 
@@ -219,6 +234,9 @@ draft_judge(struct draft_walk *w, struct draft_change *c)
 	if (!c->is_refused)
 		judge_kind(w, c);
 	inherit_refusal(w, c);
+	return type == S_IFDIR && c->kind == KODA__DRAFT_KIND__DRAFT_CREATED
+	    ? draft_repo_judge(w, c, err)
+	    : 0;
 }
 
 static int
@@ -255,10 +273,10 @@ draft_judge_removal(struct draft_walk *w, struct draft_change *c, int64_t *ret_n
 	if (!c->is_refused && w->name.low.mounted)
 		refuse_as(w, c, "mount_point",
 		    "another file system is mounted there in the project");
+	if (!c->is_refused && !S_ISDIR(w->name.low.st.st_mode) && is_lock(w))
+		refuse_as(w, c, "git_lock", lock_why);
 	inherit_refusal(w, c);
 	return S_ISDIR(w->name.low.st.st_mode) && !c->is_refused
 	    ? judge_below(w, c, ret_newest, err)
 	    : 0;
 }
-	if (!c->is_refused && !S_ISDIR(w->name.low.st.st_mode) && is_lock(w))
-		refuse_as(w, c, "git_lock", lock_why);

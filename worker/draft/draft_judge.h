@@ -11,8 +11,8 @@
 
 #include "worker/draft/draft_state.h"
 
-/* Judges a change that puts w->name at w->path. */
-void draft_judge(struct draft_walk *w, struct draft_change *c);
+/* Judges a change that puts w->name at w->path. Returns 0, or -1 with *err set. */
+int draft_judge(struct draft_walk *w, struct draft_change *c, struct koda_error *err);
 /* Judges the removal of what is at w->path in the project, with everything below it. *ret_newest
  * becomes the latest ctime below it. Returns 0, or -1 with *err set. */
 int draft_judge_removal(struct draft_walk *w, struct draft_change *c, int64_t *ret_newest,

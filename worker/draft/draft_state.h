@@ -39,6 +39,7 @@ struct draft_level {
 	/* The project's directory changed since: what is in it need not be what the draft hid. */
 	bool renewed;
 	bool below_refs; /* of a git directory */
+	bool in_repo;    /* that the draft makes, and that may be applied */
 	size_t len;      /* of its path */
 	struct draft_names names;
 	size_t next;
@@ -70,6 +71,14 @@ struct draft_change {
 	char note[DRAFT_NOTE_SIZE]; /* what a person should know about it, or "" */
 };
 
+/* What a look at everything in a directory found. */
+struct draft_ahead {
+	bool refused; /* something at that path is */
+	bool cut;     /* there is too much in it */
+	char path[PATH_LEN_MAX + 1];
+	struct draft_refusal refusal;
+};
+
 struct draft_walk {
 	struct session *ses;
 	size_t layer;
@@ -88,6 +97,11 @@ struct draft_walk {
 	_Alignas(16) uint8_t buf[2][DRAFT_BUFFER];
 	struct koda_error scratch;
 	struct names_index *names; /* of deny_write_names; NULL: not made yet */
+	bool makes_repo;           /* the last name is a repository, all of which may be applied */
+	uint64_t ahead_left;       /* names that may still be read to find that out */
+	/* Goes through the directory that was looked at, in a walk of its own, as far as the first
+	 * change that is refused, apart from locks of git. Returns 0, or -1 with *err set. */
+	int (*look_ahead)(struct draft_walk *w, struct draft_ahead *ret, struct koda_error *err);
 	size_t n_levels;
 	struct draft_level level[DRAFT_DEPTH_MAX];
 };

@@ -10,6 +10,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/draft/draft_differ.h"
 #include "worker/draft/draft_git.h"
+#include "worker/draft/draft_repo.h"
 #include "worker/draft/draft_shape.h"
 #include "worker/files/change.h"
 #include "worker/say.h"
@@ -191,6 +192,7 @@ look(struct draft_walk *w, const char *name, struct koda_error *err)
 	const struct draft_level *l = draft_walk_top(w);
 	struct draft_name *n = &w->name;
 
+	w->makes_repo = false;
 	n->name = name;
 	n->fd = -1;
 	if (upper_look(w->ses->res.proc_fd, l->upper, name, &n->up) < 0)
@@ -237,6 +239,7 @@ enter(struct draft_walk *w, struct koda_error *err)
 	    (fresh.opaque && fresh.in_project &&
 		(int64_t)change_ctime_ns(&n->low.st) >= fresh.opaque_ns);
 	fresh.below_refs = draft_git_is_below_refs(w, n->name);
+	fresh.in_repo = l->in_repo || w->makes_repo;
 	fresh.is_refused = l->is_refused;
 	if (l->is_refused)
 		fresh.refusal = l->refusal;
@@ -244,6 +247,8 @@ enter(struct draft_walk *w, struct koda_error *err)
 		fresh.is_refused = true;
 		fresh.refusal = made->refusal;
 	}
+	if (fresh.opaque && fresh.in_project && !fresh.is_refused)
+		fresh.is_refused = draft_repo_replaces(w, &fresh.refusal);
 	fresh.upper = take_fd(&n->fd);
 	return push_level(w, fresh, err);
 }
@@ -289,6 +294,68 @@ draft_walk_next(struct draft_walk *w, struct koda_error *err)
 	return w->n_changes > 0 ? 1 : 0;
 }
 
+/* ---- looking ahead ---- */
+
+/* Begins in the directory that w has just looked at, which the project does not have. Returns NULL with
+ * *err set. */
+static struct draft_walk *
+begin_ahead(struct draft_walk *w, struct koda_error *err)
+{
+	struct draft_level top = { .upper = -1, .lower = -1, .in_repo = true };
+	struct draft_walk *ahead = calloc(1, sizeof(*ahead));
+
+	if (ahead == NULL) {
+		err_set(err, KODA_INTERNAL, ENOMEM, "list a draft");
+		return NULL;
+	}
+	ahead->ses = w->ses;
+	ahead->layer = w->layer;
+	ahead->left = w->ahead_left;
+	ahead->begun_ns = w->begun_ns;
+	ahead->name.fd = -1;
+	memcpy(ahead->path, w->path, sizeof(ahead->path));
+	top.upper_id = id_of(&w->name.up.st);
+	top.upper = openat(w->name.fd, ".", OPEN_DIR);
+	if (top.upper < 0)
+		say(err, KODA_IO, errno, "open, in the draft,", w->path);
+	if (top.upper < 0 || push_level(ahead, top, err) < 0) {
+		draft_walk_free(ahead);
+		return NULL;
+	}
+	return ahead;
+}
+
+static void
+note_refused(const struct draft_walk *ahead, struct draft_ahead *ret)
+{
+	for (size_t i = 0; i < ahead->n_changes; i++) {
+		const struct draft_change *c = &ahead->change[i];
+
+		if (!c->is_refused || strcmp(c->refusal.rule, "git_lock") == 0)
+			continue;
+		ret->refused = true;
+		snprintf(ret->path, sizeof(ret->path), "%.*s", PATH_LEN_MAX, ahead->path);
+		ret->refusal = c->refusal;
+	}
+}
+
+static int
+look_ahead(struct draft_walk *w, struct draft_ahead *ret, struct koda_error *err)
+{
+	struct draft_walk *ahead = begin_ahead(w, err);
+	int r = 0;
+
+	*ret = (struct draft_ahead){ 0 };
+	if (ahead == NULL)
+		return -1;
+	while (!ret->refused && (r = draft_walk_next(ahead, err)) > 0)
+		note_refused(ahead, ret);
+	ret->cut = ahead->cut;
+	w->ahead_left = ahead->left;
+	draft_walk_free(ahead);
+	return ret->refused || r == 0 ? 0 : -1;
+}
+
 struct draft_walk *
 draft_walk_new(struct session *ses, size_t layer, struct koda_error *err)
 {
@@ -302,7 +369,8 @@ draft_walk_new(struct session *ses, size_t layer, struct koda_error *err)
 	}
 	w->ses = ses;
 	w->layer = layer;
-	w->left = DRAFT_ENTRIES_MAX;
+	w->left = w->ahead_left = DRAFT_ENTRIES_MAX;
+	w->look_ahead = look_ahead;
 	w->name.fd = -1;
 	snprintf(w->path, sizeof(w->path), "%s", ses->layer[layer].path);
 	top.lower = draft_open_project(ses, layer, err);

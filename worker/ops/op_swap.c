@@ -9,6 +9,8 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/draft/across.h"
+#include "worker/draft/gitlock.h"
+#include "worker/draft/repo_place.h"
 #include "worker/draft/several.h"
 #include "worker/draft/shape.h"
 #include "worker/draft/swap_run.h"
@@ -22,11 +24,11 @@
  * one as long as a path. */
 #define TARGETS_MAX (PAGE_MAX / 2)
 
-/* Across requests: the names of one file can be in several of them. */
-static struct swap_touched touched;
 /* Of a path in a sentence. */
 #define PATH_SHOWN 512
 
+/* Across requests: the names of one file can be in several of them. */
+static struct swap_touched touched;
 
 /* What the items of one request have in common. ses->at is the place, and keeps its directory open for
  * the next item. */
@@ -200,6 +202,29 @@ verify_place(void *data, struct koda_error *err)
 
 /* ---- judging ---- */
 
+static bool
+is_of_repo(const struct swap *w, struct access_verdict verdict, struct shape *layer)
+{
+	return !verdict.allowed && verdict.rule == ACCESS_RULE_GIT_CONFIG &&
+	    repo_place_allows(w, layer);
+}
+
+/* In a repository that a draft makes only the other rules count. */
+static int
+judge_without_git(struct swapping *s, enum access_op op, struct koda_error *err)
+{
+	struct session *ses = s->ses;
+	struct policy policy = ses->policy;
+	struct access_subject who = ses->who;
+	struct access_verdict verdict;
+
+	policy.flag[KODA_ALLOW_GIT_CONFIG] = true;
+	who.policy = &policy;
+	verdict = access_judge(&who, op, ses->at.path, NULL);
+	return verdict.allowed ? session_judge_further(ses, op, ses->at.path, verdict, err)
+			       : access_refuse(err, &ses->who, op, ses->at.path, verdict);
+}
+
 /* The policy's verdict on the place, in the project as the draft makes it and as it is. */
 static int
 judge(struct swapping *s, const struct swap *w, enum access_op op, struct koda_error *err)
@@ -212,6 +237,8 @@ judge(struct swapping *s, const struct swap *w, enum access_op op, struct koda_e
 	if (w->item->has_layer) {
 		s->shape.asked = false;
 		verdict = access_judge(&ses->who, op, ses->at.path, &merged);
+		if (is_of_repo(w, verdict, &s->shape))
+			return judge_without_git(s, op, err);
 		if (!verdict.allowed)
 			return access_refuse(err, &ses->who, op, ses->at.path, verdict);
 		/* Without a question about the disk, the answer is the same for both. */
@@ -219,6 +246,8 @@ judge(struct swapping *s, const struct swap *w, enum access_op op, struct koda_e
 			return session_judge_further(ses, op, ses->at.path, verdict, err);
 	}
 	verdict = session_judge(ses, op, &ses->at, &where, &op);
+	if (is_of_repo(w, verdict, w->item->has_layer ? &s->shape : NULL))
+		return judge_without_git(s, op, err);
 	return verdict.allowed ? 0 : access_refuse(err, &ses->who, op, ses->at.path, verdict);
 }
 
@@ -415,6 +444,13 @@ put_side(struct swapping *s, const struct swap_name *at, const struct stat *st,
 	return put_text(s->ses, target, &side->target, err);
 }
 
+static bool
+is_done(const struct swap *w)
+{
+	return w->outcome == KODA__SWAP_OUTCOME__SWAP_DONE ||
+	    w->outcome == KODA__SWAP_OUTCOME__SWAP_WAS_DONE;
+}
+
 static int
 put_result(struct swapping *s, const struct swap *w, const struct koda_error *why,
     Koda__SwapResult *ret, struct koda_error *err)
@@ -443,15 +479,32 @@ kind_of(const Koda__SwapItem *item)
 	return item->held != NULL ? SWAP_BRING : SWAP_TAKE;
 }
 
-/* Looks, judges and acts. Returns 0 with w->outcome set, and *why if that is not a success. */
+/* Could the item be done? It has been looked at and judged. */
 static void
-static bool
-is_done(const struct swap *w)
+look_further(struct swapping *s, struct swap *w, struct koda_error *why)
 {
-	return w->outcome == KODA__SWAP_OUTCOME__SWAP_DONE ||
-	    w->outcome == KODA__SWAP_OUTCOME__SWAP_WAS_DONE;
+	const struct place *at = &s->ses->at;
+	char lock[GITLOCK_NAME_SIZE], shown[PATH_SHOWN];
+
+	if (w->place.dir < 0)
+		swap_conflict(w, "is in a directory that no longer exists, or is a link now", why);
+	else if (swap_stat(&w->place) < 0)
+		swap_failed(w, "examine", errno, why);
+	else if (w->kind != SWAP_MODE && !swap_may_hold(w, why))
+		return;
+	else if (gitlock_stays(&s->ses->res, at->parent_fd, at->name, at->path, &s->wait_ms,
+		     lock)) {
+		bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
+		w->outcome = KODA__SWAP_OUTCOME__SWAP_CONFLICT;
+		err_set(why, KODA_CONFLICT, 0,
+		    "'%s' stays as it is: another git is running here (it has '%s'); apply it again "
+		    "when that has ended",
+		    shown, lock);
+	}
 }
 
+/* Looks, judges and acts. Returns 0 with w->outcome set, and *why if that is not a success. */
+static void
 swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_error *why)
 {
 	const struct session *ses = s->ses;
@@ -483,30 +536,6 @@ swap_item(struct swapping *s, size_t i, char *name, struct swap *w, struct koda_
 	w->across = s->across || several_has_copy(&s->several, s->ask, i, w);
 	adopt(s, w);
 	state = swap_run_look(w, why);
-/* Could the item be done? It has been looked at and judged. */
-static void
-look_further(struct swapping *s, struct swap *w, struct koda_error *why)
-{
-	const struct place *at = &s->ses->at;
-	char lock[GITLOCK_NAME_SIZE], shown[PATH_SHOWN];
-
-	if (w->place.dir < 0)
-		swap_conflict(w, "is in a directory that no longer exists, or is a link now", why);
-	else if (swap_stat(&w->place) < 0)
-		swap_failed(w, "examine", errno, why);
-	else if (w->kind != SWAP_MODE && !swap_may_hold(w, why))
-		return;
-	else if (gitlock_stays(&s->ses->res, at->parent_fd, at->name, at->path, &s->wait_ms,
-		     lock)) {
-		bytes_show(shown, sizeof(shown), at->path, strlen(at->path));
-		w->outcome = KODA__SWAP_OUTCOME__SWAP_CONFLICT;
-		err_set(why, KODA_CONFLICT, 0,
-		    "'%s' stays as it is: another git is running here (it has '%s'); apply it again "
-		    "when that has ended",
-		    shown, lock);
-	}
-}
-
 	if (state == SWAP_OVER)
 		return;
 	if (state == SWAP_FRESH && w->place.dir >= 0 && judge_item(s, w, why) < 0) {
@@ -575,6 +604,8 @@ swap_one(struct swapping *s, size_t i, Koda__SwapResult *ret, struct koda_error 
 
 	memcpy(name, item->name.data, item->name.len);
 	name[item->name.len] = '\0';
+	if (begins_group(s->ask, i))
+		look_at_group(s, i);
 	swap_item(s, i, name, &w, &why);
 	/* An earlier item, or another process, may have replaced the directories. */
 	if (s->cached && w.outcome != KODA__SWAP_OUTCOME__SWAP_DONE &&
@@ -604,8 +635,6 @@ check_layers(const struct session *ses, const Koda__Swap *ask, struct koda_error
 		n = strlen(path) == 1 ? 0 : strlen(path);
 		if (item->place.len <= n + 1 || memcmp(item->place.data, path, n) != 0 ||
 		    item->place.data[n] != '/')
-	if (begins_group(s->ask, i))
-		look_at_group(s, i);
 			return err_set(err, KODA_PROTOCOL, 0,
 			    "swap: the place is not in the layer's directory");
 	}
@@ -631,6 +660,7 @@ op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	if (mount_of(ses->old_fd, &s.old) < 0)
 		return err_set(err, KODA_IO, errno, "examine the history");
 	s.old_ino = s.old.stx_ino;
+	s.wait_ms = GITLOCK_WAIT_MS;
 	koda__swap_reply__init(msg);
 	msg->result = session_alloc(ses, ask->n_item * sizeof(*msg->result), err);
 	if (msg->result == NULL)
@@ -648,4 +678,3 @@ op_swap(struct session *ses, const Koda__Request *req, Koda__Reply *rep, struct 
 	rep->swap = msg;
 	return 0;
 }
-	s.wait_ms = GITLOCK_WAIT_MS;
