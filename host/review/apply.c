@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/draft/history_file.h"
+#include "host/draft/reveal.h"
 #include "host/review/git_part.h"
 #include "host/review/plan.h"
 #include "host/review/turn.h"
@@ -18,6 +19,9 @@ plan_done(struct apply_plan *p)
 	for (size_t i = 0; i < p->n; i++)
 		change_done(&p->v[i].change);
 	free(p->v);
+	while (p->n_gone > 0)
+		free(p->gone[--p->n_gone].path);
+	free(p->gone);
 	selection_done(&p->selection);
 }
 
@@ -40,15 +44,60 @@ plan_fate(const struct apply_plan *p, const struct reviewed *c)
 	return p->take == KODA_TAKE_PROJECT ? FATE_DROPPED : FATE_CONFLICT;
 }
 
+static int
+note_gone(struct apply_plan *p, const struct reviewed *c)
+{
+	if (p->n_gone == p->gone_size) {
+		const size_t more = p->gone_size == 0 ? 64 : 2 * p->gone_size;
+		struct reveal_name *grown = reallocarray(p->gone, more, sizeof(*grown));
+
+		if (grown == NULL)
+			return -1;
+		p->gone = grown;
+		p->gone_size = more;
+	}
+	p->gone[p->n_gone] = (struct reveal_name){ c->layer, strdup(c->path) };
+	if (p->gone[p->n_gone].path == NULL)
+		return -1;
+	p->text += strlen(c->path);
+	p->n_gone++;
+	return 0;
+}
+
+static bool
+is_same_path(const struct planned *a, const struct reviewed *b)
+{
+	return strcmp(a->change.path, b->path) == 0;
+}
+
+/* Forgets a deletion that was not selected, unless `next` (NULL: none) makes a directory in its stead,
+ * which something selected may need. */
+static void
+drop_lone(struct apply_plan *p, const struct reviewed *next)
+{
+	struct planned *last = p->n == 0 ? NULL : &p->v[p->n - 1];
+
+	if (last == NULL || last->fate != FATE_UNSELECTED || plan_is_needed(&last->change) ||
+	    (next != NULL && makes_directory(next) && is_same_path(last, next)))
+		return;
+	p->text -= change_text(&last->change);
+	change_done(&last->change);
+	p->n--;
+}
+
 /* Returns 1 if there is too much. */
 static int
 collect(void *data, struct reviewed *c)
 {
 	struct apply_plan *p = data;
 	const bool selected = selection_has(&p->selection, c->path);
+	const bool goes = c->kind == KODA__DRAFT_KIND__DRAFT_DELETED;
 
-	if (!selected && !plan_is_needed(c))
-		return 0;
+	drop_lone(p, c);
+	if (goes && note_gone(p, c) < 0)
+		return -1;
+	if (!selected && !goes && !plan_is_needed(c))
+		return p->text > HISTORY_TEXT_MAX;
 	p->text += change_text(c);
 	if (p->text > HISTORY_TEXT_MAX)
 		return 1;
@@ -87,8 +136,12 @@ settle_dependents(struct apply_plan *p)
 		for (size_t k = depth; one->fate == FATE_APPLY && k > 0; k--) {
 			struct planned *above = &p->v[open[k - 1]];
 
-			if (above->fate == FATE_UNSELECTED)
-				above->fate = plan_fate(p, &above->change);
+			if (above->fate != FATE_UNSELECTED)
+				continue;
+			above->fate = plan_fate(p, &above->change);
+			/* What it takes the name of. */
+			if (open[k - 1] > 0 && is_same_path(above - 1, &above->change))
+				above[-1].fate = above->fate;
 		}
 		for (size_t k = 0; one->fate == FATE_APPLY && k < depth; k++)
 			if (p->v[open[k]].fate != FATE_APPLY)
@@ -118,6 +171,7 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "the names of the changes are more than %zu MiB: apply a part of them",
 		    HISTORY_TEXT_MAX >> 20);
+	drop_lone(p, NULL);
 	if (selection_unused(&p->selection) != NULL)
 		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
 		    selection_unused(&p->selection));
@@ -291,6 +345,21 @@ carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
 	return r;
 }
 
+/* What is left of a directory that the draft has replaced must be told from what is applied. */
+static int
+reveal_all(const struct apply_plan *p, struct koda_error *err)
+{
+	cleanup(reveal_done) struct reveal r = { .draft = &p->draft->draft,
+		.gone = p->gone,
+		.n_gone = p->n_gone };
+
+	for (size_t i = 0; i < p->n; i++)
+		if ((p->v[i].fate == FATE_APPLY || p->v[i].fate == FATE_DROPPED) &&
+		    reveal_above(&r, p->v[i].change.layer, p->v[i].change.path, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int
 drop_projects(const struct apply_plan *p, struct koda_error *err)
 {
@@ -341,7 +410,7 @@ koda_draft_apply(struct koda_draft *draft, const struct koda_apply_options *opti
 		r = tell_unlisted(&p, fn, data);
 	if (r != 0 || o->dry_run)
 		return r;
-	if (drop_projects(&p, err) < 0)
+	if (reveal_all(&p, err) < 0 || drop_projects(&p, err) < 0)
 		return -1;
 	r = carry_out(&p, fn, data, ret_undo, err);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #ifndef KODA_HOST_REVIEW_PLAN_H
 #define KODA_HOST_REVIEW_PLAN_H
 
+#include "host/draft/reveal.h"
 #include "host/review/select.h"
 #include "host/review/state.h"
 
@@ -32,6 +33,9 @@ struct apply_plan {
 	size_t n, size;
 	size_t text; /* bytes */
 	bool cut;    /* the draft has names that are not listed */
+	/* All that the draft deletes, selected or not. */
+	struct reveal_name *gone;
+	size_t n_gone, gone_size;
 };
 
 /* The fate of a change that is selected. */
