@@ -182,6 +182,7 @@ valid_swap(const Koda__Swap *m, struct koda_error *err)
 		if (item->has_mode && (item->here == NULL || item->held != NULL))
 			return broken(err, "swap.item.mode");
 		if ((item->has_mode && item->mode > 07777) ||
+		    (item->has_mode_here && (!item->has_mode || item->mode_here > 07777)) ||
 		    (item->has_directory && item->directory > 07777))
 			return broken(err, "swap.item: permissions");
 		if (item->has_directory && (item->has_mode || item->held != NULL))

@@ -166,6 +166,8 @@ ask(const struct history_item *item, const struct swap_batch *b, int together,
 	case KODA__DRAFT_KIND__DRAFT_MODE:
 		m->has_mode = true;
 		m->mode = undo ? item->before.mode : item->after.mode;
+		m->has_mode_here = true;
+		m->mode_here = here->mode;
 		return;
 	case KODA__DRAFT_KIND__DRAFT_CREATED:
 		if (is_directory(&item->after)) {

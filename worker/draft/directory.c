@@ -176,6 +176,14 @@ directory_remove(struct swap *w, struct koda_error *err)
 
 /* ---- permissions ---- */
 
+static bool
+is_as_it_was(const struct swap *w)
+{
+	if (!S_ISDIR(w->place.st.st_mode) || !w->item->has_mode_here)
+		return swap_is_unchanged(w, &w->place, w->item->here);
+	return (w->place.st.st_mode & 07777) == w->item->mode_here;
+}
+
 enum swap_state
 directory_look_mode(struct swap *w, struct koda_error *err)
 {
@@ -190,7 +198,7 @@ directory_look_mode(struct swap *w, struct koda_error *err)
 		return swap_failed(w, "change the permissions of", EOPNOTSUPP, err);
 	if ((w->place.st.st_mode & 07777) == w->item->mode)
 		return swap_over(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
-	if (!swap_is_unchanged(w, &w->place, w->item->here))
+	if (!is_as_it_was(w))
 		return swap_conflict(w, "was changed meanwhile", err);
 	return SWAP_FRESH;
 }
