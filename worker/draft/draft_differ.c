@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
+#include "worker/draft/attributes.h"
 #include "worker/draft/draft_hides.h"
 #include "worker/draft/draft_judge.h"
 #include "worker/files/change.h"
@@ -122,6 +123,11 @@ compare(struct draft_walk *w, const struct draft_level *l, const struct draft_na
 	case UPPER_FILE:
 		if (n->up.st.st_size != n->low.st.st_size || n->low.mounted)
 			return OTHER_CONTENT;
+		if (!attributes_are_same(l->upper, n->name, l->lower, n->name))
+			return OTHER_CONTENT;
+		/* It has become one file with other names of the draft. */
+		if (n->up.st.st_nlink > 1)
+			return OTHER_CONTENT;
 		if (n->up.st.st_size > 0 && !same_content(w, l, n))
 			return OTHER_CONTENT;
 		/* Permissions and times are those of all its names, wherever they are. The permissions
@@ -180,6 +186,18 @@ add_deleted(struct draft_walk *w, const struct draft_level *l, const struct draf
 	return 0;
 }
 
+/*
+ * Was the last change of the directory in the project one of the names in it? They are decided on by
+ * themselves. Permissions that were changed before that are not seen, and are in the history.
+ */
+static bool
+is_about_entries(const struct draft_name *n)
+{
+	const struct timespec *m = &n->low.st.st_mtim, *c = &n->low.st.st_ctim;
+
+	return S_ISDIR(n->low.st.st_mode) && m->tv_sec == c->tv_sec && m->tv_nsec == c->tv_nsec;
+}
+
 static int
 add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_name *n,
     Koda__DraftKind kind, struct koda_error *err)
@@ -189,7 +207,8 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	/* After a deletion nothing is there. */
 	c->has_before = kind != KODA__DRAFT_KIND__DRAFT_CREATED;
 	c->has_after = true;
-	c->conflict = is_conflict(w, l, n);
+	c->conflict =
+	    is_conflict(w, l, n) && !(kind == KODA__DRAFT_KIND__DRAFT_MODE && is_about_entries(n));
 	if (draft_judge(w, c, err) < 0)
 		return -1;
 	return c->is_refused || n->up.kind != UPPER_FILE || kind == KODA__DRAFT_KIND__DRAFT_MODE
