@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "tests/kit/hosting.h"
 #include "tests/kit/process.h"
@@ -353,6 +354,98 @@ beyond_the_limits(void **state)
 	assert_string_equal(list(&r), "");
 	assert_string_equal(apply(&r, NULL, 0), "unlisted changed \n");
 	assert_int_equal(n_drafts(&r), 1);
+/* What the draft made in the stead of a directory hides all that was there: also what was applied of
+ * it, if the rest stays in the draft. */
+static void
+a_part_of_a_replaced_directory(void **state)
+{
+	const char *const paths[] = { "dir/new" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 1 };
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options look = { .shell = "cat dir/new && ! cat dir/c" };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct review r;
+
+	begin(&r, "rm -r dir; mkdir dir; echo x >dir/new; echo new d >dir/d");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0), "applied created dir/new\n");
+	assert_string_equal(list(&r), "deleted dir/c\nchanged dir/d\n");
+	koda_draft_close(r.draft);
+	o.draft = r.id;
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	assert_non_null(slot);
+	assert_int_equal(koda_run(slot, &look, &result, &err), 0);
+	assert_int_equal(result.status, 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(&r);
+	assert_string_equal(apply(&r, NULL, 0), "applied changed dir/d\napplied deleted dir/c\n");
+	assert_int_equal(n_drafts(&r), 0);
+	assert_string_equal(get_text(&r.f, "dir/new"), "x\n");
+	assert_string_equal(get_text(&r.f, "dir/d"), "new d\n");
+	assert_false(exists(&r.f, "dir/c"));
+	end(&r);
+}
+
+/* The directory that a selected file needs takes the name of a file. */
+static void
+a_part_where_a_file_was(void **state)
+{
+	const char *const paths[] = { "a/x" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 1 };
+	struct review r;
+
+	begin(&r, "rm a b; mkdir a; echo x >a/x; echo y >a/y");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0),
+	    "applied deleted a\napplied created a\napplied created a/x\n");
+	assert_string_equal(apply(&r, NULL, 0), "applied created a/y\napplied deleted b\n");
+	assert_string_equal(get_text(&r.f, "a/x"), "x\n");
+	end(&r);
+}
+
+/* Changes in a directory change its time, which is not what its permissions are about. */
+static void
+permissions_of_a_directory(void **state)
+{
+	const char *const paths[] = { "dir/new" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 1 };
+	struct stat st;
+	struct review r;
+
+	begin(&r, "chmod 700 dir; echo x >dir/new; rm dir/c");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0), "applied created dir/new\n");
+	assert_string_equal(list(&r), "mode dir\ndeleted dir/c\n");
+	assert_string_equal(apply(&r, NULL, 0), "applied mode dir\napplied deleted dir/c\n");
+	assert_string_equal(undo(&r, NULL), "applied deleted dir/c\napplied mode dir\n");
+	assert_true(stat(at(&r.f, "dir"), &st) == 0 && (st.st_mode & 07777) == 0755);
+	undo(&r, &(struct koda_undo_options){ .redo = true });
+	assert_int_equal(chmod(at(&r.f, "dir"), 0750), 0);
+	assert_string_equal(undo(&r, NULL), "applied deleted dir/c\nconflict mode dir\n");
+	end(&r);
+}
+
+/* The content stays the same. */
+static void
+links_and_attributes(void **state)
+{
+	struct stat a, link;
+	char value[8];
+	struct review r;
+
+	begin(&r, "ln a link; python3 -c 'import os; os.setxattr(\"b\", \"user.note\", b\"1\")'");
+	open_it(&r);
+	assert_string_equal(list(&r), "changed a\nchanged b\ncreated link\n");
+	apply(&r, NULL, 0);
+	assert_true(lstat(at(&r.f, "a"), &a) == 0 && lstat(at(&r.f, "link"), &link) == 0);
+	assert_int_equal(a.st_ino, link.st_ino);
+	assert_int_equal(getxattr(at(&r.f, "b"), "user.note", value, sizeof(value)), 1);
+	undo(&r, NULL);
+	is_old(&r);
+	assert_int_equal(getxattr(at(&r.f, "b"), "user.note", value, sizeof(value)), -1);
 	end(&r);
 }
 
@@ -889,6 +982,10 @@ main(void)
 		cmocka_unit_test(forget_permissions),
 		cmocka_unit_test(forget_directory),
 		cmocka_unit_test(beyond_the_limits),
+		cmocka_unit_test(a_part_of_a_replaced_directory),
+		cmocka_unit_test(a_part_where_a_file_was),
+		cmocka_unit_test(permissions_of_a_directory),
+		cmocka_unit_test(links_and_attributes),
 		cmocka_unit_test(conflicts),
 		cmocka_unit_test(replaced_after_it_was_seen),
 		cmocka_unit_test(goes_on_after_a_part),
