@@ -28,7 +28,9 @@ side_take(struct draft_side *to, const Koda__DraftSide *from, struct koda_error 
 		from->mtime_ns, from->ctime_ns, NULL };
 	if (!from->has_target)
 		return 0;
-	to->target = strndup((const char *)from->target.data, from->target.len);
+	to->target = from->target.len == 0
+	    ? strdup("")
+	    : strndup((const char *)from->target.data, from->target.len);
 	return to->target != NULL ? 0 : err_set(err, KODA_INTERNAL, ENOMEM, "draft");
 }
 
