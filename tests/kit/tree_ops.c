@@ -34,7 +34,7 @@ static const char *const names[] = { "a", "b", "c", "d", "e", "A", "with space",
 	"quo'te", "\x1b[31m", "x.o", "Makefile" };
 /* What a project has for sure, so that most operations find something. */
 static const char *const first_dirs[] = { "a", "b", "b/c", "b/c/d", "with space" };
-static const mode_t file_modes[] = { 0644, 0600, 0755, 0444, 0640, 0664, 0 };
+static const mode_t file_modes[] = { 0644, 0600, 0755, 0444, 0640, 0664, 0400 };
 static const mode_t dir_modes[] = { 0755, 0700, 0750, 0775, 01755 };
 
 #define ONE_OF(r, list) (list)[rng_below(r, sizeof(list) / sizeof((list)[0]))]
