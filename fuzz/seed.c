@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
+#include "proto/history.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/policy.h"
@@ -482,6 +483,85 @@ seed_broken(void)
 		save("frame", frames[i].name, frames[i].data, frames[i].len);
 }
 
+/* ---- the history ---- */
+
+static size_t
+put_record(uint8_t *to, const Koda__HistoryRecord *record)
+{
+	const size_t len = koda__history_record__get_packed_size(record);
+
+	for (unsigned i = 0; i < 4; i++)
+		to[i] = (uint8_t)(len >> (24 - 8 * i));
+	return 4 + koda__history_record__pack(record, to + 4);
+}
+
+/* Two items, their results, a turn and its end. */
+static void
+seed_history(void)
+{
+	Koda__HistoryAbout about = KODA__HISTORY_ABOUT__INIT;
+	Koda__HistoryItem item = KODA__HISTORY_ITEM__INIT;
+	Koda__HistoryDone done = KODA__HISTORY_DONE__INIT;
+	Koda__HistoryTurn turn = KODA__HISTORY_TURN__INIT;
+	Koda__SwapItem swap = KODA__SWAP_ITEM__INIT;
+	Koda__DraftSide side = KODA__DRAFT_SIDE__INIT;
+	ProtobufCBinaryData names[] = { bin("0"), bin("x-1") };
+	uint8_t data[1024] = { 1 };
+	size_t n = 1;
+
+#define RECORD(UPPER, lower, value)                                                                \
+	n += put_record(data + n,                                                                  \
+	    &(Koda__HistoryRecord){ PROTOBUF_C_MESSAGE_INIT(&koda__history_record__descriptor),    \
+		.what_case = KODA__HISTORY_RECORD__WHAT_##UPPER, .lower = (value) })
+	about.version = 1;
+	about.root = bin("/home/u/p");
+	about.begun_ns = 5;
+	n += koda__history_about__pack(&about, data + n);
+	save("history", "about", data, n);
+	about.has_draft = true;
+	about.draft = bin("abc");
+	n = 1 + koda__history_about__pack(&about, data + 1);
+	save("history", "about-draft", data, n);
+	data[0] = 0;
+	n = 1;
+	side.type = KODA__FILE_TYPE__FILE_SYMLINK;
+	side.has_target = true;
+	side.target = bin("target");
+	item.item = &swap;
+	item.kind = KODA__DRAFT_KIND__DRAFT_CHANGED;
+	item.before = item.after = &side;
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		swap.name = names[i];
+		swap.place = bin("/home/u/p/a");
+		RECORD(ITEM, item, &item);
+	}
+	save("history", "items", data, n);
+	done.outcome = KODA__SWAP_OUTCOME__SWAP_DONE;
+	done.here = done.held = &side;
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		done.name = names[i];
+		RECORD(DONE, done, &done);
+	}
+	save("history", "results", data, n);
+	turn.undone = true;
+	turn.name = names;
+	turn.n_name = N_ELEMENTS(names);
+	RECORD(TURN, turn, &turn);
+	save("history", "turn", data, n);
+	save("history", "turn-cut", data, n - 3);
+	RECORD(FINISHED, finished, true);
+	save("history", "finished", data, n);
+	n = 1;
+	swap.place = bin("/home/u/../p");
+	RECORD(ITEM, item, &item);
+	save("history", "dots", data, n);
+	n = 1;
+	done.name = bin("none");
+	RECORD(DONE, done, &done);
+	save("history", "no-such-item", data, n);
+#undef RECORD
+}
+
 /* ---- policies ---- */
 
 static void
@@ -763,6 +843,7 @@ main(int argc, char **argv)
 	seed_recover();
 	seed_replies();
 	seed_broken();
+	seed_history();
 	seed_policies();
 	seed_texts();
 	seed_proxy();
