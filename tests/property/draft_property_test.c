@@ -360,20 +360,21 @@ drafts_are_applied(void **state)
 	unsigned wrong = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
-		struct rng r = { first + i };
+		const uint64_t seed = first + i;
+		struct rng r = { seed };
 		char ops[TREE_OPS_MAX + 1] = "", *why = NULL;
 
 		if (getenv("KODA_DRAFT_OPS") != NULL)
 			snprintf(ops, sizeof(ops), "%s", getenv("KODA_DRAFT_OPS"));
 		else
 			memset(ops, '1', 1 + rng_below(&r, OPS_ROOM));
-		if (is_right(first + i, ops, NULL))
+		if (is_right(seed, ops, NULL))
 			continue;
-		reduce(first + i, ops);
-		if (is_right(first + i, ops, &why))
+		reduce(seed, ops);
+		if (is_right(seed, ops, &why))
 			why = strdup("not every time");
 		print_message("# KODA_TEST_SEED=%#llx KODA_DRAFT_OPS=%s\n# %s\n",
-		    (unsigned long long)(first + i), ops, why);
+		    (unsigned long long)seed, ops, why);
 		free(why);
 		if (!all)
 			fail_msg("a draft is not what was done in it");
