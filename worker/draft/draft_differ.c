@@ -191,11 +191,13 @@ add_deleted(struct draft_walk *w, const struct draft_level *l, const struct draf
  * themselves. Permissions that were changed before that are not seen, and are in the history.
  */
 static bool
-is_about_entries(const struct draft_name *n)
+is_about_entries(const struct draft_level *l, const struct draft_name *n)
 {
 	const struct timespec *m = &n->low.st.st_mtim, *c = &n->low.st.st_ctim;
 
-	return S_ISDIR(n->low.st.st_mode) && m->tv_sec == c->tv_sec && m->tv_nsec == c->tv_nsec;
+	/* It must be the directory that the draft has seen. */
+	return !l->renewed && S_ISDIR(n->low.st.st_mode) && n->low.birth_ns != 0 &&
+	    n->low.birth_ns < n->up.birth_ns && m->tv_sec == c->tv_sec && m->tv_nsec == c->tv_nsec;
 }
 
 static int
@@ -208,7 +210,7 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	c->has_before = kind != KODA__DRAFT_KIND__DRAFT_CREATED;
 	c->has_after = true;
 	c->conflict =
-	    is_conflict(w, l, n) && !(kind == KODA__DRAFT_KIND__DRAFT_MODE && is_about_entries(n));
+	    is_conflict(w, l, n) && !(kind == KODA__DRAFT_KIND__DRAFT_MODE && is_about_entries(l, n));
 	if (draft_judge(w, c, err) < 0)
 		return -1;
 	return c->is_refused || n->up.kind != UPPER_FILE || kind == KODA__DRAFT_KIND__DRAFT_MODE
