@@ -562,6 +562,56 @@ seed_history(void)
 #undef RECORD
 }
 
+/* ---- drafts ---- */
+
+static void
+save_changes(const char *name, Koda__DraftEntry *entry)
+{
+	Koda__Reply reply = KODA__REPLY__INIT;
+	Koda__ChangesReply page = KODA__CHANGES_REPLY__INIT;
+	Koda__DraftEntry *entries[] = { entry, entry };
+	uint8_t data[1024];
+
+	reply.id = 1;
+	reply.result_case = KODA__REPLY__RESULT_CHANGES;
+	reply.changes = &page;
+	page.entry = entries;
+	page.n_entry = N_ELEMENTS(entries);
+	must(koda__reply__get_packed_size(&reply) <= sizeof(data));
+	save("changes", name, data, koda__reply__pack(&reply, data));
+}
+
+static void
+seed_changes(void)
+{
+	Koda__DraftEntry entry = KODA__DRAFT_ENTRY__INIT;
+	Koda__DraftSide file = KODA__DRAFT_SIDE__INIT, link = KODA__DRAFT_SIDE__INIT;
+
+	file.type = KODA__FILE_TYPE__FILE_REGULAR;
+	file.mode = 0644;
+	link.type = KODA__FILE_TYPE__FILE_SYMLINK;
+	link.mode = 0777;
+	link.has_target = true;
+	link.target = bin("target");
+	entry.path = bin("/p/a");
+	entry.kind = KODA__DRAFT_KIND__DRAFT_CREATED;
+	entry.after = &link;
+	save_changes("created", &entry);
+	entry.kind = KODA__DRAFT_KIND__DRAFT_CHANGED;
+	entry.before = entry.after = &file;
+	entry.has_rule = entry.has_reason = entry.has_conflict = entry.conflict = true;
+	entry.rule = bin("git_config");
+	entry.reason = bin("because");
+	save_changes("refused", &entry);
+	entry.kind = KODA__DRAFT_KIND__DRAFT_DELETED;
+	save_changes("deleted-and-there", &entry);
+	entry.after = NULL;
+	entry.path = bin("/q");
+	save_changes("outside", &entry);
+	entry.path = bin("/p/../q");
+	save_changes("dots", &entry);
+}
+
 /* ---- policies ---- */
 
 static void
@@ -844,6 +894,7 @@ main(int argc, char **argv)
 	seed_replies();
 	seed_broken();
 	seed_history();
+	seed_changes();
 	seed_policies();
 	seed_texts();
 	seed_proxy();

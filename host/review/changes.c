@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "host/context/context.h"
-#include "host/policy/reason.h"
 #include "host/review/state.h"
 #include "host/slot/reply.h"
 #include "shared/base/bytes.h"
@@ -97,109 +96,6 @@ struct change_listing {
 	Koda__DraftKind last_kind;
 };
 
-static int
-broken(const char *what, struct koda_error *err)
-{
-	return err_set(err, KODA_PROTOCOL, 0, "the worker's list of changes: %s", what);
-}
-
-static char *
-text_of(const ProtobufCBinaryData *b)
-{
-	return b->len > 0 && memchr(b->data, '\0', b->len) == NULL
-	    ? strndup((const char *)b->data, b->len)
-	    : NULL;
-}
-
-static bool
-side_fits(const Koda__DraftSide *s)
-{
-	return s == NULL ||
-	    (s->has_target == (s->type == KODA__FILE_TYPE__FILE_SYMLINK) && s->mode <= 07777 &&
-		(!s->has_target ||
-		    (s->target.len <= PATH_LEN_MAX &&
-			memchr(s->target.data == NULL ? (const uint8_t *)"" : s->target.data, '\0',
-			    s->target.len) == NULL)));
-}
-
-static bool
-kind_fits(const Koda__DraftEntry *e)
-{
-	const bool before = e->before != NULL, after = e->after != NULL;
-
-	switch (e->kind) {
-	case KODA__DRAFT_KIND__DRAFT_CREATED:
-		return after;
-	case KODA__DRAFT_KIND__DRAFT_DELETED:
-		return before && !after;
-	case KODA__DRAFT_KIND__DRAFT_CHANGED:
-	case KODA__DRAFT_KIND__DRAFT_MODE:
-		return before && after && e->before->type == e->after->type;
-	case KODA__DRAFT_KIND__DRAFT_RENAMED: /* only in the history */
-	case _KODA__DRAFT_KIND_IS_INT_SIZE:
-		break;
-	}
-	return false;
-}
-
-/* Adds why the place is protected, where the table of places has it. */
-static void
-explain_reason(struct reviewed *c)
-{
-	char text[KODA_MESSAGE_MAX], *more;
-
-	if (strlen(c->reason) >= sizeof(text))
-		return;
-	strcpy(text, c->reason);
-	reason_append(c->rule, c->path, text, sizeof(text));
-	more = strdup(text);
-	if (more == NULL)
-		return;
-	free(c->reason);
-	c->reason = more;
-}
-
-/* Checks an entry, and copies it. */
-static int
-take_entry(const struct change_listing *l, const Koda__DraftEntry *e, struct reviewed *ret,
-    struct koda_error *err)
-{
-	const struct draft *d = &l->draft->draft;
-
-	if (e->layer != l->layer)
-		return broken("another layer", err);
-	if (!path_is_canonical(e->path.data, e->path.len))
-		return broken("an invalid path", err);
-	ret->path = text_of(&e->path);
-	if (ret->path == NULL)
-		return err_set(err, KODA_INTERNAL, ENOMEM, "changes");
-	if (!path_is_inside(ret->path, d->dir[l->layer].path))
-		return broken("a path outside of the draft", err);
-	if (!kind_fits(e) || !side_fits(e->before) || !side_fits(e->after))
-		return broken("what is there does not fit the kind of change", err);
-	ret->layer = e->layer;
-	ret->kind = e->kind;
-	ret->conflict = e->has_conflict && e->conflict;
-	ret->entries = e->has_entries ? e->entries : 0;
-	if (side_take(&ret->before, e->before, err) < 0 ||
-	    side_take(&ret->after, e->after, err) < 0)
-		return -1;
-	if (e->has_note) {
-		ret->note = text_of(&e->note);
-		if (ret->note == NULL)
-			return broken("a note is not text", err);
-	}
-	if (!e->has_rule)
-		return 0;
-	ret->rule = text_of(&e->rule);
-	ret->reason = e->has_reason ? text_of(&e->reason) : strdup("the policy refuses it");
-	if (ret->rule != NULL && ret->reason != NULL)
-		explain_reason(ret);
-	return ret->rule != NULL && ret->reason != NULL
-	    ? 0
-	    : broken("a rule or a reason is not text", err);
-}
-
 /* Is the conflict none, because what is in the project came from this draft? A name whose type changes
  * is deleted first, and then there is nothing before. */
 static int
@@ -229,15 +125,15 @@ take_page(void *data, const Koda__Reply *reply, struct koda_error *err)
 	const Koda__ChangesReply *page = reply->changes;
 
 	if (reply->result_case != KODA__REPLY__RESULT_CHANGES)
-		return broken("the reply has the wrong type", err);
+		return change_broken("the reply has the wrong type", err);
 	l->more = page->has_more && page->more;
 	l->cut |= page->has_cut && page->cut;
 	if (l->more && page->n_entry == 0)
-		return broken("an empty page that is not the last", err);
+		return change_broken("an empty page that is not the last", err);
 	for (size_t i = 0; i < page->n_entry && l->stopped == 0; i++) {
 		cleanup(change_done) struct reviewed c = { 0 };
 
-		if (take_entry(l, page->entry[i], &c, err) < 0)
+		if (change_take(&l->draft->draft, l->layer, page->entry[i], &c, err) < 0)
 			return -1;
 		if (clear_conflict(l, &c) < 0)
 			return err_set(err, KODA_INTERNAL, ENOMEM, "changes");

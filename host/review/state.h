@@ -33,6 +33,12 @@ size_t change_text(const struct reviewed *c);
 /* Makes the draft forget it, with everything below it, except what is in a directory whose permissions
  * alone differ. Returns 0, or -1 with *err set. */
 int change_drop(const struct koda_draft *d, const struct reviewed *c, struct koda_error *err);
+/* Checks an entry of a worker's list, and copies it. ret is empty before, and the caller's after -1, too:
+ * then *err is set. */
+int change_take(const struct draft *d, uint32_t layer, const Koda__DraftEntry *e,
+    struct reviewed *ret, struct koda_error *err);
+/* Sets *err to that the list is invalid, and returns -1. */
+int change_broken(const char *what, struct koda_error *err);
 /* What the public header shows of it; it points into the change. */
 struct change_shown {
 	struct koda_change change;
