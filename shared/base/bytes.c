@@ -61,11 +61,14 @@ path_is_canonical(const void *path, size_t len)
 bool
 path_is_inside(const char *path, const char *dir)
 {
-	size_t len = strlen(dir);
+	size_t n = 0;
 
-	if (len == 1 && dir[0] == '/')
+	if (dir[0] == '/' && dir[1] == '\0')
 		return path[0] == '/';
-	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
+	/* Most directories that a path is compared with differ from it early. */
+	while (dir[n] != '\0' && dir[n] == path[n])
+		n++;
+	return dir[n] == '\0' && (path[n] == '\0' || path[n] == '/');
 }
 
 bool

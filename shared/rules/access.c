@@ -55,6 +55,8 @@ expand_short(char name[FOLD_MAX])
 		{ "altern~", "alternates" },
 	};
 
+	if (strchr(name, '~') == NULL)
+		return;
 	for (size_t i = 0; i < N_ELEMENTS(short_forms); i++) {
 		size_t stem = strlen(short_forms[i].stem);
 

@@ -224,43 +224,26 @@ has_parts(const char *rule, size_t n)
 static const char *
 rule_among(const struct policy_list *list, const struct tail *t, size_t begun)
 {
+	/* With two slashes a rule has three components. */
+	const struct policy_some *some = begun == 2 ? &list->deep : NULL;
+	const size_t all = some != NULL ? some->n : list->n;
 	struct part part[NAMES_PARTS_MAX];
 
-	for (size_t i = 0; i < list->n; i++) {
+	for (size_t i = 0; i < all; i++) {
+		const char *rule = list->v[some != NULL ? some->at[i] : i];
 		size_t n;
 
-		if (begun == 0 ? !may_end(list->v[i], t) : !has_parts(list->v[i], begun + 1))
+		if (begun == 0 ? !may_end(rule, t) : !has_parts(rule, begun + 1))
 			continue;
-		n = split(list->v[i], part);
+		n = split(rule, part);
 		if (begun == 0 && tail_matches(t, part, n))
-			return list->v[i];
+			return rule;
 		for (size_t k = begun; k > 0 && k < n; k++) {
 			if (tail_matches(t, part, k))
-				return list->v[i];
+				return rule;
 		}
 	}
 	return NULL;
-}
-
-/* The rules with a '*': indices, in their order. */
-struct globs {
-	bool known;
-	size_t n; /* more than GLOBS_MAX: not all of them are in `at` */
-	uint16_t at[GLOBS_MAX];
-};
-
-static void
-globs_find(struct globs *g, const struct policy_list *list)
-{
-	g->known = true;
-	g->n = 0;
-	for (size_t i = 0; i < list->n && g->n <= GLOBS_MAX; i++) {
-		if (strchr(list->v[i], '*') == NULL)
-			continue;
-		if (g->n < GLOBS_MAX)
-			g->at[g->n] = (uint16_t)i;
-		g->n++;
-	}
 }
 
 /* May one of the compared components be a short form? A table does not find those. */
@@ -297,27 +280,23 @@ literal_for(const struct policy_list *list, const struct tail *t)
 	return first;
 }
 
-/* Return the first rule of which all components match the last components in t; NULL: none. g
- * belongs to one list; the first call that needs g fills it. */
+/* Return the first rule of which all components match the last components in t; NULL: none. */
 static const char *
-rule_for(const struct policy_list *list, const struct tail *t, struct globs *g)
+rule_for(const struct policy_list *list, const struct tail *t)
 {
+	const struct policy_some *globs = &list->starred;
 	size_t first;
 
 	/* A short list has no table: comparing is as fast. */
-	if (list->n_slots == 0 || tail_is_odd(t))
-		return rule_among(list, t, 0);
-	if (!g->known)
-		globs_find(g, list);
-	if (g->n > GLOBS_MAX)
+	if (list->n_slots == 0 || globs->n > GLOBS_MAX || tail_is_odd(t))
 		return rule_among(list, t, 0);
 	first = literal_for(list, t);
-	for (size_t i = 0; i < g->n && g->at[i] < first; i++) {
-		const char *rule = list->v[g->at[i]];
+	for (size_t i = 0; i < globs->n && globs->at[i] < first; i++) {
+		const char *rule = list->v[globs->at[i]];
 		struct part part[NAMES_PARTS_MAX];
 
 		if (may_end(rule, t) && tail_matches(t, part, split(rule, part)))
-			first = g->at[i];
+			first = globs->at[i];
 	}
 	return first < list->n ? list->v[first] : NULL;
 }
@@ -337,12 +316,11 @@ names_rule_of(const struct policy_list *list, const char *path)
 {
 	const char *rule = NULL;
 	struct tail t = { .n = 0 };
-	struct globs g = { .known = false };
 	struct part part;
 
 	while (list->n > 0 && rule == NULL && next_part(&path, &part)) {
 		tail_add(&t, part.at, part.len);
-		rule = rule_for(list, &t, &g);
+		rule = rule_for(list, &t);
 	}
 	return rule;
 }
@@ -361,12 +339,11 @@ const char *
 names_rule_at(const struct policy_list *list, const char *path)
 {
 	struct tail t = { .n = 0 };
-	struct globs g = { .known = false };
 
 	if (list->n == 0)
 		return NULL;
 	tail_of(&t, path);
-	return t.n > 0 ? rule_for(list, &t, &g) : NULL;
+	return t.n > 0 ? rule_for(list, &t) : NULL;
 }
 
 /* begun as for rule_among(). */

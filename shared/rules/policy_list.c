@@ -1,6 +1,7 @@
 #include "shared/rules/policy_list.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,34 @@ list_make_slots(struct policy_list *list)
 	return 0;
 }
 
+/* Make room for one more index. Room is doubled, so it is used up exactly when n is a power of two. */
+static int
+some_make_room(struct policy_some *some)
+{
+	uint16_t *at;
+
+	if ((some->n & (some->n - 1)) != 0)
+		return 0;
+	at = reallocarray(some->at, some->n == 0 ? 1 : some->n * 2, sizeof(*at));
+	if (at == NULL)
+		return -1;
+	some->at = at;
+	return 0;
+}
+
+/* There is room. */
+static void
+list_index_last(struct policy_list *list)
+{
+	const char *rule = list->v[list->n - 1], *slash = strchr(rule, '/');
+	const uint16_t last = (uint16_t)(list->n - 1);
+
+	if (strchr(rule, '*') != NULL)
+		list->starred.at[list->starred.n++] = last;
+	if (slash != NULL && strchr(slash + 1, '/') != NULL)
+		list->deep.at[list->deep.n++] = last;
+}
+
 int
 policy_list_add(struct policy_list *list, const char *rule, struct koda_error *err)
 {
@@ -84,7 +113,8 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 		return err_set(err, KODA_TOO_LARGE, 0,
 		    "a list of the policy has more than %d rules", POLICY_RULES_MAX);
 	copy = strdup(rule);
-	if (copy == NULL || list_make_slots(list) < 0)
+	if (copy == NULL || list_make_slots(list) < 0 || some_make_room(&list->starred) < 0 ||
+	    some_make_room(&list->deep) < 0)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "policy");
 	/* Room is doubled, so it is used up exactly when n is a power of two. */
 	if ((list->n & (list->n - 1)) == 0) {
@@ -96,6 +126,7 @@ policy_list_add(struct policy_list *list, const char *rule, struct koda_error *e
 		list->v = v;
 	}
 	list->v[list->n++] = take_ptr(&copy);
+	list_index_last(list);
 	if (list->n_slots != 0)
 		*list_slot(list, rule) = (uint32_t)list->n;
 	list->present = true;
@@ -120,5 +151,7 @@ policy_list_done(struct policy_list *list)
 		free(list->v[i]);
 	free(list->v);
 	free(list->slot);
+	free(list->starred.at);
+	free(list->deep.at);
 	memset(list, 0, sizeof(*list));
 }

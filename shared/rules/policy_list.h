@@ -14,6 +14,12 @@
 
 #define POLICY_RULES_MAX 4096 /* per list: a policy must fit a frame beside the rest of Seal */
 
+/* Some rules of a list: indices, in their order. */
+struct policy_some {
+	uint16_t *at;
+	size_t n;
+};
+
 /*
  * A list is in one of three states. Absent (n == 0, !present): it inherits in policy_compose() and
  * otherwise permits nothing. Present and empty: it permits nothing. Present with rules.
@@ -25,6 +31,9 @@ struct policy_list {
 	/* A hash table of v, made by policy_list_add(): 0, or 1 + the index of a rule. */
 	uint32_t *slot;
 	size_t n_slots; /* 0, or a power of two above n */
+	/* Those with a '*', and those with two slashes or more: judging a path asks for them, see
+	 * names.c. */
+	struct policy_some starred, deep;
 };
 
 /* Append the rule unless the list has it already; the list becomes present. Does not check the
