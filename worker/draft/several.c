@@ -13,9 +13,11 @@ is_same(const Koda__SwapItem *a, const Koda__SwapItem *b)
 static bool
 has_several(struct swap *w)
 {
-	return w->kind == SWAP_BRING && !w->from_old && w->source.name != NULL &&
-	    swap_stat(&w->source) == 0 && swap_is(&w->source, w->item->held) &&
-	    S_ISREG(w->source.st.st_mode) && w->source.st.st_nlink > 1;
+	if (w->kind != SWAP_BRING || w->from_old || w->source.name == NULL)
+		return false;
+	w->looked = swap_stat(&w->source) == 0;
+	return w->looked && swap_is(&w->source, w->item->held) && S_ISREG(w->source.st.st_mode) &&
+	    w->source.st.st_nlink > 1;
 }
 
 bool

@@ -57,6 +57,8 @@ struct swap {
 	/* The caller sets directory and name of these three. */
 	struct swap_name place, source, old;
 	bool from_old; /* source is in `old`, under the item's name */
+	/* The source was looked at right now: several_has_copy() does that. */
+	bool looked;
 	const char
 	    *from;   /* SWAP_SHIFT: the canonical path of the source, which is in the project */
 	bool across; /* the place is on another file system than source and old */

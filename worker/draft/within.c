@@ -62,8 +62,9 @@ look_brought(struct swap *w, struct koda_error *err)
 enum swap_state
 within_look_bring(struct swap *w, struct koda_error *err)
 {
-	if (swap_stat(&w->source) < 0)
+	if (!w->looked && swap_stat(&w->source) < 0)
 		return swap_failed(w, "examine the held version of", errno, err);
+	w->looked = false;
 	return swap_is(&w->source, w->item->held) ? look_source(w, err) : look_brought(w, err);
 }
 
