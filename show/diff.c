@@ -3,14 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/lines.h"
 #include "show/asked.h"
 
 #define CONTEXT 3
-/*
- * Myers' search takes time and memory with the square of the number of edits: 1 MiB at this limit.
- * Larger differences are shown as one piece removed and one added, which is equally true.
- */
-#define EDITS_MAX 512
 
 /* The differences between the styles. */
 static const struct look {
@@ -21,169 +17,6 @@ static const struct look {
 	[PAGE_COLOUR] = { true, PAGE_RED, PAGE_GREEN, PAGE_CYAN, PAGE_PLAIN },
 	[PAGE_MESSAGE] = { false, "", "", "", "" },
 };
-
-/* ---- two texts ---- */
-
-struct line {
-	const char *p;
-	size_t len; /* including its newline, if it has one */
-};
-
-struct lines {
-	struct line *line;
-	size_t n;
-};
-
-/* Returns false if there is no memory. */
-static bool
-split_lines(struct lines *ret, const char *p, size_t len)
-{
-	const char *end = len > 0 ? p + len : p;
-	size_t n = 1;
-
-	for (const char *at = p; at < end; n++) {
-		at = memchr(at, '\n', (size_t)(end - at));
-		if (at++ == NULL)
-			break;
-	}
-	*ret = (struct lines){ .line = calloc(n, sizeof(*ret->line)) };
-	if (ret->line == NULL)
-		return false;
-	while (p < end) {
-		const char *newline = memchr(p, '\n', (size_t)(end - p));
-		const char *next = newline != NULL ? newline + 1 : end;
-
-		ret->line[ret->n++] = (struct line){ p, (size_t)(next - p) };
-		p = next;
-	}
-	return true;
-}
-
-static bool
-line_ends(const struct line *line)
-{
-	return line->len > 0 && line->p[line->len - 1] == '\n';
-}
-
-static bool
-same_line(const struct line *a, const struct line *b)
-{
-	return a->len == b->len && memcmp(a->p, b->p, a->len) == 0;
-}
-
-/* Two texts, and which lines are removed and which are added: all that writing needs. */
-struct diff {
-	struct lines a, b;
-	bool *gone, *come;
-};
-
-static void
-mark_all(struct diff *d, size_t from, size_t n, size_t m)
-{
-	memset(d->gone + from, true, n);
-	memset(d->come + from, true, m);
-}
-
-/* Marks the edits that lead from (0, 0) to (x, y), going back over the recorded rounds. */
-static void
-mark_edits(struct diff *d, size_t from, const int *kept, long rounds, long x, long y)
-{
-	for (long i = rounds; i > 0; i--) {
-		const int *row = kept + (i - 1) * (i - 1) + (i - 1);
-		long k = x - y;
-		bool down = k == -i || (k != i && row[k - 1] < row[k + 1]);
-		long was_x = down ? row[k + 1] : row[k - 1];
-		long was_y = was_x - (down ? k + 1 : k - 1);
-
-		if (down)
-			d->come[from + (size_t)was_y] = true;
-		else
-			d->gone[from + (size_t)was_x] = true;
-		x = was_x;
-		y = was_y;
-	}
-}
-
-/*
- * Myers, "An O(ND) Difference Algorithm and Its Variations": records how far each diagonal is
- * reached with i edits. Compares n and m lines, from line `from` of both. Returns false if there is
- * no memory.
- */
-static bool
-search_edits(struct diff *d, size_t from, size_t n, size_t m)
-{
-	const struct line *a = d->a.line + from, *b = d->b.line + from;
-	const long N = (long)n, M = (long)m, max = N + M < EDITS_MAX ? N + M : EDITS_MAX;
-	long *v = calloc((size_t)(2 * max + 3), sizeof(*v)), *mid = v + max + 1;
-	/* Round i records its diagonals -i..i. */
-	int *kept = calloc((size_t)((max + 1) * (max + 1)), sizeof(*kept));
-	bool found = false, good = v != NULL && kept != NULL;
-
-	for (long i = 0; good && i <= max && !found; i++) {
-		for (long k = -i; k <= i; k += 2) {
-			long x = k == -i || (k != i && mid[k - 1] < mid[k + 1]) ? mid[k + 1]
-										: mid[k - 1] + 1;
-			long y = x - k;
-
-			while (x < N && y < M && same_line(&a[x], &b[y])) {
-				x++;
-				y++;
-			}
-			mid[k] = x;
-			kept[i * i + i + k] = (int)x;
-			if (x >= N && y >= M) {
-				found = true;
-				mark_edits(d, from, kept, i, N, M);
-				break;
-			}
-		}
-	}
-	if (good && !found)
-		mark_all(d, from, n, m);
-	free(v);
-	free(kept);
-	return good;
-}
-
-static void
-diff_done(struct diff *d)
-{
-	free(d->a.line);
-	free(d->b.line);
-	free(d->gone);
-	free(d->come);
-	*d = (struct diff){ 0 };
-}
-
-/*
- * Finds the changes; fewest: as few as possible, else all between the first and the last one.
- * Returns false if there is no memory. Call diff_done() in either case.
- */
-static bool
-find_changes(struct diff *d, const void *old_text, size_t old_len, const void *new_text,
-    size_t new_len, bool fewest)
-{
-	size_t head = 0, tail = 0, n, m;
-
-	*d = (struct diff){ 0 };
-	if (!split_lines(&d->a, old_text, old_len) || !split_lines(&d->b, new_text, new_len))
-		return false;
-	d->gone = calloc(d->a.n + 1, 1);
-	d->come = calloc(d->b.n + 1, 1);
-	if (d->gone == NULL || d->come == NULL)
-		return false;
-	while (head < d->a.n && head < d->b.n && same_line(&d->a.line[head], &d->b.line[head]))
-		head++;
-	while (tail < d->a.n - head && tail < d->b.n - head &&
-	    same_line(&d->a.line[d->a.n - 1 - tail], &d->b.line[d->b.n - 1 - tail]))
-		tail++;
-	n = d->a.n - head - tail;
-	m = d->b.n - head - tail;
-	if (n > 0 && m > 0 && fewest)
-		return search_edits(d, head, n, m);
-	mark_all(d, head, n, m);
-	return true;
-}
 
 /* ---- writing lines ---- */
 
@@ -305,8 +138,8 @@ end_head(const struct out *out)
 
 /* Writes the lines from i and j to i_end and j_end. first: the number of line 0; 0: unknown. */
 static void
-write_lines(struct out *out, const struct diff *d, size_t i, size_t j, size_t i_end, size_t j_end,
-    uint64_t first)
+write_lines(struct out *out, const struct lines_diff *d, size_t i, size_t j, size_t i_end,
+    size_t j_end, uint64_t first)
 {
 	while (i < i_end || j < j_end) {
 		const uint64_t was = first > 0 ? first + i : 0, is = first > 0 ? first + j : 0;
@@ -329,7 +162,7 @@ write_lines(struct out *out, const struct diff *d, size_t i, size_t j, size_t i_
  * unchanged up to there. Returns false if there is none.
  */
 static bool
-next_change(const struct diff *d, size_t *i, size_t *j)
+next_change(const struct lines_diff *d, size_t *i, size_t *j)
 {
 	while (*i < d->a.n && *j < d->b.n && !d->gone[*i] && !d->come[*j]) {
 		++*i;
@@ -339,7 +172,7 @@ next_change(const struct diff *d, size_t *i, size_t *j)
 }
 
 static void
-skip_change(const struct diff *d, size_t *i, size_t *j)
+skip_change(const struct lines_diff *d, size_t *i, size_t *j)
 {
 	while (*i < d->a.n && d->gone[*i])
 		++*i;
@@ -348,7 +181,8 @@ skip_change(const struct diff *d, size_t *i, size_t *j)
 }
 
 static void
-write_hunk(struct out *out, const struct diff *d, size_t i, size_t j, size_t i_end, size_t j_end)
+write_hunk(struct out *out, const struct lines_diff *d, size_t i, size_t j, size_t i_end,
+    size_t j_end)
 {
 	if (begin_head(out)) {
 		/* An empty side has the number of the line before it. */
@@ -360,7 +194,7 @@ write_hunk(struct out *out, const struct diff *d, size_t i, size_t j, size_t i_e
 }
 
 static void
-write_hunks(struct out *out, const struct diff *d)
+write_hunks(struct out *out, const struct lines_diff *d)
 {
 	size_t i = 0, j = 0;
 	bool more = next_change(d, &i, &j);
@@ -387,31 +221,31 @@ diff_unified(struct page *page, const void *old_text, size_t old_len, const void
     size_t new_len)
 {
 	struct out out = { .page = page, .counting = true };
-	struct diff d;
+	struct lines_diff d;
 
-	if (find_changes(&d, old_text, old_len, new_text, new_len, true)) {
+	if (lines_compare(&d, old_text, old_len, new_text, new_len, true)) {
 		write_hunks(&out, &d);
 		out = (struct out){ .page = page, .total = out.n };
 		write_hunks(&out, &d);
 	} else {
 		page->failed = true;
 	}
-	diff_done(&d);
+	lines_diff_done(&d);
 }
 
 bool
 diff_count(const void *old_text, size_t old_len, const void *new_text, size_t new_len,
     uint64_t *ret_added, uint64_t *ret_removed)
 {
-	struct diff d;
-	const bool found = find_changes(&d, old_text, old_len, new_text, new_len, true);
+	struct lines_diff d;
+	const bool found = lines_compare(&d, old_text, old_len, new_text, new_len, true);
 	uint64_t added = 0, removed = 0;
 
 	for (size_t i = 0; found && i < d.a.n; i++)
 		removed += d.gone[i];
 	for (size_t i = 0; found && i < d.b.n; i++)
 		added += d.come[i];
-	diff_done(&d);
+	lines_diff_done(&d);
 	*ret_added = added;
 	*ret_removed = removed;
 	return found;
@@ -421,7 +255,7 @@ diff_count(const void *old_text, size_t old_len, const void *new_text, size_t ne
 
 /* Otherwise 'a' and 'a, newline' would look the same. */
 static void
-note_newline(const struct out *out, const struct diff *d)
+note_newline(const struct out *out, const struct lines_diff *d)
 {
 	bool old_ends, new_ends;
 
@@ -438,7 +272,7 @@ note_newline(const struct out *out, const struct diff *d)
 static void
 write_edit(struct out *out, const struct koda_edit *edit, uint64_t line)
 {
-	struct diff d;
+	struct lines_diff d;
 
 	if (begin_head(out)) {
 		page_print(out->page, edit->all ? "each occurrence" : "once");
@@ -449,14 +283,15 @@ write_edit(struct out *out, const struct koda_edit *edit, uint64_t line)
 		end_head(out);
 	}
 	/* There may be a thousand of them, too many to look for the fewest changes in each. */
-	if (find_changes(&d, edit->old_text, edit->old_len, edit->new_text, edit->new_len, false)) {
+	if (lines_compare(&d, edit->old_text, edit->old_len, edit->new_text, edit->new_len,
+		false)) {
 		write_lines(out, &d, 0, 0, d.a.n, d.b.n, line);
 		end_empty(out);
 		note_newline(out, &d);
 	} else {
 		out->page->failed = true;
 	}
-	diff_done(&d);
+	lines_diff_done(&d);
 }
 
 void
@@ -480,7 +315,7 @@ write_added(struct page *page, const void *data, size_t len, bool pieces)
 	struct lines all;
 	struct out out = { .page = page, .pieces = pieces };
 
-	if (split_lines(&all, data, len)) {
+	if (lines_split(&all, data, len)) {
 		out.total = all.n;
 		for (size_t i = 0; i < all.n; i++)
 			write_line(&out, '+', &all.line[i], i + 1);
