@@ -75,6 +75,31 @@ changes_add(struct changes *c, const struct koda_change *change)
 	c->bytes += sizeof(*row);
 }
 
+/* Takes what there is to say about a row that is in conflict. */
+static void
+take_merge(struct changes *c, struct change_row *row, const struct koda_merge *merge)
+{
+	row->merge = merge->outcome;
+	row->merge_reason = keep_text(c, merge->reason);
+	c->count.mergeable += row->rule == NULL && merge->outcome == KODA_MERGE_CLEAN;
+	if (merge->text == NULL || c->bytes + merge->len > CHANGES_BYTES_MAX)
+		return;
+	row->merged = output_alloc(merge->len + 1);
+	memcpy(row->merged, merge->text, merge->len);
+	row->merged_len = merge->len;
+	c->bytes += merge->len;
+}
+
+void
+changes_add_merge(struct changes *c, const struct koda_merge *merge, size_t *next)
+{
+	while (*next < c->n && !c->row[*next].conflict)
+		++*next;
+	/* Only some of the changes may have been added. */
+	if (*next < c->n && strcmp(c->row[*next].path, merge->path) == 0)
+		take_merge(c, &c->row[(*next)++], merge);
+}
+
 void
 changes_done(struct changes *c)
 {
@@ -86,6 +111,8 @@ changes_done(struct changes *c)
 		free(c->row[i].reason);
 		free(c->row[i].note);
 		free(c->row[i].from);
+		free(c->row[i].merge_reason);
+		free(c->row[i].merged);
 	}
 	free(c->row);
 	free(c->unit);

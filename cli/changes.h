@@ -25,6 +25,11 @@ struct change_row {
 	char *rule, *reason;          /* NULL: it is not refused */
 	char *note;                   /* or NULL */
 	bool conflict;
+	/* in conflict: what a merge gives */
+	enum koda_merge_outcome merge;
+	char *merge_reason; /* or NULL */
+	char *merged;       /* the merged text; NULL: there is none, or it was not kept */
+	size_t merged_len;
 	/* a file or directory that was only renamed: the row of its other name, and 1; 0: it was not */
 	size_t other;
 	char *from; /* it is in such a directory: its old name; or NULL */
@@ -32,7 +37,8 @@ struct change_row {
 
 struct changes_count {
 	uint64_t all, created, changed, deleted, mode, refused, conflicts;
-	uint64_t bytes; /* of the files that were created or changed */
+	uint64_t mergeable; /* conflicts that merge cleanly */
+	uint64_t bytes;     /* of the files that were created or changed */
 };
 
 enum change_unit_kind {
@@ -71,6 +77,9 @@ enum change_unit_kind changes_kind(const struct change_row *row);
 
 /* Adds a change. Ends the process if there is no memory. */
 void changes_add(struct changes *c, const struct koda_change *change);
+/* Adds what a merge gives. Merges come in the order of the changes; *next: where the last one was,
+ * which begins with 0. Call it before changes_finish(). */
+void changes_add_merge(struct changes *c, const struct koda_merge *merge, size_t *next);
 /* Sorts the rows, each directory right before everything below it, and makes the units. */
 void changes_finish(struct changes *c);
 void changes_done(struct changes *c);

@@ -313,7 +313,10 @@ put_reason(struct page *page, const struct change_row *row)
 		put_text(page, row->rule);
 		page_print(page, ")");
 	} else if (row->conflict) {
-		page_print(page, ": it changed in the project since");
+		page_print(page, ": it changed in the project since%s",
+		    row->merge == KODA_MERGE_CLEAN ? ", and merges cleanly" : "");
+		if (row->merge == KODA_MERGE_OVERLAPS)
+			page_print(page, "; %s", row->merge_reason);
 	}
 }
 
@@ -599,7 +602,14 @@ put_diff_body(struct page *page, const struct changes_view *view, const struct c
 			put_patch_name(page, view, "---", 'a', row->path, !has_content(row, true));
 			put_patch_name(page, view, "+++", 'b', row->path, !has_content(row, false));
 		}
-		diff_unified(page, sides.was.data, sides.was.len, sides.is.data, sides.is.len);
+		/* What the draft has takes back what was changed in the project: the merged text does
+		 * not. */
+		if (row->merged != NULL)
+			diff_unified(page, sides.was.data, sides.was.len, row->merged,
+			    row->merged_len);
+		else
+			diff_unified(page, sides.was.data, sides.was.len, sides.is.data,
+			    sides.is.len);
 	}
 	changes_sides_done(&sides);
 }
@@ -629,7 +639,7 @@ changes_show_diff(struct page *page, const struct changes_view *view, const stru
 		put_row(page, view, row);
 	page_print(page, "%s", colour(page, PAGE_PLAIN));
 	put_reason(page, row);
-	page_print(page, "\n");
+	page_print(page, "%s\n", row->merged != NULL ? ", to this" : "");
 	if (!moved)
 		put_diff_body(page, view, row, patch);
 }

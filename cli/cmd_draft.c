@@ -24,7 +24,7 @@ static const struct opt_spec specs[N_OWN] = {
 	[OWN_ALL]   = { "--all", 0, NULL, "those of all roots, not only of this one" },
 	[OWN_STAT]  = { "--stat", 0, NULL, "only how many lines of each file changed" },
 	[OWN_COLOR] = { "--color", 0, "WHEN", "use colours: auto, always or never" },
-	[OWN_TAKE]  = { "--take", 0, "WHICH", "where both changed: draft replaces, project drops it" },
+	[OWN_TAKE]  = { "--take", 0, "WHICH", "where both changed: merge, draft or project" },
 };
 /* clang-format on */
 const struct opt_table drafts_options = { specs, N_OWN, 1u << OWN_ALL };
@@ -347,6 +347,12 @@ put_json_row(const struct changes_view *view, const struct change_row *row, bool
 	json_object_set_new(object, "conflict", json_boolean(row->conflict));
 	if (row->note != NULL)
 		json_object_set_new(object, "note", show_json_lossy(row->note, strlen(row->note)));
+	if (row->conflict)
+		json_object_set_new(object, "merge",
+		    json_string(koda_merge_outcome_name(row->merge)));
+	if (row->merge_reason != NULL)
+		json_object_set_new(object, "merge_reason",
+		    show_json_lossy(row->merge_reason, strlen(row->merge_reason)));
 	if ((row->type == KODA_FILE_REGULAR || row->type_before == KODA_FILE_REGULAR) &&
 	    row->kind != KODA_CHANGE_MODE && row->other == 0 && row->from == NULL &&
 	    changes_git_dir(row->path) == 0)
@@ -487,8 +493,10 @@ wanted_take(const struct cli *cli, enum koda_take *ret)
 		*ret = KODA_TAKE_DRAFT;
 	else if (strcmp(which, "project") == 0)
 		*ret = KODA_TAKE_PROJECT;
+	else if (strcmp(which, "merge") == 0)
+		*ret = KODA_TAKE_MERGE;
 	else
-		return output_usage(cli, "--take is draft or project, not '%s'", which);
+		return output_usage(cli, "--take is draft, project or merge, not '%s'", which);
 	return EXIT_DONE;
 }
 
@@ -507,7 +515,7 @@ tell_applied(const struct outcomes *o, const char *draft, const char *undo)
 	fflush(stdout);
 	if (o->n[KODA_APPLY_CONFLICT] > 0)
 		fprintf(stderr,
-		    "  try: 'koda-sandbox draft diff %s', then --take draft or --take project\n",
+		    "  try: 'koda-sandbox draft diff %s', then --take merge, draft or project\n",
 		    draft);
 }
 

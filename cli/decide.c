@@ -34,6 +34,7 @@ struct prompt {
 enum choice {
 	CHOICE_KEEP,
 	CHOICE_APPLY,
+	CHOICE_MERGE,
 	CHOICE_DIFF,
 	CHOICE_SELECT,
 	CHOICE_DISCARD,
@@ -110,6 +111,7 @@ read_choice(struct prompt *p)
 		enum choice choice;
 	} answers[] = {
 		{ "a", "apply", CHOICE_APPLY },
+		{ "m", "merge", CHOICE_MERGE },
 		{ "d", "diff", CHOICE_DIFF },
 		{ "s", "select", CHOICE_SELECT },
 		{ "k", "keep", CHOICE_KEEP },
@@ -180,9 +182,9 @@ put_head(struct prompt *p)
 
 /* Applies everything, or these paths. */
 static void
-apply(struct prompt *p, const char *const *paths, size_t n)
+apply(struct prompt *p, const char *const *paths, size_t n, enum koda_take take)
 {
-	const struct koda_apply_options options = { .paths = paths, .n_paths = n };
+	const struct koda_apply_options options = { .paths = paths, .n_paths = n, .take = take };
 	char undo[KODA_HISTORY_ID_SIZE] = "";
 	struct koda_error err = { 0 };
 	struct outcomes o = { .cli = p->d->cli,
@@ -322,7 +324,7 @@ select_and_apply(struct prompt *p)
 		last = unit;
 	}
 	if (pick != PICK_CANCEL && n > 0)
-		apply(p, (const char *const *)paths, n);
+		apply(p, (const char *const *)paths, n, KODA_TAKE_NONE);
 	else if (pick != PICK_CANCEL)
 		output_note(NULL, "nothing is selected");
 	draft_paths_done(paths, n);
@@ -384,11 +386,16 @@ converse(struct prompt *p)
 	for (;;) {
 		/* What was typed before the question appeared does not answer it. */
 		tcflush(p->tty, TCIFLUSH);
-		p->text = "[a]pply  [d]iff  [s]elect  [k]eep  [x] discard: ";
+		p->text = p->draft.changes.count.mergeable > 0
+		    ? "[a]pply  [m]erge and apply  [d]iff  [s]elect  [k]eep  [x] discard: "
+		    : "[a]pply  [d]iff  [s]elect  [k]eep  [x] discard: ";
 		put_prompt(p);
 		switch (read_choice(p)) {
 		case CHOICE_APPLY:
-			apply(p, NULL, 0);
+			apply(p, NULL, 0, KODA_TAKE_NONE);
+			return;
+		case CHOICE_MERGE:
+			apply(p, NULL, 0, KODA_TAKE_MERGE);
 			return;
 		case CHOICE_SELECT:
 			if (select_and_apply(p))
@@ -439,7 +446,7 @@ decide(const struct decision *d)
 		if (kept)
 			say_kept(d, false, NULL);
 	} else if (d->judged) {
-		apply(&p, NULL, 0);
+		apply(&p, NULL, 0, KODA_TAKE_NONE);
 	} else if (open_terminal(&p)) {
 		converse(&p);
 		fclose(p.f);

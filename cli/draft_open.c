@@ -82,16 +82,34 @@ on_change(void *data, const struct koda_change *change)
 	return 0;
 }
 
+struct loading_merges {
+	struct changes *changes;
+	size_t next;
+};
+
+static int
+on_merge(void *data, const struct koda_merge *merge)
+{
+	struct loading_merges *l = data;
+
+	changes_add_merge(l->changes, merge, &l->next);
+	return 0;
+}
+
 static int
 load(struct draft_open *d, draft_wanted_fn *wanted, void *data, struct koda_error *err)
 {
 	struct loading loading = { &d->changes, wanted, data };
+	struct loading_merges merges = { &d->changes, 0 };
 	bool cut = false;
 
 	changes_done(&d->changes);
 	if (koda_draft_changes(d->draft, on_change, &loading, &cut, err) < 0)
 		return -1;
 	d->changes.cut = cut;
+	if (d->changes.count.conflicts > 0 &&
+	    koda_draft_merges(d->draft, on_merge, &merges, err) < 0)
+		return -1;
 	changes_pair(&d->changes, &d->reader);
 	changes_finish(&d->changes);
 	return 0;
@@ -168,6 +186,8 @@ outcome_json(const struct koda_applied *one)
 	show_json_path(object, "path", one->path);
 	json_object_set_new(object, "kind", json_string(koda_change_kind_name(one->kind)));
 	json_object_set_new(object, "outcome", json_string(koda_apply_outcome_name(one->outcome)));
+	if (one->merged)
+		json_object_set_new(object, "merged", json_true());
 	if (one->rule != NULL)
 		json_object_set_new(object, "rule", show_json_lossy(one->rule, strlen(one->rule)));
 	if (one->reason != NULL)
@@ -229,7 +249,8 @@ outcomes_take(void *data, const struct koda_applied *one)
 	} else if (one->outcome == KODA_APPLIED && (o->list || o->dry_run)) {
 		printf("%s ", o->dry_run ? o->would : o->applied);
 		show_string(stdout, changes_shown(o->view, one->path));
-		printf(" (%s)\n", koda_change_kind_name(one->kind));
+		printf(" (%s%s)\n", koda_change_kind_name(one->kind),
+		    one->merged ? ", merged" : "");
 	} else if (one->outcome != KODA_APPLIED && one->outcome != KODA_APPLY_SKIPPED) {
 		complain(o, one);
 	}

@@ -122,14 +122,17 @@ static const struct subcommand commands[] = {
 	{ "draft", "diff", "ID [PATH]...", WORDS_ANY, 0,
 	    "show the changes in a draft",
 	    "Shows all changes, or those of the paths: files, directories with everything below them, or globs.\n"
-	    "What the policy refuses and what conflicts with the project is marked. With --json it prints one\n"
-	    "object per line, and a summary at the end. ID may be shortened. A clone becomes a draft first.",
+	    "What the policy refuses and what conflicts with the project is marked. If a conflict merges cleanly,\n"
+	    "the diff is that of the merge. With --json it prints one object per line, and a summary at the end.\n"
+	    "ID may be shortened. A clone becomes a draft first.",
 	    NULL, cmd_draft_diff },
 	{ "draft", "apply", "ID [PATH]...", WORDS_ANY, OPT_BIT(OPT_DRY_RUN),
 	    "apply a draft, or a part of it, to the project",
 	    "Applies all changes, or those of the paths. What the policy refuses, and what changed in the project\n"
-	    "too, is reported and stays in the draft. What it replaces is kept: 'undo' takes it back. With --json\n"
-	    "it prints one object per line, and a summary at the end. ID may be shortened.\n\n"
+	    "too, is reported and stays in the draft, unless --take says what is to happen: 'merge' applies what\n"
+	    "both changed in a text where they changed different lines. 'draft diff' shows whether that is so.\n"
+	    "What it replaces is kept: 'undo' takes it back. With --json it prints one object per line, and a\n"
+	    "summary at the end. ID may be shortened.\n\n"
 	    "Status: 0 all was applied, 3 some of it was refused, 4 there were conflicts, 1 failed, 2 wrong usage,\n"
 	    "125 sandbox failed.",
 	    NULL, cmd_draft_apply },

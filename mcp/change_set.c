@@ -11,6 +11,8 @@
 
 /* A larger file is shown by its size. */
 #define FILE_BYTES_MAX (1u << 20)
+/* Of merged texts that are kept to be shown. */
+#define MERGE_BYTES_MAX (16u << 20)
 
 void
 change_set_done(struct change_set *set)
@@ -20,6 +22,7 @@ change_set_done(struct change_set *set)
 		free(set->one[i].rule);
 		free(set->one[i].reason);
 		free(set->one[i].target);
+		free(set->one[i].merge);
 	}
 	for (size_t i = 0; i < set->n_notes; i++) {
 		free(set->note[i].path);
@@ -120,8 +123,47 @@ change_set_add(void *data, const struct koda_applied *applied)
 			.outcome = applied->outcome,
 			.rule = copy(applied->rule),
 			.reason = copy(applied->reason),
+			.merged = applied->merged,
 		};
 	return 0;
+}
+
+/* Completes a conflict with what a merge of it gives. */
+static int
+on_merge(void *data, const struct koda_merge *merge)
+{
+	struct change_set *set = data;
+	struct change_one *one = set->one, *end = set->one + set->n;
+
+	while (one < end &&
+	    ((one->outcome != KODA_APPLY_CONFLICT && !one->merged) ||
+		strcmp(one->path, merge->path) != 0))
+		one++;
+	if (one == end)
+		return 0;
+	one->merge_outcome = merge->outcome;
+	if (one->outcome == KODA_APPLY_CONFLICT && merge->outcome != KODA_MERGE_NONE) {
+		free(one->reason);
+		one->reason = memory_string(merge->outcome == KODA_MERGE_CLEAN
+			? "it changed in the project since, and merges cleanly (take: merge)"
+			: merge->reason);
+	}
+	if (!one->merged || merge->text == NULL || set->merge_bytes + merge->len > MERGE_BYTES_MAX)
+		return 0;
+	one->merge = memory_zero(merge->len + 1);
+	memcpy(one->merge, merge->text, merge->len);
+	one->merge_len = merge->len;
+	set->merge_bytes += merge->len;
+	return 0;
+}
+
+static bool
+has_conflicts(const struct change_set *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->one[i].outcome == KODA_APPLY_CONFLICT || set->one[i].merged)
+			return true;
+	return false;
 }
 
 /* Completes what a dry run has reported with what there is to say about the files. */
@@ -152,7 +194,9 @@ change_set_plan(struct change_set *set, struct koda_draft *draft, const char *ro
 	dry.dry_run = true;
 	if (koda_draft_apply(draft, &dry, change_set_add, set, NULL, err) < 0)
 		return -1;
-	return koda_draft_changes(draft, on_known, set, &set->cut, err);
+	if (koda_draft_changes(draft, on_known, set, &set->cut, err) < 0)
+		return -1;
+	return has_conflicts(set) ? koda_draft_merges(draft, on_merge, set, err) : 0;
 }
 
 /* ---- showing ---- */
@@ -195,7 +239,7 @@ show_one(const struct change_set *set, const struct change_one *one, struct text
 {
 	if (one->outcome != KODA_APPLIED)
 		text_printf(t, "%s: ", koda_apply_outcome_name(one->outcome));
-	text_printf(t, "%s ", koda_change_kind_name(one->kind));
+	text_printf(t, "%s%s ", one->merged ? "merged: " : "", koda_change_kind_name(one->kind));
 	show_name(t, below(set, one->path));
 	if (one->target != NULL) {
 		text_printf(t, " -> ");
@@ -258,6 +302,11 @@ change_set_json(const struct change_set *set)
 		if (one->type == KODA_FILE_REGULAR)
 			json_object_set_new_nocheck(row, "size",
 			    json_integer((json_int_t)one->size));
+		if (!set->done && one->outcome == KODA_APPLY_CONFLICT)
+			json_object_set_new_nocheck(row, "merge",
+			    json_string_nocheck(koda_merge_outcome_name(one->merge_outcome)));
+		if (one->merged)
+			json_object_set_new_nocheck(row, "merged", json_true());
 		if (one->rule != NULL)
 			json_object_set_new_nocheck(row, "rule", text_json_string(one->rule));
 		json_array_append_new(ret, row);
@@ -311,8 +360,13 @@ show_diff(struct koda_draft *draft, const struct change_one *one, struct text *t
 	struct text was = { 0 }, is = { 0 };
 	char *text = NULL;
 	size_t len = 0;
-	bool ok = read_side(draft, one, true, &was) && read_side(draft, one, false, &is);
+	bool ok = read_side(draft, one, true, &was);
 
+	/* What is shown is what is applied. */
+	if (one->merge != NULL)
+		text_add(&is, one->merge, one->merge_len);
+	else
+		ok = ok && !one->merged && read_side(draft, one, false, &is);
 	if (!ok) {
 		text_printf(t, "(not a text that can be shown)\n");
 	} else if (one->type == one->type_before && was.len == is.len &&

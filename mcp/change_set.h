@@ -24,6 +24,10 @@ struct change_one {
 	uint64_t size_before, size;
 	uint32_t mode;
 	char *target; /* of a link in the draft, or NULL */
+	bool merged;  /* it is in conflict, and a merge is applied, or would be */
+	enum koda_merge_outcome merge_outcome; /* of a conflict */
+	char *merge; /* the text of it; NULL: there is none, or it was not kept */
+	size_t merge_len;
 };
 
 /* What git hides from a reviewer because of a change. */
@@ -39,8 +43,9 @@ struct change_set {
 	size_t n_notes;
 	uint64_t n_all, n_outcome[KODA_APPLY_UNLISTED + 1];
 	const char *root;
-	bool done; /* the outcomes are what happened, not what would happen */
-	bool cut;  /* the draft has names that the library does not list */
+	bool done;          /* the outcomes are what happened, not what would happen */
+	bool cut;           /* the draft has names that the library does not list */
+	size_t merge_bytes; /* of all texts */
 };
 
 void change_set_done(struct change_set *set);
@@ -48,7 +53,7 @@ void change_set_done(struct change_set *set);
 /* Takes all changes of the draft. */
 int change_set_list(struct change_set *set, struct koda_draft *draft, const char *root,
     struct koda_error *err);
-/* Takes what would be applied with these options, by a dry run. */
+/* Takes what would be applied with these options, by a dry run; and what merges of conflicts give. */
 int change_set_plan(struct change_set *set, struct koda_draft *draft, const char *root,
     const struct koda_apply_options *options, struct koda_error *err);
 /* Adds one outcome: the koda_applied_fn of a set. */

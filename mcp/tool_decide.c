@@ -42,7 +42,9 @@ decide_take(const struct tool_call *call)
 
 	if (take == NULL)
 		return KODA_TAKE_NONE;
-	return strcmp(take, "draft") == 0 ? KODA_TAKE_DRAFT : KODA_TAKE_PROJECT;
+	return strcmp(take, "draft") == 0 ? KODA_TAKE_DRAFT
+	    : strcmp(take, "merge") == 0  ? KODA_TAKE_MERGE
+					  : KODA_TAKE_PROJECT;
 }
 
 bool

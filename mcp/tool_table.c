@@ -51,7 +51,8 @@
 #define CHANGES                                                                                      \
 	"\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"            \
 	"\"path\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"outcome\":{\"type\":"       \
-	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"}},\"required\":[" \
+	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"},"                \
+	"\"merge\":{\"type\":\"string\"},\"merged\":{\"type\":\"boolean\"}},\"required\":["              \
 	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
 	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"       \
 	",\"unlisted\":{\"type\":\"boolean\",\"description\":\"the draft has more names, or "        \
@@ -269,9 +270,10 @@ const struct tool tools[] = {
 	    OWED_LIST, tool_draft_diff },
 	{ "draft_apply", "Apply a draft", TOOL_MUTATES | TOOL_DESTRUCTIVE,
 	    "Apply a draft, or some of its changes, to the project. What the policy refuses stays in the draft, and what "
-	    "changed in the project since, too, unless take says what wins. undo takes it back.",
+	    "changed in the project since, too, unless take says what wins: merge applies both sides' changes where they do "
+	    "not overlap. undo takes it back.",
 	    "{\"type\":\"object\",\"properties\":{" DRAFT_IN "," PATHS_IN ","
-	    "\"take\":{\"type\":\"string\",\"enum\":[\"draft\",\"project\"],\"description\":\"what wins where both changed\"}},"
+	    "\"take\":{\"type\":\"string\",\"enum\":[\"draft\",\"project\",\"merge\"],\"description\":\"what wins where both changed\"}},"
 	    "\"additionalProperties\":false}",
 	    "{\"type\":\"object\",\"properties\":{\"draft\":{\"type\":\"string\"},"
 	    "\"kept\":{\"type\":\"boolean\",\"description\":\"something is left in the draft\"},"

@@ -31,6 +31,7 @@ static const struct op ops[] = {
 	[KODA__REQUEST__OP_CHANGES]  = { "changes",  0,           op_changes  },
 	[KODA__REQUEST__OP_READ_DRAFT] = { "read_draft", 0,       op_read_draft },
 	[KODA__REQUEST__OP_SWAP]     = { "swap",     OP_CHANGES,  op_swap     },
+	[KODA__REQUEST__OP_MERGE]    = { "merge",    0,           op_merge    },
 };
 /* clang-format on */
 

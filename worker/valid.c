@@ -198,6 +198,19 @@ valid_swap(const Koda__Swap *m, struct koda_error *err)
 	return 0;
 }
 
+static int
+valid_merge(const Koda__Merge *m, struct koda_error *err)
+{
+	if (!is_canonical(m->place) || m->place.len == 1)
+		return broken(err, "merge.place");
+	if (m->n_past > MERGE_BASES_MAX)
+		return broken(err, "merge.past");
+	for (size_t i = 0; i < m->n_past; i++)
+		if (!is_swap_name(m->past[i]->name) || !m->past[i]->held->has_ctime_ns)
+			return broken(err, "merge.past");
+	return 0;
+}
+
 static bool
 are_strings(const ProtobufCBinaryData *v, size_t n)
 {
@@ -300,6 +313,8 @@ valid_request(const Koda__Request *req, struct koda_error *err)
 		return is_canonical(req->read_draft->path) ? 0 : broken(err, "read_draft.path");
 	case KODA__REQUEST__OP_SWAP:
 		return valid_swap(req->swap, err);
+	case KODA__REQUEST__OP_MERGE:
+		return valid_merge(req->merge, err);
 	case KODA__REQUEST__OP__NOT_SET:
 	case _KODA__REQUEST__OP__CASE_IS_INT_SIZE:
 		break;

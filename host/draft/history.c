@@ -115,6 +115,15 @@ history_look(const char *state, const char *root, const char *id, struct history
 }
 
 int
+history_directory(const char *state, const char *root, const char *id)
+{
+	cleanup_close int all = named_open_all(&named_history, state, root, false);
+	struct koda_error dropped;
+
+	return all < 0 ? -1 : named_open(&named_history, all, id, NAMED_UNLOCKED, &dropped);
+}
+
+int
 history_remove(const char *state, struct history *h, struct koda_error *err)
 {
 	cleanup_close int all = named_open_all(&named_history, state, h->root, false);

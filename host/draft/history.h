@@ -29,6 +29,9 @@ int history_look(const char *state, const char *root, const char *id, struct his
 /* The same, without waiting for one that is in use. */
 int history_open_at_once(const char *state, const char *root, const char *id, struct history *ret,
     struct koda_error *err);
+/* Open the directory of an entry that another process may be using, without locking it. Returns -1 if
+ * there is none. */
+int history_directory(const char *state, const char *root, const char *id);
 /* Remove the entry with all that it holds, and close it. */
 int history_remove(const char *state, struct history *h, struct koda_error *err);
 

@@ -46,10 +46,12 @@ struct history_item {
 	char *note; /* of the change that is being applied, or NULL; it is not in the file */
 	uint32_t layer;
 	Koda__DraftKind kind;
-	bool take; /* whatever is at the place */
+	bool take;   /* whatever is at the place */
+	bool merged; /* what comes is a merged text; not in the file */
 	enum item_state state;
 	/* The item is in a turn that is not over: it has to get the other state. */
 	bool turning;
+	bool turned;                     /* it was taken back, or was going to be, at some time */
 	struct draft_side before, after; /* as they were listed */
 	struct draft_side here, held;    /* since its last swap */
 	char *to;     /* of a rename, whose `held` is what was moved; NULL: it is not one */

@@ -352,6 +352,7 @@ take_done(struct history_reading *r, const Koda__HistoryDone *msg, struct koda_e
 	if (item == NULL)
 		return is_damaged(r->history, err);
 	item->turning = false;
+	item->turned |= item->state != ITEM_PENDING;
 	/* A turn that could not be made leaves the item as it was. */
 	if (done)
 		item->state = msg->has_undone && msg->undone ? ITEM_UNDONE : ITEM_DONE;

@@ -8,6 +8,7 @@
 #include "host/draft/history_file.h"
 #include "host/draft/reveal.h"
 #include "host/review/git_part.h"
+#include "host/review/merge.h"
 #include "host/review/plan.h"
 #include "host/review/turn.h"
 #include "shared/base/bytes.h"
@@ -155,6 +156,60 @@ settle_dependents(struct apply_plan *p)
 	}
 }
 
+/* ---- merging ---- */
+
+/* What a merge says is kept in the change. */
+static int
+take_merge(struct planned *one, struct draft_merge *m, struct koda_error *err)
+{
+	char why[KODA_MESSAGE_MAX];
+
+	one->merged = m->outcome == KODA_MERGE_CLEAN;
+	if (one->merged) {
+		one->fate = FATE_APPLY;
+		if (m->after.type != 0) {
+			side_done(&one->change.after);
+			one->change.after = m->after;
+			m->after = (struct draft_side){ 0 };
+		}
+		return 0;
+	}
+	one->fate = FATE_CONFLICT;
+	draft_merge_explain(m, why, sizeof(why));
+	free(one->change.reason);
+	if (asprintf(&one->change.reason, "it does not merge: %s", why) < 0) {
+		one->change.reason = NULL;
+		return err_set(err, KODA_INTERNAL, ENOMEM, "merge");
+	}
+	return 0;
+}
+
+/* Merges what is in conflict; with MERGE_WRITE what was found to merge cleanly before. */
+static int
+merge_planned(struct apply_plan *p, enum merge_what what, struct koda_error *err)
+{
+	cleanup_free struct draft_merge *v = calloc(p->n + 1, sizeof(*v));
+	cleanup_free struct planned **of = calloc(p->n + 1, sizeof(struct planned *));
+	size_t n = 0;
+	int r;
+
+	if (v == NULL || of == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "merge");
+	for (size_t i = 0; i < p->n; i++) {
+		struct planned *one = &p->v[i];
+
+		if (what == MERGE_WRITE ? !one->merged : one->fate != FATE_CONFLICT)
+			continue;
+		of[n] = one;
+		v[n++].change = &one->change;
+	}
+	r = n == 0 ? 0 : draft_merges_run(p->draft, v, n, what, err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = take_merge(of[i], &v[i], err);
+	draft_merges_done(v, n);
+	return r;
+}
+
 static int
 make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_error *err)
 {
@@ -175,6 +230,8 @@ make_plan(struct apply_plan *p, const struct koda_apply_options *o, struct koda_
 	if (selection_unused(&p->selection) != NULL)
 		return err_set(err, KODA_INVALID, 0, "nothing that was changed is at '%.300s'",
 		    selection_unused(&p->selection));
+	if (p->take == KODA_TAKE_MERGE && merge_planned(p, MERGE_LOOK, err) < 0)
+		return -1;
 	plan_settle_git(p);
 	settle_dependents(p);
 	/* A directory that is not made may be one that refs are in. */
@@ -193,11 +250,12 @@ tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn
 	    conflict && one->together > 0 ? strndup(c->path, one->together) : NULL;
 	const struct koda_applied told = { c->path, (enum koda_change_kind)c->kind, outcome,
 		c->rule,
-		together != NULL ? git_part_together
-		    : conflict   ? "it was changed in the project after the draft had "
-				   "its own version"
-				 : c->reason,
-		outcome == KODA_APPLIED ? c->note : NULL, together };
+		together != NULL                  ? git_part_together
+		    : conflict && c->reason == NULL ? "it was changed in the project after the draft had "
+						      "its own version"
+						    : c->reason,
+		outcome == KODA_APPLIED ? c->note : NULL, together,
+		outcome == KODA_APPLIED && one->merged };
 
 	return fn == NULL ? 0 : fn(data, &told);
 }
@@ -259,6 +317,7 @@ add(struct history *h, struct planned *one, bool take, struct koda_error *err)
 	item->layer = c->layer;
 	item->kind = c->kind;
 	item->take = take && c->conflict;
+	item->merged = one->merged;
 	item->before = c->before;
 	item->after = c->after;
 	c->before = c->after = (struct draft_side){ 0 };
@@ -318,6 +377,25 @@ run(struct koda_draft *d, struct history *h, koda_applied_fn *fn, void *data,
 	return turn_run(&t, err);
 }
 
+/* Writes the merged texts into the draft, and tells of those that do not merge any more. *ret: what fn
+ * returned. */
+static int
+merge_written(struct apply_plan *p, koda_applied_fn *fn, void *data, int *ret,
+    struct koda_error *err)
+{
+	*ret = 0;
+	if (p->take != KODA_TAKE_MERGE)
+		return 0;
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].was_clean = p->v[i].merged;
+	if (merge_planned(p, MERGE_WRITE, err) < 0)
+		return -1;
+	for (size_t i = 0; *ret == 0 && i < p->n; i++)
+		if (p->v[i].was_clean && !p->v[i].merged)
+			*ret = tell(&p->v[i], KODA_APPLY_CONFLICT, fn, data);
+	return 0;
+}
+
 static int
 carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
     struct koda_error *err)
@@ -326,6 +404,10 @@ carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
 	struct history h;
 	int r;
 
+	if (merge_written(p, fn, data, &r, err) < 0)
+		return -1;
+	if (r != 0)
+		return r;
 	if (history_make(d->like.state, d->like.root, d->draft.id, &h, err) < 0)
 		return -1;
 	r = add_all(&h, p, err);

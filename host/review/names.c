@@ -19,3 +19,11 @@ koda_apply_outcome_name(enum koda_apply_outcome outcome)
 
 	return name[outcome < N_ELEMENTS(name) ? outcome : 0];
 }
+
+const char *
+koda_merge_outcome_name(enum koda_merge_outcome outcome)
+{
+	static const char *const name[] = { "none", "clean", "overlaps" };
+
+	return name[outcome < N_ELEMENTS(name) ? outcome : 0];
+}

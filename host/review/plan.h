@@ -19,6 +19,8 @@ enum fate {
 struct planned {
 	struct reviewed change;
 	enum fate fate;
+	bool merged; /* what is applied is the merged text */
+	bool was_clean;
 	/* The state of the git directory with the first so many bytes of the path is left out as a
 	 * whole; 0: it is about this change alone. */
 	size_t together;

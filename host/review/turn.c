@@ -230,7 +230,7 @@ tell(struct swap_batch *b, const struct history_item *item, enum koda_apply_outc
 {
 	const bool applied = outcome == KODA_APPLIED && !b->turn->undo;
 	const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind, outcome,
-		rule, reason, applied ? item->note : NULL, together };
+		rule, reason, applied ? item->note : NULL, together, applied && item->merged };
 
 	if (b->turn->fn == NULL || b->stopped != 0)
 		return 0;

@@ -325,7 +325,7 @@ tell_all(const struct undoing *u, koda_applied_fn *fn, void *data)
 	for (size_t i = 0; r == 0 && fn != NULL && i < u->turn.n; i++) {
 		const struct history_item *item = &u->history.item[u->turn.order[i]];
 		const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind,
-			KODA_APPLIED, NULL, NULL, NULL, NULL };
+			KODA_APPLIED, NULL, NULL, NULL, NULL, false };
 
 		r = fn(data, &one);
 	}

@@ -1367,7 +1367,43 @@ enum koda_take {
 	KODA_TAKE_DRAFT = 1,
 	/* It is dropped from the draft. */
 	KODA_TAKE_PROJECT = 2,
+	/* If it merges cleanly (koda_draft_merges()) the merged text is applied; otherwise it is not
+	 * applied, and stays in the draft. */
+	KODA_TAKE_MERGE = 3,
 };
+
+enum koda_merge_outcome {
+	/* It cannot be merged. */
+	KODA_MERGE_NONE = 0,
+	KODA_MERGE_CLEAN = 1,
+	/* Project and draft changed the same lines, or lines next to each other. */
+	KODA_MERGE_OVERLAPS = 2,
+};
+/* "none" ... */
+KODA_API const char *koda_merge_outcome_name(enum koda_merge_outcome outcome);
+
+/* What KODA_TAKE_MERGE does with a change that is in conflict. */
+struct koda_merge {
+	const char *path;
+	enum koda_merge_outcome outcome;
+	/* Why there is no merged text, as a part of a sentence; NULL: there is one. */
+	const char *reason;
+	/* KODA_MERGE_OVERLAPS: how many places, and the line of the first one in the project's file. */
+	uint64_t overlaps, line;
+	/* The merged text. */
+	const char *text;
+	size_t len;
+};
+/*
+ * Calls fn for each change in conflict. A three-way merge needs the version that project and draft both
+ * began with. There is one if it was in the project from before the draft began until another draft was
+ * applied there, after this one had changed it: then the history has it. What an editor, git or a file
+ * operation replaced in the project is not merged. Only changes of text files of at most 1 MiB are merged. Returns the non-zero value with which fn stopped, else 0; -1 with
+ * *err set.
+ */
+typedef int koda_merge_fn(void *data, const struct koda_merge *merge);
+KODA_API int koda_draft_merges(struct koda_draft *draft, koda_merge_fn *fn, void *data,
+    struct koda_error *err);
 
 enum koda_apply_outcome {
 	KODA_APPLIED = 1,
@@ -1397,6 +1433,8 @@ struct koda_applied {
 	/* A conflict of the git directory with this path as a whole: its index, refs and HEAD are applied
 	 * together or not at all. To say that once is enough. NULL: it is about this change alone. */
 	const char *together;
+	/* Applied: it was in conflict, and the merged text is. */
+	bool merged;
 };
 /* Returns non-zero to stop: what was not applied yet stays in the draft. */
 typedef int koda_applied_fn(void *data, const struct koda_applied *one);

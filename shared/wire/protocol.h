@@ -92,6 +92,11 @@ struct record {
 #define SWAP_COPY_BYTES_MAX   (UINT64_C(1) << 30)
 #define SWAP_COPY_DEPTH_MAX   64
 
+/* A Merge: each of the three texts. Larger ones are not merged by hand either; a million empty lines
+ * take a second. */
+#define MERGE_BYTES_MAX (1u << 20)
+#define MERGE_BASES_MAX 64
+
 /* An edit holds the file in memory twice, before and after. */
 #define EDIT_BYTES_MAX (256u << 20)
 

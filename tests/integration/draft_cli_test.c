@@ -246,6 +246,79 @@ conflict(void **state)
 	run_done(&over);
 }
 
+/* Two drafts of one text; the first one is applied. Returns the other one's id. */
+static const char *
+two_drafts(const char *one, const char *two)
+{
+	static char id[64];
+	struct run first = { .in = END_NULL }, second = { .in = END_NULL };
+	struct run apply = { .in = END_NULL };
+	char applied[64];
+
+	put_text("a", "1\n2\n3\n4\n5\n6\n");
+	EXPECT(&first, 0, "run", AUTO, "--draft", "-c", one);
+	assert_int_equal(drafts(applied), 1);
+	EXPECT(&second, 0, "run", AUTO, "--draft", "-c", two);
+	assert_int_equal(drafts(id), 2);
+	EXPECT(&apply, 0, "draft", "apply", applied);
+	assert_int_equal(drafts(id), 1);
+	run_done(&first);
+	run_done(&second);
+	run_done(&apply);
+	return id;
+}
+
+static void
+merged(void **state)
+{
+	struct run diff = { .in = END_NULL }, json = { .in = END_NULL }, dry = { .in = END_NULL };
+	struct run take = { .in = END_NULL }, undo = { .in = END_NULL };
+	const char *id = two_drafts("sed -i s/1/one/ a", "sed -i s/6/six/ a");
+
+	EXPECT(&diff, 0, "draft", "diff", id);
+	is(OUT(&diff),
+	    "CONFLICT changed a (14 -> 14 bytes): it changed in the project since, and merges cleanly, to this\n"
+	    "--- a/a\n+++ b/a\n@@ -3,4 +3,4 @@\n 3\n 4\n 5\n-6\n+six\n");
+	EXPECT(&json, 0, "draft", "diff", id, "--json");
+	has(OUT(&json), "\"conflict\":true,\"merge\":\"clean\"");
+	EXPECT(&dry, 0, "draft", "apply", id, "--take", "merge", "--dry-run");
+	has(OUT(&dry), "would apply a (changed, merged)\n");
+	file_is("a", "one\n2\n3\n4\n5\n6\n");
+	EXPECT(&take, 0, "draft", "apply", id, "--take", "merge", "-v");
+	has(OUT(&take), "applied a (changed, merged)\n");
+	file_is("a", "one\n2\n3\n4\n5\nsix\n");
+	assert_int_equal(drafts(NULL), 0);
+	EXPECT(&undo, 0, "undo", "--last");
+	file_is("a", "one\n2\n3\n4\n5\n6\n");
+	run_done(&diff);
+	run_done(&json);
+	run_done(&dry);
+	run_done(&take);
+	run_done(&undo);
+}
+
+static void
+not_merged(void **state)
+{
+	struct run diff = { .in = END_NULL }, json = { .in = END_NULL }, take = { .in = END_NULL };
+	const char *id = two_drafts("sed -i s/3/three/ a", "sed -i s/3/drei/ a");
+
+	EXPECT(&diff, 0, "draft", "diff", id);
+	has(OUT(&diff),
+	    "it changed in the project since; project and draft changed the same lines in 1 place, first in line 3\n");
+	has(OUT(&diff), "-three\n+drei\n");
+	EXPECT(&json, 0, "draft", "diff", id, "--json");
+	has(OUT(&json), "\"merge\":\"overlaps\",\"merge_reason\":");
+	EXPECT(&take, 4, "draft", "apply", id, "--take", "merge");
+	has(ERR(&take),
+	    "not applied: 'a': it does not merge: project and draft changed the same lines");
+	file_is("a", "1\n2\nthree\n4\n5\n6\n");
+	assert_int_equal(drafts(NULL), 1);
+	run_done(&diff);
+	run_done(&json);
+	run_done(&take);
+}
+
 static void
 goes_on(void **state)
 {
@@ -317,6 +390,25 @@ tty_apply(void **state)
 	has(TTY(&r), "applied 1 change");
 	has_not(TTY(&r), "stays in draft");
 	file_is("a", "2\n");
+	assert_int_equal(drafts(NULL), 0);
+	run_done(&r);
+}
+
+static void
+tty_merge(void **state)
+{
+	const char *id = two_drafts("sed -i s/1/one/ a", "sed -i s/6/six/ a");
+	struct run r = { TERMINAL,
+		.steps = { { .after = CHOOSE, .type = "d\n" },
+		    { .after = CHOOSE, .times = 2, .type = "m\n" } } };
+
+	EXPECT(&r, 0, "draft", "run", AUTO, id, "true");
+	has(TTY(&r),
+	    "CONFLICT changed a (14 -> 14 bytes): it changed in the project since, and merges cleanly");
+	has(TTY(&r), "[a]pply  [m]erge and apply  [d]iff");
+	has(TTY(&r), "+ six");
+	has(TTY(&r), "applied 1 change");
+	file_is("a", "one\n2\n3\n4\n5\nsix\n");
 	assert_int_equal(drafts(NULL), 0);
 	run_done(&r);
 }
@@ -734,7 +826,7 @@ static const struct usage {
 	{ "draft diff of no draft", 1, "'koda-sandbox drafts --all' lists them", { "draft", "diff", "zzzz" } },
 	{ "an empty id", 1, "there is no draft ''", { "draft", "diff", "" } },
 	{ "--color", 2, "auto, always or never", { "draft", "diff", "x", "--color", "blue" } },
-	{ "--take", 2, "draft or project", { "draft", "apply", "x", "--take", "mine" } },
+	{ "--take", 2, "draft, project or merge", { "draft", "apply", "x", "--take", "mine" } },
 	{ "apply in plan", 3, "use another mode", { "draft", "apply", "x", "--mode", "plan" } },
 	{ "discard in plan", 3, "use another mode", { "draft", "discard", "x", "--mode", "plan" } },
 	{ "undo of nothing", 2, "undo needs an ID, --last or --since", { "undo" } },
@@ -777,9 +869,12 @@ main(void)
 		TEST(refused),
 		TEST(unlisted),
 		TEST(conflict),
+		TEST(merged),
+		TEST(not_merged),
 		TEST(goes_on),
 		TEST(as_json),
 		TEST(tty_apply),
+		TEST(tty_merge),
 		TEST(tty_select),
 		TEST(tty_select_exactly),
 		TEST(tty_discard),

@@ -218,6 +218,45 @@ test_conflict(void **state)
 	client_end(&c);
 }
 
+/* Two drafts of commands change one text: the second one is merged, and what the user is shown of it is
+ * the merge. */
+static void
+test_merge(void **state)
+{
+	struct client c;
+	char id[2][64];
+	json_t *message;
+
+	put_text("a", "1\n2\n3\n4\n5\n6\n");
+	put_text("b", "1\n2\n3\n4\n5\n6\n");
+	c = start("auto", NULL, "{}", NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		message = well(&c, "run_command",
+		    json_pack("{s:s,s:b}", "command",
+			i == 0 ? "sed -i s/1/one/ a; sed -i s/3/three/ b"
+			       : "sed -i s/6/six/ a; sed -i s/3/drei/ b",
+			"draft", 1));
+		snprintf(id[i], sizeof(id[i]), "%s", string_at(message, AT "draft"));
+		json_decref(message);
+	}
+	json_decref(well(&c, "draft_apply", json_pack("{s:s}", "draft", id[0])));
+	message = well(&c, "draft_diff", json_pack("{s:s}", "draft", id[1]));
+	counts(message, AT "conflicts", 2);
+	says_part(message, AT "changes.0.merge", "clean");
+	says_part(message, AT "changes.1.merge", "overlaps");
+	says_part(message, TEXT, "merges cleanly (take: merge)");
+	says_part(message, TEXT, "project and draft changed the same lines in 1 place");
+	json_decref(message);
+	message = well(&c, "draft_apply", json_pack("{s:s,s:s}", "draft", id[1], "take", "merge"));
+	counts(message, AT "applied", 1);
+	counts(message, AT "conflicts", 1);
+	is_true(message, AT "kept");
+	json_decref(message);
+	holds_text("a", "one\n2\n3\n4\n5\nsix\n");
+	holds_text("b", "1\n2\nthree\n4\n5\n6\n");
+	client_end(&c);
+}
+
 static void
 test_background(void **state)
 {
@@ -435,6 +474,37 @@ test_asked(void **state)
 	holds_text("a", "new a\n");
 	json_decref(well(&c, "undo", json_object()));
 	holds_text("a", "old a\n");
+	client_end(&c);
+}
+
+/* The user is shown what a merge writes, not the draft's version, which lacks the project's change. */
+static void
+test_asked_merge(void **state)
+{
+	struct client c;
+	json_t *message;
+	json_int_t id;
+
+	put_text("a", "1\n2\n3\n4\n5\n6\n7\n");
+	c = start("safe", "--draft", ASKS, "accept");
+	run(&c, "sed -i s/7/seven/ a");
+	process_shell(
+	    "cd \"$1\" && PATH=$2/bin:$PATH && "
+	    "koda-sandbox run --mode auto --draft -- sed -i s/1/one/ a </dev/null && "
+	    "koda-sandbox draft apply \"$(koda-sandbox drafts | tail -1 | cut -d ' ' -f 1)\"",
+	    project, prefix, NULL);
+	holds_text("a", "one\n2\n3\n4\n5\n6\n7\n");
+	id = request_tool(&c, "draft_apply", json_pack("{s:s}", "take", "merge"));
+	message = question(&c);
+	says_part(message, "params.message", "merged: changed 'a'");
+	says_part(message, "params.message", "@@ -4,4 +4,4 @@\n 4\n 5\n 6\n-7\n+seven\n");
+	if (strstr(string_at(message, "params.message"), "-one") != NULL)
+		fail_msg("%s", string_at(message, "params.message"));
+	respond(&c, message, "accept");
+	message = talk_response(&c, id);
+	counts(message, AT "applied", 1);
+	json_decref(message);
+	holds_text("a", "one\n2\n3\n4\n5\n6\nseven\n");
 	client_end(&c);
 }
 
@@ -727,6 +797,7 @@ main(void)
 		CASE(test_discarded),
 		CASE(test_taken_back),
 		CASE(test_conflict),
+		CASE(test_merge),
 		CASE(test_background),
 		CASE(test_in_line),
 		CASE(test_one_command),
@@ -734,6 +805,7 @@ main(void)
 		CASE(test_nothing_changed),
 		CASE(test_side_by_side),
 		CASE(test_asked),
+		CASE(test_asked_merge),
 		CASE(test_cancelled),
 		CASE(test_cannot_ask),
 		CASE(test_effect_none),

@@ -75,6 +75,20 @@ wait_for_coarse_tick(void)
 	do {
 		clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	} while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
+/* The ticks of the file system's clock take some milliseconds: wait for another one. */
+static void
+wait_for_tick(const struct review *r)
+{
+	const char *path = at(&r->f, "dir/c");
+	struct stat first, now;
+
+	assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
+	assert_int_equal(stat(path, &first), 0);
+	do {
+		assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
+		assert_int_equal(stat(path, &now), 0);
+	} while (now.st_ctim.tv_sec * 1000 + now.st_ctim.tv_nsec / 1000000 <
+	    first.st_ctim.tv_sec * 1000 + first.st_ctim.tv_nsec / 1000000 + 20);
 }
 
 /* A project, prepared by a command of the user's, and a draft in which the other command ran. */
@@ -97,6 +111,7 @@ begin_in(struct review *r, const char *prepare, const char *shell)
 	put_text(&r->f, "dir/d", "old d\n");
 	if (prepare != NULL)
 		process_shell("cd \"$1\" && eval \"$2\"", r->f.root, prepare, NULL);
+	wait_for_tick(r);
 	fixture_open(&r->f);
 	wait_for_coarse_tick();
 	slot = koda_slot_open(r->f.ses, &o, &err);
@@ -605,6 +620,15 @@ static void
 go_on(struct review *r, const char *shell)
 {
 	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT, .draft = r->id };
+/* ---- merging ---- */
+
+#define TEXT "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+
+/* Runs the command in another draft. */
+static void
+other_draft(struct review *r, const char *shell, char id[64])
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
 	const struct koda_command_options c = { .shell = shell };
 	struct koda_command_result result;
 	struct koda_slot *slot;
@@ -764,6 +788,236 @@ synced_before(void **state)
 	assert_string_equal(get_text(&r.f, "a"), "new a\n");
 	assert_false(exists(&r.f, "b"));
 	assert_int_equal(n_unfinished(&r), 0);
+	slot = koda_slot_open(r->f.ses, &o, &err);
+	if (slot == NULL)
+		fail_msg("draft: %s", err.message);
+	snprintf(id, 64, "%s", koda_slot_draft(slot));
+	if (koda_run(slot, &c, &result, &err) < 0 || result.status != 0)
+		fail_msg("%s: %s", shell, err.message);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+}
+
+static void
+apply_other(struct review *r, const char *id)
+{
+	struct koda_error err;
+	struct koda_draft *d = koda_draft_open(r->f.ses, id, &err);
+
+	if (d == NULL || koda_draft_apply(d, NULL, NULL, NULL, NULL, &err) != 0)
+		fail_msg("apply: %s", err.message);
+	koda_draft_close(d);
+}
+
+static int
+on_merge(void *data, const struct koda_merge *m)
+{
+	struct review *r = data;
+
+	put_line(r->listed, sizeof(r->listed), "%s %s%s%s%s%.*s",
+	    koda_merge_outcome_name(m->outcome), below(r, m->path), m->reason != NULL ? ": " : "",
+	    m->reason != NULL ? m->reason : "", m->text != NULL ? "\n" : "", (int)m->len,
+	    m->text != NULL ? m->text : "");
+	return 0;
+}
+
+/* What merges would give. */
+static const char *
+merges(struct review *r)
+{
+	struct koda_error err;
+
+	r->listed[0] = '\0';
+	if (koda_draft_merges(r->draft, on_merge, r, &err) != 0)
+		fail_msg("merges: %s", err.message);
+	return r->listed;
+}
+
+static const struct koda_apply_options take_merge = { .take = KODA_TAKE_MERGE };
+
+#define NOT_KEPT "the version that the draft began with was not kept"
+#define PREPARE  "seq 9 >a"
+#define FIRST    "seq 9 | sed 's/2/two/' >a"
+
+/* Two drafts of one text, the other one applied before this one, which was made by `shell`. */
+static void
+begin_merge(struct review *r, const char *shell)
+{
+	char other[64];
+
+	begin_in(r, PREPARE, shell);
+	other_draft(r, FIRST, other);
+	apply_other(r, other);
+	open_it(r);
+}
+
+static void
+merges_cleanly(struct review *r)
+{
+	const struct koda_apply_options dry = { .take = KODA_TAKE_MERGE, .dry_run = true };
+
+	assert_string_equal(list(r), "changed a conflict\n");
+	assert_string_equal(merges(r), "clean a\n1\ntwo\n3\n4\n5\n6\n7\neight\n9\n");
+	assert_string_equal(apply(r, NULL, 0), "conflict changed a\n");
+	assert_string_equal(apply(r, &dry, 0), "applied changed a\n");
+	assert_string_equal(get_text(&r->f, "a"), "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n");
+	assert_string_equal(apply(r, &take_merge, 0), "applied changed a\n");
+	assert_string_equal(get_text(&r->f, "a"), "1\ntwo\n3\n4\n5\n6\n7\neight\n9\n");
+	assert_int_equal(n_drafts(r), 0);
+	undo(r, NULL);
+	assert_string_equal(get_text(&r->f, "a"), "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n");
+}
+
+static void
+merge_in_place(void **state)
+{
+	struct review r;
+
+	begin_merge(&r, "seq 9 | sed 's/8/eight/' >a");
+	merges_cleanly(&r);
+	end(&r);
+}
+
+/* As editors do. */
+static void
+merge_renamed(void **state)
+{
+	struct review r;
+
+	begin_merge(&r, "sed -i s/8/eight/ a");
+	merges_cleanly(&r);
+	end(&r);
+}
+
+static void
+merge_overlaps(void **state)
+{
+	static const struct koda_apply_options draft = { .take = KODA_TAKE_DRAFT };
+	struct review r;
+
+	begin_merge(&r, "seq 9 | sed 's/2/zwei/' >a; echo x >fresh");
+	assert_string_equal(merges(&r),
+	    "overlaps a: project and draft changed the same lines in 1 place, first in line 2");
+	assert_string_equal(apply(&r, &take_merge, 0),
+	    "conflict changed a\napplied created fresh\n");
+	assert_string_equal(get_text(&r.f, "a"), "1\ntwo\n3\n4\n5\n6\n7\n8\n9\n");
+	assert_string_equal(list(&r), "changed a conflict\n");
+	apply(&r, &draft, 0);
+	assert_string_equal(get_text(&r.f, "a"), "1\nzwei\n3\n4\n5\n6\n7\n8\n9\n");
+	end(&r);
+}
+
+/* Only what the history kept is a base. */
+static void
+merge_without_base(void **state)
+{
+	struct review r;
+
+	begin_in(&r, PREPARE, "seq 9 | sed 's/8/eight/' >a; rm b; echo c2 >dir/c");
+	put_text(&r.f, "a", "0\n" TEXT);
+	put_text(&r.f, "b", "the user's b\n");
+	put_text(&r.f, "dir/c", "c2\n");
+	open_it(&r);
+	assert_string_equal(merges(&r),
+	    "none a: " NOT_KEPT "none b: only what was changed in a file can be merged");
+	assert_string_equal(apply(&r, &take_merge, 0), "conflict changed a\nconflict deleted b\n");
+	assert_string_equal(get_text(&r.f, "a"), "0\n" TEXT);
+	end(&r);
+}
+
+/*
+ * The file that the draft's was copied from was written to before it was replaced: what the history
+ * holds is not what the draft began with. A merge would take the user's line out again.
+ */
+static void
+merge_base_changed(void **state)
+{
+	const char *const how[] = { "seq 9 | sed 's/8/eight/' >a", "sed -i s/8/eight/ a" };
+
+	for (size_t i = 0; i < N_ELEMENTS(how); i++) {
+		char other[64];
+		struct review r;
+
+		begin_in(&r, PREPARE, how[i]);
+		put_text(&r.f, "a", "0\n" TEXT);
+		other_draft(&r, "seq 9 | sed 's/2/two/' >a", other);
+		apply_other(&r, other);
+		open_it(&r);
+		assert_string_equal(merges(&r), "none a: " NOT_KEPT);
+		assert_string_equal(apply(&r, &take_merge, 0), "conflict changed a\n");
+		end(&r);
+	}
+}
+
+/* The draft's file was made anew after the project's was replaced: it may be made of either. */
+static void
+merge_made_later(void **state)
+{
+	struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = "sed -i s/9/nine/ a" };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+	char other[64];
+	struct review r;
+
+	begin_in(&r, PREPARE, "sed -i s/8/eight/ a");
+	other_draft(&r, FIRST, other);
+	apply_other(&r, other);
+	o.draft = r.id;
+	slot = koda_slot_open(r.f.ses, &o, &err);
+	assert_non_null(slot);
+	assert_int_equal(koda_run(slot, &c, &result, &err), 0);
+	koda_command_result_done(&result);
+	koda_slot_release(slot);
+	open_it(&r);
+	assert_string_equal(merges(&r), "none a: " NOT_KEPT);
+	end(&r);
+}
+
+/* What was taken back and done again was not at the place all the time. */
+static void
+merge_base_returned(void **state)
+{
+	char first[64];
+	struct review r;
+
+	begin_in(&r, PREPARE, FIRST);
+	open_it(&r);
+	apply(&r, NULL, 0);
+	koda_draft_close(r.draft);
+	other_draft(&r, "sed -i s/8/eight/ a", first);
+	undo(&r, NULL);
+	undo(&r, &(struct koda_undo_options){ .redo = true });
+	r.draft = koda_draft_open(r.f.ses, first, &(struct koda_error){ 0 });
+	assert_non_null(r.draft);
+	assert_string_equal(merges(&r), "none a: " NOT_KEPT);
+	end(&r);
+}
+
+/* Each draft is merged with all that came before. */
+static void
+merge_several(void **state)
+{
+	char id[4][64], shell[64];
+	struct review r;
+
+	begin_in(&r, "seq 40 >a", "true");
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(shell, sizeof(shell), "sed -i 's/^%u$/changed %u/' a", 10 * i + 5, i);
+		other_draft(&r, shell, id[i]);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		r.draft = koda_draft_open(r.f.ses, id[i], &(struct koda_error){ 0 });
+		assert_non_null(r.draft);
+		assert_string_equal(apply(&r, &take_merge, 0), "applied changed a\n");
+		koda_draft_close(r.draft);
+	}
+	r.draft = NULL;
+	process_shell(
+	    "cd \"$1\" && seq 40 | sed 's/^5$/changed 0/; s/^15$/changed 1/; s/^25$/changed 2/;"
+	    " s/^35$/changed 3/' | cmp - a",
+	    r.f.root, NULL, NULL);
 	end(&r);
 }
 
@@ -780,6 +1034,53 @@ synced_after(void **state)
 	open_it(&r);
 	assert_int_equal(n_unfinished(&r), 0);
 	end(&r);
+}
+
+merge_modes(void **state)
+{
+	struct review r;
+	struct stat st;
+	char other[64];
+
+	begin_in(&r, PREPARE "; chmod 640 a", "sed -i s/8/eight/ a");
+	other_draft(&r, "sed -i s/2/two/ a; chmod 750 a", other);
+	apply_other(&r, other);
+	open_it(&r);
+	assert_string_equal(apply(&r, &take_merge, 0), "applied changed a\n");
+	assert_int_equal(stat(at(&r.f, "a"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0750);
+	end(&r);
+}
+
+static void
+merge_unfit(void **state)
+{
+	static const struct {
+		const char *prepare, *first, *second, *want;
+	} cases[] = {
+		{ "printf '1\\0\\n2\\n3\\n' >a", "sed -i s/1/one/ a", "sed -i s/3/three/ a",
+		    "none a: it is not text" },
+		{ "seq 200000 >a", "sed -i s/^1$/one/ a", "sed -i s/^9$/nine/ a",
+		    "none a: it is too large" },
+		{ "yes '' | head -n 100001 >a", "sed -i 1s/^/one/ a", "sed -i 9s/^/nine/ a",
+		    "none a: it has too many lines" },
+		{ "seq 9 >a; ln a a2", "seq 9 | sed s/2/two/ >a~; mv a~ a", "echo 10 >>a",
+		    "none a: " NOT_KEPT },
+		{ "seq 9 >a", "sed -i s/2/two/ a", "sed -i s/9/nine/ a; ln a a2",
+		    "none a: it has several names (hard links)" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		char other[64];
+		struct review r;
+
+		begin_in(&r, cases[i].prepare, cases[i].second);
+		other_draft(&r, cases[i].first, other);
+		apply_other(&r, other);
+		open_it(&r);
+		assert_string_equal(merges(&r), cases[i].want);
+		end(&r);
+	}
 }
 
 /* ---- a host that is killed ---- */
@@ -995,6 +1296,16 @@ main(void)
 		cmocka_unit_test(touched),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
+		cmocka_unit_test(merge_in_place),
+		cmocka_unit_test(merge_renamed),
+		cmocka_unit_test(merge_overlaps),
+		cmocka_unit_test(merge_without_base),
+		cmocka_unit_test(merge_base_changed),
+		cmocka_unit_test(merge_made_later),
+		cmocka_unit_test(merge_base_returned),
+		cmocka_unit_test(merge_several),
+		cmocka_unit_test(merge_modes),
+		cmocka_unit_test(merge_unfit),
 		cmocka_unit_test(going_on_after_killed_host),
 		cmocka_unit_test(draft_changed_after_killed_host),
 		cmocka_unit_test(killed_hosts),

@@ -23,5 +23,6 @@ int op_compare(struct session *, const Koda__Request *, Koda__Reply *, struct ko
 int op_changes(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_read_draft(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 int op_swap(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
+int op_merge(struct session *, const Koda__Request *, Koda__Reply *, struct koda_error *);
 
 #endif

@@ -1,61 +1,26 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
-#include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
-#include "worker/draft/upper.h"
+#include "worker/draft/upper_file.h"
 #include "worker/files/content.h"
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* Opens the directory of a name in the upper tree, O_PATH, never through a link. *ret_name points
- * into rest, which is the path below the layer. */
-static int
-open_parent(const struct draft_layer *l, char *rest, const char **ret_name)
-{
-	char *slash = strrchr(rest, '/');
-	int fd;
-
-	*ret_name = slash == NULL ? rest : slash + 1;
-	if (slash == NULL)
-		return openat(l->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*slash = '\0';
-	fd = open_walked(l->fd, rest, O_PATH | O_DIRECTORY);
-	*slash = '/';
-	return fd;
-}
-
-/* Opens the regular file of the draft that is at the path. */
+/* Opens the regular file of the draft that is at the path for reading. */
 static int
 open_file(struct session *ses, const struct draft_layer *l, const char *path, uint64_t *ret_size,
     struct koda_error *err)
 {
-	const size_t top = strlen(l->path) == 1 ? 0 : strlen(l->path);
-	char rest[PATH_LEN_MAX + 1];
-	cleanup_close int dir = -1, fd = -1;
-	const char *name;
-	struct upper up;
-	struct stat st;
+	cleanup(upper_file_done) struct upper_file f = UPPER_FILE_CLOSED;
 	int opened;
 
-	memcpy(rest, path + top + 1, strlen(path + top + 1) + 1);
-	dir = open_parent(l, rest, &name);
-	if (dir < 0 || upper_look(ses->res.proc_fd, dir, name, &up) < 0)
-		return say(err, KODA_IO, errno, "read, in the draft,", path);
-	if (up.kind == UPPER_NONE || up.kind == UPPER_DELETED)
-		return say(err, KODA_IO, ENOENT, "read, in the draft,", path);
-	if (up.kind != UPPER_FILE)
-		return say(err, KODA_IO, 0, "not a regular file in the draft:", path);
-	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return say(err, KODA_IO, errno, "read, in the draft,", path);
-	if (!S_ISREG(st.st_mode))
-		return say(err, KODA_IO, 0, "not a regular file in the draft:", path);
-	opened = resolve_reopen(&ses->res, fd, O_RDONLY | O_NOCTTY);
+	if (upper_file_open(ses, l, path, &f, err) < 0)
+		return -1;
+	opened = resolve_reopen(&ses->res, f.fd, O_RDONLY | O_NOCTTY);
 	if (opened < 0)
 		return say(err, KODA_IO, errno, "read, in the draft,", path);
-	*ret_size = (uint64_t)st.st_size;
+	*ret_size = (uint64_t)f.st.st_size;
 	return opened;
 }
 
