@@ -156,7 +156,7 @@ expect 'and kept in quarantine' \
 title 'In a draft you decide on what a command did, not on what it says it will do; and can take it back.'
 draft() { # ARGUMENT...
 	printf '  %s$ koda-sandbox %s%s\n' "$dim" "$*" "$plain"
-	"$koda" "$@" 2>"$scratch/stderr" | sed 's/^/       /'
+	"$koda" "$@" 2>"$scratch/stderr" | tee "$scratch/shown" | sed 's/^/       /'
 }
 for i in 0 1 2 3 4 5 6 7 8 9; do printf 'int f%s(void);\n' "$i" >"src/f$i.h"; done
 printf "  %s\$ koda-sandbox run --mode auto --draft -c '...'%s\n" "$dim" "$plain"
@@ -176,6 +176,21 @@ expect 'except the hook that it planted' test ! -e .git/hooks/post-merge
 draft undo --since 1h
 expect 'and all ten files are as they were' test -z "$(grep -l long src/f*.h)"
 draft draft discard "$id"
+
+title 'Two agents change one file at the same time, each in a draft of its own; both changes are kept.'
+printf '%s\n' one two three four five >list.txt
+for change in s/one/ONE/ s/five/FIVE/; do
+	printf "  %s\$ koda-sandbox run --mode auto --draft -- sed -i %s list.txt &%s\n" "$dim" "$change" "$plain"
+	"$koda" run --mode auto --draft </dev/null 2>/dev/null -- sed -i "$change" list.txt &
+done
+wait
+mapfile -t ids < <("$koda" drafts | cut -d ' ' -f 1)
+expect 'there are two drafts' test "${#ids[@]}" -eq 2
+draft draft apply "${ids[0]}"
+draft draft diff "${ids[1]}"
+expect 'the second one is in conflict, and merges' grep -q 'merges cleanly' "$scratch/shown"
+draft draft apply "${ids[1]}" --take merge
+expect 'both changes are in the file' test "$(tr '\n' ' ' <list.txt)" = 'ONE two three four FIVE '
 
 title 'The only way out goes by name.'
 # curl may not be here; bash speaks enough HTTP for one request.
