@@ -513,10 +513,23 @@ tell_applied(const struct outcomes *o, const char *draft, const char *undo)
 	if (o->dry_run || left == 0)
 		return;
 	fflush(stdout);
+	if (o->n[KODA_APPLY_REFUSED] > 0)
+		fprintf(stderr,
+		    "  what the policy refuses stays in the draft: make that change yourself, or 'koda-sandbox draft discard %s'\n",
+		    draft);
 	if (o->n[KODA_APPLY_CONFLICT] > 0)
 		fprintf(stderr,
 		    "  try: 'koda-sandbox draft diff %s', then --take merge, draft or project\n",
 		    draft);
+}
+
+/* Nothing is at a path that was given. */
+static const char *
+remedy_for_paths(const struct koda_error *err, size_t n_paths)
+{
+	return err->code == KODA_INVALID && n_paths > 0
+	    ? "'koda-sandbox draft diff ID --stat' lists all changes"
+	    : NULL;
 }
 
 int
@@ -531,7 +544,8 @@ draft_apply(struct koda_draft *draft, const struct koda_apply_options *options, 
 	if (koda_draft_apply(draft, options, outcomes_take, o, undo, &err) < 0) {
 		fflush(stdout);
 		return output_error(o->cli, &err,
-		    o->n[KODA_APPLIED] > 0 ? "the rest stays in the draft: apply it again" : NULL);
+		    o->n[KODA_APPLIED] > 0 ? "the rest stays in the draft: apply it again"
+					   : remedy_for_paths(&err, options->n_paths));
 	}
 	status = outcomes_status(o);
 	if (args_has(&o->cli->args, OPT_JSON)) {
@@ -615,7 +629,7 @@ cmd_draft_discard(const struct cli *cli)
 			status = output_error(cli, &err, NULL);
 		else if (koda_draft_discard(draft, (const char *const *)d.paths, d.n_paths, &err) <
 		    0)
-			status = output_error(cli, &err, NULL);
+			status = output_error(cli, &err, remedy_for_paths(&err, d.n_paths));
 	}
 	koda_draft_close(draft);
 	if (status == EXIT_DONE && args_has(&cli->args, OPT_JSON))

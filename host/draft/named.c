@@ -90,13 +90,17 @@ named_make(const struct named_kind *kind, int all, char id[NAMED_ID_MAX + 1],
 {
 	char name[PREFIX_LEN + NAMED_ID_MAX + 1];
 	cleanup_close int fd = -1;
+	int r = -1;
 
-	for (int i = 0; i < MAKE_TRIES; i++) {
+	for (int i = 0; r < 0 && i < MAKE_TRIES; i++) {
 		choose_id(id);
 		with_prefix(name, NEW_PREFIX, id);
-		if (mkdirat(all, name, 0700) == 0)
+		r = mkdirat(all, name, 0700);
+		if (r < 0 && errno != EEXIST)
 			break;
 	}
+	if (r < 0)
+		return err_set(err, KODA_IO, errno, "make a new %s", kind->one);
 	fd = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, KODA_IO, errno, "make a new %s", kind->one);

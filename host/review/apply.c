@@ -396,6 +396,16 @@ merge_written(struct apply_plan *p, koda_applied_fn *fn, void *data, int *ret,
 	return 0;
 }
 
+/* Without a place for the history nothing is replaced. */
+static int
+without_history(const struct koda_draft *d, struct koda_error *err)
+{
+	return err_wrap(err,
+	    "nothing was applied, because what is replaced is kept in '%.200s', where there has to be "
+	    "room for this user",
+	    d->like.state);
+}
+
 static int
 carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
     struct koda_error *err)
@@ -409,10 +419,10 @@ carry_out(struct apply_plan *p, koda_applied_fn *fn, void *data, char *ret_undo,
 	if (r != 0)
 		return r;
 	if (history_make(d->like.state, d->like.root, d->draft.id, &h, err) < 0)
-		return -1;
+		return without_history(d, err);
 	r = add_all(&h, p, err);
-	if (r == 0 && h.n_items > 0)
-		r = history_write(&h, err);
+	if (r == 0 && h.n_items > 0 && history_write(&h, err) < 0)
+		r = without_history(d, err);
 	if (r == 0 && h.n_items > 0)
 		r = run(d, &h, fn, data, err);
 	/* The worker has a descriptor of the entry. */
