@@ -264,10 +264,11 @@ tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn
 static int
 tell_unlisted(const struct apply_plan *p, koda_applied_fn *fn, void *data)
 {
-	const struct koda_applied told = { p->draft->like.root, KODA_CHANGE_CHANGED,
-		KODA_APPLY_UNLISTED, NULL,
-		"the draft has more names, or deeper ones, than a draft may have: these were not "
-		"applied, and stay in it" };
+	const struct koda_applied told = { .path = p->draft->like.root,
+		.kind = KODA_CHANGE_CHANGED,
+		.outcome = KODA_APPLY_UNLISTED,
+		.reason = "the draft has more names, or deeper ones, than a draft may have: these "
+			  "were not applied, and stay in it" };
 
 	return p->cut && fn != NULL ? fn(data, &told) : 0;
 }

@@ -64,22 +64,11 @@ on_applied(void *data, const struct koda_applied *one)
 	return r->stop_after != 0 && r->n_applied == r->stop_after ? 7 : 0;
 }
 
-/* What is in the project for a tick of the clock that stamps files is older than a draft that is begun
- * then. */
-static void
-wait_for_coarse_tick(void)
-{
-	struct timespec was, now;
-
-	clock_gettime(CLOCK_REALTIME_COARSE, &was);
-	do {
-		clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	} while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
 /* The ticks of the file system's clock take some milliseconds: wait for another one. */
 static void
-wait_for_tick(const struct review *r)
+wait_for_tick_at(const struct review *r, const char *name)
 {
-	const char *path = at(&r->f, "dir/c");
+	const char *path = at(&r->f, name);
 	struct stat first, now;
 
 	assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
@@ -89,6 +78,12 @@ wait_for_tick(const struct review *r)
 		assert_int_equal(stat(path, &now), 0);
 	} while (now.st_ctim.tv_sec * 1000 + now.st_ctim.tv_nsec / 1000000 <
 	    first.st_ctim.tv_sec * 1000 + first.st_ctim.tv_nsec / 1000000 + 20);
+}
+
+static void
+wait_for_tick(const struct review *r)
+{
+	wait_for_tick_at(r, "dir/c");
 }
 
 /* A project, prepared by a command of the user's, and a draft in which the other command ran. */
@@ -111,9 +106,9 @@ begin_in(struct review *r, const char *prepare, const char *shell)
 	put_text(&r->f, "dir/d", "old d\n");
 	if (prepare != NULL)
 		process_shell("cd \"$1\" && eval \"$2\"", r->f.root, prepare, NULL);
+	/* What is in the project is older than the draft. */
 	wait_for_tick(r);
 	fixture_open(&r->f);
-	wait_for_coarse_tick();
 	slot = koda_slot_open(r->f.ses, &o, &err);
 	if (slot == NULL)
 		fail_msg("draft: %s", err.message);
@@ -369,6 +364,9 @@ beyond_the_limits(void **state)
 	assert_string_equal(list(&r), "");
 	assert_string_equal(apply(&r, NULL, 0), "unlisted changed \n");
 	assert_int_equal(n_drafts(&r), 1);
+	end(&r);
+}
+
 /* What the draft made in the stead of a directory hides all that was there: also what was applied of
  * it, if the rest stays in the draft. */
 static void
@@ -489,27 +487,6 @@ conflicts(void **state)
 	end(&r);
 }
 
-/* The ticks of the file system's clock take some milliseconds: wait for another one. */
-static void
-wait_for_tick_at(const struct review *r, const char *name)
-{
-	const char *path = at(&r->f, name);
-	struct stat first, now;
-
-	assert_int_equal(stat(path, &first), 0);
-	do {
-		assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
-		assert_int_equal(stat(path, &now), 0);
-	} while (now.st_ctim.tv_sec * 1000 + now.st_ctim.tv_nsec / 1000000 <
-	    first.st_ctim.tv_sec * 1000 + first.st_ctim.tv_nsec / 1000000 + 20);
-}
-
-static void
-wait_for_tick(const struct review *r)
-{
-	wait_for_tick_at(r, "dir/c");
-}
-
 /* Overlayfs goes on to show what it has shown once. So a command that has seen a file changes the old
  * one when the user has replaced it meanwhile, and that is a conflict. */
 static void
@@ -620,15 +597,6 @@ static void
 go_on(struct review *r, const char *shell)
 {
 	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT, .draft = r->id };
-/* ---- merging ---- */
-
-#define TEXT "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
-
-/* Runs the command in another draft. */
-static void
-other_draft(struct review *r, const char *shell, char id[64])
-{
-	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
 	const struct koda_command_options c = { .shell = shell };
 	struct koda_command_result result;
 	struct koda_slot *slot;
@@ -788,6 +756,38 @@ synced_before(void **state)
 	assert_string_equal(get_text(&r.f, "a"), "new a\n");
 	assert_false(exists(&r.f, "b"));
 	assert_int_equal(n_unfinished(&r), 0);
+	end(&r);
+}
+
+static void
+synced_after(void **state)
+{
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b");
+	fails_to_sync(&r, 2, "a power failure may undo them");
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_false(exists(&r.f, "b"));
+	assert_int_equal(n_unfinished(&r), 1);
+	open_it(&r);
+	assert_int_equal(n_unfinished(&r), 0);
+	end(&r);
+}
+
+/* ---- merging ---- */
+
+#define TEXT "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+
+/* Runs the command in another draft. */
+static void
+other_draft(struct review *r, const char *shell, char id[64])
+{
+	const struct koda_slot_options o = { .workspace = KODA_WORKSPACE_DRAFT };
+	const struct koda_command_options c = { .shell = shell };
+	struct koda_command_result result;
+	struct koda_slot *slot;
+	struct koda_error err;
+
 	slot = koda_slot_open(r->f.ses, &o, &err);
 	if (slot == NULL)
 		fail_msg("draft: %s", err.message);
@@ -1022,20 +1022,6 @@ merge_several(void **state)
 }
 
 static void
-synced_after(void **state)
-{
-	struct review r;
-
-	begin(&r, "echo new a >a; rm b");
-	fails_to_sync(&r, 2, "a power failure may undo them");
-	assert_string_equal(get_text(&r.f, "a"), "new a\n");
-	assert_false(exists(&r.f, "b"));
-	assert_int_equal(n_unfinished(&r), 1);
-	open_it(&r);
-	assert_int_equal(n_unfinished(&r), 0);
-	end(&r);
-}
-
 merge_modes(void **state)
 {
 	struct review r;
@@ -1292,10 +1278,6 @@ main(void)
 		cmocka_unit_test(goes_on_after_a_part),
 		cmocka_unit_test(undo_conflicts),
 		cmocka_unit_test(replaced_again),
-		cmocka_unit_test(goes_on_with_its_own),
-		cmocka_unit_test(touched),
-		cmocka_unit_test(synced_before),
-		cmocka_unit_test(synced_after),
 		cmocka_unit_test(merge_in_place),
 		cmocka_unit_test(merge_renamed),
 		cmocka_unit_test(merge_overlaps),
@@ -1306,6 +1288,10 @@ main(void)
 		cmocka_unit_test(merge_several),
 		cmocka_unit_test(merge_modes),
 		cmocka_unit_test(merge_unfit),
+		cmocka_unit_test(goes_on_with_its_own),
+		cmocka_unit_test(touched),
+		cmocka_unit_test(synced_before),
+		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),
 		cmocka_unit_test(draft_changed_after_killed_host),
 		cmocka_unit_test(killed_hosts),
