@@ -641,32 +641,6 @@ goes_on_with_its_own(void **state)
 	end(&r);
 }
 
-/* Programs like make go by the time of a file. */
-static void
-touched(void **state)
-{
-	struct stat was, now;
-	struct review r;
-
-	begin(&r,
-	    "touch -d @1609502400 a; : >>b; cat dir/c >dir/c~; mv dir/c~ dir/c; chmod 600 dir/d");
-	put_text(&r.f, "dir/c", "new c\n");
-	put_text(&r.f, "dir/c", "old c\n");
-	open_it(&r);
-	/* Opening a file changes nothing, and who else wrote the same content has the time as well. */
-	assert_string_equal(list(&r), "changed a\nmode dir/d\n");
-	assert_int_equal(stat(at(&r.f, "a"), &was), 0);
-	apply(&r, NULL, 0);
-	assert_string_equal(get_text(&r.f, "a"), "old a\n");
-	assert_int_equal(stat(at(&r.f, "a"), &now), 0);
-	assert_int_equal(now.st_mtim.tv_sec, 1609502400);
-	undo(&r, NULL);
-	assert_int_equal(stat(at(&r.f, "a"), &now), 0);
-	assert_int_equal(now.st_mtim.tv_sec, was.st_mtim.tv_sec);
-	assert_int_equal(now.st_mtim.tv_nsec, was.st_mtim.tv_nsec);
-	end(&r);
-}
-
 /* ---- on disk ---- */
 
 /* From now on, writing a file system to disk fails in this process. */
@@ -1289,7 +1263,6 @@ main(void)
 		cmocka_unit_test(merge_modes),
 		cmocka_unit_test(merge_unfit),
 		cmocka_unit_test(goes_on_with_its_own),
-		cmocka_unit_test(touched),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),
