@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mcp/approval.h"
 #include "mcp/child.h"
 #include "mcp/child_copy.h"
 #include "mcp/memory.h"
@@ -15,6 +16,7 @@
 #include "mcp/text.h"
 #include "mcp/tool_args.h"
 #include "mcp/tool_call.h"
+#include "mcp/tool_decide.h"
 #include "show/asked.h"
 
 /* ---- open_child ---- */
@@ -162,11 +164,40 @@ on_turn(struct tool_call *call)
 		open_now(call, o != NULL ? o->root : call->conn->root);
 }
 
+static void
+on_worktree_answered(struct tool_call *call, bool yes)
+{
+	call->cancel = NULL;
+	if (yes)
+		review_soon(call, on_turn);
+	else
+		decide_not_approved(call, "opened, and no branch was made");
+}
+
+/* Its branch is in the project. */
+static void
+ask_for_worktree(struct tool_call *call, const char *root)
+{
+	struct text t = { 0 };
+
+	text_printf(&t, "make a branch in the git repository of '");
+	text_show_string(&t, root);
+	text_printf(&t, "', with a worktree for the agent '");
+	text_show_string(&t, tool_string(call, "name"));
+	text_printf(&t, "', and commit there what that agent did when it has ended\n");
+	approval_effects(call, &t, false, NULL, on_worktree_answered);
+	text_done(&t);
+}
+
 /* A copy is made when no session is starting its sandbox. */
 static void
 open_at(struct tool_call *call, const char *root)
 {
-	if (wanted_workspace(call) >= KODA_WORKSPACE_WORKTREE)
+	const enum koda_workspace workspace = wanted_workspace(call);
+
+	if (workspace == KODA_WORKSPACE_WORKTREE && approval_wanted(call->conn))
+		ask_for_worktree(call, root);
+	else if (workspace >= KODA_WORKSPACE_WORKTREE)
 		review_soon(call, on_turn);
 	else
 		open_now(call, root);

@@ -715,6 +715,27 @@ test_workspace_refused(void **state)
 	assert_int_equal(client_finish(&drafting), 0);
 }
 
+/* A branch is a change of the project, for which Safe asks. */
+static void
+test_worktree_in_safe(void **state)
+{
+	static const char *const says[] = { "accept", "decline", NULL };
+
+	make_repository();
+	for (size_t i = 0; i < N_ELEMENTS(says); i++) {
+		struct client parent = talk_serve("safe", NULL, says[i]);
+		json_t *args = json_pack("{s:s, s:s}", "name", "a", "workspace", "worktree");
+
+		talk_expect(&parent, i == 0 ? "" : "not_approved", "open_child", args);
+		assert_int_equal(parent.asked, says[i] != NULL);
+		user_does("[ \"$(" USER "branch --list 'koda/*' | wc -l)\" = $3 ]",
+		    i == 0 ? "1" : "0");
+		/* Nothing was done in it. */
+		assert_int_equal(client_finish(&parent), 0);
+		user_does("[ \"$(" USER "branch --list 'koda/*' | wc -l)\" = 0 ]", "");
+	}
+}
+
 /* The user finds what a killed server has left, and decides on it. */
 static void
 test_server_killed(void **state)
@@ -808,6 +829,7 @@ main(void)
 		TEST(workspace_worktree),
 		TEST(workspace_clone),
 		TEST(workspace_refused),
+		TEST(worktree_in_safe),
 		TEST(server_killed),
 	};
 
