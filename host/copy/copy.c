@@ -167,6 +167,10 @@ open_existing(struct koda_copy *copy, const char *id, bool to_work, struct koda_
 		    "copy '%s' was not finished or not removed completely, because its host was "
 		    "killed: discard it",
 		    id);
+	if (to_work && r->draft != NULL)
+		return err_set(err, KODA_CONFLICT, 0,
+		    "the changes in copy '%s' are draft '%s' already: release the copy", id,
+		    r->draft);
 	if (to_work && access(copy->root, F_OK) < 0)
 		return err_set(err, KODA_IO, errno, "open copy '%s' at '%.300s'", id, copy->root);
 	return 0;
@@ -534,7 +538,8 @@ release_clone(struct koda_copy *copy, enum koda_release how, struct koda_release
 	int changed = 0;
 
 	if (how == KODA_RELEASE_DISCARD) {
-		if (clone_forget(copy->ses, r, err) < 0)
+		/* Once the clone is being removed, the draft is decided on by itself. */
+		if (!r->removing && clone_forget(copy->ses, r, err) < 0)
 			return -1;
 	} else if (r->ready && !r->removing) {
 		changed = clone_collect(copy->ses, r, err);

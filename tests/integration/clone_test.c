@@ -603,6 +603,45 @@ host_killed(void **state)
 	fixture_end(&f);
 }
 
+/* As a host leaves it that is killed when the draft is there, before or while it removes the clone. */
+static void
+killed_at_the_end(void **state)
+{
+	const struct koda_slot_options drafting = { .workspace = KODA_WORKSPACE_DRAFT };
+	struct koda_copy *copy;
+	struct koda_slot *slot;
+	struct koda_error err;
+	struct fixture f;
+	char id[64], draft[64], files[256];
+
+	begin_with(&f, SIMPLE);
+	for (int removing = 0; removing < 2; removing++) {
+		slot = koda_slot_open(f.ses, &drafting, &err);
+		assert_non_null(slot);
+		snprintf(draft, sizeof(draft), "%s", koda_slot_draft(slot));
+		koda_slot_release(slot);
+		copy = open_clone(&f);
+		snprintf(id, sizeof(id), "%s", koda_copy_id(copy));
+		koda_copy_close(copy);
+		snprintf(files, sizeof(files),
+		    "cd \"$HOME\"/.local/state/koda-sandbox/copies/*/%s; printf %%s \"$3\" >collected%s",
+		    id, removing ? "; touch removing" : "");
+		user(&f, files, draft);
+		/* More work there would be in no draft. */
+		assert_null(koda_copy_open(f.ses,
+		    &(struct koda_copy_options){ .kind = KODA_WORKSPACE_CLONE, .id = id }, &err));
+		assert_code(&err, KODA_CONFLICT);
+		copy = koda_copy_find(f.ses, id, &err);
+		assert_non_null(copy);
+		/* The clone is discarded with its draft; but once it is being removed, alone. */
+		assert_true(release(copy, KODA_RELEASE_DISCARD).copy_removed);
+		koda_copy_close(copy);
+		assert_int_equal(count_copies(&f), 0);
+		assert_int_equal(count_drafts(&f), removing);
+	}
+	fixture_end(&f);
+}
+
 int
 main(void)
 {
@@ -618,6 +657,7 @@ main(void)
 		cmocka_unit_test(too_large),
 		cmocka_unit_test(cancelled),
 		cmocka_unit_test(host_killed),
+		cmocka_unit_test(killed_at_the_end),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(others) + N_ELEMENTS(works)];
 	size_t n = 0;
