@@ -296,7 +296,9 @@ static int
 fill_of(struct draft *d, const char *root, int64_t begun_ns, int from, const char *upper,
     const char *gone, struct koda_error *err)
 {
-	const struct timespec begun = { begun_ns / 1000000000, begun_ns % 1000000000 };
+	/* Never mounted: it was made of a copy, in which its files have names too. */
+	const int64_t before = begun_ns - 1;
+	const struct timespec stamp = { before / 1000000000, before % 1000000000 };
 	cleanup_close int mounted = -1;
 
 	d->root = strdup(root);
@@ -309,7 +311,7 @@ fill_of(struct draft *d, const char *root, int64_t begun_ns, int from, const cha
 	if (renameat(from, upper, d->fd, "0/u") < 0 || put_whiteouts(d, from, gone) < 0)
 		return err_set(err, KODA_IO, errno, "make a draft of what was changed");
 	mounted = openat(d->fd, MOUNTED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (mounted < 0 || futimens(mounted, (const struct timespec[]){ begun, begun }) < 0)
+	if (mounted < 0 || futimens(mounted, (const struct timespec[]){ stamp, stamp }) < 0)
 		return err_set(err, KODA_IO, errno, "make a draft of what was changed");
 	return 0;
 }

@@ -110,12 +110,12 @@ as_overlayfs_leaves_it(void **state)
 	    "mkdir fresh; echo f >fresh/f; rm -r over; mv fresh over",
 	    "deleted file again/a", "changed file again/sub/b", "deleted file again/sub/deep/c",
 	    "changed file append", "created other fifo !special_file", "deleted dir gone (2)",
-	    "created file hard", "created link link", "created dir made", "created dir made/in",
-	    "created file made/in/x", "mode file mode", "deleted dir moved (1)",
-	    "created dir moved-to", "created file moved-to/m", "created file new",
-	    "created file over/f", "deleted file over/o", "deleted file renamed",
-	    "created file renamed-to", "deleted file swap/file", "created dir swap/file",
-	    "created file swap/file/x");
+	    "created file hard", "created link link", "changed file linked", "created dir made",
+	    "created dir made/in", "created file made/in/x", "mode file mode",
+	    "deleted dir moved (1)", "created dir moved-to", "created file moved-to/m",
+	    "created file new", "created file over/f", "deleted file over/o",
+	    "deleted file renamed", "created file renamed-to", "deleted file swap/file",
+	    "created dir swap/file", "created file swap/file/x");
 }
 
 /* A repository that a command makes, with and without a name, and what it plants in one. */

@@ -91,6 +91,14 @@ read_target(int dir, const char *name, char ret[PATH_LEN_MAX + 1])
 	ret[n < 0 ? 0 : n] = '\0';
 }
 
+/* How many names a file of the layer has by itself. A draft that was made of a copy, and has not been
+ * mounted since, shares its files with that. */
+static nlink_t
+own_names(const struct draft_walk *w)
+{
+	return w->ses->draft_mounted_ns < w->ses->draft_made_ns ? 2 : 1;
+}
+
 /* Both are of one type. */
 static enum difference
 compare(struct draft_walk *w, const struct draft_level *l, const struct draft_name *n)
@@ -116,7 +124,7 @@ compare(struct draft_walk *w, const struct draft_level *l, const struct draft_na
 		if (!attributes_are_same(l->upper, n->name, l->lower, n->name))
 			return OTHER_CONTENT;
 		/* It has become one file with other names of the draft. */
-		if (n->up.st.st_nlink > 1)
+		if (n->up.st.st_nlink > own_names(w))
 			return OTHER_CONTENT;
 		if (n->up.st.st_size > 0 && !same_content(w, l, n))
 			return OTHER_CONTENT;
