@@ -36,26 +36,22 @@ drafts_valid(const Koda__Drafts *d)
 	return NULL;
 }
 
-/* Takes over the context, also on failure. */
 static int
-note_overlay(struct slot_view *v, const char *path, int context, struct koda_error *err)
+note_overlay(struct slot_view *v, const char *path, struct koda_error *err)
 {
-	cleanup_close int root = resolve(AT_FDCWD, path), held = context;
+	cleanup_close int root = resolve(AT_FDCWD, path);
 	struct stat st;
 
 	if (root < 0 || fstat(root, &st) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
-	/* Where this fails, commands would work with names that are out of date. */
-	if (overlay_refresh(held) < 0)
-		return err_set(err, KODA_UNSUPPORTED, errno, "refresh the draft of '%s'", path);
-	v->draft[v->n_drafts++] = (struct view_draft){ st.st_dev, take_fd(&held) };
+	v->draft_dev[v->n_drafts++] = st.st_dev;
 	return 0;
 }
 
 static int
 mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
-	cleanup_close int at = -1, mask = -1, upper = -1, work = -1, mnt = -1, context = -1;
+	cleanup_close int at = -1, mask = -1, upper = -1, work = -1, mnt = -1;
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	struct stat st;
 
@@ -74,19 +70,19 @@ mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct k
 	mask = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	if (upper < 0 || work < 0 || mask < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
-	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, &context, err);
+	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, err);
 	if (mnt < 0)
 		return err_wrap(err, "make the draft of a directory");
 	if (attach(mnt, at) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path);
-	return note_overlay(v, path, take_fd(&context), err);
+	return note_overlay(v, path, err);
 }
 
 static bool
 is_noted(const struct slot_view *v, dev_t dev)
 {
 	for (size_t i = 0; i < v->n_drafts; i++)
-		if (v->draft[i].dev == dev)
+		if (v->draft_dev[i] == dev)
 			return true;
 	return false;
 }
@@ -120,8 +116,8 @@ drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 	layers = resolve(AT_FDCWD, path);
 	if (layers < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open '%s', where the draft is", path);
-	v->draft = calloc(d->n_place, sizeof(*v->draft));
-	if (v->draft == NULL)
+	v->draft_dev = calloc(d->n_place, sizeof(*v->draft_dev));
+	if (v->draft_dev == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "drafts");
 	for (size_t i = 0; i < d->n_place; i++)
 		if (mount_place(v, layers, d->place[i], err) < 0)
@@ -129,13 +125,4 @@ drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 	return view_cover(v, layers) < 0
 	    ? err_set(err, KODA_INTERNAL, errno, "hide the draft's directory")
 	    : 0;
-}
-
-int
-drafts_refresh(const struct slot_view *v)
-{
-	for (size_t i = 0; i < v->n_drafts; i++)
-		if (overlay_refresh(v->draft[i].context) < 0)
-			return -1;
-	return 0;
 }

@@ -13,8 +13,7 @@
 struct sandbox_answer {
 	uint64_t id;
 	bool wants_fd;
-	bool soon; /* stage2 has next to nothing to do: the embedder's callback does not wait */
-	int fd;    /* -1: none */
+	int fd; /* -1: none */
 	Koda__Report *report;
 };
 

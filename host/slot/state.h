@@ -122,8 +122,6 @@ struct slot_client {
 	/* Fill *ret, whose quarantine_fd is -1. with_places: with what commands may have planted
 	 * in. */
 	void (*places)(const struct koda_slot *slot, bool with_places, struct seal_places *ret);
-	/* In a draft, let the worker see the names that the project has now. */
-	void (*refresh)(struct koda_slot *slot);
 };
 
 struct koda_slot {
@@ -135,7 +133,6 @@ struct koda_slot {
 	bool acquired;
 	/* Changes go to a draft and are decided on afterwards: no question is asked before them. */
 	bool drafted;
-	bool refreshing; /* in slot_client.refresh: nothing is sent before it returns */
 	enum slot_state state;
 	struct child child;
 	struct frame_stream fs;

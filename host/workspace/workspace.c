@@ -152,14 +152,7 @@ find_places(const struct koda_slot *slot, bool with_places, struct seal_places *
 		add_place(ret, recovering->cache[i]);
 }
 
-static void
-refresh(struct koda_slot *slot)
-{
-	if (slot->commands != NULL)
-		sandbox_refresh(slot->commands->sandbox);
-}
-
-static const struct slot_client client = { launch, find_places, refresh };
+static const struct slot_client client = { launch, find_places };
 
 /* ---- the whole ---- */
 
