@@ -1,4 +1,5 @@
 #include "shared/base/cleanup.h"
+#include "worker/files/keep_now.h"
 #include "worker/ops/op.h"
 #include "worker/session.h"
 
@@ -42,4 +43,5 @@ const struct role role_files = {
 	.fds_max = FDS_MAX,
 	.data_max = DATA_MAX,
 	.judge = session_judge_led,
+	.end = keep_now_end,
 };

@@ -464,6 +464,7 @@ session_run(int fd, const struct role *role, const struct sock_filter *filter, s
 	/* Lives as long as the process: nothing of it is released at the end. */
 	static struct session ses;
 	struct koda_error err;
+	int r;
 
 	/* Fixed thresholds, so that the memory of a large request is given back at once:
 	 * otherwise malloc would raise them after it and keep that much forever. */
@@ -480,7 +481,7 @@ session_run(int fd, const struct role *role, const struct sock_filter *filter, s
 	ses.send_fd = -1;
 	ses.res.root_fd = ses.res.proc_fd = -1;
 	ses.quarantine_fd = -1;
-	ses.draft_fd = ses.old_fd = ses.keep.log_fd = -1;
+	ses.draft_fd = ses.old_fd = ses.keep.log_fd = ses.keep.now_fd = -1;
 	ses.max_file_bytes = UINT64_MAX;
 	ses.euid = geteuid();
 	ses.parent = getppid();
@@ -489,5 +490,8 @@ session_run(int fd, const struct role *role, const struct sock_filter *filter, s
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &check, sizeof(check)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &check, sizeof(check)) < 0)
 		return 1;
-	return session_loop(&ses, &err);
+	r = session_loop(&ses, &err);
+	if (role->end != NULL)
+		role->end(&ses);
+	return r;
 }

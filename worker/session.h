@@ -30,9 +30,12 @@ struct draft_layer {
 
 /* What worker/files/keep knows between two changes. */
 struct keep_state {
-	int log_fd; /* -1: nothing was written yet */
+	int log_fd;   /* -1: nothing was written yet */
+	int now_fd;   /* worker/files/keep_now; -1: nothing was written yet */
+	uint64_t now; /* id of the request that it has */
 	uint64_t log_len;
-	uint64_t bytes;    /* kept so far */
+	uint64_t bytes;    /* kept so far, on the disk */
+	uint64_t told;     /* of these, in an Outcome */
 	uint64_t recorded; /* id of the last request of which something was written */
 	bool off;          /* the log cannot be written */
 };
@@ -104,6 +107,8 @@ struct role {
 	/* Judges a change that the policy's text allows. NULL: the role changes nothing. */
 	struct access_verdict (*judge)(struct session *ses, enum access_op op, const char *path,
 	    struct access_verdict so_far);
+	/* The session ends, and the process with it. NULL: nothing to do. */
+	void (*end)(struct session *ses);
 };
 extern const struct role role_files;  /* koda-fs-worker */
 extern const struct role role_search; /* koda-fs-search */

@@ -79,6 +79,10 @@ struct koda_session {
 	/* What this session's workers are sealed with to apply a draft, or to take changes back. */
 	const struct held_seal *held;
 	bool no_history;
+	uint64_t history_bytes; /* 0: the default */
+	/* A change may have been left in the middle: its worker was killed, and no other was asked. */
+	bool unsettled;
+	bool settled; /* what killed sessions of this root have left was looked for */
 	/* The entry of the history that file operations of this session go to; NULL: there is none (yet). */
 	struct files_history *keeping;
 	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */

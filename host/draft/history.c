@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host/draft/history_file.h"
+#include "host/draft/history_size.h"
 #include "host/machine/state.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
@@ -69,6 +70,24 @@ open_one(int all, const char *id, enum named_lock how, struct history *ret, stru
 		return 0;
 	history_close(ret);
 	return -1;
+}
+
+int
+history_read_again(struct history *h, struct koda_error *err)
+{
+	struct history fresh = HISTORY_CLOSED;
+
+	memcpy(fresh.id, h->id, sizeof(fresh.id));
+	fresh.fd = h->fd;
+	if (history_file_read(&fresh, err) < 0) {
+		fresh.fd = -1;
+		history_close(&fresh);
+		return -1;
+	}
+	h->fd = -1;
+	history_close(h);
+	*h = fresh;
+	return 0;
 }
 
 static int
@@ -199,6 +218,7 @@ show_one(const struct history *found, const char *state, history_each_fn *fn, vo
 	    (open_one(all, found->id, NAMED_AT_ONCE, &h, NULL) < 0 &&
 		open_one(all, found->id, NAMED_UNLOCKED, &h, NULL) < 0))
 		return 0;
+	h.bytes = history_size(h.fd, !h.in_use);
 	/* A lock until the end would stop others. */
 	close_at(&h.items);
 	close_at(&h.fd);

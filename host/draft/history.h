@@ -32,6 +32,9 @@ int history_open_at_once(const char *state, const char *root, const char *id, st
 /* Open the directory of an entry that another process may be using, without locking it. Returns -1 if
  * there is none. */
 int history_directory(const char *state, const char *root, const char *id);
+/* Read the books of an open entry again, after another process has written to them. On failure it is as
+ * it was. */
+int history_read_again(struct history *h, struct koda_error *err);
 /* Remove the entry with all that it holds, and close it. */
 int history_remove(const char *state, struct history *h, struct koda_error *err);
 

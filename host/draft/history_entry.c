@@ -204,13 +204,3 @@ history_settle(struct history *h, struct history_item *item, bool undone,
 	free(old_held.target);
 	return r;
 }
-
-uint64_t
-history_bytes(const struct history *h)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < h->n_items; i++)
-		bytes += h->item[i].held.type != 0 ? h->item[i].held.size : 0;
-	return bytes;
-}

@@ -54,8 +54,8 @@ struct history_item {
 	bool turned;                     /* it was taken back, or was going to be, at some time */
 	struct draft_side before, after; /* as they were listed */
 	struct draft_side here, held;    /* since its last swap */
-	char *to;     /* of a rename, whose `held` is what was moved; NULL: it is not one */
-	char *unkept; /* why what was at the place is not held; NULL: it is */
+	char *to;      /* of a rename, whose `held` is what was moved; NULL: it is not one */
+	char *unkept;  /* why what was at the place is not held; NULL: it is */
 };
 
 void history_item_done(struct history_item *item);
@@ -65,8 +65,9 @@ struct history {
 	char *root;
 	char *draft; /* its id, or "" */
 	int64_t begun_ns, changed_ns;
-	int fd;    /* the directory, locked unless in_use; -1: closed */
-	int items; /* the file; -1: closed */
+	uint64_t bytes; /* on the disk, when it was listed (history_list) */
+	int fd;         /* the directory, locked unless in_use; -1: closed */
+	int items;      /* the file; -1: closed */
 	struct history_item *item;
 	size_t n_items, size;
 	size_t n_written; /* items that are in the file */
@@ -96,8 +97,6 @@ int history_settle(struct history *h, struct history_item *item, bool undone,
 /* Item i has taken away `was`, of which `now` is a copy. */
 void history_copied(struct history *h, size_t i, const struct draft_side *was,
     const struct draft_side *now);
-/* Returns how many bytes the entry holds. */
-uint64_t history_bytes(const struct history *h);
 /* Accepts a closed one. */
 void history_close(struct history *h);
 

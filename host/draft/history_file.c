@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/draft/history_log.h"
+#include "host/draft/history_size.h"
 #include "proto/history.pb-c.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -132,6 +133,7 @@ history_write(struct history *h, struct koda_error *err)
 	for (size_t i = h->n_written; i < h->n_items; i++)
 		if (add_item(&b, &h->item[i], err) < 0)
 			return -1;
+	history_size_forget(h->fd);
 	if (batch_write(h, &b, true, err) < 0)
 		return -1;
 	h->n_written = h->n_items;
@@ -164,6 +166,7 @@ history_turn(struct history *h, bool undone, struct koda_error *err)
 	}
 	h->turn_undone = undone;
 	h->unfinished = true;
+	history_size_forget(h->fd);
 	return batch_write(h, &b, true, err);
 }
 

@@ -59,6 +59,7 @@ held_open(struct holder *h, const struct held_like *like, const struct draft *dr
 	o.wait = like->wait;
 	o.data = like->data;
 	o.helper_dir = like->helpers;
+	o.no_history = true;
 	h->ses = koda_session_open(&o, err);
 	if (h->ses == NULL)
 		return -1;

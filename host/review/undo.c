@@ -9,6 +9,7 @@
 #include "host/machine/home.h"
 #include "host/machine/state.h"
 #include "host/review/select.h"
+#include "host/review/settle.h"
 #include "host/review/state.h"
 #include "host/review/turn.h"
 #include "host/workspace/keeping.h"
@@ -33,7 +34,7 @@ visit(void *data, const struct history *h)
 		.draft = h->draft,
 		.begun = (double)h->begun_ns / 1e9,
 		.changed = (double)h->changed_ns / 1e9,
-		.bytes = history_bytes(h),
+		.bytes = h->bytes,
 		.unfinished = h->unfinished && !h->in_use,
 		.in_use = h->in_use,
 	};
@@ -43,7 +44,7 @@ visit(void *data, const struct history *h)
 		one.undone += h->item[i].state == ITEM_UNDONE;
 	}
 	/* A session that has changed nothing so far, or was killed before it did. */
-	if (one.kind == KODA_HISTORY_FILES && h->n_items == 0)
+	if (one.kind == KODA_HISTORY_FILES && one.changes == 0)
 		return 0;
 	return v->fn(v->data, &one);
 }
@@ -392,6 +393,8 @@ koda_history_undo(struct koda_session *session, const char *id,
 	if (selection_take(&u.selection, u.like.root, o->paths, o->n_paths, err) < 0 ||
 	    history_open(u.like.state, u.like.root, id, &u.history, err) < 0 ||
 	    held_open(&u.held, &u.like, NULL, u.history.fd, err) < 0)
+		return -1;
+	if (settle_entry(&u.history, &u.held) && history_read_again(&u.history, err) < 0)
 		return -1;
 	u.turn.history = &u.history;
 	u.turn.held = &u.held;

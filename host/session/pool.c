@@ -2,7 +2,9 @@
 
 #include "host/context/entry.h"
 #include "host/context/turn.h"
+#include "host/review/settle.h"
 #include "host/workspace/ending.h"
+#include "host/workspace/keeping.h"
 #include "host/workspace/workspace.h"
 
 static void
@@ -43,6 +45,7 @@ pool_settle(struct koda_session *ses)
 		ses->n_doomed--;
 		drop_slot(ses, slot);
 	}
+	keeping_turn_over_full(ses);
 	ses->depth--;
 }
 
@@ -134,6 +137,7 @@ koda_slot_open(struct koda_session *ses, const struct koda_slot_options *o, stru
 	session_enter(ses);
 	ses->acquiring = true;
 	ses->given_up = false;
+	settle_killed(ses);
 	if (ses->n_acquired >= ses->max_slots) {
 		err_set(err, KODA_INTERNAL, 0,
 		    "all %u slots of this session are in use: release one first", ses->max_slots);

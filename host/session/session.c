@@ -109,6 +109,7 @@ open_session(struct koda_session *ses, const struct koda_session_options *o, str
 	ses->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : TIMEOUT_MS_DEFAULT;
 	ses->max_slots = o->max_slots != 0 ? o->max_slots : SLOTS_DEFAULT;
 	ses->no_history = o->no_history;
+	ses->history_bytes = o->history_bytes;
 	ses->max_idle = o->max_idle != 0 ? o->max_idle : IDLE_DEFAULT;
 	/* Helpers are found first, so that nothing in the project influences where they are. */
 	if (find_helpers(ses, o, err) < 0 || open_root(ses, o->root, err) < 0 ||

@@ -140,6 +140,9 @@ call_finish(struct call *c, const struct koda_error *err)
 		koda_result_done(&c->result);
 		if (err->code == KODA_POLICY_DENIED || err->code == KODA_NOT_APPROVED)
 			slot->ses->stats.refusals++;
+		if ((err->code == KODA_UNKNOWN || err->code == KODA_WORKER) &&
+		    call_changes_something(c))
+			slot->ses->unsettled = true;
 	}
 	if (c->done == NULL)
 		return; /* a synchronous call stays with its caller */

@@ -106,6 +106,15 @@ say_unkept(struct koda_session *ses, const Koda__Outcome *m)
 	    "a change cannot be taken back, and there may be more of them: %s", why);
 }
 
+static void
+take_history(struct koda_slot *slot, const Koda__Outcome *m)
+{
+	if (m->has_unkept)
+		say_unkept(slot->ses, m);
+	if (m->has_kept)
+		slot->client->grown(slot, m->kept);
+}
+
 static int
 on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *err)
 {
@@ -137,9 +146,8 @@ on_final(struct call *c, const Koda__Reply *reply, int fd_, struct koda_error *e
 		r = 0; /* max 0 in the next request would mean everything */
 	if (r == 1 && (r = ask_next_page(c, &why)) == 0)
 		return 0;
-	if (r >= 0 && reply->result_case == KODA__REPLY__RESULT_OUTCOME &&
-	    reply->outcome->has_unkept)
-		say_unkept(slot->ses, reply->outcome);
+	if (r >= 0 && reply->result_case == KODA__REPLY__RESULT_OUTCOME)
+		take_history(slot, reply->outcome);
 	if (r < 0)
 		call_finish(c, &why);
 	else if (c->preview)

@@ -122,6 +122,8 @@ struct slot_client {
 	/* Fill *ret, whose quarantine_fd is -1. with_places: with what commands may have planted
 	 * in. */
 	void (*places)(const struct koda_slot *slot, bool with_places, struct seal_places *ret);
+	/* A change has made the history larger. */
+	void (*grown)(struct koda_slot *slot, uint64_t bytes);
 };
 
 struct koda_slot {

@@ -6,14 +6,24 @@
 
 #include "host/context/event.h"
 #include "host/draft/history.h"
+#include "host/draft/history_live.h"
 #include "host/draft/history_log.h"
+#include "host/draft/history_now.h"
+#include "host/draft/history_size.h"
 #include "host/draft/history_trim.h"
 #include "host/machine/state.h"
 #include "host/slot/slot.h"
 
+/* Of the bound: so much more makes the session count again what there is; an entry that has so much is
+ * ended, so that older changes of a long session can go. */
+#define STEP_PART  32
+#define ENTRY_PART 4
+
 struct files_history {
 	struct history entry;
-	bool failed; /* it is not tried again in this session */
+	bool failed;            /* it is not tried again in this session */
+	uint64_t kept, counted; /* bytes; counted: those in the total */
+	bool full;
 };
 
 static void
@@ -25,6 +35,54 @@ say_off(struct koda_session *ses, const struct koda_error *why)
 		    "no place for the history: %s",
 		    why->message);
 	ses->said_history = true;
+}
+
+/* ---- the bound ---- */
+
+static struct history_bound
+bound_of(const struct koda_session *ses)
+{
+	return (
+	    struct history_bound){ ses->history_bytes != 0 ? ses->history_bytes : HISTORY_BYTES_MAX,
+		HISTORY_DAYS_MAX };
+}
+
+/* The history has so many bytes more. Returns how many it has in all. */
+static uint64_t
+count_in(struct koda_session *ses, uint64_t bytes)
+{
+	const struct files_history *k = ses->keeping;
+	const bool writes = k != NULL && k->entry.fd >= 0;
+	const struct history_bound bound = bound_of(ses);
+	const struct history_own own = { writes ? k->entry.id : NULL, writes ? k->kept : 0 };
+	struct history_trimmed gone;
+
+	/* What cannot be counted now is counted within an hour. */
+	history_grown(ses->state, bytes, &bound, &own, &gone);
+	if (gone.entries > 0)
+		session_event(ses, KODA_EVENT_DEGRADED,
+		    "the oldest %zu entries of the history were removed, with %llu MiB: it may have "
+		    "%llu MiB and go back %u days",
+		    gone.entries, (unsigned long long)(gone.bytes >> 20),
+		    (unsigned long long)(bound.bytes >> 20), bound.days);
+	return gone.left;
+}
+
+void
+keeping_grown(struct koda_slot *slot, uint64_t bytes)
+{
+	struct files_history *k = slot->ses->keeping;
+	const uint64_t max = bound_of(slot->ses).bytes;
+	uint64_t all;
+
+	if (k == NULL || k->entry.fd < 0)
+		return;
+	k->kept += bytes < max ? bytes : max;
+	if (k->kept - k->counted < max / STEP_PART)
+		return;
+	all = count_in(slot->ses, k->kept - k->counted);
+	k->counted = k->kept;
+	k->full = all > max || k->kept > max / ENTRY_PART;
 }
 
 /* ---- making it ---- */
@@ -39,10 +97,21 @@ begin(struct files_history *k, struct koda_session *ses, struct koda_error *err)
 		return err_set(err, KODA_UNSUPPORTED, 0, "set HOME or XDG_STATE_HOME");
 	if (state_hold(&state, ses->state, err) <= 0)
 		return -1;
+	/* What a killed session left, or the bound of another session, may be too much. */
+	count_in(ses, 0);
 	r = history_make(ses->state, ses->root, NULL, &k->entry, err);
+	if (r == 0)
+		history_live_set(ses->state, &k->entry);
 	/* Now that there is an entry, no other process removes the directory. */
 	state_let_go(&state, ses->state);
 	return r;
+}
+
+bool
+keeping_is_wanted(const struct koda_session *ses)
+{
+	return !ses->no_history && ses->held == NULL && ses->recovering == NULL &&
+	    ses->mode != KODA_PLAN;
 }
 
 int
@@ -51,8 +120,7 @@ keeping_fd(const struct koda_slot *slot)
 	struct koda_session *ses = slot->ses;
 	struct koda_error why;
 
-	if (ses->no_history || ses->held != NULL || ses->mode == KODA_PLAN ||
-	    koda_policy_get(slot->policy)->trust == KODA_TRUST_FORBID)
+	if (!keeping_is_wanted(ses) || koda_policy_get(slot->policy)->trust == KODA_TRUST_FORBID)
 		return -1;
 	if (ses->keeping == NULL) {
 		ses->keeping = calloc(1, sizeof(*ses->keeping));
@@ -70,28 +138,42 @@ keeping_fd(const struct koda_slot *slot)
 
 /* ---- ending it ---- */
 
+void
+keeping_settled(struct koda_session *ses, struct history *h, uint64_t counted)
+{
+	const bool any = history_log_is_any(h);
+	const uint64_t bytes = any ? history_size(h->fd, true) : 0;
+	char id[NAMED_ID_MAX + 1];
+
+	memcpy(id, h->id, sizeof(id));
+	if (!any)
+		history_remove(ses->state, h, NULL);
+	history_close(h);
+	history_live_clear(ses->state, ses->root, id);
+	if (bytes > counted)
+		count_in(ses, bytes - counted);
+}
+
 static void
 finish(struct koda_session *ses)
 {
 	struct files_history *k = ses->keeping;
-	const bool any = k->entry.fd >= 0 && history_log_is_any(&k->entry);
-	struct history_trimmed gone;
+	struct history entry = k->entry;
 	struct state state;
 
 	if (k->entry.fd < 0)
 		return;
+	k->entry = HISTORY_CLOSED;
 	state_look(&state, ses->state, NULL);
-	if (!any)
-		history_remove(ses->state, &k->entry, NULL);
-	history_close(&k->entry);
-	if (any && history_trim(ses->state, HISTORY_BYTES_MAX, HISTORY_AGE_MAX_NS, &gone) == 0 &&
-	    gone.entries > 0)
-		session_event(ses, KODA_EVENT_DEGRADED,
-		    "the oldest %zu entries of the history were removed, with %llu MiB: it may have "
-		    "%llu MiB and go back %d days",
-		    gone.entries, (unsigned long long)(gone.bytes >> 20),
-		    (unsigned long long)(HISTORY_BYTES_MAX >> 20), HISTORY_DAYS_MAX);
+	/* Otherwise the next session has to finish what a worker left in the middle. */
+	if (!ses->unsettled) {
+		history_now_drop(&entry);
+		keeping_settled(ses, &entry, k->counted);
+	}
+	history_close(&entry);
 	state_let_go(&state, ses->state);
+	k->kept = k->counted = 0;
+	k->full = false;
 }
 
 void
@@ -132,4 +214,11 @@ keeping_turn_over(struct koda_session *ses, struct koda_error *err)
 		slot_renew(slot);
 	finish(ses);
 	return 0;
+}
+
+void
+keeping_turn_over_full(struct koda_session *ses)
+{
+	if (ses->keeping != NULL && ses->keeping->full)
+		keeping_turn_over(ses, NULL);
 }

@@ -316,6 +316,7 @@ run_worker(struct recovery *r, const Koda__Journal *j, const struct plan *plan,
 	o.wait = wait_for;
 	o.data = r;
 	o.helper_dir = helpers;
+	o.no_history = true;
 	ses = koda_session_open(&o, err);
 	if (ses != NULL)
 		ses->recovering = seal;

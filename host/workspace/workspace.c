@@ -152,7 +152,7 @@ find_places(const struct koda_slot *slot, bool with_places, struct seal_places *
 		add_place(ret, recovering->cache[i]);
 }
 
-static const struct slot_client client = { launch, find_places };
+static const struct slot_client client = { launch, find_places, keeping_grown };
 
 /* ---- the whole ---- */
 

@@ -581,6 +581,11 @@ struct koda_session_options {
 	 * are not either if there is no place for the history, which is reported (KODA_EVENT_DEGRADED).
 	 */
 	bool no_history;
+	/*
+	 * Bytes that the history may take up on the disk, of all roots together. When a session begins or
+	 * ends, and while it goes on, the oldest changes are removed until the rest fits. 0: 2 GiB.
+	 */
+	uint64_t history_bytes;
 };
 #define KODA_SESSION_OPTIONS_VERSION 7
 #define KODA_SESSION_OPTIONS_INIT                                                                  \
@@ -1487,7 +1492,8 @@ struct koda_history_entry {
 	const char *draft;
 	/* Seconds since the epoch: when it began, and its last change. */
 	double begun, changed;
-	/* How many changes it has, how many of them are taken back now, and what it keeps. */
+	/* How many changes it has, how many of them are taken back now, and what it takes up on the
+	 * disk. */
 	uint64_t changes, undone, bytes;
 	/* A host was killed while it applied or took back this; koda_history_undo() finishes it. */
 	bool unfinished;

@@ -83,6 +83,8 @@ struct record {
 /* How the name of a worker's log in `old` ends (worker/files/keep_log.h). No name of what is held has a
  * dot. */
 #define HISTORY_LOG_SUFFIX ".log"
+/* The same of the file that has what a worker is doing (worker/files/keep_now.h). */
+#define HISTORY_NOW_SUFFIX ".now"
 /*
  * A directory that is removed from a project on another file system than the history, or comes back, is
  * copied, and the worker does nothing else meanwhile: some seconds at these sizes. Its depth is bounded

@@ -16,7 +16,9 @@ struct kept {
 	struct fixture f;
 	char state[PATH_MAX];
 	char id[64];
-	uint64_t changes, undone;
+	uint64_t changes, undone; /* of the last entry */
+	double changed;
+	uint64_t bytes; /* of all */
 	size_t n_entries;
 	char listed[4096], told[4096];
 	const char *before; /* the project, as it was */
@@ -99,6 +101,109 @@ arrange(const struct fixture *f)
 	setxattr(at(f, "old"), "user.note", "kept", 4, 0);
 }
 
+/* ---- every operation ---- */
+
+static const struct koda_edit edit = { "two", 3, "two two!", 8, false };
+#define EDIT(p)                                                                                    \
+	{                                                                                          \
+		.kind = KODA_OP_EDIT, .path = (p), .edits = &edit, .n_edits = 1                    \
+	}
+#define PUT(p, text)                                                                               \
+	{                                                                                          \
+		.kind = KODA_OP_WRITE, .path = (p), .data = (text), .len = sizeof(text) - 1        \
+	}
+#define MKDIR(p)                                                                                   \
+	{                                                                                          \
+		.kind = KODA_OP_MKDIR, .path = (p), .flags = KODA_PARENTS                          \
+	}
+#define REMOVE(p)                                                                                  \
+	{                                                                                          \
+		.kind = KODA_OP_REMOVE, .path = (p), .flags = KODA_RECURSIVE                       \
+	}
+#define RENAME(p, q, over)                                                                         \
+	{                                                                                          \
+		.kind = KODA_OP_RENAME, .path = (p), .to = (q),                                    \
+		.flags = (over) ? KODA_OVERWRITE : 0                                               \
+	}
+
+static const struct scene {
+	const char *label, *listed;
+	struct koda_op op[6];
+	int last; /* point at which a worker of it can stop; 0: not asked */
+} scenes[] = {
+	{ "replace", "changed old\n", { PUT("old", "new") }, 4 },
+	{ "edit", "changed old\n", { EDIT("old") }, 4 },
+	{ "create", "created fresh\n", { PUT("fresh", "x") }, 4 },
+	{ "create with directories", "created x\ncreated x/y\ncreated x/y/z\n",
+	    { PUT("x/y/z", "deep") }, 4 },
+	{ "mkdir", "created p\ncreated p/q\n", { MKDIR("p/q") }, 4 },
+	{ "remove a file", "deleted old\n", { REMOVE("old") }, 5 },
+	{ "remove a link", "deleted link\n", { REMOVE("link") }, 5 },
+	{ "remove an empty directory", "deleted empty\n",
+	    { { .kind = KODA_OP_REMOVE, .path = "empty" } }, 5 },
+	{ "remove a tree", "deleted dir\n", { REMOVE("dir") }, 5 },
+	{ "rename", "renamed old moved\n", { RENAME("old", "moved", false) }, 4 },
+	{ "rename a directory", "renamed dir dir2\n", { RENAME("dir", "dir2", false) }, 4 },
+	{ "rename over a file", "deleted other\nrenamed old other\n",
+	    { RENAME("old", "other", true) }, 4 },
+	{ "the same file many times",
+	    "changed old\nchanged old\nrenamed old moved\nchanged moved\ndeleted moved\ncreated old\n",
+	    { PUT("old", "1"), PUT("old", "22"), RENAME("old", "moved", false), PUT("moved", "333"),
+		REMOVE("moved"), PUT("old", "4444") },
+	    0 },
+	{ "a new file, changed and removed", "created n\nchanged n\ndeleted n\n",
+	    { PUT("n", "1 two"), EDIT("n"), REMOVE("n") }, 0 },
+	{ "a new directory, filled and moved",
+	    "created d\ncreated d/e\ncreated d/e/f\nrenamed d g\nchanged g/e/f\n",
+	    { PUT("d/e/f", "1"), RENAME("d", "g", false), PUT("g/e/f", "2") }, 0 },
+};
+
+/* ---- sessions ---- */
+
+static UNUSED void
+begin(struct kept *k, const char *where)
+{
+	memset(k, 0, sizeof(*k));
+	events[0] = '\0';
+	fixture_prepare(&k->f, KODA_AUTO);
+	snprintf(k->state, sizeof(k->state), "%s/state.XXXXXX", where != NULL ? where : k->f.dir);
+	assert_non_null(mkdtemp(k->state));
+	setenv("XDG_STATE_HOME", k->state, 1);
+	k->f.options.event = on_event;
+	arrange(&k->f);
+}
+
+static UNUSED void
+start(struct kept *k)
+{
+	fixture_open(&k->f);
+	k->f.slot = fixture_acquire(&k->f);
+}
+
+static UNUSED void
+restart(struct kept *k)
+{
+	koda_session_close(k->f.ses);
+	start(k);
+}
+
+static UNUSED void
+end(struct kept *k)
+{
+	fixture_end(&k->f);
+	unsetenv("XDG_STATE_HOME");
+	shell("rm -rf \"$0\"", k->state);
+}
+
+static UNUSED void
+run(struct kept *k, const struct scene *s)
+{
+	struct koda_error err;
+
+	for (size_t i = 0; i < N_ELEMENTS(s->op) && s->op[i].kind != 0; i++)
+		assert_code((do_call(k->f.slot, &s->op[i], &err), &err), KODA_OK);
+}
+
 /* ---- the history ---- */
 
 static UNUSED int
@@ -111,6 +216,8 @@ on_entry(void *data, const struct koda_history_entry *one)
 	snprintf(k->id, sizeof(k->id), "%s", one->id);
 	k->changes = one->changes;
 	k->undone = one->undone;
+	k->changed = one->changed;
+	k->bytes += one->bytes;
 	k->n_entries++;
 	return 0;
 }
@@ -121,6 +228,7 @@ look(struct kept *k)
 	struct koda_error err;
 
 	k->n_entries = 0;
+	k->bytes = 0;
 	if (koda_history_visit(k->f.root, on_entry, k, &err) != 0)
 		fail_msg("visit: %s", err.message);
 }
@@ -168,15 +276,20 @@ on_applied(void *data, const struct koda_applied *one)
 }
 
 static UNUSED const char *
-turn(struct kept *k, bool redo, enum koda_take take)
+turn_with(struct kept *k, const struct koda_undo_options *o)
 {
-	const struct koda_undo_options o = { .redo = redo, .take = take };
 	struct koda_error err;
 
 	k->told[0] = '\0';
-	if (koda_history_undo(k->f.ses, k->id, &o, on_applied, k, &err) != 0)
-		fail_msg("%s: %s", redo ? "redo" : "undo", err.message);
+	if (koda_history_undo(k->f.ses, k->id, o, on_applied, k, &err) != 0)
+		fail_msg("%s: %s", o->redo ? "redo" : "undo", err.message);
 	return k->told;
+}
+
+static UNUSED const char *
+turn(struct kept *k, bool redo, enum koda_take take)
+{
+	return turn_with(k, &(struct koda_undo_options){ .redo = redo, .take = take });
 }
 
 static UNUSED void

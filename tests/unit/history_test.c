@@ -98,6 +98,7 @@ what_was_written(void **state)
 {
 	struct koda_error err;
 	struct history h;
+	size_t held = 0;
 
 	make(&h);
 	reopen(&h);
@@ -124,7 +125,9 @@ what_was_written(void **state)
 	assert_int_equal(h.item[3].state, ITEM_NOT_DONE);
 	assert_int_equal(h.item[1].held.ino, 2000);
 	/* Three files are held. */
-	assert_int_equal(history_bytes(&h), 3 * 20000);
+	for (size_t i = 0; i < ITEMS; i++)
+		held += h.item[i].held.type != 0 && h.item[i].held.size == 20000;
+	assert_int_equal(held, 3);
 	history_close(&h);
 }
 

@@ -8,6 +8,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/files/digest.h"
 #include "worker/files/keep.h"
+#include "worker/files/keep_now.h"
 #include "worker/pause.h"
 #include "worker/say.h"
 
@@ -206,6 +207,8 @@ change_perform(struct session *ses, const struct file_change *c, struct koda_err
 	if (ses->prepares++ == PREPARED_MAX)
 		return say(err, KODA_CONFLICT, 0, "gave up: another process keeps changing",
 		    c->at->path);
+	keep_now_change(ses, c->content == NULL ? KODA__KIND__KIND_MKDIR : KODA__KIND__KIND_WRITE,
+	    c->at);
 	if (stage_make(&s, c->at, ses->token, ses->id, c->content, &how, err) < 0 ||
 	    say_prepared(ses, c, &s, err) < 0)
 		return -1;

@@ -13,6 +13,8 @@
 
 /* A copy has this name until it is complete. */
 #define PART_NAME "part.copy"
+/* What a name in a directory takes on the disk, about: a block. */
+#define NAME_BYTES 4096
 
 bool
 keep_is_on(const struct session *ses)
@@ -84,6 +86,14 @@ say_unkept(Koda__Outcome *out, const char *why)
 }
 
 static void
+tell_kept(struct session *ses, Koda__Outcome *out)
+{
+	out->kept += ses->keep.bytes - ses->keep.told;
+	out->has_kept = out->kept > 0;
+	ses->keep.told = ses->keep.bytes;
+}
+
+static void
 write_down(struct session *ses, struct keep_item *item, const char *unkept, Koda__Outcome *out)
 {
 	if (unkept != NULL) {
@@ -91,6 +101,7 @@ write_down(struct session *ses, struct keep_item *item, const char *unkept, Koda
 		item->msg.has_unkept = true;
 		item->msg.unkept = out->unkept;
 	}
+	tell_kept(ses, out);
 	if (keep_log_item(ses, &item->msg) == 0) {
 		ses->keep.recorded = ses->id;
 		return;
@@ -132,7 +143,7 @@ copy_old(struct session *ses, int dir_fd, const char *from, const char *name, st
 		r = renameat2(ses->old_fd, PART_NAME, ses->old_fd, name, 0);
 	if (r == 0 && !copied.changed &&
 	    fstatat(ses->old_fd, name, &kept, AT_SYMLINK_NOFOLLOW) == 0) {
-		ses->keep.bytes += (uint64_t)kept.st_size + copied.bytes;
+		ses->keep.bytes += (uint64_t)kept.st_blocks * 512 + copied.bytes;
 		*st = kept;
 		return NULL;
 	}
@@ -149,7 +160,7 @@ keep_old(struct session *ses, int dir_fd, const char *from, const char *name, st
 	if (ses->keep.bytes > KEEP_BYTES_MAX)
 		return "this worker has kept as much as it may";
 	if (linkat(dir_fd, from, ses->old_fd, name, 0) == 0) {
-		ses->keep.bytes += (uint64_t)st->st_size;
+		ses->keep.bytes += (uint64_t)st->st_blocks * 512;
 		return NULL;
 	}
 	/* An earlier attempt of the same request was given up. */
@@ -261,6 +272,20 @@ keep_removed(struct session *ses, const uint8_t token[TOKEN_BYTES], uint64_t req
 		return -1;
 	keep_name(name, token, request, 0);
 	return tree_rename_new(dir_fd, temp, ses->old_fd, name);
+}
+
+void
+keep_measure(struct session *ses, Koda__Outcome *out)
+{
+	struct copy c = { .res = &ses->res };
+	char name[SWAP_NAME_MAX + 1];
+
+	keep_name(name, ses->token, ses->id, 0);
+	/* As far as it goes: the host measures the whole, later and without haste. */
+	copy_measure(&c, ses->old_fd, name);
+	ses->keep.bytes +=
+	    c.bytes > out->entries * NAME_BYTES ? c.bytes : out->entries * NAME_BYTES;
+	tell_kept(ses, out);
 }
 
 void

@@ -41,5 +41,7 @@ void keep_forget(struct session *ses, const uint8_t token[TOKEN_BYTES], uint64_t
  * that is not possible: the caller deletes it. */
 int keep_removed(struct session *ses, const uint8_t token[TOKEN_BYTES], uint64_t request,
     int dir_fd, const char *temp);
+/* Call it after keep_removed(): the Outcome gets to know how large that was. */
+void keep_measure(struct session *ses, Koda__Outcome *out);
 
 #endif

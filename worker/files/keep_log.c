@@ -56,6 +56,7 @@ log_append(struct session *ses, Koda__HistoryRecord *record)
 	errno = EMSGSIZE;
 	if (n > 0 && log_open(ses) == 0 && write_all(keep->log_fd, packed, n) == 0) {
 		keep->log_len += n;
+		keep->bytes += n;
 		return 0;
 	}
 	/* A part of a record may be there: nothing may follow it. */

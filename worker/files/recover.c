@@ -12,6 +12,7 @@
 #include "worker/files/change.h"
 #include "worker/files/digest.h"
 #include "worker/files/keep.h"
+#include "worker/files/keep_now.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
 #include "worker/pause.h"
@@ -164,21 +165,24 @@ op_of(Koda__Kind kind)
 /*
  * Cleans up after a request that did not reach Prepared: its temporary file is in the directory
  * that was the deepest existing one on the way to the place at that time; another process may have
- * made more of the path since.
+ * made more of the path since. Returns false if the policy refuses the change: then it was never
+ * started, unless the policy is another one (orphaned).
  */
-static void
+static bool
 clean_unprepared(struct session *ses, const struct change_recovery *r)
 {
 	const Koda__Recover *ask = r->ask;
 	struct place *at = &ses->at;
 	const unsigned itself = ask->kind == KODA__KIND__KIND_MKDIR ? RESOLVE_LINK_ITSELF : 0;
+	struct koda_error why;
+	struct stat st;
+	bool found = false;
 	size_t len;
 
 	if (ask->kind == KODA__KIND__KIND_REMOVE || ask->kind == KODA__KIND__KIND_RENAME)
-		return;
-	/* A change that the policy refuses was never started. */
-	if (session_place(ses, ask->path, RESOLVE_PARENT | itself, op_of(ask->kind), at, NULL) < 0)
-		return;
+		return true;
+	if (session_place(ses, ask->path, RESOLVE_PARENT | itself, op_of(ask->kind), at, &why) < 0)
+		return why.code != KODA_POLICY_DENIED;
 	len = strlen(at->path);
 	while (len > 0) {
 		cleanup_close int dir = -1;
@@ -187,26 +191,29 @@ clean_unprepared(struct session *ses, const struct change_recovery *r)
 			len--;
 		len = len > 0 ? len - 1 : 0;
 		dir = resolve_canonical_dir(&ses->res, at->path, len);
-		if (dir >= 0)
-			tree_remove(dir, r->temp);
+		if (dir < 0)
+			continue;
+		found |= fstatat(dir, r->temp, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		tree_remove(dir, r->temp);
 	}
+	/* What an orphan had written down before its last step did not happen either. */
+	if (found && ask->has_orphaned && ask->orphaned)
+		keep_forget(ses, ask->token.data, ask->request);
+	return true;
 }
 
-static void
+/* Returns false if the policy refused it. */
+static bool
 clean_up(struct session *ses, const struct change_recovery *r, Koda__Happened happened)
 {
 	const Koda__Recover *ask = r->ask;
 	const bool ours = ask->prepared != NULL && spot_is(&r->place, r->temp, ask->prepared);
 	cleanup_close int dir = -1;
 
-	if (ask->prepared == NULL) {
-		clean_unprepared(ses, r);
-		return;
-	}
+	if (ask->prepared == NULL)
+		return clean_unprepared(ses, r);
 	if (happened == KODA__HAPPENED__CANNOT_TELL)
-		return;
-	if (happened == KODA__HAPPENED__DID_NOT_HAPPEN)
-		keep_forget(ses, ask->token.data, ask->request);
+		return true;
 	if (ask->kind == KODA__KIND__KIND_REMOVE) {
 		if (ours && happened == KODA__HAPPENED__HAPPENED) {
 			if (keep_removed(ses, ask->token.data, ask->request, r->place.dir_fd,
@@ -220,11 +227,18 @@ clean_up(struct session *ses, const struct change_recovery *r, Koda__Happened ha
 	    happened == KODA__HAPPENED__DID_NOT_HAPPEN) {
 		tree_remove(r->place.dir_fd, r->temp);
 	}
+	/* If what was to be removed is not at its place, an earlier Recover may have taken it to the
+	 * history, which then has it alone. */
+	if (happened == KODA__HAPPENED__DID_NOT_HAPPEN &&
+	    (ask->kind != KODA__KIND__KIND_REMOVE ||
+		spot_is(&r->place, r->place.name, ask->prepared)))
+		keep_forget(ses, ask->token.data, ask->request);
 	/* Whether it was to be durable is not known here, but reporting that it happened
 	 * promises it now. */
 	if (happened == KODA__HAPPENED__HAPPENED && r->place.dir_fd >= 0 &&
 	    (dir = openat(r->place.dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0)
 		fsync(dir);
+	return true;
 }
 
 /* Adds the digest of what is there now, for the person who has to find out what happened. */
@@ -284,6 +298,7 @@ op_recover(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 		.place.dir_fd = -1,
 		.to.dir_fd = -1 };
 	Koda__Verdict *msg = session_alloc(ses, sizeof(*msg), err);
+	const bool orphaned = ask->has_orphaned && ask->orphaned;
 	bool allowed = true;
 
 	if (msg == NULL)
@@ -300,11 +315,11 @@ op_recover(struct session *ses, const Koda__Request *req, Koda__Reply *rep, stru
 	msg->happened = allowed ? decide(&r) : KODA__HAPPENED__CANNOT_TELL;
 	if (allowed && ask->prepared != NULL && msg->happened == KODA__HAPPENED__CANNOT_TELL)
 		digest_now(ses, &r, msg);
-	if (ask->verdict == NULL && session_verdict(ses, msg, err) < 0)
+	if (ask->verdict == NULL && !orphaned && session_verdict(ses, msg, err) < 0)
 		return -1;
 	PAUSE_POINT(PAUSE_VERDICT);
-	if (allowed)
-		clean_up(ses, &r, msg->happened);
+	if (allowed && clean_up(ses, &r, msg->happened))
+		keep_now_forget(ses, ask->token.data);
 	rep->result_case = KODA__REPLY__RESULT_RECOVERED;
 	rep->recovered = msg;
 	return 0;

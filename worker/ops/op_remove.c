@@ -6,6 +6,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"
 #include "worker/files/keep.h"
+#include "worker/files/keep_now.h"
 #include "worker/files/move.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
@@ -32,9 +33,10 @@ put_back(const struct place *at, const char *temp, enum koda_code code, int erro
 /* Removes the file or directory that was moved to the temporary name, or (moves) moves it on to the
  * history. */
 static int
-take_apart(struct session *ses, const struct place *at, const char *temp, bool recursive,
+take_apart(struct session *ses, const Koda__Prepared *prepared, const char *temp, bool recursive,
     bool moves, struct koda_error *err)
 {
+	const struct place *at = &ses->at;
 	cleanup_close int dir = -1;
 	int r;
 
@@ -49,8 +51,10 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 	}
 	if (session_committed(ses, err) < 0)
 		return -1;
+	keep_now_remove(ses, prepared, recursive, true);
 	PAUSE_POINT(PAUSE_COMMITTED);
 	if (moves && keep_removed(ses, ses->token, ses->id, at->parent_fd, temp) == 0) {
+		keep_measure(ses, prepared->outcome);
 		PAUSE_POINT(PAUSE_TAKEN);
 		return 0;
 	}
@@ -64,8 +68,8 @@ take_apart(struct session *ses, const struct place *at, const char *temp, bool r
 
 /* Acts, after Prepared. */
 static int
-take_away(struct session *ses, const Koda__Remove *ask, const char *temp, struct outcome *out,
-    struct koda_error *err)
+take_away(struct session *ses, const Koda__Remove *ask, const Koda__Prepared *prepared,
+    const char *temp, struct koda_error *err)
 {
 	const struct place *at = &ses->at;
 	const bool recursive = ask->has_recursive && ask->recursive;
@@ -73,14 +77,14 @@ take_away(struct session *ses, const Koda__Remove *ask, const char *temp, struct
 
 	if (session_verify_parent(ses, at, err) < 0)
 		return -1;
-	moves = keep_remove(ses, at, &out->msg);
+	moves = keep_remove(ses, at, prepared->outcome);
 	PAUSE_POINT(PAUSE_KEPT);
 	if (tree_rename_new(at->parent_fd, at->name, at->parent_fd, temp) < 0)
 		return say(err, KODA_IO, errno, "remove", at->path);
 	PAUSE_POINT(PAUSE_ACTED);
 	if (!moved_is(at->parent_fd, temp, &at->st))
 		return put_back(at, temp, KODA_CONFLICT, 0, "another process replaced", err);
-	return take_apart(ses, at, temp, recursive, moves, err);
+	return take_apart(ses, prepared, temp, recursive, moves, err);
 }
 
 static int
@@ -106,8 +110,9 @@ remove_place(struct session *ses, const Koda__Remove *ask, struct outcome *out,
 	prepared.outcome = &out->msg;
 	if (session_prepared(ses, &prepared, err) < 0)
 		return -1;
+	keep_now_remove(ses, &prepared, ask->has_recursive && ask->recursive, false);
 	PAUSE_POINT(PAUSE_PREPARED);
-	if (take_away(ses, ask, temp, out, err) < 0) {
+	if (take_away(ses, ask, &prepared, temp, err) < 0) {
 		keep_not_done(ses);
 		return -1;
 	}

@@ -6,6 +6,7 @@
 #include "shared/base/cleanup.h"
 #include "worker/files/change.h"
 #include "worker/files/keep.h"
+#include "worker/files/keep_now.h"
 #include "worker/files/move.h"
 #include "worker/files/tree.h"
 #include "worker/ops/op.h"
@@ -85,6 +86,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	prepared.outcome = &out->msg;
 	if (session_prepared(ses, &prepared, err) < 0)
 		return -1;
+	keep_now_rename(ses, &prepared);
 	PAUSE_POINT(PAUSE_PREPARED);
 	r = session_verify_parent(ses, from, err);
 	if (r == 0)
