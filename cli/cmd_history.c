@@ -18,7 +18,7 @@ enum { OWN_ALL, OWN_LAST, OWN_SINCE, OWN_OVERWRITE, N_OWN };
 static const struct opt_spec specs[N_OWN] = {
 	[OWN_ALL]       = { "--all", 0, NULL, "those of all roots, not only of this one" },
 	[OWN_LAST]      = { "--last", 0, NULL, "the last entry of this root" },
-	[OWN_SINCE]     = { "--since", 0, "TIME", "entries begun since TIME: 30m, 2h, 3d, 14:30, 2026-01-31" },
+	[OWN_SINCE]     = { "--since", 0, "TIME", "what was changed since TIME: 30m, 2h, 3d, 14:30, 2026-01-31" },
 	[OWN_OVERWRITE] = { "--overwrite", 0, NULL, "also where something changed since; that is kept in the history" },
 };
 /* clang-format on */
@@ -230,7 +230,7 @@ on_choice(void *data, const struct koda_history_entry *one)
 	if (!fits(u, one))
 		return 0;
 	if (!u->last) {
-		if (one->begun >= u->since)
+		if ((one->kind == KODA_HISTORY_FILES ? one->changed : one->begun) >= u->since)
 			choose_id(u, one->id);
 	} else if (u->n == 0 || when >= u->latest) {
 		u->n = 0;
@@ -298,18 +298,27 @@ do_all(struct undo *u)
 		.redo = u->redo,
 		.take =
 		    args_own(&u->cli->args, OWN_OVERWRITE, NULL) ? KODA_TAKE_DRAFT : KODA_TAKE_NONE,
-		.dry_run = u->outcomes.dry_run };
-	struct koda_error err = { 0 };
+		.dry_run = u->outcomes.dry_run,
+		.since = u->since };
+	struct koda_error err = { 0 }, missed = { 0 };
 	int status;
 
 	/* The newest entry first: an older one may have made what a newer one changed. */
 	for (size_t i = u->n; i-- > 0 && !u->outcomes.stopped;) {
 		if (koda_history_undo(u->job.session, u->ids[i], &options, outcomes_take,
-			&u->outcomes, &err) < 0) {
-			fflush(stdout);
-			return output_error(u->cli, &err, NULL);
+			&u->outcomes, &err) == 0)
+			continue;
+		/* Another entry may have what is at these paths. */
+		if (err.code == KODA_INVALID && u->n > 1 && u->n_paths > 0) {
+			missed = err;
+			continue;
 		}
+		fflush(stdout);
+		return output_error(u->cli, &err, NULL);
 	}
+	if (missed.code != KODA_OK && u->outcomes.n[KODA_APPLIED] == 0 &&
+	    outcomes_left(&u->outcomes) == 0)
+		return output_error(u->cli, &missed, NULL);
 	status = outcomes_status(&u->outcomes);
 	if (args_has(&u->cli->args, OPT_JSON)) {
 		json_t *object = outcomes_json(&u->outcomes), *ids = json_array();

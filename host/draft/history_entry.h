@@ -56,6 +56,7 @@ struct history_item {
 	struct draft_side here, held;    /* since its last swap */
 	char *to;      /* of a rename, whose `held` is what was moved; NULL: it is not one */
 	char *unkept;  /* why what was at the place is not held; NULL: it is */
+	int64_t at_ns; /* when it was made; 0: with the entry */
 };
 
 void history_item_done(struct history_item *item);

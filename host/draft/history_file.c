@@ -480,7 +480,7 @@ read_items(struct history *h, struct arena *arena, struct koda_error *err)
 	cleanup_free uint8_t *window = malloc(WINDOW);
 	struct history_reading r = { .history = h, .window = window };
 	struct stat st;
-	int64_t whole;
+	int64_t whole, written;
 
 	if (window == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "history");
@@ -490,7 +490,9 @@ read_items(struct history *h, struct arena *arena, struct koda_error *err)
 		return err_set(err, KODA_IO, errno, "read entry '%s' of the history", h->id);
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > ITEMS_BYTES_MAX)
 		return is_damaged(h, err);
-	h->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	if (h->changed_ns < written)
+		h->changed_ns = written; /* else a log is newer */
 	/* Those of file operations are known already. */
 	for (size_t i = 0; i < h->n_items; i++)
 		r.text += text_of_item(&h->item[i]);

@@ -311,6 +311,9 @@ use_record(struct history *h, struct log_record *r, struct koda_error *err)
 		return -1;
 	*item = r->item;
 	r->item = (struct history_item){ 0 };
+	item->at_ns = r->at_ns;
+	if (h->changed_ns < r->at_ns)
+		h->changed_ns = r->at_ns;
 	history_copied(h, i, &r->was, &item->held);
 	return 0;
 }

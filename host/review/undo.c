@@ -110,6 +110,7 @@ struct undoing {
 	size_t n_object_dirs;
 	koda_applied_fn *fn;
 	void *data;
+	int64_t since_ns;
 	struct held_like like;
 	struct holder held;
 	struct history history;
@@ -273,6 +274,7 @@ static bool
 is_selected(struct undoing *u, const struct history_item *item)
 {
 	if (item->state != (u->turn.undo ? ITEM_DONE : ITEM_UNDONE) ||
+	    (item->at_ns != 0 ? item->at_ns : u->history.begun_ns) < u->since_ns ||
 	    (!selection_has(&u->selection, item->place) &&
 		(item->to == NULL || !selection_has(&u->selection, item->to))))
 		return false;
@@ -398,6 +400,7 @@ koda_history_undo(struct koda_session *session, const char *id,
 		return -1;
 	u.turn.history = &u.history;
 	u.turn.held = &u.held;
+	u.since_ns = (int64_t)(o->since * 1e9);
 	u.fn = fn;
 	u.data = data;
 	return run(&u, o, err);

@@ -1519,6 +1519,9 @@ struct koda_undo_options {
 	/* KODA_TAKE_DRAFT: also what was changed since. */
 	enum koda_take take;
 	bool dry_run;
+	/* Only changes that were made since then (seconds since the epoch). The changes of a draft were all
+	 * made when the entry began. 0: all. */
+	double since;
 };
 /*
  * Takes the changes of an entry back, the last one first, under the session's policy. What was changed

@@ -244,6 +244,37 @@ in_part(void **state)
 	end(&k);
 }
 
+static void
+since(void **state)
+{
+	struct koda_undo_options o = { .dry_run = true };
+	struct timespec ts;
+	struct kept k;
+
+	begin(&k, NULL);
+	start(&k);
+	run(&k, &(struct scene){ .op = { PUT("old", "new") } });
+	clock_gettime(CLOCK_REALTIME, &ts);
+	o.since = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	do
+		clock_gettime(CLOCK_REALTIME, &ts);
+	while ((double)ts.tv_sec + (double)ts.tv_nsec / 1e9 < o.since + 1e-5);
+	run(&k, &(struct scene){ .op = { PUT("other", "new other"), PUT("fresh", "x") } });
+	restart(&k);
+	look(&k);
+	assert_true(k.changed >= o.since);
+	turn_with(&k, &o);
+	assert_string_equal(k.told, "applied created fresh\napplied changed other\n");
+	assert_string_equal(get_text(&k.f, "other"), "new other");
+	o.dry_run = false;
+	turn_with(&k, &o);
+	assert_string_equal(k.told, "applied created fresh\napplied changed other\n");
+	assert_string_equal(get_text(&k.f, "old"), "new");
+	assert_string_equal(get_text(&k.f, "other"), "other");
+	assert_false(exists(&k.f, "fresh"));
+	end(&k);
+}
+
 /* Doing it again has conflicts, too. */
 static void
 changed_after_undo(void **state)
@@ -290,6 +321,7 @@ main(void)
 		cmocka_unit_test(refused_by_rule),
 		cmocka_unit_test(refused_in_plan),
 		cmocka_unit_test(in_part),
+		cmocka_unit_test(since),
 		cmocka_unit_test(changed_after_undo),
 		cmocka_unit_test(hostile_logs),
 	};
