@@ -404,6 +404,8 @@ open_session(unsigned max_idle)
 	options.mode = KODA_AUTO;
 	options.helper_dir = w.helpers;
 	options.max_idle = max_idle;
+	/* Rows that write hundreds of megabytes would fill it. */
+	options.no_history = true;
 	ses = koda_session_open(&options, &e);
 	if (ses == NULL)
 		errx(1, "session: %s", e.message);
