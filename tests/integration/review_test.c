@@ -641,6 +641,34 @@ goes_on_with_its_own(void **state)
 	end(&r);
 }
 
+/* ---- permissions ---- */
+
+/* A command cannot make its draft unreadable as a whole. */
+static void
+closed_directories(void **state)
+{
+	struct koda_error err;
+	struct review r;
+
+	begin_in(&r, "mkdir was; echo x >was/x; chmod 0 was",
+	    "mkdir closed blind empty; echo x >closed/x; echo x >blind/x; chmod 0 closed empty; "
+	    "chmod 400 blind; echo new a >a; chmod 700 was; echo y >was/y");
+	open_it(&r);
+	assert_string_equal(list(&r),
+	    "changed a\ncreated blind refused unreadable\ncreated closed refused unreadable\n"
+	    "created empty refused unreadable\nmode was\n");
+	apply(&r, NULL, 0);
+	assert_string_equal(get_text(&r.f, "a"), "new a\n");
+	assert_false(exists(&r.f, "closed"));
+	/* Now that the project's can be read, its names are known. */
+	assert_string_equal(list(&r),
+	    "created blind refused unreadable\ncreated closed refused unreadable\n"
+	    "created empty refused unreadable\ncreated was/y\n");
+	assert_int_equal(koda_draft_discard(r.draft, NULL, 0, &err), 0);
+	assert_int_equal(n_drafts(&r), 0);
+	end(&r);
+}
+
 /* ---- on disk ---- */
 
 /* From now on, writing a file system to disk fails in this process. */
@@ -1263,6 +1291,7 @@ main(void)
 		cmocka_unit_test(merge_modes),
 		cmocka_unit_test(merge_unfit),
 		cmocka_unit_test(goes_on_with_its_own),
+		cmocka_unit_test(closed_directories),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),

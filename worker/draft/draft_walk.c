@@ -82,6 +82,10 @@ read_deleted(struct draft_walk *w, struct draft_level *l, struct koda_error *err
 	if (!l->opaque || l->lower < 0)
 		return 0;
 	fd = openat(l->lower, ".", OPEN_DIR);
+	if (fd < 0 && errno == EACCES) {
+		w->cut = true;
+		return 0;
+	}
 	if (fd < 0)
 		return say(err, KODA_IO, errno, "read the directory", w->path);
 	return read_names(w, fd, l, err);
@@ -186,6 +190,19 @@ seen_since(const struct session *ses, int64_t birth_ns)
 	return mounted != 0 && mounted < birth_ns ? mounted : birth_ns;
 }
 
+/* Opens a directory of the draft, and returns -1 with EACCES also if names in it cannot be looked up:
+ * a command can take that permission alone. */
+static int
+open_searchable(int dir, const char *name)
+{
+	cleanup_close int fd = openat(dir, name, OPEN_DIR), again = -1;
+
+	if (fd < 0)
+		return -1;
+	again = openat(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return again < 0 ? -1 : take_fd(&fd);
+}
+
 static int
 look(struct draft_walk *w, const char *name, struct koda_error *err)
 {
@@ -203,7 +220,7 @@ look(struct draft_walk *w, const char *name, struct koda_error *err)
 		return say(err, KODA_IO, errno, "examine", w->path);
 	if (n->up.kind != UPPER_DIR && n->up.kind != UPPER_OPAQUE)
 		return 0;
-	n->fd = openat(l->upper, name, OPEN_DIR);
+	n->fd = open_searchable(l->upper, name);
 	if (n->fd >= 0 || errno == EACCES)
 		return 0;
 	if (!is_gone(errno))
@@ -231,6 +248,12 @@ enter(struct draft_walk *w, struct koda_error *err)
 			return say(err, KODA_IO, errno, "open", w->path);
 		fresh.in_project = fresh.lower >= 0;
 		fresh.lower_id = id_of(&n->low.st);
+		/* What the project has in it is not known: the draft's names in it are not listed. */
+		if (fresh.in_project && faccessat(fresh.lower, ".", X_OK, AT_EACCESS) < 0) {
+			close_at(&fresh.lower);
+			w->cut = true;
+			return 0;
+		}
 	}
 	/* Below a directory that hides the project's, overlayfs marks none. */
 	fresh.opaque = l->opaque || n->up.kind == UPPER_OPAQUE;

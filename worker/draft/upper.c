@@ -104,6 +104,9 @@ look_at_directory(const char *path, struct upper *ret)
 	if (!m.opaque || m.redirect)
 		return 0;
 	n = getxattr(path, OPAQUE, value, sizeof(value));
+	/* A command took the permission to read the directory: its names cannot be listed either. */
+	if (n < 0 && errno == EACCES)
+		return 0;
 	if (n < 0 && errno != ERANGE)
 		return -1;
 	ret->kind = n == 1 && value[0] == 'y' ? UPPER_OPAQUE : UPPER_UNKNOWN;
