@@ -16,6 +16,7 @@
 #include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
 #include "shared/base/io.h"
 #include "shared/wire/message.h"
 
@@ -146,14 +147,26 @@ read_about(struct draft *d, struct koda_error *err)
 
 /* ---- making one ---- */
 
-static int64_t
-now_ns(void)
-{
-	struct timespec ts;
+/* The longest tick of a kernel's clock is 10 ms. */
+#define TICK_STEP_NS 500000
+#define TICK_STEPS   40
 
-	/* The clock that the kernel stamps files with. */
-	clock_gettime(CLOCK_REALTIME_COARSE, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+/*
+ * Returns a time, by the clock that files are stamped with, that is later than all changes until now. That
+ * clock ticks every few milliseconds, but newer kernels stamp a file more exactly if somebody has looked
+ * at its time: so a change may look later than the clock was.
+ */
+static int64_t
+time_after_all(void)
+{
+	const uint64_t now = clock_ns(CLOCK_REALTIME);
+	uint64_t tick = clock_ns(CLOCK_REALTIME_COARSE);
+
+	for (int i = 0; i < TICK_STEPS && tick <= now; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = TICK_STEP_NS }, NULL);
+		tick = clock_ns(CLOCK_REALTIME_COARSE);
+	}
+	return (int64_t)tick;
 }
 
 static int
@@ -191,7 +204,7 @@ fill_new(struct draft *d, const char *root, const char *const *dirs, size_t n,
     struct koda_error *err)
 {
 	d->root = strdup(root);
-	d->begun_ns = now_ns();
+	d->begun_ns = time_after_all();
 	if (d->root == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "draft");
 	for (size_t i = 0; i < n; i++)
@@ -362,6 +375,8 @@ int
 draft_renew(const struct draft *d, struct koda_error *err)
 {
 	cleanup_close int mounted = -1;
+	struct timespec stamp;
+	int64_t now;
 
 	for (size_t i = 0; i < d->n_dirs; i++) {
 		cleanup_close int fd = -1;
@@ -373,7 +388,12 @@ draft_renew(const struct draft *d, struct koda_error *err)
 			return err_set(err, KODA_IO, errno, "prepare draft '%s'", d->id);
 	}
 	mounted = openat(d->fd, MOUNTED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (mounted < 0 || futimens(mounted, NULL) < 0)
+	/* A new draft begins where it is mounted first. */
+	now = (int64_t)clock_ns(CLOCK_REALTIME_COARSE);
+	if (now != d->begun_ns)
+		now = time_after_all();
+	stamp = (struct timespec){ now / 1000000000, now % 1000000000 };
+	if (mounted < 0 || futimens(mounted, (const struct timespec[]){ stamp, stamp }) < 0)
 		return err_set(err, KODA_IO, errno, "prepare draft '%s'", d->id);
 	return 0;
 }

@@ -64,6 +64,19 @@ on_applied(void *data, const struct koda_applied *one)
 	return r->stop_after != 0 && r->n_applied == r->stop_after ? 7 : 0;
 }
 
+/* What is in the project for a tick of the clock that stamps files is older than a draft that is begun
+ * then. */
+static void
+wait_for_coarse_tick(void)
+{
+	struct timespec was, now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &was);
+	do {
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	} while (now.tv_sec == was.tv_sec && now.tv_nsec == was.tv_nsec);
+}
+
 /* The ticks of the file system's clock take some milliseconds: wait for another one. */
 static void
 wait_for_tick_at(const struct review *r, const char *name)
@@ -106,9 +119,9 @@ begin_in(struct review *r, const char *prepare, const char *shell)
 	put_text(&r->f, "dir/d", "old d\n");
 	if (prepare != NULL)
 		process_shell("cd \"$1\" && eval \"$2\"", r->f.root, prepare, NULL);
-	/* What is in the project is older than the draft. */
 	wait_for_tick(r);
 	fixture_open(&r->f);
+	wait_for_coarse_tick();
 	slot = koda_slot_open(r->f.ses, &o, &err);
 	if (slot == NULL)
 		fail_msg("draft: %s", err.message);
