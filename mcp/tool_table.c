@@ -48,17 +48,17 @@
 	"\"paths\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1000,\"items\":{\"type\":"       \
 	"\"string\",\"minLength\":1},\"description\":\"only these: paths, with all below them, or " \
 	"globs\"}"
-#define CHANGES                                                                                      \
-	"\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"            \
-	"\"path\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"outcome\":{\"type\":"       \
-	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"},"                \
-	"\"merge\":{\"type\":\"string\"},\"merged\":{\"type\":\"boolean\"}},\"required\":["              \
-	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":"   \
-	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"       \
-	",\"unlisted\":{\"type\":\"boolean\",\"description\":\"the draft has more names, or "        \
-	"deeper ones, than are listed: these stay in it\"},"                                        \
-	"\"notes\":{\"type\":\"array\",\"description\":\"what git hides afterwards\",\"items\":{"    \
-	"\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"text\":{\"type\":"     \
+#define CHANGES                                                                                    \
+	"\"changes\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"          \
+	"\"path\":{\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"outcome\":{\"type\":"     \
+	"\"string\"},\"size\":{\"type\":\"integer\"},\"rule\":{\"type\":\"string\"},"              \
+	"\"merge\":{\"type\":\"string\"},\"merged\":{\"type\":\"boolean\"}},\"required\":["        \
+	"\"path\",\"kind\",\"outcome\"]}},\"total\":{\"type\":\"integer\"},\"applied\":{\"type\":" \
+	"\"integer\"},\"refused\":{\"type\":\"integer\"},\"conflicts\":{\"type\":\"integer\"}"     \
+	",\"unlisted\":{\"type\":\"boolean\",\"description\":\"the draft has more names, or "      \
+	"deeper ones, than are listed: these stay in it\"},"                                       \
+	"\"notes\":{\"type\":\"array\",\"description\":\"what git hides afterwards\",\"items\":{"  \
+	"\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"text\":{\"type\":"   \
 	"\"string\"}},\"required\":[\"path\",\"text\"]}}"
 
 #define CHILD_LEFT                                                                                 \

@@ -153,7 +153,7 @@ read_about(struct draft *d, struct koda_error *err)
 
 /*
  * Returns a time, by the clock that files are stamped with, that is later than all changes until now. That
- * clock ticks every few milliseconds, but newer kernels stamp a file more exactly if somebody has looked
+ * clock ticks every few milliseconds, but newer kernels stamp a file more exactly if a process has looked
  * at its time: so a change may look later than the clock was.
  */
 static int64_t

@@ -250,10 +250,11 @@ tell(const struct planned *one, enum koda_apply_outcome outcome, koda_applied_fn
 	    conflict && one->together > 0 ? strndup(c->path, one->together) : NULL;
 	const struct koda_applied told = { c->path, (enum koda_change_kind)c->kind, outcome,
 		c->rule,
-		together != NULL                  ? git_part_together
-		    : conflict && c->reason == NULL ? "it was changed in the project after the draft had "
-						      "its own version"
-						    : c->reason,
+		together != NULL ? git_part_together
+		    : conflict && c->reason == NULL
+		    ? "it was changed in the project after the draft had "
+		      "its own version"
+		    : c->reason,
 		outcome == KODA_APPLIED ? c->note : NULL, together,
 		outcome == KODA_APPLIED && one->merged };
 

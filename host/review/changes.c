@@ -37,8 +37,7 @@ size_t
 change_text(const struct reviewed *c)
 {
 	return length(c->path) + length(c->rule) + length(c->reason) + length(c->note) +
-	    length(c->before.target) +
-	    length(c->after.target);
+	    length(c->before.target) + length(c->after.target);
 }
 
 /* ---- what the public header shows ---- */

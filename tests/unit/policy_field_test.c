@@ -169,12 +169,13 @@ no_two_rows_share_a_member(void **state)
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 static char *text;
 static uint32_t slot;
+static uint16_t rule;
 static struct policy_socket socket;
 static union {
 	struct policy policy;
 	uint8_t bytes[sizeof(struct policy)];
 } all = { {
-    { [0 ... KODA_N_LISTS - 1] = { true, 1, &text, &slot, 1 } },
+    { [0 ... KODA_N_LISTS - 1] = { true, 1, &text, &slot, 1, { &rule, 1 }, { &rule, 1 } } },
     { [0 ... KODA_N_FLAGS - 1] = true }, { [0 ... KODA_N_LIMITS - 1] = { true, 1 } }, 1, /* depth */
     KODA_TRUST_FORBID,                                                                   /* trust */
     (char *)&text, /* ca_bundle */

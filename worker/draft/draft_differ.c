@@ -204,8 +204,8 @@ add_made(struct draft_walk *w, const struct draft_level *l, const struct draft_n
 	/* After a deletion nothing is there. */
 	c->has_before = kind != KODA__DRAFT_KIND__DRAFT_CREATED;
 	c->has_after = true;
-	c->conflict =
-	    is_conflict(w, l, n) && !(kind == KODA__DRAFT_KIND__DRAFT_MODE && is_about_entries(l, n));
+	c->conflict = is_conflict(w, l, n) &&
+	    !(kind == KODA__DRAFT_KIND__DRAFT_MODE && is_about_entries(l, n));
 	if (draft_judge(w, c, err) < 0)
 		return -1;
 	return c->is_refused || n->up.kind != UPPER_FILE || kind == KODA__DRAFT_KIND__DRAFT_MODE
