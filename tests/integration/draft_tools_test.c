@@ -56,7 +56,8 @@ static const struct tool {
 	    " printf 'program: src/1.o src/2.o src/3.o src/main.o\\n\\tcc -o $@ $^\\n%%.o: %%.c\\n\\tcc -c -o $@ $<\\nclean:\\n\\trm -f src/*.o program\\n' >Makefile;"
 	    " make -s src/1.o",
 	    "make -j2 --output-sync 2>&1 | sort; ./program; echo $?; make 2>&1; touch src/2.c; make 2>&1; make -q; echo $?;"
-	    " echo 'int f2(void) { return 20; }' >src/2.c; touch -d '+2 seconds' src/2.c; make 2>&1; ./program; echo $?; make clean; make -s; ls src" },
+	    " touch -d '2 hours ago' src/*.c; touch -d '1 hour ago' src/*.o program; echo 'int f2(void) { return 20; }' >src/2.c;"
+	    " make 2>&1; ./program; echo $?; make clean; make -s; ls src" },
 	{ "pip in a virtual environment", "/usr/bin/python3", "mkdir -p package/tool; echo 'def main(): print(42)' >package/tool/__init__.py;"
 	    " printf 'from setuptools import setup\\nsetup(name=\"tool\", version=\"1\", packages=[\"tool\"], entry_points={\"console_scripts\": [\"tool=tool:main\"]})\\n' >package/setup.py",
 	    "export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1;"
