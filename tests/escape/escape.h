@@ -133,7 +133,7 @@ world_make(const struct attack *a)
 		"d root/private", "d root/private/open", "f root/private/open/note", "d out",
 		"f out/canary", "d out/d", "f out/d/canary", "d home", "f home/.bashrc",
 		"d home/.config", "d home/.config/koda", "d home/.config/koda/db", "d home/.local",
-		"d home/.local/state", "d home/.local/state/koda-sandbox" };
+		"d home/.local/state", "d home/.local/state/koda-sandbox", "d state" };
 
 	proof_mkdtemp(world.base);
 	snprintf(world.root, sizeof(world.root), "%s", at_base("root"));
@@ -433,6 +433,8 @@ sandboxed(const struct attack *a)
 	int pid;
 
 	setenv("HOME", at_base("home"), 1);
+	/* The history of what the attack changes is the host's, and no harm. */
+	setenv("XDG_STATE_HOME", at_base("state"), 1);
 	ses = proof_session(world.root, mode, policy, NULL);
 	slot = proof_slot(ses);
 	pid = koda_slot_pid(slot);
