@@ -19,7 +19,8 @@
 #include "worker/ops/op.h"
 #include "worker/say.h"
 
-/* The clock that stamps files may be behind the one that the host reads by this much. */
+/* The longest tick of the clock that stamps files. Newer kernels stamp some more exactly, so what came
+ * first may look later by this. The beginning of a draft is later than all changes before it. */
 #define TICK_NS INT64_C(10000000)
 
 /* The time of comparing two texts grows with their lines; these take less than a second. */
@@ -113,7 +114,7 @@ is_base(const struct merge_run *m, const Koda__MergeBase *one, int fd, struct st
 	return fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) && ret->st_nlink == 1 &&
 	    ret->st_dev == m->project.st.st_dev && is_that(ret, one->held) &&
 	    ns_of(ret->st_ctim) == one->held->ctime_ns && birth != 0 &&
-	    birth < one->held->ctime_ns && one->since_ns + TICK_NS < m->ses->draft_made_ns;
+	    birth + TICK_NS < one->held->ctime_ns && one->since_ns < m->ses->draft_made_ns;
 }
 
 /* Returns whether one of the bases is the right one. */
