@@ -129,9 +129,7 @@ index_agrees(void **state)
 	}
 	assert_true(whole > DRAWS / 10 && begun > DRAWS / 100);
 	names_index_free(index);
-	for (size_t i = 0; i < list.n; i++)
-		free(list.v[i]);
-	free(list.v);
+	policy_list_done(&list);
 }
 
 int
