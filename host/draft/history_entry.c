@@ -93,6 +93,13 @@ history_close(struct history *h)
 	*h = HISTORY_CLOSED;
 }
 
+bool
+history_closes(const struct history_item *item)
+{
+	return item->kind == KODA__DRAFT_KIND__DRAFT_MODE &&
+	    item->before.type == KODA__FILE_TYPE__FILE_DIRECTORY && item->before.ino == 0;
+}
+
 struct history_item *
 history_add(struct history *h, struct koda_error *err)
 {

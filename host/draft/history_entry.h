@@ -83,6 +83,12 @@ struct history {
 		.fd = -1, .items = -1                                                              \
 	}
 
+/*
+ * Is it the last step of a directory that was made, and that the draft's permissions do not allow
+ * anything to be put into? The directory is made with more of them, and gets its own at the end. Which
+ * directory that is the item that made it knows: the one before this with the same place.
+ */
+bool history_closes(const struct history_item *item);
 /* Add an item, which takes over the memory it refers to. Returns it, valid until the next one is
  * added, or NULL with *err set. It is not in the file yet. */
 struct history_item *history_add(struct history *h, struct koda_error *err);

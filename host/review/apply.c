@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host/draft/history_file.h"
 #include "host/draft/reveal.h"
@@ -313,7 +314,8 @@ add(struct history *h, struct planned *one, bool take, struct koda_error *err)
 
 	if (item == NULL)
 		return -1;
-	snprintf(item->name, sizeof(item->name), "%zu", h->n_items - 1);
+	one->item = h->n_items - 1;
+	snprintf(item->name, sizeof(item->name), "%zu", one->item);
 	item->place = take_ptr(&c->path);
 	item->note = take_ptr(&c->note);
 	item->layer = c->layer;
@@ -326,17 +328,53 @@ add(struct history *h, struct planned *one, bool take, struct koda_error *err)
 	return 0;
 }
 
+/* Adds the last step of a directory that was made with other permissions than its own. */
+static int
+add_closing(struct history *h, size_t made, struct koda_error *err)
+{
+	struct history_item *item = history_add(h, err), *dir;
+
+	if (item == NULL)
+		return -1;
+	dir = &h->item[made];
+	snprintf(item->name, sizeof(item->name), "%zu", h->n_items - 1);
+	item->place = strdup(dir->place);
+	if (item->place == NULL)
+		return err_set(err, KODA_INTERNAL, ENOMEM, "apply");
+	item->layer = dir->layer;
+	item->kind = KODA__DRAFT_KIND__DRAFT_MODE;
+	item->before = item->after =
+	    (struct draft_side){ .type = dir->after.type, .mode = dir->after.mode };
+	dir->after.mode |= PLAN_FILLABLE;
+	item->before.mode |= PLAN_FILLABLE;
+	return 0;
+}
+
+static int
+add_in_pass(struct history *h, struct apply_plan *p, size_t k, unsigned pass,
+    struct koda_error *err)
+{
+	struct planned *one = &p->v[k];
+
+	if (one->fate != FATE_APPLY)
+		return 0;
+	if (one->change.path != NULL)
+		return one->pass != pass ? 0 : add(h, one, p->take == KODA_TAKE_DRAFT, err);
+	return pass == PLAN_CLOSE && h->item[one->item].kind == KODA__DRAFT_KIND__DRAFT_CREATED &&
+		plan_is_closed(&h->item[one->item].after)
+	    ? add_closing(h, one->item, err)
+	    : 0;
+}
+
 static int
 add_all(struct history *h, struct apply_plan *p, struct koda_error *err)
 {
 	plan_order(p);
 	for (unsigned pass = 0; pass < PLAN_PASSES; pass++)
 		for (size_t i = p->n; i > 0; i--) {
-			const size_t k = pass == PLAN_LAST ? i - 1 : p->n - i;
+			const size_t k = pass >= PLAN_LAST ? i - 1 : p->n - i;
 
-			if (p->v[k].fate != FATE_APPLY || p->v[k].pass != pass)
-				continue;
-			if (add(h, &p->v[k], p->take == KODA_TAKE_DRAFT, err) < 0)
+			if (add_in_pass(h, p, k, pass, err) < 0)
 				return -1;
 		}
 	return 0;

@@ -2,6 +2,8 @@
 #ifndef KODA_HOST_REVIEW_PLAN_H
 #define KODA_HOST_REVIEW_PLAN_H
 
+#include <sys/stat.h>
+
 #include "host/draft/reveal.h"
 #include "host/review/select.h"
 #include "host/review/state.h"
@@ -25,6 +27,7 @@ struct planned {
 	 * whole; 0: it is about this change alone. */
 	size_t together;
 	unsigned pass; /* set by plan_order() */
+	size_t item;   /* the number of its item, once it has one */
 };
 
 struct apply_plan {
@@ -53,8 +56,13 @@ bool plan_is_needed(const struct reviewed *c);
 void plan_settle_git(struct apply_plan *p);
 
 /* In which order changes are made: all of a pass before those of the next. Within a pass the order of
- * the paths holds; in PLAN_LAST, which deletes, the deepest goes first. */
-enum { PLAN_FIRST, PLAN_STATE, PLAN_LAST, PLAN_PASSES };
+ * the paths holds; in PLAN_LAST, which deletes, and in PLAN_CLOSE, which gives directories permissions
+ * that let nothing in or out, the deepest goes first. */
+enum { PLAN_FIRST, PLAN_STATE, PLAN_LAST, PLAN_CLOSE, PLAN_PASSES };
+/* What the owner of a directory needs to put something into it. */
+#define PLAN_FILLABLE (S_IWUSR | S_IXUSR)
+/* Is it a directory without that? */
+bool plan_is_closed(const struct draft_side *s);
 /* Sets the pass of each change. */
 void plan_order(struct apply_plan *p);
 

@@ -185,6 +185,13 @@ is_pair(const struct apply_plan *p, size_t i)
 	    (i + 1 < p->n && strcmp(p->v[i + 1].change.path, path) == 0);
 }
 
+bool
+plan_is_closed(const struct draft_side *s)
+{
+	return s->type == KODA__FILE_TYPE__FILE_DIRECTORY &&
+	    (s->mode & PLAN_FILLABLE) != PLAN_FILLABLE;
+}
+
 static unsigned
 pass_of(const struct apply_plan *p, size_t i)
 {
@@ -192,6 +199,8 @@ pass_of(const struct apply_plan *p, size_t i)
 	const bool directory = one->change.after.type == KODA__FILE_TYPE__FILE_DIRECTORY;
 	size_t len;
 
+	if (one->change.kind == KODA__DRAFT_KIND__DRAFT_MODE && plan_is_closed(&one->change.after))
+		return PLAN_CLOSE;
 	if (is_pair(p, i))
 		return PLAN_FIRST;
 	if (git_part_of(one->change.path, &len) == GIT_PART_STATE && !directory)

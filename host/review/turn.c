@@ -29,6 +29,7 @@ struct swap_batch {
 	size_t n_git;
 	int stopped;
 	bool elsewhere; /* the history is on another file system */
+	size_t made;    /* the number of the last item that find_made() has found, or of all */
 };
 
 static void
@@ -142,11 +143,27 @@ is_directory(const struct draft_side *s)
 	return s->type == KODA__FILE_TYPE__FILE_DIRECTORY;
 }
 
+/* Returns the item that made the directory which this one closes, or NULL. Those that close come in the
+ * opposite order of those that make. */
+static const struct history_item *
+find_made(struct swap_batch *b, const struct history_item *item)
+{
+	const struct history *h = b->turn->history;
+
+	for (size_t i = 0; i < h->n_items; i++) {
+		b->made = b->made == 0 ? h->n_items - 1 : b->made - 1;
+		if (h->item[b->made].kind == KODA__DRAFT_KIND__DRAFT_CREATED &&
+		    strcmp(h->item[b->made].place, item->place) == 0)
+			return &h->item[b->made];
+	}
+	return NULL;
+}
+
 static void
-ask(const struct history_item *item, const struct swap_batch *b, int together,
-    struct swap_asked *ret)
+ask(struct swap_batch *b, const struct history_item *item, int together, struct swap_asked *ret)
 {
 	const bool undo = b->turn->undo, of_files = history_is_of_files(b->turn->history);
+	const struct history_item *made = !undo && history_closes(item) ? find_made(b, item) : NULL;
 	/* Until it was done for the first time, what comes to the place is in the draft. */
 	const bool first = item->state == ITEM_PENDING;
 	const struct draft_side *here = first ? &item->before : &item->here;
@@ -164,6 +181,8 @@ ask(const struct history_item *item, const struct swap_batch *b, int together,
 	m->here = identity(here, of_files ? BY_MTIME : BY_CTIME, &ret->here);
 	switch (item->kind) {
 	case KODA__DRAFT_KIND__DRAFT_MODE:
+		if (made != NULL && made->here.type != 0)
+			m->here = identity(&made->here, NOT_ASKED, &ret->here);
 		m->has_mode = true;
 		m->mode = undo ? item->before.mode : item->after.mode;
 		m->has_mode_here = true;
@@ -231,10 +250,14 @@ tell(struct swap_batch *b, const struct history_item *item, enum koda_apply_outc
 	const bool applied = outcome == KODA_APPLIED && !b->turn->undo;
 	const struct koda_applied one = { item->place, (enum koda_change_kind)item->kind, outcome,
 		rule, reason, applied ? item->note : NULL, together, applied && item->merged };
+	int r;
 
-	if (b->turn->fn == NULL || b->stopped != 0)
+	/* It is a part of making the directory. */
+	if (b->turn->fn == NULL || (history_closes(item) && outcome == KODA_APPLIED))
 		return 0;
-	b->stopped = b->turn->fn(b->turn->data, &one);
+	/* What was done is reported, also after fn wanted to stop. */
+	r = b->turn->fn(b->turn->data, &one);
+	b->stopped = b->stopped != 0 ? b->stopped : r;
 	return 0;
 }
 
@@ -353,7 +376,7 @@ send(struct swap_batch *b, struct koda_error *err)
 
 		if (git < 0)
 			return -1;
-		ask(b->item[i], b, git, &asked[i]);
+		ask(b, b->item[i], git, &asked[i]);
 		list[i] = &asked[i].item;
 	}
 	msg.item = list;
@@ -377,6 +400,9 @@ bytes_of_item(const struct history_item *item)
 static bool
 depends(const struct swap_batch *b, const struct history_item *item)
 {
+	/* It needs the result of the one that made its directory. */
+	if (!b->turn->undo && history_closes(item) && b->n > 0 && !history_closes(b->item[0]))
+		return true;
 	for (size_t i = 0; i < b->n && history_is_of_files(b->turn->history); i++) {
 		const struct history_item *other = b->item[i];
 

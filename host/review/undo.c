@@ -40,6 +40,8 @@ visit(void *data, const struct history *h)
 	};
 
 	for (size_t i = 0; i < h->n_items; i++) {
+		if (history_closes(&h->item[i]))
+			continue;
 		one.changes += h->item[i].state == ITEM_DONE || h->item[i].state == ITEM_UNDONE;
 		one.undone += h->item[i].state == ITEM_UNDONE;
 	}
@@ -79,7 +81,8 @@ koda_history_changes(const char *root, const char *id, koda_change_fn *fn, void 
 	for (size_t i = 0; r == 0 && i < h.n_items; i++) {
 		struct change_shown shown;
 
-		if (h.item[i].state != ITEM_DONE && h.item[i].state != ITEM_UNDONE)
+		if ((h.item[i].state != ITEM_DONE && h.item[i].state != ITEM_UNDONE) ||
+		    history_closes(&h.item[i]))
 			continue;
 		item_show(&h.item[i], &shown);
 		r = fn(data, &shown.change);

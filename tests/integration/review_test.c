@@ -682,6 +682,86 @@ closed_directories(void **state)
 	end(&r);
 }
 
+static mode_t
+mode_of(const struct review *r, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(at(&r->f, name), &st), 0);
+	return st.st_mode & 07777;
+}
+
+/* What is in a directory comes and goes before the directory is closed, and after it is opened. */
+static void
+read_only_directories(void **state)
+{
+	static const struct koda_undo_options redo = { .redo = true };
+	struct review r;
+
+	begin(&r,
+	    "mkdir -p ro/in; echo x >ro/x; echo y >ro/in/y; chmod 555 ro/in ro; echo z >dir/z; "
+	    "rm dir/d; echo new c >dir/c; chmod 555 dir");
+	open_it(&r);
+	assert_string_equal(apply(&r, NULL, 0),
+	    "applied changed dir/c\napplied created dir/z\napplied created ro\n"
+	    "applied created ro/in\napplied created ro/in/y\napplied created ro/x\n"
+	    "applied deleted dir/d\napplied mode dir\n");
+	assert_int_equal(n_drafts(&r), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(mode_of(&r, "ro"), 0555);
+		assert_int_equal(mode_of(&r, "ro/in"), 0555);
+		assert_int_equal(mode_of(&r, "dir"), 0555);
+		assert_string_equal(get_text(&r.f, "ro/in/y"), "y\n");
+		assert_false(exists(&r.f, "dir/d"));
+		assert_non_null(strstr(undo(&r, NULL), "applied created ro\n"));
+		assert_null(strstr(r.told, "conflict"));
+		is_old(&r);
+		assert_int_equal(mode_of(&r, "dir"), 0755);
+		assert_false(exists(&r.f, "ro"));
+		assert_false(exists(&r.f, "dir/z"));
+		if (i == 0)
+			undo(&r, &redo);
+	}
+	end(&r);
+}
+
+/* A part is applied, and the draft keeps the permissions of its directory. */
+static void
+read_only_in_part(void **state)
+{
+	const char *const paths[] = { "dir/c" };
+	const struct koda_apply_options some = { .paths = paths, .n_paths = 1 },
+					rest = { .take = KODA_TAKE_DRAFT };
+	struct review r;
+
+	begin(&r, "echo new c >dir/c; rm dir/d; chmod 555 dir");
+	open_it(&r);
+	assert_string_equal(apply(&r, &some, 0), "applied changed dir/c\n");
+	/* The project's directory has changed, by what was applied in it. */
+	assert_string_equal(list(&r), "mode dir conflict\ndeleted dir/d\n");
+	assert_string_equal(apply(&r, &rest, 0), "applied deleted dir/d\napplied mode dir\n");
+	assert_int_equal(mode_of(&r, "dir"), 0555);
+	undo(&r, NULL);
+	assert_int_equal(mode_of(&r, "dir"), 0755);
+	end(&r);
+}
+
+/* Who stops hears of everything that was applied. */
+static void
+stopped(void **state)
+{
+	struct review r;
+
+	begin(&r, "echo new a >a; rm b; echo x >x");
+	open_it(&r);
+	r.stop_after = 1;
+	assert_string_equal(apply(&r, NULL, 7),
+	    "applied changed a\napplied created x\napplied deleted b\n");
+	assert_string_equal(get_text(&r.f, "x"), "x\n");
+	assert_false(exists(&r.f, "b"));
+	end(&r);
+}
+
 /* ---- on disk ---- */
 
 /* From now on, writing a file system to disk fails in this process. */
@@ -1305,6 +1385,9 @@ main(void)
 		cmocka_unit_test(merge_unfit),
 		cmocka_unit_test(goes_on_with_its_own),
 		cmocka_unit_test(closed_directories),
+		cmocka_unit_test(read_only_directories),
+		cmocka_unit_test(read_only_in_part),
+		cmocka_unit_test(stopped),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),

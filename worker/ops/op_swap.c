@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/base/cleanup.h"
@@ -39,6 +40,7 @@ struct swapping {
 	struct shape shape; /* of the current item's layer; fd -1: none */
 	uint32_t layer;     /* of layer_dir */
 	int layer_dir;      /* in the layer, for the place's directory; -1: none */
+	mode_t layer_mode;  /* of layer_dir, to be restored; 0: as it is */
 	int from_dir;       /* of what is moved from another place; -1: none */
 	char from[PATH_LEN_MAX + 1];
 	bool shifts; /* the current item moves that */
@@ -54,10 +56,41 @@ struct swapping {
 	size_t targets;              /* bytes of links' targets in the reply so far */
 };
 
+/* A command may have made its directory read-only. What is in it has to be moved all the same, and the
+ * directory is the draft's. descriptor: below /proc/self/fd, the working directory. */
+static void
+open_layer(struct swapping *s)
+{
+	char descriptor[16];
+	struct stat st;
+
+	if (fstat(s->layer_dir, &st) < 0 ||
+	    (st.st_mode & (S_IWUSR | S_IXUSR)) == (S_IWUSR | S_IXUSR))
+		return;
+	snprintf(descriptor, sizeof(descriptor), "%d", s->layer_dir);
+	if (fchmodat(AT_FDCWD, descriptor, (st.st_mode & 07777) | S_IWUSR | S_IXUSR, 0) == 0)
+		s->layer_mode = st.st_mode;
+}
+
+static void
+close_layer(struct swapping *s)
+{
+	char descriptor[16];
+
+	snprintf(descriptor, sizeof(descriptor), "%d", s->layer_dir);
+	/* If that fails, the list of changes shows the permissions that the directory has then. */
+	if (s->layer_dir >= 0 && s->layer_mode != 0 &&
+	    fchmodat(AT_FDCWD, descriptor, s->layer_mode & 07777, 0) < 0)
+		s->layer_mode = 0;
+	close_at(&s->layer_dir);
+	s->layer_dir = -1;
+	s->layer_mode = 0;
+}
+
 static void
 swapping_done(struct swapping *s)
 {
-	close_at(&s->layer_dir);
+	close_layer(s);
 	close_at(&s->from_dir);
 }
 
@@ -123,8 +156,7 @@ open_place(struct swapping *s, const Koda__SwapItem *item)
 	if (same)
 		return 0;
 	close_at(&at->parent_fd);
-	close_at(&s->layer_dir);
-	s->layer_dir = -1;
+	close_layer(s);
 	s->layer = layer;
 	at->parent_fd = resolve_canonical_dir(&s->ses->res, at->path, dir - 1);
 	if (at->parent_fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
@@ -136,6 +168,8 @@ open_place(struct swapping *s, const Koda__SwapItem *item)
 		s->layer_dir = shape_open(&s->shape, at->path, dir - 1);
 		if (s->layer_dir < 0 && errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
 			return -1;
+		if (s->layer_dir >= 0)
+			open_layer(s);
 	}
 	return look_at_mounts(s);
 }
@@ -184,8 +218,7 @@ forget_place(struct swapping *s)
 {
 	close_at(&s->ses->at.parent_fd);
 	s->ses->at.parent_fd = -1;
-	close_at(&s->layer_dir);
-	s->layer_dir = -1;
+	close_layer(s);
 }
 
 static int
