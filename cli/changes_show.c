@@ -559,24 +559,43 @@ put_patch_name(struct page *page, const struct changes_view *view, const char *s
 	page_print(page, "\n");
 }
 
+/* Says so if the content is the same. Returns whether it is. */
+static bool
+put_same(struct page *page, const struct change_row *row, const struct changes_sides *sides)
+{
+	if (!has_content(row, true) || !has_content(row, false) || row->size_before != row->size ||
+	    (row->size > 0 &&
+		(!sides->readable || sides->was.len != sides->is.len ||
+		    memcmp(sides->was.data, sides->is.data, sides->is.len) != 0)))
+		return false;
+	page_print(page, "the same content: only the time of the last change%s differ%s\n",
+	    row->mode != row->mode_before ? " and the permissions" : "",
+	    row->mode != row->mode_before ? "" : "s");
+	return true;
+}
+
 static void
 put_diff_body(struct page *page, const struct changes_view *view, const struct change_row *row,
     bool patch)
 {
-	struct changes_sides sides;
+	struct changes_sides sides = { 0 };
 
 	if (row->target_before != NULL)
 		put_target(page, '-', PAGE_RED, row->target_before);
 	if (row->target != NULL)
 		put_target(page, '+', PAGE_GREEN, row->target);
-	/* Empty files have no lines. */
-	if ((!has_content(row, true) || row->size_before == 0) &&
-	    (!has_content(row, false) || row->size == 0))
-		return;
 	if (row->kind == KODA_CHANGE_MODE)
 		return;
+	/* Empty files have no lines. */
+	if ((!has_content(row, true) || row->size_before == 0) &&
+	    (!has_content(row, false) || row->size == 0)) {
+		put_same(page, row, &sides);
+		return;
+	}
 	changes_sides_read(&sides, view, row);
-	if (!sides.readable || sides.binary) {
+	if (put_same(page, row, &sides)) {
+		/* There is nothing else to show. */
+	} else if (!sides.readable || sides.binary) {
 		put_unreadable(page, row, &sides);
 	} else {
 		if (patch) {

@@ -369,6 +369,12 @@ show_diff(struct koda_draft *draft, const struct change_one *one, struct text *t
 		ok = ok && !one->merged && read_side(draft, one, false, &is);
 	if (!ok) {
 		text_printf(t, "(not a text that can be shown)\n");
+	} else if (one->type == one->type_before && was.len == is.len &&
+	    (was.len == 0 || memcmp(was.p, is.p, is.len) == 0)) {
+		text_printf(t, "(the same content: only times or permissions differ)\n");
+		text_done(&was);
+		text_done(&is);
+		return true;
 	} else if ((page.f = open_memstream(&text, &len)) != NULL) {
 		diff_unified(&page, was.p != NULL ? was.p : "", was.len, is.p != NULL ? is.p : "",
 		    is.len);

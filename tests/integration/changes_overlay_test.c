@@ -105,7 +105,8 @@ as_overlayfs_leaves_it(void **state)
 	    "rm -r again; mkdir -p again/sub/deep; echo B >again/sub/b; "
 	    "mv moved moved-to; "
 	    /* Copied up, and as it was. */
-	    "chmod 700 kept; chmod 755 kept; echo k >>kept/in/k; printf k >kept/in/k; "
+	    "chmod 700 kept; chmod 755 kept; t=$(stat -c %y kept/in/k); echo k >>kept/in/k; "
+	    "printf k >kept/in/k; touch -d \"$t\" kept/in/k; "
 	    /* A directory of the draft that is renamed over one of the project. */
 	    "mkdir fresh; echo f >fresh/f; rm -r over; mv fresh over",
 	    "deleted file again/a", "changed file again/sub/b", "deleted file again/sub/deep/c",
@@ -115,7 +116,8 @@ as_overlayfs_leaves_it(void **state)
 	    "deleted dir moved (1)", "created dir moved-to", "created file moved-to/m",
 	    "created file new", "created file over/f", "deleted file over/o",
 	    "deleted file renamed", "created file renamed-to", "deleted file swap/file",
-	    "created dir swap/file", "created file swap/file/x");
+	    "created dir swap/file", "created file swap/file/x",
+	    "changed file touched");
 }
 
 /* A repository that a command makes, with and without a name, and what it plants in one. */

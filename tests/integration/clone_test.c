@@ -257,7 +257,7 @@ touched(void **state)
 	begin_with(&f, SIMPLE);
 	copy = open_clone(&f);
 	snprintf(root, sizeof(root), "%s", koda_copy_root(copy));
-	agent(&f, copy, "touch a dir; cp a n; mv n a; chmod 600 b; chmod 644 b; mkdir n; rmdir n");
+	agent(&f, copy, "touch dir; cp -p a n; mv n a; chmod 600 b; chmod 644 b; mkdir n; rmdir n");
 	r = release(copy, KODA_RELEASE_CLEAN);
 	assert_true(r.copy_removed);
 	assert_string_equal(r.draft, "");

@@ -654,6 +654,32 @@ goes_on_with_its_own(void **state)
 	end(&r);
 }
 
+/* Programs like make go by the time of a file. */
+static void
+touched(void **state)
+{
+	struct stat was, now;
+	struct review r;
+
+	begin(&r,
+	    "touch -d @1609502400 a; : >>b; cat dir/c >dir/c~; mv dir/c~ dir/c; chmod 600 dir/d");
+	put_text(&r.f, "dir/c", "new c\n");
+	put_text(&r.f, "dir/c", "old c\n");
+	open_it(&r);
+	/* Opening a file changes nothing, and who else wrote the same content has the time as well. */
+	assert_string_equal(list(&r), "changed a\nmode dir/d\n");
+	assert_int_equal(stat(at(&r.f, "a"), &was), 0);
+	apply(&r, NULL, 0);
+	assert_string_equal(get_text(&r.f, "a"), "old a\n");
+	assert_int_equal(stat(at(&r.f, "a"), &now), 0);
+	assert_int_equal(now.st_mtim.tv_sec, 1609502400);
+	undo(&r, NULL);
+	assert_int_equal(stat(at(&r.f, "a"), &now), 0);
+	assert_int_equal(now.st_mtim.tv_sec, was.st_mtim.tv_sec);
+	assert_int_equal(now.st_mtim.tv_nsec, was.st_mtim.tv_nsec);
+	end(&r);
+}
+
 /* ---- permissions ---- */
 
 /* A command cannot make its draft unreadable as a whole. */
@@ -1388,6 +1414,7 @@ main(void)
 		cmocka_unit_test(read_only_directories),
 		cmocka_unit_test(read_only_in_part),
 		cmocka_unit_test(stopped),
+		cmocka_unit_test(touched),
 		cmocka_unit_test(synced_before),
 		cmocka_unit_test(synced_after),
 		cmocka_unit_test(going_on_after_killed_host),

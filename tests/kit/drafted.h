@@ -94,9 +94,13 @@ put(const char *top, const char *name, const char *text)
 
 	must(fd >= 0);
 	must(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	/* As overlayfs marks what it copies from the project. */
-	if (top == upper && lstat(in(root, name), &st) == 0)
+	/* As overlayfs marks what it copies from the project, with its time. */
+	if (top == upper && lstat(in(root, name), &st) == 0) {
+		const struct timespec times[] = { st.st_atim, st.st_mtim };
+
 		must(fsetxattr(fd, "user.overlay.origin", "", 0, 0) == 0);
+		must(futimens(fd, times) == 0);
+	}
 	close(fd);
 }
 

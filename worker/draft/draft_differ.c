@@ -17,7 +17,7 @@
  * that are there. Larger ones count as changed. */
 #define COMPARE_MAX ((off_t)1 << 30)
 
-enum difference { SAME, OTHER_CONTENT, OTHER_MODE };
+enum difference { SAME, OTHER_CONTENT, OTHER_MODE, OTHER_TIME };
 
 /* ---- comparing ---- */
 
@@ -99,6 +99,16 @@ own_names(const struct draft_walk *w)
 	return w->ses->draft_mounted_ns < w->ses->draft_made_ns ? 2 : 1;
 }
 
+/* make and others go by when a file was changed. A file that overlayfs copied has the project's time,
+ * unless the draft's file system keeps whole seconds only. */
+static bool
+has_other_time(const struct draft_name *n)
+{
+	const struct timespec *a = &n->up.st.st_mtim, *b = &n->low.st.st_mtim;
+
+	return a->tv_sec != b->tv_sec || (a->tv_nsec != b->tv_nsec && a->tv_nsec != 0);
+}
+
 /* Both are of one type. */
 static enum difference
 compare(struct draft_walk *w, const struct draft_level *l, const struct draft_name *n)
@@ -128,7 +138,10 @@ compare(struct draft_walk *w, const struct draft_level *l, const struct draft_na
 			return OTHER_CONTENT;
 		if (n->up.st.st_size > 0 && !same_content(w, l, n))
 			return OTHER_CONTENT;
-		/* The permissions are those of all its names, wherever they are. */
+		/* Permissions and times are those of all its names, wherever they are. The permissions
+		 * alone are changed in place, and the time stays. */
+		if (has_other_time(n))
+			return other_mode ? OTHER_CONTENT : OTHER_TIME;
 		return !other_mode ? SAME : n->low.st.st_nlink > 1 ? OTHER_CONTENT : OTHER_MODE;
 	}
 	return OTHER_CONTENT;
@@ -258,6 +271,11 @@ draft_differ(struct draft_walk *w, struct koda_error *err)
 		return add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED, err);
 	case OTHER_MODE:
 		return add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_MODE, err);
+	case OTHER_TIME:
+		/* If another process has made the same change, it has its own time. */
+		return is_conflict(w, l, n)
+		    ? 0
+		    : add_made(w, l, n, KODA__DRAFT_KIND__DRAFT_CHANGED, err);
 	}
 	return 0;
 }
