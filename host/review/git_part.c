@@ -9,6 +9,10 @@ const char git_part_together[] =
     "index, refs and HEAD of this repository are applied together or not at all, and not all of "
     "them can be now; objects do no harm and are there, so 'git merge' can take the draft's commits";
 
+const char git_part_taken_back[] =
+    "index, refs and HEAD of this repository are taken back together or not at all, and not all of "
+    "them can be: git has changed some of them since; 'git reset' or 'git revert' does it";
+
 static bool
 is_named(const char *name, size_t len, const char *is)
 {

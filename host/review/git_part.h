@@ -21,5 +21,7 @@ size_t git_part_outermost(const char *path);
 
 /* Why a change is left out that belongs together with others of its git directory. */
 extern const char git_part_together[];
+/* The same when it is taken back. */
+extern const char git_part_taken_back[];
 
 #endif

@@ -77,15 +77,15 @@ is_deleted(const struct history_item *item)
 	return item->kind == KODA__DRAFT_KIND__DRAFT_DELETED;
 }
 
-/* Only a draft, when it is applied, brings what belongs together. */
+/* Only a draft brings what belongs together. */
 static bool
 is_of_draft(const struct swap_batch *b)
 {
-	return !b->turn->undo && !history_is_of_files(b->turn->history);
+	return !history_is_of_files(b->turn->history);
 }
 
 /* Refs and index stay as they are if one of them, or an object, could not be applied. An object that
- * the project already has (a conflict) is there. */
+ * the project already has (a conflict) is there. Objects are taken back when the rest has been. */
 static int
 note_failed(struct swap_batch *b, const struct history_item *item, bool conflict,
     struct koda_error *err)
@@ -94,7 +94,8 @@ note_failed(struct swap_batch *b, const struct history_item *item, bool conflict
 	const int git = is_of_draft(b) ? find_git(b, item, &part, err) : 0;
 
 	if (git > 0 &&
-	    (part == GIT_PART_STATE || (part == GIT_PART_OBJECT && !is_deleted(item) && !conflict)))
+	    (part == GIT_PART_STATE ||
+		(part == GIT_PART_OBJECT && !b->turn->undo && !is_deleted(item) && !conflict)))
 		b->git[git - 1].blocked = true;
 	return git < 0 ? -1 : 0;
 }
@@ -429,7 +430,8 @@ leave_out(struct swap_batch *b, struct history_item *item)
 
 	if (item->state == ITEM_PENDING)
 		item->state = ITEM_NOT_DONE;
-	return tell(b, item, KODA_APPLY_CONFLICT, NULL, git_part_together, path);
+	return tell(b, item, KODA_APPLY_CONFLICT, NULL,
+	    b->turn->undo ? git_part_taken_back : git_part_together, path);
 }
 
 /* Adds an item to the batch, after what it needs has been answered. */
@@ -439,7 +441,8 @@ add(struct swap_batch *b, struct history_item *item, struct koda_error *err)
 	enum git_part part = GIT_PART_NONE;
 	const int git = is_of_draft(b) ? find_git(b, item, &part, err) : 0;
 	const bool state = git > 0 && part == GIT_PART_STATE && !is_directory(&item->after);
-	const bool bound = state || (git > 0 && part == GIT_PART_OBJECT && is_deleted(item));
+	const bool bound =
+	    state || (git > 0 && part == GIT_PART_OBJECT && !b->turn->undo && is_deleted(item));
 
 	if (git < 0)
 		return -1;
@@ -463,7 +466,7 @@ note_earlier(struct swap_batch *b, struct koda_error *err)
 {
 	const struct history *h = b->turn->history;
 
-	for (size_t i = 0; i < h->n_items; i++)
+	for (size_t i = 0; i < h->n_items && !b->turn->undo; i++)
 		if (h->item[i].state == ITEM_NOT_DONE &&
 		    note_failed(b, &h->item[i], false, err) < 0)
 			return -1;

@@ -484,6 +484,35 @@ made_whole(void **state)
 	end(&g);
 }
 
+/* git writes its index anew whenever it looks at the project. Then neither index nor branch is taken back,
+ * and what they need stays; the files are. */
+static void
+undo_of_a_commit(void **state)
+{
+	const struct koda_undo_options over = { .take = KODA_TAKE_DRAFT };
+	struct koda_error err;
+	struct git_draft g;
+
+	begin(&g, COMMITTED, "set -e; " WHO "; echo draft >>a; git commit -qam draft");
+	apply(&g);
+	assert_int_equal(g.n_not, 0);
+	check(&g, "touch -d '1 hour ago' b; git status >/dev/null");
+	g.told[0] = '\0';
+	assert_int_equal(koda_history_undo(g.f.ses, g.undo, NULL, on_applied, &g, &err), 0);
+	has(g.told, "conflict changed .git/index: ");
+	has(g.told, "conflict changed .git/refs/heads/master: ");
+	has(g.told, "conflict changed .git/logs/HEAD: ");
+	has(g.told, "applied changed a\n");
+	check(&g,
+	    "git fsck --strict && test \"$(git log -1 --format=%s)\" = draft && "
+	    "git diff --cached --quiet && git diff --quiet HEAD^ -- a");
+	g.told[0] = '\0';
+	assert_int_equal(koda_history_undo(g.f.ses, g.undo, &over, on_applied, &g, &err), 0);
+	check(&g,
+	    "git fsck --strict && test \"$(git log --format=%s)\" = one && git diff --quiet HEAD");
+	end(&g);
+}
+
 static const struct unmade {
 	const char *label, *shell, *dir, *why;
 } refusals[] = {
@@ -580,6 +609,7 @@ main(void)
 		cmocka_unit_test(selected),
 		cmocka_unit_test(packed),
 		cmocka_unit_test(object_missing),
+		cmocka_unit_test(undo_of_a_commit),
 		cmocka_unit_test(lock_of_the_draft),
 		cmocka_unit_test(worktree_made),
 		cmocka_unit_test(repository_replaced),
