@@ -1,5 +1,6 @@
 #include "mcp/change_set.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,11 +264,55 @@ show_one(const struct change_set *set, const struct change_one *one, struct text
 	text_printf(t, "\n");
 }
 
+/*
+ * Returns the length of the path of the git directory if the change is of what git only adds to: objects,
+ * and logs of what its refs were. 0: it is not, or it cannot be applied.
+ */
+static size_t
+objects_of(const struct change_one *one)
+{
+	static const char *const added[] = { "objects/", "logs/" };
+	const char *git = strstr(one->path, "/.git/");
+
+	for (size_t i = 0; git != NULL && i < sizeof(added) / sizeof(added[0]); i++)
+		if (one->outcome == KODA_APPLIED &&
+		    strncmp(git + strlen("/.git/"), added[i], strlen(added[i])) == 0)
+			return (size_t)(git - one->path) + strlen("/.git");
+	return 0;
+}
+
+/* Shows all of those of one git directory as one line, in the place of the first. */
+static void
+show_objects(const struct change_set *set, size_t first, size_t len, struct text *t)
+{
+	const char *path = set->one[first].path;
+	char dir[PATH_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		if (objects_of(&set->one[i]) != len || memcmp(set->one[i].path, path, len) != 0)
+			continue;
+		if (i < first)
+			return;
+		n++;
+	}
+	snprintf(dir, sizeof(dir), "%.*s", (int)len, path);
+	text_printf(t, "changed ");
+	show_name(t, below(set, dir));
+	text_printf(t, " (%zu objects and logs of git)\n", n);
+}
+
 void
 change_set_lines(const struct change_set *set, struct text *t)
 {
-	for (size_t i = 0; i < set->n; i++)
-		show_one(set, &set->one[i], t);
+	for (size_t i = 0; i < set->n; i++) {
+		const size_t git = objects_of(&set->one[i]);
+
+		if (git > 0)
+			show_objects(set, i, git, t);
+		else
+			show_one(set, &set->one[i], t);
+	}
 	if (set->n_all > set->n)
 		text_printf(t, "[... %llu more changes ...]\n",
 		    (unsigned long long)(set->n_all - set->n));

@@ -339,6 +339,28 @@ test_one_command(void **state)
 	has_line(errors, id, "is kept: 1 change.");
 }
 
+/* Of a commit each ref is shown, and the objects are one line. */
+static void
+test_commit(void **state)
+{
+	struct client c;
+	json_t *message;
+
+	put_text("a", "old a\n");
+	process_shell(
+	    "cd \"$1\" && git init -q && git add a && git -c user.name=n -c user.email=e commit -qm one",
+	    project, NULL, NULL);
+	c = start("auto", NULL, "{}", NULL);
+	message = run_held_back(&c,
+	    "echo new a >a; git -c user.name=n -c user.email=e commit -qam two; git branch other");
+	says_part(message, TEXT, "changed '.git' (");
+	says_part(message, TEXT, " objects and logs of git)\n");
+	says_part(message, TEXT, "created '.git/refs/heads/other'");
+	assert_null(strstr(string_at(message, TEXT), ".git/objects"));
+	json_decref(message);
+	client_end(&c);
+}
+
 /* What the policy allows is applied when the command ends; the rest never lands, and there is no draft
  * of it. */
 static void
@@ -801,6 +823,7 @@ main(void)
 		CASE(test_background),
 		CASE(test_in_line),
 		CASE(test_one_command),
+		CASE(test_commit),
 		CASE(test_judged),
 		CASE(test_nothing_changed),
 		CASE(test_side_by_side),
