@@ -390,7 +390,6 @@ applied_round(struct round *r)
 
 	tree_begin(r->model, NULL, r->seed);
 	do_in_model(r);
-	tree_keep_times(r->model, r->f.root);
 	want = tree_state(r->model, WHOLE);
 	assert_int_equal(attempt(r, STEP_RUN, false), 0);
 	assert_true(has_draft(r));

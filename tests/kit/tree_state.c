@@ -171,7 +171,7 @@ put_line(FILE *out, const struct state *s, size_t i, int dir, unsigned parts)
 	} else {
 		put_attributes(out, dir, l->path);
 	}
-	if ((parts & TREE_MTIMES) != 0 && (is_file || is_link))
+	if ((parts & TREE_MTIMES) != 0 && is_file)
 		fprintf(out, " at %lld.%09ld", (long long)l->st.st_mtim.tv_sec,
 		    l->st.st_mtim.tv_nsec);
 	if ((parts & TREE_LINKS) != 0 && l->first >= 0) {
@@ -222,46 +222,6 @@ tree_state(const char *dir, unsigned parts)
 	if (fclose(out) != 0)
 		abort();
 	return ret;
-}
-
-static char *
-line_of(const struct state *s, size_t i, int dir, unsigned parts)
-{
-	char *ret = NULL;
-	size_t len;
-	FILE *out = open_memstream(&ret, &len);
-
-	if (out == NULL)
-		abort();
-	put_line(out, s, i, dir, parts);
-	if (fclose(out) != 0)
-		abort();
-	return ret;
-}
-
-void
-tree_keep_times(const char *dir, const char *other)
-{
-	cleanup(state_done) struct state a, b;
-	cleanup_close int fd_a = state_read(dir, &a), fd_b = state_read(other, &b);
-
-	for (size_t i = 0, k = 0; i < a.n && k < b.n;) {
-		const struct stat *st = &b.v[k].st;
-		const struct timespec times[] = { st->st_atim, st->st_mtim };
-		const unsigned parts = st->st_nlink > 1 ? TREE_MODES : 0;
-		const int order = strcmp(a.v[i].path, b.v[k].path);
-
-		if (order == 0 && !S_ISDIR(st->st_mode) && a.v[i].st.st_nlink == 1) {
-			cleanup_free char *is = line_of(&a, i, fd_a, parts);
-			cleanup_free char *was = line_of(&b, k, fd_b, parts);
-
-			if (strcmp(is, was) == 0 &&
-			    utimensat(fd_a, a.v[i].path, times, AT_SYMLINK_NOFOLLOW) < 0)
-				abort();
-		}
-		i += order <= 0;
-		k += order >= 0;
-	}
 }
 
 const char *

@@ -8,7 +8,7 @@
 enum tree_state_part {
 	TREE_LINKS = 1 << 0,  /* which names are one file */
 	TREE_INODES = 1 << 1, /* and which file that is */
-	TREE_MTIMES = 1 << 2, /* of files and links: when their content changed */
+	TREE_MTIMES = 1 << 2, /* of files: when their content changed */
 	TREE_MODES = 1 << 3,
 };
 
@@ -19,13 +19,6 @@ char *tree_state(const char *dir, unsigned parts);
 /* Returns the first line in which they differ, as text that is valid until the next call; NULL: they
  * are equal. */
 const char *tree_difference(const char *want, const char *is);
-
-/*
- * Gives each file and link the time of content that it has in the other tree, if it has there the same
- * content and attributes, and, if it has more names there, permissions: a draft in which nothing but
- * a time was changed changes nothing.
- */
-void tree_keep_times(const char *dir, const char *other);
 
 /* Removes everything below the directory, whatever its permissions are. */
 void tree_clear(const char *dir);

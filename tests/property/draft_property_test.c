@@ -269,7 +269,6 @@ try(struct trial *t)
 	tree_begin(t->f.root, t->outside, t->seed);
 	tree_begin(t->model, NULL, t->seed);
 	do_in_model(t);
-	tree_keep_times(t->model, t->f.root);
 	t->was = tree_state(t->f.root, parts_before);
 	t->want = tree_state(t->model, parts);
 	fixture_open(&t->f);
