@@ -153,9 +153,11 @@ directory_look_removed(struct swap *w, struct koda_error *err)
 		return swap_no_directory(w, err);
 	if (!w->place.there)
 		return removed(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
-	if (!swap_is(&w->place, w->item->here) || !S_ISDIR(w->place.st.st_mode))
-		return swap_conflict(w, "was replaced meanwhile", err);
-	return SWAP_FRESH;
+	if (swap_is(&w->place, w->item->here) && S_ISDIR(w->place.st.st_mode))
+		return SWAP_FRESH;
+	/* It was removed, and what had been at the place before came back, by such a worker. */
+	return is_still_noted(w) ? swap_conflict(w, "was replaced meanwhile", err)
+				 : removed(w, KODA__SWAP_OUTCOME__SWAP_WAS_DONE);
 }
 
 void
