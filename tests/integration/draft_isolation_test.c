@@ -21,15 +21,15 @@ begin(struct fixture *f)
 static void
 lacks(const char *text, const char *word)
 {
-	if (strstr(text, word) != NULL)
+	if (text != NULL && strstr(text, word) != NULL)
 		fail_msg("'%s' is in: %s", word, text);
 }
 
 static void
 has(const char *text, const char *word)
 {
-	if (strstr(text, word) == NULL)
-		fail_msg("'%s' is not in: %s", word, text);
+	if (text == NULL || strstr(text, word) == NULL)
+		fail_msg("'%s' is not in: %s", word, text != NULL ? text : "");
 }
 
 /* ---- as in a direct slot ---- */
