@@ -143,9 +143,9 @@ write_about(const struct copy_record *r, struct koda_error *err)
 static int
 take_text(const ProtobufCBinaryData *b, char **ret)
 {
-	if (memchr(b->data, '\0', b->len) != NULL)
+	if (b->len > 0 && memchr(b->data, '\0', b->len) != NULL)
 		return -1;
-	*ret = strndup((const char *)b->data, b->len);
+	*ret = b->len > 0 ? strndup((const char *)b->data, b->len) : strdup("");
 	return *ret == NULL ? -1 : 0;
 }
 
