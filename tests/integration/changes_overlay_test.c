@@ -116,8 +116,7 @@ as_overlayfs_leaves_it(void **state)
 	    "deleted dir moved (1)", "created dir moved-to", "created file moved-to/m",
 	    "created file new", "created file over/f", "deleted file over/o",
 	    "deleted file renamed", "created file renamed-to", "deleted file swap/file",
-	    "created dir swap/file", "created file swap/file/x",
-	    "changed file touched");
+	    "created dir swap/file", "created file swap/file/x", "changed file touched");
 }
 
 /* A repository that a command makes, with and without a name, and what it plants in one. */
