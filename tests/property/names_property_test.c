@@ -124,10 +124,7 @@ table_agrees(void **state)
 				cut += begun == 2 && want != NULL;
 			}
 		}
-		for (size_t i = 0; i < list.n; i++)
-			free(list.v[i]);
-		free(list.v);
-		free(list.slot);
+		policy_list_done(&list);
 	}
 	assert_true(hashed > LISTS / 2 && at > LISTS * PATHS / 20 && above > at && cut > LISTS);
 }
