@@ -87,8 +87,9 @@ find_mount_in(const char *dir)
 }
 
 /*
- * In the sandbox's user namespace only the user and his own group exist, and overlayfs copies no file
- * of anybody else. Those of a project mostly belong to who its directory belongs to.
+ * In the sandbox's user namespace only the user and the user's own group exist, and overlayfs copies no
+ * file that belongs to another user or group. The files of a project mostly have the owner and the
+ * group of its directory.
  */
 static int
 check_owner(const char *dir, struct koda_error *err)
@@ -105,8 +106,8 @@ check_owner(const char *dir, struct koda_error *err)
 	if (st.st_gid != getegid())
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "'%.200s' cannot have a draft, because it belongs to the group %u, and files of "
-		    "other groups than the user's own (%u) cannot be changed in one: give it that "
-		    "group, start with 'newgrp', " WITHOUT,
+		    "other groups than the user's own (%u) cannot be changed in one: change the "
+		    "group with 'chgrp -R', start with 'newgrp', " WITHOUT,
 		    dir, (unsigned)st.st_gid, (unsigned)getegid());
 	return 0;
 }
