@@ -172,21 +172,6 @@ take_about(const Koda__CopyAbout *a, struct copy_record *r, struct koda_error *e
 	return 0;
 }
 
-/* Returns how much there is, at most `size`; -1 with errno. */
-static ssize_t
-read_whole(int fd, uint8_t *data, size_t size)
-{
-	size_t n = 0;
-	ssize_t got;
-
-	while (n < size && (got = read(fd, data + n, size - n)) != 0) {
-		if (got < 0 && errno != EINTR)
-			return -1;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	return (ssize_t)n;
-}
-
 /* Returns NULL if the copy is not complete. */
 static char *
 read_base(const struct copy_record *r)

@@ -233,21 +233,6 @@ struct history_reading {
 	size_t from; /* where the next name is probably */
 };
 
-/* Returns how much there is, at most `size`; -1 with errno. */
-static ssize_t
-read_whole(int fd, uint8_t *data, size_t size)
-{
-	size_t n = 0;
-	ssize_t got;
-
-	while (n < size && (got = read(fd, data + n, size - n)) != 0) {
-		if (got < 0 && errno != EINTR)
-			return -1;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	return (ssize_t)n;
-}
-
 static char *
 text_of(const ProtobufCBinaryData *b)
 {

@@ -106,21 +106,6 @@ take_about(const Koda__DraftAbout *about, struct draft *d, struct koda_error *er
 	return d->root != NULL ? 0 : err_set(err, KODA_IO, 0, "draft '%s' is damaged", d->id);
 }
 
-/* Returns how much there is, at most `size`; -1 with errno. */
-static ssize_t
-read_whole(int fd, uint8_t *data, size_t size)
-{
-	size_t n = 0;
-	ssize_t got;
-
-	while (n < size && (got = read(fd, data + n, size - n)) != 0) {
-		if (got < 0 && errno != EINTR)
-			return -1;
-		n += got > 0 ? (size_t)got : 0;
-	}
-	return (ssize_t)n;
-}
-
 static int
 read_about(struct draft *d, struct koda_error *err)
 {

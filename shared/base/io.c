@@ -41,3 +41,17 @@ io_read_text(const char *path, char *ret, size_t size)
 	ret[n > 0 ? n : 0] = '\0';
 	return n;
 }
+
+ssize_t
+read_whole(int fd, uint8_t *data, size_t size)
+{
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < size && (got = read(fd, data + n, size - n)) != 0) {
+		if (got < 0 && errno != EINTR)
+			return -1;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	return (ssize_t)n;
+}

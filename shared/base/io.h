@@ -1,8 +1,9 @@
-/* Descriptors: writing to the end, and not waiting. */
+/* Descriptors: writing and reading to the end, and not waiting. */
 #ifndef KODA_SHARED_BASE_IO_H
 #define KODA_SHARED_BASE_IO_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -10,6 +11,8 @@
  * the data may have been written.
  */
 int write_all(int fd, const void *data, size_t len);
+/* Reads to the end of the file, or `size` bytes. Returns how much there was, or -1 with errno. */
+ssize_t read_whole(int fd, uint8_t *data, size_t size);
 /* Makes operations on fd return EAGAIN instead of waiting. Returns 0, or -1 with errno. */
 int set_nonblocking(int fd);
 
