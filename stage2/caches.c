@@ -221,7 +221,7 @@ make_whole(struct cache_job *j)
 	for (; n < j->n_under; n++)
 		lower[n] = j->under[n];
 	lower[n++] = j->at;
-	j->root = overlay_new(lower, n, j->upper, j->work, &err);
+	j->root = overlay_new(lower, n, j->upper, j->work, NULL, &err);
 	if (j->root >= 0 && attach(j->root, j->at) == 0)
 		return true;
 	if (j->root >= 0)
@@ -281,7 +281,7 @@ mount_own(struct cache_job *j, size_t i)
 			n++;
 	lower[n] = resolve(AT_FDCWD, path);
 	if (is_directory(lower[n])) {
-		mnt = overlay_new(lower, n + 1, upper, work, &err);
+		mnt = overlay_new(lower, n + 1, upper, work, NULL, &err);
 		if (mnt < 0)
 			keep_why(j, &err);
 	}

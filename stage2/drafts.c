@@ -13,6 +13,7 @@
 #include "shared/base/beneath.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "stage2/lower_names.h"
 #include "stage2/mounts.h"
 #include "stage2/overlay.h"
 #include "stage2/view.h"
@@ -36,22 +37,26 @@ drafts_valid(const Koda__Drafts *d)
 	return NULL;
 }
 
+/* Takes over the context, also on failure. */
 static int
-note_overlay(struct slot_view *v, const char *path, struct koda_error *err)
+note_overlay(struct slot_view *v, const char *path, int context, struct koda_error *err)
 {
-	cleanup_close int root = resolve(AT_FDCWD, path);
+	cleanup_close int root = resolve(AT_FDCWD, path), held = context;
 	struct stat st;
 
 	if (root < 0 || fstat(root, &st) < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
-	v->draft_dev[v->n_drafts++] = st.st_dev;
+	/* Where this fails, commands would work with names that are out of date. */
+	if (overlay_refresh(held) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "refresh the draft of '%s'", path);
+	v->draft[v->n_drafts++] = (struct view_draft){ st.st_dev, take_fd(&held) };
 	return 0;
 }
 
 static int
 mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct koda_error *err)
 {
-	cleanup_close int at = -1, mask = -1, upper = -1, work = -1, mnt = -1;
+	cleanup_close int at = -1, mask = -1, upper = -1, work = -1, mnt = -1, context = -1;
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	struct stat st;
 
@@ -70,19 +75,20 @@ mount_place(struct slot_view *v, int layers, const Koda__DraftPlace *p, struct k
 	mask = open_beneath(layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
 	if (upper < 0 || work < 0 || mask < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open the draft of '%s'", path);
-	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, err);
+	mnt = overlay_new((const int[]){ mask, at }, 2, upper, work, &context, err);
 	if (mnt < 0)
 		return err_wrap(err, "make the draft of a directory");
 	if (attach(mnt, at) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "mount the draft of '%s'", path);
-	return note_overlay(v, path, err);
+	lower_names_add(v->lower_names, take_fd(&at));
+	return note_overlay(v, path, take_fd(&context), err);
 }
 
 static bool
 is_noted(const struct slot_view *v, dev_t dev)
 {
 	for (size_t i = 0; i < v->n_drafts; i++)
-		if (v->draft_dev[i] == dev)
+		if (v->draft[i].dev == dev)
 			return true;
 	return false;
 }
@@ -116,8 +122,9 @@ drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 	layers = resolve(AT_FDCWD, path);
 	if (layers < 0)
 		return err_set(err, KODA_INTERNAL, errno, "open '%s', where the draft is", path);
-	v->draft_dev = calloc(d->n_place, sizeof(*v->draft_dev));
-	if (v->draft_dev == NULL)
+	v->lower_names = lower_names_new();
+	v->draft = calloc(d->n_place, sizeof(*v->draft));
+	if (v->draft == NULL)
 		return err_set(err, KODA_INTERNAL, ENOMEM, "drafts");
 	for (size_t i = 0; i < d->n_place; i++)
 		if (mount_place(v, layers, d->place[i], err) < 0)
@@ -125,4 +132,17 @@ drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *err)
 	return view_cover(v, layers) < 0
 	    ? err_set(err, KODA_INTERNAL, errno, "hide the draft's directory")
 	    : 0;
+}
+
+int
+drafts_refresh(struct slot_view *v)
+{
+	if (v->n_drafts == 0)
+		return 0;
+	v->stale = lower_names_changed(v->lower_names) || v->stale;
+	for (size_t i = 0; i < v->n_drafts && v->stale; i++)
+		if (overlay_refresh(v->draft[i].context) < 0)
+			return -1;
+	v->stale = false;
+	return 0;
 }

@@ -27,6 +27,10 @@ int drafts_mount(struct slot_view *v, const Koda__Drafts *d, struct koda_error *
  */
 bool drafts_have(const struct slot_view *v, int fd, struct stat *st);
 
+/* Let commands and file operations that begin now see which names the project has now: see
+ * overlay_refresh(). Call it while no command runs. Returns 0, or -1 with errno set. */
+int drafts_refresh(struct slot_view *v);
+
 /* Returns what is wrong with the order, or NULL if it is valid. */
 const char *drafts_valid(const Koda__Drafts *d);
 

@@ -21,6 +21,7 @@
 #include "stage2/command_table.h"
 #include "stage2/connect.h"
 #include "stage2/links.h"
+#include "stage2/lower_names.h"
 #include "stage2/notice.h"
 #include "stage2/orders.h"
 #include "stage2/place_watch.h"
@@ -28,6 +29,7 @@
 #include "stage2/reap.h"
 #include "stage2/template.h"
 #include "stage2/view.h"
+#include "stage2/view_entry.h"
 #include "stage2/watch.h"
 
 #define HOST_FD 3
@@ -196,6 +198,8 @@ run_loop(struct stage2 *s)
 			quota = quota_timeout(s->quota, s->commands);
 			if (timeout < 0 || (quota >= 0 && quota < timeout))
 				timeout = quota;
+			if (!commands_any(s->commands) && lower_names_waits(s->view->lower_names))
+				timeout = 0;
 			if (place_watch_is_blind(s->watch) && commands_any(s->commands) &&
 			    (timeout < 0 || timeout > WATCH_BLIND_MS))
 				timeout = WATCH_BLIND_MS;
@@ -226,6 +230,9 @@ run_loop(struct stage2 *s)
 			connect_progress(s, fds + OTHERS, n);
 		if ((came(&fds[HOST]) & ~POLLOUT) != 0)
 			serve_host(s);
+		/* Last, and a little at a time: an order comes first. */
+		if (s->booted && !commands_any(s->commands))
+			lower_names_look(s->view->lower_names);
 		if (frame_pending(&s->fs) > 0 && frame_flush(&s->fs, false, &err) < 0)
 			_exit(0); /* the host is gone */
 	}

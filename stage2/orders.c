@@ -126,6 +126,12 @@ valid_end(const Koda__Order *order)
 	return NULL;
 }
 
+static const char *
+valid_refresh(const Koda__Order *order)
+{
+	return NULL;
+}
+
 /* ---- carrying out orders ---- */
 
 static void
@@ -433,6 +439,15 @@ do_mounts(struct stage2 *s, const Koda__Order *order, const int *fds)
 	stage2_report(s, &report);
 }
 
+#define REFRESH_FAILED "the draft cannot be brought up to date"
+
+/* Not while a command runs: its watches would be lost, see overlay_refresh(). */
+static int
+refresh_drafts(const struct stage2 *s)
+{
+	return commands_any(s->commands) ? 0 : drafts_refresh(s->view);
+}
+
 static void
 do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
@@ -467,10 +482,32 @@ do_start_worker(struct stage2 *s, const Koda__Order *order, const int *fds)
 }
 
 static void
+do_refresh(struct stage2 *s, const Koda__Order *order, const int *fds)
+{
+	Koda__Report report = KODA__REPORT__INIT;
+	Koda__Refreshed refreshed = KODA__REFRESHED__INIT;
+
+	if (refresh_drafts(s) < 0) {
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_VIEW, errno,
+		    REFRESH_FAILED);
+		return;
+	}
+	report.id = order->id;
+	report.report_case = KODA__REPORT__REPORT_REFRESHED;
+	report.refreshed = &refreshed;
+	stage2_report(s, &report);
+}
+
+static void
 do_exec(struct stage2 *s, const Koda__Order *order, const int *fds)
 {
 	/* What the host did before it sent this order has to be in the view. */
 	stage2_signals(s);
+	if (refresh_drafts(s) < 0) {
+		stage2_failed(s, order->id, KODA__FAILED_STEP__FAILED_STEP_VIEW, errno,
+		    REFRESH_FAILED);
+		return;
+	}
 	watch_busy(s);
 	commands_exec(s, order->id, order->exec, fds);
 	if (!commands_any(s->commands))
@@ -505,6 +542,7 @@ static const struct {
 	[KODA__ORDER__ORDER_EXEC] = { 3, false, valid_exec, do_exec },
 	[KODA__ORDER__ORDER_SIGNAL] = { 0, false, valid_signal, do_signal },
 	[KODA__ORDER__ORDER_END] = { 0, false, valid_end, do_end },
+	[KODA__ORDER__ORDER_REFRESH] = { 0, false, valid_refresh, do_refresh },
 };
 
 int

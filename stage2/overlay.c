@@ -70,7 +70,8 @@ make_removable(int work)
 }
 
 int
-overlay_new(const int *lower, size_t n_lower, int upper, int work, struct koda_error *err)
+overlay_new(const int *lower, size_t n_lower, int upper, int work, int *ret_context,
+    struct koda_error *err)
 {
 	cleanup_close int fs = (int)syscall(SYS_fsopen, "overlay", FSOPEN_CLOEXEC);
 	int mnt;
@@ -86,5 +87,17 @@ overlay_new(const int *lower, size_t n_lower, int upper, int work, struct koda_e
 	    make_removable(work) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "make an overlay");
 	mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	return mnt < 0 ? err_set(err, KODA_UNSUPPORTED, errno, "mount an overlay") : mnt;
+	if (mnt < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "mount an overlay");
+	if (ret_context != NULL)
+		*ret_context = take_fd(&fs);
+	return mnt;
+}
+
+/* Changing the options of a mounted file system drops its unused names from the kernel's cache,
+ * also if none changes. */
+int
+overlay_refresh(int context)
+{
+	return (int)syscall(SYS_fsconfig, context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
 }

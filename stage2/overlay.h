@@ -21,7 +21,18 @@
 /* Make an overlay. lower, upper and work are O_PATH descriptors; the topmost lower directory
  * comes first, and work is empty. All have to be on mounts of this mount namespace, and no mount
  * below them may come from an outer one. Returns a mount that is not attached yet, or -1 with
- * *err set. */
-int overlay_new(const int *lower, size_t n_lower, int upper, int work, struct koda_error *err);
+ * *err set. ret_context NULL or: what overlay_refresh() takes, which the caller owns. */
+int overlay_new(const int *lower, size_t n_lower, int upper, int work, int *ret_context,
+    struct koda_error *err);
+
+/*
+ * The kernel looks a name up in the lower directories once: it does not notice that the name is
+ * made, removed or replaced there later. Make it forget all names that no process holds. Returns 0,
+ * or -1 with errno set.
+ *
+ * A file that is watched with inotify and was changed in the overlay is looked up as another inode
+ * then, and the watch reports nothing any more.
+ */
+int overlay_refresh(int context);
 
 #endif

@@ -17,6 +17,7 @@
  *	caches    the host's caches, under a layer that commands write
  *	drafts    the directories that commands write, under a layer that takes their changes
  *	overlay   one such mount
+ *	lower_names    notices that other processes change names below it
  *	absent    hidden places that do not exist yet: which directories need a mirror
  *	mirror    a directory in which names that do not exist yet never appear
  *	notice    a signal when names in a directory change

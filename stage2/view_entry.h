@@ -52,9 +52,15 @@ struct slot_view {
 		dev_t dev;
 	} * cache;
 	size_t n_caches;
-	/* For stage2/drafts: the devices of the overlays, of which no other process has any. */
-	dev_t *draft_dev;
+	/* For stage2/drafts: the overlays, of which no other process has any. */
+	struct view_draft {
+		dev_t dev;
+		int context; /* for overlay_refresh() */
+	} * draft;
 	size_t n_drafts;
+	struct lower_names *lower_names;
+	/* Names below the overlays have changed. */
+	bool stale;
 	/* The slot's file system in memory; stage2/private mounts its directories. */
 	int memory_fd;
 	/* What commands see in hidden places: see stage2/hidden.h. */

@@ -5,9 +5,11 @@
 
 #include "stage2/caches.h"
 #include "stage2/linked_places.h"
+#include "stage2/lower_names.h"
 #include "stage2/mend.h"
 #include "stage2/place_watch.h"
 #include "stage2/view.h"
+#include "stage2/view_entry.h"
 
 void
 watch_mounts_changed(struct stage2 *s)
@@ -102,6 +104,7 @@ watch_idle(struct stage2 *s)
 	struct place_watch *w = s->watch;
 
 	w->busy = false;
+	lower_names_idle(s->view->lower_names);
 	if (view_uncover(s->view) == 0)
 		return;
 	for (size_t i = 0; i < w->n_places; i++)

@@ -125,6 +125,8 @@ static const char *const stage2_calls[] = {
 	"setsid",
 	/* removing old names from a mirror (stage2/mirror.c) */
 	"unlinkat",
+	/* noticing new names below a draft (stage2/lower_names.c) */
+	"inotify_add_watch",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise",
 	/* the process */

@@ -197,7 +197,7 @@ sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds
 			{ .fd = sb->up ? -1 : sb->bwrap.pidfd, .events = POLLIN },
 		};
 		uint64_t now;
-		int r;
+		int ms, r;
 
 		if (take_reports(sb, w, err) < 0)
 			return -1;
@@ -207,9 +207,10 @@ sandbox_ask(struct sandbox *sb, Koda__Order *order, const int *fds, size_t n_fds
 		if (now >= until)
 			return err_set(err, KODA_WORKER, 0,
 			    "the sandbox did not answer within %d s", timeout_ms / 1000);
-		r = session_poll(sb->ses, pfd, N_ELEMENTS(pfd),
-		    (int)((until - now) / NS_PER_MS + 1));
-		if (r < 0 && sb->ses->given_up)
+		ms = (int)((until - now) / NS_PER_MS + 1);
+		r = w->soon ? poll(pfd, N_ELEMENTS(pfd), ms)
+			    : session_poll(sb->ses, pfd, N_ELEMENTS(pfd), ms);
+		if (r < 0 && !w->soon && sb->ses->given_up)
 			return err_set(err, KODA_TIMEOUT, 0,
 			    "the caller gave up waiting for the sandbox");
 		if (r > 0 && pfd[0].revents == 0) {

@@ -13,7 +13,8 @@
 struct sandbox_answer {
 	uint64_t id;
 	bool wants_fd;
-	int fd; /* -1: none */
+	bool soon; /* stage2 has next to nothing to do: the embedder's callback does not wait */
+	int fd;    /* -1: none */
 	Koda__Report *report;
 };
 

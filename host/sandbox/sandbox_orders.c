@@ -162,3 +162,25 @@ sandbox_unmount(struct sandbox *sb, struct koda_error *err)
 	sb->view.n_mounts = n;
 	return r;
 }
+
+/* ---- a draft ---- */
+
+void
+sandbox_refresh(struct sandbox *sb)
+{
+	Koda__Order order = KODA__ORDER__INIT;
+	Koda__Refresh msg = KODA__REFRESH__INIT;
+	struct sandbox_answer w = { .soon = true };
+	struct koda_error err;
+
+	if (!sb->up || !sb->drafted)
+		return;
+	order.order_case = KODA__ORDER__ORDER_REFRESH;
+	order.refresh = &msg;
+	if (sandbox_ask(sb, &order, NULL, 0, SANDBOX_ANSWER_MS, &w, &err) == 0 &&
+	    w.report->report_case == KODA__REPORT__REPORT_REFRESHED)
+		return;
+	if (w.report != NULL && w.report->report_case != KODA__REPORT__REPORT_FAILED)
+		err_set(&err, KODA_PROTOCOL, 0, "the draft was not refreshed");
+	sandbox_kill(sb, &err);
+}

@@ -18,4 +18,8 @@ int sandbox_mount(struct sandbox *sb, struct koda_error *err);
 /* Unmount the whole plan, when no command is left that needs it. */
 int sandbox_unmount(struct sandbox *sb, struct koda_error *err);
 
+/* Show files that were made, removed or replaced in the project since the last command in its draft.
+ * While a command runs, nothing changes. On failure the sandbox is killed. */
+void sandbox_refresh(struct sandbox *sb);
+
 #endif

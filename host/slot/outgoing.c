@@ -76,6 +76,20 @@ send_recover(struct koda_slot *slot, struct call *c, struct koda_error *err)
 	return r;
 }
 
+/* Returns false if nothing can be sent now: the slot has changed meanwhile. */
+static bool
+refresh(struct koda_slot *slot)
+{
+	if (!slot->drafted || slot->n_queued == 0 || slot->n_recovering > 0)
+		return true;
+	if (slot->refreshing)
+		return false;
+	slot->refreshing = true;
+	slot->client->refresh(slot);
+	slot->refreshing = false;
+	return slot->state == SLOT_UP;
+}
+
 int
 outgoing_send(struct koda_slot *slot)
 {
@@ -83,6 +97,8 @@ outgoing_send(struct koda_slot *slot)
 	struct koda_error err;
 	int r = 1;
 
+	if (!refresh(slot))
+		return 0;
 	/* First settle what happened to the mutations of dead workers, before anything new is done
 	 * to the same files. */
 	for (c = slot->head; r > 0 && slot->n_recovering > 0 && c != NULL; c = c->next)

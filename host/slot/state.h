@@ -124,6 +124,8 @@ struct slot_client {
 	void (*places)(const struct koda_slot *slot, bool with_places, struct seal_places *ret);
 	/* A change has made the history larger. */
 	void (*grown)(struct koda_slot *slot, uint64_t bytes);
+	/* In a draft, let the worker see the names that the project has now. */
+	void (*refresh)(struct koda_slot *slot);
 };
 
 struct koda_slot {
@@ -135,6 +137,7 @@ struct koda_slot {
 	bool acquired;
 	/* Changes go to a draft and are decided on afterwards: no question is asked before them. */
 	bool drafted;
+	bool refreshing; /* in slot_client.refresh: nothing is sent before it returns */
 	enum slot_state state;
 	struct child child;
 	struct frame_stream fs;

@@ -152,7 +152,14 @@ find_places(const struct koda_slot *slot, bool with_places, struct seal_places *
 		add_place(ret, recovering->cache[i]);
 }
 
-static const struct slot_client client = { launch, find_places, keeping_grown };
+static void
+refresh(struct koda_slot *slot)
+{
+	if (slot->commands != NULL)
+		sandbox_refresh(slot->commands->sandbox);
+}
+
+static const struct slot_client client = { launch, find_places, keeping_grown, refresh };
 
 /* ---- the whole ---- */
 

@@ -146,6 +146,27 @@ hidden_later(void **state)
 	fixture_end(&f);
 }
 
+/* A place that is hidden only if it appears: also if the draft began without one, whoever makes it. */
+static void
+hidden_by_host_later(void **state)
+{
+	struct koda_policy *p;
+	struct koda_slot *slot;
+	struct fixture f;
+
+	fixture_prepare(&f, KODA_AUTO);
+	f.options.commands = true;
+	p = with_rule(&f, KODA_DENY_READ, at(&f, "late"));
+	fixture_open(&f);
+	slot = draft_open_slot(&f, NULL);
+	has(draft_out(slot, "cat late/key"), "No such file");
+	assert_int_equal(mkdir(at(&f, "late"), 0755), 0);
+	put_text(&f, "late/key", "token\n");
+	lacks(draft_out(slot, "cat late/key; cp -r late copy; cat copy/key"), "token");
+	koda_policy_free(p);
+	fixture_end(&f);
+}
+
 /* Memory of the slot, and the size of a file. */
 static void
 limits_hold(void **state)
@@ -409,6 +430,7 @@ main(void)
 		cmocka_unit_test(as_a_direct_slot),
 		cmocka_unit_test(hidden_stays_hidden),
 		cmocka_unit_test(hidden_later),
+		cmocka_unit_test(hidden_by_host_later),
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(caches_work),
 		cmocka_unit_test(renamed_directory),
