@@ -204,7 +204,7 @@ static const struct attempt {
 	ATTEMPT(keys), ATTEMPT(programs_of_kernel), ATTEMPT(user_faults), ATTEMPT(by_handle), ATTEMPT(watch_all),
 	PLAIN(terminal_input), PLAIN(own_lease), ATTEMPT(rename_it), ATTEMPT(remove_it), ATTEMPT(link_it),
 	ATTEMPT(cut_it), ATTEMPT(own_it), ATTEMPT(attribute), ATTEMPT(open_it_to_all), ATTEMPT(signal_process),
-	ATTEMPT(watch_names), PLAIN(give_descriptor), PLAIN(keep_on_exec),
+	ALLOWED(watch_names), PLAIN(give_descriptor), PLAIN(keep_on_exec),
 	ALLOWED(list_of_sockets), ALLOWED(answer), ALLOWED(duplicate), ALLOWED(end_process), ALLOWED(read_name),
 	ALLOWED(map_memory), ALLOWED(alarm_soon), ALLOWED(fork_maker), ALLOWED(drop_privileges), ALLOWED(drop_ambient),
 	ALLOWED(place_descriptor), ALLOWED(close_the_rest), ALLOWED(make_link), ALLOWED(make_pipe), ALLOWED(notice),
