@@ -418,13 +418,11 @@ allowed(enum access_rule rule, const char *by)
 }
 
 static const char *
-first_naming(const struct policy_list *list, const char *path)
+first_above(const struct policy_list *list, const char *path)
 {
-	for (size_t i = 0; i < list->n; i++) {
-		if (path_is_inside(path, list->v[i]))
-			return list->v[i];
-	}
-	return NULL;
+	const size_t i = policy_list_first_above(list, path);
+
+	return i < list->n ? list->v[i] : NULL;
 }
 
 static bool
@@ -480,7 +478,7 @@ access_judge(const struct access_subject *who, enum access_op op, const char *pa
 	by = p->flag[KODA_ALLOW_GIT_CONFIG] ? NULL : git_place(op, path, disk);
 	if (by != NULL)
 		return refused(ACCESS_RULE_GIT_CONFIG, by);
-	by = first_naming(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path);
+	by = first_above(&p->list[KODA_DENY_WRITE_WITHIN_ALLOW], path);
 	if (by != NULL)
 		return refused(ACCESS_RULE_DENY_WRITE, by);
 	by = names_rule_of(&p->list[KODA_DENY_WRITE_NAMES], path);
@@ -488,7 +486,7 @@ access_judge(const struct access_subject *who, enum access_op op, const char *pa
 		by = names_rule_cut(&p->list[KODA_DENY_WRITE_NAMES], path);
 	if (by != NULL)
 		return refused(ACCESS_RULE_DENY_NAME, by);
-	by = first_naming(&p->list[KODA_ALLOW_WRITE], path);
+	by = first_above(&p->list[KODA_ALLOW_WRITE], path);
 	if (by == NULL && op != ACCESS_OP_HOP_CHANGE)
 		return refused(ACCESS_RULE_ALLOW_WRITE, NULL);
 	return allowed(ACCESS_RULE_ALLOW_WRITE, by);
@@ -574,7 +572,7 @@ access_reads_all_in(const struct access_subject *who, const char *dir)
 const char *
 access_name_rule(const struct access_subject *who, const char *path)
 {
-	const char *root = first_naming(&who->policy->list[KODA_ALLOW_WRITE], path);
+	const char *root = first_above(&who->policy->list[KODA_ALLOW_WRITE], path);
 
 	/* Only components below the project count: the project itself may lie in a vendored
 	 * directory. */

@@ -27,28 +27,20 @@ policy_effective_depth(const struct policy *p)
 }
 
 static const char *
-longest_naming(const struct policy_list *list, const char *path, size_t *ret_len)
+longest_above(const struct policy_list *list, const char *path, size_t *ret_len)
 {
-	const char *best = NULL;
+	const size_t i = policy_list_longest_above(list, path);
 
-	*ret_len = 0;
-	for (size_t i = 0; i < list->n; i++) {
-		size_t len = strlen(list->v[i]);
-
-		if (len > *ret_len && path_is_inside(path, list->v[i])) {
-			best = list->v[i];
-			*ret_len = len;
-		}
-	}
-	return best;
+	*ret_len = i < list->n ? strlen(list->v[i]) : 0;
+	return i < list->n ? list->v[i] : NULL;
 }
 
 bool
 policy_reads(const struct policy *p, const char *path, const char **ret_rule)
 {
 	size_t deny_len, hole_len;
-	const char *deny = longest_naming(&p->list[KODA_DENY_READ], path, &deny_len);
-	const char *hole = longest_naming(&p->list[KODA_ALLOW_READ_WITHIN_DENY], path, &hole_len);
+	const char *deny = longest_above(&p->list[KODA_DENY_READ], path, &deny_len);
+	const char *hole = longest_above(&p->list[KODA_ALLOW_READ_WITHIN_DENY], path, &hole_len);
 	bool denied = deny != NULL && deny_len >= hole_len;
 
 	if (ret_rule != NULL)

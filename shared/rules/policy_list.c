@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 
 /* With fewer rules, comparing with all of them is faster than a table. */
@@ -12,25 +13,40 @@
 
 /* FNV-1a. Rules made to collide cost no more than a comparison with all rules, of which there
  * are at most POLICY_RULES_MAX. */
-static uint32_t
-rule_hash(const char *rule)
-{
-	uint32_t h = 2166136261u;
+#define HASH_BEGIN 2166136261u
 
-	for (; *rule != '\0'; rule++)
-		h = (h ^ (unsigned char)*rule) * 16777619u;
-	return h;
+static uint32_t
+hash_add(uint32_t h, char c)
+{
+	return (h ^ (unsigned char)c) * 16777619u;
 }
 
-/* Return the slot that has the rule, or the free one where it belongs. */
+static bool
+is_rule(const char *rule, const char *text, size_t len)
+{
+	return strncmp(rule, text, len) == 0 && rule[len] == '\0';
+}
+
+/* Return the slot that has the rule, which is `len` bytes at `text`, or the free one where it belongs. */
+static uint32_t *
+slot_at(const struct policy_list *list, const char *text, size_t len, uint32_t hash)
+{
+	size_t at = hash & (list->n_slots - 1);
+
+	while (list->slot[at] != 0 && !is_rule(list->v[list->slot[at] - 1], text, len))
+		at = (at + 1) & (list->n_slots - 1);
+	return &list->slot[at];
+}
+
 static uint32_t *
 list_slot(const struct policy_list *list, const char *rule)
 {
-	size_t at = rule_hash(rule) & (list->n_slots - 1);
+	uint32_t hash = HASH_BEGIN;
+	size_t len = 0;
 
-	while (list->slot[at] != 0 && strcmp(list->v[list->slot[at] - 1], rule) != 0)
-		at = (at + 1) & (list->n_slots - 1);
-	return &list->slot[at];
+	while (rule[len] != '\0')
+		hash = hash_add(hash, rule[len++]);
+	return slot_at(list, rule, len, hash);
 }
 
 size_t
@@ -52,6 +68,69 @@ bool
 policy_list_has(const struct policy_list *list, const char *rule)
 {
 	return policy_list_find(list, rule) < list->n;
+}
+
+/* The rules above a path, as far as they are found. */
+struct above {
+	size_t first, longest, len;
+};
+
+static void
+above_add(struct above *a, const struct policy_list *list, size_t i)
+{
+	const size_t len = strlen(list->v[i]);
+
+	if (i < a->first)
+		a->first = i;
+	if (a->longest == list->n || len > a->len) {
+		a->longest = i;
+		a->len = len;
+	}
+}
+
+static void
+above_look_up(struct above *a, const struct policy_list *list, const char *path, size_t len,
+    uint32_t hash)
+{
+	const uint32_t at = *slot_at(list, path, len, hash);
+
+	if (at != 0)
+		above_add(a, list, at - 1);
+}
+
+static struct above
+rules_above(const struct policy_list *list, const char *path)
+{
+	struct above ret = { list->n, list->n, 0 };
+	uint32_t hash = HASH_BEGIN;
+
+	if (list->n_slots == 0) {
+		for (size_t i = 0; i < list->n; i++) {
+			if (path_is_inside(path, list->v[i]))
+				above_add(&ret, list, i);
+		}
+		return ret;
+	}
+	if (path[0] == '/')
+		above_look_up(&ret, list, path, 1, hash_add(hash, '/'));
+	for (size_t len = 0; path[len] != '\0';) {
+		hash = hash_add(hash, path[len++]);
+		if (len > 1 && (path[len] == '/' || path[len] == '\0'))
+			above_look_up(&ret, list, path, len, hash);
+	}
+	return ret;
+}
+
+size_t
+policy_list_first_above(const struct policy_list *list, const char *path)
+{
+	return rules_above(list, path).first;
+}
+
+size_t
+policy_list_longest_above(const struct policy_list *list, const char *path)
+{
+	return rules_above(list, path).longest;
 }
 
 /* Make room for one more rule: the table is at most half full. */

@@ -47,6 +47,11 @@ int policy_list_add_all(struct policy_list *dst, const struct policy_list *src,
 size_t policy_list_find(const struct policy_list *list, const char *rule);
 bool policy_list_has(const struct policy_list *list, const char *rule);
 
+/* Of the rules that are this path or a directory above it, return the index of the first in the list,
+ * or of the longest; list->n if there is none. The time does not depend on the number of rules. */
+size_t policy_list_first_above(const struct policy_list *list, const char *path);
+size_t policy_list_longest_above(const struct policy_list *list, const char *path);
+
 /* Frees the rules and leaves the list absent. */
 void policy_list_done(struct policy_list *list);
 

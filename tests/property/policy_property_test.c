@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/rules/access.h"
 #include "shared/rules/egress.h"
@@ -599,10 +600,54 @@ reseed(void **state)
 	return 0;
 }
 
+/* ---- the rules above a path ---- */
+
+/* What policy_list_first_above() and policy_list_longest_above() say, by comparing with each rule. */
+static size_t
+first_compared(const struct policy_list *list, const char *path, bool longest)
+{
+	size_t ret = list->n;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (!path_is_inside(path, list->v[i]))
+			continue;
+		if (ret == list->n || (longest && strlen(list->v[i]) > strlen(list->v[ret])))
+			ret = i;
+	}
+	return ret;
+}
+
+static void
+rules_above_are_found(void **state)
+{
+	size_t found = 0, with_table = 0;
+
+	for (int i = 0; i < PAIRS / 5; i++) {
+		struct policy_list list = { 0 };
+
+		for (unsigned n = draw(60); n > 0; n--)
+			assert_int_equal(policy_list_add(&list, draw_path(draw(2) == 0), NULL), 0);
+		with_table += list.n_slots > 0;
+		for (int k = 0; k < PLACES; k++) {
+			const char *path = draw_path(draw(4) != 0);
+			const size_t first = policy_list_first_above(&list, path);
+
+			assert_int_equal(first, first_compared(&list, path, false));
+			assert_int_equal(policy_list_longest_above(&list, path),
+			    first_compared(&list, path, true));
+			found += first < list.n;
+		}
+		policy_list_done(&list);
+	}
+	assert_true(found > 0);
+	assert_true(with_table > 0 && with_table < PAIRS / 5);
+}
+
 int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_above_are_found),
 		cmocka_unit_test_setup(compose_never_widens, reseed),
 		cmocka_unit_test_setup(compose_is_the_intersection, reseed),
 		cmocka_unit_test_setup(reading_all_is_reading_each, reseed),
