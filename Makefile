@@ -9,9 +9,10 @@ prefix := $(abspath $(PREFIX))
 
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+ARCH ?= arm64
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install clean help
+    bench-against bench-peers install cross clean help
 .NOTPARALLEL:
 
 all: build
@@ -24,6 +25,7 @@ help:
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
+	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -91,6 +93,14 @@ bench-against: setup
 bench-peers: setup
 	@tools/bench-peers build-bench
 
+# The libraries for the other machine are unpacked into a directory of their own.
+cross:
+	@tools/setup build cross
+	@tools/cross/root $(ARCH) build-$(ARCH)-root
+	@[ -f build-$(ARCH)/build.ninja ] || $(MESON) setup build-$(ARCH) \
+	    --cross-file tools/cross/$(ARCH).ini --cross-file build-$(ARCH)-root/root.ini -Dtests=false -Dfuzz=off
+	@$(MESON) compile -C build-$(ARCH)
+
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
@@ -98,4 +108,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root build-ci-*
