@@ -18,7 +18,7 @@ ARCH ?= arm64
 all: build
 
 help:
-	@echo 'make           build into build/'
+	@echo 'make           build the programs and the library into build/; the tests are built when they are run'
 	@echo 'make setup     install the Debian packages that are missing (through sudo when not root)'
 	@echo 'make demo      set up, build, and show it at work'
 	@echo 'make test      set up, build, and run every test'
@@ -47,7 +47,7 @@ setup-dev:
 
 $(BUILD)/build.ninja:
 	@tools/setup --check build
-	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@$(MESON) setup $(BUILD) -Dtests=false -Dfuzz=off >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/meson-setup.log
 
 build: $(BUILD)/build.ninja
@@ -67,7 +67,9 @@ check: setup-test
 attack: setup
 	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)
 
-lint: setup-dev build
+lint: setup-dev
+	@tools/with-tests $(BUILD)
+	@$(MESON) compile -C $(BUILD)
 	@tools/lint $(BUILD)
 
 format:
