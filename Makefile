@@ -10,9 +10,10 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 ARCH ?= arm64
+STATIC ?= native
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install cross clean help
+    bench-against bench-peers install cross dist static clean help
 .NOTPARALLEL:
 
 all: build
@@ -26,6 +27,8 @@ help:
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
+	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
+	@echo 'make dist      the sources of the last commit as a tarball in dist/, with checksums and what is linked (SPDX)'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -103,6 +106,13 @@ cross:
 	    --cross-file tools/cross/$(ARCH).ini --cross-file build-$(ARCH)-root/root.ini -Dtests=false -Dfuzz=off
 	@$(MESON) compile -C build-$(ARCH)
 
+static:
+	@tools/setup build static $(if $(filter-out native,$(STATIC)),cross)
+	@tools/make-static $(STATIC) build-static-$(STATIC) dist
+
+dist: setup build
+	@tools/make-dist $(BUILD) dist
+
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
@@ -110,4 +120,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root build-static-* dist build-ci-*
