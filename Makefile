@@ -9,21 +9,26 @@ prefix := $(abspath $(PREFIX))
 
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+ARCH ?= arm64
+STATIC ?= native
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install clean help
+    bench-against bench-peers install cross dist static clean help
 .NOTPARALLEL:
 
 all: build
 
 help:
-	@echo 'make           build into build/'
+	@echo 'make           build the programs and the library into build/; the tests are built when they are run'
 	@echo 'make setup     install the Debian packages that are missing (through sudo when not root)'
 	@echo 'make demo      set up, build, and show it at work'
 	@echo 'make test      set up, build, and run every test'
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
+	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
+	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
+	@echo 'make dist      the sources of the last commit as a tarball in dist/, with checksums and what is linked (SPDX)'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -45,7 +50,7 @@ setup-dev:
 
 $(BUILD)/build.ninja:
 	@tools/setup --check build
-	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@$(MESON) setup $(BUILD) -Dtests=false -Dfuzz=off >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@mv $(BUILD).log $(BUILD)/meson-setup.log
 
 build: $(BUILD)/build.ninja
@@ -65,7 +70,9 @@ check: setup-test
 attack: setup
 	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)
 
-lint: setup-dev build
+lint: setup-dev
+	@tools/with-tests $(BUILD)
+	@$(MESON) compile -C $(BUILD)
 	@tools/lint $(BUILD)
 
 format:
@@ -91,6 +98,21 @@ bench-against: setup
 bench-peers: setup
 	@tools/bench-peers build-bench
 
+# The libraries for the other machine are unpacked into a directory of their own.
+cross:
+	@tools/setup build cross
+	@tools/cross/root $(ARCH) build-$(ARCH)-root
+	@[ -f build-$(ARCH)/build.ninja ] || $(MESON) setup build-$(ARCH) \
+	    --cross-file tools/cross/$(ARCH).ini --cross-file build-$(ARCH)-root/root.ini -Dtests=false -Dfuzz=off
+	@$(MESON) compile -C build-$(ARCH)
+
+static:
+	@tools/setup build static $(if $(filter-out native,$(STATIC)),cross)
+	@tools/make-static $(STATIC) build-static-$(STATIC) dist
+
+dist: setup build
+	@tools/make-dist $(BUILD) dist
+
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
@@ -98,4 +120,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root build-static-* dist build-ci-*

@@ -24,26 +24,27 @@
 #include <sys/ioctl.h>
 
 /* clang-format off */
-static const unsigned long command_ioctls[] = {
-	/* any descriptor */
-	FIONREAD, FIONBIO, FIOASYNC, FIOCLEX, FIONCLEX, FIOQSIZE,
-	/* terminals: the modes, also of the C libraries that use the newer calls */
-	TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETS2, TCSETS2, TCSETSW2, TCSETSF2, TCGETA, TCSETA, TCSETAW, TCSETAF,
-	TCSBRK, TCSBRKP, TCXONC, TCFLSH, TIOCSBRK, TIOCCBRK, TIOCOUTQ, TIOCGETD,
-	/* ... the session, job control, the size */
-	TIOCSCTTY, TIOCNOTTY, TIOCGSID, TIOCGPGRP, TIOCSPGRP, TIOCGWINSZ, TIOCSWINSZ,
-	/* ... new ones (script, tmux, ssh, expect) */
-	TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER, TIOCPKT, TIOCGPKT, TIOCSIG, TIOCGDEV,
-	/* files: cp --reflink, filefrag, lsattr */
-	FICLONE, FICLONERANGE, FS_IOC_FIEMAP, FIGETBSZ, FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR,
-	/* sockets: what is waiting; interfaces, as getifaddrs() and if_nametoindex() ask for
-	 * them */
-	SIOCATMARK, SIOCOUTQNSD, SIOCGPGRP, FIOGETOWN, SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR,
-	SIOCGIFDSTADDR, SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX,
-	SIOCGIFTXQLEN, SIOCGIFMAP,
-	/* /dev/random */
-	RNDGETENTCNT,
-};
+#define COMMAND_IOCTLS(X) \
+	/* any descriptor */ \
+	X(FIONREAD) X(FIONBIO) X(FIOASYNC) X(FIOCLEX) X(FIONCLEX) X(FIOQSIZE) \
+	/* terminals: the modes, also of the C libraries that use the newer calls */ \
+	X(TCGETS) X(TCSETS) X(TCSETSW) X(TCSETSF) X(TCGETS2) X(TCSETS2) X(TCSETSW2) X(TCSETSF2) \
+	X(TCGETA) X(TCSETA) X(TCSETAW) X(TCSETAF) \
+	X(TCSBRK) X(TCSBRKP) X(TCXONC) X(TCFLSH) X(TIOCSBRK) X(TIOCCBRK) X(TIOCOUTQ) X(TIOCGETD) \
+	/* ... the session, job control, the size */ \
+	X(TIOCSCTTY) X(TIOCNOTTY) X(TIOCGSID) X(TIOCGPGRP) X(TIOCSPGRP) X(TIOCGWINSZ) X(TIOCSWINSZ) \
+	/* ... new ones (script, tmux, ssh, expect) */ \
+	X(TIOCGPTN) X(TIOCSPTLCK) X(TIOCGPTLCK) X(TIOCGPTPEER) X(TIOCPKT) X(TIOCGPKT) X(TIOCSIG) X(TIOCGDEV) \
+	/* files: cp --reflink, filefrag, lsattr */ \
+	X(FICLONE) X(FICLONERANGE) X(FS_IOC_FIEMAP) X(FIGETBSZ) X(FS_IOC_GETFLAGS) X(FS_IOC_GETVERSION) \
+	X(FS_IOC_FSGETXATTR) \
+	/* sockets: what is waiting; interfaces, as getifaddrs() and if_nametoindex() ask for \
+	 * them */ \
+	X(SIOCATMARK) X(SIOCOUTQNSD) X(SIOCGPGRP) X(FIOGETOWN) X(SIOCGIFNAME) X(SIOCGIFCONF) X(SIOCGIFFLAGS) \
+	X(SIOCGIFADDR) X(SIOCGIFDSTADDR) X(SIOCGIFBRDADDR) X(SIOCGIFNETMASK) X(SIOCGIFMETRIC) X(SIOCGIFMTU) \
+	X(SIOCGIFHWADDR) X(SIOCGIFINDEX) X(SIOCGIFTXQLEN) X(SIOCGIFMAP) \
+	/* /dev/random */ \
+	X(RNDGETENTCNT)
 /* clang-format on */
 
 #endif

@@ -1,10 +1,17 @@
 /*
- * gen-seccomp worker|search|proxy|stage2 [--sanitize] [--test]
- * gen-seccomp command|command_closed
+ * gen-seccomp MACHINE worker|search|proxy|stage2 [--sanitize] [--test]
+ * gen-seccomp MACHINE command|command_closed
+ * gen-seccomp MACHINE numbers
  *
- * Print a seccomp filter as a C header: an array of struct sock_filter, called worker_filter,
- * search_filter and so on. The build runs this program, so that the confined programs contain the
- * instructions and need not link libseccomp. Loading a prebuilt filter is also 200 us cheaper.
+ * Print a seccomp filter for MACHINE (x86_64, aarch64, riscv64) as a C header: an array of struct
+ * sock_filter, called worker_filter, search_filter and so on. The build runs this program, so that
+ * the confined programs contain the instructions and need not link libseccomp. Loading a prebuilt
+ * filter is also 200 us cheaper.
+ *
+ * This program runs on the machine that builds, which need not be MACHINE. System calls are looked
+ * up by name in MACHINE's table. The header refuses to be compiled for another machine. Other
+ * numbers come from the headers here: "numbers" prints a C file that compares them with the headers
+ * of MACHINE when it is compiled.
  *
  *	--sanitize  also allows what the runtimes of ASan and UBSan need
  *	--test      also allows what a process needs to stop itself and to sleep (worker/pause.h)
@@ -13,32 +20,17 @@
  * unexpected system call means either a bug of ours or foreign code. The filters for commands
  * return errors instead.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/netlink.h>
-#include <linux/seccomp.h>
-#include <linux/sockios.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/personality.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/command_ioctls.h"
+#include "tools/filter_numbers.h"
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -146,6 +138,19 @@ static const char *const sanitize_calls[] = {
 
 /* clang-format on */
 
+/* The machines that there are filters for. libseccomp calls a machine by its AUDIT_ARCH_ value. */
+struct machine {
+	const char *name; /* as meson calls it */
+	uint32_t arch;
+};
+
+static const struct machine machines[] = {
+	{ "x86_64", SCMP_ARCH_X86_64 },
+	{ "aarch64", SCMP_ARCH_AARCH64 },
+	{ "riscv64", SCMP_ARCH_RISCV64 },
+};
+
+static const struct machine *target;
 static scmp_filter_ctx ctx;
 
 static void
@@ -157,18 +162,39 @@ must(int r, const char *what)
 	exit(1);
 }
 
+/* The call's number on the target. It is negative if the target does not have the call. */
+static int
+number_of(const char *name)
+{
+	int nr = seccomp_syscall_resolve_name_arch(target->arch, name);
+
+	if (nr == __NR_SCMP_ERROR)
+		must(-EINVAL, name);
+	return nr;
+}
+
+/* Add a rule for a call, which the target must have. libseccomp's rules use the numbers of the
+ * machine that this program runs on, and it translates them. */
+static void
+add_rule(uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
+{
+	if (number_of(name) < 0)
+		must(-ENOSYS, name);
+	must(seccomp_rule_add_exact_array(ctx, action, seccomp_syscall_resolve_name(name), n, args),
+	    name);
+}
+
+#define RULE(action, name, ...)                                                                    \
+	add_rule(action, name,                                                                     \
+	    sizeof((struct scmp_arg_cmp[]){ __VA_ARGS__ }) / sizeof(struct scmp_arg_cmp),          \
+	    (struct scmp_arg_cmp[]){ __VA_ARGS__ })
+
 static void
 allow(const char *const *names, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		int nr = seccomp_syscall_resolve_name(names[i]);
-
-		/* A negative number means that this architecture does not have the call. */
-		if (nr == __NR_SCMP_ERROR)
-			must(-EINVAL, names[i]);
-		if (nr >= 0)
-			must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, nr, 0), names[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (number_of(names[i]) >= 0)
+			add_rule(SCMP_ACT_ALLOW, names[i], 0, NULL);
 }
 
 /* Allow only memory that is not executable, so that the process cannot add code to what is
@@ -176,21 +202,15 @@ allow(const char *const *names, size_t n)
 static void
 no_new_code(void)
 {
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
-	    "mmap");
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)),
-	    "mprotect");
+	RULE(SCMP_ACT_ALLOW, "mmap", SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	RULE(SCMP_ACT_ALLOW, "mprotect", SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
 static void
 allow_fcntls(const int *commands, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)commands[i], 0)),
-		    "fcntl");
+		RULE(SCMP_ACT_ALLOW, "fcntl", SCMP_A1_32(SCMP_CMP_EQ, (unsigned)commands[i], 0));
 }
 
 /* Allow setting FD_CLOEXEC, because fdopendir() does. Clearing it would matter only to an exec,
@@ -198,9 +218,8 @@ allow_fcntls(const int *commands, size_t n)
 static void
 allow_closing_on_exec(void)
 {
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
-		 SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0), SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0)),
-	    "fcntl");
+	RULE(SCMP_ACT_ALLOW, "fcntl", SCMP_A1_32(SCMP_CMP_EQ, F_SETFD, 0),
+	    SCMP_A2_32(SCMP_CMP_EQ, FD_CLOEXEC, 0));
 }
 
 static void
@@ -237,10 +256,9 @@ search_rules(bool sanitize, bool test)
 	static const int fcntls[] = { F_GETFL, F_DUPFD_CLOEXEC };
 
 	allow(search_calls, N_ELEMENTS(search_calls));
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,
-		     O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY), 0)),
-	    "openat");
+	RULE(SCMP_ACT_ALLOW, "openat",
+	    SCMP_A2_32(SCMP_CMP_MASKED_EQ,
+		O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY), 0));
 	if (test)
 		allow(test_calls, N_ELEMENTS(test_calls));
 	if (sanitize) {
@@ -248,10 +266,8 @@ search_rules(bool sanitize, bool test)
 		return;
 	}
 	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC),
-		 SCMP_A3_32(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)),
-	    "mmap");
+	RULE(SCMP_ACT_ALLOW, "mmap", SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC),
+	    SCMP_A3_32(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
 	no_new_code();
 }
 
@@ -277,21 +293,15 @@ proxy_sockets(void)
 
 	for (size_t f = 0; f < N_ELEMENTS(families); f++)
 		for (size_t k = 0; k < N_ELEMENTS(kinds); k++)
-			must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 3,
-				 SCMP_A0_32(SCMP_CMP_EQ, (unsigned)families[f], 0),
-				 SCMP_A1_32(SCMP_CMP_MASKED_EQ, SOCK_KIND, (unsigned)kinds[k].type),
-				 SCMP_A2_32(SCMP_CMP_EQ, (unsigned)kinds[k].protocol, 0)),
-			    "socket");
+			RULE(SCMP_ACT_ALLOW, "socket",
+			    SCMP_A0_32(SCMP_CMP_EQ, (unsigned)families[f], 0),
+			    SCMP_A1_32(SCMP_CMP_MASKED_EQ, SOCK_KIND, (unsigned)kinds[k].type),
+			    SCMP_A2_32(SCMP_CMP_EQ, (unsigned)kinds[k].protocol, 0));
 	for (unsigned family = 0; family < FAMILIES_MAX; family++)
 		if (family != AF_INET && family != AF_INET6)
-			must(seccomp_rule_add_exact(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT),
-				 SCMP_SYS(socket), 1, SCMP_A0_32(SCMP_CMP_EQ, family, 0)),
-			    "socket");
+			RULE(SCMP_ACT_ERRNO(EAFNOSUPPORT), "socket",
+			    SCMP_A0_32(SCMP_CMP_EQ, family, 0));
 }
-
-/* SECCOMP_IOCTL_NOTIF_ID_VALID had the wrong direction in the headers of older kernels. Programs
- * that were built with those headers still use that number. */
-#define NOTIF_ID_VALID_FORMER SECCOMP_IOR(2, __u64)
 
 static void
 proxy_rules(bool sanitize, bool test)
@@ -308,9 +318,7 @@ proxy_rules(bool sanitize, bool test)
 		return;
 	}
 	allow_fcntls(fcntls, N_ELEMENTS(fcntls));
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-		 SCMP_A1_32(SCMP_CMP_EQ, SIOCGIFINDEX, 0)),
-	    "ioctl");
+	RULE(SCMP_ACT_ALLOW, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCGIFINDEX, 0));
 	no_new_code();
 }
 
@@ -328,10 +336,8 @@ stage2_rules(bool sanitize, bool test)
 	allow(stage2_calls, N_ELEMENTS(stage2_calls));
 	if (test)
 		allow(test_calls, N_ELEMENTS(test_calls));
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-		 SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK, 0),
-		 SCMP_A2_32(SCMP_CMP_EQ, NETLINK_SOCK_DIAG, 0)),
-	    "socket");
+	RULE(SCMP_ACT_ALLOW, "socket", SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK, 0),
+	    SCMP_A2_32(SCMP_CMP_EQ, NETLINK_SOCK_DIAG, 0));
 	if (sanitize) {
 		allow_for_sanitizers();
 		return;
@@ -340,17 +346,12 @@ stage2_rules(bool sanitize, bool test)
 	allow_closing_on_exec();
 	/* Allow fork() as the C library makes it. The child is in the same namespaces and has this
 	 * filter, too, so it cannot exec. */
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-		 SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0)),
-	    "clone");
+	RULE(SCMP_ACT_ALLOW, "clone",
+	    SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0));
 	for (size_t i = 0; i < N_ELEMENTS(prctls); i++)
-		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
-			 SCMP_A0_32(SCMP_CMP_EQ, (unsigned)prctls[i], 0)),
-		    "prctl");
+		RULE(SCMP_ACT_ALLOW, "prctl", SCMP_A0_32(SCMP_CMP_EQ, (unsigned)prctls[i], 0));
 	for (size_t i = 0; i < N_ELEMENTS(ioctls); i++)
-		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-			 SCMP_A1_32(SCMP_CMP_EQ, (unsigned)ioctls[i], 0)),
-		    "ioctl");
+		RULE(SCMP_ACT_ALLOW, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, (unsigned)ioctls[i], 0));
 	no_new_code();
 }
 
@@ -431,9 +432,7 @@ load_low(unsigned arg)
 {
 	uint32_t at = (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t));
 
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	at += sizeof(uint32_t);
-#endif
+	/* All machines in the table have the low half first. */
 	emit(BPF_LD | BPF_W | BPF_ABS, at, 0, 0);
 }
 
@@ -529,9 +528,6 @@ check_socketpair(void)
 	unix_kind();
 }
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x80
-#endif
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	    CLONE_NEWPID | CLONE_NEWNET)
@@ -586,25 +582,15 @@ by_number(const void *a, const void *b)
 static void
 check_ioctl(void)
 {
-	uint32_t sorted[N_ELEMENTS(command_ioctls)];
+#define ELEMENT(number) (uint32_t)(number),
+	uint32_t sorted[] = { COMMAND_IOCTLS(ELEMENT) };
+#undef ELEMENT
 
-	for (size_t i = 0; i < N_ELEMENTS(sorted); i++)
-		sorted[i] = (uint32_t)command_ioctls[i];
 	qsort(sorted, N_ELEMENTS(sorted), sizeof(sorted[0]), by_number);
 	load_low(1);
 	allow_numbers(sorted, N_ELEMENTS(sorted), SECCOMP_RET_ERRNO | ENOTTY);
 }
 
-/* glibc 2.36 does not define these. */
-#ifndef F_LINUX_SPECIFIC_BASE
-#define F_LINUX_SPECIFIC_BASE 1024
-#endif
-#ifndef F_DUPFD_QUERY
-#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3)
-#endif
-#ifndef F_CREATED_QUERY
-#define F_CREATED_QUERY (F_LINUX_SPECIFIC_BASE + 4)
-#endif
 #define FCNTL_BEFORE_LINUX                                                                         \
 	39 /* F_OFD_SETLKW is 38; below are POSIX's commands, owners and signals, and locks */
 
@@ -824,27 +810,6 @@ emit_spans(const struct span *s, size_t n)
 	emit_spans(s + half, n - half);
 }
 
-static int
-number_of(const char *name)
-{
-	int nr = seccomp_syscall_resolve_name(name);
-
-	if (nr == __NR_SCMP_ERROR)
-		must(-EINVAL, name);
-	return nr;
-}
-
-/* The AUDIT_ARCH_ value of this architecture. */
-static uint32_t
-native_arch(void)
-{
-#if defined(__x86_64__)
-	return SCMP_ARCH_X86_64;
-#else
-	return seccomp_arch_native();
-#endif
-}
-
 static void
 command_rules(bool closed)
 {
@@ -853,7 +818,7 @@ command_rules(bool closed)
 	size_t n = 0;
 
 	for (int nr = 0; nr < NR_MAX; nr++) {
-		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+		char *name = seccomp_syscall_resolve_num_arch(target->arch, nr);
 
 		nr_is[nr] = (struct span){ nr,
 			name != NULL && nr <= NR_JUDGED ? SECCOMP_RET_ALLOW : REFUSE_ENOSYS, NULL };
@@ -878,14 +843,14 @@ command_rules(bool closed)
 	/* The 32-bit calls, and those of x32, have other numbers, which would mean other calls
 	 * here. */
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-	if_not_equal(native_arch(), SECCOMP_RET_KILL_PROCESS);
+	if_not_equal(target->arch, SECCOMP_RET_KILL_PROCESS);
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
-#if defined(__x86_64__)
-	/* A tracer sets the number of a call that it skips to -1. */
-	if_equal(0xffffffff, REFUSE_ENOSYS);
-	emit(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
-	ret(SECCOMP_RET_KILL_PROCESS);
-#endif
+	if (target->arch == SCMP_ARCH_X86_64) {
+		/* A tracer sets the number of a call that it skips to -1. */
+		if_equal(0xffffffff, REFUSE_ENOSYS);
+		emit(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+		ret(SECCOMP_RET_KILL_PROCESS);
+	}
 	emit_spans(span, n);
 }
 
@@ -898,9 +863,11 @@ print_instruction(const struct sock_filter *f)
 static void
 print_begin(const char *name)
 {
-	printf("/* Made by gen-seccomp. */\n#include <linux/filter.h>\n\n"
+	printf("/* Made by gen-seccomp for %s. */\n#include <linux/filter.h>\n\n"
+	       "#include \"shared/confine/machine.h\"\n\n"
+	       "_Static_assert(MACHINE_AUDIT_ARCH == 0x%08x, \"this filter is for %s\");\n\n"
 	       "static const struct sock_filter %s_filter[] = {\n",
-	    name);
+	    target->name, target->arch, target->name, name);
 }
 
 static void
@@ -943,6 +910,10 @@ killing_filter(const char *name, void (*rules)(bool sanitize, bool test), bool s
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
 	/* With a binary search, a call late in the list costs as little as an early one. */
 	must(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimise");
+	if (target->arch != seccomp_arch_native()) {
+		must(seccomp_arch_remove(ctx, SCMP_ARCH_NATIVE), "architecture");
+		must(seccomp_arch_add(ctx, target->arch), target->name);
+	}
 	rules(sanitize, test);
 	print_context(name);
 	seccomp_release(ctx);
@@ -958,11 +929,53 @@ command_filter(const char *name, bool closed)
 	print_end();
 }
 
+static void
+print_number(const char *name, uint64_t value)
+{
+	printf("_Static_assert((uint64_t)(%s) == UINT64_C(0x%llx), \"%s\");\n", name,
+	    (unsigned long long)value, name);
+}
+
+/* Print a C file that can only be compiled where these numbers are the same as here. */
+static void
+numbers(void)
+{
+	printf(
+	    "/* Made by gen-seccomp for %s: what its filters took from the headers of the machine\n"
+	    " * that built them. */\n"
+	    "#include <stdint.h>\n\n#include \"shared/confine/machine.h\"\n"
+	    "#include \"tools/filter_numbers.h\"\n\n",
+	    target->name);
+#define PRINT(number) print_number(#number, (uint64_t)(number));
+	FILTER_NUMBERS(PRINT)
+	COMMAND_IOCTLS(PRINT)
+#undef PRINT
+	must(fflush(stdout) != 0 || ferror(stdout) ? -EIO : 0, "stdout");
+}
+
+static const struct machine *
+find_machine(const char *name)
+{
+	for (size_t i = 0; i < N_ELEMENTS(machines); i++)
+		if (strcmp(machines[i].name, name) == 0)
+			return &machines[i];
+	fprintf(stderr, "gen-seccomp: there are no filters for '%s': add a row to machines[]\n",
+	    name);
+	return NULL;
+}
+
 int
 main(int argc, char **argv)
 {
 	bool sanitize = false, test = false;
 
+	if (argc >= 2) {
+		target = find_machine(argv[1]);
+		if (target == NULL)
+			return 1;
+		argv++;
+		argc--;
+	}
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--sanitize") == 0) {
 			sanitize = true;
@@ -985,10 +998,12 @@ main(int argc, char **argv)
 		command_filter("command", false);
 	} else if (argc == 2 && strcmp(argv[1], "command_closed") == 0) {
 		command_filter("command_closed", true);
+	} else if (argc == 2 && strcmp(argv[1], "numbers") == 0) {
+		numbers();
 	} else {
 		fprintf(stderr,
-		    "usage: gen-seccomp worker|search|proxy|stage2 [--sanitize] [--test]\n"
-		    "       gen-seccomp command|command_closed\n");
+		    "usage: gen-seccomp MACHINE worker|search|proxy|stage2 [--sanitize] [--test]\n"
+		    "       gen-seccomp MACHINE command|command_closed|numbers\n");
 		return 2;
 	}
 	return 0;

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <grp.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "host/machine/users.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/io.h"
 
@@ -108,13 +107,13 @@ overflow_user(void)
 static bool
 is_private(const char *path, gid_t gid, uid_t uid)
 {
-	struct passwd pw, *user = NULL;
-	struct group gr, *group = NULL;
+	struct passwd pw;
+	struct group gr;
 	char user_text[4096], group_text[4096];
 
-	if (getpwuid_r(uid, &pw, user_text, sizeof(user_text), &user) != 0 || user == NULL ||
-	    getgrgid_r(gid, &gr, group_text, sizeof(group_text), &group) != 0 || group == NULL ||
-	    pw.pw_gid != gid || strcmp(pw.pw_name, gr.gr_name) != 0)
+	if (!users_find(uid, &pw, user_text, sizeof(user_text)) ||
+	    !users_find_group(gid, &gr, group_text, sizeof(group_text)) || pw.pw_gid != gid ||
+	    strcmp(pw.pw_name, gr.gr_name) != 0)
 		return false;
 	for (char **member = gr.gr_mem; *member != NULL; member++) {
 		if (strcmp(*member, pw.pw_name) != 0)
@@ -161,13 +160,37 @@ check_program(const char *path, struct koda_error *err)
 	return 0;
 }
 
+static const char *const beside[] = {
+	"/../libexec/koda-sandbox",
+	"/../../libexec/koda-sandbox",
+};
+
+size_t
+helpers_own(char ret[HELPERS_OWN][PATH_LEN_MAX + 1])
+{
+	char file[PATH_MAX], own[PATH_LEN_MAX + 1], path[PATH_LEN_MAX + 1];
+	size_t n = 0;
+
+	if (own_file(file, NULL) == 0 && strlen(file) <= PATH_LEN_MAX)
+		strcpy(ret[n++], file);
+	if (own_directory(own, sizeof(own), NULL) < 0)
+		return n;
+	for (size_t i = 0; i < N_ELEMENTS(beside); i++) {
+		cleanup_free char *real = NULL;
+
+		if (snprintf(path, sizeof(path), "%s%s", own, beside[i]) < (int)sizeof(path))
+			real = realpath(path, NULL);
+		if (real == NULL || strlen(real) > PATH_LEN_MAX)
+			continue;
+		strcpy(ret[n++], real);
+		break;
+	}
+	return n;
+}
+
 int
 helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], struct koda_error *err)
 {
-	static const char *const beside[] = {
-		"/../libexec/koda-sandbox",
-		"/../../libexec/koda-sandbox",
-	};
 	char own[PATH_LEN_MAX + 1], path[PATH_LEN_MAX + 1];
 	cleanup_free char *real = NULL;
 
@@ -199,30 +222,52 @@ helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1], stru
 	return 0;
 }
 
-int
-helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
+/* With other rights than the host's it could be made to do things that the host may not. */
+static int
+refuse_rights(const char *path, struct koda_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "'%s'", path);
+	if ((st.st_mode & (S_ISUID | S_ISGID)) != 0)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "'%s' is set-user-id, which koda-sandbox refuses; with user "
+		    "namespaces it is not needed (chmod u-s %s)",
+		    path, path);
+	return 0;
+}
+
+static int
+find_system_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
 {
 	/* Never found by PATH: a project's directory may be first in it. */
 	static const char *const places[] = { "/usr/bin/bwrap", "/bin/bwrap",
 		"/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap" };
-	struct stat st;
 
 	for (size_t i = 0; i < N_ELEMENTS(places); i++) {
-		if (stat(places[i], &st) < 0)
+		if (access(places[i], F_OK) < 0)
 			continue;
-		if (check_program(places[i], err) < 0)
+		if (check_program(places[i], err) < 0 || refuse_rights(places[i], err) < 0)
 			return -1;
-		/* With other rights than the host's it could be made to do things that the host may
-		 * not. */
-		if ((st.st_mode & (S_ISUID | S_ISGID)) != 0)
-			return err_set(err, KODA_UNSUPPORTED, 0,
-			    "'%s' is set-user-id, which koda-sandbox refuses; with user "
-			    "namespaces it is not needed (chmod u-s %s)",
-			    places[i], places[i]);
 		strcpy(ret, places[i]);
 		return 0;
 	}
 	return err_set(err, KODA_UNSUPPORTED, 0,
 	    "bubblewrap is not installed: apt install bubblewrap, dnf install bubblewrap or pacman -S "
 	    "bubblewrap");
+}
+
+int
+helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err)
+{
+	char bundled[PATH_LEN_MAX + 1];
+
+	/* The system's comes first: its maker corrects it, and may have a profile for it. */
+	if (find_system_bwrap(ret, err) == 0)
+		return 0;
+	if (helpers_find(NULL, "bwrap", bundled, NULL) < 0 || refuse_rights(bundled, NULL) < 0)
+		return -1;
+	strcpy(ret, bundled);
+	return 0;
 }

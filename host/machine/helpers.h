@@ -40,8 +40,15 @@ enum helpers_flaw helpers_judge(const struct stat *st, const struct helpers_who 
 int helpers_find(const char *dir, const char *name, char ret[PATH_LEN_MAX + 1],
     struct koda_error *err);
 
-/* Like helpers_find(), for bubblewrap in one of the system's directories. Refuses a set-user-id
- * one. */
+/* What a process must not write that the sandbox confines: the program or library that this code was
+ * loaded from, and the directory of the helpers beside it. */
+#define HELPERS_OWN 2
+
+/* Writes the canonical paths of those that exist to ret. Returns how many. */
+size_t helpers_own(char ret[HELPERS_OWN][PATH_LEN_MAX + 1]);
+
+/* Like helpers_find(), for bubblewrap in one of the system's directories, or if there is none, beside
+ * the helpers, where the static tarball has it. Refuses a set-user-id one. */
 int helpers_find_bwrap(char ret[PATH_LEN_MAX + 1], struct koda_error *err);
 
 #endif

@@ -1,21 +1,22 @@
 #include "host/machine/home.h"
 
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "host/machine/users.h"
 
 char *
 home_find(void)
 {
 	const char *home = getenv("HOME");
-	struct passwd pw, *found = NULL;
+	struct passwd pw;
 	char buf[4096], *real;
 
 	if (home == NULL || home[0] != '/') {
 		home = NULL;
-		if (getpwuid_r(getuid(), &pw, buf, sizeof(buf), &found) == 0 && found != NULL &&
-		    pw.pw_dir != NULL && pw.pw_dir[0] == '/')
+		if (users_find(getuid(), &pw, buf, sizeof(buf)) && pw.pw_dir != NULL &&
+		    pw.pw_dir[0] == '/')
 			home = pw.pw_dir;
 	}
 	/* Without a home directory, the places in it are still protected by name, at any depth. */

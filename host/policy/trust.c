@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host/caches/caches.h"
+#include "host/machine/helpers.h"
 #include "host/machine/home.h"
 #include "host/machine/machine.h"
 #include "host/policy/defaults.h"
@@ -194,6 +195,23 @@ add_programs(struct policy_list *list, const char *root, const char *home, struc
 	return 0;
 }
 
+/* A tarball may be unpacked in the project or in the home directory. A command that could write the
+ * installation there would decide about every sandbox that is started later. */
+static int
+add_installation(struct policy_list *list, const char *root, const char *home,
+    struct koda_error *err)
+{
+	char own[HELPERS_OWN][PATH_LEN_MAX + 1];
+	size_t n = helpers_own(own);
+
+	for (size_t i = 0; i < n; i++)
+		if ((path_is_inside(own[i], root) ||
+			(home[0] != '\0' && path_is_inside(own[i], home))) &&
+		    policy_path_check(own[i], NULL) == 0 && policy_list_add(list, own[i], err) < 0)
+			return -1;
+	return 0;
+}
+
 static int
 add_domains(struct policy_list *list, struct koda_error *err)
 {
@@ -235,7 +253,8 @@ policy_for_agent(enum koda_mode mode, const char *root, struct policy *ret, stru
 	    (home[0] != '\0' &&
 		(caches_fixed(home, &p.list[KODA_DENY_WRITE_WITHIN_ALLOW], err) < 0 ||
 		    caches_strange(home, root, &p.list[KODA_DENY_WRITE_WITHIN_ALLOW], err) < 0)) ||
-	    add_programs(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
+	    add_programs(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0 ||
+	    add_installation(&p.list[KODA_DENY_WRITE_WITHIN_ALLOW], root, home, err) < 0)
 		return -1;
 	p.list[KODA_ALLOWED_DOMAINS].present = true;
 	if (dials->network && add_domains(&p.list[KODA_ALLOWED_DOMAINS], err) < 0)

@@ -354,6 +354,30 @@ programs_case(void **state)
 	assert_false(denies(&p, "/usr", "bin"));
 }
 
+/* As when a tarball is unpacked in the project, or in the home directory. */
+static void
+the_installation(void **state)
+{
+	char program[PATH_MAX], dir[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	cleanup_free char *home = strdup(getenv("HOME"));
+	cleanup(policy_done) struct policy in_root, in_home, elsewhere;
+
+	assert_true(n > 0);
+	program[n] = '\0';
+	strcpy(dir, program);
+	slash = strrchr(dir, '/');
+	*slash = '\0';
+	derive(KODA_AUTO, dir, &in_root);
+	derive(KODA_AUTO, root, &elsewhere);
+	assert_int_equal(setenv("HOME", dir, 1), 0);
+	derive(KODA_AUTO, root, &in_home);
+	assert_int_equal(setenv("HOME", home, 1), 0);
+	assert_true(denies(&in_root, dir, slash + 1));
+	assert_true(denies(&in_home, dir, slash + 1));
+	assert_false(denies(&elsewhere, dir, slash + 1));
+}
+
 static const struct {
 	const char *label, *variable, *dir; /* below the root */
 	const char *rule;
@@ -686,6 +710,7 @@ main(void)
 		cmocka_unit_test(links_below_the_rows_of_the_home_directory),
 		cmocka_unit_test(a_root_within_a_protected_place_is_not_writable),
 		cmocka_unit_test(no_home_no_rows),
+		cmocka_unit_test(the_installation),
 		cmocka_unit_test(a_child_can_only_narrow),
 	};
 	struct CMUnitTest tests[N_ELEMENTS(single) + N_ELEMENTS(modes) + N_ELEMENTS(bad) +
