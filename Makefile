@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install clean help
+    bench-against bench-peers install uninstall deb check-deb clean help
 .NOTPARALLEL:
 
 all: build
@@ -24,6 +24,9 @@ help:
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
+	@echo 'make uninstall remove what make install installed, with the same PREFIX and DESTDIR'
+	@echo 'make deb       build the Debian packages into build-deb/'
+	@echo 'make check-deb build them, and try them in a fresh Debian (as root)'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -96,6 +99,18 @@ install: $(BUILD)/build.ninja
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
 	@$(MESON) compile -C $(BUILD)
 	@$(MESON) install -C $(BUILD) --no-rebuild
+	@tools/uninstall --note $(BUILD)
+
+uninstall: $(BUILD)/build.ninja
+	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
+	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
+	@tools/uninstall $(BUILD)
+
+deb: setup
+	@tools/make-deb build-deb
+
+check-deb: deb
+	@tests/install/check-deb build-deb '$(CURDIR)'
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-deb build-ci-*
