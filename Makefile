@@ -13,7 +13,7 @@ ARCH ?= arm64
 STATIC ?= native
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install cross dist static clean help
+    bench-against bench-peers install uninstall cross dist static deb check-deb clean help
 .NOTPARALLEL:
 
 all: build
@@ -29,6 +29,9 @@ help:
 	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
 	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
 	@echo 'make dist      the sources of the last commit as a tarball in dist/, with checksums and what is linked (SPDX)'
+	@echo 'make uninstall remove what make install installed, with the same PREFIX and DESTDIR'
+	@echo 'make deb       build the Debian packages into build-deb/'
+	@echo 'make check-deb build them, and try them in a fresh Debian (as root)'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -118,6 +121,19 @@ install: $(BUILD)/build.ninja
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
 	@$(MESON) compile -C $(BUILD)
 	@$(MESON) install -C $(BUILD) --no-rebuild
+	@tools/uninstall --note $(BUILD)
+
+uninstall: $(BUILD)/build.ninja
+	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
+	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
+	@tools/uninstall $(BUILD)
+
+deb: setup
+	@tools/make-deb build-deb
+
+check-deb: deb
+	@tests/install/check-deb build-deb '$(CURDIR)'
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root build-static-* dist build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root \
+	    build-static-* build-deb dist build-ci-*

@@ -14,22 +14,9 @@
 #include "cli/draft_open.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/own_options.h"
 #include "cli/show.h"
 #include "show/diff.h"
-
-enum { OWN_ALL, OWN_STAT, OWN_COLOR, OWN_TAKE, N_OWN };
-
-/* clang-format off */
-static const struct opt_spec specs[N_OWN] = {
-	[OWN_ALL]   = { "--all", 0, NULL, "those of all roots, not only of this one" },
-	[OWN_STAT]  = { "--stat", 0, NULL, "only how many lines of each file changed" },
-	[OWN_COLOR] = { "--color", 0, "WHEN", "use colours: auto, always or never" },
-	[OWN_TAKE]  = { "--take", 0, "WHICH", "where both changed: merge, draft or project" },
-};
-/* clang-format on */
-const struct opt_table drafts_options = { specs, N_OWN, 1u << OWN_ALL };
-const struct opt_table draft_diff_options = { specs, N_OWN, 1u << OWN_STAT | 1u << OWN_COLOR };
-const struct opt_table draft_apply_options = { specs, N_OWN, 1u << OWN_TAKE };
 
 /* ---- what the commands have in common ---- */
 
@@ -161,7 +148,7 @@ int
 cmd_drafts(const struct cli *cli)
 {
 	const bool json = args_has(&cli->args, OPT_JSON);
-	const bool all = args_own(&cli->args, OWN_ALL, NULL);
+	const bool all = args_own(&cli->args, DRAFT_OPT_ALL, NULL);
 	struct draft_list list = { .objects = json ? json_array() : NULL };
 	json_t *copies = json ? json_array() : NULL, *object;
 	struct koda_error err = { 0 };
@@ -431,7 +418,7 @@ wants_colours(const struct cli *cli, bool *ret)
 {
 	const char *when = "auto";
 
-	args_own(&cli->args, OWN_COLOR, &when);
+	args_own(&cli->args, DRAFT_OPT_COLOR, &when);
 	*ret = strcmp(when, "always") == 0;
 	if (*ret || strcmp(when, "never") == 0)
 		return EXIT_DONE;
@@ -444,7 +431,7 @@ wants_colours(const struct cli *cli, bool *ret)
 int
 cmd_draft_diff(const struct cli *cli)
 {
-	const bool stat = args_own(&cli->args, OWN_STAT, NULL);
+	const bool stat = args_own(&cli->args, DRAFT_OPT_STAT, NULL);
 	struct draft_open draft = { 0 };
 	struct koda_error err = { 0 };
 	struct draft_job d;
@@ -487,7 +474,7 @@ wanted_take(const struct cli *cli, enum koda_take *ret)
 	const char *which = NULL;
 
 	*ret = KODA_TAKE_NONE;
-	if (!args_own(&cli->args, OWN_TAKE, &which))
+	if (!args_own(&cli->args, DRAFT_OPT_TAKE, &which))
 		return EXIT_DONE;
 	if (strcmp(which, "draft") == 0)
 		*ret = KODA_TAKE_DRAFT;

@@ -9,23 +9,9 @@
 #include "cli/draft_cmd.h"
 #include "cli/draft_find.h"
 #include "cli/output.h"
+#include "cli/own_options.h"
 #include "cli/show.h"
 #include "cli/since.h"
-
-enum { OWN_ALL, OWN_LAST, OWN_SINCE, OWN_OVERWRITE, N_OWN };
-
-/* clang-format off */
-static const struct opt_spec specs[N_OWN] = {
-	[OWN_ALL]       = { "--all", 0, NULL, "those of all roots, not only of this one" },
-	[OWN_LAST]      = { "--last", 0, NULL, "the last entry of this root" },
-	[OWN_SINCE]     = { "--since", 0, "TIME", "what was changed since TIME: 30m, 2h, 3d, 14:30, 2026-01-31" },
-	[OWN_OVERWRITE] = { "--overwrite", 0, NULL, "also where something changed since; that is kept in the history" },
-};
-/* clang-format on */
-const struct opt_table history_options = { specs, N_OWN, 1u << OWN_ALL };
-const struct opt_table undo_options = { specs, N_OWN,
-	1u << OWN_LAST | 1u << OWN_SINCE | 1u << OWN_OVERWRITE };
-const struct opt_table redo_options = { specs, N_OWN, 1u << OWN_LAST | 1u << OWN_OVERWRITE };
 
 /* ---- history ---- */
 
@@ -156,7 +142,8 @@ int
 cmd_history(const struct cli *cli)
 {
 	const bool json = args_has(&cli->args, OPT_JSON);
-	struct history_list list = { .objects = NULL, .all = args_own(&cli->args, OWN_ALL, NULL) };
+	struct history_list list = { .objects = NULL,
+		.all = args_own(&cli->args, HISTORY_OPT_ALL, NULL) };
 	struct koda_error err = { 0 };
 	char *root = NULL;
 	json_t *object;
@@ -296,8 +283,8 @@ do_all(struct undo *u)
 	struct koda_undo_options options = { .paths = (const char *const *)u->paths,
 		.n_paths = u->n_paths,
 		.redo = u->redo,
-		.take =
-		    args_own(&u->cli->args, OWN_OVERWRITE, NULL) ? KODA_TAKE_DRAFT : KODA_TAKE_NONE,
+		.take = args_own(&u->cli->args, HISTORY_OPT_OVERWRITE, NULL) ? KODA_TAKE_DRAFT
+									     : KODA_TAKE_NONE,
 		.dry_run = u->outcomes.dry_run,
 		.since = u->since };
 	struct koda_error err = { 0 }, missed = { 0 };
@@ -342,9 +329,9 @@ check_choice(const struct cli *cli, struct undo *u, bool *ret_by_option)
 {
 	const char *since = NULL;
 	char why[ARGS_WHY_MAX];
-	const bool by_time = args_own(&cli->args, OWN_SINCE, &since);
+	const bool by_time = args_own(&cli->args, HISTORY_OPT_SINCE, &since);
 
-	u->last = args_own(&cli->args, OWN_LAST, NULL);
+	u->last = args_own(&cli->args, HISTORY_OPT_LAST, NULL);
 	*ret_by_option = u->last || by_time;
 	if (u->last && by_time)
 		return output_usage(cli, "--last cannot be combined with --since");

@@ -9,30 +9,19 @@
 
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/own_options.h"
 #include "cli/show.h"
 
 /* The most that is shown: a few screens. A hook has a few lines; the whole content is on disk. */
-#define SHOWN_MAX (64u << 10)
+#define SHQUARANTINE_OPT_MAX (64u << 10)
 /* "OF/NAME": both are file names. */
 #define NAME_MAX_BYTES 520
 #define DAYS_MAX       36500
 
-enum { OWN_ALL, OWN_OLDER, N_OWN };
-
-/* clang-format off */
-static const struct opt_spec specs[N_OWN] = {
-	[OWN_ALL]   = { "--all", 0, NULL, "those of all roots, not only of this one" },
-	[OWN_OLDER] = { "--older", 0, "DAYS", "what was taken away more than DAYS days ago" },
-};
-/* clang-format on */
-const struct opt_table quarantine_list_options = { specs, N_OWN, 1u << OWN_ALL };
-const struct opt_table quarantine_delete_options = { specs, N_OWN,
-	1u << OWN_ALL | 1u << OWN_OLDER };
-
 static bool
 of_all(const struct cli *cli)
 {
-	return args_own(&cli->args, OWN_ALL, NULL);
+	return args_own(&cli->args, QUARANTINE_OPT_ALL, NULL);
 }
 
 /* "OF/NAME", or only the name if its quarantine is known. */
@@ -247,7 +236,8 @@ cmd_quarantine_show(const struct cli *cli)
 	int status = root_for(cli, name, &root);
 
 	if (status == EXIT_DONE &&
-	    koda_quarantine_show(root, name, SHOWN_MAX, on_shown, on_part, &shown, &err) < 0)
+	    koda_quarantine_show(root, name, SHQUARANTINE_OPT_MAX, on_shown, on_part, &shown,
+		&err) < 0)
 		status =
 		    output_error(cli, &err, "'koda-sandbox quarantine list --all' lists the names");
 	free(root);
@@ -386,7 +376,7 @@ cmd_quarantine_delete(const struct cli *cli)
 	char why[ARGS_WHY_MAX];
 	uint64_t days = 0;
 	const char *value = NULL;
-	const bool older = args_own(&cli->args, OWN_OLDER, &value);
+	const bool older = args_own(&cli->args, QUARANTINE_OPT_OLDER, &value);
 	const bool all = of_all(cli), named = cli->words[0] != NULL;
 	size_t n = 0;
 	char *root = NULL;

@@ -36,6 +36,48 @@ struct cli {
 
 #define WORDS_ANY SIZE_MAX
 
+enum command_id {
+	COMMAND_READ,
+	COMMAND_WRITE,
+	COMMAND_EDIT,
+	COMMAND_STAT,
+	COMMAND_LIST,
+	COMMAND_GLOB,
+	COMMAND_GREP,
+	COMMAND_TREE,
+	COMMAND_MKDIR,
+	COMMAND_RM,
+	COMMAND_MV,
+	COMMAND_EXPLAIN_READ,
+	COMMAND_EXPLAIN_WRITE,
+	COMMAND_EXPLAIN_NET,
+	COMMAND_RUN,
+	COMMAND_SHELL,
+	COMMAND_DRAFTS,
+	COMMAND_DRAFT_DIFF,
+	COMMAND_DRAFT_APPLY,
+	COMMAND_DRAFT_DISCARD,
+	COMMAND_DRAFT_RUN,
+	COMMAND_DRAFT_SHELL,
+	COMMAND_HISTORY,
+	COMMAND_UNDO,
+	COMMAND_REDO,
+	COMMAND_QUARANTINE_LIST,
+	COMMAND_QUARANTINE_SHOW,
+	COMMAND_QUARANTINE_DELETE,
+	COMMAND_QUARANTINE_RESTORE,
+	COMMAND_CACHES_LIST,
+	COMMAND_CACHES_CLEAR,
+	COMMAND_TOP,
+	COMMAND_AUDIT_VERIFY,
+	COMMAND_POLICY,
+	COMMAND_MCP,
+	COMMAND_DOCTOR,
+	COMMAND_COMPLETION,
+	N_COMMANDS,
+};
+
+/* What a command is called, takes and does. Pure data: the program that makes the manual has it, too. */
 struct subcommand {
 	const char *group; /* "fs"; NULL: the command has no group */
 	const char *name;
@@ -43,10 +85,27 @@ struct subcommand {
 	size_t n_words;       /* maximum; WORDS_ANY: no maximum */
 	uint64_t opts;        /* OPT_BITs in addition to OPT_COMMON */
 	const char *brief;
-	const char *help;                  /* more sentences, or "" */
-	const char *conflict_remedy;       /* what to do about KODA_CONFLICT, or NULL */
-	int (*run)(const struct cli *cli); /* returns an exit_status */
+	const char *help;            /* more sentences, or "" */
+	const char *conflict_remedy; /* what to do about KODA_CONFLICT, or NULL */
+	const struct opt_table *own; /* its own options, or NULL */
 };
+extern const struct subcommand commands[N_COMMANDS];
+
+#define COMMAND_NAME_MAX 40
+/* Returns buf with "draft apply". */
+const char *command_full_name(const struct subcommand *command, char buf[COMMAND_NAME_MAX]);
+/* Are both NULL, or the same name? */
+bool command_same_group(const char *a, const char *b);
+/* Is this the first row of its group, which gives the group its place in a list? */
+bool command_group_begins(const struct subcommand *command);
+/*
+ * Returns where the sentence on the exit status begins in the command's own help, or NULL: the usual
+ * one, command_usual_status, applies.
+ */
+const char *command_own_status(const struct subcommand *command);
+extern const char command_usual_status[];
+/* Does the table have an option with that letter? */
+bool command_takes_letter(const struct opt_table *table, char letter);
 
 int cmd_read(const struct cli *cli);
 int cmd_write(const struct cli *cli);
@@ -62,30 +121,28 @@ int cmd_mv(const struct cli *cli);
 int cmd_explain_read(const struct cli *cli);
 int cmd_explain_write(const struct cli *cli);
 int cmd_explain_net(const struct cli *cli);
-int cmd_audit_verify(const struct cli *cli);
-int cmd_top(const struct cli *cli);
 int cmd_run(const struct cli *cli);
 int cmd_shell(const struct cli *cli);
-int cmd_quarantine_list(const struct cli *cli);
-int cmd_quarantine_restore(const struct cli *cli);
-int cmd_caches_list(const struct cli *cli);
-int cmd_caches_clear(const struct cli *cli);
-int cmd_quarantine_show(const struct cli *cli);
-int cmd_quarantine_delete(const struct cli *cli);
-extern const struct opt_table quarantine_list_options, quarantine_delete_options;
 int cmd_drafts(const struct cli *cli);
 int cmd_draft_diff(const struct cli *cli);
 int cmd_draft_apply(const struct cli *cli);
 int cmd_draft_discard(const struct cli *cli);
 int cmd_draft_run(const struct cli *cli);
 int cmd_draft_shell(const struct cli *cli);
-extern const struct opt_table drafts_options, draft_diff_options, draft_apply_options;
 int cmd_history(const struct cli *cli);
 int cmd_undo(const struct cli *cli);
 int cmd_redo(const struct cli *cli);
-extern const struct opt_table history_options, undo_options, redo_options;
+int cmd_quarantine_list(const struct cli *cli);
+int cmd_quarantine_show(const struct cli *cli);
+int cmd_quarantine_delete(const struct cli *cli);
+int cmd_quarantine_restore(const struct cli *cli);
+int cmd_caches_list(const struct cli *cli);
+int cmd_caches_clear(const struct cli *cli);
+int cmd_top(const struct cli *cli);
+int cmd_audit_verify(const struct cli *cli);
 int cmd_policy(const struct cli *cli);
-int cmd_doctor(const struct cli *cli);
 int cmd_mcp(const struct cli *cli);
+int cmd_doctor(const struct cli *cli);
+int cmd_completion(const struct cli *cli);
 
 #endif

@@ -103,7 +103,7 @@ usual_remedy(const struct cli *cli, const struct koda_error *err)
 			return "--recursive removes a directory and everything below it";
 		if (err->errnum == ENOENT && command->opts & OPT_BIT(OPT_PARENTS))
 			return "--parents makes the missing directories";
-		if (err->errnum == EISDIR && command->run == cmd_read)
+		if (err->errnum == EISDIR && command == &commands[COMMAND_READ])
 			return "'koda-sandbox fs list' shows a directory";
 		return NULL;
 	case KODA_OK:

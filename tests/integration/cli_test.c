@@ -453,6 +453,7 @@ test_help(void **state)
 		{ "mcp", NULL },
 		{ "policy", NULL },
 		{ "doctor", NULL },
+		{ "completion", NULL },
 	};
 	struct run all = { 0 }, group = { 0 };
 	const char *status;
