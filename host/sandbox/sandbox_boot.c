@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "host/draft/fit.h"
-#include "host/machine/caps.h"
 #include "host/machine/remedy.h"
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
@@ -26,6 +25,7 @@
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_end.h"
+#include "host/sandbox/trial.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
@@ -72,8 +72,10 @@ spawn(struct sandbox *sb, struct koda_error *err)
 {
 	struct koda_session *ses = sb->ses;
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
-	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
-	char *argv[] = { name, option, number, end, program, NULL };
+	char name[] = "koda-sandbox-launch", option[] = "--args", end[] = "--", number[16];
+	char program[32];
+	char *argv[] = { name, ses->bwrap_path, option, number, end, program, NULL };
+	const bool launched = ses->launch_path[0] != '\0';
 	size_t max = sb->view.n_writable + 3, n_fds = FD_WRITABLE - FD_CONTROL;
 	struct cache_fds caches;
 	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
@@ -101,7 +103,8 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	    (fds[FD_ARGUMENTS - FD_CONTROL] = sandbox_arguments_file(&arguments, err)) >= 0) {
 		close_at(&sb->said_fd);
 		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
-		r = spawn_program(ses->bwrap_path, argv, fds, n_fds, sb->said_fd, &sb->bwrap, err);
+		r = spawn_program(launched ? ses->launch_path : ses->bwrap_path,
+		    launched ? argv : argv + 1, fds, n_fds, sb->said_fd, &sb->bwrap, err);
 	}
 	close_all(fds, n_fds);
 	if (r < 0) {
@@ -389,7 +392,8 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		if (sb->draft_failed)
 			draft_fit_kernel_remedy(remedy, sizeof(remedy));
 		else
-			caps_sandbox_remedy(remedy, sizeof(remedy));
+			trial_explain(sb->ses->launch_path, sb->ses->bwrap_path, remedy,
+			    sizeof(remedy));
 		len = strlen(err->message);
 		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
 		return err_wrap(err, "the kernel sandbox does not start");
