@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,10 +115,9 @@ userns_try(struct userns_outcome *ret)
 void
 userns_try_kept(struct userns_outcome *ret)
 {
-	struct utsname names;
-
 	*ret = (struct userns_outcome){ USERNS_ALL, 0 };
-	/* Sets the name that is set, which takes CAP_SYS_ADMIN and nothing else. */
-	if (uname(&names) < 0 || sethostname(names.nodename, strlen(names.nodename)) < 0)
+	/* As stage2 begins. The namespaces that bubblewrap made belong to another user namespace than
+	 * the one that the capability is for. */
+	if (unshare(CLONE_NEWNS) < 0)
 		*ret = (struct userns_outcome){ USERNS_KEPT, errno };
 }

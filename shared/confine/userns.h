@@ -36,7 +36,8 @@ struct userns_outcome {
  */
 void userns_try(struct userns_outcome *ret);
 
-/* Has this process, which bubblewrap started with CAP_SYS_ADMIN, kept it? Changes nothing. */
+/* Has this process, which bubblewrap started with CAP_SYS_ADMIN, kept it? Changes this
+ * process for good, too. */
 void userns_try_kept(struct userns_outcome *ret);
 
 #endif
