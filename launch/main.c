@@ -12,7 +12,8 @@
  * userns_outcome to descriptor 3.
  * koda-sandbox-launch --try-kept: the same, as a program that bubblewrap started.
  *
- * Whoever may execute it could execute bubblewrap: it confines nothing and checks nothing.
+ * It confines nothing and checks nothing: every user may execute it, as every user may execute
+ * bubblewrap (SECURITY.md).
  */
 #include <errno.h>
 #include <fcntl.h>

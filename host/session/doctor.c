@@ -34,6 +34,8 @@
 #define REMEDY_SCRATCH        "make /tmp, or the directory that TMPDIR names, writable"
 #define REMEDY_INSTALL        "install koda-sandbox again: make install"
 #define REMEDY_INSTALL_IF_ALL "if everything above works, " REMEDY_INSTALL
+/* For what works only with something that does not. */
+#define REMEDY_ABOVE "see the capabilities above"
 
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
@@ -55,7 +57,10 @@ struct doctor {
 	char dir[PATH_LEN_MAX + 1]; /* "": none could be made */
 	struct koda_session *ses;
 	struct koda_slot *slot;
-	struct caches_seen caches; /* what the row "sandbox" saw */
+	/* What the row "sandbox" saw. What comes after it needs the sandbox, so its own remedy
+	 * would be a guess. */
+	bool sandbox;
+	struct caches_seen caches;
 };
 
 /* A row reports at most one capability. */
@@ -146,8 +151,7 @@ look_at_worker(struct doctor *d, const struct row *row)
 	} else {
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
-	return report_row(d, row, full, detail,
-	    d->slot != NULL ? "see the capabilities above" : REMEDY_INSTALL);
+	return report_row(d, row, full, detail, d->slot != NULL ? REMEDY_ABOVE : REMEDY_INSTALL);
 }
 
 static void
@@ -388,12 +392,13 @@ look_at_sandbox(struct doctor *d, const struct row *row)
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
 	koda_command_result_done(&result);
+	d->sandbox = works;
 	see_caches(works ? slot : NULL, event, &d->caches);
 	koda_slot_release(slot);
 	koda_session_close(ses);
 	forget_root(dir);
 	rmdir(dir);
-	remedy = "see the capabilities above";
+	remedy = REMEDY_ABOVE;
 	if (err.code == KODA_INVALID)
 		remedy = REMEDY_VARIABLE;
 	else if (helpers_find(d->helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
@@ -408,7 +413,8 @@ look_at_sandbox(struct doctor *d, const struct row *row)
 static int
 look_at_caches(struct doctor *d, const struct row *row)
 {
-	return report_row(d, row, d->caches.works, d->caches.detail, row->remedy);
+	return report_row(d, row, d->caches.works, d->caches.detail,
+	    d->sandbox ? row->remedy : REMEDY_ABOVE);
 }
 
 /* The draft and its directory existed only for this trial. */
@@ -471,7 +477,7 @@ look_at_drafts(struct doctor *d, const struct row *row)
 	rmdir(dir);
 	return report_row(d, row, works,
 	    works ? "what a command changes is held back until it is applied" : err.message,
-	    row->remedy);
+	    d->sandbox ? row->remedy : REMEDY_ABOVE);
 }
 
 /* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
@@ -601,10 +607,12 @@ look_at_egress(struct doctor *d, const struct row *row)
 	forget_root(dir);
 	rmdir(dir);
 	return report_row(d, row, works,
-	    works                  ? detail
-		: event[0] != '\0' ? event
-				   : err.message,
-	    err.code == KODA_INVALID ? REMEDY_VARIABLE : REMEDY_INSTALL_IF_ALL);
+	    works                                ? detail
+		: d->sandbox && event[0] != '\0' ? event
+						 : err.message,
+	    err.code == KODA_INVALID ? REMEDY_VARIABLE
+		: d->sandbox         ? REMEDY_INSTALL_IF_ALL
+				     : REMEDY_ABOVE);
 }
 
 /* Reports what enforces the memory limit, and how high it is unless a policy sets another. */

@@ -95,6 +95,9 @@ doctor_names_it(void **state)
 	if (scene->remedy != NULL)
 		has(OUT(&r), scene->remedy);
 	has_not(OUT(&r), scene->absent);
+	/* What needs the sandbox has no remedy of its own. */
+	has_not(OUT(&r), "overlayfs");
+	has_not(OUT(&r), "if everything above works");
 	run_done(&r);
 }
 
