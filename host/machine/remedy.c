@@ -52,14 +52,12 @@ remedy_install_bubblewrap(const struct remedy_facts *facts)
 }
 
 /* What to change, by the kind of container. */
+/* clang-format off */
 typedef const char *const by_container[REMEDY_N_CONTAINERS];
 
 static by_container allow_filter = {
-	[REMEDY_NO_CONTAINER] =
-	    "start it where no filter refuses unshare() and mount() (a service: "
-	    "RestrictNamespaces=no and no SystemCallFilter=)",
-	[REMEDY_KUBERNETES] =
-	    "set securityContext.seccompProfile.type: Unconfined for the container",
+	[REMEDY_NO_CONTAINER] = "start it where no filter refuses unshare() and mount() (a service: RestrictNamespaces=no and no SystemCallFilter=)",
+	[REMEDY_KUBERNETES] = "set securityContext.seccompProfile.type: Unconfined for the container",
 	[REMEDY_PODMAN] = "podman run --security-opt seccomp=unconfined",
 	[REMEDY_DOCKER] = "docker run --security-opt seccomp=unconfined",
 	[REMEDY_LXC] = "lxc config set NAME security.nesting true",
@@ -68,8 +66,7 @@ static by_container allow_filter = {
 
 static by_container allow_mount = {
 	[REMEDY_NO_CONTAINER] = "start it outside of that profile, or allow userns and mount in it",
-	[REMEDY_KUBERNETES] =
-	    "set securityContext.appArmorProfile.type: Unconfined for the container",
+	[REMEDY_KUBERNETES] = "set securityContext.appArmorProfile.type: Unconfined for the container",
 	[REMEDY_PODMAN] = "podman run --security-opt apparmor=unconfined",
 	[REMEDY_DOCKER] = "docker run --security-opt apparmor=unconfined",
 	[REMEDY_LXC] = "lxc config set NAME security.nesting true",
@@ -78,14 +75,13 @@ static by_container allow_mount = {
 
 static by_container uncover_proc = {
 	[REMEDY_NO_CONTAINER] = "'findmnt -R /proc' shows what to unmount",
-	[REMEDY_KUBERNETES] =
-	    "set hostUsers: false for the pod and securityContext.procMount: Unmasked "
-	    "for the container",
+	[REMEDY_KUBERNETES] = "set hostUsers: false for the pod and securityContext.procMount: Unmasked for the container",
 	[REMEDY_PODMAN] = "podman run --security-opt unmask=ALL",
 	[REMEDY_DOCKER] = "docker run --security-opt systempaths=unconfined",
 	[REMEDY_LXC] = "lxc config set NAME security.nesting true",
 	[REMEDY_OTHER_CONTAINER] = "start the container with a /proc that nothing covers",
 };
+/* clang-format on */
 
 /* Loads our profile; writes it first if it is not there. */
 static void

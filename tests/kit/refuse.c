@@ -203,15 +203,16 @@ change_root(char **argv)
 static void
 listener(char **argv)
 {
-	cleanup_close int fd =
-	    install(allow_all, N_ELEMENTS(allow_all), SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	int fd = install(allow_all, N_ELEMENTS(allow_all), SECCOMP_FILTER_FLAG_NEW_LISTENER),
+	    status;
 	pid_t pid = fork();
-	int status;
 
 	if (pid < 0)
 		fail("fork");
-	if (pid == 0)
-		return; /* the descriptor closes here, and stays open in the parent */
+	if (pid == 0) {
+		close(fd); /* it stays open in the parent */
+		return;
+	}
 	if (waitpid(pid, &status, 0) != pid)
 		fail("waitpid");
 	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
