@@ -83,6 +83,15 @@ static by_container uncover_proc = {
 };
 /* clang-format on */
 
+/* A path that neither a shell nor printf nor AppArmor reads otherwise than as itself, and that fits. */
+static bool
+is_plain(const char *path)
+{
+	return strlen(path) < REMEDY_MAX / 2 &&
+	    path[strspn(path,
+		"/-._+0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '\0';
+}
+
 /* Loads our profile; writes it first if it is not there. */
 static void
 write_profile_command(const struct remedy_facts *facts, char *ret)
@@ -94,6 +103,10 @@ write_profile_command(const struct remedy_facts *facts, char *ret)
 		snprintf(ret, REMEDY_MAX, "%ssudo apparmor_parser -r " REMEDY_PROFILE, where);
 	else if (facts->launch[0] == '\0')
 		snprintf(ret, REMEDY_MAX, "install koda-sandbox again: make install");
+	else if (!is_plain(facts->launch))
+		snprintf(ret, REMEDY_MAX,
+		    "install koda-sandbox below /usr or /usr/local, where its AppArmor profile is "
+		    "installed with it");
 	else
 		snprintf(ret, REMEDY_MAX,
 		    "%sprintf 'abi <abi/4.0>,\\nprofile koda-sandbox \"%s\" flags=(unconfined) { "

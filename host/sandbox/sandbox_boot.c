@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "host/draft/fit.h"
-#include "host/machine/remedy.h"
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "host/sandbox/cache_boot.h"
@@ -359,6 +358,25 @@ was_killed(const struct child *bwrap)
 	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
 }
 
+#define NOT_STARTED "the kernel sandbox does not start"
+
+/* Appends what the machine lacks, as far as there is room for it between the other parts. */
+static void
+append_remedy(const struct sandbox *sb, struct koda_error *err)
+{
+	char remedy[sizeof(err->message)];
+	const size_t len = strlen(err->message), taken = len + strlen(NOT_STARTED ": ; ");
+
+	if (taken >= sizeof(remedy))
+		return;
+	if (sb->draft_failed)
+		draft_fit_kernel_remedy(remedy, sizeof(remedy) - taken);
+	else
+		trial_explain(sb->ses->launch_path, sb->ses->bwrap_path, remedy,
+		    sizeof(remedy) - taken);
+	snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
+}
+
 /* Returns 1 if bwrap was killed while it started, which says nothing about the machine. */
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
@@ -371,8 +389,6 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		return -1;
 	}
 	if (send_boot(sb, err) < 0) {
-		char remedy[REMEDY_MAX];
-		size_t len;
 		bool killed;
 
 		/* bwrap was gone before stage2 read the order: bwrap's error message says more. */
@@ -389,14 +405,8 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		/* The caller gave up: the machine is not at fault. */
 		if (sb->ses->given_up)
 			return -1;
-		if (sb->draft_failed)
-			draft_fit_kernel_remedy(remedy, sizeof(remedy));
-		else
-			trial_explain(sb->ses->launch_path, sb->ses->bwrap_path, remedy,
-			    sizeof(remedy));
-		len = strlen(err->message);
-		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
-		return err_wrap(err, "the kernel sandbox does not start");
+		append_remedy(sb, err);
+		return err_wrap(err, NOT_STARTED);
 	}
 	sb->up = true;
 	loop_watch(&sb->ses->loop, &sb->source, sb->fs.fd, EPOLLIN);

@@ -115,9 +115,10 @@ trial_explain(const char *launch, const char *bwrap, char *ret, size_t size)
 		remedy_namespaces(&facts, &outcome, why, remedy);
 	else if (caps.notify_errnum != 0)
 		remedy_listener(&facts, caps.notify_errnum, why, remedy);
-	if (outcome.step != USERNS_ALL || caps.notify_errnum != 0)
-		snprintf(ret, size, "%s; try: %s", why, remedy);
-	else if (bwrap[0] == '\0')
+	if (outcome.step != USERNS_ALL || caps.notify_errnum != 0) {
+		if ((size_t)snprintf(ret, size, "%s; try: %s", why, remedy) >= size)
+			snprintf(ret, size, "%s; 'koda-sandbox doctor' prints what helps", why);
+	} else if (bwrap[0] == '\0')
 		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
 	else
 		snprintf(ret, size, "'koda-sandbox doctor' shows why");

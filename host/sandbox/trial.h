@@ -17,7 +17,7 @@
 void trial_run(const char *launch, const char *bwrap, struct userns_outcome *ret);
 
 /* For when a sandbox does not start: writes to ret what this machine lacks for it, and the one
- * command that helps. */
+ * command that helps, or where that is printed if it does not fit: never half of it. */
 void trial_explain(const char *launch, const char *bwrap, char *ret, size_t size);
 
 #endif
