@@ -166,12 +166,10 @@ is_in_chroot(const struct remedy_facts *f, const struct userns_outcome *o)
 	return o->step == USERNS_USER && o->errnum == EPERM && f->chrooted;
 }
 
-/* A filter cannot be asked what it refuses. But the kernel's own reasons for EPERM come before. */
 static bool
 is_filtered(const struct remedy_facts *f, const struct userns_outcome *o)
 {
-	return f->filtered && o->step != USERNS_PROC && o->step != USERNS_CAPABILITY &&
-	    (o->errnum == EPERM || o->errnum == ENOSYS);
+	return o->filtered;
 }
 
 static bool
@@ -423,7 +421,6 @@ remedy_look(struct remedy_facts *ret, const char *launch)
 	ret->root = geteuid() == 0;
 	/* stage2, the first process of a sandbox, has this name. */
 	ret->nested = says("/proc/1/comm", "koda-stage2\n");
-	ret->filtered = says("/proc/thread-self/status", "\nSeccomp:\t2\n");
 	ret->wsl = says("/proc/sys/kernel/osrelease", "WSL2");
 	look_at_mounts(ret);
 	look_at_apparmor(ret);

@@ -36,7 +36,6 @@ struct remedy_facts {
 	enum remedy_container container;
 	bool root;
 	bool nested;       /* this process is a command in a koda-sandbox */
-	bool filtered;     /* it has a seccomp filter that it did not install */
 	bool chrooted;     /* its root is not a mount, so it came from chroot() */
 	bool proc_covered; /* something is mounted below /proc */
 	bool apparmor;     /* the kernel has AppArmor, and it is on */

@@ -89,7 +89,7 @@ trial_run(const char *launch, const char *bwrap, struct userns_outcome *ret)
 	char *const argv[] = { name, option, NULL };
 	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
 
-	*ret = (struct userns_outcome){ USERNS_ALL, 0 };
+	*ret = (struct userns_outcome){ .step = USERNS_ALL };
 	if (launch[0] == '\0') {
 		try_here(ret);
 		return;

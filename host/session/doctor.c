@@ -234,7 +234,7 @@ static int
 look_at_bubblewrap(struct doctor *d, const struct row *row)
 {
 	char path[PATH_LEN_MAX + 1] = "", version[64], detail[PATH_LEN_MAX + 80],
-				 remedy[REMEDY_MAX];
+				 remedy[PATH_LEN_MAX + REMEDY_MAX];
 	struct koda_error err;
 	struct stat st;
 
@@ -242,8 +242,8 @@ look_at_bubblewrap(struct doctor *d, const struct row *row)
 		ask_version(path, version, sizeof(version));
 		snprintf(detail, sizeof(detail), "%s: %s", path,
 		    version[0] != '\0' ? version : "its version is unknown");
-		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail,
-		    remedy_install_bubblewrap(&d->facts));
+		snprintf(remedy, sizeof(remedy), "'%s --version' has to print its version", path);
+		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail, remedy);
 	}
 	/* bwrap exists but is set-user-id: the remedy is the command that corrects that. */
 	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(&d->facts));

@@ -9,6 +9,8 @@
 #ifndef KODA_SHARED_CONFINE_USERNS_H
 #define KODA_SHARED_CONFINE_USERNS_H
 
+#include <stdbool.h>
+
 enum userns_step {
 	USERNS_ALL, /* nothing was refused */
 	USERNS_USER,
@@ -28,6 +30,8 @@ enum userns_step {
 struct userns_outcome {
 	enum userns_step step; /* what was refused first */
 	int errnum;
+	/* A seccomp filter refused it: it refuses also what the kernel answers with another error. */
+	bool filtered;
 };
 
 /*
