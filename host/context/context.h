@@ -43,6 +43,8 @@ struct koda_session {
 	char worker_path[PATH_LEN_MAX + 1], search_path[PATH_LEN_MAX + 1];
 	bool commands; /* slots have a kernel sandbox */
 	char stage2_path[PATH_LEN_MAX + 1], bwrap_path[PATH_LEN_MAX + 1];
+	/* Starts bwrap under its AppArmor profile; "": not installed, bwrap is started directly. */
+	char launch_path[PATH_LEN_MAX + 1];
 	bool intercept;
 	bool narrowed; /* see koda_session_options */
 	/* Commands are the library's own (host/copy/confined): nothing that they make is compared

@@ -2,17 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/machine/helpers.h"
-#include "host/machine/remedy.h"
 #include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
@@ -41,62 +36,19 @@ has_memfd_seals(void)
 	return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
 
-/* seccomp(SECCOMP_GET_ACTION_AVAIL) would return the same. */
-static bool
-has_seccomp_notify(void)
-{
-	cleanup_close int fd = open("/proc/sys/kernel/seccomp/actions_avail", O_RDONLY | O_CLOEXEC);
-	char text[256] = "";
-	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-
-	return n > 0 && strstr(text, "user_notif") != NULL;
-}
-
-static const struct {
-	const char *name;
-	int flag;
-} namespaces[] = {
-	/* First, because it gives the right to make the others, unless a security module takes that
-	 * away. */
-	{ "user", CLONE_NEWUSER },
-	{ "mount", CLONE_NEWNS },
-	{ "pid", CLONE_NEWPID },
-	{ "net", CLONE_NEWNET },
-	{ "ipc", CLONE_NEWIPC },
-	{ "uts", CLONE_NEWUTS },
-};
-
-/* Each probe runs in a child process and uses only system calls, because the embedder may have
- * threads. The child's end sends no SIGCHLD. */
-static void
-probe_namespaces(struct caps *ret)
+/* In a child process, because a filter stays; it uses only system calls, because the embedder may
+ * have threads, and its end sends no SIGCHLD. Returns 0 or an errno. */
+static int
+try_listener(void)
 {
 	int status = 0;
-	size_t failed;
-	pid_t pid;
+	pid_t pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
 
-	for (failed = 0; failed < N_ELEMENTS(namespaces); failed++) {
-		pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
-		if (pid == 0) {
-			for (size_t i = 0; i <= failed; i++) {
-				if (unshare(namespaces[i].flag) < 0)
-					syscall(SYS_exit_group, errno < 255 ? errno : 255);
-			}
-			syscall(SYS_exit_group, 0);
-		}
-		if (pid < 0)
-			status = errno;
-		else if (waitpid(pid, &status, __WALL) == pid)
-			status = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
-		else
-			status = errno;
-		if (status != 0)
-			break;
-	}
-	if (status == 0)
-		return;
-	ret->namespace = namespaces[failed].name;
-	ret->namespace_errnum = status;
+	if (pid == 0)
+		syscall(SYS_exit_group, lockdown_listener_try());
+	if (pid < 0 || waitpid(pid, &status, __WALL) != pid)
+		return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
 }
 
 void
@@ -111,30 +63,6 @@ caps_probe(struct caps *ret)
 		.pidfd = has_pidfd(),
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,
-		.seccomp_notify = has_seccomp_notify(),
+		.notify_errnum = try_listener(),
 	};
-	probe_namespaces(ret);
-}
-
-void
-caps_sandbox_remedy(char *ret, size_t size)
-{
-	char path[PATH_LEN_MAX + 1];
-	struct remedy_facts facts;
-	struct caps caps;
-	const char *why, *remedy;
-
-	caps_probe(&caps);
-	remedy_look(&facts);
-	if (caps.namespace != NULL) {
-		remedy = remedy_namespaces(&facts, caps.namespace_errnum, &why);
-		snprintf(ret, size, "no %s namespaces, %s; try: %s", caps.namespace, why, remedy);
-	} else if (helpers_find_bwrap(path, NULL) < 0) {
-		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
-	} else if (facts.container) {
-		remedy = remedy_namespaces(&facts, 0, &why);
-		snprintf(ret, size, "try: %s", remedy);
-	} else {
-		snprintf(ret, size, "'koda-sandbox doctor' shows why");
-	}
 }

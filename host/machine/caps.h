@@ -1,7 +1,7 @@
 /*
  * What this machine can do, found by trying: a feature that the kernel version promises may be
  * blocked by a container, a sysctl or a filter. What would change this process is tried in a child
- * process that is thrown away.
+ * process that is thrown away. What a sandbox needs of namespaces is in host/sandbox/trial.h.
  */
 #ifndef KODA_HOST_MACHINE_CAPS_H
 #define KODA_HOST_MACHINE_CAPS_H
@@ -15,17 +15,11 @@ struct caps {
 	bool pidfd;
 	bool memfd_seals;
 	bool proc;
-	bool seccomp_notify;
-	/* The kind of namespace that could not be created; NULL: all can. */
-	const char *namespace;
-	int namespace_errnum;
+	/* Why no filter with a listener could be installed; 0: one could. */
+	int notify_errnum;
 };
 
 /* Uses only system calls without lasting effect on this process. */
 void caps_probe(struct caps *ret);
-
-/* For when the kernel sandbox does not start. Writes to ret what this machine lacks for it, and the
- * one command that helps. */
-void caps_sandbox_remedy(char *ret, size_t size);
 
 #endif

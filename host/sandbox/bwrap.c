@@ -267,6 +267,24 @@ bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret, struc
 	return 0;
 }
 
+int
+bwrap_trial_arguments(const char *launch, const char *bwrap, int program_fd,
+    struct bwrap_arguments *ret, struct koda_error *err)
+{
+	cleanup(bwrap_arguments_done) struct bwrap_arguments a = { 0 };
+	char program[32];
+
+	snprintf(program, sizeof(program), "/proc/self/fd/%d", program_fd);
+	if (add_argument(&a, &(struct argument){ { launch, bwrap }, "" }, err) < 0 ||
+	    add_all(&a, namespaces, N_ELEMENTS(namespaces), err) < 0 ||
+	    add_all(&a, base, N_ELEMENTS(base), err) < 0 ||
+	    add_argument(&a, &(struct argument){ { "--", program, "--try-kept" }, "" }, err) < 0)
+		return -1;
+	*ret = a;
+	a = (struct bwrap_arguments){ 0 };
+	return 0;
+}
+
 void
 bwrap_arguments_done(struct bwrap_arguments *a)
 {

@@ -57,6 +57,10 @@ struct bwrap_arguments {
 /* Returns 0 with *ret, which the caller owns, or -1 with *err set. */
 int bwrap_arguments(const struct bwrap_input *in, struct bwrap_arguments *ret,
     struct koda_error *err);
+/* The same, with argv[0], for a program that bubblewrap starts with the capabilities that stage2 has
+ * and a coarse view: `launch bwrap ... /proc/self/fd/program_fd --try-kept`. */
+int bwrap_trial_arguments(const char *launch, const char *bwrap, int program_fd,
+    struct bwrap_arguments *ret, struct koda_error *err);
 void bwrap_arguments_done(struct bwrap_arguments *a);
 
 /* The view's private file systems, outermost first; ends with NULL. */

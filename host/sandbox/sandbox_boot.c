@@ -17,8 +17,6 @@
 #include <unistd.h>
 
 #include "host/draft/fit.h"
-#include "host/machine/caps.h"
-#include "host/machine/remedy.h"
 #include "host/machine/state.h"
 #include "host/sandbox/bwrap.h"
 #include "host/sandbox/cache_boot.h"
@@ -26,6 +24,7 @@
 #include "host/sandbox/sandbox_arguments.h"
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_end.h"
+#include "host/sandbox/trial.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
 
@@ -72,8 +71,10 @@ spawn(struct sandbox *sb, struct koda_error *err)
 {
 	struct koda_session *ses = sb->ses;
 	cleanup(bwrap_arguments_done) struct bwrap_arguments arguments = { 0 };
-	char name[] = "bwrap", option[] = "--args", end[] = "--", number[16], program[32];
-	char *argv[] = { name, option, number, end, program, NULL };
+	char name[] = "koda-sandbox-launch", option[] = "--args", end[] = "--", number[16];
+	char program[32];
+	char *argv[] = { name, ses->bwrap_path, option, number, end, program, NULL };
+	const bool launched = ses->launch_path[0] != '\0';
 	size_t max = sb->view.n_writable + 3, n_fds = FD_WRITABLE - FD_CONTROL;
 	struct cache_fds caches;
 	cleanup_free struct bwrap_writable *writable = calloc(max + 1, sizeof(*writable));
@@ -101,7 +102,8 @@ spawn(struct sandbox *sb, struct koda_error *err)
 	    (fds[FD_ARGUMENTS - FD_CONTROL] = sandbox_arguments_file(&arguments, err)) >= 0) {
 		close_at(&sb->said_fd);
 		sb->said_fd = memfd_create("koda-said", MFD_CLOEXEC);
-		r = spawn_program(ses->bwrap_path, argv, fds, n_fds, sb->said_fd, &sb->bwrap, err);
+		r = spawn_program(launched ? ses->launch_path : ses->bwrap_path,
+		    launched ? argv : argv + 1, fds, n_fds, sb->said_fd, &sb->bwrap, err);
 	}
 	close_all(fds, n_fds);
 	if (r < 0) {
@@ -356,6 +358,25 @@ was_killed(const struct child *bwrap)
 	    (bwrap->code == CLD_EXITED && bwrap->status == 128 + SIGKILL);
 }
 
+#define NOT_STARTED "the kernel sandbox does not start"
+
+/* Appends what the machine lacks, as far as there is room for it between the other parts. */
+static void
+append_remedy(const struct sandbox *sb, struct koda_error *err)
+{
+	char remedy[sizeof(err->message)];
+	const size_t len = strlen(err->message), taken = len + strlen(NOT_STARTED ": ; ");
+
+	if (taken >= sizeof(remedy))
+		return;
+	if (sb->draft_failed)
+		draft_fit_kernel_remedy(remedy, sizeof(remedy) - taken);
+	else
+		trial_explain(sb->ses->launch_path, sb->ses->bwrap_path, remedy,
+		    sizeof(remedy) - taken);
+	snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
+}
+
 /* Returns 1 if bwrap was killed while it started, which says nothing about the machine. */
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
@@ -368,8 +389,6 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		return -1;
 	}
 	if (send_boot(sb, err) < 0) {
-		char remedy[REMEDY_MAX];
-		size_t len;
 		bool killed;
 
 		/* bwrap was gone before stage2 read the order: bwrap's error message says more. */
@@ -386,13 +405,8 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 		/* The caller gave up: the machine is not at fault. */
 		if (sb->ses->given_up)
 			return -1;
-		if (sb->draft_failed)
-			draft_fit_kernel_remedy(remedy, sizeof(remedy));
-		else
-			caps_sandbox_remedy(remedy, sizeof(remedy));
-		len = strlen(err->message);
-		snprintf(err->message + len, sizeof(err->message) - len, "; %s", remedy);
-		return err_wrap(err, "the kernel sandbox does not start");
+		append_remedy(sb, err);
+		return err_wrap(err, NOT_STARTED);
 	}
 	sb->up = true;
 	loop_watch(&sb->ses->loop, &sb->source, sb->fs.fd, EPOLLIN);

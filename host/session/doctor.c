@@ -23,6 +23,7 @@
 #include "host/machine/remedy.h"
 #include "host/machine/state.h"
 #include "host/protect/watches.h"
+#include "host/sandbox/trial.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/confine/lockdown.h"
@@ -33,6 +34,8 @@
 #define REMEDY_SCRATCH        "make /tmp, or the directory that TMPDIR names, writable"
 #define REMEDY_INSTALL        "install koda-sandbox again: make install"
 #define REMEDY_INSTALL_IF_ALL "if everything above works, " REMEDY_INSTALL
+/* For what works only with something that does not. */
+#define REMEDY_ABOVE "see the capabilities above"
 
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
@@ -47,11 +50,17 @@ struct doctor {
 	const char *helper_dir;
 	struct caps caps;
 	struct remedy_facts facts;
+	/* koda-sandbox-launch and bubblewrap, "": not installed; what they were refused first. */
+	char launch[PATH_LEN_MAX + 1], bwrap[PATH_LEN_MAX + 1];
+	struct userns_outcome refused;
 	/* Opened by the row "worker", used and closed by the row "search". */
 	char dir[PATH_LEN_MAX + 1]; /* "": none could be made */
 	struct koda_session *ses;
 	struct koda_slot *slot;
-	struct caches_seen caches; /* what the row "sandbox" saw */
+	/* What the row "sandbox" saw. What comes after it needs the sandbox, so its own remedy
+	 * would be a guess. */
+	bool sandbox;
+	struct caches_seen caches;
 };
 
 /* A row reports at most one capability. */
@@ -142,8 +151,7 @@ look_at_worker(struct doctor *d, const struct row *row)
 	} else {
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
-	return report_row(d, row, full, detail,
-	    d->slot != NULL ? "see the capabilities above" : REMEDY_INSTALL);
+	return report_row(d, row, full, detail, d->slot != NULL ? REMEDY_ABOVE : REMEDY_INSTALL);
 }
 
 static void
@@ -226,7 +234,7 @@ static int
 look_at_bubblewrap(struct doctor *d, const struct row *row)
 {
 	char path[PATH_LEN_MAX + 1] = "", version[64], detail[PATH_LEN_MAX + 80],
-				 remedy[REMEDY_MAX];
+				 remedy[PATH_LEN_MAX + REMEDY_MAX];
 	struct koda_error err;
 	struct stat st;
 
@@ -234,8 +242,8 @@ look_at_bubblewrap(struct doctor *d, const struct row *row)
 		ask_version(path, version, sizeof(version));
 		snprintf(detail, sizeof(detail), "%s: %s", path,
 		    version[0] != '\0' ? version : "its version is unknown");
-		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail,
-		    remedy_install_bubblewrap(&d->facts));
+		snprintf(remedy, sizeof(remedy), "'%s --version' has to print its version", path);
+		return report_row(d, row, strncmp(version, "bubblewrap ", 11) == 0, detail, remedy);
 	}
 	/* bwrap exists but is set-user-id: the remedy is the command that corrects that. */
 	snprintf(remedy, sizeof(remedy), "%s", remedy_install_bubblewrap(&d->facts));
@@ -244,40 +252,55 @@ look_at_bubblewrap(struct doctor *d, const struct row *row)
 	return report_row(d, row, false, err.message, remedy);
 }
 
-static bool
-has_user_namespaces(const struct doctor *d)
+/* Each row about namespaces reports its own steps of the one trial; what comes after a refused step
+ * was not tried, and has no row. */
+static int
+report_steps(const struct doctor *d, const struct row *row, enum userns_step last,
+    const char *detail)
 {
-	return d->caps.namespace == NULL || strcmp(d->caps.namespace, "user") != 0;
+	char why[REMEDY_WHY], remedy[REMEDY_MAX];
+
+	if (d->refused.step == USERNS_ALL || d->refused.step > last)
+		return report_row(d, row, true, detail, "");
+	remedy_namespaces(&d->facts, &d->refused, why, remedy);
+	return report_row(d, row, false, why, remedy);
 }
 
 static int
 look_at_user_namespaces(struct doctor *d, const struct row *row)
 {
-	const char *remedy, *why;
-	char detail[256];
-
-	if (has_user_namespaces(d))
-		return report_row(d, row, true, "can be created", "");
-	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
-	snprintf(detail, sizeof(detail), "%s: %s", why, strerror(d->caps.namespace_errnum));
-	return report_row(d, row, false, detail, remedy);
+	return report_steps(d, row, USERNS_CAPABILITY,
+	    "can be created, and give capabilities inside");
 }
 
-/* Without user namespaces the other kinds cannot be tried. */
 static int
 look_at_namespaces(struct doctor *d, const struct row *row)
 {
-	const char *remedy, *why;
-	char detail[256];
-
-	if (!has_user_namespaces(d))
+	if (d->refused.step != USERNS_ALL && d->refused.step <= USERNS_CAPABILITY)
 		return 0;
-	if (d->caps.namespace == NULL)
-		return report_row(d, row, true, "mount, pid, net, ipc and uts can be created", "");
-	remedy = remedy_namespaces(&d->facts, d->caps.namespace_errnum, &why);
-	snprintf(detail, sizeof(detail), "no %s namespace, %s: %s", d->caps.namespace, why,
-	    strerror(d->caps.namespace_errnum));
-	return report_row(d, row, false, detail, remedy);
+	return report_steps(d, row, USERNS_PROC,
+	    "mount, pid, net, ipc and uts can be created, and /proc mounted");
+}
+
+/* Does what bubblewrap starts keep the capability that stage2 needs? */
+static int
+look_at_capabilities(struct doctor *d, const struct row *row)
+{
+	if (d->bwrap[0] == '\0' ||
+	    (d->refused.step != USERNS_ALL && d->refused.step != USERNS_KEPT))
+		return 0;
+	return report_steps(d, row, USERNS_KEPT, "what bubblewrap starts keeps those it is given");
+}
+
+static int
+look_at_seccomp_notify(struct doctor *d, const struct row *row)
+{
+	char why[REMEDY_WHY], remedy[REMEDY_MAX];
+
+	if (d->caps.notify_errnum == 0)
+		return report_row(d, row, true, "checks the connections of commands", "");
+	remedy_listener(&d->facts, d->caps.notify_errnum, why, remedy);
+	return report_row(d, row, false, why, remedy);
 }
 
 static double
@@ -341,7 +364,7 @@ look_at_sandbox(struct doctor *d, const struct row *row)
 	struct koda_enforcement enforced = { 0 };
 	struct koda_session *ses = NULL;
 	struct koda_slot *slot = NULL;
-	const char *remedy, *why;
+	const char *remedy;
 	struct koda_error err = { 0 };
 	char event[KODA_MESSAGE_MAX] = "";
 	double start = seconds();
@@ -369,29 +392,29 @@ look_at_sandbox(struct doctor *d, const struct row *row)
 		snprintf(detail, sizeof(detail), "%s", err.message);
 	}
 	koda_command_result_done(&result);
+	d->sandbox = works;
 	see_caches(works ? slot : NULL, event, &d->caches);
 	koda_slot_release(slot);
 	koda_session_close(ses);
 	forget_root(dir);
 	rmdir(dir);
-	/* Many containers allow making namespaces, but not mounting a new /proc in them. */
-	remedy = "see the capabilities above";
+	remedy = REMEDY_ABOVE;
 	if (err.code == KODA_INVALID)
 		remedy = REMEDY_VARIABLE;
 	else if (helpers_find(d->helper_dir, "koda-sandbox-stage2", path, NULL) < 0 ||
 	    helpers_find(d->helper_dir, "koda-egress-proxy", path, NULL) < 0 ||
 	    helpers_find(d->helper_dir, "koda-fs-worker", path, NULL) < 0)
 		remedy = REMEDY_INSTALL;
-	else if (d->caps.namespace == NULL && helpers_find_bwrap(path, NULL) == 0)
-		remedy = d->facts.container ? remedy_namespaces(&d->facts, 0, &why)
-					    : REMEDY_INSTALL_IF_ALL;
+	else if (d->refused.step == USERNS_ALL && d->caps.notify_errnum == 0 && d->bwrap[0] != '\0')
+		remedy = REMEDY_INSTALL_IF_ALL;
 	return report_row(d, row, works, detail, remedy);
 }
 
 static int
 look_at_caches(struct doctor *d, const struct row *row)
 {
-	return report_row(d, row, d->caches.works, d->caches.detail, row->remedy);
+	return report_row(d, row, d->caches.works, d->caches.detail,
+	    d->sandbox ? row->remedy : REMEDY_ABOVE);
 }
 
 /* The draft and its directory existed only for this trial. */
@@ -454,7 +477,7 @@ look_at_drafts(struct doctor *d, const struct row *row)
 	rmdir(dir);
 	return report_row(d, row, works,
 	    works ? "what a command changes is held back until it is applied" : err.message,
-	    row->remedy);
+	    d->sandbox ? row->remedy : REMEDY_ABOVE);
 }
 
 /* Opens a listening socket on a free port of the loopback. Returns it, or -1. */
@@ -584,10 +607,12 @@ look_at_egress(struct doctor *d, const struct row *row)
 	forget_root(dir);
 	rmdir(dir);
 	return report_row(d, row, works,
-	    works                  ? detail
-		: event[0] != '\0' ? event
-				   : err.message,
-	    err.code == KODA_INVALID ? REMEDY_VARIABLE : REMEDY_INSTALL_IF_ALL);
+	    works                                ? detail
+		: d->sandbox && event[0] != '\0' ? event
+						 : err.message,
+	    err.code == KODA_INVALID ? REMEDY_VARIABLE
+		: d->sandbox         ? REMEDY_INSTALL_IF_ALL
+				     : REMEDY_ABOVE);
 }
 
 /* Reports what enforces the memory limit, and how high it is unless a policy sets another. */
@@ -631,8 +656,7 @@ static const struct row rows[] = {
 	    .remedy = "Linux 6.2 or newer with landlock in the kernel's lsm= list" },
 	{ "seccomp", true, CAP(seccomp), .detail = "kills a process that makes a forbidden system call",
 	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
-	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "checks the connections of commands",
-	    .remedy = "Linux 5.9 or newer" },
+	{ "seccomp_notify", true, .look = look_at_seccomp_notify },
 	{ "pidfd", true, CAP(pidfd), .detail = "signals processes without races",
 	    .remedy = "Linux 5.4 or newer" },
 	{ "memfd", true, CAP(memfd_seals), .detail = "large content is sealed before it is passed on",
@@ -645,6 +669,7 @@ static const struct row rows[] = {
 	{ "user_namespaces", true, .look = look_at_user_namespaces },
 	{ "namespaces", true, .look = look_at_namespaces },
 	{ "bubblewrap", true, .look = look_at_bubblewrap },
+	{ "capabilities", true, .look = look_at_capabilities },
 	{ "slot_memory", false, .look = look_at_memory },
 	{ "inotify", false, .look = look_at_watches },
 	{ "worker", true, .look = look_at_worker },
@@ -663,8 +688,13 @@ koda_doctor(const char *helper_dir, koda_capability_fn *fn, void *data)
 	struct doctor d = { .fn = fn, .data = data, .helper_dir = helper_dir };
 	int stop = 0;
 
+	if (helpers_find(helper_dir, "koda-sandbox-launch", d.launch, NULL) < 0)
+		d.launch[0] = '\0';
+	if (helpers_find_bwrap(d.bwrap, NULL) < 0)
+		d.bwrap[0] = '\0';
 	caps_probe(&d.caps);
-	remedy_look(&d.facts);
+	remedy_look(&d.facts, d.launch);
+	trial_run(d.launch, d.bwrap, &d.refused);
 	for (size_t i = 0; i < N_ELEMENTS(rows) && stop == 0; i++)
 		stop = rows[i].look(&d, &rows[i]);
 	worker_end(&d);

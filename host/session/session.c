@@ -78,6 +78,8 @@ find_helpers(struct koda_session *ses, const struct koda_session_options *o, str
 		return 0;
 	if (helpers_find(o->helper_dir, "koda-sandbox-stage2", ses->stage2_path, err) < 0)
 		return -1;
+	if (helpers_find(o->helper_dir, "koda-sandbox-launch", ses->launch_path, NULL) < 0)
+		ses->launch_path[0] = '\0';
 	if (egress_open(ses, o->helper_dir, err) < 0)
 		return -1;
 	ses->intercept = o->intercept;

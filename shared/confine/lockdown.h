@@ -80,6 +80,10 @@ int lockdown_keyring(struct koda_error *err);
 /* Returns true if this kernel has filters that can kill a process. Installs nothing. */
 bool lockdown_seccomp_available(void);
 
+/* Returns 0 if a filter with a listener can be installed here, or the errno. Installs one, so call
+ * it in a process that is thrown away; uses only system calls. */
+int lockdown_listener_try(void);
+
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
 /* Install a prebuilt filter with notifications. *ret is the listener, close-on-exec. If the

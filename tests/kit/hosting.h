@@ -221,6 +221,8 @@ fixture_prepare(struct fixture *f, enum koda_mode mode)
 	put_proxy(f, KODA_TEST_PROXY);
 	snprintf(dir, sizeof(dir), "%s/koda-egress-connect", f->helpers);
 	assert_int_equal(symlink(KODA_TEST_CONNECT, dir), 0);
+	snprintf(dir, sizeof(dir), "%s/koda-sandbox-launch", f->helpers);
+	assert_int_equal(symlink(KODA_TEST_LAUNCH, dir), 0);
 	f->options = (struct koda_session_options)KODA_SESSION_OPTIONS_INIT;
 	f->options.root = f->root;
 	f->options.mode = mode;

@@ -50,7 +50,8 @@ make_installation(void **state)
 	process_shell(
 	    "cd \"$1\" && mkdir -p bin libexec/koda-sandbox && cp \"$2/cli/koda-sandbox\" bin && "
 	    "cp \"$2/worker/koda-fs-worker\" \"$2/search/koda-fs-search\" \"$2/proxy/koda-egress-proxy\" "
-	    "\"$2/connect/koda-egress-connect\" \"$3\" libexec/koda-sandbox",
+	    "\"$2/connect/koda-egress-connect\" \"$2/launch/koda-sandbox-launch\" \"$3\" "
+	    "libexec/koda-sandbox",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	signal(SIGPIPE, SIG_IGN);
 	return 0;

@@ -36,6 +36,9 @@
 #include "tests/kit/said.h"
 #include "tests/kit/skip.h"
 
+/* Not every program that has this scene needs it. */
+#define scene_unused __attribute__((unused))
+
 #define ARGS_MAX  24
 #define STEPS_MAX 8
 /* A program that hangs fails its test instead of the whole suite. */
@@ -393,7 +396,7 @@ ended(const struct run *r, int status)
 	assert_int_equal(r->after.c_oflag, r->before.c_oflag);
 }
 
-static json_t *
+static scene_unused json_t *
 parse(const struct run *r)
 {
 	json_error_t e;
@@ -406,7 +409,7 @@ parse(const struct run *r)
 	return ret;
 }
 
-static const char *
+static scene_unused const char *
 text_at(json_t *o, const char *outer, const char *inner)
 {
 	json_t *v = json_object_get(o, outer);
@@ -414,7 +417,7 @@ text_at(json_t *o, const char *outer, const char *inner)
 	return json_string_value(inner != NULL ? json_object_get(v, inner) : v);
 }
 
-static json_int_t
+static scene_unused json_int_t
 number_at(json_t *o, const char *outer, const char *inner)
 {
 	json_t *v = json_object_get(o, outer);
@@ -424,7 +427,7 @@ number_at(json_t *o, const char *outer, const char *inner)
 	return json_integer_value(v);
 }
 
-static void
+static scene_unused void
 put_text(const char *name, const char *text)
 {
 	int fd = open_in_project(name, O_WRONLY | O_CREAT | O_TRUNC);
@@ -433,7 +436,7 @@ put_text(const char *name, const char *text)
 	close(fd);
 }
 
-static void
+static scene_unused void
 file_is(const char *name, const char *text)
 {
 	char have[4096];
@@ -480,7 +483,7 @@ make_installation(void **state)
 	process_shell("mkdir -p \"$1/bin\" \"$1/libexec/koda-sandbox\" \"$1/home\" && "
 		      "cp \"$2/cli/koda-sandbox\" \"$1/bin\" && "
 		      "cp \"$2/worker/koda-fs-worker\" \"$2/proxy/koda-egress-proxy\" "
-		      "\"$2/connect/koda-egress-connect\" \"$3\" "
+		      "\"$2/connect/koda-egress-connect\" \"$2/launch/koda-sandbox-launch\" \"$3\" "
 		      "\"$1/libexec/koda-sandbox\"",
 	    prefix, KODA_TEST_BUILD_DIR, KODA_TEST_STAGE2);
 	setenv("HOME", home, 1);

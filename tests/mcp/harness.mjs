@@ -16,7 +16,7 @@ const PATIENCE_MS = 60_000;
 const installed = fs.mkdtempSync(path.join(process.env.TMPDIR ?? "/tmp", "installed-"));
 for (const [where, names] of Object.entries({
 	"bin": ["cli/koda-sandbox"],
-	"libexec/koda-sandbox": ["worker/koda-fs-worker", "search/koda-fs-search", "stage2/koda-sandbox-stage2", "connect/koda-egress-connect",
+	"libexec/koda-sandbox": ["worker/koda-fs-worker", "search/koda-fs-search", "stage2/koda-sandbox-stage2", "launch/koda-sandbox-launch", "connect/koda-egress-connect",
 		"proxy/koda-egress-proxy"],
 })) {
 	fs.mkdirSync(path.join(installed, where), { recursive: true });
