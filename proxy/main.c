@@ -21,6 +21,7 @@
 #include "proxy/serve/relay.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 #define HOST_FD 3
 
@@ -79,8 +80,8 @@ confine(unsigned *ret_abi, struct koda_error *err)
 	raise_descriptors();
 	r = lockdown_process(err);
 	if (r == 0)
-		r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n, lockdown_landlock_abi(),
-		    ret_abi, err);
+		r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n,
+		    rights_abi(CONFINED_PROXY, lockdown_landlock_abi()), ret_abi, err);
 	while (n > 0)
 		close(fds[--n]);
 	if (r == 0)

@@ -10,6 +10,7 @@
 #include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 #include "worker/say.h"
 #include "worker/session.h"
 
@@ -151,6 +152,8 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 #endif
 		{ RLIMIT_FSIZE, ses->max_file_bytes },
 	};
+	const enum confined who = ses->role->changes ? CONFINED_WORKER : CONFINED_SEARCH;
+	const unsigned wanted = rights_abi(who, lockdown_landlock_abi());
 	cleanup_free int *writable = NULL;
 	size_t n = 0;
 	unsigned abi = 0;
@@ -161,12 +164,15 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 	r = lockdown_process(err);
 	if (r == 0)
 		r = lockdown_landlock_allowing(ses->role->changes ? 0 : LOCKDOWN_TRUNCATE, writable,
-		    n, lockdown_landlock_abi(), &abi, err);
+		    n, wanted, &abi, err);
 	while (n > 0)
 		close(writable[--n]);
 	if (r == 0)
 		r = lockdown_limits(limits, N_ELEMENTS(limits), err);
-	if (r == 0)
+	if (r == 0 && ses->role->changes)
+		r = lockdown_no_truncation(abi, err);
+	ses->res.no_openat2 = ses->res.no_openat2 || r > 0;
+	if (r >= 0)
 		r = lockdown_seccomp(ses->filter, ses->n_filter, err);
 	ret->landlock_abi = abi;
 	ret->seccomp = r == 0;

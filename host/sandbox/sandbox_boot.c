@@ -27,7 +27,7 @@
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_end.h"
 #include "shared/base/cleanup.h"
-#include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 #define BOOT_TRIES 3 /* a process that kills bwrap more often does so on purpose */
 
@@ -291,6 +291,7 @@ static int
 check_booted(const Koda__Report *report, int listening, struct koda_error *err)
 {
 	const Koda__Booted *booted = report->booted;
+	const struct right *lost;
 
 	if (report->report_case != KODA__REPORT__REPORT_BOOTED)
 		return err_set(err, KODA_PROTOCOL, 0, "the sandbox's first report is not Booted");
@@ -299,12 +300,13 @@ check_booted(const Koda__Report *report, int listening, struct koda_error *err)
 		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
 		    "one build",
 		    booted->protocol, KODA_PROTOCOL_VERSION);
-	if (!booted->seccomp || !booted->connect_guard || booted->landlock_abi < LOCKDOWN_ABI_FULL)
+	lost = rights_lost(CONFINED_COMMANDS, booted->landlock_abi);
+	if (!booted->seccomp || !booted->connect_guard || lost != NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "this kernel cannot confine commands fully (Landlock ABI %u, %u needed; "
 		    "seccomp %s, notification of connections %s)",
-		    booted->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
-		    booted->connect_guard ? "yes" : "no");
+		    booted->landlock_abi, lost != NULL ? lost->abi : booted->landlock_abi,
+		    booted->seccomp ? "yes" : "no", booted->connect_guard ? "yes" : "no");
 	if (!is_egress_socket(listening))
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "the sandbox sent an invalid socket for the network");

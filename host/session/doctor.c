@@ -25,7 +25,7 @@
 #include "host/protect/watches.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 /* When doctor opens a session with commands, only an environment variable can cause
  * KODA_INVALID. */
@@ -33,6 +33,8 @@
 #define REMEDY_SCRATCH        "make /tmp, or the directory that TMPDIR names, writable"
 #define REMEDY_INSTALL        "install koda-sandbox again: make install"
 #define REMEDY_INSTALL_IF_ALL "if everything above works, " REMEDY_INSTALL
+
+#define REMEDY_LANDLOCK "Linux 5.19 or newer with landlock in the kernel's lsm= list"
 
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
@@ -90,10 +92,59 @@ static int
 look_at_landlock(struct doctor *d, const struct row *row)
 {
 	char detail[96];
+	bool full = true;
 
-	snprintf(detail, sizeof(detail), "ABI %u (full confinement needs %u or newer)",
-	    d->caps.landlock_abi, LOCKDOWN_ABI_FULL);
-	return report_row(d, row, d->caps.landlock_abi >= LOCKDOWN_ABI_FULL, detail, row->remedy);
+	for (int who = 0; who < CONFINED_N; who++)
+		full = full &&
+		    rights_lost((enum confined)who,
+			rights_abi((enum confined)who, d->caps.landlock_abi)) == NULL;
+	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
+	    d->caps.landlock_abi);
+	return report_row(d, row, full, detail, row->remedy);
+}
+
+/* Appends what each kind of process has instead of a right; the same text only once. */
+static void
+list_without(const struct right *right, const bool missing[CONFINED_N], char *ret, size_t size)
+{
+	static const char *const names[CONFINED_N] = { "commands", "worker", "search", "proxy" };
+	size_t len = strlen(ret);
+
+	for (int who = 0; who < CONFINED_N; who++) {
+		if (!missing[who] || right->without[who].by[0] == '\0' || len >= size)
+			continue;
+		len += (size_t)snprintf(ret + len, size - len, "; %s: %s%s", names[who],
+		    right->without[who].how == RIGHT_HELD ? "" : "NOT HELD, ",
+		    right->without[who].by);
+	}
+}
+
+/* One row for each right of Landlock. */
+static int
+look_at_rights(struct doctor *d, const struct row *row)
+{
+	int stop = 0;
+
+	for (size_t i = 0; i < rights_n && stop == 0; i++) {
+		const struct right *right = &rights[i];
+		bool missing[CONFINED_N], all = true, lost = false;
+		char name[32], detail[KODA_MESSAGE_MAX];
+		struct row one = *row;
+
+		for (int who = 0; who < CONFINED_N; who++) {
+			missing[who] =
+			    right->abi > rights_abi((enum confined)who, d->caps.landlock_abi);
+			all = all && !missing[who];
+			lost = lost || (missing[who] && right->without[who].how == RIGHT_LOST);
+		}
+		snprintf(name, sizeof(name), "%s_%s", row->name, right->name);
+		one.name = name;
+		snprintf(detail, sizeof(detail), "%s: %s Landlock ABI %u (Linux %s)", right->what,
+		    all ? "held by" : "without", right->abi, right->kernel);
+		list_without(right, missing, detail, sizeof(detail));
+		stop = report_row(d, &one, !lost, detail, row->remedy);
+	}
+	return stop;
 }
 
 /* Makes a directory for the trial. */
@@ -136,7 +187,8 @@ look_at_worker(struct doctor *d, const struct row *row)
 	if ((d->ses = koda_session_open(&options, &err)) != NULL &&
 	    (d->slot = koda_slot_acquire(d->ses, NULL, &err)) != NULL) {
 		koda_slot_enforcement(d->slot, &enforced);
-		full = enforced.landlock_abi >= LOCKDOWN_ABI_FULL && enforced.seccomp;
+		full =
+		    rights_lost(CONFINED_WORKER, enforced.landlock_abi) == NULL && enforced.seccomp;
 		snprintf(detail, sizeof(detail), "started; Landlock ABI %u, seccomp %s",
 		    enforced.landlock_abi, enforced.seccomp ? "on" : "off");
 	} else {
@@ -628,7 +680,8 @@ look_at_watches(struct doctor *d, const struct row *row)
 /* clang-format off */
 static const struct row rows[] = {
 	{ "landlock", true, .look = look_at_landlock,
-	    .remedy = "Linux 6.2 or newer with landlock in the kernel's lsm= list" },
+	    .remedy = REMEDY_LANDLOCK },
+	{ "landlock", true, .look = look_at_rights, .remedy = REMEDY_LANDLOCK },
 	{ "seccomp", true, CAP(seccomp), .detail = "kills a process that makes a forbidden system call",
 	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
 	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "checks the connections of commands",

@@ -1,10 +1,12 @@
 #include "shared/confine/lockdown.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -259,6 +261,29 @@ lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *
 	int r = install(filter, n, 0);
 
 	return r < 0 ? err_set(err, KODA_UNSUPPORTED, -r, "seccomp") : 0;
+}
+
+#define LOW_HALF (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0)
+
+int
+lockdown_no_truncation(unsigned abi, struct koda_error *err)
+{
+	/* The caller's main filter kills calls of other architectures, truncate() and creat(). */
+	static const struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, args[2]) + LOW_HALF),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TRUNC, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	if (abi >= ABI_TRUNCATE)
+		return 0;
+	return lockdown_seccomp(filter, N_ELEMENTS(filter), err) < 0 ? -1 : 1;
 }
 
 int

@@ -15,8 +15,6 @@
 
 struct sock_filter;
 
-#define LOCKDOWN_ABI_FULL 3 /* covers truncate and refer */
-
 /*
  * RLIMIT_CORE of every confined process. With 0 the kernel still starts the host's handler, outside
  * every sandbox, if kernel.core_pattern is a pipe, as with systemd-coredump and apport. With 1 it
@@ -79,6 +77,14 @@ int lockdown_keyring(struct koda_error *err);
 
 /* Returns true if this kernel has filters that can kill a process. Installs nothing. */
 bool lockdown_seccomp_available(void);
+
+/*
+ * For a process that may change files where Landlock does not know truncation: install a filter
+ * without openat2, which gets ENOSYS, and without truncation by openat, which kills. Without it,
+ * opening a file for reading could empty it. Returns 1 if `abi`, that of the process's domain,
+ * needs it, 0 if not, -1 with *err set.
+ */
+int lockdown_no_truncation(unsigned abi, struct koda_error *err);
 
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
