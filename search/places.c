@@ -10,7 +10,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
-#include "shared/confine/rights.h"
 #include "worker/say.h"
 #include "worker/scan/gitconfig.h"
 
@@ -321,6 +320,6 @@ places_lock(const struct places *places, struct koda_error *err)
 	for (size_t i = 0; i < places->n; i++)
 		if (places->v[i].fd >= 0)
 			fds[n++] = places->v[i].fd;
-	return lockdown_landlock_reading(LOCKDOWN_TRUNCATE, fds, n,
-	    rights_abi(CONFINED_SEARCH, lockdown_landlock_abi()), &abi, err);
+	return lockdown_landlock_reading(LOCKDOWN_TRUNCATE, fds, n, lockdown_landlock_abi(), &abi,
+	    err);
 }

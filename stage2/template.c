@@ -12,7 +12,6 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
-#include "shared/confine/rights.h"
 #include "stage2/child.h"
 #include "stage2/command_closed_filter.h"
 #include "stage2/command_filter.h"
@@ -32,14 +31,14 @@ confine_template(const int *writable, size_t n, bool local_binding, unsigned *re
 {
 	const unsigned allow = LOCKDOWN_EXECUTE | LOCKDOWN_SPECIAL | LOCKDOWN_TCP_CONNECT |
 	    (local_binding ? LOCKDOWN_TCP_BIND : 0);
-	const unsigned abi = rights_abi(CONFINED_COMMANDS, lockdown_landlock_abi());
 
 	/* no_new_privs comes before the filter, because an unprivileged process needs it to
 	 * install one. The keyring comes before the filter, which allows no calls for keys.
 	 * Landlock's own calls are open to commands too. */
 	if (lockdown_capabilities(err) < 0 || lockdown_process(err) < 0 ||
 	    lockdown_keyring(err) < 0 ||
-	    lockdown_landlock_allowing(allow, writable, n, abi, ret_abi, err) < 0)
+	    lockdown_landlock_allowing(allow, writable, n, lockdown_landlock_abi(), ret_abi, err) <
+		0)
 		return -1;
 	if (local_binding)
 		return lockdown_seccomp_listening(command_filter, N_ELEMENTS(command_filter),

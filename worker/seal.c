@@ -10,7 +10,6 @@
 #include "shared/base/beneath.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
-#include "shared/confine/rights.h"
 #include "worker/say.h"
 #include "worker/session.h"
 
@@ -152,8 +151,6 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 #endif
 		{ RLIMIT_FSIZE, ses->max_file_bytes },
 	};
-	const enum confined who = ses->role->changes ? CONFINED_WORKER : CONFINED_SEARCH;
-	const unsigned wanted = rights_abi(who, lockdown_landlock_abi());
 	cleanup_free int *writable = NULL;
 	size_t n = 0;
 	unsigned abi = 0;
@@ -163,8 +160,10 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 		return -1;
 	r = lockdown_process(err);
 	if (r == 0)
+		r = lockdown_unguard(err);
+	if (r == 0)
 		r = lockdown_landlock_allowing(ses->role->changes ? 0 : LOCKDOWN_TRUNCATE, writable,
-		    n, wanted, &abi, err);
+		    n, lockdown_landlock_abi(), &abi, err);
 	while (n > 0)
 		close(writable[--n]);
 	if (r == 0)

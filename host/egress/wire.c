@@ -8,6 +8,7 @@
 #include "proto/proxy.pb-c.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "shared/confine/rights.h"
 #include "shared/rules/egress.h"
 #include "shared/wire/protocol.h"
@@ -238,7 +239,7 @@ static int
 take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error *err)
 {
 	struct egress_wire *w = t->wire;
-	const struct right *lost = rights_lost(CONFINED_PROXY, r->landlock_abi);
+	const unsigned wanted = lockdown_landlock_abi();
 
 	if (w->ready)
 		return err_set(err, KODA_PROTOCOL, 0, "it reported twice that it is ready");
@@ -251,10 +252,10 @@ take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error 
 	    memcmp(r->policy_digest.data, koda_policy_digest(w->policy), KODA_DIGEST_BYTES) != 0)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "it reports another policy than the one it was given");
-	if (!r->seccomp || lost != NULL)
+	if (!r->seccomp || r->landlock_abi < wanted || rights_lost(CONFINED_PROXY, wanted) != NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "it is not confined (Landlock ABI %u, %u needed; seccomp %s)", r->landlock_abi,
-		    lost != NULL ? lost->abi : r->landlock_abi, r->seccomp ? "yes" : "no");
+		    wanted, r->seccomp ? "yes" : "no");
 	if (r->has_ca_certificate != w->intercepts ||
 	    (r->has_ca_certificate &&
 		(r->ca_certificate.len > CA_MAX ||

@@ -34,8 +34,6 @@
 #define REMEDY_INSTALL        "install koda-sandbox again: make install"
 #define REMEDY_INSTALL_IF_ALL "if everything above works, " REMEDY_INSTALL
 
-#define REMEDY_LANDLOCK "Linux 5.19 or newer with landlock in the kernel's lsm= list"
-
 #define EGRESS_TRY_MS 10000 /* a connection on this machine takes one millisecond */
 
 struct caches_seen {
@@ -95,28 +93,24 @@ look_at_landlock(struct doctor *d, const struct row *row)
 	bool full = true;
 
 	for (int who = 0; who < CONFINED_N; who++)
-		full = full &&
-		    rights_lost((enum confined)who,
-			rights_abi((enum confined)who, d->caps.landlock_abi)) == NULL;
+		full = full && rights_lost((enum confined)who, d->caps.landlock_abi) == NULL;
 	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
 	    d->caps.landlock_abi);
 	return report_row(d, row, full, detail, row->remedy);
 }
 
-/* Appends what each kind of process has instead of a right; the same text only once. */
+/* Appends what each kind of process has instead of a right. */
 static void
-list_without(const struct right *right, const bool missing[CONFINED_N], char *ret, size_t size)
+list_without(const struct right *right, char *ret, size_t size)
 {
 	static const char *const names[CONFINED_N] = { "commands", "worker", "search", "proxy" };
 	size_t len = strlen(ret);
 
-	for (int who = 0; who < CONFINED_N; who++) {
-		if (!missing[who] || right->without[who].by[0] == '\0' || len >= size)
-			continue;
-		len += (size_t)snprintf(ret + len, size - len, "; %s: %s%s", names[who],
-		    right->without[who].how == RIGHT_HELD ? "" : "NOT HELD, ",
-		    right->without[who].by);
-	}
+	for (int who = 0; who < CONFINED_N && len < size; who++)
+		if (right->without[who].by[0] != '\0')
+			len += (size_t)snprintf(ret + len, size - len, "; %s: %s%s", names[who],
+			    right->without[who].how == RIGHT_HELD ? "" : "NOT HELD, ",
+			    right->without[who].by);
 }
 
 /* One row for each right of Landlock. */
@@ -127,22 +121,20 @@ look_at_rights(struct doctor *d, const struct row *row)
 
 	for (size_t i = 0; i < rights_n && stop == 0; i++) {
 		const struct right *right = &rights[i];
-		bool missing[CONFINED_N], all = true, lost = false;
+		const bool has = right->abi <= d->caps.landlock_abi;
 		char name[32], detail[KODA_MESSAGE_MAX];
 		struct row one = *row;
+		bool lost = false;
 
-		for (int who = 0; who < CONFINED_N; who++) {
-			missing[who] =
-			    right->abi > rights_abi((enum confined)who, d->caps.landlock_abi);
-			all = all && !missing[who];
-			lost = lost || (missing[who] && right->without[who].how == RIGHT_LOST);
-		}
+		for (int who = 0; who < CONFINED_N; who++)
+			lost = lost || right->without[who].how == RIGHT_LOST;
 		snprintf(name, sizeof(name), "%s_%s", row->name, right->name);
 		one.name = name;
 		snprintf(detail, sizeof(detail), "%s: %s Landlock ABI %u (Linux %s)", right->what,
-		    all ? "held by" : "without", right->abi, right->kernel);
-		list_without(right, missing, detail, sizeof(detail));
-		stop = report_row(d, &one, !lost, detail, row->remedy);
+		    has ? "held by" : "without", right->abi, right->kernel);
+		if (!has)
+			list_without(right, detail, sizeof(detail));
+		stop = report_row(d, &one, has || !lost, detail, row->remedy);
 	}
 	return stop;
 }
@@ -680,8 +672,8 @@ look_at_watches(struct doctor *d, const struct row *row)
 /* clang-format off */
 static const struct row rows[] = {
 	{ "landlock", true, .look = look_at_landlock,
-	    .remedy = REMEDY_LANDLOCK },
-	{ "landlock", true, .look = look_at_rights, .remedy = REMEDY_LANDLOCK },
+	    .remedy = RIGHTS_REMEDY },
+	{ "landlock", true, .look = look_at_rights, .remedy = RIGHTS_REMEDY },
 	{ "seccomp", true, CAP(seccomp), .detail = "kills a process that makes a forbidden system call",
 	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
 	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "checks the connections of commands",

@@ -5,6 +5,7 @@
 
 #include "host/context/event.h"
 #include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 
 /* Returns whether there is one. */
 static bool
@@ -82,19 +83,18 @@ check_enforcement(struct koda_session *ses, enum confined who, const struct koda
     struct koda_error *err)
 {
 	const struct right *lost = rights_lost(who, has->landlock_abi);
+	const unsigned kernel = lockdown_landlock_abi();
 	struct koda_error why;
 
-	if (lost == NULL && has->seccomp)
+	/* A worker that has less than the kernel could give it is not ours. */
+	if (lost == NULL && has->landlock_abi >= kernel && has->seccomp)
 		return 0;
 	err_set(&why, KODA_UNSUPPORTED, 0,
 	    "this kernel cannot confine the worker fully (Landlock ABI %u, %u needed; seccomp "
 	    "%s): %s",
-	    has->landlock_abi, lost != NULL ? lost->abi : has->landlock_abi,
-	    has->seccomp ? "yes" : "no",
-	    ses->mode == KODA_AUTO
-		? "Auto does not start; use --mode safe, or a kernel with Landlock (Linux 5.13 or "
-		  "newer, with landlock in its lsm= list)"
-		: "file operations rely on the worker's own checks");
+	    has->landlock_abi, lost != NULL ? lost->abi : kernel, has->seccomp ? "yes" : "no",
+	    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or " RIGHTS_REMEDY
+				   : "file operations rely on the worker's own checks");
 	if (ses->mode == KODA_AUTO) {
 		*err = why;
 		return -1;

@@ -22,8 +22,15 @@
 /* clang-format off */
 const struct right rights[] = {
 	{ "files", "writing, making and removing outside of what may be written", 1, "5.13", {
-		[CONFINED_COMMANDS] = LOST("commands could change what the kernel shows in /proc"),
+		[CONFINED_COMMANDS] = HELD("read-only mounts, /proc too, and the filter, which makes no devices"),
 		[CONFINED_WORKER] =   LOST("a worker that was taken over could change every file of the user"),
+		[CONFINED_SEARCH] =   HELD("the filter opens files only for reading"),
+		[CONFINED_PROXY] =    HELD("the filter opens files only for reading"),
+	} },
+	/* A mount that is read-only keeps nobody from opening a FIFO for writing. */
+	{ "fifos", "writing to FIFOs outside of what may be written", 1, "5.13", {
+		[CONFINED_COMMANDS] = LOST("a command can write to FIFOs of the user that it sees"),
+		[CONFINED_WORKER] =   LOST("a worker that was taken over could write to every FIFO of the user"),
 		[CONFINED_SEARCH] =   HELD("the filter opens files only for reading"),
 		[CONFINED_PROXY] =    HELD("the filter opens files only for reading"),
 	} },
@@ -31,17 +38,17 @@ const struct right rights[] = {
 		[CONFINED_COMMANDS] = NOT_NEEDED,
 		[CONFINED_WORKER] =   NOT_NEEDED,
 		[CONFINED_SEARCH] =   WEAKER("a search that was taken over can read what the user can read"),
-		[CONFINED_PROXY] =    LOST("a proxy that was taken over could read what the user can read, and send it"),
+		[CONFINED_PROXY] =    HELD("a mount namespace of its own, with nothing else in it"),
 	} },
 	{ "trace", "tracing processes outside of the own domain", 1, "5.13", {
-		[CONFINED_COMMANDS] = LOST("commands could trace a worker that has just started"),
+		[CONFINED_COMMANDS] = HELD("a capability of what has just started, and later that it is not dumpable"),
 		[CONFINED_WORKER] =   HELD("the filter has no ptrace"),
 		[CONFINED_SEARCH] =   HELD("the filter has no ptrace"),
 		[CONFINED_PROXY] =    HELD("the filter has no ptrace"),
 	} },
 	/* Landlock of ABI 1 refuses every rename and link between two directories. */
 	{ "moves", "renames and links between directories", 2, "5.19", {
-		[CONFINED_COMMANDS] = HELD("read-only mounts; Landlock is not used, which would refuse all of them"),
+		[CONFINED_COMMANDS] = HELD("Landlock refuses all of them, allowed ones included"),
 		[CONFINED_WORKER] =   HELD("Landlock refuses all of them, allowed ones included"),
 		[CONFINED_SEARCH] =   HELD("the filter has no such call"),
 		[CONFINED_PROXY] =    HELD("the filter has no such call"),
@@ -80,15 +87,6 @@ const struct right rights[] = {
 /* clang-format on */
 
 const size_t rights_n = N_ELEMENTS(rights);
-
-/* With an older one, no command could rename or link between directories. */
-#define ABI_MOVE 2
-
-unsigned
-rights_abi(enum confined who, unsigned kernel)
-{
-	return who == CONFINED_COMMANDS && kernel < ABI_MOVE ? 0 : kernel;
-}
 
 const struct right *
 rights_lost(enum confined who, unsigned abi)

@@ -34,11 +34,11 @@ struct right {
 	} without[CONFINED_N];
 };
 
+/* What helps a kernel that has lost one. */
+#define RIGHTS_REMEDY "Linux 5.13 or newer with landlock in the kernel's lsm= list"
+
 extern const struct right rights[];
 extern const size_t rights_n;
-
-/* Returns the ABI that this process asks the kernel for, at most `kernel`. 0: no Landlock. */
-unsigned rights_abi(enum confined who, unsigned kernel);
 
 /* Returns the first right that a process with this ABI has lost, or NULL if it is confined in
  * full. `abi` is that of its domain. */

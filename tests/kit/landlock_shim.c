@@ -9,16 +9,20 @@
 
 #include "shared/confine/lockdown.h"
 
-unsigned __real_lockdown_landlock_abi(void);
-unsigned __wrap_lockdown_landlock_abi(void);
+unsigned lockdown_real_landlock_abi(void);
 
 unsigned
-__wrap_lockdown_landlock_abi(void)
+lockdown_landlock_abi(void)
 {
-	unsigned abi = __real_lockdown_landlock_abi();
-	struct rlimit shown;
+	static unsigned shown, known;
+	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_LOCKS, &shown) == 0 && shown.rlim_cur < abi)
-		abi = (unsigned)shown.rlim_cur;
-	return abi;
+	/* A search asks again under its filter, which has no call for limits. */
+	if (known)
+		return shown;
+	known = 1;
+	shown = lockdown_real_landlock_abi();
+	if (getrlimit(RLIMIT_LOCKS, &limit) == 0 && limit.rlim_cur < shown)
+		shown = (unsigned)limit.rlim_cur;
+	return shown;
 }
