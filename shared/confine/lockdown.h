@@ -44,6 +44,10 @@ int lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_e
 int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
     struct koda_error *err);
 
+/* Does a domain of this ABI refuse every rename and link from one directory to another, allowed ones
+ * included? */
+bool lockdown_refuses_moves(unsigned abi);
+
 /* What lockdown_landlock_allowing() permits in addition. */
 #define LOCKDOWN_EXECUTE (1u << 0) /* programs, anywhere */
 /* Below `writable`: sockets, FIFOs, and ioctl of devices. */
