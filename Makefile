@@ -12,7 +12,7 @@ SOAK_SECONDS ?= 600
 ARCH ?= arm64
 STATIC ?= native
 
-.PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
+.PHONY: all setup setup-test setup-dev build demo test check attack landlock lint format fuzz soak bench bench-docs \
     bench-against bench-peers install uninstall cross dist static deb check-deb clean help
 .NOTPARALLEL:
 
@@ -25,6 +25,7 @@ help:
 	@echo 'make test      set up, build, and run every test'
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
+	@echo 'make landlock  the same attacks as on kernels with older versions of Landlock, and with none'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
 	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
@@ -72,6 +73,9 @@ check: setup-test
 
 attack: setup
 	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)
+
+landlock: setup
+	@tools/in-reachable-tree tests/escape/commands/landlock-tables build-landlock
 
 lint: setup-dev
 	@tools/with-tests $(BUILD)
@@ -135,5 +139,5 @@ check-deb: deb
 	@tests/install/check-deb build-deb '$(CURDIR)'
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root \
+	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root \
 	    build-static-* build-deb dist build-ci-*

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,6 +37,17 @@ has_memfd_seals(void)
 	return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
 
+/* If the call exists, it fails because of the descriptor, and before that because an ordinary user
+ * may not mount outside of a user namespace. */
+static bool
+has_mount_setattr(void)
+{
+	const struct mount_attr none = { 0 };
+
+	return syscall(SYS_mount_setattr, -1, "", AT_EMPTY_PATH, &none, sizeof(none)) == 0 ||
+	    errno != ENOSYS;
+}
+
 /* In a child process, because a filter stays; it uses only system calls, because the embedder may
  * have threads, and its end sends no SIGCHLD. Returns 0 or an errno. */
 static int
@@ -64,5 +76,6 @@ caps_probe(struct caps *ret)
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,
 		.notify_errnum = try_listener(),
+		.mount_setattr = has_mount_setattr(),
 	};
 }

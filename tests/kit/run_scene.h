@@ -359,7 +359,7 @@ run_v(struct run *r, char **argv)
 }
 
 /* For example: go(&r, "run", "--", "true", NULL) */
-static void
+__attribute__((unused)) static void
 go(struct run *r, ...)
 {
 	char program[PATH_MAX + 32], *argv[ARGS_MAX + 2];
