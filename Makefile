@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
 .PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install clean help
+    bench-against bench-peers kernels install clean help
 .NOTPARALLEL:
 
 all: build
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
 	@echo 'make bench-peers   the same for srt, codex, firejail, tinyproxy and squid, as far as they can be installed'
+	@echo 'make kernels   boot the kernels of Debian packages under qemu and test inside; K="6.1 5.10" chooses, SHORT=1 tries less'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    format the sources with clang-format'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
@@ -90,6 +91,10 @@ bench-against: setup
 
 bench-peers: setup
 	@tools/bench-peers build-bench
+
+kernels: setup
+	@tools/setup kernels
+	@tools/kernels $(if $(SHORT),--short) $(K)
 
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
