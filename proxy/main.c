@@ -36,18 +36,47 @@ static const struct {
 	{ "/dev/urandom", false },
 };
 
+/* Fills ret with the canonical path of a place to read. Returns -1 if there is none. */
 static int
-open_readable(const char *path, bool its_directory)
+find_readable(const char *path, bool its_directory, char ret[PATH_MAX])
 {
-	char real[PATH_MAX], dir[PATH_MAX];
+	char dir[PATH_MAX];
 
-	if (realpath(path, real) == NULL)
+	if (realpath(path, ret) == NULL)
 		return -1; /* a missing file needs no permission */
-	strcpy(dir, real);
+	strcpy(dir, ret);
 	/* For a file in the root directory only the file itself: its directory would be
 	 * everything. */
-	its_directory = its_directory && strcmp(dirname(dir), "/") != 0;
-	return open(its_directory ? dir : real, O_PATH | O_CLOEXEC);
+	if (its_directory && strcmp(dirname(dir), "/") != 0)
+		strcpy(ret, dir);
+	return 0;
+}
+
+/* Confines reading to the places above. *ret_abi is 0 where a mount namespace does it, because the
+ * kernel has no Landlock. */
+static int
+confine_reading(unsigned *ret_abi, struct koda_error *err)
+{
+	static char real[N_ELEMENTS(readable)][PATH_MAX];
+	const char *paths[N_ELEMENTS(readable)];
+	int fds[N_ELEMENTS(readable)], r;
+	size_t n = 0, n_fds = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(readable); i++)
+		if (find_readable(readable[i].path, readable[i].its_directory, real[n]) == 0) {
+			paths[n] = real[n];
+			n++;
+		}
+	if (lockdown_landlock_abi() == 0)
+		return lockdown_view(paths, n, err);
+	for (size_t i = 0; i < n; i++)
+		if ((fds[n_fds] = open(paths[i], O_PATH | O_CLOEXEC)) >= 0)
+			n_fds++;
+	r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n_fds, lockdown_landlock_abi(),
+	    ret_abi, err);
+	while (n_fds > 0)
+		close(fds[--n_fds]);
+	return r;
 }
 
 /* Raise the limit as far as allowed: each connection needs two descriptors, and there are pipes. */
@@ -67,22 +96,12 @@ confine(unsigned *ret_abi, struct koda_error *err)
 {
 	/* It creates no processes and no files; what it sends goes to sockets. */
 	static const struct lockdown_limit limits[] = { { RLIMIT_NPROC, 0 }, { RLIMIT_FSIZE, 0 } };
-	int fds[N_ELEMENTS(readable)], r;
-	size_t n = 0;
+	int r;
 
-	for (size_t i = 0; i < N_ELEMENTS(readable); i++) {
-		int fd = open_readable(readable[i].path, readable[i].its_directory);
-
-		if (fd >= 0)
-			fds[n++] = fd;
-	}
 	raise_descriptors();
 	r = lockdown_process(err);
 	if (r == 0)
-		r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n, lockdown_landlock_abi(),
-		    ret_abi, err);
-	while (n > 0)
-		close(fds[--n]);
+		r = confine_reading(ret_abi, err);
 	if (r == 0)
 		r = lockdown_capabilities(err);
 	if (r == 0)

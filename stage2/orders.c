@@ -258,6 +258,18 @@ tell_root(const Koda__Boot *b, Koda__Booted *booted)
 	booted->root_ino = st.st_ino;
 }
 
+/* A command may write nothing in /proc, also where no Landlock refuses it: neither settings of its
+ * own processes, such as their oom_score_adj, nor the kernel's, which as root it could. */
+static int
+pin_proc(struct koda_error *err)
+{
+	cleanup_close int fd = resolve(AT_FDCWD, "/proc");
+
+	return fd < 0 || make_read_only(fd, AT_RECURSIVE) < 0
+	    ? err_set(err, KODA_UNSUPPORTED, errno, "make /proc read-only")
+	    : 0;
+}
+
 /* Sets *step to the one that failed. */
 static int
 make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, Koda__FailedStep *step,
@@ -265,7 +277,7 @@ make_view(struct stage2 *s, const Koda__Boot *b, struct empty_caches *empty, Kod
 {
 	*step = KODA__FAILED_STEP__FAILED_STEP_VIEW;
 	s->view = view_new(b->has_private_bytes ? b->private_bytes : PRIVATE_BYTES_MIN, err);
-	if (s->view == NULL || view_set_roots(s->view, b, err) < 0)
+	if (s->view == NULL || pin_proc(err) < 0 || view_set_roots(s->view, b, err) < 0)
 		return -1;
 	for (size_t i = 0; i < b->n_make_dir; i++)
 		if (make_dir(&b->make_dir[i], err) < 0)

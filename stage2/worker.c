@@ -135,7 +135,7 @@ be_spawner(int sock)
 	    syscall(SYS_close_range, ORDER_FD + 1, ~0u, 0) < 0)
 		_exit(1);
 	child_drop_heap();
-	if (lockdown_capabilities(NULL) < 0)
+	if (lockdown_guard(NULL) < 0)
 		answer.errnum = errno;
 	if (send(ORDER_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 || answer.errnum != 0)
 		_exit(1);

@@ -87,14 +87,15 @@ static const char *const search_calls[] = {
 	"exit", "exit_group", "restart_syscall",
 };
 
-/* The proxy connects and accepts, but never listens. It reads files; Landlock limits which. */
+/* The proxy connects and accepts, but never listens. It reads files; Landlock limits which (openat
+ * below). */
 static const char *const proxy_calls[] = {
 	"recvmsg", "sendmsg", "recvfrom", "sendto", "read", "write", "readv", "writev", "splice", "pipe2",
 	"accept4", "connect", "bind", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", "close",
 	/* the loop */
 	"epoll_ctl", "epoll_wait", "epoll_pwait", "poll", "ppoll",
 	/* reading resolv.conf, hosts and nsswitch.conf as they are now */
-	"openat", "fstat", "newfstatat", "statx", "lseek", "pread64", "readlink", "readlinkat", "uname",
+	"fstat", "newfstatat", "statx", "lseek", "pread64", "readlink", "readlinkat", "uname",
 	/* memory; mmap, mprotect below */
 	"brk", "munmap", "mremap", "madvise", "mlock", "munlock",
 	/* the process */
@@ -225,6 +226,17 @@ worker_rules(bool sanitize, bool test)
 	no_new_code();
 }
 
+/* Allow opening files only for reading, and without truncation, for processes that may not call
+ * openat2. */
+static void
+open_for_reading(void)
+{
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,
+		     O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY), 0)),
+	    "openat");
+}
+
 /* Patterns are compiled to machine code, so executable memory is allowed, but only anonymous
  * memory. Files may be opened only for reading and without truncation: openat2 is not allowed at
  * all, because a filter cannot check it, and Landlock is not used against truncation
@@ -235,10 +247,7 @@ search_rules(bool sanitize, bool test)
 	static const int fcntls[] = { F_GETFL, F_DUPFD_CLOEXEC };
 
 	allow(search_calls, N_ELEMENTS(search_calls));
-	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,
-		     O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY), 0)),
-	    "openat");
+	open_for_reading();
 	if (test)
 		allow(test_calls, N_ELEMENTS(test_calls));
 	if (sanitize) {
@@ -298,6 +307,7 @@ proxy_rules(bool sanitize, bool test)
 		F_SETPIPE_SZ, F_GETPIPE_SZ };
 
 	allow(proxy_calls, N_ELEMENTS(proxy_calls));
+	open_for_reading();
 	proxy_sockets();
 	if (test)
 		allow(test_calls, N_ELEMENTS(test_calls));
@@ -734,8 +744,8 @@ ask(void)
 	ret(SECCOMP_RET_USER_NOTIF);
 }
 
-/* Send FIFOs and sockets to stage2, which creates them. The kernel handles the rest itself: it
- * creates files and refuses devices. */
+/* Send FIFOs and sockets to stage2, which creates them. Refuse devices: an ordinary user may make a
+ * whiteout, which is one, where no Landlock refuses it. The kernel creates files itself. */
 static void
 check_mknod(unsigned mode)
 {
@@ -743,6 +753,8 @@ check_mknod(unsigned mode)
 	emit(BPF_ALU | BPF_AND | BPF_K, S_IFMT, 0, 0);
 	if_equal(S_IFIFO, SECCOMP_RET_USER_NOTIF);
 	if_equal(S_IFSOCK, SECCOMP_RET_USER_NOTIF);
+	if_equal(S_IFCHR, REFUSE_EPERM);
+	if_equal(S_IFBLK, REFUSE_EPERM);
 	ret(SECCOMP_RET_ALLOW);
 }
 

@@ -160,13 +160,18 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 		return -1;
 	r = lockdown_process(err);
 	if (r == 0)
+		r = lockdown_unguard(err);
+	if (r == 0)
 		r = lockdown_landlock_allowing(ses->role->changes ? 0 : LOCKDOWN_TRUNCATE, writable,
 		    n, lockdown_landlock_abi(), &abi, err);
 	while (n > 0)
 		close(writable[--n]);
 	if (r == 0)
 		r = lockdown_limits(limits, N_ELEMENTS(limits), err);
-	if (r == 0)
+	if (r == 0 && ses->role->changes)
+		r = lockdown_no_truncation(abi, err);
+	ses->res.no_openat2 = ses->res.no_openat2 || r > 0;
+	if (r >= 0)
 		r = lockdown_seccomp(ses->filter, ses->n_filter, err);
 	ret->landlock_abi = abi;
 	ret->seccomp = r == 0;

@@ -87,6 +87,7 @@ struct koda_session {
 	struct files_history *keeping;
 	/* What was reported as KODA_EVENT_DEGRADED, so that it is reported once a session: */
 	bool said_degraded;   /* the worker is not confined in full */
+	bool said_commands;   /* commands are not */
 	bool said_state;      /* koda's own directory cannot be used as it should be */
 	bool said_caches;     /* caches are empty directories in the sandbox */
 	bool said_root_cache; /* the policy makes a cache itself writable */

@@ -9,6 +9,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 #include "shared/rules/egress.h"
 #include "shared/wire/protocol.h"
 
@@ -238,8 +239,7 @@ static int
 take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error *err)
 {
 	struct egress_wire *w = t->wire;
-	const unsigned kernel = lockdown_landlock_abi();
-	const unsigned wanted = kernel < LOCKDOWN_ABI_FULL ? kernel : LOCKDOWN_ABI_FULL;
+	const unsigned wanted = lockdown_landlock_abi();
 
 	if (w->ready)
 		return err_set(err, KODA_PROTOCOL, 0, "it reported twice that it is ready");
@@ -252,7 +252,7 @@ take_ready(const struct taker *t, const Koda__EgressReady *r, struct koda_error 
 	    memcmp(r->policy_digest.data, koda_policy_digest(w->policy), KODA_DIGEST_BYTES) != 0)
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "it reports another policy than the one it was given");
-	if (!r->seccomp || r->landlock_abi < wanted)
+	if (!r->seccomp || r->landlock_abi < wanted || rights_lost(CONFINED_PROXY, wanted) != NULL)
 		return err_set(err, KODA_UNSUPPORTED, 0,
 		    "it is not confined (Landlock ABI %u, %u needed; seccomp %s)", r->landlock_abi,
 		    wanted, r->seccomp ? "yes" : "no");

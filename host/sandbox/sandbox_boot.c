@@ -16,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host/context/event.h"
 #include "host/draft/fit.h"
 #include "host/machine/caps.h"
 #include "host/machine/remedy.h"
@@ -27,7 +28,7 @@
 #include "host/sandbox/sandbox_control.h"
 #include "host/sandbox/sandbox_end.h"
 #include "shared/base/cleanup.h"
-#include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 #define BOOT_TRIES 3 /* a process that kills bwrap more often does so on purpose */
 
@@ -286,9 +287,33 @@ fill_boot(struct boot_order *o, const struct sandbox *sb, struct koda_error *err
 	return 0;
 }
 
+/* Are commands confined in full? If not, Auto does not start, and the other modes report it: a person
+ * decides there about what commands do. */
+static int
+check_confined(struct sandbox *sb, unsigned abi, struct koda_error *err)
+{
+	const struct right *lost = rights_lost(CONFINED_COMMANDS, abi);
+	struct koda_session *ses = sb->ses;
+
+	sb->unconfined = lost != NULL && ses->mode == KODA_AUTO;
+	if (lost == NULL)
+		return 0;
+	if (sb->unconfined)
+		return err_set(err, KODA_UNSUPPORTED, 0,
+		    "this kernel does not confine commands fully (Landlock ABI %u, %u needed): %s",
+		    abi, lost->abi, lost->without[CONFINED_COMMANDS].by);
+	if (!ses->said_commands)
+		session_event(ses, KODA_EVENT_DEGRADED,
+		    "commands run without Landlock, which this kernel does not have: namespaces, "
+		    "read-only mounts and the filter hold all but this: %s",
+		    lost->without[CONFINED_COMMANDS].by);
+	ses->said_commands = true;
+	return 0;
+}
+
 /* Check what stage2 reports of the boot. Returns 0, or -1 with *err set. */
 static int
-check_booted(const Koda__Report *report, int listening, struct koda_error *err)
+check_booted(struct sandbox *sb, const Koda__Report *report, int listening, struct koda_error *err)
 {
 	const Koda__Booted *booted = report->booted;
 
@@ -299,12 +324,13 @@ check_booted(const Koda__Report *report, int listening, struct koda_error *err)
 		    "koda-sandbox-stage2 speaks protocol %u and this library %u: install both from "
 		    "one build",
 		    booted->protocol, KODA_PROTOCOL_VERSION);
-	if (!booted->seccomp || !booted->connect_guard || booted->landlock_abi < LOCKDOWN_ABI_FULL)
+	if (!booted->seccomp || !booted->connect_guard)
 		return err_set(err, KODA_UNSUPPORTED, 0,
-		    "this kernel cannot confine commands fully (Landlock ABI %u, %u needed; "
-		    "seccomp %s, notification of connections %s)",
-		    booted->landlock_abi, LOCKDOWN_ABI_FULL, booted->seccomp ? "yes" : "no",
-		    booted->connect_guard ? "yes" : "no");
+		    "this kernel cannot confine commands fully (seccomp %s, notification of "
+		    "connections %s)",
+		    booted->seccomp ? "yes" : "no", booted->connect_guard ? "yes" : "no");
+	if (check_confined(sb, booted->landlock_abi, err) < 0)
+		return -1;
 	if (!is_egress_socket(listening))
 		return err_set(err, KODA_PROTOCOL, 0,
 		    "the sandbox sent an invalid socket for the network");
@@ -337,7 +363,7 @@ send_boot(struct sandbox *sb, struct koda_error *err)
 	order.boot = &boot.msg;
 	r = sandbox_ask(sb, &order, fds, n_fds, SANDBOX_BOOT_MS, &w, err);
 	listening = w.fd;
-	if (r < 0 || check_booted(w.report, listening, err) < 0 ||
+	if (r < 0 || check_booted(sb, w.report, listening, err) < 0 ||
 	    draft_boot_told(sb, w.report->booted, err) < 0)
 		return -1;
 	egress_serve(&sb->egress, take_fd(&listening));
@@ -360,7 +386,7 @@ was_killed(const struct child *bwrap)
 static int
 try_boot(struct sandbox *sb, struct koda_error *err)
 {
-	sb->draft_failed = false;
+	sb->draft_failed = sb->unconfined = false;
 	if (cache_boot_open(sb, err) < 0 || egress_prepare(&sb->egress, err) < 0 ||
 	    spawn(sb, err) < 0) {
 		egress_drop(&sb->egress);
@@ -388,6 +414,8 @@ try_boot(struct sandbox *sb, struct koda_error *err)
 			return -1;
 		if (sb->draft_failed)
 			draft_fit_kernel_remedy(remedy, sizeof(remedy));
+		else if (sb->unconfined)
+			snprintf(remedy, sizeof(remedy), "try: --mode safe, or %s", RIGHTS_REMEDY);
 		else
 			caps_sandbox_remedy(remedy, sizeof(remedy));
 		len = strlen(err->message);

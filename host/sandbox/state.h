@@ -85,6 +85,7 @@ struct sandbox {
 	bool drafted;
 	struct draft draft;
 	bool draft_failed; /* the kernel refused the last boot's overlays */
+	bool unconfined;   /* the last boot left commands less confined than Auto wants */
 	bool
 	    draft_unused; /* made for this sandbox, and no command was able to change anything yet */
 	/* What the root is for the worker of this boot, with a draft. */

@@ -366,7 +366,7 @@ on_frame(struct koda_search *s, const uint8_t *frame, size_t len)
 		return false;
 	}
 	if (!s->sealed && reply->id == SEAL_ID) {
-		r = seal_check(s->slot, reply, &enforcement, &err);
+		r = seal_check(s->slot, CONFINED_SEARCH, reply, &enforcement, &err);
 		if (r < 0)
 			protocol_error(s, &err);
 		else if (r > 0)

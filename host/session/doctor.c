@@ -25,7 +25,7 @@
 #include "host/protect/watches.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 /* When doctor opens a session with commands, only an environment variable can cause
  * KODA_INVALID. */
@@ -90,10 +90,53 @@ static int
 look_at_landlock(struct doctor *d, const struct row *row)
 {
 	char detail[96];
+	bool full = true;
 
-	snprintf(detail, sizeof(detail), "ABI %u (full confinement needs %u or newer)",
-	    d->caps.landlock_abi, LOCKDOWN_ABI_FULL);
-	return report_row(d, row, d->caps.landlock_abi >= LOCKDOWN_ABI_FULL, detail, row->remedy);
+	for (int who = 0; who < CONFINED_N; who++)
+		full = full && rights_lost((enum confined)who, d->caps.landlock_abi) == NULL;
+	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
+	    d->caps.landlock_abi);
+	return report_row(d, row, full, detail, row->remedy);
+}
+
+/* Appends what each kind of process has instead of a right. */
+static void
+list_without(const struct right *right, char *ret, size_t size)
+{
+	static const char *const names[CONFINED_N] = { "commands", "worker", "search", "proxy" };
+	size_t len = strlen(ret);
+
+	for (int who = 0; who < CONFINED_N && len < size; who++)
+		if (right->without[who].by[0] != '\0')
+			len += (size_t)snprintf(ret + len, size - len, "; %s: %s%s", names[who],
+			    right->without[who].how == RIGHT_HELD ? "" : "NOT HELD, ",
+			    right->without[who].by);
+}
+
+/* One row for each right of Landlock. */
+static int
+look_at_rights(struct doctor *d, const struct row *row)
+{
+	int stop = 0;
+
+	for (size_t i = 0; i < rights_n && stop == 0; i++) {
+		const struct right *right = &rights[i];
+		const bool has = right->abi <= d->caps.landlock_abi;
+		char name[32], detail[KODA_MESSAGE_MAX];
+		struct row one = *row;
+		bool lost = false;
+
+		for (int who = 0; who < CONFINED_N; who++)
+			lost = lost || right->without[who].how == RIGHT_LOST;
+		snprintf(name, sizeof(name), "%s_%s", row->name, right->name);
+		one.name = name;
+		snprintf(detail, sizeof(detail), "%s: %s Landlock ABI %u (Linux %s)", right->what,
+		    has ? "held by" : "without", right->abi, right->kernel);
+		if (!has)
+			list_without(right, detail, sizeof(detail));
+		stop = report_row(d, &one, has || !lost, detail, row->remedy);
+	}
+	return stop;
 }
 
 /* Makes a directory for the trial. */
@@ -136,7 +179,8 @@ look_at_worker(struct doctor *d, const struct row *row)
 	if ((d->ses = koda_session_open(&options, &err)) != NULL &&
 	    (d->slot = koda_slot_acquire(d->ses, NULL, &err)) != NULL) {
 		koda_slot_enforcement(d->slot, &enforced);
-		full = enforced.landlock_abi >= LOCKDOWN_ABI_FULL && enforced.seccomp;
+		full =
+		    rights_lost(CONFINED_WORKER, enforced.landlock_abi) == NULL && enforced.seccomp;
 		snprintf(detail, sizeof(detail), "started; Landlock ABI %u, seccomp %s",
 		    enforced.landlock_abi, enforced.seccomp ? "on" : "off");
 	} else {
@@ -628,7 +672,8 @@ look_at_watches(struct doctor *d, const struct row *row)
 /* clang-format off */
 static const struct row rows[] = {
 	{ "landlock", true, .look = look_at_landlock,
-	    .remedy = "Linux 6.2 or newer with landlock in the kernel's lsm= list" },
+	    .remedy = RIGHTS_REMEDY },
+	{ "landlock", true, .look = look_at_rights, .remedy = RIGHTS_REMEDY },
 	{ "seccomp", true, CAP(seccomp), .detail = "kills a process that makes a forbidden system call",
 	    .remedy = "a kernel with CONFIG_SECCOMP_FILTER" },
 	{ "seccomp_notify", true, CAP(seccomp_notify), .detail = "checks the connections of commands",

@@ -77,21 +77,23 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 	return err->errnum == EPIPE || err->errnum == ECONNRESET ? 0 : -1;
 }
 
-/* Does the worker enforce everything that a recent kernel lets it enforce? If not, Auto does not
- * start. */
+/* Is the process confined in full? If not, Auto does not start. */
 static int
-check_enforcement(struct koda_session *ses, const struct koda_enforcement *has,
+check_enforcement(struct koda_session *ses, enum confined who, const struct koda_enforcement *has,
     struct koda_error *err)
 {
+	const struct right *lost = rights_lost(who, has->landlock_abi);
+	const unsigned kernel = lockdown_landlock_abi();
 	struct koda_error why;
 
-	if (has->landlock_abi >= LOCKDOWN_ABI_FULL && has->seccomp)
+	/* A worker that has less than the kernel could give it is not ours. */
+	if (lost == NULL && has->landlock_abi >= kernel && has->seccomp)
 		return 0;
 	err_set(&why, KODA_UNSUPPORTED, 0,
 	    "this kernel cannot confine the worker fully (Landlock ABI %u, %u needed; seccomp "
 	    "%s): %s",
-	    has->landlock_abi, LOCKDOWN_ABI_FULL, has->seccomp ? "yes" : "no",
-	    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or Linux 6.2 or newer"
+	    has->landlock_abi, lost != NULL ? lost->abi : kernel, has->seccomp ? "yes" : "no",
+	    ses->mode == KODA_AUTO ? "Auto does not start; use --mode safe, or " RIGHTS_REMEDY
 				   : "file operations rely on the worker's own checks");
 	if (ses->mode == KODA_AUTO) {
 		*err = why;
@@ -104,8 +106,8 @@ check_enforcement(struct koda_session *ses, const struct koda_enforcement *has,
 }
 
 int
-seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_enforcement *ret,
-    struct koda_error *err)
+seal_check(const struct koda_slot *slot, enum confined who, const Koda__Reply *reply,
+    struct koda_enforcement *ret, struct koda_error *err)
 {
 	const Koda__Ready *ready = reply->ready;
 
@@ -134,5 +136,5 @@ seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_e
 		.seccomp = ready->enforcement->seccomp,
 		.mount_view = slot->commands != NULL,
 	};
-	return check_enforcement(slot->ses, ret, err) < 0 ? 1 : 0;
+	return check_enforcement(slot->ses, who, ret, err) < 0 ? 1 : 0;
 }

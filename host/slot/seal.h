@@ -6,6 +6,7 @@
 #define KODA_HOST_SLOT_SEAL_H
 
 #include "host/slot/state.h"
+#include "shared/confine/rights.h"
 
 /* Queue Seal as request `id` for a worker of that slot. with_places: the worker may have to remove
  * what commands planted. Returns 0, or -1 with *err set. */
@@ -17,7 +18,7 @@ int seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t i
  * (If the mode accepts less than full confinement, this is reported once a session.) With *err set:
  * -1 if the worker cannot be trusted, 1 if no worker of this kind can run here.
  */
-int seal_check(const struct koda_slot *slot, const Koda__Reply *reply, struct koda_enforcement *ret,
-    struct koda_error *err);
+int seal_check(const struct koda_slot *slot, enum confined who, const Koda__Reply *reply,
+    struct koda_enforcement *ret, struct koda_error *err);
 
 #endif

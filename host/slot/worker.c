@@ -95,7 +95,7 @@ static int
 on_ready(struct koda_slot *slot, const Koda__Reply *reply, struct koda_error *err)
 {
 	struct koda_error why;
-	int r = seal_check(slot, reply, &slot->enforcement, &why);
+	int r = seal_check(slot, CONFINED_WORKER, reply, &slot->enforcement, &why);
 
 	if (r == 0) {
 		slot_set_state(slot, SLOT_UP);

@@ -1,10 +1,16 @@
 #include "shared/confine/lockdown.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -211,6 +217,67 @@ lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi
 	return lockdown_landlock_allowing(0, writable, n, abi, ret_abi, err);
 }
 
+/* Makes the place of `path` below the current directory, with all directories above it: a
+ * directory, or an empty file. */
+static int
+make_place(const char *path, bool directory)
+{
+	char part[PATH_MAX];
+	size_t len = 0;
+	int fd;
+
+	while (path[len] != '\0') {
+		len += strspn(path + len, "/");
+		len += strcspn(path + len, "/");
+		if (len >= sizeof(part))
+			return -1;
+		memcpy(part, path, len);
+		part[len] = '\0';
+		if (path[len] == '\0' && !directory) {
+			fd = open(part + 1, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+			return fd < 0 ? -1 : close(fd);
+		}
+		if (mkdir(part + 1, 0700) < 0 && errno != EEXIST)
+			return -1;
+	}
+	return 0;
+}
+
+/* The current directory is the new root directory. */
+static int
+show_place(const char *path)
+{
+	struct stat st, there;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -1;
+	/* Another place that is shown contains it. */
+	if (stat(path + 1, &there) == 0 && there.st_dev == st.st_dev && there.st_ino == st.st_ino)
+		return 0;
+	if (make_place(path, S_ISDIR(st.st_mode)) < 0)
+		return -1;
+	return mount(path, path + 1, NULL, MS_BIND | MS_REC, NULL);
+}
+
+#define NEW_ROOT "/proc" /* exists everywhere, and nothing in it is shown */
+
+int
+lockdown_view(const char *const *paths, size_t n, struct koda_error *err)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "make a mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0 ||
+	    chdir(NEW_ROOT) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "make a root directory");
+	for (size_t i = 0; i < n; i++)
+		if (show_place(paths[i]) < 0)
+			return err_set(err, KODA_UNSUPPORTED, errno, "show '%s'", paths[i]);
+	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "leave the root directory");
+	return 0;
+}
+
 int
 lockdown_capabilities(struct koda_error *err)
 {
@@ -221,6 +288,33 @@ lockdown_capabilities(struct koda_error *err)
 	    syscall(SYS_capset, &header, none) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "drop capabilities");
 	return 0;
+}
+
+#define GUARD_CAP CAP_SYS_PTRACE
+
+int
+lockdown_guard(struct koda_error *err)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct one[_LINUX_CAPABILITY_U32S_3] = {
+		{ .effective = CAP_TO_MASK(GUARD_CAP),
+		    .permitted = CAP_TO_MASK(GUARD_CAP),
+		    .inheritable = CAP_TO_MASK(GUARD_CAP) },
+	};
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    syscall(SYS_capset, &header, one) < 0 ||
+	    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, GUARD_CAP, 0, 0) < 0)
+		return err_set(err, KODA_UNSUPPORTED, errno, "keep one capability");
+	return 0;
+}
+
+int
+lockdown_unguard(struct koda_error *err)
+{
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, GUARD_CAP, 0, 0) <= 0)
+		return 0;
+	return lockdown_capabilities(err);
 }
 
 int
@@ -259,6 +353,29 @@ lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *
 	int r = install(filter, n, 0);
 
 	return r < 0 ? err_set(err, KODA_UNSUPPORTED, -r, "seccomp") : 0;
+}
+
+#define LOW_HALF (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0)
+
+int
+lockdown_no_truncation(unsigned abi, struct koda_error *err)
+{
+	/* The caller's main filter kills calls of other architectures, truncate() and creat(). */
+	static const struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, args[2]) + LOW_HALF),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TRUNC, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	if (abi >= ABI_TRUNCATE)
+		return 0;
+	return lockdown_seccomp(filter, N_ELEMENTS(filter), err) < 0 ? -1 : 1;
 }
 
 int

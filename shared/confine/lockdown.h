@@ -15,8 +15,6 @@
 
 struct sock_filter;
 
-#define LOCKDOWN_ABI_FULL 3 /* covers truncate and refer */
-
 /*
  * RLIMIT_CORE of every confined process. With 0 the kernel still starts the host's handler, outside
  * every sandbox, if kernel.core_pattern is a pipe, as with systemd-coredump and apport. With 1 it
@@ -70,8 +68,28 @@ int lockdown_landlock_allowing(unsigned allow, const int *writable, size_t n, un
 int lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, unsigned abi,
     unsigned *ret_abi, struct koda_error *err);
 
+/*
+ * For a process on a kernel without Landlock that only reads, and that no sandbox is around: leave
+ * the host's mounts for a mount namespace that has nothing in it but the places `paths` (canonical,
+ * directories or files; those that do not exist are left out). Makes a user namespace too, so the
+ * process may have one thread only, and keeps capabilities for lockdown_capabilities() to drop.
+ * Descriptors of directories that were opened before lead around it.
+ */
+int lockdown_view(const char *const *paths, size_t n, struct koda_error *err);
+
 /* Drop all capabilities, including those that an exec would give back (with no_new_privs). */
 int lockdown_capabilities(struct koda_error *err);
+
+/*
+ * For a program that confines itself soon after it was started beside commands of the same user:
+ * until then it is dumpable, and a command that no Landlock keeps from it could trace it. So it is
+ * started with one capability that no command has, which the kernel wants of whoever looks into it:
+ * CAP_SYS_PTRACE of its user namespace. lockdown_guard() drops all others, and leaves this one to
+ * the programs that the caller starts; lockdown_unguard() drops it, after lockdown_process(). It
+ * does nothing in a program that was started without.
+ */
+int lockdown_guard(struct koda_error *err);
+int lockdown_unguard(struct koda_error *err);
 
 /* Replace the inherited session keyring by a new, empty one. A kernel without keys has none to
  * inherit. */
@@ -79,6 +97,14 @@ int lockdown_keyring(struct koda_error *err);
 
 /* Returns true if this kernel has filters that can kill a process. Installs nothing. */
 bool lockdown_seccomp_available(void);
+
+/*
+ * For a process that may change files where Landlock does not know truncation: install a filter
+ * without openat2, which gets ENOSYS, and without truncation by openat, which kills. Without it,
+ * opening a file for reading could empty it. Returns 1 if `abi`, that of the process's domain,
+ * needs it, 0 if not, -1 with *err set.
+ */
+int lockdown_no_truncation(unsigned abi, struct koda_error *err);
 
 /* Install a prebuilt filter. */
 int lockdown_seccomp(const struct sock_filter *filter, size_t n, struct koda_error *err);
