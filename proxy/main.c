@@ -68,12 +68,14 @@ confine_reading(unsigned *ret_abi, struct koda_error *err)
 			n++;
 		}
 	if (lockdown_landlock_abi() == 0)
-		return lockdown_view(paths, n, err);
+		return lockdown_view(paths, n, err) < 0 ? -1 : lockdown_process(err);
 	for (size_t i = 0; i < n; i++)
 		if ((fds[n_fds] = open(paths[i], O_PATH | O_CLOEXEC)) >= 0)
 			n_fds++;
-	r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n_fds, lockdown_landlock_abi(),
-	    ret_abi, err);
+	r = lockdown_process(err);
+	if (r == 0)
+		r = lockdown_landlock_reading(LOCKDOWN_TCP_CONNECT, fds, n_fds,
+		    lockdown_landlock_abi(), ret_abi, err);
 	while (n_fds > 0)
 		close(fds[--n_fds]);
 	return r;
@@ -99,9 +101,7 @@ confine(unsigned *ret_abi, struct koda_error *err)
 	int r;
 
 	raise_descriptors();
-	r = lockdown_process(err);
-	if (r == 0)
-		r = confine_reading(ret_abi, err);
+	r = confine_reading(ret_abi, err);
 	if (r == 0)
 		r = lockdown_capabilities(err);
 	if (r == 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,16 @@ has_seccomp_notify(void)
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
 	return n > 0 && strstr(text, "user_notif") != NULL;
+}
+
+/* It gets as far as the descriptor, which is none. */
+static bool
+has_mount_setattr(void)
+{
+	const struct mount_attr none = { 0 };
+
+	return syscall(SYS_mount_setattr, -1, "", AT_EMPTY_PATH, &none, sizeof(none)) == 0 ||
+	    (errno != ENOSYS && errno != EPERM);
 }
 
 static const struct {
@@ -112,6 +123,7 @@ caps_probe(struct caps *ret)
 		.memfd_seals = has_memfd_seals(),
 		.proc = stat("/proc/self/fd", &st) == 0,
 		.seccomp_notify = has_seccomp_notify(),
+		.mount_setattr = has_mount_setattr(),
 	};
 	probe_namespaces(ret);
 }
@@ -129,6 +141,8 @@ caps_sandbox_remedy(char *ret, size_t size)
 	if (caps.namespace != NULL) {
 		remedy = remedy_namespaces(&facts, caps.namespace_errnum, &why);
 		snprintf(ret, size, "no %s namespaces, %s; try: %s", caps.namespace, why, remedy);
+	} else if (!caps.mount_setattr) {
+		snprintf(ret, size, "no mount_setattr(); try: %s", CAPS_MOUNT_SETATTR);
 	} else if (helpers_find_bwrap(path, NULL) < 0) {
 		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
 	} else if (facts.container) {

@@ -16,10 +16,14 @@ struct caps {
 	bool memfd_seals;
 	bool proc;
 	bool seccomp_notify;
+	bool mount_setattr;
 	/* The kind of namespace that could not be created; NULL: all can. */
 	const char *namespace;
 	int namespace_errnum;
 };
+
+/* What gives a machine mount_setattr(). */
+#define CAPS_MOUNT_SETATTR "Linux 5.12 or newer, and a container that lets mount_setattr through"
 
 /* Uses only system calls without lasting effect on this process. */
 void caps_probe(struct caps *ret);

@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -259,12 +260,38 @@ show_place(const char *path)
 	return mount(path, path + 1, NULL, MS_BIND | MS_REC, NULL);
 }
 
+static int
+write_text(const char *path, const char *text)
+{
+	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* The user remains who it is: who has no number in its namespace cannot make files. */
+static int
+map_user(uid_t uid, gid_t gid)
+{
+	char users[32], groups[32];
+
+	snprintf(users, sizeof(users), "%u %u 1", uid, uid);
+	snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
+	return write_text("/proc/self/setgroups", "deny") < 0 ||
+		write_text("/proc/self/uid_map", users) < 0 ||
+		write_text("/proc/self/gid_map", groups) < 0
+	    ? -1
+	    : 0;
+}
+
 #define NEW_ROOT "/proc" /* exists everywhere, and nothing in it is shown */
 
 int
 lockdown_view(const char *const *paths, size_t n, struct koda_error *err)
 {
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || map_user(uid, gid) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0 ||

@@ -72,7 +72,7 @@ int lockdown_landlock_reading(unsigned allow, const int *readable, size_t n, uns
  * For a process on a kernel without Landlock that only reads, and that no sandbox is around: leave
  * the host's mounts for a mount namespace that has nothing in it but the places `paths` (canonical,
  * directories or files; those that do not exist are left out). Makes a user namespace too, so the
- * process may have one thread only, and keeps capabilities for lockdown_capabilities() to drop.
+ * process may have one thread only, comes before lockdown_process(), and keeps capabilities for lockdown_capabilities() to drop.
  * Descriptors of directories that were opened before lead around it.
  */
 int lockdown_view(const char *const *paths, size_t n, struct koda_error *err);

@@ -15,6 +15,7 @@
 
 #include "proto/worker.pb-c.h"
 #include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
 #include "shared/rules/policy.h"
 #include "shared/wire/frame.h"
 #include "shared/wire/message.h"
@@ -102,7 +103,7 @@ on_seal(const Koda__Request *req)
 		send_raw("\0\0\0\3abc", 7);
 	policy_digest(req->seal->policy.data, req->seal->policy.len, digest);
 	digest[0] ^= is("other-policy");
-	enforcement.landlock_abi = is("weak") ? 1 : 5;
+	enforcement.landlock_abi = is("weak") ? 1 : lockdown_landlock_abi();
 	enforcement.seccomp = !is("no-seccomp");
 	ready.protocol = KODA_PROTOCOL_VERSION + is("other-version");
 	ready.policy_digest =

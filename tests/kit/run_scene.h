@@ -356,7 +356,7 @@ run_v(struct run *r, char **argv)
 }
 
 /* For example: go(&r, "run", "--", "true", NULL) */
-static void
+__attribute__((unused)) static void
 go(struct run *r, ...)
 {
 	char program[PATH_MAX + 32], *argv[ARGS_MAX + 2];
@@ -393,7 +393,7 @@ ended(const struct run *r, int status)
 	assert_int_equal(r->after.c_oflag, r->before.c_oflag);
 }
 
-static json_t *
+__attribute__((unused)) static json_t *
 parse(const struct run *r)
 {
 	json_error_t e;
@@ -406,7 +406,7 @@ parse(const struct run *r)
 	return ret;
 }
 
-static const char *
+__attribute__((unused)) static const char *
 text_at(json_t *o, const char *outer, const char *inner)
 {
 	json_t *v = json_object_get(o, outer);
@@ -414,7 +414,7 @@ text_at(json_t *o, const char *outer, const char *inner)
 	return json_string_value(inner != NULL ? json_object_get(v, inner) : v);
 }
 
-static json_int_t
+__attribute__((unused)) static json_int_t
 number_at(json_t *o, const char *outer, const char *inner)
 {
 	json_t *v = json_object_get(o, outer);

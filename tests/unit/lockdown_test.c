@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,6 +33,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 #include "tests/kit/skip.h"
 
 static char base[256];
@@ -307,6 +312,205 @@ test_no_landlock(void **state)
 	assert_child(child_no_landlock);
 }
 
+/* ---- what holds a right that Landlock does not have ---- */
+
+static void
+child_truncates(void)
+{
+	/* Landlock before ABI 3: a file opened for reading can be emptied. */
+	unsigned abi;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_landlock(&inside, 1, 2, &abi, NULL) == 0 && abi == 2);
+	expect(refused(openat(outside, "keep", O_WRONLY | O_TRUNC)));
+	expect(openat(outside, "full", O_RDONLY | O_TRUNC) >= 0);
+}
+
+static void
+child_truncates_no_more(void)
+{
+	struct {
+		uint64_t flags, mode, resolve;
+	} how = { O_RDONLY, 0, 0 };
+	unsigned abi;
+
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_landlock(&inside, 1, 2, &abi, NULL) == 0);
+	expect(lockdown_no_truncation(3, NULL) == 0);
+	expect(lockdown_no_truncation(abi, NULL) == 1);
+	expect(openat(outside, "full", O_RDONLY) >= 0);
+	expect(openat(inside, "new", O_WRONLY | O_CREAT | O_EXCL, 0644) >= 0);
+	expect(unlinkat(inside, "new", 0) == 0);
+	expect(syscall(SYS_openat2, outside, "full", &how, sizeof(how)) < 0 && errno == ENOSYS);
+	openat(outside, "full", O_RDONLY | O_TRUNC);
+}
+
+static off_t
+size_of_full(void)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(outside, "full", &st, 0), 0);
+	return st.st_size;
+}
+
+static void
+fill_full(void)
+{
+	int fd = openat(outside, "full", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_true(fd >= 0 && write(fd, "full", 4) == 4);
+	close(fd);
+}
+
+static void
+test_no_truncation(void **state)
+{
+	int status;
+
+	if (lockdown_landlock_abi() < 2)
+		skip_because("the kernel has no Landlock of ABI 2");
+	fill_full();
+	assert_child(child_truncates);
+	assert_int_equal(size_of_full(), 0);
+	fill_full();
+	status = in_child(child_truncates_no_more);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	assert_int_equal(size_of_full(), 4);
+	assert_int_equal(unlinkat(outside, "full", 0), 0);
+}
+
+static void
+child_view(void)
+{
+	char keep[300];
+	const char *const shown[] = { "/etc", keep, "/etc/hosts", "/no/such/place" };
+
+	snprintf(keep, sizeof(keep), "%s/out/keep", base);
+	expect(access(base, F_OK) == 0 && access("/proc/self", F_OK) == 0);
+	expect(lockdown_view(shown, N_ELEMENTS(shown), NULL) == 0);
+	expect(lockdown_process(NULL) == 0);
+	expect(lockdown_capabilities(NULL) == 0);
+	expect(open("/etc/passwd", O_RDONLY) >= 0);
+	expect(open(keep, O_RDONLY) >= 0);
+	expect(access("/proc/self", F_OK) < 0 && access("/bin/sh", F_OK) < 0);
+	snprintf(keep, sizeof(keep), "%s/in", base);
+	expect(access(keep, F_OK) < 0);
+	/* No way back. */
+	expect(chdir("/") == 0 && chdir("../..") == 0 && access("etc", F_OK) == 0);
+	expect(access("usr", F_OK) < 0 && umount2("/", MNT_DETACH) < 0);
+}
+
+static bool
+no_user_namespaces(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+			    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
+			? 0
+			: 1);
+	return waitpid(pid, &status, 0) != pid || status != 0;
+}
+
+static void
+test_view(void **state)
+{
+	if (no_user_namespaces())
+		skip_because("no user namespaces");
+	assert_child(child_view);
+}
+
+/* Starts a program that lockdown_guard() guards, or not, and returns whether a process of the same
+ * user without capabilities can trace it. The caller has all capabilities of its namespace. */
+static bool
+can_trace(bool guarded)
+{
+	int ready[2], status;
+	char byte;
+	pid_t program, tracer;
+
+	expect(pipe2(ready, O_CLOEXEC) == 0);
+	program = fork();
+	if (program == 0) {
+		expect((guarded ? lockdown_guard(NULL) : lockdown_capabilities(NULL)) == 0);
+		execl("/bin/sleep", "sleep", "60", (char *)NULL);
+		_exit(1);
+	}
+	/* exec closes the pipe. */
+	close(ready[1]);
+	expect(read(ready[0], &byte, 1) == 0);
+	close(ready[0]);
+	tracer = fork();
+	if (tracer == 0) {
+		expect(lockdown_capabilities(NULL) == 0);
+		_exit(ptrace(PTRACE_SEIZE, program, NULL, NULL) == 0 ? 0 : errno);
+	}
+	expect(waitpid(tracer, &status, 0) == tracer && WIFEXITED(status));
+	kill(program, SIGKILL);
+	expect(waitpid(program, NULL, 0) == program);
+	expect(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EPERM);
+	return WEXITSTATUS(status) == 0;
+}
+
+static void
+child_guard(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
+
+	expect(unshare(CLONE_NEWUSER) == 0);
+	expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	expect(can_trace(false));
+	expect(!can_trace(true));
+	expect(lockdown_unguard(NULL) == 0);
+	expect(syscall(SYS_capget, &header, has) == 0 && has[0].permitted != 0);
+	expect(lockdown_guard(NULL) == 0);
+	expect(syscall(SYS_capget, &header, has) == 0);
+	expect(has[0].permitted == CAP_TO_MASK(CAP_SYS_PTRACE) && has[1].permitted == 0);
+	expect(lockdown_unguard(NULL) == 0);
+	expect(syscall(SYS_capget, &header, has) == 0);
+	expect(has[0].permitted == 0 && has[0].inheritable == 0 && has[1].permitted == 0);
+}
+
+static void
+test_guard(void **state)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && read(fd, &scope, 1) == 1 && scope != '0')
+		skip_because("Yama lets nobody trace anyway");
+	if (no_user_namespaces())
+		skip_because("no user namespaces");
+	assert_child(child_guard);
+}
+
+/* A right that is missing has something that holds it, or a process that is not confined in full. */
+static void
+test_rights(void **state)
+{
+	for (int who = 0; who < CONFINED_N; who++) {
+		const struct right *lost = rights_lost((enum confined)who, 0);
+
+		assert_null(rights_lost((enum confined)who, 6));
+		for (size_t i = 0; i < rights_n; i++) {
+			assert_true(i == 0 || rights[i].abi >= rights[i - 1].abi);
+			assert_non_null(rights[i].without[who].by);
+			if (rights[i].without[who].how == RIGHT_LOST)
+				assert_ptr_equal(rights_lost((enum confined)who, rights[i].abi - 1),
+				    lost);
+		}
+	}
+	/* Auto needs any Landlock, and no special one. */
+	for (int who = 0; who < CONFINED_N; who++)
+		assert_null(rights_lost((enum confined)who, 1));
+	assert_non_null(rights_lost(CONFINED_COMMANDS, 0));
+	assert_non_null(rights_lost(CONFINED_WORKER, 0));
+}
+
 /* The other way round: only the listed places can be read, and sockets can only connect. */
 static void
 child_landlock_reading(void)
@@ -475,6 +679,10 @@ main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_landlock),
 		cmocka_unit_test(test_no_landlock),
+		cmocka_unit_test(test_no_truncation),
+		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_guard),
+		cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_older_landlock),
 		cmocka_unit_test(test_landlock_allowing),
 		cmocka_unit_test(test_landlock_bind),
