@@ -10,7 +10,7 @@ prefix := $(abspath $(PREFIX))
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
-.PHONY: all setup setup-test setup-dev build demo test check attack lint format fuzz soak bench bench-docs \
+.PHONY: all setup setup-test setup-dev build demo test check attack landlock lint format fuzz soak bench bench-docs \
     bench-against bench-peers kernels install clean help
 .NOTPARALLEL:
 
@@ -23,6 +23,7 @@ help:
 	@echo 'make test      set up, build, and run every test'
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
+	@echo 'make landlock  the same attacks as on kernels with older versions of Landlock, and with none'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
@@ -66,6 +67,9 @@ check: setup-test
 attack: setup
 	@tools/in-reachable-tree tests/escape/commands/attack-table $(BUILD)
 
+landlock: setup
+	@tools/in-reachable-tree tests/escape/commands/landlock-tables build-landlock
+
 lint: setup-dev build
 	@tools/lint $(BUILD)
 
@@ -103,4 +107,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-fuzz build-bench build-bench-against build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-ci-*

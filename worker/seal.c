@@ -171,6 +171,7 @@ confine(struct session *ses, const Koda__Seal *seal, Koda__Enforcement *ret, str
 	if (r == 0 && ses->role->changes)
 		r = lockdown_no_truncation(abi, err);
 	ses->res.no_openat2 = ses->res.no_openat2 || r > 0;
+	ses->no_moves = lockdown_refuses_moves(abi);
 	if (r >= 0)
 		r = lockdown_seccomp(ses->filter, ses->n_filter, err);
 	ret->landlock_abi = abi;

@@ -44,6 +44,7 @@ struct session {
 	const struct role *role;
 	const struct sock_filter *filter; /* installed by the Seal */
 	size_t n_filter;
+	bool no_moves; /* Landlock refuses every rename from one directory to another */
 	struct frame_stream fs;
 	struct arena arena; /* memory of the current request and its reply */
 	bool sealed, ended;

@@ -53,7 +53,7 @@ has_seccomp_notify(void)
 	return n > 0 && strstr(text, "user_notif") != NULL;
 }
 
-/* It gets as far as the descriptor, which is none. */
+/* Fails because of the descriptor if the call exists. */
 static bool
 has_mount_setattr(void)
 {

@@ -70,6 +70,12 @@ lockdown_landlock_abi(void)
 	return abi > 0 ? (unsigned)abi : 0;
 }
 
+bool
+lockdown_refuses_moves(unsigned abi)
+{
+	return abi > 0 && abi < ABI_REFER;
+}
+
 /* A hard limit that is already lower cannot be raised without a capability, and stays. */
 static int
 no_core(struct koda_error *err)

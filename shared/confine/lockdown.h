@@ -44,6 +44,10 @@ int lockdown_limits(const struct lockdown_limit *limits, size_t n, struct koda_e
 int lockdown_landlock(const int *writable, size_t n, unsigned abi, unsigned *ret_abi,
     struct koda_error *err);
 
+/* Does a domain of this ABI refuse every rename and link from one directory to another, allowed ones
+ * included? */
+bool lockdown_refuses_moves(unsigned abi);
+
 /* What lockdown_landlock_allowing() permits in addition. */
 #define LOCKDOWN_EXECUTE (1u << 0) /* programs, anywhere */
 /* Below `writable`: sockets, FIFOs, and ioctl of devices. */
@@ -83,7 +87,7 @@ int lockdown_capabilities(struct koda_error *err);
 /*
  * For a program that confines itself soon after it was started beside commands of the same user:
  * until then it is dumpable, and a command that no Landlock keeps from it could trace it. So it is
- * started with one capability that no command has, which the kernel wants of whoever looks into it:
+ * started with one capability that no command has, which the kernel requires of a process that looks into it:
  * CAP_SYS_PTRACE of its user namespace. lockdown_guard() drops all others, and leaves this one to
  * the programs that the caller starts; lockdown_unguard() drops it, after lockdown_process(). It
  * does nothing in a program that was started without.

@@ -27,7 +27,7 @@ const struct right rights[] = {
 		[CONFINED_SEARCH] =   HELD("the filter opens files only for reading"),
 		[CONFINED_PROXY] =    HELD("the filter opens files only for reading"),
 	} },
-	/* A mount that is read-only keeps nobody from opening a FIFO for writing. */
+	/* A read-only mount does not keep a process from opening a FIFO for writing. */
 	{ "fifos", "writing to FIFOs outside of what may be written", 1, "5.13", {
 		[CONFINED_COMMANDS] = LOST("a command can write to FIFOs of the user that it sees"),
 		[CONFINED_WORKER] =   LOST("a worker that was taken over could write to every FIFO of the user"),

@@ -36,6 +36,10 @@ check_from(struct session *ses, struct koda_error *err)
 	return 0;
 }
 
+#define REFUSED_MOVE                                                                               \
+	"this kernel's Landlock (before Linux 5.19) permits renames in one directory only: write " \
+	"the new file and remove the old one; rename to"
+
 static int
 check_to(struct session *ses, bool overwrite, struct koda_error *err)
 {
@@ -98,7 +102,7 @@ move(struct session *ses, const Koda__Rename *ask, struct outcome *out, struct k
 	    (replaces ? renameat2(from->parent_fd, from->name, to->parent_fd, to->name, 0)
 		      : tree_rename_new(from->parent_fd, from->name, to->parent_fd, to->name)) < 0)
 		r = say(err, errno == EEXIST && !replaces ? KODA_CONFLICT : KODA_IO, errno,
-		    "rename to", to->path);
+		    errno == EXDEV && ses->no_moves ? REFUSED_MOVE : "rename to", to->path);
 	if (r < 0) {
 		session_not_done(ses);
 		keep_not_done(ses);

@@ -244,6 +244,9 @@ main(int argc, char **argv)
 	if ((told = koda_violations_render(result.violations, result.n_violations)) != NULL)
 		fprintf(stderr, "%s\n", told);
 	free(told);
+	for (size_t k = 0; k < result.n_violations; k++)
+		if (result.violations[k].detail[0] != '\0')
+			fprintf(stderr, "%s\n", result.violations[k].detail);
 	if (tells)
 		koda_slot_connections(slot, tell, NULL);
 	koda_command_result_done(&result);
