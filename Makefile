@@ -107,4 +107,4 @@ install: $(BUILD)/build.ninja
 	@$(MESON) install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-kernels build-ci-*
