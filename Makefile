@@ -13,7 +13,7 @@ ARCH ?= arm64
 STATIC ?= native
 
 .PHONY: all setup setup-test setup-dev build demo test check attack landlock lint format fuzz soak bench bench-docs \
-    bench-against bench-peers install uninstall cross dist static deb check-deb clean help
+    bench-against bench-peers kernels install uninstall cross dist static deb check-deb clean help
 .NOTPARALLEL:
 
 all: build
@@ -37,6 +37,7 @@ help:
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
 	@echo 'make bench-peers   the same for srt, codex, firejail, tinyproxy and squid, as far as they can be installed'
+	@echo 'make kernels   boot the kernels of Debian packages under qemu and test inside; K="6.1 5.10" chooses, SHORT=1 tries less'
 	@echo 'make lint      clang-format, clang-tidy, shellcheck, include directions, symbols'
 	@echo 'make format    format the sources with clang-format'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) each (clang)'
@@ -120,6 +121,10 @@ static:
 dist: setup build
 	@tools/make-dist $(BUILD) dist
 
+kernels: setup
+	@tools/setup kernels
+	@tools/kernels $(if $(SHORT),--short) $(K)
+
 install: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
 	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
@@ -139,5 +144,5 @@ check-deb: deb
 	@tests/install/check-deb build-deb '$(CURDIR)'
 
 clean:
-	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-arm64 build-arm64-root \
-	    build-static-* build-deb dist build-ci-*
+	rm -rf $(BUILD) $(BUILD).log build-landlock build-landlock.log build-fuzz build-bench build-bench-against build-kernels \
+	    build-arm64 build-arm64-root build-static-* build-deb dist build-ci-*
