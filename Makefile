@@ -26,7 +26,7 @@ help:
 	@echo 'make check T=NAME   one test: [SUITE/]NAME[/CASE], as in T=integration/run/tty or T=attack/git-hook'
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
-	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
+	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/, with Debian'\''s cross compiler'
 	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
 	@echo 'make dist      the sources of the last commit as a tarball in dist/, with checksums and what is linked (SPDX)'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
