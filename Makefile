@@ -27,7 +27,7 @@ help:
 	@echo 'make attack    every known attack on commands, without the sandbox and with it: the table'
 	@echo 'make landlock  the same attacks as on kernels with older versions of Landlock, and with none'
 	@echo 'make install   install below PREFIX=DIR (default /usr/local); DESTDIR is honoured'
-	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/; installs only the compiler for it'
+	@echo 'make cross     build for another machine, ARCH=arm64, into build-arm64/, with Debian'\''s cross compiler'
 	@echo 'make static    the programs without shared libraries, as a tarball in dist/; STATIC=arm64 for another machine'
 	@echo 'make dist      the sources of the last commit as a tarball in dist/, with checksums and what is linked (SPDX)'
 	@echo 'make uninstall remove what make install installed, with the same PREFIX and DESTDIR'
