@@ -134,7 +134,7 @@ install: $(BUILD)/build.ninja
 
 uninstall: $(BUILD)/build.ninja
 	@[ "$$(tools/build-option $(BUILD) prefix)" = '$(prefix)' ] || \
-	    $(MESON) configure $(BUILD) -Dprefix='$(prefix)'
+	    $(MESON) setup --reconfigure $(BUILD) -Dprefix='$(prefix)' >/dev/null
 	@tools/uninstall $(BUILD)
 
 deb: setup
