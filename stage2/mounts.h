@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shared/base/beneath.h"
+#include "stage2/restrict.h"
 
 /* Missing from the older of the C library's and the kernel's headers. */
 #ifndef OPEN_TREE_CLONE
@@ -44,10 +45,7 @@ attach(int mount_fd, int fd)
 static inline int
 make_read_only(int mount_fd, unsigned recursive)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
-
-	return (int)syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr,
-	    sizeof(attr));
+	return restrict_mount(mount_fd, MOUNT_ATTR_RDONLY, recursive);
 }
 
 /* Returns a detached copy of what is mounted there, with everything below it, or -1. */
