@@ -7,6 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
+#include "stage2/restrict.h"
 
 #define OWN_FILES 64 /* what hides places, and the private places themselves */
 

@@ -361,22 +361,22 @@ tell_refused(struct links_shared *shared, int parent, const char *name)
 }
 
 /* What was made for the current request. */
-struct made {
+struct made_name {
 	int parent; /* -1: nothing */
 	char name[NAME_MAX + 1];
 	struct stat st;
 };
 
 static void
-made_done(struct made *m)
+made_name_done(struct made_name *m)
 {
 	close_at(&m->parent);
 }
 
 /* The caller was interrupted before it got its answer, and asks again: then the name must not be in
- * its own way. What was made is removed, unless it is something else by now. */
+ * its own way. What was made is removed, unless it is something else now. */
 static void
-take_back(const struct made *m)
+take_back(const struct made_name *m)
 {
 	struct stat now;
 
@@ -388,7 +388,7 @@ take_back(const struct made *m)
 }
 
 static int
-make_requested(const struct wanted *w, int parent, const char *name, struct made *ret)
+make_requested(const struct wanted *w, int parent, const char *name, struct made_name *ret)
 {
 	int r;
 
@@ -409,7 +409,7 @@ make_requested(const struct wanted *w, int parent, const char *name, struct made
 }
 
 static int
-serve_request(struct links_shared *shared, const struct seccomp_notif *req, struct made *ret)
+serve_request(struct links_shared *shared, const struct seccomp_notif *req, struct made_name *ret)
 {
 	struct wanted w = { 0 };
 	cleanup_close int base = -1, parent = -1;
@@ -452,7 +452,7 @@ link_make_serve(struct links_shared *shared)
 		while (atomic_load(&shared->answered) != atomic_load(&shared->asked)) {
 			uint64_t n = atomic_load(&shared->answered);
 			const struct seccomp_notif *req = &shared->request[n % LINKS_QUEUE_MAX];
-			cleanup(made_done) struct made made = { .parent = -1 };
+			cleanup(made_name_done) struct made_name made = { .parent = -1 };
 			int r = serve_request(shared, req, &made);
 
 			/*

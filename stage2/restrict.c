@@ -10,7 +10,6 @@
 #include <sys/statvfs.h>
 
 #include "shared/base/cleanup.h"
-#include "stage2/mounts.h"
 
 #define ASIDE_DIR   "/run/koda/aside"
 #define ASIDE_BYTES (1u << 20)
