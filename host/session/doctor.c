@@ -93,7 +93,7 @@ look_at_landlock(struct doctor *d, const struct row *row)
 	bool full = true;
 
 	for (int who = 0; who < CONFINED_N; who++)
-		full = full && rights_lost((enum confined)who, d->caps.landlock_abi) == NULL;
+		full = full && rights_lost((enum confined_kind)who, d->caps.landlock_abi) == NULL;
 	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
 	    d->caps.landlock_abi);
 	return report_row(d, row, full, detail, row->remedy);

@@ -493,20 +493,21 @@ static void
 test_rights(void **state)
 {
 	for (int who = 0; who < CONFINED_N; who++) {
-		const struct right *lost = rights_lost((enum confined)who, 0);
+		const struct right *lost = rights_lost((enum confined_kind)who, 0);
 
-		assert_null(rights_lost((enum confined)who, 6));
+		assert_null(rights_lost((enum confined_kind)who, 6));
 		for (size_t i = 0; i < rights_n; i++) {
 			assert_true(i == 0 || rights[i].abi >= rights[i - 1].abi);
 			assert_non_null(rights[i].without[who].by);
 			if (rights[i].without[who].how == RIGHT_LOST)
-				assert_ptr_equal(rights_lost((enum confined)who, rights[i].abi - 1),
+				assert_ptr_equal(rights_lost((enum confined_kind)who,
+						     rights[i].abi - 1),
 				    lost);
 		}
 	}
 	/* Auto needs any Landlock, and no special one. */
 	for (int who = 0; who < CONFINED_N; who++)
-		assert_null(rights_lost((enum confined)who, 1));
+		assert_null(rights_lost((enum confined_kind)who, 1));
 	assert_non_null(rights_lost(CONFINED_COMMANDS, 0));
 	assert_non_null(rights_lost(CONFINED_WORKER, 0));
 }
