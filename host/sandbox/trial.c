@@ -118,9 +118,7 @@ trial_explain(const char *launch, const char *bwrap, char *ret, size_t size)
 	if (outcome.step != USERNS_ALL || caps.notify_errnum != 0) {
 		if ((size_t)snprintf(ret, size, "%s; try: %s", why, remedy) >= size)
 			snprintf(ret, size, "%s; 'koda-sandbox doctor' prints what helps", why);
-	} else if (!caps.mount_setattr)
-		snprintf(ret, size, "no mount_setattr(); try: %s", CAPS_MOUNT_SETATTR);
-	else if (bwrap[0] == '\0')
+	} else if (bwrap[0] == '\0')
 		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
 	else
 		snprintf(ret, size, "'koda-sandbox doctor' shows why");
