@@ -1863,8 +1863,34 @@ worker_inside(void **state)
 	assert_int_equal(others_inside(), 0);
 }
 
-/* stage2 has a filter. The spawner has no capability, and no command can signal it (from
- * Landlock's ABI 6 on). */
+/* Commands see which capabilities the worker has. */
+static void
+expect_worker_has(const char *capabilities)
+{
+	struct result r = run_sh(&plain,
+	    "p=$(grep -l koda-fs-worker /proc/[0-9]*/comm | sed 's/[^0-9]//g'); "
+	    "sed -n 's/^CapPrm:[^0-9]*//p' /proc/$p/status; cat /proc/$p/environ >/dev/null 2>&1 || echo no");
+
+	assert_string_equal(r.text, capabilities);
+}
+
+/* Until a worker has confined itself, it has the capability that keeps commands from tracing it. */
+static void
+worker_guarded(void **state)
+{
+	int pidfd = start_worker();
+
+	expect_worker_has("0000000000080000\nno\n");
+	seal_worker();
+	expect_worker_has("0000000000000000\nno\n");
+	assert_int_equal(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0), 0);
+	gone(pidfd);
+	close(pidfd);
+	frame_done(&worker);
+}
+
+/* stage2 has a filter. The spawner has one capability, which it passes on, and no command can signal
+ * it (from Landlock's ABI 6 on). */
 static void
 init_is_filtered(void **state)
 {
@@ -1875,7 +1901,7 @@ init_is_filtered(void **state)
 	    "kill -0 $p 2>/dev/null || echo refused");
 
 	assert_non_null(strstr(r.text, "init 2\n"));
-	assert_non_null(strstr(r.text, "spawner 0000000000000000\n"));
+	assert_non_null(strstr(r.text, "spawner 0000000000080000\n"));
 	assert_non_null(strstr(r.text, "spawner 1\n"));
 	if (box.landlock_abi >= 6)
 		assert_non_null(strstr(r.text, "refused\n"));
@@ -2258,7 +2284,7 @@ main(int argc, char **argv)
 		SLOT(signal_before_it_began), SLOT(commands_signal_each_other), SLOT(many_at_once),
 		SLOT(large_order), SLOT(many_large_at_once), SLOT(pins_and_read_only), SLOT(hidden_and_holes), SLOT(hole_in_a_hole), SLOT(writable_hole),
 		SLOT(missing_places), SLOT(second_plan), SLOT(stopped_stays_stopped),
-		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(init_is_filtered), SLOT(host_goes_away), SLOT(template_killed), SLOT(spawner_killed),
+		SLOT(host_replaces_a_file), SLOT(worker_inside), SLOT(worker_guarded), SLOT(init_is_filtered), SLOT(host_goes_away), SLOT(template_killed), SLOT(spawner_killed),
 		SLOT(bad_exec), RAW(before_boot), RAW(caches_that_are_none), RAW(override_is_given_up), RAW(another_protocol), RAW(not_as_a_program),
 	};
 	/* clang-format on */
