@@ -1,6 +1,6 @@
 #!/bin/bash
 # demo.sh [KODA-SANDBOX]: what koda-sandbox does, shown on a project that is gone afterwards.
-# Fails when anything that it claims does not hold.
+# Fails when anything that it claims does not hold. KODA_DEMO_MIB: how big the file of the edit is, for slow machines.
 set -uo pipefail
 
 koda=${1:-koda-sandbox}
@@ -97,9 +97,10 @@ sed -n 's/^koda-sandbox: /       /p' "$scratch/refusal"
 expect 'a pattern that would take for ever is ended' grep -q '^koda-sandbox: ' "$scratch/refusal"
 rm hay
 
-title 'A worker is killed in the middle of an edit of 64 MiB.'
+mib=${KODA_DEMO_MIB:-64}
+title "A worker is killed in the middle of an edit of $mib MiB."
 {
-	yes 'one of the many lines of a big file' | head -c 67108864
+	yes 'one of the many lines of a big file' | head -c $((mib << 20))
 	printf '\ncounter:\n'
 } | fs write big.txt || bad 'the write failed'
 caught=
@@ -133,7 +134,7 @@ expect 'one worker died' \
 expect 'another took its place' \
 	test "$(grep -c '^koda-sandbox: worker [0-9]* started' "$scratch/stderr")" -eq 2
 expect 'the edit happened exactly once' test "$(tail -n 1 big.txt)" = 'counter: +1'
-expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $((67108864 + 13))
+expect 'no byte is torn or missing' test "$(stat -c %s big.txt)" -eq $(((mib << 20) + 13))
 expect 'nothing is left behind' test -z "$(compgen -G '.koda-*')"
 
 title 'A command runs in a kernel sandbox, and leaves nothing behind that a tool on the host would run.'
