@@ -81,7 +81,7 @@ make_policy(const struct koda_session *of, const char *common, const char *tree,
 	return take_ptr(&p);
 }
 
-/* Its commands are the host's own, and nobody is asked about them. Where Auto does not start, a
+/* Its commands are the host's own, and the user is not asked about them. Where Auto does not start, a
  * session in another mode can still make copies. */
 static enum koda_mode
 mode_for(const struct koda_session *of)
