@@ -20,6 +20,7 @@
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
 #include "stage2/overlay.h"
+#include "stage2/restrict.h"
 #include "stage2/view.h"
 
 #define NAMES_MAX NAME_MAX /* of the name of a layer */

@@ -28,7 +28,8 @@ int caller_open(pid_t tid);
 int caller_cwd(pid_t tid);
 
 bool caller_waits(int listener, uint64_t id);
-/* Answers the notification. error: 0, or -errno. Does nothing if the thread was killed. */
-void caller_answer(int listener, uint64_t id, int error);
+/* Answers the notification. error: 0, or -errno. Returns false if the thread does not wait any more:
+ * it was killed, or, before Linux 5.19, a signal interrupted it, after which it asks again. */
+bool caller_answer(int listener, uint64_t id, int error);
 
 #endif

@@ -7,13 +7,13 @@
 
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
+#include "stage2/restrict.h"
 
 #define OWN_FILES 64 /* what hides places, and the private places themselves */
 
 int
 hidden_make(uint64_t bytes, int *ret_memory_fd, int *ret_hidden_fd, struct koda_error *err)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC };
 	cleanup_close int run = -1, koda = -1, at = -1, dir = -1, file = -1;
 	int fs, hidden;
 
@@ -39,8 +39,7 @@ hidden_make(uint64_t bytes, int *ret_memory_fd, int *ret_hidden_fd, struct koda_
 		    "make the objects that hide places, in '%s'", HIDDEN_DIR);
 	hidden = *ret_hidden_fd = sys_open_tree(fs, "hidden", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	/* Mount it on the root of the file system in memory, which no path leads to after that. */
-	if (hidden < 0 ||
-	    syscall(SYS_mount_setattr, hidden, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ||
+	if (hidden < 0 || restrict_mount(hidden, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, 0) < 0 ||
 	    attach(hidden, fs) < 0)
 		return err_set(err, KODA_UNSUPPORTED, errno, "mount '%s'", HIDDEN_DIR);
 	return 0;

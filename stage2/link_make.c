@@ -360,8 +360,35 @@ tell_refused(struct links_shared *shared, int parent, const char *name)
 		atomic_fetch_add(&shared->untold, 1);
 }
 
+/* What was made for the current request. */
+struct made_name {
+	int parent; /* -1: nothing */
+	char name[NAME_MAX + 1];
+	struct stat st;
+};
+
+static void
+made_name_done(struct made_name *m)
+{
+	close_at(&m->parent);
+}
+
+/* The caller was interrupted before it got its answer, and asks again: then the name must not be in
+ * its own way. What was made is removed, unless it is something else now. */
+static void
+take_back(const struct made_name *m)
+{
+	struct stat now;
+
+	if (m->parent >= 0 && fstatat(m->parent, m->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    now.st_dev == m->st.st_dev && now.st_ino == m->st.st_ino &&
+	    now.st_ctim.tv_sec == m->st.st_ctim.tv_sec &&
+	    now.st_ctim.tv_nsec == m->st.st_ctim.tv_nsec)
+		unlinkat(m->parent, m->name, 0);
+}
+
 static int
-make_requested(const struct wanted *w, int parent, const char *name)
+make_requested(const struct wanted *w, int parent, const char *name, struct made_name *ret)
 {
 	int r;
 
@@ -371,11 +398,18 @@ make_requested(const struct wanted *w, int parent, const char *name)
 		umask(w->umask);
 		r = mknodat(parent, name, w->mode, 0);
 	}
-	return r < 0 ? -errno : 0;
+	if (r < 0)
+		return -errno;
+	if (strlen(name) < sizeof(ret->name) &&
+	    fstatat(parent, name, &ret->st, AT_SYMLINK_NOFOLLOW) == 0) {
+		strcpy(ret->name, name);
+		ret->parent = fcntl(parent, F_DUPFD_CLOEXEC, 3);
+	}
+	return 0;
 }
 
 static int
-serve_request(struct links_shared *shared, const struct seccomp_notif *req)
+serve_request(struct links_shared *shared, const struct seccomp_notif *req, struct made_name *ret)
 {
 	struct wanted w = { 0 };
 	cleanup_close int base = -1, parent = -1;
@@ -402,7 +436,7 @@ serve_request(struct links_shared *shared, const struct seccomp_notif *req)
 		verdict = judge_directory(shared, parent);
 	} while (generation % 2 != 0 || generation != atomic_load(&shared->generation));
 	if (verdict == LINK_OPEN || (verdict == LINK_PLAIN && is_gits(&w, name)))
-		return make_requested(&w, parent, name);
+		return make_requested(&w, parent, name, ret);
 	r = refuse_name(parent, name, verdict == LINK_PLAIN ? EPERM : EACCES);
 	if (r == -EPERM && verdict == LINK_PLAIN)
 		tell_refused(shared, parent, name);
@@ -418,7 +452,8 @@ link_make_serve(struct links_shared *shared)
 		while (atomic_load(&shared->answered) != atomic_load(&shared->asked)) {
 			uint64_t n = atomic_load(&shared->answered);
 			const struct seccomp_notif *req = &shared->request[n % LINKS_QUEUE_MAX];
-			int r = serve_request(shared, req);
+			cleanup(made_name_done) struct made_name made = { .parent = -1 };
+			int r = serve_request(shared, req, &made);
 
 			/*
 			 * Even if something could not be taken from it, a caller that still waits
@@ -427,8 +462,8 @@ link_make_serve(struct links_shared *shared)
 			if (r == GONE && caller_waits(LINK_LISTENER_FD, req->id))
 				r = -EPERM;
 			atomic_store(&shared->made, n + 1);
-			if (r <= 0)
-				caller_answer(LINK_LISTENER_FD, req->id, r);
+			if (r <= 0 && !caller_answer(LINK_LISTENER_FD, req->id, r))
+				take_back(&made);
 			atomic_store(&shared->answered, n + 1);
 		}
 		const ssize_t n = read(LINK_WAKE_FD, woken, sizeof(woken));

@@ -11,6 +11,7 @@
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
 #include "stage2/notice.h"
+#include "stage2/restrict.h"
 
 #ifndef MOVE_MOUNT_BENEATH
 #define MOVE_MOUNT_BENEATH 0x00000200 /* Linux 6.5 */

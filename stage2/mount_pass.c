@@ -13,6 +13,7 @@
 #include "stage2/mirror.h"
 #include "stage2/mounts.h"
 #include "stage2/own_mounts.h"
+#include "stage2/restrict.h"
 
 /* A file system that hides a place contains a few directories, in which holes are mounted. It
  * becomes read-only once they are made. */

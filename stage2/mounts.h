@@ -41,34 +41,12 @@ attach(int mount_fd, int fd)
 	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
-static inline int
-make_read_only(int mount_fd, unsigned recursive)
-{
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
-
-	return (int)syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH | recursive, &attr,
-	    sizeof(attr));
-}
-
 /* Returns a detached copy of what is mounted there, with everything below it, or -1. */
 static inline int
 clone_mount(int fd)
 {
 	return sys_open_tree(fd, "",
 	    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-}
-
-/* Like clone_mount(), but read-only. */
-static inline int
-clone_read_only(int fd)
-{
-	int mnt = clone_mount(fd);
-
-	if (mnt >= 0 && make_read_only(mnt, AT_RECURSIVE) < 0) {
-		close(mnt);
-		mnt = -1;
-	}
-	return mnt;
 }
 
 /* Follows no link: the host has resolved the path, so a link there now was put there since. */

@@ -29,6 +29,7 @@
 #include "stage2/private.h"
 #include "stage2/procs.h"
 #include "stage2/quota.h"
+#include "stage2/restrict.h"
 #include "stage2/stage2_filter.h"
 #include "stage2/template.h"
 #include "stage2/view.h"

@@ -9,6 +9,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
+#include "stage2/restrict.h"
 
 /* Mounts below private places: the project, the home directory, a few files. */
 #define KEPT_MAX 1024

@@ -3,8 +3,8 @@
  * resolved once, without following links, compared with (dev, ino), cloned (open_tree) and moved
  * onto itself (move_mount). Nothing is mounted by name, so nothing can be put in its way.
  *
- * It uses only the new mount calls of kernels up to Linux 5.12 (mount_setattr), and has no
- * fallback.
+ * It uses the new mount calls of kernels up to Linux 5.8, and one of Linux 5.12 that has a fallback
+ * (stage2/restrict.h).
  */
 #ifndef KODA_STAGE2_VIEW_H
 #define KODA_STAGE2_VIEW_H

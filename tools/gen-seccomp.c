@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -351,6 +352,11 @@ stage2_rules(bool sanitize, bool test)
 	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 		 SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0)),
 	    "clone");
+	/* Only to make a mount read-only, where there is no mount_setattr() (stage2/restrict.c). */
+	must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mount), 1,
+		 SCMP_A3_32(SCMP_CMP_MASKED_EQ, ~(unsigned)(MS_NOSUID | MS_NODEV | MS_NOEXEC),
+		     MS_REMOUNT | MS_BIND | MS_RDONLY)),
+	    "mount");
 	for (size_t i = 0; i < N_ELEMENTS(prctls); i++)
 		must(seccomp_rule_add_exact(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
 			 SCMP_A0_32(SCMP_CMP_EQ, (unsigned)prctls[i], 0)),

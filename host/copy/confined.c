@@ -7,6 +7,8 @@
 
 #include "host/policy/policy_api.h"
 #include "shared/base/cleanup.h"
+#include "shared/confine/lockdown.h"
+#include "shared/confine/rights.h"
 
 #define SAID_SHOWN 300 /* of what a failed script printed */
 #define LINE_SIZE  128
@@ -79,6 +81,17 @@ make_policy(const struct koda_session *of, const char *common, const char *tree,
 	return take_ptr(&p);
 }
 
+/* Its commands are the host's own, and nobody is asked about them. Where Auto does not start, a
+ * session in another mode can still make copies. */
+static enum koda_mode
+mode_for(const struct koda_session *of)
+{
+	return of->mode != KODA_AUTO &&
+		rights_lost(CONFINED_COMMANDS, lockdown_landlock_abi()) != NULL
+	    ? KODA_SAFE
+	    : KODA_AUTO;
+}
+
 static struct confined *
 open_in(const struct koda_session *of, const char *root, struct koda_policy *taken,
     struct koda_error *err)
@@ -99,7 +112,7 @@ open_in(const struct koda_session *of, const char *root, struct koda_policy *tak
 	}
 	*strrchr(helpers, '/') = '\0';
 	o.root = root;
-	o.mode = KODA_AUTO;
+	o.mode = mode_for(of);
 	o.policy = policy;
 	o.helper_dir = helpers;
 	o.commands = true;

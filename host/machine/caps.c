@@ -142,8 +142,6 @@ caps_sandbox_remedy(char *ret, size_t size)
 	if (caps.namespace != NULL) {
 		remedy = remedy_namespaces(&facts, caps.namespace_errnum, &why);
 		snprintf(ret, size, "no %s namespaces, %s; try: %s", caps.namespace, why, remedy);
-	} else if (!caps.mount_setattr) {
-		snprintf(ret, size, "no mount_setattr(); try: %s", CAPS_MOUNT_SETATTR);
 	} else if (helpers_find_bwrap(path, NULL) < 0) {
 		snprintf(ret, size, "try: %s", remedy_install_bubblewrap(&facts));
 	} else if (facts.container) {

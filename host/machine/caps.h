@@ -22,9 +22,6 @@ struct caps {
 	int namespace_errnum;
 };
 
-/* What gives a machine mount_setattr(). */
-#define CAPS_MOUNT_SETATTR "Linux 5.12 or newer, and a container that lets mount_setattr through"
-
 /* Uses only system calls without lasting effect on this process. */
 void caps_probe(struct caps *ret);
 

@@ -93,7 +93,7 @@ look_at_landlock(struct doctor *d, const struct row *row)
 	bool full = true;
 
 	for (int who = 0; who < CONFINED_N; who++)
-		full = full && rights_lost((enum confined)who, d->caps.landlock_abi) == NULL;
+		full = full && rights_lost((enum confined_kind)who, d->caps.landlock_abi) == NULL;
 	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
 	    d->caps.landlock_abi);
 	return report_row(d, row, full, detail, row->remedy);
@@ -687,8 +687,9 @@ static const struct row rows[] = {
 	{ "openat2", false, CAP(openat2), .detail = "paths resolve in one call",
 	    .without = "file operations walk paths step by step, which is slower; commands need it",
 	    .remedy = "Linux 5.6 or newer, and a container that lets openat2 through" },
-	{ "mount_setattr", true, CAP(mount_setattr), .detail = "makes what is mounted read-only for commands",
-	    .remedy = CAPS_MOUNT_SETATTR },
+	{ "mount_setattr", false, CAP(mount_setattr), .detail = "mounts become read-only in one call",
+	    .without = "mounts become read-only one by one, which is slower",
+	    .remedy = "Linux 5.12 or newer, and a container that lets mount_setattr through" },
 	{ "user_namespaces", true, .look = look_at_user_namespaces },
 	{ "namespaces", true, .look = look_at_namespaces },
 	{ "bubblewrap", true, .look = look_at_bubblewrap },

@@ -79,8 +79,8 @@ seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t id,
 
 /* Is the process confined in full? If not, Auto does not start. */
 static int
-check_enforcement(struct koda_session *ses, enum confined who, const struct koda_enforcement *has,
-    struct koda_error *err)
+check_enforcement(struct koda_session *ses, enum confined_kind who,
+    const struct koda_enforcement *has, struct koda_error *err)
 {
 	const struct right *lost = rights_lost(who, has->landlock_abi);
 	const unsigned kernel = lockdown_landlock_abi();
@@ -106,7 +106,7 @@ check_enforcement(struct koda_session *ses, enum confined who, const struct koda
 }
 
 int
-seal_check(const struct koda_slot *slot, enum confined who, const Koda__Reply *reply,
+seal_check(const struct koda_slot *slot, enum confined_kind who, const Koda__Reply *reply,
     struct koda_enforcement *ret, struct koda_error *err)
 {
 	const Koda__Ready *ready = reply->ready;

@@ -18,7 +18,7 @@ int seal_queue(const struct koda_slot *slot, struct frame_stream *fs, uint64_t i
  * (If the mode accepts less than full confinement, this is reported once a session.) With *err set:
  * -1 if the worker cannot be trusted, 1 if no worker of this kind can run here.
  */
-int seal_check(const struct koda_slot *slot, enum confined who, const Koda__Reply *reply,
+int seal_check(const struct koda_slot *slot, enum confined_kind who, const Koda__Reply *reply,
     struct koda_enforcement *ret, struct koda_error *err);
 
 #endif

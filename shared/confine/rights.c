@@ -89,7 +89,7 @@ const struct right rights[] = {
 const size_t rights_n = N_ELEMENTS(rights);
 
 const struct right *
-rights_lost(enum confined who, unsigned abi)
+rights_lost(enum confined_kind who, unsigned abi)
 {
 	for (size_t i = 0; i < rights_n; i++)
 		if (rights[i].abi > abi && rights[i].without[who].how == RIGHT_LOST)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum confined {
+enum confined_kind {
 	CONFINED_COMMANDS, /* the template, and every command that descends from it */
 	CONFINED_WORKER,
 	CONFINED_SEARCH,
@@ -42,6 +42,6 @@ extern const size_t rights_n;
 
 /* Returns the first right that a process with this ABI has lost, or NULL if it is confined in
  * full. `abi` is that of its domain. */
-const struct right *rights_lost(enum confined who, unsigned abi);
+const struct right *rights_lost(enum confined_kind who, unsigned abi);
 
 #endif

@@ -5,8 +5,7 @@
 #include "tests/kit/cases.h"
 #include "tests/kit/run_scene.h"
 
-#define NO_MOUNT_SETATTR "Linux 5.12 or newer"
-#define NO_LANDLOCK      "commands run without Landlock"
+#define NO_LANDLOCK "commands run without Landlock"
 
 struct kernel {
 	const char *label, *version, *mode, *shell;
@@ -16,8 +15,14 @@ struct kernel {
 
 /* clang-format off */
 static const struct kernel kernels[] = {
-	{ "no mount_setattr: auto", "5.11", "auto", "echo ran", 88, NO_MOUNT_SETATTR },
-	{ "no mount_setattr: plan", "5.11", "plan", "echo ran", 88, NO_MOUNT_SETATTR },
+	{ "no mount_setattr: auto", "5.11", "auto", "echo ran", 88, "does not confine commands fully" },
+	{ "no mount_setattr: plan", "5.11", "plan", "test -e .", 0, NO_LANDLOCK },
+	{ "no mount_setattr: plan changes nothing", "5.11", "plan", "touch new", 1, "deny file-write*" },
+	{ "no mount_setattr: nor what is mounted in it", "5.11", "plan", "touch /proc/sys/new", 1, "cannot touch" },
+	{ "no mount_setattr: nothing is emptied", "5.11", "plan", "truncate -s 0 plain", 1, "Read-only" },
+	{ "no mount_setattr: not what /proc sets", "5.11", "plan", "echo 900 >/proc/self/oom_score_adj", 2, "Read-only" },
+	{ "no mount_setattr: mounts that wait cannot be seen", "5.11", "plan",
+	    "test -z \"$(ls -A /run/koda/aside)\" && ! touch /run/koda/aside/new 2>/dev/null", 0, NO_LANDLOCK },
 	{ "no Landlock: auto", "5.12", "auto", "echo ran", 88, "does not confine commands fully" },
 	{ "no Landlock: auto names what helps", "5.12", "auto", "echo ran", 88, "try: --mode safe" },
 	{ "no Landlock: plan", "5.12", "plan", "test -e .", 0, NO_LANDLOCK },

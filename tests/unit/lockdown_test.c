@@ -342,7 +342,7 @@ child_truncates_no_more(void)
 	expect(openat(inside, "new", O_WRONLY | O_CREAT | O_EXCL, 0644) >= 0);
 	expect(unlinkat(inside, "new", 0) == 0);
 	expect(syscall(SYS_openat2, outside, "full", &how, sizeof(how)) < 0 && errno == ENOSYS);
-	openat(outside, "full", O_RDONLY | O_TRUNC);
+	expect(openat(outside, "full", O_RDONLY | O_TRUNC) < 0);
 }
 
 static off_t
@@ -493,20 +493,21 @@ static void
 test_rights(void **state)
 {
 	for (int who = 0; who < CONFINED_N; who++) {
-		const struct right *lost = rights_lost((enum confined)who, 0);
+		const struct right *lost = rights_lost((enum confined_kind)who, 0);
 
-		assert_null(rights_lost((enum confined)who, 6));
+		assert_null(rights_lost((enum confined_kind)who, 6));
 		for (size_t i = 0; i < rights_n; i++) {
 			assert_true(i == 0 || rights[i].abi >= rights[i - 1].abi);
 			assert_non_null(rights[i].without[who].by);
 			if (rights[i].without[who].how == RIGHT_LOST)
-				assert_ptr_equal(rights_lost((enum confined)who, rights[i].abi - 1),
+				assert_ptr_equal(rights_lost((enum confined_kind)who,
+						     rights[i].abi - 1),
 				    lost);
 		}
 	}
 	/* Auto needs any Landlock, and no special one. */
 	for (int who = 0; who < CONFINED_N; who++)
-		assert_null(rights_lost((enum confined)who, 1));
+		assert_null(rights_lost((enum confined_kind)who, 1));
 	assert_non_null(rights_lost(CONFINED_COMMANDS, 0));
 	assert_non_null(rights_lost(CONFINED_WORKER, 0));
 }
